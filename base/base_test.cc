@@ -1,0 +1,128 @@
+#include <set>
+#include <thread>
+
+#include "base/bounded_queue.h"
+#include "base/clock.h"
+#include "base/dtype.h"
+#include "base/hash.h"
+#include "base/ids.h"
+#include "base/random.h"
+#include "base/shape.h"
+#include "base/status.h"
+#include "base/thread.h"
+#include "gtest/gtest.h"
+
+namespace stagecoach {
+namespace {
+
+// Known answers published with Random123 (kat_vectors, philox4x32 10).
+TEST(Philox, GivesThePublishedKnownAnswers) {
+  EXPECT_EQ(Philox4x32({0, 0, 0, 0}, {0, 0}),
+            (PhiloxCounter{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}));
+  EXPECT_EQ(Philox4x32({0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff}, {0xffffffff, 0xffffffff}),
+            (PhiloxCounter{0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}));
+  EXPECT_EQ(Philox4x32({0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344}, {0xa4093822, 0x299f31d0}),
+            (PhiloxCounter{0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}));
+}
+
+TEST(RandomNormal, HasMeanZeroAndVarianceOne) {
+  const RandomStream stream{.seed = 7, .layer = 3, .operation = 1};
+  double sum = 0, squares = 0;
+  constexpr int kCount = 100000;
+  for (int i = 0; i < kCount; ++i) {
+    const double x = RandomNormal(stream, i);
+    sum += x;
+    squares += x * x;
+  }
+  EXPECT_NEAR(sum / kCount, 0.0, 0.02);
+  EXPECT_NEAR(squares / kCount, 1.0, 0.02);
+}
+
+TEST(PermuteIndex, IsAPermutationForEverySmallSize) {
+  for (uint64_t size = 1; size < 70; ++size) {
+    std::set<uint64_t> seen;
+    for (uint64_t i = 0; i < size; ++i) seen.insert(PermuteIndex(11, 2, size, i));
+    EXPECT_EQ(seen.size(), size);
+    EXPECT_EQ(*seen.rbegin(), size - 1);
+  }
+}
+
+TEST(PermuteIndex, DiffersBetweenEpochsAndSeeds) {
+  int same_epoch = 0, same_seed = 0;
+  for (uint64_t i = 0; i < 1000; ++i) {
+    same_epoch += PermuteIndex(1, 0, 1000, i) == PermuteIndex(1, 1, 1000, i);
+    same_seed += PermuteIndex(1, 0, 1000, i) == PermuteIndex(2, 0, 1000, i);
+  }
+  EXPECT_LT(same_epoch, 20);
+  EXPECT_LT(same_seed, 20);
+}
+
+TEST(Crc32c, GivesTheCheckValueAndGoesOnFromAPrefix) {
+  const std::string text = "123456789";
+  const auto bytes = std::as_bytes(std::span(text));
+  EXPECT_EQ(Crc32c(bytes), 0xe3069283u);
+  EXPECT_EQ(Crc32c(bytes.subspan(4), Crc32c(bytes.first(4))), 0xe3069283u);
+  EXPECT_EQ(Crc32c({}), 0u);
+}
+
+TEST(Sha256, GivesThePublishedDigestOfAbc) {
+  EXPECT_EQ(Sha256Hex("abc"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+}
+
+TEST(Shape, RefusesOverflowNegativeAndHighRank) {
+  EXPECT_EQ(Shape({2, 3, 4}).elements(), 24);
+  EXPECT_EQ(Shape().elements(), 1);
+  EXPECT_EQ(Shape({5, 0}).elements(), 0);
+  EXPECT_FALSE(CheckedElements({int64_t{1} << 40, int64_t{1} << 40}).ok());
+  EXPECT_FALSE(CheckedElements({-1}).ok());
+  EXPECT_FALSE(CheckedElements(std::vector<int64_t>(9, 1)).ok());
+}
+
+TEST(DType, ParsesItsOwnNames) {
+  for (DType dtype : {DType::kF32, DType::kBF16, DType::kI32, DType::kU8, DType::kF64, DType::kI64}) {
+    EXPECT_EQ(*ParseDType(DTypeName(dtype)), dtype);
+  }
+  EXPECT_FALSE(ParseDType("F8_E4M3").ok());
+}
+
+TEST(BoundedQueue, RefusesWhenFullAndLeavesTheElementIntact) {
+  BoundedQueue<std::string> queue(1);
+  EXPECT_TRUE(queue.TryPush("first"));
+  std::string second = "second";
+  EXPECT_FALSE(queue.TryPush(std::move(second)));
+  EXPECT_EQ(second, "second");
+  EXPECT_EQ(queue.TryPop(), "first");
+  EXPECT_EQ(queue.TryPop(), std::nullopt);
+}
+
+TEST(BoundedQueue, DrainsAfterCloseAndWakesAWaiter) {
+  BoundedQueue<int> queue(4);
+  ASSERT_TRUE(queue.TryPush(1));
+  std::optional<int> first, second;
+  Thread popper("popper", [&] {
+    first = queue.PopWithin(std::chrono::hours(1));
+    second = queue.PopWithin(std::chrono::hours(1));
+  });
+  queue.Close();
+  popper.Join();
+  EXPECT_EQ(first, 1);
+  EXPECT_EQ(second, std::nullopt);
+  EXPECT_FALSE(queue.TryPush(2));
+}
+
+TEST(Fence, OrdersByTermThenGeneration) {
+  const Fence old_term{.job = "a", .term = 1, .generation = 9};
+  const Fence new_term{.job = "a", .term = 2, .generation = 1};
+  EXPECT_TRUE(CompareIncarnation(old_term, new_term) < 0);
+  EXPECT_TRUE(CompareIncarnation(new_term, new_term) == 0);
+}
+
+TEST(Annotate, KeepsTheCodeAndAddsContext) {
+  const absl::Status status = Annotate(absl::UnavailableError("peer closed"), "link 2 -> 3");
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(status.message(), "link 2 -> 3: peer closed");
+  EXPECT_TRUE(Annotate(absl::OkStatus(), "x").ok());
+}
+
+}  // namespace
+}  // namespace stagecoach

@@ -1,0 +1,60 @@
+#include "base/hash.h"
+
+#include <isa-l/crc.h>
+#include <openssl/evp.h>
+
+#include <algorithm>
+#include <array>
+#include <limits>
+
+#include "absl/strings/escaping.h"
+#include "base/check.h"
+
+namespace stagecoach {
+
+uint32_t Crc32c(std::span<const std::byte> bytes, uint32_t previous) {
+  uint32_t crc = ~previous;
+  while (!bytes.empty()) {
+    // The library takes its length as an int.
+    const size_t length = std::min<size_t>(bytes.size(), 1 << 30);
+    auto* data = reinterpret_cast<unsigned char*>(const_cast<std::byte*>(bytes.data()));
+    crc = crc32_iscsi(data, static_cast<int>(length), crc);
+    bytes = bytes.subspan(length);
+  }
+  return ~crc;
+}
+
+struct Sha256::State {
+  EVP_MD_CTX* context = EVP_MD_CTX_new();
+  ~State() { EVP_MD_CTX_free(context); }
+};
+
+Sha256::Sha256() : state_(std::make_unique<State>()) {
+  CHECK(EVP_DigestInit_ex(state_->context, EVP_sha256(), nullptr) == 1) << "OpenSSL has no SHA-256";
+}
+Sha256::~Sha256() = default;
+Sha256::Sha256(Sha256&&) noexcept = default;
+Sha256& Sha256::operator=(Sha256&&) noexcept = default;
+
+void Sha256::Update(std::span<const std::byte> bytes) {
+  CHECK(EVP_DigestUpdate(state_->context, bytes.data(), bytes.size()) == 1) << "SHA-256 update";
+}
+
+void Sha256::Update(const std::string& text) { Update(std::as_bytes(std::span(text))); }
+
+std::string Sha256::Hex() {
+  std::array<char, 32> digest;
+  unsigned length = 0;
+  CHECK(EVP_DigestFinal_ex(state_->context, reinterpret_cast<unsigned char*>(digest.data()),
+                           &length) == 1 && length == digest.size())
+      << "SHA-256 final";
+  return absl::BytesToHexString(absl::string_view(digest.data(), digest.size()));
+}
+
+std::string Sha256Hex(const std::string& text) {
+  Sha256 hash;
+  hash.Update(text);
+  return hash.Hex();
+}
+
+}  // namespace stagecoach

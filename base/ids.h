@@ -1,0 +1,45 @@
+// Ids: distinct types for the numbers that must not be mixed up, and the fence every message carries.
+// Units and shapes: stages, micro-batches and layers count from 0; a default id is invalid (-1).
+#ifndef STAGECOACH_BASE_IDS_H_
+#define STAGECOACH_BASE_IDS_H_
+
+#include <compare>
+#include <cstdint>
+#include <string>
+
+namespace stagecoach {
+
+template <typename Tag>
+struct Id {
+  int32_t value = -1;
+  constexpr Id() = default;
+  constexpr explicit Id(int32_t v) : value(v) {}
+  constexpr bool valid() const { return value >= 0; }
+  friend constexpr auto operator<=>(Id, Id) = default;
+};
+
+using StageId = Id<struct StageTag>;
+using MicroBatchId = Id<struct MicroBatchTag>;
+using LayerId = Id<struct LayerTag>;
+
+// Fence: says which incarnation of a job a message belongs to (RELIABILITY: term, generation,
+// attempt). term: incarnation of the coordinator, +1 per start. generation: placement of the job,
+// +1 per recovery. step: optimizer steps applied before the one meant. attempt: try of one step.
+// Receivers drop what is older than what they hold; something newer cancels current work.
+struct Fence {
+  std::string job;
+  uint64_t term = 0;
+  uint64_t generation = 0;
+  uint64_t step = 0;
+  uint32_t attempt = 0;
+
+  friend bool operator==(const Fence&, const Fence&) = default;
+  std::string ToString() const;
+};
+
+// Order of incarnations: (term, generation); step and attempt belong to one incarnation.
+std::strong_ordering CompareIncarnation(const Fence& a, const Fence& b);
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_BASE_IDS_H_

@@ -1,0 +1,53 @@
+// Manifest: what makes a folder a checkpoint. Canonical JSON (sorted keys, no spaces) whose last member
+// "zz_sha256" is the SHA-256 of everything before it. Numbers that must survive exactly (losses) are
+// written as hexadecimal floats in strings.
+#ifndef STAGECOACH_CHECKPOINT_MANIFEST_H_
+#define STAGECOACH_CHECKPOINT_MANIFEST_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "checkpoint/shard.h"
+
+namespace stagecoach {
+
+// All training state that is not a tensor. The resume-equality test covers every field.
+struct TrainState {
+  uint64_t step = 0;                // optimizer steps applied or skipped
+  uint64_t seed = 0;
+  int64_t batch_size = 0, micro_batches = 0;
+  uint64_t sequences_consumed = 0;  // data cursor
+  uint64_t skipped_steps = 0;
+  int64_t consecutive_nonfinite = 0;
+  double last_loss = 0;
+  friend bool operator==(const TrainState&, const TrainState&) = default;
+};
+
+struct Manifest {
+  int format_version = 1;
+  std::string job;
+  std::string model_sha256;       // of the canonical text of the expanded model: must match on load
+  TrainState state;
+  std::string dataset_sha256;
+  int64_t dataset_bytes = 0;
+  uint64_t term = 0;
+  int stages = 0;                 // information only
+  std::string fingerprint;        // back end and libraries; a difference on resume is a warning
+  std::vector<ShardInfo> shards;  // sorted by file name
+  friend bool operator==(const Manifest&, const Manifest&) = default;
+};
+
+std::string FormatManifest(const Manifest& manifest);
+absl::StatusOr<Manifest> ParseManifest(std::string_view text);  // DATA_LOSS if it is not intact
+
+// SHA-256 over the parameters ("model/...") in the byte order of their names: for each one its name,
+// dtype name and shape text, each followed by a zero byte, then its bytes. See docs/formats.md.
+// Reads the shards of a committed checkpoint (or of any folder with these files).
+absl::StatusOr<std::string> WeightsDigest(FileSystem& file_system, const std::string& folder,
+                                          const Manifest& manifest);
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_CHECKPOINT_MANIFEST_H_

@@ -1,0 +1,80 @@
+// CheckpointStore: the checkpoints of all jobs under one root. A checkpoint exists if and only if its
+// manifest does, in a folder named step-<12 digits>; the rename of the temporary folder commits it.
+//   <root>/<job>/step-000000000050/{layer-0000-0007.safetensors, MANIFEST.json}
+//   <root>/<job>/.tmp-<term>-<step>-<nonce>/     garbage after a restart
+//   <root>/<job>/LATEST                          hint only
+// Ownership: borrows the file system.  Threads: one thread (the coordinator's effects) per job.
+// Errors:    Commit: FAILED_PRECONDITION if the union of the shards is not the model; the file
+//            system's codes otherwise; nothing committed then. Load never uses a value before every
+//            digest was checked.
+// See: RELIABILITY section 5; docs/formats.md, "Checkpoints".
+#ifndef STAGECOACH_CHECKPOINT_STORE_H_
+#define STAGECOACH_CHECKPOINT_STORE_H_
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "checkpoint/file_system.h"
+#include "checkpoint/manifest.h"
+
+namespace stagecoach {
+
+struct CheckpointRef {
+  std::string job;
+  uint64_t step = 0;
+  std::string folder;
+};
+
+struct ExpectedTensor {
+  std::string name;
+  DType dtype = DType::kF32;
+  Shape shape;
+};
+
+class CheckpointStore {
+ public:
+  CheckpointStore(FileSystem* file_system, std::string root);
+
+  // Makes an empty temporary folder for the stages to write into. RESOURCE_EXHAUSTED if less than
+  // `needed_bytes` plus 5 % is free.
+  absl::StatusOr<std::string> Begin(const std::string& job, uint64_t term, uint64_t step,
+                                    int64_t needed_bytes);
+  // Checks that the shards hold exactly `expected`, writes and syncs the manifest, renames, syncs the
+  // parent, updates LATEST. If step-<step> exists and is intact, keeps it and drops the new one.
+  absl::StatusOr<CheckpointRef> Commit(const std::string& temporary, const Manifest& manifest,
+                                       std::span<const ExpectedTensor> expected);
+  void Abandon(const std::string& temporary);          // removes the folder; errors are logged only
+
+  std::vector<CheckpointRef> List(const std::string& job);  // committed, newest first
+  absl::StatusOr<Manifest> ReadManifest(const CheckpointRef& ref);
+  // Every size and digest of every file.
+  absl::StatusOr<Manifest> Verify(const CheckpointRef& ref);
+  // Newest checkpoint that verifies; broken ones are renamed to .broken-<name> and reported in
+  // `quarantined`. NOT_FOUND if there is none. With step >= 0: that one or its error, no fallback.
+  absl::StatusOr<CheckpointRef> FindLoadable(const std::string& job, int64_t step,
+                                             std::vector<std::string>* quarantined);
+  // Keeps the newest `keep` (at least 1, and always one that verifies) and `pinned` steps.
+  absl::Status Retain(const std::string& job, int64_t keep, std::span<const uint64_t> pinned);
+  // Removes temporary folders of earlier terms, at start.
+  void SweepTemporary(const std::string& job, uint64_t current_term);
+
+  const std::string& root() const { return root_; }
+
+ private:
+  FileSystem* const file_system_;
+  const std::string root_;
+};
+
+// Writes <folder>/model.safetensors (parameters only, named as in checkpoints) and config.json (the
+// training configuration given). Atomic per file: temporary name, sync, rename. Returns the weights
+// digest, "sha256:<hex>".
+absl::StatusOr<std::string> ExportWeights(FileSystem& file_system, const CheckpointRef& ref,
+                                          const Manifest& manifest, const std::string& folder,
+                                          const std::string& config_json);
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_CHECKPOINT_STORE_H_

@@ -1,0 +1,30 @@
+# stagecoach_module(NAME [DEPS ...]): the library of the current folder.
+#
+# Every x.cc here belongs to library stagecoach_NAME, every x_test.cc to the program NAME_tests;
+# x_main.cc and x_fuzz.cc are left to their own targets. New files need no CMake change.
+function(stagecoach_module name)
+  cmake_parse_arguments(arg "" "" "DEPS;TEST_DEPS;TEST_LABELS" ${ARGN})
+  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cc)
+  set(tests ${sources})
+  list(FILTER tests INCLUDE REGEX "_test\\.cc$")
+  list(FILTER sources EXCLUDE REGEX "(_test|_main|_fuzz)\\.cc$")
+  set(library stagecoach_${name})
+  if(sources)
+    add_library(${library} STATIC ${sources})
+    set(scope PUBLIC)
+  else()
+    add_library(${library} INTERFACE)
+    set(scope INTERFACE)
+  endif()
+  target_include_directories(${library} ${scope} ${CMAKE_SOURCE_DIR})
+  target_link_libraries(${library} ${scope} ${arg_DEPS})
+  if(tests)
+    add_executable(${name}_tests ${tests})
+    target_link_libraries(${name}_tests PRIVATE ${library} ${arg_TEST_DEPS} GTest::gmock
+                                                GTest::gtest_main)
+    target_compile_definitions(${name}_tests
+                               PRIVATE STAGECOACH_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
+    gtest_discover_tests(${name}_tests DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
+                         PROPERTIES TIMEOUT 300 LABELS "unit;${name}")
+  endif()
+endfunction()

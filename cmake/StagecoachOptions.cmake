@@ -1,0 +1,33 @@
+# Compiler settings that hold for every target.
+#
+# -ffp-contract=off and no -march: the same source gives the same bits on every x86-64 machine,
+# except where a kernel picks an instruction set at run time (that choice is in a job's fingerprint).
+add_compile_options(-Wall -Wextra -Wno-missing-field-initializers -ffp-contract=off
+                    -fno-omit-frame-pointer)
+add_compile_definitions(STAGECOACH_VERSION="${PROJECT_VERSION}")
+
+if(STAGECOACH_SANITIZE)
+  add_compile_options(-fsanitize=${STAGECOACH_SANITIZE} -fno-sanitize-recover=all -O1 -g1)
+  add_link_options(-fsanitize=${STAGECOACH_SANITIZE})
+  add_compile_definitions(STAGECOACH_SANITIZED=1 _GLIBCXX_ASSERTIONS)
+elseif(CMAKE_BUILD_TYPE STREQUAL "Release")
+  add_compile_options(-fstack-protector-strong)
+  add_compile_definitions(_FORTIFY_SOURCE=2)
+  add_link_options(-Wl,-z,relro,-z,now)
+endif()
+
+find_program(STAGECOACH_MOLD mold)
+if(STAGECOACH_MOLD)
+  add_link_options(-fuse-ld=mold)
+endif()
+
+find_program(STAGECOACH_CCACHE ccache)
+if(STAGECOACH_CCACHE)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${STAGECOACH_CCACHE})
+endif()
+
+execute_process(COMMAND git -C ${CMAKE_SOURCE_DIR} rev-parse --short=12 HEAD
+                OUTPUT_VARIABLE STAGECOACH_REVISION OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
+if(NOT STAGECOACH_REVISION)
+  set(STAGECOACH_REVISION unknown)
+endif()

@@ -1,0 +1,83 @@
+// Control values: what the coordinator tells a stage and what it hears back. Names, not numbers: no
+// tensor passes here. Both sides and the gRPC adapters share these; the wire form is in
+// proto/stagecoach/v1/stage.proto.
+// Every command carries a Fence; a stage drops older incarnations and may see a command twice.
+#ifndef STAGECOACH_PLAN_CONTROL_H_
+#define STAGECOACH_PLAN_CONTROL_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/ids.h"
+#include "plan/cost_model.h"
+#include "plan/job_spec.h"
+#include "plan/phase.h"
+#include "plan/plan.h"
+
+namespace stagecoach {
+
+// What identifies a data set: compared between first and last stage, and again on resume.
+struct DatasetManifest {
+  int64_t bytes = 0;
+  std::string sha256;  // of the whole file; empty: unknown
+  int64_t train_sequences = 0;
+  int64_t evaluation_sequences = 0;
+  friend bool operator==(const DatasetManifest&, const DatasetManifest&) = default;
+};
+
+struct LoadCommand {
+  Fence fence;  // step: optimizer steps already applied (0, or the checkpoint's)
+  JobSpec spec;
+  Partition partition;
+  StageId stage;
+  std::string downstream_address;  // host:port; empty on the last stage
+  std::string checkpoint_folder;   // committed step folder to load from; empty: initial weights
+  DatasetManifest expected_data;   // checked if sha256 is not empty
+};
+
+struct LoadResult {
+  DatasetManifest data;     // filled on the first and last stage
+  std::string fingerprint;  // of the back end; all stages of a job must agree
+  StageMemory memory;       // bytes by kind after loading
+};
+
+// The coordinator's one decision about the step before, applied before new work starts.
+struct ApplyDecision {
+  uint64_t step = 0;          // index of the step whose gradients these are
+  bool apply = true;          // false: skip, gradients are dropped
+  double learning_rate = 0;
+  double gradient_scale = 1;  // clipping
+  friend bool operator==(const ApplyDecision&, const ApplyDecision&) = default;
+};
+
+enum class WorkKind : uint8_t { kNone, kTrain, kEvaluate };
+
+struct RunCommand {
+  Fence fence;  // fence.step = index of the step to run = steps decided after `apply`
+  std::optional<ApplyDecision> apply;
+  WorkKind work = WorkKind::kNone;
+  uint64_t evaluation_batch = 0;
+};
+
+struct StepReport {
+  Fence fence;
+  bool has_loss = false;  // last stage only
+  double loss_sum = 0;    // over the tokens of the mini-batch
+  int64_t tokens = 0;     // last stage only
+  std::vector<double> layer_squared_norms;  // this stage's layers in order; training only
+  bool finite = true;                       // loss and every norm
+  double step_seconds = 0;                  // wall time of the work on this stage
+  PhaseSeconds phases;                      // of this step
+  StageMemory memory_peak;
+};
+
+struct WriteShardCommand {
+  Fence fence;         // step: what the checkpoint is of
+  std::string folder;  // exists; the coordinator made it under the checkpoint root
+};
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_PLAN_CONTROL_H_

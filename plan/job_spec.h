@@ -1,0 +1,130 @@
+// JobSpec: what a user asks for, in plain values. The wire form is stagecoach.v1.JobSpec; services
+// converts. Nothing here knows of files, tensors or the network.
+// Units and shapes: counts; N = batch_size in sequences, M = micro_batches, K = stages.
+// Errors: ValidateJobSpec is the one validator for the client, the API and recovery;
+//         INVALID_ARGUMENT names the field path, the value and the remedy.
+#ifndef STAGECOACH_PLAN_JOB_SPEC_H_
+#define STAGECOACH_PLAN_JOB_SPEC_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "plan/model_spec.h"
+
+namespace stagecoach {
+
+// Bytes of a text file as tokens; the last 10 % are held out for evaluation.
+struct TextData {
+  std::string path;
+  friend bool operator==(const TextData&, const TextData&) = default;
+};
+
+struct DataSpec {
+  TextData text;
+  friend bool operator==(const DataSpec&, const DataSpec&) = default;
+};
+
+struct SgdSpec {
+  double momentum = 0.0;  // v = momentum * v + g; w -= lr * (v + weight_decay * w)
+  double weight_decay = 0.0;
+  friend bool operator==(const SgdSpec&, const SgdSpec&) = default;
+};
+
+struct AdamWSpec {
+  double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;
+  double weight_decay = 0.01;  // decoupled; applied to matrices and embeddings only (rank >= 2)
+  friend bool operator==(const AdamWSpec&, const AdamWSpec&) = default;
+};
+
+using OptimizerSpec = std::variant<AdamWSpec, SgdSpec>;
+
+// Learning rate of step s (0-based), a pure function: LearningRateAt.
+// Warm-up: peak * (s + 1) / warmup_steps while s < warmup_steps. Then, with
+// t = (s - warmup) / (steps - warmup): constant peak; linear or cosine from peak to final;
+// inverse square root peak * sqrt(max(warmup, 1) / (s + 1)), not below final.
+struct LearningRateSpec {
+  enum class Kind { kConstant, kLinear, kCosine, kInverseSquareRoot };
+  Kind kind = Kind::kConstant;
+  double peak = 1e-3;
+  double final = 0.0;
+  int64_t warmup_steps = 0;
+  friend bool operator==(const LearningRateSpec&, const LearningRateSpec&) = default;
+};
+
+double LearningRateAt(const LearningRateSpec& spec, int64_t step, int64_t steps);
+
+struct TrainingSpec {
+  int64_t steps = 0;
+  int64_t batch_size = 0;
+  int64_t micro_batches = 0;
+  OptimizerSpec optimizer;
+  LearningRateSpec learning_rate;
+  double gradient_clip_norm = 0.0;     // 0: no clipping
+  int64_t max_nonfinite_steps = 10;    // consecutive skipped steps before the job fails
+  friend bool operator==(const TrainingSpec&, const TrainingSpec&) = default;
+};
+
+enum class ScheduleKind { kGpipe, kOneForwardOneBackward };
+enum class Rematerialization { kAlways, kExceptFirst, kNever };
+
+struct PartitionSpec {
+  enum class Kind { kAuto, kUniform, kCuts };
+  Kind kind = Kind::kAuto;
+  std::vector<int64_t> cuts;  // kCuts: first layer of stages 1, 2, ...; strictly ascending
+  friend bool operator==(const PartitionSpec&, const PartitionSpec&) = default;
+};
+
+struct PipelineSpec {
+  int64_t stages = 0;  // 0 = auto: every registered stage
+  ScheduleKind schedule = ScheduleKind::kGpipe;
+  Rematerialization rematerialization = Rematerialization::kAlways;
+  PartitionSpec partition;
+  // What to do when a stage is lost for longer than replacement_timeout_seconds: wait on (false)
+  // or re-partition over the stages that are left (true).
+  bool continue_with_fewer_stages = false;
+  double replacement_timeout_seconds = 60;  // how long to wait for stages; then fail or shrink
+  friend bool operator==(const PipelineSpec&, const PipelineSpec&) = default;
+};
+
+struct CheckpointSpec {
+  int64_t every_steps = 0;  // 0: only at the end
+  int64_t keep = 3;
+  friend bool operator==(const CheckpointSpec&, const CheckpointSpec&) = default;
+};
+
+struct EvaluationSpec {
+  int64_t every_steps = 0;  // 0: never
+  int64_t batches = 0;      // mini-batches of the held-out split, at most all of them
+  friend bool operator==(const EvaluationSpec&, const EvaluationSpec&) = default;
+};
+
+struct JobSpec {
+  std::string name;  // [a-z0-9-]{1,63}
+  uint64_t seed = 0;
+  ModelSpec model;
+  DataSpec data;
+  TrainingSpec training;
+  PipelineSpec pipeline;
+  CheckpointSpec checkpoint;
+  EvaluationSpec evaluation;
+  // Resume: start from the newest (or the named) checkpoint of another job in the same store.
+  std::string resume_job;      // empty: fresh weights
+  int64_t resume_step = -1;    // -1: newest
+  friend bool operator==(const JobSpec&, const JobSpec&) = default;
+};
+
+absl::Status ValidateJobSpec(const JobSpec& spec);
+
+// Size of micro-batch i of M for a mini-batch of N: N / M, one more for the first N mod M.
+int64_t MicroBatchSize(int64_t batch_size, int64_t micro_batches, int64_t i);
+
+const char* ScheduleKindName(ScheduleKind kind);            // "gpipe", "one_forward_one_backward"
+const char* RematerializationName(Rematerialization mode);  // "always", "except_first", "never"
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_PLAN_JOB_SPEC_H_

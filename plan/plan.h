@@ -1,0 +1,70 @@
+// Plan: a job made concrete for K stages: which layers go where, what each stage costs and needs, and
+// a forecast to check against. A pure function of its arguments.
+// Errors: INVALID_ARGUMENT: more stages than layers, bad cuts. RESOURCE_EXHAUSTED: does not fit.
+#ifndef STAGECOACH_PLAN_PLAN_H_
+#define STAGECOACH_PLAN_PLAN_H_
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "plan/cost_model.h"
+#include "plan/job_spec.h"
+#include "plan/schedule.h"
+#include "plan/simulator.h"
+
+namespace stagecoach {
+
+// first_layers[k] = first layer of stage k; first_layers[0] == 0; stage k holds
+// [first_layers[k], first_layers[k + 1]) and the last one up to the number of layers.
+struct Partition {
+  std::vector<int> first_layers;
+  int stages() const { return static_cast<int>(first_layers.size()); }
+  int first(int stage) const { return first_layers[stage]; }
+  int last(int stage, int layers) const {
+    return stage + 1 < stages() ? first_layers[stage + 1] : layers;
+  }
+  friend bool operator==(const Partition&, const Partition&) = default;
+};
+
+// Contiguous partition of costs into `stages` non-empty cells that minimises the largest cell; among
+// those the one with the smallest sum of squares (the paper's variance), then the earliest cuts.
+absl::StatusOr<Partition> MinimizeSlowest(std::span<const double> costs, int stages);
+absl::StatusOr<Partition> UniformPartition(int layers, int stages);
+
+// What the planner knows of the machines; defaults are a 2-core x86 machine on a 10 Gbit/s network.
+struct PlanAssumptions {
+  double flops_per_second = 150e9;       // one stage
+  double link_bytes_per_second = 1.0e9;
+  double link_latency_seconds = 100e-6;
+  int64_t stage_memory_limit_bytes = 0;  // 0: unknown, not checked
+};
+
+struct StagePlan {
+  int first_layer = 0, last_layer = 0;  // [first, last)
+  int64_t parameters = 0;
+  double forward_seconds = 0, backward_seconds = 0;  // of one full micro-batch
+  StageMemory memory;
+};
+
+struct Plan {
+  Partition partition;
+  std::vector<StagePlan> stages;
+  Schedule schedule;
+  Timeline timeline;           // simulated
+  double step_seconds = 0;     // forecast
+  double bubble = 0;           // forecast: 1 - busy / (K * step)
+  double bubble_ideal = 0;     // (K - 1) / (M + K - 1)
+};
+
+// `profile` empty: costs from the cost model. `stages` must be > 0 (auto is resolved by the caller).
+absl::StatusOr<Plan> MakePlan(const JobSpec& spec, int stages, const PlanAssumptions& assumptions,
+                              std::span<const LayerProfile> profile);
+
+std::string FormatTimeline(const Timeline& timeline, int width);  // drawn with characters, a lane a stage
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_PLAN_PLAN_H_

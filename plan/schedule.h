@@ -1,0 +1,78 @@
+// Schedule: what every stage does in one step, in order; a value without pointers, tensors or time.
+// A pure generator makes it, ValidateSchedule accepts it, Simulate times it, FormatSchedule shows it.
+// The executor interprets it and knows no schedule by name.
+// Units and shapes: stages and micro-batches count from 0.
+// Errors: Validate and Parse return INVALID_ARGUMENT and quote the program with the bad place marked.
+// See: GPipe section 2.3, figure 2; docs/ARCHITECTURE.md, "Schedules".
+#ifndef STAGECOACH_PLAN_SCHEDULE_H_
+#define STAGECOACH_PLAN_SCHEDULE_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "base/ids.h"
+#include "plan/job_spec.h"
+
+namespace stagecoach {
+
+enum class Op : uint8_t {
+  kLoadInput, kReceiveActivation, kForward, kSendActivation, kLoadTarget, kLoss,
+  kReceiveGradient, kRecompute, kBackward, kBackwardInput, kBackwardWeight, kSendGradient
+};
+
+// Text: in0 <a0 F0 >a0 t0 L0 <g0 R0 B0 I0 W0 >g0, in the order of Op.
+struct Instruction {
+  Op op;
+  MicroBatchId micro_batch;
+  friend bool operator==(const Instruction&, const Instruction&) = default;
+};
+
+struct StageProgram {
+  StageId stage;
+  std::vector<Instruction> instructions;
+  friend bool operator==(const StageProgram&, const StageProgram&) = default;
+};
+
+struct ScheduleOptions {
+  ScheduleKind kind = ScheduleKind::kGpipe;
+  Rematerialization rematerialization = Rematerialization::kAlways;
+  int stages = 1;         // K
+  int micro_batches = 1;  // M
+  bool forward_only = false;  // evaluation: in/receive, F, send; last stage: t, L
+  friend bool operator==(const ScheduleOptions&, const ScheduleOptions&) = default;
+};
+
+struct Schedule {
+  ScheduleOptions options;
+  std::vector<StageProgram> programs;
+  friend bool operator==(const Schedule&, const Schedule&) = default;
+};
+
+struct PipelineLimits {
+  int max_live_micro_batches = 1 << 20;  // stashes and boundary inputs alive in one stage
+  int link_capacity = 2;                 // messages a boundary holds per direction before a send blocks
+};
+
+// F ascending, then B ascending (the paper's figure draws them descending): every schedule then
+// accumulates gradients in the same order and gives the same bits. Recompute stands before the wait
+// for its gradient. A micro-batch whose backward follows its forward with no other forward between is
+// never recomputed: its stash is the only one alive, so this costs no memory.
+Schedule MakeSchedule(const ScheduleOptions& options);
+
+// Every F and B once, sends match the neighbour's receives in order, F before B, stash present at B
+// (F of a kept micro-batch, or R), loss before the last stage's B, backwards ascending, live
+// micro-batches within the limit, and the whole runs to completion with links of the given capacity.
+absl::Status ValidateSchedule(const Schedule& schedule, const PipelineLimits& limits);
+
+// True if the micro-batch's forward must keep its stash: no kRecompute of it stands in the program.
+bool KeepsStash(const StageProgram& program, MicroBatchId micro_batch);
+
+std::string FormatInstruction(const Instruction& instruction);
+std::string FormatSchedule(const Schedule& schedule);  // one line a stage: "stage 0: in0 F0 >a0 ..."
+absl::StatusOr<std::vector<StageProgram>> ParsePrograms(const std::string& text);
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_PLAN_SCHEDULE_H_

@@ -1,0 +1,171 @@
+// Backend: the operations that layers and optimizers are made of. Numerics stop at this line: the
+// reference back end (plain loops, double accumulation where it says so) is the truth that the cpu and
+// cuda back ends are held to by the conformance rows in stage/backends/conformance.
+// Ownership: one back end per stage process; arguments are borrowed for the call (CPU) or until
+//            Synchronize (devices with a queue).
+// Threads:   called from the executor thread only. allocator() is thread-safe.
+// Units and shapes: float32, row-major, n = rows = sequences * context. "adds" means +=.
+// Errors:    a call cannot fail by itself: shapes were checked by the layer (CHECK here), memory was
+//            allocated before. A device's error is sticky and comes back from Synchronize.
+// Determinism: the result is a pure function of the arguments' values and shapes: not of the number
+//            of threads, of addresses, or of what ran before. Reductions run in one fixed order.
+#ifndef STAGECOACH_STAGE_BACKENDS_BACKEND_H_
+#define STAGECOACH_STAGE_BACKENDS_BACKEND_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "base/random.h"
+#include "stage/tensor/tensor.h"
+
+namespace stagecoach {
+
+// y[n, out] = x[n, in] weight[out, in]^T + bias[out]; with gelu: activation = gelu(y) as well.
+struct LinearForwardArgs {
+  Tensor x, weight;
+  Tensor bias;        // may be empty
+  Tensor y;           // output; with activation: the pre-activation
+  Tensor activation;  // output, may be empty: gelu_tanh(y)
+};
+// dx[n, in] = dy[n, out] weight[out, in]; with gelu_input[n, in]: dx *= gelu'(gelu_input).
+struct LinearBackwardInputArgs {
+  Tensor dy, weight;
+  Tensor gelu_input;  // may be empty
+  Tensor dx;          // output
+};
+// d_weight[out, in] adds dy^T x; d_bias[out] adds the column sums of dy.
+struct LinearBackwardWeightArgs {
+  Tensor dy, x;
+  Tensor d_weight;
+  Tensor d_bias;  // may be empty
+};
+// y = (x - mean) * rstd * weight + bias per row; mean[n] and rstd[n] are kept for the backward.
+struct LayerNormForwardArgs {
+  Tensor x, weight, bias;
+  float epsilon = 1e-5f;
+  Tensor y, mean, rstd;
+};
+struct LayerNormBackwardInputArgs {
+  Tensor dy, x, weight, mean, rstd;
+  Tensor dx;
+};
+// d_weight adds sum over rows of dy * xhat, d_bias adds sum over rows of dy.
+struct LayerNormBackwardWeightArgs {
+  Tensor dy, x, mean, rstd;
+  Tensor d_weight, d_bias;
+};
+// Causal multi-head attention. qkv[n, 3 * width]: queries, keys, values side by side, each split into
+// heads of width / heads. Scores are scaled by 1 / sqrt(width / heads). out[n, width];
+// log_sum_exp[sequences, heads, context] of the scaled scores. Dropout (rate > 0) acts on the
+// probabilities; element ((sequence * heads + head) * context + row) * context + column of `stream`.
+struct AttentionShape {
+  int64_t sequences = 0, context = 0, heads = 0, width = 0;
+  double dropout = 0.0;
+  RandomStream stream;
+};
+struct AttentionForwardArgs {
+  AttentionShape shape;
+  Tensor qkv;
+  Tensor out, log_sum_exp;
+};
+struct AttentionBackwardArgs {
+  AttentionShape shape;
+  Tensor d_out, qkv, out, log_sum_exp;
+  Tensor d_qkv;
+};
+struct GeluForwardArgs {
+  Tensor x, y;
+};
+struct GeluBackwardArgs {
+  Tensor dy, x, dx;
+};
+// y = keep ? x / (1 - rate) : 0 by DropoutThreshold; its own backward with dy for x. y may be x.
+struct DropoutArgs {
+  Tensor x, y;
+  double rate = 0.0;
+  RandomStream stream;
+};
+// y[n, width] = token[ids[n]] + position[n mod context]. ids: I32.
+struct EmbeddingForwardArgs {
+  Tensor ids, token, position;
+  int64_t context = 0;
+  Tensor y;
+};
+// Adds, rows in ascending order.
+struct EmbeddingBackwardArgs {
+  Tensor ids, dy;
+  int64_t context = 0;
+  Tensor d_token, d_position;
+};
+// loss (F64, 1 element) = sum over rows of -log softmax(logits)[target]; d_logits =
+// (softmax - one hot) * scale. d_logits may be empty (evaluation) or be logits (in place).
+struct CrossEntropyArgs {
+  Tensor logits, targets;  // [n, vocabulary], I32 [n]
+  float scale = 1.0f;
+  Tensor loss, d_logits;
+};
+// y adds x.
+struct AddArgs {
+  Tensor x, y;
+};
+struct SgdArgs {
+  Tensor value, gradient;
+  Tensor velocity;  // may be empty: no momentum
+  float gradient_scale = 1.0f, learning_rate = 0.0f, momentum = 0.0f, weight_decay = 0.0f;
+};
+// m = b1 m + (1 - b1) g; v = b2 v + (1 - b2) g^2; w -= lr * (m / c1 / (sqrt(v / c2) + eps) + wd * w)
+// with g = gradient_scale * gradient, c = 1 - b^t computed by the caller in double.
+struct AdamWArgs {
+  Tensor value, gradient, m, v;
+  float gradient_scale = 1.0f, learning_rate = 0.0f, beta1 = 0.0f, beta2 = 0.0f, epsilon = 0.0f;
+  float weight_decay = 0.0f, correction1 = 1.0f, correction2 = 1.0f;
+};
+
+class Backend {
+ public:
+  virtual ~Backend() = default;
+
+  virtual const char* name() const = 0;            // "reference", "cpu", "cuda"
+  // What must be equal for equal bits: library versions, instruction set; not the number of threads.
+  virtual std::string fingerprint() const = 0;
+  virtual Allocator& allocator() = 0;
+
+  virtual void LinearForward(const LinearForwardArgs& args) = 0;
+  virtual void LinearBackwardInput(const LinearBackwardInputArgs& args) = 0;
+  virtual void LinearBackwardWeight(const LinearBackwardWeightArgs& args) = 0;
+  virtual void LayerNormForward(const LayerNormForwardArgs& args) = 0;
+  virtual void LayerNormBackwardInput(const LayerNormBackwardInputArgs& args) = 0;
+  virtual void LayerNormBackwardWeight(const LayerNormBackwardWeightArgs& args) = 0;
+  virtual void AttentionForward(const AttentionForwardArgs& args) = 0;
+  virtual void AttentionBackward(const AttentionBackwardArgs& args) = 0;
+  virtual void GeluForward(const GeluForwardArgs& args) = 0;
+  virtual void GeluBackward(const GeluBackwardArgs& args) = 0;
+  virtual void Dropout(const DropoutArgs& args) = 0;
+  virtual void EmbeddingForward(const EmbeddingForwardArgs& args) = 0;
+  virtual void EmbeddingBackward(const EmbeddingBackwardArgs& args) = 0;
+  virtual void CrossEntropy(const CrossEntropyArgs& args) = 0;
+  virtual void Add(const AddArgs& args) = 0;
+  virtual void Fill(const Tensor& tensor, float value) = 0;
+  virtual void Sgd(const SgdArgs& args) = 0;
+  virtual void AdamW(const AdamWArgs& args) = 0;
+  // result (F64, 1 element) = sum of squares, accumulated in double; not finite iff an element is not.
+  virtual void SquaredNorm(const Tensor& tensor, const Tensor& result) = 0;
+
+  virtual void CopyFromHost(std::span<const std::byte> source, const Tensor& target) = 0;
+  virtual void CopyToHost(const Tensor& source, std::span<std::byte> target) = 0;  // synchronizes
+  virtual absl::Status Synchronize() = 0;
+};
+
+struct BackendOptions {
+  int threads = 1;                  // results do not depend on it
+  int64_t memory_limit_bytes = 0;   // 0: none
+};
+
+std::unique_ptr<Backend> MakeReferenceBackend(const BackendOptions& options);
+std::unique_ptr<Backend> MakeCpuBackend(const BackendOptions& options);
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_STAGE_BACKENDS_BACKEND_H_

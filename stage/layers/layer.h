@@ -1,0 +1,70 @@
+// Layer: f_i and its derivative b_i, with its parameters w_i (GPipe, section 2.1).
+// Ownership: a layer owns its parameters; the caller owns the stash of each micro-batch.
+// Threads:   executor thread only.
+// Units and shapes: inputs and outputs are tuples; activations [rows, width]. Backward ADDS to
+//            parameter gradients and RETURNS input gradients.
+// Errors:    RESOURCE_EXHAUSTED from the allocator; shapes are CHECKed (the model was validated).
+// Determinism: Forward is a function of (inputs, parameters, context): a recompute gives the same bits.
+#ifndef STAGECOACH_STAGE_LAYERS_LAYER_H_
+#define STAGECOACH_STAGE_LAYERS_LAYER_H_
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "plan/model_spec.h"
+#include "stage/backends/backend.h"
+#include "stage/tensor/tensor.h"
+
+namespace stagecoach {
+
+struct Parameter {
+  ParameterSpec spec;
+  Tensor value;
+  Tensor gradient;  // same shape; zeroed after each apply
+};
+
+// Where in the run a forward happens: what random numbers it draws depends on nothing else.
+struct ForwardContext {
+  uint64_t seed = 0;
+  uint64_t step = 0;
+  MicroBatchId micro_batch;
+  int64_t sequences = 0;  // of this micro-batch
+  bool training = true;   // false: dropout is the identity
+};
+
+// What a layer keeps of one micro-batch from forward to backward; a composite keeps its children's.
+struct Stash {
+  ForwardContext context;
+  Tensors tensors;
+  std::vector<Stash> children;
+};
+
+class Layer {
+ public:
+  virtual ~Layer() = default;
+  // stash == nullptr: keep nothing (the micro-batch will be recomputed, or this is an evaluation).
+  virtual absl::StatusOr<Tensors> Forward(Tensors inputs, const ForwardContext& context,
+                                          Stash* stash) = 0;
+  // Input part: returns input gradients (empty for the embedding) and leaves in the stash what the
+  // weight part needs. need_input_gradient false (first layer of the network): may return nothing.
+  virtual absl::StatusOr<Tensors> BackwardInput(Tensors output_gradients, Stash* stash) = 0;
+  virtual absl::Status BackwardWeight(Stash stash) = 0;
+  // Both; a layer may override it to free memory earlier.
+  virtual absl::StatusOr<Tensors> Backward(Tensors output_gradients, Stash stash);
+  virtual std::span<Parameter> parameters() = 0;
+};
+
+// Allocates parameters and gradients (values not yet set) and builds the layer.
+absl::StatusOr<std::unique_ptr<Layer>> MakeLayer(const ExpandedModel& model,
+                                                 const ExpandedLayer& layer, Backend& backend);
+
+// Initial value of a parameter: a pure function of (seed, layer, ParameterSpec), so it does not depend
+// on K. Stream: {seed, step 0, micro_batch 0xffffffff, layer, operation 0x8000 | index}.
+std::vector<float> InitialValue(const ParameterSpec& spec, uint64_t seed, int layer);
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_STAGE_LAYERS_LAYER_H_

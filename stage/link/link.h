@@ -1,0 +1,89 @@
+// Link: one end of the boundary between two neighbouring stages; activations flow down, gradients up.
+// Ownership: a message changes hands only when TrySend returns true; a refused one stays intact with
+//            the caller. StageRuntime owns the link; StageExecutor borrows it.
+// Threads:   one sender and one receiver thread (here the same, the executor's); Close, status and
+//            SetReadyCallback from any thread. The callback runs on any thread, under no lock, and
+//            must not block: it says that TrySend or TryReceive may now answer differently, or that
+//            the link was closed.
+// Units and shapes: bounded in messages (credits); FIFO and lossless until closed.
+// Errors:    full and empty are answers, not errors. Once closed, status() keeps the first reason,
+//            naming boundary and peer. Frames of an old incarnation are counted and dropped.
+// See: docs/formats.md, "Link frames"; docs/ARCHITECTURE.md, "Life of a micro-batch".
+#ifndef STAGECOACH_STAGE_LINK_LINK_H_
+#define STAGECOACH_STAGE_LINK_LINK_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "absl/status/statusor.h"
+#include "base/ids.h"
+#include "stage/tensor/tensor.h"
+
+namespace stagecoach {
+
+enum class MessageKind : uint8_t { kActivation = 1, kGradient = 2 };
+
+struct TensorMessage {
+  MessageKind kind = MessageKind::kActivation;
+  Fence fence;
+  MicroBatchId micro_batch;
+  Tensors tensors;
+  int64_t sent_unix_nanos = 0;  // set by the sender; splits a wait into bubble and transfer
+};
+
+struct LinkStatistics {
+  uint64_t sent_bytes = 0, received_bytes = 0;  // payload
+  uint64_t sent_messages = 0, received_messages = 0;
+  uint64_t stale_frames = 0;
+  uint64_t inflight_messages = 0;  // sent and not yet taken by the peer's executor
+};
+
+class Link {
+ public:
+  virtual ~Link() = default;
+  [[nodiscard]] virtual bool TrySend(TensorMessage&& message) = 0;
+  virtual std::optional<TensorMessage> TryReceive() = 0;
+  virtual absl::Status status() const = 0;  // ok while open
+  virtual void Close(absl::Status reason) = 0;
+  virtual void SetReadyCallback(std::function<void()> callback) = 0;
+  virtual LinkStatistics statistics() const = 0;
+};
+
+struct LinkOptions {
+  int capacity_messages = 4;            // per direction
+  int64_t chunk_bytes = 512 << 10;      // payload bytes of one frame
+};
+
+// The two ends of a boundary in one process: for tests and for a single-process pipeline.
+std::pair<std::unique_ptr<Link>, std::unique_ptr<Link>> MakeInProcessLinkPair(
+    const LinkOptions& options);
+
+// Which boundary a stream serves; both ends must agree before anything flows.
+struct BoundaryId {
+  std::string job;
+  uint64_t term = 0;
+  uint64_t generation = 0;
+  StageId upstream;  // the boundary upstream -> upstream + 1
+  friend bool operator==(const BoundaryId&, const BoundaryId&) = default;
+  friend auto operator<=>(const BoundaryId&, const BoundaryId&) = default;
+  std::string ToString() const;  // "job a term 1 generation 2 boundary 0 -> 1"
+};
+
+// LinkConnector: makes links across processes. The upstream stage dials, the downstream one accepts;
+// both return at once with a link that is open for TrySend/TryReceive and becomes connected, or closes
+// with DEADLINE_EXCEEDED, later.
+class LinkConnector {
+ public:
+  virtual ~LinkConnector() = default;
+  virtual std::unique_ptr<Link> Dial(const std::string& address, const BoundaryId& boundary,
+                                     Allocator& allocator) = 0;
+  virtual std::unique_ptr<Link> Accept(const BoundaryId& boundary, Allocator& allocator) = 0;
+};
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_STAGE_LINK_LINK_H_

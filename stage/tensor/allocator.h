@@ -1,0 +1,60 @@
+// Allocator: device memory by kind, cached by size, every byte accounted.
+// Ownership: a Buffer is shared by the tensors (and wire slices) that read it and returns to its
+//            allocator when the last one lets go; the allocator outlives its buffers.
+// Threads:   thread-safe: gRPC threads allocate for received tensors and free sent ones.
+// Units and shapes: bytes; 64-byte aligned; accounted as asked for, rounded up to 64.
+// Errors:    RESOURCE_EXHAUSTED when over the limit, naming kind, size, use and limit.
+#ifndef STAGECOACH_STAGE_TENSOR_ALLOCATOR_H_
+#define STAGECOACH_STAGE_TENSOR_ALLOCATOR_H_
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "absl/status/statusor.h"
+
+namespace stagecoach {
+
+enum class MemoryKind : uint8_t { kParameters, kGradients, kOptimizer, kActivations, kWorkspace };
+inline constexpr int kMemoryKinds = 5;
+const char* MemoryKindName(MemoryKind kind);  // "parameters", ... as the metric label says
+
+class Buffer {
+ public:
+  virtual ~Buffer() = default;
+  std::byte* data() const { return data_; }
+  int64_t bytes() const { return bytes_; }
+
+ protected:
+  Buffer(std::byte* data, int64_t bytes) : data_(data), bytes_(bytes) {}
+
+ private:
+  std::byte* const data_;
+  const int64_t bytes_;
+};
+
+struct MemoryUse {
+  std::array<int64_t, kMemoryKinds> current{};  // bytes by kind
+  std::array<int64_t, kMemoryKinds> peak{};     // highest `current` of each kind since ResetPeak
+  int64_t total_current = 0;
+  int64_t total_peak = 0;                       // highest sum over the kinds (not the sum of peaks)
+  int64_t cached = 0;                           // free but kept
+  int64_t limit = 0;                            // 0: none
+};
+
+class Allocator {
+ public:
+  virtual ~Allocator() = default;
+  virtual absl::StatusOr<std::shared_ptr<Buffer>> Allocate(int64_t bytes, MemoryKind kind) = 0;
+  virtual MemoryUse Use() const = 0;
+  virtual void ResetPeak() = 0;
+  virtual void ReleaseCached() = 0;
+};
+
+// Host memory; limit_bytes 0 means none.
+std::unique_ptr<Allocator> MakeHostAllocator(int64_t limit_bytes);
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_STAGE_TENSOR_ALLOCATOR_H_

@@ -1,0 +1,63 @@
+// Tensor: a dense row-major array on a stage's device; a handle to a shared buffer.
+// Ownership: copies share the buffer; the last one returns it to the allocator. Whoever created the
+//            tensor may write it until it hands it on; after that it is read-only by agreement.
+// Threads:   handles are thread-compatible, the buffer's life is thread-safe.
+// Units and shapes: row-major, no strides; activations are [rows, width], rows = sequences * context.
+// See: docs/ARCHITECTURE.md, "Tensors".
+#ifndef STAGECOACH_STAGE_TENSOR_TENSOR_H_
+#define STAGECOACH_STAGE_TENSOR_TENSOR_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "base/check.h"
+#include "base/dtype.h"
+#include "base/shape.h"
+#include "stage/tensor/allocator.h"
+
+namespace stagecoach {
+
+class Tensor {
+ public:
+  Tensor() = default;  // empty: valid() is false
+  Tensor(std::shared_ptr<Buffer> buffer, DType dtype, Shape shape);
+
+  bool valid() const { return buffer_ != nullptr; }
+  DType dtype() const { return dtype_; }
+  const Shape& shape() const { return shape_; }
+  int64_t elements() const { return elements_; }
+  int64_t bytes() const { return elements_ * DTypeSize(dtype_); }
+  const std::shared_ptr<Buffer>& buffer() const { return buffer_; }
+
+  std::byte* raw() const { return buffer_->data(); }
+  // Device address; on CPU back ends the host may read it. CHECKs the element type.
+  template <typename T>
+  T* data() const {
+    CheckType(sizeof(T));
+    return reinterpret_cast<T*>(buffer_->data());
+  }
+  std::span<std::byte> span() const { return {buffer_->data(), static_cast<size_t>(bytes())}; }
+
+  Tensor Reshaped(Shape shape) const;  // same buffer; CHECKs the number of elements
+  void Reset() { *this = Tensor(); }
+
+ private:
+  void CheckType(size_t element_size) const;
+
+  std::shared_ptr<Buffer> buffer_;
+  DType dtype_ = DType::kF32;
+  Shape shape_;
+  int64_t elements_ = 0;
+};
+
+using Tensors = std::vector<Tensor>;
+
+absl::StatusOr<Tensor> MakeTensor(Allocator& allocator, MemoryKind kind, DType dtype, Shape shape);
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_STAGE_TENSOR_TENSOR_H_
