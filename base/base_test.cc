@@ -79,7 +79,8 @@ TEST(Shape, RefusesOverflowNegativeAndHighRank) {
 }
 
 TEST(DType, ParsesItsOwnNames) {
-  for (DType dtype : {DType::kF32, DType::kBF16, DType::kI32, DType::kU8, DType::kF64, DType::kI64}) {
+  for (DType dtype :
+       {DType::kF32, DType::kBF16, DType::kI32, DType::kU8, DType::kF64, DType::kI64}) {
     EXPECT_EQ(*ParseDType(DTypeName(dtype)), dtype);
   }
   EXPECT_FALSE(ParseDType("F8_E4M3").ok());

@@ -1,7 +1,8 @@
 // BoundedQueue: FIFO between threads with a fixed capacity.
 // Ownership: an element changes hands only when TryPush returns true; a refused one is intact.
 // Threads:   thread-safe. Waits end on an element, on Close, or at the deadline.
-// Errors:    full and empty are answers. After Close pushes are refused and pops drain what is left.
+// Errors:    full and empty are answers. After Close pushes are refused and pops drain what is
+// left.
 #ifndef STAGECOACH_BASE_BOUNDED_QUEUE_H_
 #define STAGECOACH_BASE_BOUNDED_QUEUE_H_
 

@@ -25,8 +25,8 @@ struct Voidify {
 }  // namespace stagecoach::internal
 
 #undef CHECK
-#define CHECK(condition)             \
-  (condition) ? static_cast<void>(0) \
+#define CHECK(condition)                            \
+  (condition) ? static_cast<void>(0)                \
               : ::stagecoach::internal::Voidify() & \
                     ::stagecoach::internal::CheckFailure(#condition, __FILE__, __LINE__).stream()
 #define CHECK_EQ(a, b) CHECK((a) == (b)) << (a) << " vs " << (b) << " "
@@ -35,10 +35,10 @@ struct Voidify {
 #define CHECK_LE(a, b) CHECK((a) <= (b)) << (a) << " vs " << (b) << " "
 #define CHECK_GT(a, b) CHECK((a) > (b)) << (a) << " vs " << (b) << " "
 #define CHECK_GE(a, b) CHECK((a) >= (b)) << (a) << " vs " << (b) << " "
-#define CHECK_OK(expression)                                          \
-  do {                                                                \
-    const auto& stagecoach_check_status = (expression);               \
-    CHECK(stagecoach_check_status.ok()) << stagecoach_check_status;   \
+#define CHECK_OK(expression)                                        \
+  do {                                                              \
+    const auto& stagecoach_check_status = (expression);             \
+    CHECK(stagecoach_check_status.ok()) << stagecoach_check_status; \
   } while (false)
 
 #endif  // STAGECOACH_BASE_CHECK_H_

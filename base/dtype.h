@@ -11,8 +11,8 @@ namespace stagecoach {
 
 enum class DType : uint8_t { kF32 = 1, kBF16 = 2, kI32 = 3, kU8 = 4, kF64 = 5, kI64 = 6 };
 
-int64_t DTypeSize(DType dtype);          // bytes of one element
-const char* DTypeName(DType dtype);      // "F32", "BF16", "I32", "U8", "F64", "I64"
+int64_t DTypeSize(DType dtype);      // bytes of one element
+const char* DTypeName(DType dtype);  // "F32", "BF16", "I32", "U8", "F64", "I64"
 absl::StatusOr<DType> ParseDType(const std::string& name);
 
 }  // namespace stagecoach

@@ -46,7 +46,8 @@ std::string Sha256::Hex() {
   std::array<char, 32> digest;
   unsigned length = 0;
   CHECK(EVP_DigestFinal_ex(state_->context, reinterpret_cast<unsigned char*>(digest.data()),
-                           &length) == 1 && length == digest.size())
+                           &length) == 1 &&
+        length == digest.size())
       << "SHA-256 final";
   return absl::BytesToHexString(absl::string_view(digest.data(), digest.size()));
 }

@@ -1,5 +1,6 @@
-// Ids: distinct types for the numbers that must not be mixed up, and the fence every message carries.
-// Units and shapes: stages, micro-batches and layers count from 0; a default id is invalid (-1).
+// Ids: distinct types for the numbers that must not be mixed up, and the fence every message
+// carries. Units and shapes: stages, micro-batches and layers count from 0; a default id is invalid
+// (-1).
 #ifndef STAGECOACH_BASE_IDS_H_
 #define STAGECOACH_BASE_IDS_H_
 

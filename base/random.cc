@@ -57,10 +57,9 @@ uint64_t PermuteIndex(uint64_t seed, uint64_t epoch, uint64_t size, uint64_t ind
     uint64_t left = value >> half_bits;
     uint64_t right = value & mask;
     for (uint32_t round = 0; round < 4; ++round) {
-      const PhiloxCounter counter = {static_cast<uint32_t>(right),
-                                     static_cast<uint32_t>(right >> 32) ^ (round << 24),
-                                     static_cast<uint32_t>(epoch),
-                                     static_cast<uint32_t>(epoch >> 32) ^ 0x5eed0000};
+      const PhiloxCounter counter = {
+          static_cast<uint32_t>(right), static_cast<uint32_t>(right >> 32) ^ (round << 24),
+          static_cast<uint32_t>(epoch), static_cast<uint32_t>(epoch >> 32) ^ 0x5eed0000};
       const uint64_t mixed = left ^ (Philox4x32(counter, SeedKey(seed))[0] & mask);
       left = right;
       right = mixed;

@@ -12,7 +12,9 @@ int64_t Shape::elements() const {
   return *count;
 }
 
-std::string Shape::ToString() const { return absl::StrCat("[", absl::StrJoin(extents_, ", "), "]"); }
+std::string Shape::ToString() const {
+  return absl::StrCat("[", absl::StrJoin(extents_, ", "), "]");
+}
 
 absl::StatusOr<int64_t> CheckedElements(const std::vector<int64_t>& extents) {
   if (extents.size() > static_cast<size_t>(Shape::kMaxRank)) {

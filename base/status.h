@@ -1,5 +1,6 @@
 // Status helpers: returning early, and adding context on the way up.
-// Errors: every layer adds what it knows ("link 2 -> 3", "step 17"); the code stays the first one's.
+// Errors: every layer adds what it knows ("link 2 -> 3", "step 17"); the code stays the first
+// one's.
 #ifndef STAGECOACH_BASE_STATUS_H_
 #define STAGECOACH_BASE_STATUS_H_
 
@@ -25,10 +26,10 @@ absl::StatusOr<T> Annotate(absl::StatusOr<T> value, const std::string& context) 
 #define STAGECOACH_CONCAT_INNER(a, b) a##b
 #define STAGECOACH_CONCAT(a, b) STAGECOACH_CONCAT_INNER(a, b)
 
-#define RETURN_IF_ERROR(expression)                         \
-  do {                                                      \
-    absl::Status stagecoach_status = (expression);          \
-    if (!stagecoach_status.ok()) return stagecoach_status;  \
+#define RETURN_IF_ERROR(expression)                        \
+  do {                                                     \
+    absl::Status stagecoach_status = (expression);         \
+    if (!stagecoach_status.ok()) return stagecoach_status; \
   } while (false)
 
 #define ASSIGN_OR_RETURN(lhs, expression) \

@@ -38,9 +38,9 @@ struct MemoryUse {
   std::array<int64_t, kMemoryKinds> current{};  // bytes by kind
   std::array<int64_t, kMemoryKinds> peak{};     // highest `current` of each kind since ResetPeak
   int64_t total_current = 0;
-  int64_t total_peak = 0;                       // highest sum over the kinds (not the sum of peaks)
-  int64_t cached = 0;                           // free but kept
-  int64_t limit = 0;                            // 0: none
+  int64_t total_peak = 0;  // highest sum over the kinds (not the sum of peaks)
+  int64_t cached = 0;      // free but kept
+  int64_t limit = 0;       // 0: none
 };
 
 class Allocator {

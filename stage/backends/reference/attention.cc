@@ -1,0 +1,124 @@
+// Causal multi-head attention, one (sequence, head) unit at a time, the whole score matrix in
+// double.
+#include <cmath>
+#include <vector>
+
+#include "base/check.h"
+#include "stage/backends/reference/reference_backend.h"
+
+namespace stagecoach {
+namespace {
+
+// One head of one sequence: strided views into the packed arrays.
+struct Unit {
+  const AttentionShape& shape;
+  int64_t sequence, head;
+
+  int64_t head_width() const { return shape.width / shape.heads; }
+  // part 0: queries, 1: keys, 2: values.
+  int64_t Packed(int64_t row, int part) const {
+    return (sequence * shape.context + row) * 3 * shape.width + part * shape.width +
+           head * head_width();
+  }
+  int64_t Output(int64_t row) const {
+    return (sequence * shape.context + row) * shape.width + head * head_width();
+  }
+  int64_t Statistic(int64_t row) const {
+    return (sequence * shape.heads + head) * shape.context + row;
+  }
+  // What a probability is multiplied by: 1 without dropout, else 0 or 1 / (1 - rate).
+  double Keep(int64_t row, int64_t column) const {
+    if (shape.dropout <= 0.0) return 1.0;
+    const uint64_t element = static_cast<uint64_t>(Statistic(row) * shape.context + column);
+    if (RandomBits(shape.stream, element) < DropoutThreshold(shape.dropout)) return 0.0;
+    return static_cast<float>(1.0 / (1.0 - shape.dropout));
+  }
+  double Score(const float* qkv, int64_t row, int64_t column) const {
+    double sum = 0;
+    for (int64_t i = 0; i < head_width(); ++i) {
+      sum += double{qkv[Packed(row, 0) + i]} * qkv[Packed(column, 1) + i];
+    }
+    return sum / std::sqrt(static_cast<double>(head_width()));
+  }
+};
+
+void ForwardUnit(const Unit& unit, const float* qkv, float* out, float* log_sum_exp) {
+  const int64_t width = unit.head_width();
+  std::vector<double> probability(unit.shape.context), sums(width);
+  for (int64_t row = 0; row < unit.shape.context; ++row) {
+    double largest = -INFINITY, total = 0;
+    for (int64_t c = 0; c <= row; ++c) {
+      probability[c] = unit.Score(qkv, row, c);
+      largest = std::max(largest, probability[c]);
+    }
+    for (int64_t c = 0; c <= row; ++c) total += std::exp(probability[c] - largest);
+    const double normalizer = largest + std::log(total);
+    log_sum_exp[unit.Statistic(row)] = static_cast<float>(normalizer);
+    std::fill(sums.begin(), sums.end(), 0.0);
+    for (int64_t c = 0; c <= row; ++c) {
+      const double p = std::exp(probability[c] - normalizer) * unit.Keep(row, c);
+      for (int64_t i = 0; i < width; ++i) sums[i] += p * qkv[unit.Packed(c, 2) + i];
+    }
+    for (int64_t i = 0; i < width; ++i) out[unit.Output(row) + i] = static_cast<float>(sums[i]);
+  }
+}
+
+// With P the probabilities, Z their dropout factors: dV = (P Z)^T dO; dP = Z * (dO V^T);
+// dS = P * (dP - rowsum(P * dP)), and rowsum(P * dP) = rowsum(dO * O); dQ = dS K, dK = dS^T Q,
+// scaled.
+void BackwardUnit(const Unit& unit, const AttentionBackwardArgs& args) {
+  const int64_t context = unit.shape.context, width = unit.head_width();
+  const float *qkv = args.qkv.data<float>(), *d_out = args.d_out.data<float>();
+  const double scale = 1.0 / std::sqrt(static_cast<double>(width));
+  std::vector<double> d_qkv(3 * context * width, 0.0);
+  double *dq = d_qkv.data(), *dk = dq + context * width, *dv = dk + context * width;
+  for (int64_t row = 0; row < context; ++row) {
+    double delta = 0;
+    for (int64_t i = 0; i < width; ++i) {
+      delta += double{d_out[unit.Output(row) + i]} * args.out.data<float>()[unit.Output(row) + i];
+    }
+    for (int64_t c = 0; c <= row; ++c) {
+      const double p =
+          std::exp(unit.Score(qkv, row, c) - args.log_sum_exp.data<float>()[unit.Statistic(row)]);
+      const double keep = unit.Keep(row, c);
+      double dp = 0;
+      for (int64_t i = 0; i < width; ++i) {
+        dp += double{d_out[unit.Output(row) + i]} * qkv[unit.Packed(c, 2) + i];
+      }
+      const double ds = p * (dp * keep - delta) * scale;
+      for (int64_t i = 0; i < width; ++i) {
+        dv[c * width + i] += p * keep * d_out[unit.Output(row) + i];
+        dq[row * width + i] += ds * qkv[unit.Packed(c, 1) + i];
+        dk[c * width + i] += ds * qkv[unit.Packed(row, 0) + i];
+      }
+    }
+  }
+  for (int part = 0; part < 3; ++part) {
+    for (int64_t row = 0; row < context; ++row) {
+      for (int64_t i = 0; i < width; ++i) {
+        args.d_qkv.data<float>()[unit.Packed(row, part) + i] =
+            static_cast<float>(d_qkv[(part * context + row) * width + i]);
+      }
+    }
+  }
+}
+
+}  // namespace
+
+void ReferenceBackend::AttentionForward(const AttentionForwardArgs& args) {
+  CHECK_EQ(args.shape.width % args.shape.heads, 0) << "heads must divide the width";
+  for (int64_t s = 0; s < args.shape.sequences; ++s) {
+    for (int64_t h = 0; h < args.shape.heads; ++h) {
+      ForwardUnit(Unit{args.shape, s, h}, args.qkv.data<float>(), args.out.data<float>(),
+                  args.log_sum_exp.data<float>());
+    }
+  }
+}
+
+void ReferenceBackend::AttentionBackward(const AttentionBackwardArgs& args) {
+  for (int64_t s = 0; s < args.shape.sequences; ++s) {
+    for (int64_t h = 0; h < args.shape.heads; ++h) BackwardUnit(Unit{args.shape, s, h}, args);
+  }
+}
+
+}  // namespace stagecoach

@@ -1,0 +1,100 @@
+#include <algorithm>
+#include <cmath>
+
+#include "base/check.h"
+#include "stage/backends/reference/gelu.h"
+#include "stage/backends/reference/reference_backend.h"
+
+namespace stagecoach {
+
+void ReferenceBackend::GeluForward(const GeluForwardArgs& args) {
+  const float* x = args.x.data<float>();
+  float* y = args.y.data<float>();
+  for (int64_t i = 0; i < args.x.elements(); ++i) y[i] = static_cast<float>(Gelu(x[i]));
+}
+
+void ReferenceBackend::GeluBackward(const GeluBackwardArgs& args) {
+  const float *dy = args.dy.data<float>(), *x = args.x.data<float>();
+  float* dx = args.dx.data<float>();
+  for (int64_t i = 0; i < args.x.elements(); ++i) {
+    dx[i] = static_cast<float>(dy[i] * GeluDerivative(x[i]));
+  }
+}
+
+void ReferenceBackend::Dropout(const DropoutArgs& args) {
+  const uint32_t threshold = DropoutThreshold(args.rate);
+  const float scale = static_cast<float>(1.0 / (1.0 - args.rate));
+  const float* x = args.x.data<float>();
+  float* y = args.y.data<float>();
+  for (int64_t i = 0; i < args.x.elements(); ++i) {
+    const bool keep = RandomBits(args.stream, static_cast<uint64_t>(i)) >= threshold;
+    y[i] = keep ? x[i] * scale : 0.0f;
+  }
+}
+
+void ReferenceBackend::EmbeddingForward(const EmbeddingForwardArgs& args) {
+  const int64_t rows = args.ids.elements(), width = args.token.shape()[1];
+  for (int64_t r = 0; r < rows; ++r) {
+    const int64_t id = args.ids.data<int32_t>()[r];
+    CHECK(id >= 0 && id < args.token.shape()[0]) << "token id " << id;
+    const float* token = args.token.data<float>() + id * width;
+    const float* position = args.position.data<float>() + r % args.context * width;
+    float* y = args.y.data<float>() + r * width;
+    for (int64_t i = 0; i < width; ++i) y[i] = token[i] + position[i];
+  }
+}
+
+void ReferenceBackend::EmbeddingBackward(const EmbeddingBackwardArgs& args) {
+  const int64_t rows = args.ids.elements(), width = args.d_token.shape()[1];
+  for (int64_t r = 0; r < rows; ++r) {
+    const float* dy = args.dy.data<float>() + r * width;
+    float* token = args.d_token.data<float>() + args.ids.data<int32_t>()[r] * width;
+    float* position = args.d_position.data<float>() + r % args.context * width;
+    for (int64_t i = 0; i < width; ++i) {
+      token[i] += dy[i];
+      position[i] += dy[i];
+    }
+  }
+}
+
+void ReferenceBackend::CrossEntropy(const CrossEntropyArgs& args) {
+  const int64_t rows = args.logits.shape()[0], vocabulary = args.logits.shape()[1];
+  double loss = 0;
+  for (int64_t r = 0; r < rows; ++r) {
+    const float* logits = args.logits.data<float>() + r * vocabulary;
+    const int32_t target = args.targets.data<int32_t>()[r];
+    CHECK(target >= 0 && target < vocabulary) << "target " << target;
+    double largest = -INFINITY, total = 0;
+    for (int64_t i = 0; i < vocabulary; ++i) largest = std::max(largest, double{logits[i]});
+    for (int64_t i = 0; i < vocabulary; ++i) total += std::exp(logits[i] - largest);
+    const double normalizer = largest + std::log(total);
+    loss += normalizer - logits[target];
+    if (!args.d_logits.valid()) continue;
+    float* d_logits = args.d_logits.data<float>() + r * vocabulary;
+    for (int64_t i = 0; i < vocabulary; ++i) {
+      const double p = std::exp(logits[i] - normalizer);
+      d_logits[i] = static_cast<float>((p - (i == target ? 1.0 : 0.0)) * args.scale);
+    }
+  }
+  args.loss.data<double>()[0] = loss;
+}
+
+void ReferenceBackend::Add(const AddArgs& args) {
+  CHECK_EQ(args.x.elements(), args.y.elements()) << "add";
+  const float* x = args.x.data<float>();
+  float* y = args.y.data<float>();
+  for (int64_t i = 0; i < args.x.elements(); ++i) y[i] += x[i];
+}
+
+void ReferenceBackend::Fill(const Tensor& tensor, float value) {
+  std::fill_n(tensor.data<float>(), tensor.elements(), value);
+}
+
+void ReferenceBackend::SquaredNorm(const Tensor& tensor, const Tensor& result) {
+  const float* x = tensor.data<float>();
+  double sum = 0;
+  for (int64_t i = 0; i < tensor.elements(); ++i) sum += double{x[i]} * x[i];
+  result.data<double>()[0] = sum;
+}
+
+}  // namespace stagecoach

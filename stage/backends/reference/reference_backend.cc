@@ -1,0 +1,31 @@
+#include "stage/backends/reference/reference_backend.h"
+
+#include <gnu/libc-version.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "absl/strings/str_cat.h"
+#include "base/check.h"
+
+namespace stagecoach {
+
+std::string ReferenceBackend::fingerprint() const {
+  return absl::StrCat("reference glibc-", gnu_get_libc_version());
+}
+
+void ReferenceBackend::CopyFromHost(std::span<const std::byte> source, const Tensor& target) {
+  CHECK_EQ(static_cast<int64_t>(source.size()), target.bytes()) << target.shape().ToString();
+  std::memcpy(target.raw(), source.data(), source.size());
+}
+
+void ReferenceBackend::CopyToHost(const Tensor& source, std::span<std::byte> target) {
+  CHECK_EQ(static_cast<int64_t>(target.size()), source.bytes()) << source.shape().ToString();
+  std::memcpy(target.data(), source.raw(), target.size());
+}
+
+std::unique_ptr<Backend> MakeReferenceBackend(const BackendOptions& options) {
+  return std::make_unique<ReferenceBackend>(options);
+}
+
+}  // namespace stagecoach

@@ -1,0 +1,51 @@
+// ReferenceBackend: every operation as plain loops over host memory, sums in double where a sum is
+// long. The truth for the other back ends; slow, single-threaded and obvious.
+#ifndef STAGECOACH_STAGE_BACKENDS_REFERENCE_REFERENCE_BACKEND_H_
+#define STAGECOACH_STAGE_BACKENDS_REFERENCE_REFERENCE_BACKEND_H_
+
+#include <memory>
+#include <string>
+
+#include "stage/backends/backend.h"
+
+namespace stagecoach {
+
+class ReferenceBackend final : public Backend {
+ public:
+  explicit ReferenceBackend(const BackendOptions& options)
+      : allocator_(MakeHostAllocator(options.memory_limit_bytes)) {}
+
+  const char* name() const override { return "reference"; }
+  std::string fingerprint() const override;
+  Allocator& allocator() override { return *allocator_; }
+
+  void LinearForward(const LinearForwardArgs& args) override;
+  void LinearBackwardInput(const LinearBackwardInputArgs& args) override;
+  void LinearBackwardWeight(const LinearBackwardWeightArgs& args) override;
+  void LayerNormForward(const LayerNormForwardArgs& args) override;
+  void LayerNormBackwardInput(const LayerNormBackwardInputArgs& args) override;
+  void LayerNormBackwardWeight(const LayerNormBackwardWeightArgs& args) override;
+  void AttentionForward(const AttentionForwardArgs& args) override;
+  void AttentionBackward(const AttentionBackwardArgs& args) override;
+  void GeluForward(const GeluForwardArgs& args) override;
+  void GeluBackward(const GeluBackwardArgs& args) override;
+  void Dropout(const DropoutArgs& args) override;
+  void EmbeddingForward(const EmbeddingForwardArgs& args) override;
+  void EmbeddingBackward(const EmbeddingBackwardArgs& args) override;
+  void CrossEntropy(const CrossEntropyArgs& args) override;
+  void Add(const AddArgs& args) override;
+  void Fill(const Tensor& tensor, float value) override;
+  void Sgd(const SgdArgs& args) override;
+  void AdamW(const AdamWArgs& args) override;
+  void SquaredNorm(const Tensor& tensor, const Tensor& result) override;
+  void CopyFromHost(std::span<const std::byte> source, const Tensor& target) override;
+  void CopyToHost(const Tensor& source, std::span<std::byte> target) override;
+  absl::Status Synchronize() override { return absl::OkStatus(); }
+
+ private:
+  const std::unique_ptr<Allocator> allocator_;
+};
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_STAGE_BACKENDS_REFERENCE_REFERENCE_BACKEND_H_

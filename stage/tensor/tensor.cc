@@ -1,0 +1,31 @@
+#include "stage/tensor/tensor.h"
+
+#include <utility>
+
+namespace stagecoach {
+
+Tensor::Tensor(std::shared_ptr<Buffer> buffer, DType dtype, Shape shape)
+    : buffer_(std::move(buffer)), dtype_(dtype), shape_(std::move(shape)) {
+  elements_ = shape_.elements();
+  CHECK(buffer_ != nullptr) << "a tensor needs a buffer";
+  CHECK_LE(bytes(), buffer_->bytes()) << "shape " << shape_.ToString();
+}
+
+Tensor Tensor::Reshaped(Shape shape) const {
+  CHECK_EQ(shape.elements(), elements_) << shape_.ToString() << " to " << shape.ToString();
+  return Tensor(buffer_, dtype_, std::move(shape));
+}
+
+void Tensor::CheckType(size_t element_size) const {
+  CHECK(valid()) << "an empty tensor has no data";
+  CHECK_EQ(static_cast<int64_t>(element_size), DTypeSize(dtype_)) << DTypeName(dtype_);
+}
+
+absl::StatusOr<Tensor> MakeTensor(Allocator& allocator, MemoryKind kind, DType dtype, Shape shape) {
+  const int64_t bytes = shape.elements() * DTypeSize(dtype);
+  absl::StatusOr<std::shared_ptr<Buffer>> buffer = allocator.Allocate(bytes, kind);
+  if (!buffer.ok()) return buffer.status();
+  return Tensor(*std::move(buffer), dtype, std::move(shape));
+}
+
+}  // namespace stagecoach

@@ -1,0 +1,71 @@
+#include "stage/tensor/tensor.h"
+
+#include <cstdint>
+
+#include "gtest/gtest.h"
+
+namespace stagecoach {
+namespace {
+
+constexpr MemoryKind kKind = MemoryKind::kActivations;
+constexpr int kIndex = static_cast<int>(kKind);
+
+TEST(HostAllocator, CountsBytesByKindAndRemembersPeaks) {
+  auto allocator = MakeHostAllocator(0);
+  {
+    auto a = MakeTensor(*allocator, kKind, DType::kF32, Shape{16, 16});
+    auto b = MakeTensor(*allocator, MemoryKind::kGradients, DType::kF32, Shape{1});
+    ASSERT_TRUE(a.ok() && b.ok());
+    EXPECT_EQ(allocator->Use().current[kIndex], 1024);
+    EXPECT_EQ(allocator->Use().total_current, 1024 + 64);
+  }
+  EXPECT_EQ(allocator->Use().total_current, 0);
+  EXPECT_EQ(allocator->Use().total_peak, 1024 + 64);
+  EXPECT_EQ(allocator->Use().cached, 1024 + 64);
+  allocator->ResetPeak();
+  EXPECT_EQ(allocator->Use().total_peak, 0);
+  allocator->ReleaseCached();
+  EXPECT_EQ(allocator->Use().cached, 0);
+}
+
+TEST(HostAllocator, GivesTheSameMemoryBackForTheSameSize) {
+  auto allocator = MakeHostAllocator(0);
+  std::byte* first = (*allocator->Allocate(5000, kKind))->data();
+  EXPECT_EQ((*allocator->Allocate(5000, kKind))->data(), first);
+  EXPECT_EQ(reinterpret_cast<uintptr_t>(first) % 64, 0u);
+}
+
+TEST(HostAllocator, RefusesOverTheLimitAndNamesTheNumbers) {
+  auto allocator = MakeHostAllocator(4096);
+  auto held = allocator->Allocate(4096, kKind);
+  ASSERT_TRUE(held.ok());
+  auto refused = allocator->Allocate(64, MemoryKind::kWorkspace);
+  EXPECT_EQ(refused.status().code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_NE(refused.status().ToString().find("workspace: 64 bytes asked, 4096 in use, limit 4096"),
+            std::string::npos)
+      << refused.status();
+  held->reset();
+  EXPECT_TRUE(allocator->Allocate(2048, kKind).ok()) << "the cache must make room for another size";
+}
+
+TEST(HostAllocator, LetsBuffersOutliveIt) {
+  std::shared_ptr<Buffer> buffer;
+  {
+    auto allocator = MakeHostAllocator(0);
+    buffer = *allocator->Allocate(64, kKind);
+  }
+  buffer->data()[0] = std::byte{1};
+}
+
+TEST(Tensor, SharesItsBufferWhenReshaped) {
+  auto allocator = MakeHostAllocator(0);
+  Tensor tensor = *MakeTensor(*allocator, kKind, DType::kF32, Shape{2, 3});
+  tensor.data<float>()[5] = 4.0f;
+  EXPECT_EQ(tensor.Reshaped(Shape{6}).data<float>()[5], 4.0f);
+  EXPECT_EQ(tensor.bytes(), 24);
+  EXPECT_DEATH(tensor.Reshaped(Shape{7}), "CHECK failed");
+  EXPECT_DEATH(tensor.data<double>(), "CHECK failed");
+}
+
+}  // namespace
+}  // namespace stagecoach
