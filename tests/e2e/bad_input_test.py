@@ -1,0 +1,84 @@
+"""Bad input: a clear error that names what is wrong, and nothing else is harmed."""
+import json
+import os
+import subprocess
+import unittest
+
+import harness
+
+TEXT_HIGH = harness.TEXT.encode() + b"caf\xc3\xa9"
+
+
+class BadInput(harness.EndToEndTest):
+    def refused(self, text, expected, code=2, name="job.yaml"):
+        path = self.folder / name
+        path.write_text(text)
+        result = self.cli("local", "--stages", 2, "--state-dir", self.folder / "refused", path)
+        self.assertEqual(result.returncode, code, result.stderr + result.stdout)
+        for part in expected if isinstance(expected, list) else [expected]:
+            self.assertIn(part, result.stderr)
+
+    def yaml(self, **changes):
+        return json.dumps(harness.merged(harness.TINY, changes), indent=1)
+
+    def test_spec_errors_name_line_field_and_remedy(self):
+        self.refused(self.yaml(training={"micro_batchs": 3}), ["micro_batchs", "did you mean", "job.yaml:"])
+        self.refused(self.yaml(training={"steps": 0}), ["training.steps", "0"])
+        self.refused(self.yaml(training={"batch_size": -4}), ["training.batch_size", "-4"])
+        self.refused(self.yaml(training={"micro_batches": 7}), ["training.micro_batches", "batch_size"])
+        self.refused(self.yaml(model={"gpt": {"heads": 5}}), ["heads"])
+        self.refused(self.yaml(pipeline={"stages": 99}), ["pipeline.stages", "layers"])
+        self.refused(self.yaml(pipeline={"schedule": "gpype"}), ["pipeline.schedule", "gpipe"])
+        self.refused("", "empty")
+        self.refused("a: [1, 2", "job.yaml")
+
+    def test_100_mb_spec(self):
+        path = self.folder / "huge.yaml"
+        with open(path, "w") as file:
+            for _ in range(100):
+                file.write("# " + "x" * (1 << 20) + "\n")
+        result = self.cli("local", "--stages", 1, path)
+        self.assertEqual(result.returncode, 2)
+        self.assertIn("huge.yaml", result.stderr)
+
+    def test_data_errors_fail_the_job_and_name_the_field(self):
+        def fails(expected, **changes):
+            cluster = self.start(self.job_file(**changes), 2, "state", "--id", f"job-{len(self._clusters)}")
+            self.assertEqual(cluster.finish(), 1, cluster.describe())
+            text = json.dumps(cluster.events) + cluster.stderr
+            for part in expected:
+                self.assertIn(part, text)
+        fails(["data.text.path", "missing.txt"], data={"text": {"path": "missing.txt"}})
+        (self.folder / "empty.txt").write_text("")
+        fails(["data.text.path", "empty"], data={"text": {"path": "empty.txt"}})
+        (self.folder / "short.txt").write_text("short")
+        fails(["data.text.path", "context"], data={"text": {"path": "short.txt"}})
+        (self.folder / "high.txt").write_bytes(TEXT_HIGH)
+        fails(["vocabulary"], data={"text": {"path": "high.txt"}})
+        # The same state folder still serves a good job.
+        self.run_job(self.job_file(), 2, "state", "--id", "good")
+
+    @unittest.skipUnless(os.geteuid() == 0, "mounting a small tmpfs needs root")
+    def test_full_disk_at_a_checkpoint(self):
+        state = self.folder / "state"
+        (state / "checkpoints").mkdir(parents=True)
+        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1200k", "tmpfs", state / "checkpoints"], check=True)
+        self.addCleanup(subprocess.run, ["umount", "-l", str(state / "checkpoints")])
+        # Three checkpoints of this model (about 480 kB each) do not fit; the first two do.
+        cluster = self.start(self.job_file(), 2, "state", "--id", "full")
+        code = cluster.finish()
+        failed = [e for e in cluster.events if e["event"] == "checkpoint" and e.get("error")]
+        self.assertTrue(failed, cluster.events)
+        self.assertEqual(code, 1, "the last checkpoint is the result: without it the job has failed")
+        steps = [e for e in cluster.events if e["event"] == "step"]
+        self.assertEqual(len(steps), 6, "training went on past the failed checkpoint")
+        kept = sorted(p.name for p in (state / "checkpoints").glob("**/step-*"))
+        self.assertTrue(kept, "earlier checkpoints are intact")
+        subprocess.run(["mount", "-o", "remount,size=32m", state / "checkpoints"], check=True)
+        step = int(kept[0].split("-")[1])
+        job = self.job_file("again.json", name="again", resume={"job": "full", "step": step})
+        self.run_job(job, 2, "state", "--id", "again")
+
+
+if __name__ == "__main__":
+    harness.main()

@@ -1,0 +1,84 @@
+"""Looking at a running cluster: metrics, health, the other commands of the client."""
+import json
+import pathlib
+import shutil
+import subprocess
+import time
+import urllib.request
+
+import harness
+
+
+def fetch(address, path):
+    with urllib.request.urlopen(f"http://{address}{path}", timeout=10) as reply:
+        return reply.read().decode()
+
+
+def samples(text, name):
+    """label text -> value"""
+    result = {}
+    for line in text.splitlines():
+        if line.startswith(name + "{") or line.startswith(name + " "):
+            labels, value = line[len(name):].rsplit(" ", 1)
+            result[labels] = float(value)
+    return result
+
+
+class Observe(harness.EndToEndTest):
+    def setUp(self):
+        super().setUp()
+        self.cluster = self.start(self.job_file(training={"steps": 100000}, name="watched"), 2, "state",
+                                  "--id", "watched")
+        self.cluster.wait_for_step(3)
+        self.processes = self.cluster.processes()
+        self.address = self.processes["coordinator"]["address"]
+
+    def client(self, *arguments):
+        return self.cli(*arguments, "--address", self.address)
+
+    def test_every_second_of_a_stage_is_in_one_phase(self):
+        for name in ("stage-0", "stage-1"):
+            http = self.processes[name]["http"]
+            def read():
+                started = time.time()
+                text = fetch(http, "/metrics")
+                return sum(samples(text, "stagecoach_stage_time_seconds_total").values()), started
+            first, first_time = read()
+            last_step = max(e["step"] for e in self.cluster.events if e["event"] == "step")
+            self.cluster.wait_for_step(last_step + 50)
+            second, second_time = read()
+            self.assertAlmostEqual((second - first) / (second_time - first_time), 1.0, delta=0.02)
+
+    def test_metrics_are_clean(self):
+        promtool = shutil.which("promtool")
+        for name, entry in self.processes.items():
+            text = fetch(entry["http"], "/metrics")
+            self.assertIn("stagecoach_build_info", text)
+            if promtool:
+                check = subprocess.run([promtool, "check", "metrics"], input=text, text=True, capture_output=True)
+                self.assertEqual(check.stdout + check.stderr, "", name)
+        text = fetch(self.processes["coordinator"]["http"], "/metrics")
+        self.assertEqual(list(samples(text, "stagecoach_pipeline_ideal_bubble_ratio").values()), [0.2])
+
+    def test_health_and_the_other_commands(self):
+        for name in ("coordinator", "stage-0", "stage-1"):
+            self.assertEqual(self.cli("health", self.processes[name]["address"]).returncode, 0, name)
+            fetch(self.processes[name]["http"], "/livez")
+            fetch(self.processes[name]["http"], "/readyz")
+        jobs = json.loads(self.client("list", "-o", "json").stdout)
+        self.assertEqual([job["id"] for job in jobs["jobs"]], ["watched"])
+        described = json.loads(self.client("describe", "watched", "-o", "json").stdout)
+        self.assertIn("RUNNING", json.dumps(described))
+        self.assertEqual(self.client("describe", "nobody").returncode, 3)
+        self.assertEqual(self.cli("list", "--address", "127.0.0.1:1").returncode, 4)
+        plan = self.client("plan", self.folder / "job.json")
+        self.assertEqual(plan.returncode, 0, plan.stderr)
+        self.assertIn("bubble", plan.stdout)
+        checkpoints = self.client("checkpoints", "list", "watched")
+        self.assertEqual(checkpoints.returncode, 0, checkpoints.stderr)
+        self.assertEqual(self.client("cancel", "watched").returncode, 0)
+        self.assertEqual(self.cluster.finish(), 5)
+
+
+if __name__ == "__main__":
+    harness.main()

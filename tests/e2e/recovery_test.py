@@ -1,0 +1,84 @@
+"""A lost process costs time, never results."""
+import os
+import signal
+
+import harness
+
+# Long enough to be hit in the middle of a step, short enough for a test.
+LONG = {"training": {"steps": 40}, "checkpoint": {"every_steps": 5, "keep": 10},
+        "evaluation": {"every_steps": 20, "batches": 2},
+        "model": {"gpt": {"width": 64, "context": 64, "heads": 4}}}
+
+
+class Recovery(harness.EndToEndTest):
+    @classmethod
+    def setUpClass(cls):
+        cls.golden = None
+
+    def job(self, **changes):
+        return self.job_file(**harness.merged(LONG, changes))
+
+    def check_golden(self, cluster):
+        """Digest and every loss must equal the undisturbed run's."""
+        if Recovery.golden is None:
+            undisturbed = self.run_job(self.job(pipeline={"stages": 1}), 1)
+            Recovery.golden = undisturbed.digest(), undisturbed.losses()
+        self.assertEqual((cluster.digest(), cluster.losses()), Recovery.golden)
+
+    def recovery_seconds(self, cluster, act):
+        """Acts, then gives the seconds until the coordinator says that it recovers."""
+        import time
+        before = time.monotonic() - cluster.started
+        act()
+        event = cluster.wait_for("recovery", lambda e: e["event"] == "recovery", 30)
+        return event["_seconds"] - before, event
+
+    def test_stage_killed_mid_step(self):
+        for victim in ("stage-0", "stage-1", "stage-2"):
+            cluster = self.start(self.job(pipeline={"stages": 3}), 3)
+            cluster.wait_for_step(12)
+            seconds, event = self.recovery_seconds(cluster, lambda: cluster.signal(victim, signal.SIGKILL))
+            self.assertLessEqual(seconds, 2.0 * harness.TIME_FACTOR, event)
+            self.assertEqual(cluster.finish(), 0, cluster.describe())
+            self.check_golden(cluster)
+            print(f"{victim} killed: noticed after {seconds:.2f} s")
+
+    def test_stage_that_stops_answering(self):
+        cluster = self.start(self.job(pipeline={"stages": 2}), 2)
+        cluster.wait_for_step(7)
+        stopped = cluster.pid("stage-1")
+        seconds, event = self.recovery_seconds(cluster, lambda: os.kill(stopped, signal.SIGSTOP))
+        self.assertLessEqual(seconds, 3.0 * harness.TIME_FACTOR, event)
+        self.assertRegex(event["message"], "stage-1")
+        # It comes back as a process of an old incarnation: its frames and leases must not count.
+        os.kill(stopped, signal.SIGCONT)
+        self.assertEqual(cluster.finish(), 0, cluster.describe())
+        self.check_golden(cluster)
+        print(f"stage-1 stopped: noticed after {seconds:.2f} s")
+
+    def test_coordinator_killed_mid_step(self):
+        cluster = self.start(self.job(pipeline={"stages": 2}), 2)
+        cluster.wait_for_step(12)
+        cluster.signal("coordinator", signal.SIGKILL)
+        self.assertEqual(cluster.finish(), 0, cluster.describe())
+        self.check_golden(cluster)
+        self.assertEqual(cluster.processes()["coordinator"]["restarts"], 1)
+
+    def test_every_process_killed_at_once(self):
+        cluster = self.start(self.job(pipeline={"stages": 2}), 2)
+        cluster.wait_for_step(17)
+        for name in ("stage-0", "coordinator", "stage-1"):
+            cluster.signal(name, signal.SIGKILL)
+        self.assertEqual(cluster.finish(), 0, cluster.describe())
+        self.check_golden(cluster)
+
+    def test_killed_before_the_first_checkpoint_starts_over(self):
+        cluster = self.start(self.job(pipeline={"stages": 2}, checkpoint={"every_steps": 0}), 2)
+        cluster.wait_for_step(3)
+        cluster.signal("stage-0", signal.SIGKILL)
+        self.assertEqual(cluster.finish(), 0, cluster.describe())
+        self.check_golden(cluster)
+
+
+if __name__ == "__main__":
+    harness.main()

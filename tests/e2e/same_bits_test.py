@@ -1,0 +1,41 @@
+"""The promise: one weights_digest for every K, schedule, rematerialization, thread count."""
+import harness
+
+
+class SameBits(harness.EndToEndTest):
+    def digest_and_losses(self, stages, *extra, **changes):
+        cluster = self.run_job(self.job_file(**changes), stages, None, *extra)
+        return cluster.digest(), cluster.losses()
+
+    def test_every_k_schedule_and_rematerialization(self):
+        results = {}
+        for stages in (1, 2, 3, 4):
+            for schedule in ("gpipe", "one_forward_one_backward"):
+                for mode in ("always", "except_first", "never"):
+                    pipeline = {"stages": stages, "schedule": schedule, "rematerialization": mode}
+                    results[stages, schedule, mode] = self.digest_and_losses(stages, pipeline=pipeline)
+        first = next(iter(results.values()))
+        self.assertEqual(len(first[1]), 6)
+        self.assertEqual({key: value for key, value in results.items() if value != first}, {})
+
+    def test_micro_batches_of_every_kind(self):
+        # M = 1; M < K; an M that does not divide the mini-batch of 6.
+        for micro_batches in (1, 2, 4, 5):
+            results = [self.digest_and_losses(stages, training={"micro_batches": micro_batches},
+                                              pipeline={"stages": stages, "schedule": schedule})
+                       for stages, schedule in ((1, "gpipe"), (3, "gpipe"), (4, "one_forward_one_backward"))]
+            self.assertEqual(results[0], results[1], f"M = {micro_batches}")
+            self.assertEqual(results[0], results[2], f"M = {micro_batches}")
+
+    def test_threads_and_measured_partition(self):
+        one = self.digest_and_losses(2, "--threads-per-stage", 1)
+        self.assertEqual(one, self.digest_and_losses(2, "--threads-per-stage", 3))
+        self.assertEqual(one, self.digest_and_losses(2, pipeline={"partition": "auto"}))
+
+    def test_another_seed_gives_other_bits(self):
+        self.assertNotEqual(self.digest_and_losses(1, pipeline={"stages": 1}),
+                            self.digest_and_losses(1, pipeline={"stages": 1}, seed=8))
+
+
+if __name__ == "__main__":
+    harness.main()

@@ -1,0 +1,94 @@
+#!/usr/bin/env python3
+"""Ratchet: layering, sizes and words that must not come in. Prints only what is wrong, exits 1 then.
+
+A limit that a file may exceed for a stated reason is listed in EXCEPTIONS with that reason.
+"""
+import pathlib
+import re
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+SOFT_LINES, HARD_LINES, FUNCTION_LINES = 400, 800, 100
+
+# folder -> folders it may include from (its own is always allowed)
+LEVELS = {
+    "base": set(),
+    "plan": {"base"},
+    "checkpoint": {"base"},
+    "stage": {"base", "plan", "checkpoint"},
+    "coordinator": {"base", "plan", "checkpoint"},
+    "services": {"base", "plan", "checkpoint", "stage", "coordinator"},
+}
+# Which product files may see gRPC, protobuf messages and Prometheus.
+MAY_SEE_GRPC = ("services/", "stage/link/grpc/", "tests/", "bench/")
+FORBIDDEN = [
+    (re.compile(r"\bstd::recursive_mutex\b"), "recursive mutex"),
+    (re.compile(r"\.detach\(\)"), "detached thread"),
+    (re.compile(r"\bsleep_for\b|\busleep\(|\babsl::SleepFor\b"), "waiting by sleeping"),
+    (re.compile(r"\b(TODO|FIXME|XXX)\b"), "work left for others"),
+    (re.compile(r"-ffast-math|-march=native"), "flags that change bits"),
+]
+EXCEPTIONS = {}
+
+
+def tracked(*patterns):
+    out = subprocess.run(["git", "ls-files", *patterns], cwd=ROOT, capture_output=True, text=True, check=True)
+    return [line for line in out.stdout.splitlines() if (ROOT / line).exists()]
+
+
+def check_includes(path, lines, problems):
+    folder = path.split("/")[0]
+    for number, line in enumerate(lines, 1):
+        match = re.match(r'#include\s+[<"]([^>"]+)[>"]', line)
+        if not match:
+            continue
+        include = match.group(1)
+        target = include.split("/")[0]
+        if folder in LEVELS and target in LEVELS and target != folder and target not in LEVELS[folder]:
+            problems.append(f"{path}:{number}: {folder}/ may not include {target}/")
+        if re.match(r"(grpc|grpcpp|prometheus|google/protobuf|stagecoach/v1)/", include):
+            if not path.startswith(MAY_SEE_GRPC):
+                problems.append(f"{path}:{number}: gRPC, protobuf and Prometheus stay in services/ and stage/link/grpc/")
+        if folder == "plan" and re.match(r"(thread|mutex|chrono|fstream|condition_variable)$", include):
+            problems.append(f"{path}:{number}: plan/ is pure: no <{include}>")
+
+
+def check_functions(path, lines, problems):
+    start = None
+    for number, line in enumerate(lines, 1):
+        # Google style: a function body at namespace level opens at the end of an unindented line.
+        if start is None and re.match(r"^[A-Za-z].*\)\s*(const|noexcept|override|\s)*\{$", line):
+            start = number
+        elif start is None and re.match(r"^ {4,}.*\)\s*(const|noexcept|override|\s)*\{$", line) and number > 1 \
+                and re.match(r"^[A-Za-z].*[(,]\s*$", lines[number - 2]):
+            start = number
+        elif line == "}" and start is not None:
+            if number - start > FUNCTION_LINES and not path.endswith("_test.cc"):
+                problems.append(f"{path}:{start}: function of {number - start} lines, limit {FUNCTION_LINES}")
+            start = None
+
+
+def main():
+    problems, notes = [], []
+    for path in tracked("*.cc", "*.h"):
+        lines = (ROOT / path).read_text().splitlines()
+        check_includes(path, lines, problems)
+        check_functions(path, lines, problems)
+        for pattern, what in FORBIDDEN:
+            for number, line in enumerate(lines, 1):
+                if pattern.search(line) and (path, what) not in EXCEPTIONS:
+                    problems.append(f"{path}:{number}: {what}")
+        if len(lines) > HARD_LINES and (path, "lines") not in EXCEPTIONS:
+            problems.append(f"{path}: {len(lines)} lines, limit {HARD_LINES}")
+        elif len(lines) > SOFT_LINES:
+            notes.append(f"{path}: {len(lines)} lines (is it one idea?)")
+    for note in notes:
+        print("note:", note)
+    for problem in problems:
+        print(problem)
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
