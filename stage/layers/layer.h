@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "base/ids.h"
 #include "plan/model_spec.h"
 #include "stage/backends/backend.h"
 #include "stage/tensor/tensor.h"

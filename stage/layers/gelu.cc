@@ -1,0 +1,45 @@
+// GELU (tanh form) by itself. Stash: x.
+#include <utility>
+
+#include "base/status.h"
+#include "stage/layers/parts.h"
+
+namespace stagecoach {
+namespace {
+
+class Gelu final : public Layer {
+ public:
+  explicit Gelu(Backend& backend) : backend_(backend) {}
+
+  absl::StatusOr<Tensors> Forward(Tensors inputs, const ForwardContext& context,
+                                  Stash* stash) override {
+    Tensor x = TheOnly(std::move(inputs));
+    ASSIGN_OR_RETURN(Tensor y, NewActivation(backend_, x.shape()));
+    backend_.GeluForward({x, y});
+    if (stash != nullptr) *stash = {context, {std::move(x)}, {}};
+    return Tensors{std::move(y)};
+  }
+
+  absl::StatusOr<Tensors> BackwardInput(Tensors output_gradients, Stash* stash) override {
+    const Tensor dy = TheOnly(std::move(output_gradients));
+    const Tensor x = TheOnly(std::move(stash->tensors));
+    stash->tensors.clear();
+    ASSIGN_OR_RETURN(Tensor dx, NewActivation(backend_, x.shape()));
+    backend_.GeluBackward({dy, x, dx});
+    return Tensors{std::move(dx)};
+  }
+
+  absl::Status BackwardWeight(Stash) override { return absl::OkStatus(); }
+  std::span<Parameter> parameters() override { return {}; }
+
+ private:
+  Backend& backend_;
+};
+
+}  // namespace
+
+std::unique_ptr<Layer> MakeGelu(LayerBuilder& builder) {
+  return std::make_unique<Gelu>(builder.backend());
+}
+
+}  // namespace stagecoach
