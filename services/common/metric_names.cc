@@ -1,0 +1,53 @@
+#include "services/common/metric_names.h"
+
+namespace stagecoach {
+
+std::span<const MetricDefinition* const> AllMetrics() {
+  using namespace metric;
+  static constexpr const MetricDefinition* kAll[] = {&kBuildInfo,
+                                                     &kRpcHandled,
+                                                     &kRpcSeconds,
+                                                     &kProcessCpu,
+                                                     &kProcessMemory,
+                                                     &kProcessFds,
+                                                     &kProcessStart,
+                                                     &kStageTime,
+                                                     &kStageMemory,
+                                                     &kStageMemoryPeak,
+                                                     &kStageMemoryLimit,
+                                                     &kLinkSent,
+                                                     &kLinkReceived,
+                                                     &kLinkTransfer,
+                                                     &kLinkInflight,
+                                                     &kLinkReconnects,
+                                                     &kJobInfo,
+                                                     &kJobs,
+                                                     &kJobsSubmitted,
+                                                     &kJobsFinished,
+                                                     &kJobQueueWait,
+                                                     &kStages,
+                                                     &kStageHeartbeat,
+                                                     &kBubble,
+                                                     &kBubbleIdeal,
+                                                     &kImbalance,
+                                                     &kStep,
+                                                     &kTargetSteps,
+                                                     &kSteps,
+                                                     &kStepSeconds,
+                                                     &kExamples,
+                                                     &kTokens,
+                                                     &kFlops,
+                                                     &kLoss,
+                                                     &kLearningRate,
+                                                     &kGradientNorm,
+                                                     &kNonfinite,
+                                                     &kExpectedEnd,
+                                                     &kDataWait,
+                                                     &kRecoveries,
+                                                     &kCheckpointTime,
+                                                     &kCheckpointStep,
+                                                     &kCheckpointFailures};
+  return kAll;
+}
+
+}  // namespace stagecoach
