@@ -3,9 +3,9 @@
 namespace stagecoach {
 
 const char* PhaseName(Phase phase) {
-  static constexpr const char* kNames[kPhases] = {"forward", "recompute",    "backward", "optimizer",
-                                                  "send",    "receive_wait", "bubble",   "data_wait",
-                                                  "checkpoint", "idle"};
+  static constexpr const char* kNames[kPhases] = {
+      "forward",      "recompute", "backward",  "optimizer",  "send",
+      "receive_wait", "bubble",    "data_wait", "checkpoint", "idle"};
   return kNames[static_cast<int>(phase)];
 }
 

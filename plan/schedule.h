@@ -57,8 +57,8 @@ struct PipelineLimits {
 
 // F ascending, then B ascending (the paper's figure draws them descending): every schedule then
 // accumulates gradients in the same order and gives the same bits. Recompute stands before the wait
-// for its gradient. A micro-batch whose backward follows its forward with no other forward between is
-// never recomputed: its stash is the only one alive, so this costs no memory.
+// for its gradient. A micro-batch whose backward follows its forward with no other forward or backward
+// between is never recomputed: its stash is the only one alive, so this costs no memory.
 Schedule MakeSchedule(const ScheduleOptions& options);
 
 // Every F and B once, sends match the neighbour's receives in order, F before B, stash present at B

@@ -1,0 +1,32 @@
+// Field checks: one way to say what is wrong with a value of a job spec, where, and what would be
+// right: "training.micro_batches: 0; must be >= 1".
+// Errors: INVALID_ARGUMENT.
+#ifndef STAGECOACH_PLAN_FIELD_CHECK_H_
+#define STAGECOACH_PLAN_FIELD_CHECK_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/status.h"
+
+namespace stagecoach {
+
+absl::Status FieldError(const std::string& path, const std::string& value,
+                        const std::string& remedy);
+absl::Status CheckInteger(const std::string& path, int64_t value, int64_t min, int64_t max);
+
+// Bounds of a real number; an open bound is not itself allowed. NaN is in no interval.
+struct RealInterval {
+  double low = 0;
+  double high = 0;
+  bool low_open = false;
+  bool high_open = false;
+};
+absl::Status CheckReal(const std::string& path, double value, const RealInterval& interval);
+
+// The dropout rates: [0, 1).
+absl::Status CheckRate(const std::string& path, double value);
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_PLAN_FIELD_CHECK_H_

@@ -1,0 +1,225 @@
+// ValidateJobSpec: every field of a job spec, in the order of the YAML.
+#include <algorithm>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "base/status.h"
+#include "plan/field_check.h"
+#include "plan/job_spec.h"
+
+namespace stagecoach {
+namespace {
+
+constexpr int64_t kMaxSteps = 1'000'000'000;  // the step is a 32-bit word of the random numbers
+constexpr int64_t kMaxBatchSize = int64_t{1} << 20;
+constexpr int64_t kMaxMicroBatches = int64_t{1} << 16;
+constexpr int64_t kMaxRows = (int64_t{1} << 31) - 1;  // of one micro-batch; BLAS counts in int32
+constexpr int64_t kMaxRandomElements = int64_t{1} << 34;  // of one dropout mask
+constexpr int64_t kMaxStages = 1024;
+constexpr size_t kMaxPath = 4096;
+
+absl::Status ValidateName(const std::string& path, const std::string& name) {
+  const bool good =
+      !name.empty() && name.size() <= 63 && std::all_of(name.begin(), name.end(), [](char c) {
+        return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-';
+      });
+  if (good) return absl::OkStatus();
+  return FieldError(path, absl::StrCat("\"", name.substr(0, 80), "\""),
+                    "must be 1 to 63 characters of a-z, 0-9 and -");
+}
+
+absl::Status ValidateData(const DataSpec& data) {
+  const std::string& path = data.text.path;
+  if (path.empty()) {
+    return FieldError("data.text.path", "\"\"", "must name the text file to train on");
+  }
+  if (path.size() > kMaxPath || path.find('\0') != std::string::npos) {
+    return FieldError("data.text.path", absl::StrCat(path.size(), " bytes"),
+                      absl::StrCat("must be at most ", kMaxPath, " bytes without NUL"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ValidateOptimizer(const OptimizerSpec& optimizer) {
+  const RealInterval decay{.low = 0, .high = 1e3};
+  if (const auto* sgd = std::get_if<SgdSpec>(&optimizer)) {
+    const std::string path = "training.optimizer.sgd";
+    RETURN_IF_ERROR(CheckRate(path + ".momentum", sgd->momentum));
+    return CheckReal(path + ".weight_decay", sgd->weight_decay, decay);
+  }
+  const auto& adamw = std::get<AdamWSpec>(optimizer);
+  const std::string path = "training.optimizer.adamw";
+  RETURN_IF_ERROR(CheckRate(path + ".beta1", adamw.beta1));
+  RETURN_IF_ERROR(CheckRate(path + ".beta2", adamw.beta2));
+  RETURN_IF_ERROR(
+      CheckReal(path + ".epsilon", adamw.epsilon, {.low = 0, .high = 1, .low_open = true}));
+  return CheckReal(path + ".weight_decay", adamw.weight_decay, decay);
+}
+
+const char* LearningRateKindName(LearningRateSpec::Kind kind) {
+  switch (kind) {
+    case LearningRateSpec::Kind::kConstant:
+      return "constant";
+    case LearningRateSpec::Kind::kLinear:
+      return "linear";
+    case LearningRateSpec::Kind::kCosine:
+      return "cosine";
+    case LearningRateSpec::Kind::kInverseSquareRoot:
+      return "inverse_square_root";
+  }
+  return "unknown";
+}
+
+absl::Status ValidateLearningRate(const LearningRateSpec& rate, int64_t steps) {
+  const std::string path = absl::StrCat("training.learning_rate.", LearningRateKindName(rate.kind));
+  RETURN_IF_ERROR(CheckReal(path + ".peak", rate.peak, {.low = 0, .high = 1e3}));
+  RETURN_IF_ERROR(CheckReal(path + ".final", rate.final, {.low = 0, .high = rate.peak}));
+  RETURN_IF_ERROR(CheckInteger(path + ".warmup_steps", rate.warmup_steps, 0, kMaxSteps));
+  if (rate.warmup_steps > steps) {
+    return FieldError(path + ".warmup_steps", absl::StrCat(rate.warmup_steps),
+                      absl::StrCat("must be <= training.steps = ", steps));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ValidateTraining(const TrainingSpec& training, const ExpandedModel& model) {
+  RETURN_IF_ERROR(CheckInteger("training.steps", training.steps, 1, kMaxSteps));
+  RETURN_IF_ERROR(CheckInteger("training.batch_size", training.batch_size, 1, kMaxBatchSize));
+  RETURN_IF_ERROR(
+      CheckInteger("training.micro_batches", training.micro_batches, 1, kMaxMicroBatches));
+  if (training.micro_batches > training.batch_size) {
+    return FieldError("training.micro_batches", absl::StrCat(training.micro_batches),
+                      absl::StrCat("must be <= training.batch_size = ", training.batch_size,
+                                   ": a micro-batch has at least one sequence"));
+  }
+  const int64_t largest = MicroBatchSize(training.batch_size, training.micro_batches, 0);
+  if (largest * model.context > kMaxRows) {
+    return FieldError("training.batch_size", absl::StrCat(training.batch_size),
+                      absl::StrCat("a micro-batch would have ", largest * model.context,
+                                   " tokens; at most ", kMaxRows, ": raise micro_batches"));
+  }
+  RETURN_IF_ERROR(ValidateOptimizer(training.optimizer));
+  RETURN_IF_ERROR(ValidateLearningRate(training.learning_rate, training.steps));
+  RETURN_IF_ERROR(CheckReal("training.gradient_clip_norm", training.gradient_clip_norm,
+                            {.low = 0, .high = 1e12}));
+  return CheckInteger("training.max_nonfinite_steps", training.max_nonfinite_steps, 0, kMaxSteps);
+}
+
+// Elements of the largest dropout mask that one sequence needs from one random stream.
+int64_t MaskElements(const LayerSpec& layer, int64_t context, int64_t width) {
+  if (const auto* attention = std::get_if<AttentionSpec>(&layer.kind)) {
+    return attention->dropout > 0 ? attention->heads * context * context : 0;
+  }
+  if (const auto* dropout = std::get_if<DropoutSpec>(&layer.kind)) {
+    return dropout->rate > 0 ? context * width : 0;
+  }
+  if (const auto* embedding = std::get_if<EmbeddingSpec>(&layer.kind)) {
+    return embedding->dropout > 0 ? context * width : 0;
+  }
+  int64_t largest = 0;
+  if (const auto* residual = std::get_if<ResidualSpec>(&layer.kind)) {
+    for (const LayerSpec& inner : residual->layers) {
+      if (const auto* linear = std::get_if<LinearSpec>(&inner.kind)) width = linear->out;
+      largest = std::max(largest, MaskElements(inner, context, width));
+    }
+  }
+  return largest;
+}
+
+absl::Status ValidateMasks(const TrainingSpec& training, const ExpandedModel& model) {
+  const int64_t largest = MicroBatchSize(training.batch_size, training.micro_batches, 0);
+  for (const ExpandedLayer& layer : model.layers) {
+    const int64_t width = layer.index == 0 ? layer.width_out : layer.width_in;
+    const int64_t elements = MaskElements(layer.spec, model.context, width);
+    if (elements <= kMaxRandomElements / largest) continue;
+    return FieldError("training.micro_batches", absl::StrCat(training.micro_batches),
+                      absl::StrCat("with dropout, layer ", layer.index, " (", layer.label,
+                                   ") would draw over 2^34 numbers for one micro-batch of ",
+                                   largest, " sequences: raise micro_batches or set dropout to 0"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ValidateCuts(const PipelineSpec& pipeline, int64_t layers) {
+  const std::vector<int64_t>& cuts = pipeline.partition.cuts;
+  const std::string path = "pipeline.partition.cuts";
+  if (pipeline.stages == 0) {
+    return FieldError(
+        "pipeline.stages", "auto",
+        absl::StrCat("cuts fix the number of stages: write stages: ", cuts.size() + 1));
+  }
+  if (static_cast<int64_t>(cuts.size()) != pipeline.stages - 1) {
+    return FieldError(
+        path, absl::StrCat(cuts.size(), " cuts"),
+        absl::StrCat("must be ", pipeline.stages - 1, " for pipeline.stages = ", pipeline.stages));
+  }
+  int64_t previous = 0;
+  for (size_t i = 0; i < cuts.size(); ++i) {
+    const std::string element = absl::StrCat(path, "[", i, "]");
+    RETURN_IF_ERROR(CheckInteger(element, cuts[i], 1, layers - 1));
+    if (cuts[i] <= previous) {
+      return FieldError(element, absl::StrCat(cuts[i]),
+                        absl::StrCat("must be > ", previous, ": cuts ascend"));
+    }
+    previous = cuts[i];
+  }
+  if (pipeline.continue_with_fewer_stages) {
+    return FieldError("pipeline.continue_with_fewer_stages", "true",
+                      "cuts fix the number of stages: use partition: auto or uniform");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ValidatePipeline(const PipelineSpec& pipeline, int64_t layers) {
+  RETURN_IF_ERROR(CheckInteger("pipeline.stages", pipeline.stages, 0, kMaxStages));
+  if (pipeline.stages > layers) {
+    return FieldError("pipeline.stages", absl::StrCat(pipeline.stages),
+                      absl::StrCat("the model has ", layers,
+                                   " layers and a stage needs one: use at most ", layers));
+  }
+  if (pipeline.partition.kind == PartitionSpec::Kind::kCuts) {
+    RETURN_IF_ERROR(ValidateCuts(pipeline, layers));
+  } else if (!pipeline.partition.cuts.empty()) {
+    return FieldError("pipeline.partition.cuts",
+                      absl::StrCat(pipeline.partition.cuts.size(), " cuts"),
+                      "must be empty unless the partition is by cuts");
+  }
+  return CheckReal("pipeline.replacement_timeout_seconds", pipeline.replacement_timeout_seconds,
+                   {.low = 0, .high = 30.0 * 86400});
+}
+
+absl::Status ValidateCheckpointAndEvaluation(const JobSpec& spec) {
+  RETURN_IF_ERROR(
+      CheckInteger("checkpoint.every_steps", spec.checkpoint.every_steps, 0, kMaxSteps));
+  RETURN_IF_ERROR(CheckInteger("checkpoint.keep", spec.checkpoint.keep, 1, 1'000'000));
+  RETURN_IF_ERROR(
+      CheckInteger("evaluation.every_steps", spec.evaluation.every_steps, 0, kMaxSteps));
+  const int64_t least = spec.evaluation.every_steps > 0 ? 1 : 0;
+  return CheckInteger("evaluation.batches", spec.evaluation.batches, least, 1'000'000);
+}
+
+absl::Status ValidateResume(const JobSpec& spec) {
+  RETURN_IF_ERROR(CheckInteger("resume.step", spec.resume_step, -1, kMaxSteps));
+  if (!spec.resume_job.empty()) return ValidateName("resume.job", spec.resume_job);
+  if (spec.resume_step >= 0) {
+    return FieldError("resume.step", absl::StrCat(spec.resume_step),
+                      "needs resume.job: whose checkpoint it is");
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status ValidateJobSpec(const JobSpec& spec) {
+  RETURN_IF_ERROR(ValidateName("name", spec.name));
+  const absl::StatusOr<ExpandedModel> model = ExpandModel(spec.model);
+  if (!model.ok()) return model.status();
+  RETURN_IF_ERROR(ValidateData(spec.data));
+  RETURN_IF_ERROR(ValidateTraining(spec.training, *model));
+  RETURN_IF_ERROR(ValidateMasks(spec.training, *model));
+  RETURN_IF_ERROR(ValidatePipeline(spec.pipeline, static_cast<int64_t>(model->layers.size())));
+  RETURN_IF_ERROR(ValidateCheckpointAndEvaluation(spec));
+  return ValidateResume(spec);
+}
+
+}  // namespace stagecoach

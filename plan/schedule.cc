@@ -1,0 +1,96 @@
+#include "plan/schedule.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+
+namespace stagecoach {
+namespace {
+
+// The skeleton of a stage's program: forwards and backwards in order. Everything else follows from
+// it.
+struct Work {
+  bool forward;
+  int micro_batch;
+};
+
+// GPipe: all forwards, then all backwards. 1F1B: stage i first runs ahead by as many micro-batches
+// as there are stages below it, then alternates, so it holds at most K - i of them.
+std::vector<Work> WorkOrder(const ScheduleOptions& options, int stage) {
+  const int m = options.micro_batches;
+  const int ahead = options.forward_only || options.kind == ScheduleKind::kGpipe
+                        ? m
+                        : std::min(options.stages - stage - 1, m);
+  std::vector<Work> order;
+  for (int i = 0; i < ahead; ++i) order.push_back({true, i});
+  if (options.forward_only) return order;
+  for (int i = 0; i < m; ++i) {
+    if (ahead + i < m) order.push_back({true, ahead + i});
+    order.push_back({false, i});
+  }
+  return order;
+}
+
+// Which micro-batches keep their stash from forward to backward.
+std::vector<bool> KeptMicroBatches(const ScheduleOptions& options, const std::vector<Work>& order) {
+  std::vector<bool> kept(options.micro_batches,
+                         options.rematerialization == Rematerialization::kNever);
+  if (options.rematerialization == Rematerialization::kExceptFirst) kept[0] = true;
+  for (size_t i = 1; i < order.size(); ++i) {
+    const bool directly = order[i - 1].forward && !order[i].forward &&
+                          order[i - 1].micro_batch == order[i].micro_batch;
+    if (directly) kept[order[i].micro_batch] = true;
+  }
+  return kept;
+}
+
+StageProgram MakeProgram(const ScheduleOptions& options, int stage) {
+  const bool first = stage == 0;
+  const bool last = stage == options.stages - 1;
+  const std::vector<Work> order = WorkOrder(options, stage);
+  const std::vector<bool> kept = KeptMicroBatches(options, order);
+  StageProgram program{.stage = StageId(stage), .instructions = {}};
+  const auto add = [&program](Op op, int m) {
+    program.instructions.push_back({op, MicroBatchId(m)});
+  };
+  for (const Work& work : order) {
+    const int m = work.micro_batch;
+    if (work.forward) {
+      add(first ? Op::kLoadInput : Op::kReceiveActivation, m);
+      add(Op::kForward, m);
+      if (!last) add(Op::kSendActivation, m);
+    } else if (!kept[m]) {
+      add(Op::kRecompute, m);  // before the wait for the gradient: it overlaps the wait
+    }
+    if (last && (options.forward_only || !work.forward)) {
+      add(Op::kLoadTarget, m);
+      add(Op::kLoss, m);
+    }
+    if (work.forward) continue;
+    if (!last) add(Op::kReceiveGradient, m);
+    add(Op::kBackward, m);
+    if (!first) add(Op::kSendGradient, m);
+  }
+  return program;
+}
+
+}  // namespace
+
+Schedule MakeSchedule(const ScheduleOptions& options) {
+  CHECK(options.stages >= 1 && options.micro_batches >= 1)
+      << options.stages << " stages, " << options.micro_batches << " micro-batches";
+  Schedule schedule{.options = options, .programs = {}};
+  for (int stage = 0; stage < options.stages; ++stage) {
+    schedule.programs.push_back(MakeProgram(options, stage));
+  }
+  return schedule;
+}
+
+bool KeepsStash(const StageProgram& program, MicroBatchId micro_batch) {
+  return std::none_of(program.instructions.begin(), program.instructions.end(),
+                      [micro_batch](const Instruction& instruction) {
+                        return instruction == Instruction{Op::kRecompute, micro_batch};
+                      });
+}
+
+}  // namespace stagecoach
