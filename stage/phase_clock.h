@@ -1,7 +1,6 @@
-// PhaseClock: puts every wall-clock second of a stage into exactly one phase, so the phases add up to
-// the time since construction.
-// Threads:   Enter and Move on the executor thread; Totals from any thread.
-// Units:     nanoseconds of the monotonic clock; seconds in PhaseSeconds.
+// PhaseClock: puts every wall-clock second of a stage into exactly one phase, so the phases add up
+// to the time since construction. Threads:   Enter and Move on the executor thread; Totals from any
+// thread. Units:     nanoseconds of the monotonic clock; seconds in PhaseSeconds.
 #ifndef STAGECOACH_STAGE_PHASE_CLOCK_H_
 #define STAGECOACH_STAGE_PHASE_CLOCK_H_
 
@@ -22,15 +21,21 @@ class PhaseClock {
   // Moves up to `nanos` of what was booked on `from` since the last Enter(from) to `to`: a wait is
   // booked as bubble and split once the message with its send time is there.
   void Move(Phase from, Phase to, int64_t nanos);
-  PhaseSeconds Totals() const;              // up to now, the current phase included
+  std::array<int64_t, kPhases> TotalNanos() const;  // up to now, the current phase included
+  PhaseSeconds Totals() const;                      // the same in seconds
 
  private:
+  void BookLocked();  // the time until now belongs to phase_
+
   const Clock* const clock_;
   mutable std::mutex mutex_;  // guards what follows
   Phase phase_ = Phase::kIdle;
   int64_t since_nanos_;
   std::array<int64_t, kPhases> nanos_{};
+  std::array<int64_t, kPhases> movable_{};  // of nanos_: booked since the last Enter of that phase
 };
+
+PhaseSeconds ToSeconds(const std::array<int64_t, kPhases>& nanos);
 
 }  // namespace stagecoach
 

@@ -1,0 +1,127 @@
+#include "stage/boundary_port.h"
+
+#include <algorithm>
+#include <tuple>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/check.h"
+#include "base/status.h"
+
+namespace stagecoach {
+
+const char* MessageKindName(MessageKind kind) {
+  return kind == MessageKind::kActivation ? "activation" : "gradient";
+}
+
+BoundaryPort::BoundaryPort(const Parts& parts) : parts_(parts) {
+  CHECK(parts.link != nullptr && parts.phases != nullptr && parts.clock != nullptr);
+  CHECK(parts.context > 0 && parts.width > 0) << "the shape of the boundary " << Name();
+}
+
+MessageKind BoundaryPort::outgoing() const {
+  return parts_.self < parts_.peer ? MessageKind::kActivation : MessageKind::kGradient;
+}
+
+MessageKind BoundaryPort::incoming() const {
+  return parts_.self < parts_.peer ? MessageKind::kGradient : MessageKind::kActivation;
+}
+
+absl::StatusOr<bool> BoundaryPort::TrySend(const Fence& fence, MicroBatchId micro_batch,
+                                           Tensor* tensor) {
+  CHECK(tensor->valid()) << "nothing to send of micro-batch " << micro_batch.value;
+  if (parts_.phases->current() != Phase::kSend) parts_.phases->Enter(Phase::kSend);
+  TensorMessage message{.kind = outgoing(),
+                        .fence = fence,
+                        .micro_batch = micro_batch,
+                        .tensors = {std::move(*tensor)},
+                        .sent_unix_nanos = parts_.clock->UnixNanos()};
+  if (parts_.link->TrySend(std::move(message))) {
+    tensor->Reset();
+    return true;
+  }
+  *tensor = std::move(message.tensors.front());  // a refused message is intact
+  RETURN_IF_ERROR(status());
+  return false;
+}
+
+absl::StatusOr<std::optional<Tensor>> BoundaryPort::TryReceive(const Fence& fence,
+                                                               MicroBatchId micro_batch,
+                                                               int64_t rows) {
+  while (std::optional<TensorMessage> message = parts_.link->TryReceive()) {
+    ASSIGN_OR_RETURN(const bool current, CheckFence(fence, *message));
+    if (!current) {
+      ++stale_messages_;
+      continue;
+    }
+    RETURN_IF_ERROR(CheckContent(*message, micro_batch, rows));
+    BookArrival(message->sent_unix_nanos);
+    return std::optional<Tensor>(std::move(message->tensors.front()));
+  }
+  RETURN_IF_ERROR(status());
+  if (parts_.phases->current() != Phase::kBubble) parts_.phases->Enter(Phase::kBubble);
+  return std::optional<Tensor>();
+}
+
+absl::StatusOr<bool> BoundaryPort::CheckFence(const Fence& expected,
+                                              const TensorMessage& message) const {
+  const auto age = [](const Fence& fence) {
+    return std::tie(fence.term, fence.generation, fence.step, fence.attempt);
+  };
+  if (message.fence.job == expected.job && age(message.fence) == age(expected)) return true;
+  if (message.fence.job == expected.job && age(message.fence) < age(expected)) return false;
+  return absl::FailedPreconditionError(absl::StrCat(Name(), ": ", MessageKindName(message.kind),
+                                                    " of ", message.fence.ToString(),
+                                                    " arrived in ", expected.ToString()));
+}
+
+absl::Status BoundaryPort::CheckContent(const TensorMessage& message, MicroBatchId micro_batch,
+                                        int64_t rows) const {
+  if (message.kind != incoming() || message.micro_batch != micro_batch) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        Name(), ": ", MessageKindName(message.kind), " of micro-batch ", message.micro_batch.value,
+        " arrived, the program expects ", MessageKindName(incoming()), " of micro-batch ",
+        micro_batch.value, " (", message.fence.ToString(), ")"));
+  }
+  const bool one = message.tensors.size() == 1 && message.tensors[0].valid() &&
+                   message.tensors[0].dtype() == DType::kF32 &&
+                   message.tensors[0].shape().rank() == 2;
+  if (one) {
+    const Shape& shape = message.tensors[0].shape();
+    const bool fits = rows < 0 ? shape[0] % parts_.context == 0 : shape[0] == rows;
+    if (fits && shape[1] == parts_.width) return absl::OkStatus();
+  }
+  return absl::FailedPreconditionError(absl::StrCat(
+      Name(), ": ", MessageKindName(message.kind), " of micro-batch ", micro_batch.value, " is ",
+      one ? message.tensors[0].shape().ToString()
+          : absl::StrCat(message.tensors.size(), " tensors"),
+      ", expected one float32 tensor of ",
+      rows < 0 ? absl::StrCat("a multiple of ", parts_.context) : absl::StrCat(rows),
+      " rows, width ", parts_.width, "; both stages must run the same job spec (",
+      message.fence.ToString(), ")"));
+}
+
+void BoundaryPort::BookArrival(int64_t sent_unix_nanos) {
+  if (parts_.phases->current() == Phase::kBubble) {
+    // What was on its way is no bubble: the neighbour had done its part.
+    const int64_t under_way = parts_.clock->UnixNanos() - sent_unix_nanos;
+    parts_.phases->Move(Phase::kBubble, Phase::kReceiveWait, std::max<int64_t>(under_way, 0));
+  }
+  parts_.phases->Enter(Phase::kReceiveWait);
+}
+
+absl::Status BoundaryPort::status() const { return Annotate(parts_.link->status(), Name()); }
+
+std::string BoundaryPort::Waiting(const Fence& fence, MicroBatchId micro_batch,
+                                  bool sending) const {
+  return absl::StrCat("stage ", parts_.self.value, " waits ", sending ? "to send " : "for ",
+                      MessageKindName(sending ? outgoing() : incoming()), " of micro-batch ",
+                      micro_batch.value, sending ? " to" : " from", " stage ", parts_.peer.value,
+                      " (", fence.ToString(), ")");
+}
+
+std::string BoundaryPort::Name() const {
+  return absl::StrCat("link of stage ", parts_.self.value, " to stage ", parts_.peer.value);
+}
+
+}  // namespace stagecoach
