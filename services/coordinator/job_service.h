@@ -1,0 +1,72 @@
+// JobServiceAdapter: JobService over the job manager and the checkpoint store.
+// Ownership: borrows manager, store, file system and codec.
+// Threads:   gRPC callbacks post and return; what reads files runs on one worker thread with a bounded
+//            queue (full: RESOURCE_EXHAUSTED).
+#ifndef STAGECOACH_SERVICES_COORDINATOR_JOB_SERVICE_H_
+#define STAGECOACH_SERVICES_COORDINATOR_JOB_SERVICE_H_
+
+#include <grpcpp/grpcpp.h>
+
+#include <functional>
+#include <string>
+
+#include "base/bounded_queue.h"
+#include "base/thread.h"
+#include "checkpoint/store.h"
+#include "coordinator/job_manager.h"
+#include "stagecoach/v1/job.grpc.pb.h"
+
+namespace stagecoach {
+
+class JobServiceAdapter final : public v1::JobService::CallbackService {
+ public:
+  struct Parts {
+    JobManager* manager = nullptr;
+    CheckpointStore* checkpoints = nullptr;
+    FileSystem* file_system = nullptr;
+    const JobCodec* codec = nullptr;
+    std::string export_folder;
+  };
+  explicit JobServiceAdapter(const Parts& parts);
+  ~JobServiceAdapter() override;
+
+  grpc::ServerUnaryReactor* SubmitJob(grpc::CallbackServerContext* context,
+                                      const v1::SubmitJobRequest* request,
+                                      v1::SubmitJobResponse* response) override;
+  grpc::ServerUnaryReactor* GetJob(grpc::CallbackServerContext* context,
+                                   const v1::GetJobRequest* request,
+                                   v1::GetJobResponse* response) override;
+  grpc::ServerUnaryReactor* ListJobs(grpc::CallbackServerContext* context,
+                                     const v1::ListJobsRequest* request,
+                                     v1::ListJobsResponse* response) override;
+  grpc::ServerWriteReactor<v1::WatchJobResponse>* WatchJob(
+      grpc::CallbackServerContext* context, const v1::WatchJobRequest* request) override;
+  grpc::ServerUnaryReactor* CancelJob(grpc::CallbackServerContext* context,
+                                      const v1::CancelJobRequest* request,
+                                      v1::CancelJobResponse* response) override;
+  grpc::ServerUnaryReactor* PlanJob(grpc::CallbackServerContext* context,
+                                    const v1::PlanJobRequest* request,
+                                    v1::PlanJobResponse* response) override;
+  grpc::ServerUnaryReactor* ListCheckpoints(grpc::CallbackServerContext* context,
+                                            const v1::ListCheckpointsRequest* request,
+                                            v1::ListCheckpointsResponse* response) override;
+  grpc::ServerUnaryReactor* ExportWeights(grpc::CallbackServerContext* context,
+                                          const v1::ExportWeightsRequest* request,
+                                          v1::ExportWeightsResponse* response) override;
+
+ private:
+  // Runs `work` on the worker and finishes the call with its status.
+  void PostWork(grpc::ServerUnaryReactor* reactor, std::function<absl::Status()> work);
+  void FillCheckpoints(const v1::ListCheckpointsRequest& request,
+                       v1::ListCheckpointsResponse* response);
+  absl::Status ExportTo(const v1::ExportWeightsRequest& request, const JobSpec& spec,
+                        v1::ExportWeightsResponse* response);
+
+  const Parts parts_;
+  BoundedQueue<std::function<void()>> work_;
+  Thread worker_;
+};
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_SERVICES_COORDINATOR_JOB_SERVICE_H_

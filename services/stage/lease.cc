@@ -1,0 +1,100 @@
+#include "services/stage/lease.h"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "services/common/convert_control.h"
+
+namespace stagecoach {
+namespace {
+
+constexpr double kRegisterDeadlineSeconds = 2.0;
+constexpr double kLongestBackoffSeconds = 1.0;
+
+std::unique_ptr<grpc::ClientContext> ContextWithin(double seconds) {
+  auto context = std::make_unique<grpc::ClientContext>();
+  context->set_deadline(std::chrono::system_clock::now() +
+                        std::chrono::microseconds(static_cast<int64_t>(seconds * 1e6)));
+  return context;
+}
+
+}  // namespace
+
+Lease::Lease(std::shared_ptr<grpc::Channel> channel, const v1::Stage& stage, StageRuntime* runtime)
+    : channel_(std::move(channel)),
+      stub_(v1::FleetService::NewStub(channel_)),
+      stage_(stage),
+      runtime_(runtime),
+      thread_("lease", [this] { Loop(); }) {}
+
+Lease::~Lease() { Stop(); }
+
+void Lease::Stop() {
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    stopped_ = true;
+  }
+  changed_.notify_all();
+  thread_.Join();
+}
+
+bool Lease::WaitStopped(double seconds) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  return changed_.wait_for(lock, std::chrono::duration<double>(seconds), [this] { return stopped_; });
+}
+
+void Lease::Loop() {
+  double seconds = 0;
+  while (!WaitStopped(seconds)) seconds = registered_ ? RenewOnce() : RegisterOnce();
+}
+
+double Lease::RegisterOnce() {
+  v1::RegisterStageRequest request;
+  *request.mutable_stage() = stage_;
+  v1::RegisterStageResponse response;
+  auto context = ContextWithin(kRegisterDeadlineSeconds);
+  const grpc::Status status = stub_->RegisterStage(context.get(), request, &response);
+  if (!status.ok()) {
+    spdlog::warn("cannot register with the coordinator: {} ({}); trying again in {:.1f} s",
+                 status.error_message(), static_cast<int>(status.error_code()), backoff_seconds_);
+    const double wait = backoff_seconds_;
+    backoff_seconds_ = std::min(backoff_seconds_ * 1.6, kLongestBackoffSeconds);
+    return wait;
+  }
+  backoff_seconds_ = 0.1;
+  lease_seconds_ = response.lease_seconds();
+  registered_ = true;
+  spdlog::info("registered as {} with the coordinator, term {}, lease {:.1f} s", stage_.name(),
+               response.term(), lease_seconds_);
+  return lease_seconds_ / 3;
+}
+
+double Lease::RenewOnce() {
+  const StageStatus status = runtime_->Snapshot();
+  v1::RenewLeaseRequest request;
+  request.set_name(stage_.name());
+  request.set_incarnation(stage_.incarnation());
+  request.set_state(status.state);
+  *request.mutable_fence() = ToProto(status.fence);
+  request.set_progress(status.progress);
+  request.set_waiting_for(status.waiting_for);
+  v1::RenewLeaseResponse response;
+  auto context = ContextWithin(lease_seconds_);
+  const grpc::Status answer = stub_->RenewLease(context.get(), request, &response);
+  if (answer.ok()) {
+    lease_seconds_ = response.lease_seconds();
+    return lease_seconds_ / 3;
+  }
+  if (answer.error_code() == grpc::StatusCode::NOT_FOUND) {
+    spdlog::warn("the coordinator does not know this stage any more: {}", answer.error_message());
+    registered_ = false;
+    return 0;
+  }
+  spdlog::warn("lease not renewed: {}", answer.error_message());
+  return 0.1;
+}
+
+}  // namespace stagecoach
