@@ -1,0 +1,59 @@
+// The conformance tests, for any back end. In a test file of the back end:
+//
+//   INSTANTIATE_TEST_SUITE_P(Cpu, BackendConformance,
+//                            testing::Combine(testing::Values(BackendUnderTest{MakeCpuBackend}),
+//                                             testing::ValuesIn(ConformanceRows())),
+//                            RowName);
+//
+// The reference back end must be linked. Include this header in one file of a test program.
+#ifndef STAGECOACH_STAGE_BACKENDS_CONFORMANCE_SUITE_H_
+#define STAGECOACH_STAGE_BACKENDS_CONFORMANCE_SUITE_H_
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <tuple>
+
+#include "gtest/gtest.h"
+#include "stage/backends/backend.h"
+#include "stage/backends/conformance/harness.h"
+#include "stage/backends/conformance/rows.h"
+
+namespace stagecoach::conformance {
+
+struct BackendUnderTest {
+  std::function<std::unique_ptr<Backend>(const BackendOptions&)> make;
+};
+inline void PrintTo(const BackendUnderTest&, std::ostream* out) { *out << "back end"; }
+
+class BackendConformance
+    : public testing::TestWithParam<std::tuple<BackendUnderTest, ConformanceRow>> {
+ protected:
+  const ConformanceRow& row() const { return std::get<1>(GetParam()); }
+  Outputs RunWith(int threads) const {
+    const auto backend = std::get<0>(GetParam()).make(BackendOptions{.threads = threads});
+    return row().run(*backend);
+  }
+};
+
+inline std::string RowName(
+    const testing::TestParamInfo<std::tuple<BackendUnderTest, ConformanceRow>>& info) {
+  return std::get<1>(info.param).name;
+}
+
+TEST_P(BackendConformance, AgreesWithTheReference) {
+  const auto reference = MakeReferenceBackend(BackendOptions{});
+  EXPECT_EQ(Disagreement(RunWith(1), row().run(*reference), row().tolerance), "");
+}
+
+TEST_P(BackendConformance, GivesTheSameBitsWithAnyNumberOfThreadsAndAgain) {
+  const auto backend = std::get<0>(GetParam()).make(BackendOptions{.threads = 1});
+  const Outputs first = row().run(*backend);
+  EXPECT_EQ(Disagreement(row().run(*backend), first, 0.0), "") << "second run";
+  EXPECT_EQ(Disagreement(RunWith(2), first, 0.0), "") << "two threads";
+  EXPECT_EQ(Disagreement(RunWith(3), first, 0.0), "") << "three threads";
+}
+
+}  // namespace stagecoach::conformance
+
+#endif  // STAGECOACH_STAGE_BACKENDS_CONFORMANCE_SUITE_H_

@@ -1,0 +1,371 @@
+// Flash attention for one (sequence, head): query blocks of kQueryRows rows against all their keys;
+// the scores of a block never leave the cache, and the backward computes them again from the kept
+// log-sum-exp. Everything above the diagonal is skipped by strips of kTileRows rows.
+//
+// With Q, K, V the head's queries (scaled), keys and values, and Z the dropout factors:
+//   forward   S = Q K^T        P = exp(S - max) / sum      O = (P Z) V
+//   backward  P = exp(S - lse) dV += (P Z)^T dO            dP = Z (dO V^T)
+//             dS = P (dP - rowsum(dO O))                   dQ = dS K       dK += dS^T Q
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "stage/backends/cpu/attention.cc"
+#include "hwy/foreach_target.h"
+// Highway's own header must come after foreach_target.h.
+#include <cmath>
+
+#include "hwy/contrib/math/math-inl.h"
+#include "stage/backends/cpu/kernels.h"
+#include "stage/backends/cpu/philox-inl.h"
+#include "stage/backends/cpu/tile-inl.h"
+#include "stage/backends/cpu/vector-inl.h"
+
+#ifndef STAGECOACH_STAGE_BACKENDS_CPU_ATTENTION_ONCE_
+#define STAGECOACH_STAGE_BACKENDS_CPU_ATTENTION_ONCE_
+namespace stagecoach::cpu {
+
+// Scratch is laid out in vectors of the widest instruction set, whatever the one in use.
+constexpr int64_t kPad = 16;
+constexpr int64_t kQueryRows = 48;
+inline int64_t Padded(int64_t n) { return (n + kPad - 1) / kPad * kPad; }
+// One vector more than a row needs: room for the zeros beyond the diagonal, and an odd distance in
+// cache lines, which spreads a column over all cache sets when the context is a power of two.
+inline int64_t ScoreStride(int64_t context) { return Padded(context) + kPad; }
+
+}  // namespace stagecoach::cpu
+#endif
+
+HWY_BEFORE_NAMESPACE();
+namespace stagecoach::cpu {
+namespace HWY_NAMESPACE {
+
+// Hands out pieces of the caller's scratch.
+struct Scratch {
+  float* next;
+  float* Take(int64_t floats) {
+    float* piece = next;
+    next += Padded(floats);
+    return piece;
+  }
+};
+
+struct Dimensions {
+  int64_t context, head_width;
+  int64_t padded_width, score_stride;
+  float scale;
+  explicit Dimensions(const AttentionUnit& unit)
+      : context(unit.context),
+        head_width(unit.head_width),
+        padded_width(Padded(unit.head_width)),
+        score_stride(ScoreStride(unit.context)),
+        scale(1.0f / std::sqrt(static_cast<float>(unit.head_width))) {}
+};
+
+// target[rows, padded] = source[rows, width] * scale, zeros beyond the width.
+void CopyRows(const float* source, int64_t stride, int64_t rows, int64_t width, float scale,
+              float* target, int64_t padded) {
+  const F32 d;
+  const auto factor = hn::Set(d, scale);
+  for (int64_t r = 0; r < rows; ++r, source += stride, target += padded) {
+    for (int64_t i = Padded(width) - kPad; i < padded; ++i) target[i] = 0.0f;
+    ForEachVector(width, [=](int64_t i, auto at) HWY_ATTR {
+      at.Store(hn::Mul(at.Load(source + i), factor), target + i);
+    });
+  }
+}
+
+// The other way: target[rows, width] = source[rows, padded] * scale.
+void CopyRowsOut(const float* source, int64_t padded, int64_t rows, int64_t width, float scale,
+                 float* target, int64_t stride) {
+  const auto factor = hn::Set(F32(), scale);
+  for (int64_t r = 0; r < rows; ++r, source += padded, target += stride) {
+    ForEachVector(width, [=](int64_t i, auto at) HWY_ATTR {
+      at.Store(hn::Mul(at.Load(source + i), factor), target + i);
+    });
+  }
+}
+
+// target[width, stride] = source[rows, padded]^T, zeros beyond the rows. Four rows at a time.
+void Transpose(const float* source, int64_t rows, int64_t width, int64_t padded, float* target,
+               int64_t stride) {
+  const F32 d;
+  const int64_t lanes = FloatLanes();
+  HWY_ALIGN float mixed[4 * hn::MaxLanes(F32())];
+  int64_t r = 0;
+  for (; r + 4 <= rows; r += 4) {
+    const float* p = source + r * padded;
+    for (int64_t i = 0; i < padded; i += lanes) {
+      hn::StoreInterleaved4(hn::LoadU(d, p + i), hn::LoadU(d, p + padded + i),
+                            hn::LoadU(d, p + 2 * padded + i), hn::LoadU(d, p + 3 * padded + i), d,
+                            mixed);
+      const int64_t count = HWY_MIN(lanes, width - i);
+      for (int64_t c = 0; c < count; ++c) {
+        std::memcpy(target + (i + c) * stride + r, mixed + 4 * c, 4 * sizeof(float));
+      }
+    }
+  }
+  for (int64_t c = 0; c < width; ++c) {
+    for (int64_t rest = r; rest < rows; ++rest)
+      target[c * stride + rest] = source[rest * padded + c];
+    std::memset(target + c * stride + rows, 0, static_cast<size_t>(stride - rows) * sizeof(float));
+  }
+}
+
+// scores[rows, ...] = queries[rows, width] keys^T for query rows first ... first + rows, as far
+// right as each strip's last row sees.
+void Scores(const float* queries, int64_t query_stride, const Dimensions& dim,
+            const float* transposed, int64_t first, int64_t rows, float* scores) {
+  for (int64_t r = 0; r < rows; r += kTileRows) {
+    const int64_t count = HWY_MIN(int64_t{kTileRows}, rows - r);
+    Strip(count, {queries + r * query_stride, query_stride, 1}, {transposed, dim.score_stride},
+          scores + r * dim.score_stride, dim.score_stride, dim.head_width, first + r + count,
+          false);
+  }
+}
+
+// c[rows, padded_width] = scores[rows, <= diagonal] values.
+void TimesValues(const float* scores, const Dimensions& dim, const float* values, int64_t first,
+                 int64_t rows, float* c) {
+  for (int64_t r = 0; r < rows; r += kTileRows) {
+    const int64_t count = HWY_MIN(int64_t{kTileRows}, rows - r);
+    Strip(count, {scores + r * dim.score_stride, dim.score_stride, 1}, {values, dim.padded_width},
+          c + r * dim.padded_width, dim.padded_width, first + r + count, dim.padded_width, false);
+  }
+}
+
+// c[0 ... first + rows, padded_width] += scores^T values, where scores and values hold the rows of
+// one query block; columns right of the diagonal are zero and mostly skipped.
+void AddTransposedTimes(const float* scores, const Dimensions& dim, const float* values,
+                        int64_t first, int64_t rows, float* c) {
+  for (int64_t j = 0; j < first + rows; j += kTileRows) {
+    const int64_t count = HWY_MIN(int64_t{kTileRows}, first + rows - j);
+    const int64_t skip = HWY_MAX(int64_t{0}, j - first);
+    Strip(count, {scores + skip * dim.score_stride + j, 1, dim.score_stride},
+          {values + skip * dim.padded_width, dim.padded_width}, c + j * dim.padded_width,
+          dim.padded_width, rows - skip, dim.padded_width, true);
+  }
+}
+
+// Calls body(offset, mask of the lanes that the row sees) for each of its vectors, then puts zeros
+// where the strips read beyond the diagonal.
+template <typename Body>
+HWY_INLINE void ForEachVisible(int64_t visible, float* row, Body body) {
+  const F32 d;
+  const int64_t lanes = FloatLanes();
+  int64_t i = 0;
+  for (; i < visible; i += lanes) {
+    body(i, hn::FirstN(d, static_cast<size_t>(HWY_MIN(lanes, visible - i))));
+  }
+  for (const int64_t end = Padded(visible) + kPad; i < end; i += lanes) {
+    hn::StoreU(hn::Zero(d), d, row + i);
+  }
+}
+
+// The dropout words of row `row`'s visible columns.
+const uint32_t* RowWords(const AttentionUnit& unit, int64_t row, uint32_t* buffer) {
+  return RandomWords(unit.stream, static_cast<uint64_t>(unit.first_element + row * unit.context),
+                     row + 1, buffer);
+}
+HWY_INLINE F32Vec DropoutScale(double rate) {
+  return hn::Set(F32(), static_cast<float>(1.0 / (1.0 - rate)));
+}
+
+struct RowStatistics {
+  float largest, sum;
+};
+// row = exp(row - max), without the division by the sum.
+RowStatistics SoftmaxRow(int64_t visible, float* row) {
+  const F32 d;
+  auto largest = hn::Set(d, row[0]);
+  const auto lowest = largest;
+  ForEachVisible(visible, row, [&](int64_t i, auto mask) HWY_ATTR {
+    largest = hn::Max(largest, hn::IfThenElse(mask, hn::LoadU(d, row + i), lowest));
+  });
+  const float row_largest = Largest(largest);
+  const auto shift = hn::Set(d, row_largest);
+  auto sum = hn::Zero(d);
+  ForEachVisible(visible, row, [&](int64_t i, auto mask) HWY_ATTR {
+    const auto p = hn::IfThenElseZero(mask, Exp(d, hn::Sub(hn::LoadU(d, row + i), shift)));
+    sum = hn::Add(sum, p);
+    hn::StoreU(p, d, row + i);
+  });
+  return {row_largest, Sum(sum)};
+}
+
+void DropRow(int64_t visible, const uint32_t* words, double rate, float* row) {
+  const F32 d;
+  const uint32_t threshold = DropoutThreshold(rate);
+  const auto scale = DropoutScale(rate);
+  for (int64_t i = 0; i < visible; i += FloatLanes()) {
+    const auto kept = KeepMask(words + i, threshold);
+    hn::StoreU(hn::IfThenElseZero(kept, hn::Mul(hn::LoadU(d, row + i), scale)), d, row + i);
+  }
+}
+
+void AttentionForwardUnit(const AttentionUnit& unit, float* out, float* log_sum_exp,
+                          float* scratch) {
+  const F32 d;
+  const Dimensions dim(unit);
+  const int64_t width = dim.padded_width;
+  Scratch take{scratch};
+  float* keys = take.Take(dim.context * width);
+  float* values = take.Take(dim.context * width);
+  float* transposed = take.Take(dim.head_width * dim.score_stride);
+  float* queries = take.Take(kQueryRows * width);
+  float* scores = take.Take(kQueryRows * dim.score_stride);
+  float* sums = take.Take(kQueryRows * width);
+  auto* buffer = reinterpret_cast<uint32_t*>(take.Take(dim.score_stride + kRandomSlack));
+  CopyRows(unit.qkv + unit.part, unit.qkv_stride, dim.context, dim.head_width, 1.0f, keys, width);
+  CopyRows(unit.qkv + 2 * unit.part, unit.qkv_stride, dim.context, dim.head_width, 1.0f, values,
+           width);
+  Transpose(keys, dim.context, dim.head_width, width, transposed, dim.score_stride);
+  for (int64_t first = 0; first < dim.context; first += kQueryRows) {
+    const int64_t rows = HWY_MIN(kQueryRows, dim.context - first);
+    CopyRows(unit.qkv + first * unit.qkv_stride, unit.qkv_stride, rows, dim.head_width, dim.scale,
+             queries, width);
+    Scores(queries, width, dim, transposed, first, rows, scores);
+    float inverse[kQueryRows];
+    for (int64_t r = 0; r < rows; ++r) {
+      float* row = scores + r * dim.score_stride;
+      const int64_t visible = first + r + 1;
+      const RowStatistics statistics = SoftmaxRow(visible, row);
+      inverse[r] = 1.0f / statistics.sum;
+      log_sum_exp[first + r] =
+          statistics.largest + hn::GetLane(hn::Log(d, hn::Set(d, statistics.sum)));
+      if (unit.dropout > 0.0) {
+        DropRow(visible, RowWords(unit, first + r, buffer), unit.dropout, row);
+      }
+    }
+    TimesValues(scores, dim, values, first, rows, sums);
+    for (int64_t r = 0; r < rows; ++r) {
+      CopyRowsOut(sums + r * width, width, 1, dim.head_width, inverse[r],
+                  out + (first + r) * unit.out_stride, unit.out_stride);
+    }
+  }
+}
+
+float DotRow(const float* a, const float* b, int64_t n) {
+  auto sum = hn::Zero(F32());
+  ForEachVector(n, [&](int64_t i, auto at)
+                       HWY_ATTR { sum = hn::MulAdd(at.Load(a + i), at.Load(b + i), sum); });
+  return Sum(sum);
+}
+
+// From scores and dP: scores = P Z and d_scores = P (Z dP - delta). words may be null: Z = 1.
+void SoftmaxBackwardRow(int64_t visible, float log_sum_exp, float delta, const uint32_t* words,
+                        double rate, float* scores, float* d_scores) {
+  const F32 d;
+  const auto shift = hn::Set(d, log_sum_exp), rest = hn::Set(d, delta);
+  const uint32_t threshold = DropoutThreshold(rate);
+  const auto scale = DropoutScale(rate);
+  ForEachVisible(visible, scores, [&](int64_t i, auto mask) HWY_ATTR {
+    const auto p = hn::IfThenElseZero(mask, Exp(d, hn::Sub(hn::LoadU(d, scores + i), shift)));
+    const auto z = words == nullptr ? hn::Set(d, 1.0f)
+                                    : hn::IfThenElseZero(KeepMask(words + i, threshold), scale);
+    const auto dp = hn::Mul(z, hn::LoadU(d, d_scores + i));
+    hn::StoreU(hn::Mul(p, z), d, scores + i);
+    hn::StoreU(hn::IfThenElseZero(mask, hn::Mul(p, hn::Sub(dp, rest))), d, d_scores + i);
+  });
+  ForEachVisible(visible, d_scores, [](int64_t, auto) HWY_ATTR {});
+}
+
+// What the backward of a unit works on, all in the caller's scratch.
+struct BackwardState {
+  const Dimensions dim;
+  float *keys, *values, *keys_transposed, *values_transposed, *d_keys, *d_values;
+  float *queries, *d_out, *d_queries, *scores, *d_scores;
+  uint32_t* buffer;
+
+  BackwardState(const AttentionUnit& unit, Scratch take) : dim(unit) {
+    const int64_t all = dim.context * dim.padded_width, block = kQueryRows * dim.padded_width;
+    for (float** piece : {&keys, &values, &d_keys, &d_values}) *piece = take.Take(all);
+    for (float** piece : {&keys_transposed, &values_transposed}) {
+      *piece = take.Take(dim.head_width * dim.score_stride);
+    }
+    for (float** piece : {&queries, &d_out, &d_queries}) *piece = take.Take(block);
+    for (float** piece : {&scores, &d_scores}) *piece = take.Take(kQueryRows * dim.score_stride);
+    buffer = reinterpret_cast<uint32_t*>(take.Take(dim.score_stride + kRandomSlack));
+    CopyRows(unit.qkv + unit.part, unit.qkv_stride, dim.context, dim.head_width, 1.0f, keys,
+             dim.padded_width);
+    CopyRows(unit.qkv + 2 * unit.part, unit.qkv_stride, dim.context, dim.head_width, 1.0f, values,
+             dim.padded_width);
+    Transpose(keys, dim.context, dim.head_width, dim.padded_width, keys_transposed,
+              dim.score_stride);
+    Transpose(values, dim.context, dim.head_width, dim.padded_width, values_transposed,
+              dim.score_stride);
+    std::memset(d_keys, 0, static_cast<size_t>(all) * sizeof(float));
+    std::memset(d_values, 0, static_cast<size_t>(all) * sizeof(float));
+  }
+};
+
+// d_out, out and d_queries stand at the block's first row.
+void BackwardBlock(const AttentionUnit& unit, const BackwardState& s, int64_t first, int64_t rows,
+                   const float* d_out, const float* out, const float* log_sum_exp,
+                   float* d_queries) {
+  const Dimensions& dim = s.dim;
+  const int64_t width = dim.padded_width;
+  CopyRows(unit.qkv + first * unit.qkv_stride, unit.qkv_stride, rows, dim.head_width, dim.scale,
+           s.queries, width);
+  CopyRows(d_out, unit.out_stride, rows, dim.head_width, 1.0f, s.d_out, width);
+  Scores(s.queries, width, dim, s.keys_transposed, first, rows, s.scores);
+  Scores(s.d_out, width, dim, s.values_transposed, first, rows, s.d_scores);
+  for (int64_t r = 0; r < rows; ++r) {
+    const float delta = DotRow(s.d_out + r * width, out + r * unit.out_stride, dim.head_width);
+    const uint32_t* words = unit.dropout > 0.0 ? RowWords(unit, first + r, s.buffer) : nullptr;
+    SoftmaxBackwardRow(first + r + 1, log_sum_exp[first + r], delta, words, unit.dropout,
+                       s.scores + r * dim.score_stride, s.d_scores + r * dim.score_stride);
+  }
+  AddTransposedTimes(s.scores, dim, s.d_out, first, rows, s.d_values);
+  AddTransposedTimes(s.d_scores, dim, s.queries, first, rows, s.d_keys);
+  TimesValues(s.d_scores, dim, s.keys, first, rows, s.d_queries);
+  CopyRowsOut(s.d_queries, width, rows, dim.head_width, dim.scale, d_queries, unit.qkv_stride);
+}
+
+void AttentionBackwardUnit(const AttentionUnit& unit, const float* d_out, const float* out,
+                           const float* log_sum_exp, float* d_qkv, float* scratch) {
+  const BackwardState state(unit, Scratch{scratch});
+  const Dimensions& dim = state.dim;
+  for (int64_t first = 0; first < dim.context; first += kQueryRows) {
+    BackwardBlock(unit, state, first, HWY_MIN(kQueryRows, dim.context - first),
+                  d_out + first * unit.out_stride, out + first * unit.out_stride, log_sum_exp,
+                  d_qkv + first * unit.qkv_stride);
+  }
+  CopyRowsOut(state.d_keys, dim.padded_width, dim.context, dim.head_width, 1.0f, d_qkv + unit.part,
+              unit.qkv_stride);
+  CopyRowsOut(state.d_values, dim.padded_width, dim.context, dim.head_width, 1.0f,
+              d_qkv + 2 * unit.part, unit.qkv_stride);
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace stagecoach::cpu
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace stagecoach::cpu {
+
+constexpr int64_t kWordsSlack = 64;  // room for kRandomSlack, and one vector
+
+int64_t AttentionForwardScratch(int64_t context, int64_t head_width) {
+  const int64_t width = Padded(head_width), stride = ScoreStride(context);
+  return 2 * context * width + head_width * stride + kQueryRows * (2 * width + stride) + stride +
+         kWordsSlack;
+}
+
+int64_t AttentionBackwardScratch(int64_t context, int64_t head_width) {
+  const int64_t width = Padded(head_width), stride = ScoreStride(context);
+  return 4 * context * width + 2 * head_width * stride + kQueryRows * (3 * width + 2 * stride) +
+         stride + kWordsSlack;
+}
+
+HWY_EXPORT(AttentionForwardUnit);
+HWY_EXPORT(AttentionBackwardUnit);
+
+void AttentionForwardUnit(const AttentionUnit& unit, float* out, float* log_sum_exp,
+                          float* scratch) {
+  HWY_DYNAMIC_DISPATCH(AttentionForwardUnit)(unit, out, log_sum_exp, scratch);
+}
+void AttentionBackwardUnit(const AttentionUnit& unit, const float* d_out, const float* out,
+                           const float* log_sum_exp, float* d_qkv, float* scratch) {
+  HWY_DYNAMIC_DISPATCH(AttentionBackwardUnit)(unit, d_out, out, log_sum_exp, d_qkv, scratch);
+}
+
+}  // namespace stagecoach::cpu
+#endif  // HWY_ONCE

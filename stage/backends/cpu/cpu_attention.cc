@@ -1,0 +1,69 @@
+// Attention: one task per (sequence, head).
+#include "base/check.h"
+#include "stage/backends/cpu/cpu_backend.h"
+#include "stage/backends/cpu/kernels.h"
+
+namespace stagecoach::cpu {
+namespace {
+
+struct UnitPlace {
+  AttentionUnit unit;
+  int64_t qkv_offset, out_offset, statistic_offset;
+};
+
+UnitPlace PlaceUnit(const AttentionShape& shape, const float* qkv, int64_t index) {
+  const int64_t sequence = index / shape.heads, head = index % shape.heads;
+  const int64_t head_width = shape.width / shape.heads;
+  const int64_t qkv_offset = sequence * shape.context * 3 * shape.width + head * head_width;
+  return {.unit = {.qkv = qkv + qkv_offset,
+                   .qkv_stride = 3 * shape.width,
+                   .part = shape.width,
+                   .out_stride = shape.width,
+                   .context = shape.context,
+                   .head_width = head_width,
+                   .dropout = shape.dropout,
+                   .stream = shape.stream,
+                   .first_element = index * shape.context * shape.context},
+          .qkv_offset = qkv_offset,
+          .out_offset = sequence * shape.context * shape.width + head * head_width,
+          .statistic_offset = index * shape.context};
+}
+
+void CheckShape(const AttentionShape& shape, const Tensor& qkv) {
+  CHECK_EQ(shape.width % shape.heads, 0) << "heads must divide the width";
+  CHECK_EQ(qkv.elements(), shape.sequences * shape.context * 3 * shape.width) << "attention";
+}
+
+}  // namespace
+
+void CpuBackend::AttentionForward(const AttentionForwardArgs& args) {
+  const AttentionShape& shape = args.shape;
+  CheckShape(shape, args.qkv);
+  const int64_t floats = AttentionForwardScratch(shape.context, shape.width / shape.heads);
+  if (!ReserveWorkers(floats * static_cast<int64_t>(sizeof(float)))) return;
+  const float* qkv = args.qkv.data<float>();
+  float *out = args.out.data<float>(), *log_sum_exp = args.log_sum_exp.data<float>();
+  pool_.Run(shape.sequences * shape.heads, [&](int64_t index, int worker) {
+    const UnitPlace place = PlaceUnit(shape, qkv, index);
+    AttentionForwardUnit(place.unit, out + place.out_offset, log_sum_exp + place.statistic_offset,
+                         WorkerScratch(worker));
+  });
+}
+
+void CpuBackend::AttentionBackward(const AttentionBackwardArgs& args) {
+  const AttentionShape& shape = args.shape;
+  CheckShape(shape, args.qkv);
+  const int64_t floats = AttentionBackwardScratch(shape.context, shape.width / shape.heads);
+  if (!ReserveWorkers(floats * static_cast<int64_t>(sizeof(float)))) return;
+  const float *qkv = args.qkv.data<float>(), *d_out = args.d_out.data<float>();
+  const float *out = args.out.data<float>(), *log_sum_exp = args.log_sum_exp.data<float>();
+  float* d_qkv = args.d_qkv.data<float>();
+  pool_.Run(shape.sequences * shape.heads, [&](int64_t index, int worker) {
+    const UnitPlace place = PlaceUnit(shape, qkv, index);
+    AttentionBackwardUnit(place.unit, d_out + place.out_offset, out + place.out_offset,
+                          log_sum_exp + place.statistic_offset, d_qkv + place.qkv_offset,
+                          WorkerScratch(worker));
+  });
+}
+
+}  // namespace stagecoach::cpu

@@ -1,0 +1,64 @@
+#include <dnnl.hpp>
+
+#include "gmock/gmock.h"
+#include "hwy/targets.h"
+#include "stage/backends/backend.h"
+#include "stage/backends/conformance/suite.h"
+#include "stage/backends/cpu/kernels.h"
+
+namespace stagecoach::conformance {
+
+INSTANTIATE_TEST_SUITE_P(Cpu, BackendConformance,
+                         testing::Combine(testing::Values(BackendUnderTest{MakeCpuBackend}),
+                                          testing::ValuesIn(ConformanceRows())),
+                         RowName);
+
+namespace {
+
+// A release runs on machines without AVX-512 too; only this one's choice is tested above.
+TEST(CpuBackend, AgreesWithTheReferenceOnEveryInstructionSetOfThisMachine) {
+  const auto reference = MakeReferenceBackend(BackendOptions{});
+  const auto rows = ConformanceRows();
+  std::vector<Outputs> expected;
+  for (const ConformanceRow& row : rows) expected.push_back(row.run(*reference));
+  for (const int64_t target : hwy::SupportedAndGeneratedTargets()) {
+    hwy::SetSupportedTargetsForTest(target);
+    hwy::GetChosenTarget().DeInit();
+    const auto backend = MakeCpuBackend(BackendOptions{.threads = 1});
+    EXPECT_STREQ(cpu::KernelTarget(), hwy::TargetName(target));
+    for (size_t i = 0; i < rows.size(); ++i) {
+      EXPECT_EQ(Disagreement(rows[i].run(*backend), expected[i], rows[i].tolerance), "")
+          << rows[i].name << " on " << hwy::TargetName(target);
+    }
+  }
+  hwy::SetSupportedTargetsForTest(0);
+  hwy::GetChosenTarget().DeInit();
+}
+
+TEST(CpuBackend, FingerprintNamesLibraryAndInstructionSetsButNotThreads) {
+  const std::string one = MakeCpuBackend(BackendOptions{.threads = 1})->fingerprint();
+  const std::string two = MakeCpuBackend(BackendOptions{.threads = 2})->fingerprint();
+  EXPECT_EQ(one, two);
+  EXPECT_THAT(one, testing::HasSubstr("oneDNN "));
+  EXPECT_THAT(one, testing::HasSubstr(cpu::KernelTarget()));
+}
+
+TEST(CpuBackend, WorkspaceIsAccountedAndItsRefusalComesBackFromSynchronize) {
+  const auto backend = MakeCpuBackend(BackendOptions{.threads = 1, .memory_limit_bytes = 500000});
+  Bench bench(*backend);
+  const Tensor x = bench.Normal({64, 64}), y = bench.Blank({64, 64});
+  const Tensor weight = bench.Normal({64, 64});
+  backend->LinearForward({.x = x, .weight = weight, .y = y});
+  ASSERT_TRUE(backend->Synchronize().ok());
+  const auto workspace = static_cast<size_t>(MemoryKind::kWorkspace);
+  EXPECT_GT(backend->allocator().Use().current[workspace], 0);
+  const Tensor qkv = bench.Normal({2048, 12}), out = bench.Blank({2048, 4});
+  backend->AttentionForward({.shape = {.sequences = 1, .context = 2048, .heads = 1, .width = 4},
+                             .qkv = qkv,
+                             .out = out,
+                             .log_sum_exp = bench.Blank({2048})});
+  EXPECT_EQ(backend->Synchronize().code(), absl::StatusCode::kResourceExhausted);
+}
+
+}  // namespace
+}  // namespace stagecoach::conformance

@@ -1,0 +1,82 @@
+// Kernels: the loops that no library has, each over a range of elements, rows or columns, compiled
+// for every instruction set and chosen at run time. Linear algebra is in matmul.h.
+// Threads:   pure functions of their arguments; the callers cut the work into fixed blocks.
+// Units and shapes: elements; matrices are row-major, `stride` is a row's distance in elements.
+// Determinism: a value does not depend on where in a range it stands: the last, partial vector goes
+//            through the same vector instructions as the others. exp and log are polynomials of our
+//            own or of Highway, never the C library's.
+#ifndef STAGECOACH_STAGE_BACKENDS_CPU_KERNELS_H_
+#define STAGECOACH_STAGE_BACKENDS_CPU_KERNELS_H_
+
+#include <cstdint>
+
+#include "base/random.h"
+
+namespace stagecoach::cpu {
+
+const char* KernelTarget();  // the instruction set chosen here, "AVX3"
+
+// Elementwise over n elements (elementwise.cc). Outputs may be inputs.
+void Gelu(const float* x, float* y, int64_t n);
+void GeluBackward(const float* dy, const float* x, float* dx, int64_t n);  // dx = dy * gelu'(x)
+void AddTo(const float* x, float* y, int64_t n);                           // y += x
+void AddRows(const float* a, const float* b, float* y, int64_t n);         // y = a + b
+void FillWith(float* y, float value, int64_t n);
+// Elements [first, first + n) of the stream; x and y point at element `first`.
+void DropoutRange(const float* x, float* y, int64_t first, int64_t n, double rate,
+                  const RandomStream& stream);
+
+// Rows [0, rows) of `width` elements (layer_norm.cc).
+void LayerNormRows(const float* x, const float* weight, const float* bias, float epsilon, float* y,
+                   float* mean, float* rstd, int64_t rows, int64_t width);
+void LayerNormBackwardRows(const float* dy, const float* x, const float* weight, const float* mean,
+                           const float* rstd, float* dx, int64_t rows, int64_t width);
+// Columns [0, columns) of a matrix with `stride`: d_weight adds sum(dy * xhat), d_bias sum(dy).
+void LayerNormBackwardColumns(const float* dy, const float* x, const float* mean, const float* rstd,
+                              float* d_weight, float* d_bias, int64_t rows, int64_t stride,
+                              int64_t columns);
+
+// sums[c] adds the sum over the rows of x[r, c], for c in [0, columns) (reductions.cc).
+void ColumnSums(const float* x, float* sums, int64_t rows, int64_t stride, int64_t columns);
+double SumOfSquares(const float* x, int64_t n);
+
+// Returns -log softmax(logits)[target] of one row; d_logits may be null or logits
+// (cross_entropy.cc).
+double CrossEntropyRow(const float* logits, int32_t target, float scale, float* d_logits,
+                       int64_t vocabulary);
+
+// Optimizers (optimizers.cc): the reference's operations in its order, hence its bits.
+struct SgdFactors {
+  float gradient_scale, learning_rate, momentum, weight_decay;
+};
+void SgdRange(float* value, const float* gradient, float* velocity, int64_t n,
+              const SgdFactors& factors);  // velocity may be null
+struct AdamWFactors {
+  float gradient_scale, learning_rate, beta1, beta2, epsilon, weight_decay;
+  float correction1, correction2;
+};
+void AdamWRange(float* value, const float* gradient, float* m, float* v, int64_t n,
+                const AdamWFactors& factors);
+
+// One (sequence, head) of causal attention (attention.cc).
+struct AttentionUnit {
+  const float* qkv;    // the sequence's first row, at the head's first query column
+  int64_t qkv_stride;  // 3 * width
+  int64_t part;        // distance from queries to keys and from keys to values: width
+  int64_t out_stride;  // width
+  int64_t context, head_width;
+  double dropout;
+  RandomStream stream;
+  int64_t first_element;  // of the stream: (sequence * heads + head) * context * context
+};
+int64_t AttentionForwardScratch(int64_t context, int64_t head_width);   // floats
+int64_t AttentionBackwardScratch(int64_t context, int64_t head_width);  // floats
+void AttentionForwardUnit(const AttentionUnit& unit, float* out, float* log_sum_exp,
+                          float* scratch);
+// d_qkv is laid out as qkv; d_out and out as the forward's out.
+void AttentionBackwardUnit(const AttentionUnit& unit, const float* d_out, const float* out,
+                           const float* log_sum_exp, float* d_qkv, float* scratch);
+
+}  // namespace stagecoach::cpu
+
+#endif  // STAGECOACH_STAGE_BACKENDS_CPU_KERNELS_H_

@@ -1,0 +1,73 @@
+// Products and sums are kept apart (no fused multiply-add): these are the reference's bits.
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "stage/backends/cpu/optimizers.cc"
+#include "hwy/foreach_target.h"
+// Highway's own header must come after foreach_target.h.
+#include "stage/backends/cpu/kernels.h"
+#include "stage/backends/cpu/vector-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace stagecoach::cpu {
+namespace HWY_NAMESPACE {
+
+void SgdRange(float* value, const float* gradient, float* velocity, int64_t n,
+              const SgdFactors& factors) {
+  const F32 d;
+  const auto gradient_scale = hn::Set(d, factors.gradient_scale);
+  const auto rate = hn::Set(d, factors.learning_rate), momentum = hn::Set(d, factors.momentum);
+  const auto decay = hn::Set(d, factors.weight_decay);
+  ForEachVector(n, [=](int64_t i, auto at) HWY_ATTR {
+    auto update = hn::Mul(at.Load(gradient + i), gradient_scale);
+    if (velocity != nullptr) {
+      update = hn::Add(hn::Mul(momentum, at.Load(velocity + i)), update);
+      at.Store(update, velocity + i);
+    }
+    const auto w = at.Load(value + i);
+    at.Store(hn::Sub(w, hn::Mul(rate, hn::Add(update, hn::Mul(decay, w)))), value + i);
+  });
+}
+
+void AdamWRange(float* value, const float* gradient, float* m, float* v, int64_t n,
+                const AdamWFactors& factors) {
+  const F32 d;
+  const auto gradient_scale = hn::Set(d, factors.gradient_scale);
+  const auto beta1 = hn::Set(d, factors.beta1), rest1 = hn::Set(d, 1.0f - factors.beta1);
+  const auto beta2 = hn::Set(d, factors.beta2), rest2 = hn::Set(d, 1.0f - factors.beta2);
+  const auto correction1 = hn::Set(d, factors.correction1);
+  const auto correction2 = hn::Set(d, factors.correction2);
+  const auto rate = hn::Set(d, factors.learning_rate), epsilon = hn::Set(d, factors.epsilon);
+  const auto decay = hn::Set(d, factors.weight_decay);
+  ForEachVector(n, [=](int64_t i, auto at) HWY_ATTR {
+    const auto g = hn::Mul(at.Load(gradient + i), gradient_scale);
+    const auto mean = hn::Add(hn::Mul(beta1, at.Load(m + i)), hn::Mul(rest1, g));
+    const auto square = hn::Add(hn::Mul(beta2, at.Load(v + i)), hn::Mul(hn::Mul(rest2, g), g));
+    at.Store(mean, m + i);
+    at.Store(square, v + i);
+    const auto root = hn::Add(hn::Sqrt(hn::Div(square, correction2)), epsilon);
+    const auto step = hn::Div(hn::Div(mean, correction1), root);
+    const auto w = at.Load(value + i);
+    at.Store(hn::Sub(w, hn::Mul(rate, hn::Add(step, hn::Mul(decay, w)))), value + i);
+  });
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace stagecoach::cpu
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace stagecoach::cpu {
+
+HWY_EXPORT(SgdRange);
+HWY_EXPORT(AdamWRange);
+
+void SgdRange(float* value, const float* gradient, float* velocity, int64_t n,
+              const SgdFactors& factors) {
+  HWY_DYNAMIC_DISPATCH(SgdRange)(value, gradient, velocity, n, factors);
+}
+void AdamWRange(float* value, const float* gradient, float* m, float* v, int64_t n,
+                const AdamWFactors& factors) {
+  HWY_DYNAMIC_DISPATCH(AdamWRange)(value, gradient, m, v, n, factors);
+}
+
+}  // namespace stagecoach::cpu
+#endif  // HWY_ONCE

@@ -1,0 +1,47 @@
+// Workspace: scratch memory of a back end, kept between calls and grown to what was asked for most.
+// Ownership: buffers of the back end's allocator, accounted as workspace; a pointer is good until
+//            the same slot is asked for more.
+// Threads:   slots are reserved by the executor thread before a batch of tasks starts.
+// Errors:    Reserve returns null when the allocator is over its limit and keeps the first such
+//            status; the operation then leaves its outputs alone and the status comes back from
+//            Synchronize.
+#ifndef STAGECOACH_STAGE_BACKENDS_CPU_WORKSPACE_H_
+#define STAGECOACH_STAGE_BACKENDS_CPU_WORKSPACE_H_
+
+#include <memory>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "stage/tensor/allocator.h"
+
+namespace stagecoach::cpu {
+
+class Workspace {
+ public:
+  Workspace(Allocator* allocator, int slots) : allocator_(allocator), slots_(slots) {}
+
+  float* Reserve(int slot, int64_t bytes) {
+    std::shared_ptr<Buffer>& buffer = slots_[slot];
+    if (buffer == nullptr || buffer->bytes() < bytes) {
+      buffer.reset();  // first, so that old and new need not fit at once
+      auto grown = allocator_->Allocate(bytes, MemoryKind::kWorkspace);
+      if (!grown.ok()) {
+        if (status_.ok()) status_ = grown.status();
+        return nullptr;
+      }
+      buffer = *std::move(grown);
+    }
+    return Slot(slot);
+  }
+  float* Slot(int slot) const { return reinterpret_cast<float*>(slots_[slot]->data()); }
+  const absl::Status& status() const { return status_; }
+
+ private:
+  Allocator* const allocator_;
+  std::vector<std::shared_ptr<Buffer>> slots_;
+  absl::Status status_;
+};
+
+}  // namespace stagecoach::cpu
+
+#endif  // STAGECOACH_STAGE_BACKENDS_CPU_WORKSPACE_H_
