@@ -1,0 +1,390 @@
+// Every layer kind against finite differences, and the promises that the cell builds on: adding
+// gradients, equal bits of split and joint backward and of a recompute, and what a stash weighs.
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <ostream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "plan/cost_model.h"
+#include "plan/model_spec.h"
+#include "stage/layers/layer.h"
+#include "stage/layers/layer_testing.h"
+
+namespace stagecoach {
+namespace {
+
+constexpr int64_t kWidth = 6, kContext = 4, kVocabulary = 7, kSequences = 2, kHidden = 10;
+constexpr int64_t kRows = kSequences * kContext;
+
+struct Case {
+  std::string name;
+  LayerSpec spec;
+  int64_t stash_floats = 0;  // by the memory table, of all rows together
+  bool draws = false;        // random numbers in training
+  friend void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
+};
+
+std::vector<Case> Cases() {
+  constexpr int64_t n = kRows, d = kWidth, h = kHidden, heads = 2;
+  constexpr int64_t norm = n * d + 2 * n;
+  constexpr int64_t attention = 5 * n * d + heads * n;
+  constexpr int64_t mlp = n * d + 2 * n * h;
+  const LayerSpec attend{AttentionSpec{heads, 0.0}}, attend_drop{AttentionSpec{heads, 0.3}};
+  const LayerSpec dense{LinearSpec{d, true}}, drop{DropoutSpec{0.4}}, keep{DropoutSpec{0.0}};
+  const LayerSpec layer_norm{LayerNormSpec{}}, gelu{GeluSpec{}}, mlp_spec{MlpSpec{h}};
+  const auto residual = [](std::vector<LayerSpec> layers) {
+    return LayerSpec{ResidualSpec{std::move(layers)}};
+  };
+  return {
+      {"embedding", {EmbeddingSpec{0.0}}, n},
+      {"embedding_dropout", {EmbeddingSpec{0.4}}, n, true},
+      {"layer_norm", layer_norm, norm},
+      {"attention", attend, attention},
+      {"attention_dropout", attend_drop, attention, true},
+      {"mlp", mlp_spec, mlp},
+      {"linear", {LinearSpec{9, true}}, n * d},
+      {"linear_without_bias", {LinearSpec{9, false}}, n * d},
+      {"gelu", gelu, n * d},
+      {"dropout", drop, 0, true},
+      {"dropout_of_nothing", keep, 0},
+      {"residual_attention", residual({layer_norm, attend_drop, drop}), norm + attention, true},
+      {"residual_mlp", residual({layer_norm, mlp_spec}), norm + mlp},
+      // Twice a kind, a residual inside, and inner layers that hand their input on.
+      {"residual_nested", residual({residual({dense, gelu}), keep, dense, drop}), 3 * n * d, true},
+      {"residual_of_identity", residual({keep}), 0},
+  };
+}
+
+class LayerTest : public testing::TestWithParam<Case> {
+ protected:
+  void SetUp() override {
+    const bool embedding = std::holds_alternative<EmbeddingSpec>(GetParam().spec.kind);
+    LayerListSpec list{kWidth, kContext, kVocabulary, {}};
+    list.layers.push_back(embedding ? GetParam().spec : LayerSpec{EmbeddingSpec{}});
+    if (!embedding) list.layers.push_back(GetParam().spec);
+    list.layers.push_back(LayerSpec{LinearSpec{kVocabulary, false}});
+    model_ = ExpandOrDie(list);
+    index_ = embedding ? 0 : 1;
+    absl::StatusOr<std::unique_ptr<Layer>> layer =
+        MakeLayer(model_, model_.layers[index_], *backend_);
+    ASSERT_TRUE(layer.ok()) << layer.status();
+    layer_ = *std::move(layer);
+    uint32_t stream = 100;
+    for (Parameter& parameter : layer_->parameters()) {
+      SetValues(parameter.value, NormalValues(parameter.value.elements(), stream++, 0.6f));
+    }
+    if (embedding) {
+      x_ = TensorOf(*backend_, TokenValues(kRows, 1, kVocabulary), DType::kI32, {kRows});
+    } else {
+      x_ = TensorOf(*backend_, NormalValues(kRows * kWidth, 2), DType::kF32, {kRows, kWidth});
+    }
+    const Shape out = {kRows, model_.layers[index_].width_out};
+    weights_ = NormalValues(out.elements(), 3);
+    dy_ = TensorOf(*backend_, weights_, DType::kF32, out);
+  }
+
+  bool reads_ids() const { return index_ == 0; }
+
+  void SetValues(const Tensor& tensor, const std::vector<float>& values) {
+    backend_->CopyFromHost(std::as_bytes(std::span(values)), tensor);
+  }
+
+  Tensor Forward(Stash* stash) { return Forward(stash, context_); }
+  Tensor Forward(Stash* stash, const ForwardContext& context) {
+    absl::StatusOr<Tensors> y = layer_->Forward({x_}, context, stash);
+    CHECK_OK(y.status());
+    CHECK_EQ(y->size(), 1u);
+    return y->front();
+  }
+
+  // Input gradient (no values for the embedding).
+  std::vector<float> Backward(Stash stash) {
+    absl::StatusOr<Tensors> dx = layer_->Backward({dy_}, std::move(stash));
+    CHECK_OK(dx.status());
+    return dx->empty() ? std::vector<float>() : ValuesOf<float>(*backend_, dx->front());
+  }
+
+  std::vector<std::vector<float>> Gradients() {
+    std::vector<std::vector<float>> all;
+    for (Parameter& p : layer_->parameters()) all.push_back(ValuesOf<float>(*backend_, p.gradient));
+    return all;
+  }
+
+  void ZeroGradients() {
+    for (Parameter& p : layer_->parameters()) backend_->Fill(p.gradient, 0.0f);
+  }
+
+  double Loss() {
+    const std::vector<float> y = ValuesOf<float>(*backend_, Forward(nullptr));
+    double sum = 0.0;
+    for (size_t i = 0; i < y.size(); ++i) sum += double{weights_[i]} * y[i];
+    return sum;
+  }
+
+  // The scalar loss by one element of a tensor, by the five-point stencil.
+  double Slope(const Tensor& tensor, int64_t element) {
+    constexpr float kStep = 0x1.0p-5f;
+    float* const value = tensor.data<float>() + element;
+    const float middle = *value;
+    const auto at = [&](float offset) {
+      *value = middle + offset;
+      return Loss();
+    };
+    const double near = at(kStep) - at(-kStep), far = at(2 * kStep) - at(-2 * kStep);
+    *value = middle;
+    return (8.0 * near - far) / (12.0 * kStep);
+  }
+
+  void ExpectSlopes(const Tensor& tensor, const std::vector<float>& gradient,
+                    const std::string& name) {
+    double scale = 1.0;
+    for (float g : gradient) scale = std::max(scale, std::abs(double{g}));
+    for (int64_t i = 0; i < tensor.elements(); ++i) {
+      EXPECT_NEAR(gradient[i], Slope(tensor, i), 3e-4 * scale) << name << " element " << i;
+    }
+  }
+
+  std::unique_ptr<Backend> backend_ = MakeReferenceBackend({});
+  ExpandedModel model_;
+  int index_ = 0;
+  std::unique_ptr<Layer> layer_;
+  Tensor x_, dy_;
+  std::vector<float> weights_;
+  const ForwardContext context_ = {.seed = 9,
+                                   .step = 3,
+                                   .micro_batch = MicroBatchId(2),
+                                   .sequences = kSequences,
+                                   .training = true};
+};
+
+TEST_P(LayerTest, GradientsAreTheSlopesOfTheLoss) {
+  Stash stash;
+  Forward(&stash);
+  const std::vector<float> dx = Backward(std::move(stash));
+  if (!reads_ids()) ExpectSlopes(x_, dx, "input");
+  for (Parameter& parameter : layer_->parameters()) {
+    ExpectSlopes(parameter.value, ValuesOf<float>(*backend_, parameter.gradient),
+                 parameter.spec.name);
+  }
+}
+
+TEST_P(LayerTest, BackwardAddsToTheParameterGradients) {
+  Stash first, second;
+  Forward(&first);
+  Forward(&second);
+  Backward(std::move(first));
+  const std::vector<std::vector<float>> once = Gradients();
+  Backward(std::move(second));
+  const std::vector<std::vector<float>> twice = Gradients();
+  for (size_t p = 0; p < once.size(); ++p) {
+    double largest = 0.0;
+    for (size_t i = 0; i < once[p].size(); ++i) {
+      largest = std::max(largest, std::abs(double{once[p][i]}));
+      EXPECT_NEAR(twice[p][i], 2.0 * once[p][i], 1e-5 * (1.0 + std::abs(once[p][i])));
+    }
+    EXPECT_GT(largest, 0.0) << layer_->parameters()[p].spec.name;
+  }
+}
+
+TEST_P(LayerTest, SplitBackwardHasTheBitsOfJointBackward) {
+  Stash joint, split;
+  Forward(&joint);
+  Forward(&split);
+  const std::vector<float> dx = Backward(std::move(joint));
+  const std::vector<std::vector<float>> gradients = Gradients();
+  ZeroGradients();
+
+  absl::StatusOr<Tensors> input_part = layer_->BackwardInput({dy_}, &split);
+  ASSERT_TRUE(input_part.ok()) << input_part.status();
+  if (reads_ids()) {
+    EXPECT_TRUE(input_part->empty());
+  } else {
+    EXPECT_TRUE(SameBits(ValuesOf<float>(*backend_, input_part->front()), dx));
+  }
+  for (const std::vector<float>& gradient : Gradients()) {
+    EXPECT_THAT(gradient, testing::Each(0.0f)) << "the input part leaves the weights alone";
+  }
+  ASSERT_TRUE(layer_->BackwardWeight(std::move(split)).ok());
+  const std::vector<std::vector<float>> weight_part = Gradients();
+  for (size_t p = 0; p < gradients.size(); ++p) {
+    EXPECT_TRUE(SameBits(weight_part[p], gradients[p])) << layer_->parameters()[p].spec.name;
+  }
+}
+
+TEST_P(LayerTest, RecomputeHasTheBitsOfTheFirstForward) {
+  Stash kept, recomputed;
+  const std::vector<float> without = ValuesOf<float>(*backend_, Forward(nullptr));
+  EXPECT_TRUE(SameBits(ValuesOf<float>(*backend_, Forward(&kept)), without));
+  EXPECT_TRUE(SameBits(ValuesOf<float>(*backend_, Forward(&recomputed)), without));
+  const std::vector<float> dx = Backward(std::move(kept));
+  const std::vector<std::vector<float>> gradients = Gradients();
+  ZeroGradients();
+  EXPECT_TRUE(SameBits(Backward(std::move(recomputed)), dx));
+  EXPECT_EQ(Gradients(), gradients);
+}
+
+TEST_P(LayerTest, InputsAndGradientsHandedInStayAsTheyWere) {
+  const auto bytes = [](const Tensor& t) {
+    return std::vector<std::byte>(t.span().begin(), t.span().end());
+  };
+  const std::vector<std::byte> x = bytes(x_), dy = bytes(dy_);
+  Stash stash;
+  const Tensor y = Forward(&stash);
+  const std::vector<std::byte> out = bytes(y);
+  Backward(std::move(stash));
+  EXPECT_EQ(bytes(x_), x);
+  EXPECT_EQ(bytes(dy_), dy);
+  EXPECT_EQ(bytes(y), out) << "the next layer may still hold it";
+}
+
+TEST_P(LayerTest, StashWeighsWhatTheMemoryTableSays) {
+  Stash stash;
+  Forward(&stash);
+  EXPECT_EQ(StashBytes(stash), 4 * GetParam().stash_floats);
+  EXPECT_EQ(StashBytes(stash), kSequences * ModelCosts(model_)[index_].stash_bytes)
+      << "cost model of " << model_.layers[index_].label;
+}
+
+TEST_P(LayerTest, NoActivationOutlivesItsUse) {
+  const auto current = [&] {
+    return backend_->allocator().Use().current[static_cast<int>(MemoryKind::kActivations)];
+  };
+  const int64_t before = current();
+  { Forward(nullptr); }
+  EXPECT_EQ(current(), before) << "a forward that keeps nothing";
+  Stash stash;
+  Forward(&stash);
+  Backward(std::move(stash));
+  EXPECT_EQ(current(), before) << "after the backward";
+  Forward(&stash);
+  ASSERT_TRUE(layer_->BackwardInput({dy_}, &stash).ok());
+  ASSERT_TRUE(layer_->BackwardWeight(std::move(stash)).ok());
+  EXPECT_EQ(current(), before) << "after the weight part";
+}
+
+TEST_P(LayerTest, RandomNumbersBelongToSeedStepAndMicroBatch) {
+  const std::vector<float> y = ValuesOf<float>(*backend_, Forward(nullptr));
+  std::vector<ForwardContext> others(3, context_);
+  others[0].seed = 10;
+  others[1].step = 4;
+  others[2].micro_batch = MicroBatchId(1);
+  for (const ForwardContext& other : others) {
+    const bool same = SameBits(ValuesOf<float>(*backend_, Forward(nullptr, other)), y);
+    EXPECT_EQ(same, !GetParam().draws);
+  }
+  ForwardContext evaluation = context_, later = context_;
+  evaluation.training = later.training = false;
+  later.step = 77;
+  const std::vector<float> plain = ValuesOf<float>(*backend_, Forward(nullptr, evaluation));
+  EXPECT_TRUE(SameBits(ValuesOf<float>(*backend_, Forward(nullptr, later)), plain));
+  EXPECT_EQ(SameBits(plain, y), !GetParam().draws) << "no dropout in an evaluation";
+}
+
+TEST_P(LayerTest, AnEmptyMicroBatchPassesThrough) {
+  ForwardContext none = context_;
+  none.sequences = 0;
+  const Tensor x = reads_ids()
+                       ? TensorOf(*backend_, std::vector<int32_t>(), DType::kI32, {0})
+                       : TensorOf(*backend_, std::vector<float>(), DType::kF32, {0, kWidth});
+  absl::StatusOr<Tensors> y = layer_->Forward({x}, none, nullptr);
+  ASSERT_TRUE(y.ok()) << y.status();
+  EXPECT_EQ(y->front().shape(), Shape({0, model_.layers[index_].width_out}));
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, LayerTest, testing::ValuesIn(Cases()),
+                         [](const auto& info) { return info.param.name; });
+
+// Peaks that the joint backward of an mlp and an attention reach, in activations of n * d floats:
+// what is alive besides the incoming gradient and the stash.
+TEST(LayerMemoryTest, JointBackwardFreesTheStashAsItGoes) {
+  const std::unique_ptr<Backend> backend = MakeReferenceBackend({});
+  const LayerListSpec list{
+      16,
+      8,
+      11,
+      {{EmbeddingSpec{}}, {MlpSpec{64}}, {AttentionSpec{1, 0.0}}, {LinearSpec{11, false}}}};
+  const ExpandedModel model = ExpandOrDie(list);
+  const ForwardContext context{.micro_batch = MicroBatchId(0), .sequences = 8};
+  constexpr int64_t kActivation = 64 * 16 * 4;
+  const auto peak_of_backward = [&](int index) {
+    const std::unique_ptr<Layer> layer = *MakeLayer(model, model.layers[index], *backend);
+    Stash stash;
+    Tensors inputs{TensorOf(*backend, NormalValues(64 * 16, 1), DType::kF32, {64, 16})};
+    Tensors dy = *layer->Forward(std::move(inputs), context, &stash);
+    backend->allocator().ResetPeak();
+    CHECK_OK(layer->Backward(std::move(dy), std::move(stash)).status());
+    return backend->allocator().Use().peak[static_cast<int>(MemoryKind::kActivations)];
+  };
+  // x, pre, activation, dy; then the activation makes room for d_pre.
+  EXPECT_EQ(peak_of_backward(1), (1 + 4 + 4 + 1) * kActivation);
+  // x, attended, d_attended, qkv, d_qkv and log_sum_exp.
+  EXPECT_EQ(peak_of_backward(2), (1 + 1 + 1 + 3 + 3) * kActivation + 64 * 4);
+}
+
+TEST(LayerErrorTest, MemoryThatRunsOutIsAnErrorNotACrash) {
+  const ExpandedModel model = ExpandOrDie(GptSpec{1, 16, 2, 8, 11, 0.1});
+  // Enough for the parameters and gradients of the attention, not for what it computes.
+  const std::unique_ptr<Backend> backend = MakeReferenceBackend({.memory_limit_bytes = 20'000});
+  absl::StatusOr<std::unique_ptr<Layer>> layer = MakeLayer(model, model.layers[1], *backend);
+  ASSERT_TRUE(layer.ok()) << layer.status();
+  const Tensor x = TensorOf(*backend, NormalValues(64 * 16, 1), DType::kF32, {64, 16});
+  Stash stash;
+  const absl::StatusOr<Tensors> y =
+      (*layer)->Forward({x}, {.micro_batch = MicroBatchId(0), .sequences = 8}, &stash);
+  EXPECT_EQ(y.status().code(), absl::StatusCode::kResourceExhausted) << y.status();
+  EXPECT_EQ(MakeLayer(model, model.layers[1], *backend).status().code(),
+            absl::StatusCode::kResourceExhausted);
+}
+
+TEST(RandomOperationTest, TwoDropoutsOfOneLayerDrawDifferentMasks) {
+  const std::unique_ptr<Backend> backend = MakeReferenceBackend({});
+  const LayerSpec drop{DropoutSpec{0.5}};
+  const ExpandedModel model = ExpandOrDie(LayerListSpec{
+      64, 4, 7, {{EmbeddingSpec{}}, {ResidualSpec{{drop, drop}}}, {LinearSpec{7, false}}}});
+  const std::unique_ptr<Layer> layer = *MakeLayer(model, model.layers[1], *backend);
+  const Tensor x = TensorOf(*backend, std::vector<float>(256, 1.0f), DType::kF32, {4, 64});
+  const Tensors y = *layer->Forward({x}, {.micro_batch = MicroBatchId(0), .sequences = 1}, nullptr);
+  // 1 + 4 where both keep; with one mask twice it would be half of the elements.
+  const std::vector<float> values = ValuesOf<float>(*backend, y.front());
+  const int64_t both = std::count(values.begin(), values.end(), 5.0f);
+  EXPECT_GT(both, 256 / 4 - 30);
+  EXPECT_LT(both, 256 / 4 + 30);
+}
+
+TEST(InitialValueTest, FollowsTheStatedStream) {
+  ParameterSpec spec{
+      "model/0003/mlp.up.weight", Shape({4, 8}), ParameterSpec::Init::kNormal, 0.02, 2, true};
+  const std::vector<float> values = InitialValue(spec, 5, 3);
+  ASSERT_EQ(values.size(), 32u);
+  const RandomStream stream{5, 0, 0xffffffff, 3, 0x8000 | 2};
+  for (size_t i = 0; i < values.size(); ++i) {
+    EXPECT_EQ(values[i], static_cast<float>(0.02 * RandomNormal(stream, i)));
+  }
+  EXPECT_NE(InitialValue(spec, 6, 3), values);
+  EXPECT_NE(InitialValue(spec, 5, 4), values);
+  spec.index = 1;
+  EXPECT_NE(InitialValue(spec, 5, 3), values);
+}
+
+TEST(InitialValueTest, NormalHasItsDeviationAndTheRestIsConstant) {
+  ParameterSpec spec{"w", Shape({100, 100}), ParameterSpec::Init::kNormal, 0.5, 0, true};
+  double sum = 0.0, squares = 0.0;
+  for (float v : InitialValue(spec, 1, 0)) {
+    sum += v;
+    squares += double{v} * v;
+  }
+  EXPECT_NEAR(sum / 1e4, 0.0, 0.02);
+  EXPECT_NEAR(std::sqrt(squares / 1e4), 0.5, 0.015);
+  spec.init = ParameterSpec::Init::kOnes;
+  EXPECT_THAT(InitialValue(spec, 1, 0), testing::Each(1.0f));
+  spec.init = ParameterSpec::Init::kZeros;
+  EXPECT_THAT(InitialValue(spec, 1, 0), testing::Each(0.0f));
+}
+
+}  // namespace
+}  // namespace stagecoach
