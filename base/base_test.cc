@@ -125,5 +125,22 @@ TEST(Annotate, KeepsTheCodeAndAddsContext) {
   EXPECT_TRUE(Annotate(absl::OkStatus(), "x").ok());
 }
 
+absl::StatusOr<int> Half(int value) {
+  if (value % 2 != 0) return absl::InvalidArgumentError("odd");
+  return value / 2;
+}
+
+absl::StatusOr<int> Quarter(int value) {
+  ASSIGN_OR_RETURN(const int half, Half(value));
+  RETURN_IF_ERROR(Half(half).status());
+  return half / 2;
+}
+
+TEST(StatusMacros, PassValuesOnAndErrorsUp) {
+  EXPECT_EQ(*Quarter(12), 3);
+  EXPECT_EQ(Quarter(6).status().message(), "odd");
+  EXPECT_EQ(Quarter(7).status().message(), "odd");
+}
+
 }  // namespace
 }  // namespace stagecoach
