@@ -224,20 +224,22 @@ TEST_F(CellTest, ZeroGradientsForgetsAllOfThem) {
 }
 
 TEST_F(CellTest, MemoryThatRunsOutNamesTheLayerAndLeavesTheMicroBatchAbsent) {
-  ASSERT_TRUE(MakeCell(0, 7)->Forward({Ids(0)}, ContextOf(0), true).ok());
-  const int64_t enough_for_one = backend_->allocator().Use().total_peak;
-  backend_ = MakeReferenceBackend({.memory_limit_bytes = enough_for_one});
+  const std::vector<Tensor> ids = {Ids(0), Ids(1), Ids(2)};
+  ASSERT_TRUE(MakeCell(0, 7)->Forward({ids[0]}, ContextOf(0), true).ok());
+  const std::unique_ptr<Backend> roomy = std::exchange(
+      backend_,
+      MakeReferenceBackend({.memory_limit_bytes = backend_->allocator().Use().total_peak}));
   const std::unique_ptr<Cell> cell = MakeCell(0, 7);
   absl::Status status;
   for (int i = 0; i < 3 && status.ok(); ++i) {
-    status = cell->Forward({Ids(i)}, ContextOf(i), true).status();
+    status = cell->Forward({ids[i]}, ContextOf(i), true).status();
   }
   ASSERT_EQ(status.code(), absl::StatusCode::kResourceExhausted) << status;
   EXPECT_THAT(std::string(status.message()),
               testing::AllOf(testing::HasSubstr("forward of layer"), testing::HasSubstr("step 5"),
-                             testing::HasSubstr("micro-batch")));
+                             testing::HasSubstr("micro-batch 1")));
   cell->DropAllMicroBatches();
-  EXPECT_TRUE(cell->Forward({Ids(0)}, ContextOf(0), true).ok());
+  EXPECT_TRUE(cell->Forward({ids[0]}, ContextOf(0), true).ok());
 }
 
 using CellDeathTest = CellTest;
