@@ -1,9 +1,11 @@
-// FileSystem: the few calls that checkpoints and the journal's folder need, so that tests can fail the
-// n-th call, fill the disk, or cut the power (forget what was not synced).
+// FileSystem: the few calls that checkpoints and the journal's folder need, so that tests can fail
+// the n-th call, fill the disk, or cut the power (forget what was not synced).
+// Ownership: the caller owns what Create and Open answer; it must not outlive the file system.
 // Threads:   implementations are thread-safe; a WritableFile belongs to one thread.
-// Errors:    canonical codes with path and errno text: NOT_FOUND, ALREADY_EXISTS, RESOURCE_EXHAUSTED
-//            (ENOSPC, EDQUOT), DATA_LOSS (EIO), PERMISSION_DENIED, UNAVAILABLE otherwise. After a
-//            failed write or sync a file is poisoned: every later call on it fails.
+// Errors:    canonical codes with path and errno text: NOT_FOUND, ALREADY_EXISTS,
+//            RESOURCE_EXHAUSTED (ENOSPC, EDQUOT), DATA_LOSS (EIO), PERMISSION_DENIED, UNAVAILABLE
+//            otherwise. After a failed write or sync a file is poisoned: every later call on it
+//            fails. What is no regular file is not opened: DATA_LOSS.
 #ifndef STAGECOACH_CHECKPOINT_FILE_SYSTEM_H_
 #define STAGECOACH_CHECKPOINT_FILE_SYSTEM_H_
 
@@ -30,19 +32,21 @@ class ReadableFile {
  public:
   virtual ~ReadableFile() = default;
   virtual int64_t size() const = 0;
-  virtual absl::Status Read(int64_t offset, std::span<std::byte> target) = 0;  // exactly, or an error
+  // Exactly that many bytes, or an error.
+  virtual absl::Status Read(int64_t offset, std::span<std::byte> target) = 0;
 };
 
 class FileSystem {
  public:
   virtual ~FileSystem() = default;
-  virtual absl::StatusOr<std::unique_ptr<WritableFile>> Create(const std::string& path) = 0;  // O_EXCL
+  // A new file, 0600; ALREADY_EXISTS if there is one.
+  virtual absl::StatusOr<std::unique_ptr<WritableFile>> Create(const std::string& path) = 0;
   virtual absl::StatusOr<std::unique_ptr<ReadableFile>> Open(const std::string& path) = 0;
   virtual absl::Status MakeFolders(const std::string& path) = 0;  // all missing parents; 0700
-  virtual absl::StatusOr<std::vector<std::string>> List(const std::string& folder) = 0;  // sorted names
+  virtual absl::StatusOr<std::vector<std::string>> List(const std::string& folder) = 0;  // sorted
   virtual absl::Status Rename(const std::string& from, const std::string& to) = 0;
   virtual absl::Status SyncFolder(const std::string& folder) = 0;
-  virtual absl::Status RemoveAll(const std::string& path) = 0;    // missing is ok
+  virtual absl::Status RemoveAll(const std::string& path) = 0;  // missing is ok
   virtual bool Exists(const std::string& path) = 0;
   virtual absl::StatusOr<int64_t> FreeBytes(const std::string& folder) = 0;
 };

@@ -1,6 +1,9 @@
-// Manifest: what makes a folder a checkpoint. Canonical JSON (sorted keys, no spaces) whose last member
-// "zz_sha256" is the SHA-256 of everything before it. Numbers that must survive exactly (losses) are
-// written as hexadecimal floats in strings.
+// Manifest: what makes a folder a checkpoint. Canonical JSON (sorted keys, no spaces) whose last
+// member "zz_sha256" is the SHA-256 of everything before it. Numbers that must survive exactly
+// (losses) are written as hexadecimal floats in strings.
+// Errors: DATA_LOSS for anything that is not byte for byte what FormatManifest writes;
+//         FAILED_PRECONDITION for an intact manifest of another format version.
+// See: docs/formats.md, "Checkpoints".
 #ifndef STAGECOACH_CHECKPOINT_MANIFEST_H_
 #define STAGECOACH_CHECKPOINT_MANIFEST_H_
 
@@ -15,7 +18,7 @@ namespace stagecoach {
 
 // All training state that is not a tensor. The resume-equality test covers every field.
 struct TrainState {
-  uint64_t step = 0;                // optimizer steps applied or skipped
+  uint64_t step = 0;  // optimizer steps applied or skipped
   uint64_t seed = 0;
   int64_t batch_size = 0, micro_batches = 0;
   uint64_t sequences_consumed = 0;  // data cursor
@@ -28,7 +31,7 @@ struct TrainState {
 struct Manifest {
   int format_version = 1;
   std::string job;
-  std::string model_sha256;       // of the canonical text of the expanded model: must match on load
+  std::string model_sha256;  // of the canonical text of the expanded model: must match on load
   TrainState state;
   std::string dataset_sha256;
   int64_t dataset_bytes = 0;
@@ -39,12 +42,18 @@ struct Manifest {
   friend bool operator==(const Manifest&, const Manifest&) = default;
 };
 
-std::string FormatManifest(const Manifest& manifest);
-absl::StatusOr<Manifest> ParseManifest(std::string_view text);  // DATA_LOSS if it is not intact
+inline constexpr int kManifestFormatVersion = 1;
 
-// SHA-256 over the parameters ("model/...") in the byte order of their names: for each one its name,
-// dtype name and shape text, each followed by a zero byte, then its bytes. See docs/formats.md.
-// Reads the shards of a committed checkpoint (or of any folder with these files).
+std::string FormatManifest(const Manifest& manifest);
+absl::StatusOr<Manifest> ParseManifest(std::string_view text);
+
+// folder/MANIFEST.json, parsed.
+absl::StatusOr<Manifest> ReadManifestFile(FileSystem& file_system, const std::string& folder);
+
+// SHA-256 over the parameters ("model/...") in the byte order of their names: for each one its
+// name, dtype name and shape text, each followed by a zero byte, then its bytes. "sha256:<hex>".
+// Reads the shards of a committed checkpoint (or of any folder with these files) and compares every
+// tensor with the manifest: DATA_LOSS naming file and tensor.
 absl::StatusOr<std::string> WeightsDigest(FileSystem& file_system, const std::string& folder,
                                           const Manifest& manifest);
 

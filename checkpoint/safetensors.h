@@ -1,5 +1,5 @@
 // safetensors: reader and writer. The format is in docs/formats.md; hostile files are expected.
-// Errors:    DATA_LOSS with file, tensor and offset for anything that does not tile the file exactly;
+// Errors:    DATA_LOSS with file, tensor and offset for what does not tile the file exactly;
 //            limits: header <= 16 MiB, <= 100,000 tensors, rank <= 8, names <= 256 bytes, unique.
 //            Nothing is allocated from an unchecked number.
 #ifndef STAGECOACH_CHECKPOINT_SAFETENSORS_H_
@@ -41,9 +41,9 @@ struct TensorSource {
 
 struct WrittenFile {
   int64_t bytes = 0;
-  std::string sha256;                         // of the whole file
+  std::string sha256;  // of the whole file
   std::vector<TensorEntry> tensors;
-  std::vector<std::string> tensor_sha256;     // same order
+  std::vector<std::string> tensor_sha256;  // same order
 };
 
 // Creates, writes, syncs and closes the file; tensors in the order given (callers sort by name).
@@ -57,13 +57,15 @@ class SafetensorsReader {
   const std::vector<TensorEntry>& tensors() const { return tensors_; }  // by offset
   const TensorEntry* Find(const std::string& name) const;               // null if absent
   const Metadata& metadata() const { return metadata_; }
-  absl::Status Read(const TensorEntry& tensor, std::span<std::byte> target);  // target.size() == bytes()
+  // target.size() == tensor.bytes()
+  absl::Status Read(const TensorEntry& tensor, std::span<std::byte> target);
 
  private:
   std::string path_;
   std::unique_ptr<ReadableFile> file_;
   int64_t buffer_offset_ = 0;
   std::vector<TensorEntry> tensors_;
+  std::vector<size_t> by_name_;  // indices into tensors_
   Metadata metadata_;
 };
 

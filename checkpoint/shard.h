@@ -1,5 +1,5 @@
-// Shard: the file one stage writes of its layers: parameters and optimizer slots, as safetensors with
-// K-free names. Named after its layers ("layer-0000-0007.safetensors"), never after its stage.
+// Shard: the file one stage writes of its layers: parameters and optimizer slots, as safetensors
+// with K-free names. Named after its layers ("layer-0000-0007.safetensors"), never after its stage.
 #ifndef STAGECOACH_CHECKPOINT_SHARD_H_
 #define STAGECOACH_CHECKPOINT_SHARD_H_
 
@@ -18,17 +18,17 @@ struct ShardTensor {
 };
 
 struct ShardInfo {
-  std::string file;       // name within the checkpoint folder
+  std::string file;  // name within the checkpoint folder
   int64_t bytes = 0;
-  std::string sha256;     // of the file
+  std::string sha256;  // of the file
   std::vector<ShardTensor> tensors;
   friend bool operator==(const ShardInfo&, const ShardInfo&) = default;
 };
 
 std::string ShardFileName(int first_layer, int last_layer);  // last exclusive
 
-// Writes the tensors, sorted by name, into folder/ShardFileName(...); a leftover of the same name from
-// an earlier attempt is replaced.
+// Writes the tensors, sorted by name, into folder/ShardFileName(...); a leftover of the same name
+// from an earlier attempt is replaced.
 absl::StatusOr<ShardInfo> WriteShard(FileSystem& file_system, const std::string& folder,
                                      int first_layer, int last_layer,
                                      std::vector<TensorSource> tensors);

@@ -1,8 +1,11 @@
-// CheckpointStore: the checkpoints of all jobs under one root. A checkpoint exists if and only if its
-// manifest does, in a folder named step-<12 digits>; the rename of the temporary folder commits it.
+// CheckpointStore: the checkpoints of all jobs under one root. A checkpoint exists if and only if
+// its manifest does, in a folder named step-<12 digits>; the rename of the temporary folder commits
+// it.
 //   <root>/<job>/step-000000000050/{layer-0000-0007.safetensors, MANIFEST.json}
 //   <root>/<job>/.tmp-<term>-<step>-<nonce>/     garbage after a restart
 //   <root>/<job>/LATEST                          hint only
+//   <root>/<job>/.broken-step-000000000050[.n]   set aside by a load; never removed by us
+//   <root>/<job>/.trash-...                      being removed
 // Ownership: borrows the file system.  Threads: one thread (the coordinator's effects) per job.
 // Errors:    Commit: FAILED_PRECONDITION if the union of the shards is not the model; the file
 //            system's codes otherwise; nothing committed then. Load never uses a value before every
@@ -42,18 +45,22 @@ class CheckpointStore {
   // `needed_bytes` plus 5 % is free.
   absl::StatusOr<std::string> Begin(const std::string& job, uint64_t term, uint64_t step,
                                     int64_t needed_bytes);
-  // Checks that the shards hold exactly `expected`, writes and syncs the manifest, renames, syncs the
-  // parent, updates LATEST. If step-<step> exists and is intact, keeps it and drops the new one.
+  // Checks that the shards hold exactly `expected`, writes and syncs the manifest, renames, syncs
+  // the parent, updates LATEST. If step-<step> exists and is intact, keeps it and drops the new one
+  // (FAILED_PRECONDITION if it is of another model).
   absl::StatusOr<CheckpointRef> Commit(const std::string& temporary, const Manifest& manifest,
                                        std::span<const ExpectedTensor> expected);
-  void Abandon(const std::string& temporary);          // removes the folder; errors are logged only
+  void Abandon(const std::string& temporary);  // removes the folder; errors are logged only
 
   std::vector<CheckpointRef> List(const std::string& job);  // committed, newest first
   absl::StatusOr<Manifest> ReadManifest(const CheckpointRef& ref);
-  // Every size and digest of every file.
+  // Every size and digest of every file. NOT_FOUND, DATA_LOSS: broken. FAILED_PRECONDITION: intact,
+  // but of another format version or job.
   absl::StatusOr<Manifest> Verify(const CheckpointRef& ref);
   // Newest checkpoint that verifies; broken ones are renamed to .broken-<name> and reported in
-  // `quarantined`. NOT_FOUND if there is none. With step >= 0: that one or its error, no fallback.
+  // `quarantined` as "<name>: <why>". NOT_FOUND if there is none. Any other error than a broken
+  // checkpoint (no permission, a busy disk) is returned: it must not cost progress.
+  // With step >= 0: that one or its error, no fallback.
   absl::StatusOr<CheckpointRef> FindLoadable(const std::string& job, int64_t step,
                                              std::vector<std::string>* quarantined);
   // Keeps the newest `keep` (at least 1, and always one that verifies) and `pinned` steps.
@@ -64,6 +71,19 @@ class CheckpointStore {
   const std::string& root() const { return root_; }
 
  private:
+  std::string JobFolder(const std::string& job) const;
+  CheckpointRef RefOf(const std::string& job, uint64_t step) const;
+  std::vector<CheckpointRef> StepFolders(const std::string& job);  // newest first, manifest or not
+  absl::Status CheckTemporary(const std::string& temporary, const Manifest& manifest) const;
+  absl::Status CheckShardFiles(const std::string& temporary, const Manifest& manifest);
+  absl::Status WriteManifest(const std::string& temporary, const Manifest& manifest);
+  // True if the step is there, intact and of the same model; a broken one is set aside.
+  absl::StatusOr<bool> AlreadyCommitted(const CheckpointRef& ref, const Manifest& manifest);
+  absl::Status Publish(const std::string& temporary, const CheckpointRef& ref);
+  void WriteLatest(const CheckpointRef& ref);
+  absl::Status Quarantine(const CheckpointRef& ref);
+  absl::Status Discard(const CheckpointRef& ref);
+
   FileSystem* const file_system_;
   const std::string root_;
 };

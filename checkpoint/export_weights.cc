@@ -1,0 +1,68 @@
+#include "absl/strings/str_cat.h"
+#include "checkpoint/assign.h"
+#include "checkpoint/names.h"
+#include "checkpoint/shard_set.h"
+#include "checkpoint/store.h"
+
+namespace stagecoach {
+namespace {
+
+// A name that two exports at the same time do not share.
+std::string TemporaryPath(const std::string& folder, const std::string& name) {
+  return JoinPath(folder, absl::StrCat(".", name, ".", RandomNonce(), ".tmp"));
+}
+
+// Renames what `write` made to folder/name, or removes it.
+template <typename Write>
+absl::Status WriteAtomically(FileSystem& file_system, const std::string& folder,
+                             const std::string& name, Write write) {
+  const std::string temporary = TemporaryPath(folder, name);
+  absl::Status status = write(temporary);
+  if (status.ok()) status = file_system.Rename(temporary, JoinPath(folder, name));
+  if (status.ok()) return file_system.SyncFolder(folder);
+  file_system.RemoveAll(temporary).IgnoreError();  // the first error is the one to tell
+  return status;
+}
+
+absl::Status WriteText(FileSystem& file_system, const std::string& path, const std::string& text) {
+  ASSIGN_OR_FAIL(std::unique_ptr<WritableFile> file, file_system.Create(path));
+  RETURN_IF_ERROR(file->Append(std::as_bytes(std::span(text))));
+  RETURN_IF_ERROR(file->Sync());
+  return file->Close();
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> ExportWeights(FileSystem& file_system, const CheckpointRef& ref,
+                                          const Manifest& manifest, const std::string& folder,
+                                          const std::string& config_json) {
+  ASSIGN_OR_FAIL(ShardSet shards, ShardSet::Open(file_system, ref.folder, manifest));
+  RETURN_IF_ERROR(file_system.MakeFolders(folder));
+  // One tensor in memory at a time; WriteSafetensors asks for them in this order, once each.
+  WeightsHash hash;
+  std::vector<std::byte> buffer;
+  std::vector<TensorSource> sources;
+  for (const TensorEntry& tensor : shards.Tensors(kParameterPrefix)) {
+    sources.push_back({.name = tensor.name,
+                       .dtype = tensor.dtype,
+                       .shape = tensor.shape,
+                       .bytes = [&, tensor]() -> absl::StatusOr<std::span<const std::byte>> {
+                         buffer.resize(static_cast<size_t>(tensor.bytes()));
+                         RETURN_IF_ERROR(shards.Read(tensor.name, buffer));
+                         hash.Add(tensor, buffer);
+                         return std::span<const std::byte>(buffer);
+                       }});
+  }
+  // The configuration first: whoever sees the weights finds it beside them.
+  RETURN_IF_ERROR(WriteAtomically(file_system, folder, "config.json", [&](const std::string& path) {
+    return WriteText(file_system, path, config_json);
+  }));
+  RETURN_IF_ERROR(
+      WriteAtomically(file_system, folder, "model.safetensors", [&](const std::string& path) {
+        // "pt" is what readers in the field expect to find: row-major, linear weights [out, in].
+        return WriteSafetensors(file_system, path, sources, Metadata{{"format", "pt"}}).status();
+      }));
+  return hash.Finish();
+}
+
+}  // namespace stagecoach

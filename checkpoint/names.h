@@ -1,0 +1,42 @@
+// Names: every name that comes from outside is checked here before it becomes part of a path.
+// Errors: INVALID_ARGUMENT with the rule; parsers of our own folder names answer nothing if the
+// name
+//         is not exactly what FormatStepFolder or FormatTemporaryFolder writes.
+#ifndef STAGECOACH_CHECKPOINT_NAMES_H_
+#define STAGECOACH_CHECKPOINT_NAMES_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "absl/status/status.h"
+
+namespace stagecoach {
+
+inline constexpr char kManifestFile[] = "MANIFEST.json";
+inline constexpr char kLatestFile[] = "LATEST";
+inline constexpr uint64_t kMaxCheckpointStep = 999'999'999'999;  // 12 digits
+
+struct TemporaryName {
+  uint64_t term = 0;
+  uint64_t step = 0;
+};
+
+absl::Status CheckJobName(const std::string& name);  // [a-z0-9-]{1,63}
+absl::Status CheckShardFile(
+    const std::string& name);  // [A-Za-z0-9._-]{1,255}, no "..", not the manifest
+
+std::string FormatStepFolder(uint64_t step);  // "step-000000000050"
+std::optional<uint64_t> ParseStepFolder(const std::string& name);
+std::string FormatTemporaryFolder(const TemporaryName& name, const std::string& nonce);
+std::optional<TemporaryName> ParseTemporaryFolder(const std::string& name);
+
+std::string RandomNonce();  // 16 hexadecimal digits
+
+std::string JoinPath(const std::string& folder, const std::string& name);
+std::string FolderOf(const std::string& path);  // without the last component
+std::string NameOf(const std::string& path);    // the last component
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_CHECKPOINT_NAMES_H_

@@ -1,0 +1,145 @@
+#include "checkpoint/safetensors.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <numeric>
+
+#include "absl/strings/str_cat.h"
+#include "base/check.h"
+#include "base/hash.h"
+#include "checkpoint/assign.h"
+#include "checkpoint/safetensors_header.h"
+
+namespace stagecoach {
+namespace {
+
+static_assert(std::endian::native == std::endian::little,
+              "tensor bytes are written as they lie in memory");
+
+// Hashed and written while still in the cache.
+constexpr size_t kPieceBytes = size_t{1} << 20;
+
+// Appends to a file and to the digest of the whole file.
+class HashingWriter {
+ public:
+  explicit HashingWriter(WritableFile* file) : file_(file) {}
+
+  absl::Status Append(std::span<const std::byte> bytes, Sha256* also = nullptr) {
+    while (!bytes.empty()) {
+      const auto piece = bytes.first(std::min(bytes.size(), kPieceBytes));
+      digest_.Update(piece);
+      if (also != nullptr) also->Update(piece);
+      RETURN_IF_ERROR(file_->Append(piece));
+      bytes_ += static_cast<int64_t>(piece.size());
+      bytes = bytes.subspan(piece.size());
+    }
+    return absl::OkStatus();
+  }
+
+  int64_t bytes() const { return bytes_; }
+  std::string Hex() { return digest_.Hex(); }
+
+ private:
+  WritableFile* const file_;
+  Sha256 digest_;
+  int64_t bytes_ = 0;
+};
+
+std::array<std::byte, 8> LittleEndian64(uint64_t value) {
+  return std::bit_cast<std::array<std::byte, 8>>(value);
+}
+
+absl::StatusOr<std::vector<TensorEntry>> LayOut(std::span<const TensorSource> tensors) {
+  std::vector<TensorEntry> entries;
+  int64_t end = 0;
+  for (const TensorSource& tensor : tensors) {
+    absl::StatusOr<int64_t> bytes = TensorBytes(tensor.dtype, tensor.shape);
+    if (!bytes.ok()) return Annotate(bytes.status(), absl::StrCat("tensor ", tensor.name));
+    const int64_t begin = end;
+    if (__builtin_add_overflow(begin, *bytes, &end)) {
+      return absl::InvalidArgumentError("the bytes of all tensors overflow");
+    }
+    entries.push_back({tensor.name, tensor.dtype, tensor.shape, begin, end});
+  }
+  return entries;
+}
+
+}  // namespace
+
+absl::StatusOr<WrittenFile> WriteSafetensors(FileSystem& file_system, const std::string& path,
+                                             std::span<const TensorSource> tensors,
+                                             const Metadata& metadata) {
+  WrittenFile result;
+  ASSIGN_OR_FAIL(result.tensors, LayOut(tensors));
+  absl::StatusOr<std::string> header = FormatSafetensorsHeader(result.tensors, metadata);
+  if (!header.ok()) return Annotate(header.status(), path);
+
+  ASSIGN_OR_FAIL(std::unique_ptr<WritableFile> file, file_system.Create(path));
+  HashingWriter writer(file.get());
+  RETURN_IF_ERROR(writer.Append(LittleEndian64(header->size())));
+  RETURN_IF_ERROR(writer.Append(std::as_bytes(std::span(*header))));
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    absl::StatusOr<std::span<const std::byte>> bytes = tensors[i].bytes();
+    if (!bytes.ok()) return Annotate(bytes.status(), absl::StrCat("tensor ", tensors[i].name));
+    CHECK_EQ(static_cast<int64_t>(bytes->size()), result.tensors[i].bytes())
+        << "bytes given for tensor " << tensors[i].name;
+    Sha256 digest;
+    RETURN_IF_ERROR(writer.Append(*bytes, &digest));
+    result.tensor_sha256.push_back(digest.Hex());
+  }
+  RETURN_IF_ERROR(file->Sync());
+  RETURN_IF_ERROR(file->Close());
+  result.bytes = writer.bytes();
+  result.sha256 = writer.Hex();
+  return result;
+}
+
+absl::StatusOr<SafetensorsReader> SafetensorsReader::Open(FileSystem& file_system,
+                                                          const std::string& path) {
+  SafetensorsReader reader;
+  reader.path_ = path;
+  ASSIGN_OR_FAIL(reader.file_, file_system.Open(path));
+  const int64_t size = reader.file_->size();
+  if (size < kSafetensorsLengthBytes) {
+    return absl::DataLossError(
+        absl::StrCat(path, ": ", size, " bytes are too few for a safetensors file"));
+  }
+  std::array<std::byte, 8> length_bytes;
+  RETURN_IF_ERROR(reader.file_->Read(0, length_bytes));
+  const uint64_t length = std::bit_cast<uint64_t>(length_bytes);
+  if (length >
+      static_cast<uint64_t>(std::min(size - kSafetensorsLengthBytes, kMaxSafetensorsHeaderBytes))) {
+    return absl::DataLossError(absl::StrCat(path, ": header length ", length,
+                                            " is over the file's ", size, " bytes or over 16 MiB"));
+  }
+  std::string header(length, '\0');
+  RETURN_IF_ERROR(
+      reader.file_->Read(kSafetensorsLengthBytes, std::as_writable_bytes(std::span(header))));
+  reader.buffer_offset_ = kSafetensorsLengthBytes + static_cast<int64_t>(length);
+  absl::Status parsed = ParseSafetensorsHeader(header, size - reader.buffer_offset_,
+                                               &reader.tensors_, &reader.metadata_);
+  if (!parsed.ok()) return Annotate(parsed, path);
+  reader.by_name_.resize(reader.tensors_.size());
+  std::iota(reader.by_name_.begin(), reader.by_name_.end(), size_t{0});
+  std::sort(reader.by_name_.begin(), reader.by_name_.end(), [&reader](size_t a, size_t b) {
+    return reader.tensors_[a].name < reader.tensors_[b].name;
+  });
+  return reader;
+}
+
+const TensorEntry* SafetensorsReader::Find(const std::string& name) const {
+  const auto at =
+      std::lower_bound(by_name_.begin(), by_name_.end(), name,
+                       [this](size_t i, const std::string& n) { return tensors_[i].name < n; });
+  if (at == by_name_.end() || tensors_[*at].name != name) return nullptr;
+  return &tensors_[*at];
+}
+
+absl::Status SafetensorsReader::Read(const TensorEntry& tensor, std::span<std::byte> target) {
+  CHECK_EQ(static_cast<int64_t>(target.size()), tensor.bytes()) << "room for " << tensor.name;
+  return Annotate(file_->Read(buffer_offset_ + tensor.begin, target),
+                  absl::StrCat("tensor ", tensor.name));
+}
+
+}  // namespace stagecoach
