@@ -1,5 +1,6 @@
 // Cost model: c_i of the paper, by integer arithmetic on shapes.
 // Units and shapes: FLOPs (a multiply-add is two) of one sequence; bytes. Float32 throughout.
+//            Elementwise work counts a nominal number of FLOPs per element, so that no layer is free.
 // The stash of each layer kind is what stage/layers really keeps between forward and backward; a test
 // there compares both sides. docs/ARCHITECTURE.md, "Memory", has the table.
 #ifndef STAGECOACH_PLAN_COST_MODEL_H_
@@ -11,6 +12,7 @@
 
 #include "plan/job_spec.h"
 #include "plan/model_spec.h"
+#include "plan/schedule.h"
 
 namespace stagecoach {
 
@@ -20,7 +22,9 @@ struct LayerCost {
   int64_t backward_flops = 0;           // per sequence, input and weight part together
   int64_t boundary_bytes = 0;           // output activation, per sequence
   int64_t stash_bytes = 0;              // kept from forward to backward, per sequence
-  int64_t scratch_bytes = 0;            // peak of temporaries of forward or backward, per sequence
+  // Peak of what backward allocates less what it has given back by then, per sequence: on top of the
+  // stash and the output gradient. Forward never needs more than stash and output.
+  int64_t scratch_bytes = 0;
 };
 
 // Seconds measured on a stage for one micro-batch, per layer; same order as the layers.
@@ -31,7 +35,8 @@ struct LayerProfile {
 
 std::vector<LayerCost> ModelCosts(const ExpandedModel& model);
 
-// Model FLOPs of one trained token: 3 x forward, no recompute, causal attention (what MFU counts).
+// Model FLOPs of one trained token: 3 x forward, no recompute, causal attention, matrix products only
+// (what MFU counts).
 double ModelFlopsPerToken(const ExpandedModel& model);
 
 // Memory of one stage at its peak, by kind, for layers [first, last).
@@ -40,8 +45,20 @@ struct StageMemory {
   int64_t gradients = 0;
   int64_t optimizer = 0;
   int64_t activations = 0;  // boundary inputs kept, stashes, what is in flight inside a layer
-  int64_t total() const { return parameters + gradients + optimizer + activations; }
+  int64_t total() const;    // of sizes beyond 64 bits: the largest number
 };
+
+// What a stage holds at its peak in one training step: walks the program micro-batch by micro-batch
+// and, inside a backward, layer by layer. In the links one activation is taken to wait, as it does
+// where the stage before is ahead; what a neighbour is slow to take is not counted.
+struct StageMemoryQuery {
+  int first_layer = 0, last_layer = 0;  // [first, last)
+  int64_t batch_size = 0;               // N
+  int64_t micro_batches = 0;            // M
+  OptimizerSpec optimizer;
+};
+StageMemory ForecastStageMemory(const ExpandedModel& model, const StageProgram& program,
+                                const StageMemoryQuery& query);
 
 }  // namespace stagecoach
 

@@ -163,10 +163,6 @@ absl::Status ValidateCuts(const PipelineSpec& pipeline, int64_t layers) {
     }
     previous = cuts[i];
   }
-  if (pipeline.continue_with_fewer_stages) {
-    return FieldError("pipeline.continue_with_fewer_stages", "true",
-                      "cuts fix the number of stages: use partition: auto or uniform");
-  }
   return absl::OkStatus();
 }
 

@@ -117,6 +117,11 @@ struct ExpandedModel {
 
 absl::StatusOr<ExpandedModel> ExpandModel(const ModelSpec& model);
 
+// What weights belong to, as stable text: context, vocabulary, and every layer with its function,
+// widths, parameter names and shapes. Equal texts can exchange checkpoints. Dropout rates and initial
+// values are left out: they are how a network is trained, not what it is.
+std::string CanonicalModelText(const ExpandedModel& model);
+
 // Paths of parameters inside one layer, used for names on both sides: "attention.qkv.weight" for an
 // attention inside a residual, "token.weight" for the embedding itself. A residual prefixes its inner
 // layers' kind ("layer_norm", "attention", "mlp", "linear", and a number from the second of a kind).

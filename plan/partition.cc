@@ -1,0 +1,121 @@
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "base/status.h"
+#include "plan/plan.h"
+
+namespace stagecoach {
+namespace {
+
+absl::Status CheckStages(int64_t layers, int stages) {
+  if (stages < 1) {
+    return absl::InvalidArgumentError(absl::StrCat("partition: ", stages, " stages; must be >= 1"));
+  }
+  if (stages > layers) {
+    return absl::InvalidArgumentError(absl::StrCat("partition: ", stages, " stages for ", layers,
+                                                   " layers; a stage needs a layer: use at most ",
+                                                   layers, " stages"));
+  }
+  return absl::OkStatus();
+}
+
+// Dynamic programs over prefixes and suffixes of the layers. cell(i, j) = layers [i, j).
+class Partitioner {
+ public:
+  Partitioner(std::span<const double> costs, int stages)
+      : layers_(static_cast<int>(costs.size())), stages_(stages), prefix_(costs.size() + 1, 0.0) {
+    for (int i = 0; i < layers_; ++i) prefix_[i + 1] = prefix_[i] + costs[i];
+  }
+
+  Partition Run() const { return SmoothestWithin(SmallestMaximum()); }
+
+ private:
+  double Cell(int i, int j) const { return prefix_[j] - prefix_[i]; }
+
+  // best[j]: the smallest possible largest cell of the first j layers in k cells. It grows with j,
+  // and the last cell shrinks with its start, so the best start is where the two cross.
+  double SmallestMaximum() const {
+    std::vector<double> best(layers_ + 1, std::numeric_limits<double>::infinity());
+    for (int j = 1; j <= layers_; ++j) best[j] = Cell(0, j);
+    for (int k = 2; k <= stages_; ++k) {
+      std::vector<double> next(layers_ + 1, std::numeric_limits<double>::infinity());
+      for (int j = k; j <= layers_; ++j) {
+        int low = k - 1, high = j - 1;  // start of the last cell
+        while (low < high) {
+          const int middle = low + (high - low) / 2;
+          if (best[middle] >= Cell(middle, j)) {
+            high = middle;
+          } else {
+            low = middle + 1;
+          }
+        }
+        next[j] = std::max(best[low], Cell(low, j));
+        if (low > k - 1) next[j] = std::min(next[j], std::max(best[low - 1], Cell(low - 1, j)));
+      }
+      best = std::move(next);
+    }
+    return best[layers_];
+  }
+
+  // Among the partitions with no cell over `limit`: least sum of squares, then earliest cuts. Goes
+  // from the end, so that the cut of a stage is the first that can be completed at the least sum.
+  Partition SmoothestWithin(double limit) const {
+    const double infinity = std::numeric_limits<double>::infinity();
+    std::vector<double> least(layers_ + 1, infinity);  // of layers [i, end) in the stages to come
+    least[layers_] = 0;
+    std::vector<std::vector<int>> cell_end(stages_, std::vector<int>(layers_ + 1, -1));
+    for (int k = stages_ - 1; k >= 0; --k) {
+      std::vector<double> next(layers_ + 1, infinity);
+      for (int i = k; i < layers_; ++i) {
+        for (int j = i + 1; j <= layers_ && Cell(i, j) <= limit; ++j) {
+          if (least[j] == infinity) continue;
+          const double sum = Cell(i, j) * Cell(i, j) + least[j];
+          if (sum >= next[i]) continue;
+          next[i] = sum;
+          cell_end[k][i] = j;
+        }
+      }
+      least = std::move(next);
+    }
+    Partition partition;
+    int first = 0;
+    for (int k = 0; k < stages_; ++k) {
+      partition.first_layers.push_back(first);
+      first = cell_end[k][first];
+    }
+    return partition;
+  }
+
+  const int layers_;
+  const int stages_;
+  std::vector<double> prefix_;
+};
+
+}  // namespace
+
+absl::StatusOr<Partition> MinimizeSlowest(std::span<const double> costs, int stages) {
+  RETURN_IF_ERROR(CheckStages(static_cast<int64_t>(costs.size()), stages));
+  constexpr double kLargest = 1e100;  // squares and sums stay finite
+  for (size_t i = 0; i < costs.size(); ++i) {
+    if (costs[i] >= 0 && costs[i] <= kLargest) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("partition: cost of layer ", i, " is ", costs[i], "; must be a number >= 0"));
+  }
+  return Partitioner(costs, stages).Run();
+}
+
+absl::StatusOr<Partition> UniformPartition(int layers, int stages) {
+  RETURN_IF_ERROR(CheckStages(layers, stages));
+  Partition partition;
+  int first = 0;
+  for (int stage = 0; stage < stages; ++stage) {
+    partition.first_layers.push_back(first);
+    first += layers / stages + (stage < layers % stages ? 1 : 0);
+  }
+  return partition;
+}
+
+}  // namespace stagecoach

@@ -1,0 +1,209 @@
+#include "plan/plan.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "base/status.h"
+#include "plan/field_check.h"
+
+namespace stagecoach {
+namespace {
+
+constexpr double kLossFlopsPerLogit = 16;  // softmax, logarithm and gradient; nominal
+
+// What the planner computes with: one full micro-batch, layer by layer.
+struct Seconds {
+  std::vector<LayerProfile> layers;
+  double loss = 0;
+};
+
+absl::Status CheckArguments(int stages, const PlanAssumptions& assumptions,
+                            std::span<const LayerProfile> profile, int layers) {
+  if (stages < 1) {
+    return FieldError("pipeline.stages", absl::StrCat(stages), "must be >= 1 to make a plan");
+  }
+  if (stages > layers) {
+    return FieldError("pipeline.stages", absl::StrCat(stages),
+                      absl::StrCat("the model has ", layers,
+                                   " layers and a stage needs one: use at most ", layers));
+  }
+  const double flops = assumptions.flops_per_second;
+  if (!(flops > 0) || !std::isfinite(flops)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("plan: flops_per_second ", flops, "; must be a number > 0"));
+  }
+  if (!profile.empty() && static_cast<int>(profile.size()) != layers) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("plan: the profile has ", profile.size(), " layers, the model ", layers));
+  }
+  for (size_t i = 0; i < profile.size(); ++i) {
+    const LayerProfile& layer = profile[i];
+    const double sum = layer.forward_seconds + layer.backward_seconds;
+    if (layer.forward_seconds >= 0 && layer.backward_seconds >= 0 && std::isfinite(sum)) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("plan: the profile of layer ", i, " must be finite and >= 0"));
+  }
+  return absl::OkStatus();
+}
+
+Seconds EstimateSeconds(const JobSpec& spec, const ExpandedModel& model,
+                        const PlanAssumptions& assumptions, std::span<const LayerProfile> profile) {
+  const double sequences =
+      static_cast<double>(MicroBatchSize(spec.training.batch_size, spec.training.micro_batches, 0));
+  const double per_flop = sequences / assumptions.flops_per_second;
+  Seconds seconds;
+  seconds.layers.assign(profile.begin(), profile.end());
+  if (profile.empty()) {
+    for (const LayerCost& cost : ModelCosts(model)) {
+      seconds.layers.push_back(
+          {.forward_seconds = static_cast<double>(cost.forward_flops) * per_flop,
+           .backward_seconds = static_cast<double>(cost.backward_flops) * per_flop});
+    }
+  }
+  seconds.loss = kLossFlopsPerLogit * static_cast<double>(model.context) *
+                 static_cast<double>(model.vocabulary) * per_flop;
+  return seconds;
+}
+
+// Part of the forwards that run a second time.
+double RecomputedShare(const JobSpec& spec) {
+  const double m = static_cast<double>(spec.training.micro_batches);
+  if (m <= 1) return 0;
+  switch (spec.pipeline.rematerialization) {
+    case Rematerialization::kAlways:
+      return 1;
+    case Rematerialization::kExceptFirst:
+      return (m - 1) / m;
+    case Rematerialization::kNever:
+      break;
+  }
+  return 0;
+}
+
+absl::StatusOr<Partition> PartitionByCuts(const std::vector<int64_t>& cuts, int stages) {
+  if (static_cast<int>(cuts.size()) + 1 != stages) {
+    return FieldError("pipeline.partition.cuts", absl::StrCat(cuts.size(), " cuts"),
+                      absl::StrCat("must be ", stages - 1, " for ", stages, " stages"));
+  }
+  Partition partition{.first_layers = {0}};
+  for (int64_t cut : cuts) partition.first_layers.push_back(static_cast<int>(cut));
+  return partition;
+}
+
+absl::StatusOr<Partition> ChoosePartition(const JobSpec& spec, int stages, const Seconds& seconds) {
+  switch (spec.pipeline.partition.kind) {
+    case PartitionSpec::Kind::kCuts:
+      return PartitionByCuts(spec.pipeline.partition.cuts, stages);
+    case PartitionSpec::Kind::kUniform:
+      return UniformPartition(static_cast<int>(seconds.layers.size()), stages);
+    case PartitionSpec::Kind::kAuto:
+      break;
+  }
+  const double forwards = 1 + RecomputedShare(spec);
+  std::vector<double> costs;
+  for (const LayerProfile& layer : seconds.layers) {
+    costs.push_back(forwards * layer.forward_seconds + layer.backward_seconds);
+  }
+  costs.back() += seconds.loss;
+  return MinimizeSlowest(costs, stages);
+}
+
+StagePlan PlanStage(const JobSpec& spec, const ExpandedModel& model, const Plan& plan,
+                    const Seconds& seconds, int stage) {
+  StagePlan result;
+  result.first_layer = plan.partition.first(stage);
+  result.last_layer = plan.partition.last(stage, static_cast<int>(model.layers.size()));
+  for (int i = result.first_layer; i < result.last_layer; ++i) {
+    result.forward_seconds += seconds.layers[i].forward_seconds;
+    result.backward_seconds += seconds.layers[i].backward_seconds;
+    for (const ParameterSpec& parameter : model.layers[i].parameters) {
+      result.parameters += parameter.shape.elements();
+    }
+  }
+  result.memory = ForecastStageMemory(model, plan.schedule.programs[stage],
+                                      {.first_layer = result.first_layer,
+                                       .last_layer = result.last_layer,
+                                       .batch_size = spec.training.batch_size,
+                                       .micro_batches = spec.training.micro_batches,
+                                       .optimizer = spec.training.optimizer});
+  return result;
+}
+
+std::string Mebibytes(int64_t bytes) {
+  return absl::StrFormat("%.1f MiB", static_cast<double>(bytes) / (1 << 20));
+}
+
+absl::Status CheckMemory(const Plan& plan, int64_t limit) {
+  if (limit <= 0) return absl::OkStatus();
+  for (size_t stage = 0; stage < plan.stages.size(); ++stage) {
+    const StagePlan& s = plan.stages[stage];
+    if (s.memory.total() <= limit) continue;
+    return absl::ResourceExhaustedError(
+        absl::StrCat("plan: stage ", stage, " with layers [", s.first_layer, ", ", s.last_layer,
+                     ") needs ", Mebibytes(s.memory.total()), " (parameters ",
+                     Mebibytes(s.memory.parameters), ", gradients ", Mebibytes(s.memory.gradients),
+                     ", optimizer ", Mebibytes(s.memory.optimizer), ", activations ",
+                     Mebibytes(s.memory.activations), "), a stage has ", Mebibytes(limit),
+                     "; use more stages, more micro_batches, or rematerialization: always"));
+  }
+  return absl::OkStatus();
+}
+
+std::vector<StageCost> CostsOfStages(const Plan& plan, const ExpandedModel& model,
+                                     const Seconds& seconds, int64_t sequences) {
+  std::vector<StageCost> costs;
+  for (const StagePlan& stage : plan.stages) {
+    const int64_t width = model.layers[stage.last_layer - 1].width_out;
+    costs.push_back({.forward_seconds = stage.forward_seconds,
+                     .backward_seconds = stage.backward_seconds,
+                     .recompute_seconds = stage.forward_seconds,
+                     .activation_bytes = sequences * model.context * width * 4});
+  }
+  costs.back().loss_seconds = seconds.loss;
+  return costs;
+}
+
+}  // namespace
+
+absl::StatusOr<Plan> MakePlan(const JobSpec& spec, int stages, const PlanAssumptions& assumptions,
+                              std::span<const LayerProfile> profile) {
+  RETURN_IF_ERROR(ValidateJobSpec(spec));
+  const absl::StatusOr<ExpandedModel> model = ExpandModel(spec.model);
+  if (!model.ok()) return model.status();
+  const int layers = static_cast<int>(model->layers.size());
+  RETURN_IF_ERROR(CheckArguments(stages, assumptions, profile, layers));
+
+  const Seconds seconds = EstimateSeconds(spec, *model, assumptions, profile);
+  absl::StatusOr<Partition> partition = ChoosePartition(spec, stages, seconds);
+  if (!partition.ok()) return partition.status();
+  const int64_t micro_batches = spec.training.micro_batches;
+  Plan plan;
+  plan.partition = *std::move(partition);
+  plan.schedule = MakeSchedule({.kind = spec.pipeline.schedule,
+                                .rematerialization = spec.pipeline.rematerialization,
+                                .stages = stages,
+                                .micro_batches = static_cast<int>(micro_batches)});
+  for (int stage = 0; stage < stages; ++stage) {
+    plan.stages.push_back(PlanStage(spec, *model, plan, seconds, stage));
+  }
+  RETURN_IF_ERROR(CheckMemory(plan, assumptions.stage_memory_limit_bytes));
+
+  const int64_t sequences = MicroBatchSize(spec.training.batch_size, micro_batches, 0);
+  absl::StatusOr<Timeline> timeline =
+      Simulate(plan.schedule, CostsOfStages(plan, *model, seconds, sequences),
+               {.bytes_per_second = assumptions.link_bytes_per_second,
+                .latency_seconds = assumptions.link_latency_seconds},
+               PipelineLimits{});
+  if (!timeline.ok()) return timeline.status();
+  plan.timeline = *std::move(timeline);
+  plan.step_seconds = plan.timeline.step_seconds;
+  plan.bubble = plan.timeline.Bubble();
+  plan.bubble_ideal =
+      static_cast<double>(stages - 1) / static_cast<double>(micro_batches + stages - 1);
+  return plan;
+}
+
+}  // namespace stagecoach

@@ -1,0 +1,156 @@
+// ForecastStageMemory: walks a stage's program and keeps books of what is alive.
+#include <algorithm>
+#include <vector>
+
+#include "base/check.h"
+#include "plan/cost_model.h"
+#include "plan/saturate.h"
+
+namespace stagecoach {
+namespace {
+
+constexpr int64_t kFloatBytes = 4;
+constexpr int64_t kIdBytes = 4;
+
+int64_t OptimizerSlots(const OptimizerSpec& optimizer) {
+  if (const auto* sgd = std::get_if<SgdSpec>(&optimizer)) return sgd->momentum > 0 ? 1 : 0;
+  return 2;  // AdamW: m and v
+}
+
+// Bytes per sequence of the cell [first, last).
+struct CellBytes {
+  int64_t input = 0;
+  int64_t output = 0;
+  int64_t stash = 0;
+  int64_t backward_peak = 0;  // of stashes, gradients and scratch, layer by layer from the last
+  int64_t forward_peak = 0;   // of a forward that keeps nothing, beyond its input
+};
+
+CellBytes BytesOfCell(const ExpandedModel& model, const std::vector<LayerCost>& costs, int first,
+                      int last) {
+  CellBytes bytes;
+  bytes.input = first == 0 ? model.context * kIdBytes : costs[first - 1].boundary_bytes;
+  bytes.output = costs[last - 1].boundary_bytes;
+  for (int i = first; i < last; ++i) {
+    const LayerCost& cost = costs[i];
+    bytes.stash += cost.stash_bytes;
+    bytes.backward_peak =
+        std::max(bytes.backward_peak, bytes.stash + cost.boundary_bytes + cost.scratch_bytes);
+    bytes.forward_peak = std::max(bytes.forward_peak, cost.stash_bytes + cost.boundary_bytes);
+  }
+  return bytes;
+}
+
+class ProgramWalk {
+ public:
+  ProgramWalk(const StageProgram& program, const CellBytes& cell, const StageMemoryQuery& query)
+      : program_(program), cell_(cell), query_(query), recomputed_(query.micro_batches, false) {
+    for (const Instruction& instruction : program.instructions) {
+      if (instruction.op == Op::kReceiveActivation) ++to_receive_;
+      if (instruction.op == Op::kLoss) last_ = true;
+      if (instruction.op == Op::kRecompute) recomputed_[instruction.micro_batch.value] = true;
+    }
+  }
+
+  int64_t Peak(int64_t target_bytes) {
+    for (const Instruction& instruction : program_.instructions) {
+      const int m = instruction.micro_batch.value;
+      Execute(instruction.op, m, MicroBatchSize(query_.batch_size, query_.micro_batches, m),
+              target_bytes);
+    }
+    return peak_;
+  }
+
+ private:
+  static int64_t Times(int64_t bytes, int64_t sequences) {
+    return SaturatingMultiply(bytes, sequences);
+  }
+  // Alive now, and for a moment `transient` more.
+  void Note(int64_t transient) {
+    const int64_t in_link = to_receive_ > 0 ? Times(cell_.input, LargestMicroBatch()) : 0;
+    peak_ = std::max(peak_, SaturatingAdd(SaturatingAdd(alive_, in_link), transient));
+  }
+  void Keep(int64_t bytes) {
+    alive_ = SaturatingAdd(alive_, bytes);
+    Note(0);
+  }
+  void Drop(int64_t bytes) { alive_ -= bytes; }
+  int64_t LargestMicroBatch() const {
+    return MicroBatchSize(query_.batch_size, query_.micro_batches, 0);
+  }
+
+  void Execute(Op op, int m, int64_t n, int64_t target_bytes) {
+    const int64_t input = Times(cell_.input, n);
+    const int64_t output = Times(cell_.output, n);
+    const int64_t stash = Times(cell_.stash, n);
+    switch (op) {
+      case Op::kReceiveActivation:
+        --to_receive_;
+        return Keep(input);
+      case Op::kLoadInput:
+        return Keep(input);
+      case Op::kForward:
+        if (recomputed_[m]) {
+          Note(Times(cell_.forward_peak, n));
+          if (!last_) Keep(output);  // the last stage's logits come again with the recompute
+          return;
+        }
+        Drop(input);  // the first layer's stash is what is left of it
+        return Keep(SaturatingAdd(stash, output));
+      case Op::kRecompute:
+        Note(SaturatingAdd(stash, output) - input);
+        Drop(input);
+        return Keep(SaturatingAdd(stash, last_ ? output : 0));
+      case Op::kSendActivation:
+        return Drop(output);
+      case Op::kLoadTarget:
+        return Keep(Times(target_bytes, n));
+      case Op::kLoss:  // the gradient of the logits takes their place
+        return Drop(Times(target_bytes, n));
+      case Op::kReceiveGradient:
+        return Keep(output);
+      case Op::kBackward:
+      case Op::kBackwardInput:
+        Note(Times(cell_.backward_peak - cell_.stash - cell_.output, n));
+        Drop(output);
+        if (op == Op::kBackward) Drop(stash);
+        if (program_.stage.value > 0) Keep(input);  // the input gradient is of the input's size
+        return;
+      case Op::kBackwardWeight:
+        return Drop(stash);
+      case Op::kSendGradient:
+        return Drop(input);
+    }
+  }
+
+  const StageProgram& program_;
+  const CellBytes& cell_;
+  const StageMemoryQuery& query_;
+  std::vector<bool> recomputed_;
+  int64_t to_receive_ = 0;
+  bool last_ = false;
+  int64_t alive_ = 0;
+  int64_t peak_ = 0;
+};
+
+}  // namespace
+
+StageMemory ForecastStageMemory(const ExpandedModel& model, const StageProgram& program,
+                                const StageMemoryQuery& query) {
+  const int layers = static_cast<int>(model.layers.size());
+  CHECK(0 <= query.first_layer && query.first_layer < query.last_layer &&
+        query.last_layer <= layers)
+      << "layers [" << query.first_layer << ", " << query.last_layer << ") of " << layers;
+  const std::vector<LayerCost> costs = ModelCosts(model);
+  StageMemory memory;
+  for (int i = query.first_layer; i < query.last_layer; ++i) {
+    memory.parameters += costs[i].parameters * kFloatBytes;
+  }
+  memory.gradients = memory.parameters;
+  memory.optimizer = OptimizerSlots(query.optimizer) * memory.parameters;
+  const CellBytes cell = BytesOfCell(model, costs, query.first_layer, query.last_layer);
+  memory.activations = ProgramWalk(program, cell, query).Peak(model.context * kIdBytes);
+  return memory;
+}
+
+}  // namespace stagecoach
