@@ -1,0 +1,377 @@
+#include "stage/link/grpc/grpc_link_connector.h"
+
+#include <grpcpp/create_channel.h>
+#include <grpcpp/security/credentials.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <map>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "base/thread.h"
+#include "stage/link/grpc/client_stream.h"
+#include "stage/link/grpc/server_stream.h"
+#include "stagecoach/v1/link.grpc.pb.h"
+
+namespace stagecoach {
+namespace {
+
+using SteadyTime = std::chrono::steady_clock::time_point;
+
+constexpr size_t kMaxWaiting = 64;  // streams whose boundary nobody has accepted yet
+
+class GrpcLink final : public Link {
+ public:
+  explicit GrpcLink(std::shared_ptr<LinkCore> core) : core_(std::move(core)) {}
+  ~GrpcLink() override {
+    core_->SetReadyCallback(nullptr);
+    core_->Close(absl::CancelledError("this end of the link was destroyed"));
+    core_->Detach();
+  }
+  bool TrySend(TensorMessage&& message) override { return core_->TrySend(std::move(message)); }
+  std::optional<TensorMessage> TryReceive() override { return core_->TryReceive(); }
+  absl::Status status() const override { return core_->status(); }
+  void Close(absl::Status reason) override { core_->Close(reason); }
+  void SetReadyCallback(std::function<void()> callback) override {
+    core_->SetReadyCallback(std::move(callback));
+  }
+  LinkStatistics statistics() const override { return core_->statistics(); }
+
+ private:
+  const std::shared_ptr<LinkCore> core_;
+};
+
+std::shared_ptr<grpc::Channel> MakeDataChannel(const GrpcLinkConnector::Options& options,
+                                               const std::string& address) {
+  grpc::ChannelArguments arguments;
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, options.keepalive_time_ms);
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, options.keepalive_timeout_ms);
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
+  arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 100);
+  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
+  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);
+  arguments.SetInt(GRPC_ARG_TCP_TX_ZEROCOPY_ENABLED, 0);
+  // Every generation gets a connection of its own, without another one's backoff.
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  arguments.SetMaxReceiveMessageSize(static_cast<int>(options.link.chunk_bytes) +
+                                     kLinkMessageSlackBytes);
+  const auto credentials =
+      options.credentials != nullptr ? options.credentials : grpc::InsecureChannelCredentials();
+  return grpc::CreateCustomChannel(address, credentials, arguments);
+}
+
+}  // namespace
+
+class GrpcLinkConnector::Impl final : public ServerStream::Waiting,
+                                      public std::enable_shared_from_this<Impl> {
+ public:
+  explicit Impl(const Options& options)
+      : options_(options), service_(this), thread_("link-keeper", [this] { Keep(); }) {}
+
+  grpc::Service* service() { return &service_; }
+
+  std::unique_ptr<Link> Dial(const std::string& address, const BoundaryId& boundary,
+                             Allocator& allocator) {
+    auto core = MakeCore(boundary, address, true, allocator);
+    if (!AddCore(core)) {
+      core->Close(absl::CancelledError("this stage is shutting down"));
+      return std::make_unique<GrpcLink>(core);
+    }
+    auto stream = std::make_shared<ClientStream>(
+        MakeDataChannel(options_, address), core,
+        [this](std::shared_ptr<ClientStream> gone) { Bury(std::move(gone)); });
+    ClientStream::Start(std::move(stream));
+    return std::make_unique<GrpcLink>(core);
+  }
+
+  std::unique_ptr<Link> Accept(const BoundaryId& boundary, Allocator& allocator) {
+    auto core =
+        MakeCore(boundary, absl::StrCat("stage ", boundary.upstream.value), false, allocator);
+    std::vector<Early> outdated;
+    std::optional<Early> early;
+    bool shut_down = false;
+    {
+      std::lock_guard<std::mutex> lock(mutex_);
+      shut_down = shut_down_;
+      Incarnation& newest = newest_[boundary.job];
+      newest = std::max(newest, Incarnation{boundary.term, boundary.generation});
+      if (const auto found = early_.find(boundary); found != early_.end()) {
+        early = std::move(found->second);
+        early_.erase(found);
+      } else {
+        accepting_[boundary] = core;
+      }
+    }
+    if (shut_down || !AddCore(core)) {
+      core->Close(absl::CancelledError("this stage is shutting down"));
+    }
+    if (early.has_value()) early->stream->Bind(core, early->hello);
+    return std::make_unique<GrpcLink>(core);
+  }
+
+  // ServerStream::Waiting
+  void OnHello(std::shared_ptr<ServerStream> stream, const LinkHello& hello) override {
+    std::shared_ptr<LinkCore> core;
+    const absl::Status refused = Match(stream, hello, &core);
+    if (!refused.ok()) {
+      stream->Refuse(refused);
+    } else if (core != nullptr) {
+      stream->Bind(std::move(core), hello);
+    }
+  }
+
+  void OnEndedWhileWaiting(ServerStream* stream) override {
+    std::lock_guard<std::mutex> lock(mutex_);
+    for (auto it = early_.begin(); it != early_.end(); ++it) {
+      if (it->second.stream.get() == stream) {
+        early_.erase(it);
+        return;
+      }
+    }
+  }
+
+  void Shutdown() {
+    std::vector<std::shared_ptr<LinkCore>> cores;
+    std::vector<std::shared_ptr<ServerStream>> waiting;
+    {
+      std::lock_guard<std::mutex> lock(mutex_);
+      if (shut_down_) return;
+      shut_down_ = true;
+      for (Watched& watched : watched_) {
+        if (auto core = watched.core.lock(); core != nullptr) cores.push_back(std::move(core));
+      }
+      for (auto& [boundary, early] : early_) waiting.push_back(std::move(early.stream));
+      early_.clear();
+      accepting_.clear();
+    }
+    const absl::Status reason = absl::UnavailableError("this stage is shutting down");
+    for (const auto& core : cores) core->Close(reason);
+    for (const auto& stream : waiting) stream->Refuse(reason);
+    {
+      std::unique_lock<std::mutex> lock(mutex_);
+      changed_.wait(lock, [this] { return dialled_ == 0; });
+      stopping_ = true;
+    }
+    changed_.notify_all();
+    thread_.Join();
+  }
+
+  LinkTotals upstream_totals, downstream_totals;
+
+ private:
+  struct Early {
+    std::shared_ptr<ServerStream> stream;
+    LinkHello hello;
+    SteadyTime deadline;
+  };
+  struct Watched {
+    std::weak_ptr<LinkCore> core;
+    SteadyTime deadline;
+    bool checked = false;
+  };
+  using Incarnation = std::pair<uint64_t, uint64_t>;  // term, generation
+
+  class Service final
+      : public v1::LinkService::WithRawCallbackMethod_Exchange<v1::LinkService::Service> {
+   public:
+    explicit Service(Impl* impl) : impl_(impl) {}
+    grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* Exchange(
+        grpc::CallbackServerContext* context) override {
+      return ServerStream::Start(
+          std::make_shared<ServerStream>(context, impl_->shared_from_this()));
+    }
+
+   private:
+    Impl* const impl_;
+  };
+
+  SteadyTime Deadline() const {
+    return std::chrono::steady_clock::now() +
+           std::chrono::duration_cast<std::chrono::nanoseconds>(
+               std::chrono::duration<double>(options_.connect_deadline_seconds));
+  }
+
+  std::shared_ptr<LinkCore> MakeCore(const BoundaryId& boundary, const std::string& peer,
+                                     bool upstream_end, Allocator& allocator) {
+    LinkCore::Options core;
+    core.boundary = boundary;
+    core.peer = peer;
+    core.upstream_end = upstream_end;
+    core.link = options_.link;
+    core.allocator = &allocator;
+    core.totals = upstream_end ? &downstream_totals : &upstream_totals;
+    if (options_.on_transfer) {
+      core.on_transfer = [report = options_.on_transfer, upstream_end](double seconds) {
+        report(!upstream_end, seconds);
+      };
+    }
+    return std::make_shared<LinkCore>(std::move(core));
+  }
+
+  // False once shut down.
+  bool AddCore(const std::shared_ptr<LinkCore>& core) {
+    {
+      std::lock_guard<std::mutex> lock(mutex_);
+      if (shut_down_) return false;
+      if (core->options().upstream_end) ++dialled_;
+      watched_.push_back({core, Deadline()});
+    }
+    changed_.notify_all();
+    return true;
+  }
+
+  // Why the stream is refused, or its core; neither: it waits for Accept.
+  absl::Status Match(const std::shared_ptr<ServerStream>& stream, const LinkHello& hello,
+                     std::shared_ptr<LinkCore>* core) {
+    const BoundaryId& boundary = hello.boundary;
+    if (hello.protocol != kLinkProtocol) {
+      return absl::FailedPreconditionError(absl::StrCat(
+          "peer speaks link protocol ", hello.protocol, ", this program ", kLinkProtocol));
+    }
+    {
+      std::lock_guard<std::mutex> lock(mutex_);
+      if (shut_down_) return absl::UnavailableError("this stage is shutting down");
+      const auto newest = newest_.find(boundary.job);
+      if (newest != newest_.end() &&
+          Incarnation{boundary.term, boundary.generation} < newest->second) {
+        return absl::AbortedError(
+            absl::StrCat(boundary.ToString(), ": this stage has accepted term ",
+                         newest->second.first, " generation ", newest->second.second));
+      }
+      if (const auto found = accepting_.find(boundary); found != accepting_.end()) {
+        *core = found->second.lock();
+        accepting_.erase(found);
+        if (*core != nullptr) return absl::OkStatus();
+      } else if (newest != newest_.end() &&
+                 Incarnation{boundary.term, boundary.generation} == newest->second) {
+        return absl::AlreadyExistsError(
+            absl::StrCat(boundary.ToString(), ": another stream serves this boundary"));
+      }
+      if (early_.contains(boundary)) {
+        return absl::AlreadyExistsError(
+            absl::StrCat(boundary.ToString(), ": another stream waits for this boundary"));
+      }
+      if (early_.size() >= kMaxWaiting) {
+        return absl::ResourceExhaustedError("too many link streams wait for their boundary");
+      }
+      early_[boundary] = {stream, hello, Deadline()};
+    }
+    changed_.notify_all();
+    return absl::OkStatus();
+  }
+
+  void Bury(std::shared_ptr<ClientStream> gone) {
+    {
+      std::lock_guard<std::mutex> lock(mutex_);
+      graves_.push_back(std::move(gone));
+    }
+    changed_.notify_all();
+  }
+
+  // The keeper's thread: closes what is late, and destroys streams with their channels.
+  void Keep() {
+    std::unique_lock<std::mutex> lock(mutex_);
+    while (!stopping_ || !graves_.empty()) {
+      const SteadyTime now = std::chrono::steady_clock::now();
+      std::vector<std::shared_ptr<ClientStream>> graves = std::move(graves_);
+      graves_.clear();
+      std::vector<std::shared_ptr<LinkCore>> late = TakeLateLocked(now);
+      std::vector<Early> refused = TakeRefusedLocked(now);
+      lock.unlock();
+      const auto buried = static_cast<int>(graves.size());
+      graves.clear();
+      for (const auto& core : late) CloseLate(*core);
+      for (const Early& early : refused) {
+        early.stream->Refuse(absl::DeadlineExceededError(
+            absl::StrCat(early.hello.boundary.ToString(), ": not accepted within ",
+                         options_.connect_deadline_seconds, " s")));
+      }
+      late.clear();
+      refused.clear();
+      lock.lock();
+      dialled_ -= buried;
+      if (buried > 0) changed_.notify_all();
+      if (graves_.empty() && !stopping_) changed_.wait_until(lock, NextLocked());
+    }
+  }
+
+  void CloseLate(LinkCore& core) {
+    core.Close(absl::DeadlineExceededError(
+        absl::StrCat("no connection within ", options_.connect_deadline_seconds, " s")));
+  }
+
+  std::vector<std::shared_ptr<LinkCore>> TakeLateLocked(SteadyTime now) {
+    std::vector<std::shared_ptr<LinkCore>> late;
+    std::erase_if(watched_, [](const Watched& watched) { return watched.core.expired(); });
+    for (Watched& watched : watched_) {
+      if (watched.checked || watched.deadline > now) continue;
+      watched.checked = true;
+      auto core = watched.core.lock();
+      if (core != nullptr && !core->connected()) late.push_back(std::move(core));
+    }
+    std::erase_if(accepting_, [](const auto& entry) { return entry.second.expired(); });
+    return late;
+  }
+
+  std::vector<Early> TakeRefusedLocked(SteadyTime now) {
+    std::vector<Early> refused;
+    for (auto it = early_.begin(); it != early_.end();) {
+      if (it->second.deadline > now) {
+        ++it;
+        continue;
+      }
+      refused.push_back(std::move(it->second));
+      it = early_.erase(it);
+    }
+    return refused;
+  }
+
+  SteadyTime NextLocked() const {
+    SteadyTime next = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+    for (const Watched& watched : watched_) {
+      if (!watched.checked) next = std::min(next, watched.deadline);
+    }
+    for (const auto& [boundary, early] : early_) next = std::min(next, early.deadline);
+    return next;
+  }
+
+  const Options options_;
+  Service service_;
+  std::mutex mutex_;  // guards what follows
+  std::condition_variable changed_;
+  bool shut_down_ = false, stopping_ = false;
+  int dialled_ = 0;                                          // client streams not yet destroyed
+  std::map<std::string, Incarnation> newest_;                // accepted, by job
+  std::map<BoundaryId, std::weak_ptr<LinkCore>> accepting_;  // accepted, no stream yet
+  std::map<BoundaryId, Early> early_;                        // streams, not accepted yet
+  std::vector<Watched> watched_;
+  std::vector<std::shared_ptr<ClientStream>> graves_;
+  Thread thread_;
+};
+
+GrpcLinkConnector::GrpcLinkConnector(const Options& options)
+    : impl_(std::make_shared<Impl>(options)) {}
+
+GrpcLinkConnector::~GrpcLinkConnector() { impl_->Shutdown(); }
+
+grpc::Service* GrpcLinkConnector::service() { return impl_->service(); }
+
+std::unique_ptr<Link> GrpcLinkConnector::Dial(const std::string& address,
+                                              const BoundaryId& boundary, Allocator& allocator) {
+  return impl_->Dial(address, boundary, allocator);
+}
+
+std::unique_ptr<Link> GrpcLinkConnector::Accept(const BoundaryId& boundary, Allocator& allocator) {
+  return impl_->Accept(boundary, allocator);
+}
+
+void GrpcLinkConnector::Shutdown() { impl_->Shutdown(); }
+
+const LinkTotals& GrpcLinkConnector::upstream_totals() const { return impl_->upstream_totals; }
+const LinkTotals& GrpcLinkConnector::downstream_totals() const { return impl_->downstream_totals; }
+
+}  // namespace stagecoach

@@ -1,0 +1,66 @@
+// GrpcLinkConnector: links over gRPC, one bidirectional stream per boundary and generation. The
+// upstream stage dials, the downstream one serves LinkService. Ownership: owns the service, its
+// streams' channels and one housekeeping thread (deadlines, and the
+//            destruction of channels, which gRPC's own threads must not do). Outlives its links.
+// Threads:   thread-safe. Shutdown before the gRPC server's; the server is shut down before this
+// object
+//            is destroyed.
+// Errors:    links close with DEADLINE_EXCEEDED if nobody answered within connect_deadline_seconds;
+//            ABORTED if the stage has accepted a newer incarnation of the job; ALREADY_EXISTS if
+//            the boundary has a stream; UNAVAILABLE when the stream breaks.
+// See: docs/formats.md, "Link frames".
+#ifndef STAGECOACH_STAGE_LINK_GRPC_GRPC_LINK_CONNECTOR_H_
+#define STAGECOACH_STAGE_LINK_GRPC_GRPC_LINK_CONNECTOR_H_
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "stage/link/grpc/link_core.h"
+#include "stage/link/link.h"
+
+namespace grpc {
+class ChannelCredentials;
+class Service;
+}  // namespace grpc
+
+namespace stagecoach {
+
+// Largest message that a link sends: a server must receive this much and frame headers.
+inline constexpr int kLinkMessageSlackBytes = 64 << 10;
+
+class GrpcLinkConnector final : public LinkConnector {
+ public:
+  struct Options {
+    LinkOptions link;
+    double connect_deadline_seconds = 20;
+    int keepalive_time_ms = 1000;
+    int keepalive_timeout_ms = 1000;
+    std::shared_ptr<grpc::ChannelCredentials> credentials;  // null: insecure
+    // Seconds from the peer's TrySend to the complete arrival here; true: from the upstream peer.
+    std::function<void(bool from_upstream, double seconds)> on_transfer;
+  };
+
+  explicit GrpcLinkConnector(const Options& options);
+  ~GrpcLinkConnector() override;
+
+  grpc::Service* service();
+  std::unique_ptr<Link> Dial(const std::string& address, const BoundaryId& boundary,
+                             Allocator& allocator) override;
+  std::unique_ptr<Link> Accept(const BoundaryId& boundary, Allocator& allocator) override;
+
+  // Closes every link, refuses waiting and new streams, and waits until the dialled streams are
+  // gone.
+  void Shutdown();
+
+  const LinkTotals& upstream_totals() const;    // with the neighbour that dials us
+  const LinkTotals& downstream_totals() const;  // with the neighbour that we dial
+
+ private:
+  class Impl;
+  std::shared_ptr<Impl> impl_;
+};
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_STAGE_LINK_GRPC_GRPC_LINK_CONNECTOR_H_

@@ -1,0 +1,505 @@
+// Links over loopback: a server with the connector's service, and a second connector that dials it.
+#include <gmock/gmock.h>
+#include <grpcpp/generic/generic_stub.h>
+#include <grpcpp/grpcpp.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <cstring>
+#include <mutex>
+
+#include "absl/strings/str_cat.h"
+#include "stage/link/grpc/grpc_link_connector.h"
+#include "stagecoach/v1/link.grpc.pb.h"
+
+namespace stagecoach {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr auto kPatience = std::chrono::seconds(20);
+
+// Waits for a condition on links, woken by their ready callbacks.
+class Bell {
+ public:
+  std::function<void()> Rope() {
+    return [this] {
+      {
+        std::lock_guard<std::mutex> lock(mutex_);
+        ++rings_;
+      }
+      rung_.notify_all();
+    };
+  }
+
+  template <typename Condition>
+  bool WaitFor(Condition condition) {
+    const auto deadline = std::chrono::steady_clock::now() + kPatience;
+    while (true) {
+      uint64_t seen = 0;
+      {
+        std::lock_guard<std::mutex> lock(mutex_);
+        seen = rings_;
+      }
+      if (condition()) return true;
+      std::unique_lock<std::mutex> lock(mutex_);
+      if (!rung_.wait_until(lock, deadline, [&] { return rings_ != seen; })) return false;
+    }
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable rung_;
+  uint64_t rings_ = 0;
+};
+
+struct StageServer {
+  explicit StageServer(const GrpcLinkConnector::Options& options) : connector(options) {
+    grpc::ServerBuilder builder;
+    builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
+    builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+    builder.RegisterService(connector.service());
+    server = builder.BuildAndStart();
+  }
+  ~StageServer() {
+    connector.Shutdown();
+    server->Shutdown(std::chrono::system_clock::now() + kPatience);
+    server->Wait();
+  }
+  std::string address() const { return absl::StrCat("127.0.0.1:", port); }
+
+  GrpcLinkConnector connector;
+  std::unique_ptr<grpc::Server> server;
+  int port = 0;
+};
+
+class GrpcLinkTest : public ::testing::Test {
+ protected:
+  GrpcLinkTest() { options_.link.chunk_bytes = 256 << 10; }
+  // Links go before what they borrow.
+  ~GrpcLinkTest() override {
+    up_.reset();
+    down_.reset();
+  }
+
+  void Start() {
+    server_ = std::make_unique<StageServer>(options_);
+    dialler_ = std::make_unique<GrpcLinkConnector>(options_);
+  }
+
+  void Connect() {
+    Start();
+    down_ = server_->connector.Accept(boundary_, *allocator_);
+    up_ = dialler_->Dial(server_->address(), boundary_, *allocator_);
+    Hear();
+  }
+
+  void Hear() {
+    if (up_ != nullptr) up_->SetReadyCallback(bell_.Rope());
+    if (down_ != nullptr) down_->SetReadyCallback(bell_.Rope());
+  }
+
+  TensorMessage Message(MessageKind kind, int micro_batch, int64_t elements) {
+    TensorMessage message;
+    message.kind = kind;
+    message.fence = {boundary_.job, boundary_.term, boundary_.generation, 7, 1};
+    message.micro_batch = MicroBatchId(micro_batch);
+    Tensor tensor =
+        *MakeTensor(*allocator_, MemoryKind::kActivations, DType::kF32, Shape{elements});
+    for (int64_t i = 0; i < elements; ++i) {
+      tensor.data<float>()[i] = static_cast<float>(i % 1009 + micro_batch);
+    }
+    message.tensors.push_back(std::move(tensor));
+    return message;
+  }
+
+  std::optional<TensorMessage> Receive(Link& link) {
+    std::optional<TensorMessage> message;
+    bell_.WaitFor([&] {
+      message = link.TryReceive();
+      return message.has_value() || !link.status().ok();
+    });
+    return message;
+  }
+
+  static bool Holds(const TensorMessage& message, int64_t elements) {
+    const float* const data = message.tensors.at(0).data<float>();
+    for (int64_t i = 0; i < elements; ++i) {
+      if (data[i] != static_cast<float>(i % 1009 + message.micro_batch.value)) return false;
+    }
+    return message.tensors[0].elements() == elements;
+  }
+
+  absl::Status WaitClosed(Link& link) {
+    bell_.WaitFor([&] { return !link.status().ok(); });
+    return link.status();
+  }
+
+  const std::unique_ptr<Allocator> allocator_ = MakeHostAllocator(0);
+  GrpcLinkConnector::Options options_;
+  BoundaryId boundary_{"job-a", 1, 2, StageId(0)};
+  Bell bell_;
+  std::unique_ptr<StageServer> server_;
+  std::unique_ptr<GrpcLinkConnector> dialler_;
+  std::unique_ptr<Link> up_, down_;
+};
+
+TEST_F(GrpcLinkTest, CarriesBothDirectionsInOrder) {
+  Connect();
+  constexpr int kMessages = 40;
+  constexpr int64_t kElements = 200'000;  // 800 kB: four chunks
+  for (int i = 0, sent_down = 0, sent_up = 0; i < kMessages; ++i) {
+    ASSERT_TRUE(bell_.WaitFor([&] {
+      if (sent_down == i && up_->TrySend(Message(MessageKind::kActivation, i, kElements))) {
+        ++sent_down;
+      }
+      if (sent_up == i && down_->TrySend(Message(MessageKind::kGradient, i, kElements))) ++sent_up;
+      return sent_down > i && sent_up > i;
+    })) << up_->status()
+        << down_->status();
+    for (Link* link : {down_.get(), up_.get()}) {
+      const std::optional<TensorMessage> message = Receive(*link);
+      ASSERT_TRUE(message.has_value()) << link->status();
+      EXPECT_EQ(message->micro_batch.value, i);
+      EXPECT_EQ(message->fence, (Fence{"job-a", 1, 2, 7, 1}));
+      EXPECT_GT(message->sent_unix_nanos, 0);
+      EXPECT_TRUE(Holds(*message, kElements));
+    }
+  }
+  EXPECT_EQ(up_->statistics().sent_bytes, kMessages * kElements * 4u);
+  EXPECT_EQ(up_->statistics().received_messages, static_cast<uint64_t>(kMessages));
+  EXPECT_EQ(server_->connector.upstream_totals().received_bytes.load(), kMessages * kElements * 4u);
+  EXPECT_EQ(dialler_->downstream_totals().connections.load(), 1u);
+}
+
+TEST_F(GrpcLinkTest, CarriesTuplesScalarsAndEmptyTensors) {
+  Connect();
+  TensorMessage message = Message(MessageKind::kActivation, 0, 10);
+  message.tensors.push_back(*MakeTensor(*allocator_, MemoryKind::kActivations, DType::kI64, {}));
+  *message.tensors.back().data<int64_t>() = -5;
+  message.tensors.push_back(*MakeTensor(*allocator_, MemoryKind::kActivations, DType::kU8, {0, 7}));
+  ASSERT_TRUE(up_->TrySend(std::move(message)));
+  const std::optional<TensorMessage> received = Receive(*down_);
+  ASSERT_TRUE(received.has_value()) << down_->status();
+  ASSERT_EQ(received->tensors.size(), 3u);
+  EXPECT_EQ(*received->tensors[1].data<int64_t>(), -5);
+  EXPECT_EQ(received->tensors[2].shape(), Shape({0, 7}));
+}
+
+TEST_F(GrpcLinkTest, CarriesLargeTensors) {
+  Connect();
+  constexpr int64_t kElements = 4 << 20;  // 16 MiB
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_TRUE(up_->TrySend(Message(MessageKind::kActivation, i, kElements)));
+  }
+  for (int i = 0; i < 3; ++i) {
+    const std::optional<TensorMessage> message = Receive(*down_);
+    ASSERT_TRUE(message.has_value()) << down_->status();
+    EXPECT_TRUE(Holds(*message, kElements));
+  }
+}
+
+TEST_F(GrpcLinkTest, RefusesASendWhenTheReceiverTakesNothing) {
+  options_.link.capacity_messages = 2;
+  Connect();
+  ASSERT_TRUE(up_->TrySend(Message(MessageKind::kActivation, 0, 1000)));
+  ASSERT_TRUE(up_->TrySend(Message(MessageKind::kActivation, 1, 1000)));
+  TensorMessage third = Message(MessageKind::kActivation, 2, 1000);
+  EXPECT_FALSE(up_->TrySend(std::move(third)));
+  ASSERT_EQ(third.tensors.size(), 1u) << "a refused message stays with its sender";
+  EXPECT_EQ(up_->statistics().inflight_messages, 2u);
+  // Arrival is not enough: room comes back when the executor takes a message.
+  const auto& arrived = server_->connector.upstream_totals().received_bytes;
+  ASSERT_TRUE(bell_.WaitFor([&] { return arrived.load() == 8000; }));
+  EXPECT_FALSE(up_->TrySend(std::move(third)));
+  ASSERT_TRUE(Receive(*down_).has_value());
+  EXPECT_TRUE(bell_.WaitFor([&] { return up_->TrySend(std::move(third)); }));
+  EXPECT_EQ(Receive(*down_)->micro_batch.value, 1);
+  EXPECT_EQ(Receive(*down_)->micro_batch.value, 2);
+}
+
+TEST_F(GrpcLinkTest, TakesSendsBeforeThePeerIsThere) {
+  Start();
+  up_ = dialler_->Dial(server_->address(), boundary_, *allocator_);
+  Hear();
+  ASSERT_TRUE(up_->TrySend(Message(MessageKind::kActivation, 0, 1000)));
+  down_ = server_->connector.Accept(boundary_, *allocator_);
+  Hear();
+  const std::optional<TensorMessage> message = Receive(*down_);
+  ASSERT_TRUE(message.has_value()) << down_->status();
+  EXPECT_TRUE(Holds(*message, 1000));
+}
+
+TEST_F(GrpcLinkTest, MemoryComesBackAfterTransfers) {
+  Connect();
+  for (int i = 0; i < 20; ++i) {
+    ASSERT_TRUE(
+        bell_.WaitFor([&] { return up_->TrySend(Message(MessageKind::kActivation, i, 300'000)); }));
+    ASSERT_TRUE(Receive(*down_).has_value());
+  }
+  up_.reset();
+  down_.reset();
+  dialler_.reset();
+  server_.reset();
+  EXPECT_EQ(allocator_->Use().total_current, 0) << "gRPC let go of every aliasing slice";
+}
+
+TEST_F(GrpcLinkTest, TellsThePeerThatTheAcceptingEndClosed) {
+  Connect();
+  ASSERT_TRUE(up_->TrySend(Message(MessageKind::kActivation, 0, 1000)));
+  ASSERT_TRUE(Receive(*down_).has_value());
+  down_->Close(absl::FailedPreconditionError("loss is not finite"));
+  EXPECT_EQ(down_->status().code(), absl::StatusCode::kFailedPrecondition);
+  const absl::Status status = WaitClosed(*up_);
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("boundary 0 -> 1"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr(server_->address()));
+}
+
+TEST_F(GrpcLinkTest, TellsThePeerThatTheDiallingEndClosed) {
+  Connect();
+  ASSERT_TRUE(up_->TrySend(Message(MessageKind::kActivation, 0, 1000)));
+  ASSERT_TRUE(Receive(*down_).has_value());
+  up_->Close(absl::CancelledError("aborted"));
+  const absl::Status status = WaitClosed(*down_);
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("boundary 0 -> 1"));
+}
+
+TEST_F(GrpcLinkTest, KeepsTheFirstReason) {
+  Connect();
+  up_->Close(absl::AbortedError("first"));
+  up_->Close(absl::InternalError("second"));
+  EXPECT_EQ(up_->status().code(), absl::StatusCode::kAborted);
+  EXPECT_FALSE(up_->TrySend(Message(MessageKind::kActivation, 0, 10)));
+}
+
+TEST_F(GrpcLinkTest, ClosesInTheMiddleOfATransfer) {
+  for (const bool upstream_closes : {true, false}) {
+    ++boundary_.generation;
+    Connect();
+    for (int i = 0; i < 4; ++i) {
+      ASSERT_TRUE(up_->TrySend(Message(MessageKind::kActivation, i, 4 << 20)));
+    }
+    ASSERT_TRUE(Receive(*down_).has_value()) << down_->status();
+    Link& closing = upstream_closes ? *up_ : *down_;
+    Link& other = upstream_closes ? *down_ : *up_;
+    closing.Close(absl::AbortedError("stop"));
+    EXPECT_EQ(WaitClosed(other).code(), absl::StatusCode::kUnavailable);
+    up_.reset();
+    down_.reset();
+    dialler_.reset();
+    server_.reset();
+    EXPECT_EQ(allocator_->Use().total_current, 0);
+  }
+}
+
+TEST_F(GrpcLinkTest, NoticesThatThePeersProcessIsGone) {
+  Connect();
+  ASSERT_TRUE(up_->TrySend(Message(MessageKind::kActivation, 0, 1000)));
+  ASSERT_TRUE(Receive(*down_).has_value());
+  dialler_->Shutdown();
+  EXPECT_EQ(WaitClosed(*down_).code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(up_->status().code(), absl::StatusCode::kUnavailable);
+}
+
+TEST_F(GrpcLinkTest, RefusesAnOlderIncarnation) {
+  Connect();
+  BoundaryId older = boundary_;
+  older.generation = 1;
+  std::unique_ptr<Link> late = dialler_->Dial(server_->address(), older, *allocator_);
+  late->SetReadyCallback(bell_.Rope());
+  const absl::Status status = WaitClosed(*late);
+  EXPECT_EQ(status.code(), absl::StatusCode::kAborted) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("generation 2"));
+  EXPECT_TRUE(up_->status().ok()) << "the current stream is not disturbed";
+}
+
+TEST_F(GrpcLinkTest, RefusesASecondStreamForABoundary) {
+  Connect();
+  ASSERT_TRUE(up_->TrySend(Message(MessageKind::kActivation, 0, 10)));
+  ASSERT_TRUE(Receive(*down_).has_value());
+  std::unique_ptr<Link> twin = dialler_->Dial(server_->address(), boundary_, *allocator_);
+  twin->SetReadyCallback(bell_.Rope());
+  EXPECT_EQ(WaitClosed(*twin).code(), absl::StatusCode::kAlreadyExists);
+  EXPECT_TRUE(up_->status().ok());
+}
+
+TEST_F(GrpcLinkTest, GivesUpWhenNobodyAccepts) {
+  options_.connect_deadline_seconds = 0.2;
+  Start();
+  up_ = dialler_->Dial(server_->address(), boundary_, *allocator_);
+  Hear();
+  EXPECT_EQ(WaitClosed(*up_).code(), absl::StatusCode::kDeadlineExceeded) << up_->status();
+}
+
+TEST_F(GrpcLinkTest, GivesUpWhenNobodyDials) {
+  options_.connect_deadline_seconds = 0.2;
+  Start();
+  down_ = server_->connector.Accept(boundary_, *allocator_);
+  Hear();
+  const absl::Status status = WaitClosed(*down_);
+  EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("boundary 0 -> 1"));
+}
+
+TEST_F(GrpcLinkTest, GivesUpWhenNobodyListens) {
+  options_.connect_deadline_seconds = 0.2;
+  Start();
+  up_ = dialler_->Dial("127.0.0.1:1", boundary_, *allocator_);
+  Hear();
+  EXPECT_EQ(WaitClosed(*up_).code(), absl::StatusCode::kDeadlineExceeded) << up_->status();
+}
+
+TEST_F(GrpcLinkTest, LinksMayBeDestroyedAtAnyTime) {
+  Start();
+  for (int round = 0; round < 30; ++round) {
+    ++boundary_.generation;
+    up_ = dialler_->Dial(server_->address(), boundary_, *allocator_);
+    down_ = server_->connector.Accept(boundary_, *allocator_);
+    for (int i = 0; i < round % 4; ++i) {
+      ASSERT_TRUE(up_->TrySend(Message(MessageKind::kActivation, i, 100'000)));
+    }
+    if (round % 2 == 0) {
+      up_.reset();
+    } else {
+      down_.reset();
+    }
+  }
+}
+
+// A peer that says something else than we do, with the generated classes.
+class StrangePeerTest : public GrpcLinkTest {
+ protected:
+  using Stream = grpc::ClientReaderWriter<v1::ExchangeRequest, v1::ExchangeResponse>;
+
+  void Open() {
+    Start();
+    down_ = server_->connector.Accept(boundary_, *allocator_);
+    Hear();
+    channel_ = grpc::CreateChannel(server_->address(), grpc::InsecureChannelCredentials());
+    stub_ = v1::LinkService::NewStub(channel_);
+    context_.set_deadline(std::chrono::system_clock::now() + kPatience);
+    stream_ = stub_->Exchange(&context_);
+  }
+
+  void SayHello() {
+    v1::ExchangeRequest request;
+    v1::Hello& hello = *request.mutable_hello();
+    hello.mutable_fence()->set_job("job-a");
+    hello.mutable_fence()->set_term(1);
+    hello.mutable_fence()->set_generation(2);
+    hello.set_protocol(1);
+    hello.set_capacity(4);
+    ASSERT_TRUE(stream_->Write(request));
+    v1::ExchangeResponse response;
+    ASSERT_TRUE(stream_->Read(&response));
+    EXPECT_EQ(response.hello().capacity(), 4u);
+  }
+
+  v1::ExchangeRequest FrameRequest() {
+    v1::ExchangeRequest request;
+    v1::Frame& frame = *request.mutable_frame();
+    frame.set_term(1);
+    frame.set_generation(2);
+    frame.set_kind(v1::TENSOR_KIND_ACTIVATION);
+    frame.set_tensor_count(1);
+    frame.set_dtype(4);
+    frame.add_shape(9);
+    frame.set_data("123456789");
+    frame.set_crc32c(0xe3069283);
+    return request;
+  }
+
+  grpc::Status End() {
+    v1::ExchangeResponse response;
+    while (stream_->Read(&response)) {
+    }
+    return stream_->Finish();
+  }
+
+  std::shared_ptr<grpc::Channel> channel_;
+  std::unique_ptr<v1::LinkService::Stub> stub_;
+  grpc::ClientContext context_;
+  std::unique_ptr<Stream> stream_;
+};
+
+TEST_F(StrangePeerTest, AnyProtobufPeerCanSpeak) {
+  Open();
+  SayHello();
+  ASSERT_TRUE(stream_->Write(FrameRequest()));
+  const std::optional<TensorMessage> message = Receive(*down_);
+  ASSERT_TRUE(message.has_value()) << down_->status();
+  EXPECT_EQ(std::memcmp(message->tensors[0].raw(), "123456789", 9), 0);
+  v1::ExchangeResponse response;
+  ASSERT_TRUE(stream_->Read(&response));
+  EXPECT_EQ(response.credit().messages(), 1u);
+  context_.TryCancel();
+  End();
+}
+
+TEST_F(StrangePeerTest, AFlippedBitEndsTheStreamWithDataLoss) {
+  Open();
+  SayHello();
+  v1::ExchangeRequest request = FrameRequest();
+  request.mutable_frame()->set_data("123456788");
+  ASSERT_TRUE(stream_->Write(request));
+  EXPECT_EQ(WaitClosed(*down_).code(), absl::StatusCode::kDataLoss) << down_->status();
+  EXPECT_EQ(End().error_code(), grpc::StatusCode::DATA_LOSS);
+}
+
+TEST_F(StrangePeerTest, MoreThanItsCreditEndsTheStream) {
+  Open();
+  SayHello();
+  for (int i = 0; i < 5 && stream_->Write(FrameRequest()); ++i) {
+  }
+  EXPECT_EQ(WaitClosed(*down_).code(), absl::StatusCode::kInvalidArgument) << down_->status();
+  EXPECT_EQ(End().error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+}
+
+TEST_F(StrangePeerTest, CreditForNothingEndsTheStream) {
+  Open();
+  SayHello();
+  v1::ExchangeRequest request;
+  request.mutable_credit()->set_messages(1);
+  ASSERT_TRUE(stream_->Write(request));
+  EXPECT_EQ(WaitClosed(*down_).code(), absl::StatusCode::kInvalidArgument) << down_->status();
+  End();
+}
+
+TEST_F(StrangePeerTest, AFrameInPlaceOfTheHelloIsRefused) {
+  Open();
+  ASSERT_TRUE(stream_->Write(FrameRequest()));
+  EXPECT_EQ(End().error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_TRUE(down_->status().ok()) << "the boundary still waits for its peer";
+}
+
+TEST_F(StrangePeerTest, AnotherProtocolVersionIsRefusedByName) {
+  Open();
+  v1::ExchangeRequest request;
+  request.mutable_hello()->set_protocol(2);
+  request.mutable_hello()->set_capacity(1);
+  ASSERT_TRUE(stream_->Write(request));
+  const grpc::Status status = End();
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::FAILED_PRECONDITION);
+  EXPECT_THAT(status.error_message(), HasSubstr("protocol 2"));
+}
+
+TEST_F(StrangePeerTest, StaleFramesAreCountedAndCredited) {
+  Open();
+  SayHello();
+  v1::ExchangeRequest request = FrameRequest();
+  request.mutable_frame()->set_generation(1);
+  ASSERT_TRUE(stream_->Write(request));
+  v1::ExchangeResponse response;
+  ASSERT_TRUE(stream_->Read(&response));
+  EXPECT_EQ(response.credit().messages(), 1u);
+  EXPECT_EQ(down_->statistics().stale_frames, 1u);
+  EXPECT_FALSE(down_->TryReceive().has_value());
+  context_.TryCancel();
+  End();
+}
+
+}  // namespace
+}  // namespace stagecoach

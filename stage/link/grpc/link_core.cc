@@ -1,0 +1,421 @@
+#include "stage/link/grpc/link_core.h"
+
+#include <grpcpp/support/slice.h>
+#include <grpcpp/support/status.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "base/check.h"
+#include "base/clock.h"
+#include "base/hash.h"
+#include "base/status.h"
+
+namespace stagecoach {
+namespace {
+
+int64_t PayloadBytes(const TensorMessage& message) {
+  int64_t bytes = 0;
+  for (const Tensor& tensor : message.tensors) bytes += tensor.bytes();
+  return bytes;
+}
+
+grpc::Slice Copied(const std::string& bytes) { return grpc::Slice(bytes.data(), bytes.size()); }
+
+// The slice keeps the tensor's buffer alive. Only its destroy callback lets go: in some writes gRPC
+// still holds the slice when OnWriteDone comes.
+grpc::Slice Aliasing(const Tensor& tensor, uint64_t offset, uint64_t bytes) {
+  return grpc::Slice(
+      tensor.raw() + offset, bytes,
+      [](void* buffer) { delete static_cast<std::shared_ptr<Buffer>*>(buffer); },
+      new std::shared_ptr<Buffer>(tensor.buffer()));
+}
+
+grpc::ByteBuffer EncodeFrame(const Tensor& tensor, LinkFrame frame) {
+  const std::span<const std::byte> data = tensor.span().subspan(frame.offset, frame.data_bytes);
+  frame.crc32c = Crc32c(data);
+  const std::string head = EncodeFrameHead(frame);
+  if (data.empty()) {
+    const grpc::Slice slice = Copied(head);
+    return grpc::ByteBuffer(&slice, 1);
+  }
+  const std::array<grpc::Slice, 2> slices = {Copied(head),
+                                             Aliasing(tensor, frame.offset, frame.data_bytes)};
+  return grpc::ByteBuffer(slices.data(), slices.size());
+}
+
+}  // namespace
+
+LinkCore::LinkCore(Options options)
+    : options_(std::move(options)),
+      send_kind_(options_.upstream_end ? MessageKind::kActivation : MessageKind::kGradient),
+      assembler_(options_.boundary,
+                 options_.upstream_end ? MessageKind::kGradient : MessageKind::kActivation,
+                 options_.allocator) {
+  CHECK(options_.link.capacity_messages >= 1) << "without a buffer two neighbours block each other";
+  CHECK(options_.link.chunk_bytes >= 1) << "a chunk carries something";
+}
+
+std::string LinkCore::Name() const {
+  return absl::StrCat("link ", options_.boundary.ToString(), ", peer ", options_.peer);
+}
+
+bool LinkCore::TrySend(TensorMessage&& message) {
+  CHECK(message.kind == send_kind_) << "activations flow down and gradients up";
+  CHECK(!message.tensors.empty() && message.tensors.size() <= kMaxTensorsPerMessage)
+      << "a message carries 1 to 64 tensors";
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (!closed_.ok()) return false;
+    if (outstanding_ >= static_cast<uint64_t>(options_.link.capacity_messages)) return false;
+    const auto bytes = static_cast<uint64_t>(PayloadBytes(message));
+    if (message.sent_unix_nanos == 0) message.sent_unix_nanos = SystemClock::Get()->UnixNanos();
+    outgoing_.push_back({std::move(message)});
+    ++outstanding_;
+    ++statistics_.sent_messages;
+    statistics_.sent_bytes += bytes;
+    options_.totals->sent_bytes += bytes;
+  }
+  Pump();
+  return true;
+}
+
+std::optional<TensorMessage> LinkCore::TryReceive() {
+  std::optional<TensorMessage> message;
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (incoming_.empty()) return std::nullopt;
+    message.emplace(std::move(incoming_.front()));
+    incoming_.pop_front();
+    ++statistics_.received_messages;
+    statistics_.received_bytes += static_cast<uint64_t>(PayloadBytes(*message));
+    ++credit_due_;
+  }
+  Pump();
+  return message;
+}
+
+absl::Status LinkCore::status() const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return closed_;
+}
+
+bool LinkCore::connected() const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return connected_;
+}
+
+LinkStatistics LinkCore::statistics() const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  LinkStatistics result = statistics_;
+  result.inflight_messages = outstanding_;
+  return result;
+}
+
+void LinkCore::SetReadyCallback(std::function<void()> callback) {
+  auto shared = std::make_shared<const std::function<void()>>(std::move(callback));
+  std::lock_guard<std::mutex> lock(mutex_);
+  callback_ = std::move(shared);
+}
+
+void LinkCore::Notify() {
+  std::shared_ptr<const std::function<void()>> callback;
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    callback = callback_;
+  }
+  if (callback != nullptr && *callback) (*callback)();
+}
+
+void LinkCore::Close(const absl::Status& reason) {
+  CHECK(!reason.ok()) << "a link closes for a reason";
+  CloseWith(Annotate(reason, Name()));
+}
+
+void LinkCore::Fail(const absl::Status& reason) { CloseWith(Annotate(reason, Name())); }
+
+void LinkCore::CloseWith(const absl::Status& reason) {
+  std::deque<Outgoing> outgoing;  // tensors are freed outside the mutex
+  std::deque<TensorMessage> incoming;
+  std::shared_ptr<LinkStream> cancelled, ended;
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (!closed_.ok()) return;
+    closed_ = reason;
+    outgoing.swap(outgoing_);
+    incoming.swap(incoming_);
+    if (stream_ != nullptr && (stream_->is_client() || write_in_flight_)) cancelled = stream_;
+    ended = TakeEndLocked();
+  }
+  if (cancelled != nullptr) cancelled->Cancel();
+  if (ended != nullptr) ended->End(reason);
+  Notify();
+}
+
+// The stream to End now, if it is time: no write may follow, and none is outstanding.
+std::shared_ptr<LinkStream> LinkCore::TakeEndLocked() {
+  if (stream_ == nullptr || ended_ || write_in_flight_) return nullptr;
+  if (closed_.ok() && !reads_over_) return nullptr;
+  ended_ = true;
+  return stream_;
+}
+
+void LinkCore::Detach() {
+  std::unique_lock<std::mutex> lock(mutex_);
+  CHECK(!closed_.ok()) << "a link is closed before its owner lets go";
+  idle_.wait(lock, [this] { return reading_ == 0; });
+}
+
+void LinkCore::Attach(std::shared_ptr<LinkStream> stream, std::optional<LinkHello> peer_hello) {
+  std::shared_ptr<LinkStream> refused;
+  absl::Status reason;
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    CHECK(stream_ == nullptr) << "one stream per boundary and generation";
+    stream_ = std::move(stream);
+    hello_due_ = true;
+    reason = closed_;
+    if (!closed_.ok()) refused = TakeEndLocked();
+    if (closed_.ok() && peer_hello.has_value()) {
+      connected_ = true;
+      wire_credit_ = peer_hello->capacity;
+      ++options_.totals->connections;
+    }
+  }
+  if (refused != nullptr) {
+    refused->Cancel();
+    refused->End(reason);
+    return;
+  }
+  Pump();
+}
+
+absl::Status LinkCore::Handle(const LinkHello& hello) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  if (connected_) return absl::InvalidArgumentError("a second hello");
+  if (hello.protocol != kLinkProtocol) {
+    return absl::FailedPreconditionError(absl::StrCat("peer speaks link protocol ", hello.protocol,
+                                                      ", this program ", kLinkProtocol));
+  }
+  if (hello.boundary != options_.boundary) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("peer answered for ", hello.boundary.ToString()));
+  }
+  connected_ = true;
+  wire_credit_ = hello.capacity;
+  ++options_.totals->connections;
+  return absl::OkStatus();
+}
+
+absl::Status LinkCore::Handle(const LinkCredit& credit) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  // What is still queued here was never sent, so it cannot have been taken there.
+  const uint64_t on_wire = outstanding_ - std::min<uint64_t>(outstanding_, outgoing_.size());
+  if (credit.messages > on_wire) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("peer credits ", credit.messages, " messages, but has only ", on_wire));
+  }
+  outstanding_ -= credit.messages;
+  wire_credit_ += credit.messages;
+  return absl::OkStatus();
+}
+
+void LinkCore::Deliver(TensorMessage message) {
+  const double seconds =
+      static_cast<double>(SystemClock::Get()->UnixNanos() - message.sent_unix_nanos) * 1e-9;
+  options_.totals->received_bytes += static_cast<uint64_t>(PayloadBytes(message));
+  if (options_.on_transfer) options_.on_transfer(std::max(seconds, 0.0));
+  std::lock_guard<std::mutex> lock(mutex_);
+  if (closed_.ok()) incoming_.push_back(std::move(message));
+}
+
+absl::Status LinkCore::Handle(const LinkFrame& frame, Pieces pieces) {
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (!connected_) return absl::InvalidArgumentError("a frame before the hello");
+    // One more than we gave room for may not even begin: memory is bounded by credits.
+    if (incoming_.size() >= static_cast<size_t>(options_.link.capacity_messages)) {
+      return absl::InvalidArgumentError(absl::StrCat("peer sent more than the ",
+                                                     options_.link.capacity_messages,
+                                                     " messages it had credit for"));
+    }
+  }
+  ASSIGN_OR_RETURN(MessageAssembler::Result result, assembler_.Add(frame, pieces));
+  if (result.message.has_value()) Deliver(*std::move(result.message));
+  if (result.stale) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    ++statistics_.stale_frames;
+    if (result.stale_message_ended) ++credit_due_;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status LinkCore::HandleBuffer(const grpc::ByteBuffer& buffer) {
+  std::vector<grpc::Slice> slices;
+  grpc::Slice single;
+  if (buffer.TrySingleSlice(&single).ok()) {
+    slices.push_back(std::move(single));
+  } else if (!buffer.Dump(&slices).ok()) {
+    return absl::InternalError("gRPC could not read a received message");
+  }
+  std::vector<std::span<const std::byte>> pieces;
+  pieces.reserve(slices.size());
+  for (const grpc::Slice& slice : slices) {
+    pieces.push_back({reinterpret_cast<const std::byte*>(slice.begin()), slice.size()});
+  }
+  ASSIGN_OR_RETURN(const LinkMessage message, DecodeLinkMessage(pieces));
+  if (const auto* hello = std::get_if<LinkHello>(&message)) return Handle(*hello);
+  if (const auto* credit = std::get_if<LinkCredit>(&message)) return Handle(*credit);
+  return Handle(std::get<LinkFrame>(message), pieces);
+}
+
+bool LinkCore::OnRead(const grpc::ByteBuffer& buffer) {
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (!closed_.ok()) return false;
+    ++reading_;
+  }
+  const absl::Status handled = HandleBuffer(buffer);
+  bool open = false;
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    --reading_;
+    open = closed_.ok() && handled.ok();
+  }
+  idle_.notify_all();
+  if (!handled.ok()) {
+    Fail(handled);
+    return false;
+  }
+  Pump();
+  Notify();
+  return open;
+}
+
+void LinkCore::OnReadFailed() {
+  std::shared_ptr<LinkStream> ended;
+  bool client = false;
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    reads_over_ = true;
+    client = stream_ != nullptr && stream_->is_client();
+    if (client) ended = TakeEndLocked();
+  }
+  if (ended != nullptr) ended->End(absl::OkStatus());
+  if (!client) Fail(absl::UnavailableError("the peer's stream ended"));
+}
+
+void LinkCore::OnWriteDone(bool ok) {
+  write_buffer_.Clear();
+  std::shared_ptr<LinkStream> ended;
+  absl::Status reason;
+  bool server_broke = false;
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    CHECK(write_in_flight_) << "a write ended that nobody started";
+    write_in_flight_ = false;
+    if (!ok) {
+      reads_over_ = reads_over_ || (stream_ != nullptr && stream_->is_client());
+      server_broke = stream_ != nullptr && !stream_->is_client() && closed_.ok();
+    }
+    reason = closed_;
+    ended = TakeEndLocked();
+  }
+  if (ended != nullptr) ended->End(reason);
+  if (server_broke) Fail(absl::UnavailableError("the peer's stream ended"));
+  Pump();
+}
+
+void LinkCore::OnGone(const grpc::Status& status) {
+  std::shared_ptr<LinkStream> stream;
+  bool was_connected = false;
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    stream.swap(stream_);
+    ended_ = true;
+    was_connected = connected_;
+  }
+  const std::string text = absl::StrCat("stream ended: ", status.error_message());
+  // A refusal keeps its code. Later, whatever the reason was there, it is a broken link here.
+  const bool refused = !was_connected && !status.ok();
+  Fail(refused ? absl::Status(static_cast<absl::StatusCode>(status.error_code()), text)
+               : absl::UnavailableError(text));
+}
+
+LinkCore::Chunk LinkCore::TakeFrameLocked() {
+  Outgoing& front = outgoing_.front();
+  const Tensor& tensor = front.message.tensors[front.tensor];
+  Chunk chunk;
+  chunk.tensor = tensor;
+  LinkFrame& frame = chunk.frame;
+  frame.term = front.message.fence.term;
+  frame.generation = front.message.fence.generation;
+  frame.step = front.message.fence.step;
+  frame.attempt = front.message.fence.attempt;
+  frame.kind = front.message.kind;
+  frame.micro_batch = static_cast<uint32_t>(front.message.micro_batch.value);
+  frame.tensor_index = static_cast<uint32_t>(front.tensor);
+  frame.tensor_count = static_cast<uint32_t>(front.message.tensors.size());
+  frame.dtype = tensor.dtype();
+  frame.shape = tensor.shape().extents();
+  frame.offset = static_cast<uint64_t>(front.offset);
+  frame.sent_unix_nanos = front.message.sent_unix_nanos;
+  frame.data_bytes = static_cast<uint64_t>(
+      std::min<int64_t>(options_.link.chunk_bytes, tensor.bytes() - front.offset));
+  front.offset += static_cast<int64_t>(frame.data_bytes);
+  if (front.offset == tensor.bytes()) {
+    ++front.tensor;
+    front.offset = 0;
+  }
+  if (front.tensor == front.message.tensors.size()) {
+    outgoing_.pop_front();
+    front_started_ = false;
+  }
+  return chunk;
+}
+
+std::optional<LinkCore::Chunk> LinkCore::TakeChunkLocked() {
+  if (hello_due_) {
+    hello_due_ = false;
+    LinkHello hello;
+    hello.boundary = options_.boundary;
+    hello.capacity = static_cast<uint32_t>(options_.link.capacity_messages);
+    return Chunk{EncodeHello(hello), Tensor(), LinkFrame()};
+  }
+  if (!connected_) return std::nullopt;
+  if (credit_due_ > 0) {
+    return Chunk{EncodeCredit({std::exchange(credit_due_, 0)}), Tensor(), LinkFrame()};
+  }
+  if (outgoing_.empty()) return std::nullopt;
+  if (!front_started_) {
+    if (wire_credit_ == 0) return std::nullopt;
+    --wire_credit_;
+    front_started_ = true;
+  }
+  return TakeFrameLocked();
+}
+
+void LinkCore::Pump() {
+  std::optional<Chunk> chunk;
+  std::shared_ptr<LinkStream> stream;
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (stream_ == nullptr || write_in_flight_ || reads_over_ || !closed_.ok()) return;
+    chunk = TakeChunkLocked();
+    if (!chunk.has_value()) return;
+    write_in_flight_ = true;
+    stream = stream_;
+  }
+  if (!chunk->control.empty()) {
+    const grpc::Slice slice = Copied(chunk->control);
+    write_buffer_ = grpc::ByteBuffer(&slice, 1);
+  } else {
+    write_buffer_ = EncodeFrame(chunk->tensor, std::move(chunk->frame));
+  }
+  stream->Write(&write_buffer_);
+}
+
+}  // namespace stagecoach

@@ -1,0 +1,134 @@
+// LinkCore: one end of a boundary, whatever side of the gRPC stream it sits on: queues, credits,
+// chunking and the reason it closed. The streams (client_stream.h, server_stream.h) only carry
+// bytes. Ownership: shared by the Link handed out, its stream and the connector; the stream is let
+// go in OnGone.
+//            The allocator is not touched any more once Detach has returned.
+// Threads:   thread-safe. One write is outstanding at a time: whoever sets write_in_flight_ may
+// start it,
+//            and only OnWriteDone clears it. Nothing is called under the mutex.
+// Errors:    status() keeps the first reason. A broken stream is UNAVAILABLE, naming boundary and
+// peer.
+#ifndef STAGECOACH_STAGE_LINK_GRPC_LINK_CORE_H_
+#define STAGECOACH_STAGE_LINK_GRPC_LINK_CORE_H_
+
+#include <grpcpp/support/byte_buffer.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "stage/link/grpc/frame_codec.h"
+#include "stage/link/grpc/message_assembler.h"
+#include "stage/link/link.h"
+
+namespace stagecoach {
+
+// What the process moved with one neighbour, over all links it ever had.
+struct LinkTotals {
+  std::atomic<uint64_t> sent_bytes{0}, received_bytes{0}, connections{0};
+};
+
+// One gRPC stream as its core sees it.
+class LinkStream {
+ public:
+  virtual ~LinkStream() = default;
+  virtual void Write(const grpc::ByteBuffer* buffer) = 0;  // alive until OnWriteDone
+  // Ends the stream, once, with no write outstanding. Only a server can tell its peer the reason.
+  virtual void End(const absl::Status& reason) = 0;
+  // Makes an outstanding write fail soon. A client's stream ends only by this.
+  virtual void Cancel() = 0;
+  virtual bool is_client() const = 0;
+};
+
+class LinkCore : public std::enable_shared_from_this<LinkCore> {
+ public:
+  struct Options {
+    BoundaryId boundary;
+    std::string peer;           // for messages: an address, or "stage 0"
+    bool upstream_end = false;  // sends activations
+    LinkOptions link;
+    Allocator* allocator = nullptr;
+    LinkTotals* totals = nullptr;
+    std::function<void(double seconds)> on_transfer;  // hand-over there to arrival here
+  };
+  explicit LinkCore(Options options);
+
+  // Link's functions.
+  bool TrySend(TensorMessage&& message);
+  std::optional<TensorMessage> TryReceive();
+  absl::Status status() const;
+  void Close(const absl::Status& reason);
+  void SetReadyCallback(std::function<void()> callback);
+  LinkStatistics statistics() const;
+  void Detach();  // waits until no reaction uses the allocator; close first
+
+  // The stream's side. peer_hello: what a server has already read.
+  void Attach(std::shared_ptr<LinkStream> stream, std::optional<LinkHello> peer_hello);
+  [[nodiscard]] bool OnRead(const grpc::ByteBuffer& buffer);  // false: read no further
+  void OnWriteDone(bool ok);
+  void OnReadFailed();                      // no more reads; a client's status is still to come
+  void OnGone(const grpc::Status& status);  // nothing of the stream is left
+
+  bool connected() const;
+  const Options& options() const { return options_; }
+
+ private:
+  struct Outgoing {
+    TensorMessage message;
+    size_t tensor = 0;   // at hand
+    int64_t offset = 0;  // in it
+  };
+  struct Chunk {  // what one write carries: a control message or a piece of a tensor
+    std::string control;
+    Tensor tensor;
+    LinkFrame frame;
+  };
+
+  absl::Status Handle(const LinkHello& hello);
+  absl::Status Handle(const LinkCredit& credit);
+  absl::Status Handle(const LinkFrame& frame, Pieces pieces);
+  absl::Status HandleBuffer(const grpc::ByteBuffer& buffer);
+  void Deliver(TensorMessage message);
+
+  void Fail(const absl::Status& reason);  // Close, with the boundary's name
+  void CloseWith(const absl::Status& reason);
+  void Pump();  // starts the next write if there is one
+  std::optional<Chunk> TakeChunkLocked();
+  Chunk TakeFrameLocked();
+  std::shared_ptr<LinkStream> TakeEndLocked();
+  void Notify();
+  std::string Name() const;
+
+  const Options options_;
+  const MessageKind send_kind_;
+  MessageAssembler assembler_;     // read reactions only
+  grpc::ByteBuffer write_buffer_;  // whoever holds write_in_flight_
+
+  mutable std::mutex mutex_;  // guards what follows
+  std::condition_variable idle_;
+  int reading_ = 0;      // reactions at work on a received message
+  absl::Status closed_;  // ok while open
+  bool reads_over_ = false;
+  std::shared_ptr<LinkStream> stream_;
+  bool ended_ = false;  // End was called on the stream
+  bool write_in_flight_ = false;
+  bool hello_due_ = false;
+  bool connected_ = false;    // the peer's hello is here
+  uint32_t credit_due_ = 0;   // taken by our executor, not yet told
+  uint64_t wire_credit_ = 0;  // messages that the peer has room for
+  uint64_t outstanding_ = 0;  // accepted from our executor, not yet credited
+  std::deque<Outgoing> outgoing_;
+  bool front_started_ = false;  // outgoing_.front() has used its wire credit
+  std::deque<TensorMessage> incoming_;
+  std::shared_ptr<const std::function<void()>> callback_;
+  LinkStatistics statistics_;
+};
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_STAGE_LINK_GRPC_LINK_CORE_H_

@@ -1,0 +1,46 @@
+// MessageAssembler: puts the chunks of one direction together again, with one copy from the
+// received slices into tensors of this stage. Ownership: borrows the allocator, which outlives it.
+// Threads:   thread-compatible; used by the stream's read reactions, one after the other.
+// Errors:    DATA_LOSS for a chunk whose bytes do not match its CRC-32C; INVALID_ARGUMENT for
+// chunks
+//            that are out of order or contradict each other; RESOURCE_EXHAUSTED from the allocator.
+//            All of them end the link. Frames of an older incarnation are counted and dropped.
+#ifndef STAGECOACH_STAGE_LINK_GRPC_MESSAGE_ASSEMBLER_H_
+#define STAGECOACH_STAGE_LINK_GRPC_MESSAGE_ASSEMBLER_H_
+
+#include <cstdint>
+#include <optional>
+
+#include "absl/status/statusor.h"
+#include "stage/link/grpc/frame_codec.h"
+#include "stage/link/link.h"
+
+namespace stagecoach {
+
+class MessageAssembler {
+ public:
+  struct Result {
+    std::optional<TensorMessage> message;  // complete with this chunk
+    bool stale = false;                    // dropped
+    bool stale_message_ended = false;      // and its credit is due
+  };
+
+  MessageAssembler(const BoundaryId& boundary, MessageKind expected, Allocator* allocator);
+  absl::StatusOr<Result> Add(const LinkFrame& frame, Pieces pieces);
+
+ private:
+  absl::Status CheckOrder(const LinkFrame& frame) const;
+  absl::Status BeginMessage(const LinkFrame& frame);
+  absl::Status BeginTensor(const LinkFrame& frame);
+
+  const BoundaryId boundary_;
+  const MessageKind expected_;
+  Allocator* const allocator_;
+  std::optional<TensorMessage> message_;  // at hand
+  uint32_t tensor_count_ = 0;
+  uint64_t next_offset_ = 0;  // in the last tensor of message_
+};
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_STAGE_LINK_GRPC_MESSAGE_ASSEMBLER_H_
