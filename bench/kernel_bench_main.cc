@@ -1,0 +1,364 @@
+// kernel-bench: what the cpu back end's operations reach of one core's multiply-add peak, at the
+// shapes of a small GPT (6 layers, width 384, 6 heads, context 256, vocabulary 256, 4 sequences).
+//
+// Every round runs each operation of a layer once, in training order, so that an operation finds
+// the caches as training leaves them; the peak is measured in every round too. The table shows
+// medians over the rounds (other work on the machine disturbs single rounds) and the best round.
+//
+//   kernel-bench [rounds] [threads] [dropout rate]
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "bench/kernel_bench_main.cc"
+#include "hwy/foreach_target.h"
+// Highway's own header must come after foreach_target.h.
+#include "hwy/highway.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace stagecoach {
+namespace HWY_NAMESPACE {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+// Runs `iterations` of 16 independent multiply-adds and returns their operations; the sum goes to
+// *sink so that nothing is optimised away.
+double FmaLoop(int64_t iterations, float* sink) {
+  const hn::ScalableTag<float> d;
+  const auto factor = hn::Set(d, 0.999f), term = hn::Set(d, 1e-3f);
+  hn::Vec<decltype(d)> sums[16];
+  for (auto& sum : sums) sum = hn::Zero(d);
+  for (int64_t i = 0; i < iterations; ++i) {
+    for (auto& sum : sums) sum = hn::MulAdd(sum, factor, term);
+  }
+  for (int i = 1; i < 16; ++i) sums[0] = hn::Add(sums[0], sums[i]);
+  *sink = hn::GetLane(hn::SumOfLanes(d, sums[0]));
+  return static_cast<double>(iterations) * 16 * 2 * static_cast<double>(hn::Lanes(d));
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace stagecoach
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+
+#include <time.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "base/random.h"
+#include "stage/backends/backend.h"
+
+namespace stagecoach {
+
+HWY_EXPORT(FmaLoop);
+
+namespace {
+
+constexpr int64_t kLayers = 6, kWidth = 384, kHeads = 6, kContext = 256, kVocabulary = 256;
+constexpr int64_t kSequences = 4, kRows = kSequences * kContext, kInner = 4 * kWidth;
+
+// Seconds of this thread's own computing, so that other programs on the machine cost less accuracy;
+// of the wall clock when there are more threads to wait for.
+bool g_wall_clock = false;
+
+double Now() {
+  timespec now;
+  clock_gettime(g_wall_clock ? CLOCK_MONOTONIC : CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
+
+double SecondsOf(const std::function<void()>& work) {
+  const double start = Now();
+  work();
+  return Now() - start;
+}
+
+double MeasurePeak() {
+  volatile float keep = 0;
+  float sum = 0;
+  double operations = 0;
+  const double seconds =
+      SecondsOf([&] { operations = HWY_DYNAMIC_DISPATCH(FmaLoop)(200000, &sum); });
+  keep = sum;
+  static_cast<void>(keep);
+  return operations / seconds / 1e9;
+}
+
+enum class Kind { kProduct, kAttention, kOther };
+
+struct Operation {
+  std::string name;
+  Kind kind;
+  double flops;   // of the model: attention counted in full, not only below the diagonal
+  int64_t times;  // in a micro-batch of the whole model; 0: once per step
+  std::function<void()> run;
+  std::vector<double> seconds = {};
+
+  double Median() const {
+    std::vector<double> sorted = seconds;
+    std::sort(sorted.begin(), sorted.end());
+    return sorted[sorted.size() / 2];
+  }
+  double Best() const { return *std::min_element(seconds.begin(), seconds.end()); }
+};
+
+// The tensors of one layer and the operations on them.
+class Model {
+ public:
+  Model(Backend& backend, double dropout) : backend_(backend), dropout_(dropout) {}
+
+  std::vector<Operation> Operations();
+
+ private:
+  Tensor New(Shape shape, float scale = 1.0f) {
+    auto tensor =
+        MakeTensor(backend_.allocator(), MemoryKind::kActivations, DType::kF32, std::move(shape));
+    CHECK_OK(tensor.status());
+    const RandomStream stream = {.seed = 7, .operation = streams_++};
+    for (int64_t i = 0; i < tensor->elements(); ++i) {
+      tensor->data<float>()[i] = scale * RandomNormal(stream, static_cast<uint64_t>(i));
+    }
+    return *std::move(tensor);
+  }
+  Tensor NewIds() {
+    auto tensor = MakeTensor(backend_.allocator(), MemoryKind::kActivations, DType::kI32, {kRows});
+    CHECK_OK(tensor.status());
+    for (int64_t i = 0; i < kRows; ++i) {
+      tensor->data<int32_t>()[i] =
+          static_cast<int32_t>(RandomBits({.seed = 9}, static_cast<uint64_t>(i)) % kVocabulary);
+    }
+    return *std::move(tensor);
+  }
+
+  void AddLinear(const std::string& name, int64_t in, int64_t out, int64_t times, bool gelu_after,
+                 bool gelu_before);
+  void AddLayerNorm();
+  void AddAttention();
+  void AddRest();
+  void AddOptimizers();
+
+  Backend& backend_;
+  const double dropout_;
+  uint32_t streams_ = 0;
+  std::vector<Operation> operations_;
+};
+
+void Model::AddLinear(const std::string& name, int64_t in, int64_t out, int64_t times,
+                      bool gelu_after, bool gelu_before) {
+  const double flops = 2.0 * kRows * static_cast<double>(in * out);
+  const Tensor x = New({kRows, in}), weight = New({out, in}, 0.05f), bias = New({out});
+  const Tensor y = New({kRows, out}), dx = New({kRows, in});
+  const Tensor d_weight = New({out, in}), d_bias = New({out});
+  LinearForwardArgs forward = {.x = x, .weight = weight, .bias = bias, .y = y};
+  if (gelu_after) forward.activation = New({kRows, out});
+  LinearBackwardInputArgs input = {.dy = y, .weight = weight, .dx = dx};
+  if (gelu_before) input.gelu_input = x;
+  const LinearBackwardWeightArgs weights = {
+      .dy = y, .x = x, .d_weight = d_weight, .d_bias = d_bias};
+  operations_.push_back({name + " forward", Kind::kProduct, flops, times,
+                         [this, forward] { backend_.LinearForward(forward); }});
+  operations_.push_back({name + " backward input", Kind::kProduct, flops, times,
+                         [this, input] { backend_.LinearBackwardInput(input); }});
+  operations_.push_back({name + " backward weight", Kind::kProduct, flops, times,
+                         [this, weights] { backend_.LinearBackwardWeight(weights); }});
+}
+
+void Model::AddLayerNorm() {
+  const int64_t times = 2 * kLayers + 1;
+  const Tensor x = New({kRows, kWidth}), weight = New({kWidth}), bias = New({kWidth});
+  const Tensor y = New({kRows, kWidth}), mean = New({kRows}), rstd = New({kRows});
+  const Tensor dx = New({kRows, kWidth}), d_weight = New({kWidth}), d_bias = New({kWidth});
+  const LayerNormForwardArgs forward = {
+      .x = x, .weight = weight, .bias = bias, .y = y, .mean = mean, .rstd = rstd};
+  const LayerNormBackwardInputArgs input = {
+      .dy = y, .x = x, .weight = weight, .mean = mean, .rstd = rstd, .dx = dx};
+  const LayerNormBackwardWeightArgs weights = {
+      .dy = y, .x = x, .mean = mean, .rstd = rstd, .d_weight = d_weight, .d_bias = d_bias};
+  operations_.push_back({"layer norm forward", Kind::kOther, 0, times,
+                         [this, forward] { backend_.LayerNormForward(forward); }});
+  operations_.push_back({"layer norm backward input", Kind::kOther, 0, times,
+                         [this, input] { backend_.LayerNormBackwardInput(input); }});
+  operations_.push_back({"layer norm backward weight", Kind::kOther, 0, times,
+                         [this, weights] { backend_.LayerNormBackwardWeight(weights); }});
+}
+
+void Model::AddAttention() {
+  const AttentionShape shape = {.sequences = kSequences,
+                                .context = kContext,
+                                .heads = kHeads,
+                                .width = kWidth,
+                                .dropout = dropout_,
+                                .stream = {.seed = 5, .layer = 1}};
+  const Tensor qkv = New({kRows, 3 * kWidth}), out = New({kRows, kWidth});
+  const Tensor statistics = New({kSequences, kHeads, kContext});
+  const Tensor d_out = New({kRows, kWidth}), d_qkv = New({kRows, 3 * kWidth});
+  const double flops = 4.0 * kRows * kContext * kWidth;
+  const AttentionForwardArgs forward = {
+      .shape = shape, .qkv = qkv, .out = out, .log_sum_exp = statistics};
+  const AttentionBackwardArgs backward = {.shape = shape,
+                                          .d_out = d_out,
+                                          .qkv = qkv,
+                                          .out = out,
+                                          .log_sum_exp = statistics,
+                                          .d_qkv = d_qkv};
+  operations_.push_back({"attention forward", Kind::kAttention, flops, kLayers,
+                         [this, forward] { backend_.AttentionForward(forward); }});
+  operations_.push_back({"attention backward", Kind::kAttention, 2 * flops, kLayers,
+                         [this, backward] { backend_.AttentionBackward(backward); }});
+}
+
+void Model::AddRest() {
+  const Tensor a = New({kRows, kWidth}), b = New({kRows, kWidth});
+  const Tensor ids = NewIds(), targets = NewIds();
+  const Tensor token = New({kVocabulary, kWidth}), position = New({kContext, kWidth});
+  const Tensor logits = New({kRows, kVocabulary}), d_logits = New({kRows, kVocabulary});
+  auto loss = MakeTensor(backend_.allocator(), MemoryKind::kActivations, DType::kF64, {1});
+  CHECK_OK(loss.status());
+  operations_.push_back({"residual add", Kind::kOther, 0, 4 * kLayers,
+                         [=, this] { backend_.Add({.x = a, .y = b}); }});
+  if (dropout_ > 0.0) {
+    operations_.push_back({"dropout", Kind::kOther, 0, 4 * kLayers + 2,
+                           [=, this] { backend_.Dropout({.x = a, .y = b, .rate = dropout_}); }});
+  }
+  operations_.push_back(
+      {"embedding forward", Kind::kOther, 0, 1, [=, this] {
+         backend_.EmbeddingForward(
+             {.ids = ids, .token = token, .position = position, .context = kContext, .y = a});
+       }});
+  operations_.push_back(
+      {"embedding backward", Kind::kOther, 0, 1, [=, this] {
+         backend_.EmbeddingBackward(
+             {.ids = ids, .dy = a, .context = kContext, .d_token = token, .d_position = position});
+       }});
+  operations_.push_back({"cross entropy", Kind::kOther, 0, 1, [=, this, loss = *loss] {
+                           backend_.CrossEntropy({.logits = logits,
+                                                  .targets = targets,
+                                                  .scale = 1.0f / kRows,
+                                                  .loss = loss,
+                                                  .d_logits = d_logits});
+                         }});
+}
+
+void Model::AddOptimizers() {
+  const int64_t parameters = kLayers * 12 * kWidth * kWidth + 2 * kVocabulary * kWidth;
+  const Tensor value = New({parameters}), gradient = New({parameters});
+  const Tensor m = New({parameters}), v = New({parameters});
+  backend_.Fill(v, 1.0f);
+  auto norm = MakeTensor(backend_.allocator(), MemoryKind::kActivations, DType::kF64, {1});
+  CHECK_OK(norm.status());
+  operations_.push_back({"AdamW, all parameters", Kind::kOther, 0, 0, [=, this] {
+                           backend_.AdamW({.value = value,
+                                           .gradient = gradient,
+                                           .m = m,
+                                           .v = v,
+                                           .learning_rate = 1e-4f,
+                                           .beta1 = 0.9f,
+                                           .beta2 = 0.999f,
+                                           .epsilon = 1e-8f});
+                         }});
+  operations_.push_back({"squared norm, all parameters", Kind::kOther, 0, 0,
+                         [=, this, norm = *norm] { backend_.SquaredNorm(gradient, norm); }});
+  operations_.push_back({"zero gradients, all parameters", Kind::kOther, 0, 0,
+                         [=, this] { backend_.Fill(gradient, 0.0f); }});
+}
+
+std::vector<Operation> Model::Operations() {
+  AddLayerNorm();
+  AddLinear("query, key, value", kWidth, 3 * kWidth, kLayers, false, false);
+  AddAttention();
+  AddLinear("attention output", kWidth, kWidth, kLayers, false, false);
+  AddLinear("expand + gelu", kWidth, kInner, kLayers, true, false);
+  AddLinear("contract + gelu'", kInner, kWidth, kLayers, false, true);
+  AddRest();
+  AddLinear("head", kWidth, kVocabulary, 1, false, false);
+  AddOptimizers();
+  return std::move(operations_);
+}
+
+double Median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
+
+struct Total {
+  double median = 0, best = 0, flops = 0;
+  void Add(const Operation& o) {
+    const auto times = static_cast<double>(o.times);
+    median += times * o.Median();
+    best += times * o.Best();
+    flops += times * o.flops;
+  }
+};
+
+void PrintTable(const std::vector<Operation>& operations, double peak, double best_peak) {
+  Total all, by_kind[3];
+  double causal_saving = 0;
+  for (const Operation& o : operations) {
+    all.Add(o);
+    by_kind[static_cast<int>(o.kind)].Add(o);
+    if (o.kind == Kind::kAttention) causal_saving += static_cast<double>(o.times) * o.flops / 2;
+  }
+  std::printf("%-31s %5s %9s %9s %9s %7s %7s\n", "operation", "times", "median ms", "best ms",
+              "GFLOP/s", "% peak", "% time");
+  for (const Operation& o : operations) {
+    std::printf("%-31s %5d %9.3f %9.3f", o.name.c_str(), static_cast<int>(o.times),
+                o.Median() * 1e3, o.Best() * 1e3);
+    const double rate = o.flops / o.Median() / 1e9;
+    if (o.flops > 0) {
+      std::printf(" %9.1f %7.1f", rate, 100 * rate / peak);
+    } else {
+      std::printf(" %9s %7s", "", "");
+    }
+    std::printf(" %7.1f\n", 100 * static_cast<double>(o.times) * o.Median() / all.median);
+  }
+  const char* names[] = {"products", "attention", "everything else"};
+  std::printf("\none micro-batch, %d layers, forward and backward:\n", static_cast<int>(kLayers));
+  for (int i = 0; i < 3; ++i) {
+    std::printf("  %-16s %8.2f ms (best %8.2f), %5.1f %% of the time\n", names[i],
+                by_kind[i].median * 1e3, by_kind[i].best * 1e3,
+                100 * by_kind[i].median / all.median);
+  }
+  std::printf("  %-16s %8.2f ms (best %8.2f)\n", "all", all.median * 1e3, all.best * 1e3);
+  const auto share = [&](double flops) {
+    std::printf("%6.1f GFLOP/s, %5.1f %% of peak (best rounds %5.1f %%)\n",
+                flops / all.median / 1e9, flops / all.median / 1e7 / peak,
+                flops / all.best / 1e7 / best_peak);
+  };
+  std::printf("  model operations, attention in full:            ");
+  share(all.flops);
+  std::printf("  model operations, attention below the diagonal: ");
+  share(all.flops - causal_saving);
+}
+
+int Main(int argc, char** argv) {
+  const int rounds = argc > 1 ? std::max(1, std::atoi(argv[1])) : 20;
+  const int threads = argc > 2 ? std::max(1, std::atoi(argv[2])) : 1;
+  const double dropout = argc > 3 ? std::atof(argv[3]) : 0.0;
+  g_wall_clock = threads > 1;
+  const auto backend = MakeCpuBackend({.threads = threads});
+  Model model(*backend, dropout);
+  std::vector<Operation> operations = model.Operations();
+  std::vector<double> peaks;
+  for (Operation& o : operations) o.run();  // primitives are made, memory is touched
+  for (int round = 0; round < rounds; ++round) {
+    peaks.push_back(MeasurePeak());
+    for (Operation& o : operations) o.seconds.push_back(SecondsOf(o.run));
+  }
+  const double peak = Median(peaks), best_peak = *std::max_element(peaks.begin(), peaks.end());
+  std::printf("%s, %d threads, %d rounds\n", backend->fingerprint().c_str(), threads, rounds);
+  std::printf(
+      "peak of one thread: median %.1f GFLOP/s, best %.1f; %% of %d threads' peak below\n\n", peak,
+      best_peak, threads);
+  PrintTable(operations, peak * threads, best_peak * threads);
+  return backend->Synchronize().ok() ? 0 : 1;
+}
+
+}  // namespace
+}  // namespace stagecoach
+
+int main(int argc, char** argv) { return stagecoach::Main(argc, argv); }
+
+#endif  // HWY_ONCE
