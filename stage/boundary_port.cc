@@ -70,18 +70,18 @@ absl::StatusOr<bool> BoundaryPort::CheckFence(const Fence& expected,
   };
   if (message.fence.job == expected.job && age(message.fence) == age(expected)) return true;
   if (message.fence.job == expected.job && age(message.fence) < age(expected)) return false;
-  return absl::FailedPreconditionError(absl::StrCat(Name(), ": ", MessageKindName(message.kind),
-                                                    " of ", message.fence.ToString(),
-                                                    " arrived in ", expected.ToString()));
+  return absl::FailedPreconditionError(absl::StrCat(
+      Name(), ": ", MessageKindName(message.kind), " of ", message.fence.ToString(),
+      " arrived, the step at hand is ", expected.step, " of generation ", expected.generation));
 }
 
 absl::Status BoundaryPort::CheckContent(const TensorMessage& message, MicroBatchId micro_batch,
                                         int64_t rows) const {
   if (message.kind != incoming() || message.micro_batch != micro_batch) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        Name(), ": ", MessageKindName(message.kind), " of micro-batch ", message.micro_batch.value,
-        " arrived, the program expects ", MessageKindName(incoming()), " of micro-batch ",
-        micro_batch.value, " (", message.fence.ToString(), ")"));
+    return absl::FailedPreconditionError(
+        absl::StrCat(Name(), ": ", MessageKindName(message.kind), " of micro-batch ",
+                     message.micro_batch.value, " arrived, the program expects ",
+                     MessageKindName(incoming()), " of micro-batch ", micro_batch.value));
   }
   const bool one = message.tensors.size() == 1 && message.tensors[0].valid() &&
                    message.tensors[0].dtype() == DType::kF32 &&
@@ -120,8 +120,6 @@ std::string BoundaryPort::Waiting(const Fence& fence, MicroBatchId micro_batch,
                       " (", fence.ToString(), ")");
 }
 
-std::string BoundaryPort::Name() const {
-  return absl::StrCat("link of stage ", parts_.self.value, " to stage ", parts_.peer.value);
-}
+std::string BoundaryPort::Name() const { return absl::StrCat("link to stage ", parts_.peer.value); }
 
 }  // namespace stagecoach

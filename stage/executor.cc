@@ -75,6 +75,7 @@ struct StageExecutor::State {
   absl::Status Forward(MicroBatchId id);
   absl::Status Loss(MicroBatchId id);
   absl::Status Backward(MicroBatchId id, Op op);
+  absl::Status LinkStatus() const;
   absl::Status Finish();
   absl::Status SumLosses(StepReport* report);
 
@@ -110,7 +111,7 @@ absl::StatusOr<bool> StageExecutor::State::Execute(const Instruction& instructio
     default:
       break;
   }
-  RETURN_IF_ERROR(Annotate(Compute(instruction), Where(id)));
+  RETURN_IF_ERROR(Compute(instruction));
   return true;
 }
 
@@ -256,6 +257,12 @@ absl::Status StageExecutor::State::Backward(MicroBatchId id, Op op) {
   return absl::OkStatus();
 }
 
+absl::Status StageExecutor::State::LinkStatus() const {
+  if (upstream.has_value()) RETURN_IF_ERROR(upstream->status());
+  if (downstream.has_value()) RETURN_IF_ERROR(downstream->status());
+  return absl::OkStatus();
+}
+
 absl::Status StageExecutor::State::SumLosses(StepReport* report) {
   // Ascending micro-batches in double, whatever order the program computed them in.
   for (InFlight& flight : in_flight) {
@@ -321,12 +328,12 @@ absl::StatusOr<Progress> StageExecutor::Advance(int instructions) {
   const size_t end = state.work->program->instructions.size();
   for (int done = 0; state.next < end; ++done) {
     if (done == instructions) return Progress::kAdvanced;
-    ASSIGN_OR_RETURN(const bool proceeded, state.Execute(state.current()));
+    const std::string where = state.Where(state.current().micro_batch);
+    ASSIGN_OR_RETURN(const bool proceeded, Annotate(state.Execute(state.current()), where));
     state.blocked = !proceeded;
     if (!proceeded) {
       // A broken neighbour on the other side ends the step too: what is waited for may never come.
-      if (state.upstream.has_value()) RETURN_IF_ERROR(state.upstream->status());
-      if (state.downstream.has_value()) RETURN_IF_ERROR(state.downstream->status());
+      RETURN_IF_ERROR(Annotate(state.LinkStatus(), where));
       return Progress::kBlocked;
     }
     ++state.next;

@@ -1,14 +1,23 @@
-// StageRuntime: the one executor thread of a stage server and its command queue. Everything that may
-// wait, waits here, with a deadline. The gRPC service is a thin adapter over this class.
-// Ownership: owns the back end, cell, optimizer, executor, links and data of the loaded job; borrows
+// StageRuntime: the one executor thread of a stage server and its command queue. Everything that
+// may wait, waits here, with a deadline. The gRPC service is a thin adapter over this class.
+// Ownership: owns the back end, cell, optimizer, executor, links and data of the loaded job;
+// borrows
 //            connector, file system and clock, which outlive it.
-// Threads:   public functions from any thread; they enqueue and return at once. `done` callbacks run on
-//            the executor thread, exactly once, and must not block. Snapshot copies under one mutex.
-// Errors:    RESOURCE_EXHAUSTED when the command queue is full; ABORTED for an older incarnation than
-//            the loaded one; FAILED_PRECONDITION for a step that is not the next one; UNAVAILABLE when
-//            a link broke; DEADLINE_EXCEEDED when nothing moved for progress_timeout_seconds, naming
-//            job, step, stage, micro-batch and what was waited for.
-// Idempotence: Load, Run and WriteShard with the fence of the last finished one return its result again.
+// Threads:   public functions from any thread; they enqueue and return at once. `done` callbacks
+// run
+//            exactly once, on the executor thread (a refusal by a full or closed queue: on the
+//            caller's, before the call returns), and must not block. Snapshot copies under one
+//            mutex.
+// Errors:    RESOURCE_EXHAUSTED when the command queue is full; ABORTED for an older incarnation
+// than
+//            the loaded one; FAILED_PRECONDITION for a step that is not the next one; UNAVAILABLE
+//            when a link broke; DEADLINE_EXCEEDED when nothing moved for progress_timeout_seconds,
+//            naming job, step, stage, micro-batch and what was waited for.
+// Aborting:  an aborted or failed cell stays, but does nothing more: only a newer Load or a Release
+//            helps. Loads of the aborted incarnation are refused. A Load that replaces the cell and
+//            a Release of it also end its running step.
+// Idempotence: Load, Run and WriteShard with the fence of the last finished one return its result
+// again.
 #ifndef STAGECOACH_STAGE_STAGE_RUNTIME_H_
 #define STAGECOACH_STAGE_STAGE_RUNTIME_H_
 
@@ -29,26 +38,26 @@
 namespace stagecoach {
 
 struct StageStatus {
-  std::string state;                // "empty", "loading", "ready", "running", "aborted"
-  Fence fence;                      // of the loaded job
+  std::string state;  // "empty", "loading", "ready", "running", "aborted"
+  Fence fence;        // of the loaded job
   StageId stage;
   MicroBatchId micro_batch;
   Phase phase = Phase::kIdle;
   std::string waiting_for;
   PhaseSeconds phases;
   MemoryUse memory;
-  uint64_t progress = 0;            // grows with every instruction: a heartbeat of progress
+  uint64_t progress = 0;  // grows with every instruction: a heartbeat of progress
   std::optional<LinkStatistics> upstream, downstream;
 };
 
 class StageRuntime {
  public:
   struct Options {
-    std::string device = "cpu";                // cpu | reference
+    std::string device = "cpu";  // cpu | reference
     int threads = 1;
     int64_t memory_limit_bytes = 0;
-    double progress_timeout_seconds = 30;      // a step with no instruction done for so long has failed
-    int compute_nice = 10;                     // I/O threads must outrank compute threads (STACK)
+    double progress_timeout_seconds = 30;  // a step with no instruction done for so long has failed
+    int compute_nice = 10;                 // I/O threads must outrank compute threads (STACK)
     LinkOptions link;
   };
   StageRuntime(const Options& options, std::unique_ptr<Backend> backend, LinkConnector* connector,
@@ -62,8 +71,8 @@ class StageRuntime {
   void Abort(const Fence& fence, const absl::Status& reason);
   void WriteShard(WriteShardCommand command, std::function<void(absl::StatusOr<ShardInfo>)> done);
   void Release(const Fence& fence, std::function<void(absl::Status)> done);  // frees cell and links
-  // Measures forward and backward of every layer for the micro-batch of the spec (equal layers once),
-  // warm-up excluded. Only while nothing is loaded.
+  // Measures forward and backward of every layer for the micro-batch of the spec (equal layers
+  // once), warm-up excluded. Only while nothing is loaded.
   void Profile(const JobSpec& spec,
                std::function<void(absl::StatusOr<std::vector<LayerProfile>>)> done);
   StageStatus Snapshot() const;
