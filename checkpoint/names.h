@@ -1,7 +1,6 @@
 // Names: every name that comes from outside is checked here before it becomes part of a path.
-// Errors: INVALID_ARGUMENT with the rule; parsers of our own folder names answer nothing if the
-// name
-//         is not exactly what FormatStepFolder or FormatTemporaryFolder writes.
+// Errors: INVALID_ARGUMENT with the rule. Parsers of our own folder names answer nothing for what is
+//         not exactly as the matching Format function writes it.
 #ifndef STAGECOACH_CHECKPOINT_NAMES_H_
 #define STAGECOACH_CHECKPOINT_NAMES_H_
 
