@@ -1,0 +1,20 @@
+// What the oracle records; compare.py knows the same names and computes the same values in PyTorch.
+#ifndef STAGECOACH_TESTS_ORACLE_ORACLE_H_
+#define STAGECOACH_TESTS_ORACLE_ORACLE_H_
+
+#include "absl/status/status.h"
+#include "stage/backends/backend.h"
+#include "tests/oracle/recorder.h"
+
+namespace stagecoach {
+
+// Single operations: "op/<operation>/<array>". Forward and backward on random values.
+absl::Status RecordOperations(Backend& backend, Recorder* recorder);
+
+// A small GPT: "model/..." initial weights, "batch/...", then logits, loss and gradients of the
+// first step and the losses of all training steps.
+absl::Status RecordTraining(Backend& backend, Recorder* recorder);
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_TESTS_ORACLE_ORACLE_H_

@@ -1,0 +1,211 @@
+// A small GPT trained for a few steps by two cells, as the executor and the coordinator would:
+// micro-batches of unequal size, one of them recomputed, the coordinator's clipping decision.
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/random.h"
+#include "base/status.h"
+#include "coordinator/step_decision.h"
+#include "stage/cell.h"
+#include "stage/optimizer.h"
+#include "tests/oracle/oracle.h"
+
+namespace stagecoach {
+namespace {
+
+constexpr GptSpec kModel{2, 48, 3, 16, 61, 0.0};
+constexpr int kCut = 3;  // layers of the first cell
+constexpr int64_t kBatch = 5, kMicroBatches = 3, kSteps = 20;
+constexpr uint64_t kSeed = 20181116;
+constexpr double kClipNorm = 2.0;
+const AdamWSpec kAdamW{0.9, 0.95, 1e-8, 0.1};
+const LearningRateSpec kRate{LearningRateSpec::Kind::kCosine, 3e-3, 3e-4, 4};
+
+// Tokens of one mini-batch: a few of the vocabulary, each a little above the one before, so that
+// there is something to learn.
+std::vector<int32_t> Sequences(int64_t step) {
+  constexpr int64_t kTokens = kModel.context + 1, kUsed = 12;
+  const RandomStream stream{.seed = kSeed, .step = static_cast<uint32_t>(step)};
+  std::vector<int32_t> tokens(kBatch * kTokens);
+  for (int64_t i = 0; i < kBatch * kTokens; ++i) {
+    const uint32_t bits = RandomBits(stream, i);
+    const int64_t token = i % kTokens == 0 ? bits % kUsed : tokens[i - 1] + 1 + bits % 2;
+    tokens[i] = static_cast<int32_t>(token % kUsed);
+  }
+  return tokens;
+}
+
+// Sequences [first, first + count) of the mini-batch, from `offset` (0: inputs, 1: targets).
+std::vector<int32_t> Slice(const std::vector<int32_t>& tokens, int64_t first, int64_t count,
+                           int64_t offset) {
+  std::vector<int32_t> slice;
+  for (int64_t s = first; s < first + count; ++s) {
+    const auto begin = tokens.begin() + s * (kModel.context + 1) + offset;
+    slice.insert(slice.end(), begin, begin + kModel.context);
+  }
+  return slice;
+}
+
+class Trainer {
+ public:
+  Trainer(Backend& backend, Recorder* recorder) : backend_(backend), recorder_(recorder) {}
+
+  absl::Status Run() {
+    RETURN_IF_ERROR(Build());
+    std::vector<double> losses, rates, norms;
+    for (int64_t step = 0; step < kSteps; ++step) {
+      ASSIGN_OR_RETURN(const StepDecision decision, Step(step));
+      losses.push_back(decision.loss);
+      norms.push_back(decision.gradient_norm);
+      rates.push_back(LearningRateAt(kRate, step, kSteps));
+      for (int k = 0; k < 2; ++k) {
+        optimizers_[k]->Apply(step, rates.back(), decision.gradient_scale);
+        cells_[k]->ZeroGradients();
+      }
+    }
+    recorder_->Add("training/losses", losses);
+    recorder_->Add("training/learning_rates", rates);
+    recorder_->Add("training/gradient_norms", norms);
+    return backend_.Synchronize();
+  }
+
+ private:
+  absl::Status Build() {
+    ASSIGN_OR_RETURN(const ExpandedModel model, ExpandModel(kModel));
+    layers_ = static_cast<int>(model.layers.size());
+    const int bounds[] = {0, kCut, layers_};
+    for (int k = 0; k < 2; ++k) {
+      ASSIGN_OR_RETURN(std::unique_ptr<Cell> cell, Cell::Create(model, bounds[k], bounds[k + 1],
+                                                                kSeed, kMicroBatches, backend_));
+      for (Parameter* parameter : cell->parameters()) {
+        RETURN_IF_ERROR(Shake(*parameter));
+        recorder_->Add(parameter->spec.name, backend_, parameter->value);
+      }
+      ASSIGN_OR_RETURN(std::unique_ptr<Optimizer> optimizer,
+                       MakeOptimizer(kAdamW, cell->parameters(), backend_));
+      cells_.push_back(std::move(cell));
+      optimizers_.push_back(std::move(optimizer));
+    }
+    return absl::OkStatus();
+  }
+
+  // Biases of 0 and layer norm weights of 1 would hide a confusion of theirs.
+  absl::Status Shake(Parameter& parameter) {
+    std::vector<float> values(parameter.value.elements());
+    const auto bytes = std::as_writable_bytes(std::span(values));
+    backend_.CopyToHost(parameter.value, bytes);
+    for (size_t i = 0; i < values.size(); ++i) {
+      values[i] += 0.05f * RandomNormal({.seed = kSeed + 1, .operation = shaken_}, i);
+    }
+    ++shaken_;
+    backend_.CopyFromHost(bytes, parameter.value);
+    return backend_.Synchronize();
+  }
+
+  absl::StatusOr<Tensor> Tokens(const std::vector<int32_t>& values) {
+    ASSIGN_OR_RETURN(Tensor tensor,
+                     MakeTensor(backend_.allocator(), MemoryKind::kActivations, DType::kI32,
+                                Shape({static_cast<int64_t>(values.size())})));
+    backend_.CopyFromHost(std::as_bytes(std::span(values)), tensor);
+    RETURN_IF_ERROR(backend_.Synchronize());
+    return tensor;
+  }
+
+  absl::StatusOr<StepDecision> Step(int64_t step) {
+    const std::vector<int32_t> tokens = Sequences(step);
+    recorder_->Add(absl::StrCat("batch/", step), tokens, {kBatch, kModel.context + 1});
+    double loss_sum = 0.0;
+    int64_t first = 0;
+    for (int i = 0; i < kMicroBatches; ++i) {
+      const int64_t count = MicroBatchSize(kBatch, kMicroBatches, i);
+      const ForwardContext context{.seed = kSeed,
+                                   .step = static_cast<uint64_t>(step),
+                                   .micro_batch = MicroBatchId(i),
+                                   .sequences = count};
+      ASSIGN_OR_RETURN(const double loss, MicroBatch(context, Slice(tokens, first, count, 0),
+                                                     Slice(tokens, first, count, 1)));
+      loss_sum += loss;
+      first += count;
+    }
+    std::vector<StepReport> reports(2);
+    for (int k = 0; k < 2; ++k) {
+      ASSIGN_OR_RETURN(reports[k].layer_squared_norms, cells_[k]->LayerSquaredGradientNorms());
+      if (step > 0) continue;
+      for (Parameter* parameter : cells_[k]->parameters()) {
+        recorder_->Add(absl::StrCat("gradient/", parameter->spec.name), backend_,
+                       parameter->gradient);
+      }
+    }
+    reports[1].has_loss = true;
+    reports[1].loss_sum = loss_sum;
+    reports[1].tokens = kBatch * kModel.context;
+    return DecideStep(reports, layers_, kClipNorm);
+  }
+
+  // Forward and backward through both cells; returns the sum of the losses.
+  absl::StatusOr<double> MicroBatch(const ForwardContext& context,
+                                    const std::vector<int32_t>& inputs,
+                                    const std::vector<int32_t>& targets) {
+    const bool keep = context.micro_batch.value == 0;
+    ASSIGN_OR_RETURN(Tensor ids, Tokens(inputs));
+    ASSIGN_OR_RETURN(const Tensor wanted, Tokens(targets));
+    Tensors tensors{std::move(ids)};
+    for (const auto& cell : cells_) {
+      ASSIGN_OR_RETURN(tensors, cell->Forward(std::move(tensors), context, keep));
+    }
+    if (!keep) {
+      for (const auto& cell : cells_) RETURN_IF_ERROR(cell->Recompute(context.micro_batch));
+    }
+    const Tensor logits = cells_.back()->outputs(context.micro_batch).front();
+    if (context.step == 0) {
+      recorder_->Add(absl::StrCat("logits/", context.micro_batch.value), backend_, logits);
+    }
+    ASSIGN_OR_RETURN(const Tensor loss, MakeTensor(backend_.allocator(), MemoryKind::kActivations,
+                                                   DType::kF64, Shape({1})));
+    constexpr float kScale = 1.0f / (kBatch * kModel.context);
+    backend_.CrossEntropy({logits, wanted, kScale, loss, logits});
+    tensors = {logits};
+    for (size_t k = cells_.size(); k-- > 0;) {
+      ASSIGN_OR_RETURN(tensors, cells_[k]->Backward(context.micro_batch, std::move(tensors)));
+    }
+    double sum = 0.0;
+    backend_.CopyToHost(loss, std::as_writable_bytes(std::span(&sum, 1)));
+    return sum;
+  }
+
+  Backend& backend_;
+  Recorder* const recorder_;
+  int layers_ = 0;
+  uint32_t shaken_ = 0;
+  std::vector<std::unique_ptr<Cell>> cells_;
+  std::vector<std::unique_ptr<Optimizer>> optimizers_;
+};
+
+void NoteSettings(Recorder* recorder) {
+  const auto note = [&](const char* key, auto value) { recorder->Note(key, absl::StrCat(value)); };
+  note("blocks", kModel.layers);
+  note("width", kModel.width);
+  note("heads", kModel.heads);
+  note("context", kModel.context);
+  note("vocabulary", kModel.vocabulary);
+  note("steps", kSteps);
+  note("micro_batches", kMicroBatches);
+  note("clip_norm", kClipNorm);
+  note("beta1", kAdamW.beta1);
+  note("beta2", kAdamW.beta2);
+  note("epsilon", kAdamW.epsilon);
+  note("weight_decay", kAdamW.weight_decay);
+  note("rate_peak", kRate.peak);
+  note("rate_final", kRate.final);
+  note("rate_warmup_steps", kRate.warmup_steps);
+}
+
+}  // namespace
+
+absl::Status RecordTraining(Backend& backend, Recorder* recorder) {
+  NoteSettings(recorder);
+  return Trainer(backend, recorder).Run();
+}
+
+}  // namespace stagecoach
