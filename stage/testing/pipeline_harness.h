@@ -1,0 +1,279 @@
+// PipelineHarness: K stages in one thread, for tests: in-process links, executors driven in an
+// order drawn from a seed, and a coordinator's part (norm by layer, clipping, one decision) in ten
+// lines. Ownership: owns everything.  Threads: one.
+#ifndef STAGECOACH_STAGE_TESTING_PIPELINE_HARNESS_H_
+#define STAGECOACH_STAGE_TESTING_PIPELINE_HARNESS_H_
+
+#include <cmath>
+#include <cstring>
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "base/check.h"
+#include "base/clock.h"
+#include "base/random.h"
+#include "base/status.h"
+#include "plan/plan.h"
+#include "plan/schedule.h"
+#include "stage/executor.h"
+#include "stage/optimizer.h"
+#include "stage/shard_tensors.h"
+
+namespace stagecoach {
+
+// Tokens drawn from a seed; the evaluation split has as many sequences as one likes.
+class MadeUpSource final : public BatchSource {
+ public:
+  struct Sizes {
+    int64_t batch_size = 0, micro_batches = 0, context = 0, vocabulary = 0;
+    int64_t evaluation_sequences = 0;
+  };
+  explicit MadeUpSource(const Sizes& sizes) : sizes_(sizes) {}
+
+  const DatasetManifest& manifest() const override { return manifest_; }
+  TokenBatch Train(uint64_t step, MicroBatchId micro_batch) const override {
+    const int64_t i = micro_batch.value;
+    return Draw(MicroBatchSize(sizes_.batch_size, sizes_.micro_batches, i),
+                {.seed = 77, .step = static_cast<uint32_t>(step), .micro_batch = uint32_t(i)});
+  }
+  TokenBatch Evaluation(uint64_t batch, MicroBatchId micro_batch) const override {
+    int64_t first = static_cast<int64_t>(batch) * sizes_.batch_size;
+    for (int i = 0; i < micro_batch.value; ++i) {
+      first += MicroBatchSize(sizes_.batch_size, sizes_.micro_batches, i);
+    }
+    const int64_t size = MicroBatchSize(sizes_.batch_size, sizes_.micro_batches, micro_batch.value);
+    const int64_t left = std::max<int64_t>(sizes_.evaluation_sequences - first, 0);
+    return Draw(std::min(size, left), {.seed = 78, .micro_batch = static_cast<uint32_t>(first)});
+  }
+  int64_t evaluation_batches() const override {
+    return (sizes_.evaluation_sequences + sizes_.batch_size - 1) / sizes_.batch_size;
+  }
+
+ private:
+  TokenBatch Draw(int64_t sequences, const RandomStream& stream) const {
+    TokenBatch batch;
+    batch.sequences = sequences;
+    for (int64_t i = 0; i < sequences * sizes_.context; ++i) {
+      const auto token = [&](uint64_t j) {
+        return static_cast<int32_t>(RandomBits(stream, j) % sizes_.vocabulary);
+      };
+      batch.inputs.push_back(token(2 * i));
+      batch.targets.push_back(token(2 * i + 1));
+    }
+    return batch;
+  }
+
+  const Sizes sizes_;
+  DatasetManifest manifest_;
+};
+
+struct HarnessOptions {
+  int stages = 1;
+  int64_t batch_size = 4, micro_batches = 2;
+  ScheduleKind schedule = ScheduleKind::kGpipe;
+  Rematerialization rematerialization = Rematerialization::kAlways;
+  double dropout = 0.0;
+  double clip_norm = 0.0;
+  int link_capacity = 4;
+  int64_t evaluation_sequences = 0;
+  uint64_t order_seed = 0;  // of the order in which executors advance
+  std::function<std::unique_ptr<Backend>()> make_backend = [] {
+    return MakeReferenceBackend(BackendOptions{});
+  };
+};
+
+// What must have the same bits.
+struct HarnessResult {
+  std::vector<double> losses;                // sums over a mini-batch
+  std::vector<double> squared_norms;         // of all layers, by step
+  std::map<std::string, std::string> state;  // parameters and slots by name
+  friend bool operator==(const HarnessResult&, const HarnessResult&) = default;
+};
+
+class PipelineHarness {
+ public:
+  static constexpr int64_t kContext = 3, kVocabulary = 7;
+
+  explicit PipelineHarness(const HarnessOptions& options, Clock* clock = SystemClock::Get())
+      : options_(options), order_{.seed = options.order_seed, .step = 1} {
+    auto model = ExpandModel(GptSpec{.layers = 2,
+                                     .width = 4,
+                                     .heads = 2,
+                                     .context = kContext,
+                                     .vocabulary = kVocabulary,
+                                     .dropout = options.dropout});
+    CHECK_OK(model.status());
+    model_ = *std::move(model);
+    source_ = std::make_unique<MadeUpSource>(
+        MadeUpSource::Sizes{options.batch_size, options.micro_batches, kContext, kVocabulary,
+                            options.evaluation_sequences});
+    training_ = Programs(false);
+    evaluation_ = Programs(true);
+    auto partition = UniformPartition(static_cast<int>(model_.layers.size()), options.stages);
+    CHECK_OK(partition.status());
+    partition_ = *std::move(partition);
+    stages_.resize(options.stages);
+    for (int k = 0; k + 1 < options.stages; ++k) {
+      std::tie(stages_[k].downstream, stages_[k + 1].upstream) =
+          MakeInProcessLinkPair({.capacity_messages = options.link_capacity});
+    }
+    for (int k = 0; k < options.stages; ++k) Build(k, clock);
+  }
+
+  // Trains the next step on all stages and applies it.
+  absl::Status TrainStep() {
+    ASSIGN_OR_RETURN(std::vector<StepReport> reports, RunPass(true, 0));
+    result_.losses.push_back(reports.back().loss_sum);
+    double squared_norm = 0;  // by layer index, never by stage
+    for (const StepReport& report : reports) {
+      for (double layer : report.layer_squared_norms) squared_norm += layer;
+    }
+    result_.squared_norms.push_back(squared_norm);
+    const double norm = std::sqrt(squared_norm);
+    const bool clips = options_.clip_norm > 0 && norm > options_.clip_norm;
+    for (Stage& stage : stages_) {
+      stage.optimizer->Apply(step_, 0.05, clips ? options_.clip_norm / norm : 1.0);
+      stage.cell->ZeroGradients();
+    }
+    ++step_;
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<StepReport> Evaluate(uint64_t batch) {
+    ASSIGN_OR_RETURN(std::vector<StepReport> reports, RunPass(false, batch));
+    return reports.back();
+  }
+
+  absl::StatusOr<HarnessResult> Train(int steps) {
+    for (int i = 0; i < steps; ++i) RETURN_IF_ERROR(TrainStep());
+    return Result();
+  }
+
+  HarnessResult Result() {
+    HarnessResult result = result_;
+    for (Stage& stage : stages_) {
+      for (const NamedTensor& named : TrainingTensors(*stage.cell, *stage.optimizer)) {
+        std::string bytes(static_cast<size_t>(named.tensor.bytes()), '\0');
+        stage.backend->CopyToHost(named.tensor, std::as_writable_bytes(std::span(bytes)));
+        result.state[named.name] = std::move(bytes);
+      }
+    }
+    return result;
+  }
+
+  StageExecutor& executor(int k) { return *stages_[k].executor; }
+  PhaseClock& phases(int k) { return *stages_[k].phases; }
+  Backend& backend(int k) { return *stages_[k].backend; }
+  Cell& cell(int k) { return *stages_[k].cell; }
+  Optimizer& optimizer(int k) { return *stages_[k].optimizer; }
+  Link* upstream(int k) { return stages_[k].upstream.get(); }
+  Link* downstream(int k) { return stages_[k].downstream.get(); }
+  int stages() const { return options_.stages; }
+  void set_step(uint64_t step) { step_ = step; }
+
+  StepWork Work(int k, bool training, uint64_t evaluation_batch = 0) const {
+    return {.fence = {.job = "a", .term = 1, .generation = 1, .step = step_},
+            .training = training,
+            .evaluation_batch = evaluation_batch,
+            .program = &(training ? training_ : evaluation_)[k],
+            .loss_scale = 1.0 / static_cast<double>(options_.batch_size * kContext)};
+  }
+
+  // One pass over the pipeline; INTERNAL if nobody can move any more.
+  absl::StatusOr<std::vector<StepReport>> RunPass(bool training, uint64_t evaluation_batch) {
+    std::vector<int> running;
+    for (int k = 0; k < stages(); ++k) {
+      executor(k).BeginStep(Work(k, training, evaluation_batch));
+      running.push_back(k);
+    }
+    std::set<int> blocked;  // since somebody moved
+    while (!running.empty()) {
+      const uint32_t draw = RandomBits(order_, draws_++);
+      const size_t at = draw % running.size();
+      const int k = running[at];
+      const uint64_t before = executor(k).instructions_done();
+      ASSIGN_OR_RETURN(const Progress progress, executor(k).Advance(1 + (draw >> 16) % 4));
+      if (executor(k).instructions_done() != before || progress == Progress::kFinished) {
+        blocked.clear();
+      }
+      if (progress == Progress::kBlocked) blocked.insert(k);
+      if (progress == Progress::kFinished) running.erase(running.begin() + at);
+      if (!running.empty() && blocked.size() == running.size()) {
+        return absl::InternalError(absl::StrCat("deadlock: ", executor(running[0]).WaitingFor()));
+      }
+    }
+    std::vector<StepReport> reports;
+    for (int k = 0; k < stages(); ++k) reports.push_back(executor(k).TakeReport());
+    return reports;
+  }
+
+ private:
+  struct Stage {
+    std::unique_ptr<Backend> backend;
+    std::unique_ptr<Link> upstream, downstream;
+    std::unique_ptr<PhaseClock> phases;
+    std::unique_ptr<Cell> cell;
+    std::unique_ptr<Optimizer> optimizer;
+    std::unique_ptr<StageExecutor> executor;
+  };
+
+  std::vector<StageProgram> Programs(bool forward_only) const {
+    const Schedule schedule = MakeSchedule({.kind = options_.schedule,
+                                            .rematerialization = options_.rematerialization,
+                                            .stages = options_.stages,
+                                            .micro_batches = int(options_.micro_batches),
+                                            .forward_only = forward_only});
+    CHECK_OK(ValidateSchedule(schedule, {.link_capacity = options_.link_capacity}));
+    return schedule.programs;
+  }
+
+  void Build(int k, Clock* clock) {
+    Stage& stage = stages_[k];
+    stage.backend = options_.make_backend();
+    stage.phases = std::make_unique<PhaseClock>(clock);
+    const int layers = static_cast<int>(model_.layers.size());
+    const int first = partition_.first(k), last = partition_.last(k, layers);
+    auto cell = Cell::Create(model_, first, last, 5, int(options_.micro_batches), *stage.backend);
+    CHECK_OK(cell.status());
+    stage.cell = *std::move(cell);
+    stage.cell->ZeroGradients();
+    auto optimizer = MakeOptimizer(AdamWSpec{}, stage.cell->parameters(), *stage.backend);
+    CHECK_OK(optimizer.status());
+    stage.optimizer = *std::move(optimizer);
+    stage.executor = std::make_unique<StageExecutor>(
+        StageExecutor::Parts{.stage = StageId(k),
+                             .stages = options_.stages,
+                             .seed = 5,
+                             .cell = stage.cell.get(),
+                             .backend = stage.backend.get(),
+                             .upstream = stage.upstream.get(),
+                             .downstream = stage.downstream.get(),
+                             .data = source_.get(),
+                             .context = kContext,
+                             .width_in = model_.layers[first].width_in,
+                             .width_out = model_.layers[last - 1].width_out,
+                             .phases = stage.phases.get(),
+                             .clock = clock});
+  }
+
+  const HarnessOptions options_;
+  const RandomStream order_;
+  uint64_t draws_ = 0;
+  ExpandedModel model_;
+  std::unique_ptr<BatchSource> source_;
+  std::vector<StageProgram> training_, evaluation_;
+  Partition partition_;
+  std::vector<Stage> stages_;
+  uint64_t step_ = 0;
+  HarnessResult result_;
+};
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_STAGE_TESTING_PIPELINE_HARNESS_H_
