@@ -1,0 +1,215 @@
+#include "services/cli/command_line.h"
+
+#include <CLI/CLI.hpp>
+#include <functional>
+#include <map>
+#include <sstream>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "services/cli/commands.h"
+#include "services/cli/completion.h"
+#include "services/cli/exit_code.h"
+
+namespace stagecoach {
+namespace {
+
+constexpr char kDefaultAddress[] = "localhost:8001";
+// Limits of numbers on the command line; what a job may hold is checked by its validator.
+constexpr int64_t kMostStages = 1024;
+
+// The options of every command, and the function that the chosen one left.
+class CommandTree {
+ public:
+  CommandTree(Console* console, StopSignal* stop)
+      : app_("Trains neural networks by pipeline parallelism.", "stagecoach") {
+    context_.console = console;
+    context_.stop = stop;
+    context_.client.address = kDefaultAddress;
+    app_.require_subcommand(1);
+    app_.fallthrough();  // shared options may stand behind the command too
+    AddSharedOptions();
+    AddRunCommands();
+    AddJobCommands();
+    AddCheckpointCommands();
+    AddServerCommands();
+    AddOtherCommands();
+  }
+
+  int Run(int argc, const char* const* argv) {
+    try {
+      app_.parse(argc, argv);
+    } catch (const CLI::ParseError& error) {
+      return ReportParse(error);
+    }
+    context_.address_given = address_->count() > 0;
+    return run_();
+  }
+
+ private:
+  int ReportParse(const CLI::ParseError& error) {
+    // Help is no error, but comes as one.
+    std::ostringstream out, errors;
+    const int code = app_.exit(error, out, errors);
+    if (!out.str().empty()) context_.console->Print(out.str());
+    if (code == 0) return kExitSuccess;
+    context_.console->Note(
+        absl::StrCat("stagecoach: ", error.what(), "\nRun with --help for more."));
+    return kExitUsage;
+  }
+
+  void AddSharedOptions() {
+    address_ = app_.add_option("--address", context_.client.address, "coordinator, host:port")
+                   ->envname("STAGECOACH_ADDRESS")
+                   ->capture_default_str();
+    app_.add_option("--timeout", context_.client.timeout_seconds, "seconds that one call may take")
+        ->check(CLI::Range(0.1, 3600.0))
+        ->capture_default_str();
+    const std::map<std::string, OutputFormat> formats = {{"table", OutputFormat::kTable},
+                                                         {"json", OutputFormat::kJson},
+                                                         {"ndjson", OutputFormat::kNdjson}};
+    app_.add_option("-o,--output", context_.output, "table, json or ndjson")
+        ->transform(CLI::CheckedTransformer(formats));
+    TlsFlags& tls = context_.client.tls;
+    app_.add_flag("--grpc-use-ssl", tls.use_ssl, "mutual TLS to the coordinator");
+    app_.add_option("--grpc-server-cert", tls.server_cert, "PEM certificate of this client");
+    app_.add_option("--grpc-server-key", tls.server_key, "PEM private key of this client");
+    app_.add_option("--grpc-root-cert", tls.root_cert, "PEM certificates of the authority");
+  }
+
+  CLI::App* Add(const std::string& name, const std::string& description, std::function<int()> run) {
+    CLI::App* command = app_.add_subcommand(name, description);
+    command->callback([this, run = std::move(run)] { run_ = run; });
+    return command;
+  }
+
+  static void AddFile(CLI::App* command, std::string* file) {
+    command->add_option("job", *file, "job spec, YAML or JSON")->required();
+  }
+
+  void AddRunCommands() {
+    CLI::App* local = Add("local", "Run a job on a cluster of processes on this machine",
+                          [this] { return RunLocal(local_, context_); });
+    AddFile(local, &local_.file);
+    local->add_option("--stages", local_.stages, "number of stages K, instead of the job's")
+        ->check(CLI::Range(int64_t{1}, kMostStages));
+    local->add_option("--device", local_.device, "cpu or reference")->capture_default_str();
+    local
+        ->add_option("--threads-per-stage", local_.threads_per_stage,
+                     "default: the cores divided among the stages")
+        ->check(CLI::Range(int64_t{1}, kMostStages));
+    local->add_option("--state-dir", local_.state_dir,
+                      "journal, checkpoints, weights, logs; default: a new folder in "
+                      "$XDG_STATE_HOME/stagecoach or ./stagecoach-runs");
+    local->add_option("--id", local_.id, "job id; default: the job's name");
+
+    CLI::App* submit = Add("submit", "Submit a job and follow it",
+                           [this] { return RunSubmit(submit_, context_); });
+    AddFile(submit, &submit_.file);
+    submit->add_option("--id", submit_.id, "job id, [a-z0-9-]{1,63}; repeating it is harmless");
+    submit->add_flag("--detach", submit_.detach, "print the id and do not follow");
+    submit->add_flag("--dry-run", submit_.dry_run, "ask the cluster for the plan, run nothing");
+
+    AddFile(Add("validate", "Check a job spec without a server",
+                [this] { return RunValidate(file_, context_); }),
+            &file_);
+
+    CLI::App* plan = Add("plan", "Show partition, memory, forecast and timeline of a job",
+                         [this] { return RunPlan(plan_, context_); });
+    AddFile(plan, &plan_.file);
+    plan->add_option("--stages", plan_.stages, "number of stages K, instead of the job's")
+        ->check(CLI::Range(int64_t{1}, kMostStages));
+    plan->add_flag("--server", plan_.ask_server, "ask the coordinator (default with --address)");
+    plan->add_flag("--schedule", plan_.show_schedule, "also print the schedule as text");
+  }
+
+  CLI::App* AddJobCommand(const std::string& name, const std::string& description,
+                          int (*run)(const std::string&, CommandContext&)) {
+    CLI::App* command = Add(name, description, [this, run] { return run(job_, context_); });
+    command->add_option("job", job_, "job id")->required();
+    return command;
+  }
+
+  void AddJobCommands() {
+    Add("list", "List jobs", [this] { return RunList(context_); });
+    AddJobCommand("describe", "Show one job", RunDescribe);
+    AddJobCommand("watch", "Follow a job to its end", RunWatch);
+    AddJobCommand("wait", "Wait for the end of a job", RunWait);
+    AddJobCommand("cancel", "End a job", RunCancel);
+  }
+
+  void AddCheckpointCommands() {
+    CLI::App* checkpoints = app_.add_subcommand("checkpoints", "List or verify checkpoints");
+    checkpoints->require_subcommand(1);
+    const auto add = [this, checkpoints](const std::string& name, const std::string& description,
+                                         bool verify) {
+      CLI::App* command = checkpoints->add_subcommand(name, description);
+      command->add_option("job", checkpoints_.job, "job id")->required();
+      command->callback([this, verify] {
+        checkpoints_.verify = verify;
+        run_ = [this] { return RunCheckpoints(checkpoints_, context_); };
+      });
+    };
+    add("list", "List a job's checkpoints", false);
+    add("verify", "Also check every size and digest", true);
+
+    CLI::App* exporting = Add("export", "Write a checkpoint's weights as one safetensors file",
+                              [this] { return RunExport(export_, context_); });
+    exporting->add_option("job", export_.job, "job id")->required();
+    exporting->add_option("--step", export_.step, "default: the newest checkpoint")
+        ->check(CLI::NonNegativeNumber);
+  }
+
+  void AddServerCommands() {
+    Add("stages", "List the stage servers", [this] { return RunStages(context_); });
+    CLI::App* health = Add("health", "Ask a server whether it serves", [this] {
+      if (!health_address_.empty()) context_.client.address = health_address_;
+      return RunHealth(context_);
+    });
+    health->add_option("server", health_address_, "host:port; default: the coordinator");
+  }
+
+  void AddOtherCommands() {
+    CLI::App* generate = Add("generate", "Write text with trained weights",
+                             [this] { return RunGenerate(generate_, context_); });
+    generate->add_option("--weights", generate_.weights, "model.safetensors, or its folder")
+        ->required();
+    generate->add_option("--prompt", generate_.prompt, "text to go on from");
+    generate->add_option("--tokens", generate_.tokens, "how many to write")
+        ->check(CLI::Range(int64_t{1}, int64_t{1} << 30))
+        ->capture_default_str();
+    generate->add_option("--temperature", generate_.temperature, "0: always the likeliest")
+        ->check(CLI::Range(0.0, 100.0))
+        ->capture_default_str();
+    generate->add_option("--seed", generate_.seed, "of the random choice")->capture_default_str();
+    generate->add_option("--threads", generate_.threads, "default: all cores")
+        ->check(CLI::Range(int64_t{1}, kMostStages));
+
+    Add("version", "Print the version", [this] { return RunVersion(context_); });
+    CLI::App* completion = Add("completion", "Print a completion script", [this] {
+      context_.console->Print(BashCompletion(app_));
+      return static_cast<int>(kExitSuccess);
+    });
+    completion->add_option("shell", shell_, "bash")->required()->check(CLI::IsMember({"bash"}));
+  }
+
+  CLI::App app_;
+  CommandContext context_;
+  std::function<int()> run_;
+  CLI::Option* address_ = nullptr;
+  LocalOptions local_;
+  SubmitOptions submit_;
+  PlanOptions plan_;
+  GenerateOptions generate_;
+  CheckpointsOptions checkpoints_;
+  ExportOptions export_;
+  std::string file_, job_, shell_, health_address_;
+};
+
+}  // namespace
+
+int RunCommandLine(int argc, const char* const* argv, Console* console, StopSignal* stop) {
+  return CommandTree(console, stop).Run(argc, argv);
+}
+
+}  // namespace stagecoach

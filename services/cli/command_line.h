@@ -1,0 +1,16 @@
+// CommandLine: reads the command line of `stagecoach` and runs what it says.
+// Threads: the main thread.
+#ifndef STAGECOACH_SERVICES_CLI_COMMAND_LINE_H_
+#define STAGECOACH_SERVICES_CLI_COMMAND_LINE_H_
+
+#include "services/cli/console.h"
+#include "services/cli/stop_signal.h"
+
+namespace stagecoach {
+
+// The exit code. Errors of the command line itself give 2.
+int RunCommandLine(int argc, const char* const* argv, Console* console, StopSignal* stop);
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_SERVICES_CLI_COMMAND_LINE_H_

@@ -1,0 +1,80 @@
+#include "services/cli/follow_view.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "services/cli/ndjson.h"
+#include "services/cli/text.h"
+
+namespace stagecoach {
+namespace {
+
+constexpr double kSecondsBetweenGets = 10;
+
+}  // namespace
+
+FollowView::FollowView(const v1::Job& job, OutputFormat format, Console* console,
+                       const Clock* clock, std::function<std::optional<v1::Job>()> get_job)
+    : format_(format),
+      console_(console),
+      clock_(clock),
+      get_job_(std::move(get_job)),
+      progress_(job.spec().training().steps(), job.spec().training().batch_size()) {}
+
+FollowView::~FollowView() { console_->EndBar(); }
+
+void FollowView::OnRecord(const v1::WatchJobResponse& record) {
+  if (format_ == OutputFormat::kNdjson) {
+    const std::string event = ToNdjson(record);
+    if (!event.empty()) console_->PrintLine(event);
+    return;
+  }
+  if (record.has_step_done()) {
+    OnStep(record);
+  } else {
+    ShowEvent(record);
+  }
+}
+
+void FollowView::OnStep(const v1::WatchJobResponse& record) {
+  progress_.OnStep(record.step(), record.step_done());
+  const double now = clock_->MonotonicSeconds();
+  if (now >= next_get_seconds_) {
+    next_get_seconds_ = now + kSecondsBetweenGets;
+    const std::optional<v1::Job> job = get_job_();
+    if (job.has_value()) progress_.OnStages(*job);
+  }
+  if (console_->has_bar()) {
+    console_->DrawBar(progress_.Bar(console_->columns()));
+  } else if (format_ == OutputFormat::kTable) {
+    console_->PrintLine(progress_.ConsoleLine());
+  } else {
+    console_->Note(progress_.ConsoleLine());
+  }
+}
+
+void FollowView::ShowEvent(const v1::WatchJobResponse& record) {
+  if (record.has_evaluation()) {
+    console_->Note(
+        absl::StrFormat("evaluation step=%d loss=%.4f", record.step(), record.evaluation().loss()));
+  } else if (record.has_checkpoint()) {
+    const std::string& error = record.checkpoint().error();
+    console_->Note(error.empty()
+                       ? absl::StrCat("checkpoint step=", record.step())
+                       : absl::StrCat("checkpoint step=", record.step(), " failed: ", error));
+  } else if (record.has_recovery()) {
+    console_->Note(
+        absl::StrCat("recovery step=", record.step(), ": ", record.recovery().message()));
+  } else if (record.has_state() && record.state().detail() != detail_) {
+    detail_ = record.state().detail();
+    const std::string& why = record.state().message();
+    console_->Note(absl::StrCat("job is ", detail_, why.empty() ? "" : absl::StrCat(": ", why)));
+  }
+}
+
+void FollowView::OnOutage(const absl::Status& why) {
+  console_->Note(absl::StrCat("no answer (", std::string(why.message()), "); trying again"));
+}
+
+}  // namespace stagecoach

@@ -1,0 +1,113 @@
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <ctime>
+#include <filesystem>
+#include <optional>
+
+#include "absl/strings/str_cat.h"
+#include "base/status.h"
+#include "services/cli/commands.h"
+#include "services/cli/exit_code.h"
+#include "services/cli/follow_command.h"
+#include "services/cli/local_cluster.h"
+#include "services/cli/spawn.h"
+
+namespace stagecoach {
+namespace {
+
+constexpr double kSubmitPatienceSeconds = 30;
+// Stages of a job that says `stages: auto`, where the command line does not say either.
+constexpr int kAutoStages = 2;
+
+std::string NewStateFolder(const std::string& name) {
+  const char* state_home = getenv("XDG_STATE_HOME");
+  const std::string root = state_home != nullptr && *state_home != '\0'
+                               ? absl::StrCat(state_home, "/stagecoach")
+                               : "stagecoach-runs";
+  const std::time_t now = std::time(nullptr);
+  std::tm parts{};
+  localtime_r(&now, &parts);
+  char time[32];
+  std::strftime(time, sizeof(time), "%Y%m%d-%H%M%S", &parts);
+  const std::string folder = absl::StrCat(root, "/", name, "-", time);
+  return std::filesystem::exists(folder) ? absl::StrCat(folder, "-", getpid()) : folder;
+}
+
+// The folder as an absolute path: the servers get it too.
+absl::StatusOr<std::string> MakeStateFolder(const std::string& given, const std::string& name) {
+  const std::filesystem::path folder =
+      std::filesystem::absolute(given.empty() ? NewStateFolder(name) : given).lexically_normal();
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (!error) return folder.string();
+  return absl::InvalidArgumentError(
+      absl::StrCat("--state-dir ", folder.string(), ": ", error.message()));
+}
+
+// The file must hold as it stands; then the command line's number of stages takes the place of its
+// own.
+absl::StatusOr<SpecFile> ReadSpecForLocal(const LocalOptions& options) {
+  ASSIGN_OR_RETURN(SpecFile spec_file, ReadValidSpec(options.file));
+  if (options.stages == 0) return spec_file;
+  spec_file.spec.mutable_pipeline()->set_stages(options.stages);
+  const absl::StatusOr<JobSpec> valid = ValidateSpecFile(spec_file);
+  if (valid.ok()) return spec_file;
+  return Annotate(valid.status(), absl::StrCat("with --stages ", options.stages));
+}
+
+int RunOn(LocalCluster& cluster, const std::string& id, const v1::JobSpec& spec,
+          CommandContext& context) {
+  ClientOptions client_options = context.client;
+  client_options.address = cluster.address();
+  client_options.tls = TlsFlags{};  // loopback
+  const absl::StatusOr<std::unique_ptr<JobClient>> client = context.connect(client_options);
+  if (!client.ok()) return context.console->Fail(client.status());
+  const absl::StatusOr<v1::Job> job =
+      SubmitPatiently(**client, id, spec, kSubmitPatienceSeconds, context.stop);
+  if (!job.ok()) return context.console->Fail(job.status());
+  return FollowAndReport(**client, *job, /*quiet=*/false, context);
+}
+
+}  // namespace
+
+int RunLocal(const LocalOptions& options, CommandContext& context) {
+  Console& console = *context.console;
+  const absl::StatusOr<SpecFile> spec_file = ReadSpecForLocal(options);
+  if (!spec_file.ok()) return console.Fail(spec_file.status());
+  const v1::JobSpec& spec = spec_file->spec;
+  const absl::StatusOr<std::string> state_folder = MakeStateFolder(options.state_dir, spec.name());
+  if (!state_folder.ok()) return console.Fail(state_folder.status());
+
+  LocalClusterOptions cluster_options;
+  cluster_options.program_folder = ProgramFolder();
+  cluster_options.state_folder = *state_folder;
+  cluster_options.device = options.device;
+  cluster_options.stages =
+      spec.pipeline().stages() > 0 ? static_cast<int>(spec.pipeline().stages()) : kAutoStages;
+  cluster_options.threads_per_stage = options.threads_per_stage > 0
+                                          ? static_cast<int>(options.threads_per_stage)
+                                          : DefaultThreadsPerStage(cluster_options.stages);
+  cluster_options.on_failure = [stop = context.stop](const absl::Status& why) {
+    stop->Request(why);
+  };
+  cluster_options.on_note = [&console](const std::string& note) { console.Note(note); };
+
+  console.Note(absl::StrCat("state    ", *state_folder));
+  const absl::StatusOr<std::unique_ptr<LocalCluster>> cluster =
+      LocalCluster::Start(cluster_options);
+  if (!cluster.ok()) {
+    return console.Fail(context.stop->requested() ? context.stop->reason() : cluster.status());
+  }
+  console.Note(absl::StrCat("stages   ", cluster_options.stages, " on device ", options.device,
+                            ", threads each: ", cluster_options.threads_per_stage));
+  console.Note(absl::StrCat("address  ", (*cluster)->address(), "  (dashboard and metrics http://",
+                            (*cluster)->http_address(), "/)"));
+  const std::string id = options.id.empty() ? spec.name() : options.id;
+  const int code = RunOn(**cluster, id, spec, context);
+  (*cluster)->Stop();
+  return code;
+}
+
+}  // namespace stagecoach
