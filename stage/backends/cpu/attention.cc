@@ -24,7 +24,8 @@ namespace stagecoach::cpu {
 
 // Scratch is laid out in vectors of the widest instruction set, whatever the one in use.
 constexpr int64_t kPad = 16;
-constexpr int64_t kQueryRows = 48;
+// Taller blocks load and store the sums of dK and dV less often; two of them fit the second cache.
+constexpr int64_t kQueryRows = 96;
 inline int64_t Padded(int64_t n) { return (n + kPad - 1) / kPad * kPad; }
 // One vector more than a row needs: room for the zeros beyond the diagonal, and an odd distance in
 // cache lines, which spreads a column over all cache sets when the context is a power of two.
