@@ -16,6 +16,7 @@
 namespace stagecoach {
 namespace {
 
+using ::testing::AnyOf;
 using ::testing::HasSubstr;
 
 constexpr auto kPatience = std::chrono::seconds(20);
@@ -419,6 +420,12 @@ class StrangePeerTest : public GrpcLinkTest {
     return stream_->Finish();
   }
 
+  // The reason reaches the peer unless a write of ours was still on its way when the link closed:
+  // then the stream is cancelled, because a peer that does not read could hold it open for ever.
+  void ExpectEnd(grpc::StatusCode reason) {
+    EXPECT_THAT(End().error_code(), AnyOf(reason, grpc::StatusCode::CANCELLED));
+  }
+
   std::shared_ptr<grpc::Channel> channel_;
   std::unique_ptr<v1::LinkService::Stub> stub_;
   grpc::ClientContext context_;
@@ -446,7 +453,7 @@ TEST_F(StrangePeerTest, AFlippedBitEndsTheStreamWithDataLoss) {
   request.mutable_frame()->set_data("123456788");
   ASSERT_TRUE(stream_->Write(request));
   EXPECT_EQ(WaitClosed(*down_).code(), absl::StatusCode::kDataLoss) << down_->status();
-  EXPECT_EQ(End().error_code(), grpc::StatusCode::DATA_LOSS);
+  ExpectEnd(grpc::StatusCode::DATA_LOSS);
 }
 
 TEST_F(StrangePeerTest, MoreThanItsCreditEndsTheStream) {
@@ -455,7 +462,7 @@ TEST_F(StrangePeerTest, MoreThanItsCreditEndsTheStream) {
   for (int i = 0; i < 5 && stream_->Write(FrameRequest()); ++i) {
   }
   EXPECT_EQ(WaitClosed(*down_).code(), absl::StatusCode::kInvalidArgument) << down_->status();
-  EXPECT_EQ(End().error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  ExpectEnd(grpc::StatusCode::INVALID_ARGUMENT);
 }
 
 TEST_F(StrangePeerTest, CreditForNothingEndsTheStream) {
