@@ -208,12 +208,11 @@ absl::Status ValidateResume(const JobSpec& spec) {
 
 absl::Status ValidateJobSpec(const JobSpec& spec) {
   RETURN_IF_ERROR(ValidateName("name", spec.name));
-  const absl::StatusOr<ExpandedModel> model = ExpandModel(spec.model);
-  if (!model.ok()) return model.status();
+  ASSIGN_OR_RETURN(const ExpandedModel model, ExpandModel(spec.model));
   RETURN_IF_ERROR(ValidateData(spec.data));
-  RETURN_IF_ERROR(ValidateTraining(spec.training, *model));
-  RETURN_IF_ERROR(ValidateMasks(spec.training, *model));
-  RETURN_IF_ERROR(ValidatePipeline(spec.pipeline, static_cast<int64_t>(model->layers.size())));
+  RETURN_IF_ERROR(ValidateTraining(spec.training, model));
+  RETURN_IF_ERROR(ValidateMasks(spec.training, model));
+  RETURN_IF_ERROR(ValidatePipeline(spec.pipeline, static_cast<int64_t>(model.layers.size())));
   RETURN_IF_ERROR(ValidateCheckpointAndEvaluation(spec));
   return ValidateResume(spec);
 }

@@ -137,9 +137,7 @@ class LayerExpander {
                                          number > 1 ? absl::StrCat(number) : std::string(), "."),
                   .depth = place.depth + 1,
                   .width_in = width};
-      const absl::StatusOr<int64_t> width_out = Expand(spec.layers[i], inner);
-      if (!width_out.ok()) return width_out.status();
-      width = *width_out;
+      ASSIGN_OR_RETURN(width, Expand(spec.layers[i], inner));
     }
     if (width != place.width_in) {
       return FieldError(path, absl::StrCat("gives width ", width, " for ", place.width_in),
@@ -202,10 +200,9 @@ absl::StatusOr<ExpandedModel> ExpandList(const LayerListSpec& spec, const std::s
                       "the first layer must be an embedding");
   }
   ExpandedModel model{.context = spec.context, .vocabulary = spec.vocabulary, .layers = {}};
-  absl::StatusOr<ExpandedLayer> first =
-      ExpandEmbedding(*embedding, list + "[0]", spec.width, model);
-  if (!first.ok()) return first.status();
-  model.layers.push_back(*std::move(first));
+  ASSIGN_OR_RETURN(ExpandedLayer first,
+                   ExpandEmbedding(*embedding, list + "[0]", spec.width, model));
+  model.layers.push_back(std::move(first));
 
   const auto residuals = std::count_if(
       spec.layers.begin(), spec.layers.end(),
@@ -219,12 +216,9 @@ absl::StatusOr<ExpandedModel> ExpandList(const LayerListSpec& spec, const std::s
     layer.label = LayerLabel(spec.layers[i]);
     layer.spec = spec.layers[i];
     layer.width_in = width;
-    LayerExpander expander(branch_stddev, &layer);
-    const absl::StatusOr<int64_t> width_out = expander.Expand(
-        spec.layers[i],
-        {.path = absl::StrCat(list, "[", i, "]"), .prefix = "", .depth = 0, .width_in = width});
-    if (!width_out.ok()) return width_out.status();
-    width = *width_out;
+    const LayerExpander::Place place{
+        .path = absl::StrCat(list, "[", i, "]"), .prefix = "", .depth = 0, .width_in = width};
+    ASSIGN_OR_RETURN(width, LayerExpander(branch_stddev, &layer).Expand(spec.layers[i], place));
     layer.width_out = width;
     model.layers.push_back(std::move(layer));
   }

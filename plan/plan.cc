@@ -171,34 +171,28 @@ std::vector<StageCost> CostsOfStages(const Plan& plan, const ExpandedModel& mode
 absl::StatusOr<Plan> MakePlan(const JobSpec& spec, int stages, const PlanAssumptions& assumptions,
                               std::span<const LayerProfile> profile) {
   RETURN_IF_ERROR(ValidateJobSpec(spec));
-  const absl::StatusOr<ExpandedModel> model = ExpandModel(spec.model);
-  if (!model.ok()) return model.status();
-  const int layers = static_cast<int>(model->layers.size());
+  ASSIGN_OR_RETURN(const ExpandedModel model, ExpandModel(spec.model));
+  const int layers = static_cast<int>(model.layers.size());
   RETURN_IF_ERROR(CheckArguments(stages, assumptions, profile, layers));
 
-  const Seconds seconds = EstimateSeconds(spec, *model, assumptions, profile);
-  absl::StatusOr<Partition> partition = ChoosePartition(spec, stages, seconds);
-  if (!partition.ok()) return partition.status();
+  const Seconds seconds = EstimateSeconds(spec, model, assumptions, profile);
   const int64_t micro_batches = spec.training.micro_batches;
   Plan plan;
-  plan.partition = *std::move(partition);
+  ASSIGN_OR_RETURN(plan.partition, ChoosePartition(spec, stages, seconds));
   plan.schedule = MakeSchedule({.kind = spec.pipeline.schedule,
                                 .rematerialization = spec.pipeline.rematerialization,
                                 .stages = stages,
                                 .micro_batches = static_cast<int>(micro_batches)});
   for (int stage = 0; stage < stages; ++stage) {
-    plan.stages.push_back(PlanStage(spec, *model, plan, seconds, stage));
+    plan.stages.push_back(PlanStage(spec, model, plan, seconds, stage));
   }
   RETURN_IF_ERROR(CheckMemory(plan, assumptions.stage_memory_limit_bytes));
 
   const int64_t sequences = MicroBatchSize(spec.training.batch_size, micro_batches, 0);
-  absl::StatusOr<Timeline> timeline =
-      Simulate(plan.schedule, CostsOfStages(plan, *model, seconds, sequences),
-               {.bytes_per_second = assumptions.link_bytes_per_second,
-                .latency_seconds = assumptions.link_latency_seconds},
-               PipelineLimits{});
-  if (!timeline.ok()) return timeline.status();
-  plan.timeline = *std::move(timeline);
+  const LinkCost link{.bytes_per_second = assumptions.link_bytes_per_second,
+                      .latency_seconds = assumptions.link_latency_seconds};
+  const std::vector<StageCost> costs = CostsOfStages(plan, model, seconds, sequences);
+  ASSIGN_OR_RETURN(plan.timeline, Simulate(plan.schedule, costs, link, PipelineLimits{}));
   plan.step_seconds = plan.timeline.step_seconds;
   plan.bubble = plan.timeline.Bubble();
   plan.bubble_ideal =

@@ -7,6 +7,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "base/status.h"
 #include "plan/schedule.h"
 #include "plan/schedule_mark.h"
 
@@ -123,9 +124,8 @@ absl::StatusOr<std::vector<StageProgram>> ParsePrograms(const std::string& text)
   std::vector<StageProgram> programs;
   for (const std::string& line :
        std::vector<std::string>(absl::StrSplit(text, '\n', absl::SkipWhitespace()))) {
-    absl::StatusOr<StageProgram> program = ParseLine(line, static_cast<int>(programs.size()));
-    if (!program.ok()) return program.status();
-    programs.push_back(*std::move(program));
+    ASSIGN_OR_RETURN(StageProgram program, ParseLine(line, static_cast<int>(programs.size())));
+    programs.push_back(std::move(program));
   }
   if (programs.empty()) return absl::InvalidArgumentError("schedule text: no program");
   return programs;

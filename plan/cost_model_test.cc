@@ -1,0 +1,152 @@
+// Protects the forecast's arithmetic: counts of known networks, and memory by hand-worked programs.
+#include "plan/cost_model.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <limits>
+
+namespace stagecoach {
+namespace {
+
+constexpr int64_t kContext = 256, kWidth = 384, kHeads = 6, kVocabulary = 512, kBlocks = 3;
+
+ExpandedModel Gpt(double dropout = 0) {
+  const auto model = ExpandModel(GptSpec{.layers = kBlocks,
+                                         .width = kWidth,
+                                         .heads = kHeads,
+                                         .context = kContext,
+                                         .vocabulary = kVocabulary,
+                                         .dropout = dropout});
+  EXPECT_TRUE(model.ok()) << model.status();
+  return *model;
+}
+
+TEST(ModelCosts, CountsTheParametersOfGpt2) {
+  const auto model = ExpandModel(
+      GptSpec{.layers = 12, .width = 768, .heads = 12, .context = 1024, .vocabulary = 50257});
+  int64_t parameters = 0;
+  for (const LayerCost& cost : ModelCosts(*model)) parameters += cost.parameters;
+  EXPECT_EQ(parameters, 124'439'808 + 50257 * 768) << "GPT-2 small ties its head, we do not";
+}
+
+TEST(ModelCosts, CountsModelFlopsAsUsual) {
+  // 6 per weight of a matrix product, and causal attention: 2 products of (c + 1) / 2 columns.
+  const double weights = kBlocks * 12.0 * kWidth * kWidth + 1.0 * kWidth * kVocabulary;
+  const double attention = kBlocks * 3.0 * 4 * kWidth * (kContext + 1) / 2;
+  EXPECT_DOUBLE_EQ(ModelFlopsPerToken(Gpt()), 6 * weights + attention);
+}
+
+TEST(ModelCosts, ProductsDominateAndBackwardTakesAboutTwice) {
+  int64_t forward = 0, backward = 0;
+  for (const LayerCost& cost : ModelCosts(Gpt())) {
+    forward += cost.forward_flops;
+    backward += cost.backward_flops;
+    EXPECT_GT(cost.forward_flops, 0) << "no layer is free";
+  }
+  const double products = ModelFlopsPerToken(Gpt()) / 3 * kContext;
+  EXPECT_GT(static_cast<double>(forward), products);
+  EXPECT_LT(static_cast<double>(forward), 1.05 * products);
+  EXPECT_NEAR(static_cast<double>(backward) / static_cast<double>(forward), 2.0, 0.1);
+}
+
+TEST(ModelCosts, StashIsTheTableOfTheArchitectureDocument) {
+  const std::vector<LayerCost> costs = ModelCosts(Gpt());
+  const int64_t n = kContext, d = kWidth, h = 4 * kWidth;
+  EXPECT_EQ(costs[0].stash_bytes, 4 * n);
+  EXPECT_EQ(costs[1].stash_bytes, 4 * n * (d + 2) + 4 * n * (5 * d + kHeads));
+  EXPECT_EQ(costs[2].stash_bytes, 4 * n * (d + 2) + 4 * n * (d + 2 * h));
+  EXPECT_EQ(costs[7].stash_bytes, 4 * n * (d + 2)) << "layer norm";
+  EXPECT_EQ(costs[8].stash_bytes, 4 * n * d) << "linear";
+  EXPECT_EQ(costs[8].boundary_bytes, 4 * n * kVocabulary);
+  EXPECT_EQ(costs[3].boundary_bytes, 4 * n * d);
+}
+
+TEST(ModelCosts, DropoutKeepsNothing) {
+  const std::vector<LayerCost> with = ModelCosts(Gpt(0.1)), without = ModelCosts(Gpt());
+  for (size_t i = 0; i < with.size(); ++i) {
+    EXPECT_EQ(with[i].stash_bytes, without[i].stash_bytes);
+    EXPECT_GE(with[i].forward_flops, without[i].forward_flops);
+  }
+}
+
+StageMemory Forecast(const ScheduleOptions& options, int stage, int first, int last,
+                     int64_t batch_size, const OptimizerSpec& optimizer = AdamWSpec{}) {
+  return ForecastStageMemory(Gpt(), MakeSchedule(options).programs[stage],
+                             {.first_layer = first,
+                              .last_layer = last,
+                              .batch_size = batch_size,
+                              .micro_batches = options.micro_batches,
+                              .optimizer = optimizer});
+}
+
+TEST(StageMemory, CountsWeightsGradientsAndOptimizerSlots) {
+  const ScheduleOptions one{};
+  const int64_t weights = 4 * (kWidth * kVocabulary + 2 * kWidth);
+  for (const auto& [optimizer, slots] : std::vector<std::pair<OptimizerSpec, int64_t>>{
+           {AdamWSpec{}, 2}, {SgdSpec{.momentum = 0.9}, 1}, {SgdSpec{}, 0}}) {
+    const StageMemory memory = Forecast(one, 0, 7, 9, 1, optimizer);
+    EXPECT_EQ(memory.parameters, weights);
+    EXPECT_EQ(memory.gradients, weights);
+    EXPECT_EQ(memory.optimizer, slots * weights);
+    EXPECT_EQ(memory.total(),
+              memory.parameters + memory.gradients + memory.optimizer + memory.activations);
+  }
+}
+
+TEST(StageMemory, OfALastStageThatKeepsEverything) {
+  // Layer norm and head, M = 2: both stashes and logits wait for the backwards; the first backward
+  // finds its targets gone and the gradient of its logits in their place.
+  const std::vector<LayerCost> costs = ModelCosts(Gpt());
+  const int64_t stash = costs[7].stash_bytes + costs[8].stash_bytes;
+  const int64_t logits = costs[8].boundary_bytes, targets = 4 * kContext;
+  const StageMemory memory =
+      Forecast({.rematerialization = Rematerialization::kNever, .stages = 2, .micro_batches = 2}, 1,
+               7, 9, 6);
+  EXPECT_EQ(memory.activations, 3 * (2 * (stash + logits) + targets));
+}
+
+TEST(StageMemory, OfAMiddleStageThatRecomputes) {
+  // At the first backward: boundary inputs of the others, its stash and gradient, scratch of the
+  // last layer; nothing waits in the links.
+  const std::vector<LayerCost> costs = ModelCosts(Gpt());
+  const int64_t boundary = 4 * kContext * kWidth;
+  const StageMemory memory = Forecast({.stages = 3, .micro_batches = 4}, 1, 1, 3, 4);
+  const int64_t stash = costs[1].stash_bytes + costs[2].stash_bytes;
+  EXPECT_EQ(memory.activations, 3 * boundary + stash + boundary + costs[2].scratch_bytes);
+}
+
+TEST(StageMemory, OfOneForwardOneBackwardDependsOnTheStageNotOnTheMicroBatches) {
+  const auto activations = [](int stage, int micro_batches) {
+    return Forecast({.kind = ScheduleKind::kOneForwardOneBackward,
+                     .rematerialization = Rematerialization::kNever,
+                     .stages = 3,
+                     .micro_batches = micro_batches},
+                    stage, 1 + 2 * stage, 3 + 2 * stage, micro_batches)
+        .activations;
+  };
+  EXPECT_EQ(activations(0, 8), activations(0, 32));
+  EXPECT_EQ(activations(1, 8), activations(1, 32));
+  EXPECT_GT(activations(0, 8), activations(1, 8)) << "the first stage holds most";
+}
+
+TEST(StageMemory, GrowsFromAlwaysToNever) {
+  const auto activations = [](Rematerialization mode) {
+    return Forecast({.rematerialization = mode, .stages = 2, .micro_batches = 8}, 0, 0, 5, 16)
+        .activations;
+  };
+  EXPECT_LE(activations(Rematerialization::kAlways), activations(Rematerialization::kExceptFirst));
+  EXPECT_LT(4 * activations(Rematerialization::kExceptFirst),
+            activations(Rematerialization::kNever));
+}
+
+TEST(StageMemory, OfAbsurdSizesIsTooMuchNotNegative) {
+  const StageMemory memory =
+      Forecast({.rematerialization = Rematerialization::kNever, .stages = 1, .micro_batches = 4}, 0,
+               0, 9, int64_t{1} << 50);
+  EXPECT_EQ(memory.activations, std::numeric_limits<int64_t>::max());
+  EXPECT_EQ(memory.total(), std::numeric_limits<int64_t>::max());
+}
+
+}  // namespace
+}  // namespace stagecoach

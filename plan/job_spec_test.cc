@@ -1,0 +1,280 @@
+// Protects the door: what users write wrong is refused with the field, the value and the remedy.
+#include "plan/job_spec.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+#include <limits>
+
+namespace stagecoach {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+JobSpec GoodSpec() {
+  JobSpec spec;
+  spec.name = "gpt-text";
+  spec.seed = 1;
+  spec.model = GptSpec{.layers = 6, .width = 384, .heads = 6, .context = 256, .vocabulary = 256};
+  spec.data.text.path = "input.txt";
+  spec.training = {.steps = 200, .batch_size = 32, .micro_batches = 8, .gradient_clip_norm = 1.0};
+  spec.training.optimizer = AdamWSpec{.beta1 = 0.9, .beta2 = 0.95, .weight_decay = 0.1};
+  spec.training.learning_rate = {
+      .kind = LearningRateSpec::Kind::kCosine, .peak = 3e-4, .final = 3e-5, .warmup_steps = 20};
+  spec.pipeline.stages = 2;
+  spec.checkpoint = {.every_steps = 50, .keep = 3};
+  spec.evaluation = {.every_steps = 50, .batches = 8};
+  return spec;
+}
+
+struct BadField {
+  const char* message;  // how it begins
+  std::function<void(JobSpec*)> spoil;
+};
+
+GptSpec& Gpt(JobSpec* spec) { return std::get<GptSpec>(spec->model); }
+AdamWSpec& Adam(JobSpec* spec) { return std::get<AdamWSpec>(spec->training.optimizer); }
+
+void ExpectRefused(const std::vector<BadField>& fields) {
+  for (const BadField& field : fields) {
+    JobSpec spec = GoodSpec();
+    field.spoil(&spec);
+    const absl::Status status = ValidateJobSpec(spec);
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << field.message;
+    EXPECT_THAT(std::string(status.message()), StartsWith(field.message));
+  }
+}
+
+TEST(ValidateJobSpec, TakesTheSpecOfTheDocumentation) {
+  const absl::Status status = ValidateJobSpec(GoodSpec());
+  EXPECT_TRUE(status.ok()) << status;
+}
+
+TEST(ValidateJobSpec, TakesTheEdges) {
+  JobSpec spec = GoodSpec();
+  spec.name = std::string(63, 'a');
+  spec.pipeline.stages = 0;  // auto
+  spec.training.micro_batches = 32;
+  spec.training.learning_rate.warmup_steps = 200;
+  spec.training.gradient_clip_norm = 0;
+  spec.evaluation = {};
+  spec.checkpoint = {.every_steps = 0, .keep = 1};
+  spec.training.optimizer = SgdSpec{.momentum = 0.9};
+  EXPECT_TRUE(ValidateJobSpec(spec).ok());
+  spec.pipeline.stages = 3;
+  spec.pipeline.partition = {.kind = PartitionSpec::Kind::kCuts, .cuts = {1, 14}};
+  EXPECT_TRUE(ValidateJobSpec(spec).ok());
+  spec.resume_job = "other";
+  spec.resume_step = 100;
+  EXPECT_TRUE(ValidateJobSpec(spec).ok());
+}
+
+TEST(ValidateJobSpec, RefusesBadNamesAndPaths) {
+  ExpectRefused({
+      {"name: \"\"; must be 1 to 63", [](JobSpec* s) { s->name.clear(); }},
+      {"name: \"A\"; must be", [](JobSpec* s) { s->name = std::string("A"); }},
+      {"name: \"a_b\"; must be", [](JobSpec* s) { s->name = "a_b"; }},
+      {"name: \"../x\"; must be", [](JobSpec* s) { s->name = "../x"; }},
+      {"name: \"aaaaaaaa", [](JobSpec* s) { s->name = std::string(64, 'a'); }},
+      {"data.text.path: \"\"; must name", [](JobSpec* s) { s->data.text.path.clear(); }},
+      {"data.text.path: 5000 bytes",
+       [](JobSpec* s) { s->data.text.path = std::string(5000, 'x'); }},
+      {"resume.job: \"A\"", [](JobSpec* s) { s->resume_job = std::string("A"); }},
+      {"resume.step: 3; needs resume.job", [](JobSpec* s) { s->resume_step = 3; }},
+      {"resume.step: -2; must be >= -1", [](JobSpec* s) { s->resume_step = -2; }},
+  });
+}
+
+TEST(ValidateJobSpec, RefusesBadModels) {
+  ExpectRefused({
+      {"model.gpt.layers: 0; must be >= 1", [](JobSpec* s) { Gpt(s).layers = 0; }},
+      {"model.gpt.layers: 4999; must be <= 4998", [](JobSpec* s) { Gpt(s).layers = 4999; }},
+      {"model.gpt.width: -1; must be >= 1", [](JobSpec* s) { Gpt(s).width = -1; }},
+      {"model.gpt.heads: 5; must divide the width 384", [](JobSpec* s) { Gpt(s).heads = 5; }},
+      {"model.gpt.heads: 0; must be >= 1", [](JobSpec* s) { Gpt(s).heads = 0; }},
+      {"model.gpt.context: 0; must be >= 1", [](JobSpec* s) { Gpt(s).context = 0; }},
+      {"model.gpt.vocabulary: 1048577; must be <= 1048576",
+       [](JobSpec* s) { Gpt(s).vocabulary = (1 << 20) + 1; }},
+      {"model.gpt.dropout: 1; must be a number in [0, 1)",
+       [](JobSpec* s) { Gpt(s).dropout = 1.0; }},
+      {"model.gpt.dropout: nan; must be", [](JobSpec* s) { Gpt(s).dropout = kNan; }},
+      {"model.gpt.dropout: -0.1; must be", [](JobSpec* s) { Gpt(s).dropout = -0.1; }},
+      {"model.gpt: over 1099511627776 parameters",
+       [](JobSpec* s) {
+         Gpt(s).layers = 4000;
+         Gpt(s).width = 1 << 15;
+         Gpt(s).heads = 1;
+       }},
+  });
+}
+
+TEST(ValidateJobSpec, RefusesBadTraining) {
+  ExpectRefused({
+      {"training.steps: 0; must be >= 1", [](JobSpec* s) { s->training.steps = 0; }},
+      {"training.steps: 9223372036854775807; must be <= 1000000000",
+       [](JobSpec* s) { s->training.steps = std::numeric_limits<int64_t>::max(); }},
+      {"training.batch_size: -3; must be >= 1", [](JobSpec* s) { s->training.batch_size = -3; }},
+      {"training.micro_batches: 0; must be >= 1",
+       [](JobSpec* s) { s->training.micro_batches = 0; }},
+      {"training.micro_batches: 33; must be <= training.batch_size = 32",
+       [](JobSpec* s) { s->training.micro_batches = 33; }},
+      {"training.batch_size: 1048576; a micro-batch would have",
+       [](JobSpec* s) {
+         s->training.batch_size = 1 << 20;
+         s->training.micro_batches = 1;
+         Gpt(s).context = 1 << 14;
+       }},
+      {"training.micro_batches: 1; with dropout, layer 1 (residual(layer_norm, attention, "
+       "dropout))",
+       [](JobSpec* s) {
+         Gpt(s).dropout = 0.1;
+         Gpt(s).context = 1 << 14;
+         s->training.micro_batches = 1;
+       }},
+      {"training.gradient_clip_norm: nan",
+       [](JobSpec* s) { s->training.gradient_clip_norm = kNan; }},
+      {"training.gradient_clip_norm: inf",
+       [](JobSpec* s) { s->training.gradient_clip_norm = kInfinity; }},
+      {"training.max_nonfinite_steps: -1; must be >= 0",
+       [](JobSpec* s) { s->training.max_nonfinite_steps = -1; }},
+  });
+}
+
+TEST(ValidateJobSpec, RefusesBadOptimizersAndRates) {
+  ExpectRefused({
+      {"training.optimizer.adamw.beta1: 1; must be a number in [0, 1)",
+       [](JobSpec* s) { Adam(s).beta1 = 1; }},
+      {"training.optimizer.adamw.beta2: -0.5", [](JobSpec* s) { Adam(s).beta2 = -0.5; }},
+      {"training.optimizer.adamw.epsilon: 0; must be a number in (0, 1]",
+       [](JobSpec* s) { Adam(s).epsilon = 0; }},
+      {"training.optimizer.adamw.weight_decay: inf",
+       [](JobSpec* s) { Adam(s).weight_decay = kInfinity; }},
+      {"training.optimizer.sgd.momentum: 1;",
+       [](JobSpec* s) { s->training.optimizer = SgdSpec{.momentum = 1}; }},
+      {"training.optimizer.sgd.weight_decay: -1;",
+       [](JobSpec* s) { s->training.optimizer = SgdSpec{.weight_decay = -1}; }},
+      {"training.learning_rate.cosine.peak: -1;",
+       [](JobSpec* s) { s->training.learning_rate.peak = -1; }},
+      {"training.learning_rate.linear.peak: nan;",
+       [](JobSpec* s) {
+         s->training.learning_rate.kind = LearningRateSpec::Kind::kLinear;
+         s->training.learning_rate.peak = kNan;
+       }},
+      {"training.learning_rate.inverse_square_root.final: 1; must be a number in [0, 0.0003]",
+       [](JobSpec* s) {
+         s->training.learning_rate.kind = LearningRateSpec::Kind::kInverseSquareRoot;
+         s->training.learning_rate.final = 1;
+       }},
+      {"training.learning_rate.cosine.warmup_steps: 201; must be <= training.steps = 200",
+       [](JobSpec* s) { s->training.learning_rate.warmup_steps = 201; }},
+      {"training.learning_rate.cosine.warmup_steps: -1; must be >= 0",
+       [](JobSpec* s) { s->training.learning_rate.warmup_steps = -1; }},
+  });
+}
+
+void Cut(JobSpec* spec, int64_t stages, std::vector<int64_t> cuts) {
+  spec->pipeline.stages = stages;
+  spec->pipeline.partition = {.kind = PartitionSpec::Kind::kCuts, .cuts = std::move(cuts)};
+}
+
+TEST(ValidateJobSpec, RefusesBadPipelines) {
+  ExpectRefused({
+      {"pipeline.stages: -1; must be >= 0", [](JobSpec* s) { s->pipeline.stages = -1; }},
+      {"pipeline.stages: 16; the model has 15 layers and a stage needs one: use at most 15",
+       [](JobSpec* s) { s->pipeline.stages = 16; }},
+      {"pipeline.stages: auto; cuts fix the number of stages: write stages: 3",
+       [](JobSpec* s) {
+         Cut(s, 0, {3, 6});
+       }},
+      {"pipeline.partition.cuts: 1 cuts; must be 2 for pipeline.stages = 3",
+       [](JobSpec* s) { Cut(s, 3, {3}); }},
+      {"pipeline.partition.cuts[1]: 3; must be > 3: cuts ascend",
+       [](JobSpec* s) {
+         Cut(s, 3, {3, 3});
+       }},
+      {"pipeline.partition.cuts[0]: 0; must be >= 1", [](JobSpec* s) { Cut(s, 2, {0}); }},
+      {"pipeline.partition.cuts[0]: 15; must be <= 14", [](JobSpec* s) { Cut(s, 2, {15}); }},
+      {"pipeline.partition.cuts: 1 cuts; must be empty",
+       [](JobSpec* s) { s->pipeline.partition.cuts = {3}; }},
+      {"pipeline.replacement_timeout_seconds: nan",
+       [](JobSpec* s) { s->pipeline.replacement_timeout_seconds = kNan; }},
+      {"checkpoint.every_steps: -1; must be >= 0",
+       [](JobSpec* s) { s->checkpoint.every_steps = -1; }},
+      {"checkpoint.keep: 0; must be >= 1", [](JobSpec* s) { s->checkpoint.keep = 0; }},
+      {"evaluation.every_steps: -1", [](JobSpec* s) { s->evaluation.every_steps = -1; }},
+      {"evaluation.batches: 0; must be >= 1", [](JobSpec* s) { s->evaluation.batches = 0; }},
+  });
+}
+
+LearningRateSpec Rate(LearningRateSpec::Kind kind) {
+  return {.kind = kind, .peak = 1.0, .final = 0.1, .warmup_steps = 10};
+}
+
+TEST(LearningRate, WarmsUpToThePeakUnderEveryKind) {
+  using Kind = LearningRateSpec::Kind;
+  for (Kind kind : {Kind::kConstant, Kind::kLinear, Kind::kCosine, Kind::kInverseSquareRoot}) {
+    EXPECT_DOUBLE_EQ(LearningRateAt(Rate(kind), 0, 110), 0.1);
+    EXPECT_DOUBLE_EQ(LearningRateAt(Rate(kind), 4, 110), 0.5);
+    EXPECT_DOUBLE_EQ(LearningRateAt(Rate(kind), 9, 110), 1.0);
+  }
+}
+
+TEST(LearningRate, FollowsItsFormAfterTheWarmUp) {
+  using Kind = LearningRateSpec::Kind;
+  EXPECT_EQ(LearningRateAt(Rate(Kind::kConstant), 109, 110), 1.0);
+  EXPECT_DOUBLE_EQ(LearningRateAt(Rate(Kind::kLinear), 10, 110), 1.0);
+  EXPECT_DOUBLE_EQ(LearningRateAt(Rate(Kind::kLinear), 60, 110), 0.55);
+  EXPECT_DOUBLE_EQ(LearningRateAt(Rate(Kind::kLinear), 110, 110), 0.1);
+  EXPECT_DOUBLE_EQ(LearningRateAt(Rate(Kind::kCosine), 10, 110), 1.0);
+  EXPECT_DOUBLE_EQ(LearningRateAt(Rate(Kind::kCosine), 60, 110), 0.55);
+  EXPECT_DOUBLE_EQ(LearningRateAt(Rate(Kind::kCosine), 35, 110), 0.1 + 0.45 * (1 + std::sqrt(0.5)));
+  EXPECT_DOUBLE_EQ(LearningRateAt(Rate(Kind::kInverseSquareRoot), 39, 110), 0.5);
+  EXPECT_DOUBLE_EQ(LearningRateAt(Rate(Kind::kInverseSquareRoot), 99'999, 100'000), 0.1)
+      << "not below final";
+}
+
+TEST(LearningRate, NeedsNoWarmUp) {
+  LearningRateSpec rate = Rate(LearningRateSpec::Kind::kInverseSquareRoot);
+  rate.warmup_steps = 0;
+  EXPECT_EQ(LearningRateAt(rate, 0, 100), 1.0);
+  EXPECT_DOUBLE_EQ(LearningRateAt(rate, 3, 100), 0.5);
+}
+
+TEST(LearningRate, StaysFiniteWhenAllStepsAreWarmUpOrPassed) {
+  const LearningRateSpec rate = Rate(LearningRateSpec::Kind::kLinear);
+  EXPECT_EQ(LearningRateAt(rate, 10, 10), 1.0);
+  EXPECT_DOUBLE_EQ(LearningRateAt(rate, 1000, 110), 0.1);
+}
+
+TEST(MicroBatchSize, DiffersByAtMostOneAndSumsToTheBatch) {
+  for (int64_t n = 1; n <= 40; ++n) {
+    for (int64_t m = 1; m <= n; ++m) {
+      int64_t sum = 0, previous = n;
+      for (int64_t i = 0; i < m; ++i) {
+        const int64_t size = MicroBatchSize(n, m, i);
+        EXPECT_LE(size, previous) << "the larger ones come first";
+        EXPECT_GE(size, 1);
+        sum += previous = size;
+      }
+      EXPECT_EQ(sum, n);
+      EXPECT_LE(MicroBatchSize(n, m, 0) - MicroBatchSize(n, m, m - 1), 1);
+    }
+  }
+}
+
+TEST(Names, AreThoseOfTheYaml) {
+  EXPECT_STREQ(ScheduleKindName(ScheduleKind::kGpipe), "gpipe");
+  EXPECT_STREQ(ScheduleKindName(ScheduleKind::kOneForwardOneBackward), "one_forward_one_backward");
+  EXPECT_STREQ(RematerializationName(Rematerialization::kAlways), "always");
+  EXPECT_STREQ(RematerializationName(Rematerialization::kExceptFirst), "except_first");
+  EXPECT_STREQ(RematerializationName(Rematerialization::kNever), "never");
+}
+
+}  // namespace
+}  // namespace stagecoach

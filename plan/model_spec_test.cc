@@ -1,0 +1,210 @@
+// Protects what checkpoints and random streams hang on: names, order, shapes and initial values.
+#include "plan/model_spec.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "plan/golden_testing.h"
+
+namespace stagecoach {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+GptSpec SmallGpt(double dropout = 0) {
+  return {.layers = 2, .width = 8, .heads = 2, .context = 4, .vocabulary = 16, .dropout = dropout};
+}
+
+ExpandedModel Expanded(const ModelSpec& spec) {
+  const auto model = ExpandModel(spec);
+  EXPECT_TRUE(model.ok()) << model.status();
+  return model.ok() ? *model : ExpandedModel{};
+}
+
+std::vector<std::string> Labels(const ExpandedModel& model) {
+  std::vector<std::string> labels;
+  for (const ExpandedLayer& layer : model.layers) labels.push_back(layer.label);
+  return labels;
+}
+
+const ParameterSpec& Find(const ExpandedModel& model, const std::string& name) {
+  for (const ExpandedLayer& layer : model.layers) {
+    for (const ParameterSpec& parameter : layer.parameters) {
+      if (parameter.name == name) return parameter;
+    }
+  }
+  static const ParameterSpec kNone;
+  ADD_FAILURE() << "no parameter " << name;
+  return kNone;
+}
+
+LayerListSpec List(std::vector<LayerSpec> layers) {
+  return {.width = 8, .context = 4, .vocabulary = 16, .layers = std::move(layers)};
+}
+
+std::string ErrorOf(const LayerListSpec& list) {
+  const auto model = ExpandModel(list);
+  EXPECT_EQ(model.status().code(), absl::StatusCode::kInvalidArgument);
+  return std::string(model.status().message());
+}
+
+TEST(Gpt, ExpandsToTwoResidualsABlock) {
+  EXPECT_THAT(Labels(Expanded(SmallGpt())),
+              ElementsAre("embedding", "residual(layer_norm, attention)",
+                          "residual(layer_norm, mlp)", "residual(layer_norm, attention)",
+                          "residual(layer_norm, mlp)", "layer_norm", "linear"));
+}
+
+TEST(Gpt, HasDropoutLayersOnlyWhereTheRateIsPositive) {
+  const ExpandedModel model = Expanded(SmallGpt(0.1));
+  EXPECT_EQ(model.layers[1].label, "residual(layer_norm, attention, dropout)");
+  EXPECT_EQ(model.layers[2].label, "residual(layer_norm, mlp, dropout)");
+  EXPECT_EQ(std::get<EmbeddingSpec>(model.layers[0].spec.kind).dropout, 0.1);
+}
+
+TEST(Gpt, TextStaysAsItIs) {
+  // Manifests hold the digest of this text: changing it makes every checkpoint foreign.
+  ExpectGolden("model_text_gpt.txt", CanonicalModelText(Expanded(SmallGpt())));
+}
+
+TEST(Gpt, InitialValuesAreGpt2s) {
+  const ExpandedModel model = Expanded(SmallGpt());
+  const double branch = 0.02 / std::sqrt(2.0 * 2);
+  EXPECT_EQ(Find(model, "model/0000/token.weight").init_stddev, 0.02);
+  EXPECT_EQ(Find(model, "model/0001/attention.qkv.weight").init_stddev, 0.02);
+  EXPECT_DOUBLE_EQ(Find(model, "model/0001/attention.proj.weight").init_stddev, branch);
+  EXPECT_EQ(Find(model, "model/0002/mlp.up.weight").init_stddev, 0.02);
+  EXPECT_DOUBLE_EQ(Find(model, "model/0002/mlp.down.weight").init_stddev, branch);
+  EXPECT_EQ(Find(model, "model/0006/weight").init_stddev, 0.02);
+  EXPECT_EQ(Find(model, "model/0001/layer_norm.weight").init, ParameterSpec::Init::kOnes);
+  EXPECT_EQ(Find(model, "model/0001/layer_norm.bias").init, ParameterSpec::Init::kZeros);
+  EXPECT_EQ(Find(model, "model/0002/mlp.up.bias").init, ParameterSpec::Init::kZeros);
+}
+
+TEST(Gpt, WeightDecayIsForMatricesOnly) {
+  for (const ExpandedLayer& layer : Expanded(SmallGpt()).layers) {
+    for (const ParameterSpec& parameter : layer.parameters) {
+      EXPECT_EQ(parameter.decay, parameter.shape.rank() == 2) << parameter.name;
+    }
+  }
+}
+
+TEST(Gpt, NamesAscendWithTheLayersAndIndicesWithinThem) {
+  GptSpec spec = SmallGpt();
+  spec.layers = 60;  // layers with one to three digits
+  const ExpandedModel model = Expanded(spec);
+  EXPECT_EQ(model.layers.size(), 2u * 60 + 3);
+  for (size_t i = 0; i < model.layers.size(); ++i) {
+    const ExpandedLayer& layer = model.layers[i];
+    EXPECT_EQ(layer.index, static_cast<int>(i));
+    for (size_t p = 0; p < layer.parameters.size(); ++p) {
+      EXPECT_EQ(layer.parameters[p].index, static_cast<int>(p));
+      if (i == 0) continue;
+      EXPECT_GT(layer.parameters[p].name, model.layers[i - 1].parameters[0].name);
+    }
+  }
+}
+
+TEST(Gpt, EqualsTheSameLayersListedByHand) {
+  LayerListSpec list = List({});
+  for (const ExpandedLayer& layer : Expanded(SmallGpt(0.1)).layers)
+    list.layers.push_back(layer.spec);
+  const ExpandedModel by_hand = Expanded(list), zoo = Expanded(SmallGpt(0.1));
+  ASSERT_EQ(by_hand.layers.size(), zoo.layers.size());
+  for (size_t i = 0; i < zoo.layers.size(); ++i) {
+    EXPECT_EQ(by_hand.layers[i].parameters, zoo.layers[i].parameters);
+    EXPECT_EQ(by_hand.layers[i].width_in, zoo.layers[i].width_in);
+  }
+}
+
+TEST(CanonicalText, SeesHeadsButNotDropout) {
+  const std::string text = CanonicalModelText(Expanded(SmallGpt()));
+  EXPECT_EQ(CanonicalModelText(Expanded(SmallGpt(0.1))), text);
+  GptSpec heads = SmallGpt();
+  heads.heads = 4;
+  EXPECT_NE(CanonicalModelText(Expanded(heads)), text);
+  GptSpec context = SmallGpt();
+  context.context = 5;
+  EXPECT_NE(CanonicalModelText(Expanded(context)), text);
+}
+
+TEST(LayerList, NumbersTheSecondOfAKindInsideAResidual) {
+  const ExpandedModel model =
+      Expanded(List({{EmbeddingSpec{}},
+                     {ResidualSpec{{{LinearSpec{.out = 32}},
+                                    {GeluSpec{}},
+                                    {LinearSpec{.out = 8, .bias = false}},
+                                    {ResidualSpec{{{LayerNormSpec{}}, {LinearSpec{.out = 8}}}}}}}},
+                     {LinearSpec{.out = 16}}}));
+  std::vector<std::string> names;
+  for (const ParameterSpec& parameter : model.layers[1].parameters) names.push_back(parameter.name);
+  EXPECT_THAT(
+      names,
+      ElementsAre("model/0001/linear.weight", "model/0001/linear.bias", "model/0001/linear2.weight",
+                  "model/0001/residual.layer_norm.weight", "model/0001/residual.layer_norm.bias",
+                  "model/0001/residual.linear.weight", "model/0001/residual.linear.bias"));
+  EXPECT_EQ(model.layers[1].label, "residual(linear, gelu, linear, residual(layer_norm, linear))");
+  EXPECT_EQ(model.layers[2].width_in, 8);
+  EXPECT_EQ(model.layers[2].width_out, 16);
+}
+
+TEST(LayerList, ScalesProjectionsByTheNumberOfResiduals) {
+  const ExpandedModel model = Expanded(List({{EmbeddingSpec{}},
+                                             {AttentionSpec{.heads = 2}},
+                                             {ResidualSpec{{{MlpSpec{.hidden = 32}}}}},
+                                             {LinearSpec{.out = 16}}}));
+  EXPECT_EQ(Find(model, "model/0001/proj.weight").init_stddev, 0.02) << "outside of a residual";
+  EXPECT_EQ(Find(model, "model/0002/mlp.down.weight").init_stddev, 0.02) << "blocks = 1/2";
+}
+
+TEST(LayerList, RefusesWhatDoesNotFitTogether) {
+  const LayerSpec embedding{EmbeddingSpec{}}, head{LinearSpec{.out = 16}};
+  EXPECT_EQ(ErrorOf(List({})), "model.sequence.layers (count): 0; must be >= 1");
+  EXPECT_EQ(ErrorOf(List({head})),
+            "model.sequence.layers[0]: linear; the first layer must be an embedding");
+  EXPECT_THAT(ErrorOf(List({embedding, embedding, head})),
+              StartsWith("model.sequence.layers[1]: embedding; allowed as the first layer only"));
+  EXPECT_EQ(ErrorOf(List({embedding, {LinearSpec{.out = 12}}})),
+            "model.sequence.layers[1]: gives width 12; the last layer must give logits of the "
+            "vocabulary: end with linear: {out: 16}");
+  EXPECT_THAT(ErrorOf(List({embedding, {AttentionSpec{.heads = 3}}, head})),
+              StartsWith("model.sequence.layers[1].attention.heads: 3; must divide the width 8"));
+  EXPECT_THAT(ErrorOf(List({embedding, {ResidualSpec{}}, head})),
+              StartsWith("model.sequence.layers[1].residual.layers (count): 0; must be >= 1"));
+  EXPECT_THAT(
+      ErrorOf(List({embedding, {ResidualSpec{{{LinearSpec{.out = 9}}}}}, head})),
+      StartsWith("model.sequence.layers[1].residual.layers: gives width 9 for 8; a residual must"));
+  EXPECT_THAT(
+      ErrorOf(List({embedding, {ResidualSpec{{{MlpSpec{}}}}}, head})),
+      StartsWith("model.sequence.layers[1].residual.layers[0].mlp.hidden: 0; must be >= 1"));
+  EXPECT_THAT(ErrorOf(List({embedding, {ResidualSpec{{{GeluSpec{}}, embedding}}}, head})),
+              StartsWith("model.sequence.layers[1].residual.layers[1]: embedding;"));
+  EXPECT_THAT(ErrorOf(List({embedding, {DropoutSpec{.rate = 1}}, head})),
+              StartsWith("model.sequence.layers[1].dropout.rate: 1; must be"));
+}
+
+TEST(LayerList, RefusesResidualsNestedWithoutEnd) {
+  LayerSpec nested{GeluSpec{}};
+  for (int i = 0; i < 1000; ++i) {
+    ResidualSpec residual;
+    residual.layers.push_back(std::move(nested));
+    nested = {std::move(residual)};
+  }
+  EXPECT_THAT(ErrorOf(List({{EmbeddingSpec{}}, nested, {LinearSpec{.out = 16}}})),
+              HasSubstr("at most 8 may be nested"));
+}
+
+TEST(LayerList, RefusesArraysThatTheRandomStreamsCannotFill) {
+  LayerListSpec list =
+      List({{EmbeddingSpec{}}, {MlpSpec{.hidden = 1 << 20}}, {LinearSpec{.out = 16}}});
+  list.width = 1 << 16;
+  EXPECT_THAT(ErrorOf(list), HasSubstr("model/0001/up.weight would have 68719476736 elements"));
+}
+
+}  // namespace
+}  // namespace stagecoach

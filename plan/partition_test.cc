@@ -1,0 +1,127 @@
+// Protects the partitioner: never worse than trying every partition.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <limits>
+#include <random>
+#include <tuple>
+
+#include "plan/plan.h"
+
+namespace stagecoach {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+std::vector<int> Best(const std::vector<double>& costs, int stages) {
+  const auto partition = MinimizeSlowest(costs, stages);
+  EXPECT_TRUE(partition.ok()) << partition.status();
+  return partition.ok() ? partition->first_layers : std::vector<int>();
+}
+
+// Tries every partition in order of the cuts; keeps the first with the least (slowest, squares).
+class BruteForce {
+ public:
+  BruteForce(const std::vector<double>& costs, int stages) : costs_(costs), stages_(stages) {
+    first_.push_back(0);
+    Try(0, 0);
+  }
+  const std::vector<int>& best() const { return best_; }
+
+ private:
+  void Try(double slowest, double squares) {
+    const int layers = static_cast<int>(costs_.size());
+    const int first = first_.back();
+    if (static_cast<int>(first_.size()) == stages_) {
+      double cell = 0;
+      for (int i = first; i < layers; ++i) cell += costs_[i];
+      const std::pair<double, double> value{std::max(slowest, cell), squares + cell * cell};
+      if (best_.empty() || value < value_) std::tie(best_, value_) = std::tie(first_, value);
+      return;
+    }
+    double cell = 0;
+    for (int next = first + 1; next < layers; ++next) {
+      cell += costs_[next - 1];
+      first_.push_back(next);
+      Try(std::max(slowest, cell), squares + cell * cell);
+      first_.pop_back();
+    }
+  }
+
+  const std::vector<double>& costs_;
+  const int stages_;
+  std::vector<int> first_, best_;
+  std::pair<double, double> value_;
+};
+
+TEST(MinimizeSlowest, EqualsBruteForceOnSmallCases) {
+  std::mt19937 random(1);
+  for (int round = 0; round < 6000; ++round) {
+    const int layers = 1 + static_cast<int>(random() % 9);
+    const int stages = 1 + static_cast<int>(random() % layers);
+    const int spread = 1 + static_cast<int>(random() % 20);  // small: many ties; zeros too
+    std::vector<double> costs;
+    for (int i = 0; i < layers; ++i) costs.push_back(static_cast<double>(random() % spread));
+    ASSERT_EQ(Best(costs, stages), BruteForce(costs, stages).best())
+        << "stages " << stages << ", costs " << testing::PrintToString(costs);
+  }
+}
+
+TEST(MinimizeSlowest, IsAsFastAsTheBestOnFractions) {
+  std::mt19937 random(2);
+  std::uniform_real_distribution<double> cost(0, 1);
+  for (int round = 0; round < 2000; ++round) {
+    const int layers = 2 + static_cast<int>(random() % 8);
+    const int stages = 1 + static_cast<int>(random() % layers);
+    std::vector<double> costs;
+    for (int i = 0; i < layers; ++i) costs.push_back(cost(random));
+    const auto slowest = [&](const std::vector<int>& first) {
+      double most = 0;
+      for (size_t k = 0; k < first.size(); ++k) {
+        double sum = 0;
+        const int end = k + 1 < first.size() ? first[k + 1] : layers;
+        for (int i = first[k]; i < end; ++i) sum += costs[i];
+        most = std::max(most, sum);
+      }
+      return most;
+    };
+    ASSERT_NEAR(slowest(Best(costs, stages)), slowest(BruteForce(costs, stages).best()), 1e-12);
+  }
+}
+
+TEST(MinimizeSlowest, BreaksTiesByVarianceThenByEarliestCuts) {
+  EXPECT_THAT(Best({4, 1, 1, 1, 1}, 3), ElementsAre(0, 1, 3)) << "4 2 2, not 4 1 3";
+  EXPECT_THAT(Best({1, 1, 1}, 2), ElementsAre(0, 1)) << "1 2, not 2 1";
+  EXPECT_THAT(Best({0, 0, 0, 0}, 3), ElementsAre(0, 1, 2));
+}
+
+TEST(MinimizeSlowest, TakesAThousandStagesOfTenThousandLayers) {
+  std::mt19937 random(3);
+  std::vector<double> costs;
+  for (int i = 0; i < 10000; ++i) costs.push_back(1 + static_cast<double>(random() % 10));
+  EXPECT_EQ(Best(costs, 1000).size(), 1000u);
+}
+
+TEST(MinimizeSlowest, RefusesWhatCannotBe) {
+  const auto error = [](const std::vector<double>& costs, int stages) {
+    return std::string(MinimizeSlowest(costs, stages).status().message());
+  };
+  EXPECT_THAT(error({1, 2}, 3), HasSubstr("3 stages for 2 layers"));
+  EXPECT_THAT(error({1, 2}, 0), HasSubstr("must be >= 1"));
+  EXPECT_THAT(error({}, 1), HasSubstr("1 stages for 0 layers"));
+  EXPECT_THAT(error({1, -1}, 1), HasSubstr("cost of layer 1 is -1"));
+  EXPECT_THAT(error({std::numeric_limits<double>::quiet_NaN()}, 1), HasSubstr("layer 0 is nan"));
+  EXPECT_THAT(error({std::numeric_limits<double>::infinity()}, 1), HasSubstr("layer 0 is inf"));
+}
+
+TEST(UniformPartition, DiffersByAtMostOneLayer) {
+  EXPECT_THAT(UniformPartition(7, 3)->first_layers, ElementsAre(0, 3, 5));
+  EXPECT_THAT(UniformPartition(3, 3)->first_layers, ElementsAre(0, 1, 2));
+  EXPECT_THAT(UniformPartition(3, 1)->first_layers, ElementsAre(0));
+  EXPECT_FALSE(UniformPartition(3, 4).ok());
+}
+
+}  // namespace
+}  // namespace stagecoach

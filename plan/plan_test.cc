@@ -1,0 +1,145 @@
+// Protects the plan as a whole: what users see in `stagecoach plan` and what placement relies on.
+#include "plan/plan.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <sstream>
+
+#include "plan/golden_testing.h"
+
+namespace stagecoach {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+JobSpec Spec() {
+  JobSpec spec;
+  spec.name = "plan";
+  spec.model = GptSpec{.layers = 2, .width = 64, .heads = 2, .context = 32, .vocabulary = 256};
+  spec.data.text.path = "input.txt";
+  spec.training.steps = 10;
+  spec.training.batch_size = 8;
+  spec.training.micro_batches = 4;
+  return spec;
+}
+
+Plan Planned(const JobSpec& spec, int stages, const std::vector<LayerProfile>& profile = {}) {
+  const auto plan = MakePlan(spec, stages, {}, profile);
+  EXPECT_TRUE(plan.ok()) << plan.status();
+  return plan.ok() ? *plan : Plan{};
+}
+
+std::string ErrorOf(const JobSpec& spec, int stages, const PlanAssumptions& assumptions = {},
+                    const std::vector<LayerProfile>& profile = {}) {
+  const auto plan = MakePlan(spec, stages, assumptions, profile);
+  EXPECT_FALSE(plan.ok());
+  return std::string(plan.status().message());
+}
+
+TEST(MakePlan, CoversEveryLayerOnce) {
+  for (int stages = 1; stages <= 7; ++stages) {
+    const Plan plan = Planned(Spec(), stages);
+    ASSERT_EQ(plan.stages.size(), static_cast<size_t>(stages));
+    int next = 0;
+    for (const StagePlan& stage : plan.stages) {
+      EXPECT_EQ(stage.first_layer, next);
+      EXPECT_GT(stage.last_layer, stage.first_layer);
+      EXPECT_GT(stage.memory.total(), 0);
+      next = stage.last_layer;
+    }
+    EXPECT_EQ(next, 7);
+    EXPECT_DOUBLE_EQ(plan.bubble_ideal, (stages - 1) / (4.0 + stages - 1));
+    EXPECT_TRUE(ValidateSchedule(plan.schedule, {}).ok());
+    EXPECT_GT(plan.step_seconds, 0);
+  }
+}
+
+TEST(MakePlan, FollowsAMeasuredProfile) {
+  // The last layer is slow here, whatever its shapes say.
+  std::vector<LayerProfile> profile(7, {.forward_seconds = 1, .backward_seconds = 2});
+  profile[6] = {.forward_seconds = 6, .backward_seconds = 12};
+  const Plan plan = Planned(Spec(), 2, profile);
+  EXPECT_THAT(plan.partition.first_layers, ElementsAre(0, 6));
+  EXPECT_EQ(plan.stages[0].forward_seconds, 6);
+  EXPECT_EQ(plan.stages[1].backward_seconds, 12);
+}
+
+TEST(MakePlan, OfEqualStagesForecastsTheIdealBubble) {
+  JobSpec spec = Spec();
+  spec.pipeline.rematerialization = Rematerialization::kNever;
+  std::vector<LayerProfile> profile(7, {.forward_seconds = 1, .backward_seconds = 2});
+  profile[6] = {};  // six equal layers over three stages
+  for (ScheduleKind kind : {ScheduleKind::kGpipe, ScheduleKind::kOneForwardOneBackward}) {
+    spec.pipeline.schedule = kind;
+    const Plan plan = Planned(spec, 3, profile);
+    EXPECT_NEAR(plan.bubble, plan.bubble_ideal, 1e-3) << "links cost next to nothing here";
+    EXPECT_NEAR(plan.step_seconds, (4 + 3 - 1) * 6, 0.05);
+  }
+}
+
+TEST(MakePlan, TakesCutsAndUniformAsTold) {
+  JobSpec spec = Spec();
+  spec.pipeline.partition.kind = PartitionSpec::Kind::kUniform;
+  EXPECT_THAT(Planned(spec, 3).partition.first_layers, ElementsAre(0, 3, 5));
+  spec.pipeline.stages = 3;
+  spec.pipeline.partition = {.kind = PartitionSpec::Kind::kCuts, .cuts = {1, 2}};
+  EXPECT_THAT(Planned(spec, 3).partition.first_layers, ElementsAre(0, 1, 2));
+  EXPECT_THAT(ErrorOf(spec, 2),
+              HasSubstr("pipeline.partition.cuts: 2 cuts; must be 1 for 2 stages"));
+}
+
+TEST(MakePlan, SaysWhatDoesNotFitAndWhatHelps) {
+  const auto plan = MakePlan(Spec(), 2, {.stage_memory_limit_bytes = 100'000}, {});
+  EXPECT_EQ(plan.status().code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(std::string(plan.status().message()), HasSubstr("plan: stage 0 with layers [0, "));
+  EXPECT_THAT(std::string(plan.status().message()), HasSubstr("a stage has 0.1 MiB"));
+  EXPECT_THAT(std::string(plan.status().message()), HasSubstr("use more stages"));
+  EXPECT_TRUE(MakePlan(Spec(), 2, {.stage_memory_limit_bytes = int64_t{1} << 30}, {}).ok());
+}
+
+TEST(MakePlan, RefusesWhatCannotBe) {
+  EXPECT_THAT(ErrorOf(Spec(), 8), HasSubstr("pipeline.stages: 8; the model has 7 layers"));
+  EXPECT_THAT(ErrorOf(Spec(), 0), HasSubstr("pipeline.stages: 0; must be >= 1"));
+  EXPECT_THAT(ErrorOf(Spec(), 2, {.flops_per_second = 0}), HasSubstr("flops_per_second"));
+  EXPECT_THAT(ErrorOf(Spec(), 2, {.link_bytes_per_second = -1}), HasSubstr("bytes_per_second"));
+  EXPECT_THAT(ErrorOf(Spec(), 2, {}, {{1, 1}}), HasSubstr("the profile has 1 layers, the model 7"));
+  std::vector<LayerProfile> profile(7);
+  profile[3].backward_seconds = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_THAT(ErrorOf(Spec(), 2, {}, profile), HasSubstr("profile of layer 3"));
+  JobSpec spec = Spec();
+  spec.training.micro_batches = 9;
+  EXPECT_THAT(ErrorOf(spec, 2), HasSubstr("training.micro_batches: 9"));
+}
+
+Timeline SmallTimeline() {
+  const Schedule schedule = MakeSchedule({.stages = 3, .micro_batches = 4});
+  const std::vector<StageCost> costs(
+      3, {.forward_seconds = 1, .backward_seconds = 2, .recompute_seconds = 1});
+  return *Simulate(schedule, costs, {}, {});
+}
+
+TEST(FormatTimeline, DrawsALaneAStage) {
+  ExpectGolden("timeline.txt", FormatTimeline(SmallTimeline(), 80));
+}
+
+TEST(FormatTimeline, KeepsToTheWidth) {
+  for (int width : {30, 40, 77, 100, 200}) {
+    std::istringstream lines(FormatTimeline(SmallTimeline(), width));
+    std::string line;
+    while (std::getline(lines, line)) EXPECT_LE(static_cast<int>(line.size()), width) << line;
+  }
+}
+
+TEST(FormatTimeline, DrawsEvenWhereThereIsNothingOrNoRoom) {
+  EXPECT_FALSE(FormatTimeline(SmallTimeline(), 0).empty());
+  EXPECT_FALSE(FormatTimeline(Timeline{}, 80).empty());
+  const auto still =
+      Simulate(MakeSchedule({.stages = 2, .micro_batches = 1}), std::vector<StageCost>(2), {}, {});
+  EXPECT_THAT(FormatTimeline(*still, 40), HasSubstr("stage 1 |....."));
+}
+
+}  // namespace
+}  // namespace stagecoach
