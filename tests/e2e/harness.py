@@ -148,8 +148,14 @@ class Cluster:
         os.kill(self.pid(name), number)
 
     def kill(self):
+        """For clean-up: no process, thread or pipe of a failed test stays behind."""
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+        self._reader.join()
+        self._errors.join()
+        self.process.stdout.close()
+        self.process.stderr.close()
 
     def describe(self):
         logs = ""
@@ -166,8 +172,8 @@ class EndToEndTest(unittest.TestCase):
         self._clusters = []
         self.addCleanup(lambda: [c.kill() for c in self._clusters])
 
-    def job_file(self, name="job.json", **changes):
-        path = self.folder / name
+    def job_file(self, file_name="job.json", **changes):
+        path = self.folder / file_name
         path.write_text(json.dumps(merged(TINY, changes)))
         return path
 
