@@ -27,7 +27,7 @@ Tensor TensorOf(Backend& backend, const std::vector<T>& values, DType dtype, Sha
   absl::StatusOr<Tensor> tensor =
       MakeTensor(backend.allocator(), MemoryKind::kActivations, dtype, std::move(shape));
   CHECK_OK(tensor.status());
-  backend.CopyFromHost(std::as_bytes(std::span(values)), *tensor);
+  if (!values.empty()) backend.CopyFromHost(std::as_bytes(std::span(values)), *tensor);
   CHECK_OK(backend.Synchronize());
   return *std::move(tensor);
 }
@@ -59,7 +59,8 @@ inline std::vector<int32_t> TokenValues(int64_t count, uint32_t stream, int64_t 
 }
 
 inline bool SameBits(const std::vector<float>& a, const std::vector<float>& b) {
-  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
+  if (a.size() != b.size()) return false;
+  return a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
 }
 
 inline void CollectBuffers(const Stash& stash, std::map<const Buffer*, int64_t>* bytes) {
