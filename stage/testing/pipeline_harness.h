@@ -75,6 +75,7 @@ class MadeUpSource final : public BatchSource {
 
 struct HarnessOptions {
   int stages = 1;
+  GptSpec model = {.layers = 2, .width = 4, .heads = 2, .context = 3, .vocabulary = 7};
   int64_t batch_size = 4, micro_batches = 2;
   ScheduleKind schedule = ScheduleKind::kGpipe;
   Rematerialization rematerialization = Rematerialization::kAlways;
@@ -98,21 +99,18 @@ struct HarnessResult {
 
 class PipelineHarness {
  public:
-  static constexpr int64_t kContext = 3, kVocabulary = 7;
+  static constexpr int64_t kContext = 3;  // of the default model
 
   explicit PipelineHarness(const HarnessOptions& options, Clock* clock = SystemClock::Get())
       : options_(options), order_{.seed = options.order_seed, .step = 1} {
-    auto model = ExpandModel(GptSpec{.layers = 2,
-                                     .width = 4,
-                                     .heads = 2,
-                                     .context = kContext,
-                                     .vocabulary = kVocabulary,
-                                     .dropout = options.dropout});
+    GptSpec spec = options.model;
+    spec.dropout = options.dropout;
+    auto model = ExpandModel(spec);
     CHECK_OK(model.status());
     model_ = *std::move(model);
     source_ = std::make_unique<MadeUpSource>(
-        MadeUpSource::Sizes{options.batch_size, options.micro_batches, kContext, kVocabulary,
-                            options.evaluation_sequences});
+        MadeUpSource::Sizes{options.batch_size, options.micro_batches, model_.context,
+                            model_.vocabulary, options.evaluation_sequences});
     training_ = Programs(false);
     evaluation_ = Programs(true);
     auto partition = UniformPartition(static_cast<int>(model_.layers.size()), options.stages);
@@ -182,7 +180,7 @@ class PipelineHarness {
             .training = training,
             .evaluation_batch = evaluation_batch,
             .program = &(training ? training_ : evaluation_)[k],
-            .loss_scale = 1.0 / static_cast<double>(options_.batch_size * kContext)};
+            .loss_scale = 1.0 / static_cast<double>(options_.batch_size * model_.context)};
   }
 
   // One pass over the pipeline; INTERNAL if nobody can move any more.
@@ -255,7 +253,7 @@ class PipelineHarness {
                              .upstream = stage.upstream.get(),
                              .downstream = stage.downstream.get(),
                              .data = source_.get(),
-                             .context = kContext,
+                             .context = model_.context,
                              .width_in = model_.layers[first].width_in,
                              .width_out = model_.layers[last - 1].width_out,
                              .phases = stage.phases.get(),

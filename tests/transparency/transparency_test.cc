@@ -1,0 +1,195 @@
+// Transparency: training has the same bits for every number of stages, schedule, rematerialization,
+// number of threads and order of events, and after a checkpoint is loaded on another number of
+// stages. Compared are the loss of every step, the gradient norm, all weights and all optimizer
+// slots. Not promised: equal bits for another M or another batch size, so each pair (N, M) has its
+// own truth. The pipelines run in one thread over in-process links; real processes are in
+// tests/e2e.
+#include <string>
+#include <vector>
+
+#include "checkpoint/fault_file_system.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "stage/testing/manifest_file.h"
+#include "stage/testing/pipeline_harness.h"
+
+namespace stagecoach {
+namespace {
+
+struct Device {
+  std::string name;
+  GptSpec model;
+  std::vector<std::function<std::unique_ptr<Backend>()>> variants;  // all must give the same bits
+};
+
+Device Reference() {
+  Device device{.name = "reference",
+                .model = {.layers = 2, .width = 4, .heads = 2, .context = 3, .vocabulary = 7}};
+  device.variants.push_back([] { return MakeReferenceBackend({}); });
+  return device;
+}
+
+#ifdef STAGECOACH_CPU_BACKEND
+// Large enough that two threads share the work, odd enough that tiles have remainders.
+Device Cpu() {
+  Device device{.name = "cpu",
+                .model = {.layers = 2, .width = 36, .heads = 3, .context = 19, .vocabulary = 67}};
+  device.variants.push_back([] { return MakeCpuBackend({.threads = 1}); });
+  device.variants.push_back([] { return MakeCpuBackend({.threads = 2}); });
+  return device;
+}
+#endif
+
+std::vector<Device> Devices() {
+  std::vector<Device> devices = {Reference()};
+#ifdef STAGECOACH_CPU_BACKEND
+  devices.push_back(Cpu());
+#endif
+  return devices;
+}
+
+struct Batch {
+  int64_t batch_size, micro_batches;
+};
+// M = 1; M < K; N = M; M not dividing N (micro-batches of 2, 2, 1); M > K.
+constexpr Batch kBatches[] = {{3, 1}, {4, 2}, {3, 3}, {5, 3}, {7, 5}};
+constexpr int kSteps = 3;
+
+std::string Describe(const HarnessOptions& options) {
+  return absl::StrCat("K=", options.stages, " N=", options.batch_size, " M=", options.micro_batches,
+                      " ", ScheduleKindName(options.schedule), " ",
+                      RematerializationName(options.rematerialization),
+                      " dropout=", options.dropout, " clip=", options.clip_norm, " order seed ",
+                      options.order_seed);
+}
+
+// Names the first thing that differs, so that a failure says where to look.
+std::string Difference(const HarnessResult& result, const HarnessResult& truth) {
+  for (size_t step = 0; step < truth.losses.size(); ++step) {
+    if (result.losses.at(step) != truth.losses[step]) {
+      return absl::StrCat("loss of step ", step, ": ", result.losses[step], " and not ",
+                          truth.losses[step]);
+    }
+    if (result.squared_norms.at(step) != truth.squared_norms[step]) {
+      return absl::StrCat("gradient norm of step ", step);
+    }
+  }
+  for (const auto& [name, bytes] : truth.state) {
+    const auto found = result.state.find(name);
+    if (found == result.state.end()) return absl::StrCat("no tensor ", name);
+    if (found->second != bytes) return absl::StrCat("tensor ", name);
+  }
+  return result == truth ? "" : "a tensor too many";
+}
+
+class Transparency : public testing::TestWithParam<Device> {
+ protected:
+  HarnessOptions Options(const Batch& batch, double dropout) const {
+    return {.model = GetParam().model,
+            .batch_size = batch.batch_size,
+            .micro_batches = batch.micro_batches,
+            .dropout = dropout,
+            .make_backend = GetParam().variants.front()};
+  }
+  static HarnessResult MustTrain(const HarnessOptions& options, int steps = kSteps) {
+    auto result = PipelineHarness(options).Train(steps);
+    CHECK_OK(result.status());
+    return *std::move(result);
+  }
+  static void ExpectSameBits(const HarnessOptions& options, const HarnessResult& truth) {
+    auto result = PipelineHarness(options).Train(kSteps);
+    ASSERT_TRUE(result.ok()) << Describe(options) << ": " << result.status();
+    EXPECT_EQ(Difference(*result, truth), "") << Describe(options);
+  }
+};
+
+TEST_P(Transparency, EveryPipelineHasTheBitsOfOneStage) {
+  uint64_t order_seed = 0;
+  for (const Batch& batch : kBatches) {
+    for (double dropout : {0.0, 0.3}) {
+      HarnessOptions options = Options(batch, dropout);
+      options.rematerialization = Rematerialization::kNever;
+      options.clip_norm = dropout > 0 ? 0.5 : 0.0;
+      const HarnessResult truth = MustTrain(options);
+      for (int stages = 1; stages <= 4; ++stages) {
+        for (ScheduleKind schedule : {ScheduleKind::kGpipe, ScheduleKind::kOneForwardOneBackward}) {
+          for (Rematerialization rematerialization :
+               {Rematerialization::kAlways, Rematerialization::kExceptFirst,
+                Rematerialization::kNever}) {
+            options.stages = stages;
+            options.schedule = schedule;
+            options.rematerialization = rematerialization;
+            options.order_seed = ++order_seed;
+            ExpectSameBits(options, truth);
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_P(Transparency, ThreadsOfTheBackEndDoNotChangeABit) {
+  HarnessOptions options = Options({5, 3}, 0.3);
+  const HarnessResult truth = MustTrain(options);
+  for (size_t i = 1; i < GetParam().variants.size(); ++i) {
+    for (int stages : {1, 2, 3}) {
+      options.stages = stages;
+      options.make_backend = GetParam().variants[i];
+      ExpectSameBits(options, truth);
+    }
+  }
+}
+
+// Guards the test itself: the comparison must be able to fail.
+TEST_P(Transparency, ADifferentRunHasDifferentBits) {
+  const HarnessResult truth = MustTrain(Options({4, 2}, 0.3));
+  EXPECT_NE(Difference(MustTrain(Options({4, 2}, 0.2)), truth), "");
+  EXPECT_NE(Difference(MustTrain(Options({4, 1}, 0.3)), truth), "");
+}
+
+// The shards of a pipeline as a committed checkpoint.
+void WriteCheckpoint(FileSystem& file_system, const std::string& folder, uint64_t step,
+                     PipelineHarness& pipeline) {
+  CHECK_OK(file_system.MakeFolders(folder));
+  Manifest manifest{.job = "a", .state = {.step = step}, .stages = pipeline.stages()};
+  for (int k = 0; k < pipeline.stages(); ++k) {
+    auto shard = WriteTensors(file_system, folder, pipeline.cell(k), pipeline.optimizer(k),
+                              pipeline.backend(k));
+    CHECK_OK(shard.status());
+    manifest.shards.push_back(*std::move(shard));
+  }
+  WriteManifestFile(file_system, folder, manifest);
+}
+
+TEST_P(Transparency, ACheckpointOfThreeStagesGoesOnWithAnyNumber) {
+  HarnessOptions options = Options({5, 3}, 0.3);
+  const HarnessResult undisturbed = MustTrain(options, 5);
+  FaultFileSystem file_system;
+  options.stages = 3;
+  PipelineHarness three(options);
+  ASSERT_TRUE(three.Train(2).ok());
+  WriteCheckpoint(file_system, "/job/step-000000000002", 2, three);
+  for (int stages : {1, 2, 4}) {
+    options.stages = stages;
+    options.schedule = ScheduleKind::kOneForwardOneBackward;
+    PipelineHarness resumed(options);
+    for (int k = 0; k < stages; ++k) {
+      ASSERT_TRUE(LoadTensors(file_system, "/job/step-000000000002", 2,
+                              TrainingTensors(resumed.cell(k), resumed.optimizer(k)),
+                              resumed.backend(k))
+                      .ok());
+    }
+    resumed.set_step(2);
+    const auto rest = resumed.Train(3);
+    ASSERT_TRUE(rest.ok()) << rest.status();
+    EXPECT_TRUE(rest->state == undisturbed.state) << "resumed on " << stages << " stages";
+    EXPECT_THAT(rest->losses, testing::ElementsAre(undisturbed.losses[2], undisturbed.losses[3],
+                                                   undisturbed.losses[4]));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Devices, Transparency, testing::ValuesIn(Devices()),
+                         [](const auto& info) { return info.param.name; });
+
+}  // namespace
+}  // namespace stagecoach
