@@ -6,41 +6,6 @@
 // medians over the rounds (other work on the machine disturbs single rounds) and the best round.
 //
 //   kernel-bench [rounds] [threads] [dropout rate]
-#undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "bench/kernel_bench_main.cc"
-#include "hwy/foreach_target.h"
-// Highway's own header must come after foreach_target.h.
-#include "hwy/highway.h"
-
-HWY_BEFORE_NAMESPACE();
-namespace stagecoach {
-namespace HWY_NAMESPACE {
-
-namespace hn = hwy::HWY_NAMESPACE;
-
-// Runs `iterations` of 16 independent multiply-adds and returns their operations; the sum goes to
-// *sink so that nothing is optimised away.
-double FmaLoop(int64_t iterations, float* sink) {
-  const hn::ScalableTag<float> d;
-  const auto factor = hn::Set(d, 0.999f), term = hn::Set(d, 1e-3f);
-  hn::Vec<decltype(d)> sums[16];
-  for (auto& sum : sums) sum = hn::Zero(d);
-  for (int64_t i = 0; i < iterations; ++i) {
-    for (auto& sum : sums) sum = hn::MulAdd(sum, factor, term);
-  }
-  for (int i = 1; i < 16; ++i) sums[0] = hn::Add(sums[0], sums[i]);
-  *sink = hn::GetLane(hn::SumOfLanes(d, sums[0]));
-  return static_cast<double>(iterations) * 16 * 2 * static_cast<double>(hn::Lanes(d));
-}
-
-}  // namespace HWY_NAMESPACE
-}  // namespace stagecoach
-HWY_AFTER_NAMESPACE();
-
-#if HWY_ONCE
-
-#include <time.h>
-
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -49,11 +14,10 @@ HWY_AFTER_NAMESPACE();
 #include <vector>
 
 #include "base/random.h"
+#include "bench/fma_peak.h"
 #include "stage/backends/backend.h"
 
 namespace stagecoach {
-
-HWY_EXPORT(FmaLoop);
 
 namespace {
 
@@ -64,27 +28,12 @@ constexpr int64_t kSequences = 4, kRows = kSequences * kContext, kInner = 4 * kW
 // of the wall clock when there are more threads to wait for.
 bool g_wall_clock = false;
 
-double Now() {
-  timespec now;
-  clock_gettime(g_wall_clock ? CLOCK_MONOTONIC : CLOCK_THREAD_CPUTIME_ID, &now);
-  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
-}
+double Now() { return g_wall_clock ? WallSeconds() : ThreadSeconds(); }
 
 double SecondsOf(const std::function<void()>& work) {
   const double start = Now();
   work();
   return Now() - start;
-}
-
-double MeasurePeak() {
-  volatile float keep = 0;
-  float sum = 0;
-  double operations = 0;
-  const double seconds =
-      SecondsOf([&] { operations = HWY_DYNAMIC_DISPATCH(FmaLoop)(200000, &sum); });
-  keep = sum;
-  static_cast<void>(keep);
-  return operations / seconds / 1e9;
 }
 
 enum class Kind { kProduct, kAttention, kOther };
@@ -344,7 +293,7 @@ int Main(int argc, char** argv) {
   std::vector<double> peaks;
   for (Operation& o : operations) o.run();  // primitives are made, memory is touched
   for (int round = 0; round < rounds; ++round) {
-    peaks.push_back(MeasurePeak());
+    peaks.push_back(MeasureFmaPeak(Now));
     for (Operation& o : operations) o.seconds.push_back(SecondsOf(o.run));
   }
   const double peak = Median(peaks), best_peak = *std::max_element(peaks.begin(), peaks.end());
@@ -360,5 +309,3 @@ int Main(int argc, char** argv) {
 }  // namespace stagecoach
 
 int main(int argc, char** argv) { return stagecoach::Main(argc, argv); }
-
-#endif  // HWY_ONCE

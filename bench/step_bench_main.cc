@@ -1,0 +1,158 @@
+// step-bench: whole training steps of one stage with one thread, as a share of the core's
+// multiply-add peak, for the job of examples/gpt-text.yaml (6 layers, width 384, context 256, 8
+// micro-batches of 4).
+//
+// A step is what StageExecutor runs for K = 1 plus gradient norms and AdamW. Model FLOPs: 3 x
+// forward, recomputation not counted; attention once below the diagonal (what is computed) and once
+// in full (how other projects count). Rounds alternate the modes and measure the peak each time;
+// medians are shown.
+//
+//   step-bench [rounds]
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <vector>
+
+#include "base/random.h"
+#include "bench/fma_peak.h"
+#include "plan/cost_model.h"
+#include "plan/schedule.h"
+#include "stage/executor.h"
+#include "stage/optimizer.h"
+
+namespace stagecoach {
+namespace {
+
+constexpr int64_t kBatch = 32, kMicroBatches = 8;
+const GptSpec kModel = {.layers = 6, .width = 384, .heads = 6, .context = 256, .vocabulary = 256};
+
+// Tokens from the counter-based generator: the values do not matter for speed.
+class RandomTokens final : public BatchSource {
+ public:
+  const DatasetManifest& manifest() const override { return manifest_; }
+  TokenBatch Train(uint64_t step, MicroBatchId micro_batch) const override {
+    TokenBatch batch;
+    batch.sequences = MicroBatchSize(kBatch, kMicroBatches, micro_batch.value);
+    const int64_t tokens = batch.sequences * kModel.context;
+    const RandomStream stream = {.seed = 1,
+                                 .step = static_cast<uint32_t>(step),
+                                 .micro_batch = static_cast<uint32_t>(micro_batch.value)};
+    for (int64_t i = 0; i <= tokens; ++i) {
+      const int32_t token = static_cast<int32_t>(RandomBits(stream, i) % kModel.vocabulary);
+      if (i < tokens) batch.inputs.push_back(token);
+      if (i > 0) batch.targets.push_back(token);
+    }
+    return batch;
+  }
+  TokenBatch Evaluation(uint64_t, MicroBatchId) const override { return {}; }
+  int64_t evaluation_batches() const override { return 0; }
+
+ private:
+  DatasetManifest manifest_;
+};
+
+struct Mode {
+  const char* name;
+  ScheduleKind schedule;
+  Rematerialization rematerialization;
+};
+
+class Trainer {
+ public:
+  explicit Trainer(const ExpandedModel& model) : backend_(MakeCpuBackend({.threads = 1})) {
+    auto cell =
+        Cell::Create(model, 0, static_cast<int>(model.layers.size()), 1, kMicroBatches, *backend_);
+    CHECK(cell.ok()) << cell.status().ToString();
+    cell_ = *std::move(cell);
+    auto optimizer = MakeOptimizer(AdamWSpec{}, cell_->parameters(), *backend_);
+    CHECK(optimizer.ok()) << optimizer.status().ToString();
+    optimizer_ = *std::move(optimizer);
+  }
+
+  // Seconds of this thread for one step.
+  double Step(const Mode& mode) {
+    const Schedule schedule = MakeSchedule({.kind = mode.schedule,
+                                            .rematerialization = mode.rematerialization,
+                                            .stages = 1,
+                                            .micro_batches = kMicroBatches});
+    PhaseClock phases(SystemClock::Get());
+    StageExecutor executor({.stage = StageId(0),
+                            .stages = 1,
+                            .seed = 1,
+                            .cell = cell_.get(),
+                            .backend = backend_.get(),
+                            .data = &data_,
+                            .context = kModel.context,
+                            .phases = &phases,
+                            .clock = SystemClock::Get()});
+    const double start = ThreadSeconds();
+    executor.BeginStep({.fence = {.job = "bench", .step = step_},
+                        .program = &schedule.programs[0],
+                        .loss_scale = 1.0 / static_cast<double>(kBatch * kModel.context)});
+    const auto progress = executor.Advance();
+    CHECK(progress.ok() && *progress == Progress::kFinished) << progress.status().ToString();
+    executor.TakeReport();
+    optimizer_->Apply(step_++, 1e-4, 1.0);
+    cell_->ZeroGradients();
+    return ThreadSeconds() - start;
+  }
+
+ private:
+  const std::unique_ptr<Backend> backend_;
+  const RandomTokens data_;
+  std::unique_ptr<Cell> cell_;
+  std::unique_ptr<Optimizer> optimizer_;
+  uint64_t step_ = 0;
+};
+
+double Median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
+
+// Per token; counts the scores and values above the diagonal as well.
+double FullAttentionFlops(double causal_flops) {
+  const double below = 3.0 * 4 * (kModel.context + 1) / 2.0 * kModel.width * kModel.layers;
+  const double full = 3.0 * 4 * kModel.context * kModel.width * kModel.layers;
+  return causal_flops - below + full;
+}
+
+int Main(int rounds) {
+  constexpr Mode kModes[] = {
+      {"never", ScheduleKind::kGpipe, Rematerialization::kNever},
+      {"always, 1F1B (nothing to recompute)", ScheduleKind::kOneForwardOneBackward,
+       Rematerialization::kAlways},
+      {"except_first, GPipe", ScheduleKind::kGpipe, Rematerialization::kExceptFirst},
+      {"always, GPipe", ScheduleKind::kGpipe, Rematerialization::kAlways},
+  };
+  const auto model = ExpandModel(kModel);
+  CHECK(model.ok()) << model.status().ToString();
+  Trainer trainer(*model);
+  trainer.Step(kModes[0]);  // first touch of memory, creation of primitives
+  std::vector<double> peaks, seconds[std::size(kModes)];
+  for (int round = 0; round < rounds; ++round) {
+    for (size_t i = 0; i < std::size(kModes); ++i) {
+      peaks.push_back(MeasureFmaPeak(ThreadSeconds));
+      seconds[i].push_back(trainer.Step(kModes[i]));
+    }
+  }
+  const double peak = Median(peaks), tokens = static_cast<double>(kBatch * kModel.context);
+  const double causal = ModelFlopsPerToken(*model) * tokens;
+  const double full = FullAttentionFlops(ModelFlopsPerToken(*model)) * tokens;
+  std::printf("one thread, multiply-add peak %.1f GFLOP/s, %d rounds\n\n", peak, rounds);
+  std::printf(
+      "| rematerialization | step s | tokens/s | model GFLOP/s | share of peak | attention "
+      "counted in full |\n| --- | --- | --- | --- | --- | --- |\n");
+  for (size_t i = 0; i < std::size(kModes); ++i) {
+    const double step = Median(seconds[i]);
+    std::printf("| %s | %.3f | %.0f | %.1f | %.1f %% | %.1f %% |\n", kModes[i].name, step,
+                tokens / step, causal / step / 1e9, 100 * causal / step / 1e9 / peak,
+                100 * full / step / 1e9 / peak);
+  }
+  return 0;
+}
+
+}  // namespace
+}  // namespace stagecoach
+
+int main(int argc, char** argv) { return stagecoach::Main(argc > 1 ? std::atoi(argv[1]) : 5); }
