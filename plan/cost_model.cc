@@ -28,6 +28,7 @@ struct Counts {
   int64_t backward = 0;
   int64_t stash = 0;
   int64_t scratch = 0;
+  int64_t alone = 0;  // LayerCost::forward_bytes
 };
 
 void AddElementwise(const Elementwise& flops, int64_t elements, Counts* counts) {
@@ -49,7 +50,7 @@ class LayerCounter {
   LayerCounter(int64_t context, int64_t width_in) : n_(context), width_(width_in) {}
 
   Counts operator()(const EmbeddingSpec& spec) const {
-    Counts counts{.stash = n_ * kIdBytes};
+    Counts counts{.stash = n_ * kIdBytes, .alone = Floats(width_)};
     AddElementwise(kEmbeddingFlops, n_ * width_, &counts);
     if (spec.dropout > 0) {
       AddElementwise(kDropoutFlops, n_ * width_, &counts);
@@ -58,13 +59,16 @@ class LayerCounter {
     return counts;
   }
   Counts operator()(const LayerNormSpec&) const {
-    Counts counts{.stash = Floats(width_ + 2), .scratch = Floats(width_)};
+    Counts counts{
+        .stash = Floats(width_ + 2), .scratch = Floats(width_), .alone = Floats(width_ + 2)};
     AddElementwise(kLayerNormFlops, n_ * width_, &counts);
     return counts;
   }
   Counts operator()(const AttentionSpec& spec) const {
     // x, qkv, the output before proj, log_sum_exp; in backward the gradients of the middle two.
-    Counts counts{.stash = Floats(5 * width_ + spec.heads), .scratch = Floats(4 * width_)};
+    Counts counts{.stash = Floats(5 * width_ + spec.heads),
+                  .scratch = Floats(4 * width_),
+                  .alone = Floats(4 * width_ + spec.heads)};
     AddProducts(n_ * 4 * width_ * width_, 2, &counts);
     const int64_t scores = n_ * (n_ + 1) / 2;        // of one head: causal
     AddProducts(2 * scores * width_, 2.5, &counts);  // backward computes the scores once more
@@ -74,18 +78,19 @@ class LayerCounter {
   }
   Counts operator()(const MlpSpec& spec) const {
     // The gradient in the middle takes the room of the activation, which is done first.
-    Counts counts{.stash = Floats(width_ + 2 * spec.hidden)};
+    Counts counts{.stash = Floats(width_ + 2 * spec.hidden),
+                  .alone = Floats(spec.hidden + std::max(spec.hidden, width_))};
     AddProducts(n_ * 2 * width_ * spec.hidden, 2, &counts);
     AddElementwise(kGeluFlops, n_ * spec.hidden, &counts);
     return counts;
   }
   Counts operator()(const LinearSpec& spec) const {
-    Counts counts{.stash = Floats(width_)};  // x makes room for its gradient
+    Counts counts{.stash = Floats(width_), .alone = Floats(spec.out)};  // x makes room for dx
     AddProducts(n_ * width_ * spec.out, 2, &counts);
     return counts;
   }
   Counts operator()(const GeluSpec&) const {
-    Counts counts{.stash = Floats(width_), .scratch = Floats(width_)};
+    Counts counts{.stash = Floats(width_), .scratch = Floats(width_), .alone = Floats(width_)};
     AddElementwise(kGeluFlops, n_ * width_, &counts);
     return counts;
   }
@@ -93,7 +98,7 @@ class LayerCounter {
     Counts counts;
     if (spec.rate > 0) {
       AddElementwise(kDropoutFlops, n_ * width_, &counts);
-      counts.scratch = Floats(width_);
+      counts.scratch = counts.alone = Floats(width_);
     }
     return counts;
   }
@@ -106,6 +111,7 @@ class LayerCounter {
     for (size_t i = 0; i < spec.layers.size(); ++i) {
       const Counts inner = std::visit(LayerCounter(n_, width), spec.layers[i].kind);
       const bool last = i + 1 == spec.layers.size();
+      counts.alone = std::max(counts.alone, inner.alone + (i == 0 ? 0 : Floats(width)));
       width = LayerWidthOut(spec.layers[i], width);
       counts.products += inner.products;
       counts.forward += inner.forward;
@@ -141,7 +147,8 @@ std::vector<LayerCost> ModelCosts(const ExpandedModel& model) {
                    .backward_flops = counts.backward,
                    .boundary_bytes = model.context * layer.width_out * kFloatBytes,
                    .stash_bytes = counts.stash,
-                   .scratch_bytes = counts.scratch};
+                   .scratch_bytes = counts.scratch,
+                   .forward_bytes = counts.alone};
     for (const ParameterSpec& parameter : layer.parameters) {
       cost.parameters += parameter.shape.elements();
     }

@@ -23,8 +23,10 @@ struct LayerCost {
   int64_t boundary_bytes = 0;           // output activation, per sequence
   int64_t stash_bytes = 0;              // kept from forward to backward, per sequence
   // Peak of what backward allocates less what it has given back by then, per sequence: on top of the
-  // stash and the output gradient. Forward never needs more than stash and output.
+  // stash and the output gradient.
   int64_t scratch_bytes = 0;
+  // Peak of a forward that keeps nothing, per sequence: its output and temporaries on top of its input.
+  int64_t forward_bytes = 0;
 };
 
 // Seconds measured on a stage for one micro-batch, per layer; same order as the layers.

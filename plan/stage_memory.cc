@@ -36,7 +36,8 @@ CellBytes BytesOfCell(const ExpandedModel& model, const std::vector<LayerCost>& 
     bytes.stash += cost.stash_bytes;
     bytes.backward_peak =
         std::max(bytes.backward_peak, bytes.stash + cost.boundary_bytes + cost.scratch_bytes);
-    bytes.forward_peak = std::max(bytes.forward_peak, cost.stash_bytes + cost.boundary_bytes);
+    const int64_t input = i == first ? 0 : costs[i - 1].boundary_bytes;
+    bytes.forward_peak = std::max(bytes.forward_peak, input + cost.forward_bytes);
   }
   return bytes;
 }
