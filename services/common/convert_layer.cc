@@ -83,9 +83,10 @@ absl::StatusOr<std::vector<LayerSpec>> LayersFromProto(const ProtoLayers& protos
   std::vector<LayerSpec> layers;
   layers.reserve(protos.size());
   for (int i = 0; i < protos.size(); ++i) {
-    ASSIGN_OR_RETURN(LayerSpec layer,
-                     LayerFromProto(protos[i], absl::StrCat(path, ".layers[", i, "]"), nesting));
-    layers.push_back(std::move(layer));
+    absl::StatusOr<LayerSpec> layer =
+        LayerFromProto(protos[i], absl::StrCat(path, ".layers[", i, "]"), nesting);
+    if (!layer.ok()) return layer.status();
+    layers.push_back(*std::move(layer));
   }
   return layers;
 }

@@ -42,7 +42,7 @@ std::span<const MetricDefinition* const> AllMetrics() {
                                                      &kGradientNorm,
                                                      &kNonfinite,
                                                      &kExpectedEnd,
-                                                     &kDataWait,
+
                                                      &kRecoveries,
                                                      &kCheckpointTime,
                                                      &kCheckpointStep,

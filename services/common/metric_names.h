@@ -183,12 +183,6 @@ inline constexpr MetricDefinition kNonfinite = {
 inline constexpr MetricDefinition kExpectedEnd = {
     "stagecoach_train_expected_end_timestamp_seconds", kG, "unix s", "job_id", "C",
     "Estimated end of the job since the Unix epoch."};
-inline constexpr MetricDefinition kDataWait = {"stagecoach_data_wait_seconds_total",
-                                               kC,
-                                               "s",
-                                               "job_id",
-                                               "C",
-                                               "Time the stages of the job waited for input data."};
 inline constexpr MetricDefinition kRecoveries = {
     "stagecoach_job_recoveries_total", kC, "1", "job_id", "C", "Recoveries of the job."};
 inline constexpr MetricDefinition kCheckpointTime = {

@@ -1,6 +1,5 @@
 #include "services/common/process.h"
 
-#include <malloc.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <unistd.h>
@@ -14,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "spdlog/spdlog.h"
+#include "stage/link/grpc/malloc_settings.h"
 
 namespace stagecoach {
 namespace {
@@ -29,9 +29,7 @@ sigset_t TerminationSignals() {
 }  // namespace
 
 void PrepareProcess() {
-  mallopt(M_MMAP_THRESHOLD, 32 << 20);
-  mallopt(M_TRIM_THRESHOLD, 1 << 30);
-  mallopt(M_TOP_PAD, 64 << 20);
+  KeepReceiveBuffersMapped();
   const sigset_t set = TerminationSignals();
   pthread_sigmask(SIG_BLOCK, &set, nullptr);
   signal(SIGPIPE, SIG_IGN);

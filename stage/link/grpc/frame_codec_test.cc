@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <random>
 
+#include "absl/strings/escaping.h"
 #include "base/hash.h"
 #include "stagecoach/v1/link.pb.h"
 
@@ -87,6 +88,22 @@ TEST(FrameCodec, WritesFieldsOfZeroAndEmptyTensorsAsProto3Does) {
   v1::ExchangeRequest proto;
   *proto.mutable_frame() = Generated(frame, "");
   EXPECT_EQ(EncodeFrameHead(frame), proto.SerializeAsString());
+}
+
+TEST(FrameCodec, TheTestVectorOfTheFormatDocumentHolds) {
+  LinkFrame frame;
+  frame.term = 1;
+  frame.generation = 2;
+  frame.micro_batch = 3;
+  frame.tensor_count = 1;
+  frame.dtype = DType::kU8;
+  frame.shape = {9};
+  frame.crc32c = 0xe3069283;
+  frame.data_bytes = 9;
+  const std::string text = EncodeFrameHead(frame) + "123456789";
+  EXPECT_EQ(absl::BytesToHexString(text),
+            "1a1f080110022801300340014804520109"
+            "6d839206e37a09313233343536373839");
 }
 
 TEST(FrameCodec, HelloAndCreditAreTheGeneratedOnes) {
