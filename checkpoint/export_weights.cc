@@ -1,5 +1,5 @@
 #include "absl/strings/str_cat.h"
-#include "checkpoint/assign.h"
+#include "base/status.h"
 #include "checkpoint/names.h"
 #include "checkpoint/shard_set.h"
 #include "checkpoint/store.h"
@@ -25,7 +25,7 @@ absl::Status WriteAtomically(FileSystem& file_system, const std::string& folder,
 }
 
 absl::Status WriteText(FileSystem& file_system, const std::string& path, const std::string& text) {
-  ASSIGN_OR_FAIL(std::unique_ptr<WritableFile> file, file_system.Create(path));
+  ASSIGN_OR_RETURN(std::unique_ptr<WritableFile> file, file_system.Create(path));
   RETURN_IF_ERROR(file->Append(std::as_bytes(std::span(text))));
   RETURN_IF_ERROR(file->Sync());
   return file->Close();
@@ -36,7 +36,7 @@ absl::Status WriteText(FileSystem& file_system, const std::string& path, const s
 absl::StatusOr<std::string> ExportWeights(FileSystem& file_system, const CheckpointRef& ref,
                                           const Manifest& manifest, const std::string& folder,
                                           const std::string& config_json) {
-  ASSIGN_OR_FAIL(ShardSet shards, ShardSet::Open(file_system, ref.folder, manifest));
+  ASSIGN_OR_RETURN(ShardSet shards, ShardSet::Open(file_system, ref.folder, manifest));
   RETURN_IF_ERROR(file_system.MakeFolders(folder));
   // One tensor in memory at a time; WriteSafetensors asks for them in this order, once each.
   WeightsHash hash;

@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/hash.h"
-#include "checkpoint/assign.h"
+#include "base/status.h"
 #include "checkpoint/names.h"
 #include "checkpoint/safetensors_header.h"
 
@@ -140,7 +140,7 @@ absl::StatusOr<ShardTensor> TensorFromJson(const Json& json) {
   RETURN_IF_ERROR(CheckTensorName(tensor.entry.name));
   if (!dtype.ok()) return dtype.status();
   tensor.entry.dtype = *dtype;
-  ASSIGN_OR_FAIL(const int64_t bytes, TensorBytes(*dtype, tensor.entry.shape));
+  ASSIGN_OR_RETURN(const int64_t bytes, TensorBytes(*dtype, tensor.entry.shape));
   if (offsets.size() != 2 || offsets[0] < 0 || offsets[1] < offsets[0] ||
       offsets[1] - offsets[0] != bytes) {
     return absl::DataLossError(
@@ -160,7 +160,7 @@ absl::StatusOr<ShardInfo> ShardFromJson(const Json& json) {
   RETURN_IF_ERROR(status);
   RETURN_IF_ERROR(CheckShardFile(shard.file));
   for (const Json& tensor : members.Array("tensors")) {
-    ASSIGN_OR_FAIL(ShardTensor parsed, TensorFromJson(tensor));
+    ASSIGN_OR_RETURN(ShardTensor parsed, TensorFromJson(tensor));
     shard.tensors.push_back(std::move(parsed));
   }
   RETURN_IF_ERROR(status);
@@ -189,10 +189,10 @@ absl::StatusOr<Manifest> ManifestFromJson(const Json& json) {
                     .consecutive_nonfinite = state.Integer("consecutive_nonfinite")};
   const std::string loss = state.Text("last_loss");
   RETURN_IF_ERROR(status);
-  ASSIGN_OR_FAIL(manifest.state.last_loss, ParseHexFloat(loss));
+  ASSIGN_OR_RETURN(manifest.state.last_loss, ParseHexFloat(loss));
   RETURN_IF_ERROR(CheckJobName(manifest.job));
   for (const Json& shard : members.Array("shards")) {
-    ASSIGN_OR_FAIL(ShardInfo parsed, ShardFromJson(shard));
+    ASSIGN_OR_RETURN(ShardInfo parsed, ShardFromJson(shard));
     if (!manifest.shards.empty() && parsed.file <= manifest.shards.back().file) {
       return absl::DataLossError("manifest: shards are not sorted by unique file names");
     }
@@ -280,7 +280,7 @@ absl::StatusOr<Manifest> ParseManifest(std::string_view text) {
 
 absl::StatusOr<Manifest> ReadManifestFile(FileSystem& file_system, const std::string& folder) {
   const std::string path = JoinPath(folder, kManifestFile);
-  ASSIGN_OR_FAIL(std::unique_ptr<ReadableFile> file, file_system.Open(path));
+  ASSIGN_OR_RETURN(std::unique_ptr<ReadableFile> file, file_system.Open(path));
   if (file->size() > kMaxManifestBytes) {
     return absl::DataLossError(absl::StrCat(path, ": ", file->size(), " bytes are over 64 MiB"));
   }

@@ -1,6 +1,6 @@
 // Names: every name that comes from outside is checked here before it becomes part of a path.
-// Errors: INVALID_ARGUMENT with the rule. Parsers of our own folder names answer nothing for what is
-//         not exactly as the matching Format function writes it.
+// Errors: INVALID_ARGUMENT with the rule. Parsers of our own folder names answer nothing unless
+//         the name is exactly what the matching Format function writes.
 #ifndef STAGECOACH_CHECKPOINT_NAMES_H_
 #define STAGECOACH_CHECKPOINT_NAMES_H_
 

@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
 #include "base/hash.h"
-#include "checkpoint/assign.h"
+#include "base/status.h"
 #include "checkpoint/safetensors_header.h"
 
 namespace stagecoach {
@@ -71,11 +71,11 @@ absl::StatusOr<WrittenFile> WriteSafetensors(FileSystem& file_system, const std:
                                              std::span<const TensorSource> tensors,
                                              const Metadata& metadata) {
   WrittenFile result;
-  ASSIGN_OR_FAIL(result.tensors, LayOut(tensors));
+  ASSIGN_OR_RETURN(result.tensors, LayOut(tensors));
   absl::StatusOr<std::string> header = FormatSafetensorsHeader(result.tensors, metadata);
   if (!header.ok()) return Annotate(header.status(), path);
 
-  ASSIGN_OR_FAIL(std::unique_ptr<WritableFile> file, file_system.Create(path));
+  ASSIGN_OR_RETURN(std::unique_ptr<WritableFile> file, file_system.Create(path));
   HashingWriter writer(file.get());
   RETURN_IF_ERROR(writer.Append(LittleEndian64(header->size())));
   RETURN_IF_ERROR(writer.Append(std::as_bytes(std::span(*header))));
@@ -99,7 +99,7 @@ absl::StatusOr<SafetensorsReader> SafetensorsReader::Open(FileSystem& file_syste
                                                           const std::string& path) {
   SafetensorsReader reader;
   reader.path_ = path;
-  ASSIGN_OR_FAIL(reader.file_, file_system.Open(path));
+  ASSIGN_OR_RETURN(reader.file_, file_system.Open(path));
   const int64_t size = reader.file_->size();
   if (size < kSafetensorsLengthBytes) {
     return absl::DataLossError(

@@ -7,7 +7,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "checkpoint/assign.h"
+#include "base/status.h"
 
 namespace stagecoach {
 namespace {
@@ -43,7 +43,7 @@ absl::Status CheckTensorName(const std::string& name) {
 }
 
 absl::StatusOr<int64_t> TensorBytes(DType dtype, const Shape& shape) {
-  ASSIGN_OR_FAIL(const int64_t elements, CheckedElements(shape.extents()));
+  ASSIGN_OR_RETURN(const int64_t elements, CheckedElements(shape.extents()));
   int64_t bytes = 0;
   if (__builtin_mul_overflow(elements, DTypeSize(dtype), &bytes)) {
     return absl::InvalidArgumentError(absl::StrCat("bytes of ", elements, " elements overflow"));
@@ -61,8 +61,8 @@ absl::StatusOr<std::string> FormatSafetensorsHeader(std::span<const TensorEntry>
   if (!metadata.empty()) {
     std::vector<std::string> pairs;
     for (const auto& [key, value] : metadata) {
-      ASSIGN_OR_FAIL(const std::string quoted_key, Quote(key));
-      ASSIGN_OR_FAIL(const std::string quoted_value, Quote(value));
+      ASSIGN_OR_RETURN(const std::string quoted_key, Quote(key));
+      ASSIGN_OR_RETURN(const std::string quoted_value, Quote(value));
       pairs.push_back(absl::StrCat(quoted_key, ":", quoted_value));
     }
     members.push_back(absl::StrCat("\"", kMetadataKey, "\":{", absl::StrJoin(pairs, ","), "}"));
@@ -73,7 +73,7 @@ absl::StatusOr<std::string> FormatSafetensorsHeader(std::span<const TensorEntry>
     if (!names.insert(tensor.name).second) {
       return absl::InvalidArgumentError(absl::StrCat("tensor \"", tensor.name, "\" given twice"));
     }
-    ASSIGN_OR_FAIL(const std::string name, Quote(tensor.name));
+    ASSIGN_OR_RETURN(const std::string name, Quote(tensor.name));
     members.push_back(absl::StrCat(name, ":{\"dtype\":\"", DTypeName(tensor.dtype),
                                    "\",\"shape\":[", absl::StrJoin(tensor.shape.extents(), ","),
                                    "],\"data_offsets\":[", tensor.begin, ",", tensor.end, "]}"));

@@ -4,7 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
-#include "checkpoint/assign.h"
+#include "base/status.h"
 #include "checkpoint/names.h"
 
 namespace stagecoach {
@@ -34,8 +34,8 @@ absl::StatusOr<ShardSet> ShardSet::Open(FileSystem& file_system, const std::stri
   for (const ShardInfo& shard : manifest.shards) {
     absl::Status legal = CheckShardFile(shard.file);
     if (!legal.ok()) return absl::DataLossError(legal.message());
-    ASSIGN_OR_FAIL(SafetensorsReader reader,
-                   SafetensorsReader::Open(file_system, JoinPath(folder, shard.file)));
+    ASSIGN_OR_RETURN(SafetensorsReader reader,
+                     SafetensorsReader::Open(file_system, JoinPath(folder, shard.file)));
     RETURN_IF_ERROR(CompareHeader(reader, shard));
     for (const ShardTensor& tensor : shard.tensors) {
       if (!set.by_name_.try_emplace(tensor.entry.name, Located{set.readers_.size(), tensor})
@@ -95,7 +95,7 @@ std::string WeightsHash::Finish() { return absl::StrCat("sha256:", digest_.Hex()
 
 absl::StatusOr<std::string> WeightsDigest(FileSystem& file_system, const std::string& folder,
                                           const Manifest& manifest) {
-  ASSIGN_OR_FAIL(ShardSet shards, ShardSet::Open(file_system, folder, manifest));
+  ASSIGN_OR_RETURN(ShardSet shards, ShardSet::Open(file_system, folder, manifest));
   WeightsHash hash;
   std::vector<std::byte> buffer;
   for (const TensorEntry& tensor : shards.Tensors(kParameterPrefix)) {

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "checkpoint/assign.h"
+#include "base/status.h"
 #include "checkpoint/names.h"
 
 namespace stagecoach {
@@ -41,7 +41,7 @@ absl::StatusOr<std::string> CheckpointStore::Begin(const std::string& job, uint6
   const std::string job_folder = JobFolder(job);
   RETURN_IF_ERROR(file_system_->MakeFolders(job_folder));
   RETURN_IF_ERROR(file_system_->SyncFolder(root_));  // the job's own entry must outlast a power cut
-  ASSIGN_OR_FAIL(const int64_t free_bytes, file_system_->FreeBytes(job_folder));
+  ASSIGN_OR_RETURN(const int64_t free_bytes, file_system_->FreeBytes(job_folder));
   const int64_t reserve = needed_bytes / 20;
   if (free_bytes < needed_bytes || free_bytes - needed_bytes < reserve) {
     return absl::ResourceExhaustedError(

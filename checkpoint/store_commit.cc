@@ -6,7 +6,7 @@
 #include <set>
 
 #include "absl/strings/str_cat.h"
-#include "checkpoint/assign.h"
+#include "base/status.h"
 #include "checkpoint/names.h"
 #include "checkpoint/shard_set.h"
 #include "checkpoint/store.h"
@@ -75,8 +75,8 @@ absl::Status CheckpointStore::CheckTemporary(const std::string& temporary,
 absl::Status CheckpointStore::CheckShardFiles(const std::string& temporary,
                                               const Manifest& manifest) {
   for (const ShardInfo& shard : manifest.shards) {
-    ASSIGN_OR_FAIL(std::unique_ptr<ReadableFile> file,
-                   file_system_->Open(JoinPath(temporary, shard.file)));
+    ASSIGN_OR_RETURN(std::unique_ptr<ReadableFile> file,
+                     file_system_->Open(JoinPath(temporary, shard.file)));
     if (file->size() != shard.bytes) {
       return absl::DataLossError(absl::StrCat("shard ", shard.file, ": ", file->size(),
                                               " bytes on disk, its stage wrote ", shard.bytes));
@@ -91,7 +91,7 @@ absl::Status CheckpointStore::WriteManifest(const std::string& temporary,
   const std::string text = FormatManifest(manifest);
   RETURN_IF_ERROR(ParseManifest(text).status());   // what cannot be loaded must not be committed
   RETURN_IF_ERROR(file_system_->RemoveAll(path));  // of an earlier attempt
-  ASSIGN_OR_FAIL(std::unique_ptr<WritableFile> file, file_system_->Create(path));
+  ASSIGN_OR_RETURN(std::unique_ptr<WritableFile> file, file_system_->Create(path));
   RETURN_IF_ERROR(file->Append(std::as_bytes(std::span(text))));
   RETURN_IF_ERROR(file->Sync());
   return file->Close();
@@ -134,7 +134,7 @@ void CheckpointStore::WriteLatest(const CheckpointRef& ref) {
     const std::string path = JoinPath(JobFolder(ref.job), kLatestFile);
     const std::string temporary = absl::StrCat(path, ".tmp");
     RETURN_IF_ERROR(file_system_->RemoveAll(temporary));
-    ASSIGN_OR_FAIL(std::unique_ptr<WritableFile> file, file_system_->Create(temporary));
+    ASSIGN_OR_RETURN(std::unique_ptr<WritableFile> file, file_system_->Create(temporary));
     RETURN_IF_ERROR(file->Append(std::as_bytes(std::span(text))));
     RETURN_IF_ERROR(file->Close());
     return file_system_->Rename(temporary, path);
@@ -152,7 +152,7 @@ absl::StatusOr<CheckpointRef> CheckpointStore::Commit(const std::string& tempora
     RETURN_IF_ERROR(CheckUnion(manifest, expected));
     RETURN_IF_ERROR(CheckShardFiles(temporary, manifest));
     const CheckpointRef ref = RefOf(manifest.job, manifest.state.step);
-    ASSIGN_OR_FAIL(const bool already, AlreadyCommitted(ref, manifest));
+    ASSIGN_OR_RETURN(const bool already, AlreadyCommitted(ref, manifest));
     if (already) {
       Abandon(temporary);
     } else {

@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/hash.h"
-#include "checkpoint/assign.h"
+#include "base/status.h"
 #include "checkpoint/names.h"
 #include "checkpoint/shard_set.h"
 #include "checkpoint/store.h"
@@ -31,12 +31,12 @@ absl::StatusOr<std::string> HashFile(ReadableFile& file) {
 absl::Status VerifyFile(FileSystem& file_system, const std::string& folder,
                         const ShardInfo& shard) {
   const std::string path = JoinPath(folder, shard.file);
-  ASSIGN_OR_FAIL(std::unique_ptr<ReadableFile> file, file_system.Open(path));
+  ASSIGN_OR_RETURN(std::unique_ptr<ReadableFile> file, file_system.Open(path));
   if (file->size() != shard.bytes) {
     return absl::DataLossError(
         absl::StrCat(path, ": ", file->size(), " bytes, the manifest says ", shard.bytes));
   }
-  ASSIGN_OR_FAIL(const std::string digest, HashFile(*file));
+  ASSIGN_OR_RETURN(const std::string digest, HashFile(*file));
   if (digest != shard.sha256) {
     return absl::DataLossError(
         absl::StrCat(path, ": SHA-256 ", digest, ", the manifest says ", shard.sha256));
@@ -51,7 +51,7 @@ bool IsBroken(const absl::Status& status) {
 }  // namespace
 
 absl::StatusOr<Manifest> CheckpointStore::ReadManifest(const CheckpointRef& ref) {
-  ASSIGN_OR_FAIL(Manifest manifest, ReadManifestFile(*file_system_, ref.folder));
+  ASSIGN_OR_RETURN(Manifest manifest, ReadManifestFile(*file_system_, ref.folder));
   if (manifest.job != ref.job) {
     return absl::FailedPreconditionError(absl::StrCat(ref.folder, ": a checkpoint of job ",
                                                       manifest.job, ", not of ", ref.job,
@@ -65,7 +65,7 @@ absl::StatusOr<Manifest> CheckpointStore::ReadManifest(const CheckpointRef& ref)
 }
 
 absl::StatusOr<Manifest> CheckpointStore::Verify(const CheckpointRef& ref) {
-  ASSIGN_OR_FAIL(Manifest manifest, ReadManifest(ref));
+  ASSIGN_OR_RETURN(Manifest manifest, ReadManifest(ref));
   for (const ShardInfo& shard : manifest.shards) {
     RETURN_IF_ERROR(VerifyFile(*file_system_, ref.folder, shard));
   }
