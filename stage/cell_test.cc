@@ -183,6 +183,25 @@ TEST_F(CellTest, AForwardThatIsRecomputedKeepsOnlyItsBoundaryInput) {
   EXPECT_EQ(Activations() - before, rows * 8 * 4);
 }
 
+TEST_F(CellTest, AStashedMicroBatchKeepsNoBoundaryInput) {
+  // A dropout stashes nothing, so nobody but the cell would hold on to its input.
+  const ExpandedModel model = ExpandOrDie(LayerListSpec{
+      8, kContext, kVocabulary, {{EmbeddingSpec{}}, {DropoutSpec{0.2}}, {LinearSpec{13, false}}}});
+  const std::unique_ptr<Cell> cell = *Cell::Create(model, 1, 3, kSeed, 2, *backend_);
+  const int64_t before = Activations(), rows = kSequences[0] * kContext;
+  const int64_t stash_and_logits = rows * 8 * 4 + 64 * ((rows * 13 * 4 + 63) / 64);
+  const auto input = [&] {
+    return Tensors{TensorOf(*backend_, NormalValues(rows * 8, 1), DType::kF32, {rows, 8})};
+  };
+  ASSERT_TRUE(cell->Forward(input(), ContextOf(0), true).ok());
+  EXPECT_EQ(Activations() - before, stash_and_logits) << "kept";
+  cell->DropAllMicroBatches();
+  ASSERT_TRUE(cell->Forward(input(), ContextOf(0), false).ok());
+  EXPECT_EQ(Activations() - before, rows * 8 * 4) << "the boundary input alone";
+  ASSERT_TRUE(cell->Recompute(MicroBatchId(0)).ok());
+  EXPECT_EQ(Activations() - before, stash_and_logits) << "recomputed";
+}
+
 TEST_F(CellTest, EvaluationLeavesNoTraceAndDrawsNoDropout) {
   const std::unique_ptr<Cell> cell = MakeCell(0, 7);
   const Tensor ids = Ids(0);

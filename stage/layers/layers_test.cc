@@ -299,48 +299,6 @@ TEST_P(LayerTest, AnEmptyMicroBatchPassesThrough) {
 INSTANTIATE_TEST_SUITE_P(Kinds, LayerTest, testing::ValuesIn(Cases()),
                          [](const auto& info) { return info.param.name; });
 
-// Peaks that the joint backward of an mlp and an attention reach, in activations of n * d floats:
-// what is alive besides the incoming gradient and the stash.
-TEST(LayerMemoryTest, JointBackwardFreesTheStashAsItGoes) {
-  const std::unique_ptr<Backend> backend = MakeReferenceBackend({});
-  const LayerListSpec list{
-      16,
-      8,
-      11,
-      {{EmbeddingSpec{}}, {MlpSpec{64}}, {AttentionSpec{1, 0.0}}, {LinearSpec{11, false}}}};
-  const ExpandedModel model = ExpandOrDie(list);
-  const ForwardContext context{.micro_batch = MicroBatchId(0), .sequences = 8};
-  constexpr int64_t kActivation = 64 * 16 * 4;
-  const auto peak_of_backward = [&](int index) {
-    const std::unique_ptr<Layer> layer = *MakeLayer(model, model.layers[index], *backend);
-    Stash stash;
-    Tensors inputs{TensorOf(*backend, NormalValues(64 * 16, 1), DType::kF32, {64, 16})};
-    Tensors dy = *layer->Forward(std::move(inputs), context, &stash);
-    backend->allocator().ResetPeak();
-    CHECK_OK(layer->Backward(std::move(dy), std::move(stash)).status());
-    return backend->allocator().Use().peak[static_cast<int>(MemoryKind::kActivations)];
-  };
-  // x, pre, activation, dy; then the activation makes room for d_pre.
-  EXPECT_EQ(peak_of_backward(1), (1 + 4 + 4 + 1) * kActivation);
-  // x, attended, d_attended, qkv, d_qkv and log_sum_exp.
-  EXPECT_EQ(peak_of_backward(2), (1 + 1 + 1 + 3 + 3) * kActivation + 64 * 4);
-}
-
-TEST(LayerErrorTest, MemoryThatRunsOutIsAnErrorNotACrash) {
-  const ExpandedModel model = ExpandOrDie(GptSpec{1, 16, 2, 8, 11, 0.1});
-  // Enough for the parameters and gradients of the attention, not for what it computes.
-  const std::unique_ptr<Backend> backend = MakeReferenceBackend({.memory_limit_bytes = 20'000});
-  absl::StatusOr<std::unique_ptr<Layer>> layer = MakeLayer(model, model.layers[1], *backend);
-  ASSERT_TRUE(layer.ok()) << layer.status();
-  const Tensor x = TensorOf(*backend, NormalValues(64 * 16, 1), DType::kF32, {64, 16});
-  Stash stash;
-  const absl::StatusOr<Tensors> y =
-      (*layer)->Forward({x}, {.micro_batch = MicroBatchId(0), .sequences = 8}, &stash);
-  EXPECT_EQ(y.status().code(), absl::StatusCode::kResourceExhausted) << y.status();
-  EXPECT_EQ(MakeLayer(model, model.layers[1], *backend).status().code(),
-            absl::StatusCode::kResourceExhausted);
-}
-
 TEST(RandomOperationTest, TwoDropoutsOfOneLayerDrawDifferentMasks) {
   const std::unique_ptr<Backend> backend = MakeReferenceBackend({});
   const LayerSpec drop{DropoutSpec{0.5}};
