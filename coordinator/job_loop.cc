@@ -299,9 +299,7 @@ void JobLoop::Watch(uint64_t watch_id, const std::string& id, uint64_t after,
   Pump(watch_id);
 }
 
-void JobLoop::Unwatch(uint64_t watch_id) {
-  EndWatch(watch_id, absl::CancelledError("no longer watched"));
-}
+void JobLoop::Unwatch(uint64_t watch_id) { watches_.erase(watch_id); }
 
 void JobLoop::EndWatch(uint64_t watch_id, const absl::Status& status) {
   const auto found = watches_.find(watch_id);
@@ -321,7 +319,10 @@ void JobLoop::Pump(uint64_t watch_id) {
   if (!records.ok()) return EndWatch(watch_id, records.status());
   for (const JobRecord& record : *records) {
     watch.cursor = record.number;
-    if (!watch.watcher(record)) return EndWatch(watch_id, absl::CancelledError("watcher left"));
+    if (!watch.watcher(record)) {
+      watches_.erase(watch_id);
+      return;
+    }
     if (record.kind == JobRecord::Kind::kFinished) return EndWatch(watch_id, absl::OkStatus());
   }
   const Job* const job = Find(watch.job);

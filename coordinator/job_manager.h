@@ -72,9 +72,10 @@ class JobManager {
   // Plan without submitting, for the stages registered now (spec.pipeline.stages 0: all of them).
   void PlanJob(const JobSpec& spec, std::function<void(absl::StatusOr<Plan>)> done);
 
-  // Records with number > after, those there are and those to come; returns false from the watcher
-  // to end. After a terminal state's record the watch ends by itself: `ended` is called once, with
-  // NOT_FOUND for an unknown job. Unwatch by id is safe at any time.
+  // Records with number > after, those there are and those to come. After a terminal state's record
+  // the watch ends by itself: `ended` is called once, with NOT_FOUND for an unknown job. It is not
+  // called if the watcher left, by returning false or by Unwatch, which is safe at any time; a call
+  // of the watcher that is under way on the loop thread may still end after Unwatch returns.
   using Watcher = std::function<bool(const JobRecord&)>;
   uint64_t Watch(const std::string& id, uint64_t after, Watcher watcher,
                  std::function<void(absl::Status)> ended);
