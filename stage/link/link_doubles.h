@@ -34,7 +34,7 @@ class FaultyLink final : public Link {
       return std::nullopt;
     }
     std::optional<TensorMessage> message = link_->TryReceive();
-    if (message.has_value() && faults_->close_after > 0) --faults_->close_after;
+    if (message.has_value()) CountDown();
     return message;
   }
   absl::Status status() const override { return link_->status(); }
@@ -45,6 +45,12 @@ class FaultyLink final : public Link {
   LinkStatistics statistics() const override { return link_->statistics(); }
 
  private:
+  void CountDown() {  // both ends count
+    int64_t left = faults_->close_after;
+    while (left > 0 && !faults_->close_after.compare_exchange_weak(left, left - 1)) {
+    }
+  }
+
   const std::unique_ptr<Link> link_;
   const std::shared_ptr<LinkFaults> faults_;
 };

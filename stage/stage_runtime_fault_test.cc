@@ -1,0 +1,207 @@
+// Stage runtimes when something goes wrong: aborts, stalls, broken links, replacement, memory, the
+// end.
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "stage/link/link_doubles.h"
+#include "stage/testing/runtime_fleet.h"
+
+namespace stagecoach {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+std::string Text(const absl::Status& status) { return std::string(status.message()); }
+
+class StageRuntimeFaultTest : public testing::Test {
+ protected:
+  RuntimeFleet::Options Options(int stages) {
+    const auto* info = testing::UnitTest::GetInstance()->current_test_info();
+    RuntimeFleet::Options options{.stages = stages,
+                                  .data_path = testing::TempDir() + "/" + info->name() + ".txt"};
+    options.wrap_connector = [this](LinkConnector* connector) {
+      return std::make_unique<FaultyConnector>(connector, StageId(0), faults_);
+    };
+    return options;
+  }
+
+  // Starts step 0 on stage 1 alone, which then waits for stage 0.
+  static void StartWaiting(RuntimeFleet& fleet, RunAnswer& answer) {
+    CHECK_OK(fleet.LoadAll(1));
+    fleet.runtime(1).Run(RuntimeFleet::Train(1, 0, false), answer.callback());
+    Await([&fleet] { return !fleet.runtime(1).Snapshot().waiting_for.empty(); });
+  }
+
+  const std::shared_ptr<LinkFaults> faults_ = std::make_shared<LinkFaults>();
+};
+
+TEST_F(StageRuntimeFaultTest, AbortEndsAWaitAtOnceAndTheNeighbourHearsOfIt) {
+  RuntimeFleet fleet(Options(2));
+  RunAnswer waiting;
+  StartWaiting(fleet, waiting);
+  EXPECT_EQ(fleet.runtime(1).Snapshot().state, "running");
+  EXPECT_EQ(fleet.runtime(1).Snapshot().phase, Phase::kBubble);
+  fleet.runtime(1).Abort(RuntimeFleet::FenceOf(1, 0), absl::UnavailableError("stage 7 was lost"));
+  const absl::Status status = waiting.Get().status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(Text(status), AllOf(HasSubstr("stage 1"), HasSubstr("stage 7 was lost")));
+  EXPECT_EQ(fleet.runtime(1).Snapshot().state, "aborted");
+  // Stage 0 was not told; its link was.
+  const absl::Status neighbour = fleet.Run(0, RuntimeFleet::Train(1, 0, false)).status();
+  EXPECT_EQ(neighbour.code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(Text(neighbour), HasSubstr("closed by its peer"));
+}
+
+TEST_F(StageRuntimeFaultTest, AnAbortedIncarnationIsOverUntilANewerLoad) {
+  RuntimeFleet fleet(Options(2));
+  ASSERT_TRUE(fleet.LoadAll(1).ok());
+  for (int k : {0, 1}) {
+    fleet.runtime(k).Abort(RuntimeFleet::FenceOf(1, 0), absl::AbortedError("recovery"));
+    Await([&fleet, k] { return fleet.runtime(k).Snapshot().state == "aborted"; });
+    EXPECT_EQ(fleet.Run(k, RuntimeFleet::Train(1, 0, false)).status().code(),
+              absl::StatusCode::kAborted);
+  }
+  EXPECT_EQ(fleet.LoadAll(1).code(), absl::StatusCode::kAborted) << "a late load of the dead one";
+  ASSERT_TRUE(fleet.LoadAll(2).ok());
+  EXPECT_TRUE(fleet.TrainSteps(2, 0, 2).ok());
+}
+
+TEST_F(StageRuntimeFaultTest, IgnoresAbortsOfOlderIncarnationsAndOtherJobs) {
+  RuntimeFleet fleet(Options(2));
+  ASSERT_TRUE(fleet.LoadAll(3).ok());
+  fleet.runtime(0).Abort(RuntimeFleet::FenceOf(2, 9), absl::AbortedError("late"));
+  Fence other = RuntimeFleet::FenceOf(9, 0);
+  other.job = "b";
+  fleet.runtime(1).Abort(other, absl::AbortedError("not you"));
+  EXPECT_TRUE(fleet.TrainSteps(3, 0, 2).ok());
+}
+
+TEST_F(StageRuntimeFaultTest, AStalledLinkFailsTheStepNamingWhatItWaitedFor) {
+  RuntimeFleet::Options options = Options(2);
+  options.progress_timeout_seconds = 0.2;
+  RuntimeFleet fleet(options);
+  ASSERT_TRUE(fleet.LoadAll(1).ok());
+  ASSERT_TRUE(fleet.TrainSteps(1, 0, 2).ok());
+  faults_->stalled = true;
+  RunAnswer answer;
+  fleet.runtime(1).Run(RuntimeFleet::Train(1, 2, false), answer.callback());
+  const absl::Status status = answer.Get().status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_EQ(Text(status),
+            "no progress for 0.2 s: stage 1 waits for activation of micro-batch 0 from stage 0 "
+            "(job a term 1 generation 1 step 2 attempt 0)");
+}
+
+TEST_F(StageRuntimeFaultTest, TheProgressDeadlineIsOfTheClockAndNotOfWakeUps) {
+  ManualClock clock;
+  RuntimeFleet::Options options = Options(2);
+  options.clock = &clock;
+  RuntimeFleet fleet(options);
+  RunAnswer waiting;
+  StartWaiting(fleet, waiting);
+  clock.AdvanceNanos(29'900'000'000);
+  // Wake it for nothing: an abort that does not concern it.
+  fleet.runtime(1).Abort(RuntimeFleet::FenceOf(0, 0), absl::AbortedError("late"));
+  Await([&fleet] { return fleet.runtime(1).Snapshot().phases[Phase::kBubble] > 29.8; });
+  EXPECT_FALSE(waiting.ready());
+  clock.AdvanceNanos(200'000'000);
+  const absl::Status status = waiting.Get().status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_THAT(Text(status), HasSubstr("no progress for 30 s"));
+  EXPECT_NEAR(fleet.runtime(1).Snapshot().phases.Sum(), 30.1, 1e-6) << "every second has a phase";
+}
+
+TEST_F(StageRuntimeFaultTest, ALinkThatBreaksInTheMiddleFailsBothSidesAndANewLoadRepairs) {
+  RuntimeFleet fleet(Options(2));
+  ASSERT_TRUE(fleet.LoadAll(1).ok());
+  const auto expected = fleet.TrainSteps(1, 0, 2);
+  ASSERT_TRUE(expected.ok());
+  for (int messages = 0; messages < 6; ++messages) {
+    const uint64_t generation = 2 + messages * 2;
+    ASSERT_TRUE(fleet.LoadAll(generation).ok());
+    faults_->close_after = messages;
+    std::vector<RunAnswer> answers(2);
+    for (int k : {0, 1}) {
+      fleet.runtime(k).Run(RuntimeFleet::Train(generation, 0, false), answers[k].callback());
+    }
+    const absl::Status status = answers[0].Get().status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable) << status;
+    answers[1].Get().IgnoreError();  // it may have finished before the last gradient broke off
+    faults_->close_after = -1;
+    ASSERT_TRUE(fleet.LoadAll(generation + 1).ok());
+    const auto losses = fleet.TrainSteps(generation + 1, 0, 2);
+    ASSERT_TRUE(losses.ok()) << losses.status();
+    EXPECT_EQ(*losses, *expected) << "broken after " << messages << " messages";
+  }
+}
+
+TEST_F(StageRuntimeFaultTest, ANewerLoadReplacesAStepThatWaits) {
+  RuntimeFleet fleet(Options(2));
+  RunAnswer waiting;
+  StartWaiting(fleet, waiting);
+  LoadAnswer load;
+  fleet.runtime(1).Load(fleet.LoadOf(1, 2, 0), load.callback());
+  ASSERT_TRUE(load.Get().ok());
+  const absl::Status status = waiting.Get().status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kAborted);
+  EXPECT_THAT(Text(status), HasSubstr("replaced by a load of job a term 1 generation 2"));
+  ASSERT_TRUE(fleet.LoadAll(2).ok());
+  EXPECT_TRUE(fleet.TrainSteps(2, 0, 1).ok());
+}
+
+TEST_F(StageRuntimeFaultTest, AReleaseEndsAStepThatWaits) {
+  RuntimeFleet fleet(Options(2));
+  RunAnswer waiting;
+  StartWaiting(fleet, waiting);
+  ReleaseAnswer release;
+  fleet.runtime(1).Release(RuntimeFleet::FenceOf(1, 0), release.callback());
+  EXPECT_EQ(waiting.Get().status().code(), absl::StatusCode::kCancelled);
+  EXPECT_TRUE(release.Get().ok());
+  EXPECT_EQ(fleet.runtime(1).Snapshot().memory.total_current, 0);
+}
+
+TEST_F(StageRuntimeFaultTest, AFullQueueRefusesAndTheEndAnswersWhatIsLeft) {
+  RuntimeFleet fleet(Options(2));
+  RunAnswer waiting;
+  StartWaiting(fleet, waiting);
+  std::vector<RunAnswer> queued(16);
+  for (RunAnswer& answer : queued) {
+    fleet.runtime(1).Run(RuntimeFleet::Train(1, 0, false), answer.callback());
+    EXPECT_FALSE(answer.ready());
+  }
+  EXPECT_EQ(fleet.Run(1, RuntimeFleet::Train(1, 0, false)).status().code(),
+            absl::StatusCode::kResourceExhausted);
+  fleet.runtime(1).Shutdown();
+  EXPECT_EQ(waiting.Get().status().code(), absl::StatusCode::kCancelled);
+  for (RunAnswer& answer : queued) {
+    EXPECT_EQ(answer.Get().status().code(), absl::StatusCode::kCancelled);
+  }
+  EXPECT_EQ(fleet.Run(1, RuntimeFleet::Train(1, 0, false)).status().code(),
+            absl::StatusCode::kCancelled);
+}
+
+TEST_F(StageRuntimeFaultTest, TooLittleMemoryIsAnAnswerAndLeavesNothingBehind) {
+  RuntimeFleet::Options options = Options(1);
+  options.memory_limit_bytes = 6000;
+  RuntimeFleet fleet(options);
+  const absl::Status status = fleet.LoadAll(1);
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted) << status;
+  EXPECT_EQ(fleet.runtime(0).Snapshot().state, "empty");
+  EXPECT_EQ(fleet.runtime(0).Snapshot().memory.total_current, 0);
+}
+
+TEST_F(StageRuntimeFaultTest, AShardThatCannotBeWrittenLeavesTheStageRunning) {
+  RuntimeFleet fleet(Options(1));
+  ASSERT_TRUE(fleet.LoadAll(1).ok());
+  ASSERT_TRUE(fleet.TrainSteps(1, 0, 1).ok());
+  fleet.file_system().SetCapacity(100);
+  const auto failed = fleet.Checkpoint(1, 1, "/a/full");
+  EXPECT_EQ(failed.status().code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(Text(failed.status()), HasSubstr("stage 0, job a term 1 generation 1 step 1"));
+  fleet.file_system().SetCapacity(1 << 20);
+  EXPECT_TRUE(fleet.Checkpoint(1, 1, "/a/again").ok());
+  EXPECT_TRUE(fleet.TrainSteps(1, 1, 2).ok());
+}
+
+}  // namespace
+}  // namespace stagecoach

@@ -1,0 +1,210 @@
+// RuntimeFleet: K stage runtimes of one process with their threads, and calls that wait for answers
+// with a deadline; for tests.
+// Ownership: owns runtimes, files and the data file.  Threads: one test thread.
+#ifndef STAGECOACH_STAGE_TESTING_RUNTIME_FLEET_H_
+#define STAGECOACH_STAGE_TESTING_RUNTIME_FLEET_H_
+
+#include <chrono>
+#include <fstream>
+#include <functional>
+#include <future>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "base/check.h"
+#include "base/random.h"
+#include "base/status.h"
+#include "checkpoint/fault_file_system.h"
+#include "stage/link/in_process_connector.h"
+#include "stage/stage_runtime.h"
+#include "stage/testing/manifest_file.h"
+
+namespace stagecoach {
+
+// The answer to a command.
+template <typename T>
+class Answer {
+ public:
+  std::function<void(T)> callback() {
+    return [promise = promise_](T value) { promise->set_value(std::move(value)); };
+  }
+  bool ready() const {
+    return future_.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
+  }
+  T Get() {
+    CHECK(future_.wait_for(std::chrono::seconds(60)) == std::future_status::ready)
+        << "no answer within a minute";
+    return future_.get();
+  }
+
+ private:
+  std::shared_ptr<std::promise<T>> promise_ = std::make_shared<std::promise<T>>();
+  std::future<T> future_ = promise_->get_future();
+};
+
+using LoadAnswer = Answer<absl::StatusOr<LoadResult>>;
+using RunAnswer = Answer<absl::StatusOr<StepReport>>;
+using ShardAnswer = Answer<absl::StatusOr<ShardInfo>>;
+using ReleaseAnswer = Answer<absl::Status>;
+using ProfileAnswer = Answer<absl::StatusOr<std::vector<LayerProfile>>>;
+
+// Events of other threads have no callback here; looked for until a deadline.
+inline void Await(const std::function<bool()>& condition) {
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  while (!condition()) {
+    CHECK(std::chrono::steady_clock::now() < deadline) << "it did not happen within a minute";
+    std::this_thread::yield();
+  }
+}
+
+class RuntimeFleet {
+ public:
+  struct Options {
+    int stages = 2;
+    double progress_timeout_seconds = 30;
+    const Clock* clock = SystemClock::Get();
+    // Put between the runtimes and the in-process connector.
+    std::function<std::unique_ptr<LinkConnector>(LinkConnector*)> wrap_connector;
+    int64_t memory_limit_bytes = 0;
+    std::string data_path;  // 2000 bytes are written here
+  };
+
+  explicit RuntimeFleet(const Options& options) : connector_(LinkOptions{}) {
+    std::ofstream file(options.data_path, std::ios::binary | std::ios::trunc);
+    for (uint64_t i = 0; i < 2000; ++i) file.put(char(RandomBits({.seed = 9}, i) % 8));
+    file.close();
+    CHECK(file.good()) << options.data_path;
+    spec_.name = "test";
+    spec_.seed = 5;
+    spec_.model =
+        GptSpec{.layers = 2, .width = 4, .heads = 2, .context = 4, .vocabulary = 8, .dropout = 0.2};
+    spec_.data.text.path = options.data_path;
+    spec_.training = {.steps = 10, .batch_size = 5, .micro_batches = 3};
+    spec_.pipeline.stages = options.stages;
+    spec_.evaluation = {.every_steps = 5, .batches = 2};
+    LinkConnector* connector = &connector_;
+    if (options.wrap_connector) {
+      wrapped_ = options.wrap_connector(&connector_);
+      connector = wrapped_.get();
+    }
+    StageRuntime::Options runtime;
+    runtime.device = "reference";
+    runtime.progress_timeout_seconds = options.progress_timeout_seconds;
+    runtime.compute_nice = 0;
+    for (int k = 0; k < options.stages; ++k) {
+      runtimes_.push_back(std::make_unique<StageRuntime>(
+          runtime, MakeReferenceBackend({.memory_limit_bytes = options.memory_limit_bytes}),
+          connector, &file_system_, options.clock));
+    }
+  }
+
+  static Fence FenceOf(uint64_t generation, uint64_t step) {
+    return {.job = "a", .term = 1, .generation = generation, .step = step};
+  }
+
+  LoadCommand LoadOf(int k, uint64_t generation, uint64_t step, const std::string& checkpoint = "",
+                     int stages = 0) const {
+    LoadCommand command;
+    command.fence = FenceOf(generation, step);
+    command.spec = spec_;
+    auto partition = UniformPartition(7, stages == 0 ? this->stages() : stages);
+    CHECK_OK(partition.status());
+    command.partition = *partition;
+    command.stage = StageId(k);
+    if (k + 1 < partition->stages()) command.downstream_address = "in-process:1";
+    command.checkpoint_folder = checkpoint;
+    return command;
+  }
+
+  // On the first `stages` runtimes (0: all).
+  absl::Status LoadAll(uint64_t generation, uint64_t step = 0, const std::string& checkpoint = "",
+                       int stages = 0) {
+    std::vector<LoadAnswer> answers(stages == 0 ? runtimes_.size() : stages);
+    active_ = static_cast<int>(answers.size());
+    for (int k = 0; k < active_; ++k) {
+      runtime(k).Load(LoadOf(k, generation, step, checkpoint, stages), answers[k].callback());
+    }
+    for (LoadAnswer& answer : answers) RETURN_IF_ERROR(answer.Get().status());
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<StepReport> Run(int k, const RunCommand& command) {
+    RunAnswer answer;
+    runtime(k).Run(command, answer.callback());
+    return answer.Get();
+  }
+
+  // Of every loaded stage; the first error if there was one.
+  absl::StatusOr<std::vector<StepReport>> RunAll(const RunCommand& command) {
+    std::vector<RunAnswer> answers(active_);
+    for (int k = 0; k < active_; ++k) runtime(k).Run(command, answers[k].callback());
+    std::vector<StepReport> reports;
+    absl::Status status;
+    for (RunAnswer& answer : answers) {
+      absl::StatusOr<StepReport> report = answer.Get();
+      if (!report.ok()) status.Update(report.status());
+      if (report.ok()) reports.push_back(*std::move(report));
+    }
+    if (!status.ok()) return status;
+    return reports;
+  }
+
+  static ApplyDecision Decision(uint64_t step) {
+    return {.step = step, .learning_rate = 0.05, .gradient_scale = 0.5};
+  }
+  static RunCommand Train(uint64_t generation, uint64_t step, bool applies) {
+    RunCommand command{.fence = FenceOf(generation, step), .work = WorkKind::kTrain};
+    if (applies) command.apply = Decision(step - 1);
+    return command;
+  }
+
+  // Steps [first, last), each applied; the losses.
+  absl::StatusOr<std::vector<double>> TrainSteps(uint64_t generation, uint64_t first,
+                                                 uint64_t last) {
+    std::vector<double> losses;
+    for (uint64_t step = first; step < last; ++step) {
+      ASSIGN_OR_RETURN(auto reports, RunAll(Train(generation, step, step > first)));
+      losses.push_back(reports.back().loss_sum);
+    }
+    RunCommand apply{.fence = FenceOf(generation, last), .apply = Decision(last - 1)};
+    ASSIGN_OR_RETURN(auto applied, RunAll(apply));
+    return losses;
+  }
+
+  // A committed checkpoint of the loaded stages, which stand at `step`.
+  absl::StatusOr<Manifest> Checkpoint(uint64_t generation, uint64_t step,
+                                      const std::string& folder) {
+    CHECK_OK(file_system_.MakeFolders(folder));
+    Manifest manifest{.job = "a", .state = {.step = step}};
+    for (int k = 0; k < active_; ++k) {
+      ShardAnswer answer;
+      runtime(k).WriteShard({.fence = FenceOf(generation, step), .folder = folder},
+                            answer.callback());
+      ASSIGN_OR_RETURN(ShardInfo shard, answer.Get());
+      manifest.shards.push_back(std::move(shard));
+    }
+    WriteManifestFile(file_system_, folder, manifest);
+    return manifest;
+  }
+
+  StageRuntime& runtime(int k) { return *runtimes_[k]; }
+  int stages() const { return static_cast<int>(runtimes_.size()); }
+  JobSpec& spec() { return spec_; }
+  FaultFileSystem& file_system() { return file_system_; }
+
+ private:
+  JobSpec spec_;
+  FaultFileSystem file_system_;
+  InProcessConnector connector_;
+  std::unique_ptr<LinkConnector> wrapped_;
+  std::vector<std::unique_ptr<StageRuntime>> runtimes_;
+  int active_ = 0;
+};
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_STAGE_TESTING_RUNTIME_FLEET_H_
