@@ -58,8 +58,9 @@ std::shared_ptr<GrpcStageClient::Call<Request, Response>> GrpcStageClient::NewCa
     Request request, double deadline_seconds) {
   auto call = std::make_shared<Call<Request, Response>>();
   call->request = std::move(request);
-  call->context.set_deadline(std::chrono::system_clock::now() +
-                             std::chrono::microseconds(static_cast<int64_t>(deadline_seconds * 1e6)));
+  call->context.set_deadline(
+      std::chrono::system_clock::now() +
+      std::chrono::microseconds(static_cast<int64_t>(deadline_seconds * 1e6)));
   Started(&call->context);
   return call;
 }
@@ -67,7 +68,8 @@ std::shared_ptr<GrpcStageClient::Call<Request, Response>> GrpcStageClient::NewCa
 void GrpcStageClient::Load(const std::string& address, const LoadCommand& command,
                            double deadline_seconds,
                            std::function<void(absl::StatusOr<LoadResult>)> done) {
-  auto call = NewCall<v1::LoadCellRequest, v1::LoadCellResponse>(ToProto(command), deadline_seconds);
+  auto call =
+      NewCall<v1::LoadCellRequest, v1::LoadCellResponse>(ToProto(command), deadline_seconds);
   StubFor(address)->async()->LoadCell(&call->context, &call->request, &call->response,
                                       [this, call, done](const grpc::Status& status) {
                                         if (status.ok()) {
@@ -134,16 +136,15 @@ void GrpcStageClient::Abort(const std::string& address, const Fence& fence,
   *request.mutable_fence() = ToProto(fence);
   request.set_reason(reason);
   auto call = NewCall<v1::AbortRequest, v1::AbortResponse>(std::move(request), kSmallCallSeconds);
-  StubFor(address)->async()->Abort(
-      &call->context, &call->request, &call->response,
-      [this, call](const grpc::Status&) { Ended(&call->context); });
+  StubFor(address)->async()->Abort(&call->context, &call->request, &call->response,
+                                   [this, call](const grpc::Status&) { Ended(&call->context); });
 }
 
 void GrpcStageClient::Release(const std::string& address, const Fence& fence) {
   v1::ReleaseCellRequest request;
   *request.mutable_fence() = ToProto(fence);
-  auto call =
-      NewCall<v1::ReleaseCellRequest, v1::ReleaseCellResponse>(std::move(request), kSmallCallSeconds);
+  auto call = NewCall<v1::ReleaseCellRequest, v1::ReleaseCellResponse>(std::move(request),
+                                                                       kSmallCallSeconds);
   StubFor(address)->async()->ReleaseCell(
       &call->context, &call->request, &call->response,
       [this, call](const grpc::Status&) { Ended(&call->context); });

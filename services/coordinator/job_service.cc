@@ -99,17 +99,17 @@ grpc::ServerUnaryReactor* JobServiceAdapter::ListCheckpoints(
     grpc::CallbackServerContext* context, const v1::ListCheckpointsRequest* request,
     v1::ListCheckpointsResponse* response) {
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  parts_.manager->Get(request->job_id(), [this, reactor, request, response](
-                                             const absl::StatusOr<JobView>& view) {
-    if (!view.ok()) {
-      reactor->Finish(ToApiGrpc(view.status()));
-      return;
-    }
-    PostWork(reactor, [this, request, response] {
-      FillCheckpoints(*request, response);
-      return absl::OkStatus();
-    });
-  });
+  parts_.manager->Get(request->job_id(),
+                      [this, reactor, request, response](const absl::StatusOr<JobView>& view) {
+                        if (!view.ok()) {
+                          reactor->Finish(ToApiGrpc(view.status()));
+                          return;
+                        }
+                        PostWork(reactor, [this, request, response] {
+                          FillCheckpoints(*request, response);
+                          return absl::OkStatus();
+                        });
+                      });
   return reactor;
 }
 
@@ -117,23 +117,23 @@ grpc::ServerUnaryReactor* JobServiceAdapter::ExportWeights(grpc::CallbackServerC
                                                            const v1::ExportWeightsRequest* request,
                                                            v1::ExportWeightsResponse* response) {
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  parts_.manager->Get(request->job_id(), [this, reactor, request, response](
-                                             const absl::StatusOr<JobView>& view) {
-    if (!view.ok()) {
-      reactor->Finish(ToApiGrpc(view.status()));
-      return;
-    }
-    PostWork(reactor, [this, request, response, spec = view->spec] {
-      return ExportTo(*request, spec, response);
-    });
-  });
+  parts_.manager->Get(request->job_id(),
+                      [this, reactor, request, response](const absl::StatusOr<JobView>& view) {
+                        if (!view.ok()) {
+                          reactor->Finish(ToApiGrpc(view.status()));
+                          return;
+                        }
+                        PostWork(reactor, [this, request, response, spec = view->spec] {
+                          return ExportTo(*request, spec, response);
+                        });
+                      });
   return reactor;
 }
 
 void JobServiceAdapter::PostWork(grpc::ServerUnaryReactor* reactor,
                                  std::function<absl::Status()> work) {
-  const bool posted = work_.TryPush(
-      [reactor, work = std::move(work)] { reactor->Finish(ToApiGrpc(work())); });
+  const bool posted =
+      work_.TryPush([reactor, work = std::move(work)] { reactor->Finish(ToApiGrpc(work())); });
   if (!posted) {
     reactor->Finish(ToApiGrpc(absl::ResourceExhaustedError(
         absl::StrCat("more than ", kQueuedWork, " file requests wait; try again later"))));
@@ -146,8 +146,8 @@ void JobServiceAdapter::FillCheckpoints(const v1::ListCheckpointsRequest& reques
     v1::CheckpointInfo* info = response->add_checkpoints();
     info->set_step(ref.step);
     info->set_folder(ref.folder);
-    absl::StatusOr<Manifest> manifest = request.verify() ? parts_.checkpoints->Verify(ref)
-                                                         : parts_.checkpoints->ReadManifest(ref);
+    absl::StatusOr<Manifest> manifest =
+        request.verify() ? parts_.checkpoints->Verify(ref) : parts_.checkpoints->ReadManifest(ref);
     if (!manifest.ok()) {
       info->set_error(std::string(manifest.status().message()));
       continue;
@@ -164,8 +164,8 @@ absl::Status JobServiceAdapter::ExportTo(const v1::ExportWeightsRequest& request
                                          const JobSpec& spec, v1::ExportWeightsResponse* response) {
   std::vector<std::string> quarantined;
   const int64_t step = request.has_step() ? request.step() : -1;
-  ASSIGN_OR_RETURN(const CheckpointRef ref, parts_.checkpoints->FindLoadable(
-                                                request.job_id(), step, &quarantined));
+  ASSIGN_OR_RETURN(const CheckpointRef ref,
+                   parts_.checkpoints->FindLoadable(request.job_id(), step, &quarantined));
   ASSIGN_OR_RETURN(const Manifest manifest, parts_.checkpoints->ReadManifest(ref));
   const std::string folder =
       absl::StrCat(parts_.export_folder, "/", request.job_id(), "-step-", ref.step);

@@ -101,10 +101,17 @@ void WatchReactor::Proceed() {
     }
   }
   switch (action) {
-    case kWrite: StartWrite(&writing_); break;
-    case kFinish: Finish(ToApiGrpc(status)); break;
-    case kResubscribe: Subscribe(); break;
-    case kNothing: break;
+    case kWrite:
+      StartWrite(&writing_);
+      break;
+    case kFinish:
+      Finish(ToApiGrpc(status));
+      break;
+    case kResubscribe:
+      Subscribe();
+      break;
+    case kNothing:
+      break;
   }
 }
 

@@ -43,7 +43,8 @@ void Lease::Stop() {
 
 bool Lease::WaitStopped(double seconds) {
   std::unique_lock<std::mutex> lock(mutex_);
-  return changed_.wait_for(lock, std::chrono::duration<double>(seconds), [this] { return stopped_; });
+  return changed_.wait_for(lock, std::chrono::duration<double>(seconds),
+                           [this] { return stopped_; });
 }
 
 void Lease::Loop() {

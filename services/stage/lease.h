@@ -1,6 +1,6 @@
-// Lease: keeps a stage registered with the coordinator. Renews at a third of the lease, registers again
-// when the coordinator does not know it (expired, replaced, coordinator restarted), and goes on trying
-// with back-off while there is no coordinator: a stage outlives its coordinator.
+// Lease: keeps a stage registered with the coordinator. Renews at a third of the lease, registers
+// again when the coordinator does not know it (expired, replaced, coordinator restarted), and goes
+// on trying with back-off while there is no coordinator: a stage outlives its coordinator.
 // Ownership: borrows the runtime.  Threads: one own thread; every call has a deadline.
 #ifndef STAGECOACH_SERVICES_STAGE_LEASE_H_
 #define STAGECOACH_SERVICES_STAGE_LEASE_H_

@@ -1,1 +1,47 @@
-int main() { return 0; }
+// stagecoach-stage: hosts one cell on this machine's device.
+#include <spdlog/spdlog.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+
+#include "services/common/log.h"
+#include "services/common/process.h"
+#include "services/stage/stage_server.h"
+
+int main(int argc, char** argv) {
+  using namespace stagecoach;
+  PrepareProcess();
+  CLI::App app{"Stage server of Stagecoach: hosts consecutive layers of a network."};
+  app.set_version_flag("--version", STAGECOACH_VERSION);
+  StageFlags flags;
+  AddServerFlags(app, &flags.server);
+  app.add_option("--coordinator", flags.coordinator, "gRPC address of the coordinator")
+      ->envname("STAGECOACH_ADDRESS")
+      ->capture_default_str();
+  app.add_option("--name", flags.name, "unique name; default: stage-<port>")
+      ->envname("STAGECOACH_STAGE_NAME");
+  app.add_option("--advertise", flags.advertise,
+                 "address that coordinator and neighbours dial; default: the listening one");
+  app.add_option("--device", flags.device, "cpu or reference")->capture_default_str();
+  app.add_option("--threads", flags.threads, "compute threads; 0: the cores this process may use")
+      ->check(CLI::Range(0, 1024));
+  app.add_option("--memory-limit-bytes", flags.memory_limit_bytes, "tensor memory; 0: no limit")
+      ->check(CLI::NonNegativeNumber);
+  app.add_option("--progress-timeout-secs", flags.progress_timeout_seconds,
+                 "a step in which nothing moves for so long has failed")
+      ->check(CLI::Range(0.1, 86400.0))
+      ->capture_default_str();
+  CLI11_PARSE(app, argc, argv);
+  if (flags.server.die_with_parent) DieWithParent();
+  absl::Status status = SetUpLogging("stage", flags.server.log_format, flags.server.verbose);
+  StageServer server(flags);
+  if (status.ok()) status = server.Start();
+  if (!status.ok()) {
+    std::fprintf(stderr, "stagecoach-stage: %s\n", std::string(status.message()).c_str());
+    return 2;
+  }
+  spdlog::info("signal {}: shutting down", WaitForTermination());
+  ExitWatchdog watchdog(flags.server.exit_timeout_seconds);
+  server.Shutdown();
+  return 0;
+}

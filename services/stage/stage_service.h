@@ -39,8 +39,8 @@ class StageServiceAdapter final : public v1::StageService::CallbackService {
   StageRuntime* const runtime_;
 };
 
-// Bytes by kind as the wire and the plan have them; workspace counts as activations' neighbour and is
-// left out.
+// Bytes by kind as the wire and the plan have them; workspace counts as activations' neighbour and
+// is left out.
 StageMemory ToStageMemory(const std::array<int64_t, kMemoryKinds>& bytes);
 
 }  // namespace stagecoach

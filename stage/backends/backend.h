@@ -1,11 +1,12 @@
 // Backend: the operations that layers and optimizers are made of. Numerics stop at this line: the
-// reference back end (plain loops, double accumulation where it says so) is the truth that the cpu and
-// cuda back ends are held to by the conformance rows in stage/backends/conformance.
-// Ownership: one back end per stage process; arguments are borrowed for the call (CPU) or until
+// reference back end (plain loops, double accumulation where it says so) is the truth that the cpu
+// and cuda back ends are held to by the conformance rows in stage/backends/conformance. Ownership:
+// one back end per stage process; arguments are borrowed for the call (CPU) or until
 //            Synchronize (devices with a queue).
 // Threads:   called from the executor thread only. allocator() is thread-safe.
 // Units and shapes: float32, row-major, n = rows = sequences * context. "adds" means +=.
-// Errors:    a call cannot fail by itself: shapes were checked by the layer (CHECK here), memory was
+// Errors:    a call cannot fail by itself: shapes were checked by the layer (CHECK here), memory
+// was
 //            allocated before. A device's error is sticky and comes back from Synchronize.
 // Determinism: the result is a pure function of the arguments' values and shapes: not of the number
 //            of threads, of addresses, or of what ran before. Reductions run in one fixed order.
@@ -56,10 +57,11 @@ struct LayerNormBackwardWeightArgs {
   Tensor dy, x, mean, rstd;
   Tensor d_weight, d_bias;
 };
-// Causal multi-head attention. qkv[n, 3 * width]: queries, keys, values side by side, each split into
-// heads of width / heads. Scores are scaled by 1 / sqrt(width / heads). out[n, width];
+// Causal multi-head attention. qkv[n, 3 * width]: queries, keys, values side by side, each split
+// into heads of width / heads. Scores are scaled by 1 / sqrt(width / heads). out[n, width];
 // log_sum_exp[sequences, heads, context] of the scaled scores. Dropout (rate > 0) acts on the
-// probabilities; element ((sequence * heads + head) * context + row) * context + column of `stream`.
+// probabilities; element ((sequence * heads + head) * context + row) * context + column of
+// `stream`.
 struct AttentionShape {
   int64_t sequences = 0, context = 0, heads = 0, width = 0;
   double dropout = 0.0;
@@ -115,8 +117,8 @@ struct SgdArgs {
   Tensor velocity;  // may be empty: no momentum
   float gradient_scale = 1.0f, learning_rate = 0.0f, momentum = 0.0f, weight_decay = 0.0f;
 };
-// m = b1 m + (1 - b1) g; v = b2 v + (1 - b2) g^2; w -= lr * (m / c1 / (sqrt(v / c2) + eps) + wd * w)
-// with g = gradient_scale * gradient, c = 1 - b^t computed by the caller in double.
+// m = b1 m + (1 - b1) g; v = b2 v + (1 - b2) g^2; w -= lr * (m / c1 / (sqrt(v / c2) + eps) + wd *
+// w) with g = gradient_scale * gradient, c = 1 - b^t computed by the caller in double.
 struct AdamWArgs {
   Tensor value, gradient, m, v;
   float gradient_scale = 1.0f, learning_rate = 0.0f, beta1 = 0.0f, beta2 = 0.0f, epsilon = 0.0f;
@@ -127,8 +129,9 @@ class Backend {
  public:
   virtual ~Backend() = default;
 
-  virtual const char* name() const = 0;            // "reference", "cpu", "cuda"
-  // What must be equal for equal bits: library versions, instruction set; not the number of threads.
+  virtual const char* name() const = 0;  // "reference", "cpu", "cuda"
+  // What must be equal for equal bits: library versions, instruction set; not the number of
+  // threads.
   virtual std::string fingerprint() const = 0;
   virtual Allocator& allocator() = 0;
 
@@ -150,7 +153,8 @@ class Backend {
   virtual void Fill(const Tensor& tensor, float value) = 0;
   virtual void Sgd(const SgdArgs& args) = 0;
   virtual void AdamW(const AdamWArgs& args) = 0;
-  // result (F64, 1 element) = sum of squares, accumulated in double; not finite iff an element is not.
+  // result (F64, 1 element) = sum of squares, accumulated in double; not finite iff an element is
+  // not.
   virtual void SquaredNorm(const Tensor& tensor, const Tensor& result) = 0;
 
   virtual void CopyFromHost(std::span<const std::byte> source, const Tensor& target) = 0;
@@ -159,8 +163,9 @@ class Backend {
 };
 
 struct BackendOptions {
-  int threads = 1;                  // results do not depend on it
-  int64_t memory_limit_bytes = 0;   // 0: none
+  int threads = 1;                 // results do not depend on it
+  int64_t memory_limit_bytes = 0;  // 0: none
+  int worker_nice = 0;             // of helper threads; the caller's own is the caller's business
 };
 
 std::unique_ptr<Backend> MakeReferenceBackend(const BackendOptions& options);

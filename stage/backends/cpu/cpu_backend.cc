@@ -20,7 +20,7 @@ constexpr int64_t kColumnBlock = 64;
 
 CpuBackend::CpuBackend(const BackendOptions& options)
     : allocator_(MakeHostAllocator(options.memory_limit_bytes)),
-      pool_(std::max(1, options.threads)),
+      pool_(std::max(1, options.threads), options.worker_nice),
       workspace_(allocator_.get(), pool_.threads() + 1) {}
 
 std::string CpuBackend::fingerprint() const {
@@ -203,12 +203,13 @@ void CpuBackend::SquaredNorm(const Tensor& tensor, const Tensor& result) {
 
 void CpuBackend::CopyFromHost(std::span<const std::byte> source, const Tensor& target) {
   CHECK_EQ(static_cast<int64_t>(source.size()), target.bytes()) << target.shape().ToString();
-  std::memcpy(target.raw(), source.data(), source.size());
+  // memcpy may not be given the null pointer of an empty span, whatever the size.
+  if (!source.empty()) std::memcpy(target.raw(), source.data(), source.size());
 }
 
 void CpuBackend::CopyToHost(const Tensor& source, std::span<std::byte> target) {
   CHECK_EQ(static_cast<int64_t>(target.size()), source.bytes()) << source.shape().ToString();
-  std::memcpy(target.data(), source.raw(), target.size());
+  if (!target.empty()) std::memcpy(target.data(), source.raw(), target.size());
 }
 
 }  // namespace stagecoach::cpu

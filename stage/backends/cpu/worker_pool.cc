@@ -1,6 +1,8 @@
 #include "stage/backends/cpu/worker_pool.h"
 
 #include <omp.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <string>
@@ -14,9 +16,11 @@ SerialOpenMp::~SerialOpenMp() {
   if (before_ != 1) omp_set_num_threads(before_);
 }
 
-WorkerPool::WorkerPool(int threads) {
+WorkerPool::WorkerPool(int threads, int nice) {
   for (int worker = 1; worker < threads; ++worker) {
-    threads_.emplace_back("compute-" + std::to_string(worker), [this, worker] {
+    threads_.emplace_back("compute-" + std::to_string(worker), [this, worker, nice] {
+      // Best effort: a refusal costs some speed, nothing else.
+      if (nice != 0) setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), nice);
       const SerialOpenMp serial;
       WorkerLoop(worker);
     });

@@ -23,7 +23,9 @@ class WorkerPool {
  public:
   using Body = absl::FunctionRef<void(int64_t task, int worker)>;
 
-  explicit WorkerPool(int threads);  // the caller of Run is one of them
+  // The caller of Run is one of the threads. The others run at `nice`: compute must not hold up
+  // I/O.
+  explicit WorkerPool(int threads, int nice = 0);
   ~WorkerPool();
 
   int threads() const { return static_cast<int>(threads_.size()) + 1; }

@@ -16,12 +16,13 @@ std::string ReferenceBackend::fingerprint() const {
 
 void ReferenceBackend::CopyFromHost(std::span<const std::byte> source, const Tensor& target) {
   CHECK_EQ(static_cast<int64_t>(source.size()), target.bytes()) << target.shape().ToString();
-  std::memcpy(target.raw(), source.data(), source.size());
+  // memcpy may not be given the null pointer of an empty span, whatever the size.
+  if (!source.empty()) std::memcpy(target.raw(), source.data(), source.size());
 }
 
 void ReferenceBackend::CopyToHost(const Tensor& source, std::span<std::byte> target) {
   CHECK_EQ(static_cast<int64_t>(target.size()), source.bytes()) << source.shape().ToString();
-  std::memcpy(target.data(), source.raw(), target.size());
+  if (!target.empty()) std::memcpy(target.data(), source.raw(), target.size());
 }
 
 std::unique_ptr<Backend> MakeReferenceBackend(const BackendOptions& options) {

@@ -1,0 +1,200 @@
+#include "services/coordinator/coordinator_metrics.h"
+
+#include <algorithm>
+#include <chrono>
+#include <future>
+#include <utility>
+
+#include "base/clock.h"
+#include "plan/cost_model.h"
+#include "services/common/convert_job.h"
+#include "services/common/metric_names.h"
+
+namespace stagecoach {
+namespace {
+
+const char* const kStates[] = {"PENDING", "RUNNING", "SUCCEEDED", "FAILED", "CANCELLED"};
+
+std::string ShownState(JobPhase phase) {
+  switch (JobStateOf(phase)) {
+    case v1::JOB_STATE_PENDING:
+      return "PENDING";
+    case v1::JOB_STATE_RUNNING:
+      return "RUNNING";
+    case v1::JOB_STATE_SUCCEEDED:
+      return "SUCCEEDED";
+    case v1::JOB_STATE_FAILED:
+      return "FAILED";
+    default:
+      return "CANCELLED";
+  }
+}
+
+// The answer of the job loop, or nothing after a second.
+template <typename T, typename Ask>
+std::optional<T> Await(Ask ask) {
+  auto promise = std::make_shared<std::promise<T>>();
+  std::future<T> future = promise->get_future();
+  ask([promise](T value) { promise->set_value(std::move(value)); });
+  if (future.wait_for(std::chrono::seconds(1)) != std::future_status::ready) return std::nullopt;
+  return future.get();
+}
+
+std::string ModelName(const ModelSpec& model) {
+  return std::holds_alternative<GptSpec>(model) ? "gpt" : "sequence";
+}
+
+double BusySeconds(const StageAssignment& stage) {
+  return stage.phases[Phase::kForward] + stage.phases[Phase::kRecompute] +
+         stage.phases[Phase::kBackward];
+}
+
+double Imbalance(const std::vector<StageAssignment>& stages) {
+  double slowest = 0, sum = 0;
+  for (const StageAssignment& stage : stages) {
+    slowest = std::max(slowest, BusySeconds(stage));
+    sum += BusySeconds(stage);
+  }
+  return sum > 0 ? slowest * static_cast<double>(stages.size()) / sum : 1.0;
+}
+
+}  // namespace
+
+CoordinatorMetrics::CoordinatorMetrics(JobManager* manager)
+    : manager_(manager),
+      started_unix_seconds_(SystemClock::Get()->UnixSeconds()),
+      shared_(std::make_shared<Shared>()) {}
+
+void CoordinatorMetrics::OnRecord(Shared& shared, const std::string& id, const JobRecord& record) {
+  std::lock_guard<std::mutex> lock(shared.mutex);
+  Track& track = shared.tracks[id];
+  switch (record.kind) {
+    case JobRecord::Kind::kStep:
+      if (!track.first_step_seen) {
+        track.first_step_seen = true;
+        shared.queue_seconds.Observe(
+            std::max(0.0, record.unix_seconds - track.submitted_unix_seconds));
+      }
+      shared.step_seconds.Observe(record.step_seconds);
+      ++(record.step <= track.newest_step ? track.replayed
+         : record.skipped                 ? track.skipped
+                                          : track.applied);
+      track.newest_step = std::max(track.newest_step, record.step);
+      track.learning_rate = record.learning_rate;
+      track.gradient_norm = record.gradient_norm;
+      break;
+    case JobRecord::Kind::kCheckpoint:
+      if (record.message.empty()) {
+        track.checkpoint_unix_seconds = record.unix_seconds;
+      } else {
+        ++track.checkpoint_failures;
+      }
+      break;
+    case JobRecord::Kind::kFinished:
+      if (!track.finished) ++shared.finished[ShownState(record.phase)];
+      track.finished = true;
+      break;
+    default:
+      break;
+  }
+}
+
+// Jobs that ended before this process started are history, not events.
+void CoordinatorMetrics::Follow(const JobView& view) {
+  if (IsTerminal(view.phase) && view.finished_unix_seconds < started_unix_seconds_) return;
+  {
+    std::lock_guard<std::mutex> lock(shared_->mutex);
+    if (shared_->tracks.count(view.id) > 0) return;
+    Track& track = shared_->tracks[view.id];
+    track.submitted_unix_seconds = track.checkpoint_unix_seconds = view.submitted_unix_seconds;
+    if (view.submitted_unix_seconds >= started_unix_seconds_) ++shared_->submitted;
+  }
+  manager_->Watch(
+      view.id, 0,
+      [shared = shared_, id = view.id](const JobRecord& record) {
+        OnRecord(*shared, id, record);
+        return true;
+      },
+      [](const absl::Status&) {});
+}
+
+void CoordinatorMetrics::Write(MetricWriter& writer) {
+  auto jobs = Await<std::vector<JobView>>([this](auto done) { manager_->List(done); });
+  auto stages = Await<std::vector<StageView>>([this](auto done) { manager_->ListStages(done); });
+  if (jobs.has_value()) {
+    std::map<std::string, double> by_state;
+    for (const JobView& view : *jobs) {
+      Follow(view);
+      ++by_state[ShownState(view.phase)];
+      if (!IsTerminal(view.phase)) WriteJob(view, writer);
+    }
+    for (const char* state : kStates) writer.Add(metric::kJobs, {state}, by_state[state]);
+  }
+  if (stages.has_value()) WriteFleet(*stages, writer);
+  std::lock_guard<std::mutex> lock(shared_->mutex);
+  writer.Add(metric::kJobsSubmitted, {}, static_cast<double>(shared_->submitted));
+  for (const char* state : {"SUCCEEDED", "FAILED", "CANCELLED"}) {
+    writer.Add(metric::kJobsFinished, {state}, static_cast<double>(shared_->finished[state]));
+  }
+  writer.Add(metric::kStepSeconds, {}, shared_->step_seconds.snapshot());
+  writer.Add(metric::kJobQueueWait, {}, shared_->queue_seconds.snapshot());
+}
+
+void CoordinatorMetrics::WriteFleet(const std::vector<StageView>& stages, MetricWriter& writer) {
+  std::map<std::string, double> by_state;
+  for (const StageView& stage : stages) {
+    ++by_state[StageStateName(stage.state)];
+    writer.Add(metric::kStageHeartbeat, {stage.registration.name},
+               stage.last_heartbeat_unix_seconds);
+  }
+  for (StageState state :
+       {StageState::kReady, StageState::kBusy, StageState::kDraining, StageState::kLost}) {
+    writer.Add(metric::kStages, {StageStateName(state)}, by_state[StageStateName(state)]);
+  }
+}
+
+void CoordinatorMetrics::WriteJob(const JobView& view, MetricWriter& writer) {
+  Track track;
+  {
+    std::lock_guard<std::mutex> lock(shared_->mutex);
+    track = shared_->tracks[view.id];
+  }
+  const std::string& id = view.id;
+  const TrainingSpec& training = view.spec.training;
+  writer.Add(metric::kJobInfo,
+             {id, view.spec.name, ModelName(view.spec.model), std::to_string(view.stages.size()),
+              std::to_string(training.micro_batches)},
+             1);
+  writer.Add(metric::kStep, {id}, static_cast<double>(view.step));
+  writer.Add(metric::kTargetSteps, {id}, static_cast<double>(training.steps));
+  writer.Add(metric::kBubble, {id}, view.bubble);
+  writer.Add(metric::kBubbleIdeal, {id}, view.bubble_ideal);
+  writer.Add(metric::kImbalance, {id}, Imbalance(view.stages));
+  writer.Add(metric::kSteps, {id, "applied"}, static_cast<double>(track.applied));
+  writer.Add(metric::kSteps, {id, "skipped"}, static_cast<double>(track.skipped));
+  writer.Add(metric::kSteps, {id, "replayed"}, static_cast<double>(track.replayed));
+  const absl::StatusOr<ExpandedModel> model = ExpandModel(view.spec.model);
+  const double examples = static_cast<double>(track.applied) * training.batch_size;
+  writer.Add(metric::kExamples, {id}, examples);
+  if (model.ok()) {
+    const double tokens = examples * static_cast<double>(model->context);
+    writer.Add(metric::kTokens, {id}, tokens);
+    writer.Add(metric::kFlops, {id}, tokens * ModelFlopsPerToken(*model));
+  }
+  if (view.has_loss) writer.Add(metric::kLoss, {id, "train"}, view.loss);
+  if (view.has_evaluation_loss) writer.Add(metric::kLoss, {id, "eval"}, view.evaluation_loss);
+  writer.Add(metric::kLearningRate, {id}, track.learning_rate);
+  writer.Add(metric::kGradientNorm, {id}, track.gradient_norm);
+  writer.Add(metric::kNonfinite, {id}, static_cast<double>(view.skipped_steps));
+  const double left = static_cast<double>(training.steps) - static_cast<double>(view.step);
+  writer.Add(metric::kExpectedEnd, {id},
+             SystemClock::Get()->UnixSeconds() + std::max(0.0, left) * view.step_seconds);
+  writer.Add(metric::kRecoveries, {id}, static_cast<double>(view.recoveries));
+  writer.Add(metric::kCheckpointTime, {id}, track.checkpoint_unix_seconds);
+  writer.Add(metric::kCheckpointStep, {id},
+             static_cast<double>(std::max<int64_t>(0, view.last_checkpoint_step)));
+  writer.Add(metric::kCheckpointFailures, {id, "save"},
+             static_cast<double>(track.checkpoint_failures));
+}
+
+}  // namespace stagecoach

@@ -1,0 +1,150 @@
+#include "services/coordinator/coordinator_server.h"
+
+#include <spdlog/spdlog.h>
+
+#include <atomic>
+#include <filesystem>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/status.h"
+#include "checkpoint/file_system.h"
+#include "checkpoint/store.h"
+#include "coordinator/job_manager.h"
+#include "services/common/grpc_channel.h"
+#include "services/common/grpc_server.h"
+#include "services/common/http_server.h"
+#include "services/common/job_codec.h"
+#include "services/common/metrics.h"
+#include "services/common/process.h"
+#include "services/common/rpc_metrics.h"
+#include "services/coordinator/coordinator_metrics.h"
+#include "services/coordinator/fleet_service.h"
+#include "services/coordinator/grpc_stage_client.h"
+#include "services/coordinator/job_service.h"
+
+namespace stagecoach {
+namespace {
+
+constexpr char kJobServiceName[] = "stagecoach.v1.JobService";
+constexpr char kFleetServiceName[] = "stagecoach.v1.FleetService";
+
+}  // namespace
+
+struct CoordinatorServer::State {
+  explicit State(const CoordinatorFlags& f)
+      : flags(f), rpc_metrics({kJobServiceName, kFleetServiceName}) {}
+
+  CoordinatorFlags flags;
+  RpcMetrics rpc_metrics;
+  MetricsRegistry metrics;
+  ProtoJobCodec codec;
+  std::unique_ptr<CheckpointStore> checkpoints;
+  std::unique_ptr<GrpcStageClient> stages;
+  std::unique_ptr<JobManager> manager;
+  std::unique_ptr<CoordinatorMetrics> job_metrics;
+  std::unique_ptr<JobServiceAdapter> job_service;
+  std::unique_ptr<FleetServiceAdapter> fleet_service;
+  std::unique_ptr<GrpcServer> grpc;
+  HttpServer http;
+  std::atomic<bool> ready{false};
+
+  absl::Status StartManager();
+  absl::Status StartGrpc();
+  absl::Status StartHttp();
+};
+
+CoordinatorServer::CoordinatorServer(const CoordinatorFlags& flags)
+    : state_(std::make_unique<State>(flags)) {}
+CoordinatorServer::~CoordinatorServer() { Shutdown(); }
+
+absl::Status CoordinatorServer::Start() {
+  RETURN_IF_ERROR(CheckExposure(state_->flags.server));
+  RETURN_IF_ERROR(state_->StartManager());
+  RETURN_IF_ERROR(state_->StartGrpc());
+  RETURN_IF_ERROR(state_->StartHttp());
+  state_->grpc->SetServing(true);
+  state_->ready = true;
+  const std::string& port_file = state_->flags.server.port_file;
+  if (!port_file.empty()) {
+    RETURN_IF_ERROR(WritePortFile(port_file, state_->grpc->port(), state_->http.port()));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CoordinatorServer::State::StartManager() {
+  FileSystem* const files = PosixFileSystem();
+  // Stages write into this folder under the same path, so it must not depend on a working folder.
+  flags.state_dir = std::filesystem::absolute(flags.state_dir).lexically_normal().string();
+  if (flags.checkpoint_dir.empty())
+    flags.checkpoint_dir = absl::StrCat(flags.state_dir, "/checkpoints");
+  flags.checkpoint_dir =
+      std::filesystem::absolute(flags.checkpoint_dir).lexically_normal().string();
+  RETURN_IF_ERROR(Annotate(files->MakeFolders(flags.state_dir), "--state-dir"));
+  RETURN_IF_ERROR(Annotate(files->MakeFolders(flags.checkpoint_dir), "--checkpoint-dir"));
+  ASSIGN_OR_RETURN(auto credentials, MakeChannelCredentials(flags.server.tls));
+  checkpoints = std::make_unique<CheckpointStore>(files, flags.checkpoint_dir);
+  stages = std::make_unique<GrpcStageClient>(credentials);
+  JobManagerOptions options;
+  options.state_folder = flags.state_dir;
+  options.lease_seconds = flags.lease_seconds;
+  JobManager::Parts parts;
+  parts.stages = stages.get();
+  parts.checkpoints = checkpoints.get();
+  parts.file_system = files;
+  parts.codec = &codec;
+  parts.clock = SystemClock::Get();
+  ASSIGN_OR_RETURN(manager, JobManager::Start(options, parts));
+  spdlog::info("coordinator term {}, state in {}, checkpoints in {}", manager->term(),
+               flags.state_dir, flags.checkpoint_dir);
+  return absl::OkStatus();
+}
+
+absl::Status CoordinatorServer::State::StartGrpc() {
+  job_service = std::make_unique<JobServiceAdapter>(
+      JobServiceAdapter::Parts{.manager = manager.get(),
+                               .checkpoints = checkpoints.get(),
+                               .file_system = PosixFileSystem(),
+                               .codec = &codec,
+                               .export_folder = absl::StrCat(flags.state_dir, "/exports")});
+  fleet_service = std::make_unique<FleetServiceAdapter>(manager.get());
+  GrpcServerOptions options;
+  options.listen = flags.server.listen;
+  options.tls = flags.server.tls;
+  grpc = std::make_unique<GrpcServer>(
+      options,
+      std::vector<GrpcServer::NamedService>{{kJobServiceName, job_service.get()},
+                                            {kFleetServiceName, fleet_service.get()}},
+      &rpc_metrics);
+  RETURN_IF_ERROR(grpc->Start());
+  spdlog::info("coordinator serves gRPC on port {}", grpc->port());
+  return absl::OkStatus();
+}
+
+absl::Status CoordinatorServer::State::StartHttp() {
+  job_metrics = std::make_unique<CoordinatorMetrics>(manager.get());
+  metrics.AddSource([this](MetricWriter& writer) {
+    WriteProcessMetrics("", writer);
+    rpc_metrics.Write(writer);
+    job_metrics->Write(writer);
+  });
+  HandleStandardPaths(
+      http, [this] { return metrics.Render(); }, [] { return true; },
+      [this] { return ready.load(); });
+  return http.Start(flags.server.http);
+}
+
+void CoordinatorServer::Shutdown() {
+  if (state_->grpc == nullptr) {
+    if (state_->manager != nullptr) state_->manager->Shutdown();
+    return;
+  }
+  state_->ready = false;
+  state_->grpc->SetServing(false);
+  state_->http.Stop();
+  state_->manager->Shutdown();  // ends every watch, so that the server can drain
+  state_->grpc->Shutdown(1.0);
+  state_->grpc.reset();
+}
+
+}  // namespace stagecoach

@@ -1,0 +1,38 @@
+// CoordinatorServer: the stagecoach-coordinator program put together.
+// Ownership: owns all parts; they are destroyed in reverse order of their start.
+// Errors:    Start: FAILED_PRECONDITION if another coordinator holds the state folder, UNAVAILABLE
+// for a
+//            taken port, INVALID_ARGUMENT naming a flag.
+#ifndef STAGECOACH_SERVICES_COORDINATOR_COORDINATOR_SERVER_H_
+#define STAGECOACH_SERVICES_COORDINATOR_COORDINATOR_SERVER_H_
+
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "services/common/server_flags.h"
+
+namespace stagecoach {
+
+struct CoordinatorFlags {
+  ServerFlags server = {.listen = "127.0.0.1:8001", .http = "127.0.0.1:8000"};
+  std::string state_dir = "stagecoach-state";
+  std::string checkpoint_dir;  // default: <state_dir>/checkpoints
+  double lease_seconds = 1.5;
+};
+
+class CoordinatorServer {
+ public:
+  explicit CoordinatorServer(const CoordinatorFlags& flags);
+  ~CoordinatorServer();
+  absl::Status Start();
+  void Shutdown();
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_SERVICES_COORDINATOR_COORDINATOR_SERVER_H_

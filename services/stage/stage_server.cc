@@ -1,0 +1,186 @@
+#include "services/stage/stage_server.h"
+
+#include <sched.h>
+#include <spdlog/spdlog.h>
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/status.h"
+#include "checkpoint/file_system.h"
+#include "services/common/grpc_channel.h"
+#include "services/common/grpc_server.h"
+#include "services/common/http_server.h"
+#include "services/common/metric_names.h"
+#include "services/common/metrics.h"
+#include "services/common/process.h"
+#include "services/common/rpc_metrics.h"
+#include "services/stage/lease.h"
+#include "services/stage/stage_metrics.h"
+#include "services/stage/stage_service.h"
+#include "stage/link/grpc/grpc_link_connector.h"
+#include "stage/stage_runtime.h"
+
+namespace stagecoach {
+namespace {
+
+constexpr char kStageServiceName[] = "stagecoach.v1.StageService";
+constexpr char kLinkServiceName[] = "stagecoach.v1.LinkService";
+
+// Cores this process may use, which a container or taskset may have narrowed.
+int UsableCores() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (sched_getaffinity(0, sizeof(set), &set) != 0) return 1;
+  return std::max(1, CPU_COUNT(&set));
+}
+
+absl::StatusOr<std::unique_ptr<Backend>> MakeBackend(const StageFlags& flags) {
+  const BackendOptions options{.threads = flags.threads > 0 ? flags.threads : UsableCores(),
+                               .memory_limit_bytes = flags.memory_limit_bytes,
+                               .worker_nice = StageRuntime::Options().compute_nice};
+  if (flags.device == "cpu") return MakeCpuBackend(options);
+  if (flags.device == "reference") return MakeReferenceBackend(options);
+  return absl::InvalidArgumentError(
+      absl::StrCat("--device=", flags.device, ": want cpu or reference"));
+}
+
+}  // namespace
+
+struct StageServer::State {
+  explicit State(const StageFlags& f)
+      : flags(f), rpc_metrics({kStageServiceName, kLinkServiceName}) {}
+
+  StageFlags flags;
+  RpcMetrics rpc_metrics;
+  MetricsRegistry metrics;
+  Histogram transfer_upstream{Histogram::DoublingBounds()};
+  Histogram transfer_downstream{Histogram::DoublingBounds()};
+  std::string fingerprint;
+  std::unique_ptr<GrpcLinkConnector> connector;
+  std::unique_ptr<StageRuntime> runtime;
+  std::unique_ptr<StageServiceAdapter> service;
+  std::unique_ptr<GrpcServer> grpc;
+  HttpServer http;
+  std::unique_ptr<Lease> lease;
+  std::shared_ptr<grpc::ChannelCredentials> credentials;
+
+  absl::Status StartRuntime();
+  absl::Status StartGrpc();
+  absl::Status StartHttp();
+  absl::Status StartLease();
+  v1::Stage Registration() const;
+  void WriteMetrics(MetricWriter& writer) const;
+};
+
+StageServer::StageServer(const StageFlags& flags) : state_(std::make_unique<State>(flags)) {}
+StageServer::~StageServer() { Shutdown(); }
+
+absl::Status StageServer::Start() {
+  RETURN_IF_ERROR(CheckExposure(state_->flags.server));
+  ASSIGN_OR_RETURN(state_->credentials, MakeChannelCredentials(state_->flags.server.tls));
+  RETURN_IF_ERROR(state_->StartRuntime());
+  RETURN_IF_ERROR(state_->StartGrpc());
+  RETURN_IF_ERROR(state_->StartHttp());
+  RETURN_IF_ERROR(state_->StartLease());
+  state_->grpc->SetServing(true);
+  const std::string& port_file = state_->flags.server.port_file;
+  if (!port_file.empty()) {
+    RETURN_IF_ERROR(WritePortFile(port_file, state_->grpc->port(), state_->http.port()));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status StageServer::State::StartRuntime() {
+  ASSIGN_OR_RETURN(std::unique_ptr<Backend> backend, MakeBackend(flags));
+  fingerprint = backend->fingerprint();
+  StageRuntime::Options options;
+  options.device = flags.device;
+  options.memory_limit_bytes = flags.memory_limit_bytes;
+  options.progress_timeout_seconds = flags.progress_timeout_seconds;
+  GrpcLinkConnector::Options link;
+  link.link = options.link;
+  link.credentials = credentials;
+  link.on_transfer = [this](bool from_upstream, double seconds) {
+    (from_upstream ? transfer_upstream : transfer_downstream).Observe(seconds);
+  };
+  connector = std::make_unique<GrpcLinkConnector>(link);
+  runtime = std::make_unique<StageRuntime>(options, std::move(backend), connector.get(),
+                                           PosixFileSystem(), SystemClock::Get());
+  service = std::make_unique<StageServiceAdapter>(runtime.get());
+  return absl::OkStatus();
+}
+
+absl::Status StageServer::State::StartGrpc() {
+  GrpcServerOptions options;
+  options.listen = flags.server.listen;
+  options.tls = flags.server.tls;
+  options.max_receive_bytes = 4 << 20;  // the larger of control messages and link chunks
+  options.keepalive_time_ms = 1000;
+  options.keepalive_timeout_ms = 1000;
+  options.max_concurrent_streams = 16;
+  grpc = std::make_unique<GrpcServer>(
+      options,
+      std::vector<GrpcServer::NamedService>{{kStageServiceName, service.get()},
+                                            {kLinkServiceName, connector->service()}},
+      &rpc_metrics);
+  RETURN_IF_ERROR(grpc->Start());
+  std::string host;
+  int port = 0;
+  RETURN_IF_ERROR(ParseAddress("--listen", flags.server.listen, &host, &port));
+  if (flags.advertise.empty()) flags.advertise = absl::StrCat(host, ":", grpc->port());
+  if (flags.name.empty()) flags.name = absl::StrCat("stage-", grpc->port());
+  spdlog::info("stage {} serves gRPC on {}:{} as {}, device {}", flags.name, host, grpc->port(),
+               flags.advertise, fingerprint);
+  return absl::OkStatus();
+}
+
+absl::Status StageServer::State::StartHttp() {
+  metrics.AddSource([this](MetricWriter& writer) { WriteMetrics(writer); });
+  HandleStandardPaths(
+      http, [this] { return metrics.Render(); }, [] { return true; },
+      [this] { return lease != nullptr && lease->registered(); });
+  return http.Start(flags.server.http);
+}
+
+v1::Stage StageServer::State::Registration() const {
+  v1::Stage stage;
+  stage.set_name(flags.name);
+  stage.set_incarnation(NewIncarnation());
+  stage.set_address(flags.advertise);
+  stage.set_device(flags.device);
+  stage.set_version(STAGECOACH_VERSION);
+  stage.set_fingerprint(fingerprint);
+  stage.set_memory_limit_bytes(flags.memory_limit_bytes);
+  return stage;
+}
+
+absl::Status StageServer::State::StartLease() {
+  std::string host;
+  int port = 0;
+  RETURN_IF_ERROR(ParseAddress("--coordinator", flags.coordinator, &host, &port));
+  lease = std::make_unique<Lease>(MakeControlChannel(flags.coordinator, credentials),
+                                  Registration(), runtime.get());
+  return absl::OkStatus();
+}
+
+void StageServer::State::WriteMetrics(MetricWriter& writer) const {
+  WriteProcessMetrics(flags.device, writer);
+  rpc_metrics.Write(writer);
+  WriteStageMetrics(flags.name, runtime->Snapshot(), writer);
+  writer.Add(metric::kLinkTransfer, {flags.name, "upstream"}, transfer_upstream.snapshot());
+  writer.Add(metric::kLinkTransfer, {flags.name, "downstream"}, transfer_downstream.snapshot());
+}
+
+void StageServer::Shutdown() {
+  if (state_->grpc == nullptr) return;
+  state_->grpc->SetServing(false);
+  if (state_->lease != nullptr) state_->lease->Stop();
+  state_->http.Stop();
+  state_->runtime->Shutdown();
+  state_->connector->Shutdown();
+  state_->grpc->Shutdown(1.0);
+  state_->grpc.reset();
+}
+
+}  // namespace stagecoach
