@@ -3,6 +3,8 @@
 // Ownership: owns all contents; files opened from it must not outlive it.
 // Threads:   thread-safe.
 // Errors:    as FileSystem says; messages begin with "injected" where a fault was asked for.
+// What a failing call leaves behind: half of a write, and a folder without its first entry where
+//            RemoveAll fails; nothing otherwise (but see Fault::after_effect).
 // What counts as a call: every function of FileSystem and of its files except Exists, size and
 //            destructors.
 #ifndef STAGECOACH_CHECKPOINT_FAULT_FILE_SYSTEM_H_

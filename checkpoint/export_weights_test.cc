@@ -1,0 +1,121 @@
+#include "absl/strings/str_cat.h"
+#include "base/hash.h"
+#include "checkpoint/fault_file_system.h"
+#include "checkpoint/toy_checkpoint.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace stagecoach {
+namespace {
+
+using ::testing::ElementsAre;
+
+// The digest as docs/formats.md words it, from the values themselves.
+std::string DigestByHand(uint64_t step) {
+  std::map<std::string, ToyTensor> sorted;
+  for (const ToyTensor& tensor : ToyModel(step)) sorted[tensor.expected.name] = tensor;
+  std::string text;
+  for (const auto& [name, tensor] : sorted) {
+    if (!name.starts_with("model/")) continue;
+    text += name + '\0' + "F32" + '\0' + tensor.expected.shape.ToString() + '\0';
+    text.append(reinterpret_cast<const char*>(tensor.bytes.data()), tensor.bytes.size());
+  }
+  return "sha256:" + Sha256Hex(text);
+}
+
+struct Saved {
+  FaultFileSystem files;
+  CheckpointStore store{&files, "/root"};
+  CheckpointRef ref;
+  Manifest manifest;
+
+  explicit Saved(bool one_shard) {
+    ref = *SaveToy(files, store, "job", 1, 4, one_shard);
+    manifest = *store.Verify(ref);
+  }
+  absl::StatusOr<std::string> Export() {
+    return ExportWeights(files, ref, manifest, "/out/model", "{\"width\":3}\n");
+  }
+};
+
+TEST(WeightsDigest, IsTheSameForEveryLayoutOfShards) {
+  Saved one(true), two(false);
+  EXPECT_EQ(*WeightsDigest(one.files, one.ref.folder, one.manifest), DigestByHand(4));
+  EXPECT_EQ(*WeightsDigest(two.files, two.ref.folder, two.manifest), DigestByHand(4));
+}
+
+TEST(ExportWeights, MergesTheParametersOfAllShardsSortedByName) {
+  Saved saved(false);
+  absl::StatusOr<std::string> digest = saved.Export();
+  ASSERT_TRUE(digest.ok()) << digest.status();
+  EXPECT_EQ(*digest, DigestByHand(4));
+  EXPECT_THAT(*saved.files.List("/out/model"), ElementsAre("config.json", "model.safetensors"));
+  EXPECT_EQ(saved.files.Contents("/out/model/config.json"), "{\"width\":3}\n");
+  absl::StatusOr<SafetensorsReader> reader =
+      SafetensorsReader::Open(saved.files, "/out/model/model.safetensors");
+  ASSERT_TRUE(reader.ok()) << reader.status();
+  std::vector<std::string> names;
+  for (const TensorEntry& tensor : reader->tensors()) names.push_back(tensor.name);
+  EXPECT_THAT(names, ElementsAre("model/0000/scale", "model/0000/weight", "model/0001/bias"));
+  for (const ToyTensor& tensor : ToyModel(4)) {
+    const TensorEntry* entry = reader->Find(tensor.expected.name);
+    if (entry == nullptr) continue;
+    std::vector<std::byte> bytes(tensor.bytes.size());
+    ASSERT_TRUE(reader->Read(*entry, bytes).ok());
+    EXPECT_EQ(bytes, tensor.bytes);
+  }
+}
+
+TEST(ExportWeights, WritesTheSameBytesForEveryLayoutOfShards) {
+  Saved one(true), two(false);
+  ASSERT_TRUE(one.Export().ok());
+  ASSERT_TRUE(two.Export().ok());
+  EXPECT_EQ(one.files.Contents("/out/model/model.safetensors"),
+            two.files.Contents("/out/model/model.safetensors"));
+}
+
+TEST(ExportWeights, ReplacesAnEarlierExport) {
+  Saved saved(false);
+  ASSERT_TRUE(saved.Export().ok());
+  EXPECT_TRUE(saved.Export().ok());
+  EXPECT_THAT(*saved.files.List("/out/model"), ElementsAre("config.json", "model.safetensors"));
+}
+
+TEST(ExportWeights, WritesNothingFromADamagedShard) {
+  Saved saved(false);
+  const std::string path = saved.ref.folder + "/layer-0001-0002.safetensors";
+  std::string bytes = saved.files.Contents(path);
+  // The parameter lies before the optimizer's slot of the same size.
+  bytes[bytes.size() - 25] = static_cast<char>(bytes[bytes.size() - 25] ^ 1);
+  saved.files.SetContents(path, bytes);
+  const absl::Status status = saved.Export().status();
+  EXPECT_TRUE(absl::IsDataLoss(status)) << status;
+  EXPECT_NE(status.message().find("model/0001/bias"), absl::string_view::npos) << status;
+  EXPECT_THAT(*saved.files.List("/out/model"), ElementsAre("config.json"));
+  EXPECT_TRUE(
+      absl::IsDataLoss(WeightsDigest(saved.files, saved.ref.folder, saved.manifest).status()));
+}
+
+TEST(ExportWeights, LeavesAWholeExportOrTheOldOneAtAnyFailedCall) {
+  int64_t calls = 0;
+  {
+    Saved saved(false);
+    const int64_t before = saved.files.calls();
+    ASSERT_TRUE(saved.Export().ok());
+    calls = saved.files.calls() - before;
+  }
+  for (int64_t n = 1; n <= calls; ++n) {
+    SCOPED_TRACE(absl::StrCat("call ", n));
+    Saved saved(false);
+    saved.files.Inject({.call = n, .from_then_on = true});
+    EXPECT_FALSE(saved.Export().ok());
+    saved.files.ClearFault();
+    if (saved.files.Exists("/out/model/model.safetensors")) {
+      EXPECT_TRUE(SafetensorsReader::Open(saved.files, "/out/model/model.safetensors").ok());
+    }
+    EXPECT_TRUE(saved.Export().ok());
+  }
+}
+
+}  // namespace
+}  // namespace stagecoach
