@@ -1,5 +1,6 @@
 // ForecastStageMemory: walks a stage's program and keeps books of what is alive.
 #include <algorithm>
+#include <limits>
 #include <vector>
 
 #include "base/check.h"
@@ -75,7 +76,10 @@ class ProgramWalk {
     alive_ = SaturatingAdd(alive_, bytes);
     Note(0);
   }
-  void Drop(int64_t bytes) { alive_ -= bytes; }
+  // Beyond 64 bits there is no way back: too much stays too much.
+  void Drop(int64_t bytes) {
+    if (alive_ != std::numeric_limits<int64_t>::max()) alive_ -= bytes;
+  }
   int64_t LargestMicroBatch() const {
     return MicroBatchSize(query_.batch_size, query_.micro_batches, 0);
   }
