@@ -79,6 +79,32 @@ class Recovery(harness.EndToEndTest):
         self.assertEqual(cluster.finish(), 0, cluster.describe())
         self.check_golden(cluster)
 
+    def test_goes_on_with_the_stages_that_are_left(self):
+        cluster = self.start(self.job(pipeline={"stages": 3, "continue_with_fewer_stages": True,
+                                                "replacement_timeout_seconds": 0.5}), 3)
+        cluster.wait_for_step(7)
+        # Stopped, not dead: the supervisor has nothing to restart, so there is no replacement.
+        stopped = cluster.pid("stage-2")
+        os.kill(stopped, signal.SIGSTOP)
+        try:
+            cluster.wait_for("recovery", lambda e: e["event"] == "recovery", 30)
+            event = cluster.wait_for("a step of two stages", lambda e: e["event"] == "step", 30)
+            self.assertAlmostEqual(event["bubble_ideal"], 1 / 5, places=9)
+        finally:
+            os.kill(stopped, signal.SIGCONT)
+        self.assertEqual(cluster.finish(), 0, cluster.describe())
+        self.check_golden(cluster)
+
+    def test_stages_that_never_register_end_in_an_error_that_counts_them(self):
+        cluster = self.start(self.job(training={"steps": 100000}, pipeline={"stages": 1}), 1)
+        cluster.wait_for_step(1)
+        address = cluster.processes()["coordinator"]["address"]
+        job = self.job_file("lonely.json", name="lonely",
+                            pipeline={"stages": 3, "replacement_timeout_seconds": 1})
+        result = self.cli("submit", job, "--address", address)
+        self.assertEqual(result.returncode, 1, result.stderr)
+        self.assertRegex(result.stderr, "3 stages")
+
 
 if __name__ == "__main__":
     harness.main()
