@@ -17,6 +17,12 @@ Json ProfileJson(const std::vector<LayerProfile>& profile) {
   return json;
 }
 
+Json FailuresJson(const std::map<uint64_t, int64_t>& failures) {
+  Json json = Json::array();
+  for (const auto& [step, count] : failures) json.push_back({step, count});
+  return json;
+}
+
 Json StagesJson(const std::vector<StageSlot>& slots) {
   Json json = Json::array();
   for (const StageSlot& slot : slots) {
@@ -77,7 +83,7 @@ std::string EncodeJobState(const JobState& state) {
       {"records", state.records},
       {"wanted_stages", state.wanted_stages},
       {"furthest_step", state.furthest_step},
-      {"failures", state.failures},
+      {"failures", FailuresJson(state.failures)},
       {"last_checkpoint_step", state.last_checkpoint_step},
       {"fingerprint", state.fingerprint},
       {"resumed_data_sha256", state.resumed_data_sha256},
@@ -125,7 +131,7 @@ absl::Status DecodeJobState(const std::string& text, JobState* state) {
     state->records = json.at("records");
     state->wanted_stages = json.at("wanted_stages");
     state->furthest_step = json.at("furthest_step");
-    state->failures = json.at("failures");
+    for (const Json& entry : json.at("failures")) state->failures[entry.at(0)] = entry.at(1);
     state->last_checkpoint_step = json.at("last_checkpoint_step");
     state->fingerprint = json.at("fingerprint");
     state->resumed_data_sha256 = json.at("resumed_data_sha256");

@@ -80,9 +80,9 @@ void JobTransition::Recover(const std::string& cause) {
   const bool running = state_.activity != Activity::kFindCheckpoint &&
                        state_.activity != Activity::kWaitStages && !loading;
   const int64_t limit = state_.limits.max_recoveries_per_step;
-  if (running && ++state_.failures >= limit) {
-    return Fail(absl::AbortedError(absl::StrCat("step ", state_.step, " failed ", state_.failures,
-                                                " times without progress; last: ", cause)));
+  if (running && ++state_.failures[state_.step] >= limit) {
+    return Fail(absl::AbortedError(
+        absl::StrCat("step ", state_.step, " failed ", limit, " times; last: ", cause)));
   }
   if (loading && ++state_.load_failures >= kLoadFailureFactor * limit) {
     return Fail(absl::AbortedError(

@@ -124,9 +124,9 @@ struct JobState {
   double last_loss = 0, evaluation_loss = 0;
   bool has_loss = false, has_evaluation_loss = false;
 
-  uint64_t furthest_step = 0;  // decided steps, ever
-  int64_t failures = 0;        // since the furthest step was reached
-  int64_t load_failures = 0;   // since the last load that worked
+  uint64_t furthest_step = 0;            // decided steps, ever
+  std::map<uint64_t, int64_t> failures;  // by step, since the furthest step was reached
+  int64_t load_failures = 0;             // since the last load that worked
   uint64_t recoveries = 0;
   uint64_t stale_events = 0;
   uint64_t records = 0;  // written so far

@@ -106,7 +106,7 @@ void JobTransition::FinishTrain() {
   state_.evaluated = state_.saved = false;
   if (state_.step > state_.furthest_step) {
     state_.furthest_step = state_.step;
-    state_.failures = 0;
+    state_.failures.clear();
   }
   if (decision->finite) {
     state_.last_loss = decision->loss;
