@@ -17,7 +17,7 @@ constexpr double kSmallCallSeconds = 5.0;
 
 template <typename Request, typename Response>
 struct GrpcStageClient::Call {
-  grpc::ClientContext context;
+  std::unique_ptr<grpc::ClientContext> context = std::make_unique<grpc::ClientContext>();
   Request request;
   Response response;
 };
@@ -27,9 +27,8 @@ GrpcStageClient::GrpcStageClient(std::shared_ptr<grpc::ChannelCredentials> crede
 
 GrpcStageClient::~GrpcStageClient() {
   std::unique_lock<std::mutex> lock(mutex_);
-  closing_ = true;
-  for (grpc::ClientContext* context : calls_) context->TryCancel();
-  idle_.wait(lock, [this] { return calls_.empty(); });  // cancelled calls end at once
+  for (grpc::ClientContext* context : cancellable_) context->TryCancel();
+  idle_.wait(lock, [this] { return calls_ == 0; });  // cancelled calls end at once
 }
 
 v1::StageService::Stub* GrpcStageClient::StubFor(const std::string& address) {
@@ -44,13 +43,20 @@ v1::StageService::Stub* GrpcStageClient::StubFor(const std::string& address) {
 
 void GrpcStageClient::Started(grpc::ClientContext* context) {
   std::lock_guard<std::mutex> lock(mutex_);
-  calls_.insert(context);
+  cancellable_.insert(context);
+  ++calls_;
 }
 
-void GrpcStageClient::Ended(grpc::ClientContext* context) {
+// The context holds the channel, and the last one to let go of a channel may not be one of gRPC's
+// own threads: so the context is gone before the destructor is told that the call has ended.
+void GrpcStageClient::Ended(std::unique_ptr<grpc::ClientContext> context) {
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    cancellable_.erase(context.get());
+  }
+  context.reset();
   std::lock_guard<std::mutex> lock(mutex_);
-  calls_.erase(context);
-  if (calls_.empty()) idle_.notify_all();
+  if (--calls_ == 0) idle_.notify_all();
 }
 
 template <typename Request, typename Response>
@@ -58,10 +64,10 @@ std::shared_ptr<GrpcStageClient::Call<Request, Response>> GrpcStageClient::NewCa
     Request request, double deadline_seconds) {
   auto call = std::make_shared<Call<Request, Response>>();
   call->request = std::move(request);
-  call->context.set_deadline(
+  call->context->set_deadline(
       std::chrono::system_clock::now() +
       std::chrono::microseconds(static_cast<int64_t>(deadline_seconds * 1e6)));
-  Started(&call->context);
+  Started(call->context.get());
   return call;
 }
 
@@ -70,14 +76,14 @@ void GrpcStageClient::Load(const std::string& address, const LoadCommand& comman
                            std::function<void(absl::StatusOr<LoadResult>)> done) {
   auto call =
       NewCall<v1::LoadCellRequest, v1::LoadCellResponse>(ToProto(command), deadline_seconds);
-  StubFor(address)->async()->LoadCell(&call->context, &call->request, &call->response,
+  StubFor(address)->async()->LoadCell(call->context.get(), &call->request, &call->response,
                                       [this, call, done](const grpc::Status& status) {
                                         if (status.ok()) {
                                           done(FromProto(call->response));
                                         } else {
                                           done(FromGrpc(status));
                                         }
-                                        Ended(&call->context);
+                                        Ended(std::move(call->context));
                                       });
 }
 
@@ -85,14 +91,14 @@ void GrpcStageClient::Run(const std::string& address, const RunCommand& command,
                           double deadline_seconds,
                           std::function<void(absl::StatusOr<StepReport>)> done) {
   auto call = NewCall<v1::RunRequest, v1::RunResponse>(ToProto(command), deadline_seconds);
-  StubFor(address)->async()->Run(&call->context, &call->request, &call->response,
+  StubFor(address)->async()->Run(call->context.get(), &call->request, &call->response,
                                  [this, call, done](const grpc::Status& status) {
                                    if (status.ok()) {
                                      done(FromProto(call->response));
                                    } else {
                                      done(FromGrpc(status));
                                    }
-                                   Ended(&call->context);
+                                   Ended(std::move(call->context));
                                  });
 }
 
@@ -101,14 +107,14 @@ void GrpcStageClient::WriteShard(const std::string& address, const WriteShardCom
                                  std::function<void(absl::StatusOr<ShardInfo>)> done) {
   auto call =
       NewCall<v1::WriteShardRequest, v1::WriteShardResponse>(ToProto(command), deadline_seconds);
-  StubFor(address)->async()->WriteShard(&call->context, &call->request, &call->response,
+  StubFor(address)->async()->WriteShard(call->context.get(), &call->request, &call->response,
                                         [this, call, done](const grpc::Status& status) {
                                           if (status.ok()) {
                                             done(FromProto(call->response));
                                           } else {
                                             done(FromGrpc(status));
                                           }
-                                          Ended(&call->context);
+                                          Ended(std::move(call->context));
                                         });
 }
 
@@ -119,14 +125,14 @@ void GrpcStageClient::Profile(const std::string& address, const JobSpec& spec,
   *request.mutable_spec() = ToProto(spec);
   auto call = NewCall<v1::ProfileModelRequest, v1::ProfileModelResponse>(std::move(request),
                                                                          deadline_seconds);
-  StubFor(address)->async()->ProfileModel(&call->context, &call->request, &call->response,
+  StubFor(address)->async()->ProfileModel(call->context.get(), &call->request, &call->response,
                                           [this, call, done](const grpc::Status& status) {
                                             if (status.ok()) {
                                               done(FromProto(call->response));
                                             } else {
                                               done(FromGrpc(status));
                                             }
-                                            Ended(&call->context);
+                                            Ended(std::move(call->context));
                                           });
 }
 
@@ -136,8 +142,9 @@ void GrpcStageClient::Abort(const std::string& address, const Fence& fence,
   *request.mutable_fence() = ToProto(fence);
   request.set_reason(reason);
   auto call = NewCall<v1::AbortRequest, v1::AbortResponse>(std::move(request), kSmallCallSeconds);
-  StubFor(address)->async()->Abort(&call->context, &call->request, &call->response,
-                                   [this, call](const grpc::Status&) { Ended(&call->context); });
+  StubFor(address)->async()->Abort(
+      call->context.get(), &call->request, &call->response,
+      [this, call](const grpc::Status&) { Ended(std::move(call->context)); });
 }
 
 void GrpcStageClient::Release(const std::string& address, const Fence& fence) {
@@ -146,8 +153,8 @@ void GrpcStageClient::Release(const std::string& address, const Fence& fence) {
   auto call = NewCall<v1::ReleaseCellRequest, v1::ReleaseCellResponse>(std::move(request),
                                                                        kSmallCallSeconds);
   StubFor(address)->async()->ReleaseCell(
-      &call->context, &call->request, &call->response,
-      [this, call](const grpc::Status&) { Ended(&call->context); });
+      call->context.get(), &call->request, &call->response,
+      [this, call](const grpc::Status&) { Ended(std::move(call->context)); });
 }
 
 }  // namespace stagecoach

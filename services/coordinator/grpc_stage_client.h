@@ -49,7 +49,7 @@ class GrpcStageClient final : public StageClient {
 
   v1::StageService::Stub* StubFor(const std::string& address);
   void Started(grpc::ClientContext* context);
-  void Ended(grpc::ClientContext* context);
+  void Ended(std::unique_ptr<grpc::ClientContext> context);
   template <typename Request, typename Response>
   std::shared_ptr<Call<Request, Response>> NewCall(Request request, double deadline_seconds);
 
@@ -57,8 +57,8 @@ class GrpcStageClient final : public StageClient {
   std::mutex mutex_;  // guards what follows
   std::condition_variable idle_;
   std::map<std::string, Peer> peers_;
-  std::set<grpc::ClientContext*> calls_;
-  bool closing_ = false;
+  std::set<grpc::ClientContext*> cancellable_;
+  int calls_ = 0;  // whose context is not destroyed yet
 };
 
 }  // namespace stagecoach

@@ -3,17 +3,23 @@
 #include "services/common/metric_names.h"
 
 namespace stagecoach {
-namespace {
-
-void WriteLink(const std::string& stage, const std::string& peer, const std::string& sent_kind,
-               const std::string& received_kind, const LinkStatistics& link, MetricWriter& writer) {
-  writer.Add(metric::kLinkSent, {stage, peer, sent_kind}, static_cast<double>(link.sent_bytes));
-  writer.Add(metric::kLinkReceived, {stage, peer, received_kind},
-             static_cast<double>(link.received_bytes));
-  writer.Add(metric::kLinkInflight, {stage, peer}, static_cast<double>(link.inflight_messages));
+void WriteLinkMetrics(const std::string& stage_name, const NeighbourLink& neighbour,
+                      const std::optional<LinkStatistics>& link, MetricWriter& writer) {
+  // Gradients flow up, activations down.
+  const bool up = std::string(neighbour.peer) == "upstream";
+  const std::string peer = neighbour.peer;
+  const LinkTotals& totals = *neighbour.totals;
+  writer.Add(metric::kLinkSent, {stage_name, peer, up ? "gradient" : "activation"},
+             static_cast<double>(totals.sent_bytes.load()));
+  writer.Add(metric::kLinkReceived, {stage_name, peer, up ? "activation" : "gradient"},
+             static_cast<double>(totals.received_bytes.load()));
+  writer.Add(metric::kLinkTransfer, {stage_name, peer}, neighbour.transfer->snapshot());
+  writer.Add(metric::kLinkInflight, {stage_name, peer},
+             link.has_value() ? static_cast<double>(link->inflight_messages) : 0);
+  const uint64_t connections = totals.connections.load();
+  writer.Add(metric::kLinkReconnects, {stage_name, peer},
+             connections > 0 ? static_cast<double>(connections - 1) : 0);
 }
-
-}  // namespace
 
 void WriteStageMetrics(const std::string& stage_name, const StageStatus& status,
                        MetricWriter& writer) {
@@ -29,13 +35,6 @@ void WriteStageMetrics(const std::string& stage_name, const StageStatus& status,
                static_cast<double>(status.memory.peak[kind]));
   }
   writer.Add(metric::kStageMemoryLimit, {stage_name}, static_cast<double>(status.memory.limit));
-  // Gradients flow up, activations down.
-  if (status.upstream) {
-    WriteLink(stage_name, "upstream", "gradient", "activation", *status.upstream, writer);
-  }
-  if (status.downstream) {
-    WriteLink(stage_name, "downstream", "activation", "gradient", *status.downstream, writer);
-  }
 }
 
 }  // namespace stagecoach

@@ -2,15 +2,27 @@
 #ifndef STAGECOACH_SERVICES_STAGE_STAGE_METRICS_H_
 #define STAGECOACH_SERVICES_STAGE_STAGE_METRICS_H_
 
+#include <optional>
 #include <string>
 
 #include "services/common/metrics.h"
+#include "stage/link/grpc/link_core.h"
 #include "stage/stage_runtime.h"
 
 namespace stagecoach {
 
+// With a neighbour: over all links this process ever had, so that counters do not fall when a
+// recovery opens new ones; `status` has the messages in flight.
+struct NeighbourLink {
+  const char* peer;  // "upstream" or "downstream"
+  const LinkTotals* totals;
+  const Histogram* transfer;  // of what came from there
+};
+
 void WriteStageMetrics(const std::string& stage_name, const StageStatus& status,
                        MetricWriter& writer);
+void WriteLinkMetrics(const std::string& stage_name, const NeighbourLink& neighbour,
+                      const std::optional<LinkStatistics>& link, MetricWriter& writer);
 
 }  // namespace stagecoach
 

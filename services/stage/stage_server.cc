@@ -167,9 +167,13 @@ absl::Status StageServer::State::StartLease() {
 void StageServer::State::WriteMetrics(MetricWriter& writer) const {
   WriteProcessMetrics(flags.device, writer);
   rpc_metrics.Write(writer);
-  WriteStageMetrics(flags.name, runtime->Snapshot(), writer);
-  writer.Add(metric::kLinkTransfer, {flags.name, "upstream"}, transfer_upstream.snapshot());
-  writer.Add(metric::kLinkTransfer, {flags.name, "downstream"}, transfer_downstream.snapshot());
+  const StageStatus status = runtime->Snapshot();
+  WriteStageMetrics(flags.name, status, writer);
+  WriteLinkMetrics(flags.name, {"upstream", &connector->upstream_totals(), &transfer_upstream},
+                   status.upstream, writer);
+  WriteLinkMetrics(flags.name,
+                   {"downstream", &connector->downstream_totals(), &transfer_downstream},
+                   status.downstream, writer);
 }
 
 void StageServer::Shutdown() {
