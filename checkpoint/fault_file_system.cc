@@ -24,9 +24,23 @@ struct FaultFileSystem::Node {
     return used;
   }
 
+  bool IsLeaf() const {
+    const auto is_file = [](const auto& entry) { return !entry.second->folder; };
+    return std::all_of(entries.begin(), entries.end(), is_file) &&
+           std::all_of(synced_entries.begin(), synced_entries.end(), is_file);
+  }
+
+  // Everything below goes too, as a recursive removal does it; its folder forgets this node later.
+  void Empty() {
+    for (const auto& [name, node] : entries) node->Empty();
+    entries.clear();
+  }
+
   void CutPower(Survivors survivors) {
+    const bool keep_entries =
+        survivors == Survivors::kEntries || (survivors == Survivors::kLeaves && IsLeaf());
     if (survivors != Survivors::kContents) bytes = synced_bytes;
-    if (survivors != Survivors::kEntries) entries = synced_entries;
+    if (!keep_entries) entries = synced_entries;
     synced_bytes = bytes;
     synced_entries = entries;
     for (const auto& [name, node] : entries) node->CutPower(survivors);
@@ -285,6 +299,7 @@ absl::Status FaultFileSystem::RemoveAll(const std::string& path) {
     return verdict.answer;
   }
   absl::StatusOr<std::shared_ptr<Node>> parent = ParentLocked(path);
+  if (const std::shared_ptr<Node> node = FindLocked(path)) node->Empty();
   if (parent.ok()) (*parent)->entries.erase(NameOf(path));
   return verdict.answer;
 }

@@ -36,6 +36,7 @@ class FaultFileSystem final : public FileSystem {
     kSynced,    // nothing else
     kEntries,   // also entries of folders: names without their contents
     kContents,  // also contents of files: bytes without their names
+    kLeaves,    // also entries of folders without folders: what was done inside, not the rename
   };
 
   FaultFileSystem();

@@ -99,7 +99,7 @@ TEST(CheckpointCrash, AProcessThatDiesAtAnyCallLeavesTheNewOrTheOlderCheckpoint)
 TEST(CheckpointCrash, APowerCutAfterAnyCallLosesNoCommittedCheckpoint) {
   const Calls calls = CountCalls();
   for (const Survivors survivors :
-       {Survivors::kSynced, Survivors::kEntries, Survivors::kContents}) {
+       {Survivors::kSynced, Survivors::kEntries, Survivors::kContents, Survivors::kLeaves}) {
     for (int64_t n = 1; n <= calls.all + 1; ++n) {
       SCOPED_TRACE(absl::StrCat("before call ", n, ", survivors ", static_cast<int>(survivors)));
       World world;
