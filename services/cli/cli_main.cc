@@ -11,9 +11,14 @@ int main(int argc, char** argv) {
   using namespace stagecoach;
   // Before any thread starts, so that only the watcher sees Ctrl-C.
   BlockTerminationSignals();
-  signal(SIGPIPE, SIG_IGN);  // `stagecoach ... | head` ends by a failed write, not in the middle
-  Console console(std::cout, std::cerr, Console::DetectTerminals());
+  // `stagecoach local ... | head` ends in order, with its children, not in the middle of a write.
+  signal(SIGPIPE, SIG_IGN);
   StopSignal stop;
+  Console::Options options = Console::DetectTerminals();
+  options.on_output_lost = [&stop] {
+    stop.Request(absl::AbortedError("standard output was closed"));
+  };
+  Console console(std::cout, std::cerr, options);
   InterruptWatcher interrupts(&stop);
   return RunCommandLine(argc, argv, &console, &stop);
 }

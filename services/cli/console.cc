@@ -29,11 +29,16 @@ Console::Options Console::DetectTerminals() {
 }
 
 void Console::Print(const std::string& text) {
-  std::lock_guard<std::mutex> lock(mutex_);
-  // On a terminal both streams share the screen: data may not continue a drawn bar.
-  if (!bar_.empty()) notes_ << kClearLine << std::flush;
-  out_ << text << std::flush;
-  if (!bar_.empty()) notes_ << bar_ << std::flush;
+  bool lost = false;
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    // On a terminal both streams share the screen: data may not continue a drawn bar.
+    if (!bar_.empty()) notes_ << kClearLine << std::flush;
+    out_ << text << std::flush;
+    if (!bar_.empty()) notes_ << bar_ << std::flush;
+    lost = out_.fail();
+  }
+  if (lost && options_.on_output_lost) options_.on_output_lost();
 }
 
 void Console::Note(const std::string& line) {

@@ -4,6 +4,7 @@
 #ifndef STAGECOACH_SERVICES_CLI_CONSOLE_H_
 #define STAGECOACH_SERVICES_CLI_CONSOLE_H_
 
+#include <functional>
 #include <mutex>
 #include <ostream>
 #include <string>
@@ -19,11 +20,13 @@ class Console {
   struct Options {
     bool notes_are_terminal = false;
     bool out_has_color = false;  // a terminal, and neither NO_COLOR nor TERM=dumb
+    // Data can no longer be written (`stagecoach watch ... | head`); called at every attempt.
+    std::function<void()> on_output_lost = {};
   };
   Console(std::ostream& out, std::ostream& notes, const Options& options)
       : out_(out), notes_(notes), options_(options) {}
 
-  // Of this process' standard output and error.
+  // Of this process' standard output and error; without on_output_lost.
   static Options DetectTerminals();
 
   void Print(const std::string& text);  // data, as it is

@@ -104,7 +104,7 @@ absl::StatusOr<v1::Job> SubmitPatiently(JobClient& client, const std::string& id
 }
 
 std::string MakeJobId(const std::string& name) {
-  const std::string suffix = "-" + NewIncarnation().substr(0, 8);
+  const std::string suffix = absl::StrCat("-", NewIncarnation().substr(0, 8));
   return name.substr(0, kLongestId - suffix.size()) + suffix;
 }
 

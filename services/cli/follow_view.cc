@@ -47,22 +47,29 @@ void FollowView::OnStep(const v1::WatchJobResponse& record) {
   }
   if (console_->has_bar()) {
     console_->DrawBar(progress_.Bar(console_->columns()));
-  } else if (format_ == OutputFormat::kTable) {
-    console_->PrintLine(progress_.ConsoleLine());
   } else {
-    console_->Note(progress_.ConsoleLine());
+    ShowLine(progress_.ConsoleLine());
+  }
+}
+
+// The log of a run is data, unless something else is asked for on standard output or a bar shows
+// it.
+void FollowView::ShowLine(const std::string& line) {
+  if (format_ == OutputFormat::kTable && !console_->has_bar()) {
+    console_->PrintLine(line);
+  } else {
+    console_->Note(line);
   }
 }
 
 void FollowView::ShowEvent(const v1::WatchJobResponse& record) {
   if (record.has_evaluation()) {
-    console_->Note(
+    ShowLine(
         absl::StrFormat("evaluation step=%d loss=%.4f", record.step(), record.evaluation().loss()));
   } else if (record.has_checkpoint()) {
     const std::string& error = record.checkpoint().error();
-    console_->Note(error.empty()
-                       ? absl::StrCat("checkpoint step=", record.step())
-                       : absl::StrCat("checkpoint step=", record.step(), " failed: ", error));
+    ShowLine(error.empty() ? absl::StrCat("checkpoint step=", record.step())
+                           : absl::StrCat("checkpoint step=", record.step(), " failed: ", error));
   } else if (record.has_recovery()) {
     console_->Note(
         absl::StrCat("recovery step=", record.step(), ": ", record.recovery().message()));

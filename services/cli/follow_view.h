@@ -27,6 +27,7 @@ class FollowView final : public RecordSink {
 
  private:
   void OnStep(const v1::WatchJobResponse& record);
+  void ShowLine(const std::string& line);
   void ShowEvent(const v1::WatchJobResponse& record);
 
   const OutputFormat format_;

@@ -50,8 +50,10 @@ absl::StatusOr<std::string> MakeStateFolder(const std::string& given, const std:
 // own.
 absl::StatusOr<SpecFile> ReadSpecForLocal(const LocalOptions& options) {
   ASSIGN_OR_RETURN(SpecFile spec_file, ReadValidSpec(options.file));
+  v1::Pipeline& pipeline = *spec_file.spec.mutable_pipeline();
+  if (options.stages == 0 && pipeline.stages() == 0) pipeline.set_stages(kAutoStages);
   if (options.stages == 0) return spec_file;
-  spec_file.spec.mutable_pipeline()->set_stages(options.stages);
+  pipeline.set_stages(options.stages);
   const absl::StatusOr<JobSpec> valid = ValidateSpecFile(spec_file);
   if (valid.ok()) return spec_file;
   return Annotate(valid.status(), absl::StrCat("with --stages ", options.stages));
@@ -84,8 +86,7 @@ int RunLocal(const LocalOptions& options, CommandContext& context) {
   cluster_options.program_folder = ProgramFolder();
   cluster_options.state_folder = *state_folder;
   cluster_options.device = options.device;
-  cluster_options.stages =
-      spec.pipeline().stages() > 0 ? static_cast<int>(spec.pipeline().stages()) : kAutoStages;
+  cluster_options.stages = static_cast<int>(spec.pipeline().stages());
   cluster_options.threads_per_stage = options.threads_per_stage > 0
                                           ? static_cast<int>(options.threads_per_stage)
                                           : DefaultThreadsPerStage(cluster_options.stages);

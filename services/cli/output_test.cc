@@ -170,6 +170,17 @@ TEST(Console, ANoteDoesNotLandInTheBar) {
   EXPECT_EQ(notes.str(), "\r\x1b[K[=> ]\r\x1b[Krecovery\n[=> ]\n");
 }
 
+TEST(Console, SaysThatNobodyReadsTheDataAnyMore) {
+  std::ostringstream out, notes;
+  int lost = 0;
+  Console console(out, notes, {.on_output_lost = [&lost] { ++lost; }});
+  console.PrintLine("read");
+  EXPECT_EQ(lost, 0);
+  out.setstate(std::ios::badbit);  // as a closed pipe does
+  console.PrintLine("lost");
+  EXPECT_EQ(lost, 1);
+}
+
 TEST(JobOutput, AFleetAndItsJobsAsTables) {
   std::ostringstream out, notes;
   const Console console(out, notes, {});
