@@ -1,7 +1,8 @@
-// Database and Statement: SQLite with owners and Status. No query builder: the journal's SQL is
-// text. Ownership: a Statement borrows its Database.  Threads: thread-compatible (the job loop's).
-// Errors:    RESOURCE_EXHAUSTED (disk full), DATA_LOSS (corrupt, I/O error), UNAVAILABLE (locked by
-//            someone else, cannot open), INTERNAL otherwise; with SQLite's text.
+// Database and Statement: SQLite with owners and Status. No query builder: the SQL is text.
+// Ownership: a Statement borrows its Database.
+// Threads:   thread-compatible (the job loop's).
+// Errors:    RESOURCE_EXHAUSTED (disk full), DATA_LOSS (corrupt, I/O error), UNAVAILABLE (locked
+//            by someone else, cannot open), INTERNAL otherwise; with SQLite's text.
 #ifndef STAGECOACH_COORDINATOR_DATABASE_H_
 #define STAGECOACH_COORDINATOR_DATABASE_H_
 

@@ -1,13 +1,15 @@
 // Fleet: the stage servers known to the coordinator and their leases. Logic only: time comes in as
 // a value, nothing waits and nothing is sent.
-//   unknown -Register-> ready -Hold-> busy -Hold(none)-> ready;  any -no renewal-> lost -Register->
-//   ready
+//   unknown -Register-> ready -Hold-> busy -Hold(none)-> ready
+//   ready, busy -no renewal-> lost -Register-> ready
 // A stage is the pair (name, incarnation): a new process under an old name replaces the old one,
 // which is then lost to its job. A stage whose call broke is doubted until its next heartbeat: a
 // dead process sends none, and one that only lost its neighbour is back within a third of the
-// lease. Ownership: plain values.  Threads: thread-compatible (the job loop's). Units:     seconds
-// of one monotonic clock; wall time only for show. Errors:    Renew: NOT_FOUND, the stage must
-// register again. Register: INVALID_ARGUMENT,
+// lease.
+// Ownership: plain values.
+// Threads:   thread-compatible (the job loop's).
+// Units:     seconds of one monotonic clock; wall time only for show.
+// Errors:    Renew: NOT_FOUND, the stage must register again. Register: INVALID_ARGUMENT,
 //            RESOURCE_EXHAUSTED beyond kMaxStages.
 #ifndef STAGECOACH_COORDINATOR_FLEET_H_
 #define STAGECOACH_COORDINATOR_FLEET_H_

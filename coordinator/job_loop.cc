@@ -26,7 +26,10 @@ absl::Status UnknownJob(const std::string& id) {
 
 }  // namespace
 
-JobLoop::JobLoop(Parts parts) : parts_(std::move(parts)), fleet_(parts_.options.lease_seconds) {}
+JobLoop::JobLoop(Parts parts)
+    : parts_(std::move(parts)),
+      inbox_(std::make_shared<Inbox>(Inbox{this, parts_.outside.clock, parts_.post})),
+      fleet_(parts_.options.lease_seconds) {}
 
 Moment JobLoop::Now() const {
   const Clock& clock = *parts_.outside.clock;

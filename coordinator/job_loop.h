@@ -1,10 +1,10 @@
 // JobLoop: the job loop without its thread: it owns all jobs, the fleet and the watches, feeds
-// events to Apply, persists, and carries actions out. It never waits and reads no clock but the one
-// given, so one test thread can run a whole cluster on virtual time; JobManager adds the threads.
-// Ownership: borrows everything in Parts.
+// events to Apply, persists, and carries actions out. It never waits and reads no clock but the
+// one given, so one test thread can run a whole cluster on virtual time; JobManager adds threads.
+// Ownership: borrows everything in Parts. Answers of stages may come after the loop's end: they
+//            read the clock and call `post`, which must stay callable.
 // Threads:   one thread calls everything here. Answers of stages and effects come back through
-// `post`
-//            and must run on that thread.
+//            `post` and must run on that thread.
 // Errors:    as JobManager.
 #ifndef STAGECOACH_COORDINATOR_JOB_LOOP_H_
 #define STAGECOACH_COORDINATOR_JOB_LOOP_H_
@@ -76,6 +76,15 @@ class JobLoop {
     bool folder_taken = false;
     absl::StatusOr<Manifest> resume = absl::NotFoundError("");
   };
+  // Where answers arrive, from any thread, also long after the loop is gone: only work that `post`
+  // accepted touches the loop.
+  struct Inbox {
+    JobLoop* loop;
+    const Clock* clock;
+    std::function<void(Work)> post;
+    template <typename Kind>
+    void Add(const std::string& job, Kind kind) const;
+  };
   class Performer;
 
   Moment Now() const;
@@ -93,9 +102,7 @@ class JobLoop {
 
   void Deliver(JobEvent event);
   void DeliverLost(const std::vector<LostStage>& lost);
-  template <typename Kind>
-  void PostEvent(const std::string& job, Kind kind);  // any thread
-  void Settle();                                      // offers stages to waiting jobs
+  void Settle();  // offers stages to waiting jobs
   std::vector<WaitingJob> WaitingJobs() const;
   void Flush();
   void Pump(uint64_t watch_id);
@@ -103,6 +110,7 @@ class JobLoop {
   std::vector<uint64_t> PinnedSteps(const std::string& job) const;
 
   const Parts parts_;
+  const std::shared_ptr<const Inbox> inbox_;
   Fleet fleet_;
   std::map<std::string, Job> jobs_;  // by id
   uint64_t next_sequence_ = 1;

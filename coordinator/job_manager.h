@@ -1,14 +1,16 @@
 // JobManager: the job loop. It owns all job state, the fleet and the journal; everything else talks
 // to it by events. The logic is pure (coordinator/job_state.h): this class persists, then acts.
-// Ownership: borrows stage client, checkpoint store, file system, codec and clock, which outlive
-// it. Threads:   public functions from any thread; `done` callbacks and watchers run on the job
-// loop thread
-//            and must not block. One loop thread, two effects threads (file system work).
-// Errors:    Submit: INVALID_ARGUMENT (field path), ALREADY_EXISTS (same id, other spec),
-//            RESOURCE_EXHAUSTED (queue full). Get, Cancel, Watch: NOT_FOUND.
+// Ownership:  borrows stage client, checkpoint store, file system, codec and clock, which outlive
+//             it; the clock also outlives the stage client, whose late answers read it.
+// Threads:    public functions from any thread; `done` callbacks and watchers run on the job loop
+//             thread (or the caller's, if the request is refused at once) and must not block. One
+//             loop thread, two effects threads (file system work).
+// Errors:     Submit: INVALID_ARGUMENT (field path), ALREADY_EXISTS (same id, other spec, or
+//             checkpoints of an unknown job under this id), RESOURCE_EXHAUSTED (queue full),
+//             NOT_FOUND and FAILED_PRECONDITION (what to resume from). Get, Cancel, Watch:
+//             NOT_FOUND. Any of them: UNAVAILABLE while shutting down.
 // Durability: Submit answers after the journal has the job on disk. A restarted manager opens the
-// same
-//            journal with the next term and takes unfinished jobs up again.
+//             same journal with the next term and takes unfinished jobs up again.
 #ifndef STAGECOACH_COORDINATOR_JOB_MANAGER_H_
 #define STAGECOACH_COORDINATOR_JOB_MANAGER_H_
 

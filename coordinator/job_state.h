@@ -3,16 +3,18 @@
 // persists the records before it carries the actions out.
 //
 //   submitted -> planned -> loading -> running -> finishing -> succeeded
-//   any of them --stage lost, deadline--> recovering -> loading    any live one --Cancel-->
-//   cancelled any live one --the job's own fault, no stages, the same step failing again--> failed
+//   planned to finishing --stage lost, deadline--> recovering -> planned
+//   any live one --Cancel--> cancelled
+//   any live one --the job's own fault, no stages, a step failing again and again--> failed
 //
 // Inside a phase the activity says what is waited for. Every command and effect carries a Fence
 // whose attempt grows with each operation of a generation; an answer with another fence, or from a
-// stage that answered already, is stale: it is counted and changes nothing. Ownership: values; the
-// definition of a job is immutable and shared between copies. Threads:   pure functions. Units:
-// seconds of the caller's monotonic clock; layers [first, last). Errors:    Apply: INVALID_ARGUMENT
-// for an event of another job. What the world does wrong becomes a
-//            recovery or the job's failure, never an error of Apply.
+// stage that answered already, is stale: it is counted and changes nothing.
+// Ownership: values; the definition of a job is immutable and shared between copies.
+// Threads:   pure functions.
+// Units:     seconds of the caller's monotonic clock; layers [first, last).
+// Errors:    Apply: INVALID_ARGUMENT for an event of another job. What the world does wrong becomes
+//            a recovery or the job's failure, never an error of Apply.
 // See: docs/ARCHITECTURE.md, "A step".
 #ifndef STAGECOACH_COORDINATOR_JOB_STATE_H_
 #define STAGECOACH_COORDINATOR_JOB_STATE_H_

@@ -1,8 +1,9 @@
 // Mailbox: work for one thread, in order. Two doors: Post for answers to what the thread itself
 // asked for (their number is bounded by the questions), TryPost for requests from outside, which
-// are refused when too many wait. Ownership: shared by the thread that drains it and everyone who
-// holds an answer to give. Threads:   thread-safe; nothing runs under the lock. Errors:    after
-// Close both doors refuse; what was accepted is still handed out.
+// are refused when too many wait.
+// Ownership: shared by the thread that drains it and everyone who holds an answer to give.
+// Threads:   thread-safe; nothing runs under the lock.
+// Errors:    after Close both doors refuse; what was accepted is still handed out.
 #ifndef STAGECOACH_COORDINATOR_MAILBOX_H_
 #define STAGECOACH_COORDINATOR_MAILBOX_H_
 

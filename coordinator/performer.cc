@@ -22,50 +22,50 @@ JobLimits LimitsOf(const JobManagerOptions& options) {
 }
 
 template <typename Kind>
-void JobLoop::PostEvent(const std::string& job, Kind kind) {
-  JobEvent event{job, Now(), std::move(kind)};
-  parts_.post([this, event = std::move(event)]() mutable {
-    Deliver(std::move(event));
-    Settle();
+void JobLoop::Inbox::Add(const std::string& job, Kind kind) const {
+  JobEvent event{job, {clock->MonotonicSeconds(), clock->UnixSeconds()}, std::move(kind)};
+  post([loop = loop, event = std::move(event)]() mutable {
+    loop->Deliver(std::move(event));
+    loop->Settle();
   });
 }
 
 template <typename Call>
 void JobLoop::Performer::Effect(Call call) const {
-  loop_.parts_.effect(job_.state.job->sequence, [loop = &loop_, id = id(), call = std::move(call)] {
-    loop->PostEvent(id, call());
-  });
+  loop_.parts_.effect(
+      job_.state.job->sequence,
+      [inbox = loop_.inbox_, id = id(), call = std::move(call)] { inbox->Add(id, call()); });
 }
 
 void JobLoop::Performer::operator()(const SendLoad& action) const {
   stages().Load(action.address, action.command, CallDeadline(action.deadline_seconds),
-                [loop = &loop_, id = id(), fence = action.command.fence,
+                [inbox = loop_.inbox_, id = id(), fence = action.command.fence,
                  stage = action.stage](absl::StatusOr<LoadResult> result) {
-                  loop->PostEvent(id, Loaded{fence, stage, std::move(result)});
+                  inbox->Add(id, Loaded{fence, stage, std::move(result)});
                 });
 }
 
 void JobLoop::Performer::operator()(const SendRun& action) const {
   stages().Run(action.address, action.command, CallDeadline(action.deadline_seconds),
-               [loop = &loop_, id = id(), fence = action.command.fence,
+               [inbox = loop_.inbox_, id = id(), fence = action.command.fence,
                 stage = action.stage](absl::StatusOr<StepReport> report) {
-                 loop->PostEvent(id, Reported{fence, stage, std::move(report)});
+                 inbox->Add(id, Reported{fence, stage, std::move(report)});
                });
 }
 
 void JobLoop::Performer::operator()(const SendWriteShard& action) const {
   stages().WriteShard(action.address, action.command, CallDeadline(action.deadline_seconds),
-                      [loop = &loop_, id = id(), fence = action.command.fence,
+                      [inbox = loop_.inbox_, id = id(), fence = action.command.fence,
                        stage = action.stage](absl::StatusOr<ShardInfo> shard) {
-                        loop->PostEvent(id, ShardWritten{fence, stage, std::move(shard)});
+                        inbox->Add(id, ShardWritten{fence, stage, std::move(shard)});
                       });
 }
 
 void JobLoop::Performer::operator()(const SendProfile& action) const {
   stages().Profile(action.address, job_.state.job->spec, CallDeadline(action.deadline_seconds),
-                   [loop = &loop_, id = id(),
+                   [inbox = loop_.inbox_, id = id(),
                     fence = action.fence](absl::StatusOr<std::vector<LayerProfile>> profile) {
-                     loop->PostEvent(id, Profiled{fence, std::move(profile)});
+                     inbox->Add(id, Profiled{fence, std::move(profile)});
                    });
 }
 

@@ -1,6 +1,7 @@
 // Performer: carries out what Apply asked for. Every answer becomes an event of the job, stamped
-// with the time it came in. Ownership: borrows; lives for one delivery.  Threads: the job loop's;
-// answers go through post.
+// with the time it came in.
+// Ownership: borrows; lives for one delivery.
+// Threads:   the job loop's; answers go through the inbox.
 #ifndef STAGECOACH_COORDINATOR_PERFORMER_H_
 #define STAGECOACH_COORDINATOR_PERFORMER_H_
 

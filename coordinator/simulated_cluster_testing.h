@@ -2,7 +2,8 @@
 // loop, journal and checkpoint store are the real ones (the store on a file system in memory);
 // stages are played: they keep one number per layer, obey fences like real ones, and finish a step
 // only when all neighbours run it. So whole jobs run in milliseconds, and a fault can be put at
-// every single event. Units: virtual seconds.
+// every single event.
+// Units: virtual seconds.
 #ifndef STAGECOACH_COORDINATOR_SIMULATED_CLUSTER_TESTING_H_
 #define STAGECOACH_COORDINATOR_SIMULATED_CLUSTER_TESTING_H_
 

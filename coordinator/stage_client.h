@@ -1,10 +1,10 @@
 // StageClient: how the coordinator reaches stages; services implements it over gRPC, tests by a
-// fake fleet on virtual time. Ownership: borrowed by the job manager.  Threads: called from the job
-// loop; `done` runs on any
-//            thread, exactly once, also after a deadline or a broken connection, and must not
-//            block.
+// fake fleet on virtual time.
+// Ownership: borrowed by the job manager.
+// Threads:   called from the job loop; `done` runs on any thread, exactly once, also after a
+//            deadline or a broken connection, and must not block.
 // Errors:    UNAVAILABLE (gone), DEADLINE_EXCEEDED, ABORTED (older incarnation), what the stage
-// said.
+//            said.
 #ifndef STAGECOACH_COORDINATOR_STAGE_CLIENT_H_
 #define STAGECOACH_COORDINATOR_STAGE_CLIENT_H_
 

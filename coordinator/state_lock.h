@@ -1,8 +1,9 @@
 // StateLock: one coordinator per state folder, by flock on <folder>/lock. The kernel drops the lock
 // with the process, so there is nothing to clean up after a crash.
-// Ownership: holds the lock for its life.  Threads: Check from any thread.
+// Ownership: holds the lock for its life.
+// Threads:   Check from any thread.
 // Errors:    FAILED_PRECONDITION if another process holds it, naming the folder; UNAVAILABLE
-// otherwise.
+//            otherwise.
 #ifndef STAGECOACH_COORDINATOR_STATE_LOCK_H_
 #define STAGECOACH_COORDINATOR_STATE_LOCK_H_
 

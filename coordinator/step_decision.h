@@ -1,7 +1,7 @@
 // StepDecision: what the coordinator makes of the reports of one step. The only place where numbers
 // of different stages meet, so it adds by layer index and never by stage: the result has the same
-// bits for every partition. Units and shapes: reports in stage order; layer_squared_norms of all of
-// them together are the
+// bits for every partition.
+// Units and shapes: reports in stage order; layer_squared_norms of all of them together are the
 //                   layers of the model in order; seconds.
 // Errors:    INTERNAL: a report does not fit the partition (count of layers, loss from no stage).
 #ifndef STAGECOACH_COORDINATOR_STEP_DECISION_H_
