@@ -93,7 +93,9 @@ class CommandTree {
     AddFile(local, &local_.file);
     local->add_option("--stages", local_.stages, "number of stages K, instead of the job's")
         ->check(CLI::Range(int64_t{1}, kMostStages));
-    local->add_option("--device", local_.device, "cpu or reference")->capture_default_str();
+    local->add_option("--device", local_.device, "cpu or reference")
+        ->check(CLI::IsMember({"cpu", "reference"}))
+        ->capture_default_str();
     local
         ->add_option("--threads-per-stage", local_.threads_per_stage,
                      "default: the cores divided among the stages")

@@ -1,6 +1,11 @@
 #include "services/cli/local_cluster.h"
 
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <filesystem>
 #include <thread>
 #include <utility>
@@ -82,6 +87,7 @@ absl::StatusOr<std::unique_ptr<LocalCluster>> LocalCluster::Start(
     }
   }
   std::unique_ptr<LocalCluster> cluster(new LocalCluster());
+  RETURN_IF_ERROR(cluster->lock_.Take(options.state_folder + "/local.lock"));
   cluster->supervisor_ = std::make_unique<Supervisor>(MakeSupervisorOptions(options));
   cluster->supervisor_->Start(CoordinatorSpec(options));
   ASSIGN_OR_RETURN(const ProcessPorts ports,
@@ -92,6 +98,20 @@ absl::StatusOr<std::unique_ptr<LocalCluster>> LocalCluster::Start(
     cluster->supervisor_->Start(StageSpec(options, stage, cluster->address_));
   }
   return cluster;
+}
+
+LocalCluster::FolderLock::~FolderLock() {
+  if (descriptor_ >= 0) close(descriptor_);
+}
+
+absl::Status LocalCluster::FolderLock::Take(const std::string& path) {
+  descriptor_ = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  if (descriptor_ < 0) return absl::ErrnoToStatus(errno, path);
+  if (flock(descriptor_, LOCK_EX | LOCK_NB) == 0) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat(path,
+                   " is held: another `stagecoach local` runs in this folder; wait for its end "
+                   "or choose another --state-dir"));
 }
 
 int DefaultThreadsPerStage(int stages) {

@@ -3,7 +3,9 @@
 // coordinator keeps: journal, checkpoints, exported weights.
 // Ownership: owns the processes; they are gone when the object is.
 // Threads:   the owner's; see Supervisor for on_failure and on_note.
-// Errors:    FAILED_PRECONDITION, DEADLINE_EXCEEDED, naming process and log.
+// Errors:    FAILED_PRECONDITION: another local cluster has the folder, or a process does not run
+// (named,
+//            with its log). DEADLINE_EXCEEDED: the coordinator does not get ready.
 #ifndef STAGECOACH_SERVICES_CLI_LOCAL_CLUSTER_H_
 #define STAGECOACH_SERVICES_CLI_LOCAL_CLUSTER_H_
 
@@ -36,7 +38,18 @@ class LocalCluster {
   void Stop() { supervisor_->Stop(); }
 
  private:
+  // An exclusive lock on the state folder, let go with the process at the latest.
+  class FolderLock {
+   public:
+    ~FolderLock();
+    absl::Status Take(const std::string& path);
+
+   private:
+    int descriptor_ = -1;
+  };
+
   LocalCluster() = default;
+  FolderLock lock_;
   std::unique_ptr<Supervisor> supervisor_;
   std::string address_, http_address_;
 };

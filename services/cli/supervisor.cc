@@ -38,6 +38,19 @@ std::optional<ProcessPorts> ReadPortFile(const std::string& path) {
   return std::nullopt;
 }
 
+// The last line that says something; only the end of the file is read.
+std::string LastLine(const std::string& path) {
+  constexpr std::streamoff kEndBytes = 2000;
+  std::ifstream file(path, std::ios::binary | std::ios::ate);
+  const std::streamoff size = file ? static_cast<std::streamoff>(file.tellg()) : 0;
+  file.seekg(std::max<std::streamoff>(0, size - kEndBytes));
+  std::string last;
+  for (std::string line; std::getline(file, line);) {
+    if (!line.empty()) last = line;
+  }
+  return last;
+}
+
 // True once the process has ended; it stays to be reaped, so its pid is not given to another one.
 bool HasEnded(pid_t pid, bool wait) {
   siginfo_t info{};
@@ -58,6 +71,7 @@ struct Supervisor::Child {
   // The child's thread only.
   ProcessPorts last_ports;
   double backoff_seconds = 0;
+  int failed_starts = 0;  // in a row
   Thread thread;
 };
 
@@ -117,6 +131,7 @@ void Supervisor::AwaitPorts(Child* child) {
     std::unique_lock<std::mutex> lock(mutex_);
     if (ports.has_value()) {
       child->ports = child->last_ports = *ports;
+      child->failed_starts = 0;
       WriteStateLocked();
       changed_.notify_all();
       return;
@@ -146,9 +161,11 @@ bool Supervisor::WaitToRestart(Child* child, const std::string& how_it_ended, do
     if (stopping_) return false;
     give_up = child->restarts >= options_.max_restarts;
   }
+  // Set back when the ports are told; a program without a port file counts as ready at once.
+  if (!child->spec.port_file.empty()) ++child->failed_starts;
+  give_up = give_up || child->failed_starts > options_.max_failed_starts;
   if (give_up) {
-    Fail(child,
-         absl::StrCat("ended with ", how_it_ended, " after ", options_.max_restarts, " restarts"));
+    Fail(child, absl::StrCat("ended with ", how_it_ended, " after ", child->restarts, " restarts"));
     return false;
   }
   if (options_.on_note) {
@@ -166,7 +183,8 @@ bool Supervisor::WaitToRestart(Child* child, const std::string& how_it_ended, do
 
 void Supervisor::Fail(Child* child, const std::string& cause) {
   absl::Status status = absl::FailedPreconditionError(
-      absl::StrCat(child->spec.name, ": ", cause, "; its log is ", child->spec.log_file));
+      absl::StrCat(child->spec.name, ": ", cause, "; its log is ", child->spec.log_file, ": ",
+                   LastLine(child->spec.log_file)));
   {
     std::lock_guard<std::mutex> lock(mutex_);
     if (!failure_.ok() || stopping_) return;

@@ -48,6 +48,7 @@ struct SupervisorOptions {
   std::string state_file;  // empty: none
   std::string host = "127.0.0.1";
   int max_restarts = 20;               // of one process
+  int max_failed_starts = 5;           // in a row that end before the ports are told
   double first_backoff_seconds = 0.1;  // doubles with every quick death
   double longest_backoff_seconds = 2;
   double healthy_seconds = 10;           // a life as long as that sets the backoff back

@@ -123,6 +123,20 @@ TEST_F(SupervisorTest, GivesUpOnAProcessThatDiesAgainAndAgain) {
             "reason on stderr\n");
 }
 
+TEST_F(SupervisorTest, GivesUpEarlyOnAProgramThatNeverGetsReadyAndQuotesItsLog) {
+  options_.max_failed_starts = 2;
+  Supervisor supervisor(options_);
+  ProcessSpec spec = Shell("coordinator", "");
+  spec.arguments = [](const ProcessPorts&) {
+    return std::vector<std::string>{"/bin/sh", "-c",
+                                    "echo starting; echo folder is locked; exit 1"};
+  };
+  supervisor.Start(std::move(spec));
+  const absl::Status status = supervisor.WaitForPorts("coordinator", 30).status();
+  EXPECT_THAT(std::string(status.message()), HasSubstr("after 2 restarts"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("coordinator.log: folder is locked"));
+}
+
 TEST_F(SupervisorTest, AProgramThatIsNotThereEndsTheWaitForItsPorts) {
   Supervisor supervisor(options_);
   ProcessSpec spec = Shell("coordinator", "");
@@ -192,6 +206,27 @@ TEST_F(SupervisorTest, ChildrenStartWithNothingBlockedAndOutsideOfOurProcessGrou
   EXPECT_THAT(log, HasSubstr("SigBlk:\t0000000000000000"));
   EXPECT_THAT(log, HasSubstr("added=yes"));
   EXPECT_THAT(log, testing::Not(HasSubstr(absl::StrCat("group=", getpgrp(), "\n"))));
+}
+
+// The programs are scripts that tell ports and wait, as the servers do.
+TEST_F(SupervisorTest, ALocalClusterHasItsStateFolderForItself) {
+  LocalClusterOptions options;
+  options.program_folder = options.state_folder = folder_;
+  options.stages = 2;
+  for (const char* program : {"/stagecoach-coordinator", "/stagecoach-stage"}) {
+    std::ofstream(folder_ + program) << "#!/bin/sh\n"
+                                     << "echo 4000 4001 > $6.tmp; mv $6.tmp $6; exec sleep 1000\n";
+    std::filesystem::permissions(folder_ + program, std::filesystem::perms::owner_all);
+  }
+  auto first = LocalCluster::Start(options);
+  ASSERT_TRUE(first.ok()) << first.status();
+  EXPECT_EQ((*first)->address(), "127.0.0.1:4000");
+  const absl::Status second = LocalCluster::Start(options).status();
+  EXPECT_EQ(second.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(second.message()), HasSubstr("another `stagecoach local`"));
+  first->reset();
+  EXPECT_EQ(State().size(), 3u);
+  EXPECT_TRUE(LocalCluster::Start(options).ok()) << "free again";
 }
 
 TEST(LocalCluster, ThreadsAreDividedAmongTheStages) {
