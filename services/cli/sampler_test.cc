@@ -1,4 +1,6 @@
 // Sampling: the choice of a token, and that the window and the padding do not change what is seen.
+#include <unistd.h>
+
 #include "services/cli/sampler.h"
 
 #include <gmock/gmock.h>
@@ -27,7 +29,7 @@ TEST(ChooseToken, FallsInProportionToTheSoftmax) {
 
 class SamplerTest : public testing::Test {
  protected:
-  SamplerTest() : folder_(testing::TempDir() + "/sampler_test") {
+  SamplerTest() : folder_(testing::TempDir() + "/sampler_test_" + std::to_string(getpid())) {
     std::filesystem::remove_all(folder_);
     std::filesystem::create_directories(folder_);
     GptSpec gpt{.layers = 1, .width = 8, .heads = 2, .context = 4, .vocabulary = 128};

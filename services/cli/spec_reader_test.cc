@@ -1,5 +1,7 @@
 // What a user's file may and may not be. Every refusal must say where, what, and what would be
 // right.
+#include <unistd.h>
+
 #include "services/cli/spec_reader.h"
 
 #include <gmock/gmock.h>
@@ -237,7 +239,7 @@ TEST(SpecReader, AnAliasBombIsRefusedAtItsFirstAlias) {
 
 class SpecFileOnDisk : public testing::Test {
  protected:
-  SpecFileOnDisk() : folder_(testing::TempDir() + "/spec_reader_test") {
+  SpecFileOnDisk() : folder_(testing::TempDir() + "/spec_reader_test_" + std::to_string(getpid())) {
     std::filesystem::create_directories(folder_);
   }
   ~SpecFileOnDisk() override { std::filesystem::remove_all(folder_); }
