@@ -30,7 +30,7 @@ MessageKind BoundaryPort::incoming() const {
 absl::StatusOr<bool> BoundaryPort::TrySend(const Fence& fence, MicroBatchId micro_batch,
                                            Tensor* tensor) {
   CHECK(tensor->valid()) << "nothing to send of micro-batch " << micro_batch.value;
-  if (parts_.phases->current() != Phase::kSend) parts_.phases->Enter(Phase::kSend);
+  parts_.phases->Stay(Phase::kSend, micro_batch);
   TensorMessage message{.kind = outgoing(),
                         .fence = fence,
                         .micro_batch = micro_batch,
@@ -55,11 +55,11 @@ absl::StatusOr<std::optional<Tensor>> BoundaryPort::TryReceive(const Fence& fenc
       continue;
     }
     RETURN_IF_ERROR(CheckContent(*message, micro_batch, rows));
-    BookArrival(message->sent_unix_nanos);
+    BookArrival(*message);
     return std::optional<Tensor>(std::move(message->tensors.front()));
   }
   RETURN_IF_ERROR(status());
-  if (parts_.phases->current() != Phase::kBubble) parts_.phases->Enter(Phase::kBubble);
+  parts_.phases->Stay(Phase::kBubble, micro_batch);
   return std::optional<Tensor>();
 }
 
@@ -101,13 +101,13 @@ absl::Status BoundaryPort::CheckContent(const TensorMessage& message, MicroBatch
       message.fence.ToString(), ")"));
 }
 
-void BoundaryPort::BookArrival(int64_t sent_unix_nanos) {
+void BoundaryPort::BookArrival(const TensorMessage& message) {
+  int64_t under_way = 0;
   if (parts_.phases->current() == Phase::kBubble) {
     // What was on its way is no bubble: the neighbour had done its part.
-    const int64_t under_way = parts_.clock->UnixNanos() - sent_unix_nanos;
-    parts_.phases->Move(Phase::kBubble, Phase::kReceiveWait, std::max<int64_t>(under_way, 0));
+    under_way = std::max<int64_t>(parts_.clock->UnixNanos() - message.sent_unix_nanos, 0);
   }
-  parts_.phases->Enter(Phase::kReceiveWait);
+  parts_.phases->EnterSince(Phase::kReceiveWait, message.micro_batch, under_way);
 }
 
 absl::Status BoundaryPort::status() const { return Annotate(parts_.link->status(), Name()); }

@@ -53,7 +53,7 @@ class BoundaryPort {
   absl::StatusOr<bool> CheckFence(const Fence& expected, const TensorMessage& message) const;
   absl::Status CheckContent(const TensorMessage& message, MicroBatchId micro_batch,
                             int64_t rows) const;
-  void BookArrival(int64_t sent_unix_nanos);
+  void BookArrival(const TensorMessage& message);
   std::string Name() const;
 
   const Parts parts_;

@@ -135,24 +135,24 @@ absl::Status StageExecutor::State::Compute(const Instruction& instruction) {
   const MicroBatchId id = instruction.micro_batch;
   switch (instruction.op) {
     case Op::kLoadInput:
-      parts.phases->Enter(Phase::kDataWait);
+      parts.phases->Enter(Phase::kDataWait, id);
       return LoadInput(id);
     case Op::kLoadTarget:
-      parts.phases->Enter(Phase::kDataWait);
+      parts.phases->Enter(Phase::kDataWait, id);
       return LoadTarget(id);
     case Op::kForward:
-      parts.phases->Enter(Phase::kForward);
+      parts.phases->Enter(Phase::kForward, id);
       return Forward(id);
     case Op::kRecompute:
-      parts.phases->Enter(Phase::kRecompute);
+      parts.phases->Enter(Phase::kRecompute, id);
       return At(id).sequences == 0 ? absl::OkStatus() : parts.cell->Recompute(id);
     case Op::kLoss:
-      parts.phases->Enter(Phase::kBackward);
+      parts.phases->Enter(Phase::kBackward, id);
       return Loss(id);
     case Op::kBackward:
     case Op::kBackwardInput:
     case Op::kBackwardWeight:
-      parts.phases->Enter(Phase::kBackward);
+      parts.phases->Enter(Phase::kBackward, id);
       return Backward(id, instruction.op);
     default:
       break;

@@ -6,36 +6,35 @@
 
 namespace stagecoach {
 
-PhaseClock::PhaseClock(const Clock* clock) : clock_(clock), since_nanos_(clock->MonotonicNanos()) {}
+PhaseClock::PhaseClock(const Clock* clock, PhaseObserver* observer)
+    : clock_(clock), observer_(observer), since_nanos_(clock->MonotonicNanos()) {}
 
-void PhaseClock::BookLocked() {
-  const int64_t now = clock_->MonotonicNanos();
-  const int64_t elapsed = now - since_nanos_;
-  nanos_[static_cast<int>(phase_)] += elapsed;
-  movable_[static_cast<int>(phase_)] += elapsed;
-  since_nanos_ = now;
+void PhaseClock::EnterSince(Phase phase, MicroBatchId micro_batch, int64_t nanos) {
+  CHECK(nanos >= 0) << "a phase does not begin in the future";
+  PhaseInterval ended;
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    const int64_t begin = std::max(since_nanos_, clock_->MonotonicNanos() - nanos);
+    ended = {phase_, micro_batch_, since_nanos_, begin};
+    nanos_[static_cast<int>(phase_)] += begin - since_nanos_;
+    phase_ = phase;
+    micro_batch_ = micro_batch;
+    since_nanos_ = begin;
+  }
+  if (observer_ != nullptr) observer_->OnInterval(ended);
 }
 
-void PhaseClock::Enter(Phase phase) {
-  std::lock_guard<std::mutex> lock(mutex_);
-  BookLocked();
-  phase_ = phase;
-  movable_[static_cast<int>(phase)] = 0;
+void PhaseClock::Stay(Phase phase, MicroBatchId micro_batch) {
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (phase_ == phase && micro_batch_ == micro_batch) return;
+  }
+  Enter(phase, micro_batch);
 }
 
 Phase PhaseClock::current() const {
   std::lock_guard<std::mutex> lock(mutex_);
   return phase_;
-}
-
-void PhaseClock::Move(Phase from, Phase to, int64_t nanos) {
-  CHECK(nanos >= 0) << "time moves between phases, it does not run backwards";
-  std::lock_guard<std::mutex> lock(mutex_);
-  BookLocked();
-  const int64_t moved = std::min(nanos, movable_[static_cast<int>(from)]);
-  movable_[static_cast<int>(from)] -= moved;
-  nanos_[static_cast<int>(from)] -= moved;
-  nanos_[static_cast<int>(to)] += moved;
 }
 
 std::array<int64_t, kPhases> PhaseClock::TotalNanos() const {

@@ -1,6 +1,10 @@
 // PhaseClock: puts every wall-clock second of a stage into exactly one phase, so the phases add up
-// to the time since construction. Threads:   Enter and Move on the executor thread; Totals from any
-// thread. Units:     nanoseconds of the monotonic clock; seconds in PhaseSeconds.
+// to the time since construction, and tells an observer of every interval that has ended, so that
+// traces and totals cannot disagree.
+// Ownership: borrows clock and observer.
+// Threads:   Enter, EnterSince and Stay on the executor thread, where the observer is called, under
+//            no lock; the rest from any thread.
+// Units:     nanoseconds of the monotonic clock; seconds in PhaseSeconds.
 #ifndef STAGECOACH_STAGE_PHASE_CLOCK_H_
 #define STAGECOACH_STAGE_PHASE_CLOCK_H_
 
@@ -9,30 +13,48 @@
 #include <mutex>
 
 #include "base/clock.h"
+#include "base/ids.h"
 #include "plan/phase.h"
 
 namespace stagecoach {
 
+struct PhaseInterval {
+  Phase phase = Phase::kIdle;
+  MicroBatchId micro_batch;  // invalid: of none
+  int64_t begin_nanos = 0, end_nanos = 0;
+};
+
+class PhaseObserver {
+ public:
+  virtual ~PhaseObserver() = default;
+  // Intervals come in order and without a gap; must not block.
+  virtual void OnInterval(const PhaseInterval& interval) = 0;
+};
+
 class PhaseClock {
  public:
-  explicit PhaseClock(const Clock* clock);  // starts in kIdle
-  void Enter(Phase phase);                  // the time until now belonged to the phase before
+  explicit PhaseClock(const Clock* clock, PhaseObserver* observer = nullptr);  // starts in kIdle
+  // The time until now belonged to the phase before.
+  void Enter(Phase phase, MicroBatchId micro_batch = MicroBatchId()) {
+    EnterSince(phase, micro_batch, 0);
+  }
+  // As Enter, but the last `nanos` belong to the new phase already, at most since the last Enter: a
+  // wait is booked as bubble and split once the message with its send time is there.
+  void EnterSince(Phase phase, MicroBatchId micro_batch, int64_t nanos);
+  // As Enter, unless it is there already: for work that is tried again.
+  void Stay(Phase phase, MicroBatchId micro_batch);
   Phase current() const;
-  // Moves up to `nanos` of what was booked on `from` since the last Enter(from) to `to`: a wait is
-  // booked as bubble and split once the message with its send time is there.
-  void Move(Phase from, Phase to, int64_t nanos);
   std::array<int64_t, kPhases> TotalNanos() const;  // up to now, the current phase included
   PhaseSeconds Totals() const;                      // the same in seconds
 
  private:
-  void BookLocked();  // the time until now belongs to phase_
-
   const Clock* const clock_;
+  PhaseObserver* const observer_;
   mutable std::mutex mutex_;  // guards what follows
   Phase phase_ = Phase::kIdle;
+  MicroBatchId micro_batch_;
   int64_t since_nanos_;
   std::array<int64_t, kPhases> nanos_{};
-  std::array<int64_t, kPhases> movable_{};  // of nanos_: booked since the last Enter of that phase
 };
 
 PhaseSeconds ToSeconds(const std::array<int64_t, kPhases>& nanos);

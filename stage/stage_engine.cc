@@ -23,7 +23,10 @@ bool SameWork(const RunCommand& a, const RunCommand& b) {
 
 }  // namespace
 
-StageEngine::StageEngine(const Parts& parts) : parts_(parts), phases_(parts.clock) {
+StageEngine::StageEngine(const Parts& parts)
+    : parts_(parts),
+      tracer_(parts.options.trace, parts.clock, parts.options.on_micro_batch),
+      phases_(parts.clock, &tracer_) {
   status_.state = "empty";
 }
 
@@ -136,8 +139,10 @@ absl::StatusOr<StepReport> StageEngine::Run(const RunCommand& command) {
   RETURN_IF_ERROR(CheckFence(command.fence));
   if (last_run_.has_value() && SameWork(last_run_->command, command)) return last_run_->report;
   RETURN_IF_ERROR(CheckRun(command));
+  tracer_.Begin(command.fence, loaded_->command.stage);
   absl::StatusOr<StepReport> report = Execute(command);
   phases_.Enter(Phase::kIdle);
+  tracer_.End();
   if (!report.ok()) {
     EndCell(report.status());
     return report;
@@ -149,6 +154,7 @@ absl::StatusOr<StepReport> StageEngine::Run(const RunCommand& command) {
 
 absl::StatusOr<StepReport> StageEngine::Execute(const RunCommand& command) {
   const std::array<int64_t, kPhases> before = phases_.TotalNanos();
+  phases_.Enter(Phase::kOptimizer);  // getting ready counts as the decision that comes first
   parts_.backend->allocator().ResetPeak();
   {
     std::lock_guard<std::mutex> lock(mutex_);
@@ -174,7 +180,6 @@ absl::StatusOr<StepReport> StageEngine::Execute(const RunCommand& command) {
 
 absl::Status StageEngine::Apply(const ApplyDecision& decision) {
   ASSIGN_OR_RETURN(const bool is_new, IsNew(decision));
-  phases_.Enter(Phase::kOptimizer);
   if (!is_new) return absl::OkStatus();
   if (decision.apply) {
     loaded_->optimizer->Apply(decision.step, decision.learning_rate, decision.gradient_scale);
@@ -274,10 +279,12 @@ absl::StatusOr<ShardInfo> StageEngine::WriteShard(const WriteShardCommand& comma
         "shard of step ", command.fence.step, " asked for, stage ", loaded_->command.stage.value,
         " is at step ", loaded_->next_step, " (", command.fence.ToString(), ")"));
   }
+  tracer_.Begin(command.fence, loaded_->command.stage);
   phases_.Enter(Phase::kCheckpoint);
   absl::StatusOr<ShardInfo> info = WriteTensors(*parts_.file_system, command.folder, *loaded_->cell,
                                                 *loaded_->optimizer, *parts_.backend);
   phases_.Enter(Phase::kIdle);
+  tracer_.End();
   if (!info.ok()) {
     return Annotate(info.status(), absl::StrCat("stage ", loaded_->command.stage.value, ", ",
                                                 command.fence.ToString()));

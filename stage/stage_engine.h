@@ -18,6 +18,7 @@
 #include "stage/phase_clock.h"
 #include "stage/stage_mailbox.h"
 #include "stage/stage_runtime.h"
+#include "stage/step_tracer.h"
 
 namespace stagecoach {
 
@@ -71,7 +72,8 @@ class StageEngine {
   void CopyProgressLocked();
 
   const Parts parts_;
-  PhaseClock phases_;
+  StepTracer tracer_;
+  PhaseClock phases_;  // tells tracer_
   std::unique_ptr<LoadedCell> loaded_;
   std::optional<LastRun> last_run_;
   std::optional<LastShard> last_shard_;

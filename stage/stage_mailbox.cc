@@ -9,6 +9,17 @@
 
 namespace stagecoach {
 
+namespace {
+
+bool IsNewWork(const StageRequest& request) {
+  const auto* run = std::get_if<RunRequest>(&request);
+  if (run != nullptr) return run->command.work != WorkKind::kNone;
+  return std::holds_alternative<LoadRequest>(request) ||
+         std::holds_alternative<ProfileRequest>(request);
+}
+
+}  // namespace
+
 void Refuse(StageRequest& request, const absl::Status& status) {
   std::visit([&status](auto& refused) { refused.done(status); }, request);
 }
@@ -22,6 +33,9 @@ absl::Status StageMailbox::Post(StageRequest&& request) {
   {
     std::lock_guard<std::mutex> lock(mutex_);
     if (closed_) return absl::CancelledError("the stage is shutting down");
+    if (draining_ && IsNewWork(request)) {
+      return absl::UnavailableError("draining: the stage is shutting down; use another one");
+    }
     if (requests_.size() >= capacity_) {
       return absl::ResourceExhaustedError(
           absl::StrCat("the stage has ", capacity_, " commands waiting; try again later"));
@@ -64,6 +78,24 @@ void StageMailbox::Close() {
   changed_.notify_one();
 }
 
+void StageMailbox::StartDraining() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  draining_ = true;
+}
+
+std::optional<uint64_t> StageMailbox::WaitAtRest(Deadline deadline) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  // Something may be queued while the executor is still on its way out of Next.
+  const auto rests = [this] { return at_rest_ && !abort_unseen_ && requests_.empty(); };
+  if (!rest_changed_.wait_until(lock, deadline, rests)) return std::nullopt;
+  return returns_;
+}
+
+bool StageMailbox::WaitStirred(uint64_t returns, Deadline deadline) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  return rest_changed_.wait_until(lock, deadline, [&] { return returns_ > returns; });
+}
+
 bool StageMailbox::closed() const {
   std::lock_guard<std::mutex> lock(mutex_);
   return closed_;
@@ -71,7 +103,15 @@ bool StageMailbox::closed() const {
 
 std::optional<StageRequest> StageMailbox::Next() {
   std::unique_lock<std::mutex> lock(mutex_);
-  changed_.wait(lock, [this] { return closed_ || abort_unseen_ || !requests_.empty(); });
+  const auto something = [this] { return closed_ || abort_unseen_ || !requests_.empty(); };
+  if (!something()) {
+    at_rest_ = true;
+    rest_changed_.notify_all();
+    changed_.wait(lock, something);
+    at_rest_ = false;
+  }
+  ++returns_;
+  rest_changed_.notify_all();
   if (closed_ || abort_unseen_) {
     abort_unseen_ = false;
     return std::nullopt;

@@ -3,13 +3,15 @@
 // to Next. Threads:   Next, WaitForChange, Interruption and Drain on the executor thread; the rest
 // from any
 //            thread. One mutex guards everything; no callback runs under it.
-// Errors:    Post refuses when full or closed and leaves the command with the caller.
+// Errors:    Post refuses when full or closed, and new work while draining; it leaves the command
+//            with the caller.
 #ifndef STAGECOACH_STAGE_STAGE_MAILBOX_H_
 #define STAGECOACH_STAGE_STAGE_MAILBOX_H_
 
 #include <chrono>
 #include <condition_variable>
 #include <cstddef>
+#include <cstdint>
 #include <deque>
 #include <functional>
 #include <mutex>
@@ -58,6 +60,16 @@ class StageMailbox {
   void Wake();
   void Close();
 
+  // From now on Load, Profile and the Run of a program are refused as UNAVAILABLE. What is queued,
+  // decisions alone, shards, aborts and releases go on.
+  void StartDraining();
+  using Deadline = std::chrono::steady_clock::time_point;
+  // Waits until the executor waits in Next with nothing to do, and says how often Next has
+  // returned; nothing: not by the deadline.
+  std::optional<uint64_t> WaitAtRest(Deadline deadline);
+  // Waits until Next has returned more often than that; false: not by the deadline.
+  bool WaitStirred(uint64_t returns, Deadline deadline);
+
   bool closed() const;
   // Waits for a command; nothing when there was an abort to look at, or after Close.
   std::optional<StageRequest> Next();
@@ -85,6 +97,10 @@ class StageMailbox {
   bool abort_unseen_ = false;
   bool woken_ = false;
   bool closed_ = false;
+  bool draining_ = false;
+  bool at_rest_ = false;  // the executor waits in Next
+  uint64_t returns_ = 0;  // of Next
+  std::condition_variable rest_changed_;
 };
 
 // True if a cell loaded under `loaded` makes way for a Load with this fence: a newer incarnation of

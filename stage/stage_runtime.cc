@@ -3,6 +3,8 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <chrono>
 #include <utility>
 
 #include "base/check.h"
@@ -15,6 +17,9 @@ namespace {
 
 // A coordinator has a few commands in flight per stage; more means that nobody listens to answers.
 constexpr size_t kCommands = 16;
+
+// A coordinator that knows that a stage drains asks for what it still wants within this.
+constexpr std::chrono::seconds kDrainIdle(2);
 
 }  // namespace
 
@@ -107,6 +112,19 @@ void StageRuntime::Profile(const JobSpec& spec,
 }
 
 StageStatus StageRuntime::Snapshot() const { return state_->engine.Snapshot(); }
+
+void StageRuntime::Drain(double seconds) {
+  StageMailbox& mailbox = *state_->mailbox;
+  mailbox.StartDraining();
+  const auto now = [] { return std::chrono::steady_clock::now(); };
+  const auto deadline = now() + std::chrono::duration_cast<std::chrono::nanoseconds>(
+                                    std::chrono::duration<double>(seconds));
+  while (const std::optional<uint64_t> returns = mailbox.WaitAtRest(deadline)) {
+    const std::string state = Snapshot().state;
+    if (state == "empty" || state == "aborted") return;  // nothing to lose
+    if (!mailbox.WaitStirred(*returns, std::min(deadline, now() + kDrainIdle))) return;
+  }
+}
 
 void StageRuntime::Shutdown() {
   state_->mailbox->Close();

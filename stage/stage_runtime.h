@@ -34,6 +34,7 @@
 #include "checkpoint/shard.h"
 #include "plan/control.h"
 #include "stage/executor.h"
+#include "stage/trace_ring.h"
 
 namespace stagecoach {
 
@@ -59,6 +60,9 @@ class StageRuntime {
     double progress_timeout_seconds = 30;  // a step with no instruction done for so long has failed
     int compute_nice = 10;                 // I/O threads must outrank compute threads (STACK)
     LinkOptions link;
+    TraceRing* trace = nullptr;  // borrowed; null: no spans
+    // Seconds of one micro-batch's forward, recompute or backward; executor thread, must not block.
+    std::function<void(Phase phase, double seconds)> on_micro_batch;
   };
   StageRuntime(const Options& options, std::unique_ptr<Backend> backend, LinkConnector* connector,
                FileSystem* file_system, const Clock* clock);
@@ -76,6 +80,10 @@ class StageRuntime {
   void Profile(const JobSpec& spec,
                std::function<void(absl::StatusOr<std::vector<LayerProfile>>)> done);
   StageStatus Snapshot() const;
+  // Refuses new work as UNAVAILABLE from now on, lets the running command end, and then waits until
+  // the coordinator has taken its cell back (Abort, Release) or leaves it alone for two seconds; at
+  // most `seconds` in all. Decisions without work and shards are still taken meanwhile.
+  void Drain(double seconds);
   void Shutdown();  // ends the thread; pending commands answer CANCELLED
 
  private:

@@ -10,6 +10,7 @@
 #include "services/cli/commands.h"
 #include "services/cli/completion.h"
 #include "services/cli/exit_code.h"
+#include "stage/backends/simulated/simulated_backend.h"
 
 namespace stagecoach {
 namespace {
@@ -17,6 +18,14 @@ namespace {
 constexpr char kDefaultAddress[] = "localhost:8001";
 // Limits of numbers on the command line; what a job may hold is checked by its validator.
 constexpr int64_t kMostStages = 1024;
+
+// Empty if a stage server takes this --device, as CLI11 wants it.
+std::string CheckDevice(const std::string& device) {
+  if (device == "cpu" || device == "reference") return "";
+  const absl::Status status = ParseSimulatedDevice(device).status();
+  if (status.ok()) return "";
+  return absl::StrCat("want cpu, reference or simulated[:GFLOP/s], not ", device);
+}
 
 // The options of every command, and the function that the chosen one left.
 class CommandTree {
@@ -93,8 +102,8 @@ class CommandTree {
     AddFile(local, &local_.file);
     local->add_option("--stages", local_.stages, "number of stages K, instead of the job's")
         ->check(CLI::Range(int64_t{1}, kMostStages));
-    local->add_option("--device", local_.device, "cpu or reference")
-        ->check(CLI::IsMember({"cpu", "reference"}))
+    local->add_option("--device", local_.device, "cpu, reference or simulated[:GFLOP/s]")
+        ->check(CheckDevice)
         ->capture_default_str();
     local
         ->add_option("--threads-per-stage", local_.threads_per_stage,

@@ -12,6 +12,8 @@ std::span<const MetricDefinition* const> AllMetrics() {
                                                      &kProcessFds,
                                                      &kProcessStart,
                                                      &kStageTime,
+                                                     &kStageMicroBatches,
+                                                     &kStageMicroBatchSeconds,
                                                      &kStageMemory,
                                                      &kStageMemoryPeak,
                                                      &kStageMemoryLimit,

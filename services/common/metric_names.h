@@ -57,6 +57,20 @@ inline constexpr MetricDefinition kStageTime = {
     "stage,replica,phase",
     "S",
     "Wall time of the stage split into disjoint phases; the phases add up to the wall time."};
+inline constexpr MetricDefinition kStageMicroBatches = {
+    "stagecoach_stage_microbatches_total",
+    kC,
+    "1",
+    "stage,phase",
+    "S",
+    "Micro-batches that a stage has computed, by phase."};
+inline constexpr MetricDefinition kStageMicroBatchSeconds = {
+    "stagecoach_stage_microbatch_duration_seconds",
+    kH,
+    "s",
+    "stage,phase",
+    "S",
+    "Time that a stage computed on one micro-batch, by phase; the loss is part of backward."};
 inline constexpr MetricDefinition kStageMemory = {
     "stagecoach_stage_memory_bytes", kG, "bytes", "stage,kind", "S", "Memory in use, by kind."};
 inline constexpr MetricDefinition kStageMemoryPeak = {

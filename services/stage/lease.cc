@@ -23,14 +23,25 @@ std::unique_ptr<grpc::ClientContext> ContextWithin(double seconds) {
 
 }  // namespace
 
-Lease::Lease(std::shared_ptr<grpc::Channel> channel, const v1::Stage& stage, StageRuntime* runtime)
-    : channel_(std::move(channel)),
-      stub_(v1::FleetService::NewStub(channel_)),
-      stage_(stage),
-      runtime_(runtime),
+Lease::Lease(const Parts& parts)
+    : parts_(parts),
+      stub_(v1::FleetService::NewStub(parts.channel)),
       thread_("lease", [this] { Loop(); }) {}
 
 Lease::~Lease() { Stop(); }
+
+void Lease::StartDraining() {
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    draining_ = hurry_ = true;
+  }
+  changed_.notify_all();
+}
+
+bool Lease::draining() const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return draining_;
+}
 
 void Lease::Stop() {
   {
@@ -43,8 +54,10 @@ void Lease::Stop() {
 
 bool Lease::WaitStopped(double seconds) {
   std::unique_lock<std::mutex> lock(mutex_);
-  return changed_.wait_for(lock, std::chrono::duration<double>(seconds),
-                           [this] { return stopped_; });
+  changed_.wait_for(lock, std::chrono::duration<double>(seconds),
+                    [this] { return stopped_ || hurry_; });
+  hurry_ = false;
+  return stopped_;
 }
 
 void Lease::Loop() {
@@ -54,7 +67,7 @@ void Lease::Loop() {
 
 double Lease::RegisterOnce() {
   v1::RegisterStageRequest request;
-  *request.mutable_stage() = stage_;
+  *request.mutable_stage() = parts_.stage;
   v1::RegisterStageResponse response;
   auto context = ContextWithin(kRegisterDeadlineSeconds);
   const grpc::Status status = stub_->RegisterStage(context.get(), request, &response);
@@ -68,20 +81,21 @@ double Lease::RegisterOnce() {
   backoff_seconds_ = 0.1;
   lease_seconds_ = response.lease_seconds();
   registered_ = true;
-  spdlog::info("registered as {} with the coordinator, term {}, lease {:.1f} s", stage_.name(),
-               response.term(), lease_seconds_);
+  spdlog::info("registered as {} with the coordinator, term {}, lease {:.1f} s",
+               parts_.stage.name(), response.term(), lease_seconds_);
   return lease_seconds_ / 3;
 }
 
 double Lease::RenewOnce() {
-  const StageStatus status = runtime_->Snapshot();
+  const StageStatus status = parts_.runtime->Snapshot();
   v1::RenewLeaseRequest request;
-  request.set_name(stage_.name());
-  request.set_incarnation(stage_.incarnation());
-  request.set_state(status.state);
+  request.set_name(parts_.stage.name());
+  request.set_incarnation(parts_.stage.incarnation());
+  request.set_state(draining() ? "draining" : status.state);
   *request.mutable_fence() = ToProto(status.fence);
   request.set_progress(status.progress);
   request.set_waiting_for(status.waiting_for);
+  *request.mutable_telemetry() = parts_.telemetry();
   v1::RenewLeaseResponse response;
   auto context = ContextWithin(lease_seconds_);
   const grpc::Status answer = stub_->RenewLease(context.get(), request, &response);

@@ -1,7 +1,9 @@
 // Lease: keeps a stage registered with the coordinator. Renews at a third of the lease, registers
 // again when the coordinator does not know it (expired, replaced, coordinator restarted), and goes
 // on trying with back-off while there is no coordinator: a stage outlives its coordinator.
-// Ownership: borrows the runtime.  Threads: one own thread; every call has a deadline.
+// Every renewal carries the stage's totals.
+// Ownership: borrows what it was given.
+// Threads:   one own thread, which also asks for the telemetry; every call has a deadline.
 #ifndef STAGECOACH_SERVICES_STAGE_LEASE_H_
 #define STAGECOACH_SERVICES_STAGE_LEASE_H_
 
@@ -9,6 +11,7 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <functional>
 #include <memory>
 #include <mutex>
 
@@ -20,8 +23,16 @@ namespace stagecoach {
 
 class Lease {
  public:
-  Lease(std::shared_ptr<grpc::Channel> channel, const v1::Stage& stage, StageRuntime* runtime);
+  struct Parts {
+    std::shared_ptr<grpc::Channel> channel;
+    v1::Stage stage;
+    StageRuntime* runtime = nullptr;
+    std::function<v1::StageTelemetry()> telemetry;
+  };
+  explicit Lease(const Parts& parts);
   ~Lease();  // Stop
+  // From now on, and at once, the coordinator hears that the stage is draining.
+  void StartDraining();
   void Stop();
   bool registered() const { return registered_; }
 
@@ -30,19 +41,20 @@ class Lease {
   // Seconds until the next call; lease_seconds_ is set by an answer.
   double RegisterOnce();
   double RenewOnce();
-  bool WaitStopped(double seconds);
+  bool WaitStopped(double seconds);  // or told to hurry
+  bool draining() const;
 
-  const std::shared_ptr<grpc::Channel> channel_;
+  const Parts parts_;
   const std::unique_ptr<v1::FleetService::Stub> stub_;
-  const v1::Stage stage_;
-  StageRuntime* const runtime_;
   double lease_seconds_ = 1.5;
   double backoff_seconds_ = 0.1;
   std::atomic<bool> registered_{false};
 
-  std::mutex mutex_;  // guards stopped_
+  mutable std::mutex mutex_;  // guards what follows
   std::condition_variable changed_;
   bool stopped_ = false;
+  bool draining_ = false;
+  bool hurry_ = false;  // the next call is due now
   Thread thread_;
 };
 

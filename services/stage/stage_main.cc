@@ -22,7 +22,8 @@ int main(int argc, char** argv) {
       ->envname("STAGECOACH_STAGE_NAME");
   app.add_option("--advertise", flags.advertise,
                  "address that coordinator and neighbours dial; default: the listening one");
-  app.add_option("--device", flags.device, "cpu or reference")->capture_default_str();
+  app.add_option("--device", flags.device, "cpu, reference or simulated[:GFLOP/s]")
+      ->capture_default_str();
   app.add_option("--threads", flags.threads, "compute threads; 0: the cores this process may use")
       ->check(CLI::Range(0, 1024));
   app.add_option("--memory-limit-bytes", flags.memory_limit_bytes, "tensor memory; 0: no limit")

@@ -3,6 +3,28 @@
 #include "services/common/metric_names.h"
 
 namespace stagecoach {
+
+MicroBatchTimes::MicroBatchTimes() {
+  for (auto& histogram : histograms_) {
+    histogram = std::make_unique<Histogram>(Histogram::DoublingBounds());
+  }
+}
+
+void MicroBatchTimes::Observe(Phase phase, double seconds) {
+  for (size_t i = 0; i < kCounted.size(); ++i) {
+    if (kCounted[i] == phase) histograms_[i]->Observe(seconds);
+  }
+}
+
+void MicroBatchTimes::Write(const std::string& stage_name, MetricWriter& writer) const {
+  for (size_t i = 0; i < kCounted.size(); ++i) {
+    const Histogram::Snapshot times = histograms_[i]->snapshot();
+    const std::string phase = PhaseName(kCounted[i]);
+    writer.Add(metric::kStageMicroBatches, {stage_name, phase}, static_cast<double>(times.count));
+    writer.Add(metric::kStageMicroBatchSeconds, {stage_name, phase}, times);
+  }
+}
+
 void WriteLinkMetrics(const std::string& stage_name, const NeighbourLink& neighbour,
                       const std::optional<LinkStatistics>& link, MetricWriter& writer) {
   // Gradients flow up, activations down.

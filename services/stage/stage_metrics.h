@@ -2,6 +2,8 @@
 #ifndef STAGECOACH_SERVICES_STAGE_STAGE_METRICS_H_
 #define STAGECOACH_SERVICES_STAGE_STAGE_METRICS_H_
 
+#include <array>
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -17,6 +19,19 @@ struct NeighbourLink {
   const char* peer;  // "upstream" or "downstream"
   const LinkTotals* totals;
   const Histogram* transfer;  // of what came from there
+};
+
+// MicroBatchTimes: how long the stage computed on micro-batches. Threads: thread-safe.
+class MicroBatchTimes {
+ public:
+  static constexpr std::array kCounted = {Phase::kForward, Phase::kRecompute, Phase::kBackward};
+
+  MicroBatchTimes();
+  void Observe(Phase phase, double seconds);  // other phases are not counted
+  void Write(const std::string& stage_name, MetricWriter& writer) const;
+
+ private:
+  std::array<std::unique_ptr<Histogram>, kCounted.size()> histograms_;
 };
 
 void WriteStageMetrics(const std::string& stage_name, const StageStatus& status,

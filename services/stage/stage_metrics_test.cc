@@ -7,6 +7,7 @@
 #include <string>
 
 #include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "services/common/rpc_metrics.h"
 
 namespace stagecoach {
@@ -20,12 +21,14 @@ class StageMetricsTest : public ::testing::Test {
     WriteProcessMetrics("cpu", writer);
     rpcs_.Write(writer);
     WriteStageMetrics("s0", status_, writer);
+    micro_batches_.Write("s0", writer);
     WriteLinkMetrics("s0", {"upstream", &upstream_, &transfer_}, status_.upstream, writer);
     WriteLinkMetrics("s0", {"downstream", &downstream_, &transfer_}, status_.downstream, writer);
   }
 
   RpcMetrics rpcs_{{"stagecoach.v1.StageService"}};
   StageStatus status_;
+  MicroBatchTimes micro_batches_;
   LinkTotals upstream_, downstream_;
   Histogram transfer_{Histogram::DoublingBounds()};
 };
@@ -39,6 +42,22 @@ TEST_F(StageMetricsTest, AnIdleStageExportsEveryNameOfItsList) {
   Write(writer);
   const std::vector<std::string> names = writer.Names();
   EXPECT_EQ(std::set<std::string>(names.begin(), names.end()), listed);
+}
+
+TEST_F(StageMetricsTest, CountsMicroBatchesByPhaseFromZeroOn) {
+  micro_batches_.Observe(Phase::kBackward, 0.003);
+  micro_batches_.Observe(Phase::kBackward, 0.003);
+  micro_batches_.Observe(Phase::kBubble, 1);
+  MetricWriter writer;
+  Write(writer);
+  const std::string text = writer.Text();
+  for (const char* line :
+       {"{stage=\"s0\",phase=\"forward\"} 0", "{stage=\"s0\",phase=\"recompute\"} 0",
+        "{stage=\"s0\",phase=\"backward\"} 2"}) {
+    EXPECT_THAT(text, HasSubstr(absl::StrCat("stagecoach_stage_microbatches_total", line)));
+  }
+  EXPECT_THAT(text, HasSubstr("stagecoach_stage_microbatch_duration_seconds_bucket{stage=\"s0\","
+                              "phase=\"backward\",le=\"0.004\"} 2"));
 }
 
 TEST_F(StageMetricsTest, LinkCountersOutliveALink) {

@@ -3,14 +3,18 @@
 #include <sched.h>
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
+#include <atomic>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
 #include "checkpoint/file_system.h"
 #include "services/common/grpc_channel.h"
 #include "services/common/grpc_server.h"
 #include "services/common/http_server.h"
+#include "services/common/log.h"
 #include "services/common/metric_names.h"
 #include "services/common/metrics.h"
 #include "services/common/process.h"
@@ -18,8 +22,11 @@
 #include "services/stage/lease.h"
 #include "services/stage/stage_metrics.h"
 #include "services/stage/stage_service.h"
+#include "services/stage/telemetry.h"
+#include "stage/backends/simulated/simulated_backend.h"
 #include "stage/link/grpc/grpc_link_connector.h"
 #include "stage/stage_runtime.h"
+#include "stage/trace_ring.h"
 
 namespace stagecoach {
 namespace {
@@ -35,14 +42,25 @@ int UsableCores() {
   return std::max(1, CPU_COUNT(&set));
 }
 
+bool IsSimulated(const StageFlags& flags) { return absl::StartsWith(flags.device, "simulated"); }
+
 absl::StatusOr<std::unique_ptr<Backend>> MakeBackend(const StageFlags& flags) {
   const BackendOptions options{.threads = flags.threads > 0 ? flags.threads : UsableCores(),
                                .memory_limit_bytes = flags.memory_limit_bytes,
                                .worker_nice = StageRuntime::Options().compute_nice};
   if (flags.device == "cpu") return MakeCpuBackend(options);
   if (flags.device == "reference") return MakeReferenceBackend(options);
+  if (IsSimulated(flags)) {
+    ASSIGN_OR_RETURN(const SimulatedDevice device, ParseSimulatedDevice(flags.device));
+    return MakeSimulatedBackend(options, device);
+  }
   return absl::InvalidArgumentError(
-      absl::StrCat("--device=", flags.device, ": want cpu or reference"));
+      absl::StrCat("--device=", flags.device, ": want cpu, reference or simulated[:GFLOP/s]"));
+}
+
+// What a shutdown has for the running step; the rest is for ending what did not end by then.
+double DrainSeconds(double exit_timeout_seconds) {
+  return std::max(exit_timeout_seconds / 2, exit_timeout_seconds - 5);
 }
 
 }  // namespace
@@ -54,9 +72,13 @@ struct StageServer::State {
   StageFlags flags;
   RpcMetrics rpc_metrics;
   MetricsRegistry metrics;
+  TraceRing trace;
+  MicroBatchTimes micro_batches;
   Histogram transfer_upstream{Histogram::DoublingBounds()};
   Histogram transfer_downstream{Histogram::DoublingBounds()};
   std::string fingerprint;
+  const double start_seconds = SystemClock::Get()->MonotonicSeconds();
+  std::atomic<bool> draining{false};
   std::unique_ptr<GrpcLinkConnector> connector;
   std::unique_ptr<StageRuntime> runtime;
   std::unique_ptr<StageServiceAdapter> service;
@@ -70,6 +92,9 @@ struct StageServer::State {
   absl::Status StartHttp();
   absl::Status StartLease();
   v1::Stage Registration() const;
+  NeighbourLink Upstream() const;
+  NeighbourLink Downstream() const;
+  v1::StageTelemetry Telemetry() const;
   void WriteMetrics(MetricWriter& writer) const;
 };
 
@@ -98,16 +123,31 @@ absl::Status StageServer::State::StartRuntime() {
   options.device = flags.device;
   options.memory_limit_bytes = flags.memory_limit_bytes;
   options.progress_timeout_seconds = flags.progress_timeout_seconds;
+  // A made-up device takes no time from anybody, but must wake up in time.
+  if (IsSimulated(flags)) options.compute_nice = 0;
+  options.trace = &trace;
+  options.on_micro_batch = [this](Phase phase, double seconds) {
+    micro_batches.Observe(phase, seconds);
+  };
   GrpcLinkConnector::Options link;
   link.link = options.link;
   link.credentials = credentials;
-  link.on_transfer = [this](bool from_upstream, double seconds) {
-    (from_upstream ? transfer_upstream : transfer_downstream).Observe(seconds);
+  link.on_transfer = [this](const LinkTransfer& transfer) {
+    trace.Add(TransferSpan(transfer));
+    if (transfer.sent) return;
+    // The begin is by the neighbour's clock, which may be ahead of ours.
+    const int64_t nanos = transfer.end_unix_nanos - transfer.begin_unix_nanos;
+    (transfer.upstream_peer ? transfer_upstream : transfer_downstream)
+        .Observe(static_cast<double>(std::max<int64_t>(nanos, 0)) * 1e-9);
   };
   connector = std::make_unique<GrpcLinkConnector>(link);
   runtime = std::make_unique<StageRuntime>(options, std::move(backend), connector.get(),
                                            PosixFileSystem(), SystemClock::Get());
-  service = std::make_unique<StageServiceAdapter>(runtime.get());
+  service = std::make_unique<StageServiceAdapter>(
+      StageServiceAdapter::Parts{.runtime = runtime.get(),
+                                 .trace = &trace,
+                                 .logs = ProcessLogRing(),
+                                 .clock = SystemClock::Get()});
   return absl::OkStatus();
 }
 
@@ -130,6 +170,7 @@ absl::Status StageServer::State::StartGrpc() {
   RETURN_IF_ERROR(ParseAddress("--listen", flags.server.listen, &host, &port));
   if (flags.advertise.empty()) flags.advertise = absl::StrCat(host, ":", grpc->port());
   if (flags.name.empty()) flags.name = absl::StrCat("stage-", grpc->port());
+  service->set_name(flags.name);
   spdlog::info("stage {} serves gRPC on {}:{} as {}, device {}", flags.name, host, grpc->port(),
                flags.advertise, fingerprint);
   return absl::OkStatus();
@@ -139,7 +180,7 @@ absl::Status StageServer::State::StartHttp() {
   metrics.AddSource([this](MetricWriter& writer) { WriteMetrics(writer); });
   HandleStandardPaths(
       http, [this] { return metrics.Render(); }, [] { return true; },
-      [this] { return lease != nullptr && lease->registered(); });
+      [this] { return !draining && lease != nullptr && lease->registered(); });
   return http.Start(flags.server.http);
 }
 
@@ -159,9 +200,33 @@ absl::Status StageServer::State::StartLease() {
   std::string host;
   int port = 0;
   RETURN_IF_ERROR(ParseAddress("--coordinator", flags.coordinator, &host, &port));
-  lease = std::make_unique<Lease>(MakeControlChannel(flags.coordinator, credentials),
-                                  Registration(), runtime.get());
+  lease = std::make_unique<Lease>(
+      Lease::Parts{.channel = MakeControlChannel(flags.coordinator, credentials),
+                   .stage = Registration(),
+                   .runtime = runtime.get(),
+                   .telemetry = [this] { return Telemetry(); }});
   return absl::OkStatus();
+}
+
+NeighbourLink StageServer::State::Upstream() const {
+  return {"upstream", &connector->upstream_totals(), &transfer_upstream};
+}
+
+NeighbourLink StageServer::State::Downstream() const {
+  return {"downstream", &connector->downstream_totals(), &transfer_downstream};
+}
+
+v1::StageTelemetry StageServer::State::Telemetry() const {
+  const StageStatus status = runtime->Snapshot();
+  v1::StageTelemetry telemetry = ToProto(status);
+  if (status.upstream.has_value()) {
+    *telemetry.add_links() = ToProto(Upstream(), *status.upstream);
+  }
+  if (status.downstream.has_value()) {
+    *telemetry.add_links() = ToProto(Downstream(), *status.downstream);
+  }
+  telemetry.set_uptime_seconds(SystemClock::Get()->MonotonicSeconds() - start_seconds);
+  return telemetry;
 }
 
 void StageServer::State::WriteMetrics(MetricWriter& writer) const {
@@ -169,16 +234,18 @@ void StageServer::State::WriteMetrics(MetricWriter& writer) const {
   rpc_metrics.Write(writer);
   const StageStatus status = runtime->Snapshot();
   WriteStageMetrics(flags.name, status, writer);
-  WriteLinkMetrics(flags.name, {"upstream", &connector->upstream_totals(), &transfer_upstream},
-                   status.upstream, writer);
-  WriteLinkMetrics(flags.name,
-                   {"downstream", &connector->downstream_totals(), &transfer_downstream},
-                   status.downstream, writer);
+  micro_batches.Write(flags.name, writer);
+  WriteLinkMetrics(flags.name, Upstream(), status.upstream, writer);
+  WriteLinkMetrics(flags.name, Downstream(), status.downstream, writer);
 }
 
 void StageServer::Shutdown() {
   if (state_->grpc == nullptr) return;
+  state_->draining = true;
   state_->grpc->SetServing(false);
+  // The lease goes on, so that the coordinator does not take a stage that ends its step for lost.
+  if (state_->lease != nullptr) state_->lease->StartDraining();
+  state_->runtime->Drain(DrainSeconds(state_->flags.server.exit_timeout_seconds));
   if (state_->lease != nullptr) state_->lease->Stop();
   state_->http.Stop();
   state_->runtime->Shutdown();

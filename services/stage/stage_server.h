@@ -29,7 +29,9 @@ class StageServer {
   explicit StageServer(const StageFlags& flags);
   ~StageServer();
   absl::Status Start();
-  void Shutdown();  // not ready, no lease, aborts the work, drains
+  // Not ready and no new work from now on; the running step ends or is abandoned by a deadline that
+  // leaves exit_timeout_seconds time for the rest; then the lease, the links and the servers end.
+  void Shutdown();
 
  private:
   struct State;

@@ -1,32 +1,88 @@
 #include "services/stage/stage_service.h"
 
+#include <functional>
 #include <utility>
+#include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "services/common/convert_control.h"
 #include "services/common/convert_spec.h"
 #include "services/common/grpc_status.h"
+#include "services/common/log.h"
+#include "services/stage/telemetry.h"
 
 namespace stagecoach {
 namespace {
 
-// The reply of a command whose result has a wire form.
+using spdlog::level::info;
+using spdlog::level::warn;
+
+// The reply of a command whose result has a wire form; `log` writes a line about it first.
 template <typename Result, typename Response>
-auto Reply(grpc::ServerUnaryReactor* reactor, Response* response) {
-  return [reactor, response](absl::StatusOr<Result> result) {
+auto Reply(grpc::ServerUnaryReactor* reactor, Response* response,
+           std::function<void(const absl::StatusOr<Result>&)> log) {
+  return [reactor, response, log = std::move(log)](absl::StatusOr<Result> result) {
+    log(result);
     if (result.ok()) *response = ToProto(*result);
     reactor->Finish(ToGrpc(result.status()));
   };
 }
 
+std::string Text(const absl::Status& status) {
+  return absl::StrCat(absl::StatusCodeToString(status.code()), ": ", status.message());
+}
+
+void LogLoad(const Fence& fence, int stage, const absl::StatusOr<LoadResult>& result) {
+  if (result.ok()) {
+    LogJob(info, fence.job, fence.step, "loaded as stage {}, generation {}: {} bytes of parameters",
+           stage, fence.generation, result->memory.parameters);
+  } else {
+    LogJob(warn, fence.job, fence.step, "not loaded: {}", Text(result.status()));
+  }
+}
+
+// A line per step would push everything else out of the ring.
+void LogRun(const Fence& fence, const absl::StatusOr<StepReport>& result) {
+  if (!result.ok()) {
+    LogJob(warn, fence.job, fence.step, "step failed: {}", Text(result.status()));
+    return;
+  }
+  if (!result->finite) {
+    LogJob(warn, fence.job, fence.step, "loss or gradients of this stage are not finite");
+  }
+  LogJob(spdlog::level::debug, fence.job, fence.step, "step done in {:.6f} s",
+         result->step_seconds);
+}
+
+void LogShard(const Fence& fence, const absl::StatusOr<ShardInfo>& result) {
+  if (result.ok()) {
+    LogJob(info, fence.job, fence.step, "shard {} written, {} bytes", result->file, result->bytes);
+  } else {
+    LogJob(warn, fence.job, fence.step, "shard not written: {}", Text(result.status()));
+  }
+}
+
+// A message has a limit of 4 MiB; of lines that do not fit, the newest count.
+size_t FirstThatFits(const std::vector<LogEntry>& lines) {
+  constexpr size_t kBytes = 2 << 20, kFieldBytes = 512;
+  size_t first = lines.size();
+  for (size_t bytes = 0; first > 0; --first) {
+    bytes += lines[first - 1].message.size() + kFieldBytes;
+    if (bytes > kBytes) break;
+  }
+  return first;
+}
+
 }  // namespace
 
-StageMemory ToStageMemory(const std::array<int64_t, kMemoryKinds>& bytes) {
-  StageMemory memory;
-  memory.parameters = bytes[static_cast<int>(MemoryKind::kParameters)];
-  memory.gradients = bytes[static_cast<int>(MemoryKind::kGradients)];
-  memory.optimizer = bytes[static_cast<int>(MemoryKind::kOptimizer)];
-  memory.activations = bytes[static_cast<int>(MemoryKind::kActivations)];
-  return memory;
+void StageServiceAdapter::set_name(const std::string& name) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  name_ = name;
+}
+
+std::string StageServiceAdapter::name() const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return name_;
 }
 
 grpc::ServerUnaryReactor* StageServiceAdapter::LoadCell(grpc::CallbackServerContext* context,
@@ -38,7 +94,15 @@ grpc::ServerUnaryReactor* StageServiceAdapter::LoadCell(grpc::CallbackServerCont
     reactor->Finish(ToGrpc(command.status()));
     return reactor;
   }
-  runtime_->Load(*std::move(command), Reply<LoadResult>(reactor, response));
+  const Fence fence = command->fence;
+  const int stage = command->stage.value;
+  LogJob(info, fence.job, fence.step, "load as stage {} of {}, generation {}{}{}", stage,
+         command->partition.stages(), fence.generation,
+         command->checkpoint_folder.empty() ? "" : ", from ", command->checkpoint_folder);
+  parts_.runtime->Load(*std::move(command),
+                       Reply<LoadResult>(reactor, response, [fence, stage](const auto& result) {
+                         LogLoad(fence, stage, result);
+                       }));
   return reactor;
 }
 
@@ -51,7 +115,10 @@ grpc::ServerUnaryReactor* StageServiceAdapter::Run(grpc::CallbackServerContext* 
     reactor->Finish(ToGrpc(command.status()));
     return reactor;
   }
-  runtime_->Run(*std::move(command), Reply<StepReport>(reactor, response));
+  const Fence fence = command->fence;
+  parts_.runtime->Run(
+      *std::move(command),
+      Reply<StepReport>(reactor, response, [fence](const auto& result) { LogRun(fence, result); }));
   return reactor;
 }
 
@@ -59,7 +126,10 @@ grpc::ServerUnaryReactor* StageServiceAdapter::Abort(grpc::CallbackServerContext
                                                      const v1::AbortRequest* request,
                                                      v1::AbortResponse*) {
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  runtime_->Abort(FromProto(request->fence()), absl::AbortedError(request->reason()));
+  const Fence fence = FromProto(request->fence());
+  LogJob(warn, fence.job, fence.step, "abort of generation {}: {}", fence.generation,
+         request->reason());
+  parts_.runtime->Abort(fence, absl::AbortedError(request->reason()));
   reactor->Finish(grpc::Status::OK);
   return reactor;
 }
@@ -68,7 +138,12 @@ grpc::ServerUnaryReactor* StageServiceAdapter::WriteShard(grpc::CallbackServerCo
                                                           const v1::WriteShardRequest* request,
                                                           v1::WriteShardResponse* response) {
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  runtime_->WriteShard(FromProto(*request), Reply<ShardInfo>(reactor, response));
+  WriteShardCommand command = FromProto(*request);
+  const Fence fence = command.fence;
+  parts_.runtime->WriteShard(std::move(command),
+                             Reply<ShardInfo>(reactor, response, [fence](const auto& result) {
+                               LogShard(fence, result);
+                             }));
   return reactor;
 }
 
@@ -76,8 +151,12 @@ grpc::ServerUnaryReactor* StageServiceAdapter::ReleaseCell(grpc::CallbackServerC
                                                            const v1::ReleaseCellRequest* request,
                                                            v1::ReleaseCellResponse*) {
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  runtime_->Release(FromProto(request->fence()),
-                    [reactor](const absl::Status& status) { reactor->Finish(ToGrpc(status)); });
+  const Fence fence = FromProto(request->fence());
+  parts_.runtime->Release(fence, [reactor, fence](const absl::Status& status) {
+    if (status.ok()) LogJob(info, fence.job, fence.step, "released");
+    if (!status.ok()) LogJob(warn, fence.job, fence.step, "not released: {}", Text(status));
+    reactor->Finish(ToGrpc(status));
+  });
   return reactor;
 }
 
@@ -90,14 +169,18 @@ grpc::ServerUnaryReactor* StageServiceAdapter::ProfileModel(grpc::CallbackServer
     reactor->Finish(ToGrpc(spec.status()));
     return reactor;
   }
-  runtime_->Profile(*spec, Reply<std::vector<LayerProfile>>(reactor, response));
+  using Profile = std::vector<LayerProfile>;
+  parts_.runtime->Profile(*spec, Reply<Profile>(reactor, response, [](const auto& result) {
+    if (result.ok()) spdlog::info("measured {} layers", result->size());
+    if (!result.ok()) spdlog::warn("layers not measured: {}", Text(result.status()));
+  }));
   return reactor;
 }
 
 grpc::ServerUnaryReactor* StageServiceAdapter::GetStatus(grpc::CallbackServerContext* context,
                                                          const v1::GetStatusRequest*,
                                                          v1::GetStatusResponse* response) {
-  const StageStatus status = runtime_->Snapshot();
+  const StageStatus status = parts_.runtime->Snapshot();
   response->set_state(status.state);
   *response->mutable_fence() = ToProto(status.fence);
   response->set_stage(status.stage.value);
@@ -107,6 +190,43 @@ grpc::ServerUnaryReactor* StageServiceAdapter::GetStatus(grpc::CallbackServerCon
   *response->mutable_phases() = ToProto(status.phases);
   *response->mutable_memory() = ToProto(ToStageMemory(status.memory.current));
   response->set_progress(status.progress);
+  response->set_now_unix_nanos(parts_.clock->UnixNanos());
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  reactor->Finish(grpc::Status::OK);
+  return reactor;
+}
+
+grpc::ServerUnaryReactor* StageServiceAdapter::GetStageTrace(
+    grpc::CallbackServerContext* context, const v1::GetStageTraceRequest* request,
+    v1::GetStageTraceResponse* response) {
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  if (request->job_id().empty()) {
+    reactor->Finish(ToGrpc(absl::InvalidArgumentError("job_id: empty; give the id of a job")));
+    return reactor;
+  }
+  v1::StageTrace& trace = *response->mutable_trace();
+  trace.set_stage(StageId().value);
+  trace.set_name(name());
+  for (const TraceSpan& span : parts_.trace->Read(request->job_id(), request->steps())) {
+    *trace.add_spans() = ToProto(span);
+    // The cell may be gone by now; its last spans know what it was.
+    if (span.stage.valid()) trace.set_stage(span.stage.value);
+  }
+  trace.set_now_unix_nanos(parts_.clock->UnixNanos());
+  reactor->Finish(grpc::Status::OK);
+  return reactor;
+}
+
+grpc::ServerUnaryReactor* StageServiceAdapter::GetStageLogs(grpc::CallbackServerContext* context,
+                                                            const v1::GetStageLogsRequest* request,
+                                                            v1::GetStageLogsResponse* response) {
+  const LogRing::Page page =
+      parts_.logs->Read(request->after(), request->job_id(), request->limit());
+  const std::string source = name();
+  for (size_t i = FirstThatFits(page.lines); i < page.lines.size(); ++i) {
+    *response->add_lines() = ToProto(page.lines[i], source);
+  }
+  response->set_newest(page.newest);
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
   reactor->Finish(grpc::Status::OK);
   return reactor;

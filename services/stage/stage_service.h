@@ -1,18 +1,34 @@
-// StageServiceAdapter: StageService over StageRuntime. Parses, posts, replies; holds no state.
-// Ownership: borrows the runtime.  Threads: gRPC callbacks; answers come from the executor thread.
+// StageServiceAdapter: StageService over StageRuntime. Parses, posts, replies, and logs what
+// happens to a job here. Ownership: borrows what it is made of. Threads:   gRPC callbacks; answers
+// come from the executor thread.
 #ifndef STAGECOACH_SERVICES_STAGE_STAGE_SERVICE_H_
 #define STAGECOACH_SERVICES_STAGE_STAGE_SERVICE_H_
 
 #include <grpcpp/grpcpp.h>
 
+#include <mutex>
+#include <string>
+
+#include "base/clock.h"
+#include "services/common/log_ring.h"
 #include "stage/stage_runtime.h"
+#include "stage/trace_ring.h"
 #include "stagecoach/v1/stage.grpc.pb.h"
 
 namespace stagecoach {
 
 class StageServiceAdapter final : public v1::StageService::CallbackService {
  public:
-  explicit StageServiceAdapter(StageRuntime* runtime) : runtime_(runtime) {}
+  struct Parts {
+    StageRuntime* runtime = nullptr;
+    const TraceRing* trace = nullptr;
+    const LogRing* logs = nullptr;
+    const Clock* clock = nullptr;
+  };
+  explicit StageServiceAdapter(const Parts& parts) : parts_(parts) {}
+
+  // The registered name, known once the server listens; empty until then.
+  void set_name(const std::string& name);
 
   grpc::ServerUnaryReactor* LoadCell(grpc::CallbackServerContext* context,
                                      const v1::LoadCellRequest* request,
@@ -34,14 +50,20 @@ class StageServiceAdapter final : public v1::StageService::CallbackService {
   grpc::ServerUnaryReactor* GetStatus(grpc::CallbackServerContext* context,
                                       const v1::GetStatusRequest* request,
                                       v1::GetStatusResponse* response) override;
+  grpc::ServerUnaryReactor* GetStageTrace(grpc::CallbackServerContext* context,
+                                          const v1::GetStageTraceRequest* request,
+                                          v1::GetStageTraceResponse* response) override;
+  grpc::ServerUnaryReactor* GetStageLogs(grpc::CallbackServerContext* context,
+                                         const v1::GetStageLogsRequest* request,
+                                         v1::GetStageLogsResponse* response) override;
 
  private:
-  StageRuntime* const runtime_;
-};
+  std::string name() const;
 
-// Bytes by kind as the wire and the plan have them; workspace counts as activations' neighbour and
-// is left out.
-StageMemory ToStageMemory(const std::array<int64_t, kMemoryKinds>& bytes);
+  const Parts parts_;
+  mutable std::mutex mutex_;  // guards name_
+  std::string name_;
+};
 
 }  // namespace stagecoach
 

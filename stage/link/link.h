@@ -53,6 +53,22 @@ class Link {
   virtual LinkStatistics statistics() const = 0;
 };
 
+// A message that has passed a link, told to whoever watches.
+struct LinkTransfer {
+  bool sent = false;           // false: received
+  bool upstream_peer = false;  // which neighbour
+  MessageKind kind = MessageKind::kActivation;
+  Fence fence;
+  MicroBatchId micro_batch;
+  int64_t bytes = 0;  // payload
+  // Begin: the sender's TrySend, by the sender's clock. End: by ours; sent: its last byte was written
+  // to the stream (the neighbour has room for it, and may not have read it yet), received: it is
+  // complete here.
+  int64_t begin_unix_nanos = 0, end_unix_nanos = 0;
+};
+// Called on any thread, under no lock; must not block.
+using LinkObserver = std::function<void(const LinkTransfer&)>;
+
 struct LinkOptions {
   int capacity_messages = 4;            // per direction
   int64_t chunk_bytes = 512 << 10;      // payload bytes of one frame

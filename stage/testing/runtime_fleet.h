@@ -96,6 +96,8 @@ class RuntimeFleet {
     runtime.progress_timeout_seconds = options.progress_timeout_seconds;
     runtime.compute_nice = 0;
     for (int k = 0; k < options.stages; ++k) {
+      traces_.push_back(std::make_unique<TraceRing>());
+      runtime.trace = traces_.back().get();
       runtimes_.push_back(std::make_unique<StageRuntime>(
           runtime, MakeReferenceBackend({.memory_limit_bytes = options.memory_limit_bytes}),
           connector, &file_system_, options.clock));
@@ -192,6 +194,7 @@ class RuntimeFleet {
   }
 
   StageRuntime& runtime(int k) { return *runtimes_[k]; }
+  const TraceRing& trace(int k) const { return *traces_[k]; }
   int stages() const { return static_cast<int>(runtimes_.size()); }
   JobSpec& spec() { return spec_; }
   FaultFileSystem& file_system() { return file_system_; }
@@ -201,6 +204,7 @@ class RuntimeFleet {
   FaultFileSystem file_system_;
   InProcessConnector connector_;
   std::unique_ptr<LinkConnector> wrapped_;
+  std::vector<std::unique_ptr<TraceRing>> traces_;
   std::vector<std::unique_ptr<StageRuntime>> runtimes_;
   int active_ = 0;
 };

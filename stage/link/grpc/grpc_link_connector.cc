@@ -204,11 +204,7 @@ class GrpcLinkConnector::Impl final : public ServerStream::Waiting,
     core.link = options_.link;
     core.allocator = &allocator;
     core.totals = upstream_end ? &downstream_totals : &upstream_totals;
-    if (options_.on_transfer) {
-      core.on_transfer = [report = options_.on_transfer, upstream_end](double seconds) {
-        report(!upstream_end, seconds);
-      };
-    }
+    core.on_transfer = options_.on_transfer;
     return std::make_shared<LinkCore>(std::move(core));
   }
 

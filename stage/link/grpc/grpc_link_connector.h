@@ -37,8 +37,7 @@ class GrpcLinkConnector final : public LinkConnector {
     int keepalive_time_ms = 1000;
     int keepalive_timeout_ms = 1000;
     std::shared_ptr<grpc::ChannelCredentials> credentials;  // null: insecure
-    // Seconds from the peer's TrySend to the complete arrival here; true: from the upstream peer.
-    std::function<void(bool from_upstream, double seconds)> on_transfer;
+    LinkObserver on_transfer;                               // may be empty
   };
 
   explicit GrpcLinkConnector(const Options& options);

@@ -174,6 +174,44 @@ TEST_F(GrpcLinkTest, CarriesBothDirectionsInOrder) {
   EXPECT_EQ(dialler_->downstream_totals().connections.load(), 1u);
 }
 
+// Protects the traces: every message is told once where it was sent and once where it arrived.
+TEST_F(GrpcLinkTest, TellsWhatPassed) {
+  std::mutex mutex;
+  std::vector<LinkTransfer> told;
+  options_.on_transfer = [&](const LinkTransfer& transfer) {
+    {
+      std::lock_guard<std::mutex> lock(mutex);
+      told.push_back(transfer);
+    }
+    bell_.Rope()();
+  };
+  Connect();
+  constexpr int64_t kElements = 200'000;  // four chunks
+  ASSERT_TRUE(up_->TrySend(Message(MessageKind::kActivation, 3, kElements)));
+  ASSERT_TRUE(Receive(*down_).has_value());
+  ASSERT_TRUE(down_->TrySend(Message(MessageKind::kGradient, 4, kElements)));
+  ASSERT_TRUE(Receive(*up_).has_value());
+  ASSERT_TRUE(bell_.WaitFor([&] {
+    std::lock_guard<std::mutex> lock(mutex);
+    return told.size() == 4;
+  }));
+  // A link that is closed tells nothing more, so the test's own variables may go.
+  up_->Close(absl::CancelledError("end"));
+  down_->Close(absl::CancelledError("end"));
+  int sent = 0;
+  for (const LinkTransfer& transfer : told) {
+    const bool activation = transfer.kind == MessageKind::kActivation;
+    EXPECT_EQ(transfer.upstream_peer, transfer.sent != activation);
+    EXPECT_EQ(transfer.micro_batch.value, activation ? 3 : 4);
+    EXPECT_EQ(transfer.fence, (Fence{"job-a", 1, 2, 7, 1}));
+    EXPECT_EQ(transfer.bytes, kElements * 4);
+    EXPECT_GT(transfer.begin_unix_nanos, 0);
+    EXPECT_GE(transfer.end_unix_nanos, transfer.begin_unix_nanos);
+    if (transfer.sent) ++sent;
+  }
+  EXPECT_EQ(sent, 2);
+}
+
 TEST_F(GrpcLinkTest, CarriesTuplesScalarsAndEmptyTensors) {
   Connect();
   TensorMessage message = Message(MessageKind::kActivation, 0, 10);

@@ -223,11 +223,25 @@ absl::Status LinkCore::Handle(const LinkCredit& credit) {
   return absl::OkStatus();
 }
 
+LinkTransfer LinkCore::TransferOf(const TensorMessage& message) const {
+  LinkTransfer transfer;
+  transfer.sent = message.kind == send_kind_;
+  transfer.upstream_peer = !options_.upstream_end;
+  transfer.kind = message.kind;
+  transfer.fence = message.fence;
+  transfer.micro_batch = message.micro_batch;
+  transfer.bytes = PayloadBytes(message);
+  transfer.begin_unix_nanos = message.sent_unix_nanos;
+  return transfer;
+}
+
 void LinkCore::Deliver(TensorMessage message) {
-  const double seconds =
-      static_cast<double>(SystemClock::Get()->UnixNanos() - message.sent_unix_nanos) * 1e-9;
   options_.totals->received_bytes += static_cast<uint64_t>(PayloadBytes(message));
-  if (options_.on_transfer) options_.on_transfer(std::max(seconds, 0.0));
+  if (options_.on_transfer) {
+    LinkTransfer transfer = TransferOf(message);
+    transfer.end_unix_nanos = SystemClock::Get()->UnixNanos();
+    options_.on_transfer(transfer);
+  }
   std::lock_guard<std::mutex> lock(mutex_);
   if (closed_.ok()) incoming_.push_back(std::move(message));
 }
@@ -313,10 +327,12 @@ void LinkCore::OnWriteDone(bool ok) {
   std::shared_ptr<LinkStream> ended;
   absl::Status reason;
   bool server_broke = false;
+  std::optional<LinkTransfer> finished;
   {
     std::lock_guard<std::mutex> lock(mutex_);
     CHECK(write_in_flight_) << "a write ended that nobody started";
     write_in_flight_ = false;
+    finished.swap(finishing_);
     if (!ok) {
       reads_over_ = reads_over_ || (stream_ != nullptr && stream_->is_client());
       server_broke = stream_ != nullptr && !stream_->is_client() && closed_.ok();
@@ -326,6 +342,10 @@ void LinkCore::OnWriteDone(bool ok) {
   }
   if (ended != nullptr) ended->End(reason);
   if (server_broke) Fail(absl::UnavailableError("the peer's stream ended"));
+  if (ok && finished.has_value()) {
+    finished->end_unix_nanos = SystemClock::Get()->UnixNanos();
+    options_.on_transfer(*finished);
+  }
   Pump();
 }
 
@@ -371,6 +391,7 @@ LinkCore::Chunk LinkCore::TakeFrameLocked() {
     front.offset = 0;
   }
   if (front.tensor == front.message.tensors.size()) {
+    if (options_.on_transfer) finishing_ = TransferOf(front.message);
     outgoing_.pop_front();
     front_started_ = false;
   }

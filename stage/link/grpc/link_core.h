@@ -54,7 +54,7 @@ class LinkCore : public std::enable_shared_from_this<LinkCore> {
     LinkOptions link;
     Allocator* allocator = nullptr;
     LinkTotals* totals = nullptr;
-    std::function<void(double seconds)> on_transfer;  // hand-over there to arrival here
+    LinkObserver on_transfer;  // may be empty
   };
   explicit LinkCore(Options options);
 
@@ -94,6 +94,7 @@ class LinkCore : public std::enable_shared_from_this<LinkCore> {
   absl::Status Handle(const LinkFrame& frame, Pieces pieces);
   absl::Status HandleBuffer(const grpc::ByteBuffer& buffer);
   void Deliver(TensorMessage message);
+  LinkTransfer TransferOf(const TensorMessage& message) const;
 
   void Fail(const absl::Status& reason);  // Close, with the boundary's name
   void CloseWith(const absl::Status& reason);
@@ -123,7 +124,8 @@ class LinkCore : public std::enable_shared_from_this<LinkCore> {
   uint64_t wire_credit_ = 0;  // messages that the peer has room for
   uint64_t outstanding_ = 0;  // accepted from our executor, not yet credited
   std::deque<Outgoing> outgoing_;
-  bool front_started_ = false;  // outgoing_.front() has used its wire credit
+  bool front_started_ = false;             // outgoing_.front() has used its wire credit
+  std::optional<LinkTransfer> finishing_;  // whose last byte is in the write at hand
   std::deque<TensorMessage> incoming_;
   std::shared_ptr<const std::function<void()>> callback_;
   LinkStatistics statistics_;

@@ -1,0 +1,188 @@
+#include "stage/backends/simulated/simulated_backend.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "base/check.h"
+
+namespace stagecoach {
+namespace {
+
+// FLOPs per element of what is not a matrix product: as in plan/cost_model.cc, where a backward's
+// parts are counted together.
+constexpr double kEmbedding = 2, kLayerNorm = 8, kLayerNormBackward = 7, kGelu = 12;
+constexpr double kGeluBackward = 16, kDropout = 12, kSoftmax = 8, kAdd = 1, kSgd = 6, kAdamW = 16;
+
+double Elements(const Tensor& tensor) { return static_cast<double>(tensor.elements()); }
+
+// A product of [rows, in] and [in, out]; the weight has in * out elements.
+double Product(const Tensor& rows_by_one_side, int64_t width, const Tensor& weight) {
+  return 2 * Elements(rows_by_one_side) / static_cast<double>(width) * Elements(weight);
+}
+
+double Scores(const AttentionShape& shape) {
+  return static_cast<double>(shape.sequences * shape.heads * shape.context) *
+         static_cast<double>(shape.context + 1) / 2;
+}
+
+// `products` of them per score, each over the width of a head.
+double AttentionFlops(const AttentionShape& shape, int products) {
+  const double head = static_cast<double>(shape.width / shape.heads);
+  const double dropout = shape.dropout > 0 ? kDropout : 0;
+  return Scores(shape) * (2 * products * head + kSoftmax + dropout);
+}
+
+}  // namespace
+
+absl::StatusOr<SimulatedDevice> ParseSimulatedDevice(const std::string& device) {
+  constexpr char kName[] = "simulated";
+  SimulatedDevice result;
+  if (device == kName) return result;
+  const std::string prefix = absl::StrCat(kName, ":");
+  double gigaflops = 0;
+  if (device.rfind(prefix, 0) == 0 && absl::SimpleAtod(device.substr(prefix.size()), &gigaflops) &&
+      gigaflops >= 1e-3 && gigaflops <= 1e9) {
+    result.flops_per_second = result.bytes_per_second = gigaflops * 1e9;
+    return result;
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      "device ", device, ": want simulated or simulated:RATE, in GFLOP/s from 0.001 to 1e9"));
+}
+
+SimulatedBackend::SimulatedBackend(const BackendOptions& options, const SimulatedDevice& device,
+                                   const Clock* clock, DeviceTimeline::SleepUntil sleep_until)
+    : device_(device),
+      allocator_(MakeHostAllocator(options.memory_limit_bytes)),
+      timeline_(clock, std::move(sleep_until)) {}
+
+void SimulatedBackend::Run(double flops, Operands outputs, Operands operands) {
+  double bytes = 0;
+  for (const Operands& tensors : {outputs, operands}) {
+    for (const Tensor* tensor : tensors) {
+      if (tensor->valid()) bytes += static_cast<double>(tensor->bytes());
+    }
+  }
+  const double seconds = flops / device_.flops_per_second + bytes / device_.bytes_per_second;
+  timeline_.Queue(static_cast<int64_t>(seconds * 1e9));
+  // What was in that memory before is none of the neighbour's business.
+  for (const Tensor* output : outputs) {
+    if (output->valid() && output->bytes() > 0) {
+      std::memset(output->raw(), 0, static_cast<size_t>(output->bytes()));
+    }
+  }
+  timeline_.Wait();
+}
+
+void SimulatedBackend::LinearForward(const LinearForwardArgs& args) {
+  CHECK_EQ(args.x.shape()[1], args.weight.shape()[1]) << "linear";
+  double flops = Product(args.x, args.x.shape()[1], args.weight);
+  if (args.activation.valid()) flops += kGelu * Elements(args.activation);
+  Run(flops, {&args.y, &args.activation}, {&args.x, &args.weight, &args.bias});
+}
+
+void SimulatedBackend::LinearBackwardInput(const LinearBackwardInputArgs& args) {
+  CHECK_EQ(args.dy.shape()[1], args.weight.shape()[0]) << "linear backward";
+  double flops = Product(args.dy, args.dy.shape()[1], args.weight);
+  if (args.gelu_input.valid()) flops += kGeluBackward * Elements(args.gelu_input);
+  Run(flops, {&args.dx}, {&args.dy, &args.weight, &args.gelu_input});
+}
+
+void SimulatedBackend::LinearBackwardWeight(const LinearBackwardWeightArgs& args) {
+  CHECK_EQ(args.dy.shape()[1], args.d_weight.shape()[0]) << "linear backward";
+  Run(Product(args.dy, args.dy.shape()[1], args.d_weight), {},
+      {&args.dy, &args.x, &args.d_weight, &args.d_bias});
+}
+
+void SimulatedBackend::LayerNormForward(const LayerNormForwardArgs& args) {
+  Run(kLayerNorm * Elements(args.x), {&args.y, &args.mean, &args.rstd}, {&args.x});
+}
+
+void SimulatedBackend::LayerNormBackwardInput(const LayerNormBackwardInputArgs& args) {
+  Run(kLayerNormBackward * Elements(args.x), {&args.dx}, {&args.dy, &args.x});
+}
+
+void SimulatedBackend::LayerNormBackwardWeight(const LayerNormBackwardWeightArgs& args) {
+  Run(kLayerNormBackward * Elements(args.x), {}, {&args.dy, &args.x});
+}
+
+void SimulatedBackend::AttentionForward(const AttentionForwardArgs& args) {
+  Run(AttentionFlops(args.shape, 2), {&args.out, &args.log_sum_exp}, {&args.qkv});
+}
+
+void SimulatedBackend::AttentionBackward(const AttentionBackwardArgs& args) {
+  Run(AttentionFlops(args.shape, 5), {&args.d_qkv}, {&args.d_out, &args.qkv, &args.out});
+}
+
+void SimulatedBackend::GeluForward(const GeluForwardArgs& args) {
+  Run(kGelu * Elements(args.x), {&args.y}, {&args.x});
+}
+
+void SimulatedBackend::GeluBackward(const GeluBackwardArgs& args) {
+  Run(kGeluBackward * Elements(args.x), {&args.dx}, {&args.dy, &args.x});
+}
+
+void SimulatedBackend::Dropout(const DropoutArgs& args) {
+  Run(kDropout * Elements(args.x), {&args.y}, {&args.x});
+}
+
+void SimulatedBackend::EmbeddingForward(const EmbeddingForwardArgs& args) {
+  Run(kEmbedding * Elements(args.y), {&args.y}, {&args.ids});
+}
+
+void SimulatedBackend::EmbeddingBackward(const EmbeddingBackwardArgs& args) {
+  Run(kEmbedding * Elements(args.dy), {}, {&args.dy});
+}
+
+void SimulatedBackend::CrossEntropy(const CrossEntropyArgs& args) {
+  Run(kSoftmax * Elements(args.logits), {&args.d_logits}, {&args.logits, &args.targets});
+  const auto rows = static_cast<double>(args.targets.elements());
+  args.loss.data<double>()[0] = rows * std::log(static_cast<double>(args.logits.shape()[1]));
+}
+
+void SimulatedBackend::Add(const AddArgs& args) {
+  Run(kAdd * Elements(args.y), {}, {&args.x, &args.y});
+}
+
+void SimulatedBackend::Fill(const Tensor& tensor, float value) {
+  Run(0, {&tensor}, {});
+  if (value != 0) std::fill_n(tensor.data<float>(), tensor.elements(), value);
+}
+
+void SimulatedBackend::Sgd(const SgdArgs& args) {
+  Run(kSgd * Elements(args.value), {}, {&args.value, &args.gradient, &args.velocity});
+}
+
+void SimulatedBackend::AdamW(const AdamWArgs& args) {
+  Run(kAdamW * Elements(args.value), {}, {&args.value, &args.gradient, &args.m, &args.v});
+}
+
+void SimulatedBackend::SquaredNorm(const Tensor& tensor, const Tensor& result) {
+  Run(2 * Elements(tensor), {&result}, {&tensor});
+}
+
+void SimulatedBackend::CopyFromHost(std::span<const std::byte> source, const Tensor& target) {
+  CHECK_EQ(static_cast<int64_t>(source.size()), target.bytes()) << target.shape().ToString();
+  if (!source.empty()) std::memcpy(target.raw(), source.data(), source.size());
+}
+
+void SimulatedBackend::CopyToHost(const Tensor& source, std::span<std::byte> target) {
+  CHECK_EQ(static_cast<int64_t>(target.size()), source.bytes()) << source.shape().ToString();
+  timeline_.Finish();
+  if (!target.empty()) std::memcpy(target.data(), source.raw(), target.size());
+}
+
+absl::Status SimulatedBackend::Synchronize() {
+  timeline_.Finish();
+  return absl::OkStatus();
+}
+
+std::unique_ptr<Backend> MakeSimulatedBackend(const BackendOptions& options,
+                                              const SimulatedDevice& device) {
+  return std::make_unique<SimulatedBackend>(options, device, SystemClock::Get(), PreciseSleepUntil);
+}
+
+}  // namespace stagecoach

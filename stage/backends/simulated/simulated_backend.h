@@ -1,0 +1,81 @@
+// SimulatedBackend: no arithmetic. Tensors have their real sizes and are accounted, operations take
+// the time that a device of a given rate would need, and leave zeros. For pipelines larger than the
+// machine: schedules, links, memory and recovery are real, numbers are not. A gradient is zero, so
+// training changes no weight; the loss is that of logits that are all zero.
+// Ownership, threads: as Backend.
+// Units:     an operation takes FLOPs / flops_per_second + bytes / bytes_per_second, with the FLOPs
+// of
+//            plan/cost_model.h and every byte of its tensors read or written once.
+#ifndef STAGECOACH_STAGE_BACKENDS_SIMULATED_SIMULATED_BACKEND_H_
+#define STAGECOACH_STAGE_BACKENDS_SIMULATED_SIMULATED_BACKEND_H_
+
+#include <initializer_list>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "base/clock.h"
+#include "stage/backends/backend.h"
+#include "stage/backends/simulated/device_timeline.h"
+
+namespace stagecoach {
+
+struct SimulatedDevice {
+  double flops_per_second = 50e9;
+  double bytes_per_second = 50e9;
+};
+
+// "simulated" or "simulated:20" (GFLOP/s; memory moves as many bytes as there are FLOPs).
+// INVALID_ARGUMENT otherwise.
+absl::StatusOr<SimulatedDevice> ParseSimulatedDevice(const std::string& device);
+
+class SimulatedBackend final : public Backend {
+ public:
+  SimulatedBackend(const BackendOptions& options, const SimulatedDevice& device, const Clock* clock,
+                   DeviceTimeline::SleepUntil sleep_until);
+
+  const char* name() const override { return "simulated"; }
+  // Not the rate: stages of different speed may work together.
+  std::string fingerprint() const override { return "simulated, no arithmetic"; }
+  Allocator& allocator() override { return *allocator_; }
+
+  void LinearForward(const LinearForwardArgs& args) override;
+  void LinearBackwardInput(const LinearBackwardInputArgs& args) override;
+  void LinearBackwardWeight(const LinearBackwardWeightArgs& args) override;
+  void LayerNormForward(const LayerNormForwardArgs& args) override;
+  void LayerNormBackwardInput(const LayerNormBackwardInputArgs& args) override;
+  void LayerNormBackwardWeight(const LayerNormBackwardWeightArgs& args) override;
+  void AttentionForward(const AttentionForwardArgs& args) override;
+  void AttentionBackward(const AttentionBackwardArgs& args) override;
+  void GeluForward(const GeluForwardArgs& args) override;
+  void GeluBackward(const GeluBackwardArgs& args) override;
+  void Dropout(const DropoutArgs& args) override;
+  void EmbeddingForward(const EmbeddingForwardArgs& args) override;
+  void EmbeddingBackward(const EmbeddingBackwardArgs& args) override;
+  void CrossEntropy(const CrossEntropyArgs& args) override;
+  void Add(const AddArgs& args) override;
+  void Fill(const Tensor& tensor, float value) override;
+  void Sgd(const SgdArgs& args) override;
+  void AdamW(const AdamWArgs& args) override;
+  void SquaredNorm(const Tensor& tensor, const Tensor& result) override;
+  void CopyFromHost(std::span<const std::byte> source, const Tensor& target) override;
+  void CopyToHost(const Tensor& source, std::span<std::byte> target) override;
+  absl::Status Synchronize() override;
+
+ private:
+  using Operands = std::initializer_list<const Tensor*>;
+  // One operation. outputs: set to zero; operands: what it reads, or adds to.
+  void Run(double flops, Operands outputs, Operands operands);
+
+  const SimulatedDevice device_;
+  const std::unique_ptr<Allocator> allocator_;
+  DeviceTimeline timeline_;
+};
+
+// In real time.
+std::unique_ptr<Backend> MakeSimulatedBackend(const BackendOptions& options,
+                                              const SimulatedDevice& device);
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_STAGE_BACKENDS_SIMULATED_SIMULATED_BACKEND_H_

@@ -1,0 +1,144 @@
+#include "stage/backends/simulated/simulated_backend.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+namespace stagecoach {
+namespace {
+
+using ::testing::HasSubstr;
+
+// A machine whose sleeps end late by a given time.
+class Machine {
+ public:
+  explicit Machine(int64_t late_nanos = 0) : late_nanos_(late_nanos) {}
+  DeviceTimeline::SleepUntil sleep() {
+    return [this](int64_t end) {
+      ++sleeps_;
+      clock_.AdvanceNanos(std::max<int64_t>(0, end - clock_.MonotonicNanos()) + late_nanos_);
+    };
+  }
+  ManualClock& clock() { return clock_; }
+  int sleeps() const { return sleeps_; }
+
+ private:
+  const int64_t late_nanos_;
+  ManualClock clock_{1'000'000};
+  int sleeps_ = 0;
+};
+
+TEST(DeviceTimeline, LateWakeUpsAndHostWorkDoNotAddUp) {
+  Machine machine(/*late_nanos=*/300'000);
+  DeviceTimeline timeline(&machine.clock(), machine.sleep());
+  const int64_t start = machine.clock().MonotonicNanos();
+  for (int i = 0; i < 100; ++i) {
+    timeline.Queue(1'000'000);
+    machine.clock().AdvanceNanos(10'000);  // zeros are written
+    timeline.Wait();
+    machine.clock().AdvanceNanos(10'000);  // the next operation is prepared
+  }
+  const int64_t took = machine.clock().MonotonicNanos() - start;
+  EXPECT_EQ(took, 100'000'000 + 300'000 + 10'000) << "only the last delay is seen";
+}
+
+TEST(DeviceTimeline, ADeviceThatHadNothingToDoStartsWhenItIsAsked) {
+  Machine machine;
+  DeviceTimeline timeline(&machine.clock(), machine.sleep());
+  timeline.Queue(1'000'000);
+  timeline.Wait();
+  machine.clock().AdvanceNanos(5'000'000);  // a message is waited for
+  const int64_t start = machine.clock().MonotonicNanos();
+  timeline.Queue(1'000'000);
+  timeline.Wait();
+  EXPECT_EQ(machine.clock().MonotonicNanos() - start, 1'000'000);
+}
+
+TEST(DeviceTimeline, ShortOperationsAreWaitedForTogether) {
+  Machine machine;
+  DeviceTimeline timeline(&machine.clock(), machine.sleep());
+  const int64_t start = machine.clock().MonotonicNanos();
+  for (int i = 0; i < 103; ++i) {
+    timeline.Queue(10'000);
+    timeline.Wait();
+  }
+  EXPECT_LE(machine.sleeps(), 21);
+  timeline.Finish();
+  EXPECT_EQ(machine.clock().MonotonicNanos() - start, 1'030'000);
+}
+
+TEST(DeviceTimeline, PreciseSleepEndsAfterItsTime) {
+  const Clock* clock = SystemClock::Get();
+  const int64_t end = clock->MonotonicNanos() + 2'000'000;
+  PreciseSleepUntil(end);
+  EXPECT_GE(clock->MonotonicNanos(), end);
+}
+
+TEST(SimulatedDevice, ParsesItsRate) {
+  EXPECT_EQ(ParseSimulatedDevice("simulated")->flops_per_second, 50e9);
+  EXPECT_EQ(ParseSimulatedDevice("simulated:20")->flops_per_second, 20e9);
+  EXPECT_EQ(ParseSimulatedDevice("simulated:0.5")->bytes_per_second, 0.5e9);
+  for (const char* bad : {"simulated:", "simulated:0", "simulated:-1", "simulated:nan",
+                          "simulated:x", "simulated20", "cpu", "simulated:1e10"}) {
+    const auto device = ParseSimulatedDevice(bad);
+    EXPECT_FALSE(device.ok()) << bad;
+    EXPECT_THAT(std::string(device.status().message()), HasSubstr(bad));
+  }
+}
+
+class SimulatedBackendTest : public testing::Test {
+ protected:
+  Tensor Make(int64_t rows, int64_t width) {
+    auto tensor =
+        MakeTensor(backend_.allocator(), MemoryKind::kActivations, DType::kF32, Shape{rows, width});
+    EXPECT_TRUE(tensor.ok()) << tensor.status();
+    backend_.Fill(*tensor, 7.0f);
+    EXPECT_TRUE(backend_.Synchronize().ok());
+    return *tensor;
+  }
+
+  Machine machine_;
+  SimulatedBackend backend_{
+      {}, {.flops_per_second = 1e9, .bytes_per_second = 1e9}, &machine_.clock(), machine_.sleep()};
+};
+
+TEST_F(SimulatedBackendTest, AProductTakesItsFlopsAndItsBytesAndLeavesZeros) {
+  const Tensor x = Make(10, 20), weight = Make(30, 20), y = Make(10, 30);
+  machine_.clock().AdvanceNanos(1'000'000);
+  const int64_t start = machine_.clock().MonotonicNanos();
+  backend_.LinearForward({.x = x, .weight = weight, .y = y});
+  ASSERT_TRUE(backend_.Synchronize().ok());
+  const int64_t flops = 2 * 10 * 20 * 30, bytes = 4 * (10 * 20 + 30 * 20 + 10 * 30);
+  EXPECT_EQ(machine_.clock().MonotonicNanos() - start, flops + bytes);
+  for (int i = 0; i < 300; ++i) ASSERT_EQ(y.data<float>()[i], 0.0f);
+  EXPECT_EQ(x.data<float>()[0], 7.0f) << "an operand stays";
+}
+
+TEST_F(SimulatedBackendTest, BackwardPartsTakeTheTimeOfTheirProducts) {
+  const Tensor x = Make(10, 20), weight = Make(30, 20), dy = Make(10, 30), dx = Make(10, 20);
+  for (int part = 0; part < 2; ++part) {
+    machine_.clock().AdvanceNanos(1'000'000);
+    const int64_t start = machine_.clock().MonotonicNanos();
+    if (part == 0) backend_.LinearBackwardInput({.dy = dy, .weight = weight, .dx = dx});
+    if (part == 1) backend_.LinearBackwardWeight({.dy = dy, .x = x, .d_weight = weight});
+    ASSERT_TRUE(backend_.Synchronize().ok());
+    EXPECT_EQ(machine_.clock().MonotonicNanos() - start, 12000 + 4400) << "part " << part;
+  }
+  EXPECT_EQ(weight.data<float>()[0], 7.0f) << "a gradient of zero was added";
+}
+
+TEST_F(SimulatedBackendTest, TheLossIsThatOfZeroLogits) {
+  const Tensor logits = Make(6, 11);
+  auto targets = MakeTensor(backend_.allocator(), MemoryKind::kActivations, DType::kI32, Shape{6});
+  auto loss = MakeTensor(backend_.allocator(), MemoryKind::kWorkspace, DType::kF64, Shape{1});
+  ASSERT_TRUE(targets.ok() && loss.ok());
+  backend_.CrossEntropy({.logits = logits, .targets = *targets, .loss = *loss, .d_logits = logits});
+  double value = 0;
+  backend_.CopyToHost(*loss, std::as_writable_bytes(std::span(&value, 1)));
+  EXPECT_DOUBLE_EQ(value, 6 * std::log(11.0));
+  EXPECT_EQ(logits.data<float>()[5], 0.0f);
+}
+
+}  // namespace
+}  // namespace stagecoach

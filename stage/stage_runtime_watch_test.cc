@@ -1,0 +1,138 @@
+// What a stage does on its way out, and that its trace agrees with its reports.
+#include <array>
+#include <chrono>
+#include <map>
+#include <thread>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "stage/testing/runtime_fleet.h"
+
+namespace stagecoach {
+namespace {
+
+using testing::HasSubstr;
+
+class StageRuntimeWatchTest : public testing::Test {
+ protected:
+  static RuntimeFleet::Options Options(int stages) {
+    const auto* info = testing::UnitTest::GetInstance()->current_test_info();
+    return {.stages = stages, .data_path = testing::TempDir() + "/" + info->name() + ".txt"};
+  }
+  static double SecondsSince(std::chrono::steady_clock::time_point start) {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  }
+};
+
+TEST_F(StageRuntimeWatchTest, AnEmptyStageIsDrainedAtOnceAndTakesNothingMore) {
+  RuntimeFleet fleet(Options(1));
+  const auto start = std::chrono::steady_clock::now();
+  fleet.runtime(0).Drain(60);
+  EXPECT_LT(SecondsSince(start), 1.5);
+  LoadAnswer load;
+  fleet.runtime(0).Load(fleet.LoadOf(0, 1, 0), load.callback());
+  const absl::Status refused = load.Get().status();
+  EXPECT_TRUE(absl::IsUnavailable(refused)) << refused;
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("draining"));
+  ProfileAnswer profile;
+  fleet.runtime(0).Profile(fleet.spec(), profile.callback());
+  EXPECT_TRUE(absl::IsUnavailable(profile.Get().status()));
+}
+
+TEST_F(StageRuntimeWatchTest, TheRunningStepEndsAndItsDecisionAndShardAreStillTaken) {
+  RuntimeFleet fleet(Options(2));
+  ASSERT_TRUE(fleet.LoadAll(1).ok());
+  // Stage 0 alone waits for the gradients of stage 1.
+  RunAnswer first, second;
+  fleet.runtime(0).Run(RuntimeFleet::Train(1, 0, false), first.callback());
+  Await([&] { return !fleet.runtime(0).Snapshot().waiting_for.empty(); });
+  std::thread drain([&] { fleet.runtime(0).Drain(60); });
+  Await([&] {
+    RunAnswer probe;
+    fleet.runtime(0).Run(RuntimeFleet::Train(9, 0, false), probe.callback());
+    return probe.ready() && absl::IsUnavailable(probe.Get().status());
+  });
+  EXPECT_FALSE(first.ready()) << "the step goes on";
+  fleet.runtime(1).Run(RuntimeFleet::Train(1, 0, false), second.callback());
+  EXPECT_TRUE(first.Get().ok()) << "it ended";
+  EXPECT_TRUE(second.Get().ok());
+
+  const auto refused = fleet.Run(0, RuntimeFleet::Train(1, 1, true));
+  EXPECT_TRUE(absl::IsUnavailable(refused.status())) << refused.status();
+  const RunCommand flush{.fence = RuntimeFleet::FenceOf(1, 1), .apply = RuntimeFleet::Decision(0)};
+  ASSERT_TRUE(fleet.RunAll(flush).ok()) << "a decision alone is no new work";
+  const auto written = fleet.Checkpoint(1, 1, "/a/last");
+  ASSERT_TRUE(written.ok()) << written.status();
+  const auto start = std::chrono::steady_clock::now();
+  ReleaseAnswer released;
+  fleet.runtime(0).Release(RuntimeFleet::FenceOf(1, 1), released.callback());
+  EXPECT_TRUE(released.Get().ok());
+  drain.join();
+  EXPECT_LT(SecondsSince(start), 1.5) << "nothing is left to wait for";
+}
+
+TEST_F(StageRuntimeWatchTest, AStepThatDoesNotEndIsLeftAtTheDeadline) {
+  RuntimeFleet fleet(Options(2));
+  ASSERT_TRUE(fleet.LoadAll(1).ok());
+  RunAnswer run;
+  fleet.runtime(0).Run(RuntimeFleet::Train(1, 0, false), run.callback());
+  Await([&] { return !fleet.runtime(0).Snapshot().waiting_for.empty(); });
+  fleet.runtime(0).Drain(0.05);
+  EXPECT_EQ(fleet.runtime(0).Snapshot().state, "running");
+  fleet.runtime(0).Shutdown();
+  EXPECT_TRUE(absl::IsCancelled(run.Get().status()));
+}
+
+TEST_F(StageRuntimeWatchTest, AnAbortEndsTheWait) {
+  RuntimeFleet fleet(Options(2));
+  ASSERT_TRUE(fleet.LoadAll(1).ok());
+  RunAnswer run;
+  fleet.runtime(0).Run(RuntimeFleet::Train(1, 0, false), run.callback());
+  Await([&] { return !fleet.runtime(0).Snapshot().waiting_for.empty(); });
+  std::thread drain([&] { fleet.runtime(0).Drain(60); });
+  fleet.runtime(0).Abort(RuntimeFleet::FenceOf(1, 0), absl::AbortedError("recovery"));
+  drain.join();
+  EXPECT_TRUE(absl::IsAborted(run.Get().status()));
+}
+
+// Protects the Gantt chart: what it draws is what the metrics count, and no second is missing.
+TEST_F(StageRuntimeWatchTest, TheTraceAddsUpToTheReport) {
+  RuntimeFleet fleet(Options(3));
+  fleet.spec().training.batch_size = 60;  // steps of some milliseconds
+  ASSERT_TRUE(fleet.LoadAll(1).ok());
+  for (uint64_t step = 0; step < 3; ++step) {
+    const auto reports = fleet.RunAll(RuntimeFleet::Train(1, step, step > 0));
+    ASSERT_TRUE(reports.ok()) << reports.status();
+    for (int k = 0; k < 3; ++k) {
+      const StepReport& report = (*reports)[k];
+      // The report leaves before the last span is written.
+      Await([&] {
+        const auto spans = fleet.trace(k).Read("a", 1);
+        return !spans.empty() && spans.back().step == step &&
+               spans.back().phase == Phase::kOptimizer && spans.size() > 3;
+      });
+      PhaseSeconds seconds;
+      std::map<Phase, std::vector<int>> micro_batches;
+      int64_t end = 0;
+      for (const TraceSpan& span : fleet.trace(k).Read("a", 1)) {
+        EXPECT_EQ(span.stage, StageId(k));
+        EXPECT_TRUE(end == 0 || span.begin_unix_nanos == end) << "one span after the other";
+        end = span.end_unix_nanos;
+        seconds[span.phase] += 1e-9 * static_cast<double>(end - span.begin_unix_nanos);
+        micro_batches[span.phase].push_back(span.micro_batch.value);
+      }
+      EXPECT_NEAR(report.phases.Sum(), report.step_seconds, 1e-9);
+      EXPECT_NEAR(seconds.Sum(), report.step_seconds, 0.01 * report.step_seconds);
+      for (int i = 0; i < kPhases; ++i) {
+        EXPECT_NEAR(seconds.seconds[i], report.phases.seconds[i], 0.01 * report.step_seconds)
+            << "stage " << k << ", step " << step << ", " << PhaseName(static_cast<Phase>(i));
+      }
+      EXPECT_THAT(micro_batches[Phase::kForward], testing::ElementsAre(0, 1, 2));
+      EXPECT_THAT(micro_batches[Phase::kBackward], testing::ElementsAre(0, 1, 2));
+      EXPECT_THAT(micro_batches[Phase::kOptimizer], testing::Each(-1));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace stagecoach

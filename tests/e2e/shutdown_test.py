@@ -1,0 +1,49 @@
+"""SIGTERM to a stage in the middle of a step: readiness goes first, the step ends, the process ends with 0, and
+the job goes on without a mark."""
+import pathlib
+import signal
+import urllib.error
+import urllib.request
+
+import harness
+from observe_test import fetch, samples
+
+
+def status(address, path):
+    try:
+        with urllib.request.urlopen(f"http://{address}{path}", timeout=5) as reply:
+            return reply.status
+    except urllib.error.HTTPError as error:
+        return error.code
+
+
+class Shutdown(harness.EndToEndTest):
+    def forwards(self, process):
+        counts = samples(fetch(process["http"], "/metrics"), "stagecoach_stage_microbatches_total")
+        return counts['{stage="stage-1",phase="forward"}']
+
+    def test_a_stage_ends_its_step_and_leaves(self):
+        # A step takes about a second on the simulated device.
+        job = self.job_file(name="leaving", training={"steps": 12}, checkpoint={"every_steps": 1}, evaluation=None)
+        cluster = self.start(job, 2, "state", "--device", "simulated:0.02")
+        cluster.wait_for_step(3)
+        process = cluster.processes()["stage-1"]
+        log = pathlib.Path(cluster.state_dir) / "logs" / "stage-1.log"
+        self.assertEqual(status(process["http"], "/readyz"), 200)
+        forwards = self.forwards(process)
+        harness.wait_until("the next step runs", lambda: self.forwards(process) > forwards)
+        cluster.signal("stage-1", signal.SIGTERM)
+        harness.wait_until("not ready", lambda: status(process["http"], "/readyz") == 503)
+        self.assertEqual(status(process["http"], "/livez"), 200, "alive while it drains")
+        self.assertEqual(self.cli("health", process["address"]).returncode, 4, "not serving")
+        harness.wait_until("the stage is gone", lambda: not harness.alive(process["pid"]), seconds=30)
+        self.assertEqual(cluster.finish(), 0, cluster.describe())
+        self.assertIn("stage-1 ended with exit code 0", cluster.stderr)
+        self.assertNotIn("step failed: CANCELLED", log.read_text())
+        steps = [event["step"] for event in cluster.events if event["event"] == "step"]
+        self.assertEqual(steps, list(range(1, 13)), "no step was thrown away or repeated")
+        self.assertEqual([event["event"] for event in cluster.events].count("recovery"), 1)
+
+
+if __name__ == "__main__":
+    harness.main()
