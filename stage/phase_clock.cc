@@ -9,9 +9,10 @@ namespace stagecoach {
 PhaseClock::PhaseClock(const Clock* clock, PhaseObserver* observer)
     : clock_(clock), observer_(observer), since_nanos_(clock->MonotonicNanos()) {}
 
-void PhaseClock::EnterSince(Phase phase, MicroBatchId micro_batch, int64_t nanos) {
+PhaseClock::Nanos PhaseClock::EnterSince(Phase phase, MicroBatchId micro_batch, int64_t nanos) {
   CHECK(nanos >= 0) << "a phase does not begin in the future";
   PhaseInterval ended;
+  Nanos totals;
   {
     std::lock_guard<std::mutex> lock(mutex_);
     const int64_t begin = std::max(since_nanos_, clock_->MonotonicNanos() - nanos);
@@ -20,8 +21,10 @@ void PhaseClock::EnterSince(Phase phase, MicroBatchId micro_batch, int64_t nanos
     phase_ = phase;
     micro_batch_ = micro_batch;
     since_nanos_ = begin;
+    totals = nanos_;
   }
   if (observer_ != nullptr) observer_->OnInterval(ended);
+  return totals;
 }
 
 void PhaseClock::Stay(Phase phase, MicroBatchId micro_batch) {
@@ -37,16 +40,16 @@ Phase PhaseClock::current() const {
   return phase_;
 }
 
-std::array<int64_t, kPhases> PhaseClock::TotalNanos() const {
+PhaseClock::Nanos PhaseClock::TotalNanos() const {
   std::lock_guard<std::mutex> lock(mutex_);
-  std::array<int64_t, kPhases> totals = nanos_;
+  Nanos totals = nanos_;
   totals[static_cast<int>(phase_)] += clock_->MonotonicNanos() - since_nanos_;
   return totals;
 }
 
 PhaseSeconds PhaseClock::Totals() const { return ToSeconds(TotalNanos()); }
 
-PhaseSeconds ToSeconds(const std::array<int64_t, kPhases>& nanos) {
+PhaseSeconds ToSeconds(const PhaseClock::Nanos& nanos) {
   PhaseSeconds result;
   for (int i = 0; i < kPhases; ++i) result.seconds[i] = static_cast<double>(nanos[i]) * 1e-9;
   return result;

@@ -34,18 +34,19 @@ class PhaseObserver {
 class PhaseClock {
  public:
   explicit PhaseClock(const Clock* clock, PhaseObserver* observer = nullptr);  // starts in kIdle
-  // The time until now belonged to the phase before.
-  void Enter(Phase phase, MicroBatchId micro_batch = MicroBatchId()) {
-    EnterSince(phase, micro_batch, 0);
+  using Nanos = std::array<int64_t, kPhases>;
+  // The time until now belonged to the phase before. Returns the totals at that moment.
+  Nanos Enter(Phase phase, MicroBatchId micro_batch = MicroBatchId()) {
+    return EnterSince(phase, micro_batch, 0);
   }
   // As Enter, but the last `nanos` belong to the new phase already, at most since the last Enter: a
   // wait is booked as bubble and split once the message with its send time is there.
-  void EnterSince(Phase phase, MicroBatchId micro_batch, int64_t nanos);
+  Nanos EnterSince(Phase phase, MicroBatchId micro_batch, int64_t nanos);
   // As Enter, unless it is there already: for work that is tried again.
   void Stay(Phase phase, MicroBatchId micro_batch);
   Phase current() const;
-  std::array<int64_t, kPhases> TotalNanos() const;  // up to now, the current phase included
-  PhaseSeconds Totals() const;                      // the same in seconds
+  Nanos TotalNanos() const;     // up to now, the current phase included
+  PhaseSeconds Totals() const;  // the same in seconds
 
  private:
   const Clock* const clock_;
@@ -54,10 +55,10 @@ class PhaseClock {
   Phase phase_ = Phase::kIdle;
   MicroBatchId micro_batch_;
   int64_t since_nanos_;
-  std::array<int64_t, kPhases> nanos_{};
+  Nanos nanos_{};
 };
 
-PhaseSeconds ToSeconds(const std::array<int64_t, kPhases>& nanos);
+PhaseSeconds ToSeconds(const PhaseClock::Nanos& nanos);
 
 }  // namespace stagecoach
 

@@ -1,7 +1,6 @@
 #include "stage/stage_engine.h"
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <utility>
 
@@ -19,6 +18,15 @@ constexpr std::chrono::nanoseconds kLongestWait = std::chrono::milliseconds(50);
 
 bool SameWork(const RunCommand& a, const RunCommand& b) {
   return a.fence == b.fence && a.work == b.work && a.evaluation_batch == b.evaluation_batch;
+}
+
+// The executor has counted its program; a step includes the decision before it.
+void SetTimes(const PhaseClock::Nanos& before, const PhaseClock::Nanos& after, StepReport* report) {
+  PhaseClock::Nanos nanos = after;
+  int64_t total = 0;
+  for (int i = 0; i < kPhases; ++i) total += nanos[i] -= before[i];
+  report->phases = ToSeconds(nanos);
+  report->step_seconds = static_cast<double>(total) * 1e-9;
 }
 
 }  // namespace
@@ -140,9 +148,12 @@ absl::StatusOr<StepReport> StageEngine::Run(const RunCommand& command) {
   if (last_run_.has_value() && SameWork(last_run_->command, command)) return last_run_->report;
   RETURN_IF_ERROR(CheckRun(command));
   tracer_.Begin(command.fence, loaded_->command.stage);
+  // Getting ready counts as the decision that comes first.
+  const PhaseClock::Nanos before = phases_.Enter(Phase::kOptimizer);
   absl::StatusOr<StepReport> report = Execute(command);
-  phases_.Enter(Phase::kIdle);
+  const PhaseClock::Nanos after = phases_.Enter(Phase::kIdle);
   tracer_.End();
+  if (report.ok()) SetTimes(before, after, &*report);
   if (!report.ok()) {
     EndCell(report.status());
     return report;
@@ -153,8 +164,6 @@ absl::StatusOr<StepReport> StageEngine::Run(const RunCommand& command) {
 }
 
 absl::StatusOr<StepReport> StageEngine::Execute(const RunCommand& command) {
-  const std::array<int64_t, kPhases> before = phases_.TotalNanos();
-  phases_.Enter(Phase::kOptimizer);  // getting ready counts as the decision that comes first
   parts_.backend->allocator().ResetPeak();
   {
     std::lock_guard<std::mutex> lock(mutex_);
@@ -169,12 +178,6 @@ absl::StatusOr<StepReport> StageEngine::Execute(const RunCommand& command) {
   }
   report.fence = command.fence;
   report.memory_peak = PeakMemory(parts_.backend->allocator().Use());
-  // The executor has counted its program; the step includes the decision before it.
-  std::array<int64_t, kPhases> nanos = phases_.TotalNanos();
-  int64_t total = 0;
-  for (int i = 0; i < kPhases; ++i) total += nanos[i] -= before[i];
-  report.phases = ToSeconds(nanos);
-  report.step_seconds = static_cast<double>(total) * 1e-9;
   return report;
 }
 

@@ -56,13 +56,20 @@ bool Lease::WaitStopped(double seconds) {
   std::unique_lock<std::mutex> lock(mutex_);
   changed_.wait_for(lock, std::chrono::duration<double>(seconds),
                     [this] { return stopped_ || hurry_; });
-  hurry_ = false;
+  // Even a stage that goes at once says so first: it would be chosen until its lease ends.
+  if (std::exchange(hurry_, false)) return false;
   return stopped_;
 }
 
 void Lease::Loop() {
   double seconds = 0;
-  while (!WaitStopped(seconds)) seconds = registered_ ? RenewOnce() : RegisterOnce();
+  while (!WaitStopped(seconds)) {
+    if (registered_) {
+      seconds = RenewOnce();
+    } else {
+      seconds = draining() ? lease_seconds_ : RegisterOnce();  // not for so little time
+    }
+  }
 }
 
 double Lease::RegisterOnce() {

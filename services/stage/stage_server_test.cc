@@ -1,0 +1,288 @@
+// A stage server as its coordinator meets it: two of them over loopback, with a fleet service that
+// only listens.
+#include "services/stage/stage_server.h"
+
+#include <gmock/gmock.h>
+#include <grpcpp/grpcpp.h>
+#include <gtest/gtest.h>
+
+#include <condition_variable>
+#include <fstream>
+#include <map>
+#include <mutex>
+#include <set>
+#include <thread>
+
+#include "absl/strings/str_cat.h"
+#include "base/clock.h"
+#include "services/common/convert_control.h"
+#include "services/common/log.h"
+#include "stagecoach/v1/fleet.grpc.pb.h"
+#include "stagecoach/v1/stage.grpc.pb.h"
+
+namespace stagecoach {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using ::testing::Property;
+
+constexpr auto kPatience = std::chrono::seconds(20);
+
+// Grants every lease and remembers the last renewal of each stage.
+class ListeningFleet final : public v1::FleetService::Service {
+ public:
+  grpc::Status RegisterStage(grpc::ServerContext*, const v1::RegisterStageRequest*,
+                             v1::RegisterStageResponse* response) override {
+    response->set_lease_seconds(0.15);
+    return grpc::Status::OK;
+  }
+  grpc::Status RenewLease(grpc::ServerContext*, const v1::RenewLeaseRequest* request,
+                          v1::RenewLeaseResponse* response) override {
+    response->set_lease_seconds(0.15);
+    {
+      std::lock_guard<std::mutex> lock(mutex_);
+      renewals_[request->name()] = *request;
+      states_.insert(request->state());
+    }
+    changed_.notify_all();
+    return grpc::Status::OK;
+  }
+
+  bool WaitFor(const std::function<bool(const v1::RenewLeaseRequest&)>& wanted,
+               const std::string& stage) {
+    std::unique_lock<std::mutex> lock(mutex_);
+    return changed_.wait_for(lock, kPatience, [&] { return wanted(renewals_[stage]); });
+  }
+  bool Heard(const std::string& state) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    return states_.count(state) > 0;
+  }
+
+ private:
+  std::mutex mutex_;  // guards what follows
+  std::condition_variable changed_;
+  std::map<std::string, v1::RenewLeaseRequest> renewals_;
+  std::set<std::string> states_;
+};
+
+class StageServerTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_TRUE(SetUpLogging("stage", "text", false).ok());
+    const auto* info = ::testing::UnitTest::GetInstance()->current_test_info();
+    folder_ = absl::StrCat(::testing::TempDir(), "/", info->name());
+    std::ofstream(folder_ + ".txt") << std::string(4000, 'x');
+    grpc::ServerBuilder builder;
+    int port = 0;
+    builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
+    builder.RegisterService(&fleet_);
+    coordinator_ = builder.BuildAndStart();
+    for (int k = 0; k < 2; ++k) StartStage(k, absl::StrCat("127.0.0.1:", port));
+  }
+
+  void Release(int k) {
+    grpc::ClientContext context;
+    v1::ReleaseCellRequest request;
+    *request.mutable_fence() = ToProto(FenceOf(0));
+    v1::ReleaseCellResponse response;
+    stubs_[k]->ReleaseCell(&context, request, &response);
+  }
+
+  // Stages without a cell go at once.
+  void TearDown() override {
+    for (int k = 0; k < 2; ++k) Release(k);
+    std::thread other([this] { servers_[0].reset(); });
+    servers_[1].reset();
+    other.join();
+  }
+
+  void StartStage(int k, const std::string& coordinator) {
+    StageFlags flags;
+    flags.server = {.listen = "127.0.0.1:0",
+                    .http = "127.0.0.1:0",
+                    .port_file = absl::StrCat(folder_, k, ".port")};
+    flags.coordinator = coordinator;
+    flags.name = absl::StrCat("s", k);
+    flags.device = "reference";
+    flags.memory_limit_bytes = 1 << 30;
+    servers_[k] = std::make_unique<StageServer>(flags);
+    ASSERT_TRUE(servers_[k]->Start().ok());
+    int port = 0;
+    std::ifstream(flags.server.port_file) >> port;
+    addresses_[k] = absl::StrCat("127.0.0.1:", port);
+    stubs_[k] = v1::StageService::NewStub(
+        grpc::CreateChannel(addresses_[k], grpc::InsecureChannelCredentials()));
+  }
+
+  static Fence FenceOf(uint64_t step) {
+    return {.job = "a", .term = 1, .generation = 1, .step = step};
+  }
+
+  LoadCommand LoadOf(int k) const {
+    LoadCommand command;
+    command.fence = FenceOf(0);
+    command.spec.name = "test";
+    command.spec.model =
+        GptSpec{.layers = 2, .width = 4, .heads = 2, .context = 4, .vocabulary = 128};
+    command.spec.data.text.path = folder_ + ".txt";
+    command.spec.training = {.steps = 10, .batch_size = 6, .micro_batches = 3};
+    command.spec.pipeline.stages = 2;
+    command.partition = *UniformPartition(7, 2);
+    command.stage = StageId(k);
+    if (k == 0) command.downstream_address = addresses_[1];
+    return command;
+  }
+
+  // The same call on both at once; both must succeed.
+  template <typename Call>
+  void OnBoth(Call call) {
+    grpc::Status first, second;
+    std::thread other([&] { first = call(*stubs_[0], 0); });
+    second = call(*stubs_[1], 1);
+    other.join();
+    ASSERT_TRUE(first.ok() && second.ok()) << first.error_message() << second.error_message();
+  }
+
+  void TrainSteps(uint64_t steps) {
+    OnBoth([this](v1::StageService::Stub& stub, int k) {
+      grpc::ClientContext context;
+      v1::LoadCellResponse response;
+      return stub.LoadCell(&context, ToProto(LoadOf(k)), &response);
+    });
+    for (uint64_t step = 0; step < steps; ++step) {
+      OnBoth([step](v1::StageService::Stub& stub, int) {
+        RunCommand command{.fence = FenceOf(step), .work = WorkKind::kTrain};
+        if (step > 0) command.apply = ApplyDecision{.step = step - 1, .learning_rate = 0.1};
+        grpc::ClientContext context;
+        v1::RunResponse response;
+        return stub.Run(&context, ToProto(command), &response);
+      });
+    }
+  }
+
+  v1::StageTrace Trace(int k, const std::string& job, uint32_t steps) {
+    grpc::ClientContext context;
+    v1::GetStageTraceRequest request;
+    request.set_job_id(job);
+    request.set_steps(steps);
+    v1::GetStageTraceResponse response;
+    EXPECT_TRUE(stubs_[k]->GetStageTrace(&context, request, &response).ok());
+    return response.trace();
+  }
+
+  std::string folder_;
+  ListeningFleet fleet_;
+  std::unique_ptr<grpc::Server> coordinator_;
+  std::unique_ptr<StageServer> servers_[2];
+  std::string addresses_[2];
+  std::unique_ptr<v1::StageService::Stub> stubs_[2];
+};
+
+TEST_F(StageServerTest, AnswersWithTheTraceOfTheLastSteps) {
+  TrainSteps(3);
+  const int64_t before = SystemClock::Get()->UnixNanos();
+  for (int k = 0; k < 2; ++k) {
+    const v1::StageTrace trace = Trace(k, "a", 2);
+    EXPECT_EQ(trace.stage(), k);
+    EXPECT_EQ(trace.name(), absl::StrCat("s", k));
+    EXPECT_GE(trace.now_unix_nanos(), before);
+    std::set<uint64_t> steps;
+    std::map<std::string, int> spans;
+    for (const v1::TraceSpan& span : trace.spans()) {
+      EXPECT_LE(span.begin_unix_nanos(), span.end_unix_nanos());
+      EXPECT_LE(span.end_unix_nanos(), trace.now_unix_nanos()) << "one clock, set last";
+      steps.insert(span.step());
+      ++spans[absl::StrCat(v1::TraceTrack_Name(span.track()).substr(12), " ", span.name(), " ",
+                           span.peer())];
+    }
+    EXPECT_EQ(steps, (std::set<uint64_t>{1, 2}));
+    EXPECT_EQ(spans["COMPUTE forward "], 6) << "of three micro-batches and two steps";
+    EXPECT_EQ(spans["COMPUTE backward "], 6);
+    EXPECT_EQ(spans[k == 0 ? "RECEIVE gradient downstream" : "RECEIVE activation upstream"], 6);
+    // The end of the last write may come after the neighbour's answer.
+    EXPECT_GE(spans[k == 0 ? "SEND activation downstream" : "SEND gradient upstream"], 5);
+  }
+  EXPECT_EQ(Trace(0, "another", 0).spans_size(), 0);
+  grpc::ClientContext context;
+  v1::GetStageTraceResponse response;
+  EXPECT_EQ(stubs_[0]->GetStageTrace(&context, {}, &response).error_code(),
+            grpc::StatusCode::INVALID_ARGUMENT);
+}
+
+TEST_F(StageServerTest, AnswersWithTheLinesOfItsLog) {
+  TrainSteps(1);
+  grpc::ClientContext abort_context;
+  v1::AbortRequest abort;
+  *abort.mutable_fence() = ToProto(FenceOf(0));
+  abort.set_reason("a test wants it");
+  v1::AbortResponse aborted;
+  ASSERT_TRUE(stubs_[0]->Abort(&abort_context, abort, &aborted).ok());
+  grpc::ClientContext context;
+  v1::GetStageLogsRequest request;
+  request.set_job_id("a");
+  v1::GetStageLogsResponse response;
+  ASSERT_TRUE(stubs_[0]->GetStageLogs(&context, request, &response).ok());
+  EXPECT_GT(response.newest(), 0u);
+  EXPECT_THAT(
+      response.lines(),
+      Contains(AllOf(Property(&v1::LogLine::job_id, "a"), Property(&v1::LogLine::step, 0u),
+                     Property(&v1::LogLine::source, "s0"), Property(&v1::LogLine::level, "info"),
+                     Property(&v1::LogLine::message, HasSubstr("loaded as stage 0")))));
+  EXPECT_THAT(response.lines(),
+              Contains(AllOf(Property(&v1::LogLine::level, "warning"),
+                             Property(&v1::LogLine::message, HasSubstr("a test wants it")))));
+  const uint64_t newest = response.newest();
+  request.set_after(newest);
+  grpc::ClientContext next;
+  ASSERT_TRUE(stubs_[0]->GetStageLogs(&next, request, &response).ok());
+  for (const v1::LogLine& line : response.lines()) EXPECT_GT(line.number(), newest);
+}
+
+TEST_F(StageServerTest, HeartbeatsCarryTotals) {
+  TrainSteps(2);
+  ASSERT_TRUE(fleet_.WaitFor(
+      [](const v1::RenewLeaseRequest& renewal) {
+        const v1::StageTelemetry& telemetry = renewal.telemetry();
+        return telemetry.links_size() == 1 && telemetry.links(0).received_bytes() > 0 &&
+               telemetry.phases().seconds().at("forward") > 0;
+      },
+      "s1"));
+  ASSERT_TRUE(fleet_.WaitFor(
+      [](const v1::RenewLeaseRequest& renewal) { return renewal.telemetry().links_size() == 1; },
+      "s0"));
+  fleet_.WaitFor(
+      [](const v1::RenewLeaseRequest& renewal) {
+        const v1::StageTelemetry& telemetry = renewal.telemetry();
+        EXPECT_EQ(telemetry.links(0).peer(), "upstream");
+        EXPECT_GT(telemetry.links(0).transfer_p95_seconds(), 0);
+        EXPECT_GT(telemetry.memory().parameters(), 0);
+        EXPECT_GT(telemetry.memory_peak().activations(), 0);
+        EXPECT_EQ(telemetry.memory_limit_bytes(), 1 << 30);
+        EXPECT_GT(telemetry.uptime_seconds(), 0);
+        return true;
+      },
+      "s1");
+  grpc::ClientContext context;
+  v1::GetStatusResponse status;
+  const int64_t before = SystemClock::Get()->UnixNanos();
+  ASSERT_TRUE(stubs_[0]->GetStatus(&context, {}, &status).ok());
+  EXPECT_GE(status.now_unix_nanos(), before);
+  EXPECT_LE(status.now_unix_nanos(), SystemClock::Get()->UnixNanos());
+}
+
+TEST_F(StageServerTest, SaysThatItDrainsBeforeItGoes) {
+  TrainSteps(1);
+  Release(0);
+  EXPECT_FALSE(fleet_.Heard("draining"));
+  servers_[0]->Shutdown();
+  EXPECT_TRUE(fleet_.Heard("draining"));
+  grpc::ClientContext context;
+  v1::GetStatusResponse status;
+  EXPECT_EQ(stubs_[0]->GetStatus(&context, {}, &status).error_code(),
+            grpc::StatusCode::UNAVAILABLE);
+}
+
+}  // namespace
+}  // namespace stagecoach
