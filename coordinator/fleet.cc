@@ -84,6 +84,7 @@ absl::StatusOr<bool> Fleet::Renew(const StageHeartbeat& heartbeat, Moment now) {
   entry.renewed_seconds = now.seconds;
   entry.renewed_unix_seconds = now.unix_seconds;
   entry.waiting_for = heartbeat.waiting_for;
+  entry.totals = heartbeat.totals;
   return usable_again;
 }
 
@@ -163,6 +164,7 @@ std::vector<StageView> Fleet::View() const {
     view.job = entry.job;
     view.last_heartbeat_unix_seconds = entry.renewed_unix_seconds;
     view.waiting_for = entry.waiting_for;
+    view.totals = entry.totals;
     views.push_back(std::move(view));
   }
   return views;

@@ -21,6 +21,7 @@
 
 #include "absl/status/statusor.h"
 #include "base/ids.h"
+#include "coordinator/stage_totals.h"
 
 namespace stagecoach {
 
@@ -40,13 +41,14 @@ struct LeaseGrant {
   double lease_seconds = 0;  // renew at a third of this
 };
 
-// What a stage tells with each renewal; used to notice a step that makes no progress.
+// What a stage tells with each renewal; used to notice a step that makes no progress, and for show.
 struct StageHeartbeat {
   std::string name, incarnation;
   std::string state;
   Fence fence;
   uint64_t progress = 0;
   std::string waiting_for;
+  StageTotals totals;
 };
 
 enum class StageState : uint8_t { kReady, kBusy, kDraining, kLost };
@@ -58,6 +60,7 @@ struct StageView {
   std::string job;  // the one it works for
   double last_heartbeat_unix_seconds = 0;
   std::string waiting_for;
+  StageTotals totals;  // of the last heartbeat
 };
 
 // A moment: for decisions, and for show.
@@ -77,7 +80,7 @@ struct LostStage {
 class Fleet {
  public:
   static constexpr int kMaxStages = 10000;
-  static constexpr double kForgetLostSeconds = 600;
+  static constexpr double kForgetLostSeconds = 3600;  // a lost one is shown so long
 
   explicit Fleet(double lease_seconds);
 
@@ -110,6 +113,7 @@ class Fleet {
     std::string job;
     double renewed_seconds = 0, renewed_unix_seconds = 0;
     std::string waiting_for;
+    StageTotals totals;
   };
   const double lease_seconds_;
   std::map<std::string, Entry> entries_;  // by name

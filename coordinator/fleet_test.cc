@@ -27,6 +27,7 @@ StageHeartbeat Beat(const std::string& name, const std::string& incarnation) {
   heartbeat.name = name;
   heartbeat.incarnation = incarnation;
   heartbeat.waiting_for = "nothing";
+  heartbeat.totals.uptime_seconds = 7;
   return heartbeat;
 }
 
@@ -54,6 +55,7 @@ TEST(FleetTest, LosesASilentStageExactlyWhenItsLeaseEnds) {
   EXPECT_TRUE(std::isinf(fleet.NextExpirySeconds()));
   EXPECT_EQ(fleet.alive(), 0);
   EXPECT_EQ(fleet.View()[0].state, StageState::kLost);
+  EXPECT_EQ(fleet.View()[0].totals.uptime_seconds, 7) << "what it last told stays on show";
   ASSERT_TRUE(fleet.Register(Stage("a", "1"), At(14), &lost).ok());
   EXPECT_THAT(lost, IsEmpty());
   EXPECT_THAT(Usable(fleet, "any"), ElementsAre("a"));
