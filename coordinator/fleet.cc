@@ -83,6 +83,7 @@ absl::StatusOr<bool> Fleet::Renew(const StageHeartbeat& heartbeat, Moment now) {
   const bool usable_again = std::exchange(entry.doubted, false);
   entry.renewed_seconds = now.seconds;
   entry.renewed_unix_seconds = now.unix_seconds;
+  entry.draining = heartbeat.state == kDrainingState;
   entry.waiting_for = heartbeat.waiting_for;
   entry.totals = heartbeat.totals;
   return usable_again;
@@ -137,7 +138,7 @@ void Fleet::Doubt(const std::string& name, const std::string& incarnation) {
 std::vector<StageRegistration> Fleet::UsableBy(const std::string& job) const {
   std::vector<StageRegistration> usable;
   for (const auto& [name, entry] : entries_) {
-    if (entry.lost || entry.doubted) continue;
+    if (entry.lost || entry.doubted || entry.draining) continue;
     if (entry.job.empty() || entry.job == job) usable.push_back(entry.registration);
   }
   return usable;
@@ -159,6 +160,7 @@ std::vector<StageView> Fleet::View() const {
     StageView view;
     view.registration = entry.registration;
     view.state = entry.lost          ? StageState::kLost
+                 : entry.draining    ? StageState::kDraining
                  : entry.job.empty() ? StageState::kReady
                                      : StageState::kBusy;
     view.job = entry.job;

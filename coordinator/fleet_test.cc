@@ -112,6 +112,23 @@ TEST(FleetTest, HoldsStagesForOneJobAtATime) {
   EXPECT_THAT(Usable(fleet, "y"), ElementsAre("a", "b", "c"));
 }
 
+TEST(FleetTest, GivesNoJobToAStageThatDrains) {
+  Fleet fleet(1.5);
+  std::vector<LostStage> lost;
+  ASSERT_TRUE(fleet.Register(Stage("a", "1"), At(0), &lost).ok());
+  fleet.Hold("job", {"a"});
+  StageHeartbeat beat = Beat("a", "1");
+  beat.state = kDrainingState;
+  ASSERT_TRUE(fleet.Renew(beat, At(1)).ok());
+  EXPECT_EQ(fleet.View()[0].state, StageState::kDraining);
+  EXPECT_EQ(fleet.View()[0].job, "job") << "what it does it may end";
+  EXPECT_THAT(Usable(fleet, "job"), IsEmpty());
+  fleet.Expire(3);
+  EXPECT_EQ(fleet.View()[0].state, StageState::kLost);
+  ASSERT_TRUE(fleet.Register(Stage("a", "2"), At(4), &lost).ok());
+  EXPECT_EQ(fleet.View()[0].state, StageState::kReady);
+}
+
 TEST(FleetTest, ForgetsStagesLostLongAgo) {
   Fleet fleet(1.5);
   std::vector<LostStage> lost;

@@ -7,7 +7,7 @@
 // Threads:   handlers run on civetweb's threads, several at once; they may wait for a snapshot with
 //            a deadline. A stream holds its thread until it ends; `max_streams` of them at most,
 //            the next one is told 503. Handle... before Start; Stop ends the streams and joins.
-// Units:     a request's head is at most 16 KiB (413), its body, which no handler reads, 64 KiB
+// Units:     a request's head is at most 16 KiB (400), its body, which no handler reads, 64 KiB
 //            (413). A reader that takes nothing for ten seconds is hung up on.
 // Errors:    Start: UNAVAILABLE if the address cannot be bound.
 #ifndef STAGECOACH_SERVICES_COMMON_HTTP_SERVER_H_

@@ -117,7 +117,7 @@ HttpResponse HttpApi::Cancel(const std::string& id, const HttpRequest& request) 
   if (request.method != "POST") return WrongMethod("POST");
   const auto header = request.headers.find("x-stagecoach-request");
   if (header == request.headers.end() || header->second != "cancel") {
-    return ErrorResponse(
+    return OwnErrorResponse(
         absl::PermissionDeniedError("cancelling needs the header X-Stagecoach-Request: cancel"));
   }
   const auto view = Await<absl::StatusOr<JobView>>(

@@ -70,10 +70,14 @@ std::string RecordsJson(const std::vector<JobRecord>& records, uint64_t after,
 HttpResponse JsonResponse(std::string json) { return {200, kJsonType, std::move(json)}; }
 
 HttpResponse ErrorResponse(const absl::Status& status, int http_status) {
-  const grpc::Status shown = ToApiGrpc(status);
-  const nlohmann::json error = {
-      {"error",
-       {{"code", absl::StatusCodeToString(status.code())}, {"message", shown.error_message()}}}};
+  return OwnErrorResponse(absl::Status(status.code(), ToApiGrpc(status).error_message()),
+                          http_status);
+}
+
+HttpResponse OwnErrorResponse(const absl::Status& status, int http_status) {
+  const nlohmann::json error = {{"error",
+                                 {{"code", absl::StatusCodeToString(status.code())},
+                                  {"message", std::string(status.message())}}}};
   // The message may quote what the client sent, which need not be UTF-8.
   std::string json = error.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
   return {http_status != 0 ? http_status : HttpStatusOf(status.code()), kJsonType, std::move(json)};

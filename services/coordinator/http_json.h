@@ -26,6 +26,8 @@ HttpResponse JsonResponse(std::string json);
 // Says no more than the gRPC API would (ToApiGrpc), with the HTTP status of google.rpc.Code, or
 // with `http_status` if it is not 0.
 HttpResponse ErrorResponse(const absl::Status& status, int http_status = 0);
+// The same for messages of the HTTP side itself, which are shown as they are.
+HttpResponse OwnErrorResponse(const absl::Status& status, int http_status = 0);
 
 }  // namespace stagecoach
 

@@ -7,7 +7,7 @@ namespace stagecoach {
 namespace {
 
 std::string WithReason(const std::string& text, const std::string& reason) {
-  return reason.empty() ? text : absl::StrCat(text, ": ", reason);
+  return reason.empty() || reason == text ? text : absl::StrCat(text, ": ", reason);
 }
 
 }  // namespace
