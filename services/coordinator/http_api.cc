@@ -62,7 +62,9 @@ HttpResponse HttpApi::Answer(const HttpRequest& request) const {
   if (request.method != "GET" && request.method != "HEAD") return WrongMethod("GET, HEAD");
   if (parts[0] == "jobs" && parts.size() == 1) return Jobs();
   if (parts[0] == "jobs" && parts.size() == 2) return OfJob(parts[1], "", request);
-  if (parts[0] == "jobs" && parts.size() == 3) return OfJob(parts[1], parts[2], request);
+  if (parts[0] == "jobs" && parts.size() == 3 && !parts[2].empty()) {
+    return OfJob(parts[1], parts[2], request);
+  }
   if (parts[0] == "stages" && parts.size() == 1) return Stages();
   if (parts[0] == "logs" && parts.size() == 1) return Logs(request);
   return NoSuchPath(request.path);

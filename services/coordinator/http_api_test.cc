@@ -180,7 +180,7 @@ class Turns final : public HttpStream {
 
 std::vector<std::string> NamesOf(const std::string& text) {
   std::vector<std::string> names;
-  for (const std::string line : absl::StrSplit(text, '\n')) {
+  for (const std::string& line : std::vector<std::string>(absl::StrSplit(text, '\n'))) {
     if (line.compare(0, 7, "event: ") == 0) names.push_back(line.substr(7));
   }
   return names;
