@@ -34,7 +34,8 @@ class Reader {
       // An empty turn (the job loop is busy) still finds out whether the reader is there.
       if (!stream.Write(text.empty() ? ": busy\n\n" : text)) return;
       if (stream.Wait(more ? std::chrono::seconds(0) : kTurn)) continue;
-      stream.Write(Event("end", "{}"));
+      // The server ends: with all there is, so that a job's last record is not missed.
+      stream.Write(absl::StrCat(Turn(&more), Event("end", "{}")));
       return;
     }
   }
