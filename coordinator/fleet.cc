@@ -83,7 +83,9 @@ absl::StatusOr<bool> Fleet::Renew(const StageHeartbeat& heartbeat, Moment now) {
   const bool usable_again = std::exchange(entry.doubted, false);
   entry.renewed_seconds = now.seconds;
   entry.renewed_unix_seconds = now.unix_seconds;
+  entry.draining = heartbeat.state == kDrainingState;
   entry.waiting_for = heartbeat.waiting_for;
+  entry.totals = heartbeat.totals;
   return usable_again;
 }
 
@@ -136,7 +138,7 @@ void Fleet::Doubt(const std::string& name, const std::string& incarnation) {
 std::vector<StageRegistration> Fleet::UsableBy(const std::string& job) const {
   std::vector<StageRegistration> usable;
   for (const auto& [name, entry] : entries_) {
-    if (entry.lost || entry.doubted) continue;
+    if (entry.lost || entry.doubted || entry.draining) continue;
     if (entry.job.empty() || entry.job == job) usable.push_back(entry.registration);
   }
   return usable;
@@ -158,11 +160,13 @@ std::vector<StageView> Fleet::View() const {
     StageView view;
     view.registration = entry.registration;
     view.state = entry.lost          ? StageState::kLost
+                 : entry.draining    ? StageState::kDraining
                  : entry.job.empty() ? StageState::kReady
                                      : StageState::kBusy;
     view.job = entry.job;
     view.last_heartbeat_unix_seconds = entry.renewed_unix_seconds;
     view.waiting_for = entry.waiting_for;
+    view.totals = entry.totals;
     views.push_back(std::move(view));
   }
   return views;

@@ -1,7 +1,8 @@
 // Fleet: the stage servers known to the coordinator and their leases. Logic only: time comes in as
 // a value, nothing waits and nothing is sent.
 //   unknown -Register-> ready -Hold-> busy -Hold(none)-> ready
-//   ready, busy -no renewal-> lost -Register-> ready
+//   ready, busy -heartbeat says draining-> draining: about to end, takes no new job
+//   any of them -no renewal-> lost -Register-> ready
 // A stage is the pair (name, incarnation): a new process under an old name replaces the old one,
 // which is then lost to its job. A stage whose call broke is doubted until its next heartbeat: a
 // dead process sends none, and one that only lost its neighbour is back within a third of the
@@ -21,6 +22,7 @@
 
 #include "absl/status/statusor.h"
 #include "base/ids.h"
+#include "coordinator/stage_totals.h"
 
 namespace stagecoach {
 
@@ -40,14 +42,17 @@ struct LeaseGrant {
   double lease_seconds = 0;  // renew at a third of this
 };
 
-// What a stage tells with each renewal; used to notice a step that makes no progress.
+// What a stage tells with each renewal; used to notice a step that makes no progress, and for show.
 struct StageHeartbeat {
   std::string name, incarnation;
-  std::string state;
+  std::string state;  // as GetStatusResponse has it, or kDrainingState
   Fence fence;
   uint64_t progress = 0;
   std::string waiting_for;
+  StageTotals totals;
 };
+
+inline constexpr char kDrainingState[] = "draining";
 
 enum class StageState : uint8_t { kReady, kBusy, kDraining, kLost };
 const char* StageStateName(StageState state);  // "ready", "busy", "draining", "lost"
@@ -58,6 +63,7 @@ struct StageView {
   std::string job;  // the one it works for
   double last_heartbeat_unix_seconds = 0;
   std::string waiting_for;
+  StageTotals totals;  // of the last heartbeat
 };
 
 // A moment: for decisions, and for show.
@@ -77,7 +83,7 @@ struct LostStage {
 class Fleet {
  public:
   static constexpr int kMaxStages = 10000;
-  static constexpr double kForgetLostSeconds = 600;
+  static constexpr double kForgetLostSeconds = 3600;  // a lost one is shown so long
 
   explicit Fleet(double lease_seconds);
 
@@ -94,7 +100,7 @@ class Fleet {
   // Not usable before its next heartbeat.
   void Doubt(const std::string& name, const std::string& incarnation);
 
-  // Alive, not doubted, and held by no job but `job`; by name.
+  // Alive, neither doubted nor draining, and held by no job but `job`; by name.
   std::vector<StageRegistration> UsableBy(const std::string& job) const;
   int alive() const;
   // What the stage last said it waits for; empty if unknown.
@@ -107,9 +113,11 @@ class Fleet {
     StageRegistration registration;
     bool lost = false;
     bool doubted = false;
+    bool draining = false;
     std::string job;
     double renewed_seconds = 0, renewed_unix_seconds = 0;
     std::string waiting_for;
+    StageTotals totals;
   };
   const double lease_seconds_;
   std::map<std::string, Entry> entries_;  // by name

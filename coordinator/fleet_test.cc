@@ -27,6 +27,7 @@ StageHeartbeat Beat(const std::string& name, const std::string& incarnation) {
   heartbeat.name = name;
   heartbeat.incarnation = incarnation;
   heartbeat.waiting_for = "nothing";
+  heartbeat.totals.uptime_seconds = 7;
   return heartbeat;
 }
 
@@ -54,6 +55,7 @@ TEST(FleetTest, LosesASilentStageExactlyWhenItsLeaseEnds) {
   EXPECT_TRUE(std::isinf(fleet.NextExpirySeconds()));
   EXPECT_EQ(fleet.alive(), 0);
   EXPECT_EQ(fleet.View()[0].state, StageState::kLost);
+  EXPECT_EQ(fleet.View()[0].totals.uptime_seconds, 7) << "what it last told stays on show";
   ASSERT_TRUE(fleet.Register(Stage("a", "1"), At(14), &lost).ok());
   EXPECT_THAT(lost, IsEmpty());
   EXPECT_THAT(Usable(fleet, "any"), ElementsAre("a"));
@@ -108,6 +110,23 @@ TEST(FleetTest, HoldsStagesForOneJobAtATime) {
   EXPECT_THAT(Usable(fleet, "y"), ElementsAre("b"));
   EXPECT_TRUE(fleet.Hold("x", {}));
   EXPECT_THAT(Usable(fleet, "y"), ElementsAre("a", "b", "c"));
+}
+
+TEST(FleetTest, GivesNoJobToAStageThatDrains) {
+  Fleet fleet(1.5);
+  std::vector<LostStage> lost;
+  ASSERT_TRUE(fleet.Register(Stage("a", "1"), At(0), &lost).ok());
+  fleet.Hold("job", {"a"});
+  StageHeartbeat beat = Beat("a", "1");
+  beat.state = kDrainingState;
+  ASSERT_TRUE(fleet.Renew(beat, At(1)).ok());
+  EXPECT_EQ(fleet.View()[0].state, StageState::kDraining);
+  EXPECT_EQ(fleet.View()[0].job, "job") << "what it does it may end";
+  EXPECT_THAT(Usable(fleet, "job"), IsEmpty());
+  fleet.Expire(3);
+  EXPECT_EQ(fleet.View()[0].state, StageState::kLost);
+  ASSERT_TRUE(fleet.Register(Stage("a", "2"), At(4), &lost).ok());
+  EXPECT_EQ(fleet.View()[0].state, StageState::kReady);
 }
 
 TEST(FleetTest, ForgetsStagesLostLongAgo) {

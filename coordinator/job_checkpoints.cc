@@ -28,7 +28,10 @@ std::string SlotOf(const std::string& name) {
 
 }  // namespace
 
+void JobTransition::On(const SaveRequested&) { state_.save_requested = true; }
+
 void JobTransition::StartCheckpoint() {
+  state_.save_requested = false;
   state_.temporary_folder.clear();
   state_.checkpoint_error = absl::OkStatus();
   int64_t elements = 0;

@@ -16,8 +16,7 @@ namespace {
 
 // Step records may wait so long to share one transaction; watchers see a record once it is on disk.
 constexpr double kGroupCommitSeconds = 0.05;
-constexpr double kRetrySeconds = 1;  // after a failed write
-constexpr int kRecordsPerPump = 256;
+constexpr double kRetrySeconds = 1;    // after a failed write
 constexpr uint64_t kThinEvery = 1000;  // records
 
 absl::Status UnknownJob(const std::string& id) {
@@ -110,8 +109,51 @@ void JobLoop::Deliver(JobEvent event) {
   if (fleet_.Hold(event.job, held)) placement_due_ = true;
   if (WaitsForStages(job->state)) placement_due_ = true;
 
-  const Performer performer(*this, *job);
-  for (const JobAction& action : transition->actions) std::visit(performer, action);
+  if (parts_.outside.on_record) {
+    for (const JobRecord& record : transition->records) {
+      parts_.outside.on_record(event.job, record);
+    }
+  }
+  Perform(*job, transition->actions);
+}
+
+void JobLoop::Perform(const Job& job, const std::vector<JobAction>& actions) {
+  const Performer performer(*this, job);
+  for (const JobAction& action : actions) {
+    const SendRun* const run = std::get_if<SendRun>(&action);
+    if (draining_ && run != nullptr && run->command.work == WorkKind::kTrain) {
+      stopped_.insert(job.state.job->id);  // the next coordinator takes the job up again
+      continue;
+    }
+    std::visit(performer, action);
+  }
+}
+
+void JobLoop::Drain(bool save, std::function<void()> drained) {
+  draining_ = true;
+  drained_ = std::move(drained);
+  std::vector<std::string> live;
+  for (const auto& [id, job] : jobs_) {
+    if (!IsTerminal(job.state.phase)) live.push_back(id);
+  }
+  for (const std::string& id : live) {
+    if (save) Deliver({id, Now(), SaveRequested{}});
+  }
+}
+
+bool JobLoop::Drained() const {
+  return std::all_of(jobs_.begin(), jobs_.end(), [this](const auto& entry) {
+    switch (entry.second.state.activity) {
+      case Activity::kFindCheckpoint:
+      case Activity::kWaitStages:
+      case Activity::kProfile:
+      case Activity::kLoad:
+      case Activity::kEnded:
+        return true;  // nothing is lost if these are left as they are
+      default:
+        return stopped_.count(entry.first) > 0;
+    }
+  });
 }
 
 void JobLoop::DeliverLost(const std::vector<LostStage>& lost) {
@@ -151,7 +193,7 @@ std::vector<WaitingJob> JobLoop::WaitingJobs() const {
 }
 
 void JobLoop::Settle() {
-  while (placement_due_) {  // an offer can end a job, which frees stages for the next
+  while (placement_due_ && !draining_) {  // an offer can end a job, which frees stages for the next
     placement_due_ = false;
     const Placement placement = PlaceJobs(fleet_, WaitingJobs());
     for (const StageOffer& offer : placement.offers) {
@@ -177,7 +219,7 @@ void JobLoop::Tick() {
   std::vector<std::string> due;
   for (const auto& [id, job] : jobs_) {
     const double deadline = job.state.deadline_seconds;
-    if (deadline > 0 && now.seconds >= deadline) due.push_back(id);
+    if (deadline > 0 && now.seconds >= deadline && stopped_.count(id) == 0) due.push_back(id);
   }
   for (const std::string& id : due) {
     DeadlinePassed passed;
@@ -188,12 +230,15 @@ void JobLoop::Tick() {
   }
   if (flush_due_seconds_ > 0 && now.seconds >= flush_due_seconds_) Flush();
   Settle();
+  if (drained_ && Drained()) std::exchange(drained_, nullptr)();
 }
 
 double JobLoop::NextTickSeconds() const {
+  if (drained_ && Drained()) return 0;
   double next = fleet_.NextExpirySeconds();
   for (const auto& [id, job] : jobs_) {
-    if (job.state.deadline_seconds > 0) next = std::min(next, job.state.deadline_seconds);
+    const double deadline = job.state.deadline_seconds;
+    if (deadline > 0 && stopped_.count(id) == 0) next = std::min(next, deadline);
   }
   if (flush_due_seconds_ > 0) next = std::min(next, flush_due_seconds_);
   return next;
@@ -249,6 +294,12 @@ std::vector<JobView> JobLoop::List() const {
   std::vector<JobView> views;
   for (const JobState* state : states) views.push_back(ViewOf(*state));
   return views;
+}
+
+absl::StatusOr<std::vector<JobRecord>> JobLoop::Records(const std::string& id, uint64_t after,
+                                                        int limit) const {
+  if (Find(id) == nullptr) return UnknownJob(id);
+  return parts_.journal->Records(id, after, std::min(limit, kRecordsPerPump));
 }
 
 absl::StatusOr<JobView> JobLoop::Cancel(const std::string& id) {

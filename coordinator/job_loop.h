@@ -12,6 +12,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -41,12 +42,20 @@ class JobLoop {
   absl::Status Open();  // takes unfinished jobs up again
   void Tick();          // whatever time has made due
   double NextTickSeconds() const;
+  // No new jobs, no new placements, and of each job only the step at hand, with a checkpoint after
+  // it if `save`. `drained` is called once nothing runs any more; a loop that drains goes on
+  // draining until Close.
+  void Drain(bool save, std::function<void()> drained);
   void Close();  // writes what waits, ends the watches; nothing may be called after it
 
   void Submit(const std::string& id_or_empty, const JobSpec& spec,
               std::function<void(absl::StatusOr<JobView>)> done);
   absl::StatusOr<JobView> Get(const std::string& id) const;
   std::vector<JobView> List() const;  // newest first
+  // Those on disk with number > after, at most `limit` and kRecordsPerPump.
+  absl::StatusOr<std::vector<JobRecord>> Records(const std::string& id, uint64_t after,
+                                                 int limit) const;
+  static constexpr int kRecordsPerPump = 256;
   absl::StatusOr<JobView> Cancel(const std::string& id);
   absl::StatusOr<Plan> PlanJob(const JobSpec& spec) const;
   void Watch(uint64_t watch_id, const std::string& id, uint64_t after, JobManager::Watcher watcher,
@@ -101,6 +110,8 @@ class JobLoop {
                                  const std::string& spec_text, const SubmitCheck& check);
 
   void Deliver(JobEvent event);
+  void Perform(const Job& job, const std::vector<JobAction>& actions);
+  bool Drained() const;
   void DeliverLost(const std::vector<LostStage>& lost);
   void Settle();  // offers stages to waiting jobs
   std::vector<WaitingJob> WaitingJobs() const;
@@ -119,6 +130,9 @@ class JobLoop {
   uint64_t last_ticket_ = 0;
   double flush_due_seconds_ = 0;  // 0: nothing waits to be written
   bool placement_due_ = false;
+  bool draining_ = false;
+  std::function<void()> drained_;  // empty once called
+  std::set<std::string> stopped_;  // jobs that stand at a step boundary while draining
 };
 
 }  // namespace stagecoach

@@ -4,6 +4,7 @@
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <future>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -109,6 +110,16 @@ JobManager::JobManager(std::unique_ptr<State> state) : state_(std::move(state)) 
 
 JobManager::~JobManager() { Shutdown(); }
 
+bool JobManager::Drain(bool save, double seconds) {
+  auto drained = std::make_shared<std::promise<void>>();
+  std::future<void> done = drained->get_future();
+  const bool posted = state_->mailbox->Post([loop = state_->loop.get(), save, drained] {
+    loop->Drain(save, [drained] { drained->set_value(); });
+  });
+  return !posted ||
+         done.wait_for(std::chrono::duration<double>(seconds)) == std::future_status::ready;
+}
+
 void JobManager::Shutdown() {
   if (state_->shut_down.exchange(true)) return;
   state_->mailbox->Close();
@@ -135,6 +146,15 @@ void JobManager::Get(const std::string& id, std::function<void(absl::StatusOr<Jo
 void JobManager::List(std::function<void(std::vector<JobView>)> done) {
   const bool accepted = state_->Ask([loop = state_->loop.get(), done] { done(loop->List()); });
   if (!accepted) done({});
+}
+
+void JobManager::Records(const std::string& id, uint64_t after, int limit,
+                         std::function<void(absl::StatusOr<std::vector<JobRecord>>)> done) {
+  static_assert(kMostRecords == JobLoop::kRecordsPerPump);
+  const bool accepted = state_->Ask([loop = state_->loop.get(), id, after, limit, done] {
+    done(loop->Records(id, after, limit));
+  });
+  if (!accepted) done(Refused(*state_->mailbox));
 }
 
 void JobManager::Cancel(const std::string& id, std::function<void(absl::StatusOr<JobView>)> done) {

@@ -58,18 +58,30 @@ class JobManager {
     FileSystem* file_system = nullptr;
     const JobCodec* codec = nullptr;
     const Clock* clock = nullptr;
+    // Every new record, on the loop thread, before anybody watches it; must not block. May be
+    // empty.
+    std::function<void(const std::string& job, const JobRecord& record)> on_record;
   };
   // Locks the state folder (a second coordinator is refused: FAILED_PRECONDITION), raises the term,
   // reads the journal, starts the threads.
   static absl::StatusOr<std::unique_ptr<JobManager>> Start(const JobManagerOptions& options,
                                                            const Parts& parts);
   ~JobManager();  // Shutdown
+  // Before Shutdown: new jobs are refused (UNAVAILABLE), running ones end the step at hand and stay
+  // in the journal for the next coordinator, with a checkpoint at that step if `save`. Waits for
+  // that, at most `seconds`; false: what was left is abandoned. Any thread but the loop's.
+  bool Drain(bool save, double seconds);
   void Shutdown();
 
   void Submit(const std::string& id_or_empty, const JobSpec& spec,
               std::function<void(absl::StatusOr<JobView>)> done);
   void Get(const std::string& id, std::function<void(absl::StatusOr<JobView>)> done);
   void List(std::function<void(std::vector<JobView>)> done);
+  // Records on disk with number > after, in order, at most `limit` and kMostRecords. Fewer than
+  // that: there are no more now.
+  void Records(const std::string& id, uint64_t after, int limit,
+               std::function<void(absl::StatusOr<std::vector<JobRecord>>)> done);
+  static constexpr int kMostRecords = 256;
   void Cancel(const std::string& id, std::function<void(absl::StatusOr<JobView>)> done);
   // Plan without submitting, for the stages registered now (spec.pipeline.stages 0: all of them).
   void PlanJob(const JobSpec& spec, std::function<void(absl::StatusOr<Plan>)> done);

@@ -105,6 +105,7 @@ struct JobState {
 
   std::optional<ApplyDecision> pending;  // decided, not sent yet
   bool evaluated = true, saved = true;   // at this step boundary
+  bool save_requested = false;           // a checkpoint at the next one, due or not
   int64_t evaluation_batches = 0, evaluation_batch = 0;
   double evaluation_loss_sum = 0;
   int64_t evaluation_tokens = 0;
@@ -211,13 +212,14 @@ struct DeadlinePassed {
   std::map<std::string, std::string> waiting_for;  // by stage name, from heartbeats
 };
 struct CancelRequested {};
+struct SaveRequested {};  // the coordinator is about to end
 
 struct JobEvent {
   std::string job;
   Moment now;  // when it happened
   std::variant<JobOpened, StagesOffered, StagesShort, StageLost, CheckpointSearched, Profiled,
                Loaded, Reported, ShardWritten, CheckpointBegun, CheckpointCommitted,
-               WeightsExported, DeadlinePassed, CancelRequested>
+               WeightsExported, DeadlinePassed, CancelRequested, SaveRequested>
       kind;
 };
 

@@ -172,6 +172,7 @@ TEST(JobStateTest, TakesEveryEventInEveryState) {
     events.push_back(StageLost{"a", "2", "x"});
     events.push_back(DeadlinePassed{});
     events.push_back(CancelRequested{});
+    events.push_back(SaveRequested{});
     for (const double later : {0.0, 1e6}) {
       for (const auto& event : events) {
         const Transition next = Apply(state, {"a", {script.now() + later, 0}, event}).value();

@@ -40,7 +40,8 @@ void JobTransition::Continue() {
   const bool last = state_.step >= last_step();
   const bool evaluate = !state_.evaluated && state_.evaluation_batches > 0 &&
                         BoundaryOf(spec().evaluation.every_steps);
-  const bool save = !state_.saved && (last || BoundaryOf(spec().checkpoint.every_steps));
+  const bool save =
+      !state_.saved && (last || state_.save_requested || BoundaryOf(spec().checkpoint.every_steps));
   if ((evaluate || save) && state_.pending.has_value()) {
     return SendRuns(Activity::kFlush, WorkKind::kNone, 0);
   }

@@ -45,8 +45,8 @@ std::string JobLoop::NewId(const std::string& name) const {
     const std::string hash =
         Sha256Hex(absl::StrFormat("%s %d %d %d %d", name, parts_.term, next_sequence_,
                                   parts_.outside.clock->UnixNanos(), salt));
-    const std::string suffix = "-" + hash.substr(0, 8);
-    std::string id = name.substr(0, kMaxIdLength - suffix.size()) + suffix;
+    const std::string suffix = absl::StrCat("-", hash.substr(0, 8));
+    std::string id = absl::StrCat(name.substr(0, kMaxIdLength - suffix.size()), suffix);
     if (Find(id) == nullptr) return id;
   }
 }
@@ -59,6 +59,7 @@ absl::StatusOr<JobView> JobLoop::Existing(const Job& job, const std::string& spe
 
 void JobLoop::Submit(const std::string& id_or_empty, const JobSpec& spec,
                      std::function<void(absl::StatusOr<JobView>)> done) {
+  if (draining_) return done(absl::UnavailableError("the coordinator is shutting down"));
   absl::Status status = id_or_empty.empty() ? absl::OkStatus() : CheckId(id_or_empty);
   const std::string spec_text = status.ok() ? parts_.outside.codec->Encode(spec) : "";
   if (status.ok()) {

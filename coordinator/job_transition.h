@@ -34,6 +34,7 @@ class JobTransition {
   void On(const WeightsExported& event);
   void On(const DeadlinePassed& event);
   void On(const CancelRequested& event);
+  void On(const SaveRequested& event);
 
  private:
   const JobSpec& spec() const { return state_.job->spec; }

@@ -1,5 +1,7 @@
 #include "services/common/convert_job.h"
 
+#include <algorithm>
+
 #include "services/common/convert_control.h"
 #include "services/common/convert_spec.h"
 
@@ -141,8 +143,49 @@ StageRegistration FromProto(const v1::Stage& proto) {
 }
 
 StageHeartbeat FromProto(const v1::RenewLeaseRequest& proto) {
-  return {proto.name(),     proto.incarnation(), proto.state(), FromProto(proto.fence()),
-          proto.progress(), proto.waiting_for()};
+  return {proto.name(),
+          proto.incarnation(),
+          proto.state(),
+          FromProto(proto.fence()),
+          proto.progress(),
+          proto.waiting_for(),
+          FromProto(proto.telemetry())};
+}
+
+v1::StageTelemetry ToProto(const StageTotals& totals) {
+  v1::StageTelemetry proto;
+  *proto.mutable_phases() = ToProto(totals.phases);
+  *proto.mutable_memory() = ToProto(totals.memory);
+  *proto.mutable_memory_peak() = ToProto(totals.memory_peak);
+  proto.set_memory_limit_bytes(totals.memory_limit_bytes);
+  for (const NeighbourTotals& neighbour : totals.neighbours) {
+    v1::LinkTelemetry& link = *proto.add_links();
+    link.set_peer(neighbour.peer);
+    link.set_sent_bytes(neighbour.sent_bytes);
+    link.set_received_bytes(neighbour.received_bytes);
+    link.set_inflight_messages(neighbour.inflight_messages);
+    link.set_reconnects(neighbour.reconnects);
+    link.set_transfer_p95_seconds(neighbour.transfer_p95_seconds);
+  }
+  proto.set_uptime_seconds(totals.uptime_seconds);
+  return proto;
+}
+
+StageTotals FromProto(const v1::StageTelemetry& proto) {
+  StageTotals totals;
+  totals.phases = FromProto(proto.phases());
+  totals.memory = FromProto(proto.memory());
+  totals.memory_peak = FromProto(proto.memory_peak());
+  totals.memory_limit_bytes = proto.memory_limit_bytes();
+  const int neighbours = std::min(proto.links_size(), StageTotals::kMaxNeighbours);
+  for (int i = 0; i < neighbours; ++i) {
+    const v1::LinkTelemetry& link = proto.links(i);
+    totals.neighbours.push_back({link.peer(), link.sent_bytes(), link.received_bytes(),
+                                 link.inflight_messages(), link.reconnects(),
+                                 link.transfer_p95_seconds()});
+  }
+  totals.uptime_seconds = proto.uptime_seconds();
+  return totals;
 }
 
 v1::StageInfo ToProto(const StageView& view) {
@@ -152,6 +195,7 @@ v1::StageInfo ToProto(const StageView& view) {
   proto.set_job_id(view.job);
   proto.set_last_heartbeat_unix_seconds(view.last_heartbeat_unix_seconds);
   proto.set_waiting_for(view.waiting_for);
+  *proto.mutable_telemetry() = ToProto(view.totals);
   return proto;
 }
 

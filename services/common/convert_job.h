@@ -19,6 +19,9 @@ v1::PlanJobResponse ToProto(const Plan& plan);
 v1::Stage ToProto(const StageRegistration& registration);
 StageRegistration FromProto(const v1::Stage& proto);
 StageHeartbeat FromProto(const v1::RenewLeaseRequest& proto);
+v1::StageTelemetry ToProto(const StageTotals& totals);
+StageTotals FromProto(
+    const v1::StageTelemetry& proto);  // neighbours beyond kMaxNeighbours: dropped
 v1::StageInfo ToProto(const StageView& view);
 
 }  // namespace stagecoach

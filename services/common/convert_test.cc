@@ -277,5 +277,33 @@ TEST(ConvertJob, RegistrationComesBackEqual) {
                      in.memory_limit_bytes));
 }
 
+TEST(ConvertJob, TotalsComeBackEqualAndBounded) {
+  v1::StageTelemetry proto;
+  (*proto.mutable_phases()->mutable_seconds())["forward"] = 1.5;
+  proto.mutable_memory()->set_gradients(3);
+  proto.mutable_memory_peak()->set_activations(4);
+  proto.set_memory_limit_bytes(5);
+  proto.set_uptime_seconds(6);
+  for (const char* peer : {"upstream", "downstream"}) {
+    v1::LinkTelemetry& link = *proto.add_links();
+    link.set_peer(peer);
+    link.set_sent_bytes(7);
+    link.set_received_bytes(8);
+    link.set_inflight_messages(9);
+    link.set_reconnects(10);
+    link.set_transfer_p95_seconds(0.25);
+  }
+  const v1::StageTelemetry once = ToProto(FromProto(proto));
+  EXPECT_EQ(once.phases().seconds().at("forward"), 1.5);
+  EXPECT_EQ(once.memory().SerializeAsString(), proto.memory().SerializeAsString());
+  EXPECT_EQ(once.memory_peak().SerializeAsString(), proto.memory_peak().SerializeAsString());
+  EXPECT_EQ(once.memory_limit_bytes(), 5);
+  EXPECT_EQ(once.uptime_seconds(), 6);
+  ASSERT_EQ(once.links_size(), 2);
+  EXPECT_EQ(once.links(1).SerializeAsString(), proto.links(1).SerializeAsString());
+  proto.add_links()->set_peer("a third one");
+  EXPECT_EQ(ToProto(FromProto(proto)).links_size(), 2);
+}
+
 }  // namespace
 }  // namespace stagecoach

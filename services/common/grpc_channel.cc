@@ -15,7 +15,7 @@
 namespace stagecoach {
 namespace {
 
-constexpr int kControlMessageBytes = 4 << 20;
+constexpr int kControlMessageBytes = 32 << 20;  // traces and logs are the longest answers
 
 absl::StatusOr<std::string> ReadPem(const std::string& flag, const std::string& path) {
   std::ifstream file(path, std::ios::binary);

@@ -173,7 +173,7 @@ std::string Fetch(int port, const std::string& request) {
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   EXPECT_EQ(connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
   const std::string text =
-      absl::StrCat(request, " HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+      absl::StrCat(request, " HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
   EXPECT_EQ(write(fd, text.data(), text.size()), static_cast<ssize_t>(text.size()));
   std::string answer;
   char buffer[4096];

@@ -23,6 +23,10 @@ int main(int argc, char** argv) {
   app.add_option("--lease-secs", flags.lease_seconds, "a stage that is silent for so long is lost")
       ->check(CLI::Range(0.3, 3600.0))
       ->capture_default_str();
+  app.add_flag("--checkpoint-on-exit", flags.checkpoint_on_exit,
+               "on SIGTERM every running job writes a checkpoint after the step at hand");
+  app.add_option("--http-host", flags.http_hosts,
+                 "a name by which browsers reach a loopback --http, besides localhost; repeatable");
   CLI11_PARSE(app, argc, argv);
   if (flags.server.die_with_parent) DieWithParent();
   absl::Status status = SetUpLogging("coordinator", flags.server.log_format, flags.server.verbose);

@@ -1,14 +1,13 @@
 #include "services/coordinator/coordinator_metrics.h"
 
 #include <algorithm>
-#include <chrono>
-#include <future>
 #include <utility>
 
 #include "base/clock.h"
 #include "plan/cost_model.h"
 #include "services/common/convert_job.h"
 #include "services/common/metric_names.h"
+#include "services/coordinator/await.h"
 
 namespace stagecoach {
 namespace {
@@ -30,15 +29,7 @@ std::string ShownState(JobPhase phase) {
   }
 }
 
-// The answer of the job loop, or nothing after a second.
-template <typename T, typename Ask>
-std::optional<T> Await(Ask ask) {
-  auto promise = std::make_shared<std::promise<T>>();
-  std::future<T> future = promise->get_future();
-  ask([promise](T value) { promise->set_value(std::move(value)); });
-  if (future.wait_for(std::chrono::seconds(1)) != std::future_status::ready) return std::nullopt;
-  return future.get();
-}
+constexpr double kLoopSeconds = 1;  // for an answer of the job loop
 
 std::string ModelName(const ModelSpec& model) {
   return std::holds_alternative<GptSpec>(model) ? "gpt" : "sequence";
@@ -119,8 +110,10 @@ void CoordinatorMetrics::Follow(const JobView& view) {
 }
 
 void CoordinatorMetrics::Write(MetricWriter& writer) {
-  auto jobs = Await<std::vector<JobView>>([this](auto done) { manager_->List(done); });
-  auto stages = Await<std::vector<StageView>>([this](auto done) { manager_->ListStages(done); });
+  auto jobs =
+      Await<std::vector<JobView>>(kLoopSeconds, [this](auto done) { manager_->List(done); });
+  auto stages = Await<std::vector<StageView>>(kLoopSeconds,
+                                              [this](auto done) { manager_->ListStages(done); });
   if (jobs.has_value()) {
     std::map<std::string, double> by_state;
     for (const JobView& view : *jobs) {

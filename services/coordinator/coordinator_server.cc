@@ -15,19 +15,27 @@
 #include "services/common/grpc_server.h"
 #include "services/common/http_server.h"
 #include "services/common/job_codec.h"
+#include "services/common/log.h"
 #include "services/common/metrics.h"
 #include "services/common/process.h"
 #include "services/common/rpc_metrics.h"
 #include "services/coordinator/coordinator_metrics.h"
+#include "services/coordinator/event_stream.h"
 #include "services/coordinator/fleet_service.h"
 #include "services/coordinator/grpc_stage_client.h"
+#include "services/coordinator/http_api.h"
+#include "services/coordinator/job_log.h"
 #include "services/coordinator/job_service.h"
+#include "services/coordinator/live_state.h"
+#include "services/coordinator/trace_collector.h"
 
 namespace stagecoach {
 namespace {
 
 constexpr char kJobServiceName[] = "stagecoach.v1.JobService";
 constexpr char kFleetServiceName[] = "stagecoach.v1.FleetService";
+// Requests of the page and of scrapers; civetweb keeps those that wait in line.
+constexpr int kHttpThreads = 16;
 
 }  // namespace
 
@@ -41,8 +49,12 @@ struct CoordinatorServer::State {
   ProtoJobCodec codec;
   std::unique_ptr<CheckpointStore> checkpoints;
   std::unique_ptr<GrpcStageClient> stages;
+  std::unique_ptr<TraceCollector> traces;
   std::unique_ptr<JobManager> manager;
   std::unique_ptr<CoordinatorMetrics> job_metrics;
+  std::unique_ptr<LiveState> live;
+  std::unique_ptr<EventStream> events;
+  std::unique_ptr<HttpApi> api;
   std::unique_ptr<JobServiceAdapter> job_service;
   std::unique_ptr<FleetServiceAdapter> fleet_service;
   std::unique_ptr<GrpcServer> grpc;
@@ -85,6 +97,7 @@ absl::Status CoordinatorServer::State::StartManager() {
   ASSIGN_OR_RETURN(auto credentials, MakeChannelCredentials(flags.server.tls));
   checkpoints = std::make_unique<CheckpointStore>(files, flags.checkpoint_dir);
   stages = std::make_unique<GrpcStageClient>(credentials);
+  traces = std::make_unique<TraceCollector>(stages.get(), SystemClock::Get());
   JobManagerOptions options;
   options.state_folder = flags.state_dir;
   options.lease_seconds = flags.lease_seconds;
@@ -94,6 +107,7 @@ absl::Status CoordinatorServer::State::StartManager() {
   parts.file_system = files;
   parts.codec = &codec;
   parts.clock = SystemClock::Get();
+  parts.on_record = LogRecord;
   ASSIGN_OR_RETURN(manager, JobManager::Start(options, parts));
   spdlog::info("coordinator term {}, state in {}, checkpoints in {}", manager->term(),
                flags.state_dir, flags.checkpoint_dir);
@@ -106,7 +120,10 @@ absl::Status CoordinatorServer::State::StartGrpc() {
                                .checkpoints = checkpoints.get(),
                                .file_system = PosixFileSystem(),
                                .codec = &codec,
-                               .export_folder = absl::StrCat(flags.state_dir, "/exports")});
+                               .export_folder = absl::StrCat(flags.state_dir, "/exports"),
+                               .stages = stages.get(),
+                               .traces = traces.get(),
+                               .log = ProcessLogRing()});
   fleet_service = std::make_unique<FleetServiceAdapter>(manager.get());
   GrpcServerOptions options;
   options.listen = flags.server.listen;
@@ -131,7 +148,25 @@ absl::Status CoordinatorServer::State::StartHttp() {
   HandleStandardPaths(
       http, [this] { return metrics.Render(); }, [] { return true; },
       [this] { return ready.load(); });
-  return http.Start(flags.server.http);
+  live = std::make_unique<LiveState>(manager.get(), SystemClock::Get());
+  events = std::make_unique<EventStream>(manager.get(), live.get());
+  api = std::make_unique<HttpApi>(HttpApi::Parts{.manager = manager.get(),
+                                                 .checkpoints = checkpoints.get(),
+                                                 .stages = stages.get(),
+                                                 .traces = traces.get(),
+                                                 .log = ProcessLogRing()});
+  http.HandleStream(
+      "/api/v1/stream",
+      [this](const HttpRequest& request, HttpServer::StreamBody* body) {
+        return events->Open(request, body);
+      },
+      EventStream::Busy());
+  http.HandleBelow("/api/", [this](const HttpRequest& request) { return api->Answer(request); });
+  http.HandleBelow("/", HttpApi::AnswerPage);
+  return http.Start({.listen = flags.server.http,
+                     .threads = kHttpThreads,
+                     .max_streams = EventStream::kMostStreams,
+                     .host_names = flags.http_hosts});
 }
 
 void CoordinatorServer::Shutdown() {
@@ -141,6 +176,11 @@ void CoordinatorServer::Shutdown() {
   }
   state_->ready = false;
   state_->grpc->SetServing(false);
+  // Half of the time is for the steps at hand, the rest for closing what is left.
+  const CoordinatorFlags& flags = state_->flags;
+  if (!state_->manager->Drain(flags.checkpoint_on_exit, flags.server.exit_timeout_seconds / 2)) {
+    spdlog::warn("a step did not end in time: it is abandoned, the next start repeats it");
+  }
   state_->http.Stop();
   state_->manager->Shutdown();  // ends every watch, so that the server can drain
   state_->grpc->Shutdown(1.0);

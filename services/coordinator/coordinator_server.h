@@ -8,6 +8,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "services/common/server_flags.h"
@@ -19,6 +20,8 @@ struct CoordinatorFlags {
   std::string state_dir = "stagecoach-state";
   std::string checkpoint_dir;  // default: <state_dir>/checkpoints
   double lease_seconds = 1.5;
+  bool checkpoint_on_exit = false;
+  std::vector<std::string> http_hosts;  // names besides localhost that browsers call us
 };
 
 class CoordinatorServer {

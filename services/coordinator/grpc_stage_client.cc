@@ -13,14 +13,19 @@ namespace {
 
 constexpr double kSmallCallSeconds = 5.0;
 
-}  // namespace
+// From `done` for a value to one for its message.
+template <typename T>
+auto Converted(std::function<void(absl::StatusOr<T>)> done) {
+  return [done = std::move(done)](const auto& response) {
+    if (response.ok()) {
+      done(FromProto(*response));
+    } else {
+      done(response.status());
+    }
+  };
+}
 
-template <typename Request, typename Response>
-struct GrpcStageClient::Call {
-  std::unique_ptr<grpc::ClientContext> context = std::make_unique<grpc::ClientContext>();
-  Request request;
-  Response response;
-};
+}  // namespace
 
 GrpcStageClient::GrpcStageClient(std::shared_ptr<grpc::ChannelCredentials> credentials)
     : credentials_(std::move(credentials)) {}
@@ -60,62 +65,50 @@ void GrpcStageClient::Ended(std::unique_ptr<grpc::ClientContext> context) {
 }
 
 template <typename Request, typename Response>
-std::shared_ptr<GrpcStageClient::Call<Request, Response>> GrpcStageClient::NewCall(
-    Request request, double deadline_seconds) {
-  auto call = std::make_shared<Call<Request, Response>>();
+void GrpcStageClient::Start(const std::string& address, Request request, double deadline_seconds,
+                            Method<Request, Response> method,
+                            std::function<void(absl::StatusOr<Response>)> done) {
+  struct Call {
+    std::unique_ptr<grpc::ClientContext> context = std::make_unique<grpc::ClientContext>();
+    Request request;
+    Response response;
+  };
+  auto call = std::make_shared<Call>();
   call->request = std::move(request);
   call->context->set_deadline(
       std::chrono::system_clock::now() +
       std::chrono::microseconds(static_cast<int64_t>(deadline_seconds * 1e6)));
   Started(call->context.get());
-  return call;
+  (StubFor(address)->async()->*method)(call->context.get(), &call->request, &call->response,
+                                       [this, call, done](const grpc::Status& status) {
+                                         if (status.ok()) {
+                                           done(std::move(call->response));
+                                         } else {
+                                           done(FromGrpc(status));
+                                         }
+                                         Ended(std::move(call->context));
+                                       });
 }
 
 void GrpcStageClient::Load(const std::string& address, const LoadCommand& command,
                            double deadline_seconds,
                            std::function<void(absl::StatusOr<LoadResult>)> done) {
-  auto call =
-      NewCall<v1::LoadCellRequest, v1::LoadCellResponse>(ToProto(command), deadline_seconds);
-  StubFor(address)->async()->LoadCell(call->context.get(), &call->request, &call->response,
-                                      [this, call, done](const grpc::Status& status) {
-                                        if (status.ok()) {
-                                          done(FromProto(call->response));
-                                        } else {
-                                          done(FromGrpc(status));
-                                        }
-                                        Ended(std::move(call->context));
-                                      });
+  Start<v1::LoadCellRequest, v1::LoadCellResponse>(address, ToProto(command), deadline_seconds,
+                                                   &Async::LoadCell, Converted(std::move(done)));
 }
 
 void GrpcStageClient::Run(const std::string& address, const RunCommand& command,
                           double deadline_seconds,
                           std::function<void(absl::StatusOr<StepReport>)> done) {
-  auto call = NewCall<v1::RunRequest, v1::RunResponse>(ToProto(command), deadline_seconds);
-  StubFor(address)->async()->Run(call->context.get(), &call->request, &call->response,
-                                 [this, call, done](const grpc::Status& status) {
-                                   if (status.ok()) {
-                                     done(FromProto(call->response));
-                                   } else {
-                                     done(FromGrpc(status));
-                                   }
-                                   Ended(std::move(call->context));
-                                 });
+  Start<v1::RunRequest, v1::RunResponse>(address, ToProto(command), deadline_seconds, &Async::Run,
+                                         Converted(std::move(done)));
 }
 
 void GrpcStageClient::WriteShard(const std::string& address, const WriteShardCommand& command,
                                  double deadline_seconds,
                                  std::function<void(absl::StatusOr<ShardInfo>)> done) {
-  auto call =
-      NewCall<v1::WriteShardRequest, v1::WriteShardResponse>(ToProto(command), deadline_seconds);
-  StubFor(address)->async()->WriteShard(call->context.get(), &call->request, &call->response,
-                                        [this, call, done](const grpc::Status& status) {
-                                          if (status.ok()) {
-                                            done(FromProto(call->response));
-                                          } else {
-                                            done(FromGrpc(status));
-                                          }
-                                          Ended(std::move(call->context));
-                                        });
+  Start<v1::WriteShardRequest, v1::WriteShardResponse>(
+      address, ToProto(command), deadline_seconds, &Async::WriteShard, Converted(std::move(done)));
 }
 
 void GrpcStageClient::Profile(const std::string& address, const JobSpec& spec,
@@ -123,17 +116,9 @@ void GrpcStageClient::Profile(const std::string& address, const JobSpec& spec,
                               std::function<void(absl::StatusOr<std::vector<LayerProfile>>)> done) {
   v1::ProfileModelRequest request;
   *request.mutable_spec() = ToProto(spec);
-  auto call = NewCall<v1::ProfileModelRequest, v1::ProfileModelResponse>(std::move(request),
-                                                                         deadline_seconds);
-  StubFor(address)->async()->ProfileModel(call->context.get(), &call->request, &call->response,
-                                          [this, call, done](const grpc::Status& status) {
-                                            if (status.ok()) {
-                                              done(FromProto(call->response));
-                                            } else {
-                                              done(FromGrpc(status));
-                                            }
-                                            Ended(std::move(call->context));
-                                          });
+  Start<v1::ProfileModelRequest, v1::ProfileModelResponse>(address, std::move(request),
+                                                           deadline_seconds, &Async::ProfileModel,
+                                                           Converted(std::move(done)));
 }
 
 void GrpcStageClient::Abort(const std::string& address, const Fence& fence,
@@ -141,20 +126,35 @@ void GrpcStageClient::Abort(const std::string& address, const Fence& fence,
   v1::AbortRequest request;
   *request.mutable_fence() = ToProto(fence);
   request.set_reason(reason);
-  auto call = NewCall<v1::AbortRequest, v1::AbortResponse>(std::move(request), kSmallCallSeconds);
-  StubFor(address)->async()->Abort(
-      call->context.get(), &call->request, &call->response,
-      [this, call](const grpc::Status&) { Ended(std::move(call->context)); });
+  Start<v1::AbortRequest, v1::AbortResponse>(address, std::move(request), kSmallCallSeconds,
+                                             &Async::Abort, [](const auto&) {});
 }
 
 void GrpcStageClient::Release(const std::string& address, const Fence& fence) {
   v1::ReleaseCellRequest request;
   *request.mutable_fence() = ToProto(fence);
-  auto call = NewCall<v1::ReleaseCellRequest, v1::ReleaseCellResponse>(std::move(request),
-                                                                       kSmallCallSeconds);
-  StubFor(address)->async()->ReleaseCell(
-      call->context.get(), &call->request, &call->response,
-      [this, call](const grpc::Status&) { Ended(std::move(call->context)); });
+  Start<v1::ReleaseCellRequest, v1::ReleaseCellResponse>(
+      address, std::move(request), kSmallCallSeconds, &Async::ReleaseCell, [](const auto&) {});
+}
+
+void GrpcStageClient::GetStatus(const std::string& address, double deadline_seconds,
+                                std::function<void(absl::StatusOr<v1::GetStatusResponse>)> done) {
+  Start<v1::GetStatusRequest, v1::GetStatusResponse>(address, {}, deadline_seconds,
+                                                     &Async::GetStatus, std::move(done));
+}
+
+void GrpcStageClient::GetTrace(
+    const std::string& address, const v1::GetStageTraceRequest& request, double deadline_seconds,
+    std::function<void(absl::StatusOr<v1::GetStageTraceResponse>)> done) {
+  Start<v1::GetStageTraceRequest, v1::GetStageTraceResponse>(
+      address, request, deadline_seconds, &Async::GetStageTrace, std::move(done));
+}
+
+void GrpcStageClient::GetLogs(const std::string& address, const v1::GetStageLogsRequest& request,
+                              double deadline_seconds,
+                              std::function<void(absl::StatusOr<v1::GetStageLogsResponse>)> done) {
+  Start<v1::GetStageLogsRequest, v1::GetStageLogsResponse>(address, request, deadline_seconds,
+                                                           &Async::GetStageLogs, std::move(done));
 }
 
 }  // namespace stagecoach

@@ -1,5 +1,5 @@
-// GrpcStageClient: StageClient over gRPC's callback API; one channel per stage address.
-// Ownership: owns channels and calls in flight; the destructor cancels and waits for them.
+// GrpcStageClient: StageClient and StageObserver over gRPC's callback API; one channel per stage
+// address. Ownership: owns channels and calls in flight; the destructor cancels and waits for them.
 // Threads:   thread-safe; `done` runs on a gRPC thread.
 // Errors:    every call has a deadline. A broken connection is UNAVAILABLE at once, never retried
 // here:
@@ -18,11 +18,12 @@
 #include <vector>
 
 #include "coordinator/stage_client.h"
+#include "services/coordinator/stage_observer.h"
 #include "stagecoach/v1/stage.grpc.pb.h"
 
 namespace stagecoach {
 
-class GrpcStageClient final : public StageClient {
+class GrpcStageClient final : public StageClient, public StageObserver {
  public:
   explicit GrpcStageClient(std::shared_ptr<grpc::ChannelCredentials> credentials);
   ~GrpcStageClient() override;
@@ -39,19 +40,31 @@ class GrpcStageClient final : public StageClient {
   void Abort(const std::string& address, const Fence& fence, const std::string& reason) override;
   void Release(const std::string& address, const Fence& fence) override;
 
+  void GetStatus(const std::string& address, double deadline_seconds,
+                 std::function<void(absl::StatusOr<v1::GetStatusResponse>)> done) override;
+  void GetTrace(const std::string& address, const v1::GetStageTraceRequest& request,
+                double deadline_seconds,
+                std::function<void(absl::StatusOr<v1::GetStageTraceResponse>)> done) override;
+  void GetLogs(const std::string& address, const v1::GetStageLogsRequest& request,
+               double deadline_seconds,
+               std::function<void(absl::StatusOr<v1::GetStageLogsResponse>)> done) override;
+
  private:
   struct Peer {
     std::shared_ptr<grpc::Channel> channel;
     std::unique_ptr<v1::StageService::Stub> stub;
   };
+  using Async = v1::StageService::StubInterface::async_interface;
   template <typename Request, typename Response>
-  struct Call;
+  using Method = void (Async::*)(grpc::ClientContext*, const Request*, Response*,
+                                 std::function<void(grpc::Status)>);
 
   v1::StageService::Stub* StubFor(const std::string& address);
   void Started(grpc::ClientContext* context);
   void Ended(std::unique_ptr<grpc::ClientContext> context);
   template <typename Request, typename Response>
-  std::shared_ptr<Call<Request, Response>> NewCall(Request request, double deadline_seconds);
+  void Start(const std::string& address, Request request, double deadline_seconds,
+             Method<Request, Response> method, std::function<void(absl::StatusOr<Response>)> done);
 
   const std::shared_ptr<grpc::ChannelCredentials> credentials_;
   std::mutex mutex_;  // guards what follows

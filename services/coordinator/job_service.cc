@@ -7,6 +7,8 @@
 #include "services/common/convert_job.h"
 #include "services/common/convert_spec.h"
 #include "services/common/grpc_status.h"
+#include "services/coordinator/checkpoint_list.h"
+#include "services/coordinator/read_logs_reactor.h"
 #include "services/coordinator/watch_reactor.h"
 
 namespace stagecoach {
@@ -99,17 +101,17 @@ grpc::ServerUnaryReactor* JobServiceAdapter::ListCheckpoints(
     grpc::CallbackServerContext* context, const v1::ListCheckpointsRequest* request,
     v1::ListCheckpointsResponse* response) {
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  parts_.manager->Get(request->job_id(),
-                      [this, reactor, request, response](const absl::StatusOr<JobView>& view) {
-                        if (!view.ok()) {
-                          reactor->Finish(ToApiGrpc(view.status()));
-                          return;
-                        }
-                        PostWork(reactor, [this, request, response] {
-                          FillCheckpoints(*request, response);
-                          return absl::OkStatus();
-                        });
-                      });
+  parts_.manager->Get(
+      request->job_id(), [this, reactor, request, response](const absl::StatusOr<JobView>& view) {
+        if (!view.ok()) {
+          reactor->Finish(ToApiGrpc(view.status()));
+          return;
+        }
+        PostWork(reactor, [this, request, response] {
+          *response = ListCheckpointsOf(*parts_.checkpoints, request->job_id(), request->verify());
+          return absl::OkStatus();
+        });
+      });
   return reactor;
 }
 
@@ -140,24 +142,29 @@ void JobServiceAdapter::PostWork(grpc::ServerUnaryReactor* reactor,
   }
 }
 
-void JobServiceAdapter::FillCheckpoints(const v1::ListCheckpointsRequest& request,
-                                        v1::ListCheckpointsResponse* response) {
-  for (const CheckpointRef& ref : parts_.checkpoints->List(request.job_id())) {
-    v1::CheckpointInfo* info = response->add_checkpoints();
-    info->set_step(ref.step);
-    info->set_folder(ref.folder);
-    absl::StatusOr<Manifest> manifest =
-        request.verify() ? parts_.checkpoints->Verify(ref) : parts_.checkpoints->ReadManifest(ref);
-    if (!manifest.ok()) {
-      info->set_error(std::string(manifest.status().message()));
-      continue;
+grpc::ServerUnaryReactor* JobServiceAdapter::GetTrace(grpc::CallbackServerContext* context,
+                                                      const v1::GetTraceRequest* request,
+                                                      v1::GetTraceResponse* response) {
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  parts_.manager->Get(request->job_id(), [traces = parts_.traces, reactor, request,
+                                          response](const absl::StatusOr<JobView>& view) {
+    if (!view.ok()) {
+      reactor->Finish(ToApiGrpc(view.status()));
+      return;
     }
-    int64_t bytes = 0;
-    for (const ShardInfo& shard : manifest->shards) bytes += shard.bytes;
-    info->set_bytes(bytes);
-    info->set_stages(manifest->stages);
-    info->set_loss(manifest->state.last_loss);
-  }
+    traces->Collect(view->id, request->steps(), TargetsOf(*view),
+                    [reactor, response](v1::GetTraceResponse trace) {
+                      *response = std::move(trace);
+                      reactor->Finish(grpc::Status::OK);
+                    });
+  });
+  return reactor;
+}
+
+grpc::ServerWriteReactor<v1::ReadLogsResponse>* JobServiceAdapter::ReadLogs(
+    grpc::CallbackServerContext*, const v1::ReadLogsRequest* request) {
+  return ReadLogsReactor::Start(
+      {.manager = parts_.manager, .stages = parts_.stages, .own = parts_.log}, *request);
 }
 
 absl::Status JobServiceAdapter::ExportTo(const v1::ExportWeightsRequest& request,

@@ -1,5 +1,5 @@
 // JobServiceAdapter: JobService over the job manager and the checkpoint store.
-// Ownership: borrows manager, store, file system and codec.
+// Ownership: borrows all of Parts.
 // Threads:   gRPC callbacks post and return; what reads files runs on one worker thread with a
 // bounded
 //            queue (full: RESOURCE_EXHAUSTED).
@@ -15,6 +15,9 @@
 #include "base/thread.h"
 #include "checkpoint/store.h"
 #include "coordinator/job_manager.h"
+#include "services/common/log_ring.h"
+#include "services/coordinator/stage_observer.h"
+#include "services/coordinator/trace_collector.h"
 #include "stagecoach/v1/job.grpc.pb.h"
 
 namespace stagecoach {
@@ -27,6 +30,9 @@ class JobServiceAdapter final : public v1::JobService::CallbackService {
     FileSystem* file_system = nullptr;
     const JobCodec* codec = nullptr;
     std::string export_folder;
+    StageObserver* stages = nullptr;
+    TraceCollector* traces = nullptr;
+    const LogRing* log = nullptr;  // the coordinator's own
   };
   explicit JobServiceAdapter(const Parts& parts);
   ~JobServiceAdapter() override;
@@ -54,12 +60,15 @@ class JobServiceAdapter final : public v1::JobService::CallbackService {
   grpc::ServerUnaryReactor* ExportWeights(grpc::CallbackServerContext* context,
                                           const v1::ExportWeightsRequest* request,
                                           v1::ExportWeightsResponse* response) override;
+  grpc::ServerUnaryReactor* GetTrace(grpc::CallbackServerContext* context,
+                                     const v1::GetTraceRequest* request,
+                                     v1::GetTraceResponse* response) override;
+  grpc::ServerWriteReactor<v1::ReadLogsResponse>* ReadLogs(
+      grpc::CallbackServerContext* context, const v1::ReadLogsRequest* request) override;
 
  private:
   // Runs `work` on the worker and finishes the call with its status.
   void PostWork(grpc::ServerUnaryReactor* reactor, std::function<absl::Status()> work);
-  void FillCheckpoints(const v1::ListCheckpointsRequest& request,
-                       v1::ListCheckpointsResponse* response);
   absl::Status ExportTo(const v1::ExportWeightsRequest& request, const JobSpec& spec,
                         v1::ExportWeightsResponse* response);
 
