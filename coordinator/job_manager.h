@@ -58,6 +58,8 @@ class JobManager {
     FileSystem* file_system = nullptr;
     const JobCodec* codec = nullptr;
     const Clock* clock = nullptr;
+    // Told of every job when it is accepted, on the job loop; must not block.
+    std::function<void(const JobView&)> on_accepted = {};
   };
   // Locks the state folder (a second coordinator is refused: FAILED_PRECONDITION), raises the term,
   // reads the journal, starts the threads.
