@@ -116,8 +116,8 @@ int RunLocal(const LocalOptions& options, CommandContext& context) {
   }
   console.Note(absl::StrCat("stages   ", cluster_options.stages, " on device ", options.device,
                             ", threads each: ", cluster_options.threads_per_stage));
-  console.Note(absl::StrCat("address  ", (*cluster)->address(), "  (dashboard and metrics http://",
-                            (*cluster)->http_address(), "/)"));
+  console.Note(absl::StrCat("address  ", (*cluster)->address()));
+  console.Note(absl::StrCat("page     http://", (*cluster)->http_address(), "/  (and /metrics)"));
   const std::string id = options.id.empty() ? spec.name() : options.id;
   const int code = RunOn(**cluster, id, spec, options.trace_file, context);
   (*cluster)->Stop();
