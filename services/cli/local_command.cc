@@ -67,7 +67,7 @@ void TraceAtEnd(JobClient& client, const std::string& id, const std::string& fil
   if (file.empty() || context.stop->requested()) return;
   const absl::Status saved = SaveTrace(client, id, /*steps=*/kTracedSteps, file, context.console);
   // The job's result is what the exit code tells.
-  if (!saved.ok()) context.console->Note(absl::StrCat("stagecoach: no trace: ", saved.message()));
+  if (!saved.ok()) context.console->Note(absl::StrCat("stagecoach: no trace: ", saved.ToString()));
 }
 
 int RunOn(LocalCluster& cluster, const std::string& id, const v1::JobSpec& spec,
