@@ -2,7 +2,9 @@
 // same one copy into the destination tensor. The variants alternate within every round, so that a
 // noisy machine spoils them alike; what counts is the paired median of the ratios.
 //
-//   link-bench [--rounds=7] [--megabytes=512] [--capacity=8] [--chunk-kib=512]
+//   link-bench [--rounds=7] [--megabytes=512] [--capacity=8] [--chunk-kib=512] [--link-only=1]
+//
+// --link-only=1 leaves the raw variants out, for a profiler; the ratios then say nothing.
 //
 // The parent receives, the child sends. The child is started before gRPC is (a fork after its start
 // would be undefined) and takes its orders on stdin.
@@ -41,7 +43,7 @@ namespace stagecoach {
 namespace {
 
 struct Flags {
-  int64_t rounds = 7, megabytes = 512, capacity = 8, chunk_kib = 512;
+  int64_t rounds = 7, megabytes = 512, capacity = 8, chunk_kib = 512, link_only = 0;
   bool child = false;
   std::string Text() const {
     return absl::StrCat("--rounds=", rounds, " --megabytes=", megabytes, " --capacity=", capacity,
@@ -309,6 +311,7 @@ class Parent {
     for (int64_t round = -1; round < flags_.rounds; ++round) {  // the first one warms up
       Sample samples[3];
       for (const Variant variant : kVariants) {
+        if (flags_.link_only != 0 && variant != Variant::kLink) continue;
         samples[static_cast<int>(variant)] = Measure(variant, size, count);
       }
       if (round < 0) continue;
@@ -358,7 +361,8 @@ int main(int argc, char** argv) {
     } else if (!ParseFlag(argument, "rounds", &flags.rounds) &&
                !ParseFlag(argument, "megabytes", &flags.megabytes) &&
                !ParseFlag(argument, "capacity", &flags.capacity) &&
-               !ParseFlag(argument, "chunk-kib", &flags.chunk_kib)) {
+               !ParseFlag(argument, "chunk-kib", &flags.chunk_kib) &&
+               !ParseFlag(argument, "link-only", &flags.link_only)) {
       std::fprintf(stderr, "unknown flag %s\n%s\n", argv[i], Flags().Text().c_str());
       return 2;
     }

@@ -50,7 +50,7 @@ def run(bin_folder, spec, stages, folder):
     process = subprocess.Popen([bin_folder / "stagecoach", "local", "--stages", str(stages), "--threads-per-stage", "1",
                                 "--state-dir", state, "-o", "ndjson", job], stdout=subprocess.PIPE,
                                stderr=subprocess.PIPE, text=True)
-    steps, phases, memory, before = [], [], {}, None
+    steps, phases, memory, before = [], {}, {}, None
     for line in process.stdout:
         event = json.loads(line)
         if event["event"] != "step":
@@ -58,20 +58,25 @@ def run(bin_folder, spec, stages, folder):
         steps.append(event)
         # Counters are read at step ends; the difference over many steps is exact.
         if event["step"] in (2, spec["training"]["steps"] - 1):
-            entries = json.loads((state / "processes.json").read_text())["processes"]
-            now = {}
-            for entry in entries:
-                if entry["name"].startswith("stage-"):
-                    now[entry["name"]] = metric(entry["http"], "stagecoach_stage_time_seconds_total", "phase")
-                    memory[entry["name"]] = metric(entry["http"], "stagecoach_stage_memory_peak_bytes", "kind")
+            servers = {entry["name"]: entry for entry in json.loads((state / "processes.json").read_text())["processes"]}
+            now = {name: metric(entry["http"], "stagecoach_stage_time_seconds_total", "phase")
+                   for name, entry in servers.items() if name.startswith("stage-")}
             if before is None:
                 before = now
             else:
                 phases = {name: {p: now[name][p] - before[name][p] for p in now[name]} for name in now}
+                memory = step_peaks(bin_folder, servers["coordinator"]["address"])
     errors = process.stderr.read()
     if process.wait() != 0:
         sys.exit(f"run failed: {errors[-2000:]}")
     return steps, phases, memory
+
+
+def step_peaks(bin_folder, address):
+    """Per stage of the pipeline, the memory peak of its last whole step in bytes by kind, as it reported it."""
+    jobs = json.loads(subprocess.run([bin_folder / "stagecoach", "list", "-o", "json", "--address", address],
+                                     capture_output=True, text=True, check=True).stdout)["jobs"]
+    return [{kind: int(value) for kind, value in stage["memory_peak"].items()} for stage in jobs[0]["stages"]]
 
 
 def main():
@@ -116,8 +121,7 @@ def main():
                                   capture_output=True, text=True, check=True).stdout
             for index, stage in enumerate(json.loads(text)["stages"]):
                 forecast = sum(int(v) for v in stage["memory"].values()) / 2**20
-                kinds = memory[f"stage-{index}"]
-                measured = sum(kinds[kind] for kind in ("parameters", "gradients", "optimizer", "activations")) / 2**20
+                measured = sum(memory[index].values()) / 2**20
                 print(f"| {schedule} | {mode} | {index} | {forecast:.1f} | {measured:.1f} | {measured / forecast:.3f} |")
 
 

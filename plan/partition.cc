@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/check.h"
 #include "base/status.h"
 #include "plan/plan.h"
 
@@ -22,38 +23,52 @@ absl::Status CheckStages(int64_t layers, int stages) {
   return absl::OkStatus();
 }
 
-// Dynamic programs over prefixes and suffixes of the layers. cell(i, j) = layers [i, j).
+std::vector<double> PrefixSums(std::span<const double> values) {
+  std::vector<double> sums(values.size() + 1, 0.0);
+  for (size_t i = 0; i < values.size(); ++i) sums[i + 1] = sums[i] + values[i];
+  return sums;
+}
+
+// Dynamic programs over prefixes and suffixes of the layers. Cell(k, i, j) = layers [i, j) on
+// stage k.
 class Partitioner {
  public:
-  Partitioner(std::span<const double> costs, int stages)
-      : layers_(static_cast<int>(costs.size())), stages_(stages), prefix_(costs.size() + 1, 0.0) {
-    for (int i = 0; i < layers_; ++i) prefix_[i + 1] = prefix_[i] + costs[i];
-  }
+  Partitioner(std::span<const double> costs, std::span<const double> repeats,
+              std::span<const double> shares)
+      : layers_(static_cast<int>(costs.size())),
+        stages_(static_cast<int>(shares.size())),
+        costs_(PrefixSums(costs)),
+        repeats_(PrefixSums(repeats)),
+        shares_(shares) {}
 
   Partition Run() const { return SmoothestWithin(SmallestMaximum()); }
 
  private:
-  double Cell(int i, int j) const { return prefix_[j] - prefix_[i]; }
+  double Cell(int k, int i, int j) const {
+    return costs_[j] - costs_[i] + shares_[k] * (repeats_[j] - repeats_[i]);
+  }
 
   // best[j]: the smallest possible largest cell of the first j layers in k cells. It grows with j,
   // and the last cell shrinks with its start, so the best start is where the two cross.
   double SmallestMaximum() const {
     std::vector<double> best(layers_ + 1, std::numeric_limits<double>::infinity());
-    for (int j = 1; j <= layers_; ++j) best[j] = Cell(0, j);
+    for (int j = 1; j <= layers_; ++j) best[j] = Cell(0, 0, j);
     for (int k = 2; k <= stages_; ++k) {
       std::vector<double> next(layers_ + 1, std::numeric_limits<double>::infinity());
       for (int j = k; j <= layers_; ++j) {
         int low = k - 1, high = j - 1;  // start of the last cell
         while (low < high) {
           const int middle = low + (high - low) / 2;
-          if (best[middle] >= Cell(middle, j)) {
+          if (best[middle] >= Cell(k - 1, middle, j)) {
             high = middle;
           } else {
             low = middle + 1;
           }
         }
-        next[j] = std::max(best[low], Cell(low, j));
-        if (low > k - 1) next[j] = std::min(next[j], std::max(best[low - 1], Cell(low - 1, j)));
+        next[j] = std::max(best[low], Cell(k - 1, low, j));
+        if (low > k - 1) {
+          next[j] = std::min(next[j], std::max(best[low - 1], Cell(k - 1, low - 1, j)));
+        }
       }
       best = std::move(next);
     }
@@ -70,9 +85,9 @@ class Partitioner {
     for (int k = stages_ - 1; k >= 0; --k) {
       std::vector<double> next(layers_ + 1, infinity);
       for (int i = k; i < layers_; ++i) {
-        for (int j = i + 1; j <= layers_ && Cell(i, j) <= limit; ++j) {
+        for (int j = i + 1; j <= layers_ && Cell(k, i, j) <= limit; ++j) {
           if (least[j] == infinity) continue;
-          const double sum = Cell(i, j) * Cell(i, j) + least[j];
+          const double sum = Cell(k, i, j) * Cell(k, i, j) + least[j];
           if (sum >= next[i]) continue;
           next[i] = sum;
           cell_end[k][i] = j;
@@ -91,20 +106,33 @@ class Partitioner {
 
   const int layers_;
   const int stages_;
-  std::vector<double> prefix_;
+  const std::vector<double> costs_, repeats_;  // prefix sums
+  const std::span<const double> shares_;
 };
 
 }  // namespace
 
+absl::StatusOr<Partition> MinimizeSlowest(std::span<const double> costs,
+                                          std::span<const double> repeats,
+                                          std::span<const double> shares) {
+  CHECK_EQ(costs.size(), repeats.size()) << "one repeat per layer";
+  RETURN_IF_ERROR(CheckStages(static_cast<int64_t>(costs.size()), static_cast<int>(shares.size())));
+  constexpr double kLargest = 1e100;  // squares and sums stay finite
+  for (size_t i = 0; i < 2 * costs.size(); ++i) {
+    const size_t layer = i / 2;
+    const double cost = i % 2 == 0 ? costs[layer] : repeats[layer];
+    if (cost >= 0 && cost <= kLargest) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("partition: cost of layer ", layer, " is ", cost, "; must be a number >= 0"));
+  }
+  for (double share : shares) CHECK(share >= 0 && share <= 1) << "share " << share;
+  return Partitioner(costs, repeats, shares).Run();
+}
+
 absl::StatusOr<Partition> MinimizeSlowest(std::span<const double> costs, int stages) {
   RETURN_IF_ERROR(CheckStages(static_cast<int64_t>(costs.size()), stages));
-  constexpr double kLargest = 1e100;  // squares and sums stay finite
-  for (size_t i = 0; i < costs.size(); ++i) {
-    if (costs[i] >= 0 && costs[i] <= kLargest) continue;
-    return absl::InvalidArgumentError(
-        absl::StrCat("partition: cost of layer ", i, " is ", costs[i], "; must be a number >= 0"));
-  }
-  return Partitioner(costs, stages).Run();
+  const std::vector<double> no_repeats(costs.size(), 0.0), shares(stages, 0.0);
+  return MinimizeSlowest(costs, no_repeats, shares);
 }
 
 absl::StatusOr<Partition> UniformPartition(int layers, int stages) {

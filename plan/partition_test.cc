@@ -91,6 +91,44 @@ TEST(MinimizeSlowest, IsAsFastAsTheBestOnFractions) {
   }
 }
 
+// The forward of some stages counts twice: compared with every choice of cuts.
+TEST(MinimizeSlowest, KnowsWhichStagesRecompute) {
+  std::mt19937 random(4);
+  for (int round = 0; round < 3000; ++round) {
+    const int layers = 2 + static_cast<int>(random() % 8);
+    const int stages = 1 + static_cast<int>(random() % std::min(layers, 4));
+    std::vector<double> costs, repeats, shares;
+    for (int i = 0; i < layers; ++i) {
+      costs.push_back(static_cast<double>(random() % 12));
+      repeats.push_back(static_cast<double>(random() % 6));
+    }
+    for (int k = 0; k < stages; ++k) shares.push_back(static_cast<double>(random() % 3) / 2);
+    const auto slowest = [&](const std::vector<int>& first) {
+      double most = 0;
+      for (int k = 0; k < stages; ++k) {
+        double sum = 0;
+        const int end = k + 1 < stages ? first[k + 1] : layers;
+        for (int i = first[k]; i < end; ++i) sum += costs[i] + shares[k] * repeats[i];
+        most = std::max(most, sum);
+      }
+      return most;
+    };
+    double least = std::numeric_limits<double>::infinity();
+    for (unsigned cuts = 0; cuts < (1u << (layers - 1)); ++cuts) {
+      std::vector<int> first{0};
+      for (int i = 1; i < layers; ++i) {
+        if (cuts >> (i - 1) & 1) first.push_back(i);
+      }
+      if (static_cast<int>(first.size()) == stages) least = std::min(least, slowest(first));
+    }
+    const auto partition = MinimizeSlowest(costs, repeats, shares);
+    ASSERT_TRUE(partition.ok()) << partition.status();
+    ASSERT_EQ(slowest(partition->first_layers), least)
+        << "costs " << testing::PrintToString(costs) << ", repeats "
+        << testing::PrintToString(repeats) << ", shares " << testing::PrintToString(shares);
+  }
+}
+
 TEST(MinimizeSlowest, BreaksTiesByVarianceThenByEarliestCuts) {
   EXPECT_THAT(Best({4, 1, 1, 1, 1}, 3), ElementsAre(0, 1, 3)) << "4 2 2, not 4 1 3";
   EXPECT_THAT(Best({1, 1, 1}, 2), ElementsAre(0, 1)) << "1 2, not 2 1";

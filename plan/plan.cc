@@ -68,19 +68,17 @@ Seconds EstimateSeconds(const JobSpec& spec, const ExpandedModel& model,
   return seconds;
 }
 
-// Part of the forwards that run a second time.
-double RecomputedShare(const JobSpec& spec) {
-  const double m = static_cast<double>(spec.training.micro_batches);
-  if (m <= 1) return 0;
-  switch (spec.pipeline.rematerialization) {
-    case Rematerialization::kAlways:
-      return 1;
-    case Rematerialization::kExceptFirst:
-      return (m - 1) / m;
-    case Rematerialization::kNever:
-      break;
+// By stage, the part of its forwards that the schedule runs a second time. With 1F1B the last
+// stage has none: its backward follows its forward at once.
+std::vector<double> RecomputedShares(const Schedule& schedule) {
+  std::vector<double> shares;
+  for (const StageProgram& program : schedule.programs) {
+    const auto recomputes = std::count_if(
+        program.instructions.begin(), program.instructions.end(),
+        [](const Instruction& instruction) { return instruction.op == Op::kRecompute; });
+    shares.push_back(static_cast<double>(recomputes) / schedule.options.micro_batches);
   }
-  return 0;
+  return shares;
 }
 
 absl::StatusOr<Partition> PartitionByCuts(const std::vector<int64_t>& cuts, int stages) {
@@ -93,7 +91,9 @@ absl::StatusOr<Partition> PartitionByCuts(const std::vector<int64_t>& cuts, int 
   return partition;
 }
 
-absl::StatusOr<Partition> ChoosePartition(const JobSpec& spec, int stages, const Seconds& seconds) {
+absl::StatusOr<Partition> ChoosePartition(const JobSpec& spec, const Schedule& schedule,
+                                          const Seconds& seconds) {
+  const int stages = schedule.options.stages;
   switch (spec.pipeline.partition.kind) {
     case PartitionSpec::Kind::kCuts:
       return PartitionByCuts(spec.pipeline.partition.cuts, stages);
@@ -102,13 +102,13 @@ absl::StatusOr<Partition> ChoosePartition(const JobSpec& spec, int stages, const
     case PartitionSpec::Kind::kAuto:
       break;
   }
-  const double forwards = 1 + RecomputedShare(spec);
-  std::vector<double> costs;
+  std::vector<double> costs, forwards;
   for (const LayerProfile& layer : seconds.layers) {
-    costs.push_back(forwards * layer.forward_seconds + layer.backward_seconds);
+    costs.push_back(layer.forward_seconds + layer.backward_seconds);
+    forwards.push_back(layer.forward_seconds);
   }
   costs.back() += seconds.loss;
-  return MinimizeSlowest(costs, stages);
+  return MinimizeSlowest(costs, forwards, RecomputedShares(schedule));
 }
 
 StagePlan PlanStage(const JobSpec& spec, const ExpandedModel& model, const Plan& plan,
@@ -178,11 +178,11 @@ absl::StatusOr<Plan> MakePlan(const JobSpec& spec, int stages, const PlanAssumpt
   const Seconds seconds = EstimateSeconds(spec, model, assumptions, profile);
   const int64_t micro_batches = spec.training.micro_batches;
   Plan plan;
-  ASSIGN_OR_RETURN(plan.partition, ChoosePartition(spec, stages, seconds));
   plan.schedule = MakeSchedule({.kind = spec.pipeline.schedule,
                                 .rematerialization = spec.pipeline.rematerialization,
                                 .stages = stages,
                                 .micro_batches = static_cast<int>(micro_batches)});
+  ASSIGN_OR_RETURN(plan.partition, ChoosePartition(spec, plan.schedule, seconds));
   for (int stage = 0; stage < stages; ++stage) {
     plan.stages.push_back(PlanStage(spec, model, plan, seconds, stage));
   }

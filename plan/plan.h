@@ -31,7 +31,12 @@ struct Partition {
 
 // Contiguous partition of costs into `stages` non-empty cells that minimises the largest cell; among
 // those the one with the smallest sum of squares (the paper's variance), then the earliest cuts.
+// `repeats` and `shares`: layer i costs costs[i] + shares[k] * repeats[i] on stage k (shares in
+// [0, 1], one per stage), as a forward that only some stages run a second time.
 absl::StatusOr<Partition> MinimizeSlowest(std::span<const double> costs, int stages);
+absl::StatusOr<Partition> MinimizeSlowest(std::span<const double> costs,
+                                          std::span<const double> repeats,
+                                          std::span<const double> shares);
 absl::StatusOr<Partition> UniformPartition(int layers, int stages);
 
 // What the planner knows of the machines; defaults are a 2-core x86 machine on a 10 Gbit/s network.
