@@ -34,6 +34,7 @@ void JobTransition::StartCheckpoint() {
   state_.save_requested = false;
   state_.temporary_folder.clear();
   state_.checkpoint_error = absl::OkStatus();
+  state_.checkpoint_started_seconds = now_.seconds;
   int64_t elements = 0;
   for (const ExpandedLayer& layer : state_.job->model.layers) {
     for (const ParameterSpec& parameter : layer.parameters) elements += parameter.shape.elements();
@@ -140,7 +141,10 @@ void JobTransition::On(const CheckpointCommitted& event) {
   state_.saved = true;
   state_.last_checkpoint = *event.ref;
   state_.last_checkpoint_step = static_cast<int64_t>(state_.step);
-  Record(JobRecord::Kind::kCheckpoint, "");
+  state_.last_checkpoint_bytes = 0;
+  for (const StageSlot& slot : state_.slots) state_.last_checkpoint_bytes += slot.shard.bytes;
+  Record(JobRecord::Kind::kCheckpoint, "").step_seconds =
+      now_.seconds - state_.checkpoint_started_seconds;
   Continue();
 }
 
@@ -149,7 +153,8 @@ void JobTransition::CheckpointFailed(const absl::Status& status) {
   state_.saved = true;  // tried; the next one is due at the next boundary
   const std::string text =
       absl::StrCat("checkpoint at step ", state_.step, ": ", status.ToString());
-  Record(JobRecord::Kind::kCheckpoint, text);
+  Record(JobRecord::Kind::kCheckpoint, text).step_seconds =
+      now_.seconds - state_.checkpoint_started_seconds;
   if (state_.step < last_step()) return Continue();
   const std::string kept =
       state_.last_checkpoint_step >= 0

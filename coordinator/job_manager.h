@@ -61,6 +61,8 @@ class JobManager {
     // Every new record, on the loop thread, before anybody watches it; must not block. May be
     // empty.
     std::function<void(const std::string& job, const JobRecord& record)> on_record;
+    // Told of every job when it is accepted, on the job loop; must not block.
+    std::function<void(const JobView&)> on_accepted = {};
   };
   // Locks the state folder (a second coordinator is refused: FAILED_PRECONDITION), raises the term,
   // reads the journal, starts the threads.

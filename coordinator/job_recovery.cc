@@ -42,7 +42,19 @@ void JobTransition::OperationFailed(int stage, const absl::Status& status) {
     // Dead, or its neighbour is: its next heartbeat tells.
     actions_.push_back(DoubtStage{who.name, who.incarnation});
   }
+  Blame(who.name, absl::IsUnavailable(status) ? "unavailable" : "error");
   Recover(absl::StrCat(text, ": ", status.ToString()));
+}
+
+void JobTransition::Blame(const std::string& stage_name, const char* reason) {
+  auto found =
+      std::find_if(state_.faults.begin(), state_.faults.end(), [&](const StageFaults& faults) {
+        return faults.stage_name == stage_name && faults.reason == reason;
+      });
+  if (found == state_.faults.end()) {
+    found = state_.faults.insert(state_.faults.end(), {stage_name, reason, 0});
+  }
+  ++found->count;
 }
 
 void JobTransition::On(const StageLost& event) {
@@ -66,6 +78,7 @@ void JobTransition::On(const StageLost& event) {
   // It is told to abort all the same: where only its lease ended it may still be computing.
   actions_.push_back(SendAbort{found->stage.address, FenceOf(state_), cause});
   state_.slots.erase(found);
+  Blame(event.name, "lost");
   Recover(cause);
 }
 
@@ -132,6 +145,7 @@ void JobTransition::StagesOverdue(const DeadlinePassed& event) {
                                         : std::string("says nothing of what it waits for")));
     // Who waits for a neighbour is not to blame.
     if (!known) state_.suspects.push_back(slot.stage.name);
+    if (!known) Blame(slot.stage.name, "deadline");
   }
   Recover(absl::StrFormat(
       "%s, %s: no answer within %.1f s from %s", Context(), ActivityName(state_.activity),

@@ -85,6 +85,8 @@ void JobTransition::TakeManifest(const FoundCheckpoint& found) {
   if (own) {
     state_.last_checkpoint = found.ref;
     state_.last_checkpoint_step = static_cast<int64_t>(found.ref.step);
+    state_.last_checkpoint_bytes = 0;
+    for (const ShardInfo& shard : manifest.shards) state_.last_checkpoint_bytes += shard.bytes;
     if (state_.step >= last_step()) {  // all is done but the export
       Enter(JobPhase::kFinishing, "");
       return Export();

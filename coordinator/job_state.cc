@@ -74,12 +74,15 @@ JobView ViewOf(const JobState& state) {
   view.skipped_steps = state.skipped_steps;
   view.recoveries = state.recoveries;
   view.last_checkpoint_step = state.last_checkpoint_step;
+  view.last_checkpoint_bytes = state.last_checkpoint_bytes;
+  view.data_wait_seconds = state.data_wait_seconds;
+  view.faults = state.faults;
   view.forecast_step_seconds = state.forecast_step_seconds;
   view.submitted_unix_seconds = state.job->submitted_unix_seconds;
   view.finished_unix_seconds = state.finished_unix_seconds;
   for (const StageSlot& slot : state.slots) {
     view.stages.push_back({slot.stage.name, slot.stage.address, slot.first_layer, slot.last_layer,
-                           slot.report.phases, slot.report.memory_peak});
+                           slot.phases, slot.memory_peak});
   }
   view.weights_digest = state.weights_digest;
   view.weights_folder = state.weights_folder;

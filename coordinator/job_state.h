@@ -80,6 +80,9 @@ struct StageSlot {
   int first_layer = 0, last_layer = 0;
   bool answered = false;
   StepReport report;  // of the last Run
+  // Of the last training step: what people look at.
+  PhaseSeconds phases;
+  StageMemory memory_peak;
   LoadResult loaded;
   ShardInfo shard;
 };
@@ -111,10 +114,12 @@ struct JobState {
   int64_t evaluation_tokens = 0;
   std::string temporary_folder;   // of the checkpoint being written
   absl::Status checkpoint_error;  // first error of the one being written
+  double checkpoint_started_seconds = 0;
 
   bool searches_own = false;  // or the checkpoint of spec.resume_job
   std::string load_folder;    // to load from; empty: initial weights
   int64_t last_checkpoint_step = -1;
+  int64_t last_checkpoint_bytes = 0;
   CheckpointRef last_checkpoint;  // of this job
   std::vector<LayerProfile> profile;
   bool profile_tried = false;
@@ -131,6 +136,8 @@ struct JobState {
   std::map<uint64_t, int64_t> failures;  // by step, since the furthest step was reached
   int64_t load_failures = 0;             // since the last load that worked
   uint64_t recoveries = 0;
+  std::vector<StageFaults> faults;  // since this coordinator started
+  double data_wait_seconds = 0;     // likewise
   uint64_t stale_events = 0;
   uint64_t records = 0;  // written so far
 

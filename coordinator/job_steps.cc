@@ -98,6 +98,11 @@ void JobTransition::FinishTrain() {
   state_.step_seconds = seconds;
   state_.tokens_per_second = seconds > 0 ? static_cast<double>(decision->tokens) / seconds : 0;
   state_.bubble = MeasuredBubble(reports, seconds);
+  for (StageSlot& slot : state_.slots) {
+    slot.phases = slot.report.phases;
+    slot.memory_peak = slot.report.memory_peak;
+    state_.data_wait_seconds += slot.phases[Phase::kDataWait];
+  }
   const double weight = state_.limits.average_weight;
   state_.average_step_seconds = state_.average_step_seconds == 0
                                     ? seconds

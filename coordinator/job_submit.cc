@@ -123,7 +123,9 @@ absl::StatusOr<JobView> JobLoop::Accept(const std::string& id, const JobSpec& sp
   job.state = NewJobState(std::move(definition), parts_.term, LimitsOf(parts_.options));
   jobs_.emplace(id, std::move(job));
   Deliver({id, Now(), JobOpened{parts_.term, false}});
-  return ViewOf(Find(id)->state);
+  JobView view = ViewOf(Find(id)->state);
+  if (parts_.outside.on_accepted) parts_.outside.on_accepted(view);
+  return view;
 }
 
 }  // namespace stagecoach

@@ -88,6 +88,7 @@ class JobTransition {
   // Trouble.
   void OperationFailed(int stage, const absl::Status& status);
   void Recover(const std::string& cause);
+  void Blame(const std::string& stage_name, const char* reason);
   void DropCheckpoint();
   void AbortStages(const std::string& reason);
   void Fail(const absl::Status& status);

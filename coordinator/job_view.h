@@ -38,6 +38,15 @@ struct StageAssignment {
   StageMemory memory_peak;  // of the last step
 };
 
+// Why stages made a job recover, since this coordinator started.
+struct StageFaults {
+  std::string stage_name;
+  std::string reason;  // one of kFaultReasons
+  uint64_t count = 0;
+};
+// The lease ended or a new process took the name; a call broke; no answer in time; another error.
+inline constexpr const char* kFaultReasons[] = {"lost", "unavailable", "deadline", "error"};
+
 struct JobView {
   std::string id;
   JobSpec spec;
@@ -51,6 +60,9 @@ struct JobView {
   double tokens_per_second = 0, step_seconds = 0, bubble = 0, bubble_ideal = 0;
   uint64_t skipped_steps = 0, recoveries = 0;
   int64_t last_checkpoint_step = -1;
+  int64_t last_checkpoint_bytes = 0;
+  double data_wait_seconds = 0;  // of all stages, since this coordinator started
+  std::vector<StageFaults> faults;
   double forecast_step_seconds = 0;
   double submitted_unix_seconds = 0, finished_unix_seconds = 0;
   std::vector<StageAssignment> stages;
@@ -68,6 +80,7 @@ struct JobRecord {
   JobPhase phase = JobPhase::kSubmitted;
   std::string message;  // kCheckpoint: empty, or why it failed
   double loss = 0, learning_rate = 0, gradient_norm = 0;
+  // step_seconds of a kCheckpoint: what the save took.
   double tokens_per_second = 0, step_seconds = 0, bubble = 0, bubble_ideal = 0;
   bool skipped = false;  // kStep: non-finite, not applied
   uint64_t nonfinite_steps = 0;

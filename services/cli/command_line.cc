@@ -16,6 +16,9 @@ namespace stagecoach {
 namespace {
 
 constexpr char kDefaultAddress[] = "localhost:8001";
+// A trace of so many steps is more than a viewer can show.
+constexpr uint32_t kMostTracedSteps = 10000;
+constexpr uint32_t kMostLogLines = 1000000;
 // Limits of numbers on the command line; what a job may hold is checked by its validator.
 constexpr int64_t kMostStages = 1024;
 
@@ -40,6 +43,7 @@ class CommandTree {
     AddSharedOptions();
     AddRunCommands();
     AddJobCommands();
+    AddTelemetryCommands();
     AddCheckpointCommands();
     AddServerCommands();
     AddOtherCommands();
@@ -113,6 +117,8 @@ class CommandTree {
                       "journal, checkpoints, weights, logs; default: a new folder in "
                       "$XDG_STATE_HOME/stagecoach or ./stagecoach-runs");
     local->add_option("--id", local_.id, "job id; default: the job's name");
+    local->add_option("--trace", local_.trace_file,
+                      "write a trace of the last steps when the job ends, for ui.perfetto.dev");
 
     CLI::App* submit = Add("submit", "Submit a job and follow it",
                            [this] { return RunSubmit(submit_, context_); });
@@ -147,6 +153,34 @@ class CommandTree {
     AddJobCommand("watch", "Follow a job to its end", RunWatch);
     AddJobCommand("wait", "Wait for the end of a job", RunWait);
     AddJobCommand("cancel", "End a job", RunCancel);
+  }
+
+  void AddTelemetryCommands() {
+    CLI::App* trace = Add("trace", "Write what every stage did in a job's last steps",
+                          [this] { return RunTrace(trace_, context_); });
+    trace->add_option("job", trace_.job, "job id")->required();
+    trace->add_option("--steps", trace_.steps, "how many steps back; 0: all that there are")
+        ->check(CLI::Range(uint32_t{0}, kMostTracedSteps))
+        ->capture_default_str();
+    // Hides the shared option of this name: a trace is always JSON.
+    trace
+        ->add_option("-o,--output", trace_.file,
+                     "Chrome trace JSON, opens in ui.perfetto.dev; - for standard output")
+        ->capture_default_str();
+
+    CLI::App* logs = Add("logs", "Read the logs of a job's coordinator and stages", [this] {
+      logs_.json = log_format_ == "json" || context_.output != OutputFormat::kTable;
+      return RunLogs(logs_, context_);
+    });
+    logs->add_option("job", logs_.job, "job id")->required();
+    logs->add_flag("-f,--follow", logs_.follow, "go on until the job ends");
+    logs->add_option("--stage", logs_.stage, "only this stage of the pipeline, from 0")
+        ->check(CLI::Range(int32_t{0}, static_cast<int32_t>(kMostStages)));
+    logs->add_option("--tail", logs_.tail, "only the last lines; default: all")
+        ->check(CLI::Range(uint32_t{1}, kMostLogLines));
+    logs->add_option("--format", log_format_, "text, or json: one object a line")
+        ->check(CLI::IsMember({"text", "json"}))
+        ->capture_default_str();
   }
 
   void AddCheckpointCommands() {
@@ -214,6 +248,9 @@ class CommandTree {
   GenerateOptions generate_;
   CheckpointsOptions checkpoints_;
   ExportOptions export_;
+  TraceOptions trace_;
+  LogsOptions logs_;
+  std::string log_format_ = "text";
   std::string file_, job_, shell_, health_address_;
 };
 

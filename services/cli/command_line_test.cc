@@ -28,8 +28,9 @@ class CommandLineTest : public testing::Test {
 
 TEST_F(CommandLineTest, HelpIsDataAndNoError) {
   EXPECT_EQ(Run({"--help"}), 0);
-  for (const char* command : {"local", "submit", "watch", "list", "describe", "cancel", "plan",
-                              "checkpoints", "export", "health", "version", "generate"}) {
+  for (const char* command :
+       {"local", "submit", "watch", "list", "describe", "cancel", "plan", "checkpoints", "export",
+        "health", "version", "generate", "trace", "logs"}) {
     EXPECT_THAT(out_.str(), HasSubstr(command));
   }
 }
@@ -43,6 +44,11 @@ TEST_F(CommandLineTest, MistakesGiveTwo) {
   EXPECT_EQ(Run({"local", "--device", "simulated:fast", "job.yaml"}), 2);
   EXPECT_EQ(Run({"list", "-o", "xml"}), 2);
   EXPECT_EQ(Run({"describe"}), 2);
+  EXPECT_EQ(Run({"trace"}), 2);
+  EXPECT_EQ(Run({"trace", "job", "--steps", "-1"}), 2);
+  EXPECT_EQ(Run({"logs", "job", "--stage", "-1"}), 2);
+  EXPECT_EQ(Run({"logs", "job", "--tail", "0"}), 2);
+  EXPECT_EQ(Run({"logs", "job", "--format", "xml"}), 2);
   EXPECT_EQ(out_.str(), "");
   EXPECT_NE(notes_.str(), "");
 }
@@ -58,6 +64,15 @@ TEST_F(CommandLineTest, NoCoordinatorGivesFourAndNamesTheAddress) {
   EXPECT_EQ(Run({"list", "--address", "127.0.0.1:1"}), 4);
   EXPECT_THAT(notes_.str(), HasSubstr("127.0.0.1:1"));
   EXPECT_EQ(Run({"health", "127.0.0.1:1"}), 4);
+}
+
+TEST_F(CommandLineTest, TheOutputOfATraceIsAFile) {
+  // Neither is a format; the coordinator that is not there ends both.
+  EXPECT_EQ(Run({"trace", "job", "-o", "out.json", "--address", "127.0.0.1:1"}), 4);
+  EXPECT_EQ(Run({"trace", "job", "-o", "-", "--address", "127.0.0.1:1"}), 4);
+  EXPECT_EQ(Run({"logs", "job", "-o", "ndjson", "--address", "127.0.0.1:1"}), 4);
+  ASSERT_EQ(Run({"trace", "--help"}), 0);
+  EXPECT_THAT(out_.str(), HasSubstr("perfetto"));
 }
 
 TEST_F(CommandLineTest, BashTakesTheCompletion) {

@@ -41,6 +41,7 @@ struct LocalOptions {
   std::string device = "cpu";
   int64_t stages = 0;             // 0: as the job says
   int64_t threads_per_stage = 0;  // 0: the cores divided among the stages
+  std::string trace_file;         // of the job's last steps, written at its end; empty: none
 };
 int RunLocal(const LocalOptions& options, CommandContext& context);
 
@@ -73,6 +74,23 @@ struct ExportOptions {
   int64_t step = -1;  // negative: the newest checkpoint
 };
 int RunExport(const ExportOptions& options, CommandContext& context);
+
+struct TraceOptions {
+  std::string job;
+  uint32_t steps = 5;               // 0: all that the stages still hold
+  std::string file = "trace.json";  // "-": standard output
+};
+int RunTrace(const TraceOptions& options, CommandContext& context);
+
+struct LogsOptions {
+  std::string job;
+  bool follow = false;
+  int32_t stage = -1;          // negative: the coordinator and all stages
+  uint32_t tail = 0;           // 0: all
+  bool json = false;           // one object a line
+  double retry_seconds = 0.5;  // after a broken stream
+};
+int RunLogs(const LogsOptions& options, CommandContext& context);
 
 int RunValidate(const std::string& file, CommandContext& context);
 int RunList(CommandContext& context);

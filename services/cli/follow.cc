@@ -10,22 +10,6 @@
 namespace stagecoach {
 namespace {
 
-// What may pass by itself: a coordinator that is away, restarting or shedding a slow reader.
-bool IsPassing(const absl::Status& status) {
-  switch (status.code()) {
-    case absl::StatusCode::kUnavailable:
-    case absl::StatusCode::kDeadlineExceeded:
-    case absl::StatusCode::kResourceExhausted:
-    case absl::StatusCode::kAborted:
-    case absl::StatusCode::kCancelled:
-    case absl::StatusCode::kInternal:
-    case absl::StatusCode::kUnknown:
-      return true;
-    default:
-      return false;
-  }
-}
-
 v1::WatchJobResponse FinishedRecordOf(const v1::Job& job) {
   v1::WatchJobResponse record;
   record.set_step(job.step());
@@ -124,6 +108,21 @@ absl::StatusOr<v1::WatchJobResponse> FollowJob(JobClient& client, const std::str
                                                const FollowOptions& options, RecordSink& sink,
                                                StopSignal* stop) {
   return Follower(client, id, options, sink, stop).Run();
+}
+
+bool IsPassing(const absl::Status& status) {
+  switch (status.code()) {
+    case absl::StatusCode::kUnavailable:
+    case absl::StatusCode::kDeadlineExceeded:
+    case absl::StatusCode::kResourceExhausted:
+    case absl::StatusCode::kAborted:
+    case absl::StatusCode::kCancelled:
+    case absl::StatusCode::kInternal:
+    case absl::StatusCode::kUnknown:
+      return true;
+    default:
+      return false;
+  }
 }
 
 bool IsTerminal(v1::JobState state) {

@@ -37,6 +37,9 @@ absl::StatusOr<v1::WatchJobResponse> FollowJob(JobClient& client, const std::str
 
 bool IsTerminal(v1::JobState state);
 
+// What may pass by itself: a coordinator that is away, restarting or shedding a slow reader.
+bool IsPassing(const absl::Status& status);
+
 }  // namespace stagecoach
 
 #endif  // STAGECOACH_SERVICES_CLI_FOLLOW_H_

@@ -127,41 +127,10 @@ class CommandTest : public FollowTest {
     context_.stop = &stop_;
     // The commands own their client; this one is the test's.
     context_.connect = [this](const ClientOptions&) -> absl::StatusOr<std::unique_ptr<JobClient>> {
-      return std::make_unique<Borrowed>(&client_);
+      return std::make_unique<BorrowedJobClient>(&client_);
     };
     spec_file_ = std::string(STAGECOACH_SOURCE_DIR) + "/examples/gpt-tiny.yaml";
   }
-
-  class Borrowed final : public JobClient {
-   public:
-    explicit Borrowed(JobClient* to) : to_(to) {}
-    absl::StatusOr<v1::Job> Submit(const std::string& id, const v1::JobSpec& spec) override {
-      return to_->Submit(id, spec);
-    }
-    absl::StatusOr<v1::Job> Get(const std::string& id) override { return to_->Get(id); }
-    absl::StatusOr<v1::ListJobsResponse> List() override { return to_->List(); }
-    absl::StatusOr<v1::Job> Cancel(const std::string& id) override { return to_->Cancel(id); }
-    absl::StatusOr<v1::PlanJobResponse> Plan(const v1::JobSpec& spec) override {
-      return to_->Plan(spec);
-    }
-    absl::StatusOr<v1::ListCheckpointsResponse> ListCheckpoints(const std::string& job,
-                                                                bool verify) override {
-      return to_->ListCheckpoints(job, verify);
-    }
-    absl::StatusOr<v1::ExportWeightsResponse> Export(const std::string& job,
-                                                     int64_t step) override {
-      return to_->Export(job, step);
-    }
-    absl::StatusOr<v1::ListStagesResponse> ListStages() override { return to_->ListStages(); }
-    absl::Status Watch(const std::string& id, uint64_t after,
-                       const std::function<void(const v1::WatchJobResponse&)>& on_record,
-                       StopSignal* stop) override {
-      return to_->Watch(id, after, on_record, stop);
-    }
-
-   private:
-    JobClient* const to_;
-  };
 
   std::ostringstream out_, notes_;
   Console console_{out_, notes_, {}};

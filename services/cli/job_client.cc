@@ -20,6 +20,8 @@ namespace {
 constexpr std::chrono::minutes kLongestStream(10);
 // Verifying and exporting read every byte of a checkpoint.
 constexpr double kReadingTimeoutSeconds = 600;
+// All spans that the stages still hold may be many.
+constexpr int kLargestAnswer = 64 << 20;
 
 std::shared_ptr<grpc::Channel> MakeApiChannel(
     const std::string& address, const std::shared_ptr<grpc::ChannelCredentials>& credentials) {
@@ -31,7 +33,7 @@ std::shared_ptr<grpc::Channel> MakeApiChannel(
   arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 1000);
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 200);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);
-  arguments.SetMaxReceiveMessageSize(16 << 20);
+  arguments.SetMaxReceiveMessageSize(kLargestAnswer);
   return grpc::CreateCustomChannel(address, credentials, arguments);
 }
 
@@ -127,24 +129,50 @@ class GrpcJobClient final : public JobClient {
     return response;
   }
 
+  absl::StatusOr<v1::GetTraceResponse> GetTrace(const std::string& job, uint32_t steps) override {
+    v1::GetTraceRequest request;
+    request.set_job_id(job);
+    request.set_steps(steps);
+    v1::GetTraceResponse response;
+    RETURN_IF_ERROR(Call([&](grpc::ClientContext* context) {
+      return jobs_->GetTrace(context, request, &response);
+    }));
+    return response;
+  }
+
   absl::Status Watch(const std::string& id, uint64_t after,
                      const std::function<void(const v1::WatchJobResponse&)>& on_record,
                      StopSignal* stop) override {
     v1::WatchJobRequest request;
     request.set_id(id);
     request.set_after(after);
-    // Shared with the callback, which may still run when this function has returned.
-    const auto context = std::make_shared<grpc::ClientContext>();
-    context->set_deadline(std::chrono::system_clock::now() + kLongestStream);
-    const std::unique_ptr<grpc::ClientReader<v1::WatchJobResponse>> reader =
-        jobs_->WatchJob(context.get(), request);
-    const StopSignal::Registration on_stop(stop, [context] { context->TryCancel(); });
-    v1::WatchJobResponse record;
-    while (reader->Read(&record)) on_record(record);
-    return Named(reader->Finish());
+    return ReadStream<v1::WatchJobResponse>(
+        [&](grpc::ClientContext* context) { return jobs_->WatchJob(context, request); }, on_record,
+        stop);
+  }
+
+  absl::Status ReadLogs(const v1::ReadLogsRequest& request,
+                        const std::function<void(const v1::ReadLogsResponse&)>& on_lines,
+                        StopSignal* stop) override {
+    return ReadStream<v1::ReadLogsResponse>(
+        [&](grpc::ClientContext* context) { return jobs_->ReadLogs(context, request); }, on_lines,
+        stop);
   }
 
  private:
+  template <typename Message, typename Open>
+  absl::Status ReadStream(const Open& open, const std::function<void(const Message&)>& on_message,
+                          StopSignal* stop) {
+    // Shared with the callback, which may still run when this function has returned.
+    const auto context = std::make_shared<grpc::ClientContext>();
+    context->set_deadline(std::chrono::system_clock::now() + kLongestStream);
+    const std::unique_ptr<grpc::ClientReader<Message>> reader = open(context.get());
+    const StopSignal::Registration on_stop(stop, [context] { context->TryCancel(); });
+    Message message;
+    while (reader->Read(&message)) on_message(message);
+    return Named(reader->Finish());
+  }
+
   template <typename F>
   absl::Status CallWithin(double seconds, const F& call) {
     grpc::ClientContext context;

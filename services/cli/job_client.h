@@ -34,6 +34,8 @@ class JobClient {
   virtual absl::StatusOr<v1::ExportWeightsResponse> Export(const std::string& job,
                                                            int64_t step) = 0;
   virtual absl::StatusOr<v1::ListStagesResponse> ListStages() = 0;
+  // steps 0: all that the stages still hold.
+  virtual absl::StatusOr<v1::GetTraceResponse> GetTrace(const std::string& job, uint32_t steps) = 0;
 
   // Hands on records with a number above `after` until the job ends (ok), the connection breaks, a
   // limit of some minutes on one stream is over (DEADLINE_EXCEEDED), or a stop is requested
@@ -41,6 +43,11 @@ class JobClient {
   virtual absl::Status Watch(const std::string& id, uint64_t after,
                              const std::function<void(const v1::WatchJobResponse&)>& on_record,
                              StopSignal* stop) = 0;
+  // Hands on what the coordinator sends until it has no more to say (ok; with `follow` that is the
+  // end of the job); ends like Watch otherwise.
+  virtual absl::Status ReadLogs(const v1::ReadLogsRequest& request,
+                                const std::function<void(const v1::ReadLogsResponse&)>& on_lines,
+                                StopSignal* stop) = 0;
 };
 
 struct ClientOptions {

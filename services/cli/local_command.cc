@@ -12,6 +12,7 @@
 #include "services/cli/exit_code.h"
 #include "services/cli/follow_command.h"
 #include "services/cli/local_cluster.h"
+#include "services/cli/save_trace.h"
 #include "services/cli/spawn.h"
 
 namespace stagecoach {
@@ -20,6 +21,7 @@ namespace {
 constexpr double kSubmitPatienceSeconds = 30;
 // Stages of a job that says `stages: auto`, where the command line does not say either.
 constexpr int kAutoStages = 2;
+constexpr uint32_t kTracedSteps = 5;
 
 std::string NewStateFolder(const std::string& name) {
   const char* state_home = getenv("XDG_STATE_HOME");
@@ -59,8 +61,17 @@ absl::StatusOr<SpecFile> ReadSpecForLocal(const LocalOptions& options) {
   return Annotate(valid.status(), absl::StrCat("with --stages ", options.stages));
 }
 
+// The stages remember a job that ended; with the cluster that memory goes.
+void TraceAtEnd(JobClient& client, const std::string& id, const std::string& file,
+                CommandContext& context) {
+  if (file.empty() || context.stop->requested()) return;
+  const absl::Status saved = SaveTrace(client, id, /*steps=*/kTracedSteps, file, context.console);
+  // The job's result is what the exit code tells.
+  if (!saved.ok()) context.console->Note(absl::StrCat("stagecoach: no trace: ", saved.ToString()));
+}
+
 int RunOn(LocalCluster& cluster, const std::string& id, const v1::JobSpec& spec,
-          CommandContext& context) {
+          const std::string& trace_file, CommandContext& context) {
   ClientOptions client_options = context.client;
   client_options.address = cluster.address();
   client_options.tls = TlsFlags{};  // loopback
@@ -69,7 +80,9 @@ int RunOn(LocalCluster& cluster, const std::string& id, const v1::JobSpec& spec,
   const absl::StatusOr<v1::Job> job =
       SubmitPatiently(**client, id, spec, kSubmitPatienceSeconds, context.stop);
   if (!job.ok()) return context.console->Fail(job.status());
-  return FollowAndReport(**client, *job, /*quiet=*/false, context);
+  const int code = FollowAndReport(**client, *job, /*quiet=*/false, context);
+  TraceAtEnd(**client, id, trace_file, context);
+  return code;
 }
 
 }  // namespace
@@ -103,10 +116,10 @@ int RunLocal(const LocalOptions& options, CommandContext& context) {
   }
   console.Note(absl::StrCat("stages   ", cluster_options.stages, " on device ", options.device,
                             ", threads each: ", cluster_options.threads_per_stage));
-  console.Note(absl::StrCat("address  ", (*cluster)->address(), "  (dashboard and metrics http://",
-                            (*cluster)->http_address(), "/)"));
+  console.Note(absl::StrCat("address  ", (*cluster)->address()));
+  console.Note(absl::StrCat("page     http://", (*cluster)->http_address(), "/  (and /metrics)"));
   const std::string id = options.id.empty() ? spec.name() : options.id;
-  const int code = RunOn(**cluster, id, spec, context);
+  const int code = RunOn(**cluster, id, spec, options.trace_file, context);
   (*cluster)->Stop();
   return code;
 }

@@ -46,6 +46,10 @@ std::span<const MetricDefinition* const> AllMetrics() {
                                                      &kExpectedEnd,
 
                                                      &kRecoveries,
+                                                     &kStageRecoveries,
+                                                     &kDataWait,
+                                                     &kCheckpointSeconds,
+                                                     &kCheckpointSize,
                                                      &kCheckpointTime,
                                                      &kCheckpointStep,
                                                      &kCheckpointFailures};

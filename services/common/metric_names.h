@@ -199,6 +199,35 @@ inline constexpr MetricDefinition kExpectedEnd = {
     "Estimated end of the job since the Unix epoch."};
 inline constexpr MetricDefinition kRecoveries = {
     "stagecoach_job_recoveries_total", kC, "1", "job_id", "C", "Recoveries of the job."};
+inline constexpr MetricDefinition kStageRecoveries = {
+    "stagecoach_stage_recoveries_total",
+    kC,
+    "1",
+    "stage,reason",
+    "C",
+    "Recoveries that a stage caused: lost (lease or process), unavailable (a call broke), deadline "
+    "(no answer in time), error."};
+inline constexpr MetricDefinition kDataWait = {
+    "stagecoach_data_wait_seconds_total",
+    kC,
+    "s",
+    "job_id",
+    "C",
+    "Time that the stages of the job waited for data, added up."};
+inline constexpr MetricDefinition kCheckpointSeconds = {
+    "stagecoach_checkpoint_duration_seconds",
+    kH,
+    "s",
+    "op",
+    "C",
+    "Time to save a checkpoint (save), or to load a job's weights onto its stages (load)."};
+inline constexpr MetricDefinition kCheckpointSize = {
+    "stagecoach_checkpoint_size_bytes",
+    kG,
+    "bytes",
+    "job_id",
+    "C",
+    "Size of the last complete checkpoint; 0 before the first."};
 inline constexpr MetricDefinition kCheckpointTime = {
     "stagecoach_checkpoint_last_success_timestamp_seconds",
     kG,

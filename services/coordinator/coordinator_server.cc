@@ -28,6 +28,7 @@
 #include "services/coordinator/job_service.h"
 #include "services/coordinator/live_state.h"
 #include "services/coordinator/trace_collector.h"
+#include "services/records/record_writer.h"
 
 namespace stagecoach {
 namespace {
@@ -55,6 +56,7 @@ struct CoordinatorServer::State {
   std::unique_ptr<LiveState> live;
   std::unique_ptr<EventStream> events;
   std::unique_ptr<HttpApi> api;
+  std::unique_ptr<RecordWriter> records;
   std::unique_ptr<JobServiceAdapter> job_service;
   std::unique_ptr<FleetServiceAdapter> fleet_service;
   std::unique_ptr<GrpcServer> grpc;
@@ -62,6 +64,7 @@ struct CoordinatorServer::State {
   std::atomic<bool> ready{false};
 
   absl::Status StartManager();
+  void FollowJobs();
   absl::Status StartGrpc();
   absl::Status StartHttp();
 };
@@ -108,10 +111,29 @@ absl::Status CoordinatorServer::State::StartManager() {
   parts.codec = &codec;
   parts.clock = SystemClock::Get();
   parts.on_record = LogRecord;
+  parts.on_accepted = [this](const JobView& view) {
+    job_metrics->Follow(view);
+    records->Follow(view.id);
+  };
   ASSIGN_OR_RETURN(manager, JobManager::Start(options, parts));
   spdlog::info("coordinator term {}, state in {}, checkpoints in {}", manager->term(),
                flags.state_dir, flags.checkpoint_dir);
+  FollowJobs();
   return absl::OkStatus();
+}
+
+// Before the first call of a client, so that no acceptance is missed.
+void CoordinatorServer::State::FollowJobs() {
+  job_metrics = std::make_unique<CoordinatorMetrics>(manager.get());
+  RecordWriterOptions options;
+  options.folder = absl::StrCat(flags.state_dir, "/jobs");
+  records = std::make_unique<RecordWriter>(options, SourceOf(manager.get()));
+  manager->List([this](const std::vector<JobView>& views) {
+    for (const JobView& view : views) {
+      job_metrics->Follow(view);
+      records->Follow(view.id);
+    }
+  });
 }
 
 absl::Status CoordinatorServer::State::StartGrpc() {
@@ -139,7 +161,6 @@ absl::Status CoordinatorServer::State::StartGrpc() {
 }
 
 absl::Status CoordinatorServer::State::StartHttp() {
-  job_metrics = std::make_unique<CoordinatorMetrics>(manager.get());
   metrics.AddSource([this](MetricWriter& writer) {
     WriteProcessMetrics("", writer);
     rpc_metrics.Write(writer);
@@ -172,6 +193,7 @@ absl::Status CoordinatorServer::State::StartHttp() {
 void CoordinatorServer::Shutdown() {
   if (state_->grpc == nullptr) {
     if (state_->manager != nullptr) state_->manager->Shutdown();
+    if (state_->records != nullptr) state_->records->Stop();
     return;
   }
   state_->ready = false;
@@ -183,6 +205,7 @@ void CoordinatorServer::Shutdown() {
   }
   state_->http.Stop();
   state_->manager->Shutdown();  // ends every watch, so that the server can drain
+  state_->records->Stop();      // what the watches said is written
   state_->grpc->Shutdown(1.0);
   state_->grpc.reset();
 }

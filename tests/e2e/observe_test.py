@@ -2,6 +2,7 @@
 import json
 import pathlib
 import shutil
+import signal
 import subprocess
 import time
 import urllib.request
@@ -22,6 +23,18 @@ def samples(text, name):
             labels, value = line[len(name):].rsplit(" ", 1)
             result[labels] = float(value)
     return result
+
+
+def documented(program):
+    """name -> type of what docs/metrics.md says that `program` (C or S) exports"""
+    text = (pathlib.Path(__file__).resolve().parents[2] / "docs" / "metrics.md").read_text()
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in text.splitlines() if line.startswith("| `")]
+    return {row[0].strip("`"): row[1] for row in rows if program in row[4].split()}
+
+
+def exported(text):
+    """name -> type of an exposition"""
+    return dict(line.split()[2:4] for line in text.splitlines() if line.startswith("# TYPE "))
 
 
 class Observe(harness.EndToEndTest):
@@ -59,6 +72,50 @@ class Observe(harness.EndToEndTest):
                 self.assertEqual(check.stdout + check.stderr, "", name)
         text = fetch(self.processes["coordinator"]["http"], "/metrics")
         self.assertEqual(list(samples(text, "stagecoach_pipeline_ideal_bubble_ratio").values()), [0.2])
+
+    def test_every_documented_metric_is_exported_and_no_other(self):
+        # After a checkpoint and an evaluation nothing of a running job is unknown any more.
+        self.cluster.wait_for_step(7)
+        for name, entry in self.processes.items():
+            program = "C" if name == "coordinator" else "S"
+            self.assertEqual(exported(fetch(entry["http"], "/metrics")), documented(program), name)
+
+    def test_counters_of_a_job_do_not_wait_for_the_first_scrape(self):
+        text = fetch(self.processes["coordinator"]["http"], "/metrics")
+        steps = samples(text, "stagecoach_train_steps_total")
+        self.assertGreaterEqual(steps['{job_id="watched",result="applied"}'], 3)
+        self.assertEqual(steps['{job_id="watched",result="replayed"}'], 0)
+        self.assertGreater(samples(text, "stagecoach_train_tokens_total")['{job_id="watched"}'], 0)
+        self.assertEqual(list(samples(text, "stagecoach_jobs_submitted_total").values()), [1])
+        self.assertGreaterEqual(samples(text, "stagecoach_train_step_duration_seconds_count")[""], 3)
+        # Known values of labels are there from the start.
+        recoveries = samples(text, "stagecoach_stage_recoveries_total")
+        self.assertEqual(len(recoveries), 8, recoveries)
+        self.assertEqual(set(recoveries.values()), {0})
+        durations = samples(text, "stagecoach_checkpoint_duration_seconds_count")
+        self.assertEqual(set(durations), {'{op="load"}', '{op="save"}'})
+        self.assertGreaterEqual(durations['{op="load"}'], 1)
+
+    def test_a_lost_stage_is_counted(self):
+        self.cluster.signal("stage-1", signal.SIGKILL)
+        self.cluster.wait_for("a recovery", lambda event: event["event"] == "recovery")
+        text = fetch(self.processes["coordinator"]["http"], "/metrics")
+        recoveries = samples(text, "stagecoach_stage_recoveries_total")
+        self.assertGreaterEqual(sum(recoveries.values()), 1, recoveries)
+
+    def test_an_ended_job_leaves_no_series(self):
+        http = self.processes["coordinator"]["http"]
+        # No stage is free for it, so it waits until it is cancelled.
+        other = self.job_file("other.json", training={"steps": 100001}, name="other")
+        submitted = self.client("submit", "--detach", "--id", "other", other)
+        self.assertEqual(submitted.returncode, 0, submitted.stderr)
+        text = fetch(http, "/metrics")
+        self.assertEqual(samples(text, "stagecoach_train_steps_total")['{job_id="other",result="applied"}'], 0)
+        self.assertEqual(list(samples(text, "stagecoach_jobs_submitted_total").values()), [2])
+        self.assertEqual(self.client("cancel", "other").returncode, 0)
+        self.assertNotIn('job_id="other"', fetch(http, "/metrics"))
+        harness.wait_until("the end in the counter", lambda: samples(
+            fetch(http, "/metrics"), "stagecoach_jobs_finished_total")['{state="CANCELLED"}'] == 1)
 
     def test_health_and_the_other_commands(self):
         for name in ("coordinator", "stage-0", "stage-1"):

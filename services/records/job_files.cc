@@ -1,0 +1,79 @@
+#include "services/records/job_files.h"
+
+#include <filesystem>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/status.h"
+
+namespace stagecoach {
+namespace {
+
+constexpr char kMetricsFile[] = "/metrics.jsonl";
+
+absl::Status MakeFolder(const std::string& folder) {
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (error) return absl::ErrnoToStatus(error.value(), folder);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+std::vector<Scalar> ScalarsOf(const JobRecord& record, const std::vector<StageAssignment>& stages) {
+  if (record.kind == JobRecord::Kind::kEvaluation) return {{"eval/loss", record.loss}};
+  if (record.kind != JobRecord::Kind::kStep) return {};
+  std::vector<Scalar> scalars = {{"train/loss", record.loss},
+                                 {"train/lr", record.learning_rate},
+                                 {"train/grad_norm", record.gradient_norm},
+                                 {"perf/tokens_per_second", record.tokens_per_second},
+                                 {"perf/step_seconds", record.step_seconds},
+                                 {"perf/bubble_ratio", record.bubble}};
+  for (size_t k = 0; k < stages.size(); ++k) {
+    for (int i = 0; i < kPhases; ++i) {
+      const auto phase = static_cast<Phase>(i);
+      if (phase == Phase::kIdle) continue;  // outside of steps
+      scalars.push_back(
+          {absl::StrCat("time/stage_", k, "/", PhaseName(phase)), stages[k].phases[phase]});
+    }
+    scalars.push_back({absl::StrCat("memory/stage_", k, "/peak"),
+                       static_cast<double>(stages[k].memory_peak.total())});
+  }
+  return scalars;
+}
+
+absl::StatusOr<JobFiles> JobFiles::Open(const std::string& folder) {
+  RETURN_IF_ERROR(MakeFolder(folder));
+  ASSIGN_OR_RETURN(const MetricsTail tail, RepairMetrics(folder + kMetricsFile));
+  return JobFiles(folder, tail);
+}
+
+absl::Status JobFiles::Write(const std::vector<JobRecord>& records,
+                             const std::optional<JobView>& view, double now_unix_seconds) {
+  static const std::vector<StageAssignment> kUnknown;
+  std::string lines, events;
+  for (const JobRecord& record : records) {
+    if (record.number <= tail_.number) continue;
+    const bool replayed = AddToTail(record, &tail_);
+    // The view is of one moment: it fits the one step that was the last then.
+    const bool known =
+        record.kind == JobRecord::Kind::kStep && view.has_value() && view->step == record.step;
+    const std::vector<StageAssignment>& stages = known ? view->stages : kUnknown;
+    lines += MetricsLine(record, replayed, stages);
+    const std::vector<Scalar> scalars =
+        replayed ? std::vector<Scalar>() : ScalarsOf(record, stages);
+    if (!scalars.empty()) events += ScalarsEvent(record.unix_seconds, record.step, scalars);
+  }
+  if (!events.empty()) {
+    if (!events_.has_value()) {
+      ASSIGN_OR_RETURN(events_, EventFile::Create(folder_, now_unix_seconds));
+    }
+    // First, so that what metrics.jsonl has is in both: it tells where to go on.
+    RETURN_IF_ERROR(events_->Add(events));
+  }
+  ASSIGN_OR_RETURN(AppendFile file,
+                   AppendFile::Open(folder_ + kMetricsFile, AppendFile::Mode::kOpenOrNew));
+  return file.Append(lines);
+}
+
+}  // namespace stagecoach

@@ -1,0 +1,49 @@
+// JobFiles: the files of one job's history in one folder: metrics.jsonl and the event files.
+// Every record becomes a line; a line once written stays. Steps that a recovery runs again are
+// marked "replayed" in metrics.jsonl and left out of the event files: they have the same numbers.
+// Ownership: owns its descriptors, of which a job that waits has none: there may be many.
+// Threads:   thread-compatible.
+// Errors:    canonical codes with path and errno text. After a failed Write the object is of no
+// more
+//            use; Open repairs what it left and tells where to go on.
+// See:       docs/formats.md, "A job's records".
+#ifndef STAGECOACH_SERVICES_RECORDS_JOB_FILES_H_
+#define STAGECOACH_SERVICES_RECORDS_JOB_FILES_H_
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "coordinator/job_view.h"
+#include "services/records/append_file.h"
+#include "services/records/metrics_jsonl.h"
+#include "services/records/tfevents.h"
+
+namespace stagecoach {
+
+// What TensorBoard shows of a record; empty: nothing. stages: of this very step, or empty.
+std::vector<Scalar> ScalarsOf(const JobRecord& record, const std::vector<StageAssignment>& stages);
+
+class JobFiles {
+ public:
+  // Makes the folder where it is missing.
+  static absl::StatusOr<JobFiles> Open(const std::string& folder);
+
+  // Records above tail().number, in order. view: the job as it stands, to take the stages' part of
+  // the newest step from; or nothing.
+  absl::Status Write(const std::vector<JobRecord>& records, const std::optional<JobView>& view,
+                     double now_unix_seconds);
+  const MetricsTail& tail() const { return tail_; }
+
+ private:
+  JobFiles(std::string folder, const MetricsTail& tail) : folder_(std::move(folder)), tail_(tail) {}
+
+  std::string folder_;
+  MetricsTail tail_;
+  std::optional<EventFile> events_;  // from the first scalar on
+};
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_SERVICES_RECORDS_JOB_FILES_H_

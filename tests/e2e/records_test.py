@@ -1,0 +1,67 @@
+"""A job's records on disk: metrics.jsonl, over restarts and recoveries."""
+import json
+import signal
+
+import harness
+
+class Records(harness.EndToEndTest):
+    def lines(self, cluster, job="tiny"):
+        text = (cluster.state_dir / "jobs" / job / "metrics.jsonl").read_text()
+        return [json.loads(line) for line in text.splitlines()]
+
+    def check_steps(self, cluster, steps):
+        """Exactly one line a step beside the replayed ones, with the numbers of the client's events."""
+        lines = self.lines(cluster)
+        numbers = [line["number"] for line in lines]
+        self.assertEqual(numbers, sorted(set(numbers)), "a record was written twice or out of order")
+        losses = {}
+        for line in lines:
+            if line["event"] != "step":
+                continue
+            if line.get("replayed"):
+                self.assertEqual(line["loss"], losses[line["step"]], "a replayed step has another loss")
+            else:
+                self.assertNotIn(line["step"], losses)
+                losses[line["step"]] = line["loss"]
+        self.assertEqual(sorted(losses), list(range(1, steps + 1)))
+        for step, loss in cluster.losses().items():
+            self.assertEqual(losses[step], loss)
+        self.assertEqual(lines[-1]["event"], "finished")
+        return lines, losses
+
+    def test_records_of_a_run(self):
+        cluster = self.run_job(self.job_file())
+        lines, losses = self.check_steps(cluster, 6)
+        self.assertEqual([line["step"] for line in lines if line["event"] == "evaluation"], [3, 6])
+        self.assertEqual(lines[-1]["weights_digest"], cluster.digest())
+        stages = [line["stages"] for line in lines if "stages" in line]
+        self.assertTrue(stages, "no step has its stages' part")
+        self.assertEqual([stage["name"] for stage in stages[-1]], ["stage-0", "stage-1"])
+        self.assertGreater(stages[-1][0]["phases"]["forward"], 0)
+        self.assertGreater(stages[-1][1]["memory_peak"]["parameters"], 0)
+
+    def test_lines_come_while_the_job_runs(self):
+        cluster = self.start(self.job_file(training={"steps": 100000}))
+        step = cluster.wait_for_step(5)["step"]
+        path = cluster.state_dir / "jobs" / "tiny" / "metrics.jsonl"
+        harness.wait_until("the step in metrics.jsonl", lambda: path.exists() and
+                           f'"event":"step","step":{step},' in path.read_text(), seconds=2)
+
+    def test_a_lost_stage_and_a_killed_coordinator_cost_no_line(self):
+        # Long enough to be killed in the middle; a checkpoint every 50 steps makes steps come again.
+        cluster = self.start(self.job_file(training={"steps": 700}, checkpoint={"every_steps": 50}))
+        cluster.wait_for_step(120)
+        cluster.signal("stage-1", signal.SIGKILL)
+        cluster.wait_for("a recovery", lambda event: event["event"] == "recovery")
+        last = max(event["step"] for event in cluster.events if event["event"] == "step")
+        cluster.wait_for_step(last + 120)
+        cluster.signal("coordinator", signal.SIGKILL)
+        self.assertEqual(cluster.finish(), 0, cluster.describe())
+        lines, _ = self.check_steps(cluster, 700)
+        self.assertTrue(any(line.get("replayed") for line in lines), "nothing was replayed: killed too early?")
+        files = list((cluster.state_dir / "jobs" / "tiny").glob("events.out.tfevents.*"))
+        self.assertEqual(len(files), 2, "one for each coordinator that wrote")
+
+
+if __name__ == "__main__":
+    harness.main()

@@ -1,0 +1,66 @@
+"""TensorBoard's own library (PyPI) reads a job's event files. Skipped, with 77, where PyPI is not reached."""
+import json
+import struct
+import subprocess
+import sys
+
+import harness
+
+VENV = harness.BIN.parent / "venv-tensorboard"
+READER = """
+import json, sys
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+events = EventAccumulator(sys.argv[1], size_guidance={"scalars": 0})
+events.Reload()
+print(json.dumps({tag: [[e.step, e.value, e.wall_time] for e in events.Scalars(tag)]
+                  for tag in events.Tags()["scalars"]}))
+"""
+
+
+def tensorboard_python():
+    """Of a venv with the package; None, after saying why, where it cannot be had."""
+    python = VENV / "bin" / "python"
+    def works():
+        return python.exists() and subprocess.run(
+            [python, "-c", "import tensorboard.backend.event_processing.event_accumulator"],
+            capture_output=True).returncode == 0
+    if works():
+        return python
+    made = subprocess.run([sys.executable, "-m", "venv", VENV], capture_output=True, text=True)
+    if made.returncode == 0:
+        # setuptools: tensorboard of some versions still imports pkg_resources.
+        made = subprocess.run([python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check",
+                               "--timeout", "15", "--retries", "1", "tensorboard", "setuptools<81"],
+                              capture_output=True, text=True)
+    if made.returncode == 0 and works():
+        return python
+    print(f"skipped, it needs PyPI's tensorboard: {(made.stdout + made.stderr).strip()[-300:]}", file=sys.stderr)
+    return None
+
+
+def float32(number):
+    return struct.unpack("<f", struct.pack("<f", number))[0]
+
+
+class TensorBoard(harness.EndToEndTest):
+    def test_every_tag_is_read_back(self):
+        cluster = self.run_job(self.job_file())
+        read = subprocess.run([PYTHON, "-c", READER, cluster.state_dir / "jobs" / "tiny"],
+                              capture_output=True, text=True)
+        self.assertEqual(read.returncode, 0, read.stderr)
+        tags = json.loads(read.stdout)
+        self.assertEqual({step: value for step, value, _ in tags["train/loss"]},
+                         {step: float32(loss) for step, loss in cluster.losses().items()})
+        self.assertEqual([step for step, _, _ in tags["eval/loss"]], [3, 6])
+        for tag in ("train/lr", "train/grad_norm", "perf/tokens_per_second", "perf/bubble_ratio"):
+            self.assertEqual([step for step, _, _ in tags[tag]], [1, 2, 3, 4, 5, 6], tag)
+        for tag in ("time/stage_0/forward", "time/stage_1/bubble", "memory/stage_1/peak"):
+            self.assertIn(tag, tags)
+        self.assertGreater(tags["memory/stage_1/peak"][-1][1], 0)
+
+
+if __name__ == "__main__":
+    PYTHON = tensorboard_python()
+    if PYTHON is None:
+        sys.exit(77)
+    harness.main()
