@@ -79,7 +79,7 @@ export class CurveChart {
       layout: {padding: {top: 4, right: 6}},
       scales: {
         x: {type: 'linear', bounds: 'data', grid: {...grid, display: false}, ticks: {...ticks, maxTicksLimit: 6, callback: xText}},
-        y: {beginAtZero: this.curve.zero === true, grid, ticks: {...ticks, maxTicksLimit: 5, callback: (value) => format(value)}},
+        y: {beginAtZero: this.curve.zero === true, grid, ticks: {...ticks, maxTicksLimit: 5, callback: (value) => (this.curve.tick || format)(value)}},
       },
       plugins: {
         legend: {display: false},
@@ -108,6 +108,8 @@ export class CurveChart {
   draw(lines, marks, note, axis) {
     this.axis = axis;
     this.marks = marks;
+    // From step 0 on, the ticks are round numbers.
+    this.chart.options.scales.x.min = axis === 'step' ? 0 : undefined;
     this.chart.data.datasets = lines.map((line) => this.dataset(line));
     this.chart.update('none');
     setText(this.note, note);

@@ -10,7 +10,7 @@ const REDRAW_MS = 1000;
 const RECENT = 200;
 
 const CURVES = [
-  {name: 'loss', title: 'Loss', format: (value) => decimal(value, 3), evaluation: true},
+  {name: 'loss', title: 'Loss', format: (value) => decimal(value, 4), tick: scientific, evaluation: true},
   {name: 'learning_rate', title: 'Learning rate', format: scientific, raw: true},
   {name: 'gradient_norm', title: 'Gradient norm', format: scientific},
   {name: 'step_seconds', title: 'Step time', format: span, quantiles: true},

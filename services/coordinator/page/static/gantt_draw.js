@@ -28,8 +28,8 @@ function ticks(begin, end, most) {
 }
 
 function labelOf(cell, width) {
-  if (!cell.phase.letter || cell.microBatch < 0) return width >= LETTER_PIXELS ? cell.phase.letter : '';
-  if (!cell.phase.busy) return '';
+  if (!cell.phase.letter) return '';
+  if (!cell.phase.busy || cell.microBatch < 0) return width >= LETTER_PIXELS ? cell.phase.letter : '';
   if (width >= LABEL_PIXELS) return `${cell.phase.letter}${cell.microBatch}`;
   return width >= LETTER_PIXELS ? String(cell.microBatch) : '';
 }

@@ -31,6 +31,7 @@ export class Logs {
       if (this.visible && !was) this.poll();
     });
     this.observer.observe(this.host);
+    this.poll();
     this.timer = setInterval(() => {
       if (this.visible && this.follow && !document.hidden) this.poll();
     }, POLL_MS);

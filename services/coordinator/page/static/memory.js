@@ -60,7 +60,10 @@ function bar(row, scale) {
 export function updateMemory(root, store) {
   const legend = part(root, 'memory-legend');
   if (!legend.firstChild) {
-    legend.append(...KINDS.map(([name, title]) => h('li', {}, swatch({class: `memory memory-${name}`}), title)));
+    legend.append(...KINDS.map(([name, title]) => h('li', {}, swatch({class: `memory memory-${name}`}), title)),
+      ...[['peak', 'Peak'], ['now', 'In use now'], ['limit', 'Limit']].map(([name, title]) =>
+        h('li', {}, s('svg', {class: 'swatch bare', width: 4, height: 14, 'aria-hidden': 'true'},
+                      s('rect', {class: `memory-${name}`, x: 1, y: name === 'now' ? 9 : 0, width: 2, height: name === 'now' ? 5 : 14})), title)));
   }
   const rows = (store.job?.stages || []).map((stage, index) => rowOf(store, stage, index));
   const key = JSON.stringify(rows);
