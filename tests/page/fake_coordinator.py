@@ -16,7 +16,8 @@ import urllib.parse
 STATIC = pathlib.Path(__file__).resolve().parents[2] / "services/coordinator/page/static"
 CHART = pathlib.Path("/usr/share/javascript/chart.js/chart.min.js")
 TYPES = {".html": "text/html; charset=utf-8", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
-POLICY = "default-src 'self'"
+POLICY = ("default-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
+          "object-src 'none'")
 MICRO = 8
 TARGET_STEPS = 2000
 FORWARD, RECOMPUTE, BACKWARD, OPTIMIZER, TRANSFER = 6.0, 6.0, 12.0, 4.0, 0.7  # milliseconds
