@@ -4,6 +4,7 @@ It serves the page's files and a job that it makes up in the contract's shapes: 
 stages on an ideal clock. What tests turn: lose(stage), streams (False: 503), finish(), clock offsets.
 Run by hand:  python3 tests/page/fake_coordinator.py 8000
 """
+import contextlib
 import http.server
 import json
 import math
@@ -71,7 +72,8 @@ class FakeCoordinator:
                 pass
 
             def do_GET(self):
-                owner.get(self)
+                with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # a page that was left
+                    owner.get(self)
 
             def do_POST(self):
                 owner.post(self)
@@ -204,7 +206,7 @@ class FakeCoordinator:
             for step in range(max(1, last - steps + 1), last + 1):
                 zero = int((self.started + (step - 1) * self.length / 1e3) * 1e9) + self.offsets[k]
                 def span(name, track, index, begin, end, size=0, peer=""):
-                    spans.append({"name": name, "track": f"TRACE_TRACK_{track}", "step": str(step), "attempt": 1, "micro_batch": index,
+                    spans.append({"name": name, "track": f"TRACE_TRACK_{track}", "step": str(step - 1), "attempt": 1, "micro_batch": index,
                                   "begin_unix_nanos": str(zero + int(begin * 1e6)), "end_unix_nanos": str(zero + int(end * 1e6)),
                                   "bytes": str(size), "peer": peer})
                 for name, index, begin, end in self.rows[k]:

@@ -131,8 +131,11 @@ class PageParts(browser.PageTest):
         page.keyboard.press("Escape")
         self.assertFalse(page.locator("#cancel-dialog").is_visible())
         self.assertEqual(page.evaluate("document.activeElement.dataset.part"), "cancel")
-        self.assertIsNone(self.fake.ended)
         page.keyboard.press("Enter")
+        page.get_by_role("button", name="Keep running").click()
+        self.assertFalse(page.locator("#cancel-dialog").is_visible())
+        self.assertIsNone(self.fake.ended)
+        button.click()
         self.assert_accessible(page)
         page.locator("#cancel-confirm").click()
         page.wait_for_selector('[data-field="state"][data-state="CANCELLED"]')
@@ -163,6 +166,12 @@ class PageParts(browser.PageTest):
             with self.subTest(view="jobs", scheme=scheme, width=width):
                 self.assert_accessible(page)
                 self.assert_no_sideways_scroll(page)
+
+    def test_job_list_follows_the_steps(self):
+        page = self.open(f"{self.fake.url}/")
+        page.wait_for_selector('[data-part="jobs"] [data-field="step"]')
+        step = int(page.locator('[data-part="jobs"] [data-field="step"]').get_attribute("data-value"))
+        page.wait_for_function("step => Number(document.querySelector('[data-part=jobs] [data-field=step]').dataset.value) > step", arg=step)
 
     def test_theme_is_kept(self):
         page = self.job()

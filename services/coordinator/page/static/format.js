@@ -34,7 +34,7 @@ export function scientific(value) {
   if (number === 0) return '0';
   const size = Math.abs(number);
   if (size >= 0.01 && size < 10000) return String(Number(number.toPrecision(3)));
-  return number.toExponential(2).replace('e+', 'e').replace('-', '−').replace('e-', 'e−');
+  return Number(number.toPrecision(3)).toExponential().replace('e+', 'e').replaceAll('-', '−');
 }
 
 export function percent(ratio, digits = 1) {

@@ -8,11 +8,18 @@ function nanos(value) {
   return BigInt(value || 0);
 }
 
-/** Newest attempt of every step of a stage: a step tried again is drawn as it went in the end. */
+/**
+ * Newest attempt of every step of a stage, by time since attempts count anew after a recovery: a step tried again
+ * is drawn as it went in the end, and an evaluation or a checkpoint on the way to a step is not part of it.
+ */
 function lastAttempts(spans) {
-  const attempts = new Map();
-  for (const span of spans) attempts.set(span.step, Math.max(attempts.get(span.step) || 0, zero(span.attempt)));
-  return attempts;
+  const newest = new Map();
+  for (const span of spans) {
+    const end = nanos(span.end_unix_nanos);
+    const known = newest.get(span.step);
+    if (!known || end >= known.end) newest.set(span.step, {end, attempt: zero(span.attempt)});
+  }
+  return new Map([...newest].map(([step, {attempt}]) => [step, attempt]));
 }
 
 function addSpan(lane, span, base, offset) {
@@ -59,7 +66,8 @@ export function stepsOf(trace, microBatches) {
   for (const [step, byStage] of steps) {
     const lanes = [...byStage.values()].sort((a, b) => a.stage - b.stage);
     if (lanes.length === stages.length && lanes.every((lane) => backwards(lane) >= microBatches)) {
-      complete.push(finish(Number(step), lanes));
+      // Spans count steps from 0; everything that people read counts steps done.
+      complete.push(finish(Number(step) + 1, lanes));
     }
   }
   return {steps: complete.sort((a, b) => a.step - b.step), errors};

@@ -7,12 +7,14 @@ import {stepsOf} from './gantt_model.js';
 import {idealStep} from './ideal.js';
 import {phaseFill, phaseOf, swatch} from './phases.js';
 
-const STEPS = 5;
+const STEPS_LIVE = 3;     // a trace is large: while it moves on, only the newest; an evaluation counts as one
+const STEPS_PAUSED = 12;  // to look around in
+const STEPS_KEPT = 8;
 const DOWNLOAD_STEPS = 50;
 const POLL_MS = 2500;
 const ZOOM = 1.6;
 const NARROW = 600;
-const LEGEND = ['forward', 'recompute', 'backward', 'optimizer', 'bubble', 'receive_wait', 'send', 'data_wait'];
+const LEGEND = ['forward', 'recompute', 'backward', 'optimizer', 'bubble', 'receive_wait', 'send', 'data_wait', 'idle'];
 
 export class GanttPanel {
   constructor(root, store, jobId) {
@@ -97,11 +99,12 @@ export class GanttPanel {
   async poll() {
     if (this.polling || !this.store.job) return;
     this.polling = true;
+    const whilePaused = this.paused;
     try {
-      const trace = await getTrace(this.jobId, STEPS);
-      if (this.paused && this.steps.length > 0) return;
+      const trace = await getTrace(this.jobId, whilePaused ? STEPS_PAUSED : STEPS_LIVE);
+      if (this.paused && !whilePaused && this.steps.length > 0) return;
       const {steps, errors} = stepsOf(trace, num(this.store.job.spec?.training?.micro_batches) || 1);
-      if (steps.length > 0) this.steps = steps;
+      this.keep(steps);
       setText(this.problem, errors.join('; '));
       this.draw();
     } catch (error) {
@@ -111,21 +114,32 @@ export class GanttPanel {
     }
   }
 
+  /** Adds steps to those at hand; a step that is there stays, so that its drawing and its cells do. */
+  keep(steps) {
+    if (steps.length === 0) return;
+    const newest = steps[steps.length - 1].step;
+    const known = new Set(this.steps.map((step) => step.step));
+    // After a recovery the steps begin again further back.
+    const old = this.steps.filter((step) => step.step <= newest || this.paused);
+    const all = [...old, ...steps.filter((step) => !known.has(step.step))].sort((a, b) => a.step - b.step);
+    this.steps = all.filter((step, index) => index >= all.length - STEPS_KEPT || step.step === this.chosen);
+  }
+
   setPaused(paused) {
+    if (paused === this.paused) return;
     this.paused = paused;
     setText(this.pauseButton, paused ? 'Resume' : 'Pause');
     setAttribute(this.pauseButton, 'aria-pressed', paused);
-    if (!paused) {
-      this.chosen = null;
-      this.view = null;
-      this.poll();
-      this.draw();
-    }
+    this.chosen = paused ? this.step?.step ?? null : null;
+    if (!paused) this.view = null;
+    this.poll();
+    this.draw();
   }
 
   choose(index) {
+    const step = this.steps[index]?.step ?? null;
     this.setPaused(true);
-    this.chosen = this.steps[index]?.step ?? null;
+    this.chosen = step;
     this.view = null;
     this.draw();
   }
@@ -145,19 +159,12 @@ export class GanttPanel {
     if (view && view.end - view.begin < whole.end - 1e-6) {
       const size = Math.max(view.end - view.begin, whole.end / 2000);
       const begin = Math.min(Math.max(0, view.begin), whole.end - size);
-      this.setPausedQuietly();
+      this.setPaused(true);  // a window of one step says nothing about the next
       this.view = {begin, end: begin + size};
     } else {
       this.view = null;
     }
     this.draw();
-  }
-
-  // A window of one step says nothing about the next: zooming keeps the step.
-  setPausedQuietly() {
-    if (this.paused) return;
-    this.chosen = this.step.step;
-    this.setPaused(true);
   }
 
   zoom(factor) {
@@ -300,7 +307,7 @@ export class GanttPanel {
     }
     if (next) {
       event.preventDefault();
-      this.setPausedQuietly();
+      this.setPaused(true);
       this.focus(drawn, next);
     }
   }

@@ -1,4 +1,5 @@
-// All jobs and all stage servers.
+// All jobs and all stage servers. The stream tells when a job changes its state, not each step, so progress is asked for.
+import {listJobs} from './api.js';
 import {h, part, setText, updateTable} from './dom.js';
 import {updateFleet} from './fleet.js';
 import {compact, dateTime, decimal, duration, integer, num, percent, stateName} from './format.js';
@@ -8,14 +9,29 @@ const COLUMNS = [
   {title: 'Tokens/s', number: true}, {title: 'Bubble', number: true}, {title: 'Submitted'}, {title: 'Duration', number: true},
 ];
 
+const POLL_MS = 2000;
+
 export class JobsView {
   constructor(main, store) {
     this.store = store;
     main.replaceChildren(document.getElementById('jobs-view').content.cloneNode(true));
     this.root = main;
+    this.timer = setInterval(() => this.poll(), POLL_MS);
   }
 
-  close() {}
+  async poll() {
+    const active = (this.store.jobs || []).some((job) => ['JOB_STATE_PENDING', 'JOB_STATE_RUNNING'].includes(job.state));
+    if (!active || document.hidden || this.store.connection !== 'live') return;
+    try {
+      this.store.setJobs(await listJobs());
+    } catch (error) {
+      // The connection's state, shown at the top, tells.
+    }
+  }
+
+  close() {
+    clearInterval(this.timer);
+  }
 
   update() {
     const jobs = this.store.jobs;
