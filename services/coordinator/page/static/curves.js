@@ -44,7 +44,7 @@ export class Curves {
     const series = this.store.series;
     if (series === this.series && series.version === this.version) return;
     const wait = this.drawnAt + REDRAW_MS - Date.now();
-    if (wait > 0 && series === this.series) {
+    if (wait > 0 && series === this.series && this.drawnSteps > 0) {
       if (!this.timer) this.timer = setTimeout(() => this.draw(), wait);
       return;
     }
@@ -58,6 +58,7 @@ export class Curves {
     this.series = series;
     this.version = series.version;
     this.drawnAt = Date.now();
+    this.drawnSteps = series.steps.length;
     const x = (point) => (this.axis === 'step' ? point.step : point.time);
     const marks = series.marks.map((mark) => ({x: x(mark), kind: mark.kind}));
     for (const chart of this.charts) this.drawChart(chart, series, x, marks);

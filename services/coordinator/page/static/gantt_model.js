@@ -92,6 +92,11 @@ function finish(step, lanes) {
       cell.begin -= begin;
       cell.end -= begin;
     }
+    // A stage that has done its part waits for the others: bubble, though no span of its own tells.
+    const last = lane.cells[lane.cells.length - 1];
+    if (last && last.end < end - begin - 1e-3) {
+      lane.cells.push({name: 'bubble', phase: phaseOf('bubble'), microBatch: -1, begin: last.end, end: end - begin, bytes: 0, peer: ''});
+    }
   }
   return {step, lanes, length: end - begin};
 }

@@ -3,6 +3,9 @@ import {fillSegmented, h, part, s, setText, updateTable} from './dom.js';
 import {duration, exactShares, zero} from './format.js';
 import {PHASES, phaseFill, phaseOf, swatch} from './phases.js';
 
+// Less than some steps would show where in a step the page came in, not where time goes.
+const LEAST_STEPS = 3;
+const LEAST_SECONDS = 3;
 const LABEL_SHARE = 55;  // tenths of a percent that a number in a piece needs
 
 export class Strip {
@@ -23,7 +26,8 @@ export class Strip {
   phasesOf(stage) {
     if (this.window === 'minute') {
       const recent = this.store.telemetry.phases(stage.name);
-      if (recent) return {...recent, recent: true};
+      const least = Math.max(LEAST_SECONDS, LEAST_STEPS * zero(this.store.job?.step_seconds));
+      if (recent && recent.seconds >= least) return {...recent, recent: true};
     }
     const phases = stage.phases?.seconds || {};
     return {phases, seconds: Object.values(phases).reduce((sum, value) => sum + zero(value), 0), recent: false};

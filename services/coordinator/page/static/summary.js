@@ -91,10 +91,11 @@ export class Summary {
   updateTiles(job) {
     const store = this.store;
     this.updateEta(job);
-    const previous = store.series.steps[Math.max(0, store.series.steps.length - 101)];
-    const change = previous ? num(job.loss) - previous.loss : NaN;
+    const steps = store.series.steps;
+    const back = Math.min(100, steps.length - 1);
+    const change = back >= 10 ? num(job.loss) - steps[steps.length - 1 - back].loss : NaN;
     this.set('loss', decimal(job.loss, 4), job.loss,
-             Number.isFinite(change) && store.series.steps.length > 100 ? `${change <= 0 ? '−' : '+'}${Math.abs(change).toFixed(4)} in 100 steps` : '');
+             Number.isFinite(change) ? `${change <= 0 ? '−' : '+'}${Math.abs(change).toFixed(4)} in ${back} steps` : '');
     const evaluations = store.series.evaluations;
     const last = evaluations[evaluations.length - 1];
     this.set('evaluation_loss', decimal(job.evaluation_loss, 4), job.evaluation_loss, last ? `at step ${integer(last.step)}` : '');
