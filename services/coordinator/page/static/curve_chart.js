@@ -19,6 +19,20 @@ function colours() {
   return result;
 }
 
+/** Limits for values that hardly differ, so that rounding in the last digit is not drawn as a mountain range. */
+function levelRange(lines) {
+  let [low, high] = [Infinity, -Infinity];
+  for (const line of lines) {
+    for (const point of line.points) {
+      low = Math.min(low, point.y);
+      high = Math.max(high, point.y);
+    }
+  }
+  const level = Math.abs(high);
+  if (!(high - low < 1e-3 * level)) return {suggestedMin: undefined, suggestedMax: undefined};
+  return {suggestedMin: low - 0.05 * level, suggestedMax: high + 0.05 * level};
+}
+
 /** Checkpoints: a tick at the bottom. Recoveries: a dashed line with a flag; told apart without colour. */
 function markPlugin(owner) {
   return {
@@ -110,6 +124,7 @@ export class CurveChart {
     this.marks = marks;
     // From step 0 on, the ticks are round numbers.
     this.chart.options.scales.x.min = axis === 'step' ? 0 : undefined;
+    Object.assign(this.chart.options.scales.y, levelRange(lines));
     this.chart.data.datasets = lines.map((line) => this.dataset(line));
     this.chart.update('none');
     setText(this.note, note);

@@ -7,7 +7,6 @@ const TRACK = 5;
 const GAP = 12;
 const AXIS = 20;
 const LETTER_PIXELS = 12;
-const LABEL_PIXELS = 25;
 
 function heightOf(lanes, links) {
   return AXIS + lanes * laneHeight(links);
@@ -27,11 +26,17 @@ function ticks(begin, end, most) {
   return {ticks: result, digits: Math.max(0, -Math.floor(Math.log10(size) + 1e-9))};
 }
 
+/** What a label of so many characters needs. */
+function pixelsOf(characters) {
+  return 7 * characters + 4;
+}
+
 function labelOf(cell, width) {
   if (!cell.phase.letter) return '';
   if (!cell.phase.busy || cell.microBatch < 0) return width >= LETTER_PIXELS ? cell.phase.letter : '';
-  if (width >= LABEL_PIXELS) return `${cell.phase.letter}${cell.microBatch}`;
-  return width >= LETTER_PIXELS ? String(cell.microBatch) : '';
+  const number = String(cell.microBatch);
+  if (width >= pixelsOf(number.length + 1)) return `${cell.phase.letter}${number}`;
+  return width >= pixelsOf(number.length) ? number : '';
 }
 
 function axis(view, width, left, height, x) {

@@ -13,6 +13,11 @@ function modelText(spec) {
   return list ? `${(list.layers || []).length} layers, width ${list.width}` : '';
 }
 
+function changeText(change) {
+  const size = Math.abs(change).toFixed(4);
+  return Number(size) === 0 ? 'no change' : `${change < 0 ? '−' : '+'}${size}`;
+}
+
 function scheduleText(spec) {
   return String(spec?.pipeline?.schedule).includes('ONE_FORWARD') ? '1F1B' : 'GPipe';
 }
@@ -95,7 +100,7 @@ export class Summary {
     const back = Math.min(100, steps.length - 1);
     const change = back >= 10 ? num(job.loss) - steps[steps.length - 1 - back].loss : NaN;
     this.set('loss', decimal(job.loss, 4), job.loss,
-             Number.isFinite(change) ? `${change <= 0 ? '−' : '+'}${Math.abs(change).toFixed(4)} in ${back} steps` : '');
+             Number.isFinite(change) ? `${changeText(change)} in ${back} steps` : '');
     const evaluations = store.series.evaluations;
     const last = evaluations[evaluations.length - 1];
     this.set('evaluation_loss', decimal(job.evaluation_loss, 4), job.evaluation_loss, last ? `at step ${integer(last.step)}` : '');
