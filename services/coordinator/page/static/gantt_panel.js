@@ -89,6 +89,8 @@ export class GanttPanel {
       this.lastState = expected;
       this.poll();
     }
+    // The step's record may come after its trace.
+    if (this.step && this.drawn) this.notes(this.step);
   }
 
   tick() {
@@ -218,7 +220,8 @@ export class GanttPanel {
     this.ideal.replaceChildren(this.drawnIdeal.svg);
     for (const drawn of [this.drawn, this.drawnIdeal]) if (drawn.cells[0]) setAttribute(drawn.cells[0].group, 'tabindex', 0);
     if (focused) this.refocus(focused);
-    this.notes(step, ideal);
+    this.idealShown = ideal;
+    this.notes(step);
     this.table();
   }
 
@@ -237,7 +240,8 @@ export class GanttPanel {
     setAttribute(this.slider, 'aria-valuetext', step ? `step ${step.step}` : 'none');
   }
 
-  notes(step, ideal) {
+  notes(step) {
+    const ideal = this.idealShown;
     const record = this.store.series.steps.find((point) => point.step === step.step);
     const error = Math.max(...step.lanes.map((lane) => lane.clockError));
     setText(part(this.root, 'gantt-note'), [`step ${integer(step.step)}`, `${decimal(step.length, 1)} ms`,
