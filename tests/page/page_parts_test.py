@@ -101,6 +101,15 @@ class PageParts(browser.PageTest):
         page.locator('[data-section="stages"] summary').click()
         self.assertEqual(page.locator('[data-part="strip-table"] tbody td:last-child').all_inner_texts(), ["100.0 %"] * STAGES)
 
+    def test_an_ended_job_does_not_show_what_its_servers_do_now(self):
+        page = self.job()
+        page.wait_for_selector('[data-field="sent-0-1"]')
+        self.fake.finish("SUCCEEDED")
+        page.wait_for_selector('[data-field="state"][data-state="SUCCEEDED"]')
+        page.wait_for_selector('[data-field="sent-0-1"]', state="detached")
+        self.assertEqual(page.locator('[data-part="strip-note"]').inner_text(), "last step")
+        self.assertFalse(page.get_by_role("button", name="Cancel job…").is_visible())
+
     def test_without_a_stream_it_polls_and_comes_back(self):
         self.fake.streams = False
         page = self.open(f"{self.fake.url}/#/jobs/{self.fake.job_id}", expected_problems=["503", "MIME"])

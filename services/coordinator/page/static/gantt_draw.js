@@ -7,6 +7,7 @@ const TRACK = 5;
 const GAP = 12;
 const AXIS = 20;
 const LETTER_PIXELS = 12;
+const TICK_PIXELS = 55;
 
 function heightOf(lanes, links) {
   return AXIS + lanes * laneHeight(links);
@@ -44,7 +45,7 @@ function axis(view, width, left, height, x) {
   const {ticks: at, digits} = ticks(view.begin, view.end, Math.max(3, Math.floor((width - left) / 90)));
   for (const tick of at) {
     group.append(s('line', {x1: x(tick), x2: x(tick), y1: AXIS - 4, y2: height}),
-                 s('text', {x: x(tick) + 3, y: AXIS - 8}, `${tick.toFixed(digits)} ms`));
+                 x(tick) + TICK_PIXELS < width ? s('text', {x: x(tick) + 3, y: AXIS - 8}, `${tick.toFixed(digits)} ms`) : '');
   }
   return group;
 }

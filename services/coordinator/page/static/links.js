@@ -16,8 +16,8 @@ export function updateLinks(root, store) {
   const stages = store.job?.stages || [];
   const rows = [];
   const add = (from, to, peer, back, carries) => {
-    const sender = linkOf(store.stageInfo(stages[from].name), peer);
-    const receiver = linkOf(store.stageInfo(stages[to].name), back);
+    const sender = linkOf(store.stageAtWork(stages[from].name), peer);
+    const receiver = linkOf(store.stageAtWork(stages[to].name), back);
     if (!sender && !receiver) return;
     const rate = store.telemetry.rates(stages[from].name, peer);
     rows.push([`stage ${from}`, `stage ${to}`, carries, rate ? `${bytes(rate.sent)}/s` : '–',
@@ -30,5 +30,5 @@ export function updateLinks(root, store) {
     add(k + 1, k, 'upstream', 'downstream', 'gradients');
   }
   updateTable(part(root, 'links'), 'Links between neighbours', COLUMNS, rows,
-              stages.length === 1 ? 'One stage: no links.' : 'No link is open.');
+              store.ended ? 'The job has ended: its links are closed.' : stages.length === 1 ? 'One stage: no links.' : 'No link is open.');
 }

@@ -13,7 +13,7 @@ function total(memory) {
 }
 
 function rowOf(store, stage, index) {
-  const telemetry = store.stageInfo(stage.name)?.telemetry;
+  const telemetry = store.stageAtWork(stage.name)?.telemetry;
   const peaks = [telemetry?.memory_peak, stage.memory_peak].filter(Boolean);
   // The step's composition at its highest point tells more than the instant of a heartbeat.
   const shown = peaks.reduce((best, memory) => (total(memory) > total(best) ? memory : best), telemetry?.memory || {});

@@ -92,7 +92,12 @@ export class Store {
     return (this.stages || []).find((info) => info.stage?.name === name);
   }
 
-  /** {detail, ended} of the job looked at. */
+  /** Likewise while it works for the job looked at: after that it may serve another one. */
+  stageAtWork(name) {
+    return this.ended ? undefined : this.stageInfo(name);
+  }
+
+  /** The job looked at is over. */
   get ended() {
     return ['JOB_STATE_SUCCEEDED', 'JOB_STATE_FAILED', 'JOB_STATE_CANCELLED'].includes(this.job?.state);
   }

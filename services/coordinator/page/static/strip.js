@@ -24,7 +24,7 @@ export class Strip {
 
   /** Seconds by phase of one stage of the job. */
   phasesOf(stage) {
-    if (this.window === 'minute') {
+    if (this.window === 'minute' && !this.store.ended) {
       const recent = this.store.telemetry.phases(stage.name);
       const least = Math.max(LEAST_SECONDS, LEAST_STEPS * zero(this.store.job?.step_seconds));
       if (recent && recent.seconds >= least) return {...recent, recent: true};
