@@ -1,0 +1,142 @@
+// One Chart.js chart: some lines over steps or time, marks for checkpoints and recoveries.
+import {h, setAttribute, setText} from './dom.js';
+import {clock, compact} from './format.js';
+
+const COLOURS = {main: '--curve-main', faint: '--curve-faint', second: '--curve-second', level: '--curve-level',
+                 grid: '--grid', text: '--muted', checkpoint: '--mark-checkpoint', recovery: '--mark-recovery', ground: '--card', ink: '--text',
+                 border: '--border'};
+
+/** The page's colours as a canvas needs them: resolved. */
+function colours() {
+  const probe = h('span', {class: 'hidden'});
+  document.body.append(probe);
+  const result = {};
+  for (const [name, variable] of Object.entries(COLOURS)) {
+    probe.style.color = `var(${variable})`;
+    result[name] = getComputedStyle(probe).color;
+  }
+  probe.remove();
+  return result;
+}
+
+/** Limits for values that hardly differ, so that rounding in the last digit is not drawn as a mountain range. */
+function levelRange(lines) {
+  let [low, high] = [Infinity, -Infinity];
+  for (const line of lines) {
+    for (const point of line.points) {
+      low = Math.min(low, point.y);
+      high = Math.max(high, point.y);
+    }
+  }
+  const level = Math.abs(high);
+  if (!(high - low < 1e-3 * level)) return {suggestedMin: undefined, suggestedMax: undefined};
+  return {suggestedMin: low - 0.05 * level, suggestedMax: high + 0.05 * level};
+}
+
+/** Checkpoints: a tick at the bottom. Recoveries: a dashed line with a flag; told apart without colour. */
+function markPlugin(owner) {
+  return {
+    id: 'marks',
+    afterDatasetsDraw(chart) {
+      const {ctx, chartArea: area, scales: {x}} = chart;
+      ctx.save();
+      for (const mark of owner.marks) {
+        if (mark.x < x.min || mark.x > x.max) continue;
+        const at = Math.round(x.getPixelForValue(mark.x)) + 0.5;
+        ctx.strokeStyle = owner.colours[mark.kind];
+        ctx.fillStyle = owner.colours[mark.kind];
+        ctx.beginPath();
+        if (mark.kind === 'recovery') {
+          ctx.setLineDash([3, 3]);
+          ctx.moveTo(at, area.top);
+          ctx.lineTo(at, area.bottom);
+          ctx.stroke();
+          ctx.setLineDash([]);
+          ctx.beginPath();
+          ctx.moveTo(at, area.top);
+          ctx.lineTo(at + 7, area.top + 4);
+          ctx.lineTo(at, area.top + 8);
+          ctx.fill();
+        } else {
+          ctx.moveTo(at, area.bottom);
+          ctx.lineTo(at - 3.5, area.bottom + 6);
+          ctx.lineTo(at + 3.5, area.bottom + 6);
+          ctx.fill();
+        }
+      }
+      ctx.restore();
+    },
+  };
+}
+
+export class CurveChart {
+  constructor(host, curve) {
+    this.curve = curve;
+    this.marks = [];
+    this.axis = 'step';
+    this.colours = colours();
+    this.canvas = h('canvas', {role: 'img', 'aria-label': curve.title});
+    this.note = h('span', {class: 'note'});
+    host.append(h('figure', {class: 'curve', 'data-curve': curve.name}, h('figcaption', {}, h('h3', {}, curve.title), this.note),
+                  h('div', {class: 'curve-canvas'}, this.canvas)));
+    this.chart = new globalThis.Chart(this.canvas, {type: 'line', data: {datasets: []}, options: this.options(), plugins: [markPlugin(this)]});
+  }
+
+  options() {
+    const {format} = this.curve;
+    const grid = {color: this.colours.grid, drawBorder: false, tickLength: 0};
+    const ticks = {color: this.colours.text, font: {size: 11, family: getComputedStyle(document.body).fontFamily}, maxRotation: 0, padding: 6};
+    const xText = (value) => (this.axis === 'step' ? compact(value) : clock(value, false));
+    return {
+      animation: false, responsive: true, maintainAspectRatio: false, normalized: true, parsing: false,
+      interaction: {mode: 'nearest', axis: 'x', intersect: false},
+      layout: {padding: {top: 4, right: 6}},
+      scales: {
+        x: {type: 'linear', bounds: 'data', grid: {...grid, display: false}, ticks: {...ticks, maxTicksLimit: 6, callback: xText}},
+        y: {beginAtZero: this.curve.zero === true, grid, ticks: {...ticks, maxTicksLimit: 5, callback: (value) => (this.curve.tick || format)(value)}},
+      },
+      plugins: {
+        legend: {display: false},
+        tooltip: {
+          backgroundColor: this.colours.ink, titleColor: this.colours.ground, bodyColor: this.colours.ground, displayColors: false, padding: 8,
+          cornerRadius: 6,
+          callbacks: {
+            title: (items) => (items[0] ? (this.axis === 'step' ? `step ${items[0].parsed.x}` : clock(items[0].parsed.x)) : ''),
+            label: (item) => `${item.dataset.label}: ${format(item.parsed.y)}`,
+          },
+        },
+      },
+    };
+  }
+
+  dataset(line) {
+    const base = {label: line.title, data: line.points, borderColor: this.colours[line.kind], backgroundColor: this.colours[line.kind],
+                  pointRadius: 0, pointHitRadius: 6, borderWidth: 1.75, tension: 0};
+    if (line.kind === 'faint') return {...base, borderWidth: 1, order: 3};
+    // Evaluations are few and apart: diamonds, so that they are not taken for training.
+    if (line.kind === 'second') return {...base, pointRadius: line.points.length > 60 ? 2 : 3.5, pointStyle: 'rectRot', borderDash: [4, 3], order: 0};
+    if (line.kind === 'level') return {...base, borderDash: [6, 4], borderWidth: 1.25, order: 2};
+    return {...base, order: 1};
+  }
+
+  draw(lines, marks, note, axis) {
+    this.axis = axis;
+    this.marks = marks;
+    // From step 0 on, the ticks are round numbers.
+    this.chart.options.scales.x.min = axis === 'step' ? 0 : undefined;
+    Object.assign(this.chart.options.scales.y, levelRange(lines));
+    this.chart.data.datasets = lines.map((line) => this.dataset(line));
+    this.chart.update('none');
+    setText(this.note, note);
+    setAttribute(this.canvas, 'aria-label', `${this.curve.title} over ${axis}, newest: ${note}`);
+  }
+
+  recolour() {
+    this.colours = colours();
+    this.chart.options = this.options();
+  }
+
+  destroy() {
+    this.chart.destroy();
+  }
+}

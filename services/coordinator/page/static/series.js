@@ -1,0 +1,92 @@
+// A job's records as columns of numbers for the curves, and as a list of events.
+import {num, stateName} from './format.js';
+
+const MOST_POINTS = 40000;
+const MOST_EVENTS = 500;
+export const STEP_COLUMNS = ['loss', 'learning_rate', 'gradient_norm', 'step_seconds', 'tokens_per_second', 'bubble'];
+
+/**
+ * Grows by add(). Steps repeated after a recovery replace the first try: they have the same numbers, and a
+ * curve over steps must not run backwards. Beyond MOST_POINTS every other old point is dropped, so a long
+ * job costs bounded memory.
+ */
+export class Series {
+  constructor() {
+    this.next = 0;
+    this.version = 0;
+    this.steps = [];
+    this.evaluations = [];
+    this.marks = [];
+    this.events = [];
+    this.lastCheckpoint = null;
+    this.checkpointError = '';
+    this.lastRecovery = null;
+    this.lastState = null;
+  }
+
+  add(records) {
+    for (const record of records) {
+      const number = num(record.number);
+      if (number <= this.next) continue;
+      this.next = number;
+      this.addOne(record);
+    }
+    if (this.steps.length > MOST_POINTS) {
+      const newest = this.steps.length - 1000;
+      this.steps = this.steps.filter((point, index) => index >= newest || index % 2 === 0);
+    }
+    if (this.events.length > MOST_EVENTS) this.events.splice(0, this.events.length - MOST_EVENTS);
+    if (records.length > 0) this.version += 1;
+  }
+
+  addOne(record) {
+    const at = {time: num(record.unix_seconds), step: num(record.step)};
+    if (record.step_done) {
+      while (this.steps.length > 0 && this.steps[this.steps.length - 1].step >= at.step) this.steps.pop();
+      const point = {...at, skipped: record.step_done.skipped === true};
+      for (const column of STEP_COLUMNS) point[column] = num(record.step_done[column]);
+      this.steps.push(point);
+      if (point.skipped) this.event(at, 'skip', `step ${at.step} skipped: a number was not finite`);
+    } else if (record.evaluation) {
+      while (this.evaluations.length > 0 && this.evaluations[this.evaluations.length - 1].step >= at.step) {
+        this.evaluations.pop();
+      }
+      this.evaluations.push({...at, loss: num(record.evaluation.loss)});
+      this.event(at, 'evaluation', `evaluation loss ${num(record.evaluation.loss).toFixed(4)}`);
+    } else if (record.checkpoint) {
+      this.checkpointError = record.checkpoint.error || '';
+      if (this.checkpointError === '') {
+        this.lastCheckpoint = at;
+        this.marks.push({...at, kind: 'checkpoint'});
+        this.event(at, 'checkpoint', `checkpoint of step ${at.step} committed`);
+      } else {
+        this.event(at, 'problem', `checkpoint of step ${at.step} failed: ${this.checkpointError}`);
+      }
+    } else if (record.recovery) {
+      this.lastRecovery = {...at, message: record.recovery.message || ''};
+      this.marks.push({...at, kind: 'recovery'});
+      this.event(at, 'recovery', `recovery: ${this.lastRecovery.message}`);
+    } else if (record.state) {
+      this.lastState = at;
+      const why = record.state.message ? `: ${record.state.message}` : '';
+      const detail = record.state.detail ? ` (${record.state.detail})` : '';
+      this.event(at, 'state', `${stateName(record.state.state)}${detail}${why}`);
+    } else if (record.finished) {
+      const why = record.finished.message ? `: ${record.finished.message}` : '';
+      const failed = stateName(record.finished.state) === 'FAILED';
+      this.event(at, failed ? 'problem' : 'end', `ended ${stateName(record.finished.state)}${why}`);
+    }
+  }
+
+  event(at, kind, text) {
+    this.events.push({...at, kind, text});
+  }
+
+  /** Seconds from one step to the next over the last steps, evaluations and checkpoints included. */
+  secondsPerStep(window = 50) {
+    const last = this.steps[this.steps.length - 1];
+    const first = this.steps[Math.max(0, this.steps.length - 1 - window)];
+    if (!last || !first || last.step <= first.step) return NaN;
+    return (last.time - first.time) / (last.step - first.step);
+  }
+}

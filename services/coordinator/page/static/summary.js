@@ -1,0 +1,144 @@
+// A job's headline numbers: state, progress, time left, loss, throughput, bubble, checkpoint, alerts.
+import {alertsOf} from './alerts.js';
+import {h, part, s, setAttribute, setText} from './dom.js';
+import {clock, compact, dateTime, decimal, duration, integer, num, percent, span, stateName} from './format.js';
+
+const TILES = [['eta', 'Time left'], ['loss', 'Loss'], ['evaluation_loss', 'Eval loss'], ['tokens_per_second', 'Tokens/s'],
+               ['step_seconds', 'Step time'], ['bubble', 'Bubble'], ['checkpoint', 'Checkpoint']];
+
+function modelText(spec) {
+  const gpt = spec?.model?.gpt;
+  if (gpt) return `GPT, ${gpt.layers} layers × ${gpt.width}, ${gpt.heads} heads, context ${gpt.context}`;
+  const list = spec?.model?.sequence;
+  return list ? `${(list.layers || []).length} layers, width ${list.width}` : '';
+}
+
+function changeText(change) {
+  const size = Math.abs(change).toFixed(4);
+  return Number(size) === 0 ? 'no change' : `${change < 0 ? '−' : '+'}${size}`;
+}
+
+function scheduleText(spec) {
+  return String(spec?.pipeline?.schedule).includes('ONE_FORWARD') ? '1F1B' : 'GPipe';
+}
+
+export class Summary {
+  constructor(root, store, jobId) {
+    this.root = root;
+    this.store = store;
+    this.jobId = jobId;
+    this.values = {};
+    this.hints = {};
+    for (const [name, title] of TILES) {
+      this.values[name] = h('span', {class: 'value', 'data-field': name}, '–');
+      this.hints[name] = h('span', {class: 'hint', 'data-hint': name});
+      const extra = name === 'bubble' ? this.bubbleBar() : null;
+      part(root, 'tiles').append(h('div', {class: 'tile'}, h('dt', {}, title), h('dd', {}, this.values[name], this.hints[name], extra)));
+    }
+    setText(this.field('name'), jobId);
+  }
+
+  field(name) {
+    return this.root.querySelector(`[data-field="${name}"]`);
+  }
+
+  bubbleBar() {
+    this.bubbleFill = s('rect', {class: 'bullet-value', height: '100%', width: 0, fill: 'url(#pattern-bubble)'});
+    this.bubbleMark = s('rect', {class: 'bullet-mark', height: '100%', width: 2, x: 0});
+    return s('svg', {class: 'bullet', 'aria-hidden': 'true'}, s('rect', {class: 'bullet-ground', width: '100%', height: '100%'}),
+             this.bubbleFill, this.bubbleMark);
+  }
+
+  set(name, text, raw, hint) {
+    setText(this.values[name], text);
+    setAttribute(this.values[name], 'data-value', raw ?? null);
+    setText(this.hints[name], hint);
+  }
+
+  update() {
+    const {job, problem} = this.store;
+    if (!job) {
+      setText(part(this.root, 'subtitle'), problem ? `${problem.code}: ${problem.message}` : 'Loading…');
+      setText(this.field('state'), problem ? 'unknown' : '');
+      return;
+    }
+    this.updateHead(job);
+    this.updateProgress(job);
+    this.updateTiles(job);
+    this.updateAlerts(job);
+  }
+
+  updateHead(job) {
+    const state = stateName(job.state);
+    const detail = job.detail && job.detail !== state.toLowerCase() ? ` · ${job.detail}` : '';
+    setText(this.field('state'), state + (this.store.ended ? '' : detail));
+    setAttribute(this.field('state'), 'data-state', job.detail === 'recovering' && !this.store.ended ? 'recovering' : state);
+    setAttribute(this.field('state'), 'data-value', job.state);
+    const pipeline = `K = ${(job.stages || []).length || job.spec?.pipeline?.stages || '?'} stages, ` +
+      `M = ${job.spec?.training?.micro_batches ?? '?'} micro-batches, ${scheduleText(job.spec)}`;
+    const end = job.finished_unix_seconds ?? this.store.now();
+    const times = `submitted ${dateTime(job.submitted_unix_seconds)}, ${job.finished_unix_seconds ? 'took' : 'for'} ` +
+      duration(num(end) - num(job.submitted_unix_seconds));
+    setText(part(this.root, 'subtitle'), [modelText(job.spec), pipeline, times].filter(Boolean).join('  ·  '));
+  }
+
+  updateProgress(job) {
+    const steps = num(job.spec?.training?.steps);
+    const done = num(job.step);
+    const progress = part(this.root, 'progress');
+    progress.max = steps > 0 ? steps : 1;
+    progress.value = Number.isFinite(done) ? done : 0;
+    setText(this.field('step'), integer(done));
+    setAttribute(this.field('step'), 'data-value', job.step);
+    setText(part(this.root, 'steps'), ` / ${integer(steps)} steps · ${percent(steps > 0 ? done / steps : 0)}`);
+  }
+
+  updateTiles(job) {
+    const store = this.store;
+    this.updateEta(job);
+    const steps = store.series.steps;
+    const back = Math.min(100, steps.length - 1);
+    const change = back >= 10 ? num(job.loss) - steps[steps.length - 1 - back].loss : NaN;
+    this.set('loss', decimal(job.loss, 4), job.loss,
+             Number.isFinite(change) ? `${changeText(change)} in ${back} steps` : '');
+    const evaluations = store.series.evaluations;
+    const last = evaluations[evaluations.length - 1];
+    this.set('evaluation_loss', decimal(job.evaluation_loss, 4), job.evaluation_loss, last ? `at step ${integer(last.step)}` : '');
+    this.set('tokens_per_second', compact(job.tokens_per_second), job.tokens_per_second, 'last step');
+    const forecast = num(job.forecast_step_seconds);
+    this.set('step_seconds', span(job.step_seconds), job.step_seconds, forecast > 0 ? `planned ${span(forecast)}` : '');
+    this.set('bubble', percent(job.bubble), job.bubble, `ideal ${percent(job.bubble_ideal)}`);
+    setAttribute(this.bubbleFill, 'width', `${Math.min(100, Math.max(0, num(job.bubble) * 100 || 0))}%`);
+    setAttribute(this.bubbleMark, 'x', `${Math.min(99, Math.max(0, num(job.bubble_ideal) * 100 || 0))}%`);
+    const checkpoint = store.series.lastCheckpoint;
+    const saved = job.last_checkpoint_step;
+    this.set('checkpoint', saved === undefined ? 'none' : `step ${integer(saved)}`, saved,
+             checkpoint ? `${duration(Math.max(0, store.now() - checkpoint.time))} ago` : '');
+  }
+
+  updateEta(job) {
+    if (this.store.ended) {
+      this.set('eta', stateName(job.state) === 'SUCCEEDED' ? 'done' : 'ended', null, clock(job.finished_unix_seconds, false));
+      return;
+    }
+    const measured = this.store.series.secondsPerStep();
+    const each = Number.isFinite(measured) ? measured : num(job.step_seconds) || num(job.forecast_step_seconds);
+    const left = (num(job.spec?.training?.steps) - num(job.step)) * each;
+    if (!(left >= 0) || each === 0) {
+      this.set('eta', '–', null, '');
+      return;
+    }
+    this.set('eta', duration(left), String(left), `ends ${clock(Date.now() / 1000 + left, left < 3600)}`);
+  }
+
+  updateAlerts(job) {
+    const alerts = alertsOf(this.store, job);
+    const host = part(this.root, 'alerts');
+    const key = JSON.stringify(alerts);
+    if (key === this.alertKey) return;
+    this.alertKey = key;
+    host.hidden = alerts.length === 0;
+    host.replaceChildren(...alerts.map((alert) => h('li', {'data-level': alert.level},
+      h('span', {class: 'alert-mark', 'aria-hidden': 'true'}, alert.level === 'info' ? 'i' : '!'), alert.text)));
+  }
+}
