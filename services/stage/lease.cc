@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "services/common/convert_control.h"
+#include "services/common/grpc_status.h"
 
 namespace stagecoach {
 namespace {
@@ -23,11 +24,13 @@ std::unique_ptr<grpc::ClientContext> ContextWithin(double seconds) {
 
 }  // namespace
 
-Lease::Lease(std::shared_ptr<grpc::Channel> channel, const v1::Stage& stage, StageRuntime* runtime)
+Lease::Lease(std::shared_ptr<grpc::Channel> channel, const v1::Stage& stage, StageRuntime* runtime,
+             std::function<absl::Status(const absl::Status&)> explain)
     : channel_(std::move(channel)),
       stub_(v1::FleetService::NewStub(channel_)),
       stage_(stage),
       runtime_(runtime),
+      explain_(std::move(explain)),
       thread_("lease", [this] { Loop(); }) {}
 
 Lease::~Lease() { Stop(); }
@@ -59,8 +62,8 @@ double Lease::RegisterOnce() {
   auto context = ContextWithin(kRegisterDeadlineSeconds);
   const grpc::Status status = stub_->RegisterStage(context.get(), request, &response);
   if (!status.ok()) {
-    spdlog::warn("cannot register with the coordinator: {} ({}); trying again in {:.1f} s",
-                 status.error_message(), static_cast<int>(status.error_code()), backoff_seconds_);
+    spdlog::warn("cannot register with the coordinator: {}; trying again in {:.1f} s",
+                 explain_(FromGrpc(status)).ToString(), backoff_seconds_);
     const double wait = backoff_seconds_;
     backoff_seconds_ = std::min(backoff_seconds_ * 1.6, kLongestBackoffSeconds);
     return wait;

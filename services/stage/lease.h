@@ -9,9 +9,11 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <functional>
 #include <memory>
 #include <mutex>
 
+#include "absl/status/status.h"
 #include "base/thread.h"
 #include "stage/stage_runtime.h"
 #include "stagecoach/v1/fleet.grpc.pb.h"
@@ -20,7 +22,9 @@ namespace stagecoach {
 
 class Lease {
  public:
-  Lease(std::shared_ptr<grpc::Channel> channel, const v1::Stage& stage, StageRuntime* runtime);
+  // explain: adds to an error what TLS has to do with it (services/common/tls_check.h).
+  Lease(std::shared_ptr<grpc::Channel> channel, const v1::Stage& stage, StageRuntime* runtime,
+        std::function<absl::Status(const absl::Status&)> explain);
   ~Lease();  // Stop
   void Stop();
   bool registered() const { return registered_; }
@@ -36,6 +40,7 @@ class Lease {
   const std::unique_ptr<v1::FleetService::Stub> stub_;
   const v1::Stage stage_;
   StageRuntime* const runtime_;
+  const std::function<absl::Status(const absl::Status&)> explain_;
   double lease_seconds_ = 1.5;
   double backoff_seconds_ = 0.1;
   std::atomic<bool> registered_{false};

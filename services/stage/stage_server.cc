@@ -15,6 +15,7 @@
 #include "services/common/metrics.h"
 #include "services/common/process.h"
 #include "services/common/rpc_metrics.h"
+#include "services/common/tls_check.h"
 #include "services/stage/lease.h"
 #include "services/stage/stage_metrics.h"
 #include "services/stage/stage_service.h"
@@ -159,8 +160,11 @@ absl::Status StageServer::State::StartLease() {
   std::string host;
   int port = 0;
   RETURN_IF_ERROR(ParseAddress("--coordinator", flags.coordinator, &host, &port));
-  lease = std::make_unique<Lease>(MakeControlChannel(flags.coordinator, credentials),
-                                  Registration(), runtime.get());
+  lease = std::make_unique<Lease>(
+      MakeControlChannel(flags.coordinator, credentials), Registration(), runtime.get(),
+      [address = flags.coordinator, tls = flags.server.tls](const absl::Status& error) {
+        return WithTlsReason(error, address, tls);
+      });
   return absl::OkStatus();
 }
 
