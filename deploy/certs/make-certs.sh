@@ -1,26 +1,29 @@
 #!/usr/bin/env bash
 # Makes a private certificate authority and one certificate per service, for mutual TLS.
 #
-#   deploy/certs/make-certs.sh [-d DAYS] FOLDER NAME[=SAN,SAN...]...
+#   deploy/certs/make-certs.sh [-d DAYS] [-u UID] FOLDER NAME[=SAN,SAN...]...
 #
 # FOLDER/ca.pem, FOLDER/ca.key            the authority; kept when they exist, so a stage can be added later
 # FOLDER/NAME/{ca.pem,tls.crt,tls.key}    what one service gets to see, as flags, secret or volume
 #
 # A SAN is a DNS name, an IP address, or a wildcard such as *.stage.stagecoach.svc. NAME itself, localhost and
 # 127.0.0.1 are always among them: neighbours dial NAME, health checks dial loopback.
+# -u: the user who may read them, 65532 for the containers; needs root.
 # The authority's key signs every peer of the cluster: keep it off the machines that run it.
 set -euo pipefail
 
 days=825
-while getopts d: option; do
+user=""
+while getopts d:u: option; do
   case $option in
     d) days=$OPTARG ;;
+    u) user=$OPTARG ;;
     *) exit 2 ;;
   esac
 done
 shift $((OPTIND - 1))
 if [ $# -lt 2 ]; then
-  sed -n '2,11s/^# \{0,1\}//p' "$0" >&2
+  sed -n '2,12s/^# \{0,1\}//p' "$0" >&2
   exit 2
 fi
 out=$1
@@ -62,6 +65,9 @@ for entry in "$@"; do
       -set_serial "0x$(openssl rand -hex 16)" -extfile "$folder/extensions" -out "$folder/tls.crt" 2>/dev/null
   rm "$folder/extensions"
   cp "$out/ca.pem" "$folder/ca.pem"
+  # Who may read the key is said once, by the owner; the folders above may be looked through.
+  if [ -n "$user" ]; then chown -R "$user" "$folder"; fi
   echo "$folder: $san, $days days"
 done
-# Readable by the containers' user (65532) through a group or an owner that you choose; never by everyone.
+chmod 0755 "$out"
+chmod 0644 "$out/ca.pem"

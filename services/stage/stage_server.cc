@@ -129,6 +129,11 @@ absl::Status StageServer::State::StartGrpc() {
   std::string host;
   int port = 0;
   RETURN_IF_ERROR(ParseAddress("--listen", flags.server.listen, &host, &port));
+  if (flags.advertise.empty() && (host == "0.0.0.0" || host == "[::]")) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--listen=", flags.server.listen, ": coordinator and neighbours cannot dial ",
+                     host, "; say under which name they can by --advertise=host:port"));
+  }
   if (flags.advertise.empty()) flags.advertise = absl::StrCat(host, ":", grpc->port());
   if (flags.name.empty()) flags.name = absl::StrCat("stage-", grpc->port());
   spdlog::info("stage {} serves gRPC on {}:{} as {}, device {}", flags.name, host, grpc->port(),

@@ -213,6 +213,12 @@ class Tls(harness.EndToEndTest):
             self.assertNotEqual(result.returncode, 0)
             self.assertRegex(result.stderr + result.stdout, pattern)
 
+    def test_a_stage_on_every_address_must_say_its_name(self):
+        result = subprocess.run([str(harness.BIN / "stagecoach-stage"), "--listen", "0.0.0.0:0", "--http", "127.0.0.1:0",
+                                 *flags(self.certs / "stage-0")], capture_output=True, text=True, timeout=20)
+        self.assertNotEqual(result.returncode, 0)
+        self.assertRegex(result.stderr + result.stdout, "say under which name they can by --advertise")
+
 
 if __name__ == "__main__":
     harness.main()
