@@ -9,6 +9,8 @@ import time
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "e2e"))
 import harness  # noqa: E402
 
+import servers  # noqa: E402
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 MAKE_CERTS = ROOT / "deploy" / "certs" / "make-certs.sh"
 CA_CONFIG = """[ca]
@@ -34,13 +36,11 @@ def flags(folder, root=None):
             "--grpc-root-cert", str(root or folder / "ca.pem")]
 
 
-class Tls(harness.EndToEndTest):
+class Tls(servers.ServersTest):
     def setUp(self):
         super().setUp()
         self.certs = self.folder / "certs"
         self.make(self.certs, "coordinator", "stage-0", "stage-1", "client")
-        self.programs = []
-        self.addCleanup(self.stop_programs)
 
     def make(self, folder, *names):
         subprocess.run([str(MAKE_CERTS), str(folder), *names], check=True, stdout=subprocess.DEVNULL)
@@ -60,41 +60,6 @@ class Tls(harness.EndToEndTest):
             subprocess.run(["openssl", *command], cwd=folder, check=True, capture_output=True)
         shutil.copy(self.certs / "ca.pem", folder / "ca.pem")
         return folder, ends
-
-    def stop_programs(self):
-        for _, program, log in self.programs:
-            if program.poll() is None:
-                program.terminate()
-        for name, program, log in self.programs:
-            try:
-                program.wait(timeout=20)
-            except subprocess.TimeoutExpired:
-                program.kill()
-                program.wait()
-            log.close()
-
-    def launch(self, program, name, *arguments, listen="127.0.0.1:0"):
-        """Starts a server on free ports; its log is folder/NAME.log."""
-        log = open(self.folder / f"{name}.log", "w")
-        process = subprocess.Popen([str(harness.BIN / program), "--listen", listen, "--http", "127.0.0.1:0",
-                                    "--port-file", str(self.folder / f"{name}.ports"), "--die-with-parent",
-                                    *map(str, arguments)], stdout=log, stderr=log)
-        self.programs.append((name, process, log))
-        return process
-
-    def log(self, name):
-        return (self.folder / f"{name}.log").read_text()
-
-    def address(self, name):
-        ports = self.folder / f"{name}.ports"
-        harness.wait_until(f"{name} to listen", lambda: ports.exists() or self.fail_if_gone(name))
-        return "127.0.0.1:" + ports.read_text().split()[0]
-
-    def fail_if_gone(self, name):
-        process = next(p for n, p, _ in self.programs if n == name)
-        if process.poll() is not None:
-            raise AssertionError(f"{name} ended with {process.returncode}: {self.log(name)}")
-        return False
 
     def coordinator(self, cert=None):
         self.launch("stagecoach-coordinator", "coordinator", "--state-dir", self.folder / "state",
