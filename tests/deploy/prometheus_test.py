@@ -1,5 +1,6 @@
 """Debian's Prometheus scrapes a live cluster: every expression of every rule and panel returns data while a job runs."""
 import json
+import os
 import pathlib
 import re
 import shutil
@@ -130,7 +131,6 @@ class Live(harness.EndToEndTest):
 
     def test_a_lost_stage_is_reported(self):
         stopped = self.cluster.pid("stage-1")
-        import os
         os.kill(stopped, signal.SIGSTOP)
         try:
             harness.wait_until("the alert", lambda: any(
