@@ -8,6 +8,7 @@ import json
 import os
 import pathlib
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -50,6 +51,10 @@ def wait_until(what, condition, seconds, every=0.5):
         if time.monotonic() > deadline:
             raise AssertionError(f"not within {seconds} s: {what}")
         time.sleep(every)
+
+
+def too_long(*_):
+    raise AssertionError("not done within nine minutes")
 
 
 class Composition(unittest.TestCase):
@@ -180,6 +185,8 @@ class Composition(unittest.TestCase):
                 # As a crash: the engine sees a process of its own end, and the restart policy applies.
                 self.crash("stage-0")
         drain.join()
+        client.stdout.close()
+        client.stderr.close()
         self.assertEqual((client.wait(timeout=30), phase), (0, "stage-0 crashed"), "".join(errors)[-2000:] + self.logs())
         self.assertGreaterEqual(events.count("recovery"), 2)
         self.assertGreaterEqual(int(self.inspect("stage-0", "{{.RestartCount}}")), 1)
@@ -225,6 +232,9 @@ class Composition(unittest.TestCase):
 
 
 if __name__ == "__main__":
+    # Before ctest's own limit, which would leave no time to clean up.
+    signal.signal(signal.SIGALRM, too_long)
+    signal.alarm(540)
     outcome = unittest.main(argv=sys.argv[:1], verbosity=2, exit=False).result
     for _, reason in outcome.skipped:
         print(f"skipped: {reason}")

@@ -1,4 +1,5 @@
 """A container engine for tests: the one that runs, or one of our own, started by hand and removed without a trace."""
+import ctypes
 import os
 import pathlib
 import shutil
@@ -18,6 +19,11 @@ def find(program):
     """Debian's program before another one of the same name: client, compose and engine must fit together."""
     debian = pathlib.Path("/usr/bin") / program
     return str(debian) if debian.exists() else shutil.which(program, path=os.environ["PATH"] + ":/usr/sbin:/sbin")
+
+
+def end_with_parent():
+    """A test that is killed must not leave a daemon behind."""
+    ctypes.CDLL(None).prctl(1, int(signal.SIGTERM))  # PR_SET_PDEATHSIG
 
 
 class Engine:
@@ -76,7 +82,8 @@ class Engine:
                 self.process = subprocess.Popen(
                     [dockerd, "--iptables=false", "--bridge=none", f"--storage-driver={driver}",
                      f"--data-root={self.folder}/data", f"--exec-root={self.folder}/exec", f"--host=unix://{socket}",
-                     f"--pidfile={self.folder}/pid"], stdout=log, stderr=log, start_new_session=True)
+                     f"--pidfile={self.folder}/pid"], stdout=log, stderr=log, start_new_session=True,
+                    preexec_fn=end_with_parent)
             self.environment["DOCKER_HOST"] = f"unix://{socket}"
             deadline = time.monotonic() + 60
             while self.process.poll() is None and time.monotonic() < deadline:

@@ -90,6 +90,8 @@ class Manifests(unittest.TestCase):
             "denied by default": lambda o: o.remove(only(o, "NetworkPolicy", "default-deny")[0]),
             "open to everyone": lambda o: only(o, "NetworkPolicy", "stage")[0]["spec"]["ingress"][0].pop("from"),
             "restricted": lambda o: only(o, "Namespace")[0]["metadata"]["labels"].clear(),
+            "no version in it": lambda o: only(o, "StatefulSet", "coordinator")[0]["spec"]["volumeClaimTemplates"][0][
+                "metadata"].update(labels={"app.kubernetes.io/version": "2"}),
             "selects no pod": lambda o: only(o, "Service", "stage")[0]["spec"]["selector"].update(a="b"),
         }
         for expected, change in changes.items():

@@ -79,6 +79,10 @@ def check(objects, insecure_allowed=False):
     namespaces = [item for item in objects if item["kind"] == "Namespace"]
     if not namespaces or namespaces[0]["metadata"]["labels"].get("pod-security.kubernetes.io/enforce") != "restricted":
         findings.append("Namespace: pod security restricted")
+    for item in objects:
+        for claim in item.get("spec", {}).get("volumeClaimTemplates", []):
+            if "app.kubernetes.io/version" in claim["metadata"].get("labels", {}):
+                findings.append(f"{item['metadata']['name']}: a claim's template never changes, so no version in it")
     findings += check_network(objects)
     findings += check_stages(objects)
     return findings
