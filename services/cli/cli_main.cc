@@ -1,5 +1,6 @@
 // stagecoach: the client, and with `stagecoach local` a whole cluster on one machine.
 #include <signal.h>
+#include <stdlib.h>
 
 #include <iostream>
 
@@ -13,6 +14,9 @@ int main(int argc, char** argv) {
   BlockTerminationSignals();
   // `stagecoach local ... | head` ends in order, with its children, not in the middle of a write.
   signal(SIGPIPE, SIG_IGN);
+  // gRPC's own log lines about a failed handshake would come before, and less clear than, our
+  // error.
+  setenv("GRPC_VERBOSITY", "NONE", /*overwrite=*/0);
   StopSignal stop;
   Console::Options options = Console::DetectTerminals();
   options.on_output_lost = [&stop] {

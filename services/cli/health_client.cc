@@ -11,6 +11,7 @@
 #include "services/cli/job_client.h"
 #include "services/common/grpc_channel.h"
 #include "services/common/grpc_status.h"
+#include "services/common/tls_check.h"
 
 namespace stagecoach {
 namespace {
@@ -56,7 +57,9 @@ absl::Status CheckHealth(const ClientOptions& options) {
                            std::chrono::duration<double>(options.timeout_seconds)));
   std::string reply;
   const grpc::Status status = CallHealth(&stub, &context, &reply);
-  if (!status.ok()) return Annotate(FromGrpc(status), options.address);
+  if (!status.ok()) {
+    return Annotate(WithTlsReason(FromGrpc(status), options.address, options.tls), options.address);
+  }
   if (reply != kServing) {
     return absl::UnavailableError(absl::StrCat(options.address, ": not serving"));
   }

@@ -10,6 +10,7 @@
 #include "base/status.h"
 #include "services/common/grpc_channel.h"
 #include "services/common/grpc_status.h"
+#include "services/common/tls_check.h"
 #include "stagecoach/v1/fleet.grpc.pb.h"
 #include "stagecoach/v1/job.grpc.pb.h"
 
@@ -189,7 +190,8 @@ class GrpcJobClient final : public JobClient {
   absl::Status Named(const grpc::Status& status) const {
     absl::Status error = FromGrpc(status);
     if (!absl::IsUnavailable(error) && !absl::IsDeadlineExceeded(error)) return error;
-    return Annotate(error, absl::StrCat("coordinator ", options_.address));
+    return Annotate(WithTlsReason(error, options_.address, options_.tls),
+                    absl::StrCat("coordinator ", options_.address));
   }
 
   const ClientOptions options_;

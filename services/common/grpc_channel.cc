@@ -5,36 +5,20 @@
 #include <grpcpp/security/server_credentials.h>
 #include <grpcpp/support/channel_arguments.h>
 
-#include <fstream>
-#include <iterator>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "base/status.h"
+#include "services/common/tls_check.h"
 
 namespace stagecoach {
 namespace {
 
 constexpr int kControlMessageBytes = 32 << 20;  // traces and logs are the longest answers
 
-absl::StatusOr<std::string> ReadPem(const std::string& flag, const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
-  if (!file || text.empty()) {
-    return absl::NotFoundError(absl::StrCat(flag, "=", path, ": cannot be read, or is empty"));
-  }
-  return text;
-}
-
-struct Pems {
-  std::string cert, key, root;
-};
-
-absl::StatusOr<Pems> ReadPems(const TlsFlags& tls) {
-  Pems pems;
-  ASSIGN_OR_RETURN(pems.cert, ReadPem("--grpc-server-cert", tls.server_cert));
-  ASSIGN_OR_RETURN(pems.key, ReadPem("--grpc-server-key", tls.server_key));
-  ASSIGN_OR_RETURN(pems.root, ReadPem("--grpc-root-cert", tls.root_cert));
+// Files that no peer would accept are refused here, where their names are known.
+absl::StatusOr<TlsPems> ReadIdentity(const TlsFlags& tls) {
+  ASSIGN_OR_RETURN(TlsPems pems, ReadPems(tls));
+  RETURN_IF_ERROR(CheckIdentity(tls, pems));
   return pems;
 }
 
@@ -43,7 +27,7 @@ absl::StatusOr<Pems> ReadPems(const TlsFlags& tls) {
 absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> MakeChannelCredentials(
     const TlsFlags& tls) {
   if (!tls.use_ssl) return grpc::InsecureChannelCredentials();
-  ASSIGN_OR_RETURN(Pems pems, ReadPems(tls));
+  ASSIGN_OR_RETURN(TlsPems pems, ReadIdentity(tls));
   grpc::SslCredentialsOptions options;
   options.pem_root_certs = std::move(pems.root);
   options.pem_private_key = std::move(pems.key);
@@ -54,7 +38,7 @@ absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> MakeChannelCredentials
 absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> MakeServerCredentials(
     const TlsFlags& tls) {
   if (!tls.use_ssl) return grpc::InsecureServerCredentials();
-  ASSIGN_OR_RETURN(Pems pems, ReadPems(tls));
+  ASSIGN_OR_RETURN(TlsPems pems, ReadIdentity(tls));
   grpc::SslServerCredentialsOptions options(
       GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
   options.pem_root_certs = std::move(pems.root);

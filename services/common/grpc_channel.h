@@ -17,7 +17,8 @@ class ServerCredentials;
 
 namespace stagecoach {
 
-// Insecure without use_ssl. NOT_FOUND names a file that cannot be read.
+// Insecure without use_ssl. NOT_FOUND names a file that cannot be read, FAILED_PRECONDITION one
+// that no peer would accept (tls_check.h).
 absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> MakeChannelCredentials(
     const TlsFlags& tls);
 absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> MakeServerCredentials(const TlsFlags& tls);

@@ -26,6 +26,8 @@ void AddServerFlags(CLI::App& app, ServerFlags* flags) {
   app.add_flag("--die-with-parent", flags->die_with_parent, "end when the parent process ends");
   app.add_flag("--insecure-i-know", flags->insecure_i_know,
                "listen off loopback without TLS: anyone on the network may use this server");
+  app.add_flag("--insecure-http-i-know", flags->insecure_http_i_know,
+               "serve HTTP off loopback, without TLS: for a network that only operators reach");
   app.add_flag("--grpc-use-ssl", flags->tls.use_ssl, "mutual TLS on every gRPC connection");
   app.add_option("--grpc-server-cert", flags->tls.server_cert, "PEM certificate of this server");
   app.add_option("--grpc-server-key", flags->tls.server_key, "PEM private key of this server");
@@ -68,12 +70,15 @@ absl::Status CheckExposure(const ServerFlags& flags) {
   if (!grpc_exposed && !http_exposed) return absl::OkStatus();
   const std::string what = grpc_exposed ? absl::StrCat("--listen=", flags.listen, " without TLS")
                                         : absl::StrCat("--http=", flags.http);
-  if (!flags.insecure_i_know) {
+  const bool known = flags.insecure_i_know || (!grpc_exposed && flags.insecure_http_i_know);
+  if (!known) {
     return absl::FailedPreconditionError(
         absl::StrCat(what, " is open to anyone on the network: use a loopback address",
-                     grpc_exposed ? ", --grpc-use-ssl," : "", " or say --insecure-i-know"));
+                     grpc_exposed ? ", --grpc-use-ssl, or say --insecure-i-know"
+                                  : " or say --insecure-http-i-know"));
   }
-  spdlog::warn("{}: anyone who reaches this address controls this server", what);
+  spdlog::warn("{}: anyone who reaches this address {}", what,
+               grpc_exposed ? "controls this server" : "sees what it does and may cancel jobs");
   return absl::OkStatus();
 }
 

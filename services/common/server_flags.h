@@ -24,6 +24,7 @@ struct ServerFlags {
   std::string log_format = "text";
   bool verbose = false;
   bool insecure_i_know = false;
+  bool insecure_http_i_know = false;
   bool die_with_parent = false;
   double exit_timeout_seconds = 30;
   TlsFlags tls;

@@ -218,6 +218,10 @@ TEST(ServerFlags, RefusesToListenToTheNetworkWithoutTls) {
   EXPECT_TRUE(CheckExposure(flags).ok());
   flags.http = "0.0.0.0:8000";
   EXPECT_FALSE(CheckExposure(flags).ok()) << "HTTP has no TLS of its own";
+  flags.insecure_http_i_know = true;
+  EXPECT_TRUE(CheckExposure(flags).ok());
+  flags.tls.use_ssl = false;
+  EXPECT_FALSE(CheckExposure(flags).ok()) << "it says nothing about gRPC";
 }
 
 TEST(ServerFlags, TellsLoopbackFromTheRest) {

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "services/common/convert_control.h"
+#include "services/common/grpc_status.h"
 
 namespace stagecoach {
 namespace {
@@ -79,8 +80,8 @@ double Lease::RegisterOnce() {
   auto context = ContextWithin(kRegisterDeadlineSeconds);
   const grpc::Status status = stub_->RegisterStage(context.get(), request, &response);
   if (!status.ok()) {
-    spdlog::warn("cannot register with the coordinator: {} ({}); trying again in {:.1f} s",
-                 status.error_message(), static_cast<int>(status.error_code()), backoff_seconds_);
+    spdlog::warn("cannot register with the coordinator: {}; trying again in {:.1f} s",
+                 parts_.explain(FromGrpc(status)).ToString(), backoff_seconds_);
     const double wait = backoff_seconds_;
     backoff_seconds_ = std::min(backoff_seconds_ * 1.6, kLongestBackoffSeconds);
     return wait;

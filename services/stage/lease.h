@@ -15,6 +15,7 @@
 #include <memory>
 #include <mutex>
 
+#include "absl/status/status.h"
 #include "base/thread.h"
 #include "stage/stage_runtime.h"
 #include "stagecoach/v1/fleet.grpc.pb.h"
@@ -28,6 +29,8 @@ class Lease {
     v1::Stage stage;
     StageRuntime* runtime = nullptr;
     std::function<v1::StageTelemetry()> telemetry;
+    // Adds to an error what TLS has to do with it (services/common/tls_check.h).
+    std::function<absl::Status(const absl::Status&)> explain;
   };
   explicit Lease(const Parts& parts);
   ~Lease();  // Stop

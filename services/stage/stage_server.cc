@@ -19,6 +19,7 @@
 #include "services/common/metrics.h"
 #include "services/common/process.h"
 #include "services/common/rpc_metrics.h"
+#include "services/common/tls_check.h"
 #include "services/stage/lease.h"
 #include "services/stage/stage_metrics.h"
 #include "services/stage/stage_service.h"
@@ -168,6 +169,11 @@ absl::Status StageServer::State::StartGrpc() {
   std::string host;
   int port = 0;
   RETURN_IF_ERROR(ParseAddress("--listen", flags.server.listen, &host, &port));
+  if (flags.advertise.empty() && (host == "0.0.0.0" || host == "[::]")) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--listen=", flags.server.listen, ": coordinator and neighbours cannot dial ",
+                     host, "; say under which name they can by --advertise=host:port"));
+  }
   if (flags.advertise.empty()) flags.advertise = absl::StrCat(host, ":", grpc->port());
   if (flags.name.empty()) flags.name = absl::StrCat("stage-", grpc->port());
   service->set_name(flags.name);
@@ -204,7 +210,11 @@ absl::Status StageServer::State::StartLease() {
       Lease::Parts{.channel = MakeControlChannel(flags.coordinator, credentials),
                    .stage = Registration(),
                    .runtime = runtime.get(),
-                   .telemetry = [this] { return Telemetry(); }});
+                   .telemetry = [this] { return Telemetry(); },
+                   .explain = [address = flags.coordinator,
+                               tls = flags.server.tls](const absl::Status& error) {
+                     return WithTlsReason(error, address, tls);
+                   }});
   return absl::OkStatus();
 }
 

@@ -1,0 +1,73 @@
+#!/usr/bin/env bash
+# Makes a private certificate authority and one certificate per service, for mutual TLS.
+#
+#   deploy/certs/make-certs.sh [-d DAYS] [-u UID] FOLDER NAME[=SAN,SAN...]...
+#
+# FOLDER/ca.pem, FOLDER/ca.key            the authority; kept when they exist, so a stage can be added later
+# FOLDER/NAME/{ca.pem,tls.crt,tls.key}    what one service gets to see, as flags, secret or volume
+#
+# A SAN is a DNS name, an IP address, or a wildcard such as *.stage.stagecoach.svc. NAME itself, localhost and
+# 127.0.0.1 are always among them: neighbours dial NAME, health checks dial loopback.
+# -u: the user who may read them, 65532 for the containers; needs root.
+# The authority's key signs every peer of the cluster: keep it off the machines that run it.
+set -euo pipefail
+
+days=825
+user=""
+while getopts d:u: option; do
+  case $option in
+    d) days=$OPTARG ;;
+    u) user=$OPTARG ;;
+    *) exit 2 ;;
+  esac
+done
+shift $((OPTIND - 1))
+if [ $# -lt 2 ]; then
+  sed -n '2,12s/^# \{0,1\}//p' "$0" >&2
+  exit 2
+fi
+out=$1
+shift
+umask 077
+mkdir -p "$out"
+
+if [ ! -s "$out/ca.key" ]; then
+  openssl ecparam -name prime256v1 -genkey -noout -out "$out/ca.key"
+  openssl req -x509 -new -key "$out/ca.key" -sha256 -days 3650 -subj "/O=Stagecoach/CN=Stagecoach cluster authority" \
+    -addext "basicConstraints=critical,CA:TRUE,pathlen:0" -addext "keyUsage=critical,keyCertSign,cRLSign" \
+    -out "$out/ca.pem"
+fi
+
+# "DNS:coordinator,DNS:localhost,IP:127.0.0.1" for the given names.
+alternative_names() {
+  local list="" name kind
+  for name in "$@"; do
+    kind=DNS
+    [[ $name =~ ^[0-9.]+$|: ]] && kind=IP
+    list+="${list:+,}$kind:$name"
+  done
+  printf '%s' "$list"
+}
+
+for entry in "$@"; do
+  name=${entry%%=*}
+  extra=()
+  [ "$entry" != "$name" ] && IFS=, read -ra extra <<<"${entry#*=}"
+  folder=$out/$name
+  mkdir -p "$folder"
+  san=$(alternative_names "$name" localhost 127.0.0.1 ${extra[@]+"${extra[@]}"})
+  # One certificate serves in both directions: each server is also a client of its neighbours.
+  printf '%s\n' "basicConstraints=critical,CA:FALSE" "keyUsage=critical,digitalSignature" \
+    "extendedKeyUsage=serverAuth,clientAuth" "subjectAltName=$san" >"$folder/extensions"
+  openssl ecparam -name prime256v1 -genkey -noout -out "$folder/tls.key"
+  openssl req -new -key "$folder/tls.key" -subj "/O=Stagecoach/CN=$name" |
+    openssl x509 -req -CA "$out/ca.pem" -CAkey "$out/ca.key" -sha256 -days "$days" \
+      -set_serial "0x$(openssl rand -hex 16)" -extfile "$folder/extensions" -out "$folder/tls.crt" 2>/dev/null
+  rm "$folder/extensions"
+  cp "$out/ca.pem" "$folder/ca.pem"
+  # Who may read the key is said once, by the owner; the folders above may be looked through.
+  if [ -n "$user" ]; then chown -R "$user" "$folder"; fi
+  echo "$folder: $san, $days days"
+done
+chmod 0755 "$out"
+chmod 0644 "$out/ca.pem"

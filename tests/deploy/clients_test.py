@@ -1,0 +1,63 @@
+"""docs/clients.md holds: the Python examples, and its JSON job by reflection, against a live cluster."""
+import json
+import pathlib
+import re
+import subprocess
+import sys
+
+import pypi
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+BIN = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else ROOT / "build" / "bin").resolve()
+pypi.enter(BIN.parent, "clients", ["grpcio==1.62.3", "grpcio-tools==1.62.3", "grpcio-reflection==1.62.3"])
+
+import servers  # noqa: E402
+
+EXAMPLES = ROOT / "examples" / "python"
+
+
+class Clients(servers.ServersTest):
+    def setUp(self):
+        super().setUp()
+        self.launch("stagecoach-coordinator", "coordinator", "--state-dir", self.folder / "state")
+        self.coordinator = self.address("coordinator")
+        for name in ("stage-0", "stage-1"):
+            self.launch("stagecoach-stage", name, "--name", name, "--coordinator", self.coordinator, "--threads", "1")
+        self.text = self.folder / "input.txt"
+
+    def example(self, name, *arguments):
+        return subprocess.run([sys.executable, str(EXAMPLES / name), *map(str, arguments)], capture_output=True, text=True,
+                              timeout=120)
+
+    def test_generated_stubs(self):
+        first = self.example("submit.py", "--address", self.coordinator, "--text", self.text, "--id", "python")
+        self.assertEqual(first.returncode, 0, first.stdout + first.stderr)
+        self.assertRegex(first.stdout, r"step 20: loss \d")
+        self.assertRegex(first.stdout, r"JOB_STATE_SUCCEEDED sha256:[0-9a-f]{64}\n$")
+        again = self.example("submit.py", "--address", self.coordinator, "--text", self.text, "--id", "python")
+        self.assertEqual(again.stdout.splitlines()[-1], first.stdout.splitlines()[-1], "the same job")
+        other = self.example("submit.py", "--address", self.coordinator, "--text", self.text, "--id", "python", "--steps", 21)
+        self.assertNotEqual(other.returncode, 0)
+        self.assertRegex(other.stderr, "ALREADY_EXISTS|INVALID_ARGUMENT")
+
+    def test_reflection(self):
+        listed = self.example("reflect.py", self.coordinator)
+        self.assertEqual(listed.returncode, 0, listed.stderr)
+        for line in ("grpc.health.v1.Health", "stagecoach.v1.JobService", "  SubmitJob(SubmitJobRequest) returns (SubmitJobResponse)",
+                     "  WatchJob(WatchJobRequest) returns (stream WatchJobResponse)"):
+            self.assertIn(line + "\n", listed.stdout)
+        text = (ROOT / "docs" / "clients.md").read_text()
+        request = json.loads(re.search(r"```json\n(.*?)```", text, re.DOTALL).group(1))
+        request["spec"]["data"]["text"]["path"] = str(self.text)
+        submitted = self.example("reflect.py", self.coordinator, "stagecoach.v1.JobService/SubmitJob", json.dumps(request))
+        self.assertEqual(submitted.returncode, 0, submitted.stderr)
+        self.assertEqual(json.loads(submitted.stdout)["job"]["id"], "from-json")
+        watched = self.example("reflect.py", self.coordinator, "stagecoach.v1.JobService/WatchJob", '{"id": "from-json"}')
+        self.assertEqual(watched.returncode, 0, watched.stderr)
+        self.assertIn("JOB_STATE_SUCCEEDED", watched.stdout)
+        missing = self.example("reflect.py", self.coordinator, "stagecoach.v1.JobService/GetJob", '{"id": "nobody"}')
+        self.assertIn("NOT_FOUND", missing.stderr)
+
+
+if __name__ == "__main__":
+    servers.harness.main()

@@ -1,0 +1,24 @@
+"""Python packages for a test: a virtual environment under the build folder; without PyPI the test is skipped (77)."""
+import os
+import pathlib
+import subprocess
+import sys
+
+
+def enter(build, name, packages):
+    """Goes on in an environment with these packages ("name==version"), or ends with 77 and the reason."""
+    folder = pathlib.Path(build) / "venv" / name
+    python = folder / "bin" / "python3"
+    if pathlib.Path(sys.prefix) == folder:
+        return
+    stamp = folder / "complete"
+    wanted = "\n".join(packages)
+    if not stamp.exists() or stamp.read_text() != wanted:
+        for command in ([sys.executable, "-m", "venv", "--clear", str(folder)],
+                        [str(python), "-m", "pip", "install", "--quiet", "--retries", "1", *packages]):
+            result = subprocess.run(command, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=240)
+            if result.returncode != 0:
+                print(f"skipped: {' '.join(command[1:4])}: {(result.stdout.splitlines() or ['no output'])[-1]}")
+                sys.exit(77)
+        stamp.write_text(wanted)
+    os.execv(python, [str(python), *sys.argv])

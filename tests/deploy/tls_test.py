@@ -1,0 +1,189 @@
+"""Mutual TLS between coordinator, stages and client: right certificates work, wrong ones are refused by name."""
+import json
+import pathlib
+import shutil
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "e2e"))
+import harness  # noqa: E402
+
+import servers  # noqa: E402
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+MAKE_CERTS = ROOT / "deploy" / "certs" / "make-certs.sh"
+CA_CONFIG = """[ca]
+default_ca=d
+[d]
+database=index.txt
+new_certs_dir=.
+policy=p
+default_md=sha256
+rand_serial=yes
+unique_subject=no
+x509_extensions=e
+[p]
+commonName=supplied
+[e]
+subjectAltName=DNS:localhost,IP:127.0.0.1
+extendedKeyUsage=serverAuth,clientAuth
+"""
+
+
+def flags(folder, root=None):
+    return ["--grpc-use-ssl", "--grpc-server-cert", str(folder / "tls.crt"), "--grpc-server-key", str(folder / "tls.key"),
+            "--grpc-root-cert", str(root or folder / "ca.pem")]
+
+
+class Tls(servers.ServersTest):
+    def setUp(self):
+        super().setUp()
+        self.certs = self.folder / "certs"
+        self.make(self.certs, "coordinator", "stage-0", "stage-1", "client")
+
+    def make(self, folder, *names):
+        subprocess.run([str(MAKE_CERTS), str(folder), *names], check=True, stdout=subprocess.DEVNULL)
+
+    def make_brief(self, name, seconds):
+        """A certificate of the cluster's authority that ends so many seconds from now, and its last second."""
+        folder = self.certs / name
+        folder.mkdir()
+        (folder / "ca.cnf").write_text(CA_CONFIG)
+        (folder / "index.txt").touch()
+        ends = int(time.time()) + seconds
+        for command in (["ecparam", "-name", "prime256v1", "-genkey", "-noout", "-out", "tls.key"],
+                        ["req", "-new", "-key", "tls.key", "-subj", f"/CN={name}", "-out", "request"],
+                        ["ca", "-batch", "-config", "ca.cnf", "-cert", "../ca.pem", "-keyfile", "../ca.key", "-in",
+                         "request", "-startdate", "20200101000000Z", "-enddate",
+                         time.strftime("%Y%m%d%H%M%SZ", time.gmtime(ends)), "-notext", "-out", "tls.crt"]):
+            subprocess.run(["openssl", *command], cwd=folder, check=True, capture_output=True)
+        shutil.copy(self.certs / "ca.pem", folder / "ca.pem")
+        return folder, ends
+
+    def coordinator(self, cert=None):
+        self.launch("stagecoach-coordinator", "coordinator", "--state-dir", self.folder / "state",
+                    *flags(cert or self.certs / "coordinator"))
+        return self.address("coordinator")
+
+    def stage(self, name, coordinator, cert=None, *extra):
+        return self.launch("stagecoach-stage", name, "--name", name, "--coordinator", coordinator, "--threads", "1",
+                           *flags(cert or self.certs / name), *extra)
+
+    def client(self, address, *arguments, cert=None, root=None):
+        return self.cli(*flags(cert or self.certs / "client", root), "--address", address, *arguments)
+
+    def refused(self, result, pattern):
+        self.assertEqual(result.returncode, 4, result.stderr)
+        self.assertRegex(result.stderr, pattern)
+
+    def test_a_job_runs_with_the_same_bits_as_without_tls(self):
+        coordinator = self.coordinator()
+        for name in ("stage-0", "stage-1"):
+            self.stage(name, coordinator)
+        result = self.client(coordinator, "-o", "ndjson", "submit", self.job_file())
+        self.assertEqual(result.returncode, 0, result.stderr + self.log("stage-0") + self.log("coordinator"))
+        finished = json.loads(result.stdout.splitlines()[-1])
+        plain = self.run_job(self.job_file("plain.json"))
+        self.assertEqual(finished["weights_digest"], plain.digest())
+        health = self.client(coordinator, "health", self.address("stage-1"))
+        self.assertEqual(health.returncode, 0, health.stderr)
+
+    def test_clients_that_the_cluster_does_not_know_are_refused(self):
+        address = self.coordinator()
+        self.make(self.folder / "other", "client")
+        other = self.folder / "other" / "client"
+        # Another authority on both sides; then only the client's own certificate is foreign.
+        self.refused(self.client(address, "list", cert=other), "its certificate is not accepted: self.signed certificate")
+        foreign = self.folder / "foreign"
+        shutil.copytree(other, foreign)
+        both = foreign / "both.pem"
+        both.write_text((self.certs / "ca.pem").read_text() + (other / "ca.pem").read_text())
+        self.refused(self.client(address, "list", cert=foreign, root=both),
+                     "it refused the certificate of this program")
+        self.assertIn("certificate verify failed", self.log("coordinator"))
+        self.refused(self.cli("list", "--address", address), "speaks TLS only: use --grpc-use-ssl")
+        self.assertEqual(self.client(address, "list").returncode, 0, "the right one still works")
+
+    def test_no_client_certificate(self):
+        address = self.coordinator()
+        result = subprocess.run(["openssl", "s_client", "-connect", address, "-alpn", "h2", "-CAfile",
+                                 str(self.certs / "ca.pem"), "-ign_eof"], input="", capture_output=True, text=True,
+                                timeout=30)
+        self.assertIn("Acceptable client certificate CA names", result.stdout)
+        self.assertNotEqual(result.returncode, 0, "the server must end the connection")
+        harness.wait_until("the coordinator to say why",
+                           lambda: "peer did not return a certificate" in self.log("coordinator"))
+
+    def test_a_server_under_another_name_is_refused(self):
+        self.make(self.certs, "elsewhere")
+        folder = self.certs / "elsewhere"
+        # A certificate for elsewhere only, without the loopback names that make-certs.sh adds.
+        request = subprocess.run(["openssl", "req", "-new", "-key", folder / "tls.key", "-subj", "/CN=elsewhere"],
+                                 check=True, capture_output=True).stdout
+        (folder / "names").write_text("subjectAltName=DNS:elsewhere\n")
+        subprocess.run(["openssl", "x509", "-req", "-CA", self.certs / "ca.pem", "-CAkey", self.certs / "ca.key",
+                        "-set_serial", "77", "-days", "1", "-extfile", folder / "names", "-out", folder / "tls.crt"],
+                       input=request, check=True, capture_output=True)
+        address = self.coordinator(folder)
+        self.refused(self.client(address, "list"), "its certificate is not for 127.0.0.1, but for DNS:elsewhere")
+        self.stage("stage-0", address)
+        harness.wait_until("the stage to say why it cannot register",
+                           lambda: "its certificate is not for 127.0.0.1" in self.log("stage-0"))
+
+    def test_a_stage_under_another_name_fails_the_job_by_name(self):
+        coordinator = self.coordinator()
+        # Registers well, as a client; but nobody finds stage-0's name in its certificate when dialling 127.0.0.2.
+        self.launch("stagecoach-stage", "stage-0", "--name", "stage-0", "--coordinator", coordinator, "--threads", "1",
+                    *flags(self.certs / "stage-0"), listen="127.0.0.2:0")
+        job = self.job_file(pipeline={"stages": 1, "replacement_timeout_seconds": 1})
+        result = self.client(coordinator, "submit", job)
+        self.assertNotEqual(result.returncode, 0)
+        self.assertRegex(self.log("coordinator") + result.stderr, "127.0.0.2 is not in peer certificate|Peer name")
+
+    def test_files_that_no_peer_would_accept_are_refused_at_the_start(self):
+        expired, _ = self.make_brief("expired", -60)
+        self.make(self.folder / "other", "client")
+        mixed = self.folder / "mixed"
+        shutil.copytree(self.certs / "client", mixed)
+        shutil.copy(self.certs / "coordinator" / "tls.key", mixed / "tls.key")
+        for cert, root, pattern in (
+                (expired, None, r"--grpc-server-cert=.*expired on"),
+                (mixed, None, r"--grpc-server-key=.*does not belong to"),
+                (self.certs / "client", self.folder / "other" / "ca.pem", r"not accepted by --grpc-root-cert="),
+                (self.folder, None, r"--grpc-server-cert=.*cannot be read")):
+            for program in (["stagecoach-coordinator", "--state-dir", str(self.folder / "state")],
+                            ["stagecoach-stage", "--name", "x"]):
+                result = subprocess.run([str(harness.BIN / program[0]), *program[1:], "--listen", "127.0.0.1:0",
+                                         "--http", "127.0.0.1:0", *flags(cert, root)], capture_output=True, text=True,
+                                        timeout=20)
+                self.assertNotEqual(result.returncode, 0)
+                self.assertRegex(result.stderr + result.stdout, pattern)
+
+    def test_a_certificate_that_expires_while_the_server_runs(self):
+        brief, ends = self.make_brief("brief", 4)
+        address = self.coordinator(brief)
+        harness.wait_until("the certificate to expire", lambda: time.time() > ends + 1)
+        self.refused(self.client(address, "list"), "its certificate is not accepted: certificate has expired")
+
+    def test_off_loopback_nothing_is_plain(self):
+        for listen, http, extra, pattern in (
+                ("0.0.0.0:0", "127.0.0.1:0", [], "without TLS is open to anyone"),
+                ("0.0.0.0:0", "127.0.0.1:0", ["--insecure-http-i-know"], "without TLS is open to anyone"),
+                ("0.0.0.0:0", "0.0.0.0:0", flags(self.certs / "coordinator"), "--http=0.0.0.0:0 is open to anyone"),
+                ("127.0.0.1:0", "127.0.0.1:0", ["--grpc-use-ssl"], "--grpc-use-ssl needs")):
+            result = subprocess.run([str(harness.BIN / "stagecoach-coordinator"), "--listen", listen, "--http", http,
+                                     "--state-dir", str(self.folder / "state"), *extra], capture_output=True, text=True,
+                                    timeout=20)
+            self.assertNotEqual(result.returncode, 0)
+            self.assertRegex(result.stderr + result.stdout, pattern)
+
+    def test_a_stage_on_every_address_must_say_its_name(self):
+        result = subprocess.run([str(harness.BIN / "stagecoach-stage"), "--listen", "0.0.0.0:0", "--http", "127.0.0.1:0",
+                                 *flags(self.certs / "stage-0")], capture_output=True, text=True, timeout=20)
+        self.assertNotEqual(result.returncode, 0)
+        self.assertRegex(result.stderr + result.stdout, "say under which name they can by --advertise")
+
+
+if __name__ == "__main__":
+    harness.main()
