@@ -16,6 +16,7 @@ namespace {
 constexpr double kLoopSeconds = 1;
 constexpr auto kTurn = std::chrono::seconds(1);
 constexpr int kPagesPerTurn = 4;
+constexpr double kNewest = -2;  // no snapshot is of this time
 
 std::string Event(const char* name, const std::string& json) {
   return absl::StrCat("event: ", name, "\ndata: ", json, "\n\n");
@@ -24,24 +25,25 @@ std::string Event(const char* name, const std::string& json) {
 // What one reader has been sent.
 class Reader {
  public:
-  Reader(JobManager* manager, LiveState* live, std::string job, uint64_t after)
-      : manager_(manager), live_(live), job_(std::move(job)), after_(after) {}
+  Reader(LiveState* live, RecordTail* tail, std::string job, uint64_t after)
+      : live_(live), tail_(tail), job_(std::move(job)), after_(after) {}
 
   void Serve(HttpStream& stream) {
     while (true) {
       bool more = false;
-      const std::string text = Turn(&more);
+      const std::string text = Turn(false, &more);
       // An empty turn (the job loop is busy) still finds out whether the reader is there.
       if (!stream.Write(text.empty() ? ": busy\n\n" : text)) return;
       if (stream.Wait(more ? std::chrono::seconds(0) : kTurn)) continue;
       // The server ends: with all there is, so that a job's last record is not missed.
-      stream.Write(absl::StrCat(Turn(&more), Event("end", "{}")));
+      stream.Write(absl::StrCat(Turn(true, &more), Event("end", "{}")));
       return;
     }
   }
 
  private:
-  std::string Turn(bool* more) {
+  // last: with records newer than the snapshot, too.
+  std::string Turn(bool last, bool* more) {
     std::string text;
     const auto snapshot = live_->Latest();
     if (snapshot != nullptr && snapshot->taken_seconds != shown_seconds_) {
@@ -58,29 +60,28 @@ class Reader {
       }
       text += Event("stages", snapshot->stages_json);
     }
-    if (!job_.empty()) text += Records(more);
+    if (!job_.empty()) text += Records(last ? kNewest : shown_seconds_, more);
     return text;
   }
 
-  std::string Records(bool* more) {
+  std::string Records(double version, bool* more) {
     std::string text;
     for (int page = 0; page < kPagesPerTurn; ++page) {
-      const auto records = Await<absl::StatusOr<std::vector<JobRecord>>>(
-          kLoopSeconds,
-          [this](auto done) { manager_->Records(job_, after_, JobManager::kMostRecords, done); });
-      if (!records.has_value() || !records->ok() || (*records)->empty()) return text;
+      const RecordTail::Page records = tail_->Read(job_, after_, version);
+      if (records.json.empty()) return text;
+      after_ = records.last;
       // The id lets a browser that connects again go on where it was.
-      absl::StrAppend(&text, "id: ", (*records)->back().number, "\n",
-                      Event("records", RecordsJson(**records, after_, nullptr)));
-      after_ = (*records)->back().number;
-      if ((*records)->size() < JobManager::kMostRecords) return text;
+      absl::StrAppend(&text, "id: ", after_, "\n",
+                      Event("records", absl::StrCat("{\"records\":[", records.json,
+                                                    "],\"next\":", after_, "}")));
+      if (!records.more) return text;
     }
     *more = true;
     return text;
   }
 
-  JobManager* const manager_;
   LiveState* const live_;
+  RecordTail* const tail_;
   const std::string job_;
   uint64_t after_;
   double shown_seconds_ = -1;
@@ -112,7 +113,7 @@ HttpResponse EventStream::Open(const HttpRequest& request, HttpServer::StreamBod
     if (!view->ok()) return ErrorResponse(view->status());
   }
   *body = [this, job, after](HttpStream& stream) {
-    Reader(manager_, live_, job, after).Serve(stream);
+    Reader(live_, &tail_, job, after).Serve(stream);
   };
   return {200, "text/event-stream", ""};
 }

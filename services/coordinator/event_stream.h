@@ -12,6 +12,7 @@
 #include "coordinator/job_manager.h"
 #include "services/common/http_server.h"
 #include "services/coordinator/live_state.h"
+#include "services/coordinator/record_tail.h"
 
 namespace stagecoach {
 
@@ -19,13 +20,15 @@ class EventStream {
  public:
   static constexpr int kMostStreams = 64;
 
-  EventStream(JobManager* manager, LiveState* live) : manager_(manager), live_(live) {}
+  EventStream(JobManager* manager, LiveState* live)
+      : manager_(manager), live_(live), tail_(manager) {}
   HttpResponse Open(const HttpRequest& request, HttpServer::StreamBody* body);
   static HttpResponse Busy();  // for the one stream too many
 
  private:
   JobManager* const manager_;
   LiveState* const live_;
+  RecordTail tail_;
 };
 
 }  // namespace stagecoach

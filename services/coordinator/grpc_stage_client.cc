@@ -32,6 +32,7 @@ GrpcStageClient::GrpcStageClient(std::shared_ptr<grpc::ChannelCredentials> crede
 
 GrpcStageClient::~GrpcStageClient() {
   std::unique_lock<std::mutex> lock(mutex_);
+  closing_ = true;  // an answer may ask the next question
   for (grpc::ClientContext* context : cancellable_) context->TryCancel();
   idle_.wait(lock, [this] { return calls_ == 0; });  // cancelled calls end at once
 }
@@ -46,10 +47,12 @@ v1::StageService::Stub* GrpcStageClient::StubFor(const std::string& address) {
   return peer.stub.get();
 }
 
-void GrpcStageClient::Started(grpc::ClientContext* context) {
+bool GrpcStageClient::Started(grpc::ClientContext* context) {
   std::lock_guard<std::mutex> lock(mutex_);
+  if (closing_) return false;
   cancellable_.insert(context);
   ++calls_;
+  return true;
 }
 
 // The context holds the channel, and the last one to let go of a channel may not be one of gRPC's
@@ -78,7 +81,7 @@ void GrpcStageClient::Start(const std::string& address, Request request, double 
   call->context->set_deadline(
       std::chrono::system_clock::now() +
       std::chrono::microseconds(static_cast<int64_t>(deadline_seconds * 1e6)));
-  Started(call->context.get());
+  if (!Started(call->context.get())) return done(absl::CancelledError("shutting down"));
   (StubFor(address)->async()->*method)(call->context.get(), &call->request, &call->response,
                                        [this, call, done](const grpc::Status& status) {
                                          if (status.ok()) {

@@ -60,7 +60,7 @@ class GrpcStageClient final : public StageClient, public StageObserver {
                                  std::function<void(grpc::Status)>);
 
   v1::StageService::Stub* StubFor(const std::string& address);
-  void Started(grpc::ClientContext* context);
+  bool Started(grpc::ClientContext* context);  // false: the destructor runs
   void Ended(std::unique_ptr<grpc::ClientContext> context);
   template <typename Request, typename Response>
   void Start(const std::string& address, Request request, double deadline_seconds,
@@ -72,6 +72,7 @@ class GrpcStageClient final : public StageClient, public StageObserver {
   std::map<std::string, Peer> peers_;
   std::set<grpc::ClientContext*> cancellable_;
   int calls_ = 0;  // whose context is not destroyed yet
+  bool closing_ = false;
 };
 
 }  // namespace stagecoach

@@ -149,7 +149,7 @@ HttpResponse HttpApi::Records(const std::string& id, const HttpRequest& request)
     records.insert(records.end(), std::make_move_iterator((*page)->begin()),
                    std::make_move_iterator((*page)->end()));
   }
-  return JsonResponse(RecordsJson(records, *after, &complete));
+  return JsonResponse(RecordsJson(records, *after, complete));
 }
 
 HttpResponse HttpApi::Trace(const JobView& view, const HttpRequest& request) const {

@@ -222,6 +222,29 @@ TEST_F(HttpApiTest, StreamGoesOnAfterTheRecordThatABrowserHasSeen) {
   EXPECT_THAT(turns.written[0], HasSubstr("\"records\":[{\"number\":\"2\""));
 }
 
+TEST_F(HttpApiTest, ReadersShareWhatIsNewAndThoseFarBackGetAllTheSame) {
+  RecordTail tail(manager_.get());
+  const json all = Json("/api/v1/jobs/job-a/records");
+  const uint64_t last = all["next"];
+  const auto read = [&](uint64_t after, double version) {
+    const RecordTail::Page page = tail.Read("job-a", after, version);
+    EXPECT_FALSE(page.more);
+    return std::pair(json::parse("[" + page.json + "]"), page.last);
+  };
+  EXPECT_EQ(read(0, 1).first, all["records"]);
+  EXPECT_EQ(read(last, 1), std::pair(json::array(), last));
+  const auto cancelled = Await<absl::StatusOr<JobView>>(
+      kPatience, [&](auto done) { manager_->Cancel("job-a", done); });
+  ASSERT_TRUE(cancelled.has_value());
+  EXPECT_EQ(read(last, 1).first.size(), 0u) << "of one version there is one answer";
+  const json after = Json("/api/v1/jobs/job-a/records?after=" + std::to_string(last));
+  ASSERT_GE(after["records"].size(), 1u);
+  for (int reader = 0; reader < 2; ++reader) {
+    EXPECT_EQ(read(last, 2).first, after["records"]);
+    EXPECT_EQ(read(0, 2).first.size(), all["records"].size() + after["records"].size());
+  }
+}
+
 TEST_F(HttpApiTest, StreamRefusesWhatItCannotShow) {
   LiveState live(manager_.get(), &clock_);
   EventStream events(manager_.get(), &live);

@@ -55,15 +55,13 @@ std::string ToJson(const google::protobuf::Message& message) {
   return json;
 }
 
-std::string RecordsJson(const std::vector<JobRecord>& records, uint64_t after,
-                        const bool* complete) {
+std::string RecordsJson(const std::vector<JobRecord>& records, uint64_t after, bool complete) {
   std::string json = "{\"records\":[";
   for (size_t i = 0; i < records.size(); ++i) {
     absl::StrAppend(&json, i == 0 ? "" : ",", ToJson(ToProto(records[i])));
   }
-  absl::StrAppend(&json, "],\"next\":", records.empty() ? after : records.back().number);
-  if (complete != nullptr) absl::StrAppend(&json, ",\"complete\":", *complete ? "true" : "false");
-  json += '}';
+  absl::StrAppend(&json, "],\"next\":", records.empty() ? after : records.back().number,
+                  ",\"complete\":", complete ? "true" : "false", "}");
   return json;
 }
 

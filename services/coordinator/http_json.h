@@ -17,9 +17,8 @@ namespace stagecoach {
 
 std::string ToJson(const google::protobuf::Message& message);
 
-// {"records": [...], "next": N, and "complete": ... if asked}. next: the last number, or `after`.
-std::string RecordsJson(const std::vector<JobRecord>& records, uint64_t after,
-                        const bool* complete);
+// {"records": [...], "next": N, "complete": ...}. next: the last number, or `after`.
+std::string RecordsJson(const std::vector<JobRecord>& records, uint64_t after, bool complete);
 
 HttpResponse JsonResponse(std::string json);
 
