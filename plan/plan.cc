@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -91,16 +92,23 @@ absl::StatusOr<Partition> PartitionByCuts(const std::vector<int64_t>& cuts, int 
   return partition;
 }
 
-absl::StatusOr<Partition> ChoosePartition(const JobSpec& spec, const Schedule& schedule,
-                                          const Seconds& seconds) {
+// The partitions worth a forecast, at least one. Minimising the slowest stage says nothing about
+// the time to fill and drain the pipeline: with 1F1B and rematerialization it can be worth leaving
+// the last stage, which recomputes nothing, with less work than the others.
+absl::StatusOr<std::vector<Partition>> CandidatePartitions(const JobSpec& spec,
+                                                           const Schedule& schedule,
+                                                           const Seconds& seconds) {
   const int stages = schedule.options.stages;
-  switch (spec.pipeline.partition.kind) {
-    case PartitionSpec::Kind::kCuts:
-      return PartitionByCuts(spec.pipeline.partition.cuts, stages);
-    case PartitionSpec::Kind::kUniform:
-      return UniformPartition(static_cast<int>(seconds.layers.size()), stages);
-    case PartitionSpec::Kind::kAuto:
-      break;
+  std::vector<Partition> candidates;
+  if (spec.pipeline.partition.kind == PartitionSpec::Kind::kCuts) {
+    ASSIGN_OR_RETURN(candidates.emplace_back(),
+                     PartitionByCuts(spec.pipeline.partition.cuts, stages));
+    return candidates;
+  }
+  if (spec.pipeline.partition.kind == PartitionSpec::Kind::kUniform) {
+    ASSIGN_OR_RETURN(candidates.emplace_back(),
+                     UniformPartition(static_cast<int>(seconds.layers.size()), stages));
+    return candidates;
   }
   std::vector<double> costs, forwards;
   for (const LayerProfile& layer : seconds.layers) {
@@ -108,7 +116,12 @@ absl::StatusOr<Partition> ChoosePartition(const JobSpec& spec, const Schedule& s
     forwards.push_back(layer.forward_seconds);
   }
   costs.back() += seconds.loss;
-  return MinimizeSlowest(costs, forwards, RecomputedShares(schedule));
+  std::vector<double> shares = RecomputedShares(schedule);
+  ASSIGN_OR_RETURN(candidates.emplace_back(), MinimizeSlowest(costs, forwards, shares));
+  std::fill(shares.begin(), shares.end(), shares.front());
+  ASSIGN_OR_RETURN(candidates.emplace_back(), MinimizeSlowest(costs, forwards, shares));
+  if (candidates[0] == candidates[1]) candidates.pop_back();
+  return candidates;
 }
 
 StagePlan PlanStage(const JobSpec& spec, const ExpandedModel& model, const Plan& plan,
@@ -166,28 +179,17 @@ std::vector<StageCost> CostsOfStages(const Plan& plan, const ExpandedModel& mode
   return costs;
 }
 
-}  // namespace
-
-absl::StatusOr<Plan> MakePlan(const JobSpec& spec, int stages, const PlanAssumptions& assumptions,
-                              std::span<const LayerProfile> profile) {
-  RETURN_IF_ERROR(ValidateJobSpec(spec));
-  ASSIGN_OR_RETURN(const ExpandedModel model, ExpandModel(spec.model));
-  const int layers = static_cast<int>(model.layers.size());
-  RETURN_IF_ERROR(CheckArguments(stages, assumptions, profile, layers));
-
-  const Seconds seconds = EstimateSeconds(spec, model, assumptions, profile);
-  const int64_t micro_batches = spec.training.micro_batches;
+absl::StatusOr<Plan> PlanPartition(const JobSpec& spec, const ExpandedModel& model,
+                                   const PlanAssumptions& assumptions, const Seconds& seconds,
+                                   const Schedule& schedule, const Partition& partition) {
   Plan plan;
-  plan.schedule = MakeSchedule({.kind = spec.pipeline.schedule,
-                                .rematerialization = spec.pipeline.rematerialization,
-                                .stages = stages,
-                                .micro_batches = static_cast<int>(micro_batches)});
-  ASSIGN_OR_RETURN(plan.partition, ChoosePartition(spec, plan.schedule, seconds));
+  plan.partition = partition;
+  plan.schedule = schedule;
+  const int stages = partition.stages();
   for (int stage = 0; stage < stages; ++stage) {
     plan.stages.push_back(PlanStage(spec, model, plan, seconds, stage));
   }
-  RETURN_IF_ERROR(CheckMemory(plan, assumptions.stage_memory_limit_bytes));
-
+  const int64_t micro_batches = spec.training.micro_batches;
   const int64_t sequences = MicroBatchSize(spec.training.batch_size, micro_batches, 0);
   const LinkCost link{.bytes_per_second = assumptions.link_bytes_per_second,
                       .latency_seconds = assumptions.link_latency_seconds};
@@ -198,6 +200,38 @@ absl::StatusOr<Plan> MakePlan(const JobSpec& spec, int stages, const PlanAssumpt
   plan.bubble_ideal =
       static_cast<double>(stages - 1) / static_cast<double>(micro_batches + stages - 1);
   return plan;
+}
+
+}  // namespace
+
+absl::StatusOr<Plan> MakePlan(const JobSpec& spec, int stages, const PlanAssumptions& assumptions,
+                              std::span<const LayerProfile> profile) {
+  RETURN_IF_ERROR(ValidateJobSpec(spec));
+  ASSIGN_OR_RETURN(const ExpandedModel model, ExpandModel(spec.model));
+  const int layers = static_cast<int>(model.layers.size());
+  RETURN_IF_ERROR(CheckArguments(stages, assumptions, profile, layers));
+
+  const Seconds seconds = EstimateSeconds(spec, model, assumptions, profile);
+  const Schedule schedule =
+      MakeSchedule({.kind = spec.pipeline.schedule,
+                    .rematerialization = spec.pipeline.rematerialization,
+                    .stages = stages,
+                    .micro_batches = static_cast<int>(spec.training.micro_batches)});
+  ASSIGN_OR_RETURN(const std::vector<Partition> candidates,
+                   CandidatePartitions(spec, schedule, seconds));
+  // The fastest that fits; if none does, why the first one does not.
+  std::optional<Plan> best;
+  absl::Status too_large;
+  for (const Partition& partition : candidates) {
+    ASSIGN_OR_RETURN(Plan plan,
+                     PlanPartition(spec, model, assumptions, seconds, schedule, partition));
+    const absl::Status fits = CheckMemory(plan, assumptions.stage_memory_limit_bytes);
+    too_large.Update(fits);
+    if (!fits.ok() || (best.has_value() && best->step_seconds <= plan.step_seconds)) continue;
+    best = std::move(plan);
+  }
+  if (!best.has_value()) return too_large;
+  return *std::move(best);
 }
 
 }  // namespace stagecoach
