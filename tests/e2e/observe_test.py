@@ -117,6 +117,37 @@ class Observe(harness.EndToEndTest):
         harness.wait_until("the end in the counter", lambda: samples(
             fetch(http, "/metrics"), "stagecoach_jobs_finished_total")['{state="CANCELLED"}'] == 1)
 
+    def test_a_trace_shows_every_stage_and_an_arrow_for_every_message(self):
+        self.cluster.wait_for_step(8)
+        path = self.folder / "trace.json"
+        traced = self.client("trace", "watched", "--steps", "3", "-o", path)
+        self.assertEqual(traced.returncode, 0, traced.stderr)
+        trace = json.loads(path.read_text())
+        spans = [event for event in trace["traceEvents"] if event["ph"] == "X"]
+        self.assertEqual({event["pid"] for event in spans}, {0, 1})
+        self.assertEqual(len({event["args"]["step"] for event in spans}), 3)
+        for name in ("F0", "F3", "B0", "B3", ">a3", "<a3", ">g0", "<g0"):
+            self.assertIn(name, {event["name"] for event in spans})
+        starts = {e["id"]: e for e in trace["traceEvents"] if e["ph"] == "s"}
+        ends = {e["id"]: e for e in trace["traceEvents"] if e["ph"] == "f"}
+        self.assertEqual(starts.keys(), ends.keys())
+        error = 2e-3 * max(stage["clock_error_nanos"] for stage in trace["otherData"]["stages"])
+        for number, start in starts.items():
+            self.assertLess(start["ts"], ends[number]["ts"] + error)
+        # Of a running step the last message may be on its way.
+        sends = [event for event in spans if event["cat"] == "send" and event["tid"] % 10 == 1]
+        self.assertGreaterEqual(len(starts), len(sends) * 2 / 3 - 1)
+        self.assertEqual(json.loads(self.client("trace", "watched", "-o", "-").stdout)["otherData"]["job"], "watched")
+        self.assertEqual(self.client("trace", "nobody", "-o", path).returncode, 3)
+
+    def test_logs_of_the_coordinator_and_the_stages(self):
+        lines = [json.loads(line) for line in self.client("logs", "watched", "--format", "json").stdout.splitlines()]
+        self.assertLessEqual({"coordinator", "stage-0", "stage-1"}, {line["source"] for line in lines})
+        only = self.client("logs", "watched", "--stage", "1", "--tail", "1", "-o", "ndjson").stdout.splitlines()
+        self.assertEqual([json.loads(line)["source"] for line in only], ["stage-1"])
+        self.assertIn(" stage-1 ", self.client("logs", "watched", "--stage", "1").stdout)
+        self.assertEqual(self.client("logs", "nobody").returncode, 3)
+
     def test_health_and_the_other_commands(self):
         for name in ("coordinator", "stage-0", "stage-1"):
             self.assertEqual(self.cli("health", self.processes[name]["address"]).returncode, 0, name)
