@@ -27,10 +27,10 @@ class LivePage(browser.PageTest, harness.EndToEndTest):
         # Steps of some 50 ms and more: the page and the API are read between two of them.
         job = self.job_file(
             name="watched", training={"steps": 100000, "batch_size": 32, "micro_batches": 8},
-            model={"gpt": {"layers": 8, "width": 64, "context": 64}}, checkpoint={"every_steps": 20, "keep": 2},
-            evaluation={"every_steps": 10, "batches": 1}, pipeline={"stages": STAGES})
+            model={"gpt": {"layers": 8, "width": 64, "context": 64}}, checkpoint={"every_steps": 8, "keep": 2},
+            evaluation={"every_steps": 5, "batches": 1}, pipeline={"stages": STAGES})
         self.cluster = self.start(job, STAGES, "state", "--id", "watched")
-        self.cluster.wait_for_step(21)
+        self.cluster.wait_for_step(9)
         self.url = f"http://{self.cluster.processes()['coordinator']['http']}"
 
     def api(self, path):
@@ -61,8 +61,8 @@ class LivePage(browser.PageTest, harness.EndToEndTest):
                 self.assertEqual(float(shown[field]), done[field], field)
             self.assertEqual(shown["state"], "JOB_STATE_RUNNING")
             evaluations = [r["evaluation"]["loss"] for r in records if "evaluation" in r]
-            self.assertIn(float(shown["evaluation_loss"]), evaluations[-2:])
-            self.assertIn(int(shown["checkpoint"]), (int(before["last_checkpoint_step"]), int(after["last_checkpoint_step"])))
+            self.assertIn(float(shown["evaluation_loss"]), evaluations[-4:])
+            self.assertTrue(int(before["last_checkpoint_step"]) <= int(shown["checkpoint"]) <= int(after["last_checkpoint_step"]))
             self.assertIn(f"ideal {before['bubble_ideal'] * 100:.1f} %", page.locator('[data-hint="bubble"]').inner_text())
         text = self.field(page, "loss").inner_text()
         self.assertRegex(text, r"^\d+\.\d{4}$")
