@@ -6,6 +6,7 @@ const BUBBLE_MARGIN = 0.15;   // as the alert rule BubbleHigh
 const BUBBLE_WINDOW = 20;     // steps, so that one slow step is no alert
 const LATE_SECONDS = 1.5;     // the lease
 const STALL_SECONDS = 60;
+const REPLACED_SECONDS = 300;
 
 function stageAlerts(store, job, alerts) {
   for (const stage of job.stages || []) {
@@ -15,6 +16,10 @@ function stageAlerts(store, job, alerts) {
       alerts.push({level: 'danger', text: `Stage server ${stage.name} is lost`});
     } else if (heartbeatAge(store, info) > LATE_SECONDS + 0.5) {
       alerts.push({level: 'warn', text: `Stage server ${stage.name}: no heartbeat for ${heartbeatAge(store, info).toFixed(1)} s`});
+    }
+    const replaced = store.replaced.get(stage.name);
+    if (replaced !== undefined && Date.now() / 1000 - replaced < REPLACED_SECONDS) {
+      alerts.push({level: 'warn', text: `Stage server ${stage.name} was lost; a new process took its place at ${clock(replaced)}`});
     }
   }
 }

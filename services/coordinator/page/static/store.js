@@ -15,6 +15,8 @@ export class Store {
     this.telemetry = new Telemetry();
     this.connection = 'connecting';  // connecting, live, polling, lost
     this.problem = null;         // ApiError about the job looked at
+    this.incarnations = new Map();  // stage server -> its process, as it was told last
+    this.replaced = new Map();      // stage server -> when a new process took its place, while this page was open
     this.skew = Infinity;        // this clock minus the coordinator's, at least
     this.listeners = new Set();
     this.scheduled = false;
@@ -59,9 +61,17 @@ export class Store {
   setStages(stages) {
     this.stages = stages;
     this.telemetry.add(stages);
+    for (const info of stages) this.noteProcess(info.stage?.name, info.stage?.incarnation);
     const newest = Math.max(0, ...stages.map((info) => num(info.last_heartbeat_unix_seconds) || 0));
     if (newest > 0) this.skew = Math.min(this.skew, Date.now() / 1000 - newest);
     this.changed();
+  }
+
+  // A supervisor can have a killed server running again before anybody sees it as lost.
+  noteProcess(name, incarnation) {
+    const known = this.incarnations.get(name);
+    if (known !== undefined && known !== incarnation) this.replaced.set(name, Date.now() / 1000);
+    this.incarnations.set(name, incarnation);
   }
 
   addRecords(jobId, records) {
