@@ -210,7 +210,7 @@ class Composition(unittest.TestCase):
 
     def check_metrics(self):
         wait_until("the recorded utilisation", lambda: self.query("stage:stagecoach_stage_utilization:ratio_rate1m"), 60)
-        self.assertEqual(self.query("stagecoach_jobs_finished_total{state='SUCCEEDED'}")[0]["value"][1], "2")
+        wait_until("both jobs counted", lambda: self.query("stagecoach_jobs_finished_total{state='SUCCEEDED'} == 2"), 30)
         targets = {r["metric"]["instance"] for r in self.query("stagecoach_build_info")}
         self.assertEqual(targets, {"coordinator:8000", "stage-0:8100", "stage-1:8100"})
         with urllib.request.urlopen(f"http://127.0.0.1:{self.ports['STAGECOACH_HTTP_PORT']}/readyz", timeout=10) as reply:

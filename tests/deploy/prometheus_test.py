@@ -100,12 +100,15 @@ class Live(harness.EndToEndTest):
             yield f"{path}: {title}", expressions.filled(expression)
 
     def test_every_expression_returns_data_while_a_job_runs(self):
+        def up():
+            return len(self.ask("query", query="up == 1")["result"]) == 3
+        harness.wait_until("three targets", up, 30)
         # One recovery, for the series and marks that tell of it.
         self.cluster.signal("stage-1", signal.SIGKILL)
         self.cluster.wait_for("recovery", lambda e: e["event"] == "recovery")
         self.cluster.wait_for("a step after it", lambda e: e["event"] == "step")
         self.write_targets()
-        harness.wait_until("three targets", lambda: len(self.ask("query", query="up == 1")["result"]) == 3, 30)
+        harness.wait_until("three targets again", up, 30)
         self.assertGreaterEqual(len(self.ask("rules")["groups"]), 2)
         open_ones = dict(enumerate(self.shipped()))
         count = len(open_ones)
