@@ -13,9 +13,9 @@ namespace {
 // A reader lets writers in after so many.
 constexpr size_t kSpansPerLock = 256;
 
-auto StepKey(const TraceSpan& span) {
-  return std::make_tuple(span.generation, span.step, span.attempt);
-}
+// A recovery goes back to smaller numbers under a higher generation. Tries of a step and the
+// evaluation after it have its number, and are not steps of their own to people who ask for five.
+auto StepKey(const TraceSpan& span) { return std::make_tuple(span.generation, span.step); }
 
 // Not the ones seen last: a link may finish a step's message while the next step runs.
 void KeepLastSteps(size_t steps, std::vector<TraceSpan>* spans) {

@@ -52,7 +52,8 @@ class TraceRing {
 
   void Add(const TraceSpan& span);
   // Spans of the job's last `steps` steps (0: of all that are held), in order of their end. Tries
-  // and generations of a step count as steps of their own.
+  // of a step and evaluations count with it; a step that was repeated after a recovery counts
+  // again.
   std::vector<TraceSpan> Read(const std::string& job_id, uint32_t steps) const;
 
  private:

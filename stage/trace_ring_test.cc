@@ -61,6 +61,21 @@ TEST(TraceRing, ARepeatedStepIsAnotherStep) {
   EXPECT_THAT(Ends(ring.Read("a", 2)), ElementsAre(20, 30));
 }
 
+// The evaluation after step 6 has its number and tries of its own: a trace of the last steps must
+// not hold nothing but evaluation batches.
+TEST(TraceRing, TriesAndEvaluationsOfAStepBelongToIt) {
+  TraceRing ring(100);
+  int64_t end = 0;
+  for (const auto& [step, attempt] :
+       std::vector<std::pair<int, int>>{{4, 1}, {5, 2}, {6, 3}, {6, 4}, {6, 5}}) {
+    TraceSpan span = Span("a", static_cast<uint64_t>(step), end += 10);
+    span.attempt = static_cast<uint32_t>(attempt);
+    ring.Add(span);
+  }
+  EXPECT_THAT(Ends(ring.Read("a", 1)), ElementsAre(30, 40, 50));
+  EXPECT_THAT(Ends(ring.Read("a", 2)), ElementsAre(20, 30, 40, 50));
+}
+
 // Protects a reader from a writer that overtakes it: no torn and no doubled span.
 TEST(TraceRing, ReadsWhileOthersWrite) {
   TraceRing ring(1000);

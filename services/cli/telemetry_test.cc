@@ -88,31 +88,7 @@ TEST_F(TelemetryTest, ATraceIsAFile) {
   EXPECT_EQ(nlohmann::json::parse(FileText()).at("otherData").at("job"), "gpt-1");
   EXPECT_EQ(out_.str(), "");
   EXPECT_THAT(notes_.str(), HasSubstr(file_));
-}
-
-TEST_F(TelemetryTest, StepsAreCountedByTheirNumber) {
-  AddStage(0, "");
-  v1::StageTrace* stage = fake_.trace.mutable_stages(0);
-  stage->clear_spans();
-  for (const auto& [step, attempt] :
-       std::vector<std::pair<int, int>>{{4, 1}, {5, 2}, {6, 3}, {6, 4}, {6, 5}}) {
-    v1::TraceSpan* span = stage->add_spans();
-    span->set_name("forward");
-    span->set_track(v1::TRACE_TRACK_COMPUTE);
-    span->set_step(static_cast<uint64_t>(step));
-    span->set_attempt(static_cast<uint32_t>(attempt));
-  }
-  const auto count = [this](uint32_t steps) {
-    out_.str("");
-    EXPECT_EQ(RunTrace({.job = "gpt-1", .steps = steps, .file = "-"}, context_), kExitSuccess);
-    int spans = 0;
-    const nlohmann::json trace = nlohmann::json::parse(out_.str());
-    for (const nlohmann::json& event : trace.at("traceEvents")) spans += event.at("ph") == "X";
-    return spans;
-  };
-  EXPECT_EQ(count(1), 3) << "tries and evaluations of one step belong to it";
-  EXPECT_EQ(count(2), 4);
-  EXPECT_EQ(count(0), 5);
+  EXPECT_EQ(fake_.traced_steps, std::vector<uint32_t>{3});
 }
 
 TEST_F(TelemetryTest, ATraceOnStandardOutputIsNothingButTheTrace) {

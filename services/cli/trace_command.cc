@@ -58,23 +58,6 @@ absl::Status CheckTrace(const std::string& job, const v1::GetTraceResponse& trac
                    "were started, or others have run too many since"));
 }
 
-// Stages count every try and every evaluation batch as a step of its own; people mean the numbers
-// of steps. So all there is was asked for, and what is older is left out here.
-void KeepLastSteps(uint32_t steps, v1::GetTraceResponse* trace) {
-  std::set<uint64_t> numbers;
-  for (const v1::StageTrace& stage : trace->stages()) {
-    for (const v1::TraceSpan& span : stage.spans()) numbers.insert(span.step());
-  }
-  while (numbers.size() > steps) numbers.erase(numbers.begin());
-  for (v1::StageTrace& stage : *trace->mutable_stages()) {
-    auto& spans = *stage.mutable_spans();
-    spans.erase(
-        std::remove_if(spans.begin(), spans.end(),
-                       [&](const v1::TraceSpan& span) { return numbers.count(span.step()) == 0; }),
-        spans.end());
-  }
-}
-
 size_t CountSteps(const v1::GetTraceResponse& trace) {
   std::set<uint64_t> steps;
   for (const v1::StageTrace& stage : trace.stages()) {
@@ -87,8 +70,7 @@ size_t CountSteps(const v1::GetTraceResponse& trace) {
 
 absl::Status SaveTrace(JobClient& client, const std::string& job, uint32_t steps,
                        const std::string& file, Console* console) {
-  ASSIGN_OR_RETURN(v1::GetTraceResponse trace, client.GetTrace(job, /*steps=*/0));
-  if (steps > 0) KeepLastSteps(steps, &trace);
+  ASSIGN_OR_RETURN(v1::GetTraceResponse trace, client.GetTrace(job, steps));
   RETURN_IF_ERROR(CheckTrace(job, trace, console));
   const std::string text = ToChromeTrace(job, trace);
   if (file == "-") {
