@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <sstream>
@@ -82,7 +83,8 @@ TEST_F(CommandLineTest, BashTakesTheCompletion) {
       "\nCOMP_WORDS=(stagecoach che); COMP_CWORD=1; _stagecoach; echo \"${COMPREPLY[*]}\"\n"
       "COMP_WORDS=(stagecoach -o json local --thr); COMP_CWORD=4; _stagecoach; "
       "echo \"${COMPREPLY[*]}\"\n";
-  const std::string path = testing::TempDir() + "/stagecoach_completion_test.sh";
+  const std::string path =
+      testing::TempDir() + "/command_line_test_" + std::to_string(getpid()) + ".sh";
   FILE* file = fopen(path.c_str(), "w");
   ASSERT_NE(file, nullptr);
   fputs(script.c_str(), file);

@@ -1,6 +1,7 @@
 // `trace` and `logs` against a fake coordinator.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <fstream>
@@ -74,7 +75,8 @@ class TelemetryTest : public testing::Test {
     return response;
   }
 
-  const std::string file_ = testing::TempDir() + "/stagecoach_trace_test.json";
+  const std::string file_ =
+      testing::TempDir() + "/telemetry_test_" + std::to_string(getpid()) + ".json";
   FakeJobClient fake_;
   std::ostringstream out_, notes_;
   Console console_{out_, notes_, {}};

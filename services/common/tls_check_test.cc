@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <fstream>
 #include <string>
@@ -13,7 +14,8 @@ using ::testing::HasSubstr;
 
 // What depends on certificates, clocks and peers is in tests/deploy/tls_test.py.
 TEST(TlsCheck, NamesTheFileThatIsNotWhatItShouldBe) {
-  const std::string path = testing::TempDir() + "/tls_check_test.pem";
+  const std::string path =
+      testing::TempDir() + "/tls_check_test_" + std::to_string(getpid()) + ".pem";
   std::ofstream(path) << "not a certificate";
   TlsFlags tls{true, path, path, path};
   const auto pems = ReadPems(tls);

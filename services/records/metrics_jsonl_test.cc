@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cmath>
 #include <cstdio>
@@ -102,7 +103,7 @@ class RepairTest : public testing::Test {
     EXPECT_TRUE(tail.ok()) << tail.status();
     return tail.ok() ? *tail : MetricsTail();
   }
-  const std::string path_ = testing::TempDir() + "/stagecoach_metrics_test.jsonl";
+  const std::string path_ = testing::TempDir() + "/metrics_jsonl_test_" + std::to_string(getpid());
 };
 
 TEST_F(RepairTest, NoFileIsAnEmptyOne) {

@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -141,7 +142,8 @@ class RecordWriterTest : public testing::Test {
     manager_.WaitForEnd();
   }
 
-  const std::string folder_ = testing::TempDir() + "/stagecoach_records_test";
+  const std::string folder_ =
+      testing::TempDir() + "/record_writer_test_" + std::to_string(getpid());
   FakeManager manager_;
   RecordWriterOptions options_;
 };

@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cmath>
 #include <filesystem>
@@ -42,7 +43,7 @@ TEST(TfEvents, LongTextsAndManyScalarsHaveLongLengths) {
 }
 
 TEST(TfEvents, AFileStartsWithItsVersionAndTakesAFreeName) {
-  const std::string folder = testing::TempDir() + "/stagecoach_tfevents_test";
+  const std::string folder = testing::TempDir() + "/tfevents_test_" + std::to_string(getpid());
   std::filesystem::remove_all(folder);
   std::filesystem::create_directories(folder);
   absl::StatusOr<EventFile> first = EventFile::Create(folder, 1700000000.25);
