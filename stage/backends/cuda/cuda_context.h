@@ -23,6 +23,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "stage/backends/device/link_staging.h"
 #include "stage/tensor/allocator.h"
 
 namespace stagecoach {
@@ -56,7 +57,8 @@ class CudaContext {
   absl::Status Synchronize();  // waits for the stream; then status()
 
   Allocator& allocator();       // device memory
-  Allocator& host_allocator();  // pinned host memory, for what links carry
+  Allocator& host_allocator();  // pinned host memory: the back end's link_allocator()
+  LinkStaging& staging();       // for CopyToLink and CopyFromLink
   // Card, compute capability, runtime, cuBLASLt: what must be equal for equal bits.
   std::string fingerprint() const;
 

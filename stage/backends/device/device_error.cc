@@ -5,6 +5,9 @@
 namespace stagecoach {
 namespace {
 
+// Kernels are compiled for sm_80 and newer.
+constexpr int kLeastCapability = 80;
+
 std::string Describe(const DeviceApi& api, int code) {
   return absl::StrCat(api.ErrorName(code), ": ", api.ErrorText(code));
 }
@@ -52,6 +55,12 @@ absl::StatusOr<DeviceProperties> FindDevice(DeviceApi& api, int ordinal) {
   DeviceProperties properties;
   code = api.Properties(ordinal, &properties);
   if (code != device_code::kSuccess) return DeviceError(api, ordinal, code, "asking for the card");
+  if (properties.compute_capability < kLeastCapability) {
+    return absl::UnavailableError(absl::StrCat(
+        "device cuda:", ordinal, " (", properties.name, ") has compute capability ",
+        properties.compute_capability / 10, ".", properties.compute_capability % 10,
+        ", this program needs 8.0 or newer (A100, H100 and what came after)"));
+  }
   return properties;
 }
 
