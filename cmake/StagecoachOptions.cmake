@@ -2,8 +2,12 @@
 #
 # -ffp-contract=off and no -march: the same source gives the same bits on every x86-64 machine,
 # except where a kernel picks an instruction set at run time (that choice is in a job's fingerprint).
-add_compile_options(-Wall -Wextra -Wno-missing-field-initializers -ffp-contract=off
-                    -fno-omit-frame-pointer)
+# nvcc hands options to the host compiler only when told to.
+add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-Wall> $<$<COMPILE_LANGUAGE:CXX>:-Wextra>
+                    $<$<COMPILE_LANGUAGE:CXX>:-Wno-missing-field-initializers>
+                    $<$<COMPILE_LANGUAGE:CXX>:-ffp-contract=off>
+                    $<$<COMPILE_LANGUAGE:CXX>:-fno-omit-frame-pointer>
+                    "$<$<COMPILE_LANGUAGE:CUDA>:SHELL:-Xcompiler -Wall,-Wextra,-ffp-contract=off>")
 add_compile_definitions(STAGECOACH_VERSION="${PROJECT_VERSION}")
 
 if(STAGECOACH_SANITIZE)
@@ -11,7 +15,7 @@ if(STAGECOACH_SANITIZE)
   add_link_options(-fsanitize=${STAGECOACH_SANITIZE})
   add_compile_definitions(STAGECOACH_SANITIZED=1 _GLIBCXX_ASSERTIONS)
 elseif(CMAKE_BUILD_TYPE STREQUAL "Release")
-  add_compile_options(-fstack-protector-strong)
+  add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-fstack-protector-strong>)
   add_compile_definitions(_FORTIFY_SOURCE=2)
   add_link_options(-Wl,-z,relro,-z,now)
 endif()

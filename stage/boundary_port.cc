@@ -30,6 +30,10 @@ MessageKind BoundaryPort::incoming() const {
 absl::StatusOr<bool> BoundaryPort::TrySend(const Fence& fence, MicroBatchId micro_batch,
                                            Tensor* tensor) {
   CHECK(tensor->valid()) << "nothing to send of micro-batch " << micro_batch.value;
+  // Before the clock says "send": what this waits for is the device's computing.
+  if (staging()) {
+    RETURN_IF_ERROR(StageForLink(tensor));
+  }
   parts_.phases->Stay(Phase::kSend, micro_batch);
   TensorMessage message{.kind = outgoing(),
                         .fence = fence,
@@ -38,6 +42,7 @@ absl::StatusOr<bool> BoundaryPort::TrySend(const Fence& fence, MicroBatchId micr
                         .sent_unix_nanos = parts_.clock->UnixNanos()};
   if (parts_.link->TrySend(std::move(message))) {
     tensor->Reset();
+    staged_.Reset();
     return true;
   }
   *tensor = std::move(message.tensors.front());  // a refused message is intact
@@ -56,7 +61,11 @@ absl::StatusOr<std::optional<Tensor>> BoundaryPort::TryReceive(const Fence& fenc
     }
     RETURN_IF_ERROR(CheckContent(*message, micro_batch, rows));
     BookArrival(*message);
-    return std::optional<Tensor>(std::move(message->tensors.front()));
+    Tensor tensor = std::move(message->tensors.front());
+    if (staging()) {
+      ASSIGN_OR_RETURN(tensor, FromLink(std::move(tensor)));
+    }
+    return std::optional<Tensor>(std::move(tensor));
   }
   RETURN_IF_ERROR(status());
   parts_.phases->Stay(Phase::kBubble, micro_batch);
@@ -108,6 +117,30 @@ void BoundaryPort::BookArrival(const TensorMessage& message) {
     under_way = std::max<int64_t>(parts_.clock->UnixNanos() - message.sent_unix_nanos, 0);
   }
   parts_.phases->EnterSince(Phase::kReceiveWait, message.micro_batch, under_way);
+}
+
+bool BoundaryPort::staging() const {
+  return parts_.backend != nullptr &&
+         &parts_.backend->link_allocator() != &parts_.backend->allocator();
+}
+
+absl::Status BoundaryPort::StageForLink(Tensor* tensor) {
+  if (staged_.valid() && staged_.buffer() == tensor->buffer()) return absl::OkStatus();
+  staged_.Reset();
+  ASSIGN_OR_RETURN(Tensor copy,
+                   MakeTensor(parts_.backend->link_allocator(), MemoryKind::kActivations,
+                              tensor->dtype(), tensor->shape()));
+  RETURN_IF_ERROR(Annotate(parts_.backend->CopyToLink(*tensor, copy), Name()));
+  *tensor = copy;  // lets go of the device's memory while the link is full
+  staged_ = std::move(copy);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Tensor> BoundaryPort::FromLink(Tensor tensor) {
+  ASSIGN_OR_RETURN(Tensor copy, MakeTensor(parts_.backend->allocator(), MemoryKind::kActivations,
+                                           tensor.dtype(), tensor.shape()));
+  RETURN_IF_ERROR(Annotate(parts_.backend->CopyFromLink(tensor, copy), Name()));
+  return copy;
 }
 
 absl::Status BoundaryPort::status() const { return Annotate(parts_.link->status(), Name()); }

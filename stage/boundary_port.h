@@ -16,6 +16,7 @@
 
 #include "absl/status/statusor.h"
 #include "base/ids.h"
+#include "stage/backends/backend.h"
 #include "stage/link/link.h"
 #include "stage/phase_clock.h"
 
@@ -32,10 +33,12 @@ class BoundaryPort {
     int64_t context = 0;  // rows of one sequence
     PhaseClock* phases = nullptr;
     const Clock* clock = nullptr;
+    Backend* backend = nullptr;  // null: what the link carries is what the stage computes with
   };
   explicit BoundaryPort(const Parts& parts);
 
-  // Takes the tensor if there was room for it (true); leaves it alone otherwise.
+  // Takes the tensor if there was room for it (true). Otherwise the caller keeps it for the next
+  // try; it may have become the copy that the link carries.
   absl::StatusOr<bool> TrySend(const Fence& fence, MicroBatchId micro_batch, Tensor* tensor);
   // rows: how many are expected, -1 if the message tells.
   absl::StatusOr<std::optional<Tensor>> TryReceive(const Fence& fence, MicroBatchId micro_batch,
@@ -54,9 +57,14 @@ class BoundaryPort {
   absl::Status CheckContent(const TensorMessage& message, MicroBatchId micro_batch,
                             int64_t rows) const;
   void BookArrival(const TensorMessage& message);
+  // Between the device's memory and the links', where these differ.
+  bool staging() const;
+  absl::Status StageForLink(Tensor* tensor);
+  absl::StatusOr<Tensor> FromLink(Tensor tensor);
   std::string Name() const;
 
   const Parts parts_;
+  Tensor staged_;  // the copy of a tensor that was refused; held, so that its address is its name
   uint64_t stale_messages_ = 0;
 };
 

@@ -40,11 +40,11 @@ struct StageExecutor::State {
   explicit State(const Parts& p) : parts(p) {
     if (p.upstream != nullptr) {
       upstream.emplace(BoundaryPort::Parts{p.upstream, p.stage, StageId(p.stage.value - 1),
-                                           p.width_in, p.context, p.phases, p.clock});
+                                           p.width_in, p.context, p.phases, p.clock, p.backend});
     }
     if (p.downstream != nullptr) {
       downstream.emplace(BoundaryPort::Parts{p.downstream, p.stage, StageId(p.stage.value + 1),
-                                             p.width_out, p.context, p.phases, p.clock});
+                                             p.width_out, p.context, p.phases, p.clock, p.backend});
     }
   }
 

@@ -65,7 +65,7 @@ void OpenLinks(const LoadingParts& parts, LoadedCell* loaded) {
   const LoadCommand& command = loaded->command;
   const int stage = command.stage.value;
   BoundaryId boundary{command.fence.job, command.fence.term, command.fence.generation};
-  Allocator& allocator = parts.backend->allocator();
+  Allocator& allocator = parts.backend->link_allocator();
   if (stage > 0) {
     boundary.upstream = StageId(stage - 1);
     loaded->upstream = parts.connector->Accept(boundary, allocator);

@@ -264,6 +264,7 @@ void StageEngine::Drop() {
   last_run_.reset();
   last_shard_.reset();
   parts_.backend->allocator().ReleaseCached();
+  parts_.backend->link_allocator().ReleaseCached();
   {
     std::lock_guard<std::mutex> lock(mutex_);
     status_ = StageStatus{};

@@ -134,6 +134,9 @@ class Backend {
   // threads.
   virtual std::string fingerprint() const = 0;
   virtual Allocator& allocator() = 0;
+  // Where links keep what they carry; the host reads and writes it. Other than allocator() where
+  // the device's memory is not the host's: BoundaryPort then copies by the two calls at the end.
+  virtual Allocator& link_allocator() { return allocator(); }
 
   virtual void LinearForward(const LinearForwardArgs& args) = 0;
   virtual void LinearBackwardInput(const LinearBackwardInputArgs& args) = 0;
@@ -159,6 +162,17 @@ class Backend {
 
   virtual void CopyFromHost(std::span<const std::byte> source, const Tensor& target) = 0;
   virtual void CopyToHost(const Tensor& source, std::span<std::byte> target) = 0;  // synchronizes
+  // Between allocator() and link_allocator(). ToLink: what was queued before has run and the target
+  // may be sent once this returns OK. FromLink may be queued like any operation; the back end holds
+  // the source until it was read.
+  virtual absl::Status CopyToLink(const Tensor& source, const Tensor& target) {
+    CopyToHost(source, target.span());
+    return Synchronize();
+  }
+  virtual absl::Status CopyFromLink(const Tensor& source, const Tensor& target) {
+    CopyFromHost(source.span(), target);
+    return Synchronize();
+  }
   virtual absl::Status Synchronize() = 0;
 };
 

@@ -1,0 +1,124 @@
+#include "stage/backends/cuda/cuda_context.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/status.h"
+#include "stage/backends/cuda/cuda_device_api.h"
+#include "stage/backends/device/device_memory.h"
+
+namespace stagecoach {
+namespace {
+
+// What NVIDIA recommends for Hopper; a fixed size, as cuBLASLt's choice of algorithm depends on it.
+constexpr int64_t kWorkspaceBytes = 32 << 20;
+
+}  // namespace
+
+struct CudaContext::State {
+  State(int device, int64_t memory_limit_bytes)
+      : ordinal(device),
+        api(MakeCudaDeviceApi()),
+        fault(std::make_shared<DeviceFault>(api, device)),
+        device_memory(MakeDeviceAllocator(api, device, memory_limit_bytes, fault)),
+        pinned_memory(MakePinnedAllocator(api, device, fault)) {}
+
+  ~State() {
+    if (stream != nullptr) {
+      api->SetDevice(ordinal);
+      api->SynchronizeStream(stream);
+    }
+    staging.reset();
+    workspace.reset();
+    if (blas != nullptr) cublasLtDestroy(blas);
+    device_memory->ReleaseCached();
+    pinned_memory->ReleaseCached();
+    if (stream != nullptr) api->DestroyStream(stream);
+  }
+
+  absl::Status Open();
+
+  const int ordinal;
+  const std::shared_ptr<DeviceApi> api;
+  const std::shared_ptr<DeviceFault> fault;
+  const std::unique_ptr<Allocator> device_memory, pinned_memory;
+  DeviceProperties properties;
+  DeviceStream stream = nullptr;
+  cublasLtHandle_t blas = nullptr;
+  std::shared_ptr<Buffer> workspace;
+  std::unique_ptr<LinkStaging> staging;
+};
+
+absl::Status CudaContext::State::Open() {
+  ASSIGN_OR_RETURN(properties, FindDevice(*api, ordinal));
+  fault->Note(api->SetDevice(ordinal), "opening the card");
+  fault->Note(api->CreateStream(&stream), "creating a stream");
+  RETURN_IF_ERROR(fault->status());
+  const cublasStatus_t status = cublasLtCreate(&blas);
+  if (status != CUBLAS_STATUS_SUCCESS) {
+    return absl::UnavailableError(absl::StrCat("device cuda:", ordinal, ": cuBLASLt ",
+                                               cublasLtGetVersion(), " did not start: ",
+                                               cublasLtGetStatusString(status)));
+  }
+  ASSIGN_OR_RETURN(workspace, device_memory->Allocate(kWorkspaceBytes, MemoryKind::kWorkspace));
+  staging = std::make_unique<LinkStaging>(api, stream, fault);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::unique_ptr<CudaContext>> CudaContext::Open(int ordinal,
+                                                               int64_t memory_limit_bytes) {
+  auto state = std::make_unique<State>(ordinal, memory_limit_bytes);
+  RETURN_IF_ERROR(state->Open());
+  return std::unique_ptr<CudaContext>(new CudaContext(std::move(state)));
+}
+
+CudaContext::CudaContext(std::unique_ptr<State> state) : state_(std::move(state)) {}
+CudaContext::~CudaContext() = default;
+
+int CudaContext::ordinal() const { return state_->ordinal; }
+cudaStream_t CudaContext::stream() const { return static_cast<cudaStream_t>(state_->stream); }
+cublasLtHandle_t CudaContext::blas() const { return state_->blas; }
+void* CudaContext::workspace() const { return state_->workspace->data(); }
+size_t CudaContext::workspace_bytes() const { return kWorkspaceBytes; }
+int CudaContext::multiprocessors() const { return state_->properties.multiprocessors; }
+int CudaContext::compute_capability() const { return state_->properties.compute_capability; }
+
+void CudaContext::MakeCurrent() {
+  state_->fault->Note(state_->api->SetDevice(state_->ordinal), "making the card current");
+}
+
+void CudaContext::Note(cudaError_t error, const char* what) { state_->fault->Note(error, what); }
+
+void CudaContext::NoteBlas(cublasStatus_t status, const char* what) {
+  if (status == CUBLAS_STATUS_SUCCESS) return;
+  state_->fault->NoteStatus(absl::InternalError(
+      absl::StrCat("device cuda:", state_->ordinal, ", ", what, ": cuBLASLt ",
+                   cublasLtGetVersion(), ": ", cublasLtGetStatusName(status), ": ",
+                   cublasLtGetStatusString(status), "; restart the stage server")));
+}
+
+void CudaContext::NoteLaunch(const char* what) { Note(cudaGetLastError(), what); }
+bool CudaContext::ok() const { return state_->fault->ok(); }
+absl::Status CudaContext::status() const { return state_->fault->status(); }
+
+absl::Status CudaContext::Synchronize() {
+  MakeCurrent();
+  state_->fault->Note(state_->api->SynchronizeStream(state_->stream),
+                      "waiting for what was queued");
+  return status();
+}
+
+Allocator& CudaContext::allocator() { return *state_->device_memory; }
+Allocator& CudaContext::host_allocator() { return *state_->pinned_memory; }
+LinkStaging& CudaContext::staging() { return *state_->staging; }
+
+std::string CudaContext::fingerprint() const {
+  int runtime = 0;
+  state_->api->RuntimeVersion(&runtime);
+  const DeviceProperties& card = state_->properties;
+  return absl::StrCat("cuda, ", card.name, " (sm_", card.compute_capability, ", ",
+                      card.multiprocessors, " multiprocessors), CUDA ", VersionText(runtime),
+                      ", cuBLASLt ", cublasLtGetVersion());
+}
+
+}  // namespace stagecoach

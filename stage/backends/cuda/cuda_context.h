@@ -1,0 +1,73 @@
+// CudaContext: one device as the executor thread uses it: compute stream, cuBLASLt handle, a fixed
+// workspace, the allocators and the first error, which is sticky.
+// Ownership: owned by the back end; borrows nothing. Buffers of its allocators may outlive it.
+// Threads:   executor thread only, except allocator(), host_allocator() and status(), which are
+//            thread-safe. Before work is queued MakeCurrent() must have run on that thread (cheap;
+//            every operation of the back end begins with it): the runtime's current device is a
+//            property of the thread, and the thread that opened a context is not the one that runs.
+// Units and shapes: bytes. One compute stream: everything queued on stream() runs in order, which is
+//            why a buffer that was let go may be handed out again at once: what is queued with it
+//            later runs later.
+// Errors:    Open: UNAVAILABLE or INVALID_ARGUMENT with a remedy. Later: Note() keeps the first one
+//            and status() names the operation that met it; a device is of no use after that.
+#ifndef STAGECOACH_STAGE_BACKENDS_CUDA_CUDA_CONTEXT_H_
+#define STAGECOACH_STAGE_BACKENDS_CUDA_CUDA_CONTEXT_H_
+
+#include <cublasLt.h>
+#include <cuda_runtime_api.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "stage/backends/device/link_staging.h"
+#include "stage/tensor/allocator.h"
+
+namespace stagecoach {
+
+class CudaContext {
+ public:
+  // memory_limit_bytes 0: what the card has. The limit covers the workspace as well.
+  static absl::StatusOr<std::unique_ptr<CudaContext>> Open(int ordinal, int64_t memory_limit_bytes);
+  CudaContext(const CudaContext&) = delete;
+  CudaContext& operator=(const CudaContext&) = delete;
+  ~CudaContext();  // waits for what is queued
+
+  int ordinal() const;
+  cudaStream_t stream() const;
+  cublasLtHandle_t blas() const;
+  // For one operation at a time, in stream order: cuBLASLt's workspace, partial sums.
+  void* workspace() const;
+  size_t workspace_bytes() const;  // the same for every limit, as algorithms depend on it
+
+  int multiprocessors() const;
+  int compute_capability() const;  // 90 means 9.0
+
+  void MakeCurrent();
+  // Keep the first error that is none of success; `what` is a literal: "LinearForward".
+  void Note(cudaError_t error, const char* what);
+  void NoteBlas(cublasStatus_t status, const char* what);
+  // After a launch: Note(cudaGetLastError(), what).
+  void NoteLaunch(const char* what);
+  bool ok() const;
+  absl::Status status() const;
+  absl::Status Synchronize();  // waits for the stream; then status()
+
+  Allocator& allocator();       // device memory
+  Allocator& host_allocator();  // pinned host memory: the back end's link_allocator()
+  LinkStaging& staging();       // for CopyToLink and CopyFromLink
+  // Card, compute capability, runtime, cuBLASLt: what must be equal for equal bits.
+  std::string fingerprint() const;
+
+ private:
+  struct State;
+  explicit CudaContext(std::unique_ptr<State> state);
+  const std::unique_ptr<State> state_;
+};
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_STAGE_BACKENDS_CUDA_CUDA_CONTEXT_H_

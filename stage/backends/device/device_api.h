@@ -1,0 +1,71 @@
+// DeviceApi: the runtime calls of a card that can fail, as the host-side parts (allocators, staging,
+// error texts) use them: the CUDA runtime behind it in production, a fake in tests, so that these
+// parts are tested on machines without a card.
+// Ownership: handles are the runtime's; whoever creates one destroys it.
+// Threads:   thread-safe. A call for memory makes the card current on its thread first.
+// Errors:    codes; 0 is success. device_error.h makes statuses of them.
+#ifndef STAGECOACH_STAGE_BACKENDS_DEVICE_DEVICE_API_H_
+#define STAGECOACH_STAGE_BACKENDS_DEVICE_DEVICE_API_H_
+
+#include <cstdint>
+#include <string>
+
+namespace stagecoach {
+
+// The runtime's own numbers; those that somebody here tells apart have a name.
+namespace device_code {
+inline constexpr int kSuccess = 0;
+inline constexpr int kOutOfMemory = 2;
+inline constexpr int kInsufficientDriver = 35;
+inline constexpr int kNoDevice = 100;
+inline constexpr int kInvalidDevice = 101;
+inline constexpr int kNotReady = 600;
+}  // namespace device_code
+
+using DeviceStream = void*;
+using DeviceEvent = void*;
+
+struct DeviceProperties {
+  std::string name;            // "NVIDIA H200"
+  int compute_capability = 0;  // 90 means 9.0
+  int multiprocessors = 0;
+  int64_t memory_bytes = 0;
+};
+
+class DeviceApi {
+ public:
+  virtual ~DeviceApi() = default;
+
+  virtual std::string ErrorName(int code) const = 0;  // "cudaErrorIllegalAddress"
+  virtual std::string ErrorText(int code) const = 0;  // "an illegal memory access was encountered"
+
+  virtual int DriverVersion(int* version) = 0;   // 12040 means 12.4; 0: no driver
+  virtual int RuntimeVersion(int* version) = 0;  // what the program was built with
+  virtual int DeviceCount(int* count) = 0;
+  virtual int Properties(int ordinal, DeviceProperties* properties) = 0;
+  virtual int SetDevice(int ordinal) = 0;  // for the calling thread
+  virtual int MemoryInfo(int64_t* free_bytes, int64_t* total_bytes) = 0;
+
+  virtual int Allocate(int64_t bytes, void** data) = 0;
+  virtual int Free(void* data) = 0;
+  virtual int AllocatePinned(int64_t bytes, void** data) = 0;
+  virtual int FreePinned(void* data) = 0;
+
+  virtual int CreateStream(DeviceStream* stream) = 0;
+  virtual int DestroyStream(DeviceStream stream) = 0;
+  virtual int SynchronizeStream(DeviceStream stream) = 0;
+  // To or from pinned memory: returns before it is done.
+  virtual int CopyToHost(void* target, const void* source, int64_t bytes, DeviceStream stream) = 0;
+  virtual int CopyFromHost(void* target, const void* source, int64_t bytes,
+                           DeviceStream stream) = 0;
+
+  virtual int CreateEvent(DeviceEvent* event) = 0;
+  virtual int DestroyEvent(DeviceEvent event) = 0;
+  virtual int RecordEvent(DeviceEvent event, DeviceStream stream) = 0;
+  virtual int QueryEvent(DeviceEvent event) = 0;  // kNotReady while it has not come
+  virtual int SynchronizeEvent(DeviceEvent event) = 0;
+};
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_STAGE_BACKENDS_DEVICE_DEVICE_API_H_

@@ -1,0 +1,79 @@
+#include "stage/backends/device/device_error.h"
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "stage/backends/device/device_name.h"
+#include "stage/backends/device/fake_device_api.h"
+
+namespace stagecoach {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+std::string Refused(FakeDeviceApi& api, int ordinal, absl::StatusCode code) {
+  const absl::Status status = FindDevice(api, ordinal).status();
+  EXPECT_EQ(status.code(), code) << status;
+  return std::string(status.message());
+}
+
+TEST(FindDevice, TellsAnOldDriverFromNoneAndFromNoCard) {
+  FakeDeviceApi api;
+  api.count_code = device_code::kInsufficientDriver;
+  api.driver = 12040;
+  EXPECT_THAT(Refused(api, 0, absl::StatusCode::kUnavailable),
+              AllOf(HasSubstr("supports CUDA 12.4, this program needs CUDA 13.0"),
+                    HasSubstr("update the NVIDIA driver")));
+  api.driver = 0;
+  EXPECT_THAT(Refused(api, 0, absl::StatusCode::kUnavailable), HasSubstr("no NVIDIA driver"));
+  api.count_code = device_code::kNoDevice;
+  EXPECT_THAT(Refused(api, 0, absl::StatusCode::kUnavailable), HasSubstr("no CUDA device"));
+}
+
+TEST(FindDevice, NamesTheCardsThatExist) {
+  FakeDeviceApi api;
+  EXPECT_THAT(Refused(api, 2, absl::StatusCode::kInvalidArgument),
+              HasSubstr("there are 2 cards, cuda:0 to cuda:1"));
+  api.cards = 1;
+  EXPECT_THAT(Refused(api, 1, absl::StatusCode::kInvalidArgument),
+              HasSubstr("there is one card, cuda:0"));
+}
+
+TEST(FindDevice, WantsACardThatThereIsCodeFor) {
+  FakeDeviceApi api;
+  api.capability = 75;
+  EXPECT_THAT(Refused(api, 0, absl::StatusCode::kUnavailable),
+              HasSubstr("compute capability 7.5, this program needs 8.0"));
+  api.capability = 80;
+  EXPECT_EQ(FindDevice(api, 1)->compute_capability, 80);
+}
+
+TEST(DeviceFault, KeepsTheFirstErrorAndItsOperation) {
+  DeviceFault fault(std::make_shared<FakeDeviceApi>(), 3);
+  fault.Note(0, "nothing");
+  EXPECT_TRUE(fault.ok() && fault.status().ok());
+  fault.Note(FakeDeviceApi::kIllegalAddress, "LayerNormForward");
+  fault.Note(device_code::kOutOfMemory, "Add");
+  EXPECT_FALSE(fault.ok());
+  EXPECT_EQ(fault.status().code(), absl::StatusCode::kInternal);
+  EXPECT_THAT(std::string(fault.status().message()),
+              AllOf(HasSubstr("cuda:3, LayerNormForward: cudaErrorIllegalAddress"),
+                    HasSubstr("restart the stage server"), Not(HasSubstr("Add"))));
+}
+
+TEST(DeviceName, TakesCudaWithANumber) {
+  EXPECT_EQ(*ParseCudaDevice("cuda"), 0);
+  EXPECT_EQ(*ParseCudaDevice("cuda:7"), 7);
+  for (const char* bad : {"cuda:", "cuda:x", "cuda:-1", "cuda:+1", "cuda: 1", "cuda:1024", "cud",
+                          "cuda:99999999999", "cuda1"}) {
+    const absl::Status status = ParseCudaDevice(bad).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << bad;
+    EXPECT_THAT(std::string(status.message()), HasSubstr("cuda:0"));
+  }
+  EXPECT_TRUE(IsCudaDevice("cuda") && IsCudaDevice("cuda:x"));
+  EXPECT_FALSE(IsCudaDevice("cpu") || IsCudaDevice("cuda1"));
+}
+
+}  // namespace
+}  // namespace stagecoach

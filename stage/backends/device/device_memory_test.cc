@@ -1,0 +1,143 @@
+#include "stage/backends/device/device_memory.h"
+
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "stage/backends/device/fake_device_api.h"
+#include "stage/backends/device/link_staging.h"
+
+namespace stagecoach {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+constexpr MemoryKind kActivations = MemoryKind::kActivations;
+
+class DeviceMemoryTest : public ::testing::Test {
+ protected:
+  std::unique_ptr<Allocator> Device(int64_t limit) {
+    return MakeDeviceAllocator(api_, 1, limit, fault_);
+  }
+  Tensor Vector(Allocator& allocator, int64_t elements) {
+    return *MakeTensor(allocator, kActivations, DType::kF32, Shape{elements});
+  }
+
+  const std::shared_ptr<FakeDeviceApi> api_ = std::make_shared<FakeDeviceApi>();
+  const std::shared_ptr<DeviceFault> fault_ = std::make_shared<DeviceFault>(api_, 1);
+  DeviceStream stream_ = nullptr;
+};
+
+TEST_F(DeviceMemoryTest, AccountsByKindAndAsksTheCardOncePerSize) {
+  auto device = Device(0);
+  {
+    auto a = *device->Allocate(1000, MemoryKind::kParameters);
+    auto b = *device->Allocate(1, kActivations);
+    EXPECT_EQ(api_->current, 1) << "on this thread another card may have been current";
+    EXPECT_EQ(device->Use().current[static_cast<int>(MemoryKind::kParameters)], 1024);
+    EXPECT_EQ(device->Use().total_current, 1024 + 512);
+  }
+  EXPECT_EQ(device->Use().cached, 1024 + 512);
+  EXPECT_EQ(device->Use().total_peak, 1024 + 512);
+  auto again = *device->Allocate(1024, kActivations);
+  EXPECT_EQ(api_->device_allocations, 2) << "the cache serves every kind";
+  device->ReleaseCached();
+  EXPECT_EQ(api_->used, 1024);
+}
+
+TEST_F(DeviceMemoryTest, SaysWhoHoldsWhatWhenOverTheLimit) {
+  auto device = Device(8192);
+  auto weights = *device->Allocate(4096, MemoryKind::kParameters);
+  auto moments = *device->Allocate(2048, MemoryKind::kOptimizer);
+  const absl::Status refused = device->Allocate(4096, kActivations).status();
+  EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(std::string(refused.message()),
+              AllOf(HasSubstr("memory for activations: 4096 bytes asked, 6144 in use, limit 8192"),
+                    HasSubstr("held: parameters 4096, gradients 0, optimizer 2048"),
+                    HasSubstr("limit 8192; cuda:1 has 1042432 of 1048576 bytes free"),
+                    HasSubstr("--memory-limit-bytes")));
+  EXPECT_TRUE(fault_->ok());
+}
+
+TEST_F(DeviceMemoryTest, EmptiesItsCacheBeforeItGivesUpOnTheCard) {
+  auto device = Device(0);
+  static_cast<void>(*device->Allocate(700 << 10, kActivations));
+  auto other = device->Allocate(600 << 10, kActivations);
+  EXPECT_TRUE(other.ok()) << "cached bytes of another size must make room: " << other.status();
+  const absl::Status refused = device->Allocate(600 << 10, kActivations).status();
+  EXPECT_THAT(std::string(refused.message()),
+              AllOf(HasSubstr("cuda:1 refused (cudaErrorMemoryAllocation: out of memory) 614400"),
+                    HasSubstr("no limit"), HasSubstr("bytes free")));
+  EXPECT_TRUE(fault_->ok()) << "a full card is no broken card";
+}
+
+TEST_F(DeviceMemoryTest, NotesAFaultOfTheCard) {
+  auto device = Device(0);
+  api_->fault = FakeDeviceApi::kIllegalAddress;
+  EXPECT_FALSE(device->Allocate(64, kActivations).ok());
+  EXPECT_THAT(std::string(fault_->status().message()), HasSubstr("cudaErrorIllegalAddress"));
+}
+
+TEST_F(DeviceMemoryTest, PinsHostMemoryOnceAndSaysWhenItMayNot) {
+  auto pinned = MakePinnedAllocator(api_, 0, fault_);
+  static_cast<void>(*pinned->Allocate(5000, kActivations));
+  static_cast<void>(*pinned->Allocate(5000, kActivations));
+  EXPECT_EQ(api_->pinned_allocations, 1);
+  api_->pinned_code = device_code::kOutOfMemory;
+  EXPECT_THAT(std::string(pinned->Allocate(1 << 20, kActivations).status().message()),
+              AllOf(HasSubstr("the host refused to pin"), HasSubstr("1048576")));
+}
+
+TEST_F(DeviceMemoryTest, LetsBuffersOutliveAllocators) {
+  Tensor tensor = Vector(*Device(0), 16);
+  tensor.Reset();
+  EXPECT_TRUE(api_->blocks.empty());
+}
+
+TEST_F(DeviceMemoryTest, SendsWhatWasComputedBefore) {
+  auto device = Device(0);
+  auto pinned = MakePinnedAllocator(api_, 1, fault_);
+  api_->CreateStream(&stream_);
+  LinkStaging staging(api_, stream_, fault_);
+  Tensor source = Vector(*device, 4), target = Vector(*pinned, 4);
+  source.data<float>()[3] = target.data<float>()[3] = 0.0f;
+  api_->Queue([&] { source.data<float>()[3] = 5.0f; });  // a kernel
+  ASSERT_TRUE(staging.ToLink(source, target).ok());
+  EXPECT_EQ(target.data<float>()[3], 5.0f) << "a link must not send what is not there yet";
+}
+
+TEST_F(DeviceMemoryTest, HoldsAReceivedTensorUntilItWasRead) {
+  auto device = Device(0);
+  auto pinned = MakePinnedAllocator(api_, 1, fault_);
+  api_->CreateStream(&stream_);
+  LinkStaging staging(api_, stream_, fault_);
+  Tensor received = Vector(*pinned, 4), target = Vector(*device, 4);
+  received.data<float>()[0] = 7.0f;
+  ASSERT_TRUE(staging.FromLink(received, target).ok());
+  const std::byte* at = received.raw();
+  received.Reset();
+  Tensor next = Vector(*pinned, 4);  // the link's next message
+  EXPECT_NE(next.raw(), at) << "the copy has not run, its source was handed out";
+  next.data<float>()[0] = 8.0f;
+  api_->RunAll();
+  EXPECT_EQ(target.data<float>()[0], 7.0f);
+  ASSERT_TRUE(staging.FromLink(next, target).ok());
+  EXPECT_EQ(staging.held(), 1u) << "what has run is let go";
+}
+
+TEST_F(DeviceMemoryTest, StagingFailsWithTheFaultAndDoesNotHang) {
+  auto device = Device(0);
+  auto pinned = MakePinnedAllocator(api_, 1, fault_);
+  api_->CreateStream(&stream_);
+  LinkStaging staging(api_, stream_, fault_);
+  Tensor source = Vector(*device, 4), target = Vector(*pinned, 4);
+  api_->fault = FakeDeviceApi::kIllegalAddress;
+  const absl::Status status = staging.ToLink(source, target);
+  EXPECT_EQ(status.code(), absl::StatusCode::kInternal) << status;
+  api_->fault = 0;
+  EXPECT_EQ(staging.FromLink(target, source), status) << "the first error stays";
+}
+
+}  // namespace
+}  // namespace stagecoach

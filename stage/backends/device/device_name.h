@@ -1,0 +1,19 @@
+// The names of cards on the command line: "cuda" is "cuda:0".
+#ifndef STAGECOACH_STAGE_BACKENDS_DEVICE_DEVICE_NAME_H_
+#define STAGECOACH_STAGE_BACKENDS_DEVICE_DEVICE_NAME_H_
+
+#include <string>
+
+#include "absl/status/statusor.h"
+
+namespace stagecoach {
+
+// True of "cuda" and of whatever begins with "cuda:", well formed or not.
+bool IsCudaDevice(const std::string& device);
+
+// The ordinal of "cuda" or "cuda:N", 0 <= N < 1024. INVALID_ARGUMENT otherwise.
+absl::StatusOr<int> ParseCudaDevice(const std::string& device);
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_STAGE_BACKENDS_DEVICE_DEVICE_NAME_H_

@@ -1,0 +1,35 @@
+// CachingAllocator: an Allocator over any kind of memory: cached by size, as a training step asks for
+// the same few sizes over and over, and every byte accounted by kind.
+// Ownership: buffers share the memory source, so they may outlive the allocator.
+// Threads:   as Allocator; the source is called under the allocator's lock.
+// Units and shapes: bytes, rounded up to `alignment`; what is held and what is cached fit the limit
+//            together.
+// Errors:    as Allocator; with what the source adds to an explanation.
+#ifndef STAGECOACH_STAGE_TENSOR_CACHING_ALLOCATOR_H_
+#define STAGECOACH_STAGE_TENSOR_CACHING_ALLOCATOR_H_
+
+#include <memory>
+#include <string>
+
+#include "stage/tensor/allocator.h"
+
+namespace stagecoach {
+
+class MemorySource {
+ public:
+  virtual ~MemorySource() = default;
+  virtual std::byte* Take(int64_t bytes) = 0;  // null: refused; caches are emptied then
+  virtual void Give(std::byte* data) = 0;
+  // Why Take refused, as in "the system refused".
+  virtual std::string Refusal() const = 0;
+  // For the end of an out-of-memory message: "", or "; held: parameters 5, ...".
+  virtual std::string Explain(const MemoryUse& use) const = 0;
+};
+
+// limit_bytes 0: none. alignment: a power of two that the source's memory has.
+std::unique_ptr<Allocator> MakeCachingAllocator(std::shared_ptr<MemorySource> source,
+                                                int64_t limit_bytes, int64_t alignment);
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_STAGE_TENSOR_CACHING_ALLOCATOR_H_

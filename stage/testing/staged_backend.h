@@ -1,0 +1,111 @@
+// StagedBackend: the reference back end on a made-up card: its tensors are in the card's memory,
+// links carry pinned memory, copies between the two are queued. An operation that is given anything
+// but the card's memory fails, so a boundary that was not staged is found out.
+#ifndef STAGECOACH_STAGE_TESTING_STAGED_BACKEND_H_
+#define STAGECOACH_STAGE_TESTING_STAGED_BACKEND_H_
+
+#include <memory>
+#include <string>
+
+#include "base/check.h"
+#include "stage/backends/backend.h"
+#include "stage/backends/device/device_memory.h"
+#include "stage/backends/device/fake_device_api.h"
+#include "stage/backends/device/link_staging.h"
+
+namespace stagecoach {
+
+class StagedBackend final : public Backend {
+ public:
+  StagedBackend() {
+    api_->total = int64_t{1} << 30;
+    api_->CreateStream(&stream_);
+    staging_ = std::make_unique<LinkStaging>(api_, stream_, fault_);
+  }
+
+  const char* name() const override { return "staged"; }
+  std::string fingerprint() const override { return inner_->fingerprint(); }
+  Allocator& allocator() override { return *device_; }
+  Allocator& link_allocator() override { return *pinned_; }
+  absl::Status CopyToLink(const Tensor& source, const Tensor& target) override {
+    CHECK(OnCard(source) && Pinned(target)) << "to a link";
+    ++to_link_;
+    return staging_->ToLink(source, target);
+  }
+  absl::Status CopyFromLink(const Tensor& source, const Tensor& target) override {
+    CHECK(OnCard(target) && Pinned(source)) << "from a link";
+    ++from_link_;
+    return staging_->FromLink(source, target);
+  }
+  int to_link() const { return to_link_; }
+  int from_link() const { return from_link_; }
+  FakeDeviceApi& api() { return *api_; }
+
+#define STAGED_OPERATION(Operation, first, second)       \
+  void Operation(const Operation##Args& args) override { \
+    Ready(args.first, args.second);                      \
+    inner_->Operation(args);                             \
+  }
+  STAGED_OPERATION(LinearForward, x, y)
+  STAGED_OPERATION(LinearBackwardInput, dy, dx)
+  STAGED_OPERATION(LinearBackwardWeight, dy, x)
+  STAGED_OPERATION(LayerNormForward, x, y)
+  STAGED_OPERATION(LayerNormBackwardInput, dy, dx)
+  STAGED_OPERATION(LayerNormBackwardWeight, dy, x)
+  STAGED_OPERATION(AttentionForward, qkv, out)
+  STAGED_OPERATION(AttentionBackward, d_out, d_qkv)
+  STAGED_OPERATION(GeluForward, x, y)
+  STAGED_OPERATION(GeluBackward, dy, dx)
+  STAGED_OPERATION(Dropout, x, y)
+  STAGED_OPERATION(EmbeddingForward, ids, y)
+  STAGED_OPERATION(EmbeddingBackward, ids, dy)
+  STAGED_OPERATION(CrossEntropy, logits, targets)
+  STAGED_OPERATION(Add, x, y)
+  STAGED_OPERATION(Sgd, value, gradient)
+  STAGED_OPERATION(AdamW, value, gradient)
+#undef STAGED_OPERATION
+  void Fill(const Tensor& tensor, float value) override {
+    Ready(tensor, tensor);
+    inner_->Fill(tensor, value);
+  }
+  void SquaredNorm(const Tensor& tensor, const Tensor& result) override {
+    Ready(tensor, result);
+    inner_->SquaredNorm(tensor, result);
+  }
+  void CopyFromHost(std::span<const std::byte> source, const Tensor& target) override {
+    Ready(target, target);
+    inner_->CopyFromHost(source, target);
+  }
+  void CopyToHost(const Tensor& source, std::span<std::byte> target) override {
+    Ready(source, source);
+    inner_->CopyToHost(source, target);
+  }
+  absl::Status Synchronize() override {
+    api_->RunAll();
+    return fault_->status();
+  }
+
+ private:
+  bool OnCard(const Tensor& tensor) const { return api_->blocks.count(tensor.raw()) != 0; }
+  bool Pinned(const Tensor& tensor) const {
+    // Of this stage's or its neighbour's, never of a card.
+    return !OnCard(tensor);
+  }
+  void Ready(const Tensor& a, const Tensor& b) {
+    CHECK(OnCard(a) && OnCard(b)) << "an operation got memory that its card cannot read";
+    api_->RunAll();  // queued copies come before it
+  }
+
+  const std::unique_ptr<Backend> inner_ = MakeReferenceBackend({});
+  const std::shared_ptr<FakeDeviceApi> api_ = std::make_shared<FakeDeviceApi>();
+  const std::shared_ptr<DeviceFault> fault_ = std::make_shared<DeviceFault>(api_, 0);
+  const std::unique_ptr<Allocator> device_ = MakeDeviceAllocator(api_, 0, 0, fault_);
+  const std::unique_ptr<Allocator> pinned_ = MakePinnedAllocator(api_, 0, fault_);
+  DeviceStream stream_ = nullptr;
+  std::unique_ptr<LinkStaging> staging_;
+  int to_link_ = 0, from_link_ = 0;
+};
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_STAGE_TESTING_STAGED_BACKEND_H_
