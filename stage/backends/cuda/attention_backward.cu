@@ -1,7 +1,8 @@
 // Causal attention backward without atomics, in two passes that both draw the scores again: one
 // block for 32 queries adds up dQ over the keys, one block for 32 keys adds up dK and dV over the
 // queries, each in ascending order. With P the probabilities and Z their dropout factors:
-// dV = (P Z)^T dO; dP = Z * (dO V^T); dS = P * (dP - rowsum(dO * O)); dQ = dS K, dK = dS^T Q, scaled.
+// dV = (P Z)^T dO; dP = Z * (dO V^T); dS = P * (dP - rowsum(dO * O)); dQ = dS K, dK = dS^T Q,
+// scaled.
 #include "stage/backends/cuda/attention_tiles.cuh"
 
 namespace stagecoach::cuda {
@@ -10,8 +11,8 @@ namespace {
 // A block's shared memory (AttentionBackwardSharedBytes).
 struct Tiles {
   float *queries, *d_out, *keys, *values;
-  float *probabilities;  // P Z
-  float *d_scores;
+  float* probabilities;  // P Z
+  float* d_scores;
   float *log_sum_exp, *delta;  // of the queries
 };
 
@@ -21,8 +22,14 @@ __device__ __forceinline__ Tiles TilesOfBlock() {
   float* const base = DynamicShared();
   float* const scores = base + 4 * kOperand;
   float* const rows = scores + 2 * kTile * kScoreStride;
-  return {base,   base + kOperand,             base + 2 * kOperand, base + 3 * kOperand,
-          scores, scores + kTile * kScoreStride, rows,              rows + kTile};
+  return {base,
+          base + kOperand,
+          base + 2 * kOperand,
+          base + 3 * kOperand,
+          scores,
+          scores + kTile * kScoreStride,
+          rows,
+          rows + kTile};
 }
 
 struct Pointers {
@@ -34,7 +41,8 @@ template <int kWidth>
 __device__ __forceinline__ void LoadQueries(const AttentionKernelShape& s, const Pointers& p,
                                             const AttentionUnit& unit, int64_t tile,
                                             const Tiles& tiles) {
-  const int own_row = static_cast<int>(threadIdx.x) / 4, quarter = static_cast<int>(threadIdx.x) % 4;
+  const int own_row = static_cast<int>(threadIdx.x) / 4,
+            quarter = static_cast<int>(threadIdx.x) % 4;
   const int64_t width = s.heads * s.head_width, row = tile * kTile + own_row;
   LoadTile<kWidth>(s, p.qkv + PackedOffset(s, unit, 0), 3 * width, tile * kTile, tiles.queries);
   LoadTile<kWidth>(s, p.d_out + OutputOffset(s, unit), width, tile * kTile, tiles.d_out);
@@ -88,9 +96,9 @@ __device__ __forceinline__ void ScoreTile(const AttentionKernelShape& s, const A
     }
   }
   const float log_sum_exp = tiles.log_sum_exp[own_row], delta = tiles.delta[own_row];
-  const uint64_t element = static_cast<uint64_t>(StatisticOffset(s, unit) + row) *
-                               static_cast<uint64_t>(s.context) +
-                           static_cast<uint64_t>(column);
+  const uint64_t element =
+      static_cast<uint64_t>(StatisticOffset(s, unit) + row) * static_cast<uint64_t>(s.context) +
+      static_cast<uint64_t>(column);
   PhiloxReader reader(s.random);
 #pragma unroll
   for (int j = 0; j < kScoresPerThread; ++j) {
@@ -123,7 +131,8 @@ template <int kWidth>
 __global__ void __launch_bounds__(kAttentionThreads)
     QueryGradientKernel(AttentionKernelShape s, float scale, Pointers p, float* d_qkv) {
   const Tiles tiles = TilesOfBlock<kWidth>();
-  const int own_row = static_cast<int>(threadIdx.x) / 4, quarter = static_cast<int>(threadIdx.x) % 4;
+  const int own_row = static_cast<int>(threadIdx.x) / 4,
+            quarter = static_cast<int>(threadIdx.x) % 4;
   const AttentionUnit unit = UnitOfBlock(s);
   const int64_t tile = AttentionTiles(s) - 1 - unit.tile;  // long ones first
   float sums[kWidth / 4];
@@ -151,7 +160,8 @@ template <int kWidth>
 __global__ void __launch_bounds__(kAttentionThreads)
     KeyGradientKernel(AttentionKernelShape s, float scale, Pointers p, float* d_qkv) {
   const Tiles tiles = TilesOfBlock<kWidth>();
-  const int own_row = static_cast<int>(threadIdx.x) / 4, quarter = static_cast<int>(threadIdx.x) % 4;
+  const int own_row = static_cast<int>(threadIdx.x) / 4,
+            quarter = static_cast<int>(threadIdx.x) % 4;
   const AttentionUnit unit = UnitOfBlock(s);
   const int64_t tile = unit.tile;  // the first keys have the most queries
   float d_key[kWidth / 4], d_value[kWidth / 4];

@@ -59,7 +59,8 @@ __global__ void __launch_bounds__(kAttentionThreads)
   float* const queries = DynamicShared();
   float* const operand = queries + kTile * TileStride(kWidth);  // keys, then values
   float* const probabilities = operand + kTile * TileStride(kWidth);
-  const int own_row = static_cast<int>(threadIdx.x) / 4, quarter = static_cast<int>(threadIdx.x) % 4;
+  const int own_row = static_cast<int>(threadIdx.x) / 4,
+            quarter = static_cast<int>(threadIdx.x) % 4;
   const AttentionUnit unit = UnitOfBlock(s);
   const int64_t tile = AttentionTiles(s) - 1 - unit.tile;  // long ones first
   const int64_t row = tile * kTile + own_row;

@@ -35,9 +35,8 @@ __global__ void CrossEntropyKernel(const float* logits, const int32_t* targets, 
     const float at_target = in[target];
     // After these barriers every thread has read what it needs of the row but its own elements.
     const float largest = BlockMax(running.largest, shared);
-    const float total =
-        BlockSum(running.sum == 0.0f ? 0.0f : running.sum * expf(running.largest - largest),
-                 shared);
+    const float total = BlockSum(
+        running.sum == 0.0f ? 0.0f : running.sum * expf(running.largest - largest), shared);
     if (threadIdx.x == 0) {
       losses[row] = log(static_cast<double>(total)) +
                     (static_cast<double>(largest) - static_cast<double>(at_target));

@@ -81,8 +81,8 @@ constexpr float kGeluCubic = 0.044715f;
 // 0.5 x (1 + tanh u) = x / (1 + exp(-2 u)). The exponential is taken of -2 |u|, so that it cannot
 // overflow and neither gate nor 1 - gate loses digits.
 struct GeluGate {
-  float gate;      // 0.5 (1 + tanh u)
-  float product;   // gate (1 - gate)
+  float gate;     // 0.5 (1 + tanh u)
+  float product;  // gate (1 - gate)
 };
 
 STAGECOACH_HOST_DEVICE GeluGate GateOfGelu(float x) {

@@ -100,9 +100,8 @@ cudaError_t EmbeddingBackward(cudaStream_t stream, EmbeddingShape shape, const i
   const bool by_token = shape.vocabulary <= shape.rows;
   LaunchShape launch = RowLaunch(by_token ? shape.vocabulary : shape.rows, shape.width);
   launch.block = kScanThreads;
-  const cudaError_t error =
-      Launch(by_token ? TokenGradientByTokenKernel : TokenGradientByRowKernel, launch, 0, stream,
-             shape, ids, dy, d_token);
+  const cudaError_t error = Launch(by_token ? TokenGradientByTokenKernel : TokenGradientByRowKernel,
+                                   launch, 0, stream, shape, ids, dy, d_token);
   if (error != cudaSuccess) return error;
   return Launch(PositionGradientKernel, ElementLaunch(shape.context * shape.width), 0, stream,
                 shape, dy, d_position);

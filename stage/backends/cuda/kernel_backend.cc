@@ -25,9 +25,9 @@ DropoutRule RuleOf(double rate) {
 
 AttentionKernelShape ShapeOf(const AttentionShape& shape) {
   CHECK(shape.heads > 0 && shape.width % shape.heads == 0) << "heads must divide the width";
-  AttentionKernelShape kernel = {shape.sequences, shape.context, shape.heads,
-                                 shape.width / shape.heads, DropoutRule{0, 1.0f},
-                                 StreamOf(shape.stream)};
+  AttentionKernelShape kernel = {shape.sequences,      shape.context,
+                                 shape.heads,          shape.width / shape.heads,
+                                 DropoutRule{0, 1.0f}, StreamOf(shape.stream)};
   CHECK_LE(kernel.head_width, kMaxHeadWidth) << "width of a head on a cuda device";
   if (shape.dropout > 0.0) kernel.rule = RuleOf(shape.dropout);
   return kernel;
@@ -41,13 +41,10 @@ void KernelBackend::LinearForward(const LinearForwardArgs& args) {
   CHECK_EQ(args.y.elements(), rows * out) << "linear";
   if (rows == 0) return;
   const cudaStream_t stream = Begin();
-  Product({.kind = MatmulKind::kForward,
-           .rows = rows,
-           .in = in,
-           .out = out,
-           .bias = args.bias.valid()},
-          args.weight.data<float>(), args.x.data<float>(), DataOrNull(args.bias),
-          args.y.data<float>(), "LinearForward");
+  Product(
+      {.kind = MatmulKind::kForward, .rows = rows, .in = in, .out = out, .bias = args.bias.valid()},
+      args.weight.data<float>(), args.x.data<float>(), DataOrNull(args.bias), args.y.data<float>(),
+      "LinearForward");
   if (!args.activation.valid()) return;
   Note(Gelu(stream, args.y.data<float>(), args.activation.data<float>(), rows * out),
        "LinearForward");
@@ -167,8 +164,8 @@ void KernelBackend::EmbeddingBackward(const EmbeddingBackwardArgs& args) {
 void KernelBackend::CrossEntropy(const CrossEntropyArgs& args) {
   const int64_t rows = args.logits.shape()[0], vocabulary = args.logits.shape()[1];
   const cudaStream_t stream = Begin();
-  auto* const scratch = static_cast<double*>(
-      Scratch(static_cast<size_t>(rows) * sizeof(double), "CrossEntropy"));
+  auto* const scratch =
+      static_cast<double*>(Scratch(static_cast<size_t>(rows) * sizeof(double), "CrossEntropy"));
   if (scratch == nullptr) return;
   float* const d_logits = args.d_logits.valid() ? args.d_logits.data<float>() : nullptr;
   Note(cuda::CrossEntropy(stream, args.logits.data<float>(), args.targets.data<int32_t>(), rows,

@@ -1,6 +1,6 @@
 // KernelBackend: the back end's operations in terms of the kernels, with a seam where the device
-// begins: stream, scratch memory, matrix products and copies come from the derived class. CudaBackend
-// is the real one; a test runs the kernels' source on the host behind the same seam.
+// begins: stream, scratch memory, matrix products and copies come from the derived class.
+// CudaBackend is the real one; a test runs the kernels' source on the host behind the same seam.
 // See stage/backends/backend.h for the contract.
 #ifndef STAGECOACH_STAGE_BACKENDS_CUDA_KERNEL_BACKEND_H_
 #define STAGECOACH_STAGE_BACKENDS_CUDA_KERNEL_BACKEND_H_

@@ -45,8 +45,7 @@ cudaError_t AdamW(cudaStream_t stream, float* value, const float* gradient, floa
 cudaError_t ColumnSum(cudaStream_t stream, const float* dy, float* d_bias, int64_t rows,
                       int64_t columns, float* scratch);
 // result = the sum of `count` values, 0 if there are none.
-cudaError_t OrderedTotal(cudaStream_t stream, const double* partial, int64_t count,
-                         double* result);
+cudaError_t OrderedTotal(cudaStream_t stream, const double* partial, int64_t count, double* result);
 // scratch: PlanNorm(n).
 cudaError_t SquaredNorm(cudaStream_t stream, const float* x, int64_t n, double* result,
                         double* scratch);

@@ -15,16 +15,16 @@ struct LaunchShape {
   uint32_t block = 0;
 };
 
-constexpr int64_t kMaxGrid = 2147483647;    // of gridDim.x
-constexpr int64_t kElementGrid = 1 << 16;   // enough for every card; the rest by striding
+constexpr int64_t kMaxGrid = 2147483647;   // of gridDim.x
+constexpr int64_t kElementGrid = 1 << 16;  // enough for every card; the rest by striding
 constexpr uint32_t kElementThreads = 256;
 constexpr uint32_t kMaxRowThreads = 256;
-constexpr int kColumnThreads = 32;          // columns that a block of a column sum owns
-constexpr int kColumnLanes = 8;             // rows that it works on at a time
-constexpr int64_t kNormChunk = 16384;       // elements of a partial sum of squares, at least
-constexpr int64_t kNormBlocks = 4096;       // partial sums, at most
-constexpr int kAttentionTile = 32;          // query rows and key rows of a tile
-constexpr int kAttentionThreads = 128;      // four threads a row
+constexpr int kColumnThreads = 32;      // columns that a block of a column sum owns
+constexpr int kColumnLanes = 8;         // rows that it works on at a time
+constexpr int64_t kNormChunk = 16384;   // elements of a partial sum of squares, at least
+constexpr int64_t kNormBlocks = 4096;   // partial sums, at most
+constexpr int kAttentionTile = 32;      // query rows and key rows of a tile
+constexpr int kAttentionThreads = 128;  // four threads a row
 constexpr int kMaxHeadWidth = 128;
 
 // A kernel that strides over `elements`, `per_thread` at a time.
@@ -35,11 +35,11 @@ LaunchShape RowLaunch(int64_t rows, int64_t width);
 
 // Sums over the rows of a matrix in two stages: chunks of rows to partial sums, those to the sum.
 struct ColumnSumPlan {
-  int64_t chunks = 0;          // partial sums for each column
+  int64_t chunks = 0;  // partial sums for each column
   int64_t rows_per_chunk = 0;
-  LaunchShape partial;         // grid = column blocks * chunks
-  LaunchShape total;           // a thread a column
-  size_t scratch_bytes = 0;    // for `sums` sums at a time
+  LaunchShape partial;       // grid = column blocks * chunks
+  LaunchShape total;         // a thread a column
+  size_t scratch_bytes = 0;  // for `sums` sums at a time
 };
 ColumnSumPlan PlanColumnSum(int64_t rows, int64_t columns, int sums);
 

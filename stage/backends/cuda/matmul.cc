@@ -52,8 +52,7 @@ bool Get(const cublasLtMatmulAlgo_t& algorithm, cublasLtMatmulAlgoConfigAttribut
 Layout MakeLayout(int64_t rows, int64_t columns) {
   cublasLtMatrixLayout_t layout = nullptr;
   if (cublasLtMatrixLayoutCreate(&layout, CUDA_R_32F, static_cast<uint64_t>(rows),
-                                 static_cast<uint64_t>(columns),
-                                 rows) != CUBLAS_STATUS_SUCCESS) {
+                                 static_cast<uint64_t>(columns), rows) != CUBLAS_STATUS_SUCCESS) {
     return nullptr;
   }
   return Layout(layout);
@@ -165,10 +164,9 @@ void Matmul::Run(const MatmulShape& shape, const float* a, const float* b, const
   }
   const float alpha = 1.0f;
   context_->NoteBlas(
-      cublasLtMatmul(context_->blas(), plan->desc.get(), &alpha, a, plan->a.get(), b,
-                     plan->b.get(), &plan->problem.beta, d, plan->d.get(), d, plan->d.get(),
-                     &plan->algorithm, context_->workspace(), plan->workspace_bytes,
-                     context_->stream()),
+      cublasLtMatmul(context_->blas(), plan->desc.get(), &alpha, a, plan->a.get(), b, plan->b.get(),
+                     &plan->problem.beta, d, plan->d.get(), d, plan->d.get(), &plan->algorithm,
+                     context_->workspace(), plan->workspace_bytes, context_->stream()),
       what);
   if (shape.bias && !plan->fuse_bias) {
     context_->Note(AddBias(context_->stream(), bias, d, shape.rows, shape.out), what);

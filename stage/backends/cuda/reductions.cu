@@ -88,9 +88,8 @@ cudaError_t ColumnSum(cudaStream_t stream, const float* dy, float* d_bias, int64
                       int64_t columns, float* scratch) {
   const ColumnSumPlan plan = PlanColumnSum(rows, columns, 1);
   const ColumnShares shares = {rows, columns, plan.chunks, plan.rows_per_chunk};
-  const cudaError_t error =
-      Launch(ColumnPartialKernel<false>, plan.partial, 0, stream, shares, dy, nullptr, nullptr,
-             nullptr, scratch, nullptr);
+  const cudaError_t error = Launch(ColumnPartialKernel<false>, plan.partial, 0, stream, shares, dy,
+                                   nullptr, nullptr, nullptr, scratch, nullptr);
   if (error != cudaSuccess) return error;
   return Launch(ColumnTotalKernel, plan.total, 0, stream, shares, scratch, d_bias);
 }
@@ -113,8 +112,8 @@ cudaError_t LayerNormBackwardWeight(cudaStream_t stream, LayerNormShape shape, c
 cudaError_t SquaredNorm(cudaStream_t stream, const float* x, int64_t n, double* result,
                         double* scratch) {
   const NormPlan plan = PlanNorm(n);
-  const cudaError_t error = Launch(NormPartialKernel, plan.partial, 0, stream, x, n,
-                                   plan.elements_per_block, scratch);
+  const cudaError_t error =
+      Launch(NormPartialKernel, plan.partial, 0, stream, x, n, plan.elements_per_block, scratch);
   if (error != cudaSuccess) return error;
   return OrderedTotal(stream, scratch, plan.partial.grid, result);
 }
