@@ -10,6 +10,7 @@
 #include "services/cli/commands.h"
 #include "services/cli/completion.h"
 #include "services/cli/exit_code.h"
+#include "stage/backends/device/device_name.h"
 #include "stage/backends/simulated/simulated_backend.h"
 
 namespace stagecoach {
@@ -25,9 +26,8 @@ constexpr int64_t kMostStages = 1024;
 // Empty if a stage server takes this --device, as CLI11 wants it.
 std::string CheckDevice(const std::string& device) {
   if (device == "cpu" || device == "reference") return "";
-  const absl::Status status = ParseSimulatedDevice(device).status();
-  if (status.ok()) return "";
-  return absl::StrCat("want cpu, reference or simulated[:GFLOP/s], not ", device);
+  if (ParseCudaDevice(device).ok() || ParseSimulatedDevice(device).ok()) return "";
+  return absl::StrCat("want cpu, cuda[:N], reference or simulated[:GFLOP/s], not ", device);
 }
 
 // The options of every command, and the function that the chosen one left.
@@ -106,7 +106,7 @@ class CommandTree {
     AddFile(local, &local_.file);
     local->add_option("--stages", local_.stages, "number of stages K, instead of the job's")
         ->check(CLI::Range(int64_t{1}, kMostStages));
-    local->add_option("--device", local_.device, "cpu, reference or simulated[:GFLOP/s]")
+    local->add_option("--device", local_.device, "cpu, cuda[:N], reference or simulated[:GFLOP/s]")
         ->check(CheckDevice)
         ->capture_default_str();
     local

@@ -23,7 +23,7 @@ int main(int argc, char** argv) {
   app.add_option("--advertise", flags.advertise,
                  "address that coordinator and neighbours dial; default: the listening one")
       ->envname("STAGECOACH_ADVERTISE");
-  app.add_option("--device", flags.device, "cpu, reference or simulated[:GFLOP/s]")
+  app.add_option("--device", flags.device, "cpu, cuda[:N], reference or simulated[:GFLOP/s]")
       ->capture_default_str();
   app.add_option("--threads", flags.threads, "compute threads; 0: the cores this process may use")
       ->check(CLI::Range(0, 1024));

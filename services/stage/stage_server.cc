@@ -24,6 +24,8 @@
 #include "services/stage/stage_metrics.h"
 #include "services/stage/stage_service.h"
 #include "services/stage/telemetry.h"
+#include "stage/backends/cuda/make_cuda_backend.h"
+#include "stage/backends/device/device_name.h"
 #include "stage/backends/simulated/simulated_backend.h"
 #include "stage/link/grpc/grpc_link_connector.h"
 #include "stage/stage_runtime.h"
@@ -55,8 +57,12 @@ absl::StatusOr<std::unique_ptr<Backend>> MakeBackend(const StageFlags& flags) {
     ASSIGN_OR_RETURN(const SimulatedDevice device, ParseSimulatedDevice(flags.device));
     return MakeSimulatedBackend(options, device);
   }
-  return absl::InvalidArgumentError(
-      absl::StrCat("--device=", flags.device, ": want cpu, reference or simulated[:GFLOP/s]"));
+  if (IsCudaDevice(flags.device)) {
+    ASSIGN_OR_RETURN(const int ordinal, ParseCudaDevice(flags.device));
+    return MakeCudaBackend(options, ordinal);
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      "--device=", flags.device, ": want cpu, cuda[:N], reference or simulated[:GFLOP/s]"));
 }
 
 // What a shutdown has for the running step; the rest is for ending what did not end by then.
@@ -206,15 +212,13 @@ absl::Status StageServer::State::StartLease() {
   std::string host;
   int port = 0;
   RETURN_IF_ERROR(ParseAddress("--coordinator", flags.coordinator, &host, &port));
-  lease = std::make_unique<Lease>(
-      Lease::Parts{.channel = MakeControlChannel(flags.coordinator, credentials),
-                   .stage = Registration(),
-                   .runtime = runtime.get(),
-                   .telemetry = [this] { return Telemetry(); },
-                   .explain = [address = flags.coordinator,
-                               tls = flags.server.tls](const absl::Status& error) {
-                     return WithTlsReason(error, address, tls);
-                   }});
+  lease = std::make_unique<Lease>(Lease::Parts{
+      .channel = MakeControlChannel(flags.coordinator, credentials),
+      .stage = Registration(),
+      .runtime = runtime.get(),
+      .telemetry = [this] { return Telemetry(); },
+      .explain = [address = flags.coordinator, tls = flags.server.tls](
+                     const absl::Status& error) { return WithTlsReason(error, address, tls); }});
   return absl::OkStatus();
 }
 
