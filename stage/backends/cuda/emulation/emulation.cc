@@ -1,5 +1,9 @@
+// The fortified longjmp takes a jump to another stack for a mistake.
+#undef _FORTIFY_SOURCE
+
 #include "stage/backends/cuda/emulation/emulation.h"
 
+#include <setjmp.h>
 #include <ucontext.h>
 
 #include <memory>
@@ -19,7 +23,9 @@ constexpr uint32_t kWarp = 32;
 enum class Wait { kNone, kWarp, kBlock, kDone };
 
 struct Coroutine {
-  ucontext_t context;
+  ucontext_t context;  // to begin on the own stack
+  jmp_buf place;       // to go on: swapcontext would be a system call each time
+  bool begun = false;
   std::unique_ptr<char[]> stack;
   Wait wait = Wait::kNone;
   // Exchanges alternate between two slots: a lane may write its next value while a neighbour has
@@ -31,7 +37,8 @@ struct Coroutine {
 struct Block {
   std::vector<std::unique_ptr<Coroutine>> threads;  // kept from block to block
   std::vector<float> shared;
-  ucontext_t scheduler;
+  ucontext_t unused;
+  jmp_buf scheduler;
   const absl::FunctionRef<void()>* body = nullptr;
   Order order = Order::kAscending;
 };
@@ -44,13 +51,20 @@ Block& State() {
 void Enter() {
   (*State().body)();
   State().threads[thread_index.x]->wait = Wait::kDone;
-  // uc_link goes back to the scheduler.
+  _longjmp(State().scheduler, 1);
+}
+
+void Resume(Coroutine& thread) {
+  if (_setjmp(State().scheduler) != 0) return;
+  if (thread.begun) _longjmp(thread.place, 1);
+  thread.begun = true;
+  swapcontext(&State().unused, &thread.context);
 }
 
 void WaitAt(Wait kind) {
   Coroutine& self = *State().threads[thread_index.x];
   self.wait = kind;
-  CHECK_EQ(swapcontext(&self.context, &State().scheduler), 0) << "coroutine";
+  if (_setjmp(self.place) == 0) _longjmp(State().scheduler, 1);
 }
 
 // Lets go on who waits at a barrier that everybody has reached. False if that is nobody.
@@ -77,10 +91,11 @@ void Start(Coroutine& thread) {
   CHECK_EQ(getcontext(&thread.context), 0) << "coroutine";
   thread.context.uc_stack.ss_sp = thread.stack.get();
   thread.context.uc_stack.ss_size = kStackBytes;
-  thread.context.uc_link = &State().scheduler;
+  thread.context.uc_link = nullptr;
   makecontext(&thread.context, Enter, 0);
   thread.wait = Wait::kNone;
   thread.exchanges = 0;
+  thread.begun = false;
 }
 
 void RunBlock() {
@@ -97,9 +112,7 @@ void RunBlock() {
     for (uint32_t i = 0; i < block_size.x; ++i) {
       thread_index.x = block.order == Order::kAscending ? i : block_size.x - 1 - i;
       Coroutine& thread = *block.threads[thread_index.x];
-      if (thread.wait == Wait::kNone) {
-        CHECK_EQ(swapcontext(&block.scheduler, &thread.context), 0) << "coroutine";
-      }
+      if (thread.wait == Wait::kNone) Resume(thread);
       if (thread.wait == Wait::kDone) ++done;
     }
     if (done == block_size.x) return;
