@@ -67,24 +67,21 @@ void WaitAt(Wait kind) {
   if (_setjmp(self.place) == 0) _longjmp(State().scheduler, 1);
 }
 
-// Lets go on who waits at a barrier that everybody has reached. False if that is nobody.
-bool Release() {
-  auto& threads = State().threads;
-  bool released = false, all_at_barrier = true;
-  for (uint32_t first = 0; first < block_size.x; first += kWarp) {
-    bool complete = true;
-    for (uint32_t t = first; t < first + kWarp; ++t) {
-      complete = complete && threads[t]->wait == Wait::kWarp;
-      all_at_barrier = all_at_barrier && threads[t]->wait == Wait::kBlock;
+// Runs a warp's threads as far as the next barrier of the block: warps drift apart as far as they
+// may, which is what shows a missing barrier.
+void RunWarp(uint32_t first) {
+  Block& block = State();
+  bool all_exchange = true;
+  while (all_exchange) {
+    for (uint32_t i = 0; i < kWarp; ++i) {
+      thread_index.x = first + (block.order == Order::kAscending ? i : kWarp - 1 - i);
+      Coroutine& thread = *block.threads[thread_index.x];
+      if (thread.wait == Wait::kNone) Resume(thread);
+      all_exchange = all_exchange && thread.wait == Wait::kWarp;
     }
-    if (!complete) continue;
-    for (uint32_t t = first; t < first + kWarp; ++t) threads[t]->wait = Wait::kNone;
-    released = true;
+    if (!all_exchange) return;
+    for (uint32_t t = first; t < first + kWarp; ++t) block.threads[t]->wait = Wait::kNone;
   }
-  if (all_at_barrier) {
-    for (uint32_t t = 0; t < block_size.x; ++t) threads[t]->wait = Wait::kNone;
-  }
-  return released || all_at_barrier;
 }
 
 void Start(Coroutine& thread) {
@@ -107,17 +104,23 @@ void RunBlock() {
     }
     Start(*block.threads[t]);
   }
-  while (true) {
-    uint32_t done = 0;
-    for (uint32_t i = 0; i < block_size.x; ++i) {
-      thread_index.x = block.order == Order::kAscending ? i : block_size.x - 1 - i;
-      Coroutine& thread = *block.threads[thread_index.x];
-      if (thread.wait == Wait::kNone) Resume(thread);
-      if (thread.wait == Wait::kDone) ++done;
+  uint32_t done = 0;
+  while (done < block_size.x) {
+    uint32_t at_barrier = 0;
+    done = 0;
+    for (uint32_t i = 0; i < block_size.x; i += kWarp) {
+      RunWarp(block.order == Order::kAscending ? i : block_size.x - kWarp - i);
     }
-    if (done == block_size.x) return;
-    CHECK(Release()) << "block " << block_index.x << ": " << done << " of " << block_size.x
-                     << " threads ended or wait elsewhere while others wait at a barrier";
+    for (uint32_t t = 0; t < block_size.x; ++t) {
+      Coroutine& thread = *block.threads[t];
+      if (thread.wait == Wait::kDone) ++done;
+      if (thread.wait != Wait::kBlock) continue;
+      thread.wait = Wait::kNone;
+      ++at_barrier;
+    }
+    CHECK(done == block_size.x || at_barrier == block_size.x)
+        << "block " << block_index.x << ": of " << block_size.x << " threads " << at_barrier
+        << " are at a barrier and " << done << " have ended";
   }
 }
 
