@@ -48,7 +48,7 @@ TEST_P(CudaConformance, AgreesWithTheReferenceAndRepeatsItsBits) {
   EXPECT_EQ(Disagreement(first, row.run(*reference), row.tolerance), "");
   EXPECT_EQ(Disagreement(row.run(*backend), first, 0.0), "") << "second run";
   EXPECT_EQ(Disagreement(row.run(*MakeOnFirstCard({})), first, 0.0), "")
-      << "another process' place";
+      << "another context";
   EXPECT_TRUE(backend->Synchronize().ok());
 }
 
