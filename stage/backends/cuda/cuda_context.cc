@@ -56,9 +56,9 @@ absl::Status CudaContext::State::Open() {
   RETURN_IF_ERROR(fault->status());
   const cublasStatus_t status = cublasLtCreate(&blas);
   if (status != CUBLAS_STATUS_SUCCESS) {
-    return absl::UnavailableError(absl::StrCat("device cuda:", ordinal, ": cuBLASLt ",
-                                               cublasLtGetVersion(), " did not start: ",
-                                               cublasLtGetStatusString(status)));
+    return absl::UnavailableError(
+        absl::StrCat("device cuda:", ordinal, ": cuBLASLt ", cublasLtGetVersion(),
+                     " did not start: ", cublasLtGetStatusString(status)));
   }
   ASSIGN_OR_RETURN(workspace, device_memory->Allocate(kWorkspaceBytes, MemoryKind::kWorkspace));
   staging = std::make_unique<LinkStaging>(api, stream, fault);
@@ -92,9 +92,9 @@ void CudaContext::Note(cudaError_t error, const char* what) { state_->fault->Not
 void CudaContext::NoteBlas(cublasStatus_t status, const char* what) {
   if (status == CUBLAS_STATUS_SUCCESS) return;
   state_->fault->NoteStatus(absl::InternalError(
-      absl::StrCat("device cuda:", state_->ordinal, ", ", what, ": cuBLASLt ",
-                   cublasLtGetVersion(), ": ", cublasLtGetStatusName(status), ": ",
-                   cublasLtGetStatusString(status), "; restart the stage server")));
+      absl::StrCat("device cuda:", state_->ordinal, ", ", what, ": cuBLASLt ", cublasLtGetVersion(),
+                   ": ", cublasLtGetStatusName(status), ": ", cublasLtGetStatusString(status),
+                   "; restart the stage server")));
 }
 
 void CudaContext::NoteLaunch(const char* what) { Note(cudaGetLastError(), what); }

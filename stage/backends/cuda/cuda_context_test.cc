@@ -52,8 +52,7 @@ TEST(CudaContext, KeepsToItsLimit) {
   if (!HaveCard()) GTEST_SKIP() << "not run: no CUDA device";
   auto context = CudaContext::Open(0, 64 << 20);
   ASSERT_TRUE(context.ok()) << context.status();
-  const auto refused =
-      (*context)->allocator().Allocate(48 << 20, MemoryKind::kParameters).status();
+  const auto refused = (*context)->allocator().Allocate(48 << 20, MemoryKind::kParameters).status();
   EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted) << refused;
   EXPECT_THAT(std::string(refused.message()), HasSubstr("workspace 33554432"));
   EXPECT_TRUE((*context)->ok()) << "running out of memory is no fault of the card";

@@ -1,4 +1,5 @@
-// The CUDA runtime behind DeviceApi. Needs no CUDA header, so that tests and metrics can ask for cards.
+// The CUDA runtime behind DeviceApi. Needs no CUDA header, so that tests and metrics can ask for
+// cards.
 #ifndef STAGECOACH_STAGE_BACKENDS_CUDA_CUDA_DEVICE_API_H_
 #define STAGECOACH_STAGE_BACKENDS_CUDA_CUDA_DEVICE_API_H_
 

@@ -1,6 +1,7 @@
 // MakeCudaBackend: the back end of NVIDIA cards. Needs no CUDA header, so that whoever takes
 // --device=cuda can include it in every build.
-// Errors:    UNIMPLEMENTED where the programs were built without CUDA, UNAVAILABLE without a card or
+// Errors:    UNIMPLEMENTED where the programs were built without CUDA, UNAVAILABLE without a card
+// or
 //            with too old a driver, INVALID_ARGUMENT for a card that is not there; each says what
 //            to do.
 #ifndef STAGECOACH_STAGE_BACKENDS_CUDA_MAKE_CUDA_BACKEND_H_
@@ -13,8 +14,8 @@
 
 namespace stagecoach {
 
-// Defined in cuda_backend.cc, or in absent/ where CUDA is not built. options.threads is of no use to
-// a card.
+// Defined in cuda_backend.cc, or in absent/ where CUDA is not built. options.threads is of no use
+// to a card.
 absl::StatusOr<std::unique_ptr<Backend>> MakeCudaBackend(const BackendOptions& options,
                                                          int ordinal);
 

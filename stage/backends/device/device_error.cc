@@ -40,26 +40,27 @@ absl::StatusOr<DeviceProperties> FindDevice(DeviceApi& api, int ordinal) {
   if (code == device_code::kInsufficientDriver) return NoDriver(api, ordinal, code);
   if (code == device_code::kNoDevice || (code == device_code::kSuccess && count == 0)) {
     return absl::UnavailableError(absl::StrCat(
-        "device cuda:", ordinal, ": no CUDA device: a driver is there, but no card that it may use "
+        "device cuda:", ordinal,
+        ": no CUDA device: a driver is there, but no card that it may use "
         "(nvidia-smi lists them; CUDA_VISIBLE_DEVICES may hide them); use --device=cpu where there "
         "is none"));
   }
   if (code != device_code::kSuccess) return DeviceError(api, ordinal, code, "counting devices");
   if (ordinal < 0 || ordinal >= count) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "device cuda:", ordinal, ": there ",
-        count == 1 ? "is one card, cuda:0" : absl::StrCat("are ", count, " cards, cuda:0 to cuda:",
-                                                          count - 1),
-        " (CUDA_VISIBLE_DEVICES may hide others)"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("device cuda:", ordinal, ": there ",
+                     count == 1 ? "is one card, cuda:0"
+                                : absl::StrCat("are ", count, " cards, cuda:0 to cuda:", count - 1),
+                     " (CUDA_VISIBLE_DEVICES may hide others)"));
   }
   DeviceProperties properties;
   code = api.Properties(ordinal, &properties);
   if (code != device_code::kSuccess) return DeviceError(api, ordinal, code, "asking for the card");
   if (properties.compute_capability < kLeastCapability) {
-    return absl::UnavailableError(absl::StrCat(
-        "device cuda:", ordinal, " (", properties.name, ") has compute capability ",
-        properties.compute_capability / 10, ".", properties.compute_capability % 10,
-        ", this program needs 8.0 or newer (A100, H100 and what came after)"));
+    return absl::UnavailableError(
+        absl::StrCat("device cuda:", ordinal, " (", properties.name, ") has compute capability ",
+                     properties.compute_capability / 10, ".", properties.compute_capability % 10,
+                     ", this program needs 8.0 or newer (A100, H100 and what came after)"));
   }
   return properties;
 }

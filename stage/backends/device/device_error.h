@@ -15,14 +15,15 @@
 namespace stagecoach {
 
 // Properties of the card, once it is certain that there is a driver that is new enough, a card, and
-// this one among them. UNAVAILABLE without driver, card or a new enough driver, naming both versions;
-// INVALID_ARGUMENT for an ordinal that is not there, naming those that are.
+// this one among them. UNAVAILABLE without driver, card or a new enough driver, naming both
+// versions; INVALID_ARGUMENT for an ordinal that is not there, naming those that are.
 absl::StatusOr<DeviceProperties> FindDevice(DeviceApi& api, int ordinal);
 
 // "13.0" of 13000.
 std::string VersionText(int version);
 
-// `what` met `code` on cuda:`ordinal`: RESOURCE_EXHAUSTED for memory, else INTERNAL, with the remedy.
+// `what` met `code` on cuda:`ordinal`: RESOURCE_EXHAUSTED for memory, else INTERNAL, with the
+// remedy.
 absl::Status DeviceError(const DeviceApi& api, int ordinal, int code, const char* what);
 
 // The first error of a card, kept. A card's runtime answers every call with the same error once one

@@ -54,12 +54,12 @@ TEST(DeviceFault, KeepsTheFirstErrorAndItsOperation) {
   fault.Note(0, "nothing");
   EXPECT_TRUE(fault.ok() && fault.status().ok());
   fault.Note(FakeDeviceApi::kIllegalAddress, "LayerNormForward");
-  fault.Note(device_code::kOutOfMemory, "Add");
+  fault.Note(device_code::kOutOfMemory, "SquaredNorm");
   EXPECT_FALSE(fault.ok());
   EXPECT_EQ(fault.status().code(), absl::StatusCode::kInternal);
   EXPECT_THAT(std::string(fault.status().message()),
               AllOf(HasSubstr("cuda:3, LayerNormForward: cudaErrorIllegalAddress"),
-                    HasSubstr("restart the stage server"), Not(HasSubstr("Add"))));
+                    HasSubstr("restart the stage server"), Not(HasSubstr("SquaredNorm"))));
 }
 
 TEST(DeviceName, TakesCudaWithANumber) {

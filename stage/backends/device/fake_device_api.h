@@ -1,5 +1,5 @@
-// FakeDeviceApi: a card made of host memory, for tests. Copies are queued and run when an event or the
-// stream is waited for, so that a test sees who did not wait; any call can be told to fail.
+// FakeDeviceApi: a card made of host memory, for tests. Copies are queued and run when an event or
+// the stream is waited for, so that a test sees who did not wait; any call can be told to fail.
 #ifndef STAGECOACH_STAGE_BACKENDS_DEVICE_FAKE_DEVICE_API_H_
 #define STAGECOACH_STAGE_BACKENDS_DEVICE_FAKE_DEVICE_API_H_
 

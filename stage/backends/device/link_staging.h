@@ -1,6 +1,7 @@
-// LinkStaging: copies between a card's memory and the pinned memory that links carry, in the order of
-// the compute stream: a tensor is sent when what computes it has run, and read after it has arrived.
-// Ownership: borrows stream and fault; holds a received tensor until its copy has run, as its pinned
+// LinkStaging: copies between a card's memory and the pinned memory that links carry, in the order
+// of the compute stream: a tensor is sent when what computes it has run, and read after it has
+// arrived. Ownership: borrows stream and fault; holds a received tensor until its copy has run, as
+// its pinned
 //            memory is handed to the next message the moment it is let go.
 // Threads:   executor thread only, with the card current.
 // Errors:    the fault's status; an error met here is noted there.
