@@ -10,6 +10,7 @@
 #include "checkpoint/fault_file_system.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "stage/backends/cuda/make_cuda_backend.h"
 #include "stage/testing/manifest_file.h"
 #include "stage/testing/pipeline_harness.h"
 
@@ -20,6 +21,8 @@ struct Device {
   std::string name;
   GptSpec model;
   std::vector<std::function<std::unique_ptr<Backend>()>> variants;  // all must give the same bits
+  // Asked before a test: OK if the device is there.
+  std::function<absl::Status()> present = [] { return absl::OkStatus(); };
 };
 
 Device Reference() {
@@ -40,11 +43,25 @@ Device Cpu() {
 }
 #endif
 
+// All stages on one card, each with a back end of its own.
+Device Cuda() {
+  Device device{.name = "cuda",
+                .model = {.layers = 2, .width = 36, .heads = 3, .context = 19, .vocabulary = 67}};
+  device.variants.push_back([]() -> std::unique_ptr<Backend> {
+    auto backend = MakeCudaBackend({}, 0);
+    CHECK_OK(backend.status());
+    return *std::move(backend);
+  });
+  device.present = [] { return MakeCudaBackend({}, 0).status(); };
+  return device;
+}
+
 std::vector<Device> Devices() {
   std::vector<Device> devices = {Reference()};
 #ifdef STAGECOACH_CPU_BACKEND
   devices.push_back(Cpu());
 #endif
+  devices.push_back(Cuda());
   return devices;
 }
 
@@ -84,6 +101,10 @@ std::string Difference(const HarnessResult& result, const HarnessResult& truth) 
 
 class Transparency : public testing::TestWithParam<Device> {
  protected:
+  void SetUp() override {
+    const absl::Status present = GetParam().present();
+    if (!present.ok()) GTEST_SKIP() << GetParam().name << ": " << present;
+  }
   HarnessOptions Options(const Batch& batch, double dropout) const {
     return {.model = GetParam().model,
             .batch_size = batch.batch_size,

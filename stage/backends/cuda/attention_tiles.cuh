@@ -1,0 +1,83 @@
+// What the attention kernels share: which tile a block works on, where its rows are, and how they
+// come into shared memory. A tile is 32 rows of one head of one sequence; of the block's 128
+// threads four share a row: thread t has row t / 4, columns 8 (t % 4) .. + 7 of a score tile and
+// columns t % 4, t % 4 + 4, ... of an output row.
+#ifndef STAGECOACH_STAGE_BACKENDS_CUDA_ATTENTION_TILES_CUH_
+#define STAGECOACH_STAGE_BACKENDS_CUDA_ATTENTION_TILES_CUH_
+
+#include "stage/backends/cuda/kernels.h"
+#include "stage/backends/cuda/launch.cuh"
+
+namespace stagecoach::cuda {
+
+constexpr int kTile = kAttentionTile;
+constexpr int kScoreStride = kTile + 1;
+constexpr int kScoresPerThread = kTile / 4;
+
+__host__ __device__ constexpr int TileStride(int padded_width) { return padded_width + 1; }
+
+// One head of one sequence.
+struct AttentionUnit {
+  int64_t sequence, head;
+  int64_t tile;  // of the block
+};
+
+// Blocks of one tile index stand together, so that the long ones can start first.
+__device__ __forceinline__ AttentionUnit UnitOfBlock(const AttentionKernelShape& s) {
+  const int64_t units = s.sequences * s.heads;
+  const int64_t unit = blockIdx.x % units;
+  return {unit / s.heads, unit % s.heads, blockIdx.x / units};
+}
+
+__device__ __forceinline__ int64_t AttentionTiles(const AttentionKernelShape& s) {
+  return (s.context + kTile - 1) / kTile;
+}
+
+// First element of the unit in qkv (part 0: queries, 1: keys, 2: values) and in the output; rows
+// are 3 * width and width apart.
+__device__ __forceinline__ int64_t PackedOffset(const AttentionKernelShape& s,
+                                                const AttentionUnit& unit, int part) {
+  const int64_t width = s.heads * s.head_width;
+  return unit.sequence * s.context * 3 * width + part * width + unit.head * s.head_width;
+}
+__device__ __forceinline__ int64_t OutputOffset(const AttentionKernelShape& s,
+                                                const AttentionUnit& unit) {
+  return unit.sequence * s.context * s.heads * s.head_width + unit.head * s.head_width;
+}
+// Of row 0 in log_sum_exp.
+__device__ __forceinline__ int64_t StatisticOffset(const AttentionKernelShape& s,
+                                                   const AttentionUnit& unit) {
+  return (unit.sequence * s.heads + unit.head) * s.context;
+}
+
+// Rows [first, first + 32) of a unit, zeros where there is no row or column.
+template <int kWidth>
+__device__ __forceinline__ void LoadTile(const AttentionKernelShape& s, const float* source,
+                                         int64_t stride, int64_t first, float* tile) {
+  for (int i = static_cast<int>(threadIdx.x); i < kTile * kWidth; i += kAttentionThreads) {
+    const int row = i / kWidth, column = i % kWidth;
+    const bool inside = first + row < s.context && column < s.head_width;
+    tile[row * TileStride(kWidth) + column] = inside ? source[(first + row) * stride + column] : 0;
+  }
+}
+
+// Sum and maximum over the four threads of a row; all four get the same bits.
+__device__ __forceinline__ float RowSum(float value) {
+  value += __shfl_xor_sync(kAllLanes, value, 1);
+  value += __shfl_xor_sync(kAllLanes, value, 2);
+  return value;
+}
+__device__ __forceinline__ float RowMax(float value) {
+  value = fmaxf(value, __shfl_xor_sync(kAllLanes, value, 1));
+  return fmaxf(value, __shfl_xor_sync(kAllLanes, value, 2));
+}
+
+// What a probability is multiplied by: 0 or the scale.
+__device__ __forceinline__ float KeepFactor(const DropoutRule& rule, PhiloxReader& reader,
+                                            uint64_t element) {
+  return reader.Bits(element) >= rule.threshold ? rule.scale : 0.0f;
+}
+
+}  // namespace stagecoach::cuda
+
+#endif  // STAGECOACH_STAGE_BACKENDS_CUDA_ATTENTION_TILES_CUH_

@@ -1,0 +1,75 @@
+// The conformance rows on the kernels' own source, run on the host: numbers, bounds of loops,
+// barriers and the order of sums.
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "stage/backends/conformance/suite.h"
+#include "stage/backends/cuda/emulation/emulated_backend.h"
+
+namespace stagecoach::conformance {
+
+INSTANTIATE_TEST_SUITE_P(CudaKernelsOnHost, BackendConformance,
+                         testing::Combine(testing::Values(BackendUnderTest{
+                                              cuda::MakeEmulatedBackend}),
+                                          testing::ValuesIn(ConformanceRows())),
+                         RowName);
+
+namespace {
+
+TEST(CudaKernelsOnHost, HeadsOfEveryPaddedWidthAgreeWithTheReference) {
+  for (const int64_t width : {32, 48, 65, 128}) {
+    const auto run = [&](Backend& backend) {
+      Bench bench(backend);
+      const AttentionShape shape = {.sequences = 1,
+                                    .context = 37,
+                                    .heads = 1,
+                                    .width = width,
+                                    .dropout = 0.1,
+                                    .stream = TestStream()};
+      const Tensor qkv = bench.Normal({37, 3 * width}), out = bench.Blank({37, width});
+      const Tensor lse = bench.Blank({37}), d_qkv = bench.Blank({37, 3 * width});
+      backend.AttentionForward({.shape = shape, .qkv = qkv, .out = out, .log_sum_exp = lse});
+      backend.AttentionBackward({.shape = shape,
+                                 .d_out = bench.Normal({37, width}),
+                                 .qkv = qkv,
+                                 .out = out,
+                                 .log_sum_exp = lse,
+                                 .d_qkv = d_qkv});
+      return Outputs{bench.Read("out", out), bench.Read("lse", lse), bench.Read("d_qkv", d_qkv)};
+    };
+    const auto emulated = cuda::MakeEmulatedBackend({});
+    const auto reference = MakeReferenceBackend({});
+    EXPECT_EQ(Disagreement(run(*emulated), run(*reference), 3e-5), "") << width;
+  }
+}
+
+TEST(CudaKernelsOnHost, ALogitOfMinusInfinityHasProbabilityZero) {
+  const auto run = [](Backend& backend) {
+    Bench bench(backend);
+    std::vector<float> logits(300, 0.5f);
+    for (size_t i = 0; i < logits.size(); i += 2) logits[i] = -INFINITY;
+    CrossEntropyArgs args = {.logits = bench.From(logits, {1, 300}),
+                             .targets = bench.Indices(1, 1),
+                             .loss = bench.Blank({1}, DType::kF64),
+                             .d_logits = bench.Blank({1, 300})};
+    backend.CrossEntropy(args);
+    return Outputs{bench.Read("d_logits", args.d_logits)};
+  };
+  const auto emulated = cuda::MakeEmulatedBackend({});
+  const auto reference = MakeReferenceBackend({});
+  EXPECT_EQ(Disagreement(run(*emulated), run(*reference), 1e-5), "");
+}
+
+TEST(CudaKernelsOnHostDeathTest, AnIdOutsideOfTheVocabularyStopsTheDevice) {
+  const auto backend = cuda::MakeEmulatedBackend({});
+  Bench bench(*backend);
+  EmbeddingForwardArgs args = {.ids = bench.Indices(40, 9),
+                               .token = bench.Normal({3, 4}),
+                               .position = bench.Normal({40, 4}),
+                               .context = 40,
+                               .y = bench.Blank({40, 4})};
+  EXPECT_DEATH(backend->EmbeddingForward(args), "stopped the device");
+}
+
+}  // namespace
+}  // namespace stagecoach::conformance

@@ -1,0 +1,48 @@
+// Whole training steps on the kernels' own source: layers, optimizer and pipeline over the back
+// end.
+#include "gtest/gtest.h"
+#include "stage/backends/cuda/emulation/emulated_backend.h"
+#include "stage/testing/pipeline_harness.h"
+
+namespace stagecoach {
+namespace {
+
+HarnessOptions Options() {
+  return {.model = {.layers = 2, .width = 12, .heads = 3, .context = 35, .vocabulary = 17},
+          .batch_size = 3,
+          .micro_batches = 2,
+          .dropout = 0.2,
+          .clip_norm = 0.5};
+}
+
+HarnessResult MustTrain(const HarnessOptions& options) {
+  auto result = PipelineHarness(options).Train(3);
+  CHECK_OK(result.status());
+  return *std::move(result);
+}
+
+TEST(EmulatedTraining, LearnsWhatTheReferenceLearns) {
+  HarnessOptions options = Options();
+  const HarnessResult reference = MustTrain(options);
+  options.make_backend = [] { return cuda::MakeEmulatedBackend({}); };
+  const HarnessResult emulated = MustTrain(options);
+  ASSERT_EQ(emulated.losses.size(), reference.losses.size());
+  for (size_t step = 0; step < reference.losses.size(); ++step) {
+    EXPECT_NEAR(emulated.losses[step], reference.losses[step], 1e-5 * reference.losses[step]);
+    EXPECT_NEAR(emulated.squared_norms[step], reference.squared_norms[step],
+                1e-4 * reference.squared_norms[step]);
+  }
+}
+
+TEST(EmulatedTraining, HasTheSameBitsForEveryNumberOfStages) {
+  HarnessOptions options = Options();
+  options.make_backend = [] { return cuda::MakeEmulatedBackend({}); };
+  const HarnessResult truth = MustTrain(options);
+  for (const int stages : {2, 4}) {
+    options.stages = stages;
+    EXPECT_TRUE(MustTrain(options) == truth) << stages;
+  }
+}
+
+}  // namespace
+}  // namespace stagecoach

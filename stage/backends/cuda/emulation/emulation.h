@@ -1,0 +1,83 @@
+// What the kernels' sources need of CUDA C++, on the host: one block at a time, its threads as
+// coroutines that change at barriers. So the tests run the very source that nvcc compiles, on
+// machines without a card. What it cannot show: the card's own arithmetic (fused multiply-add, its
+// expf), memory order between warps, speed.
+// A thread that misses a barrier which others wait at ends the program with a message. The order in
+// which threads run between barriers can be turned round: a result that changes then is a race.
+// Threads: one at a time.
+#ifndef STAGECOACH_STAGE_BACKENDS_CUDA_EMULATION_EMULATION_H_
+#define STAGECOACH_STAGE_BACKENDS_CUDA_EMULATION_EMULATION_H_
+
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "absl/functional/function_ref.h"
+#include "stage/backends/cuda/launch_config.h"
+#include "stage/backends/cuda/stream_types.h"
+
+#define __global__
+#define __device__
+#define __host__
+#define __forceinline__ inline
+#define __launch_bounds__(threads)
+#define __shared__ static
+
+namespace stagecoach::cuda::emulation {
+
+struct Index {
+  uint32_t x = 0;
+};
+extern Index thread_index, block_index, block_size, grid_size;
+
+// The order of threads between barriers.
+enum class Order { kAscending, kDescending };
+void SetOrder(Order order);
+
+// Runs body once for each thread of each block.
+cudaError_t RunGrid(LaunchShape shape, size_t shared_bytes, absl::FunctionRef<void()> body);
+float* DynamicSharedMemory();
+void BlockBarrier();
+bool BlockOr(bool value);
+// Bits of the lane `thread ^ mask` of the warp; every lane of the warp calls.
+uint64_t ExchangeBits(uint64_t bits, int mask);
+uint32_t Ballot(bool value);
+[[noreturn]] void Trap();
+
+}  // namespace stagecoach::cuda::emulation
+
+#define threadIdx (::stagecoach::cuda::emulation::thread_index)
+#define blockIdx (::stagecoach::cuda::emulation::block_index)
+#define blockDim (::stagecoach::cuda::emulation::block_size)
+#define gridDim (::stagecoach::cuda::emulation::grid_size)
+
+inline void __syncthreads() { stagecoach::cuda::emulation::BlockBarrier(); }
+inline int __syncthreads_or(int value) { return stagecoach::cuda::emulation::BlockOr(value != 0); }
+inline uint32_t __ballot_sync(unsigned, bool value) {
+  return stagecoach::cuda::emulation::Ballot(value);
+}
+inline int __ffs(int value) { return __builtin_ffs(value); }
+[[noreturn]] inline void __trap() { stagecoach::cuda::emulation::Trap(); }
+template <typename T>
+T __shfl_xor_sync(unsigned, T value, int mask) {
+  uint64_t bits = 0;
+  std::memcpy(&bits, &value, sizeof value);
+  bits = stagecoach::cuda::emulation::ExchangeBits(bits, mask);
+  std::memcpy(&value, &bits, sizeof value);
+  return value;
+}
+
+namespace stagecoach::cuda {
+
+template <typename... Params, typename... Args>
+cudaError_t Launch(void (*kernel)(Params...), LaunchShape shape, size_t shared_bytes, cudaStream_t,
+                   Args... args) {
+  return emulation::RunGrid(shape, shared_bytes, [&] { kernel(static_cast<Params>(args)...); });
+}
+
+inline float* DynamicShared() { return emulation::DynamicSharedMemory(); }
+
+}  // namespace stagecoach::cuda
+
+#endif  // STAGECOACH_STAGE_BACKENDS_CUDA_EMULATION_EMULATION_H_

@@ -1,0 +1,76 @@
+#include "stage/backends/cuda/launch_config.h"
+
+#include "gtest/gtest.h"
+
+namespace stagecoach::cuda {
+namespace {
+
+constexpr int64_t kHuge = int64_t{1} << 40;
+
+TEST(LaunchConfig, NothingIsLaunchedForEmptyShapes) {
+  EXPECT_EQ(ElementLaunch(0).grid, 0u);
+  EXPECT_EQ(RowLaunch(0, 5).grid, 0u);
+  EXPECT_EQ(RowLaunch(5, 0).grid, 0u);
+  EXPECT_EQ(PlanColumnSum(0, 5, 1).partial.grid, 0u);
+  EXPECT_EQ(PlanColumnSum(5, 0, 1).total.grid, 0u);
+  EXPECT_EQ(PlanNorm(0).partial.grid, 0u);
+  EXPECT_EQ(AttentionLaunch(0, 3, 5).grid, 0u);
+}
+
+TEST(LaunchConfig, GridsStayWithinTheDevicesLimits) {
+  EXPECT_EQ(ElementLaunch(1).grid, 1u);
+  EXPECT_EQ(ElementLaunch(257).grid, 2u);
+  EXPECT_EQ(ElementLaunch(kHuge, 4).grid, kElementGrid);
+  EXPECT_EQ(RowLaunch(kHuge, 5).grid, kMaxGrid);
+  EXPECT_EQ(AttentionLaunch(65536, 96, 1024).grid, 65536u * 96 * 32);
+  EXPECT_DEATH(AttentionLaunch(kHuge, 96, 1024), "too many");
+}
+
+TEST(LaunchConfig, RowsGetWholeWarpsAndNoMoreThanTheyCanUse) {
+  for (const int64_t width : {1, 5, 128, 129, 768, 50257, 1 << 24}) {
+    const LaunchShape shape = RowLaunch(3, width);
+    EXPECT_EQ(shape.grid, 3u);
+    EXPECT_EQ(shape.block % 32, 0u);
+    EXPECT_GE(shape.block, 32u);
+    EXPECT_LE(shape.block, kMaxRowThreads);
+  }
+  EXPECT_EQ(RowLaunch(3, 100).block, 32u);
+  EXPECT_EQ(RowLaunch(3, 50257).block, kMaxRowThreads);
+}
+
+TEST(LaunchConfig, ChunksCoverAllRowsOnceAndTheirSumsStaySmall) {
+  for (const int64_t rows : {1, 31, 33, 1000, 8192, 1 << 20}) {
+    for (const int64_t columns : {1, 33, 768, 50257, 1 << 21}) {
+      const ColumnSumPlan plan = PlanColumnSum(rows, columns, 2);
+      EXPECT_GE(plan.chunks * plan.rows_per_chunk, rows);
+      EXPECT_LT((plan.chunks - 1) * plan.rows_per_chunk, rows);
+      EXPECT_EQ(plan.partial.grid, (columns + 31) / 32 * plan.chunks);
+      EXPECT_EQ(plan.scratch_bytes, static_cast<size_t>(plan.chunks * columns) * 8);
+      EXPECT_LE(plan.scratch_bytes, std::max<size_t>(8 << 20, columns * 8));
+    }
+  }
+}
+
+TEST(LaunchConfig, PartialNormsCoverAllElements) {
+  for (const int64_t n : {int64_t{1}, kNormChunk, kNormChunk + 1, kHuge}) {
+    const NormPlan plan = PlanNorm(n);
+    EXPECT_GE(plan.partial.grid * plan.elements_per_block, n);
+    EXPECT_LT((plan.partial.grid - 1) * plan.elements_per_block, n);
+    EXPECT_LE(plan.partial.grid, kNormBlocks);
+    EXPECT_EQ(plan.scratch_bytes, plan.partial.grid * sizeof(double));
+  }
+}
+
+TEST(LaunchConfig, TilesFitTheSharedMemoryOfAmpere) {
+  constexpr size_t kAmpere = 163 * 1024, kWithoutAsking = 48 * 1024;
+  EXPECT_EQ(PaddedHeadWidth(1), 32);
+  EXPECT_EQ(PaddedHeadWidth(33), 64);
+  EXPECT_EQ(PaddedHeadWidth(128), 128);
+  EXPECT_DEATH(PaddedHeadWidth(129), "head width");
+  EXPECT_LE(AttentionForwardSharedBytes(128), kWithoutAsking);
+  EXPECT_LE(AttentionBackwardSharedBytes(64), kWithoutAsking);
+  EXPECT_LE(AttentionBackwardSharedBytes(128), kAmpere / 2);
+}
+
+}  // namespace
+}  // namespace stagecoach::cuda

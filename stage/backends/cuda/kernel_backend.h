@@ -1,0 +1,49 @@
+// KernelBackend: the back end's operations in terms of the kernels, with a seam where the device
+// begins: stream, scratch memory, matrix products and copies come from the derived class.
+// CudaBackend is the real one; a test runs the kernels' source on the host behind the same seam.
+// See stage/backends/backend.h for the contract.
+#ifndef STAGECOACH_STAGE_BACKENDS_CUDA_KERNEL_BACKEND_H_
+#define STAGECOACH_STAGE_BACKENDS_CUDA_KERNEL_BACKEND_H_
+
+#include "stage/backends/backend.h"
+#include "stage/backends/cuda/matmul_plans.h"
+#include "stage/backends/cuda/stream_types.h"
+
+namespace stagecoach::cuda {
+
+class KernelBackend : public Backend {
+ public:
+  void LinearForward(const LinearForwardArgs& args) override;
+  void LinearBackwardInput(const LinearBackwardInputArgs& args) override;
+  void LinearBackwardWeight(const LinearBackwardWeightArgs& args) override;
+  void LayerNormForward(const LayerNormForwardArgs& args) override;
+  void LayerNormBackwardInput(const LayerNormBackwardInputArgs& args) override;
+  void LayerNormBackwardWeight(const LayerNormBackwardWeightArgs& args) override;
+  void AttentionForward(const AttentionForwardArgs& args) override;
+  void AttentionBackward(const AttentionBackwardArgs& args) override;
+  void GeluForward(const GeluForwardArgs& args) override;
+  void GeluBackward(const GeluBackwardArgs& args) override;
+  void Dropout(const DropoutArgs& args) override;
+  void EmbeddingForward(const EmbeddingForwardArgs& args) override;
+  void EmbeddingBackward(const EmbeddingBackwardArgs& args) override;
+  void CrossEntropy(const CrossEntropyArgs& args) override;
+  void Add(const AddArgs& args) override;
+  void Fill(const Tensor& tensor, float value) override;
+  void Sgd(const SgdArgs& args) override;
+  void AdamW(const AdamWArgs& args) override;
+  void SquaredNorm(const Tensor& tensor, const Tensor& result) override;
+
+ protected:
+  // The stream to queue on, with the device current on this thread.
+  virtual cudaStream_t Begin() = 0;
+  virtual void Note(cudaError_t error, const char* what) = 0;
+  // For the running operation only; null where there is not so much, which is noted.
+  virtual void* Scratch(size_t bytes, const char* what) = 0;
+  // After Begin(). a, b as DescribeMatmul names them; adds bias[out] iff shape.bias.
+  virtual void Product(const MatmulShape& shape, const float* a, const float* b, const float* bias,
+                       float* d, const char* what) = 0;
+};
+
+}  // namespace stagecoach::cuda
+
+#endif  // STAGECOACH_STAGE_BACKENDS_CUDA_KERNEL_BACKEND_H_

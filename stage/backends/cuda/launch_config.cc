@@ -1,0 +1,86 @@
+#include "stage/backends/cuda/launch_config.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+
+namespace stagecoach::cuda {
+namespace {
+
+int64_t CeilDivide(int64_t a, int64_t b) { return a / b + (a % b != 0 ? 1 : 0); }
+
+// Partial sums of one column sum never take more than this, however wide the matrix.
+constexpr int64_t kPartialElements = 1 << 20;
+constexpr int64_t kMaxChunks = 128, kMinChunkRows = 32;
+
+}  // namespace
+
+LaunchShape ElementLaunch(int64_t elements, int64_t per_thread) {
+  CHECK_GE(elements, 0) << "elements";
+  const int64_t work = CeilDivide(elements, per_thread);
+  const int64_t grid = std::min(CeilDivide(work, kElementThreads), kElementGrid);
+  return {static_cast<uint32_t>(grid), kElementThreads};
+}
+
+LaunchShape RowLaunch(int64_t rows, int64_t width) {
+  CHECK(rows >= 0 && width >= 0) << rows << " rows of " << width;
+  if (rows == 0 || width == 0) return {0, 32};
+  const int64_t warps = std::clamp<int64_t>(CeilDivide(width, 4 * 32), 1, kMaxRowThreads / 32);
+  return {static_cast<uint32_t>(std::min(rows, kMaxGrid)), static_cast<uint32_t>(32 * warps)};
+}
+
+ColumnSumPlan PlanColumnSum(int64_t rows, int64_t columns, int sums) {
+  CHECK(rows >= 0 && columns >= 0) << rows << " rows of " << columns;
+  ColumnSumPlan plan;
+  if (rows == 0 || columns == 0) return plan;
+  const int64_t most = std::clamp<int64_t>(kPartialElements / columns, 1, kMaxChunks);
+  plan.rows_per_chunk = std::max(kMinChunkRows, CeilDivide(rows, most));
+  plan.chunks = CeilDivide(rows, plan.rows_per_chunk);
+  const int64_t column_blocks = CeilDivide(columns, kColumnThreads);
+  CHECK_LE(column_blocks, kMaxGrid / plan.chunks) << columns << " columns are too many";
+  plan.partial = {static_cast<uint32_t>(column_blocks * plan.chunks),
+                  static_cast<uint32_t>(kColumnThreads * kColumnLanes)};
+  plan.total = ElementLaunch(columns);
+  plan.scratch_bytes = static_cast<size_t>(plan.chunks * columns) * sums * sizeof(float);
+  return plan;
+}
+
+NormPlan PlanNorm(int64_t elements) {
+  CHECK_GE(elements, 0) << "elements";
+  NormPlan plan;
+  const int64_t per_block = std::max(kNormChunk, CeilDivide(elements, kNormBlocks));
+  plan.elements_per_block = per_block;
+  plan.partial = {static_cast<uint32_t>(CeilDivide(elements, per_block)), kElementThreads};
+  plan.scratch_bytes = plan.partial.grid * sizeof(double);
+  return plan;
+}
+
+LaunchShape AttentionLaunch(int64_t sequences, int64_t heads, int64_t context) {
+  CHECK(sequences >= 0 && heads >= 0 && context >= 0) << "attention";
+  const uint32_t threads = kAttentionThreads;
+  if (sequences == 0 || heads == 0 || context == 0) return {0, threads};
+  const int64_t tiles = CeilDivide(context, kAttentionTile);
+  CHECK(heads <= kMaxGrid / tiles && sequences <= kMaxGrid / (tiles * heads))
+      << sequences << " sequences of " << context << " with " << heads << " heads are too many";
+  return {static_cast<uint32_t>(sequences * heads * tiles), threads};
+}
+
+int PaddedHeadWidth(int64_t head_width) {
+  CHECK(head_width > 0 && head_width <= kMaxHeadWidth) << "head width " << head_width;
+  return head_width <= 32 ? 32 : head_width <= 64 ? 64 : 128;
+}
+
+// Tiles have a column more than they need, so that neighbouring rows start in neighbouring banks.
+size_t AttentionForwardSharedBytes(int padded_width) {
+  const size_t operand = static_cast<size_t>(kAttentionTile) * (padded_width + 1);
+  const size_t scores = static_cast<size_t>(kAttentionTile) * (kAttentionTile + 1);
+  return (2 * operand + scores) * sizeof(float);
+}
+
+size_t AttentionBackwardSharedBytes(int padded_width) {
+  const size_t operand = static_cast<size_t>(kAttentionTile) * (padded_width + 1);
+  const size_t scores = static_cast<size_t>(kAttentionTile) * (kAttentionTile + 1);
+  return (4 * operand + 2 * scores + 2 * kAttentionTile) * sizeof(float);
+}
+
+}  // namespace stagecoach::cuda

@@ -1,0 +1,63 @@
+// Grids and blocks from shapes, on the host and testable there. They depend on the shape alone,
+// never on the card: where a block's share of a sum is part of the numerics, two cards of one kind
+// and every number of stages get the same bits.
+// Units: elements, rows, columns. A grid of 0 means that there is nothing to launch.
+#ifndef STAGECOACH_STAGE_BACKENDS_CUDA_LAUNCH_CONFIG_H_
+#define STAGECOACH_STAGE_BACKENDS_CUDA_LAUNCH_CONFIG_H_
+
+#include <cstddef>
+#include <cstdint>
+
+namespace stagecoach::cuda {
+
+struct LaunchShape {
+  uint32_t grid = 0;
+  uint32_t block = 0;
+};
+
+constexpr int64_t kMaxGrid = 2147483647;   // of gridDim.x
+constexpr int64_t kElementGrid = 1 << 16;  // enough for every card; the rest by striding
+constexpr uint32_t kElementThreads = 256;
+constexpr uint32_t kMaxRowThreads = 256;
+constexpr int kColumnThreads = 32;      // columns that a block of a column sum owns
+constexpr int kColumnLanes = 8;         // rows that it works on at a time
+constexpr int64_t kNormChunk = 16384;   // elements of a partial sum of squares, at least
+constexpr int64_t kNormBlocks = 4096;   // partial sums, at most
+constexpr int kAttentionTile = 32;      // query rows and key rows of a tile
+constexpr int kAttentionThreads = 128;  // four threads a row
+constexpr int kMaxHeadWidth = 128;
+
+// A kernel that strides over `elements`, `per_thread` at a time.
+LaunchShape ElementLaunch(int64_t elements, int64_t per_thread = 1);
+
+// One block a row, striding if there are more rows than a grid has blocks.
+LaunchShape RowLaunch(int64_t rows, int64_t width);
+
+// Sums over the rows of a matrix in two stages: chunks of rows to partial sums, those to the sum.
+struct ColumnSumPlan {
+  int64_t chunks = 0;  // partial sums for each column
+  int64_t rows_per_chunk = 0;
+  LaunchShape partial;       // grid = column blocks * chunks
+  LaunchShape total;         // a thread a column
+  size_t scratch_bytes = 0;  // for `sums` sums at a time
+};
+ColumnSumPlan PlanColumnSum(int64_t rows, int64_t columns, int sums);
+
+struct NormPlan {
+  int64_t elements_per_block = 0;
+  LaunchShape partial;
+  size_t scratch_bytes = 0;
+};
+NormPlan PlanNorm(int64_t elements);
+
+// One block a tile of rows of one head of one sequence. grid 0 where there are none;
+// CHECKs what no grid can hold.
+LaunchShape AttentionLaunch(int64_t sequences, int64_t heads, int64_t context);
+// The width to which a head is padded in shared memory: 32, 64 or 128.
+int PaddedHeadWidth(int64_t head_width);
+size_t AttentionForwardSharedBytes(int padded_width);
+size_t AttentionBackwardSharedBytes(int padded_width);
+
+}  // namespace stagecoach::cuda
+
+#endif  // STAGECOACH_STAGE_BACKENDS_CUDA_LAUNCH_CONFIG_H_

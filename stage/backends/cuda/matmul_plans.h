@@ -1,0 +1,61 @@
+// What is asked of the matrix library, as values: the column-major product for each linear
+// operation, and which of the library's offers is taken. Pure, so that it is tested without a card.
+#ifndef STAGECOACH_STAGE_BACKENDS_CUDA_MATMUL_PLANS_H_
+#define STAGECOACH_STAGE_BACKENDS_CUDA_MATMUL_PLANS_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace stagecoach::cuda {
+
+enum class MatmulKind : uint8_t {
+  kForward,         // y[rows, out] = x[rows, in] w[out, in]^T
+  kBackwardInput,   // dx[rows, in] = dy[rows, out] w[out, in]
+  kBackwardWeight,  // dw[out, in] adds dy[rows, out]^T x[rows, in]
+};
+
+// The key of the plan cache: nothing else decides about a plan, hence about the bits.
+struct MatmulShape {
+  MatmulKind kind = MatmulKind::kForward;
+  int64_t rows = 0, in = 0, out = 0;
+  bool bias = false;  // kForward only
+
+  friend bool operator==(const MatmulShape&, const MatmulShape&) = default;
+  template <typename H>
+  friend H AbslHashValue(H h, const MatmulShape& s) {
+    return H::combine(std::move(h), s.kind, s.rows, s.in, s.out, s.bias);
+  }
+};
+
+// D[m, n] = op(A) op(B) + beta D, all column-major: the library's view of row-major arrays, which
+// are their own transposes there. op(A) is m x k, op(B) is k x n.
+struct MatmulProblem {
+  bool transpose_a = false, transpose_b = false;
+  int64_t m = 0, n = 0, k = 0;
+  int64_t a_rows = 0, a_columns = 0, b_rows = 0, b_columns = 0;  // as stored; ld = rows
+  float beta = 0.0f;
+};
+// A is the weight for kForward and kBackwardInput, x for kBackwardWeight; B is x, dy, dy.
+MatmulProblem DescribeMatmul(const MatmulShape& shape);
+
+// Reduction schemes as cublasLtReductionScheme_t numbers them.
+inline constexpr uint32_t kReductionNone = 0, kReductionInPlace = 1, kReductionComputeType = 2,
+                          kReductionOutputType = 4;
+// Asked for: partial products are added in float from the workspace by a pass of its own, never
+// into the result by whichever block comes first.
+inline constexpr uint32_t kReductionMask = kReductionComputeType;
+
+struct MatmulCandidate {
+  bool usable = false;  // the library says that it can run
+  uint32_t reduction_scheme = kReductionNone;
+  int32_t split_k = 1;
+  size_t workspace_bytes = 0;
+};
+// Index of the first offer whose result does not depend on timing and that fits, -1 if none does.
+// The library orders them by its forecast of time.
+int ChooseCandidate(const std::vector<MatmulCandidate>& candidates, size_t workspace_bytes);
+
+}  // namespace stagecoach::cuda
+
+#endif  // STAGECOACH_STAGE_BACKENDS_CUDA_MATMUL_PLANS_H_
