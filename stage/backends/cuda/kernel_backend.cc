@@ -9,6 +9,10 @@
 namespace stagecoach::cuda {
 namespace {
 
+// A job may ask for it, so it is the device's error and no bug of ours.
+constexpr char kHeadTooWide[] = "attention with heads wider than 128";
+static_assert(kMaxHeadWidth == 128);
+
 const float* DataOrNull(const Tensor& tensor) {
   return tensor.valid() ? tensor.data<float>() : nullptr;
 }
@@ -28,7 +32,6 @@ AttentionKernelShape ShapeOf(const AttentionShape& shape) {
   AttentionKernelShape kernel = {shape.sequences,      shape.context,
                                  shape.heads,          shape.width / shape.heads,
                                  DropoutRule{0, 1.0f}, StreamOf(shape.stream)};
-  CHECK_LE(kernel.head_width, kMaxHeadWidth) << "width of a head on a cuda device";
   if (shape.dropout > 0.0) kernel.rule = RuleOf(shape.dropout);
   return kernel;
 }
@@ -114,6 +117,7 @@ void KernelBackend::LayerNormBackwardWeight(const LayerNormBackwardWeightArgs& a
 
 void KernelBackend::AttentionForward(const AttentionForwardArgs& args) {
   const AttentionKernelShape shape = ShapeOf(args.shape);
+  if (shape.head_width > kMaxHeadWidth) return Note(cudaErrorInvalidValue, kHeadTooWide);
   Note(Attention(Begin(), shape, args.qkv.data<float>(), args.out.data<float>(),
                  args.log_sum_exp.data<float>()),
        "AttentionForward");
@@ -121,6 +125,7 @@ void KernelBackend::AttentionForward(const AttentionForwardArgs& args) {
 
 void KernelBackend::AttentionBackward(const AttentionBackwardArgs& args) {
   const AttentionKernelShape shape = ShapeOf(args.shape);
+  if (shape.head_width > kMaxHeadWidth) return Note(cudaErrorInvalidValue, kHeadTooWide);
   Note(cuda::AttentionBackward(Begin(), shape, args.d_out.data<float>(), args.qkv.data<float>(),
                                args.out.data<float>(), args.log_sum_exp.data<float>(),
                                args.d_qkv.data<float>()),

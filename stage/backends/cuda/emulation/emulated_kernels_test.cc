@@ -60,6 +60,16 @@ TEST(CudaKernelsOnHost, ALogitOfMinusInfinityHasProbabilityZero) {
   EXPECT_EQ(Disagreement(run(*emulated), run(*reference), 1e-5), "");
 }
 
+TEST(CudaKernelsOnHostDeathTest, AHeadTooWideIsTheDevicesErrorBeforeAnythingIsLaunched) {
+  const auto backend = cuda::MakeEmulatedBackend({});
+  Bench bench(*backend);
+  AttentionForwardArgs args = {.shape = {.sequences = 1, .context = 2, .heads = 1, .width = 129},
+                               .qkv = bench.Normal({2, 387}),
+                               .out = bench.Blank({2, 129}),
+                               .log_sum_exp = bench.Blank({2})};
+  EXPECT_DEATH(backend->AttentionForward(args), "heads wider than 128");  // noted: a CHECK here
+}
+
 TEST(CudaKernelsOnHostDeathTest, AnIdOutsideOfTheVocabularyStopsTheDevice) {
   const auto backend = cuda::MakeEmulatedBackend({});
   Bench bench(*backend);
