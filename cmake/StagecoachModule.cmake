@@ -22,8 +22,9 @@ function(stagecoach_module name)
     add_executable(${name}_tests ${tests})
     target_link_libraries(${name}_tests PRIVATE ${library} ${arg_TEST_DEPS} GTest::gmock
                                                 GTest::gtest_main)
-    # Tests are compiled more often than they compute: -O1 halves the time to build them.
-    target_compile_options(${name}_tests PRIVATE -O1)
+    # Tests are compiled more often than they compute: -O1 halves the time to build them, and with a
+    # sanitizer's instructions in them -O0 takes a third off that again.
+    target_compile_options(${name}_tests PRIVATE $<IF:$<BOOL:${STAGECOACH_SANITIZE}>,-O0,-O1>)
     target_compile_definitions(${name}_tests
                                PRIVATE STAGECOACH_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
     gtest_discover_tests(${name}_tests DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
