@@ -75,7 +75,7 @@ absl::Status JobLoop::AddFromJournal(const JournalJob& entry) {
 
 absl::StatusOr<std::shared_ptr<const JobDefinition>> JobLoop::Define(const JournalJob& entry,
                                                                      const JobSpec& spec) {
-  ASSIGN_OR_RETURN(ExpandedModel model, ExpandModel(spec.model));
+  ASSIGN_OR_RETURN(ExpandedModel model, ExpandModel(spec.model, spec.precision));
   auto definition = std::make_shared<JobDefinition>();
   definition->id = entry.id;
   definition->sequence = entry.sequence;

@@ -14,6 +14,7 @@
 
 #include "absl/status/status.h"
 #include "plan/model_spec.h"
+#include "plan/precision.h"
 
 namespace stagecoach {
 
@@ -63,8 +64,8 @@ struct TrainingSpec {
   int64_t micro_batches = 0;
   OptimizerSpec optimizer;
   LearningRateSpec learning_rate;
-  double gradient_clip_norm = 0.0;     // 0: no clipping
-  int64_t max_nonfinite_steps = 10;    // consecutive skipped steps before the job fails
+  double gradient_clip_norm = 0.0;   // 0: no clipping
+  int64_t max_nonfinite_steps = 10;  // consecutive skipped steps before the job fails
   friend bool operator==(const TrainingSpec&, const TrainingSpec&) = default;
 };
 
@@ -105,6 +106,7 @@ struct EvaluationSpec {
 struct JobSpec {
   std::string name;  // [a-z0-9-]{1,63}
   uint64_t seed = 0;
+  Precision precision = Precision::kFloat32;
   ModelSpec model;
   DataSpec data;
   TrainingSpec training;
@@ -112,8 +114,8 @@ struct JobSpec {
   CheckpointSpec checkpoint;
   EvaluationSpec evaluation;
   // Resume: start from the newest (or the named) checkpoint of another job in the same store.
-  std::string resume_job;      // empty: fresh weights
-  int64_t resume_step = -1;    // -1: newest
+  std::string resume_job;    // empty: fresh weights
+  int64_t resume_step = -1;  // -1: newest
   friend bool operator==(const JobSpec&, const JobSpec&) = default;
 };
 

@@ -208,7 +208,7 @@ absl::Status ValidateResume(const JobSpec& spec) {
 
 absl::Status ValidateJobSpec(const JobSpec& spec) {
   RETURN_IF_ERROR(ValidateName("name", spec.name));
-  ASSIGN_OR_RETURN(const ExpandedModel model, ExpandModel(spec.model));
+  ASSIGN_OR_RETURN(const ExpandedModel model, ExpandModel(spec.model, spec.precision));
   RETURN_IF_ERROR(ValidateData(spec.data));
   RETURN_IF_ERROR(ValidateTraining(spec.training, model));
   RETURN_IF_ERROR(ValidateMasks(spec.training, model));

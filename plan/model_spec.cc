@@ -264,9 +264,13 @@ absl::StatusOr<ExpandedModel> ExpandGpt(const GptSpec& spec) {
 
 }  // namespace
 
-absl::StatusOr<ExpandedModel> ExpandModel(const ModelSpec& model) {
-  if (const auto* gpt = std::get_if<GptSpec>(&model)) return ExpandGpt(*gpt);
-  return ExpandList(std::get<LayerListSpec>(model), "model.sequence");
+absl::StatusOr<ExpandedModel> ExpandModel(const ModelSpec& model, Precision precision) {
+  const auto* gpt = std::get_if<GptSpec>(&model);
+  absl::StatusOr<ExpandedModel> expanded =
+      gpt != nullptr ? ExpandGpt(*gpt)
+                     : ExpandList(std::get<LayerListSpec>(model), "model.sequence");
+  if (expanded.ok()) expanded->precision = precision;
+  return expanded;
 }
 
 }  // namespace stagecoach

@@ -1,8 +1,8 @@
-// ModelSpec: a network as a sequence of layers (f_i, w_i, c_i of the GPipe paper, section 2.2), from
-// the zoo or listed by hand. A partition may cut between any two layers of the expanded sequence.
-// Units and shapes: activations between layers are [sequences * context, width] float32; the first
-// layer reads token ids [sequences, context], the loss reads logits [sequences * context, vocabulary].
-// Errors: ExpandModel returns INVALID_ARGUMENT with the field path.
+// ModelSpec: a network as a sequence of layers (f_i, w_i, c_i of the GPipe paper, section 2.2),
+// from the zoo or listed by hand. A partition may cut between any two layers of the expanded
+// sequence. Units and shapes: activations between layers are [sequences * context, width] float32;
+// the first layer reads token ids [sequences, context], the loss reads logits [sequences * context,
+// vocabulary]. Errors: ExpandModel returns INVALID_ARGUMENT with the field path.
 #ifndef STAGECOACH_PLAN_MODEL_SPEC_H_
 #define STAGECOACH_PLAN_MODEL_SPEC_H_
 
@@ -13,13 +13,14 @@
 
 #include "absl/status/statusor.h"
 #include "base/shape.h"
+#include "plan/precision.h"
 
 namespace stagecoach {
 
 struct LayerSpec;
 
-// Token plus learned position embedding, then dropout. Parameters: token.weight [vocabulary, width],
-// position.weight [context, width].
+// Token plus learned position embedding, then dropout. Parameters: token.weight [vocabulary,
+// width], position.weight [context, width].
 struct EmbeddingSpec {
   double dropout = 0.0;
   friend bool operator==(const EmbeddingSpec&, const EmbeddingSpec&) = default;
@@ -66,7 +67,9 @@ struct LayerSpec {
       kind;
   friend bool operator==(const LayerSpec&, const LayerSpec&) = default;
 };
-inline bool operator==(const ResidualSpec& a, const ResidualSpec& b) { return a.layers == b.layers; }
+inline bool operator==(const ResidualSpec& a, const ResidualSpec& b) {
+  return a.layers == b.layers;
+}
 
 struct GptSpec {
   int64_t layers = 0, width = 0, heads = 0, context = 0, vocabulary = 0;
@@ -87,12 +90,12 @@ using ModelSpec = std::variant<GptSpec, LayerListSpec>;
 // "model/0003/mlp.up.weight"; the byte order of names is the order of layers.
 struct ParameterSpec {
   enum class Init { kZeros, kOnes, kNormal };
-  std::string name;   // global
+  std::string name;  // global
   Shape shape;
   Init init = Init::kZeros;
   double init_stddev = 0.0;
-  int index = 0;      // within the layer; the random stream's operation for its initial values
-  bool decay = false; // weight decay applies (rank >= 2)
+  int index = 0;       // within the layer; the random stream's operation for its initial values
+  bool decay = false;  // weight decay applies (rank >= 2)
   friend bool operator==(const ParameterSpec&, const ParameterSpec&) = default;
 };
 
@@ -104,7 +107,7 @@ struct ExpandedLayer {
   int index = 0;
   std::string label;  // "embedding", "residual(layer_norm, attention)", ...
   LayerSpec spec;
-  int64_t width_in = 0;   // 0 for the embedding (reads ids)
+  int64_t width_in = 0;  // 0 for the embedding (reads ids)
   int64_t width_out = 0;
   std::vector<ParameterSpec> parameters;  // in the order of ParameterSpec::index
 };
@@ -113,21 +116,23 @@ struct ExpandedModel {
   int64_t context = 0;
   int64_t vocabulary = 0;
   std::vector<ExpandedLayer> layers;
+  Precision precision = Precision::kFloat32;
 };
 
-absl::StatusOr<ExpandedModel> ExpandModel(const ModelSpec& model);
+absl::StatusOr<ExpandedModel> ExpandModel(const ModelSpec& model,
+                                          Precision precision = Precision::kFloat32);
 
 // What weights belong to, as stable text: context, vocabulary, and every layer with its function,
-// widths, parameter names and shapes. Equal texts can exchange checkpoints. Dropout rates and initial
-// values are left out: they are how a network is trained, not what it is.
+// widths, parameter names and shapes. Equal texts can exchange checkpoints. Dropout rates and
+// initial values are left out: they are how a network is trained, not what it is.
 std::string CanonicalModelText(const ExpandedModel& model);
 
 // Paths of parameters inside one layer, used for names on both sides: "attention.qkv.weight" for an
-// attention inside a residual, "token.weight" for the embedding itself. A residual prefixes its inner
-// layers' kind ("layer_norm", "attention", "mlp", "linear", and a number from the second of a kind).
-// Initial values: normal(0, 0.02), biases zero, layer norm weights one; "proj.weight" of attention and
-// "down.weight" of an mlp inside the residuals of a GPT: 0.02 / sqrt(2 * blocks); for a layer list,
-// blocks = residual layers / 2, at least 1/2.
+// attention inside a residual, "token.weight" for the embedding itself. A residual prefixes its
+// inner layers' kind ("layer_norm", "attention", "mlp", "linear", and a number from the second of a
+// kind). Initial values: normal(0, 0.02), biases zero, layer norm weights one; "proj.weight" of
+// attention and "down.weight" of an mlp inside the residuals of a GPT: 0.02 / sqrt(2 * blocks); for
+// a layer list, blocks = residual layers / 2, at least 1/2.
 
 }  // namespace stagecoach
 

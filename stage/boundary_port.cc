@@ -92,19 +92,18 @@ absl::Status BoundaryPort::CheckContent(const TensorMessage& message, MicroBatch
                      message.micro_batch.value, " arrived, the program expects ",
                      MessageKindName(incoming()), " of micro-batch ", micro_batch.value));
   }
-  const bool one = message.tensors.size() == 1 && message.tensors[0].valid() &&
-                   message.tensors[0].dtype() == DType::kF32 &&
-                   message.tensors[0].shape().rank() == 2;
-  if (one) {
+  const bool one = message.tensors.size() == 1 && message.tensors[0].valid();
+  if (one && message.tensors[0].dtype() == parts_.dtype && message.tensors[0].shape().rank() == 2) {
     const Shape& shape = message.tensors[0].shape();
     const bool fits = rows < 0 ? shape[0] % parts_.context == 0 : shape[0] == rows;
     if (fits && shape[1] == parts_.width) return absl::OkStatus();
   }
   return absl::FailedPreconditionError(absl::StrCat(
       Name(), ": ", MessageKindName(message.kind), " of micro-batch ", micro_batch.value, " is ",
-      one ? message.tensors[0].shape().ToString()
+      one ? absl::StrCat(DTypeName(message.tensors[0].dtype()),
+                         message.tensors[0].shape().ToString())
           : absl::StrCat(message.tensors.size(), " tensors"),
-      ", expected one float32 tensor of ",
+      ", expected one ", DTypeName(parts_.dtype), " tensor of ",
       rows < 0 ? absl::StrCat("a multiple of ", parts_.context) : absl::StrCat(rows),
       " rows, width ", parts_.width, "; both stages must run the same job spec (",
       message.fence.ToString(), ")"));

@@ -31,6 +31,7 @@ class BoundaryPort {
     StageId self, peer;
     int64_t width = 0;    // of the boundary's activations
     int64_t context = 0;  // rows of one sequence
+    DType dtype = DType::kF32;
     PhaseClock* phases = nullptr;
     const Clock* clock = nullptr;
     Backend* backend = nullptr;  // null: what the link carries is what the stage computes with

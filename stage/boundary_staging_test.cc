@@ -65,8 +65,8 @@ TEST(BoundaryStaging, KeepsTheCopyOfARefusedTensor) {
   StagedBackend backend;
   auto [link, peer] = MakeInProcessLinkPair({.capacity_messages = 1});
   PhaseClock phases(SystemClock::Get());
-  BoundaryPort port(
-      {link.get(), StageId(0), StageId(1), 4, 1, &phases, SystemClock::Get(), &backend});
+  BoundaryPort port({link.get(), StageId(0), StageId(1), 4, 1, DType::kF32, &phases,
+                     SystemClock::Get(), &backend});
   const auto make = [&] {
     return *MakeTensor(backend.allocator(), MemoryKind::kActivations, DType::kF32, Shape{1, 4});
   };

@@ -117,7 +117,9 @@ absl::StatusOr<std::unique_ptr<Cell>> Cell::Create(const ExpandedModel& model, i
     state->layers.push_back(std::move(layer));
     state->norms.push_back(std::move(norms));
   }
-  return std::unique_ptr<Cell>(new Cell(std::move(state)));
+  auto cell = std::unique_ptr<Cell>(new Cell(std::move(state)));
+  cell->RefreshCompute();
+  return cell;
 }
 
 absl::StatusOr<Tensors> Cell::Forward(Tensors inputs, const ForwardContext& context,
@@ -201,6 +203,13 @@ void Cell::ZeroGradients() {
   for (Parameter* parameter : parameters()) state_->backend->Fill(parameter->gradient, 0.0f);
 }
 
+void Cell::RefreshCompute() {
+  for (Parameter* parameter : parameters()) {
+    if (parameter->compute.buffer() == parameter->value.buffer()) continue;
+    state_->backend->Convert(parameter->value, parameter->compute);
+  }
+}
+
 int Cell::first_layer() const { return state_->first_layer; }
 int Cell::last_layer() const { return state_->last_layer; }
 
@@ -214,12 +223,14 @@ std::vector<Parameter*> Cell::parameters() {
 
 absl::StatusOr<std::vector<double>> Cell::LayerSquaredGradientNorms() {
   Backend& backend = *state_->backend;
+  std::vector<Backend::NormArgs> all;
   for (size_t i = 0; i < state_->layers.size(); ++i) {
     const std::span<Parameter> parameters = state_->layers[i]->parameters();
     for (size_t j = 0; j < parameters.size(); ++j) {
-      backend.SquaredNorm(parameters[j].gradient, state_->norms[i][j]);
+      all.push_back({parameters[j].gradient, state_->norms[i][j]});
     }
   }
+  backend.SquaredNorms(all);
   RETURN_IF_ERROR(backend.Synchronize());
   std::vector<double> layer_norms;
   for (const std::vector<Tensor>& norms : state_->norms) {

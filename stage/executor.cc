@@ -40,11 +40,13 @@ struct StageExecutor::State {
   explicit State(const Parts& p) : parts(p) {
     if (p.upstream != nullptr) {
       upstream.emplace(BoundaryPort::Parts{p.upstream, p.stage, StageId(p.stage.value - 1),
-                                           p.width_in, p.context, p.phases, p.clock, p.backend});
+                                           p.width_in, p.context, p.dtype, p.phases, p.clock,
+                                           p.backend});
     }
     if (p.downstream != nullptr) {
       downstream.emplace(BoundaryPort::Parts{p.downstream, p.stage, StageId(p.stage.value + 1),
-                                             p.width_out, p.context, p.phases, p.clock, p.backend});
+                                             p.width_out, p.context, p.dtype, p.phases, p.clock,
+                                             p.backend});
     }
   }
 
@@ -176,7 +178,7 @@ absl::StatusOr<Tensor> StageExecutor::State::ToDevice(const std::vector<int32_t>
 }
 
 absl::StatusOr<Tensor> StageExecutor::State::Empty(int64_t width) const {
-  return MakeTensor(parts.backend->allocator(), MemoryKind::kActivations, DType::kF32,
+  return MakeTensor(parts.backend->allocator(), MemoryKind::kActivations, parts.dtype,
                     Shape{0, width});
 }
 

@@ -50,6 +50,7 @@ class StageExecutor {
     Link* downstream = nullptr;         // null on stage K - 1
     const BatchSource* data = nullptr;  // needed on stages 0 and K - 1
     int64_t context = 0;                // tokens of one sequence
+    DType dtype = DType::kF32;          // of activations
     int64_t width_in = 0;               // of what upstream sends; any on stage 0
     int64_t width_out = 0;              // of what is sent downstream; any on stage K - 1
     PhaseClock* phases = nullptr;

@@ -220,7 +220,7 @@ TEST_F(ForeignMessage, OfAnotherMicroBatchIsAnErrorNamingBoth) {
 TEST_F(ForeignMessage, OfAnotherShapeIsAnErrorAndNotACrash) {
   TensorMessage rows = Message();
   rows.tensors = {Activation(PipelineHarness::kContext + 1, 4)};
-  EXPECT_THAT(Text(Deliver(std::move(rows))), HasSubstr("[4, 4], expected one float32 tensor"));
+  EXPECT_THAT(Text(Deliver(std::move(rows))), HasSubstr("[4, 4], expected one F32 tensor"));
   TensorMessage width = Message();
   width.tensors = {Activation(PipelineHarness::kContext, 5)};
   EXPECT_EQ(Deliver(std::move(width)).code(), absl::StatusCode::kFailedPrecondition);

@@ -14,7 +14,8 @@ namespace {
 constexpr int kRuns = 5;
 
 // Values of ordinary size: zeros or denormals would be another speed.
-absl::StatusOr<Tensor> MadeUpActivation(int64_t rows, int64_t width, Backend& backend) {
+absl::StatusOr<Tensor> MadeUpActivation(int64_t rows, int64_t width, DType dtype,
+                                        Backend& backend) {
   ASSIGN_OR_RETURN(Tensor tensor, MakeTensor(backend.allocator(), MemoryKind::kActivations,
                                              DType::kF32, Shape{rows, width}));
   std::vector<float> values(static_cast<size_t>(rows * width));
@@ -23,7 +24,11 @@ absl::StatusOr<Tensor> MadeUpActivation(int64_t rows, int64_t width, Backend& ba
   }
   backend.CopyFromHost(std::as_bytes(std::span(values)), tensor);
   RETURN_IF_ERROR(backend.Synchronize());
-  return tensor;
+  if (dtype == DType::kF32) return tensor;
+  ASSIGN_OR_RETURN(Tensor converted, MakeTensor(backend.allocator(), MemoryKind::kActivations,
+                                                dtype, tensor.shape()));
+  backend.Convert(tensor, converted);
+  return converted;
 }
 
 absl::StatusOr<Tensor> MadeUpIds(int64_t rows, int64_t vocabulary, Backend& backend) {
@@ -44,10 +49,11 @@ double Median(std::array<double, kRuns> seconds) {
 }
 
 absl::StatusOr<LayerProfile> RunOnce(Cell& cell, const Tensor& input, int64_t sequences,
-                                     int64_t width_out, Backend& backend, const Clock& clock) {
+                                     int64_t width_out, DType dtype, Backend& backend,
+                                     const Clock& clock) {
   const ForwardContext context{.micro_batch = MicroBatchId(0), .sequences = sequences};
   // Made anew each time: a layer may write into the gradient that it was handed.
-  ASSIGN_OR_RETURN(Tensor gradient, MadeUpActivation(input.shape()[0], width_out, backend));
+  ASSIGN_OR_RETURN(Tensor gradient, MadeUpActivation(input.shape()[0], width_out, dtype, backend));
   const double start = clock.MonotonicSeconds();
   ASSIGN_OR_RETURN(Tensors outputs, cell.Forward({input}, context, true));
   RETURN_IF_ERROR(backend.Synchronize());
@@ -64,14 +70,15 @@ absl::StatusOr<LayerProfile> ProfileLayer(const ExpandedModel& model, const Expa
   ASSIGN_OR_RETURN(std::unique_ptr<Cell> cell,
                    Cell::Create(model, layer.index, layer.index + 1, 0, 1, backend));
   const int64_t rows = sequences * model.context;
+  const DType dtype = ComputeDType(model.precision);
   ASSIGN_OR_RETURN(Tensor input, layer.width_in == 0
                                      ? MadeUpIds(rows, model.vocabulary, backend)
-                                     : MadeUpActivation(rows, layer.width_in, backend));
+                                     : MadeUpActivation(rows, layer.width_in, dtype, backend));
   std::array<double, kRuns> forward{}, backward{};
   for (int run = -1; run < kRuns; ++run) {  // -1: warm-up, not counted
     if (cancelled()) return absl::CancelledError("the profile was cancelled");
     ASSIGN_OR_RETURN(const LayerProfile one,
-                     RunOnce(*cell, input, sequences, layer.width_out, backend, clock));
+                     RunOnce(*cell, input, sequences, layer.width_out, dtype, backend, clock));
     if (run < 0) continue;
     forward[run] = one.forward_seconds;
     backward[run] = one.backward_seconds;
@@ -85,7 +92,7 @@ absl::StatusOr<std::vector<LayerProfile>> ProfileLayers(const JobSpec& spec, Bac
                                                         const Clock& clock,
                                                         const std::function<bool()>& cancelled) {
   RETURN_IF_ERROR(ValidateJobSpec(spec));
-  ASSIGN_OR_RETURN(const ExpandedModel model, ExpandModel(spec.model));
+  ASSIGN_OR_RETURN(const ExpandedModel model, ExpandModel(spec.model, spec.precision));
   const int64_t sequences =
       MicroBatchSize(spec.training.batch_size, spec.training.micro_batches, 0);
   std::vector<LayerProfile> profile;

@@ -82,6 +82,7 @@ absl::Status BuildCell(const LoadingParts& parts, LoadedCell* loaded) {
   const LoadCommand& command = loaded->command;
   const int stage = command.stage.value;
   const int layers = static_cast<int>(loaded->model.layers.size());
+  parts.backend->SetPrecision(command.spec.precision);
   ASSIGN_OR_RETURN(
       loaded->cell,
       Cell::Create(loaded->model, command.partition.first(stage),
@@ -94,6 +95,7 @@ absl::Status BuildCell(const LoadingParts& parts, LoadedCell* loaded) {
     RETURN_IF_ERROR(LoadTensors(*parts.file_system, command.checkpoint_folder, command.fence.step,
                                 TrainingTensors(*loaded->cell, *loaded->optimizer),
                                 *parts.backend));
+    loaded->cell->RefreshCompute();
   }
   return parts.backend->Synchronize();
 }
@@ -109,6 +111,7 @@ std::unique_ptr<StageExecutor> MakeExecutor(const LoadingParts& parts, const Loa
       .downstream = loaded.downstream.get(),
       .data = loaded.data.get(),
       .context = loaded.model.context,
+      .dtype = ComputeDType(loaded.model.precision),
       .width_in = loaded.model.layers[loaded.cell->first_layer()].width_in,
       .width_out = loaded.model.layers[loaded.cell->last_layer() - 1].width_out,
       .phases = parts.phases,
@@ -151,7 +154,7 @@ absl::StatusOr<std::unique_ptr<LoadedCell>> LoadCell(LoadCommand command,
   auto loaded = std::make_unique<LoadedCell>();
   loaded->command = std::move(command);
   const LoadCommand& load = loaded->command;
-  ASSIGN_OR_RETURN(loaded->model, ExpandModel(load.spec.model));
+  ASSIGN_OR_RETURN(loaded->model, ExpandModel(load.spec.model, load.spec.precision));
   RETURN_IF_ERROR(CheckPlacement(load, static_cast<int>(loaded->model.layers.size())));
   const int capacity = parts.link.capacity_messages;
   ASSIGN_OR_RETURN(loaded->training, MakeProgram(load, capacity, false));

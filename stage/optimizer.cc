@@ -38,6 +38,11 @@ float Decay(double weight_decay, const Parameter& parameter) {
   return parameter.spec.decay ? static_cast<float>(weight_decay) : 0.0f;
 }
 
+// The copy that operations read, where it is one.
+Tensor Rounded(const Parameter& parameter) {
+  return parameter.compute.buffer() == parameter.value.buffer() ? Tensor() : parameter.compute;
+}
+
 class AdamW final : public Optimizer {
  public:
   AdamW(const AdamWSpec& spec, std::vector<Parameter*> parameters, std::vector<OptimizerSlot> m,
@@ -50,9 +55,11 @@ class AdamW final : public Optimizer {
 
   void Apply(uint64_t step, double learning_rate, double gradient_scale) override {
     const double t = static_cast<double>(step) + 1.0;
+    std::vector<AdamWArgs> all;
+    all.reserve(parameters_.size());
     for (size_t i = 0; i < parameters_.size(); ++i) {
       const Parameter& parameter = *parameters_[i];
-      backend_.AdamW({
+      all.push_back({
           .value = parameter.value,
           .gradient = parameter.gradient,
           .m = m_[i].value,
@@ -65,8 +72,10 @@ class AdamW final : public Optimizer {
           .weight_decay = Decay(spec_.weight_decay, parameter),
           .correction1 = static_cast<float>(1.0 - std::pow(spec_.beta1, t)),
           .correction2 = static_cast<float>(1.0 - std::pow(spec_.beta2, t)),
+          .compute = Rounded(parameter),
       });
     }
+    backend_.AdamWAll(all);
   }
 
   std::vector<OptimizerSlot> slots() override {
@@ -93,9 +102,11 @@ class Sgd final : public Optimizer {
         backend_(backend) {}
 
   void Apply(uint64_t, double learning_rate, double gradient_scale) override {
+    std::vector<SgdArgs> all;
+    all.reserve(parameters_.size());
     for (size_t i = 0; i < parameters_.size(); ++i) {
       const Parameter& parameter = *parameters_[i];
-      backend_.Sgd({
+      all.push_back({
           .value = parameter.value,
           .gradient = parameter.gradient,
           .velocity = velocity_.empty() ? Tensor() : velocity_[i].value,
@@ -103,8 +114,10 @@ class Sgd final : public Optimizer {
           .learning_rate = static_cast<float>(learning_rate),
           .momentum = static_cast<float>(spec_.momentum),
           .weight_decay = Decay(spec_.weight_decay, parameter),
+          .compute = Rounded(parameter),
       });
     }
+    backend_.SgdAll(all);
   }
 
   std::vector<OptimizerSlot> slots() override { return velocity_; }

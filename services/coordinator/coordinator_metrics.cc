@@ -251,7 +251,7 @@ void CoordinatorMetrics::WriteTrack(const JobView& view, const Track& track, Met
   const double examples =
       static_cast<double>(track.applied) * static_cast<double>(view.spec.training.batch_size);
   writer.Add(metric::kExamples, {id}, examples);
-  const absl::StatusOr<ExpandedModel> model = ExpandModel(view.spec.model);
+  const absl::StatusOr<ExpandedModel> model = ExpandModel(view.spec.model, view.spec.precision);
   if (model.ok()) {
     const double tokens = examples * static_cast<double>(model->context);
     writer.Add(metric::kTokens, {id}, tokens);

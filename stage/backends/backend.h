@@ -4,7 +4,14 @@
 // one back end per stage process; arguments are borrowed for the call (CPU) or until
 //            Synchronize (devices with a queue).
 // Threads:   called from the executor thread only. allocator() is thread-safe.
-// Units and shapes: float32, row-major, n = rows = sequences * context. "adds" means +=.
+// Units and shapes: row-major, n = rows = sequences * context. "adds" means +=.
+// Element types: all activations and their gradients of one call (x, y, dy, dx, qkv, d_qkv, out,
+//            d_out, activation, gelu_input, logits, d_logits) and the weight and bias of a linear
+//            map and the tables of an embedding have one type, F32 or BF16 (plan/precision.h).
+//            Everything else is F32 where nothing else is said: layer norm's weight and bias, mean,
+//            rstd, log_sum_exp, every gradient that is added to, the optimizers' tensors. With BF16
+//            the arithmetic is the same, of the widened values in float32 or better, and each
+//            output is rounded once, to nearest even.
 // Errors:    a call cannot fail by itself: shapes were checked by the layer (CHECK here), memory
 // was
 //            allocated before. A device's error is sticky and comes back from Synchronize.
@@ -15,10 +22,12 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 
 #include "absl/status/status.h"
 #include "base/random.h"
+#include "plan/precision.h"
 #include "stage/tensor/tensor.h"
 
 namespace stagecoach {
@@ -28,7 +37,7 @@ struct LinearForwardArgs {
   Tensor x, weight;
   Tensor bias;        // may be empty
   Tensor y;           // output; with activation: the pre-activation
-  Tensor activation;  // output, may be empty: gelu_tanh(y)
+  Tensor activation;  // output, may be empty: gelu_tanh of y before or after its rounding
 };
 // dx[n, in] = dy[n, out] weight[out, in]; with gelu_input[n, in]: dx *= gelu'(gelu_input).
 struct LinearBackwardInputArgs {
@@ -116,6 +125,7 @@ struct SgdArgs {
   Tensor value, gradient;
   Tensor velocity;  // may be empty: no momentum
   float gradient_scale = 1.0f, learning_rate = 0.0f, momentum = 0.0f, weight_decay = 0.0f;
+  Tensor compute;  // may be empty; output, BF16: the new value rounded
 };
 // m = b1 m + (1 - b1) g; v = b2 v + (1 - b2) g^2; w -= lr * (m / c1 / (sqrt(v / c2) + eps) + wd *
 // w) with g = gradient_scale * gradient, c = 1 - b^t computed by the caller in double.
@@ -123,6 +133,7 @@ struct AdamWArgs {
   Tensor value, gradient, m, v;
   float gradient_scale = 1.0f, learning_rate = 0.0f, beta1 = 0.0f, beta2 = 0.0f, epsilon = 0.0f;
   float weight_decay = 0.0f, correction1 = 1.0f, correction2 = 1.0f;
+  Tensor compute;  // may be empty; output, BF16: the new value rounded
 };
 
 class Backend {
@@ -137,6 +148,9 @@ class Backend {
   // Where links keep what they carry; the host reads and writes it. Other than allocator() where
   // the device's memory is not the host's: BoundaryPort then copies by the two calls at the end.
   virtual Allocator& link_allocator() { return allocator(); }
+  // For the job at hand, before its first operation. Operations learn from their tensors whether
+  // they are in BF16; what is left to say is whether float32 products may be TF32.
+  virtual void SetPrecision(Precision) {}
 
   virtual void LinearForward(const LinearForwardArgs& args) = 0;
   virtual void LinearBackwardInput(const LinearBackwardInputArgs& args) = 0;
@@ -159,6 +173,21 @@ class Backend {
   // result (F64, 1 element) = sum of squares, accumulated in double; not finite iff an element is
   // not.
   virtual void SquaredNorm(const Tensor& tensor, const Tensor& result) = 0;
+  // All parameters of a cell at once: the same results as one after the other, in fewer launches.
+  virtual void SgdAll(std::span<const SgdArgs> all) {
+    for (const SgdArgs& args : all) Sgd(args);
+  }
+  virtual void AdamWAll(std::span<const AdamWArgs> all) {
+    for (const AdamWArgs& args : all) AdamW(args);
+  }
+  struct NormArgs {
+    Tensor tensor, result;
+  };
+  virtual void SquaredNorms(std::span<const NormArgs> all) {
+    for (const NormArgs& args : all) SquaredNorm(args.tensor, args.result);
+  }
+  // target = source in target's type: F32 to BF16 (to nearest even) or BF16 to F32, equal shapes.
+  virtual void Convert(const Tensor& source, const Tensor& target) = 0;
 
   virtual void CopyFromHost(std::span<const std::byte> source, const Tensor& target) = 0;
   virtual void CopyToHost(const Tensor& source, std::span<std::byte> target) = 0;  // synchronizes

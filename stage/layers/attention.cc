@@ -30,9 +30,10 @@ class Attention final : public Layer {
     CHECK_EQ(x.shape()[0], context.sequences * context_) << "rows into attention";
     ASSIGN_OR_RETURN(Tensor qkv, qkv_.Forward(x));
     if (stash == nullptr) x.Reset();
-    ASSIGN_OR_RETURN(Tensor attended, NewActivation(backend_, {qkv.shape()[0], qkv_.in()}));
-    ASSIGN_OR_RETURN(Tensor log_sum_exp,
-                     NewActivation(backend_, {context.sequences, spec_.heads, context_}));
+    ASSIGN_OR_RETURN(Tensor attended,
+                     NewActivation(backend_, qkv.dtype(), {qkv.shape()[0], qkv_.in()}));
+    ASSIGN_OR_RETURN(Tensor log_sum_exp, NewActivation(backend_, DType::kF32,
+                                                       {context.sequences, spec_.heads, context_}));
     backend_.AttentionForward({ShapeOf(context), qkv, attended, log_sum_exp});
     if (stash == nullptr) qkv.Reset();
     ASSIGN_OR_RETURN(Tensor y, proj_.Forward(attended));
@@ -93,7 +94,7 @@ class Attention final : public Layer {
   absl::StatusOr<Tensor> AttentionGradient(Tensor d_attended, Stash* stash) {
     const Tensor qkv = std::move(stash->tensors[kQkv]);
     const Tensor log_sum_exp = std::move(stash->tensors[kLogSumExp]);
-    ASSIGN_OR_RETURN(Tensor d_qkv, NewActivation(backend_, qkv.shape()));
+    ASSIGN_OR_RETURN(Tensor d_qkv, NewActivation(backend_, qkv.dtype(), qkv.shape()));
     backend_.AttentionBackward(
         {ShapeOf(stash->context), d_attended, qkv, stash->tensors[kAttended], log_sum_exp, d_qkv});
     return d_qkv;

@@ -30,7 +30,7 @@ class Dropout final : public Layer {
   absl::StatusOr<Tensors> Apply(Tensors tensors, const ForwardContext& context) {
     if (!context.training || rate_ == 0.0) return tensors;
     const Tensor x = TheOnly(std::move(tensors));
-    ASSIGN_OR_RETURN(Tensor y, NewActivation(backend_, x.shape()));
+    ASSIGN_OR_RETURN(Tensor y, NewActivation(backend_, x.dtype(), x.shape()));
     backend_.Dropout({x, y, rate_, random_.At(context)});
     return Tensors{std::move(y)};
   }

@@ -23,8 +23,9 @@ class Embedding final : public Layer {
     const int64_t rows = context.sequences * context_;
     CHECK_EQ(ids.elements(), rows) << "ids of micro-batch " << context.micro_batch.value;
     const int64_t width = parameters_[0].spec.shape[1];
-    ASSIGN_OR_RETURN(Tensor y, NewActivation(backend_, {rows, width}));
-    backend_.EmbeddingForward({ids, parameters_[0].value, parameters_[1].value, context_, y});
+    ASSIGN_OR_RETURN(Tensor y,
+                     NewActivation(backend_, parameters_[0].compute.dtype(), {rows, width}));
+    backend_.EmbeddingForward({ids, parameters_[0].compute, parameters_[1].compute, context_, y});
     if (Drops(context)) backend_.Dropout({y, y, rate_, random_.At(context)});
     if (stash != nullptr) *stash = {context, {std::move(ids)}, {}};
     return Tensors{std::move(y)};
@@ -33,7 +34,7 @@ class Embedding final : public Layer {
   absl::StatusOr<Tensors> BackwardInput(Tensors output_gradients, Stash* stash) override {
     Tensor dy = TheOnly(std::move(output_gradients));
     if (Drops(stash->context)) {
-      ASSIGN_OR_RETURN(Tensor kept, NewActivation(backend_, dy.shape()));
+      ASSIGN_OR_RETURN(Tensor kept, NewActivation(backend_, dy.dtype(), dy.shape()));
       backend_.Dropout({dy, kept, rate_, random_.At(stash->context)});
       dy = std::move(kept);
     }

@@ -14,7 +14,7 @@ class Gelu final : public Layer {
   absl::StatusOr<Tensors> Forward(Tensors inputs, const ForwardContext& context,
                                   Stash* stash) override {
     Tensor x = TheOnly(std::move(inputs));
-    ASSIGN_OR_RETURN(Tensor y, NewActivation(backend_, x.shape()));
+    ASSIGN_OR_RETURN(Tensor y, NewActivation(backend_, x.dtype(), x.shape()));
     backend_.GeluForward({x, y});
     if (stash != nullptr) *stash = {context, {std::move(x)}, {}};
     return Tensors{std::move(y)};
@@ -24,7 +24,7 @@ class Gelu final : public Layer {
     const Tensor dy = TheOnly(std::move(output_gradients));
     const Tensor x = TheOnly(std::move(stash->tensors));
     stash->tensors.clear();
-    ASSIGN_OR_RETURN(Tensor dx, NewActivation(backend_, x.shape()));
+    ASSIGN_OR_RETURN(Tensor dx, NewActivation(backend_, x.dtype(), x.shape()));
     backend_.GeluBackward({dy, x, dx});
     return Tensors{std::move(dx)};
   }

@@ -11,7 +11,8 @@
 namespace stagecoach {
 namespace {
 
-absl::StatusOr<ParameterBlock> AllocateParameters(const ExpandedLayer& layer, Backend& backend) {
+absl::StatusOr<ParameterBlock> AllocateParameters(const ExpandedLayer& layer, DType dtype,
+                                                  Backend& backend) {
   auto block = std::make_shared<std::vector<Parameter>>();
   block->reserve(layer.parameters.size());
   for (const ParameterSpec& spec : layer.parameters) {
@@ -21,7 +22,11 @@ absl::StatusOr<ParameterBlock> AllocateParameters(const ExpandedLayer& layer, Ba
     ASSIGN_OR_RETURN(Tensor gradient,
                      MakeTensor(memory, MemoryKind::kGradients, DType::kF32, spec.shape));
     backend.Fill(gradient, 0.0f);
-    block->push_back({spec, std::move(value), std::move(gradient)});
+    Tensor compute = value;
+    if (dtype != DType::kF32) {
+      ASSIGN_OR_RETURN(compute, MakeTensor(memory, MemoryKind::kParameters, dtype, spec.shape));
+    }
+    block->push_back({spec, std::move(value), std::move(gradient), std::move(compute)});
   }
   return block;
 }
@@ -36,7 +41,8 @@ absl::StatusOr<Tensors> Layer::Backward(Tensors output_gradients, Stash stash) {
 
 absl::StatusOr<std::unique_ptr<Layer>> MakeLayer(const ExpandedModel& model,
                                                  const ExpandedLayer& layer, Backend& backend) {
-  ASSIGN_OR_RETURN(ParameterBlock block, AllocateParameters(layer, backend));
+  ASSIGN_OR_RETURN(ParameterBlock block,
+                   AllocateParameters(layer, ComputeDType(model.precision), backend));
   LayerBuilder builder(model, layer, block, backend);
   std::unique_ptr<Layer> built = builder.Build(layer.spec);
   CHECK_EQ(builder.next_parameter(), block->size()) << "parameters used of " << layer.label;

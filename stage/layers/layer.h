@@ -4,7 +4,8 @@
 // Units and shapes: inputs and outputs are tuples; activations [rows, width]. Backward ADDS to
 //            parameter gradients and RETURNS input gradients.
 // Errors:    RESOURCE_EXHAUSTED from the allocator; shapes are CHECKed (the model was validated).
-// Determinism: Forward is a function of (inputs, parameters, context): a recompute gives the same bits.
+// Determinism: Forward is a function of (inputs, parameters, context): a recompute gives the same
+// bits.
 #ifndef STAGECOACH_STAGE_LAYERS_LAYER_H_
 #define STAGECOACH_STAGE_LAYERS_LAYER_H_
 
@@ -23,8 +24,12 @@ namespace stagecoach {
 
 struct Parameter {
   ParameterSpec spec;
-  Tensor value;
-  Tensor gradient;  // same shape; zeroed after each apply
+  Tensor value;     // F32, the master
+  Tensor gradient;  // F32, same shape; zeroed after each apply
+  // What operations read: value itself (the same buffer), or in bfloat16 a BF16 copy that the
+  // optimizer writes with each apply and Cell::RefreshCompute after any other change of value.
+  // Layer norm reads value.
+  Tensor compute;
 };
 
 // Where in the run a forward happens: what random numbers it draws depends on nothing else.
@@ -62,8 +67,8 @@ class Layer {
 absl::StatusOr<std::unique_ptr<Layer>> MakeLayer(const ExpandedModel& model,
                                                  const ExpandedLayer& layer, Backend& backend);
 
-// Initial value of a parameter: a pure function of (seed, layer, ParameterSpec), so it does not depend
-// on K. Stream: {seed, step 0, micro_batch 0xffffffff, layer, operation 0x8000 | index}.
+// Initial value of a parameter: a pure function of (seed, layer, ParameterSpec), so it does not
+// depend on K. Stream: {seed, step 0, micro_batch 0xffffffff, layer, operation 0x8000 | index}.
 std::vector<float> InitialValue(const ParameterSpec& spec, uint64_t seed, int layer);
 
 }  // namespace stagecoach

@@ -20,9 +20,9 @@ class LayerNorm final : public Layer {
     Tensor x = TheOnly(std::move(inputs));
     CHECK_EQ(x.shape().back(), parameters_[0].value.elements()) << "width into layer norm";
     const int64_t rows = x.shape()[0];
-    ASSIGN_OR_RETURN(Tensor y, NewActivation(backend_, x.shape()));
-    ASSIGN_OR_RETURN(Tensor mean, NewActivation(backend_, {rows}));
-    ASSIGN_OR_RETURN(Tensor rstd, NewActivation(backend_, {rows}));
+    ASSIGN_OR_RETURN(Tensor y, NewActivation(backend_, x.dtype(), x.shape()));
+    ASSIGN_OR_RETURN(Tensor mean, NewActivation(backend_, DType::kF32, {rows}));
+    ASSIGN_OR_RETURN(Tensor rstd, NewActivation(backend_, DType::kF32, {rows}));
     backend_.LayerNormForward(
         {x, parameters_[0].value, parameters_[1].value, kEpsilon, y, mean, rstd});
     if (stash != nullptr) {
@@ -33,7 +33,7 @@ class LayerNorm final : public Layer {
 
   absl::StatusOr<Tensors> BackwardInput(Tensors output_gradients, Stash* stash) override {
     Tensor dy = TheOnly(std::move(output_gradients));
-    ASSIGN_OR_RETURN(Tensor dx, NewActivation(backend_, dy.shape()));
+    ASSIGN_OR_RETURN(Tensor dx, NewActivation(backend_, dy.dtype(), dy.shape()));
     backend_.LayerNormBackwardInput({dy, stash->tensors[kX], parameters_[0].value,
                                      stash->tensors[kMean], stash->tensors[kRstd], dx});
     stash->tensors.push_back(std::move(dy));

@@ -37,23 +37,23 @@ LinearMap::LinearMap(Backend& backend, Parameter& weight, Parameter* bias)
 
 absl::StatusOr<Tensor> LinearMap::Forward(const Tensor& x) const {
   CHECK_EQ(x.shape().back(), in()) << "width into " << weight_.spec.name;
-  ASSIGN_OR_RETURN(Tensor y, NewActivation(backend_, {x.shape()[0], out()}));
-  backend_.LinearForward({x, weight_.value, bias_ ? bias_->value : Tensor(), y, Tensor()});
+  ASSIGN_OR_RETURN(Tensor y, NewActivation(backend_, x.dtype(), {x.shape()[0], out()}));
+  backend_.LinearForward({x, weight_.compute, bias_ ? bias_->compute : Tensor(), y, Tensor()});
   return y;
 }
 
 absl::StatusOr<LinearMap::WithGelu> LinearMap::ForwardWithGelu(const Tensor& x) const {
   CHECK_EQ(x.shape().back(), in()) << "width into " << weight_.spec.name;
-  ASSIGN_OR_RETURN(Tensor y, NewActivation(backend_, {x.shape()[0], out()}));
-  ASSIGN_OR_RETURN(Tensor activation, NewActivation(backend_, y.shape()));
-  backend_.LinearForward({x, weight_.value, bias_ ? bias_->value : Tensor(), y, activation});
+  ASSIGN_OR_RETURN(Tensor y, NewActivation(backend_, x.dtype(), {x.shape()[0], out()}));
+  ASSIGN_OR_RETURN(Tensor activation, NewActivation(backend_, y.dtype(), y.shape()));
+  backend_.LinearForward({x, weight_.compute, bias_ ? bias_->compute : Tensor(), y, activation});
   return WithGelu{std::move(y), std::move(activation)};
 }
 
 absl::StatusOr<Tensor> LinearMap::BackwardInput(const Tensor& dy, const Tensor& gelu_input) const {
   CHECK_EQ(dy.shape().back(), out()) << "gradient of " << weight_.spec.name;
-  ASSIGN_OR_RETURN(Tensor dx, NewActivation(backend_, {dy.shape()[0], in()}));
-  backend_.LinearBackwardInput({dy, weight_.value, gelu_input, dx});
+  ASSIGN_OR_RETURN(Tensor dx, NewActivation(backend_, dy.dtype(), {dy.shape()[0], in()}));
+  backend_.LinearBackwardInput({dy, weight_.compute, gelu_input, dx});
   return dx;
 }
 
@@ -61,8 +61,8 @@ void LinearMap::BackwardWeight(const Tensor& dy, const Tensor& x) const {
   backend_.LinearBackwardWeight({dy, x, weight_.gradient, bias_ ? bias_->gradient : Tensor()});
 }
 
-absl::StatusOr<Tensor> NewActivation(Backend& backend, Shape shape) {
-  return MakeTensor(backend.allocator(), MemoryKind::kActivations, DType::kF32, std::move(shape));
+absl::StatusOr<Tensor> NewActivation(Backend& backend, DType dtype, Shape shape) {
+  return MakeTensor(backend.allocator(), MemoryKind::kActivations, dtype, std::move(shape));
 }
 
 Tensor TheOnly(Tensors tensors) {

@@ -99,8 +99,8 @@ class LinearMap {
   Parameter* const bias_;
 };
 
-// A new float32 activation of this back end.
-absl::StatusOr<Tensor> NewActivation(Backend& backend, Shape shape);
+// A new activation of this back end.
+absl::StatusOr<Tensor> NewActivation(Backend& backend, DType dtype, Shape shape);
 
 // The one tensor of a tuple of one; the tuple is gone afterwards.
 Tensor TheOnly(Tensors tensors);

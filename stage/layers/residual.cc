@@ -60,7 +60,7 @@ class Residual final : public Layer {
     Tensor y = TheOnly(std::move(branch));
     CHECK(y.shape() == trunk.shape()) << "a residual keeps the shape " << trunk.shape().ToString();
     if (y.buffer() == trunk.buffer()) {
-      ASSIGN_OR_RETURN(y, NewActivation(backend_, trunk.shape()));
+      ASSIGN_OR_RETURN(y, NewActivation(backend_, trunk.dtype(), trunk.shape()));
       backend_.Fill(y, 0.0f);
       backend_.Add({trunk, y});
     }

@@ -72,6 +72,10 @@ class StagedBackend final : public Backend {
     Ready(tensor, result);
     inner_->SquaredNorm(tensor, result);
   }
+  void Convert(const Tensor& source, const Tensor& target) override {
+    Ready(source, target);
+    inner_->Convert(source, target);
+  }
   void CopyFromHost(std::span<const std::byte> source, const Tensor& target) override {
     Ready(target, target);
     inner_->CopyFromHost(source, target);

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
+#include "base/bfloat16.h"
 #include "base/check.h"
 #include "stage/backends/cpu/kernels.h"
 
@@ -210,6 +211,19 @@ void CpuBackend::CopyFromHost(std::span<const std::byte> source, const Tensor& t
 void CpuBackend::CopyToHost(const Tensor& source, std::span<std::byte> target) {
   CHECK_EQ(static_cast<int64_t>(target.size()), source.bytes()) << source.shape().ToString();
   if (!target.empty()) std::memcpy(target.data(), source.raw(), target.size());
+}
+
+void CpuBackend::Convert(const Tensor& source, const Tensor& target) {
+  CHECK_EQ(source.elements(), target.elements()) << "convert";
+  if (target.dtype() == DType::kBF16) {
+    const float* x = source.data<float>();
+    for (int64_t i = 0; i < source.elements(); ++i) target.data<Bfloat16>()[i] = Bfloat16(x[i]);
+  } else {
+    const Bfloat16* x = source.data<Bfloat16>();
+    for (int64_t i = 0; i < source.elements(); ++i) {
+      target.data<float>()[i] = static_cast<float>(x[i]);
+    }
+  }
 }
 
 }  // namespace stagecoach::cpu

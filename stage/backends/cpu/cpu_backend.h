@@ -43,6 +43,7 @@ class CpuBackend final : public Backend {
   void Sgd(const SgdArgs& args) override;
   void AdamW(const AdamWArgs& args) override;
   void SquaredNorm(const Tensor& tensor, const Tensor& result) override;
+  void Convert(const Tensor& source, const Tensor& target) override;
   void CopyFromHost(std::span<const std::byte> source, const Tensor& target) override;
   void CopyToHost(const Tensor& source, std::span<std::byte> target) override;
   absl::Status Synchronize() override { return workspace_.status(); }

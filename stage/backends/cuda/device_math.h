@@ -6,6 +6,7 @@
 
 #include <cmath>
 #include <cstdint>
+#include <cstring>
 
 #if defined(__CUDACC__)
 #define STAGECOACH_HOST_DEVICE __host__ __device__ __forceinline__
@@ -14,6 +15,21 @@
 #endif
 
 namespace stagecoach::cuda {
+
+// Bits of a bfloat16, as base/bfloat16.h rounds.
+STAGECOACH_HOST_DEVICE uint16_t BitsOfBfloat16(float value) {
+  uint32_t wide;
+  memcpy(&wide, &value, sizeof(wide));
+  if ((wide & 0x7fffffffu) > 0x7f800000u) return static_cast<uint16_t>((wide >> 16) | 0x40u);
+  return static_cast<uint16_t>((wide + 0x7fffu + ((wide >> 16) & 1u)) >> 16);
+}
+
+STAGECOACH_HOST_DEVICE float FloatOfBfloat16(uint16_t bits) {
+  const uint32_t wide = static_cast<uint32_t>(bits) << 16;
+  float value;
+  memcpy(&value, &wide, sizeof(value));
+  return value;
+}
 
 // A RandomStream as a kernel takes it: key and the counter's fixed words.
 struct PhiloxStream {

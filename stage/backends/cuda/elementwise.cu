@@ -42,6 +42,14 @@ __global__ void AddBiasKernel(const float* bias, float* y, int64_t n, int64_t co
   for (int64_t i = GlobalThread(); i < n; i += GlobalThreads()) y[i] += bias[i % columns];
 }
 
+__global__ void NarrowKernel(const float* x, uint16_t* y, int64_t n) {
+  for (int64_t i = GlobalThread(); i < n; i += GlobalThreads()) y[i] = BitsOfBfloat16(x[i]);
+}
+
+__global__ void WidenKernel(const uint16_t* x, float* y, int64_t n) {
+  for (int64_t i = GlobalThread(); i < n; i += GlobalThreads()) y[i] = FloatOfBfloat16(x[i]);
+}
+
 __global__ void SgdKernel(float* value, const float* gradient, float* velocity, int64_t n,
                           SgdFactors f) {
   for (int64_t i = GlobalThread(); i < n; i += GlobalThreads()) {
@@ -96,6 +104,14 @@ cudaError_t AddBias(cudaStream_t stream, const float* bias, float* y, int64_t ro
                     int64_t columns) {
   const int64_t n = rows * columns;
   return Launch(AddBiasKernel, ElementLaunch(n), 0, stream, bias, y, n, columns);
+}
+
+cudaError_t Narrow(cudaStream_t stream, const float* x, uint16_t* y, int64_t n) {
+  return Launch(NarrowKernel, ElementLaunch(n), 0, stream, x, y, n);
+}
+
+cudaError_t Widen(cudaStream_t stream, const uint16_t* x, float* y, int64_t n) {
+  return Launch(WidenKernel, ElementLaunch(n), 0, stream, x, y, n);
 }
 
 cudaError_t Sgd(cudaStream_t stream, float* value, const float* gradient, float* velocity,

@@ -215,4 +215,15 @@ void KernelBackend::SquaredNorm(const Tensor& tensor, const Tensor& result) {
        "SquaredNorm");
 }
 
+void KernelBackend::Convert(const Tensor& source, const Tensor& target) {
+  CHECK_EQ(source.elements(), target.elements()) << "convert";
+  if (target.dtype() == DType::kBF16) {
+    Note(Narrow(Begin(), source.data<float>(), target.data<uint16_t>(), source.elements()),
+         "Convert");
+  } else {
+    Note(Widen(Begin(), source.data<uint16_t>(), target.data<float>(), source.elements()),
+         "Convert");
+  }
+}
+
 }  // namespace stagecoach::cuda

@@ -32,6 +32,7 @@ class KernelBackend : public Backend {
   void Sgd(const SgdArgs& args) override;
   void AdamW(const AdamWArgs& args) override;
   void SquaredNorm(const Tensor& tensor, const Tensor& result) override;
+  void Convert(const Tensor& source, const Tensor& target) override;
 
  protected:
   // The stream to queue on, with the device current on this thread.

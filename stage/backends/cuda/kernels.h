@@ -29,6 +29,10 @@ cudaError_t Fill(cudaStream_t stream, float* y, float value, int64_t n);
 cudaError_t AddBias(cudaStream_t stream, const float* bias, float* y, int64_t rows,
                     int64_t columns);
 
+// Between float32 and bfloat16 bits.
+cudaError_t Narrow(cudaStream_t stream, const float* x, uint16_t* y, int64_t n);
+cudaError_t Widen(cudaStream_t stream, const uint16_t* x, float* y, int64_t n);
+
 struct SgdFactors {
   float gradient_scale, learning_rate, momentum, weight_decay;
 };

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/bfloat16.h"
 #include "base/check.h"
 #include "stage/backends/reference/gelu.h"
 #include "stage/backends/reference/reference_backend.h"
@@ -95,6 +96,19 @@ void ReferenceBackend::SquaredNorm(const Tensor& tensor, const Tensor& result) {
   double sum = 0;
   for (int64_t i = 0; i < tensor.elements(); ++i) sum += double{x[i]} * x[i];
   result.data<double>()[0] = sum;
+}
+
+void ReferenceBackend::Convert(const Tensor& source, const Tensor& target) {
+  CHECK_EQ(source.elements(), target.elements()) << "convert";
+  if (target.dtype() == DType::kBF16) {
+    const float* x = source.data<float>();
+    for (int64_t i = 0; i < source.elements(); ++i) target.data<Bfloat16>()[i] = Bfloat16(x[i]);
+  } else {
+    const Bfloat16* x = source.data<Bfloat16>();
+    for (int64_t i = 0; i < source.elements(); ++i) {
+      target.data<float>()[i] = static_cast<float>(x[i]);
+    }
+  }
 }
 
 }  // namespace stagecoach

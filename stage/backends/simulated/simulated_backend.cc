@@ -164,6 +164,10 @@ void SimulatedBackend::SquaredNorm(const Tensor& tensor, const Tensor& result) {
   Run(2 * Elements(tensor), {&result}, {&tensor});
 }
 
+void SimulatedBackend::Convert(const Tensor& source, const Tensor& target) {
+  Run(0, {&target}, {&source});
+}
+
 void SimulatedBackend::CopyFromHost(std::span<const std::byte> source, const Tensor& target) {
   CHECK_EQ(static_cast<int64_t>(source.size()), target.bytes()) << target.shape().ToString();
   if (!source.empty()) std::memcpy(target.raw(), source.data(), source.size());
