@@ -167,13 +167,14 @@ absl::Status CheckMemory(const Plan& plan, int64_t limit) {
 
 std::vector<StageCost> CostsOfStages(const Plan& plan, const ExpandedModel& model,
                                      const Seconds& seconds, int64_t sequences) {
+  const int64_t element = DTypeSize(ComputeDType(model.precision));
   std::vector<StageCost> costs;
   for (const StagePlan& stage : plan.stages) {
     const int64_t width = model.layers[stage.last_layer - 1].width_out;
     costs.push_back({.forward_seconds = stage.forward_seconds,
                      .backward_seconds = stage.backward_seconds,
                      .recompute_seconds = stage.forward_seconds,
-                     .activation_bytes = sequences * model.context * width * 4});
+                     .activation_bytes = sequences * model.context * width * element});
   }
   costs.back().loss_seconds = seconds.loss;
   return costs;
