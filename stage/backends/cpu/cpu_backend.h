@@ -70,9 +70,12 @@ class CpuBackend final : public Backend {
   void RunRowProduct(const RowProduct& product, BlockBody finish);
   // In BF16 also panel by panel of columns: `finish` rounds a block's float sums.
   struct PanelProduct;
+  struct PanelMatrix;
   struct Panel;
   using PanelBody = absl::FunctionRef<void(const Panel& panel)>;
   void RunPanelProduct(const PanelProduct& product, PanelBody finish);
+  bool PreparePanel(const PanelProduct& product, int64_t column, int64_t columns,
+                    PanelMatrix* matrix);
   bool RunPanel(const PanelProduct& product, int64_t column, int64_t columns, PanelBody finish);
   void LinearForwardBfloat16(const LinearForwardArgs& args);
   void LinearBackwardInputBfloat16(const LinearBackwardInputArgs& args);

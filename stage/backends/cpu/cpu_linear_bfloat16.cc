@@ -25,20 +25,20 @@ constexpr int64_t kWidenLines = 32;
 int64_t RoundedUp(int64_t n, int64_t unit) { return (n + unit - 1) / unit * unit; }
 int64_t FloatBytes(int64_t floats) { return floats * static_cast<int64_t>(sizeof(float)); }
 
-// Hands out pieces of a workspace slot, each a multiple of 64 bytes; first without one, to count.
+// Pieces of a workspace slot, all starting at whole cache lines.
+int64_t Padded(int64_t bytes) { return RoundedUp(bytes, 64); }
 class Carver {
  public:
-  explicit Carver(float* base) : base_(base) {}
+  explicit Carver(float* base) : next_(base) {}
+  bool valid() const { return next_ != nullptr; }
   float* Take(int64_t bytes) {
-    float* piece = base_ == nullptr ? nullptr : base_ + taken_ / sizeof(float);
-    taken_ += RoundedUp(bytes, 64);
+    float* piece = next_;
+    next_ += Padded(bytes) / static_cast<int64_t>(sizeof(float));
     return piece;
   }
-  int64_t taken() const { return static_cast<int64_t>(taken_); }
 
  private:
-  float* const base_;
-  size_t taken_ = 0;
+  float* next_;
 };
 
 }  // namespace
@@ -63,7 +63,17 @@ struct CpuBackend::Panel {
   }
 };
 
+// One panel's columns of b, ready for the blocks of rows.
+struct CpuBackend::PanelMatrix {
+  const Matmul *product, *rest_product;
+  const void *b, *rest_b;  // a lower last block may want another layout: it reads the plain matrix
+  const float* bias;
+  int64_t full;                          // rows of all blocks but a lower last one
+  int64_t scratch, sums_bytes, a_bytes;  // of a thread's workspace
+};
+
 void CpuBackend::RunPanelProduct(const PanelProduct& p, PanelBody finish) {
+  const SerialOpenMp serial;  // primitives are made for one thread
   const int64_t panels = (p.n + kPanelColumns - 1) / kPanelColumns;
   const int64_t width = RoundedUp((p.n + panels - 1) / panels, 64);
   for (int64_t column = 0; column < p.n; column += width) {
@@ -71,82 +81,84 @@ void CpuBackend::RunPanelProduct(const PanelProduct& p, PanelBody finish) {
   }
 }
 
-bool CpuBackend::RunPanel(const PanelProduct& p, int64_t column, int64_t columns,
-                          PanelBody finish) {
-  const SerialOpenMp serial;  // primitives are made for one thread
+// Chooses the primitives, then widens and reorders what all blocks of rows share.
+bool CpuBackend::PreparePanel(const PanelProduct& p, int64_t column, int64_t columns,
+                              PanelMatrix* matrix) {
   const bool native = products_ == Bfloat16Products::kNative;
   const bool by_column = p.strides.row == 1;  // b's columns are contiguous
   const Strides compact = by_column ? Strides{1, p.k} : Strides{columns, 1};
-  const int64_t full = std::min(p.rows, kRowBlock), rest = p.rows % full;
-  const auto shape = [&](int64_t m, bool packed) {
-    return MatmulShape{.m = m,
+  MatmulShape shape = {.m = std::min(p.rows, kRowBlock),
                        .k = p.k,
                        .n = columns,
                        .a = {p.k, 1},
                        .b = native ? p.strides : compact,
                        .c_row = columns,
-                       .packed = packed,
+                       .packed = p.rows >= kPackRows,
                        .bias = p.bias != nullptr,
                        .bfloat16 = native};
-  };
-  // A lower last block may want another packed layout: it reads the matrix as it stands.
-  const bool packs = p.rows >= kPackRows;
-  const Matmul& product = matmuls_.Get(shape(full, packs));
-  const Matmul& rest_product = rest == 0 ? product : matmuls_.Get(shape(rest, false));
+  matrix->full = shape.m;
+  const Matmul& product = matmuls_.Get(shape);
+  matrix->product = matrix->rest_product = &product;
+  const bool packs = shape.packed;
+  if (p.rows % matrix->full != 0) {
+    shape.m = p.rows % matrix->full;
+    shape.packed = false;
+    matrix->rest_product = &matmuls_.Get(shape);
+  }
+  matrix->scratch = std::max(product.scratch_bytes(), matrix->rest_product->scratch_bytes());
+  matrix->sums_bytes = FloatBytes(matrix->full * columns);
+  matrix->a_bytes = native ? 0 : FloatBytes(matrix->full * p.k);
 
-  struct Shared {
-    float *bias, *wide, *packed;
-  };
-  const auto carve_shared = [&](Carver carver, Shared* shared) {
-    shared->bias = carver.Take(p.bias == nullptr ? 0 : FloatBytes(columns));
-    shared->wide = carver.Take(native ? 0 : FloatBytes(p.k * columns));
-    shared->packed = carver.Take(packs ? product.packed_bytes() : 0);
-    return carver.taken();
-  };
-  Shared shared;
-  float* base = ReserveShared(std::max<int64_t>(64, carve_shared(Carver(nullptr), &shared)));
-  if (base == nullptr) return false;
-  carve_shared(Carver(base), &shared);
-  const int64_t product_scratch = std::max(product.scratch_bytes(), rest_product.scratch_bytes());
-  const int64_t block = RoundedUp(full * columns, 16), wide_a = native ? 0 : full * p.k;
-  if (!ReserveWorkers(RoundedUp(product_scratch, 64) + FloatBytes(2 * block + wide_a))) {
+  const int64_t bias_bytes = p.bias == nullptr ? 0 : FloatBytes(columns);
+  const int64_t wide_bytes = native ? 0 : FloatBytes(p.k * columns);
+  const int64_t packed_bytes = packs ? product.packed_bytes() : 0;
+  const int64_t shared_bytes = Padded(bias_bytes) + Padded(wide_bytes) + Padded(packed_bytes);
+  Carver shared(ReserveShared(std::max<int64_t>(64, shared_bytes)));
+  if (!shared.valid() ||
+      !ReserveWorkers(Padded(matrix->scratch) + 2 * Padded(matrix->sums_bytes) + matrix->a_bytes)) {
     return false;
   }
-
-  if (p.bias != nullptr) Widen(p.bias + column, shared.bias, columns);
-  const void* plain = p.b + column * p.strides.column;
+  float *bias = shared.Take(bias_bytes), *wide = shared.Take(wide_bytes);
+  float* packed = shared.Take(packed_bytes);
+  if (p.bias != nullptr) Widen(p.bias + column, bias, columns);
+  matrix->bias = bias;
+  const Bfloat16* plain = p.b + column * p.strides.column;
   if (!native) {
     const int64_t lines = by_column ? columns : p.k, length = by_column ? p.k : columns;
     const int64_t stride = by_column ? p.strides.column : p.strides.row;
-    const auto* source = static_cast<const Bfloat16*>(plain);
     ForEachBlock(lines, kWidenLines, [&](int64_t first, int64_t count, int) {
-      WidenRows(source + first * stride, stride, shared.wide + first * length, count, length);
+      WidenRows(plain + first * stride, stride, wide + first * length, count, length);
     });
-    plain = shared.wide;
   }
-  const void* b = plain;
-  if (packs) {
-    product.Pack(plain, shared.packed);
-    b = shared.packed;
-  }
+  matrix->rest_b = native ? static_cast<const void*>(plain) : wide;
+  matrix->b = packs ? packed : matrix->rest_b;
+  if (packs) product.Pack(matrix->rest_b, packed);
+  return true;
+}
+
+bool CpuBackend::RunPanel(const PanelProduct& p, int64_t column, int64_t columns,
+                          PanelBody finish) {
+  PanelMatrix matrix;
+  if (!PreparePanel(p, column, columns, &matrix)) return false;
   ForEachBlock(p.rows, kRowBlock, [&](int64_t first, int64_t count, int worker) {
-    Carver carver(WorkerScratch(worker));
-    float* scratch = carver.Take(product_scratch);
-    float *sums = carver.Take(FloatBytes(block)), *room = carver.Take(FloatBytes(block));
+    Carver room(WorkerScratch(worker));
+    float* scratch = room.Take(matrix.scratch);
+    const Panel panel = {.row = first,
+                         .rows = count,
+                         .column = column,
+                         .columns = columns,
+                         .sums = room.Take(matrix.sums_bytes),
+                         .room = room.Take(matrix.sums_bytes)};
     const void* a = p.a + first * p.k;
-    if (!native) {
-      float* wide = carver.Take(FloatBytes(wide_a));
+    if (products_ == Bfloat16Products::kWidened) {
+      float* wide = room.Take(matrix.a_bytes);
       Widen(p.a + first * p.k, wide, count * p.k);
       a = wide;
     }
-    const bool whole = count == full;
-    (whole ? product : rest_product).Execute(a, whole ? b : plain, shared.bias, sums, scratch);
-    finish({.row = first,
-            .rows = count,
-            .column = column,
-            .columns = columns,
-            .sums = sums,
-            .room = room});
+    const bool whole = count == matrix.full;
+    (whole ? matrix.product : matrix.rest_product)
+        ->Execute(a, whole ? matrix.b : matrix.rest_b, matrix.bias, panel.sums, scratch);
+    finish(panel);
   });
   return true;
 }
@@ -221,7 +233,7 @@ bool CpuBackend::AddWeightGradient(const LinearBackwardWeightArgs& args, int64_t
   const Matmul& rest_product = rest == 0 ? product : matmuls_.Get(shape(rest, false));
   float* shared = ReserveShared(native ? product.packed_bytes() : FloatBytes(rows * in));
   const int64_t product_scratch =
-      RoundedUp(std::max(product.scratch_bytes(), rest_product.scratch_bytes()), 64);
+      Padded(std::max(product.scratch_bytes(), rest_product.scratch_bytes()));
   const int64_t wide_dy = native ? 0 : FloatBytes(rows * full);
   if (shared == nullptr || !ReserveWorkers(product_scratch + wide_dy)) return false;
 
