@@ -10,7 +10,7 @@ namespace stagecoach::conformance {
 
 INSTANTIATE_TEST_SUITE_P(Cpu, BackendConformance,
                          testing::Combine(testing::Values(BackendUnderTest{MakeCpuBackend}),
-                                          testing::ValuesIn(ConformanceRows(false))),
+                                          testing::ValuesIn(ConformanceRows())),
                          RowName);
 
 namespace {
@@ -18,7 +18,7 @@ namespace {
 // A release runs on machines without AVX-512 too; only this one's choice is tested above.
 TEST(CpuBackend, AgreesWithTheReferenceOnEveryInstructionSetOfThisMachine) {
   const auto reference = MakeReferenceBackend(BackendOptions{});
-  const auto rows = ConformanceRows(false);
+  const auto rows = ConformanceRows();
   std::vector<Outputs> expected;
   for (const ConformanceRow& row : rows) expected.push_back(row.Expected(*reference));
   for (const int64_t target : hwy::SupportedAndGeneratedTargets()) {
