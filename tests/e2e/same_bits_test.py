@@ -2,7 +2,7 @@
 import harness
 
 
-BFLOAT16_DEVICES = ("reference",)
+BFLOAT16_DEVICES = ("reference", "cpu")
 
 
 class SameBits(harness.EndToEndTest):

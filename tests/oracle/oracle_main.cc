@@ -20,7 +20,7 @@ struct NamedBackend {
 std::vector<NamedBackend> Backends() {
   std::vector<NamedBackend> backends = {{"reference", &MakeReferenceBackend}};
 #ifdef STAGECOACH_ORACLE_CPU
-  backends.push_back({"cpu", &MakeCpuBackend, false});
+  backends.push_back({"cpu", &MakeCpuBackend});
 #endif
   return backends;
 }

@@ -38,8 +38,7 @@ Device Reference() {
 // Large enough that two threads share the work, odd enough that tiles have remainders.
 Device Cpu() {
   Device device{.name = "cpu",
-                .model = {.layers = 2, .width = 36, .heads = 3, .context = 19, .vocabulary = 67},
-                .bfloat16 = false};
+                .model = {.layers = 2, .width = 36, .heads = 3, .context = 19, .vocabulary = 67}};
   device.variants.push_back([] { return MakeCpuBackend({.threads = 1}); });
   device.variants.push_back([] { return MakeCpuBackend({.threads = 2}); });
   return device;
