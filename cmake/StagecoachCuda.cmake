@@ -61,6 +61,10 @@ endif()
 # from PyPI by tools/cudnn_frontend, or from -DCUDNN_FRONTEND=folder (with include/ in it).
 find_path(STAGECOACH_CUDNN_INCLUDE cudnn.h HINTS ${CUDAToolkit_INCLUDE_DIRS} ENV CUDNN_HOME
           PATH_SUFFIXES include)
+# Looked for again where they are gone: they lie in a build folder.
+if(NOT EXISTS "${STAGECOACH_CUDNN_FRONTEND_INCLUDE}/cudnn_frontend.h")
+  unset(STAGECOACH_CUDNN_FRONTEND_INCLUDE CACHE)
+endif()
 find_path(STAGECOACH_CUDNN_FRONTEND_INCLUDE cudnn_frontend.h
           HINTS ${CUDNN_FRONTEND} ENV CUDNN_FRONTEND
                 ${CMAKE_SOURCE_DIR}/build/cudnn-frontend PATH_SUFFIXES include)

@@ -1,5 +1,5 @@
-// Attention in BF16 on the card: through cuDNN, by our own kernels, and the reference's in float32 on
-// the same numbers. Skips without a card, and without cuDNN.
+// Attention in BF16 on the card: through cuDNN, by our own kernels, and the reference's in float32
+// on the same numbers. Skips without a card, and without cuDNN.
 #include <cstdlib>
 
 #include "base/bfloat16.h"
@@ -15,9 +15,8 @@ struct Size {
 };
 // The last two need more score matrices than backward passes may have at once: slices of sequences,
 // and of heads. The third is the smallest there is.
-constexpr Size kSizes[] = {
-    {2, 1024, 12, 64}, {3, 384, 5, 80}, {1, 128, 1, 8}, {2, 256, 3, 128}, {12, 1024, 12, 64},
-    {2, 4096, 12, 64}};
+constexpr Size kSizes[] = {{2, 1024, 12, 64}, {3, 384, 5, 80},    {1, 128, 1, 8},
+                           {2, 256, 3, 128},  {12, 1024, 12, 64}, {2, 4096, 12, 64}};
 
 std::unique_ptr<Backend> MakeOnCard(bool with_cudnn) {
   setenv("STAGECOACH_CUDNN", "off", 1);
@@ -38,9 +37,9 @@ Tensor Numbers(Backend& backend, DType dtype, Shape shape, uint32_t operation, f
     narrow.emplace_back(scale * RandomNormal(stream, static_cast<uint64_t>(i)));
     wide.push_back(static_cast<float>(narrow.back()));
   }
-  backend.CopyFromHost(dtype == DType::kBF16 ? std::as_bytes(std::span(narrow))
-                                             : std::as_bytes(std::span(wide)),
-                       *tensor);
+  backend.CopyFromHost(
+      dtype == DType::kBF16 ? std::as_bytes(std::span(narrow)) : std::as_bytes(std::span(wide)),
+      *tensor);
   CHECK_OK(backend.Synchronize());
   return *std::move(tensor);
 }

@@ -16,6 +16,8 @@ CudaBackend::CudaBackend(std::unique_ptr<CudaContext> context)
                  &context_->allocator(),
                  {context_->workspace(), static_cast<int64_t>(context_->workspace_bytes())}) {}
 
+CudaBackend::~CudaBackend() { context_->Synchronize().IgnoreError(); }
+
 std::string CudaBackend::fingerprint() const {
   return absl::StrCat(context_->fingerprint(), ", ", attention_.fingerprint());
 }

@@ -18,6 +18,7 @@ namespace stagecoach::cuda {
 class CudaBackend final : public KernelBackend {
  public:
   explicit CudaBackend(std::unique_ptr<CudaContext> context);
+  ~CudaBackend() override;  // waits for what is queued, as cuDNN's plans own kernels
 
   const char* name() const override { return "cuda"; }
   std::string fingerprint() const override;

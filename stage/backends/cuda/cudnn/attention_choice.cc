@@ -1,5 +1,9 @@
 #include "stage/backends/cuda/cudnn/attention_choice.h"
 
+#include <algorithm>
+#include <iterator>
+
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
 
@@ -12,11 +16,16 @@ constexpr int kLeastVersion = 91002;
 // The first whose backward pass is repeatable on the data-centre cards that came after Hopper.
 constexpr int kLeastVersionFor10 = 91801;
 // Backward passes on Hopper work in tiles of 128 keys. With a last tile that is not full they have
-// gone wrong in several ways: rows whose log-sum-exp is below -88.7 give NaN for context % 128 == 64
-// (cudnn-frontend #628, PyTorch #196678), and up to 9.15 memory beyond the keys was read.
+// gone wrong in several ways: rows whose log-sum-exp is below -88.7 give NaN for context % 128 ==
+// 64 (cudnn-frontend #628, PyTorch #196678), and up to 9.15 memory beyond the keys was read.
 constexpr int64_t kTile = 128;
 // Backward passes take no wider heads on Ampere, and loads are of 16 bytes.
 constexpr int64_t kWidestHead = 128, kHeadMultiple = 8;
+// Parts of cuDNN's names of errors that are the machine's: no libnvrtc, a file of cuDNN missing or
+// of another version, an old driver, memory, a broken card.
+constexpr const char* kOfTheMachine[] = {"PREREQUISITE_MISSING", "SUBLIBRARY",
+                                         "INCOMPATIBLE",         "INTERNAL_ERROR",
+                                         "EXECUTION_FAILED",     "NOT_INITIALIZED"};
 
 }  // namespace
 
@@ -59,6 +68,11 @@ std::string WhyOwnKernels(const AttentionShape& shape, DType dtype, const CudnnO
                         " or no multiple of ", kHeadMultiple);
   }
   return "";
+}
+
+bool RefusesTheGraph(const std::string& message) {
+  return std::none_of(std::begin(kOfTheMachine), std::end(kOfTheMachine),
+                      [&](const char* part) { return absl::StrContains(message, part); });
 }
 
 }  // namespace stagecoach::cudnn

@@ -64,5 +64,15 @@ TEST(AttentionChoice, CardsWithoutAPromiseOfEqualBitsAreForOwnKernels) {
   EXPECT_THAT(Why(Gpt(), {91900, 120}), HasSubstr("12.0"));
 }
 
+TEST(AttentionChoice, AMachineThatLacksSomethingIsNoRefusal) {
+  EXPECT_TRUE(
+      RefusesTheGraph("No execution plans support the graph.\nPlan at index 0: failed with "
+                      "code: CUDNN_STATUS_NOT_SUPPORTED_SHAPE"));
+  EXPECT_TRUE(RefusesTheGraph("No valid engine configs for Matmul_"));
+  EXPECT_FALSE(RefusesTheGraph("CUDNN_STATUS_NOT_SUPPORTED_RUNTIME_PREREQUISITE_MISSING"));
+  EXPECT_FALSE(RefusesTheGraph("CUDNN_STATUS_SUBLIBRARY_LOADING_FAILED"));
+  EXPECT_FALSE(RefusesTheGraph("CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED"));
+}
+
 }  // namespace
 }  // namespace stagecoach::cudnn

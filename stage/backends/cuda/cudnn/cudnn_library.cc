@@ -41,10 +41,9 @@ absl::StatusOr<CudnnLibrary> OpenCudnnLibrary(const std::string& name) {
   if (version / 10000 != kMajor) {
     dlclose(handle);
     return absl::UnavailableError(
-        get_version == nullptr
-            ? absl::StrCat(name, " is no cuDNN: it has no cudnnGetVersion")
-            : absl::StrCat(name, " is cuDNN ", VersionText(version), ", version ", kMajor,
-                           " is needed"));
+        get_version == nullptr ? absl::StrCat(name, " is no cuDNN: it has no cudnnGetVersion")
+                               : absl::StrCat(name, " is cuDNN ", VersionText(version),
+                                              ", version ", kMajor, " is needed"));
   }
   return CudnnLibrary{handle, version};
 }

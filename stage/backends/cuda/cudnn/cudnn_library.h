@@ -1,6 +1,6 @@
 // CudnnLibrary: cuDNN loaded while the program runs, so that programs start on machines without it.
-// It is looked for as the dynamic linker does: LD_LIBRARY_PATH (a Python wheel's nvidia/cudnn/lib is
-// a folder that serves), the system, a toolkit. cuDNN loads its other files from its own folder.
+// It is looked for as the dynamic linker does: LD_LIBRARY_PATH (a Python wheel's nvidia/cudnn/lib
+// is a folder that serves), the system, a toolkit. cuDNN loads its other files from its own folder.
 // Ownership: a loaded library stays for as long as the process lives.
 // Threads:   thread-safe.
 #ifndef STAGECOACH_STAGE_BACKENDS_CUDA_CUDNN_CUDNN_LIBRARY_H_

@@ -48,8 +48,7 @@ std::string FusedAttention::WhyOwn(const AttentionShape& shape, DType dtype) con
 
 absl::StatusOr<FusedAttention::Plans> FusedAttention::MakePlans(const AttentionProblem& problem) {
   Plans plans{.slice = ChooseSlice(problem, score_bytes_)};
-  auto forward =
-      (*graphs_)->Build(Direction::kForward, LayoutsOf(problem, WholeOf(problem)));
+  auto forward = (*graphs_)->Build(Direction::kForward, LayoutsOf(problem, WholeOf(problem)));
   if (absl::IsUnimplemented(forward.status())) return plans;
   RETURN_IF_ERROR(forward.status());
   auto backward = (*graphs_)->Build(Direction::kBackward, LayoutsOf(problem, plans.slice));

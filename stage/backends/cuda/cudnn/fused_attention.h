@@ -3,8 +3,8 @@
 // Ownership: owns the graphs; borrows allocator and the fixed workspace.
 // Threads:   executor thread only.
 // Units and shapes: as AttentionForwardArgs and AttentionBackwardArgs.
-// Errors:    RESOURCE_EXHAUSTED of the allocator, INTERNAL of cuDNN. Whether a shape is cuDNN's does
-//            not depend on how much memory is free.
+// Errors:    RESOURCE_EXHAUSTED of the allocator, INTERNAL of cuDNN. Whether a shape is for cuDNN
+//            does not depend on how much memory is free.
 #ifndef STAGECOACH_STAGE_BACKENDS_CUDA_CUDNN_FUSED_ATTENTION_H_
 #define STAGECOACH_STAGE_BACKENDS_CUDA_CUDNN_FUSED_ATTENTION_H_
 

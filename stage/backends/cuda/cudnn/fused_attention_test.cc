@@ -68,9 +68,8 @@ class Case {
 void ExpectNear(const Tensor& actual, const Tensor& expected, double tolerance) {
   ASSERT_EQ(actual.elements(), expected.elements());
   for (int64_t i = 0; i < actual.elements(); ++i) {
-    const float a = actual.dtype() == DType::kBF16
-                        ? static_cast<float>(actual.data<Bfloat16>()[i])
-                        : actual.data<float>()[i];
+    const float a = actual.dtype() == DType::kBF16 ? static_cast<float>(actual.data<Bfloat16>()[i])
+                                                   : actual.data<float>()[i];
     ASSERT_NEAR(a, expected.data<float>()[i], tolerance) << "element " << i;
   }
 }

@@ -1,5 +1,6 @@
-// HostGraphs: attention graphs computed by plain loops over the layouts that cuDNN would be given, so
-// that strides, slices, pointers and workspaces are held to the reference without a card. For tests.
+// HostGraphs: attention graphs computed by plain loops over the layouts that cuDNN would be given,
+// so that strides, slices, pointers and workspaces are held to the reference without a card. For
+// tests.
 #ifndef STAGECOACH_STAGE_BACKENDS_CUDA_CUDNN_HOST_GRAPHS_H_
 #define STAGECOACH_STAGE_BACKENDS_CUDA_CUDNN_HOST_GRAPHS_H_
 
@@ -21,10 +22,10 @@ namespace stagecoach::cudnn {
 struct HostLog {
   std::vector<std::pair<Direction, AttentionLayouts>> built;
   int forward_runs = 0, backward_runs = 0;
-  std::vector<void*> workspaces;      // of each run
-  int64_t workspace_bytes = 64;       // what graphs ask for
-  absl::Status forward, backward;     // what Build answers
-  absl::Status run;                   // what Run answers
+  std::vector<void*> workspaces;   // of each run
+  int64_t workspace_bytes = 64;    // what graphs ask for
+  absl::Status forward, backward;  // what Build answers
+  absl::Status run;                // what Run answers
 };
 
 class HostGraph final : public AttentionGraph {
@@ -60,8 +61,8 @@ class HostGraph final : public AttentionGraph {
     std::vector<double> values;
     for (int64_t s = 0; s < layout.dims[2]; ++s) {
       for (int64_t d = 0; d < layout.dims[3]; ++d) {
-        values.push_back(static_cast<float>(
-            static_cast<const Bfloat16*>(data)[Offset(layout, b, h, s, d)]));
+        values.push_back(
+            static_cast<float>(static_cast<const Bfloat16*>(data)[Offset(layout, b, h, s, d)]));
       }
     }
     return values;
@@ -113,8 +114,8 @@ class HostGraph final : public AttentionGraph {
     const auto out = Load(layouts_.out, p.out, b, h), d_out = Load(layouts_.out, p.d_out, b, h);
     std::vector<double> d_q(q.size()), d_k(q.size()), d_v(q.size());
     for (int64_t i = 0; i < context(); ++i) {
-      const double log_sum_exp = static_cast<const float*>(
-          p.log_sum_exp)[Offset(layouts_.log_sum_exp, b, h, i, 0)];
+      const double log_sum_exp =
+          static_cast<const float*>(p.log_sum_exp)[Offset(layouts_.log_sum_exp, b, h, i, 0)];
       const double delta = Dot(d_out, i, out, i);
       for (int64_t j = 0; j <= i; ++j) {
         const double probability = std::exp(scale() * Dot(q, i, k, j) - log_sum_exp);

@@ -1,5 +1,5 @@
-// AttentionGraphs by cudnn-frontend, NVIDIA's header-only builder of cuDNN's graphs. The one file that
-// includes it: it takes a minute to compile.
+// AttentionGraphs by cudnn-frontend, NVIDIA's header-only builder of cuDNN's graphs. The one file
+// that includes it: it takes a minute to compile.
 #include <cudnn_frontend.h>
 
 #include <cmath>
@@ -30,8 +30,10 @@ absl::Status ToStatus(const fe::error_t& error, const std::string& version, cons
   if (error.is_good()) return absl::OkStatus();
   const std::string text = absl::StrCat(version, ", ", step, ": ", error.err_msg);
   // What the headers refuse by their tables, and what no engine of the library takes.
+  const bool no_engine = error.code == fe::error_code_t::HEURISTIC_QUERY_FAILED ||
+                         error.code == fe::error_code_t::GRAPH_EXECUTION_PLAN_CREATION_FAILED;
   if (error.code == fe::error_code_t::GRAPH_NOT_SUPPORTED ||
-      error.code == fe::error_code_t::HEURISTIC_QUERY_FAILED) {
+      (no_engine && RefusesTheGraph(error.err_msg))) {
     return absl::UnimplementedError(text);
   }
   return absl::InternalError(absl::StrCat(text, kRemedy));
@@ -113,9 +115,9 @@ class FrontendGraphs final : public AttentionGraphs {
     cudnnStatus_t status = fe::detail::create_handle(&handle_);
     if (status == CUDNN_STATUS_SUCCESS) status = fe::detail::set_stream(handle_, stream_);
     if (status == CUDNN_STATUS_SUCCESS) return absl::OkStatus();
-    return absl::InternalError(absl::StrCat(version(), ", starting: ",
-                                            fe::detail::get_error_string(status), ": ",
-                                            fe::detail::get_last_error_string_(), kRemedy));
+    return absl::InternalError(absl::StrCat(version(),
+                                            ", starting: ", fe::detail::get_error_string(status),
+                                            ": ", fe::detail::get_last_error_string_(), kRemedy));
   }
 
   const CudnnOffer offer_;
@@ -168,16 +170,14 @@ std::shared_ptr<fe::graph::Graph> DescribeAttention(Direction direction,
   }
   const auto out = graph->tensor(Describe("out", kOut, layouts.out));
   const auto d_out = graph->tensor(Describe("d_out", kDOut, layouts.out));
-  const auto log_sum_exp =
-      graph->tensor(Describe("log_sum_exp", kLogSumExp, layouts.log_sum_exp)
-                        .set_data_type(fe::DataType_t::FLOAT));
-  const auto [d_q, d_k, d_v] =
-      graph->sdpa_backward(q, k, v, out, d_out, log_sum_exp,
-                           fe::graph::SDPA_backward_attributes()
-                               .set_name("attention_backward")
-                               .set_causal_mask(true)
-                               .set_attn_scale(scale)
-                               .set_deterministic_algorithm(true));
+  const auto log_sum_exp = graph->tensor(Describe("log_sum_exp", kLogSumExp, layouts.log_sum_exp)
+                                             .set_data_type(fe::DataType_t::FLOAT));
+  const auto [d_q, d_k, d_v] = graph->sdpa_backward(q, k, v, out, d_out, log_sum_exp,
+                                                    fe::graph::SDPA_backward_attributes()
+                                                        .set_name("attention_backward")
+                                                        .set_causal_mask(true)
+                                                        .set_attn_scale(scale)
+                                                        .set_deterministic_algorithm(true));
   Output(d_q, kDQ, layouts.packed);
   Output(d_k, kDK, layouts.packed);
   Output(d_v, kDV, layouts.packed);

@@ -1,6 +1,6 @@
-// What can be had from cudnn-frontend without a card: its checks of the graphs' descriptions against
-// its tables for a card and the version of cuDNN that is here. Building and running plans needs one:
-// cuda_attention_test.cc.
+// What can be had from cudnn-frontend without a card: its checks of the graphs' descriptions
+// against its tables for a card and the version of cuDNN that is here. Building and running plans
+// needs one: cuda_attention_test.cc.
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "stage/backends/cuda/cudnn/frontend/attention_graph_builder.h"
@@ -25,8 +25,7 @@ class Descriptions : public testing::Test {
   int version_ = 0;
 };
 
-constexpr AttentionProblem kGpt = {
-    .sequences = 4, .context = 1024, .heads = 12, .head_width = 64};
+constexpr AttentionProblem kGpt = {.sequences = 4, .context = 1024, .heads = 12, .head_width = 64};
 
 TEST_F(Descriptions, WhatIsForCudnnIsAcceptedForWholeMicroBatchesAndForSlices) {
   for (const int capability : {80, 86, 89, 90}) {
@@ -34,7 +33,8 @@ TEST_F(Descriptions, WhatIsForCudnnIsAcceptedForWholeMicroBatchesAndForSlices) {
     for (const int64_t head_width : {8, 64, 80, 128}) {
       AttentionProblem problem = kGpt;
       problem.head_width = head_width;
-      EXPECT_EQ(Check(Direction::kForward, problem, WholeOf(problem), capability), absl::OkStatus());
+      EXPECT_EQ(Check(Direction::kForward, problem, WholeOf(problem), capability),
+                absl::OkStatus());
       for (const AttentionSlice slice : {WholeOf(problem), AttentionSlice{2, 12}, {1, 4}, {1, 1}}) {
         EXPECT_EQ(Check(Direction::kBackward, problem, slice, capability), absl::OkStatus())
             << "sm_" << capability << ", " << slice.sequences << " x " << slice.heads;
