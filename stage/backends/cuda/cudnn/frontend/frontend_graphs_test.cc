@@ -27,6 +27,8 @@ class Descriptions : public testing::Test {
 
 constexpr AttentionProblem kGpt = {.sequences = 4, .context = 1024, .heads = 12, .head_width = 64};
 
+TEST_F(Descriptions, TheLibraryTellsItsVersion) { EXPECT_EQ(version_ / 10000, 9); }
+
 TEST_F(Descriptions, WhatIsForCudnnIsAcceptedForWholeMicroBatchesAndForSlices) {
   for (const int capability : {80, 86, 89, 90}) {
     ASSERT_EQ(WhyNotOnThisCard({version_, capability}), "");
