@@ -22,11 +22,10 @@ class CudaBackend final : public KernelBackend {
 
   const char* name() const override { return "cuda"; }
   std::string fingerprint() const override;
-  Allocator& allocator() override { return context_->allocator(); }
-  Allocator& link_allocator() override { return context_->host_allocator(); }
-
   void AttentionForward(const AttentionForwardArgs& args) override;
   void AttentionBackward(const AttentionBackwardArgs& args) override;
+  Allocator& allocator() override { return context_->allocator(); }
+  Allocator& link_allocator() override { return context_->host_allocator(); }
 
   absl::Status CopyToLink(const Tensor& source, const Tensor& target) override;
   absl::Status CopyFromLink(const Tensor& source, const Tensor& target) override;
