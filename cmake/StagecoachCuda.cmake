@@ -1,8 +1,8 @@
 # The CUDA back end is built where the toolkit is: AUTO looks for it and goes on without, ON insists, OFF
 # does not look. Sets STAGECOACH_HAVE_CUDA.
 #
-# Found: nvcc (PATH, CUDACXX, CUDA_HOME, /usr/local/cuda), the runtime, cuBLASLt, and cuDNN where it is
-# (target stagecoach_cudnn; STAGECOACH_HAVE_CUDNN). Machine code for Ampere (also serves Ada) and Hopper,
+# Found: nvcc (PATH, CUDACXX, CUDA_HOME, /usr/local/cuda), the runtime, cuBLASLt, and the headers for
+# cuDNN's attention where they are (STAGECOACH_HAVE_CUDNN_FRONTEND). Machine code for Ampere (also serves Ada) and Hopper,
 # and PTX, which the driver compiles for what comes after.
 #
 # No -use_fast_math. -fmad stays on: a product and a sum may be one rounding, so bits are those of this
@@ -10,7 +10,7 @@
 set(STAGECOACH_CUDA AUTO CACHE STRING "Build the CUDA back end: AUTO, ON or OFF")
 set_property(CACHE STAGECOACH_CUDA PROPERTY STRINGS AUTO ON OFF)
 set(STAGECOACH_HAVE_CUDA FALSE)
-set(STAGECOACH_HAVE_CUDNN FALSE)
+set(STAGECOACH_HAVE_CUDNN_FRONTEND FALSE)
 
 # Tells once and leaves the file of the caller (a macro), or ends where CUDA was asked for.
 macro(stagecoach_without_cuda reason)
@@ -56,20 +56,40 @@ if(NOT TARGET CUDA::cudart_static OR NOT TARGET CUDA::cublasLt)
   stagecoach_without_cuda("nvcc ${CMAKE_CUDA_COMPILER_VERSION} is here, cudart or cuBLASLt is not")
 endif()
 
+# Attention through cuDNN needs two sets of headers, and no library to link: cuDNN is loaded while a
+# program runs (stage/backends/cuda/cudnn). cuDNN's own headers come with it; those of cudnn-frontend
+# from PyPI by tools/cudnn_frontend, or from -DCUDNN_FRONTEND=folder (with include/ in it).
 find_path(STAGECOACH_CUDNN_INCLUDE cudnn.h HINTS ${CUDAToolkit_INCLUDE_DIRS} ENV CUDNN_HOME
           PATH_SUFFIXES include)
-find_library(STAGECOACH_CUDNN_LIBRARY NAMES cudnn libcudnn.so.9
-             HINTS ${CUDAToolkit_LIBRARY_DIR} ENV CUDNN_HOME PATH_SUFFIXES lib lib64)
-if(STAGECOACH_CUDNN_INCLUDE AND STAGECOACH_CUDNN_LIBRARY)
-  set(STAGECOACH_HAVE_CUDNN TRUE)
-  add_library(stagecoach_cudnn INTERFACE)
-  target_include_directories(stagecoach_cudnn SYSTEM INTERFACE ${STAGECOACH_CUDNN_INCLUDE})
-  target_link_libraries(stagecoach_cudnn INTERFACE ${STAGECOACH_CUDNN_LIBRARY})
+# Looked for again where they are gone: they lie in a build folder.
+if(NOT EXISTS "${STAGECOACH_CUDNN_FRONTEND_INCLUDE}/cudnn_frontend.h")
+  unset(STAGECOACH_CUDNN_FRONTEND_INCLUDE CACHE)
+endif()
+find_path(STAGECOACH_CUDNN_FRONTEND_INCLUDE cudnn_frontend.h
+          HINTS ${CUDNN_FRONTEND} ENV CUDNN_FRONTEND
+                ${CMAKE_SOURCE_DIR}/build/cudnn-frontend PATH_SUFFIXES include)
+set(attention "by own kernels")
+if(NOT STAGECOACH_CUDNN_INCLUDE)
+  string(APPEND attention ", as cudnn.h was not found")
+elseif(NOT STAGECOACH_CUDNN_FRONTEND_INCLUDE)
+  string(APPEND attention ", as cudnn_frontend.h was not found (tools/cudnn_frontend gets it)")
+else()
+  file(STRINGS ${STAGECOACH_CUDNN_FRONTEND_INCLUDE}/cudnn_frontend_version.h numbers
+       REGEX "define CUDNN_FRONTEND_(MAJOR|MINOR|PATCH)_VERSION")
+  string(REGEX REPLACE ".*MAJOR_VERSION ([0-9]+).*MINOR_VERSION ([0-9]+).*PATCH_VERSION ([0-9]+).*"
+         "\\1.\\2.\\3" frontend_version "${numbers}")
+  # What it was written and tried with; older ones know fewer of cuDNN's errors.
+  if(frontend_version VERSION_LESS 1.32)
+    string(APPEND attention ", as cudnn-frontend is ${frontend_version}, 1.32 is needed")
+  else()
+    set(STAGECOACH_HAVE_CUDNN_FRONTEND TRUE)
+    set(attention "through cuDNN by cudnn-frontend ${frontend_version} where it is at run time")
+  endif()
 endif()
 
 if(STAGECOACH_CCACHE)
   set(CMAKE_CUDA_COMPILER_LAUNCHER ${STAGECOACH_CCACHE})
 endif()
 set(STAGECOACH_HAVE_CUDA TRUE)
-message(STATUS "CUDA: ${CMAKE_CUDA_COMPILER_VERSION} for ${CMAKE_CUDA_ARCHITECTURES}, cuDNN "
-               "${STAGECOACH_CUDNN_LIBRARY}")
+message(STATUS "CUDA: ${CMAKE_CUDA_COMPILER_VERSION} for ${CMAKE_CUDA_ARCHITECTURES}; bfloat16 "
+               "attention ${attention}")

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "base/check.h"
 #include "base/status.h"
 #include "stage/backends/cuda/make_cuda_backend.h"
@@ -9,7 +10,39 @@
 namespace stagecoach::cuda {
 
 CudaBackend::CudaBackend(std::unique_ptr<CudaContext> context)
-    : context_(std::move(context)), matmul_(context_.get()) {}
+    : context_(std::move(context)),
+      matmul_(context_.get()),
+      attention_(cudnn::OpenAttentionGraphs(context_->stream(), context_->compute_capability()),
+                 &context_->allocator(),
+                 {context_->workspace(), static_cast<int64_t>(context_->workspace_bytes())}) {}
+
+CudaBackend::~CudaBackend() { context_->Synchronize().IgnoreError(); }
+
+std::string CudaBackend::fingerprint() const {
+  return absl::StrCat(context_->fingerprint(), ", ", attention_.fingerprint());
+}
+
+void CudaBackend::AttentionForward(const AttentionForwardArgs& args) {
+  Begin();
+  if (!context_->ok()) return;
+  const auto queued = attention_.Forward(args);
+  if (!queued.ok()) {
+    context_->NoteStatus(Annotate(queued.status(), "AttentionForward"));
+  } else if (!*queued) {
+    KernelBackend::AttentionForward(args);
+  }
+}
+
+void CudaBackend::AttentionBackward(const AttentionBackwardArgs& args) {
+  Begin();
+  if (!context_->ok()) return;
+  const auto queued = attention_.Backward(args);
+  if (!queued.ok()) {
+    context_->NoteStatus(Annotate(queued.status(), "AttentionBackward"));
+  } else if (!*queued) {
+    KernelBackend::AttentionBackward(args);
+  }
+}
 
 cudaStream_t CudaBackend::Begin() {
   context_->MakeCurrent();

@@ -1,5 +1,6 @@
-// CudaBackend: the operations on an NVIDIA card: cuBLASLt for products, own kernels for the rest,
-// everything queued on the context's one stream.
+// CudaBackend: the operations on an NVIDIA card: cuBLASLt for products, cuDNN for attention in BF16
+// where it is there and takes it, own kernels for the rest, everything queued on the context's one
+// stream.
 // See stage/backends/backend.h for the contract.
 #ifndef STAGECOACH_STAGE_BACKENDS_CUDA_CUDA_BACKEND_H_
 #define STAGECOACH_STAGE_BACKENDS_CUDA_CUDA_BACKEND_H_
@@ -8,6 +9,7 @@
 #include <string>
 
 #include "stage/backends/cuda/cuda_context.h"
+#include "stage/backends/cuda/cudnn/fused_attention.h"
 #include "stage/backends/cuda/kernel_backend.h"
 #include "stage/backends/cuda/matmul.h"
 
@@ -16,9 +18,12 @@ namespace stagecoach::cuda {
 class CudaBackend final : public KernelBackend {
  public:
   explicit CudaBackend(std::unique_ptr<CudaContext> context);
+  ~CudaBackend() override;  // waits for what is queued, as cuDNN's plans own kernels
 
   const char* name() const override { return "cuda"; }
-  std::string fingerprint() const override { return context_->fingerprint(); }
+  std::string fingerprint() const override;
+  void AttentionForward(const AttentionForwardArgs& args) override;
+  void AttentionBackward(const AttentionBackwardArgs& args) override;
   Allocator& allocator() override { return context_->allocator(); }
   Allocator& link_allocator() override { return context_->host_allocator(); }
 
@@ -38,6 +43,7 @@ class CudaBackend final : public KernelBackend {
  private:
   const std::unique_ptr<CudaContext> context_;
   Matmul matmul_;
+  cudnn::FusedAttention attention_;
 };
 
 }  // namespace stagecoach::cuda

@@ -97,6 +97,12 @@ void CudaContext::NoteBlas(cublasStatus_t status, const char* what) {
                    "; restart the stage server")));
 }
 
+void CudaContext::NoteStatus(const absl::Status& status) {
+  if (!status.ok()) {
+    state_->fault->NoteStatus(Annotate(status, absl::StrCat("device cuda:", state_->ordinal)));
+  }
+}
+
 void CudaContext::NoteLaunch(const char* what) { Note(cudaGetLastError(), what); }
 bool CudaContext::ok() const { return state_->fault->ok(); }
 absl::Status CudaContext::status() const { return state_->fault->status(); }

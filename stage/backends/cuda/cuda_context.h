@@ -51,6 +51,7 @@ class CudaContext {
   // Keep the first error that is none of success; `what` is a literal: "LinearForward".
   void Note(cudaError_t error, const char* what);
   void NoteBlas(cublasStatus_t status, const char* what);
+  void NoteStatus(const absl::Status& status);  // adds the device
   // After a launch: Note(cudaGetLastError(), what).
   void NoteLaunch(const char* what);
   bool ok() const;

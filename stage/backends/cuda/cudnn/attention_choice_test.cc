@@ -1,0 +1,78 @@
+#include "stage/backends/cuda/cudnn/attention_choice.h"
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace stagecoach::cudnn {
+namespace {
+
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+constexpr CudnnOffer kHopper = {.version = 91900, .compute_capability = 90};
+
+AttentionShape Gpt(int64_t context = 1024, int64_t heads = 12, int64_t head_width = 64) {
+  return {.sequences = 4, .context = context, .heads = heads, .width = heads * head_width};
+}
+
+std::string Why(const AttentionShape& shape, const CudnnOffer& offer = kHopper,
+                DType dtype = DType::kBF16) {
+  return WhyOwnKernels(shape, dtype, offer);
+}
+
+TEST(AttentionChoice, ShapesOfTransformersInBfloat16AreForCudnn) {
+  for (const int64_t context : {128, 1024, 1152, 4096}) {
+    for (const int64_t head_width : {8, 64, 80, 128}) {
+      EXPECT_THAT(Why(Gpt(context, 12, head_width)), IsEmpty());
+      EXPECT_THAT(Why(Gpt(context, 12, head_width), {91002, 80}), IsEmpty());
+    }
+  }
+}
+
+TEST(AttentionChoice, Float32IsForOwnKernels) {
+  EXPECT_THAT(Why(Gpt(), kHopper, DType::kF32), HasSubstr("F32"));
+}
+
+TEST(AttentionChoice, DropoutIsForOwnKernels) {
+  AttentionShape shape = Gpt();
+  shape.dropout = 0.1;
+  EXPECT_THAT(Why(shape), HasSubstr("dropout"));
+}
+
+TEST(AttentionChoice, ContextsThatFillNoWholeTilesAreForOwnKernels) {
+  for (const int64_t context : {0, 1, 64, 100, 192, 1088}) {
+    EXPECT_THAT(Why(Gpt(context)), HasSubstr("no multiple of 128")) << context;
+  }
+}
+
+TEST(AttentionChoice, HeadsThatCudnnRefusesAreForOwnKernels) {
+  for (const int64_t head_width : {1, 4, 20, 100, 136, 256}) {
+    EXPECT_THAT(Why(Gpt(1024, 2, head_width)), HasSubstr("heads are")) << head_width;
+  }
+}
+
+TEST(AttentionChoice, VersionsThatAreKnownToBeWrongAreNotUsed) {
+  EXPECT_EQ(VersionText(91002), "9.10.2");
+  for (const int version : {0, 90100, 91000, 91001}) {
+    EXPECT_THAT(Why(Gpt(), {version, 90}), HasSubstr("older than 9.10.2")) << version;
+  }
+  EXPECT_THAT(Why(Gpt(), {91800, 100}), HasSubstr("older than 9.18.1"));
+  EXPECT_THAT(Why(Gpt(), {91801, 103}), IsEmpty());
+}
+
+TEST(AttentionChoice, CardsWithoutAPromiseOfEqualBitsAreForOwnKernels) {
+  EXPECT_THAT(Why(Gpt(), {91900, 120}), HasSubstr("12.0"));
+}
+
+TEST(AttentionChoice, AMachineThatLacksSomethingIsNoRefusal) {
+  EXPECT_TRUE(
+      RefusesTheGraph("No execution plans support the graph.\nPlan at index 0: failed with "
+                      "code: CUDNN_STATUS_NOT_SUPPORTED_SHAPE"));
+  EXPECT_TRUE(RefusesTheGraph("No valid engine configs for Matmul_"));
+  EXPECT_FALSE(RefusesTheGraph("CUDNN_STATUS_NOT_SUPPORTED_RUNTIME_PREREQUISITE_MISSING"));
+  EXPECT_FALSE(RefusesTheGraph("CUDNN_STATUS_SUBLIBRARY_LOADING_FAILED"));
+  EXPECT_FALSE(RefusesTheGraph("CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED"));
+}
+
+}  // namespace
+}  // namespace stagecoach::cudnn

@@ -1,0 +1,34 @@
+// The description of an attention graph for cudnn-frontend, apart from building and running it,
+// which need a card: tests let the headers check it without one.
+#ifndef STAGECOACH_STAGE_BACKENDS_CUDA_CUDNN_FRONTEND_ATTENTION_GRAPH_BUILDER_H_
+#define STAGECOACH_STAGE_BACKENDS_CUDA_CUDNN_FRONTEND_ATTENTION_GRAPH_BUILDER_H_
+
+#include <cstdint>
+#include <memory>
+
+#include "stage/backends/cuda/cudnn/attention_graphs.h"
+#include "stage/backends/cuda/cudnn/cudnn_library.h"
+
+namespace cudnn_frontend::graph {
+class Graph;
+}  // namespace cudnn_frontend::graph
+
+namespace stagecoach::cudnn {
+
+// Names of the tensors in a graph.
+enum TensorId : int64_t { kQ = 1, kK, kV, kOut, kLogSumExp, kDOut, kDQ, kDK, kDV };
+
+std::shared_ptr<cudnn_frontend::graph::Graph> DescribeAttention(Direction direction,
+                                                                const AttentionLayouts& layouts,
+                                                                int compute_capability);
+
+// What the headers say to the graph without a card: OK, or why not. Needs the library.
+absl::Status CheckDescription(Direction direction, const AttentionLayouts& layouts,
+                              int compute_capability);
+
+// Loads cuDNN for the headers.
+absl::StatusOr<CudnnLibrary> UseCudnn();
+
+}  // namespace stagecoach::cudnn
+
+#endif  // STAGECOACH_STAGE_BACKENDS_CUDA_CUDNN_FRONTEND_ATTENTION_GRAPH_BUILDER_H_
