@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstring>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -77,6 +78,8 @@ struct StageExecutor::State {
   absl::Status Forward(MicroBatchId id);
   absl::Status Loss(MicroBatchId id);
   absl::Status Backward(MicroBatchId id, Op op);
+  absl::StatusOr<bool> SendWaiting();  // true: a message left
+  const BoundaryPort* Unsent() const;  // a port with messages that wait, or null
   absl::Status LinkStatus() const;
   absl::Status Finish();
   absl::Status SumLosses(StepReport* report);
@@ -170,10 +173,15 @@ TokenBatch StageExecutor::State::Tokens(MicroBatchId id) const {
 
 absl::StatusOr<Tensor> StageExecutor::State::ToDevice(const std::vector<int32_t>& tokens) const {
   ASSIGN_OR_RETURN(Tensor tensor,
-                   MakeTensor(parts.backend->allocator(), MemoryKind::kActivations, DType::kI32,
-                              Shape{static_cast<int64_t>(tokens.size())}));
+                   MakeTensor(parts.backend->link_allocator(), MemoryKind::kActivations,
+                              DType::kI32, Shape{static_cast<int64_t>(tokens.size())}));
+  if (CopiesForLinks(*parts.backend)) {
+    // The back end holds them until they have been copied, so nobody waits.
+    std::memcpy(tensor.raw(), tokens.data(), static_cast<size_t>(tensor.bytes()));
+    return parts.backend->CopyFromLink(tensor);
+  }
   parts.backend->CopyFromHost(std::as_bytes(std::span(tokens)), tensor);
-  RETURN_IF_ERROR(parts.backend->Synchronize());  // the tokens must outlive a queued copy
+  RETURN_IF_ERROR(parts.backend->Synchronize());
   return tensor;
 }
 
@@ -259,6 +267,25 @@ absl::Status StageExecutor::State::Backward(MicroBatchId id, Op op) {
   return absl::OkStatus();
 }
 
+absl::StatusOr<bool> StageExecutor::State::SendWaiting() {
+  bool sent = false;
+  for (auto* port : {&upstream, &downstream}) {
+    if (!port->has_value() || !(*port)->waiting()) continue;
+    const MicroBatchId first = (*port)->waiting_micro_batch();
+    ASSIGN_OR_RETURN(const bool some, Annotate((*port)->SendWaiting(), Where(first)));
+    sent = sent || some;
+  }
+  if (sent) ++instructions_done;  // a heartbeat as well: what a send left undone is done
+  return sent;
+}
+
+const BoundaryPort* StageExecutor::State::Unsent() const {
+  for (const auto* port : {&upstream, &downstream}) {
+    if (port->has_value() && (*port)->waiting()) return &**port;
+  }
+  return nullptr;
+}
+
 absl::Status StageExecutor::State::LinkStatus() const {
   if (upstream.has_value()) RETURN_IF_ERROR(upstream->status());
   if (downstream.has_value()) RETURN_IF_ERROR(downstream->status());
@@ -296,6 +323,7 @@ absl::Status StageExecutor::State::Finish() {
   done.step_seconds = static_cast<double>(total) * 1e-9;
   in_flight.clear();
   work.reset();
+  parts.backend->EndLinkCopies();
   report = std::move(done);
   return absl::OkStatus();
 }
@@ -328,29 +356,44 @@ absl::StatusOr<Progress> StageExecutor::Advance(int instructions) {
   State& state = *state_;
   CHECK(state.work.has_value()) << "no step has begun";
   const size_t end = state.work->program->instructions.size();
-  for (int done = 0; state.next < end; ++done) {
+  for (int done = 0;; ++done) {
+    ASSIGN_OR_RETURN(const bool sent, state.SendWaiting());
+    const bool ran_all = state.next == end;
+    if (ran_all && state.Unsent() == nullptr) break;
     if (done == instructions) return Progress::kAdvanced;
-    const std::string where = state.Where(state.current().micro_batch);
-    ASSIGN_OR_RETURN(const bool proceeded, Annotate(state.Execute(state.current()), where));
+    const MicroBatchId id =
+        ran_all ? state.Unsent()->waiting_micro_batch() : state.current().micro_batch;
+    bool proceeded = false;
+    if (ran_all) {
+      state.Unsent()->BookWaiting();
+    } else {
+      ASSIGN_OR_RETURN(proceeded, Annotate(state.Execute(state.current()), state.Where(id)));
+    }
     state.blocked = !proceeded;
     if (!proceeded) {
       // A broken neighbour on the other side ends the step too: what is waited for may never come.
-      RETURN_IF_ERROR(Annotate(state.LinkStatus(), where));
-      return Progress::kBlocked;
+      RETURN_IF_ERROR(Annotate(state.LinkStatus(), state.Where(id)));
+      return sent ? Progress::kAdvanced : Progress::kBlocked;
     }
     ++state.next;
     ++state.instructions_done;
   }
+  state.blocked = false;
   RETURN_IF_ERROR(Annotate(state.Finish(), absl::StrCat("stage ", state.parts.stage.value)));
   return Progress::kFinished;
 }
 
 std::string StageExecutor::WaitingFor() const {
   if (!state_->work.has_value() || !state_->blocked) return "";
+  const Fence& fence = state_->work->fence;
+  if (state_->next == state_->work->program->instructions.size()) {
+    const BoundaryPort* const port = state_->Unsent();
+    return port == nullptr ? "" : port->Waiting(fence, port->waiting_micro_batch(), true);
+  }
   const auto [op, id] = state_->current();
   const bool sending = op == Op::kSendActivation || op == Op::kSendGradient;
   const bool up = op == Op::kReceiveActivation || op == Op::kSendGradient;
-  return (up ? state_->upstream : state_->downstream)->Waiting(state_->work->fence, id, sending);
+  return (up ? state_->upstream : state_->downstream)->Waiting(fence, id, sending);
 }
 
 MicroBatchId StageExecutor::current_micro_batch() const {
@@ -369,6 +412,10 @@ void StageExecutor::Abandon() {
   state_->report.reset();
   state_->in_flight.clear();
   state_->blocked = false;
+  for (auto* port : {&state_->upstream, &state_->downstream}) {
+    if (port->has_value()) (*port)->DropWaiting();
+  }
+  state_->parts.backend->EndLinkCopies();
   state_->parts.cell->DropAllMicroBatches();
 }
 

@@ -36,6 +36,7 @@ StageEngine::StageEngine(const Parts& parts)
       tracer_(parts.options.trace, parts.clock, parts.options.on_micro_batch),
       phases_(parts.clock, &tracer_) {
   status_.state = "empty";
+  parts_.backend->OnLinkCopyDone(parts_.link_ready);
 }
 
 absl::Status StageEngine::CheckLoad(const LoadCommand& command) const {

@@ -50,14 +50,28 @@ void CudaBackend::CopyToHost(const Tensor& source, std::span<std::byte> target) 
   context_->Note(cudaStreamSynchronize(stream), "CopyToHost");
 }
 
-absl::Status CudaBackend::CopyToLink(const Tensor& source, const Tensor& target) {
+absl::StatusOr<uint64_t> CudaBackend::CopyToLink(const Tensor& source, const Tensor& target) {
   context_->MakeCurrent();
   return context_->staging().ToLink(source, target);
 }
 
-absl::Status CudaBackend::CopyFromLink(const Tensor& source, const Tensor& target) {
+absl::StatusOr<bool> CudaBackend::LinkCopyDone(uint64_t copy) {
   context_->MakeCurrent();
-  return context_->staging().FromLink(source, target);
+  return context_->staging().Done(copy);
+}
+
+absl::StatusOr<Tensor> CudaBackend::CopyFromLink(const Tensor& source) {
+  context_->MakeCurrent();
+  return context_->staging().FromLink(source);
+}
+
+void CudaBackend::OnLinkCopyDone(std::function<void()> wake) {
+  context_->staging().OnDone(std::move(wake));
+}
+
+void CudaBackend::EndLinkCopies() {
+  context_->MakeCurrent();
+  context_->staging().End();
 }
 
 absl::Status CudaBackend::Synchronize() {

@@ -28,6 +28,7 @@ struct CudaContext::State {
       api->SetDevice(ordinal);
       api->SynchronizeStream(stream);
     }
+    device_memory->SetRelief(nullptr);
     staging.reset();
     workspace.reset();
     if (blas != nullptr) cublasLtDestroy(blas);
@@ -61,8 +62,9 @@ absl::Status CudaContext::State::Open() {
                      " did not start: ", cublasLtGetStatusString(status)));
   }
   ASSIGN_OR_RETURN(workspace, device_memory->Allocate(kWorkspaceBytes, MemoryKind::kWorkspace));
-  staging = std::make_unique<LinkStaging>(api, stream, fault);
-  return absl::OkStatus();
+  staging = std::make_unique<LinkStaging>(api, stream, device_memory.get(), fault);
+  device_memory->SetRelief([this] { return staging->Relieve(); });
+  return fault->status();
 }
 
 absl::StatusOr<std::unique_ptr<CudaContext>> CudaContext::Open(int ordinal,

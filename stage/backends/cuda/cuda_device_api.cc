@@ -98,6 +98,12 @@ class CudaDeviceApi final : public DeviceApi {
   int SynchronizeEvent(DeviceEvent event) override {
     return Code(cudaEventSynchronize(Event(event)));
   }
+  int StreamWaitEvent(DeviceStream stream, DeviceEvent event) override {
+    return Code(cudaStreamWaitEvent(Stream(stream), Event(event), 0));
+  }
+  int CallHost(DeviceStream stream, void (*function)(void*), void* data) override {
+    return Code(cudaLaunchHostFunc(Stream(stream), function, data));
+  }
 
  private:
   // Static objects may give memory back when the runtime has gone, and all memory with it.

@@ -63,6 +63,11 @@ class DeviceApi {
   virtual int RecordEvent(DeviceEvent event, DeviceStream stream) = 0;
   virtual int QueryEvent(DeviceEvent event) = 0;  // kNotReady while it has not come
   virtual int SynchronizeEvent(DeviceEvent event) = 0;
+  // What is queued on the stream later waits for the event's last record before this call.
+  virtual int StreamWaitEvent(DeviceStream stream, DeviceEvent event) = 0;
+  // Calls function(data) on a thread of the runtime when the stream has come so far, and goes on
+  // with the stream afterwards. It must not call the runtime. Left out once the card has failed.
+  virtual int CallHost(DeviceStream stream, void (*function)(void*), void* data) = 0;
 };
 
 }  // namespace stagecoach
