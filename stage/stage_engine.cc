@@ -4,6 +4,7 @@
 #include <chrono>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
 #include "base/status.h"
@@ -156,8 +157,9 @@ absl::StatusOr<StepReport> StageEngine::Run(const RunCommand& command) {
   tracer_.End();
   if (report.ok()) SetTimes(before, after, &*report);
   if (!report.ok()) {
-    EndCell(report.status());
-    return report;
+    const absl::Status reason = WithFault(report.status());
+    EndCell(reason);
+    return reason;
   }
   last_run_ = LastRun{command, *report};
   Publish("ready");
@@ -248,6 +250,12 @@ void StageEngine::HandleAbort() {
   if (loaded_ == nullptr || !loaded_->aborted.ok()) return;
   const absl::Status reason = parts_.mailbox->AbortOf(loaded_->command.fence);
   if (!reason.ok()) EndCell(reason);
+}
+
+absl::Status StageEngine::WithFault(const absl::Status& status) const {
+  const absl::Status fault = parts_.backend->Fault();
+  if (fault.ok() || absl::StrContains(status.message(), fault.message())) return status;
+  return absl::Status(fault.code(), absl::StrCat(status.message(), "; ", fault.message()));
 }
 
 void StageEngine::EndCell(const absl::Status& reason) {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <mutex>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -73,10 +74,11 @@ double DrainSeconds(double exit_timeout_seconds) {
 }  // namespace
 
 struct StageServer::State {
-  explicit State(const StageFlags& f)
-      : flags(f), rpc_metrics({kStageServiceName, kLinkServiceName}) {}
+  State(const StageFlags& f, Hooks h)
+      : flags(f), hooks(std::move(h)), rpc_metrics({kStageServiceName, kLinkServiceName}) {}
 
   StageFlags flags;
+  const Hooks hooks;
   RpcMetrics rpc_metrics;
   MetricsRegistry metrics;
   TraceRing trace;
@@ -86,6 +88,8 @@ struct StageServer::State {
   std::string fingerprint;
   const double start_seconds = SystemClock::Get()->MonotonicSeconds();
   std::atomic<bool> draining{false};
+  mutable std::mutex fault_mutex;  // guards fault
+  absl::Status fault;
   std::unique_ptr<GrpcLinkConnector> connector;
   std::unique_ptr<StageRuntime> runtime;
   std::unique_ptr<StageServiceAdapter> service;
@@ -95,6 +99,7 @@ struct StageServer::State {
   std::shared_ptr<grpc::ChannelCredentials> credentials;
 
   absl::Status StartRuntime();
+  void KeepFault(const absl::Status& reason);
   absl::Status StartGrpc();
   absl::Status StartHttp();
   absl::Status StartLease();
@@ -105,8 +110,24 @@ struct StageServer::State {
   void WriteMetrics(MetricWriter& writer) const;
 };
 
-StageServer::StageServer(const StageFlags& flags) : state_(std::make_unique<State>(flags)) {}
+StageServer::StageServer(const StageFlags& flags, Hooks hooks)
+    : state_(std::make_unique<State>(flags, std::move(hooks))) {}
 StageServer::~StageServer() { Shutdown(); }
+
+absl::Status StageServer::fault() const {
+  std::lock_guard<std::mutex> lock(state_->fault_mutex);
+  return state_->fault;
+}
+
+void StageServer::State::KeepFault(const absl::Status& reason) {
+  spdlog::critical("the device is lost to this process: {}", std::string(reason.message()));
+  {
+    std::lock_guard<std::mutex> lock(fault_mutex);
+    fault = reason;
+  }
+  draining = true;  // not ready any more
+  if (hooks.on_fault) hooks.on_fault();
+}
 
 absl::Status StageServer::Start() {
   RETURN_IF_ERROR(CheckExposure(state_->flags.server));
@@ -124,7 +145,8 @@ absl::Status StageServer::Start() {
 }
 
 absl::Status StageServer::State::StartRuntime() {
-  ASSIGN_OR_RETURN(std::unique_ptr<Backend> backend, MakeBackend(flags));
+  ASSIGN_OR_RETURN(std::unique_ptr<Backend> backend,
+                   hooks.make_backend ? hooks.make_backend() : MakeBackend(flags));
   fingerprint = backend->fingerprint();
   StageRuntime::Options options;
   options.device = flags.device;
@@ -136,6 +158,7 @@ absl::Status StageServer::State::StartRuntime() {
   options.on_micro_batch = [this](Phase phase, double seconds) {
     micro_batches.Observe(phase, seconds);
   };
+  options.on_fault = [this](const absl::Status& reason) { KeepFault(reason); };
   GrpcLinkConnector::Options link;
   link.link = options.link;
   link.credentials = credentials;
@@ -259,7 +282,10 @@ void StageServer::Shutdown() {
   state_->grpc->SetServing(false);
   // The lease goes on, so that the coordinator does not take a stage that ends its step for lost.
   if (state_->lease != nullptr) state_->lease->StartDraining();
-  state_->runtime->Drain(DrainSeconds(state_->flags.server.exit_timeout_seconds));
+  // With a lost device nothing is left to end: its error has been answered.
+  if (fault().ok()) {
+    state_->runtime->Drain(DrainSeconds(state_->flags.server.exit_timeout_seconds));
+  }
   if (state_->lease != nullptr) state_->lease->Stop();
   state_->http.Stop();
   state_->runtime->Shutdown();

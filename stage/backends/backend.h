@@ -25,6 +25,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -220,6 +221,14 @@ class Backend {
   // The step has ended or was given up: lets go of what was made ready for its next copies.
   virtual void EndLinkCopies() {}
   virtual absl::Status Synchronize() = 0;
+  // Not ok once the device is lost to this process: the first error that it met. Any thread.
+  virtual absl::Status Fault() const { return absl::OkStatus(); }
+  // For devices that run behind the host: notes the time at which the device comes to what is
+  // queued next. False: there is no such clock, what was called has run.
+  virtual bool MarkTime() { return false; }
+  // All marks since the last call, in nanoseconds after the first; waits for them. Empty if one is
+  // missing.
+  virtual std::vector<int64_t> TakeTimes() { return {}; }
 };
 
 // True if links carry copies, because the host does not read the device's memory.

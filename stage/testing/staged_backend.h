@@ -45,6 +45,7 @@ class StagedBackend final : public Backend {
   }
   void OnLinkCopyDone(std::function<void()> wake) override { staging_->OnDone(std::move(wake)); }
   void EndLinkCopies() override { staging_->End(); }
+  absl::Status Fault() const override { return fault_->status(); }
   int to_link() const { return to_link_; }
   int from_link() const { return from_link_; }
   int ids() const { return ids_; }

@@ -30,6 +30,7 @@ class CudaBackend final : public KernelBackend {
   void CopyFromHost(std::span<const std::byte> source, const Tensor& target) override;
   void CopyToHost(const Tensor& source, std::span<std::byte> target) override;
   absl::Status Synchronize() override;
+  absl::Status Fault() const override { return context_->status(); }
 
  protected:
   cudaStream_t Begin() override;
