@@ -18,6 +18,7 @@ constexpr int64_t kWorkspaceBytes = 32 << 20;
 struct CudaContext::State {
   State(int device, int64_t memory_limit_bytes)
       : ordinal(device),
+        limit_bytes(memory_limit_bytes),
         api(MakeCudaDeviceApi()),
         fault(std::make_shared<DeviceFault>(api, device)),
         device_memory(MakeDeviceAllocator(api, device, memory_limit_bytes, fault)),
@@ -40,6 +41,7 @@ struct CudaContext::State {
   absl::Status Open();
 
   const int ordinal;
+  const int64_t limit_bytes;
   const std::shared_ptr<DeviceApi> api;
   const std::shared_ptr<DeviceFault> fault;
   const std::unique_ptr<Allocator> device_memory, pinned_memory;
@@ -55,6 +57,7 @@ absl::Status CudaContext::State::Open() {
   fault->Note(api->SetDevice(ordinal), "opening the card");
   fault->Note(api->CreateStream(&stream), "creating a stream");
   RETURN_IF_ERROR(fault->status());
+  RETURN_IF_ERROR(CheckMemoryLimit(*api, ordinal, limit_bytes));
   const cublasStatus_t status = cublasLtCreate(&blas);
   if (status != CUBLAS_STATUS_SUCCESS) {
     return absl::UnavailableError(

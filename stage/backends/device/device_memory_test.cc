@@ -94,6 +94,22 @@ TEST_F(DeviceMemoryTest, LetsBuffersOutliveAllocators) {
   EXPECT_TRUE(api_->blocks.empty());
 }
 
+TEST_F(DeviceMemoryTest, TellsAtTheStartThatALimitDoesNotFit) {
+  api_->used = 1 << 19;  // of another process
+  EXPECT_TRUE(CheckMemoryLimit(*api_, 1, 0).ok());
+  EXPECT_TRUE(CheckMemoryLimit(*api_, 1, 1 << 19).ok());
+  const absl::Status full = CheckMemoryLimit(*api_, 1, (1 << 19) + 1);
+  EXPECT_EQ(full.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(std::string(full.message()),
+              AllOf(HasSubstr("device cuda:1: --memory-limit-bytes=524289"),
+                    HasSubstr("524288 of 1048576 bytes free"), HasSubstr("nvidia-smi")));
+  EXPECT_THAT(std::string(CheckMemoryLimit(*api_, 1, 2 << 20).message()),
+              AllOf(HasSubstr("2097152"), HasSubstr("give a lower limit")));
+  api_->used = 0;
+  api_->fault = FakeDeviceApi::kIllegalAddress;
+  EXPECT_EQ(CheckMemoryLimit(*api_, 1, 1).code(), absl::StatusCode::kInternal);
+}
+
 TEST_F(DeviceMemoryTest, AsksForReliefBeforeItRefuses) {
   auto device = Device(4096);
   Tensor spare = Vector(*device, 768);
