@@ -22,6 +22,7 @@
 #include "services/common/rpc_metrics.h"
 #include "services/common/tls_check.h"
 #include "services/stage/lease.h"
+#include "services/stage/nvml.h"
 #include "services/stage/stage_metrics.h"
 #include "services/stage/stage_service.h"
 #include "services/stage/telemetry.h"
@@ -86,6 +87,7 @@ struct StageServer::State {
   Histogram transfer_upstream{Histogram::DoublingBounds()};
   Histogram transfer_downstream{Histogram::DoublingBounds()};
   std::string fingerprint;
+  std::unique_ptr<NvmlCard> card;  // null: no card, or no NVML
   const double start_seconds = SystemClock::Get()->MonotonicSeconds();
   std::atomic<bool> draining{false};
   mutable std::mutex fault_mutex;  // guards fault
@@ -99,6 +101,7 @@ struct StageServer::State {
   std::shared_ptr<grpc::ChannelCredentials> credentials;
 
   absl::Status StartRuntime();
+  void OpenCard();
   void KeepFault(const absl::Status& reason);
   absl::Status StartGrpc();
   absl::Status StartHttp();
@@ -148,6 +151,7 @@ absl::Status StageServer::State::StartRuntime() {
   ASSIGN_OR_RETURN(std::unique_ptr<Backend> backend,
                    hooks.make_backend ? hooks.make_backend() : MakeBackend(flags));
   fingerprint = backend->fingerprint();
+  OpenCard();
   StageRuntime::Options options;
   options.device = flags.device;
   options.memory_limit_bytes = flags.memory_limit_bytes;
@@ -179,6 +183,19 @@ absl::Status StageServer::State::StartRuntime() {
                                  .logs = ProcessLogRing(),
                                  .clock = SystemClock::Get()});
   return absl::OkStatus();
+}
+
+void StageServer::State::OpenCard() {
+  if (!IsCudaDevice(flags.device)) return;
+  const absl::StatusOr<int> ordinal = ParseCudaDevice(flags.device);
+  if (!ordinal.ok()) return;  // a hook's back end, whatever the flag says
+  auto opened = NvmlCard::Open(kNvmlLibrary, CudaDeviceAddress(*ordinal), SystemClock::Get());
+  if (opened.ok()) {
+    card = *std::move(opened);
+  } else {
+    spdlog::info("no metrics of the card's utilization and power: {}",
+                 std::string(opened.status().message()));
+  }
 }
 
 absl::Status StageServer::State::StartGrpc() {
@@ -271,6 +288,7 @@ void StageServer::State::WriteMetrics(MetricWriter& writer) const {
   rpc_metrics.Write(writer);
   const StageStatus status = runtime->Snapshot();
   WriteStageMetrics(flags.name, status, writer);
+  if (card != nullptr) WriteDeviceMetrics(flags.name, card->Read(), writer);
   micro_batches.Write(flags.name, writer);
   WriteLinkMetrics(flags.name, Upstream(), status.upstream, writer);
   WriteLinkMetrics(flags.name, Downstream(), status.downstream, writer);

@@ -309,9 +309,8 @@ TEST_F(LostDeviceTest, FailsTheStepWithTheReasonThenTellsAndGoes) {
   card_->fault = FakeDeviceApi::kIllegalAddress;
   grpc::ClientContext context;
   v1::RunResponse response;
-  const RunCommand command{.fence = FenceOf(2),
-                           .work = WorkKind::kTrain,
-                           .apply = ApplyDecision{.step = 1, .learning_rate = 0.1}};
+  RunCommand command{.fence = FenceOf(2), .work = WorkKind::kTrain};
+  command.apply = ApplyDecision{.step = 1, .learning_rate = 0.1};
   const grpc::Status status = stubs_[0]->Run(&context, ToProto(command), &response);
   EXPECT_FALSE(status.ok());
   const auto reason = AllOf(HasSubstr("device cuda:0, "), HasSubstr("cudaErrorIllegalAddress"),

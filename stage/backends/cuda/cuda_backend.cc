@@ -89,4 +89,13 @@ absl::StatusOr<std::unique_ptr<Backend>> MakeCudaBackend(const BackendOptions& o
   return std::make_unique<cuda::CudaBackend>(std::move(context));
 }
 
+std::string CudaDeviceAddress(int ordinal) {
+  char address[32] = "";
+  if (cudaDeviceGetPCIBusId(address, sizeof(address), ordinal) != cudaSuccess) {
+    static_cast<void>(cudaGetLastError());
+    return "";
+  }
+  return address;
+}
+
 }  // namespace stagecoach
