@@ -69,7 +69,9 @@ absl::StatusOr<bool> BoundaryPort::TryCopy(const Fence& fence, MicroBatchId micr
 }
 
 void BoundaryPort::BookWaiting() const {
-  if (link_is_full_) parts_.phases->Stay(Phase::kSend, outbox_.front().micro_batch);
+  // With a clock of the device its computing is known, and what is left was the copy and the link.
+  if (link_is_full_ || parts_.phases->deferring())
+    parts_.phases->Stay(Phase::kSend, outbox_.front().micro_batch);
 }
 
 absl::StatusOr<bool> BoundaryPort::SendWaiting() {

@@ -200,6 +200,54 @@ TEST(BoundaryStaging, AStepEndsWithAnEmptyOutbox) {
   EXPECT_EQ(stage.WaitingFor(), "");
 }
 
+// Where the card has a clock, computing is booked by it, to the nanosecond, and waits are what is
+// left: the host launches all in a few microseconds, the card takes ten for each operation.
+TEST(BoundaryStaging, BooksTheCardsTimeWhereItHasAClock) {
+  constexpr int64_t kOperation = 10000;
+  ManualClock clock;
+  PipelineHarness pipeline(Staged({.stages = 1, .batch_size = 4, .micro_batches = 4}), &clock);
+  auto& card = static_cast<StagedBackend&>(pipeline.backend(0));
+  card.UseClock(kOperation);
+  StageExecutor& stage = pipeline.executor(0);
+  for (int step = 0; step < 2; ++step) {
+    pipeline.set_step(step);
+    const int64_t begin = clock.MonotonicNanos();
+    const StepWork work = pipeline.Work(0, true);
+    stage.BeginStep(work);
+    int forward = 0;
+    for (size_t i = 0; i < work.program->instructions.size(); ++i) {
+      const bool last = i + 1 == work.program->instructions.size();
+      if (last) clock.AdvanceNanos(1000 * kOperation);  // waits for the card
+      const int before = card.operations();
+      const auto progress = stage.Advance(1);
+      ASSERT_TRUE(progress.ok()) << progress.status();
+      ASSERT_EQ(*progress == Progress::kFinished, last);
+      if (pipeline.phases(0).current() == Phase::kForward) forward += card.operations() - before;
+      clock.AdvanceNanos(10);
+    }
+    const StepReport report = stage.TakeReport();
+    EXPECT_GT(forward, 0);
+    EXPECT_NEAR(report.phases[Phase::kForward], forward * kOperation * 1e-9, 1e-12);
+    EXPECT_NEAR(report.phases.Sum(), report.step_seconds, 1e-12);
+    EXPECT_NEAR(report.step_seconds, (clock.MonotonicNanos() - 10 - begin) * 1e-9, 1e-12);
+  }
+}
+
+TEST(BoundaryStaging, AStepThatIsGivenUpIsBookedAsTheHostSawIt) {
+  ManualClock clock;
+  PipelineHarness pipeline(Staged({.stages = 2}), &clock);
+  auto& card = static_cast<StagedBackend&>(pipeline.backend(0));
+  card.UseClock(100);
+  pipeline.executor(0).BeginStep(pipeline.Work(0, true));
+  clock.AdvanceNanos(70);
+  EXPECT_EQ(pipeline.phases(0).TotalNanos()[static_cast<int>(Phase::kIdle)], 0);
+  pipeline.executor(0).Abandon();
+  EXPECT_EQ(pipeline.phases(0).TotalNanos()[static_cast<int>(Phase::kIdle)], 70);
+  EXPECT_FALSE(pipeline.phases(0).deferring());
+  pipeline.executor(0).BeginStep(pipeline.Work(0, true));  // and the next one begins afresh
+  pipeline.executor(0).Abandon();
+}
+
 TEST(BoundaryStaging, AnAbandonedStepLeavesNothingBehind) {
   PipelineHarness pipeline(Staged({.stages = 2}));
   auto& first = static_cast<StagedBackend&>(pipeline.backend(0));

@@ -61,6 +61,9 @@ struct StageExecutor::State {
   std::array<int64_t, kPhases> nanos_before{};
   std::optional<StepReport> report;
   uint64_t instructions_done = 0;
+  bool has_device_clock = false;  // its first mark of a step is where the step begins
+  int64_t begin_nanos = 0;
+  std::vector<PhaseInterval> marked;  // what was computed between two marks each, without times
 
   bool last_stage() const { return parts.stage.value + 1 == parts.stages; }
   const Instruction& current() const { return work->program->instructions[next]; }
@@ -73,6 +76,8 @@ struct StageExecutor::State {
   absl::StatusOr<bool> ReceiveActivation(MicroBatchId id);
   absl::StatusOr<bool> ReceiveGradient(MicroBatchId id);
   absl::Status Compute(const Instruction& instruction);
+  absl::Status ComputeMarked(const Instruction& instruction);
+  void ResolveTimes();
   absl::Status LoadInput(MicroBatchId id);
   absl::Status LoadTarget(MicroBatchId id);
   absl::Status Forward(MicroBatchId id);
@@ -116,7 +121,7 @@ absl::StatusOr<bool> StageExecutor::State::Execute(const Instruction& instructio
     default:
       break;
   }
-  RETURN_IF_ERROR(Compute(instruction));
+  RETURN_IF_ERROR(has_device_clock ? ComputeMarked(instruction) : Compute(instruction));
   return true;
 }
 
@@ -164,6 +169,29 @@ absl::Status StageExecutor::State::Compute(const Instruction& instruction) {
   }
   CHECK(false) << FormatInstruction(instruction) << " does not compute";
   return absl::OkStatus();
+}
+
+absl::Status StageExecutor::State::ComputeMarked(const Instruction& instruction) {
+  if (instruction.op == Op::kLoadInput || instruction.op == Op::kLoadTarget) {
+    return Compute(instruction);
+  }
+  parts.backend->MarkTime();
+  const absl::Status status = Compute(instruction);
+  parts.backend->MarkTime();
+  marked.push_back({parts.phases->current(), instruction.micro_batch});
+  return status;
+}
+
+void StageExecutor::State::ResolveTimes() {
+  if (!has_device_clock) return;
+  const std::vector<int64_t> times = parts.backend->TakeTimes();
+  const bool known = times.size() == 2 * marked.size() + 1;
+  for (size_t i = 0; known && i < marked.size(); ++i) {
+    marked[i].begin_nanos = begin_nanos + times[2 * i + 1];
+    marked[i].end_nanos = begin_nanos + times[2 * i + 2];
+  }
+  parts.phases->Resolve(known ? std::span<const PhaseInterval>(marked)
+                              : std::span<const PhaseInterval>());
 }
 
 TokenBatch StageExecutor::State::Tokens(MicroBatchId id) const {
@@ -316,6 +344,7 @@ absl::Status StageExecutor::State::Finish() {
     ASSIGN_OR_RETURN(done.layer_squared_norms, parts.cell->LayerSquaredGradientNorms());
     for (double norm : done.layer_squared_norms) done.finite = done.finite && std::isfinite(norm);
   }
+  ResolveTimes();
   std::array<int64_t, kPhases> nanos = parts.phases->TotalNanos();
   int64_t total = 0;
   for (int i = 0; i < kPhases; ++i) total += nanos[i] -= nanos_before[i];
@@ -350,6 +379,12 @@ void StageExecutor::BeginStep(const StepWork& work) {
   state_->report.reset();
   state_->in_flight.assign(CountMicroBatches(*work.program).value, InFlight());
   state_->nanos_before = state_->parts.phases->TotalNanos();
+  state_->marked.clear();
+  state_->parts.backend->TakeTimes();  // of a step that was given up
+  state_->has_device_clock = state_->parts.backend->MarkTime();
+  if (!state_->has_device_clock) return;
+  state_->begin_nanos = state_->parts.clock->MonotonicNanos();
+  state_->parts.phases->Defer();
 }
 
 absl::StatusOr<Progress> StageExecutor::Advance(int instructions) {
@@ -416,6 +451,7 @@ void StageExecutor::Abandon() {
     if (port->has_value()) (*port)->DropWaiting();
   }
   state_->parts.backend->EndLinkCopies();
+  state_->parts.phases->Resolve({});
   state_->parts.cell->DropAllMicroBatches();
 }
 

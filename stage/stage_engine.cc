@@ -153,6 +153,7 @@ absl::StatusOr<StepReport> StageEngine::Run(const RunCommand& command) {
   // Getting ready counts as the decision that comes first.
   const PhaseClock::Nanos before = phases_.Enter(Phase::kOptimizer);
   absl::StatusOr<StepReport> report = Execute(command);
+  phases_.Resolve({});  // of a step that failed; the tracer still listens
   const PhaseClock::Nanos after = phases_.Enter(Phase::kIdle);
   tracer_.End();
   if (report.ok()) SetTimes(before, after, &*report);

@@ -9,6 +9,7 @@
 
 #include "base/check.h"
 #include "stage/backends/backend.h"
+#include "stage/backends/device/device_clock.h"
 #include "stage/backends/device/device_memory.h"
 #include "stage/backends/device/fake_device_api.h"
 #include "stage/backends/device/link_staging.h"
@@ -45,10 +46,23 @@ class StagedBackend final : public Backend {
   }
   void OnLinkCopyDone(std::function<void()> wake) override { staging_->OnDone(std::move(wake)); }
   void EndLinkCopies() override { staging_->End(); }
+  // From now on its card has a clock, and an operation takes so long on it.
+  void UseClock(int64_t nanos_per_operation) {
+    nanos_per_operation_ = nanos_per_operation;
+    clock_ = std::make_unique<DeviceClock>(api_, stream_, fault_);
+  }
+  bool MarkTime() override {
+    if (clock_ != nullptr) clock_->Mark();
+    return clock_ != nullptr;
+  }
+  std::vector<int64_t> TakeTimes() override {
+    return clock_ == nullptr ? std::vector<int64_t>() : clock_->Take();
+  }
   absl::Status Fault() const override { return fault_->status(); }
   int to_link() const { return to_link_; }
   int from_link() const { return from_link_; }
   int ids() const { return ids_; }
+  int operations() const { return operations_; }
   int synchronized() const { return synchronized_; }
   FakeDeviceApi& api() { return *api_; }
 
@@ -110,6 +124,8 @@ class StagedBackend final : public Backend {
   void Ready(const Tensor& a, const Tensor& b) {
     CHECK(OnCard(a) && OnCard(b)) << "an operation got memory that its card cannot read";
     api_->SynchronizeStream(stream_);  // the copies that it must come after, and no others
+    ++operations_;
+    api_->now_nanos += nanos_per_operation_;
   }
 
   const std::unique_ptr<Backend> inner_ = MakeReferenceBackend({});
@@ -119,6 +135,9 @@ class StagedBackend final : public Backend {
   const std::unique_ptr<Allocator> pinned_ = MakePinnedAllocator(api_, 0, fault_);
   DeviceStream stream_ = nullptr;
   std::unique_ptr<LinkStaging> staging_;
+  std::unique_ptr<DeviceClock> clock_;
+  int64_t nanos_per_operation_ = 0;
+  int operations_ = 0;
   int to_link_ = 0, from_link_ = 0, ids_ = 0, synchronized_ = 0;
 };
 

@@ -74,6 +74,17 @@ void CudaBackend::EndLinkCopies() {
   context_->staging().End();
 }
 
+bool CudaBackend::MarkTime() {
+  context_->MakeCurrent();
+  context_->clock().Mark();
+  return true;
+}
+
+std::vector<int64_t> CudaBackend::TakeTimes() {
+  context_->MakeCurrent();
+  return context_->clock().Take();
+}
+
 absl::Status CudaBackend::Synchronize() {
   context_->MakeCurrent();
   return context_->Synchronize();

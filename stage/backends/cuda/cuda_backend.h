@@ -30,6 +30,8 @@ class CudaBackend final : public KernelBackend {
   void CopyFromHost(std::span<const std::byte> source, const Tensor& target) override;
   void CopyToHost(const Tensor& source, std::span<std::byte> target) override;
   absl::Status Synchronize() override;
+  bool MarkTime() override;
+  std::vector<int64_t> TakeTimes() override;
   absl::Status Fault() const override { return context_->status(); }
 
  protected:

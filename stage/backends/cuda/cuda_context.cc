@@ -31,6 +31,7 @@ struct CudaContext::State {
     }
     device_memory->SetRelief(nullptr);
     staging.reset();
+    clock.reset();
     workspace.reset();
     if (blas != nullptr) cublasLtDestroy(blas);
     device_memory->ReleaseCached();
@@ -50,6 +51,7 @@ struct CudaContext::State {
   cublasLtHandle_t blas = nullptr;
   std::shared_ptr<Buffer> workspace;
   std::unique_ptr<LinkStaging> staging;
+  std::unique_ptr<DeviceClock> clock;
 };
 
 absl::Status CudaContext::State::Open() {
@@ -66,6 +68,7 @@ absl::Status CudaContext::State::Open() {
   }
   ASSIGN_OR_RETURN(workspace, device_memory->Allocate(kWorkspaceBytes, MemoryKind::kWorkspace));
   staging = std::make_unique<LinkStaging>(api, stream, device_memory.get(), fault);
+  clock = std::make_unique<DeviceClock>(api, stream, fault);
   device_memory->SetRelief([this] { return staging->Relieve(); });
   return fault->status();
 }
@@ -116,6 +119,7 @@ absl::Status CudaContext::Synchronize() {
 Allocator& CudaContext::allocator() { return *state_->device_memory; }
 Allocator& CudaContext::host_allocator() { return *state_->pinned_memory; }
 LinkStaging& CudaContext::staging() { return *state_->staging; }
+DeviceClock& CudaContext::clock() { return *state_->clock; }
 
 std::string CudaContext::fingerprint() const {
   int runtime = 0;

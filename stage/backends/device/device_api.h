@@ -59,6 +59,9 @@ class DeviceApi {
                            DeviceStream stream) = 0;
 
   virtual int CreateEvent(DeviceEvent* event) = 0;
+  // One that keeps the time when it was passed; the other kind is cheaper.
+  virtual int CreateTimingEvent(DeviceEvent* event) = 0;
+  virtual int ElapsedNanos(DeviceEvent from, DeviceEvent to, int64_t* nanos) = 0;  // both passed
   virtual int DestroyEvent(DeviceEvent event) = 0;
   virtual int RecordEvent(DeviceEvent event, DeviceStream stream) = 0;
   virtual int QueryEvent(DeviceEvent event) = 0;  // kNotReady while it has not come

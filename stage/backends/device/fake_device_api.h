@@ -27,6 +27,7 @@ namespace stagecoach {
 struct FakeRecord {
   DeviceStream stream = nullptr;
   bool passed = false;
+  int64_t passed_nanos = 0;
 };
 
 class FakeDeviceApi final : public DeviceApi {
@@ -42,6 +43,7 @@ class FakeDeviceApi final : public DeviceApi {
   int capability = 90;
   int device_allocations = 0, pinned_allocations = 0;
   int run_per_query = 0;    // pieces of work that a card does between two looks at an event
+  int64_t now_nanos = 0;    // its clock
   uint64_t order_seed = 0;  // of the order in which streams go on
   std::map<void*, std::shared_ptr<FakeRecord>> events;  // their last records
   std::map<void*, int64_t> blocks;                      // of the card
@@ -170,6 +172,12 @@ class FakeDeviceApi final : public DeviceApi {
     events[*event] = std::make_shared<FakeRecord>(FakeRecord{.passed = true});
     return 0;
   }
+  int CreateTimingEvent(DeviceEvent* event) override { return CreateEvent(event); }
+  int ElapsedNanos(DeviceEvent from, DeviceEvent to, int64_t* nanos) override {
+    CHECK(events.at(from)->passed && events.at(to)->passed) << "nobody waited for them";
+    *nanos = events.at(to)->passed_nanos - events.at(from)->passed_nanos;
+    return fault;
+  }
   int DestroyEvent(DeviceEvent event) override {
     events.erase(event);
     delete static_cast<char*>(event);
@@ -179,7 +187,12 @@ class FakeDeviceApi final : public DeviceApi {
     if (fault != 0) return fault;
     auto record = std::make_shared<FakeRecord>(FakeRecord{.stream = stream});
     events.at(event) = record;
-    return Queue([record] { record->passed = true; }, stream);
+    return Queue(
+        [this, record] {
+          record->passed = true;
+          record->passed_nanos = now_nanos;
+        },
+        stream);
   }
   int QueryEvent(DeviceEvent event) override {
     if (fault != 0) return fault;
