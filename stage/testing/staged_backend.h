@@ -44,7 +44,11 @@ class StagedBackend final : public Backend {
     ++(source.dtype() == DType::kI32 ? ids_ : from_link_);
     return staging_->FromLink(source);
   }
-  void OnLinkCopyDone(std::function<void()> wake) override { staging_->OnDone(std::move(wake)); }
+  void OnLinkCopyDone(std::function<void()> wake) override {
+    wakes_ = wake != nullptr;
+    staging_->OnDone(std::move(wake));
+  }
+  bool wakes() const { return wakes_; }
   void EndLinkCopies() override { staging_->End(); }
   // From now on its card has a clock, and an operation takes so long on it.
   void UseClock(int64_t nanos_per_operation) {
@@ -138,6 +142,7 @@ class StagedBackend final : public Backend {
   std::unique_ptr<DeviceClock> clock_;
   int64_t nanos_per_operation_ = 0;
   int operations_ = 0;
+  bool wakes_ = false;
   int to_link_ = 0, from_link_ = 0, ids_ = 0, synchronized_ = 0;
 };
 

@@ -72,7 +72,8 @@ TEST_F(LinkStagingTest, ComputesOnAReceivedTensorWhenItIsThere) {
 }
 
 TEST_F(LinkStagingTest, DoesNotOverwriteWhatQueuedWorkStillReads) {
-  for (int message = 0; message < 4; ++message) {
+  for (int message = 0; message < 40; ++message) {
+    api_->order_seed = static_cast<uint64_t>(message);
     Tensor old = Vector(*device_);
     float* const data = old.data<float>();
     float seen = 0;
