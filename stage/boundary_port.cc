@@ -14,7 +14,8 @@ const char* MessageKindName(MessageKind kind) {
   return kind == MessageKind::kActivation ? "activation" : "gradient";
 }
 
-BoundaryPort::BoundaryPort(const Parts& parts) : parts_(parts) {
+BoundaryPort::BoundaryPort(const Parts& parts)
+    : parts_(parts), copies_(parts.backend != nullptr && CopiesForLinks(*parts.backend)) {
   CHECK(parts.link != nullptr && parts.phases != nullptr && parts.clock != nullptr);
   CHECK(parts.context > 0 && parts.width > 0) << "the shape of the boundary " << Name();
 }
@@ -30,11 +31,14 @@ MessageKind BoundaryPort::incoming() const {
 absl::StatusOr<bool> BoundaryPort::TrySend(const Fence& fence, MicroBatchId micro_batch,
                                            Tensor* tensor) {
   CHECK(tensor->valid()) << "nothing to send of micro-batch " << micro_batch.value;
-  // Before the clock says "send": what this waits for is the device's computing.
-  if (staging()) {
-    RETURN_IF_ERROR(StageForLink(tensor));
-  }
+  if (copies_) return TryCopy(fence, micro_batch, tensor);
   parts_.phases->Stay(Phase::kSend, micro_batch);
+  if (Offer(fence, micro_batch, tensor)) return true;
+  RETURN_IF_ERROR(status());
+  return false;
+}
+
+bool BoundaryPort::Offer(const Fence& fence, MicroBatchId micro_batch, Tensor* tensor) {
   TensorMessage message{.kind = outgoing(),
                         .fence = fence,
                         .micro_batch = micro_batch,
@@ -42,12 +46,50 @@ absl::StatusOr<bool> BoundaryPort::TrySend(const Fence& fence, MicroBatchId micr
                         .sent_unix_nanos = parts_.clock->UnixNanos()};
   if (parts_.link->TrySend(std::move(message))) {
     tensor->Reset();
-    staged_.Reset();
     return true;
   }
   *tensor = std::move(message.tensors.front());  // a refused message is intact
-  RETURN_IF_ERROR(status());
   return false;
+}
+
+absl::StatusOr<bool> BoundaryPort::TryCopy(const Fence& fence, MicroBatchId micro_batch,
+                                           Tensor* tensor) {
+  if (outbox_.size() == kOutbox) {
+    BookWaiting();
+    return false;
+  }
+  ASSIGN_OR_RETURN(Tensor copy,
+                   MakeTensor(parts_.backend->link_allocator(), MemoryKind::kActivations,
+                              tensor->dtype(), tensor->shape()));
+  ASSIGN_OR_RETURN(const uint64_t number,
+                   Annotate(parts_.backend->CopyToLink(*tensor, copy), Name()));
+  tensor->Reset();
+  outbox_.push_back({fence, micro_batch, std::move(copy), number});
+  return true;
+}
+
+void BoundaryPort::BookWaiting() const {
+  // With a clock of the device its computing is known, and what is left was the copy and the link.
+  if (link_is_full_ || parts_.phases->deferring())
+    parts_.phases->Stay(Phase::kSend, outbox_.front().micro_batch);
+}
+
+absl::StatusOr<bool> BoundaryPort::SendWaiting() {
+  bool sent = false;
+  link_is_full_ = false;
+  while (!outbox_.empty()) {
+    Outgoing& first = outbox_.front();
+    ASSIGN_OR_RETURN(const bool copied, Annotate(parts_.backend->LinkCopyDone(first.copy), Name()));
+    if (!copied) break;
+    if (!Offer(first.fence, first.micro_batch, &first.tensor)) {
+      RETURN_IF_ERROR(status());
+      link_is_full_ = true;
+      break;
+    }
+    outbox_.pop_front();
+    sent = true;
+  }
+  return sent;
 }
 
 absl::StatusOr<std::optional<Tensor>> BoundaryPort::TryReceive(const Fence& fence,
@@ -62,8 +104,8 @@ absl::StatusOr<std::optional<Tensor>> BoundaryPort::TryReceive(const Fence& fenc
     RETURN_IF_ERROR(CheckContent(*message, micro_batch, rows));
     BookArrival(*message);
     Tensor tensor = std::move(message->tensors.front());
-    if (staging()) {
-      ASSIGN_OR_RETURN(tensor, FromLink(std::move(tensor)));
+    if (copies_) {
+      ASSIGN_OR_RETURN(tensor, Annotate(parts_.backend->CopyFromLink(tensor), Name()));
     }
     return std::optional<Tensor>(std::move(tensor));
   }
@@ -116,30 +158,6 @@ void BoundaryPort::BookArrival(const TensorMessage& message) {
     under_way = std::max<int64_t>(parts_.clock->UnixNanos() - message.sent_unix_nanos, 0);
   }
   parts_.phases->EnterSince(Phase::kReceiveWait, message.micro_batch, under_way);
-}
-
-bool BoundaryPort::staging() const {
-  return parts_.backend != nullptr &&
-         &parts_.backend->link_allocator() != &parts_.backend->allocator();
-}
-
-absl::Status BoundaryPort::StageForLink(Tensor* tensor) {
-  if (staged_.valid() && staged_.buffer() == tensor->buffer()) return absl::OkStatus();
-  staged_.Reset();
-  ASSIGN_OR_RETURN(Tensor copy,
-                   MakeTensor(parts_.backend->link_allocator(), MemoryKind::kActivations,
-                              tensor->dtype(), tensor->shape()));
-  RETURN_IF_ERROR(Annotate(parts_.backend->CopyToLink(*tensor, copy), Name()));
-  *tensor = copy;  // lets go of the device's memory while the link is full
-  staged_ = std::move(copy);
-  return absl::OkStatus();
-}
-
-absl::StatusOr<Tensor> BoundaryPort::FromLink(Tensor tensor) {
-  ASSIGN_OR_RETURN(Tensor copy, MakeTensor(parts_.backend->allocator(), MemoryKind::kActivations,
-                                           tensor.dtype(), tensor.shape()));
-  RETURN_IF_ERROR(Annotate(parts_.backend->CopyFromLink(tensor, copy), Name()));
-  return copy;
 }
 
 absl::Status BoundaryPort::status() const { return Annotate(parts_.link->status(), Name()); }

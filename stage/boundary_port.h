@@ -1,16 +1,24 @@
 // BoundaryPort: one neighbour as the executor sees it: tries to send and to receive the message
-// that the program asks for, and books the time of waiting. Ownership: borrows link and clocks for
-// its life.  Threads: executor thread only. Units and shapes: a message holds one float32 tensor
-// [rows, width]; no rows: a micro-batch without
-//            sequences (the end of a short evaluation mini-batch), which travels like any other.
-// Errors:    the link's status once it is closed; FAILED_PRECONDITION for a message of a later
-// step,
-//            another micro-batch or another shape. A message of an earlier incarnation, step or
-//            attempt is counted and dropped.
+// that the program asks for, and books the time of waiting.
+// Outbox:    where links carry copies of what is on the device (CopiesForLinks), a send queues the
+//            copy and is done; the message waits here, in order, until its copy has run and the
+//            link takes it. At most kOutbox messages wait, as the device's memory that they are
+//            copied from is held meanwhile. A step ends with an empty outbox.
+// Ownership: borrows link, back end and clocks for its life.
+// Threads:   executor thread only.
+// Units and shapes: a message holds one tensor [rows, width] of the job's type; no rows: a
+//            micro-batch without sequences (the end of a short evaluation mini-batch), which
+//            travels like any other.
+// Errors:    the link's status once it is closed, the device's; FAILED_PRECONDITION for a message
+// of
+//            a later step, another micro-batch or another shape. A message of an earlier
+//            incarnation, step or attempt is counted and dropped.
 #ifndef STAGECOACH_STAGE_BOUNDARY_PORT_H_
 #define STAGECOACH_STAGE_BOUNDARY_PORT_H_
 
+#include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <optional>
 #include <string>
 
@@ -36,14 +44,24 @@ class BoundaryPort {
     const Clock* clock = nullptr;
     Backend* backend = nullptr;  // null: what the link carries is what the stage computes with
   };
+  static constexpr size_t kOutbox = 2;  // enough for the device to have work while one is copied
+
   explicit BoundaryPort(const Parts& parts);
 
   // Takes the tensor if there was room for it (true). Otherwise the caller keeps it for the next
-  // try; it may have become the copy that the link carries.
+  // try.
   absl::StatusOr<bool> TrySend(const Fence& fence, MicroBatchId micro_batch, Tensor* tensor);
   // rows: how many are expected, -1 if the message tells.
   absl::StatusOr<std::optional<Tensor>> TryReceive(const Fence& fence, MicroBatchId micro_batch,
                                                    int64_t rows);
+
+  // Gives the link what it takes of the outbox; true if that was anything.
+  absl::StatusOr<bool> SendWaiting();
+  bool waiting() const { return !outbox_.empty(); }
+  // Somebody waits for the outbox: sends, or lets the device compute, whose phase stays then.
+  void BookWaiting() const;
+  MicroBatchId waiting_micro_batch() const { return outbox_.front().micro_batch; }
+  void DropWaiting() { outbox_.clear(); }  // the back end holds what copies under way still need
 
   absl::Status status() const;  // of the link, naming the boundary
   uint64_t stale_messages() const { return stale_messages_; }
@@ -58,14 +76,22 @@ class BoundaryPort {
   absl::Status CheckContent(const TensorMessage& message, MicroBatchId micro_batch,
                             int64_t rows) const;
   void BookArrival(const TensorMessage& message);
-  // Between the device's memory and the links', where these differ.
-  bool staging() const;
-  absl::Status StageForLink(Tensor* tensor);
-  absl::StatusOr<Tensor> FromLink(Tensor tensor);
+  // True: the link has it; else it is intact.
+  bool Offer(const Fence& fence, MicroBatchId micro_batch, Tensor* tensor);
+  absl::StatusOr<bool> TryCopy(const Fence& fence, MicroBatchId micro_batch, Tensor* tensor);
   std::string Name() const;
 
+  struct Outgoing {
+    Fence fence;
+    MicroBatchId micro_batch;
+    Tensor tensor;  // in the link's memory
+    uint64_t copy;  // see Backend::LinkCopyDone
+  };
+
   const Parts parts_;
-  Tensor staged_;  // the copy of a tensor that was refused; held, so that its address is its name
+  const bool copies_;  // else links carry what the stage computes with
+  std::deque<Outgoing> outbox_;
+  bool link_is_full_ = false;  // it refused the first of the outbox
   uint64_t stale_messages_ = 0;
 };
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstring>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -60,6 +61,9 @@ struct StageExecutor::State {
   std::array<int64_t, kPhases> nanos_before{};
   std::optional<StepReport> report;
   uint64_t instructions_done = 0;
+  bool has_device_clock = false;  // its first mark of a step is where the step begins
+  int64_t begin_nanos = 0;
+  std::vector<PhaseInterval> marked;  // what was computed between two marks each, without times
 
   bool last_stage() const { return parts.stage.value + 1 == parts.stages; }
   const Instruction& current() const { return work->program->instructions[next]; }
@@ -72,11 +76,15 @@ struct StageExecutor::State {
   absl::StatusOr<bool> ReceiveActivation(MicroBatchId id);
   absl::StatusOr<bool> ReceiveGradient(MicroBatchId id);
   absl::Status Compute(const Instruction& instruction);
+  absl::Status ComputeMarked(const Instruction& instruction);
+  void ResolveTimes();
   absl::Status LoadInput(MicroBatchId id);
   absl::Status LoadTarget(MicroBatchId id);
   absl::Status Forward(MicroBatchId id);
   absl::Status Loss(MicroBatchId id);
   absl::Status Backward(MicroBatchId id, Op op);
+  absl::StatusOr<bool> SendWaiting();  // true: a message left
+  const BoundaryPort* Unsent() const;  // a port with messages that wait, or null
   absl::Status LinkStatus() const;
   absl::Status Finish();
   absl::Status SumLosses(StepReport* report);
@@ -113,7 +121,7 @@ absl::StatusOr<bool> StageExecutor::State::Execute(const Instruction& instructio
     default:
       break;
   }
-  RETURN_IF_ERROR(Compute(instruction));
+  RETURN_IF_ERROR(has_device_clock ? ComputeMarked(instruction) : Compute(instruction));
   return true;
 }
 
@@ -163,6 +171,29 @@ absl::Status StageExecutor::State::Compute(const Instruction& instruction) {
   return absl::OkStatus();
 }
 
+absl::Status StageExecutor::State::ComputeMarked(const Instruction& instruction) {
+  if (instruction.op == Op::kLoadInput || instruction.op == Op::kLoadTarget) {
+    return Compute(instruction);
+  }
+  parts.backend->MarkTime();
+  const absl::Status status = Compute(instruction);
+  parts.backend->MarkTime();
+  marked.push_back({parts.phases->current(), instruction.micro_batch});
+  return status;
+}
+
+void StageExecutor::State::ResolveTimes() {
+  if (!has_device_clock) return;
+  const std::vector<int64_t> times = parts.backend->TakeTimes();
+  const bool known = times.size() == 2 * marked.size() + 1;
+  for (size_t i = 0; known && i < marked.size(); ++i) {
+    marked[i].begin_nanos = begin_nanos + times[2 * i + 1];
+    marked[i].end_nanos = begin_nanos + times[2 * i + 2];
+  }
+  parts.phases->Resolve(known ? std::span<const PhaseInterval>(marked)
+                              : std::span<const PhaseInterval>());
+}
+
 TokenBatch StageExecutor::State::Tokens(MicroBatchId id) const {
   return work->training ? parts.data->Train(work->fence.step, id)
                         : parts.data->Evaluation(work->evaluation_batch, id);
@@ -170,10 +201,15 @@ TokenBatch StageExecutor::State::Tokens(MicroBatchId id) const {
 
 absl::StatusOr<Tensor> StageExecutor::State::ToDevice(const std::vector<int32_t>& tokens) const {
   ASSIGN_OR_RETURN(Tensor tensor,
-                   MakeTensor(parts.backend->allocator(), MemoryKind::kActivations, DType::kI32,
-                              Shape{static_cast<int64_t>(tokens.size())}));
+                   MakeTensor(parts.backend->link_allocator(), MemoryKind::kActivations,
+                              DType::kI32, Shape{static_cast<int64_t>(tokens.size())}));
+  if (CopiesForLinks(*parts.backend)) {
+    // The back end holds them until they have been copied, so nobody waits.
+    std::memcpy(tensor.raw(), tokens.data(), static_cast<size_t>(tensor.bytes()));
+    return parts.backend->CopyFromLink(tensor);
+  }
   parts.backend->CopyFromHost(std::as_bytes(std::span(tokens)), tensor);
-  RETURN_IF_ERROR(parts.backend->Synchronize());  // the tokens must outlive a queued copy
+  RETURN_IF_ERROR(parts.backend->Synchronize());
   return tensor;
 }
 
@@ -259,6 +295,25 @@ absl::Status StageExecutor::State::Backward(MicroBatchId id, Op op) {
   return absl::OkStatus();
 }
 
+absl::StatusOr<bool> StageExecutor::State::SendWaiting() {
+  bool sent = false;
+  for (auto* port : {&upstream, &downstream}) {
+    if (!port->has_value() || !(*port)->waiting()) continue;
+    const MicroBatchId first = (*port)->waiting_micro_batch();
+    ASSIGN_OR_RETURN(const bool some, Annotate((*port)->SendWaiting(), Where(first)));
+    sent = sent || some;
+  }
+  if (sent) ++instructions_done;  // a heartbeat as well: what a send left undone is done
+  return sent;
+}
+
+const BoundaryPort* StageExecutor::State::Unsent() const {
+  for (const auto* port : {&upstream, &downstream}) {
+    if (port->has_value() && (*port)->waiting()) return &**port;
+  }
+  return nullptr;
+}
+
 absl::Status StageExecutor::State::LinkStatus() const {
   if (upstream.has_value()) RETURN_IF_ERROR(upstream->status());
   if (downstream.has_value()) RETURN_IF_ERROR(downstream->status());
@@ -289,6 +344,7 @@ absl::Status StageExecutor::State::Finish() {
     ASSIGN_OR_RETURN(done.layer_squared_norms, parts.cell->LayerSquaredGradientNorms());
     for (double norm : done.layer_squared_norms) done.finite = done.finite && std::isfinite(norm);
   }
+  ResolveTimes();
   std::array<int64_t, kPhases> nanos = parts.phases->TotalNanos();
   int64_t total = 0;
   for (int i = 0; i < kPhases; ++i) total += nanos[i] -= nanos_before[i];
@@ -296,6 +352,7 @@ absl::Status StageExecutor::State::Finish() {
   done.step_seconds = static_cast<double>(total) * 1e-9;
   in_flight.clear();
   work.reset();
+  parts.backend->EndLinkCopies();
   report = std::move(done);
   return absl::OkStatus();
 }
@@ -322,35 +379,56 @@ void StageExecutor::BeginStep(const StepWork& work) {
   state_->report.reset();
   state_->in_flight.assign(CountMicroBatches(*work.program).value, InFlight());
   state_->nanos_before = state_->parts.phases->TotalNanos();
+  state_->marked.clear();
+  state_->parts.backend->TakeTimes();  // of a step that was given up
+  state_->has_device_clock = state_->parts.backend->MarkTime();
+  if (!state_->has_device_clock) return;
+  state_->begin_nanos = state_->parts.clock->MonotonicNanos();
+  state_->parts.phases->Defer();
 }
 
 absl::StatusOr<Progress> StageExecutor::Advance(int instructions) {
   State& state = *state_;
   CHECK(state.work.has_value()) << "no step has begun";
   const size_t end = state.work->program->instructions.size();
-  for (int done = 0; state.next < end; ++done) {
+  for (int done = 0;; ++done) {
+    ASSIGN_OR_RETURN(const bool sent, state.SendWaiting());
+    const bool ran_all = state.next == end;
+    if (ran_all && state.Unsent() == nullptr) break;
     if (done == instructions) return Progress::kAdvanced;
-    const std::string where = state.Where(state.current().micro_batch);
-    ASSIGN_OR_RETURN(const bool proceeded, Annotate(state.Execute(state.current()), where));
+    const MicroBatchId id =
+        ran_all ? state.Unsent()->waiting_micro_batch() : state.current().micro_batch;
+    bool proceeded = false;
+    if (ran_all) {
+      state.Unsent()->BookWaiting();
+    } else {
+      ASSIGN_OR_RETURN(proceeded, Annotate(state.Execute(state.current()), state.Where(id)));
+    }
     state.blocked = !proceeded;
     if (!proceeded) {
       // A broken neighbour on the other side ends the step too: what is waited for may never come.
-      RETURN_IF_ERROR(Annotate(state.LinkStatus(), where));
-      return Progress::kBlocked;
+      RETURN_IF_ERROR(Annotate(state.LinkStatus(), state.Where(id)));
+      return sent ? Progress::kAdvanced : Progress::kBlocked;
     }
     ++state.next;
     ++state.instructions_done;
   }
+  state.blocked = false;
   RETURN_IF_ERROR(Annotate(state.Finish(), absl::StrCat("stage ", state.parts.stage.value)));
   return Progress::kFinished;
 }
 
 std::string StageExecutor::WaitingFor() const {
   if (!state_->work.has_value() || !state_->blocked) return "";
+  const Fence& fence = state_->work->fence;
+  if (state_->next == state_->work->program->instructions.size()) {
+    const BoundaryPort* const port = state_->Unsent();
+    return port == nullptr ? "" : port->Waiting(fence, port->waiting_micro_batch(), true);
+  }
   const auto [op, id] = state_->current();
   const bool sending = op == Op::kSendActivation || op == Op::kSendGradient;
   const bool up = op == Op::kReceiveActivation || op == Op::kSendGradient;
-  return (up ? state_->upstream : state_->downstream)->Waiting(state_->work->fence, id, sending);
+  return (up ? state_->upstream : state_->downstream)->Waiting(fence, id, sending);
 }
 
 MicroBatchId StageExecutor::current_micro_batch() const {
@@ -369,6 +447,11 @@ void StageExecutor::Abandon() {
   state_->report.reset();
   state_->in_flight.clear();
   state_->blocked = false;
+  for (auto* port : {&state_->upstream, &state_->downstream}) {
+    if (port->has_value()) (*port)->DropWaiting();
+  }
+  state_->parts.backend->EndLinkCopies();
+  state_->parts.phases->Resolve({});
   state_->parts.cell->DropAllMicroBatches();
 }
 

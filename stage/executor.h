@@ -36,7 +36,8 @@ struct StepWork {
   double loss_scale = 1.0;  // of d_logits: 1 / (N * context)
 };
 
-enum class Progress { kAdvanced, kBlocked, kFinished };  // kAdvanced: stopped by the limit
+// kAdvanced: stopped by the limit, or blocked after messages of sends before have left.
+enum class Progress { kAdvanced, kBlocked, kFinished };
 
 class StageExecutor {
  public:

@@ -2,7 +2,8 @@
 // to the time since construction, and tells an observer of every interval that has ended, so that
 // traces and totals cannot disagree.
 // Ownership: borrows clock and observer.
-// Threads:   Enter, EnterSince and Stay on the executor thread, where the observer is called, under
+// Threads:   Enter, EnterSince, Stay, Defer and Resolve on the executor thread, where the observer
+// is called, under
 //            no lock; the rest from any thread.
 // Units:     nanoseconds of the monotonic clock; seconds in PhaseSeconds.
 #ifndef STAGECOACH_STAGE_PHASE_CLOCK_H_
@@ -11,6 +12,8 @@
 #include <array>
 #include <cstdint>
 #include <mutex>
+#include <span>
+#include <vector>
 
 #include "base/clock.h"
 #include "base/ids.h"
@@ -31,6 +34,11 @@ class PhaseObserver {
   virtual void OnInterval(const PhaseInterval& interval) = 0;
 };
 
+// Where the device computed, what it computed; elsewhere what the host did. host: without a gap;
+// device: ascending and disjoint, of the same clock. As long as the host's.
+std::vector<PhaseInterval> Overlay(std::span<const PhaseInterval> host,
+                                   std::span<const PhaseInterval> device);
+
 class PhaseClock {
  public:
   explicit PhaseClock(const Clock* clock, PhaseObserver* observer = nullptr);  // starts in kIdle
@@ -44,8 +52,14 @@ class PhaseClock {
   Nanos EnterSince(Phase phase, MicroBatchId micro_batch, int64_t nanos);
   // As Enter, unless it is there already: for work that is tried again.
   void Stay(Phase phase, MicroBatchId micro_batch);
+  // For a device that runs behind the host: from now on time is kept and not booked, until Resolve
+  // says when the device computed; nothing to overlay books what the host did. Without Defer,
+  // Resolve does nothing.
+  void Defer();
+  void Resolve(std::span<const PhaseInterval> device);
+  bool deferring() const { return deferring_; }  // executor thread
   Phase current() const;
-  Nanos TotalNanos() const;     // up to now, the current phase included
+  Nanos TotalNanos() const;     // up to now, the current phase included; up to Defer, if deferring
   PhaseSeconds Totals() const;  // the same in seconds
 
  private:
@@ -56,6 +70,8 @@ class PhaseClock {
   MicroBatchId micro_batch_;
   int64_t since_nanos_;
   Nanos nanos_{};
+  bool deferring_ = false;
+  std::vector<PhaseInterval> deferred_;
 };
 
 PhaseSeconds ToSeconds(const PhaseClock::Nanos& nanos);

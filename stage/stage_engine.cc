@@ -4,6 +4,7 @@
 #include <chrono>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
 #include "base/status.h"
@@ -36,6 +37,7 @@ StageEngine::StageEngine(const Parts& parts)
       tracer_(parts.options.trace, parts.clock, parts.options.on_micro_batch),
       phases_(parts.clock, &tracer_) {
   status_.state = "empty";
+  parts_.backend->OnLinkCopyDone(parts_.link_ready);
 }
 
 absl::Status StageEngine::CheckLoad(const LoadCommand& command) const {
@@ -151,12 +153,14 @@ absl::StatusOr<StepReport> StageEngine::Run(const RunCommand& command) {
   // Getting ready counts as the decision that comes first.
   const PhaseClock::Nanos before = phases_.Enter(Phase::kOptimizer);
   absl::StatusOr<StepReport> report = Execute(command);
+  phases_.Resolve({});  // of a step that failed; the tracer still listens
   const PhaseClock::Nanos after = phases_.Enter(Phase::kIdle);
   tracer_.End();
   if (report.ok()) SetTimes(before, after, &*report);
   if (!report.ok()) {
-    EndCell(report.status());
-    return report;
+    const absl::Status reason = WithFault(report.status());
+    EndCell(reason);
+    return reason;
   }
   last_run_ = LastRun{command, *report};
   Publish("ready");
@@ -247,6 +251,12 @@ void StageEngine::HandleAbort() {
   if (loaded_ == nullptr || !loaded_->aborted.ok()) return;
   const absl::Status reason = parts_.mailbox->AbortOf(loaded_->command.fence);
   if (!reason.ok()) EndCell(reason);
+}
+
+absl::Status StageEngine::WithFault(const absl::Status& status) const {
+  const absl::Status fault = parts_.backend->Fault();
+  if (fault.ok() || absl::StrContains(status.message(), fault.message())) return status;
+  return absl::Status(fault.code(), absl::StrCat(status.message(), "; ", fault.message()));
 }
 
 void StageEngine::EndCell(const absl::Status& reason) {

@@ -66,6 +66,8 @@ class StageEngine {
   absl::StatusOr<StepReport> RunProgram(const RunCommand& command);
   absl::Status Wait(int64_t* last_progress_nanos);
   absl::Status Interruption() const;
+  // The error of a command, with what befell the device where that is not in it yet.
+  absl::Status WithFault(const absl::Status& status) const;
   void EndCell(const absl::Status& reason);  // the first error of a cell: links close with it
   void Publish(const char* state);
   void PublishProgress();

@@ -27,6 +27,7 @@ struct StageRuntime::State {
   State(const Options& options, std::unique_ptr<Backend> owned_backend, LinkConnector* connector,
         FileSystem* file_system, const Clock* clock)
       : nice(options.compute_nice),
+        on_fault(options.on_fault),
         backend(std::move(owned_backend)),
         mailbox(std::make_shared<StageMailbox>(kCommands)),
         // A link's last callback may run while its cell goes, so the callback shares the mailbox.
@@ -39,6 +40,7 @@ struct StageRuntime::State {
                 .link_ready = [shared = mailbox] { shared->Wake(); }}) {}
 
   void Main();
+  void TellFault();
   void Post(StageRequest request);
 
   void Handle(LoadRequest& request) { request.done(engine.Load(std::move(request.command))); }
@@ -48,6 +50,8 @@ struct StageRuntime::State {
   void Handle(ProfileRequest& request) { request.done(engine.Profile(request.spec)); }
 
   const int nice;
+  const std::function<void(const absl::Status&)> on_fault;
+  bool fault_told = false;
   const std::unique_ptr<Backend> backend;
   const std::shared_ptr<StageMailbox> mailbox;
   StageEngine engine;
@@ -63,12 +67,21 @@ void StageRuntime::State::Main() {
     engine.HandleAbort();
     if (request.has_value()) {
       std::visit([this](auto& of_kind) { Handle(of_kind); }, *request);
+      TellFault();
     }
   }
   for (StageRequest& request : mailbox->Drain()) {
     Refuse(request, absl::CancelledError("the stage is shutting down"));
   }
   engine.Drop();
+}
+
+void StageRuntime::State::TellFault() {
+  if (fault_told) return;
+  const absl::Status fault = backend->Fault();
+  if (fault.ok()) return;
+  fault_told = true;
+  if (on_fault) on_fault(fault);
 }
 
 void StageRuntime::State::Post(StageRequest request) {

@@ -63,6 +63,9 @@ class StageRuntime {
     TraceRing* trace = nullptr;  // borrowed; null: no spans
     // Seconds of one micro-batch's forward, recompute or backward; executor thread, must not block.
     std::function<void(Phase phase, double seconds)> on_micro_batch;
+    // Once, when the device is lost to this process, after the command that met it was answered
+    // with the reason; executor thread, must not block. Whatever comes then fails: start it anew.
+    std::function<void(const absl::Status& reason)> on_fault;
   };
   StageRuntime(const Options& options, std::unique_ptr<Backend> backend, LinkConnector* connector,
                FileSystem* file_system, const Clock* clock);

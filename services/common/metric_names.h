@@ -83,6 +83,31 @@ inline constexpr MetricDefinition kStageMemoryPeak = {
 inline constexpr MetricDefinition kStageMemoryLimit = {
     "stagecoach_stage_memory_limit_bytes",         kG, "bytes", "stage", "S",
     "Memory the stage may use; 0 without a limit."};
+// By NVML, of the whole card; exported only where a stage computes on a card and NVML answers.
+inline constexpr MetricDefinition kDeviceUtilization = {
+    "stagecoach_stage_device_utilization_ratio",
+    kG,
+    "0-1",
+    "stage",
+    "S",
+    "Share of the driver's last sampling period in which a kernel of any process ran on the card; "
+    "with NVML only."};
+inline constexpr MetricDefinition kDevicePower = {
+    "stagecoach_stage_device_power_watts",       kG, "W", "stage", "S",
+    "Power that the card draws; with NVML only."};
+inline constexpr MetricDefinition kDeviceTemperature = {
+    "stagecoach_stage_device_temperature_celsius", kG, "C", "stage", "S",
+    "Temperature of the card; with NVML only."};
+inline constexpr MetricDefinition kDeviceMemoryUsed = {
+    "stagecoach_stage_device_memory_used_bytes",
+    kG,
+    "bytes",
+    "stage",
+    "S",
+    "Memory of the card in use by all processes; with NVML only."};
+inline constexpr MetricDefinition kDeviceMemory = {
+    "stagecoach_stage_device_memory_size_bytes", kG, "bytes", "stage", "S",
+    "Memory that the card has; with NVML only."};
 inline constexpr MetricDefinition kLinkSent = {
     "stagecoach_link_sent_bytes_total",  kC, "bytes", "stage,peer,kind", "S",
     "Payload bytes sent to a neighbour."};

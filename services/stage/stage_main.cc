@@ -1,7 +1,10 @@
 // stagecoach-stage: hosts one cell on this machine's device.
+#include <signal.h>
 #include <spdlog/spdlog.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 
 #include "services/common/log.h"
@@ -36,14 +39,21 @@ int main(int argc, char** argv) {
   CLI11_PARSE(app, argc, argv);
   if (flags.server.die_with_parent) DieWithParent();
   absl::Status status = SetUpLogging("stage", flags.server.log_format, flags.server.verbose);
-  StageServer server(flags);
+  // The signal is blocked in every thread: it waits until main asks for it.
+  StageServer server(flags, {.on_fault = [] { kill(getpid(), SIGTERM); }});
   if (status.ok()) status = server.Start();
   if (!status.ok()) {
     std::fprintf(stderr, "stagecoach-stage: %s\n", std::string(status.message()).c_str());
     return 2;
   }
-  spdlog::info("signal {}: shutting down", WaitForTermination());
-  ExitWatchdog watchdog(flags.server.exit_timeout_seconds);
+  const int signal_number = WaitForTermination();
+  const absl::Status fault = server.fault();
+  if (fault.ok()) spdlog::info("signal {}: shutting down", signal_number);
+  // Freeing what a lost card held may take its driver long.
+  ExitWatchdog watchdog(fault.ok() ? flags.server.exit_timeout_seconds
+                                   : std::min(flags.server.exit_timeout_seconds, 5.0));
   server.Shutdown();
-  return 0;
+  if (fault.ok()) return 0;
+  std::fprintf(stderr, "stagecoach-stage: %s\n", std::string(fault.message()).c_str());
+  return kDeviceLostExitCode;
 }

@@ -43,6 +43,18 @@ void WriteLinkMetrics(const std::string& stage_name, const NeighbourLink& neighb
              connections > 0 ? static_cast<double>(connections - 1) : 0);
 }
 
+void WriteDeviceMetrics(const std::string& stage_name, const DeviceReading& reading,
+                        MetricWriter& writer) {
+  const auto add = [&](const MetricDefinition& definition, const std::optional<double>& value) {
+    if (value.has_value()) writer.Add(definition, {stage_name}, *value);
+  };
+  add(metric::kDeviceUtilization, reading.utilization);
+  add(metric::kDevicePower, reading.power_watts);
+  add(metric::kDeviceTemperature, reading.temperature_celsius);
+  add(metric::kDeviceMemoryUsed, reading.memory_used_bytes);
+  add(metric::kDeviceMemory, reading.memory_size_bytes);
+}
+
 void WriteStageMetrics(const std::string& stage_name, const StageStatus& status,
                        MetricWriter& writer) {
   for (int phase = 0; phase < kPhases; ++phase) {

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "services/common/metrics.h"
+#include "services/stage/nvml.h"
 #include "stage/link/grpc/link_core.h"
 #include "stage/stage_runtime.h"
 
@@ -36,6 +37,9 @@ class MicroBatchTimes {
 
 void WriteStageMetrics(const std::string& stage_name, const StageStatus& status,
                        MetricWriter& writer);
+// What is not known is left out.
+void WriteDeviceMetrics(const std::string& stage_name, const DeviceReading& reading,
+                        MetricWriter& writer);
 void WriteLinkMetrics(const std::string& stage_name, const NeighbourLink& neighbour,
                       const std::optional<LinkStatistics>& link, MetricWriter& writer);
 

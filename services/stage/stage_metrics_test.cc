@@ -14,6 +14,7 @@ namespace stagecoach {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 class StageMetricsTest : public ::testing::Test {
  protected:
@@ -21,6 +22,7 @@ class StageMetricsTest : public ::testing::Test {
     WriteProcessMetrics("cpu", writer);
     rpcs_.Write(writer);
     WriteStageMetrics("s0", status_, writer);
+    WriteDeviceMetrics("s0", device_, writer);
     micro_batches_.Write("s0", writer);
     WriteLinkMetrics("s0", {"upstream", &upstream_, &transfer_}, status_.upstream, writer);
     WriteLinkMetrics("s0", {"downstream", &downstream_, &transfer_}, status_.downstream, writer);
@@ -28,6 +30,11 @@ class StageMetricsTest : public ::testing::Test {
 
   RpcMetrics rpcs_{{"stagecoach.v1.StageService"}};
   StageStatus status_;
+  DeviceReading device_ = {.utilization = 0.5,
+                           .power_watts = 700,
+                           .temperature_celsius = 60,
+                           .memory_used_bytes = 1 << 20,
+                           .memory_size_bytes = 1 << 30};
   MicroBatchTimes micro_batches_;
   LinkTotals upstream_, downstream_;
   Histogram transfer_{Histogram::DoublingBounds()};
@@ -42,6 +49,14 @@ TEST_F(StageMetricsTest, AnIdleStageExportsEveryNameOfItsList) {
   Write(writer);
   const std::vector<std::string> names = writer.Names();
   EXPECT_EQ(std::set<std::string>(names.begin(), names.end()), listed);
+}
+
+TEST_F(StageMetricsTest, LeavesOutWhatIsNotKnownOfACard) {
+  device_ = {.power_watts = 123.5};
+  MetricWriter writer;
+  Write(writer);
+  EXPECT_THAT(writer.Text(), HasSubstr("stagecoach_stage_device_power_watts{stage=\"s0\"} 123.5"));
+  EXPECT_THAT(writer.Text(), Not(HasSubstr("stagecoach_stage_device_utilization_ratio")));
 }
 
 TEST_F(StageMetricsTest, CountsMicroBatchesByPhaseFromZeroOn) {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <mutex>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -21,6 +22,7 @@
 #include "services/common/rpc_metrics.h"
 #include "services/common/tls_check.h"
 #include "services/stage/lease.h"
+#include "services/stage/nvml.h"
 #include "services/stage/stage_metrics.h"
 #include "services/stage/stage_service.h"
 #include "services/stage/telemetry.h"
@@ -73,10 +75,11 @@ double DrainSeconds(double exit_timeout_seconds) {
 }  // namespace
 
 struct StageServer::State {
-  explicit State(const StageFlags& f)
-      : flags(f), rpc_metrics({kStageServiceName, kLinkServiceName}) {}
+  State(const StageFlags& f, Hooks h)
+      : flags(f), hooks(std::move(h)), rpc_metrics({kStageServiceName, kLinkServiceName}) {}
 
   StageFlags flags;
+  const Hooks hooks;
   RpcMetrics rpc_metrics;
   MetricsRegistry metrics;
   TraceRing trace;
@@ -84,8 +87,11 @@ struct StageServer::State {
   Histogram transfer_upstream{Histogram::DoublingBounds()};
   Histogram transfer_downstream{Histogram::DoublingBounds()};
   std::string fingerprint;
+  std::unique_ptr<NvmlCard> card;  // null: no card, or no NVML
   const double start_seconds = SystemClock::Get()->MonotonicSeconds();
   std::atomic<bool> draining{false};
+  mutable std::mutex fault_mutex;  // guards fault
+  absl::Status fault;
   std::unique_ptr<GrpcLinkConnector> connector;
   std::unique_ptr<StageRuntime> runtime;
   std::unique_ptr<StageServiceAdapter> service;
@@ -95,6 +101,8 @@ struct StageServer::State {
   std::shared_ptr<grpc::ChannelCredentials> credentials;
 
   absl::Status StartRuntime();
+  void OpenCard();
+  void KeepFault(const absl::Status& reason);
   absl::Status StartGrpc();
   absl::Status StartHttp();
   absl::Status StartLease();
@@ -105,8 +113,24 @@ struct StageServer::State {
   void WriteMetrics(MetricWriter& writer) const;
 };
 
-StageServer::StageServer(const StageFlags& flags) : state_(std::make_unique<State>(flags)) {}
+StageServer::StageServer(const StageFlags& flags, Hooks hooks)
+    : state_(std::make_unique<State>(flags, std::move(hooks))) {}
 StageServer::~StageServer() { Shutdown(); }
+
+absl::Status StageServer::fault() const {
+  std::lock_guard<std::mutex> lock(state_->fault_mutex);
+  return state_->fault;
+}
+
+void StageServer::State::KeepFault(const absl::Status& reason) {
+  spdlog::critical("the device is lost to this process: {}", std::string(reason.message()));
+  {
+    std::lock_guard<std::mutex> lock(fault_mutex);
+    fault = reason;
+  }
+  draining = true;  // not ready any more
+  if (hooks.on_fault) hooks.on_fault();
+}
 
 absl::Status StageServer::Start() {
   RETURN_IF_ERROR(CheckExposure(state_->flags.server));
@@ -124,8 +148,10 @@ absl::Status StageServer::Start() {
 }
 
 absl::Status StageServer::State::StartRuntime() {
-  ASSIGN_OR_RETURN(std::unique_ptr<Backend> backend, MakeBackend(flags));
+  ASSIGN_OR_RETURN(std::unique_ptr<Backend> backend,
+                   hooks.make_backend ? hooks.make_backend() : MakeBackend(flags));
   fingerprint = backend->fingerprint();
+  OpenCard();
   StageRuntime::Options options;
   options.device = flags.device;
   options.memory_limit_bytes = flags.memory_limit_bytes;
@@ -136,6 +162,7 @@ absl::Status StageServer::State::StartRuntime() {
   options.on_micro_batch = [this](Phase phase, double seconds) {
     micro_batches.Observe(phase, seconds);
   };
+  options.on_fault = [this](const absl::Status& reason) { KeepFault(reason); };
   GrpcLinkConnector::Options link;
   link.link = options.link;
   link.credentials = credentials;
@@ -156,6 +183,19 @@ absl::Status StageServer::State::StartRuntime() {
                                  .logs = ProcessLogRing(),
                                  .clock = SystemClock::Get()});
   return absl::OkStatus();
+}
+
+void StageServer::State::OpenCard() {
+  if (!IsCudaDevice(flags.device)) return;
+  const absl::StatusOr<int> ordinal = ParseCudaDevice(flags.device);
+  if (!ordinal.ok()) return;  // a hook's back end, whatever the flag says
+  auto opened = NvmlCard::Open(kNvmlLibrary, CudaDeviceAddress(*ordinal), SystemClock::Get());
+  if (opened.ok()) {
+    card = *std::move(opened);
+  } else {
+    spdlog::info("no metrics of the card's utilization and power: {}",
+                 std::string(opened.status().message()));
+  }
 }
 
 absl::Status StageServer::State::StartGrpc() {
@@ -248,6 +288,7 @@ void StageServer::State::WriteMetrics(MetricWriter& writer) const {
   rpc_metrics.Write(writer);
   const StageStatus status = runtime->Snapshot();
   WriteStageMetrics(flags.name, status, writer);
+  if (card != nullptr) WriteDeviceMetrics(flags.name, card->Read(), writer);
   micro_batches.Write(flags.name, writer);
   WriteLinkMetrics(flags.name, Upstream(), status.upstream, writer);
   WriteLinkMetrics(flags.name, Downstream(), status.downstream, writer);
@@ -259,7 +300,10 @@ void StageServer::Shutdown() {
   state_->grpc->SetServing(false);
   // The lease goes on, so that the coordinator does not take a stage that ends its step for lost.
   if (state_->lease != nullptr) state_->lease->StartDraining();
-  state_->runtime->Drain(DrainSeconds(state_->flags.server.exit_timeout_seconds));
+  // With a lost device nothing is left to end: its error has been answered.
+  if (fault().ok()) {
+    state_->runtime->Drain(DrainSeconds(state_->flags.server.exit_timeout_seconds));
+  }
   if (state_->lease != nullptr) state_->lease->Stop();
   state_->http.Stop();
   state_->runtime->Shutdown();

@@ -1,15 +1,21 @@
 // StageServer: the stagecoach-stage program put together: back end, runtime, link connector, gRPC
 // and HTTP servers, lease. Ownership: owns all of them; parts are destroyed in reverse order of
 // their start. Errors:    Start: INVALID_ARGUMENT or FAILED_PRECONDITION naming the flag,
-// UNAVAILABLE for a taken port.
+// UNAVAILABLE for a taken port. Fault: a device that is lost to this process fails the step at hand
+// with the reason; then the program ends with kDeviceLostExitCode, as only a new process can use
+// the card again, and whoever supervises it starts one.
 #ifndef STAGECOACH_SERVICES_STAGE_STAGE_SERVER_H_
 #define STAGECOACH_SERVICES_STAGE_STAGE_SERVER_H_
 
+#include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "services/common/server_flags.h"
+#include "stage/backends/backend.h"
 
 namespace stagecoach {
 
@@ -24,11 +30,18 @@ struct StageFlags {
   double progress_timeout_seconds = 30;
 };
 
+inline constexpr int kDeviceLostExitCode = 3;
+
 class StageServer {
  public:
-  explicit StageServer(const StageFlags& flags);
+  struct Hooks {
+    std::function<absl::StatusOr<std::unique_ptr<Backend>>()> make_backend;  // empty: --device
+    std::function<void()> on_fault;  // fault() is not ok any more; any thread, must not block
+  };
+  explicit StageServer(const StageFlags& flags, Hooks hooks = {});
   ~StageServer();
   absl::Status Start();
+  absl::Status fault() const;  // of the device; any thread
   // Not ready and no new work from now on; the running step ends or is abandoned by a deadline that
   // leaves exit_timeout_seconds time for the rest; then the lease, the links and the servers end.
   void Shutdown();

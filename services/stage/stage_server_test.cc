@@ -8,6 +8,7 @@
 
 #include <condition_variable>
 #include <fstream>
+#include <future>
 #include <map>
 #include <mutex>
 #include <set>
@@ -17,6 +18,7 @@
 #include "base/clock.h"
 #include "services/common/convert_control.h"
 #include "services/common/log.h"
+#include "stage/testing/staged_backend.h"
 #include "stagecoach/v1/fleet.grpc.pb.h"
 #include "stagecoach/v1/stage.grpc.pb.h"
 
@@ -107,7 +109,7 @@ class StageServerTest : public ::testing::Test {
     flags.name = absl::StrCat("s", k);
     flags.device = "reference";
     flags.memory_limit_bytes = 1 << 30;
-    servers_[k] = std::make_unique<StageServer>(flags);
+    servers_[k] = std::make_unique<StageServer>(flags, hooks_[k]);
     ASSERT_TRUE(servers_[k]->Start().ok());
     int port = 0;
     std::ifstream(flags.server.port_file) >> port;
@@ -173,6 +175,7 @@ class StageServerTest : public ::testing::Test {
   }
 
   std::string folder_;
+  StageServer::Hooks hooks_[2];
   ListeningFleet fleet_;
   std::unique_ptr<grpc::Server> coordinator_;
   std::unique_ptr<StageServer> servers_[2];
@@ -282,6 +285,43 @@ TEST_F(StageServerTest, SaysThatItDrainsBeforeItGoes) {
   v1::GetStatusResponse status;
   EXPECT_EQ(stubs_[0]->GetStatus(&context, {}, &status).error_code(),
             grpc::StatusCode::UNAVAILABLE);
+}
+
+// The first stage computes on a made-up card.
+class LostDeviceTest : public StageServerTest {
+ protected:
+  LostDeviceTest() {
+    auto backend = std::make_unique<StagedBackend>();
+    card_ = &backend->api();
+    card_->run_per_query = 16;
+    hooks_[0].make_backend = [backend = std::make_shared<std::unique_ptr<StagedBackend>>(
+                                  std::move(backend))] { return std::move(*backend); };
+    hooks_[0].on_fault = [this] { told_.set_value(); };
+  }
+
+  FakeDeviceApi* card_ = nullptr;
+  std::promise<void> told_;
+};
+
+TEST_F(LostDeviceTest, FailsTheStepWithTheReasonThenTellsAndGoes) {
+  TrainSteps(2);
+  EXPECT_TRUE(servers_[0]->fault().ok());
+  card_->fault = FakeDeviceApi::kIllegalAddress;
+  grpc::ClientContext context;
+  v1::RunResponse response;
+  RunCommand command{.fence = FenceOf(2), .work = WorkKind::kTrain};
+  command.apply = ApplyDecision{.step = 1, .learning_rate = 0.1};
+  const grpc::Status status = stubs_[0]->Run(&context, ToProto(command), &response);
+  EXPECT_FALSE(status.ok());
+  const auto reason = AllOf(HasSubstr("device cuda:0, "), HasSubstr("cudaErrorIllegalAddress"),
+                            HasSubstr("restart the stage server"));
+  EXPECT_THAT(status.error_message(), reason);
+  ASSERT_EQ(told_.get_future().wait_for(kPatience), std::future_status::ready);
+  EXPECT_THAT(std::string(servers_[0]->fault().message()), reason);
+  const double before = SystemClock::Get()->MonotonicSeconds();
+  servers_[0]->Shutdown();
+  EXPECT_LT(SystemClock::Get()->MonotonicSeconds() - before, 10) << "there is nothing to wait for";
+  EXPECT_TRUE(servers_[1]->fault().ok()) << "the neighbour goes on";
 }
 
 }  // namespace

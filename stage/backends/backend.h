@@ -20,11 +20,14 @@
 #define STAGECOACH_STAGE_BACKENDS_BACKEND_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "base/random.h"
 #include "plan/precision.h"
 #include "stage/tensor/tensor.h"
@@ -145,7 +148,7 @@ class Backend {
   virtual std::string fingerprint() const = 0;
   virtual Allocator& allocator() = 0;
   // Where links keep what they carry; the host reads and writes it. Other than allocator() where
-  // the device's memory is not the host's: BoundaryPort then copies by the two calls at the end.
+  // the device's memory is not the host's: BoundaryPort then copies by the calls at the end.
   virtual Allocator& link_allocator() { return allocator(); }
   // For the job at hand, before its first operation. Operations learn from their tensors whether
   // they are in BF16; what is left to say is whether float32 products may be TF32.
@@ -190,19 +193,47 @@ class Backend {
 
   virtual void CopyFromHost(std::span<const std::byte> source, const Tensor& target) = 0;
   virtual void CopyToHost(const Tensor& source, std::span<std::byte> target) = 0;  // synchronizes
-  // Between allocator() and link_allocator(). ToLink: what was queued before has run and the target
-  // may be sent once this returns OK. FromLink may be queued like any operation; the back end holds
-  // the source until it was read.
-  virtual absl::Status CopyToLink(const Tensor& source, const Tensor& target) {
+  // Between allocator() and link_allocator(), where these differ. Copies may be queued: the back
+  // end holds what they read and write until they have run, whatever the caller lets go of. ToLink:
+  // the values of what was queued before; the target may be sent once LinkCopyDone(the number
+  // returned) is true. They run in the order in which they were started.
+  virtual absl::StatusOr<uint64_t> CopyToLink(const Tensor& source, const Tensor& target) {
     CopyToHost(source, target.span());
-    return Synchronize();
+    const absl::Status status = Synchronize();
+    if (!status.ok()) return status;
+    return 0;
   }
-  virtual absl::Status CopyFromLink(const Tensor& source, const Tensor& target) {
-    CopyFromHost(source.span(), target);
-    return Synchronize();
+  virtual absl::StatusOr<bool> LinkCopyDone(uint64_t /*copy*/) { return true; }
+  // A tensor of allocator() that has the source's values for whatever is queued later.
+  virtual absl::StatusOr<Tensor> CopyFromLink(const Tensor& source) {
+    absl::StatusOr<Tensor> target =
+        MakeTensor(allocator(), MemoryKind::kActivations, source.dtype(), source.shape());
+    if (!target.ok()) return target;
+    CopyFromHost(source.span(), *target);
+    const absl::Status status = Synchronize();
+    if (!status.ok()) return status;
+    return target;
   }
+  // Called on any thread, at once and under no lock, when a copy to a link has run: whoever waits
+  // for it looks again. It may stay out when the device has failed.
+  virtual void OnLinkCopyDone(std::function<void()>) {}
+  // The step has ended or was given up: lets go of what was made ready for its next copies.
+  virtual void EndLinkCopies() {}
   virtual absl::Status Synchronize() = 0;
+  // Not ok once the device is lost to this process: the first error that it met. Any thread.
+  virtual absl::Status Fault() const { return absl::OkStatus(); }
+  // For devices that run behind the host: notes the time at which the device comes to what is
+  // queued next. False: there is no such clock, what was called has run.
+  virtual bool MarkTime() { return false; }
+  // All marks since the last call, in nanoseconds after the first; waits for them. Empty if one is
+  // missing.
+  virtual std::vector<int64_t> TakeTimes() { return {}; }
 };
+
+// True if links carry copies, because the host does not read the device's memory.
+inline bool CopiesForLinks(Backend& backend) {
+  return &backend.link_allocator() != &backend.allocator();
+}
 
 struct BackendOptions {
   int threads = 1;                 // results do not depend on it

@@ -10,6 +10,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 
 #include "absl/status/statusor.h"
@@ -50,6 +51,9 @@ class Allocator {
   virtual MemoryUse Use() const = 0;
   virtual void ResetPeak() = 0;
   virtual void ReleaseCached() = 0;
+  // Asked, on the thread that allocates and under no lock, before an allocation is refused: true if
+  // something was let go of and it is worth a second try. Set before the first allocation.
+  virtual void SetRelief(std::function<bool()>) {}
 };
 
 // Host memory; limit_bytes 0 means none.

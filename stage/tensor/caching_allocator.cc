@@ -128,16 +128,19 @@ class CachingAllocator final : public Allocator {
     const int64_t rounded =
         std::max(alignment_, (bytes + alignment_ - 1) / alignment_ * alignment_);
     absl::StatusOr<std::byte*> data = pool_->Take(rounded, kind);
+    if (!data.ok() && relief_ && relief_()) data = pool_->Take(rounded, kind);
     if (!data.ok()) return data.status();
     return std::shared_ptr<Buffer>(std::make_shared<PooledBuffer>(pool_, *data, rounded, kind));
   }
   MemoryUse Use() const override { return pool_->Use(); }
   void ResetPeak() override { pool_->ResetPeak(); }
   void ReleaseCached() override { pool_->ReleaseCached(); }
+  void SetRelief(std::function<bool()> relief) override { relief_ = std::move(relief); }
 
  private:
   const int64_t alignment_;
   const std::shared_ptr<MemoryPool> pool_;  // buffers keep it alive
+  std::function<bool()> relief_;
 };
 
 }  // namespace

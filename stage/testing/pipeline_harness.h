@@ -85,6 +85,7 @@ struct HarnessOptions {
   int64_t evaluation_sequences = 0;
   Precision precision = Precision::kFloat32;
   uint64_t order_seed = 0;  // of the order in which executors advance
+  int patience = 0;  // rounds in which nobody moves, for devices that run while they are asked
   std::function<std::unique_ptr<Backend>()> make_backend = [] {
     return MakeReferenceBackend(BackendOptions{});
   };
@@ -192,6 +193,7 @@ class PipelineHarness {
       running.push_back(k);
     }
     std::set<int> blocked;  // since somebody moved
+    int rounds = 0;         // in which nobody moved
     while (!running.empty()) {
       const uint32_t draw = RandomBits(order_, draws_++);
       const size_t at = draw % running.size();
@@ -200,10 +202,13 @@ class PipelineHarness {
       ASSIGN_OR_RETURN(const Progress progress, executor(k).Advance(1 + (draw >> 16) % 4));
       if (executor(k).instructions_done() != before || progress == Progress::kFinished) {
         blocked.clear();
+        rounds = 0;
       }
       if (progress == Progress::kBlocked) blocked.insert(k);
       if (progress == Progress::kFinished) running.erase(running.begin() + at);
       if (!running.empty() && blocked.size() == running.size()) {
+        blocked.clear();
+        if (++rounds <= options_.patience) continue;
         return absl::InternalError(absl::StrCat("deadlock: ", executor(running[0]).WaitingFor()));
       }
     }

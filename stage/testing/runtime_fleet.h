@@ -70,7 +70,9 @@ class RuntimeFleet {
     // Put between the runtimes and the in-process connector.
     std::function<std::unique_ptr<LinkConnector>(LinkConnector*)> wrap_connector;
     int64_t memory_limit_bytes = 0;
-    std::string data_path;  // 2000 bytes are written here
+    std::function<std::unique_ptr<Backend>()> make_backend;  // empty: the reference
+    std::function<void(const absl::Status&)> on_fault;       // of any stage
+    std::string data_path;                                   // 2000 bytes are written here
   };
 
   explicit RuntimeFleet(const Options& options) : connector_(LinkOptions{}) {
@@ -95,11 +97,15 @@ class RuntimeFleet {
     runtime.device = "reference";
     runtime.progress_timeout_seconds = options.progress_timeout_seconds;
     runtime.compute_nice = 0;
+    runtime.on_fault = options.on_fault;
     for (int k = 0; k < options.stages; ++k) {
       traces_.push_back(std::make_unique<TraceRing>());
       runtime.trace = traces_.back().get();
       runtimes_.push_back(std::make_unique<StageRuntime>(
-          runtime, MakeReferenceBackend({.memory_limit_bytes = options.memory_limit_bytes}),
+          runtime,
+          options.make_backend
+              ? options.make_backend()
+              : MakeReferenceBackend({.memory_limit_bytes = options.memory_limit_bytes}),
           connector, &file_system_, options.clock));
     }
   }

@@ -9,6 +9,7 @@
 
 #include "base/check.h"
 #include "stage/backends/backend.h"
+#include "stage/backends/device/device_clock.h"
 #include "stage/backends/device/device_memory.h"
 #include "stage/backends/device/fake_device_api.h"
 #include "stage/backends/device/link_staging.h"
@@ -17,28 +18,56 @@ namespace stagecoach {
 
 class StagedBackend final : public Backend {
  public:
-  StagedBackend() {
+  // Copies run late, in an order drawn from the seed, and only when somebody asks for them.
+  explicit StagedBackend(uint64_t order_seed = 0) {
     api_->total = int64_t{1} << 30;
+    api_->order_seed = order_seed;
+    api_->run_per_query = 1;
     api_->CreateStream(&stream_);
-    staging_ = std::make_unique<LinkStaging>(api_, stream_, fault_);
+    staging_ = std::make_unique<LinkStaging>(api_, stream_, device_.get(), fault_);
+    device_->SetRelief([this] { return staging_->Relieve(); });
   }
+  ~StagedBackend() override { device_->SetRelief(nullptr); }
 
   const char* name() const override { return "staged"; }
   std::string fingerprint() const override { return inner_->fingerprint(); }
   Allocator& allocator() override { return *device_; }
   Allocator& link_allocator() override { return *pinned_; }
-  absl::Status CopyToLink(const Tensor& source, const Tensor& target) override {
+  absl::StatusOr<uint64_t> CopyToLink(const Tensor& source, const Tensor& target) override {
     CHECK(OnCard(source) && Pinned(target)) << "to a link";
     ++to_link_;
     return staging_->ToLink(source, target);
   }
-  absl::Status CopyFromLink(const Tensor& source, const Tensor& target) override {
-    CHECK(OnCard(target) && Pinned(source)) << "from a link";
-    ++from_link_;
-    return staging_->FromLink(source, target);
+  absl::StatusOr<bool> LinkCopyDone(uint64_t copy) override { return staging_->Done(copy); }
+  absl::StatusOr<Tensor> CopyFromLink(const Tensor& source) override {
+    CHECK(Pinned(source)) << "from a link";
+    ++(source.dtype() == DType::kI32 ? ids_ : from_link_);
+    return staging_->FromLink(source);
   }
+  void OnLinkCopyDone(std::function<void()> wake) override {
+    wakes_ = wake != nullptr;
+    staging_->OnDone(std::move(wake));
+  }
+  bool wakes() const { return wakes_; }
+  void EndLinkCopies() override { staging_->End(); }
+  // From now on its card has a clock, and an operation takes so long on it.
+  void UseClock(int64_t nanos_per_operation) {
+    nanos_per_operation_ = nanos_per_operation;
+    clock_ = std::make_unique<DeviceClock>(api_, stream_, fault_);
+  }
+  bool MarkTime() override {
+    if (clock_ != nullptr) clock_->Mark();
+    return clock_ != nullptr;
+  }
+  std::vector<int64_t> TakeTimes() override {
+    return clock_ == nullptr ? std::vector<int64_t>() : clock_->Take();
+  }
+  absl::Status Fault() const override { return fault_->status(); }
   int to_link() const { return to_link_; }
   int from_link() const { return from_link_; }
+  int ids() const { return ids_; }
+  int operations() const { return operations_; }
+  int synchronized() const { return synchronized_; }
   FakeDeviceApi& api() { return *api_; }
 
 #define STAGED_OPERATION(Operation, first, second)       \
@@ -85,7 +114,8 @@ class StagedBackend final : public Backend {
     inner_->CopyToHost(source, target);
   }
   absl::Status Synchronize() override {
-    api_->RunAll();
+    ++synchronized_;
+    fault_->Note(api_->SynchronizeStream(stream_), "waiting for what was queued");
     return fault_->status();
   }
 
@@ -97,7 +127,9 @@ class StagedBackend final : public Backend {
   }
   void Ready(const Tensor& a, const Tensor& b) {
     CHECK(OnCard(a) && OnCard(b)) << "an operation got memory that its card cannot read";
-    api_->RunAll();  // queued copies come before it
+    api_->SynchronizeStream(stream_);  // the copies that it must come after, and no others
+    ++operations_;
+    api_->now_nanos += nanos_per_operation_;
   }
 
   const std::unique_ptr<Backend> inner_ = MakeReferenceBackend({});
@@ -107,7 +139,11 @@ class StagedBackend final : public Backend {
   const std::unique_ptr<Allocator> pinned_ = MakePinnedAllocator(api_, 0, fault_);
   DeviceStream stream_ = nullptr;
   std::unique_ptr<LinkStaging> staging_;
-  int to_link_ = 0, from_link_ = 0;
+  std::unique_ptr<DeviceClock> clock_;
+  int64_t nanos_per_operation_ = 0;
+  int operations_ = 0;
+  bool wakes_ = false;
+  int to_link_ = 0, from_link_ = 0, ids_ = 0, synchronized_ = 0;
 };
 
 }  // namespace stagecoach

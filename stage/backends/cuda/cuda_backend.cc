@@ -83,14 +83,39 @@ void CudaBackend::CopyToHost(const Tensor& source, std::span<std::byte> target) 
   context_->Note(cudaStreamSynchronize(stream), "CopyToHost");
 }
 
-absl::Status CudaBackend::CopyToLink(const Tensor& source, const Tensor& target) {
+absl::StatusOr<uint64_t> CudaBackend::CopyToLink(const Tensor& source, const Tensor& target) {
   context_->MakeCurrent();
   return context_->staging().ToLink(source, target);
 }
 
-absl::Status CudaBackend::CopyFromLink(const Tensor& source, const Tensor& target) {
+absl::StatusOr<bool> CudaBackend::LinkCopyDone(uint64_t copy) {
   context_->MakeCurrent();
-  return context_->staging().FromLink(source, target);
+  return context_->staging().Done(copy);
+}
+
+absl::StatusOr<Tensor> CudaBackend::CopyFromLink(const Tensor& source) {
+  context_->MakeCurrent();
+  return context_->staging().FromLink(source);
+}
+
+void CudaBackend::OnLinkCopyDone(std::function<void()> wake) {
+  context_->staging().OnDone(std::move(wake));
+}
+
+void CudaBackend::EndLinkCopies() {
+  context_->MakeCurrent();
+  context_->staging().End();
+}
+
+bool CudaBackend::MarkTime() {
+  context_->MakeCurrent();
+  context_->clock().Mark();
+  return true;
+}
+
+std::vector<int64_t> CudaBackend::TakeTimes() {
+  context_->MakeCurrent();
+  return context_->clock().Take();
 }
 
 absl::Status CudaBackend::Synchronize() {
@@ -106,6 +131,15 @@ absl::StatusOr<std::unique_ptr<Backend>> MakeCudaBackend(const BackendOptions& o
                                                          int ordinal) {
   ASSIGN_OR_RETURN(auto context, CudaContext::Open(ordinal, options.memory_limit_bytes));
   return std::make_unique<cuda::CudaBackend>(std::move(context));
+}
+
+std::string CudaDeviceAddress(int ordinal) {
+  char address[32] = "";
+  if (cudaDeviceGetPCIBusId(address, sizeof(address), ordinal) != cudaSuccess) {
+    static_cast<void>(cudaGetLastError());
+    return "";
+  }
+  return address;
 }
 
 }  // namespace stagecoach

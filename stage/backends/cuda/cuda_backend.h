@@ -27,11 +27,17 @@ class CudaBackend final : public KernelBackend {
   Allocator& allocator() override { return context_->allocator(); }
   Allocator& link_allocator() override { return context_->host_allocator(); }
 
-  absl::Status CopyToLink(const Tensor& source, const Tensor& target) override;
-  absl::Status CopyFromLink(const Tensor& source, const Tensor& target) override;
+  absl::StatusOr<uint64_t> CopyToLink(const Tensor& source, const Tensor& target) override;
+  absl::StatusOr<bool> LinkCopyDone(uint64_t copy) override;
+  absl::StatusOr<Tensor> CopyFromLink(const Tensor& source) override;
+  void OnLinkCopyDone(std::function<void()> wake) override;
+  void EndLinkCopies() override;
   void CopyFromHost(std::span<const std::byte> source, const Tensor& target) override;
   void CopyToHost(const Tensor& source, std::span<std::byte> target) override;
   absl::Status Synchronize() override;
+  bool MarkTime() override;
+  std::vector<int64_t> TakeTimes() override;
+  absl::Status Fault() const override { return context_->status(); }
 
  protected:
   cudaStream_t Begin() override;

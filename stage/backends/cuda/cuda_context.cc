@@ -18,6 +18,7 @@ constexpr int64_t kWorkspaceBytes = 32 << 20;
 struct CudaContext::State {
   State(int device, int64_t memory_limit_bytes)
       : ordinal(device),
+        limit_bytes(memory_limit_bytes),
         api(MakeCudaDeviceApi()),
         fault(std::make_shared<DeviceFault>(api, device)),
         device_memory(MakeDeviceAllocator(api, device, memory_limit_bytes, fault)),
@@ -28,7 +29,9 @@ struct CudaContext::State {
       api->SetDevice(ordinal);
       api->SynchronizeStream(stream);
     }
+    device_memory->SetRelief(nullptr);
     staging.reset();
+    clock.reset();
     workspace.reset();
     if (blas != nullptr) cublasLtDestroy(blas);
     device_memory->ReleaseCached();
@@ -39,6 +42,7 @@ struct CudaContext::State {
   absl::Status Open();
 
   const int ordinal;
+  const int64_t limit_bytes;
   const std::shared_ptr<DeviceApi> api;
   const std::shared_ptr<DeviceFault> fault;
   const std::unique_ptr<Allocator> device_memory, pinned_memory;
@@ -47,6 +51,7 @@ struct CudaContext::State {
   cublasLtHandle_t blas = nullptr;
   std::shared_ptr<Buffer> workspace;
   std::unique_ptr<LinkStaging> staging;
+  std::unique_ptr<DeviceClock> clock;
 };
 
 absl::Status CudaContext::State::Open() {
@@ -54,6 +59,7 @@ absl::Status CudaContext::State::Open() {
   fault->Note(api->SetDevice(ordinal), "opening the card");
   fault->Note(api->CreateStream(&stream), "creating a stream");
   RETURN_IF_ERROR(fault->status());
+  RETURN_IF_ERROR(CheckMemoryLimit(*api, ordinal, limit_bytes));
   const cublasStatus_t status = cublasLtCreate(&blas);
   if (status != CUBLAS_STATUS_SUCCESS) {
     return absl::UnavailableError(
@@ -61,8 +67,10 @@ absl::Status CudaContext::State::Open() {
                      " did not start: ", cublasLtGetStatusString(status)));
   }
   ASSIGN_OR_RETURN(workspace, device_memory->Allocate(kWorkspaceBytes, MemoryKind::kWorkspace));
-  staging = std::make_unique<LinkStaging>(api, stream, fault);
-  return absl::OkStatus();
+  staging = std::make_unique<LinkStaging>(api, stream, device_memory.get(), fault);
+  clock = std::make_unique<DeviceClock>(api, stream, fault);
+  device_memory->SetRelief([this] { return staging->Relieve(); });
+  return fault->status();
 }
 
 absl::StatusOr<std::unique_ptr<CudaContext>> CudaContext::Open(int ordinal,
@@ -117,6 +125,7 @@ absl::Status CudaContext::Synchronize() {
 Allocator& CudaContext::allocator() { return *state_->device_memory; }
 Allocator& CudaContext::host_allocator() { return *state_->pinned_memory; }
 LinkStaging& CudaContext::staging() { return *state_->staging; }
+DeviceClock& CudaContext::clock() { return *state_->clock; }
 
 std::string CudaContext::fingerprint() const {
   int runtime = 0;

@@ -24,6 +24,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "stage/backends/device/device_clock.h"
 #include "stage/backends/device/link_staging.h"
 #include "stage/tensor/allocator.h"
 
@@ -61,6 +62,7 @@ class CudaContext {
   Allocator& allocator();       // device memory
   Allocator& host_allocator();  // pinned host memory: the back end's link_allocator()
   LinkStaging& staging();       // for CopyToLink and CopyFromLink
+  DeviceClock& clock();         // of the compute stream
   // Card, compute capability, runtime, cuBLASLt: what must be equal for equal bits.
   std::string fingerprint() const;
 

@@ -90,6 +90,18 @@ class CudaDeviceApi final : public DeviceApi {
     *event = created;
     return code;
   }
+  int CreateTimingEvent(DeviceEvent* event) override {
+    cudaEvent_t created = nullptr;
+    const int code = Code(cudaEventCreateWithFlags(&created, cudaEventDefault));
+    *event = created;
+    return code;
+  }
+  int ElapsedNanos(DeviceEvent from, DeviceEvent to, int64_t* nanos) override {
+    float milliseconds = 0;
+    const int code = Code(cudaEventElapsedTime(&milliseconds, Event(from), Event(to)));
+    *nanos = static_cast<int64_t>(static_cast<double>(milliseconds) * 1e6);
+    return code;
+  }
   int DestroyEvent(DeviceEvent event) override { return AtExit(cudaEventDestroy(Event(event))); }
   int RecordEvent(DeviceEvent event, DeviceStream stream) override {
     return Code(cudaEventRecord(Event(event), Stream(stream)));
@@ -97,6 +109,12 @@ class CudaDeviceApi final : public DeviceApi {
   int QueryEvent(DeviceEvent event) override { return Code(cudaEventQuery(Event(event))); }
   int SynchronizeEvent(DeviceEvent event) override {
     return Code(cudaEventSynchronize(Event(event)));
+  }
+  int StreamWaitEvent(DeviceStream stream, DeviceEvent event) override {
+    return Code(cudaStreamWaitEvent(Stream(stream), Event(event), 0));
+  }
+  int CallHost(DeviceStream stream, void (*function)(void*), void* data) override {
+    return Code(cudaLaunchHostFunc(Stream(stream), function, data));
   }
 
  private:

@@ -8,6 +8,7 @@
 #define STAGECOACH_STAGE_BACKENDS_CUDA_MAKE_CUDA_BACKEND_H_
 
 #include <memory>
+#include <string>
 
 #include "absl/status/statusor.h"
 #include "stage/backends/backend.h"
@@ -18,6 +19,10 @@ namespace stagecoach {
 // to a card.
 absl::StatusOr<std::unique_ptr<Backend>> MakeCudaBackend(const BackendOptions& options,
                                                          int ordinal);
+
+// "0000:3b:00.0", by which other libraries know the card, whatever CUDA_VISIBLE_DEVICES hides; ""
+// of one that is not there.
+std::string CudaDeviceAddress(int ordinal);
 
 }  // namespace stagecoach
 

@@ -59,10 +59,18 @@ class DeviceApi {
                            DeviceStream stream) = 0;
 
   virtual int CreateEvent(DeviceEvent* event) = 0;
+  // One that keeps the time when it was passed; the other kind is cheaper.
+  virtual int CreateTimingEvent(DeviceEvent* event) = 0;
+  virtual int ElapsedNanos(DeviceEvent from, DeviceEvent to, int64_t* nanos) = 0;  // both passed
   virtual int DestroyEvent(DeviceEvent event) = 0;
   virtual int RecordEvent(DeviceEvent event, DeviceStream stream) = 0;
   virtual int QueryEvent(DeviceEvent event) = 0;  // kNotReady while it has not come
   virtual int SynchronizeEvent(DeviceEvent event) = 0;
+  // What is queued on the stream later waits for the event's last record before this call.
+  virtual int StreamWaitEvent(DeviceStream stream, DeviceEvent event) = 0;
+  // Calls function(data) on a thread of the runtime when the stream has come so far, and goes on
+  // with the stream afterwards. It must not call the runtime. Left out once the card has failed.
+  virtual int CallHost(DeviceStream stream, void (*function)(void*), void* data) = 0;
 };
 
 }  // namespace stagecoach

@@ -97,6 +97,22 @@ class PinnedMemory final : public CardMemory {
 
 }  // namespace
 
+absl::Status CheckMemoryLimit(DeviceApi& api, int ordinal, int64_t limit_bytes) {
+  if (limit_bytes == 0) return absl::OkStatus();
+  int64_t free = 0, total = 0;
+  const int code = api.MemoryInfo(&free, &total);
+  if (code != device_code::kSuccess) {
+    return DeviceError(api, ordinal, code, "asking for the card's free memory");
+  }
+  if (limit_bytes <= free) return absl::OkStatus();
+  return absl::ResourceExhaustedError(absl::StrCat(
+      "device cuda:", ordinal, ": --memory-limit-bytes=", limit_bytes, ", but the card has ", free,
+      " of ", total, " bytes free; ",
+      limit_bytes > total ? "give a lower limit"
+                          : "end what holds the rest (nvidia-smi shows it) or give a lower limit",
+      "; the limits of all processes on a card and about 500 MB for each of them must fit it"));
+}
+
 std::unique_ptr<Allocator> MakeDeviceAllocator(std::shared_ptr<DeviceApi> api, int ordinal,
                                                int64_t limit_bytes,
                                                std::shared_ptr<DeviceFault> fault) {

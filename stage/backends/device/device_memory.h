@@ -17,6 +17,11 @@
 
 namespace stagecoach {
 
+// For a start, with the card current: RESOURCE_EXHAUSTED if the card has less than that free,
+// naming limit, free and total bytes, so that the processes that share a card are told at once and
+// not in the first step. 0: no limit, which is ok.
+absl::Status CheckMemoryLimit(DeviceApi& api, int ordinal, int64_t limit_bytes);
+
 // limit_bytes 0: what the card has. An error other than "out of memory" is noted in `fault`.
 std::unique_ptr<Allocator> MakeDeviceAllocator(std::shared_ptr<DeviceApi> api, int ordinal,
                                                int64_t limit_bytes,

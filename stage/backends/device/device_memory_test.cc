@@ -5,7 +5,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "stage/backends/device/fake_device_api.h"
-#include "stage/backends/device/link_staging.h"
+#include "stage/tensor/tensor.h"
 
 namespace stagecoach {
 namespace {
@@ -26,7 +26,6 @@ class DeviceMemoryTest : public ::testing::Test {
 
   const std::shared_ptr<FakeDeviceApi> api_ = std::make_shared<FakeDeviceApi>();
   const std::shared_ptr<DeviceFault> fault_ = std::make_shared<DeviceFault>(api_, 1);
-  DeviceStream stream_ = nullptr;
 };
 
 TEST_F(DeviceMemoryTest, AccountsByKindAndAsksTheCardOncePerSize) {
@@ -95,48 +94,30 @@ TEST_F(DeviceMemoryTest, LetsBuffersOutliveAllocators) {
   EXPECT_TRUE(api_->blocks.empty());
 }
 
-TEST_F(DeviceMemoryTest, SendsWhatWasComputedBefore) {
-  auto device = Device(0);
-  auto pinned = MakePinnedAllocator(api_, 1, fault_);
-  api_->CreateStream(&stream_);
-  LinkStaging staging(api_, stream_, fault_);
-  Tensor source = Vector(*device, 4), target = Vector(*pinned, 4);
-  source.data<float>()[3] = target.data<float>()[3] = 0.0f;
-  api_->Queue([&] { source.data<float>()[3] = 5.0f; });  // a kernel
-  ASSERT_TRUE(staging.ToLink(source, target).ok());
-  EXPECT_EQ(target.data<float>()[3], 5.0f) << "a link must not send what is not there yet";
-}
-
-TEST_F(DeviceMemoryTest, HoldsAReceivedTensorUntilItWasRead) {
-  auto device = Device(0);
-  auto pinned = MakePinnedAllocator(api_, 1, fault_);
-  api_->CreateStream(&stream_);
-  LinkStaging staging(api_, stream_, fault_);
-  Tensor received = Vector(*pinned, 4), target = Vector(*device, 4);
-  received.data<float>()[0] = 7.0f;
-  ASSERT_TRUE(staging.FromLink(received, target).ok());
-  const std::byte* at = received.raw();
-  received.Reset();
-  Tensor next = Vector(*pinned, 4);  // the link's next message
-  EXPECT_NE(next.raw(), at) << "the copy has not run, its source was handed out";
-  next.data<float>()[0] = 8.0f;
-  api_->RunAll();
-  EXPECT_EQ(target.data<float>()[0], 7.0f);
-  ASSERT_TRUE(staging.FromLink(next, target).ok());
-  EXPECT_EQ(staging.held(), 1u) << "what has run is let go";
-}
-
-TEST_F(DeviceMemoryTest, StagingFailsWithTheFaultAndDoesNotHang) {
-  auto device = Device(0);
-  auto pinned = MakePinnedAllocator(api_, 1, fault_);
-  api_->CreateStream(&stream_);
-  LinkStaging staging(api_, stream_, fault_);
-  Tensor source = Vector(*device, 4), target = Vector(*pinned, 4);
+TEST_F(DeviceMemoryTest, TellsAtTheStartThatALimitDoesNotFit) {
+  api_->used = 1 << 19;  // of another process
+  EXPECT_TRUE(CheckMemoryLimit(*api_, 1, 0).ok());
+  EXPECT_TRUE(CheckMemoryLimit(*api_, 1, 1 << 19).ok());
+  const absl::Status full = CheckMemoryLimit(*api_, 1, (1 << 19) + 1);
+  EXPECT_EQ(full.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(std::string(full.message()),
+              AllOf(HasSubstr("device cuda:1: --memory-limit-bytes=524289"),
+                    HasSubstr("524288 of 1048576 bytes free"), HasSubstr("nvidia-smi")));
+  EXPECT_THAT(std::string(CheckMemoryLimit(*api_, 1, 2 << 20).message()),
+              AllOf(HasSubstr("2097152"), HasSubstr("give a lower limit")));
+  api_->used = 0;
   api_->fault = FakeDeviceApi::kIllegalAddress;
-  const absl::Status status = staging.ToLink(source, target);
-  EXPECT_EQ(status.code(), absl::StatusCode::kInternal) << status;
-  api_->fault = 0;
-  EXPECT_EQ(staging.FromLink(target, source), status) << "the first error stays";
+  EXPECT_EQ(CheckMemoryLimit(*api_, 1, 1).code(), absl::StatusCode::kInternal);
+}
+
+TEST_F(DeviceMemoryTest, AsksForReliefBeforeItRefuses) {
+  auto device = Device(4096);
+  Tensor spare = Vector(*device, 768);
+  int asked = 0;
+  device->SetRelief([&] { return ++asked, spare.Reset(), true; });
+  EXPECT_TRUE(device->Allocate(2048, kActivations).ok()) << "what was held ahead must make room";
+  EXPECT_FALSE(device->Allocate(8192, kActivations).ok());
+  EXPECT_EQ(asked, 2) << "once for each refusal";
 }
 
 }  // namespace

@@ -1,5 +1,7 @@
-// FakeDeviceApi: a card made of host memory, for tests. Copies are queued and run when an event or
-// the stream is waited for, so that a test sees who did not wait; any call can be told to fail.
+// FakeDeviceApi: a card made of host memory, for tests. Every stream has a queue of its own, and
+// nothing runs before somebody waits for it or lets the card run: a wait runs only what it needs,
+// RunSome draws the order of the streams from a seed. So a test sees who did not wait, whichever
+// stream was late. Any call can be told to fail.
 #ifndef STAGECOACH_STAGE_BACKENDS_DEVICE_FAKE_DEVICE_API_H_
 #define STAGECOACH_STAGE_BACKENDS_DEVICE_FAKE_DEVICE_API_H_
 
@@ -7,13 +9,26 @@
 #include <cstring>
 #include <deque>
 #include <functional>
+#include <limits>
 #include <map>
+#include <memory>
 #include <set>
 #include <string>
+#include <utility>
+#include <vector>
 
+#include "base/check.h"
+#include "base/random.h"
 #include "stage/backends/device/device_api.h"
 
 namespace stagecoach {
+
+// A record of an event: who waits for it does not wait for later ones.
+struct FakeRecord {
+  DeviceStream stream = nullptr;
+  bool passed = false;
+  int64_t passed_nanos = 0;
+};
 
 class FakeDeviceApi final : public DeviceApi {
  public:
@@ -27,19 +42,39 @@ class FakeDeviceApi final : public DeviceApi {
   int current = -1;
   int capability = 90;
   int device_allocations = 0, pinned_allocations = 0;
-  std::set<void*> events;
-  std::map<void*, int64_t> blocks;  // of the card
+  int run_per_query = 0;    // pieces of work that a card does between two looks at an event
+  int64_t now_nanos = 0;    // its clock
+  uint64_t order_seed = 0;  // of the order in which streams go on
+  std::map<void*, std::shared_ptr<FakeRecord>> events;  // their last records
+  std::map<void*, int64_t> blocks;                      // of the card
   std::set<void*> pinned;
 
   ~FakeDeviceApi() override {
     for (auto& [data, bytes] : blocks) std::free(data);
     for (void* data : pinned) std::free(data);
-    for (void* event : events) delete static_cast<int*>(event);
+    for (auto& [event, record] : events) delete static_cast<char*>(event);
   }
 
   // Runs queued work; what a card does in its own time.
-  void RunAll() { RunUntil(queued_.size()); }
-  size_t queued() const { return queued_.size(); }
+  void RunAll() { RunSome(std::numeric_limits<int>::max()); }
+  void RunSome(int pieces) {
+    for (; pieces > 0; --pieces) {
+      std::vector<FakeStream*> ready;
+      for (auto& [handle, stream] : streams_) {
+        if (!stream->empty() && Ready(stream->front())) ready.push_back(stream.get());
+      }
+      if (ready.empty()) {
+        CHECK_EQ(queued(), 0u) << "streams wait for each other";
+        return;
+      }
+      RunFront(ready[RandomBits({.seed = order_seed}, draws_++) % ready.size()]);
+    }
+  }
+  size_t queued() const {
+    size_t count = 0;
+    for (const auto& [handle, stream] : streams_) count += stream->size();
+    return count;
+  }
 
   std::string ErrorName(int code) const override {
     switch (code) {
@@ -103,55 +138,106 @@ class FakeDeviceApi final : public DeviceApi {
     return fault;
   }
 
-  int CreateStream(DeviceStream* stream) override { return *stream = this, fault; }
-  int DestroyStream(DeviceStream) override { return fault; }
-  int SynchronizeStream(DeviceStream) override { return RunAll(), fault; }
-  int CopyToHost(void* target, const void* source, int64_t bytes, DeviceStream) override {
-    return Queue([=] { std::memcpy(target, source, static_cast<size_t>(bytes)); });
+  int CreateStream(DeviceStream* stream) override {
+    if (fault != 0) return fault;
+    auto made = std::make_unique<FakeStream>();
+    *stream = made.get();
+    streams_[*stream] = std::move(made);
+    return 0;
   }
-  int CopyFromHost(void* target, const void* source, int64_t bytes, DeviceStream) override {
-    return Queue([=] { std::memcpy(target, source, static_cast<size_t>(bytes)); });
-  }
-  // Work of any kind.
-  int Queue(std::function<void()> work) {
-    if (fault == 0) queued_.push_back(std::move(work));
+  int DestroyStream(DeviceStream stream) override {
+    Finish(stream);
+    streams_.erase(stream);
     return fault;
   }
+  int SynchronizeStream(DeviceStream stream) override { return Finish(stream), fault; }
+  int CopyToHost(void* target, const void* source, int64_t bytes, DeviceStream stream) override {
+    return Queue([=] { std::memcpy(target, source, static_cast<size_t>(bytes)); }, stream);
+  }
+  int CopyFromHost(void* target, const void* source, int64_t bytes, DeviceStream stream) override {
+    return Queue([=] { std::memcpy(target, source, static_cast<size_t>(bytes)); }, stream);
+  }
+  // Work of any kind.
+  int Queue(std::function<void()> run, DeviceStream stream) {
+    if (fault == 0) streams_.at(stream)->push_back({.run = std::move(run)});
+    return fault;
+  }
+  int CallHost(DeviceStream stream, void (*function)(void*), void* data) override {
+    return Queue([=] { function(data); }, stream);
+  }
 
-  // An event is the number of pieces of work that must have run.
   int CreateEvent(DeviceEvent* event) override {
-    if (fault == 0) events.insert(*event = new int(0));
+    if (fault != 0) return fault;
+    *event = new char;
+    events[*event] = std::make_shared<FakeRecord>(FakeRecord{.passed = true});
+    return 0;
+  }
+  int CreateTimingEvent(DeviceEvent* event) override { return CreateEvent(event); }
+  int ElapsedNanos(DeviceEvent from, DeviceEvent to, int64_t* nanos) override {
+    CHECK(events.at(from)->passed && events.at(to)->passed) << "nobody waited for them";
+    *nanos = events.at(to)->passed_nanos - events.at(from)->passed_nanos;
     return fault;
   }
   int DestroyEvent(DeviceEvent event) override {
     events.erase(event);
-    delete static_cast<int*>(event);
+    delete static_cast<char*>(event);
     return fault;
   }
-  int RecordEvent(DeviceEvent event, DeviceStream) override {
-    *static_cast<int*>(event) = done_ + static_cast<int>(queued_.size());
-    return fault;
+  int RecordEvent(DeviceEvent event, DeviceStream stream) override {
+    if (fault != 0) return fault;
+    auto record = std::make_shared<FakeRecord>(FakeRecord{.stream = stream});
+    events.at(event) = record;
+    return Queue(
+        [this, record] {
+          record->passed = true;
+          record->passed_nanos = now_nanos;
+        },
+        stream);
   }
   int QueryEvent(DeviceEvent event) override {
     if (fault != 0) return fault;
-    return *static_cast<int*>(event) <= done_ ? 0 : device_code::kNotReady;
+    RunSome(run_per_query);
+    return events.at(event)->passed ? 0 : device_code::kNotReady;
   }
   int SynchronizeEvent(DeviceEvent event) override {
-    const int target = *static_cast<int*>(event);
-    if (target > done_) RunUntil(static_cast<size_t>(target - done_));
+    Pass(*events.at(event));
     return fault;
+  }
+  int StreamWaitEvent(DeviceStream stream, DeviceEvent event) override {
+    if (fault != 0) return fault;
+    streams_.at(stream)->push_back({.after = events.at(event)});
+    return 0;
   }
 
  private:
-  void RunUntil(size_t count) {
-    for (; count > 0; --count, ++done_) {
-      queued_.front()();
-      queued_.pop_front();
-    }
+  // A piece of work, or a wait for a record.
+  struct Work {
+    std::function<void()> run;
+    std::shared_ptr<FakeRecord> after;
+  };
+  using FakeStream = std::deque<Work>;
+
+  static bool Ready(const Work& work) { return work.after == nullptr || work.after->passed; }
+  static void RunFront(FakeStream* stream) {
+    const Work work = std::move(stream->front());
+    stream->pop_front();
+    if (work.run) work.run();
+  }
+  // Runs no more than what must come before.
+  void Pass(const FakeRecord& record) {
+    while (!record.passed) RunNext(streams_.at(record.stream).get());
+  }
+  void RunNext(FakeStream* stream) {
+    if (!Ready(stream->front())) Pass(*stream->front().after);
+    RunFront(stream);
+  }
+  void Finish(DeviceStream stream) {
+    FakeStream* const of = streams_.at(stream).get();
+    while (!of->empty()) RunNext(of);
   }
 
-  std::deque<std::function<void()>> queued_;
-  int done_ = 0;
+  std::map<DeviceStream, std::unique_ptr<FakeStream>> streams_;
+  uint64_t draws_ = 0;
 };
 
 }  // namespace stagecoach

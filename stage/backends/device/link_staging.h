@@ -1,18 +1,26 @@
-// LinkStaging: copies between a card's memory and the pinned memory that links carry, in the order
-// of the compute stream: a tensor is sent when what computes it has run, and read after it has
-// arrived. Ownership: borrows stream and fault; holds a received tensor until its copy has run, as
-// its pinned
-//            memory is handed to the next message the moment it is let go.
-// Threads:   executor thread only, with the card current.
+// LinkStaging: copies between a card's memory and the pinned memory that links carry, on streams of
+// their own, so that they run beside what is computed. Events keep the order: a copy to a link
+// begins when what was queued before it on the compute stream has run; what is queued on the
+// compute stream after a copy from a link finds it complete. Ownership: borrows compute stream,
+// device allocator and fault; owns the copy streams. Holds what a
+//            copy reads and writes until the copy has run, since the allocators hand out at once
+//            what is let go: pinned memory to the next message, the card's to what is computed
+//            next. A copy from a link writes memory that queued work may still be reading, so it
+//            waits for what had been queued when that memory was taken. It is taken one message
+//            ahead: else a copy would wait for all that is queued, and nothing would overlap.
+// Threads:   executor thread only, with the card current; OnDone's function runs on any thread.
 // Errors:    the fault's status; an error met here is noted there.
 #ifndef STAGECOACH_STAGE_BACKENDS_DEVICE_LINK_STAGING_H_
 #define STAGECOACH_STAGE_BACKENDS_DEVICE_LINK_STAGING_H_
 
+#include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "stage/backends/device/device_error.h"
 #include "stage/tensor/tensor.h"
 
@@ -20,32 +28,60 @@ namespace stagecoach {
 
 class LinkStaging {
  public:
-  LinkStaging(std::shared_ptr<DeviceApi> api, DeviceStream stream,
+  LinkStaging(std::shared_ptr<DeviceApi> api, DeviceStream compute, Allocator* device,
               std::shared_ptr<DeviceFault> fault);
   LinkStaging(const LinkStaging&) = delete;
   LinkStaging& operator=(const LinkStaging&) = delete;
   ~LinkStaging();  // waits for copies under way
 
-  // Returns when the target may be sent.
-  absl::Status ToLink(const Tensor& source, const Tensor& target);
-  // Queued; what is queued later on the stream finds the target complete.
-  absl::Status FromLink(const Tensor& source, const Tensor& target);
+  // Queued. The target may be sent when Done(the number returned); 0: at once.
+  absl::StatusOr<uint64_t> ToLink(const Tensor& source, const Tensor& target);
+  absl::StatusOr<bool> Done(uint64_t copy);
+  // Before the first copy: called when one to a link has run.
+  void OnDone(std::function<void()> wake) { wake_ = std::move(wake); }
 
-  size_t held() const { return under_way_.size(); }
+  // Queued; what is queued later on the compute stream finds the result complete.
+  absl::StatusOr<Tensor> FromLink(const Tensor& source);
+
+  // For an allocator that has no more: lets go of what was taken ahead and waits for copies to
+  // links, whose sources it holds. False: there was nothing.
+  bool Relieve();
+  void End();  // lets go of what was taken ahead
+
+  size_t held() const { return to_link_.size() + from_link_.size(); }  // copies under way
 
  private:
   struct Copy {
     DeviceEvent done;
-    Tensor source;
+    Tensor source, target;
   };
+  // Memory that a copy may write when the compute stream has passed the event.
+  struct Ahead {
+    DeviceEvent unused;
+    std::shared_ptr<Buffer> buffer;
+  };
+  static constexpr size_t kAhead = 2;  // activations and gradients may differ in size
 
   bool TakeEvent(DeviceEvent* event);
+  // Marks what is queued on the compute stream by now.
+  bool MarkCompute(DeviceEvent* event);
+  absl::StatusOr<Ahead> TakeTarget(int64_t bytes);
+  void TakeAhead(int64_t bytes);
   void Reap();
+  bool ReapFront(std::deque<Copy>* copies);  // false: it has not run, or there is none
+  void Note(int code, const char* what) { fault_->Note(code, what); }
+  void Wake() const;
 
   const std::shared_ptr<DeviceApi> api_;
-  const DeviceStream stream_;
+  const DeviceStream compute_;
+  Allocator* const device_;
   const std::shared_ptr<DeviceFault> fault_;
-  std::deque<Copy> under_way_;  // in stream order
+  DeviceStream to_host_ = nullptr, from_host_ = nullptr;
+  std::function<void()> wake_;
+  std::deque<Copy> to_link_, from_link_;  // each in the order of its stream
+  std::deque<Ahead> ahead_;
+  bool taking_ahead_ = false;
+  uint64_t started_ = 0, done_ = 0;  // copies to links
   std::vector<DeviceEvent> spare_;
 };
 

@@ -12,4 +12,6 @@ absl::StatusOr<std::unique_ptr<Backend>> MakeCudaBackend(const BackendOptions&, 
                    "use --device=cpu"));
 }
 
+std::string CudaDeviceAddress(int /*ordinal*/) { return ""; }
+
 }  // namespace stagecoach

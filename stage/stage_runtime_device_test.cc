@@ -1,0 +1,84 @@
+// Runtimes with their threads on made-up cards.
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "stage/testing/runtime_fleet.h"
+#include "stage/testing/staged_backend.h"
+
+namespace stagecoach {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+class StageRuntimeDeviceTest : public ::testing::Test {
+ protected:
+  RuntimeFleet::Options Options() const {
+    return {.stages = 3, .data_path = absl::StrCat(::testing::TempDir(), "/runtime_device.txt")};
+  }
+  RuntimeFleet::Options OnCards() {
+    RuntimeFleet::Options options = Options();
+    options.make_backend = [this] {
+      auto backend = std::make_unique<StagedBackend>(cards_.size() + 1);
+      backend->api().run_per_query = 4;
+      backend->UseClock(100);
+      cards_.push_back(backend.get());
+      return backend;
+    };
+    options.on_fault = [this](const absl::Status& reason) { faults_.push_back(reason); };
+    return options;
+  }
+
+  std::vector<StagedBackend*> cards_;
+  std::vector<absl::Status> faults_;  // of the one stage whose card breaks
+};
+
+TEST_F(StageRuntimeDeviceTest, TrainsOnCardsAsOnHosts) {
+  RuntimeFleet hosts(Options());
+  ASSERT_TRUE(hosts.LoadAll(1).ok());
+  const auto expected = hosts.TrainSteps(1, 0, 4);
+  RuntimeFleet cards(OnCards());
+  ASSERT_TRUE(cards.LoadAll(1).ok());
+  const auto losses = cards.TrainSteps(1, 0, 4);
+  ASSERT_TRUE(expected.ok() && losses.ok()) << expected.status() << losses.status();
+  EXPECT_EQ(*losses, *expected);
+  for (const StagedBackend* card : cards_)
+    EXPECT_TRUE(card->wakes()) << "a copy wakes the executor";
+}
+
+TEST_F(StageRuntimeDeviceTest, ReportsAddUpOnCardsToo) {
+  RuntimeFleet fleet(OnCards());
+  ASSERT_TRUE(fleet.LoadAll(1).ok());
+  const auto reports = fleet.RunAll(RuntimeFleet::Train(1, 0, false));
+  ASSERT_TRUE(reports.ok()) << reports.status();
+  for (const StepReport& report : *reports) {
+    EXPECT_NEAR(report.phases.Sum(), report.step_seconds, 1e-9);
+    EXPECT_GT(report.phases[Phase::kForward], 0);
+  }
+}
+
+TEST_F(StageRuntimeDeviceTest, ALostCardIsTheStepsErrorAndIsToldOnce) {
+  RuntimeFleet fleet(OnCards());
+  ASSERT_TRUE(fleet.LoadAll(1).ok());
+  ASSERT_TRUE(fleet.RunAll(RuntimeFleet::Train(1, 0, false)).ok());
+  cards_[0]->api().fault = FakeDeviceApi::kIllegalAddress;
+  RunAnswer answers[3];
+  for (int k = 0; k < 3; ++k) {
+    fleet.runtime(k).Run(RuntimeFleet::Train(1, 1, true), answers[k].callback());
+  }
+  EXPECT_THAT(std::string(answers[0].Get().status().message()),
+              AllOf(HasSubstr("cudaErrorIllegalAddress"), HasSubstr("device cuda:0, ")));
+  for (int k : {1, 2}) EXPECT_FALSE(answers[k].Get().ok()) << "the neighbours hear of it";
+  LoadAnswer again;
+  fleet.runtime(0).Load(fleet.LoadOf(0, 2, 1), again.callback());
+  EXPECT_THAT(std::string(again.Get().status().message()), HasSubstr("cudaErrorIllegalAddress"))
+      << "no new load helps, only a new process";
+  fleet.runtime(0).Shutdown();
+  ASSERT_EQ(faults_.size(), 1u);
+  EXPECT_THAT(std::string(faults_[0].message()), HasSubstr("cudaErrorIllegalAddress"));
+}
+
+}  // namespace
+}  // namespace stagecoach
