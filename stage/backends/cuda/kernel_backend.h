@@ -13,6 +13,7 @@ namespace stagecoach::cuda {
 
 class KernelBackend : public Backend {
  public:
+  void SetPrecision(Precision precision) override { precision_ = precision; }
   void LinearForward(const LinearForwardArgs& args) override;
   void LinearBackwardInput(const LinearBackwardInputArgs& args) override;
   void LinearBackwardWeight(const LinearBackwardWeightArgs& args) override;
@@ -40,9 +41,15 @@ class KernelBackend : public Backend {
   virtual void Note(cudaError_t error, const char* what) = 0;
   // For the running operation only; null where there is not so much, which is noted.
   virtual void* Scratch(size_t bytes, const char* what) = 0;
-  // After Begin(). a, b as DescribeMatmul names them; adds bias[out] iff shape.bias.
-  virtual void Product(const MatmulShape& shape, const float* a, const float* b, const float* bias,
-                       float* d, const char* what) = 0;
+  // After Begin(). The product with as much of shape.epilogue as the library fuses, which is
+  // returned: one of EpiloguesToTry. With a fused GELU operands.activation is written as well.
+  virtual MatmulEpilogue Product(const MatmulShape& shape, const MatmulOperands& operands,
+                                 const char* what) = 0;
+
+ private:
+  MatmulType ProductType(DType type) const;
+
+  Precision precision_ = Precision::kFloat32;
 };
 
 }  // namespace stagecoach::cuda

@@ -214,6 +214,65 @@ TEST(Bfloat16Kernels, CrossEntropy) {
   }
 }
 
+Outputs LinearBothWays(TypedBench& b, int64_t rows, int64_t in, int64_t out, bool bias, bool gelu) {
+  LinearForwardArgs forward = {.x = b.Activation({rows, in}),
+                               .weight = b.Activation({out, in}, 0.1f),
+                               .y = b.BlankActivation({rows, out})};
+  if (bias) forward.bias = b.Activation({out});
+  if (gelu) forward.activation = b.BlankActivation({rows, out});
+  b.backend().LinearForward(forward);
+  LinearBackwardInputArgs input = {.dy = b.Activation({rows, out}),
+                                   .weight = forward.weight,
+                                   .dx = b.BlankActivation({rows, in})};
+  if (gelu) input.gelu_input = b.Activation({rows, in}, 2.0f);
+  b.backend().LinearBackwardInput(input);
+  LinearBackwardWeightArgs weight = {
+      .dy = input.dy, .x = forward.x, .d_weight = b.Float({out, in})};
+  if (bias) weight.d_bias = b.Float({out});
+  b.backend().LinearBackwardWeight(weight);
+  Outputs outputs = {b.Read("y", forward.y), b.Read("dx", input.dx),
+                     b.Read("d_weight", weight.d_weight)};
+  if (gelu) outputs.push_back(b.Read("activation", forward.activation));
+  if (bias) outputs.push_back(b.Read("d_bias", weight.d_bias));
+  return outputs;
+}
+
+// Fused, and by a library that fuses nothing.
+TEST(Bfloat16Kernels, Linear) {
+  struct Size {
+    int64_t rows, in, out;
+  };
+  for (const Size& s : {Size{1, 1, 1}, Size{3, 17, 33}, Size{129, 24, 40}, Size{40, 96, 65}}) {
+    for (const bool bias : {false, true}) {
+      for (const bool gelu : {false, true}) {
+        const auto run = [=](TypedBench& b) {
+          return LinearBothWays(b, s.rows, s.in, s.out, bias, gelu);
+        };
+        ExpectAgreement("linear", run);
+        EmulatedBackend plain({}, /*fuse=*/false);
+        const auto reference = MakeReferenceBackend({});
+        TypedBench narrow(plain, DType::kBF16), wide(*reference, DType::kF32);
+        EXPECT_EQ(Disagreement(run(narrow), run(wide), kTolerance), "") << "not fused";
+      }
+    }
+  }
+}
+
+TEST(Bfloat16Kernels, TensorFloatRoundsTheArgumentsOfProductsOnlyWhereTheJobAsksForIt) {
+  const auto run = [](Precision precision) {
+    const auto backend = MakeEmulatedBackend({});
+    backend->SetPrecision(precision);
+    Bench bench(*backend);
+    const LinearForwardArgs args = {.x = bench.From({1.0f + 0x1p-11f, 3.0f}, {1, 2}),
+                                    .weight = bench.From({1.0f, 0x1p-12f}, {1, 2}),
+                                    .y = bench.Blank({1, 1})};
+    backend->LinearForward(args);
+    return args.y.data<float>()[0];
+  };
+  EXPECT_EQ(run(Precision::kFloat32), 1.0f + 0x1p-11f + 3 * 0x1p-12f);
+  EXPECT_EQ(run(Precision::kTensorFloat32), 1.0f + 0x1p-10f + 3 * 0x1p-12f);
+}
+
 TEST(Bfloat16Kernels, OptimizersRoundTheNewValueForTheOperations) {
   for (const int64_t n : {1, 7, 1000}) {
     const auto backend = MakeEmulatedBackend({});
