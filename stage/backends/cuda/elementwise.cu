@@ -1,4 +1,4 @@
-// Elementwise operations and optimizers. Bound by memory: threads stride over the elements in packs
+// Elementwise operations. Bound by memory: threads stride over the elements in packs
 // of 16 bytes.
 #include "stage/backends/cuda/kernels.h"
 #include "stage/backends/cuda/packs.cuh"
@@ -98,36 +98,6 @@ __global__ void ConvertKernel(const From* x, To* y, int64_t n, bool wide) {
   }
 }
 
-__global__ void SgdKernel(float* value, const float* gradient, float* velocity, Bf16* compute,
-                          int64_t n, SgdFactors f) {
-  for (int64_t i = GlobalThread(); i < n; i += GlobalThreads()) {
-    float update = gradient[i] * f.gradient_scale;
-    if (velocity != nullptr) {
-      update = f.momentum * velocity[i] + update;
-      velocity[i] = update;
-    }
-    const float w = value[i] - f.learning_rate * (update + f.weight_decay * value[i]);
-    value[i] = w;
-    if (compute != nullptr) compute[i] = FromFloat<Bf16>(w);
-  }
-}
-
-__global__ void AdamWKernel(float* value, const float* gradient, float* m, float* v, Bf16* compute,
-                            int64_t n, AdamWFactors f) {
-  for (int64_t i = GlobalThread(); i < n; i += GlobalThreads()) {
-    const float g = gradient[i] * f.gradient_scale;
-    const float first = f.beta1 * m[i] + (1.0f - f.beta1) * g;
-    const float second = f.beta2 * v[i] + (1.0f - f.beta2) * g * g;
-    m[i] = first;
-    v[i] = second;
-    const float root = sqrtf(second / f.correction2) + f.epsilon;
-    const float old = value[i];
-    const float w = old - f.learning_rate * (first / f.correction1 / root + f.weight_decay * old);
-    value[i] = w;
-    if (compute != nullptr) compute[i] = FromFloat<Bf16>(w);
-  }
-}
-
 }  // namespace
 
 template <typename T>
@@ -171,18 +141,6 @@ template <typename From, typename To>
 cudaError_t Convert(cudaStream_t stream, const From* x, To* y, int64_t n) {
   return Launch(ConvertKernel<From, To>, ElementLaunch(n, kPack<Bf16>), 0, stream, x, y, n,
                 Aligned(x, y));
-}
-
-cudaError_t Sgd(cudaStream_t stream, float* value, const float* gradient, float* velocity,
-                Bf16* compute, int64_t n, SgdFactors factors) {
-  return Launch(SgdKernel, ElementLaunch(n), 0, stream, value, gradient, velocity, compute, n,
-                factors);
-}
-
-cudaError_t AdamW(cudaStream_t stream, float* value, const float* gradient, float* m, float* v,
-                  Bf16* compute, int64_t n, AdamWFactors factors) {
-  return Launch(AdamWKernel, ElementLaunch(n), 0, stream, value, gradient, m, v, compute, n,
-                factors);
 }
 
 #define STAGECOACH_INSTANTIATE(T)                                                               \

@@ -177,39 +177,6 @@ void KernelBackend::Fill(const Tensor& tensor, float value) {
   });
 }
 
-void KernelBackend::Sgd(const SgdArgs& args) {
-  CHECK_EQ(args.value.elements(), args.gradient.elements()) << "sgd";
-  CheckType("Sgd", DType::kF32, {&args.value, &args.gradient, &args.velocity});
-  CheckType("Sgd", DType::kBF16, {&args.compute});
-  Note(cuda::Sgd(Begin(), args.value.data<float>(), args.gradient.data<float>(),
-                 DataOrNull<float>(args.velocity), DataOrNull<Bf16>(args.compute),
-                 args.value.elements(),
-                 {args.gradient_scale, args.learning_rate, args.momentum, args.weight_decay}),
-       "Sgd");
-}
-
-void KernelBackend::AdamW(const AdamWArgs& args) {
-  CHECK_EQ(args.value.elements(), args.gradient.elements()) << "adamw";
-  CheckType("AdamW", DType::kF32, {&args.value, &args.gradient, &args.m, &args.v});
-  CheckType("AdamW", DType::kBF16, {&args.compute});
-  Note(cuda::AdamW(Begin(), args.value.data<float>(), args.gradient.data<float>(),
-                   args.m.data<float>(), args.v.data<float>(), DataOrNull<Bf16>(args.compute),
-                   args.value.elements(),
-                   {args.gradient_scale, args.learning_rate, args.beta1, args.beta2, args.epsilon,
-                    args.weight_decay, args.correction1, args.correction2}),
-       "AdamW");
-}
-
-void KernelBackend::SquaredNorm(const Tensor& tensor, const Tensor& result) {
-  const cudaStream_t stream = Begin();
-  const size_t bytes = PlanNorm(tensor.elements()).scratch_bytes;
-  auto* const scratch = static_cast<double*>(Scratch(bytes, "SquaredNorm"));
-  if (scratch == nullptr) return;
-  Note(cuda::SquaredNorm(stream, tensor.data<float>(), tensor.elements(), result.data<double>(),
-                         scratch),
-       "SquaredNorm");
-}
-
 void KernelBackend::Convert(const Tensor& source, const Tensor& target) {
   constexpr char kWhat[] = "Convert";
   CHECK_EQ(source.elements(), target.elements()) << kWhat;

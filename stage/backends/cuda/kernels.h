@@ -37,18 +37,44 @@ cudaError_t AddBias(cudaStream_t stream, const T* bias, T* y, int64_t rows, int6
 template <typename From, typename To>
 cudaError_t Convert(cudaStream_t stream, const From* x, To* y, int64_t n);
 
-// compute may be null: the new value rounded.
+// Tables of tensors for launches over all of a stage's at once; entries are in device memory, with
+// first_chunk ascending: the number of chunks of all entries before.
+struct UpdateEntry {
+  float* value;
+  const float* gradient;
+  float *first, *second;  // AdamW: m and v; SGD: the velocity or null, and null
+  Bf16* compute;          // the new value rounded, or null
+  int64_t n, first_chunk;
+  float weight_decay;
+  uint32_t unused;  // 0: entries are compared as bytes
+};
+struct UpdateTable {
+  const UpdateEntry* entries;
+  int64_t count, chunks;  // chunks of kUpdateChunk elements
+  bool wide;              // all arrays lie on multiples of 16 bytes
+};
 struct SgdFactors {
-  float gradient_scale, learning_rate, momentum, weight_decay;
+  float gradient_scale, learning_rate, momentum;
 };
-cudaError_t Sgd(cudaStream_t stream, float* value, const float* gradient, float* velocity,
-                Bf16* compute, int64_t n, SgdFactors factors);
+cudaError_t Sgd(cudaStream_t stream, const UpdateTable& table, const SgdFactors& factors);
 struct AdamWFactors {
-  float gradient_scale, learning_rate, beta1, beta2, epsilon, weight_decay, correction1,
-      correction2;
+  float gradient_scale, learning_rate, beta1, beta2, epsilon, correction1, correction2;
 };
-cudaError_t AdamW(cudaStream_t stream, float* value, const float* gradient, float* m, float* v,
-                  Bf16* compute, int64_t n, AdamWFactors factors);
+cudaError_t AdamW(cudaStream_t stream, const UpdateTable& table, const AdamWFactors& factors);
+
+// result = the sum of squares in double. A chunk is what one partial sum has, as PlanNorm says.
+struct NormEntry {
+  const float* x;
+  double* result;
+  int64_t n, first_chunk, elements_per_chunk;
+};
+struct NormTable {
+  const NormEntry* entries;
+  int64_t count, chunks;
+  bool wide;
+};
+// scratch: a double a chunk.
+cudaError_t SquaredNorms(cudaStream_t stream, const NormTable& table, double* scratch);
 
 // d_bias[columns] adds the column sums of dy. scratch: PlanColumnSum(rows, columns, 1, .).
 template <typename T>
@@ -56,9 +82,6 @@ cudaError_t ColumnSum(cudaStream_t stream, const T* dy, float* d_bias, int64_t r
                       int64_t columns, float* scratch);
 // result = the sum of `count` values, 0 if there are none.
 cudaError_t OrderedTotal(cudaStream_t stream, const double* partial, int64_t count, double* result);
-// scratch: PlanNorm(n).
-cudaError_t SquaredNorm(cudaStream_t stream, const float* x, int64_t n, double* result,
-                        double* scratch);
 
 struct LayerNormShape {
   int64_t rows, width;

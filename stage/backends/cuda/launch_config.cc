@@ -49,12 +49,9 @@ ColumnSumPlan PlanColumnSum(int64_t rows, int64_t columns, int sums, int per_thr
 
 NormPlan PlanNorm(int64_t elements) {
   CHECK_GE(elements, 0) << "elements";
-  NormPlan plan;
-  const int64_t per_block = std::max(kNormChunk, CeilDivide(elements, kNormBlocks));
-  plan.elements_per_block = per_block;
-  plan.partial = {static_cast<uint32_t>(CeilDivide(elements, per_block)), kElementThreads};
-  plan.scratch_bytes = plan.partial.grid * sizeof(double);
-  return plan;
+  const int64_t share = CeilDivide(CeilDivide(elements, kNormBlocks), 4) * 4;
+  const int64_t per_chunk = std::max(kNormChunk, share);
+  return {per_chunk, CeilDivide(elements, per_chunk)};
 }
 
 LaunchShape AttentionLaunch(int64_t sequences, int64_t heads, int64_t context) {

@@ -22,10 +22,11 @@ constexpr uint32_t kMaxRowThreads = 256;
 constexpr uint32_t kMaxLogitThreads = 1024;  // few rows at a time: they are to stay in the cache
 constexpr int kColumnThreads = 32;           // packs of columns that a block of a column sum owns
 constexpr int kColumnLanes = 8;              // rows that it works on at a time
-constexpr int64_t kNormChunk = 16384;        // elements of a partial sum of squares, at least
-constexpr int64_t kNormBlocks = 4096;        // partial sums, at most
-constexpr int kAttentionTile = 32;           // query rows and key rows of a tile
-constexpr int kAttentionThreads = 128;       // four threads a row
+constexpr int64_t kUpdateChunk = 8192;  // elements of a tensor that a block of an optimizer has
+constexpr int64_t kNormChunk = 16384;   // elements of a partial sum of squares, at least
+constexpr int64_t kNormBlocks = 4096;   // partial sums, at most
+constexpr int kAttentionTile = 32;      // query rows and key rows of a tile
+constexpr int kAttentionThreads = 128;  // four threads a row
 constexpr int kMaxHeadWidth = 128;
 
 // A kernel that strides over `elements`, `per_thread` at a time.
@@ -47,10 +48,10 @@ struct ColumnSumPlan {
 // A thread of the first stage has `per_thread` columns. That decides about no order of additions.
 ColumnSumPlan PlanColumnSum(int64_t rows, int64_t columns, int sums, int per_thread);
 
+// Partial sums of squares of one tensor.
 struct NormPlan {
-  int64_t elements_per_block = 0;
-  LaunchShape partial;
-  size_t scratch_bytes = 0;
+  int64_t elements_per_chunk = 0;  // a multiple of 4: chunks begin at multiples of 16 bytes
+  int64_t chunks = 0;
 };
 NormPlan PlanNorm(int64_t elements);
 

@@ -2,6 +2,7 @@
 // share is whose depends on the shape alone, so the order of every addition is fixed.
 #include "stage/backends/cuda/kernels.h"
 #include "stage/backends/cuda/packs.cuh"
+#include "stage/backends/cuda/tables.cuh"
 
 namespace stagecoach::cuda {
 namespace {
@@ -90,25 +91,51 @@ __global__ void ColumnTotalKernel(ColumnShares s, const float* sums, float* targ
   (second ? second_target : target)[column] += sum;
 }
 
-__global__ void NormPartialKernel(const float* x, int64_t n, int64_t per_block, double* partial) {
+__global__ void NormPartialKernel(NormTable table, double* partial) {
+  constexpr int kCount = kPack<float>;
   __shared__ double shared[32];
-  const int64_t first = blockIdx.x * per_block;
-  const int64_t end = first + per_block < n ? first + per_block : n;
-  double sum = 0.0;
-  for (int64_t i = first + threadIdx.x; i < end; i += blockDim.x) {
-    const double value = x[i];
-    sum += value * value;
+  for (int64_t chunk = blockIdx.x; chunk < table.chunks; chunk += gridDim.x) {
+    const NormEntry& e = EntryOf(table.entries, table.count, chunk);
+    const int64_t first = (chunk - e.first_chunk) * e.elements_per_chunk;
+    const int64_t end = first + e.elements_per_chunk < e.n ? first + e.elements_per_chunk : e.n;
+    double sum = 0.0;
+#pragma unroll 4
+    for (int64_t i = first + static_cast<int64_t>(threadIdx.x) * kCount; i < end;
+         i += static_cast<int64_t>(blockDim.x) * kCount) {
+      const Floats<kCount> values = LoadFloats<kCount>(e.x, i, first, end, table.wide);
+#pragma unroll
+      for (int j = 0; j < kCount; ++j) {
+        const double value = values.at[j];
+        sum += value * value;
+      }
+    }
+    sum = BlockSum(sum, shared);
+    if (threadIdx.x == 0) partial[chunk] = sum;
   }
-  sum = BlockSum(sum, shared);
-  if (threadIdx.x == 0) partial[blockIdx.x] = sum;
 }
 
-// One block: thread t adds elements t, t + 256, ..., then the threads are added in a fixed tree.
-__global__ void OrderedTotalKernel(const double* partial, int64_t count, double* result) {
-  __shared__ double shared[32];
+// The block's sum: thread t adds elements t, t + 256, ..., then the threads are added in a fixed
+// tree.
+__device__ __forceinline__ double TotalOf(const double* partial, int64_t count, double* shared) {
   double sum = 0.0;
   for (int64_t i = threadIdx.x; i < count; i += blockDim.x) sum += partial[i];
-  sum = BlockSum(sum, shared);
+  return BlockSum(sum, shared);
+}
+
+// A block a tensor.
+__global__ void NormTotalKernel(NormTable table, const double* partial) {
+  __shared__ double shared[32];
+  for (int64_t i = blockIdx.x; i < table.count; i += gridDim.x) {
+    const NormEntry& e = table.entries[i];
+    const int64_t chunks = (e.n + e.elements_per_chunk - 1) / e.elements_per_chunk;
+    const double sum = TotalOf(partial + e.first_chunk, chunks, shared);
+    if (threadIdx.x == 0) *e.result = sum;
+  }
+}
+
+__global__ void OrderedTotalKernel(const double* partial, int64_t count, double* result) {
+  __shared__ double shared[32];
+  const double sum = TotalOf(partial, count, shared);
   if (threadIdx.x == 0) *result = sum;
 }
 
@@ -146,13 +173,14 @@ cudaError_t LayerNormBackwardWeight(cudaStream_t stream, LayerNormShape shape, c
   return Launch(ColumnTotalKernel, plan.total, 0, stream, shares, scratch, d_bias, d_weight);
 }
 
-cudaError_t SquaredNorm(cudaStream_t stream, const float* x, int64_t n, double* result,
-                        double* scratch) {
-  const NormPlan plan = PlanNorm(n);
+cudaError_t SquaredNorms(cudaStream_t stream, const NormTable& table, double* scratch) {
+  const int64_t grid = table.chunks < kMaxGrid ? table.chunks : kMaxGrid;
   const cudaError_t error =
-      Launch(NormPartialKernel, plan.partial, 0, stream, x, n, plan.elements_per_block, scratch);
+      Launch(NormPartialKernel, LaunchShape{static_cast<uint32_t>(grid), kElementThreads}, 0,
+             stream, table, scratch);
   if (error != cudaSuccess) return error;
-  return OrderedTotal(stream, scratch, plan.partial.grid, result);
+  return Launch(NormTotalKernel, LaunchShape{static_cast<uint32_t>(table.count), kElementThreads},
+                0, stream, table, scratch);
 }
 
 #define STAGECOACH_INSTANTIATE(T)                                                                \

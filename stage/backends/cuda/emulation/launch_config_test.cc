@@ -13,7 +13,7 @@ TEST(LaunchConfig, NothingIsLaunchedForEmptyShapes) {
   EXPECT_EQ(RowLaunch(5, 0).grid, 0u);
   EXPECT_EQ(PlanColumnSum(0, 5, 1, 4).partial.grid, 0u);
   EXPECT_EQ(PlanColumnSum(5, 0, 1, 4).total.grid, 0u);
-  EXPECT_EQ(PlanNorm(0).partial.grid, 0u);
+  EXPECT_EQ(PlanNorm(0).chunks, 0);
   EXPECT_EQ(AttentionLaunch(0, 3, 5).grid, 0u);
 }
 
@@ -59,10 +59,10 @@ TEST(LaunchConfig, ChunksCoverAllRowsOnceAndTheirSumsStaySmall) {
 TEST(LaunchConfig, PartialNormsCoverAllElements) {
   for (const int64_t n : {int64_t{1}, kNormChunk, kNormChunk + 1, kHuge}) {
     const NormPlan plan = PlanNorm(n);
-    EXPECT_GE(plan.partial.grid * plan.elements_per_block, n);
-    EXPECT_LT((plan.partial.grid - 1) * plan.elements_per_block, n);
-    EXPECT_LE(plan.partial.grid, kNormBlocks);
-    EXPECT_EQ(plan.scratch_bytes, plan.partial.grid * sizeof(double));
+    EXPECT_GE(plan.chunks * plan.elements_per_chunk, n);
+    EXPECT_LT((plan.chunks - 1) * plan.elements_per_chunk, n);
+    EXPECT_LE(plan.chunks, kNormBlocks);
+    EXPECT_EQ(plan.elements_per_chunk % 4, 0);
   }
 }
 
