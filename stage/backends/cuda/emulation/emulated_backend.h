@@ -36,6 +36,9 @@ class EmulatedBackend final : public KernelBackend {
   }
   absl::Status Synchronize() override { return absl::OkStatus(); }
 
+  // Kernels and products since the start of the program.
+  int64_t Launches() const { return static_cast<int64_t>(emulation::Launches()) + products_; }
+
  protected:
   cudaStream_t Begin() override { return nullptr; }
   void Note(cudaError_t error, const char* what) override { CHECK_EQ(error, cudaSuccess) << what; }
@@ -47,6 +50,7 @@ class EmulatedBackend final : public KernelBackend {
   }
   MatmulEpilogue Product(const MatmulShape& shape, const MatmulOperands& operands,
                          const char*) override {
+    ++products_;
     const std::vector<MatmulEpilogue> offers = EpiloguesToTry(shape);
     const MatmulEpilogue epilogue = fuse_ ? offers.front() : offers.back();
     const MatmulProblem problem = DescribeMatmul(shape);
@@ -103,6 +107,7 @@ class EmulatedBackend final : public KernelBackend {
   }
 
   const bool fuse_;
+  int64_t products_ = 0;
   const std::unique_ptr<Allocator> allocator_;
   std::unique_ptr<std::byte[]> scratch_;
 };
