@@ -10,7 +10,7 @@ template <typename T>
 __global__ void LayerNormKernel(LayerNormShape shape, bool wide, const T* x, const float* weight,
                                 const float* bias, float epsilon, T* y, float* mean, float* rstd) {
   constexpr int kCount = kPack<T>;
-  __shared__ float shared[32];
+  __shared__ float shared[64];
   const float count = static_cast<float>(shape.width);
   const int64_t start = static_cast<int64_t>(threadIdx.x) * kCount, width = shape.width;
   const int64_t stride = static_cast<int64_t>(blockDim.x) * kCount;
@@ -34,8 +34,9 @@ __global__ void LayerNormKernel(LayerNormShape shape, bool wide, const T* x, con
         squares += centred * centred;
       }
     }
-    const float correction = BlockSum(rest, shared) / count;
-    const float variance = BlockSum(squares, shared) / count - correction * correction;
+    const TwoSums sums = BlockSumTwo(rest, squares, shared);
+    const float correction = sums.first / count;
+    const float variance = sums.second / count - correction * correction;
     const float row_mean = rough + correction;
     const float row_rstd = 1.0f / sqrtf(fmaxf(variance, 0.0f) + epsilon);
     for (int64_t i = start; i < width; i += stride) {
@@ -62,7 +63,7 @@ __global__ void LayerNormBackwardInputKernel(LayerNormShape shape, bool wide, co
                                              const T* x, const float* weight, const float* mean,
                                              const float* rstd, T* dx) {
   constexpr int kCount = kPack<T>;
-  __shared__ float shared[32];
+  __shared__ float shared[64];
   const float count = static_cast<float>(shape.width);
   const int64_t start = static_cast<int64_t>(threadIdx.x) * kCount, width = shape.width;
   const int64_t stride = static_cast<int64_t>(blockDim.x) * kCount;
@@ -82,8 +83,8 @@ __global__ void LayerNormBackwardInputKernel(LayerNormShape shape, bool wide, co
         sum_gx += g * ((values.at[j] - row_mean) * row_rstd);
       }
     }
-    const float mean_g = BlockSum(sum_g, shared) / count;
-    const float mean_gx = BlockSum(sum_gx, shared) / count;
+    const TwoSums sums = BlockSumTwo(sum_g, sum_gx, shared);
+    const float mean_g = sums.first / count, mean_gx = sums.second / count;
     for (int64_t i = start; i < width; i += stride) {
       Floats<kCount> values = LoadFloats<kCount>(x_row, i, 0, width, wide);
       const Floats<kCount> d = LoadFloats<kCount>(dy_row, i, 0, width, wide);

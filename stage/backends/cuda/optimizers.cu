@@ -14,7 +14,7 @@ constexpr int kCount = kPack<float>;
 template <typename F>
 __device__ __forceinline__ void ForEachPack(const UpdateTable& table, F f) {
   for (int64_t chunk = blockIdx.x; chunk < table.chunks; chunk += gridDim.x) {
-    const UpdateEntry& entry = EntryOf(table.entries, table.count, chunk);
+    const UpdateEntry entry = EntryOf(table.entries, table.count, chunk);
     const int64_t first = (chunk - entry.first_chunk) * kUpdateChunk;
     const int64_t end = first + kUpdateChunk < entry.n ? first + kUpdateChunk : entry.n;
     for (int64_t i = first + static_cast<int64_t>(threadIdx.x) * kCount; i < end;

@@ -95,7 +95,7 @@ __global__ void NormPartialKernel(NormTable table, double* partial) {
   constexpr int kCount = kPack<float>;
   __shared__ double shared[32];
   for (int64_t chunk = blockIdx.x; chunk < table.chunks; chunk += gridDim.x) {
-    const NormEntry& e = EntryOf(table.entries, table.count, chunk);
+    const NormEntry e = EntryOf(table.entries, table.count, chunk);
     const int64_t first = (chunk - e.first_chunk) * e.elements_per_chunk;
     const int64_t end = first + e.elements_per_chunk < e.n ? first + e.elements_per_chunk : e.n;
     double sum = 0.0;
@@ -126,7 +126,7 @@ __device__ __forceinline__ double TotalOf(const double* partial, int64_t count, 
 __global__ void NormTotalKernel(NormTable table, const double* partial) {
   __shared__ double shared[32];
   for (int64_t i = blockIdx.x; i < table.count; i += gridDim.x) {
-    const NormEntry& e = table.entries[i];
+    const NormEntry e = table.entries[i];
     const int64_t chunks = (e.n + e.elements_per_chunk - 1) / e.elements_per_chunk;
     const double sum = TotalOf(partial + e.first_chunk, chunks, shared);
     if (threadIdx.x == 0) *e.result = sum;
