@@ -32,26 +32,30 @@ __device__ __forceinline__ Tiles TilesOfBlock() {
           rows + kTile};
 }
 
+template <typename T>
 struct Pointers {
-  const float *d_out, *qkv, *out, *log_sum_exp;
+  const T *d_out, *qkv, *out;
+  const float* log_sum_exp;
+  bool wide;
 };
 
 // Queries of a tile with all that belongs to them. Ends with a barrier; begins without one.
-template <int kWidth>
-__device__ __forceinline__ void LoadQueries(const AttentionKernelShape& s, const Pointers& p,
+template <int kWidth, typename T>
+__device__ __forceinline__ void LoadQueries(const AttentionKernelShape& s, const Pointers<T>& p,
                                             const AttentionUnit& unit, int64_t tile,
                                             const Tiles& tiles) {
   const int own_row = static_cast<int>(threadIdx.x) / 4,
             quarter = static_cast<int>(threadIdx.x) % 4;
   const int64_t width = s.heads * s.head_width, row = tile * kTile + own_row;
-  LoadTile<kWidth>(s, p.qkv + PackedOffset(s, unit, 0), 3 * width, tile * kTile, tiles.queries);
-  LoadTile<kWidth>(s, p.d_out + OutputOffset(s, unit), width, tile * kTile, tiles.d_out);
+  LoadTile<kWidth>(s, p.wide, p.qkv + PackedOffset(s, unit, 0), 3 * width, tile * kTile,
+                   tiles.queries);
+  LoadTile<kWidth>(s, p.wide, p.d_out + OutputOffset(s, unit), width, tile * kTile, tiles.d_out);
   __syncthreads();
   float sum = 0.0f;
   if (row < s.context) {
-    const float* const out_row = p.out + OutputOffset(s, unit) + row * width;
+    const T* const out_row = p.out + OutputOffset(s, unit) + row * width;
     for (int d = quarter; d < s.head_width; d += 4) {
-      sum += tiles.d_out[own_row * TileStride(kWidth) + d] * out_row[d];
+      sum += tiles.d_out[own_row * TileStride(kWidth) + d] * ToFloat(out_row[d]);
     }
   }
   sum = RowSum(sum);
@@ -63,13 +67,13 @@ __device__ __forceinline__ void LoadQueries(const AttentionKernelShape& s, const
   __syncthreads();
 }
 
-template <int kWidth>
-__device__ __forceinline__ void LoadKeys(const AttentionKernelShape& s, const Pointers& p,
+template <int kWidth, typename T>
+__device__ __forceinline__ void LoadKeys(const AttentionKernelShape& s, const Pointers<T>& p,
                                          const AttentionUnit& unit, int64_t tile,
                                          const Tiles& tiles) {
   const int64_t stride = 3 * s.heads * s.head_width;
-  LoadTile<kWidth>(s, p.qkv + PackedOffset(s, unit, 1), stride, tile * kTile, tiles.keys);
-  LoadTile<kWidth>(s, p.qkv + PackedOffset(s, unit, 2), stride, tile * kTile, tiles.values);
+  LoadTile<kWidth>(s, p.wide, p.qkv + PackedOffset(s, unit, 1), stride, tile * kTile, tiles.keys);
+  LoadTile<kWidth>(s, p.wide, p.qkv + PackedOffset(s, unit, 2), stride, tile * kTile, tiles.values);
 }
 
 // P Z and dS of one tile of queries with one tile of keys, a thread 8 neighbours of a row.
@@ -115,21 +119,21 @@ __device__ __forceinline__ void ScoreTile(const AttentionKernelShape& s, const A
 }
 
 // A thread's columns of its row.
-template <int kWidth>
+template <int kWidth, typename T>
 __device__ __forceinline__ void StoreRow(const AttentionKernelShape& s, const AttentionUnit& unit,
-                                         int part, int64_t row, const float* sums, float* d_qkv) {
+                                         int part, int64_t row, const float* sums, T* d_qkv) {
   if (row >= s.context) return;
   const int quarter = static_cast<int>(threadIdx.x) % 4;
-  float* const target = d_qkv + PackedOffset(s, unit, part) + row * 3 * s.heads * s.head_width;
+  T* const target = d_qkv + PackedOffset(s, unit, part) + row * 3 * s.heads * s.head_width;
 #pragma unroll
   for (int i = 0; i < kWidth / 4; ++i) {
-    if (quarter + 4 * i < s.head_width) target[quarter + 4 * i] = sums[i];
+    if (quarter + 4 * i < s.head_width) target[quarter + 4 * i] = FromFloat<T>(sums[i]);
   }
 }
 
-template <int kWidth>
+template <int kWidth, typename T>
 __global__ void __launch_bounds__(kAttentionThreads)
-    QueryGradientKernel(AttentionKernelShape s, float scale, Pointers p, float* d_qkv) {
+    QueryGradientKernel(AttentionKernelShape s, float scale, Pointers<T> p, T* d_qkv) {
   const Tiles tiles = TilesOfBlock<kWidth>();
   const int own_row = static_cast<int>(threadIdx.x) / 4,
             quarter = static_cast<int>(threadIdx.x) % 4;
@@ -156,9 +160,9 @@ __global__ void __launch_bounds__(kAttentionThreads)
   StoreRow<kWidth>(s, unit, 0, tile * kTile + own_row, sums, d_qkv);
 }
 
-template <int kWidth>
+template <int kWidth, typename T>
 __global__ void __launch_bounds__(kAttentionThreads)
-    KeyGradientKernel(AttentionKernelShape s, float scale, Pointers p, float* d_qkv) {
+    KeyGradientKernel(AttentionKernelShape s, float scale, Pointers<T> p, T* d_qkv) {
   const Tiles tiles = TilesOfBlock<kWidth>();
   const int own_row = static_cast<int>(threadIdx.x) / 4,
             quarter = static_cast<int>(threadIdx.x) % 4;
@@ -190,24 +194,27 @@ __global__ void __launch_bounds__(kAttentionThreads)
   StoreRow<kWidth>(s, unit, 2, tile * kTile + own_row, d_value, d_qkv);
 }
 
-template <int kWidth>
-cudaError_t Run(cudaStream_t stream, const AttentionKernelShape& shape, const Pointers& pointers,
-                float* d_qkv) {
+template <int kWidth, typename T>
+cudaError_t Run(cudaStream_t stream, const AttentionKernelShape& shape, const Pointers<T>& pointers,
+                T* d_qkv) {
   const float scale = 1.0f / std::sqrt(static_cast<float>(shape.head_width));
   const LaunchShape launch = AttentionLaunch(shape.sequences, shape.heads, shape.context);
   const size_t shared = AttentionBackwardSharedBytes(kWidth);
   const cudaError_t error =
-      Launch(QueryGradientKernel<kWidth>, launch, shared, stream, shape, scale, pointers, d_qkv);
+      Launch(QueryGradientKernel<kWidth, T>, launch, shared, stream, shape, scale, pointers, d_qkv);
   if (error != cudaSuccess) return error;
-  return Launch(KeyGradientKernel<kWidth>, launch, shared, stream, shape, scale, pointers, d_qkv);
+  return Launch(KeyGradientKernel<kWidth, T>, launch, shared, stream, shape, scale, pointers,
+                d_qkv);
 }
 
 }  // namespace
 
+template <typename T>
 cudaError_t AttentionBackward(cudaStream_t stream, const AttentionKernelShape& shape,
-                              const float* d_out, const float* qkv, const float* out,
-                              const float* log_sum_exp, float* d_qkv) {
-  const Pointers pointers = {d_out, qkv, out, log_sum_exp};
+                              const T* d_out, const T* qkv, const T* out, const float* log_sum_exp,
+                              T* d_qkv) {
+  const bool wide = RowsAligned<T>(shape.head_width, d_out, qkv);
+  const Pointers<T> pointers = {d_out, qkv, out, log_sum_exp, wide};
   switch (PaddedHeadWidth(shape.head_width)) {
     case 32:
       return Run<32>(stream, shape, pointers, d_qkv);
@@ -217,5 +224,10 @@ cudaError_t AttentionBackward(cudaStream_t stream, const AttentionKernelShape& s
       return Run<128>(stream, shape, pointers, d_qkv);
   }
 }
+
+template cudaError_t AttentionBackward(cudaStream_t, const AttentionKernelShape&, const float*,
+                                       const float*, const float*, const float*, float*);
+template cudaError_t AttentionBackward(cudaStream_t, const AttentionKernelShape&, const Bf16*,
+                                       const Bf16*, const Bf16*, const float*, Bf16*);
 
 }  // namespace stagecoach::cuda

@@ -52,9 +52,9 @@ __device__ __forceinline__ float Absorb(const AttentionKernelShape& s, int64_t r
   return correction;
 }
 
-template <int kWidth>
+template <int kWidth, typename T>
 __global__ void __launch_bounds__(kAttentionThreads)
-    AttentionKernel(AttentionKernelShape s, float scale, const float* qkv, float* out,
+    AttentionKernel(AttentionKernelShape s, bool wide, float scale, const T* qkv, T* out,
                     float* log_sum_exp) {
   float* const queries = DynamicShared();
   float* const operand = queries + kTile * TileStride(kWidth);  // keys, then values
@@ -68,7 +68,7 @@ __global__ void __launch_bounds__(kAttentionThreads)
   const uint64_t row_element =
       static_cast<uint64_t>(StatisticOffset(s, unit) + row) * static_cast<uint64_t>(s.context);
 
-  LoadTile<kWidth>(s, qkv + PackedOffset(s, unit, 0), 3 * width, tile * kTile, queries);
+  LoadTile<kWidth>(s, wide, qkv + PackedOffset(s, unit, 0), 3 * width, tile * kTile, queries);
   RowState state;
   float sums[kWidth / 4];
 #pragma unroll
@@ -76,7 +76,7 @@ __global__ void __launch_bounds__(kAttentionThreads)
   for (int64_t other = 0; other <= tile; ++other) {
     const int64_t first_column = other * kTile + kScoresPerThread * quarter;
     __syncthreads();  // the last tile's values have been read
-    LoadTile<kWidth>(s, qkv + PackedOffset(s, unit, 1), 3 * width, other * kTile, operand);
+    LoadTile<kWidth>(s, wide, qkv + PackedOffset(s, unit, 1), 3 * width, other * kTile, operand);
     __syncthreads();
     float scores[kScoresPerThread];
     Scores<kWidth>(queries + own_row * TileStride(kWidth),
@@ -88,7 +88,7 @@ __global__ void __launch_bounds__(kAttentionThreads)
       probabilities[own_row * kScoreStride + kScoresPerThread * quarter + j] = scores[j];
     }
     __syncthreads();  // the keys have been read
-    LoadTile<kWidth>(s, qkv + PackedOffset(s, unit, 2), 3 * width, other * kTile, operand);
+    LoadTile<kWidth>(s, wide, qkv + PackedOffset(s, unit, 2), 3 * width, other * kTile, operand);
     __syncthreads();
 #pragma unroll
     for (int i = 0; i < kWidth / 4; ++i) sums[i] *= correction;
@@ -101,29 +101,32 @@ __global__ void __launch_bounds__(kAttentionThreads)
     }
   }
   if (row >= s.context) return;
-  float* const out_row = out + OutputOffset(s, unit) + row * width;
+  T* const out_row = out + OutputOffset(s, unit) + row * width;
 #pragma unroll
   for (int i = 0; i < kWidth / 4; ++i) {
-    if (quarter + 4 * i < s.head_width) out_row[quarter + 4 * i] = sums[i] / state.sum;
+    if (quarter + 4 * i < s.head_width)
+      out_row[quarter + 4 * i] = FromFloat<T>(sums[i] / state.sum);
   }
   if (quarter == 0) {
     log_sum_exp[StatisticOffset(s, unit) + row] = state.largest + logf(state.sum);
   }
 }
 
-template <int kWidth>
-cudaError_t Run(cudaStream_t stream, const AttentionKernelShape& shape, const float* qkv,
-                float* out, float* log_sum_exp) {
+template <int kWidth, typename T>
+cudaError_t Run(cudaStream_t stream, const AttentionKernelShape& shape, const T* qkv, T* out,
+                float* log_sum_exp) {
   const float scale = 1.0f / std::sqrt(static_cast<float>(shape.head_width));
-  return Launch(AttentionKernel<kWidth>,
+  return Launch(AttentionKernel<kWidth, T>,
                 AttentionLaunch(shape.sequences, shape.heads, shape.context),
-                AttentionForwardSharedBytes(kWidth), stream, shape, scale, qkv, out, log_sum_exp);
+                AttentionForwardSharedBytes(kWidth), stream, shape,
+                RowsAligned<T>(shape.head_width, qkv), scale, qkv, out, log_sum_exp);
 }
 
 }  // namespace
 
-cudaError_t Attention(cudaStream_t stream, const AttentionKernelShape& shape, const float* qkv,
-                      float* out, float* log_sum_exp) {
+template <typename T>
+cudaError_t Attention(cudaStream_t stream, const AttentionKernelShape& shape, const T* qkv, T* out,
+                      float* log_sum_exp) {
   switch (PaddedHeadWidth(shape.head_width)) {
     case 32:
       return Run<32>(stream, shape, qkv, out, log_sum_exp);
@@ -133,5 +136,10 @@ cudaError_t Attention(cudaStream_t stream, const AttentionKernelShape& shape, co
       return Run<128>(stream, shape, qkv, out, log_sum_exp);
   }
 }
+
+template cudaError_t Attention(cudaStream_t, const AttentionKernelShape&, const float*, float*,
+                               float*);
+template cudaError_t Attention(cudaStream_t, const AttentionKernelShape&, const Bf16*, Bf16*,
+                               float*);
 
 }  // namespace stagecoach::cuda

@@ -6,7 +6,7 @@
 #define STAGECOACH_STAGE_BACKENDS_CUDA_ATTENTION_TILES_CUH_
 
 #include "stage/backends/cuda/kernels.h"
-#include "stage/backends/cuda/launch.cuh"
+#include "stage/backends/cuda/packs.cuh"
 
 namespace stagecoach::cuda {
 
@@ -50,14 +50,19 @@ __device__ __forceinline__ int64_t StatisticOffset(const AttentionKernelShape& s
   return (unit.sequence * s.heads + unit.head) * s.context;
 }
 
-// Rows [first, first + 32) of a unit, zeros where there is no row or column.
-template <int kWidth>
-__device__ __forceinline__ void LoadTile(const AttentionKernelShape& s, const float* source,
+// Rows [first, first + 32) of a unit, zeros where there is no row or column. wide: heads begin at
+// multiples of 16 bytes.
+template <int kWidth, typename T>
+__device__ __forceinline__ void LoadTile(const AttentionKernelShape& s, bool wide, const T* source,
                                          int64_t stride, int64_t first, float* tile) {
-  for (int i = static_cast<int>(threadIdx.x); i < kTile * kWidth; i += kAttentionThreads) {
-    const int row = i / kWidth, column = i % kWidth;
-    const bool inside = first + row < s.context && column < s.head_width;
-    tile[row * TileStride(kWidth) + column] = inside ? source[(first + row) * stride + column] : 0;
+  constexpr int kCount = kPack<T>, kRowPacks = kWidth / kCount;
+  for (int i = static_cast<int>(threadIdx.x); i < kTile * kRowPacks; i += kAttentionThreads) {
+    const int row = i / kRowPacks, column = i % kRowPacks * kCount;
+    const int64_t end = first + row < s.context ? s.head_width : 0;
+    const Floats<kCount> values =
+        LoadFloats<kCount>(source + (first + row) * stride, column, 0, end, wide);
+#pragma unroll
+    for (int j = 0; j < kCount; ++j) tile[row * TileStride(kWidth) + column + j] = values.at[j];
   }
 }
 

@@ -1,7 +1,9 @@
 // Softmax cross-entropy, a block a row: one pass for the largest logit and the sum of exponentials,
 // one that writes the gradient. Probabilities are nowhere but in d_logits.
+// Rows may begin anywhere (a vocabulary of 50257), so packs are those of the whole matrix: the
+// first and last of a row may belong to its neighbours too, which have their own blocks.
 #include "stage/backends/cuda/kernels.h"
-#include "stage/backends/cuda/launch.cuh"
+#include "stage/backends/cuda/packs.cuh"
 
 namespace stagecoach::cuda {
 namespace {
@@ -11,28 +13,44 @@ struct RunningSum {
   float largest = -INFINITY;
   float sum = 0.0f;
 
-  __device__ __forceinline__ void Take(float value) {
-    if (value > largest) {
-      sum = sum * expf(largest - value) + 1.0f;
-      largest = value;
-    } else if (value != -INFINITY) {
-      sum += expf(value - largest);
+  // Element j counts iff begin <= j < end.
+  template <int kCount>
+  __device__ __forceinline__ void Take(const Floats<kCount>& values, int64_t begin, int64_t end) {
+    float top = largest;
+#pragma unroll
+    for (int j = 0; j < kCount; ++j) {
+      if (j >= begin && j < end) top = fmaxf(top, values.at[j]);
+    }
+    if (top > largest) {
+      sum *= expf(largest - top);
+      largest = top;
+    }
+#pragma unroll
+    for (int j = 0; j < kCount; ++j) {
+      const float value = values.at[j];
+      if (j >= begin && j < end && value != -INFINITY) sum += expf(value - largest);
     }
   }
 };
 
-__global__ void CrossEntropyKernel(const float* logits, const int32_t* targets, int64_t rows,
-                                   int64_t vocabulary, float scale, float* d_logits,
-                                   double* losses) {
+template <typename T>
+__global__ void __launch_bounds__(kMaxLogitThreads)
+    CrossEntropyKernel(const T* logits, const int32_t* targets, int64_t rows, int64_t vocabulary,
+                       bool wide, float scale, T* d_logits, double* losses) {
+  constexpr int kCount = kPack<T>;
   __shared__ float shared[32];
+  const int64_t stride = static_cast<int64_t>(blockDim.x) * kCount;
   for (int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
     // No restrict: d_logits may be logits.
-    const float* in = logits + row * vocabulary;
+    const int64_t begin = row * vocabulary, end = begin + vocabulary;
+    const int64_t start = (begin / kCount + threadIdx.x) * kCount;
     const int64_t target = targets[row];
     if (target < 0 || target >= vocabulary) __trap();
     RunningSum running;
-    for (int64_t i = threadIdx.x; i < vocabulary; i += blockDim.x) running.Take(in[i]);
-    const float at_target = in[target];
+    for (int64_t i = start; i < end; i += stride) {
+      running.Take(LoadFloats<kCount>(logits, i, begin, end, wide), begin - i, end - i);
+    }
+    const float at_target = ToFloat(logits[begin + target]);
     // After these barriers every thread has read what it needs of the row but its own elements.
     const float largest = BlockMax(running.largest, shared);
     const float total = BlockSum(
@@ -42,24 +60,35 @@ __global__ void CrossEntropyKernel(const float* logits, const int32_t* targets, 
                     (static_cast<double>(largest) - static_cast<double>(at_target));
     }
     if (d_logits == nullptr) continue;
-    float* out = d_logits + row * vocabulary;
     const float inverse = 1.0f / total;
-    for (int64_t i = threadIdx.x; i < vocabulary; i += blockDim.x) {
-      const float p = expf(in[i] - largest) * inverse;
-      out[i] = (p - (i == target ? 1.0f : 0.0f)) * scale;
+    for (int64_t i = start; i < end; i += stride) {
+      Floats<kCount> values = LoadFloats<kCount>(logits, i, begin, end, wide);
+#pragma unroll
+      for (int j = 0; j < kCount; ++j) {
+        const float p = expf(values.at[j] - largest) * inverse;
+        values.at[j] = (p - (i + j == begin + target ? 1.0f : 0.0f)) * scale;
+      }
+      StoreFloats(values, d_logits, i, begin, end, wide);
     }
   }
 }
 
 }  // namespace
 
-cudaError_t CrossEntropy(cudaStream_t stream, const float* logits, const int32_t* targets,
-                         int64_t rows, int64_t vocabulary, float scale, double* loss,
-                         float* d_logits, double* scratch) {
-  const cudaError_t error = Launch(CrossEntropyKernel, RowLaunch(rows, vocabulary), 0, stream,
-                                   logits, targets, rows, vocabulary, scale, d_logits, scratch);
+template <typename T>
+cudaError_t CrossEntropy(cudaStream_t stream, const T* logits, const int32_t* targets, int64_t rows,
+                         int64_t vocabulary, float scale, double* loss, T* d_logits,
+                         double* scratch) {
+  const cudaError_t error = Launch(
+      CrossEntropyKernel<T>, RowLaunch(rows, vocabulary, kPack<T>, kMaxLogitThreads), 0, stream,
+      logits, targets, rows, vocabulary, Aligned(logits, d_logits), scale, d_logits, scratch);
   if (error != cudaSuccess) return error;
   return OrderedTotal(stream, scratch, rows, loss);
 }
+
+template cudaError_t CrossEntropy(cudaStream_t, const float*, const int32_t*, int64_t, int64_t,
+                                  float, double*, float*, double*);
+template cudaError_t CrossEntropy(cudaStream_t, const Bf16*, const int32_t*, int64_t, int64_t,
+                                  float, double*, Bf16*, double*);
 
 }  // namespace stagecoach::cuda

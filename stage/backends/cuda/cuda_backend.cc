@@ -57,9 +57,9 @@ void* CudaBackend::Scratch(size_t bytes, const char* what) {
   return context_->workspace();
 }
 
-void CudaBackend::Product(const MatmulShape& shape, const float* a, const float* b,
-                          const float* bias, float* d, const char* what) {
-  matmul_.Run(shape, a, b, bias, d, what);
+MatmulEpilogue CudaBackend::Product(const MatmulShape& shape, const MatmulOperands& operands,
+                                    const char* what) {
+  return matmul_.Run(shape, operands, what);
 }
 
 // Pageable memory has been taken over when the call returns; pinned memory is borrowed until

@@ -43,8 +43,8 @@ class CudaBackend final : public KernelBackend {
   cudaStream_t Begin() override;
   void Note(cudaError_t error, const char* what) override { context_->Note(error, what); }
   void* Scratch(size_t bytes, const char* what) override;
-  void Product(const MatmulShape& shape, const float* a, const float* b, const float* bias,
-               float* d, const char* what) override;
+  MatmulEpilogue Product(const MatmulShape& shape, const MatmulOperands& operands,
+                         const char* what) override;
 
  private:
   const std::unique_ptr<CudaContext> context_;

@@ -52,7 +52,7 @@ TEST_P(CudaConformance, AgreesWithTheReferenceAndRepeatsItsBits) {
   EXPECT_TRUE(backend->Synchronize().ok());
 }
 
-INSTANTIATE_TEST_SUITE_P(Cuda, CudaConformance, testing::ValuesIn(ConformanceRows(false)),
+INSTANTIATE_TEST_SUITE_P(Cuda, CudaConformance, testing::ValuesIn(ConformanceRows(true)),
                          [](const auto& info) { return info.param.name; });
 
 }  // namespace

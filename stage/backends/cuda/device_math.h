@@ -9,6 +9,7 @@
 #include <cstring>
 
 #if defined(__CUDACC__)
+#include <cuda_bf16.h>
 #define STAGECOACH_HOST_DEVICE __host__ __device__ __forceinline__
 #else
 #define STAGECOACH_HOST_DEVICE inline
@@ -16,12 +17,22 @@
 
 namespace stagecoach::cuda {
 
-// Bits of a bfloat16, as base/bfloat16.h rounds.
+// How kernels store a bfloat16: bits of base/bfloat16.h, which rounds as this does. The card has an
+// instruction for it, which gives the same bits but for a NaN's, of which it keeps nothing.
+struct Bf16 {
+  uint16_t bits;
+};
+static_assert(sizeof(Bf16) == 2, "an array of them is the tensor's");
+
 STAGECOACH_HOST_DEVICE uint16_t BitsOfBfloat16(float value) {
+#if defined(__CUDA_ARCH__)
+  return __bfloat16_as_ushort(__float2bfloat16_rn(value));
+#else
   uint32_t wide;
   memcpy(&wide, &value, sizeof(wide));
   if ((wide & 0x7fffffffu) > 0x7f800000u) return static_cast<uint16_t>((wide >> 16) | 0x40u);
   return static_cast<uint16_t>((wide + 0x7fffu + ((wide >> 16) & 1u)) >> 16);
+#endif
 }
 
 STAGECOACH_HOST_DEVICE float FloatOfBfloat16(uint16_t bits) {
@@ -29,6 +40,20 @@ STAGECOACH_HOST_DEVICE float FloatOfBfloat16(uint16_t bits) {
   float value;
   memcpy(&value, &wide, sizeof(value));
   return value;
+}
+
+// Between an element in memory and the float that kernels compute with; the one rounding.
+STAGECOACH_HOST_DEVICE float ToFloat(float value) { return value; }
+STAGECOACH_HOST_DEVICE float ToFloat(Bf16 value) { return FloatOfBfloat16(value.bits); }
+template <typename T>
+STAGECOACH_HOST_DEVICE T FromFloat(float value);
+template <>
+STAGECOACH_HOST_DEVICE float FromFloat<float>(float value) {
+  return value;
+}
+template <>
+STAGECOACH_HOST_DEVICE Bf16 FromFloat<Bf16>(float value) {
+  return {BitsOfBfloat16(value)};
 }
 
 // A RandomStream as a kernel takes it: key and the counter's fixed words.

@@ -1,127 +1,159 @@
-// Elementwise operations and optimizers. Bound by memory: threads stride over the elements.
-// Optimizers take one launch a tensor; a launch over all of a stage's tensors is what would save
-// time with many small ones.
+// Elementwise operations. Bound by memory: threads stride over the elements in packs
+// of 16 bytes.
 #include "stage/backends/cuda/kernels.h"
-#include "stage/backends/cuda/launch.cuh"
+#include "stage/backends/cuda/packs.cuh"
 
 namespace stagecoach::cuda {
 namespace {
 
-__global__ void GeluKernel(const float* x, float* y, int64_t n) {
-  for (int64_t i = GlobalThread(); i < n; i += GlobalThreads()) y[i] = GeluTanh(x[i]);
-}
+struct GeluValue {
+  STAGECOACH_HOST_DEVICE float operator()(float x) const { return GeluTanh(x); }
+};
+struct GeluGradient {
+  STAGECOACH_HOST_DEVICE float operator()(float dy, float x) const {
+    return dy * GeluTanhDerivative(x);
+  }
+};
+struct Sum {
+  STAGECOACH_HOST_DEVICE float operator()(float a, float b) const { return a + b; }
+};
 
-__global__ void GeluBackwardKernel(const float* dy, const float* x, float* dx, int64_t n) {
-  for (int64_t i = GlobalThread(); i < n; i += GlobalThreads()) {
-    dx[i] = dy[i] * GeluTanhDerivative(x[i]);
+template <typename T, typename F>
+__global__ void MapKernel(const T* x, T* y, int64_t n, bool wide, F f) {
+  constexpr int kCount = kPack<T>;
+  for (int64_t i = GlobalThread() * kCount; i < n; i += GlobalThreads() * kCount) {
+    Floats<kCount> values = LoadFloats<kCount>(x, i, 0, n, wide);
+#pragma unroll
+    for (int j = 0; j < kCount; ++j) values.at[j] = f(values.at[j]);
+    StoreFloats(values, y, i, 0, n, wide);
   }
 }
 
-// A thread takes the four elements of a block of random words.
-__global__ void DropoutKernel(const float* x, float* y, int64_t n, DropoutRule rule,
+// y = f(a, b); y may be either.
+template <typename T, typename F>
+__global__ void MapTwoKernel(const T* a, const T* b, T* y, int64_t n, bool wide, F f) {
+  constexpr int kCount = kPack<T>;
+  for (int64_t i = GlobalThread() * kCount; i < n; i += GlobalThreads() * kCount) {
+    Floats<kCount> values = LoadFloats<kCount>(a, i, 0, n, wide);
+    const Floats<kCount> others = LoadFloats<kCount>(b, i, 0, n, wide);
+#pragma unroll
+    for (int j = 0; j < kCount; ++j) values.at[j] = f(values.at[j], others.at[j]);
+    StoreFloats(values, y, i, 0, n, wide);
+  }
+}
+
+// Four neighbours share a block of random words; a pack has one block or two.
+template <typename T>
+__global__ void DropoutKernel(const T* x, T* y, int64_t n, bool wide, DropoutRule rule,
                               PhiloxStream random) {
-  const int64_t blocks = (n + 3) / 4;
-  for (int64_t b = GlobalThread(); b < blocks; b += GlobalThreads()) {
-    const PhiloxWords words = PhiloxBlock(random, static_cast<uint32_t>(b));
-    for (uint32_t j = 0; j < 4; ++j) {
-      const int64_t i = 4 * b + j;
-      if (i < n) y[i] = PhiloxWord(words, j) >= rule.threshold ? x[i] * rule.scale : 0.0f;
+  constexpr int kCount = kPack<T>;
+  for (int64_t i = GlobalThread() * kCount; i < n; i += GlobalThreads() * kCount) {
+    Floats<kCount> values = LoadFloats<kCount>(x, i, 0, n, wide);
+#pragma unroll
+    for (int b = 0; b < kCount / 4; ++b) {
+      const PhiloxWords words = PhiloxBlock(random, static_cast<uint32_t>(i / 4 + b));
+#pragma unroll
+      for (int j = 0; j < 4; ++j) {
+        float& value = values.at[4 * b + j];
+        const bool keep = PhiloxWord(words, static_cast<uint32_t>(j)) >= rule.threshold;
+        value = keep ? value * rule.scale : 0.0f;
+      }
     }
+    StoreFloats(values, y, i, 0, n, wide);
   }
 }
 
-__global__ void AddKernel(const float* x, float* y, int64_t n) {
-  for (int64_t i = GlobalThread(); i < n; i += GlobalThreads()) y[i] += x[i];
-}
-
-__global__ void FillKernel(float* y, float value, int64_t n) {
-  for (int64_t i = GlobalThread(); i < n; i += GlobalThreads()) y[i] = value;
-}
-
-__global__ void AddBiasKernel(const float* bias, float* y, int64_t n, int64_t columns) {
-  for (int64_t i = GlobalThread(); i < n; i += GlobalThreads()) y[i] += bias[i % columns];
-}
-
-__global__ void NarrowKernel(const float* x, uint16_t* y, int64_t n) {
-  for (int64_t i = GlobalThread(); i < n; i += GlobalThreads()) y[i] = BitsOfBfloat16(x[i]);
-}
-
-__global__ void WidenKernel(const uint16_t* x, float* y, int64_t n) {
-  for (int64_t i = GlobalThread(); i < n; i += GlobalThreads()) y[i] = FloatOfBfloat16(x[i]);
-}
-
-__global__ void SgdKernel(float* value, const float* gradient, float* velocity, int64_t n,
-                          SgdFactors f) {
-  for (int64_t i = GlobalThread(); i < n; i += GlobalThreads()) {
-    float update = gradient[i] * f.gradient_scale;
-    if (velocity != nullptr) {
-      update = f.momentum * velocity[i] + update;
-      velocity[i] = update;
-    }
-    value[i] -= f.learning_rate * (update + f.weight_decay * value[i]);
+template <typename T>
+__global__ void FillKernel(T* y, float value, int64_t n, bool wide) {
+  constexpr int kCount = kPack<T>;
+  Floats<kCount> values;
+#pragma unroll
+  for (int j = 0; j < kCount; ++j) values.at[j] = value;
+  for (int64_t i = GlobalThread() * kCount; i < n; i += GlobalThreads() * kCount) {
+    StoreFloats(values, y, i, 0, n, wide);
   }
 }
 
-__global__ void AdamWKernel(float* value, const float* gradient, float* m, float* v, int64_t n,
-                            AdamWFactors f) {
-  for (int64_t i = GlobalThread(); i < n; i += GlobalThreads()) {
-    const float g = gradient[i] * f.gradient_scale;
-    const float first = f.beta1 * m[i] + (1.0f - f.beta1) * g;
-    const float second = f.beta2 * v[i] + (1.0f - f.beta2) * g * g;
-    m[i] = first;
-    v[i] = second;
-    const float root = sqrtf(second / f.correction2) + f.epsilon;
-    const float w = value[i];
-    value[i] = w - f.learning_rate * (first / f.correction1 / root + f.weight_decay * w);
+// A pack is of one row: the last one of a row may be short.
+template <typename T>
+__global__ void AddBiasKernel(const T* bias, T* y, int64_t rows, int64_t columns, bool wide) {
+  constexpr int kCount = kPack<T>;
+  const int64_t row_packs = (columns + kCount - 1) / kCount;
+  for (int64_t p = GlobalThread(); p < rows * row_packs; p += GlobalThreads()) {
+    const int64_t row = p / row_packs, column = p % row_packs * kCount;
+    T* const target = y + row * columns;
+    Floats<kCount> values = LoadFloats<kCount>(target, column, 0, columns, wide);
+    const Floats<kCount> added = LoadFloats<kCount>(bias, column, 0, columns, wide);
+#pragma unroll
+    for (int j = 0; j < kCount; ++j) values.at[j] += added.at[j];
+    StoreFloats(values, target, column, 0, columns, wide);
+  }
+}
+
+template <typename From, typename To>
+__global__ void ConvertKernel(const From* x, To* y, int64_t n, bool wide) {
+  constexpr int kCount = kPack<Bf16>;
+  for (int64_t i = GlobalThread() * kCount; i < n; i += GlobalThreads() * kCount) {
+    StoreFloats(LoadFloats<kCount>(x, i, 0, n, wide), y, i, 0, n, wide);
   }
 }
 
 }  // namespace
 
-cudaError_t Gelu(cudaStream_t stream, const float* x, float* y, int64_t n) {
-  return Launch(GeluKernel, ElementLaunch(n), 0, stream, x, y, n);
+template <typename T>
+cudaError_t Gelu(cudaStream_t stream, const T* x, T* y, int64_t n) {
+  return Launch(MapKernel<T, GeluValue>, ElementLaunch(n, kPack<T>), 0, stream, x, y, n,
+                Aligned(x, y), GeluValue{});
 }
 
-cudaError_t GeluBackward(cudaStream_t stream, const float* dy, const float* x, float* dx,
-                         int64_t n) {
-  return Launch(GeluBackwardKernel, ElementLaunch(n), 0, stream, dy, x, dx, n);
+template <typename T>
+cudaError_t GeluBackward(cudaStream_t stream, const T* dy, const T* x, T* dx, int64_t n) {
+  return Launch(MapTwoKernel<T, GeluGradient>, ElementLaunch(n, kPack<T>), 0, stream, dy, x, dx, n,
+                Aligned(dy, x, dx), GeluGradient{});
 }
 
-cudaError_t Dropout(cudaStream_t stream, const float* x, float* y, int64_t n, DropoutRule rule,
+template <typename T>
+cudaError_t Dropout(cudaStream_t stream, const T* x, T* y, int64_t n, DropoutRule rule,
                     PhiloxStream random) {
-  return Launch(DropoutKernel, ElementLaunch(n, 4), 0, stream, x, y, n, rule, random);
+  return Launch(DropoutKernel<T>, ElementLaunch(n, kPack<T>), 0, stream, x, y, n, Aligned(x, y),
+                rule, random);
 }
 
-cudaError_t Add(cudaStream_t stream, const float* x, float* y, int64_t n) {
-  return Launch(AddKernel, ElementLaunch(n), 0, stream, x, y, n);
+template <typename T>
+cudaError_t Add(cudaStream_t stream, const T* x, T* y, int64_t n) {
+  return Launch(MapTwoKernel<T, Sum>, ElementLaunch(n, kPack<T>), 0, stream, y, x, y, n,
+                Aligned(x, y), Sum{});
 }
 
-cudaError_t Fill(cudaStream_t stream, float* y, float value, int64_t n) {
-  return Launch(FillKernel, ElementLaunch(n), 0, stream, y, value, n);
+template <typename T>
+cudaError_t Fill(cudaStream_t stream, T* y, float value, int64_t n) {
+  return Launch(FillKernel<T>, ElementLaunch(n, kPack<T>), 0, stream, y, value, n, Aligned(y));
 }
 
-cudaError_t AddBias(cudaStream_t stream, const float* bias, float* y, int64_t rows,
-                    int64_t columns) {
-  const int64_t n = rows * columns;
-  return Launch(AddBiasKernel, ElementLaunch(n), 0, stream, bias, y, n, columns);
+template <typename T>
+cudaError_t AddBias(cudaStream_t stream, const T* bias, T* y, int64_t rows, int64_t columns) {
+  const int64_t row_packs = (columns + kPack<T> - 1) / kPack<T>;
+  return Launch(AddBiasKernel<T>, ElementLaunch(rows * row_packs), 0, stream, bias, y, rows,
+                columns, RowsAligned<T>(columns, bias, y));
 }
 
-cudaError_t Narrow(cudaStream_t stream, const float* x, uint16_t* y, int64_t n) {
-  return Launch(NarrowKernel, ElementLaunch(n), 0, stream, x, y, n);
+template <typename From, typename To>
+cudaError_t Convert(cudaStream_t stream, const From* x, To* y, int64_t n) {
+  return Launch(ConvertKernel<From, To>, ElementLaunch(n, kPack<Bf16>), 0, stream, x, y, n,
+                Aligned(x, y));
 }
 
-cudaError_t Widen(cudaStream_t stream, const uint16_t* x, float* y, int64_t n) {
-  return Launch(WidenKernel, ElementLaunch(n), 0, stream, x, y, n);
-}
-
-cudaError_t Sgd(cudaStream_t stream, float* value, const float* gradient, float* velocity,
-                int64_t n, SgdFactors factors) {
-  return Launch(SgdKernel, ElementLaunch(n), 0, stream, value, gradient, velocity, n, factors);
-}
-
-cudaError_t AdamW(cudaStream_t stream, float* value, const float* gradient, float* m, float* v,
-                  int64_t n, AdamWFactors factors) {
-  return Launch(AdamWKernel, ElementLaunch(n), 0, stream, value, gradient, m, v, n, factors);
-}
+#define STAGECOACH_INSTANTIATE(T)                                                               \
+  template cudaError_t Gelu(cudaStream_t, const T*, T*, int64_t);                               \
+  template cudaError_t GeluBackward(cudaStream_t, const T*, const T*, T*, int64_t);             \
+  template cudaError_t Dropout(cudaStream_t, const T*, T*, int64_t, DropoutRule, PhiloxStream); \
+  template cudaError_t Add(cudaStream_t, const T*, T*, int64_t);                                \
+  template cudaError_t Fill(cudaStream_t, T*, float, int64_t);                                  \
+  template cudaError_t AddBias(cudaStream_t, const T*, T*, int64_t, int64_t)
+STAGECOACH_INSTANTIATE(float);
+STAGECOACH_INSTANTIATE(Bf16);
+#undef STAGECOACH_INSTANTIATE
+template cudaError_t Convert(cudaStream_t, const float*, Bf16*, int64_t);
+template cudaError_t Convert(cudaStream_t, const Bf16*, float*, int64_t);
 
 }  // namespace stagecoach::cuda

@@ -5,6 +5,10 @@
 #ifndef STAGECOACH_STAGE_BACKENDS_CUDA_KERNEL_BACKEND_H_
 #define STAGECOACH_STAGE_BACKENDS_CUDA_KERNEL_BACKEND_H_
 
+#include <cstddef>
+#include <span>
+#include <vector>
+
 #include "stage/backends/backend.h"
 #include "stage/backends/cuda/matmul_plans.h"
 #include "stage/backends/cuda/stream_types.h"
@@ -13,6 +17,7 @@ namespace stagecoach::cuda {
 
 class KernelBackend : public Backend {
  public:
+  void SetPrecision(Precision precision) override { precision_ = precision; }
   void LinearForward(const LinearForwardArgs& args) override;
   void LinearBackwardInput(const LinearBackwardInputArgs& args) override;
   void LinearBackwardWeight(const LinearBackwardWeightArgs& args) override;
@@ -29,9 +34,15 @@ class KernelBackend : public Backend {
   void CrossEntropy(const CrossEntropyArgs& args) override;
   void Add(const AddArgs& args) override;
   void Fill(const Tensor& tensor, float value) override;
-  void Sgd(const SgdArgs& args) override;
-  void AdamW(const AdamWArgs& args) override;
-  void SquaredNorm(const Tensor& tensor, const Tensor& result) override;
+  void Sgd(const SgdArgs& args) override { SgdAll({&args, 1}); }
+  void AdamW(const AdamWArgs& args) override { AdamWAll({&args, 1}); }
+  void SquaredNorm(const Tensor& tensor, const Tensor& result) override {
+    const NormArgs args = {tensor, result};
+    SquaredNorms({&args, 1});
+  }
+  void SgdAll(std::span<const SgdArgs> all) override;
+  void AdamWAll(std::span<const AdamWArgs> all) override;
+  void SquaredNorms(std::span<const NormArgs> all) override;
   void Convert(const Tensor& source, const Tensor& target) override;
 
  protected:
@@ -40,9 +51,25 @@ class KernelBackend : public Backend {
   virtual void Note(cudaError_t error, const char* what) = 0;
   // For the running operation only; null where there is not so much, which is noted.
   virtual void* Scratch(size_t bytes, const char* what) = 0;
-  // After Begin(). a, b as DescribeMatmul names them; adds bias[out] iff shape.bias.
-  virtual void Product(const MatmulShape& shape, const float* a, const float* b, const float* bias,
-                       float* d, const char* what) = 0;
+  // After Begin(). The product with as much of shape.epilogue as the library fuses, which is
+  // returned: one of EpiloguesToTry. With a fused GELU operands.activation is written as well.
+  virtual MatmulEpilogue Product(const MatmulShape& shape, const MatmulOperands& operands,
+                                 const char* what) = 0;
+
+ private:
+  // A table of tensors on the device, uploaded when it differs from the last one of its kind: the
+  // parameters of a stage stay where they are from step to step.
+  struct KeptTable {
+    std::vector<std::byte> host;
+    Tensor device;
+  };
+
+  MatmulType ProductType(DType type) const;
+  // After Begin(). Null where there is no memory for it, which is noted.
+  const void* Upload(std::span<const std::byte> table, KeptTable* kept, const char* what);
+
+  Precision precision_ = Precision::kFloat32;
+  KeptTable updates_, norms_;
 };
 
 }  // namespace stagecoach::cuda

@@ -1,7 +1,8 @@
 // The kernels of the CUDA back end behind plain functions: pointers to device memory, shapes, a
 // stream. C++17 without the project's tensors, since nvcc compiles the other side.
 // Ownership: borrowed until the stream has passed. `scratch` is the stream's and need not be kept.
-// Units and shapes: float32, row-major, as stage/backends/backend.h says for the operation.
+// Units and shapes: row-major, as stage/backends/backend.h says for the operation. T is float or
+//            Bf16; with Bf16 the arithmetic is float's and each output is rounded once.
 // Errors:    the launch's error; what a kernel does wrong comes from the stream later.
 // Determinism: no atomics; sums run in an order that depends on shapes alone. The compiler may fuse
 //            a multiplication and an addition (nvcc's default): the bits are those of the card's
@@ -18,80 +19,115 @@
 namespace stagecoach::cuda {
 
 // Elementwise; outputs may be inputs.
-cudaError_t Gelu(cudaStream_t stream, const float* x, float* y, int64_t n);
-cudaError_t GeluBackward(cudaStream_t stream, const float* dy, const float* x, float* dx,
-                         int64_t n);
-cudaError_t Dropout(cudaStream_t stream, const float* x, float* y, int64_t n, DropoutRule rule,
+template <typename T>
+cudaError_t Gelu(cudaStream_t stream, const T* x, T* y, int64_t n);
+template <typename T>
+cudaError_t GeluBackward(cudaStream_t stream, const T* dy, const T* x, T* dx, int64_t n);
+template <typename T>
+cudaError_t Dropout(cudaStream_t stream, const T* x, T* y, int64_t n, DropoutRule rule,
                     PhiloxStream random);
-cudaError_t Add(cudaStream_t stream, const float* x, float* y, int64_t n);
-cudaError_t Fill(cudaStream_t stream, float* y, float value, int64_t n);
+template <typename T>
+cudaError_t Add(cudaStream_t stream, const T* x, T* y, int64_t n);
+template <typename T>
+cudaError_t Fill(cudaStream_t stream, T* y, float value, int64_t n);
 // y[rows, columns] adds bias[columns].
-cudaError_t AddBias(cudaStream_t stream, const float* bias, float* y, int64_t rows,
-                    int64_t columns);
+template <typename T>
+cudaError_t AddBias(cudaStream_t stream, const T* bias, T* y, int64_t rows, int64_t columns);
+// Between float and Bf16, either way.
+template <typename From, typename To>
+cudaError_t Convert(cudaStream_t stream, const From* x, To* y, int64_t n);
 
-// Between float32 and bfloat16 bits.
-cudaError_t Narrow(cudaStream_t stream, const float* x, uint16_t* y, int64_t n);
-cudaError_t Widen(cudaStream_t stream, const uint16_t* x, float* y, int64_t n);
-
+// Tables of tensors for launches over all of a stage's at once; entries are in device memory, with
+// first_chunk ascending: the number of chunks of all entries before.
+struct UpdateEntry {
+  float* value;
+  const float* gradient;
+  float *first, *second;  // AdamW: m and v; SGD: the velocity or null, and null
+  Bf16* compute;          // the new value rounded, or null
+  int64_t n, first_chunk;
+  float weight_decay;
+  uint32_t unused;  // 0: entries are compared as bytes
+};
+struct UpdateTable {
+  const UpdateEntry* entries;
+  int64_t count, chunks;  // chunks of kUpdateChunk elements
+  bool wide;              // all arrays lie on multiples of 16 bytes
+};
 struct SgdFactors {
-  float gradient_scale, learning_rate, momentum, weight_decay;
+  float gradient_scale, learning_rate, momentum;
 };
-cudaError_t Sgd(cudaStream_t stream, float* value, const float* gradient, float* velocity,
-                int64_t n, SgdFactors factors);
+cudaError_t Sgd(cudaStream_t stream, const UpdateTable& table, const SgdFactors& factors);
 struct AdamWFactors {
-  float gradient_scale, learning_rate, beta1, beta2, epsilon, weight_decay, correction1,
-      correction2;
+  float gradient_scale, learning_rate, beta1, beta2, epsilon, correction1, correction2;
 };
-cudaError_t AdamW(cudaStream_t stream, float* value, const float* gradient, float* m, float* v,
-                  int64_t n, AdamWFactors factors);
+cudaError_t AdamW(cudaStream_t stream, const UpdateTable& table, const AdamWFactors& factors);
 
-// d_bias[columns] adds the column sums of dy. scratch: PlanColumnSum(rows, columns, 1).
-cudaError_t ColumnSum(cudaStream_t stream, const float* dy, float* d_bias, int64_t rows,
+// result = the sum of squares in double. A chunk is what one partial sum has, as PlanNorm says.
+struct NormEntry {
+  const float* x;
+  double* result;
+  int64_t n, first_chunk, elements_per_chunk;
+};
+struct NormTable {
+  const NormEntry* entries;
+  int64_t count, chunks;
+  bool wide;
+};
+// scratch: a double a chunk.
+cudaError_t SquaredNorms(cudaStream_t stream, const NormTable& table, double* scratch);
+
+// d_bias[columns] adds the column sums of dy. scratch: PlanColumnSum(rows, columns, 1, .).
+template <typename T>
+cudaError_t ColumnSum(cudaStream_t stream, const T* dy, float* d_bias, int64_t rows,
                       int64_t columns, float* scratch);
 // result = the sum of `count` values, 0 if there are none.
 cudaError_t OrderedTotal(cudaStream_t stream, const double* partial, int64_t count, double* result);
-// scratch: PlanNorm(n).
-cudaError_t SquaredNorm(cudaStream_t stream, const float* x, int64_t n, double* result,
-                        double* scratch);
 
 struct LayerNormShape {
   int64_t rows, width;
 };
-cudaError_t LayerNorm(cudaStream_t stream, LayerNormShape shape, const float* x,
-                      const float* weight, const float* bias, float epsilon, float* y, float* mean,
-                      float* rstd);
-cudaError_t LayerNormBackwardInput(cudaStream_t stream, LayerNormShape shape, const float* dy,
-                                   const float* x, const float* weight, const float* mean,
-                                   const float* rstd, float* dx);
-// scratch: PlanColumnSum(rows, width, 2).
-cudaError_t LayerNormBackwardWeight(cudaStream_t stream, LayerNormShape shape, const float* dy,
-                                    const float* x, const float* mean, const float* rstd,
+template <typename T>
+cudaError_t LayerNorm(cudaStream_t stream, LayerNormShape shape, const T* x, const float* weight,
+                      const float* bias, float epsilon, T* y, float* mean, float* rstd);
+template <typename T>
+cudaError_t LayerNormBackwardInput(cudaStream_t stream, LayerNormShape shape, const T* dy,
+                                   const T* x, const float* weight, const float* mean,
+                                   const float* rstd, T* dx);
+// scratch: PlanColumnSum(rows, width, 2, .).
+template <typename T>
+cudaError_t LayerNormBackwardWeight(cudaStream_t stream, LayerNormShape shape, const T* dy,
+                                    const T* x, const float* mean, const float* rstd,
                                     float* d_weight, float* d_bias, float* scratch);
 
 // An id outside of the vocabulary stops the device (the stream reports a failed launch).
 struct EmbeddingShape {
   int64_t rows, width, context, vocabulary;
 };
-cudaError_t Embedding(cudaStream_t stream, EmbeddingShape shape, const int32_t* ids,
-                      const float* token, const float* position, float* y);
+template <typename T>
+cudaError_t Embedding(cudaStream_t stream, EmbeddingShape shape, const int32_t* ids, const T* token,
+                      const T* position, T* y);
+template <typename T>
 cudaError_t EmbeddingBackward(cudaStream_t stream, EmbeddingShape shape, const int32_t* ids,
-                              const float* dy, float* d_token, float* d_position);
+                              const T* dy, float* d_token, float* d_position);
 
 // d_logits may be null or logits. scratch: rows doubles.
-cudaError_t CrossEntropy(cudaStream_t stream, const float* logits, const int32_t* targets,
-                         int64_t rows, int64_t vocabulary, float scale, double* loss,
-                         float* d_logits, double* scratch);
+template <typename T>
+cudaError_t CrossEntropy(cudaStream_t stream, const T* logits, const int32_t* targets, int64_t rows,
+                         int64_t vocabulary, float scale, double* loss, T* d_logits,
+                         double* scratch);
 
 struct AttentionKernelShape {
   int64_t sequences, context, heads, head_width;
   DropoutRule rule;  // threshold 0: no dropout
   PhiloxStream random;
 };
-cudaError_t Attention(cudaStream_t stream, const AttentionKernelShape& shape, const float* qkv,
-                      float* out, float* log_sum_exp);
+template <typename T>
+cudaError_t Attention(cudaStream_t stream, const AttentionKernelShape& shape, const T* qkv, T* out,
+                      float* log_sum_exp);
+template <typename T>
 cudaError_t AttentionBackward(cudaStream_t stream, const AttentionKernelShape& shape,
-                              const float* d_out, const float* qkv, const float* out,
-                              const float* log_sum_exp, float* d_qkv);
+                              const T* d_out, const T* qkv, const T* out, const float* log_sum_exp,
+                              T* d_qkv);
 
 }  // namespace stagecoach::cuda
 

@@ -78,6 +78,28 @@ __device__ __forceinline__ T BlockSum(T value, T* shared) {
   return sum;
 }
 
+// Both sums for the barriers of one, and with the bits that BlockSum gives each. `shared` holds two
+// values a warp.
+struct TwoSums {
+  float first, second;
+};
+__device__ __forceinline__ TwoSums BlockSumTwo(float first, float second, float* shared) {
+  first = WarpSum(first);
+  second = WarpSum(second);
+  if (threadIdx.x % 32 == 0) {
+    shared[threadIdx.x / 32] = first;
+    shared[32 + threadIdx.x / 32] = second;
+  }
+  __syncthreads();
+  TwoSums sums = {shared[0], shared[32]};
+  for (unsigned warp = 1; warp < blockDim.x / 32; ++warp) {
+    sums.first += shared[warp];
+    sums.second += shared[32 + warp];
+  }
+  __syncthreads();
+  return sums;
+}
+
 __device__ __forceinline__ float BlockMax(float value, float* shared) {
   value = WarpMax(value);
   if (threadIdx.x % 32 == 0) shared[threadIdx.x / 32] = value;

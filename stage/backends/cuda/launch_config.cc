@@ -22,37 +22,36 @@ LaunchShape ElementLaunch(int64_t elements, int64_t per_thread) {
   return {static_cast<uint32_t>(grid), kElementThreads};
 }
 
-LaunchShape RowLaunch(int64_t rows, int64_t width) {
+LaunchShape RowLaunch(int64_t rows, int64_t width, int64_t per_thread, uint32_t max_threads) {
   CHECK(rows >= 0 && width >= 0) << rows << " rows of " << width;
   if (rows == 0 || width == 0) return {0, 32};
-  const int64_t warps = std::clamp<int64_t>(CeilDivide(width, 4 * 32), 1, kMaxRowThreads / 32);
+  const int64_t warps =
+      std::clamp<int64_t>(CeilDivide(width, per_thread * 32), 1, max_threads / 32);
   return {static_cast<uint32_t>(std::min(rows, kMaxGrid)), static_cast<uint32_t>(32 * warps)};
 }
 
-ColumnSumPlan PlanColumnSum(int64_t rows, int64_t columns, int sums) {
+ColumnSumPlan PlanColumnSum(int64_t rows, int64_t columns, int sums, int per_thread) {
   CHECK(rows >= 0 && columns >= 0) << rows << " rows of " << columns;
   ColumnSumPlan plan;
   if (rows == 0 || columns == 0) return plan;
   const int64_t most = std::clamp<int64_t>(kPartialElements / columns, 1, kMaxChunks);
   plan.rows_per_chunk = std::max(kMinChunkRows, CeilDivide(rows, most));
   plan.chunks = CeilDivide(rows, plan.rows_per_chunk);
-  const int64_t column_blocks = CeilDivide(columns, kColumnThreads);
+  const int64_t column_blocks = CeilDivide(columns, kColumnThreads * per_thread);
   CHECK_LE(column_blocks, kMaxGrid / plan.chunks) << columns << " columns are too many";
   plan.partial = {static_cast<uint32_t>(column_blocks * plan.chunks),
                   static_cast<uint32_t>(kColumnThreads * kColumnLanes)};
-  plan.total = ElementLaunch(columns);
+  plan.total = {static_cast<uint32_t>(CeilDivide(columns, kColumnThreads) * sums),
+                static_cast<uint32_t>(kColumnThreads * kColumnLanes)};
   plan.scratch_bytes = static_cast<size_t>(plan.chunks * columns) * sums * sizeof(float);
   return plan;
 }
 
 NormPlan PlanNorm(int64_t elements) {
   CHECK_GE(elements, 0) << "elements";
-  NormPlan plan;
-  const int64_t per_block = std::max(kNormChunk, CeilDivide(elements, kNormBlocks));
-  plan.elements_per_block = per_block;
-  plan.partial = {static_cast<uint32_t>(CeilDivide(elements, per_block)), kElementThreads};
-  plan.scratch_bytes = plan.partial.grid * sizeof(double);
-  return plan;
+  const int64_t share = CeilDivide(CeilDivide(elements, kNormBlocks), 4) * 4;
+  const int64_t per_chunk = std::max(kNormChunk, share);
+  return {per_chunk, CeilDivide(elements, per_chunk)};
 }
 
 LaunchShape AttentionLaunch(int64_t sequences, int64_t heads, int64_t context) {

@@ -19,8 +19,10 @@ constexpr int64_t kMaxGrid = 2147483647;   // of gridDim.x
 constexpr int64_t kElementGrid = 1 << 16;  // enough for every card; the rest by striding
 constexpr uint32_t kElementThreads = 256;
 constexpr uint32_t kMaxRowThreads = 256;
-constexpr int kColumnThreads = 32;      // columns that a block of a column sum owns
-constexpr int kColumnLanes = 8;         // rows that it works on at a time
+constexpr uint32_t kMaxLogitThreads = 1024;  // few rows at a time: they are to stay in the cache
+constexpr int kColumnThreads = 32;           // packs of columns that a block of a column sum owns
+constexpr int kColumnLanes = 8;              // rows that it works on at a time
+constexpr int64_t kUpdateChunk = 8192;  // elements of a tensor that a block of an optimizer has
 constexpr int64_t kNormChunk = 16384;   // elements of a partial sum of squares, at least
 constexpr int64_t kNormBlocks = 4096;   // partial sums, at most
 constexpr int kAttentionTile = 32;      // query rows and key rows of a tile
@@ -30,23 +32,26 @@ constexpr int kMaxHeadWidth = 128;
 // A kernel that strides over `elements`, `per_thread` at a time.
 LaunchShape ElementLaunch(int64_t elements, int64_t per_thread = 1);
 
-// One block a row, striding if there are more rows than a grid has blocks.
-LaunchShape RowLaunch(int64_t rows, int64_t width);
+// One block a row, striding if there are more rows than a grid has blocks; a thread works on
+// `per_thread` neighbours at a time.
+LaunchShape RowLaunch(int64_t rows, int64_t width, int64_t per_thread = 4,
+                      uint32_t max_threads = kMaxRowThreads);
 
 // Sums over the rows of a matrix in two stages: chunks of rows to partial sums, those to the sum.
 struct ColumnSumPlan {
   int64_t chunks = 0;  // partial sums for each column
   int64_t rows_per_chunk = 0;
   LaunchShape partial;       // grid = column blocks * chunks
-  LaunchShape total;         // a thread a column
+  LaunchShape total;         // of all sums; 32 columns a block
   size_t scratch_bytes = 0;  // for `sums` sums at a time
 };
-ColumnSumPlan PlanColumnSum(int64_t rows, int64_t columns, int sums);
+// A thread of the first stage has `per_thread` columns. That decides about no order of additions.
+ColumnSumPlan PlanColumnSum(int64_t rows, int64_t columns, int sums, int per_thread);
 
+// Partial sums of squares of one tensor.
 struct NormPlan {
-  int64_t elements_per_block = 0;
-  LaunchShape partial;
-  size_t scratch_bytes = 0;
+  int64_t elements_per_chunk = 0;  // a multiple of 4: chunks begin at multiples of 16 bytes
+  int64_t chunks = 0;
 };
 NormPlan PlanNorm(int64_t elements);
 

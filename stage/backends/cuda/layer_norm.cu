@@ -1,34 +1,53 @@
-// Layer norm: a block a row. The mean is taken in two steps, so that a row far from zero loses
-// nothing; the variance is of centred values.
+// Layer norm: a block a row, which it reads from memory once and then from its cache. The mean is
+// taken in two steps, so that a row far from zero loses nothing; the variance is of centred values.
 #include "stage/backends/cuda/kernels.h"
-#include "stage/backends/cuda/launch.cuh"
+#include "stage/backends/cuda/packs.cuh"
 
 namespace stagecoach::cuda {
 namespace {
 
-__global__ void LayerNormKernel(LayerNormShape shape, const float* x, const float* weight,
-                                const float* bias, float epsilon, float* y, float* mean,
-                                float* rstd) {
-  __shared__ float shared[32];
+template <typename T>
+__global__ void LayerNormKernel(LayerNormShape shape, bool wide, const T* x, const float* weight,
+                                const float* bias, float epsilon, T* y, float* mean, float* rstd) {
+  constexpr int kCount = kPack<T>;
+  __shared__ float shared[64];
   const float count = static_cast<float>(shape.width);
+  const int64_t start = static_cast<int64_t>(threadIdx.x) * kCount, width = shape.width;
+  const int64_t stride = static_cast<int64_t>(blockDim.x) * kCount;
   for (int64_t row = blockIdx.x; row < shape.rows; row += gridDim.x) {
-    const float* x_row = x + row * shape.width;
-    float* y_row = y + row * shape.width;
+    const T* x_row = x + row * width;
+    T* y_row = y + row * width;
     float sum = 0.0f;
-    for (int64_t i = threadIdx.x; i < shape.width; i += blockDim.x) sum += x_row[i];
+    for (int64_t i = start; i < width; i += stride) {
+      const Floats<kCount> values = LoadFloats<kCount>(x_row, i, 0, width, wide);
+#pragma unroll
+      for (int j = 0; j < kCount; ++j) sum += values.at[j];
+    }
     const float rough = BlockSum(sum, shared) / count;
     float rest = 0.0f, squares = 0.0f;
-    for (int64_t i = threadIdx.x; i < shape.width; i += blockDim.x) {
-      const float centred = x_row[i] - rough;
-      rest += centred;
-      squares += centred * centred;
+    for (int64_t i = start; i < width; i += stride) {
+      const Floats<kCount> values = LoadFloats<kCount>(x_row, i, 0, width, wide);
+#pragma unroll
+      for (int j = 0; j < kCount; ++j) {
+        const float centred = i + j < width ? values.at[j] - rough : 0.0f;
+        rest += centred;
+        squares += centred * centred;
+      }
     }
-    const float correction = BlockSum(rest, shared) / count;
-    const float variance = BlockSum(squares, shared) / count - correction * correction;
+    const TwoSums sums = BlockSumTwo(rest, squares, shared);
+    const float correction = sums.first / count;
+    const float variance = sums.second / count - correction * correction;
     const float row_mean = rough + correction;
     const float row_rstd = 1.0f / sqrtf(fmaxf(variance, 0.0f) + epsilon);
-    for (int64_t i = threadIdx.x; i < shape.width; i += blockDim.x) {
-      y_row[i] = (x_row[i] - row_mean) * row_rstd * weight[i] + bias[i];
+    for (int64_t i = start; i < width; i += stride) {
+      Floats<kCount> values = LoadFloats<kCount>(x_row, i, 0, width, wide);
+      const Floats<kCount> w = LoadFloats<kCount>(weight, i, 0, width, wide);
+      const Floats<kCount> b = LoadFloats<kCount>(bias, i, 0, width, wide);
+#pragma unroll
+      for (int j = 0; j < kCount; ++j) {
+        values.at[j] = (values.at[j] - row_mean) * row_rstd * w.at[j] + b.at[j];
+      }
+      StoreFloats(values, y_row, i, 0, width, wide);
     }
     if (threadIdx.x == 0) {
       mean[row] = row_mean;
@@ -39,46 +58,74 @@ __global__ void LayerNormKernel(LayerNormShape shape, const float* x, const floa
 
 // With xhat = (x - mean) rstd and g = dy * weight:
 // dx = rstd * (g - mean(g) - xhat * mean(g * xhat)).
-__global__ void LayerNormBackwardInputKernel(LayerNormShape shape, const float* dy, const float* x,
-                                             const float* weight, const float* mean,
-                                             const float* rstd, float* dx) {
-  __shared__ float shared[32];
+template <typename T>
+__global__ void LayerNormBackwardInputKernel(LayerNormShape shape, bool wide, const T* dy,
+                                             const T* x, const float* weight, const float* mean,
+                                             const float* rstd, T* dx) {
+  constexpr int kCount = kPack<T>;
+  __shared__ float shared[64];
   const float count = static_cast<float>(shape.width);
+  const int64_t start = static_cast<int64_t>(threadIdx.x) * kCount, width = shape.width;
+  const int64_t stride = static_cast<int64_t>(blockDim.x) * kCount;
   for (int64_t row = blockIdx.x; row < shape.rows; row += gridDim.x) {
-    const float* x_row = x + row * shape.width;
-    const float* dy_row = dy + row * shape.width;
-    float* dx_row = dx + row * shape.width;
+    const T* x_row = x + row * width;
+    const T* dy_row = dy + row * width;
     const float row_mean = mean[row], row_rstd = rstd[row];
     float sum_g = 0.0f, sum_gx = 0.0f;
-    for (int64_t i = threadIdx.x; i < shape.width; i += blockDim.x) {
-      const float g = dy_row[i] * weight[i];
-      sum_g += g;
-      sum_gx += g * ((x_row[i] - row_mean) * row_rstd);
+    for (int64_t i = start; i < width; i += stride) {
+      const Floats<kCount> values = LoadFloats<kCount>(x_row, i, 0, width, wide);
+      const Floats<kCount> d = LoadFloats<kCount>(dy_row, i, 0, width, wide);
+      const Floats<kCount> w = LoadFloats<kCount>(weight, i, 0, width, wide);
+#pragma unroll
+      for (int j = 0; j < kCount; ++j) {
+        const float g = d.at[j] * w.at[j];  // 0 beyond the row
+        sum_g += g;
+        sum_gx += g * ((values.at[j] - row_mean) * row_rstd);
+      }
     }
-    const float mean_g = BlockSum(sum_g, shared) / count;
-    const float mean_gx = BlockSum(sum_gx, shared) / count;
-    for (int64_t i = threadIdx.x; i < shape.width; i += blockDim.x) {
-      const float g = dy_row[i] * weight[i];
-      const float xhat = (x_row[i] - row_mean) * row_rstd;
-      dx_row[i] = row_rstd * (g - mean_g - xhat * mean_gx);
+    const TwoSums sums = BlockSumTwo(sum_g, sum_gx, shared);
+    const float mean_g = sums.first / count, mean_gx = sums.second / count;
+    for (int64_t i = start; i < width; i += stride) {
+      Floats<kCount> values = LoadFloats<kCount>(x_row, i, 0, width, wide);
+      const Floats<kCount> d = LoadFloats<kCount>(dy_row, i, 0, width, wide);
+      const Floats<kCount> w = LoadFloats<kCount>(weight, i, 0, width, wide);
+#pragma unroll
+      for (int j = 0; j < kCount; ++j) {
+        const float g = d.at[j] * w.at[j];
+        const float xhat = (values.at[j] - row_mean) * row_rstd;
+        values.at[j] = row_rstd * (g - mean_g - xhat * mean_gx);
+      }
+      StoreFloats(values, dx + row * width, i, 0, width, wide);
     }
   }
 }
 
 }  // namespace
 
-cudaError_t LayerNorm(cudaStream_t stream, LayerNormShape shape, const float* x,
-                      const float* weight, const float* bias, float epsilon, float* y, float* mean,
-                      float* rstd) {
-  return Launch(LayerNormKernel, RowLaunch(shape.rows, shape.width), 0, stream, shape, x, weight,
-                bias, epsilon, y, mean, rstd);
+template <typename T>
+cudaError_t LayerNorm(cudaStream_t stream, LayerNormShape shape, const T* x, const float* weight,
+                      const float* bias, float epsilon, T* y, float* mean, float* rstd) {
+  return Launch(LayerNormKernel<T>, RowLaunch(shape.rows, shape.width, kPack<T>), 0, stream, shape,
+                RowsAligned<T>(shape.width, x, y, weight, bias), x, weight, bias, epsilon, y, mean,
+                rstd);
 }
 
-cudaError_t LayerNormBackwardInput(cudaStream_t stream, LayerNormShape shape, const float* dy,
-                                   const float* x, const float* weight, const float* mean,
-                                   const float* rstd, float* dx) {
-  return Launch(LayerNormBackwardInputKernel, RowLaunch(shape.rows, shape.width), 0, stream, shape,
-                dy, x, weight, mean, rstd, dx);
+template <typename T>
+cudaError_t LayerNormBackwardInput(cudaStream_t stream, LayerNormShape shape, const T* dy,
+                                   const T* x, const float* weight, const float* mean,
+                                   const float* rstd, T* dx) {
+  return Launch(LayerNormBackwardInputKernel<T>, RowLaunch(shape.rows, shape.width, kPack<T>), 0,
+                stream, shape, RowsAligned<T>(shape.width, dy, x, dx, weight), dy, x, weight, mean,
+                rstd, dx);
 }
+
+#define STAGECOACH_INSTANTIATE(T)                                                               \
+  template cudaError_t LayerNorm(cudaStream_t, LayerNormShape, const T*, const float*,          \
+                                 const float*, float, T*, float*, float*);                      \
+  template cudaError_t LayerNormBackwardInput(cudaStream_t, LayerNormShape, const T*, const T*, \
+                                              const float*, const float*, const float*, T*)
+STAGECOACH_INSTANTIATE(float);
+STAGECOACH_INSTANTIATE(Bf16);
+#undef STAGECOACH_INSTANTIATE
 
 }  // namespace stagecoach::cuda

@@ -2,8 +2,7 @@
 
 #include <array>
 #include <utility>
-
-#include "stage/backends/cuda/kernels.h"
+#include <vector>
 
 namespace stagecoach::cuda {
 namespace {
@@ -49,29 +48,64 @@ bool Get(const cublasLtMatmulAlgo_t& algorithm, cublasLtMatmulAlgoConfigAttribut
                                               &written) == CUBLAS_STATUS_SUCCESS;
 }
 
-Layout MakeLayout(int64_t rows, int64_t columns) {
+Layout MakeLayout(bool bf16, int64_t rows, int64_t columns) {
   cublasLtMatrixLayout_t layout = nullptr;
-  if (cublasLtMatrixLayoutCreate(&layout, CUDA_R_32F, static_cast<uint64_t>(rows),
-                                 static_cast<uint64_t>(columns), rows) != CUBLAS_STATUS_SUCCESS) {
+  if (cublasLtMatrixLayoutCreate(&layout, bf16 ? CUDA_R_16BF : CUDA_R_32F,
+                                 static_cast<uint64_t>(rows), static_cast<uint64_t>(columns),
+                                 rows) != CUBLAS_STATUS_SUCCESS) {
     return nullptr;
   }
   return Layout(layout);
 }
 
-Desc MakeDesc(const MatmulProblem& problem, bool fuse_bias, const float* bias) {
-  cublasLtMatmulDesc_t raw = nullptr;
-  if (cublasLtMatmulDescCreate(&raw, CUBLAS_COMPUTE_32F, CUDA_R_32F) != CUBLAS_STATUS_SUCCESS) {
-    return nullptr;
+cublasLtEpilogue_t NameOf(MatmulEpilogue epilogue) {
+  switch (epilogue) {
+    case MatmulEpilogue::kNone:
+      break;
+    case MatmulEpilogue::kBias:
+      return CUBLASLT_EPILOGUE_BIAS;
+    case MatmulEpilogue::kGelu:
+      return CUBLASLT_EPILOGUE_GELU_AUX;
+    case MatmulEpilogue::kBiasGelu:
+      return CUBLASLT_EPILOGUE_GELU_AUX_BIAS;
+    case MatmulEpilogue::kGeluGradient:
+      return CUBLASLT_EPILOGUE_DGELU;
   }
+  return CUBLASLT_EPILOGUE_DEFAULT;
+}
+
+// The library's own D: with a fused GELU it is the activation, and y is the second matrix.
+void* ResultOf(MatmulEpilogue epilogue, const MatmulOperands& operands) {
+  return HasGelu(epilogue) ? operands.activation : operands.d;
+}
+
+// What changes from call to call. Bias and second matrix have the result's type, the default.
+bool SetPointers(const Desc& desc, MatmulEpilogue epilogue, const MatmulOperands& operands) {
+  bool good = true;
+  if (HasBias(epilogue)) good = Set(desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, operands.bias);
+  if (HasAux(epilogue)) {
+    const void* const aux = HasGelu(epilogue) ? operands.d : operands.gelu_input;
+    good = good && Set(desc, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, aux);
+  }
+  return good;
+}
+
+Desc MakeDesc(const MatmulProblem& problem, MatmulEpilogue epilogue,
+              const MatmulOperands& operands) {
+  cublasLtMatmulDesc_t raw = nullptr;
+  const cublasComputeType_t compute =
+      problem.tensor_float ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
+  if (cublasLtMatmulDescCreate(&raw, compute, CUDA_R_32F) != CUBLAS_STATUS_SUCCESS) return nullptr;
   Desc desc(raw);
   const cublasOperation_t a = problem.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N;
   const cublasOperation_t b = problem.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N;
-  const cublasLtEpilogue_t epilogue =
-      fuse_bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
   bool good = Set(desc, CUBLASLT_MATMUL_DESC_TRANSA, a) &&
               Set(desc, CUBLASLT_MATMUL_DESC_TRANSB, b) &&
-              Set(desc, CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue);
-  if (fuse_bias) good = good && Set(desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);
+              Set(desc, CUBLASLT_MATMUL_DESC_EPILOGUE, NameOf(epilogue)) &&
+              SetPointers(desc, epilogue, operands);
+  if (HasAux(epilogue)) {
+    good = good && Set(desc, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, problem.m);
+  }
   if (!good) return nullptr;
   return desc;
 }
@@ -105,7 +139,7 @@ MatmulCandidate Describe(const cublasLtMatmulHeuristicResult_t& offer) {
 
 struct Matmul::Plan {
   MatmulProblem problem;
-  bool fuse_bias = false;
+  MatmulEpilogue epilogue = MatmulEpilogue::kNone;
   Desc desc;
   Layout a, b, d;
   cublasLtMatmulAlgo_t algorithm;
@@ -115,13 +149,14 @@ struct Matmul::Plan {
 Matmul::Matmul(CudaContext* context) : context_(context) {}
 Matmul::~Matmul() = default;
 
-bool Matmul::MakePlan(const MatmulShape& shape, bool fuse_bias, const float* bias, Plan& plan) {
+bool Matmul::MakePlan(const MatmulShape& shape, MatmulEpilogue epilogue,
+                      const MatmulOperands& operands, Plan& plan) {
   const MatmulProblem& problem = plan.problem = DescribeMatmul(shape);
-  plan.fuse_bias = fuse_bias;
-  plan.desc = MakeDesc(problem, fuse_bias, bias);
-  plan.a = MakeLayout(problem.a_rows, problem.a_columns);
-  plan.b = MakeLayout(problem.b_rows, problem.b_columns);
-  plan.d = MakeLayout(problem.m, problem.n);
+  plan.epilogue = epilogue;
+  plan.desc = MakeDesc(problem, epilogue, operands);
+  plan.a = MakeLayout(problem.bf16_operands, problem.a_rows, problem.a_columns);
+  plan.b = MakeLayout(problem.bf16_operands, problem.b_rows, problem.b_columns);
+  plan.d = MakeLayout(problem.bf16_result, problem.m, problem.n);
   const Preference preference = MakePreference(context_->workspace_bytes());
   if (!plan.desc || !plan.a || !plan.b || !plan.d || !preference) return false;
   std::array<cublasLtMatmulHeuristicResult_t, kOffers> offers{};
@@ -140,37 +175,38 @@ bool Matmul::MakePlan(const MatmulShape& shape, bool fuse_bias, const float* bia
   return true;
 }
 
-Matmul::Plan* Matmul::FindPlan(const MatmulShape& shape, const float* bias, const char* what) {
+Matmul::Plan* Matmul::FindPlan(const MatmulShape& shape, const MatmulOperands& operands,
+                               const char* what) {
   const auto found = plans_.find(shape);
   if (found != plans_.end()) return found->second.get();
-  auto plan = std::make_unique<Plan>();
-  // Without the epilogue more shapes are offered an algorithm; a kernel adds the bias then.
-  if (!(shape.bias && MakePlan(shape, true, bias, *plan)) &&
-      !MakePlan(shape, false, nullptr, *plan)) {
-    context_->NoteBlas(CUBLAS_STATUS_NOT_SUPPORTED, what);
-    return nullptr;
+  // With less of an epilogue more shapes are offered an algorithm.
+  for (const MatmulEpilogue epilogue : EpiloguesToTry(shape)) {
+    auto plan = std::make_unique<Plan>();
+    if (!MakePlan(shape, epilogue, operands, *plan)) continue;
+    return plans_.emplace(shape, std::move(plan)).first->second.get();
   }
-  return plans_.emplace(shape, std::move(plan)).first->second.get();
+  context_->NoteBlas(CUBLAS_STATUS_NOT_SUPPORTED, what);
+  return nullptr;
 }
 
-void Matmul::Run(const MatmulShape& shape, const float* a, const float* b, const float* bias,
-                 float* d, const char* what) {
-  if (!context_->ok()) return;
-  Plan* const plan = FindPlan(shape, bias, what);
-  if (plan == nullptr) return;
-  if (plan->fuse_bias && !Set(plan->desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias)) {
+MatmulEpilogue Matmul::Run(const MatmulShape& shape, const MatmulOperands& operands,
+                           const char* what) {
+  if (!context_->ok()) return MatmulEpilogue::kNone;
+  Plan* const plan = FindPlan(shape, operands, what);
+  if (plan == nullptr) return MatmulEpilogue::kNone;
+  if (!SetPointers(plan->desc, plan->epilogue, operands)) {
     context_->NoteBlas(CUBLAS_STATUS_INVALID_VALUE, what);
-    return;
+    return plan->epilogue;
   }
   const float alpha = 1.0f;
+  void* const d = ResultOf(plan->epilogue, operands);
   context_->NoteBlas(
-      cublasLtMatmul(context_->blas(), plan->desc.get(), &alpha, a, plan->a.get(), b, plan->b.get(),
-                     &plan->problem.beta, d, plan->d.get(), d, plan->d.get(), &plan->algorithm,
-                     context_->workspace(), plan->workspace_bytes, context_->stream()),
+      cublasLtMatmul(context_->blas(), plan->desc.get(), &alpha, operands.a, plan->a.get(),
+                     operands.b, plan->b.get(), &plan->problem.beta, d, plan->d.get(), d,
+                     plan->d.get(), &plan->algorithm, context_->workspace(), plan->workspace_bytes,
+                     context_->stream()),
       what);
-  if (shape.bias && !plan->fuse_bias) {
-    context_->Note(AddBias(context_->stream(), bias, d, shape.rows, shape.out), what);
-  }
+  return plan->epilogue;
 }
 
 }  // namespace stagecoach::cuda

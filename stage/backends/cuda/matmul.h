@@ -1,10 +1,8 @@
-// Matmul: the products of linear layers through cuBLASLt in float32 (TF32 stays off), with the
-// library's choice of algorithm kept per shape.
-// Ownership: borrows the context. Threads: executor thread only.
-// Errors:    noted in the context.
-// Why GELU and its derivative are no epilogues here: the library does not say how exactly it
-// evaluates tanh, and float32 is held to 1e-5 of the reference. A pass over the result costs little
-// beside a float32 product.
+// Matmul: the products of linear layers through cuBLASLt in the job's precision, with as much of
+// the epilogue as the library fuses and its choice of algorithm kept per shape. Ownership: borrows
+// the context. Threads: executor thread only. Errors:    noted in the context. Why bias gradients
+// are no epilogues here (BGRADB): they are written and not added, into another buffer, and nothing
+// says in which order their sums run.
 #ifndef STAGECOACH_STAGE_BACKENDS_CUDA_MATMUL_H_
 #define STAGECOACH_STAGE_BACKENDS_CUDA_MATMUL_H_
 
@@ -21,15 +19,15 @@ class Matmul {
   explicit Matmul(CudaContext* context);
   ~Matmul();
 
-  // a, b as DescribeMatmul names them; bias[out] iff shape.bias.
-  void Run(const MatmulShape& shape, const float* a, const float* b, const float* bias, float* d,
-           const char* what);
+  // Returns the epilogue that was fused, one of EpiloguesToTry(shape); see KernelBackend::Product.
+  MatmulEpilogue Run(const MatmulShape& shape, const MatmulOperands& operands, const char* what);
 
  private:
   struct Plan;
   // Null, and the reason noted, where the library has nothing to offer.
-  Plan* FindPlan(const MatmulShape& shape, const float* bias, const char* what);
-  bool MakePlan(const MatmulShape& shape, bool fuse_bias, const float* bias, Plan& plan);
+  Plan* FindPlan(const MatmulShape& shape, const MatmulOperands& operands, const char* what);
+  bool MakePlan(const MatmulShape& shape, MatmulEpilogue epilogue, const MatmulOperands& operands,
+                Plan& plan);
 
   CudaContext* const context_;
   absl::flat_hash_map<MatmulShape, std::unique_ptr<Plan>> plans_;

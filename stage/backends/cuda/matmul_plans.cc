@@ -4,8 +4,10 @@
 
 namespace stagecoach::cuda {
 
-MatmulProblem DescribeMatmul(const MatmulShape& s) {
-  CHECK(s.rows > 0 && s.in > 0 && s.out > 0) << s.rows << " x " << s.in << " x " << s.out;
+namespace {
+
+// Sizes alone.
+MatmulProblem Sizes(const MatmulShape& s) {
   switch (s.kind) {
     case MatmulKind::kForward:  // y^T = w x^T; w^T and x^T are stored
       return {.transpose_a = true,
@@ -36,6 +38,32 @@ MatmulProblem DescribeMatmul(const MatmulShape& s) {
           .b_rows = s.out,
           .b_columns = s.rows,
           .beta = 1.0f};
+}
+
+}  // namespace
+
+MatmulEpilogue ForwardEpilogue(bool bias, bool gelu) {
+  if (gelu) return bias ? MatmulEpilogue::kBiasGelu : MatmulEpilogue::kGelu;
+  return bias ? MatmulEpilogue::kBias : MatmulEpilogue::kNone;
+}
+
+MatmulProblem DescribeMatmul(const MatmulShape& s) {
+  CHECK(s.rows > 0 && s.in > 0 && s.out > 0) << s.rows << " x " << s.in << " x " << s.out;
+  MatmulProblem problem = Sizes(s);
+  problem.bf16_operands = s.type == MatmulType::kBfloat16;
+  // Weight gradients are added up over micro-batches.
+  problem.bf16_result = problem.bf16_operands && s.kind != MatmulKind::kBackwardWeight;
+  problem.tensor_float = s.type == MatmulType::kTensorFloat32;
+  return problem;
+}
+
+std::vector<MatmulEpilogue> EpiloguesToTry(const MatmulShape& shape) {
+  std::vector<MatmulEpilogue> epilogues;
+  const bool can_aux = shape.type == MatmulType::kBfloat16 && DescribeMatmul(shape).m % 8 == 0;
+  if (HasAux(shape.epilogue) && can_aux) epilogues.push_back(shape.epilogue);
+  if (HasBias(shape.epilogue)) epilogues.push_back(MatmulEpilogue::kBias);
+  epilogues.push_back(MatmulEpilogue::kNone);
+  return epilogues;
 }
 
 int ChooseCandidate(const std::vector<MatmulCandidate>& candidates, size_t workspace_bytes) {

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 namespace stagecoach::cuda {
@@ -15,17 +16,55 @@ enum class MatmulKind : uint8_t {
   kBackwardWeight,  // dw[out, in] adds dy[rows, out]^T x[rows, in]
 };
 
+// In what products are computed; sums are float32 in all of them.
+enum class MatmulType : uint8_t {
+  kFloat32,        // float32 operands and products
+  kTensorFloat32,  // float32 operands, rounded to 10 bits of mantissa before they are multiplied
+  kBfloat16,       // bfloat16 operands; results bfloat16, kBackwardWeight's float32
+};
+
+// What happens to a result before it is stored and rounded.
+enum class MatmulEpilogue : uint8_t {
+  kNone,
+  kBias,          // kForward: adds bias[out]
+  kGelu,          // kForward: stores y, and gelu(y) in the activation
+  kBiasGelu,      // kForward: both
+  kGeluGradient,  // kBackwardInput: multiplies by gelu'(gelu_input)
+};
+inline bool HasBias(MatmulEpilogue epilogue) {
+  return epilogue == MatmulEpilogue::kBias || epilogue == MatmulEpilogue::kBiasGelu;
+}
+inline bool HasGelu(MatmulEpilogue epilogue) {
+  return epilogue == MatmulEpilogue::kGelu || epilogue == MatmulEpilogue::kBiasGelu;
+}
+// With a second matrix of the result's shape: the pre-activation, written or read.
+inline bool HasAux(MatmulEpilogue epilogue) {
+  return HasGelu(epilogue) || epilogue == MatmulEpilogue::kGeluGradient;
+}
+// Forward's epilogue for what is asked for.
+MatmulEpilogue ForwardEpilogue(bool bias, bool gelu);
+
 // The key of the plan cache: nothing else decides about a plan, hence about the bits.
 struct MatmulShape {
   MatmulKind kind = MatmulKind::kForward;
   int64_t rows = 0, in = 0, out = 0;
-  bool bias = false;  // kForward only
+  MatmulType type = MatmulType::kFloat32;
+  MatmulEpilogue epilogue = MatmulEpilogue::kNone;
 
   friend bool operator==(const MatmulShape&, const MatmulShape&) = default;
   template <typename H>
   friend H AbslHashValue(H h, const MatmulShape& s) {
-    return H::combine(std::move(h), s.kind, s.rows, s.in, s.out, s.bias);
+    return H::combine(std::move(h), s.kind, s.rows, s.in, s.out, s.type, s.epilogue);
   }
+};
+
+// Where the operands are, in the shape's types.
+struct MatmulOperands {
+  const void *a = nullptr, *b = nullptr;  // as DescribeMatmul names them
+  const void* bias = nullptr;
+  void* d = nullptr;                 // y, dx or dw; with a GELU y is the pre-activation
+  void* activation = nullptr;        // kGelu, kBiasGelu
+  const void* gelu_input = nullptr;  // kGeluGradient
 };
 
 // D[m, n] = op(A) op(B) + beta D, all column-major: the library's view of row-major arrays, which
@@ -35,9 +74,17 @@ struct MatmulProblem {
   int64_t m = 0, n = 0, k = 0;
   int64_t a_rows = 0, a_columns = 0, b_rows = 0, b_columns = 0;  // as stored; ld = rows
   float beta = 0.0f;
+  bool bf16_operands = false, bf16_result = false;  // float32 otherwise
+  bool tensor_float = false;
 };
 // A is the weight for kForward and kBackwardInput, x for kBackwardWeight; B is x, dy, dy.
 MatmulProblem DescribeMatmul(const MatmulShape& shape);
+
+// Epilogues to ask the library for, the most first, kNone last; what is missing is done by kernels.
+// A GELU only in bfloat16: the library does not say how exactly it evaluates tanh, and float32 is
+// held to 1e-5 of the reference, while bfloat16 keeps 8 bits. And only where the library can: its
+// leading dimension of the second matrix, which is m, must be divisible by 8.
+std::vector<MatmulEpilogue> EpiloguesToTry(const MatmulShape& shape);
 
 // Reduction schemes as cublasLtReductionScheme_t numbers them.
 inline constexpr uint32_t kReductionNone = 0, kReductionInPlace = 1, kReductionComputeType = 2,

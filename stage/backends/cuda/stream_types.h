@@ -4,7 +4,12 @@
 #define STAGECOACH_STAGE_BACKENDS_CUDA_STREAM_TYPES_H_
 
 #if defined(STAGECOACH_EMULATE_CUDA)
-enum cudaError_t { cudaSuccess = 0, cudaErrorInvalidValue = 1, cudaErrorInvalidConfiguration = 9 };
+enum cudaError_t {
+  cudaSuccess = 0,
+  cudaErrorInvalidValue = 1,
+  cudaErrorMemoryAllocation = 2,
+  cudaErrorInvalidConfiguration = 9
+};
 using cudaStream_t = void*;
 #else
 #include <cuda_runtime_api.h>

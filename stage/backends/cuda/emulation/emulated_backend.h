@@ -1,5 +1,6 @@
 // EmulatedBackend: the CUDA back end with its kernels run on the host. Products come from plain
-// loops over the column-major problem that the matrix library would be given. For tests.
+// loops over the column-major problem that the matrix library would be given, with the epilogue
+// that it would be asked for first, or last: a library that fuses nothing. For tests.
 #ifndef STAGECOACH_STAGE_BACKENDS_CUDA_EMULATION_EMULATED_BACKEND_H_
 #define STAGECOACH_STAGE_BACKENDS_CUDA_EMULATION_EMULATED_BACKEND_H_
 
@@ -7,6 +8,7 @@
 #include <cstring>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "base/check.h"
 #include "stage/backends/cuda/emulation/emulation.h"
@@ -17,8 +19,8 @@ namespace stagecoach::cuda {
 
 class EmulatedBackend final : public KernelBackend {
  public:
-  explicit EmulatedBackend(const BackendOptions& options)
-      : allocator_(MakeHostAllocator(options.memory_limit_bytes)) {
+  explicit EmulatedBackend(const BackendOptions& options, bool fuse = true)
+      : fuse_(fuse), allocator_(MakeHostAllocator(options.memory_limit_bytes)) {
     // The suite compares numbers of threads; here they stand for the order of a block's threads.
     emulation::SetOrder(options.threads == 2 ? emulation::Order::kDescending
                                              : emulation::Order::kAscending);
@@ -34,6 +36,9 @@ class EmulatedBackend final : public KernelBackend {
   }
   absl::Status Synchronize() override { return absl::OkStatus(); }
 
+  // Kernels and products since the start of the program.
+  int64_t Launches() const { return static_cast<int64_t>(emulation::Launches()) + products_; }
+
  protected:
   cudaStream_t Begin() override { return nullptr; }
   void Note(cudaError_t error, const char* what) override { CHECK_EQ(error, cudaSuccess) << what; }
@@ -43,25 +48,66 @@ class EmulatedBackend final : public KernelBackend {
     std::fill_n(scratch_.get(), bytes, std::byte{0xff});
     return scratch_.get();
   }
-  void Product(const MatmulShape& shape, const float* a, const float* b, const float* bias,
-               float* d, const char* what) override {
-    const MatmulProblem p = DescribeMatmul(shape);
+  MatmulEpilogue Product(const MatmulShape& shape, const MatmulOperands& operands,
+                         const char*) override {
+    ++products_;
+    const std::vector<MatmulEpilogue> offers = EpiloguesToTry(shape);
+    const MatmulEpilogue epilogue = fuse_ ? offers.front() : offers.back();
+    const MatmulProblem problem = DescribeMatmul(shape);
+    if (!problem.bf16_operands) {
+      Multiply<float, float>(problem, epilogue, operands);
+    } else if (problem.bf16_result) {
+      Multiply<Bf16, Bf16>(problem, epilogue, operands);
+    } else {
+      Multiply<Bf16, float>(problem, epilogue, operands);
+    }
+    return epilogue;
+  }
+
+ private:
+  // What the tensor cores keep of a float32.
+  static float TensorFloat(float value) {
+    uint32_t bits;
+    std::memcpy(&bits, &value, sizeof bits);
+    if ((bits & 0x7f800000u) != 0x7f800000u) bits = (bits + 0x1000u) & ~0x1fffu;
+    std::memcpy(&value, &bits, sizeof bits);
+    return value;
+  }
+
+  template <typename In, typename Out>
+  static void Multiply(const MatmulProblem& p, MatmulEpilogue epilogue,
+                       const MatmulOperands& operands) {
+    const auto *a = static_cast<const In*>(operands.a), *b = static_cast<const In*>(operands.b);
+    const auto* bias = static_cast<const Out*>(operands.bias);
+    const auto* gelu_input = static_cast<const Out*>(operands.gelu_input);
+    auto *d = static_cast<Out*>(operands.d), *activation = static_cast<Out*>(operands.activation);
+    const auto read = [&](In element) {
+      return p.tensor_float ? TensorFloat(ToFloat(element)) : ToFloat(element);
+    };
     for (int64_t j = 0; j < p.n; ++j) {
       for (int64_t i = 0; i < p.m; ++i) {
         double sum = 0;
         for (int64_t l = 0; l < p.k; ++l) {
-          const float left = p.transpose_a ? a[i * p.a_rows + l] : a[l * p.a_rows + i];
-          const float right = p.transpose_b ? b[l * p.b_rows + j] : b[j * p.b_rows + l];
+          const float left = read(p.transpose_a ? a[i * p.a_rows + l] : a[l * p.a_rows + i]);
+          const float right = read(p.transpose_b ? b[l * p.b_rows + j] : b[j * p.b_rows + l]);
           sum += double{left} * right;
         }
-        float& target = d[j * p.m + i];
-        target = static_cast<float>(p.beta == 0.0f ? sum : sum + p.beta * target);
+        const int64_t at = j * p.m + i;
+        if (p.beta != 0.0f) sum += p.beta * ToFloat(d[at]);
+        if (HasBias(epilogue)) sum += ToFloat(bias[i]);
+        const float result = static_cast<float>(sum);
+        if (epilogue == MatmulEpilogue::kGeluGradient) {
+          d[at] = FromFloat<Out>(result * GeluTanhDerivative(ToFloat(gelu_input[at])));
+          continue;
+        }
+        d[at] = FromFloat<Out>(result);
+        if (HasGelu(epilogue)) activation[at] = FromFloat<Out>(GeluTanh(result));
       }
     }
-    if (shape.bias) Note(AddBias(nullptr, bias, d, shape.rows, shape.out), what);
   }
 
- private:
+  const bool fuse_;
+  int64_t products_ = 0;
   const std::unique_ptr<Allocator> allocator_;
   std::unique_ptr<std::byte[]> scratch_;
 };

@@ -41,6 +41,7 @@ struct Block {
   jmp_buf scheduler;
   const absl::FunctionRef<void()>* body = nullptr;
   Order order = Order::kAscending;
+  uint64_t launches = 0;
 };
 
 Block& State() {
@@ -136,6 +137,7 @@ cudaError_t RunGrid(LaunchShape shape, size_t shared_bytes, absl::FunctionRef<vo
   block_size.x = shape.block;
   grid_size.x = shape.grid;
   Block& block = State();
+  ++block.launches;
   block.body = &body;
   for (block_index.x = 0; block_index.x < shape.grid; ++block_index.x) {
     // What a block finds in shared memory is never meant.
@@ -144,6 +146,8 @@ cudaError_t RunGrid(LaunchShape shape, size_t shared_bytes, absl::FunctionRef<vo
   }
   return cudaSuccess;
 }
+
+uint64_t Launches() { return State().launches; }
 
 float* DynamicSharedMemory() { return State().shared.data(); }
 

@@ -37,6 +37,8 @@ void SetOrder(Order order);
 
 // Runs body once for each thread of each block.
 cudaError_t RunGrid(LaunchShape shape, size_t shared_bytes, absl::FunctionRef<void()> body);
+// Kernels launched since the start of the program; an empty grid is none.
+uint64_t Launches();
 float* DynamicSharedMemory();
 void BlockBarrier();
 bool BlockOr(bool value);

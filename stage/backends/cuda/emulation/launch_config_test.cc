@@ -11,9 +11,9 @@ TEST(LaunchConfig, NothingIsLaunchedForEmptyShapes) {
   EXPECT_EQ(ElementLaunch(0).grid, 0u);
   EXPECT_EQ(RowLaunch(0, 5).grid, 0u);
   EXPECT_EQ(RowLaunch(5, 0).grid, 0u);
-  EXPECT_EQ(PlanColumnSum(0, 5, 1).partial.grid, 0u);
-  EXPECT_EQ(PlanColumnSum(5, 0, 1).total.grid, 0u);
-  EXPECT_EQ(PlanNorm(0).partial.grid, 0u);
+  EXPECT_EQ(PlanColumnSum(0, 5, 1, 4).partial.grid, 0u);
+  EXPECT_EQ(PlanColumnSum(5, 0, 1, 4).total.grid, 0u);
+  EXPECT_EQ(PlanNorm(0).chunks, 0);
   EXPECT_EQ(AttentionLaunch(0, 3, 5).grid, 0u);
 }
 
@@ -36,15 +36,20 @@ TEST(LaunchConfig, RowsGetWholeWarpsAndNoMoreThanTheyCanUse) {
   }
   EXPECT_EQ(RowLaunch(3, 100).block, 32u);
   EXPECT_EQ(RowLaunch(3, 50257).block, kMaxRowThreads);
+  EXPECT_EQ(RowLaunch(3, 257, 8).block, 64u);
+  EXPECT_EQ(RowLaunch(3, 50257, 8, kMaxLogitThreads).block, kMaxLogitThreads);
 }
 
 TEST(LaunchConfig, ChunksCoverAllRowsOnceAndTheirSumsStaySmall) {
   for (const int64_t rows : {1, 31, 33, 1000, 8192, 1 << 20}) {
     for (const int64_t columns : {1, 33, 768, 50257, 1 << 21}) {
-      const ColumnSumPlan plan = PlanColumnSum(rows, columns, 2);
+      const ColumnSumPlan plan = PlanColumnSum(rows, columns, 2, 4);
       EXPECT_GE(plan.chunks * plan.rows_per_chunk, rows);
       EXPECT_LT((plan.chunks - 1) * plan.rows_per_chunk, rows);
-      EXPECT_EQ(plan.partial.grid, (columns + 31) / 32 * plan.chunks);
+      EXPECT_EQ(plan.partial.grid, (columns + 127) / 128 * plan.chunks);
+      EXPECT_EQ(plan.total.grid, (columns + 31) / 32 * 2);
+      const ColumnSumPlan wide = PlanColumnSum(rows, columns, 2, 8);
+      EXPECT_EQ(wide.rows_per_chunk, plan.rows_per_chunk) << "the order of additions";
       EXPECT_EQ(plan.scratch_bytes, static_cast<size_t>(plan.chunks * columns) * 8);
       EXPECT_LE(plan.scratch_bytes, std::max<size_t>(8 << 20, columns * 8));
     }
@@ -54,10 +59,10 @@ TEST(LaunchConfig, ChunksCoverAllRowsOnceAndTheirSumsStaySmall) {
 TEST(LaunchConfig, PartialNormsCoverAllElements) {
   for (const int64_t n : {int64_t{1}, kNormChunk, kNormChunk + 1, kHuge}) {
     const NormPlan plan = PlanNorm(n);
-    EXPECT_GE(plan.partial.grid * plan.elements_per_block, n);
-    EXPECT_LT((plan.partial.grid - 1) * plan.elements_per_block, n);
-    EXPECT_LE(plan.partial.grid, kNormBlocks);
-    EXPECT_EQ(plan.scratch_bytes, plan.partial.grid * sizeof(double));
+    EXPECT_GE(plan.chunks * plan.elements_per_chunk, n);
+    EXPECT_LT((plan.chunks - 1) * plan.elements_per_chunk, n);
+    EXPECT_LE(plan.chunks, kNormBlocks);
+    EXPECT_EQ(plan.elements_per_chunk % 4, 0);
   }
 }
 

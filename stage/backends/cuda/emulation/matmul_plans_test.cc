@@ -1,5 +1,7 @@
 #include "stage/backends/cuda/matmul_plans.h"
 
+#include "absl/hash/hash.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
 namespace stagecoach::cuda {
@@ -21,11 +23,67 @@ TEST(MatmulPlans, InnerSizesOfBothOperandsAgree) {
 
 TEST(MatmulPlans, EveryFieldOfTheShapeIsPartOfTheKey) {
   const MatmulShape base = {.kind = MatmulKind::kForward, .rows = 3, .in = 5, .out = 7};
-  MatmulShape kind = base, rows = base, in = base, out = base, bias = base;
+  MatmulShape kind = base, rows = base, in = base, out = base, type = base, epilogue = base;
   kind.kind = MatmulKind::kBackwardInput;
   rows.rows = in.in = out.out = 9;
-  bias.bias = true;
-  for (const MatmulShape& other : {kind, rows, in, out, bias}) EXPECT_FALSE(other == base);
+  type.type = MatmulType::kTensorFloat32;
+  epilogue.epilogue = MatmulEpilogue::kBias;
+  for (const MatmulShape& other : {kind, rows, in, out, type, epilogue}) {
+    EXPECT_FALSE(other == base);
+    EXPECT_NE(absl::HashOf(other), absl::HashOf(base));
+  }
+}
+
+TEST(MatmulPlans, TypesAreTheJobsAndWeightGradientsAreFloat32) {
+  for (const MatmulKind kind :
+       {MatmulKind::kForward, MatmulKind::kBackwardInput, MatmulKind::kBackwardWeight}) {
+    MatmulShape shape = {.kind = kind, .rows = 3, .in = 5, .out = 7};
+    for (const MatmulType type : {MatmulType::kFloat32, MatmulType::kTensorFloat32}) {
+      shape.type = type;
+      const MatmulProblem p = DescribeMatmul(shape);
+      EXPECT_FALSE(p.bf16_operands || p.bf16_result);
+      EXPECT_EQ(p.tensor_float, type == MatmulType::kTensorFloat32);
+    }
+    shape.type = MatmulType::kBfloat16;
+    const MatmulProblem p = DescribeMatmul(shape);
+    EXPECT_TRUE(p.bf16_operands);
+    EXPECT_FALSE(p.tensor_float);
+    EXPECT_EQ(p.bf16_result, kind != MatmulKind::kBackwardWeight);
+  }
+}
+
+TEST(MatmulPlans, EpiloguesAreTriedFromTheMostToNone) {
+  using E = MatmulEpilogue;
+  using testing::ElementsAre;
+  EXPECT_EQ(ForwardEpilogue(true, true), E::kBiasGelu);
+  EXPECT_EQ(ForwardEpilogue(false, true), E::kGelu);
+  EXPECT_EQ(ForwardEpilogue(true, false), E::kBias);
+  EXPECT_EQ(ForwardEpilogue(false, false), E::kNone);
+  MatmulShape shape = {
+      .rows = 3, .in = 7, .out = 16, .type = MatmulType::kBfloat16, .epilogue = E::kBiasGelu};
+  EXPECT_THAT(EpiloguesToTry(shape), ElementsAre(E::kBiasGelu, E::kBias, E::kNone));
+  shape.epilogue = E::kGelu;
+  EXPECT_THAT(EpiloguesToTry(shape), ElementsAre(E::kGelu, E::kNone));
+  shape.epilogue = E::kNone;
+  EXPECT_THAT(EpiloguesToTry(shape), ElementsAre(E::kNone));
+  // The second matrix has rows of 12: not divisible by 8.
+  shape.epilogue = E::kBiasGelu;
+  shape.out = 12;
+  EXPECT_THAT(EpiloguesToTry(shape), ElementsAre(E::kBias, E::kNone));
+  // float32 is held to the reference's GELU.
+  shape.out = 16;
+  shape.type = MatmulType::kTensorFloat32;
+  EXPECT_THAT(EpiloguesToTry(shape), ElementsAre(E::kBias, E::kNone));
+  // dx[rows, in]: what counts is in.
+  MatmulShape backward = {.kind = MatmulKind::kBackwardInput,
+                          .rows = 3,
+                          .in = 24,
+                          .out = 7,
+                          .type = MatmulType::kBfloat16,
+                          .epilogue = E::kGeluGradient};
+  EXPECT_THAT(EpiloguesToTry(backward), ElementsAre(E::kGeluGradient, E::kNone));
+  backward.in = 23;
+  EXPECT_THAT(EpiloguesToTry(backward), ElementsAre(E::kNone));
 }
 
 TEST(MatmulPlans, TheFirstOfferWithAFixedOrderOfAdditionsIsTaken) {

@@ -1,0 +1,78 @@
+// How many launches a transformer block takes: what a small model is bound by.
+#include <memory>
+#include <utility>
+
+#include "gtest/gtest.h"
+#include "stage/backends/cuda/emulation/emulated_backend.h"
+#include "stage/layers/layer.h"
+#include "stage/layers/layer_testing.h"
+
+namespace stagecoach {
+namespace {
+
+struct Counts {
+  int forward = 0, backward = 0;
+  friend bool operator==(const Counts&, const Counts&) = default;
+};
+void PrintTo(const Counts& counts, std::ostream* out) {
+  *out << counts.forward << " forward, " << counts.backward << " backward";
+}
+
+// Of one block of a GPT: two residuals, around attention and around the MLP. A product is one.
+Counts LaunchesOfBlock(Precision precision, double dropout) {
+  constexpr int64_t kContext = 4, kSequences = 2, kWidth = 16;
+  const GptSpec spec = {.layers = 1,
+                        .width = kWidth,
+                        .heads = 2,
+                        .context = kContext,
+                        .vocabulary = 8,
+                        .dropout = dropout};
+  const ExpandedModel model = *ExpandModel(spec, precision);
+  cuda::EmulatedBackend backend({});
+  const DType dtype = ComputeDType(precision);
+  Counts counts;
+  for (const ExpandedLayer& expanded : model.layers) {
+    if (!std::holds_alternative<ResidualSpec>(expanded.spec.kind)) continue;
+    const std::unique_ptr<Layer> layer = *MakeLayer(model, expanded, backend);
+    for (Parameter& parameter : layer->parameters()) {
+      backend.Fill(parameter.value, 0.5f);
+      if (dtype == DType::kBF16) backend.Convert(parameter.value, parameter.compute);
+    }
+    const auto filled = [&](float value) {
+      const Tensor tensor = TensorOf<float>(backend, {}, dtype, {kSequences * kContext, kWidth});
+      backend.Fill(tensor, value);
+      return tensor;
+    };
+    Tensors x = {filled(1.0f)}, dy = {filled(1.0f)};
+    const ForwardContext context = {
+        .seed = 1, .micro_batch = MicroBatchId(0), .sequences = kSequences};
+    Stash stash;
+    const int64_t start = backend.Launches();
+    CHECK_OK(layer->Forward(std::move(x), context, &stash).status());
+    const int64_t middle = backend.Launches();
+    CHECK_OK(layer->Backward(std::move(dy), std::move(stash)).status());
+    counts.forward += static_cast<int>(middle - start);
+    counts.backward += static_cast<int>(backend.Launches() - middle);
+  }
+  return counts;
+}
+
+// Forward: 2 layer norms, 4 products with their bias and GELU, attention, 2 sums of a residual.
+// Backward: 4 + 4 products with the GELU's gradient, 4 bias gradients of 2 launches, attention of
+// 2, 2 layer norms of 3, 2 sums.
+TEST(LaunchCount, OfATransformerBlockInBfloat16) {
+  EXPECT_EQ(LaunchesOfBlock(Precision::kBfloat16, 0.0), (Counts{9, 26}));
+}
+
+// GELU and its gradient are kernels of their own.
+TEST(LaunchCount, OfATransformerBlockInFloat32) {
+  EXPECT_EQ(LaunchesOfBlock(Precision::kFloat32, 0.0), (Counts{10, 27}));
+}
+
+// A dropout behind each of the two branches.
+TEST(LaunchCount, OfATransformerBlockWithDropout) {
+  EXPECT_EQ(LaunchesOfBlock(Precision::kBfloat16, 0.1), (Counts{11, 28}));
+}
+
+}  // namespace
+}  // namespace stagecoach

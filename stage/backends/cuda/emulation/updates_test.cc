@@ -1,0 +1,132 @@
+// Optimizers and norms over many tensors: the same bits as one after the other, in a launch or two.
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "stage/backends/conformance/harness.h"
+#include "stage/backends/cuda/emulation/emulated_backend.h"
+#include "stage/backends/cuda/launch_config.h"
+
+namespace stagecoach::cuda {
+namespace {
+
+using conformance::Bench;
+using conformance::Disagreement;
+using conformance::Outputs;
+
+// Shorter than a pack, none at all, a whole chunk, one more, several.
+const std::vector<int64_t> kSizes = {
+    1, kUpdateChunk, 0, 7, kUpdateChunk + 1, 3 * kUpdateChunk - 5, 64, kNormChunk + 3};
+
+std::vector<AdamWArgs> AdamWOf(Bench& bench) {
+  std::vector<AdamWArgs> all;
+  for (const int64_t n : kSizes) {
+    all.push_back({.value = bench.Normal({n}),
+                   .gradient = bench.Normal({n}),
+                   .m = bench.Normal({n}, 0.1f),
+                   .v = bench.From(std::vector<float>(n, 0.25f), {n}),
+                   .gradient_scale = 0.5f,
+                   .learning_rate = 0.01f,
+                   .beta1 = 0.9f,
+                   .beta2 = 0.99f,
+                   .epsilon = 1e-8f,
+                   .weight_decay = n % 2 == 0 ? 0.1f : 0.0f,
+                   .correction1 = 0.19f,
+                   .correction2 = 0.0199f});
+    if (n != 7) all.back().compute = bench.Blank({n}, DType::kBF16);
+  }
+  return all;
+}
+
+Outputs ResultsOf(Backend& backend, Bench& bench, const std::vector<AdamWArgs>& all) {
+  Outputs outputs;
+  for (const AdamWArgs& args : all) {
+    for (const Tensor& tensor : {args.value, args.m, args.v}) {
+      outputs.push_back(bench.Read("state", tensor));
+    }
+    if (!args.compute.valid()) continue;
+    const Tensor wide = bench.Blank(args.compute.shape());
+    backend.Convert(args.compute, wide);
+    outputs.push_back(bench.Read("compute", wide));
+  }
+  return outputs;
+}
+
+TEST(Updates, AdamWOfAllHasTheBitsOfOneAfterTheOther) {
+  const auto together = MakeEmulatedBackend({}), apart = MakeEmulatedBackend({});
+  Bench a(*together), b(*apart);
+  std::vector<AdamWArgs> all = AdamWOf(a);
+  const std::vector<AdamWArgs> one = AdamWOf(b);
+  for (int step = 0; step < 2; ++step) {
+    const uint64_t before = emulation::Launches();
+    together->AdamWAll(all);
+    EXPECT_EQ(emulation::Launches() - before, 1u);
+    for (const AdamWArgs& args : one) apart->AdamW(args);
+    EXPECT_EQ(Disagreement(ResultsOf(*together, a, all), ResultsOf(*apart, b, one), 0.0), "");
+  }
+  // Another list, and other factors for some: still each its own.
+  all.erase(all.begin(), all.begin() + 3);
+  all[1].learning_rate = 0.5f;
+  together->AdamWAll(all);
+  for (size_t i = 0; i < all.size(); ++i) {
+    AdamWArgs args = one[i + 3];
+    args.learning_rate = all[i].learning_rate;
+    apart->AdamW(args);
+  }
+  const std::vector<AdamWArgs> rest(one.begin() + 3, one.end());
+  EXPECT_EQ(Disagreement(ResultsOf(*together, a, all), ResultsOf(*apart, b, rest), 0.0), "");
+}
+
+TEST(Updates, SgdOfAllHasTheBitsOfOneAfterTheOther) {
+  const auto run = [](bool together, bool momentum) {
+    const auto backend = MakeEmulatedBackend({});
+    Bench bench(*backend);
+    std::vector<SgdArgs> all;
+    for (const int64_t n : kSizes) {
+      all.push_back({.value = bench.Normal({n}),
+                     .gradient = bench.Normal({n}),
+                     .learning_rate = 0.1f,
+                     .momentum = 0.9f,
+                     .weight_decay = n % 2 == 0 ? 0.1f : 0.0f,
+                     .compute = bench.Blank({n}, DType::kBF16)});
+      if (momentum) all.back().velocity = bench.Normal({n});
+    }
+    const uint64_t before = emulation::Launches();
+    if (together) {
+      backend->SgdAll(all);
+      EXPECT_EQ(emulation::Launches() - before, 1u);
+    } else {
+      for (const SgdArgs& args : all) backend->Sgd(args);
+    }
+    Outputs outputs;
+    for (const SgdArgs& args : all) {
+      outputs.push_back(bench.Read("value", args.value));
+      if (momentum) outputs.push_back(bench.Read("velocity", args.velocity));
+    }
+    return outputs;
+  };
+  for (const bool momentum : {false, true}) {
+    EXPECT_EQ(Disagreement(run(true, momentum), run(false, momentum), 0.0), "") << momentum;
+  }
+}
+
+TEST(Updates, NormsOfAllHaveTheBitsOfOneAfterTheOther) {
+  const auto backend = MakeEmulatedBackend({});
+  Bench bench(*backend);
+  std::vector<Backend::NormArgs> all;
+  Outputs apart, together;
+  for (const int64_t n : kSizes) {
+    all.push_back({bench.Normal({n}), bench.Blank({1}, DType::kF64)});
+    backend->SquaredNorm(all.back().tensor, all.back().result);
+    apart.push_back(bench.Read("norm", all.back().result));
+    all.back().result = bench.Blank({1}, DType::kF64);
+  }
+  const uint64_t before = emulation::Launches();
+  backend->SquaredNorms(all);
+  EXPECT_EQ(emulation::Launches() - before, 2u);
+  for (const Backend::NormArgs& args : all) together.push_back(bench.Read("norm", args.result));
+  EXPECT_EQ(Disagreement(together, apart, 0.0), "");
+  EXPECT_EQ(together[2].values[0], 0.0) << "no elements";
+}
+
+}  // namespace
+}  // namespace stagecoach::cuda

@@ -1,0 +1,87 @@
+// Optimizers: all tensors of a stage in one launch. A block has one chunk of one tensor, which it
+// finds in the table; a thread has four neighbours at a time. One tensor alone is a table of one,
+// so the bits do not depend on how many are updated together.
+#include "stage/backends/cuda/kernels.h"
+#include "stage/backends/cuda/packs.cuh"
+#include "stage/backends/cuda/tables.cuh"
+
+namespace stagecoach::cuda {
+namespace {
+
+constexpr int kCount = kPack<float>;
+
+// Calls f(entry, i) for the first index of each of the thread's packs.
+template <typename F>
+__device__ __forceinline__ void ForEachPack(const UpdateTable& table, F f) {
+  for (int64_t chunk = blockIdx.x; chunk < table.chunks; chunk += gridDim.x) {
+    const UpdateEntry entry = EntryOf(table.entries, table.count, chunk);
+    const int64_t first = (chunk - entry.first_chunk) * kUpdateChunk;
+    const int64_t end = first + kUpdateChunk < entry.n ? first + kUpdateChunk : entry.n;
+    for (int64_t i = first + static_cast<int64_t>(threadIdx.x) * kCount; i < end;
+         i += static_cast<int64_t>(blockDim.x) * kCount) {
+      f(entry, i);
+    }
+  }
+}
+
+__global__ void SgdKernel(UpdateTable table, SgdFactors factors) {
+  ForEachPack(table, [&](const UpdateEntry& e, int64_t i) {
+    Floats<kCount> value = LoadFloats<kCount>(e.value, i, 0, e.n, table.wide);
+    Floats<kCount> update = LoadFloats<kCount>(e.gradient, i, 0, e.n, table.wide);
+#pragma unroll
+    for (int j = 0; j < kCount; ++j) update.at[j] *= factors.gradient_scale;
+    if (e.first != nullptr) {
+      const Floats<kCount> velocity = LoadFloats<kCount>(e.first, i, 0, e.n, table.wide);
+#pragma unroll
+      for (int j = 0; j < kCount; ++j) {
+        update.at[j] = factors.momentum * velocity.at[j] + update.at[j];
+      }
+      StoreFloats(update, e.first, i, 0, e.n, table.wide);
+    }
+#pragma unroll
+    for (int j = 0; j < kCount; ++j) {
+      const float w = value.at[j];
+      value.at[j] = w - factors.learning_rate * (update.at[j] + e.weight_decay * w);
+    }
+    StoreFloats(value, e.value, i, 0, e.n, table.wide);
+    if (e.compute != nullptr) StoreFloats(value, e.compute, i, 0, e.n, table.wide);
+  });
+}
+
+__global__ void AdamWKernel(UpdateTable table, AdamWFactors f) {
+  ForEachPack(table, [&](const UpdateEntry& e, int64_t i) {
+    Floats<kCount> value = LoadFloats<kCount>(e.value, i, 0, e.n, table.wide);
+    const Floats<kCount> gradient = LoadFloats<kCount>(e.gradient, i, 0, e.n, table.wide);
+    Floats<kCount> m = LoadFloats<kCount>(e.first, i, 0, e.n, table.wide);
+    Floats<kCount> v = LoadFloats<kCount>(e.second, i, 0, e.n, table.wide);
+#pragma unroll
+    for (int j = 0; j < kCount; ++j) {
+      const float g = gradient.at[j] * f.gradient_scale, w = value.at[j];
+      m.at[j] = f.beta1 * m.at[j] + (1.0f - f.beta1) * g;
+      v.at[j] = f.beta2 * v.at[j] + (1.0f - f.beta2) * g * g;
+      const float root = sqrtf(v.at[j] / f.correction2) + f.epsilon;
+      value.at[j] = w - f.learning_rate * (m.at[j] / f.correction1 / root + e.weight_decay * w);
+    }
+    StoreFloats(m, e.first, i, 0, e.n, table.wide);
+    StoreFloats(v, e.second, i, 0, e.n, table.wide);
+    StoreFloats(value, e.value, i, 0, e.n, table.wide);
+    if (e.compute != nullptr) StoreFloats(value, e.compute, i, 0, e.n, table.wide);
+  });
+}
+
+LaunchShape UpdateLaunch(const UpdateTable& table) {
+  const int64_t grid = table.chunks < kMaxGrid ? table.chunks : kMaxGrid;
+  return {static_cast<uint32_t>(grid), kElementThreads};
+}
+
+}  // namespace
+
+cudaError_t Sgd(cudaStream_t stream, const UpdateTable& table, const SgdFactors& factors) {
+  return Launch(SgdKernel, UpdateLaunch(table), 0, stream, table, factors);
+}
+
+cudaError_t AdamW(cudaStream_t stream, const UpdateTable& table, const AdamWFactors& factors) {
+  return Launch(AdamWKernel, UpdateLaunch(table), 0, stream, table, factors);
+}
+
+}  // namespace stagecoach::cuda
