@@ -329,6 +329,20 @@ TEST(InitialValueTest, FollowsTheStatedStream) {
   EXPECT_NE(InitialValue(spec, 5, 3), values);
 }
 
+TEST(InitialValueTest, IsTheSameHoweverManyThreadsMakeIt) {
+  const ParameterSpec spec = {.name = "model/0003/weight",
+                              .shape = {1001, 1003},  // parts of unequal size
+                              .init = ParameterSpec::Init::kNormal,
+                              .init_stddev = 0.02,
+                              .index = 1};
+  const std::vector<float> values = InitialValue(spec, 5, 3);
+  const RandomStream stream = {5, 0, 0xffffffff, 3, 0x8001};
+  ASSERT_EQ(values.size(), 1001u * 1003u);
+  for (size_t i = 0; i < values.size(); ++i) {
+    ASSERT_EQ(values[i], static_cast<float>(0.02 * RandomNormal(stream, i))) << i;
+  }
+}
+
 TEST(InitialValueTest, NormalHasItsDeviationAndTheRestIsConstant) {
   ParameterSpec spec{"w", Shape({100, 100}), ParameterSpec::Init::kNormal, 0.5, 0, true};
   double sum = 0.0, squares = 0.0;
