@@ -123,8 +123,8 @@ int DefaultThreadsPerStage(int stages, const std::vector<std::string>& devices) 
   // The C++ library asks for this process' CPU affinity, not for the machine's cores.
   const int cores = static_cast<int>(std::thread::hardware_concurrency());
   int computing = 0;
-  for (int stage = 0; stage < stages; ++stage) {
-    if (!IsCudaDevice(DeviceOfStage(stage, stages, devices))) ++computing;
+  for (int place = 0; place < stages; ++place) {
+    if (!IsCudaDevice(devices[place % devices.size()])) ++computing;
   }
   return std::max(1, cores / std::max(1, computing));
 }
