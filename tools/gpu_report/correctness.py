@@ -6,7 +6,7 @@ from .jobs import tiny_job
 from .machine import call, find_sanitizer
 from .runs import end_of, losses
 
-TEST_PROGRAMS = ["backend_device_tests", "backend_cuda_tests"]
+TEST_PROGRAMS = ["backend_device_tests", "backend_cuda_tests", "backend_cudnn_tests"]
 # Lists of tests are run in so many parts, each with every n-th test, until the time is over.
 SANITIZER_PARTS = 12
 
@@ -65,7 +65,7 @@ def check_bits(section, machine, place):
             digests, first = {}, None
             for run, stages in enumerate((1, 1, 2, 4)):
                 section.budget.need(3, f"K = {stages}")
-                digest, found, _ = place.train(tiny_job(precision), stages, section.budget.most(90))
+                digest, found, _ = place.train(tiny_job(precision, trial=not machine.on_card), stages, section.budget.most(90))
                 digests[f"K = {stages}" + (", again" if run == 1 else "")] = digest
                 first = first or found
                 values.update(runs=run + 1)
@@ -92,7 +92,7 @@ def check_end_to_end(section, machine, place):
         return digest
 
     def killed(values, device, victim):
-        spec = tiny_job(steps=30, every_steps=6)
+        spec = tiny_job(steps=30, every_steps=6, trial=not machine.on_card)
         undisturbed = whole(values, spec, 2, device)
         section.budget.need(6)
         with place.start(spec, 2, device) as run:
@@ -108,8 +108,8 @@ def check_end_to_end(section, machine, place):
             raise Failed(f"recovered to {digest[7:19]}, undisturbed {undisturbed[7:19]}")
 
     def together(values):
-        first = whole(values, tiny_job(), 2, mixed)
-        again = whole(values, tiny_job(), 2, mixed)
+        spec = tiny_job(trial=not machine.on_card)
+        first, again = (whole(values, spec, 2, mixed) for _ in range(2))
         if first != again:
             raise Failed(f"run to run: {first[7:19]} and {again[7:19]}")
     section.row(f"{mixed}: two devices in one job, twice", together)

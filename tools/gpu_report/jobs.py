@@ -54,9 +54,10 @@ def job(name, shape, context, batch, micro_batches, precision="float32", steps=E
     return spec
 
 
-def tiny_job(precision="float32", steps=12, every_steps=0):
+def tiny_job(precision="float32", steps=12, every_steps=0, trial=False):
     """Small enough to compare bits of many runs, with everything that could tell them apart."""
-    spec = job("gpu-check", {"layers": 4, "width": 128, "heads": 4, "vocabulary": 256}, 64, 8, 4, precision, steps,
+    width, context = (32, 16) if trial else (128, 64)
+    spec = job("gpu-check", {"layers": 4, "width": width, "heads": 4, "vocabulary": 256}, context, 8, 4, precision, steps,
                dropout=0.1, schedule="gpipe", rematerialization="always")
     return merged(spec, {"seed": 7, "training": {"learning_rate": {"constant": {"peak": 1e-3, "warmup_steps": 2}}},
                          "checkpoint": {"every_steps": every_steps}})

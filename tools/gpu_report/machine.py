@@ -153,8 +153,9 @@ class Machine:
         return json.loads(file.read_text()) if file.exists() else {}
 
     def commit(self):
-        if "commit" in self.bundle():
-            return self.bundle()["commit"]
+        file = self.home / "COMMIT"
+        if file.exists():
+            return file.read_text().strip()
         done = subprocess.run(["git", "-C", str(self.home), "describe", "--always", "--dirty", "--exclude=*"],
                               capture_output=True, text=True)
         return done.stdout.strip() or "unknown"
@@ -178,8 +179,17 @@ class Machine:
             return  # built here: the programs know their libraries
         if not wanted:
             raise NotRun("these programs were built without CUDA")
-        values["libraries"] = find_libraries(wanted, library_folders(self.env))
+        folders = list(library_folders(self.env))
+        values["libraries"] = find_libraries(wanted, folders)
+        for name in self.bundle().get("from_target_if_there", []):  # loaded by the programs where they find them
+            try:
+                values["libraries"].update(find_libraries([name], folders))
+            except NotRun:
+                values["libraries_absent"] = [*values.get("libraries_absent", []), name]
         self.env["LD_LIBRARY_PATH"] = ":".join(dict.fromkeys(values["libraries"].values()))
+        values["found"] = ", ".join(values["libraries"])
+        if "libraries_absent" in values:
+            values["found"] += "; not here: " + ", ".join(values["libraries_absent"])
 
     def datasheet(self):
         return datasheet_tflops(self.card_name) if self.card_name else None

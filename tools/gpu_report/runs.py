@@ -17,6 +17,7 @@ from .machine import call
 
 WARM_UP_STEPS = 3
 FEWEST_STEPS = 3
+NOTE = re.compile(r"(state|stages|address|page) ")  # how `local` begins
 OUT_OF_MEMORY = re.compile(r"RESOURCE_EXHAUSTED|memory for \w+: \d+ bytes asked|out of memory", re.IGNORECASE)
 
 
@@ -162,7 +163,7 @@ class Run:
 
     def trouble(self):
         """What the client and the servers said last."""
-        text = end_of(self.errors)
+        text = end_of("\n".join(line for line in self.errors.splitlines() if not NOTE.match(line)))
         for log in sorted((self.state / "logs").glob("stage-*.log")):
             lines = [line for line in log.read_text(errors="replace").splitlines() if re.search("error|warn", line, re.I)]
             text += f" [{log.stem}] {end_of(lines[-1], 300)}" if lines else ""
