@@ -107,6 +107,23 @@ class MachineTest(unittest.TestCase):
                          {"name": "NVIDIA H200", "driver": "580.1", "total_bytes": 143771 * 2**20, "used_bytes": 4 * 2**20})
         self.assertIsNone(machine.parse_smi("GB10, 580.1, [N/A], [N/A]")["total_bytes"])
 
+    def test_cards_that_are_hidden_are_not_counted(self):
+        self.assertEqual(machine.smi_name(1, {}), "1")
+        self.assertEqual(machine.smi_name(1, {"CUDA_VISIBLE_DEVICES": "GPU-a1, 3"}), "3")
+        self.assertEqual(machine.smi_name(0, {"CUDA_VISIBLE_DEVICES": "GPU-a1,3"}), "GPU-a1")
+
+    def test_cudnn_is_taken_where_it_is(self):
+        with tempfile.TemporaryDirectory() as name:
+            pathlib.Path(name, "libofboth.so.13").touch()
+            bundle = {"from_target": ["libofboth.so.13"], "from_target_if_there": ["libofnobody.so.9"]}
+            pathlib.Path(name, "bundle.json").write_text(json.dumps(bundle))
+            pathlib.Path(name, "COMMIT").write_text("abc123\n")
+            here, values = machine.Machine(os.path.join(name, "bin"), "cuda:0", home=name), {}
+            here.env["LD_LIBRARY_PATH"] = name
+            here.find_libraries(values)
+            self.assertEqual(values["found"], "libofboth.so.13; not here: libofnobody.so.9")
+            self.assertEqual((here.env["LD_LIBRARY_PATH"], here.commit()), (name, "abc123"))
+
     def test_libraries_of_a_toolkit_come_before_wheels(self):
         with tempfile.TemporaryDirectory() as name:
             toolkit, wheel = os.path.join(name, "toolkit"), os.path.join(name, "site", "nvidia", "cu13", "lib")
@@ -163,6 +180,23 @@ class OtherProgramsTest(unittest.TestCase):
             correctness.sanitized(["echo", "========= Error: Device not supported."], 10, None)
         with self.assertRaisesRegex(budget.Failed, "came to no sum, exit 0: crashed"):
             correctness.sanitized(["echo", "crashed"], 10, None)
+
+    def test_every_stage_must_have_its_sum(self):
+        with tempfile.TemporaryDirectory() as name:
+            logs = pathlib.Path(name)
+            (logs / "11.log").write_text("ERROR SUMMARY: 1 error")
+            (logs / "12.log").write_text("ERROR SUMMARY: 0 errors")
+            self.assertEqual(correctness.stage_errors(logs, {"stage-0": 11, "stage-1": 12}), 1)
+            with self.assertRaisesRegex(budget.NotRun, "no sum for stage-1: no log"):
+                correctness.stage_errors(logs, {"stage-0": 11, "stage-1": 13})
+
+    def test_the_dead_hold_nothing(self):
+        self.assertTrue(runs.alive(os.getpid()))
+        child = os.posix_spawn("/bin/true", ["true"], {})
+        os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT)  # ended, not reaped: a zombie
+        self.assertFalse(runs.alive(child))
+        os.waitpid(child, 0)
+        self.assertFalse(runs.alive(child))
 
     def test_metrics(self):
         text = "# HELP a_total x\na_total{job_id=\"j\"} 1.5e3\na_total_other 7\nb 2\n"

@@ -63,13 +63,19 @@ def parse_smi(text):
     return {"name": name, "driver": driver, "total_bytes": mebibytes(parts[-2]), "used_bytes": mebibytes(parts[-1])}
 
 
+def smi_name(ordinal, environment=os.environ):
+    """What nvidia-smi calls the card that CUDA numbers so: it does not look at CUDA_VISIBLE_DEVICES."""
+    visible = [part.strip() for part in environment.get("CUDA_VISIBLE_DEVICES", "").split(",") if part.strip()]
+    return visible[ordinal] if ordinal < len(visible) else str(ordinal)
+
+
 def smi(ordinal):
     """What nvidia-smi says of one card, or None where it is not here or does not answer."""
     program = shutil.which("nvidia-smi")
     if program is None:
         return None
     fields = "name,driver_version,memory.total,memory.used"
-    done = call([program, f"--id={ordinal}", f"--query-gpu={fields}", "--format=csv,noheader,nounits"], 30)
+    done = call([program, f"--id={smi_name(ordinal)}", f"--query-gpu={fields}", "--format=csv,noheader,nounits"], 30)
     return parse_smi(done.stdout) if done.returncode == 0 and done.stdout.strip() else None
 
 

@@ -87,6 +87,15 @@ def metric_values(text, name):
     return [float(value) for value in pattern.findall(text)]
 
 
+def alive(pid):
+    """True while the process holds anything; a zombie, which some containers keep for ever, does not."""
+    try:
+        status = pathlib.Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return False
+    return status.rsplit(")", 1)[1].split()[0] not in "ZX"
+
+
 class Run:
     """`stagecoach local`. Used with `with`: nothing is left running behind it."""
 
@@ -227,7 +236,7 @@ class Run:
         self._process.stdout.close()
         self._process.stderr.close()
         deadline = time.monotonic() + 20  # memory of a card is free again when its holder is gone
-        while any(os.path.exists(f"/proc/{pid}") for pid in pids) and time.monotonic() < deadline:
+        while any(alive(pid) for pid in pids) and time.monotonic() < deadline:
             time.sleep(0.05)
 
 
