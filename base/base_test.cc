@@ -1,6 +1,9 @@
+#include <bit>
+#include <cmath>
 #include <set>
 #include <thread>
 
+#include "base/bfloat16.h"
 #include "base/bounded_queue.h"
 #include "base/clock.h"
 #include "base/dtype.h"
@@ -140,6 +143,27 @@ TEST(StatusMacros, PassValuesOnAndErrorsUp) {
   EXPECT_EQ(*Quarter(12), 3);
   EXPECT_EQ(Quarter(6).status().message(), "odd");
   EXPECT_EQ(Quarter(7).status().message(), "odd");
+}
+
+TEST(Bfloat16, RoundsToNearestAndTiesToEven) {
+  const auto bits = [](uint32_t wide) { return Bfloat16(std::bit_cast<float>(wide)).bits; };
+  EXPECT_EQ(bits(0x3f800000), 0x3f80) << "1";
+  EXPECT_EQ(bits(0x3f807fff), 0x3f80) << "below the middle";
+  EXPECT_EQ(bits(0x3f808000), 0x3f80) << "the middle, to even";
+  EXPECT_EQ(bits(0x3f818000), 0x3f82) << "the middle, to even";
+  EXPECT_EQ(bits(0x3f808001), 0x3f81) << "above the middle";
+  EXPECT_EQ(bits(0xbf808001), 0xbf81);
+  EXPECT_EQ(bits(0x7f7fffff), 0x7f80) << "the largest float is nearer to infinity";
+  EXPECT_EQ(bits(0xff800000), 0xff80) << "infinity stays";
+  EXPECT_EQ(bits(0x80000000), 0x8000) << "minus zero";
+  EXPECT_EQ(bits(0x00008001), 0x0001) << "subnormal";
+  for (const uint32_t nan : {0x7f800001u, 0x7fffffffu, 0xffc00000u}) {
+    EXPECT_TRUE(std::isnan(static_cast<float>(Bfloat16(std::bit_cast<float>(nan)))));
+  }
+  for (uint32_t i = 0; i < 0x10000; ++i) {
+    const float wide = std::bit_cast<float>(i << 16);
+    if (!std::isnan(wide)) EXPECT_EQ(Bfloat16(wide).bits, i) << "what fits comes back";
+  }
 }
 
 }  // namespace

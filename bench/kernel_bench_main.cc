@@ -4,6 +4,8 @@
 // Every round runs each operation of a layer once, in training order, so that an operation finds
 // the caches as training leaves them; the peak is measured in every round too. The table shows
 // medians over the rounds (other work on the machine disturbs single rounds) and the best round.
+// A second table has the same operations in BF16, run in the same rounds; its peak is the one of
+// float32, which BF16 instructions may pass.
 //
 //   kernel-bench [rounds] [threads] [dropout rate]
 #include <algorithm>
@@ -57,7 +59,8 @@ struct Operation {
 // The tensors of one layer and the operations on them.
 class Model {
  public:
-  Model(Backend& backend, double dropout) : backend_(backend), dropout_(dropout) {}
+  Model(Backend& backend, DType dtype, double dropout)
+      : backend_(backend), dtype_(dtype), dropout_(dropout) {}
 
   std::vector<Operation> Operations();
 
@@ -70,6 +73,15 @@ class Model {
     for (int64_t i = 0; i < tensor->elements(); ++i) {
       tensor->data<float>()[i] = scale * RandomNormal(stream, static_cast<uint64_t>(i));
     }
+    return *std::move(tensor);
+  }
+  // An activation, or a weight as operations read it: of the model's type.
+  Tensor Typed(Shape shape, float scale = 1.0f) {
+    const Tensor values = New(shape, scale);
+    if (dtype_ == DType::kF32) return values;
+    auto tensor = MakeTensor(backend_.allocator(), MemoryKind::kActivations, dtype_, shape);
+    CHECK_OK(tensor.status());
+    backend_.Convert(values, *tensor);
     return *std::move(tensor);
   }
   Tensor NewIds() {
@@ -90,6 +102,7 @@ class Model {
   void AddOptimizers();
 
   Backend& backend_;
+  const DType dtype_;
   const double dropout_;
   uint32_t streams_ = 0;
   std::vector<Operation> operations_;
@@ -98,11 +111,11 @@ class Model {
 void Model::AddLinear(const std::string& name, int64_t in, int64_t out, int64_t times,
                       bool gelu_after, bool gelu_before) {
   const double flops = 2.0 * kRows * static_cast<double>(in * out);
-  const Tensor x = New({kRows, in}), weight = New({out, in}, 0.05f), bias = New({out});
-  const Tensor y = New({kRows, out}), dx = New({kRows, in});
+  const Tensor x = Typed({kRows, in}), weight = Typed({out, in}, 0.05f), bias = Typed({out});
+  const Tensor y = Typed({kRows, out}), dx = Typed({kRows, in});
   const Tensor d_weight = New({out, in}), d_bias = New({out});
   LinearForwardArgs forward = {.x = x, .weight = weight, .bias = bias, .y = y};
-  if (gelu_after) forward.activation = New({kRows, out});
+  if (gelu_after) forward.activation = Typed({kRows, out});
   LinearBackwardInputArgs input = {.dy = y, .weight = weight, .dx = dx};
   if (gelu_before) input.gelu_input = x;
   const LinearBackwardWeightArgs weights = {
@@ -117,9 +130,9 @@ void Model::AddLinear(const std::string& name, int64_t in, int64_t out, int64_t 
 
 void Model::AddLayerNorm() {
   const int64_t times = 2 * kLayers + 1;
-  const Tensor x = New({kRows, kWidth}), weight = New({kWidth}), bias = New({kWidth});
-  const Tensor y = New({kRows, kWidth}), mean = New({kRows}), rstd = New({kRows});
-  const Tensor dx = New({kRows, kWidth}), d_weight = New({kWidth}), d_bias = New({kWidth});
+  const Tensor x = Typed({kRows, kWidth}), weight = New({kWidth}), bias = New({kWidth});
+  const Tensor y = Typed({kRows, kWidth}), mean = New({kRows}), rstd = New({kRows});
+  const Tensor dx = Typed({kRows, kWidth}), d_weight = New({kWidth}), d_bias = New({kWidth});
   const LayerNormForwardArgs forward = {
       .x = x, .weight = weight, .bias = bias, .y = y, .mean = mean, .rstd = rstd};
   const LayerNormBackwardInputArgs input = {
@@ -141,9 +154,9 @@ void Model::AddAttention() {
                                 .width = kWidth,
                                 .dropout = dropout_,
                                 .stream = {.seed = 5, .layer = 1}};
-  const Tensor qkv = New({kRows, 3 * kWidth}), out = New({kRows, kWidth});
+  const Tensor qkv = Typed({kRows, 3 * kWidth}), out = Typed({kRows, kWidth});
   const Tensor statistics = New({kSequences, kHeads, kContext});
-  const Tensor d_out = New({kRows, kWidth}), d_qkv = New({kRows, 3 * kWidth});
+  const Tensor d_out = Typed({kRows, kWidth}), d_qkv = Typed({kRows, 3 * kWidth});
   const double flops = 4.0 * kRows * kContext * kWidth;
   const AttentionForwardArgs forward = {
       .shape = shape, .qkv = qkv, .out = out, .log_sum_exp = statistics};
@@ -160,10 +173,11 @@ void Model::AddAttention() {
 }
 
 void Model::AddRest() {
-  const Tensor a = New({kRows, kWidth}), b = New({kRows, kWidth});
+  const Tensor a = Typed({kRows, kWidth}), b = Typed({kRows, kWidth});
   const Tensor ids = NewIds(), targets = NewIds();
-  const Tensor token = New({kVocabulary, kWidth}), position = New({kContext, kWidth});
-  const Tensor logits = New({kRows, kVocabulary}), d_logits = New({kRows, kVocabulary});
+  const Tensor token = Typed({kVocabulary, kWidth}), position = Typed({kContext, kWidth});
+  const Tensor d_token = New({kVocabulary, kWidth}), d_position = New({kContext, kWidth});
+  const Tensor logits = Typed({kRows, kVocabulary}), d_logits = Typed({kRows, kVocabulary});
   auto loss = MakeTensor(backend_.allocator(), MemoryKind::kActivations, DType::kF64, {1});
   CHECK_OK(loss.status());
   operations_.push_back({"residual add", Kind::kOther, 0, 4 * kLayers,
@@ -177,11 +191,13 @@ void Model::AddRest() {
          backend_.EmbeddingForward(
              {.ids = ids, .token = token, .position = position, .context = kContext, .y = a});
        }});
-  operations_.push_back(
-      {"embedding backward", Kind::kOther, 0, 1, [=, this] {
-         backend_.EmbeddingBackward(
-             {.ids = ids, .dy = a, .context = kContext, .d_token = token, .d_position = position});
-       }});
+  operations_.push_back({"embedding backward", Kind::kOther, 0, 1, [=, this] {
+                           backend_.EmbeddingBackward({.ids = ids,
+                                                       .dy = a,
+                                                       .context = kContext,
+                                                       .d_token = d_token,
+                                                       .d_position = d_position});
+                         }});
   operations_.push_back({"cross entropy", Kind::kOther, 0, 1, [=, this, loss = *loss] {
                            backend_.CrossEntropy({.logits = logits,
                                                   .targets = targets,
@@ -196,6 +212,7 @@ void Model::AddOptimizers() {
   const Tensor value = New({parameters}), gradient = New({parameters});
   const Tensor m = New({parameters}), v = New({parameters});
   backend_.Fill(v, 1.0f);
+  const Tensor compute = dtype_ == DType::kF32 ? Tensor() : Typed({parameters});
   auto norm = MakeTensor(backend_.allocator(), MemoryKind::kActivations, DType::kF64, {1});
   CHECK_OK(norm.status());
   operations_.push_back({"AdamW, all parameters", Kind::kOther, 0, 0, [=, this] {
@@ -206,7 +223,8 @@ void Model::AddOptimizers() {
                                            .learning_rate = 1e-4f,
                                            .beta1 = 0.9f,
                                            .beta2 = 0.999f,
-                                           .epsilon = 1e-8f});
+                                           .epsilon = 1e-8f,
+                                           .compute = compute});
                          }});
   operations_.push_back({"squared norm, all parameters", Kind::kOther, 0, 0,
                          [=, this, norm = *norm] { backend_.SquaredNorm(gradient, norm); }});
@@ -230,6 +248,13 @@ std::vector<Operation> Model::Operations() {
 double Median(std::vector<double> values) {
   std::sort(values.begin(), values.end());
   return values[values.size() / 2];
+}
+
+// Of a micro-batch in one round.
+double RoundSeconds(const std::vector<Operation>& operations, int round) {
+  double seconds = 0;
+  for (const Operation& o : operations) seconds += static_cast<double>(o.times) * o.seconds[round];
+  return seconds;
 }
 
 struct Total {
@@ -288,13 +313,17 @@ int Main(int argc, char** argv) {
   const double dropout = argc > 3 ? std::atof(argv[3]) : 0.0;
   g_wall_clock = threads > 1;
   const auto backend = MakeCpuBackend({.threads = threads});
-  Model model(*backend, dropout);
+  Model model(*backend, DType::kF32, dropout), model_bf16(*backend, DType::kBF16, dropout);
   std::vector<Operation> operations = model.Operations();
-  std::vector<double> peaks;
+  std::vector<Operation> operations_bf16 = model_bf16.Operations();
+  std::vector<double> peaks, ratios;
   for (Operation& o : operations) o.run();  // primitives are made, memory is touched
+  for (Operation& o : operations_bf16) o.run();
   for (int round = 0; round < rounds; ++round) {
     peaks.push_back(MeasureFmaPeak(Now));
     for (Operation& o : operations) o.seconds.push_back(SecondsOf(o.run));
+    for (Operation& o : operations_bf16) o.seconds.push_back(SecondsOf(o.run));
+    ratios.push_back(RoundSeconds(operations, round) / RoundSeconds(operations_bf16, round));
   }
   const double peak = Median(peaks), best_peak = *std::max_element(peaks.begin(), peaks.end());
   std::printf("%s, %d threads, %d rounds\n", backend->fingerprint().c_str(), threads, rounds);
@@ -302,6 +331,9 @@ int Main(int argc, char** argv) {
       "peak of one thread: median %.1f GFLOP/s, best %.1f; %% of %d threads' peak below\n\n", peak,
       best_peak, threads);
   PrintTable(operations, peak * threads, best_peak * threads);
+  std::printf("\nBF16:\n");
+  PrintTable(operations_bf16, peak * threads, best_peak * threads);
+  std::printf("  a micro-batch in float32 / in BF16, median of the rounds: %.3f\n", Median(ratios));
   return backend->Synchronize().ok() ? 0 : 1;
 }
 

@@ -5,12 +5,16 @@
 // A step is what StageExecutor runs for K = 1 plus gradient norms and AdamW. Model FLOPs: 3 x
 // forward, recomputation not counted; attention once below the diagonal (what is computed) and once
 // in full (how other projects count). Rounds alternate the modes and measure the peak each time;
-// medians are shown.
+// medians are shown. With another precision every step is followed by one in float32, and the last
+// column is the median of the rounds' ratios; the share is of the float32 peak, which BF16
+// instructions may pass.
 //
-//   step-bench [rounds]
+//   step-bench [rounds] [--precision=bfloat16]
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "base/random.h"
@@ -117,7 +121,7 @@ double FullAttentionFlops(double causal_flops) {
   return causal_flops - below + full;
 }
 
-int Main(int rounds) {
+int Main(int rounds, Precision precision) {
   constexpr Mode kModes[] = {
       {"never", ScheduleKind::kGpipe, Rematerialization::kNever},
       {"always, 1F1B (nothing to recompute)", ScheduleKind::kOneForwardOneBackward,
@@ -125,34 +129,71 @@ int Main(int rounds) {
       {"except_first, GPipe", ScheduleKind::kGpipe, Rematerialization::kExceptFirst},
       {"always, GPipe", ScheduleKind::kGpipe, Rematerialization::kAlways},
   };
-  const auto model = ExpandModel(kModel);
+  const auto model = ExpandModel(kModel, precision), plain = ExpandModel(kModel);
   CHECK(model.ok()) << model.status().ToString();
+  const bool compares = precision != Precision::kFloat32;
   Trainer trainer(*model);
+  std::optional<Trainer> other;
   trainer.Step(kModes[0]);  // first touch of memory, creation of primitives
-  std::vector<double> peaks, seconds[std::size(kModes)];
+  if (compares) other.emplace(*plain).Step(kModes[0]);
+  std::vector<double> peaks, seconds[std::size(kModes)], ratios[std::size(kModes)];
   for (int round = 0; round < rounds; ++round) {
     for (size_t i = 0; i < std::size(kModes); ++i) {
       peaks.push_back(MeasureFmaPeak(ThreadSeconds));
       seconds[i].push_back(trainer.Step(kModes[i]));
+      if (compares) ratios[i].push_back(other->Step(kModes[i]) / seconds[i].back());
     }
   }
   const double peak = Median(peaks), tokens = static_cast<double>(kBatch * kModel.context);
   const double causal = ModelFlopsPerToken(*model) * tokens;
   const double full = FullAttentionFlops(ModelFlopsPerToken(*model)) * tokens;
-  std::printf("one thread, multiply-add peak %.1f GFLOP/s, %d rounds\n\n", peak, rounds);
+  std::printf("%s, one thread, multiply-add peak %.1f GFLOP/s, %d rounds\n\n",
+              PrecisionName(precision), peak, rounds);
   std::printf(
       "| rematerialization | step s | tokens/s | model GFLOP/s | share of peak | attention "
-      "counted in full |\n| --- | --- | --- | --- | --- | --- |\n");
+      "counted in full |%s\n| --- | --- | --- | --- | --- | --- |%s\n",
+      compares ? " float32 / this |" : "", compares ? " --- |" : "");
   for (size_t i = 0; i < std::size(kModes); ++i) {
     const double step = Median(seconds[i]);
-    std::printf("| %s | %.3f | %.0f | %.1f | %.1f %% | %.1f %% |\n", kModes[i].name, step,
+    std::printf("| %s | %.3f | %.0f | %.1f | %.1f %% | %.1f %% |", kModes[i].name, step,
                 tokens / step, causal / step / 1e9, 100 * causal / step / 1e9 / peak,
                 100 * full / step / 1e9 / peak);
+    if (compares) std::printf(" %.2f |", Median(ratios[i]));
+    std::printf("\n");
   }
   return 0;
+}
+
+// Null for a name that is none.
+std::optional<Precision> NamedPrecision(const std::string& name) {
+  for (const Precision precision :
+       {Precision::kFloat32, Precision::kTensorFloat32, Precision::kBfloat16}) {
+    if (name == PrecisionName(precision)) return precision;
+  }
+  return std::nullopt;
+}
+
+int Start(int argc, char** argv) {
+  const std::string flag = "--precision=";
+  int rounds = 5;
+  Precision precision = Precision::kFloat32;
+  for (int i = 1; i < argc; ++i) {
+    const std::string argument = argv[i];
+    if (!argument.starts_with(flag)) {
+      rounds = std::max(1, std::atoi(argv[i]));
+      continue;
+    }
+    const auto named = NamedPrecision(argument.substr(flag.size()));
+    if (!named.has_value()) {
+      std::fprintf(stderr, "no such precision: %s\n", argument.c_str());
+      return 2;
+    }
+    precision = *named;
+  }
+  return Main(rounds, precision);
 }
 
 }  // namespace
 }  // namespace stagecoach
 
-int main(int argc, char** argv) { return stagecoach::Main(argc > 1 ? std::atoi(argv[1]) : 5); }
+int main(int argc, char** argv) { return stagecoach::Start(argc, argv); }

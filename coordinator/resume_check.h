@@ -1,4 +1,5 @@
-// Resume check: may a job go on from a checkpoint? Everything that decides the bits must agree.
+// Resume check: may a job go on from a checkpoint? Everything that decides the bits must agree, but
+// for the precision: checkpoints are float32 in each, and to change it is a reason to resume.
 // Errors: FAILED_PRECONDITION naming the field, both values and the remedy.
 #ifndef STAGECOACH_COORDINATOR_RESUME_CHECK_H_
 #define STAGECOACH_COORDINATOR_RESUME_CHECK_H_

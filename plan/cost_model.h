@@ -1,5 +1,7 @@
 // Cost model: c_i of the paper, by integer arithmetic on shapes.
-// Units and shapes: FLOPs (a multiply-add is two) of one sequence; bytes. Float32 throughout.
+// Units and shapes: FLOPs (a multiply-add is two) of one sequence; bytes, by the model's precision:
+//            activations have its element type, statistics are float32, parameters float32 and, in
+//            bfloat16, the copy that operations read; gradients and optimizer are float32.
 //            Elementwise work counts a nominal number of FLOPs per element, so that no layer is free.
 // The stash of each layer kind is what stage/layers really keeps between forward and backward; a test
 // there compares both sides. docs/ARCHITECTURE.md, "Memory", has the table.

@@ -11,13 +11,14 @@ namespace {
 
 constexpr int64_t kContext = 256, kWidth = 384, kHeads = 6, kVocabulary = 512, kBlocks = 3;
 
-ExpandedModel Gpt(double dropout = 0) {
+ExpandedModel Gpt(double dropout = 0, Precision precision = Precision::kFloat32) {
   const auto model = ExpandModel(GptSpec{.layers = kBlocks,
                                          .width = kWidth,
                                          .heads = kHeads,
                                          .context = kContext,
                                          .vocabulary = kVocabulary,
-                                         .dropout = dropout});
+                                         .dropout = dropout},
+                                 precision);
   EXPECT_TRUE(model.ok()) << model.status();
   return *model;
 }
@@ -62,6 +63,22 @@ TEST(ModelCosts, StashIsTheTableOfTheArchitectureDocument) {
   EXPECT_EQ(costs[3].boundary_bytes, 4 * n * d);
 }
 
+TEST(ModelCosts, Bfloat16HalvesActivationsButNotStatisticsAndIds) {
+  const std::vector<LayerCost> costs = ModelCosts(Gpt(0, Precision::kBfloat16));
+  const int64_t n = kContext, d = kWidth, h = 4 * kWidth;
+  EXPECT_EQ(costs[0].stash_bytes, 4 * n);
+  EXPECT_EQ(costs[1].stash_bytes, 2 * n * 6 * d + 4 * n * (2 + kHeads));
+  EXPECT_EQ(costs[2].stash_bytes, 2 * n * (2 * d + 2 * h) + 4 * n * 2);
+  EXPECT_EQ(costs[8].stash_bytes, 2 * n * d) << "linear";
+  EXPECT_EQ(costs[8].boundary_bytes, 2 * n * kVocabulary);
+  EXPECT_EQ(costs[3].boundary_bytes, 2 * n * d);
+  const std::vector<LayerCost> single = ModelCosts(Gpt(0, Precision::kTensorFloat32));
+  for (size_t i = 0; i < costs.size(); ++i) {
+    EXPECT_EQ(single[i].stash_bytes, ModelCosts(Gpt())[i].stash_bytes);
+    EXPECT_EQ(costs[i].forward_flops, single[i].forward_flops);
+  }
+}
+
 TEST(ModelCosts, DropoutKeepsNothing) {
   const std::vector<LayerCost> with = ModelCosts(Gpt(0.1)), without = ModelCosts(Gpt());
   for (size_t i = 0; i < with.size(); ++i) {
@@ -92,6 +109,17 @@ TEST(StageMemory, CountsWeightsGradientsAndOptimizerSlots) {
     EXPECT_EQ(memory.total(),
               memory.parameters + memory.gradients + memory.optimizer + memory.activations);
   }
+}
+
+TEST(StageMemory, InBfloat16WeightsHaveACopyOfTwoBytesAndTheRestOfTheirKindStays) {
+  const int64_t elements = kWidth * kVocabulary + 2 * kWidth;
+  const StageMemory memory =
+      ForecastStageMemory(Gpt(0, Precision::kBfloat16), MakeSchedule({}).programs[0],
+                          {.first_layer = 7, .last_layer = 9, .batch_size = 1, .micro_batches = 1});
+  EXPECT_EQ(memory.parameters, 6 * elements);
+  EXPECT_EQ(memory.gradients, 4 * elements);
+  EXPECT_EQ(memory.optimizer, 2 * 4 * elements);
+  EXPECT_LT(memory.activations, Forecast({}, 0, 7, 9, 1).activations);
 }
 
 TEST(StageMemory, OfALastStageThatKeepsEverything) {

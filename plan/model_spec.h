@@ -1,8 +1,10 @@
 // ModelSpec: a network as a sequence of layers (f_i, w_i, c_i of the GPipe paper, section 2.2),
 // from the zoo or listed by hand. A partition may cut between any two layers of the expanded
-// sequence. Units and shapes: activations between layers are [sequences * context, width] float32;
-// the first layer reads token ids [sequences, context], the loss reads logits [sequences * context,
-// vocabulary]. Errors: ExpandModel returns INVALID_ARGUMENT with the field path.
+// sequence.
+// Units and shapes: activations between layers are [sequences * context, width] of the precision's
+//            type; the first layer reads token ids [sequences, context], the loss reads logits
+//            [sequences * context, vocabulary].
+// Errors:    ExpandModel returns INVALID_ARGUMENT with the field path.
 #ifndef STAGECOACH_PLAN_MODEL_SPEC_H_
 #define STAGECOACH_PLAN_MODEL_SPEC_H_
 

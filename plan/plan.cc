@@ -183,6 +183,7 @@ absl::StatusOr<Plan> PlanPartition(const JobSpec& spec, const ExpandedModel& mod
                                    const PlanAssumptions& assumptions, const Seconds& seconds,
                                    const Schedule& schedule, const Partition& partition) {
   Plan plan;
+  plan.precision = model.precision;
   plan.partition = partition;
   plan.schedule = schedule;
   const int stages = partition.stages();

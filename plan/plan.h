@@ -55,6 +55,7 @@ struct StagePlan {
 };
 
 struct Plan {
+  Precision precision = Precision::kFloat32;  // what memory and messages are counted in
   Partition partition;
   std::vector<StagePlan> stages;
   Schedule schedule;

@@ -58,6 +58,24 @@ TEST(MakePlan, CoversEveryLayerOnce) {
   }
 }
 
+TEST(MakePlan, CountsInThePrecisionOfTheJob) {
+  JobSpec narrow = Spec();
+  narrow.precision = Precision::kBfloat16;
+  narrow.pipeline.partition = {PartitionSpec::Kind::kUniform, {}};
+  JobSpec single = narrow;
+  single.precision = Precision::kFloat32;
+  const Plan half = Planned(narrow, 2), whole = Planned(single, 2);
+  EXPECT_EQ(half.precision, Precision::kBfloat16);
+  EXPECT_EQ(whole.precision, Precision::kFloat32);
+  for (int k = 0; k < 2; ++k) {
+    EXPECT_EQ(2 * half.stages[k].memory.parameters, 3 * whole.stages[k].memory.parameters);
+    EXPECT_EQ(half.stages[k].memory.gradients, whole.stages[k].memory.gradients);
+    EXPECT_EQ(half.stages[k].memory.optimizer, whole.stages[k].memory.optimizer);
+    EXPECT_LT(half.stages[k].memory.activations, 0.6 * whole.stages[k].memory.activations);
+  }
+  EXPECT_LT(half.step_seconds, whole.step_seconds) << "half the bytes between the stages";
+}
+
 TEST(MakePlan, FollowsAMeasuredProfile) {
   // The last layer is slow here, whatever its shapes say.
   std::vector<LayerProfile> profile(7, {.forward_seconds = 1, .backward_seconds = 2});

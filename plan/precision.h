@@ -1,12 +1,10 @@
 // Precision: in which number format a job computes.
-//   float32         everything in float32; products in float32 too.
-//   tensorfloat32   float32 everywhere, but a CUDA stage may round the arguments of matrix products
-//   to
-//                   10 bits of mantissa (TF32). Other devices compute as in float32.
-//   bfloat16        activations, boundary tensors and the copies of the weights that operations
-//   read
-//                   are bfloat16; master weights, gradients, optimizer state, statistics, the loss
-//                   and every sum inside of an operation stay float32 or better.
+// - float32: everything in float32, products too.
+// - tensorfloat32: float32 everywhere, but a CUDA stage may round the arguments of matrix products to
+//   10 bits of mantissa (TF32). Other devices compute as in float32.
+// - bfloat16: activations, boundary tensors and the copies of the weights that operations read are
+//   bfloat16; master weights, gradients, optimizer state, statistics, the loss and every sum inside of
+//   an operation stay float32 or better.
 // Checkpoints and exported weights hold the float32 masters whatever the precision, so a job may be
 // resumed with another.
 #ifndef STAGECOACH_PLAN_PRECISION_H_

@@ -147,12 +147,14 @@ StageMemory ForecastStageMemory(const ExpandedModel& model, const StageProgram& 
         query.last_layer <= layers)
       << "layers [" << query.first_layer << ", " << query.last_layer << ") of " << layers;
   const std::vector<LayerCost> costs = ModelCosts(model);
+  int64_t parameters = 0;
+  for (int i = query.first_layer; i < query.last_layer; ++i) parameters += costs[i].parameters;
+  const DType dtype = ComputeDType(model.precision);
+  const int64_t copy = dtype == DType::kF32 ? 0 : DTypeSize(dtype);  // that operations read
   StageMemory memory;
-  for (int i = query.first_layer; i < query.last_layer; ++i) {
-    memory.parameters += costs[i].parameters * kFloatBytes;
-  }
-  memory.gradients = memory.parameters;
-  memory.optimizer = OptimizerSlots(query.optimizer) * memory.parameters;
+  memory.parameters = parameters * (kFloatBytes + copy);
+  memory.gradients = parameters * kFloatBytes;
+  memory.optimizer = OptimizerSlots(query.optimizer) * parameters * kFloatBytes;
   const CellBytes cell = BytesOfCell(model, costs, query.first_layer, query.last_layer);
   memory.activations = ProgramWalk(program, cell, query).Peak(model.context * kIdBytes);
   return memory;

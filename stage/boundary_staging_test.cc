@@ -41,6 +41,13 @@ TEST(BoundaryStaging, WorksBetweenACardAndAHost) {
   EXPECT_TRUE(Train(options) == truth);
 }
 
+TEST(BoundaryStaging, WorksInBfloat16) {
+  const HarnessResult truth = Train({.precision = Precision::kBfloat16});
+  HarnessOptions options{.stages = 3, .precision = Precision::kBfloat16};
+  options.make_backend = [] { return std::make_unique<StagedBackend>(); };
+  EXPECT_TRUE(Train(options) == truth);
+}
+
 TEST(BoundaryStaging, CopiesEachTensorOnce) {
   HarnessOptions options{.stages = 2, .link_capacity = 1};
   options.make_backend = [] { return std::make_unique<StagedBackend>(); };

@@ -3,9 +3,8 @@
 //                     absent -Forward(keep)-> stashed -Backward-> absent
 // Ownership: owns layers, parameters, boundary inputs and stashes; borrows the back end.
 // Threads:   executor thread only.
-// Errors:    RESOURCE_EXHAUSTED from the allocator; a call in the wrong state is a CHECK (the
-// schedule
-//            was validated).
+// Errors:    RESOURCE_EXHAUSTED from the allocator; a call in the wrong state is a CHECK: the
+//            schedule was validated.
 #ifndef STAGECOACH_STAGE_CELL_H_
 #define STAGECOACH_STAGE_CELL_H_
 

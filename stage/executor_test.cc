@@ -229,6 +229,33 @@ TEST_F(ForeignMessage, OfAnotherShapeIsAnErrorAndNotACrash) {
   EXPECT_EQ(Deliver(std::move(nothing)).code(), absl::StatusCode::kFailedPrecondition);
 }
 
+// A stage that runs the job in another precision.
+TEST_F(ForeignMessage, OfAnotherTypeIsAnErrorNamingBothTypes) {
+  TensorMessage message = Message();
+  const Tensor activation = message.tensors[0];
+  auto narrow = MakeTensor(pipeline_.backend(0).allocator(), MemoryKind::kActivations, DType::kBF16,
+                           activation.shape());
+  ASSERT_TRUE(narrow.ok()) << narrow.status();
+  pipeline_.backend(0).Convert(activation, *narrow);
+  message.tensors = {*narrow};
+  const absl::Status status = Deliver(std::move(message));
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(Text(status), HasSubstr("is BF16[3, 4], expected one F32 tensor"));
+  EXPECT_THAT(Text(status), HasSubstr("both stages must run the same job spec"));
+}
+
+TEST(Executor, BoundaryTensorsOfABfloat16JobAreBfloat16) {
+  PipelineHarness pipeline(
+      {.stages = 2, .batch_size = 1, .micro_batches = 1, .precision = Precision::kBfloat16});
+  pipeline.executor(0).BeginStep(pipeline.Work(0, true));
+  ASSERT_TRUE(pipeline.executor(0).Advance().ok());
+  const std::optional<TensorMessage> message = pipeline.upstream(1)->TryReceive();
+  ASSERT_TRUE(message.has_value());
+  EXPECT_EQ(message->tensors[0].dtype(), DType::kBF16);
+  EXPECT_EQ(message->tensors[0].bytes(), 2 * PipelineHarness::kContext * 4);
+  pipeline.executor(0).Abandon();
+}
+
 TEST_F(ForeignMessage, WithMoreSequencesThanTheTargetsIsAnErrorBeforeItIsComputedOn) {
   TensorMessage message = Message();
   message.tensors = {Activation(2 * PipelineHarness::kContext, 4)};

@@ -95,6 +95,7 @@ absl::StatusOr<std::vector<LayerProfile>> ProfileLayers(const JobSpec& spec, Bac
   ASSIGN_OR_RETURN(const ExpandedModel model, ExpandModel(spec.model, spec.precision));
   const int64_t sequences =
       MicroBatchSize(spec.training.batch_size, spec.training.micro_batches, 0);
+  backend.SetPrecision(spec.precision);
   std::vector<LayerProfile> profile;
   for (const ExpandedLayer& layer : model.layers) {
     const auto like = std::find_if(

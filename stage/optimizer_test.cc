@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/bfloat16.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "stage/layers/layer_testing.h"
@@ -161,6 +162,40 @@ TEST_F(OptimizerTest, AParameterIsUpdatedTheSameAloneOrAmongOthers) {
   ASSERT_TRUE(alone.ok());
   (*alone)->Apply(7, 0.01, 0.5);
   EXPECT_TRUE(SameBits(Value(1), among));
+}
+
+TEST_F(OptimizerTest, InBfloat16TheCopyIsTheRoundedMasterAndTheMasterIsAsInFloat32) {
+  for (const OptimizerSpec& spec :
+       {OptimizerSpec(AdamWSpec{}), OptimizerSpec(SgdSpec{0.9, 0.05}), OptimizerSpec(SgdSpec{})}) {
+    parameters_.clear();
+    SetUp();
+    Make(spec)->Apply(0, 0.01, 0.5);
+    const std::vector<float> float32[] = {Value(0), Value(1)};
+    parameters_.clear();
+    SetUp();
+    for (const auto& parameter : parameters_) {
+      parameter->compute = *MakeTensor(backend_->allocator(), MemoryKind::kParameters, DType::kBF16,
+                                       parameter->value.shape());
+    }
+    Make(spec)->Apply(0, 0.01, 0.5);
+    for (size_t p = 0; p < 2; ++p) {
+      EXPECT_TRUE(SameBits(Value(p), float32[p]));
+      const auto copy = ValuesOf<Bfloat16>(*backend_, parameters_[p]->compute);
+      for (size_t i = 0; i < copy.size(); ++i) {
+        EXPECT_EQ(copy[i].bits, Bfloat16(float32[p][i]).bits) << "element " << i;
+      }
+    }
+  }
+}
+
+TEST_F(OptimizerTest, AParameterThatIsItsOwnCopyIsUpdatedOnce) {
+  const std::vector<float> before = Value(1), gradient = Gradient(1);
+  for (const auto& parameter : parameters_) parameter->compute = parameter->value;
+  Make(SgdSpec{})->Apply(0, 0.25, 1.0);
+  const std::vector<float> after = Value(1);
+  for (size_t i = 0; i < after.size(); ++i) {
+    EXPECT_FLOAT_EQ(after[i], before[i] - 0.25f * gradient[i]);
+  }
 }
 
 TEST_F(OptimizerTest, NoMemoryForSlotsNamesTheSlot) {

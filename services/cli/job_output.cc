@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/check.h"
+#include "services/cli/message_reader.h"
 #include "services/cli/ndjson.h"
 #include "services/cli/text.h"
 
@@ -15,6 +16,13 @@ namespace {
 
 int64_t Total(const v1::MemoryBytes& memory) {
   return memory.parameters() + memory.gradients() + memory.optimizer() + memory.activations();
+}
+
+// Of a job that says nothing: what that means.
+std::string PrecisionText(v1::Precision precision) {
+  if (precision == v1::PRECISION_UNSPECIFIED) precision = v1::PRECISION_FLOAT32;
+  const auto* value = v1::Precision_descriptor()->FindValueByNumber(precision);
+  return value == nullptr ? absl::StrCat(precision) : ShortEnumName(*value);
 }
 
 std::string Percent(double share) { return absl::StrFormat("%.1f%%", share * 100); }
@@ -83,6 +91,7 @@ std::string JobDescription(const v1::Job& job, const Console& console) {
   if (job.has_finished_unix_seconds()) {
     AppendField("Finished", FormatUnixTime(job.finished_unix_seconds()), &text);
   }
+  AppendField("Precision", PrecisionText(job.spec().precision()), &text);
   AppendField("Step", Steps(job), &text);
   AppendField("Loss", LossText(job), &text);
   if (job.has_evaluation_loss()) {
@@ -147,10 +156,10 @@ std::string PlanText(const v1::PlanJobResponse& plan, bool with_schedule) {
                FormatBytes(Total(memory))});
   }
   std::string text = table.ToString();
-  absl::StrAppend(&text, "\nparameters  ", parameters, "\nstep time   ",
-                  FormatSeconds(plan.step_seconds()), " forecast", "\nbubble      ",
-                  Percent(plan.bubble()), " forecast, ", Percent(plan.bubble_ideal()),
-                  " ideal (K-1)/(M+K-1)\n");
+  absl::StrAppend(&text, "\nprecision   ", PrecisionText(plan.precision()), "\nparameters  ",
+                  parameters, "\nstep time   ", FormatSeconds(plan.step_seconds()), " forecast",
+                  "\nbubble      ", Percent(plan.bubble()), " forecast, ",
+                  Percent(plan.bubble_ideal()), " ideal (K-1)/(M+K-1)\n");
   if (!plan.timeline().empty()) absl::StrAppend(&text, "\n", plan.timeline());
   if (with_schedule) absl::StrAppend(&text, "\n", plan.schedule());
   if (!text.empty() && text.back() != '\n') text += '\n';

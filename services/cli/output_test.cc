@@ -194,7 +194,18 @@ TEST(JobOutput, AFleetAndItsJobsAsTables) {
   EXPECT_THAT(JobTable(jobs, console),
               HasSubstr("gpt-1  gpt   120/200     -  -          RUNNING\n"));
   EXPECT_THAT(JobDescription(job, console), HasSubstr("Step:           120/200\n"));
+  EXPECT_THAT(JobDescription(job, console), HasSubstr("Precision:      float32\n"));
+  job.mutable_spec()->set_precision(v1::PRECISION_BFLOAT16);
+  EXPECT_THAT(JobDescription(job, console), HasSubstr("Precision:      bfloat16\n"));
+  job.mutable_spec()->clear_precision();
   EXPECT_THAT(ToJson(jobs, OutputFormat::kNdjson), HasSubstr(R"("training":{"steps":"200"})"));
+}
+
+TEST(JobOutput, APlanSaysInWhichPrecisionItCounts) {
+  v1::PlanJobResponse plan;
+  EXPECT_THAT(PlanText(plan, false), HasSubstr("\nprecision   float32\n"));
+  plan.set_precision(v1::PRECISION_TENSORFLOAT32);
+  EXPECT_THAT(PlanText(plan, false), HasSubstr("\nprecision   tensorfloat32\n"));
 }
 
 }  // namespace

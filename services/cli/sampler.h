@@ -1,5 +1,6 @@
 // Sampler: text from trained weights, token by token, on one cell that holds the whole model.
 // Ownership: owns back end and cell.  Threads: one thread.
+// Precision: float32, whatever the job's was: exported weights are the float32 masters.
 // Determinism: token i is a pure function of weights, prompt, temperature, seed and i.
 // Errors:    INVALID_ARGUMENT: prompt with ids beyond the vocabulary. NOT_FOUND, DATA_LOSS:
 // weights.

@@ -1,11 +1,10 @@
 // What a user's file may and may not be. Every refusal must say where, what, and what would be
 // right.
-#include <unistd.h>
-
 #include "services/cli/spec_reader.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <filesystem>
@@ -87,6 +86,10 @@ TEST(SpecReader, TakesTheSpecialForms) {
             v1::REMATERIALIZATION_EXCEPT_FIRST);
   EXPECT_EQ(SpecOf(Changed("partition: auto", "partition: uniform")).pipeline().partition().rule(),
             v1::PARTITION_RULE_UNIFORM);
+  EXPECT_EQ(SpecOf(kGood).precision(), v1::PRECISION_UNSPECIFIED);
+  EXPECT_EQ(SpecOf(Changed("seed: 1", "precision: bfloat16")).precision(), v1::PRECISION_BFLOAT16);
+  EXPECT_EQ(SpecOf(Changed("seed: 1", "precision: tensorfloat32")).precision(),
+            v1::PRECISION_TENSORFLOAT32);
   const v1::JobSpec cuts = SpecOf(Changed("partition: auto", "partition: {cuts: [3, 6]}"));
   EXPECT_THAT(cuts.pipeline().partition().cuts(), testing::ElementsAre(3, 6));
 }
@@ -181,6 +184,10 @@ TEST(SpecReader, RefusesUnknownEnumValuesAndListsTheKnown) {
   EXPECT_EQ(ErrorOf(Changed("gpipe", "gpype")),
             "job.yaml:15:13: pipeline.schedule: \"gpype\" is not one of gpipe, "
             "one_forward_one_backward; did you mean \"gpipe\"?");
+  EXPECT_THAT(
+      ErrorOf(Changed("seed: 1", "precision: float16")),
+      StartsWith("job.yaml:2:12: precision: \"float16\" is not one of float32, tensorfloat32, "
+                 "bfloat16; did you mean"));
   EXPECT_THAT(ErrorOf(Changed("partition: auto", "partition: unspecified")),
               HasSubstr("is not one of auto, uniform"));
 }
@@ -297,7 +304,7 @@ TEST_P(Example, IsValid) {
 
 INSTANTIATE_TEST_SUITE_P(All, Example,
                          testing::Values("gpt-text.yaml", "gpt-tiny.yaml", "layers.yaml",
-                                         "quickstart.yaml"));
+                                         "quickstart.yaml", "gpt-bfloat16.yaml"));
 
 TEST(Utf8, TellsWellFormedTextFromOtherBytes) {
   EXPECT_TRUE(IsUtf8Text("caf\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80"));

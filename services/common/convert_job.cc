@@ -108,6 +108,7 @@ v1::WatchJobResponse ToProto(const JobRecord& record) {
 v1::PlanJobResponse ToProto(const Plan& plan) {
   constexpr int kTimelineWidth = 96;  // fits a terminal with the lane's name before it
   v1::PlanJobResponse proto;
+  proto.set_precision(ToProto(plan.precision));
   for (const StagePlan& stage : plan.stages) {
     v1::PlannedStage& target = *proto.add_stages();
     target.set_first_layer(stage.first_layer);

@@ -126,6 +126,20 @@ absl::StatusOr<TrainingSpec> TrainingFromProto(const v1::Training& proto) {
   return spec;
 }
 
+absl::StatusOr<Precision> PrecisionFromProto(v1::Precision proto) {
+  switch (proto) {
+    case v1::PRECISION_UNSPECIFIED:
+    case v1::PRECISION_FLOAT32:
+      return Precision::kFloat32;
+    case v1::PRECISION_TENSORFLOAT32:
+      return Precision::kTensorFloat32;
+    case v1::PRECISION_BFLOAT16:
+      return Precision::kBfloat16;
+    default:
+      return UnknownValue("precision", proto);
+  }
+}
+
 v1::Partition PartitionToProto(const PartitionSpec& spec) {
   v1::Partition proto;
   switch (spec.kind) {
@@ -229,10 +243,23 @@ absl::StatusOr<PipelineSpec> PipelineFromProto(const v1::Pipeline& proto) {
 
 }  // namespace
 
+v1::Precision ToProto(Precision precision) {
+  switch (precision) {
+    case Precision::kFloat32:
+      return v1::PRECISION_FLOAT32;
+    case Precision::kTensorFloat32:
+      return v1::PRECISION_TENSORFLOAT32;
+    case Precision::kBfloat16:
+      return v1::PRECISION_BFLOAT16;
+  }
+  return v1::PRECISION_UNSPECIFIED;
+}
+
 v1::JobSpec ToProto(const JobSpec& spec) {
   v1::JobSpec proto;
   proto.set_name(spec.name);
   proto.set_seed(spec.seed);
+  proto.set_precision(ToProto(spec.precision));
   *proto.mutable_model() = ModelToProto(spec.model);
   proto.mutable_data()->mutable_text()->set_path(spec.data.text.path);
   *proto.mutable_training() = TrainingToProto(spec.training);
@@ -252,6 +279,7 @@ absl::StatusOr<JobSpec> FromProto(const v1::JobSpec& proto) {
   JobSpec spec;
   spec.name = proto.name();
   spec.seed = proto.seed();
+  ASSIGN_OR_RETURN(spec.precision, PrecisionFromProto(proto.precision()));
   ASSIGN_OR_RETURN(spec.model, ModelFromProto(proto.model()));
   if (!proto.data().has_text()) return NotSet("data", "text");
   spec.data.text.path = proto.data().text().path();

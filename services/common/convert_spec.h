@@ -13,6 +13,7 @@
 
 namespace stagecoach {
 
+v1::Precision ToProto(Precision precision);
 v1::JobSpec ToProto(const JobSpec& spec);
 absl::StatusOr<JobSpec> FromProto(const v1::JobSpec& proto);
 

@@ -16,6 +16,7 @@ JobSpec GptJob() {
   JobSpec spec;
   spec.name = "tiny";
   spec.seed = 0xfedcba9876543210;
+  spec.precision = Precision::kBfloat16;
   spec.model = GptSpec{2, 32, 4, 16, 256, 0.1};
   spec.data.text.path = "/data/corpus.txt";
   spec.training.steps = 100;
@@ -52,6 +53,7 @@ JobSpec LayerJob() {
   list.layers.push_back({GeluSpec{}});
   list.layers.push_back({LinearSpec{256, false}});
   spec.model = list;
+  spec.precision = Precision::kTensorFloat32;
   spec.training.optimizer = SgdSpec{0.9, 0.01};
   spec.training.learning_rate = {LearningRateSpec::Kind::kConstant, 0.5, 0.0, 3};
   spec.pipeline.partition = {PartitionSpec::Kind::kUniform, {}};
@@ -91,6 +93,7 @@ TEST(ConvertSpec, WhatIsLeftOutGetsTheDomainsDefaults) {
   EXPECT_EQ(spec->pipeline, defaults.pipeline);
   EXPECT_EQ(spec->checkpoint, defaults.checkpoint);
   EXPECT_EQ(spec->resume_step, -1);
+  EXPECT_EQ(spec->precision, Precision::kFloat32);
 }
 
 struct Broken {
@@ -112,6 +115,7 @@ TEST(ConvertSpec, NamesTheFieldThatCannotBeRead) {
        [](v1::JobSpec& p) {
          p.mutable_pipeline()->mutable_partition()->set_rule(v1::PARTITION_RULE_AUTO);
        }},
+      {"precision=9", [](v1::JobSpec& p) { p.set_precision(static_cast<v1::Precision>(9)); }},
       {"resume.job: not set", [](v1::JobSpec& p) { p.mutable_resume()->clear_job(); }},
       {"resume.step=-4", [](v1::JobSpec& p) { p.mutable_resume()->set_step(-4); }},
       {"model.sequence.layers[0].residual.layers[0]: not set",

@@ -11,6 +11,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "services/common/listen_knock.h"
 #include "services/common/server_flags.h"
 
 namespace stagecoach {
@@ -289,7 +290,10 @@ void HttpServer::Stop() {
     state_->changed.notify_all();
     state_->changed.wait_for(lock, std::chrono::seconds(1), [this] { return !state_->streams; });
   }
-  mg_stop(state_->context);
+  {
+    const ListenKnock knock(state_->options.listen, state_->port);
+    mg_stop(state_->context);
+  }
   state_->context = nullptr;
   mg_exit_library();
 }

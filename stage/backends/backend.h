@@ -12,8 +12,7 @@
 //            rstd, log_sum_exp, every gradient that is added to, the optimizers' tensors. With BF16
 //            the arithmetic is the same, of the widened values in float32 or better, and each
 //            output is rounded once, to nearest even.
-// Errors:    a call cannot fail by itself: shapes were checked by the layer (CHECK here), memory
-// was
+// Errors:    a call cannot fail by itself: shapes were checked by the layer (CHECK here), memory was
 //            allocated before. A device's error is sticky and comes back from Synchronize.
 // Determinism: the result is a pure function of the arguments' values and shapes: not of the number
 //            of threads, of addresses, or of what ran before. Reductions run in one fixed order.

@@ -250,6 +250,36 @@ TEST_P(LayerTest, StashWeighsWhatTheMemoryTableSays) {
       << "cost model of " << model_.layers[index_].label;
 }
 
+// The layer, its input and its gradient in bfloat16; the backward must go through too.
+TEST_P(LayerTest, InBfloat16TheStashAndTheParametersWeighWhatTheCostModelSays) {
+  ExpandedModel model = model_;
+  model.precision = Precision::kBfloat16;
+  const std::unique_ptr<Backend> backend = MakeReferenceBackend({});
+  const std::unique_ptr<Layer> layer = *MakeLayer(model, model.layers[index_], *backend);
+  for (Parameter& parameter : layer->parameters()) {
+    EXPECT_EQ(parameter.value.dtype(), DType::kF32);
+    EXPECT_EQ(parameter.gradient.dtype(), DType::kF32);
+    EXPECT_EQ(parameter.compute.dtype(), DType::kBF16);
+    const std::vector<float> values = NormalValues(parameter.value.elements(), 5, 0.6f);
+    backend->CopyFromHost(std::as_bytes(std::span(values)), parameter.value);
+    backend->Convert(parameter.value, parameter.compute);
+  }
+  const auto narrow = [&](const Tensor& wide) {
+    if (wide.dtype() != DType::kF32) return wide;
+    const Tensor tensor =
+        *MakeTensor(backend->allocator(), MemoryKind::kActivations, DType::kBF16, wide.shape());
+    backend->Convert(wide, tensor);
+    return tensor;
+  };
+  Stash stash;
+  const Tensors y = *layer->Forward({narrow(x_)}, context_, &stash);
+  EXPECT_EQ(y.front().dtype(), DType::kBF16);
+  EXPECT_EQ(StashBytes(stash), kSequences * ModelCosts(model)[index_].stash_bytes)
+      << "cost model of " << model.layers[index_].label;
+  const Tensors dx = *layer->Backward({narrow(dy_)}, std::move(stash));
+  for (const Tensor& gradient : dx) EXPECT_EQ(gradient.dtype(), DType::kBF16);
+}
+
 TEST_P(LayerTest, NoActivationOutlivesItsUse) {
   const auto current = [&] {
     return backend_->allocator().Use().current[static_cast<int>(MemoryKind::kActivations)];

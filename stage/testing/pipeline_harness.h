@@ -83,6 +83,7 @@ struct HarnessOptions {
   double clip_norm = 0.0;
   int link_capacity = 4;
   int64_t evaluation_sequences = 0;
+  Precision precision = Precision::kFloat32;
   uint64_t order_seed = 0;  // of the order in which executors advance
   std::function<std::unique_ptr<Backend>()> make_backend = [] {
     return MakeReferenceBackend(BackendOptions{});
@@ -105,7 +106,7 @@ class PipelineHarness {
       : options_(options), order_{.seed = options.order_seed, .step = 1} {
     GptSpec spec = options.model;
     spec.dropout = options.dropout;
-    auto model = ExpandModel(spec);
+    auto model = ExpandModel(spec, options.precision);
     CHECK_OK(model.status());
     model_ = *std::move(model);
     source_ = std::make_unique<MadeUpSource>(
@@ -234,6 +235,7 @@ class PipelineHarness {
   void Build(int k, Clock* clock) {
     Stage& stage = stages_[k];
     stage.backend = options_.make_backend();
+    stage.backend->SetPrecision(options_.precision);
     stage.phases = std::make_unique<PhaseClock>(clock);
     const int layers = static_cast<int>(model_.layers.size());
     const int first = partition_.first(k), last = partition_.last(k, layers);
@@ -254,6 +256,7 @@ class PipelineHarness {
                              .downstream = stage.downstream.get(),
                              .data = source_.get(),
                              .context = model_.context,
+                             .dtype = ComputeDType(model_.precision),
                              .width_in = model_.layers[first].width_in,
                              .width_out = model_.layers[last - 1].width_out,
                              .phases = stage.phases.get(),

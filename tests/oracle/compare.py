@@ -5,8 +5,9 @@ usage: compare.py STAGECOACH_ORACLE
 
 Runs the program for every back end of the build and rebuilds what it recorded: single operations with
 torch.nn.functional, and a small GPT with its gradients and the losses of 20 AdamW steps. PyTorch runs
-in float64 (the truth) and, for the training, in float32 as well. Exit status: 0 equal within the
-tolerances, 1 not, 77 PyTorch is not installed.
+in float64 (the truth) and, for the training, in float32 as well; for the training in bfloat16 in float64
+that is rounded to bfloat16 wherever a tensor of the job is. Exit status: 0 equal within the tolerances,
+1 not, 77 PyTorch is not installed.
 """
 
 import json
@@ -26,6 +27,8 @@ except ImportError:
     sys.exit(77)
 
 TOLERANCE = 1e-5  # of the largest absolute value of the array
+BFLOAT16_TOLERANCE = 2e-2
+BFLOAT16_LOSS_TOLERANCE = 5e-3
 DTYPES = {"F32": np.float32, "F64": np.float64, "I32": np.int32}
 
 
@@ -178,10 +181,40 @@ def compare_operations(arrays, report):
     report.near("cross_entropy.d_logits", op.arrays["d_logits"], op.leaves["logits"].grad)
 
 
+def to_bfloat16(x):
+    return x.to(torch.float32).to(torch.bfloat16).to(x.dtype)
+
+
+class Activation(torch.autograd.Function):
+    """A tensor that is bfloat16 in forward, as its gradient is in backward."""
+
+    @staticmethod
+    def forward(_context, x):
+        return to_bfloat16(x)
+
+    @staticmethod
+    def backward(_context, gradient):
+        return to_bfloat16(gradient)
+
+
+class Copy(torch.autograd.Function):
+    """The bfloat16 copy of a float32 master weight, whose gradient is float32."""
+
+    @staticmethod
+    def forward(_context, x):
+        return to_bfloat16(x)
+
+    @staticmethod
+    def backward(_context, gradient):
+        return gradient
+
+
 class Gpt:
     """The recorded model, written for PyTorch from the description alone."""
 
-    def __init__(self, arrays, metadata, dtype):
+    def __init__(self, arrays, metadata, dtype, bfloat16=False):
+        self.activation = Activation.apply if bfloat16 else lambda x: x
+        self.copy = Copy.apply if bfloat16 else lambda x: x
         self.blocks = int(metadata["blocks"])
         self.heads = int(metadata["heads"])
         self.parameters = {
@@ -199,25 +232,31 @@ class Gpt:
 
         def layer_norm(x, path):
             weight, bias = parameter(path + "weight"), parameter(path + "bias")
-            return F.layer_norm(x, (x.shape[-1],), weight, bias, 1e-5)
+            return rounded(F.layer_norm(rounded(x), (x.shape[-1],), weight, bias, 1e-5))
 
         def linear(x, path):
-            return F.linear(x, parameter(path + ".weight"), parameter(path + ".bias"))
+            return rounded(F.linear(x, copy(path + ".weight"), copy(path + ".bias")))
 
-        x = F.embedding(ids, parameter("token.weight")) + parameter("position.weight")
-        x = x.reshape(sequences * context, -1)
+        rounded = self.activation  # layer norm's weights are float32, the others are copies
+
+        def copy(path):
+            return self.copy(parameter(path))
+
+        x = F.embedding(ids, copy("token.weight")) + copy("position.weight")
+        x = rounded(x.reshape(sequences * context, -1))
         for _ in range(self.blocks):
             layer += 1
             h = linear(layer_norm(x, "layer_norm."), "attention.qkv")
             h, _unused = attention(h, sequences, self.heads)
-            x = x + linear(h, "attention.proj")
+            x = rounded(x + linear(rounded(h), "attention.proj"))
             layer += 1
             h = linear(layer_norm(x, "layer_norm."), "mlp.up")
-            x = x + linear(F.gelu(h, approximate="tanh"), "mlp.down")
+            # The gradient between gelu and mlp.down is not stored: forward is rounded, backward not.
+            x = rounded(x + linear(self.copy(F.gelu(h, approximate="tanh")), "mlp.down"))
         layer += 1
         x = layer_norm(x, "")
         layer += 1
-        return F.linear(x, parameter("weight"))
+        return rounded(F.linear(x, copy("weight")))
 
 
 def learning_rate(metadata, step):
@@ -229,9 +268,9 @@ def learning_rate(metadata, step):
     return final + (peak - final) * (1 + math.cos(math.pi * t)) / 2
 
 
-def train(arrays, metadata, dtype):
+def train(arrays, metadata, dtype, bfloat16=False):
     """Returns logits and gradients of the first step, then losses, norms and rates of all steps."""
-    model = Gpt(arrays, metadata, dtype)
+    model = Gpt(arrays, metadata, dtype, bfloat16)
     weights = model.parameters.values()
     decay = float(metadata["weight_decay"])
     optimizer = torch.optim.AdamW(
@@ -281,6 +320,29 @@ def compare_training(arrays, metadata, report):
         print(f"  the training must learn something: losses {losses}")
 
 
+def compare_bfloat16_training(arrays, metadata, report):
+    """Against the same roundings, and not equal to float32: that would be another precision."""
+    prefix = "bfloat16/"
+    if prefix + "training/losses" not in arrays:
+        print(f"  {report.backend:9} has no bfloat16")
+        return
+    micro_batches = int(metadata["micro_batches"])
+    ours = np.concatenate([arrays[f"{prefix}logits/{i}"] for i in range(micro_batches)])
+    (logits, gradients), losses, norms, _ = train(arrays, metadata, torch.float64, bfloat16=True)
+    report.near("bfloat16 logits", ours, logits, BFLOAT16_TOLERANCE)
+    for name, gradient in gradients.items():
+        array = arrays[f"{prefix}gradient/{name}"]
+        report.near(f"bfloat16 gradient {name[6:]}", array, gradient, BFLOAT16_TOLERANCE)
+    first_norm = arrays[prefix + "training/gradient_norms"][0]
+    report.near("bfloat16 first gradient norm", first_norm, norms[0], BFLOAT16_TOLERANCE)
+    for step, loss in enumerate(losses):
+        array = arrays[prefix + "training/losses"][step]
+        report.near(f"bfloat16 loss of step {step}", array, loss, BFLOAT16_LOSS_TOLERANCE)
+    if np.array_equal(arrays[prefix + "training/losses"], arrays["training/losses"]):
+        report.failures += 1
+        print("  the training in bfloat16 has the losses of the training in float32")
+
+
 def main():
     if len(sys.argv) != 2:
         sys.exit(__doc__.split("\n\n")[1])
@@ -296,6 +358,7 @@ def main():
         report = Report(backend)
         compare_operations(arrays, report)
         compare_training(arrays, metadata, report)
+        compare_bfloat16_training(arrays, metadata, report)
         print(f"{backend}: {report.checks} comparisons, {report.failures} failures")
         failures += report.failures
     sys.exit(1 if failures else 0)

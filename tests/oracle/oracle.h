@@ -15,6 +15,10 @@ absl::Status RecordOperations(Backend& backend, Recorder* recorder);
 // first step and the losses of all training steps.
 absl::Status RecordTraining(Backend& backend, Recorder* recorder);
 
+// The same training in bfloat16 from the same weights: "bfloat16/logits/...",
+// "bfloat16/gradient/..." of the first step, and "bfloat16/training/..." of all.
+absl::Status RecordBfloat16Training(Backend& backend, Recorder* recorder);
+
 }  // namespace stagecoach
 
 #endif  // STAGECOACH_TESTS_ORACLE_ORACLE_H_

@@ -14,12 +14,13 @@ namespace {
 struct NamedBackend {
   std::string name;
   std::unique_ptr<Backend> (*make)(const BackendOptions& options);
+  bool bfloat16 = true;  // its operations take it
 };
 
 std::vector<NamedBackend> Backends() {
   std::vector<NamedBackend> backends = {{"reference", &MakeReferenceBackend}};
 #ifdef STAGECOACH_ORACLE_CPU
-  backends.push_back({"cpu", &MakeCpuBackend});
+  backends.push_back({"cpu", &MakeCpuBackend, false});
 #endif
   return backends;
 }
@@ -31,6 +32,7 @@ absl::Status Record(const std::string& name, const std::string& path) {
     Recorder recorder;
     RETURN_IF_ERROR(RecordOperations(*backend, &recorder));
     RETURN_IF_ERROR(RecordTraining(*backend, &recorder));
+    if (candidate.bfloat16) RETURN_IF_ERROR(RecordBfloat16Training(*backend, &recorder));
     return recorder.Write(path);
   }
   return absl::InvalidArgumentError("no back end " + name + " in this build; see --backends");

@@ -49,7 +49,11 @@ std::vector<int32_t> Slice(const std::vector<int32_t>& tokens, int64_t first, in
 
 class Trainer {
  public:
-  Trainer(Backend& backend, Recorder* recorder) : backend_(backend), recorder_(recorder) {}
+  Trainer(Backend& backend, Precision precision, Recorder* recorder)
+      : backend_(backend),
+        precision_(precision),
+        prefix_(precision == Precision::kBfloat16 ? "bfloat16/" : ""),
+        recorder_(recorder) {}
 
   absl::Status Run() {
     RETURN_IF_ERROR(Build());
@@ -64,15 +68,15 @@ class Trainer {
         cells_[k]->ZeroGradients();
       }
     }
-    recorder_->Add("training/losses", losses);
-    recorder_->Add("training/learning_rates", rates);
-    recorder_->Add("training/gradient_norms", norms);
+    recorder_->Add(prefix_ + "training/losses", losses);
+    recorder_->Add(prefix_ + "training/learning_rates", rates);
+    recorder_->Add(prefix_ + "training/gradient_norms", norms);
     return backend_.Synchronize();
   }
 
  private:
   absl::Status Build() {
-    ASSIGN_OR_RETURN(const ExpandedModel model, ExpandModel(kModel));
+    ASSIGN_OR_RETURN(const ExpandedModel model, ExpandModel(kModel, precision_));
     layers_ = static_cast<int>(model.layers.size());
     const int bounds[] = {0, kCut, layers_};
     for (int k = 0; k < 2; ++k) {
@@ -80,8 +84,9 @@ class Trainer {
                                                                 kSeed, kMicroBatches, backend_));
       for (Parameter* parameter : cell->parameters()) {
         RETURN_IF_ERROR(Shake(*parameter));
-        recorder_->Add(parameter->spec.name, backend_, parameter->value);
+        if (shared()) recorder_->Add(parameter->spec.name, backend_, parameter->value);
       }
+      cell->RefreshCompute();
       ASSIGN_OR_RETURN(std::unique_ptr<Optimizer> optimizer,
                        MakeOptimizer(kAdamW, cell->parameters(), backend_));
       cells_.push_back(std::move(cell));
@@ -114,7 +119,9 @@ class Trainer {
 
   absl::StatusOr<StepDecision> Step(int64_t step) {
     const std::vector<int32_t> tokens = Sequences(step);
-    recorder_->Add(absl::StrCat("batch/", step), tokens, {kBatch, kModel.context + 1});
+    if (shared()) {
+      recorder_->Add(absl::StrCat("batch/", step), tokens, {kBatch, kModel.context + 1});
+    }
     double loss_sum = 0.0;
     int64_t first = 0;
     for (int i = 0; i < kMicroBatches; ++i) {
@@ -133,7 +140,7 @@ class Trainer {
       ASSIGN_OR_RETURN(reports[k].layer_squared_norms, cells_[k]->LayerSquaredGradientNorms());
       if (step > 0) continue;
       for (Parameter* parameter : cells_[k]->parameters()) {
-        recorder_->Add(absl::StrCat("gradient/", parameter->spec.name), backend_,
+        recorder_->Add(absl::StrCat(prefix_, "gradient/", parameter->spec.name), backend_,
                        parameter->gradient);
       }
     }
@@ -159,7 +166,7 @@ class Trainer {
     }
     const Tensor logits = cells_.back()->outputs(context.micro_batch).front();
     if (context.step == 0) {
-      recorder_->Add(absl::StrCat("logits/", context.micro_batch.value), backend_, logits);
+      RETURN_IF_ERROR(RecordLogits(context.micro_batch, logits));
     }
     ASSIGN_OR_RETURN(const Tensor loss, MakeTensor(backend_.allocator(), MemoryKind::kActivations,
                                                    DType::kF64, Shape({1})));
@@ -174,7 +181,22 @@ class Trainer {
     return sum;
   }
 
+  absl::Status RecordLogits(MicroBatchId id, const Tensor& logits) {
+    Tensor wide = logits;
+    if (logits.dtype() == DType::kBF16) {
+      ASSIGN_OR_RETURN(wide, MakeTensor(backend_.allocator(), MemoryKind::kActivations, DType::kF32,
+                                        logits.shape()));
+      backend_.Convert(logits, wide);
+    }
+    recorder_->Add(absl::StrCat(prefix_, "logits/", id.value), backend_, wide);
+    return absl::OkStatus();
+  }
+  // Weights and batches are the same ones in every precision, and recorded once.
+  bool shared() const { return prefix_.empty(); }
+
   Backend& backend_;
+  const Precision precision_;
+  const std::string prefix_;
   Recorder* const recorder_;
   int layers_ = 0;
   uint32_t shaken_ = 0;
@@ -205,7 +227,11 @@ void NoteSettings(Recorder* recorder) {
 
 absl::Status RecordTraining(Backend& backend, Recorder* recorder) {
   NoteSettings(recorder);
-  return Trainer(backend, recorder).Run();
+  return Trainer(backend, Precision::kFloat32, recorder).Run();
+}
+
+absl::Status RecordBfloat16Training(Backend& backend, Recorder* recorder) {
+  return Trainer(backend, Precision::kBfloat16, recorder).Run();
 }
 
 }  // namespace stagecoach

@@ -20,6 +20,8 @@ namespace {
 struct Device {
   std::string name;
   GptSpec model;
+  Precision precision = Precision::kFloat32;
+  bool bfloat16 = true;                                             // its operations take it
   std::vector<std::function<std::unique_ptr<Backend>()>> variants;  // all must give the same bits
   // Asked before a test: OK if the device is there.
   std::function<absl::Status()> present = [] { return absl::OkStatus(); };
@@ -36,7 +38,8 @@ Device Reference() {
 // Large enough that two threads share the work, odd enough that tiles have remainders.
 Device Cpu() {
   Device device{.name = "cpu",
-                .model = {.layers = 2, .width = 36, .heads = 3, .context = 19, .vocabulary = 67}};
+                .model = {.layers = 2, .width = 36, .heads = 3, .context = 19, .vocabulary = 67},
+                .bfloat16 = false};
   device.variants.push_back([] { return MakeCpuBackend({.threads = 1}); });
   device.variants.push_back([] { return MakeCpuBackend({.threads = 2}); });
   return device;
@@ -46,7 +49,8 @@ Device Cpu() {
 // All stages on one card, each with a back end of its own.
 Device Cuda() {
   Device device{.name = "cuda",
-                .model = {.layers = 2, .width = 36, .heads = 3, .context = 19, .vocabulary = 67}};
+                .model = {.layers = 2, .width = 36, .heads = 3, .context = 19, .vocabulary = 67},
+                .bfloat16 = false};
   device.variants.push_back([]() -> std::unique_ptr<Backend> {
     auto backend = MakeCudaBackend({}, 0);
     CHECK_OK(backend.status());
@@ -56,12 +60,21 @@ Device Cuda() {
   return device;
 }
 
+Device InBfloat16(Device device) {
+  device.name += "_bfloat16";
+  device.precision = Precision::kBfloat16;
+  return device;
+}
+
 std::vector<Device> Devices() {
   std::vector<Device> devices = {Reference()};
 #ifdef STAGECOACH_CPU_BACKEND
   devices.push_back(Cpu());
 #endif
   devices.push_back(Cuda());
+  for (size_t i = 0, count = devices.size(); i < count; ++i) {
+    if (devices[i].bfloat16) devices.push_back(InBfloat16(devices[i]));
+  }
   return devices;
 }
 
@@ -110,6 +123,7 @@ class Transparency : public testing::TestWithParam<Device> {
             .batch_size = batch.batch_size,
             .micro_batches = batch.micro_batches,
             .dropout = dropout,
+            .precision = GetParam().precision,
             .make_backend = GetParam().variants.front()};
   }
   static HarnessResult MustTrain(const HarnessOptions& options, int steps = kSteps) {
@@ -199,6 +213,7 @@ TEST_P(Transparency, ACheckpointOfThreeStagesGoesOnWithAnyNumber) {
                               TrainingTensors(resumed.cell(k), resumed.optimizer(k)),
                               resumed.backend(k))
                       .ok());
+      resumed.cell(k).RefreshCompute();
     }
     resumed.set_step(2);
     const auto rest = resumed.Train(3);
@@ -207,6 +222,40 @@ TEST_P(Transparency, ACheckpointOfThreeStagesGoesOnWithAnyNumber) {
     EXPECT_THAT(rest->losses, testing::ElementsAre(undisturbed.losses[2], undisturbed.losses[3],
                                                    undisturbed.losses[4]));
   }
+}
+
+// A checkpoint holds float32 masters, so each precision goes on from the other's: the weights are
+// taken over to the bit, and the next step is the one that the new precision computes from them.
+TEST_P(Transparency, ACheckpointGoesOnInAnotherPrecision) {
+  if (!GetParam().bfloat16) GTEST_SKIP() << GetParam().name << " has no bfloat16";
+  HarnessOptions options = Options({4, 2}, 0.3);
+  PipelineHarness first(options);
+  ASSERT_TRUE(first.Train(2).ok());
+  FaultFileSystem file_system;
+  WriteCheckpoint(file_system, "/job/step-000000000002", 2, first);
+  const auto resume = [&](int stages, Precision precision) {
+    options.stages = stages;
+    options.precision = precision;
+    auto pipeline = std::make_unique<PipelineHarness>(options);
+    for (int k = 0; k < stages; ++k) {
+      CHECK_OK(LoadTensors(file_system, "/job/step-000000000002", 2,
+                           TrainingTensors(pipeline->cell(k), pipeline->optimizer(k)),
+                           pipeline->backend(k)));
+      pipeline->cell(k).RefreshCompute();
+    }
+    pipeline->set_step(2);
+    return pipeline;
+  };
+  const Precision other =
+      GetParam().precision == Precision::kBfloat16 ? Precision::kFloat32 : Precision::kBfloat16;
+  EXPECT_TRUE(resume(1, other)->Result().state == first.Result().state);
+  const auto one = resume(1, other)->Train(2), two = resume(2, other)->Train(2);
+  ASSERT_TRUE(one.ok() && two.ok()) << one.status() << two.status();
+  EXPECT_EQ(Difference(*two, *one), "");
+  const auto same = resume(1, GetParam().precision)->Train(2);
+  ASSERT_TRUE(same.ok()) << same.status();
+  EXPECT_NE(one->losses, same->losses) << "the other precision was not taken";
+  EXPECT_NEAR(one->losses[0], same->losses[0], 2e-2 * same->losses[0]);
 }
 
 INSTANTIATE_TEST_SUITE_P(Devices, Transparency, testing::ValuesIn(Devices()),

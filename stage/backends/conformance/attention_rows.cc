@@ -10,8 +10,7 @@ struct Size {
 constexpr Size kSizes[] = {{1, 1, 1, 5},   {3, 7, 1, 17},  {2, 7, 7, 1},    {1, 64, 2, 33},
                            {2, 100, 8, 4}, {1, 49, 4, 16}, {1, 256, 3, 64}, {2, 130, 1, 20}};
 
-Outputs ForwardAndBackward(Backend& backend, const Size& size, double dropout) {
-  Bench bench(backend);
+Outputs ForwardAndBackward(Bench& bench, const Size& size, double dropout) {
   const int64_t n = size.sequences * size.context, width = size.heads * size.head_width;
   const AttentionShape shape = {.sequences = size.sequences,
                                 .context = size.context,
@@ -21,17 +20,17 @@ Outputs ForwardAndBackward(Backend& backend, const Size& size, double dropout) {
                                 .stream = TestStream()};
   AttentionForwardArgs forward = {
       .shape = shape,
-      .qkv = bench.Normal({n, 3 * width}, 1.5f),
-      .out = bench.Blank({n, width}),
+      .qkv = bench.Activation({n, 3 * width}, 1.5f),
+      .out = bench.BlankActivation({n, width}),
       .log_sum_exp = bench.Blank({size.sequences, size.heads, size.context})};
-  backend.AttentionForward(forward);
+  bench.backend().AttentionForward(forward);
   AttentionBackwardArgs backward = {.shape = shape,
-                                    .d_out = bench.Normal({n, width}),
+                                    .d_out = bench.Activation({n, width}),
                                     .qkv = forward.qkv,
-                                    .out = forward.out,
+                                    .out = bench.AsRead(forward.out),
                                     .log_sum_exp = forward.log_sum_exp,
-                                    .d_qkv = bench.Blank({n, 3 * width})};
-  backend.AttentionBackward(backward);
+                                    .d_qkv = bench.BlankActivation({n, 3 * width})};
+  bench.backend().AttentionBackward(backward);
   return {bench.Read("out", forward.out), bench.Read("log_sum_exp", forward.log_sum_exp),
           bench.Read("d_qkv", backward.d_qkv)};
 }
@@ -43,8 +42,8 @@ void AddAttentionRows(std::vector<ConformanceRow>& rows) {
     for (const int percent : {0, 10, 50}) {
       rows.push_back({absl::StrCat("Attention_", size.sequences, "x", size.context, "_", size.heads,
                                    "x", size.head_width, "_dropout", percent),
-                      3e-5,
-                      [=](Backend& b) { return ForwardAndBackward(b, size, percent / 100.0); }});
+                      3e-5, [=](Bench& b) { return ForwardAndBackward(b, size, percent / 100.0); },
+                      kRoundedInside});
     }
   }
 }

@@ -11,22 +11,21 @@ struct Size {
 constexpr Size kSizes[] = {
     {1, 1, 7, 1}, {2, 7, 7, 5}, {3, 64, 256, 17}, {4, 256, 256, 130}, {1, 100, 1000, 33}};
 
-Outputs ForwardAndBackward(Backend& backend, const Size& size) {
-  Bench bench(backend);
+Outputs ForwardAndBackward(Bench& bench, const Size& size) {
   const int64_t n = size.sequences * size.context;
   const Tensor ids = bench.Indices(n, size.vocabulary);
   EmbeddingForwardArgs forward = {.ids = ids,
-                                  .token = bench.Normal({size.vocabulary, size.width}),
-                                  .position = bench.Normal({size.context, size.width}),
+                                  .token = bench.Activation({size.vocabulary, size.width}),
+                                  .position = bench.Activation({size.context, size.width}),
                                   .context = size.context,
-                                  .y = bench.Blank({n, size.width})};
-  backend.EmbeddingForward(forward);
+                                  .y = bench.BlankActivation({n, size.width})};
+  bench.backend().EmbeddingForward(forward);
   EmbeddingBackwardArgs backward = {.ids = ids,
-                                    .dy = bench.Normal({n, size.width}),
+                                    .dy = bench.Activation({n, size.width}),
                                     .context = size.context,
                                     .d_token = bench.Normal({size.vocabulary, size.width}),
                                     .d_position = bench.Normal({size.context, size.width})};
-  backend.EmbeddingBackward(backward);
+  bench.backend().EmbeddingBackward(backward);
   return {bench.Read("y", forward.y), bench.Read("d_token", backward.d_token),
           bench.Read("d_position", backward.d_position)};
 }
@@ -37,7 +36,7 @@ void AddEmbeddingRows(std::vector<ConformanceRow>& rows) {
   for (const Size& size : kSizes) {
     rows.push_back({absl::StrCat("Embedding_", size.sequences, "x", size.context, "_",
                                  size.vocabulary, "x", size.width),
-                    0.0, [=](Backend& b) { return ForwardAndBackward(b, size); }});
+                    0.0, [=](Bench& b) { return ForwardAndBackward(b, size); }});
   }
 }
 

@@ -5,6 +5,7 @@
 #define STAGECOACH_STAGE_BACKENDS_CONFORMANCE_HARNESS_H_
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -17,8 +18,23 @@ namespace stagecoach::conformance {
 // that make the same tensors in the same order get the same values.
 class Bench {
  public:
-  explicit Bench(Backend& backend, uint64_t seed = 1) : backend_(backend), seed_(seed) {}
+  explicit Bench(Backend& backend, Elements elements = Elements::kFloat32)
+      : backend_(backend), elements_(elements) {}
 
+  Backend& backend() { return backend_; }
+  Elements elements() const { return elements_; }
+
+  // Of the type that the row's activations have, with weights and biases of linear maps and tables
+  // of embeddings (backend.h, "Element types").
+  Tensor Activation(Shape shape, float scale = 1.0f, float offset = 0.0f);
+  Tensor ActivationFrom(const std::vector<float>& values, Shape shape);
+  Tensor BlankActivation(Shape shape);
+
+  // An activation that one operation wrote, as the next one reads it: rounded where a bfloat16 tensor
+  // would be. The truth of the second operation has the rounded inputs too.
+  Tensor AsRead(const Tensor& activation);
+
+  // The other tensors: float32 whatever the activations are.
   Tensor Normal(Shape shape, float scale = 1.0f, float offset = 0.0f);
   Tensor Indices(int64_t count, int64_t bound);  // I32 in [0, bound)
   Tensor From(const std::vector<float>& values, Shape shape);
@@ -30,14 +46,24 @@ class Bench {
 
  private:
   Tensor Make(DType dtype, Shape shape);
+  Tensor Copied(std::span<const std::byte> values, DType dtype, Shape shape);
+  std::vector<float> Draw(const Shape& shape, float scale, float offset);
 
   Backend& backend_;
-  const uint64_t seed_;
+  const Elements elements_;
   uint32_t streams_ = 0;
 };
 
 // Empty if the outputs agree; else the first element that does not, in words.
-std::string Disagreement(const Outputs& actual, const Outputs& expected, double tolerance);
+struct Tolerances {
+  double exact = 0.0;     // of outputs that are float32 or float64 in `actual`
+  double bfloat16 = 0.0;  // of those that are bfloat16
+};
+std::string Disagreement(const Outputs& actual, const Outputs& expected,
+                         const Tolerances& tolerances);
+inline std::string Disagreement(const Outputs& actual, const Outputs& expected, double tolerance) {
+  return Disagreement(actual, expected, Tolerances{tolerance, tolerance});
+}
 
 // A stream as layers make them: every field in use.
 RandomStream TestStream(uint32_t layer = 3);

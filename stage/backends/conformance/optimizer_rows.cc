@@ -1,27 +1,47 @@
+#include <cmath>
+#include <limits>
+
 #include "absl/strings/str_cat.h"
+#include "base/bfloat16.h"
 #include "stage/backends/conformance/harness.h"
 
 namespace stagecoach::conformance {
 namespace {
 
-Outputs TwoSgdSteps(Backend& backend, int64_t n, bool momentum) {
-  Bench bench(backend);
+// The copy that operations read must be the value rounded, to the bit.
+Output ErrorsOfCompute(Bench& bench, const Tensor& value, const Tensor& compute) {
+  Output errors{"compute", std::vector<double>(value.elements(), 0.0)};
+  if (!compute.valid()) return errors;
+  const Output exact = bench.Read("value", value), copy = bench.Read("compute", compute);
+  for (size_t i = 0; i < errors.values.size(); ++i) {
+    const Bfloat16 rounded(static_cast<float>(exact.values[i]));
+    errors.values[i] = copy.values[i] - static_cast<float>(rounded);
+  }
+  return errors;
+}
+
+Tensor ComputeOf(Bench& bench, int64_t n) {
+  return bench.elements() == Elements::kBfloat16 ? bench.BlankActivation({n}) : Tensor();
+}
+
+Outputs TwoSgdSteps(Bench& bench, int64_t n, bool momentum) {
   SgdArgs args = {.value = bench.Normal({n}),
                   .gradient = bench.Normal({n}),
                   .gradient_scale = 0.5f,
                   .learning_rate = 0.1f,
                   .momentum = momentum ? 0.9f : 0.0f,
-                  .weight_decay = 0.01f};
+                  .weight_decay = 0.01f,
+                  .compute = ComputeOf(bench, n)};
   if (momentum) args.velocity = bench.Normal({n});
-  backend.Sgd(args);
-  backend.Sgd(args);
-  Outputs outputs = {bench.Read("value", args.value)};
+  bench.backend().Sgd(args);
+  bench.backend().Sgd(args);
+  Outputs outputs = {bench.Read("value", args.value),
+                     ErrorsOfCompute(bench, args.value, args.compute)};
   if (momentum) outputs.push_back(bench.Read("velocity", args.velocity));
   return outputs;
 }
 
-Outputs TwoAdamWSteps(Backend& backend, int64_t n) {
-  Bench bench(backend);
+Outputs TwoAdamWSteps(Bench& bench, int64_t n) {
   AdamWArgs args = {.value = bench.Normal({n}),
                     .gradient = bench.Normal({n}),
                     .m = bench.From(std::vector<float>(n, 0.0f), {n}),
@@ -33,12 +53,100 @@ Outputs TwoAdamWSteps(Backend& backend, int64_t n) {
                     .epsilon = 1e-8f,
                     .weight_decay = 0.1f,
                     .correction1 = 0.1f,
-                    .correction2 = 0.001f};
-  backend.AdamW(args);
+                    .correction2 = 0.001f,
+                    .compute = ComputeOf(bench, n)};
+  bench.backend().AdamW(args);
   args.correction1 = 0.19f;
   args.correction2 = 0.001999f;
-  backend.AdamW(args);
-  return {bench.Read("value", args.value), bench.Read("m", args.m), bench.Read("v", args.v)};
+  bench.backend().AdamW(args);
+  return {bench.Read("value", args.value), bench.Read("m", args.m), bench.Read("v", args.v),
+          ErrorsOfCompute(bench, args.value, args.compute)};
+}
+
+// A cell's parameters in one call: odd sizes, with and without what is optional.
+constexpr int64_t kParameterSizes[] = {1, 20000, 7, 4097, 64, 33, 300, 5, 1024, 2, 129, 3};
+
+Outputs SgdOfAll(Bench& bench) {
+  std::vector<SgdArgs> all;
+  for (const int64_t n : kParameterSizes) {
+    all.push_back({.value = bench.Normal({n}),
+                   .gradient = bench.Normal({n}),
+                   .velocity = n % 2 == 0 ? bench.Normal({n}) : Tensor(),
+                   .gradient_scale = 0.5f,
+                   .learning_rate = 0.1f,
+                   .momentum = n % 2 == 0 ? 0.9f : 0.0f,
+                   .weight_decay = n % 3 == 0 ? 0.01f : 0.0f,
+                   .compute = ComputeOf(bench, n)});
+  }
+  bench.backend().SgdAll(all);
+  Outputs outputs;
+  for (const SgdArgs& args : all) {
+    outputs.push_back(bench.Read("value", args.value));
+    outputs.push_back(ErrorsOfCompute(bench, args.value, args.compute));
+  }
+  return outputs;
+}
+
+Outputs AdamWOfAll(Bench& bench) {
+  std::vector<AdamWArgs> all;
+  for (const int64_t n : kParameterSizes) {
+    all.push_back({.value = bench.Normal({n}),
+                   .gradient = bench.Normal({n}),
+                   .m = bench.From(std::vector<float>(n, 0.0f), {n}),
+                   .v = bench.From(std::vector<float>(n, 0.0f), {n}),
+                   .gradient_scale = 0.25f,
+                   .learning_rate = 3e-4f,
+                   .beta1 = 0.9f,
+                   .beta2 = 0.999f,
+                   .epsilon = 1e-8f,
+                   .weight_decay = n % 3 == 0 ? 0.1f : 0.0f,
+                   .correction1 = 0.1f,
+                   .correction2 = 0.001f,
+                   .compute = ComputeOf(bench, n)});
+  }
+  bench.backend().AdamWAll(all);
+  Outputs outputs;
+  for (const AdamWArgs& args : all) {
+    outputs.push_back(bench.Read("value", args.value));
+    outputs.push_back(bench.Read("m", args.m));
+    outputs.push_back(bench.Read("v", args.v));
+    outputs.push_back(ErrorsOfCompute(bench, args.value, args.compute));
+  }
+  return outputs;
+}
+
+Outputs NormsOfAll(Bench& bench) {
+  std::vector<Backend::NormArgs> all;
+  for (const int64_t n : kParameterSizes) {
+    all.push_back({bench.Normal({n}), bench.Blank({1}, DType::kF64)});
+  }
+  bench.backend().SquaredNorms(all);
+  Outputs outputs;
+  for (const Backend::NormArgs& args : all) outputs.push_back(bench.Read("norm", args.result));
+  return outputs;
+}
+
+// There and back. The truth comes from base/bfloat16.h, whatever a back end uses.
+Outputs ConvertBothWays(Bench& bench, int64_t n) {
+  constexpr float kMost = std::numeric_limits<float>::max();
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  // Ties to even and not; what rounds to infinity; subnormal in either type; signs of zero.
+  std::vector<float> values = {
+      1.0f + 0x1p-8f, 1.0f + 0x3p-8f, 1.0f + 0x1.01p-8f, -1.0f - 0x1p-8f, kMost,
+      -kMost,         0x1p-133f,      0x1.8p-134f,       0x1p-149f,       0.0f,
+      -0.0f,          kInfinity,      -kInfinity,        std::nanf("")};
+  for (int64_t i = static_cast<int64_t>(values.size()); i < n; ++i) {
+    values.push_back(RandomNormal(TestStream(), i));
+  }
+  values.resize(n);
+  const Tensor rounded = bench.ActivationFrom(values, {n});
+  if (bench.elements() != Elements::kBfloat16) {
+    return {bench.Read("narrow", rounded), bench.Read("wide", rounded)};
+  }
+  const Tensor narrow = bench.BlankActivation({n}), wide = bench.Blank({n});
+  bench.backend().Convert(bench.From(values, {n}), narrow);
+  bench.backend().Convert(narrow, wide);
+  return {bench.Read("narrow", narrow), bench.Read("wide", wide)};
 }
 
 }  // namespace
@@ -46,24 +154,18 @@ Outputs TwoAdamWSteps(Backend& backend, int64_t n) {
 void AddOptimizerRows(std::vector<ConformanceRow>& rows) {
   for (const int64_t n : {1, 5, 33, 20000}) {
     rows.push_back(
-        {absl::StrCat("Sgd_", n), 1e-6, [=](Backend& b) { return TwoSgdSteps(b, n, false); }});
-    rows.push_back({absl::StrCat("SgdMomentum_", n), 1e-6,
-                    [=](Backend& b) { return TwoSgdSteps(b, n, true); }});
+        {absl::StrCat("Sgd_", n), 1e-6, [=](Bench& b) { return TwoSgdSteps(b, n, false); }});
     rows.push_back(
-        {absl::StrCat("AdamW_", n), 1e-6, [=](Backend& b) { return TwoAdamWSteps(b, n); }});
+        {absl::StrCat("SgdMomentum_", n), 1e-6, [=](Bench& b) { return TwoSgdSteps(b, n, true); }});
+    rows.push_back(
+        {absl::StrCat("AdamW_", n), 1e-6, [=](Bench& b) { return TwoAdamWSteps(b, n); }});
+    rows.push_back({absl::StrCat("Convert_", n), 0.0,
+                    [=](Bench& b) { return ConvertBothWays(b, n); }, 0.0,
+                    ConformanceRow::Types::kBfloat16});
   }
-}
-
-std::vector<ConformanceRow> ConformanceRows() {
-  std::vector<ConformanceRow> rows;
-  AddLinearRows(rows);
-  AddLayerNormRows(rows);
-  AddAttentionRows(rows);
-  AddElementwiseRows(rows);
-  AddEmbeddingRows(rows);
-  AddLossRows(rows);
-  AddOptimizerRows(rows);
-  return rows;
+  rows.push_back({"SgdAll", 1e-6, SgdOfAll});
+  rows.push_back({"AdamWAll", 1e-6, AdamWOfAll});
+  rows.push_back({"SquaredNorms", 1e-12, NormsOfAll, 0.0, ConformanceRow::Types::kFloat32});
 }
 
 }  // namespace stagecoach::conformance

@@ -1,8 +1,8 @@
 // ConformanceRow: one operation at one shape with seeded inputs; the rows hold every back end to
-// the reference and to itself (other numbers of threads, a second run). Ownership: a row owns
-// nothing of the back end; its tensors live for the call of run. Threads:   run calls the back end
-// from the calling thread. Units and shapes: tolerance is relative to the larger of an element and
-// the root mean square of
+// the reference and to itself (other numbers of threads, a second run).
+// Ownership: a row owns nothing of the back end; its tensors live for the call of run.
+// Threads:   run calls the back end from the calling thread.
+// Units and shapes: tolerances are relative to the larger of an element and the root mean square of
 //            its output; 0 means the reference's bits.
 // See:       suite.h for the tests, backend.h for the operations.
 #ifndef STAGECOACH_STAGE_BACKENDS_CONFORMANCE_ROWS_H_
@@ -13,24 +13,54 @@
 #include <string>
 #include <vector>
 
+#include "base/dtype.h"
 #include "stage/backends/backend.h"
 
 namespace stagecoach::conformance {
 
 struct Output {
   std::string name;
-  std::vector<double> values;  // exact: float and double both fit
+  std::vector<double> values;  // exact: every type of a tensor fits
+  DType dtype = DType::kF32;   // what the tensor was
 };
 using Outputs = std::vector<Output>;
 
+// What a row's activations are made of.
+enum class Elements {
+  kFloat32,
+  kBfloat16,
+  kRounded,  // float32 tensors of the values that kBfloat16 has: inputs of its truth
+};
+
+class Bench;
+
+// Twice the error of one rounding to nearest.
+inline constexpr double kRoundedOnce = 1.0 / 256;
+// Where a back end may round what stays inside of an operation, or where errors add up.
+inline constexpr double kRoundedTwice = 1e-2;
+inline constexpr double kRoundedInside = 2e-2;
+
 struct ConformanceRow {
+  enum class Types { kBoth, kFloat32, kBfloat16 };
+
   std::string name;  // letters, digits and underscores
   double tolerance = 0.0;
-  std::function<Outputs(Backend&)> run;
+  std::function<Outputs(Bench&)> body;
+  double bfloat16_tolerance = kRoundedOnce;  // of outputs that are bfloat16
+  Types types = Types::kBoth;                // that the row is there for
+  Elements elements = Elements::kFloat32;
+
+  Outputs run(Backend& backend) const;
+  // What run should give: by the reference, in float32 arithmetic on the same (rounded) inputs.
+  Outputs Expected(Backend& reference) const;
+  // Empty if the outputs agree within the row's tolerances; else where they do not.
+  std::string Disagreement(const Outputs& actual, const Outputs& expected) const;
 };
 inline void PrintTo(const ConformanceRow& row, std::ostream* out) { *out << row.name; }
 
-std::vector<ConformanceRow> ConformanceRows();
+// All rows; those in bfloat16 have "_bfloat16" behind their names. false: a back end that has no
+// bfloat16 yet.
+std::vector<ConformanceRow> ConformanceRows(bool bfloat16 = true);
 
 // Parts of it, one file each.
 void AddLinearRows(std::vector<ConformanceRow>& rows);

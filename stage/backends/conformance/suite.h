@@ -5,6 +5,7 @@
 //                                             testing::ValuesIn(ConformanceRows())),
 //                            RowName);
 //
+// ConformanceRows(false) leaves out bfloat16, for a back end that has not got it yet.
 // The reference back end must be linked. Include this header in one file of a test program.
 #ifndef STAGECOACH_STAGE_BACKENDS_CONFORMANCE_SUITE_H_
 #define STAGECOACH_STAGE_BACKENDS_CONFORMANCE_SUITE_H_
@@ -43,7 +44,7 @@ inline std::string RowName(
 
 TEST_P(BackendConformance, AgreesWithTheReference) {
   const auto reference = MakeReferenceBackend(BackendOptions{});
-  EXPECT_EQ(Disagreement(RunWith(1), row().run(*reference), row().tolerance), "");
+  EXPECT_EQ(row().Disagreement(RunWith(1), row().Expected(*reference)), "");
 }
 
 TEST_P(BackendConformance, GivesTheSameBitsWithAnyNumberOfThreadsAndAgain) {

@@ -52,7 +52,8 @@ struct Dimensions {
   int64_t context, head_width;
   int64_t padded_width, score_stride;
   float scale;
-  explicit Dimensions(const AttentionUnit& unit)
+  template <typename T>
+  explicit Dimensions(const AttentionUnit<T>& unit)
       : context(unit.context),
         head_width(unit.head_width),
         padded_width(Padded(unit.head_width)),
@@ -61,7 +62,8 @@ struct Dimensions {
 };
 
 // target[rows, padded] = source[rows, width] * scale, zeros beyond the width.
-void CopyRows(const float* source, int64_t stride, int64_t rows, int64_t width, float scale,
+template <typename T>
+void CopyRows(const T* source, int64_t stride, int64_t rows, int64_t width, float scale,
               float* target, int64_t padded) {
   const F32 d;
   const auto factor = hn::Set(d, scale);
@@ -74,8 +76,9 @@ void CopyRows(const float* source, int64_t stride, int64_t rows, int64_t width, 
 }
 
 // The other way: target[rows, width] = source[rows, padded] * scale.
+template <typename T>
 void CopyRowsOut(const float* source, int64_t padded, int64_t rows, int64_t width, float scale,
-                 float* target, int64_t stride) {
+                 T* target, int64_t stride) {
   const auto factor = hn::Set(F32(), scale);
   for (int64_t r = 0; r < rows; ++r, source += padded, target += stride) {
     ForEachVector(width, [=](int64_t i, auto at) HWY_ATTR {
@@ -161,7 +164,8 @@ HWY_INLINE void ForEachVisible(int64_t visible, float* row, Body body) {
 }
 
 // The dropout words of row `row`'s visible columns.
-const uint32_t* RowWords(const AttentionUnit& unit, int64_t row, uint32_t* buffer) {
+template <typename T>
+const uint32_t* RowWords(const AttentionUnit<T>& unit, int64_t row, uint32_t* buffer) {
   return RandomWords(unit.stream, static_cast<uint64_t>(unit.first_element + row * unit.context),
                      row + 1, buffer);
 }
@@ -201,8 +205,9 @@ void DropRow(int64_t visible, const uint32_t* words, double rate, float* row) {
   }
 }
 
-void AttentionForwardUnit(const AttentionUnit& unit, float* out, float* log_sum_exp,
-                          float* scratch) {
+template <typename T>
+HWY_INLINE void ForwardUnit(const AttentionUnit<T>& unit, T* out, float* log_sum_exp,
+                            float* scratch) {
   const F32 d;
   const Dimensions dim(unit);
   const int64_t width = dim.padded_width;
@@ -243,7 +248,8 @@ void AttentionForwardUnit(const AttentionUnit& unit, float* out, float* log_sum_
   }
 }
 
-float DotRow(const float* a, const float* b, int64_t n) {
+template <typename T>
+float DotRow(const float* a, const T* b, int64_t n) {
   auto sum = hn::Zero(F32());
   ForEachVector(n, [&](int64_t i, auto at)
                        HWY_ATTR { sum = hn::MulAdd(at.Load(a + i), at.Load(b + i), sum); });
@@ -275,7 +281,8 @@ struct BackwardState {
   float *queries, *d_out, *d_queries, *scores, *d_scores;
   uint32_t* buffer;
 
-  BackwardState(const AttentionUnit& unit, Scratch take) : dim(unit) {
+  template <typename T>
+  BackwardState(const AttentionUnit<T>& unit, Scratch take) : dim(unit) {
     const int64_t all = dim.context * dim.padded_width, block = kQueryRows * dim.padded_width;
     for (float** piece : {&keys, &values, &d_keys, &d_values}) *piece = take.Take(all);
     for (float** piece : {&keys_transposed, &values_transposed}) {
@@ -298,9 +305,10 @@ struct BackwardState {
 };
 
 // d_out, out and d_queries stand at the block's first row.
-void BackwardBlock(const AttentionUnit& unit, const BackwardState& s, int64_t first, int64_t rows,
-                   const float* d_out, const float* out, const float* log_sum_exp,
-                   float* d_queries) {
+template <typename T>
+void BackwardBlock(const AttentionUnit<T>& unit, const BackwardState& s, int64_t first,
+                   int64_t rows, const T* d_out, const T* out, const float* log_sum_exp,
+                   T* d_queries) {
   const Dimensions& dim = s.dim;
   const int64_t width = dim.padded_width;
   CopyRows(unit.qkv + first * unit.qkv_stride, unit.qkv_stride, rows, dim.head_width, dim.scale,
@@ -320,8 +328,9 @@ void BackwardBlock(const AttentionUnit& unit, const BackwardState& s, int64_t fi
   CopyRowsOut(s.d_queries, width, rows, dim.head_width, dim.scale, d_queries, unit.qkv_stride);
 }
 
-void AttentionBackwardUnit(const AttentionUnit& unit, const float* d_out, const float* out,
-                           const float* log_sum_exp, float* d_qkv, float* scratch) {
+template <typename T>
+HWY_INLINE void BackwardUnit(const AttentionUnit<T>& unit, const T* d_out, const T* out,
+                             const float* log_sum_exp, T* d_qkv, float* scratch) {
   const BackwardState state(unit, Scratch{scratch});
   const Dimensions& dim = state.dim;
   for (int64_t first = 0; first < dim.context; first += kQueryRows) {
@@ -333,6 +342,24 @@ void AttentionBackwardUnit(const AttentionUnit& unit, const float* d_out, const 
               unit.qkv_stride);
   CopyRowsOut(state.d_values, dim.padded_width, dim.context, dim.head_width, 1.0f,
               d_qkv + 2 * unit.part, unit.qkv_stride);
+}
+
+void ForwardFloat(const AttentionUnit<float>& unit, float* out, float* log_sum_exp,
+                  float* scratch) {
+  ForwardUnit(unit, out, log_sum_exp, scratch);
+}
+void ForwardBfloat16(const AttentionUnit<Bfloat16>& unit, Bfloat16* out, float* log_sum_exp,
+                     float* scratch) {
+  ForwardUnit(unit, out, log_sum_exp, scratch);
+}
+void BackwardFloat(const AttentionUnit<float>& unit, const float* d_out, const float* out,
+                   const float* log_sum_exp, float* d_qkv, float* scratch) {
+  BackwardUnit(unit, d_out, out, log_sum_exp, d_qkv, scratch);
+}
+void BackwardBfloat16(const AttentionUnit<Bfloat16>& unit, const Bfloat16* d_out,
+                      const Bfloat16* out, const float* log_sum_exp, Bfloat16* d_qkv,
+                      float* scratch) {
+  BackwardUnit(unit, d_out, out, log_sum_exp, d_qkv, scratch);
 }
 
 }  // namespace HWY_NAMESPACE
@@ -356,16 +383,27 @@ int64_t AttentionBackwardScratch(int64_t context, int64_t head_width) {
          stride + kWordsSlack;
 }
 
-HWY_EXPORT(AttentionForwardUnit);
-HWY_EXPORT(AttentionBackwardUnit);
+HWY_EXPORT(ForwardFloat);
+HWY_EXPORT(ForwardBfloat16);
+HWY_EXPORT(BackwardFloat);
+HWY_EXPORT(BackwardBfloat16);
 
-void AttentionForwardUnit(const AttentionUnit& unit, float* out, float* log_sum_exp,
+void AttentionForwardUnit(const AttentionUnit<float>& unit, float* out, float* log_sum_exp,
                           float* scratch) {
-  HWY_DYNAMIC_DISPATCH(AttentionForwardUnit)(unit, out, log_sum_exp, scratch);
+  HWY_DYNAMIC_DISPATCH(ForwardFloat)(unit, out, log_sum_exp, scratch);
 }
-void AttentionBackwardUnit(const AttentionUnit& unit, const float* d_out, const float* out,
+void AttentionForwardUnit(const AttentionUnit<Bfloat16>& unit, Bfloat16* out, float* log_sum_exp,
+                          float* scratch) {
+  HWY_DYNAMIC_DISPATCH(ForwardBfloat16)(unit, out, log_sum_exp, scratch);
+}
+void AttentionBackwardUnit(const AttentionUnit<float>& unit, const float* d_out, const float* out,
                            const float* log_sum_exp, float* d_qkv, float* scratch) {
-  HWY_DYNAMIC_DISPATCH(AttentionBackwardUnit)(unit, d_out, out, log_sum_exp, d_qkv, scratch);
+  HWY_DYNAMIC_DISPATCH(BackwardFloat)(unit, d_out, out, log_sum_exp, d_qkv, scratch);
+}
+void AttentionBackwardUnit(const AttentionUnit<Bfloat16>& unit, const Bfloat16* d_out,
+                           const Bfloat16* out, const float* log_sum_exp, Bfloat16* d_qkv,
+                           float* scratch) {
+  HWY_DYNAMIC_DISPATCH(BackwardBfloat16)(unit, d_out, out, log_sum_exp, d_qkv, scratch);
 }
 
 }  // namespace stagecoach::cpu

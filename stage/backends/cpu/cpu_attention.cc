@@ -6,12 +6,14 @@
 namespace stagecoach::cpu {
 namespace {
 
+template <typename T>
 struct UnitPlace {
-  AttentionUnit unit;
+  AttentionUnit<T> unit;
   int64_t qkv_offset, out_offset, statistic_offset;
 };
 
-UnitPlace PlaceUnit(const AttentionShape& shape, const float* qkv, int64_t index) {
+template <typename T>
+UnitPlace<T> PlaceUnit(const AttentionShape& shape, const T* qkv, int64_t index) {
   const int64_t sequence = index / shape.heads, head = index % shape.heads;
   const int64_t head_width = shape.width / shape.heads;
   const int64_t qkv_offset = sequence * shape.context * 3 * shape.width + head * head_width;
@@ -36,34 +38,54 @@ void CheckShape(const AttentionShape& shape, const Tensor& qkv) {
 
 }  // namespace
 
-void CpuBackend::AttentionForward(const AttentionForwardArgs& args) {
+// T: the type of the activations and of their gradients.
+template <typename T>
+void CpuBackend::RunAttention(const AttentionForwardArgs& args) {
   const AttentionShape& shape = args.shape;
   CheckShape(shape, args.qkv);
   const int64_t floats = AttentionForwardScratch(shape.context, shape.width / shape.heads);
   if (!ReserveWorkers(floats * static_cast<int64_t>(sizeof(float)))) return;
-  const float* qkv = args.qkv.data<float>();
-  float *out = args.out.data<float>(), *log_sum_exp = args.log_sum_exp.data<float>();
+  const T* qkv = args.qkv.data<T>();
+  T* out = args.out.data<T>();
+  float* log_sum_exp = args.log_sum_exp.data<float>();
   pool_.Run(shape.sequences * shape.heads, [&](int64_t index, int worker) {
-    const UnitPlace place = PlaceUnit(shape, qkv, index);
+    const UnitPlace<T> place = PlaceUnit(shape, qkv, index);
     AttentionForwardUnit(place.unit, out + place.out_offset, log_sum_exp + place.statistic_offset,
                          WorkerScratch(worker));
   });
 }
 
-void CpuBackend::AttentionBackward(const AttentionBackwardArgs& args) {
+template <typename T>
+void CpuBackend::RunAttention(const AttentionBackwardArgs& args) {
   const AttentionShape& shape = args.shape;
   CheckShape(shape, args.qkv);
   const int64_t floats = AttentionBackwardScratch(shape.context, shape.width / shape.heads);
   if (!ReserveWorkers(floats * static_cast<int64_t>(sizeof(float)))) return;
-  const float *qkv = args.qkv.data<float>(), *d_out = args.d_out.data<float>();
-  const float *out = args.out.data<float>(), *log_sum_exp = args.log_sum_exp.data<float>();
-  float* d_qkv = args.d_qkv.data<float>();
+  const T *qkv = args.qkv.data<T>(), *d_out = args.d_out.data<T>(), *out = args.out.data<T>();
+  const float* log_sum_exp = args.log_sum_exp.data<float>();
+  T* d_qkv = args.d_qkv.data<T>();
   pool_.Run(shape.sequences * shape.heads, [&](int64_t index, int worker) {
-    const UnitPlace place = PlaceUnit(shape, qkv, index);
+    const UnitPlace<T> place = PlaceUnit(shape, qkv, index);
     AttentionBackwardUnit(place.unit, d_out + place.out_offset, out + place.out_offset,
                           log_sum_exp + place.statistic_offset, d_qkv + place.qkv_offset,
                           WorkerScratch(worker));
   });
+}
+
+void CpuBackend::AttentionForward(const AttentionForwardArgs& args) {
+  if (args.qkv.dtype() == DType::kBF16) {
+    RunAttention<Bfloat16>(args);
+  } else {
+    RunAttention<float>(args);
+  }
+}
+
+void CpuBackend::AttentionBackward(const AttentionBackwardArgs& args) {
+  if (args.qkv.dtype() == DType::kBF16) {
+    RunAttention<Bfloat16>(args);
+  } else {
+    RunAttention<float>(args);
+  }
 }
 
 }  // namespace stagecoach::cpu

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/bfloat16.h"
 #include "base/check.h"
+#include "stage/backends/cpu/float_view.h"
 #include "stage/backends/cpu/kernels.h"
 
 namespace stagecoach::cpu {
@@ -15,17 +16,35 @@ namespace {
 // unit of a sum (SquaredNorm), and of the balance between threads elsewhere.
 constexpr int64_t kElementBlock = 16384;  // 64 KiB of floats; a multiple of 4 random words
 constexpr int64_t kRowBlock = 32;
-constexpr int64_t kColumnBlock = 64;
+// Elements that are widened at a time: 8 KiB of floats for each operand.
+constexpr int64_t kPiece = 2048;
 
 }  // namespace
 
-CpuBackend::CpuBackend(const BackendOptions& options)
+// Areas of floats, one for each widened operand of a piece; null where nothing is widened.
+class CpuBackend::Room {
+ public:
+  Room(float* base, int64_t each) : base_(base), each_(each) {}
+  float* operator[](int area) const { return base_ == nullptr ? nullptr : base_ + area * each_; }
+
+ private:
+  float* const base_;
+  const int64_t each_;
+};
+
+Bfloat16Products BestBfloat16Products() {
+  return OneDnnHasBfloat16() ? Bfloat16Products::kNative : Bfloat16Products::kWidened;
+}
+
+CpuBackend::CpuBackend(const BackendOptions& options, Bfloat16Products products)
     : allocator_(MakeHostAllocator(options.memory_limit_bytes)),
       pool_(std::max(1, options.threads), options.worker_nice),
-      workspace_(allocator_.get(), pool_.threads() + 1) {}
+      workspace_(allocator_.get(), pool_.threads() + 1),
+      products_(products) {}
 
 std::string CpuBackend::fingerprint() const {
-  return absl::StrCat("cpu ", OneDnnFingerprint(), " kernels ", KernelTarget());
+  return absl::StrCat("cpu ", OneDnnFingerprint(), " kernels ", KernelTarget(), " BF16 ",
+                      products_ == Bfloat16Products::kNative ? "native" : "widened");
 }
 
 void CpuBackend::ForEachBlock(int64_t total, int64_t block, BlockBody body) {
@@ -42,109 +61,115 @@ bool CpuBackend::ReserveWorkers(int64_t bytes) {
   return true;
 }
 
+void CpuBackend::ForEachPiece(const Tensor& like, int64_t block, int64_t width, int areas,
+                              PieceBody body) {
+  const bool wide = IsBfloat16(like);
+  const int64_t most = std::min(block, std::max<int64_t>(1, kPiece / std::max<int64_t>(1, width)));
+  const int64_t area = (most * width + 15) / 16 * 16;
+  if (wide && !ReserveWorkers(areas * area * static_cast<int64_t>(sizeof(float)))) return;
+  ForEachBlock(width == 0 ? 0 : like.elements() / width, block,
+               [&](int64_t first, int64_t count, int worker) {
+                 if (!wide) return body(first, count, Room(nullptr, 0));
+                 const Room room(WorkerScratch(worker), area);
+                 for (int64_t done = 0; done < count; done += most) {
+                   body(first + done, std::min(most, count - done), room);
+                 }
+               });
+}
+
 void CpuBackend::LayerNormForward(const LayerNormForwardArgs& args) {
-  const int64_t rows = args.x.shape()[0], width = args.x.shape()[1];
+  const int64_t width = args.x.shape()[1];
   CHECK_EQ(args.weight.elements(), width) << "layer norm";
-  const float *x = args.x.data<float>(), *weight = args.weight.data<float>();
-  const float* bias = args.bias.data<float>();
-  float *y = args.y.data<float>(), *mean = args.mean.data<float>();
-  float* rstd = args.rstd.data<float>();
-  ForEachBlock(rows, kRowBlock, [&](int64_t first, int64_t count, int) {
-    LayerNormRows(x + first * width, weight, bias, args.epsilon, y + first * width, mean + first,
-                  rstd + first, count, width);
+  const FloatInput x(args.x);
+  const FloatOutput y(args.y);
+  const float *weight = args.weight.data<float>(), *bias = args.bias.data<float>();
+  float *mean = args.mean.data<float>(), *rstd = args.rstd.data<float>();
+  ForEachPiece(args.x, kRowBlock, width, 2, [&](int64_t first, int64_t count, const Room& room) {
+    LayerNormRows(x.Read(first * width, count * width, room[0]), weight, bias, args.epsilon,
+                  y.At(first * width, room[1]), mean + first, rstd + first, count, width);
+    y.Finish(first * width, count * width, room[1]);
   });
 }
 
 void CpuBackend::LayerNormBackwardInput(const LayerNormBackwardInputArgs& args) {
-  const int64_t rows = args.x.shape()[0], width = args.x.shape()[1];
-  const float *dy = args.dy.data<float>(), *x = args.x.data<float>();
+  const int64_t width = args.x.shape()[1];
+  const FloatInput dy(args.dy), x(args.x);
+  const FloatOutput dx(args.dx);
   const float *weight = args.weight.data<float>(), *mean = args.mean.data<float>();
   const float* rstd = args.rstd.data<float>();
-  float* dx = args.dx.data<float>();
-  ForEachBlock(rows, kRowBlock, [&](int64_t first, int64_t count, int) {
-    LayerNormBackwardRows(dy + first * width, x + first * width, weight, mean + first, rstd + first,
-                          dx + first * width, count, width);
-  });
-}
-
-void CpuBackend::LayerNormBackwardWeight(const LayerNormBackwardWeightArgs& args) {
-  const int64_t rows = args.x.shape()[0], width = args.x.shape()[1];
-  const float *dy = args.dy.data<float>(), *x = args.x.data<float>();
-  const float *mean = args.mean.data<float>(), *rstd = args.rstd.data<float>();
-  float *d_weight = args.d_weight.data<float>(), *d_bias = args.d_bias.data<float>();
-  ForEachBlock(width, kColumnBlock, [&](int64_t first, int64_t count, int) {
-    LayerNormBackwardColumns(dy + first, x + first, mean, rstd, d_weight + first, d_bias + first,
-                             rows, width, count);
+  ForEachPiece(args.x, kRowBlock, width, 3, [&](int64_t first, int64_t count, const Room& room) {
+    const int64_t start = first * width, elements = count * width;
+    LayerNormBackwardRows(dy.Read(start, elements, room[0]), x.Read(start, elements, room[1]),
+                          weight, mean + first, rstd + first, dx.At(start, room[2]), count, width);
+    dx.Finish(start, elements, room[2]);
   });
 }
 
 void CpuBackend::GeluForward(const GeluForwardArgs& args) {
-  const float* x = args.x.data<float>();
-  float* y = args.y.data<float>();
-  ForEachBlock(args.x.elements(), kElementBlock,
-               [&](int64_t first, int64_t count, int) { Gelu(x + first, y + first, count); });
+  const FloatInput x(args.x);
+  const FloatOutput y(args.y);
+  ForEachPiece(args.x, kElementBlock, 1, 1, [&](int64_t first, int64_t count, const Room& room) {
+    Gelu(x.Read(first, count, room[0]), y.At(first, room[0]), count);
+    y.Finish(first, count, room[0]);
+  });
 }
 
 void CpuBackend::GeluBackward(const GeluBackwardArgs& args) {
-  const float *dy = args.dy.data<float>(), *x = args.x.data<float>();
-  float* dx = args.dx.data<float>();
-  ForEachBlock(args.x.elements(), kElementBlock, [&](int64_t first, int64_t count, int) {
-    cpu::GeluBackward(dy + first, x + first, dx + first, count);
+  const FloatInput dy(args.dy), x(args.x);
+  const FloatOutput dx(args.dx);
+  ForEachPiece(args.x, kElementBlock, 1, 2, [&](int64_t first, int64_t count, const Room& room) {
+    cpu::GeluBackward(dy.Read(first, count, room[0]), x.Read(first, count, room[1]),
+                      dx.At(first, room[0]), count);
+    dx.Finish(first, count, room[0]);
   });
 }
 
 void CpuBackend::Dropout(const DropoutArgs& args) {
-  const float* x = args.x.data<float>();
-  float* y = args.y.data<float>();
-  ForEachBlock(args.x.elements(), kElementBlock, [&](int64_t first, int64_t count, int) {
-    DropoutRange(x + first, y + first, first, count, args.rate, args.stream);
+  const FloatInput x(args.x);
+  const FloatOutput y(args.y);
+  ForEachPiece(args.x, kElementBlock, 1, 1, [&](int64_t first, int64_t count, const Room& room) {
+    DropoutRange(x.Read(first, count, room[0]), y.At(first, room[0]), first, count, args.rate,
+                 args.stream);
+    y.Finish(first, count, room[0]);
   });
 }
 
 void CpuBackend::EmbeddingForward(const EmbeddingForwardArgs& args) {
-  const int64_t rows = args.ids.elements(), width = args.token.shape()[1];
+  const int64_t width = args.token.shape()[1];
   const int32_t* ids = args.ids.data<int32_t>();
-  const float *token = args.token.data<float>(), *position = args.position.data<float>();
-  float* y = args.y.data<float>();
-  ForEachBlock(rows, kRowBlock, [&](int64_t first, int64_t count, int) {
+  const FloatInput token(args.token), position(args.position);
+  const FloatOutput y(args.y);
+  ForEachPiece(args.y, kRowBlock, width, 2, [&](int64_t first, int64_t count, const Room& room) {
     for (int64_t r = first; r < first + count; ++r) {
       CHECK(ids[r] >= 0 && ids[r] < args.token.shape()[0]) << "token id " << ids[r];
-      AddRows(token + ids[r] * width, position + r % args.context * width, y + r * width, width);
-    }
-  });
-}
-
-// A task owns a range of columns of both tables and walks all rows in order.
-void CpuBackend::EmbeddingBackward(const EmbeddingBackwardArgs& args) {
-  const int64_t rows = args.ids.elements(), width = args.d_token.shape()[1];
-  const int32_t* ids = args.ids.data<int32_t>();
-  const float* dy = args.dy.data<float>();
-  float *token = args.d_token.data<float>(), *position = args.d_position.data<float>();
-  ForEachBlock(width, kColumnBlock, [&](int64_t first, int64_t count, int) {
-    for (int64_t r = 0; r < rows; ++r) {
-      CHECK(ids[r] >= 0 && ids[r] < args.d_token.shape()[0]) << "token id " << ids[r];
-      AddTo(dy + r * width + first, token + ids[r] * width + first, count);
-      AddTo(dy + r * width + first, position + r % args.context * width + first, count);
+      AddRows(token.Read(ids[r] * width, width, room[0]),
+              position.Read(r % args.context * width, width, room[1]), y.At(r * width, room[0]),
+              width);
+      y.Finish(r * width, width, room[0]);
     }
   });
 }
 
 void CpuBackend::CrossEntropy(const CrossEntropyArgs& args) {
   const int64_t rows = args.logits.shape()[0], vocabulary = args.logits.shape()[1];
-  const float* logits = args.logits.data<float>();
+  const FloatInput logits(args.logits);
+  const bool backward = args.d_logits.valid();
+  const FloatOutput d_logits(backward ? args.d_logits : args.logits);
   const int32_t* targets = args.targets.data<int32_t>();
-  float* d_logits = args.d_logits.valid() ? args.d_logits.data<float>() : nullptr;
   auto* losses = reinterpret_cast<double*>(
       ReserveShared(std::max<int64_t>(rows, 1) * static_cast<int64_t>(sizeof(double))));
   if (losses == nullptr) return;
-  ForEachBlock(rows, kRowBlock, [&](int64_t first, int64_t count, int) {
-    for (int64_t r = first; r < first + count; ++r) {
-      CHECK(targets[r] >= 0 && targets[r] < vocabulary) << "target " << targets[r];
-      losses[r] =
-          CrossEntropyRow(logits + r * vocabulary, targets[r], args.scale,
-                          d_logits == nullptr ? nullptr : d_logits + r * vocabulary, vocabulary);
-    }
-  });
+  ForEachPiece(
+      args.logits, kRowBlock, vocabulary, 1, [&](int64_t first, int64_t count, const Room& room) {
+        for (int64_t r = first; r < first + count; ++r) {
+          CHECK(targets[r] >= 0 && targets[r] < vocabulary) << "target " << targets[r];
+          const int64_t start = r * vocabulary;
+          losses[r] =
+              CrossEntropyRow(logits.Read(start, vocabulary, room[0]), targets[r], args.scale,
+                              backward ? d_logits.At(start, room[0]) : nullptr, vocabulary);
+          if (backward) d_logits.Finish(start, vocabulary, room[0]);
+        }
+      });
   double loss = 0;
   for (int64_t r = 0; r < rows; ++r) loss += losses[r];
   args.loss.data<double>()[0] = loss;
@@ -152,16 +177,21 @@ void CpuBackend::CrossEntropy(const CrossEntropyArgs& args) {
 
 void CpuBackend::Add(const AddArgs& args) {
   CHECK_EQ(args.x.elements(), args.y.elements()) << "add";
-  const float* x = args.x.data<float>();
-  float* y = args.y.data<float>();
-  ForEachBlock(args.x.elements(), kElementBlock,
-               [&](int64_t first, int64_t count, int) { AddTo(x + first, y + first, count); });
+  const FloatInput x(args.x), before(args.y);
+  const FloatOutput y(args.y);
+  ForEachPiece(args.y, kElementBlock, 1, 2, [&](int64_t first, int64_t count, const Room& room) {
+    AddRows(before.Read(first, count, room[0]), x.Read(first, count, room[1]), y.At(first, room[0]),
+            count);
+    y.Finish(first, count, room[0]);
+  });
 }
 
 void CpuBackend::Fill(const Tensor& tensor, float value) {
-  float* y = tensor.data<float>();
-  ForEachBlock(tensor.elements(), kElementBlock,
-               [&](int64_t first, int64_t count, int) { FillWith(y + first, value, count); });
+  const FloatOutput y(tensor);
+  ForEachPiece(tensor, kElementBlock, 1, 1, [&](int64_t first, int64_t count, const Room& room) {
+    FillWith(y.At(first, room[0]), value, count);
+    y.Finish(first, count, room[0]);
+  });
 }
 
 void CpuBackend::Sgd(const SgdArgs& args) {
@@ -170,9 +200,10 @@ void CpuBackend::Sgd(const SgdArgs& args) {
                               args.weight_decay};
   float *value = args.value.data<float>(), *gradient = args.gradient.data<float>();
   float* velocity = args.velocity.valid() ? args.velocity.data<float>() : nullptr;
+  Bfloat16* rounded = args.compute.valid() ? args.compute.data<Bfloat16>() : nullptr;
   ForEachBlock(args.value.elements(), kElementBlock, [&](int64_t first, int64_t count, int) {
     SgdRange(value + first, gradient + first, velocity == nullptr ? nullptr : velocity + first,
-             count, factors);
+             rounded == nullptr ? nullptr : rounded + first, count, factors);
   });
 }
 
@@ -183,8 +214,10 @@ void CpuBackend::AdamW(const AdamWArgs& args) {
                                 args.correction1,    args.correction2};
   float *value = args.value.data<float>(), *gradient = args.gradient.data<float>();
   float *m = args.m.data<float>(), *v = args.v.data<float>();
+  Bfloat16* rounded = args.compute.valid() ? args.compute.data<Bfloat16>() : nullptr;
   ForEachBlock(args.value.elements(), kElementBlock, [&](int64_t first, int64_t count, int) {
-    AdamWRange(value + first, gradient + first, m + first, v + first, count, factors);
+    AdamWRange(value + first, gradient + first, m + first, v + first,
+               rounded == nullptr ? nullptr : rounded + first, count, factors);
   });
 }
 
@@ -215,15 +248,14 @@ void CpuBackend::CopyToHost(const Tensor& source, std::span<std::byte> target) {
 
 void CpuBackend::Convert(const Tensor& source, const Tensor& target) {
   CHECK_EQ(source.elements(), target.elements()) << "convert";
-  if (target.dtype() == DType::kBF16) {
-    const float* x = source.data<float>();
-    for (int64_t i = 0; i < source.elements(); ++i) target.data<Bfloat16>()[i] = Bfloat16(x[i]);
-  } else {
-    const Bfloat16* x = source.data<Bfloat16>();
-    for (int64_t i = 0; i < source.elements(); ++i) {
-      target.data<float>()[i] = static_cast<float>(x[i]);
+  const bool narrows = IsBfloat16(target);
+  ForEachBlock(source.elements(), kElementBlock, [&](int64_t first, int64_t count, int) {
+    if (narrows) {
+      Narrow(source.data<float>() + first, target.data<Bfloat16>() + first, count);
+    } else {
+      Widen(source.data<Bfloat16>() + first, target.data<float>() + first, count);
     }
-  }
+  });
 }
 
 }  // namespace stagecoach::cpu

@@ -16,9 +16,15 @@
 
 namespace stagecoach::cpu {
 
+// How BF16 matrices are multiplied: by the processor's BF16 instructions, or widened to float32
+// block by block. Both add up in float32; the bits differ.
+enum class Bfloat16Products { kNative, kWidened };
+Bfloat16Products BestBfloat16Products();  // native where oneDNN has the instructions
+
 class CpuBackend final : public Backend {
  public:
-  explicit CpuBackend(const BackendOptions& options);
+  explicit CpuBackend(const BackendOptions& options,
+                      Bfloat16Products products = BestBfloat16Products());
 
   const char* name() const override { return "cpu"; }
   std::string fingerprint() const override;
@@ -52,10 +58,35 @@ class CpuBackend final : public Backend {
   // body(first, count, worker) for consecutive blocks of `block` out of [0, total).
   using BlockBody = absl::FunctionRef<void(int64_t first, int64_t count, int worker)>;
   void ForEachBlock(int64_t total, int64_t block, BlockBody body);
+  // The same for elements (width 1) or rows of `width`, with room for floats where the type is
+  // BF16: then the blocks come in pieces of about kPiece elements, which stay in the first cache.
+  class Room;
+  using PieceBody = absl::FunctionRef<void(int64_t first, int64_t count, const Room& room)>;
+  void ForEachPiece(const Tensor& like, int64_t block, int64_t width, int areas, PieceBody body);
+
   // The rows of a product with one matrix in common, block by block; `finish` then runs on the rows
   // while they are in the cache.
   struct RowProduct;
   void RunRowProduct(const RowProduct& product, BlockBody finish);
+  // In BF16 also panel by panel of columns: `finish` rounds a block's float sums.
+  struct PanelProduct;
+  struct PanelMatrix;
+  struct Panel;
+  using PanelBody = absl::FunctionRef<void(const Panel& panel)>;
+  void RunPanelProduct(const PanelProduct& product, PanelBody finish);
+  bool PreparePanel(const PanelProduct& product, int64_t column, int64_t columns,
+                    PanelMatrix* matrix);
+  bool RunPanel(const PanelProduct& product, int64_t column, int64_t columns, PanelBody finish);
+  void LinearForwardBfloat16(const LinearForwardArgs& args);
+  void LinearBackwardInputBfloat16(const LinearBackwardInputArgs& args);
+  void LinearBackwardWeightBfloat16(const LinearBackwardWeightArgs& args);
+  bool AddWeightGradient(const LinearBackwardWeightArgs& args, int64_t first_row, int64_t rows);
+  // sums += the column sums of x.
+  void AddColumnSums(const Tensor& x, const Tensor& sums);
+  template <typename T>
+  void RunAttention(const AttentionForwardArgs& args);
+  template <typename T>
+  void RunAttention(const AttentionBackwardArgs& args);
 
   // Workspace slots: one per worker, then the operation's own.
   bool ReserveWorkers(int64_t bytes);
@@ -66,6 +97,7 @@ class CpuBackend final : public Backend {
   WorkerPool pool_;
   Workspace workspace_;
   MatmulCache matmuls_;
+  const Bfloat16Products products_;
 };
 
 }  // namespace stagecoach::cpu

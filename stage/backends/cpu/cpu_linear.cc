@@ -3,6 +3,7 @@
 
 #include "base/check.h"
 #include "stage/backends/cpu/cpu_backend.h"
+#include "stage/backends/cpu/float_view.h"
 #include "stage/backends/cpu/kernels.h"
 
 namespace stagecoach::cpu {
@@ -16,8 +17,6 @@ constexpr int64_t kPackRows = 64;
 // Rows of a weight gradient (outputs of the layer) in a block: 3 % slower at 64, no faster at 192,
 // and few enough for every thread to get some of a narrow layer.
 constexpr int64_t kWeightBlock = 96;
-// Columns whose sums one task computes.
-constexpr int64_t kColumnBlock = 128;
 
 }  // namespace
 
@@ -72,6 +71,7 @@ void CpuBackend::LinearForward(const LinearForwardArgs& args) {
   CHECK_EQ(args.x.shape()[1], in) << "linear";
   CHECK_EQ(args.y.elements(), rows * out) << "linear";
   if (rows == 0) return;
+  if (IsBfloat16(args.x)) return LinearForwardBfloat16(args);
   float* y = args.y.data<float>();
   float* activation = args.activation.valid() ? args.activation.data<float>() : nullptr;
   RunRowProduct({.rows = rows,
@@ -94,6 +94,7 @@ void CpuBackend::LinearBackwardInput(const LinearBackwardInputArgs& args) {
   CHECK_EQ(args.dy.shape()[1], out) << "linear backward";
   CHECK_EQ(args.dx.elements(), rows * in) << "linear backward";
   if (rows == 0) return;
+  if (IsBfloat16(args.dy)) return LinearBackwardInputBfloat16(args);
   float* dx = args.dx.data<float>();
   const float* gelu_input = args.gelu_input.valid() ? args.gelu_input.data<float>() : nullptr;
   RunRowProduct({.rows = rows,
@@ -116,6 +117,8 @@ void CpuBackend::LinearBackwardWeight(const LinearBackwardWeightArgs& args) {
   CHECK_EQ(args.x.shape()[0], rows) << "linear backward";
   CHECK_EQ(args.d_weight.elements(), out * in) << "linear backward";
   if (rows == 0) return;
+  if (args.d_bias.valid()) AddColumnSums(args.dy, args.d_bias);
+  if (IsBfloat16(args.dy)) return LinearBackwardWeightBfloat16(args);
   const SerialOpenMp serial;
   const auto shape = [&](int64_t m) {
     return MatmulShape{
@@ -130,11 +133,6 @@ void CpuBackend::LinearBackwardWeight(const LinearBackwardWeightArgs& args) {
   ForEachBlock(out, kWeightBlock, [&](int64_t first, int64_t count, int worker) {
     (count == full ? product : rest_product)
         .Execute(dy + first, x, nullptr, d_weight + first * in, WorkerScratch(worker));
-  });
-  if (!args.d_bias.valid()) return;
-  float* d_bias = args.d_bias.data<float>();
-  ForEachBlock(out, kColumnBlock, [&](int64_t first, int64_t count, int) {
-    ColumnSums(dy + first, d_bias + first, rows, out, count);
   });
 }
 

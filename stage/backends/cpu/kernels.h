@@ -10,11 +10,19 @@
 
 #include <cstdint>
 
+#include "base/bfloat16.h"
 #include "base/random.h"
 
 namespace stagecoach::cpu {
 
 const char* KernelTarget();  // the instruction set chosen here, "AVX3"
+
+// Between BF16 with any distance of rows and float32 without gaps (bfloat16.cc): widening is exact,
+// narrowing rounds to nearest even and gives the bits of Bfloat16(float).
+void WidenRows(const Bfloat16* x, int64_t stride, float* y, int64_t rows, int64_t columns);
+void NarrowRows(const float* x, Bfloat16* y, int64_t stride, int64_t rows, int64_t columns);
+inline void Widen(const Bfloat16* x, float* y, int64_t n) { WidenRows(x, n, y, 1, n); }
+inline void Narrow(const float* x, Bfloat16* y, int64_t n) { NarrowRows(x, y, n, 1, n); }
 
 // Elementwise over n elements (elementwise.cc). Outputs may be inputs.
 void Gelu(const float* x, float* y, int64_t n);
@@ -36,6 +44,9 @@ void LayerNormBackwardColumns(const float* dy, const float* x, const float* mean
                               float* d_weight, float* d_bias, int64_t rows, int64_t stride,
                               int64_t columns);
 
+// Column sums, of layer norm too, add up this many rows at a time, so that the error does not grow
+// with the number of rows alone. Sums of one such block at a time into zeros have the same bits.
+inline constexpr int64_t kSumRows = 64;
 // sums[c] adds the sum over the rows of x[r, c], for c in [0, columns) (reductions.cc).
 void ColumnSums(const float* x, float* sums, int64_t rows, int64_t stride, int64_t columns);
 double SumOfSquares(const float* x, int64_t n);
@@ -45,22 +56,24 @@ double SumOfSquares(const float* x, int64_t n);
 double CrossEntropyRow(const float* logits, int32_t target, float scale, float* d_logits,
                        int64_t vocabulary);
 
-// Optimizers (optimizers.cc): the reference's operations in its order, hence its bits.
+// Optimizers (optimizers.cc): the reference's operations in its order, hence its bits. rounded: the
+// new value in BF16, or null.
 struct SgdFactors {
   float gradient_scale, learning_rate, momentum, weight_decay;
 };
-void SgdRange(float* value, const float* gradient, float* velocity, int64_t n,
+void SgdRange(float* value, const float* gradient, float* velocity, Bfloat16* rounded, int64_t n,
               const SgdFactors& factors);  // velocity may be null
 struct AdamWFactors {
   float gradient_scale, learning_rate, beta1, beta2, epsilon, weight_decay;
   float correction1, correction2;
 };
-void AdamWRange(float* value, const float* gradient, float* m, float* v, int64_t n,
-                const AdamWFactors& factors);
+void AdamWRange(float* value, const float* gradient, float* m, float* v, Bfloat16* rounded,
+                int64_t n, const AdamWFactors& factors);
 
-// One (sequence, head) of causal attention (attention.cc).
+// One (sequence, head) of causal attention (attention.cc); T is float or Bfloat16.
+template <typename T>
 struct AttentionUnit {
-  const float* qkv;    // the sequence's first row, at the head's first query column
+  const T* qkv;        // the sequence's first row, at the head's first query column
   int64_t qkv_stride;  // 3 * width
   int64_t part;        // distance from queries to keys and from keys to values: width
   int64_t out_stride;  // width
@@ -71,11 +84,16 @@ struct AttentionUnit {
 };
 int64_t AttentionForwardScratch(int64_t context, int64_t head_width);   // floats
 int64_t AttentionBackwardScratch(int64_t context, int64_t head_width);  // floats
-void AttentionForwardUnit(const AttentionUnit& unit, float* out, float* log_sum_exp,
+void AttentionForwardUnit(const AttentionUnit<float>& unit, float* out, float* log_sum_exp,
+                          float* scratch);
+void AttentionForwardUnit(const AttentionUnit<Bfloat16>& unit, Bfloat16* out, float* log_sum_exp,
                           float* scratch);
 // d_qkv is laid out as qkv; d_out and out as the forward's out.
-void AttentionBackwardUnit(const AttentionUnit& unit, const float* d_out, const float* out,
+void AttentionBackwardUnit(const AttentionUnit<float>& unit, const float* d_out, const float* out,
                            const float* log_sum_exp, float* d_qkv, float* scratch);
+void AttentionBackwardUnit(const AttentionUnit<Bfloat16>& unit, const Bfloat16* d_out,
+                           const Bfloat16* out, const float* log_sum_exp, Bfloat16* d_qkv,
+                           float* scratch);
 
 }  // namespace stagecoach::cpu
 

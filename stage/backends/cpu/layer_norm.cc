@@ -58,16 +58,14 @@ void LayerNormBackwardRows(const float* dy, const float* x, const float* weight,
   }
 }
 
-// Sums of kRowBlock rows at a time, so that the error does not grow with the number of rows alone.
 void LayerNormBackwardColumns(const float* dy, const float* x, const float* mean, const float* rstd,
                               float* d_weight, float* d_bias, int64_t rows, int64_t stride,
                               int64_t columns) {
-  constexpr int64_t kRowBlock = 64;
   const F32 d;
   ForEachVector(columns, [&](int64_t i, auto at) HWY_ATTR {
     auto total_weight = hn::Zero(d), total_bias = hn::Zero(d);
-    for (int64_t first = 0; first < rows; first += kRowBlock) {
-      const int64_t last = HWY_MIN(first + kRowBlock, rows);
+    for (int64_t first = 0; first < rows; first += kSumRows) {
+      const int64_t last = HWY_MIN(first + kSumRows, rows);
       auto sum_weight = hn::Zero(d), sum_bias = hn::Zero(d);
       for (int64_t r = first; r < last; ++r) {
         const auto gradient = at.Load(dy + r * stride + i);

@@ -27,10 +27,17 @@ memory View(const Desc& desc, const void* data) {
   return memory(desc, Engine(), const_cast<void*>(data));
 }
 
+memory::data_type InputType(const MatmulShape& s) {
+  return s.bfloat16 ? memory::data_type::bf16 : kF32;
+}
+
+Desc PlainB(const MatmulShape& s) {
+  return Desc({s.k, s.n}, InputType(s), memory::dims{s.b.row, s.b.column});
+}
+
 dnnl::matmul::primitive_desc Describe(const MatmulShape& s) {
-  const Desc a({s.m, s.k}, kF32, memory::dims{s.a.row, s.a.column});
-  const Desc b = s.packed ? Desc({s.k, s.n}, kF32, memory::format_tag::any)
-                          : Desc({s.k, s.n}, kF32, memory::dims{s.b.row, s.b.column});
+  const Desc a({s.m, s.k}, InputType(s), memory::dims{s.a.row, s.a.column});
+  const Desc b = s.packed ? Desc({s.k, s.n}, InputType(s), memory::format_tag::any) : PlainB(s);
   const Desc c({s.m, s.n}, kF32, memory::dims{s.c_row, 1});
   const Desc bias({1, s.n}, kF32, memory::dims{s.n, 1});
   dnnl::primitive_attr attributes;
@@ -62,7 +69,7 @@ struct Matmul::State {
         bias({1, s.n}, kF32, memory::dims{s.n, 1}),
         c(description.dst_desc()),
         scratch(description.scratchpad_desc()),
-        plain_b({s.k, s.n}, kF32, memory::dims{s.b.row, s.b.column}) {
+        plain_b(PlainB(s)) {
     if (!s.packed) return;
     dnnl::primitive_attr attributes;
     pack = dnnl::reorder(dnnl::reorder::primitive_desc(Engine(), plain_b, Engine(), b, attributes));
@@ -75,13 +82,13 @@ Matmul::~Matmul() = default;
 int64_t Matmul::scratch_bytes() const { return static_cast<int64_t>(state_->scratch.get_size()); }
 int64_t Matmul::packed_bytes() const { return static_cast<int64_t>(state_->b.get_size()); }
 
-void Matmul::Pack(const float* b, float* packed) const {
+void Matmul::Pack(const void* b, void* packed) const {
   CHECK(state_->shape.packed) << "this product reads its matrix as it stands";
   memory source = View(state_->plain_b, b), target = View(state_->b, packed);
   state_->pack.execute(Stream(), source, target);
 }
 
-void Matmul::Execute(const float* a, const float* b, const float* bias, float* c,
+void Matmul::Execute(const void* a, const void* b, const float* bias, float* c,
                      void* scratch) const {
   std::unordered_map<int, memory> arguments = {{DNNL_ARG_SRC, View(state_->a, a)},
                                                {DNNL_ARG_WEIGHTS, View(state_->b, b)},
@@ -97,6 +104,11 @@ const Matmul& MatmulCache::Get(const MatmulShape& shape) {
   std::unique_ptr<Matmul>& entry = primitives_[shape];
   if (entry == nullptr) entry = std::make_unique<Matmul>(shape);
   return *entry;
+}
+
+bool OneDnnHasBfloat16() {
+  const dnnl::cpu_isa isa = dnnl::get_effective_cpu_isa();
+  return isa == dnnl::cpu_isa::avx512_core_bf16 || isa == dnnl::cpu_isa::avx512_core_amx;
 }
 
 std::string OneDnnFingerprint() {

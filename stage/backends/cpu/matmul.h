@@ -1,5 +1,5 @@
 // Matmul: C[m, n] = A[m, k] B[k, n] (+ C, or + bias per column) by oneDNN, one single-threaded
-// primitive per shape, created once.
+// primitive per shape, created once. A and B are float32 or BF16; sums, bias and C are float32.
 // Ownership: MatmulCache owns the primitives for the back end's life.
 // Threads:   Get from the executor thread under SerialOpenMp; Matmul::Execute from any compute
 //            thread at once, each with its own scratch.
@@ -30,6 +30,7 @@ struct MatmulShape {
   bool packed = false;      // B comes reordered by Pack
   bool bias = false;        // + bias[n]
   bool accumulate = false;  // C +=
+  bool bfloat16 = false;    // A and B are BF16; only where OneDnnHasBfloat16()
   friend auto operator<=>(const MatmulShape&, const MatmulShape&) = default;
 };
 
@@ -41,9 +42,9 @@ class Matmul {
   int64_t scratch_bytes() const;
   int64_t packed_bytes() const;
   // Reorders the matrix at b (by the shape's strides) into packed.
-  void Pack(const float* b, float* packed) const;
+  void Pack(const void* b, void* packed) const;
   // b: the packed matrix if the shape says so. bias: null without.
-  void Execute(const float* a, const float* b, const float* bias, float* c, void* scratch) const;
+  void Execute(const void* a, const void* b, const float* bias, float* c, void* scratch) const;
 
  private:
   struct State;
@@ -58,6 +59,7 @@ class MatmulCache {
   std::map<MatmulShape, std::unique_ptr<Matmul>> primitives_;
 };
 
+bool OneDnnHasBfloat16();         // by instructions, not by emulation
 std::string OneDnnFingerprint();  // "oneDNN 2.6.3 avx512_core_bf16"
 
 }  // namespace stagecoach::cpu

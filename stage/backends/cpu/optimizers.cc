@@ -10,7 +10,7 @@ HWY_BEFORE_NAMESPACE();
 namespace stagecoach::cpu {
 namespace HWY_NAMESPACE {
 
-void SgdRange(float* value, const float* gradient, float* velocity, int64_t n,
+void SgdRange(float* value, const float* gradient, float* velocity, Bfloat16* rounded, int64_t n,
               const SgdFactors& factors) {
   const F32 d;
   const auto gradient_scale = hn::Set(d, factors.gradient_scale);
@@ -23,12 +23,14 @@ void SgdRange(float* value, const float* gradient, float* velocity, int64_t n,
       at.Store(update, velocity + i);
     }
     const auto w = at.Load(value + i);
-    at.Store(hn::Sub(w, hn::Mul(rate, hn::Add(update, hn::Mul(decay, w)))), value + i);
+    const auto next = hn::Sub(w, hn::Mul(rate, hn::Add(update, hn::Mul(decay, w))));
+    at.Store(next, value + i);
+    if (rounded != nullptr) at.Store(next, rounded + i);
   });
 }
 
-void AdamWRange(float* value, const float* gradient, float* m, float* v, int64_t n,
-                const AdamWFactors& factors) {
+void AdamWRange(float* value, const float* gradient, float* m, float* v, Bfloat16* rounded,
+                int64_t n, const AdamWFactors& factors) {
   const F32 d;
   const auto gradient_scale = hn::Set(d, factors.gradient_scale);
   const auto beta1 = hn::Set(d, factors.beta1), rest1 = hn::Set(d, 1.0f - factors.beta1);
@@ -46,7 +48,9 @@ void AdamWRange(float* value, const float* gradient, float* m, float* v, int64_t
     const auto root = hn::Add(hn::Sqrt(hn::Div(square, correction2)), epsilon);
     const auto step = hn::Div(hn::Div(mean, correction1), root);
     const auto w = at.Load(value + i);
-    at.Store(hn::Sub(w, hn::Mul(rate, hn::Add(step, hn::Mul(decay, w)))), value + i);
+    const auto next = hn::Sub(w, hn::Mul(rate, hn::Add(step, hn::Mul(decay, w))));
+    at.Store(next, value + i);
+    if (rounded != nullptr) at.Store(next, rounded + i);
   });
 }
 
@@ -60,13 +64,13 @@ namespace stagecoach::cpu {
 HWY_EXPORT(SgdRange);
 HWY_EXPORT(AdamWRange);
 
-void SgdRange(float* value, const float* gradient, float* velocity, int64_t n,
+void SgdRange(float* value, const float* gradient, float* velocity, Bfloat16* rounded, int64_t n,
               const SgdFactors& factors) {
-  HWY_DYNAMIC_DISPATCH(SgdRange)(value, gradient, velocity, n, factors);
+  HWY_DYNAMIC_DISPATCH(SgdRange)(value, gradient, velocity, rounded, n, factors);
 }
-void AdamWRange(float* value, const float* gradient, float* m, float* v, int64_t n,
-                const AdamWFactors& factors) {
-  HWY_DYNAMIC_DISPATCH(AdamWRange)(value, gradient, m, v, n, factors);
+void AdamWRange(float* value, const float* gradient, float* m, float* v, Bfloat16* rounded,
+                int64_t n, const AdamWFactors& factors) {
+  HWY_DYNAMIC_DISPATCH(AdamWRange)(value, gradient, m, v, rounded, n, factors);
 }
 
 }  // namespace stagecoach::cpu

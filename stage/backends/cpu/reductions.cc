@@ -9,17 +9,14 @@ HWY_BEFORE_NAMESPACE();
 namespace stagecoach::cpu {
 namespace HWY_NAMESPACE {
 
-// Sums of kRowBlock rows at a time, so that the error does not grow with the number of rows alone.
-constexpr int64_t kRowBlock = 64;
-
 template <int kVectors>
 void WideColumnSums(const float* x, float* sums, int64_t rows, int64_t stride) {
   const F32 d;
   const int64_t lanes = FloatLanes();
   F32Vec totals[kVectors];
   for (auto& total : totals) total = hn::Zero(d);
-  for (int64_t first = 0; first < rows; first += kRowBlock) {
-    const int64_t last = HWY_MIN(first + kRowBlock, rows);
+  for (int64_t first = 0; first < rows; first += kSumRows) {
+    const int64_t last = HWY_MIN(first + kSumRows, rows);
     F32Vec block[kVectors];
     for (auto& sum : block) sum = hn::Zero(d);
     for (int64_t r = first; r < last; ++r) {
@@ -38,8 +35,8 @@ void WideColumnSums(const float* x, float* sums, int64_t rows, int64_t stride) {
 void NarrowColumnSums(const float* x, float* sums, int64_t rows, int64_t stride, int64_t columns) {
   for (int64_t c = 0; c < columns; ++c) {
     float total = 0.0f;
-    for (int64_t first = 0; first < rows; first += kRowBlock) {
-      const int64_t last = HWY_MIN(first + kRowBlock, rows);
+    for (int64_t first = 0; first < rows; first += kSumRows) {
+      const int64_t last = HWY_MIN(first + kSumRows, rows);
       float block = 0.0f;
       for (int64_t r = first; r < last; ++r) block += x[r * stride + c];
       total += block;

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "base/bfloat16.h"
 #include "hwy/highway.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -36,18 +37,49 @@ HWY_INLINE void StoreFirst(F32 d, F32Vec v, float* p, int64_t count) {
   std::memcpy(p, lanes, static_cast<size_t>(count) * sizeof(float));
 }
 
-// Calls body(offset, load, store) for every vector of [0, n), where load(p) and store(v, p) touch
-// p[offset ...] and know about the partial vector at the end.
+// BF16 is the upper half of a float32: a shift widens it. Narrowing rounds to nearest even by
+// integer arithmetic, the bits of Bfloat16(float) on every instruction set.
+using U16 = hn::Rebind<uint16_t, F32>;
+HWY_INLINE F32Vec Widened(hn::Vec<U16> v) {
+  const hn::RebindToUnsigned<F32> d32;
+  return hn::BitCast(F32(), hn::ShiftLeft<16>(hn::PromoteTo(d32, v)));
+}
+HWY_INLINE hn::Vec<U16> Narrowed(F32Vec v) {
+  const hn::RebindToUnsigned<F32> d32;
+  const hn::RebindToSigned<F32> i32;
+  const auto bits = hn::BitCast(d32, v), upper = hn::ShiftRight<16>(bits);
+  const auto odd = hn::And(upper, hn::Set(d32, 1u));
+  const auto rounded =
+      hn::ShiftRight<16>(hn::Add(bits, hn::Add(odd, hn::Set(d32, uint32_t{0x7fff}))));
+  const auto nan = hn::Or(upper, hn::Set(d32, uint32_t{0x40}));
+  const auto result = hn::IfThenElse(hn::RebindMask(d32, hn::IsNaN(v)), nan, rounded);
+  return hn::DemoteTo(U16(), hn::BitCast(i32, result));  // saturates, but 16 bits fit
+}
+
+// Calls body(offset, at) for every vector of [0, n), where at.Load(p) and at.Store(v, p) touch
+// lanes from p on and know about the partial vector at the end. BF16 is widened and narrowed.
 struct FullAccess {
   HWY_INLINE F32Vec Load(const float* p) const { return hn::LoadU(F32(), p); }
+  HWY_INLINE F32Vec Load(const Bfloat16* p) const { return Widened(hn::LoadU(U16(), &p->bits)); }
   HWY_INLINE void Store(F32Vec v, float* p) const { hn::StoreU(v, F32(), p); }
+  HWY_INLINE void Store(F32Vec v, Bfloat16* p) const { hn::StoreU(Narrowed(v), U16(), &p->bits); }
   HWY_INLINE F32Vec ZeroRest(F32Vec v) const { return v; }
   HWY_INLINE F32Vec Select(F32Vec v, F32Vec) const { return v; }
 };
 struct PartialAccess {
   int64_t count;
   HWY_INLINE F32Vec Load(const float* p) const { return LoadFirst(F32(), p, count); }
+  HWY_INLINE F32Vec Load(const Bfloat16* p) const {
+    HWY_ALIGN uint16_t lanes[hn::MaxLanes(F32())] = {};
+    std::memcpy(lanes, p, static_cast<size_t>(count) * sizeof(Bfloat16));
+    return Widened(hn::LoadU(U16(), lanes));
+  }
   HWY_INLINE void Store(F32Vec v, float* p) const { StoreFirst(F32(), v, p, count); }
+  HWY_INLINE void Store(F32Vec v, Bfloat16* p) const {
+    HWY_ALIGN uint16_t lanes[hn::MaxLanes(F32())];
+    hn::StoreU(Narrowed(v), U16(), lanes);
+    std::memcpy(p, lanes, static_cast<size_t>(count) * sizeof(Bfloat16));
+  }
   HWY_INLINE F32Vec ZeroRest(F32Vec v) const {  // for sums of what a zero does not map to zero
     return hn::IfThenElseZero(hn::FirstN(F32(), static_cast<size_t>(count)), v);
   }

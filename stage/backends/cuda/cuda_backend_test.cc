@@ -45,14 +45,14 @@ TEST_P(CudaConformance, AgreesWithTheReferenceAndRepeatsItsBits) {
   const ConformanceRow& row = GetParam();
   const auto backend = MakeOnFirstCard({}), reference = MakeReferenceBackend({});
   const Outputs first = row.run(*backend);
-  EXPECT_EQ(Disagreement(first, row.run(*reference), row.tolerance), "");
+  EXPECT_EQ(row.Disagreement(first, row.Expected(*reference)), "");
   EXPECT_EQ(Disagreement(row.run(*backend), first, 0.0), "") << "second run";
   EXPECT_EQ(Disagreement(row.run(*MakeOnFirstCard({})), first, 0.0), "")
       << "another context";
   EXPECT_TRUE(backend->Synchronize().ok());
 }
 
-INSTANTIATE_TEST_SUITE_P(Cuda, CudaConformance, testing::ValuesIn(ConformanceRows()),
+INSTANTIATE_TEST_SUITE_P(Cuda, CudaConformance, testing::ValuesIn(ConformanceRows(false)),
                          [](const auto& info) { return info.param.name; });
 
 }  // namespace

@@ -17,6 +17,7 @@ void ReferenceBackend::Sgd(const SgdArgs& args) {
     }
     w[i] -= args.learning_rate * (update + args.weight_decay * w[i]);
   }
+  if (args.compute.valid()) Convert(args.value, args.compute);
 }
 
 void ReferenceBackend::AdamW(const AdamWArgs& args) {
@@ -30,6 +31,7 @@ void ReferenceBackend::AdamW(const AdamWArgs& args) {
     const float root = std::sqrt(v[i] / args.correction2) + args.epsilon;
     w[i] -= args.learning_rate * (m[i] / args.correction1 / root + args.weight_decay * w[i]);
   }
+  if (args.compute.valid()) Convert(args.value, args.compute);
 }
 
 }  // namespace stagecoach

@@ -25,8 +25,4 @@ void ReferenceBackend::CopyToHost(const Tensor& source, std::span<std::byte> tar
   if (!target.empty()) std::memcpy(target.data(), source.raw(), target.size());
 }
 
-std::unique_ptr<Backend> MakeReferenceBackend(const BackendOptions& options) {
-  return std::make_unique<ReferenceBackend>(options);
-}
-
 }  // namespace stagecoach

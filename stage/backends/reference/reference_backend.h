@@ -1,5 +1,6 @@
 // ReferenceBackend: every operation as plain loops over host memory, sums in double where a sum is
-// long. The truth for the other back ends; slow, single-threaded and obvious.
+// long. The truth for the other back ends; slow, single-threaded and obvious. Its operations read
+// and write float32; MakeReferenceBackend's take bfloat16 as well (bfloat16.cc).
 #ifndef STAGECOACH_STAGE_BACKENDS_REFERENCE_REFERENCE_BACKEND_H_
 #define STAGECOACH_STAGE_BACKENDS_REFERENCE_REFERENCE_BACKEND_H_
 
@@ -10,7 +11,7 @@
 
 namespace stagecoach {
 
-class ReferenceBackend final : public Backend {
+class ReferenceBackend : public Backend {
  public:
   explicit ReferenceBackend(const BackendOptions& options)
       : allocator_(MakeHostAllocator(options.memory_limit_bytes)) {}

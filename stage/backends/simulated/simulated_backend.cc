@@ -7,6 +7,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "base/bfloat16.h"
 #include "base/check.h"
 
 namespace stagecoach {
@@ -149,15 +150,22 @@ void SimulatedBackend::Add(const AddArgs& args) {
 
 void SimulatedBackend::Fill(const Tensor& tensor, float value) {
   Run(0, {&tensor}, {});
-  if (value != 0) std::fill_n(tensor.data<float>(), tensor.elements(), value);
+  if (value == 0) return;
+  if (tensor.dtype() == DType::kBF16) {
+    std::fill_n(tensor.data<Bfloat16>(), tensor.elements(), Bfloat16(value));
+  } else {
+    std::fill_n(tensor.data<float>(), tensor.elements(), value);
+  }
 }
 
 void SimulatedBackend::Sgd(const SgdArgs& args) {
-  Run(kSgd * Elements(args.value), {}, {&args.value, &args.gradient, &args.velocity});
+  Run(kSgd * Elements(args.value), {},
+      {&args.value, &args.gradient, &args.velocity, &args.compute});
 }
 
 void SimulatedBackend::AdamW(const AdamWArgs& args) {
-  Run(kAdamW * Elements(args.value), {}, {&args.value, &args.gradient, &args.m, &args.v});
+  Run(kAdamW * Elements(args.value), {},
+      {&args.value, &args.gradient, &args.m, &args.v, &args.compute});
 }
 
 void SimulatedBackend::SquaredNorm(const Tensor& tensor, const Tensor& result) {

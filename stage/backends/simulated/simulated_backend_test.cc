@@ -5,6 +5,8 @@
 
 #include <cmath>
 
+#include "base/bfloat16.h"
+
 namespace stagecoach {
 namespace {
 
@@ -89,9 +91,9 @@ TEST(SimulatedDevice, ParsesItsRate) {
 
 class SimulatedBackendTest : public testing::Test {
  protected:
-  Tensor Make(int64_t rows, int64_t width) {
+  Tensor Make(int64_t rows, int64_t width, DType dtype = DType::kF32) {
     auto tensor =
-        MakeTensor(backend_.allocator(), MemoryKind::kActivations, DType::kF32, Shape{rows, width});
+        MakeTensor(backend_.allocator(), MemoryKind::kActivations, dtype, Shape{rows, width});
     EXPECT_TRUE(tensor.ok()) << tensor.status();
     backend_.Fill(*tensor, 7.0f);
     EXPECT_TRUE(backend_.Synchronize().ok());
@@ -113,6 +115,19 @@ TEST_F(SimulatedBackendTest, AProductTakesItsFlopsAndItsBytesAndLeavesZeros) {
   EXPECT_EQ(machine_.clock().MonotonicNanos() - start, flops + bytes);
   for (int i = 0; i < 300; ++i) ASSERT_EQ(y.data<float>()[i], 0.0f);
   EXPECT_EQ(x.data<float>()[0], 7.0f) << "an operand stays";
+}
+
+TEST_F(SimulatedBackendTest, InBfloat16AProductMovesHalfTheBytes) {
+  const Tensor x = Make(10, 20, DType::kBF16), weight = Make(30, 20, DType::kBF16);
+  const Tensor y = Make(10, 30, DType::kBF16);
+  EXPECT_EQ(static_cast<float>(x.data<Bfloat16>()[199]), 7.0f);
+  machine_.clock().AdvanceNanos(1'000'000);
+  const int64_t start = machine_.clock().MonotonicNanos();
+  backend_.LinearForward({.x = x, .weight = weight, .y = y});
+  ASSERT_TRUE(backend_.Synchronize().ok());
+  const int64_t flops = 2 * 10 * 20 * 30, bytes = 2 * (10 * 20 + 30 * 20 + 10 * 30);
+  EXPECT_EQ(machine_.clock().MonotonicNanos() - start, flops + bytes);
+  for (int i = 0; i < 300; ++i) ASSERT_EQ(y.data<Bfloat16>()[i].bits, 0);
 }
 
 TEST_F(SimulatedBackendTest, BackwardPartsTakeTheTimeOfTheirProducts) {

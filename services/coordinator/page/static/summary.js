@@ -22,6 +22,12 @@ function scheduleText(spec) {
   return String(spec?.pipeline?.schedule).includes('ONE_FORWARD') ? '1F1B' : 'GPipe';
 }
 
+// Empty for float32, which is what everybody expects.
+function precisionText(spec) {
+  const name = String(spec?.precision || '').replace('PRECISION_', '').toLowerCase();
+  return ['', 'unspecified', 'float32'].includes(name) ? '' : name;
+}
+
 export class Summary {
   constructor(root, store, jobId) {
     this.root = root;
@@ -79,7 +85,7 @@ export class Summary {
     const end = job.finished_unix_seconds ?? this.store.now();
     const times = `submitted ${dateTime(job.submitted_unix_seconds)}, ${job.finished_unix_seconds ? 'took' : 'for'} ` +
       duration(num(end) - num(job.submitted_unix_seconds));
-    setText(part(this.root, 'subtitle'), [modelText(job.spec), pipeline, times].filter(Boolean).join('  ·  '));
+    setText(part(this.root, 'subtitle'), [modelText(job.spec), precisionText(job.spec), pipeline, times].filter(Boolean).join('  ·  '));
   }
 
   updateProgress(job) {

@@ -11,7 +11,7 @@ namespace stagecoach::conformance {
 INSTANTIATE_TEST_SUITE_P(CudaKernelsOnHost, BackendConformance,
                          testing::Combine(testing::Values(BackendUnderTest{
                                               cuda::MakeEmulatedBackend}),
-                                          testing::ValuesIn(ConformanceRows())),
+                                          testing::ValuesIn(ConformanceRows(false))),
                          RowName);
 
 namespace {

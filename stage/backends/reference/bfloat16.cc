@@ -1,0 +1,188 @@
+// The reference back end as it is handed out: an operation whose activations are BF16 runs on
+// widened copies in float32, and its outputs are rounded when it has run. Float32 tensors are
+// passed on as they are. The copies are none of the stage's memory: they come from an allocator of
+// their own, so that what a stage is accounted is what a fast back end would take.
+#include <utility>
+#include <vector>
+
+#include "base/check.h"
+#include "stage/backends/reference/reference_backend.h"
+
+namespace stagecoach {
+namespace {
+
+// The tensors of one call that have the type of its activations.
+class Widening {
+ public:
+  Widening(ReferenceBackend& backend, Allocator& copies) : backend_(backend), copies_(copies) {}
+  Widening(const Widening&) = delete;
+  Widening& operator=(const Widening&) = delete;
+  ~Widening() {
+    for (const auto& [wide, narrow] : outputs_) backend_.Convert(wide, narrow);
+  }
+
+  // Empty tensors are options that were not taken.
+  template <typename... Rest>
+  void Reads(Tensor& tensor, Rest&... rest) {
+    const Tensor narrow = Widen(tensor);
+    if (narrow.valid()) backend_.Convert(narrow, tensor);
+    if constexpr (sizeof...(rest) > 0) Reads(rest...);
+  }
+  template <typename... Rest>
+  void Writes(Tensor& tensor, Rest&... rest) {
+    Tensor narrow = Widen(tensor);
+    if (narrow.valid()) outputs_.emplace_back(tensor, std::move(narrow));
+    if constexpr (sizeof...(rest) > 0) Writes(rest...);
+  }
+  void Updates(Tensor& tensor) {
+    Tensor narrow = Widen(tensor);
+    if (!narrow.valid()) return;
+    backend_.Convert(narrow, tensor);
+    outputs_.emplace_back(tensor, std::move(narrow));
+  }
+
+ private:
+  // Puts a float32 tensor of the same shape in the place of a BF16 one, which comes back.
+  Tensor Widen(Tensor& tensor) {
+    if (!tensor.valid()) return Tensor();
+    CHECK(!seen_ || tensor.dtype() == dtype_)
+        << DTypeName(tensor.dtype()) << " beside " << DTypeName(dtype_) << " in one operation";
+    seen_ = true;
+    dtype_ = tensor.dtype();
+    if (dtype_ != DType::kBF16) return Tensor();
+    auto wide = MakeTensor(copies_, MemoryKind::kWorkspace, DType::kF32, tensor.shape());
+    CHECK_OK(wide.status());
+    return std::exchange(tensor, *std::move(wide));
+  }
+
+  ReferenceBackend& backend_;
+  Allocator& copies_;
+  bool seen_ = false;
+  DType dtype_ = DType::kF32;
+  std::vector<std::pair<Tensor, Tensor>> outputs_;  // float32 and where its rounding goes
+};
+
+class MixedReferenceBackend final : public ReferenceBackend {
+ public:
+  using ReferenceBackend::ReferenceBackend;
+
+  void LinearForward(const LinearForwardArgs& args) override {
+    LinearForwardArgs wide = args;
+    Widening widening(*this, *copies_);
+    widening.Reads(wide.x, wide.weight, wide.bias);
+    widening.Writes(wide.y, wide.activation);
+    ReferenceBackend::LinearForward(wide);
+  }
+  void LinearBackwardInput(const LinearBackwardInputArgs& args) override {
+    LinearBackwardInputArgs wide = args;
+    Widening widening(*this, *copies_);
+    widening.Reads(wide.dy, wide.weight, wide.gelu_input);
+    widening.Writes(wide.dx);
+    ReferenceBackend::LinearBackwardInput(wide);
+  }
+  void LinearBackwardWeight(const LinearBackwardWeightArgs& args) override {
+    LinearBackwardWeightArgs wide = args;
+    Widening widening(*this, *copies_);
+    widening.Reads(wide.dy, wide.x);
+    ReferenceBackend::LinearBackwardWeight(wide);
+  }
+  void LayerNormForward(const LayerNormForwardArgs& args) override {
+    LayerNormForwardArgs wide = args;
+    Widening widening(*this, *copies_);
+    widening.Reads(wide.x);
+    widening.Writes(wide.y);
+    ReferenceBackend::LayerNormForward(wide);
+  }
+  void LayerNormBackwardInput(const LayerNormBackwardInputArgs& args) override {
+    LayerNormBackwardInputArgs wide = args;
+    Widening widening(*this, *copies_);
+    widening.Reads(wide.dy, wide.x);
+    widening.Writes(wide.dx);
+    ReferenceBackend::LayerNormBackwardInput(wide);
+  }
+  void LayerNormBackwardWeight(const LayerNormBackwardWeightArgs& args) override {
+    LayerNormBackwardWeightArgs wide = args;
+    Widening widening(*this, *copies_);
+    widening.Reads(wide.dy, wide.x);
+    ReferenceBackend::LayerNormBackwardWeight(wide);
+  }
+  void AttentionForward(const AttentionForwardArgs& args) override {
+    AttentionForwardArgs wide = args;
+    Widening widening(*this, *copies_);
+    widening.Reads(wide.qkv);
+    widening.Writes(wide.out);
+    ReferenceBackend::AttentionForward(wide);
+  }
+  void AttentionBackward(const AttentionBackwardArgs& args) override {
+    AttentionBackwardArgs wide = args;
+    Widening widening(*this, *copies_);
+    widening.Reads(wide.d_out, wide.qkv, wide.out);
+    widening.Writes(wide.d_qkv);
+    ReferenceBackend::AttentionBackward(wide);
+  }
+  void GeluForward(const GeluForwardArgs& args) override {
+    GeluForwardArgs wide = args;
+    Widening widening(*this, *copies_);
+    widening.Reads(wide.x);
+    widening.Writes(wide.y);
+    ReferenceBackend::GeluForward(wide);
+  }
+  void GeluBackward(const GeluBackwardArgs& args) override {
+    GeluBackwardArgs wide = args;
+    Widening widening(*this, *copies_);
+    widening.Reads(wide.dy, wide.x);
+    widening.Writes(wide.dx);
+    ReferenceBackend::GeluBackward(wide);
+  }
+  void Dropout(const DropoutArgs& args) override {
+    DropoutArgs wide = args;
+    Widening widening(*this, *copies_);
+    widening.Reads(wide.x);
+    widening.Writes(wide.y);
+    ReferenceBackend::Dropout(wide);
+  }
+  void EmbeddingForward(const EmbeddingForwardArgs& args) override {
+    EmbeddingForwardArgs wide = args;
+    Widening widening(*this, *copies_);
+    widening.Reads(wide.token, wide.position);
+    widening.Writes(wide.y);
+    ReferenceBackend::EmbeddingForward(wide);
+  }
+  void EmbeddingBackward(const EmbeddingBackwardArgs& args) override {
+    EmbeddingBackwardArgs wide = args;
+    Widening widening(*this, *copies_);
+    widening.Reads(wide.dy);
+    ReferenceBackend::EmbeddingBackward(wide);
+  }
+  void CrossEntropy(const CrossEntropyArgs& args) override {
+    CrossEntropyArgs wide = args;
+    Widening widening(*this, *copies_);
+    widening.Reads(wide.logits);
+    widening.Writes(wide.d_logits);
+    ReferenceBackend::CrossEntropy(wide);
+  }
+  void Add(const AddArgs& args) override {
+    AddArgs wide = args;
+    Widening widening(*this, *copies_);
+    widening.Reads(wide.x);
+    widening.Updates(wide.y);
+    ReferenceBackend::Add(wide);
+  }
+  void Fill(const Tensor& tensor, float value) override {
+    Tensor wide = tensor;
+    Widening widening(*this, *copies_);
+    widening.Writes(wide);
+    ReferenceBackend::Fill(wide, value);
+  }
+
+ private:
+  const std::unique_ptr<Allocator> copies_ = MakeHostAllocator(0);
+};
+
+}  // namespace
+
+std::unique_ptr<Backend> MakeReferenceBackend(const BackendOptions& options) {
+  return std::make_unique<MixedReferenceBackend>(options);
+}
+
+}  // namespace stagecoach
