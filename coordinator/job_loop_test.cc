@@ -487,6 +487,29 @@ TEST(JobLoopTest, RefusesToMixFingerprintsInAJob) {
                     HasSubstr("stage-1 has \"avx512\"")));
 }
 
+TEST(JobLoopTest, MixesFingerprintsIfToldToAndKeepsThemInTheirPlaces) {
+  for (const bool same_device : {true, false}) {
+    SimulatedCluster cluster(2);
+    cluster.stage(1).fingerprint = "avx512";
+    JobSpec spec = SmallJob(2);
+    spec.pipeline.mixed_devices = true;
+    ASSERT_TRUE(cluster.Submit(kJob, spec).ok());
+    cluster.RunUntil([&] { return cluster.View(kJob).step == 5; });
+    cluster.KillStage(0);  // a suspect would come last if names did not decide
+    if (!same_device) cluster.stage(0).fingerprint = "avx512";
+    cluster.RestartStage(0);
+    if (same_device) {
+      ExpectGoldenEnd(cluster, "mixed");
+      EXPECT_EQ(cluster.View(kJob).stages[0].stage_name, "stage-0");
+      continue;
+    }
+    ASSERT_TRUE(cluster.RunToEnd(kJob));
+    EXPECT_THAT(cluster.View(kJob).message,
+                AllOf(HasSubstr("must stay in their places"), HasSubstr("\"avx2 | avx512\""),
+                      HasSubstr("\"avx512 | avx512\"")));
+  }
+}
+
 TEST(JobLoopTest, MeasuresLayersForAnAutomaticPartitionAndDoesWithoutIfThatFails) {
   for (const bool works : {true, false}) {
     SimulatedCluster cluster(2);

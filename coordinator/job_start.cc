@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "base/status.h"
 #include "coordinator/job_transition.h"
 #include "coordinator/resume_check.h"
@@ -140,6 +141,10 @@ void JobTransition::On(const StagesOffered& event) {
     slot.stage = stage;
     state_.slots.push_back(std::move(slot));
   }
+  if (spec().pipeline.mixed_devices) {  // the same layers on the same devices after a recovery
+    std::sort(state_.slots.begin(), state_.slots.end(),
+              [](const StageSlot& a, const StageSlot& b) { return a.stage.name < b.stage.name; });
+  }
   Enter(JobPhase::kPlanned, "");
   const bool measure = spec().pipeline.partition.kind == PartitionSpec::Kind::kAuto && offered > 1;
   if (measure && !state_.profile_tried) return StartProfile();
@@ -230,14 +235,28 @@ void JobTransition::On(const Loaded& event) {
   if (AllAnswered()) FinishLoad();
 }
 
+std::string JobTransition::LoadedFingerprint() const {
+  if (!spec().pipeline.mixed_devices) return state_.slots.front().loaded.fingerprint;
+  return absl::StrJoin(state_.slots, " | ", [](std::string* out, const StageSlot& slot) {
+    out->append(slot.loaded.fingerprint);
+  });
+}
+
 absl::Status JobTransition::CheckFingerprints() const {
+  if (spec().pipeline.mixed_devices) {
+    const std::string fingerprint = LoadedFingerprint();
+    if (state_.fingerprint.empty() || fingerprint == state_.fingerprint) return absl::OkStatus();
+    return absl::FailedPreconditionError(absl::StrCat(
+        "the devices of a job must stay in their places: it began with \"", state_.fingerprint,
+        "\", now the stages have \"", fingerprint, "\"; bring the devices back under their names"));
+  }
   for (const StageSlot& slot : state_.slots) {
     const StageSlot& first = state_.slots.front();
     if (slot.loaded.fingerprint != first.loaded.fingerprint) {
-      return absl::FailedPreconditionError(
-          absl::StrCat("stages of one job must compute alike: ", first.stage.name,
-                       " has fingerprint \"", first.loaded.fingerprint, "\", ", slot.stage.name,
-                       " has \"", slot.loaded.fingerprint, "\"; give the job stages of one kind"));
+      return absl::FailedPreconditionError(absl::StrCat(
+          "stages of one job must compute alike: ", first.stage.name, " has fingerprint \"",
+          first.loaded.fingerprint, "\", ", slot.stage.name, " has \"", slot.loaded.fingerprint,
+          "\"; give the job stages of one kind, or set pipeline.mixed_devices"));
     }
     if (!state_.fingerprint.empty() && slot.loaded.fingerprint != state_.fingerprint) {
       return absl::FailedPreconditionError(absl::StrCat(
@@ -276,7 +295,7 @@ void JobTransition::FinishLoad() {
   absl::Status status = CheckFingerprints();
   if (status.ok()) status = CheckData();
   if (!status.ok()) return Fail(status);
-  state_.fingerprint = state_.slots.front().loaded.fingerprint;
+  state_.fingerprint = LoadedFingerprint();
   state_.load_failures = 0;
   state_.accepts_fewer = false;
   state_.suspects.clear();

@@ -63,6 +63,7 @@ class JobTransition {
   absl::StatusOr<Plan> MakePlanFor(int stages);
   void SendLoads();
   void FinishLoad();
+  std::string LoadedFingerprint() const;
   absl::Status CheckFingerprints() const;
   absl::Status CheckData();
 

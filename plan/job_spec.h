@@ -88,6 +88,9 @@ struct PipelineSpec {
   // or re-partition over the stages that are left (true).
   bool continue_with_fewer_stages = false;
   double replacement_timeout_seconds = 60;  // how long to wait for stages; then fail or shrink
+  // Stages may have different fingerprints. They are placed in the order of their names, and a
+  // recovery must find the same sequence of fingerprints: the bits depend on it.
+  bool mixed_devices = false;
   friend bool operator==(const PipelineSpec&, const PipelineSpec&) = default;
 };
 

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
 #include "base/status.h"
+#include "stage/initial_value.h"
 
 namespace stagecoach {
 namespace {

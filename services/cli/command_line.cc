@@ -5,8 +5,10 @@
 #include <map>
 #include <sstream>
 #include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "services/cli/commands.h"
 #include "services/cli/completion.h"
 #include "services/cli/exit_code.h"
@@ -28,6 +30,13 @@ std::string CheckDevice(const std::string& device) {
   if (device == "cpu" || device == "reference") return "";
   if (ParseCudaDevice(device).ok() || ParseSimulatedDevice(device).ok()) return "";
   return absl::StrCat("want cpu, cuda[:N], reference or simulated[:GFLOP/s], not ", device);
+}
+
+std::string CheckDevices(const std::string& list) {
+  for (const std::string& device : std::vector<std::string>(absl::StrSplit(list, ','))) {
+    if (std::string problem = CheckDevice(device); !problem.empty()) return problem;
+  }
+  return "";
 }
 
 // The options of every command, and the function that the chosen one left.
@@ -106,9 +115,14 @@ class CommandTree {
     AddFile(local, &local_.file);
     local->add_option("--stages", local_.stages, "number of stages K, instead of the job's")
         ->check(CLI::Range(int64_t{1}, kMostStages));
-    local->add_option("--device", local_.device, "cpu, cuda[:N], reference or simulated[:GFLOP/s]")
-        ->check(CheckDevice)
-        ->capture_default_str();
+    local
+        ->add_option_function<std::string>(
+            "--device",
+            [this](const std::string& list) { local_.devices = absl::StrSplit(list, ','); },
+            "cpu, cuda[:N], reference or simulated[:GFLOP/s]; or a list with commas, one a stage, "
+            "repeated from its beginning if it is shorter: cuda:0,cpu")
+        ->check(CheckDevices)
+        ->default_str("cpu");
     local
         ->add_option("--threads-per-stage", local_.threads_per_stage,
                      "default: the cores divided among the stages")

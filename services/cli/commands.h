@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "services/cli/console.h"
 #include "services/cli/job_client.h"
@@ -36,12 +37,12 @@ int RunSubmit(const SubmitOptions& options, CommandContext& context);
 
 struct LocalOptions {
   std::string file;
-  std::string id;         // empty: the job's name
-  std::string state_dir;  // empty: a new folder
-  std::string device = "cpu";
-  int64_t stages = 0;             // 0: as the job says
-  int64_t threads_per_stage = 0;  // 0: the cores divided among the stages
-  std::string trace_file;         // of the job's last steps, written at its end; empty: none
+  std::string id;                              // empty: the job's name
+  std::string state_dir;                       // empty: a new folder
+  std::vector<std::string> devices = {"cpu"};  // one a stage, again from the first if too few
+  int64_t stages = 0;                          // 0: as the job says
+  int64_t threads_per_stage = 0;               // 0: the cores divided among the stages
+  std::string trace_file;  // of the job's last steps, written at its end; empty: none
 };
 int RunLocal(const LocalOptions& options, CommandContext& context);
 

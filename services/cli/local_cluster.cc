@@ -13,12 +13,15 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
+#include "stage/backends/device/device_name.h"
 
 namespace stagecoach {
 namespace {
 
 constexpr char kHost[] = "127.0.0.1";
 constexpr double kStartSeconds = 60;
+
+std::string StageName(int stage) { return absl::StrCat("stage-", stage); }
 
 std::string AddressOf(int port) { return absl::StrCat(kHost, ":", port); }
 
@@ -50,14 +53,16 @@ ProcessSpec CoordinatorSpec(const LocalClusterOptions& options) {
 
 ProcessSpec StageSpec(const LocalClusterOptions& options, int stage,
                       const std::string& coordinator) {
-  const std::string name = absl::StrCat("stage-", stage);
+  const std::string name = StageName(stage);
   ProcessSpec spec = MakeSpec(options, name);
-  spec.arguments = [options, name, coordinator, port_file = spec.port_file](const ProcessPorts&) {
+  const std::string device = DeviceOfStage(stage, options.stages, options.devices);
+  spec.arguments = [options, name, device, coordinator,
+                    port_file = spec.port_file](const ProcessPorts&) {
     std::vector<std::string> arguments =
         ServerArguments(options.program_folder + "/stagecoach-stage", port_file, ProcessPorts{});
     arguments.insert(arguments.end(),
-                     {"--name", name, "--coordinator", coordinator, "--device", options.device,
-                      "--threads", absl::StrCat(options.threads_per_stage)});
+                     {"--name", name, "--coordinator", coordinator, "--device", device, "--threads",
+                      absl::StrCat(options.threads_per_stage)});
     return arguments;
   };
   return spec;
@@ -114,10 +119,21 @@ absl::Status LocalCluster::FolderLock::Take(const std::string& path) {
                    "or choose another --state-dir"));
 }
 
-int DefaultThreadsPerStage(int stages) {
+int DefaultThreadsPerStage(int stages, const std::vector<std::string>& devices) {
   // The C++ library asks for this process' CPU affinity, not for the machine's cores.
   const int cores = static_cast<int>(std::thread::hardware_concurrency());
-  return std::max(1, cores / std::max(1, stages));
+  int computing = 0;
+  for (int place = 0; place < stages; ++place) {
+    if (!IsCudaDevice(devices[place % devices.size()])) ++computing;
+  }
+  return std::max(1, cores / std::max(1, computing));
+}
+
+std::string DeviceOfStage(int stage, int stages, const std::vector<std::string>& devices) {
+  const std::string name = StageName(stage);
+  size_t place = 0;
+  for (int other = 0; other < stages; ++other) place += StageName(other) < name ? 1 : 0;
+  return devices[place % devices.size()];
 }
 
 }  // namespace stagecoach

@@ -12,6 +12,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "services/cli/supervisor.h"
@@ -19,9 +20,9 @@
 namespace stagecoach {
 
 struct LocalClusterOptions {
-  std::string program_folder;  // of stagecoach-coordinator and stagecoach-stage
-  std::string state_folder;    // exists
-  std::string device = "cpu";
+  std::string program_folder;                  // of stagecoach-coordinator and stagecoach-stage
+  std::string state_folder;                    // exists
+  std::vector<std::string> devices = {"cpu"};  // of the stages in pipeline order, repeated
   int stages = 1;
   int threads_per_stage = 1;
   std::function<void(const absl::Status&)> on_failure;
@@ -54,8 +55,12 @@ class LocalCluster {
   std::string address_, http_address_;
 };
 
-// Cores this process may use, divided among the stages; at least 1.
-int DefaultThreadsPerStage(int stages);
+// Cores this process may use, divided among the stages that compute with them; at least 1.
+int DefaultThreadsPerStage(int stages, const std::vector<std::string>& devices = {"cpu"});
+
+// Device of stage-`stage`. Stages take their places in the pipeline by name, where stage-10 stands
+// before stage-2, and the list is in the order of the pipeline.
+std::string DeviceOfStage(int stage, int stages, const std::vector<std::string>& devices);
 
 }  // namespace stagecoach
 

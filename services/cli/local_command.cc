@@ -5,8 +5,10 @@
 #include <ctime>
 #include <filesystem>
 #include <optional>
+#include <set>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "base/status.h"
 #include "services/cli/commands.h"
 #include "services/cli/exit_code.h"
@@ -48,17 +50,30 @@ absl::StatusOr<std::string> MakeStateFolder(const std::string& given, const std:
       absl::StrCat("--state-dir ", folder.string(), ": ", error.message()));
 }
 
+std::string DeviceList(const LocalOptions& options) { return absl::StrJoin(options.devices, ","); }
+
 // The file must hold as it stands; then the command line's number of stages takes the place of its
 // own.
 absl::StatusOr<SpecFile> ReadSpecForLocal(const LocalOptions& options) {
   ASSIGN_OR_RETURN(SpecFile spec_file, ReadValidSpec(options.file));
   v1::Pipeline& pipeline = *spec_file.spec.mutable_pipeline();
   if (options.stages == 0 && pipeline.stages() == 0) pipeline.set_stages(kAutoStages);
-  if (options.stages == 0) return spec_file;
-  pipeline.set_stages(options.stages);
-  const absl::StatusOr<JobSpec> valid = ValidateSpecFile(spec_file);
-  if (valid.ok()) return spec_file;
-  return Annotate(valid.status(), absl::StrCat("with --stages ", options.stages));
+  if (options.stages > 0) {
+    pipeline.set_stages(options.stages);
+    const absl::Status valid = ValidateSpecFile(spec_file).status();
+    if (!valid.ok()) return Annotate(valid, absl::StrCat("with --stages ", options.stages));
+  }
+  const int64_t devices = static_cast<int64_t>(options.devices.size());
+  if (devices > pipeline.stages()) {
+    return absl::InvalidArgumentError(absl::StrCat("--device ", DeviceList(options), ": ", devices,
+                                                   " devices for ", pipeline.stages(),
+                                                   " stages; name at most one a stage"));
+  }
+  // Whoever names devices one by one wants them together, in the order that they are named in.
+  if (std::set<std::string>(options.devices.begin(), options.devices.end()).size() > 1) {
+    pipeline.set_mixed_devices(true);
+  }
+  return spec_file;
 }
 
 // The stages remember a job that ended; with the cluster that memory goes.
@@ -98,11 +113,12 @@ int RunLocal(const LocalOptions& options, CommandContext& context) {
   LocalClusterOptions cluster_options;
   cluster_options.program_folder = ProgramFolder();
   cluster_options.state_folder = *state_folder;
-  cluster_options.device = options.device;
+  cluster_options.devices = options.devices;
   cluster_options.stages = static_cast<int>(spec.pipeline().stages());
-  cluster_options.threads_per_stage = options.threads_per_stage > 0
-                                          ? static_cast<int>(options.threads_per_stage)
-                                          : DefaultThreadsPerStage(cluster_options.stages);
+  cluster_options.threads_per_stage =
+      options.threads_per_stage > 0
+          ? static_cast<int>(options.threads_per_stage)
+          : DefaultThreadsPerStage(cluster_options.stages, options.devices);
   cluster_options.on_failure = [stop = context.stop](const absl::Status& why) {
     stop->Request(why);
   };
@@ -114,7 +130,7 @@ int RunLocal(const LocalOptions& options, CommandContext& context) {
   if (!cluster.ok()) {
     return console.Fail(context.stop->requested() ? context.stop->reason() : cluster.status());
   }
-  console.Note(absl::StrCat("stages   ", cluster_options.stages, " on device ", options.device,
+  console.Note(absl::StrCat("stages   ", cluster_options.stages, " on device ", DeviceList(options),
                             ", threads each: ", cluster_options.threads_per_stage));
   console.Note(absl::StrCat("address  ", (*cluster)->address()));
   console.Note(absl::StrCat("page     http://", (*cluster)->http_address(), "/  (and /metrics)"));

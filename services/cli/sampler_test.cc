@@ -1,14 +1,14 @@
 // Sampling: the choice of a token, and that the window and the padding do not change what is seen.
-#include <unistd.h>
-
 #include "services/cli/sampler.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <filesystem>
 
 #include "checkpoint/safetensors.h"
+#include "stage/initial_value.h"
 
 namespace stagecoach {
 namespace {

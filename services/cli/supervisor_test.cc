@@ -229,6 +229,24 @@ TEST_F(SupervisorTest, ALocalClusterHasItsStateFolderForItself) {
   EXPECT_TRUE(LocalCluster::Start(options).ok()) << "free again";
 }
 
+TEST(LocalCluster, DevicesAreInTheOrderOfThePipelineAndRepeat) {
+  const std::vector<std::string> devices = {"cuda:0", "cuda:1", "cpu"};
+  EXPECT_EQ(DeviceOfStage(0, 4, devices), "cuda:0");
+  EXPECT_EQ(DeviceOfStage(2, 4, devices), "cpu");
+  EXPECT_EQ(DeviceOfStage(3, 4, devices), "cuda:0");
+  EXPECT_EQ(DeviceOfStage(11, 12, {"cpu"}), "cpu");
+  // By name: 0, 1, 10, 11, 2, 3, ...
+  EXPECT_EQ(DeviceOfStage(10, 12, devices), "cpu");
+  EXPECT_EQ(DeviceOfStage(2, 12, devices), "cuda:1");
+}
+
+TEST(LocalCluster, OnlyStagesThatComputeOnCoresShareThem) {
+  const int cores = DefaultThreadsPerStage(1);
+  EXPECT_EQ(DefaultThreadsPerStage(2, {"cuda:0", "cpu"}), cores);
+  EXPECT_EQ(DefaultThreadsPerStage(2, {"cpu"}), std::max(1, cores / 2));
+  EXPECT_EQ(DefaultThreadsPerStage(4, {"cuda"}), cores) << "they need none, but one at least";
+}
+
 TEST(LocalCluster, ThreadsAreDividedAmongTheStages) {
   EXPECT_GE(DefaultThreadsPerStage(1), 1);
   EXPECT_EQ(DefaultThreadsPerStage(100000), 1);

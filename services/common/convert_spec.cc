@@ -200,6 +200,7 @@ v1::Pipeline PipelineToProto(const PipelineSpec& spec) {
   *proto.mutable_partition() = PartitionToProto(spec.partition);
   proto.set_continue_with_fewer_stages(spec.continue_with_fewer_stages);
   proto.set_replacement_timeout_seconds(spec.replacement_timeout_seconds);
+  proto.set_mixed_devices(spec.mixed_devices);
   return proto;
 }
 
@@ -236,6 +237,7 @@ absl::StatusOr<PipelineSpec> PipelineFromProto(const v1::Pipeline& proto) {
   if (proto.has_replacement_timeout_seconds()) {
     spec.replacement_timeout_seconds = proto.replacement_timeout_seconds();
   }
+  spec.mixed_devices = proto.mixed_devices();
   return spec;
 }
 

@@ -32,6 +32,7 @@ JobSpec GptJob() {
   spec.pipeline.partition = {PartitionSpec::Kind::kCuts, {3}};
   spec.pipeline.continue_with_fewer_stages = true;
   spec.pipeline.replacement_timeout_seconds = 0;
+  spec.pipeline.mixed_devices = true;
   spec.checkpoint = {20, 0};
   spec.evaluation = {50, 2};
   spec.resume_job = "earlier";

@@ -4,7 +4,6 @@
 #include <variant>
 
 #include "base/check.h"
-#include "base/random.h"
 #include "base/status.h"
 #include "stage/layers/parts.h"
 
@@ -62,19 +61,6 @@ std::unique_ptr<Layer> LayerBuilder::Build(const LayerSpec& spec) {
     std::unique_ptr<Layer> operator()(const ResidualSpec& s) { return MakeResidual(s, builder); }
   };
   return std::visit(Visitor{*this}, spec.kind);
-}
-
-std::vector<float> InitialValue(const ParameterSpec& spec, uint64_t seed, int layer) {
-  const size_t elements = static_cast<size_t>(spec.shape.elements());
-  if (spec.init == ParameterSpec::Init::kZeros) return std::vector<float>(elements, 0.0f);
-  if (spec.init == ParameterSpec::Init::kOnes) return std::vector<float>(elements, 1.0f);
-  const RandomStream stream = {seed, 0, 0xffffffff, static_cast<uint32_t>(layer),
-                               0x8000u | static_cast<uint32_t>(spec.index)};
-  std::vector<float> values(elements);
-  for (size_t i = 0; i < elements; ++i) {
-    values[i] = static_cast<float>(spec.init_stddev * RandomNormal(stream, i));
-  }
-  return values;
 }
 
 }  // namespace stagecoach

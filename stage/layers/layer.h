@@ -67,10 +67,6 @@ class Layer {
 absl::StatusOr<std::unique_ptr<Layer>> MakeLayer(const ExpandedModel& model,
                                                  const ExpandedLayer& layer, Backend& backend);
 
-// Initial value of a parameter: a pure function of (seed, layer, ParameterSpec), so it does not
-// depend on K. Stream: {seed, step 0, micro_batch 0xffffffff, layer, operation 0x8000 | index}.
-std::vector<float> InitialValue(const ParameterSpec& spec, uint64_t seed, int layer);
-
 }  // namespace stagecoach
 
 #endif  // STAGECOACH_STAGE_LAYERS_LAYER_H_

@@ -1,0 +1,129 @@
+// gpu-matmul-bench: what a device really reaches on a large square product, through the back end
+// that trains: the ceiling that the share of training is measured against. y = x w^T, uniform
+// random values (a card is faster on zeros), the best and the median of several rounds of queued
+// products.
+//
+//   gpu-matmul-bench [--device cuda:0] [--precision bfloat16] [--size 8192] [--seconds 2]
+//
+// Prints one line of JSON: {"device":...,"size":...,"tflops_median":...,"tflops_best":...}.
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "base/random.h"
+#include "base/status.h"
+#include "stage/backends/cuda/make_cuda_backend.h"
+#include "stage/backends/device/device_name.h"
+
+namespace stagecoach {
+namespace {
+
+constexpr int kRounds = 7;
+constexpr int kWarmUps = 3;
+constexpr size_t kPattern = size_t{1} << 20;  // random values, repeated
+
+struct Options {
+  std::string device = "cuda:0";
+  std::string precision = "bfloat16";
+  int64_t size = 8192;
+  double seconds = 2;  // about, of all rounds
+  int threads = 1;     // of the cpu device
+};
+
+double Now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+absl::StatusOr<std::unique_ptr<Backend>> MakeBackend(const Options& options) {
+  if (options.device == "cpu") return MakeCpuBackend({.threads = options.threads});
+  ASSIGN_OR_RETURN(const int ordinal, ParseCudaDevice(options.device));
+  return MakeCudaBackend({}, ordinal);
+}
+
+// [size, size] of uniform values in (-1, 1).
+absl::StatusOr<Tensor> Uniform(Backend& backend, DType dtype, int64_t size, uint32_t operation) {
+  std::vector<float> values(static_cast<size_t>(size * size));
+  const RandomStream stream = {.seed = 1, .operation = operation};
+  for (size_t i = 0; i < values.size(); ++i) {
+    values[i] = i < kPattern
+                    ? static_cast<float>(static_cast<int32_t>(RandomBits(stream, i))) * 0x1p-31f
+                    : values[i - kPattern];
+  }
+  ASSIGN_OR_RETURN(Tensor wide, MakeTensor(backend.allocator(), MemoryKind::kActivations,
+                                           DType::kF32, {size, size}));
+  backend.CopyFromHost(std::as_bytes(std::span(values)), wide);
+  RETURN_IF_ERROR(backend.Synchronize());
+  if (dtype == DType::kF32) return wide;
+  ASSIGN_OR_RETURN(Tensor narrow,
+                   MakeTensor(backend.allocator(), MemoryKind::kActivations, dtype, {size, size}));
+  backend.Convert(wide, narrow);
+  RETURN_IF_ERROR(backend.Synchronize());
+  return narrow;
+}
+
+absl::StatusOr<double> SecondsOf(Backend& backend, const LinearForwardArgs& args, int64_t times) {
+  const double start = Now();
+  for (int64_t i = 0; i < times; ++i) backend.LinearForward(args);
+  RETURN_IF_ERROR(backend.Synchronize());
+  return Now() - start;
+}
+
+absl::Status Run(const Options& options) {
+  Precision precision = Precision::kFloat32;
+  if (options.precision == "bfloat16") precision = Precision::kBfloat16;
+  if (options.precision == "tensorfloat32") precision = Precision::kTensorFloat32;
+  ASSIGN_OR_RETURN(const std::unique_ptr<Backend> backend, MakeBackend(options));
+  backend->SetPrecision(precision);
+  const DType dtype = ComputeDType(precision);
+  LinearForwardArgs args;
+  ASSIGN_OR_RETURN(args.x, Uniform(*backend, dtype, options.size, 1));
+  ASSIGN_OR_RETURN(args.weight, Uniform(*backend, dtype, options.size, 2));
+  ASSIGN_OR_RETURN(args.y, MakeTensor(backend->allocator(), MemoryKind::kActivations, dtype,
+                                      {options.size, options.size}));
+  RETURN_IF_ERROR(SecondsOf(*backend, args, kWarmUps).status());
+  ASSIGN_OR_RETURN(const double one, SecondsOf(*backend, args, 1));
+  const auto times = static_cast<int64_t>(options.seconds / kRounds / std::max(one, 1e-6)) + 1;
+  std::vector<double> tflops;
+  for (int round = 0; round < kRounds; ++round) {
+    ASSIGN_OR_RETURN(const double seconds, SecondsOf(*backend, args, times));
+    const auto side = static_cast<double>(options.size);
+    tflops.push_back(2 * side * side * side * static_cast<double>(times) / seconds / 1e12);
+  }
+  std::sort(tflops.begin(), tflops.end());
+  std::printf(
+      "{\"device\":\"%s\",\"fingerprint\":\"%s\",\"precision\":\"%s\",\"size\":%lld,"
+      "\"products\":%lld,\"tflops_median\":%.4f,\"tflops_best\":%.4f}\n",
+      options.device.c_str(), backend->fingerprint().c_str(), options.precision.c_str(),
+      static_cast<long long>(options.size), static_cast<long long>(times * kRounds),
+      tflops[kRounds / 2], tflops.back());
+  return absl::OkStatus();
+}
+
+}  // namespace
+}  // namespace stagecoach
+
+int main(int argc, char** argv) {
+  stagecoach::Options options;
+  CLI::App app{"Speed of a large matrix product on a device."};
+  app.add_option("--device", options.device, "cuda[:N] or cpu")->capture_default_str();
+  app.add_option("--precision", options.precision, "bfloat16, float32 or tensorfloat32")
+      ->check(CLI::IsMember({"bfloat16", "float32", "tensorfloat32"}))
+      ->capture_default_str();
+  app.add_option("--size", options.size, "of the square")
+      ->check(CLI::Range(int64_t{16}, int64_t{32768}))
+      ->capture_default_str();
+  app.add_option("--seconds", options.seconds, "of measuring, about")
+      ->check(CLI::Range(0.01, 600.0))
+      ->capture_default_str();
+  app.add_option("--threads", options.threads, "of the cpu device")->check(CLI::Range(1, 1024));
+  CLI11_PARSE(app, argc, argv);
+  const absl::Status status = stagecoach::Run(options);
+  if (status.ok()) return 0;
+  std::fprintf(stderr, "gpu-matmul-bench: %s\n", std::string(status.message()).c_str());
+  return 1;
+}

@@ -1,0 +1,480 @@
+"""What of tools/gpu_check needs no card: time, numbers, what other programs print, tables, error texts."""
+import importlib.machinery
+import importlib.util
+import json
+import os
+import pathlib
+import sys
+import tempfile
+import types
+import unittest
+
+TOOLS = pathlib.Path(__file__).resolve().parent.parent.parent / "tools"
+sys.path.insert(0, str(TOOLS))
+sys.dont_write_bytecode = True
+from gpu_report import arithmetic, budget, correctness, jobs, machine, memory, runs, speed, table  # noqa: E402
+
+
+def load_gpu_check():
+    loader = importlib.machinery.SourceFileLoader("gpu_check", str(TOOLS / "gpu_check"))
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader("gpu_check", loader))
+    loader.exec_module(module)
+    return module
+
+
+class Clock:
+    def __init__(self):
+        self.now = 100.0
+
+    def __call__(self):
+        return self.now
+
+
+class BudgetTest(unittest.TestCase):
+    def test_a_part_ends_with_the_whole(self):
+        clock = Clock()
+        whole = budget.Budget(60, clock)
+        part = whole.part(20)
+        clock.now += 15
+        self.assertEqual((whole.left(), part.left()), (45, 5))
+        self.assertEqual(whole.part(100).left(), 45)
+        self.assertEqual(part.most(30), 5)
+        clock.now += 10
+        self.assertEqual(part.most(30), 1, "a started program gets an answer")
+
+    def test_what_does_not_fit_is_not_run_and_says_the_numbers(self):
+        clock = Clock()
+        part = budget.Budget(10, clock)
+        part.need(10)
+        with self.assertRaisesRegex(budget.NotRun, "time: a run needs about 11 s, 10 s are left"):
+            part.need(11, "a run")
+
+    def test_sections_share_the_time_and_leave_over_the_rest(self):
+        self.assertEqual(budget.shares({"a": 1, "b": 3}, 100), {"a": 25.0, "b": 100.0})
+
+
+class ArithmeticTest(unittest.TestCase):
+    def test_flops_of_a_token_by_hand(self):
+        # One block of width 2, context 3: projections 2*4*4 = 32, scores and values 2*2*2*2 = 16, MLP 2*2*2*8 = 64;
+        # the head 2*2*5 = 20.
+        shape = {"layers": 1, "width": 2, "heads": 1, "context": 3, "vocabulary": 5}
+        self.assertEqual(arithmetic.flops_per_token(shape), 3 * (32 + 16 + 64 + 20))
+        self.assertEqual(arithmetic.flops_per_token(shape, full_attention=True), 3 * (32 + 24 + 64 + 20))
+
+    def test_parameters_of_the_published_shapes(self):
+        sizes = {name: arithmetic.parameters({**jobs.GPT2[name], "context": 1024}) for name in jobs.GPT2}
+        # Our head is a matrix of its own: vocabulary x width on top of the published sizes.
+        self.assertAlmostEqual((sizes["124M"] - 50257 * 768) / 124.4e6, 1, places=3)
+        self.assertAlmostEqual((sizes["1.5B"] - 50257 * 1600) / 1557.6e6, 1, places=3)
+        for layers, published in ((3, 282.2e6), (13, 785.8e6)):
+            shape = {**jobs.TRANSFORMER, "layers": layers}
+            self.assertAlmostEqual(arithmetic.parameters(shape) / published, 1, places=1)
+
+    def test_shares(self):
+        shape = {"layers": 1, "width": 2, "heads": 1, "context": 3, "vocabulary": 5}
+        self.assertAlmostEqual(arithmetic.share(1e9, shape, 1.0), 0.396)
+        self.assertIsNone(arithmetic.share(1e9, shape, None))
+
+    def test_medians(self):
+        self.assertEqual(arithmetic.median([3, 1, 2]), 2)
+        self.assertEqual(arithmetic.median([4, 1, 2, 3]), 2.5)
+        with self.assertRaises(ValueError):
+            arithmetic.median([])
+
+    def test_the_largest_is_found_with_few_questions(self):
+        for limit in (0, 1, 2, 3, 7, 8, 100, 1999, 2000, 5000):
+            asked = []
+
+            def fits(n):
+                asked.append(n)
+                return n <= limit
+            self.assertEqual(arithmetic.largest(fits, 1, 2000), min(limit, 2000))
+            self.assertLessEqual(len(asked), 24)
+            self.assertLessEqual(max(asked), 2000)
+
+    def test_cards_of_the_data_sheets(self):
+        self.assertEqual(arithmetic.datasheet_tflops("NVIDIA H200"), 989.5)
+        self.assertEqual(arithmetic.datasheet_tflops("NVIDIA H100 PCIe"), 756.5)
+        self.assertEqual(arithmetic.datasheet_tflops("NVIDIA A100-SXM4-80GB"), 312.0)
+        self.assertEqual(arithmetic.datasheet_tflops("NVIDIA L4"), 121.0)
+        self.assertEqual(arithmetic.datasheet_tflops("NVIDIA L40S"), 362.1)
+        self.assertIsNone(arithmetic.datasheet_tflops("Another Card 4"))
+
+
+class MachineTest(unittest.TestCase):
+    def test_nvidia_smi(self):
+        self.assertEqual(machine.parse_smi("NVIDIA H200, 580.1, 143771, 4\n"),
+                         {"name": "NVIDIA H200", "driver": "580.1", "total_bytes": 143771 * 2**20, "used_bytes": 4 * 2**20})
+        self.assertIsNone(machine.parse_smi("GB10, 580.1, [N/A], [N/A]")["total_bytes"])
+
+    def test_cards_that_are_hidden_are_not_counted(self):
+        self.assertEqual(machine.smi_name(1, {}), "1")
+        self.assertEqual(machine.smi_name(1, {"CUDA_VISIBLE_DEVICES": "GPU-a1, 3"}), "3")
+        self.assertEqual(machine.smi_name(0, {"CUDA_VISIBLE_DEVICES": "GPU-a1,3"}), "GPU-a1")
+
+    def test_cudnn_is_taken_where_it_is(self):
+        with tempfile.TemporaryDirectory() as name:
+            pathlib.Path(name, "libofboth.so.13").touch()
+            bundle = {"from_target": ["libofboth.so.13"], "from_target_if_there": ["libofnobody.so.9"]}
+            pathlib.Path(name, "bundle.json").write_text(json.dumps(bundle))
+            pathlib.Path(name, "COMMIT").write_text("abc123\n")
+            here, values = machine.Machine(os.path.join(name, "bin"), "cuda:0", home=name), {}
+            here.env["LD_LIBRARY_PATH"] = name
+            here.find_libraries(values)
+            self.assertEqual(values["found"], "libofboth.so.13; not here: libofnobody.so.9")
+            self.assertEqual((here.env["LD_LIBRARY_PATH"], here.commit()), (name, "abc123"))
+
+    def test_libraries_of_a_toolkit_come_before_wheels(self):
+        with tempfile.TemporaryDirectory() as name:
+            toolkit, wheel = os.path.join(name, "toolkit"), os.path.join(name, "site", "nvidia", "cu13", "lib")
+            for folder, library in ((toolkit, "libofboth.so.13"), (wheel, "libofboth.so.13"), (wheel, "libofawheel.so.9")):
+                os.makedirs(folder, exist_ok=True)
+                pathlib.Path(folder, library).touch()
+            folders = list(machine.library_folders({"LD_LIBRARY_PATH": toolkit}, [os.path.join(name, "site")]))
+            found = machine.find_libraries(["libcuda.so.1", "libofboth.so.13", "libofawheel.so.9"], folders)
+            self.assertEqual(found, {"libofboth.so.13": toolkit, "libofawheel.so.9": wheel})
+            with self.assertRaisesRegex(budget.NotRun, "libcufft.so.11 is neither"):
+                machine.find_libraries(["libcufft.so.11"], folders)
+
+    def test_the_sanitizer_of_a_toolkit(self):
+        with tempfile.TemporaryDirectory() as name:
+            program = pathlib.Path(name, "compute-sanitizer", "compute-sanitizer")
+            program.parent.mkdir()
+            program.touch()
+            environment = {"PATH": "/nowhere", "CUDA_HOME": name}
+            if not os.path.exists("/usr/local/cuda"):
+                with self.assertRaises(budget.NotRun):
+                    machine.find_sanitizer(environment, [])  # not executable
+            program.chmod(0o755)
+            self.assertEqual(machine.find_sanitizer(environment, []), str(program))
+
+    def test_a_program_that_hangs_and_one_that_is_missing(self):
+        with self.assertRaisesRegex(budget.Late, "sleep: not finished within 0 s"):
+            machine.call(["sleep", "30"], 0.05)
+        with self.assertRaisesRegex(budget.NotRun, "No such file"):
+            machine.call(["/nowhere/program"], 5)
+
+
+GTEST = """[  FAILED  ] Cuda/CudaConformance.Agrees/7
+[==========] 90 tests from 3 test suites ran. (12 ms total)
+[  PASSED  ] 86 tests.
+[  SKIPPED ] 3 tests, listed below:
+[  FAILED  ] 1 test, listed below:
+"""
+LIST = "Running main() from gtest_main.cc\nCudaContext.\n  CopiesThereAndBack\nCuda/CudaConformance.\n  Agrees/0  # GetParam() = x\n"
+
+
+class OtherProgramsTest(unittest.TestCase):
+    def test_googletest(self):
+        self.assertEqual(correctness.gtest_counts(GTEST), {"passed": 86, "failed": 1, "skipped": 3})
+        self.assertIsNone(correctness.gtest_counts("Segmentation fault"))
+        self.assertEqual(correctness.gtest_names(LIST),
+                         ["CudaContext.CopiesThereAndBack", "Cuda/CudaConformance.Agrees/0"])
+
+    def test_compute_sanitizer(self):
+        self.assertEqual(correctness.sanitizer_errors("========= ERROR SUMMARY: 0 errors"), 0)
+        self.assertEqual(correctness.sanitizer_errors("ERROR SUMMARY: 2 errors\nERROR SUMMARY: 1 error\n"), 3)
+        self.assertEqual(correctness.sanitizer_errors("RACECHECK SUMMARY: 4 hazards displayed (4 errors, 0 warnings)"), 4)
+        self.assertIsNone(correctness.sanitizer_errors("========= Error: Device not supported."))
+        with self.assertRaisesRegex(budget.NotRun, "does not work here: ========= Error: Device not supported"):
+            correctness.sanitized(["echo", "========= Error: Device not supported."], 10, None)
+        with self.assertRaisesRegex(budget.Failed, "came to no sum, exit 0: crashed"):
+            correctness.sanitized(["echo", "crashed"], 10, None)
+
+    def test_every_stage_must_have_its_sum(self):
+        with tempfile.TemporaryDirectory() as name:
+            logs = pathlib.Path(name)
+            (logs / "11.log").write_text("ERROR SUMMARY: 1 error")
+            (logs / "12.log").write_text("ERROR SUMMARY: 0 errors")
+            self.assertEqual(correctness.stage_errors(logs, {"stage-0": 11, "stage-1": 12}), 1)
+            with self.assertRaisesRegex(budget.NotRun, "no sum for stage-1: no log"):
+                correctness.stage_errors(logs, {"stage-0": 11, "stage-1": 13})
+
+    def test_the_dead_hold_nothing(self):
+        self.assertTrue(runs.alive(os.getpid()))
+        child = os.posix_spawn("/bin/true", ["true"], {})
+        os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT)  # ended, not reaped: a zombie
+        self.assertFalse(runs.alive(child))
+        os.waitpid(child, 0)
+        self.assertFalse(runs.alive(child))
+
+    def test_metrics(self):
+        text = "# HELP a_total x\na_total{job_id=\"j\"} 1.5e3\na_total_other 7\nb 2\n"
+        self.assertEqual(runs.metric_values(text, "a_total"), [1500.0])
+        self.assertEqual(runs.metric_values(text, "b"), [2.0])
+
+    def test_plans(self):
+        plan = {"stages": [{"memory": {"parameters": "10", "activations": "5"}}, {"memory": {"parameters": "7"}}]}
+        self.assertEqual(runs.plan_memory(plan), [{"parameters": 10, "activations": 5}, {"parameters": 7}])
+
+    def test_losses_repeated_by_a_recovery_must_be_the_same(self):
+        steps = [{"event": "step", "step": 1, "loss": 2.5}, {"event": "recovery", "step": 1},
+                 {"event": "step", "step": 1, "loss": 2.5}]
+        self.assertEqual(runs.losses(steps), {1: 2.5})
+        steps.append({"event": "step", "step": 1, "loss": 2.25})
+        with self.assertRaisesRegex(budget.Failed, "step 1 was repeated with loss 2.25, it had 2.5"):
+            runs.losses(steps)
+
+    def test_words_for_too_little_memory(self):
+        for text in ("RESOURCE_EXHAUSTED: forward of layer 3", "memory for activations: 512 bytes asked, ...",
+                     "CUDA out of memory. Tried to allocate"):
+            self.assertTrue(runs.OUT_OF_MEMORY.search(text), text)
+        self.assertFalse(runs.OUT_OF_MEMORY.search("UNAVAILABLE: stage-1 was lost"))
+
+    def test_pytorchs_lines_the_last_of_a_mode_counts(self):
+        text = ('warning\n{"mode": "eager", "tokens_per_second": 1.0}\n{"mode": "compile", "error": "x"}\n'
+                '{"mode": "eager", "tokens_per_second": 2.0}\n{"mode": "eag')
+        self.assertEqual(speed.torch_results(text), {"eager": {"mode": "eager", "tokens_per_second": 2.0},
+                                                     "compile": {"mode": "compile", "error": "x"}})
+        self.assertEqual(speed.last_json('{"a": 1}\n{"a": 2}\nbye\n'), {"a": 2})
+        self.assertIsNone(speed.last_json("nothing"))
+
+
+class Place:
+    """A forecast of so many bytes a layer and sequence."""
+
+    def __init__(self, layer, sequence):
+        self.layer, self.sequence = layer, sequence
+
+    def forecast(self, spec, stages=1):
+        training = spec["training"]
+        return (self.layer * spec["model"]["gpt"]["layers"] +
+                self.sequence * training["batch_size"] // training["micro_batches"])
+
+
+class SpeedTest(unittest.TestCase):
+    SHAPE = {"layers": 10, "width": 8, "heads": 2, "vocabulary": 16, "micro_tokens": 4096, "step_tokens": 16384}
+
+    def test_the_mini_batch_is_cut_into_micro_batches_that_fit(self):
+        work, forecast = speed.fitting(Place(10, 25), self.SHAPE, 1024, "bfloat16", 150)[0]
+        self.assertEqual((work.micro_batch, work.micro_batches, work.batch, forecast), (2, 8, 16, 150))
+        self.assertEqual(work.job()["precision"], "bfloat16")
+        with self.assertRaisesRegex(budget.NotRun, "one sequence needs"):
+            speed.fitting(Place(10, 25), self.SHAPE, 1024, "bfloat16", 100)
+        # A sequence longer than a micro-batch should be is one micro-batch all the same.
+        self.assertEqual(speed.fitting(Place(1, 1), self.SHAPE, 8192, "float32", 99)[0][0].micro_batch, 1)
+
+    def test_as_many_layers_as_fit(self):
+        self.assertEqual(speed.stretched(Place(10, 25), self.SHAPE, 1024, "float32", 79)["layers"], 5)
+        self.assertEqual(speed.stretched(Place(1, 1), self.SHAPE, 1024, "float32", 79)["layers"], 10)
+        with self.assertRaisesRegex(budget.NotRun, "not one layer"):
+            speed.stretched(Place(10, 25), self.SHAPE, 1024, "float32", 20)
+
+    def test_goals(self):
+        self.assertIsNone(speed.goal_met({}, 2e9))
+        self.assertIsNone(speed.goal_met({"mfu": 0.2}, 1e8))
+        self.assertTrue(speed.goal_met({"mfu": 0.56, "beside_compile": 1.1}, 2e9))
+        self.assertFalse(speed.goal_met({"mfu": 0.54, "beside_compile": 1.2}, 2e9))
+        self.assertFalse(speed.goal_met({"mfu": 0.54, "beside_compile": 1.0}, 1e8))
+
+    def test_every_row_has_a_shape(self):
+        for name, _ in jobs.SPEED_ROWS + jobs.TINY_SPEED_ROWS:
+            self.assertEqual(speed.SHAPES[name]["width"] % speed.SHAPES[name]["heads"], 0)
+        self.assertEqual(len(jobs.SPEED_ROWS), 8)
+
+    def test_micro_batches_and_text(self):
+        self.assertEqual(jobs.micro_batch_choices(1024, 8192), [8, 4, 2, 1])
+        self.assertEqual(jobs.micro_batch_choices(4096, 2048), [1])
+        self.assertEqual(len(jobs.synthetic_text(1000)) // 10, 100)
+        self.assertEqual(jobs.synthetic_text(500), jobs.synthetic_text(500))
+
+
+class MemoryTest(unittest.TestCase):
+    def test_the_largest_stage_is_compared(self):
+        values = {}
+        memory.compare(values, [{"a": 100}, {"a": 200}], [{"a": 90}, {"a": 230}], 1000)
+        self.assertEqual((values["forecast"], values["allocator"], values["driver"]), (200, 230, 1000))
+        self.assertAlmostEqual(values["ratio"], 1.15)
+        self.assertFalse(values["goal"])
+        memory.compare(values, [{"a": 200}], [{"a": 219}], None)
+        self.assertTrue(values["goal"])
+
+    def test_the_papers_shape(self):
+        naive, pipelined = (memory.transformer(jobs.TRANSFORMER, 3, "float32", way) for way in (False, True))
+        self.assertEqual((naive["training"]["micro_batches"], naive["pipeline"]["rematerialization"]), (1, "never"))
+        self.assertEqual((pipelined["training"]["micro_batches"], pipelined["pipeline"]["rematerialization"]),
+                         (32, "always"))
+
+
+class TableTest(unittest.TestCase):
+    def section(self):
+        section = table.Section("speed", [("tokens", "tokens/s", ".0f"), ("mfu", "MFU", "%"), ("goal", "goal", "met")],
+                                budget.Budget(60), say=lambda line: None)
+        section.row("a", lambda values: values.update(tokens=1234.5, mfu=0.5512, goal=True))
+        return section
+
+    def raising(self, error):
+        def work(values):
+            values["tokens"] = 7
+            raise error
+        return work
+
+    def test_a_row_keeps_what_it_measured_whatever_happens(self):
+        section = self.section()
+        section.row("b", self.raising(budget.Failed("broken | badly")))
+        section.row("c", self.raising(budget.NotRun("no card")))
+        section.row("d", self.raising(KeyError("weights")))
+        self.assertEqual([row["outcome"] for row in section.rows], ["passed", "FAILED", "not run", "FAILED"])
+        self.assertEqual([row.get("tokens") for row in section.rows], [1234.5, 7, 7, 7])
+        self.assertRegex(section.rows[3]["why"], r"KeyError: 'weights' \(work, line \d+\)")
+        text = table.section_table(section)
+        self.assertIn("| a | 1234 | 55.1 % | met | passed |", text)
+        self.assertIn("| b | 7 | – | – | FAILED: broken \\| badly |", text)
+        self.assertIn("| c | 7 | – | – | not run: no card |", text)
+
+    def test_a_wait_cut_short_by_the_time_is_no_failure(self):
+        clock = Clock()
+        section = table.Section("s", budget=budget.Budget(50, clock), say=lambda line: None)
+        section.row("hangs", self.raising(budget.Late("no event within 20 s")))
+        clock.now += 49
+        section.row("late", self.raising(budget.Late("no event within 1 s")))
+        self.assertEqual([row["outcome"] for row in section.rows], ["FAILED", "not run"])
+        self.assertEqual(section.rows[1]["why"], "time: no event within 1 s")
+
+    def test_outcomes(self):
+        self.assertEqual(table.combined(["passed", "not run"]), "passed")
+        self.assertEqual(table.combined(["not run"]), "not run")
+        self.assertEqual(table.combined(["passed", "FAILED", "not run"]), "FAILED")
+        self.assertEqual(table.combined([]), "not run")
+        good = self.section()
+        self.assertEqual((good.why(), table.exit_code([good])), ("", 0))
+        good.skip("b", "no card")
+        self.assertEqual((good.why(), table.exit_code([good])), ("1 of 2 rows: no card", 3))
+        good.row("c", self.raising(budget.Failed("x")))
+        self.assertEqual((good.why(), table.exit_code([good])), ("1 of 3 rows: x", 1))
+        self.assertEqual(table.exit_code([]), 3)
+
+    def test_cells(self):
+        self.assertEqual(table.written(None, "%"), "–")
+        self.assertEqual(table.written(12.34e9, "GB"), "12.3")
+        self.assertEqual(table.written(False, "met"), "missed")
+        self.assertEqual(table.written("not run", ".0f"), "not run")
+        self.assertLessEqual(len(table.shortened("word " * 1000)), table.MOST_WHY + 10)
+
+    def test_the_report_is_whole_markdown_and_json(self):
+        facts = {"device_name": "A card", "device": "cuda:0", "commit": "abc"}
+        text = table.markdown(facts, [self.section()], ["a note"])
+        self.assertTrue(text.startswith("## A report of gpu_check: A card\n\n* device: cuda:0\n* commit: abc\n"))
+        self.assertTrue(text.endswith("* a note\n"))
+        for line in text.splitlines():
+            if line.startswith("|"):
+                self.assertTrue(line.endswith("|"), line)
+        self.assertEqual(json.loads(table.to_json(facts, [self.section()]))["sections"][0]["rows"][0]["mfu"], 0.5512)
+
+    def test_an_earlier_report_fills_what_is_not_run(self):
+        facts = {"device_name": "A card", "commit": "abc"}
+        earlier_section = self.section()
+        earlier_section.row("b", lambda values: values.update(tokens=5.0))
+        other = table.Section("memory", [("gb", "GB", "")], say=lambda line: None)
+        other.row("m", lambda values: values.update(gb=1))
+        earlier = json.loads(table.to_json(facts, [earlier_section, other]))
+        now = table.Section("speed", [], say=lambda line: None)
+        now.row("a", lambda values: values.update(tokens=9.0))
+        now.skip("b", "time")
+        sections = table.completed([now], facts, earlier)
+        self.assertEqual([(s.name, [r.get("tokens") for r in s.rows]) for s in sections],
+                         [("speed", [9.0, 5.0]), ("memory", [None])])
+        self.assertIn("| b | 5 |", table.section_table(sections[0]))
+        with self.assertRaisesRegex(ValueError, "commit is 'abc' there, 'def' here"):
+            table.completed([now], {**facts, "commit": "def"}, earlier)
+
+
+class CommandLineTest(unittest.TestCase):
+    def setUp(self):
+        self.program = load_gpu_check()
+
+    def parse(self, *words):
+        with open(os.devnull, "w") as nothing:
+            errors, sys.stderr = sys.stderr, nothing
+            try:
+                return self.program.parse(words)
+            finally:
+                sys.stderr = errors
+
+    def test_options(self):
+        options = self.parse("--device", "cuda", "--rows", "1.5B/4096, 124M/1024", "--sections", "speed,memory")
+        self.assertEqual(options.device, "cuda:0")
+        self.assertEqual(options.rows, ["1.5B/4096", "124M/1024"])
+        self.assertEqual(options.sections, ["speed", "memory"])
+        self.assertLess(self.program.LIMIT_SECONDS, 590)
+        for words in (["--device", "tpu"], ["--sections", "spead"], ["--rows", "9B/1"]):
+            with self.assertRaises(SystemExit):
+                self.parse(*words)
+
+    def test_without_a_card_every_section_says_so_and_the_report_is_whole(self):
+        def no_card(self, values):
+            raise budget.NotRun("no device: for this test")
+        original = machine.Machine.find_card
+        machine.Machine.find_card = no_card
+        say, self.program.say = self.program.say, lambda line: None
+        try:
+            options = self.parse("--bin", str(TOOLS), "--python", "/nowhere/python")
+            facts, sections = self.program.check(options)
+        finally:
+            machine.Machine.find_card, self.program.say = original, say
+        self.assertEqual([section.name for section in sections], list(self.program.WEIGHTS))
+        self.assertEqual({section.outcome() for section in sections}, {"not run"})
+        self.assertEqual({row["why"] for section in sections for row in section.rows}, {"no device: for this test"})
+        self.assertEqual(table.exit_code(sections), 3)
+        self.assertRegex(facts["PyTorch"], "/nowhere/python")
+
+    def test_bfloat16_is_asked_of_the_programs(self):
+        with tempfile.TemporaryDirectory() as name:
+            program = pathlib.Path(name, "stagecoach")
+            program.write_text("#!/bin/sh\necho \"stagecoach: $2:1:473: precision: unknown field; known: x\" >&2\nexit 2\n")
+            program.chmod(0o755)
+            here = machine.Machine(name, "cpu")
+            with self.assertRaisesRegex(budget.NotRun, r"take precision: bfloat16 \(precision: unknown field\)"):
+                here.need_bfloat16(name)
+            program.write_text("#!/bin/sh\nexit 0\n")
+            machine.Machine(name, "cpu").need_bfloat16(name)
+
+
+FAKE_LOCAL = """#!/bin/sh
+while [ "$1" != --state-dir ]; do shift; done
+mkdir -p "$2/logs"; echo 'stage: error: RESOURCE_EXHAUSTED: memory for gradients' > "$2/logs/stage-0.log"
+echo '{"processes":[]}' > "$2/processes.json"
+echo '{"event":"step","step":1,"loss":2.0,"step_seconds":0.5}'
+%s
+"""
+
+
+class RunTest(unittest.TestCase):
+    def setUp(self):
+        self.temporary = tempfile.TemporaryDirectory()
+        self.addCleanup(self.temporary.cleanup)
+
+    def start(self, rest):
+        program = pathlib.Path(self.temporary.name, "stagecoach")
+        program.write_text(FAKE_LOCAL % rest)
+        program.chmod(0o755)
+        here = types.SimpleNamespace(program=lambda name: program, env=None, device="cpu")
+        return runs.Workplace(here, self.temporary.name).start({}, 1)
+
+    def test_a_run_that_succeeds(self):
+        end = '{"event":"finished","state":"SUCCEEDED","weights_digest":"sha256:ab"}'
+        with self.start(f"echo '{end}'") as run:
+            run.finish(20)
+            self.assertEqual((run.digest(), runs.losses(run.events)), ("sha256:ab", {1: 2.0}))
+
+    def test_too_little_memory_is_told_from_other_ends(self):
+        with self.start("echo \"stagecoach: job failed\" >&2; exit 1") as run:
+            with self.assertRaisesRegex(runs.OutOfMemory, "K = 1: ended before step 2.*memory for gradients"):
+                run.wait_for_step(2, 20)
+
+    def test_a_run_that_hangs_is_late_and_gone_afterwards(self):
+        with self.start("exec sleep 1000") as run:
+            run.wait_for_step(1, 20)
+            with self.assertRaisesRegex(budget.Late, "nothing new within 0 s, the last event was step 1"):
+                run.wait_for_step(2, 0.1)
+            process = run._process
+        self.assertIsNotNone(process.poll())
+
+    def test_step_times_begin_behind_the_warm_up(self):
+        steps = "\n".join(f"echo '{{\"event\":\"step\",\"step\":{n},\"loss\":1,\"step_seconds\":{n}}}'" for n in range(2, 9))
+        with self.start(steps + "\nexec sleep 1000") as run:
+            self.assertEqual(run.seconds_of_steps(1, 20), [4, 5, 6])
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=1)
