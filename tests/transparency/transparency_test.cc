@@ -21,7 +21,6 @@ struct Device {
   std::string name;
   GptSpec model;
   Precision precision = Precision::kFloat32;
-  bool bfloat16 = true;                                             // its operations take it
   std::vector<std::function<std::unique_ptr<Backend>()>> variants;  // all must give the same bits
   // Asked before a test: OK if the device is there.
   std::function<absl::Status()> present = [] { return absl::OkStatus(); };
@@ -48,8 +47,7 @@ Device Cpu() {
 // All stages on one card, each with a back end of its own.
 Device Cuda() {
   Device device{.name = "cuda",
-                .model = {.layers = 2, .width = 36, .heads = 3, .context = 19, .vocabulary = 67},
-                .bfloat16 = false};
+                .model = {.layers = 2, .width = 36, .heads = 3, .context = 19, .vocabulary = 67}};
   device.variants.push_back([]() -> std::unique_ptr<Backend> {
     auto backend = MakeCudaBackend({}, 0);
     CHECK_OK(backend.status());
@@ -72,7 +70,7 @@ std::vector<Device> Devices() {
 #endif
   devices.push_back(Cuda());
   for (size_t i = 0, count = devices.size(); i < count; ++i) {
-    if (devices[i].bfloat16) devices.push_back(InBfloat16(devices[i]));
+    devices.push_back(InBfloat16(devices[i]));
   }
   return devices;
 }
@@ -226,7 +224,6 @@ TEST_P(Transparency, ACheckpointOfThreeStagesGoesOnWithAnyNumber) {
 // A checkpoint holds float32 masters, so each precision goes on from the other's: the weights are
 // taken over to the bit, and the next step is the one that the new precision computes from them.
 TEST_P(Transparency, ACheckpointGoesOnInAnotherPrecision) {
-  if (!GetParam().bfloat16) GTEST_SKIP() << GetParam().name << " has no bfloat16";
   HarnessOptions options = Options({4, 2}, 0.3);
   PipelineHarness first(options);
   ASSERT_TRUE(first.Train(2).ok());

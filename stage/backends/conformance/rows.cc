@@ -18,7 +18,7 @@ std::string ConformanceRow::Disagreement(const Outputs& actual, const Outputs& e
   return conformance::Disagreement(actual, expected, Tolerances{tolerance, bfloat16_tolerance});
 }
 
-std::vector<ConformanceRow> ConformanceRows(bool bfloat16) {
+std::vector<ConformanceRow> ConformanceRows() {
   using Types = ConformanceRow::Types;
   std::vector<ConformanceRow> all;
   AddLinearRows(all);
@@ -32,7 +32,6 @@ std::vector<ConformanceRow> ConformanceRows(bool bfloat16) {
   for (const ConformanceRow& row : all) {
     if (row.types != Types::kBfloat16) rows.push_back(row);
   }
-  if (!bfloat16) return rows;
   for (ConformanceRow& row : all) {
     if (row.types == Types::kFloat32) continue;
     row.name += "_bfloat16";

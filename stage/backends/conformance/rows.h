@@ -58,9 +58,8 @@ struct ConformanceRow {
 };
 inline void PrintTo(const ConformanceRow& row, std::ostream* out) { *out << row.name; }
 
-// All rows; those in bfloat16 have "_bfloat16" behind their names. false: a back end that has no
-// bfloat16 yet.
-std::vector<ConformanceRow> ConformanceRows(bool bfloat16 = true);
+// All rows; those in bfloat16 have "_bfloat16" behind their names.
+std::vector<ConformanceRow> ConformanceRows();
 
 // Parts of it, one file each.
 void AddLinearRows(std::vector<ConformanceRow>& rows);

@@ -5,7 +5,6 @@
 //                                             testing::ValuesIn(ConformanceRows())),
 //                            RowName);
 //
-// ConformanceRows(false) leaves out bfloat16, for a back end that has not got it yet.
 // The reference back end must be linked. Include this header in one file of a test program.
 #ifndef STAGECOACH_STAGE_BACKENDS_CONFORMANCE_SUITE_H_
 #define STAGECOACH_STAGE_BACKENDS_CONFORMANCE_SUITE_H_

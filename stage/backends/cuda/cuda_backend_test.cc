@@ -47,12 +47,11 @@ TEST_P(CudaConformance, AgreesWithTheReferenceAndRepeatsItsBits) {
   const Outputs first = row.run(*backend);
   EXPECT_EQ(row.Disagreement(first, row.Expected(*reference)), "");
   EXPECT_EQ(Disagreement(row.run(*backend), first, 0.0), "") << "second run";
-  EXPECT_EQ(Disagreement(row.run(*MakeOnFirstCard({})), first, 0.0), "")
-      << "another context";
+  EXPECT_EQ(Disagreement(row.run(*MakeOnFirstCard({})), first, 0.0), "") << "another context";
   EXPECT_TRUE(backend->Synchronize().ok());
 }
 
-INSTANTIATE_TEST_SUITE_P(Cuda, CudaConformance, testing::ValuesIn(ConformanceRows(true)),
+INSTANTIATE_TEST_SUITE_P(Cuda, CudaConformance, testing::ValuesIn(ConformanceRows()),
                          [](const auto& info) { return info.param.name; });
 
 }  // namespace

@@ -11,7 +11,7 @@ namespace stagecoach::conformance {
 INSTANTIATE_TEST_SUITE_P(CudaKernelsOnHost, BackendConformance,
                          testing::Combine(testing::Values(BackendUnderTest{
                                               cuda::MakeEmulatedBackend}),
-                                          testing::ValuesIn(ConformanceRows(true))),
+                                          testing::ValuesIn(ConformanceRows())),
                          RowName);
 
 namespace {
@@ -23,7 +23,7 @@ std::unique_ptr<Backend> MakeWithoutEpilogues(const BackendOptions& options) {
 // In bfloat16 what is done by a kernel of its own is rounded once more, bias and GELU both.
 std::vector<ConformanceRow> LinearRows() {
   std::vector<ConformanceRow> rows;
-  for (ConformanceRow& row : ConformanceRows(true)) {
+  for (ConformanceRow& row : ConformanceRows()) {
     if (row.name.rfind("Linear", 0) != 0) continue;
     row.bfloat16_tolerance = kRoundedInside;
     rows.push_back(std::move(row));
