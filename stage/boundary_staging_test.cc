@@ -71,9 +71,7 @@ TEST(BoundaryStaging, WorksBetweenACardAndAHost) {
 
 TEST(BoundaryStaging, WorksInBfloat16) {
   const HarnessResult truth = Train({.precision = Precision::kBfloat16});
-  HarnessOptions options{.stages = 3, .precision = Precision::kBfloat16};
-  options.make_backend = [] { return std::make_unique<StagedBackend>(); };
-  EXPECT_TRUE(Train(options) == truth);
+  EXPECT_TRUE(Train(Staged({.stages = 3, .precision = Precision::kBfloat16})) == truth);
 }
 
 TEST(BoundaryStaging, CopiesEachTensorOnce) {
