@@ -1,7 +1,9 @@
 // On a machine without a card: what a user reads. With one: a copy there and back, and a limit.
 #include "stage/backends/cuda/cuda_context.h"
 
+#include <chrono>
 #include <cstring>
+#include <future>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -40,10 +42,15 @@ TEST(CudaContext, CopiesThereAndBack) {
   const Shape shape{3, 1000};
   Tensor host = *MakeTensor(card.host_allocator(), MemoryKind::kActivations, DType::kF32, shape);
   Tensor back = *MakeTensor(card.host_allocator(), MemoryKind::kActivations, DType::kF32, shape);
-  Tensor device = *MakeTensor(card.allocator(), MemoryKind::kActivations, DType::kF32, shape);
   for (int i = 0; i < 3000; ++i) host.data<float>()[i] = static_cast<float>(i);
-  ASSERT_TRUE(card.staging().FromLink(host, device).ok());
-  ASSERT_TRUE(card.staging().ToLink(device, back).ok());
+  std::promise<void> arrived;
+  card.staging().OnDone([&arrived] { arrived.set_value(); });
+  const absl::StatusOr<Tensor> device = card.staging().FromLink(host);
+  ASSERT_TRUE(device.ok()) << device.status();
+  const absl::StatusOr<uint64_t> copy = card.staging().ToLink(*device, back);
+  ASSERT_TRUE(copy.ok()) << copy.status();
+  ASSERT_EQ(arrived.get_future().wait_for(std::chrono::seconds(60)), std::future_status::ready);
+  EXPECT_TRUE(card.staging().Done(*copy).value());
   EXPECT_EQ(std::memcmp(host.raw(), back.raw(), 12000), 0);
   EXPECT_TRUE(card.Synchronize().ok());
 }
