@@ -34,9 +34,9 @@ absl::StatusOr<T> Annotate(absl::StatusOr<T> value, const std::string& context) 
 
 #define ASSIGN_OR_RETURN(lhs, expression) \
   ASSIGN_OR_RETURN_INNER(STAGECOACH_CONCAT(stagecoach_or_, __LINE__), lhs, expression)
-#define ASSIGN_OR_RETURN_INNER(or_value, lhs, expression)     \
-  auto or_value = (expression);                               \
-  if (!or_value.ok()) return std::move(or_value).status();    \
+#define ASSIGN_OR_RETURN_INNER(or_value, lhs, expression)  \
+  auto or_value = (expression);                            \
+  if (!or_value.ok()) return std::move(or_value).status(); \
   lhs = *std::move(or_value)
 
 #endif  // STAGECOACH_BASE_STATUS_H_

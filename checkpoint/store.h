@@ -10,7 +10,7 @@
 // Errors:    Commit: FAILED_PRECONDITION if the union of the shards is not the model; the file
 //            system's codes otherwise; nothing committed then. Load never uses a value before every
 //            digest was checked.
-// See: RELIABILITY section 5; docs/formats.md, "Checkpoints".
+// See:       docs/formats.md, "Checkpoints".
 #ifndef STAGECOACH_CHECKPOINT_STORE_H_
 #define STAGECOACH_CHECKPOINT_STORE_H_
 

@@ -1,6 +1,5 @@
-// The promise of RELIABILITY section 3, rows 2 and 14 to 16: whatever call fails, wherever the
-// process or the power stops, whichever byte changes, a checkpoint loads, and exactly as it was
-// saved.
+// The promise of a checkpoint: whatever call fails, wherever the process or the power stops,
+// whichever byte changes, it loads, and exactly as it was saved.
 #include "absl/strings/str_cat.h"
 #include "checkpoint/fault_file_system.h"
 #include "checkpoint/names.h"

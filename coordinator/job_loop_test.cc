@@ -121,7 +121,6 @@ TEST(JobLoopTest, GivesTheSameBitsForEveryNumberOfStages) {
   }
 }
 
-// RELIABILITY table, row 1.
 TEST(JobLoopTest, SurvivesAStageKilledAtAnyEvent) {
   for (int at = 3; at < Golden().events; at += kStride) {
     SimulatedCluster cluster(2);

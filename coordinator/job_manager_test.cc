@@ -196,7 +196,6 @@ TEST_F(JobManagerTest, RunsJobsFromManyClientsAtOnce) {
       Wait<absl::StatusOr<JobView>>([&](auto done) { manager->Cancel("nobody", done); }).status()));
 }
 
-// RELIABILITY table, row 22.
 TEST_F(JobManagerTest, RefusesASecondCoordinatorOnOneStateFolder) {
   AnsweringStages stages;
   std::unique_ptr<JobManager> first = Start(stages).value();

@@ -45,8 +45,8 @@ struct LoadResult {
 
 // The coordinator's one decision about the step before, applied before new work starts.
 struct ApplyDecision {
-  uint64_t step = 0;          // index of the step whose gradients these are
-  bool apply = true;          // false: skip, gradients are dropped
+  uint64_t step = 0;  // index of the step whose gradients these are
+  bool apply = true;  // false: skip, gradients are dropped
   double learning_rate = 0;
   double gradient_scale = 1;  // clipping
   friend bool operator==(const ApplyDecision&, const ApplyDecision&) = default;
@@ -63,9 +63,9 @@ struct RunCommand {
 
 struct StepReport {
   Fence fence;
-  bool has_loss = false;  // last stage only
-  double loss_sum = 0;    // over the tokens of the mini-batch
-  int64_t tokens = 0;     // last stage only
+  bool has_loss = false;                    // last stage only
+  double loss_sum = 0;                      // over the tokens of the mini-batch
+  int64_t tokens = 0;                       // last stage only
   std::vector<double> layer_squared_norms;  // this stage's layers in order; training only
   bool finite = true;                       // loss and every norm
   double step_seconds = 0;                  // wall time of the work on this stage

@@ -19,11 +19,11 @@
 namespace stagecoach {
 
 struct LayerCost {
-  int64_t parameters = 0;               // elements
-  int64_t forward_flops = 0;            // per sequence; causal attention counts the half it computes
-  int64_t backward_flops = 0;           // per sequence, input and weight part together
-  int64_t boundary_bytes = 0;           // output activation, per sequence
-  int64_t stash_bytes = 0;              // kept from forward to backward, per sequence
+  int64_t parameters = 0;      // elements
+  int64_t forward_flops = 0;   // per sequence; causal attention counts the half it computes
+  int64_t backward_flops = 0;  // per sequence, input and weight part together
+  int64_t boundary_bytes = 0;  // output activation, per sequence
+  int64_t stash_bytes = 0;     // kept from forward to backward, per sequence
   // Peak of what backward allocates less what it has given back by then, per sequence: on top of the
   // stash and the output gradient.
   int64_t scratch_bytes = 0;

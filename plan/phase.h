@@ -10,7 +10,15 @@
 namespace stagecoach {
 
 enum class Phase : uint8_t {
-  kForward, kRecompute, kBackward, kOptimizer, kSend, kReceiveWait, kBubble, kDataWait, kCheckpoint,
+  kForward,
+  kRecompute,
+  kBackward,
+  kOptimizer,
+  kSend,
+  kReceiveWait,
+  kBubble,
+  kDataWait,
+  kCheckpoint,
   kIdle
 };
 inline constexpr int kPhases = 10;

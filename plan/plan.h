@@ -41,7 +41,7 @@ absl::StatusOr<Partition> UniformPartition(int layers, int stages);
 
 // What the planner knows of the machines; defaults are a 2-core x86 machine on a 10 Gbit/s network.
 struct PlanAssumptions {
-  double flops_per_second = 150e9;       // one stage
+  double flops_per_second = 150e9;  // one stage
   double link_bytes_per_second = 1.0e9;
   double link_latency_seconds = 100e-6;
   int64_t stage_memory_limit_bytes = 0;  // 0: unknown, not checked
@@ -59,17 +59,18 @@ struct Plan {
   Partition partition;
   std::vector<StagePlan> stages;
   Schedule schedule;
-  Timeline timeline;           // simulated
-  double step_seconds = 0;     // forecast
-  double bubble = 0;           // forecast: 1 - busy / (K * step)
-  double bubble_ideal = 0;     // (K - 1) / (M + K - 1)
+  Timeline timeline;        // simulated
+  double step_seconds = 0;  // forecast
+  double bubble = 0;        // forecast: 1 - busy / (K * step)
+  double bubble_ideal = 0;  // (K - 1) / (M + K - 1)
 };
 
 // `profile` empty: costs from the cost model. `stages` must be > 0 (auto is resolved by the caller).
 absl::StatusOr<Plan> MakePlan(const JobSpec& spec, int stages, const PlanAssumptions& assumptions,
                               std::span<const LayerProfile> profile);
 
-std::string FormatTimeline(const Timeline& timeline, int width);  // drawn with characters, a lane a stage
+// Drawn with characters, a lane a stage.
+std::string FormatTimeline(const Timeline& timeline, int width);
 
 }  // namespace stagecoach
 

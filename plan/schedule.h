@@ -18,8 +18,18 @@
 namespace stagecoach {
 
 enum class Op : uint8_t {
-  kLoadInput, kReceiveActivation, kForward, kSendActivation, kLoadTarget, kLoss,
-  kReceiveGradient, kRecompute, kBackward, kBackwardInput, kBackwardWeight, kSendGradient
+  kLoadInput,
+  kReceiveActivation,
+  kForward,
+  kSendActivation,
+  kLoadTarget,
+  kLoss,
+  kReceiveGradient,
+  kRecompute,
+  kBackward,
+  kBackwardInput,
+  kBackwardWeight,
+  kSendGradient
 };
 
 // Text: in0 <a0 F0 >a0 t0 L0 <g0 R0 B0 I0 W0 >g0, in the order of Op.
@@ -38,8 +48,8 @@ struct StageProgram {
 struct ScheduleOptions {
   ScheduleKind kind = ScheduleKind::kGpipe;
   Rematerialization rematerialization = Rematerialization::kAlways;
-  int stages = 1;         // K
-  int micro_batches = 1;  // M
+  int stages = 1;             // K
+  int micro_batches = 1;      // M
   bool forward_only = false;  // evaluation: in/receive, F, send; last stage: t, L
   friend bool operator==(const ScheduleOptions&, const ScheduleOptions&) = default;
 };
@@ -52,7 +62,7 @@ struct Schedule {
 
 struct PipelineLimits {
   int max_live_micro_batches = 1 << 20;  // stashes and boundary inputs alive in one stage
-  int link_capacity = 2;                 // messages a boundary holds per direction before a send blocks
+  int link_capacity = 2;  // messages a boundary holds per direction before a send blocks
 };
 
 // F ascending, then B ascending (the paper's figure draws them descending): every schedule then
@@ -70,7 +80,8 @@ absl::Status ValidateSchedule(const Schedule& schedule, const PipelineLimits& li
 bool KeepsStash(const StageProgram& program, MicroBatchId micro_batch);
 
 std::string FormatInstruction(const Instruction& instruction);
-std::string FormatSchedule(const Schedule& schedule);  // one line a stage: "stage 0: in0 F0 >a0 ..."
+// One line a stage: "stage 0: in0 F0 >a0 ...".
+std::string FormatSchedule(const Schedule& schedule);
 absl::StatusOr<std::vector<StageProgram>> ParsePrograms(const std::string& text);
 
 }  // namespace stagecoach

@@ -19,7 +19,8 @@ struct StageCost {
   double recompute_seconds = 0;
   double loss_seconds = 0;
   double load_seconds = 0;
-  int64_t activation_bytes = 0;  // sent downstream per micro-batch; gradients upstream have the same size
+  // Sent downstream per micro-batch; gradients upstream have the same size.
+  int64_t activation_bytes = 0;
 };
 
 struct LinkCost {
@@ -38,7 +39,7 @@ struct Timeline {
   std::vector<TimelineEvent> events;  // by stage, then in program order
   std::vector<double> busy_seconds;   // per stage: F, R, B, I, W, L
   double step_seconds = 0;
-  double Bubble() const;              // 1 - sum(busy) / (K * step)
+  double Bubble() const;  // 1 - sum(busy) / (K * step)
 };
 
 absl::StatusOr<Timeline> Simulate(const Schedule& schedule, std::span<const StageCost> costs,

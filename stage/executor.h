@@ -1,8 +1,9 @@
 // StageExecutor: interprets a stage's program on its cell. It never waits for a peer: Advance runs
 // instructions until one cannot proceed, and returns; only StageRuntime waits. So one test thread
-// can drive K executors in any seeded order with no network. Ownership: borrows cell, links, data
-// and clocks for its life. Threads:   executor thread only. Units:     the loss counts as backward,
-// norms and apply as optimizer; phase.h has the rest. A
+// can drive K executors in any seeded order with no network.
+// Ownership: borrows cell, links, data and clocks for its life.
+// Threads:   executor thread only.
+// Units:     the loss counts as backward, norms and apply as optimizer; phase.h has the rest. A
 //            micro-batch without sequences is passed on as an empty message and computes nothing.
 // Errors:    the first error ends the step; the caller closes the links with it. A message of
 // another

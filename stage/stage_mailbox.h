@@ -1,7 +1,7 @@
 // StageMailbox: what other threads tell the executor thread: commands in order, and besides them,
-// at once, aborts, wake-ups of links, and the end. Ownership: owns a command from a successful Post
-// to Next. Threads:   Next, WaitForChange, Interruption and Drain on the executor thread; the rest
-// from any
+// at once, aborts, wake-ups of links, and the end.
+// Ownership: owns a command from a successful Post to Next.
+// Threads:   Next, WaitForChange, Interruption and Drain on the executor thread; the rest from any
 //            thread. One mutex guards everything; no callback runs under it.
 // Errors:    Post refuses when full or closed, and new work while draining; it leaves the command
 //            with the caller.

@@ -1,7 +1,8 @@
 // TraceRing: the last spans of a stage, always on: what the executor did and waited for, and what
 // passed its links. Old spans make way for new ones, so memory is bounded (kTraceSpans of 88
-// bytes). Ownership: values; a span knows its job by a hash of the id. Threads:   thread-safe. Add
-// takes a short mutex; Read copies a few hundred spans at a time under
+// bytes).
+// Ownership: values; a span knows its job by a hash of the id.
+// Threads:   thread-safe. Add takes a short mutex; Read copies a few hundred spans at a time under
 //            it, so a reader holds up a writer for microseconds only. Add takes about 10 ns, beside
 //            a reader that never stops 50 ns (trace-bench).
 // Units:     Unix nanoseconds of this machine; bytes of payload.

@@ -1,6 +1,6 @@
 // Commands: what `stagecoach X` does, one function and one file each; the command line itself is
-// read in services/cli/command_line.h. Every function returns the exit code. Threads: the main
-// thread.
+// read in services/cli/command_line.h. Every function returns the exit code.
+// Threads:   the main thread.
 #ifndef STAGECOACH_SERVICES_CLI_COMMANDS_H_
 #define STAGECOACH_SERVICES_CLI_COMMANDS_H_
 

@@ -1,6 +1,6 @@
 // Console: where a command writes. Data goes to standard output, notes and progress to standard
-// error, so that `stagecoach ... > file` keeps only data. Threads: Note is thread-safe; the rest
-// belongs to the command's thread.
+// error, so that `stagecoach ... > file` keeps only data.
+// Threads:   Note is thread-safe; the rest belongs to the command's thread.
 #ifndef STAGECOACH_SERVICES_CLI_CONSOLE_H_
 #define STAGECOACH_SERVICES_CLI_CONSOLE_H_
 

@@ -1,4 +1,5 @@
-// Exit codes of the program `stagecoach`. See: ECOSYSTEM, section 2; docs of the command line.
+// Exit codes of the program `stagecoach`.
+// See:       docs/clients.md.
 #ifndef STAGECOACH_SERVICES_CLI_EXIT_CODE_H_
 #define STAGECOACH_SERVICES_CLI_EXIT_CODE_H_
 

@@ -1,5 +1,6 @@
 // What submit, watch, wait and local share: submitting until the coordinator has the job, following
-// it to its end, and reporting it. Threads: the main thread.
+// it to its end, and reporting it.
+// Threads:   the main thread.
 #ifndef STAGECOACH_SERVICES_CLI_FOLLOW_COMMAND_H_
 #define STAGECOACH_SERVICES_CLI_FOLLOW_COMMAND_H_
 

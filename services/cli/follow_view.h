@@ -1,5 +1,6 @@
 // FollowView: shows a followed job: events as ndjson, a progress bar on a terminal, or one line a
-// step. Threads: the following thread.
+// step.
+// Threads:   the following thread.
 #ifndef STAGECOACH_SERVICES_CLI_FOLLOW_VIEW_H_
 #define STAGECOACH_SERVICES_CLI_FOLLOW_VIEW_H_
 

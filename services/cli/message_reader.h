@@ -1,6 +1,8 @@
 // MessageReader: fills a protobuf message from a YAML tree by walking the message's descriptor.
 // Each scalar is converted by the type of its field, not by YAML's guessing: `name: no` stays a
-// string. Threads: pure function.  Errors: see services/cli/spec_reader.h.
+// string.
+// Threads:   pure function.
+// Errors:    see services/cli/spec_reader.h.
 #ifndef STAGECOACH_SERVICES_CLI_MESSAGE_READER_H_
 #define STAGECOACH_SERVICES_CLI_MESSAGE_READER_H_
 

@@ -6,8 +6,8 @@
 //   {"event":"finished","state":"SUCCEEDED","step":...,"loss":...,"weights_digest":"sha256:..."}
 // A step that was skipped has "skipped":true at its end, a failed checkpoint "error", a job that
 // did not succeed "message"; {"event":"recovery","step":...,"message":...} says that the job goes
-// back to its last checkpoint, so that steps come again. Keys are only ever appended. Threads: pure
-// functions.
+// back to its last checkpoint, so that steps come again. Keys are only ever appended.
+// Threads:   pure functions.
 #ifndef STAGECOACH_SERVICES_CLI_NDJSON_H_
 #define STAGECOACH_SERVICES_CLI_NDJSON_H_
 

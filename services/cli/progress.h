@@ -3,7 +3,6 @@
 //   step=120/1000 examples=7680 loss=2.3100 lr=3.0e-04 grad_norm=0.870 step_s=0.140 tokens_s=117029
 //   bubble=0.310 ideal=0.273 mem_peak_gib=0.07 skipped=0 nonfinite=0 eta=2m03s     (one line)
 // Threads: thread-compatible.
-// See:     ECOSYSTEM, section 6.
 #ifndef STAGECOACH_SERVICES_CLI_PROGRESS_H_
 #define STAGECOACH_SERVICES_CLI_PROGRESS_H_
 

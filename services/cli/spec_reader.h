@@ -7,7 +7,7 @@
 // Errors:    INVALID_ARGUMENT "job.yaml:7:12: training.micro_batchs: unknown field; did you mean
 //            \"micro_batches\"?". Refused: unknown and repeated fields, wrong types, numbers out of
 //            range or not finite, two members of one choice, and what YamlLimits says.
-// See:       ECOSYSTEM, section 3.
+// See:       docs/job_files.md.
 #ifndef STAGECOACH_SERVICES_CLI_SPEC_READER_H_
 #define STAGECOACH_SERVICES_CLI_SPEC_READER_H_
 

@@ -1,6 +1,7 @@
 // StopSignal: tells whatever is waiting that the user wants to end (Ctrl-C, SIGTERM), or that going
-// on makes no sense. The first reason stays. Ownership: outlives everybody who asks it. Threads:
-// thread-safe. Callbacks run on the thread that calls Request, without a lock held.
+// on makes no sense. The first reason stays.
+// Ownership: outlives everybody who asks it.
+// Threads:   thread-safe. Callbacks run on the thread that calls Request, without a lock held.
 #ifndef STAGECOACH_SERVICES_CLI_STOP_SIGNAL_H_
 #define STAGECOACH_SERVICES_CLI_STOP_SIGNAL_H_
 

@@ -1,6 +1,7 @@
 // Supervisor: child processes of `stagecoach local`, restarted when they die, as compose or
-// Kubernetes would do it, and ended with it. Ownership: owns the processes: after Stop (and the
-// destructor) none of them is left, not even as a
+// Kubernetes would do it, and ended with it.
+// Ownership: owns the processes: after Stop (and the destructor) none of them is left, not even as
+//            a
 //            zombie.
 // Threads:   thread-safe. One thread a child starts it, waits for its end and starts it again; it
 // lives

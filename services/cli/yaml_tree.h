@@ -1,10 +1,10 @@
-// YamlTree: a small YAML or JSON text as a tree that knows where everything stood.
-// Limits hold while the text is parsed, before a tree exists: yaml-cpp's own loader overflows the
-// stack on deep nesting and expands aliases, so its event parser feeds this tree instead. Threads:
-// pure functions. Units and shapes: lines and columns count from 1. Errors:    INVALID_ARGUMENT
-// "file:line:column: what is wrong". Refused: more than the limits, two
+// YamlTree: a small YAML or JSON text as a tree that knows where everything stood. Limits hold
+// while the text is parsed, before a tree exists: yaml-cpp's own loader overflows the stack on deep
+// nesting and expands aliases, so its event parser feeds this tree instead.
+// Threads:   pure functions.
+// Units and shapes: lines and columns count from 1.
+// Errors:    INVALID_ARGUMENT "file:line:column: what is wrong". Refused: more than the limits, two
 //            fields of one name, aliases, a second document, text that is not UTF-8.
-// See:       RELIABILITY, S7.
 #ifndef STAGECOACH_SERVICES_CLI_YAML_TREE_H_
 #define STAGECOACH_SERVICES_CLI_YAML_TREE_H_
 

@@ -4,8 +4,9 @@
 // and <a3 its activation on the send and receive tracks (g: gradient), anything else is called as
 // its phase. An arrow leads from every send to the receive of the same message. Where spans of one
 // track overlap (two messages under way), the later one goes to another thread 10, 20, ... higher,
-// "send 2": viewers drop complete events of one thread that overlap. Threads: pure function. Units:
-// times in microseconds with three decimals, of the coordinator's clock, from the first
+// "send 2": viewers drop complete events of one thread that overlap.
+// Threads:   pure function.
+// Units:     times in microseconds with three decimals, of the coordinator's clock, from the first
 //          span on. `otherData` states that moment, and of every stage the clock offset that was
 //          taken off its times, the error of that estimate, and why its part is missing, if it is.
 // See:     docs/formats.md, "Traces"; proto/stagecoach/v1/telemetry.proto.

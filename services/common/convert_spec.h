@@ -1,6 +1,7 @@
 // Conversion of a job spec between the wire form (proto/stagecoach/v1/model.proto) and
-// plan/job_spec.h. Errors: FromProto returns INVALID_ARGUMENT with the field path for what the wire
-// form cannot say in
+// plan/job_spec.h.
+// Errors:    FromProto returns INVALID_ARGUMENT with the field path for what the wire form cannot
+//            say in
 //         the domain (an unset choice, an unknown enum value); ranges are ValidateJobSpec's
 //         business.
 // FromProto(ToProto(spec)) == spec for every spec.

@@ -1,8 +1,9 @@
 // GrpcServer: a gRPC server set up the same way in every program: limits, keepalive, health
-// service, reflection, RPC counters. Ownership: owns the grpc::Server; borrows services and
-// metrics, which outlive it. Threads:   owner thread, except SetServing. Errors:    Start:
-// UNAVAILABLE if the address cannot be bound (ports are never shared). Shutdown:  refuse
-// (SetServing(false)), drain until a deadline, then cancel what is left.
+// service, reflection, RPC counters.
+// Ownership: owns the grpc::Server; borrows services and metrics, which outlive it.
+// Threads:   owner thread, except SetServing.
+// Errors:    Start: UNAVAILABLE if the address cannot be bound (ports are never shared). Shutdown:
+//            refuse (SetServing(false)), drain until a deadline, then cancel what is left.
 #ifndef STAGECOACH_SERVICES_COMMON_GRPC_SERVER_H_
 #define STAGECOACH_SERVICES_COMMON_GRPC_SERVER_H_
 

@@ -1,7 +1,8 @@
 // ListenKnock: connects to a socket of this process again and again, to wake the thread that polls
 // it. civetweb's master thread looks for its stop flag only between polls of two seconds, which
-// every program would otherwise spend at its end. Ownership: owns its thread, which ends with the
-// object. Errors:    none: an address that cannot be reached wakes nobody.
+// every program would otherwise spend at its end.
+// Ownership: owns its thread, which ends with the object.
+// Errors:    none: an address that cannot be reached wakes nobody.
 #ifndef STAGECOACH_SERVICES_COMMON_LISTEN_KNOCK_H_
 #define STAGECOACH_SERVICES_COMMON_LISTEN_KNOCK_H_
 

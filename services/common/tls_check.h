@@ -1,6 +1,7 @@
 // What is wrong with a TLS set-up, in words an operator can act on. gRPC says "Socket closed" to a
 // client whose certificate was refused and "certificate verify failed" for four different reasons;
-// these functions look themselves. Threads:   any; ExplainTlsFailure blocks for up to four seconds.
+// these functions look themselves.
+// Threads:   any; ExplainTlsFailure blocks for up to four seconds.
 // Errors:    CheckIdentity: FAILED_PRECONDITION naming the flag, the file and the remedy.
 #ifndef STAGECOACH_SERVICES_COMMON_TLS_CHECK_H_
 #define STAGECOACH_SERVICES_COMMON_TLS_CHECK_H_

@@ -1,5 +1,6 @@
 // The committed checkpoints of a job, as the API shows them, newest first. Reads manifests, and
-// with `verify` every byte. Threads: any that may wait for files.
+// with `verify` every byte.
+// Threads:   any that may wait for files.
 #ifndef STAGECOACH_SERVICES_COORDINATOR_CHECKPOINT_LIST_H_
 #define STAGECOACH_SERVICES_COORDINATOR_CHECKPOINT_LIST_H_
 

@@ -1,5 +1,6 @@
 // GrpcStageClient: StageClient and StageObserver over gRPC's callback API; one channel per stage
-// address. Ownership: owns channels and calls in flight; the destructor cancels and waits for them.
+// address.
+// Ownership: owns channels and calls in flight; the destructor cancels and waits for them.
 // Threads:   thread-safe; `done` runs on a gRPC thread.
 // Errors:    every call has a deadline. A broken connection is UNAVAILABLE at once, never retried
 // here:

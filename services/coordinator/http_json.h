@@ -1,5 +1,6 @@
 // The JSON form of messages on the HTTP side: protobuf's mapping with the .proto files' field names
-// and every field printed, on one line. Errors: {"error": {"code": "NOT_FOUND", "message": "..."}}.
+// and every field printed, on one line.
+// Errors:    {"error": {"code": "NOT_FOUND", "message": "..."}}.
 // Threads: any.  See: docs/http_api.md.
 #ifndef STAGECOACH_SERVICES_COORDINATOR_HTTP_JSON_H_
 #define STAGECOACH_SERVICES_COORDINATOR_HTTP_JSON_H_

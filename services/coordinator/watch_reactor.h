@@ -1,8 +1,8 @@
 // WatchReactor: one client's stream of job records. At most kQueuedRecords wait here for a slow
 // reader; when that many do, the watch is given up and taken again, from the last record passed on,
-// once they are written. So a slow watcher loses nothing and holds bounded memory. Ownership:
-// shared by gRPC (until OnDone) and the watch's callbacks. Threads:   gRPC callbacks and the job
-// loop; one mutex; no call out of here under it.
+// once they are written. So a slow watcher loses nothing and holds bounded memory.
+// Ownership: shared by gRPC (until OnDone) and the watch's callbacks.
+// Threads:   gRPC callbacks and the job loop; one mutex; no call out of here under it.
 #ifndef STAGECOACH_SERVICES_COORDINATOR_WATCH_REACTOR_H_
 #define STAGECOACH_SERVICES_COORDINATOR_WATCH_REACTOR_H_
 

@@ -1,9 +1,10 @@
 // StageServer: the stagecoach-stage program put together: back end, runtime, link connector, gRPC
-// and HTTP servers, lease. Ownership: owns all of them; parts are destroyed in reverse order of
-// their start. Errors:    Start: INVALID_ARGUMENT or FAILED_PRECONDITION naming the flag,
-// UNAVAILABLE for a taken port. Fault: a device that is lost to this process fails the step at hand
-// with the reason; then the program ends with kDeviceLostExitCode, as only a new process can use
-// the card again, and whoever supervises it starts one.
+// and HTTP servers, lease.
+// Ownership: owns all of them; parts are destroyed in reverse order of their start.
+// Errors:    Start: INVALID_ARGUMENT or FAILED_PRECONDITION naming the flag, UNAVAILABLE for a
+//            taken port. Fault: a device that is lost to this process fails the step at hand with
+//            the reason; then the program ends with kDeviceLostExitCode, as only a new process can
+//            use the card again, and whoever supervises it starts one.
 #ifndef STAGECOACH_SERVICES_STAGE_STAGE_SERVER_H_
 #define STAGECOACH_SERVICES_STAGE_STAGE_SERVER_H_
 

@@ -1,6 +1,7 @@
 // StageServiceAdapter: StageService over StageRuntime. Parses, posts, replies, and logs what
-// happens to a job here. Ownership: borrows what it is made of. Threads:   gRPC callbacks; answers
-// come from the executor thread.
+// happens to a job here.
+// Ownership: borrows what it is made of.
+// Threads:   gRPC callbacks; answers come from the executor thread.
 #ifndef STAGECOACH_SERVICES_STAGE_STAGE_SERVICE_H_
 #define STAGECOACH_SERVICES_STAGE_STAGE_SERVICE_H_
 

@@ -1,7 +1,7 @@
 // Backend: the operations that layers and optimizers are made of. Numerics stop at this line: the
 // reference back end (plain loops, double accumulation where it says so) is the truth that the cpu
-// and cuda back ends are held to by the conformance rows in stage/backends/conformance. Ownership:
-// one back end per stage process; arguments are borrowed for the call (CPU) or until
+// and cuda back ends are held to by the conformance rows in stage/backends/conformance.
+// Ownership: one back end per stage process; arguments are borrowed for the call (CPU) or until
 //            Synchronize (devices with a queue).
 // Threads:   called from the executor thread only. allocator() is thread-safe.
 // Units and shapes: row-major, n = rows = sequences * context. "adds" means +=.

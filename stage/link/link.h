@@ -70,8 +70,8 @@ struct LinkTransfer {
 using LinkObserver = std::function<void(const LinkTransfer&)>;
 
 struct LinkOptions {
-  int capacity_messages = 4;            // per direction
-  int64_t chunk_bytes = 512 << 10;      // payload bytes of one frame
+  int capacity_messages = 4;        // per direction
+  int64_t chunk_bytes = 512 << 10;  // payload bytes of one frame
 };
 
 // The two ends of a boundary in one process: for tests and for a single-process pipeline.

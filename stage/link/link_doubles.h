@@ -1,5 +1,6 @@
 // Link doubles for tests: a link that stalls or closes on command, and a connector that hands them
-// out. Threads: as Link; the switches may be turned from any thread.
+// out.
+// Threads:   as Link; the switches may be turned from any thread.
 #ifndef STAGECOACH_STAGE_LINK_LINK_DOUBLES_H_
 #define STAGECOACH_STAGE_LINK_LINK_DOUBLES_H_
 

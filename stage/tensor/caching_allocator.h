@@ -1,8 +1,8 @@
 // CachingAllocator: an Allocator over any kind of memory: cached by size, as a training step asks
-// for the same few sizes over and over, and every byte accounted by kind. Ownership: buffers share
-// the memory source, so they may outlive the allocator. Threads:   as Allocator; the source is
-// called under the allocator's lock. Units and shapes: bytes, rounded up to `alignment`; what is
-// held and what is cached fit the limit
+// for the same few sizes over and over, and every byte accounted by kind.
+// Ownership: buffers share the memory source, so they may outlive the allocator.
+// Threads:   as Allocator; the source is called under the allocator's lock.
+// Units and shapes: bytes, rounded up to `alignment`; what is held and what is cached fit the limit
 //            together.
 // Errors:    as Allocator; with what the source adds to an explanation.
 #ifndef STAGECOACH_STAGE_TENSOR_CACHING_ALLOCATOR_H_

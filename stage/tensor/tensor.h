@@ -3,7 +3,8 @@
 //            tensor may write it until it hands it on; after that it is read-only by agreement.
 // Threads:   handles are thread-compatible, the buffer's life is thread-safe.
 // Units and shapes: row-major, no strides; activations are [rows, width], rows = sequences *
-// context. See: docs/ARCHITECTURE.md, "Tensors".
+//            context.
+// See:       docs/ARCHITECTURE.md, "Tensors".
 #ifndef STAGECOACH_STAGE_TENSOR_TENSOR_H_
 #define STAGECOACH_STAGE_TENSOR_TENSOR_H_
 

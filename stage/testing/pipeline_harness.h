@@ -1,6 +1,8 @@
 // PipelineHarness: K stages in one thread, for tests: in-process links, executors driven in an
 // order drawn from a seed, and a coordinator's part (norm by layer, clipping, one decision) in ten
-// lines. Ownership: owns everything.  Threads: one.
+// lines.
+// Ownership: owns everything.
+// Threads:   one.
 #ifndef STAGECOACH_STAGE_TESTING_PIPELINE_HARNESS_H_
 #define STAGECOACH_STAGE_TESTING_PIPELINE_HARNESS_H_
 

@@ -1,6 +1,7 @@
 // FloatInput, FloatOutput: the elements of an F32 or BF16 tensor as the kernels want them, as
 // floats: F32 in place, BF16 range by range in room that the caller gives (a piece of a thread's
-// workspace that stays in its first cache). Ownership: the tensor outlives the view.
+// workspace that stays in its first cache).
+// Ownership: the tensor outlives the view.
 // Threads:   immutable; concurrent use with different room.
 #ifndef STAGECOACH_STAGE_BACKENDS_CPU_FLOAT_VIEW_H_
 #define STAGECOACH_STAGE_BACKENDS_CPU_FLOAT_VIEW_H_

@@ -1,8 +1,10 @@
 // Matmul: the products of linear layers through cuBLASLt in the job's precision, with as much of
-// the epilogue as the library fuses and its choice of algorithm kept per shape. Ownership: borrows
-// the context. Threads: executor thread only. Errors:    noted in the context. Why bias gradients
-// are no epilogues here (BGRADB): they are written and not added, into another buffer, and nothing
-// says in which order their sums run.
+// the epilogue as the library fuses and its choice of algorithm kept per shape.
+// Ownership: borrows the context.
+// Threads:   executor thread only.
+// Errors:    noted in the context. Why bias gradients are no epilogues here (BGRADB): they are
+//            written and not added, into another buffer, and nothing says in which order their sums
+//            run.
 #ifndef STAGECOACH_STAGE_BACKENDS_CUDA_MATMUL_H_
 #define STAGECOACH_STAGE_BACKENDS_CUDA_MATMUL_H_
 

@@ -1,8 +1,9 @@
 // DeviceApi: the runtime calls of a card that can fail, as the host-side parts (allocators,
 // staging, error texts) use them: the CUDA runtime behind it in production, a fake in tests, so
-// that these parts are tested on machines without a card. Ownership: handles are the runtime's;
-// whoever creates one destroys it. Threads:   thread-safe. A call for memory makes the card current
-// on its thread first. Errors:    codes; 0 is success. device_error.h makes statuses of them.
+// that these parts are tested on machines without a card.
+// Ownership: handles are the runtime's; whoever creates one destroys it.
+// Threads:   thread-safe. A call for memory makes the card current on its thread first.
+// Errors:    codes; 0 is success. device_error.h makes statuses of them.
 #ifndef STAGECOACH_STAGE_BACKENDS_DEVICE_DEVICE_API_H_
 #define STAGECOACH_STAGE_BACKENDS_DEVICE_DEVICE_API_H_
 

@@ -1,8 +1,8 @@
 // Memory of a card and pinned memory of its host, as allocators: cached (allocating either makes
-// the card wait), accounted by kind, and with errors that say who holds what. Ownership: buffers
-// share the api, so they may outlive the allocators. Threads:   as Allocator; any thread, as each
-// call makes the card current. Units and shapes: device memory is 256-byte aligned and accounted in
-// 512 bytes, pinned memory in
+// the card wait), accounted by kind, and with errors that say who holds what.
+// Ownership: buffers share the api, so they may outlive the allocators.
+// Threads:   as Allocator; any thread, as each call makes the card current.
+// Units and shapes: device memory is 256-byte aligned and accounted in 512 bytes, pinned memory in
 //            pages. A buffer that was let go may still be read by what was queued before: that is
 //            fine for device memory as long as all work is queued in one order on one stream;
 //            pinned memory must be held until its copy has run (LinkStaging does).

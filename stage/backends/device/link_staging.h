@@ -1,8 +1,9 @@
 // LinkStaging: copies between a card's memory and the pinned memory that links carry, on streams of
 // their own, so that they run beside what is computed. Events keep the order: a copy to a link
 // begins when what was queued before it on the compute stream has run; what is queued on the
-// compute stream after a copy from a link finds it complete. Ownership: borrows compute stream,
-// device allocator and fault; owns the copy streams. Holds what a
+// compute stream after a copy from a link finds it complete.
+// Ownership: borrows compute stream, device allocator and fault; owns the copy streams. Holds what
+//            a
 //            copy reads and writes until the copy has run, since the allocators hand out at once
 //            what is let go: pinned memory to the next message, the card's to what is computed
 //            next. A copy from a link writes memory that queued work may still be reading, so it

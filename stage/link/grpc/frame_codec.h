@@ -1,8 +1,9 @@
 // Frame codec: the messages of proto/stagecoach/v1/link.proto, written and read by hand so that
 // payload is never copied by protobuf. ExchangeRequest and ExchangeResponse have the same bytes. A
-// test holds both directions to the generated classes. Ownership: decoding borrows the pieces; a
-// decoded frame refers to its payload by position. Errors:    INVALID_ARGUMENT for what no correct
-// peer sends, naming the field; never a crash and no
+// test holds both directions to the generated classes.
+// Ownership: decoding borrows the pieces; a decoded frame refers to its payload by position.
+// Errors:    INVALID_ARGUMENT for what no correct peer sends, naming the field; never a crash and
+//            no
 //            allocation from an unchecked number.
 // See: docs/formats.md, "Link frames".
 #ifndef STAGECOACH_STAGE_LINK_GRPC_FRAME_CODEC_H_

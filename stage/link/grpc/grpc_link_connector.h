@@ -1,6 +1,7 @@
 // GrpcLinkConnector: links over gRPC, one bidirectional stream per boundary and generation. The
-// upstream stage dials, the downstream one serves LinkService. Ownership: owns the service, its
-// streams' channels and one housekeeping thread (deadlines, and the
+// upstream stage dials, the downstream one serves LinkService.
+// Ownership: owns the service, its streams' channels and one housekeeping thread (deadlines, and
+//            the
 //            destruction of channels, which gRPC's own threads must not do). Outlives its links.
 // Threads:   thread-safe. Shutdown before the gRPC server's; the server is shut down before this
 // object

@@ -1,7 +1,8 @@
 // LinkCore: one end of a boundary, whatever side of the gRPC stream it sits on: queues, credits,
 // chunking and the reason it closed. The streams (client_stream.h, server_stream.h) only carry
-// bytes. Ownership: shared by the Link handed out, its stream and the connector; the stream is let
-// go in OnGone.
+// bytes.
+// Ownership: shared by the Link handed out, its stream and the connector; the stream is let go in
+//            OnGone.
 //            The allocator is not touched any more once Detach has returned.
 // Threads:   thread-safe. One write is outstanding at a time: whoever sets write_in_flight_ may
 // start it,

@@ -1,5 +1,6 @@
 // MessageAssembler: puts the chunks of one direction together again, with one copy from the
-// received slices into tensors of this stage. Ownership: borrows the allocator, which outlives it.
+// received slices into tensors of this stage.
+// Ownership: borrows the allocator, which outlives it.
 // Threads:   thread-compatible; used by the stream's read reactions, one after the other.
 // Errors:    DATA_LOSS for a chunk whose bytes do not match its CRC-32C; INVALID_ARGUMENT for
 // chunks

@@ -1,9 +1,9 @@
 // ServerStream: the accepting end. It reads the hello, waits in the connector until its boundary is
 // accepted, and then belongs to that boundary's core.
 // Ownership: keeps itself alive until OnDone. Borrows the call context, which gRPC keeps until
-// OnDone. Threads:   as LinkStream; reactions on gRPC's threads. The mutex guards the change of
-// owner and is held
-//            across nothing but the non-blocking cancel.
+//            OnDone.
+// Threads:   as LinkStream; reactions on gRPC's threads. The mutex guards the change of owner and
+//            is held across nothing but the non-blocking cancel.
 #ifndef STAGECOACH_STAGE_LINK_GRPC_SERVER_STREAM_H_
 #define STAGECOACH_STAGE_LINK_GRPC_SERVER_STREAM_H_
 

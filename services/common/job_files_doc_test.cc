@@ -1,0 +1,60 @@
+// docs/job_files.md names every field of a job: who adds one is told here.
+#include <fstream>
+#include <set>
+#include <sstream>
+#include <string>
+
+#include "gtest/gtest.h"
+#include "stagecoach/v1/model.pb.h"
+
+namespace stagecoach {
+namespace {
+
+using google::protobuf::Descriptor;
+using google::protobuf::FieldDescriptor;
+
+std::string Document() {
+  const std::ifstream file(std::string(STAGECOACH_SOURCE_DIR) + "/docs/job_files.md");
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+bool IsLayer(const Descriptor& message) { return message.full_name() == "stagecoach.v1.Layer"; }
+
+// Fields of layers are named by themselves beside their layer, all others by their path.
+void CheckFields(const Descriptor& message, const std::string& path, const std::string& document,
+                 std::set<const Descriptor*>* seen) {
+  if (!seen->insert(&message).second && IsLayer(message)) return;  // a residual has layers again
+  for (int i = 0; i < message.field_count(); ++i) {
+    const FieldDescriptor& field = *message.field(i);
+    const bool in_layer = path.empty() && message.full_name() != "stagecoach.v1.JobSpec";
+    const std::string name =
+        path.empty() || IsLayer(message) ? field.name() : path + "." + field.name();
+    const Descriptor* inner = field.message_type();
+    const bool shown = document.find("`" + name + "`") != std::string::npos;
+    if (inner == nullptr || in_layer || IsLayer(message)) {
+      EXPECT_TRUE(shown) << "docs/job_files.md has no `" << name << "` of " << message.full_name();
+    }
+    if (inner == nullptr) continue;
+    // The forms of a learning rate share their fields, which one of them shows.
+    if (inner->full_name() == "stagecoach.v1.DecayingRate" && field.name() != "cosine") continue;
+    CheckFields(*inner, IsLayer(message) || IsLayer(*inner) ? "" : name, document, seen);
+  }
+}
+
+TEST(JobFilesDocument, NamesEveryField) {
+  const std::string document = Document();
+  ASSERT_NE(document.find("# Job files"), std::string::npos);
+  std::set<const Descriptor*> seen;
+  // `cosine` stands for the rates that decay; what they share stands with `constant`.
+  std::string text = document;
+  for (const char* shared : {"peak", "warmup_steps"}) {
+    text += std::string("`training.learning_rate.cosine.") + shared + "`";
+  }
+  CheckFields(*v1::JobSpec::descriptor(), "", text, &seen);
+  EXPECT_GT(seen.size(), 20u);
+}
+
+}  // namespace
+}  // namespace stagecoach
