@@ -162,7 +162,9 @@ TEST(Bfloat16, RoundsToNearestAndTiesToEven) {
   }
   for (uint32_t i = 0; i < 0x10000; ++i) {
     const float wide = std::bit_cast<float>(i << 16);
-    if (!std::isnan(wide)) EXPECT_EQ(Bfloat16(wide).bits, i) << "what fits comes back";
+    if (!std::isnan(wide)) {
+      EXPECT_EQ(Bfloat16(wide).bits, i) << "what fits comes back";
+    }
   }
 }
 
