@@ -18,8 +18,13 @@ function(stagecoach_module name)
     add_library(${library} INTERFACE)
     set(scope INTERFACE)
   endif()
-  if(sources AND STAGECOACH_SANITIZE AND name MATCHES "^backend")
-    target_compile_options(${library} PRIVATE -O1)  # they compute
+  # Sanitized code that computes little is compiled with -O0, which takes 40 % off the time for -O1.
+  set(idle FALSE)
+  if(STAGECOACH_SANITIZE AND name MATCHES "^(services_|coordinator|link|stage)")
+    set(idle TRUE)
+  endif()
+  if(sources AND idle)
+    target_compile_options(${library} PRIVATE -O0)
   endif()
   target_include_directories(${library} ${scope} ${CMAKE_SOURCE_DIR})
   target_link_libraries(${library} ${scope} ${arg_DEPS})
@@ -30,10 +35,10 @@ function(stagecoach_module name)
     add_executable(${name}_tests ${tests})
     target_link_libraries(${name}_tests PRIVATE ${library} ${arg_TEST_DEPS} GTest::gmock
                                                 GTest::gtest_main)
-    # Tests are compiled more often than they compute: -O1 halves the time to build them, -O0 under
-    # a sanitizer, where a fifth goes with the checks of every access that the library's code keeps.
+    # Tests are compiled more often than they compute: -O1 halves the time to build them. Under UBSan
+    # a fifth more goes with the checks of every access, which the library's code keeps.
     set(level -O1)
-    if(STAGECOACH_SANITIZE)
+    if(idle)
       set(level -O0)
     endif()
     if(STAGECOACH_SANITIZE MATCHES undefined)
