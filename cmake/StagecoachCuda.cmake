@@ -2,8 +2,8 @@
 # does not look. Sets STAGECOACH_HAVE_CUDA.
 #
 # Found: nvcc (PATH, CUDACXX, CUDA_HOME, /usr/local/cuda), the runtime, cuBLASLt, and the headers for
-# cuDNN's attention where they are (STAGECOACH_HAVE_CUDNN_FRONTEND). Machine code for Ampere (also serves Ada) and Hopper,
-# and PTX, which the driver compiles for what comes after.
+# cuDNN's attention where they are (STAGECOACH_HAVE_CUDNN_FRONTEND). Machine code for Ampere (also
+# serves Ada) and Hopper, and PTX, which the driver compiles for what comes after.
 #
 # No -use_fast_math. -fmad stays on: a product and a sum may be one rounding, so bits are those of this
 # build on one kind of card, the same run to run and for every number of stages, and not a CPU's.

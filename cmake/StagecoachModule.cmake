@@ -36,7 +36,8 @@ function(stagecoach_module name)
     target_link_libraries(${name}_tests PRIVATE ${library} ${arg_TEST_DEPS} GTest::gmock
                                                 GTest::gtest_main)
     # Tests are compiled more often than they compute: -O1 halves the time to build them. Under UBSan
-    # a fifth more goes with the checks of every access, which the library's code keeps.
+    # a fifth more goes with the checks of every access (null, alignment, ...): the library's files
+    # keep them, the tests' own code and what it inlines has ASan.
     set(level -O1)
     if(idle)
       set(level -O0)

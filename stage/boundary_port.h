@@ -10,8 +10,7 @@
 //            micro-batch without sequences (the end of a short evaluation mini-batch), which
 //            travels like any other.
 // Errors:    the link's status once it is closed, the device's; FAILED_PRECONDITION for a message
-// of
-//            a later step, another micro-batch or another shape. A message of an earlier
+//            of a later step, another micro-batch or another shape. A message of an earlier
 //            incarnation, step or attempt is counted and dropped.
 #ifndef STAGECOACH_STAGE_BOUNDARY_PORT_H_
 #define STAGECOACH_STAGE_BOUNDARY_PORT_H_

@@ -6,8 +6,7 @@
 // Units:     the loss counts as backward, norms and apply as optimizer; phase.h has the rest. A
 //            micro-batch without sequences is passed on as an empty message and computes nothing.
 // Errors:    the first error ends the step; the caller closes the links with it. A message of
-// another
-//            step or micro-batch than the program expects is FAILED_PRECONDITION.
+//            another step or micro-batch than the program expects is FAILED_PRECONDITION.
 // See: docs/ARCHITECTURE.md, "A step".
 #ifndef STAGECOACH_STAGE_EXECUTOR_H_
 #define STAGECOACH_STAGE_EXECUTOR_H_

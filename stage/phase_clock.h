@@ -3,8 +3,7 @@
 // traces and totals cannot disagree.
 // Ownership: borrows clock and observer.
 // Threads:   Enter, EnterSince, Stay, Defer and Resolve on the executor thread, where the observer
-// is called, under
-//            no lock; the rest from any thread.
+//            is called, under no lock; the rest from any thread.
 // Units:     nanoseconds of the monotonic clock; seconds in PhaseSeconds.
 #ifndef STAGECOACH_STAGE_PHASE_CLOCK_H_
 #define STAGECOACH_STAGE_PHASE_CLOCK_H_

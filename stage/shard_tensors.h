@@ -3,9 +3,8 @@
 // Ownership: borrows everything for the call; tensors are written in place.
 // Threads:   executor thread.
 // Errors:    DATA_LOSS naming tensor and file: missing, of another type or shape, or not the bytes
-// of
-//            the manifest. FAILED_PRECONDITION: a checkpoint of another step. Nothing may be used
-//            after an error: some tensors may have been loaded.
+//            of the manifest. FAILED_PRECONDITION: a checkpoint of another step. Nothing may be
+//            used after an error: some tensors may have been loaded.
 #ifndef STAGECOACH_STAGE_SHARD_TENSORS_H_
 #define STAGECOACH_STAGE_SHARD_TENSORS_H_
 

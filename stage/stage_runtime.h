@@ -1,18 +1,16 @@
 // StageRuntime: the one executor thread of a stage server and its command queue. Everything that
 // may wait, waits here, with a deadline. The gRPC service is a thin adapter over this class.
 // Ownership: owns the back end, cell, optimizer, executor, links and data of the loaded job;
-// borrows
-//            connector, file system and clock, which outlive it.
+//            borrows connector, file system and clock, which outlive it.
 // Threads:   public functions from any thread; they enqueue and return at once. `done` callbacks
-// run
-//            exactly once, on the executor thread (a refusal by a full or closed queue: on the
+//            run exactly once, on the executor thread (a refusal by a full or closed queue: on the
 //            caller's, before the call returns), and must not block. Snapshot copies under one
 //            mutex.
 // Errors:    RESOURCE_EXHAUSTED when the command queue is full; ABORTED for an older incarnation
-// than
-//            the loaded one; FAILED_PRECONDITION for a step that is not the next one; UNAVAILABLE
-//            when a link broke; DEADLINE_EXCEEDED when nothing moved for progress_timeout_seconds,
-//            naming job, step, stage, micro-batch and what was waited for.
+//            than the loaded one; FAILED_PRECONDITION for a step that is not the next one;
+//            UNAVAILABLE when a link broke; DEADLINE_EXCEEDED when nothing moved for
+//            progress_timeout_seconds, naming job, step, stage, micro-batch and what was waited
+//            for.
 // Aborting:  an aborted or failed cell stays, but does nothing more: only a newer Load or a Release
 //            helps. Loads of the aborted incarnation are refused. A Load that replaces the cell and
 //            a Release of it also end its running step.

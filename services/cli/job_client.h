@@ -1,8 +1,7 @@
 // JobClient: the calls that the commands make on a coordinator; tests put a fake in its place.
 // Threads:   one thread per object, except that a StopSignal from any thread ends a Watch.
 // Errors:    the coordinator's codes; UNAVAILABLE and DEADLINE_EXCEEDED name its address. Every
-// call has
-//            a deadline.
+//            call has a deadline.
 #ifndef STAGECOACH_SERVICES_CLI_JOB_CLIENT_H_
 #define STAGECOACH_SERVICES_CLI_JOB_CLIENT_H_
 

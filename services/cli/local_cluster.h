@@ -4,8 +4,7 @@
 // Ownership: owns the processes; they are gone when the object is.
 // Threads:   the owner's; see Supervisor for on_failure and on_note.
 // Errors:    FAILED_PRECONDITION: another local cluster has the folder, or a process does not run
-// (named,
-//            with its log). DEADLINE_EXCEEDED: the coordinator does not get ready.
+//            (named, with its log). DEADLINE_EXCEEDED: the coordinator does not get ready.
 #ifndef STAGECOACH_SERVICES_CLI_LOCAL_CLUSTER_H_
 #define STAGECOACH_SERVICES_CLI_LOCAL_CLUSTER_H_
 

@@ -4,8 +4,7 @@
 //            a
 //            zombie.
 // Threads:   thread-safe. One thread a child starts it, waits for its end and starts it again; it
-// lives
-//            as long as the child, because the kernel ties --die-with-parent to the parent's
+//            lives as long as the child, because the kernel ties --die-with-parent to the parent's
 //            thread.
 // Errors:    a program that cannot be started, or dies more than `max_restarts` times, ends the
 //            supervision: `on_failure` is called once, on a child's thread, with

@@ -1,7 +1,6 @@
 // Metrics: sources of values, asked at every scrape, and their text form for Prometheus.
 // Ownership: the registry borrows what its sources capture; sources are added before the HTTP
-// server
-//            starts and never removed.
+//            server starts and never removed.
 // Threads:   Render from any thread, one at a time by a mutex; Histogram is thread-safe.
 // See: docs/metrics.md; services/common/metric_names.h.
 #ifndef STAGECOACH_SERVICES_COMMON_METRICS_H_

@@ -1,8 +1,7 @@
 // CoordinatorServer: the stagecoach-coordinator program put together.
 // Ownership: owns all parts; they are destroyed in reverse order of their start.
 // Errors:    Start: FAILED_PRECONDITION if another coordinator holds the state folder, UNAVAILABLE
-// for a
-//            taken port, INVALID_ARGUMENT naming a flag.
+//            for a taken port, INVALID_ARGUMENT naming a flag.
 #ifndef STAGECOACH_SERVICES_COORDINATOR_COORDINATOR_SERVER_H_
 #define STAGECOACH_SERVICES_COORDINATOR_COORDINATOR_SERVER_H_
 

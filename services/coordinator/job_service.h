@@ -1,8 +1,7 @@
 // JobServiceAdapter: JobService over the job manager and the checkpoint store.
 // Ownership: borrows all of Parts.
 // Threads:   gRPC callbacks post and return; what reads files runs on one worker thread with a
-// bounded
-//            queue (full: RESOURCE_EXHAUSTED).
+//            bounded queue (full: RESOURCE_EXHAUSTED).
 #ifndef STAGECOACH_SERVICES_COORDINATOR_JOB_SERVICE_H_
 #define STAGECOACH_SERVICES_COORDINATOR_JOB_SERVICE_H_
 

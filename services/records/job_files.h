@@ -4,8 +4,7 @@
 // Ownership: owns its descriptors, of which a job that waits has none: there may be many.
 // Threads:   thread-compatible.
 // Errors:    canonical codes with path and errno text. After a failed Write the object is of no
-// more
-//            use; Open repairs what it left and tells where to go on.
+//            more use; Open repairs what it left and tells where to go on.
 // See:       docs/formats.md, "A job's records".
 #ifndef STAGECOACH_SERVICES_RECORDS_JOB_FILES_H_
 #define STAGECOACH_SERVICES_RECORDS_JOB_FILES_H_

@@ -1,7 +1,6 @@
 // Parts of layers: what the layer kinds of this folder are built from; not used outside of it.
 // Ownership: the parameters of one expanded layer live in one block, shared by its pieces, so that
-// a
-//            residual and the layers inside it speak of the same Parameter objects.
+//            a residual and the layers inside it speak of the same Parameter objects.
 // Threads:   executor thread only.
 #ifndef STAGECOACH_STAGE_LAYERS_PARTS_H_
 #define STAGECOACH_STAGE_LAYERS_PARTS_H_

@@ -6,9 +6,8 @@
 //            every operation of the back end begins with it): the runtime's current device is a
 //            property of the thread, and the thread that opened a context is not the one that runs.
 // Units and shapes: bytes. One compute stream: everything queued on stream() runs in order, which
-// is
-//            why a buffer that was let go may be handed out again at once: what is queued with it
-//            later runs later.
+//            is why a buffer that was let go may be handed out again at once: what is queued with
+//            it later runs later.
 // Errors:    Open: UNAVAILABLE or INVALID_ARGUMENT with a remedy. Later: Note() keeps the first one
 //            and status() names the operation that met it; a device is of no use after that.
 #ifndef STAGECOACH_STAGE_BACKENDS_CUDA_CUDA_CONTEXT_H_

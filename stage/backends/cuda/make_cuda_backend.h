@@ -1,9 +1,8 @@
 // MakeCudaBackend: the back end of NVIDIA cards. Needs no CUDA header, so that whoever takes
 // --device=cuda can include it in every build.
 // Errors:    UNIMPLEMENTED where the programs were built without CUDA, UNAVAILABLE without a card
-// or
-//            with too old a driver, INVALID_ARGUMENT for a card that is not there; each says what
-//            to do.
+//            or with too old a driver, INVALID_ARGUMENT for a card that is not there; each says
+//            what to do.
 #ifndef STAGECOACH_STAGE_BACKENDS_CUDA_MAKE_CUDA_BACKEND_H_
 #define STAGECOACH_STAGE_BACKENDS_CUDA_MAKE_CUDA_BACKEND_H_
 

@@ -4,8 +4,7 @@
 // training changes no weight; the loss is that of logits that are all zero.
 // Ownership, threads: as Backend.
 // Units:     an operation takes FLOPs / flops_per_second + bytes / bytes_per_second, with the FLOPs
-// of
-//            plan/cost_model.h and every byte of its tensors read or written once.
+//            of plan/cost_model.h and every byte of its tensors read or written once.
 #ifndef STAGECOACH_STAGE_BACKENDS_SIMULATED_SIMULATED_BACKEND_H_
 #define STAGECOACH_STAGE_BACKENDS_SIMULATED_SIMULATED_BACKEND_H_
 

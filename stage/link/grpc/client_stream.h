@@ -1,7 +1,7 @@
 // ClientStream: the dialling end of a boundary's stream.
 // Ownership: owns its channel and call context. Both may only be destroyed off gRPC's threads, so
-// OnDone
-//            hands the whole object to `bury`, whose owner lets go of it on a thread of its own.
+//            OnDone hands the whole object to `bury`, whose owner lets go of it on a thread of its
+//            own.
 // Threads:   as LinkStream; reactions on gRPC's threads.
 // A hold keeps the stream alive for writes from outside reactions; End releases it, once.
 #ifndef STAGECOACH_STAGE_LINK_GRPC_CLIENT_STREAM_H_

@@ -4,8 +4,7 @@
 //            the
 //            destruction of channels, which gRPC's own threads must not do). Outlives its links.
 // Threads:   thread-safe. Shutdown before the gRPC server's; the server is shut down before this
-// object
-//            is destroyed.
+//            object is destroyed.
 // Errors:    links close with DEADLINE_EXCEEDED if nobody answered within connect_deadline_seconds;
 //            ABORTED if the stage has accepted a newer incarnation of the job; ALREADY_EXISTS if
 //            the boundary has a stream; UNAVAILABLE when the stream breaks.

@@ -5,8 +5,7 @@
 //            OnGone.
 //            The allocator is not touched any more once Detach has returned.
 // Threads:   thread-safe. One write is outstanding at a time: whoever sets write_in_flight_ may
-// start it,
-//            and only OnWriteDone clears it. Nothing is called under the mutex.
+//            start it, and only OnWriteDone clears it. Nothing is called under the mutex.
 // Errors:    status() keeps the first reason. A broken stream is UNAVAILABLE, naming boundary and
 // peer.
 #ifndef STAGECOACH_STAGE_LINK_GRPC_LINK_CORE_H_

@@ -3,9 +3,9 @@
 // Ownership: borrows the allocator, which outlives it.
 // Threads:   thread-compatible; used by the stream's read reactions, one after the other.
 // Errors:    DATA_LOSS for a chunk whose bytes do not match its CRC-32C; INVALID_ARGUMENT for
-// chunks
-//            that are out of order or contradict each other; RESOURCE_EXHAUSTED from the allocator.
-//            All of them end the link. Frames of an older incarnation are counted and dropped.
+//            chunks that are out of order or contradict each other; RESOURCE_EXHAUSTED from the
+//            allocator. All of them end the link. Frames of an older incarnation are counted and
+//            dropped.
 #ifndef STAGECOACH_STAGE_LINK_GRPC_MESSAGE_ASSEMBLER_H_
 #define STAGECOACH_STAGE_LINK_GRPC_MESSAGE_ASSEMBLER_H_
 
