@@ -201,7 +201,9 @@ void Cell::DropAllMicroBatches() {
 }
 
 void Cell::ZeroGradients() {
-  for (Parameter* parameter : parameters()) state_->backend->Fill(parameter->gradient, 0.0f);
+  Tensors gradients;
+  for (Parameter* parameter : parameters()) gradients.push_back(parameter->gradient);
+  state_->backend->FillAll(gradients, 0.0f);
 }
 
 void Cell::RefreshCompute() {

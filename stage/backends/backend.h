@@ -176,6 +176,9 @@ class Backend {
   // not.
   virtual void SquaredNorm(const Tensor& tensor, const Tensor& result) = 0;
   // All parameters of a cell at once: the same results as one after the other, in fewer launches.
+  virtual void FillAll(std::span<const Tensor> all, float value) {  // F32
+    for (const Tensor& tensor : all) Fill(tensor, value);
+  }
   virtual void SgdAll(std::span<const SgdArgs> all) {
     for (const SgdArgs& args : all) Sgd(args);
   }

@@ -1,5 +1,6 @@
 #include <cmath>
 #include <limits>
+#include <span>
 
 #include "absl/strings/str_cat.h"
 #include "base/bfloat16.h"
@@ -126,6 +127,23 @@ Outputs NormsOfAll(Bench& bench) {
   return outputs;
 }
 
+// Zero, as gradients are, and any other value; a neighbour keeps what it has.
+Outputs FillsOfAll(Bench& bench) {
+  std::vector<Tensor> zeros, others;
+  for (const int64_t n : kParameterSizes) {
+    zeros.push_back(bench.Blank({n}));
+    others.push_back(bench.Normal({n}));
+  }
+  const std::span<const Tensor> filled = std::span<const Tensor>(others).first(others.size() / 2);
+  bench.backend().FillAll(zeros, 0.0f);
+  bench.backend().FillAll(filled, 2.5f);
+  Outputs outputs;
+  for (const std::vector<Tensor>* all : {&zeros, &others}) {
+    for (const Tensor& tensor : *all) outputs.push_back(bench.Read("filled", tensor));
+  }
+  return outputs;
+}
+
 // There and back. The truth comes from base/bfloat16.h, whatever a back end uses.
 Outputs ConvertBothWays(Bench& bench, int64_t n) {
   constexpr float kMost = std::numeric_limits<float>::max();
@@ -163,6 +181,7 @@ void AddOptimizerRows(std::vector<ConformanceRow>& rows) {
                     [=](Bench& b) { return ConvertBothWays(b, n); }, 0.0,
                     ConformanceRow::Types::kBfloat16});
   }
+  rows.push_back({"FillAll", 0.0, FillsOfAll, 0.0, ConformanceRow::Types::kFloat32});
   rows.push_back({"SgdAll", 1e-6, SgdOfAll});
   rows.push_back({"AdamWAll", 1e-6, AdamWOfAll});
   rows.push_back({"SquaredNorms", 1e-12, NormsOfAll, 0.0, ConformanceRow::Types::kFloat32});

@@ -40,6 +40,7 @@ class KernelBackend : public Backend {
     const NormArgs args = {tensor, result};
     SquaredNorms({&args, 1});
   }
+  void FillAll(std::span<const Tensor> all, float value) override;
   void SgdAll(std::span<const SgdArgs> all) override;
   void AdamWAll(std::span<const AdamWArgs> all) override;
   void SquaredNorms(std::span<const NormArgs> all) override;
@@ -69,7 +70,7 @@ class KernelBackend : public Backend {
   const void* Upload(std::span<const std::byte> table, KeptTable* kept, const char* what);
 
   Precision precision_ = Precision::kFloat32;
-  KeptTable updates_, norms_;
+  KeptTable fills_, updates_, norms_;
 };
 
 }  // namespace stagecoach::cuda

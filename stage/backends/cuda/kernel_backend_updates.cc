@@ -1,4 +1,4 @@
-// Optimizers and norms over all tensors of a stage, a launch or two each.
+// Fills, optimizers and norms over all tensors of a stage, a launch or two each.
 #include <cstring>
 
 #include "base/check.h"
@@ -10,7 +10,7 @@
 namespace stagecoach::cuda {
 namespace {
 
-static_assert(sizeof(UpdateEntry) == 64 && sizeof(NormEntry) == 40,
+static_assert(sizeof(FillEntry) == 24 && sizeof(UpdateEntry) == 64 && sizeof(NormEntry) == 40,
               "no padding: compared as bytes");
 
 bool LiesOnPack(const Tensor& tensor) {
@@ -78,6 +78,25 @@ const void* KernelBackend::Upload(std::span<const std::byte> table, KeptTable* k
   kept->host.assign(table.begin(), table.end());
   CopyFromHost(kept->host, kept->device);
   return kept->device.raw();
+}
+
+void KernelBackend::FillAll(std::span<const Tensor> all, float value) {
+  constexpr char kWhat[] = "Fill";
+  if (all.empty()) return;
+  Growing<FillEntry> table;
+  for (const Tensor& tensor : all) {
+    CheckType(kWhat, DType::kF32, {&tensor});
+    const int64_t n = tensor.elements();
+    table.Append({.y = tensor.data<float>(), .n = n}, UpdateChunks(n), {&tensor});
+  }
+  const cudaStream_t stream = Begin();
+  const void* const entries = Upload(Bytes(table.entries), &fills_, kWhat);
+  if (entries == nullptr) return;
+  Note(
+      cuda::FillAll(
+          stream, {static_cast<const FillEntry*>(entries), table.count(), table.chunks, table.wide},
+          value),
+      kWhat);
 }
 
 void KernelBackend::SgdAll(std::span<const SgdArgs> all) {

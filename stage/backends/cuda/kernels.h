@@ -39,6 +39,17 @@ cudaError_t Convert(cudaStream_t stream, const From* x, To* y, int64_t n);
 
 // Tables of tensors for launches over all of a stage's at once; entries are in device memory, with
 // first_chunk ascending: the number of chunks of all entries before.
+struct FillEntry {
+  float* y;
+  int64_t n, first_chunk;
+};
+struct FillTable {
+  const FillEntry* entries;
+  int64_t count, chunks;  // chunks of kUpdateChunk elements
+  bool wide;              // all arrays lie on multiples of 16 bytes
+};
+cudaError_t FillAll(cudaStream_t stream, const FillTable& table, float value);
+
 struct UpdateEntry {
   float* value;
   const float* gradient;

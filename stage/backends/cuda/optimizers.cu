@@ -1,6 +1,7 @@
-// Optimizers: all tensors of a stage in one launch. A block has one chunk of one tensor, which it
-// finds in the table; a thread has four neighbours at a time. One tensor alone is a table of one,
-// so the bits do not depend on how many are updated together.
+// Optimizers, and the zeroing of gradients behind them: all tensors of a stage in one launch. A
+// block has one chunk of one tensor, which it finds in the table; a thread has four neighbours at a
+// time. One tensor alone is a table of one, so the bits do not depend on how many are updated
+// together.
 #include "stage/backends/cuda/kernels.h"
 #include "stage/backends/cuda/packs.cuh"
 #include "stage/backends/cuda/tables.cuh"
@@ -11,10 +12,10 @@ namespace {
 constexpr int kCount = kPack<float>;
 
 // Calls f(entry, i) for the first index of each of the thread's packs.
-template <typename F>
-__device__ __forceinline__ void ForEachPack(const UpdateTable& table, F f) {
+template <typename Table, typename F>
+__device__ __forceinline__ void ForEachPack(const Table& table, F f) {
   for (int64_t chunk = blockIdx.x; chunk < table.chunks; chunk += gridDim.x) {
-    const UpdateEntry entry = EntryOf(table.entries, table.count, chunk);
+    const auto entry = EntryOf(table.entries, table.count, chunk);
     const int64_t first = (chunk - entry.first_chunk) * kUpdateChunk;
     const int64_t end = first + kUpdateChunk < entry.n ? first + kUpdateChunk : entry.n;
     for (int64_t i = first + static_cast<int64_t>(threadIdx.x) * kCount; i < end;
@@ -22,6 +23,15 @@ __device__ __forceinline__ void ForEachPack(const UpdateTable& table, F f) {
       f(entry, i);
     }
   }
+}
+
+__global__ void FillAllKernel(FillTable table, float value) {
+  Floats<kCount> values;
+#pragma unroll
+  for (int j = 0; j < kCount; ++j) values.at[j] = value;
+  ForEachPack(table, [&](const FillEntry& e, int64_t i) {
+    StoreFloats(values, e.y, i, 0, e.n, table.wide);
+  });
 }
 
 __global__ void SgdKernel(UpdateTable table, SgdFactors factors) {
@@ -69,12 +79,17 @@ __global__ void AdamWKernel(UpdateTable table, AdamWFactors f) {
   });
 }
 
-LaunchShape UpdateLaunch(const UpdateTable& table) {
+template <typename Table>
+LaunchShape UpdateLaunch(const Table& table) {
   const int64_t grid = table.chunks < kMaxGrid ? table.chunks : kMaxGrid;
   return {static_cast<uint32_t>(grid), kElementThreads};
 }
 
 }  // namespace
+
+cudaError_t FillAll(cudaStream_t stream, const FillTable& table, float value) {
+  return Launch(FillAllKernel, UpdateLaunch(table), 0, stream, table, value);
+}
 
 cudaError_t Sgd(cudaStream_t stream, const UpdateTable& table, const SgdFactors& factors) {
   return Launch(SgdKernel, UpdateLaunch(table), 0, stream, table, factors);

@@ -1,11 +1,13 @@
-// How many launches a transformer block takes: what a small model is bound by.
+// How many launches a transformer block takes, and the end of a step: what a small model is bound by.
 #include <memory>
 #include <utility>
 
 #include "gtest/gtest.h"
 #include "stage/backends/cuda/emulation/emulated_backend.h"
+#include "stage/cell.h"
 #include "stage/layers/layer.h"
 #include "stage/layers/layer_testing.h"
+#include "stage/optimizer.h"
 
 namespace stagecoach {
 namespace {
@@ -72,6 +74,26 @@ TEST(LaunchCount, OfATransformerBlockInFloat32) {
 // A dropout behind each of the two branches.
 TEST(LaunchCount, OfATransformerBlockWithDropout) {
   EXPECT_EQ(LaunchesOfBlock(Precision::kBfloat16, 0.1), (Counts{11, 28}));
+}
+
+// However many parameters there are: norms, update, gradients to zero.
+TEST(LaunchCount, OfTheEndOfAStep) {
+  for (const int layers : {1, 3}) {
+    const GptSpec spec = {.layers = layers, .width = 16, .heads = 2, .context = 4, .vocabulary = 8};
+    const ExpandedModel model = *ExpandModel(spec, Precision::kBfloat16);
+    cuda::EmulatedBackend backend({});
+    const int last = static_cast<int>(model.layers.size());
+    const std::unique_ptr<Cell> cell = *Cell::Create(model, 0, last, 1, 1, backend);
+    const auto optimizer = *MakeOptimizer(AdamWSpec{}, cell->parameters(), backend);
+    const auto launches = [&](auto&& call) {
+      const int64_t before = backend.Launches();
+      call();
+      return backend.Launches() - before;
+    };
+    EXPECT_EQ(launches([&] { cell->ZeroGradients(); }), 1);
+    EXPECT_EQ(launches([&] { CHECK_OK(cell->LayerSquaredGradientNorms().status()); }), 2);
+    EXPECT_EQ(launches([&] { optimizer->Apply(0, 0.1, 1.0); }), 1);
+  }
 }
 
 }  // namespace

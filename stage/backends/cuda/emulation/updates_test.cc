@@ -1,4 +1,5 @@
-// Optimizers and norms over many tensors: the same bits as one after the other, in a launch or two.
+// Fills, optimizers and norms over many tensors: the same bits as one after the other, in a launch
+// or two.
 #include <vector>
 
 #include "gtest/gtest.h"
@@ -49,6 +50,27 @@ Outputs ResultsOf(Backend& backend, Bench& bench, const std::vector<AdamWArgs>& 
     outputs.push_back(bench.Read("compute", wide));
   }
   return outputs;
+}
+
+TEST(Updates, AllAreFilledInOneLaunch) {
+  const auto backend = MakeEmulatedBackend({});
+  Bench bench(*backend);
+  Tensors all;
+  for (const int64_t n : kSizes) all.push_back(bench.Blank({n}));
+  for (const float value : {0.0f, 3.0f}) {
+    const uint64_t before = emulation::Launches();
+    backend->FillAll(all, value);
+    EXPECT_EQ(emulation::Launches() - before, 1u);
+    for (const Tensor& tensor : all) {
+      const std::vector<double> expected(static_cast<size_t>(tensor.elements()), value);
+      EXPECT_EQ(bench.Read("filled", tensor).values, expected);
+    }
+  }
+  // Another list is another table.
+  backend->FillAll(std::span<const Tensor>(all).first(2), 4.0f);
+  EXPECT_EQ(bench.Read("first", all[0]).values[0], 4.0);
+  EXPECT_EQ(bench.Read("of others", all[3]).values[0], 3.0);
+  backend->FillAll({}, 1.0f);
 }
 
 TEST(Updates, AdamWOfAllHasTheBitsOfOneAfterTheOther) {
