@@ -106,6 +106,25 @@ TEST(BoundaryStaging, WaitsForTheCardOncePerStepAndNotPerMicroBatch) {
   EXPECT_EQ(waits[0], waits[1]);
 }
 
+// Each copy to the host waits for the card.
+TEST(BoundaryStaging, ReadsLossesByOneCopyAndNormsByOneCopy) {
+  for (const int64_t micro_batches : {2, 8}) {
+    PipelineHarness pipeline(Staged(
+        {.stages = 2, .batch_size = 8, .micro_batches = micro_batches, .evaluation_sequences = 3}));
+    const auto copies = [&](const absl::Status& status, int stage) {
+      EXPECT_TRUE(status.ok()) << status;
+      return static_cast<StagedBackend&>(pipeline.backend(stage)).to_host();
+    };
+    const int first = copies(absl::OkStatus(), 0), last = copies(absl::OkStatus(), 1);
+    const absl::Status trained = pipeline.TrainStep();
+    EXPECT_EQ(copies(trained, 0) - first, 1) << "norms";
+    EXPECT_EQ(copies(trained, 1) - last, 2) << "losses and norms";
+    const auto evaluated = pipeline.Evaluate(0);
+    EXPECT_EQ(copies(evaluated.status(), 0) - first, 1);
+    EXPECT_EQ(copies(evaluated.status(), 1) - last, 3) << "losses";
+  }
+}
+
 class OutboxTest : public ::testing::Test {
  protected:
   OutboxTest() { backend_.api().run_per_query = 0; }

@@ -54,7 +54,7 @@ struct Cell::State {
   Backend* backend = nullptr;
   std::vector<std::string> labels;
   std::vector<std::unique_ptr<Layer>> layers;
-  std::vector<std::vector<Tensor>> norms;  // F64, one a parameter: results of SquaredNorm
+  Tensor norms;  // F64, one a parameter in layer order: read back by one copy
   std::vector<MicroBatch> micro_batches;
 
   MicroBatch& Find(MicroBatchId id, Life expected) {
@@ -103,21 +103,19 @@ absl::StatusOr<std::unique_ptr<Cell>> Cell::Create(const ExpandedModel& model, i
   state->last_of_model = last_layer == layers;
   state->backend = &backend;
   state->micro_batches.resize(micro_batches);
+  int64_t parameters = 0;
   for (int index = first_layer; index < last_layer; ++index) {
     const ExpandedLayer& expanded = model.layers[index];
     const std::string where = absl::StrCat("layer ", index, " (", expanded.label, ")");
     ASSIGN_OR_RETURN(std::unique_ptr<Layer> layer,
                      Annotate(MakeLayer(model, expanded, backend), where));
     RETURN_IF_ERROR(Annotate(SetInitialValues(*layer, seed, index, backend), where));
-    std::vector<Tensor> norms(layer->parameters().size());
-    for (Tensor& norm : norms) {
-      ASSIGN_OR_RETURN(
-          norm, MakeTensor(backend.allocator(), MemoryKind::kWorkspace, DType::kF64, Shape({1})));
-    }
+    parameters += static_cast<int64_t>(layer->parameters().size());
     state->labels.push_back(expanded.label);
     state->layers.push_back(std::move(layer));
-    state->norms.push_back(std::move(norms));
   }
+  ASSIGN_OR_RETURN(state->norms, MakeTensor(backend.allocator(), MemoryKind::kWorkspace,
+                                            DType::kF64, Shape{parameters}));
   auto cell = std::unique_ptr<Cell>(new Cell(std::move(state)));
   cell->RefreshCompute();
   return cell;
@@ -227,22 +225,19 @@ std::vector<Parameter*> Cell::parameters() {
 absl::StatusOr<std::vector<double>> Cell::LayerSquaredGradientNorms() {
   Backend& backend = *state_->backend;
   std::vector<Backend::NormArgs> all;
-  for (size_t i = 0; i < state_->layers.size(); ++i) {
-    const std::span<Parameter> parameters = state_->layers[i]->parameters();
-    for (size_t j = 0; j < parameters.size(); ++j) {
-      all.push_back({parameters[j].gradient, state_->norms[i][j]});
-    }
+  for (Parameter* parameter : parameters()) {
+    const auto slot = static_cast<int64_t>(all.size());
+    all.push_back({parameter->gradient, state_->norms.Slice(slot, Shape{1})});
   }
   backend.SquaredNorms(all);
+  std::vector<double> norms(all.size());
+  backend.CopyToHost(state_->norms, std::as_writable_bytes(std::span(norms)));
   RETURN_IF_ERROR(backend.Synchronize());
   std::vector<double> layer_norms;
-  for (const std::vector<Tensor>& norms : state_->norms) {
+  size_t next = 0;
+  for (const std::unique_ptr<Layer>& layer : state_->layers) {
     double sum = 0.0;
-    for (const Tensor& norm : norms) {
-      double value = 0.0;
-      backend.CopyToHost(norm, std::as_writable_bytes(std::span(&value, 1)));
-      sum += value;
-    }
+    for (size_t i = 0; i < layer->parameters().size(); ++i) sum += norms[next++];
     layer_norms.push_back(sum);
   }
   return layer_norms;

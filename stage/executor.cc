@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 #include <optional>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -24,7 +25,7 @@ struct InFlight {
   Tensor target;           // from t to L
   Tensor output_gradient;  // from L or <g to B or I
   Tensor input_gradient;   // from B or I to >g
-  Tensor loss;             // F64, 1 element; from L to the end of the step
+  Tensor loss;             // its slot of the losses; from L to the end of the step
 };
 
 MicroBatchId CountMicroBatches(const StageProgram& program) {
@@ -58,6 +59,7 @@ struct StageExecutor::State {
   size_t next = 0;  // instruction
   bool blocked = false;
   std::vector<InFlight> in_flight;
+  Tensor losses;  // F64, one a micro-batch: read back by one copy. From the first L to the end
   std::array<int64_t, kPhases> nanos_before{};
   std::optional<StepReport> report;
   uint64_t instructions_done = 0;
@@ -87,7 +89,7 @@ struct StageExecutor::State {
   const BoundaryPort* Unsent() const;  // a port with messages that wait, or null
   absl::Status LinkStatus() const;
   absl::Status Finish();
-  absl::Status SumLosses(StepReport* report);
+  void SumLosses(StepReport* report);
 
   TokenBatch Tokens(MicroBatchId id) const;
   absl::StatusOr<Tensor> ToDevice(const std::vector<int32_t>& tokens) const;
@@ -262,8 +264,12 @@ absl::Status StageExecutor::State::Forward(MicroBatchId id) {
 absl::Status StageExecutor::State::Loss(MicroBatchId id) {
   InFlight& flight = At(id);
   if (flight.sequences == 0) return absl::OkStatus();
-  ASSIGN_OR_RETURN(flight.loss, MakeTensor(parts.backend->allocator(), MemoryKind::kWorkspace,
-                                           DType::kF64, Shape{1}));
+  if (!losses.valid()) {
+    ASSIGN_OR_RETURN(losses,
+                     MakeTensor(parts.backend->allocator(), MemoryKind::kWorkspace, DType::kF64,
+                                Shape{static_cast<int64_t>(in_flight.size())}));
+  }
+  flight.loss = losses.Slice(id.value, Shape{1});
   CrossEntropyArgs args;
   args.logits = work->training ? parts.cell->outputs(id).front() : std::move(flight.output);
   args.targets = std::exchange(flight.target, Tensor());
@@ -320,30 +326,32 @@ absl::Status StageExecutor::State::LinkStatus() const {
   return absl::OkStatus();
 }
 
-absl::Status StageExecutor::State::SumLosses(StepReport* report) {
+void StageExecutor::State::SumLosses(StepReport* report) {
+  // A micro-batch without sequences has no loss and leaves its slot as it was.
+  std::vector<double> values(in_flight.size());
+  if (losses.valid()) {
+    parts.backend->CopyToHost(losses, std::as_writable_bytes(std::span(values)));
+  }
   // Ascending micro-batches in double, whatever order the program computed them in.
-  for (InFlight& flight : in_flight) {
-    if (!flight.loss.valid()) continue;
-    double loss = 0;
-    parts.backend->CopyToHost(flight.loss, std::as_writable_bytes(std::span(&loss, 1)));
-    report->loss_sum += loss;
-    report->tokens += flight.sequences * parts.context;
+  for (size_t i = 0; i < in_flight.size(); ++i) {
+    if (!in_flight[i].loss.valid()) continue;
+    report->loss_sum += values[i];
+    report->tokens += in_flight[i].sequences * parts.context;
   }
   report->has_loss = true;
   report->finite = report->finite && std::isfinite(report->loss_sum);
-  return parts.backend->Synchronize();
 }
 
 absl::Status StageExecutor::State::Finish() {
   parts.phases->Enter(Phase::kOptimizer);
-  RETURN_IF_ERROR(parts.backend->Synchronize());
   StepReport done;
   done.fence = work->fence;
-  if (last_stage()) RETURN_IF_ERROR(SumLosses(&done));
+  if (last_stage()) SumLosses(&done);
   if (work->training) {
     ASSIGN_OR_RETURN(done.layer_squared_norms, parts.cell->LayerSquaredGradientNorms());
     for (double norm : done.layer_squared_norms) done.finite = done.finite && std::isfinite(norm);
   }
+  RETURN_IF_ERROR(parts.backend->Synchronize());
   ResolveTimes();
   std::array<int64_t, kPhases> nanos = parts.phases->TotalNanos();
   int64_t total = 0;
@@ -351,6 +359,7 @@ absl::Status StageExecutor::State::Finish() {
   done.phases = ToSeconds(nanos);
   done.step_seconds = static_cast<double>(total) * 1e-9;
   in_flight.clear();
+  losses.Reset();
   work.reset();
   parts.backend->EndLinkCopies();
   report = std::move(done);
@@ -446,6 +455,7 @@ void StageExecutor::Abandon() {
   state_->work.reset();
   state_->report.reset();
   state_->in_flight.clear();
+  state_->losses.Reset();
   state_->blocked = false;
   for (auto* port : {&state_->upstream, &state_->downstream}) {
     if (port->has_value()) (*port)->DropWaiting();

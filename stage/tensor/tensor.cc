@@ -3,6 +3,18 @@
 #include <utility>
 
 namespace stagecoach {
+namespace {
+
+class BufferView final : public Buffer {
+ public:
+  BufferView(std::shared_ptr<Buffer> whole, int64_t offset, int64_t bytes)
+      : Buffer(whole->data() + offset, bytes), whole_(std::move(whole)) {}
+
+ private:
+  const std::shared_ptr<Buffer> whole_;
+};
+
+}  // namespace
 
 Tensor::Tensor(std::shared_ptr<Buffer> buffer, DType dtype, Shape shape)
     : buffer_(std::move(buffer)), dtype_(dtype), shape_(std::move(shape)) {
@@ -14,6 +26,16 @@ Tensor::Tensor(std::shared_ptr<Buffer> buffer, DType dtype, Shape shape)
 Tensor Tensor::Reshaped(Shape shape) const {
   CHECK_EQ(shape.elements(), elements_) << shape_.ToString() << " to " << shape.ToString();
   return Tensor(buffer_, dtype_, std::move(shape));
+}
+
+Tensor Tensor::Slice(int64_t first, Shape shape) const {
+  CHECK(valid()) << "an empty tensor has no slices";
+  const int64_t count = shape.elements();
+  CHECK(0 <= first && count <= elements_ - first)
+      << shape.ToString() << " at " << first << " of " << shape_.ToString();
+  const int64_t element = DTypeSize(dtype_);
+  auto view = std::make_shared<BufferView>(buffer_, first * element, count * element);
+  return Tensor(std::move(view), dtype_, std::move(shape));
 }
 
 void Tensor::CheckType(size_t element_size) const {

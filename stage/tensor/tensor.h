@@ -44,6 +44,9 @@ class Tensor {
   std::span<std::byte> span() const { return {buffer_->data(), static_cast<size_t>(bytes())}; }
 
   Tensor Reshaped(Shape shape) const;  // same buffer; CHECKs the number of elements
+  // A view of the elements from `first` on, in this tensor's place; CHECKs that they are there. Its
+  // buffer is another one that keeps the whole.
+  Tensor Slice(int64_t first, Shape shape) const;
   void Reset() { *this = Tensor(); }
 
  private:

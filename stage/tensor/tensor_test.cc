@@ -67,5 +67,25 @@ TEST(Tensor, SharesItsBufferWhenReshaped) {
   EXPECT_DEATH(tensor.data<double>(), "CHECK failed");
 }
 
+TEST(Tensor, ASliceIsAViewThatKeepsTheWhole) {
+  auto allocator = MakeHostAllocator(0);
+  Tensor whole = *MakeTensor(*allocator, kKind, DType::kF64, Shape{5});
+  for (int i = 0; i < 5; ++i) whole.data<double>()[i] = i;
+  const Tensor slice = whole.Slice(3, Shape{1, 2});
+  EXPECT_EQ(slice.shape(), (Shape{1, 2}));
+  EXPECT_EQ(slice.dtype(), DType::kF64);
+  EXPECT_EQ(slice.data<double>()[1], 4.0);
+  slice.data<double>()[0] = 7.0;
+  EXPECT_EQ(whole.data<double>()[3], 7.0);
+  EXPECT_EQ(slice.Slice(1, Shape{1}).data<double>()[0], 4.0) << "a view of a view";
+  EXPECT_EQ(whole.Slice(5, Shape{0}).bytes(), 0);
+  EXPECT_DEATH(whole.Slice(4, Shape{2}), "CHECK failed");
+  EXPECT_DEATH(whole.Slice(-1, Shape{1}), "CHECK failed");
+  EXPECT_DEATH(slice.Slice(0, Shape{3}), "CHECK failed") << "no way back to the whole";
+  EXPECT_EQ(allocator->Use().total_current, 64);
+  whole.Reset();
+  EXPECT_EQ(allocator->Use().total_current, 64) << "the view holds it";
+}
+
 }  // namespace
 }  // namespace stagecoach

@@ -4,6 +4,8 @@
 #ifndef STAGECOACH_STAGE_TESTING_STAGED_BACKEND_H_
 #define STAGECOACH_STAGE_TESTING_STAGED_BACKEND_H_
 
+#include <cstddef>
+#include <iterator>
 #include <memory>
 #include <string>
 
@@ -66,6 +68,7 @@ class StagedBackend final : public Backend {
   int to_link() const { return to_link_; }
   int from_link() const { return from_link_; }
   int ids() const { return ids_; }
+  int to_host() const { return to_host_; }  // calls of CopyToHost
   int operations() const { return operations_; }
   int synchronized() const { return synchronized_; }
   FakeDeviceApi& api() { return *api_; }
@@ -111,6 +114,7 @@ class StagedBackend final : public Backend {
   }
   void CopyToHost(const Tensor& source, std::span<std::byte> target) override {
     Ready(source, source);
+    ++to_host_;
     inner_->CopyToHost(source, target);
   }
   absl::Status Synchronize() override {
@@ -120,7 +124,12 @@ class StagedBackend final : public Backend {
   }
 
  private:
-  bool OnCard(const Tensor& tensor) const { return api_->blocks.count(tensor.raw()) != 0; }
+  bool OnCard(const Tensor& tensor) const {  // a view begins inside of a block
+    const auto after = api_->blocks.upper_bound(tensor.raw());
+    if (after == api_->blocks.begin()) return false;
+    const auto& [data, bytes] = *std::prev(after);
+    return tensor.raw() + tensor.bytes() <= static_cast<std::byte*>(data) + bytes;
+  }
   bool Pinned(const Tensor& tensor) const {
     // Of this stage's or its neighbour's, never of a card.
     return !OnCard(tensor);
@@ -143,7 +152,7 @@ class StagedBackend final : public Backend {
   int64_t nanos_per_operation_ = 0;
   int operations_ = 0;
   bool wakes_ = false;
-  int to_link_ = 0, from_link_ = 0, ids_ = 0, synchronized_ = 0;
+  int to_link_ = 0, from_link_ = 0, ids_ = 0, to_host_ = 0, synchronized_ = 0;
 };
 
 }  // namespace stagecoach
