@@ -15,10 +15,10 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "base/device_name.h"
 #include "base/random.h"
 #include "base/status.h"
 #include "stage/backends/cuda/make_cuda_backend.h"
-#include "stage/backends/device/device_name.h"
 
 namespace stagecoach {
 namespace {

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
+#include "base/device_name.h"
 #include "base/status.h"
 #include "coordinator/job_json.h"
 #include "coordinator/performer.h"
@@ -322,10 +323,12 @@ absl::StatusOr<Plan> JobLoop::PlanJob(const JobSpec& spec) const {
   for (const StageView& stage : fleet_.View()) {
     const int64_t limit = stage.registration.memory_limit_bytes;
     int64_t& smallest = assumptions.stage_memory_limit_bytes;
-    if (limit > 0 && stage.state != StageState::kLost) {
-      smallest = smallest == 0 ? limit : std::min(smallest, limit);
-    }
+    if (stage.state == StageState::kLost) continue;
+    if (limit > 0) smallest = smallest == 0 ? limit : std::min(smallest, limit);
+    assumptions.on_card.push_back(IsCudaDevice(stage.registration.device));
   }
+  // By name, as stages are placed; those that have not come are like the last one that has.
+  if (!assumptions.on_card.empty()) assumptions.on_card.resize(stages, assumptions.on_card.back());
   return MakePlan(spec, stages, assumptions, {});
 }
 

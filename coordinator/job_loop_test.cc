@@ -583,6 +583,30 @@ TEST(JobLoopTest, PlansForTheStagesThatAreThere) {
   EXPECT_EQ(cluster.loop().PlanJob(SmallJob(0))->partition.stages(), 2);
 }
 
+TEST(JobLoopTest, PlansForTheDevicesOfTheFleet) {
+  constexpr int64_t kWorkspace = int64_t{32} << 20;  // of a stage on a card
+  SimulatedCluster cluster(0);
+  const auto on_card = [&](int stages) {
+    std::vector<bool> result;
+    const absl::StatusOr<Plan> plan = cluster.loop().PlanJob(SmallJob(stages));
+    for (const StagePlan& stage : plan->stages) {
+      result.push_back(stage.memory.activations > kWorkspace);
+    }
+    return result;
+  };
+  EXPECT_EQ(on_card(2), (std::vector<bool>{false, false}));
+  const auto add = [&](const std::string& name, const std::string& device) {
+    const StageRegistration registration{
+        .name = name, .incarnation = "i", .address = "host:1", .device = device};
+    EXPECT_TRUE(cluster.loop().RegisterStage(registration).ok());
+  };
+  add("b", "cuda:1");
+  EXPECT_EQ(on_card(2), (std::vector<bool>{true, true})) << "who is to come is like who is there";
+  add("a", "cpu");
+  EXPECT_EQ(on_card(2), (std::vector<bool>{false, true})) << "by name";
+  EXPECT_EQ(on_card(1), (std::vector<bool>{false}));
+}
+
 TEST(JobLoopTest, WatchesFromAnyRecordOnAndEndsWithTheJob) {
   SimulatedCluster cluster(2);
   ASSERT_TRUE(cluster.Submit(kJob, SmallJob(2)).ok());

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/device_name.h"
 #include "base/status.h"
 #include "coordinator/job_transition.h"
 #include "coordinator/resume_check.h"
@@ -184,6 +185,7 @@ absl::StatusOr<Plan> JobTransition::MakePlanFor(int stages) {
     const int64_t limit = slot.stage.memory_limit_bytes;
     int64_t& smallest = assumptions.stage_memory_limit_bytes;
     if (limit > 0) smallest = smallest == 0 ? limit : std::min(smallest, limit);
+    assumptions.on_card.push_back(IsCudaDevice(slot.stage.device));
   }
   JobSpec planned = spec();
   planned.pipeline.stages = stages;

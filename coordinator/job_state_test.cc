@@ -16,6 +16,7 @@
 namespace stagecoach {
 namespace {
 
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 std::filesystem::path Transcripts() {
@@ -187,6 +188,23 @@ TEST(JobStateTest, TakesEveryEventInEveryState) {
       }
     }
   }
+}
+
+// A card's workspace alone is above these limits, a small job on a host is far below.
+TEST(JobStateTest, CountsWhatACardNeedsForTheStagesThatRegisteredOne) {
+  const auto offer = [](const std::string& second_device) {
+    JobScript script;
+    for (const char* line : {"job stages=2 steps=4", "open"}) script.Run(line);
+    std::vector<StageRegistration> stages(2);
+    for (StageRegistration& stage : stages) {
+      stage.device = "cpu";
+      stage.memory_limit_bytes = int64_t{32} << 20;
+    }
+    stages[1].device = second_device;
+    return script.Apply(StagesOffered{stages});
+  };
+  EXPECT_THAT(offer("cpu"), HasSubstr("load stage=1"));
+  EXPECT_THAT(offer("cuda:0"), HasSubstr("plan: stage 1 with layers"));
 }
 
 TEST(JobStateTest, EndsFromEveryLiveStateByCancelWithNothingLeftRunning) {

@@ -54,12 +54,15 @@ struct StageMemory {
 
 // What a stage holds at its peak in one training step: walks the program micro-batch by micro-batch
 // and, inside a backward, layer by layer. In the links one activation is taken to wait, as it does
-// where the stage before is ahead; what a neighbour is slow to take is not counted.
+// where the stage before is ahead; what a neighbour is slow to take is not counted. On a card links
+// have memory of the host; there the copies to and from it are counted as if each came as late as it
+// may, and the workspaces of plan/card_memory.h.
 struct StageMemoryQuery {
   int first_layer = 0, last_layer = 0;  // [first, last)
   int64_t batch_size = 0;               // N
   int64_t micro_batches = 0;            // M
   OptimizerSpec optimizer;
+  bool on_card = false;
 };
 StageMemory ForecastStageMemory(const ExpandedModel& model, const StageProgram& program,
                                 const StageMemoryQuery& query);

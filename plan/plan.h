@@ -45,6 +45,7 @@ struct PlanAssumptions {
   double link_bytes_per_second = 1.0e9;
   double link_latency_seconds = 100e-6;
   int64_t stage_memory_limit_bytes = 0;  // 0: unknown, not checked
+  std::vector<bool> on_card;             // by stage; false where it ends
 };
 
 struct StagePlan {

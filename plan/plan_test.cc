@@ -149,6 +149,27 @@ TEST(MakePlan, SaysWhatDoesNotFitAndWhatHelps) {
   EXPECT_TRUE(MakePlan(Spec(), 2, {.stage_memory_limit_bytes = int64_t{1} << 30}, {}).ok());
 }
 
+TEST(MakePlan, CountsWhatACardNeedsForTheStagesOnACardOnly) {
+  const auto memory = [](std::vector<bool> on_card) {
+    const auto plan = MakePlan(Spec(), 3, {.on_card = std::move(on_card)}, {});
+    EXPECT_TRUE(plan.ok()) << plan.status();
+    std::vector<int64_t> totals;
+    for (const StagePlan& stage : plan->stages) totals.push_back(stage.memory.total());
+    return totals;
+  };
+  const std::vector<int64_t> none = memory({}), second = memory({false, true});
+  EXPECT_EQ(memory({false, false, false, true}), none);
+  EXPECT_EQ(second[0], none[0]);
+  EXPECT_GT(second[1], none[1] + (int64_t{32} << 20));
+  EXPECT_EQ(second[2], none[2]) << "like one that is not named";
+  EXPECT_EQ(
+      MakePlan(Spec(), 2, {.stage_memory_limit_bytes = int64_t{32} << 20, .on_card = {true}}, {})
+          .status()
+          .code(),
+      absl::StatusCode::kResourceExhausted)
+      << "the workspace alone takes it";
+}
+
 TEST(MakePlan, RefusesWhatCannotBe) {
   EXPECT_THAT(ErrorOf(Spec(), 8), HasSubstr("pipeline.stages: 8; the model has 7 layers"));
   EXPECT_THAT(ErrorOf(Spec(), 0), HasSubstr("pipeline.stages: 0; must be >= 1"));

@@ -1,9 +1,11 @@
 // ForecastStageMemory: walks a stage's program and keeps books of what is alive.
 #include <algorithm>
+#include <deque>
 #include <limits>
 #include <vector>
 
 #include "base/check.h"
+#include "plan/card_memory.h"
 #include "plan/cost_model.h"
 #include "plan/saturate.h"
 
@@ -69,8 +71,28 @@ class ProgramWalk {
   }
   // Alive now, and for a moment `transient` more.
   void Note(int64_t transient) {
-    const int64_t in_link = to_receive_ > 0 ? Times(cell_.input, LargestMicroBatch()) : 0;
-    peak_ = std::max(peak_, SaturatingAdd(SaturatingAdd(alive_, in_link), transient));
+    const int64_t at_links = query_.on_card ? Staged() : InLink();
+    peak_ = std::max(peak_, SaturatingAdd(SaturatingAdd(alive_, at_links), transient));
+  }
+  int64_t InLink() const { return to_receive_ > 0 ? Times(cell_.input, LargestMicroBatch()) : 0; }
+  // What copies to links still read, and what is taken ahead for those from links.
+  int64_t Staged() const {
+    const auto held = [this](int64_t bytes, int64_t sent) {
+      return Times(Times(bytes, LargestMicroBatch()), std::min<int64_t>(sent, kCardOutbox));
+    };
+    int64_t bytes =
+        SaturatingAdd(held(cell_.output, sent_down_ - answered_), held(cell_.input, sent_up_));
+    for (const int64_t ahead : ahead_) bytes = SaturatingAdd(bytes, ahead);
+    return bytes;
+  }
+  // Ids too are copied to a card. The place of the next message is taken with this one's, unless
+  // there is one of its size, which this one leaves free.
+  void KeepArrived(int64_t bytes) {
+    if (query_.on_card && std::find(ahead_.begin(), ahead_.end(), bytes) == ahead_.end()) {
+      if (ahead_.size() == kCardAhead) ahead_.pop_front();
+      ahead_.push_back(bytes);
+    }
+    Keep(bytes);
   }
   void Keep(int64_t bytes) {
     alive_ = SaturatingAdd(alive_, bytes);
@@ -91,9 +113,9 @@ class ProgramWalk {
     switch (op) {
       case Op::kReceiveActivation:
         --to_receive_;
-        return Keep(input);
+        return KeepArrived(input);
       case Op::kLoadInput:
-        return Keep(input);
+        return KeepArrived(input);
       case Op::kForward:
         if (recomputed_[m]) {
           Note(Times(cell_.forward_peak, n));
@@ -107,13 +129,15 @@ class ProgramWalk {
         Drop(input);
         return Keep(SaturatingAdd(stash, last_ ? output : 0));
       case Op::kSendActivation:
+        ++sent_down_;
         return Drop(output);
       case Op::kLoadTarget:
-        return Keep(Times(target_bytes, n));
+        return KeepArrived(Times(target_bytes, n));
       case Op::kLoss:  // the gradient of the logits takes their place
         return Drop(Times(target_bytes, n));
       case Op::kReceiveGradient:
-        return Keep(output);
+        ++answered_;  // that activation's copy has run
+        return KeepArrived(output);
       case Op::kBackward:
       case Op::kBackwardInput:
         Note(Times(cell_.backward_peak - cell_.stash - cell_.output, n));
@@ -124,6 +148,7 @@ class ProgramWalk {
       case Op::kBackwardWeight:
         return Drop(stash);
       case Op::kSendGradient:
+        ++sent_up_;
         return Drop(input);
     }
   }
@@ -133,6 +158,8 @@ class ProgramWalk {
   const StageMemoryQuery& query_;
   std::vector<bool> recomputed_;
   int64_t to_receive_ = 0;
+  int64_t sent_down_ = 0, answered_ = 0, sent_up_ = 0;  // messages
+  std::deque<int64_t> ahead_;                           // bytes
   bool last_ = false;
   int64_t alive_ = 0;
   int64_t peak_ = 0;
@@ -157,6 +184,12 @@ StageMemory ForecastStageMemory(const ExpandedModel& model, const StageProgram& 
   memory.optimizer = OptimizerSlots(query.optimizer) * parameters * kFloatBytes;
   const CellBytes cell = BytesOfCell(model, costs, query.first_layer, query.last_layer);
   memory.activations = ProgramWalk(program, cell, query).Peak(model.context * kIdBytes);
+  if (query.on_card) {
+    const int64_t attention = AttentionWorkspaceBytes(model, query.first_layer, query.last_layer,
+                                                      query.batch_size, query.micro_batches);
+    memory.activations =
+        SaturatingAdd(memory.activations, SaturatingAdd(kCardWorkspaceBytes, attention));
+  }
   return memory;
 }
 

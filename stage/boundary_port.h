@@ -23,6 +23,7 @@
 
 #include "absl/status/statusor.h"
 #include "base/ids.h"
+#include "plan/card_memory.h"
 #include "stage/backends/backend.h"
 #include "stage/link/link.h"
 #include "stage/phase_clock.h"
@@ -43,7 +44,8 @@ class BoundaryPort {
     const Clock* clock = nullptr;
     Backend* backend = nullptr;  // null: what the link carries is what the stage computes with
   };
-  static constexpr size_t kOutbox = 2;  // enough for the device to have work while one is copied
+  // Enough for the device to have work while one is copied.
+  static constexpr size_t kOutbox = kCardOutbox;
 
   explicit BoundaryPort(const Parts& parts);
 

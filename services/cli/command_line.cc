@@ -9,10 +9,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "base/device_name.h"
 #include "services/cli/commands.h"
 #include "services/cli/completion.h"
 #include "services/cli/exit_code.h"
-#include "stage/backends/device/device_name.h"
 #include "stage/backends/simulated/simulated_backend.h"
 
 namespace stagecoach {
@@ -150,6 +150,13 @@ class CommandTree {
     AddFile(plan, &plan_.file);
     plan->add_option("--stages", plan_.stages, "number of stages K, instead of the job's")
         ->check(CLI::Range(int64_t{1}, kMostStages));
+    plan->add_option_function<std::string>(
+            "--device",
+            [this](const std::string& list) { plan_.devices = absl::StrSplit(list, ','); },
+            "of the stages, as `local` takes them: a card needs memory beside its tensors; a "
+            "coordinator that is asked knows its stages' own")
+        ->check(CheckDevices)
+        ->default_str("cpu");
     plan->add_flag("--server", plan_.ask_server, "ask the coordinator (default with --address)");
     plan->add_flag("--schedule", plan_.show_schedule, "also print the schedule as text");
   }

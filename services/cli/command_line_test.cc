@@ -46,6 +46,7 @@ TEST_F(CommandLineTest, MistakesGiveTwo) {
   EXPECT_EQ(Run({"local", "--device", "cuda:x", "job.yaml"}), 2);
   EXPECT_EQ(Run({"local", "--device", "cuda:0,tpu", "job.yaml"}), 2);
   EXPECT_EQ(Run({"local", "--device", "cuda:0,", "job.yaml"}), 2);
+  EXPECT_EQ(Run({"plan", "--device", "cpu,tpu", "job.yaml"}), 2);
   EXPECT_EQ(Run({"list", "-o", "xml"}), 2);
   EXPECT_EQ(Run({"describe"}), 2);
   EXPECT_EQ(Run({"trace"}), 2);

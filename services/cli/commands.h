@@ -48,7 +48,8 @@ int RunLocal(const LocalOptions& options, CommandContext& context);
 
 struct PlanOptions {
   std::string file;
-  int64_t stages = 0;  // 0: as the job says
+  int64_t stages = 0;                          // 0: as the job says
+  std::vector<std::string> devices = {"cpu"};  // as in LocalOptions; the server knows its own
   bool ask_server = false;
   bool show_schedule = false;
 };

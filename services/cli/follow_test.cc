@@ -195,6 +195,19 @@ TEST_F(CommandTest, PlansWithoutAServer) {
   EXPECT_EQ(RunPlan({.file = spec_file_, .stages = 99}, context_), 2);
 }
 
+TEST_F(CommandTest, PlansForTheDevicesThatAreNamed) {
+  context_.output = OutputFormat::kJson;
+  const auto plan = [this](std::vector<std::string> devices) {
+    out_.str("");
+    EXPECT_EQ(RunPlan({.file = spec_file_, .stages = 2, .devices = std::move(devices)}, context_),
+              0);
+    return out_.str();
+  };
+  EXPECT_EQ(plan({"cpu"}), plan({"cpu", "simulated"}));
+  EXPECT_NE(plan({"cpu"}), plan({"cpu", "cuda:0"}));
+  EXPECT_EQ(plan({"cuda"}), plan({"cuda:0", "cuda:1"}));
+}
+
 TEST(MakeJobId, IsAValidIdForEveryName) {
   const std::string id = MakeJobId(std::string(63, 'a'));
   EXPECT_EQ(id.size(), 63u);

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/device_name.h"
 #include "base/status.h"
-#include "stage/backends/device/device_name.h"
 
 namespace stagecoach {
 namespace {

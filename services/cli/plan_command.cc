@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "base/device_name.h"
 #include "base/status.h"
 #include "plan/plan.h"
 #include "services/cli/commands.h"
@@ -15,7 +16,9 @@ namespace {
 // What `stages: auto` means where no fleet is asked.
 constexpr int kAutoStages = 2;
 
-absl::StatusOr<v1::PlanJobResponse> PlanHere(const SpecFile& spec_file, CommandContext& context) {
+absl::StatusOr<v1::PlanJobResponse> PlanHere(const SpecFile& spec_file,
+                                             const std::vector<std::string>& devices,
+                                             CommandContext& context) {
   ASSIGN_OR_RETURN(const JobSpec spec, ValidateSpecFile(spec_file));
   int stages = static_cast<int>(spec.pipeline.stages);
   if (stages == 0) {
@@ -23,7 +26,11 @@ absl::StatusOr<v1::PlanJobResponse> PlanHere(const SpecFile& spec_file, CommandC
     context.console->Note(absl::StrCat("stages: auto; planned for ", stages,
                                        " (choose with --stages, or ask a cluster with --server)"));
   }
-  const absl::StatusOr<Plan> plan = MakePlan(spec, stages, PlanAssumptions{}, {});
+  PlanAssumptions assumptions;
+  for (int k = 0; k < stages; ++k) {
+    assumptions.on_card.push_back(IsCudaDevice(devices[k % devices.size()]));
+  }
+  const absl::StatusOr<Plan> plan = MakePlan(spec, stages, assumptions, {});
   if (!plan.ok()) return LocateError(spec_file, plan.status());
   return ToProto(*plan);
 }
@@ -41,7 +48,7 @@ int RunPlan(const PlanOptions& options, CommandContext& context) {
   if (options.stages > 0) spec_file->spec.mutable_pipeline()->set_stages(options.stages);
   const bool ask_server = options.ask_server || context.address_given;
   const absl::StatusOr<v1::PlanJobResponse> plan =
-      ask_server ? PlanThere(*spec_file, context) : PlanHere(*spec_file, context);
+      ask_server ? PlanThere(*spec_file, context) : PlanHere(*spec_file, options.devices, context);
   if (!plan.ok()) return context.console->Fail(plan.status());
   context.console->Print(context.output == OutputFormat::kTable
                              ? PlanText(*plan, options.show_schedule)

@@ -10,6 +10,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "base/device_name.h"
 #include "base/status.h"
 #include "checkpoint/file_system.h"
 #include "services/common/grpc_channel.h"
@@ -27,7 +28,6 @@
 #include "services/stage/stage_service.h"
 #include "services/stage/telemetry.h"
 #include "stage/backends/cuda/make_cuda_backend.h"
-#include "stage/backends/device/device_name.h"
 #include "stage/backends/simulated/simulated_backend.h"
 #include "stage/link/grpc/grpc_link_connector.h"
 #include "stage/stage_runtime.h"

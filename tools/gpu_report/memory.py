@@ -8,7 +8,7 @@ from .speed import start_seconds
 
 GOAL_FORECAST = 0.10
 GOAL_PIPELINE = 0.95
-CONTEXT_BYTES = 1.2e9   # of a card: the driver's own of one process, workspace, what the allocator rounds up
+CONTEXT_BYTES = 1.2e9   # of a card: the driver's own of one process, what the allocator rounds up
 TRIAL_BYTES = 60e6      # that the trial on a CPU takes for a card
 MOST_LAYERS = 2000
 STEPS_OF_A_FIT = 2

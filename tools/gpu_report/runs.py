@@ -43,8 +43,8 @@ class Workplace:
 
     def plan(self, spec, stages=1):
         """[{kind: bytes}] of the stages, by `stagecoach plan`."""
-        done = call([self.machine.program("stagecoach"), "plan", "--stages", stages, "-o", "json", self.write(spec)], 30,
-                    self.machine.env)
+        done = call([self.machine.program("stagecoach"), "plan", "--stages", stages, "--device", self.machine.device,
+                     "-o", "json", self.write(spec)], 30, self.machine.env)
         if done.returncode != 0:
             raise Failed(f"plan: {done.stderr.strip()}")
         return plan_memory(json.loads(done.stdout))

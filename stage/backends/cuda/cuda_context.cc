@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
+#include "plan/card_memory.h"
 #include "stage/backends/cuda/cuda_device_api.h"
 #include "stage/backends/device/device_memory.h"
 
@@ -11,7 +12,7 @@ namespace stagecoach {
 namespace {
 
 // What NVIDIA recommends for Hopper; a fixed size, as cuBLASLt's choice of algorithm depends on it.
-constexpr int64_t kWorkspaceBytes = 32 << 20;
+constexpr int64_t kWorkspaceBytes = kCardWorkspaceBytes;
 
 }  // namespace
 

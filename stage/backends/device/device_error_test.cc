@@ -2,7 +2,6 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "stage/backends/device/device_name.h"
 #include "stage/backends/device/fake_device_api.h"
 
 namespace stagecoach {
@@ -60,19 +59,6 @@ TEST(DeviceFault, KeepsTheFirstErrorAndItsOperation) {
   EXPECT_THAT(std::string(fault.status().message()),
               AllOf(HasSubstr("cuda:3, LayerNormForward: cudaErrorIllegalAddress"),
                     HasSubstr("restart the stage server"), Not(HasSubstr("SquaredNorm"))));
-}
-
-TEST(DeviceName, TakesCudaWithANumber) {
-  EXPECT_EQ(*ParseCudaDevice("cuda"), 0);
-  EXPECT_EQ(*ParseCudaDevice("cuda:7"), 7);
-  for (const char* bad : {"cuda:", "cuda:x", "cuda:-1", "cuda:+1", "cuda: 1", "cuda:1024", "cud",
-                          "cuda:99999999999", "cuda1"}) {
-    const absl::Status status = ParseCudaDevice(bad).status();
-    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << bad;
-    EXPECT_THAT(std::string(status.message()), HasSubstr("cuda:0"));
-  }
-  EXPECT_TRUE(IsCudaDevice("cuda") && IsCudaDevice("cuda:x"));
-  EXPECT_FALSE(IsCudaDevice("cpu") || IsCudaDevice("cuda1"));
 }
 
 }  // namespace

@@ -22,6 +22,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "plan/card_memory.h"
 #include "stage/backends/device/device_error.h"
 #include "stage/tensor/tensor.h"
 
@@ -61,7 +62,7 @@ class LinkStaging {
     DeviceEvent unused;
     std::shared_ptr<Buffer> buffer;
   };
-  static constexpr size_t kAhead = 2;  // activations and gradients may differ in size
+  static constexpr size_t kAhead = kCardAhead;  // activations and gradients may differ in size
 
   bool TakeEvent(DeviceEvent* event);
   // Marks what is queued on the compute stream by now.

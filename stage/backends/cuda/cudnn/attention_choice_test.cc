@@ -2,6 +2,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "plan/card_memory.h"
 
 namespace stagecoach::cudnn {
 namespace {
@@ -49,6 +50,27 @@ TEST(AttentionChoice, HeadsThatCudnnRefusesAreForOwnKernels) {
   for (const int64_t head_width : {1, 4, 20, 100, 136, 256}) {
     EXPECT_THAT(Why(Gpt(1024, 2, head_width)), HasSubstr("heads are")) << head_width;
   }
+}
+
+// The memory forecast counts a workspace for the shapes that may come here, and for no others.
+TEST(AttentionChoice, IsThePlannersWhereCudnnIsAtItsBest) {
+  int taken = 0;
+  for (const int64_t context : {1, 64, 100, 128, 192, 1024}) {
+    for (const int64_t head_width : {4, 8, 20, 64, 128, 136}) {
+      for (const double dropout : {0.0, 0.1}) {
+        for (const Precision precision : {Precision::kFloat32, Precision::kBfloat16}) {
+          AttentionShape shape = Gpt(context, 3, head_width);
+          shape.dropout = dropout;
+          const bool takes = Why(shape, kHopper, ComputeDType(precision)).empty();
+          taken += takes ? 1 : 0;
+          EXPECT_EQ(CudnnMayTake({.heads = 3, .dropout = dropout}, shape.width, context, precision),
+                    takes)
+              << context << " " << head_width << " " << dropout << " " << PrecisionName(precision);
+        }
+      }
+    }
+  }
+  EXPECT_EQ(taken, 2 * 3);
 }
 
 TEST(AttentionChoice, VersionsThatAreKnownToBeWrongAreNotUsed) {

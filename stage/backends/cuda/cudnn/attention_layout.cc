@@ -3,30 +3,13 @@
 #include "base/check.h"
 
 namespace stagecoach::cudnn {
-namespace {
-
-// The largest divisor of `count` that is at most `limit`; 0 if limit is 0.
-int64_t LargestDivisor(int64_t count, int64_t limit) {
-  for (int64_t d = limit < count ? limit : count; d > 0; --d) {
-    if (count % d == 0) return d;
-  }
-  return 0;
-}
-
-}  // namespace
-
 AttentionProblem ProblemOf(const AttentionShape& shape) {
   CHECK(shape.heads > 0 && shape.width % shape.heads == 0) << "heads must divide the width";
   return {shape.sequences, shape.context, shape.heads, shape.width / shape.heads};
 }
 
 AttentionSlice ChooseSlice(const AttentionProblem& p, int64_t bytes) {
-  const int64_t head_bytes = p.context * p.context * 2;
-  const int64_t heads = head_bytes > 0 ? bytes / head_bytes : p.sequences * p.heads;
-  const int64_t sequences = LargestDivisor(p.sequences, heads / p.heads);
-  if (sequences > 0) return {sequences, p.heads};
-  const int64_t some = LargestDivisor(p.heads, heads);
-  return {1, some > 0 ? some : 1};
+  return LargestAttentionSlice(p.sequences, p.context, p.heads, bytes);
 }
 
 AttentionLayouts LayoutsOf(const AttentionProblem& p, const AttentionSlice& slice) {

@@ -10,6 +10,7 @@
 #include <array>
 #include <cstdint>
 
+#include "plan/card_memory.h"
 #include "stage/backends/backend.h"
 
 namespace stagecoach::cudnn {
@@ -27,18 +28,12 @@ struct AttentionProblem {
 };
 AttentionProblem ProblemOf(const AttentionShape& shape);  // CHECKs that heads divide the width
 
-// What one execution computes: so many neighbouring sequences with all heads, or one sequence with
-// so many neighbouring heads. Either way the slice's log_sum_exp is packed, which cuDNN before 9.26
-// takes for granted in the backward pass.
-struct AttentionSlice {
-  int64_t sequences = 0, heads = 0;
-  friend bool operator==(const AttentionSlice&, const AttentionSlice&) = default;
-};
+// Of one execution. Either kind's log_sum_exp is packed, which cuDNN before 9.26 takes for granted
+// in the backward pass.
 inline AttentionSlice WholeOf(const AttentionProblem& problem) {
   return {problem.sequences, problem.heads};
 }
-// The largest slice of which equal ones make up the whole and whose score matrices in BF16 fit into
-// `bytes`; at least one head of one sequence. Deterministic backward passes store those matrices.
+// As the memory forecast cuts it too: LargestAttentionSlice.
 AttentionSlice ChooseSlice(const AttentionProblem& problem, int64_t bytes);
 
 struct TensorLayout {

@@ -23,7 +23,7 @@ class FusedAttention {
   // Backward passes that are repeatable store their score matrices: two bytes for each pair of rows
   // of each head. So much of that at once, as long as one head fits; a constant, since bits may
   // depend on how the work is cut.
-  static constexpr int64_t kScoreBytes = int64_t{256} << 20;
+  static constexpr int64_t kScoreBytes = kAttentionScoreBytes;
 
   struct Workspace {
     void* data = nullptr;

@@ -1,6 +1,6 @@
 // The names of cards on the command line: "cuda" is "cuda:0".
-#ifndef STAGECOACH_STAGE_BACKENDS_DEVICE_DEVICE_NAME_H_
-#define STAGECOACH_STAGE_BACKENDS_DEVICE_DEVICE_NAME_H_
+#ifndef STAGECOACH_BASE_DEVICE_NAME_H_
+#define STAGECOACH_BASE_DEVICE_NAME_H_
 
 #include <string>
 
@@ -16,4 +16,4 @@ absl::StatusOr<int> ParseCudaDevice(const std::string& device);
 
 }  // namespace stagecoach
 
-#endif  // STAGECOACH_STAGE_BACKENDS_DEVICE_DEVICE_NAME_H_
+#endif  // STAGECOACH_BASE_DEVICE_NAME_H_

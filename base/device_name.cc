@@ -1,4 +1,4 @@
-#include "stage/backends/device/device_name.h"
+#include "base/device_name.h"
 
 #include <algorithm>
 

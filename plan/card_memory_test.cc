@@ -1,0 +1,127 @@
+// What a card needs beside its tensors, by hand-worked programs and shapes.
+#include "plan/card_memory.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "plan/cost_model.h"
+
+namespace stagecoach {
+namespace {
+
+constexpr int64_t kContext = 256, kWidth = 384, kHeads = 6, kVocabulary = 512;
+constexpr int64_t kHeadBytes = 2 * kContext * kContext, kMiB = int64_t{1} << 20;
+
+ExpandedModel Gpt(Precision precision = Precision::kFloat32, double dropout = 0) {
+  return *ExpandModel(GptSpec{.layers = 3,
+                              .width = kWidth,
+                              .heads = kHeads,
+                              .context = kContext,
+                              .vocabulary = kVocabulary,
+                              .dropout = dropout},
+                      precision);
+}
+
+// What a card needs more than the same stage elsewhere, the workspace left out.
+int64_t Beside(const ScheduleOptions& options, int stage, int first, int last, int64_t batch_size) {
+  StageMemoryQuery query{.first_layer = first,
+                         .last_layer = last,
+                         .batch_size = batch_size,
+                         .micro_batches = options.micro_batches,
+                         .optimizer = AdamWSpec{}};
+  const StageProgram program = MakeSchedule(options).programs[stage];
+  const StageMemory host = ForecastStageMemory(Gpt(), program, query);
+  query.on_card = true;
+  const StageMemory card = ForecastStageMemory(Gpt(), program, query);
+  EXPECT_EQ(card.parameters, host.parameters);
+  EXPECT_EQ(card.gradients, host.gradients);
+  EXPECT_EQ(card.optimizer, host.optimizer);
+  return card.activations - host.activations - kCardWorkspaceBytes;
+}
+
+TEST(CardMemory, OfOneStageIsThePlaceOfTheNextIds) {
+  for (const int micro_batches : {1, 4}) {
+    EXPECT_EQ(Beside({.stages = 1, .micro_batches = micro_batches}, 0, 0, 9, 4),
+              4 / micro_batches * kContext * 4)
+        << "inputs and targets have one size";
+  }
+}
+
+TEST(CardMemory, OfAMiddleStageIsTwoOutboxesAndOnePlaceAhead) {
+  // At the first backward two activations are still copied, no gradient was sent; at the second one
+  // there is a gradient more, and one input less is kept.
+  const int64_t boundary = 4 * kContext * kWidth;
+  EXPECT_EQ(Beside({.stages = 3, .micro_batches = 4}, 1, 1, 3, 4), (2 + 1) * boundary);
+  // The host's forecast has no message in the links by then.
+}
+
+TEST(CardMemory, OfALastStageIsThePlacesOfActivationsAndTargets) {
+  EXPECT_EQ(
+      Beside({.rematerialization = Rematerialization::kNever, .stages = 2, .micro_batches = 2}, 1,
+             7, 9, 6),
+      3 * (4 * kContext * kWidth + 4 * kContext));
+}
+
+// An answer says that the activation has left: a pipeline that waits for each holds no copy at its
+// peak, the backward.
+TEST(CardMemory, AnAnsweredActivationIsNotHeld) {
+  const int64_t boundary = 4 * kContext * kWidth, ids = 4 * kContext;
+  EXPECT_EQ(Beside({.stages = 2, .micro_batches = 1}, 0, 0, 7, 1), boundary + ids)
+      << "the places of gradients and ids";
+}
+
+TEST(CardMemory, SlicesAreAsLargeAsTheRoomAllowsAndEqual) {
+  EXPECT_EQ(LargestAttentionSlice(12, 1024, 25, kAttentionScoreBytes), (AttentionSlice{4, 25}));
+  EXPECT_EQ(LargestAttentionSlice(12, 8192, 25, kAttentionScoreBytes), (AttentionSlice{1, 1}));
+  EXPECT_EQ(LargestAttentionSlice(1, 4096, 32, kAttentionScoreBytes), (AttentionSlice{1, 8}));
+  EXPECT_EQ(LargestAttentionSlice(2, int64_t{1} << 40, 8, kAttentionScoreBytes),
+            (AttentionSlice{1, 1}))
+      << "scores beyond 64 bits";
+}
+
+int64_t Workspace(const ExpandedModel& model, int64_t batch_size, int64_t micro_batches,
+                  int first = 0, int last = 9) {
+  return AttentionWorkspaceBytes(model, first, last, batch_size, micro_batches);
+}
+
+TEST(CardMemory, AttentionTakesTheScoresOfASliceIfTheyDoNotFitTheWorkspace) {
+  const ExpandedModel model = Gpt(Precision::kBfloat16);
+  EXPECT_EQ(Workspace(model, 64, 1), 64 * kHeads * kHeadBytes);
+  EXPECT_EQ(Workspace(model, 64, 2), 0) << "24 MiB are there";
+  EXPECT_EQ(Workspace(model, 1000, 1), 250 * kHeads * kHeadBytes) << "256 MiB at most";
+  EXPECT_EQ(Workspace(model, 685, 2), 171 * kHeads * kHeadBytes) << "342 has larger parts than 343";
+  EXPECT_EQ(Workspace(model, 64, 1, 7, 9), 0) << "no attention in these layers";
+  EXPECT_EQ(Workspace(model, 64, 1, 1, 2), 64 * kHeads * kHeadBytes);
+  EXPECT_EQ(Workspace(Gpt(Precision::kFloat32), 64, 1), 0);
+  EXPECT_EQ(Workspace(Gpt(Precision::kBfloat16, 0.1), 64, 1), 0);
+}
+
+TEST(CardMemory, TheForecastCountsBothWorkspaces) {
+  const ExpandedModel model = Gpt(Precision::kBfloat16);
+  StageMemoryQuery query{.first_layer = 0, .last_layer = 9, .batch_size = 64, .micro_batches = 1};
+  const StageProgram program = MakeSchedule({.stages = 1, .micro_batches = 1}).programs[0];
+  const int64_t host = ForecastStageMemory(model, program, query).activations;
+  query.on_card = true;
+  EXPECT_EQ(ForecastStageMemory(model, program, query).activations - host,
+            32 * kMiB + 48 * kMiB + 64 * 4 * kContext);
+}
+
+TEST(CardMemory, OfAbsurdSizesIsTooMuchNotNegative) {
+  const int64_t most = std::numeric_limits<int64_t>::max();
+  StageMemoryQuery query{.first_layer = 1,
+                         .last_layer = 7,
+                         .batch_size = int64_t{1} << 50,
+                         .micro_batches = 4,
+                         .on_card = true};
+  const auto programs =
+      MakeSchedule(
+          {.rematerialization = Rematerialization::kNever, .stages = 3, .micro_batches = 4})
+          .programs;
+  const ExpandedModel model = Gpt(Precision::kBfloat16);
+  EXPECT_EQ(ForecastStageMemory(model, programs[1], query).activations, most);
+}
+
+}  // namespace
+}  // namespace stagecoach
