@@ -94,8 +94,11 @@ class Model {
     return *std::move(tensor);
   }
 
-  void AddLinear(const std::string& name, int64_t in, int64_t out, int64_t times, bool gelu_after,
-                 bool gelu_before);
+  struct Around {
+    bool gelu_after = false, gelu_before = false;
+    bool ends_branch = false;  // of a residual, which it adds unless a dropout comes behind
+  };
+  void AddLinear(const std::string& name, int64_t in, int64_t out, int64_t times, Around around);
   void AddLayerNorm();
   void AddAttention();
   void AddRest();
@@ -109,15 +112,16 @@ class Model {
 };
 
 void Model::AddLinear(const std::string& name, int64_t in, int64_t out, int64_t times,
-                      bool gelu_after, bool gelu_before) {
+                      Around around) {
   const double flops = 2.0 * kRows * static_cast<double>(in * out);
   const Tensor x = Typed({kRows, in}), weight = Typed({out, in}, 0.05f), bias = Typed({out});
   const Tensor y = Typed({kRows, out}), dx = Typed({kRows, in});
   const Tensor d_weight = New({out, in}), d_bias = New({out});
   LinearForwardArgs forward = {.x = x, .weight = weight, .bias = bias, .y = y};
-  if (gelu_after) forward.activation = Typed({kRows, out});
+  if (around.ends_branch && dropout_ == 0.0) forward.residual = Typed({kRows, out});
+  if (around.gelu_after) forward.activation = Typed({kRows, out});
   LinearBackwardInputArgs input = {.dy = y, .weight = weight, .dx = dx};
-  if (gelu_before) input.gelu_input = x;
+  if (around.gelu_before) input.gelu_input = x;
   const LinearBackwardWeightArgs weights = {
       .dy = y, .x = x, .d_weight = d_weight, .d_bias = d_bias};
   operations_.push_back({name + " forward", Kind::kProduct, flops, times,
@@ -135,8 +139,13 @@ void Model::AddLayerNorm() {
   const Tensor dx = Typed({kRows, kWidth}), d_weight = New({kWidth}), d_bias = New({kWidth});
   const LayerNormForwardArgs forward = {
       .x = x, .weight = weight, .bias = bias, .y = y, .mean = mean, .rstd = rstd};
-  const LayerNormBackwardInputArgs input = {
-      .dy = y, .x = x, .weight = weight, .mean = mean, .rstd = rstd, .dx = dx};
+  const LayerNormBackwardInputArgs input = {.dy = y,
+                                            .x = x,
+                                            .weight = weight,
+                                            .mean = mean,
+                                            .rstd = rstd,
+                                            .dx = dx,
+                                            .residual = Typed({kRows, kWidth})};
   const LayerNormBackwardWeightArgs weights = {
       .dy = y, .x = x, .mean = mean, .rstd = rstd, .d_weight = d_weight, .d_bias = d_bias};
   operations_.push_back({"layer norm forward", Kind::kOther, 0, times,
@@ -180,9 +189,9 @@ void Model::AddRest() {
   const Tensor logits = Typed({kRows, kVocabulary}), d_logits = Typed({kRows, kVocabulary});
   auto loss = MakeTensor(backend_.allocator(), MemoryKind::kActivations, DType::kF64, {1});
   CHECK_OK(loss.status());
-  operations_.push_back({"residual add", Kind::kOther, 0, 4 * kLayers,
-                         [=, this] { backend_.Add({.x = a, .y = b}); }});
   if (dropout_ > 0.0) {
+    operations_.push_back({"residual add", Kind::kOther, 0, 2 * kLayers,
+                           [=, this] { backend_.Add({.x = a, .y = b}); }});
     operations_.push_back({"dropout", Kind::kOther, 0, 4 * kLayers + 2,
                            [=, this] { backend_.Dropout({.x = a, .y = b, .rate = dropout_}); }});
   }
@@ -234,13 +243,14 @@ void Model::AddOptimizers() {
 
 std::vector<Operation> Model::Operations() {
   AddLayerNorm();
-  AddLinear("query, key, value", kWidth, 3 * kWidth, kLayers, false, false);
+  AddLinear("query, key, value", kWidth, 3 * kWidth, kLayers, {});
   AddAttention();
-  AddLinear("attention output", kWidth, kWidth, kLayers, false, false);
-  AddLinear("expand + gelu", kWidth, kInner, kLayers, true, false);
-  AddLinear("contract + gelu'", kInner, kWidth, kLayers, false, true);
+  AddLinear("attention output", kWidth, kWidth, kLayers, {.ends_branch = true});
+  AddLinear("expand + gelu", kWidth, kInner, kLayers, {.gelu_after = true});
+  AddLinear("contract + gelu'", kInner, kWidth, kLayers,
+            {.gelu_before = true, .ends_branch = true});
   AddRest();
-  AddLinear("head", kWidth, kVocabulary, 1, false, false);
+  AddLinear("head", kWidth, kVocabulary, 1, {});
   AddOptimizers();
   return std::move(operations_);
 }

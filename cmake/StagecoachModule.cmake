@@ -1,11 +1,13 @@
-# stagecoach_module(NAME [SEQUENTIAL] [DEPS ...]): the library of the current folder.
+# stagecoach_module(NAME [SEQUENTIAL] [RPC] [DEPS ...]): the library of the current folder.
+#
+# RPC: most of its files include gRPC's headers (StagecoachPrecompiled.cmake).
 #
 # SEQUENTIAL: neither it nor its tests start a thread, so they have no tests under ThreadSanitizer.
 #
 # Every x.cc here belongs to library stagecoach_NAME, every x_test.cc to the program NAME_tests;
 # x_main.cc and x_fuzz.cc are left to their own targets. New files need no CMake change.
 function(stagecoach_module name)
-  cmake_parse_arguments(arg "SEQUENTIAL" "" "DEPS;TEST_DEPS;TEST_LABELS" ${ARGN})
+  cmake_parse_arguments(arg "SEQUENTIAL;RPC" "" "DEPS;TEST_DEPS;TEST_LABELS" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cc)
   set(tests ${sources})
   list(FILTER tests INCLUDE REGEX "_test\\.cc$")
@@ -28,6 +30,15 @@ function(stagecoach_module name)
   endif()
   target_include_directories(${library} ${scope} ${CMAKE_SOURCE_DIR})
   target_link_libraries(${library} ${scope} ${arg_DEPS})
+  set(headers core)
+  set(unit_headers unit)
+  if(arg_RPC)
+    set(headers rpc)
+    set(unit_headers rpc_unit)
+  endif()
+  if(sources)
+    stagecoach_precompiled(${library} ${headers})
+  endif()
   if(arg_SEQUENTIAL AND STAGECOACH_SANITIZE MATCHES thread)
     set(tests)
   endif()
@@ -46,6 +57,7 @@ function(stagecoach_module name)
       list(APPEND level -fno-sanitize=null,alignment,object-size,vptr)
     endif()
     target_compile_options(${name}_tests PRIVATE ${level})
+    stagecoach_precompiled(${name}_tests ${unit_headers})
     target_compile_definitions(${name}_tests
                                PRIVATE STAGECOACH_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
     if(STAGECOACH_SANITIZE)
@@ -57,4 +69,14 @@ function(stagecoach_module name)
                            PROPERTIES TIMEOUT 300 LABELS "unit;${name}")
     endif()
   endif()
+endfunction()
+
+# stagecoach_program(NAME MAIN_FILE DEPS ...): a program of the services.
+function(stagecoach_program name main)
+  add_executable(${name} ${main})
+  target_link_libraries(${name} PRIVATE ${ARGN})
+  if(STAGECOACH_SANITIZE)
+    target_compile_options(${name} PRIVATE -O0)
+  endif()
+  stagecoach_precompiled(${name} rpc)
 endfunction()

@@ -5,8 +5,8 @@
 //            Synchronize (devices with a queue).
 // Threads:   called from the executor thread only. allocator() is thread-safe.
 // Units and shapes: row-major, n = rows = sequences * context. "adds" means +=.
-// Element types: all activations and their gradients of one call (x, y, dy, dx, qkv, d_qkv, out,
-//            d_out, activation, gelu_input, logits, d_logits) and the weight and bias of a linear
+// Element types: all activations and their gradients of one call (x, y, dy, dx, residual, qkv, d_qkv,
+//            out, d_out, activation, gelu_input, logits, d_logits) and the weight and bias of a linear
 //            map and the tables of an embedding have one type, F32 or BF16 (plan/precision.h).
 //            Everything else is F32 where nothing else is said: layer norm's weight and bias, mean,
 //            rstd, log_sum_exp, every gradient that is added to, the optimizers' tensors. With BF16
@@ -34,12 +34,14 @@
 
 namespace stagecoach {
 
-// y[n, out] = x[n, in] weight[out, in]^T + bias[out]; with gelu: activation = gelu(y) as well.
+// y[n, out] = x[n, in] weight[out, in]^T + bias[out]; with gelu: activation = gelu(y) as well. With
+// residual: y = (x weight^T + bias) + residual, rounded when all is added.
 struct LinearForwardArgs {
   Tensor x, weight;
   Tensor bias;        // may be empty
   Tensor y;           // output; with activation: the pre-activation
   Tensor activation;  // output, may be empty: gelu_tanh of y before or after its rounding
+  Tensor residual;    // may be empty, as y; not together with activation. May be x
 };
 // dx[n, in] = dy[n, out] weight[out, in]; with gelu_input[n, in]: dx *= gelu'(gelu_input).
 struct LinearBackwardInputArgs {
@@ -59,9 +61,11 @@ struct LayerNormForwardArgs {
   float epsilon = 1e-5f;
   Tensor y, mean, rstd;
 };
+// With residual: dx = the gradient + residual, rounded when both are added.
 struct LayerNormBackwardInputArgs {
   Tensor dy, x, weight, mean, rstd;
   Tensor dx;
+  Tensor residual;  // may be empty, as dx. May be dy
 };
 // d_weight adds sum over rows of dy * xhat, d_bias adds sum over rows of dy.
 struct LayerNormBackwardWeightArgs {

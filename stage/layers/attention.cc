@@ -13,30 +13,35 @@ namespace {
 class Attention final : public Layer {
  public:
   Attention(const AttentionSpec& spec, LayerBuilder& builder)
-      : backend_(builder.backend()),
+      : Layer(builder.backend()),
         context_(builder.context()),
         spec_(spec),
         parameters_(builder.Take({"qkv.weight", "qkv.bias", "proj.weight", "proj.bias"})),
         random_(builder.TakeRandomSource()),
-        qkv_(backend_, parameters_[0], &parameters_[1]),
-        proj_(backend_, parameters_[2], &parameters_[3]) {
+        qkv_(backend(), parameters_[0], &parameters_[1]),
+        proj_(backend(), parameters_[2], &parameters_[3]) {
     CHECK_EQ(qkv_.out(), 3 * qkv_.in());
     CHECK_EQ(qkv_.in() % spec_.heads, 0) << "heads divide the width";
   }
 
   absl::StatusOr<Tensors> Forward(Tensors inputs, const ForwardContext& context,
                                   Stash* stash) override {
+    return ForwardOnto(Tensor(), std::move(inputs), context, stash);
+  }
+
+  absl::StatusOr<Tensors> ForwardOnto(const Tensor& trunk, Tensors inputs,
+                                      const ForwardContext& context, Stash* stash) override {
     Tensor x = TheOnly(std::move(inputs));
     CHECK_EQ(x.shape()[0], context.sequences * context_) << "rows into attention";
     ASSIGN_OR_RETURN(Tensor qkv, qkv_.Forward(x));
     if (stash == nullptr) x.Reset();
     ASSIGN_OR_RETURN(Tensor attended,
-                     NewActivation(backend_, qkv.dtype(), {qkv.shape()[0], qkv_.in()}));
-    ASSIGN_OR_RETURN(Tensor log_sum_exp, NewActivation(backend_, DType::kF32,
+                     NewActivation(backend(), qkv.dtype(), {qkv.shape()[0], qkv_.in()}));
+    ASSIGN_OR_RETURN(Tensor log_sum_exp, NewActivation(backend(), DType::kF32,
                                                        {context.sequences, spec_.heads, context_}));
-    backend_.AttentionForward({ShapeOf(context), qkv, attended, log_sum_exp});
+    backend().AttentionForward({ShapeOf(context), qkv, attended, log_sum_exp});
     if (stash == nullptr) qkv.Reset();
-    ASSIGN_OR_RETURN(Tensor y, proj_.Forward(attended));
+    ASSIGN_OR_RETURN(Tensor y, proj_.Forward(attended, trunk));
     if (stash != nullptr) {
       *stash = {
           context, {std::move(x), std::move(qkv), std::move(attended), std::move(log_sum_exp)}, {}};
@@ -94,13 +99,12 @@ class Attention final : public Layer {
   absl::StatusOr<Tensor> AttentionGradient(Tensor d_attended, Stash* stash) {
     const Tensor qkv = std::move(stash->tensors[kQkv]);
     const Tensor log_sum_exp = std::move(stash->tensors[kLogSumExp]);
-    ASSIGN_OR_RETURN(Tensor d_qkv, NewActivation(backend_, qkv.dtype(), qkv.shape()));
-    backend_.AttentionBackward(
+    ASSIGN_OR_RETURN(Tensor d_qkv, NewActivation(backend(), qkv.dtype(), qkv.shape()));
+    backend().AttentionBackward(
         {ShapeOf(stash->context), d_attended, qkv, stash->tensors[kAttended], log_sum_exp, d_qkv});
     return d_qkv;
   }
 
-  Backend& backend_;
   const int64_t context_;
   const AttentionSpec spec_;
   const ParameterSlice parameters_;

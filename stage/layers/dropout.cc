@@ -10,7 +10,7 @@ namespace {
 class Dropout final : public Layer {
  public:
   Dropout(const DropoutSpec& spec, LayerBuilder& builder)
-      : backend_(builder.backend()), rate_(spec.rate), random_(builder.TakeRandomSource()) {}
+      : Layer(builder.backend()), rate_(spec.rate), random_(builder.TakeRandomSource()) {}
 
   absl::StatusOr<Tensors> Forward(Tensors inputs, const ForwardContext& context,
                                   Stash* stash) override {
@@ -30,12 +30,11 @@ class Dropout final : public Layer {
   absl::StatusOr<Tensors> Apply(Tensors tensors, const ForwardContext& context) {
     if (!context.training || rate_ == 0.0) return tensors;
     const Tensor x = TheOnly(std::move(tensors));
-    ASSIGN_OR_RETURN(Tensor y, NewActivation(backend_, x.dtype(), x.shape()));
-    backend_.Dropout({x, y, rate_, random_.At(context)});
+    ASSIGN_OR_RETURN(Tensor y, NewActivation(backend(), x.dtype(), x.shape()));
+    backend().Dropout({x, y, rate_, random_.At(context)});
     return Tensors{std::move(y)};
   }
 
-  Backend& backend_;
   const double rate_;
   const RandomSource random_;
 };

@@ -11,7 +11,7 @@ namespace {
 class Embedding final : public Layer {
  public:
   Embedding(const EmbeddingSpec& spec, LayerBuilder& builder)
-      : backend_(builder.backend()),
+      : Layer(builder.backend()),
         context_(builder.context()),
         rate_(spec.dropout),
         parameters_(builder.Take({"token.weight", "position.weight"})),
@@ -24,9 +24,9 @@ class Embedding final : public Layer {
     CHECK_EQ(ids.elements(), rows) << "ids of micro-batch " << context.micro_batch.value;
     const int64_t width = parameters_[0].spec.shape[1];
     ASSIGN_OR_RETURN(Tensor y,
-                     NewActivation(backend_, parameters_[0].compute.dtype(), {rows, width}));
-    backend_.EmbeddingForward({ids, parameters_[0].compute, parameters_[1].compute, context_, y});
-    if (Drops(context)) backend_.Dropout({y, y, rate_, random_.At(context)});
+                     NewActivation(backend(), parameters_[0].compute.dtype(), {rows, width}));
+    backend().EmbeddingForward({ids, parameters_[0].compute, parameters_[1].compute, context_, y});
+    if (Drops(context)) backend().Dropout({y, y, rate_, random_.At(context)});
     if (stash != nullptr) *stash = {context, {std::move(ids)}, {}};
     return Tensors{std::move(y)};
   }
@@ -34,8 +34,8 @@ class Embedding final : public Layer {
   absl::StatusOr<Tensors> BackwardInput(Tensors output_gradients, Stash* stash) override {
     Tensor dy = TheOnly(std::move(output_gradients));
     if (Drops(stash->context)) {
-      ASSIGN_OR_RETURN(Tensor kept, NewActivation(backend_, dy.dtype(), dy.shape()));
-      backend_.Dropout({dy, kept, rate_, random_.At(stash->context)});
+      ASSIGN_OR_RETURN(Tensor kept, NewActivation(backend(), dy.dtype(), dy.shape()));
+      backend().Dropout({dy, kept, rate_, random_.At(stash->context)});
       dy = std::move(kept);
     }
     stash->tensors.push_back(std::move(dy));
@@ -44,8 +44,8 @@ class Embedding final : public Layer {
 
   absl::Status BackwardWeight(Stash stash) override {
     CHECK_EQ(stash.tensors.size(), 2u) << "the weight part follows the input part";
-    backend_.EmbeddingBackward({stash.tensors[0], stash.tensors[1], context_,
-                                parameters_[0].gradient, parameters_[1].gradient});
+    backend().EmbeddingBackward({stash.tensors[0], stash.tensors[1], context_,
+                                 parameters_[0].gradient, parameters_[1].gradient});
     return absl::OkStatus();
   }
 
@@ -54,7 +54,6 @@ class Embedding final : public Layer {
  private:
   bool Drops(const ForwardContext& context) const { return context.training && rate_ > 0.0; }
 
-  Backend& backend_;
   const int64_t context_;
   const double rate_;
   const ParameterSlice parameters_;

@@ -9,13 +9,13 @@ namespace {
 
 class Gelu final : public Layer {
  public:
-  explicit Gelu(Backend& backend) : backend_(backend) {}
+  explicit Gelu(Backend& backend) : Layer(backend) {}
 
   absl::StatusOr<Tensors> Forward(Tensors inputs, const ForwardContext& context,
                                   Stash* stash) override {
     Tensor x = TheOnly(std::move(inputs));
-    ASSIGN_OR_RETURN(Tensor y, NewActivation(backend_, x.dtype(), x.shape()));
-    backend_.GeluForward({x, y});
+    ASSIGN_OR_RETURN(Tensor y, NewActivation(backend(), x.dtype(), x.shape()));
+    backend().GeluForward({x, y});
     if (stash != nullptr) *stash = {context, {std::move(x)}, {}};
     return Tensors{std::move(y)};
   }
@@ -24,16 +24,13 @@ class Gelu final : public Layer {
     const Tensor dy = TheOnly(std::move(output_gradients));
     const Tensor x = TheOnly(std::move(stash->tensors));
     stash->tensors.clear();
-    ASSIGN_OR_RETURN(Tensor dx, NewActivation(backend_, x.dtype(), x.shape()));
-    backend_.GeluBackward({dy, x, dx});
+    ASSIGN_OR_RETURN(Tensor dx, NewActivation(backend(), x.dtype(), x.shape()));
+    backend().GeluBackward({dy, x, dx});
     return Tensors{std::move(dx)};
   }
 
   absl::Status BackwardWeight(Stash) override { return absl::OkStatus(); }
   std::span<Parameter> parameters() override { return {}; }
-
- private:
-  Backend& backend_;
 };
 
 }  // namespace

@@ -38,6 +38,36 @@ absl::StatusOr<Tensors> Layer::Backward(Tensors output_gradients, Stash stash) {
   return input_gradients;
 }
 
+absl::StatusOr<Tensors> Layer::ForwardOnto(const Tensor& trunk, Tensors inputs,
+                                           const ForwardContext& context, Stash* stash) {
+  return Sum(Forward(std::move(inputs), context, stash), trunk);
+}
+
+absl::StatusOr<Tensors> Layer::BackwardInputOnto(const Tensor& trunk, Tensors output_gradients,
+                                                 Stash* stash) {
+  return Sum(BackwardInput(std::move(output_gradients), stash), trunk);
+}
+
+absl::StatusOr<Tensors> Layer::BackwardOnto(const Tensor& trunk, Tensors output_gradients,
+                                            Stash stash) {
+  return Sum(Backward(std::move(output_gradients), std::move(stash)), trunk);
+}
+
+// In the branch's buffer: no layer keeps its own result, so the branch is free to be written, unless
+// every layer of it was the identity and the branch is the trunk itself.
+absl::StatusOr<Tensors> Layer::Sum(absl::StatusOr<Tensors> branch, const Tensor& trunk) {
+  RETURN_IF_ERROR(branch.status());
+  Tensor y = TheOnly(*std::move(branch));
+  CHECK(y.shape() == trunk.shape()) << "a residual keeps the shape " << trunk.shape().ToString();
+  if (y.buffer() == trunk.buffer()) {
+    ASSIGN_OR_RETURN(y, NewActivation(backend_, trunk.dtype(), trunk.shape()));
+    backend_.Fill(y, 0.0f);
+    backend_.Add({trunk, y});
+  }
+  backend_.Add({trunk, y});
+  return Tensors{std::move(y)};
+}
+
 absl::StatusOr<std::unique_ptr<Layer>> MakeLayer(const ExpandedModel& model,
                                                  const ExpandedLayer& layer, Backend& backend) {
   ASSIGN_OR_RETURN(ParameterBlock block,

@@ -50,6 +50,7 @@ struct Stash {
 
 class Layer {
  public:
+  explicit Layer(Backend& backend) : backend_(backend) {}
   virtual ~Layer() = default;
   // stash == nullptr: keep nothing (the micro-batch will be recomputed, or this is an evaluation).
   virtual absl::StatusOr<Tensors> Forward(Tensors inputs, const ForwardContext& context,
@@ -60,7 +61,28 @@ class Layer {
   virtual absl::Status BackwardWeight(Stash stash) = 0;
   // Both; a layer may override it to free memory earlier.
   virtual absl::StatusOr<Tensors> Backward(Tensors output_gradients, Stash stash);
+
+  // The same, and the sum with the trunk that this layer is the end (forward) or the beginning
+  // (backward) of a branch from: a tensor of the result's shape, which stays as it is. A layer
+  // overrides what its last operation can do by itself. It then does so wherever it stands, so that
+  // the bits depend on the layers alone; the split and the joint backward are overridden together.
+  virtual absl::StatusOr<Tensors> ForwardOnto(const Tensor& trunk, Tensors inputs,
+                                              const ForwardContext& context, Stash* stash);
+  virtual absl::StatusOr<Tensors> BackwardInputOnto(const Tensor& trunk, Tensors output_gradients,
+                                                    Stash* stash);
+  virtual absl::StatusOr<Tensors> BackwardOnto(const Tensor& trunk, Tensors output_gradients,
+                                               Stash stash);
+
   virtual std::span<Parameter> parameters() = 0;
+
+ protected:
+  Backend& backend() const { return backend_; }
+
+ private:
+  // By an operation of its own.
+  absl::StatusOr<Tensors> Sum(absl::StatusOr<Tensors> branch, const Tensor& trunk);
+
+  Backend& backend_;
 };
 
 // Allocates parameters and gradients (values not yet set) and builds the layer.

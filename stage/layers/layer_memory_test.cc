@@ -60,6 +60,40 @@ TEST_F(LayerMemoryTest, SplitBackwardKeepsWhatTheWeightPartNeeds) {
   EXPECT_EQ(StashBytes(stash_), (1 + 3 + 1 + 1) * kActivation) << "x, d_qkv, attended, dy";
 }
 
+// A sum of its own would be in the branch's buffer: the trunk costs no memory beside the branch.
+TEST(ResidualMemoryTest, PeaksAreThoseOfTheBranchAndItsTrunk) {
+  constexpr int64_t kActivation = 64 * 16 * 4, kStatistics = 2 * 64 * 4;
+  const auto backend = MakeReferenceBackend({});
+  const ExpandedModel model = ExpandOrDie(GptSpec{1, 16, 2, 8, 11, 0.0});
+  const auto layer = *MakeLayer(model, model.layers[2], *backend);  // layer norm and mlp
+  const auto activation = [&] {
+    return TensorOf(*backend, NormalValues(64 * 16, 1), DType::kF32, {64, 16});
+  };
+  const auto peak_of = [&](const auto& run) {
+    run();
+    const int64_t peak =
+        backend->allocator().Use().peak[static_cast<int>(MemoryKind::kActivations)];
+    backend->allocator().ResetPeak();
+    return peak;
+  };
+  const ForwardContext context = {.micro_batch = MicroBatchId(0), .sequences = 8};
+  // x; normalized, pre and activation, of which the first two make room for y.
+  EXPECT_EQ(peak_of([&] { ASSERT_TRUE(layer->Forward({activation()}, context, nullptr).ok()); }),
+            (1 + 1 + 4 + 4) * kActivation);
+  Stash stash, split;
+  EXPECT_EQ(peak_of([&] { ASSERT_TRUE(layer->Forward({activation()}, context, &stash).ok()); }),
+            (1 + 1 + 4 + 4 + 1) * kActivation + kStatistics)
+      << "x, the stash of the mlp, y";
+  // The same and dy; then d_pre for the activation and dx of the mlp for x of the mlp.
+  EXPECT_EQ(peak_of([&] { ASSERT_TRUE(layer->Backward({activation()}, std::move(stash)).ok()); }),
+            (1 + 1 + 4 + 4 + 1) * kActivation + kStatistics);
+  ASSERT_TRUE(layer->Forward({activation()}, context, &split).ok());
+  backend->allocator().ResetPeak();
+  // The stash, dy and d_pre; pre makes room for the gradients behind it.
+  EXPECT_EQ(peak_of([&] { ASSERT_TRUE(layer->BackwardInput({activation()}, &split).ok()); }),
+            (1 + 1 + 4 + 4 + 1 + 4) * kActivation + kStatistics);
+}
+
 TEST(LayerErrorTest, MemoryThatRunsOutIsAnErrorNotACrash) {
   const ExpandedModel model = ExpandOrDie(GptSpec{1, 16, 2, 8, 11, 0.1});
   // Enough for the parameters and gradients of the attention, not for what it computes.

@@ -52,8 +52,15 @@ std::vector<Case> Cases() {
       {"gelu", gelu, n * d},
       {"dropout", drop, 0, true},
       {"dropout_of_nothing", keep, 0},
-      {"residual_attention", residual({layer_norm, attend_drop, drop}), norm + attention, true},
+      {"residual_attention", residual({layer_norm, attend}), norm + attention},
+      {"residual_attention_dropout", residual({layer_norm, attend_drop, drop}), norm + attention,
+       true},
       {"residual_mlp", residual({layer_norm, mlp_spec}), norm + mlp},
+      // One layer is both the first and the last of the branch.
+      {"residual_linear", residual({dense}), n * d},
+      {"residual_layer_norm", residual({layer_norm}), norm},
+      {"residual_first_and_last",
+       residual({residual({layer_norm, dense}), gelu, residual({dense})}), norm + 3 * n * d},
       // Twice a kind, a residual inside, and inner layers that hand their input on.
       {"residual_nested", residual({residual({dense, gelu}), keep, dense, drop}), 3 * n * d, true},
       {"residual_of_identity", residual({keep}), 0},

@@ -11,13 +11,19 @@ namespace {
 class Linear final : public Layer {
  public:
   Linear(Backend& backend, ParameterSlice parameters)
-      : parameters_(std::move(parameters)),
+      : Layer(backend),
+        parameters_(std::move(parameters)),
         map_(backend, parameters_[0], parameters_.size() > 1 ? &parameters_[1] : nullptr) {}
 
   absl::StatusOr<Tensors> Forward(Tensors inputs, const ForwardContext& context,
                                   Stash* stash) override {
+    return ForwardOnto(Tensor(), std::move(inputs), context, stash);
+  }
+
+  absl::StatusOr<Tensors> ForwardOnto(const Tensor& trunk, Tensors inputs,
+                                      const ForwardContext& context, Stash* stash) override {
     Tensor x = TheOnly(std::move(inputs));
-    ASSIGN_OR_RETURN(Tensor y, map_.Forward(x));
+    ASSIGN_OR_RETURN(Tensor y, map_.Forward(x, trunk));
     if (stash != nullptr) *stash = {context, {std::move(x)}, {}};
     return Tensors{std::move(y)};
   }

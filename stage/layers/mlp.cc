@@ -13,20 +13,25 @@ namespace {
 class Mlp final : public Layer {
  public:
   explicit Mlp(LayerBuilder& builder)
-      : backend_(builder.backend()),
+      : Layer(builder.backend()),
         parameters_(builder.Take({"up.weight", "up.bias", "down.weight", "down.bias"})),
-        up_(backend_, parameters_[0], &parameters_[1]),
-        down_(backend_, parameters_[2], &parameters_[3]) {}
+        up_(backend(), parameters_[0], &parameters_[1]),
+        down_(backend(), parameters_[2], &parameters_[3]) {}
 
   absl::StatusOr<Tensors> Forward(Tensors inputs, const ForwardContext& context,
                                   Stash* stash) override {
+    return ForwardOnto(Tensor(), std::move(inputs), context, stash);
+  }
+
+  absl::StatusOr<Tensors> ForwardOnto(const Tensor& trunk, Tensors inputs,
+                                      const ForwardContext& context, Stash* stash) override {
     Tensor x = TheOnly(std::move(inputs));
     ASSIGN_OR_RETURN(LinearMap::WithGelu hidden, up_.ForwardWithGelu(x));
     if (stash == nullptr) {
       x.Reset();
       hidden.y.Reset();
     }
-    ASSIGN_OR_RETURN(Tensor y, down_.Forward(hidden.activation));
+    ASSIGN_OR_RETURN(Tensor y, down_.Forward(hidden.activation, trunk));
     if (stash != nullptr) {
       *stash = {context, {std::move(x), std::move(hidden.y), std::move(hidden.activation)}, {}};
     }
@@ -71,7 +76,6 @@ class Mlp final : public Layer {
   enum { kX, kPre, kActivation, kOutputGradient };
   enum { kPreGradient = kPre };
 
-  Backend& backend_;
   const ParameterSlice parameters_;
   const LinearMap up_, down_;
 };

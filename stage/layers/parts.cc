@@ -35,10 +35,16 @@ RandomSource LayerBuilder::TakeRandomSource() {
 LinearMap::LinearMap(Backend& backend, Parameter& weight, Parameter* bias)
     : backend_(backend), weight_(weight), bias_(bias) {}
 
-absl::StatusOr<Tensor> LinearMap::Forward(const Tensor& x) const {
+absl::StatusOr<Tensor> LinearMap::Forward(const Tensor& x, const Tensor& residual) const {
   CHECK_EQ(x.shape().back(), in()) << "width into " << weight_.spec.name;
   ASSIGN_OR_RETURN(Tensor y, NewActivation(backend_, x.dtype(), {x.shape()[0], out()}));
-  backend_.LinearForward({x, weight_.compute, bias_ ? bias_->compute : Tensor(), y, Tensor()});
+  CHECK(!residual.valid() || residual.shape() == y.shape())
+      << "a residual keeps the shape " << residual.shape().ToString();
+  backend_.LinearForward({.x = x,
+                          .weight = weight_.compute,
+                          .bias = bias_ ? bias_->compute : Tensor(),
+                          .y = y,
+                          .residual = residual});
   return y;
 }
 
@@ -46,7 +52,11 @@ absl::StatusOr<LinearMap::WithGelu> LinearMap::ForwardWithGelu(const Tensor& x) 
   CHECK_EQ(x.shape().back(), in()) << "width into " << weight_.spec.name;
   ASSIGN_OR_RETURN(Tensor y, NewActivation(backend_, x.dtype(), {x.shape()[0], out()}));
   ASSIGN_OR_RETURN(Tensor activation, NewActivation(backend_, y.dtype(), y.shape()));
-  backend_.LinearForward({x, weight_.compute, bias_ ? bias_->compute : Tensor(), y, activation});
+  backend_.LinearForward({.x = x,
+                          .weight = weight_.compute,
+                          .bias = bias_ ? bias_->compute : Tensor(),
+                          .y = y,
+                          .activation = activation});
   return WithGelu{std::move(y), std::move(activation)};
 }
 

@@ -86,7 +86,8 @@ class LinearMap {
   LinearMap(Backend& backend, Parameter& weight, Parameter* bias);  // bias null: none
   int64_t in() const { return weight_.spec.shape[1]; }
   int64_t out() const { return weight_.spec.shape[0]; }
-  absl::StatusOr<Tensor> Forward(const Tensor& x) const;
+  // residual: see LinearForwardArgs; may be empty.
+  absl::StatusOr<Tensor> Forward(const Tensor& x, const Tensor& residual = {}) const;
   absl::StatusOr<WithGelu> ForwardWithGelu(const Tensor& x) const;
   // gelu_input: see LinearBackwardInputArgs; may be empty.
   absl::StatusOr<Tensor> BackwardInput(const Tensor& dy, const Tensor& gelu_input = {}) const;

@@ -1,4 +1,5 @@
-// Residual: x + f(x), f = the inner layers in order. Stash: its children's; x is the first one's.
+// Residual: x + f(x), f = the inner layers in order. Its last layer adds x to its result, and in the
+// backward the first one adds dy to its gradient. Stash: its children's; x is the first one's.
 #include <utility>
 
 #include "base/check.h"
@@ -11,27 +12,30 @@ namespace {
 class Residual final : public Layer {
  public:
   Residual(Backend& backend, std::vector<std::unique_ptr<Layer>> inner, ParameterSlice parameters)
-      : backend_(backend), inner_(std::move(inner)), parameters_(std::move(parameters)) {}
+      : Layer(backend), inner_(std::move(inner)), parameters_(std::move(parameters)) {
+    CHECK(!inner_.empty()) << "a residual around nothing";
+  }
 
   absl::StatusOr<Tensors> Forward(Tensors inputs, const ForwardContext& context,
                                   Stash* stash) override {
     const Tensor x = TheOnly(inputs);
     Tensors tensors = std::move(inputs);
     if (stash != nullptr) *stash = {context, {}, std::vector<Stash>(inner_.size())};
-    for (size_t i = 0; i < inner_.size(); ++i) {
-      Stash* const child = stash == nullptr ? nullptr : &stash->children[i];
-      ASSIGN_OR_RETURN(tensors, inner_[i]->Forward(std::move(tensors), context, child));
+    const auto child = [&](size_t i) { return stash == nullptr ? nullptr : &stash->children[i]; };
+    const size_t last = inner_.size() - 1;
+    for (size_t i = 0; i < last; ++i) {
+      ASSIGN_OR_RETURN(tensors, inner_[i]->Forward(std::move(tensors), context, child(i)));
     }
-    return Sum(std::move(tensors), x);
+    return inner_[last]->ForwardOnto(x, std::move(tensors), context, child(last));
   }
 
   absl::StatusOr<Tensors> BackwardInput(Tensors output_gradients, Stash* stash) override {
     const Tensor dy = TheOnly(output_gradients);
     Tensors tensors = std::move(output_gradients);
-    for (size_t i = inner_.size(); i-- > 0;) {
+    for (size_t i = inner_.size(); i-- > 1;) {
       ASSIGN_OR_RETURN(tensors, inner_[i]->BackwardInput(std::move(tensors), &stash->children[i]));
     }
-    return Sum(std::move(tensors), dy);
+    return inner_[0]->BackwardInputOnto(dy, std::move(tensors), &stash->children[0]);
   }
 
   absl::Status BackwardWeight(Stash stash) override {
@@ -44,31 +48,16 @@ class Residual final : public Layer {
   absl::StatusOr<Tensors> Backward(Tensors output_gradients, Stash stash) override {
     const Tensor dy = TheOnly(output_gradients);
     Tensors tensors = std::move(output_gradients);
-    for (size_t i = inner_.size(); i-- > 0;) {
+    for (size_t i = inner_.size(); i-- > 1;) {
       ASSIGN_OR_RETURN(tensors,
                        inner_[i]->Backward(std::move(tensors), std::move(stash.children[i])));
     }
-    return Sum(std::move(tensors), dy);
+    return inner_[0]->BackwardOnto(dy, std::move(tensors), std::move(stash.children[0]));
   }
 
   std::span<Parameter> parameters() override { return parameters_.span(); }
 
  private:
-  // branch + trunk, in the branch's buffer: no layer keeps its own result, so the branch is free to
-  // be written, unless every inner layer was the identity and the branch is the trunk itself.
-  absl::StatusOr<Tensors> Sum(Tensors branch, const Tensor& trunk) {
-    Tensor y = TheOnly(std::move(branch));
-    CHECK(y.shape() == trunk.shape()) << "a residual keeps the shape " << trunk.shape().ToString();
-    if (y.buffer() == trunk.buffer()) {
-      ASSIGN_OR_RETURN(y, NewActivation(backend_, trunk.dtype(), trunk.shape()));
-      backend_.Fill(y, 0.0f);
-      backend_.Add({trunk, y});
-    }
-    backend_.Add({trunk, y});
-    return Tensors{std::move(y)};
-  }
-
-  Backend& backend_;
   const std::vector<std::unique_ptr<Layer>> inner_;
   const ParameterSlice parameters_;
 };

@@ -78,11 +78,9 @@ class StagedBackend final : public Backend {
     Ready(args.first, args.second);                      \
     inner_->Operation(args);                             \
   }
-  STAGED_OPERATION(LinearForward, x, y)
   STAGED_OPERATION(LinearBackwardInput, dy, dx)
   STAGED_OPERATION(LinearBackwardWeight, dy, x)
   STAGED_OPERATION(LayerNormForward, x, y)
-  STAGED_OPERATION(LayerNormBackwardInput, dy, dx)
   STAGED_OPERATION(LayerNormBackwardWeight, dy, x)
   STAGED_OPERATION(AttentionForward, qkv, out)
   STAGED_OPERATION(AttentionBackward, d_out, d_qkv)
@@ -96,6 +94,17 @@ class StagedBackend final : public Backend {
   STAGED_OPERATION(Sgd, value, gradient)
   STAGED_OPERATION(AdamW, value, gradient)
 #undef STAGED_OPERATION
+  // The trunk of a cell's first residual comes from a link.
+  void LinearForward(const LinearForwardArgs& args) override {
+    ReadyResidual(args.residual);
+    Ready(args.x, args.y);
+    inner_->LinearForward(args);
+  }
+  void LayerNormBackwardInput(const LayerNormBackwardInputArgs& args) override {
+    ReadyResidual(args.residual);
+    Ready(args.dy, args.dx);
+    inner_->LayerNormBackwardInput(args);
+  }
   void Fill(const Tensor& tensor, float value) override {
     Ready(tensor, tensor);
     inner_->Fill(tensor, value);
@@ -133,6 +142,9 @@ class StagedBackend final : public Backend {
   bool Pinned(const Tensor& tensor) const {
     // Of this stage's or its neighbour's, never of a card.
     return !OnCard(tensor);
+  }
+  void ReadyResidual(const Tensor& residual) const {
+    CHECK(!residual.valid() || OnCard(residual)) << "a residual that the card cannot read";
   }
   void Ready(const Tensor& a, const Tensor& b) {
     CHECK(OnCard(a) && OnCard(b)) << "an operation got memory that its card cannot read";

@@ -74,7 +74,7 @@ absl::Status RecordLayerNorm(Backend& backend, Recorder* recorder) {
   ASSIGN_OR_RETURN(const Tensor d_weight, scene.Output({37}));
   ASSIGN_OR_RETURN(const Tensor d_bias, scene.Output({37}));
   backend.LayerNormForward({x, weight, bias, 1e-5f, y, mean, rstd});
-  backend.LayerNormBackwardInput({dy, x, weight, mean, rstd, dx});
+  backend.LayerNormBackwardInput({dy, x, weight, mean, rstd, dx, Tensor()});
   backend.LayerNormBackwardWeight({dy, x, mean, rstd, d_weight, d_bias});
   scene.Save("y", y);
   scene.Save("d_x", dx);
@@ -94,7 +94,7 @@ absl::Status RecordLinear(Backend& backend, Recorder* recorder) {
   ASSIGN_OR_RETURN(const Tensor dx, scene.Output({13, 21}));
   ASSIGN_OR_RETURN(const Tensor d_weight, scene.Output({35, 21}));
   ASSIGN_OR_RETURN(const Tensor d_bias, scene.Output({35}));
-  backend.LinearForward({x, weight, bias, y, activation});
+  backend.LinearForward({x, weight, bias, y, activation, Tensor()});
   backend.LinearBackwardInput({dy, weight, Tensor(), dx});
   backend.LinearBackwardWeight({dy, x, d_weight, d_bias});
   scene.Save("y", y);

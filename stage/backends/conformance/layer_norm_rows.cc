@@ -38,6 +38,12 @@ Outputs ForwardAndBackward(Bench& bench, const Size& size) {
                      bench.Read("rstd", forward.rstd)};
   // One column: the input's gradient is zero up to rounding, in units that no tolerance fits.
   if (size.width > 1) outputs.push_back(bench.Read("dx", input.dx));
+  for (const Tensor& residual : {bench.Activation(matrix, 2.0f), dy}) {
+    input.residual = residual;
+    input.dx = bench.BlankActivation(matrix);
+    bench.backend().LayerNormBackwardInput(input);
+    outputs.push_back(bench.Read("dx onto a residual", input.dx));
+  }
   outputs.push_back(bench.Read("d_weight", weight.d_weight));
   outputs.push_back(bench.Read("d_bias", weight.d_bias));
   return outputs;

@@ -1,4 +1,5 @@
 #include "absl/strings/str_cat.h"
+#include "base/check.h"
 #include "stage/backends/conformance/harness.h"
 
 namespace stagecoach::conformance {
@@ -23,6 +24,19 @@ Outputs Forward(Bench& bench, const Size& size, bool bias, bool gelu) {
   Outputs outputs = {bench.Read("y", args.y)};
   if (gelu) outputs.push_back(bench.Read("activation", args.activation));
   return outputs;
+}
+
+Outputs ForwardOntoResidual(Bench& bench, const Size& size, bool bias, bool of_input) {
+  LinearForwardArgs args = {.x = bench.Activation({size.rows, size.in}),
+                            .weight = bench.Activation({size.out, size.in}, 0.1f),
+                            .y = bench.BlankActivation({size.rows, size.out})};
+  if (bias) args.bias = bench.Activation({size.out});
+  args.residual = of_input ? args.x : bench.Activation({size.rows, size.out}, 2.0f);
+  const Output before = bench.Read("residual", args.residual);
+  bench.backend().LinearForward(args);
+  const Output after = bench.Read("residual", args.residual);
+  CHECK(before.values == after.values) << "the residual was written";
+  return {bench.Read("y", args.y)};
 }
 
 Outputs BackwardInput(Bench& bench, const Size& size, bool gelu) {
@@ -60,10 +74,16 @@ void AddLinearRows(std::vector<ConformanceRow>& rows) {
                       [=](Bench& b) { return BackwardInput(b, size, option); }, bfloat16});
       rows.push_back({absl::StrCat("LinearBackwardWeight", option ? "Bias" : "", shape), kTolerance,
                       [=](Bench& b) { return BackwardWeight(b, size, option); }});
+      rows.push_back({absl::StrCat("LinearForward", option ? "Bias" : "", "Residual", shape),
+                      kTolerance,
+                      [=](Bench& b) { return ForwardOntoResidual(b, size, option, false); }});
     }
     rows.push_back({absl::StrCat("LinearForwardBias", shape), kTolerance,
                     [=](Bench& b) { return Forward(b, size, true, false); }});
   }
+  rows.push_back({"LinearForwardResidualOfItsInput", kTolerance, [](Bench& b) {
+                    return ForwardOntoResidual(b, {130, 48, 48}, true, /*of_input=*/true);
+                  }});
 }
 
 }  // namespace stagecoach::conformance

@@ -93,14 +93,18 @@ void CpuBackend::LayerNormForward(const LayerNormForwardArgs& args) {
 
 void CpuBackend::LayerNormBackwardInput(const LayerNormBackwardInputArgs& args) {
   const int64_t width = args.x.shape()[1];
-  const FloatInput dy(args.dy), x(args.x);
+  const bool adds = args.residual.valid();
+  CHECK(!adds || args.residual.elements() == args.dx.elements()) << "layer norm, residual";
+  const FloatInput dy(args.dy), x(args.x), residual(adds ? args.residual : args.dy);
   const FloatOutput dx(args.dx);
   const float *weight = args.weight.data<float>(), *mean = args.mean.data<float>();
   const float* rstd = args.rstd.data<float>();
   ForEachPiece(args.x, kRowBlock, width, 3, [&](int64_t first, int64_t count, const Room& room) {
     const int64_t start = first * width, elements = count * width;
     LayerNormBackwardRows(dy.Read(start, elements, room[0]), x.Read(start, elements, room[1]),
-                          weight, mean + first, rstd + first, dx.At(start, room[2]), count, width);
+                          weight, mean + first, rstd + first,
+                          adds ? residual.Read(start, elements, room[2]) : nullptr,
+                          dx.At(start, room[2]), count, width);
     dx.Finish(start, elements, room[2]);
   });
 }

@@ -1,4 +1,5 @@
 #include <dnnl.hpp>
+#include <utility>
 
 #include "gmock/gmock.h"
 #include "hwy/targets.h"
@@ -33,6 +34,43 @@ TEST(CpuBackend, AgreesWithTheReferenceOnEveryInstructionSetOfThisMachine) {
   }
   hwy::SetSupportedTargetsForTest(0);
   hwy::GetChosenTarget().DeInit();
+}
+
+TEST(CpuBackend, InFloat32AResidualHasTheBitsOfAnAdditionOfItsOwn) {
+  const auto backend = MakeCpuBackend(BackendOptions{.threads = 2});
+  Bench bench(*backend);
+  for (const int64_t rows : {1, 63, 300}) {
+    for (const int64_t width : {5, 64, 200}) {
+      const Shape shape = {rows, width};
+      const auto expect_sum = [&](const Tensor& apart, const Tensor& residual, const Tensor& sum) {
+        backend->Add({.x = residual, .y = apart});
+        EXPECT_EQ(Disagreement({bench.Read("", sum)}, {bench.Read("", apart)}, 0.0), "")
+            << rows << " rows of " << width;
+      };
+      const Tensor residual = bench.Normal(shape);
+      LinearForwardArgs linear = {.x = bench.Normal({rows, 70}),
+                                  .weight = bench.Normal({width, 70}),
+                                  .bias = bench.Normal({width}),
+                                  .y = bench.Blank(shape)};
+      backend->LinearForward(linear);
+      const Tensor product = std::exchange(linear.y, bench.Blank(shape));
+      linear.residual = residual;
+      backend->LinearForward(linear);
+      expect_sum(product, residual, linear.y);
+
+      LayerNormBackwardInputArgs norm = {.dy = bench.Normal(shape),
+                                         .x = bench.Normal(shape),
+                                         .weight = bench.Normal({width}),
+                                         .mean = bench.Normal({rows}),
+                                         .rstd = bench.Normal({rows}),
+                                         .dx = bench.Blank(shape)};
+      backend->LayerNormBackwardInput(norm);
+      const Tensor gradient = std::exchange(norm.dx, bench.Blank(shape));
+      norm.residual = residual;
+      backend->LayerNormBackwardInput(norm);
+      expect_sum(gradient, residual, norm.dx);
+    }
+  }
 }
 
 TEST(CpuBackend, FingerprintNamesLibraryAndInstructionSetsButNotThreads) {

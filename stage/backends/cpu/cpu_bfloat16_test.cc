@@ -86,6 +86,17 @@ void AddProducts(std::vector<Case>& cases) {
                          if (extra) outputs.push_back(t.Read("activation", args.activation));
                          return outputs;
                        }});
+      cases.push_back({absl::StrCat("LinearForward onto a residual ", extra, shape), kPlace,
+                       [=](Backend& backend, DType dtype) {
+                         Typed t(backend, dtype);
+                         LinearForwardArgs args = {.x = t.In({rows, in}),
+                                                   .weight = t.In({out, in}, 0.1f),
+                                                   .y = t.Out({rows, out}),
+                                                   .residual = t.In({rows, out}, 2.0f)};
+                         if (extra) args.bias = t.In({out});
+                         backend.LinearForward(args);
+                         return Outputs{t.Read("y", args.y)};
+                       }});
       cases.push_back({absl::StrCat("LinearBackwardInput ", extra, shape), kPlace,
                        [=](Backend& backend, DType dtype) {
                          Typed t(backend, dtype);
@@ -122,11 +133,19 @@ void AddLayerNorms(std::vector<Case>& cases) {
            const Tensor weight = bench.Normal({width}), bias = bench.Normal({width});
            const Tensor mean = bench.Blank({kRows}), rstd = bench.Blank({kRows});
            const Tensor y = t.Out({kRows, width}), dx = t.Out({kRows, width});
+           const Tensor sum = t.Out({kRows, width});
            const Tensor d_weight = bench.Normal({width}), d_bias = bench.Normal({width});
            backend.LayerNormForward(
                {.x = x, .weight = weight, .bias = bias, .y = y, .mean = mean, .rstd = rstd});
            backend.LayerNormBackwardInput(
                {.dy = dy, .x = x, .weight = weight, .mean = mean, .rstd = rstd, .dx = dx});
+           backend.LayerNormBackwardInput({.dy = dy,
+                                           .x = x,
+                                           .weight = weight,
+                                           .mean = mean,
+                                           .rstd = rstd,
+                                           .dx = sum,
+                                           .residual = t.In({kRows, width})});
            backend.LayerNormBackwardWeight({.dy = dy,
                                             .x = x,
                                             .mean = mean,
@@ -135,6 +154,7 @@ void AddLayerNorms(std::vector<Case>& cases) {
                                             .d_bias = d_bias});
            return Outputs{t.Read("y", y),
                           t.Read("dx", dx),
+                          t.Read("dx onto a residual", sum),
                           bench.Read("mean", mean),
                           bench.Read("rstd", rstd),
                           bench.Read("d_weight", d_weight),

@@ -70,10 +70,13 @@ void CpuBackend::LinearForward(const LinearForwardArgs& args) {
   const int64_t rows = args.x.shape()[0], in = args.weight.shape()[1], out = args.weight.shape()[0];
   CHECK_EQ(args.x.shape()[1], in) << "linear";
   CHECK_EQ(args.y.elements(), rows * out) << "linear";
+  CHECK(!args.residual.valid() || !args.activation.valid()) << "linear with GELU and residual";
+  CHECK(!args.residual.valid() || args.residual.elements() == rows * out) << "linear, residual";
   if (rows == 0) return;
   if (IsBfloat16(args.x)) return LinearForwardBfloat16(args);
   float* y = args.y.data<float>();
   float* activation = args.activation.valid() ? args.activation.data<float>() : nullptr;
+  const float* residual = args.residual.valid() ? args.residual.data<float>() : nullptr;
   RunRowProduct({.rows = rows,
                  .k = in,
                  .n = out,
@@ -83,8 +86,9 @@ void CpuBackend::LinearForward(const LinearForwardArgs& args) {
                  .bias = args.bias.valid() ? args.bias.data<float>() : nullptr,
                  .c = y},
                 [&](int64_t first, int64_t count, int) {
-                  if (activation == nullptr) return;
-                  Gelu(y + first * out, activation + first * out, count * out);
+                  const int64_t start = first * out, elements = count * out;
+                  if (residual != nullptr) AddTo(residual + start, y + start, elements);
+                  if (activation != nullptr) Gelu(y + start, activation + start, elements);
                 });
 }
 

@@ -1,7 +1,7 @@
 // Linear layers in BF16. A product is cut into panels of columns, so that the float32 sums of a
-// block of rows by a panel stay in the second cache until bias and GELU have seen them and they are
-// rounded, once. Matrices go to the processor's BF16 instructions as they are, or are widened to
-// float32 in blocks where it has none (Bfloat16Products).
+// block of rows by a panel stay in the second cache until bias, residual and GELU have seen them
+// and they are rounded, once. Matrices go to the processor's BF16 instructions as they are, or are
+// widened to float32 in blocks where it has none (Bfloat16Products).
 #include <algorithm>
 
 #include "base/check.h"
@@ -60,6 +60,11 @@ struct CpuBackend::Panel {
 
   void Round(float* values, Bfloat16* matrix, int64_t stride) const {
     NarrowRows(values, matrix + row * stride + column, stride, rows, columns);
+  }
+  // With the same place of `addend`, a matrix like the other, added first.
+  void RoundSum(float* values, const Bfloat16* addend, Bfloat16* matrix, int64_t stride) const {
+    const int64_t place = row * stride + column;
+    NarrowSumRows(values, addend + place, matrix + place, stride, rows, columns);
   }
 };
 
@@ -167,6 +172,7 @@ void CpuBackend::LinearForwardBfloat16(const LinearForwardArgs& args) {
   const int64_t in = args.weight.shape()[1], out = args.weight.shape()[0];
   Bfloat16* y = args.y.data<Bfloat16>();
   Bfloat16* activation = args.activation.valid() ? args.activation.data<Bfloat16>() : nullptr;
+  const Bfloat16* residual = args.residual.valid() ? args.residual.data<Bfloat16>() : nullptr;
   RunPanelProduct({.rows = args.x.shape()[0],
                    .k = in,
                    .n = out,
@@ -175,6 +181,7 @@ void CpuBackend::LinearForwardBfloat16(const LinearForwardArgs& args) {
                    .strides = {1, in},
                    .bias = args.bias.valid() ? args.bias.data<Bfloat16>() : nullptr},
                   [&](const Panel& panel) {
+                    if (residual != nullptr) return panel.RoundSum(panel.sums, residual, y, out);
                     panel.Round(panel.sums, y, out);
                     if (activation == nullptr) return;
                     Gelu(panel.sums, panel.sums, panel.rows * panel.columns);

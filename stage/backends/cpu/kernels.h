@@ -21,6 +21,9 @@ const char* KernelTarget();  // the instruction set chosen here, "AVX3"
 // narrowing rounds to nearest even and gives the bits of Bfloat16(float).
 void WidenRows(const Bfloat16* x, int64_t stride, float* y, int64_t rows, int64_t columns);
 void NarrowRows(const float* x, Bfloat16* y, int64_t stride, int64_t rows, int64_t columns);
+// y = x + addend rounded once; the distance is addend's and y's.
+void NarrowSumRows(const float* x, const Bfloat16* addend, Bfloat16* y, int64_t stride,
+                   int64_t rows, int64_t columns);
 inline void Widen(const Bfloat16* x, float* y, int64_t n) { WidenRows(x, n, y, 1, n); }
 inline void Narrow(const float* x, Bfloat16* y, int64_t n) { NarrowRows(x, y, n, 1, n); }
 
@@ -37,8 +40,10 @@ void DropoutRange(const float* x, float* y, int64_t first, int64_t n, double rat
 // Rows [0, rows) of `width` elements (layer_norm.cc).
 void LayerNormRows(const float* x, const float* weight, const float* bias, float epsilon, float* y,
                    float* mean, float* rstd, int64_t rows, int64_t width);
+// dx = the gradient + residual, which may be null or dx.
 void LayerNormBackwardRows(const float* dy, const float* x, const float* weight, const float* mean,
-                           const float* rstd, float* dx, int64_t rows, int64_t width);
+                           const float* rstd, const float* residual, float* dx, int64_t rows,
+                           int64_t width);
 // Columns [0, columns) of a matrix with `stride`: d_weight adds sum(dy * xhat), d_bias sum(dy).
 void LayerNormBackwardColumns(const float* dy, const float* x, const float* mean, const float* rstd,
                               float* d_weight, float* d_bias, int64_t rows, int64_t stride,

@@ -34,9 +34,11 @@ void LayerNormRows(const float* x, const float* weight, const float* bias, float
   }
 }
 
-// g = dy * weight; dx = rstd * (g - mean(g) - xhat * mean(g * xhat)).
-void LayerNormBackwardRows(const float* dy, const float* x, const float* weight, const float* mean,
-                           const float* rstd, float* dx, int64_t rows, int64_t width) {
+// g = dy * weight; dx = rstd * (g - mean(g) - xhat * mean(g * xhat)) + residual.
+template <bool kResidual>
+HWY_INLINE void LayerNormBackwardEach(const float* dy, const float* x, const float* weight,
+                                      const float* mean, const float* rstd, const float* residual,
+                                      float* dx, int64_t rows, int64_t width) {
   const F32 d;
   const float inverse_width = 1.0f / static_cast<float>(width);
   for (int64_t r = 0; r < rows; ++r, x += width, dy += width, dx += width) {
@@ -53,8 +55,22 @@ void LayerNormBackwardRows(const float* dy, const float* x, const float* weight,
     ForEachVector(width, [&](int64_t i, auto at) HWY_ATTR {
       const auto g = hn::Mul(at.Load(dy + i), at.Load(weight + i));
       const auto xhat = hn::Mul(hn::Sub(at.Load(x + i), row_mean), row_rstd);
-      at.Store(hn::Mul(row_rstd, hn::NegMulAdd(xhat, mean_gx, hn::Sub(g, mean_g))), dx + i);
+      auto gradient = hn::Mul(row_rstd, hn::NegMulAdd(xhat, mean_gx, hn::Sub(g, mean_g)));
+      if constexpr (kResidual) {
+        gradient = hn::Add(gradient, at.Load(residual + r * width + i));
+      }
+      at.Store(gradient, dx + i);
     });
+  }
+}
+
+void LayerNormBackwardRows(const float* dy, const float* x, const float* weight, const float* mean,
+                           const float* rstd, const float* residual, float* dx, int64_t rows,
+                           int64_t width) {
+  if (residual == nullptr) {
+    LayerNormBackwardEach<false>(dy, x, weight, mean, rstd, nullptr, dx, rows, width);
+  } else {
+    LayerNormBackwardEach<true>(dy, x, weight, mean, rstd, residual, dx, rows, width);
   }
 }
 
@@ -98,8 +114,10 @@ void LayerNormRows(const float* x, const float* weight, const float* bias, float
   HWY_DYNAMIC_DISPATCH(LayerNormRows)(x, weight, bias, epsilon, y, mean, rstd, rows, width);
 }
 void LayerNormBackwardRows(const float* dy, const float* x, const float* weight, const float* mean,
-                           const float* rstd, float* dx, int64_t rows, int64_t width) {
-  HWY_DYNAMIC_DISPATCH(LayerNormBackwardRows)(dy, x, weight, mean, rstd, dx, rows, width);
+                           const float* rstd, const float* residual, float* dx, int64_t rows,
+                           int64_t width) {
+  HWY_DYNAMIC_DISPATCH(LayerNormBackwardRows)
+  (dy, x, weight, mean, rstd, residual, dx, rows, width);
 }
 void LayerNormBackwardColumns(const float* dy, const float* x, const float* mean, const float* rstd,
                               float* d_weight, float* d_bias, int64_t rows, int64_t stride,

@@ -50,10 +50,12 @@ void KernelBackend::LayerNormBackwardInput(const LayerNormBackwardInputArgs& arg
   constexpr char kWhat[] = "LayerNormBackwardInput";
   const LayerNormShape shape = {args.x.shape()[0], args.x.shape()[1]};
   CheckType(kWhat, DType::kF32, {&args.weight, &args.mean, &args.rstd});
-  WithType(TypeOf(kWhat, {&args.dy, &args.x, &args.dx}), [&]<typename T>(T) {
+  CHECK(!args.residual.valid() || args.residual.elements() == args.dx.elements()) << kWhat;
+  WithType(TypeOf(kWhat, {&args.dy, &args.x, &args.dx, &args.residual}), [&]<typename T>(T) {
     Note(cuda::LayerNormBackwardInput(Begin(), shape, args.dy.data<T>(), args.x.data<T>(),
                                       args.weight.data<float>(), args.mean.data<float>(),
-                                      args.rstd.data<float>(), args.dx.data<T>()),
+                                      args.rstd.data<float>(), DataOrNull<T>(args.residual),
+                                      args.dx.data<T>()),
          kWhat);
   });
 }

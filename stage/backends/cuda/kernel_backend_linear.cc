@@ -20,21 +20,27 @@ void KernelBackend::LinearForward(const LinearForwardArgs& args) {
   const int64_t rows = args.x.shape()[0], in = args.weight.shape()[1], out = args.weight.shape()[0];
   CHECK_EQ(args.x.shape()[1], in) << "linear";
   CHECK_EQ(args.y.elements(), rows * out) << "linear";
-  const DType type = TypeOf(kWhat, {&args.x, &args.weight, &args.bias, &args.y, &args.activation});
-  if (rows == 0) return;
   const bool bias = args.bias.valid(), gelu = args.activation.valid();
+  const bool residual = args.residual.valid();
+  CHECK(!residual || !gelu) << "linear with GELU and residual";
+  CHECK(!residual || args.residual.elements() == rows * out) << "linear, residual";
+  const DType type =
+      TypeOf(kWhat, {&args.x, &args.weight, &args.bias, &args.y, &args.activation, &args.residual});
+  if (rows == 0) return;
   const cudaStream_t stream = Begin();
   const MatmulEpilogue done = Product({.kind = MatmulKind::kForward,
                                        .rows = rows,
                                        .in = in,
                                        .out = out,
                                        .type = ProductType(type),
-                                       .epilogue = ForwardEpilogue(bias, gelu)},
+                                       .epilogue = ForwardEpilogue(bias, gelu),
+                                       .residual = residual},
                                       {.a = args.weight.raw(),
                                        .b = args.x.raw(),
                                        .bias = bias ? args.bias.raw() : nullptr,
                                        .d = args.y.raw(),
-                                       .activation = gelu ? args.activation.raw() : nullptr},
+                                       .activation = gelu ? args.activation.raw() : nullptr,
+                                       .residual = residual ? args.residual.raw() : nullptr},
                                       kWhat);
   WithType(type, [&]<typename T>(T) {
     T* const y = args.y.data<T>();

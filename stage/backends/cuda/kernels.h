@@ -100,10 +100,11 @@ struct LayerNormShape {
 template <typename T>
 cudaError_t LayerNorm(cudaStream_t stream, LayerNormShape shape, const T* x, const float* weight,
                       const float* bias, float epsilon, T* y, float* mean, float* rstd);
+// residual: added to dx before it is rounded; may be null.
 template <typename T>
 cudaError_t LayerNormBackwardInput(cudaStream_t stream, LayerNormShape shape, const T* dy,
                                    const T* x, const float* weight, const float* mean,
-                                   const float* rstd, T* dx);
+                                   const float* rstd, const T* residual, T* dx);
 // scratch: PlanColumnSum(rows, width, 2, .).
 template <typename T>
 cudaError_t LayerNormBackwardWeight(cudaStream_t stream, LayerNormShape shape, const T* dy,

@@ -57,11 +57,11 @@ __global__ void LayerNormKernel(LayerNormShape shape, bool wide, const T* x, con
 }
 
 // With xhat = (x - mean) rstd and g = dy * weight:
-// dx = rstd * (g - mean(g) - xhat * mean(g * xhat)).
+// dx = rstd * (g - mean(g) - xhat * mean(g * xhat)) + residual.
 template <typename T>
 __global__ void LayerNormBackwardInputKernel(LayerNormShape shape, bool wide, const T* dy,
                                              const T* x, const float* weight, const float* mean,
-                                             const float* rstd, T* dx) {
+                                             const float* rstd, const T* residual, T* dx) {
   constexpr int kCount = kPack<T>;
   __shared__ float shared[64];
   const float count = static_cast<float>(shape.width);
@@ -95,6 +95,11 @@ __global__ void LayerNormBackwardInputKernel(LayerNormShape shape, bool wide, co
         const float xhat = (values.at[j] - row_mean) * row_rstd;
         values.at[j] = row_rstd * (g - mean_g - xhat * mean_gx);
       }
+      if (residual != nullptr) {
+        const Floats<kCount> addend = LoadFloats<kCount>(residual + row * width, i, 0, width, wide);
+#pragma unroll
+        for (int j = 0; j < kCount; ++j) values.at[j] += addend.at[j];
+      }
       StoreFloats(values, dx + row * width, i, 0, width, wide);
     }
   }
@@ -113,17 +118,18 @@ cudaError_t LayerNorm(cudaStream_t stream, LayerNormShape shape, const T* x, con
 template <typename T>
 cudaError_t LayerNormBackwardInput(cudaStream_t stream, LayerNormShape shape, const T* dy,
                                    const T* x, const float* weight, const float* mean,
-                                   const float* rstd, T* dx) {
+                                   const float* rstd, const T* residual, T* dx) {
   return Launch(LayerNormBackwardInputKernel<T>, RowLaunch(shape.rows, shape.width, kPack<T>), 0,
-                stream, shape, RowsAligned<T>(shape.width, dy, x, dx, weight), dy, x, weight, mean,
-                rstd, dx);
+                stream, shape, RowsAligned<T>(shape.width, dy, x, dx, weight, residual), dy, x,
+                weight, mean, rstd, residual, dx);
 }
 
-#define STAGECOACH_INSTANTIATE(T)                                                               \
-  template cudaError_t LayerNorm(cudaStream_t, LayerNormShape, const T*, const float*,          \
-                                 const float*, float, T*, float*, float*);                      \
-  template cudaError_t LayerNormBackwardInput(cudaStream_t, LayerNormShape, const T*, const T*, \
-                                              const float*, const float*, const float*, T*)
+#define STAGECOACH_INSTANTIATE(T)                                                                 \
+  template cudaError_t LayerNorm(cudaStream_t, LayerNormShape, const T*, const float*,            \
+                                 const float*, float, T*, float*, float*);                        \
+  template cudaError_t LayerNormBackwardInput(cudaStream_t, LayerNormShape, const T*, const T*,   \
+                                              const float*, const float*, const float*, const T*, \
+                                              T*)
 STAGECOACH_INSTANTIATE(float);
 STAGECOACH_INSTANTIATE(Bf16);
 #undef STAGECOACH_INSTANTIATE

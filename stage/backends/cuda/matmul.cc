@@ -200,9 +200,10 @@ MatmulEpilogue Matmul::Run(const MatmulShape& shape, const MatmulOperands& opera
   }
   const float alpha = 1.0f;
   void* const d = ResultOf(plan->epilogue, operands);
+  const void* const c = shape.residual ? operands.residual : d;
   context_->NoteBlas(
       cublasLtMatmul(context_->blas(), plan->desc.get(), &alpha, operands.a, plan->a.get(),
-                     operands.b, plan->b.get(), &plan->problem.beta, d, plan->d.get(), d,
+                     operands.b, plan->b.get(), &plan->problem.beta, c, plan->d.get(), d,
                      plan->d.get(), &plan->algorithm, context_->workspace(), plan->workspace_bytes,
                      context_->stream()),
       what);

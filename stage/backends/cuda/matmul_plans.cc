@@ -53,6 +53,10 @@ MatmulProblem DescribeMatmul(const MatmulShape& s) {
   problem.bf16_operands = s.type == MatmulType::kBfloat16;
   // Weight gradients are added up over micro-batches.
   problem.bf16_result = problem.bf16_operands && s.kind != MatmulKind::kBackwardWeight;
+  if (s.residual) {
+    CHECK(s.kind == MatmulKind::kForward && !HasAux(s.epilogue)) << "a product with a residual";
+    problem.beta = 1.0f;
+  }
   problem.tensor_float = s.type == MatmulType::kTensorFloat32;
   return problem;
 }

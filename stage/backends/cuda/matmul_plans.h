@@ -50,11 +50,12 @@ struct MatmulShape {
   int64_t rows = 0, in = 0, out = 0;
   MatmulType type = MatmulType::kFloat32;
   MatmulEpilogue epilogue = MatmulEpilogue::kNone;
+  bool residual = false;  // kForward without a GELU: adds a matrix like the result
 
   friend bool operator==(const MatmulShape&, const MatmulShape&) = default;
   template <typename H>
   friend H AbslHashValue(H h, const MatmulShape& s) {
-    return H::combine(std::move(h), s.kind, s.rows, s.in, s.out, s.type, s.epilogue);
+    return H::combine(std::move(h), s.kind, s.rows, s.in, s.out, s.type, s.epilogue, s.residual);
   }
 };
 
@@ -65,10 +66,11 @@ struct MatmulOperands {
   void* d = nullptr;                 // y, dx or dw; with a GELU y is the pre-activation
   void* activation = nullptr;        // kGelu, kBiasGelu
   const void* gelu_input = nullptr;  // kGeluGradient
+  const void* residual = nullptr;    // with shape.residual
 };
 
-// D[m, n] = op(A) op(B) + beta D, all column-major: the library's view of row-major arrays, which
-// are their own transposes there. op(A) is m x k, op(B) is k x n.
+// D[m, n] = op(A) op(B) + beta C, all column-major: the library's view of row-major arrays, which
+// are their own transposes there. op(A) is m x k, op(B) is k x n, C is the residual or else D.
 struct MatmulProblem {
   bool transpose_a = false, transpose_b = false;
   int64_t m = 0, n = 0, k = 0;

@@ -69,7 +69,7 @@ class MixedReferenceBackend final : public ReferenceBackend {
   void LinearForward(const LinearForwardArgs& args) override {
     LinearForwardArgs wide = args;
     Widening widening(*this, *copies_);
-    widening.Reads(wide.x, wide.weight, wide.bias);
+    widening.Reads(wide.x, wide.weight, wide.bias, wide.residual);
     widening.Writes(wide.y, wide.activation);
     ReferenceBackend::LinearForward(wide);
   }
@@ -96,7 +96,7 @@ class MixedReferenceBackend final : public ReferenceBackend {
   void LayerNormBackwardInput(const LayerNormBackwardInputArgs& args) override {
     LayerNormBackwardInputArgs wide = args;
     Widening widening(*this, *copies_);
-    widening.Reads(wide.dy, wide.x);
+    widening.Reads(wide.dy, wide.x, wide.residual);
     widening.Writes(wide.dx);
     ReferenceBackend::LayerNormBackwardInput(wide);
   }

@@ -31,6 +31,9 @@ void ReferenceBackend::LayerNormForward(const LayerNormForwardArgs& args) {
 void ReferenceBackend::LayerNormBackwardInput(const LayerNormBackwardInputArgs& args) {
   const int64_t rows = args.x.shape()[0], width = args.x.shape()[1];
   const float* weight = args.weight.data<float>();
+  CHECK(!args.residual.valid() || args.residual.elements() == rows * width)
+      << "layer norm, residual";
+  const float* residual = args.residual.valid() ? args.residual.data<float>() : nullptr;
   for (int64_t r = 0; r < rows; ++r) {
     const float* x = args.x.data<float>() + r * width;
     const float* dy = args.dy.data<float>() + r * width;
@@ -45,6 +48,7 @@ void ReferenceBackend::LayerNormBackwardInput(const LayerNormBackwardInputArgs& 
     for (int64_t i = 0; i < width; ++i) {
       const double g = double{dy[i]} * weight[i], xhat = (x[i] - mean) * rstd;
       dx[i] = static_cast<float>(rstd * (g - (sum_g + xhat * sum_gx) / static_cast<double>(width)));
+      if (residual != nullptr) dx[i] += residual[r * width + i];
     }
   }
 }

@@ -10,6 +10,8 @@ void ReferenceBackend::LinearForward(const LinearForwardArgs& args) {
   const int64_t rows = args.x.shape()[0], in = args.weight.shape()[1], out = args.weight.shape()[0];
   CHECK_EQ(args.x.shape()[1], in) << "linear";
   CHECK_EQ(args.y.elements(), rows * out) << "linear";
+  CHECK(!args.residual.valid() || !args.activation.valid()) << "linear with GELU and residual";
+  CHECK(!args.residual.valid() || args.residual.elements() == rows * out) << "linear, residual";
   const float *x = args.x.data<float>(), *w = args.weight.data<float>();
   const float* bias = args.bias.valid() ? args.bias.data<float>() : nullptr;
   float* y = args.y.data<float>();
@@ -19,6 +21,10 @@ void ReferenceBackend::LinearForward(const LinearForwardArgs& args) {
       for (int64_t i = 0; i < in; ++i) sum += double{x[r * in + i]} * w[o * in + i];
       y[r * out + o] = static_cast<float>(sum);
     }
+  }
+  if (args.residual.valid()) {
+    const float* residual = args.residual.data<float>();
+    for (int64_t i = 0; i < rows * out; ++i) y[i] += residual[i];
   }
   if (!args.activation.valid()) return;
   float* activation = args.activation.data<float>();

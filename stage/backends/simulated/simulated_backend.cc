@@ -81,8 +81,10 @@ void SimulatedBackend::Run(double flops, Operands outputs, Operands operands) {
 void SimulatedBackend::LinearForward(const LinearForwardArgs& args) {
   CHECK_EQ(args.x.shape()[1], args.weight.shape()[1]) << "linear";
   double flops = Product(args.x, args.x.shape()[1], args.weight);
+  CHECK(!args.residual.valid() || !args.activation.valid()) << "linear with GELU and residual";
   if (args.activation.valid()) flops += kGelu * Elements(args.activation);
-  Run(flops, {&args.y, &args.activation}, {&args.x, &args.weight, &args.bias});
+  if (args.residual.valid()) flops += kAdd * Elements(args.residual);
+  Run(flops, {&args.y, &args.activation}, {&args.x, &args.weight, &args.bias, &args.residual});
 }
 
 void SimulatedBackend::LinearBackwardInput(const LinearBackwardInputArgs& args) {
@@ -103,7 +105,9 @@ void SimulatedBackend::LayerNormForward(const LayerNormForwardArgs& args) {
 }
 
 void SimulatedBackend::LayerNormBackwardInput(const LayerNormBackwardInputArgs& args) {
-  Run(kLayerNormBackward * Elements(args.x), {&args.dx}, {&args.dy, &args.x});
+  double flops = kLayerNormBackward * Elements(args.x);
+  if (args.residual.valid()) flops += kAdd * Elements(args.residual);
+  Run(flops, {&args.dx}, {&args.dy, &args.x, &args.residual});
 }
 
 void SimulatedBackend::LayerNormBackwardWeight(const LayerNormBackwardWeightArgs& args) {

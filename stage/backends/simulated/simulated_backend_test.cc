@@ -117,6 +117,32 @@ TEST_F(SimulatedBackendTest, AProductTakesItsFlopsAndItsBytesAndLeavesZeros) {
   EXPECT_EQ(x.data<float>()[0], 7.0f) << "an operand stays";
 }
 
+TEST_F(SimulatedBackendTest, AResidualTakesItsAdditionAndItsBytes) {
+  const Tensor x = Make(10, 20), weight = Make(20, 20), y = Make(10, 20), residual = Make(10, 20);
+  const Tensor statistics = Make(10, 1), scale = Make(1, 20);
+  for (const bool norm : {false, true}) {
+    const auto nanos = [&](const Tensor& addend) {
+      machine_.clock().AdvanceNanos(1'000'000);
+      const int64_t start = machine_.clock().MonotonicNanos();
+      if (norm) {
+        backend_.LayerNormBackwardInput({.dy = x,
+                                         .x = x,
+                                         .weight = scale,
+                                         .mean = statistics,
+                                         .rstd = statistics,
+                                         .dx = y,
+                                         .residual = addend});
+      } else {
+        backend_.LinearForward({.x = x, .weight = weight, .y = y, .residual = addend});
+      }
+      EXPECT_TRUE(backend_.Synchronize().ok());
+      return machine_.clock().MonotonicNanos() - start;
+    };
+    EXPECT_NEAR(nanos(residual) - nanos({}), 10 * 20 * (1 + 4), 1) << norm;  // truncated each
+  }
+  EXPECT_EQ(residual.data<float>()[199], 7.0f) << "an operand stays";
+}
+
 TEST_F(SimulatedBackendTest, InBfloat16AProductMovesHalfTheBytes) {
   const Tensor x = Make(10, 20, DType::kBF16), weight = Make(30, 20, DType::kBF16);
   const Tensor y = Make(10, 30, DType::kBF16);

@@ -79,6 +79,7 @@ class EmulatedBackend final : public KernelBackend {
                        const MatmulOperands& operands) {
     const auto *a = static_cast<const In*>(operands.a), *b = static_cast<const In*>(operands.b);
     const auto* bias = static_cast<const Out*>(operands.bias);
+    const auto* residual = static_cast<const Out*>(operands.residual);
     const auto* gelu_input = static_cast<const Out*>(operands.gelu_input);
     auto *d = static_cast<Out*>(operands.d), *activation = static_cast<Out*>(operands.activation);
     const auto read = [&](In element) {
@@ -93,7 +94,7 @@ class EmulatedBackend final : public KernelBackend {
           sum += double{left} * right;
         }
         const int64_t at = j * p.m + i;
-        if (p.beta != 0.0f) sum += p.beta * ToFloat(d[at]);
+        if (p.beta != 0.0f) sum += p.beta * ToFloat(residual != nullptr ? residual[at] : d[at]);
         if (HasBias(epilogue)) sum += ToFloat(bias[i]);
         const float result = static_cast<float>(sum);
         if (epilogue == MatmulEpilogue::kGeluGradient) {

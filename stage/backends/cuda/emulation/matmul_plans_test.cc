@@ -24,14 +24,30 @@ TEST(MatmulPlans, InnerSizesOfBothOperandsAgree) {
 TEST(MatmulPlans, EveryFieldOfTheShapeIsPartOfTheKey) {
   const MatmulShape base = {.kind = MatmulKind::kForward, .rows = 3, .in = 5, .out = 7};
   MatmulShape kind = base, rows = base, in = base, out = base, type = base, epilogue = base;
+  MatmulShape residual = base;
   kind.kind = MatmulKind::kBackwardInput;
   rows.rows = in.in = out.out = 9;
   type.type = MatmulType::kTensorFloat32;
   epilogue.epilogue = MatmulEpilogue::kBias;
-  for (const MatmulShape& other : {kind, rows, in, out, type, epilogue}) {
+  residual.residual = true;
+  for (const MatmulShape& other : {kind, rows, in, out, type, epilogue, residual}) {
     EXPECT_FALSE(other == base);
     EXPECT_NE(absl::HashOf(other), absl::HashOf(base));
   }
+}
+
+TEST(MatmulPlans, AResidualIsAddedByTheProductBesideItsBias) {
+  MatmulShape shape = {.rows = 3,
+                       .in = 5,
+                       .out = 16,
+                       .type = MatmulType::kBfloat16,
+                       .epilogue = MatmulEpilogue::kBias,
+                       .residual = true};
+  EXPECT_EQ(DescribeMatmul(shape).beta, 1.0f);
+  EXPECT_THAT(EpiloguesToTry(shape),
+              testing::ElementsAre(MatmulEpilogue::kBias, MatmulEpilogue::kNone));
+  shape.epilogue = MatmulEpilogue::kBiasGelu;
+  EXPECT_DEATH(DescribeMatmul(shape), "a product with a residual");
 }
 
 TEST(MatmulPlans, TypesAreTheJobsAndWeightGradientsAreFloat32) {

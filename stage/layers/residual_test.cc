@@ -1,0 +1,149 @@
+// What a residual promises beside its gradients (layers_test.cc): that the sum costs no operation
+// where the branch's ends can do it, and that the bits are still those of a sum.
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "plan/model_spec.h"
+#include "stage/backends/reference/reference_backend.h"
+#include "stage/layers/layer.h"
+#include "stage/layers/layer_testing.h"
+
+namespace stagecoach {
+namespace {
+
+constexpr int64_t kWidth = 6, kContext = 4, kSequences = 3, kRows = kSequences * kContext;
+constexpr ForwardContext kContextOfRun = {
+    .seed = 5, .step = 1, .micro_batch = MicroBatchId(1), .sequences = kSequences};
+
+class CountingBackend final : public ReferenceBackend {
+ public:
+  CountingBackend() : ReferenceBackend(BackendOptions{}) {}
+  void Add(const AddArgs& args) override {
+    ++additions_;
+    ReferenceBackend::Add(args);
+  }
+  // Since the last call.
+  int TakeAdditions() { return std::exchange(additions_, 0); }
+
+ private:
+  int additions_ = 0;
+};
+
+std::unique_ptr<Layer> MakeOrDie(const ExpandedModel& model, size_t index, Backend& backend,
+                                 uint32_t* stream) {
+  absl::StatusOr<std::unique_ptr<Layer>> layer = MakeLayer(model, model.layers[index], backend);
+  CHECK_OK(layer.status());
+  for (Parameter& parameter : (*layer)->parameters()) {
+    const std::vector<float> values = NormalValues(parameter.value.elements(), (*stream)++, 0.5f);
+    backend.CopyFromHost(std::as_bytes(std::span(values)), parameter.value);
+  }
+  return *std::move(layer);
+}
+
+Tensor MatrixOf(Backend& backend, uint32_t stream) {
+  return TensorOf(backend, NormalValues(kRows * kWidth, stream), DType::kF32, {kRows, kWidth});
+}
+
+struct Additions {
+  int forward = 0, joint = 0, split = 0;
+  friend bool operator==(const Additions&, const Additions&) = default;
+};
+void PrintTo(const Additions& a, std::ostream* out) {
+  *out << a.forward << " forward, " << a.joint << " in the backward, " << a.split << " if split";
+}
+
+Additions AdditionsOf(const ExpandedModel& model, size_t index) {
+  CountingBackend backend;
+  uint32_t stream = 10;
+  const std::unique_ptr<Layer> layer = MakeOrDie(model, index, backend, &stream);
+  const Tensor x = MatrixOf(backend, 1), dy = MatrixOf(backend, 2);
+  Additions additions;
+  Stash joint, split;
+  CHECK_OK(layer->Forward({x}, kContextOfRun, &joint).status());
+  additions.forward = backend.TakeAdditions();
+  CHECK_OK(layer->Forward({x}, kContextOfRun, &split).status());
+  CHECK_EQ(backend.TakeAdditions(), additions.forward);
+  CHECK_OK(layer->Backward({dy}, std::move(joint)).status());
+  additions.joint = backend.TakeAdditions();
+  CHECK_OK(layer->BackwardInput({dy}, &split).status());
+  CHECK_OK(layer->BackwardWeight(std::move(split)));
+  additions.split = backend.TakeAdditions();
+  return additions;
+}
+
+TEST(Residual, TheSumsOfAGptBlockAreNoOperations) {
+  GptSpec spec = {.layers = 1, .width = kWidth, .heads = 2, .context = kContext, .vocabulary = 7};
+  for (const size_t index : {1, 2}) {
+    EXPECT_EQ(AdditionsOf(ExpandOrDie(spec), index), (Additions{0, 0, 0})) << index;
+  }
+  spec.dropout = 0.1;  // stands behind the projection
+  for (const size_t index : {1, 2}) {
+    EXPECT_EQ(AdditionsOf(ExpandOrDie(spec), index), (Additions{1, 0, 0})) << index;
+  }
+}
+
+ExpandedModel ModelOf(std::vector<LayerSpec> layers) {
+  layers.insert(layers.begin(), LayerSpec{EmbeddingSpec{}});
+  layers.push_back(LayerSpec{LinearSpec{7, false}});
+  return ExpandOrDie(LayerListSpec{kWidth, kContext, 7, std::move(layers)});
+}
+
+TEST(Residual, WhatCannotAddIsFollowedByASum) {
+  const LayerSpec keep{DropoutSpec{0.0}}, dense{LinearSpec{kWidth, true}}, gelu{GeluSpec{}};
+  const auto of = [](std::vector<LayerSpec> layers) {
+    return AdditionsOf(ModelOf({LayerSpec{ResidualSpec{std::move(layers)}}}), 1);
+  };
+  EXPECT_EQ(of({dense}), (Additions{0, 1, 1}));
+  EXPECT_EQ(of({LayerSpec{LayerNormSpec{}}}), (Additions{1, 0, 0}));
+  EXPECT_EQ(of({gelu, dense, keep}), (Additions{1, 1, 1}));
+  EXPECT_EQ(of({keep}), (Additions{2, 2, 2})) << "twice x";
+  // The inner sum is the projection's, the outer one an operation.
+  EXPECT_EQ(of({gelu, LayerSpec{ResidualSpec{{gelu, dense}}}}), (Additions{1, 2, 2}));
+}
+
+// The branch once more as layers of their own, and the sum by hand.
+void ExpectBitsOfASum(const std::string& name, const std::vector<LayerSpec>& branch) {
+  CountingBackend backend;
+  const ExpandedModel whole = ModelOf({LayerSpec{ResidualSpec{branch}}}), parts = ModelOf(branch);
+  uint32_t stream = 10;
+  const std::unique_ptr<Layer> residual = MakeOrDie(whole, 1, backend, &stream);
+  std::vector<std::unique_ptr<Layer>> layers;
+  stream = 10;
+  for (size_t i = 0; i < branch.size(); ++i) {
+    layers.push_back(MakeOrDie(parts, 1 + i, backend, &stream));
+  }
+  const Tensor x = MatrixOf(backend, 1), dy = MatrixOf(backend, 2);
+  Stash stash;
+  std::vector<Stash> stashes(branch.size());
+  const Tensor y = residual->Forward({x}, kContextOfRun, &stash)->front();
+  const Tensor dx = residual->Backward({dy}, std::move(stash))->front();
+  Tensors forward = {x}, backward = {dy};
+  for (size_t i = 0; i < layers.size(); ++i) {
+    forward = *layers[i]->Forward(std::move(forward), kContextOfRun, &stashes[i]);
+  }
+  for (size_t i = layers.size(); i-- > 0;) {
+    backward = *layers[i]->Backward(std::move(backward), std::move(stashes[i]));
+  }
+  backend.Add({x, forward.front()});
+  backend.Add({dy, backward.front()});
+  const auto values = [&](const Tensor& tensor) { return ValuesOf<float>(backend, tensor); };
+  EXPECT_TRUE(SameBits(values(y), values(forward.front()))) << name;
+  EXPECT_TRUE(SameBits(values(dx), values(backward.front()))) << name;
+}
+
+TEST(Residual, InFloat32HasTheBitsOfItsBranchAndASum) {
+  const LayerSpec norm{LayerNormSpec{}}, attend{AttentionSpec{2, 0.0}}, mlp{MlpSpec{10}};
+  const LayerSpec dense{LinearSpec{kWidth, true}}, plain{LinearSpec{kWidth, false}};
+  ExpectBitsOfASum("attention", {norm, attend});
+  ExpectBitsOfASum("mlp", {norm, mlp});
+  ExpectBitsOfASum("linear", {dense});
+  ExpectBitsOfASum("linear without bias", {norm, plain});
+  ExpectBitsOfASum("layer norm", {norm});
+  ExpectBitsOfASum("residual", {dense, LayerSpec{ResidualSpec{{norm, mlp}}}});
+}
+
+}  // namespace
+}  // namespace stagecoach
