@@ -268,11 +268,18 @@ absl::Status HttpServer::Start(const HttpOptions& options) {
   mg_callbacks callbacks{};
   callbacks.http_error = State::OnError;
   mg_init_library(0);
-  state_->context = mg_start(&callbacks, nullptr, settings);
+  unsigned code = 0;
+  char reason[256] = "";
+  mg_init_data init = {&callbacks, nullptr, settings};
+  mg_error_data error = {&code, reason, sizeof(reason)};
+  state_->context = mg_start2(&init, &error);
   if (state_->context == nullptr) {
     mg_exit_library();
+    // civetweb has no text for a system that refuses it memory or a thread.
     return absl::UnavailableError(
-        absl::StrCat("cannot serve HTTP on ", options.listen, ": is the port taken?"));
+        absl::StrCat("cannot serve HTTP on ", options.listen, ": ",
+                     *reason != '\0' ? reason : "no memory or no thread to be had",
+                     "; is the port taken? choose another with --http"));
   }
   mg_server_port ports[1];
   std::memset(ports, 0, sizeof(ports));

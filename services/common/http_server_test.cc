@@ -153,6 +153,17 @@ TEST_F(HttpServerTest, RefusesRequestsThatAreTooLargeAndLivesOn) {
   EXPECT_THAT(Fetch("GET /exact"), StartsWith("HTTP/1.1 200"));
 }
 
+TEST_F(HttpServerTest, APortThatIsTakenIsNamedWithWhatToDo) {
+  Start();
+  HttpServer second;
+  HttpOptions options;
+  options.listen = absl::StrCat("127.0.0.1:", server_.port());
+  const absl::Status status = second.Start(options);
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(std::string(status.message()), HasSubstr(options.listen));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("--http"));
+}
+
 TEST_F(HttpServerTest, HasSoManyStreamsAndNoMore) {
   Start({.threads = 2, .max_streams = 2});
   const std::string get = "GET /stream HTTP/1.1\r\nHost: localhost";

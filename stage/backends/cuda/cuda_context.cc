@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
 #include "plan/card_memory.h"
+#include "stage/backends/cuda/blas_library.h"
 #include "stage/backends/cuda/cuda_device_api.h"
 #include "stage/backends/device/device_memory.h"
 
@@ -34,7 +35,7 @@ struct CudaContext::State {
     staging.reset();
     clock.reset();
     workspace.reset();
-    if (blas != nullptr) cublasLtDestroy(blas);
+    if (blas != nullptr) cuda::Blas().Destroy(blas);
     device_memory->ReleaseCached();
     pinned_memory->ReleaseCached();
     if (stream != nullptr) api->DestroyStream(stream);
@@ -61,11 +62,14 @@ absl::Status CudaContext::State::Open() {
   fault->Note(api->CreateStream(&stream), "creating a stream");
   RETURN_IF_ERROR(fault->status());
   RETURN_IF_ERROR(CheckMemoryLimit(*api, ordinal, limit_bytes));
-  const cublasStatus_t status = cublasLtCreate(&blas);
+  if (const absl::Status status = cuda::SharedBlasLibrary().status(); !status.ok()) {
+    return Annotate(status, absl::StrCat("device cuda:", ordinal));
+  }
+  const cublasStatus_t status = cuda::Blas().Create(&blas);
   if (status != CUBLAS_STATUS_SUCCESS) {
     return absl::UnavailableError(
-        absl::StrCat("device cuda:", ordinal, ": cuBLASLt ", cublasLtGetVersion(),
-                     " did not start: ", cublasLtGetStatusString(status)));
+        absl::StrCat("device cuda:", ordinal, ": cuBLASLt ", cuda::Blas().GetVersion(),
+                     " did not start: ", cuda::Blas().GetStatusString(status)));
   }
   ASSIGN_OR_RETURN(workspace, device_memory->Allocate(kWorkspaceBytes, MemoryKind::kWorkspace));
   staging = std::make_unique<LinkStaging>(api, stream, device_memory.get(), fault);
@@ -101,9 +105,9 @@ void CudaContext::Note(cudaError_t error, const char* what) { state_->fault->Not
 void CudaContext::NoteBlas(cublasStatus_t status, const char* what) {
   if (status == CUBLAS_STATUS_SUCCESS) return;
   state_->fault->NoteStatus(absl::InternalError(
-      absl::StrCat("device cuda:", state_->ordinal, ", ", what, ": cuBLASLt ", cublasLtGetVersion(),
-                   ": ", cublasLtGetStatusName(status), ": ", cublasLtGetStatusString(status),
-                   "; restart the stage server")));
+      absl::StrCat("device cuda:", state_->ordinal, ", ", what, ": cuBLASLt ",
+                   cuda::Blas().GetVersion(), ": ", cuda::Blas().GetStatusName(status), ": ",
+                   cuda::Blas().GetStatusString(status), "; restart the stage server")));
 }
 
 void CudaContext::NoteStatus(const absl::Status& status) {
@@ -134,7 +138,7 @@ std::string CudaContext::fingerprint() const {
   const DeviceProperties& card = state_->properties;
   return absl::StrCat("cuda, ", card.name, " (sm_", card.compute_capability, ", ",
                       card.multiprocessors, " multiprocessors), CUDA ", VersionText(runtime),
-                      ", cuBLASLt ", cublasLtGetVersion());
+                      ", cuBLASLt ", cuda::Blas().GetVersion());
 }
 
 }  // namespace stagecoach

@@ -4,6 +4,8 @@
 #include <utility>
 #include <vector>
 
+#include "stage/backends/cuda/blas_library.h"
+
 namespace stagecoach::cuda {
 namespace {
 
@@ -16,13 +18,13 @@ constexpr int kOffers = 16;
 constexpr uint32_t kAlignment = 256;  // of every buffer of the device allocator
 
 struct DestroyDesc {
-  void operator()(cublasLtMatmulDesc_t d) const { cublasLtMatmulDescDestroy(d); }
+  void operator()(cublasLtMatmulDesc_t d) const { Blas().MatmulDescDestroy(d); }
 };
 struct DestroyLayout {
-  void operator()(cublasLtMatrixLayout_t l) const { cublasLtMatrixLayoutDestroy(l); }
+  void operator()(cublasLtMatrixLayout_t l) const { Blas().MatrixLayoutDestroy(l); }
 };
 struct DestroyPreference {
-  void operator()(cublasLtMatmulPreference_t p) const { cublasLtMatmulPreferenceDestroy(p); }
+  void operator()(cublasLtMatmulPreference_t p) const { Blas().MatmulPreferenceDestroy(p); }
 };
 using Desc = std::unique_ptr<std::remove_pointer_t<cublasLtMatmulDesc_t>, DestroyDesc>;
 using Layout = std::unique_ptr<std::remove_pointer_t<cublasLtMatrixLayout_t>, DestroyLayout>;
@@ -31,28 +33,28 @@ using Preference =
 
 template <typename T>
 bool Set(const Desc& desc, cublasLtMatmulDescAttributes_t attribute, const T& value) {
-  return cublasLtMatmulDescSetAttribute(desc.get(), attribute, &value, sizeof value) ==
+  return Blas().MatmulDescSetAttribute(desc.get(), attribute, &value, sizeof value) ==
          CUBLAS_STATUS_SUCCESS;
 }
 template <typename T>
 bool Set(const Preference& preference, cublasLtMatmulPreferenceAttributes_t attribute,
          const T& value) {
-  return cublasLtMatmulPreferenceSetAttribute(preference.get(), attribute, &value, sizeof value) ==
+  return Blas().MatmulPreferenceSetAttribute(preference.get(), attribute, &value, sizeof value) ==
          CUBLAS_STATUS_SUCCESS;
 }
 template <typename T>
 bool Get(const cublasLtMatmulAlgo_t& algorithm, cublasLtMatmulAlgoConfigAttributes_t attribute,
          T& value) {
   size_t written = 0;
-  return cublasLtMatmulAlgoConfigGetAttribute(&algorithm, attribute, &value, sizeof value,
-                                              &written) == CUBLAS_STATUS_SUCCESS;
+  return Blas().MatmulAlgoConfigGetAttribute(&algorithm, attribute, &value, sizeof value,
+                                             &written) == CUBLAS_STATUS_SUCCESS;
 }
 
 Layout MakeLayout(bool bf16, int64_t rows, int64_t columns) {
   cublasLtMatrixLayout_t layout = nullptr;
-  if (cublasLtMatrixLayoutCreate(&layout, bf16 ? CUDA_R_16BF : CUDA_R_32F,
-                                 static_cast<uint64_t>(rows), static_cast<uint64_t>(columns),
-                                 rows) != CUBLAS_STATUS_SUCCESS) {
+  if (Blas().MatrixLayoutCreate(&layout, bf16 ? CUDA_R_16BF : CUDA_R_32F,
+                                static_cast<uint64_t>(rows), static_cast<uint64_t>(columns),
+                                rows) != CUBLAS_STATUS_SUCCESS) {
     return nullptr;
   }
   return Layout(layout);
@@ -95,7 +97,7 @@ Desc MakeDesc(const MatmulProblem& problem, MatmulEpilogue epilogue,
   cublasLtMatmulDesc_t raw = nullptr;
   const cublasComputeType_t compute =
       problem.tensor_float ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
-  if (cublasLtMatmulDescCreate(&raw, compute, CUDA_R_32F) != CUBLAS_STATUS_SUCCESS) return nullptr;
+  if (Blas().MatmulDescCreate(&raw, compute, CUDA_R_32F) != CUBLAS_STATUS_SUCCESS) return nullptr;
   Desc desc(raw);
   const cublasOperation_t a = problem.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N;
   const cublasOperation_t b = problem.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N;
@@ -112,7 +114,7 @@ Desc MakeDesc(const MatmulProblem& problem, MatmulEpilogue epilogue,
 
 Preference MakePreference(size_t workspace_bytes) {
   cublasLtMatmulPreference_t raw = nullptr;
-  if (cublasLtMatmulPreferenceCreate(&raw) != CUBLAS_STATUS_SUCCESS) return nullptr;
+  if (Blas().MatmulPreferenceCreate(&raw) != CUBLAS_STATUS_SUCCESS) return nullptr;
   Preference preference(raw);
   const uint64_t bytes = workspace_bytes;
   bool good = Set(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, bytes) &&
@@ -161,9 +163,9 @@ bool Matmul::MakePlan(const MatmulShape& shape, MatmulEpilogue epilogue,
   if (!plan.desc || !plan.a || !plan.b || !plan.d || !preference) return false;
   std::array<cublasLtMatmulHeuristicResult_t, kOffers> offers{};
   int count = 0;
-  if (cublasLtMatmulAlgoGetHeuristic(context_->blas(), plan.desc.get(), plan.a.get(), plan.b.get(),
-                                     plan.d.get(), plan.d.get(), preference.get(), kOffers,
-                                     offers.data(), &count) != CUBLAS_STATUS_SUCCESS) {
+  if (Blas().MatmulAlgoGetHeuristic(context_->blas(), plan.desc.get(), plan.a.get(), plan.b.get(),
+                                    plan.d.get(), plan.d.get(), preference.get(), kOffers,
+                                    offers.data(), &count) != CUBLAS_STATUS_SUCCESS) {
     return false;
   }
   std::vector<MatmulCandidate> candidates;
@@ -202,10 +204,10 @@ MatmulEpilogue Matmul::Run(const MatmulShape& shape, const MatmulOperands& opera
   void* const d = ResultOf(plan->epilogue, operands);
   const void* const c = shape.residual ? operands.residual : d;
   context_->NoteBlas(
-      cublasLtMatmul(context_->blas(), plan->desc.get(), &alpha, operands.a, plan->a.get(),
-                     operands.b, plan->b.get(), &plan->problem.beta, c, plan->d.get(), d,
-                     plan->d.get(), &plan->algorithm, context_->workspace(), plan->workspace_bytes,
-                     context_->stream()),
+      Blas().Matmul(context_->blas(), plan->desc.get(), &alpha, operands.a, plan->a.get(),
+                    operands.b, plan->b.get(), &plan->problem.beta, c, plan->d.get(), d,
+                    plan->d.get(), &plan->algorithm, context_->workspace(), plan->workspace_bytes,
+                    context_->stream()),
       what);
   return plan->epilogue;
 }
