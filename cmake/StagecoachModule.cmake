@@ -1,13 +1,14 @@
-# stagecoach_module(NAME [SEQUENTIAL] [RPC] [DEPS ...]): the library of the current folder.
+# stagecoach_module(NAME [SEQUENTIAL] [RPC] [ROWS] [DEPS ...]): the library of the current folder.
 #
 # RPC: most of its files include gRPC's headers (StagecoachPrecompiled.cmake).
+# ROWS: its tests are hundreds of short rows, run by one process and not by one each.
 #
 # SEQUENTIAL: neither it nor its tests start a thread, so they have no tests under ThreadSanitizer.
 #
 # Every x.cc here belongs to library stagecoach_NAME, every x_test.cc to the program NAME_tests;
 # x_main.cc and x_fuzz.cc are left to their own targets. New files need no CMake change.
 function(stagecoach_module name)
-  cmake_parse_arguments(arg "SEQUENTIAL;RPC" "" "DEPS;TEST_DEPS;TEST_LABELS" ${ARGN})
+  cmake_parse_arguments(arg "SEQUENTIAL;RPC;ROWS" "" "DEPS;TEST_DEPS;TEST_LABELS" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cc)
   set(tests ${sources})
   list(FILTER tests INCLUDE REGEX "_test\\.cc$")
@@ -60,8 +61,8 @@ function(stagecoach_module name)
     stagecoach_precompiled(${name}_tests ${unit_headers})
     target_compile_definitions(${name}_tests
                                PRIVATE STAGECOACH_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
-    if(STAGECOACH_SANITIZE)
-      # Thousands of sanitized processes start for longer than they test: one a program.
+    if(STAGECOACH_SANITIZE OR arg_ROWS)
+      # Thousands of processes start for longer than they test, sanitized ones above all.
       add_test(NAME ${name}_tests COMMAND ${name}_tests --gtest_brief=1)
       set_tests_properties(${name}_tests PROPERTIES TIMEOUT 600 LABELS "unit;${name}")
     else()
