@@ -1,14 +1,16 @@
-# stagecoach_module(NAME [SEQUENTIAL] [RPC] [ROWS] [DEPS ...]): the library of the current folder.
+# stagecoach_module(NAME [SEQUENTIAL] [RPC] [ROWS] [DEPS ...] [TEST_DEPS ...] [NO_TSAN x_test.cc ...]):
+# the library of the current folder.
 #
 # RPC: most of its files include gRPC's headers (StagecoachPrecompiled.cmake).
-# ROWS: its tests are hundreds of short rows, run by one process and not by one each.
+# ROWS: its tests are hundreds of short rows, run by two processes and not by one each.
+# NO_TSAN: tests that take long under ThreadSanitizer and have nothing for it to find.
 #
 # SEQUENTIAL: neither it nor its tests start a thread, so they have no tests under ThreadSanitizer.
 #
 # Every x.cc here belongs to library stagecoach_NAME, every x_test.cc to the program NAME_tests;
 # x_main.cc and x_fuzz.cc are left to their own targets. New files need no CMake change.
 function(stagecoach_module name)
-  cmake_parse_arguments(arg "SEQUENTIAL;RPC;ROWS" "" "DEPS;TEST_DEPS;TEST_LABELS" ${ARGN})
+  cmake_parse_arguments(arg "SEQUENTIAL;RPC;ROWS" "" "DEPS;TEST_DEPS;TEST_LABELS;NO_TSAN" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cc)
   set(tests ${sources})
   list(FILTER tests INCLUDE REGEX "_test\\.cc$")
@@ -43,6 +45,11 @@ function(stagecoach_module name)
   if(arg_SEQUENTIAL AND STAGECOACH_SANITIZE MATCHES thread)
     set(tests)
   endif()
+  if(arg_NO_TSAN AND STAGECOACH_SANITIZE MATCHES thread)
+    foreach(test ${arg_NO_TSAN})
+      list(REMOVE_ITEM tests ${CMAKE_CURRENT_SOURCE_DIR}/${test})
+    endforeach()
+  endif()
   if(tests)
     add_executable(${name}_tests ${tests})
     target_link_libraries(${name}_tests PRIVATE ${library} ${arg_TEST_DEPS} GTest::gmock
@@ -61,8 +68,15 @@ function(stagecoach_module name)
     stagecoach_precompiled(${name}_tests ${unit_headers})
     target_compile_definitions(${name}_tests
                                PRIVATE STAGECOACH_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
-    if(STAGECOACH_SANITIZE OR arg_ROWS)
-      # Thousands of processes start for longer than they test, sanitized ones above all.
+    # Thousands of processes start for longer than they test, sanitized ones above all.
+    if(arg_ROWS)
+      foreach(half 0 1)
+        add_test(NAME ${name}_tests_${half} COMMAND ${name}_tests --gtest_brief=1)
+        set_tests_properties(${name}_tests_${half} PROPERTIES
+                             ENVIRONMENT "GTEST_TOTAL_SHARDS=2;GTEST_SHARD_INDEX=${half}"
+                             TIMEOUT 600 COST 500 LABELS "unit;${name}")
+      endforeach()
+    elseif(STAGECOACH_SANITIZE)
       add_test(NAME ${name}_tests COMMAND ${name}_tests --gtest_brief=1)
       set_tests_properties(${name}_tests PROPERTIES TIMEOUT 600 LABELS "unit;${name}")
     else()

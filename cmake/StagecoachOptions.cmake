@@ -8,12 +8,12 @@ add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-Wall> $<$<COMPILE_LANGUAGE:CXX>:-
                     $<$<COMPILE_LANGUAGE:CXX>:-ffp-contract=off>
                     $<$<COMPILE_LANGUAGE:CXX>:-fno-omit-frame-pointer>
                     "$<$<COMPILE_LANGUAGE:CUDA>:SHELL:-Xcompiler -Wall,-Wextra,-ffp-contract=off>")
+# So that a compiler cache sees which precompiled header a file uses.
+add_compile_options($<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CXX_COMPILER_ID:GNU>>:-fpch-preprocess>)
 add_compile_definitions(STAGECOACH_VERSION="${PROJECT_VERSION}")
 
 if(STAGECOACH_SANITIZE)
   add_compile_options(-fsanitize=${STAGECOACH_SANITIZE} -fno-sanitize-recover=all -O1 -g1)
-  # So that a compiler cache sees which precompiled header a file uses.
-  add_compile_options($<$<CXX_COMPILER_ID:GNU>:-fpch-preprocess>)
   add_link_options(-fsanitize=${STAGECOACH_SANITIZE})
   add_compile_definitions(STAGECOACH_SANITIZED=1 _GLIBCXX_ASSERTIONS)
 elseif(CMAKE_BUILD_TYPE STREQUAL "Release")

@@ -14,7 +14,7 @@ using google::protobuf::Descriptor;
 using google::protobuf::FieldDescriptor;
 
 std::string Document() {
-  const std::ifstream file(std::string(STAGECOACH_SOURCE_DIR) + "/docs/job_files.md");
+  const std::ifstream file(STAGECOACH_SOURCE_DIR "/docs/job_files.md");
   std::ostringstream text;
   text << file.rdbuf();
   return text.str();

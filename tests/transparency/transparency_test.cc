@@ -4,6 +4,7 @@
 // slots. Not promised: equal bits for another M or another batch size, so each pair (N, M) has its
 // own truth. The pipelines run in one thread over in-process links; real processes are in
 // tests/e2e.
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,8 @@ struct Device {
   // Asked before a test: OK if the device is there.
   std::function<absl::Status()> present = [] { return absl::OkStatus(); };
 };
+// For the names of tests in reports.
+void PrintTo(const Device& device, std::ostream* out) { *out << device.name; }
 
 Device Reference() {
   Device device{.name = "reference",
