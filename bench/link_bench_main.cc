@@ -36,6 +36,7 @@
 #include "base/hash.h"
 #include "stage/link/grpc/grpc_link_connector.h"
 #include "stage/link/grpc/malloc_settings.h"
+#include "stage/link/grpc/rpc_loop.h"
 
 extern char** environ;
 
@@ -225,6 +226,7 @@ class Parent {
     link_.reset();
     connector_->Shutdown();
     server_->Shutdown(std::chrono::system_clock::now() + std::chrono::seconds(5));
+    loop_->Stop();
     std::fclose(orders_);
     close(raw_fd_);
     int status = 0;
@@ -265,8 +267,10 @@ class Parent {
     builder.SetMaxReceiveMessageSize(static_cast<int>(flags_.chunk_kib << 10) +
                                      kLinkMessageSlackBytes);
     builder.RegisterService(connector_->service());
+    loop_ = std::make_unique<RpcLoop>(builder.AddCompletionQueue());
     server_ = builder.BuildAndStart();
     CHECK(server_ != nullptr) << "gRPC server";
+    connector_->Serve(loop_.get());
     link_ = connector_->Accept(kBoundary, *allocator_);
     link_->SetReadyCallback([this] { bell_.Ring(); });
 
@@ -335,6 +339,7 @@ class Parent {
   FILE* answers_ = nullptr;
   double child_cpu_ = 0;
   std::unique_ptr<GrpcLinkConnector> connector_;
+  std::unique_ptr<RpcLoop> loop_;
   std::unique_ptr<grpc::Server> server_;
   Bell bell_;
   std::unique_ptr<Link> link_;

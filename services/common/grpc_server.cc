@@ -1,5 +1,6 @@
 #include "services/common/grpc_server.h"
 
+#include <grpcpp/ext/health_check_service_server_builder_option.h>
 #include <grpcpp/ext/proto_server_reflection_plugin.h>
 #include <grpcpp/health_check_service_interface.h>
 #include <grpcpp/resource_quota.h>
@@ -15,6 +16,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
 #include "services/common/grpc_channel.h"
+#include "services/common/health_service.h"
 
 namespace stagecoach {
 
@@ -22,9 +24,31 @@ struct GrpcServer::State {
   GrpcServerOptions options;
   std::vector<NamedService> services;
   RpcMetrics* metrics;
+  HealthService health;  // where gRPC's own is not wanted
   std::unique_ptr<grpc::Server> server;
   int port = 0;
+  bool down = false;  // after Shutdown
+
+  bool on_queue() const { return options.take_queue != nullptr; }
+  void AddHealth(grpc::ServerBuilder& builder);
+  void SetHealth(const std::string& service, bool serving);
 };
+
+// gRPC's own health service is a callback service, whose threads poll. Synchronous services do not
+// where there is a queue that is polled.
+void GrpcServer::State::AddHealth(grpc::ServerBuilder& builder) {
+  if (!on_queue()) return;
+  builder.SetOption(std::make_unique<grpc::HealthCheckServiceServerBuilderOption>(nullptr));
+  builder.RegisterService(&health);
+}
+
+void GrpcServer::State::SetHealth(const std::string& service, bool serving) {
+  if (on_queue()) {
+    health.Set(service, serving);
+  } else {
+    server->GetHealthCheckService()->SetServingStatus(service, serving);
+  }
+}
 
 namespace {
 
@@ -71,6 +95,8 @@ absl::Status GrpcServer::Start() {
   ASSIGN_OR_RETURN(auto credentials, MakeServerCredentials(state_->options.tls));
   builder.AddListeningPort(state_->options.listen, credentials, &state_->port);
   for (const NamedService& service : state_->services) builder.RegisterService(service.service);
+  state_->AddHealth(builder);
+  if (state_->on_queue()) state_->options.take_queue(builder.AddCompletionQueue());
   std::vector<std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface>> creators;
   if (state_->metrics != nullptr) creators.push_back(state_->metrics->MakeInterceptorFactory());
   builder.experimental().SetInterceptorCreators(std::move(creators));
@@ -79,7 +105,7 @@ absl::Status GrpcServer::Start() {
     return absl::UnavailableError(
         absl::StrCat("cannot serve gRPC on ", state_->options.listen, ": is the port taken?"));
   }
-  state_->server->GetHealthCheckService()->SetServingStatus("liveness", true);
+  state_->SetHealth("liveness", true);
   SetServing(false);
   return absl::OkStatus();
 }
@@ -87,22 +113,20 @@ absl::Status GrpcServer::Start() {
 int GrpcServer::port() const { return state_->port; }
 
 void GrpcServer::SetServing(bool serving) {
-  if (state_->server == nullptr) return;
-  grpc::HealthCheckServiceInterface* health = state_->server->GetHealthCheckService();
-  health->SetServingStatus("", serving);
-  health->SetServingStatus("readiness", serving);
-  for (const NamedService& service : state_->services) {
-    health->SetServingStatus(service.name, serving);
-  }
+  if (state_->server == nullptr || state_->down) return;
+  state_->SetHealth("", serving);
+  state_->SetHealth("readiness", serving);
+  for (const NamedService& service : state_->services) state_->SetHealth(service.name, serving);
 }
 
 void GrpcServer::Shutdown(double drain_seconds) {
-  if (state_->server == nullptr) return;
+  if (state_->server == nullptr || std::exchange(state_->down, true)) return;
+  state_->health.Shutdown();
   state_->server->Shutdown(std::chrono::system_clock::now() +
                            std::chrono::duration_cast<std::chrono::system_clock::duration>(
                                std::chrono::duration<double>(drain_seconds)));
   state_->server->Wait();
-  state_->server.reset();
+  // It stays until the destructor: calls that never came still refer to it from a queue of its own.
 }
 
 }  // namespace stagecoach

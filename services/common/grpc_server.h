@@ -7,6 +7,7 @@
 #ifndef STAGECOACH_SERVICES_COMMON_GRPC_SERVER_H_
 #define STAGECOACH_SERVICES_COMMON_GRPC_SERVER_H_
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -16,6 +17,7 @@
 #include "services/common/server_flags.h"
 
 namespace grpc {
+class ServerCompletionQueue;
 class Service;
 }  // namespace grpc
 
@@ -32,6 +34,11 @@ struct GrpcServerOptions {
   size_t memory_quota_bytes = 256 << 20;
   int max_threads = 16;
   bool reflection = true;
+  // For asynchronous services: called in Start with the queue that they will be served on, before
+  // there is a server. Whoever takes it polls it at once and all the time, and shuts it down and
+  // empties it after Shutdown, before this object goes. Nothing else in the process polls then for
+  // this server, health and reflection included.
+  std::function<void(std::unique_ptr<grpc::ServerCompletionQueue>)> take_queue;
 };
 
 class GrpcServer {

@@ -30,6 +30,7 @@
 #include "stage/backends/cuda/make_cuda_backend.h"
 #include "stage/backends/simulated/simulated_backend.h"
 #include "stage/link/grpc/grpc_link_connector.h"
+#include "stage/link/grpc/rpc_loop.h"
 #include "stage/stage_runtime.h"
 #include "stage/trace_ring.h"
 
@@ -95,6 +96,7 @@ struct StageServer::State {
   std::unique_ptr<GrpcLinkConnector> connector;
   std::unique_ptr<StageRuntime> runtime;
   std::unique_ptr<StageServiceAdapter> service;
+  std::unique_ptr<RpcLoop> loop;
   std::unique_ptr<GrpcServer> grpc;
   HttpServer http;
   std::unique_ptr<Lease> lease;
@@ -206,12 +208,17 @@ absl::Status StageServer::State::StartGrpc() {
   options.keepalive_time_ms = 1000;
   options.keepalive_timeout_ms = 1000;
   options.max_concurrent_streams = 16;
+  options.take_queue = [this](std::unique_ptr<grpc::ServerCompletionQueue> queue) {
+    loop = std::make_unique<RpcLoop>(std::move(queue));
+  };
   grpc = std::make_unique<GrpcServer>(
       options,
-      std::vector<GrpcServer::NamedService>{{kStageServiceName, service.get()},
+      std::vector<GrpcServer::NamedService>{{kStageServiceName, service->service()},
                                             {kLinkServiceName, connector->service()}},
       &rpc_metrics);
   RETURN_IF_ERROR(grpc->Start());
+  service->Serve(loop.get());
+  connector->Serve(loop.get());
   std::string host;
   int port = 0;
   RETURN_IF_ERROR(ParseAddress("--listen", flags.server.listen, &host, &port));
@@ -309,6 +316,7 @@ void StageServer::Shutdown() {
   state_->runtime->Shutdown();
   state_->connector->Shutdown();
   state_->grpc->Shutdown(1.0);
+  if (state_->loop != nullptr) state_->loop->Stop();  // null: the server never came up
   state_->grpc.reset();
 }
 

@@ -19,13 +19,14 @@ using spdlog::level::warn;
 
 // The reply of a command whose result has a wire form; `log` writes a line about it first.
 template <typename Result, typename Response>
-auto Reply(grpc::ServerUnaryReactor* reactor, Response* response,
+auto Reply(Answer answer, Response* response,
            std::function<void(const absl::StatusOr<Result>&)> log) {
-  return [reactor, response, log = std::move(log)](absl::StatusOr<Result> result) {
-    log(result);
-    if (result.ok()) *response = ToProto(*result);
-    reactor->Finish(ToGrpc(result.status()));
-  };
+  return
+      [answer = std::move(answer), response, log = std::move(log)](absl::StatusOr<Result> result) {
+        log(result);
+        if (result.ok()) *response = ToProto(*result);
+        answer(ToGrpc(result.status()));
+      };
 }
 
 std::string Text(const absl::Status& status) {
@@ -75,6 +76,23 @@ size_t FirstThatFits(const std::vector<LogEntry>& lines) {
 
 }  // namespace
 
+void StageServiceAdapter::Serve(RpcLoop* loop) {
+  using Service = v1::StageService::AsyncService;
+  const auto serve = [&](auto ask, auto handler) {
+    ServeUnary(loop, &service_, ask, std::bind_front(handler, this));
+  };
+  using This = StageServiceAdapter;
+  serve(&Service::RequestLoadCell, &This::LoadCell);
+  serve(&Service::RequestRun, &This::Run);
+  serve(&Service::RequestAbort, &This::Abort);
+  serve(&Service::RequestWriteShard, &This::WriteShard);
+  serve(&Service::RequestReleaseCell, &This::ReleaseCell);
+  serve(&Service::RequestProfileModel, &This::ProfileModel);
+  serve(&Service::RequestGetStatus, &This::GetStatus);
+  serve(&Service::RequestGetStageTrace, &This::GetStageTrace);
+  serve(&Service::RequestGetStageLogs, &This::GetStageLogs);
+}
+
 void StageServiceAdapter::set_name(const std::string& name) {
   std::lock_guard<std::mutex> lock(mutex_);
   name_ = name;
@@ -85,101 +103,84 @@ std::string StageServiceAdapter::name() const {
   return name_;
 }
 
-grpc::ServerUnaryReactor* StageServiceAdapter::LoadCell(grpc::CallbackServerContext* context,
-                                                        const v1::LoadCellRequest* request,
-                                                        v1::LoadCellResponse* response) {
-  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  absl::StatusOr<LoadCommand> command = FromProto(*request);
+void StageServiceAdapter::LoadCell(const v1::LoadCellRequest& request,
+                                   v1::LoadCellResponse* response, Answer answer) {
+  absl::StatusOr<LoadCommand> command = FromProto(request);
   if (!command.ok()) {
-    reactor->Finish(ToGrpc(command.status()));
-    return reactor;
+    answer(ToGrpc(command.status()));
+    return;
   }
   const Fence fence = command->fence;
   const int stage = command->stage.value;
   LogJob(info, fence.job, fence.step, "load as stage {} of {}, generation {}{}{}", stage,
          command->partition.stages(), fence.generation,
          command->checkpoint_folder.empty() ? "" : ", from ", command->checkpoint_folder);
-  parts_.runtime->Load(*std::move(command),
-                       Reply<LoadResult>(reactor, response, [fence, stage](const auto& result) {
-                         LogLoad(fence, stage, result);
-                       }));
-  return reactor;
+  parts_.runtime->Load(*std::move(command), Reply<LoadResult>(std::move(answer), response,
+                                                              [fence, stage](const auto& result) {
+                                                                LogLoad(fence, stage, result);
+                                                              }));
 }
 
-grpc::ServerUnaryReactor* StageServiceAdapter::Run(grpc::CallbackServerContext* context,
-                                                   const v1::RunRequest* request,
-                                                   v1::RunResponse* response) {
-  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  absl::StatusOr<RunCommand> command = FromProto(*request);
+void StageServiceAdapter::Run(const v1::RunRequest& request, v1::RunResponse* response,
+                              Answer answer) {
+  absl::StatusOr<RunCommand> command = FromProto(request);
   if (!command.ok()) {
-    reactor->Finish(ToGrpc(command.status()));
-    return reactor;
+    answer(ToGrpc(command.status()));
+    return;
   }
   const Fence fence = command->fence;
-  parts_.runtime->Run(
-      *std::move(command),
-      Reply<StepReport>(reactor, response, [fence](const auto& result) { LogRun(fence, result); }));
-  return reactor;
+  parts_.runtime->Run(*std::move(command),
+                      Reply<StepReport>(std::move(answer), response,
+                                        [fence](const auto& result) { LogRun(fence, result); }));
 }
 
-grpc::ServerUnaryReactor* StageServiceAdapter::Abort(grpc::CallbackServerContext* context,
-                                                     const v1::AbortRequest* request,
-                                                     v1::AbortResponse*) {
-  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  const Fence fence = FromProto(request->fence());
+void StageServiceAdapter::Abort(const v1::AbortRequest& request, v1::AbortResponse*,
+                                Answer answer) {
+  const Fence fence = FromProto(request.fence());
   LogJob(warn, fence.job, fence.step, "abort of generation {}: {}", fence.generation,
-         request->reason());
-  parts_.runtime->Abort(fence, absl::AbortedError(request->reason()));
-  reactor->Finish(grpc::Status::OK);
-  return reactor;
+         request.reason());
+  parts_.runtime->Abort(fence, absl::AbortedError(request.reason()));
+  answer(grpc::Status::OK);
 }
 
-grpc::ServerUnaryReactor* StageServiceAdapter::WriteShard(grpc::CallbackServerContext* context,
-                                                          const v1::WriteShardRequest* request,
-                                                          v1::WriteShardResponse* response) {
-  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  WriteShardCommand command = FromProto(*request);
+void StageServiceAdapter::WriteShard(const v1::WriteShardRequest& request,
+                                     v1::WriteShardResponse* response, Answer answer) {
+  WriteShardCommand command = FromProto(request);
   const Fence fence = command.fence;
-  parts_.runtime->WriteShard(std::move(command),
-                             Reply<ShardInfo>(reactor, response, [fence](const auto& result) {
-                               LogShard(fence, result);
-                             }));
-  return reactor;
+  parts_.runtime->WriteShard(std::move(command), Reply<ShardInfo>(std::move(answer), response,
+                                                                  [fence](const auto& result) {
+                                                                    LogShard(fence, result);
+                                                                  }));
 }
 
-grpc::ServerUnaryReactor* StageServiceAdapter::ReleaseCell(grpc::CallbackServerContext* context,
-                                                           const v1::ReleaseCellRequest* request,
-                                                           v1::ReleaseCellResponse*) {
-  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  const Fence fence = FromProto(request->fence());
-  parts_.runtime->Release(fence, [reactor, fence](const absl::Status& status) {
+void StageServiceAdapter::ReleaseCell(const v1::ReleaseCellRequest& request,
+                                      v1::ReleaseCellResponse*, Answer answer) {
+  const Fence fence = FromProto(request.fence());
+  parts_.runtime->Release(fence, [answer = std::move(answer), fence](const absl::Status& status) {
     if (status.ok()) LogJob(info, fence.job, fence.step, "released");
     if (!status.ok()) LogJob(warn, fence.job, fence.step, "not released: {}", Text(status));
-    reactor->Finish(ToGrpc(status));
+    answer(ToGrpc(status));
   });
-  return reactor;
 }
 
-grpc::ServerUnaryReactor* StageServiceAdapter::ProfileModel(grpc::CallbackServerContext* context,
-                                                            const v1::ProfileModelRequest* request,
-                                                            v1::ProfileModelResponse* response) {
-  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  absl::StatusOr<JobSpec> spec = FromProto(request->spec());
+void StageServiceAdapter::ProfileModel(const v1::ProfileModelRequest& request,
+                                       v1::ProfileModelResponse* response, Answer answer) {
+  absl::StatusOr<JobSpec> spec = FromProto(request.spec());
   if (!spec.ok()) {
-    reactor->Finish(ToGrpc(spec.status()));
-    return reactor;
+    answer(ToGrpc(spec.status()));
+    return;
   }
   using Profile = std::vector<LayerProfile>;
-  parts_.runtime->Profile(*spec, Reply<Profile>(reactor, response, [](const auto& result) {
-    if (result.ok()) spdlog::info("measured {} layers", result->size());
-    if (!result.ok()) spdlog::warn("layers not measured: {}", Text(result.status()));
-  }));
-  return reactor;
+  parts_.runtime->Profile(*spec,
+                          Reply<Profile>(std::move(answer), response, [](const auto& result) {
+                            if (result.ok()) spdlog::info("measured {} layers", result->size());
+                            if (result.ok()) return;
+                            spdlog::warn("layers not measured: {}", Text(result.status()));
+                          }));
 }
 
-grpc::ServerUnaryReactor* StageServiceAdapter::GetStatus(grpc::CallbackServerContext* context,
-                                                         const v1::GetStatusRequest*,
-                                                         v1::GetStatusResponse* response) {
+void StageServiceAdapter::GetStatus(const v1::GetStatusRequest&, v1::GetStatusResponse* response,
+                                    Answer answer) {
   const StageStatus status = parts_.runtime->Snapshot();
   response->set_state(status.state);
   *response->mutable_fence() = ToProto(status.fence);
@@ -191,45 +192,36 @@ grpc::ServerUnaryReactor* StageServiceAdapter::GetStatus(grpc::CallbackServerCon
   *response->mutable_memory() = ToProto(ToStageMemory(status.memory.current));
   response->set_progress(status.progress);
   response->set_now_unix_nanos(parts_.clock->UnixNanos());
-  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  reactor->Finish(grpc::Status::OK);
-  return reactor;
+  answer(grpc::Status::OK);
 }
 
-grpc::ServerUnaryReactor* StageServiceAdapter::GetStageTrace(
-    grpc::CallbackServerContext* context, const v1::GetStageTraceRequest* request,
-    v1::GetStageTraceResponse* response) {
-  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  if (request->job_id().empty()) {
-    reactor->Finish(ToGrpc(absl::InvalidArgumentError("job_id: empty; give the id of a job")));
-    return reactor;
+void StageServiceAdapter::GetStageTrace(const v1::GetStageTraceRequest& request,
+                                        v1::GetStageTraceResponse* response, Answer answer) {
+  if (request.job_id().empty()) {
+    answer(ToGrpc(absl::InvalidArgumentError("job_id: empty; give the id of a job")));
+    return;
   }
   v1::StageTrace& trace = *response->mutable_trace();
   trace.set_stage(StageId().value);
   trace.set_name(name());
-  for (const TraceSpan& span : parts_.trace->Read(request->job_id(), request->steps())) {
+  for (const TraceSpan& span : parts_.trace->Read(request.job_id(), request.steps())) {
     *trace.add_spans() = ToProto(span);
     // The cell may be gone by now; its last spans know what it was.
     if (span.stage.valid()) trace.set_stage(span.stage.value);
   }
   trace.set_now_unix_nanos(parts_.clock->UnixNanos());
-  reactor->Finish(grpc::Status::OK);
-  return reactor;
+  answer(grpc::Status::OK);
 }
 
-grpc::ServerUnaryReactor* StageServiceAdapter::GetStageLogs(grpc::CallbackServerContext* context,
-                                                            const v1::GetStageLogsRequest* request,
-                                                            v1::GetStageLogsResponse* response) {
-  const LogRing::Page page =
-      parts_.logs->Read(request->after(), request->job_id(), request->limit());
+void StageServiceAdapter::GetStageLogs(const v1::GetStageLogsRequest& request,
+                                       v1::GetStageLogsResponse* response, Answer answer) {
+  const LogRing::Page page = parts_.logs->Read(request.after(), request.job_id(), request.limit());
   const std::string source = name();
   for (size_t i = FirstThatFits(page.lines); i < page.lines.size(); ++i) {
     *response->add_lines() = ToProto(page.lines[i], source);
   }
   response->set_newest(page.newest);
-  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  reactor->Finish(grpc::Status::OK);
-  return reactor;
+  answer(grpc::Status::OK);
 }
 
 }  // namespace stagecoach

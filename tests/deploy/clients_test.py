@@ -58,6 +58,17 @@ class Clients(servers.ServersTest):
         missing = self.example("reflect.py", self.coordinator, "stagecoach.v1.JobService/GetJob", '{"id": "nobody"}')
         self.assertIn("NOT_FOUND", missing.stderr)
 
+    def test_reflection_and_health_of_a_stage(self):
+        stage = self.address("stage-0")
+        listed = self.example("reflect.py", stage)
+        self.assertEqual(listed.returncode, 0, listed.stderr)
+        for line in ("grpc.health.v1.Health", "stagecoach.v1.LinkService", "stagecoach.v1.StageService",
+                     "  GetStatus(GetStatusRequest) returns (GetStatusResponse)"):
+            self.assertIn(line + "\n", listed.stdout)
+        checked = self.example("reflect.py", stage, "grpc.health.v1.Health/Check", '{"service": "readiness"}')
+        self.assertEqual(checked.returncode, 0, checked.stderr)
+        self.assertEqual(json.loads(checked.stdout), {"status": "SERVING"})
+
 
 if __name__ == "__main__":
     servers.harness.main()

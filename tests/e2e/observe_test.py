@@ -63,6 +63,15 @@ class Observe(harness.EndToEndTest):
             second, second_time = read()
             self.assertAlmostEqual((second - first) / (second_time - first_time), 1.0, delta=0.02)
 
+    def test_one_thread_of_a_stage_polls_for_grpc(self):
+        # Callback services, health among them, would bring pollers of their own ("nexting_thread"), and every
+        # message of a link would change threads: 2.5 GB/s instead of 3.7.
+        for name in ("stage-0", "stage-1"):
+            tasks = pathlib.Path(f"/proc/{self.cluster.pid(name)}/task").iterdir()
+            threads = [(task / "comm").read_text().strip() for task in tasks]
+            self.assertEqual(threads.count("rpc"), 1, threads)
+            self.assertEqual([thread for thread in threads if thread.startswith("nexting")], [])
+
     def test_metrics_are_clean(self):
         promtool = shutil.which("promtool")
         for name, entry in self.processes.items():

@@ -9,38 +9,85 @@ constexpr char kMethod[] = "/stagecoach.v1.LinkService/Exchange";
 
 }  // namespace
 
-ClientStream::ClientStream(std::shared_ptr<grpc::Channel> channel, std::shared_ptr<LinkCore> core,
-                           Bury bury)
-    : channel_(std::move(channel)),
+ClientStream::ClientStream(RpcLoop* loop, std::shared_ptr<grpc::Channel> channel,
+                           std::shared_ptr<LinkCore> core, std::function<void()> gone)
+    : use_(std::in_place, loop),
+      channel_(std::move(channel)),
       stub_(channel_),
       core_(std::move(core)),
-      bury_(std::move(bury)) {}
+      gone_(std::move(gone)) {}
 
-void ClientStream::Start(std::shared_ptr<ClientStream> self) {
-  ClientStream& stream = *self;
-  stream.self_ = self;
-  stream.context_.set_wait_for_ready(true);  // the neighbour may still be starting
-  stream.stub_.PrepareBidiStreamingCall(&stream.context_, kMethod, {}, &stream);
-  stream.AddHold();
-  stream.StartRead(&stream.read_buffer_);
-  stream.StartCall();
-  stream.core_->Attach(std::move(self), std::nullopt);
+void ClientStream::Start() {
+  context_.set_wait_for_ready(true);  // the neighbour may still be starting
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    call_ = stub_.PrepareCall(&context_, kMethod, use_->loop()->queue());
+    call_->StartCall(started_.Start(shared_from_this()));
+  }
+  core_->Attach(shared_from_this(), std::nullopt);
+}
+
+void ClientStream::OnStarted(bool) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  open_ = true;
+  // On a call that failed they fail as well, and the status tells why.
+  ReadLocked();
+  if (waiting_ != nullptr) WriteLocked(std::exchange(waiting_, nullptr));
+}
+
+void ClientStream::ReadLocked() {
+  reading_ = true;
+  call_->Read(&read_buffer_, read_.Start(shared_from_this()));
+}
+
+void ClientStream::WriteLocked(const grpc::ByteBuffer* buffer) {
+  call_->Write(*buffer, write_.Start(shared_from_this()));
+}
+
+void ClientStream::Write(const grpc::ByteBuffer* buffer) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  if (open_) {
+    WriteLocked(buffer);
+  } else {
+    waiting_ = buffer;
+  }
 }
 
 void ClientStream::OnReadDone(bool ok) {
-  if (!ok) {
+  bool again = false;
+  if (ok) {
+    again = core_->OnRead(read_buffer_);
+    read_buffer_.Clear();
+  } else {
     core_->OnReadFailed();
+  }
+  std::lock_guard<std::mutex> lock(mutex_);
+  if (again) {
+    ReadLocked();
     return;
   }
-  const bool again = core_->OnRead(read_buffer_);
-  read_buffer_.Clear();
-  if (again) StartRead(&read_buffer_);
+  reading_ = false;
+  FinishIfDueLocked();
 }
 
-void ClientStream::OnDone(const grpc::Status& status) {
-  std::shared_ptr<ClientStream> self = std::move(self_);
-  core_->OnGone(status);
-  bury_(std::move(self));
+void ClientStream::End(const absl::Status&) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  end_asked_ = true;
+  FinishIfDueLocked();
+}
+
+// The status comes after the last message, so a read may not be under way; a write is not, by
+// LinkStream's contract.
+void ClientStream::FinishIfDueLocked() {
+  if (!end_asked_ || !open_ || reading_ || finishing_) return;
+  finishing_ = true;
+  call_->Finish(&status_, finish_.Start(shared_from_this()));
+}
+
+void ClientStream::OnFinished(bool) {
+  core_->OnGone(status_);
+  gone_();
+  use_.reset();
 }
 
 }  // namespace stagecoach

@@ -1,50 +1,65 @@
 // ClientStream: the dialling end of a boundary's stream.
-// Ownership: owns its channel and call context. Both may only be destroyed off gRPC's threads, so
-//            OnDone hands the whole object to `bury`, whose owner lets go of it on a thread of its
-//            own.
-// Threads:   as LinkStream; reactions on gRPC's threads.
-// A hold keeps the stream alive for writes from outside reactions; End releases it, once.
+// Ownership: owns its channel and call context; kept by its operations and its core, until the call
+//            is over and `gone` was told.
+// Threads:   as LinkStream; reactions on the loop's thread. The mutex guards the call's state; no
+//            core is called under it.
 #ifndef STAGECOACH_STAGE_LINK_GRPC_CLIENT_STREAM_H_
 #define STAGECOACH_STAGE_LINK_GRPC_CLIENT_STREAM_H_
 
 #include <grpcpp/channel.h>
 #include <grpcpp/client_context.h>
 #include <grpcpp/generic/generic_stub.h>
-#include <grpcpp/support/client_callback.h>
 
 #include <functional>
 #include <memory>
+#include <mutex>
+#include <optional>
 
 #include "stage/link/grpc/link_core.h"
+#include "stage/link/grpc/rpc_loop.h"
 
 namespace stagecoach {
 
-class ClientStream final : public LinkStream,
-                           public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer> {
+class ClientStream final : public LinkStream, public std::enable_shared_from_this<ClientStream> {
  public:
-  using Bury = std::function<void(std::shared_ptr<ClientStream>)>;
+  ClientStream(RpcLoop* loop, std::shared_ptr<grpc::Channel> channel,
+               std::shared_ptr<LinkCore> core, std::function<void()> gone);
+  // Starts the call and attaches to the core.
+  void Start();
 
-  ClientStream(std::shared_ptr<grpc::Channel> channel, std::shared_ptr<LinkCore> core, Bury bury);
-  // Attaches to the core and starts the call. self: keeps the object until OnDone.
-  static void Start(std::shared_ptr<ClientStream> self);
-
-  void Write(const grpc::ByteBuffer* buffer) override { StartWrite(buffer); }
-  void End(const absl::Status&) override { RemoveHold(); }
+  void Write(const grpc::ByteBuffer* buffer) override;
+  void End(const absl::Status&) override;
   void Cancel() override { context_.TryCancel(); }
   bool is_client() const override { return true; }
 
  private:
-  void OnReadDone(bool ok) override;
-  void OnWriteDone(bool ok) override { core_->OnWriteDone(ok); }
-  void OnDone(const grpc::Status& status) override;
+  using This = Operation<ClientStream>;
+  void OnStarted(bool ok);
+  void OnReadDone(bool ok);
+  void OnWriteDone(bool ok) { core_->OnWriteDone(ok); }
+  void OnFinished(bool ok);
 
+  void ReadLocked();
+  void WriteLocked(const grpc::ByteBuffer* buffer);
+  void FinishIfDueLocked();
+
+  std::optional<RpcLoop::Use> use_;  // until the call is over
   const std::shared_ptr<grpc::Channel> channel_;
-  grpc::TemplatedGenericStub<grpc::ByteBuffer, grpc::ByteBuffer> stub_;
+  grpc::GenericStub stub_;
   grpc::ClientContext context_;
-  grpc::ByteBuffer read_buffer_;
   const std::shared_ptr<LinkCore> core_;
-  const Bury bury_;
-  std::shared_ptr<ClientStream> self_;
+  const std::function<void()> gone_;
+  grpc::ByteBuffer read_buffer_;
+  grpc::Status status_;
+  This started_{&ClientStream::OnStarted}, read_{&ClientStream::OnReadDone},
+      write_{&ClientStream::OnWriteDone}, finish_{&ClientStream::OnFinished};
+
+  std::mutex mutex_;  // guards what follows
+  std::unique_ptr<grpc::GenericClientAsyncReaderWriter> call_;
+  bool open_ = false;                          // reads and writes may start
+  const grpc::ByteBuffer* waiting_ = nullptr;  // asked to be written before that
+  bool reading_ = false;
+  bool end_asked_ = false, finishing_ = false;
 };
 
 }  // namespace stagecoach

@@ -11,10 +11,10 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/check.h"
 #include "base/thread.h"
 #include "stage/link/grpc/client_stream.h"
 #include "stage/link/grpc/server_stream.h"
-#include "stagecoach/v1/link.grpc.pb.h"
 
 namespace stagecoach {
 namespace {
@@ -70,9 +70,22 @@ class GrpcLinkConnector::Impl final : public ServerStream::Waiting,
                                       public std::enable_shared_from_this<Impl> {
  public:
   explicit Impl(const Options& options)
-      : options_(options), service_(this), thread_("link-keeper", [this] { Keep(); }) {}
+      : options_(options), thread_("link-keeper", [this] { Keep(); }) {}
 
-  grpc::Service* service() { return &service_; }
+  grpc::Service* service() {
+    // For reflection: frames are coded by hand, so nothing else links their description.
+    v1::ExchangeRequest::descriptor();
+    return &service_;
+  }
+
+  void Serve(RpcLoop* loop) {
+    {
+      std::lock_guard<std::mutex> lock(mutex_);
+      CHECK(loop_ == nullptr) << "a connector is served once, before it dials";
+      loop_ = loop;
+    }
+    ServerStream::Listen(&service_, loop, shared_from_this());
+  }
 
   std::unique_ptr<Link> Dial(const std::string& address, const BoundaryId& boundary,
                              Allocator& allocator) {
@@ -81,10 +94,9 @@ class GrpcLinkConnector::Impl final : public ServerStream::Waiting,
       core->Close(absl::CancelledError("this stage is shutting down"));
       return std::make_unique<GrpcLink>(core);
     }
-    auto stream = std::make_shared<ClientStream>(
-        MakeDataChannel(options_, address), core,
-        [this](std::shared_ptr<ClientStream> gone) { Bury(std::move(gone)); });
-    ClientStream::Start(std::move(stream));
+    std::make_shared<ClientStream>(DiallingLoop(), MakeDataChannel(options_, address), core,
+                                   [this] { CountGone(); })
+        ->Start();
     return std::make_unique<GrpcLink>(core);
   }
 
@@ -158,6 +170,7 @@ class GrpcLinkConnector::Impl final : public ServerStream::Waiting,
     }
     changed_.notify_all();
     thread_.Join();
+    if (own_loop_ != nullptr) own_loop_->Stop();
   }
 
   LinkTotals upstream_totals, downstream_totals;
@@ -175,19 +188,14 @@ class GrpcLinkConnector::Impl final : public ServerStream::Waiting,
   };
   using Incarnation = std::pair<uint64_t, uint64_t>;  // term, generation
 
-  class Service final
-      : public v1::LinkService::WithRawCallbackMethod_Exchange<v1::LinkService::Service> {
-   public:
-    explicit Service(Impl* impl) : impl_(impl) {}
-    grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* Exchange(
-        grpc::CallbackServerContext* context) override {
-      return ServerStream::Start(
-          std::make_shared<ServerStream>(context, impl_->shared_from_this()));
+  RpcLoop* DiallingLoop() {
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (loop_ == nullptr) {
+      own_loop_ = std::make_unique<RpcLoop>();
+      loop_ = own_loop_.get();
     }
-
-   private:
-    Impl* const impl_;
-  };
+    return loop_;
+  }
 
   SteadyTime Deadline() const {
     return std::chrono::steady_clock::now() +
@@ -260,26 +268,21 @@ class GrpcLinkConnector::Impl final : public ServerStream::Waiting,
     return absl::OkStatus();
   }
 
-  void Bury(std::shared_ptr<ClientStream> gone) {
-    {
-      std::lock_guard<std::mutex> lock(mutex_);
-      graves_.push_back(std::move(gone));
-    }
+  // Under the mutex: who waits for the last one may destroy this object at once.
+  void CountGone() {
+    std::lock_guard<std::mutex> lock(mutex_);
+    --dialled_;
     changed_.notify_all();
   }
 
-  // The keeper's thread: closes what is late, and destroys streams with their channels.
+  // The keeper's thread: closes what is late.
   void Keep() {
     std::unique_lock<std::mutex> lock(mutex_);
-    while (!stopping_ || !graves_.empty()) {
+    while (!stopping_) {
       const SteadyTime now = std::chrono::steady_clock::now();
-      std::vector<std::shared_ptr<ClientStream>> graves = std::move(graves_);
-      graves_.clear();
       std::vector<std::shared_ptr<LinkCore>> late = TakeLateLocked(now);
       std::vector<Early> refused = TakeRefusedLocked(now);
       lock.unlock();
-      const auto buried = static_cast<int>(graves.size());
-      graves.clear();
       for (const auto& core : late) CloseLate(*core);
       for (const Early& early : refused) {
         early.stream->Refuse(absl::DeadlineExceededError(
@@ -289,9 +292,7 @@ class GrpcLinkConnector::Impl final : public ServerStream::Waiting,
       late.clear();
       refused.clear();
       lock.lock();
-      dialled_ -= buried;
-      if (buried > 0) changed_.notify_all();
-      if (graves_.empty() && !stopping_) changed_.wait_until(lock, NextLocked());
+      if (!stopping_) changed_.wait_until(lock, NextLocked());
     }
   }
 
@@ -336,16 +337,17 @@ class GrpcLinkConnector::Impl final : public ServerStream::Waiting,
   }
 
   const Options options_;
-  Service service_;
+  ServerStream::Service service_;
   std::mutex mutex_;  // guards what follows
   std::condition_variable changed_;
   bool shut_down_ = false, stopping_ = false;
-  int dialled_ = 0;                                          // client streams not yet destroyed
+  RpcLoop* loop_ = nullptr;
+  std::unique_ptr<RpcLoop> own_loop_;                        // where nothing is served
+  int dialled_ = 0;                                          // client streams that are not over
   std::map<std::string, Incarnation> newest_;                // accepted, by job
   std::map<BoundaryId, std::weak_ptr<LinkCore>> accepting_;  // accepted, no stream yet
   std::map<BoundaryId, Early> early_;                        // streams, not accepted yet
   std::vector<Watched> watched_;
-  std::vector<std::shared_ptr<ClientStream>> graves_;
   Thread thread_;
 };
 
@@ -355,6 +357,7 @@ GrpcLinkConnector::GrpcLinkConnector(const Options& options)
 GrpcLinkConnector::~GrpcLinkConnector() { impl_->Shutdown(); }
 
 grpc::Service* GrpcLinkConnector::service() { return impl_->service(); }
+void GrpcLinkConnector::Serve(RpcLoop* loop) { impl_->Serve(loop); }
 
 std::unique_ptr<Link> GrpcLinkConnector::Dial(const std::string& address,
                                               const BoundaryId& boundary, Allocator& allocator) {

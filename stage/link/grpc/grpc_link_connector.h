@@ -1,10 +1,9 @@
 // GrpcLinkConnector: links over gRPC, one bidirectional stream per boundary and generation. The
 // upstream stage dials, the downstream one serves LinkService.
-// Ownership: owns the service, its streams' channels and one housekeeping thread (deadlines, and
-//            the
-//            destruction of channels, which gRPC's own threads must not do). Outlives its links.
-// Threads:   thread-safe. Shutdown before the gRPC server's; the server is shut down before this
-//            object is destroyed.
+// Ownership: owns the service and one housekeeping thread for deadlines; borrows the loop that Serve
+//            gave it, or owns one if it dials without. Outlives its links.
+// Threads:   thread-safe; Serve comes before Dial and Accept. Shutdown before the gRPC server's; the
+//            server is shut down before this object is destroyed.
 // Errors:    links close with DEADLINE_EXCEEDED if nobody answered within connect_deadline_seconds;
 //            ABORTED if the stage has accepted a newer incarnation of the job; ALREADY_EXISTS if
 //            the boundary has a stream; UNAVAILABLE when the stream breaks.
@@ -26,6 +25,8 @@ class Service;
 
 namespace stagecoach {
 
+class RpcLoop;
+
 // Largest message that a link sends: a server must receive this much and frame headers.
 inline constexpr int kLinkMessageSlackBytes = 64 << 10;
 
@@ -43,7 +44,9 @@ class GrpcLinkConnector final : public LinkConnector {
   explicit GrpcLinkConnector(const Options& options);
   ~GrpcLinkConnector() override;
 
+  // To be registered with a server, and served on the loop that polls for it once it has started.
   grpc::Service* service();
+  void Serve(RpcLoop* loop);
   std::unique_ptr<Link> Dial(const std::string& address, const BoundaryId& boundary,
                              Allocator& allocator) override;
   std::unique_ptr<Link> Accept(const BoundaryId& boundary, Allocator& allocator) override;

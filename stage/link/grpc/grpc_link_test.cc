@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "stage/link/grpc/grpc_link_connector.h"
+#include "stage/link/grpc/rpc_loop.h"
 #include "stagecoach/v1/link.grpc.pb.h"
 
 namespace stagecoach {
@@ -61,16 +62,20 @@ struct StageServer {
     builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
     builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
     builder.RegisterService(connector.service());
+    loop = std::make_unique<RpcLoop>(builder.AddCompletionQueue());
     server = builder.BuildAndStart();
+    connector.Serve(loop.get());
   }
   ~StageServer() {
     connector.Shutdown();
     server->Shutdown(std::chrono::system_clock::now() + kPatience);
     server->Wait();
+    loop->Stop();
   }
   std::string address() const { return absl::StrCat("127.0.0.1:", port); }
 
   GrpcLinkConnector connector;
+  std::unique_ptr<RpcLoop> loop;
   std::unique_ptr<grpc::Server> server;
   int port = 0;
 };

@@ -23,14 +23,30 @@ absl::StatusOr<LinkHello> ReadHello(const grpc::ByteBuffer& buffer) {
 
 }  // namespace
 
-ServerStream::ServerStream(grpc::CallbackServerContext* context, std::shared_ptr<Waiting> waiting)
-    : waiting_(std::move(waiting)), context_(context) {}
+ServerStream::ServerStream(Service* service, RpcLoop* loop, std::shared_ptr<Waiting> waiting)
+    : use_(std::in_place, loop), service_(service), waiting_(std::move(waiting)) {}
 
-ServerStream* ServerStream::Start(std::shared_ptr<ServerStream> self) {
-  ServerStream* const stream = self.get();
-  stream->self_ = std::move(self);
-  stream->StartRead(&stream->read_buffer_);
-  return stream;
+void ServerStream::Listen(Service* service, RpcLoop* loop, std::shared_ptr<Waiting> waiting) {
+  const auto stream = std::make_shared<ServerStream>(service, loop, std::move(waiting));
+  stream->context_.AsyncNotifyWhenDone(stream->over_.Start(stream));
+  service->RequestExchange(&stream->context_, &stream->call_, loop->queue(), loop->server_queue(),
+                           stream->accept_.Start(stream));
+}
+
+void ServerStream::OnAccepted(bool ok) {
+  if (!ok) {  // the server shuts down
+    over_.Forget();
+    return;
+  }
+  Listen(service_, use_->loop(), waiting_);
+  std::lock_guard<std::mutex> lock(mutex_);
+  ++under_way_;  // over_
+  ReadLocked();
+}
+
+void ServerStream::ReadLocked() {
+  ++under_way_;
+  call_.Read(&read_buffer_, read_.Start(shared_from_this()));
 }
 
 std::shared_ptr<LinkCore> ServerStream::core() {
@@ -38,101 +54,95 @@ std::shared_ptr<LinkCore> ServerStream::core() {
   return core_;
 }
 
-void ServerStream::OnFirstMessage() {
-  const absl::StatusOr<LinkHello> hello = ReadHello(read_buffer_);
-  read_buffer_.Clear();
-  if (!hello.ok()) {
-    Refuse(hello.status());
+void ServerStream::ReadFirst(bool ok) {
+  if (!ok) {
+    Refuse(absl::CancelledError("link stream: ended before its hello"));
     return;
   }
-  std::shared_ptr<ServerStream> self;
-  {
-    std::lock_guard<std::mutex> lock(mutex_);
-    self = self_;
+  const absl::StatusOr<LinkHello> hello = ReadHello(read_buffer_);
+  read_buffer_.Clear();
+  if (hello.ok()) {
+    waiting_->OnHello(shared_from_this(), *hello);
+  } else {
+    Refuse(hello.status());
   }
-  waiting_->OnHello(std::move(self), *hello);
 }
 
 void ServerStream::Bind(std::shared_ptr<LinkCore> core, const LinkHello& hello) {
-  std::shared_ptr<ServerStream> self;
-  bool cancelled = false;
   {
     std::lock_guard<std::mutex> lock(mutex_);
+    if (gone_) return;  // ended since; the core's deadline says so
     core_ = core;
-    self = self_;
-    cancelled = cancelled_;
-    if (self == nullptr) return;  // ended since
+    ReadLocked();
   }
-  StartRead(&read_buffer_);
-  core->Attach(std::move(self), hello);
-  if (cancelled) core->OnReadFailed();
+  core->Attach(shared_from_this(), hello);
 }
 
 void ServerStream::OnReadDone(bool ok) {
   const std::shared_ptr<LinkCore> owner = core();
   if (owner == nullptr) {
-    if (ok) {
-      OnFirstMessage();
-    } else {
-      Refuse(absl::CancelledError("link stream: ended before its hello"));
-    }
-    return;
-  }
-  if (!ok) {
+    ReadFirst(ok);
+  } else if (!ok) {
     owner->OnReadFailed();
-    return;
+  } else {
+    const bool again = owner->OnRead(read_buffer_);
+    read_buffer_.Clear();
+    if (again) {
+      std::lock_guard<std::mutex> lock(mutex_);
+      ReadLocked();
+    }
   }
-  const bool again = owner->OnRead(read_buffer_);
-  read_buffer_.Clear();
-  if (again) StartRead(&read_buffer_);
+  Release();
+}
+
+void ServerStream::Write(const grpc::ByteBuffer* buffer) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  ++under_way_;
+  call_.Write(*buffer, write_.Start(shared_from_this()));
 }
 
 void ServerStream::OnWriteDone(bool ok) {
   if (const std::shared_ptr<LinkCore> owner = core(); owner != nullptr) owner->OnWriteDone(ok);
+  Release();
 }
 
-void ServerStream::OnCancel() {
-  std::shared_ptr<LinkCore> owner;
-  {
-    std::lock_guard<std::mutex> lock(mutex_);
-    cancelled_ = true;
-    owner = core_;
+void ServerStream::OnOver(bool) {
+  if (context_.IsCancelled()) {
+    if (const std::shared_ptr<LinkCore> owner = core(); owner != nullptr) {
+      owner->OnReadFailed();
+    } else {
+      waiting_->OnEndedWhileWaiting(this);
+      Refuse(absl::CancelledError("link stream: cancelled by the caller"));
+    }
   }
-  if (owner != nullptr) {
-    owner->OnReadFailed();
-    return;
-  }
-  waiting_->OnEndedWhileWaiting(this);
-  Refuse(absl::CancelledError("link stream: cancelled by the caller"));
+  Release();
 }
-
-void ServerStream::Refuse(const absl::Status& reason) { End(reason); }
 
 void ServerStream::End(const absl::Status& reason) {
-  {
-    std::lock_guard<std::mutex> lock(mutex_);
-    if (finished_) return;
-    finished_ = true;
-  }
+  std::lock_guard<std::mutex> lock(mutex_);
+  if (finished_ || gone_) return;
+  finished_ = true;
+  ++under_way_;
   const auto code = static_cast<grpc::StatusCode>(reason.code());
-  Finish(grpc::Status(code, std::string(reason.message())));
+  call_.Finish(grpc::Status(code, std::string(reason.message())),
+               finish_.Start(shared_from_this()));
 }
 
 void ServerStream::Cancel() {
   std::lock_guard<std::mutex> lock(mutex_);
-  if (context_ != nullptr) context_->TryCancel();
+  if (!gone_) context_.TryCancel();
 }
 
-void ServerStream::OnDone() {
-  std::shared_ptr<ServerStream> self;
+void ServerStream::Release() {
   std::shared_ptr<LinkCore> owner;
   {
     std::lock_guard<std::mutex> lock(mutex_);
-    context_ = nullptr;
-    self = std::move(self_);
+    if (--under_way_ > 0) return;
+    gone_ = true;
     owner = std::move(core_);
   }
   if (owner != nullptr) owner->OnGone(grpc::Status(grpc::StatusCode::UNAVAILABLE, "closed"));
+  use_.reset();
 }
 
 }  // namespace stagecoach

@@ -1,26 +1,29 @@
 // ServerStream: the accepting end. It reads the hello, waits in the connector until its boundary is
 // accepted, and then belongs to that boundary's core.
-// Ownership: keeps itself alive until OnDone. Borrows the call context, which gRPC keeps until
-//            OnDone.
-// Threads:   as LinkStream; reactions on gRPC's threads. The mutex guards the change of owner and
-//            is held across nothing but the non-blocking cancel.
+// Ownership: owns its call; kept by its operations, by who it waits with and by its core, until the
+//            call is over.
+// Threads:   as LinkStream; reactions on the loop's thread. The mutex guards the call's state and
+//            the change of owner; neither core nor connector is called under it.
 #ifndef STAGECOACH_STAGE_LINK_GRPC_SERVER_STREAM_H_
 #define STAGECOACH_STAGE_LINK_GRPC_SERVER_STREAM_H_
 
 #include <grpcpp/server_context.h>
-#include <grpcpp/support/server_callback.h>
+#include <grpcpp/support/async_stream.h>
 
-#include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 
 #include "stage/link/grpc/link_core.h"
+#include "stage/link/grpc/rpc_loop.h"
+#include "stagecoach/v1/link.grpc.pb.h"
 
 namespace stagecoach {
 
-class ServerStream final : public LinkStream,
-                           public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer> {
+class ServerStream final : public LinkStream, public std::enable_shared_from_this<ServerStream> {
  public:
+  using Service = v1::LinkService::WithRawMethod_Exchange<v1::LinkService::Service>;
+
   // Where a stream goes with its hello, and the news that it ended while waiting.
   class Waiting {
    public:
@@ -29,34 +32,47 @@ class ServerStream final : public LinkStream,
     virtual void OnEndedWhileWaiting(ServerStream* stream) = 0;
   };
 
-  ServerStream(grpc::CallbackServerContext* context, std::shared_ptr<Waiting> waiting);
-  static ServerStream* Start(std::shared_ptr<ServerStream> self);
+  // Takes every call of the service from now on, until the server shuts down.
+  static void Listen(Service* service, RpcLoop* loop, std::shared_ptr<Waiting> waiting);
+  ServerStream(Service* service, RpcLoop* loop, std::shared_ptr<Waiting> waiting);
 
   void Bind(std::shared_ptr<LinkCore> core, const LinkHello& hello);
-  void Refuse(const absl::Status& reason);
+  void Refuse(const absl::Status& reason) { End(reason); }
 
-  void Write(const grpc::ByteBuffer* buffer) override { StartWrite(buffer); }
+  void Write(const grpc::ByteBuffer* buffer) override;
   void End(const absl::Status& reason) override;
   void Cancel() override;
   bool is_client() const override { return false; }
 
  private:
-  void OnReadDone(bool ok) override;
-  void OnWriteDone(bool ok) override;
-  void OnCancel() override;
-  void OnDone() override;
+  using This = Operation<ServerStream>;
+  void OnAccepted(bool ok);
+  void OnReadDone(bool ok);
+  void OnWriteDone(bool ok);
+  void OnFinished(bool) { Release(); }
+  void OnOver(bool);  // the call ended, in whatever way
 
   std::shared_ptr<LinkCore> core();
-  void OnFirstMessage();
+  void ReadFirst(bool ok);
+  void ReadLocked();
+  // An operation was over and its consequences drawn; the last one lets go of the core.
+  void Release();
 
+  std::optional<RpcLoop::Use> use_;  // until the call is over
+  Service* const service_;
   const std::shared_ptr<Waiting> waiting_;
+  grpc::ServerContext context_;
   grpc::ByteBuffer read_buffer_;
-  std::mutex mutex_;                      // guards what follows
-  grpc::CallbackServerContext* context_;  // null after OnDone
+  grpc::ServerAsyncReaderWriter<grpc::ByteBuffer, grpc::ByteBuffer> call_{&context_};
+  This accept_{&ServerStream::OnAccepted}, read_{&ServerStream::OnReadDone},
+      write_{&ServerStream::OnWriteDone}, finish_{&ServerStream::OnFinished},
+      over_{&ServerStream::OnOver};
+
+  std::mutex mutex_;  // guards what follows
+  int under_way_ = 0;
+  bool gone_ = false;
   std::shared_ptr<LinkCore> core_;
   bool finished_ = false;
-  bool cancelled_ = false;
-  std::shared_ptr<ServerStream> self_;
 };
 
 }  // namespace stagecoach

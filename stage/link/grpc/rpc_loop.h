@@ -1,0 +1,102 @@
+// RpcLoop: one thread and one completion queue for all of gRPC in a process that moves tensors.
+// Why one: gRPC elects one polling thread for the whole process. While the thread that handles a
+// stream is the only one there is, a message costs no wake-up and no change of thread; any second
+// poller, a callback service among them, makes each message change threads (docs/benchmarks.md).
+// Ownership: owns queue and thread. Objects with operations under way keep themselves (Operation)
+//            and the queue (Use); whoever owns the loop calls Stop or the destructor.
+// Threads:   thread-safe; events happen on the loop's thread, one after the other, so they must not
+//            block. Stop and the destructor run on any thread but that one.
+// Errors:    none. An operation that failed happens with ok = false.
+#ifndef STAGECOACH_STAGE_LINK_GRPC_RPC_LOOP_H_
+#define STAGECOACH_STAGE_LINK_GRPC_RPC_LOOP_H_
+
+#include <grpcpp/completion_queue.h>
+
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <utility>
+
+#include "base/check.h"
+#include "base/thread.h"
+
+namespace stagecoach {
+
+class RpcLoop {
+ public:
+  // What gRPC's tags are here: told once that its operation is over.
+  class Event {
+   public:
+    virtual void Happened(bool ok) = 0;
+
+   protected:
+    ~Event() = default;
+  };
+
+  // A queue that is shut down takes no new operation: who may still start one holds a Use.
+  class Use {
+   public:
+    explicit Use(RpcLoop* loop) : loop_(loop) { loop_->Count(+1); }
+    ~Use() { loop_->Count(-1); }
+    Use(const Use&) = delete;
+    Use& operator=(const Use&) = delete;
+    RpcLoop* loop() const { return loop_; }
+
+   private:
+    RpcLoop* const loop_;
+  };
+
+  RpcLoop();  // for calls to others only
+  explicit RpcLoop(std::unique_ptr<grpc::ServerCompletionQueue> queue);
+  ~RpcLoop() { Stop(); }
+  RpcLoop(const RpcLoop&) = delete;
+  RpcLoop& operator=(const RpcLoop&) = delete;
+
+  grpc::CompletionQueue* queue() { return queue_.get(); }
+  grpc::ServerCompletionQueue* server_queue() { return server_queue_; }  // null: calls only
+
+  // Waits until nobody uses the loop, and ends it. A server on it has been shut down before.
+  void Stop();
+
+ private:
+  void Count(int change);
+  void Run();
+
+  const std::unique_ptr<grpc::CompletionQueue> queue_;
+  grpc::ServerCompletionQueue* const server_queue_;
+  std::mutex mutex_;  // guards what follows
+  std::condition_variable unused_;
+  int uses_ = 0;
+  bool stopped_ = false;
+  Thread thread_;
+};
+
+// An operation of T that is started again and again, one at a time: it keeps its object meanwhile.
+template <typename T>
+class Operation final : public RpcLoop::Event {
+ public:
+  using Done = void (T::*)(bool ok);
+  explicit Operation(Done done) : done_(done) {}
+
+  // The tag for gRPC.
+  void* Start(std::shared_ptr<T> self) {
+    CHECK(self_ == nullptr) << "an operation is started before it was over";
+    self_ = std::move(self);
+    return static_cast<RpcLoop::Event*>(this);
+  }
+  // For an operation that gRPC will not tell about: the end of a call that never began.
+  void Forget() { self_.reset(); }
+
+  void Happened(bool ok) override {
+    const std::shared_ptr<T> self = std::move(self_);
+    (self.get()->*done_)(ok);
+  }
+
+ private:
+  const Done done_;
+  std::shared_ptr<T> self_;
+};
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_STAGE_LINK_GRPC_RPC_LOOP_H_
