@@ -9,7 +9,7 @@
 // column is the median of the rounds' ratios; the share is of the float32 peak, which BF16
 // instructions may pass.
 //
-//   step-bench [rounds] [--precision=bfloat16]
+//   step-bench [rounds] [--precision=bfloat16] [--only=never]
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -121,14 +121,16 @@ double FullAttentionFlops(double causal_flops) {
   return causal_flops - below + full;
 }
 
-int Main(int rounds, Precision precision) {
-  constexpr Mode kModes[] = {
-      {"never", ScheduleKind::kGpipe, Rematerialization::kNever},
-      {"always, 1F1B (nothing to recompute)", ScheduleKind::kOneForwardOneBackward,
-       Rematerialization::kAlways},
-      {"except_first, GPipe", ScheduleKind::kGpipe, Rematerialization::kExceptFirst},
-      {"always, GPipe", ScheduleKind::kGpipe, Rematerialization::kAlways},
-  };
+constexpr Mode kModes[] = {
+    {"never", ScheduleKind::kGpipe, Rematerialization::kNever},
+    {"always, 1F1B (nothing to recompute)", ScheduleKind::kOneForwardOneBackward,
+     Rematerialization::kAlways},
+    {"except_first, GPipe", ScheduleKind::kGpipe, Rematerialization::kExceptFirst},
+    {"always, GPipe", ScheduleKind::kGpipe, Rematerialization::kAlways},
+};
+
+// modes: the first ones of kModes.
+int Main(int rounds, Precision precision, size_t modes) {
   const auto model = ExpandModel(kModel, precision), plain = ExpandModel(kModel);
   CHECK(model.ok()) << model.status().ToString();
   const bool compares = precision != Precision::kFloat32;
@@ -138,7 +140,7 @@ int Main(int rounds, Precision precision) {
   if (compares) other.emplace(*plain).Step(kModes[0]);
   std::vector<double> peaks, seconds[std::size(kModes)], ratios[std::size(kModes)];
   for (int round = 0; round < rounds; ++round) {
-    for (size_t i = 0; i < std::size(kModes); ++i) {
+    for (size_t i = 0; i < modes; ++i) {
       peaks.push_back(MeasureFmaPeak(ThreadSeconds));
       seconds[i].push_back(trainer.Step(kModes[i]));
       if (compares) ratios[i].push_back(other->Step(kModes[i]) / seconds[i].back());
@@ -153,7 +155,7 @@ int Main(int rounds, Precision precision) {
       "| rematerialization | step s | tokens/s | model GFLOP/s | share of peak | attention "
       "counted in full |%s\n| --- | --- | --- | --- | --- | --- |%s\n",
       compares ? " float32 / this |" : "", compares ? " --- |" : "");
-  for (size_t i = 0; i < std::size(kModes); ++i) {
+  for (size_t i = 0; i < modes; ++i) {
     const double step = Median(seconds[i]);
     std::printf("| %s | %.3f | %.0f | %.1f | %.1f %% | %.1f %% |", kModes[i].name, step,
                 tokens / step, causal / step / 1e9, 100 * causal / step / 1e9 / peak,
@@ -176,9 +178,14 @@ std::optional<Precision> NamedPrecision(const std::string& name) {
 int Start(int argc, char** argv) {
   const std::string flag = "--precision=";
   int rounds = 5;
+  size_t modes = std::size(kModes);
   Precision precision = Precision::kFloat32;
   for (int i = 1; i < argc; ++i) {
     const std::string argument = argv[i];
+    if (argument == "--only=never") {
+      modes = 1;
+      continue;
+    }
     if (!argument.starts_with(flag)) {
       rounds = std::max(1, std::atoi(argv[i]));
       continue;
@@ -190,7 +197,7 @@ int Start(int argc, char** argv) {
     }
     precision = *named;
   }
-  return Main(rounds, precision);
+  return Main(rounds, precision, modes);
 }
 
 }  // namespace

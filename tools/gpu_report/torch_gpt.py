@@ -83,6 +83,7 @@ class Trainer:
         shape = (options.micro_batches, 2, options.micro_batch, options.context)
         self.data = torch.randint(0, min(256, options.vocabulary), shape, device=self.device)
         self.functions = {"eager": self.model}
+        self.cpu_times = []  # of this process, a step
 
     def on_device(self):
         # Weights of billions are made where they are used; before PyTorch 2 a device is no context.
@@ -121,9 +122,10 @@ class Trainer:
 
     def timed_step(self, mode):
         self.wait()
-        began = time.perf_counter()
+        began, cpu_began = time.perf_counter(), time.process_time()
         self.step(mode)
         self.wait()
+        self.cpu_times.append(time.process_time() - cpu_began)
         return time.perf_counter() - began
 
     def peak_bytes(self):
@@ -165,6 +167,7 @@ def train(options):
             step = median(times[mode])
             print(json.dumps({"mode": mode, "tokens_per_second": tokens / step, "step_seconds": step,
                               "steps": len(times[mode]), "warm_up_seconds": round(warm_up[mode], 1),
+                              "cpu_seconds": median(trainer.cpu_times[-len(times[mode]):]),
                               "peak_bytes": trainer.peak_bytes(),
                               "compiled": options.compile if mode == "compile" else None}), flush=True)
 

@@ -1,18 +1,15 @@
 #include "stage/link/grpc/link_core.h"
 
-#include <grpcpp/support/slice.h>
 #include <grpcpp/support/status.h>
 
 #include <algorithm>
-#include <array>
 #include <utility>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
 #include "base/clock.h"
-#include "base/hash.h"
 #include "base/status.h"
+#include "stage/link/grpc/frame_buffer.h"
 
 namespace stagecoach {
 namespace {
@@ -21,30 +18,6 @@ int64_t PayloadBytes(const TensorMessage& message) {
   int64_t bytes = 0;
   for (const Tensor& tensor : message.tensors) bytes += tensor.bytes();
   return bytes;
-}
-
-grpc::Slice Copied(const std::string& bytes) { return grpc::Slice(bytes.data(), bytes.size()); }
-
-// The slice keeps the tensor's buffer alive. Only its destroy callback lets go: in some writes gRPC
-// still holds the slice when OnWriteDone comes.
-grpc::Slice Aliasing(const Tensor& tensor, uint64_t offset, uint64_t bytes) {
-  return grpc::Slice(
-      tensor.raw() + offset, bytes,
-      [](void* buffer) { delete static_cast<std::shared_ptr<Buffer>*>(buffer); },
-      new std::shared_ptr<Buffer>(tensor.buffer()));
-}
-
-grpc::ByteBuffer EncodeFrame(const Tensor& tensor, LinkFrame frame) {
-  const std::span<const std::byte> data = tensor.span().subspan(frame.offset, frame.data_bytes);
-  frame.crc32c = Crc32c(data);
-  const std::string head = EncodeFrameHead(frame);
-  if (data.empty()) {
-    const grpc::Slice slice = Copied(head);
-    return grpc::ByteBuffer(&slice, 1);
-  }
-  const std::array<grpc::Slice, 2> slices = {Copied(head),
-                                             Aliasing(tensor, frame.offset, frame.data_bytes)};
-  return grpc::ByteBuffer(slices.data(), slices.size());
 }
 
 }  // namespace
@@ -268,22 +241,11 @@ absl::Status LinkCore::Handle(const LinkFrame& frame, Pieces pieces) {
 }
 
 absl::Status LinkCore::HandleBuffer(const grpc::ByteBuffer& buffer) {
-  std::vector<grpc::Slice> slices;
-  grpc::Slice single;
-  if (buffer.TrySingleSlice(&single).ok()) {
-    slices.push_back(std::move(single));
-  } else if (!buffer.Dump(&slices).ok()) {
-    return absl::InternalError("gRPC could not read a received message");
-  }
-  std::vector<std::span<const std::byte>> pieces;
-  pieces.reserve(slices.size());
-  for (const grpc::Slice& slice : slices) {
-    pieces.push_back({reinterpret_cast<const std::byte*>(slice.begin()), slice.size()});
-  }
-  ASSIGN_OR_RETURN(const LinkMessage message, DecodeLinkMessage(pieces));
+  ASSIGN_OR_RETURN(const ReceivedMessage received, ReadBuffer(buffer));
+  const LinkMessage& message = received.message;
   if (const auto* hello = std::get_if<LinkHello>(&message)) return Handle(*hello);
   if (const auto* credit = std::get_if<LinkCredit>(&message)) return Handle(*credit);
-  return Handle(std::get<LinkFrame>(message), pieces);
+  return Handle(std::get<LinkFrame>(message), received.pieces);
 }
 
 bool LinkCore::OnRead(const grpc::ByteBuffer& buffer) {
@@ -430,12 +392,8 @@ void LinkCore::Pump() {
     write_in_flight_ = true;
     stream = stream_;
   }
-  if (!chunk->control.empty()) {
-    const grpc::Slice slice = Copied(chunk->control);
-    write_buffer_ = grpc::ByteBuffer(&slice, 1);
-  } else {
-    write_buffer_ = EncodeFrame(chunk->tensor, std::move(chunk->frame));
-  }
+  write_buffer_ = chunk->control.empty() ? FrameBuffer(chunk->tensor, std::move(chunk->frame))
+                                         : ControlBuffer(chunk->control);
   stream->Write(&write_buffer_);
 }
 

@@ -1,23 +1,16 @@
 #include "stage/link/grpc/server_stream.h"
 
 #include <utility>
-#include <vector>
+
+#include "base/status.h"
+#include "stage/link/grpc/frame_buffer.h"
 
 namespace stagecoach {
 namespace {
 
 absl::StatusOr<LinkHello> ReadHello(const grpc::ByteBuffer& buffer) {
-  std::vector<grpc::Slice> slices;
-  if (!buffer.Dump(&slices).ok()) {
-    return absl::InternalError("gRPC could not read a received message");
-  }
-  std::vector<std::span<const std::byte>> pieces;
-  for (const grpc::Slice& slice : slices) {
-    pieces.push_back({reinterpret_cast<const std::byte*>(slice.begin()), slice.size()});
-  }
-  absl::StatusOr<LinkMessage> message = DecodeLinkMessage(pieces);
-  if (!message.ok()) return message.status();
-  if (const auto* hello = std::get_if<LinkHello>(&*message)) return *hello;
+  ASSIGN_OR_RETURN(const ReceivedMessage received, ReadBuffer(buffer));
+  if (const auto* hello = std::get_if<LinkHello>(&received.message)) return *hello;
   return absl::InvalidArgumentError("link stream: the first message must be a hello");
 }
 

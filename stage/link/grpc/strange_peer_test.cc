@@ -1,0 +1,171 @@
+// What becomes of a link whose peer does not keep to the protocol, as any gRPC client may not.
+#include <gmock/gmock.h>
+
+#include "stage/link/grpc/grpc_link_fixture.h"
+#include "stagecoach/v1/link.grpc.pb.h"
+
+namespace stagecoach {
+namespace {
+
+using ::testing::AnyOf;
+using ::testing::HasSubstr;
+
+// A peer that says something else than we do, with the generated classes.
+class StrangePeerTest : public GrpcLinkTest {
+ protected:
+  using Stream = grpc::ClientReaderWriter<v1::ExchangeRequest, v1::ExchangeResponse>;
+
+  void Open() {
+    Start();
+    down_ = server_->connector.Accept(boundary_, *allocator_);
+    Hear();
+    channel_ = grpc::CreateChannel(server_->address(), grpc::InsecureChannelCredentials());
+    stub_ = v1::LinkService::NewStub(channel_);
+    context_.set_deadline(std::chrono::system_clock::now() + kPatience);
+    stream_ = stub_->Exchange(&context_);
+  }
+
+  void SayHello() {
+    v1::ExchangeRequest request;
+    v1::Hello& hello = *request.mutable_hello();
+    hello.mutable_fence()->set_job("job-a");
+    hello.mutable_fence()->set_term(1);
+    hello.mutable_fence()->set_generation(2);
+    hello.set_protocol(1);
+    hello.set_capacity(4);
+    ASSERT_TRUE(stream_->Write(request));
+    v1::ExchangeResponse response;
+    ASSERT_TRUE(stream_->Read(&response));
+    EXPECT_EQ(response.hello().capacity(), 4u);
+  }
+
+  v1::ExchangeRequest FrameRequest() {
+    v1::ExchangeRequest request;
+    v1::Frame& frame = *request.mutable_frame();
+    frame.set_term(1);
+    frame.set_generation(2);
+    frame.set_kind(v1::TENSOR_KIND_ACTIVATION);
+    frame.set_tensor_count(1);
+    frame.set_dtype(4);
+    frame.add_shape(9);
+    frame.set_data("123456789");
+    frame.set_crc32c(0xe3069283);
+    return request;
+  }
+
+  grpc::Status End() {
+    v1::ExchangeResponse response;
+    while (stream_->Read(&response)) {
+    }
+    return stream_->Finish();
+  }
+
+  // The reason reaches the peer unless a write of ours was still on its way when the link closed:
+  // then the stream is cancelled, because a peer that does not read could hold it open for ever.
+  void ExpectEnd(grpc::StatusCode reason) {
+    EXPECT_THAT(End().error_code(), AnyOf(reason, grpc::StatusCode::CANCELLED));
+  }
+
+  std::shared_ptr<grpc::Channel> channel_;
+  std::unique_ptr<v1::LinkService::Stub> stub_;
+  grpc::ClientContext context_;
+  std::unique_ptr<Stream> stream_;
+};
+
+TEST_F(StrangePeerTest, AnyProtobufPeerCanSpeak) {
+  Open();
+  SayHello();
+  ASSERT_TRUE(stream_->Write(FrameRequest()));
+  const std::optional<TensorMessage> message = Receive(*down_);
+  ASSERT_TRUE(message.has_value()) << down_->status();
+  EXPECT_EQ(std::memcmp(message->tensors[0].raw(), "123456789", 9), 0);
+  v1::ExchangeResponse response;
+  ASSERT_TRUE(stream_->Read(&response));
+  EXPECT_EQ(response.credit().messages(), 1u);
+  context_.TryCancel();
+  End();
+}
+
+TEST_F(StrangePeerTest, AFlippedBitEndsTheStreamWithDataLoss) {
+  Open();
+  SayHello();
+  v1::ExchangeRequest request = FrameRequest();
+  request.mutable_frame()->set_data("123456788");
+  ASSERT_TRUE(stream_->Write(request));
+  EXPECT_EQ(WaitClosed(*down_).code(), absl::StatusCode::kDataLoss) << down_->status();
+  ExpectEnd(grpc::StatusCode::DATA_LOSS);
+}
+
+TEST_F(StrangePeerTest, MoreThanItsCreditEndsTheStream) {
+  Open();
+  SayHello();
+  for (int i = 0; i < 5 && stream_->Write(FrameRequest()); ++i) {
+  }
+  EXPECT_EQ(WaitClosed(*down_).code(), absl::StatusCode::kInvalidArgument) << down_->status();
+  ExpectEnd(grpc::StatusCode::INVALID_ARGUMENT);
+}
+
+TEST_F(StrangePeerTest, CreditForNothingEndsTheStream) {
+  Open();
+  SayHello();
+  v1::ExchangeRequest request;
+  request.mutable_credit()->set_messages(1);
+  ASSERT_TRUE(stream_->Write(request));
+  EXPECT_EQ(WaitClosed(*down_).code(), absl::StatusCode::kInvalidArgument) << down_->status();
+  End();
+}
+
+TEST_F(StrangePeerTest, OneThatLeavesBeforeItsHelloIsForgotten) {
+  Open();
+  ASSERT_TRUE(stream_->WritesDone());
+  EXPECT_EQ(End().error_code(), grpc::StatusCode::CANCELLED);
+  EXPECT_TRUE(down_->status().ok()) << "the boundary still waits for its peer";
+  up_ = dialler_->Dial(server_->address(), boundary_, *allocator_);
+  Hear();
+  ASSERT_TRUE(up_->TrySend(Message(MessageKind::kActivation, 0, 100)));
+  EXPECT_TRUE(Receive(*down_).has_value());
+}
+
+TEST_F(StrangePeerTest, OneThatLeavesAfterItsHelloEndsTheLink) {
+  Open();
+  SayHello();
+  ASSERT_TRUE(stream_->WritesDone());
+  EXPECT_EQ(WaitClosed(*down_).code(), absl::StatusCode::kUnavailable) << down_->status();
+  End();
+}
+
+TEST_F(StrangePeerTest, AFrameInPlaceOfTheHelloIsRefused) {
+  Open();
+  ASSERT_TRUE(stream_->Write(FrameRequest()));
+  EXPECT_EQ(End().error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_TRUE(down_->status().ok()) << "the boundary still waits for its peer";
+}
+
+TEST_F(StrangePeerTest, AnotherProtocolVersionIsRefusedByName) {
+  Open();
+  v1::ExchangeRequest request;
+  request.mutable_hello()->set_protocol(2);
+  request.mutable_hello()->set_capacity(1);
+  ASSERT_TRUE(stream_->Write(request));
+  const grpc::Status status = End();
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::FAILED_PRECONDITION);
+  EXPECT_THAT(status.error_message(), HasSubstr("protocol 2"));
+}
+
+TEST_F(StrangePeerTest, StaleFramesAreCountedAndCredited) {
+  Open();
+  SayHello();
+  v1::ExchangeRequest request = FrameRequest();
+  request.mutable_frame()->set_generation(1);
+  ASSERT_TRUE(stream_->Write(request));
+  v1::ExchangeResponse response;
+  ASSERT_TRUE(stream_->Read(&response));
+  EXPECT_EQ(response.credit().messages(), 1u);
+  EXPECT_EQ(down_->statistics().stale_frames, 1u);
+  EXPECT_FALSE(down_->TryReceive().has_value());
+  context_.TryCancel();
+  End();
+}
+
+}  // namespace
+}  // namespace stagecoach
