@@ -13,6 +13,7 @@ import os
 import pathlib
 import re
 import subprocess
+import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 SHAPE = {"layers": 6, "width": 384, "heads": 6, "vocabulary": 256, "context": 256, "micro-batch": 4, "micro-batches": 8}
@@ -24,14 +25,24 @@ def ours():
     return float(re.search(r"\| never \| ([0-9.]+) \|", report).group(1)), float(re.search(r"peak ([0-9.]+) G", report).group(1))
 
 
-def theirs(python):
-    command = [python, ROOT / "tools" / "gpu_report" / "torch_gpt.py", "--device", "cpu", "--precision", "float32",
-               "--seconds", "2"]
-    for name, value in SHAPE.items():
-        command += [f"--{name}", str(value)]
+def torch_gpt(python, *arguments):
+    """the last line of JSON that torch_gpt.py prints, computed by one thread"""
+    command = [python, ROOT / "tools" / "gpu_report" / "torch_gpt.py", "--device", "cpu", "--precision", "float32", *arguments]
     one_thread = {name: "1" for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")}
     report = subprocess.run(command, check=True, text=True, capture_output=True, env=os.environ | one_thread).stdout
-    return json.loads(report.splitlines()[-1])["cpu_seconds"]
+    return json.loads(report.splitlines()[-1])
+
+
+def theirs(python):
+    shape = [text for name, value in SHAPE.items() for text in (f"--{name}", str(value))]
+    return torch_gpt(python, *shape, "--seconds", "2")["cpu_seconds"]
+
+
+def refuse_slow_blas(python):
+    gflops = 1000 * torch_gpt(python, "--product", "512")["tflops_best"]
+    if gflops < ours()[1] / 4:
+        sys.exit(f"PyTorch multiplies matrices at {gflops:.1f} GFLOP/s: by the reference BLAS? Install libopenblas0-pthread; "
+                 "a comparison without it says nothing")
 
 
 def median(values):
@@ -45,6 +56,7 @@ def main():
     options = parser.parse_args()
     version = subprocess.run([options.python, "-c", "import torch; print(torch.__version__)"], check=True, text=True,
                              capture_output=True).stdout.strip()
+    refuse_slow_blas(options.python)
     stagecoach, torch, peaks = [], [], []
     for number in range(options.rounds):
         seconds, peak = ours()
