@@ -113,7 +113,7 @@ void ServerStream::OnOver(bool) {
 
 void ServerStream::End(const absl::Status& reason) {
   std::lock_guard<std::mutex> lock(mutex_);
-  if (finished_ || gone_) return;
+  if (finished_) return;
   finished_ = true;
   ++under_way_;
   const auto code = static_cast<grpc::StatusCode>(reason.code());
@@ -130,7 +130,9 @@ void ServerStream::Release() {
   std::shared_ptr<LinkCore> owner;
   {
     std::lock_guard<std::mutex> lock(mutex_);
-    if (--under_way_ > 0) return;
+    // A call that broke is not over for its core while a write is about to start: that one fails,
+    // and then the core ends the stream.
+    if (--under_way_ > 0 || !finished_) return;
     gone_ = true;
     owner = std::move(core_);
   }
