@@ -21,8 +21,8 @@
 #include "bench/fma_peak.h"
 #include "plan/cost_model.h"
 #include "plan/schedule.h"
-#include "stage/executor.h"
-#include "stage/optimizer.h"
+#include "stage/cell/optimizer.h"
+#include "stage/executor/executor.h"
 
 namespace stagecoach {
 namespace {

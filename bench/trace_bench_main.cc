@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-#include "stage/step_tracer.h"
+#include "stage/watch/step_tracer.h"
 
 namespace stagecoach {
 namespace {

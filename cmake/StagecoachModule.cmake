@@ -1,5 +1,7 @@
-# stagecoach_module(NAME [SEQUENTIAL] [RPC] [ROWS] [DEPS ...] [TEST_DEPS ...] [NO_TSAN x_test.cc ...]):
-# the library of the current folder.
+# stagecoach_module(NAME [SEQUENTIAL] [RPC] [ROWS] [FOLDERS ...] [DEPS ...] [TEST_DEPS ...]
+#                   [NO_TSAN x_test.cc ...]): the library of the current folder.
+#
+# FOLDERS: sub-folders whose files belong to it too. tools/tidy.py refuses includes in a circle.
 #
 # RPC: most of its files include gRPC's headers (StagecoachPrecompiled.cmake).
 # ROWS: its tests are hundreds of short rows, run by two processes and not by one each.
@@ -10,8 +12,12 @@
 # Every x.cc here belongs to library stagecoach_NAME, every x_test.cc to the program NAME_tests;
 # x_main.cc and x_fuzz.cc are left to their own targets. New files need no CMake change.
 function(stagecoach_module name)
-  cmake_parse_arguments(arg "SEQUENTIAL;RPC;ROWS" "" "DEPS;TEST_DEPS;TEST_LABELS;NO_TSAN" ${ARGN})
-  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cc)
+  cmake_parse_arguments(arg "SEQUENTIAL;RPC;ROWS" "" "FOLDERS;DEPS;TEST_DEPS;TEST_LABELS;NO_TSAN" ${ARGN})
+  set(patterns ${CMAKE_CURRENT_SOURCE_DIR}/*.cc)
+  foreach(folder ${arg_FOLDERS})
+    list(APPEND patterns ${CMAKE_CURRENT_SOURCE_DIR}/${folder}/*.cc)
+  endforeach()
+  file(GLOB sources CONFIGURE_DEPENDS ${patterns})
   set(tests ${sources})
   list(FILTER tests INCLUDE REGEX "_test\\.cc$")
   list(FILTER sources EXCLUDE REGEX "(_test|_main|_fuzz)\\.cc$")

@@ -1,5 +1,5 @@
 // Card memory: what a stage on a card takes beside what its layers compute with. Stages take it by
-// these numbers (stage/boundary_port.h, stage/backends/device, stage/backends/cuda), so that a
+// these numbers (stage/executor/boundary_port.h, stage/backends/device, stage/backends/cuda), so that a
 // forecast counts what is taken.
 // Units:     bytes.
 // Errors:    none; sizes beyond 64 bits come out as the largest number.

@@ -69,8 +69,55 @@ def check_functions(path, lines, problems):
             start = None
 
 
+def find_circle(uses):
+    """One circle of folders as a list that ends where it began, or None."""
+    state, path = {}, []
+
+    def visit(folder):
+        state[folder] = "open"
+        path.append(folder)
+        for used in sorted(uses.get(folder, {})):
+            if state.get(used) == "open":
+                return path[path.index(used):] + [used]
+            if used not in state:
+                circle = visit(used)
+                if circle:
+                    return circle
+        path.pop()
+        state[folder] = "done"
+        return None
+
+    for folder in sorted(uses):
+        if folder not in state:
+            circle = visit(folder)
+            if circle:
+                return circle
+    return None
+
+
+def check_circles(sources, problems):
+    """Folders include each other in one direction only. Tests may look anywhere."""
+    folders = {str(pathlib.PurePath(path).parent) for path in sources}
+    uses = {}
+    for path, lines in sources.items():
+        if re.search(r"_test\.cc$|_testing\.h$|/testing/|/emulation/|/fake_\w+\.h$|_fixture\.h$|_doubles\.h$", path):
+            continue
+        folder = str(pathlib.PurePath(path).parent)
+        for line in lines:
+            match = re.match(r'#include "([^"]+)"', line)
+            target = str(pathlib.PurePath(match.group(1)).parent) if match else folder
+            if target != folder and target in folders:
+                uses.setdefault(folder, {}).setdefault(target, path)
+    circle = find_circle(uses)
+    if circle:
+        steps = [f"{a} -> {b} ({uses[a][b]})" for a, b in zip(circle, circle[1:])]
+        problems.append("folders include each other in a circle: " + ", ".join(steps))
+
+
 def main():
     problems, notes = [], []
+    sources = {path: (ROOT / path).read_text().splitlines() for path in tracked("*.cc", "*.h", "*.cu", "*.cuh")}
+    check_circles(sources, problems)
     for path in tracked("*.cc", "*.h"):
         lines = (ROOT / path).read_text().splitlines()
         check_includes(path, lines, problems)

@@ -4,9 +4,9 @@
 
 #include <iostream>
 
+#include "services/cli/client/stop_signal.h"
 #include "services/cli/command_line.h"
-#include "services/cli/console.h"
-#include "services/cli/stop_signal.h"
+#include "services/cli/output/console.h"
 
 int main(int argc, char** argv) {
   using namespace stagecoach;

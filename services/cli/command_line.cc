@@ -10,9 +10,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "base/device_name.h"
-#include "services/cli/commands.h"
+#include "services/cli/commands/commands.h"
 #include "services/cli/completion.h"
-#include "services/cli/exit_code.h"
+#include "services/cli/output/exit_code.h"
 #include "stage/backends/simulated/simulated_backend.h"
 
 namespace stagecoach {

@@ -3,8 +3,8 @@
 #ifndef STAGECOACH_SERVICES_CLI_COMMAND_LINE_H_
 #define STAGECOACH_SERVICES_CLI_COMMAND_LINE_H_
 
-#include "services/cli/console.h"
-#include "services/cli/stop_signal.h"
+#include "services/cli/client/stop_signal.h"
+#include "services/cli/output/console.h"
 
 namespace stagecoach {
 

@@ -4,8 +4,8 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 
-#include "services/common/log.h"
-#include "services/common/process.h"
+#include "services/common/observe/log.h"
+#include "services/common/process/process.h"
 #include "services/coordinator/coordinator_server.h"
 
 int main(int argc, char** argv) {

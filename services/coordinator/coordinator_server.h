@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "services/common/server_flags.h"
+#include "services/common/process/server_flags.h"
 
 namespace stagecoach {
 

@@ -19,7 +19,7 @@
 #include "absl/status/statusor.h"
 #include "base/clock.h"
 #include "base/thread.h"
-#include "coordinator/job_manager.h"
+#include "coordinator/loop/job_manager.h"
 
 namespace stagecoach {
 

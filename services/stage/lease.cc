@@ -6,8 +6,8 @@
 #include <chrono>
 #include <utility>
 
-#include "services/common/convert_control.h"
-#include "services/common/grpc_status.h"
+#include "services/common/convert/convert_control.h"
+#include "services/common/grpc/grpc_status.h"
 
 namespace stagecoach {
 namespace {

@@ -17,7 +17,7 @@
 
 #include "absl/status/status.h"
 #include "base/thread.h"
-#include "stage/stage_runtime.h"
+#include "stage/runtime/stage_runtime.h"
 #include "stagecoach/v1/fleet.grpc.pb.h"
 
 namespace stagecoach {
@@ -29,7 +29,7 @@ class Lease {
     v1::Stage stage;
     StageRuntime* runtime = nullptr;
     std::function<v1::StageTelemetry()> telemetry;
-    // Adds to an error what TLS has to do with it (services/common/tls_check.h).
+    // Adds to an error what TLS has to do with it (services/common/grpc/tls_check.h).
     std::function<absl::Status(const absl::Status&)> explain;
   };
   explicit Lease(const Parts& parts);

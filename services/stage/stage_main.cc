@@ -7,8 +7,8 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "services/common/log.h"
-#include "services/common/process.h"
+#include "services/common/observe/log.h"
+#include "services/common/process/process.h"
 #include "services/stage/stage_server.h"
 
 int main(int argc, char** argv) {

@@ -1,6 +1,6 @@
 #include "services/stage/stage_metrics.h"
 
-#include "services/common/metric_names.h"
+#include "services/common/observe/metric_names.h"
 
 namespace stagecoach {
 

@@ -7,10 +7,10 @@
 #include <optional>
 #include <string>
 
-#include "services/common/metrics.h"
+#include "services/common/observe/metrics.h"
 #include "services/stage/nvml.h"
 #include "stage/link/grpc/link_core.h"
-#include "stage/stage_runtime.h"
+#include "stage/runtime/stage_runtime.h"
 
 namespace stagecoach {
 

@@ -8,7 +8,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "services/common/rpc_metrics.h"
+#include "services/common/grpc/rpc_metrics.h"
 
 namespace stagecoach {
 namespace {

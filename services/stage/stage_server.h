@@ -15,7 +15,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "services/common/server_flags.h"
+#include "services/common/process/server_flags.h"
 #include "stage/backends/backend.h"
 
 namespace stagecoach {

@@ -16,8 +16,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/clock.h"
-#include "services/common/convert_control.h"
-#include "services/common/log.h"
+#include "services/common/convert/convert_control.h"
+#include "services/common/observe/log.h"
 #include "stage/testing/staged_backend.h"
 #include "stagecoach/v1/fleet.grpc.pb.h"
 #include "stagecoach/v1/stage.grpc.pb.h"

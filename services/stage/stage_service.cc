@@ -5,10 +5,10 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "services/common/convert_control.h"
-#include "services/common/convert_spec.h"
-#include "services/common/grpc_status.h"
-#include "services/common/log.h"
+#include "services/common/convert/convert_control.h"
+#include "services/common/convert/convert_spec.h"
+#include "services/common/grpc/grpc_status.h"
+#include "services/common/observe/log.h"
 #include "services/stage/telemetry.h"
 
 namespace stagecoach {

@@ -11,10 +11,10 @@
 #include <string>
 
 #include "base/clock.h"
-#include "services/common/log_ring.h"
+#include "services/common/observe/log_ring.h"
 #include "services/stage/unary_call.h"
-#include "stage/stage_runtime.h"
-#include "stage/trace_ring.h"
+#include "stage/runtime/stage_runtime.h"
+#include "stage/watch/trace_ring.h"
 #include "stagecoach/v1/stage.grpc.pb.h"
 
 namespace stagecoach {

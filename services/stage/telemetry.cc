@@ -1,7 +1,7 @@
 #include "services/stage/telemetry.h"
 
-#include "services/common/convert_control.h"
-#include "stage/boundary_port.h"
+#include "services/common/convert/convert_control.h"
+#include "stage/executor/boundary_port.h"
 
 namespace stagecoach {
 namespace {

@@ -6,10 +6,10 @@
 #include <array>
 #include <cstdint>
 
-#include "services/common/metrics.h"
+#include "services/common/observe/metrics.h"
 #include "services/stage/stage_metrics.h"
-#include "stage/stage_runtime.h"
-#include "stage/trace_ring.h"
+#include "stage/runtime/stage_runtime.h"
+#include "stage/watch/trace_ring.h"
 #include "stagecoach/v1/telemetry.pb.h"
 
 namespace stagecoach {

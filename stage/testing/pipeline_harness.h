@@ -23,9 +23,9 @@
 #include "base/status.h"
 #include "plan/plan.h"
 #include "plan/schedule.h"
-#include "stage/executor.h"
-#include "stage/optimizer.h"
-#include "stage/shard_tensors.h"
+#include "stage/cell/optimizer.h"
+#include "stage/executor/executor.h"
+#include "stage/runtime/shard_tensors.h"
 
 namespace stagecoach {
 

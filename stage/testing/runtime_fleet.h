@@ -20,7 +20,7 @@
 #include "base/status.h"
 #include "checkpoint/fault_file_system.h"
 #include "stage/link/in_process_connector.h"
-#include "stage/stage_runtime.h"
+#include "stage/runtime/stage_runtime.h"
 #include "stage/testing/manifest_file.h"
 
 namespace stagecoach {

@@ -6,9 +6,9 @@
 #include "absl/strings/str_cat.h"
 #include "base/random.h"
 #include "base/status.h"
-#include "coordinator/step_decision.h"
-#include "stage/cell.h"
-#include "stage/optimizer.h"
+#include "coordinator/job/step_decision.h"
+#include "stage/cell/cell.h"
+#include "stage/cell/optimizer.h"
 #include "tests/oracle/oracle.h"
 
 namespace stagecoach {

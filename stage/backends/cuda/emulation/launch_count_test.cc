@@ -4,10 +4,10 @@
 
 #include "gtest/gtest.h"
 #include "stage/backends/cuda/emulation/emulated_backend.h"
-#include "stage/cell.h"
+#include "stage/cell/cell.h"
+#include "stage/cell/optimizer.h"
 #include "stage/layers/layer.h"
 #include "stage/layers/layer_testing.h"
-#include "stage/optimizer.h"
 
 namespace stagecoach {
 namespace {

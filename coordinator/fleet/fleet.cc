@@ -1,0 +1,175 @@
+#include "coordinator/fleet/fleet.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "base/check.h"
+
+namespace stagecoach {
+namespace {
+
+absl::Status ValidateRegistration(const StageRegistration& registration) {
+  const auto check = [](const std::string& value, const char* field) {
+    if (!value.empty() && value.size() <= 253) return absl::OkStatus();
+    return absl::InvalidArgumentError(
+        absl::StrCat("stage.", field, " has ", value.size(), " characters; give 1 to 253"));
+  };
+  if (absl::Status status = check(registration.name, "name"); !status.ok()) return status;
+  if (absl::Status status = check(registration.incarnation, "incarnation"); !status.ok()) {
+    return status;
+  }
+  return check(registration.address, "address");
+}
+
+}  // namespace
+
+const char* StageStateName(StageState state) {
+  switch (state) {
+    case StageState::kReady:
+      return "ready";
+    case StageState::kBusy:
+      return "busy";
+    case StageState::kDraining:
+      return "draining";
+    case StageState::kLost:
+      return "lost";
+  }
+  CHECK(false) << "stage state " << static_cast<int>(state) << " has no name";
+}
+
+Fleet::Fleet(double lease_seconds) : lease_seconds_(lease_seconds) {
+  CHECK(lease_seconds > 0) << "a lease of no time loses every stage at once";
+}
+
+absl::Status Fleet::Register(const StageRegistration& registration, Moment now,
+                             std::vector<LostStage>* lost) {
+  if (absl::Status status = ValidateRegistration(registration); !status.ok()) return status;
+  const auto found = entries_.find(registration.name);
+  if (found == entries_.end() && entries_.size() >= kMaxStages) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("stage ", registration.name, ": ", kMaxStages, " stages are known already"));
+  }
+  if (found != entries_.end() && !found->second.lost) {
+    Entry& old = found->second;
+    if (old.registration == registration) {  // a retry of the same process
+      old.doubted = false;
+      old.renewed_seconds = now.seconds;
+      old.renewed_unix_seconds = now.unix_seconds;
+      return absl::OkStatus();
+    }
+    lost->push_back({old.registration.name, old.registration.incarnation, old.job,
+                     absl::StrCat("a new process took the name of stage ", registration.name)});
+  }
+  Entry entry;
+  entry.registration = registration;
+  entry.renewed_seconds = now.seconds;
+  entry.renewed_unix_seconds = now.unix_seconds;
+  entries_.insert_or_assign(registration.name, std::move(entry));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<bool> Fleet::Renew(const StageHeartbeat& heartbeat, Moment now) {
+  const auto found = entries_.find(heartbeat.name);
+  if (found == entries_.end() || found->second.lost ||
+      found->second.registration.incarnation != heartbeat.incarnation) {
+    return absl::NotFoundError(absl::StrCat("stage ", heartbeat.name, ", incarnation ",
+                                            heartbeat.incarnation,
+                                            ", holds no lease here; register again"));
+  }
+  Entry& entry = found->second;
+  const bool usable_again = std::exchange(entry.doubted, false);
+  entry.renewed_seconds = now.seconds;
+  entry.renewed_unix_seconds = now.unix_seconds;
+  entry.draining = heartbeat.state == kDrainingState;
+  entry.waiting_for = heartbeat.waiting_for;
+  entry.totals = heartbeat.totals;
+  return usable_again;
+}
+
+std::vector<LostStage> Fleet::Expire(double now_seconds) {
+  std::vector<LostStage> lost;
+  for (auto it = entries_.begin(); it != entries_.end();) {
+    Entry& entry = it->second;
+    const double silent = now_seconds - entry.renewed_seconds;
+    if (!entry.lost && silent >= lease_seconds_) {
+      lost.push_back({entry.registration.name, entry.registration.incarnation, entry.job,
+                      absl::StrFormat("stage %s was silent for %.1f s, longer than its lease",
+                                      entry.registration.name, silent)});
+      entry.lost = true;
+      entry.job.clear();
+    }
+    it = entry.lost && silent >= kForgetLostSeconds ? entries_.erase(it) : std::next(it);
+  }
+  return lost;
+}
+
+double Fleet::NextExpirySeconds() const {
+  double next = std::numeric_limits<double>::infinity();
+  for (const auto& [name, entry] : entries_) {
+    if (!entry.lost) next = std::min(next, entry.renewed_seconds + lease_seconds_);
+  }
+  return next;
+}
+
+bool Fleet::Hold(const std::string& job, const std::vector<std::string>& names) {
+  bool changed = false;
+  for (auto& [name, entry] : entries_) {
+    const bool wanted = std::find(names.begin(), names.end(), name) != names.end();
+    if (wanted && !entry.lost && entry.job != job) {
+      entry.job = job;
+      changed = true;
+    } else if (!wanted && entry.job == job) {
+      entry.job.clear();
+      changed = true;
+    }
+  }
+  return changed;
+}
+
+void Fleet::Doubt(const std::string& name, const std::string& incarnation) {
+  const auto found = entries_.find(name);
+  if (found == entries_.end() || found->second.registration.incarnation != incarnation) return;
+  found->second.doubted = true;
+}
+
+std::vector<StageRegistration> Fleet::UsableBy(const std::string& job) const {
+  std::vector<StageRegistration> usable;
+  for (const auto& [name, entry] : entries_) {
+    if (entry.lost || entry.doubted || entry.draining) continue;
+    if (entry.job.empty() || entry.job == job) usable.push_back(entry.registration);
+  }
+  return usable;
+}
+
+int Fleet::alive() const {
+  return static_cast<int>(std::count_if(entries_.begin(), entries_.end(),
+                                        [](const auto& entry) { return !entry.second.lost; }));
+}
+
+std::string Fleet::WaitingFor(const std::string& name) const {
+  const auto found = entries_.find(name);
+  return found == entries_.end() ? std::string() : found->second.waiting_for;
+}
+
+std::vector<StageView> Fleet::View() const {
+  std::vector<StageView> views;
+  for (const auto& [name, entry] : entries_) {
+    StageView view;
+    view.registration = entry.registration;
+    view.state = entry.lost          ? StageState::kLost
+                 : entry.draining    ? StageState::kDraining
+                 : entry.job.empty() ? StageState::kReady
+                                     : StageState::kBusy;
+    view.job = entry.job;
+    view.last_heartbeat_unix_seconds = entry.renewed_unix_seconds;
+    view.waiting_for = entry.waiting_for;
+    view.totals = entry.totals;
+    views.push_back(std::move(view));
+  }
+  return views;
+}
+
+}  // namespace stagecoach

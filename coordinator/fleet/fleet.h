@@ -1,0 +1,128 @@
+// Fleet: the stage servers known to the coordinator and their leases. Logic only: time comes in as
+// a value, nothing waits and nothing is sent.
+//   unknown -Register-> ready -Hold-> busy -Hold(none)-> ready
+//   ready, busy -heartbeat says draining-> draining: about to end, takes no new job
+//   any of them -no renewal-> lost -Register-> ready
+// A stage is the pair (name, incarnation): a new process under an old name replaces the old one,
+// which is then lost to its job. A stage whose call broke is doubted until its next heartbeat: a
+// dead process sends none, and one that only lost its neighbour is back within a third of the
+// lease.
+// Ownership: plain values.
+// Threads:   thread-compatible (the job loop's).
+// Units:     seconds of one monotonic clock; wall time only for show.
+// Errors:    Renew: NOT_FOUND, the stage must register again. Register: INVALID_ARGUMENT,
+//            RESOURCE_EXHAUSTED beyond kMaxStages.
+#ifndef STAGECOACH_COORDINATOR_FLEET_FLEET_H_
+#define STAGECOACH_COORDINATOR_FLEET_FLEET_H_
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "base/ids.h"
+#include "coordinator/fleet/stage_totals.h"
+
+namespace stagecoach {
+
+struct StageRegistration {
+  std::string name;         // unique; a new process under an old name replaces it
+  std::string incarnation;  // random per process start
+  std::string address;      // gRPC address that coordinator and neighbours dial
+  std::string device;
+  std::string version;
+  std::string fingerprint;
+  int64_t memory_limit_bytes = 0;
+  friend bool operator==(const StageRegistration&, const StageRegistration&) = default;
+};
+
+struct LeaseGrant {
+  uint64_t term = 0;
+  double lease_seconds = 0;  // renew at a third of this
+};
+
+// What a stage tells with each renewal; used to notice a step that makes no progress, and for show.
+struct StageHeartbeat {
+  std::string name, incarnation;
+  std::string state;  // as GetStatusResponse has it, or kDrainingState
+  Fence fence;
+  uint64_t progress = 0;
+  std::string waiting_for;
+  StageTotals totals;
+};
+
+inline constexpr char kDrainingState[] = "draining";
+
+enum class StageState : uint8_t { kReady, kBusy, kDraining, kLost };
+const char* StageStateName(StageState state);  // "ready", "busy", "draining", "lost"
+
+struct StageView {
+  StageRegistration registration;
+  StageState state = StageState::kReady;
+  std::string job;  // the one it works for
+  double last_heartbeat_unix_seconds = 0;
+  std::string waiting_for;
+  StageTotals totals;  // of the last heartbeat
+};
+
+// A moment: for decisions, and for show.
+struct Moment {
+  double seconds = 0;       // monotonic
+  double unix_seconds = 0;  // wall
+};
+
+// What a job loses when a lease ends or a new process takes the name.
+struct LostStage {
+  std::string name, incarnation;
+  std::string job;  // empty: it worked for none
+  std::string reason;
+  friend bool operator==(const LostStage&, const LostStage&) = default;
+};
+
+class Fleet {
+ public:
+  static constexpr int kMaxStages = 10000;
+  static constexpr double kForgetLostSeconds = 3600;  // a lost one is shown so long
+
+  explicit Fleet(double lease_seconds);
+
+  // `lost` gets the stage that this one replaces, if there was one.
+  absl::Status Register(const StageRegistration& registration, Moment now,
+                        std::vector<LostStage>* lost);
+  // True: the stage is usable again, it was doubted.
+  absl::StatusOr<bool> Renew(const StageHeartbeat& heartbeat, Moment now);
+  std::vector<LostStage> Expire(double now_seconds);
+  double NextExpirySeconds() const;  // infinity if no lease runs
+
+  // The named stages work for `job`, and no others do. True: this changed something.
+  bool Hold(const std::string& job, const std::vector<std::string>& names);
+  // Not usable before its next heartbeat.
+  void Doubt(const std::string& name, const std::string& incarnation);
+
+  // Alive, neither doubted nor draining, and held by no job but `job`; by name.
+  std::vector<StageRegistration> UsableBy(const std::string& job) const;
+  int alive() const;
+  // What the stage last said it waits for; empty if unknown.
+  std::string WaitingFor(const std::string& name) const;
+  std::vector<StageView> View() const;  // by name
+  double lease_seconds() const { return lease_seconds_; }
+
+ private:
+  struct Entry {
+    StageRegistration registration;
+    bool lost = false;
+    bool doubted = false;
+    bool draining = false;
+    std::string job;
+    double renewed_seconds = 0, renewed_unix_seconds = 0;
+    std::string waiting_for;
+    StageTotals totals;
+  };
+  const double lease_seconds_;
+  std::map<std::string, Entry> entries_;  // by name
+};
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_COORDINATOR_FLEET_FLEET_H_

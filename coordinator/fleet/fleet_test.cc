@@ -1,0 +1,155 @@
+#include "coordinator/fleet/fleet.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+namespace stagecoach {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+StageRegistration Stage(const std::string& name, const std::string& incarnation) {
+  StageRegistration registration;
+  registration.name = name;
+  registration.incarnation = incarnation;
+  registration.address = name + ":8101";
+  return registration;
+}
+
+Moment At(double seconds) { return {seconds, 1e9 + seconds}; }
+
+StageHeartbeat Beat(const std::string& name, const std::string& incarnation) {
+  StageHeartbeat heartbeat;
+  heartbeat.name = name;
+  heartbeat.incarnation = incarnation;
+  heartbeat.waiting_for = "nothing";
+  heartbeat.totals.uptime_seconds = 7;
+  return heartbeat;
+}
+
+std::vector<std::string> Usable(const Fleet& fleet, const std::string& job) {
+  std::vector<std::string> names;
+  for (const StageRegistration& stage : fleet.UsableBy(job)) names.push_back(stage.name);
+  return names;
+}
+
+TEST(FleetTest, LosesASilentStageExactlyWhenItsLeaseEnds) {
+  Fleet fleet(1.5);
+  std::vector<LostStage> lost;
+  ASSERT_TRUE(fleet.Register(Stage("a", "1"), At(10), &lost).ok());
+  fleet.Hold("job", {"a"});
+  ASSERT_TRUE(fleet.Renew(Beat("a", "1"), At(11)).ok());
+  EXPECT_DOUBLE_EQ(fleet.NextExpirySeconds(), 12.5);
+  EXPECT_THAT(fleet.Expire(12.4), IsEmpty());
+  const std::vector<LostStage> expired = fleet.Expire(12.5);
+  ASSERT_EQ(expired.size(), 1u);
+  EXPECT_EQ(expired[0].job, "job");
+  EXPECT_THAT(expired[0].reason, HasSubstr("stage a was silent for 1.5 s"));
+  EXPECT_THAT(fleet.Expire(13), IsEmpty()) << "lost once";
+  EXPECT_TRUE(absl::IsNotFound(fleet.Renew(Beat("a", "1"), At(13)).status()))
+      << "an ended lease does not come back by itself";
+  EXPECT_TRUE(std::isinf(fleet.NextExpirySeconds()));
+  EXPECT_EQ(fleet.alive(), 0);
+  EXPECT_EQ(fleet.View()[0].state, StageState::kLost);
+  EXPECT_EQ(fleet.View()[0].totals.uptime_seconds, 7) << "what it last told stays on show";
+  ASSERT_TRUE(fleet.Register(Stage("a", "1"), At(14), &lost).ok());
+  EXPECT_THAT(lost, IsEmpty());
+  EXPECT_THAT(Usable(fleet, "any"), ElementsAre("a"));
+}
+
+TEST(FleetTest, ReplacesAnOlderIncarnationWhichIsThenLostToItsJob) {
+  Fleet fleet(1.5);
+  std::vector<LostStage> lost;
+  ASSERT_TRUE(fleet.Register(Stage("a", "1"), At(0), &lost).ok());
+  fleet.Hold("job", {"a"});
+  ASSERT_TRUE(fleet.Register(Stage("a", "2"), At(1), &lost).ok());
+  ASSERT_EQ(lost.size(), 1u);
+  EXPECT_EQ(lost[0].incarnation, "1");
+  EXPECT_EQ(lost[0].job, "job");
+  EXPECT_TRUE(absl::IsNotFound(fleet.Renew(Beat("a", "1"), At(1.1)).status()));
+  EXPECT_THAT(Usable(fleet, "other"), ElementsAre("a")) << "the new process works for nobody";
+}
+
+TEST(FleetTest, TakesARepeatedRegistrationForARenewal) {
+  Fleet fleet(1.5);
+  std::vector<LostStage> lost;
+  ASSERT_TRUE(fleet.Register(Stage("a", "1"), At(0), &lost).ok());
+  fleet.Hold("job", {"a"});
+  ASSERT_TRUE(fleet.Register(Stage("a", "1"), At(1), &lost).ok());
+  EXPECT_THAT(lost, IsEmpty());
+  EXPECT_EQ(fleet.View()[0].job, "job");
+  EXPECT_DOUBLE_EQ(fleet.NextExpirySeconds(), 2.5);
+}
+
+TEST(FleetTest, OffersADoubtedStageOnlyAfterItsNextHeartbeat) {
+  Fleet fleet(1.5);
+  std::vector<LostStage> lost;
+  ASSERT_TRUE(fleet.Register(Stage("a", "1"), At(0), &lost).ok());
+  fleet.Doubt("a", "0");
+  EXPECT_THAT(Usable(fleet, "job"), ElementsAre("a")) << "news of an older process";
+  fleet.Doubt("a", "1");
+  EXPECT_THAT(Usable(fleet, "job"), IsEmpty());
+  EXPECT_TRUE(fleet.Renew(Beat("a", "1"), At(0.5)).value());
+  EXPECT_FALSE(fleet.Renew(Beat("a", "1"), At(0.6)).value());
+  EXPECT_THAT(Usable(fleet, "job"), ElementsAre("a"));
+}
+
+TEST(FleetTest, HoldsStagesForOneJobAtATime) {
+  Fleet fleet(1.5);
+  std::vector<LostStage> lost;
+  for (const char* name : {"c", "a", "b"}) {
+    ASSERT_TRUE(fleet.Register(Stage(name, "1"), At(0), &lost).ok());
+  }
+  EXPECT_TRUE(fleet.Hold("x", {"a", "c"}));
+  EXPECT_FALSE(fleet.Hold("x", {"c", "a"}));
+  EXPECT_THAT(Usable(fleet, "x"), ElementsAre("a", "b", "c"));
+  EXPECT_THAT(Usable(fleet, "y"), ElementsAre("b"));
+  EXPECT_TRUE(fleet.Hold("x", {}));
+  EXPECT_THAT(Usable(fleet, "y"), ElementsAre("a", "b", "c"));
+}
+
+TEST(FleetTest, GivesNoJobToAStageThatDrains) {
+  Fleet fleet(1.5);
+  std::vector<LostStage> lost;
+  ASSERT_TRUE(fleet.Register(Stage("a", "1"), At(0), &lost).ok());
+  fleet.Hold("job", {"a"});
+  StageHeartbeat beat = Beat("a", "1");
+  beat.state = kDrainingState;
+  ASSERT_TRUE(fleet.Renew(beat, At(1)).ok());
+  EXPECT_EQ(fleet.View()[0].state, StageState::kDraining);
+  EXPECT_EQ(fleet.View()[0].job, "job") << "what it does it may end";
+  EXPECT_THAT(Usable(fleet, "job"), IsEmpty());
+  fleet.Expire(3);
+  EXPECT_EQ(fleet.View()[0].state, StageState::kLost);
+  ASSERT_TRUE(fleet.Register(Stage("a", "2"), At(4), &lost).ok());
+  EXPECT_EQ(fleet.View()[0].state, StageState::kReady);
+}
+
+TEST(FleetTest, ForgetsStagesLostLongAgo) {
+  Fleet fleet(1.5);
+  std::vector<LostStage> lost;
+  ASSERT_TRUE(fleet.Register(Stage("a", "1"), At(0), &lost).ok());
+  fleet.Expire(2);
+  EXPECT_EQ(fleet.View().size(), 1u);
+  fleet.Expire(Fleet::kForgetLostSeconds);
+  EXPECT_THAT(fleet.View(), IsEmpty());
+}
+
+TEST(FleetTest, RefusesARegistrationWithoutNameAddressOrIncarnation) {
+  Fleet fleet(1.5);
+  std::vector<LostStage> lost;
+  for (auto change : {+[](StageRegistration& s) { s.name.clear(); },
+                      +[](StageRegistration& s) { s.address.clear(); },
+                      +[](StageRegistration& s) { s.incarnation = std::string(300, 'x'); }}) {
+    StageRegistration stage = Stage("a", "1");
+    change(stage);
+    EXPECT_TRUE(absl::IsInvalidArgument(fleet.Register(stage, At(0), &lost)));
+  }
+}
+
+}  // namespace
+}  // namespace stagecoach

@@ -1,0 +1,69 @@
+#include "coordinator/fleet/placement.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+namespace stagecoach {
+namespace {
+
+// How many of `ready` stages the job takes now; 0: it waits.
+int Share(const WaitingJob& job, int ready) {
+  const int useful = std::min(ready, job.layers);
+  if (job.wanted == 0) return useful;
+  if (useful >= job.wanted) return job.wanted;
+  return job.accepts_fewer ? useful : 0;
+}
+
+class Placer {
+ public:
+  explicit Placer(const Fleet& fleet) : fleet_(fleet), alive_(fleet.alive()) {}
+
+  void Place(const WaitingJob& job) {
+    std::vector<StageRegistration> ready;
+    for (StageRegistration& stage : fleet_.UsableBy(job.id)) {
+      if (!taken_.contains(stage.name)) ready.push_back(std::move(stage));
+    }
+    const auto suspect = [&job](const StageRegistration& stage) {
+      return std::find(job.suspects.begin(), job.suspects.end(), stage.name) != job.suspects.end();
+    };
+    std::stable_partition(ready.begin(), ready.end(),
+                          [&suspect](const StageRegistration& stage) { return !suspect(stage); });
+    const int count = static_cast<int>(ready.size());
+    const int share = Share(job, count);
+    if (share > 0) {
+      ready.resize(static_cast<size_t>(share));
+      for (const StageRegistration& stage : ready) taken_.insert(stage.name);
+      placement_.offers.push_back({job.id, std::move(ready)});
+      return;
+    }
+    const int needed = std::max(1, job.wanted);
+    placement_.shortages.push_back({job.id, needed, count, alive_});
+    if (job.recovering || needed <= alive_) {
+      for (const StageRegistration& stage : ready) taken_.insert(stage.name);
+    }
+  }
+
+  Placement Take() && { return std::move(placement_); }
+
+ private:
+  const Fleet& fleet_;
+  const int alive_;
+  std::set<std::string> taken_;
+  Placement placement_;
+};
+
+}  // namespace
+
+Placement PlaceJobs(const Fleet& fleet, std::span<const WaitingJob> jobs) {
+  Placer placer(fleet);
+  for (const WaitingJob& job : jobs) {
+    if (job.recovering) placer.Place(job);
+  }
+  for (const WaitingJob& job : jobs) {
+    if (!job.recovering) placer.Place(job);
+  }
+  return std::move(placer).Take();
+}
+
+}  // namespace stagecoach

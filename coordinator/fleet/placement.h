@@ -1,0 +1,46 @@
+// Placement: which waiting job gets which stages; pure. Jobs that recover come first, then those
+// submitted, in order. A job that cannot be served now but could be once others end keeps the free
+// stages from later jobs; one that wants more stages than there are holds nobody up.
+// Ownership: values.
+#ifndef STAGECOACH_COORDINATOR_FLEET_PLACEMENT_H_
+#define STAGECOACH_COORDINATOR_FLEET_PLACEMENT_H_
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "coordinator/fleet/fleet.h"
+
+namespace stagecoach {
+
+struct WaitingJob {
+  std::string id;
+  int wanted = 0;  // 0: every one that is free
+  int layers = 1;  // more stages than this are of no use
+  bool recovering = false;
+  bool accepts_fewer = false;
+  std::vector<std::string> suspects;  // names to take only if there is no other
+};
+
+struct StageOffer {
+  std::string job;
+  std::vector<StageRegistration> stages;  // by name, suspects last
+};
+
+struct Shortage {
+  std::string job;
+  int needed = 0, ready = 0, alive = 0;
+  friend bool operator==(const Shortage&, const Shortage&) = default;
+};
+
+struct Placement {
+  std::vector<StageOffer> offers;
+  std::vector<Shortage> shortages;
+};
+
+// `jobs` in the order of submission.
+Placement PlaceJobs(const Fleet& fleet, std::span<const WaitingJob> jobs);
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_COORDINATOR_FLEET_PLACEMENT_H_

@@ -1,0 +1,85 @@
+#include "coordinator/fleet/placement.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "absl/strings/str_cat.h"
+
+namespace stagecoach {
+namespace {
+
+Fleet FleetOf(int stages) {
+  Fleet fleet(1.5);
+  std::vector<LostStage> lost;
+  for (int i = 0; i < stages; ++i) {
+    StageRegistration stage;
+    stage.name = absl::StrCat("s", i);
+    stage.incarnation = "1";
+    stage.address = "host";
+    EXPECT_TRUE(fleet.Register(stage, {}, &lost).ok());
+  }
+  return fleet;
+}
+
+WaitingJob Job(const std::string& id, int wanted) { return {id, wanted, 10, false, false, {}}; }
+
+std::string Text(const Placement& placement) {
+  std::string text;
+  for (const StageOffer& offer : placement.offers) {
+    absl::StrAppend(&text, offer.job, ":");
+    for (const StageRegistration& stage : offer.stages) absl::StrAppend(&text, " ", stage.name);
+    absl::StrAppend(&text, "; ");
+  }
+  for (const Shortage& s : placement.shortages) {
+    absl::StrAppend(&text, s.job, " lacks ", s.ready, "/", s.needed, "; ");
+  }
+  return text;
+}
+
+std::string Place(const Fleet& fleet, const std::vector<WaitingJob>& jobs) {
+  return Text(PlaceJobs(fleet, jobs));
+}
+
+TEST(PlacementTest, ServesJobsInOrderOnDisjointStages) {
+  EXPECT_EQ(Place(FleetOf(4), {Job("a", 2), Job("b", 1), Job("c", 1)}), "a: s0 s1; b: s2; c: s3; ");
+}
+
+TEST(PlacementTest, KeepsStagesForAJobThatWillBeServedOnceOthersEnd) {
+  Fleet fleet = FleetOf(4);
+  fleet.Hold("running", {"s0", "s1"});
+  EXPECT_EQ(Place(fleet, {Job("a", 3), Job("b", 1)}), "a lacks 2/3; b lacks 0/1; ");
+}
+
+TEST(PlacementTest, LetsNobodyWaitForAJobThatWantsMoreStagesThanThereAre) {
+  EXPECT_EQ(Place(FleetOf(2), {Job("a", 3), Job("b", 1)}), "b: s0; a lacks 2/3; ");
+}
+
+TEST(PlacementTest, ServesRecoveringJobsFirstAndKeepsTheirStages) {
+  Fleet fleet = FleetOf(3);
+  fleet.Hold("b", {"s2"});
+  WaitingJob recovering = Job("b", 2);
+  recovering.recovering = true;
+  EXPECT_EQ(Place(fleet, {Job("a", 1), recovering}), "b: s0 s1; a lacks 0/1; ");
+  recovering.wanted = 4;  // more than there are: it keeps what there is until its time is up
+  EXPECT_EQ(Place(fleet, {Job("a", 1), recovering}), "b lacks 3/4; a lacks 0/1; ");
+  recovering.accepts_fewer = true;
+  EXPECT_EQ(Place(fleet, {Job("a", 1), recovering}), "b: s0 s1 s2; a lacks 0/1; ");
+}
+
+TEST(PlacementTest, GivesAnAutoJobEveryFreeStageButNotMoreThanLayers) {
+  EXPECT_EQ(Place(FleetOf(3), {Job("a", 0)}), "a: s0 s1 s2; ");
+  WaitingJob shallow = Job("a", 0);
+  shallow.layers = 2;
+  EXPECT_EQ(Place(FleetOf(3), {shallow}), "a: s0 s1; ");
+  EXPECT_EQ(Place(FleetOf(0), {Job("a", 0)}), "a lacks 0/1; ");
+}
+
+TEST(PlacementTest, TakesASuspectOnlyIfThereIsNoOther) {
+  WaitingJob job = Job("a", 2);
+  job.suspects = {"s0"};
+  EXPECT_EQ(Place(FleetOf(3), {job}), "a: s1 s2; ");
+  EXPECT_EQ(Place(FleetOf(2), {job}), "a: s1 s0; ");
+}
+
+}  // namespace
+}  // namespace stagecoach

@@ -1,0 +1,186 @@
+// The two-phase checkpoint at a step boundary, and the export of the final weights.
+#include <algorithm>
+#include <set>
+#include <variant>
+
+#include "absl/strings/str_cat.h"
+#include "base/status.h"
+#include "coordinator/job/job_transition.h"
+
+namespace stagecoach {
+namespace {
+
+constexpr int64_t kElementBytes = 4;
+constexpr char kModelPrefix[] = "model/";
+constexpr char kSlotPrefix[] = "opt/";
+
+int64_t OptimizerSlots(const OptimizerSpec& optimizer) {
+  if (std::holds_alternative<AdamWSpec>(optimizer)) return 2;
+  return std::get<SgdSpec>(optimizer).momentum != 0 ? 1 : 0;
+}
+
+// "m" of "opt/m/0003/mlp.up.weight"; empty for anything else.
+std::string SlotOf(const std::string& name) {
+  const std::string prefix = kSlotPrefix;
+  if (name.compare(0, prefix.size(), prefix) != 0) return "";
+  return name.substr(prefix.size(), name.find('/', prefix.size()) - prefix.size());
+}
+
+}  // namespace
+
+void JobTransition::On(const SaveRequested&) { state_.save_requested = true; }
+
+void JobTransition::StartCheckpoint() {
+  state_.save_requested = false;
+  state_.temporary_folder.clear();
+  state_.checkpoint_error = absl::OkStatus();
+  state_.checkpoint_started_seconds = now_.seconds;
+  int64_t elements = 0;
+  for (const ExpandedLayer& layer : state_.job->model.layers) {
+    for (const ParameterSpec& parameter : layer.parameters) elements += parameter.shape.elements();
+  }
+  BeginOperation(Activity::kBeginCheckpoint, state_.limits.effect_deadline_seconds);
+  const int64_t copies = 1 + OptimizerSlots(spec().training.optimizer);
+  actions_.push_back(BeginCheckpoint{FenceOf(state_), elements * copies * kElementBytes});
+}
+
+void JobTransition::On(const CheckpointBegun& event) {
+  if (IsTerminal(state_.phase) || !Expects(Activity::kBeginCheckpoint, event.fence)) {
+    if (event.folder.ok()) actions_.push_back(AbandonCheckpoint{*event.folder});
+    return;
+  }
+  if (!event.folder.ok()) return CheckpointFailed(event.folder.status());
+  state_.temporary_folder = *event.folder;
+  BeginOperation(Activity::kWriteShards, state_.limits.load_deadline_seconds);
+  WriteShardCommand command;
+  command.fence = FenceOf(state_);
+  command.folder = state_.temporary_folder;
+  for (size_t k = 0; k < state_.slots.size(); ++k) {
+    actions_.push_back(SendWriteShard{static_cast<int>(k), state_.slots[k].stage.address, command,
+                                      state_.limits.load_deadline_seconds});
+  }
+}
+
+void JobTransition::On(const ShardWritten& event) {
+  if (!Answered(Activity::kWriteShards, event.fence, event.stage)) return;
+  if (event.shard.ok()) {
+    state_.slots[event.stage].shard = *event.shard;
+  } else if (absl::IsResourceExhausted(event.shard.status()) ||
+             absl::IsDataLoss(event.shard.status()) ||
+             absl::IsPermissionDenied(event.shard.status()) ||
+             absl::IsAlreadyExists(event.shard.status()) ||
+             absl::IsNotFound(event.shard.status())) {
+    // The disk's fault: training can go on. The others' answers are awaited all the same, for the
+    // folder can only go once nobody writes into it.
+    if (state_.checkpoint_error.ok()) {
+      state_.checkpoint_error = Annotate(event.shard.status(), StageText(event.stage));
+    }
+  } else {
+    return OperationFailed(event.stage, event.shard.status());
+  }
+  if (AllAnswered()) FinishShards();
+}
+
+std::vector<ExpectedTensor> JobTransition::ExpectedTensors() const {
+  std::set<std::string> slots;  // what one parameter has, every parameter must have
+  for (const StageSlot& slot : state_.slots) {
+    for (const ShardTensor& tensor : slot.shard.tensors) {
+      if (std::string name = SlotOf(tensor.entry.name); !name.empty()) slots.insert(name);
+    }
+  }
+  const std::string prefix = kModelPrefix;
+  std::vector<ExpectedTensor> expected;
+  for (const ExpandedLayer& layer : state_.job->model.layers) {
+    for (const ParameterSpec& parameter : layer.parameters) {
+      expected.push_back({parameter.name, DType::kF32, parameter.shape});
+      for (const std::string& slot : slots) {
+        expected.push_back(
+            {absl::StrCat(kSlotPrefix, slot, "/", parameter.name.substr(prefix.size())),
+             DType::kF32, parameter.shape});
+      }
+    }
+  }
+  return expected;
+}
+
+Manifest JobTransition::MakeManifest() const {
+  Manifest manifest;
+  manifest.job = state_.job->id;
+  manifest.model_sha256 = state_.job->model_sha256;
+  manifest.state.step = state_.step;
+  manifest.state.seed = spec().seed;
+  manifest.state.batch_size = spec().training.batch_size;
+  manifest.state.micro_batches = spec().training.micro_batches;
+  manifest.state.sequences_consumed =
+      state_.step * static_cast<uint64_t>(spec().training.batch_size);
+  manifest.state.skipped_steps = state_.skipped_steps;
+  manifest.state.consecutive_nonfinite = state_.consecutive_nonfinite;
+  manifest.state.last_loss = state_.last_loss;
+  manifest.dataset_sha256 = state_.data.sha256;
+  manifest.dataset_bytes = state_.data.bytes;
+  manifest.term = state_.term;
+  manifest.stages = static_cast<int>(state_.slots.size());
+  manifest.fingerprint = state_.fingerprint;
+  for (const StageSlot& slot : state_.slots) manifest.shards.push_back(slot.shard);
+  std::sort(manifest.shards.begin(), manifest.shards.end(),
+            [](const ShardInfo& a, const ShardInfo& b) { return a.file < b.file; });
+  return manifest;
+}
+
+void JobTransition::FinishShards() {
+  if (!state_.checkpoint_error.ok()) return CheckpointFailed(state_.checkpoint_error);
+  BeginOperation(Activity::kCommit, state_.limits.effect_deadline_seconds);
+  actions_.push_back(CommitCheckpoint{FenceOf(state_), state_.temporary_folder, MakeManifest(),
+                                      ExpectedTensors(), spec().checkpoint.keep});
+}
+
+void JobTransition::On(const CheckpointCommitted& event) {
+  if (!Expects(Activity::kCommit, event.fence)) return;
+  if (!event.ref.ok()) return CheckpointFailed(event.ref.status());
+  state_.temporary_folder.clear();
+  state_.saved = true;
+  state_.last_checkpoint = *event.ref;
+  state_.last_checkpoint_step = static_cast<int64_t>(state_.step);
+  state_.last_checkpoint_bytes = 0;
+  for (const StageSlot& slot : state_.slots) state_.last_checkpoint_bytes += slot.shard.bytes;
+  Record(JobRecord::Kind::kCheckpoint, "").step_seconds =
+      now_.seconds - state_.checkpoint_started_seconds;
+  Continue();
+}
+
+void JobTransition::CheckpointFailed(const absl::Status& status) {
+  DropCheckpoint();
+  state_.saved = true;  // tried; the next one is due at the next boundary
+  const std::string text =
+      absl::StrCat("checkpoint at step ", state_.step, ": ", status.ToString());
+  Record(JobRecord::Kind::kCheckpoint, text).step_seconds =
+      now_.seconds - state_.checkpoint_started_seconds;
+  if (state_.step < last_step()) return Continue();
+  const std::string kept =
+      state_.last_checkpoint_step >= 0
+          ? absl::StrCat("the one of step ", state_.last_checkpoint_step, " is kept")
+          : "there is no earlier one";
+  Fail(Annotate(status, absl::StrCat("the last checkpoint, at step ", state_.step,
+                                     ", could not be written; ", kept)));
+}
+
+void JobTransition::DropCheckpoint() {
+  if (state_.temporary_folder.empty()) return;
+  actions_.push_back(AbandonCheckpoint{state_.temporary_folder});
+  state_.temporary_folder.clear();
+}
+
+void JobTransition::Export() {
+  BeginOperation(Activity::kExport, state_.limits.effect_deadline_seconds);
+  actions_.push_back(ExportCheckpoint{FenceOf(state_), state_.last_checkpoint});
+}
+
+void JobTransition::On(const WeightsExported& event) {
+  if (!Expects(Activity::kExport, event.fence)) return;
+  if (!event.result.ok()) return Fail(Annotate(event.result.status(), "export of the weights"));
+  state_.weights_digest = event.result->digest;
+  state_.weights_folder = event.result->folder;
+  End(JobPhase::kSucceeded, "");
+}
+
+}  // namespace stagecoach

@@ -1,0 +1,147 @@
+#include "coordinator/job/job_json.h"
+
+#include <nlohmann/json.hpp>
+
+#include "absl/strings/str_cat.h"
+
+namespace stagecoach {
+namespace {
+
+using Json = nlohmann::json;
+
+Json ProfileJson(const std::vector<LayerProfile>& profile) {
+  Json json = Json::array();
+  for (const LayerProfile& layer : profile) {
+    json.push_back({layer.forward_seconds, layer.backward_seconds});
+  }
+  return json;
+}
+
+Json FailuresJson(const std::map<uint64_t, int64_t>& failures) {
+  Json json = Json::array();
+  for (const auto& [step, count] : failures) json.push_back({step, count});
+  return json;
+}
+
+Json StagesJson(const std::vector<StageSlot>& slots) {
+  Json json = Json::array();
+  for (const StageSlot& slot : slots) {
+    json.push_back({{"name", slot.stage.name},
+                    {"address", slot.stage.address},
+                    {"first_layer", slot.first_layer},
+                    {"last_layer", slot.last_layer}});
+  }
+  return json;
+}
+
+void ReadOutcome(const Json& json, JobState* state) {
+  state->step = json.at("step");
+  state->skipped_steps = json.at("skipped_steps");
+  state->consecutive_nonfinite = json.at("consecutive_nonfinite");
+  state->last_loss = json.at("loss");
+  state->has_loss = json.at("has_loss");
+  state->evaluation_loss = json.at("evaluation_loss");
+  state->has_evaluation_loss = json.at("has_evaluation_loss");
+  state->tokens_per_second = json.at("tokens_per_second");
+  state->step_seconds = json.at("step_seconds");
+  state->bubble = json.at("bubble");
+  state->bubble_ideal = json.at("bubble_ideal");
+  state->forecast_step_seconds = json.at("forecast_step_seconds");
+  state->finished_unix_seconds = json.at("finished_unix_seconds");
+  state->weights_digest = json.at("weights_digest");
+  state->weights_folder = json.at("weights_folder");
+}
+
+void ReadPlacement(const Json& json, JobState* state) {
+  for (const Json& layer : json.at("profile")) {
+    state->profile.push_back({layer.at(0), layer.at(1)});
+  }
+  state->profile_tried = json.at("profile_tried");
+  for (const Json& stage : json.at("stages")) {
+    StageSlot slot;
+    slot.stage.name = stage.at("name");
+    slot.stage.address = stage.at("address");
+    slot.first_layer = stage.at("first_layer");
+    slot.last_layer = stage.at("last_layer");
+    state->slots.push_back(std::move(slot));
+  }
+  const Json& data = json.at("data");
+  state->data.bytes = data.at("bytes");
+  state->data.sha256 = data.at("sha256");
+  state->data.train_sequences = data.at("train_sequences");
+  state->data.evaluation_sequences = data.at("evaluation_sequences");
+}
+
+}  // namespace
+
+std::string EncodeJobState(const JobState& state) {
+  const Json json = {
+      {"phase", static_cast<int>(state.phase)},
+      {"message", state.message},
+      {"generation", state.generation},
+      {"recoveries", state.recoveries},
+      {"records", state.records},
+      {"wanted_stages", state.wanted_stages},
+      {"furthest_step", state.furthest_step},
+      {"failures", FailuresJson(state.failures)},
+      {"last_checkpoint_step", state.last_checkpoint_step},
+      {"fingerprint", state.fingerprint},
+      {"resumed_data_sha256", state.resumed_data_sha256},
+      {"data",
+       {{"bytes", state.data.bytes},
+        {"sha256", state.data.sha256},
+        {"train_sequences", state.data.train_sequences},
+        {"evaluation_sequences", state.data.evaluation_sequences}}},
+      {"profile", ProfileJson(state.profile)},
+      {"profile_tried", state.profile_tried},
+      {"stages", StagesJson(state.slots)},
+      {"step", state.step},
+      {"skipped_steps", state.skipped_steps},
+      {"consecutive_nonfinite", state.consecutive_nonfinite},
+      {"loss", state.last_loss},
+      {"has_loss", state.has_loss},
+      {"evaluation_loss", state.evaluation_loss},
+      {"has_evaluation_loss", state.has_evaluation_loss},
+      {"tokens_per_second", state.tokens_per_second},
+      {"step_seconds", state.step_seconds},
+      {"bubble", state.bubble},
+      {"bubble_ideal", state.bubble_ideal},
+      {"forecast_step_seconds", state.forecast_step_seconds},
+      {"finished_unix_seconds", state.finished_unix_seconds},
+      {"weights_digest", state.weights_digest},
+      {"weights_folder", state.weights_folder},
+  };
+  // A message may quote bytes from anywhere: what is not UTF-8 is replaced.
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+absl::Status DecodeJobState(const std::string& text, JobState* state) {
+  const std::string& job = state->job->id;
+  // nlohmann::json reports by exceptions; they end here.
+  try {
+    const Json json = Json::parse(text);
+    const int phase = json.at("phase");
+    if (phase < 0 || phase > static_cast<int>(JobPhase::kCancelled)) {
+      return absl::DataLossError(absl::StrCat("journal: job ", job, ": phase ", phase));
+    }
+    state->phase = static_cast<JobPhase>(phase);
+    state->message = json.at("message");
+    state->generation = json.at("generation");
+    state->recoveries = json.at("recoveries");
+    state->records = json.at("records");
+    state->wanted_stages = json.at("wanted_stages");
+    state->furthest_step = json.at("furthest_step");
+    for (const Json& entry : json.at("failures")) state->failures[entry.at(0)] = entry.at(1);
+    state->last_checkpoint_step = json.at("last_checkpoint_step");
+    state->fingerprint = json.at("fingerprint");
+    state->resumed_data_sha256 = json.at("resumed_data_sha256");
+    ReadPlacement(json, state);
+    ReadOutcome(json, state);
+  } catch (const Json::exception& error) {
+    return absl::DataLossError(absl::StrCat("journal: state of job ", job, ": ", error.what()));
+  }
+  if (IsTerminal(state->phase)) state->activity = Activity::kEnded;
+  return absl::OkStatus();
+}
+
+}  // namespace stagecoach

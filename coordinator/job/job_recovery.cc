@@ -1,0 +1,201 @@
+// What goes wrong: lost stages, failed calls, deadlines, poison steps, cancellation.
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "base/status.h"
+#include "coordinator/job/job_transition.h"
+
+namespace stagecoach {
+namespace {
+
+// Stages that come and go while a job loads are no fault of its step: more patience than with a
+// step.
+constexpr int64_t kLoadFailureFactor = 4;
+
+// At load these say that the job itself cannot work, here or anywhere.
+bool IsJobsFault(Activity activity, const absl::Status& status) {
+  switch (status.code()) {
+    case absl::StatusCode::kInvalidArgument:
+    case absl::StatusCode::kUnimplemented:
+      return true;
+    case absl::StatusCode::kFailedPrecondition:
+    case absl::StatusCode::kResourceExhausted:
+    case absl::StatusCode::kNotFound:
+    case absl::StatusCode::kPermissionDenied:
+    case absl::StatusCode::kOutOfRange:
+      return activity == Activity::kLoad;
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
+void JobTransition::OperationFailed(int stage, const absl::Status& status) {
+  const StageRegistration& who = state_.slots[stage].stage;
+  const std::string text =
+      absl::StrCat(Context(), ", ", ActivityName(state_.activity), ": ", StageText(stage));
+  if (IsJobsFault(state_.activity, status)) return Fail(Annotate(status, text));
+  if (absl::IsUnavailable(status)) {
+    // Dead, or its neighbour is: its next heartbeat tells.
+    actions_.push_back(DoubtStage{who.name, who.incarnation});
+  }
+  Blame(who.name, absl::IsUnavailable(status) ? "unavailable" : "error");
+  Recover(absl::StrCat(text, ": ", status.ToString()));
+}
+
+void JobTransition::Blame(const std::string& stage_name, const char* reason) {
+  auto found =
+      std::find_if(state_.faults.begin(), state_.faults.end(), [&](const StageFaults& faults) {
+        return faults.stage_name == stage_name && faults.reason == reason;
+      });
+  if (found == state_.faults.end()) {
+    found = state_.faults.insert(state_.faults.end(), {stage_name, reason, 0});
+  }
+  ++found->count;
+}
+
+void JobTransition::On(const StageLost& event) {
+  const auto found =
+      std::find_if(state_.slots.begin(), state_.slots.end(), [&](const StageSlot& slot) {
+        return slot.stage.name == event.name && slot.stage.incarnation == event.incarnation;
+      });
+  if (found == state_.slots.end()) return Stale();
+  const std::string cause =
+      absl::StrCat(Context(), ", ", ActivityName(state_.activity), ": lost stage ",
+                   found - state_.slots.begin(), ": ", event.reason);
+  switch (state_.activity) {
+    case Activity::kFindCheckpoint:
+    case Activity::kWaitStages:
+    case Activity::kExport:  // the weights are on disk already
+      state_.slots.erase(found);
+      return;
+    default:
+      break;
+  }
+  // It is told to abort all the same: where only its lease ended it may still be computing.
+  actions_.push_back(SendAbort{found->stage.address, FenceOf(state_), cause});
+  state_.slots.erase(found);
+  Blame(event.name, "lost");
+  Recover(cause);
+}
+
+void JobTransition::AbortStages(const std::string& reason) {
+  for (const StageSlot& slot : state_.slots) {
+    actions_.push_back(SendAbort{slot.stage.address, FenceOf(state_), reason});
+  }
+}
+
+void JobTransition::Recover(const std::string& cause) {
+  const bool loading = state_.activity == Activity::kLoad || state_.activity == Activity::kProfile;
+  const bool running = state_.activity != Activity::kFindCheckpoint &&
+                       state_.activity != Activity::kWaitStages && !loading;
+  const int64_t limit = state_.limits.max_recoveries_per_step;
+  if (running && ++state_.failures[state_.step] >= limit) {
+    return Fail(absl::AbortedError(
+        absl::StrCat("step ", state_.step, " failed ", limit, " times; last: ", cause)));
+  }
+  if (loading && ++state_.load_failures >= kLoadFailureFactor * limit) {
+    return Fail(absl::AbortedError(
+        absl::StrCat("loading failed ", state_.load_failures, " times in a row; last: ", cause)));
+  }
+  AbortStages(cause);
+  DropCheckpoint();
+  ++state_.generation;
+  ++state_.recoveries;
+  state_.attempt = 0;
+  state_.pending.reset();
+  state_.load_folder.clear();
+  state_.phase = JobPhase::kRecovering;
+  state_.message = cause;
+  Record(JobRecord::Kind::kRecovery, cause);
+  SearchOwnCheckpoint();
+}
+
+void JobTransition::On(const DeadlinePassed& event) {
+  if (state_.deadline_seconds == 0 || now_.seconds < state_.deadline_seconds) return Stale();
+  switch (state_.activity) {
+    case Activity::kWaitStages:
+      return WaitedTooLong();
+    case Activity::kProfile:
+      return On(Profiled{FenceOf(state_), absl::DeadlineExceededError("no answer in time")});
+    case Activity::kFindCheckpoint:
+    case Activity::kBeginCheckpoint:
+    case Activity::kCommit:
+    case Activity::kExport:
+      return Fail(absl::DeadlineExceededError(absl::StrFormat(
+          "%s: %s did not end within %.0f s; is the checkpoint storage stuck?", Context(),
+          ActivityName(state_.activity), state_.limits.effect_deadline_seconds)));
+    default:
+      return StagesOverdue(event);
+  }
+}
+
+void JobTransition::StagesOverdue(const DeadlinePassed& event) {
+  std::vector<std::string> silent;
+  for (size_t k = 0; k < state_.slots.size(); ++k) {
+    const StageSlot& slot = state_.slots[k];
+    if (slot.answered) continue;
+    const auto waits = event.waiting_for.find(slot.stage.name);
+    const bool known = waits != event.waiting_for.end() && !waits->second.empty();
+    silent.push_back(absl::StrCat(StageText(static_cast<int>(k)), " ",
+                                  known ? absl::StrCat("says: ", waits->second)
+                                        : std::string("says nothing of what it waits for")));
+    // Who waits for a neighbour is not to blame.
+    if (!known) state_.suspects.push_back(slot.stage.name);
+    if (!known) Blame(slot.stage.name, "deadline");
+  }
+  Recover(absl::StrFormat(
+      "%s, %s: no answer within %.1f s from %s", Context(), ActivityName(state_.activity),
+      now_.seconds - state_.operation_started_seconds, absl::StrJoin(silent, "; ")));
+}
+
+void JobTransition::WaitedTooLong() {
+  const double timeout = spec().pipeline.replacement_timeout_seconds;
+  if (spec().pipeline.continue_with_fewer_stages && !state_.accepts_fewer) {
+    state_.accepts_fewer = true;
+    state_.deadline_seconds = now_.seconds + timeout;
+    return;
+  }
+  const int missing =
+      std::max(1, (state_.wanted_stages > 0 ? state_.wanted_stages : 1) - state_.ready_stages);
+  const std::string remedy = spec().pipeline.continue_with_fewer_stages
+                                 ? ""
+                                 : ", or set pipeline.continue_with_fewer_stages";
+  Fail(absl::UnavailableError(absl::StrFormat(
+      "%s: %d %s missing after %.1f s (wanted %d, ready %d); start more stage servers%s", Context(),
+      missing, missing == 1 ? "stage is" : "stages are", timeout,
+      state_.wanted_stages > 0 ? state_.wanted_stages : 1, state_.ready_stages, remedy)));
+}
+
+void JobTransition::On(const CancelRequested&) {
+  AbortStages("the job was cancelled");
+  DropCheckpoint();
+  End(JobPhase::kCancelled, "cancelled");
+}
+
+void JobTransition::Fail(const absl::Status& status) {
+  AbortStages(std::string(status.message()));
+  DropCheckpoint();
+  End(JobPhase::kFailed,
+      absl::StrCat(absl::StatusCodeToString(status.code()), ": ", std::string(status.message())));
+}
+
+void JobTransition::End(JobPhase phase, const std::string& message) {
+  for (const StageSlot& slot : state_.slots) {
+    actions_.push_back(SendRelease{slot.stage.address, FenceOf(state_)});
+  }
+  state_.phase = phase;
+  state_.activity = Activity::kEnded;
+  state_.message = message;
+  state_.deadline_seconds = 0;
+  state_.pending.reset();
+  state_.finished_unix_seconds = now_.unix_seconds;
+  JobRecord& record = Record(JobRecord::Kind::kFinished, message);
+  record.loss = state_.last_loss;
+  record.weights_digest = state_.weights_digest;
+}
+
+}  // namespace stagecoach

@@ -1,0 +1,277 @@
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_split.h"
+#include "base/check.h"
+#include "coordinator/job/job_script_testing.h"
+#include "coordinator/job/resume_check.h"
+
+namespace stagecoach {
+namespace {
+
+std::string Quoted(const std::string& text) { return absl::StrCat("\"", text, "\""); }
+
+struct ActionText {
+  std::string operator()(const SendLoad& a) const {
+    return absl::StrCat("load stage=", a.stage, " at=", a.address, " step=", a.command.fence.step,
+                        " from=", Quoted(a.command.checkpoint_folder),
+                        " downstream=", Quoted(a.command.downstream_address));
+  }
+  std::string operator()(const SendRun& a) const {
+    static constexpr const char* kWork[] = {"nothing", "train", "evaluate"};
+    std::string text =
+        absl::StrCat("run stage=", a.stage, " ", kWork[static_cast<int>(a.command.work)],
+                     " step=", a.command.fence.step);
+    if (a.command.work == WorkKind::kEvaluate) {
+      absl::StrAppend(&text, " batch=", a.command.evaluation_batch);
+    }
+    if (!a.command.apply.has_value()) return text;
+    return absl::StrCat(text, a.command.apply->apply ? " apply=" : " skip=", a.command.apply->step);
+  }
+  std::string operator()(const SendWriteShard& a) const {
+    return absl::StrCat("write_shard stage=", a.stage, " step=", a.command.fence.step,
+                        " folder=", a.command.folder);
+  }
+  std::string operator()(const SendProfile& a) const { return "profile at=" + a.address; }
+  std::string operator()(const SendAbort& a) const {
+    return absl::StrCat("abort at=", a.address, " generation=", a.fence.generation);
+  }
+  std::string operator()(const SendRelease& a) const {
+    return absl::StrCat("release at=", a.address, " generation=", a.fence.generation);
+  }
+  std::string operator()(const DoubtStage& a) const { return "doubt " + a.name; }
+  std::string operator()(const SearchCheckpoint& a) const {
+    return absl::StrCat("search_checkpoint job=", a.job, " step=", a.step);
+  }
+  std::string operator()(const BeginCheckpoint& a) const {
+    return absl::StrCat("begin_checkpoint step=", a.fence.step, " bytes=", a.bytes);
+  }
+  std::string operator()(const CommitCheckpoint& a) const {
+    return absl::StrCat("commit_checkpoint step=", a.manifest.state.step, " folder=", a.folder,
+                        " shards=", a.manifest.shards.size(), " tensors=", a.expected.size());
+  }
+  std::string operator()(const AbandonCheckpoint& a) const { return "abandon " + a.folder; }
+  std::string operator()(const ExportCheckpoint& a) const {
+    return absl::StrCat("export step=", a.ref.step);
+  }
+};
+
+std::string RecordText(const JobRecord& record) {
+  static constexpr const char* kKinds[] = {"state",      "step",     "evaluation",
+                                           "checkpoint", "recovery", "finished"};
+  std::string text = absl::StrCat("record ", record.number, " ",
+                                  kKinds[static_cast<int>(record.kind)], " step=", record.step);
+  if (record.kind == JobRecord::Kind::kState || record.kind == JobRecord::Kind::kFinished) {
+    absl::StrAppend(&text, " ", JobPhaseName(record.phase));
+  }
+  if (record.kind == JobRecord::Kind::kStep) {
+    absl::StrAppendFormat(&text, " loss=%g norm=%g%s", record.loss, record.gradient_norm,
+                          record.skipped ? " skipped" : "");
+  }
+  if (record.kind == JobRecord::Kind::kEvaluation) {
+    absl::StrAppendFormat(&text, " loss=%g", record.loss);
+  }
+  return record.message.empty() ? text : absl::StrCat(text, " ", Quoted(record.message));
+}
+
+using Options = std::map<std::string, std::string>;
+
+Options OptionsOf(const std::vector<std::string>& words) {
+  Options options;
+  for (const std::string& word : words) {
+    const std::vector<std::string> parts = absl::StrSplit(word, absl::MaxSplits('=', 1));
+    if (parts.size() == 2) options[parts[0]] = parts[1];
+  }
+  return options;
+}
+
+int Number(const Options& options, const std::string& name, int otherwise) {
+  const auto found = options.find(name);
+  return found == options.end() ? otherwise : std::stoi(found->second);
+}
+
+// "" is ok.
+absl::Status StatusOf(const std::string& code) {
+  if (code.empty()) return absl::OkStatus();
+  for (int i = 1; i <= 16; ++i) {
+    const auto candidate = static_cast<absl::StatusCode>(i);
+    if (absl::StatusCodeToString(candidate) == code) return absl::Status(candidate, "told so");
+  }
+  CHECK(false) << "no status is called " << code;
+}
+
+template <typename T>
+absl::StatusOr<T> Answer(const std::string& code, T value) {
+  if (absl::Status status = StatusOf(code); !status.ok()) return status;
+  return value;
+}
+
+}  // namespace
+
+std::string StateText(const JobState& state) {
+  return absl::StrCat(JobPhaseName(state.phase), "/", ActivityName(state.activity),
+                      " generation=", state.generation, " step=", state.step,
+                      " stages=", state.slots.size(), " committed=", state.last_checkpoint_step);
+}
+
+void JobScript::NewJob(const Words& words) {
+  const Options options = OptionsOf(words);
+  auto job = std::make_shared<JobDefinition>();
+  job->id = "a";
+  JobSpec& spec = job->spec;
+  spec.name = "a";
+  spec.model = GptSpec{.layers = 1, .width = 4, .heads = 2, .context = 4, .vocabulary = 8};
+  spec.data.text.path = "x";
+  spec.training.steps = Number(options, "steps", 4);
+  spec.training.batch_size = 4;
+  spec.training.micro_batches = 2;
+  spec.training.max_nonfinite_steps = Number(options, "nonfinite", 2);
+  spec.pipeline.stages = Number(options, "stages", 2);
+  spec.pipeline.replacement_timeout_seconds = 30;
+  spec.pipeline.continue_with_fewer_stages = Number(options, "fewer", 0) != 0;
+  if (!options.contains("profile")) {
+    spec.pipeline.partition.kind = PartitionSpec::Kind::kUniform;
+  }
+  spec.checkpoint.every_steps = Number(options, "checkpoint", 2);
+  spec.evaluation.every_steps = Number(options, "evaluation", 0);
+  spec.evaluation.batches = 2;
+  if (options.contains("resume")) spec.resume_job = options.at("resume");
+  job->model = ExpandModel(spec.model).value();
+  job->model_sha256 = ModelSha256(job->model);
+  state_ = NewJobState(job, 1, JobLimits{});
+  now_ = 0;
+  stale_ = false;
+}
+
+Fence JobScript::EventFence() {
+  Fence fence = FenceOf(*state_);
+  if (std::exchange(stale_, false)) --fence.attempt;
+  return fence;
+}
+
+std::string JobScript::Apply(const decltype(JobEvent::kind)& kind) {
+  const absl::StatusOr<Transition> transition =
+      stagecoach::Apply(*state_, {state_->job->id, {now_, 1e9 + now_}, kind});
+  CHECK(transition.ok()) << transition.status();
+  const std::string before = StateText(*state_);
+  const std::string after = StateText(transition->state);
+  std::string text;
+  if (before != after) {
+    text = absl::StrCat(before, "\n  -> ", after, "\n");
+  } else if (transition->state.stale_events > state_->stale_events) {
+    text = absl::StrCat("unchanged; stale events: ", transition->state.stale_events, "\n");
+  } else {
+    text = absl::StrCat(after, "\n");
+  }
+  for (const JobRecord& record : transition->records) {
+    absl::StrAppend(&text, RecordText(record), "\n");
+  }
+  for (const JobAction& action : transition->actions) {
+    absl::StrAppend(&text, std::visit(ActionText{}, action), "\n");
+  }
+  state_ = transition->state;
+  return text;
+}
+
+std::string JobScript::All() {
+  const Activity activity = state_->activity;
+  const char* command = activity == Activity::kLoad          ? "loaded"
+                        : activity == Activity::kWriteShards ? "shard"
+                                                             : "reported";
+  std::string text;
+  const int stages = static_cast<int>(state_->slots.size());
+  for (int k = 0; k < stages; ++k) text = Run(absl::StrCat(command, " ", k));  // the last one tells
+  return text;
+}
+
+std::string JobScript::Run(const std::string& line) {
+  const Words words = absl::StrSplit(line, ' ', absl::SkipEmpty());
+  if (words.empty()) return "";
+  const std::string& verb = words[0];
+  const Options options = OptionsOf(words);
+  const std::string second = words.size() > 1 ? words[1] : "";
+  const std::string third = words.size() > 2 ? words[2] : "";
+  const auto stage = [&] { return std::stoi(second); };
+  if (verb == "job") return NewJob(words), absl::StrCat(StateText(*state_), "\n");
+  if (verb == "stale") return stale_ = true, "";
+  if (verb == "all") return All();
+  if (verb == "wait") {
+    now_ += std::stod(second);
+    const bool due = state_->deadline_seconds > 0 && now_ >= state_->deadline_seconds;
+    if (!due) return "nothing is due\n";
+    return Apply(DeadlinePassed{{{"b", "activation of micro-batch 1"}}});
+  }
+  now_ += 0.125;  // every event a little later; exact in binary
+  if (verb == "open") return Apply(JobOpened{1, false});
+  if (verb == "restart") return Apply(JobOpened{uint64_t(Number(options, "term", 2)), true});
+  if (verb == "cancel") return Apply(CancelRequested{});
+  if (verb == "lost") return Apply(StageLost{second, third, "stage " + second + " is gone"});
+  if (verb == "short") {
+    return Apply(StagesShort{Number(options, "needed", 2), Number(options, "ready", 1),
+                             Number(options, "alive", 1)});
+  }
+  if (verb == "offer") {
+    StagesOffered offered;
+    for (size_t i = 1; i < words.size(); ++i) {
+      const std::vector<std::string> parts = absl::StrSplit(words[i], ':');
+      StageRegistration registration;
+      registration.name = parts[0];
+      registration.incarnation = parts[1];
+      registration.address = parts[0] + ":8101";
+      offered.stages.push_back(registration);
+    }
+    return Apply(offered);
+  }
+  if (verb == "found") {
+    CheckpointSearched searched{EventFence(), absl::NotFoundError("none"), {}};
+    if (second == "error") searched.found = absl::DataLossError("told so");
+    if (options.contains("step")) {
+      const std::string job = options.contains("job") ? options.at("job") : "a";
+      FoundCheckpoint found{{job, uint64_t(Number(options, "step", 0)), "/c/" + second}, {}};
+      found.manifest.job = job;
+      found.manifest.model_sha256 = state_->job->model_sha256;
+      found.manifest.state = {.step = found.ref.step, .batch_size = 4, .micro_batches = 2};
+      searched.found = found;
+    }
+    return Apply(searched);
+  }
+  if (verb == "profiled") {
+    return Apply(Profiled{EventFence(),
+                          Answer(second, std::vector<LayerProfile>(5, LayerProfile{1e-3, 2e-3}))});
+  }
+  if (verb == "loaded") {
+    LoadResult result{
+        {100, "d", 10, 6}, options.contains("fingerprint") ? options.at("fingerprint") : "f", {}};
+    const std::string code = options.contains("fingerprint") ? "" : third;
+    return Apply(Loaded{EventFence(), stage(), Answer(code, result)});
+  }
+  if (verb == "reported") {
+    StepReport report;
+    report.has_loss = stage() + 1 == static_cast<int>(state_->slots.size());
+    report.loss_sum = 32;
+    report.tokens = report.has_loss ? 16 : 0;
+    report.finite = third != "nan";
+    if (state_->activity == Activity::kTrain && stage() < static_cast<int>(state_->slots.size())) {
+      const StageSlot& slot = state_->slots[stage()];
+      report.layer_squared_norms.assign(size_t(slot.last_layer - slot.first_layer), 0.2);
+    }
+    return Apply(Reported{EventFence(), stage(), Answer(third == "nan" ? "" : third, report)});
+  }
+  if (verb == "begun")
+    return Apply(CheckpointBegun{EventFence(), Answer<std::string>(second, "/t")});
+  if (verb == "shard") {
+    ShardInfo shard;
+    shard.file = absl::StrCat("shard-", second);
+    return Apply(ShardWritten{EventFence(), stage(), Answer(third, shard)});
+  }
+  if (verb == "committed") {
+    CheckpointRef ref{"a", state_->step, absl::StrCat("/c/step=", state_->step)};
+    return Apply(CheckpointCommitted{EventFence(), Answer(second, ref)});
+  }
+  if (verb == "exported") {
+    return Apply(WeightsExported{EventFence(), Answer(second, ExportedWeights{"sha256:x", "/e"})});
+  }
+  CHECK(false) << "the script does not know: " << line;
+}
+
+}  // namespace stagecoach

@@ -1,0 +1,49 @@
+// JobScript: drives Apply by lines of text and tells what came out, for transcripts and for tests
+// that need a job in a certain state. Nothing but the pure transition function runs.
+//
+//   job stages=2 steps=4 checkpoint=2 evaluation=0 partition=uniform   a new job, not opened
+//   open | restart term=2 | offer a:1 b:1 | short needed=2 ready=1 alive=1 | lost a 1
+//   found step=2 | found none | found error
+//   profiled | profiled error | loaded 0 | loaded 1 INVALID_ARGUMENT | reported 0 [nan | CODE]
+//   begun | begun RESOURCE_EXHAUSTED | shard 0 [CODE] | committed [CODE] | exported [CODE]
+//   all            the answers of all stages to the operation at hand
+//   wait 5         time passes; the deadline, if it was reached, is told
+//   cancel | stale (the next line's fence is of an older attempt)
+#ifndef STAGECOACH_COORDINATOR_JOB_JOB_SCRIPT_TESTING_H_
+#define STAGECOACH_COORDINATOR_JOB_JOB_SCRIPT_TESTING_H_
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "coordinator/job/job_state.h"
+
+namespace stagecoach {
+
+class JobScript {
+ public:
+  // What the line did: the state if it changed, records, actions; "" for an empty line.
+  std::string Run(const std::string& line);
+  const JobState& state() const { return *state_; }
+  bool has_job() const { return state_.has_value(); }
+  double now() const { return now_; }
+  std::string Apply(const decltype(JobEvent::kind)& kind);
+
+ private:
+  using Words = std::vector<std::string>;
+  void NewJob(const Words& words);
+  std::string All();
+  Fence EventFence();
+
+  std::optional<JobState> state_;
+  double now_ = 0;
+  bool stale_ = false;
+};
+
+// One line for what is shown of a state in transcripts.
+std::string StateText(const JobState& state);
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_COORDINATOR_JOB_JOB_SCRIPT_TESTING_H_

@@ -1,0 +1,314 @@
+// From an open job to loaded stages: checkpoint search, waiting for stages, profile, plan, load.
+#include <algorithm>
+#include <cmath>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "base/device_name.h"
+#include "base/status.h"
+#include "coordinator/job/job_transition.h"
+#include "coordinator/job/resume_check.h"
+#include "coordinator/job/step_decision.h"
+
+namespace stagecoach {
+namespace {
+
+bool IsUsable(const LayerProfile& layer) {
+  return std::isfinite(layer.forward_seconds) && layer.forward_seconds >= 0 &&
+         std::isfinite(layer.backward_seconds) && layer.backward_seconds >= 0;
+}
+
+}  // namespace
+
+void JobTransition::On(const JobOpened& event) {
+  if (state_.activity == Activity::kEnded) return Stale();
+  state_.term = event.term;
+  if (event.restarted && state_.phase != JobPhase::kSubmitted) {
+    state_.slots.clear();
+    Recover(absl::StrCat("the coordinator was restarted (term ", event.term, ")"));
+    return;
+  }
+  if (!event.restarted) Record(JobRecord::Kind::kState, "accepted");
+  if (spec().resume_job.empty()) return WaitForStages();
+  SearchResumeCheckpoint();
+}
+
+void JobTransition::SearchResumeCheckpoint() {
+  state_.searches_own = false;
+  BeginOperation(Activity::kFindCheckpoint, state_.limits.effect_deadline_seconds);
+  actions_.push_back(SearchCheckpoint{FenceOf(state_), spec().resume_job, spec().resume_step});
+}
+
+void JobTransition::SearchOwnCheckpoint() {
+  state_.searches_own = true;
+  BeginOperation(Activity::kFindCheckpoint, state_.limits.effect_deadline_seconds);
+  actions_.push_back(SearchCheckpoint{FenceOf(state_), state_.job->id, -1});
+}
+
+void JobTransition::On(const CheckpointSearched& event) {
+  if (!Expects(Activity::kFindCheckpoint, event.fence)) return;
+  for (const std::string& folder : event.quarantined) {
+    Record(JobRecord::Kind::kRecovery, absl::StrCat("a broken checkpoint was set aside: ", folder));
+  }
+  if (event.found.ok()) {
+    TakeManifest(*event.found);
+    return;
+  }
+  if (!absl::IsNotFound(event.found.status())) {
+    return Fail(Annotate(event.found.status(), "search for a checkpoint"));
+  }
+  if (!state_.searches_own) {
+    return Fail(Annotate(event.found.status(), absl::StrCat("resume_job=", spec().resume_job)));
+  }
+  // No checkpoint of its own yet: back to where it started.
+  if (!spec().resume_job.empty()) return SearchResumeCheckpoint();
+  TakeTrainState(TrainState{});
+  state_.load_folder.clear();
+  WaitForStages();
+}
+
+void JobTransition::TakeTrainState(const TrainState& train) {
+  state_.step = train.step;
+  state_.skipped_steps = train.skipped_steps;
+  state_.consecutive_nonfinite = train.consecutive_nonfinite;
+  state_.last_loss = train.last_loss;
+  state_.has_loss = train.step > train.skipped_steps;
+  state_.furthest_step = std::max(state_.furthest_step, state_.step);
+}
+
+void JobTransition::TakeManifest(const FoundCheckpoint& found) {
+  const Manifest& manifest = found.manifest;
+  const bool own = found.ref.job == state_.job->id;
+  if (absl::Status status = CheckResume(*state_.job, manifest, own); !status.ok()) {
+    return Fail(status);
+  }
+  state_.load_folder = found.ref.folder;
+  TakeTrainState(manifest.state);
+  if (own) {
+    state_.last_checkpoint = found.ref;
+    state_.last_checkpoint_step = static_cast<int64_t>(found.ref.step);
+    state_.last_checkpoint_bytes = 0;
+    for (const ShardInfo& shard : manifest.shards) state_.last_checkpoint_bytes += shard.bytes;
+    if (state_.step >= last_step()) {  // all is done but the export
+      Enter(JobPhase::kFinishing, "");
+      return Export();
+    }
+  } else {
+    state_.resumed_data_sha256 = manifest.dataset_sha256;
+  }
+  WaitForStages();
+}
+
+void JobTransition::WaitForStages() {
+  state_.activity = Activity::kWaitStages;
+  // Submitted jobs wait as long as they are only queued; see StagesShort.
+  const bool limited = state_.phase == JobPhase::kRecovering;
+  state_.deadline_seconds =
+      limited ? now_.seconds + spec().pipeline.replacement_timeout_seconds : 0;
+}
+
+void JobTransition::On(const StagesShort& event) {
+  if (state_.activity != Activity::kWaitStages) return Stale();
+  const auto count = [](int n) { return absl::StrCat(n, n == 1 ? " stage" : " stages"); };
+  std::string message = absl::StrCat("waits for ", count(event.needed), ", ", event.ready,
+                                     event.ready == 1 ? " is ready" : " are ready");
+  if (event.alive >= event.needed) absl::StrAppend(&message, ", the others work for other jobs");
+  state_.ready_stages = event.ready;
+  Enter(state_.phase, message);
+  if (state_.phase != JobPhase::kSubmitted) return;
+  // Time runs only while the fleet itself is too small, not while the job is queued behind others.
+  if (event.alive >= event.needed) {
+    state_.deadline_seconds = 0;
+  } else if (state_.deadline_seconds == 0) {
+    state_.deadline_seconds = now_.seconds + spec().pipeline.replacement_timeout_seconds;
+  }
+}
+
+void JobTransition::On(const StagesOffered& event) {
+  if (state_.activity != Activity::kWaitStages || event.stages.empty()) return Stale();
+  const int offered = static_cast<int>(event.stages.size());
+  if (state_.wanted_stages > 0 && offered != state_.wanted_stages &&
+      !(state_.accepts_fewer && offered < state_.wanted_stages)) {
+    return Stale();
+  }
+  if (state_.wanted_stages > 0 && offered < state_.wanted_stages) {
+    Record(JobRecord::Kind::kRecovery,
+           absl::StrCat("continues with ", offered, " of ", state_.wanted_stages, " stages"));
+  }
+  state_.wanted_stages = offered;
+  state_.slots.clear();
+  for (const StageRegistration& stage : event.stages) {
+    StageSlot slot;
+    slot.stage = stage;
+    state_.slots.push_back(std::move(slot));
+  }
+  if (spec().pipeline.mixed_devices) {  // the same layers on the same devices after a recovery
+    std::sort(state_.slots.begin(), state_.slots.end(),
+              [](const StageSlot& a, const StageSlot& b) { return a.stage.name < b.stage.name; });
+  }
+  Enter(JobPhase::kPlanned, "");
+  const bool measure = spec().pipeline.partition.kind == PartitionSpec::Kind::kAuto && offered > 1;
+  if (measure && !state_.profile_tried) return StartProfile();
+  PlanAndLoad();
+}
+
+void JobTransition::StartProfile() {
+  state_.profile_tried = true;
+  BeginOperation(Activity::kProfile, state_.limits.profile_deadline_seconds);
+  actions_.push_back(SendProfile{state_.slots[0].stage.address, FenceOf(state_),
+                                 state_.limits.profile_deadline_seconds});
+}
+
+void JobTransition::On(const Profiled& event) {
+  if (!Expects(Activity::kProfile, event.fence)) return;
+  absl::Status status = event.profile.status();
+  if (status.ok() && static_cast<int>(event.profile->size()) != layers()) {
+    status = absl::InternalError(
+        absl::StrCat("the profile has ", event.profile->size(), " layers, the model ", layers()));
+  }
+  if (status.ok() && !std::all_of(event.profile->begin(), event.profile->end(), IsUsable)) {
+    status = absl::InternalError("the profile has times that are negative or not finite");
+  }
+  if (status.ok()) {
+    state_.profile = *event.profile;
+  } else {
+    Record(JobRecord::Kind::kState,
+           absl::StrCat("no profile, costs come from the cost model: ", StageText(0), ": ",
+                        std::string(status.message())));
+  }
+  PlanAndLoad();
+}
+
+absl::StatusOr<Plan> JobTransition::MakePlanFor(int stages) {
+  PlanAssumptions assumptions;
+  for (const StageSlot& slot : state_.slots) {
+    const int64_t limit = slot.stage.memory_limit_bytes;
+    int64_t& smallest = assumptions.stage_memory_limit_bytes;
+    if (limit > 0) smallest = smallest == 0 ? limit : std::min(smallest, limit);
+    assumptions.on_card.push_back(IsCudaDevice(slot.stage.device));
+  }
+  JobSpec planned = spec();
+  planned.pipeline.stages = stages;
+  const PartitionSpec& partition = planned.pipeline.partition;
+  if (partition.kind == PartitionSpec::Kind::kCuts &&
+      static_cast<int>(partition.cuts.size()) + 1 != stages) {
+    planned.pipeline.partition = PartitionSpec{};  // fewer stages than the cuts were made for
+  }
+  return MakePlan(planned, stages, assumptions, state_.profile);
+}
+
+void JobTransition::PlanAndLoad() {
+  const int stages = static_cast<int>(state_.slots.size());
+  const absl::StatusOr<Plan> plan = MakePlanFor(stages);
+  if (!plan.ok()) return Fail(Annotate(plan.status(), "plan"));
+  for (int k = 0; k < stages; ++k) {
+    state_.slots[k].first_layer = plan->partition.first(k);
+    state_.slots[k].last_layer = plan->partition.last(k, layers());
+  }
+  state_.forecast_step_seconds = plan->step_seconds;
+  state_.bubble_ideal = IdealBubble(stages, spec().training.micro_batches);
+  Enter(JobPhase::kLoading, "");
+  SendLoads();
+}
+
+void JobTransition::SendLoads() {
+  BeginOperation(Activity::kLoad, state_.limits.load_deadline_seconds);
+  const int stages = static_cast<int>(state_.slots.size());
+  LoadCommand command;
+  command.fence = FenceOf(state_);
+  command.spec = spec();
+  command.checkpoint_folder = state_.load_folder;
+  command.expected_data = state_.data;
+  for (const StageSlot& slot : state_.slots) {
+    command.partition.first_layers.push_back(slot.first_layer);
+  }
+  for (int k = 0; k < stages; ++k) {
+    command.stage = StageId(k);
+    command.downstream_address = k + 1 < stages ? state_.slots[k + 1].stage.address : "";
+    actions_.push_back(
+        SendLoad{k, state_.slots[k].stage.address, command, state_.limits.load_deadline_seconds});
+  }
+}
+
+void JobTransition::On(const Loaded& event) {
+  if (!Answered(Activity::kLoad, event.fence, event.stage)) return;
+  if (!event.result.ok()) return OperationFailed(event.stage, event.result.status());
+  state_.slots[event.stage].loaded = *event.result;
+  if (AllAnswered()) FinishLoad();
+}
+
+std::string JobTransition::LoadedFingerprint() const {
+  if (!spec().pipeline.mixed_devices) return state_.slots.front().loaded.fingerprint;
+  return absl::StrJoin(state_.slots, " | ", [](std::string* out, const StageSlot& slot) {
+    out->append(slot.loaded.fingerprint);
+  });
+}
+
+absl::Status JobTransition::CheckFingerprints() const {
+  if (spec().pipeline.mixed_devices) {
+    const std::string fingerprint = LoadedFingerprint();
+    if (state_.fingerprint.empty() || fingerprint == state_.fingerprint) return absl::OkStatus();
+    return absl::FailedPreconditionError(absl::StrCat(
+        "the devices of a job must stay in their places: it began with \"", state_.fingerprint,
+        "\", now the stages have \"", fingerprint, "\"; bring the devices back under their names"));
+  }
+  for (const StageSlot& slot : state_.slots) {
+    const StageSlot& first = state_.slots.front();
+    if (slot.loaded.fingerprint != first.loaded.fingerprint) {
+      return absl::FailedPreconditionError(absl::StrCat(
+          "stages of one job must compute alike: ", first.stage.name, " has fingerprint \"",
+          first.loaded.fingerprint, "\", ", slot.stage.name, " has \"", slot.loaded.fingerprint,
+          "\"; give the job stages of one kind, or set pipeline.mixed_devices"));
+    }
+    if (!state_.fingerprint.empty() && slot.loaded.fingerprint != state_.fingerprint) {
+      return absl::FailedPreconditionError(absl::StrCat(
+          "stages of one job must compute alike: it began with fingerprint \"", state_.fingerprint,
+          "\", ", slot.stage.name, " has \"", slot.loaded.fingerprint, "\""));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status JobTransition::CheckData() {
+  const StageSlot& first = state_.slots.front();
+  const DatasetManifest& data = first.loaded.data;
+  const StageSlot& last = state_.slots.back();
+  const auto differ = [](const std::string& who, const std::string& a, const std::string& b) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "data.text.path: ", who, ": sha256 ", a, " and ", b, "; use the same file everywhere"));
+  };
+  if (data.sha256 != last.loaded.data.sha256) {
+    return differ(
+        absl::StrCat(first.stage.name, " and ", last.stage.name, " read different data sets"),
+        data.sha256, last.loaded.data.sha256);
+  }
+  if (!state_.data.sha256.empty() && data.sha256 != state_.data.sha256) {
+    return differ("the data set changed since the job began", state_.data.sha256, data.sha256);
+  }
+  if (!state_.resumed_data_sha256.empty() && data.sha256 != state_.resumed_data_sha256) {
+    return differ(absl::StrCat("the data set is not the one of resume_job=", spec().resume_job),
+                  state_.resumed_data_sha256, data.sha256);
+  }
+  state_.data = data;
+  return absl::OkStatus();
+}
+
+void JobTransition::FinishLoad() {
+  absl::Status status = CheckFingerprints();
+  if (status.ok()) status = CheckData();
+  if (!status.ok()) return Fail(status);
+  state_.fingerprint = LoadedFingerprint();
+  state_.load_failures = 0;
+  state_.accepts_fewer = false;
+  state_.suspects.clear();
+  state_.average_step_seconds = 0;
+  state_.pending.reset();
+  const int64_t batch = spec().training.batch_size;
+  const int64_t batches = (state_.data.evaluation_sequences + batch - 1) / batch;
+  state_.evaluation_batches = std::min(spec().evaluation.batches, batches);
+  state_.evaluated = state_.saved = true;  // a loaded boundary was dealt with before
+  Enter(JobPhase::kRunning, "");
+  Continue();
+}
+
+}  // namespace stagecoach

@@ -1,0 +1,167 @@
+#include "coordinator/job/job_state.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "base/check.h"
+#include "coordinator/job/job_transition.h"
+#include "coordinator/job/step_decision.h"
+
+namespace stagecoach {
+
+const char* ActivityName(Activity activity) {
+  switch (activity) {
+    case Activity::kFindCheckpoint:
+      return "find_checkpoint";
+    case Activity::kWaitStages:
+      return "wait_stages";
+    case Activity::kProfile:
+      return "profile";
+    case Activity::kLoad:
+      return "load";
+    case Activity::kTrain:
+      return "train";
+    case Activity::kFlush:
+      return "flush";
+    case Activity::kEvaluate:
+      return "evaluate";
+    case Activity::kBeginCheckpoint:
+      return "begin_checkpoint";
+    case Activity::kWriteShards:
+      return "write_shards";
+    case Activity::kCommit:
+      return "commit";
+    case Activity::kExport:
+      return "export";
+    case Activity::kEnded:
+      return "ended";
+  }
+  CHECK(false) << "activity " << static_cast<int>(activity) << " has no name";
+}
+
+JobState NewJobState(std::shared_ptr<const JobDefinition> job, uint64_t term,
+                     const JobLimits& limits) {
+  JobState state;
+  state.wanted_stages = static_cast<int>(job->spec.pipeline.stages);
+  state.job = std::move(job);
+  state.term = term;
+  state.limits = limits;
+  return state;
+}
+
+Fence FenceOf(const JobState& state) {
+  return {state.job->id, state.term, state.generation, state.step, state.attempt};
+}
+
+bool WaitsForStages(const JobState& state) { return state.activity == Activity::kWaitStages; }
+
+JobView ViewOf(const JobState& state) {
+  JobView view;
+  view.id = state.job->id;
+  view.spec = state.job->spec;
+  view.phase = state.phase;
+  view.message = state.message;
+  view.generation = state.generation;
+  view.step = state.step;
+  view.loss = state.last_loss;
+  view.has_loss = state.has_loss;
+  view.evaluation_loss = state.evaluation_loss;
+  view.has_evaluation_loss = state.has_evaluation_loss;
+  view.tokens_per_second = state.tokens_per_second;
+  view.step_seconds = state.step_seconds;
+  view.bubble = state.bubble;
+  view.bubble_ideal = state.bubble_ideal;
+  view.skipped_steps = state.skipped_steps;
+  view.recoveries = state.recoveries;
+  view.last_checkpoint_step = state.last_checkpoint_step;
+  view.last_checkpoint_bytes = state.last_checkpoint_bytes;
+  view.data_wait_seconds = state.data_wait_seconds;
+  view.faults = state.faults;
+  view.forecast_step_seconds = state.forecast_step_seconds;
+  view.submitted_unix_seconds = state.job->submitted_unix_seconds;
+  view.finished_unix_seconds = state.finished_unix_seconds;
+  for (const StageSlot& slot : state.slots) {
+    view.stages.push_back({slot.stage.name, slot.stage.address, slot.first_layer, slot.last_layer,
+                           slot.phases, slot.memory_peak});
+  }
+  view.weights_digest = state.weights_digest;
+  view.weights_folder = state.weights_folder;
+  return view;
+}
+
+absl::StatusOr<Transition> Apply(const JobState& state, const JobEvent& event) {
+  if (event.job != state.job->id) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("an event of job ", event.job, " reached job ", state.job->id));
+  }
+  JobTransition transition(state, event.now);
+  if (IsTerminal(state.phase)) {
+    ++transition.state().stale_events;
+    // A temporary folder that was made for nobody would stay until the next start.
+    if (std::holds_alternative<CheckpointBegun>(event.kind)) {
+      transition.On(std::get<CheckpointBegun>(event.kind));
+    }
+    return std::move(transition).Take();
+  }
+  std::visit([&transition](const auto& kind) { transition.On(kind); }, event.kind);
+  return std::move(transition).Take();
+}
+
+bool JobTransition::Expects(Activity activity, const Fence& fence) {
+  if (state_.activity == activity && fence == FenceOf(state_)) return true;
+  Stale();
+  return false;
+}
+
+bool JobTransition::Answered(Activity activity, const Fence& fence, int stage) {
+  if (!Expects(activity, fence)) return false;
+  if (stage < 0 || stage >= static_cast<int>(state_.slots.size()) || state_.slots[stage].answered) {
+    Stale();
+    return false;
+  }
+  state_.slots[stage].answered = true;
+  return true;
+}
+
+bool JobTransition::AllAnswered() const {
+  return std::all_of(state_.slots.begin(), state_.slots.end(),
+                     [](const StageSlot& slot) { return slot.answered; });
+}
+
+void JobTransition::BeginOperation(Activity activity, double deadline_seconds) {
+  state_.activity = activity;
+  ++state_.attempt;
+  state_.operation_started_seconds = now_.seconds;
+  state_.deadline_seconds = deadline_seconds > 0 ? now_.seconds + deadline_seconds : 0;
+  for (StageSlot& slot : state_.slots) slot.answered = false;
+}
+
+void JobTransition::Enter(JobPhase phase, const std::string& message) {
+  if (state_.phase == phase && state_.message == message) return;
+  state_.phase = phase;
+  state_.message = message;
+  Record(JobRecord::Kind::kState, message);
+}
+
+JobRecord& JobTransition::Record(JobRecord::Kind kind, const std::string& message) {
+  JobRecord record;
+  record.number = ++state_.records;
+  record.kind = kind;
+  record.unix_seconds = now_.unix_seconds;
+  record.step = state_.step;
+  record.phase = state_.phase;
+  record.message = message;
+  record.nonfinite_steps = state_.skipped_steps;
+  records_.push_back(std::move(record));
+  return records_.back();
+}
+
+std::string JobTransition::Context() const {
+  return absl::StrCat("job ", state_.job->id, ", step ", state_.step);
+}
+
+std::string JobTransition::StageText(int stage) const {
+  return absl::StrCat("stage ", stage, " (", state_.slots[stage].stage.name, ")");
+}
+
+}  // namespace stagecoach

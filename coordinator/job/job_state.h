@@ -1,0 +1,308 @@
+// JobState: one job as a value, and Apply, its pure transition function: (state, event) to (state,
+// records, actions). No clock, no I/O, no lock: time comes in with the event, and the caller
+// persists the records before it carries the actions out.
+//
+//   submitted -> planned -> loading -> running -> finishing -> succeeded
+//   planned to finishing --stage lost, deadline--> recovering -> planned
+//   any live one --Cancel--> cancelled
+//   any live one --the job's own fault, no stages, a step failing again and again--> failed
+//
+// Inside a phase the activity says what is waited for. Every command and effect carries a Fence
+// whose attempt grows with each operation of a generation; an answer with another fence, or from a
+// stage that answered already, is stale: it is counted and changes nothing.
+// Ownership: values; the definition of a job is immutable and shared between copies.
+// Threads:   pure functions.
+// Units:     seconds of the caller's monotonic clock; layers [first, last).
+// Errors:    Apply: INVALID_ARGUMENT for an event of another job. What the world does wrong becomes
+//            a recovery or the job's failure, never an error of Apply.
+// See: docs/ARCHITECTURE.md, "A step".
+#ifndef STAGECOACH_COORDINATOR_JOB_JOB_STATE_H_
+#define STAGECOACH_COORDINATOR_JOB_JOB_STATE_H_
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "checkpoint/store.h"
+#include "coordinator/fleet/fleet.h"
+#include "coordinator/job/job_view.h"
+#include "plan/control.h"
+#include "plan/plan.h"
+
+namespace stagecoach {
+
+// What never changes about a job.
+struct JobDefinition {
+  std::string id;
+  uint64_t sequence = 0;  // order of submission
+  JobSpec spec;
+  ExpandedModel model;
+  std::string model_sha256;
+  double submitted_unix_seconds = 0;
+};
+
+struct JobLimits {
+  double step_deadline_floor_seconds = 10;
+  double first_step_deadline_seconds = 60;
+  double load_deadline_seconds = 120;
+  double profile_deadline_seconds = 60;
+  double effect_deadline_seconds = 600;  // one call on the checkpoint store
+  int64_t max_recoveries_per_step = 3;
+  double average_weight = 0.2;  // of the newest step in the average step time
+  double deadline_factor = 5;   // of the average step time
+};
+
+// What a live job waits for.
+enum class Activity : uint8_t {
+  kFindCheckpoint,
+  kWaitStages,
+  kProfile,
+  kLoad,
+  kTrain,
+  kFlush,  // the last decision, applied without new work
+  kEvaluate,
+  kBeginCheckpoint,
+  kWriteShards,
+  kCommit,
+  kExport,
+  kEnded
+};
+const char* ActivityName(Activity activity);
+
+// One stage of the placement and its answer to the operation at hand.
+struct StageSlot {
+  StageRegistration stage;
+  int first_layer = 0, last_layer = 0;
+  bool answered = false;
+  StepReport report;  // of the last Run
+  // Of the last training step: what people look at.
+  PhaseSeconds phases;
+  StageMemory memory_peak;
+  LoadResult loaded;
+  ShardInfo shard;
+};
+
+struct JobState {
+  std::shared_ptr<const JobDefinition> job;
+  JobLimits limits;
+  JobPhase phase = JobPhase::kSubmitted;
+  Activity activity = Activity::kWaitStages;
+  std::string message;
+
+  uint64_t term = 1, generation = 1, step = 0;
+  uint32_t attempt = 0;
+  std::vector<StageSlot> slots;  // the placement; while waiting for stages: those that are left
+  int wanted_stages = 0;         // 0: every one that is free
+  int ready_stages = 0;          // when last told so
+  bool accepts_fewer = false;
+  std::vector<std::string> suspects;  // did not answer; taken only if there is no other
+
+  double operation_started_seconds = 0;
+  double deadline_seconds = 0;      // 0: none
+  double average_step_seconds = 0;  // since the last load; 0: none yet
+
+  std::optional<ApplyDecision> pending;  // decided, not sent yet
+  bool evaluated = true, saved = true;   // at this step boundary
+  bool save_requested = false;           // a checkpoint at the next one, due or not
+  int64_t evaluation_batches = 0, evaluation_batch = 0;
+  double evaluation_loss_sum = 0;
+  int64_t evaluation_tokens = 0;
+  std::string temporary_folder;   // of the checkpoint being written
+  absl::Status checkpoint_error;  // first error of the one being written
+  double checkpoint_started_seconds = 0;
+
+  bool searches_own = false;  // or the checkpoint of spec.resume_job
+  std::string load_folder;    // to load from; empty: initial weights
+  int64_t last_checkpoint_step = -1;
+  int64_t last_checkpoint_bytes = 0;
+  CheckpointRef last_checkpoint;  // of this job
+  std::vector<LayerProfile> profile;
+  bool profile_tried = false;
+  DatasetManifest data;             // sha256 empty: not known yet
+  std::string resumed_data_sha256;  // of the checkpoint of another job
+  std::string fingerprint;
+
+  uint64_t skipped_steps = 0;
+  int64_t consecutive_nonfinite = 0;
+  double last_loss = 0, evaluation_loss = 0;
+  bool has_loss = false, has_evaluation_loss = false;
+
+  uint64_t furthest_step = 0;            // decided steps, ever
+  std::map<uint64_t, int64_t> failures;  // by step, since the furthest step was reached
+  int64_t load_failures = 0;             // since the last load that worked
+  uint64_t recoveries = 0;
+  std::vector<StageFaults> faults;  // since this coordinator started
+  double data_wait_seconds = 0;     // likewise
+  uint64_t stale_events = 0;
+  uint64_t records = 0;  // written so far
+
+  double tokens_per_second = 0, step_seconds = 0, bubble = 0, bubble_ideal = 0;
+  double forecast_step_seconds = 0;
+  double finished_unix_seconds = 0;
+  std::string weights_digest, weights_folder;
+};
+
+JobState NewJobState(std::shared_ptr<const JobDefinition> job, uint64_t term,
+                     const JobLimits& limits);
+Fence FenceOf(const JobState& state);  // of the operation at hand
+JobView ViewOf(const JobState& state);
+// A job waits for stages, and how many: the others need not be offered any.
+bool WaitsForStages(const JobState& state);
+
+// ---- events -------------------------------------------------------------------------------------
+
+// The job starts, or is taken up again by a coordinator with a higher term.
+struct JobOpened {
+  uint64_t term = 0;
+  bool restarted = false;
+};
+// At least as many as wanted, or what there is if the job accepts fewer.
+struct StagesOffered {
+  std::vector<StageRegistration> stages;
+};
+// Too few: `ready` of `needed` could be had now; `alive` are registered in all.
+struct StagesShort {
+  int needed = 0, ready = 0, alive = 0;
+};
+struct StageLost {
+  std::string name, incarnation, reason;
+};
+struct FoundCheckpoint {
+  CheckpointRef ref;
+  Manifest manifest;
+};
+struct CheckpointSearched {
+  Fence fence;
+  absl::StatusOr<FoundCheckpoint> found;
+  std::vector<std::string> quarantined;
+};
+struct Profiled {
+  Fence fence;
+  absl::StatusOr<std::vector<LayerProfile>> profile;
+};
+struct Loaded {
+  Fence fence;
+  int stage = 0;
+  absl::StatusOr<LoadResult> result;
+};
+struct Reported {
+  Fence fence;
+  int stage = 0;
+  absl::StatusOr<StepReport> report;
+};
+struct ShardWritten {
+  Fence fence;
+  int stage = 0;
+  absl::StatusOr<ShardInfo> shard;
+};
+struct CheckpointBegun {
+  Fence fence;
+  absl::StatusOr<std::string> folder;
+};
+struct CheckpointCommitted {
+  Fence fence;
+  absl::StatusOr<CheckpointRef> ref;
+};
+struct ExportedWeights {
+  std::string digest, folder;
+};
+struct WeightsExported {
+  Fence fence;
+  absl::StatusOr<ExportedWeights> result;
+};
+struct DeadlinePassed {
+  std::map<std::string, std::string> waiting_for;  // by stage name, from heartbeats
+};
+struct CancelRequested {};
+struct SaveRequested {};  // the coordinator is about to end
+
+struct JobEvent {
+  std::string job;
+  Moment now;  // when it happened
+  std::variant<JobOpened, StagesOffered, StagesShort, StageLost, CheckpointSearched, Profiled,
+               Loaded, Reported, ShardWritten, CheckpointBegun, CheckpointCommitted,
+               WeightsExported, DeadlinePassed, CancelRequested, SaveRequested>
+      kind;
+};
+
+// ---- actions ------------------------------------------------------------------------------------
+
+struct SendLoad {
+  int stage = 0;
+  std::string address;
+  LoadCommand command;
+  double deadline_seconds = 0;
+};
+struct SendRun {
+  int stage = 0;
+  std::string address;
+  RunCommand command;
+  double deadline_seconds = 0;
+};
+struct SendWriteShard {
+  int stage = 0;
+  std::string address;
+  WriteShardCommand command;
+  double deadline_seconds = 0;
+};
+struct SendProfile {
+  std::string address;
+  Fence fence;
+  double deadline_seconds = 0;
+};
+struct SendAbort {
+  std::string address;
+  Fence fence;
+  std::string reason;
+};
+struct SendRelease {
+  std::string address;
+  Fence fence;
+};
+struct DoubtStage {
+  std::string name, incarnation;
+};
+struct SearchCheckpoint {
+  Fence fence;
+  std::string job;    // whose
+  int64_t step = -1;  // -1: newest
+};
+struct BeginCheckpoint {
+  Fence fence;
+  int64_t bytes = 0;
+};
+struct CommitCheckpoint {
+  Fence fence;
+  std::string folder;
+  Manifest manifest;
+  std::vector<ExpectedTensor> expected;
+  int64_t keep = 1;
+};
+struct AbandonCheckpoint {
+  std::string folder;
+};
+struct ExportCheckpoint {
+  Fence fence;
+  CheckpointRef ref;
+};
+
+using JobAction = std::variant<SendLoad, SendRun, SendWriteShard, SendProfile, SendAbort,
+                               SendRelease, DoubtStage, SearchCheckpoint, BeginCheckpoint,
+                               CommitCheckpoint, AbandonCheckpoint, ExportCheckpoint>;
+
+struct Transition {
+  JobState state;
+  std::vector<JobRecord> records;  // numbered; to be on disk before the actions are carried out
+  std::vector<JobAction> actions;
+};
+
+absl::StatusOr<Transition> Apply(const JobState& state, const JobEvent& event);
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_COORDINATOR_JOB_JOB_STATE_H_

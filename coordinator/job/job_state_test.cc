@@ -1,0 +1,245 @@
+#include "coordinator/job/job_state.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "coordinator/job/job_json.h"
+#include "coordinator/job/job_script_testing.h"
+
+namespace stagecoach {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+std::filesystem::path Transcripts() {
+  return std::filesystem::path(STAGECOACH_SOURCE_DIR) / "coordinator" / "job" / "testdata";
+}
+
+std::string ReadFile(const std::filesystem::path& path) {
+  std::ostringstream text;
+  text << std::ifstream(path, std::ios::binary).rdbuf();
+  return text.str();
+}
+
+// Blocks: lines of input, four dashes, what they did, an empty line. Comments start with '#'.
+std::string Replay(const std::string& transcript) {
+  JobScript script;
+  std::string replayed, output;
+  bool in_output = false;
+  for (const std::string& line : std::vector<std::string>(absl::StrSplit(transcript, '\n'))) {
+    if (line == "----") {
+      absl::StrAppend(&replayed, "----\n", output, "\n");
+      output.clear();
+      in_output = true;
+    } else if (in_output) {
+      in_output = !line.empty();
+    } else if (!line.empty()) {
+      absl::StrAppend(&replayed, line, "\n");
+      if (line[0] != '#') output = absl::StrCat(output, script.Run(line));
+    }
+  }
+  return replayed;
+}
+
+TEST(JobStateTest, BehavesAsTheTranscriptsSay) {
+  int transcripts = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(Transcripts())) {
+    if (entry.path().extension() != ".txt") continue;
+    ++transcripts;
+    const std::string expected = ReadFile(entry.path());
+    const std::string actual = Replay(expected);
+    const char* rewrite = std::getenv("STAGECOACH_REWRITE");
+    if (rewrite != nullptr && std::string(rewrite) == "1") {
+      std::ofstream(entry.path(), std::ios::binary) << actual;
+    } else {
+      EXPECT_EQ(actual, expected) << entry.path() << "; STAGECOACH_REWRITE=1 rewrites it";
+    }
+  }
+  EXPECT_GE(transcripts, 5);
+}
+
+// A job in every activity there is, in the phases in which it occurs.
+std::vector<JobScript> JobsInEveryState() {
+  const std::vector<std::string> lines = {
+      "job checkpoint=1 evaluation=1 steps=2 profile=1 resume=b",
+      "open",
+      "found step=1 job=b",
+      "offer a:1 b:1",
+      "profiled",
+      "all",
+      "all",
+      "all",
+      "all",
+      "all",
+      "begun",
+      "all",
+      "committed",
+      "exported"};
+  std::vector<JobScript> scripts;
+  JobScript script;
+  for (const std::string& line : lines) {
+    script.Run(line);
+    scripts.push_back(script);
+  }
+  JobScript recovering = scripts[6];
+  recovering.Run("lost a 1");
+  scripts.push_back(recovering);
+  recovering.Run("found none");
+  scripts.push_back(recovering);
+  recovering.Run("found step=1 job=b");
+  scripts.push_back(recovering);
+  return scripts;
+}
+
+std::vector<decltype(JobEvent::kind)> EventsWith(const Fence& fence) {
+  std::vector<decltype(JobEvent::kind)> events;
+  for (const int stage : {-1, 0, 1, 99}) {
+    events.push_back(Loaded{fence, stage, LoadResult{}});
+    events.push_back(Loaded{fence, stage, absl::UnavailableError("x")});
+    events.push_back(Reported{fence, stage, StepReport{}});
+    events.push_back(Reported{fence, stage, absl::InternalError("x")});
+    events.push_back(ShardWritten{fence, stage, ShardInfo{}});
+    events.push_back(ShardWritten{fence, stage, absl::ResourceExhaustedError("x")});
+  }
+  events.push_back(CheckpointSearched{fence, absl::NotFoundError("x"), {"broken"}});
+  events.push_back(CheckpointSearched{fence, FoundCheckpoint{}, {}});
+  events.push_back(Profiled{fence, std::vector<LayerProfile>{}});
+  events.push_back(Profiled{fence, absl::CancelledError("x")});
+  events.push_back(CheckpointBegun{fence, absl::DataLossError("x")});
+  events.push_back(CheckpointCommitted{fence, absl::AbortedError("x")});
+  events.push_back(CheckpointCommitted{fence, CheckpointRef{}});
+  events.push_back(WeightsExported{fence, ExportedWeights{}});
+  events.push_back(WeightsExported{fence, absl::NotFoundError("x")});
+  return events;
+}
+
+std::string ActivityOf(const JobState& state) {
+  return absl::StrCat(JobPhaseName(state.phase), "/", ActivityName(state.activity));
+}
+
+TEST(JobStateTest, ReachesEveryActivityInTheTestsBelow) {
+  std::set<Activity> seen;
+  for (const JobScript& script : JobsInEveryState()) seen.insert(script.state().activity);
+  EXPECT_EQ(seen.size(), static_cast<size_t>(Activity::kEnded) + 1);
+}
+
+TEST(JobStateTest, IgnoresEveryStaleAnswerInEveryState) {
+  for (const JobScript& script : JobsInEveryState()) {
+    const JobState& state = script.state();
+    std::vector<Fence> fences(6, FenceOf(state));
+    fences[0].attempt += 1;
+    fences[1].attempt -= 1;
+    fences[2].generation -= 1;
+    fences[3].generation += 1;
+    fences[4].term -= 1;
+    fences[5].step += 1;
+    for (const Fence& fence : fences) {
+      for (const auto& event : EventsWith(fence)) {
+        const Transition next = Apply(state, {"a", {script.now(), 0}, event}).value();
+        EXPECT_EQ(EncodeJobState(next.state), EncodeJobState(state)) << ActivityOf(state);
+        EXPECT_EQ(FenceOf(next.state), FenceOf(state)) << ActivityOf(state);
+        EXPECT_EQ(next.state.stale_events, state.stale_events + 1) << ActivityOf(state);
+        EXPECT_EQ(next.state.activity, state.activity);
+        EXPECT_THAT(next.records, IsEmpty());
+        EXPECT_THAT(next.actions, IsEmpty()) << ActivityOf(state) << " " << event.index();
+      }
+    }
+  }
+}
+
+// Whatever comes, in whatever state: no crash, a legal state, records numbered without a gap, and
+// an ended job stays as it ended.
+TEST(JobStateTest, TakesEveryEventInEveryState) {
+  for (const JobScript& script : JobsInEveryState()) {
+    const JobState& state = script.state();
+    std::vector<decltype(JobEvent::kind)> events = EventsWith(FenceOf(state));
+    events.push_back(CheckpointBegun{FenceOf(state), std::string("/t")});
+    events.push_back(JobOpened{2, true});
+    events.push_back(JobOpened{2, false});
+    events.push_back(StagesOffered{});
+    events.push_back(StagesOffered{std::vector<StageRegistration>(1)});
+    events.push_back(StagesOffered{std::vector<StageRegistration>(2)});
+    events.push_back(StagesOffered{std::vector<StageRegistration>(50)});
+    events.push_back(StagesShort{2, 1, 1});
+    events.push_back(StageLost{"a", "1", "x"});
+    events.push_back(StageLost{"a", "2", "x"});
+    events.push_back(DeadlinePassed{});
+    events.push_back(CancelRequested{});
+    events.push_back(SaveRequested{});
+    for (const double later : {0.0, 1e6}) {
+      for (const auto& event : events) {
+        const Transition next = Apply(state, {"a", {script.now() + later, 0}, event}).value();
+        EXPECT_EQ(IsTerminal(next.state.phase), next.state.activity == Activity::kEnded);
+        EXPECT_GE(next.state.generation, state.generation);
+        uint64_t number = state.records;
+        for (const JobRecord& record : next.records) EXPECT_EQ(record.number, ++number);
+        EXPECT_EQ(next.state.records, number);
+        if (!IsTerminal(state.phase)) continue;
+        EXPECT_EQ(EncodeJobState(next.state), EncodeJobState(state));
+        EXPECT_THAT(next.records, IsEmpty());
+      }
+    }
+  }
+}
+
+// A card's workspace alone is above these limits, a small job on a host is far below.
+TEST(JobStateTest, CountsWhatACardNeedsForTheStagesThatRegisteredOne) {
+  const auto offer = [](const std::string& second_device) {
+    JobScript script;
+    for (const char* line : {"job stages=2 steps=4", "open"}) script.Run(line);
+    std::vector<StageRegistration> stages(2);
+    for (StageRegistration& stage : stages) {
+      stage.device = "cpu";
+      stage.memory_limit_bytes = int64_t{32} << 20;
+    }
+    stages[1].device = second_device;
+    return script.Apply(StagesOffered{stages});
+  };
+  EXPECT_THAT(offer("cpu"), HasSubstr("load stage=1"));
+  EXPECT_THAT(offer("cuda:0"), HasSubstr("plan: stage 1 with layers"));
+}
+
+TEST(JobStateTest, EndsFromEveryLiveStateByCancelWithNothingLeftRunning) {
+  for (const JobScript& script : JobsInEveryState()) {
+    const JobState& state = script.state();
+    if (IsTerminal(state.phase)) continue;
+    const Transition next = Apply(state, {"a", {script.now(), 0}, CancelRequested{}}).value();
+    EXPECT_EQ(next.state.phase, JobPhase::kCancelled);
+    size_t released = 0;
+    for (const JobAction& action : next.actions) {
+      released += std::holds_alternative<SendRelease>(action);
+    }
+    EXPECT_EQ(released, state.slots.size()) << ActivityOf(state);
+  }
+}
+
+TEST(JobStateTest, RefusesAnEventOfAnotherJob) {
+  JobScript script;
+  script.Run("job");
+  EXPECT_TRUE(
+      absl::IsInvalidArgument(Apply(script.state(), {"b", {0, 0}, CancelRequested{}}).status()));
+}
+
+TEST(JobStateTest, SurvivesTheJournalInEveryState) {
+  for (const JobScript& script : JobsInEveryState()) {
+    const JobState& state = script.state();
+    JobState back = NewJobState(state.job, 9, state.limits);
+    ASSERT_TRUE(DecodeJobState(EncodeJobState(state), &back).ok());
+    EXPECT_EQ(EncodeJobState(back), EncodeJobState(state));
+  }
+  JobState state = JobsInEveryState()[0].state();
+  for (const char* text : {"", "{", "[]", "{\"phase\":77}", "{\"phase\":\"x\"}"}) {
+    EXPECT_TRUE(absl::IsDataLoss(DecodeJobState(text, &state))) << text;
+  }
+}
+
+}  // namespace
+}  // namespace stagecoach

@@ -1,0 +1,176 @@
+// The step protocol: report, decide once, apply with the next command; evaluation on the way.
+#include <algorithm>
+#include <cmath>
+
+#include "absl/strings/str_cat.h"
+#include "base/status.h"
+#include "coordinator/job/job_transition.h"
+#include "coordinator/job/step_decision.h"
+
+namespace stagecoach {
+namespace {
+
+std::vector<StepReport> ReportsOf(const std::vector<StageSlot>& slots) {
+  std::vector<StepReport> reports;
+  reports.reserve(slots.size());
+  for (const StageSlot& slot : slots) reports.push_back(slot.report);
+  return reports;
+}
+
+}  // namespace
+
+double JobTransition::StepDeadline() const {
+  const JobLimits& limits = state_.limits;
+  if (state_.average_step_seconds > 0) {
+    return std::max(limits.step_deadline_floor_seconds,
+                    limits.deadline_factor * state_.average_step_seconds);
+  }
+  // The first step warms up and there is only a forecast, which may be far off.
+  const double forecast = 2 * limits.deadline_factor * state_.forecast_step_seconds;
+  return std::max(
+      {limits.first_step_deadline_seconds, limits.step_deadline_floor_seconds, forecast});
+}
+
+bool JobTransition::BoundaryOf(int64_t every_steps) const {
+  return every_steps > 0 && state_.step > 0 &&
+         (state_.step % static_cast<uint64_t>(every_steps) == 0 || state_.step >= last_step());
+}
+
+void JobTransition::Continue() {
+  const bool last = state_.step >= last_step();
+  const bool evaluate = !state_.evaluated && state_.evaluation_batches > 0 &&
+                        BoundaryOf(spec().evaluation.every_steps);
+  const bool save =
+      !state_.saved && (last || state_.save_requested || BoundaryOf(spec().checkpoint.every_steps));
+  if ((evaluate || save) && state_.pending.has_value()) {
+    return SendRuns(Activity::kFlush, WorkKind::kNone, 0);
+  }
+  if (evaluate) return StartEvaluation();
+  if (save) return StartCheckpoint();
+  if (last) return Export();
+  SendRuns(Activity::kTrain, WorkKind::kTrain, 0);
+}
+
+void JobTransition::SendRuns(Activity activity, WorkKind work, uint64_t evaluation_batch) {
+  const double deadline = StepDeadline();
+  BeginOperation(activity, deadline);
+  RunCommand command;
+  command.fence = FenceOf(state_);
+  command.apply = state_.pending;
+  command.work = work;
+  command.evaluation_batch = evaluation_batch;
+  for (size_t k = 0; k < state_.slots.size(); ++k) {
+    actions_.push_back(
+        SendRun{static_cast<int>(k), state_.slots[k].stage.address, command, deadline});
+  }
+}
+
+void JobTransition::On(const Reported& event) {
+  const Activity activity = state_.activity;
+  if (activity != Activity::kTrain && activity != Activity::kFlush &&
+      activity != Activity::kEvaluate) {
+    return Stale();
+  }
+  if (!Answered(activity, event.fence, event.stage)) return;
+  if (!event.report.ok()) return OperationFailed(event.stage, event.report.status());
+  if (activity != Activity::kFlush) state_.slots[event.stage].report = *event.report;
+  if (!AllAnswered()) return;
+  state_.pending.reset();  // it travelled with this command
+  if (activity == Activity::kTrain) return FinishTrain();
+  if (activity == Activity::kEvaluate) return FinishEvaluationBatch();
+  Continue();
+}
+
+void JobTransition::FinishTrain() {
+  const std::vector<StepReport> reports = ReportsOf(state_.slots);
+  const absl::StatusOr<StepDecision> decision =
+      DecideStep(reports, layers(), spec().training.gradient_clip_norm);
+  if (!decision.ok()) return Recover(absl::StrCat(Context(), ": ", decision.status().ToString()));
+
+  const int64_t index = static_cast<int64_t>(state_.step);
+  ApplyDecision apply;
+  apply.step = state_.step;
+  apply.apply = decision->finite;
+  apply.learning_rate = LearningRateAt(spec().training.learning_rate, index, spec().training.steps);
+  apply.gradient_scale = decision->gradient_scale;
+
+  const double seconds = now_.seconds - state_.operation_started_seconds;
+  state_.step_seconds = seconds;
+  state_.tokens_per_second = seconds > 0 ? static_cast<double>(decision->tokens) / seconds : 0;
+  state_.bubble = MeasuredBubble(reports, seconds);
+  for (StageSlot& slot : state_.slots) {
+    slot.phases = slot.report.phases;
+    slot.memory_peak = slot.report.memory_peak;
+    state_.data_wait_seconds += slot.phases[Phase::kDataWait];
+  }
+  const double weight = state_.limits.average_weight;
+  state_.average_step_seconds = state_.average_step_seconds == 0
+                                    ? seconds
+                                    : weight * seconds + (1 - weight) * state_.average_step_seconds;
+  state_.pending = apply;
+  ++state_.step;
+  state_.evaluated = state_.saved = false;
+  if (state_.step > state_.furthest_step) {
+    state_.furthest_step = state_.step;
+    state_.failures.clear();
+  }
+  if (decision->finite) {
+    state_.last_loss = decision->loss;
+    state_.has_loss = true;
+    state_.consecutive_nonfinite = 0;
+  } else {
+    ++state_.skipped_steps;
+    ++state_.consecutive_nonfinite;
+  }
+  RecordStep(decision->loss, apply.learning_rate, decision->gradient_norm, decision->finite);
+  const int64_t limit = std::max<int64_t>(1, spec().training.max_nonfinite_steps);
+  if (state_.consecutive_nonfinite >= limit) {
+    return Fail(absl::FailedPreconditionError(absl::StrCat(
+        "loss or gradients were not finite in ", state_.consecutive_nonfinite,
+        " steps in a row (training.max_nonfinite_steps=", spec().training.max_nonfinite_steps,
+        "); lower the learning rate or set gradient_clip_norm")));
+  }
+  if (state_.step >= last_step()) Enter(JobPhase::kFinishing, "");
+  Continue();
+}
+
+void JobTransition::RecordStep(double loss, double learning_rate, double norm, bool finite) {
+  JobRecord& record = Record(JobRecord::Kind::kStep, "");
+  record.loss = loss;
+  record.learning_rate = learning_rate;
+  record.gradient_norm = norm;
+  record.tokens_per_second = state_.tokens_per_second;
+  record.step_seconds = state_.step_seconds;
+  record.bubble = state_.bubble;
+  record.bubble_ideal = state_.bubble_ideal;
+  record.skipped = !finite;
+}
+
+void JobTransition::StartEvaluation() {
+  state_.evaluation_batch = 0;
+  state_.evaluation_loss_sum = 0;
+  state_.evaluation_tokens = 0;
+  SendRuns(Activity::kEvaluate, WorkKind::kEvaluate, 0);
+}
+
+void JobTransition::FinishEvaluationBatch() {
+  const StepReport& last = state_.slots.back().report;
+  state_.evaluation_loss_sum += last.loss_sum;
+  state_.evaluation_tokens += last.tokens;
+  if (++state_.evaluation_batch < state_.evaluation_batches) {
+    return SendRuns(Activity::kEvaluate, WorkKind::kEvaluate,
+                    static_cast<uint64_t>(state_.evaluation_batch));
+  }
+  state_.evaluated = true;
+  if (state_.evaluation_tokens > 0) {
+    const double loss = state_.evaluation_loss_sum / static_cast<double>(state_.evaluation_tokens);
+    Record(JobRecord::Kind::kEvaluation, "").loss = loss;
+    if (std::isfinite(loss)) {
+      state_.evaluation_loss = loss;
+      state_.has_evaluation_loss = true;
+    }
+  }
+  Continue();
+}
+
+}  // namespace stagecoach

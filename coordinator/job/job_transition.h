@@ -1,0 +1,108 @@
+// JobTransition: the workings of Apply: builds the next state, its records and actions. One object
+// per event; the member functions are grouped by file: job_state.cc (dispatch and what all share),
+// job_start.cc (checkpoint search, stages, profile, plan, load), job_steps.cc (train, evaluate),
+// job_checkpoints.cc (checkpoint, export), job_recovery.cc (losses, deadlines, failure, cancel).
+// Threads:   lives within one call of Apply.
+#ifndef STAGECOACH_COORDINATOR_JOB_JOB_TRANSITION_H_
+#define STAGECOACH_COORDINATOR_JOB_JOB_TRANSITION_H_
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "coordinator/job/job_state.h"
+
+namespace stagecoach {
+
+class JobTransition {
+ public:
+  JobTransition(const JobState& state, Moment now) : state_(state), now_(now) {}
+  Transition Take() && { return {std::move(state_), std::move(records_), std::move(actions_)}; }
+  JobState& state() { return state_; }
+
+  void On(const JobOpened& event);
+  void On(const StagesOffered& event);
+  void On(const StagesShort& event);
+  void On(const StageLost& event);
+  void On(const CheckpointSearched& event);
+  void On(const Profiled& event);
+  void On(const Loaded& event);
+  void On(const Reported& event);
+  void On(const ShardWritten& event);
+  void On(const CheckpointBegun& event);
+  void On(const CheckpointCommitted& event);
+  void On(const WeightsExported& event);
+  void On(const DeadlinePassed& event);
+  void On(const CancelRequested& event);
+  void On(const SaveRequested& event);
+
+ private:
+  const JobSpec& spec() const { return state_.job->spec; }
+  int layers() const { return static_cast<int>(state_.job->model.layers.size()); }
+  uint64_t last_step() const { return static_cast<uint64_t>(spec().training.steps); }
+
+  // What all share.
+  void Stale() { ++state_.stale_events; }
+  bool Expects(Activity activity, const Fence& fence);              // else counts it as stale
+  bool Answered(Activity activity, const Fence& fence, int stage);  // true: fresh, now marked
+  bool AllAnswered() const;
+  void BeginOperation(Activity activity, double deadline_seconds);  // new attempt, nobody answered
+  void Enter(JobPhase phase, const std::string& message);           // with a record
+  JobRecord& Record(JobRecord::Kind kind, const std::string& message);
+  std::string Context() const;  // "job a, step 17"
+  std::string StageText(int stage) const;
+
+  // Start.
+  void SearchOwnCheckpoint();
+  void SearchResumeCheckpoint();
+  void TakeTrainState(const TrainState& train);
+  void WaitForStages();
+  void TakeManifest(const FoundCheckpoint& found);
+  void StartProfile();
+  void PlanAndLoad();
+  absl::StatusOr<Plan> MakePlanFor(int stages);
+  void SendLoads();
+  void FinishLoad();
+  std::string LoadedFingerprint() const;
+  absl::Status CheckFingerprints() const;
+  absl::Status CheckData();
+
+  // Steps.
+  double StepDeadline() const;
+  void Continue();  // at a step boundary: what comes next
+  void SendRuns(Activity activity, WorkKind work, uint64_t evaluation_batch);
+  void Train();
+  void FinishTrain();
+  void RecordStep(double loss, double learning_rate, double norm, bool finite);
+  void StartEvaluation();
+  void FinishEvaluationBatch();
+
+  // Checkpoints.
+  bool BoundaryOf(int64_t every_steps) const;  // step is a multiple, or the last
+  void StartCheckpoint();
+  void FinishShards();
+  std::vector<ExpectedTensor> ExpectedTensors() const;
+  Manifest MakeManifest() const;
+  void CheckpointFailed(const absl::Status& status);
+  void Export();
+
+  // Trouble.
+  void OperationFailed(int stage, const absl::Status& status);
+  void Recover(const std::string& cause);
+  void Blame(const std::string& stage_name, const char* reason);
+  void DropCheckpoint();
+  void AbortStages(const std::string& reason);
+  void Fail(const absl::Status& status);
+  void End(JobPhase phase, const std::string& message);
+  void StagesOverdue(const DeadlinePassed& event);
+  void WaitedTooLong();
+
+  JobState state_;
+  const Moment now_;
+  std::vector<JobRecord> records_;
+  std::vector<JobAction> actions_;
+};
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_COORDINATOR_JOB_JOB_TRANSITION_H_

@@ -1,0 +1,36 @@
+#include "coordinator/job/job_view.h"
+
+#include "base/check.h"
+
+namespace stagecoach {
+
+const char* JobPhaseName(JobPhase phase) {
+  switch (phase) {
+    case JobPhase::kSubmitted:
+      return "submitted";
+    case JobPhase::kPlanned:
+      return "planned";
+    case JobPhase::kLoading:
+      return "loading";
+    case JobPhase::kRunning:
+      return "running";
+    case JobPhase::kRecovering:
+      return "recovering";
+    case JobPhase::kFinishing:
+      return "finishing";
+    case JobPhase::kSucceeded:
+      return "succeeded";
+    case JobPhase::kFailed:
+      return "failed";
+    case JobPhase::kCancelled:
+      return "cancelled";
+  }
+  CHECK(false) << "phase " << static_cast<int>(phase) << " has no name";
+}
+
+bool IsTerminal(JobPhase phase) {
+  return phase == JobPhase::kSucceeded || phase == JobPhase::kFailed ||
+         phase == JobPhase::kCancelled;
+}
+
+}  // namespace stagecoach

@@ -1,0 +1,92 @@
+// JobView and JobRecord: what others see of a job: how it stands now, and the lines of its history.
+// Plain values, copied freely.
+// Units and shapes: seconds; steps count finished (applied or skipped) ones.
+#ifndef STAGECOACH_COORDINATOR_JOB_JOB_VIEW_H_
+#define STAGECOACH_COORDINATOR_JOB_JOB_VIEW_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "plan/cost_model.h"
+#include "plan/job_spec.h"
+#include "plan/phase.h"
+
+namespace stagecoach {
+
+// Shown states are PENDING (submitted, planned, loading), RUNNING (running, recovering, finishing),
+// SUCCEEDED, FAILED, CANCELLED; `detail` names the inner one.
+enum class JobPhase : uint8_t {
+  kSubmitted,
+  kPlanned,
+  kLoading,
+  kRunning,
+  kRecovering,
+  kFinishing,
+  kSucceeded,
+  kFailed,
+  kCancelled
+};
+const char* JobPhaseName(JobPhase phase);  // "submitted", ..., "cancelled"
+bool IsTerminal(JobPhase phase);
+
+struct StageAssignment {
+  std::string stage_name;  // registered name
+  std::string address;     // gRPC, host:port
+  int first_layer = 0, last_layer = 0;
+  PhaseSeconds phases;      // of the last step
+  StageMemory memory_peak;  // of the last step
+};
+
+// Why stages made a job recover, since this coordinator started.
+struct StageFaults {
+  std::string stage_name;
+  std::string reason;  // one of kFaultReasons
+  uint64_t count = 0;
+};
+// The lease ended or a new process took the name; a call broke; no answer in time; another error.
+inline constexpr const char* kFaultReasons[] = {"lost", "unavailable", "deadline", "error"};
+
+struct JobView {
+  std::string id;
+  JobSpec spec;
+  JobPhase phase = JobPhase::kSubmitted;
+  std::string message;  // why it waits, recovers, failed
+  uint64_t generation = 0;
+  uint64_t step = 0;           // applied or skipped
+  double loss = 0;             // of the last step with a finite one
+  double evaluation_loss = 0;  // of the last evaluation
+  bool has_loss = false, has_evaluation_loss = false;
+  double tokens_per_second = 0, step_seconds = 0, bubble = 0, bubble_ideal = 0;
+  uint64_t skipped_steps = 0, recoveries = 0;
+  int64_t last_checkpoint_step = -1;
+  int64_t last_checkpoint_bytes = 0;
+  double data_wait_seconds = 0;  // of all stages, since this coordinator started
+  std::vector<StageFaults> faults;
+  double forecast_step_seconds = 0;
+  double submitted_unix_seconds = 0, finished_unix_seconds = 0;
+  std::vector<StageAssignment> stages;
+  std::string weights_digest;  // "sha256:..." when succeeded
+  std::string weights_folder;  // exported model.safetensors and config.json
+};
+
+// One line of a job's history, numbered from 1; what `watch` shows and ndjson prints.
+struct JobRecord {
+  enum class Kind : uint8_t { kState, kStep, kEvaluation, kCheckpoint, kRecovery, kFinished };
+  uint64_t number = 0;
+  Kind kind = Kind::kState;
+  double unix_seconds = 0;
+  uint64_t step = 0;  // kStep: 1-based count of finished steps
+  JobPhase phase = JobPhase::kSubmitted;
+  std::string message;  // kCheckpoint: empty, or why it failed
+  double loss = 0, learning_rate = 0, gradient_norm = 0;
+  // step_seconds of a kCheckpoint: what the save took.
+  double tokens_per_second = 0, step_seconds = 0, bubble = 0, bubble_ideal = 0;
+  bool skipped = false;  // kStep: non-finite, not applied
+  uint64_t nonfinite_steps = 0;
+  std::string weights_digest;
+};
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_COORDINATOR_JOB_JOB_VIEW_H_

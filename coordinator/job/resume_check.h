@@ -1,0 +1,24 @@
+// Resume check: may a job go on from a checkpoint? Everything that decides the bits must agree, but
+// for the precision: checkpoints are float32 in each, and to change it is a reason to resume.
+// Errors: FAILED_PRECONDITION naming the field, both values and the remedy.
+#ifndef STAGECOACH_COORDINATOR_JOB_RESUME_CHECK_H_
+#define STAGECOACH_COORDINATOR_JOB_RESUME_CHECK_H_
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "checkpoint/manifest.h"
+#include "coordinator/job/job_state.h"
+#include "plan/model_spec.h"
+
+namespace stagecoach {
+
+// SHA-256 of CanonicalModelText, as manifests hold it.
+std::string ModelSha256(const ExpandedModel& model);
+
+// own: the checkpoint is this job's; then its last step may be done already.
+absl::Status CheckResume(const JobDefinition& job, const Manifest& manifest, bool own);
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_COORDINATOR_JOB_RESUME_CHECK_H_

@@ -1,0 +1,58 @@
+#include "coordinator/job/step_decision.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "absl/strings/str_cat.h"
+
+namespace stagecoach {
+
+absl::StatusOr<StepDecision> DecideStep(std::span<const StepReport> reports, int layers,
+                                        double gradient_clip_norm) {
+  StepDecision decision;
+  double squared_norm = 0;
+  int layers_seen = 0;
+  bool has_loss = false;
+  for (const StepReport& report : reports) {
+    decision.finite = decision.finite && report.finite;
+    for (double layer : report.layer_squared_norms) {  // stages in order, so layers in order
+      squared_norm += layer;
+      ++layers_seen;
+    }
+    if (!report.has_loss) continue;
+    if (report.tokens <= 0) return absl::InternalError("a stage reported the loss of no token");
+    has_loss = true;
+    decision.tokens = report.tokens;
+    decision.loss = report.loss_sum / static_cast<double>(report.tokens);
+  }
+  if (!has_loss) return absl::InternalError("no stage reported a loss");
+  if (layers_seen != layers) {
+    return absl::InternalError(absl::StrCat("stages reported gradient norms of ", layers_seen,
+                                            " layers, the model has ", layers));
+  }
+  decision.gradient_norm = std::sqrt(squared_norm);
+  if (!std::isfinite(decision.loss) || !std::isfinite(decision.gradient_norm)) {
+    decision.finite = false;
+  }
+  if (decision.finite && gradient_clip_norm > 0 && decision.gradient_norm > gradient_clip_norm) {
+    decision.gradient_scale = gradient_clip_norm / decision.gradient_norm;
+  }
+  return decision;
+}
+
+double MeasuredBubble(std::span<const StepReport> reports, double step_seconds) {
+  if (reports.empty() || step_seconds <= 0) return 0;
+  double busy = 0;
+  for (const StepReport& report : reports) {
+    busy += report.phases[Phase::kForward] + report.phases[Phase::kRecompute] +
+            report.phases[Phase::kBackward];
+  }
+  const double bubble = 1 - busy / (static_cast<double>(reports.size()) * step_seconds);
+  return std::clamp(bubble, 0.0, 1.0);
+}
+
+double IdealBubble(int stages, int64_t micro_batches) {
+  return static_cast<double>(stages - 1) / static_cast<double>(micro_batches + stages - 1);
+}
+
+}  // namespace stagecoach

@@ -1,0 +1,35 @@
+// StepDecision: what the coordinator makes of the reports of one step. The only place where numbers
+// of different stages meet, so it adds by layer index and never by stage: the result has the same
+// bits for every partition.
+// Units and shapes: reports in stage order; layer_squared_norms of all of them together are the
+//                   layers of the model in order; seconds.
+// Errors:    INTERNAL: a report does not fit the partition (count of layers, loss from no stage).
+#ifndef STAGECOACH_COORDINATOR_JOB_STEP_DECISION_H_
+#define STAGECOACH_COORDINATOR_JOB_STEP_DECISION_H_
+
+#include <span>
+
+#include "absl/status/statusor.h"
+#include "plan/control.h"
+
+namespace stagecoach {
+
+struct StepDecision {
+  double loss = 0;  // mean over the tokens of the mini-batch
+  int64_t tokens = 0;
+  double gradient_norm = 0;   // over all parameters, before clipping
+  bool finite = true;         // false: skip the step everywhere
+  double gradient_scale = 1;  // min(1, clip / norm)
+};
+
+absl::StatusOr<StepDecision> DecideStep(std::span<const StepReport> reports, int layers,
+                                        double gradient_clip_norm);
+
+// Share of the stages' time in which none of forward, recompute and backward ran:
+// 1 - sum(busy) / (K * step), in [0, 1].
+double MeasuredBubble(std::span<const StepReport> reports, double step_seconds);
+double IdealBubble(int stages, int64_t micro_batches);  // (K - 1) / (M + K - 1)
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_COORDINATOR_JOB_STEP_DECISION_H_

@@ -1,0 +1,102 @@
+#include "coordinator/job/step_decision.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <random>
+
+namespace stagecoach {
+namespace {
+
+using ::testing::HasSubstr;
+
+StepReport Report(std::vector<double> norms) {
+  StepReport report;
+  report.layer_squared_norms = std::move(norms);
+  return report;
+}
+
+StepReport LastReport(std::vector<double> norms, double loss_sum, int64_t tokens) {
+  StepReport report = Report(std::move(norms));
+  report.has_loss = true;
+  report.loss_sum = loss_sum;
+  report.tokens = tokens;
+  return report;
+}
+
+// Sums of doubles depend on their order; this one must not depend on where the layers lie.
+TEST(StepDecisionTest, GivesTheSameNormBitForBitForEveryPartition) {
+  std::mt19937_64 random(3);
+  std::vector<double> norms;
+  for (int l = 0; l < 24; ++l)
+    norms.push_back(std::ldexp(1.0 + 1e-16 * double(random() % 99), l % 7));
+  const auto norm = [&](const std::vector<int>& cuts) {
+    std::vector<StepReport> reports;
+    int first = 0;
+    for (int cut : cuts) {
+      reports.push_back(Report({norms.begin() + first, norms.begin() + cut}));
+      first = cut;
+    }
+    reports.push_back(LastReport({norms.begin() + first, norms.end()}, 10, 5));
+    return DecideStep(reports, 24, 0.5).value();
+  };
+  const StepDecision whole = norm({});
+  EXPECT_EQ(whole.loss, 2.0);
+  for (int trial = 0; trial < 200; ++trial) {
+    std::vector<int> cuts;
+    for (int l = 1; l < 24; ++l) {
+      if (random() % 4 == 0) cuts.push_back(l);
+    }
+    const StepDecision split = norm(cuts);
+    EXPECT_EQ(split.gradient_norm, whole.gradient_norm);
+    EXPECT_EQ(split.gradient_scale, whole.gradient_scale);
+  }
+}
+
+TEST(StepDecisionTest, ClipsByTheGlobalNormOnly) {
+  const std::vector<StepReport> reports = {Report({9}), LastReport({16}, 1, 1)};
+  EXPECT_EQ(DecideStep(reports, 2, 0).value().gradient_scale, 1);
+  EXPECT_EQ(DecideStep(reports, 2, 5).value().gradient_scale, 1);
+  EXPECT_EQ(DecideStep(reports, 2, 2.5).value().gradient_scale, 0.5);
+  EXPECT_EQ(DecideStep(reports, 2, 2.5).value().gradient_norm, 5);
+  const std::vector<StepReport> zero = {LastReport({0}, 1, 1)};
+  EXPECT_EQ(DecideStep(zero, 1, 1).value().gradient_scale, 1) << "no division by a norm of zero";
+}
+
+TEST(StepDecisionTest, CallsAStepNonFiniteForAnyBadNumberAnywhere) {
+  const double inf = std::numeric_limits<double>::infinity();
+  StepReport flagged = LastReport({1}, 1, 1);
+  flagged.finite = false;
+  for (const StepReport& bad : {LastReport({std::nan("")}, 1, 1), LastReport({inf}, 1, 1),
+                                LastReport({1}, inf, 1), flagged}) {
+    const std::vector<StepReport> reports = {Report({1}), bad};
+    EXPECT_FALSE(DecideStep(reports, 2, 1).value().finite);
+  }
+}
+
+TEST(StepDecisionTest, RefusesReportsThatDoNotFitTheModel) {
+  const std::vector<StepReport> missing = {Report({1}), LastReport({1}, 1, 1)};
+  EXPECT_THAT(DecideStep(missing, 3, 0).status().message(), HasSubstr("2 layers, the model has 3"));
+  const std::vector<StepReport> no_loss = {Report({1})};
+  EXPECT_THAT(DecideStep(no_loss, 1, 0).status().message(), HasSubstr("no stage reported a loss"));
+  const std::vector<StepReport> no_token = {LastReport({1}, 1, 0)};
+  EXPECT_FALSE(DecideStep(no_token, 1, 0).ok());
+}
+
+TEST(StepDecisionTest, MeasuresTheBubbleOverAllStages) {
+  StepReport busy = Report({});
+  busy.phases[Phase::kForward] = 0.2;
+  busy.phases[Phase::kRecompute] = 0.2;
+  busy.phases[Phase::kBackward] = 0.4;
+  busy.phases[Phase::kSend] = 9;  // not work on the model
+  const std::vector<StepReport> reports = {busy, Report({})};
+  EXPECT_DOUBLE_EQ(MeasuredBubble(reports, 1.0), 1 - 0.8 / 2);
+  EXPECT_EQ(MeasuredBubble(reports, 0.1), 0) << "clocks differ a little: never negative";
+  EXPECT_DOUBLE_EQ(IdealBubble(4, 8), 3.0 / 11);
+  EXPECT_EQ(IdealBubble(1, 8), 0);
+}
+
+}  // namespace
+}  // namespace stagecoach

@@ -1,0 +1,135 @@
+#include "coordinator/journal/database.h"
+
+#include <sqlite3.h>
+
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/check.h"
+#include "base/status.h"
+
+namespace stagecoach {
+namespace {
+
+absl::StatusCode CodeOf(int sqlite_code) {
+  switch (sqlite_code & 0xff) {
+    case SQLITE_FULL:
+      return absl::StatusCode::kResourceExhausted;
+    case SQLITE_CORRUPT:
+    case SQLITE_NOTADB:
+    case SQLITE_IOERR:
+      return absl::StatusCode::kDataLoss;
+    case SQLITE_BUSY:
+    case SQLITE_LOCKED:
+    case SQLITE_CANTOPEN:
+    case SQLITE_READONLY:
+      return absl::StatusCode::kUnavailable;
+    default:
+      return absl::StatusCode::kInternal;
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Database>> Database::Open(const std::string& path) {
+  sqlite3* handle = nullptr;
+  const int code =
+      sqlite3_open_v2(path.c_str(), &handle,
+                      SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, nullptr);
+  std::unique_ptr<Database> database(new Database(handle));
+  if (code != SQLITE_OK) return database->Error(path);
+  RETURN_IF_ERROR(database->Execute("PRAGMA journal_mode=WAL"));
+  RETURN_IF_ERROR(database->Execute("PRAGMA synchronous=FULL"));
+  return database;
+}
+
+Database::~Database() { sqlite3_close_v2(handle_); }
+
+absl::Status Database::Execute(const std::string& sql) {
+  if (sqlite3_exec(handle_, sql.c_str(), nullptr, nullptr, nullptr) == SQLITE_OK) {
+    return absl::OkStatus();
+  }
+  return Error(sql);
+}
+
+absl::Status Database::Error(const std::string& what) const {
+  const int code = sqlite3_extended_errcode(handle_);
+  return absl::Status(CodeOf(code), absl::StrCat("journal: ", what, ": ", sqlite3_errmsg(handle_)));
+}
+
+absl::StatusOr<Statement> Statement::Prepare(Database& database, const std::string& sql) {
+  sqlite3_stmt* handle = nullptr;
+  if (sqlite3_prepare_v2(database.handle(), sql.c_str(), -1, &handle, nullptr) != SQLITE_OK) {
+    return database.Error(sql);
+  }
+  return Statement(&database, handle);
+}
+
+Statement::Statement(Statement&& other) noexcept
+    : database_(other.database_),
+      handle_(std::exchange(other.handle_, nullptr)),
+      bound_(other.bound_) {}
+
+Statement::~Statement() { sqlite3_finalize(handle_); }
+
+Statement& Statement::Bind(const std::string& text) {
+  const int code = sqlite3_bind_text(handle_, ++bound_, text.c_str(), static_cast<int>(text.size()),
+                                     SQLITE_TRANSIENT);
+  CHECK(code == SQLITE_OK) << "parameter " << bound_ << " of " << sqlite3_sql(handle_);
+  return *this;
+}
+
+Statement& Statement::Bind(int64_t value) {
+  const int code = sqlite3_bind_int64(handle_, ++bound_, value);
+  CHECK(code == SQLITE_OK) << "parameter " << bound_ << " of " << sqlite3_sql(handle_);
+  return *this;
+}
+
+Statement& Statement::Bind(double value) {
+  const int code = sqlite3_bind_double(handle_, ++bound_, value);
+  CHECK(code == SQLITE_OK) << "parameter " << bound_ << " of " << sqlite3_sql(handle_);
+  return *this;
+}
+
+absl::StatusOr<bool> Statement::Step() {
+  const int code = sqlite3_step(handle_);
+  if (code == SQLITE_ROW) return true;
+  if (code == SQLITE_DONE) return false;
+  absl::Status status = database_->Error(sqlite3_sql(handle_));
+  Reset();
+  return status;
+}
+
+absl::Status Statement::Run() {
+  while (true) {
+    ASSIGN_OR_RETURN(const bool row, Step());
+    if (!row) break;
+  }
+  Reset();
+  return absl::OkStatus();
+}
+
+void Statement::Reset() {
+  sqlite3_reset(handle_);
+  bound_ = 0;
+}
+
+std::string Statement::Text(int column) const {
+  const unsigned char* text = sqlite3_column_text(handle_, column);
+  if (text == nullptr) return "";
+  return std::string(reinterpret_cast<const char*>(text),
+                     static_cast<size_t>(sqlite3_column_bytes(handle_, column)));
+}
+
+int64_t Statement::Integer(int column) const { return sqlite3_column_int64(handle_, column); }
+
+double Statement::Real(int column) const {
+  if (sqlite3_column_type(handle_, column) == SQLITE_NULL) {
+    return std::numeric_limits<double>::quiet_NaN();
+  }
+  return sqlite3_column_double(handle_, column);
+}
+
+}  // namespace stagecoach

@@ -1,0 +1,191 @@
+#include "coordinator/journal/journal.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/status.h"
+
+namespace stagecoach {
+namespace {
+
+constexpr char kSchema[] = R"(
+CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS jobs (
+  id TEXT PRIMARY KEY, sequence INTEGER NOT NULL UNIQUE, submitted REAL NOT NULL,
+  spec TEXT NOT NULL, state TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS records (
+  job TEXT NOT NULL, number INTEGER NOT NULL, kind INTEGER NOT NULL, unix_seconds REAL,
+  step INTEGER NOT NULL, phase INTEGER NOT NULL, message TEXT NOT NULL, loss REAL,
+  learning_rate REAL, gradient_norm REAL, tokens_per_second REAL, step_seconds REAL, bubble REAL,
+  bubble_ideal REAL, skipped INTEGER NOT NULL, nonfinite_steps INTEGER NOT NULL,
+  weights_digest TEXT NOT NULL, PRIMARY KEY (job, number)) WITHOUT ROWID;
+INSERT OR IGNORE INTO meta VALUES ('format', 1);
+INSERT OR IGNORE INTO meta VALUES ('term', 0);
+)";
+constexpr int64_t kFormat = 1;
+
+absl::Status CheckFormat(Database& database) {
+  ASSIGN_OR_RETURN(Statement query,
+                   Statement::Prepare(database, "SELECT value FROM meta WHERE key = 'format'"));
+  ASSIGN_OR_RETURN(const bool found, query.Step());
+  if (found && query.Integer(0) == kFormat) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat("journal has format ", found ? query.Integer(0) : 0, ", this program reads ",
+                   kFormat, "; use the version that wrote it"));
+}
+
+void BindRecord(Statement& statement, const std::string& job, const JobRecord& record) {
+  statement.Bind(job)
+      .Bind(static_cast<int64_t>(record.number))
+      .Bind(static_cast<int64_t>(record.kind))
+      .Bind(record.unix_seconds)
+      .Bind(static_cast<int64_t>(record.step))
+      .Bind(static_cast<int64_t>(record.phase))
+      .Bind(record.message)
+      .Bind(record.loss)
+      .Bind(record.learning_rate)
+      .Bind(record.gradient_norm)
+      .Bind(record.tokens_per_second)
+      .Bind(record.step_seconds)
+      .Bind(record.bubble)
+      .Bind(record.bubble_ideal)
+      .Bind(static_cast<int64_t>(record.skipped))
+      .Bind(static_cast<int64_t>(record.nonfinite_steps))
+      .Bind(record.weights_digest);
+}
+
+JobRecord ReadRecord(const Statement& row) {
+  JobRecord record;
+  record.number = static_cast<uint64_t>(row.Integer(0));
+  record.kind = static_cast<JobRecord::Kind>(row.Integer(1));
+  record.unix_seconds = row.Real(2);
+  record.step = static_cast<uint64_t>(row.Integer(3));
+  record.phase = static_cast<JobPhase>(row.Integer(4));
+  record.message = row.Text(5);
+  record.loss = row.Real(6);
+  record.learning_rate = row.Real(7);
+  record.gradient_norm = row.Real(8);
+  record.tokens_per_second = row.Real(9);
+  record.step_seconds = row.Real(10);
+  record.bubble = row.Real(11);
+  record.bubble_ideal = row.Real(12);
+  record.skipped = row.Integer(13) != 0;
+  record.nonfinite_steps = static_cast<uint64_t>(row.Integer(14));
+  record.weights_digest = row.Text(15);
+  return record;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Journal>> Journal::Open(const std::string& path) {
+  ASSIGN_OR_RETURN(std::unique_ptr<Database> database, Database::Open(path));
+  RETURN_IF_ERROR(database->Execute(kSchema));
+  RETURN_IF_ERROR(CheckFormat(*database));
+  return std::unique_ptr<Journal>(new Journal(std::move(database)));
+}
+
+absl::StatusOr<uint64_t> Journal::RaiseTerm() {
+  RETURN_IF_ERROR(database_->Execute("UPDATE meta SET value = value + 1 WHERE key = 'term'"));
+  ASSIGN_OR_RETURN(Statement query,
+                   Statement::Prepare(*database_, "SELECT value FROM meta WHERE key = 'term'"));
+  ASSIGN_OR_RETURN(const bool found, query.Step());
+  if (!found) return absl::DataLossError("journal: the term is missing");
+  return static_cast<uint64_t>(query.Integer(0));
+}
+
+absl::StatusOr<std::vector<JournalJob>> Journal::Jobs() {
+  ASSIGN_OR_RETURN(
+      Statement query,
+      Statement::Prepare(
+          *database_, "SELECT id, sequence, submitted, spec, state FROM jobs ORDER BY sequence"));
+  std::vector<JournalJob> jobs;
+  while (true) {
+    ASSIGN_OR_RETURN(const bool row, query.Step());
+    if (!row) return jobs;
+    jobs.push_back({query.Text(0), static_cast<uint64_t>(query.Integer(1)), query.Real(2),
+                    query.Text(3), query.Text(4)});
+  }
+}
+
+absl::Status Journal::AddJob(const JournalJob& job) {
+  ASSIGN_OR_RETURN(Statement insert,
+                   Statement::Prepare(*database_, "INSERT INTO jobs VALUES (?, ?, ?, ?, ?)"));
+  insert.Bind(job.id)
+      .Bind(static_cast<int64_t>(job.sequence))
+      .Bind(job.submitted_unix_seconds)
+      .Bind(job.spec)
+      .Bind(job.state);
+  return insert.Run();
+}
+
+absl::Status Journal::Write(std::span<const JournalUpdate> updates) {
+  RETURN_IF_ERROR(database_->Execute("BEGIN"));
+  absl::Status status = WriteAll(updates);
+  if (status.ok()) status = database_->Execute("COMMIT");
+  if (!status.ok()) database_->Execute("ROLLBACK").IgnoreError();
+  return status;
+}
+
+absl::Status Journal::WriteAll(std::span<const JournalUpdate> updates) {
+  ASSIGN_OR_RETURN(Statement update,
+                   Statement::Prepare(*database_, "UPDATE jobs SET state = ? WHERE id = ?"));
+  ASSIGN_OR_RETURN(Statement insert,
+                   Statement::Prepare(*database_,
+                                      "INSERT INTO records VALUES "
+                                      "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"));
+  for (const JournalUpdate& job : updates) {
+    RETURN_IF_ERROR(update.Bind(job.state).Bind(job.job).Run());
+    for (const JobRecord& record : job.records) {
+      BindRecord(insert, job.job, record);
+      RETURN_IF_ERROR(insert.Run());
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<JobRecord>> Journal::Records(const std::string& job, uint64_t after,
+                                                        int limit) {
+  ASSIGN_OR_RETURN(
+      Statement query,
+      Statement::Prepare(*database_,
+                         "SELECT number, kind, unix_seconds, step, phase, message, loss, "
+                         "learning_rate, gradient_norm, tokens_per_second, step_seconds, bubble, "
+                         "bubble_ideal, skipped, nonfinite_steps, weights_digest FROM records "
+                         "WHERE job = ? AND number > ? ORDER BY number LIMIT ?"));
+  query.Bind(job).Bind(static_cast<int64_t>(after)).Bind(static_cast<int64_t>(limit));
+  std::vector<JobRecord> records;
+  while (true) {
+    ASSIGN_OR_RETURN(const bool row, query.Step());
+    if (!row) return records;
+    records.push_back(ReadRecord(query));
+  }
+}
+
+absl::StatusOr<uint64_t> Journal::LastNumber(const std::string& job) {
+  ASSIGN_OR_RETURN(
+      Statement query,
+      Statement::Prepare(*database_, "SELECT COALESCE(MAX(number), 0) FROM records WHERE job = ?"));
+  query.Bind(job);
+  ASSIGN_OR_RETURN(const bool row, query.Step());
+  return row ? static_cast<uint64_t>(query.Integer(0)) : 0;
+}
+
+absl::Status Journal::Thin(const std::string& job, int64_t most) {
+  ASSIGN_OR_RETURN(Statement count,
+                   Statement::Prepare(*database_, "SELECT COUNT(*) FROM records WHERE job = ?"));
+  count.Bind(job);
+  ASSIGN_OR_RETURN(const bool row, count.Step());
+  if (!row || count.Integer(0) <= most) return absl::OkStatus();
+  const int64_t older_half = count.Integer(0) / 2;
+  ASSIGN_OR_RETURN(
+      Statement thin,
+      Statement::Prepare(*database_,
+                         "DELETE FROM records WHERE job = ?1 AND kind = ?2 AND number IN ("
+                         "SELECT number FROM (SELECT number, ROW_NUMBER() OVER (ORDER BY number) "
+                         "AS place FROM records WHERE job = ?1 ORDER BY number LIMIT ?3) "
+                         "WHERE place % 2 = 0)"));
+  thin.Bind(job).Bind(static_cast<int64_t>(JobRecord::Kind::kStep)).Bind(older_half);
+  return thin.Run();
+}
+
+}  // namespace stagecoach

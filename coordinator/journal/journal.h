@@ -1,0 +1,56 @@
+// Journal: what survives the coordinator, in one SQLite file: the term, every accepted job with its
+// durable state, and the history of every job.
+// Ownership: owns the database.  Threads: thread-compatible (the job loop's).
+// Errors:    as Database. A failed write leaves the journal as it was.
+#ifndef STAGECOACH_COORDINATOR_JOURNAL_JOURNAL_H_
+#define STAGECOACH_COORDINATOR_JOURNAL_JOURNAL_H_
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "coordinator/job/job_view.h"
+#include "coordinator/journal/database.h"
+
+namespace stagecoach {
+
+struct JournalJob {
+  std::string id;
+  uint64_t sequence = 0;  // order of submission
+  double submitted_unix_seconds = 0;
+  std::string spec;   // as the codec wrote it
+  std::string state;  // as EncodeJobState wrote it; empty: just accepted
+};
+
+struct JournalUpdate {
+  std::string job;
+  std::string state;
+  std::vector<JobRecord> records;
+};
+
+class Journal {
+ public:
+  static absl::StatusOr<std::unique_ptr<Journal>> Open(const std::string& path);
+
+  absl::StatusOr<uint64_t> RaiseTerm();            // the new one; on disk when it returns
+  absl::StatusOr<std::vector<JournalJob>> Jobs();  // by sequence
+  absl::Status AddJob(const JournalJob& job);      // on disk when it returns
+  absl::Status Write(std::span<const JournalUpdate> updates);  // all of them, or none
+  // Records with number > after, in order.
+  absl::StatusOr<std::vector<JobRecord>> Records(const std::string& job, uint64_t after, int limit);
+  absl::StatusOr<uint64_t> LastNumber(const std::string& job);
+  // Drops every second step record of the older half while there are more than `most` records.
+  absl::Status Thin(const std::string& job, int64_t most);
+
+ private:
+  explicit Journal(std::unique_ptr<Database> database) : database_(std::move(database)) {}
+  absl::Status WriteAll(std::span<const JournalUpdate> updates);
+  std::unique_ptr<Database> database_;
+};
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_COORDINATOR_JOURNAL_JOURNAL_H_

@@ -1,0 +1,138 @@
+#include "coordinator/journal/journal.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+
+#include "absl/strings/str_cat.h"
+
+namespace stagecoach {
+namespace {
+
+using ::testing::HasSubstr;
+
+class JournalTest : public ::testing::Test {
+ protected:
+  JournalTest() {
+    const auto* info = ::testing::UnitTest::GetInstance()->current_test_info();
+    folder_ = absl::StrCat(::testing::TempDir(), "/journal-", getpid(), "-", info->name());
+    std::filesystem::create_directories(folder_);
+  }
+  ~JournalTest() override { std::filesystem::remove_all(folder_); }
+  std::string path() const { return folder_ + "/journal.sqlite"; }
+  std::unique_ptr<Journal> Open() { return Journal::Open(path()).value(); }
+  std::string folder_;
+};
+
+JobRecord Record(uint64_t number, JobRecord::Kind kind = JobRecord::Kind::kStep) {
+  JobRecord record;
+  record.number = number;
+  record.kind = kind;
+  record.step = 10 * number;
+  record.message = "m";
+  record.loss = 1.0 / static_cast<double>(number);
+  return record;
+}
+
+TEST_F(JournalTest, RaisesTheTermWithEveryStart) {
+  EXPECT_EQ(Open()->RaiseTerm().value(), 1u);
+  EXPECT_EQ(Open()->RaiseTerm().value(), 2u);
+}
+
+TEST_F(JournalTest, ReadsBackWhatAnEarlierProcessWrote) {
+  {
+    std::unique_ptr<Journal> journal = Open();
+    ASSERT_TRUE(journal->AddJob({"b", 1, 5.5, "spec b", ""}).ok());
+    ASSERT_TRUE(journal->AddJob({"a", 2, 6.5, "spec a", ""}).ok());
+    JobRecord record = Record(1, JobRecord::Kind::kFinished);
+    record.unix_seconds = 1.25;
+    record.phase = JobPhase::kFailed;
+    record.loss = std::nan("");
+    record.gradient_norm = INFINITY;
+    record.skipped = true;
+    record.nonfinite_steps = 3;
+    record.weights_digest = "sha256:x";
+    const std::vector<JournalUpdate> updates = {{"b", "state b", {record}}};
+    ASSERT_TRUE(journal->Write(updates).ok());
+  }
+  std::unique_ptr<Journal> journal = Open();
+  const std::vector<JournalJob> jobs = journal->Jobs().value();
+  ASSERT_EQ(jobs.size(), 2u);
+  EXPECT_EQ(jobs[0].id, "b") << "in the order of submission";
+  EXPECT_EQ(jobs[0].state, "state b");
+  EXPECT_EQ(jobs[1].spec, "spec a");
+  const JobRecord back = journal->Records("b", 0, 10).value().at(0);
+  EXPECT_EQ(back.kind, JobRecord::Kind::kFinished);
+  EXPECT_EQ(back.phase, JobPhase::kFailed);
+  EXPECT_TRUE(std::isnan(back.loss));
+  EXPECT_TRUE(std::isinf(back.gradient_norm));
+  EXPECT_TRUE(back.skipped);
+  EXPECT_EQ(back.weights_digest, "sha256:x");
+  EXPECT_EQ(journal->LastNumber("b").value(), 1u);
+  EXPECT_EQ(journal->LastNumber("a").value(), 0u);
+}
+
+TEST_F(JournalTest, RefusesASecondJobUnderTheSameId) {
+  std::unique_ptr<Journal> journal = Open();
+  ASSERT_TRUE(journal->AddJob({"a", 1, 0, "x", ""}).ok());
+  EXPECT_FALSE(journal->AddJob({"a", 2, 0, "y", ""}).ok());
+  EXPECT_EQ(journal->Jobs().value().size(), 1u);
+}
+
+TEST_F(JournalTest, WritesAllOfAnUpdateOrNothing) {
+  std::unique_ptr<Journal> journal = Open();
+  ASSERT_TRUE(journal->AddJob({"a", 1, 0, "x", ""}).ok());
+  const std::vector<JournalUpdate> bad = {{"a", "new", {Record(1), Record(1)}}};
+  EXPECT_FALSE(journal->Write(bad).ok());
+  EXPECT_EQ(journal->Jobs().value()[0].state, "");
+  EXPECT_TRUE(journal->Records("a", 0, 10).value().empty());
+  const std::vector<JournalUpdate> good = {{"a", "new", {Record(1)}}};
+  EXPECT_TRUE(journal->Write(good).ok()) << "the failed one left no transaction open";
+}
+
+TEST_F(JournalTest, PagesThroughRecordsByNumber) {
+  std::unique_ptr<Journal> journal = Open();
+  ASSERT_TRUE(journal->AddJob({"a", 1, 0, "x", ""}).ok());
+  std::vector<JournalUpdate> updates = {{"a", "", {}}};
+  for (uint64_t n = 1; n <= 9; ++n) updates[0].records.push_back(Record(n));
+  ASSERT_TRUE(journal->Write(updates).ok());
+  const std::vector<JobRecord> page = journal->Records("a", 4, 3).value();
+  ASSERT_EQ(page.size(), 3u);
+  EXPECT_EQ(page[0].number, 5u);
+  EXPECT_EQ(page[2].number, 7u);
+}
+
+TEST_F(JournalTest, ThinsOldStepsAndKeepsEverythingElse) {
+  std::unique_ptr<Journal> journal = Open();
+  ASSERT_TRUE(journal->AddJob({"a", 1, 0, "x", ""}).ok());
+  std::vector<JournalUpdate> updates = {{"a", "", {}}};
+  for (uint64_t n = 1; n <= 100; ++n) {
+    const bool save = n % 10 == 0;
+    updates[0].records.push_back(
+        Record(n, save ? JobRecord::Kind::kCheckpoint : JobRecord::Kind::kStep));
+  }
+  ASSERT_TRUE(journal->Write(updates).ok());
+  ASSERT_TRUE(journal->Thin("a", 100).ok());
+  EXPECT_EQ(journal->Records("a", 0, 1000).value().size(), 100u);
+  for (int i = 0; i < 20; ++i) ASSERT_TRUE(journal->Thin("a", 50).ok());
+  const std::vector<JobRecord> left = journal->Records("a", 0, 1000).value();
+  EXPECT_LE(left.size(), 50u) << "thinning again goes on where it stopped";
+  int saves = 0;
+  for (const JobRecord& record : left) saves += record.kind == JobRecord::Kind::kCheckpoint;
+  EXPECT_EQ(saves, 10);
+  EXPECT_EQ(left.back().number, 100u);
+}
+
+TEST_F(JournalTest, RefusesAFileThatIsNoJournal) {
+  std::ofstream(path()) << std::string(10000, 'x');
+  const absl::Status status = Journal::Open(path()).status();
+  EXPECT_TRUE(absl::IsDataLoss(status)) << status;
+  EXPECT_THAT(Journal::Open("/no/such/folder/journal.sqlite").status().message(),
+              HasSubstr("/no/such/folder"));
+}
+
+}  // namespace
+}  // namespace stagecoach

@@ -1,0 +1,394 @@
+#include "coordinator/loop/job_loop.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/check.h"
+#include "base/device_name.h"
+#include "base/status.h"
+#include "coordinator/job/job_json.h"
+#include "coordinator/job/resume_check.h"
+#include "coordinator/loop/performer.h"
+
+namespace stagecoach {
+namespace {
+
+// Step records may wait so long to share one transaction; watchers see a record once it is on disk.
+constexpr double kGroupCommitSeconds = 0.05;
+constexpr double kRetrySeconds = 1;    // after a failed write
+constexpr uint64_t kThinEvery = 1000;  // records
+
+absl::Status UnknownJob(const std::string& id) {
+  return absl::NotFoundError(absl::StrCat("job ", id, " is not known; `list` shows all jobs"));
+}
+
+}  // namespace
+
+JobLoop::JobLoop(Parts parts)
+    : parts_(std::move(parts)),
+      inbox_(std::make_shared<Inbox>(Inbox{this, parts_.outside.clock, parts_.post})),
+      fleet_(parts_.options.lease_seconds) {}
+
+Moment JobLoop::Now() const {
+  const Clock& clock = *parts_.outside.clock;
+  return {clock.MonotonicSeconds(), clock.UnixSeconds()};
+}
+
+JobLoop::Job* JobLoop::Find(const std::string& id) {
+  const auto found = jobs_.find(id);
+  return found == jobs_.end() ? nullptr : &found->second;
+}
+
+const JobLoop::Job* JobLoop::Find(const std::string& id) const {
+  const auto found = jobs_.find(id);
+  return found == jobs_.end() ? nullptr : &found->second;
+}
+
+absl::Status JobLoop::Open() {
+  ASSIGN_OR_RETURN(const std::vector<JournalJob> entries, parts_.journal->Jobs());
+  for (const JournalJob& entry : entries) RETURN_IF_ERROR(AddFromJournal(entry));
+  for (const JournalJob& entry : entries) {
+    // Before anything else of this job touches its folder.
+    parts_.effect(Find(entry.id)->state.job->sequence,
+                  [store = parts_.outside.checkpoints, id = entry.id, term = parts_.term] {
+                    store->SweepTemporary(id, term);
+                  });
+    if (IsTerminal(Find(entry.id)->state.phase)) continue;
+    Deliver({entry.id, Now(), JobOpened{parts_.term, true}});
+  }
+  return absl::OkStatus();
+}
+
+absl::Status JobLoop::AddFromJournal(const JournalJob& entry) {
+  ASSIGN_OR_RETURN(const JobSpec spec, parts_.outside.codec->Decode(entry.spec));
+  ASSIGN_OR_RETURN(std::shared_ptr<const JobDefinition> definition, Define(entry, spec));
+  Job job;
+  job.spec_text = entry.spec;
+  job.state = NewJobState(std::move(definition), parts_.term, LimitsOf(parts_.options));
+  if (!entry.state.empty()) RETURN_IF_ERROR(DecodeJobState(entry.state, &job.state));
+  ASSIGN_OR_RETURN(job.state.records, parts_.journal->LastNumber(entry.id));
+  jobs_.emplace(entry.id, std::move(job));
+  next_sequence_ = std::max(next_sequence_, entry.sequence + 1);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::shared_ptr<const JobDefinition>> JobLoop::Define(const JournalJob& entry,
+                                                                     const JobSpec& spec) {
+  ASSIGN_OR_RETURN(ExpandedModel model, ExpandModel(spec.model, spec.precision));
+  auto definition = std::make_shared<JobDefinition>();
+  definition->id = entry.id;
+  definition->sequence = entry.sequence;
+  definition->spec = spec;
+  definition->model_sha256 = ModelSha256(model);
+  definition->model = std::move(model);
+  definition->submitted_unix_seconds = entry.submitted_unix_seconds;
+  return definition;
+}
+
+void JobLoop::Deliver(JobEvent event) {
+  Job* const job = Find(event.job);
+  if (job == nullptr) return;
+  absl::StatusOr<Transition> transition = Apply(job->state, event);
+  CHECK(transition.ok()) << transition.status();
+  const bool durable =
+      std::any_of(transition->records.begin(), transition->records.end(),
+                  [](const JobRecord& r) { return r.kind != JobRecord::Kind::kStep; });
+  job->state = std::move(transition->state);
+  if (!transition->records.empty()) {
+    job->unwritten.insert(job->unwritten.end(), transition->records.begin(),
+                          transition->records.end());
+    if (flush_due_seconds_ == 0) flush_due_seconds_ = Now().seconds + kGroupCommitSeconds;
+  }
+  // Persist first, then act. A lost step record costs nothing: a crash repeats the step as well.
+  if (durable) Flush();
+
+  std::vector<std::string> held;
+  for (const StageSlot& slot : job->state.slots) held.push_back(slot.stage.name);
+  if (IsTerminal(job->state.phase)) held.clear();
+  if (fleet_.Hold(event.job, held)) placement_due_ = true;
+  if (WaitsForStages(job->state)) placement_due_ = true;
+
+  if (parts_.outside.on_record) {
+    for (const JobRecord& record : transition->records) {
+      parts_.outside.on_record(event.job, record);
+    }
+  }
+  Perform(*job, transition->actions);
+}
+
+void JobLoop::Perform(const Job& job, const std::vector<JobAction>& actions) {
+  const Performer performer(*this, job);
+  for (const JobAction& action : actions) {
+    const SendRun* const run = std::get_if<SendRun>(&action);
+    if (draining_ && run != nullptr && run->command.work == WorkKind::kTrain) {
+      stopped_.insert(job.state.job->id);  // the next coordinator takes the job up again
+      continue;
+    }
+    std::visit(performer, action);
+  }
+}
+
+void JobLoop::Drain(bool save, std::function<void()> drained) {
+  draining_ = true;
+  drained_ = std::move(drained);
+  std::vector<std::string> live;
+  for (const auto& [id, job] : jobs_) {
+    if (!IsTerminal(job.state.phase)) live.push_back(id);
+  }
+  for (const std::string& id : live) {
+    if (save) Deliver({id, Now(), SaveRequested{}});
+  }
+}
+
+bool JobLoop::Drained() const {
+  return std::all_of(jobs_.begin(), jobs_.end(), [this](const auto& entry) {
+    switch (entry.second.state.activity) {
+      case Activity::kFindCheckpoint:
+      case Activity::kWaitStages:
+      case Activity::kProfile:
+      case Activity::kLoad:
+      case Activity::kEnded:
+        return true;  // nothing is lost if these are left as they are
+      default:
+        return stopped_.count(entry.first) > 0;
+    }
+  });
+}
+
+void JobLoop::DeliverLost(const std::vector<LostStage>& lost) {
+  for (const LostStage& stage : lost) {
+    placement_due_ = true;
+    if (stage.job.empty()) continue;
+    Deliver({stage.job, Now(), StageLost{stage.name, stage.incarnation, stage.reason}});
+  }
+}
+
+std::vector<uint64_t> JobLoop::PinnedSteps(const std::string& job) const {
+  std::vector<uint64_t> pinned;
+  for (const auto& [id, other] : jobs_) {
+    const JobSpec& spec = other.state.job->spec;
+    if (spec.resume_job != job || IsTerminal(other.state.phase) || spec.resume_step < 0) continue;
+    pinned.push_back(static_cast<uint64_t>(spec.resume_step));
+  }
+  return pinned;
+}
+
+std::vector<WaitingJob> JobLoop::WaitingJobs() const {
+  std::vector<const Job*> waiting;
+  for (const auto& [id, job] : jobs_) {
+    if (WaitsForStages(job.state)) waiting.push_back(&job);
+  }
+  std::sort(waiting.begin(), waiting.end(), [](const Job* a, const Job* b) {
+    return a->state.job->sequence < b->state.job->sequence;
+  });
+  std::vector<WaitingJob> jobs;
+  for (const Job* job : waiting) {
+    const JobState& state = job->state;
+    jobs.push_back({state.job->id, state.wanted_stages,
+                    static_cast<int>(state.job->model.layers.size()),
+                    state.phase == JobPhase::kRecovering, state.accepts_fewer, state.suspects});
+  }
+  return jobs;
+}
+
+void JobLoop::Settle() {
+  while (placement_due_ && !draining_) {  // an offer can end a job, which frees stages for the next
+    placement_due_ = false;
+    const Placement placement = PlaceJobs(fleet_, WaitingJobs());
+    for (const StageOffer& offer : placement.offers) {
+      Find(offer.job)->told = Shortage{};
+      Deliver({offer.job, Now(), StagesOffered{offer.stages}});
+    }
+    for (const Shortage& shortage : placement.shortages) {
+      Job* const job = Find(shortage.job);
+      const bool told = job->told == shortage && job->told_generation == job->state.generation;
+      if (told) continue;
+      job->told = shortage;
+      job->told_generation = job->state.generation;
+      const bool due = placement_due_;
+      Deliver({shortage.job, Now(), StagesShort{shortage.needed, shortage.ready, shortage.alive}});
+      placement_due_ = due;  // hearing of a shortage changes nobody's claim
+    }
+  }
+}
+
+void JobLoop::Tick() {
+  const Moment now = Now();
+  DeliverLost(fleet_.Expire(now.seconds));
+  std::vector<std::string> due;
+  for (const auto& [id, job] : jobs_) {
+    const double deadline = job.state.deadline_seconds;
+    if (deadline > 0 && now.seconds >= deadline && stopped_.count(id) == 0) due.push_back(id);
+  }
+  for (const std::string& id : due) {
+    DeadlinePassed passed;
+    for (const StageSlot& slot : Find(id)->state.slots) {
+      passed.waiting_for[slot.stage.name] = fleet_.WaitingFor(slot.stage.name);
+    }
+    Deliver({id, now, std::move(passed)});
+  }
+  if (flush_due_seconds_ > 0 && now.seconds >= flush_due_seconds_) Flush();
+  Settle();
+  if (drained_ && Drained()) std::exchange(drained_, nullptr)();
+}
+
+double JobLoop::NextTickSeconds() const {
+  if (drained_ && Drained()) return 0;
+  double next = fleet_.NextExpirySeconds();
+  for (const auto& [id, job] : jobs_) {
+    const double deadline = job.state.deadline_seconds;
+    if (deadline > 0 && stopped_.count(id) == 0) next = std::min(next, deadline);
+  }
+  if (flush_due_seconds_ > 0) next = std::min(next, flush_due_seconds_);
+  return next;
+}
+
+void JobLoop::Flush() {
+  flush_due_seconds_ = 0;
+  std::vector<JournalUpdate> updates;
+  for (const auto& [id, job] : jobs_) {
+    if (job.unwritten.empty()) continue;
+    updates.push_back({id, EncodeJobState(job.state), job.unwritten});
+  }
+  if (updates.empty()) return;
+  if (!parts_.journal->Write(updates).ok()) {
+    // Training goes on: after a crash the term is higher anyway, and watchers do not see what is
+    // not on disk. Tried again soon.
+    flush_due_seconds_ = Now().seconds + kRetrySeconds;
+    return;
+  }
+  for (const JournalUpdate& update : updates) {
+    Job* const job = Find(update.job);
+    job->unwritten.clear();
+    const uint64_t before = job->state.records - update.records.size();
+    if (before / kThinEvery != job->state.records / kThinEvery) {
+      parts_.journal->Thin(update.job, parts_.options.max_records).IgnoreError();
+    }
+  }
+  for (const auto& [watch_id, watch] : watches_) {
+    if (watch.idle) parts_.post([this, watch_id = watch_id] { Pump(watch_id); });
+  }
+}
+
+void JobLoop::Close() {
+  Flush();
+  const absl::Status reason = absl::UnavailableError("the coordinator is shutting down");
+  for (const auto& [ticket, done] : submitting_) done(reason);
+  submitting_.clear();
+  while (!watches_.empty()) EndWatch(watches_.begin()->first, reason);
+}
+
+absl::StatusOr<JobView> JobLoop::Get(const std::string& id) const {
+  const Job* const job = Find(id);
+  if (job == nullptr) return UnknownJob(id);
+  return ViewOf(job->state);
+}
+
+std::vector<JobView> JobLoop::List() const {
+  std::vector<const JobState*> states;
+  for (const auto& [id, job] : jobs_) states.push_back(&job.state);
+  std::sort(states.begin(), states.end(), [](const JobState* a, const JobState* b) {
+    return a->job->sequence > b->job->sequence;
+  });
+  std::vector<JobView> views;
+  for (const JobState* state : states) views.push_back(ViewOf(*state));
+  return views;
+}
+
+absl::StatusOr<std::vector<JobRecord>> JobLoop::Records(const std::string& id, uint64_t after,
+                                                        int limit) const {
+  if (Find(id) == nullptr) return UnknownJob(id);
+  return parts_.journal->Records(id, after, std::min(limit, kRecordsPerPump));
+}
+
+absl::StatusOr<JobView> JobLoop::Cancel(const std::string& id) {
+  if (Find(id) == nullptr) return UnknownJob(id);
+  if (!IsTerminal(Find(id)->state.phase)) Deliver({id, Now(), CancelRequested{}});
+  Settle();
+  return ViewOf(Find(id)->state);
+}
+
+absl::StatusOr<Plan> JobLoop::PlanJob(const JobSpec& spec) const {
+  RETURN_IF_ERROR(ValidateJobSpec(spec));
+  const int stages =
+      spec.pipeline.stages > 0 ? static_cast<int>(spec.pipeline.stages) : fleet_.alive();
+  if (stages == 0) {
+    return absl::FailedPreconditionError(
+        "pipeline.stages=auto plans for the registered stages, and there are none; start stage "
+        "servers or give a number");
+  }
+  PlanAssumptions assumptions;
+  for (const StageView& stage : fleet_.View()) {
+    const int64_t limit = stage.registration.memory_limit_bytes;
+    int64_t& smallest = assumptions.stage_memory_limit_bytes;
+    if (stage.state == StageState::kLost) continue;
+    if (limit > 0) smallest = smallest == 0 ? limit : std::min(smallest, limit);
+    assumptions.on_card.push_back(IsCudaDevice(stage.registration.device));
+  }
+  // By name, as stages are placed; those that have not come are like the last one that has.
+  if (!assumptions.on_card.empty()) assumptions.on_card.resize(stages, assumptions.on_card.back());
+  return MakePlan(spec, stages, assumptions, {});
+}
+
+absl::StatusOr<LeaseGrant> JobLoop::RegisterStage(const StageRegistration& registration) {
+  std::vector<LostStage> lost;
+  RETURN_IF_ERROR(fleet_.Register(registration, Now(), &lost));
+  placement_due_ = true;
+  DeliverLost(lost);
+  Settle();
+  return LeaseGrant{parts_.term, fleet_.lease_seconds()};
+}
+
+absl::StatusOr<LeaseGrant> JobLoop::RenewLease(const StageHeartbeat& heartbeat) {
+  DeliverLost(fleet_.Expire(Now().seconds));  // a lease that ended does not come back
+  ASSIGN_OR_RETURN(const bool usable_again, fleet_.Renew(heartbeat, Now()));
+  if (usable_again) placement_due_ = true;
+  Settle();
+  return LeaseGrant{parts_.term, fleet_.lease_seconds()};
+}
+
+void JobLoop::Watch(uint64_t watch_id, const std::string& id, uint64_t after,
+                    JobManager::Watcher watcher, std::function<void(absl::Status)> ended) {
+  if (Find(id) == nullptr) return ended(UnknownJob(id));
+  watches_[watch_id] = {id, after, true, std::move(watcher), std::move(ended)};
+  Pump(watch_id);
+}
+
+void JobLoop::Unwatch(uint64_t watch_id) { watches_.erase(watch_id); }
+
+void JobLoop::EndWatch(uint64_t watch_id, const absl::Status& status) {
+  const auto found = watches_.find(watch_id);
+  if (found == watches_.end()) return;
+  const std::function<void(absl::Status)> ended = std::move(found->second.ended);
+  watches_.erase(found);
+  ended(status);
+}
+
+void JobLoop::Pump(uint64_t watch_id) {
+  const auto found = watches_.find(watch_id);
+  if (found == watches_.end()) return;
+  OneWatch& watch = found->second;
+  watch.idle = true;
+  const absl::StatusOr<std::vector<JobRecord>> records =
+      parts_.journal->Records(watch.job, watch.cursor, kRecordsPerPump);
+  if (!records.ok()) return EndWatch(watch_id, records.status());
+  for (const JobRecord& record : *records) {
+    watch.cursor = record.number;
+    if (!watch.watcher(record)) {
+      watches_.erase(watch_id);
+      return;
+    }
+    if (record.kind == JobRecord::Kind::kFinished) return EndWatch(watch_id, absl::OkStatus());
+  }
+  const Job* const job = Find(watch.job);
+  if (records->size() == kRecordsPerPump) {
+    watch.idle = false;
+    parts_.post([this, watch_id] { Pump(watch_id); });
+  } else if (IsTerminal(job->state.phase) && job->unwritten.empty()) {
+    EndWatch(watch_id, absl::OkStatus());
+  }
+}
+
+}  // namespace stagecoach

@@ -1,0 +1,140 @@
+// JobLoop: the job loop without its thread: it owns all jobs, the fleet and the watches, feeds
+// events to Apply, persists, and carries actions out. It never waits and reads no clock but the
+// one given, so one test thread can run a whole cluster on virtual time; JobManager adds threads.
+// Ownership: borrows everything in Parts. Answers of stages may come after the loop's end: they
+//            read the clock and call `post`, which must stay callable.
+// Threads:   one thread calls everything here. Answers of stages and effects come back through
+//            `post` and must run on that thread.
+// Errors:    as JobManager.
+#ifndef STAGECOACH_COORDINATOR_LOOP_JOB_LOOP_H_
+#define STAGECOACH_COORDINATOR_LOOP_JOB_LOOP_H_
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "coordinator/fleet/fleet.h"
+#include "coordinator/fleet/placement.h"
+#include "coordinator/job/job_state.h"
+#include "coordinator/journal/journal.h"
+#include "coordinator/loop/job_manager.h"
+
+namespace stagecoach {
+
+class JobLoop {
+ public:
+  using Work = std::function<void()>;
+  struct Parts {
+    JobManagerOptions options;
+    JobManager::Parts outside;
+    Journal* journal = nullptr;
+    uint64_t term = 1;
+    std::function<void(Work)> post;              // to run on the loop's thread, later; any thread
+    std::function<void(uint64_t, Work)> effect;  // to run elsewhere; in order for equal numbers
+    std::function<absl::Status()> owns_folder;   // any thread: is the state folder still ours?
+  };
+  explicit JobLoop(Parts parts);
+
+  absl::Status Open();  // takes unfinished jobs up again
+  void Tick();          // whatever time has made due
+  double NextTickSeconds() const;
+  // No new jobs, no new placements, and of each job only the step at hand, with a checkpoint after
+  // it if `save`. `drained` is called once nothing runs any more; a loop that drains goes on
+  // draining until Close.
+  void Drain(bool save, std::function<void()> drained);
+  void Close();  // writes what waits, ends the watches; nothing may be called after it
+
+  void Submit(const std::string& id_or_empty, const JobSpec& spec,
+              std::function<void(absl::StatusOr<JobView>)> done);
+  absl::StatusOr<JobView> Get(const std::string& id) const;
+  std::vector<JobView> List() const;  // newest first
+  // Those on disk with number > after, at most `limit` and kRecordsPerPump.
+  absl::StatusOr<std::vector<JobRecord>> Records(const std::string& id, uint64_t after,
+                                                 int limit) const;
+  static constexpr int kRecordsPerPump = 256;
+  absl::StatusOr<JobView> Cancel(const std::string& id);
+  absl::StatusOr<Plan> PlanJob(const JobSpec& spec) const;
+  void Watch(uint64_t watch_id, const std::string& id, uint64_t after, JobManager::Watcher watcher,
+             std::function<void(absl::Status)> ended);
+  void Unwatch(uint64_t watch_id);
+  absl::StatusOr<LeaseGrant> RegisterStage(const StageRegistration& registration);
+  absl::StatusOr<LeaseGrant> RenewLease(const StageHeartbeat& heartbeat);
+  std::vector<StageView> ListStages() const { return fleet_.View(); }
+
+ private:
+  struct Job {
+    JobState state;
+    std::string spec_text;
+    std::vector<JobRecord> unwritten;
+    Shortage told;  // the last one, not to repeat it within a generation
+    uint64_t told_generation = 0;
+  };
+  struct OneWatch {
+    std::string job;
+    uint64_t cursor = 0;  // the last record it was given
+    bool idle = true;     // no Pump is on its way
+    JobManager::Watcher watcher;
+    std::function<void(absl::Status)> ended;
+  };
+  // What Submit knows of the checkpoint store once an effect has looked.
+  struct SubmitCheck {
+    bool folder_taken = false;
+    absl::StatusOr<Manifest> resume = absl::NotFoundError("");
+  };
+  // Where answers arrive, from any thread, also long after the loop is gone: only work that `post`
+  // accepted touches the loop.
+  struct Inbox {
+    JobLoop* loop;
+    const Clock* clock;
+    std::function<void(Work)> post;
+    template <typename Kind>
+    void Add(const std::string& job, Kind kind) const;
+  };
+  class Performer;
+
+  Moment Now() const;
+  Job* Find(const std::string& id);
+  const Job* Find(const std::string& id) const;
+  absl::Status AddFromJournal(const JournalJob& entry);
+  static absl::StatusOr<std::shared_ptr<const JobDefinition>> Define(const JournalJob& entry,
+                                                                     const JobSpec& spec);
+  absl::StatusOr<JobView> Existing(const Job& job, const std::string& spec_text) const;
+  absl::Status CheckSpec(const JobSpec& spec) const;
+  std::string NewId(const std::string& name) const;
+  SubmitCheck LookIntoStore(const std::string& id, const JobSpec& spec) const;  // effects thread
+  absl::StatusOr<JobView> Accept(const std::string& id, const JobSpec& spec,
+                                 const std::string& spec_text, const SubmitCheck& check);
+
+  void Deliver(JobEvent event);
+  void Perform(const Job& job, const std::vector<JobAction>& actions);
+  bool Drained() const;
+  void DeliverLost(const std::vector<LostStage>& lost);
+  void Settle();  // offers stages to waiting jobs
+  std::vector<WaitingJob> WaitingJobs() const;
+  void Flush();
+  void Pump(uint64_t watch_id);
+  void EndWatch(uint64_t watch_id, const absl::Status& status);
+  std::vector<uint64_t> PinnedSteps(const std::string& job) const;
+
+  const Parts parts_;
+  const std::shared_ptr<const Inbox> inbox_;
+  Fleet fleet_;
+  std::map<std::string, Job> jobs_;  // by id
+  uint64_t next_sequence_ = 1;
+  std::map<uint64_t, OneWatch> watches_;
+  std::map<uint64_t, std::function<void(absl::StatusOr<JobView>)>> submitting_;  // by ticket
+  uint64_t last_ticket_ = 0;
+  double flush_due_seconds_ = 0;  // 0: nothing waits to be written
+  bool placement_due_ = false;
+  bool draining_ = false;
+  std::function<void()> drained_;  // empty once called
+  std::set<std::string> stopped_;  // jobs that stand at a step boundary while draining
+};
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_COORDINATOR_LOOP_JOB_LOOP_H_

@@ -1,0 +1,206 @@
+#include "coordinator/loop/job_manager.h"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <future>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/check.h"
+#include "base/status.h"
+#include "base/thread.h"
+#include "coordinator/journal/journal.h"
+#include "coordinator/journal/state_lock.h"
+#include "coordinator/loop/job_loop.h"
+#include "coordinator/loop/mailbox.h"
+
+namespace stagecoach {
+namespace {
+
+constexpr int kEffectThreads = 2;
+// The loop looks at the clock this often even when nothing is due: the clock may be a manual one.
+constexpr double kLongestWaitSeconds = 0.1;
+
+absl::Status Refused(const Mailbox& mailbox) {
+  if (mailbox.closed()) return absl::UnavailableError("the coordinator is shutting down");
+  return absl::ResourceExhaustedError("the coordinator has too many requests waiting; try again");
+}
+
+}  // namespace
+
+struct JobManager::State {
+  Parts parts;
+  std::unique_ptr<StateLock> lock;
+  std::unique_ptr<Journal> journal;
+  uint64_t term = 0;
+  std::shared_ptr<Mailbox> mailbox = std::make_shared<Mailbox>();
+  std::array<Mailbox, kEffectThreads> effects;
+  std::unique_ptr<JobLoop> loop;
+  std::atomic<uint64_t> next_watch{1};
+  std::atomic<bool> shut_down{false};
+  std::array<Thread, kEffectThreads> effect_threads;
+  Thread loop_thread;
+
+  void RunLoop();
+  void RunEffects(Mailbox& box);
+  // Runs work on the loop thread; false if it was refused.
+  bool Ask(Mailbox::Work work) { return mailbox->TryPost(std::move(work)); }
+};
+
+void JobManager::State::RunLoop() {
+  std::vector<Mailbox::Work> work;
+  while (true) {
+    const double wait = std::clamp(loop->NextTickSeconds() - parts.clock->MonotonicSeconds(), 0.0,
+                                   kLongestWaitSeconds);
+    const auto nanos = std::chrono::nanoseconds(static_cast<int64_t>(wait * 1e9));
+    if (!mailbox->Take(nanos, &work)) break;
+    for (Mailbox::Work& one : work) one();
+    work.clear();
+    loop->Tick();
+  }
+  loop->Close();
+}
+
+void JobManager::State::RunEffects(Mailbox& box) {
+  std::vector<Mailbox::Work> work;
+  while (box.Take(std::chrono::seconds(1), &work)) {
+    for (Mailbox::Work& one : work) {
+      if (box.closed()) break;  // nobody is left to hear the result
+      one();
+    }
+  }
+}
+
+absl::StatusOr<std::unique_ptr<JobManager>> JobManager::Start(const JobManagerOptions& options,
+                                                              const Parts& parts) {
+  CHECK(parts.stages && parts.checkpoints && parts.file_system && parts.codec && parts.clock)
+      << "a job manager needs all of its parts";
+  RETURN_IF_ERROR(Annotate(parts.file_system->MakeFolders(options.state_folder), "state folder"));
+  auto state = std::make_unique<State>();
+  state->parts = parts;
+  ASSIGN_OR_RETURN(state->lock, StateLock::Take(options.state_folder));
+  ASSIGN_OR_RETURN(state->journal, Journal::Open(options.state_folder + "/journal.sqlite"));
+  ASSIGN_OR_RETURN(state->term, state->journal->RaiseTerm());
+
+  JobLoop::Parts inside;
+  inside.options = options;
+  inside.outside = parts;
+  inside.journal = state->journal.get();
+  inside.term = state->term;
+  inside.post = [mailbox = state->mailbox](JobLoop::Work work) { mailbox->Post(std::move(work)); };
+  inside.effect = [boxes = &state->effects](uint64_t number, JobLoop::Work work) {
+    (*boxes)[number % kEffectThreads].Post(std::move(work));
+  };
+  inside.owns_folder = [lock = state->lock.get()] { return lock->Check(); };
+  state->loop = std::make_unique<JobLoop>(std::move(inside));
+  RETURN_IF_ERROR(state->loop->Open());
+
+  State* const raw = state.get();
+  for (int i = 0; i < kEffectThreads; ++i) {
+    state->effect_threads[i] =
+        Thread(absl::StrCat("effects-", i), [raw, i] { raw->RunEffects(raw->effects[i]); });
+  }
+  state->loop_thread = Thread("job-loop", [raw] { raw->RunLoop(); });
+  return std::unique_ptr<JobManager>(new JobManager(std::move(state)));
+}
+
+JobManager::JobManager(std::unique_ptr<State> state) : state_(std::move(state)) {}
+
+JobManager::~JobManager() { Shutdown(); }
+
+bool JobManager::Drain(bool save, double seconds) {
+  auto drained = std::make_shared<std::promise<void>>();
+  std::future<void> done = drained->get_future();
+  const bool posted = state_->mailbox->Post([loop = state_->loop.get(), save, drained] {
+    loop->Drain(save, [drained] { drained->set_value(); });
+  });
+  return !posted ||
+         done.wait_for(std::chrono::duration<double>(seconds)) == std::future_status::ready;
+}
+
+void JobManager::Shutdown() {
+  if (state_->shut_down.exchange(true)) return;
+  state_->mailbox->Close();
+  state_->loop_thread.Join();
+  for (Mailbox& box : state_->effects) box.Close();
+  for (Thread& thread : state_->effect_threads) thread.Join();
+}
+
+uint64_t JobManager::term() const { return state_->term; }
+
+void JobManager::Submit(const std::string& id_or_empty, const JobSpec& spec,
+                        std::function<void(absl::StatusOr<JobView>)> done) {
+  const bool accepted = state_->Ask([loop = state_->loop.get(), id_or_empty, spec, done] {
+    loop->Submit(id_or_empty, spec, done);
+  });
+  if (!accepted) done(Refused(*state_->mailbox));
+}
+
+void JobManager::Get(const std::string& id, std::function<void(absl::StatusOr<JobView>)> done) {
+  const bool accepted = state_->Ask([loop = state_->loop.get(), id, done] { done(loop->Get(id)); });
+  if (!accepted) done(Refused(*state_->mailbox));
+}
+
+void JobManager::List(std::function<void(std::vector<JobView>)> done) {
+  const bool accepted = state_->Ask([loop = state_->loop.get(), done] { done(loop->List()); });
+  if (!accepted) done({});
+}
+
+void JobManager::Records(const std::string& id, uint64_t after, int limit,
+                         std::function<void(absl::StatusOr<std::vector<JobRecord>>)> done) {
+  static_assert(kMostRecords == JobLoop::kRecordsPerPump);
+  const bool accepted = state_->Ask([loop = state_->loop.get(), id, after, limit, done] {
+    done(loop->Records(id, after, limit));
+  });
+  if (!accepted) done(Refused(*state_->mailbox));
+}
+
+void JobManager::Cancel(const std::string& id, std::function<void(absl::StatusOr<JobView>)> done) {
+  const bool accepted =
+      state_->Ask([loop = state_->loop.get(), id, done] { done(loop->Cancel(id)); });
+  if (!accepted) done(Refused(*state_->mailbox));
+}
+
+void JobManager::PlanJob(const JobSpec& spec, std::function<void(absl::StatusOr<Plan>)> done) {
+  const bool accepted =
+      state_->Ask([loop = state_->loop.get(), spec, done] { done(loop->PlanJob(spec)); });
+  if (!accepted) done(Refused(*state_->mailbox));
+}
+
+uint64_t JobManager::Watch(const std::string& id, uint64_t after, Watcher watcher,
+                           std::function<void(absl::Status)> ended) {
+  const uint64_t watch_id = state_->next_watch++;
+  const bool accepted = state_->Ask([loop = state_->loop.get(), watch_id, id, after, watcher,
+                                     ended] { loop->Watch(watch_id, id, after, watcher, ended); });
+  if (!accepted) ended(Refused(*state_->mailbox));
+  return watch_id;
+}
+
+void JobManager::Unwatch(uint64_t watch_id) {
+  // Through the inner door: it frees, so it must not be refused.
+  state_->mailbox->Post([loop = state_->loop.get(), watch_id] { loop->Unwatch(watch_id); });
+}
+
+void JobManager::RegisterStage(const StageRegistration& registration,
+                               std::function<void(absl::StatusOr<LeaseGrant>)> done) {
+  const bool accepted = state_->Ask(
+      [loop = state_->loop.get(), registration, done] { done(loop->RegisterStage(registration)); });
+  if (!accepted) done(Refused(*state_->mailbox));
+}
+
+void JobManager::RenewLease(const StageHeartbeat& heartbeat,
+                            std::function<void(absl::StatusOr<LeaseGrant>)> done) {
+  const bool accepted = state_->Ask(
+      [loop = state_->loop.get(), heartbeat, done] { done(loop->RenewLease(heartbeat)); });
+  if (!accepted) done(Refused(*state_->mailbox));
+}
+
+void JobManager::ListStages(std::function<void(std::vector<StageView>)> done) {
+  const bool accepted =
+      state_->Ask([loop = state_->loop.get(), done] { done(loop->ListStages()); });
+  if (!accepted) done({});
+}
+
+}  // namespace stagecoach

@@ -1,0 +1,117 @@
+// JobManager: the job loop. It owns all job state, the fleet and the journal; everything else talks
+// to it by events. The logic is pure (coordinator/job/job_state.h): this class persists, then acts.
+// Ownership:  borrows stage client, checkpoint store, file system, codec and clock, which outlive
+//             it; the clock also outlives the stage client, whose late answers read it.
+// Threads:    public functions from any thread; `done` callbacks and watchers run on the job loop
+//             thread (or the caller's, if the request is refused at once) and must not block. One
+//             loop thread, two effects threads (file system work).
+// Errors:     Submit: INVALID_ARGUMENT (field path), ALREADY_EXISTS (same id, other spec, or
+//             checkpoints of an unknown job under this id), RESOURCE_EXHAUSTED (queue full),
+//             NOT_FOUND and FAILED_PRECONDITION (what to resume from). Get, Cancel, Watch:
+//             NOT_FOUND. Any of them: UNAVAILABLE while shutting down.
+// Durability: Submit answers after the journal has the job on disk. A restarted manager opens the
+//             same journal with the next term and takes unfinished jobs up again.
+#ifndef STAGECOACH_COORDINATOR_LOOP_JOB_MANAGER_H_
+#define STAGECOACH_COORDINATOR_LOOP_JOB_MANAGER_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "base/clock.h"
+#include "checkpoint/store.h"
+#include "coordinator/fleet/fleet.h"
+#include "coordinator/job/job_view.h"
+#include "coordinator/loop/stage_client.h"
+#include "plan/job_spec.h"
+#include "plan/plan.h"
+
+namespace stagecoach {
+
+// JobCodec: turns a spec into the opaque text that the journal keeps, and back.
+class JobCodec {
+ public:
+  virtual ~JobCodec() = default;
+  virtual std::string Encode(const JobSpec& spec) const = 0;
+  virtual absl::StatusOr<JobSpec> Decode(const std::string& text) const = 0;
+};
+
+struct JobManagerOptions {
+  std::string state_folder;                 // journal.sqlite, lock file, exports
+  double lease_seconds = 1.5;               // a silent stage is lost after this
+  int64_t max_jobs = 1000;                  // not finished
+  double step_deadline_floor_seconds = 10;  // deadline of a step: max(floor, 5 x average)
+  double load_deadline_seconds = 120;
+  int64_t max_recoveries_per_step = 3;  // the same step failing so often fails the job (poison)
+  int64_t max_records = 100000;         // kept per job; older step records are thinned
+};
+
+class JobManager {
+ public:
+  struct Parts {
+    StageClient* stages = nullptr;
+    CheckpointStore* checkpoints = nullptr;
+    FileSystem* file_system = nullptr;
+    const JobCodec* codec = nullptr;
+    const Clock* clock = nullptr;
+    // Every new record, on the loop thread, before anybody watches it; must not block. May be
+    // empty.
+    std::function<void(const std::string& job, const JobRecord& record)> on_record;
+    // Told of every job when it is accepted, on the job loop; must not block.
+    std::function<void(const JobView&)> on_accepted = {};
+  };
+  // Locks the state folder (a second coordinator is refused: FAILED_PRECONDITION), raises the term,
+  // reads the journal, starts the threads.
+  static absl::StatusOr<std::unique_ptr<JobManager>> Start(const JobManagerOptions& options,
+                                                           const Parts& parts);
+  ~JobManager();  // Shutdown
+  // Before Shutdown: new jobs are refused (UNAVAILABLE), running ones end the step at hand and stay
+  // in the journal for the next coordinator, with a checkpoint at that step if `save`. Waits for
+  // that, at most `seconds`; false: what was left is abandoned. Any thread but the loop's.
+  bool Drain(bool save, double seconds);
+  void Shutdown();
+
+  void Submit(const std::string& id_or_empty, const JobSpec& spec,
+              std::function<void(absl::StatusOr<JobView>)> done);
+  void Get(const std::string& id, std::function<void(absl::StatusOr<JobView>)> done);
+  void List(std::function<void(std::vector<JobView>)> done);
+  // Records on disk with number > after, in order, at most `limit` and kMostRecords. Fewer than
+  // that: there are no more now.
+  void Records(const std::string& id, uint64_t after, int limit,
+               std::function<void(absl::StatusOr<std::vector<JobRecord>>)> done);
+  static constexpr int kMostRecords = 256;
+  void Cancel(const std::string& id, std::function<void(absl::StatusOr<JobView>)> done);
+  // Plan without submitting, for the stages registered now (spec.pipeline.stages 0: all of them).
+  void PlanJob(const JobSpec& spec, std::function<void(absl::StatusOr<Plan>)> done);
+
+  // Records with number > after, those there are and those to come. After a terminal state's record
+  // the watch ends by itself: `ended` is called once, with NOT_FOUND for an unknown job. It is not
+  // called if the watcher left, by returning false or by Unwatch, which is safe at any time; a call
+  // of the watcher that is under way on the loop thread may still end after Unwatch returns.
+  using Watcher = std::function<bool(const JobRecord&)>;
+  uint64_t Watch(const std::string& id, uint64_t after, Watcher watcher,
+                 std::function<void(absl::Status)> ended);
+  void Unwatch(uint64_t watch_id);
+
+  void RegisterStage(const StageRegistration& registration,
+                     std::function<void(absl::StatusOr<LeaseGrant>)> done);
+  // NOT_FOUND: register again (expired, replaced, or the coordinator restarted).
+  void RenewLease(const StageHeartbeat& heartbeat,
+                  std::function<void(absl::StatusOr<LeaseGrant>)> done);
+  void ListStages(std::function<void(std::vector<StageView>)> done);
+
+  uint64_t term() const;
+
+ private:
+  struct State;
+  explicit JobManager(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_COORDINATOR_LOOP_JOB_MANAGER_H_

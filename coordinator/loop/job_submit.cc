@@ -1,0 +1,131 @@
+// How a job is accepted: checks on the loop, a look into the checkpoint store on an effects thread,
+// then the journal, and only then the answer.
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "base/hash.h"
+#include "base/status.h"
+#include "coordinator/job/resume_check.h"
+#include "coordinator/loop/job_loop.h"
+#include "coordinator/loop/performer.h"
+
+namespace stagecoach {
+namespace {
+
+constexpr size_t kMaxIdLength = 63;
+
+absl::Status CheckId(const std::string& id) {
+  const bool legal =
+      !id.empty() && id.size() <= kMaxIdLength &&
+      id.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-") == std::string::npos;
+  if (legal) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("id=\"", id.substr(0, 2 * kMaxIdLength),
+                   "\": a job id has 1 to 63 characters of a-z, 0-9 and -"));
+}
+
+}  // namespace
+
+absl::Status JobLoop::CheckSpec(const JobSpec& spec) const {
+  RETURN_IF_ERROR(ValidateJobSpec(spec));
+  if (spec.pipeline.stages > 0) {
+    RETURN_IF_ERROR(
+        MakePlan(spec, static_cast<int>(spec.pipeline.stages), PlanAssumptions{}, {}).status());
+  }
+  int64_t live = 0;
+  for (const auto& [id, job] : jobs_) live += IsTerminal(job.state.phase) ? 0 : 1;
+  if (live < parts_.options.max_jobs) return absl::OkStatus();
+  return absl::ResourceExhaustedError(
+      absl::StrCat(live, " jobs wait or run already, the most there may be; try again later"));
+}
+
+std::string JobLoop::NewId(const std::string& name) const {
+  for (uint64_t salt = 0;; ++salt) {
+    const std::string hash =
+        Sha256Hex(absl::StrFormat("%s %d %d %d %d", name, parts_.term, next_sequence_,
+                                  parts_.outside.clock->UnixNanos(), salt));
+    const std::string suffix = absl::StrCat("-", hash.substr(0, 8));
+    std::string id = absl::StrCat(name.substr(0, kMaxIdLength - suffix.size()), suffix);
+    if (Find(id) == nullptr) return id;
+  }
+}
+
+absl::StatusOr<JobView> JobLoop::Existing(const Job& job, const std::string& spec_text) const {
+  if (job.spec_text == spec_text) return ViewOf(job.state);
+  return absl::AlreadyExistsError(
+      absl::StrCat("job ", job.state.job->id, " exists with another spec; choose another id"));
+}
+
+void JobLoop::Submit(const std::string& id_or_empty, const JobSpec& spec,
+                     std::function<void(absl::StatusOr<JobView>)> done) {
+  if (draining_) return done(absl::UnavailableError("the coordinator is shutting down"));
+  absl::Status status = id_or_empty.empty() ? absl::OkStatus() : CheckId(id_or_empty);
+  const std::string spec_text = status.ok() ? parts_.outside.codec->Encode(spec) : "";
+  if (status.ok()) {
+    const Job* const existing = Find(id_or_empty);
+    if (existing != nullptr) return done(Existing(*existing, spec_text));
+    status = CheckSpec(spec);
+  }
+  if (!status.ok()) return done(status);
+  const std::string id = id_or_empty.empty() ? NewId(spec.name) : id_or_empty;
+  const uint64_t ticket = ++last_ticket_;
+  submitting_[ticket] = std::move(done);
+  parts_.effect(next_sequence_, [this, id, spec, spec_text, ticket] {
+    SubmitCheck check = LookIntoStore(id, spec);
+    parts_.post([this, id, spec, spec_text, ticket, check = std::move(check)] {
+      const auto answer = submitting_.extract(ticket);
+      answer.mapped()(Accept(id, spec, spec_text, check));
+      Settle();
+    });
+  });
+}
+
+JobLoop::SubmitCheck JobLoop::LookIntoStore(const std::string& id, const JobSpec& spec) const {
+  CheckpointStore& store = *parts_.outside.checkpoints;
+  SubmitCheck check;
+  check.folder_taken = !store.List(id).empty();
+  if (spec.resume_job.empty()) return check;
+  for (const CheckpointRef& ref : store.List(spec.resume_job)) {
+    if (spec.resume_step >= 0 && ref.step != static_cast<uint64_t>(spec.resume_step)) continue;
+    check.resume = store.ReadManifest(ref);
+    return check;
+  }
+  check.resume = absl::NotFoundError(
+      spec.resume_step >= 0 ? absl::StrCat("resume_step=", spec.resume_step, ": job ",
+                                           spec.resume_job, " has no checkpoint of this step")
+                            : absl::StrCat("resume_job=", spec.resume_job, " has no checkpoint"));
+  return check;
+}
+
+absl::StatusOr<JobView> JobLoop::Accept(const std::string& id, const JobSpec& spec,
+                                        const std::string& spec_text, const SubmitCheck& check) {
+  if (const Job* const existing = Find(id); existing != nullptr) {
+    return Existing(*existing, spec_text);  // another call with this id was faster
+  }
+  if (check.folder_taken) {
+    return absl::AlreadyExistsError(
+        absl::StrCat("id=", id, ": ", parts_.outside.checkpoints->root(), "/", id,
+                     " holds checkpoints of a job this coordinator does not know; choose another "
+                     "id, or resume from them with resume_job=",
+                     id));
+  }
+  const JournalJob entry{id, next_sequence_, Now().unix_seconds, spec_text, ""};
+  ASSIGN_OR_RETURN(std::shared_ptr<const JobDefinition> definition, Define(entry, spec));
+  if (!spec.resume_job.empty()) {
+    RETURN_IF_ERROR(check.resume.status());
+    RETURN_IF_ERROR(CheckResume(*definition, *check.resume, false));
+  }
+  RETURN_IF_ERROR(Annotate(parts_.journal->AddJob(entry), "the job was not accepted"));
+  ++next_sequence_;
+  Job job;
+  job.spec_text = spec_text;
+  job.state = NewJobState(std::move(definition), parts_.term, LimitsOf(parts_.options));
+  jobs_.emplace(id, std::move(job));
+  Deliver({id, Now(), JobOpened{parts_.term, false}});
+  JobView view = ViewOf(Find(id)->state);
+  if (parts_.outside.on_accepted) parts_.outside.on_accepted(view);
+  return view;
+}
+
+}  // namespace stagecoach

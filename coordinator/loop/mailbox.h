@@ -1,0 +1,69 @@
+// Mailbox: work for one thread, in order. Two doors: Post for answers to what the thread itself
+// asked for (their number is bounded by the questions), TryPost for requests from outside, which
+// are refused when too many wait.
+// Ownership: shared by the thread that drains it and everyone who holds an answer to give.
+// Threads:   thread-safe; nothing runs under the lock.
+// Errors:    after Close both doors refuse; what was accepted is still handed out.
+#ifndef STAGECOACH_COORDINATOR_LOOP_MAILBOX_H_
+#define STAGECOACH_COORDINATOR_LOOP_MAILBOX_H_
+
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
+#include <functional>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+namespace stagecoach {
+
+class Mailbox {
+ public:
+  using Work = std::function<void()>;
+  static constexpr size_t kMaxWaiting = 10000;
+
+  bool Post(Work work) { return Add(std::move(work), false); }
+  bool TryPost(Work work) { return Add(std::move(work), true); }
+
+  // Waits for work at most `timeout`; takes all there is. False: closed and empty.
+  bool Take(std::chrono::nanoseconds timeout, std::vector<Work>* work) {
+    std::unique_lock<std::mutex> lock(mutex_);
+    changed_.wait_for(lock, timeout, [this] { return closed_ || !waiting_.empty(); });
+    work->clear();
+    work->swap(waiting_);
+    return !closed_ || !work->empty();
+  }
+
+  void Close() {
+    {
+      std::lock_guard<std::mutex> lock(mutex_);
+      closed_ = true;
+    }
+    changed_.notify_all();
+  }
+
+  bool closed() const {
+    std::lock_guard<std::mutex> lock(mutex_);
+    return closed_;
+  }
+
+ private:
+  bool Add(Work work, bool limited) {
+    {
+      std::lock_guard<std::mutex> lock(mutex_);
+      if (closed_ || (limited && waiting_.size() >= kMaxWaiting)) return false;
+      waiting_.push_back(std::move(work));
+    }
+    changed_.notify_one();
+    return true;
+  }
+
+  mutable std::mutex mutex_;  // guards waiting_ and closed_
+  std::condition_variable changed_;
+  std::vector<Work> waiting_;
+  bool closed_ = false;
+};
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_COORDINATOR_LOOP_MAILBOX_H_

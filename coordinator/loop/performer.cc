@@ -1,0 +1,108 @@
+#include "coordinator/loop/performer.h"
+
+#include <utility>
+
+#include "coordinator/loop/store_effects.h"
+
+namespace stagecoach {
+namespace {
+
+// The state machine has its own deadline, which names who did not answer; the call's is the
+// backstop.
+double CallDeadline(double seconds) { return 1.5 * seconds + 5; }
+
+}  // namespace
+
+JobLimits LimitsOf(const JobManagerOptions& options) {
+  JobLimits limits;
+  limits.step_deadline_floor_seconds = options.step_deadline_floor_seconds;
+  limits.load_deadline_seconds = options.load_deadline_seconds;
+  limits.max_recoveries_per_step = options.max_recoveries_per_step;
+  return limits;
+}
+
+template <typename Kind>
+void JobLoop::Inbox::Add(const std::string& job, Kind kind) const {
+  JobEvent event{job, {clock->MonotonicSeconds(), clock->UnixSeconds()}, std::move(kind)};
+  post([loop = loop, event = std::move(event)]() mutable {
+    loop->Deliver(std::move(event));
+    loop->Settle();
+  });
+}
+
+template <typename Call>
+void JobLoop::Performer::Effect(Call call) const {
+  loop_.parts_.effect(
+      job_.state.job->sequence,
+      [inbox = loop_.inbox_, id = id(), call = std::move(call)] { inbox->Add(id, call()); });
+}
+
+void JobLoop::Performer::operator()(const SendLoad& action) const {
+  stages().Load(action.address, action.command, CallDeadline(action.deadline_seconds),
+                [inbox = loop_.inbox_, id = id(), fence = action.command.fence,
+                 stage = action.stage](absl::StatusOr<LoadResult> result) {
+                  inbox->Add(id, Loaded{fence, stage, std::move(result)});
+                });
+}
+
+void JobLoop::Performer::operator()(const SendRun& action) const {
+  stages().Run(action.address, action.command, CallDeadline(action.deadline_seconds),
+               [inbox = loop_.inbox_, id = id(), fence = action.command.fence,
+                stage = action.stage](absl::StatusOr<StepReport> report) {
+                 inbox->Add(id, Reported{fence, stage, std::move(report)});
+               });
+}
+
+void JobLoop::Performer::operator()(const SendWriteShard& action) const {
+  stages().WriteShard(action.address, action.command, CallDeadline(action.deadline_seconds),
+                      [inbox = loop_.inbox_, id = id(), fence = action.command.fence,
+                       stage = action.stage](absl::StatusOr<ShardInfo> shard) {
+                        inbox->Add(id, ShardWritten{fence, stage, std::move(shard)});
+                      });
+}
+
+void JobLoop::Performer::operator()(const SendProfile& action) const {
+  stages().Profile(action.address, job_.state.job->spec, CallDeadline(action.deadline_seconds),
+                   [inbox = loop_.inbox_, id = id(),
+                    fence = action.fence](absl::StatusOr<std::vector<LayerProfile>> profile) {
+                     inbox->Add(id, Profiled{fence, std::move(profile)});
+                   });
+}
+
+void JobLoop::Performer::operator()(const SendAbort& action) const {
+  stages().Abort(action.address, action.fence, action.reason);
+}
+
+void JobLoop::Performer::operator()(const SendRelease& action) const {
+  stages().Release(action.address, action.fence);
+}
+
+void JobLoop::Performer::operator()(const DoubtStage& action) const {
+  loop_.fleet_.Doubt(action.name, action.incarnation);
+}
+
+void JobLoop::Performer::operator()(const SearchCheckpoint& action) const {
+  Effect([store = store(), action] { return RunSearch(*store, action); });
+}
+
+void JobLoop::Performer::operator()(const BeginCheckpoint& action) const {
+  Effect([store = store(), action] { return RunBegin(*store, action); });
+}
+
+void JobLoop::Performer::operator()(const CommitCheckpoint& action) const {
+  Effect([store = store(), action, owns = loop_.parts_.owns_folder,
+          pinned = loop_.PinnedSteps(id())] { return RunCommit(*store, action, owns(), pinned); });
+}
+
+void JobLoop::Performer::operator()(const AbandonCheckpoint& action) const {
+  loop_.parts_.effect(job_.state.job->sequence,
+                      [store = store(), folder = action.folder] { store->Abandon(folder); });
+}
+
+void JobLoop::Performer::operator()(const ExportCheckpoint& action) const {
+  const std::string folder = loop_.parts_.options.state_folder + "/exports/" + id();
+  Effect([store = store(), files = loop_.parts_.outside.file_system, action, folder,
+          config = job_.spec_text] { return RunExport(*store, *files, action, folder, config); });
+}
+
+}  // namespace stagecoach

@@ -1,0 +1,48 @@
+// Performer: carries out what Apply asked for. Every answer becomes an event of the job, stamped
+// with the time it came in.
+// Ownership: borrows; lives for one delivery.
+// Threads:   the job loop's; answers go through the inbox.
+#ifndef STAGECOACH_COORDINATOR_LOOP_PERFORMER_H_
+#define STAGECOACH_COORDINATOR_LOOP_PERFORMER_H_
+
+#include <string>
+#include <vector>
+
+#include "coordinator/loop/job_loop.h"
+
+namespace stagecoach {
+
+JobLimits LimitsOf(const JobManagerOptions& options);
+
+class JobLoop::Performer {
+ public:
+  Performer(JobLoop& loop, const Job& job) : loop_(loop), job_(job) {}
+
+  void operator()(const SendLoad& action) const;
+  void operator()(const SendRun& action) const;
+  void operator()(const SendWriteShard& action) const;
+  void operator()(const SendProfile& action) const;
+  void operator()(const SendAbort& action) const;
+  void operator()(const SendRelease& action) const;
+  void operator()(const DoubtStage& action) const;
+  void operator()(const SearchCheckpoint& action) const;
+  void operator()(const BeginCheckpoint& action) const;
+  void operator()(const CommitCheckpoint& action) const;
+  void operator()(const AbandonCheckpoint& action) const;
+  void operator()(const ExportCheckpoint& action) const;
+
+ private:
+  StageClient& stages() const { return *loop_.parts_.outside.stages; }
+  CheckpointStore* store() const { return loop_.parts_.outside.checkpoints; }
+  const std::string& id() const { return job_.state.job->id; }
+  // Runs `call` on the job's effects thread; what it returns becomes an event.
+  template <typename Call>
+  void Effect(Call call) const;
+
+  JobLoop& loop_;
+  const Job& job_;
+};
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_COORDINATOR_LOOP_PERFORMER_H_

@@ -1,0 +1,572 @@
+#include <stdlib.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <limits>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "base/check.h"
+#include "base/random.h"
+#include "base/status.h"
+#include "coordinator/loop/simulated_cluster_testing.h"
+
+namespace stagecoach {
+namespace {
+
+std::string NewFolder() {
+  // In memory where there is such a place: the journal syncs often.
+  std::string pattern = std::filesystem::exists("/dev/shm") ? "/dev/shm" : "/tmp";
+  pattern += "/stagecoach-coordinator-XXXXXX";
+  CHECK(mkdtemp(pattern.data()) != nullptr) << "no temporary folder";
+  return pattern;
+}
+
+float Draw(uint64_t seed, uint64_t step, int layer, int operation) {
+  const RandomStream stream{seed, static_cast<uint32_t>(step), 0, static_cast<uint32_t>(layer),
+                            static_cast<uint32_t>(operation)};
+  return static_cast<float>(RandomBits(stream, 0) % 10007) / 10007.0f;
+}
+
+}  // namespace
+
+std::string ListCodec::Encode(const JobSpec& spec) const {
+  const auto found = std::find(specs_.begin(), specs_.end(), spec);
+  const size_t place = static_cast<size_t>(found - specs_.begin());
+  if (found == specs_.end()) specs_.push_back(spec);
+  return absl::StrCat("{\"spec\":", place, "}");
+}
+
+absl::StatusOr<JobSpec> ListCodec::Decode(const std::string& text) const {
+  for (size_t i = 0; i < specs_.size(); ++i) {
+    if (text == absl::StrCat("{\"spec\":", i, "}")) return specs_[i];
+  }
+  return absl::DataLossError(text);
+}
+
+JobSpec SmallJob(int stages) {
+  JobSpec spec;
+  spec.name = "small";
+  spec.seed = 7;
+  spec.model = GptSpec{.layers = 2, .width = 4, .heads = 2, .context = 4, .vocabulary = 8};
+  spec.data.text.path = "/data/text";
+  spec.training.steps = 7;
+  spec.training.batch_size = 4;
+  spec.training.micro_batches = 2;
+  spec.training.learning_rate.peak = 0.01;
+  spec.training.gradient_clip_norm = 1.0;
+  spec.pipeline.stages = stages;
+  spec.pipeline.partition.kind = PartitionSpec::Kind::kUniform;
+  spec.pipeline.replacement_timeout_seconds = 20;
+  spec.checkpoint.every_steps = 3;
+  spec.checkpoint.keep = 2;
+  spec.evaluation.every_steps = 3;
+  spec.evaluation.batches = 2;
+  return spec;
+}
+
+SimulatedCluster::SimulatedCluster(int stages, JobManagerOptions options)
+    : options_(std::move(options)), folder_(NewFolder()), store_(&files_, "/checkpoints") {
+  StartCoordinator();
+  for (int i = 0; i < stages; ++i) AddStage(i);
+}
+
+SimulatedCluster::~SimulatedCluster() {
+  CrashCoordinator();
+  std::filesystem::remove_all(folder_);
+}
+
+void SimulatedCluster::StartCoordinator() {
+  absl::StatusOr<std::unique_ptr<Journal>> journal = Journal::Open(folder_ + "/journal.sqlite");
+  CHECK(journal.ok()) << journal.status();
+  journal_ = *std::move(journal);
+  const absl::StatusOr<uint64_t> term = journal_->RaiseTerm();
+  CHECK(term.ok()) << term.status();
+  const uint64_t epoch = ++epoch_;
+  JobLoop::Parts parts;
+  parts.options = options_;
+  parts.options.state_folder = "/state";
+  parts.outside = {this, &store_, &files_, &codec_, &clock_};
+  parts.journal = journal_.get();
+  parts.term = *term;
+  parts.post = [this, epoch](JobLoop::Work work) {
+    if (epoch == epoch_) posts_.push_back(std::move(work));
+  };
+  parts.effect = [this](uint64_t, JobLoop::Work work) { effects_.push_back(std::move(work)); };
+  parts.owns_folder = [] { return absl::OkStatus(); };
+  loop_ = std::make_unique<JobLoop>(std::move(parts));
+  CHECK_OK(loop_->Open());
+  for (const auto& [id, records] : records_) Watch(id);
+}
+
+void SimulatedCluster::CrashCoordinator() {
+  ++epoch_;
+  posts_.clear();
+  effects_.clear();
+  loop_.reset();
+  journal_.reset();
+}
+
+void SimulatedCluster::After(double seconds, std::function<void()> work) {
+  later_.emplace(now() + seconds, std::move(work));
+}
+
+SimulatedStage* SimulatedCluster::At(const std::string& address) {
+  for (const auto& [number, stage] : stages_) {
+    if (stage->address == address) return stage.get();
+  }
+  return nullptr;
+}
+
+void SimulatedCluster::AddStage(int number) {
+  auto stage = std::make_unique<SimulatedStage>();
+  stage->name = absl::StrCat("stage-", number);
+  stage->address = absl::StrCat("host-", number, ":8101");
+  stage->incarnation = absl::StrCat("i", ++incarnations_);
+  stages_[number] = std::move(stage);
+  Register(number);
+}
+
+void SimulatedCluster::Register(int number) {
+  SimulatedStage& stage = *stages_.at(number);
+  const int epoch = ++stage.heartbeat_epoch;
+  if (loop_ != nullptr) {
+    StageRegistration registration;
+    registration.name = stage.name;
+    registration.incarnation = stage.incarnation;
+    registration.address = stage.address;
+    CHECK_OK(loop_->RegisterStage(registration).status());
+  }
+  After(options_.lease_seconds / 3, [this, number, epoch] { Heartbeat(number, epoch); });
+}
+
+void SimulatedCluster::Heartbeat(int number, int epoch) {
+  SimulatedStage& stage = *stages_.at(number);
+  if (!stage.alive || stage.stopped || stage.heartbeat_epoch != epoch) return;
+  if (loop_ != nullptr) {
+    StageHeartbeat heartbeat;
+    heartbeat.name = stage.name;
+    heartbeat.incarnation = stage.incarnation;
+    if (!stage.hung && stage.loaded) heartbeat.waiting_for = "activation of micro-batch 0";
+    if (absl::IsNotFound(loop_->RenewLease(heartbeat).status())) return Register(number);
+  }
+  After(options_.lease_seconds / 3, [this, number, epoch] { Heartbeat(number, epoch); });
+}
+
+void SimulatedCluster::KillStage(int number) {
+  SimulatedStage& stage = *stages_.at(number);
+  stage.alive = false;
+  if (stage.loaded) {
+    BreakPasses(stage.command.fence.job,
+                absl::UnavailableError(absl::StrCat("link to ", stage.name, " broke")));
+  }
+  stage.loaded = false;
+}
+
+void SimulatedCluster::RestartStage(int number) {
+  SimulatedStage fresh;
+  const SimulatedStage& old = *stages_.at(number);
+  fresh.name = old.name;
+  fresh.address = old.address;
+  fresh.fingerprint = old.fingerprint;
+  fresh.data_sha256 = old.data_sha256;
+  fresh.heartbeat_epoch = old.heartbeat_epoch;
+  fresh.incarnation = absl::StrCat("i", ++incarnations_);
+  *stages_.at(number) = fresh;
+  Register(number);
+}
+
+void SimulatedCluster::ContinueStage(int number) {
+  stage(number).stopped = false;
+  Heartbeat(number, stage(number).heartbeat_epoch);
+}
+
+bool SimulatedCluster::Step() {
+  ++events_;
+  const auto run_first = [](std::deque<std::function<void()>>& queue) {
+    const std::function<void()> work = std::move(queue.front());
+    queue.pop_front();
+    work();
+    return true;
+  };
+  if (!posts_.empty()) return run_first(posts_);
+  if (!effects_.empty()) return run_first(effects_);
+  const double infinity = std::numeric_limits<double>::infinity();
+  const double work = later_.empty() ? infinity : later_.begin()->first;
+  const double tick = loop_ == nullptr ? infinity : loop_->NextTickSeconds();
+  const double next = std::min(work, tick);
+  if (next == infinity) return false;
+  const double wait = next - now();
+  if (wait > 0) clock_.AdvanceNanos(static_cast<int64_t>(std::ceil(wait * 1e9)) + 1);
+  if (tick <= work) {
+    loop_->Tick();
+  } else {
+    const std::function<void()> first = std::move(later_.begin()->second);
+    later_.erase(later_.begin());
+    first();
+  }
+  return true;
+}
+
+bool SimulatedCluster::RunUntil(const std::function<bool()>& condition, double seconds) {
+  const double end = now() + seconds;
+  while (!condition()) {
+    if (now() > end || !Step()) return false;
+  }
+  return true;
+}
+
+bool SimulatedCluster::RunToEnd(const std::string& id, double seconds) {
+  return RunUntil(
+      [&] {
+        return loop_ != nullptr && IsTerminal(View(id).phase) && !records_[id].empty() &&
+               records_[id].back().kind == JobRecord::Kind::kFinished;
+      },
+      seconds);
+}
+
+absl::StatusOr<JobView> SimulatedCluster::Submit(const std::string& id, const JobSpec& spec) {
+  std::optional<absl::StatusOr<JobView>> answer;
+  loop_->Submit(id, spec, [&answer](absl::StatusOr<JobView> view) { answer = std::move(view); });
+  CHECK(RunUntil([&] { return answer.has_value(); })) << "Submit must answer";
+  if (answer->ok() && !records_.contains((*answer)->id)) {
+    records_[(*answer)->id];
+    Watch((*answer)->id);
+  }
+  return *answer;
+}
+
+void SimulatedCluster::Watch(const std::string& id) {
+  std::vector<JobRecord>& records = records_[id];
+  loop_->Watch(
+      next_watch_++, id, records.empty() ? 0 : records.back().number,
+      [&records](const JobRecord& record) {
+        records.push_back(record);
+        return true;
+      },
+      [](const absl::Status&) {});
+}
+
+JobView SimulatedCluster::View(const std::string& id) {
+  absl::StatusOr<JobView> view = loop_->Get(id);
+  CHECK(view.ok()) << view.status();
+  return *std::move(view);
+}
+
+absl::Status SimulatedCluster::Cancel(const std::string& id) { return loop_->Cancel(id).status(); }
+
+// ---- stages -------------------------------------------------------------------------------------
+
+// The command arrives after the latency. A dead stage's connection is refused; a stopped one takes
+// the bytes and says nothing, as a kernel does.
+void SimulatedCluster::Deliver(const std::string& address,
+                               std::function<void(SimulatedStage&)> work,
+                               std::function<void(absl::Status)> failed) {
+  After(kLatency, [this, address, work = std::move(work), failed = std::move(failed)] {
+    SimulatedStage* const stage = At(address);
+    if (stage == nullptr || !stage->alive) {
+      return failed(absl::UnavailableError(absl::StrCat(address, ": connection refused")));
+    }
+    if (stage->stopped) return;
+    work(*stage);
+  });
+}
+
+void SimulatedCluster::Load(const std::string& address, const LoadCommand& command, double,
+                            std::function<void(absl::StatusOr<LoadResult>)> done) {
+  Deliver(
+      address,
+      [this, command, done](SimulatedStage& stage) {
+        const absl::StatusOr<LoadResult> result = DoLoad(stage, command);
+        After(kLatency, [done, result] { done(result); });
+      },
+      done);
+}
+
+absl::StatusOr<LoadResult> SimulatedCluster::DoLoad(SimulatedStage& stage,
+                                                    const LoadCommand& command) {
+  RETURN_IF_ERROR(load_error);
+  if (stage.loaded && stage.command.fence.job == command.fence.job &&
+      CompareIncarnation(command.fence, stage.command.fence) <= 0) {
+    return absl::AbortedError("an older load");
+  }
+  if (stage.loaded) BreakPasses(stage.command.fence.job, absl::AbortedError("replaced by a load"));
+  stage.loaded = true;
+  stage.aborted = false;
+  stage.command = command;
+  stage.next_step = command.fence.step;
+  stage.undecided.reset();
+  stage.layers.clear();
+  RETURN_IF_ERROR(ReadLayers(stage, command));
+  LoadResult result;
+  result.fingerprint = stage.fingerprint;
+  const int k = command.stage.value;
+  if (k == 0 || k + 1 == command.partition.stages()) {
+    result.data = {1000, stage.data_sha256, 100, 5};
+    if (!command.expected_data.sha256.empty() && !(command.expected_data == result.data)) {
+      return absl::FailedPreconditionError("the data set changed");
+    }
+  }
+  return result;
+}
+
+absl::Status SimulatedCluster::ReadLayers(SimulatedStage& stage, const LoadCommand& command) {
+  const ExpandedModel& model = ModelOf(command.spec);
+  const int k = command.stage.value;
+  const int layers = static_cast<int>(model.layers.size());
+  std::vector<SafetensorsReader> shards;
+  if (!command.checkpoint_folder.empty()) {
+    ASSIGN_OR_RETURN(const std::vector<std::string> names, files_.List(command.checkpoint_folder));
+    for (const std::string& name : names) {
+      if (!name.ends_with(".safetensors")) continue;
+      ASSIGN_OR_RETURN(SafetensorsReader shard,
+                       SafetensorsReader::Open(files_, command.checkpoint_folder + "/" + name));
+      shards.push_back(std::move(shard));
+    }
+  }
+  const auto read = [&shards](const std::string& name, float* value) -> absl::Status {
+    for (SafetensorsReader& shard : shards) {
+      const TensorEntry* const entry = shard.Find(name);
+      if (entry == nullptr) continue;
+      std::vector<float> values(static_cast<size_t>(entry->shape.elements()));
+      RETURN_IF_ERROR(shard.Read(*entry, std::as_writable_bytes(std::span(values))));
+      *value = values[0];
+      return absl::OkStatus();
+    }
+    return absl::NotFoundError(name);
+  };
+  for (int l = command.partition.first(k); l < command.partition.last(k, layers); ++l) {
+    std::pair<float, float>& layer = stage.layers[l];
+    layer = {Draw(command.spec.seed, 0, l, 1), 0.0f};
+    if (shards.empty()) continue;
+    const std::string& name = model.layers[l].parameters.front().name;
+    RETURN_IF_ERROR(read(name, &layer.first));
+    RETURN_IF_ERROR(read(absl::StrCat("opt/m/", name.substr(6)), &layer.second));
+  }
+  return absl::OkStatus();
+}
+
+const ExpandedModel& SimulatedCluster::ModelOf(const JobSpec& spec) {
+  for (const auto& [model, expanded] : models_) {
+    if (model == spec.model) return expanded;
+  }
+  absl::StatusOr<ExpandedModel> expanded = ExpandModel(spec.model);
+  CHECK(expanded.ok()) << expanded.status();
+  models_.emplace_back(spec.model, *std::move(expanded));
+  return models_.back().second;
+}
+
+void SimulatedCluster::Run(const std::string& address, const RunCommand& command, double,
+                           std::function<void(absl::StatusOr<StepReport>)> done) {
+  Deliver(
+      address,
+      [this, command, done](SimulatedStage& stage) {
+        const absl::Status status = CheckRun(stage, command);
+        if (!status.ok()) return After(kLatency, [done, status] { done(status); });
+        StartRun(stage, command, done);
+      },
+      done);
+}
+
+absl::Status SimulatedCluster::CheckRun(SimulatedStage& stage, const RunCommand& command) {
+  if (!stage.loaded || stage.command.fence.job != command.fence.job) {
+    return absl::FailedPreconditionError("nothing is loaded here");
+  }
+  if (CompareIncarnation(command.fence, stage.command.fence) != 0) {
+    return absl::AbortedError("another incarnation is loaded");
+  }
+  if (stage.aborted) return absl::AbortedError("the cell has ended");
+  // From here on the coordinator speaks to the cell it loaded: what does not fit is its mistake.
+  uint64_t next = stage.next_step;
+  bool undecided = stage.undecided.has_value();
+  if (command.apply.has_value()) {
+    if (stage.undecided != command.apply->step) {
+      violations.push_back(absl::StrCat("decision about step ", command.apply->step));
+    }
+    ++next;
+    undecided = false;
+  }
+  if (command.fence.step != next || (command.work == WorkKind::kTrain && undecided)) {
+    violations.push_back(absl::StrCat(command.fence.ToString(), " while step ", next, " is next"));
+  }
+  if (run_fault) return run_fault(stage.command.stage.value, command);
+  return absl::OkStatus();
+}
+
+void SimulatedCluster::StartRun(SimulatedStage& stage, const RunCommand& command,
+                                std::function<void(absl::StatusOr<StepReport>)> done) {
+  if (command.apply.has_value()) {
+    const ApplyDecision& decision = *command.apply;
+    for (auto& [l, layer] : stage.layers) {
+      if (!decision.apply) break;
+      const float gradient = 0.1f * layer.first + Draw(7, decision.step, l, 2);
+      layer.second = 0.9f * layer.second + static_cast<float>(decision.gradient_scale) * gradient;
+      layer.first -= static_cast<float>(decision.learning_rate) * layer.second;
+    }
+    stage.undecided.reset();
+    stage.next_step = decision.step + 1;
+  }
+  if (command.work == WorkKind::kNone) {
+    const StepReport report = ReportOf(stage, command, 0);
+    return After(kLatency, [done, report] { done(report); });
+  }
+  const std::string key = absl::StrCat(command.fence.ToString(), " ", command.fence.job);
+  Pass& pass = passes_[key];
+  pass.waiting[stage.command.stage.value] = std::move(done);
+  const bool all = static_cast<int>(pass.waiting.size()) == stage.command.partition.stages();
+  if (!all || pass.scheduled) return;
+  pass.scheduled = true;
+  After(kStepSeconds, [this, key, command] { FinishPass(key, command); });
+}
+
+void SimulatedCluster::FinishPass(const std::string& key, const RunCommand& command) {
+  const auto found = passes_.find(key);
+  if (found == passes_.end()) return;  // broken meanwhile
+  std::map<int, SimulatedStage*> cells;
+  std::map<int, float> weights;  // in layer order, whatever the partition
+  for (const auto& [number, stage] : stages_) {
+    const bool member = stage->alive && stage->loaded &&
+                        stage->command.fence.job == command.fence.job &&
+                        CompareIncarnation(stage->command.fence, command.fence) == 0;
+    if (!member) continue;
+    if (stage->stopped || stage->hung) return;  // its neighbours wait
+    cells[stage->command.stage.value] = stage.get();
+    for (const auto& [l, layer] : stage->layers) weights[l] = layer.first;
+  }
+  double loss = 0;
+  for (const auto& [l, weight] : weights) loss += static_cast<double>(weight) * weight;
+  Pass pass = std::move(found->second);
+  passes_.erase(found);
+  for (const auto& [k, cell] : cells) {
+    if (command.work == WorkKind::kTrain) cell->undecided = command.fence.step;
+    const StepReport report = ReportOf(*cell, command, loss);
+    After(kLatency * (1 + k), [done = pass.waiting[k], report] { done(report); });
+  }
+}
+
+StepReport SimulatedCluster::ReportOf(const SimulatedStage& stage, const RunCommand& command,
+                                      double loss) {
+  StepReport report;
+  report.fence = command.fence;
+  if (command.work == WorkKind::kNone) return report;
+  report.step_seconds = kStepSeconds;
+  report.phases[Phase::kForward] = 0.02;
+  report.phases[Phase::kBackward] = 0.04;
+  const uint64_t step = command.fence.step;
+  const bool bad = command.work == WorkKind::kTrain && nonfinite_steps.contains(step);
+  if (command.work == WorkKind::kTrain) {
+    for (const auto& [l, layer] : stage.layers) {
+      const double gradient = 0.1f * layer.first + Draw(7, step, l, 2);
+      report.layer_squared_norms.push_back(gradient * gradient);
+    }
+  }
+  if (stage.command.stage.value + 1 == stage.command.partition.stages()) {
+    report.has_loss = true;
+    report.tokens = 16;
+    report.loss_sum = bad ? std::nan("") : 16 * (loss + Draw(7, step, 99, 3));
+    report.finite = !bad;
+  }
+  return report;
+}
+
+void SimulatedCluster::BreakPasses(const std::string& job, const absl::Status& reason) {
+  for (auto it = passes_.begin(); it != passes_.end();) {
+    if (!it->first.ends_with(" " + job)) {
+      ++it;
+      continue;
+    }
+    for (auto& [k, done] : it->second.waiting) {
+      After(0.01, [done = done, reason] { done(reason); });
+    }
+    it = passes_.erase(it);
+  }
+}
+
+void SimulatedCluster::WriteShard(const std::string& address, const WriteShardCommand& command,
+                                  double, std::function<void(absl::StatusOr<ShardInfo>)> done) {
+  Deliver(
+      address,
+      [this, command, done](SimulatedStage& stage) {
+        const absl::StatusOr<ShardInfo> shard = DoWriteShard(stage, command);
+        After(kLatency, [done, shard] { done(shard); });
+      },
+      done);
+}
+
+absl::StatusOr<ShardInfo> SimulatedCluster::DoWriteShard(SimulatedStage& stage,
+                                                         const WriteShardCommand& command) {
+  if (!stage.loaded || stage.aborted ||
+      CompareIncarnation(command.fence, stage.command.fence) != 0) {
+    return absl::AbortedError("another incarnation is loaded");
+  }
+  if (stage.undecided.has_value() || stage.next_step != command.fence.step) {
+    violations.push_back(
+        absl::StrCat("checkpoint of an undecided step, ", command.fence.ToString()));
+  }
+  const ExpandedModel& model = ModelOf(stage.command.spec);
+  std::deque<std::vector<float>> values;
+  std::vector<TensorSource> tensors;
+  const auto add = [&](const std::string& name, const Shape& shape, float value) {
+    values.emplace_back(static_cast<size_t>(shape.elements()), value);
+    tensors.push_back({name, DType::kF32, shape,
+                       [&v = values.back()]() -> absl::StatusOr<std::span<const std::byte>> {
+                         return std::as_bytes(std::span(v));
+                       }});
+  };
+  for (const auto& [l, layer] : stage.layers) {
+    for (const ParameterSpec& parameter : model.layers[l].parameters) {
+      const std::string path = parameter.name.substr(6);
+      add(parameter.name, parameter.shape, layer.first);
+      add("opt/m/" + path, parameter.shape, layer.second);
+      add("opt/v/" + path, parameter.shape, layer.second);
+    }
+  }
+  return stagecoach::WriteShard(files_, command.folder, stage.layers.begin()->first,
+                                stage.layers.rbegin()->first + 1, std::move(tensors));
+}
+
+void SimulatedCluster::Profile(
+    const std::string& address, const JobSpec& spec, double,
+    std::function<void(absl::StatusOr<std::vector<LayerProfile>>)> done) {
+  ++profiles;
+  Deliver(
+      address,
+      [this, layers = ModelOf(spec).layers.size(), done](SimulatedStage&) {
+        absl::StatusOr<std::vector<LayerProfile>> profile =
+            std::vector<LayerProfile>(layers, {0.001, 0.002});
+        if (!profile_error.ok()) profile = profile_error;
+        After(kLatency, [done, profile] { done(profile); });
+      },
+      done);
+}
+
+void SimulatedCluster::Abort(const std::string& address, const Fence& fence,
+                             const std::string& reason) {
+  aborts.push_back(reason);
+  Deliver(
+      address,
+      [this, fence](SimulatedStage& stage) {
+        if (!stage.loaded || stage.command.fence.job != fence.job ||
+            CompareIncarnation(fence, stage.command.fence) < 0) {
+          return;
+        }
+        stage.aborted = true;
+        BreakPasses(fence.job, absl::AbortedError("aborted"));
+      },
+      [](const absl::Status&) {});
+}
+
+void SimulatedCluster::Release(const std::string& address, const Fence& fence) {
+  Deliver(
+      address,
+      [fence](SimulatedStage& stage) {
+        if (stage.loaded && stage.command.fence.job == fence.job &&
+            CompareIncarnation(fence, stage.command.fence) >= 0) {
+          stage.loaded = false;
+        }
+      },
+      [](const absl::Status&) {});
+}
+
+}  // namespace stagecoach

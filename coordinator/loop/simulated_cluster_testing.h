@@ -1,0 +1,154 @@
+// SimulatedCluster: a coordinator and its stages in one thread on virtual time, for tests. The job
+// loop, journal and checkpoint store are the real ones (the store on a file system in memory);
+// stages are played: they keep one number per layer, obey fences like real ones, and finish a step
+// only when all neighbours run it. So whole jobs run in milliseconds, and a fault can be put at
+// every single event.
+// Units: virtual seconds.
+#ifndef STAGECOACH_COORDINATOR_LOOP_SIMULATED_CLUSTER_TESTING_H_
+#define STAGECOACH_COORDINATOR_LOOP_SIMULATED_CLUSTER_TESTING_H_
+
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/clock.h"
+#include "checkpoint/fault_file_system.h"
+#include "coordinator/loop/job_loop.h"
+
+namespace stagecoach {
+
+// Text for a spec: its place among the specs seen.
+class ListCodec final : public JobCodec {
+ public:
+  std::string Encode(const JobSpec& spec) const override;
+  absl::StatusOr<JobSpec> Decode(const std::string& text) const override;
+
+ private:
+  mutable std::vector<JobSpec> specs_;
+};
+
+// 7 layers, 7 steps, a checkpoint and an evaluation every 3 steps.
+JobSpec SmallJob(int stages);
+
+struct SimulatedStage {
+  std::string name, incarnation, address;
+  std::string fingerprint = "avx2";
+  std::string data_sha256 = "data";
+  bool alive = true;     // false: killed; calls answer UNAVAILABLE
+  bool stopped = false;  // SIGSTOP: neither heartbeats nor answers
+  bool hung = false;     // heartbeats go on, steps never end
+  int heartbeat_epoch = 0;
+
+  // What is loaded.
+  bool loaded = false, aborted = false;
+  LoadCommand command;
+  std::map<int, std::pair<float, float>> layers;  // weight, momentum
+  uint64_t next_step = 0;
+  std::optional<uint64_t> undecided;
+};
+
+class SimulatedCluster final : private StageClient {
+ public:
+  static constexpr double kLatency = 0.001, kStepSeconds = 0.1;
+
+  explicit SimulatedCluster(int stages, JobManagerOptions options = {});
+  ~SimulatedCluster() override;
+
+  void StartCoordinator();
+  void CrashCoordinator();  // nothing more is written
+  void AddStage(int number);
+  void KillStage(int number);
+  void RestartStage(int number);  // a new process under the old name
+  void StopStage(int number) { stage(number).stopped = true; }
+  void ContinueStage(int number);
+  SimulatedStage& stage(int number) { return *stages_.at(number); }
+
+  absl::StatusOr<JobView> Submit(const std::string& id, const JobSpec& spec);
+  JobView View(const std::string& id);
+  absl::Status Cancel(const std::string& id);
+  const std::vector<JobRecord>& Records(const std::string& id) const { return records_.at(id); }
+
+  // One thing happens; false if nothing ever will.
+  bool Step();
+  // Until the condition holds or the virtual time has passed; true if it holds.
+  bool RunUntil(const std::function<bool()>& condition, double seconds = 1000);
+  bool RunToEnd(const std::string& id, double seconds = 1000);
+  int events() const { return events_; }
+  double now() const { return clock_.MonotonicSeconds(); }
+
+  JobLoop& loop() { return *loop_; }
+  FaultFileSystem& files() { return files_; }
+  CheckpointStore& store() { return store_; }
+
+  std::set<uint64_t> nonfinite_steps;  // whose loss is not a number
+  absl::Status load_error, profile_error;
+  std::function<absl::Status(int stage, const RunCommand&)> run_fault;
+  std::vector<std::string> violations;  // of the step protocol, by the coordinator
+  std::vector<std::string> aborts;      // reasons, as stages heard them
+  int profiles = 0;
+
+ private:
+  struct Pass {  // one Run on all stages
+    std::map<int, std::function<void(absl::StatusOr<StepReport>)>> waiting;
+    bool scheduled = false;
+  };
+
+  void Load(const std::string& address, const LoadCommand& command, double deadline_seconds,
+            std::function<void(absl::StatusOr<LoadResult>)> done) override;
+  void Run(const std::string& address, const RunCommand& command, double deadline_seconds,
+           std::function<void(absl::StatusOr<StepReport>)> done) override;
+  void WriteShard(const std::string& address, const WriteShardCommand& command,
+                  double deadline_seconds,
+                  std::function<void(absl::StatusOr<ShardInfo>)> done) override;
+  void Profile(const std::string& address, const JobSpec& spec, double deadline_seconds,
+               std::function<void(absl::StatusOr<std::vector<LayerProfile>>)> done) override;
+  void Abort(const std::string& address, const Fence& fence, const std::string& reason) override;
+  void Release(const std::string& address, const Fence& fence) override;
+
+  void After(double seconds, std::function<void()> work);
+  void Deliver(const std::string& address, std::function<void(SimulatedStage&)> work,
+               std::function<void(absl::Status)> failed);
+  SimulatedStage* At(const std::string& address);
+  void Register(int number);
+  void Heartbeat(int number, int epoch);
+  absl::StatusOr<LoadResult> DoLoad(SimulatedStage& stage, const LoadCommand& command);
+  absl::Status ReadLayers(SimulatedStage& stage, const LoadCommand& command);
+  absl::Status CheckRun(SimulatedStage& stage, const RunCommand& command);
+  void StartRun(SimulatedStage& stage, const RunCommand& command,
+                std::function<void(absl::StatusOr<StepReport>)> done);
+  void FinishPass(const std::string& key, const RunCommand& command);
+  void BreakPasses(const std::string& job, const absl::Status& reason);
+  StepReport ReportOf(const SimulatedStage& stage, const RunCommand& command, double loss);
+  absl::StatusOr<ShardInfo> DoWriteShard(SimulatedStage& stage, const WriteShardCommand& command);
+  void Watch(const std::string& id);
+  const ExpandedModel& ModelOf(const JobSpec& spec);
+
+  const JobManagerOptions options_;
+  const std::string folder_;
+  ManualClock clock_;
+  FaultFileSystem files_;
+  CheckpointStore store_;
+  ListCodec codec_;
+  std::unique_ptr<Journal> journal_;
+  std::unique_ptr<JobLoop> loop_;
+  uint64_t epoch_ = 0;  // of the coordinator: what an earlier one asked for is not heard
+  std::map<int, std::unique_ptr<SimulatedStage>> stages_;
+  std::map<std::string, Pass> passes_;
+  std::deque<std::function<void()>> posts_, effects_;
+  std::multimap<double, std::function<void()>> later_;
+  std::map<std::string, std::vector<JobRecord>> records_;
+  std::vector<std::pair<ModelSpec, ExpandedModel>> models_;
+  uint64_t next_watch_ = 1;
+  int incarnations_ = 0;
+  int events_ = 0;
+};
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_COORDINATOR_LOOP_SIMULATED_CLUSTER_TESTING_H_

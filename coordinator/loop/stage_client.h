@@ -1,0 +1,40 @@
+// StageClient: how the coordinator reaches stages; services implements it over gRPC, tests by a
+// fake fleet on virtual time.
+// Ownership: borrowed by the job manager.
+// Threads:   called from the job loop; `done` runs on any thread, exactly once, also after a
+//            deadline or a broken connection, and must not block.
+// Errors:    UNAVAILABLE (gone), DEADLINE_EXCEEDED, ABORTED (older incarnation), what the stage
+//            said.
+#ifndef STAGECOACH_COORDINATOR_LOOP_STAGE_CLIENT_H_
+#define STAGECOACH_COORDINATOR_LOOP_STAGE_CLIENT_H_
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "checkpoint/shard.h"
+#include "plan/control.h"
+
+namespace stagecoach {
+
+class StageClient {
+ public:
+  virtual ~StageClient() = default;
+  virtual void Load(const std::string& address, const LoadCommand& command, double deadline_seconds,
+                    std::function<void(absl::StatusOr<LoadResult>)> done) = 0;
+  virtual void Run(const std::string& address, const RunCommand& command, double deadline_seconds,
+                   std::function<void(absl::StatusOr<StepReport>)> done) = 0;
+  virtual void WriteShard(const std::string& address, const WriteShardCommand& command,
+                          double deadline_seconds,
+                          std::function<void(absl::StatusOr<ShardInfo>)> done) = 0;
+  virtual void Profile(const std::string& address, const JobSpec& spec, double deadline_seconds,
+                       std::function<void(absl::StatusOr<std::vector<LayerProfile>>)> done) = 0;
+  // Best effort; the result is not waited for by anyone.
+  virtual void Abort(const std::string& address, const Fence& fence, const std::string& reason) = 0;
+  virtual void Release(const std::string& address, const Fence& fence) = 0;
+};
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_COORDINATOR_LOOP_STAGE_CLIENT_H_

@@ -1,0 +1,50 @@
+#include "coordinator/loop/store_effects.h"
+
+namespace stagecoach {
+
+CheckpointSearched RunSearch(CheckpointStore& store, const SearchCheckpoint& action) {
+  CheckpointSearched result{action.fence, absl::NotFoundError(""), {}};
+  const absl::StatusOr<CheckpointRef> ref =
+      store.FindLoadable(action.job, action.step, &result.quarantined);
+  if (!ref.ok()) {
+    result.found = ref.status();
+    return result;
+  }
+  absl::StatusOr<Manifest> manifest = store.ReadManifest(*ref);
+  if (manifest.ok()) {
+    result.found = FoundCheckpoint{*ref, *std::move(manifest)};
+  } else {
+    result.found = manifest.status();
+  }
+  return result;
+}
+
+CheckpointBegun RunBegin(CheckpointStore& store, const BeginCheckpoint& action) {
+  return {action.fence,
+          store.Begin(action.fence.job, action.fence.term, action.fence.step, action.bytes)};
+}
+
+CheckpointCommitted RunCommit(CheckpointStore& store, const CommitCheckpoint& action,
+                              const absl::Status& owner, const std::vector<uint64_t>& pinned) {
+  if (!owner.ok()) return {action.fence, owner};
+  CheckpointCommitted result{action.fence,
+                             store.Commit(action.folder, action.manifest, action.expected)};
+  if (result.ref.ok()) {
+    // What cannot be removed now is removed after the next checkpoint.
+    store.Retain(action.fence.job, action.keep, pinned).IgnoreError();
+  }
+  return result;
+}
+
+WeightsExported RunExport(CheckpointStore& store, FileSystem& file_system,
+                          const ExportCheckpoint& action, const std::string& folder,
+                          const std::string& config_json) {
+  const absl::StatusOr<Manifest> manifest = store.ReadManifest(action.ref);
+  if (!manifest.ok()) return {action.fence, manifest.status()};
+  absl::StatusOr<std::string> digest =
+      ExportWeights(file_system, action.ref, *manifest, folder, config_json);
+  if (!digest.ok()) return {action.fence, digest.status()};
+  return {action.fence, ExportedWeights{*std::move(digest), folder}};
+}
+
+}  // namespace stagecoach

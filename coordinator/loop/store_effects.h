@@ -1,0 +1,26 @@
+// Store effects: the blocking calls on the checkpoint store that jobs ask for, as plain functions.
+// Threads: an effects thread, one at a time for a job.
+// Errors:  the store's.
+#ifndef STAGECOACH_COORDINATOR_LOOP_STORE_EFFECTS_H_
+#define STAGECOACH_COORDINATOR_LOOP_STORE_EFFECTS_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "coordinator/job/job_state.h"
+
+namespace stagecoach {
+
+CheckpointSearched RunSearch(CheckpointStore& store, const SearchCheckpoint& action);
+CheckpointBegun RunBegin(CheckpointStore& store, const BeginCheckpoint& action);
+// Commits only while `owner` is ok, then retains.
+CheckpointCommitted RunCommit(CheckpointStore& store, const CommitCheckpoint& action,
+                              const absl::Status& owner, const std::vector<uint64_t>& pinned);
+WeightsExported RunExport(CheckpointStore& store, FileSystem& file_system,
+                          const ExportCheckpoint& action, const std::string& folder,
+                          const std::string& config_json);
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_COORDINATOR_LOOP_STORE_EFFECTS_H_

@@ -1,0 +1,148 @@
+// FakeJobClient: a coordinator in memory for tests of the commands: one job with a list of records,
+// and outages on demand.
+#ifndef STAGECOACH_SERVICES_CLI_CLIENT_FAKE_JOB_CLIENT_H_
+#define STAGECOACH_SERVICES_CLI_CLIENT_FAKE_JOB_CLIENT_H_
+
+#include <deque>
+#include <string>
+#include <vector>
+
+#include "services/cli/client/job_client.h"
+
+namespace stagecoach {
+
+class FakeJobClient final : public JobClient {
+ public:
+  v1::Job job;                                // the only one
+  std::vector<v1::WatchJobResponse> records;  // its history
+  // What the next watches do: give so many records at most, then end with the status. When the list
+  // is used up, a watch gives all that is left and ends in order.
+  struct WatchPlan {
+    size_t records = 0;
+    absl::Status end;
+  };
+  std::deque<WatchPlan> watches;
+  absl::Status reachable;              // of all calls but Watch
+  std::vector<uint64_t> watched_from;  // `after` of every watch
+  int submits = 0;
+  v1::GetTraceResponse trace;
+  std::vector<uint32_t> traced_steps;  // `steps` of every GetTrace
+  // What the next readings of logs give, then their end; none left: nothing, in order.
+  struct LogPlan {
+    std::vector<v1::ReadLogsResponse> responses;
+    absl::Status end;
+  };
+  std::deque<LogPlan> log_plans;
+  std::vector<v1::ReadLogsRequest> log_requests;
+
+  absl::StatusOr<v1::Job> Submit(const std::string& id, const v1::JobSpec& spec) override {
+    ++submits;
+    if (!reachable.ok()) return reachable;
+    if (job.id() == id && job.spec().SerializeAsString() != spec.SerializeAsString()) {
+      return absl::AlreadyExistsError("job " + id);
+    }
+    job.set_id(id);
+    *job.mutable_spec() = spec;
+    return job;
+  }
+  absl::StatusOr<v1::Job> Get(const std::string& id) override {
+    if (!reachable.ok()) return reachable;
+    if (id != job.id()) return absl::NotFoundError("job " + id);
+    return job;
+  }
+  absl::StatusOr<v1::ListJobsResponse> List() override {
+    if (!reachable.ok()) return reachable;
+    v1::ListJobsResponse response;
+    *response.add_jobs() = job;
+    return response;
+  }
+  absl::StatusOr<v1::Job> Cancel(const std::string& id) override { return Get(id); }
+  absl::StatusOr<v1::PlanJobResponse> Plan(const v1::JobSpec&) override {
+    if (!reachable.ok()) return reachable;
+    return v1::PlanJobResponse();
+  }
+  absl::StatusOr<v1::ListCheckpointsResponse> ListCheckpoints(const std::string&, bool) override {
+    return v1::ListCheckpointsResponse();
+  }
+  absl::StatusOr<v1::ExportWeightsResponse> Export(const std::string&, int64_t) override {
+    return v1::ExportWeightsResponse();
+  }
+  absl::StatusOr<v1::ListStagesResponse> ListStages() override { return v1::ListStagesResponse(); }
+  absl::StatusOr<v1::GetTraceResponse> GetTrace(const std::string& id, uint32_t steps) override {
+    if (!reachable.ok()) return reachable;
+    if (id != job.id()) return absl::NotFoundError("job " + id);
+    traced_steps.push_back(steps);
+    return trace;
+  }
+  absl::Status ReadLogs(const v1::ReadLogsRequest& request,
+                        const std::function<void(const v1::ReadLogsResponse&)>& on_lines,
+                        StopSignal*) override {
+    log_requests.push_back(request);
+    if (!reachable.ok()) return reachable;
+    if (request.job_id() != job.id()) return absl::NotFoundError("job " + request.job_id());
+    if (log_plans.empty()) return absl::OkStatus();
+    const LogPlan plan = log_plans.front();
+    log_plans.pop_front();
+    for (const v1::ReadLogsResponse& response : plan.responses) on_lines(response);
+    return plan.end;
+  }
+  absl::Status Watch(const std::string&, uint64_t after,
+                     const std::function<void(const v1::WatchJobResponse&)>& on_record,
+                     StopSignal*) override {
+    watched_from.push_back(after);
+    WatchPlan plan{records.size(), absl::OkStatus()};
+    if (!watches.empty()) {
+      plan = watches.front();
+      watches.pop_front();
+    }
+    for (const v1::WatchJobResponse& record : records) {
+      if (record.number() <= after || plan.records == 0) continue;
+      --plan.records;
+      on_record(record);
+    }
+    return plan.end;
+  }
+};
+
+// BorrowedJobClient: hands every call on to a client of the test; commands own theirs.
+class BorrowedJobClient final : public JobClient {
+ public:
+  explicit BorrowedJobClient(JobClient* to) : to_(to) {}
+  absl::StatusOr<v1::Job> Submit(const std::string& id, const v1::JobSpec& spec) override {
+    return to_->Submit(id, spec);
+  }
+  absl::StatusOr<v1::Job> Get(const std::string& id) override { return to_->Get(id); }
+  absl::StatusOr<v1::ListJobsResponse> List() override { return to_->List(); }
+  absl::StatusOr<v1::Job> Cancel(const std::string& id) override { return to_->Cancel(id); }
+  absl::StatusOr<v1::PlanJobResponse> Plan(const v1::JobSpec& spec) override {
+    return to_->Plan(spec);
+  }
+  absl::StatusOr<v1::ListCheckpointsResponse> ListCheckpoints(const std::string& job,
+                                                              bool verify) override {
+    return to_->ListCheckpoints(job, verify);
+  }
+  absl::StatusOr<v1::ExportWeightsResponse> Export(const std::string& job, int64_t step) override {
+    return to_->Export(job, step);
+  }
+  absl::StatusOr<v1::ListStagesResponse> ListStages() override { return to_->ListStages(); }
+  absl::StatusOr<v1::GetTraceResponse> GetTrace(const std::string& job, uint32_t steps) override {
+    return to_->GetTrace(job, steps);
+  }
+  absl::Status Watch(const std::string& id, uint64_t after,
+                     const std::function<void(const v1::WatchJobResponse&)>& on_record,
+                     StopSignal* stop) override {
+    return to_->Watch(id, after, on_record, stop);
+  }
+  absl::Status ReadLogs(const v1::ReadLogsRequest& request,
+                        const std::function<void(const v1::ReadLogsResponse&)>& on_lines,
+                        StopSignal* stop) override {
+    return to_->ReadLogs(request, on_lines, stop);
+  }
+
+ private:
+  JobClient* const to_;
+};
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_SERVICES_CLI_CLIENT_FAKE_JOB_CLIENT_H_

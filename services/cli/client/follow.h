@@ -1,0 +1,45 @@
+// Follow: reads a job's records to the end, over broken connections and restarts of the
+// coordinator: it resumes after the last record it has, so no record is seen twice or missed.
+// Threads:   the caller's; a stop may come from any thread.
+// Errors:    CANCELLED: a stop was requested. UNAVAILABLE: no answer for `patience_seconds`.
+// NOT_FOUND.
+#ifndef STAGECOACH_SERVICES_CLI_CLIENT_FOLLOW_H_
+#define STAGECOACH_SERVICES_CLI_CLIENT_FOLLOW_H_
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "base/clock.h"
+#include "services/cli/client/job_client.h"
+
+namespace stagecoach {
+
+// Who is told; called on the following thread, in order.
+class RecordSink {
+ public:
+  virtual ~RecordSink() = default;
+  virtual void OnRecord(const v1::WatchJobResponse& record) = 0;
+  // The coordinator does not answer and is asked again; once per outage.
+  virtual void OnOutage(const absl::Status& why) = 0;
+};
+
+struct FollowOptions {
+  double patience_seconds = 60;        // of one outage
+  double first_backoff_seconds = 0.1;  // doubles up to the longest
+  double longest_backoff_seconds = 1.0;
+  const Clock* clock = SystemClock::Get();
+};
+
+// The job's last record. If the coordinator kept no such record, it is made from the job's state.
+absl::StatusOr<v1::WatchJobResponse> FollowJob(JobClient& client, const std::string& id,
+                                               const FollowOptions& options, RecordSink& sink,
+                                               StopSignal* stop);
+
+bool IsTerminal(v1::JobState state);
+
+// What may pass by itself: a coordinator that is away, restarting or shedding a slow reader.
+bool IsPassing(const absl::Status& status);
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_SERVICES_CLI_CLIENT_FOLLOW_H_

@@ -1,0 +1,210 @@
+#include "services/cli/client/job_client.h"
+
+#include <grpcpp/create_channel.h>
+#include <grpcpp/support/channel_arguments.h>
+
+#include <chrono>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/status.h"
+#include "services/common/grpc/grpc_channel.h"
+#include "services/common/grpc/grpc_status.h"
+#include "services/common/grpc/tls_check.h"
+#include "stagecoach/v1/fleet.grpc.pb.h"
+#include "stagecoach/v1/job.grpc.pb.h"
+
+namespace stagecoach {
+namespace {
+
+// A stream that lives longer is opened anew from the last record: so it too has a deadline.
+constexpr std::chrono::minutes kLongestStream(10);
+// Verifying and exporting read every byte of a checkpoint.
+constexpr double kReadingTimeoutSeconds = 600;
+// All spans that the stages still hold may be many.
+constexpr int kLargestAnswer = 64 << 20;
+
+std::shared_ptr<grpc::Channel> MakeApiChannel(
+    const std::string& address, const std::shared_ptr<grpc::ChannelCredentials>& credentials) {
+  grpc::ChannelArguments arguments;
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 30000);
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10000);
+  arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
+  // A coordinator that was restarted is found again within a second.
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 1000);
+  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 200);
+  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);
+  arguments.SetMaxReceiveMessageSize(kLargestAnswer);
+  return grpc::CreateCustomChannel(address, credentials, arguments);
+}
+
+void SetDeadline(grpc::ClientContext* context, double seconds) {
+  context->set_deadline(std::chrono::system_clock::now() +
+                        std::chrono::duration_cast<std::chrono::system_clock::duration>(
+                            std::chrono::duration<double>(seconds)));
+}
+
+class GrpcJobClient final : public JobClient {
+ public:
+  GrpcJobClient(const ClientOptions& options, const std::shared_ptr<grpc::Channel>& channel)
+      : options_(options),
+        jobs_(v1::JobService::NewStub(channel)),
+        fleet_(v1::FleetService::NewStub(channel)) {}
+
+  absl::StatusOr<v1::Job> Submit(const std::string& id, const v1::JobSpec& spec) override {
+    v1::SubmitJobRequest request;
+    request.set_id(id);
+    *request.mutable_spec() = spec;
+    v1::SubmitJobResponse response;
+    RETURN_IF_ERROR(Call([&](grpc::ClientContext* context) {
+      return jobs_->SubmitJob(context, request, &response);
+    }));
+    return std::move(*response.mutable_job());
+  }
+
+  absl::StatusOr<v1::Job> Get(const std::string& id) override {
+    v1::GetJobRequest request;
+    request.set_id(id);
+    v1::GetJobResponse response;
+    RETURN_IF_ERROR(Call(
+        [&](grpc::ClientContext* context) { return jobs_->GetJob(context, request, &response); }));
+    return std::move(*response.mutable_job());
+  }
+
+  absl::StatusOr<v1::ListJobsResponse> List() override {
+    v1::ListJobsResponse response;
+    RETURN_IF_ERROR(Call([&](grpc::ClientContext* context) {
+      return jobs_->ListJobs(context, v1::ListJobsRequest(), &response);
+    }));
+    return response;
+  }
+
+  absl::StatusOr<v1::Job> Cancel(const std::string& id) override {
+    v1::CancelJobRequest request;
+    request.set_id(id);
+    v1::CancelJobResponse response;
+    RETURN_IF_ERROR(Call([&](grpc::ClientContext* context) {
+      return jobs_->CancelJob(context, request, &response);
+    }));
+    return std::move(*response.mutable_job());
+  }
+
+  absl::StatusOr<v1::PlanJobResponse> Plan(const v1::JobSpec& spec) override {
+    v1::PlanJobRequest request;
+    *request.mutable_spec() = spec;
+    v1::PlanJobResponse response;
+    RETURN_IF_ERROR(Call(
+        [&](grpc::ClientContext* context) { return jobs_->PlanJob(context, request, &response); }));
+    return response;
+  }
+
+  absl::StatusOr<v1::ListCheckpointsResponse> ListCheckpoints(const std::string& job,
+                                                              bool verify) override {
+    v1::ListCheckpointsRequest request;
+    request.set_job_id(job);
+    request.set_verify(verify);
+    v1::ListCheckpointsResponse response;
+    RETURN_IF_ERROR(CallWithin(verify ? kReadingTimeoutSeconds : options_.timeout_seconds,
+                               [&](grpc::ClientContext* context) {
+                                 return jobs_->ListCheckpoints(context, request, &response);
+                               }));
+    return response;
+  }
+
+  absl::StatusOr<v1::ExportWeightsResponse> Export(const std::string& job, int64_t step) override {
+    v1::ExportWeightsRequest request;
+    request.set_job_id(job);
+    if (step >= 0) request.set_step(step);
+    v1::ExportWeightsResponse response;
+    RETURN_IF_ERROR(CallWithin(kReadingTimeoutSeconds, [&](grpc::ClientContext* context) {
+      return jobs_->ExportWeights(context, request, &response);
+    }));
+    return response;
+  }
+
+  absl::StatusOr<v1::ListStagesResponse> ListStages() override {
+    v1::ListStagesResponse response;
+    RETURN_IF_ERROR(Call([&](grpc::ClientContext* context) {
+      return fleet_->ListStages(context, v1::ListStagesRequest(), &response);
+    }));
+    return response;
+  }
+
+  absl::StatusOr<v1::GetTraceResponse> GetTrace(const std::string& job, uint32_t steps) override {
+    v1::GetTraceRequest request;
+    request.set_job_id(job);
+    request.set_steps(steps);
+    v1::GetTraceResponse response;
+    RETURN_IF_ERROR(Call([&](grpc::ClientContext* context) {
+      return jobs_->GetTrace(context, request, &response);
+    }));
+    return response;
+  }
+
+  absl::Status Watch(const std::string& id, uint64_t after,
+                     const std::function<void(const v1::WatchJobResponse&)>& on_record,
+                     StopSignal* stop) override {
+    v1::WatchJobRequest request;
+    request.set_id(id);
+    request.set_after(after);
+    return ReadStream<v1::WatchJobResponse>(
+        [&](grpc::ClientContext* context) { return jobs_->WatchJob(context, request); }, on_record,
+        stop);
+  }
+
+  absl::Status ReadLogs(const v1::ReadLogsRequest& request,
+                        const std::function<void(const v1::ReadLogsResponse&)>& on_lines,
+                        StopSignal* stop) override {
+    return ReadStream<v1::ReadLogsResponse>(
+        [&](grpc::ClientContext* context) { return jobs_->ReadLogs(context, request); }, on_lines,
+        stop);
+  }
+
+ private:
+  template <typename Message, typename Open>
+  absl::Status ReadStream(const Open& open, const std::function<void(const Message&)>& on_message,
+                          StopSignal* stop) {
+    // Shared with the callback, which may still run when this function has returned.
+    const auto context = std::make_shared<grpc::ClientContext>();
+    context->set_deadline(std::chrono::system_clock::now() + kLongestStream);
+    const std::unique_ptr<grpc::ClientReader<Message>> reader = open(context.get());
+    const StopSignal::Registration on_stop(stop, [context] { context->TryCancel(); });
+    Message message;
+    while (reader->Read(&message)) on_message(message);
+    return Named(reader->Finish());
+  }
+
+  template <typename F>
+  absl::Status CallWithin(double seconds, const F& call) {
+    grpc::ClientContext context;
+    SetDeadline(&context, seconds);
+    return Named(call(&context));
+  }
+
+  template <typename F>
+  absl::Status Call(const F& call) {
+    return CallWithin(options_.timeout_seconds, call);
+  }
+
+  // gRPC's own words for a coordinator that is not there name no address that a user typed.
+  absl::Status Named(const grpc::Status& status) const {
+    absl::Status error = FromGrpc(status);
+    if (!absl::IsUnavailable(error) && !absl::IsDeadlineExceeded(error)) return error;
+    return Annotate(WithTlsReason(error, options_.address, options_.tls),
+                    absl::StrCat("coordinator ", options_.address));
+  }
+
+  const ClientOptions options_;
+  const std::unique_ptr<v1::JobService::Stub> jobs_;
+  const std::unique_ptr<v1::FleetService::Stub> fleet_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<JobClient>> ConnectJobClient(const ClientOptions& options) {
+  ASSIGN_OR_RETURN(const std::shared_ptr<grpc::ChannelCredentials> credentials,
+                   MakeChannelCredentials(options.tls));
+  return std::make_unique<GrpcJobClient>(options, MakeApiChannel(options.address, credentials));
+}
+
+}  // namespace stagecoach

@@ -1,0 +1,65 @@
+// JobClient: the calls that the commands make on a coordinator; tests put a fake in its place.
+// Threads:   one thread per object, except that a StopSignal from any thread ends a Watch.
+// Errors:    the coordinator's codes; UNAVAILABLE and DEADLINE_EXCEEDED name its address. Every
+//            call has a deadline.
+#ifndef STAGECOACH_SERVICES_CLI_CLIENT_JOB_CLIENT_H_
+#define STAGECOACH_SERVICES_CLI_CLIENT_JOB_CLIENT_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "services/cli/client/stop_signal.h"
+#include "services/common/process/server_flags.h"
+#include "stagecoach/v1/fleet.pb.h"
+#include "stagecoach/v1/job.pb.h"
+
+namespace stagecoach {
+
+class JobClient {
+ public:
+  virtual ~JobClient() = default;
+
+  virtual absl::StatusOr<v1::Job> Submit(const std::string& id, const v1::JobSpec& spec) = 0;
+  virtual absl::StatusOr<v1::Job> Get(const std::string& id) = 0;
+  virtual absl::StatusOr<v1::ListJobsResponse> List() = 0;
+  virtual absl::StatusOr<v1::Job> Cancel(const std::string& id) = 0;
+  virtual absl::StatusOr<v1::PlanJobResponse> Plan(const v1::JobSpec& spec) = 0;
+  virtual absl::StatusOr<v1::ListCheckpointsResponse> ListCheckpoints(const std::string& job,
+                                                                      bool verify) = 0;
+  // step < 0: the newest checkpoint.
+  virtual absl::StatusOr<v1::ExportWeightsResponse> Export(const std::string& job,
+                                                           int64_t step) = 0;
+  virtual absl::StatusOr<v1::ListStagesResponse> ListStages() = 0;
+  // steps 0: all that the stages still hold.
+  virtual absl::StatusOr<v1::GetTraceResponse> GetTrace(const std::string& job, uint32_t steps) = 0;
+
+  // Hands on records with a number above `after` until the job ends (ok), the connection breaks, a
+  // limit of some minutes on one stream is over (DEADLINE_EXCEEDED), or a stop is requested
+  // (CANCELLED).
+  virtual absl::Status Watch(const std::string& id, uint64_t after,
+                             const std::function<void(const v1::WatchJobResponse&)>& on_record,
+                             StopSignal* stop) = 0;
+  // Hands on what the coordinator sends until it has no more to say (ok; with `follow` that is the
+  // end of the job); ends like Watch otherwise.
+  virtual absl::Status ReadLogs(const v1::ReadLogsRequest& request,
+                                const std::function<void(const v1::ReadLogsResponse&)>& on_lines,
+                                StopSignal* stop) = 0;
+};
+
+struct ClientOptions {
+  std::string address;
+  TlsFlags tls;
+  double timeout_seconds = 10;
+};
+
+absl::StatusOr<std::unique_ptr<JobClient>> ConnectJobClient(const ClientOptions& options);
+
+// grpc.health.v1 of any server; ok if it serves. UNAVAILABLE otherwise.
+absl::Status CheckHealth(const ClientOptions& options);
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_SERVICES_CLI_CLIENT_JOB_CLIENT_H_

@@ -1,0 +1,67 @@
+// StopSignal: tells whatever is waiting that the user wants to end (Ctrl-C, SIGTERM), or that going
+// on makes no sense. The first reason stays.
+// Ownership: outlives everybody who asks it.
+// Threads:   thread-safe. Callbacks run on the thread that calls Request, without a lock held.
+#ifndef STAGECOACH_SERVICES_CLI_CLIENT_STOP_SIGNAL_H_
+#define STAGECOACH_SERVICES_CLI_CLIENT_STOP_SIGNAL_H_
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+
+#include "absl/status/status.h"
+
+namespace stagecoach {
+
+class StopSignal {
+ public:
+  void Request(absl::Status reason);
+  bool requested() const;
+  absl::Status reason() const;  // ok while nobody asked to stop
+
+  // True if the stop was requested before the time was over.
+  bool WaitFor(std::chrono::nanoseconds time) const;
+
+  // While this object lives, `callback` is called once when (or because) a stop is requested. A
+  // call that is under way may outlive the object: the callback owns what it touches.
+  class Registration {
+   public:
+    Registration(StopSignal* signal, std::function<void()> callback);
+    ~Registration();
+    Registration(const Registration&) = delete;
+    Registration& operator=(const Registration&) = delete;
+
+   private:
+    StopSignal* const signal_;
+    uint64_t id_ = 0;
+  };
+
+ private:
+  mutable std::mutex mutex_;  // guards all below
+  mutable std::condition_variable changed_;
+  absl::Status reason_;
+  std::map<uint64_t, std::function<void()>> callbacks_;
+  uint64_t next_id_ = 1;
+};
+
+// Turns SIGINT and SIGTERM into StopSignal::Request(CANCELLED "interrupted"). Both signals must be
+// blocked in every thread (BlockTerminationSignals, first thing in main).
+class InterruptWatcher {
+ public:
+  explicit InterruptWatcher(StopSignal* stop);
+  ~InterruptWatcher();
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+void BlockTerminationSignals();
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_SERVICES_CLI_CLIENT_STOP_SIGNAL_H_

@@ -1,0 +1,109 @@
+// Commands: what `stagecoach X` does, one function and one file each; the command line itself is
+// read in services/cli/command_line.h. Every function returns the exit code.
+// Threads:   the main thread.
+#ifndef STAGECOACH_SERVICES_CLI_COMMANDS_COMMANDS_H_
+#define STAGECOACH_SERVICES_CLI_COMMANDS_COMMANDS_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "services/cli/client/job_client.h"
+#include "services/cli/client/stop_signal.h"
+#include "services/cli/output/console.h"
+
+namespace stagecoach {
+
+// What all commands share.
+struct CommandContext {
+  Console* console = nullptr;
+  StopSignal* stop = nullptr;
+  ClientOptions client;
+  bool address_given = false;  // by flag or environment
+  OutputFormat output = OutputFormat::kTable;
+  std::function<absl::StatusOr<std::unique_ptr<JobClient>>(const ClientOptions&)> connect =
+      ConnectJobClient;
+};
+
+struct SubmitOptions {
+  std::string file;
+  std::string id;  // empty: made from the job's name
+  bool detach = false;
+  bool dry_run = false;
+};
+int RunSubmit(const SubmitOptions& options, CommandContext& context);
+
+struct LocalOptions {
+  std::string file;
+  std::string id;                              // empty: the job's name
+  std::string state_dir;                       // empty: a new folder
+  std::vector<std::string> devices = {"cpu"};  // one a stage, again from the first if too few
+  int64_t stages = 0;                          // 0: as the job says
+  int64_t threads_per_stage = 0;               // 0: the cores divided among the stages
+  std::string trace_file;  // of the job's last steps, written at its end; empty: none
+};
+int RunLocal(const LocalOptions& options, CommandContext& context);
+
+struct PlanOptions {
+  std::string file;
+  int64_t stages = 0;                          // 0: as the job says
+  std::vector<std::string> devices = {"cpu"};  // as in LocalOptions; the server knows its own
+  bool ask_server = false;
+  bool show_schedule = false;
+};
+int RunPlan(const PlanOptions& options, CommandContext& context);
+
+struct GenerateOptions {
+  std::string weights;  // model.safetensors, or the folder with it and config.json
+  std::string prompt = "\n";
+  int64_t tokens = 200;
+  double temperature = 0.8;  // 0: always the likeliest
+  uint64_t seed = 1;
+  int64_t threads = 0;  // 0: all cores
+};
+int RunGenerate(const GenerateOptions& options, CommandContext& context);
+
+struct CheckpointsOptions {
+  std::string job;
+  bool verify = false;
+};
+int RunCheckpoints(const CheckpointsOptions& options, CommandContext& context);
+
+struct ExportOptions {
+  std::string job;
+  int64_t step = -1;  // negative: the newest checkpoint
+};
+int RunExport(const ExportOptions& options, CommandContext& context);
+
+struct TraceOptions {
+  std::string job;
+  uint32_t steps = 5;               // 0: all that the stages still hold
+  std::string file = "trace.json";  // "-": standard output
+};
+int RunTrace(const TraceOptions& options, CommandContext& context);
+
+struct LogsOptions {
+  std::string job;
+  bool follow = false;
+  int32_t stage = -1;          // negative: the coordinator and all stages
+  uint32_t tail = 0;           // 0: all
+  bool json = false;           // one object a line
+  double retry_seconds = 0.5;  // after a broken stream
+};
+int RunLogs(const LogsOptions& options, CommandContext& context);
+
+int RunValidate(const std::string& file, CommandContext& context);
+int RunList(CommandContext& context);
+int RunDescribe(const std::string& job, CommandContext& context);
+int RunWatch(const std::string& job, CommandContext& context);
+int RunWait(const std::string& job, CommandContext& context);
+int RunCancel(const std::string& job, CommandContext& context);
+int RunStages(CommandContext& context);
+int RunHealth(CommandContext& context);
+int RunVersion(CommandContext& context);
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_SERVICES_CLI_COMMANDS_COMMANDS_H_

@@ -1,0 +1,117 @@
+#include "services/cli/commands/follow_command.h"
+
+#include <google/protobuf/util/message_differencer.h>
+
+#include <chrono>
+#include <optional>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "base/status.h"
+#include "services/cli/commands/follow_view.h"
+#include "services/cli/output/exit_code.h"
+#include "services/cli/output/job_output.h"
+#include "services/cli/output/ndjson.h"
+#include "services/common/process/process.h"
+
+namespace stagecoach {
+namespace {
+
+constexpr size_t kLongestId = 63;
+
+class QuietSink final : public RecordSink {
+ public:
+  void OnRecord(const v1::WatchJobResponse&) override {}
+  void OnOutage(const absl::Status&) override {}
+};
+
+std::optional<v1::Job> GetOrNothing(JobClient& client, const std::string& id) {
+  absl::StatusOr<v1::Job> job = client.Get(id);
+  if (!job.ok()) return std::nullopt;
+  return std::move(*job);
+}
+
+// "training.steps: 200 -> 300" lines; protobuf's own words for a difference.
+std::string DescribeDifference(const v1::JobSpec& there, const v1::JobSpec& here) {
+  std::string text;
+  google::protobuf::util::MessageDifferencer differencer;
+  differencer.ReportDifferencesToString(&text);
+  differencer.Compare(there, here);
+  return text;
+}
+
+void ReportEnd(JobClient& client, const std::string& id, const v1::WatchJobResponse& last,
+               CommandContext& context) {
+  const v1::FinishedRecord& finished = last.finished();
+  Console& console = *context.console;
+  const std::optional<v1::Job> job = GetOrNothing(client, id);
+  if (context.output == OutputFormat::kJson && job.has_value()) {
+    console.Print(ToJson(*job, OutputFormat::kJson));
+  } else if (context.output == OutputFormat::kTable) {
+    std::string line =
+        absl::StrCat("job ", id, " ", console.ColoredState(StateName(finished.state())),
+                     " at step ", last.step());
+    if (last.step() > 0) absl::StrAppendFormat(&line, ", loss %.4f", finished.loss());
+    console.PrintLine(line);
+    if (job.has_value() && !job->weights_folder().empty()) {
+      console.PrintLine(absl::StrCat("weights ", job->weights_folder()));
+    }
+    if (!finished.weights_digest().empty()) {
+      console.PrintLine(absl::StrCat("digest  ", finished.weights_digest()));
+    }
+  }
+  if (finished.state() != v1::JOB_STATE_SUCCEEDED && !finished.message().empty()) {
+    console.Note(absl::StrCat("stagecoach: job ", id, ": ", finished.message()));
+  }
+}
+
+}  // namespace
+
+int FollowAndReport(JobClient& client, const v1::Job& job, bool quiet, CommandContext& context) {
+  const std::string& id = job.id();
+  absl::StatusOr<v1::WatchJobResponse> last = absl::InternalError("not followed yet");
+  if (quiet) {
+    QuietSink sink;
+    last = FollowJob(client, id, FollowOptions{}, sink, context.stop);
+  } else {
+    FollowView view(job, context.output, context.console, SystemClock::Get(),
+                    [&client, &id] { return GetOrNothing(client, id); });
+    last = FollowJob(client, id, FollowOptions{}, view, context.stop);
+  }
+  if (!last.ok()) return context.console->Fail(last.status());
+  ReportEnd(client, id, *last, context);
+  return ExitCodeOf(last->finished().state());
+}
+
+absl::StatusOr<v1::Job> SubmitPatiently(JobClient& client, const std::string& id,
+                                        const v1::JobSpec& spec, double patience_seconds,
+                                        StopSignal* stop) {
+  const Clock& clock = *SystemClock::Get();
+  const double give_up_seconds = clock.MonotonicSeconds() + patience_seconds;
+  while (true) {
+    absl::StatusOr<v1::Job> job = client.Submit(id, spec);
+    if (absl::IsAlreadyExists(job.status())) {
+      const std::optional<v1::Job> other = GetOrNothing(client, id);
+      if (!other.has_value()) return job.status();
+      return absl::AlreadyExistsError(absl::StrCat(
+          "job ", id, " exists with another spec; choose another --id. It differs in\n",
+          DescribeDifference(other->spec(), spec)));
+    }
+    if (job.ok() || !absl::IsUnavailable(job.status())) return job;
+    if (clock.MonotonicSeconds() >= give_up_seconds) return job;
+    if (stop->WaitFor(std::chrono::milliseconds(200))) return stop->reason();
+  }
+}
+
+std::string MakeJobId(const std::string& name) {
+  const std::string suffix = absl::StrCat("-", NewIncarnation().substr(0, 8));
+  return name.substr(0, kLongestId - suffix.size()) + suffix;
+}
+
+absl::StatusOr<SpecFile> ReadValidSpec(const std::string& file) {
+  ASSIGN_OR_RETURN(SpecFile spec_file, ReadSpecFile(file));
+  ASSIGN_OR_RETURN(const JobSpec spec, ValidateSpecFile(spec_file));
+  return spec_file;
+}
+
+}  // namespace stagecoach

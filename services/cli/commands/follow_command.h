@@ -1,0 +1,32 @@
+// What submit, watch, wait and local share: submitting until the coordinator has the job, following
+// it to its end, and reporting it.
+// Threads:   the main thread.
+#ifndef STAGECOACH_SERVICES_CLI_COMMANDS_FOLLOW_COMMAND_H_
+#define STAGECOACH_SERVICES_CLI_COMMANDS_FOLLOW_COMMAND_H_
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "services/cli/commands/commands.h"
+#include "services/cli/spec/spec_reader.h"
+
+namespace stagecoach {
+
+// Follows and shows the job; gives the exit code. `quiet`: shows nothing but the end.
+int FollowAndReport(JobClient& client, const v1::Job& job, bool quiet, CommandContext& context);
+
+// Submits under an id that repeats harmlessly, again and again for `patience_seconds` while there
+// is no coordinator. ALREADY_EXISTS says in what the specs differ.
+absl::StatusOr<v1::Job> SubmitPatiently(JobClient& client, const std::string& id,
+                                        const v1::JobSpec& spec, double patience_seconds,
+                                        StopSignal* stop);
+
+// "gpt-text-1f2e3d4c".
+std::string MakeJobId(const std::string& name);
+
+// Reads and validates; notes say what is wrong.
+absl::StatusOr<SpecFile> ReadValidSpec(const std::string& file);
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_SERVICES_CLI_COMMANDS_FOLLOW_COMMAND_H_

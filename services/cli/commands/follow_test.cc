@@ -1,0 +1,219 @@
+// Following survives what a coordinator may do: break the stream, restart, be gone for good.
+#include "services/cli/client/follow.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <sstream>
+
+#include "services/cli/client/fake_job_client.h"
+#include "services/cli/commands/commands.h"
+#include "services/cli/commands/follow_command.h"
+#include "services/cli/commands/follow_view.h"
+#include "services/cli/output/exit_code.h"
+
+namespace stagecoach {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+class CollectingSink final : public RecordSink {
+ public:
+  void OnRecord(const v1::WatchJobResponse& record) override { numbers.push_back(record.number()); }
+  void OnOutage(const absl::Status&) override {
+    ++outages;
+    if (during_outage) during_outage();
+  }
+  std::vector<uint64_t> numbers;
+  int outages = 0;
+  std::function<void()> during_outage;
+};
+
+class FollowTest : public testing::Test {
+ protected:
+  FollowTest() {
+    client_.job.set_id("gpt-1");
+    client_.job.set_state(v1::JOB_STATE_RUNNING);
+    for (uint64_t number = 1; number <= 4; ++number) {
+      v1::WatchJobResponse record;
+      record.set_number(number);
+      record.set_step(number);
+      if (number < 4) {
+        record.mutable_step_done()->set_loss(static_cast<double>(number));
+      } else {
+        record.mutable_finished()->set_state(v1::JOB_STATE_SUCCEEDED);
+      }
+      client_.records.push_back(record);
+    }
+    options_.first_backoff_seconds = 1e-4;
+    options_.longest_backoff_seconds = 1e-3;
+  }
+
+  absl::StatusOr<v1::WatchJobResponse> Follow() {
+    return FollowJob(client_, "gpt-1", options_, sink_, &stop_);
+  }
+
+  FakeJobClient client_;
+  CollectingSink sink_;
+  StopSignal stop_;
+  FollowOptions options_;
+};
+
+TEST_F(FollowTest, ReadsToTheLastRecord) {
+  const auto last = Follow();
+  ASSERT_TRUE(last.ok()) << last.status();
+  EXPECT_EQ(last->finished().state(), v1::JOB_STATE_SUCCEEDED);
+  EXPECT_THAT(sink_.numbers, ElementsAre(1, 2, 3, 4));
+  EXPECT_EQ(sink_.outages, 0);
+}
+
+TEST_F(FollowTest, ResumesAfterTheLastRecordWhenTheCoordinatorRestarts) {
+  client_.watches = {{2, absl::UnavailableError("socket closed")},
+                     {0, absl::UnavailableError("connection refused")}};
+  client_.reachable = absl::UnavailableError("connection refused");
+  sink_.during_outage = [this] { client_.reachable = absl::OkStatus(); };
+  ASSERT_TRUE(Follow().ok());
+  EXPECT_THAT(sink_.numbers, ElementsAre(1, 2, 3, 4)) << "none twice, none missing";
+  EXPECT_THAT(client_.watched_from, ElementsAre(0, 2, 2));
+  EXPECT_EQ(sink_.outages, 1);
+}
+
+TEST_F(FollowTest, AQuietStreamThatReachesItsDeadlineIsNoOutage) {
+  client_.watches = {{1, absl::DeadlineExceededError("10 minutes")},
+                     {0, absl::DeadlineExceededError("10 minutes")}};
+  ASSERT_TRUE(Follow().ok());
+  EXPECT_EQ(sink_.outages, 0);
+}
+
+TEST_F(FollowTest, GivesUpWhenNobodyAnswersForTooLong) {
+  ManualClock clock;
+  options_.clock = &clock;
+  for (int i = 0; i < 10; ++i) client_.watches.push_back({0, absl::UnavailableError("refused")});
+  client_.reachable = absl::UnavailableError("connection refused");
+  sink_.during_outage = [&clock] { clock.AdvanceNanos(61'000'000'000); };
+  const absl::Status status = Follow().status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("no answer for 60 s"));
+}
+
+TEST_F(FollowTest, AJobThatIsUnknownIsNotAskedForAgain) {
+  client_.watches = {{0, absl::NotFoundError("job gpt-1")}};
+  EXPECT_EQ(Follow().status().code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(client_.watched_from.size(), 1u);
+}
+
+TEST_F(FollowTest, AStopEndsItWithItsReason) {
+  client_.watches = {{1, absl::CancelledError("client")}};
+  stop_.Request(absl::CancelledError("interrupted"));
+  const absl::Status status = Follow().status();
+  EXPECT_EQ(status.message(), "interrupted");
+  EXPECT_EQ(ExitCodeOf(status), kExitInterrupted);
+}
+
+TEST_F(FollowTest, AnEndWhoseRecordIsGoneIsTakenFromTheJob) {
+  client_.records.pop_back();
+  client_.job.set_state(v1::JOB_STATE_FAILED);
+  client_.job.set_message("stage 1: out of memory");
+  const auto last = Follow();
+  ASSERT_TRUE(last.ok()) << last.status();
+  EXPECT_EQ(last->finished().message(), "stage 1: out of memory");
+}
+
+class CommandTest : public FollowTest {
+ protected:
+  CommandTest() {
+    context_.console = &console_;
+    context_.stop = &stop_;
+    // The commands own their client; this one is the test's.
+    context_.connect = [this](const ClientOptions&) -> absl::StatusOr<std::unique_ptr<JobClient>> {
+      return std::make_unique<BorrowedJobClient>(&client_);
+    };
+    spec_file_ = std::string(STAGECOACH_SOURCE_DIR) + "/examples/gpt-tiny.yaml";
+  }
+
+  std::ostringstream out_, notes_;
+  Console console_{out_, notes_, {}};
+  CommandContext context_;
+  std::string spec_file_;
+};
+
+TEST_F(CommandTest, DetachPrintsOnlyTheId) {
+  EXPECT_EQ(RunSubmit({.file = spec_file_, .id = "mine", .detach = true}, context_), 0);
+  EXPECT_EQ(out_.str(), "mine\n");
+  EXPECT_EQ(notes_.str(), "");
+}
+
+TEST_F(CommandTest, SubmitFollowsAndExitsWithTheJobsCode) {
+  EXPECT_EQ(RunSubmit({.file = spec_file_, .id = "gpt-2"}, context_), 0);
+  EXPECT_THAT(out_.str(), HasSubstr("step=3/60 examples=48 loss=3.0000"));
+  EXPECT_THAT(out_.str(), HasSubstr("job gpt-2 SUCCEEDED at step 4"));
+  client_.records.back().mutable_finished()->set_state(v1::JOB_STATE_CANCELLED);
+  EXPECT_EQ(RunWatch("gpt-2", context_), 5);
+  client_.records.back().mutable_finished()->set_state(v1::JOB_STATE_FAILED);
+  EXPECT_EQ(RunWait("gpt-2", context_), 1);
+}
+
+TEST_F(CommandTest, NdjsonHasNothingButEventsOnStandardOutput) {
+  context_.output = OutputFormat::kNdjson;
+  EXPECT_EQ(RunWatch("gpt-1", context_), 0);
+  std::istringstream lines(out_.str());
+  int count = 0;
+  for (std::string line; std::getline(lines, line); ++count) {
+    EXPECT_THAT(line, testing::StartsWith("{\"event\":"));
+  }
+  EXPECT_EQ(count, 4);
+}
+
+TEST_F(CommandTest, TheSameIdWithAnotherSpecShowsTheDifference) {
+  ASSERT_EQ(RunSubmit({.file = spec_file_, .id = "mine", .detach = true}, context_), 0);
+  client_.job.mutable_spec()->mutable_training()->set_steps(61);
+  EXPECT_EQ(RunSubmit({.file = spec_file_, .id = "mine", .detach = true}, context_), 1);
+  EXPECT_THAT(notes_.str(), HasSubstr("training.steps: 61 -> 60"));
+}
+
+TEST_F(CommandTest, CtrlCLeavesTheJobAndSaysHowToEndIt) {
+  stop_.Request(absl::CancelledError("interrupted"));
+  client_.watches = {{1, absl::CancelledError("client")}};
+  EXPECT_EQ(RunSubmit({.file = spec_file_, .id = "mine"}, context_), 130);
+  EXPECT_THAT(notes_.str(), HasSubstr("stagecoach cancel mine"));
+}
+
+TEST_F(CommandTest, ExitCodesTellWhatWentWrong) {
+  EXPECT_EQ(RunDescribe("nobody", context_), 3);
+  client_.reachable = absl::UnavailableError("coordinator localhost:8001: refused");
+  EXPECT_EQ(RunList(context_), 4);
+  EXPECT_EQ(RunValidate("/no/such/file.yaml", context_), 2);
+  EXPECT_EQ(RunValidate(spec_file_, context_), 0);
+}
+
+TEST_F(CommandTest, PlansWithoutAServer) {
+  EXPECT_EQ(RunPlan({.file = spec_file_, .stages = 3, .show_schedule = true}, context_), 0);
+  EXPECT_THAT(out_.str(), HasSubstr("ideal (K-1)/(M+K-1)"));
+  EXPECT_THAT(out_.str(), HasSubstr("stage 2: "));
+  EXPECT_EQ(client_.submits, 0);
+  EXPECT_EQ(RunPlan({.file = spec_file_, .stages = 99}, context_), 2);
+}
+
+TEST_F(CommandTest, PlansForTheDevicesThatAreNamed) {
+  context_.output = OutputFormat::kJson;
+  const auto plan = [this](std::vector<std::string> devices) {
+    out_.str("");
+    EXPECT_EQ(RunPlan({.file = spec_file_, .stages = 2, .devices = std::move(devices)}, context_),
+              0);
+    return out_.str();
+  };
+  EXPECT_EQ(plan({"cpu"}), plan({"cpu", "simulated"}));
+  EXPECT_NE(plan({"cpu"}), plan({"cpu", "cuda:0"}));
+  EXPECT_EQ(plan({"cuda"}), plan({"cuda:0", "cuda:1"}));
+}
+
+TEST(MakeJobId, IsAValidIdForEveryName) {
+  const std::string id = MakeJobId(std::string(63, 'a'));
+  EXPECT_EQ(id.size(), 63u);
+  EXPECT_NE(MakeJobId("gpt"), MakeJobId("gpt"));
+  EXPECT_THAT(MakeJobId("gpt"), testing::MatchesRegex("gpt-[0-9a-f]{8}"));
+}
+
+}  // namespace
+}  // namespace stagecoach

@@ -1,0 +1,87 @@
+#include "services/cli/commands/follow_view.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "services/cli/output/ndjson.h"
+#include "services/cli/output/text.h"
+
+namespace stagecoach {
+namespace {
+
+constexpr double kSecondsBetweenGets = 10;
+
+}  // namespace
+
+FollowView::FollowView(const v1::Job& job, OutputFormat format, Console* console,
+                       const Clock* clock, std::function<std::optional<v1::Job>()> get_job)
+    : format_(format),
+      console_(console),
+      clock_(clock),
+      get_job_(std::move(get_job)),
+      progress_(job.spec().training().steps(), job.spec().training().batch_size()) {}
+
+FollowView::~FollowView() { console_->EndBar(); }
+
+void FollowView::OnRecord(const v1::WatchJobResponse& record) {
+  if (format_ == OutputFormat::kNdjson) {
+    const std::string event = ToNdjson(record);
+    if (!event.empty()) console_->PrintLine(event);
+    return;
+  }
+  if (record.has_step_done()) {
+    OnStep(record);
+  } else {
+    ShowEvent(record);
+  }
+}
+
+void FollowView::OnStep(const v1::WatchJobResponse& record) {
+  progress_.OnStep(record.step(), record.step_done());
+  const double now = clock_->MonotonicSeconds();
+  if (now >= next_get_seconds_) {
+    next_get_seconds_ = now + kSecondsBetweenGets;
+    const std::optional<v1::Job> job = get_job_();
+    if (job.has_value()) progress_.OnStages(*job);
+  }
+  if (console_->has_bar()) {
+    console_->DrawBar(progress_.Bar(console_->columns()));
+  } else {
+    ShowLine(progress_.ConsoleLine());
+  }
+}
+
+// The log of a run is data, unless something else is asked for on standard output or a bar shows
+// it.
+void FollowView::ShowLine(const std::string& line) {
+  if (format_ == OutputFormat::kTable && !console_->has_bar()) {
+    console_->PrintLine(line);
+  } else {
+    console_->Note(line);
+  }
+}
+
+void FollowView::ShowEvent(const v1::WatchJobResponse& record) {
+  if (record.has_evaluation()) {
+    ShowLine(
+        absl::StrFormat("evaluation step=%d loss=%.4f", record.step(), record.evaluation().loss()));
+  } else if (record.has_checkpoint()) {
+    const std::string& error = record.checkpoint().error();
+    ShowLine(error.empty() ? absl::StrCat("checkpoint step=", record.step())
+                           : absl::StrCat("checkpoint step=", record.step(), " failed: ", error));
+  } else if (record.has_recovery()) {
+    console_->Note(
+        absl::StrCat("recovery step=", record.step(), ": ", record.recovery().message()));
+  } else if (record.has_state() && record.state().detail() != detail_) {
+    detail_ = record.state().detail();
+    const std::string& why = record.state().message();
+    console_->Note(absl::StrCat("job is ", detail_, why.empty() ? "" : absl::StrCat(": ", why)));
+  }
+}
+
+void FollowView::OnOutage(const absl::Status& why) {
+  console_->Note(absl::StrCat("no answer (", std::string(why.message()), "); trying again"));
+}
+
+}  // namespace stagecoach

@@ -1,0 +1,59 @@
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "base/device_name.h"
+#include "base/status.h"
+#include "plan/plan.h"
+#include "services/cli/commands/commands.h"
+#include "services/cli/commands/follow_command.h"
+#include "services/cli/output/exit_code.h"
+#include "services/cli/output/job_output.h"
+#include "services/common/convert/convert_job.h"
+
+namespace stagecoach {
+namespace {
+
+// What `stages: auto` means where no fleet is asked.
+constexpr int kAutoStages = 2;
+
+absl::StatusOr<v1::PlanJobResponse> PlanHere(const SpecFile& spec_file,
+                                             const std::vector<std::string>& devices,
+                                             CommandContext& context) {
+  ASSIGN_OR_RETURN(const JobSpec spec, ValidateSpecFile(spec_file));
+  int stages = static_cast<int>(spec.pipeline.stages);
+  if (stages == 0) {
+    stages = kAutoStages;
+    context.console->Note(absl::StrCat("stages: auto; planned for ", stages,
+                                       " (choose with --stages, or ask a cluster with --server)"));
+  }
+  PlanAssumptions assumptions;
+  for (int k = 0; k < stages; ++k) {
+    assumptions.on_card.push_back(IsCudaDevice(devices[k % devices.size()]));
+  }
+  const absl::StatusOr<Plan> plan = MakePlan(spec, stages, assumptions, {});
+  if (!plan.ok()) return LocateError(spec_file, plan.status());
+  return ToProto(*plan);
+}
+
+absl::StatusOr<v1::PlanJobResponse> PlanThere(const SpecFile& spec_file, CommandContext& context) {
+  ASSIGN_OR_RETURN(const std::unique_ptr<JobClient> client, context.connect(context.client));
+  return client->Plan(spec_file.spec);
+}
+
+}  // namespace
+
+int RunPlan(const PlanOptions& options, CommandContext& context) {
+  absl::StatusOr<SpecFile> spec_file = ReadValidSpec(options.file);
+  if (!spec_file.ok()) return context.console->Fail(spec_file.status());
+  if (options.stages > 0) spec_file->spec.mutable_pipeline()->set_stages(options.stages);
+  const bool ask_server = options.ask_server || context.address_given;
+  const absl::StatusOr<v1::PlanJobResponse> plan =
+      ask_server ? PlanThere(*spec_file, context) : PlanHere(*spec_file, options.devices, context);
+  if (!plan.ok()) return context.console->Fail(plan.status());
+  context.console->Print(context.output == OutputFormat::kTable
+                             ? PlanText(*plan, options.show_schedule)
+                             : ToJson(*plan, context.output));
+  return kExitSuccess;
+}
+
+}  // namespace stagecoach

@@ -1,0 +1,51 @@
+#include "absl/strings/str_cat.h"
+#include "base/status.h"
+#include "services/cli/commands/commands.h"
+#include "services/cli/commands/follow_command.h"
+#include "services/cli/output/exit_code.h"
+#include "services/cli/output/job_output.h"
+
+namespace stagecoach {
+namespace {
+
+// A coordinator that restarts is back within seconds; one that is not there at all should be told
+// soon.
+constexpr double kSubmitPatienceSeconds = 5;
+
+int DryRun(JobClient& client, const SpecFile& spec_file, CommandContext& context) {
+  const absl::StatusOr<v1::PlanJobResponse> plan = client.Plan(spec_file.spec);
+  if (!plan.ok()) return context.console->Fail(plan.status());
+  context.console->Print(context.output == OutputFormat::kTable
+                             ? PlanText(*plan, /*with_schedule=*/false)
+                             : ToJson(*plan, context.output));
+  return kExitSuccess;
+}
+
+}  // namespace
+
+int RunSubmit(const SubmitOptions& options, CommandContext& context) {
+  Console& console = *context.console;
+  const absl::StatusOr<SpecFile> spec_file = ReadValidSpec(options.file);
+  if (!spec_file.ok()) return console.Fail(spec_file.status());
+  const absl::StatusOr<std::unique_ptr<JobClient>> client = context.connect(context.client);
+  if (!client.ok()) return console.Fail(client.status());
+  if (options.dry_run) return DryRun(**client, *spec_file, context);
+
+  const std::string id = options.id.empty() ? MakeJobId(spec_file->spec.name()) : options.id;
+  const absl::StatusOr<v1::Job> job =
+      SubmitPatiently(**client, id, spec_file->spec, kSubmitPatienceSeconds, context.stop);
+  if (!job.ok()) return console.Fail(job.status());
+  if (options.detach) {
+    console.PrintLine(job->id());
+    return kExitSuccess;
+  }
+  console.Note(absl::StrCat("job ", job->id()));
+  const int code = FollowAndReport(**client, *job, /*quiet=*/false, context);
+  if (code == kExitInterrupted) {
+    console.Note(absl::StrCat("the job goes on; to follow it again:  stagecoach watch ", job->id(),
+                              "\nto end it:  stagecoach cancel ", job->id()));
+  }
+  return code;
+}
+
+}  // namespace stagecoach

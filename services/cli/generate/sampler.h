@@ -1,0 +1,56 @@
+// Sampler: text from trained weights, token by token, on one cell that holds the whole model.
+// Ownership: owns back end and cell.  Threads: one thread.
+// Precision: float32, whatever the job's was: exported weights are the float32 masters.
+// Determinism: token i is a pure function of weights, prompt, temperature, seed and i.
+// Errors:    INVALID_ARGUMENT: prompt with ids beyond the vocabulary. NOT_FOUND, DATA_LOSS:
+// weights.
+#ifndef STAGECOACH_SERVICES_CLI_GENERATE_SAMPLER_H_
+#define STAGECOACH_SERVICES_CLI_GENERATE_SAMPLER_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "plan/job_spec.h"
+#include "stage/backends/backend.h"
+#include "stage/cell/cell.h"
+
+namespace stagecoach {
+
+struct SamplingOptions {
+  int64_t tokens = 200;
+  double temperature = 0.8;  // 0: always the likeliest
+  uint64_t seed = 1;
+};
+
+class Sampler {
+ public:
+  // Weights by global name from an exported model.safetensors.
+  static absl::StatusOr<std::unique_ptr<Sampler>> Load(const std::string& weights_file,
+                                                       const JobSpec& spec,
+                                                       std::unique_ptr<Backend> backend);
+
+  // Gives one byte after the other to `on_byte`, which returns false to end. The model sees the
+  // last `context` tokens.
+  absl::Status Generate(const std::string& prompt, const SamplingOptions& options,
+                        const std::function<bool(char)>& on_byte);
+
+ private:
+  Sampler(ExpandedModel model, std::unique_ptr<Backend> backend, std::unique_ptr<Cell> cell);
+  // Scores of the token after `history`.
+  absl::StatusOr<std::vector<float>> NextLogits(std::span<const int32_t> history);
+
+  const ExpandedModel model_;
+  const std::unique_ptr<Backend> backend_;
+  const std::unique_ptr<Cell> cell_;
+};
+
+// The token that `uniform` in [0, 1) falls on under softmax(logits / temperature).
+int32_t ChooseToken(std::span<const float> logits, double temperature, double uniform);
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_SERVICES_CLI_GENERATE_SAMPLER_H_

@@ -1,0 +1,139 @@
+#include "services/cli/local/local_cluster.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "base/device_name.h"
+#include "base/status.h"
+
+namespace stagecoach {
+namespace {
+
+constexpr char kHost[] = "127.0.0.1";
+constexpr double kStartSeconds = 60;
+
+std::string StageName(int stage) { return absl::StrCat("stage-", stage); }
+
+std::string AddressOf(int port) { return absl::StrCat(kHost, ":", port); }
+
+std::vector<std::string> ServerArguments(const std::string& program, const std::string& port_file,
+                                         const ProcessPorts& ports) {
+  return {program,       "--listen", AddressOf(ports.grpc), "--http", AddressOf(ports.http),
+          "--port-file", port_file,  "--die-with-parent"};
+}
+
+ProcessSpec MakeSpec(const LocalClusterOptions& options, const std::string& name) {
+  ProcessSpec spec;
+  spec.name = name;
+  spec.log_file = absl::StrCat(options.state_folder, "/logs/", name, ".log");
+  spec.port_file = absl::StrCat(options.state_folder, "/ports/", name);
+  return spec;
+}
+
+ProcessSpec CoordinatorSpec(const LocalClusterOptions& options) {
+  ProcessSpec spec = MakeSpec(options, "coordinator");
+  // The same ports again after a restart: stages and the client know it by them.
+  spec.arguments = [options, port_file = spec.port_file](const ProcessPorts& last) {
+    std::vector<std::string> arguments =
+        ServerArguments(options.program_folder + "/stagecoach-coordinator", port_file, last);
+    arguments.insert(arguments.end(), {"--state-dir", options.state_folder});
+    return arguments;
+  };
+  return spec;
+}
+
+ProcessSpec StageSpec(const LocalClusterOptions& options, int stage,
+                      const std::string& coordinator) {
+  const std::string name = StageName(stage);
+  ProcessSpec spec = MakeSpec(options, name);
+  const std::string device = DeviceOfStage(stage, options.stages, options.devices);
+  spec.arguments = [options, name, device, coordinator,
+                    port_file = spec.port_file](const ProcessPorts&) {
+    std::vector<std::string> arguments =
+        ServerArguments(options.program_folder + "/stagecoach-stage", port_file, ProcessPorts{});
+    arguments.insert(arguments.end(),
+                     {"--name", name, "--coordinator", coordinator, "--device", device, "--threads",
+                      absl::StrCat(options.threads_per_stage)});
+    return arguments;
+  };
+  return spec;
+}
+
+SupervisorOptions MakeSupervisorOptions(const LocalClusterOptions& options) {
+  SupervisorOptions result;
+  result.state_file = options.state_folder + "/processes.json";
+  result.host = kHost;
+  // Stages share the cores: threads that spin while they wait would take them from each other.
+  result.environment = {"OMP_WAIT_POLICY=passive"};
+  result.on_failure = options.on_failure;
+  result.on_note = options.on_note;
+  return result;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<LocalCluster>> LocalCluster::Start(
+    const LocalClusterOptions& options) {
+  for (const char* folder : {"logs", "ports"}) {
+    std::error_code error;
+    std::filesystem::create_directories(absl::StrCat(options.state_folder, "/", folder), error);
+    if (error) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("state folder ", options.state_folder, "/", folder, ": ", error.message()));
+    }
+  }
+  std::unique_ptr<LocalCluster> cluster(new LocalCluster());
+  RETURN_IF_ERROR(cluster->lock_.Take(options.state_folder + "/local.lock"));
+  cluster->supervisor_ = std::make_unique<Supervisor>(MakeSupervisorOptions(options));
+  cluster->supervisor_->Start(CoordinatorSpec(options));
+  ASSIGN_OR_RETURN(const ProcessPorts ports,
+                   cluster->supervisor_->WaitForPorts("coordinator", kStartSeconds));
+  cluster->address_ = AddressOf(ports.grpc);
+  cluster->http_address_ = AddressOf(ports.http);
+  for (int stage = 0; stage < options.stages; ++stage) {
+    cluster->supervisor_->Start(StageSpec(options, stage, cluster->address_));
+  }
+  return cluster;
+}
+
+LocalCluster::FolderLock::~FolderLock() {
+  if (descriptor_ >= 0) close(descriptor_);
+}
+
+absl::Status LocalCluster::FolderLock::Take(const std::string& path) {
+  descriptor_ = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  if (descriptor_ < 0) return absl::ErrnoToStatus(errno, path);
+  if (flock(descriptor_, LOCK_EX | LOCK_NB) == 0) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat(path,
+                   " is held: another `stagecoach local` runs in this folder; wait for its end "
+                   "or choose another --state-dir"));
+}
+
+int DefaultThreadsPerStage(int stages, const std::vector<std::string>& devices) {
+  // The C++ library asks for this process' CPU affinity, not for the machine's cores.
+  const int cores = static_cast<int>(std::thread::hardware_concurrency());
+  int computing = 0;
+  for (int place = 0; place < stages; ++place) {
+    if (!IsCudaDevice(devices[place % devices.size()])) ++computing;
+  }
+  return std::max(1, cores / std::max(1, computing));
+}
+
+std::string DeviceOfStage(int stage, int stages, const std::vector<std::string>& devices) {
+  const std::string name = StageName(stage);
+  size_t place = 0;
+  for (int other = 0; other < stages; ++other) place += StageName(other) < name ? 1 : 0;
+  return devices[place % devices.size()];
+}
+
+}  // namespace stagecoach

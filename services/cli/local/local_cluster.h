@@ -1,0 +1,66 @@
+// LocalCluster: a coordinator and K stage servers as child processes on free loopback ports.
+// Layout of the state folder: processes.json (what runs), logs/<name>.log, ports/, and what the
+// coordinator keeps: journal, checkpoints, exported weights.
+// Ownership: owns the processes; they are gone when the object is.
+// Threads:   the owner's; see Supervisor for on_failure and on_note.
+// Errors:    FAILED_PRECONDITION: another local cluster has the folder, or a process does not run
+//            (named, with its log). DEADLINE_EXCEEDED: the coordinator does not get ready.
+#ifndef STAGECOACH_SERVICES_CLI_LOCAL_LOCAL_CLUSTER_H_
+#define STAGECOACH_SERVICES_CLI_LOCAL_LOCAL_CLUSTER_H_
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "services/cli/local/supervisor.h"
+
+namespace stagecoach {
+
+struct LocalClusterOptions {
+  std::string program_folder;                  // of stagecoach-coordinator and stagecoach-stage
+  std::string state_folder;                    // exists
+  std::vector<std::string> devices = {"cpu"};  // of the stages in pipeline order, repeated
+  int stages = 1;
+  int threads_per_stage = 1;
+  std::function<void(const absl::Status&)> on_failure;
+  std::function<void(const std::string&)> on_note;
+};
+
+class LocalCluster {
+ public:
+  // Returns once the coordinator is bound and the stages are being started.
+  static absl::StatusOr<std::unique_ptr<LocalCluster>> Start(const LocalClusterOptions& options);
+
+  const std::string& address() const { return address_; }            // gRPC of the coordinator
+  const std::string& http_address() const { return http_address_; }  // its dashboard
+  void Stop() { supervisor_->Stop(); }
+
+ private:
+  // An exclusive lock on the state folder, let go with the process at the latest.
+  class FolderLock {
+   public:
+    ~FolderLock();
+    absl::Status Take(const std::string& path);
+
+   private:
+    int descriptor_ = -1;
+  };
+
+  LocalCluster() = default;
+  FolderLock lock_;
+  std::unique_ptr<Supervisor> supervisor_;
+  std::string address_, http_address_;
+};
+
+// Cores this process may use, divided among the stages that compute with them; at least 1.
+int DefaultThreadsPerStage(int stages, const std::vector<std::string>& devices = {"cpu"});
+
+// Device of stage-`stage`. Stages take their places in the pipeline by name, where stage-10 stands
+// before stage-2, and the list is in the order of the pipeline.
+std::string DeviceOfStage(int stage, int stages, const std::vector<std::string>& devices);
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_SERVICES_CLI_LOCAL_LOCAL_CLUSTER_H_

@@ -1,0 +1,30 @@
+// Spawn: starts a program with its output in a file. posix_spawn, not fork: it is safe in a process
+// that has threads and gRPC.
+// Errors: NOT_FOUND, PERMISSION_DENIED, ... with program and errno text.
+#ifndef STAGECOACH_SERVICES_CLI_LOCAL_SPAWN_H_
+#define STAGECOACH_SERVICES_CLI_LOCAL_SPAWN_H_
+
+#include <sys/types.h>
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+
+namespace stagecoach {
+
+// The child gets its own process group (Ctrl-C on the terminal is for the parent to handle),
+// default signal handling with nothing blocked, no standard input, and this process' environment
+// plus those of `environment` ("NAME=value") whose NAME is not set.
+absl::StatusOr<pid_t> Spawn(const std::vector<std::string>& arguments, const std::string& log_file,
+                            const std::vector<std::string>& environment);
+
+// "exit code 3", "signal 9 (Killed)" of a wait status.
+std::string DescribeEnd(int wait_status);
+
+// Folder of the running program, where its sister programs lie.
+std::string ProgramFolder();
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_SERVICES_CLI_LOCAL_SPAWN_H_

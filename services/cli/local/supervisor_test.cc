@@ -1,0 +1,272 @@
+// Children are restarted, given up, and ended; nothing is left behind.
+#include "services/cli/local/supervisor.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+
+#include <cerrno>
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <mutex>
+#include <sstream>
+
+#include "absl/strings/str_cat.h"
+#include "base/bounded_queue.h"
+#include "nlohmann/json.hpp"
+#include "services/cli/client/stop_signal.h"
+#include "services/cli/local/local_cluster.h"
+#include "services/cli/local/spawn.h"
+
+namespace stagecoach {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr std::chrono::seconds kDeadline(30);
+
+class SupervisorTest : public testing::Test {
+ protected:
+  SupervisorTest()
+      : folder_(absl::StrCat(testing::TempDir(), "/supervisor_test_", getpid(), "_",
+                             testing::UnitTest::GetInstance()->current_test_info()->name())) {
+    std::filesystem::create_directories(folder_);
+    options_.state_file = folder_ + "/processes.json";
+    options_.first_backoff_seconds = 0.001;
+    options_.on_failure = [this](const absl::Status& status) {
+      EXPECT_TRUE(failures_.TryPush(absl::Status(status)));
+    };
+    options_.on_note = [this](const std::string& note) { (void)notes_.TryPush(std::string(note)); };
+  }
+  ~SupervisorTest() override {
+    std::filesystem::remove_all(folder_);
+    // Not one child of this process is left, running or not.
+    EXPECT_EQ(waitpid(-1, nullptr, WNOHANG), -1);
+    EXPECT_EQ(errno, ECHILD);
+  }
+
+  // A shell that tells its ports and then does what `script` says.
+  ProcessSpec Shell(const std::string& name, const std::string& script) {
+    ProcessSpec spec;
+    spec.name = name;
+    spec.log_file = absl::StrCat(folder_, "/", name, ".log");
+    spec.port_file = absl::StrCat(folder_, "/", name, ".ports");
+    const std::string told = absl::StrCat("echo '4000 4001' > ", spec.port_file, ".tmp; mv ",
+                                          spec.port_file, ".tmp ", spec.port_file, "; ", script);
+    spec.arguments = [told](const ProcessPorts&) {
+      return std::vector<std::string>{"/bin/sh", "-c", told};
+    };
+    return spec;
+  }
+
+  std::string WaitForNote() {
+    return notes_.PopWithin(kDeadline).value_or("no note within the deadline");
+  }
+
+  nlohmann::json State() {
+    std::ifstream file(options_.state_file);
+    return nlohmann::json::parse(file)["processes"];
+  }
+
+  std::string ReadLog(const std::string& name) {
+    std::ifstream file(absl::StrCat(folder_, "/", name, ".log"));
+    std::ostringstream text;
+    text << file.rdbuf();
+    return text.str();
+  }
+
+  const std::string folder_;
+  SupervisorOptions options_;
+  BoundedQueue<absl::Status> failures_{16};
+  BoundedQueue<std::string> notes_{64};
+};
+
+TEST_F(SupervisorTest, RestartsAProcessThatWasKilledAndSaysSoInTheStateFile) {
+  Supervisor supervisor(options_);
+  supervisor.Start(Shell("stage-0", "exec sleep 1000"));
+  const absl::StatusOr<ProcessPorts> ports = supervisor.WaitForPorts("stage-0", 30);
+  ASSERT_TRUE(ports.ok()) << ports.status();
+  EXPECT_EQ(*ports, (ProcessPorts{4000, 4001}));
+  const nlohmann::json before = State()[0];
+  EXPECT_EQ(before["name"], "stage-0");
+  EXPECT_EQ(before["address"], "127.0.0.1:4000");
+  EXPECT_EQ(before["http"], "127.0.0.1:4001");
+  EXPECT_EQ(before["restarts"], 0);
+  const pid_t pid = before["pid"];
+
+  ASSERT_EQ(kill(pid, SIGKILL), 0);
+  EXPECT_THAT(WaitForNote(), HasSubstr("stage-0 ended with signal 9 (Killed)"));
+  // It may not have noticed the new port file yet: only that wait has an event.
+  while (supervisor.Processes()[0].restarts == 0 || !supervisor.WaitForPorts("stage-0", 30).ok()) {
+    ASSERT_FALSE(failures_.TryPop().has_value());
+  }
+  const nlohmann::json after = State()[0];
+  EXPECT_EQ(after["restarts"], 1);
+  EXPECT_NE(after["pid"], pid);
+  supervisor.Stop();
+  EXPECT_EQ(State()[0]["pid"], 0);
+}
+
+TEST_F(SupervisorTest, GivesUpOnAProcessThatDiesAgainAndAgain) {
+  options_.max_restarts = 3;
+  Supervisor supervisor(options_);
+  supervisor.Start(Shell("stage-0", "echo reason on stderr >&2; exit 3"));
+  const std::optional<absl::Status> failure = failures_.PopWithin(kDeadline);
+  ASSERT_TRUE(failure.has_value());
+  EXPECT_EQ(failure->code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(failure->message()),
+              HasSubstr("stage-0: ended with exit code 3 after 3 restarts; its log is"));
+  EXPECT_EQ(ReadLog("stage-0"),
+            "reason on stderr\nreason on stderr\nreason on stderr\n"
+            "reason on stderr\n");
+}
+
+TEST_F(SupervisorTest, GivesUpEarlyOnAProgramThatNeverGetsReadyAndQuotesItsLog) {
+  options_.max_failed_starts = 2;
+  Supervisor supervisor(options_);
+  ProcessSpec spec = Shell("coordinator", "");
+  spec.arguments = [](const ProcessPorts&) {
+    return std::vector<std::string>{"/bin/sh", "-c",
+                                    "echo starting; echo folder is locked; exit 1"};
+  };
+  supervisor.Start(std::move(spec));
+  const absl::Status status = supervisor.WaitForPorts("coordinator", 30).status();
+  EXPECT_THAT(std::string(status.message()), HasSubstr("after 2 restarts"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("coordinator.log: folder is locked"));
+}
+
+TEST_F(SupervisorTest, AProgramThatIsNotThereEndsTheWaitForItsPorts) {
+  Supervisor supervisor(options_);
+  ProcessSpec spec = Shell("coordinator", "");
+  spec.arguments = [](const ProcessPorts&) { return std::vector<std::string>{"/no/such/program"}; };
+  supervisor.Start(std::move(spec));
+  const absl::Status status = supervisor.WaitForPorts("coordinator", 30).status();
+  EXPECT_THAT(std::string(status.message()), HasSubstr("cannot start /no/such/program"));
+}
+
+TEST_F(SupervisorTest, AProcessThatNeverTellsItsPortsIsNamed) {
+  Supervisor supervisor(options_);
+  ProcessSpec spec = Shell("mute", "");
+  spec.arguments = [](const ProcessPorts&) {
+    return std::vector<std::string>{"/bin/sh", "-c", "exec sleep 1000"};
+  };
+  supervisor.Start(std::move(spec));
+  const absl::Status status = supervisor.WaitForPorts("mute", 0.05).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("mute: did not tell its ports"));
+}
+
+TEST_F(SupervisorTest, ARestartIsToldThePortsOfTheLastLife) {
+  Supervisor supervisor(options_);
+  ProcessSpec spec = Shell("coordinator", "exec sleep 1000");
+  BoundedQueue<ProcessPorts> seen(8);
+  spec.arguments = [&seen, inner = spec.arguments](const ProcessPorts& last) {
+    EXPECT_TRUE(seen.TryPush(ProcessPorts(last)));
+    return inner(last);
+  };
+  supervisor.Start(std::move(spec));
+  ASSERT_TRUE(supervisor.WaitForPorts("coordinator", 30).ok());
+  kill(supervisor.Processes()[0].pid, SIGKILL);
+  EXPECT_EQ(seen.PopWithin(kDeadline), (ProcessPorts{0, 0}));
+  EXPECT_EQ(seen.PopWithin(kDeadline), (ProcessPorts{4000, 4001}));
+  supervisor.Stop();
+}
+
+TEST_F(SupervisorTest, StopEndsAlsoWhatIgnoresSigtermAndWhatIsStopped) {
+  options_.grace_seconds = 0.2;
+  Supervisor supervisor(options_);
+  supervisor.Start(Shell("deaf", "trap '' TERM; while :; do sleep 1000; done"));
+  supervisor.Start(Shell("stopped", "exec sleep 1000"));
+  for (const char* name : {"deaf", "stopped"}) {
+    ASSERT_TRUE(supervisor.WaitForPorts(name, 30).ok());
+  }
+  std::vector<pid_t> pids;
+  for (const auto& process : supervisor.Processes()) pids.push_back(process.pid);
+  ASSERT_EQ(kill(pids[1], SIGSTOP), 0);
+  supervisor.Stop();
+  for (const pid_t pid : pids) {
+    EXPECT_EQ(kill(pid, 0), -1) << pid;
+    EXPECT_EQ(errno, ESRCH);
+  }
+}
+
+TEST_F(SupervisorTest, ChildrenStartWithNothingBlockedAndOutsideOfOurProcessGroup) {
+  BlockTerminationSignals();
+  options_.max_restarts = 0;
+  options_.environment = {"STAGECOACH_TEST_ADDED=yes", "PATH=/replaced"};
+  Supervisor supervisor(options_);
+  supervisor.Start(
+      Shell("child",
+            "grep SigBlk /proc/self/status; echo added=$STAGECOACH_TEST_ADDED; "
+            "echo group=$(ps -o pgid= -p $$ 2>/dev/null || cut -d' ' -f5 /proc/$$/stat)"));
+  ASSERT_TRUE(failures_.PopWithin(kDeadline).has_value());
+  const std::string log = ReadLog("child");
+  EXPECT_THAT(log, HasSubstr("SigBlk:\t0000000000000000"));
+  EXPECT_THAT(log, HasSubstr("added=yes"));
+  EXPECT_THAT(log, testing::Not(HasSubstr(absl::StrCat("group=", getpgrp(), "\n"))));
+}
+
+// The programs are scripts that tell ports and wait, as the servers do.
+TEST_F(SupervisorTest, ALocalClusterHasItsStateFolderForItself) {
+  LocalClusterOptions options;
+  options.program_folder = options.state_folder = folder_;
+  options.stages = 2;
+  for (const char* program : {"/stagecoach-coordinator", "/stagecoach-stage"}) {
+    std::ofstream(folder_ + program) << "#!/bin/sh\n"
+                                     << "echo 4000 4001 > $6.tmp; mv $6.tmp $6; exec sleep 1000\n";
+    std::filesystem::permissions(folder_ + program, std::filesystem::perms::owner_all);
+  }
+  auto first = LocalCluster::Start(options);
+  ASSERT_TRUE(first.ok()) << first.status();
+  EXPECT_EQ((*first)->address(), "127.0.0.1:4000");
+  const absl::Status second = LocalCluster::Start(options).status();
+  EXPECT_EQ(second.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(second.message()), HasSubstr("another `stagecoach local`"));
+  first->reset();
+  EXPECT_EQ(State().size(), 3u);
+  EXPECT_TRUE(LocalCluster::Start(options).ok()) << "free again";
+}
+
+TEST(LocalCluster, DevicesAreInTheOrderOfThePipelineAndRepeat) {
+  const std::vector<std::string> devices = {"cuda:0", "cuda:1", "cpu"};
+  EXPECT_EQ(DeviceOfStage(0, 4, devices), "cuda:0");
+  EXPECT_EQ(DeviceOfStage(2, 4, devices), "cpu");
+  EXPECT_EQ(DeviceOfStage(3, 4, devices), "cuda:0");
+  EXPECT_EQ(DeviceOfStage(11, 12, {"cpu"}), "cpu");
+  // By name: 0, 1, 10, 11, 2, 3, ...
+  EXPECT_EQ(DeviceOfStage(10, 12, devices), "cpu");
+  EXPECT_EQ(DeviceOfStage(2, 12, devices), "cuda:1");
+}
+
+TEST(LocalCluster, OnlyStagesThatComputeOnCoresShareThem) {
+  const int cores = DefaultThreadsPerStage(1);
+  EXPECT_EQ(DefaultThreadsPerStage(2, {"cuda:0", "cpu"}), cores);
+  EXPECT_EQ(DefaultThreadsPerStage(2, {"cpu"}), std::max(1, cores / 2));
+  EXPECT_EQ(DefaultThreadsPerStage(4, {"cuda"}), cores) << "they need none, but one at least";
+}
+
+TEST(LocalCluster, ThreadsAreDividedAmongTheStages) {
+  EXPECT_GE(DefaultThreadsPerStage(1), 1);
+  EXPECT_EQ(DefaultThreadsPerStage(100000), 1);
+}
+
+TEST(StopSignal, TheFirstReasonStaysAndEveryoneIsTold) {
+  StopSignal stop;
+  int calls = 0;
+  const StopSignal::Registration early(&stop, [&calls] { ++calls; });
+  {
+    const StopSignal::Registration gone(&stop, [&calls] { calls += 100; });
+  }
+  EXPECT_FALSE(stop.WaitFor(std::chrono::nanoseconds(1)));
+  stop.Request(absl::CancelledError("interrupted"));
+  stop.Request(absl::InternalError("later"));
+  const StopSignal::Registration late(&stop, [&calls] { ++calls; });
+  EXPECT_EQ(calls, 2);
+  EXPECT_TRUE(stop.WaitFor(std::chrono::hours(1)));
+  EXPECT_EQ(stop.reason().message(), "interrupted");
+}
+
+}  // namespace
+}  // namespace stagecoach

@@ -1,0 +1,169 @@
+#include "services/cli/output/job_output.h"
+
+#include <google/protobuf/util/json_util.h>
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "base/check.h"
+#include "services/cli/output/ndjson.h"
+#include "services/cli/output/text.h"
+#include "services/cli/spec/message_reader.h"
+
+namespace stagecoach {
+namespace {
+
+int64_t Total(const v1::MemoryBytes& memory) {
+  return memory.parameters() + memory.gradients() + memory.optimizer() + memory.activations();
+}
+
+// Of a job that says nothing: what that means.
+std::string PrecisionText(v1::Precision precision) {
+  if (precision == v1::PRECISION_UNSPECIFIED) precision = v1::PRECISION_FLOAT32;
+  const auto* value = v1::Precision_descriptor()->FindValueByNumber(precision);
+  return value == nullptr ? absl::StrCat(precision) : ShortEnumName(*value);
+}
+
+std::string Percent(double share) { return absl::StrFormat("%.1f%%", share * 100); }
+
+// Layers are a half-open range; people read the last one.
+std::string LayerRange(int64_t first, int64_t last) {
+  return last - first == 1 ? absl::StrCat(first) : absl::StrCat(first, "-", last - 1);
+}
+
+std::string LossText(const v1::Job& job) {
+  return job.has_loss() ? absl::StrFormat("%.4f", job.loss()) : "-";
+}
+
+std::string Steps(const v1::Job& job) {
+  return absl::StrCat(job.step(), "/", job.spec().training().steps());
+}
+
+void AppendField(const std::string& name, const std::string& value, std::string* text) {
+  if (!value.empty()) absl::StrAppendFormat(text, "%-15s %s\n", name + ":", value);
+}
+
+std::string JobStageTable(const v1::Job& job) {
+  Table table({"STAGE", "NAME", "ADDRESS", "LAYERS", "PEAK MEMORY"}, {0, 4});
+  int number = 0;
+  for (const v1::JobStage& stage : job.stages()) {
+    table.Add({absl::StrCat(number++), stage.name(), stage.address(),
+               LayerRange(stage.first_layer(), stage.last_layer()),
+               FormatBytes(Total(stage.memory_peak()))});
+  }
+  return table.ToString();
+}
+
+}  // namespace
+
+std::string ToJson(const google::protobuf::Message& message, OutputFormat format) {
+  google::protobuf::util::JsonPrintOptions options;
+  options.preserve_proto_field_names = true;
+  options.add_whitespace = format == OutputFormat::kJson;
+  std::string text;
+  const auto status = google::protobuf::util::MessageToJsonString(message, &text, options);
+  CHECK(status.ok()) << "a message that was received can be printed: " << status.ToString();
+  if (text.empty() || text.back() != '\n') text += '\n';
+  return text;
+}
+
+std::string JobTable(const v1::ListJobsResponse& jobs, const Console& console) {
+  // The coloured column is the last: escape sequences have no width.
+  Table table({"ID", "NAME", "STEP", "LOSS", "SUBMITTED", "STATE"}, {2, 3});
+  for (const v1::Job& job : jobs.jobs()) {
+    table.Add({job.id(), job.spec().name(), Steps(job), LossText(job),
+               FormatUnixTime(job.submitted_unix_seconds()),
+               console.ColoredState(StateName(job.state()))});
+  }
+  return table.ToString();
+}
+
+std::string JobDescription(const v1::Job& job, const Console& console) {
+  std::string text;
+  AppendField("Id", job.id(), &text);
+  AppendField("Name", job.spec().name(), &text);
+  const std::string state = console.ColoredState(StateName(job.state()));
+  AppendField("State", job.detail().empty() ? state : absl::StrCat(state, " (", job.detail(), ")"),
+              &text);
+  AppendField("Message", job.message(), &text);
+  AppendField("Submitted", FormatUnixTime(job.submitted_unix_seconds()), &text);
+  if (job.has_finished_unix_seconds()) {
+    AppendField("Finished", FormatUnixTime(job.finished_unix_seconds()), &text);
+  }
+  AppendField("Precision", PrecisionText(job.spec().precision()), &text);
+  AppendField("Step", Steps(job), &text);
+  AppendField("Loss", LossText(job), &text);
+  if (job.has_evaluation_loss()) {
+    AppendField("Held-out loss", absl::StrFormat("%.4f", job.evaluation_loss()), &text);
+  }
+  if (job.step_seconds() > 0) {
+    AppendField("Step time",
+                absl::StrCat(FormatSeconds(job.step_seconds()), " (forecast ",
+                             FormatSeconds(job.forecast_step_seconds()), ")"),
+                &text);
+    AppendField("Throughput", FormatCount(job.tokens_per_second()) + " tokens/s", &text);
+    AppendField("Bubble",
+                absl::StrCat(Percent(job.bubble()), " (ideal ", Percent(job.bubble_ideal()), ")"),
+                &text);
+  }
+  AppendField("Skipped steps", absl::StrCat(job.skipped_steps()), &text);
+  AppendField("Recoveries", absl::StrCat(job.recoveries()), &text);
+  if (job.has_last_checkpoint_step()) {
+    AppendField("Checkpoint", absl::StrCat("step ", job.last_checkpoint_step()), &text);
+  }
+  AppendField("Weights", job.weights_folder(), &text);
+  AppendField("Weights digest", job.weights_digest(), &text);
+  if (job.stages_size() > 0) absl::StrAppend(&text, "\n", JobStageTable(job));
+  return text;
+}
+
+std::string StageTable(const v1::ListStagesResponse& stages, double now_unix_seconds) {
+  Table table({"NAME", "STATE", "JOB", "ADDRESS", "DEVICE", "VERSION", "HEARTBEAT"}, {6});
+  for (const v1::StageInfo& info : stages.stages()) {
+    const double age = std::max(0.0, now_unix_seconds - info.last_heartbeat_unix_seconds());
+    table.Add({info.stage().name(), info.state(), info.job_id().empty() ? "-" : info.job_id(),
+               info.stage().address(), info.stage().device(), info.stage().version(),
+               absl::StrFormat("%.1f s ago", age)});
+  }
+  return table.ToString();
+}
+
+std::string CheckpointTable(const v1::ListCheckpointsResponse& checkpoints) {
+  Table table({"STEP", "SIZE", "STAGES", "LOSS", "FOLDER", "STATE"}, {0, 1, 2, 3});
+  for (const v1::CheckpointInfo& info : checkpoints.checkpoints()) {
+    table.Add({absl::StrCat(info.step()), FormatBytes(info.bytes()), absl::StrCat(info.stages()),
+               absl::StrFormat("%.4f", info.loss()), info.folder(),
+               info.error().empty() ? "ok" : info.error()});
+  }
+  return table.ToString();
+}
+
+std::string PlanText(const v1::PlanJobResponse& plan, bool with_schedule) {
+  Table table({"STAGE", "LAYERS", "PARAMETERS", "FORWARD", "BACKWARD", "WEIGHTS", "GRADIENTS",
+               "OPTIMIZER", "ACTIVATIONS", "MEMORY"},
+              {0, 2, 3, 4, 5, 6, 7, 8, 9});
+  int64_t parameters = 0;
+  for (int i = 0; i < plan.stages_size(); ++i) {
+    const v1::PlannedStage& stage = plan.stages(i);
+    const v1::MemoryBytes& memory = stage.memory();
+    parameters += stage.parameters();
+    table.Add({absl::StrCat(i), LayerRange(stage.first_layer(), stage.last_layer()),
+               FormatCount(static_cast<double>(stage.parameters())),
+               FormatSeconds(stage.forward_seconds()), FormatSeconds(stage.backward_seconds()),
+               FormatBytes(memory.parameters()), FormatBytes(memory.gradients()),
+               FormatBytes(memory.optimizer()), FormatBytes(memory.activations()),
+               FormatBytes(Total(memory))});
+  }
+  std::string text = table.ToString();
+  absl::StrAppend(&text, "\nprecision   ", PrecisionText(plan.precision()), "\nparameters  ",
+                  parameters, "\nstep time   ", FormatSeconds(plan.step_seconds()), " forecast",
+                  "\nbubble      ", Percent(plan.bubble()), " forecast, ",
+                  Percent(plan.bubble_ideal()), " ideal (K-1)/(M+K-1)\n");
+  if (!plan.timeline().empty()) absl::StrAppend(&text, "\n", plan.timeline());
+  if (with_schedule) absl::StrAppend(&text, "\n", plan.schedule());
+  if (!text.empty() && text.back() != '\n') text += '\n';
+  return text;
+}
+
+}  // namespace stagecoach

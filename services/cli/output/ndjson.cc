@@ -1,0 +1,62 @@
+#include "services/cli/output/ndjson.h"
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "services/cli/output/text.h"
+
+namespace stagecoach {
+namespace {
+
+std::string StepEvent(uint64_t step, const v1::StepRecord& done) {
+  return absl::StrCat("{\"event\":\"step\",\"step\":", step, ",\"loss\":", JsonNumber(done.loss()),
+                      ",\"learning_rate\":", JsonNumber(done.learning_rate()),
+                      ",\"gradient_norm\":", JsonNumber(done.gradient_norm()),
+                      ",\"tokens_per_second\":", JsonNumber(done.tokens_per_second()),
+                      ",\"step_seconds\":", JsonNumber(done.step_seconds()),
+                      ",\"bubble\":", JsonNumber(done.bubble()),
+                      ",\"bubble_ideal\":", JsonNumber(done.bubble_ideal()),
+                      done.skipped() ? ",\"skipped\":true}" : "}");
+}
+
+std::string FinishedEvent(uint64_t step, const v1::FinishedRecord& finished) {
+  const bool succeeded = finished.state() == v1::JOB_STATE_SUCCEEDED;
+  return absl::StrCat(
+      "{\"event\":\"finished\",\"state\":", JsonText(StateName(finished.state())),
+      ",\"step\":", step, ",\"loss\":", step == 0 ? "null" : JsonNumber(finished.loss()),
+      ",\"weights_digest\":",
+      finished.weights_digest().empty() ? "null" : JsonText(finished.weights_digest()),
+      succeeded ? "" : absl::StrCat(",\"message\":", JsonText(finished.message())), "}");
+}
+
+}  // namespace
+
+std::string ToNdjson(const v1::WatchJobResponse& record) {
+  const uint64_t step = record.step();
+  switch (record.kind_case()) {
+    case v1::WatchJobResponse::kStepDone:
+      return StepEvent(step, record.step_done());
+    case v1::WatchJobResponse::kEvaluation:
+      return absl::StrCat("{\"event\":\"evaluation\",\"step\":", step,
+                          ",\"loss\":", JsonNumber(record.evaluation().loss()), "}");
+    case v1::WatchJobResponse::kCheckpoint: {
+      const std::string& error = record.checkpoint().error();
+      return absl::StrCat("{\"event\":\"checkpoint\",\"step\":", step,
+                          error.empty() ? "" : absl::StrCat(",\"error\":", JsonText(error)), "}");
+    }
+    case v1::WatchJobResponse::kRecovery:
+      return absl::StrCat("{\"event\":\"recovery\",\"step\":", step,
+                          ",\"message\":", JsonText(record.recovery().message()), "}");
+    case v1::WatchJobResponse::kFinished:
+      return FinishedEvent(step, record.finished());
+    case v1::WatchJobResponse::kState:
+    case v1::WatchJobResponse::KIND_NOT_SET:
+      return "";
+  }
+  return "";
+}
+
+std::string StateName(v1::JobState state) {
+  return std::string(absl::StripPrefix(v1::JobState_Name(state), "JOB_STATE_"));
+}
+
+}  // namespace stagecoach

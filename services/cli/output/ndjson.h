@@ -1,0 +1,28 @@
+// Ndjson: a job's records as one JSON object a line, for programs.
+//   {"event":"step","step":...,"loss":...,"learning_rate":...,"gradient_norm":...,
+//    "tokens_per_second":...,"step_seconds":...,"bubble":...,"bubble_ideal":...}
+//   {"event":"evaluation","step":...,"loss":...}
+//   {"event":"checkpoint","step":...}
+//   {"event":"finished","state":"SUCCEEDED","step":...,"loss":...,"weights_digest":"sha256:..."}
+// A step that was skipped has "skipped":true at its end, a failed checkpoint "error", a job that
+// did not succeed "message"; {"event":"recovery","step":...,"message":...} says that the job goes
+// back to its last checkpoint, so that steps come again. Keys are only ever appended.
+// Threads:   pure functions.
+#ifndef STAGECOACH_SERVICES_CLI_OUTPUT_NDJSON_H_
+#define STAGECOACH_SERVICES_CLI_OUTPUT_NDJSON_H_
+
+#include <string>
+
+#include "stagecoach/v1/job.pb.h"
+
+namespace stagecoach {
+
+// Without the line end; empty for records that are no event (a change of state).
+std::string ToNdjson(const v1::WatchJobResponse& record);
+
+// "SUCCEEDED" of JOB_STATE_SUCCEEDED.
+std::string StateName(v1::JobState state);
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_SERVICES_CLI_OUTPUT_NDJSON_H_

@@ -1,0 +1,212 @@
+// The texts that programs read: ndjson and the console line are contracts, checked to the byte.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <sstream>
+
+#include "services/cli/output/console.h"
+#include "services/cli/output/job_output.h"
+#include "services/cli/output/ndjson.h"
+#include "services/cli/output/progress.h"
+#include "services/cli/output/text.h"
+
+namespace stagecoach {
+namespace {
+
+using testing::EndsWith;
+using testing::HasSubstr;
+
+v1::WatchJobResponse StepRecord(uint64_t step) {
+  v1::WatchJobResponse record;
+  record.set_step(step);
+  v1::StepRecord& done = *record.mutable_step_done();
+  done.set_loss(2.31);
+  done.set_learning_rate(3e-4);
+  done.set_gradient_norm(0.87);
+  done.set_tokens_per_second(117029);
+  done.set_step_seconds(0.14);
+  done.set_bubble(0.31);
+  done.set_bubble_ideal(3.0 / 11);
+  return record;
+}
+
+TEST(Ndjson, AStepIsOneObjectWithTheseKeysInThisOrder) {
+  EXPECT_EQ(ToNdjson(StepRecord(120)),
+            R"({"event":"step","step":120,"loss":2.31,"learning_rate":3e-04,"gradient_norm":0.87,)"
+            R"("tokens_per_second":117029,"step_seconds":0.14,"bubble":0.31,)"
+            R"("bubble_ideal":0.2727272727272727})");
+}
+
+TEST(Ndjson, ASkippedStepSaysSoAndItsLossIsNull) {
+  v1::WatchJobResponse record = StepRecord(3);
+  record.mutable_step_done()->set_loss(std::numeric_limits<double>::quiet_NaN());
+  record.mutable_step_done()->set_skipped(true);
+  EXPECT_THAT(ToNdjson(record), HasSubstr("\"loss\":null"));
+  EXPECT_THAT(ToNdjson(record), EndsWith(",\"skipped\":true}"));
+}
+
+TEST(Ndjson, OtherEvents) {
+  v1::WatchJobResponse record;
+  record.set_step(50);
+  record.mutable_evaluation()->set_loss(1.5);
+  EXPECT_EQ(ToNdjson(record), R"({"event":"evaluation","step":50,"loss":1.5})");
+  record.mutable_checkpoint();
+  EXPECT_EQ(ToNdjson(record), R"({"event":"checkpoint","step":50})");
+  record.mutable_checkpoint()->set_error("disk \"full\"");
+  EXPECT_EQ(ToNdjson(record), R"({"event":"checkpoint","step":50,"error":"disk \"full\""})");
+  record.mutable_recovery()->set_message("stage-1 lost\nat step 51");
+  EXPECT_EQ(ToNdjson(record),
+            R"({"event":"recovery","step":50,"message":"stage-1 lost\u000aat step 51"})");
+  record.mutable_state()->set_detail("running");
+  EXPECT_EQ(ToNdjson(record), "");
+}
+
+TEST(Ndjson, TheLastEventHasStateAndDigest) {
+  v1::WatchJobResponse record;
+  record.set_step(200);
+  v1::FinishedRecord& finished = *record.mutable_finished();
+  finished.set_state(v1::JOB_STATE_SUCCEEDED);
+  finished.set_loss(0.1);
+  finished.set_weights_digest("sha256:ab");
+  EXPECT_EQ(ToNdjson(record), R"({"event":"finished","state":"SUCCEEDED","step":200,"loss":0.1,)"
+                              R"("weights_digest":"sha256:ab"})");
+  finished.set_state(v1::JOB_STATE_FAILED);
+  finished.set_weights_digest("");
+  finished.set_message("data.text.path: empty");
+  record.set_step(0);
+  EXPECT_EQ(ToNdjson(record),
+            R"({"event":"finished","state":"FAILED","step":0,"loss":null,"weights_digest":null,)"
+            R"("message":"data.text.path: empty"})");
+}
+
+TEST(JsonNumber, TheTextReadsBackAsTheSameBits) {
+  for (const double value :
+       {0.1, 1.0 / 3, 1e-310, 1.7976931348623157e308, -0.0, 5e-324, 123456789.0}) {
+    const double back = std::strtod(JsonNumber(value).c_str(), nullptr);
+    EXPECT_EQ(std::memcmp(&back, &value, sizeof(value)), 0) << JsonNumber(value);
+  }
+  EXPECT_EQ(JsonNumber(std::numeric_limits<double>::infinity()), "null");
+}
+
+TEST(Progress, TheConsoleLineKeepsItsKeysAndOrder) {
+  ProgressState progress(1000, 64);
+  const v1::WatchJobResponse record = StepRecord(120);
+  progress.OnStep(120, record.step_done());
+  v1::Job job;
+  job.add_stages()->mutable_memory_peak()->set_parameters(1 << 20);
+  job.add_stages()->mutable_memory_peak()->set_activations(75161928);
+  progress.OnStages(job);
+  EXPECT_EQ(progress.ConsoleLine(),
+            "step=120/1000 examples=7680 loss=2.3100 lr=3.0e-04 grad_norm=0.870 step_s=0.140 "
+            "tokens_s=117029 bubble=0.310 ideal=0.273 mem_peak_gib=0.07 skipped=0 nonfinite=0 "
+            "eta=2m03s");
+}
+
+TEST(Progress, TheBarFitsTheTerminal) {
+  ProgressState progress(200, 64);
+  EXPECT_EQ(progress.Bar(200), "[>                       ]   0% 0/200");
+  progress.OnStep(120, StepRecord(120).step_done());
+  EXPECT_EQ(progress.Bar(200),
+            "[==============>         ]  60% 120/200  loss 2.310  ETA 11s  117k tokens/s  "
+            "bubble 31.0% (ideal 27.3%)");
+  for (int columns = 1; columns < 120; ++columns) {
+    EXPECT_LE(progress.Bar(columns).size(), static_cast<size_t>(columns));
+  }
+  progress.OnStep(200, StepRecord(200).step_done());
+  EXPECT_THAT(progress.Bar(200), HasSubstr("[========================] 100% 200/200"));
+}
+
+TEST(Progress, TheEtaIsUnknownBeforeTheFirstStepAndFollowsSlowly) {
+  ProgressState progress(100, 1);
+  EXPECT_LT(progress.EtaSeconds(), 0);
+  v1::StepRecord record;
+  record.set_step_seconds(1);
+  progress.OnStep(1, record);
+  EXPECT_DOUBLE_EQ(progress.EtaSeconds(), 99);
+  record.set_step_seconds(11);  // one slow step is not the new pace
+  progress.OnStep(2, record);
+  EXPECT_DOUBLE_EQ(progress.EtaSeconds(), 98 * 2);
+}
+
+TEST(Text, ForPeople) {
+  EXPECT_EQ(FormatDuration(42), "42s");
+  EXPECT_EQ(FormatDuration(123), "2m03s");
+  EXPECT_EQ(FormatDuration(11220), "3h07m");
+  EXPECT_EQ(FormatDuration(-1), "?");
+  EXPECT_EQ(FormatBytes(999), "999 B");
+  EXPECT_EQ(FormatBytes(3 << 19), "1.5 MiB");
+  EXPECT_EQ(FormatCount(999), "999");
+  EXPECT_EQ(FormatCount(117029), "117k");
+  EXPECT_EQ(FormatCount(2.5e6), "2.5M");
+  EXPECT_EQ(FormatSeconds(0.0125), "12.5 ms");
+}
+
+TEST(Table, AlignsColumnsByCharacters) {
+  Table table({"NAME", "N"}, {1});
+  table.Add({"caf\xc3\xa9", "1"});
+  table.Add({"x", "200"});
+  EXPECT_EQ(table.ToString(), "NAME    N\ncaf\xc3\xa9    1\nx     200\n");
+}
+
+TEST(Console, DataAndNotesGoTheirOwnWays) {
+  std::ostringstream out, notes;
+  Console console(out, notes, {});
+  console.PrintLine("data");
+  console.Note("note");
+  EXPECT_EQ(console.Fail(absl::NotFoundError("job x: unknown")), 3);
+  EXPECT_EQ(out.str(), "data\n");
+  EXPECT_EQ(notes.str(), "note\nstagecoach: job x: unknown\n");
+  EXPECT_EQ(console.ColoredState("FAILED"), "FAILED") << "no colours unless asked for";
+}
+
+TEST(Console, ANoteDoesNotLandInTheBar) {
+  std::ostringstream out, notes;
+  Console console(out, notes, {.notes_are_terminal = true});
+  console.DrawBar("[=> ]");
+  console.Note("recovery");
+  console.EndBar();
+  EXPECT_EQ(notes.str(), "\r\x1b[K[=> ]\r\x1b[Krecovery\n[=> ]\n");
+}
+
+TEST(Console, SaysThatNobodyReadsTheDataAnyMore) {
+  std::ostringstream out, notes;
+  int lost = 0;
+  Console console(out, notes, {.on_output_lost = [&lost] { ++lost; }});
+  console.PrintLine("read");
+  EXPECT_EQ(lost, 0);
+  out.setstate(std::ios::badbit);  // as a closed pipe does
+  console.PrintLine("lost");
+  EXPECT_EQ(lost, 1);
+}
+
+TEST(JobOutput, AFleetAndItsJobsAsTables) {
+  std::ostringstream out, notes;
+  const Console console(out, notes, {});
+  v1::ListJobsResponse jobs;
+  v1::Job& job = *jobs.add_jobs();
+  job.set_id("gpt-1");
+  job.mutable_spec()->set_name("gpt");
+  job.mutable_spec()->mutable_training()->set_steps(200);
+  job.set_step(120);
+  job.set_state(v1::JOB_STATE_RUNNING);
+  EXPECT_THAT(JobTable(jobs, console),
+              HasSubstr("gpt-1  gpt   120/200     -  -          RUNNING\n"));
+  EXPECT_THAT(JobDescription(job, console), HasSubstr("Step:           120/200\n"));
+  EXPECT_THAT(JobDescription(job, console), HasSubstr("Precision:      float32\n"));
+  job.mutable_spec()->set_precision(v1::PRECISION_BFLOAT16);
+  EXPECT_THAT(JobDescription(job, console), HasSubstr("Precision:      bfloat16\n"));
+  job.mutable_spec()->clear_precision();
+  EXPECT_THAT(ToJson(jobs, OutputFormat::kNdjson), HasSubstr(R"("training":{"steps":"200"})"));
+}
+
+TEST(JobOutput, APlanSaysInWhichPrecisionItCounts) {
+  v1::PlanJobResponse plan;
+  EXPECT_THAT(PlanText(plan, false), HasSubstr("\nprecision   float32\n"));
+  plan.set_precision(v1::PRECISION_TENSORFLOAT32);
+  EXPECT_THAT(PlanText(plan, false), HasSubstr("\nprecision   tensorfloat32\n"));
+}
+
+}  // namespace
+}  // namespace stagecoach

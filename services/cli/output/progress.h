@@ -1,0 +1,46 @@
+// Progress: a running job as a line of text, for a log or redrawn on a terminal.
+// A log gets one line a step with fixed keys, which people grep; new keys are only appended:
+//   step=120/1000 examples=7680 loss=2.3100 lr=3.0e-04 grad_norm=0.870 step_s=0.140 tokens_s=117029
+//   bubble=0.310 ideal=0.273 mem_peak_gib=0.07 skipped=0 nonfinite=0 eta=2m03s     (one line)
+// Threads: thread-compatible.
+#ifndef STAGECOACH_SERVICES_CLI_OUTPUT_PROGRESS_H_
+#define STAGECOACH_SERVICES_CLI_OUTPUT_PROGRESS_H_
+
+#include <cstdint>
+#include <string>
+
+#include "stagecoach/v1/job.pb.h"
+
+namespace stagecoach {
+
+// What a line needs beyond the record at hand.
+class ProgressState {
+ public:
+  // Of the job that is followed.
+  ProgressState(int64_t steps, int64_t batch_size) : steps_(steps), batch_size_(batch_size) {}
+
+  void OnStep(uint64_t step, const v1::StepRecord& record);
+  void OnStages(const v1::Job& job);  // takes the peak memory
+
+  uint64_t step() const { return step_; }
+  int64_t steps() const { return steps_; }
+  // Seconds to the end by a moving average of the last steps; negative while unknown.
+  double EtaSeconds() const;
+
+  std::string ConsoleLine() const;
+  // "[=====>    ]  60% 120/200  loss 2.310  ETA 2m03s  117k tokens/s  bubble 31.0% (ideal 27.3%)",
+  // at most `columns` wide.
+  std::string Bar(int columns) const;
+
+ private:
+  const int64_t steps_;
+  const int64_t batch_size_;
+  uint64_t step_ = 0;
+  v1::StepRecord last_;
+  double average_step_seconds_ = 0;  // 0: no step yet
+  int64_t memory_peak_bytes_ = 0;    // of the largest stage
+};
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_SERVICES_CLI_OUTPUT_PROGRESS_H_

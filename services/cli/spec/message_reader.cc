@@ -1,0 +1,265 @@
+#include "services/cli/spec/message_reader.h"
+
+#include <charconv>
+#include <cmath>
+#include <optional>
+#include <vector>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "base/check.h"
+#include "base/status.h"
+#include "google/protobuf/descriptor.h"
+#include "services/cli/spec/suggest.h"
+
+namespace stagecoach {
+namespace {
+
+using google::protobuf::Descriptor;
+using google::protobuf::EnumValueDescriptor;
+using google::protobuf::FieldDescriptor;
+using google::protobuf::Message;
+using google::protobuf::OneofDescriptor;
+using google::protobuf::Reflection;
+
+// Longest value that an error quotes.
+constexpr size_t kQuotedBytes = 60;
+
+std::string Quote(const YamlNode& node) {
+  switch (node.kind) {
+    case YamlNode::Kind::kNull:
+      return "nothing";
+    case YamlNode::Kind::kList:
+      return "a list";
+    case YamlNode::Kind::kMap:
+      return "a group of fields";
+    case YamlNode::Kind::kScalar:
+      break;
+  }
+  if (node.text.size() <= kQuotedBytes) return absl::StrCat("\"", node.text, "\"");
+  return absl::StrCat("\"", node.text.substr(0, kQuotedBytes), "...\"");
+}
+
+std::vector<std::string> FieldNames(const Descriptor& type) {
+  std::vector<std::string> names;
+  for (int i = 0; i < type.field_count(); ++i) names.push_back(type.field(i)->name());
+  return names;
+}
+
+std::vector<std::string> EnumNames(const FieldDescriptor& field) {
+  std::vector<std::string> names;
+  for (int i = 0; i < field.enum_type()->value_count(); ++i) {
+    const EnumValueDescriptor* value = field.enum_type()->value(i);
+    if (value->number() != 0) names.push_back(ShortEnumName(*value));
+  }
+  return names;
+}
+
+template <typename T>
+std::optional<T> ParseNumber(const std::string& text) {
+  // from_chars takes no '+'; YAML writers do.
+  const char* begin = text.data() + (text.size() > 1 && text[0] == '+' && text[1] != '-' ? 1 : 0);
+  const char* end = text.data() + text.size();
+  T value{};
+  const auto [rest, error] = std::from_chars(begin, end, value);
+  if (error != std::errc() || rest != end) return std::nullopt;
+  return value;
+}
+
+class Walker {
+ public:
+  Walker(const std::string& file, std::map<std::string, Position>* positions)
+      : file_(file), positions_(positions) {}
+
+  absl::Status ReadFields(const YamlNode& node, const std::string& path, Message* message) {
+    if (node.kind != YamlNode::Kind::kMap) return Wants(node, path, WantedFields(*message, path));
+    for (const YamlField& given : node.fields) {
+      const std::string field_path =
+          path.empty() ? given.name : absl::StrCat(path, ".", given.name);
+      const FieldDescriptor* field = message->GetDescriptor()->FindFieldByName(given.name);
+      if (field == nullptr) {
+        return ErrorAt(file_, given.position,
+                       absl::StrCat(field_path, ": unknown field",
+                                    Suggestion(given.name, FieldNames(*message->GetDescriptor()))));
+      }
+      RETURN_IF_ERROR(CheckChoice(given, field_path, *field, *message));
+      (*positions_)[field_path] = given.position;
+      if (field->is_repeated()) {
+        RETURN_IF_ERROR(ReadList(given.value, field_path, *field, message));
+      } else {
+        RETURN_IF_ERROR(ReadSingle(given.value, field_path, *field, message));
+      }
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  absl::Status Wants(const YamlNode& node, const std::string& path, const std::string& wanted) {
+    const std::string name = path.empty() ? "the job spec" : path;
+    if (node.kind == YamlNode::Kind::kNull) {
+      return ErrorAt(file_, node.position,
+                     absl::StrCat(name, ": no value given; wants ", wanted, ", or leave it out"));
+    }
+    return ErrorAt(file_, node.position, absl::StrCat(name, ": ", Quote(node), "; wants ", wanted));
+  }
+
+  static std::string WantedFields(const Message& message, const std::string& path) {
+    const std::vector<std::string> names = FieldNames(*message.GetDescriptor());
+    if (IsPartition(message)) return "auto, uniform or {cuts: [3, 6]}";
+    if (names.empty()) return "{}";
+    return absl::StrCat(path.empty() ? "fields" : "a group of fields", " (",
+                        absl::StrJoin(names, ", "), ")");
+  }
+
+  static bool IsPartition(const Message& message) {
+    return message.GetDescriptor()->full_name() == "stagecoach.v1.Partition";
+  }
+
+  // protobuf would silently let the second member of a oneof replace the first.
+  absl::Status CheckChoice(const YamlField& given, const std::string& path,
+                           const FieldDescriptor& field, const Message& message) {
+    const OneofDescriptor* choice = field.real_containing_oneof();
+    if (choice == nullptr) return absl::OkStatus();
+    const FieldDescriptor* other =
+        message.GetReflection()->GetOneofFieldDescriptor(message, choice);
+    if (other == nullptr) return absl::OkStatus();
+    return ErrorAt(
+        file_, given.position,
+        absl::StrCat(path, ": ", other->name(), " is given already; keep one of the two"));
+  }
+
+  absl::Status ReadList(const YamlNode& node, const std::string& path, const FieldDescriptor& field,
+                        Message* message) {
+    if (node.kind != YamlNode::Kind::kList) return Wants(node, path, "a list, [...]");
+    const Reflection& reflection = *message->GetReflection();
+    for (size_t i = 0; i < node.items.size(); ++i) {
+      const YamlNode& item = node.items[i];
+      const std::string item_path = absl::StrCat(path, "[", i, "]");
+      (*positions_)[item_path] = item.position;
+      if (field.cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE) {
+        RETURN_IF_ERROR(ReadFields(item, item_path, reflection.AddMessage(message, &field)));
+        continue;
+      }
+      CHECK(field.cpp_type() == FieldDescriptor::CPPTYPE_INT64)
+          << "no list of this type is in the job spec: " << field.full_name();
+      const std::optional<int64_t> value = Scalar<int64_t>(item);
+      if (!value.has_value()) return Wants(item, item_path, "a whole number");
+      reflection.AddInt64(message, &field, *value);
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status ReadSingle(const YamlNode& node, const std::string& path,
+                          const FieldDescriptor& field, Message* message) {
+    const Reflection& reflection = *message->GetReflection();
+    switch (field.cpp_type()) {
+      case FieldDescriptor::CPPTYPE_MESSAGE:
+        return ReadSubmessage(node, path, reflection.MutableMessage(message, &field));
+      case FieldDescriptor::CPPTYPE_INT64:
+        return ReadInteger(node, path, field, message);
+      case FieldDescriptor::CPPTYPE_UINT64: {
+        const std::optional<uint64_t> value = Scalar<uint64_t>(node);
+        if (!value.has_value()) return Wants(node, path, "a whole number from 0 to 2^64 - 1");
+        reflection.SetUInt64(message, &field, *value);
+        return absl::OkStatus();
+      }
+      case FieldDescriptor::CPPTYPE_DOUBLE: {
+        const std::optional<double> value = Scalar<double>(node);
+        if (!value.has_value() || !std::isfinite(*value)) {
+          return Wants(node, path, "a finite number");
+        }
+        reflection.SetDouble(message, &field, *value);
+        return absl::OkStatus();
+      }
+      case FieldDescriptor::CPPTYPE_BOOL: {
+        const bool is_true = node.text == "true";
+        if (!IsScalar(node) || (!is_true && node.text != "false")) {
+          return Wants(node, path, "true or false");
+        }
+        reflection.SetBool(message, &field, is_true);
+        return absl::OkStatus();
+      }
+      case FieldDescriptor::CPPTYPE_STRING:
+        if (!IsScalar(node)) return Wants(node, path, "a text");
+        reflection.SetString(message, &field, node.text);
+        return absl::OkStatus();
+      case FieldDescriptor::CPPTYPE_ENUM:
+        return ReadEnum(node, path, field, message);
+      default:
+        CHECK(false) << "no field of this type is in the job spec: " << field.full_name();
+        return absl::OkStatus();
+    }
+  }
+
+  absl::Status ReadSubmessage(const YamlNode& node, const std::string& path, Message* message) {
+    // `partition: uniform` is short for `partition: {rule: uniform}`.
+    if (IsPartition(*message) && IsScalar(node)) {
+      return ReadEnum(node, path, *message->GetDescriptor()->FindFieldByName("rule"), message);
+    }
+    return ReadFields(node, path, message);
+  }
+
+  absl::Status ReadInteger(const YamlNode& node, const std::string& path,
+                           const FieldDescriptor& field, Message* message) {
+    const bool may_be_auto = field.full_name() == "stagecoach.v1.Pipeline.stages";
+    std::optional<int64_t> value = Scalar<int64_t>(node);
+    if (may_be_auto && IsScalar(node) && node.text == "auto") value = 0;
+    if (!value.has_value()) {
+      return Wants(node, path, may_be_auto ? "a whole number or auto" : "a whole number");
+    }
+    message->GetReflection()->SetInt64(message, &field, *value);
+    return absl::OkStatus();
+  }
+
+  absl::Status ReadEnum(const YamlNode& node, const std::string& path, const FieldDescriptor& field,
+                        Message* message) {
+    const std::vector<std::string> names = EnumNames(field);
+    if (!IsScalar(node)) {
+      return Wants(node, path, absl::StrCat("one of ", absl::StrJoin(names, ", ")));
+    }
+    for (int i = 0; i < field.enum_type()->value_count(); ++i) {
+      const EnumValueDescriptor* value = field.enum_type()->value(i);
+      // The long name is what protobuf's own JSON has, so that printed specs can be read back.
+      if (value->number() == 0) continue;
+      if (node.text != ShortEnumName(*value) && node.text != value->name()) continue;
+      message->GetReflection()->SetEnum(message, &field, value);
+      return absl::OkStatus();
+    }
+    return ErrorAt(file_, node.position,
+                   absl::StrCat(path, ": ", Quote(node), " is not one of ",
+                                absl::StrJoin(names, ", "), DidYouMean(node.text, names)));
+  }
+
+  static bool IsScalar(const YamlNode& node) { return node.kind == YamlNode::Kind::kScalar; }
+
+  template <typename T>
+  static std::optional<T> Scalar(const YamlNode& node) {
+    return IsScalar(node) ? ParseNumber<T>(node.text) : std::nullopt;
+  }
+
+  const std::string& file_;
+  std::map<std::string, Position>* const positions_;
+};
+
+}  // namespace
+
+std::string ShortEnumName(const EnumValueDescriptor& value) {
+  // The enum's own name in capitals, words apart, begins every value: buf's lint rule.
+  std::string prefix;
+  for (const char c : value.type()->name()) {
+    if (absl::ascii_isupper(c) && !prefix.empty()) prefix += '_';
+    prefix += absl::ascii_toupper(c);
+  }
+  prefix += '_';
+  const std::string& name = value.name();
+  const bool has_prefix = name.compare(0, prefix.size(), prefix) == 0;
+  return absl::AsciiStrToLower(has_prefix ? name.substr(prefix.size()) : name);
+}
+
+absl::Status ReadMessage(const YamlNode& root, const std::string& file, Message* message,
+                         std::map<std::string, Position>* positions) {
+  return Walker(file, positions).ReadFields(root, "", message);
+}
+
+}  // namespace stagecoach

@@ -1,0 +1,70 @@
+#include "services/cli/spec/spec_reader.h"
+
+#include <filesystem>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/status.h"
+#include "services/cli/spec/message_reader.h"
+#include "services/common/convert/convert_spec.h"
+
+namespace stagecoach {
+namespace {
+
+// The job file's folder is what a user means by "beside the job file", wherever the client runs.
+void MakeDataPathsAbsolute(const std::string& file, v1::JobSpec* spec) {
+  if (!spec->data().has_text() || spec->data().text().path().empty()) return;
+  const std::filesystem::path path(spec->data().text().path());
+  if (path.is_absolute()) return;
+  const std::filesystem::path folder = std::filesystem::absolute(file).parent_path();
+  spec->mutable_data()->mutable_text()->set_path((folder / path).lexically_normal().string());
+}
+
+// "training.steps: 0; must be >= 1" -> "training.steps"; empty if the message begins with no path.
+std::string LeadingPath(const std::string& message) {
+  const size_t end = message.find_first_of(":= ,");
+  return end == std::string::npos ? "" : message.substr(0, end);
+}
+
+// "a.b[3].c" -> "a.b[3]" -> "a.b" -> "a" -> "".
+std::string ParentPath(const std::string& path) {
+  const size_t end = path.find_last_of(".[");
+  return end == std::string::npos ? "" : path.substr(0, end);
+}
+
+}  // namespace
+
+absl::StatusOr<SpecFile> ParseSpec(const std::string& text, const std::string& file) {
+  ASSIGN_OR_RETURN(const YamlNode root, ParseYaml(text, file, YamlLimits{}));
+  SpecFile result;
+  result.file = file;
+  RETURN_IF_ERROR(ReadMessage(root, file, &result.spec, &result.positions));
+  MakeDataPathsAbsolute(file, &result.spec);
+  return result;
+}
+
+absl::StatusOr<SpecFile> ReadSpecFile(const std::string& path) {
+  ASSIGN_OR_RETURN(const std::string text, ReadSmallFile(path, YamlLimits{}.bytes));
+  return ParseSpec(text, path);
+}
+
+absl::Status LocateError(const SpecFile& spec_file, const absl::Status& error) {
+  if (error.ok()) return error;
+  const std::string message(error.message());
+  for (std::string path = LeadingPath(message); !path.empty(); path = ParentPath(path)) {
+    const auto found = spec_file.positions.find(path);
+    if (found == spec_file.positions.end()) continue;
+    return absl::Status(error.code(), ErrorAt(spec_file.file, found->second, message).message());
+  }
+  return absl::Status(error.code(), ErrorAt(spec_file.file, {}, message).message());
+}
+
+absl::StatusOr<JobSpec> ValidateSpecFile(const SpecFile& spec_file) {
+  absl::StatusOr<JobSpec> spec = FromProto(spec_file.spec);
+  if (!spec.ok()) return LocateError(spec_file, spec.status());
+  const absl::Status valid = ValidateJobSpec(*spec);
+  if (!valid.ok()) return LocateError(spec_file, valid);
+  return spec;
+}
+
+}  // namespace stagecoach

@@ -1,0 +1,318 @@
+// What a user's file may and may not be. Every refusal must say where, what, and what would be
+// right.
+#include "services/cli/spec/spec_reader.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "google/protobuf/descriptor.h"
+#include "services/cli/output/job_output.h"
+#include "services/cli/spec/utf8.h"
+
+namespace stagecoach {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+using testing::StartsWith;
+
+constexpr char kGood[] = R"(name: tiny
+seed: 1
+model:
+  gpt: {layers: 2, width: 32, heads: 2, context: 16, vocabulary: 128}
+data:
+  text: {path: input.txt}
+training:
+  steps: 6
+  batch_size: 6
+  micro_batches: 4
+  optimizer: {adamw: {beta1: 0.9, epsilon: 1.0e-8}}
+  learning_rate: {cosine: {peak: 3.0e-4, warmup_steps: 2, final: 3.0e-5}}
+pipeline:
+  stages: 2
+  schedule: gpipe
+  partition: auto
+)";
+
+std::string Changed(const std::string& from, const std::string& to) {
+  const std::string text = absl::StrReplaceAll(kGood, {{from, to}});
+  EXPECT_NE(text, kGood) << from;
+  return text;
+}
+
+// The message of the error that reading and validating give; "" if there is none.
+std::string ErrorOf(const std::string& text) {
+  const absl::StatusOr<SpecFile> file = ParseSpec(text, "job.yaml");
+  const absl::Status status = file.ok() ? ValidateSpecFile(*file).status() : file.status();
+  if (!status.ok()) {
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
+  }
+  return std::string(status.message());
+}
+
+v1::JobSpec SpecOf(const std::string& text) {
+  const absl::StatusOr<SpecFile> file = ParseSpec(text, "/jobs/job.yaml");
+  EXPECT_TRUE(file.ok()) << file.status();
+  return file.ok() ? file->spec : v1::JobSpec();
+}
+
+TEST(SpecReader, TakesAGoodSpec) {
+  EXPECT_EQ(ErrorOf(kGood), "");
+  const v1::JobSpec spec = SpecOf(kGood);
+  EXPECT_EQ(spec.name(), "tiny");
+  EXPECT_EQ(spec.model().gpt().width(), 32);
+  EXPECT_EQ(spec.training().learning_rate().cosine().peak(), 3.0e-4);
+  EXPECT_EQ(spec.training().optimizer().adamw().epsilon(), 1.0e-8);
+  EXPECT_FALSE(spec.training().optimizer().adamw().has_beta2()) << "absent is not zero";
+  EXPECT_EQ(spec.pipeline().schedule(), v1::SCHEDULE_KIND_GPIPE);
+  EXPECT_EQ(spec.pipeline().partition().rule(), v1::PARTITION_RULE_AUTO);
+}
+
+TEST(SpecReader, TakesTheSpecialForms) {
+  EXPECT_EQ(SpecOf(Changed("stages: 2", "stages: auto")).pipeline().stages(), 0);
+  EXPECT_EQ(SpecOf(Changed("gpipe", "one_forward_one_backward")).pipeline().schedule(),
+            v1::SCHEDULE_KIND_ONE_FORWARD_ONE_BACKWARD);
+  EXPECT_EQ(SpecOf(Changed("partition: auto", "rematerialization: except_first"))
+                .pipeline()
+                .rematerialization(),
+            v1::REMATERIALIZATION_EXCEPT_FIRST);
+  EXPECT_EQ(SpecOf(Changed("partition: auto", "partition: uniform")).pipeline().partition().rule(),
+            v1::PARTITION_RULE_UNIFORM);
+  EXPECT_EQ(SpecOf(kGood).precision(), v1::PRECISION_UNSPECIFIED);
+  EXPECT_EQ(SpecOf(Changed("seed: 1", "precision: bfloat16")).precision(), v1::PRECISION_BFLOAT16);
+  EXPECT_EQ(SpecOf(Changed("seed: 1", "precision: tensorfloat32")).precision(),
+            v1::PRECISION_TENSORFLOAT32);
+  const v1::JobSpec cuts = SpecOf(Changed("partition: auto", "partition: {cuts: [3, 6]}"));
+  EXPECT_THAT(cuts.pipeline().partition().cuts(), testing::ElementsAre(3, 6));
+}
+
+TEST(SpecReader, TakesALayerList) {
+  const v1::JobSpec spec = SpecOf(R"(
+name: layers
+model:
+  sequence:
+    width: 8
+    context: 4
+    vocabulary: 16
+    layers: [{embedding: {}}, {residual: {layers: [{layer_norm: {}}, {mlp: {hidden: 32}}]}}]
+)");
+  ASSERT_EQ(spec.model().sequence().layers_size(), 2);
+  EXPECT_EQ(spec.model().sequence().layers(1).residual().layers(1).mlp().hidden(), 32);
+}
+
+TEST(SpecReader, ScalarsHaveTheTypeOfTheirField) {
+  // YAML would guess a truth value, a number and a number.
+  EXPECT_EQ(SpecOf(Changed("name: tiny", "name: no")).name(), "no");
+  EXPECT_EQ(SpecOf(Changed("name: tiny", "name: 007")).name(), "007");
+  EXPECT_EQ(SpecOf(Changed("name: tiny", "name: \"12\"")).name(), "12");
+  EXPECT_EQ(SpecOf(Changed("seed: 1", "seed: 18446744073709551615")).seed(), UINT64_MAX);
+}
+
+TEST(SpecReader, TakesJson) {
+  const v1::JobSpec from_yaml = SpecOf(kGood);
+  for (const OutputFormat format : {OutputFormat::kJson, OutputFormat::kNdjson}) {
+    const std::string json = ToJson(from_yaml, format);
+    EXPECT_EQ(SpecOf(json).SerializeAsString(), from_yaml.SerializeAsString()) << json;
+  }
+  EXPECT_EQ(SpecOf("{\"name\":\"a\\u0062\\/c\",\n\t\"seed\":3}").name(), "ab/c");
+}
+
+TEST(SpecReader, MakesDataPathsAbsoluteFromTheJobFilesFolder) {
+  EXPECT_EQ(SpecOf(kGood).data().text().path(), "/jobs/input.txt");
+  EXPECT_EQ(SpecOf(Changed("input.txt", "../data/./a.txt")).data().text().path(), "/data/a.txt");
+  EXPECT_EQ(SpecOf(Changed("input.txt", "/there/a.txt")).data().text().path(), "/there/a.txt");
+}
+
+TEST(SpecReader, UnknownFieldsAreNamedWithPlaceAndSuggestion) {
+  EXPECT_EQ(ErrorOf(Changed("micro_batches", "micro_batchs")),
+            "job.yaml:10:3: training.micro_batchs: unknown field; did you mean \"micro_batches\"?");
+  EXPECT_THAT(ErrorOf(Changed("width", "widht")),
+              StartsWith("job.yaml:4:20: model.gpt.widht: unknown field; did you mean \"width\"?"));
+  EXPECT_THAT(ErrorOf(Changed("gpt:", "transformer:")), HasSubstr("known here: gpt, sequence"));
+  EXPECT_THAT(ErrorOf(absl::StrCat(kGood, "modle: {}\n")),
+              StartsWith("job.yaml:17:1: modle: unknown field; did you mean \"model\"?"));
+}
+
+TEST(SpecReader, LayersInListsAreNamedByIndex) {
+  EXPECT_THAT(
+      ErrorOf("name: x\nmodel:\n  sequence:\n    layers:\n    - embedding: {}\n"
+              "    - residual: {layers: [{mlp: {hiden: 3}}]}\n"),
+      HasSubstr(
+          "job.yaml:6:34: model.sequence.layers[1].residual.layers[0].mlp.hiden: unknown field"));
+}
+
+TEST(SpecReader, RefusesAFieldGivenTwice) {
+  EXPECT_THAT(ErrorOf(Changed("steps: 6", "steps: 6\n  steps: 7")),
+              StartsWith("job.yaml:9:3: steps: given twice"));
+}
+
+TEST(SpecReader, RefusesTwoMembersOfOneChoice) {
+  EXPECT_THAT(ErrorOf(Changed("{adamw: {beta1: 0.9, epsilon: 1.0e-8}}", "{adamw: {}, sgd: {}}")),
+              StartsWith("job.yaml:11:26: training.optimizer.sgd: adamw is given already"));
+}
+
+TEST(SpecReader, RefusesValuesOfTheWrongTypeAndSaysWhatIsWanted) {
+  EXPECT_EQ(ErrorOf(Changed("steps: 6", "steps: many")),
+            "job.yaml:8:10: training.steps: \"many\"; wants a whole number");
+  EXPECT_THAT(ErrorOf(Changed("steps: 6", "steps: 6.5")), HasSubstr("wants a whole number"));
+  EXPECT_THAT(ErrorOf(Changed("steps: 6", "steps: 99999999999999999999")),
+              HasSubstr("wants a whole number"));
+  EXPECT_THAT(ErrorOf(Changed("steps: 6", "steps: [6]")), HasSubstr("a list; wants a whole"));
+  EXPECT_THAT(ErrorOf(Changed("steps: 6", "steps:")), HasSubstr("no value given"));
+  EXPECT_THAT(ErrorOf(Changed("seed: 1", "seed: -1")), HasSubstr("from 0 to 2^64 - 1"));
+  EXPECT_THAT(ErrorOf(Changed("stages: 2", "stages: all")), HasSubstr("a whole number or auto"));
+  EXPECT_THAT(ErrorOf(Changed("input.txt", "{a: b}")), HasSubstr("wants a text"));
+  EXPECT_THAT(ErrorOf(Changed("gpt: {", "gpt: 3 #")), HasSubstr("wants a group of fields (layers"));
+  EXPECT_THAT(ErrorOf(Changed("schedule: gpipe", "continue_with_fewer_stages: yes")),
+              HasSubstr("wants true or false"));
+  EXPECT_THAT(ErrorOf(Changed("partition: auto", "partition: [3, 6]")),
+              HasSubstr("{cuts: [3, 6]}"));
+  EXPECT_THAT(ErrorOf(Changed("partition: auto", "partition: {cuts: 3}")), HasSubstr("a list"));
+  EXPECT_THAT(ErrorOf("- name: x\n"), HasSubstr("the job spec: a list; wants fields"));
+  EXPECT_THAT(ErrorOf("hello\n"), HasSubstr("wants fields"));
+}
+
+TEST(SpecReader, RefusesUnknownEnumValuesAndListsTheKnown) {
+  EXPECT_EQ(ErrorOf(Changed("gpipe", "gpype")),
+            "job.yaml:15:13: pipeline.schedule: \"gpype\" is not one of gpipe, "
+            "one_forward_one_backward; did you mean \"gpipe\"?");
+  EXPECT_THAT(
+      ErrorOf(Changed("seed: 1", "precision: float16")),
+      StartsWith("job.yaml:2:12: precision: \"float16\" is not one of float32, tensorfloat32, "
+                 "bfloat16; did you mean"));
+  EXPECT_THAT(ErrorOf(Changed("partition: auto", "partition: unspecified")),
+              HasSubstr("is not one of auto, uniform"));
+}
+
+TEST(SpecReader, RefusesNumbersThatAreNotFinite) {
+  for (const char* number : {".nan", "nan", "inf", "-.inf", "1e999"}) {
+    EXPECT_THAT(ErrorOf(Changed("peak: 3.0e-4", absl::StrCat("peak: ", number))),
+                StartsWith("job.yaml:12:34: training.learning_rate.cosine.peak:"))
+        << number;
+  }
+}
+
+TEST(SpecReader, TheDomainsErrorsGetAPlaceToo) {
+  EXPECT_THAT(ErrorOf(Changed("steps: 6", "steps: 0")), StartsWith("job.yaml:8:3: training.steps"));
+  EXPECT_THAT(ErrorOf(Changed("batch_size: 6", "batch_size: -4")), HasSubstr("-4"));
+  EXPECT_THAT(ErrorOf(Changed("heads: 2", "heads: 5")),
+              StartsWith("job.yaml:4:31: model.gpt.heads"));
+  EXPECT_THAT(ErrorOf(Changed("stages: 2", "stages: 99")),
+              StartsWith("job.yaml:14:3: pipeline.stages"));
+  // A field that is missing is placed at what it is missing from.
+  EXPECT_THAT(ErrorOf(Changed("  steps: 6\n", "")), StartsWith("job.yaml:7:1: training.steps"));
+}
+
+TEST(SpecReader, RefusesAnEmptyFileAndASecondDocument) {
+  EXPECT_THAT(ErrorOf(""), HasSubstr("empty"));
+  EXPECT_THAT(ErrorOf("# nothing\n"), HasSubstr("empty"));
+  EXPECT_THAT(ErrorOf(absl::StrCat(kGood, "---\nname: b\n")), HasSubstr("second document"));
+}
+
+TEST(SpecReader, RefusesWhatIsNoYaml) {
+  EXPECT_THAT(ErrorOf("a: [1, 2"), StartsWith("job.yaml:1:"));
+  EXPECT_THAT(ErrorOf("a: b: c"), HasSubstr("not valid YAML"));
+  EXPECT_THAT(ErrorOf("a: \"x"), HasSubstr("not valid YAML"));
+  EXPECT_THAT(ErrorOf("a: \xff\xfe"), HasSubstr("not UTF-8"));
+  EXPECT_THAT(ErrorOf(std::string("a: \0b", 5)), HasSubstr("not UTF-8"));
+  EXPECT_THAT(ErrorOf("? [a]\n: b\n"), HasSubstr("plain word"));
+  EXPECT_THAT(ErrorOf("name: !!python/object x\n"), HasSubstr("tags"));
+}
+
+TEST(SpecReader, DeepNestingIsRefusedBeforeItCanOverflowTheStack) {
+  EXPECT_THAT(ErrorOf(absl::StrCat("a: ", std::string(40, '['), std::string(40, ']'))),
+              StartsWith("job.yaml:1:35: nested deeper than 32"));
+  EXPECT_THAT(ErrorOf(absl::StrCat("a: ", std::string(1 << 19, '['), std::string(1 << 18, ']'))),
+              StartsWith("job.yaml:1:"));
+  EXPECT_THAT(ErrorOf(std::string(1 << 20, '[')), StartsWith("job.yaml:1:"));
+  EXPECT_THAT(ErrorOf(std::string(1 << 20, '{')), StartsWith("job.yaml:1:"));
+  std::string dashes;
+  for (int i = 0; i < 100000; ++i) dashes += "- ";
+  EXPECT_THAT(ErrorOf(dashes), HasSubstr("nested deeper than 32"));
+}
+
+TEST(SpecReader, AnAliasBombIsRefusedAtItsFirstAlias) {
+  EXPECT_EQ(ErrorOf("a: &a [x, x]\nb: &b [*a, *a]\nc: &c [*b, *b]\n"),
+            "job.yaml:2:8: aliases (*name) are not taken; write the value out");
+}
+
+class SpecFileOnDisk : public testing::Test {
+ protected:
+  SpecFileOnDisk() : folder_(testing::TempDir() + "/spec_reader_test_" + std::to_string(getpid())) {
+    std::filesystem::create_directories(folder_);
+  }
+  ~SpecFileOnDisk() override { std::filesystem::remove_all(folder_); }
+  const std::string folder_;
+};
+
+TEST_F(SpecFileOnDisk, RefusesAHugeFileByItsSize) {
+  const std::string path = folder_ + "/huge.yaml";
+  std::ofstream(path).put('#');
+  std::filesystem::resize_file(path, 100 << 20);
+  const absl::Status status = ReadSpecFile(path).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("huge.yaml: is larger than 1048576 bytes"));
+}
+
+TEST_F(SpecFileOnDisk, SaysWhyAFileCannotBeRead) {
+  EXPECT_THAT(std::string(ReadSpecFile(folder_ + "/none.yaml").status().message()),
+              HasSubstr("none.yaml: No such file"));
+  EXPECT_THAT(std::string(ReadSpecFile(folder_).status().message()), HasSubstr("not a regular"));
+  EXPECT_THAT(std::string(ReadSpecFile("/dev/zero").status().message()),
+              HasSubstr("not a regular"));
+}
+
+// A new field of a type that the reader cannot fill would end the client: this finds it first.
+void ExpectReadable(const google::protobuf::Descriptor& type, int depth) {
+  using google::protobuf::FieldDescriptor;
+  if (depth > 8) return;  // residuals nest in themselves
+  for (int i = 0; i < type.field_count(); ++i) {
+    const FieldDescriptor& field = *type.field(i);
+    const auto kind = field.cpp_type();
+    if (kind == FieldDescriptor::CPPTYPE_MESSAGE) {
+      ExpectReadable(*field.message_type(), depth + 1);
+      continue;
+    }
+    const bool readable = field.is_repeated() ? kind == FieldDescriptor::CPPTYPE_INT64
+                                              : kind != FieldDescriptor::CPPTYPE_INT32 &&
+                                                    kind != FieldDescriptor::CPPTYPE_UINT32 &&
+                                                    kind != FieldDescriptor::CPPTYPE_FLOAT;
+    EXPECT_TRUE(readable) << field.full_name();
+  }
+}
+
+TEST(SpecReader, KnowsEveryTypeOfFieldInTheJobSpec) {
+  ExpectReadable(*v1::JobSpec::descriptor(), 0);
+}
+
+class Example : public testing::TestWithParam<const char*> {};
+
+TEST_P(Example, IsValid) {
+  const std::string path = absl::StrCat(STAGECOACH_SOURCE_DIR, "/examples/", GetParam());
+  const absl::StatusOr<SpecFile> file = ReadSpecFile(path);
+  ASSERT_TRUE(file.ok()) << file.status();
+  EXPECT_TRUE(ValidateSpecFile(*file).ok()) << ValidateSpecFile(*file).status();
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Example,
+                         testing::Values("gpt-text.yaml", "gpt-tiny.yaml", "layers.yaml",
+                                         "quickstart.yaml", "gpt-bfloat16.yaml"));
+
+TEST(Utf8, TellsWellFormedTextFromOtherBytes) {
+  EXPECT_TRUE(IsUtf8Text("caf\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80"));
+  for (const char* bad : {"\xc3", "\x80", "\xc0\xaf", "\xed\xa0\x80", "\xf5\x80\x80\x80",
+                          "\xe2\x82", "\xf0\x8f\xbf\xbf", "\xf4\x90\x80\x80"}) {
+    EXPECT_FALSE(IsUtf8Text(bad));
+  }
+}
+
+}  // namespace
+}  // namespace stagecoach

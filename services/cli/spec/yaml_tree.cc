@@ -1,0 +1,208 @@
+#include "services/cli/spec/yaml_tree.h"
+
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <optional>
+#include <set>
+#include <sstream>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/check.h"
+#include "base/status.h"
+#include "services/cli/spec/utf8.h"
+#include "yaml-cpp/eventhandler.h"
+#include "yaml-cpp/exceptions.h"
+#include "yaml-cpp/parser.h"
+
+namespace stagecoach {
+namespace {
+
+// yaml-cpp counts from 0 and has no position for what is missing.
+Position FromMark(const YAML::Mark& mark) {
+  if (mark.is_null()) return {};
+  return {mark.line + 1, mark.column + 1};
+}
+
+// The only way to end yaml-cpp's parser from within an event; never leaves ParseYaml.
+struct Refused {
+  Position position;
+  std::string message;
+};
+
+// Builds the tree from events. Open containers wait on a stack and move into their parent at their
+// end.
+class TreeBuilder final : public YAML::EventHandler {
+ public:
+  explicit TreeBuilder(int max_depth) : max_depth_(max_depth) {}
+
+  void OnDocumentStart(const YAML::Mark&) override {}
+  void OnDocumentEnd() override {}
+
+  void OnNull(const YAML::Mark& mark, YAML::anchor_t) override {
+    YamlNode node;
+    node.position = FromMark(mark);
+    Add(std::move(node));
+  }
+
+  void OnAlias(const YAML::Mark& mark, YAML::anchor_t) override {
+    throw Refused{FromMark(mark), "aliases (*name) are not taken; write the value out"};
+  }
+
+  void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t,
+                const std::string& value) override {
+    YamlNode node;
+    node.kind = YamlNode::Kind::kScalar;
+    node.position = FromMark(mark);
+    node.text = value;
+    RefuseTag(tag, node.position);
+    Add(std::move(node));
+  }
+
+  void OnSequenceStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t,
+                       YAML::EmitterStyle::value) override {
+    Open(YamlNode::Kind::kList, mark, tag);
+  }
+  void OnSequenceEnd() override { Close(); }
+  void OnMapStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t,
+                  YAML::EmitterStyle::value) override {
+    Open(YamlNode::Kind::kMap, mark, tag);
+  }
+  void OnMapEnd() override { Close(); }
+
+  std::optional<YamlNode> TakeRoot() { return std::exchange(root_, std::nullopt); }
+
+ private:
+  struct Container {
+    YamlNode node;
+    std::set<std::string> names;             // of a map's fields so far
+    std::optional<YamlField> waiting_field;  // a name whose value is still to come
+  };
+
+  // Plain scalars carry "?" and quoted ones "!"; anything else was written by the user as !!tag.
+  static void RefuseTag(const std::string& tag, Position position) {
+    if (tag.empty() || tag == "?" || tag == "!") return;
+    throw Refused{position, absl::StrCat("tags (", tag, ") are not taken")};
+  }
+
+  void Open(YamlNode::Kind kind, const YAML::Mark& mark, const std::string& tag) {
+    const Position position = FromMark(mark);
+    RefuseTag(tag, position);
+    if (static_cast<int>(open_.size()) >= max_depth_) {
+      throw Refused{position, absl::StrCat("nested deeper than ", max_depth_, " levels")};
+    }
+    if (WantsName()) throw Refused{position, "a field name must be a plain word"};
+    Container container;
+    container.node.kind = kind;
+    container.node.position = position;
+    open_.push_back(std::move(container));
+  }
+
+  void Close() {
+    YamlNode node = std::move(open_.back().node);
+    open_.pop_back();
+    Add(std::move(node));
+  }
+
+  bool WantsName() const {
+    return !open_.empty() && open_.back().node.kind == YamlNode::Kind::kMap &&
+           !open_.back().waiting_field.has_value();
+  }
+
+  void Add(YamlNode node) {
+    if (open_.empty()) {
+      root_ = std::move(node);
+    } else if (WantsName()) {
+      AddName(node);
+    } else if (open_.back().node.kind == YamlNode::Kind::kMap) {
+      open_.back().waiting_field->value = std::move(node);
+      open_.back().node.fields.push_back(std::move(*open_.back().waiting_field));
+      open_.back().waiting_field.reset();
+    } else {
+      open_.back().node.items.push_back(std::move(node));
+    }
+  }
+
+  void AddName(const YamlNode& node) {
+    if (node.kind != YamlNode::Kind::kScalar || node.text.empty()) {
+      throw Refused{node.position, "a field name must be a plain word"};
+    }
+    if (!open_.back().names.insert(node.text).second) {
+      throw Refused{node.position, absl::StrCat(node.text, ": given twice; keep one")};
+    }
+    YamlField field;
+    field.name = node.text;
+    field.position = node.position;
+    open_.back().waiting_field = std::move(field);
+  }
+
+  const int max_depth_;
+  std::vector<Container> open_;
+  std::optional<YamlNode> root_;
+};
+
+absl::StatusOr<YamlNode> ParseChecked(const std::string& text, const std::string& file,
+                                      const YamlLimits& limits) {
+  std::istringstream stream(text);
+  TreeBuilder builder(limits.depth);
+  try {
+    YAML::Parser parser(stream);
+    if (!parser.HandleNextDocument(builder)) {
+      return ErrorAt(file, {}, "is empty; a job spec begins with 'name: ...'");
+    }
+    std::optional<YamlNode> root = builder.TakeRoot();
+    CHECK(root.has_value()) << "every document ends with its root";
+    TreeBuilder second(limits.depth);
+    if (parser.HandleNextDocument(second)) {
+      const std::optional<YamlNode> extra = second.TakeRoot();
+      return ErrorAt(file, extra.has_value() ? extra->position : Position{},
+                     "a second document begins here; a file holds one");
+    }
+    return std::move(*root);
+  } catch (const Refused& refused) {
+    return ErrorAt(file, refused.position, refused.message);
+  } catch (const YAML::Exception& error) {
+    return ErrorAt(file, FromMark(error.mark), absl::StrCat("not valid YAML: ", error.msg));
+  }
+}
+
+}  // namespace
+
+absl::Status ErrorAt(const std::string& file, Position position, const std::string& message) {
+  if (position.line == 0) return absl::InvalidArgumentError(absl::StrCat(file, ": ", message));
+  return absl::InvalidArgumentError(
+      absl::StrCat(file, ":", position.line, ":", position.column, ": ", message));
+}
+
+absl::StatusOr<std::string> ReadSmallFile(const std::string& path, size_t max_bytes) {
+  struct stat info;
+  if (stat(path.c_str(), &info) != 0) return ErrorAt(path, {}, std::strerror(errno));
+  if (!S_ISREG(info.st_mode)) return ErrorAt(path, {}, "is not a regular file");
+  const std::string too_big =
+      absl::StrCat("is larger than ", max_bytes, " bytes, the limit of a job spec");
+  if (static_cast<uint64_t>(info.st_size) > max_bytes) return ErrorAt(path, {}, too_big);
+  std::ifstream file(path, std::ios::binary);
+  if (!file) return ErrorAt(path, {}, std::strerror(errno));
+  // One byte more than allowed: the file may have grown since it was measured.
+  std::string text(max_bytes + 1, '\0');
+  file.read(text.data(), static_cast<std::streamsize>(text.size()));
+  if (file.bad()) return ErrorAt(path, {}, "cannot be read");
+  text.resize(static_cast<size_t>(file.gcount()));
+  if (text.size() > max_bytes) return ErrorAt(path, {}, too_big);
+  return text;
+}
+
+absl::StatusOr<YamlNode> ParseYaml(const std::string& text, const std::string& file,
+                                   const YamlLimits& limits) {
+  if (text.size() > limits.bytes) {
+    return ErrorAt(file, {}, absl::StrCat("is larger than ", limits.bytes, " bytes"));
+  }
+  // proto3 strings hold UTF-8 only, and yaml-cpp would guess an encoding from the first bytes.
+  if (!IsUtf8Text(text)) return ErrorAt(file, {}, "is not UTF-8 text");
+  return ParseChecked(text, file, limits);
+}
+
+}  // namespace stagecoach

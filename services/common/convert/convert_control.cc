@@ -1,0 +1,279 @@
+#include "services/common/convert/convert_control.h"
+
+#include <limits>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/status.h"
+#include "services/common/convert/convert_spec.h"
+
+namespace stagecoach {
+namespace {
+
+v1::DatasetManifest DataToProto(const DatasetManifest& data) {
+  v1::DatasetManifest proto;
+  proto.set_bytes(data.bytes);
+  proto.set_sha256(data.sha256);
+  proto.set_train_sequences(data.train_sequences);
+  proto.set_evaluation_sequences(data.evaluation_sequences);
+  return proto;
+}
+
+DatasetManifest DataFromProto(const v1::DatasetManifest& proto) {
+  return {proto.bytes(), proto.sha256(), proto.train_sequences(), proto.evaluation_sequences()};
+}
+
+// First layers strictly ascending from 0: the partition is indexed with them unchecked later.
+absl::StatusOr<Partition> PartitionFromProto(const v1::LoadCellRequest& proto) {
+  Partition partition;
+  int64_t previous = -1;
+  for (int i = 0; i < proto.first_layers_size(); ++i) {
+    const int64_t first = proto.first_layers(i);
+    if ((i == 0 && first != 0) || first <= previous || first > std::numeric_limits<int>::max()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("first_layers[", i, "]=", first, ": want 0 first, then ascending"));
+    }
+    previous = first;
+    partition.first_layers.push_back(static_cast<int>(first));
+  }
+  if (partition.first_layers.empty()) {
+    return absl::InvalidArgumentError("first_layers: empty, want one entry a stage");
+  }
+  return partition;
+}
+
+}  // namespace
+
+v1::Fence ToProto(const Fence& fence) {
+  v1::Fence proto;
+  proto.set_job(fence.job);
+  proto.set_term(fence.term);
+  proto.set_generation(fence.generation);
+  proto.set_step(fence.step);
+  proto.set_attempt(fence.attempt);
+  return proto;
+}
+
+Fence FromProto(const v1::Fence& proto) {
+  return {proto.job(), proto.term(), proto.generation(), proto.step(), proto.attempt()};
+}
+
+v1::PhaseTimes ToProto(const PhaseSeconds& phases) {
+  v1::PhaseTimes proto;
+  for (int i = 0; i < kPhases; ++i) {
+    (*proto.mutable_seconds())[PhaseName(static_cast<Phase>(i))] = phases.seconds[i];
+  }
+  return proto;
+}
+
+PhaseSeconds FromProto(const v1::PhaseTimes& proto) {
+  PhaseSeconds phases;
+  for (int i = 0; i < kPhases; ++i) {
+    const auto it = proto.seconds().find(PhaseName(static_cast<Phase>(i)));
+    if (it != proto.seconds().end()) phases.seconds[i] = it->second;
+  }
+  return phases;
+}
+
+v1::MemoryBytes ToProto(const StageMemory& memory) {
+  v1::MemoryBytes proto;
+  proto.set_parameters(memory.parameters);
+  proto.set_gradients(memory.gradients);
+  proto.set_optimizer(memory.optimizer);
+  proto.set_activations(memory.activations);
+  return proto;
+}
+
+StageMemory FromProto(const v1::MemoryBytes& proto) {
+  return {proto.parameters(), proto.gradients(), proto.optimizer(), proto.activations()};
+}
+
+v1::LoadCellRequest ToProto(const LoadCommand& command) {
+  v1::LoadCellRequest proto;
+  *proto.mutable_fence() = ToProto(command.fence);
+  *proto.mutable_spec() = ToProto(command.spec);
+  for (int first : command.partition.first_layers) proto.add_first_layers(first);
+  proto.set_stage(command.stage.value);
+  proto.set_downstream_address(command.downstream_address);
+  proto.set_checkpoint_folder(command.checkpoint_folder);
+  *proto.mutable_expected_data() = DataToProto(command.expected_data);
+  return proto;
+}
+
+absl::StatusOr<LoadCommand> FromProto(const v1::LoadCellRequest& proto) {
+  LoadCommand command;
+  command.fence = FromProto(proto.fence());
+  absl::StatusOr<JobSpec> spec = FromProto(proto.spec());
+  if (!spec.ok()) return Annotate(spec.status(), "spec");
+  command.spec = *std::move(spec);
+  ASSIGN_OR_RETURN(command.partition, PartitionFromProto(proto));
+  if (proto.stage() < 0 || proto.stage() >= command.partition.stages()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("stage=", proto.stage(), ": want 0 to ", command.partition.stages() - 1));
+  }
+  command.stage = StageId(proto.stage());
+  command.downstream_address = proto.downstream_address();
+  command.checkpoint_folder = proto.checkpoint_folder();
+  command.expected_data = DataFromProto(proto.expected_data());
+  return command;
+}
+
+v1::LoadCellResponse ToProto(const LoadResult& result) {
+  v1::LoadCellResponse proto;
+  *proto.mutable_data() = DataToProto(result.data);
+  proto.set_fingerprint(result.fingerprint);
+  *proto.mutable_memory() = ToProto(result.memory);
+  return proto;
+}
+
+LoadResult FromProto(const v1::LoadCellResponse& proto) {
+  return {DataFromProto(proto.data()), proto.fingerprint(), FromProto(proto.memory())};
+}
+
+v1::RunRequest ToProto(const RunCommand& command) {
+  v1::RunRequest proto;
+  *proto.mutable_fence() = ToProto(command.fence);
+  if (command.apply.has_value()) {
+    proto.mutable_apply()->set_step(command.apply->step);
+    proto.mutable_apply()->set_apply(command.apply->apply);
+    proto.mutable_apply()->set_learning_rate(command.apply->learning_rate);
+    proto.mutable_apply()->set_gradient_scale(command.apply->gradient_scale);
+  }
+  switch (command.work) {
+    case WorkKind::kNone:
+      proto.set_work(v1::WORK_KIND_UNSPECIFIED);
+      break;
+    case WorkKind::kTrain:
+      proto.set_work(v1::WORK_KIND_TRAIN);
+      break;
+    case WorkKind::kEvaluate:
+      proto.set_work(v1::WORK_KIND_EVALUATE);
+      break;
+  }
+  proto.set_evaluation_batch(command.evaluation_batch);
+  return proto;
+}
+
+absl::StatusOr<RunCommand> FromProto(const v1::RunRequest& proto) {
+  RunCommand command;
+  command.fence = FromProto(proto.fence());
+  if (proto.has_apply()) {
+    command.apply = ApplyDecision{proto.apply().step(), proto.apply().apply(),
+                                  proto.apply().learning_rate(), proto.apply().gradient_scale()};
+  }
+  switch (proto.work()) {
+    case v1::WORK_KIND_UNSPECIFIED:
+      command.work = WorkKind::kNone;
+      break;
+    case v1::WORK_KIND_TRAIN:
+      command.work = WorkKind::kTrain;
+      break;
+    case v1::WORK_KIND_EVALUATE:
+      command.work = WorkKind::kEvaluate;
+      break;
+    default:
+      return absl::InvalidArgumentError(
+          absl::StrCat("work=", proto.work(), ": this version does not know that value"));
+  }
+  command.evaluation_batch = proto.evaluation_batch();
+  return command;
+}
+
+v1::RunResponse ToProto(const StepReport& report) {
+  v1::RunResponse proto;
+  *proto.mutable_fence() = ToProto(report.fence);
+  if (report.has_loss) proto.set_loss_sum(report.loss_sum);
+  proto.set_tokens(report.tokens);
+  proto.mutable_layer_squared_norms()->Add(report.layer_squared_norms.begin(),
+                                           report.layer_squared_norms.end());
+  proto.set_finite(report.finite);
+  proto.set_step_seconds(report.step_seconds);
+  *proto.mutable_phases() = ToProto(report.phases);
+  *proto.mutable_memory_peak() = ToProto(report.memory_peak);
+  return proto;
+}
+
+StepReport FromProto(const v1::RunResponse& proto) {
+  StepReport report;
+  report.fence = FromProto(proto.fence());
+  report.has_loss = proto.has_loss_sum();
+  report.loss_sum = proto.loss_sum();
+  report.tokens = proto.tokens();
+  report.layer_squared_norms.assign(proto.layer_squared_norms().begin(),
+                                    proto.layer_squared_norms().end());
+  report.finite = proto.finite();
+  report.step_seconds = proto.step_seconds();
+  report.phases = FromProto(proto.phases());
+  report.memory_peak = FromProto(proto.memory_peak());
+  return report;
+}
+
+v1::WriteShardRequest ToProto(const WriteShardCommand& command) {
+  v1::WriteShardRequest proto;
+  *proto.mutable_fence() = ToProto(command.fence);
+  proto.set_folder(command.folder);
+  return proto;
+}
+
+WriteShardCommand FromProto(const v1::WriteShardRequest& proto) {
+  return {FromProto(proto.fence()), proto.folder()};
+}
+
+v1::WriteShardResponse ToProto(const ShardInfo& shard) {
+  v1::WriteShardResponse proto;
+  proto.set_file(shard.file);
+  proto.set_bytes(shard.bytes);
+  proto.set_sha256(shard.sha256);
+  for (const ShardTensor& tensor : shard.tensors) {
+    v1::ShardTensor& target = *proto.add_tensors();
+    target.set_name(tensor.entry.name);
+    target.set_dtype(DTypeName(tensor.entry.dtype));
+    const std::vector<int64_t>& extents = tensor.entry.shape.extents();
+    target.mutable_shape()->Add(extents.begin(), extents.end());
+    target.set_begin(tensor.entry.begin);
+    target.set_end(tensor.entry.end);
+    target.set_sha256(tensor.sha256);
+  }
+  return proto;
+}
+
+absl::StatusOr<ShardInfo> FromProto(const v1::WriteShardResponse& proto) {
+  ShardInfo shard;
+  shard.file = proto.file();
+  shard.bytes = proto.bytes();
+  shard.sha256 = proto.sha256();
+  for (const v1::ShardTensor& source : proto.tensors()) {
+    ShardTensor tensor;
+    tensor.entry.name = source.name();
+    ASSIGN_OR_RETURN(tensor.entry.dtype, ParseDType(source.dtype()));
+    std::vector<int64_t> extents(source.shape().begin(), source.shape().end());
+    RETURN_IF_ERROR(CheckedElements(extents).status());
+    tensor.entry.shape = Shape(std::move(extents));
+    tensor.entry.begin = source.begin();
+    tensor.entry.end = source.end();
+    tensor.sha256 = source.sha256();
+    shard.tensors.push_back(std::move(tensor));
+  }
+  return shard;
+}
+
+v1::ProfileModelResponse ToProto(const std::vector<LayerProfile>& profile) {
+  v1::ProfileModelResponse proto;
+  for (const LayerProfile& layer : profile) {
+    v1::LayerTimes& target = *proto.add_layers();
+    target.set_forward_seconds(layer.forward_seconds);
+    target.set_backward_seconds(layer.backward_seconds);
+  }
+  return proto;
+}
+
+std::vector<LayerProfile> FromProto(const v1::ProfileModelResponse& proto) {
+  std::vector<LayerProfile> profile;
+  for (const v1::LayerTimes& layer : proto.layers()) {
+    profile.push_back({layer.forward_seconds(), layer.backward_seconds()});
+  }
+  return profile;
+}
+
+}  // namespace stagecoach

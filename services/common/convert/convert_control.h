@@ -1,0 +1,48 @@
+// Conversion of control values between proto/stagecoach/v1/{stage,fleet}.proto and plan/control.h,
+// checkpoint/shard.h. One place for both sides: the stage's adapter and the coordinator's client.
+// Errors: INVALID_ARGUMENT with the field path for values that the domain cannot hold.
+#ifndef STAGECOACH_SERVICES_COMMON_CONVERT_CONVERT_CONTROL_H_
+#define STAGECOACH_SERVICES_COMMON_CONVERT_CONVERT_CONTROL_H_
+
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "checkpoint/shard.h"
+#include "plan/control.h"
+#include "stagecoach/v1/stage.pb.h"
+
+namespace stagecoach {
+
+v1::Fence ToProto(const Fence& fence);
+Fence FromProto(const v1::Fence& proto);
+
+v1::PhaseTimes ToProto(const PhaseSeconds& phases);
+PhaseSeconds FromProto(const v1::PhaseTimes& proto);  // unknown phases are dropped
+
+v1::MemoryBytes ToProto(const StageMemory& memory);
+StageMemory FromProto(const v1::MemoryBytes& proto);
+
+v1::LoadCellRequest ToProto(const LoadCommand& command);
+absl::StatusOr<LoadCommand> FromProto(const v1::LoadCellRequest& proto);
+
+v1::LoadCellResponse ToProto(const LoadResult& result);
+LoadResult FromProto(const v1::LoadCellResponse& proto);
+
+v1::RunRequest ToProto(const RunCommand& command);
+absl::StatusOr<RunCommand> FromProto(const v1::RunRequest& proto);
+
+v1::RunResponse ToProto(const StepReport& report);
+StepReport FromProto(const v1::RunResponse& proto);
+
+v1::WriteShardRequest ToProto(const WriteShardCommand& command);
+WriteShardCommand FromProto(const v1::WriteShardRequest& proto);
+
+v1::WriteShardResponse ToProto(const ShardInfo& shard);
+absl::StatusOr<ShardInfo> FromProto(const v1::WriteShardResponse& proto);
+
+v1::ProfileModelResponse ToProto(const std::vector<LayerProfile>& profile);
+std::vector<LayerProfile> FromProto(const v1::ProfileModelResponse& proto);
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_SERVICES_COMMON_CONVERT_CONVERT_CONTROL_H_

@@ -1,0 +1,203 @@
+#include "services/common/convert/convert_job.h"
+
+#include <algorithm>
+
+#include "services/common/convert/convert_control.h"
+#include "services/common/convert/convert_spec.h"
+
+namespace stagecoach {
+
+v1::JobState JobStateOf(JobPhase phase) {
+  switch (phase) {
+    case JobPhase::kSubmitted:
+    case JobPhase::kPlanned:
+    case JobPhase::kLoading:
+      return v1::JOB_STATE_PENDING;
+    case JobPhase::kRunning:
+    case JobPhase::kRecovering:
+    case JobPhase::kFinishing:
+      return v1::JOB_STATE_RUNNING;
+    case JobPhase::kSucceeded:
+      return v1::JOB_STATE_SUCCEEDED;
+    case JobPhase::kFailed:
+      return v1::JOB_STATE_FAILED;
+    case JobPhase::kCancelled:
+      return v1::JOB_STATE_CANCELLED;
+  }
+  return v1::JOB_STATE_UNSPECIFIED;
+}
+
+v1::Job ToProto(const JobView& view) {
+  v1::Job job;
+  job.set_id(view.id);
+  *job.mutable_spec() = ToProto(view.spec);
+  job.set_state(JobStateOf(view.phase));
+  job.set_detail(JobPhaseName(view.phase));
+  job.set_message(view.message);
+  job.set_generation(view.generation);
+  job.set_step(view.step);
+  if (view.has_loss) job.set_loss(view.loss);
+  if (view.has_evaluation_loss) job.set_evaluation_loss(view.evaluation_loss);
+  job.set_tokens_per_second(view.tokens_per_second);
+  job.set_step_seconds(view.step_seconds);
+  job.set_bubble(view.bubble);
+  job.set_bubble_ideal(view.bubble_ideal);
+  job.set_skipped_steps(view.skipped_steps);
+  job.set_recoveries(view.recoveries);
+  if (view.last_checkpoint_step >= 0) job.set_last_checkpoint_step(view.last_checkpoint_step);
+  job.set_forecast_step_seconds(view.forecast_step_seconds);
+  job.set_submitted_unix_seconds(view.submitted_unix_seconds);
+  if (IsTerminal(view.phase)) job.set_finished_unix_seconds(view.finished_unix_seconds);
+  for (const StageAssignment& stage : view.stages) {
+    v1::JobStage& target = *job.add_stages();
+    target.set_name(stage.stage_name);
+    target.set_address(stage.address);
+    target.set_first_layer(stage.first_layer);
+    target.set_last_layer(stage.last_layer);
+    *target.mutable_phases() = ToProto(stage.phases);
+    *target.mutable_memory_peak() = ToProto(stage.memory_peak);
+  }
+  job.set_weights_digest(view.weights_digest);
+  job.set_weights_folder(view.weights_folder);
+  return job;
+}
+
+v1::WatchJobResponse ToProto(const JobRecord& record) {
+  v1::WatchJobResponse proto;
+  proto.set_number(record.number);
+  proto.set_unix_seconds(record.unix_seconds);
+  proto.set_step(record.step);
+  switch (record.kind) {
+    case JobRecord::Kind::kState:
+      proto.mutable_state()->set_state(JobStateOf(record.phase));
+      proto.mutable_state()->set_detail(JobPhaseName(record.phase));
+      proto.mutable_state()->set_message(record.message);
+      break;
+    case JobRecord::Kind::kStep: {
+      v1::StepRecord& step = *proto.mutable_step_done();
+      step.set_loss(record.loss);
+      step.set_learning_rate(record.learning_rate);
+      step.set_gradient_norm(record.gradient_norm);
+      step.set_tokens_per_second(record.tokens_per_second);
+      step.set_step_seconds(record.step_seconds);
+      step.set_bubble(record.bubble);
+      step.set_bubble_ideal(record.bubble_ideal);
+      step.set_skipped(record.skipped);
+      step.set_nonfinite_steps(record.nonfinite_steps);
+      break;
+    }
+    case JobRecord::Kind::kEvaluation:
+      proto.mutable_evaluation()->set_loss(record.loss);
+      break;
+    case JobRecord::Kind::kCheckpoint:
+      proto.mutable_checkpoint()->set_error(record.message);
+      break;
+    case JobRecord::Kind::kRecovery:
+      proto.mutable_recovery()->set_message(record.message);
+      break;
+    case JobRecord::Kind::kFinished:
+      proto.mutable_finished()->set_state(JobStateOf(record.phase));
+      proto.mutable_finished()->set_message(record.message);
+      proto.mutable_finished()->set_loss(record.loss);
+      proto.mutable_finished()->set_weights_digest(record.weights_digest);
+      break;
+  }
+  return proto;
+}
+
+v1::PlanJobResponse ToProto(const Plan& plan) {
+  constexpr int kTimelineWidth = 96;  // fits a terminal with the lane's name before it
+  v1::PlanJobResponse proto;
+  proto.set_precision(ToProto(plan.precision));
+  for (const StagePlan& stage : plan.stages) {
+    v1::PlannedStage& target = *proto.add_stages();
+    target.set_first_layer(stage.first_layer);
+    target.set_last_layer(stage.last_layer);
+    target.set_parameters(stage.parameters);
+    target.set_forward_seconds(stage.forward_seconds);
+    target.set_backward_seconds(stage.backward_seconds);
+    *target.mutable_memory() = ToProto(stage.memory);
+  }
+  proto.set_step_seconds(plan.step_seconds);
+  proto.set_bubble(plan.bubble);
+  proto.set_bubble_ideal(plan.bubble_ideal);
+  proto.set_schedule(FormatSchedule(plan.schedule));
+  proto.set_timeline(FormatTimeline(plan.timeline, kTimelineWidth));
+  return proto;
+}
+
+v1::Stage ToProto(const StageRegistration& registration) {
+  v1::Stage proto;
+  proto.set_name(registration.name);
+  proto.set_incarnation(registration.incarnation);
+  proto.set_address(registration.address);
+  proto.set_device(registration.device);
+  proto.set_version(registration.version);
+  proto.set_fingerprint(registration.fingerprint);
+  proto.set_memory_limit_bytes(registration.memory_limit_bytes);
+  return proto;
+}
+
+StageRegistration FromProto(const v1::Stage& proto) {
+  return {proto.name(),    proto.incarnation(), proto.address(),           proto.device(),
+          proto.version(), proto.fingerprint(), proto.memory_limit_bytes()};
+}
+
+StageHeartbeat FromProto(const v1::RenewLeaseRequest& proto) {
+  return {proto.name(),
+          proto.incarnation(),
+          proto.state(),
+          FromProto(proto.fence()),
+          proto.progress(),
+          proto.waiting_for(),
+          FromProto(proto.telemetry())};
+}
+
+v1::StageTelemetry ToProto(const StageTotals& totals) {
+  v1::StageTelemetry proto;
+  *proto.mutable_phases() = ToProto(totals.phases);
+  *proto.mutable_memory() = ToProto(totals.memory);
+  *proto.mutable_memory_peak() = ToProto(totals.memory_peak);
+  proto.set_memory_limit_bytes(totals.memory_limit_bytes);
+  for (const NeighbourTotals& neighbour : totals.neighbours) {
+    v1::LinkTelemetry& link = *proto.add_links();
+    link.set_peer(neighbour.peer);
+    link.set_sent_bytes(neighbour.sent_bytes);
+    link.set_received_bytes(neighbour.received_bytes);
+    link.set_inflight_messages(neighbour.inflight_messages);
+    link.set_reconnects(neighbour.reconnects);
+    link.set_transfer_p95_seconds(neighbour.transfer_p95_seconds);
+  }
+  proto.set_uptime_seconds(totals.uptime_seconds);
+  return proto;
+}
+
+StageTotals FromProto(const v1::StageTelemetry& proto) {
+  StageTotals totals;
+  totals.phases = FromProto(proto.phases());
+  totals.memory = FromProto(proto.memory());
+  totals.memory_peak = FromProto(proto.memory_peak());
+  totals.memory_limit_bytes = proto.memory_limit_bytes();
+  const int neighbours = std::min(proto.links_size(), StageTotals::kMaxNeighbours);
+  for (int i = 0; i < neighbours; ++i) {
+    const v1::LinkTelemetry& link = proto.links(i);
+    totals.neighbours.push_back({link.peer(), link.sent_bytes(), link.received_bytes(),
+                                 link.inflight_messages(), link.reconnects(),
+                                 link.transfer_p95_seconds()});
+  }
+  totals.uptime_seconds = proto.uptime_seconds();
+  return totals;
+}
+
+v1::StageInfo ToProto(const StageView& view) {
+  v1::StageInfo proto;
+  *proto.mutable_stage() = ToProto(view.registration);
+  proto.set_state(StageStateName(view.state));
+  proto.set_job_id(view.job);
+  proto.set_last_heartbeat_unix_seconds(view.last_heartbeat_unix_seconds);
+  proto.set_waiting_for(view.waiting_for);
+  *proto.mutable_telemetry() = ToProto(view.totals);
+  return proto;
+}
+
+}  // namespace stagecoach

@@ -1,0 +1,304 @@
+#include "services/common/convert/convert_spec.h"
+
+#include <string>
+#include <utility>
+#include <variant>
+
+#include "absl/strings/str_cat.h"
+#include "base/status.h"
+#include "services/common/convert/convert_layer.h"
+
+namespace stagecoach {
+namespace {
+
+absl::Status NotSet(const std::string& path, const std::string& choices) {
+  return absl::InvalidArgumentError(absl::StrCat(path, ": not set, want ", choices));
+}
+
+absl::Status UnknownValue(const std::string& path, int value) {
+  return absl::InvalidArgumentError(
+      absl::StrCat(path, "=", value, ": this version does not know that value"));
+}
+
+v1::Optimizer OptimizerToProto(const OptimizerSpec& spec) {
+  v1::Optimizer proto;
+  if (const auto* adamw = std::get_if<AdamWSpec>(&spec)) {
+    v1::AdamW& target = *proto.mutable_adamw();
+    target.set_beta1(adamw->beta1);
+    target.set_beta2(adamw->beta2);
+    target.set_epsilon(adamw->epsilon);
+    target.set_weight_decay(adamw->weight_decay);
+  } else {
+    const auto& sgd = std::get<SgdSpec>(spec);
+    proto.mutable_sgd()->set_momentum(sgd.momentum);
+    proto.mutable_sgd()->set_weight_decay(sgd.weight_decay);
+  }
+  return proto;
+}
+
+// An unset optimizer is AdamW with its defaults, as in the domain.
+OptimizerSpec OptimizerFromProto(const v1::Optimizer& proto) {
+  if (proto.has_sgd()) return SgdSpec{proto.sgd().momentum(), proto.sgd().weight_decay()};
+  AdamWSpec spec;
+  const v1::AdamW& adamw = proto.adamw();
+  if (adamw.has_beta1()) spec.beta1 = adamw.beta1();
+  if (adamw.has_beta2()) spec.beta2 = adamw.beta2();
+  if (adamw.has_epsilon()) spec.epsilon = adamw.epsilon();
+  if (adamw.has_weight_decay()) spec.weight_decay = adamw.weight_decay();
+  return spec;
+}
+
+v1::LearningRate LearningRateToProto(const LearningRateSpec& spec) {
+  v1::LearningRate proto;
+  v1::DecayingRate* target = nullptr;
+  switch (spec.kind) {
+    case LearningRateSpec::Kind::kLinear:
+      target = proto.mutable_linear();
+      break;
+    case LearningRateSpec::Kind::kCosine:
+      target = proto.mutable_cosine();
+      break;
+    case LearningRateSpec::Kind::kInverseSquareRoot:
+      target = proto.mutable_inverse_square_root();
+      break;
+    case LearningRateSpec::Kind::kConstant:
+      proto.mutable_constant()->set_peak(spec.peak);
+      proto.mutable_constant()->set_warmup_steps(spec.warmup_steps);
+      return proto;
+  }
+  target->set_peak(spec.peak);
+  target->set_warmup_steps(spec.warmup_steps);
+  target->set_final(spec.final);
+  return proto;
+}
+
+LearningRateSpec Decaying(LearningRateSpec::Kind kind, const v1::DecayingRate& proto) {
+  LearningRateSpec spec;
+  spec.kind = kind;
+  spec.peak = proto.peak();
+  spec.final = proto.final();
+  spec.warmup_steps = proto.warmup_steps();
+  return spec;
+}
+
+absl::StatusOr<LearningRateSpec> LearningRateFromProto(const v1::LearningRate& proto) {
+  using Kind = LearningRateSpec::Kind;
+  switch (proto.kind_case()) {
+    case v1::LearningRate::kConstant: {
+      LearningRateSpec spec;
+      spec.peak = proto.constant().peak();
+      spec.warmup_steps = proto.constant().warmup_steps();
+      return spec;
+    }
+    case v1::LearningRate::kLinear:
+      return Decaying(Kind::kLinear, proto.linear());
+    case v1::LearningRate::kCosine:
+      return Decaying(Kind::kCosine, proto.cosine());
+    case v1::LearningRate::kInverseSquareRoot:
+      return Decaying(Kind::kInverseSquareRoot, proto.inverse_square_root());
+    case v1::LearningRate::KIND_NOT_SET:
+      break;
+  }
+  return NotSet("training.learning_rate", "constant, linear, cosine or inverse_square_root");
+}
+
+v1::Training TrainingToProto(const TrainingSpec& spec) {
+  v1::Training proto;
+  proto.set_steps(spec.steps);
+  proto.set_batch_size(spec.batch_size);
+  proto.set_micro_batches(spec.micro_batches);
+  *proto.mutable_optimizer() = OptimizerToProto(spec.optimizer);
+  *proto.mutable_learning_rate() = LearningRateToProto(spec.learning_rate);
+  proto.set_gradient_clip_norm(spec.gradient_clip_norm);
+  proto.set_max_nonfinite_steps(spec.max_nonfinite_steps);
+  return proto;
+}
+
+absl::StatusOr<TrainingSpec> TrainingFromProto(const v1::Training& proto) {
+  TrainingSpec spec;
+  spec.steps = proto.steps();
+  spec.batch_size = proto.batch_size();
+  spec.micro_batches = proto.micro_batches();
+  spec.optimizer = OptimizerFromProto(proto.optimizer());
+  ASSIGN_OR_RETURN(spec.learning_rate, LearningRateFromProto(proto.learning_rate()));
+  spec.gradient_clip_norm = proto.gradient_clip_norm();
+  if (proto.has_max_nonfinite_steps()) spec.max_nonfinite_steps = proto.max_nonfinite_steps();
+  return spec;
+}
+
+absl::StatusOr<Precision> PrecisionFromProto(v1::Precision proto) {
+  switch (proto) {
+    case v1::PRECISION_UNSPECIFIED:
+    case v1::PRECISION_FLOAT32:
+      return Precision::kFloat32;
+    case v1::PRECISION_TENSORFLOAT32:
+      return Precision::kTensorFloat32;
+    case v1::PRECISION_BFLOAT16:
+      return Precision::kBfloat16;
+    default:
+      return UnknownValue("precision", proto);
+  }
+}
+
+v1::Partition PartitionToProto(const PartitionSpec& spec) {
+  v1::Partition proto;
+  switch (spec.kind) {
+    case PartitionSpec::Kind::kAuto:
+      proto.set_rule(v1::PARTITION_RULE_AUTO);
+      break;
+    case PartitionSpec::Kind::kUniform:
+      proto.set_rule(v1::PARTITION_RULE_UNIFORM);
+      break;
+    case PartitionSpec::Kind::kCuts:
+      proto.mutable_cuts()->Add(spec.cuts.begin(), spec.cuts.end());
+      break;
+  }
+  return proto;
+}
+
+absl::StatusOr<PartitionSpec> PartitionFromProto(const v1::Partition& proto) {
+  PartitionSpec spec;
+  if (proto.cuts_size() > 0) {
+    if (proto.rule() != v1::PARTITION_RULE_UNSPECIFIED) {
+      return absl::InvalidArgumentError(
+          "pipeline.partition: has both a rule and cuts, want only one of them");
+    }
+    spec.kind = PartitionSpec::Kind::kCuts;
+    spec.cuts.assign(proto.cuts().begin(), proto.cuts().end());
+    return spec;
+  }
+  switch (proto.rule()) {
+    case v1::PARTITION_RULE_UNSPECIFIED:
+    case v1::PARTITION_RULE_AUTO:
+      spec.kind = PartitionSpec::Kind::kAuto;
+      return spec;
+    case v1::PARTITION_RULE_UNIFORM:
+      spec.kind = PartitionSpec::Kind::kUniform;
+      return spec;
+    default:
+      return UnknownValue("pipeline.partition.rule", proto.rule());
+  }
+}
+
+v1::Pipeline PipelineToProto(const PipelineSpec& spec) {
+  v1::Pipeline proto;
+  proto.set_stages(spec.stages);
+  proto.set_schedule(spec.schedule == ScheduleKind::kGpipe
+                         ? v1::SCHEDULE_KIND_GPIPE
+                         : v1::SCHEDULE_KIND_ONE_FORWARD_ONE_BACKWARD);
+  switch (spec.rematerialization) {
+    case Rematerialization::kAlways:
+      proto.set_rematerialization(v1::REMATERIALIZATION_ALWAYS);
+      break;
+    case Rematerialization::kExceptFirst:
+      proto.set_rematerialization(v1::REMATERIALIZATION_EXCEPT_FIRST);
+      break;
+    case Rematerialization::kNever:
+      proto.set_rematerialization(v1::REMATERIALIZATION_NEVER);
+      break;
+  }
+  *proto.mutable_partition() = PartitionToProto(spec.partition);
+  proto.set_continue_with_fewer_stages(spec.continue_with_fewer_stages);
+  proto.set_replacement_timeout_seconds(spec.replacement_timeout_seconds);
+  proto.set_mixed_devices(spec.mixed_devices);
+  return proto;
+}
+
+absl::StatusOr<PipelineSpec> PipelineFromProto(const v1::Pipeline& proto) {
+  PipelineSpec spec;
+  spec.stages = proto.stages();
+  switch (proto.schedule()) {
+    case v1::SCHEDULE_KIND_UNSPECIFIED:
+    case v1::SCHEDULE_KIND_GPIPE:
+      spec.schedule = ScheduleKind::kGpipe;
+      break;
+    case v1::SCHEDULE_KIND_ONE_FORWARD_ONE_BACKWARD:
+      spec.schedule = ScheduleKind::kOneForwardOneBackward;
+      break;
+    default:
+      return UnknownValue("pipeline.schedule", proto.schedule());
+  }
+  switch (proto.rematerialization()) {
+    case v1::REMATERIALIZATION_UNSPECIFIED:
+    case v1::REMATERIALIZATION_ALWAYS:
+      spec.rematerialization = Rematerialization::kAlways;
+      break;
+    case v1::REMATERIALIZATION_EXCEPT_FIRST:
+      spec.rematerialization = Rematerialization::kExceptFirst;
+      break;
+    case v1::REMATERIALIZATION_NEVER:
+      spec.rematerialization = Rematerialization::kNever;
+      break;
+    default:
+      return UnknownValue("pipeline.rematerialization", proto.rematerialization());
+  }
+  ASSIGN_OR_RETURN(spec.partition, PartitionFromProto(proto.partition()));
+  spec.continue_with_fewer_stages = proto.continue_with_fewer_stages();
+  if (proto.has_replacement_timeout_seconds()) {
+    spec.replacement_timeout_seconds = proto.replacement_timeout_seconds();
+  }
+  spec.mixed_devices = proto.mixed_devices();
+  return spec;
+}
+
+}  // namespace
+
+v1::Precision ToProto(Precision precision) {
+  switch (precision) {
+    case Precision::kFloat32:
+      return v1::PRECISION_FLOAT32;
+    case Precision::kTensorFloat32:
+      return v1::PRECISION_TENSORFLOAT32;
+    case Precision::kBfloat16:
+      return v1::PRECISION_BFLOAT16;
+  }
+  return v1::PRECISION_UNSPECIFIED;
+}
+
+v1::JobSpec ToProto(const JobSpec& spec) {
+  v1::JobSpec proto;
+  proto.set_name(spec.name);
+  proto.set_seed(spec.seed);
+  proto.set_precision(ToProto(spec.precision));
+  *proto.mutable_model() = ModelToProto(spec.model);
+  proto.mutable_data()->mutable_text()->set_path(spec.data.text.path);
+  *proto.mutable_training() = TrainingToProto(spec.training);
+  *proto.mutable_pipeline() = PipelineToProto(spec.pipeline);
+  proto.mutable_checkpoint()->set_every_steps(spec.checkpoint.every_steps);
+  proto.mutable_checkpoint()->set_keep(spec.checkpoint.keep);
+  proto.mutable_evaluation()->set_every_steps(spec.evaluation.every_steps);
+  proto.mutable_evaluation()->set_batches(spec.evaluation.batches);
+  if (!spec.resume_job.empty() || spec.resume_step >= 0) {
+    proto.mutable_resume()->set_job(spec.resume_job);
+    if (spec.resume_step >= 0) proto.mutable_resume()->set_step(spec.resume_step);
+  }
+  return proto;
+}
+
+absl::StatusOr<JobSpec> FromProto(const v1::JobSpec& proto) {
+  JobSpec spec;
+  spec.name = proto.name();
+  spec.seed = proto.seed();
+  ASSIGN_OR_RETURN(spec.precision, PrecisionFromProto(proto.precision()));
+  ASSIGN_OR_RETURN(spec.model, ModelFromProto(proto.model()));
+  if (!proto.data().has_text()) return NotSet("data", "text");
+  spec.data.text.path = proto.data().text().path();
+  ASSIGN_OR_RETURN(spec.training, TrainingFromProto(proto.training()));
+  ASSIGN_OR_RETURN(spec.pipeline, PipelineFromProto(proto.pipeline()));
+  spec.checkpoint.every_steps = proto.checkpoint().every_steps();
+  if (proto.checkpoint().has_keep()) spec.checkpoint.keep = proto.checkpoint().keep();
+  spec.evaluation.every_steps = proto.evaluation().every_steps();
+  spec.evaluation.batches = proto.evaluation().batches();
+  if (proto.has_resume()) {
+    if (proto.resume().job().empty()) return NotSet("resume.job", "the id of a job");
+    if (proto.resume().has_step() && proto.resume().step() < 0) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("resume.step=", proto.resume().step(), ": want >= 0, or leave it out"));
+    }
+    spec.resume_job = proto.resume().job();
+    spec.resume_step = proto.resume().has_step() ? proto.resume().step() : -1;
+  }
+  return spec;
+}
+
+}  // namespace stagecoach

@@ -1,0 +1,23 @@
+// Conversion of a job spec between the wire form (proto/stagecoach/v1/model.proto) and
+// plan/job_spec.h.
+// Errors:    FromProto returns INVALID_ARGUMENT with the field path for what the wire form cannot
+//            say in
+//         the domain (an unset choice, an unknown enum value); ranges are ValidateJobSpec's
+//         business.
+// FromProto(ToProto(spec)) == spec for every spec.
+#ifndef STAGECOACH_SERVICES_COMMON_CONVERT_CONVERT_SPEC_H_
+#define STAGECOACH_SERVICES_COMMON_CONVERT_CONVERT_SPEC_H_
+
+#include "absl/status/statusor.h"
+#include "plan/job_spec.h"
+#include "stagecoach/v1/model.pb.h"
+
+namespace stagecoach {
+
+v1::Precision ToProto(Precision precision);
+v1::JobSpec ToProto(const JobSpec& spec);
+absl::StatusOr<JobSpec> FromProto(const v1::JobSpec& proto);
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_SERVICES_COMMON_CONVERT_CONVERT_SPEC_H_

@@ -1,0 +1,314 @@
+// Conversions are their own inverse; a field that somebody forgot makes these tests fail.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "services/common/convert/convert_control.h"
+#include "services/common/convert/convert_job.h"
+#include "services/common/convert/convert_spec.h"
+#include "services/common/convert/job_codec.h"
+
+namespace stagecoach {
+namespace {
+
+using ::testing::HasSubstr;
+
+JobSpec GptJob() {
+  JobSpec spec;
+  spec.name = "tiny";
+  spec.seed = 0xfedcba9876543210;
+  spec.precision = Precision::kBfloat16;
+  spec.model = GptSpec{2, 32, 4, 16, 256, 0.1};
+  spec.data.text.path = "/data/corpus.txt";
+  spec.training.steps = 100;
+  spec.training.batch_size = 8;
+  spec.training.micro_batches = 4;
+  spec.training.optimizer = AdamWSpec{0.8, 0.99, 1e-7, 0.1};
+  spec.training.learning_rate = {LearningRateSpec::Kind::kCosine, 3e-4, 1e-5, 10};
+  spec.training.gradient_clip_norm = 1.0;
+  spec.training.max_nonfinite_steps = 3;
+  spec.pipeline.stages = 2;
+  spec.pipeline.schedule = ScheduleKind::kOneForwardOneBackward;
+  spec.pipeline.rematerialization = Rematerialization::kExceptFirst;
+  spec.pipeline.partition = {PartitionSpec::Kind::kCuts, {3}};
+  spec.pipeline.continue_with_fewer_stages = true;
+  spec.pipeline.replacement_timeout_seconds = 0;
+  spec.pipeline.mixed_devices = true;
+  spec.checkpoint = {20, 0};
+  spec.evaluation = {50, 2};
+  spec.resume_job = "earlier";
+  spec.resume_step = 0;
+  return spec;
+}
+
+JobSpec LayerJob() {
+  JobSpec spec = GptJob();
+  LayerListSpec list{32, 16, 256, {}};
+  list.layers.push_back({EmbeddingSpec{0.1}});
+  ResidualSpec inner;
+  inner.layers.push_back({LayerNormSpec{}});
+  inner.layers.push_back({AttentionSpec{4, 0.2}});
+  inner.layers.push_back({DropoutSpec{0.3}});
+  list.layers.push_back({inner});
+  list.layers.push_back({MlpSpec{64}});
+  list.layers.push_back({GeluSpec{}});
+  list.layers.push_back({LinearSpec{256, false}});
+  spec.model = list;
+  spec.precision = Precision::kTensorFloat32;
+  spec.training.optimizer = SgdSpec{0.9, 0.01};
+  spec.training.learning_rate = {LearningRateSpec::Kind::kConstant, 0.5, 0.0, 3};
+  spec.pipeline.partition = {PartitionSpec::Kind::kUniform, {}};
+  spec.pipeline.rematerialization = Rematerialization::kNever;
+  spec.resume_job.clear();
+  spec.resume_step = -1;
+  return spec;
+}
+
+TEST(ConvertSpec, ComesBackEqual) {
+  for (const JobSpec& spec : {JobSpec(GptJob()), LayerJob()}) {
+    const absl::StatusOr<JobSpec> back = FromProto(ToProto(spec));
+    ASSERT_TRUE(back.ok()) << back.status();
+    EXPECT_EQ(*back, spec);
+  }
+}
+
+TEST(ConvertSpec, EveryLearningRateAndScheduleComesBack) {
+  using Kind = LearningRateSpec::Kind;
+  for (const Kind kind : {Kind::kLinear, Kind::kCosine, Kind::kInverseSquareRoot}) {
+    JobSpec spec = GptJob();
+    spec.training.learning_rate = {kind, 0.25, 0.125, 7};
+    EXPECT_EQ(*FromProto(ToProto(spec)), spec);
+  }
+}
+
+TEST(ConvertSpec, WhatIsLeftOutGetsTheDomainsDefaults) {
+  v1::JobSpec proto;
+  proto.mutable_model()->mutable_gpt()->set_layers(1);
+  proto.mutable_data()->mutable_text()->set_path("a");
+  proto.mutable_training()->mutable_learning_rate()->mutable_constant()->set_peak(0.1);
+  const absl::StatusOr<JobSpec> spec = FromProto(proto);
+  ASSERT_TRUE(spec.ok()) << spec.status();
+  const JobSpec defaults;
+  EXPECT_EQ(spec->training.optimizer, defaults.training.optimizer);
+  EXPECT_EQ(spec->training.max_nonfinite_steps, defaults.training.max_nonfinite_steps);
+  EXPECT_EQ(spec->pipeline, defaults.pipeline);
+  EXPECT_EQ(spec->checkpoint, defaults.checkpoint);
+  EXPECT_EQ(spec->resume_step, -1);
+  EXPECT_EQ(spec->precision, Precision::kFloat32);
+}
+
+struct Broken {
+  const char* says;
+  void (*spoil)(v1::JobSpec&);
+};
+
+TEST(ConvertSpec, NamesTheFieldThatCannotBeRead) {
+  const Broken rows[] = {
+      {"model: not set", [](v1::JobSpec& p) { p.clear_model(); }},
+      {"data: not set", [](v1::JobSpec& p) { p.clear_data(); }},
+      {"training.learning_rate: not set",
+       [](v1::JobSpec& p) { p.mutable_training()->clear_learning_rate(); }},
+      {"pipeline.schedule=9",
+       [](v1::JobSpec& p) {
+         p.mutable_pipeline()->set_schedule(static_cast<v1::ScheduleKind>(9));
+       }},
+      {"pipeline.partition: has both",
+       [](v1::JobSpec& p) {
+         p.mutable_pipeline()->mutable_partition()->set_rule(v1::PARTITION_RULE_AUTO);
+       }},
+      {"precision=9", [](v1::JobSpec& p) { p.set_precision(static_cast<v1::Precision>(9)); }},
+      {"resume.job: not set", [](v1::JobSpec& p) { p.mutable_resume()->clear_job(); }},
+      {"resume.step=-4", [](v1::JobSpec& p) { p.mutable_resume()->set_step(-4); }},
+      {"model.sequence.layers[0].residual.layers[0]: not set",
+       [](v1::JobSpec& p) {
+         p.mutable_model()->mutable_sequence()->add_layers()->mutable_residual()->add_layers();
+       }},
+  };
+  for (const Broken& row : rows) {
+    v1::JobSpec proto = ToProto(GptJob());
+    row.spoil(proto);
+    const absl::Status status = FromProto(proto).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << row.says;
+    EXPECT_THAT(std::string(status.message()), HasSubstr(row.says));
+  }
+}
+
+TEST(ConvertSpec, RefusesResidualsNestedWithoutEnd) {
+  v1::JobSpec proto = ToProto(GptJob());
+  v1::Layer* layer = proto.mutable_model()->mutable_sequence()->add_layers();
+  for (int i = 0; i < 90; ++i) layer = layer->mutable_residual()->add_layers();
+  layer->mutable_gelu();
+  EXPECT_THAT(std::string(FromProto(proto).status().message()), HasSubstr("nested deeper than"));
+}
+
+TEST(ProtoJobCodec, DecodesWhatItEncodedAndRefusesTheRest) {
+  const ProtoJobCodec codec;
+  for (const JobSpec& spec : {JobSpec(GptJob()), LayerJob()}) {
+    EXPECT_EQ(codec.Encode(spec), codec.Encode(spec));
+    const absl::StatusOr<JobSpec> back = codec.Decode(codec.Encode(spec));
+    ASSERT_TRUE(back.ok()) << back.status();
+    EXPECT_EQ(*back, spec);
+  }
+  EXPECT_EQ(codec.Decode("{").status().code(), absl::StatusCode::kDataLoss);
+  EXPECT_EQ(codec.Decode("{\"widht\": 3}").status().code(), absl::StatusCode::kDataLoss);
+  EXPECT_EQ(codec.Decode("{}").status().code(), absl::StatusCode::kDataLoss);
+}
+
+TEST(ConvertControl, LoadComesBackEqual) {
+  LoadCommand command;
+  command.fence = {"job-a", 1, 2, 3, 4};
+  command.spec = GptJob();
+  command.partition.first_layers = {0, 3, 5};
+  command.stage = StageId(1);
+  command.downstream_address = "127.0.0.1:1";
+  command.checkpoint_folder = "/c/step-000000000003";
+  command.expected_data = {100, "abc", 5, 6};
+  const absl::StatusOr<LoadCommand> back = FromProto(ToProto(command));
+  ASSERT_TRUE(back.ok()) << back.status();
+  EXPECT_EQ(back->fence, command.fence);
+  EXPECT_EQ(back->spec, command.spec);
+  EXPECT_EQ(back->partition, command.partition);
+  EXPECT_EQ(back->stage, command.stage);
+  EXPECT_EQ(back->downstream_address, command.downstream_address);
+  EXPECT_EQ(back->checkpoint_folder, command.checkpoint_folder);
+  EXPECT_EQ(back->expected_data, command.expected_data);
+}
+
+TEST(ConvertControl, RefusesAPartitionThatIsNone) {
+  LoadCommand command;
+  command.spec = GptJob();
+  command.stage = StageId(0);
+  const std::vector<std::vector<int>> partitions = {{}, {1}, {0, 0}, {0, 3, 2}};
+  for (const std::vector<int>& layers : partitions) {
+    command.partition.first_layers = layers;
+    EXPECT_EQ(FromProto(ToProto(command)).status().code(), absl::StatusCode::kInvalidArgument);
+  }
+  command.partition.first_layers = {0, 2};
+  command.stage = StageId(2);
+  EXPECT_THAT(std::string(FromProto(ToProto(command)).status().message()), HasSubstr("stage=2"));
+}
+
+TEST(ConvertControl, RunAndItsReportComeBackEqual) {
+  RunCommand command;
+  command.fence = {"job-a", 1, 2, 3, 4};
+  command.apply = ApplyDecision{2, false, 0.125, 0.5};
+  command.work = WorkKind::kEvaluate;
+  command.evaluation_batch = 9;
+  const absl::StatusOr<RunCommand> back = FromProto(ToProto(command));
+  ASSERT_TRUE(back.ok()) << back.status();
+  EXPECT_EQ(back->fence, command.fence);
+  EXPECT_EQ(back->apply, command.apply);
+  EXPECT_EQ(back->work, command.work);
+  EXPECT_EQ(back->evaluation_batch, 9u);
+  command.apply.reset();
+  EXPECT_FALSE(FromProto(ToProto(command))->apply.has_value());
+
+  StepReport report;
+  report.fence = command.fence;
+  report.has_loss = true;
+  report.loss_sum = 0;  // a sum of zero is still a loss
+  report.tokens = 128;
+  report.layer_squared_norms = {0.1, 1e-300, 3};
+  report.finite = false;
+  report.step_seconds = 0.25;
+  report.phases[Phase::kBubble] = 0.125;
+  report.memory_peak = {1, 2, 3, 4};
+  const StepReport read = FromProto(ToProto(report));
+  EXPECT_TRUE(read.has_loss);
+  EXPECT_EQ(read.tokens, 128);
+  EXPECT_EQ(read.layer_squared_norms, report.layer_squared_norms);
+  EXPECT_FALSE(read.finite);
+  EXPECT_EQ(read.phases.seconds, report.phases.seconds);
+  EXPECT_EQ(read.memory_peak.total(), 10);
+}
+
+TEST(ConvertControl, ShardsComeBackEqualAndSpoiledOnesAreRefused) {
+  ShardInfo shard{"layer-0000-0002.safetensors", 100, "f00", {}};
+  shard.tensors.push_back({{"model/0000/token.weight", DType::kF32, {4, 2}, 0, 32}, "beef"});
+  const absl::StatusOr<ShardInfo> back = FromProto(ToProto(shard));
+  ASSERT_TRUE(back.ok()) << back.status();
+  EXPECT_EQ(*back, shard);
+  v1::WriteShardResponse proto = ToProto(shard);
+  proto.mutable_tensors(0)->set_shape(0, -1);
+  EXPECT_FALSE(FromProto(proto).ok());
+  proto = ToProto(shard);
+  proto.mutable_tensors(0)->set_dtype("F99");
+  EXPECT_FALSE(FromProto(proto).ok());
+}
+
+TEST(ConvertJob, ShowsInnerStatesAsTheFiveThatUsersKnow) {
+  EXPECT_EQ(JobStateOf(JobPhase::kLoading), v1::JOB_STATE_PENDING);
+  EXPECT_EQ(JobStateOf(JobPhase::kRecovering), v1::JOB_STATE_RUNNING);
+  EXPECT_EQ(JobStateOf(JobPhase::kFinishing), v1::JOB_STATE_RUNNING);
+  EXPECT_EQ(JobStateOf(JobPhase::kCancelled), v1::JOB_STATE_CANCELLED);
+  JobView view;
+  view.id = "job-a";
+  view.spec = GptJob();
+  view.phase = JobPhase::kRecovering;
+  view.stages.push_back({"stage-0", "127.0.0.1:1", 0, 3, {}, {}});
+  const v1::Job job = ToProto(view);
+  EXPECT_EQ(job.detail(), "recovering");
+  EXPECT_FALSE(job.has_loss());
+  EXPECT_FALSE(job.has_last_checkpoint_step());
+  EXPECT_FALSE(job.has_finished_unix_seconds());
+  EXPECT_EQ(job.stages(0).last_layer(), 3);
+}
+
+TEST(ConvertJob, EveryKindOfRecordHasItsMessage) {
+  JobRecord record;
+  record.number = 7;
+  record.step = 3;
+  record.loss = 1.5;
+  record.message = "why";
+  using Kind = JobRecord::Kind;
+  using Case = v1::WatchJobResponse::KindCase;
+  const std::pair<Kind, Case> rows[] = {
+      {Kind::kState, Case::kState},           {Kind::kStep, Case::kStepDone},
+      {Kind::kEvaluation, Case::kEvaluation}, {Kind::kCheckpoint, Case::kCheckpoint},
+      {Kind::kRecovery, Case::kRecovery},     {Kind::kFinished, Case::kFinished}};
+  for (const auto& [kind, kind_case] : rows) {
+    record.kind = kind;
+    const v1::WatchJobResponse proto = ToProto(record);
+    EXPECT_EQ(proto.kind_case(), kind_case);
+    EXPECT_EQ(proto.number(), 7u);
+  }
+}
+
+TEST(ConvertJob, RegistrationComesBackEqual) {
+  const StageRegistration in{"stage-0", "cafe", "127.0.0.1:1", "cpu", "0.1.0", "fp", 99};
+  const StageRegistration out = FromProto(ToProto(in));
+  EXPECT_EQ(std::tie(out.name, out.incarnation, out.address, out.device, out.version,
+                     out.fingerprint, out.memory_limit_bytes),
+            std::tie(in.name, in.incarnation, in.address, in.device, in.version, in.fingerprint,
+                     in.memory_limit_bytes));
+}
+
+TEST(ConvertJob, TotalsComeBackEqualAndBounded) {
+  v1::StageTelemetry proto;
+  (*proto.mutable_phases()->mutable_seconds())["forward"] = 1.5;
+  proto.mutable_memory()->set_gradients(3);
+  proto.mutable_memory_peak()->set_activations(4);
+  proto.set_memory_limit_bytes(5);
+  proto.set_uptime_seconds(6);
+  for (const char* peer : {"upstream", "downstream"}) {
+    v1::LinkTelemetry& link = *proto.add_links();
+    link.set_peer(peer);
+    link.set_sent_bytes(7);
+    link.set_received_bytes(8);
+    link.set_inflight_messages(9);
+    link.set_reconnects(10);
+    link.set_transfer_p95_seconds(0.25);
+  }
+  const v1::StageTelemetry once = ToProto(FromProto(proto));
+  EXPECT_EQ(once.phases().seconds().at("forward"), 1.5);
+  EXPECT_EQ(once.memory().SerializeAsString(), proto.memory().SerializeAsString());
+  EXPECT_EQ(once.memory_peak().SerializeAsString(), proto.memory_peak().SerializeAsString());
+  EXPECT_EQ(once.memory_limit_bytes(), 5);
+  EXPECT_EQ(once.uptime_seconds(), 6);
+  ASSERT_EQ(once.links_size(), 2);
+  EXPECT_EQ(once.links(1).SerializeAsString(), proto.links(1).SerializeAsString());
+  proto.add_links()->set_peer("a third one");
+  EXPECT_EQ(ToProto(FromProto(proto)).links_size(), 2);
+}
+
+}  // namespace
+}  // namespace stagecoach

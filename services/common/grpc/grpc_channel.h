@@ -1,0 +1,32 @@
+// Channels and credentials for the programs' own connections, with the settings of
+// docs/operations.md: keepalive on both sides, capped reconnects, TX zero-copy off.
+#ifndef STAGECOACH_SERVICES_COMMON_GRPC_GRPC_CHANNEL_H_
+#define STAGECOACH_SERVICES_COMMON_GRPC_GRPC_CHANNEL_H_
+
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "services/common/process/server_flags.h"
+
+namespace grpc {
+class Channel;
+class ChannelCredentials;
+class ServerCredentials;
+}  // namespace grpc
+
+namespace stagecoach {
+
+// Insecure without use_ssl. NOT_FOUND names a file that cannot be read, FAILED_PRECONDITION one
+// that no peer would accept (tls_check.h).
+absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> MakeChannelCredentials(
+    const TlsFlags& tls);
+absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> MakeServerCredentials(const TlsFlags& tls);
+
+// Between coordinator and stage: a dead peer is noticed within two seconds.
+std::shared_ptr<grpc::Channel> MakeControlChannel(
+    const std::string& address, const std::shared_ptr<grpc::ChannelCredentials>& credentials);
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_SERVICES_COMMON_GRPC_GRPC_CHANNEL_H_

@@ -1,0 +1,132 @@
+#include "services/common/grpc/grpc_server.h"
+
+#include <grpcpp/ext/health_check_service_server_builder_option.h>
+#include <grpcpp/ext/proto_server_reflection_plugin.h>
+#include <grpcpp/health_check_service_interface.h>
+#include <grpcpp/resource_quota.h>
+#include <grpcpp/security/server_credentials.h>
+#include <grpcpp/server.h>
+#include <grpcpp/server_builder.h>
+#include <grpcpp/support/server_interceptor.h>
+
+#include <chrono>
+#include <mutex>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/status.h"
+#include "services/common/grpc/grpc_channel.h"
+#include "services/common/grpc/health_service.h"
+
+namespace stagecoach {
+
+struct GrpcServer::State {
+  GrpcServerOptions options;
+  std::vector<NamedService> services;
+  RpcMetrics* metrics;
+  HealthService health;  // where gRPC's own is not wanted
+  std::unique_ptr<grpc::Server> server;
+  int port = 0;
+  bool down = false;  // after Shutdown
+
+  bool on_queue() const { return options.take_queue != nullptr; }
+  void AddHealth(grpc::ServerBuilder& builder);
+  void SetHealth(const std::string& service, bool serving);
+};
+
+// gRPC's own health service is a callback service, whose threads poll. Synchronous services do not
+// where there is a queue that is polled.
+void GrpcServer::State::AddHealth(grpc::ServerBuilder& builder) {
+  if (!on_queue()) return;
+  builder.SetOption(std::make_unique<grpc::HealthCheckServiceServerBuilderOption>(nullptr));
+  builder.RegisterService(&health);
+}
+
+void GrpcServer::State::SetHealth(const std::string& service, bool serving) {
+  if (on_queue()) {
+    health.Set(service, serving);
+  } else {
+    server->GetHealthCheckService()->SetServingStatus(service, serving);
+  }
+}
+
+namespace {
+
+constexpr int kMetadataBytes = 8 << 10;
+
+void AddArguments(const GrpcServerOptions& options, grpc::ServerBuilder& builder) {
+  builder.SetMaxReceiveMessageSize(options.max_receive_bytes);
+  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, options.max_concurrent_streams);
+  builder.AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE, kMetadataBytes);
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, options.keepalive_time_ms);
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, options.keepalive_timeout_ms);
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS,
+                             options.min_ping_interval_ms);
+  builder.AddChannelArgument(GRPC_ARG_TCP_TX_ZEROCOPY_ENABLED, 0);
+  grpc::ResourceQuota quota("stagecoach");
+  quota.Resize(options.memory_quota_bytes);
+  quota.SetMaxThreads(options.max_threads);
+  builder.SetResourceQuota(quota);
+}
+
+}  // namespace
+
+GrpcServer::GrpcServer(const GrpcServerOptions& options, std::vector<NamedService> services,
+                       RpcMetrics* metrics)
+    : state_(std::make_unique<State>()) {
+  state_->options = options;
+  state_->services = std::move(services);
+  state_->metrics = metrics;
+}
+
+GrpcServer::~GrpcServer() { Shutdown(0); }
+
+absl::Status GrpcServer::Start() {
+  static std::once_flag plugins;
+  std::call_once(plugins, [reflection = state_->options.reflection] {
+    grpc::EnableDefaultHealthCheckService(true);
+    if (reflection) grpc::reflection::InitProtoReflectionServerBuilderPlugin();
+  });
+  grpc::ServerBuilder builder;
+  AddArguments(state_->options, builder);
+  ASSIGN_OR_RETURN(auto credentials, MakeServerCredentials(state_->options.tls));
+  builder.AddListeningPort(state_->options.listen, credentials, &state_->port);
+  for (const NamedService& service : state_->services) builder.RegisterService(service.service);
+  state_->AddHealth(builder);
+  if (state_->on_queue()) state_->options.take_queue(builder.AddCompletionQueue());
+  std::vector<std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface>> creators;
+  if (state_->metrics != nullptr) creators.push_back(state_->metrics->MakeInterceptorFactory());
+  builder.experimental().SetInterceptorCreators(std::move(creators));
+  state_->server = builder.BuildAndStart();
+  if (state_->server == nullptr || state_->port == 0) {
+    return absl::UnavailableError(
+        absl::StrCat("cannot serve gRPC on ", state_->options.listen, ": is the port taken?"));
+  }
+  state_->SetHealth("liveness", true);
+  SetServing(false);
+  return absl::OkStatus();
+}
+
+int GrpcServer::port() const { return state_->port; }
+
+void GrpcServer::SetServing(bool serving) {
+  if (state_->server == nullptr || state_->down) return;
+  state_->SetHealth("", serving);
+  state_->SetHealth("readiness", serving);
+  for (const NamedService& service : state_->services) state_->SetHealth(service.name, serving);
+}
+
+void GrpcServer::Shutdown(double drain_seconds) {
+  if (state_->server == nullptr || std::exchange(state_->down, true)) return;
+  state_->health.Shutdown();
+  state_->server->Shutdown(std::chrono::system_clock::now() +
+                           std::chrono::duration_cast<std::chrono::system_clock::duration>(
+                               std::chrono::duration<double>(drain_seconds)));
+  state_->server->Wait();
+  // It stays until the destructor: calls that never came still refer to it from a queue of its own.
+}
+
+}  // namespace stagecoach

@@ -1,0 +1,67 @@
+// GrpcServer: a gRPC server set up the same way in every program: limits, keepalive, health
+// service, reflection, RPC counters.
+// Ownership: owns the grpc::Server; borrows services and metrics, which outlive it.
+// Threads:   owner thread, except SetServing.
+// Errors:    Start: UNAVAILABLE if the address cannot be bound (ports are never shared). Shutdown:
+//            refuse (SetServing(false)), drain until a deadline, then cancel what is left.
+#ifndef STAGECOACH_SERVICES_COMMON_GRPC_GRPC_SERVER_H_
+#define STAGECOACH_SERVICES_COMMON_GRPC_GRPC_SERVER_H_
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "services/common/grpc/rpc_metrics.h"
+#include "services/common/process/server_flags.h"
+
+namespace grpc {
+class ServerCompletionQueue;
+class Service;
+}  // namespace grpc
+
+namespace stagecoach {
+
+struct GrpcServerOptions {
+  std::string listen;
+  TlsFlags tls;
+  int max_receive_bytes = 1 << 20;
+  int max_concurrent_streams = 100;  // per connection
+  int keepalive_time_ms = 30000;
+  int keepalive_timeout_ms = 10000;
+  int min_ping_interval_ms = 500;  // not above the clients' keepalive time
+  size_t memory_quota_bytes = 256 << 20;
+  int max_threads = 16;
+  bool reflection = true;
+  // For asynchronous services: called in Start with the queue that they will be served on, before
+  // there is a server. Whoever takes it polls it at once and all the time, and shuts it down and
+  // empties it after Shutdown, before this object goes. Nothing else in the process polls then for
+  // this server, health and reflection included.
+  std::function<void(std::unique_ptr<grpc::ServerCompletionQueue>)> take_queue;
+};
+
+class GrpcServer {
+ public:
+  // services by name ("stagecoach.v1.JobService"), for health.
+  struct NamedService {
+    std::string name;
+    grpc::Service* service;
+  };
+  GrpcServer(const GrpcServerOptions& options, std::vector<NamedService> services,
+             RpcMetrics* metrics);
+  ~GrpcServer();
+  absl::Status Start();
+  int port() const;
+  // "" (whole server), every service, "readiness". "liveness" is SERVING from Start to Shutdown.
+  void SetServing(bool serving);
+  void Shutdown(double drain_seconds);
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_SERVICES_COMMON_GRPC_GRPC_SERVER_H_

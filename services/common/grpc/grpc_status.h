@@ -1,0 +1,30 @@
+// The one place where absl::Status becomes grpc::Status and back. Codes are the same numbers.
+// An INVALID_ARGUMENT that begins with a field path ("training.steps=0: ...", "data: not set, ...")
+// also carries google.rpc.BadRequest, so that clients need not parse the sentence.
+#ifndef STAGECOACH_SERVICES_COMMON_GRPC_GRPC_STATUS_H_
+#define STAGECOACH_SERVICES_COMMON_GRPC_GRPC_STATUS_H_
+
+#include <grpcpp/support/status.h>
+
+#include <string>
+
+#include "absl/status/status.h"
+
+namespace stagecoach {
+
+grpc::Status ToGrpc(const absl::Status& status);
+absl::Status FromGrpc(const grpc::Status& status);
+
+// For answers that leave the cluster: names fields and limits, but neither paths nor addresses nor
+// memory. What only an operator may read is logged under an id that the answer names.
+grpc::Status ToApiGrpc(const absl::Status& status);
+
+// "training.steps" of "training.steps=0: want >= 1"; empty if the message begins otherwise.
+std::string LeadingFieldPath(const std::string& message);
+
+// The field path in a status' BadRequest detail; empty if there is none.
+std::string FieldViolation(const grpc::Status& status);
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_SERVICES_COMMON_GRPC_GRPC_STATUS_H_

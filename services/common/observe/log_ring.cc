@@ -1,0 +1,64 @@
+#include "services/common/observe/log_ring.h"
+
+#include <google/protobuf/stubs/common.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+
+namespace stagecoach {
+namespace {
+
+// A protobuf string must be UTF-8, and a path in an error message need not be.
+std::string CutToUtf8(const std::string& text) {
+  const size_t length = std::min(text.size(), kLongestLogLine);
+  std::string copy(length, '\0');
+  const char* valid = google::protobuf::internal::UTF8CoerceToStructurallyValid(
+      google::protobuf::StringPiece(text.data(), length), copy.data(), '?');
+  return std::string(valid, length);
+}
+
+}  // namespace
+
+LogRing::LogRing(size_t lines) : capacity_(lines) { CHECK(lines > 0) << "a ring has lines"; }
+
+void LogRing::Append(LogEntry entry) {
+  entry.message = CutToUtf8(entry.message);
+  entry.job_id = CutToUtf8(entry.job_id);
+  std::lock_guard<std::mutex> lock(mutex_);
+  entry.number = ++newest_;
+  if (lines_.size() < capacity_) {
+    lines_.push_back(std::move(entry));
+  } else {
+    lines_[(entry.number - 1) % capacity_] = std::move(entry);
+  }
+}
+
+LogRing::Page LogRing::Read(uint64_t after, const std::string& job, size_t limit) const {
+  Page page;
+  std::lock_guard<std::mutex> lock(mutex_);
+  page.newest = newest_;
+  const uint64_t oldest = newest_ - lines_.size() + 1;
+  for (uint64_t number = newest_; number >= oldest && number > after; --number) {
+    if (limit > 0 && page.lines.size() == limit) break;
+    const LogEntry& entry = lines_[(number - 1) % capacity_];
+    if (job.empty() || entry.job_id.empty() || entry.job_id == job) page.lines.push_back(entry);
+  }
+  std::reverse(page.lines.begin(), page.lines.end());
+  return page;
+}
+
+v1::LogLine ToProto(const LogEntry& entry, const std::string& source) {
+  v1::LogLine line;
+  line.set_number(entry.number);
+  line.set_unix_seconds(entry.unix_seconds);
+  line.set_level(entry.level);
+  line.set_source(source);
+  line.set_job_id(entry.job_id);
+  if (entry.step.has_value()) line.set_step(*entry.step);
+  line.set_message(entry.message);
+  return line;
+}
+
+}  // namespace stagecoach

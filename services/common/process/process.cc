@@ -1,0 +1,89 @@
+#include "services/common/process/process.h"
+
+#include <signal.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <fstream>
+#include <random>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "spdlog/spdlog.h"
+#include "stage/link/grpc/malloc_settings.h"
+
+namespace stagecoach {
+namespace {
+
+sigset_t TerminationSignals() {
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, SIGTERM);
+  sigaddset(&set, SIGINT);
+  return set;
+}
+
+}  // namespace
+
+void PrepareProcess() {
+  KeepReceiveBuffersMapped();
+  const sigset_t set = TerminationSignals();
+  pthread_sigmask(SIG_BLOCK, &set, nullptr);
+  signal(SIGPIPE, SIG_IGN);
+}
+
+void DieWithParent() {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() == 1) _exit(1);  // the parent died before the line above
+}
+
+int WaitForTermination() {
+  const sigset_t set = TerminationSignals();
+  int signal_number = 0;
+  sigwait(&set, &signal_number);
+  return signal_number;
+}
+
+std::string NewIncarnation() {
+  std::random_device random;
+  const uint64_t bits = static_cast<uint64_t>(random()) << 32 | random();
+  return absl::StrFormat("%016x", bits);
+}
+
+absl::Status WritePortFile(const std::string& path, int grpc_port, int http_port) {
+  const std::string temporary = absl::StrCat(path, ".tmp");
+  {
+    std::ofstream file(temporary, std::ios::trunc);
+    file << grpc_port << " " << http_port << "\n";
+    if (!file.flush()) {
+      return absl::UnavailableError(absl::StrCat("cannot write --port-file ", path));
+    }
+  }
+  if (std::rename(temporary.c_str(), path.c_str()) != 0) {
+    return absl::UnavailableError(absl::StrCat("cannot write --port-file ", path));
+  }
+  return absl::OkStatus();
+}
+
+ExitWatchdog::ExitWatchdog(double seconds)
+    : thread_("exit-watchdog", [this, seconds] {
+        std::unique_lock<std::mutex> lock(mutex_);
+        const auto limit = std::chrono::duration<double>(seconds);
+        if (changed_.wait_for(lock, limit, [this] { return finished_; })) return;
+        spdlog::critical("shutdown did not end within {} s: exiting anyway", seconds);
+        _exit(1);
+      }) {}
+
+ExitWatchdog::~ExitWatchdog() {
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    finished_ = true;
+  }
+  changed_.notify_all();
+  thread_.Join();
+}
+
+}  // namespace stagecoach

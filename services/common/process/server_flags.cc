@@ -1,0 +1,85 @@
+#include "services/common/process/server_flags.h"
+
+#include <CLI/CLI.hpp>
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "base/status.h"
+#include "spdlog/spdlog.h"
+
+namespace stagecoach {
+
+void AddServerFlags(CLI::App& app, ServerFlags* flags) {
+  app.add_option("--listen", flags->listen, "gRPC address, host:port; port 0: any free one")
+      ->capture_default_str();
+  app.add_option("--http", flags->http, "HTTP address for metrics and probes; port 0: any free one")
+      ->capture_default_str();
+  app.add_option("--port-file", flags->port_file,
+                 "write \"<gRPC port> <HTTP port>\" here once both are bound");
+  app.add_option("--log-format", flags->log_format, "text or json")->capture_default_str();
+  app.add_flag("--log-verbose", flags->verbose, "also log what is only of use for debugging");
+  app.add_option("--exit-timeout-secs", flags->exit_timeout_seconds,
+                 "longest time from SIGTERM to the end of the process")
+      ->check(CLI::Range(1.0, 3600.0))
+      ->capture_default_str();
+  app.add_flag("--die-with-parent", flags->die_with_parent, "end when the parent process ends");
+  app.add_flag("--insecure-i-know", flags->insecure_i_know,
+               "listen off loopback without TLS: anyone on the network may use this server");
+  app.add_flag("--insecure-http-i-know", flags->insecure_http_i_know,
+               "serve HTTP off loopback, without TLS: for a network that only operators reach");
+  app.add_flag("--grpc-use-ssl", flags->tls.use_ssl, "mutual TLS on every gRPC connection");
+  app.add_option("--grpc-server-cert", flags->tls.server_cert, "PEM certificate of this server");
+  app.add_option("--grpc-server-key", flags->tls.server_key, "PEM private key of this server");
+  app.add_option("--grpc-root-cert", flags->tls.root_cert,
+                 "PEM certificates of the authority that signs every peer");
+}
+
+absl::Status ParseAddress(const std::string& flag, const std::string& address, std::string* host,
+                          int* port) {
+  const size_t colon = address.rfind(':');
+  if (colon == std::string::npos || colon == 0 ||
+      !absl::SimpleAtoi(address.substr(colon + 1), port) || *port < 0 || *port > 65535) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(flag, "=", address, ": want host:port with a port of 0 to 65535"));
+  }
+  *host = address.substr(0, colon);
+  return absl::OkStatus();
+}
+
+bool IsLoopback(const std::string& address) {
+  const size_t colon = address.rfind(':');
+  const std::string host = address.substr(0, colon);
+  return host == "localhost" || host == "[::1]" || absl::StartsWith(host, "127.");
+}
+
+absl::Status CheckExposure(const ServerFlags& flags) {
+  std::string host;
+  int port = 0;
+  RETURN_IF_ERROR(ParseAddress("--listen", flags.listen, &host, &port));
+  RETURN_IF_ERROR(ParseAddress("--http", flags.http, &host, &port));
+  const TlsFlags& tls = flags.tls;
+  if (tls.use_ssl && (tls.server_cert.empty() || tls.server_key.empty() || tls.root_cert.empty())) {
+    return absl::InvalidArgumentError(
+        "--grpc-use-ssl needs --grpc-server-cert, --grpc-server-key and --grpc-root-cert: peers "
+        "are "
+        "verified in both directions");
+  }
+  const bool grpc_exposed = !IsLoopback(flags.listen) && !tls.use_ssl;
+  const bool http_exposed = !IsLoopback(flags.http);
+  if (!grpc_exposed && !http_exposed) return absl::OkStatus();
+  const std::string what = grpc_exposed ? absl::StrCat("--listen=", flags.listen, " without TLS")
+                                        : absl::StrCat("--http=", flags.http);
+  const bool known = flags.insecure_i_know || (!grpc_exposed && flags.insecure_http_i_know);
+  if (!known) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(what, " is open to anyone on the network: use a loopback address",
+                     grpc_exposed ? ", --grpc-use-ssl, or say --insecure-i-know"
+                                  : " or say --insecure-http-i-know"));
+  }
+  spdlog::warn("{}: anyone who reaches this address {}", what,
+               grpc_exposed ? "controls this server" : "sees what it does and may cancel jobs");
+  return absl::OkStatus();
+}
+
+}  // namespace stagecoach

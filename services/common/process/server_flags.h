@@ -1,0 +1,48 @@
+// ServerFlags: what both daemons take on the command line, and the rule that guards the network:
+// off loopback only with mutual TLS, unless the operator insists.
+#ifndef STAGECOACH_SERVICES_COMMON_PROCESS_SERVER_FLAGS_H_
+#define STAGECOACH_SERVICES_COMMON_PROCESS_SERVER_FLAGS_H_
+
+#include <string>
+
+#include "absl/status/status.h"
+
+namespace CLI {
+class App;
+}  // namespace CLI
+
+namespace stagecoach {
+
+struct TlsFlags {
+  bool use_ssl = false;
+  std::string server_cert, server_key, root_cert;  // PEM files; used as client identity too
+};
+
+struct ServerFlags {
+  std::string listen, http;  // host:port; port 0: any free one
+  std::string port_file;
+  std::string log_format = "text";
+  bool verbose = false;
+  bool insecure_i_know = false;
+  bool insecure_http_i_know = false;
+  bool die_with_parent = false;
+  double exit_timeout_seconds = 30;
+  TlsFlags tls;
+};
+
+void AddServerFlags(CLI::App& app, ServerFlags* flags);
+
+// "127.0.0.1:8001", "localhost:8001", "[::1]:8001".
+bool IsLoopback(const std::string& address);
+
+// Splits "host:port"; INVALID_ARGUMENT naming the flag.
+absl::Status ParseAddress(const std::string& flag, const std::string& address, std::string* host,
+                          int* port);
+
+// FAILED_PRECONDITION off loopback without TLS; logs a warning for every insecure start that was
+// asked for. TLS needs all three files: peers are always verified.
+absl::Status CheckExposure(const ServerFlags& flags);
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_SERVICES_COMMON_PROCESS_SERVER_FLAGS_H_

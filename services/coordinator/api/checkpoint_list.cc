@@ -1,0 +1,26 @@
+#include "services/coordinator/api/checkpoint_list.h"
+
+namespace stagecoach {
+
+v1::ListCheckpointsResponse ListCheckpointsOf(CheckpointStore& store, const std::string& job_id,
+                                              bool verify) {
+  v1::ListCheckpointsResponse response;
+  for (const CheckpointRef& ref : store.List(job_id)) {
+    v1::CheckpointInfo* info = response.add_checkpoints();
+    info->set_step(ref.step);
+    info->set_folder(ref.folder);
+    const absl::StatusOr<Manifest> manifest = verify ? store.Verify(ref) : store.ReadManifest(ref);
+    if (!manifest.ok()) {
+      info->set_error(std::string(manifest.status().message()));
+      continue;
+    }
+    int64_t bytes = 0;
+    for (const ShardInfo& shard : manifest->shards) bytes += shard.bytes;
+    info->set_bytes(bytes);
+    info->set_stages(manifest->stages);
+    info->set_loss(manifest->state.last_loss);
+  }
+  return response;
+}
+
+}  // namespace stagecoach

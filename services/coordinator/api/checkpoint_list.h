@@ -1,0 +1,19 @@
+// The committed checkpoints of a job, as the API shows them, newest first. Reads manifests, and
+// with `verify` every byte.
+// Threads:   any that may wait for files.
+#ifndef STAGECOACH_SERVICES_COORDINATOR_API_CHECKPOINT_LIST_H_
+#define STAGECOACH_SERVICES_COORDINATOR_API_CHECKPOINT_LIST_H_
+
+#include <string>
+
+#include "checkpoint/store.h"
+#include "stagecoach/v1/job.pb.h"
+
+namespace stagecoach {
+
+v1::ListCheckpointsResponse ListCheckpointsOf(CheckpointStore& store, const std::string& job_id,
+                                              bool verify);
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_SERVICES_COORDINATOR_API_CHECKPOINT_LIST_H_

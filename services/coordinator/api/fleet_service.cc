@@ -1,0 +1,49 @@
+#include "services/coordinator/api/fleet_service.h"
+
+#include "services/common/convert/convert_job.h"
+#include "services/common/grpc/grpc_status.h"
+
+namespace stagecoach {
+namespace {
+
+template <typename Response>
+auto ReplyGrant(grpc::ServerUnaryReactor* reactor, Response* response) {
+  return [reactor, response](const absl::StatusOr<LeaseGrant>& grant) {
+    if (grant.ok()) {
+      response->set_term(grant->term);
+      response->set_lease_seconds(grant->lease_seconds);
+    }
+    reactor->Finish(ToGrpc(grant.status()));
+  };
+}
+
+}  // namespace
+
+grpc::ServerUnaryReactor* FleetServiceAdapter::RegisterStage(
+    grpc::CallbackServerContext* context, const v1::RegisterStageRequest* request,
+    v1::RegisterStageResponse* response) {
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  manager_->RegisterStage(FromProto(request->stage()), ReplyGrant(reactor, response));
+  return reactor;
+}
+
+grpc::ServerUnaryReactor* FleetServiceAdapter::RenewLease(grpc::CallbackServerContext* context,
+                                                          const v1::RenewLeaseRequest* request,
+                                                          v1::RenewLeaseResponse* response) {
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  manager_->RenewLease(FromProto(*request), ReplyGrant(reactor, response));
+  return reactor;
+}
+
+grpc::ServerUnaryReactor* FleetServiceAdapter::ListStages(grpc::CallbackServerContext* context,
+                                                          const v1::ListStagesRequest*,
+                                                          v1::ListStagesResponse* response) {
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  manager_->ListStages([reactor, response](const std::vector<StageView>& stages) {
+    for (const StageView& stage : stages) *response->add_stages() = ToProto(stage);
+    reactor->Finish(grpc::Status::OK);
+  });
+  return reactor;
+}
+
+}  // namespace stagecoach

@@ -1,0 +1,188 @@
+#include "services/coordinator/api/job_service.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/status.h"
+#include "services/common/convert/convert_job.h"
+#include "services/common/convert/convert_spec.h"
+#include "services/common/grpc/grpc_status.h"
+#include "services/coordinator/api/checkpoint_list.h"
+#include "services/coordinator/api/read_logs_reactor.h"
+#include "services/coordinator/api/watch_reactor.h"
+
+namespace stagecoach {
+namespace {
+
+constexpr size_t kQueuedWork = 32;
+
+template <typename Response>
+auto ReplyJob(grpc::ServerUnaryReactor* reactor, Response* response) {
+  return [reactor, response](const absl::StatusOr<JobView>& view) {
+    if (view.ok()) *response->mutable_job() = ToProto(*view);
+    reactor->Finish(ToApiGrpc(view.status()));
+  };
+}
+
+}  // namespace
+
+JobServiceAdapter::JobServiceAdapter(const Parts& parts)
+    : parts_(parts), work_(kQueuedWork), worker_("api-files", [this] {
+        while (auto task = work_.PopWithin(std::chrono::hours(1))) (*task)();
+      }) {}
+
+JobServiceAdapter::~JobServiceAdapter() {
+  work_.Close();
+  worker_.Join();
+}
+
+grpc::ServerUnaryReactor* JobServiceAdapter::SubmitJob(grpc::CallbackServerContext* context,
+                                                       const v1::SubmitJobRequest* request,
+                                                       v1::SubmitJobResponse* response) {
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  absl::StatusOr<JobSpec> spec = FromProto(request->spec());
+  if (!spec.ok()) {
+    reactor->Finish(ToApiGrpc(spec.status()));
+    return reactor;
+  }
+  parts_.manager->Submit(request->id(), *spec, ReplyJob(reactor, response));
+  return reactor;
+}
+
+grpc::ServerUnaryReactor* JobServiceAdapter::GetJob(grpc::CallbackServerContext* context,
+                                                    const v1::GetJobRequest* request,
+                                                    v1::GetJobResponse* response) {
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  parts_.manager->Get(request->id(), ReplyJob(reactor, response));
+  return reactor;
+}
+
+grpc::ServerUnaryReactor* JobServiceAdapter::ListJobs(grpc::CallbackServerContext* context,
+                                                      const v1::ListJobsRequest*,
+                                                      v1::ListJobsResponse* response) {
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  parts_.manager->List([reactor, response](const std::vector<JobView>& views) {
+    for (const JobView& view : views) *response->add_jobs() = ToProto(view);
+    reactor->Finish(grpc::Status::OK);
+  });
+  return reactor;
+}
+
+grpc::ServerWriteReactor<v1::WatchJobResponse>* JobServiceAdapter::WatchJob(
+    grpc::CallbackServerContext*, const v1::WatchJobRequest* request) {
+  return WatchReactor::Start(parts_.manager, request->id(), request->after());
+}
+
+grpc::ServerUnaryReactor* JobServiceAdapter::CancelJob(grpc::CallbackServerContext* context,
+                                                       const v1::CancelJobRequest* request,
+                                                       v1::CancelJobResponse* response) {
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  parts_.manager->Cancel(request->id(), ReplyJob(reactor, response));
+  return reactor;
+}
+
+grpc::ServerUnaryReactor* JobServiceAdapter::PlanJob(grpc::CallbackServerContext* context,
+                                                     const v1::PlanJobRequest* request,
+                                                     v1::PlanJobResponse* response) {
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  absl::StatusOr<JobSpec> spec = FromProto(request->spec());
+  if (!spec.ok()) {
+    reactor->Finish(ToApiGrpc(spec.status()));
+    return reactor;
+  }
+  parts_.manager->PlanJob(*spec, [reactor, response](const absl::StatusOr<Plan>& plan) {
+    if (plan.ok()) *response = ToProto(*plan);
+    reactor->Finish(ToApiGrpc(plan.status()));
+  });
+  return reactor;
+}
+
+grpc::ServerUnaryReactor* JobServiceAdapter::ListCheckpoints(
+    grpc::CallbackServerContext* context, const v1::ListCheckpointsRequest* request,
+    v1::ListCheckpointsResponse* response) {
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  parts_.manager->Get(
+      request->job_id(), [this, reactor, request, response](const absl::StatusOr<JobView>& view) {
+        if (!view.ok()) {
+          reactor->Finish(ToApiGrpc(view.status()));
+          return;
+        }
+        PostWork(reactor, [this, request, response] {
+          *response = ListCheckpointsOf(*parts_.checkpoints, request->job_id(), request->verify());
+          return absl::OkStatus();
+        });
+      });
+  return reactor;
+}
+
+grpc::ServerUnaryReactor* JobServiceAdapter::ExportWeights(grpc::CallbackServerContext* context,
+                                                           const v1::ExportWeightsRequest* request,
+                                                           v1::ExportWeightsResponse* response) {
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  parts_.manager->Get(request->job_id(),
+                      [this, reactor, request, response](const absl::StatusOr<JobView>& view) {
+                        if (!view.ok()) {
+                          reactor->Finish(ToApiGrpc(view.status()));
+                          return;
+                        }
+                        PostWork(reactor, [this, request, response, spec = view->spec] {
+                          return ExportTo(*request, spec, response);
+                        });
+                      });
+  return reactor;
+}
+
+void JobServiceAdapter::PostWork(grpc::ServerUnaryReactor* reactor,
+                                 std::function<absl::Status()> work) {
+  const bool posted =
+      work_.TryPush([reactor, work = std::move(work)] { reactor->Finish(ToApiGrpc(work())); });
+  if (!posted) {
+    reactor->Finish(ToApiGrpc(absl::ResourceExhaustedError(
+        absl::StrCat("more than ", kQueuedWork, " file requests wait; try again later"))));
+  }
+}
+
+grpc::ServerUnaryReactor* JobServiceAdapter::GetTrace(grpc::CallbackServerContext* context,
+                                                      const v1::GetTraceRequest* request,
+                                                      v1::GetTraceResponse* response) {
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  parts_.manager->Get(request->job_id(), [traces = parts_.traces, reactor, request,
+                                          response](const absl::StatusOr<JobView>& view) {
+    if (!view.ok()) {
+      reactor->Finish(ToApiGrpc(view.status()));
+      return;
+    }
+    traces->Collect(view->id, request->steps(), TargetsOf(*view),
+                    [reactor, response](v1::GetTraceResponse trace) {
+                      *response = std::move(trace);
+                      reactor->Finish(grpc::Status::OK);
+                    });
+  });
+  return reactor;
+}
+
+grpc::ServerWriteReactor<v1::ReadLogsResponse>* JobServiceAdapter::ReadLogs(
+    grpc::CallbackServerContext*, const v1::ReadLogsRequest* request) {
+  return ReadLogsReactor::Start(
+      {.manager = parts_.manager, .stages = parts_.stages, .own = parts_.log}, *request);
+}
+
+absl::Status JobServiceAdapter::ExportTo(const v1::ExportWeightsRequest& request,
+                                         const JobSpec& spec, v1::ExportWeightsResponse* response) {
+  std::vector<std::string> quarantined;
+  const int64_t step = request.has_step() ? request.step() : -1;
+  ASSIGN_OR_RETURN(const CheckpointRef ref,
+                   parts_.checkpoints->FindLoadable(request.job_id(), step, &quarantined));
+  ASSIGN_OR_RETURN(const Manifest manifest, parts_.checkpoints->ReadManifest(ref));
+  const std::string folder =
+      absl::StrCat(parts_.export_folder, "/", request.job_id(), "-step-", ref.step);
+  RETURN_IF_ERROR(parts_.file_system->MakeFolders(folder));
+  ASSIGN_OR_RETURN(const std::string digest,
+                   ::stagecoach::ExportWeights(*parts_.file_system, ref, manifest, folder,
+                                               parts_.codec->Encode(spec)));
+  response->set_folder(folder);
+  response->set_weights_digest(digest);
+  return absl::OkStatus();
+}
+
+}  // namespace stagecoach

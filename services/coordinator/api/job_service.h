@@ -1,0 +1,81 @@
+// JobServiceAdapter: JobService over the job manager and the checkpoint store.
+// Ownership: borrows all of Parts.
+// Threads:   gRPC callbacks post and return; what reads files runs on one worker thread with a
+//            bounded queue (full: RESOURCE_EXHAUSTED).
+#ifndef STAGECOACH_SERVICES_COORDINATOR_API_JOB_SERVICE_H_
+#define STAGECOACH_SERVICES_COORDINATOR_API_JOB_SERVICE_H_
+
+#include <grpcpp/grpcpp.h>
+
+#include <functional>
+#include <string>
+
+#include "base/bounded_queue.h"
+#include "base/thread.h"
+#include "checkpoint/store.h"
+#include "coordinator/loop/job_manager.h"
+#include "services/common/observe/log_ring.h"
+#include "services/coordinator/stages/stage_observer.h"
+#include "services/coordinator/watch/trace_collector.h"
+#include "stagecoach/v1/job.grpc.pb.h"
+
+namespace stagecoach {
+
+class JobServiceAdapter final : public v1::JobService::CallbackService {
+ public:
+  struct Parts {
+    JobManager* manager = nullptr;
+    CheckpointStore* checkpoints = nullptr;
+    FileSystem* file_system = nullptr;
+    const JobCodec* codec = nullptr;
+    std::string export_folder;
+    StageObserver* stages = nullptr;
+    TraceCollector* traces = nullptr;
+    const LogRing* log = nullptr;  // the coordinator's own
+  };
+  explicit JobServiceAdapter(const Parts& parts);
+  ~JobServiceAdapter() override;
+
+  grpc::ServerUnaryReactor* SubmitJob(grpc::CallbackServerContext* context,
+                                      const v1::SubmitJobRequest* request,
+                                      v1::SubmitJobResponse* response) override;
+  grpc::ServerUnaryReactor* GetJob(grpc::CallbackServerContext* context,
+                                   const v1::GetJobRequest* request,
+                                   v1::GetJobResponse* response) override;
+  grpc::ServerUnaryReactor* ListJobs(grpc::CallbackServerContext* context,
+                                     const v1::ListJobsRequest* request,
+                                     v1::ListJobsResponse* response) override;
+  grpc::ServerWriteReactor<v1::WatchJobResponse>* WatchJob(
+      grpc::CallbackServerContext* context, const v1::WatchJobRequest* request) override;
+  grpc::ServerUnaryReactor* CancelJob(grpc::CallbackServerContext* context,
+                                      const v1::CancelJobRequest* request,
+                                      v1::CancelJobResponse* response) override;
+  grpc::ServerUnaryReactor* PlanJob(grpc::CallbackServerContext* context,
+                                    const v1::PlanJobRequest* request,
+                                    v1::PlanJobResponse* response) override;
+  grpc::ServerUnaryReactor* ListCheckpoints(grpc::CallbackServerContext* context,
+                                            const v1::ListCheckpointsRequest* request,
+                                            v1::ListCheckpointsResponse* response) override;
+  grpc::ServerUnaryReactor* ExportWeights(grpc::CallbackServerContext* context,
+                                          const v1::ExportWeightsRequest* request,
+                                          v1::ExportWeightsResponse* response) override;
+  grpc::ServerUnaryReactor* GetTrace(grpc::CallbackServerContext* context,
+                                     const v1::GetTraceRequest* request,
+                                     v1::GetTraceResponse* response) override;
+  grpc::ServerWriteReactor<v1::ReadLogsResponse>* ReadLogs(
+      grpc::CallbackServerContext* context, const v1::ReadLogsRequest* request) override;
+
+ private:
+  // Runs `work` on the worker and finishes the call with its status.
+  void PostWork(grpc::ServerUnaryReactor* reactor, std::function<absl::Status()> work);
+  absl::Status ExportTo(const v1::ExportWeightsRequest& request, const JobSpec& spec,
+                        v1::ExportWeightsResponse* response);
+
+  const Parts parts_;
+  BoundedQueue<std::function<void()>> work_;
+  Thread worker_;
+};
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_SERVICES_COORDINATOR_API_JOB_SERVICE_H_

@@ -1,0 +1,155 @@
+// Traces and logs as clients meet them: over gRPC.
+#include "services/coordinator/api/job_service.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+
+#include "services/common/grpc/grpc_channel.h"
+#include "services/common/grpc/grpc_server.h"
+#include "services/coordinator/api/read_logs_reactor.h"
+#include "services/coordinator/api/waiting_job_testing.h"
+
+namespace stagecoach {
+namespace {
+
+class JobServiceTest : public WaitingJobTest {
+ protected:
+  JobServiceTest()
+      : service_({.manager = manager_.get(),
+                  .checkpoints = &store_,
+                  .file_system = PosixFileSystem(),
+                  .codec = &codec_,
+                  .export_folder = folder_ + "/exports",
+                  .stages = &observer_,
+                  .traces = &traces_,
+                  .log = &ring_}) {
+    GrpcServerOptions options;
+    options.listen = "127.0.0.1:0";
+    server_ = std::make_unique<GrpcServer>(
+        options, std::vector<GrpcServer::NamedService>{{"stagecoach.v1.JobService", &service_}},
+        nullptr);
+    EXPECT_TRUE(server_->Start().ok());
+    stub_ = v1::JobService::NewStub(MakeControlChannel(absl::StrCat("127.0.0.1:", server_->port()),
+                                                       grpc::InsecureChannelCredentials()));
+  }
+  ~JobServiceTest() override {
+    manager_->Shutdown();
+    server_->Shutdown(0);
+  }
+
+  struct Call {
+    grpc::ClientContext context;
+    std::unique_ptr<grpc::ClientReader<v1::ReadLogsResponse>> reader;
+    std::string Next() {  // text of the next line; empty at the end
+      v1::ReadLogsResponse response;
+      if (!reader->Read(&response) || response.lines_size() == 0) return "";
+      return response.lines(0).message();
+    }
+  };
+  std::unique_ptr<Call> ReadLogs(const std::string& job, bool follow, int stage = -1) {
+    auto call = std::make_unique<Call>();
+    call->context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(60));
+    v1::ReadLogsRequest request;
+    request.set_job_id(job);
+    request.set_follow(follow);
+    if (stage >= 0) request.set_stage(stage);
+    call->reader = stub_->ReadLogs(&call->context, request);
+    return call;
+  }
+  void Log(const std::string& text) {
+    LogEntry entry;
+    entry.message = text;
+    ring_.Append(std::move(entry));
+  }
+
+  JobServiceAdapter service_;
+  std::unique_ptr<GrpcServer> server_;
+  std::unique_ptr<v1::JobService::Stub> stub_;
+};
+
+TEST_F(JobServiceTest, ReadsTheLinesThereAre) {
+  Log("one");
+  const auto call = ReadLogs("job-a", false);
+  EXPECT_EQ(call->Next(), "one");
+  EXPECT_EQ(call->Next(), "");
+  EXPECT_TRUE(call->reader->Finish().ok());
+}
+
+TEST_F(JobServiceTest, FollowsUntilTheJobEnds) {
+  Log("one");
+  const auto call = ReadLogs("job-a", true);
+  EXPECT_EQ(call->Next(), "one");
+  Log("two");
+  EXPECT_EQ(call->Next(), "two");
+  Log("three");
+  const auto cancelled = Await<absl::StatusOr<JobView>>(
+      kPatience, [&](auto done) { manager_->Cancel("job-a", done); });
+  EXPECT_TRUE(cancelled.has_value());
+  EXPECT_EQ(call->Next(), "three");
+  EXPECT_EQ(call->Next(), "");
+  EXPECT_TRUE(call->reader->Finish().ok());
+}
+
+TEST_F(JobServiceTest, SplitsWhatIsTooMuchForOneMessage) {
+  std::vector<v1::LogLine>& lines = observer_.stages["a:1"].lines;
+  for (int i = 1; i <= 1200; ++i) {
+    lines.emplace_back().set_number(i);
+    lines.back().set_message(std::string(2000, 'x'));
+  }
+  StageRegistration stage;
+  stage.name = "stage-a";
+  stage.incarnation = "1";
+  stage.address = "a:1";
+  const auto grant = Await<absl::StatusOr<LeaseGrant>>(
+      kPatience, [&](auto done) { manager_->RegisterStage(stage, done); });
+  ASSERT_TRUE(grant.has_value() && grant->ok());
+  const auto call = ReadLogs("", false);
+  v1::ReadLogsResponse response;
+  int total = 0;
+  while (call->reader->Read(&response)) {
+    EXPECT_LE(response.lines_size(), ReadLogsReactor::kLinesPerMessage);
+    total += response.lines_size();
+  }
+  EXPECT_TRUE(call->reader->Finish().ok());
+  EXPECT_EQ(total, 1200);
+}
+
+TEST_F(JobServiceTest, EndsWithTheClientAndWithTheServer) {
+  auto leaves = ReadLogs("job-a", true), stays = ReadLogs("job-a", true);
+  Log("one");
+  EXPECT_EQ(leaves->Next(), "one");
+  leaves->context.TryCancel();
+  EXPECT_EQ(leaves->reader->Finish().error_code(), grpc::StatusCode::CANCELLED);
+  EXPECT_EQ(stays->Next(), "one");
+  manager_->Shutdown();
+  EXPECT_EQ(stays->Next(), "");
+  EXPECT_EQ(stays->reader->Finish().error_code(), grpc::StatusCode::UNAVAILABLE);
+}
+
+TEST_F(JobServiceTest, SaysWhatIsWrong) {
+  EXPECT_EQ(ReadLogs("nobody", true)->reader->Finish().error_code(), grpc::StatusCode::NOT_FOUND);
+  EXPECT_EQ(ReadLogs("", true, 1)->reader->Finish().error_code(),
+            grpc::StatusCode::INVALID_ARGUMENT);
+  grpc::ClientContext context;
+  v1::GetTraceRequest request;
+  request.set_job_id("nobody");
+  v1::GetTraceResponse response;
+  EXPECT_EQ(stub_->GetTrace(&context, request, &response).error_code(),
+            grpc::StatusCode::NOT_FOUND);
+}
+
+TEST_F(JobServiceTest, RefusesOneLogReaderTooMany) {
+  std::vector<std::unique_ptr<Call>> calls;
+  // gRPC takes a hundred streams a connection, so the limit is ours.
+  for (int i = 0; i < ReadLogsReactor::kMostReaders; ++i) calls.push_back(ReadLogs("job-a", true));
+  Log("one");
+  for (const auto& call : calls) EXPECT_EQ(call->Next(), "one");
+  EXPECT_EQ(ReadLogs("job-a", true)->reader->Finish().error_code(),
+            grpc::StatusCode::RESOURCE_EXHAUSTED);
+  for (const auto& call : calls) call->context.TryCancel();
+}
+
+}  // namespace
+}  // namespace stagecoach

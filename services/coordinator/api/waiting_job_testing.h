@@ -1,0 +1,109 @@
+// WaitingJobTest: a real job manager with one job, "job-a", that waits for stages that never come;
+// for tests of what stands in front of the manager.
+#ifndef STAGECOACH_SERVICES_COORDINATOR_API_WAITING_JOB_TESTING_H_
+#define STAGECOACH_SERVICES_COORDINATOR_API_WAITING_JOB_TESTING_H_
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "checkpoint/file_system.h"
+#include "checkpoint/store.h"
+#include "coordinator/loop/job_manager.h"
+#include "services/common/convert/job_codec.h"
+#include "services/common/observe/log_ring.h"
+#include "services/coordinator/stages/fake_stage_observer.h"
+#include "services/coordinator/watch/await.h"
+#include "services/coordinator/watch/trace_collector.h"
+
+namespace stagecoach {
+
+inline constexpr double kPatience = 30;
+
+class SilentStages final : public StageClient {
+ public:
+  void Load(const std::string&, const LoadCommand&, double,
+            std::function<void(absl::StatusOr<LoadResult>)>) override {}
+  void Run(const std::string&, const RunCommand&, double,
+           std::function<void(absl::StatusOr<StepReport>)>) override {}
+  void WriteShard(const std::string&, const WriteShardCommand&, double,
+                  std::function<void(absl::StatusOr<ShardInfo>)>) override {}
+  void Profile(const std::string&, const JobSpec&, double,
+               std::function<void(absl::StatusOr<std::vector<LayerProfile>>)>) override {}
+  void Abort(const std::string&, const Fence&, const std::string&) override {}
+  void Release(const std::string&, const Fence&) override {}
+};
+
+inline JobSpec SmallSpec() {
+  JobSpec spec;
+  spec.name = "small";
+  spec.model = GptSpec{2, 16, 2, 8, 64, 0};
+  spec.data.text.path = "/nowhere/input.txt";
+  spec.training.steps = 10;
+  spec.training.batch_size = 4;
+  spec.training.micro_batches = 2;
+  spec.training.optimizer = SgdSpec{};
+  spec.training.learning_rate.peak = 0.1;
+  spec.pipeline.stages = 2;
+  return spec;
+}
+
+class WaitingJobTest : public ::testing::Test {
+ protected:
+  WaitingJobTest()
+      : folder_(absl::StrCat(::testing::TempDir(), "/waiting-job-", getpid())),
+        store_(PosixFileSystem(), folder_ + "/checkpoints") {
+    std::filesystem::remove_all(folder_);
+    JobManagerOptions options;
+    options.state_folder = folder_ + "/state";
+    options.lease_seconds = 600;
+    manager_ = JobManager::Start(options, {.stages = &stages_,
+                                           .checkpoints = &store_,
+                                           .file_system = PosixFileSystem(),
+                                           .codec = &codec_,
+                                           .clock = SystemClock::Get()})
+                   .value();
+    const auto view = Await<absl::StatusOr<JobView>>(
+        kPatience, [&](auto done) { manager_->Submit("job-a", SmallSpec(), done); });
+    EXPECT_TRUE(view.has_value() && view->ok());
+    Settle();
+  }
+  ~WaitingJobTest() override {
+    manager_.reset();
+    std::filesystem::remove_all(folder_);
+  }
+
+  // Until the job says that it waits for stages: then nothing more happens by itself.
+  void Settle() {
+    const auto settled = Await<bool>(kPatience, [this](auto done) {
+      manager_->Watch(
+          "job-a", 0,
+          [done](const JobRecord& record) {
+            const bool waits = record.message.find("waits for 2") != std::string::npos;
+            if (waits) done(true);
+            return !waits;
+          },
+          [](const absl::Status&) {});
+    });
+    EXPECT_TRUE(settled.has_value());
+  }
+
+  const std::string folder_;
+  CheckpointStore store_;
+  ProtoJobCodec codec_;
+  SilentStages stages_;
+  ManualClock clock_;
+  FakeStageObserver observer_{&clock_};
+  TraceCollector traces_{&observer_, &clock_};
+  LogRing ring_{100};
+  std::unique_ptr<JobManager> manager_;
+};
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_SERVICES_COORDINATOR_API_WAITING_JOB_TESTING_H_

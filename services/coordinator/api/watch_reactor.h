@@ -1,0 +1,56 @@
+// WatchReactor: one client's stream of job records. At most kQueuedRecords wait here for a slow
+// reader; when that many do, the watch is given up and taken again, from the last record passed on,
+// once they are written. So a slow watcher loses nothing and holds bounded memory.
+// Ownership: shared by gRPC (until OnDone) and the watch's callbacks.
+// Threads:   gRPC callbacks and the job loop; one mutex; no call out of here under it.
+#ifndef STAGECOACH_SERVICES_COORDINATOR_API_WATCH_REACTOR_H_
+#define STAGECOACH_SERVICES_COORDINATOR_API_WATCH_REACTOR_H_
+
+#include <grpcpp/grpcpp.h>
+
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "coordinator/loop/job_manager.h"
+#include "stagecoach/v1/job.pb.h"
+
+namespace stagecoach {
+
+class WatchReactor final : public grpc::ServerWriteReactor<v1::WatchJobResponse> {
+ public:
+  static constexpr size_t kQueuedRecords = 256;
+  static WatchReactor* Start(JobManager* manager, const std::string& id, uint64_t after);
+
+  void OnWriteDone(bool ok) override;
+  void OnCancel() override;
+  void OnDone() override;
+
+ private:
+  WatchReactor(JobManager* manager, const std::string& id, uint64_t after)
+      : manager_(manager), id_(id), last_number_(after) {}
+  void Subscribe();
+  bool OnRecord(const JobRecord& record);
+  void OnEnded(const absl::Status& status);
+  // Writes the next record, takes the watch again, or finishes: whatever is due.
+  void Proceed();
+
+  JobManager* const manager_;
+  const std::string id_;
+  std::shared_ptr<WatchReactor> self_;  // until OnDone
+
+  std::mutex mutex_;  // guards what follows
+  std::deque<v1::WatchJobResponse> queue_;
+  v1::WatchJobResponse writing_;
+  uint64_t last_number_;
+  bool write_in_flight_ = false;
+  bool paused_ = false;    // the queue was full: the watch ended and is taken again when empty
+  bool finished_ = false;  // Finish was called
+  std::optional<absl::Status> ended_;
+};
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_SERVICES_COORDINATOR_API_WATCH_REACTOR_H_

@@ -1,0 +1,34 @@
+// The JSON form of messages on the HTTP side: protobuf's mapping with the .proto files' field names
+// and every field printed, on one line.
+// Errors:    {"error": {"code": "NOT_FOUND", "message": "..."}}.
+// Threads: any.  See: docs/http_api.md.
+#ifndef STAGECOACH_SERVICES_COORDINATOR_HTTP_HTTP_JSON_H_
+#define STAGECOACH_SERVICES_COORDINATOR_HTTP_HTTP_JSON_H_
+
+#include <google/protobuf/message.h>
+
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "coordinator/job/job_view.h"
+#include "services/common/http/http_server.h"
+
+namespace stagecoach {
+
+std::string ToJson(const google::protobuf::Message& message);
+
+// {"records": [...], "next": N, "complete": ...}. next: the last number, or `after`.
+std::string RecordsJson(const std::vector<JobRecord>& records, uint64_t after, bool complete);
+
+HttpResponse JsonResponse(std::string json);
+
+// Says no more than the gRPC API would (ToApiGrpc), with the HTTP status of google.rpc.Code, or
+// with `http_status` if it is not 0.
+HttpResponse ErrorResponse(const absl::Status& status, int http_status = 0);
+// The same for messages of the HTTP side itself, which are shown as they are.
+HttpResponse OwnErrorResponse(const absl::Status& status, int http_status = 0);
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_SERVICES_COORDINATOR_HTTP_HTTP_JSON_H_

@@ -1,0 +1,59 @@
+#include "services/coordinator/http/live_state.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "services/common/convert/convert_job.h"
+#include "services/coordinator/http/http_json.h"
+#include "services/coordinator/watch/await.h"
+
+namespace stagecoach {
+namespace {
+
+constexpr double kLoopSeconds = 1;
+
+}  // namespace
+
+const JobView* LiveState::Snapshot::Find(const std::string& id) const {
+  for (const JobView& job : jobs) {
+    if (job.id == id) return &job;
+  }
+  return nullptr;
+}
+
+std::shared_ptr<const LiveState::Snapshot> LiveState::Latest() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  const bool fresh =
+      latest_ != nullptr && clock_->MonotonicSeconds() - latest_->taken_seconds < kMaxAgeSeconds;
+  if (!fresh) {
+    if (std::shared_ptr<const Snapshot> taken = Take()) latest_ = std::move(taken);
+  }
+  return latest_;
+}
+
+std::shared_ptr<const LiveState::Snapshot> LiveState::Take() const {
+  auto jobs =
+      Await<std::vector<JobView>>(kLoopSeconds, [this](auto done) { manager_->List(done); });
+  auto stages = Await<std::vector<StageView>>(kLoopSeconds,
+                                              [this](auto done) { manager_->ListStages(done); });
+  if (!jobs.has_value() || !stages.has_value()) return nullptr;
+  auto snapshot = std::make_shared<Snapshot>();
+  snapshot->taken_seconds = clock_->MonotonicSeconds();
+  snapshot->jobs = *std::move(jobs);
+  for (const JobView& job : snapshot->jobs) {
+    absl::StrAppend(&snapshot->states, job.id, " ", JobPhaseName(job.phase), "\n");
+  }
+  if (latest_ != nullptr && latest_->states == snapshot->states) {
+    snapshot->jobs_json = latest_->jobs_json;
+  } else {
+    v1::ListJobsResponse response;
+    for (const JobView& job : snapshot->jobs) *response.add_jobs() = ToProto(job);
+    snapshot->jobs_json = ToJson(response);
+  }
+  v1::ListStagesResponse response;
+  for (const StageView& stage : *stages) *response.add_stages() = ToProto(stage);
+  snapshot->stages_json = ToJson(response);
+  return snapshot;
+}
+
+}  // namespace stagecoach

@@ -1,0 +1,85 @@
+#include "services/coordinator/http/record_tail.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "services/common/convert/convert_job.h"
+#include "services/coordinator/http/http_json.h"
+#include "services/coordinator/watch/await.h"
+
+namespace stagecoach {
+namespace {
+
+constexpr double kLoopSeconds = 1;
+constexpr int kPagesPerRefresh = 4;
+
+}  // namespace
+
+std::vector<RecordTail::Line> RecordTail::Fetch(const std::string& job, uint64_t after) const {
+  std::vector<Line> lines;
+  const auto records = Await<absl::StatusOr<std::vector<JobRecord>>>(kLoopSeconds, [&](auto done) {
+    manager_->Records(job, after, static_cast<int>(kPageRecords), done);
+  });
+  if (!records.has_value() || !records->ok()) return lines;
+  for (const JobRecord& record : **records) {
+    lines.push_back({record.number, ToJson(ToProto(record))});
+  }
+  return lines;
+}
+
+void RecordTail::Refresh(const std::string& job, Tail& tail) const {
+  for (int page = 0; page < kPagesPerRefresh; ++page) {
+    std::vector<Line> lines = Fetch(job, tail.lines.empty() ? tail.base : tail.lines.back().number);
+    const bool full = lines.size() == kPageRecords;
+    for (Line& line : lines) tail.lines.push_back(std::move(line));
+    if (!full) break;
+  }
+  while (tail.lines.size() > kMostLines) {
+    tail.base = tail.lines.front().number;
+    tail.lines.pop_front();
+  }
+}
+
+RecordTail::Page RecordTail::PageOf(const std::vector<const Line*>& lines, uint64_t after,
+                                    bool more) {
+  Page page{"", lines.empty() ? after : lines.back()->number, more};
+  for (const Line* line : lines) {
+    absl::StrAppend(&page.json, page.json.empty() ? "" : ",", line->json);
+  }
+  return page;
+}
+
+RecordTail::Page RecordTail::Read(const std::string& job, uint64_t after, double version) {
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    const auto found = tails_.find(job);
+    if (found != tails_.end() && after >= found->second.base) {
+      Tail& tail = found->second;
+      if (tail.version != version) Refresh(job, tail);
+      tail.version = version;
+      auto line = std::upper_bound(
+          tail.lines.begin(), tail.lines.end(), after,
+          [](uint64_t number, const Line& other) { return number < other.number; });
+      std::vector<const Line*> lines;
+      for (; line != tail.lines.end() && lines.size() < kPageRecords; ++line) {
+        lines.push_back(&*line);
+      }
+      return PageOf(lines, after, line != tail.lines.end());
+    }
+  }
+  const std::vector<Line> own = Fetch(job, after);
+  std::vector<const Line*> lines;
+  for (const Line& line : own) lines.push_back(&line);
+  const bool more = own.size() == kPageRecords;
+  if (!more && !own.empty()) {  // this reader has caught up: from here on it is shared
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (tails_.size() >= kMostJobs && tails_.count(job) == 0) tails_.clear();
+    Tail fresh;
+    fresh.base = own.back().number;
+    tails_.emplace(job, std::move(fresh));
+  }
+  return PageOf(lines, after, more);
+}
+
+}  // namespace stagecoach

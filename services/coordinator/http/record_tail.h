@@ -1,0 +1,58 @@
+// RecordTail: the newest records of jobs as JSON, read and printed once for all streams that show
+// them. Who is further back than what is kept reads for itself.
+// Ownership: borrows the manager.
+// Threads:   thread-safe; Read may wait for the job loop, about a second a page.
+// Units:     at most kMostLines records of kMostJobs jobs are kept.
+// Errors:    an answer of the loop that is late or an error looks as if nothing were new.
+#ifndef STAGECOACH_SERVICES_COORDINATOR_HTTP_RECORD_TAIL_H_
+#define STAGECOACH_SERVICES_COORDINATOR_HTTP_RECORD_TAIL_H_
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "coordinator/loop/job_manager.h"
+
+namespace stagecoach {
+
+class RecordTail {
+ public:
+  static constexpr size_t kMostLines = 1000, kMostJobs = 16;
+  static constexpr size_t kPageRecords = JobManager::kMostRecords;
+
+  struct Page {
+    std::string json;   // the records, separated by commas; empty: nothing new
+    uint64_t last = 0;  // number of the last one; `after` if there is none
+    bool more = false;  // than fit
+  };
+
+  explicit RecordTail(JobManager* manager) : manager_(manager) {}
+  // Records with number > after, at most kPageRecords. The loop is asked once for each `version`
+  // of a job, however many call.
+  Page Read(const std::string& job, uint64_t after, double version);
+
+ private:
+  struct Line {
+    uint64_t number = 0;
+    std::string json;
+  };
+  struct Tail {
+    uint64_t base = 0;  // every record with a higher number is here
+    double version = -1;
+    std::deque<Line> lines;
+  };
+  std::vector<Line> Fetch(const std::string& job, uint64_t after) const;
+  void Refresh(const std::string& job, Tail& tail) const;
+  static Page PageOf(const std::vector<const Line*>& lines, uint64_t after, bool more);
+
+  JobManager* const manager_;
+  std::mutex mutex_;  // guards tails_; whoever waits for it wants what is being read
+  std::map<std::string, Tail> tails_;
+};
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_SERVICES_COORDINATOR_HTTP_RECORD_TAIL_H_

@@ -1,0 +1,92 @@
+// FakeStageObserver: stages for tests of those who only look. Answers at once, or holds what it is
+// asked until the test answers.
+#ifndef STAGECOACH_SERVICES_COORDINATOR_STAGES_FAKE_STAGE_OBSERVER_H_
+#define STAGECOACH_SERVICES_COORDINATOR_STAGES_FAKE_STAGE_OBSERVER_H_
+
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "services/coordinator/stages/stage_observer.h"
+
+namespace stagecoach {
+
+class FakeStageObserver final : public StageObserver {
+ public:
+  struct Stage {
+    absl::Status error;                               // what every call answers, if not OK
+    int64_t clock_offset = 0;                         // to the test's clock
+    std::vector<std::pair<int64_t, int64_t>> delays;  // nanoseconds there and back, call by call
+    std::vector<v1::TraceSpan> spans;
+    std::vector<v1::LogLine> lines;  // numbered from 1
+    std::vector<uint64_t> asked_after;
+    size_t calls = 0;
+  };
+
+  explicit FakeStageObserver(ManualClock* clock) : clock_(clock) {}
+
+  void GetStatus(const std::string& address, double,
+                 std::function<void(absl::StatusOr<v1::GetStatusResponse>)> done) override {
+    Stage& stage = stages[address];
+    if (!stage.error.ok()) return done(stage.error);
+    v1::GetStatusResponse response;
+    response.set_now_unix_nanos(Exchange(stage));
+    done(response);
+  }
+
+  void GetTrace(const std::string& address, const v1::GetStageTraceRequest& request, double,
+                std::function<void(absl::StatusOr<v1::GetStageTraceResponse>)> done) override {
+    Stage& stage = stages[address];
+    trace_requests.push_back(request);
+    if (!stage.error.ok()) return done(stage.error);
+    v1::GetStageTraceResponse response;
+    for (const v1::TraceSpan& span : stage.spans) *response.mutable_trace()->add_spans() = span;
+    response.mutable_trace()->set_now_unix_nanos(Exchange(stage));
+    Answer([done, response] { done(response); });
+  }
+
+  void GetLogs(const std::string& address, const v1::GetStageLogsRequest& request, double,
+               std::function<void(absl::StatusOr<v1::GetStageLogsResponse>)> done) override {
+    Stage& stage = stages[address];
+    stage.asked_after.push_back(request.after());
+    if (!stage.error.ok()) return done(stage.error);
+    v1::GetStageLogsResponse response;
+    response.set_newest(stage.lines.size());
+    for (const v1::LogLine& line : stage.lines) {
+      if (line.number() > request.after()) *response.add_lines() = line;
+    }
+    Answer([done, response] { done(response); });
+  }
+
+  std::map<std::string, Stage> stages;  // by address
+  std::vector<v1::GetStageTraceRequest> trace_requests;
+  bool hold = false;  // traces and logs wait in `held`
+  std::vector<std::function<void()>> held;
+
+ private:
+  // Time passes on the way there and back; what the stage's clock says in between.
+  int64_t Exchange(Stage& stage) {
+    const size_t call = stage.calls++;
+    const auto [there, back] =
+        call < stage.delays.size() ? stage.delays[call] : std::pair<int64_t, int64_t>(0, 0);
+    clock_->AdvanceNanos(there);
+    const int64_t now = clock_->UnixNanos() + stage.clock_offset;
+    clock_->AdvanceNanos(back);
+    return now;
+  }
+  void Answer(std::function<void()> answer) {
+    if (hold) {
+      held.push_back(std::move(answer));
+    } else {
+      answer();
+    }
+  }
+
+  ManualClock* const clock_;
+};
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_SERVICES_COORDINATOR_STAGES_FAKE_STAGE_OBSERVER_H_

@@ -1,0 +1,163 @@
+#include "services/coordinator/stages/grpc_stage_client.h"
+
+#include <chrono>
+#include <utility>
+
+#include "services/common/convert/convert_control.h"
+#include "services/common/convert/convert_spec.h"
+#include "services/common/grpc/grpc_channel.h"
+#include "services/common/grpc/grpc_status.h"
+
+namespace stagecoach {
+namespace {
+
+constexpr double kSmallCallSeconds = 5.0;
+
+// From `done` for a value to one for its message.
+template <typename T>
+auto Converted(std::function<void(absl::StatusOr<T>)> done) {
+  return [done = std::move(done)](const auto& response) {
+    if (response.ok()) {
+      done(FromProto(*response));
+    } else {
+      done(response.status());
+    }
+  };
+}
+
+}  // namespace
+
+GrpcStageClient::GrpcStageClient(std::shared_ptr<grpc::ChannelCredentials> credentials)
+    : credentials_(std::move(credentials)) {}
+
+GrpcStageClient::~GrpcStageClient() {
+  std::unique_lock<std::mutex> lock(mutex_);
+  closing_ = true;  // an answer may ask the next question
+  for (grpc::ClientContext* context : cancellable_) context->TryCancel();
+  idle_.wait(lock, [this] { return calls_ == 0; });  // cancelled calls end at once
+}
+
+v1::StageService::Stub* GrpcStageClient::StubFor(const std::string& address) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  Peer& peer = peers_[address];
+  if (peer.stub == nullptr) {
+    peer.channel = MakeControlChannel(address, credentials_);
+    peer.stub = v1::StageService::NewStub(peer.channel);
+  }
+  return peer.stub.get();
+}
+
+bool GrpcStageClient::Started(grpc::ClientContext* context) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  if (closing_) return false;
+  cancellable_.insert(context);
+  ++calls_;
+  return true;
+}
+
+// The context holds the channel, and the last one to let go of a channel may not be one of gRPC's
+// own threads: so the context is gone before the destructor is told that the call has ended.
+void GrpcStageClient::Ended(std::unique_ptr<grpc::ClientContext> context) {
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    cancellable_.erase(context.get());
+  }
+  context.reset();
+  std::lock_guard<std::mutex> lock(mutex_);
+  if (--calls_ == 0) idle_.notify_all();
+}
+
+template <typename Request, typename Response>
+void GrpcStageClient::Start(const std::string& address, Request request, double deadline_seconds,
+                            Method<Request, Response> method,
+                            std::function<void(absl::StatusOr<Response>)> done) {
+  struct Call {
+    std::unique_ptr<grpc::ClientContext> context = std::make_unique<grpc::ClientContext>();
+    Request request;
+    Response response;
+  };
+  auto call = std::make_shared<Call>();
+  call->request = std::move(request);
+  call->context->set_deadline(
+      std::chrono::system_clock::now() +
+      std::chrono::microseconds(static_cast<int64_t>(deadline_seconds * 1e6)));
+  if (!Started(call->context.get())) return done(absl::CancelledError("shutting down"));
+  (StubFor(address)->async()->*method)(call->context.get(), &call->request, &call->response,
+                                       [this, call, done](const grpc::Status& status) {
+                                         if (status.ok()) {
+                                           done(std::move(call->response));
+                                         } else {
+                                           done(FromGrpc(status));
+                                         }
+                                         Ended(std::move(call->context));
+                                       });
+}
+
+void GrpcStageClient::Load(const std::string& address, const LoadCommand& command,
+                           double deadline_seconds,
+                           std::function<void(absl::StatusOr<LoadResult>)> done) {
+  Start<v1::LoadCellRequest, v1::LoadCellResponse>(address, ToProto(command), deadline_seconds,
+                                                   &Async::LoadCell, Converted(std::move(done)));
+}
+
+void GrpcStageClient::Run(const std::string& address, const RunCommand& command,
+                          double deadline_seconds,
+                          std::function<void(absl::StatusOr<StepReport>)> done) {
+  Start<v1::RunRequest, v1::RunResponse>(address, ToProto(command), deadline_seconds, &Async::Run,
+                                         Converted(std::move(done)));
+}
+
+void GrpcStageClient::WriteShard(const std::string& address, const WriteShardCommand& command,
+                                 double deadline_seconds,
+                                 std::function<void(absl::StatusOr<ShardInfo>)> done) {
+  Start<v1::WriteShardRequest, v1::WriteShardResponse>(
+      address, ToProto(command), deadline_seconds, &Async::WriteShard, Converted(std::move(done)));
+}
+
+void GrpcStageClient::Profile(const std::string& address, const JobSpec& spec,
+                              double deadline_seconds,
+                              std::function<void(absl::StatusOr<std::vector<LayerProfile>>)> done) {
+  v1::ProfileModelRequest request;
+  *request.mutable_spec() = ToProto(spec);
+  Start<v1::ProfileModelRequest, v1::ProfileModelResponse>(address, std::move(request),
+                                                           deadline_seconds, &Async::ProfileModel,
+                                                           Converted(std::move(done)));
+}
+
+void GrpcStageClient::Abort(const std::string& address, const Fence& fence,
+                            const std::string& reason) {
+  v1::AbortRequest request;
+  *request.mutable_fence() = ToProto(fence);
+  request.set_reason(reason);
+  Start<v1::AbortRequest, v1::AbortResponse>(address, std::move(request), kSmallCallSeconds,
+                                             &Async::Abort, [](const auto&) {});
+}
+
+void GrpcStageClient::Release(const std::string& address, const Fence& fence) {
+  v1::ReleaseCellRequest request;
+  *request.mutable_fence() = ToProto(fence);
+  Start<v1::ReleaseCellRequest, v1::ReleaseCellResponse>(
+      address, std::move(request), kSmallCallSeconds, &Async::ReleaseCell, [](const auto&) {});
+}
+
+void GrpcStageClient::GetStatus(const std::string& address, double deadline_seconds,
+                                std::function<void(absl::StatusOr<v1::GetStatusResponse>)> done) {
+  Start<v1::GetStatusRequest, v1::GetStatusResponse>(address, {}, deadline_seconds,
+                                                     &Async::GetStatus, std::move(done));
+}
+
+void GrpcStageClient::GetTrace(
+    const std::string& address, const v1::GetStageTraceRequest& request, double deadline_seconds,
+    std::function<void(absl::StatusOr<v1::GetStageTraceResponse>)> done) {
+  Start<v1::GetStageTraceRequest, v1::GetStageTraceResponse>(
+      address, request, deadline_seconds, &Async::GetStageTrace, std::move(done));
+}
+
+void GrpcStageClient::GetLogs(const std::string& address, const v1::GetStageLogsRequest& request,
+                              double deadline_seconds,
+                              std::function<void(absl::StatusOr<v1::GetStageLogsResponse>)> done) {
+  Start<v1::GetStageLogsRequest, v1::GetStageLogsResponse>(address, request, deadline_seconds,
+                                                           &Async::GetStageLogs, std::move(done));
+}
+
+}  // namespace stagecoach

@@ -1,0 +1,80 @@
+// GrpcStageClient: StageClient and StageObserver over gRPC's callback API; one channel per stage
+// address.
+// Ownership: owns channels and calls in flight; the destructor cancels and waits for them.
+// Threads:   thread-safe; `done` runs on a gRPC thread.
+// Errors:    every call has a deadline. A broken connection is UNAVAILABLE at once, never retried
+//            here: the job manager decides.
+#ifndef STAGECOACH_SERVICES_COORDINATOR_STAGES_GRPC_STAGE_CLIENT_H_
+#define STAGECOACH_SERVICES_COORDINATOR_STAGES_GRPC_STAGE_CLIENT_H_
+
+#include <grpcpp/grpcpp.h>
+
+#include <condition_variable>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "coordinator/loop/stage_client.h"
+#include "services/coordinator/stages/stage_observer.h"
+#include "stagecoach/v1/stage.grpc.pb.h"
+
+namespace stagecoach {
+
+class GrpcStageClient final : public StageClient, public StageObserver {
+ public:
+  explicit GrpcStageClient(std::shared_ptr<grpc::ChannelCredentials> credentials);
+  ~GrpcStageClient() override;
+
+  void Load(const std::string& address, const LoadCommand& command, double deadline_seconds,
+            std::function<void(absl::StatusOr<LoadResult>)> done) override;
+  void Run(const std::string& address, const RunCommand& command, double deadline_seconds,
+           std::function<void(absl::StatusOr<StepReport>)> done) override;
+  void WriteShard(const std::string& address, const WriteShardCommand& command,
+                  double deadline_seconds,
+                  std::function<void(absl::StatusOr<ShardInfo>)> done) override;
+  void Profile(const std::string& address, const JobSpec& spec, double deadline_seconds,
+               std::function<void(absl::StatusOr<std::vector<LayerProfile>>)> done) override;
+  void Abort(const std::string& address, const Fence& fence, const std::string& reason) override;
+  void Release(const std::string& address, const Fence& fence) override;
+
+  void GetStatus(const std::string& address, double deadline_seconds,
+                 std::function<void(absl::StatusOr<v1::GetStatusResponse>)> done) override;
+  void GetTrace(const std::string& address, const v1::GetStageTraceRequest& request,
+                double deadline_seconds,
+                std::function<void(absl::StatusOr<v1::GetStageTraceResponse>)> done) override;
+  void GetLogs(const std::string& address, const v1::GetStageLogsRequest& request,
+               double deadline_seconds,
+               std::function<void(absl::StatusOr<v1::GetStageLogsResponse>)> done) override;
+
+ private:
+  struct Peer {
+    std::shared_ptr<grpc::Channel> channel;
+    std::unique_ptr<v1::StageService::Stub> stub;
+  };
+  using Async = v1::StageService::StubInterface::async_interface;
+  template <typename Request, typename Response>
+  using Method = void (Async::*)(grpc::ClientContext*, const Request*, Response*,
+                                 std::function<void(grpc::Status)>);
+
+  v1::StageService::Stub* StubFor(const std::string& address);
+  bool Started(grpc::ClientContext* context);  // false: the destructor runs
+  void Ended(std::unique_ptr<grpc::ClientContext> context);
+  template <typename Request, typename Response>
+  void Start(const std::string& address, Request request, double deadline_seconds,
+             Method<Request, Response> method, std::function<void(absl::StatusOr<Response>)> done);
+
+  const std::shared_ptr<grpc::ChannelCredentials> credentials_;
+  std::mutex mutex_;  // guards what follows
+  std::condition_variable idle_;
+  std::map<std::string, Peer> peers_;
+  std::set<grpc::ClientContext*> cancellable_;
+  int calls_ = 0;  // whose context is not destroyed yet
+  bool closing_ = false;
+};
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_SERVICES_COORDINATOR_STAGES_GRPC_STAGE_CLIENT_H_

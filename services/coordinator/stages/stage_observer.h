@@ -1,0 +1,45 @@
+// StageObserver: what the coordinator asks stages for show only: clock, trace, log lines. Apart
+// from StageClient, which drives training; GrpcStageClient implements both, tests play this one.
+// Ownership: borrowed by those who ask.
+// Threads:   thread-safe; `done` runs on any thread, exactly once, and must not block.
+// Errors:    as StageClient.
+#ifndef STAGECOACH_SERVICES_COORDINATOR_STAGES_STAGE_OBSERVER_H_
+#define STAGECOACH_SERVICES_COORDINATOR_STAGES_STAGE_OBSERVER_H_
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "coordinator/job/job_view.h"
+#include "stagecoach/v1/stage.pb.h"
+
+namespace stagecoach {
+
+// A stage of a job's placement.
+struct StageTarget {
+  int32_t stage = 0;  // place in the pipeline
+  std::string name, address;
+};
+std::vector<StageTarget> TargetsOf(const JobView& view);
+
+class StageObserver {
+ public:
+  virtual ~StageObserver() = default;
+  virtual void GetStatus(const std::string& address, double deadline_seconds,
+                         std::function<void(absl::StatusOr<v1::GetStatusResponse>)> done) = 0;
+  virtual void GetTrace(const std::string& address, const v1::GetStageTraceRequest& request,
+                        double deadline_seconds,
+                        std::function<void(absl::StatusOr<v1::GetStageTraceResponse>)> done) = 0;
+  virtual void GetLogs(const std::string& address, const v1::GetStageLogsRequest& request,
+                       double deadline_seconds,
+                       std::function<void(absl::StatusOr<v1::GetStageLogsResponse>)> done) = 0;
+};
+
+// Why a stage's part is missing, for those who look: "stage-1 cannot be reached".
+std::string WhyMissing(const std::string& name, const absl::Status& status);
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_SERVICES_COORDINATOR_STAGES_STAGE_OBSERVER_H_

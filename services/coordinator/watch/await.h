@@ -1,0 +1,27 @@
+// Await: the answer of a function that calls back, for a thread that may wait: HTTP and metrics.
+// Errors: nothing if the answer takes longer; it may still come and is then dropped.
+#ifndef STAGECOACH_SERVICES_COORDINATOR_WATCH_AWAIT_H_
+#define STAGECOACH_SERVICES_COORDINATOR_WATCH_AWAIT_H_
+
+#include <chrono>
+#include <future>
+#include <memory>
+#include <optional>
+#include <utility>
+
+namespace stagecoach {
+
+// ask(done): calls done(T) once, from any thread.
+template <typename T, typename Ask>
+std::optional<T> Await(double seconds, Ask ask) {
+  auto promise = std::make_shared<std::promise<T>>();
+  std::future<T> future = promise->get_future();
+  ask([promise](T value) { promise->set_value(std::move(value)); });
+  const auto limit = std::chrono::duration<double>(seconds);
+  if (future.wait_for(limit) != std::future_status::ready) return std::nullopt;
+  return future.get();
+}
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_SERVICES_COORDINATOR_WATCH_AWAIT_H_

@@ -1,0 +1,267 @@
+#include "services/coordinator/watch/coordinator_metrics.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/clock.h"
+#include "plan/cost_model.h"
+#include "services/common/convert/convert_job.h"
+#include "services/common/observe/metric_names.h"
+#include "services/coordinator/watch/await.h"
+
+namespace stagecoach {
+namespace {
+
+const char* const kStates[] = {"PENDING", "RUNNING", "SUCCEEDED", "FAILED", "CANCELLED"};
+
+std::string ShownState(JobPhase phase) {
+  switch (JobStateOf(phase)) {
+    case v1::JOB_STATE_PENDING:
+      return "PENDING";
+    case v1::JOB_STATE_RUNNING:
+      return "RUNNING";
+    case v1::JOB_STATE_SUCCEEDED:
+      return "SUCCEEDED";
+    case v1::JOB_STATE_FAILED:
+      return "FAILED";
+    default:
+      return "CANCELLED";
+  }
+}
+
+constexpr double kLoopSeconds = 1;  // for an answer of the job loop
+
+std::string ModelName(const ModelSpec& model) {
+  return std::holds_alternative<GptSpec>(model) ? "gpt" : "sequence";
+}
+
+double BusySeconds(const StageAssignment& stage) {
+  return stage.phases[Phase::kForward] + stage.phases[Phase::kRecompute] +
+         stage.phases[Phase::kBackward];
+}
+
+double Imbalance(const std::vector<StageAssignment>& stages) {
+  double slowest = 0, sum = 0;
+  for (const StageAssignment& stage : stages) {
+    slowest = std::max(slowest, BusySeconds(stage));
+    sum += BusySeconds(stage);
+  }
+  return sum > 0 ? slowest * static_cast<double>(stages.size()) / sum : 1.0;
+}
+
+}  // namespace
+
+CoordinatorMetrics::CoordinatorMetrics(JobManager* manager)
+    : manager_(manager), shared_(std::make_shared<Shared>()) {
+  shared_->started_unix_seconds = SystemClock::Get()->UnixSeconds();
+}
+
+void CoordinatorMetrics::OnStep(Shared& shared, Track& track, const JobRecord& record) {
+  const bool live = record.unix_seconds >= shared.started_unix_seconds;
+  if (live && !track.first_step_seen) {
+    shared.queue_seconds.Observe(std::max(0.0, record.unix_seconds - track.submitted_unix_seconds));
+  }
+  if (live) shared.step_seconds.Observe(record.step_seconds);
+  if (record.step <= track.newest_step) {
+    ++track.replayed;
+  } else {
+    // Of a long history only every second step is kept; what lies between was done too. But a job
+    // may start behind the steps of another one.
+    if (track.first_step_seen) track.applied += record.step - track.newest_step - 1;
+    ++(record.skipped ? track.skipped : track.applied);
+    track.newest_step = record.step;
+  }
+  track.first_step_seen = true;
+  track.learning_rate = record.learning_rate;
+  track.gradient_norm = record.gradient_norm;
+}
+
+// What follows the state `loading` tells how it went.
+void CoordinatorMetrics::OnPhase(Shared& shared, Track& track, const JobRecord& record) {
+  if (track.loading_since_unix_seconds > 0) {
+    const double seconds = record.unix_seconds - track.loading_since_unix_seconds;
+    const bool live = record.unix_seconds >= shared.started_unix_seconds;
+    if (record.phase == JobPhase::kRunning && live) {
+      shared.load_seconds.Observe(std::max(0.0, seconds));
+    }
+    if (record.phase == JobPhase::kRecovering || record.phase == JobPhase::kFailed) {
+      ++track.load_failures;
+    }
+  }
+  const bool loading = record.phase == JobPhase::kLoading;
+  track.loading_since_unix_seconds = loading ? record.unix_seconds : 0;
+}
+
+void CoordinatorMetrics::OnRecord(Shared& shared, const std::string& id, const JobRecord& record) {
+  std::lock_guard<std::mutex> lock(shared.mutex);
+  Track& track = shared.tracks[id];
+  track.last_number = record.number;
+  switch (record.kind) {
+    case JobRecord::Kind::kStep:
+      OnStep(shared, track, record);
+      break;
+    case JobRecord::Kind::kCheckpoint:
+      if (record.unix_seconds >= shared.started_unix_seconds) {
+        shared.save_seconds.Observe(record.step_seconds);
+      }
+      if (record.message.empty()) {
+        track.checkpoint_unix_seconds = record.unix_seconds;
+      } else {
+        ++track.save_failures;
+      }
+      break;
+    case JobRecord::Kind::kFinished:
+      OnPhase(shared, track, record);
+      if (!track.finished) ++shared.finished[ShownState(record.phase)];
+      track.finished = true;
+      break;
+    case JobRecord::Kind::kState:
+    case JobRecord::Kind::kRecovery:
+      OnPhase(shared, track, record);
+      break;
+    case JobRecord::Kind::kEvaluation:
+      break;
+  }
+}
+
+// Jobs that ended before this process started are history, not events.
+void CoordinatorMetrics::Follow(const JobView& view) {
+  const double started = shared_->started_unix_seconds;
+  if (IsTerminal(view.phase) && view.finished_unix_seconds < started) return;
+  uint64_t after = 0;
+  {
+    std::lock_guard<std::mutex> lock(shared_->mutex);
+    const auto [entry, is_new] = shared_->tracks.try_emplace(view.id);
+    Track& track = entry->second;
+    if (track.followed) return;
+    track.followed = true;
+    after = track.last_number;
+    if (is_new) {
+      track.submitted_unix_seconds = track.checkpoint_unix_seconds = view.submitted_unix_seconds;
+      if (view.submitted_unix_seconds >= started) ++shared_->submitted;
+    }
+  }
+  manager_->Watch(
+      view.id, after,
+      [shared = shared_, id = view.id](const JobRecord& record) {
+        OnRecord(*shared, id, record);
+        return true;
+      },
+      [shared = shared_, id = view.id](const absl::Status& status) {
+        if (status.ok()) return;
+        // Refused by a busy job loop; the next scrape asks again.
+        std::lock_guard<std::mutex> lock(shared->mutex);
+        shared->tracks[id].followed = false;
+      });
+}
+
+void CoordinatorMetrics::Write(MetricWriter& writer) {
+  auto jobs =
+      Await<std::vector<JobView>>(kLoopSeconds, [this](auto done) { manager_->List(done); });
+  auto stages = Await<std::vector<StageView>>(kLoopSeconds,
+                                              [this](auto done) { manager_->ListStages(done); });
+  if (jobs.has_value()) {
+    std::map<std::string, double> by_state;
+    for (const JobView& view : *jobs) {
+      Follow(view);
+      ++by_state[ShownState(view.phase)];
+      if (!IsTerminal(view.phase)) WriteJob(view, writer);
+    }
+    for (const char* state : kStates) writer.Add(metric::kJobs, {state}, by_state[state]);
+  }
+  if (stages.has_value()) WriteFleet(*stages, writer);
+  if (jobs.has_value() && stages.has_value()) WriteRecoveries(*jobs, *stages, writer);
+  std::lock_guard<std::mutex> lock(shared_->mutex);
+  writer.Add(metric::kJobsSubmitted, {}, static_cast<double>(shared_->submitted));
+  for (const char* state : {"SUCCEEDED", "FAILED", "CANCELLED"}) {
+    writer.Add(metric::kJobsFinished, {state}, static_cast<double>(shared_->finished[state]));
+  }
+  writer.Add(metric::kStepSeconds, {}, shared_->step_seconds.snapshot());
+  writer.Add(metric::kJobQueueWait, {}, shared_->queue_seconds.snapshot());
+  writer.Add(metric::kCheckpointSeconds, {"save"}, shared_->save_seconds.snapshot());
+  writer.Add(metric::kCheckpointSeconds, {"load"}, shared_->load_seconds.snapshot());
+}
+
+void CoordinatorMetrics::WriteRecoveries(const std::vector<JobView>& jobs,
+                                         const std::vector<StageView>& stages,
+                                         MetricWriter& writer) {
+  std::map<std::string, std::map<std::string, uint64_t>> counts;
+  for (const StageView& stage : stages) counts[stage.registration.name];
+  for (const JobView& job : jobs) {
+    for (const StageFaults& faults : job.faults) {
+      counts[faults.stage_name][faults.reason] += faults.count;
+    }
+  }
+  for (auto& [stage, by_reason] : counts) {
+    for (const char* reason : kFaultReasons) {
+      writer.Add(metric::kStageRecoveries, {stage, reason}, static_cast<double>(by_reason[reason]));
+    }
+  }
+}
+
+void CoordinatorMetrics::WriteFleet(const std::vector<StageView>& stages, MetricWriter& writer) {
+  std::map<std::string, double> by_state;
+  for (const StageView& stage : stages) {
+    ++by_state[StageStateName(stage.state)];
+    writer.Add(metric::kStageHeartbeat, {stage.registration.name},
+               stage.last_heartbeat_unix_seconds);
+  }
+  for (StageState state :
+       {StageState::kReady, StageState::kBusy, StageState::kDraining, StageState::kLost}) {
+    writer.Add(metric::kStages, {StageStateName(state)}, by_state[StageStateName(state)]);
+  }
+}
+
+void CoordinatorMetrics::WriteJob(const JobView& view, MetricWriter& writer) {
+  Track track;
+  {
+    std::lock_guard<std::mutex> lock(shared_->mutex);
+    track = shared_->tracks[view.id];
+  }
+  const std::string& id = view.id;
+  const TrainingSpec& training = view.spec.training;
+  writer.Add(metric::kJobInfo,
+             {id, view.spec.name, ModelName(view.spec.model), std::to_string(view.stages.size()),
+              std::to_string(training.micro_batches)},
+             1);
+  writer.Add(metric::kStep, {id}, static_cast<double>(view.step));
+  writer.Add(metric::kTargetSteps, {id}, static_cast<double>(training.steps));
+  writer.Add(metric::kBubble, {id}, view.bubble);
+  writer.Add(metric::kBubbleIdeal, {id}, view.bubble_ideal);
+  writer.Add(metric::kImbalance, {id}, Imbalance(view.stages));
+  if (view.has_loss) writer.Add(metric::kLoss, {id, "train"}, view.loss);
+  if (view.has_evaluation_loss) writer.Add(metric::kLoss, {id, "eval"}, view.evaluation_loss);
+  writer.Add(metric::kNonfinite, {id}, static_cast<double>(view.skipped_steps));
+  const double left = static_cast<double>(training.steps) - static_cast<double>(view.step);
+  writer.Add(metric::kExpectedEnd, {id},
+             SystemClock::Get()->UnixSeconds() + std::max(0.0, left) * view.step_seconds);
+  writer.Add(metric::kRecoveries, {id}, static_cast<double>(view.recoveries));
+  writer.Add(metric::kDataWait, {id}, view.data_wait_seconds);
+  writer.Add(metric::kCheckpointStep, {id},
+             static_cast<double>(std::max<int64_t>(0, view.last_checkpoint_step)));
+  writer.Add(metric::kCheckpointSize, {id}, static_cast<double>(view.last_checkpoint_bytes));
+  WriteTrack(view, track, writer);
+}
+
+void CoordinatorMetrics::WriteTrack(const JobView& view, const Track& track, MetricWriter& writer) {
+  const std::string& id = view.id;
+  writer.Add(metric::kSteps, {id, "applied"}, static_cast<double>(track.applied));
+  writer.Add(metric::kSteps, {id, "skipped"}, static_cast<double>(track.skipped));
+  writer.Add(metric::kSteps, {id, "replayed"}, static_cast<double>(track.replayed));
+  const double examples =
+      static_cast<double>(track.applied) * static_cast<double>(view.spec.training.batch_size);
+  writer.Add(metric::kExamples, {id}, examples);
+  const absl::StatusOr<ExpandedModel> model = ExpandModel(view.spec.model, view.spec.precision);
+  if (model.ok()) {
+    const double tokens = examples * static_cast<double>(model->context);
+    writer.Add(metric::kTokens, {id}, tokens);
+    writer.Add(metric::kFlops, {id}, tokens * ModelFlopsPerToken(*model));
+  }
+  writer.Add(metric::kLearningRate, {id}, track.learning_rate);
+  writer.Add(metric::kGradientNorm, {id}, track.gradient_norm);
+  writer.Add(metric::kCheckpointTime, {id}, track.checkpoint_unix_seconds);
+  writer.Add(metric::kCheckpointFailures, {id, "save"}, static_cast<double>(track.save_failures));
+  writer.Add(metric::kCheckpointFailures, {id, "load"}, static_cast<double>(track.load_failures));
+}
+
+}  // namespace stagecoach

@@ -1,0 +1,69 @@
+// CoordinatorMetrics: what /metrics of the coordinator shows, from the manager's views and the
+// records of live jobs. Jobs are followed from their acceptance, so that the first scrape of a job
+// finds what was counted before it.
+// Ownership: borrows the manager.
+// Threads:   Write on the HTTP thread; records arrive on the job loop; one mutex. Write waits for
+//            the job loop at most a second and then leaves the jobs out of this scrape. Follow
+//            from any thread; it does not wait.
+#ifndef STAGECOACH_SERVICES_COORDINATOR_WATCH_COORDINATOR_METRICS_H_
+#define STAGECOACH_SERVICES_COORDINATOR_WATCH_COORDINATOR_METRICS_H_
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "coordinator/loop/job_manager.h"
+#include "services/common/observe/metrics.h"
+
+namespace stagecoach {
+
+class CoordinatorMetrics {
+ public:
+  explicit CoordinatorMetrics(JobManager* manager);
+  // A job that was accepted, or was there when this process started. Harmless to repeat.
+  void Follow(const JobView& view);
+  void Write(MetricWriter& writer);
+
+ private:
+  // What the records of one job add up to.
+  struct Track {
+    bool followed = false;
+    uint64_t last_number = 0;  // of the records
+    uint64_t newest_step = 0;
+    uint64_t applied = 0, skipped = 0, replayed = 0;
+    double learning_rate = 0, gradient_norm = 0;
+    double checkpoint_unix_seconds = 0;
+    uint64_t save_failures = 0, load_failures = 0;
+    double loading_since_unix_seconds = 0;  // 0: not loading
+    bool first_step_seen = false, finished = false;
+    double submitted_unix_seconds = 0;
+  };
+  struct Shared {
+    std::mutex mutex;  // guards what follows
+    std::map<std::string, Track> tracks;
+    uint64_t submitted = 0;
+    std::map<std::string, uint64_t> finished;  // by shown state
+    Histogram step_seconds{Histogram::DoublingBounds()};
+    Histogram queue_seconds{Histogram::DoublingBounds()};
+    Histogram save_seconds{Histogram::DoublingBounds()};
+    Histogram load_seconds{Histogram::DoublingBounds()};
+    double started_unix_seconds = 0;  // what is older is history, counted but not observed
+  };
+  static void OnRecord(Shared& shared, const std::string& id, const JobRecord& record);
+  static void OnStep(Shared& shared, Track& track, const JobRecord& record);
+  static void OnPhase(Shared& shared, Track& track, const JobRecord& record);
+  void WriteJob(const JobView& view, MetricWriter& writer);
+  void WriteTrack(const JobView& view, const Track& track, MetricWriter& writer);
+  void WriteFleet(const std::vector<StageView>& stages, MetricWriter& writer);
+  void WriteRecoveries(const std::vector<JobView>& jobs, const std::vector<StageView>& stages,
+                       MetricWriter& writer);
+
+  JobManager* const manager_;
+  const std::shared_ptr<Shared> shared_;  // watch callbacks may outlive this object
+};
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_SERVICES_COORDINATOR_WATCH_COORDINATOR_METRICS_H_

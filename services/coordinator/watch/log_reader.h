@@ -1,0 +1,57 @@
+// LogReader: one reader's way through the logs of the coordinator and of stages: every Poll asks
+// all of them at once for what is new since the last, and merges it by time. A source whose process
+// is a new one is read from its beginning.
+// Ownership: borrows ring and stages, which outlive every poll under way.
+// Threads:   one Poll at a time, from any thread; `done` runs once, on the thread of the last
+//            answer, within kDeadlineSeconds.
+// Units:     a poll holds at most kMostLines lines a source and gives at most `tail` lines in all;
+//            when more came than that, the newest are given.
+// Errors:    sources that do not answer are named, once as long as nothing changes.
+#ifndef STAGECOACH_SERVICES_COORDINATOR_WATCH_LOG_READER_H_
+#define STAGECOACH_SERVICES_COORDINATOR_WATCH_LOG_READER_H_
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "services/common/observe/log_ring.h"
+#include "services/coordinator/stages/stage_observer.h"
+#include "stagecoach/v1/job.pb.h"
+
+namespace stagecoach {
+
+class LogReader : public std::enable_shared_from_this<LogReader> {
+ public:
+  static constexpr double kDeadlineSeconds = 2.0;
+  static constexpr uint32_t kMostLines = 2000;
+  static constexpr char kCoordinator[] = "coordinator";
+
+  // job_id: lines of this job and of none; empty: of all.
+  LogReader(const LogRing* own, StageObserver* stages, std::string job_id)
+      : own_(own), stages_(stages), job_id_(std::move(job_id)) {}
+
+  // own: the coordinator's lines too. tail: 0 is kMostLines.
+  void Poll(const std::vector<StageTarget>& targets, bool own, uint32_t tail,
+            std::function<void(v1::ReadLogsResponse)> done);
+
+ private:
+  struct Gathering;
+  struct Source {
+    uint64_t newest = 0;  // line read last
+    std::string missing;  // why it did not answer the last time
+  };
+  void ReadOwn(Gathering& gathering);
+  void Finish(Gathering& gathering);
+
+  const LogRing* const own_;
+  StageObserver* const stages_;
+  const std::string job_id_;
+  std::map<std::string, Source> sources_;  // by name; touched between polls only
+};
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_SERVICES_COORDINATOR_WATCH_LOG_READER_H_

@@ -1,0 +1,57 @@
+// Cell: F_k and B_k of the paper, the consecutive layers of one stage, and the life of every
+// micro-batch in it:  absent -Forward-> boundary only -Recompute-> stashed -Backward-> absent
+//                     absent -Forward(keep)-> stashed -Backward-> absent
+// Ownership: owns layers, parameters, boundary inputs and stashes; borrows the back end.
+// Threads:   executor thread only.
+// Errors:    RESOURCE_EXHAUSTED from the allocator; a call in the wrong state is a CHECK: the
+//            schedule was validated.
+#ifndef STAGECOACH_STAGE_CELL_CELL_H_
+#define STAGECOACH_STAGE_CELL_CELL_H_
+
+#include <memory>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "plan/model_spec.h"
+#include "stage/layers/layer.h"
+
+namespace stagecoach {
+
+class Cell {
+ public:
+  // Layers [first, last) of the model, initial weights drawn from the seed.
+  static absl::StatusOr<std::unique_ptr<Cell>> Create(const ExpandedModel& model, int first_layer,
+                                                      int last_layer, uint64_t seed,
+                                                      int micro_batches, Backend& backend);
+  ~Cell();
+
+  absl::StatusOr<Tensors> Forward(Tensors inputs, const ForwardContext& context, bool keep_stash);
+  // Forward without a trace of it: for evaluation.
+  absl::StatusOr<Tensors> Evaluate(Tensors inputs, const ForwardContext& context);
+  absl::Status Recompute(MicroBatchId micro_batch);
+  absl::StatusOr<Tensors> Backward(MicroBatchId micro_batch, Tensors output_gradients);
+  absl::StatusOr<Tensors> BackwardInput(MicroBatchId micro_batch, Tensors output_gradients);
+  absl::Status BackwardWeight(MicroBatchId micro_batch);
+  // The outputs of a recompute or kept forward of the last stage, whose loss is still to come.
+  const Tensors& outputs(MicroBatchId micro_batch) const;
+
+  void DropAllMicroBatches();  // after an abort
+  void ZeroGradients();
+  // After values were set from outside (a checkpoint): Parameter::compute follows.
+  void RefreshCompute();
+
+  int first_layer() const;
+  int last_layer() const;
+  // Parameters in layer order, and the squared gradient norm of each layer (double, layer order).
+  std::vector<Parameter*> parameters();
+  absl::StatusOr<std::vector<double>> LayerSquaredGradientNorms();
+
+ private:
+  struct State;
+  explicit Cell(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_STAGE_CELL_CELL_H_

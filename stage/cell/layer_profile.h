@@ -1,0 +1,26 @@
+// Layer profile: seconds of forward and backward of every layer, measured on this back end with the
+// real shapes of the largest micro-batch and made-up inputs.
+// Threads: executor thread.  Errors: as ExpandModel and the allocator; CANCELLED if told to stop.
+#ifndef STAGECOACH_STAGE_CELL_LAYER_PROFILE_H_
+#define STAGECOACH_STAGE_CELL_LAYER_PROFILE_H_
+
+#include <functional>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "base/clock.h"
+#include "plan/cost_model.h"
+#include "plan/job_spec.h"
+#include "stage/backends/backend.h"
+
+namespace stagecoach {
+
+// Layers of equal spec and width are measured once. The median of several runs after a warm-up.
+// `cancelled` is asked between runs.
+absl::StatusOr<std::vector<LayerProfile>> ProfileLayers(const JobSpec& spec, Backend& backend,
+                                                        const Clock& clock,
+                                                        const std::function<bool()>& cancelled);
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_STAGE_CELL_LAYER_PROFILE_H_

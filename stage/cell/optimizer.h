@@ -1,0 +1,37 @@
+// Optimizer: the synchronous update at the end of a step; elementwise, so K-free.
+// Ownership: owns its slots; borrows the parameters and the back end.
+// Threads:   executor thread only.
+// Units:     step counts applied steps before this one: the first apply has step 0 and t = 1.
+#ifndef STAGECOACH_STAGE_CELL_OPTIMIZER_H_
+#define STAGECOACH_STAGE_CELL_OPTIMIZER_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "plan/job_spec.h"
+#include "stage/layers/layer.h"
+
+namespace stagecoach {
+
+struct OptimizerSlot {
+  std::string name;  // global: "opt/<slot>/<layer>/<path>", for example "opt/m/0003/mlp.up.weight"
+  Tensor value;      // F32, the parameter's shape
+};
+
+class Optimizer {
+ public:
+  virtual ~Optimizer() = default;
+  // Updates every parameter with gradient_scale * gradient.
+  virtual void Apply(uint64_t step, double learning_rate, double gradient_scale) = 0;
+  virtual std::vector<OptimizerSlot> slots() = 0;
+};
+
+absl::StatusOr<std::unique_ptr<Optimizer>> MakeOptimizer(const OptimizerSpec& spec,
+                                                         std::vector<Parameter*> parameters,
+                                                         Backend& backend);
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_STAGE_CELL_OPTIMIZER_H_

@@ -1,0 +1,212 @@
+// The optimizers against their formulas in double, their slots, and elementwise independence.
+#include "stage/cell/optimizer.h"
+
+#include <cmath>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/bfloat16.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "stage/layers/layer_testing.h"
+
+namespace stagecoach {
+namespace {
+
+using testing::ElementsAre;
+
+// Two parameters of a made-up layer 3: a matrix that decays and a bias that does not.
+class OptimizerTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    Add("model/0003/mlp.up.weight", {3, 4}, true);
+    Add("model/0003/mlp.up.bias", {3}, false);
+  }
+
+  void Add(const std::string& name, Shape shape, bool decay) {
+    const uint32_t stream = static_cast<uint32_t>(parameters_.size());
+    auto parameter = std::make_unique<Parameter>();
+    parameter->spec = {name, shape, ParameterSpec::Init::kZeros, 0.0, 0, decay};
+    parameter->value =
+        TensorOf(*backend_, NormalValues(shape.elements(), stream), DType::kF32, shape);
+    parameter->gradient =
+        TensorOf(*backend_, NormalValues(shape.elements(), 10 + stream), DType::kF32, shape);
+    parameters_.push_back(std::move(parameter));
+  }
+
+  std::unique_ptr<Optimizer> Make(const OptimizerSpec& spec) {
+    std::vector<Parameter*> borrowed;
+    for (const auto& parameter : parameters_) borrowed.push_back(parameter.get());
+    absl::StatusOr<std::unique_ptr<Optimizer>> made = MakeOptimizer(spec, borrowed, *backend_);
+    CHECK_OK(made.status());
+    return *std::move(made);
+  }
+
+  std::vector<float> Value(size_t p) { return ValuesOf<float>(*backend_, parameters_[p]->value); }
+  std::vector<float> Gradient(size_t p) {
+    return ValuesOf<float>(*backend_, parameters_[p]->gradient);
+  }
+
+  static std::vector<std::string> Names(const std::vector<OptimizerSlot>& slots) {
+    std::vector<std::string> names;
+    for (const OptimizerSlot& slot : slots) names.push_back(slot.name);
+    return names;
+  }
+
+  std::unique_ptr<Backend> backend_ = MakeReferenceBackend({});
+  std::vector<std::unique_ptr<Parameter>> parameters_;
+};
+
+TEST_F(OptimizerTest, AdamWFollowsItsFormulaOverSeveralSteps) {
+  const AdamWSpec spec{0.8, 0.95, 1e-6, 0.1};
+  const std::unique_ptr<Optimizer> optimizer = Make(spec);
+  const std::vector<std::vector<float>> start = {Value(0), Value(1)};
+  const double rates[] = {0.01, 0.02, 0.005, 0.005};
+  constexpr double kScale = 0.7;
+  for (uint64_t step = 0; step < 4; ++step) optimizer->Apply(step, rates[step], kScale);
+  for (size_t p = 0; p < 2; ++p) {
+    const double decay = p == 0 ? spec.weight_decay : 0.0;
+    const std::vector<float> gradient = Gradient(p), value = Value(p);
+    for (size_t i = 0; i < value.size(); ++i) {
+      double w = start[p][i], m = 0.0, v = 0.0;
+      const double g = kScale * gradient[i];
+      for (int t = 1; t <= 4; ++t) {
+        m = spec.beta1 * m + (1 - spec.beta1) * g;
+        v = spec.beta2 * v + (1 - spec.beta2) * g * g;
+        const double m_hat = m / (1 - std::pow(spec.beta1, t));
+        const double v_hat = v / (1 - std::pow(spec.beta2, t));
+        w -= rates[t - 1] * (m_hat / (std::sqrt(v_hat) + spec.epsilon) + decay * w);
+      }
+      EXPECT_NEAR(value[i], w, 2e-6) << "parameter " << p << " element " << i;
+    }
+  }
+}
+
+TEST_F(OptimizerTest, SgdWithMomentumFollowsItsFormula) {
+  const SgdSpec spec{0.9, 0.05};
+  const std::unique_ptr<Optimizer> optimizer = Make(spec);
+  const std::vector<std::vector<float>> start = {Value(0), Value(1)};
+  for (uint64_t step = 0; step < 3; ++step) optimizer->Apply(step, 0.1, 0.5);
+  for (size_t p = 0; p < 2; ++p) {
+    const double decay = p == 0 ? spec.weight_decay : 0.0;
+    const std::vector<float> gradient = Gradient(p), value = Value(p);
+    for (size_t i = 0; i < value.size(); ++i) {
+      double w = start[p][i], velocity = 0.0;
+      for (int t = 0; t < 3; ++t) {
+        velocity = spec.momentum * velocity + 0.5 * gradient[i];
+        w -= 0.1 * (velocity + decay * w);
+      }
+      EXPECT_NEAR(value[i], w, 2e-6) << "parameter " << p << " element " << i;
+    }
+  }
+}
+
+TEST_F(OptimizerTest, PlainSgdHasNoSlots) {
+  const std::unique_ptr<Optimizer> optimizer = Make(SgdSpec{});
+  EXPECT_TRUE(optimizer->slots().empty());
+  const std::vector<float> before = Value(1), gradient = Gradient(1);
+  optimizer->Apply(0, 0.25, 1.0);
+  const std::vector<float> after = Value(1);
+  for (size_t i = 0; i < after.size(); ++i) {
+    EXPECT_FLOAT_EQ(after[i], before[i] - 0.25f * gradient[i]);
+  }
+}
+
+TEST_F(OptimizerTest, SlotsHaveGlobalNamesStartAtZeroAndCountAsOptimizerMemory) {
+  const std::unique_ptr<Optimizer> adamw = Make(AdamWSpec{});
+  EXPECT_THAT(Names(adamw->slots()),
+              ElementsAre("opt/m/0003/mlp.up.weight", "opt/m/0003/mlp.up.bias",
+                          "opt/v/0003/mlp.up.weight", "opt/v/0003/mlp.up.bias"));
+  for (const OptimizerSlot& slot : adamw->slots()) {
+    EXPECT_THAT(ValuesOf<float>(*backend_, slot.value), testing::Each(0.0f)) << slot.name;
+  }
+  EXPECT_EQ(adamw->slots()[2].value.shape(), Shape({3, 4}));
+  const MemoryUse use = backend_->allocator().Use();
+  EXPECT_EQ(use.current[static_cast<int>(MemoryKind::kOptimizer)], 4 * 64)
+      << "48 and 12 bytes, rounded up to 64";
+  const std::unique_ptr<Optimizer> sgd = Make(SgdSpec{0.9, 0.0});
+  EXPECT_THAT(Names(sgd->slots()),
+              ElementsAre("opt/velocity/0003/mlp.up.weight", "opt/velocity/0003/mlp.up.bias"));
+}
+
+TEST_F(OptimizerTest, ASlotThatIsWrittenIsWhatTheNextApplyReads) {
+  // What a resume does: slots of a checkpoint into a fresh optimizer, then the step number.
+  const std::unique_ptr<Optimizer> first = Make(AdamWSpec{});
+  first->Apply(0, 0.01, 1.0);
+  const std::vector<float> after_one = Value(0);
+  std::vector<std::vector<float>> saved;
+  for (const OptimizerSlot& slot : first->slots()) {
+    saved.push_back(ValuesOf<float>(*backend_, slot.value));
+  }
+  first->Apply(1, 0.01, 1.0);
+  const std::vector<float> after_two = Value(0);
+
+  const std::unique_ptr<Optimizer> resumed = Make(AdamWSpec{});
+  backend_->CopyFromHost(std::as_bytes(std::span(after_one)), parameters_[0]->value);
+  const std::vector<OptimizerSlot> slots = resumed->slots();
+  for (size_t i = 0; i < slots.size(); ++i) {
+    backend_->CopyFromHost(std::as_bytes(std::span(saved[i])), slots[i].value);
+  }
+  resumed->Apply(1, 0.01, 1.0);
+  EXPECT_TRUE(SameBits(Value(0), after_two));
+}
+
+TEST_F(OptimizerTest, AParameterIsUpdatedTheSameAloneOrAmongOthers) {
+  const std::vector<float> start = Value(1);
+  Make(AdamWSpec{})->Apply(7, 0.01, 0.5);
+  const std::vector<float> among = Value(1);
+  backend_->CopyFromHost(std::as_bytes(std::span(start)), parameters_[1]->value);
+  absl::StatusOr<std::unique_ptr<Optimizer>> alone =
+      MakeOptimizer(AdamWSpec{}, {parameters_[1].get()}, *backend_);
+  ASSERT_TRUE(alone.ok());
+  (*alone)->Apply(7, 0.01, 0.5);
+  EXPECT_TRUE(SameBits(Value(1), among));
+}
+
+TEST_F(OptimizerTest, InBfloat16TheCopyIsTheRoundedMasterAndTheMasterIsAsInFloat32) {
+  for (const OptimizerSpec& spec :
+       {OptimizerSpec(AdamWSpec{}), OptimizerSpec(SgdSpec{0.9, 0.05}), OptimizerSpec(SgdSpec{})}) {
+    parameters_.clear();
+    SetUp();
+    Make(spec)->Apply(0, 0.01, 0.5);
+    const std::vector<float> float32[] = {Value(0), Value(1)};
+    parameters_.clear();
+    SetUp();
+    for (const auto& parameter : parameters_) {
+      parameter->compute = *MakeTensor(backend_->allocator(), MemoryKind::kParameters, DType::kBF16,
+                                       parameter->value.shape());
+    }
+    Make(spec)->Apply(0, 0.01, 0.5);
+    for (size_t p = 0; p < 2; ++p) {
+      EXPECT_TRUE(SameBits(Value(p), float32[p]));
+      const auto copy = ValuesOf<Bfloat16>(*backend_, parameters_[p]->compute);
+      for (size_t i = 0; i < copy.size(); ++i) {
+        EXPECT_EQ(copy[i].bits, Bfloat16(float32[p][i]).bits) << "element " << i;
+      }
+    }
+  }
+}
+
+TEST_F(OptimizerTest, AParameterThatIsItsOwnCopyIsUpdatedOnce) {
+  const std::vector<float> before = Value(1), gradient = Gradient(1);
+  for (const auto& parameter : parameters_) parameter->compute = parameter->value;
+  Make(SgdSpec{})->Apply(0, 0.25, 1.0);
+  const std::vector<float> after = Value(1);
+  for (size_t i = 0; i < after.size(); ++i) {
+    EXPECT_FLOAT_EQ(after[i], before[i] - 0.25f * gradient[i]);
+  }
+}
+
+TEST_F(OptimizerTest, NoMemoryForSlotsNamesTheSlot) {
+  backend_ = MakeReferenceBackend({.memory_limit_bytes = 300});
+  parameters_.clear();
+  Add("model/0003/mlp.up.weight", {3, 8}, true);
+  const absl::Status status =
+      MakeOptimizer(AdamWSpec{}, {parameters_[0].get()}, *backend_).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted) << status;
+  EXPECT_THAT(std::string(status.message()), testing::HasSubstr("opt/m/0003/mlp.up.weight"));
+}
+
+}  // namespace
+}  // namespace stagecoach

@@ -1,0 +1,101 @@
+// BoundaryPort: one neighbour as the executor sees it: tries to send and to receive the message
+// that the program asks for, and books the time of waiting.
+// Outbox:    where links carry copies of what is on the device (CopiesForLinks), a send queues the
+//            copy and is done; the message waits here, in order, until its copy has run and the
+//            link takes it. At most kOutbox messages wait, as the device's memory that they are
+//            copied from is held meanwhile. A step ends with an empty outbox.
+// Ownership: borrows link, back end and clocks for its life.
+// Threads:   executor thread only.
+// Units and shapes: a message holds one tensor [rows, width] of the job's type; no rows: a
+//            micro-batch without sequences (the end of a short evaluation mini-batch), which
+//            travels like any other.
+// Errors:    the link's status once it is closed, the device's; FAILED_PRECONDITION for a message
+//            of a later step, another micro-batch or another shape. A message of an earlier
+//            incarnation, step or attempt is counted and dropped.
+#ifndef STAGECOACH_STAGE_EXECUTOR_BOUNDARY_PORT_H_
+#define STAGECOACH_STAGE_EXECUTOR_BOUNDARY_PORT_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "base/ids.h"
+#include "plan/card_memory.h"
+#include "stage/backends/backend.h"
+#include "stage/link/link.h"
+#include "stage/watch/phase_clock.h"
+
+namespace stagecoach {
+
+const char* MessageKindName(MessageKind kind);  // "activation", "gradient"
+
+class BoundaryPort {
+ public:
+  struct Parts {
+    Link* link = nullptr;
+    StageId self, peer;
+    int64_t width = 0;    // of the boundary's activations
+    int64_t context = 0;  // rows of one sequence
+    DType dtype = DType::kF32;
+    PhaseClock* phases = nullptr;
+    const Clock* clock = nullptr;
+    Backend* backend = nullptr;  // null: what the link carries is what the stage computes with
+  };
+  // Enough for the device to have work while one is copied.
+  static constexpr size_t kOutbox = kCardOutbox;
+
+  explicit BoundaryPort(const Parts& parts);
+
+  // Takes the tensor if there was room for it (true). Otherwise the caller keeps it for the next
+  // try.
+  absl::StatusOr<bool> TrySend(const Fence& fence, MicroBatchId micro_batch, Tensor* tensor);
+  // rows: how many are expected, -1 if the message tells.
+  absl::StatusOr<std::optional<Tensor>> TryReceive(const Fence& fence, MicroBatchId micro_batch,
+                                                   int64_t rows);
+
+  // Gives the link what it takes of the outbox; true if that was anything.
+  absl::StatusOr<bool> SendWaiting();
+  bool waiting() const { return !outbox_.empty(); }
+  // Somebody waits for the outbox: sends, or lets the device compute, whose phase stays then.
+  void BookWaiting() const;
+  MicroBatchId waiting_micro_batch() const { return outbox_.front().micro_batch; }
+  void DropWaiting() { outbox_.clear(); }  // the back end holds what copies under way still need
+
+  absl::Status status() const;  // of the link, naming the boundary
+  uint64_t stale_messages() const { return stale_messages_; }
+  // "stage 1 waits for activation of micro-batch 3 from stage 0 (job a ... step 17 ...)".
+  std::string Waiting(const Fence& fence, MicroBatchId micro_batch, bool sending) const;
+
+ private:
+  MessageKind outgoing() const;
+  MessageKind incoming() const;
+  // True: of this step; false: stale; else an error.
+  absl::StatusOr<bool> CheckFence(const Fence& expected, const TensorMessage& message) const;
+  absl::Status CheckContent(const TensorMessage& message, MicroBatchId micro_batch,
+                            int64_t rows) const;
+  void BookArrival(const TensorMessage& message);
+  // True: the link has it; else it is intact.
+  bool Offer(const Fence& fence, MicroBatchId micro_batch, Tensor* tensor);
+  absl::StatusOr<bool> TryCopy(const Fence& fence, MicroBatchId micro_batch, Tensor* tensor);
+  std::string Name() const;
+
+  struct Outgoing {
+    Fence fence;
+    MicroBatchId micro_batch;
+    Tensor tensor;  // in the link's memory
+    uint64_t copy;  // see Backend::LinkCopyDone
+  };
+
+  const Parts parts_;
+  const bool copies_;  // else links carry what the stage computes with
+  std::deque<Outgoing> outbox_;
+  bool link_is_full_ = false;  // it refused the first of the outbox
+  uint64_t stale_messages_ = 0;
+};
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_STAGE_EXECUTOR_BOUNDARY_PORT_H_

@@ -1,0 +1,197 @@
+#include "stage/executor/executor.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/check.h"
+#include "base/status.h"
+#include "stage/executor/executor_state.h"
+
+namespace stagecoach {
+namespace {
+
+MicroBatchId CountMicroBatches(const StageProgram& program) {
+  MicroBatchId most;
+  for (const Instruction& instruction : program.instructions) {
+    most = std::max(most, instruction.micro_batch);
+  }
+  return MicroBatchId(most.value + 1);
+}
+
+}  // namespace
+
+std::string StageExecutor::State::Where(MicroBatchId id) const {
+  return absl::StrCat("stage ", parts.stage.value, ", micro-batch ", id.value, ", ",
+                      work->fence.ToString());
+}
+
+absl::StatusOr<bool> StageExecutor::State::Execute(const Instruction& instruction) {
+  const MicroBatchId id = instruction.micro_batch;
+  switch (instruction.op) {
+    case Op::kReceiveActivation:
+      return ReceiveActivation(id);
+    case Op::kReceiveGradient:
+      return ReceiveGradient(id);
+    case Op::kSendActivation:
+      return downstream->TrySend(work->fence, id, &At(id).output);
+    case Op::kSendGradient:
+      return upstream->TrySend(work->fence, id, &At(id).input_gradient);
+    default:
+      break;
+  }
+  RETURN_IF_ERROR(has_device_clock ? ComputeMarked(instruction) : Compute(instruction));
+  return true;
+}
+
+absl::StatusOr<bool> StageExecutor::State::ReceiveActivation(MicroBatchId id) {
+  ASSIGN_OR_RETURN(std::optional<Tensor> tensor, upstream->TryReceive(work->fence, id, -1));
+  if (!tensor.has_value()) return false;
+  At(id).sequences = tensor->shape()[0] / parts.context;
+  At(id).input = *std::move(tensor);
+  return true;
+}
+
+absl::StatusOr<bool> StageExecutor::State::ReceiveGradient(MicroBatchId id) {
+  ASSIGN_OR_RETURN(std::optional<Tensor> tensor,
+                   downstream->TryReceive(work->fence, id, At(id).sequences * parts.context));
+  if (!tensor.has_value()) return false;
+  At(id).output_gradient = *std::move(tensor);
+  return true;
+}
+
+absl::StatusOr<bool> StageExecutor::State::SendWaiting() {
+  bool sent = false;
+  for (auto* port : {&upstream, &downstream}) {
+    if (!port->has_value() || !(*port)->waiting()) continue;
+    const MicroBatchId first = (*port)->waiting_micro_batch();
+    ASSIGN_OR_RETURN(const bool some, Annotate((*port)->SendWaiting(), Where(first)));
+    sent = sent || some;
+  }
+  if (sent) ++instructions_done;  // a heartbeat as well: what a send left undone is done
+  return sent;
+}
+
+const BoundaryPort* StageExecutor::State::Unsent() const {
+  for (const auto* port : {&upstream, &downstream}) {
+    if (port->has_value() && (*port)->waiting()) return &**port;
+  }
+  return nullptr;
+}
+
+absl::Status StageExecutor::State::LinkStatus() const {
+  if (upstream.has_value()) RETURN_IF_ERROR(upstream->status());
+  if (downstream.has_value()) RETURN_IF_ERROR(downstream->status());
+  return absl::OkStatus();
+}
+
+StageExecutor::StageExecutor(const Parts& parts) : state_(std::make_unique<State>(parts)) {
+  CHECK(parts.cell != nullptr && parts.backend != nullptr && parts.phases != nullptr &&
+        parts.clock != nullptr);
+  CHECK_EQ(parts.upstream == nullptr, parts.stage.value == 0) << "upstream of the first stage";
+  CHECK_EQ(parts.downstream == nullptr, state_->last_stage()) << "downstream of the last stage";
+  const bool reads_data = parts.stage.value == 0 || state_->last_stage();
+  CHECK(parts.data != nullptr || !reads_data) << "first and last stage read data";
+  CHECK(parts.context > 0) << "tokens of a sequence";
+}
+
+StageExecutor::~StageExecutor() = default;
+
+void StageExecutor::BeginStep(const StepWork& work) {
+  CHECK(!state_->work.has_value()) << "a step is under way";
+  CHECK(work.program != nullptr && work.program->stage == state_->parts.stage)
+      << "a program of another stage";
+  state_->work = work;
+  state_->next = 0;
+  state_->blocked = false;
+  state_->report.reset();
+  state_->in_flight.assign(CountMicroBatches(*work.program).value, State::InFlight());
+  state_->nanos_before = state_->parts.phases->TotalNanos();
+  state_->marked.clear();
+  state_->parts.backend->TakeTimes();  // of a step that was given up
+  state_->has_device_clock = state_->parts.backend->MarkTime();
+  if (!state_->has_device_clock) return;
+  state_->begin_nanos = state_->parts.clock->MonotonicNanos();
+  state_->parts.phases->Defer();
+}
+
+absl::StatusOr<Progress> StageExecutor::Advance(int instructions) {
+  State& state = *state_;
+  CHECK(state.work.has_value()) << "no step has begun";
+  const size_t end = state.work->program->instructions.size();
+  for (int done = 0;; ++done) {
+    ASSIGN_OR_RETURN(const bool sent, state.SendWaiting());
+    const bool ran_all = state.next == end;
+    if (ran_all && state.Unsent() == nullptr) break;
+    if (done == instructions) return Progress::kAdvanced;
+    const MicroBatchId id =
+        ran_all ? state.Unsent()->waiting_micro_batch() : state.current().micro_batch;
+    bool proceeded = false;
+    if (ran_all) {
+      state.Unsent()->BookWaiting();
+    } else {
+      ASSIGN_OR_RETURN(proceeded, Annotate(state.Execute(state.current()), state.Where(id)));
+    }
+    state.blocked = !proceeded;
+    if (!proceeded) {
+      // A broken neighbour on the other side ends the step too: what is waited for may never come.
+      RETURN_IF_ERROR(Annotate(state.LinkStatus(), state.Where(id)));
+      return sent ? Progress::kAdvanced : Progress::kBlocked;
+    }
+    ++state.next;
+    ++state.instructions_done;
+  }
+  state.blocked = false;
+  RETURN_IF_ERROR(Annotate(state.Finish(), absl::StrCat("stage ", state.parts.stage.value)));
+  return Progress::kFinished;
+}
+
+std::string StageExecutor::WaitingFor() const {
+  if (!state_->work.has_value() || !state_->blocked) return "";
+  const Fence& fence = state_->work->fence;
+  if (state_->next == state_->work->program->instructions.size()) {
+    const BoundaryPort* const port = state_->Unsent();
+    return port == nullptr ? "" : port->Waiting(fence, port->waiting_micro_batch(), true);
+  }
+  const auto [op, id] = state_->current();
+  const bool sending = op == Op::kSendActivation || op == Op::kSendGradient;
+  const bool up = op == Op::kReceiveActivation || op == Op::kSendGradient;
+  return (up ? state_->upstream : state_->downstream)->Waiting(fence, id, sending);
+}
+
+MicroBatchId StageExecutor::current_micro_batch() const {
+  const bool running =
+      state_->work.has_value() && state_->next < state_->work->program->instructions.size();
+  return running ? state_->current().micro_batch : MicroBatchId();
+}
+
+StepReport StageExecutor::TakeReport() {
+  CHECK(state_->report.has_value()) << "the step has not finished";
+  return *std::exchange(state_->report, std::nullopt);
+}
+
+void StageExecutor::Abandon() {
+  state_->work.reset();
+  state_->report.reset();
+  state_->in_flight.clear();
+  state_->losses.Reset();
+  state_->blocked = false;
+  for (auto* port : {&state_->upstream, &state_->downstream}) {
+    if (port->has_value()) (*port)->DropWaiting();
+  }
+  state_->parts.backend->EndLinkCopies();
+  state_->parts.phases->Resolve({});
+  state_->parts.cell->DropAllMicroBatches();
+}
+
+uint64_t StageExecutor::instructions_done() const { return state_->instructions_done; }
+
+uint64_t StageExecutor::stale_messages() const {
+  uint64_t count = 0;
+  if (state_->upstream.has_value()) count += state_->upstream->stale_messages();
+  if (state_->downstream.has_value()) count += state_->downstream->stale_messages();
+  return count;
+}
+
+}  // namespace stagecoach

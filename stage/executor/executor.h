@@ -1,0 +1,82 @@
+// StageExecutor: interprets a stage's program on its cell. It never waits for a peer: Advance runs
+// instructions until one cannot proceed, and returns; only StageRuntime waits. So one test thread
+// can drive K executors in any seeded order with no network.
+// Ownership: borrows cell, links, data and clocks for its life.
+// Threads:   executor thread only.
+// Units:     the loss counts as backward, norms and apply as optimizer; phase.h has the rest. A
+//            micro-batch without sequences is passed on as an empty message and computes nothing.
+// Errors:    the first error ends the step; the caller closes the links with it. A message of
+//            another step or micro-batch than the program expects is FAILED_PRECONDITION.
+// See: docs/ARCHITECTURE.md, "A step".
+#ifndef STAGECOACH_STAGE_EXECUTOR_EXECUTOR_H_
+#define STAGECOACH_STAGE_EXECUTOR_EXECUTOR_H_
+
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "base/ids.h"
+#include "plan/control.h"
+#include "plan/schedule.h"
+#include "stage/cell/cell.h"
+#include "stage/data/batch_source.h"
+#include "stage/link/link.h"
+#include "stage/watch/phase_clock.h"
+
+namespace stagecoach {
+
+// One pass over the pipeline: a training step or one evaluation mini-batch.
+struct StepWork {
+  Fence fence;
+  bool training = true;
+  uint64_t evaluation_batch = 0;  // when not training
+  const StageProgram* program = nullptr;
+  double loss_scale = 1.0;  // of d_logits: 1 / (N * context)
+};
+
+// kAdvanced: stopped by the limit, or blocked after messages of sends before have left.
+enum class Progress { kAdvanced, kBlocked, kFinished };
+
+class StageExecutor {
+ public:
+  struct Parts {
+    StageId stage;
+    int stages = 1;
+    uint64_t seed = 0;
+    Cell* cell = nullptr;
+    Backend* backend = nullptr;
+    Link* upstream = nullptr;           // null on stage 0
+    Link* downstream = nullptr;         // null on stage K - 1
+    const BatchSource* data = nullptr;  // needed on stages 0 and K - 1
+    int64_t context = 0;                // tokens of one sequence
+    DType dtype = DType::kF32;          // of activations
+    int64_t width_in = 0;               // of what upstream sends; any on stage 0
+    int64_t width_out = 0;              // of what is sent downstream; any on stage K - 1
+    PhaseClock* phases = nullptr;
+    const Clock* clock = nullptr;
+  };
+  explicit StageExecutor(const Parts& parts);
+  ~StageExecutor();
+
+  void BeginStep(const StepWork& work);
+  // Runs at most `instructions` of them, so that the caller can look around in between.
+  absl::StatusOr<Progress> Advance(int instructions = std::numeric_limits<int>::max());
+  // What a blocked executor waits for, for errors and status: "stage 1 waits for activation of
+  // micro-batch 3 from stage 0 (job a ... step 17)". Empty while running or finished.
+  std::string WaitingFor() const;
+  MicroBatchId current_micro_batch() const;  // of the instruction at hand
+  StepReport TakeReport();                   // after kFinished
+  void Abandon();                      // drop micro-batches and the step, after an error or abort
+  uint64_t instructions_done() const;  // since construction: a heartbeat
+  uint64_t stale_messages() const;     // dropped since construction
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_STAGE_EXECUTOR_EXECUTOR_H_

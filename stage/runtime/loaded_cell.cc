@@ -1,0 +1,179 @@
+#include "stage/runtime/loaded_cell.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "base/status.h"
+#include "stage/runtime/shard_tensors.h"
+
+namespace stagecoach {
+namespace {
+
+absl::Status CheckPlacement(const LoadCommand& command, int layers) {
+  const Partition& partition = command.partition;
+  bool ascending = partition.stages() > 0 && partition.first_layers.front() == 0 &&
+                   partition.first_layers.back() < layers;
+  for (int k = 1; k < partition.stages(); ++k) {
+    ascending = ascending && partition.first(k - 1) < partition.first(k);
+  }
+  if (!ascending) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "partition: first layers [", absl::StrJoin(partition.first_layers, ", "),
+        "], expected 0 and then ascending below the ", layers, " layers of the model"));
+  }
+  if (command.stage.value < 0 || command.stage.value >= partition.stages()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("stage: ", command.stage.value, ", the partition has ", partition.stages()));
+  }
+  const bool last = command.stage.value + 1 == partition.stages();
+  if (!last && command.downstream_address.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat("downstream_address: empty, stage ",
+                                                   command.stage.value, " is not the last one"));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<StageProgram> MakeProgram(const LoadCommand& command, int link_capacity,
+                                         bool forward_only) {
+  const JobSpec& spec = command.spec;
+  const Schedule schedule =
+      MakeSchedule({.kind = spec.pipeline.schedule,
+                    .rematerialization = spec.pipeline.rematerialization,
+                    .stages = command.partition.stages(),
+                    .micro_batches = static_cast<int>(spec.training.micro_batches),
+                    .forward_only = forward_only});
+  PipelineLimits limits;
+  limits.link_capacity = link_capacity;
+  RETURN_IF_ERROR(Annotate(ValidateSchedule(schedule, limits), "schedule"));
+  return schedule.programs[command.stage.value];
+}
+
+absl::Status OpenData(const JobSpec& spec, const ExpandedModel& model,
+                      const DatasetManifest& expected, LoadedCell* loaded) {
+  ASSIGN_OR_RETURN(loaded->data, OpenTextSource(spec, model.context, model.vocabulary));
+  loaded->result.data = loaded->data->manifest();
+  if (expected.sha256.empty() || expected == loaded->result.data) return absl::OkStatus();
+  const DatasetManifest& found = loaded->result.data;
+  return absl::FailedPreconditionError(
+      absl::StrCat("data.text.path: ", spec.data.text.path, " has ", found.bytes, " bytes, sha256 ",
+                   found.sha256, ", the job was started with ", expected.bytes, " bytes, sha256 ",
+                   expected.sha256, "; put the original file back or submit a new job"));
+}
+
+void OpenLinks(const LoadingParts& parts, LoadedCell* loaded) {
+  const LoadCommand& command = loaded->command;
+  const int stage = command.stage.value;
+  BoundaryId boundary{command.fence.job, command.fence.term, command.fence.generation};
+  Allocator& allocator = parts.backend->link_allocator();
+  if (stage > 0) {
+    boundary.upstream = StageId(stage - 1);
+    loaded->upstream = parts.connector->Accept(boundary, allocator);
+    loaded->upstream->SetReadyCallback(parts.link_ready);
+  }
+  if (stage + 1 < command.partition.stages()) {
+    boundary.upstream = StageId(stage);
+    loaded->downstream = parts.connector->Dial(command.downstream_address, boundary, allocator);
+    loaded->downstream->SetReadyCallback(parts.link_ready);
+  }
+}
+
+absl::Status BuildCell(const LoadingParts& parts, LoadedCell* loaded) {
+  const LoadCommand& command = loaded->command;
+  const int stage = command.stage.value;
+  const int layers = static_cast<int>(loaded->model.layers.size());
+  parts.backend->SetPrecision(command.spec.precision);
+  ASSIGN_OR_RETURN(
+      loaded->cell,
+      Cell::Create(loaded->model, command.partition.first(stage),
+                   command.partition.last(stage, layers), command.spec.seed,
+                   static_cast<int>(command.spec.training.micro_batches), *parts.backend));
+  ASSIGN_OR_RETURN(loaded->optimizer, MakeOptimizer(command.spec.training.optimizer,
+                                                    loaded->cell->parameters(), *parts.backend));
+  loaded->cell->ZeroGradients();
+  if (!command.checkpoint_folder.empty()) {
+    RETURN_IF_ERROR(LoadTensors(*parts.file_system, command.checkpoint_folder, command.fence.step,
+                                TrainingTensors(*loaded->cell, *loaded->optimizer),
+                                *parts.backend));
+    loaded->cell->RefreshCompute();
+  }
+  return parts.backend->Synchronize();
+}
+
+std::unique_ptr<StageExecutor> MakeExecutor(const LoadingParts& parts, const LoadedCell& loaded) {
+  return std::make_unique<StageExecutor>(StageExecutor::Parts{
+      .stage = loaded.command.stage,
+      .stages = loaded.command.partition.stages(),
+      .seed = loaded.command.spec.seed,
+      .cell = loaded.cell.get(),
+      .backend = parts.backend,
+      .upstream = loaded.upstream.get(),
+      .downstream = loaded.downstream.get(),
+      .data = loaded.data.get(),
+      .context = loaded.model.context,
+      .dtype = ComputeDType(loaded.model.precision),
+      .width_in = loaded.model.layers[loaded.cell->first_layer()].width_in,
+      .width_out = loaded.model.layers[loaded.cell->last_layer() - 1].width_out,
+      .phases = parts.phases,
+      .clock = parts.clock});
+}
+
+StageMemory ToStageMemory(const std::array<int64_t, kMemoryKinds>& bytes) {
+  const auto of = [&bytes](MemoryKind kind) { return bytes[static_cast<int>(kind)]; };
+  return {.parameters = of(MemoryKind::kParameters),
+          .gradients = of(MemoryKind::kGradients),
+          .optimizer = of(MemoryKind::kOptimizer),
+          .activations = of(MemoryKind::kActivations) + of(MemoryKind::kWorkspace)};
+}
+
+}  // namespace
+
+LoadedCell::~LoadedCell() {
+  // The executor borrows the links, which must not call back into a cell that is gone.
+  executor.reset();
+  for (Link* link : {upstream.get(), downstream.get()}) {
+    if (link != nullptr) link->SetReadyCallback(nullptr);
+  }
+  CloseLinks(absl::CancelledError("the cell was released"));
+}
+
+void LoadedCell::CloseLinks(const absl::Status& reason) {
+  for (Link* link : {upstream.get(), downstream.get()}) {
+    if (link != nullptr) link->Close(reason);
+  }
+}
+
+double LoadedCell::loss_scale() const {
+  return 1.0 / (static_cast<double>(command.spec.training.batch_size) *
+                static_cast<double>(model.context));
+}
+
+absl::StatusOr<std::unique_ptr<LoadedCell>> LoadCell(LoadCommand command,
+                                                     const LoadingParts& parts) {
+  RETURN_IF_ERROR(ValidateJobSpec(command.spec));
+  auto loaded = std::make_unique<LoadedCell>();
+  loaded->command = std::move(command);
+  const LoadCommand& load = loaded->command;
+  ASSIGN_OR_RETURN(loaded->model, ExpandModel(load.spec.model, load.spec.precision));
+  RETURN_IF_ERROR(CheckPlacement(load, static_cast<int>(loaded->model.layers.size())));
+  const int capacity = parts.link.capacity_messages;
+  ASSIGN_OR_RETURN(loaded->training, MakeProgram(load, capacity, false));
+  ASSIGN_OR_RETURN(loaded->evaluation, MakeProgram(load, capacity, true));
+  // Before the slow part, so that the neighbour finds somebody to connect to.
+  OpenLinks(parts, loaded.get());
+  const bool last = load.stage.value + 1 == load.partition.stages();
+  if (load.stage.value == 0 || last) {
+    RETURN_IF_ERROR(OpenData(load.spec, loaded->model, load.expected_data, loaded.get()));
+  }
+  RETURN_IF_ERROR(BuildCell(parts, loaded.get()));
+  loaded->executor = MakeExecutor(parts, *loaded);
+  loaded->next_step = load.fence.step;
+  loaded->result.fingerprint = parts.backend->fingerprint();
+  loaded->result.memory = CurrentMemory(parts.backend->allocator().Use());
+  return loaded;
+}
+
+StageMemory CurrentMemory(const MemoryUse& use) { return ToStageMemory(use.current); }
+StageMemory PeakMemory(const MemoryUse& use) { return ToStageMemory(use.peak); }
+
+}  // namespace stagecoach

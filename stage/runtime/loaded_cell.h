@@ -1,0 +1,64 @@
+// LoadedCell: everything a stage holds of one job between Load and Release: cell, optimizer, data,
+// links, programs, executor, and how far the job has come.
+// Ownership: owns all of it; borrows back end, connector, file system and clocks.
+// Threads:   executor thread only; the links' ready callback runs anywhere.
+// Errors:    INVALID_ARGUMENT: spec, partition or stage that make no sense together;
+//            FAILED_PRECONDITION: the data set is not the expected one; DATA_LOSS: checkpoint;
+//            RESOURCE_EXHAUSTED: memory. A failed load leaves nothing behind.
+#ifndef STAGECOACH_STAGE_RUNTIME_LOADED_CELL_H_
+#define STAGECOACH_STAGE_RUNTIME_LOADED_CELL_H_
+
+#include <functional>
+#include <memory>
+#include <optional>
+
+#include "absl/status/statusor.h"
+#include "checkpoint/file_system.h"
+#include "plan/control.h"
+#include "plan/schedule.h"
+#include "stage/cell/optimizer.h"
+#include "stage/executor/executor.h"
+
+namespace stagecoach {
+
+struct LoadedCell {
+  LoadCommand command;
+  ExpandedModel model;
+  StageProgram training, evaluation;
+  std::unique_ptr<BatchSource> data;  // first and last stage
+  std::unique_ptr<Cell> cell;
+  std::unique_ptr<Optimizer> optimizer;
+  std::unique_ptr<Link> upstream, downstream;
+  std::unique_ptr<StageExecutor> executor;
+  LoadResult result;
+
+  uint64_t next_step = 0;                      // steps decided so far
+  std::optional<uint64_t> undecided;           // step whose gradients wait for a decision
+  std::optional<ApplyDecision> last_decision;  // the one that led to next_step
+  absl::Status aborted;                        // not ok: only a newer Load helps
+
+  ~LoadedCell();
+  void CloseLinks(const absl::Status& reason);
+  double loss_scale() const;  // 1 / (N * context)
+};
+
+struct LoadingParts {
+  Backend* backend = nullptr;
+  LinkConnector* connector = nullptr;
+  FileSystem* file_system = nullptr;
+  PhaseClock* phases = nullptr;
+  const Clock* clock = nullptr;
+  LinkOptions link;
+  std::function<void()> link_ready;
+};
+
+absl::StatusOr<std::unique_ptr<LoadedCell>> LoadCell(LoadCommand command,
+                                                     const LoadingParts& parts);
+
+// What the allocator accounts, in the planner's words (workspace counts as activations).
+StageMemory CurrentMemory(const MemoryUse& use);
+StageMemory PeakMemory(const MemoryUse& use);
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_STAGE_RUNTIME_LOADED_CELL_H_

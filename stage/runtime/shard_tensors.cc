@@ -1,0 +1,133 @@
+#include "stage/runtime/shard_tensors.h"
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/hash.h"
+#include "base/status.h"
+#include "checkpoint/manifest.h"
+#include "checkpoint/safetensors.h"
+
+namespace stagecoach {
+namespace {
+
+// Where the manifest says that a tensor is.
+struct Place {
+  const ShardInfo* shard = nullptr;
+  const ShardTensor* tensor = nullptr;
+};
+
+// Reads tensors out of a checkpoint's shards, each file opened once.
+class CheckpointTensors {
+ public:
+  CheckpointTensors(FileSystem& file_system, std::string folder, Manifest manifest)
+      : file_system_(file_system), folder_(std::move(folder)), manifest_(std::move(manifest)) {
+    for (const ShardInfo& shard : manifest_.shards) {
+      for (const ShardTensor& tensor : shard.tensors)
+        places_[tensor.entry.name] = {&shard, &tensor};
+    }
+  }
+
+  absl::Status Read(const std::string& name, const Tensor& like, std::vector<std::byte>* bytes) {
+    const auto place = places_.find(name);
+    if (place == places_.end()) {
+      return absl::DataLossError(absl::StrCat("tensor ", name, " is not in the checkpoint ",
+                                              folder_,
+                                              "; it belongs to another model or optimizer"));
+    }
+    const auto& [shard, listed] = place->second;
+    const std::string where = absl::StrCat("tensor ", name, " in ", folder_, "/", shard->file);
+    ASSIGN_OR_RETURN(SafetensorsReader * reader, OpenShard(shard->file));
+    const TensorEntry* entry = reader->Find(name);
+    if (entry == nullptr) return absl::DataLossError(absl::StrCat(where, " is missing"));
+    if (entry->dtype != like.dtype() || entry->shape != like.shape()) {
+      return absl::DataLossError(
+          absl::StrCat(where, " is ", DTypeName(entry->dtype), " ", entry->shape.ToString(),
+                       ", the model has ", DTypeName(like.dtype()), " ", like.shape().ToString()));
+    }
+    bytes->resize(static_cast<size_t>(like.bytes()));
+    RETURN_IF_ERROR(Annotate(reader->Read(*entry, *bytes), where));
+    // The coordinator has verified the checkpoint; what counts is what this stage has read.
+    Sha256 digest;
+    digest.Update(*bytes);
+    if (digest.Hex() != listed->sha256) {
+      return absl::DataLossError(absl::StrCat(where, " differs from its digest in the manifest"));
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  absl::StatusOr<SafetensorsReader*> OpenShard(const std::string& file) {
+    const auto found = readers_.find(file);
+    if (found != readers_.end()) return &found->second;
+    ASSIGN_OR_RETURN(SafetensorsReader reader,
+                     SafetensorsReader::Open(file_system_, absl::StrCat(folder_, "/", file)));
+    return &readers_.emplace(file, std::move(reader)).first->second;
+  }
+
+  FileSystem& file_system_;
+  const std::string folder_;
+  const Manifest manifest_;
+  std::map<std::string, Place> places_;
+  std::map<std::string, SafetensorsReader> readers_;
+};
+
+}  // namespace
+
+std::vector<NamedTensor> TrainingTensors(Cell& cell, Optimizer& optimizer) {
+  std::vector<NamedTensor> tensors;
+  for (const Parameter* parameter : cell.parameters()) {
+    tensors.push_back({parameter->spec.name, parameter->value});
+  }
+  for (OptimizerSlot& slot : optimizer.slots()) {
+    tensors.push_back({std::move(slot.name), std::move(slot.value)});
+  }
+  std::sort(tensors.begin(), tensors.end(),
+            [](const NamedTensor& a, const NamedTensor& b) { return a.name < b.name; });
+  return tensors;
+}
+
+absl::Status LoadTensors(FileSystem& file_system, const std::string& folder, uint64_t step,
+                         const std::vector<NamedTensor>& tensors, Backend& backend) {
+  ASSIGN_OR_RETURN(Manifest manifest, ReadManifestFile(file_system, folder));
+  if (manifest.state.step != step) {
+    return absl::FailedPreconditionError(absl::StrCat("checkpoint ", folder, " is of step ",
+                                                      manifest.state.step, ", not of step ", step));
+  }
+  CheckpointTensors checkpoint(file_system, folder, std::move(manifest));
+  std::vector<std::byte> bytes;
+  for (const NamedTensor& named : tensors) {
+    RETURN_IF_ERROR(checkpoint.Read(named.name, named.tensor, &bytes));
+    backend.CopyFromHost(bytes, named.tensor);
+    RETURN_IF_ERROR(backend.Synchronize());  // `bytes` must outlive a queued copy
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<ShardInfo> WriteTensors(FileSystem& file_system, const std::string& folder,
+                                       Cell& cell, Optimizer& optimizer, Backend& backend) {
+  // One tensor at a time is on the host: the writer asks for the bytes when their turn comes.
+  auto staging = std::make_shared<std::vector<std::byte>>();
+  std::vector<TensorSource> sources;
+  for (NamedTensor& named : TrainingTensors(cell, optimizer)) {
+    TensorSource source{
+        .name = named.name, .dtype = named.tensor.dtype(), .shape = named.tensor.shape()};
+    source.bytes = [staging, &backend,
+                    tensor =
+                        std::move(named.tensor)]() -> absl::StatusOr<std::span<const std::byte>> {
+      staging->resize(static_cast<size_t>(tensor.bytes()));
+      backend.CopyToHost(tensor, *staging);
+      RETURN_IF_ERROR(backend.Synchronize());
+      return std::span<const std::byte>(*staging);
+    };
+    sources.push_back(std::move(source));
+  }
+  return WriteShard(file_system, folder, cell.first_layer(), cell.last_layer(), std::move(sources));
+}
+
+}  // namespace stagecoach

@@ -1,0 +1,40 @@
+// Shard tensors: a stage's parameters and optimizer slots by their global, K-free names, to and
+// from the files of a checkpoint. Which stage wrote a tensor does not matter, only its name does.
+// Ownership: borrows everything for the call; tensors are written in place.
+// Threads:   executor thread.
+// Errors:    DATA_LOSS naming tensor and file: missing, of another type or shape, or not the bytes
+//            of the manifest. FAILED_PRECONDITION: a checkpoint of another step. Nothing may be
+//            used after an error: some tensors may have been loaded.
+#ifndef STAGECOACH_STAGE_RUNTIME_SHARD_TENSORS_H_
+#define STAGECOACH_STAGE_RUNTIME_SHARD_TENSORS_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "checkpoint/file_system.h"
+#include "checkpoint/shard.h"
+#include "stage/cell/cell.h"
+#include "stage/cell/optimizer.h"
+
+namespace stagecoach {
+
+struct NamedTensor {
+  std::string name;
+  Tensor tensor;
+};
+
+// Parameters and slots, sorted by name.
+std::vector<NamedTensor> TrainingTensors(Cell& cell, Optimizer& optimizer);
+
+// Fills the tensors from the committed checkpoint in `folder`, which must be of `step`.
+absl::Status LoadTensors(FileSystem& file_system, const std::string& folder, uint64_t step,
+                         const std::vector<NamedTensor>& tensors, Backend& backend);
+
+absl::StatusOr<ShardInfo> WriteTensors(FileSystem& file_system, const std::string& folder,
+                                       Cell& cell, Optimizer& optimizer, Backend& backend);
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_STAGE_RUNTIME_SHARD_TENSORS_H_

@@ -1,0 +1,376 @@
+#include "stage/runtime/stage_engine.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "base/check.h"
+#include "base/status.h"
+#include "stage/cell/layer_profile.h"
+#include "stage/runtime/shard_tensors.h"
+
+namespace stagecoach {
+namespace {
+
+// The clock may be a test's, so a wait looks at it again after this long.
+constexpr std::chrono::nanoseconds kLongestWait = std::chrono::milliseconds(50);
+
+bool SameWork(const RunCommand& a, const RunCommand& b) {
+  return a.fence == b.fence && a.work == b.work && a.evaluation_batch == b.evaluation_batch;
+}
+
+// The executor has counted its program; a step includes the decision before it.
+void SetTimes(const PhaseClock::Nanos& before, const PhaseClock::Nanos& after, StepReport* report) {
+  PhaseClock::Nanos nanos = after;
+  int64_t total = 0;
+  for (int i = 0; i < kPhases; ++i) total += nanos[i] -= before[i];
+  report->phases = ToSeconds(nanos);
+  report->step_seconds = static_cast<double>(total) * 1e-9;
+}
+
+}  // namespace
+
+StageEngine::StageEngine(const Parts& parts)
+    : parts_(parts),
+      tracer_(parts.options.trace, parts.clock, parts.options.on_micro_batch),
+      phases_(parts.clock, &tracer_) {
+  status_.state = "empty";
+  parts_.backend->OnLinkCopyDone(parts_.link_ready);
+}
+
+absl::Status StageEngine::CheckLoad(const LoadCommand& command) const {
+  RETURN_IF_ERROR(parts_.mailbox->AbortOf(command.fence));
+  if (loaded_ == nullptr || Supersedes(command.fence, loaded_->command.fence)) {
+    return absl::OkStatus();
+  }
+  const Fence& loaded = loaded_->command.fence;
+  if (command.fence.job != loaded.job || CompareIncarnation(command.fence, loaded) < 0) {
+    return absl::AbortedError(absl::StrCat("load of ", command.fence.ToString(),
+                                           " is older than what is loaded, ", loaded.ToString()));
+  }
+  RETURN_IF_ERROR(Annotate(loaded_->aborted, "load of a cell that has ended"));
+  if (command.fence == loaded && command.stage == loaded_->command.stage) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat("load of ", command.fence.ToString(), " as stage ", command.stage.value, ": ",
+                   loaded.ToString(), " is loaded as stage ", loaded_->command.stage.value,
+                   "; another placement needs a higher generation"));
+}
+
+absl::StatusOr<LoadResult> StageEngine::Load(LoadCommand command) {
+  RETURN_IF_ERROR(CheckLoad(command));
+  if (loaded_ != nullptr && loaded_->command.fence == command.fence) return loaded_->result;
+  if (loaded_ != nullptr) {
+    EndCell(absl::AbortedError(absl::StrCat("replaced by a load of ", command.fence.ToString())));
+    Drop();
+  }
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    status_.fence = command.fence;
+    status_.stage = command.stage;
+  }
+  Publish("loading");
+  const std::string where =
+      absl::StrCat("load of stage ", command.stage.value, ", ", command.fence.ToString());
+  auto loaded = LoadCell(std::move(command), {.backend = parts_.backend,
+                                              .connector = parts_.connector,
+                                              .file_system = parts_.file_system,
+                                              .phases = &phases_,
+                                              .clock = parts_.clock,
+                                              .link = parts_.options.link,
+                                              .link_ready = parts_.link_ready});
+  absl::Status status = loaded.status();
+  if (status.ok()) {
+    loaded_ = *std::move(loaded);
+    status = Interruption();  // what came while loading
+  }
+  if (!status.ok()) {
+    Drop();
+    return Annotate(status, where);
+  }
+  Publish("ready");
+  return loaded_->result;
+}
+
+absl::Status StageEngine::CheckFence(const Fence& fence) const {
+  if (loaded_ == nullptr) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("nothing is loaded here (", fence.ToString(), ")"));
+  }
+  const Fence& loaded = loaded_->command.fence;
+  if (fence.job == loaded.job && CompareIncarnation(fence, loaded) < 0) {
+    return absl::AbortedError(
+        absl::StrCat(fence.ToString(), " is older than what is loaded, ", loaded.ToString()));
+  }
+  if (fence.job != loaded.job || CompareIncarnation(fence, loaded) > 0) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(fence.ToString(), " is not loaded here, ", loaded.ToString(), " is"));
+  }
+  return Annotate(loaded_->aborted, "the cell has ended");
+}
+
+absl::StatusOr<bool> StageEngine::IsNew(const ApplyDecision& decision) const {
+  if (decision.step == loaded_->next_step && loaded_->undecided == decision.step) return true;
+  if (decision.step + 1 == loaded_->next_step && loaded_->last_decision == decision) return false;
+  return absl::FailedPreconditionError(absl::StrCat(
+      "decision about step ", decision.step, ": stage ", loaded_->command.stage.value, " has ",
+      loaded_->undecided.has_value()
+          ? absl::StrCat("gradients of step ", *loaded_->undecided)
+          : absl::StrCat("no gradients, and has decided all before step ", loaded_->next_step),
+      decision.step + 1 == loaded_->next_step ? " otherwise" : ""));
+}
+
+absl::Status StageEngine::CheckRun(const RunCommand& command) const {
+  uint64_t next = loaded_->next_step;
+  bool undecided = loaded_->undecided.has_value();
+  if (command.apply.has_value()) {
+    ASSIGN_OR_RETURN(const bool is_new, IsNew(*command.apply));
+    if (is_new) {
+      ++next;
+      undecided = false;
+    }
+  }
+  if (command.fence.step != next) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "step ", command.fence.step, " asked for, step ", next, " is the next one on stage ",
+        loaded_->command.stage.value, " (", command.fence.ToString(), ")"));
+  }
+  if (command.work == WorkKind::kTrain && undecided) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("step ", next, " has run on stage ", loaded_->command.stage.value,
+                     " and waits for its decision; to run it again, load again (",
+                     command.fence.ToString(), ")"));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<StepReport> StageEngine::Run(const RunCommand& command) {
+  RETURN_IF_ERROR(CheckFence(command.fence));
+  if (last_run_.has_value() && SameWork(last_run_->command, command)) return last_run_->report;
+  RETURN_IF_ERROR(CheckRun(command));
+  tracer_.Begin(command.fence, loaded_->command.stage);
+  // Getting ready counts as the decision that comes first.
+  const PhaseClock::Nanos before = phases_.Enter(Phase::kOptimizer);
+  absl::StatusOr<StepReport> report = Execute(command);
+  phases_.Resolve({});  // of a step that failed; the tracer still listens
+  const PhaseClock::Nanos after = phases_.Enter(Phase::kIdle);
+  tracer_.End();
+  if (report.ok()) SetTimes(before, after, &*report);
+  if (!report.ok()) {
+    const absl::Status reason = WithFault(report.status());
+    EndCell(reason);
+    return reason;
+  }
+  last_run_ = LastRun{command, *report};
+  Publish("ready");
+  return report;
+}
+
+absl::StatusOr<StepReport> StageEngine::Execute(const RunCommand& command) {
+  parts_.backend->allocator().ResetPeak();
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    status_.fence = command.fence;
+  }
+  Publish("running");
+  if (command.apply.has_value()) RETURN_IF_ERROR(Apply(*command.apply));
+  StepReport report;
+  if (command.work != WorkKind::kNone) {
+    ASSIGN_OR_RETURN(report, RunProgram(command));
+    if (command.work == WorkKind::kTrain) loaded_->undecided = command.fence.step;
+  }
+  report.fence = command.fence;
+  report.memory_peak = PeakMemory(parts_.backend->allocator().Use());
+  return report;
+}
+
+absl::Status StageEngine::Apply(const ApplyDecision& decision) {
+  ASSIGN_OR_RETURN(const bool is_new, IsNew(decision));
+  if (!is_new) return absl::OkStatus();
+  if (decision.apply) {
+    loaded_->optimizer->Apply(decision.step, decision.learning_rate, decision.gradient_scale);
+  }
+  loaded_->cell->ZeroGradients();
+  RETURN_IF_ERROR(Annotate(
+      parts_.backend->Synchronize(),
+      absl::StrCat("stage ", loaded_->command.stage.value, ", apply of step ", decision.step)));
+  loaded_->undecided.reset();
+  loaded_->last_decision = decision;
+  loaded_->next_step = decision.step + 1;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<StepReport> StageEngine::RunProgram(const RunCommand& command) {
+  StageExecutor& executor = *loaded_->executor;
+  const bool training = command.work == WorkKind::kTrain;
+  executor.BeginStep({.fence = command.fence,
+                      .training = training,
+                      .evaluation_batch = command.evaluation_batch,
+                      .program = training ? &loaded_->training : &loaded_->evaluation,
+                      .loss_scale = loaded_->loss_scale()});
+  int64_t last_progress_nanos = parts_.clock->MonotonicNanos();
+  while (true) {
+    RETURN_IF_ERROR(Interruption());
+    ASSIGN_OR_RETURN(const Progress progress, executor.Advance(1));
+    PublishProgress();
+    switch (progress) {
+      case Progress::kFinished:
+        return executor.TakeReport();
+      case Progress::kAdvanced:
+        last_progress_nanos = parts_.clock->MonotonicNanos();
+        break;
+      case Progress::kBlocked:
+        RETURN_IF_ERROR(Wait(&last_progress_nanos));
+        break;
+    }
+  }
+}
+
+absl::Status StageEngine::Wait(int64_t* last_progress_nanos) {
+  const double limit_seconds = parts_.options.progress_timeout_seconds;
+  const int64_t limit_nanos = static_cast<int64_t>(limit_seconds * 1e9);
+  const int64_t waited_nanos = parts_.clock->MonotonicNanos() - *last_progress_nanos;
+  if (waited_nanos >= limit_nanos) {
+    return absl::DeadlineExceededError(
+        absl::StrCat("no progress for ", limit_seconds, " s: ", loaded_->executor->WaitingFor()));
+  }
+  parts_.mailbox->WaitForChange(
+      std::min(kLongestWait, std::chrono::nanoseconds(limit_nanos - waited_nanos)));
+  return absl::OkStatus();
+}
+
+absl::Status StageEngine::Interruption() const {
+  const absl::Status reason = parts_.mailbox->Interruption(loaded_->command.fence);
+  if (reason.ok()) return reason;
+  return Annotate(reason, absl::StrCat("stage ", loaded_->command.stage.value, ", ",
+                                       loaded_->command.fence.ToString()));
+}
+
+void StageEngine::HandleAbort() {
+  if (loaded_ == nullptr || !loaded_->aborted.ok()) return;
+  const absl::Status reason = parts_.mailbox->AbortOf(loaded_->command.fence);
+  if (!reason.ok()) EndCell(reason);
+}
+
+absl::Status StageEngine::WithFault(const absl::Status& status) const {
+  const absl::Status fault = parts_.backend->Fault();
+  if (fault.ok() || absl::StrContains(status.message(), fault.message())) return status;
+  return absl::Status(fault.code(), absl::StrCat(status.message(), "; ", fault.message()));
+}
+
+void StageEngine::EndCell(const absl::Status& reason) {
+  if (!loaded_->aborted.ok()) return;
+  loaded_->aborted = reason;
+  loaded_->executor->Abandon();
+  loaded_->CloseLinks(reason);
+  phases_.Enter(Phase::kIdle);
+  Publish("aborted");
+}
+
+void StageEngine::Drop() {
+  if (loaded_ != nullptr) earlier_progress_ += loaded_->executor->instructions_done();
+  loaded_.reset();
+  last_run_.reset();
+  last_shard_.reset();
+  parts_.backend->allocator().ReleaseCached();
+  parts_.backend->link_allocator().ReleaseCached();
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    status_ = StageStatus{};
+  }
+  Publish("empty");
+}
+
+absl::StatusOr<ShardInfo> StageEngine::WriteShard(const WriteShardCommand& command) {
+  RETURN_IF_ERROR(CheckFence(command.fence));
+  if (last_shard_.has_value() && last_shard_->command.fence == command.fence &&
+      last_shard_->command.folder == command.folder) {
+    return last_shard_->info;
+  }
+  if (command.fence.step != loaded_->next_step) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "shard of step ", command.fence.step, " asked for, stage ", loaded_->command.stage.value,
+        " is at step ", loaded_->next_step, " (", command.fence.ToString(), ")"));
+  }
+  tracer_.Begin(command.fence, loaded_->command.stage);
+  phases_.Enter(Phase::kCheckpoint);
+  absl::StatusOr<ShardInfo> info = WriteTensors(*parts_.file_system, command.folder, *loaded_->cell,
+                                                *loaded_->optimizer, *parts_.backend);
+  phases_.Enter(Phase::kIdle);
+  tracer_.End();
+  if (!info.ok()) {
+    return Annotate(info.status(), absl::StrCat("stage ", loaded_->command.stage.value, ", ",
+                                                command.fence.ToString()));
+  }
+  last_shard_ = LastShard{command, *info};
+  return info;
+}
+
+absl::Status StageEngine::Release(const Fence& fence) {
+  if (loaded_ == nullptr || loaded_->command.fence.job != fence.job) return absl::OkStatus();
+  if (CompareIncarnation(fence, loaded_->command.fence) < 0) {
+    return absl::AbortedError(absl::StrCat("release of ", fence.ToString(), ": ",
+                                           loaded_->command.fence.ToString(), " is loaded"));
+  }
+  EndCell(absl::CancelledError("the cell was released"));
+  Drop();
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<LayerProfile>> StageEngine::Profile(const JobSpec& spec) {
+  if (loaded_ != nullptr) {
+    return absl::FailedPreconditionError(absl::StrCat("cannot profile while ",
+                                                      loaded_->command.fence.ToString(),
+                                                      " is loaded; release it first"));
+  }
+  Publish("loading");
+  auto profile = ProfileLayers(spec, *parts_.backend, *parts_.clock,
+                               [this] { return parts_.mailbox->closed(); });
+  Publish("empty");
+  return profile;
+}
+
+void StageEngine::Publish(const char* state) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  status_.state = state;
+  CopyProgressLocked();
+}
+
+void StageEngine::PublishProgress() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  CopyProgressLocked();
+}
+
+void StageEngine::CopyProgressLocked() {
+  status_.progress = earlier_progress_;
+  if (loaded_ == nullptr) return;
+  const StageExecutor& executor = *loaded_->executor;
+  status_.stage = loaded_->command.stage;
+  if (status_.state != "running") {
+    status_.fence = loaded_->command.fence;
+    status_.fence.step = loaded_->next_step;
+  }
+  status_.micro_batch = executor.current_micro_batch();
+  status_.waiting_for = executor.WaitingFor();
+  status_.progress += executor.instructions_done();
+  if (loaded_->upstream != nullptr) status_.upstream = loaded_->upstream->statistics();
+  if (loaded_->downstream != nullptr) status_.downstream = loaded_->downstream->statistics();
+  // What the executor dropped was stale as well; it does not tell the links apart.
+  auto& counted = status_.upstream.has_value() ? status_.upstream : status_.downstream;
+  if (counted.has_value()) counted->stale_frames += executor.stale_messages();
+}
+
+StageStatus StageEngine::Snapshot() const {
+  StageStatus status;
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    status = status_;
+  }
+  status.phase = phases_.current();
+  status.phases = phases_.Totals();
+  status.memory = parts_.backend->allocator().Use();
+  return status;
+}
+
+}  // namespace stagecoach

@@ -1,0 +1,90 @@
+// StageEngine: what the executor thread does with a command: load a cell, apply a decision, run a
+// program, write a shard. StageRuntime is the thread and the queue around it.
+// Ownership: owns the loaded cell; borrows the rest for its life.
+// Threads:   executor thread only, but for Snapshot (any thread).
+// Errors:    see StageRuntime.
+#ifndef STAGECOACH_STAGE_RUNTIME_STAGE_ENGINE_H_
+#define STAGECOACH_STAGE_RUNTIME_STAGE_ENGINE_H_
+
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "stage/runtime/loaded_cell.h"
+#include "stage/runtime/stage_mailbox.h"
+#include "stage/runtime/stage_runtime.h"
+#include "stage/watch/phase_clock.h"
+#include "stage/watch/step_tracer.h"
+
+namespace stagecoach {
+
+class StageEngine {
+ public:
+  struct Parts {
+    StageRuntime::Options options;
+    Backend* backend = nullptr;
+    LinkConnector* connector = nullptr;
+    FileSystem* file_system = nullptr;
+    const Clock* clock = nullptr;
+    StageMailbox* mailbox = nullptr;
+    std::function<void()> link_ready;
+  };
+  explicit StageEngine(const Parts& parts);
+
+  absl::StatusOr<LoadResult> Load(LoadCommand command);
+  absl::StatusOr<StepReport> Run(const RunCommand& command);
+  absl::StatusOr<ShardInfo> WriteShard(const WriteShardCommand& command);
+  absl::Status Release(const Fence& fence);
+  absl::StatusOr<std::vector<LayerProfile>> Profile(const JobSpec& spec);
+  void HandleAbort();  // of a cell at rest
+  void Drop();         // the cell, at the end
+
+  StageStatus Snapshot() const;
+
+ private:
+  // Of the last finished command of a kind: it is answered again when it comes again.
+  struct LastRun {
+    RunCommand command;
+    StepReport report;
+  };
+  struct LastShard {
+    WriteShardCommand command;
+    ShardInfo info;
+  };
+
+  absl::Status CheckLoad(const LoadCommand& command) const;
+  absl::Status CheckFence(const Fence& fence) const;  // of the loaded incarnation, and not aborted
+  absl::Status CheckRun(const RunCommand& command) const;
+  // Whether the decision is still to be applied; an error if it is neither new nor the last one.
+  absl::StatusOr<bool> IsNew(const ApplyDecision& decision) const;
+  absl::StatusOr<StepReport> Execute(const RunCommand& command);
+  absl::Status Apply(const ApplyDecision& decision);
+  absl::StatusOr<StepReport> RunProgram(const RunCommand& command);
+  absl::Status Wait(int64_t* last_progress_nanos);
+  absl::Status Interruption() const;
+  // The error of a command, with what befell the device where that is not in it yet.
+  absl::Status WithFault(const absl::Status& status) const;
+  void EndCell(const absl::Status& reason);  // the first error of a cell: links close with it
+  void Publish(const char* state);
+  void PublishProgress();
+  void CopyProgressLocked();
+
+  const Parts parts_;
+  StepTracer tracer_;
+  PhaseClock phases_;  // tells tracer_
+  std::unique_ptr<LoadedCell> loaded_;
+  std::optional<LastRun> last_run_;
+  std::optional<LastShard> last_shard_;
+  uint64_t earlier_progress_ = 0;  // instructions of cells before this one
+
+  mutable std::mutex mutex_;  // guards status_
+  StageStatus status_;
+};
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_STAGE_RUNTIME_STAGE_ENGINE_H_

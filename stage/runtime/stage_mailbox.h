@@ -1,0 +1,113 @@
+// StageMailbox: what other threads tell the executor thread: commands in order, and besides them,
+// at once, aborts, wake-ups of links, and the end.
+// Ownership: owns a command from a successful Post to Next.
+// Threads:   Next, WaitForChange, Interruption and Drain on the executor thread; the rest from any
+//            thread. One mutex guards everything; no callback runs under it.
+// Errors:    Post refuses when full or closed, and new work while draining; it leaves the command
+//            with the caller.
+#ifndef STAGECOACH_STAGE_RUNTIME_STAGE_MAILBOX_H_
+#define STAGECOACH_STAGE_RUNTIME_STAGE_MAILBOX_H_
+
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <variant>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "checkpoint/shard.h"
+#include "plan/control.h"
+
+namespace stagecoach {
+
+struct LoadRequest {
+  LoadCommand command;
+  std::function<void(absl::StatusOr<LoadResult>)> done;
+};
+struct RunRequest {
+  RunCommand command;
+  std::function<void(absl::StatusOr<StepReport>)> done;
+};
+struct WriteShardRequest {
+  WriteShardCommand command;
+  std::function<void(absl::StatusOr<ShardInfo>)> done;
+};
+struct ReleaseRequest {
+  Fence fence;
+  std::function<void(absl::Status)> done;
+};
+struct ProfileRequest {
+  JobSpec spec;
+  std::function<void(absl::StatusOr<std::vector<LayerProfile>>)> done;
+};
+using StageRequest =
+    std::variant<LoadRequest, RunRequest, WriteShardRequest, ReleaseRequest, ProfileRequest>;
+
+// Answers a request that will not be carried out.
+void Refuse(StageRequest& request, const absl::Status& status);
+
+class StageMailbox {
+ public:
+  explicit StageMailbox(size_t capacity) : capacity_(capacity) {}
+
+  [[nodiscard]] absl::Status Post(StageRequest&& request);
+  void Abort(const Fence& fence, const absl::Status& reason);
+  void Wake();
+  void Close();
+
+  // From now on Load, Profile and the Run of a program are refused as UNAVAILABLE. What is queued,
+  // decisions alone, shards, aborts and releases go on.
+  void StartDraining();
+  using Deadline = std::chrono::steady_clock::time_point;
+  // Waits until the executor waits in Next with nothing to do, and says how often Next has
+  // returned; nothing: not by the deadline.
+  std::optional<uint64_t> WaitAtRest(Deadline deadline);
+  // Waits until Next has returned more often than that; false: not by the deadline.
+  bool WaitStirred(uint64_t returns, Deadline deadline);
+
+  bool closed() const;
+  // Waits for a command; nothing when there was an abort to look at, or after Close.
+  std::optional<StageRequest> Next();
+  // Waits until something was said since the last call, at most for `timeout`.
+  void WaitForChange(std::chrono::nanoseconds timeout);
+  // Why work on the cell loaded under this fence must end now; ok: go on. An abort, a Load that
+  // replaces the cell, a Release of it, or the end.
+  absl::Status Interruption(const Fence& loaded) const;
+  // Not ok if the last abort was of this incarnation or a later one.
+  absl::Status AbortOf(const Fence& fence) const;
+  std::vector<StageRequest> Drain();  // what is left after Close
+
+ private:
+  struct AbortNotice {
+    Fence fence;
+    absl::Status reason;
+  };
+  absl::Status AbortOfLocked(const Fence& fence) const;
+
+  const size_t capacity_;
+  mutable std::mutex mutex_;  // guards what follows
+  std::condition_variable changed_;
+  std::deque<StageRequest> requests_;
+  std::optional<AbortNotice> abort_;
+  bool abort_unseen_ = false;
+  bool woken_ = false;
+  bool closed_ = false;
+  bool draining_ = false;
+  bool at_rest_ = false;  // the executor waits in Next
+  uint64_t returns_ = 0;  // of Next
+  std::condition_variable rest_changed_;
+};
+
+// True if a cell loaded under `loaded` makes way for a Load with this fence: a newer incarnation of
+// the job, or another job by a coordinator that is not older (generations of two jobs do not
+// compare).
+bool Supersedes(const Fence& fence, const Fence& loaded);
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_STAGE_RUNTIME_STAGE_MAILBOX_H_

@@ -1,0 +1,147 @@
+#include "stage/runtime/stage_runtime.h"
+
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "base/check.h"
+#include "base/thread.h"
+#include "stage/runtime/stage_engine.h"
+#include "stage/runtime/stage_mailbox.h"
+
+namespace stagecoach {
+namespace {
+
+// A coordinator has a few commands in flight per stage; more means that nobody listens to answers.
+constexpr size_t kCommands = 16;
+
+// A coordinator that knows that a stage drains asks for what it still wants within this.
+constexpr std::chrono::seconds kDrainIdle(2);
+
+}  // namespace
+
+struct StageRuntime::State {
+  State(const Options& options, std::unique_ptr<Backend> owned_backend, LinkConnector* connector,
+        FileSystem* file_system, const Clock* clock)
+      : nice(options.compute_nice),
+        on_fault(options.on_fault),
+        backend(std::move(owned_backend)),
+        mailbox(std::make_shared<StageMailbox>(kCommands)),
+        // A link's last callback may run while its cell goes, so the callback shares the mailbox.
+        engine({.options = options,
+                .backend = backend.get(),
+                .connector = connector,
+                .file_system = file_system,
+                .clock = clock,
+                .mailbox = mailbox.get(),
+                .link_ready = [shared = mailbox] { shared->Wake(); }}) {}
+
+  void Main();
+  void TellFault();
+  void Post(StageRequest request);
+
+  void Handle(LoadRequest& request) { request.done(engine.Load(std::move(request.command))); }
+  void Handle(RunRequest& request) { request.done(engine.Run(request.command)); }
+  void Handle(WriteShardRequest& request) { request.done(engine.WriteShard(request.command)); }
+  void Handle(ReleaseRequest& request) { request.done(engine.Release(request.fence)); }
+  void Handle(ProfileRequest& request) { request.done(engine.Profile(request.spec)); }
+
+  const int nice;
+  const std::function<void(const absl::Status&)> on_fault;
+  bool fault_told = false;
+  const std::unique_ptr<Backend> backend;
+  const std::shared_ptr<StageMailbox> mailbox;
+  StageEngine engine;
+  Thread thread;  // last: it uses all of the above
+};
+
+void StageRuntime::State::Main() {
+  // Threads of the back end are started from here and inherit it. Compute still runs if it is
+  // refused.
+  static_cast<void>(setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), nice));
+  while (!mailbox->closed()) {
+    std::optional<StageRequest> request = mailbox->Next();
+    engine.HandleAbort();
+    if (request.has_value()) {
+      std::visit([this](auto& of_kind) { Handle(of_kind); }, *request);
+      TellFault();
+    }
+  }
+  for (StageRequest& request : mailbox->Drain()) {
+    Refuse(request, absl::CancelledError("the stage is shutting down"));
+  }
+  engine.Drop();
+}
+
+void StageRuntime::State::TellFault() {
+  if (fault_told) return;
+  const absl::Status fault = backend->Fault();
+  if (fault.ok()) return;
+  fault_told = true;
+  if (on_fault) on_fault(fault);
+}
+
+void StageRuntime::State::Post(StageRequest request) {
+  const absl::Status posted = mailbox->Post(std::move(request));
+  if (!posted.ok()) Refuse(request, posted);
+}
+
+StageRuntime::StageRuntime(const Options& options, std::unique_ptr<Backend> backend,
+                           LinkConnector* connector, FileSystem* file_system, const Clock* clock) {
+  CHECK(backend != nullptr && file_system != nullptr && clock != nullptr);
+  state_ = std::make_unique<State>(options, std::move(backend), connector, file_system, clock);
+  state_->thread = Thread("executor", [state = state_.get()] { state->Main(); });
+}
+
+StageRuntime::~StageRuntime() { Shutdown(); }
+
+void StageRuntime::Load(LoadCommand command, std::function<void(absl::StatusOr<LoadResult>)> done) {
+  state_->Post(LoadRequest{std::move(command), std::move(done)});
+}
+
+void StageRuntime::Run(RunCommand command, std::function<void(absl::StatusOr<StepReport>)> done) {
+  state_->Post(RunRequest{std::move(command), std::move(done)});
+}
+
+void StageRuntime::Abort(const Fence& fence, const absl::Status& reason) {
+  state_->mailbox->Abort(fence, reason);
+}
+
+void StageRuntime::WriteShard(WriteShardCommand command,
+                              std::function<void(absl::StatusOr<ShardInfo>)> done) {
+  state_->Post(WriteShardRequest{std::move(command), std::move(done)});
+}
+
+void StageRuntime::Release(const Fence& fence, std::function<void(absl::Status)> done) {
+  state_->Post(ReleaseRequest{fence, std::move(done)});
+}
+
+void StageRuntime::Profile(const JobSpec& spec,
+                           std::function<void(absl::StatusOr<std::vector<LayerProfile>>)> done) {
+  state_->Post(ProfileRequest{spec, std::move(done)});
+}
+
+StageStatus StageRuntime::Snapshot() const { return state_->engine.Snapshot(); }
+
+void StageRuntime::Drain(double seconds) {
+  StageMailbox& mailbox = *state_->mailbox;
+  mailbox.StartDraining();
+  const auto now = [] { return std::chrono::steady_clock::now(); };
+  const auto deadline = now() + std::chrono::duration_cast<std::chrono::nanoseconds>(
+                                    std::chrono::duration<double>(seconds));
+  while (const std::optional<uint64_t> returns = mailbox.WaitAtRest(deadline)) {
+    const std::string state = Snapshot().state;
+    if (state == "empty" || state == "aborted") return;  // nothing to lose
+    if (!mailbox.WaitStirred(*returns, std::min(deadline, now() + kDrainIdle))) return;
+  }
+}
+
+void StageRuntime::Shutdown() {
+  state_->mailbox->Close();
+  state_->thread.Join();
+}
+
+}  // namespace stagecoach

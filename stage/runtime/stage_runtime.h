@@ -1,0 +1,97 @@
+// StageRuntime: the one executor thread of a stage server and its command queue. Everything that
+// may wait, waits here, with a deadline. The gRPC service is a thin adapter over this class.
+// Ownership: owns the back end, cell, optimizer, executor, links and data of the loaded job;
+//            borrows connector, file system and clock, which outlive it.
+// Threads:   public functions from any thread; they enqueue and return at once. `done` callbacks
+//            run exactly once, on the executor thread (a refusal by a full or closed queue: on the
+//            caller's, before the call returns), and must not block. Snapshot copies under one
+//            mutex.
+// Errors:    RESOURCE_EXHAUSTED when the command queue is full; ABORTED for an older incarnation
+//            than the loaded one; FAILED_PRECONDITION for a step that is not the next one;
+//            UNAVAILABLE when a link broke; DEADLINE_EXCEEDED when nothing moved for
+//            progress_timeout_seconds, naming job, step, stage, micro-batch and what was waited
+//            for.
+// Aborting:  an aborted or failed cell stays, but does nothing more: only a newer Load or a Release
+//            helps. Loads of the aborted incarnation are refused. A Load that replaces the cell and
+//            a Release of it also end its running step.
+// Idempotence: Load, Run and WriteShard with the fence of the last finished one return its result
+// again.
+#ifndef STAGECOACH_STAGE_RUNTIME_STAGE_RUNTIME_H_
+#define STAGECOACH_STAGE_RUNTIME_STAGE_RUNTIME_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "base/clock.h"
+#include "checkpoint/file_system.h"
+#include "checkpoint/shard.h"
+#include "plan/control.h"
+#include "stage/executor/executor.h"
+#include "stage/watch/trace_ring.h"
+
+namespace stagecoach {
+
+struct StageStatus {
+  std::string state;  // "empty", "loading", "ready", "running", "aborted"
+  Fence fence;        // of the loaded job
+  StageId stage;
+  MicroBatchId micro_batch;
+  Phase phase = Phase::kIdle;
+  std::string waiting_for;
+  PhaseSeconds phases;
+  MemoryUse memory;
+  uint64_t progress = 0;  // grows with every instruction: a heartbeat of progress
+  std::optional<LinkStatistics> upstream, downstream;
+};
+
+class StageRuntime {
+ public:
+  struct Options {
+    std::string device = "cpu";  // cpu | reference
+    int threads = 1;
+    int64_t memory_limit_bytes = 0;
+    double progress_timeout_seconds = 30;  // a step with no instruction done for so long has failed
+    int compute_nice = 10;                 // I/O threads must outrank compute threads (STACK)
+    LinkOptions link;
+    TraceRing* trace = nullptr;  // borrowed; null: no spans
+    // Seconds of one micro-batch's forward, recompute or backward; executor thread, must not block.
+    std::function<void(Phase phase, double seconds)> on_micro_batch;
+    // Once, when the device is lost to this process, after the command that met it was answered
+    // with the reason; executor thread, must not block. Whatever comes then fails: start it anew.
+    std::function<void(const absl::Status& reason)> on_fault;
+  };
+  StageRuntime(const Options& options, std::unique_ptr<Backend> backend, LinkConnector* connector,
+               FileSystem* file_system, const Clock* clock);
+  ~StageRuntime();
+
+  void Load(LoadCommand command, std::function<void(absl::StatusOr<LoadResult>)> done);
+  void Run(RunCommand command, std::function<void(absl::StatusOr<StepReport>)> done);
+  // Ends the running step and closes the links if the fence is not older than the loaded one.
+  // Acts at once, also while the executor waits. The cell stays until the next Load or Release.
+  void Abort(const Fence& fence, const absl::Status& reason);
+  void WriteShard(WriteShardCommand command, std::function<void(absl::StatusOr<ShardInfo>)> done);
+  void Release(const Fence& fence, std::function<void(absl::Status)> done);  // frees cell and links
+  // Measures forward and backward of every layer for the micro-batch of the spec (equal layers
+  // once), warm-up excluded. Only while nothing is loaded.
+  void Profile(const JobSpec& spec,
+               std::function<void(absl::StatusOr<std::vector<LayerProfile>>)> done);
+  StageStatus Snapshot() const;
+  // Refuses new work as UNAVAILABLE from now on, lets the running command end, and then waits until
+  // the coordinator has taken its cell back (Abort, Release) or leaves it alone for two seconds; at
+  // most `seconds` in all. Decisions without work and shards are still taken meanwhile.
+  void Drain(double seconds);
+  void Shutdown();  // ends the thread; pending commands answer CANCELLED
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_STAGE_RUNTIME_STAGE_RUNTIME_H_

@@ -1,0 +1,44 @@
+// StepTracer: writes what the phase clock books during a command into the trace ring, as spans of
+// the compute track. Neighbouring intervals of one phase and micro-batch (loss and backward) become
+// one span, so spans and PhaseSeconds agree to the nanosecond.
+// Ownership: borrows ring and clock.
+// Threads:   executor thread only.
+// See: stage/watch/phase_clock.h, PhaseObserver.
+#ifndef STAGECOACH_STAGE_WATCH_STEP_TRACER_H_
+#define STAGECOACH_STAGE_WATCH_STEP_TRACER_H_
+
+#include <functional>
+
+#include "base/clock.h"
+#include "base/ids.h"
+#include "stage/watch/phase_clock.h"
+#include "stage/watch/trace_ring.h"
+
+namespace stagecoach {
+
+class StepTracer final : public PhaseObserver {
+ public:
+  // Seconds of one micro-batch's forward, recompute or backward.
+  using OnMicroBatch = std::function<void(Phase phase, double seconds)>;
+
+  // ring: may be null, on_micro_batch may be empty.
+  StepTracer(TraceRing* ring, const Clock* clock, OnMicroBatch on_micro_batch);
+
+  void Begin(const Fence& fence, StageId stage);  // intervals from now on belong to this
+  void End();                                     // those from now on belong to nothing
+  void OnInterval(const PhaseInterval& interval) override;
+
+ private:
+  void Write();  // the span at hand
+
+  TraceRing* const ring_;
+  const Clock* const clock_;
+  const OnMicroBatch on_micro_batch_;
+  bool active_ = false;
+  int64_t unix_offset_nanos_ = 0;  // one for a whole step: its spans do not jump with the clock
+  TraceSpan span_;                 // at hand; empty: begin = end
+};
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_STAGE_WATCH_STEP_TRACER_H_
