@@ -21,7 +21,7 @@ using testing::HasSubstr;
 
 constexpr int64_t kStart = 1'700'000'000'000'000'000;
 const std::string kGolden =
-    absl::StrCat(STAGECOACH_SOURCE_DIR, "/services/common/testdata/chrome_trace.json");
+    absl::StrCat(STAGECOACH_SOURCE_DIR, "/services/common/observe/testdata/chrome_trace.json");
 
 v1::TraceSpan* Add(v1::StageTrace* stage, const std::string& name, v1::TraceTrack track,
                    int micro_batch, int64_t begin, int64_t end, const std::string& peer = "") {
