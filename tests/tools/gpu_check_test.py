@@ -4,6 +4,7 @@ import importlib.util
 import json
 import os
 import pathlib
+import subprocess
 import sys
 import tempfile
 import types
@@ -12,14 +13,23 @@ import unittest
 TOOLS = pathlib.Path(__file__).resolve().parent.parent.parent / "tools"
 sys.path.insert(0, str(TOOLS))
 sys.dont_write_bytecode = True
-from gpu_report import arithmetic, budget, correctness, jobs, machine, memory, runs, speed, table  # noqa: E402
+from gpu_report import arithmetic, budget, clocks, correctness, jobs, machine, memory, report, runs, shards  # noqa: E402
+from gpu_report import speed, table  # noqa: E402
 
 
-def load_gpu_check():
-    loader = importlib.machinery.SourceFileLoader("gpu_check", str(TOOLS / "gpu_check"))
-    module = importlib.util.module_from_spec(importlib.util.spec_from_loader("gpu_check", loader))
+def load_tool(name):
+    loader = importlib.machinery.SourceFileLoader(name, str(TOOLS / name))
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader(name, loader))
     loader.exec_module(module)
     return module
+
+
+def program(folder, name, text):
+    """An invented program: a shell script."""
+    file = pathlib.Path(folder, name)
+    file.write_text("#!/bin/sh\n" + text + "\n")
+    file.chmod(0o755)
+    return file
 
 
 class Clock:
@@ -124,6 +134,55 @@ class MachineTest(unittest.TestCase):
             self.assertEqual(values["found"], "libofboth.so.13; not here: libofnobody.so.9")
             self.assertEqual((here.env["LD_LIBRARY_PATH"], here.commit()), (name, "abc123"))
 
+    def test_where_the_driver_is_found_through_the_variable_only_the_children_still_find_it(self):
+        # Every child said "no NVIDIA driver": the variable that led to libcuda was replaced by CUDA's folders.
+        with tempfile.TemporaryDirectory() as name:
+            driver, toolkit = os.path.join(name, "driver"), os.path.join(name, "toolkit")
+            for folder, library in ((driver, "libcuda.so.1"), (toolkit, "libofcuda.so.13")):
+                os.makedirs(folder)
+                pathlib.Path(folder, library).touch()
+            pathlib.Path(name, "bundle.json").write_text(json.dumps({"from_target": ["libcuda.so.1", "libofcuda.so.13"]}))
+            here = machine.Machine(os.path.join(name, "bin"), "cuda:0", home=name)
+            here.env["LD_LIBRARY_PATH"] = f"{driver}:{toolkit}"
+            here.find_libraries({})
+            self.assertEqual(here.env["LD_LIBRARY_PATH"].split(":"), [toolkit, driver])
+
+    def test_conditions_of_a_row(self):
+        with tempfile.TemporaryDirectory() as name:
+            program(name, "gpu-matmul-bench", "echo '{\"fingerprint\": \"cuda, A card (sm_90), CUDA 13.0\"}'; "
+                                              "echo x >> " + os.path.join(name, "asked"))
+            os.makedirs(os.path.join(name, "lib"))
+            pathlib.Path(name, "lib", "libofcuda.so.13.1.2").touch()
+            os.symlink("libofcuda.so.13.1.2", os.path.join(name, "lib", "libofcuda.so.13"))
+            pathlib.Path(name, "bundle.json").write_text(json.dumps({"from_target": ["libofcuda.so.13"]}))
+            here = machine.Machine(name, "cuda:0", home=name)
+            here.env["LD_LIBRARY_PATH"] = os.path.join(name, "lib")
+            nothing = clocks.Clocks(None, "0")
+            self.assertIsNone(here.conditions(nothing, 0)["fingerprint"], "the libraries were not found yet")
+            here.find_libraries({})
+            for _ in range(2):
+                seen = here.conditions(nothing, 0)
+            self.assertEqual((seen["fingerprint"], seen["libraries"], seen["clocks"]),
+                             ("cuda, A card (sm_90), CUDA 13.0", {"libofcuda.so.13": "libofcuda.so.13.1.2"}, {}))
+            self.assertEqual(pathlib.Path(name, "asked").read_text(), "x\n", "asked once")
+            program(name, "gpu-matmul-bench", "echo 'no NVIDIA driver' >&2; exit 1")
+            other = machine.Machine(name, "cpu", home=name)
+            self.assertEqual(other.fingerprint(), "unknown: no NVIDIA driver")
+
+    def test_clocks_while_a_row_ran(self):
+        lines = ["1980, 2619, 40, 300.5, 0x0000000000000000", "1755, 2619, 60, [N/A], 0x0000000000000004"]
+        self.assertEqual(clocks.parse(lines[1]), ({"sm_mhz": 1755, "memory_mhz": 2619, "celsius": 60}, 4))
+        with tempfile.TemporaryDirectory() as name:
+            smi = program(name, "nvidia-smi", "".join(f"echo '{line}'; " for line in lines))
+            with clocks.Clocks(smi, "0", clock=lambda: 10.0) as watch:
+                watch._thread.join()
+                self.assertEqual(watch.since(9.0), {"sm_mhz": [1755, 1867.5, 1980], "memory_mhz": [2619, 2619, 2619],
+                                                    "celsius": [40, 50, 60], "watts": [300.5, 300.5, 300.5],
+                                                    "throttle_reasons": "0x4"})
+                self.assertEqual(watch.since(11.0)["sm_mhz"], [1755, 1755, 1755], "the last one before")
+            with clocks.Clocks("/nowhere/nvidia-smi", "0") as watch:
+                self.assertEqual(watch.since(0), {})
+
     def test_libraries_of_a_toolkit_come_before_wheels(self):
         with tempfile.TemporaryDirectory() as name:
             toolkit, wheel = os.path.join(name, "toolkit"), os.path.join(name, "site", "nvidia", "cu13", "lib")
@@ -155,19 +214,11 @@ class MachineTest(unittest.TestCase):
             machine.call(["/nowhere/program"], 5)
 
 
-GTEST = """[  FAILED  ] Cuda/CudaConformance.Agrees/7
-[==========] 90 tests from 3 test suites ran. (12 ms total)
-[  PASSED  ] 86 tests.
-[  SKIPPED ] 3 tests, listed below:
-[  FAILED  ] 1 test, listed below:
-"""
 LIST = "Running main() from gtest_main.cc\nCudaContext.\n  CopiesThereAndBack\nCuda/CudaConformance.\n  Agrees/0  # GetParam() = x\n"
 
 
 class OtherProgramsTest(unittest.TestCase):
     def test_googletest(self):
-        self.assertEqual(correctness.gtest_counts(GTEST), {"passed": 86, "failed": 1, "skipped": 3})
-        self.assertIsNone(correctness.gtest_counts("Segmentation fault"))
         self.assertEqual(correctness.gtest_names(LIST),
                          ["CudaContext.CopiesThereAndBack", "Cuda/CudaConformance.Agrees/0"])
 
@@ -228,6 +279,122 @@ class OtherProgramsTest(unittest.TestCase):
                                                      "compile": {"mode": "compile", "error": "x"}})
         self.assertEqual(speed.last_json('{"a": 1}\n{"a": 2}\nbye\n'), {"a": 2})
         self.assertIsNone(speed.last_json("nothing"))
+
+
+# A test program as googletest writes, of ten tests. What a test does is in the file of its name beside the program.
+GTEST = r"""#!/usr/bin/env python3
+import os, pathlib, sys
+here = pathlib.Path(sys.argv[0]).parent
+if sys.argv[1] == "--gtest_list_tests":
+    print("Card.\n" + "\n".join(f"  T{n}" for n in range(10)))
+    sys.exit()
+print("Note: Google Test filter = x", flush=True)
+for name in sys.argv[1].removeprefix("--gtest_filter=").split(":"):
+    print(f"[ RUN      ] {name}", flush=True)
+    does = here / name
+    outcome = "      OK"
+    if does.exists():
+        exec(does.read_text())
+    print(f"[ {outcome} ] {name} (3 ms)", flush=True)
+print("[  FAILED  ] 1 test, listed below:")
+"""
+POISONS = "poisoned = True; outcome = ' FAILED '; print('INTERNAL: device cuda:0, Gelu: cudaErrorIllegalAddress', flush=True)"
+
+
+class ShardsTest(unittest.TestCase):
+    def setUp(self):
+        temporary = tempfile.TemporaryDirectory()
+        self.addCleanup(temporary.cleanup)
+        self.folder = pathlib.Path(temporary.name)
+        self.program = self.folder / "backend_x_tests"
+        self.program.write_text(GTEST)
+        self.program.chmod(0o755)
+
+    def does(self, name, text):
+        (self.folder / name).write_text(text)
+
+    def run_tests(self, seconds=60):
+        """(values, why) of the row; why is the error."""
+        values = {}
+        try:
+            correctness.run_tests(values, self.program, None, self.folder / "shards", budget.Budget(seconds))
+        except (budget.NotRun, budget.Failed) as why:
+            return values, why
+        return values, None
+
+    def files(self):
+        return [json.loads(file.read_text()) for file in sorted((self.folder / "shards").glob("*.json"))]
+
+    def test_every_test_runs_once_in_one_of_eight_to_twelve_processes(self):
+        self.does("Card.T3", "outcome = ' SKIPPED'")
+        values, why = self.run_tests()
+        self.assertIsNone(why)
+        self.assertEqual(values, {"passed": 9, "failed": 0, "skipped": 1, "tests": 10, "processes": 10})
+        self.assertIn(correctness.SHARDS, range(8, 13))
+        names = [name for file in self.files() for name in file["tests"]]
+        self.assertEqual(sorted(names), [f"Card.T{n}" for n in range(10)])
+        self.assertEqual([(file["program"], file["not_reached"]) for file in self.files()], [("backend_x_tests", [])] * 10)
+
+    def sharded(self, count, **more):
+        names = [f"Card.T{n}" for n in range(10)]
+        return shards.run_sharded(self.program, names, count, self.folder / "shards", 60, **more)
+
+    def outcomes(self, shard):
+        return {name: result["outcome"] for name, result in shard.found.items()}
+
+    def test_a_poisoned_context_hides_no_other_row(self):
+        # One illegal address made every later test of the process fail, and the report held none of them.
+        self.does("Card.T2", POISONS)
+        self.does("Card.T4", "outcome = ' FAILED ' if 'poisoned' in globals() else '      OK'")
+        first, second = self.sharded(2)
+        self.assertEqual(self.outcomes(first), {"Card.T0": "passed", "Card.T2": "failed", "Card.T4": "passed",
+                                                "Card.T6": "passed", "Card.T8": "passed"})
+        self.assertIn("cudaErrorIllegalAddress", first.found["Card.T2"]["text"])
+        self.assertEqual((first.processes, second.processes, set(self.outcomes(second).values())), (2, 1, {"passed"}))
+
+    def test_a_test_that_ends_its_process_is_the_one_that_failed(self):
+        self.does("Card.T5", "print('Check failed: OK', flush=True); os.abort()")
+        values, why = self.run_tests()
+        self.assertEqual((values["passed"], values["failed"]), (9, 1))
+        self.assertRegex(str(why), r"1 failed: Card.T5: ended its process, exit -6: Check failed: OK")
+
+    def test_what_was_found_stays_when_the_time_is_over(self):
+        self.does("Card.T1", "import time; time.sleep(1000)")
+        done = self.folder / "shards" / "backend_x_tests-00.json"
+        first, second = self.sharded(2, clock=lambda: 100 if done.exists() and len(json.loads(done.read_text())["tests"]) == 5
+                                     else 0)
+        self.assertEqual(len(first.found), 5)
+        self.assertEqual(second.left(), [f"Card.T{n}" for n in (1, 3, 5, 7, 9)])
+        self.assertEqual([len(file["not_reached"]) for file in self.files()], [0, 5])
+
+    def test_a_program_that_cannot_run_says_why(self):
+        values, why = {}, None
+        self.program.write_text(GTEST.replace('print("Note', 'sys.exit("libcudart.so.13: cannot open"); print("Note'))
+        values, why = self.run_tests()
+        self.assertRegex(str(why), "ran no test, exit 1: libcudart.so.13: cannot open")
+        self.program.write_text("#!/bin/sh\necho broken >&2; exit 3")
+        self.assertRegex(str(self.run_tests()[1]), "lists no tests, exit 3: broken")
+
+    def test_stopped_in_the_middle_no_process_goes_on_and_the_rest_is_kept(self):
+        self.does("Card.T1", "pathlib.Path(here / 'pid').write_text(str(os.getpid())); import time; time.sleep(1000)")
+        with self.assertRaises(report.Stopped):
+            original, shards.threading.Thread.join = shards.threading.Thread.join, self.stopping
+            self.addCleanup(setattr, shards.threading.Thread, "join", original)
+            self.original_join = original
+            self.sharded(2)
+        self.assertFalse(runs.alive(int((self.folder / "pid").read_text())))
+        self.assertEqual(len(self.files()), 2)
+
+    @property
+    def stopping(self):
+        """Thread.join as a signal ends it, once the test that hangs is there."""
+        case = self
+
+        def join(thread, timeout=None):
+            if timeout is not None and (case.folder / "pid").exists() and (case.folder / "pid").read_text():
+                raise report.Stopped("stopped by SIGTERM")
+            case.original_join(thread, timeout)
+        return join
 
 
 class Place:
@@ -379,9 +546,55 @@ class TableTest(unittest.TestCase):
             table.completed([now], {**facts, "commit": "def"}, earlier)
 
 
+# `local` fails at once in the first row; in the second, which knows its precision, it hangs.
+HANGING_CLIENT = """
+[ "$1" = validate ] && exit 0
+[ "$1" = local ] || exit 1
+for last; do :; done
+grep -q bfloat16 "$last" && exec sleep 1000
+echo 'stagecoach: invented' >&2; exit 1
+"""
+
+
+class BundleTest(unittest.TestCase):
+    """tools/gpu_bundle before it packs."""
+
+    def setUp(self):
+        self.bundle = load_tool("gpu_bundle")
+        temporary = tempfile.TemporaryDirectory()
+        self.addCleanup(temporary.cleanup)
+        self.folder = pathlib.Path(temporary.name)
+        (self.folder / "tools").mkdir()
+        (self.folder / "bin").mkdir()
+        self.bundle.ROOT = self.folder
+        before = os.environ["PATH"]
+        os.environ["PATH"] = f"{self.folder}/bin:{before}"
+        self.addCleanup(os.environ.__setitem__, "PATH", before)
+
+    def test_a_machine_set_up_by_setup_gets_what_a_bundle_needs(self):
+        # It stopped with "patchelf is not installed" behind a build that had installed everything else.
+        program(self.folder / "tools", "setup", f"""
+            [ "$1" = --with-bundle ] && printf '#!/bin/sh\\n' > {self.folder}/bin/of-a-bundle && chmod +x {self.folder}/bin/of-a-bundle""")
+        self.bundle.need_tools(["of-a-bundle", "sh"])
+        with self.assertRaisesRegex(SystemExit, "of-nobody is not installed; apt-get install of-nobody"):
+            self.bundle.need_tools(["of-nobody"])
+        program(self.folder / "tools", "setup", "exit 1")
+        self.bundle.need_tools(["of-a-bundle", "sh"])  # nothing to do, so nothing is asked
+        self.assertRegex((TOOLS / "setup").read_text(), r'= --with-bundle \] && kinds\+=\(bundle\)')
+        self.assertIn("\npatchelf bundle\n", (TOOLS / "packages.txt").read_text())
+
+    def test_programs_without_cudnn_are_packed_only_if_one_says_so(self):
+        # Without network the build leaves cuDNN's attention out with a line, and the bundle did not say a word.
+        stage = program(self.folder / "bin", "stagecoach-stage", "built without cudnn-frontend")
+        with self.assertRaisesRegex(SystemExit, "built without cudnn-frontend.*--without-cudnn"):
+            self.bundle.need_cudnn(self.folder)
+        stage.write_bytes(b"\0cuDNN 9.19.0 by cudnn-frontend 1.32.0\0")
+        self.bundle.need_cudnn(self.folder)
+
+
 class CommandLineTest(unittest.TestCase):
     def setUp(self):
-        self.program = load_gpu_check()
+        self.program = load_tool("gpu_check")
 
     def parse(self, *words):
         with open(os.devnull, "w") as nothing:
@@ -408,15 +621,53 @@ class CommandLineTest(unittest.TestCase):
         machine.Machine.find_card = no_card
         say, self.program.say = self.program.say, lambda line: None
         try:
-            options = self.parse("--bin", str(TOOLS), "--python", "/nowhere/python")
-            facts, sections = self.program.check(options)
+            with tempfile.TemporaryDirectory() as name:
+                options = self.parse("--bin", str(TOOLS), "--python", "/nowhere/python")
+                written = report.Report(pathlib.Path(name, "gpu-report.json"), {})
+                self.program.check(options, written)
+                on_disk = json.loads(pathlib.Path(name, "gpu-report.json").read_text())
         finally:
             machine.Machine.find_card, self.program.say = original, say
+        facts, sections = written.facts, written.sections
+        self.assertEqual([section["section"] for section in on_disk["sections"]], list(self.program.WEIGHTS))
         self.assertEqual([section.name for section in sections], list(self.program.WEIGHTS))
         self.assertEqual({section.outcome() for section in sections}, {"not run"})
         self.assertEqual({row["why"] for section in sections for row in section.rows}, {"no device: for this test"})
         self.assertEqual(table.exit_code(sections), 3)
         self.assertRegex(facts["PyTorch"], "/nowhere/python")
+
+    def start_in(self, folder):
+        """gpu_check on the CPU, with a client whose second job hangs."""
+        program(folder, "stagecoach", HANGING_CLIENT)
+        program(folder, "gpu-matmul-bench", "echo '{\"fingerprint\": \"invented\"}'")
+        command = [sys.executable, str(TOOLS / "gpu_check"), "--device", "cpu", "--bin", str(folder), "--sections",
+                   "bits,memory", "--python", "/nowhere", "--report", str(folder / "out" / "r.json")]
+        return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+    def test_a_machine_that_is_taken_away_leaves_the_rows_that_were_done(self):
+        # The report was written at the end only: a card for minutes, taken back early, gave nothing.
+        with tempfile.TemporaryDirectory() as name:
+            folder = pathlib.Path(name)
+            check = self.start_in(folder)
+            for line in check.stdout:  # the first row of bits is done, the second hangs
+                if line.startswith("bits: "):
+                    break
+            before = json.loads((folder / "out" / "r.json").read_text())
+            check.terminate()
+            out, errors = check.communicate(timeout=60)
+            after = json.loads((folder / "out" / "r.json").read_text())
+        self.assertEqual(errors, "")
+        self.assertIn("stopped by SIGTERM", out)
+        self.assertEqual(check.returncode, 1)
+        rows = {section["section"]: [(row["outcome"], row["why"]) for row in section["rows"]]
+                for section in before["sections"]}
+        self.assertEqual(len(rows["bits"]), 1)
+        self.assertEqual(rows["bits"][0][0], "FAILED")
+        self.assertEqual(before["sections"][1]["rows"][0]["conditions"]["fingerprint"], "invented")
+        rows = {section["section"]: [(row["outcome"], row["why"]) for row in section["rows"]]
+                for section in after["sections"]}
+        self.assertEqual(rows["bits"][1], ("not run", "stopped by SIGTERM"))
+        self.assertEqual(rows["memory"], [("not run", "stopped by SIGTERM")])
 
     def test_bfloat16_is_asked_of_the_programs(self):
         with tempfile.TemporaryDirectory() as name:

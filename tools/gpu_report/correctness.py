@@ -1,26 +1,18 @@
 """Sections that find mistakes: conformance, bits, compute-sanitizer, end to end."""
+import collections
 import re
 
 from .budget import Failed, NotRun
 from .jobs import tiny_job
 from .machine import call, find_sanitizer
 from .runs import end_of, losses
+from .shards import run_sharded
 
 TEST_PROGRAMS = ["backend_device_tests", "backend_cuda_tests", "backend_cudnn_tests"]
+# Processes of a test program side by side: most of a test's time is the reference's, on the CPU.
+SHARDS = 10
 # Lists of tests are run in so many parts, each with every n-th test, until the time is over.
 SANITIZER_PARTS = 12
-
-
-def gtest_counts(text):
-    """{"passed", "failed", "skipped"} of a googletest program's brief output; None if it did not come to its end."""
-    ran = re.search(r"\[  PASSED  \] (\d+) tests?", text)
-    if not ran:
-        return None
-    counts = {"passed": int(ran.group(1)), "failed": 0, "skipped": 0}
-    for key in ("failed", "skipped"):
-        found = re.search(rf"\[  {key.upper()}\s*\] (\d+) tests?", text)
-        counts[key] = int(found.group(1)) if found else 0
-    return counts
 
 
 def gtest_names(text):
@@ -35,23 +27,40 @@ def gtest_names(text):
     return names
 
 
-def check_tests(section, machine):
-    section.columns = [("passed", "tests passed", "d"), ("failed", "failed", "d"), ("skipped", "skipped", "d")]
+def check_tests(section, machine, folder):
+    """Each program in SHARDS processes, whose findings lie in `folder`."""
+    section.columns = [("passed", "tests passed", "d"), ("failed", "failed", "d"), ("skipped", "skipped", "d"),
+                       ("tests", "of", "d"), ("processes", "processes", "d")]
     for program in TEST_PROGRAMS:
         def work(values, program=program):
             if not machine.on_card:
                 raise NotRun("conformance of a card; the CPU's is tested by tools/test")
             section.budget.need(5)
-            done = call([machine.program(program), "--gtest_brief=1"], section.budget.most(240), machine.env)
-            counts = gtest_counts(done.stdout)
-            values.update(counts or {})
-            if counts is None or done.returncode != 0:
-                failed = [line for line in done.stdout.splitlines() if "FAILED" in line or "Failure" in line]
-                raise Failed(f"exit {done.returncode}: {end_of(' | '.join(failed[-12:]) or done.stdout)} "
-                             f"{end_of(done.stderr, 300)}")
-            if counts["passed"] == 0:
-                raise NotRun("every test was skipped")
+            run_tests(values, machine.program(program), machine.env, folder, section.budget)
         section.row(program, work)
+
+
+def run_tests(values, program, env, folder, budget):
+    listed = call([program, "--gtest_list_tests"], 30, env)
+    names = gtest_names(listed.stdout)
+    if not names:
+        raise Failed(f"{program.name} lists no tests, exit {listed.returncode}: {end_of(listed.stdout + listed.stderr)}")
+    shards = []
+    try:
+        shards = run_sharded(program, names, SHARDS, folder, budget.most(240), env, shards)
+    finally:  # whatever happens, what was found stays
+        found = {name: result for shard in shards for name, result in shard.found.items()}
+        counts = collections.Counter(result["outcome"] for result in found.values())
+        values.update({key: counts[key] for key in ("passed", "failed", "skipped")}, tests=len(names),
+                      processes=sum(shard.processes for shard in shards))
+    failures = [f"{name}: {result['text']}" for name, result in found.items() if result["outcome"] == "failed"]
+    failures += [shard.trouble for shard in shards if shard.trouble]
+    if failures:
+        raise Failed(f"{len(failures)} failed: " + " | ".join(end_of(text, 300) for text in failures[:8]))
+    if len(found) < len(names):
+        raise NotRun(f"time: {len(names) - len(found)} of {len(names)} tests were not reached")
+    if not counts["passed"]:
+        raise NotRun("every test was skipped")
 
 
 def check_bits(section, machine, place):

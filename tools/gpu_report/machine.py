@@ -11,6 +11,7 @@ import sys
 
 from .arithmetic import datasheet_tflops
 from .budget import Failed, Late, NotRun
+from .clocks import Clocks
 
 PROBE_TORCH = """
 import json, torch
@@ -137,6 +138,10 @@ class Machine:
         self.total_bytes = None
         self.idle_bytes = None
         self.card_name = None
+        self.driver = None
+        self.libraries = {}  # name: the file behind it, whose name has the whole version
+        self.ready = device == "cpu"  # the programs find their libraries
+        self._commit = self._fingerprint = None
         self._torch = None
         self._bfloat16 = None
 
@@ -159,12 +164,12 @@ class Machine:
         return json.loads(file.read_text()) if file.exists() else {}
 
     def commit(self):
-        file = self.home / "COMMIT"
-        if file.exists():
-            return file.read_text().strip()
-        done = subprocess.run(["git", "-C", str(self.home), "describe", "--always", "--dirty", "--exclude=*"],
-                              capture_output=True, text=True)
-        return done.stdout.strip() or "unknown"
+        if self._commit is None:
+            file = self.home / "COMMIT"
+            describe = ["git", "-C", str(self.home), "describe", "--always", "--dirty", "--exclude=*"]
+            text = file.read_text() if file.exists() else subprocess.run(describe, capture_output=True, text=True).stdout
+            self._commit = text.strip() or "unknown"
+        return self._commit
 
     def find_card(self, values):
         """Fills in name, memory and driver; NotRun without a card."""
@@ -177,11 +182,13 @@ class Machine:
             self.card_name = "a card that nvidia-smi does not name"
             return
         self.card_name, self.total_bytes, self.idle_bytes = seen["name"], seen["total_bytes"], seen["used_bytes"]
+        self.driver = seen["driver"]
         values.update(driver=seen["driver"], memory_bytes=seen["total_bytes"], datasheet_tflops=self.datasheet())
 
     def find_libraries(self, values):
         wanted = self.bundle().get("from_target")
         if wanted is None:
+            self.ready = True
             return  # built here: the programs know their libraries
         if not wanted:
             raise NotRun("these programs were built without CUDA")
@@ -192,13 +199,40 @@ class Machine:
                 values["libraries"].update(find_libraries([name], folders))
             except NotRun:
                 values["libraries_absent"] = [*values.get("libraries_absent", []), name]
-        self.env["LD_LIBRARY_PATH"] = ":".join(dict.fromkeys(values["libraries"].values()))
+        # In front, never instead: some machines have the driver's libcuda on this variable only.
+        before = [folder for folder in self.env.get("LD_LIBRARY_PATH", "").split(":") if folder]
+        self.env["LD_LIBRARY_PATH"] = ":".join(dict.fromkeys([*values["libraries"].values(), *before]))
+        self.libraries = {name: os.path.basename(os.path.realpath(os.path.join(folder, name)))
+                          for name, folder in values["libraries"].items()}
         values["found"] = ", ".join(values["libraries"])
         if "libraries_absent" in values:
             values["found"] += "; not here: " + ", ".join(values["libraries_absent"])
+        self.ready = True
 
     def datasheet(self):
         return datasheet_tflops(self.card_name) if self.card_name else None
+
+    def fingerprint(self):
+        """What the programs' back end says of itself here, with its libraries' versions; asked once. Text, also where it
+        cannot be asked; None before the libraries are found."""
+        if self._fingerprint is None and self.ready:
+            self._fingerprint = self._ask_fingerprint()
+        return self._fingerprint
+
+    def _ask_fingerprint(self):
+        try:
+            done = call([self.program("gpu-matmul-bench"), "--device", self.device, "--size", 16, "--seconds", 0.01], 60,
+                        self.env)
+            return str(json.loads(done.stdout.strip().splitlines()[-1])["fingerprint"])
+        except (NotRun, Failed) as why:
+            return f"unknown: {why}"
+        except (IndexError, KeyError, ValueError):
+            return f"unknown: {(done.stderr.strip().splitlines() or ['gpu-matmul-bench said nothing'])[-1]}"
+
+    def conditions(self, clocks, began):
+        """Under which a row ran since then: without them two numbers of one card cannot be compared."""
+        return {"fingerprint": self.fingerprint(), "driver": self.driver, "libraries": self.libraries,
+                "clocks": clocks.since(began)}
 
     def used_bytes(self):
         """Of the card by all processes, or None."""
@@ -232,10 +266,18 @@ class Machine:
             why = self._bfloat16.splitlines()[0].split("precision.json")[-1].split(";")[0]
             raise NotRun(f"these programs do not take precision: bfloat16 ({why.lstrip(':0123456789 ')})")
 
+    def clocks(self):
+        """Sampled while it is entered; nothing on a CPU."""
+        return Clocks(shutil.which("nvidia-smi") if self.on_card else None, smi_name(self.ordinal))
+
+    def known(self):
+        """What can be said of the machine before anything is asked."""
+        return {"device_name": self.card_name if self.on_card and self.card_name else f"{self.device}, {cpu_name()}",
+                "device": self.device, "commit": self.commit(),
+                "machine": f"{os.cpu_count()} cores of {cpu_name()}, {platform.system()} {platform.release()}"}
+
     def describe(self):
-        facts = {"device_name": self.card_name if self.on_card and self.card_name else f"{self.device}, {cpu_name()}",
-                 "device": self.device, "commit": self.commit(),
-                 "machine": f"{os.cpu_count()} cores of {cpu_name()}, {platform.system()} {platform.release()}"}
+        facts = self.known()
         if self.on_card:
             seen = smi(self.ordinal) or {}
             facts["driver"] = seen.get("driver", "unknown")

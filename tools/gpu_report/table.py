@@ -11,10 +11,12 @@ LATE_SECONDS = 3  # a wait that ends with so little left was cut short by the se
 
 
 class Section:
-    """Rows of one kind. `columns`: (key, title, how a number is written)."""
+    """Rows of one kind. `columns`: (key, title, how a number is written). `stamp(began)` gives what every row says of
+    the conditions it ran under; `done()` is called after each row."""
 
-    def __init__(self, name, columns=(), budget=None, say=print):
+    def __init__(self, name, columns=(), budget=None, say=print, stamp=None, done=None):
         self.name, self.columns, self.budget, self.say = name, list(columns), budget, say
+        self.stamp, self.done = stamp, done
         self.rows = []
 
     def row(self, name, work):
@@ -34,9 +36,19 @@ class Section:
         except Exception as error:  # one row's surprise must not cost the others
             place = traceback.extract_tb(error.__traceback__)[-1]
             outcome, why = FAILED, f"{type(error).__name__}: {error} ({place.name}, line {place.lineno})"
+        except BaseException as stopped:  # a signal: what was measured so far stays, and the whole ends
+            self._add(name, NOT_RUN, str(stopped) or type(stopped).__name__, began, values)
+            raise
+        return self._add(name, outcome, why, began, values)
+
+    def _add(self, name, outcome, why, began, values):
         entry = {"row": name, "outcome": outcome, "why": shortened(why), "seconds": round(time.monotonic() - began, 1),
                  **values}
         self.rows.append(entry)
+        if self.stamp is not None:
+            entry["conditions"] = self.stamp(began)
+        if self.done is not None:
+            self.done()
         self.say(f"{self.name}: {name}: {outcome}{': ' + entry['why'] if why else ''}")
         return entry
 
