@@ -11,15 +11,21 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 SOFT_LINES, HARD_LINES, FUNCTION_LINES = 400, 800, 100
 
-# folder -> folders it may include from (its own is always allowed)
+# folder -> folders it may include from and link (its own is always allowed)
 LEVELS = {
     "base": set(),
     "plan": {"base"},
     "checkpoint": {"base"},
     "stage": {"base", "plan", "checkpoint"},
     "coordinator": {"base", "plan", "checkpoint"},
-    "services": {"base", "plan", "checkpoint", "stage", "coordinator"},
+    "services/common": {"base", "plan", "checkpoint", "stage"},
+    "services/records": {"base", "plan", "checkpoint", "coordinator", "services/common"},
+    "services/coordinator": {"base", "plan", "checkpoint", "coordinator", "services/common", "services/records"},
+    "services/stage": {"base", "plan", "checkpoint", "stage", "services/common"},
+    "services/cli": {"base", "plan", "checkpoint", "stage", "services/common"},
 }
+# Libraries of others that only some may link, however many targets lie between.
+ONLY_LINKED_BY = {"SQLite::SQLite3": {"coordinator", "services/records", "services/coordinator"}}
 # Which product files may see gRPC, protobuf messages and Prometheus.
 MAY_SEE_GRPC = ("services/", "stage/link/grpc/", "tests/", "bench/")
 FORBIDDEN = [
@@ -37,15 +43,24 @@ def tracked(*patterns):
     return [line for line in out.stdout.splitlines() if (ROOT / line).exists()]
 
 
+def level_of(path):
+    """The entry of LEVELS that a file or an include belongs to, or None."""
+    parts = path.split("/")
+    for name in ("/".join(parts[:2]), parts[0]):
+        if name in LEVELS:
+            return name
+    return None
+
+
 def check_includes(path, lines, problems):
-    folder = path.split("/")[0]
+    folder = level_of(path)
     for number, line in enumerate(lines, 1):
         match = re.match(r'#include\s+[<"]([^>"]+)[>"]', line)
         if not match:
             continue
         include = match.group(1)
-        target = include.split("/")[0]
-        if folder in LEVELS and target in LEVELS and target != folder and target not in LEVELS[folder]:
+        target = level_of(include)
+        if folder and target and target != folder and target not in LEVELS[folder]:
             problems.append(f"{path}:{number}: {folder}/ may not include {target}/")
         if re.match(r"(grpc|grpcpp|prometheus|google/protobuf|stagecoach/v1)/", include):
             if not path.startswith(MAY_SEE_GRPC):
@@ -114,10 +129,47 @@ def check_circles(sources, problems):
         problems.append("folders include each other in a circle: " + ", ".join(steps))
 
 
+def read_libraries():
+    """Of every library and program: the folder that makes it, and what it links."""
+    folder_of, links = {}, {}
+    for path in tracked("*CMakeLists.txt"):
+        folder = str(pathlib.PurePath(path).parent)
+        text = re.sub(r"#.*", "", (ROOT / path).read_text())
+        for function, body in re.findall(r"(stagecoach_module|stagecoach_program|target_link_libraries)\s*\(([^)]*)\)", text):
+            words = body.split()
+            name = f"stagecoach_{words[0]}" if function == "stagecoach_module" else words[0]
+            links.setdefault(name, set())
+            if function != "target_link_libraries":
+                folder_of[name] = folder
+            if "TEST_DEPS" in words:  # tests may look anywhere
+                words = words[:words.index("TEST_DEPS")]
+            links[name].update(word for word in words[1:] if word.startswith("stagecoach_") or "::" in word)
+    return folder_of, links
+
+
+def check_links(problems):
+    folder_of, links = read_libraries()
+    for name, folder in sorted(folder_of.items()):
+        level = level_of(folder + "/")
+        reached, todo = set(), [name]
+        while level and todo:
+            for used in links.get(todo.pop(), ()):
+                if used not in reached:
+                    reached.add(used)
+                    todo.append(used)
+        for used in sorted(reached):
+            target = level_of(folder_of[used] + "/") if used in folder_of else None
+            if target and target != level and target not in LEVELS[level]:
+                problems.append(f"{folder}/CMakeLists.txt: {name} may not link {used}, which {target}/ makes")
+            if used in ONLY_LINKED_BY and level not in ONLY_LINKED_BY[used]:
+                problems.append(f"{folder}/CMakeLists.txt: {name} may not link {used}")
+
+
 def main():
     problems, notes = [], []
     sources = {path: (ROOT / path).read_text().splitlines() for path in tracked("*.cc", "*.h", "*.cu", "*.cuh")}
     check_circles(sources, problems)
+    check_links(problems)
     for path in tracked("*.cc", "*.h"):
         lines = (ROOT / path).read_text().splitlines()
         check_includes(path, lines, problems)

@@ -8,7 +8,7 @@
 #include "services/cli/commands/follow_command.h"
 #include "services/cli/output/exit_code.h"
 #include "services/cli/output/job_output.h"
-#include "services/common/convert/convert_job.h"
+#include "services/common/convert/convert_plan.h"
 
 namespace stagecoach {
 namespace {

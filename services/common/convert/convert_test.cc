@@ -3,65 +3,13 @@
 #include <gtest/gtest.h>
 
 #include "services/common/convert/convert_control.h"
-#include "services/common/convert/convert_job.h"
 #include "services/common/convert/convert_spec.h"
-#include "services/common/convert/job_codec.h"
+#include "services/common/convert/job_spec_testing.h"
 
 namespace stagecoach {
 namespace {
 
 using ::testing::HasSubstr;
-
-JobSpec GptJob() {
-  JobSpec spec;
-  spec.name = "tiny";
-  spec.seed = 0xfedcba9876543210;
-  spec.precision = Precision::kBfloat16;
-  spec.model = GptSpec{2, 32, 4, 16, 256, 0.1};
-  spec.data.text.path = "/data/corpus.txt";
-  spec.training.steps = 100;
-  spec.training.batch_size = 8;
-  spec.training.micro_batches = 4;
-  spec.training.optimizer = AdamWSpec{0.8, 0.99, 1e-7, 0.1};
-  spec.training.learning_rate = {LearningRateSpec::Kind::kCosine, 3e-4, 1e-5, 10};
-  spec.training.gradient_clip_norm = 1.0;
-  spec.training.max_nonfinite_steps = 3;
-  spec.pipeline.stages = 2;
-  spec.pipeline.schedule = ScheduleKind::kOneForwardOneBackward;
-  spec.pipeline.rematerialization = Rematerialization::kExceptFirst;
-  spec.pipeline.partition = {PartitionSpec::Kind::kCuts, {3}};
-  spec.pipeline.continue_with_fewer_stages = true;
-  spec.pipeline.replacement_timeout_seconds = 0;
-  spec.pipeline.mixed_devices = true;
-  spec.checkpoint = {20, 0};
-  spec.evaluation = {50, 2};
-  spec.resume_job = "earlier";
-  spec.resume_step = 0;
-  return spec;
-}
-
-JobSpec LayerJob() {
-  JobSpec spec = GptJob();
-  LayerListSpec list{32, 16, 256, {}};
-  list.layers.push_back({EmbeddingSpec{0.1}});
-  ResidualSpec inner;
-  inner.layers.push_back({LayerNormSpec{}});
-  inner.layers.push_back({AttentionSpec{4, 0.2}});
-  inner.layers.push_back({DropoutSpec{0.3}});
-  list.layers.push_back({inner});
-  list.layers.push_back({MlpSpec{64}});
-  list.layers.push_back({GeluSpec{}});
-  list.layers.push_back({LinearSpec{256, false}});
-  spec.model = list;
-  spec.precision = Precision::kTensorFloat32;
-  spec.training.optimizer = SgdSpec{0.9, 0.01};
-  spec.training.learning_rate = {LearningRateSpec::Kind::kConstant, 0.5, 0.0, 3};
-  spec.pipeline.partition = {PartitionSpec::Kind::kUniform, {}};
-  spec.pipeline.rematerialization = Rematerialization::kNever;
-  spec.resume_job.clear();
-  spec.resume_step = -1;
-  return spec;
-}
 
 TEST(ConvertSpec, ComesBackEqual) {
   for (const JobSpec& spec : {JobSpec(GptJob()), LayerJob()}) {
@@ -138,19 +86,6 @@ TEST(ConvertSpec, RefusesResidualsNestedWithoutEnd) {
   for (int i = 0; i < 90; ++i) layer = layer->mutable_residual()->add_layers();
   layer->mutable_gelu();
   EXPECT_THAT(std::string(FromProto(proto).status().message()), HasSubstr("nested deeper than"));
-}
-
-TEST(ProtoJobCodec, DecodesWhatItEncodedAndRefusesTheRest) {
-  const ProtoJobCodec codec;
-  for (const JobSpec& spec : {JobSpec(GptJob()), LayerJob()}) {
-    EXPECT_EQ(codec.Encode(spec), codec.Encode(spec));
-    const absl::StatusOr<JobSpec> back = codec.Decode(codec.Encode(spec));
-    ASSERT_TRUE(back.ok()) << back.status();
-    EXPECT_EQ(*back, spec);
-  }
-  EXPECT_EQ(codec.Decode("{").status().code(), absl::StatusCode::kDataLoss);
-  EXPECT_EQ(codec.Decode("{\"widht\": 3}").status().code(), absl::StatusCode::kDataLoss);
-  EXPECT_EQ(codec.Decode("{}").status().code(), absl::StatusCode::kDataLoss);
 }
 
 TEST(ConvertControl, LoadComesBackEqual) {
@@ -233,81 +168,6 @@ TEST(ConvertControl, ShardsComeBackEqualAndSpoiledOnesAreRefused) {
   proto = ToProto(shard);
   proto.mutable_tensors(0)->set_dtype("F99");
   EXPECT_FALSE(FromProto(proto).ok());
-}
-
-TEST(ConvertJob, ShowsInnerStatesAsTheFiveThatUsersKnow) {
-  EXPECT_EQ(JobStateOf(JobPhase::kLoading), v1::JOB_STATE_PENDING);
-  EXPECT_EQ(JobStateOf(JobPhase::kRecovering), v1::JOB_STATE_RUNNING);
-  EXPECT_EQ(JobStateOf(JobPhase::kFinishing), v1::JOB_STATE_RUNNING);
-  EXPECT_EQ(JobStateOf(JobPhase::kCancelled), v1::JOB_STATE_CANCELLED);
-  JobView view;
-  view.id = "job-a";
-  view.spec = GptJob();
-  view.phase = JobPhase::kRecovering;
-  view.stages.push_back({"stage-0", "127.0.0.1:1", 0, 3, {}, {}});
-  const v1::Job job = ToProto(view);
-  EXPECT_EQ(job.detail(), "recovering");
-  EXPECT_FALSE(job.has_loss());
-  EXPECT_FALSE(job.has_last_checkpoint_step());
-  EXPECT_FALSE(job.has_finished_unix_seconds());
-  EXPECT_EQ(job.stages(0).last_layer(), 3);
-}
-
-TEST(ConvertJob, EveryKindOfRecordHasItsMessage) {
-  JobRecord record;
-  record.number = 7;
-  record.step = 3;
-  record.loss = 1.5;
-  record.message = "why";
-  using Kind = JobRecord::Kind;
-  using Case = v1::WatchJobResponse::KindCase;
-  const std::pair<Kind, Case> rows[] = {
-      {Kind::kState, Case::kState},           {Kind::kStep, Case::kStepDone},
-      {Kind::kEvaluation, Case::kEvaluation}, {Kind::kCheckpoint, Case::kCheckpoint},
-      {Kind::kRecovery, Case::kRecovery},     {Kind::kFinished, Case::kFinished}};
-  for (const auto& [kind, kind_case] : rows) {
-    record.kind = kind;
-    const v1::WatchJobResponse proto = ToProto(record);
-    EXPECT_EQ(proto.kind_case(), kind_case);
-    EXPECT_EQ(proto.number(), 7u);
-  }
-}
-
-TEST(ConvertJob, RegistrationComesBackEqual) {
-  const StageRegistration in{"stage-0", "cafe", "127.0.0.1:1", "cpu", "0.1.0", "fp", 99};
-  const StageRegistration out = FromProto(ToProto(in));
-  EXPECT_EQ(std::tie(out.name, out.incarnation, out.address, out.device, out.version,
-                     out.fingerprint, out.memory_limit_bytes),
-            std::tie(in.name, in.incarnation, in.address, in.device, in.version, in.fingerprint,
-                     in.memory_limit_bytes));
-}
-
-TEST(ConvertJob, TotalsComeBackEqualAndBounded) {
-  v1::StageTelemetry proto;
-  (*proto.mutable_phases()->mutable_seconds())["forward"] = 1.5;
-  proto.mutable_memory()->set_gradients(3);
-  proto.mutable_memory_peak()->set_activations(4);
-  proto.set_memory_limit_bytes(5);
-  proto.set_uptime_seconds(6);
-  for (const char* peer : {"upstream", "downstream"}) {
-    v1::LinkTelemetry& link = *proto.add_links();
-    link.set_peer(peer);
-    link.set_sent_bytes(7);
-    link.set_received_bytes(8);
-    link.set_inflight_messages(9);
-    link.set_reconnects(10);
-    link.set_transfer_p95_seconds(0.25);
-  }
-  const v1::StageTelemetry once = ToProto(FromProto(proto));
-  EXPECT_EQ(once.phases().seconds().at("forward"), 1.5);
-  EXPECT_EQ(once.memory().SerializeAsString(), proto.memory().SerializeAsString());
-  EXPECT_EQ(once.memory_peak().SerializeAsString(), proto.memory_peak().SerializeAsString());
-  EXPECT_EQ(once.memory_limit_bytes(), 5);
-  EXPECT_EQ(once.uptime_seconds(), 6);
-  ASSERT_EQ(once.links_size(), 2);
-  EXPECT_EQ(once.links(1).SerializeAsString(), proto.links(1).SerializeAsString());
-  proto.add_links()->set_peer("a third one");
-  EXPECT_EQ(ToProto(FromProto(proto)).links_size(), 2);
 }
 
 }  // namespace

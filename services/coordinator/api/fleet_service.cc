@@ -1,7 +1,7 @@
 #include "services/coordinator/api/fleet_service.h"
 
-#include "services/common/convert/convert_job.h"
 #include "services/common/grpc/grpc_status.h"
+#include "services/coordinator/convert/convert_job.h"
 
 namespace stagecoach {
 namespace {

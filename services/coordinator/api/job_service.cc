@@ -4,12 +4,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
-#include "services/common/convert/convert_job.h"
+#include "services/common/convert/convert_plan.h"
 #include "services/common/convert/convert_spec.h"
 #include "services/common/grpc/grpc_status.h"
 #include "services/coordinator/api/checkpoint_list.h"
 #include "services/coordinator/api/read_logs_reactor.h"
 #include "services/coordinator/api/watch_reactor.h"
+#include "services/coordinator/convert/convert_job.h"
 
 namespace stagecoach {
 namespace {

@@ -2,8 +2,8 @@
 
 #include <utility>
 
-#include "services/common/convert/convert_job.h"
 #include "services/common/grpc/grpc_status.h"
+#include "services/coordinator/convert/convert_job.h"
 
 namespace stagecoach {
 

@@ -7,8 +7,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
-#include "services/common/convert/convert_job.h"
 #include "services/common/grpc/grpc_status.h"
+#include "services/coordinator/convert/convert_job.h"
 
 namespace stagecoach {
 namespace {

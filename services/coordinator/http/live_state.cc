@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "services/common/convert/convert_job.h"
+#include "services/coordinator/convert/convert_job.h"
 #include "services/coordinator/http/http_json.h"
 #include "services/coordinator/watch/await.h"
 

@@ -5,8 +5,8 @@
 
 #include "base/clock.h"
 #include "plan/cost_model.h"
-#include "services/common/convert/convert_job.h"
 #include "services/common/observe/metric_names.h"
+#include "services/coordinator/convert/convert_job.h"
 #include "services/coordinator/watch/await.h"
 
 namespace stagecoach {

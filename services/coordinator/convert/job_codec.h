@@ -1,7 +1,7 @@
 // ProtoJobCodec: the coordinator's journal keeps a spec as proto3 JSON, which a person can read and
 // which survives added fields.  Errors: Decode returns DATA_LOSS for a text it did not write.
-#ifndef STAGECOACH_SERVICES_COMMON_CONVERT_JOB_CODEC_H_
-#define STAGECOACH_SERVICES_COMMON_CONVERT_JOB_CODEC_H_
+#ifndef STAGECOACH_SERVICES_COORDINATOR_CONVERT_JOB_CODEC_H_
+#define STAGECOACH_SERVICES_COORDINATOR_CONVERT_JOB_CODEC_H_
 
 #include <string>
 
@@ -17,4 +17,4 @@ class ProtoJobCodec final : public JobCodec {
 
 }  // namespace stagecoach
 
-#endif  // STAGECOACH_SERVICES_COMMON_CONVERT_JOB_CODEC_H_
+#endif  // STAGECOACH_SERVICES_COORDINATOR_CONVERT_JOB_CODEC_H_

@@ -1,4 +1,4 @@
-#include "services/common/convert/job_codec.h"
+#include "services/coordinator/convert/job_codec.h"
 
 #include <google/protobuf/util/json_util.h>
 

@@ -1,10 +1,9 @@
 // Conversion of what the coordinator shows and hears (coordinator/loop/job_manager.h, plan/plan.h) to
 // and from proto/stagecoach/v1/{job,fleet}.proto.
-#ifndef STAGECOACH_SERVICES_COMMON_CONVERT_CONVERT_JOB_H_
-#define STAGECOACH_SERVICES_COMMON_CONVERT_CONVERT_JOB_H_
+#ifndef STAGECOACH_SERVICES_COORDINATOR_CONVERT_CONVERT_JOB_H_
+#define STAGECOACH_SERVICES_COORDINATOR_CONVERT_CONVERT_JOB_H_
 
 #include "coordinator/loop/job_manager.h"
-#include "plan/plan.h"
 #include "stagecoach/v1/fleet.pb.h"
 #include "stagecoach/v1/job.pb.h"
 
@@ -14,7 +13,6 @@ namespace stagecoach {
 v1::JobState JobStateOf(JobPhase phase);
 v1::Job ToProto(const JobView& view);
 v1::WatchJobResponse ToProto(const JobRecord& record);
-v1::PlanJobResponse ToProto(const Plan& plan);
 
 v1::Stage ToProto(const StageRegistration& registration);
 StageRegistration FromProto(const v1::Stage& proto);
@@ -26,4 +24,4 @@ v1::StageInfo ToProto(const StageView& view);
 
 }  // namespace stagecoach
 
-#endif  // STAGECOACH_SERVICES_COMMON_CONVERT_CONVERT_JOB_H_
+#endif  // STAGECOACH_SERVICES_COORDINATOR_CONVERT_CONVERT_JOB_H_

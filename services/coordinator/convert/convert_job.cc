@@ -1,4 +1,4 @@
-#include "services/common/convert/convert_job.h"
+#include "services/coordinator/convert/convert_job.h"
 
 #include <algorithm>
 
@@ -102,27 +102,6 @@ v1::WatchJobResponse ToProto(const JobRecord& record) {
       proto.mutable_finished()->set_weights_digest(record.weights_digest);
       break;
   }
-  return proto;
-}
-
-v1::PlanJobResponse ToProto(const Plan& plan) {
-  constexpr int kTimelineWidth = 96;  // fits a terminal with the lane's name before it
-  v1::PlanJobResponse proto;
-  proto.set_precision(ToProto(plan.precision));
-  for (const StagePlan& stage : plan.stages) {
-    v1::PlannedStage& target = *proto.add_stages();
-    target.set_first_layer(stage.first_layer);
-    target.set_last_layer(stage.last_layer);
-    target.set_parameters(stage.parameters);
-    target.set_forward_seconds(stage.forward_seconds);
-    target.set_backward_seconds(stage.backward_seconds);
-    *target.mutable_memory() = ToProto(stage.memory);
-  }
-  proto.set_step_seconds(plan.step_seconds);
-  proto.set_bubble(plan.bubble);
-  proto.set_bubble_ideal(plan.bubble_ideal);
-  proto.set_schedule(FormatSchedule(plan.schedule));
-  proto.set_timeline(FormatTimeline(plan.timeline, kTimelineWidth));
   return proto;
 }
 

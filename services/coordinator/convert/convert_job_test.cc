@@ -1,0 +1,102 @@
+// Conversions are their own inverse; a field that somebody forgot makes these tests fail.
+#include "services/coordinator/convert/convert_job.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "services/common/convert/job_spec_testing.h"
+#include "services/coordinator/convert/job_codec.h"
+
+namespace stagecoach {
+namespace {
+
+TEST(ProtoJobCodec, DecodesWhatItEncodedAndRefusesTheRest) {
+  const ProtoJobCodec codec;
+  for (const JobSpec& spec : {JobSpec(GptJob()), LayerJob()}) {
+    EXPECT_EQ(codec.Encode(spec), codec.Encode(spec));
+    const absl::StatusOr<JobSpec> back = codec.Decode(codec.Encode(spec));
+    ASSERT_TRUE(back.ok()) << back.status();
+    EXPECT_EQ(*back, spec);
+  }
+  EXPECT_EQ(codec.Decode("{").status().code(), absl::StatusCode::kDataLoss);
+  EXPECT_EQ(codec.Decode("{\"widht\": 3}").status().code(), absl::StatusCode::kDataLoss);
+  EXPECT_EQ(codec.Decode("{}").status().code(), absl::StatusCode::kDataLoss);
+}
+
+TEST(ConvertJob, ShowsInnerStatesAsTheFiveThatUsersKnow) {
+  EXPECT_EQ(JobStateOf(JobPhase::kLoading), v1::JOB_STATE_PENDING);
+  EXPECT_EQ(JobStateOf(JobPhase::kRecovering), v1::JOB_STATE_RUNNING);
+  EXPECT_EQ(JobStateOf(JobPhase::kFinishing), v1::JOB_STATE_RUNNING);
+  EXPECT_EQ(JobStateOf(JobPhase::kCancelled), v1::JOB_STATE_CANCELLED);
+  JobView view;
+  view.id = "job-a";
+  view.spec = GptJob();
+  view.phase = JobPhase::kRecovering;
+  view.stages.push_back({"stage-0", "127.0.0.1:1", 0, 3, {}, {}});
+  const v1::Job job = ToProto(view);
+  EXPECT_EQ(job.detail(), "recovering");
+  EXPECT_FALSE(job.has_loss());
+  EXPECT_FALSE(job.has_last_checkpoint_step());
+  EXPECT_FALSE(job.has_finished_unix_seconds());
+  EXPECT_EQ(job.stages(0).last_layer(), 3);
+}
+
+TEST(ConvertJob, EveryKindOfRecordHasItsMessage) {
+  JobRecord record;
+  record.number = 7;
+  record.step = 3;
+  record.loss = 1.5;
+  record.message = "why";
+  using Kind = JobRecord::Kind;
+  using Case = v1::WatchJobResponse::KindCase;
+  const std::pair<Kind, Case> rows[] = {
+      {Kind::kState, Case::kState},           {Kind::kStep, Case::kStepDone},
+      {Kind::kEvaluation, Case::kEvaluation}, {Kind::kCheckpoint, Case::kCheckpoint},
+      {Kind::kRecovery, Case::kRecovery},     {Kind::kFinished, Case::kFinished}};
+  for (const auto& [kind, kind_case] : rows) {
+    record.kind = kind;
+    const v1::WatchJobResponse proto = ToProto(record);
+    EXPECT_EQ(proto.kind_case(), kind_case);
+    EXPECT_EQ(proto.number(), 7u);
+  }
+}
+
+TEST(ConvertJob, RegistrationComesBackEqual) {
+  const StageRegistration in{"stage-0", "cafe", "127.0.0.1:1", "cpu", "0.1.0", "fp", 99};
+  const StageRegistration out = FromProto(ToProto(in));
+  EXPECT_EQ(std::tie(out.name, out.incarnation, out.address, out.device, out.version,
+                     out.fingerprint, out.memory_limit_bytes),
+            std::tie(in.name, in.incarnation, in.address, in.device, in.version, in.fingerprint,
+                     in.memory_limit_bytes));
+}
+
+TEST(ConvertJob, TotalsComeBackEqualAndBounded) {
+  v1::StageTelemetry proto;
+  (*proto.mutable_phases()->mutable_seconds())["forward"] = 1.5;
+  proto.mutable_memory()->set_gradients(3);
+  proto.mutable_memory_peak()->set_activations(4);
+  proto.set_memory_limit_bytes(5);
+  proto.set_uptime_seconds(6);
+  for (const char* peer : {"upstream", "downstream"}) {
+    v1::LinkTelemetry& link = *proto.add_links();
+    link.set_peer(peer);
+    link.set_sent_bytes(7);
+    link.set_received_bytes(8);
+    link.set_inflight_messages(9);
+    link.set_reconnects(10);
+    link.set_transfer_p95_seconds(0.25);
+  }
+  const v1::StageTelemetry once = ToProto(FromProto(proto));
+  EXPECT_EQ(once.phases().seconds().at("forward"), 1.5);
+  EXPECT_EQ(once.memory().SerializeAsString(), proto.memory().SerializeAsString());
+  EXPECT_EQ(once.memory_peak().SerializeAsString(), proto.memory_peak().SerializeAsString());
+  EXPECT_EQ(once.memory_limit_bytes(), 5);
+  EXPECT_EQ(once.uptime_seconds(), 6);
+  ASSERT_EQ(once.links_size(), 2);
+  EXPECT_EQ(once.links(1).SerializeAsString(), proto.links(1).SerializeAsString());
+  proto.add_links()->set_peer("a third one");
+  EXPECT_EQ(ToProto(FromProto(proto)).links_size(), 2);
+}
+
+}  // namespace
+}  // namespace stagecoach
