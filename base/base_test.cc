@@ -1,7 +1,9 @@
 #include <bit>
 #include <cmath>
+#include <future>
 #include <set>
 #include <thread>
+#include <vector>
 
 #include "base/bfloat16.h"
 #include "base/bounded_queue.h"
@@ -12,6 +14,7 @@
 #include "base/random.h"
 #include "base/shape.h"
 #include "base/status.h"
+#include "base/task_thread.h"
 #include "base/thread.h"
 #include "gtest/gtest.h"
 
@@ -112,6 +115,30 @@ TEST(BoundedQueue, DrainsAfterCloseAndWakesAWaiter) {
   EXPECT_EQ(first, 1);
   EXPECT_EQ(second, std::nullopt);
   EXPECT_FALSE(queue.TryPush(2));
+}
+
+// Symptom: after an hour without a request, `checkpoints` and `export` hung and then were refused,
+// until the coordinator was restarted. Cause: the worker took a wait that ended without a task for
+// the end of its queue, and returned.
+TEST(TaskThread, AnIdleTimeDoesNotEndIt) {
+  TaskThread thread("idle", 4, std::chrono::nanoseconds(1));
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  while (thread.idle_turns() < 3 && std::chrono::steady_clock::now() < deadline) {
+    std::this_thread::yield();
+  }
+  ASSERT_GE(thread.idle_turns(), 3u) << "it gave up waiting";
+  std::promise<void> ran;
+  ASSERT_TRUE(thread.TryPost([&] { ran.set_value(); }));
+  EXPECT_EQ(ran.get_future().wait_for(std::chrono::seconds(60)), std::future_status::ready);
+}
+
+TEST(TaskThread, RunsWhatItTookBeforeItCloses) {
+  std::vector<int> ran;
+  TaskThread thread("closing", 8);
+  for (int i = 0; i < 8; ++i) ASSERT_TRUE(thread.TryPost([&ran, i] { ran.push_back(i); }));
+  thread.Close();
+  EXPECT_EQ(ran, (std::vector<int>{0, 1, 2, 3, 4, 5, 6, 7}));
+  EXPECT_FALSE(thread.TryPost([] {})) << "nobody is left to run it";
 }
 
 TEST(Fence, OrdersByTermThenGeneration) {

@@ -28,14 +28,7 @@ auto ReplyJob(grpc::ServerUnaryReactor* reactor, Response* response) {
 }  // namespace
 
 JobServiceAdapter::JobServiceAdapter(const Parts& parts)
-    : parts_(parts), work_(kQueuedWork), worker_("api-files", [this] {
-        while (auto task = work_.PopWithin(std::chrono::hours(1))) (*task)();
-      }) {}
-
-JobServiceAdapter::~JobServiceAdapter() {
-  work_.Close();
-  worker_.Join();
-}
+    : parts_(parts), files_("api-files", kQueuedWork) {}
 
 grpc::ServerUnaryReactor* JobServiceAdapter::SubmitJob(grpc::CallbackServerContext* context,
                                                        const v1::SubmitJobRequest* request,
@@ -136,7 +129,7 @@ grpc::ServerUnaryReactor* JobServiceAdapter::ExportWeights(grpc::CallbackServerC
 void JobServiceAdapter::PostWork(grpc::ServerUnaryReactor* reactor,
                                  std::function<absl::Status()> work) {
   const bool posted =
-      work_.TryPush([reactor, work = std::move(work)] { reactor->Finish(ToApiGrpc(work())); });
+      files_.TryPost([reactor, work = std::move(work)] { reactor->Finish(ToApiGrpc(work())); });
   if (!posted) {
     reactor->Finish(ToApiGrpc(absl::ResourceExhaustedError(
         absl::StrCat("more than ", kQueuedWork, " file requests wait; try again later"))));

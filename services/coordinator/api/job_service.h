@@ -10,8 +10,7 @@
 #include <functional>
 #include <string>
 
-#include "base/bounded_queue.h"
-#include "base/thread.h"
+#include "base/task_thread.h"
 #include "checkpoint/store.h"
 #include "coordinator/loop/job_manager.h"
 #include "services/common/observe/log_ring.h"
@@ -34,7 +33,6 @@ class JobServiceAdapter final : public v1::JobService::CallbackService {
     const LogRing* log = nullptr;  // the coordinator's own
   };
   explicit JobServiceAdapter(const Parts& parts);
-  ~JobServiceAdapter() override;
 
   grpc::ServerUnaryReactor* SubmitJob(grpc::CallbackServerContext* context,
                                       const v1::SubmitJobRequest* request,
@@ -72,8 +70,7 @@ class JobServiceAdapter final : public v1::JobService::CallbackService {
                         v1::ExportWeightsResponse* response);
 
   const Parts parts_;
-  BoundedQueue<std::function<void()>> work_;
-  Thread worker_;
+  TaskThread files_;
 };
 
 }  // namespace stagecoach
