@@ -1,9 +1,11 @@
 #include <stdlib.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <filesystem>
 #include <limits>
+#include <type_traits>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -78,7 +80,7 @@ SimulatedCluster::~SimulatedCluster() {
 }
 
 void SimulatedCluster::StartCoordinator() {
-  absl::StatusOr<std::unique_ptr<Journal>> journal = Journal::Open(folder_ + "/journal.sqlite");
+  absl::StatusOr<std::unique_ptr<Journal>> journal = Journal::Open(journal_path());
   CHECK(journal.ok()) << journal.status();
   journal_ = *std::move(journal);
   const absl::StatusOr<uint64_t> term = journal_->RaiseTerm();
@@ -88,6 +90,9 @@ void SimulatedCluster::StartCoordinator() {
   parts.options = options_;
   parts.options.state_folder = "/state";
   parts.outside = {this, &store_, &files_, &codec_, &clock_};
+  parts.outside.on_record = [this](const std::string& job, const JobRecord& record) {
+    if (record.kind == JobRecord::Kind::kStep) steps_[job] = record.step;
+  };
   parts.journal = journal_.get();
   parts.term = *term;
   parts.post = [this, epoch](JobLoop::Work work) {
@@ -106,6 +111,23 @@ void SimulatedCluster::CrashCoordinator() {
   effects_.clear();
   loop_.reset();
   journal_.reset();
+}
+
+template <typename Work>
+auto SimulatedCluster::InLoop(Work work) {
+  const auto begin = std::chrono::steady_clock::now();
+  const auto count = [this, begin] {
+    loop_seconds_ +=
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  };
+  if constexpr (std::is_void_v<decltype(work())>) {
+    work();
+    count();
+  } else {
+    auto result = work();
+    count();
+    return result;
+  }
 }
 
 void SimulatedCluster::After(double seconds, std::function<void()> work) {
@@ -149,7 +171,8 @@ void SimulatedCluster::Heartbeat(int number, int epoch) {
     heartbeat.name = stage.name;
     heartbeat.incarnation = stage.incarnation;
     if (!stage.hung && stage.loaded) heartbeat.waiting_for = "activation of micro-batch 0";
-    if (absl::IsNotFound(loop_->RenewLease(heartbeat).status())) return Register(number);
+    const absl::Status status = InLoop([&] { return loop_->RenewLease(heartbeat).status(); });
+    if (absl::IsNotFound(status)) return Register(number);
   }
   After(options_.lease_seconds / 3, [this, number, epoch] { Heartbeat(number, epoch); });
 }
@@ -190,17 +213,18 @@ bool SimulatedCluster::Step() {
     work();
     return true;
   };
-  if (!posts_.empty()) return run_first(posts_);
+  if (!posts_.empty()) return InLoop([&] { return run_first(posts_); });
   if (!effects_.empty()) return run_first(effects_);
   const double infinity = std::numeric_limits<double>::infinity();
   const double work = later_.empty() ? infinity : later_.begin()->first;
-  const double tick = loop_ == nullptr ? infinity : loop_->NextTickSeconds();
+  const double tick =
+      loop_ == nullptr ? infinity : InLoop([this] { return loop_->NextTickSeconds(); });
   const double next = std::min(work, tick);
   if (next == infinity) return false;
   const double wait = next - now();
   if (wait > 0) clock_.AdvanceNanos(static_cast<int64_t>(std::ceil(wait * 1e9)) + 1);
   if (tick <= work) {
-    loop_->Tick();
+    InLoop([this] { loop_->Tick(); });
   } else {
     const std::function<void()> first = std::move(later_.begin()->second);
     later_.erase(later_.begin());

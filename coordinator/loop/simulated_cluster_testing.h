@@ -71,6 +71,7 @@ class SimulatedCluster final : private StageClient {
 
   absl::StatusOr<JobView> Submit(const std::string& id, const JobSpec& spec);
   JobView View(const std::string& id);
+  uint64_t step_of(const std::string& id) { return steps_[id]; }  // of the newest step's record
   absl::Status Cancel(const std::string& id);
   const std::vector<JobRecord>& Records(const std::string& id) const { return records_.at(id); }
 
@@ -81,9 +82,11 @@ class SimulatedCluster final : private StageClient {
   bool RunToEnd(const std::string& id, double seconds = 1000);
   int events() const { return events_; }
   double now() const { return clock_.MonotonicSeconds(); }
+  double loop_seconds() const { return loop_seconds_; }  // real ones that the job loop worked
 
   JobLoop& loop() { return *loop_; }
   FaultFileSystem& files() { return files_; }
+  std::string journal_path() const { return folder_ + "/journal.sqlite"; }
   CheckpointStore& store() { return store_; }
 
   std::set<uint64_t> nonfinite_steps;  // whose loss is not a number
@@ -127,6 +130,8 @@ class SimulatedCluster final : private StageClient {
   StepReport ReportOf(const SimulatedStage& stage, const RunCommand& command, double loss);
   absl::StatusOr<ShardInfo> DoWriteShard(SimulatedStage& stage, const WriteShardCommand& command);
   void Watch(const std::string& id);
+  template <typename Work>
+  auto InLoop(Work work);  // counts its time
   const ExpandedModel& ModelOf(const JobSpec& spec);
 
   const JobManagerOptions options_;
@@ -147,6 +152,8 @@ class SimulatedCluster final : private StageClient {
   uint64_t next_watch_ = 1;
   int incarnations_ = 0;
   int events_ = 0;
+  double loop_seconds_ = 0;
+  std::map<std::string, uint64_t> steps_;  // by job
 };
 
 }  // namespace stagecoach
