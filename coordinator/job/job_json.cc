@@ -87,6 +87,7 @@ std::string EncodeJobState(const JobState& state) {
       {"last_checkpoint_step", state.last_checkpoint_step},
       {"fingerprint", state.fingerprint},
       {"resumed_data_sha256", state.resumed_data_sha256},
+      {"resume_step", state.resume_step},
       {"data",
        {{"bytes", state.data.bytes},
         {"sha256", state.data.sha256},
@@ -135,6 +136,7 @@ absl::Status DecodeJobState(const std::string& text, JobState* state) {
     state->last_checkpoint_step = json.at("last_checkpoint_step");
     state->fingerprint = json.at("fingerprint");
     state->resumed_data_sha256 = json.at("resumed_data_sha256");
+    state->resume_step = json.value("resume_step", state->resume_step);  // later than the others
     ReadPlacement(json, state);
     ReadOutcome(json, state);
   } catch (const Json::exception& error) {

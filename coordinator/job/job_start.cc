@@ -36,7 +36,7 @@ void JobTransition::On(const JobOpened& event) {
 void JobTransition::SearchResumeCheckpoint() {
   state_.searches_own = false;
   BeginOperation(Activity::kFindCheckpoint, state_.limits.effect_deadline_seconds);
-  actions_.push_back(SearchCheckpoint{FenceOf(state_), spec().resume_job, spec().resume_step});
+  actions_.push_back(SearchCheckpoint{FenceOf(state_), spec().resume_job, state_.resume_step});
 }
 
 void JobTransition::SearchOwnCheckpoint() {
@@ -95,6 +95,11 @@ void JobTransition::TakeManifest(const FoundCheckpoint& found) {
     }
   } else {
     state_.resumed_data_sha256 = manifest.dataset_sha256;
+    if (state_.resume_step < 0) {
+      state_.resume_step = static_cast<int64_t>(found.ref.step);
+      Record(JobRecord::Kind::kState, absl::StrCat("begins at the newest checkpoint of job ",
+                                                   found.ref.job, ", step ", found.ref.step));
+    }
   }
   WaitForStages();
 }

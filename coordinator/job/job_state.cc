@@ -43,6 +43,7 @@ JobState NewJobState(std::shared_ptr<const JobDefinition> job, uint64_t term,
                      const JobLimits& limits) {
   JobState state;
   state.wanted_stages = static_cast<int>(job->spec.pipeline.stages);
+  state.resume_step = job->spec.resume_step;
   state.job = std::move(job);
   state.term = term;
   state.limits = limits;

@@ -117,7 +117,10 @@ struct JobState {
   double checkpoint_started_seconds = 0;
 
   bool searches_own = false;  // or the checkpoint of spec.resume_job
-  std::string load_folder;    // to load from; empty: initial weights
+  // Of spec.resume_job: where this job begins. Chosen once, so that a recovery before the first own
+  // checkpoint begins with the same bits. -1: not chosen yet, the newest will be.
+  int64_t resume_step = -1;
+  std::string load_folder;  // to load from; empty: initial weights
   int64_t last_checkpoint_step = -1;
   int64_t last_checkpoint_bytes = 0;
   CheckpointRef last_checkpoint;  // of this job

@@ -54,13 +54,20 @@ void BindRecord(Statement& statement, const std::string& job, const JobRecord& r
       .Bind(record.weights_digest);
 }
 
-JobRecord ReadRecord(const Statement& row) {
+absl::StatusOr<JobRecord> ReadRecord(const std::string& job, const Statement& row) {
+  const int64_t kind = row.Integer(1), phase = row.Integer(4);
+  if (kind < 0 || kind > static_cast<int64_t>(JobRecord::Kind::kFinished) || phase < 0 ||
+      phase > static_cast<int64_t>(JobPhase::kCancelled)) {
+    return absl::DataLossError(absl::StrCat("journal: record ", row.Integer(0), " of job ", job,
+                                            " has kind ", kind, " and phase ", phase,
+                                            ", which this version does not know"));
+  }
   JobRecord record;
   record.number = static_cast<uint64_t>(row.Integer(0));
-  record.kind = static_cast<JobRecord::Kind>(row.Integer(1));
+  record.kind = static_cast<JobRecord::Kind>(kind);
   record.unix_seconds = row.Real(2);
   record.step = static_cast<uint64_t>(row.Integer(3));
-  record.phase = static_cast<JobPhase>(row.Integer(4));
+  record.phase = static_cast<JobPhase>(phase);
   record.message = row.Text(5);
   record.loss = row.Real(6);
   record.learning_rate = row.Real(7);
@@ -157,7 +164,8 @@ absl::StatusOr<std::vector<JobRecord>> Journal::Records(const std::string& job, 
   while (true) {
     ASSIGN_OR_RETURN(const bool row, query.Step());
     if (!row) return records;
-    records.push_back(ReadRecord(query));
+    ASSIGN_OR_RETURN(JobRecord record, ReadRecord(job, query));
+    records.push_back(std::move(record));
   }
 }
 

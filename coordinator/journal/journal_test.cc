@@ -37,6 +37,19 @@ JobRecord Record(uint64_t number, JobRecord::Kind kind = JobRecord::Kind::kStep)
   return record;
 }
 
+TEST_F(JournalTest, NamesARecordItCannotRead) {
+  std::unique_ptr<Journal> journal = Open();
+  ASSERT_TRUE(journal->AddJob({"a", 1, 5.5, "spec", ""}).ok());
+  JobRecord strange = Record(2);
+  strange.kind = static_cast<JobRecord::Kind>(77);
+  const std::vector<JournalUpdate> updates = {{"a", "state", {Record(1), strange}}};
+  ASSERT_TRUE(journal->Write(updates).ok());
+  const absl::Status status = journal->Records("a", 0, 10).status();
+  EXPECT_TRUE(absl::IsDataLoss(status)) << status;
+  EXPECT_THAT(status.message(), HasSubstr("record 2 of job a has kind 77"));
+  EXPECT_TRUE(journal->Records("a", 0, 1).ok());
+}
+
 TEST_F(JournalTest, RaisesTheTermWithEveryStart) {
   EXPECT_EQ(Open()->RaiseTerm().value(), 1u);
   EXPECT_EQ(Open()->RaiseTerm().value(), 2u);

@@ -48,17 +48,38 @@ const JobLoop::Job* JobLoop::Find(const std::string& id) const {
 
 absl::Status JobLoop::Open() {
   ASSIGN_OR_RETURN(const std::vector<JournalJob> entries, parts_.journal->Jobs());
-  for (const JournalJob& entry : entries) RETURN_IF_ERROR(AddFromJournal(entry));
+  for (const JournalJob& entry : entries) {
+    next_sequence_ = std::max(next_sequence_, entry.sequence + 1);
+    if (absl::Status status = AddFromJournal(entry); !status.ok()) SetAside(entry, status);
+  }
   for (const JournalJob& entry : entries) {
     // Before anything else of this job touches its folder.
-    parts_.effect(Find(entry.id)->state.job->sequence,
-                  [store = parts_.outside.checkpoints, id = entry.id, term = parts_.term] {
-                    store->SweepTemporary(id, term);
-                  });
+    parts_.effect(entry.sequence, [store = parts_.outside.checkpoints, id = entry.id,
+                                   term = parts_.term] { store->SweepTemporary(id, term); });
     if (IsTerminal(Find(entry.id)->state.phase)) continue;
     Deliver({entry.id, Now(), JobOpened{parts_.term, true}});
   }
   return absl::OkStatus();
+}
+
+// What cannot be read, perhaps because a newer version wrote it, must not keep the others down. The
+// entry stays in the journal as it is, and so does its id: nothing of it is ever written again.
+void JobLoop::SetAside(const JournalJob& entry, const absl::Status& why) {
+  auto definition = std::make_shared<JobDefinition>();
+  definition->id = definition->spec.name = entry.id;
+  definition->sequence = entry.sequence;
+  definition->submitted_unix_seconds = entry.submitted_unix_seconds;
+  Job job;
+  job.spec_text = entry.spec;
+  job.state = NewJobState(std::move(definition), parts_.term, LimitsOf(parts_.options));
+  job.state.phase = JobPhase::kFailed;
+  job.state.activity = Activity::kEnded;
+  job.state.message =
+      absl::StrCat(why.ToString(),
+                   "; this job's journal entry is kept as it is and set aside until a version "
+                   "that can read it is started; its checkpoints can be resumed with resume_job=",
+                   entry.id);
+  jobs_.insert_or_assign(entry.id, std::move(job));
 }
 
 absl::Status JobLoop::AddFromJournal(const JournalJob& entry) {
@@ -69,8 +90,8 @@ absl::Status JobLoop::AddFromJournal(const JournalJob& entry) {
   job.state = NewJobState(std::move(definition), parts_.term, LimitsOf(parts_.options));
   if (!entry.state.empty()) RETURN_IF_ERROR(DecodeJobState(entry.state, &job.state));
   ASSIGN_OR_RETURN(job.state.records, parts_.journal->LastNumber(entry.id));
+  if (!IsTerminal(job.state.phase)) PinResumed(job.state);
   jobs_.emplace(entry.id, std::move(job));
-  next_sequence_ = std::max(next_sequence_, entry.sequence + 1);
   return absl::OkStatus();
 }
 
@@ -106,7 +127,10 @@ void JobLoop::Deliver(JobEvent event) {
 
   std::vector<std::string> held;
   for (const StageSlot& slot : job->state.slots) held.push_back(slot.stage.name);
-  if (IsTerminal(job->state.phase)) held.clear();
+  if (IsTerminal(job->state.phase)) {
+    held.clear();
+    pins_->Release(event.job);
+  }
   if (fleet_.Hold(event.job, held)) placement_due_ = true;
   if (WaitsForStages(job->state)) placement_due_ = true;
 
@@ -165,14 +189,14 @@ void JobLoop::DeliverLost(const std::vector<LostStage>& lost) {
   }
 }
 
-std::vector<uint64_t> JobLoop::PinnedSteps(const std::string& job) const {
-  std::vector<uint64_t> pinned;
-  for (const auto& [id, other] : jobs_) {
-    const JobSpec& spec = other.state.job->spec;
-    if (spec.resume_job != job || IsTerminal(other.state.phase) || spec.resume_step < 0) continue;
-    pinned.push_back(static_cast<uint64_t>(spec.resume_step));
-  }
-  return pinned;
+void JobLoop::PinResumed(const JobState& state) {
+  if (state.job->spec.resume_job.empty() || state.resume_step < 0) return;
+  pins_->Pin(state.job->id, state.job->spec.resume_job, static_cast<uint64_t>(state.resume_step));
+}
+
+uint64_t JobLoop::EffectsNumber(const std::string& job) const {
+  const Job* const found = Find(job);
+  return found == nullptr ? next_sequence_ : found->state.job->sequence;
 }
 
 std::vector<WaitingJob> JobLoop::WaitingJobs() const {

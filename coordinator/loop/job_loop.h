@@ -21,6 +21,7 @@
 #include "coordinator/fleet/placement.h"
 #include "coordinator/job/job_state.h"
 #include "coordinator/journal/journal.h"
+#include "coordinator/loop/checkpoint_pins.h"
 #include "coordinator/loop/job_manager.h"
 
 namespace stagecoach {
@@ -100,6 +101,7 @@ class JobLoop {
   Job* Find(const std::string& id);
   const Job* Find(const std::string& id) const;
   absl::Status AddFromJournal(const JournalJob& entry);
+  void SetAside(const JournalJob& entry, const absl::Status& why);
   static absl::StatusOr<std::shared_ptr<const JobDefinition>> Define(const JournalJob& entry,
                                                                      const JobSpec& spec);
   absl::StatusOr<JobView> Existing(const Job& job, const std::string& spec_text) const;
@@ -118,10 +120,12 @@ class JobLoop {
   void Flush();
   void Pump(uint64_t watch_id);
   void EndWatch(uint64_t watch_id, const absl::Status& status);
-  std::vector<uint64_t> PinnedSteps(const std::string& job) const;
+  void PinResumed(const JobState& state);
+  uint64_t EffectsNumber(const std::string& job) const;  // for what touches that job's folder
 
   const Parts parts_;
   const std::shared_ptr<const Inbox> inbox_;
+  const std::shared_ptr<CheckpointPins> pins_ = std::make_shared<CheckpointPins>();
   Fleet fleet_;
   std::map<std::string, Job> jobs_;  // by id
   uint64_t next_sequence_ = 1;

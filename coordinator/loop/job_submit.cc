@@ -71,7 +71,7 @@ void JobLoop::Submit(const std::string& id_or_empty, const JobSpec& spec,
   const std::string id = id_or_empty.empty() ? NewId(spec.name) : id_or_empty;
   const uint64_t ticket = ++last_ticket_;
   submitting_[ticket] = std::move(done);
-  parts_.effect(next_sequence_, [this, id, spec, spec_text, ticket] {
+  parts_.effect(EffectsNumber(spec.resume_job), [this, id, spec, spec_text, ticket] {
     SubmitCheck check = LookIntoStore(id, spec);
     parts_.post([this, id, spec, spec_text, ticket, check = std::move(check)] {
       const auto answer = submitting_.extract(ticket);
@@ -121,6 +121,7 @@ absl::StatusOr<JobView> JobLoop::Accept(const std::string& id, const JobSpec& sp
   Job job;
   job.spec_text = spec_text;
   job.state = NewJobState(std::move(definition), parts_.term, LimitsOf(parts_.options));
+  PinResumed(job.state);
   jobs_.emplace(id, std::move(job));
   Deliver({id, Now(), JobOpened{parts_.term, false}});
   JobView view = ViewOf(Find(id)->state);

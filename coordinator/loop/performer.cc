@@ -31,10 +31,10 @@ void JobLoop::Inbox::Add(const std::string& job, Kind kind) const {
 }
 
 template <typename Call>
-void JobLoop::Performer::Effect(Call call) const {
-  loop_.parts_.effect(
-      job_.state.job->sequence,
-      [inbox = loop_.inbox_, id = id(), call = std::move(call)] { inbox->Add(id, call()); });
+void JobLoop::Performer::Effect(uint64_t number, Call call) const {
+  loop_.parts_.effect(number, [inbox = loop_.inbox_, id = id(), call = std::move(call)] {
+    inbox->Add(id, call());
+  });
 }
 
 void JobLoop::Performer::operator()(const SendLoad& action) const {
@@ -82,26 +82,34 @@ void JobLoop::Performer::operator()(const DoubtStage& action) const {
 }
 
 void JobLoop::Performer::operator()(const SearchCheckpoint& action) const {
-  Effect([store = store(), action] { return RunSearch(*store, action); });
+  // Behind what the searched job has under way in its folder; what is found is pinned before it can
+  // remove anything more.
+  Effect(loop_.EffectsNumber(action.job), [store = store(), action, pins = loop_.pins_, id = id()] {
+    CheckpointSearched result = RunSearch(*store, action);
+    if (result.found.ok() && action.job != id) pins->Pin(id, action.job, result.found->ref.step);
+    return result;
+  });
 }
 
 void JobLoop::Performer::operator()(const BeginCheckpoint& action) const {
-  Effect([store = store(), action] { return RunBegin(*store, action); });
+  Effect(number(), [store = store(), action] { return RunBegin(*store, action); });
 }
 
 void JobLoop::Performer::operator()(const CommitCheckpoint& action) const {
-  Effect([store = store(), action, owns = loop_.parts_.owns_folder,
-          pinned = loop_.PinnedSteps(id())] { return RunCommit(*store, action, owns(), pinned); });
+  Effect(number(), [store = store(), action, owns = loop_.parts_.owns_folder, pins = loop_.pins_] {
+    return RunCommit(*store, action, owns(), *pins);
+  });
 }
 
 void JobLoop::Performer::operator()(const AbandonCheckpoint& action) const {
-  loop_.parts_.effect(job_.state.job->sequence,
+  loop_.parts_.effect(number(),
                       [store = store(), folder = action.folder] { store->Abandon(folder); });
 }
 
 void JobLoop::Performer::operator()(const ExportCheckpoint& action) const {
   const std::string folder = loop_.parts_.options.state_folder + "/exports/" + id();
-  Effect([store = store(), files = loop_.parts_.outside.file_system, action, folder,
+  Effect(number(),
+         [store = store(), files = loop_.parts_.outside.file_system, action, folder,
           config = job_.spec_text] { return RunExport(*store, *files, action, folder, config); });
 }
 

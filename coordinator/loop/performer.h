@@ -35,9 +35,11 @@ class JobLoop::Performer {
   StageClient& stages() const { return *loop_.parts_.outside.stages; }
   CheckpointStore* store() const { return loop_.parts_.outside.checkpoints; }
   const std::string& id() const { return job_.state.job->id; }
-  // Runs `call` on the job's effects thread; what it returns becomes an event.
+  // Runs `call` on the effects thread of the job with this number; what it returns becomes an event
+  // of this job.
   template <typename Call>
-  void Effect(Call call) const;
+  void Effect(uint64_t number, Call call) const;
+  uint64_t number() const { return job_.state.job->sequence; }
 
   JobLoop& loop_;
   const Job& job_;

@@ -25,13 +25,13 @@ CheckpointBegun RunBegin(CheckpointStore& store, const BeginCheckpoint& action) 
 }
 
 CheckpointCommitted RunCommit(CheckpointStore& store, const CommitCheckpoint& action,
-                              const absl::Status& owner, const std::vector<uint64_t>& pinned) {
+                              const absl::Status& owner, const CheckpointPins& pins) {
   if (!owner.ok()) return {action.fence, owner};
   CheckpointCommitted result{action.fence,
                              store.Commit(action.folder, action.manifest, action.expected)};
   if (result.ref.ok()) {
     // What cannot be removed now is removed after the next checkpoint.
-    store.Retain(action.fence.job, action.keep, pinned).IgnoreError();
+    store.Retain(action.fence.job, action.keep, pins.Of(action.fence.job)).IgnoreError();
   }
   return result;
 }

@@ -5,18 +5,18 @@
 #define STAGECOACH_COORDINATOR_LOOP_STORE_EFFECTS_H_
 
 #include <string>
-#include <vector>
 
 #include "absl/status/statusor.h"
 #include "coordinator/job/job_state.h"
+#include "coordinator/loop/checkpoint_pins.h"
 
 namespace stagecoach {
 
 CheckpointSearched RunSearch(CheckpointStore& store, const SearchCheckpoint& action);
 CheckpointBegun RunBegin(CheckpointStore& store, const BeginCheckpoint& action);
-// Commits only while `owner` is ok, then retains.
+// Commits only while `owner` is ok, then removes old ones but for those pinned at that moment.
 CheckpointCommitted RunCommit(CheckpointStore& store, const CommitCheckpoint& action,
-                              const absl::Status& owner, const std::vector<uint64_t>& pinned);
+                              const absl::Status& owner, const CheckpointPins& pins);
 WeightsExported RunExport(CheckpointStore& store, FileSystem& file_system,
                           const ExportCheckpoint& action, const std::string& folder,
                           const std::string& config_json);

@@ -1,0 +1,71 @@
+// Symptom: after a downgrade, or with one damaged row, the coordinator did not start: "job spec in
+// the journal: ...", and no job of the cluster could run. Cause: reading the journal stopped at the
+// first entry that could not be decoded.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "absl/strings/str_cat.h"
+#include "coordinator/journal/database.h"
+#include "coordinator/loop/simulated_cluster_testing.h"
+
+namespace stagecoach {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+struct Row {
+  std::string spec, state;
+  friend bool operator==(const Row&, const Row&) = default;
+};
+
+Row ReadRow(SimulatedCluster& cluster, const std::string& id) {
+  std::unique_ptr<Database> database = Database::Open(cluster.journal_path()).value();
+  Statement query =
+      Statement::Prepare(*database, "SELECT spec, state FROM jobs WHERE id = ?").value();
+  EXPECT_TRUE(query.Bind(id).Step().value());
+  return {query.Text(0), query.Text(1)};
+}
+
+void WriteRow(SimulatedCluster& cluster, const std::string& id, const Row& row) {
+  std::unique_ptr<Database> database = Database::Open(cluster.journal_path()).value();
+  Statement update =
+      Statement::Prepare(*database, "UPDATE jobs SET spec = ?, state = ? WHERE id = ?").value();
+  ASSERT_TRUE(update.Bind(row.spec).Bind(row.state).Bind(id).Run().ok());
+}
+
+TEST(BrokenEntryTest, IsSetAsideAndTheOtherJobsGoOn) {
+  SimulatedCluster cluster(2);
+  ASSERT_TRUE(cluster.Submit("ended", SmallJob(2)).ok());
+  ASSERT_TRUE(cluster.RunToEnd("ended"));
+  ASSERT_TRUE(cluster.Submit("live", SmallJob(2)).ok());
+  ASSERT_TRUE(cluster.RunUntil([&] { return cluster.View("live").step == 4; }));
+  const std::string digest = cluster.View("ended").weights_digest;
+
+  cluster.CrashCoordinator();
+  const Row good = ReadRow(cluster, "ended");
+  for (const Row& broken : {Row{"{\"a newer version's field\":1", good.state},
+                            Row{good.spec, "{\"phase\":77}"}, Row{good.spec, "x"}}) {
+    WriteRow(cluster, "ended", broken);
+    cluster.StartCoordinator();
+    const JobView view = cluster.View("ended");
+    EXPECT_EQ(view.phase, JobPhase::kFailed);
+    EXPECT_THAT(view.message, AllOf(HasSubstr("DATA_LOSS"), HasSubstr("kept as it is")));
+    EXPECT_GE(cluster.loop().List().size(), 2u) << "it is listed";
+    const absl::Status taken = cluster.Submit("ended", SmallJob(1)).status();
+    EXPECT_TRUE(absl::IsAlreadyExists(taken)) << taken;
+    EXPECT_NE(cluster.Submit("", SmallJob(2))->id, "ended");
+    cluster.CrashCoordinator();
+    EXPECT_EQ(ReadRow(cluster, "ended"), broken) << "nothing of it is lost";
+  }
+
+  WriteRow(cluster, "ended", good);  // as an upgrade reads it
+  cluster.StartCoordinator();
+  EXPECT_EQ(cluster.View("ended").phase, JobPhase::kSucceeded);
+  EXPECT_EQ(cluster.View("ended").weights_digest, digest);
+  ASSERT_TRUE(cluster.RunToEnd("live"));
+  EXPECT_EQ(cluster.View("live").weights_digest, digest) << "the same job, the same bits";
+}
+
+}  // namespace
+}  // namespace stagecoach

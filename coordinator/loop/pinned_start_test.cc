@@ -1,0 +1,77 @@
+// Symptom: a job with `resume: {job: first}` and no step lost a stage before its first checkpoint
+// and went on from a later step of `first` than it had begun with; its bits changed, and had `first`
+// kept fewer checkpoints there would have been nothing to return to. Cause: the newest checkpoint
+// was looked up again by each recovery, and only jobs that named a step pinned it.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "coordinator/loop/simulated_cluster_testing.h"
+
+namespace stagecoach {
+namespace {
+
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+struct Outcome {
+  std::string digest;
+  std::map<uint64_t, double> losses;
+  friend bool operator==(const Outcome&, const Outcome&) = default;
+};
+
+enum class Trouble { kNone, kStageLost, kCoordinatorRestarted };
+
+// `second` starts at step 3 of `first`, which goes on and keeps its newest checkpoint only.
+Outcome RunSecond(Trouble trouble) {
+  SimulatedCluster cluster(4);
+  JobSpec first = SmallJob(2);
+  first.training.steps = 20;
+  first.checkpoint.keep = 1;
+  EXPECT_TRUE(cluster.Submit("first", first).ok());
+  EXPECT_TRUE(cluster.RunUntil([&] { return cluster.View("first").last_checkpoint_step == 3; }));
+  JobSpec second = first;
+  second.resume_job = "first";
+  second.checkpoint.every_steps = 0;
+  second.training.learning_rate.peak = 0.02;  // so that it matters where it begins
+  EXPECT_TRUE(cluster.Submit("second", second).ok());
+  EXPECT_TRUE(cluster.RunUntil([&] { return cluster.View("first").last_checkpoint_step == 9; }));
+  const std::vector<std::string> kept = cluster.files().List("/checkpoints/first").value();
+  EXPECT_THAT(kept, Contains("step-000000000003")) << "in use";
+  EXPECT_THAT(kept, Not(Contains("step-000000000006")));
+  switch (trouble) {
+    case Trouble::kNone:
+      break;
+    case Trouble::kStageLost:
+      cluster.KillStage(3);
+      cluster.RestartStage(3);
+      break;
+    case Trouble::kCoordinatorRestarted:
+      cluster.CrashCoordinator();
+      cluster.StartCoordinator();
+      break;
+  }
+  EXPECT_TRUE(cluster.RunToEnd("second"));
+  EXPECT_EQ(cluster.View("second").phase, JobPhase::kSucceeded) << cluster.View("second").message;
+  EXPECT_EQ(cluster.View("second").recoveries, trouble == Trouble::kNone ? 0u : 1u);
+  Outcome outcome{cluster.View("second").weights_digest, {}};
+  std::string history;
+  for (const JobRecord& record : cluster.Records("second")) {
+    if (record.kind == JobRecord::Kind::kStep) outcome.losses[record.step] = record.loss;
+    history += record.message;
+  }
+  EXPECT_EQ(outcome.losses.begin()->first, 4u);
+  EXPECT_THAT(history, HasSubstr("begins at the newest checkpoint of job first, step 3"));
+  // It has ended: nothing holds step 3 any more.
+  EXPECT_TRUE(cluster.RunToEnd("first"));
+  return outcome;
+}
+
+TEST(PinnedStartTest, ARecoveryReturnsToTheCheckpointTheJobBeganWith) {
+  const Outcome undisturbed = RunSecond(Trouble::kNone);
+  EXPECT_EQ(RunSecond(Trouble::kStageLost), undisturbed);
+  EXPECT_EQ(RunSecond(Trouble::kCoordinatorRestarted), undisturbed);
+}
+
+}  // namespace
+}  // namespace stagecoach
