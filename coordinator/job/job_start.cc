@@ -116,7 +116,8 @@ void JobTransition::On(const StagesShort& event) {
   if (state_.activity != Activity::kWaitStages) return Stale();
   const auto count = [](int n) { return absl::StrCat(n, n == 1 ? " stage" : " stages"); };
   std::string message = absl::StrCat("waits for ", count(event.needed), ", ", event.ready,
-                                     event.ready == 1 ? " is ready" : " are ready");
+                                     event.ready == 1 ? " is ready, " : " are ready, ", event.alive,
+                                     event.alive == 1 ? " is alive" : " are alive");
   if (event.alive >= event.needed) absl::StrAppend(&message, ", the others work for other jobs");
   state_.ready_stages = event.ready;
   Enter(state_.phase, message);

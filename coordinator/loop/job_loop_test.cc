@@ -258,7 +258,7 @@ TEST(JobLoopTest, SaysWhatAQueuedJobWaitsForAndFailsIfTheStagesNeverCome) {
   SimulatedCluster cluster(1);
   ASSERT_TRUE(cluster.Submit(kJob, SmallJob(2)).ok());
   EXPECT_EQ(cluster.View(kJob).phase, JobPhase::kSubmitted);
-  EXPECT_EQ(cluster.View(kJob).message, "waits for 2 stages, 1 is ready");
+  EXPECT_EQ(cluster.View(kJob).message, "waits for 2 stages, 1 is ready, 1 is alive");
   ASSERT_TRUE(cluster.RunToEnd(kJob, 25));
   EXPECT_THAT(cluster.View(kJob).message, HasSubstr("1 stage is missing after 20.0 s"));
 }
@@ -272,7 +272,7 @@ TEST(JobLoopTest, KeepsTheQueueInOrderAndRunsJobsOnDisjointStages) {
   EXPECT_EQ(cluster.View("a").phase, JobPhase::kLoading);
   EXPECT_EQ(cluster.View("b").phase, JobPhase::kLoading);
   EXPECT_EQ(cluster.View("c").message,
-            "waits for 4 stages, 0 are ready, the others work for other jobs");
+            "waits for 4 stages, 0 are ready, 4 are alive, the others work for other jobs");
   ASSERT_TRUE(cluster.RunToEnd("c"));
   EXPECT_EQ(cluster.View("c").phase, JobPhase::kSucceeded) << "never starved by the smaller d";
   ASSERT_TRUE(cluster.RunToEnd("d"));

@@ -8,7 +8,6 @@
 #include "base/status.h"
 
 namespace stagecoach {
-namespace {
 
 v1::WatchJobResponse FinishedRecordOf(const v1::Job& job) {
   v1::WatchJobResponse record;
@@ -21,6 +20,8 @@ v1::WatchJobResponse FinishedRecordOf(const v1::Job& job) {
   finished.set_weights_digest(job.weights_digest());
   return record;
 }
+
+namespace {
 
 class Follower {
  public:

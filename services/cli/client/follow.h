@@ -37,6 +37,9 @@ absl::StatusOr<v1::WatchJobResponse> FollowJob(JobClient& client, const std::str
 
 bool IsTerminal(v1::JobState state);
 
+// The last record of a job that ended, made from its state.
+v1::WatchJobResponse FinishedRecordOf(const v1::Job& job);
+
 // What may pass by itself: a coordinator that is away, restarting or shedding a slow reader.
 bool IsPassing(const absl::Status& status);
 

@@ -1,7 +1,5 @@
 #include "services/cli/commands/follow_command.h"
 
-#include <google/protobuf/util/message_differencer.h>
-
 #include <chrono>
 #include <optional>
 
@@ -12,6 +10,8 @@
 #include "services/cli/output/exit_code.h"
 #include "services/cli/output/job_output.h"
 #include "services/cli/output/ndjson.h"
+#include "services/cli/output/text.h"
+#include "services/cli/spec/spec_difference.h"
 #include "services/common/process/process.h"
 
 namespace stagecoach {
@@ -29,15 +29,6 @@ std::optional<v1::Job> GetOrNothing(JobClient& client, const std::string& id) {
   absl::StatusOr<v1::Job> job = client.Get(id);
   if (!job.ok()) return std::nullopt;
   return std::move(*job);
-}
-
-// "training.steps: 200 -> 300" lines; protobuf's own words for a difference.
-std::string DescribeDifference(const v1::JobSpec& there, const v1::JobSpec& here) {
-  std::string text;
-  google::protobuf::util::MessageDifferencer differencer;
-  differencer.ReportDifferencesToString(&text);
-  differencer.Compare(there, here);
-  return text;
 }
 
 void ReportEnd(JobClient& client, const std::string& id, const v1::WatchJobResponse& last,
@@ -83,6 +74,25 @@ int FollowAndReport(JobClient& client, const v1::Job& job, bool quiet, CommandCo
   return ExitCodeOf(last->finished().state());
 }
 
+int ReportEnded(JobClient& client, const v1::Job& job, const std::string& remedy,
+                CommandContext& context) {
+  const v1::WatchJobResponse last = FinishedRecordOf(job);
+  if (context.output == OutputFormat::kNdjson) context.console->PrintLine(ToNdjson(last));
+  ReportEnd(client, job.id(), last, context);
+  context.console->Note(absl::StrCat("job ", job.id(), " ended at ",
+                                     FormatUnixTime(job.finished_unix_seconds()),
+                                     " with this spec already: nothing was run\n", remedy));
+  return ExitCodeOf(job.state());
+}
+
+absl::Status ExistsWithAnotherSpec(const v1::Job& job, const v1::JobSpec& spec,
+                                   const std::string& remedy) {
+  return absl::AlreadyExistsError(
+      absl::StrCat("job ", job.id(), " (", StateName(job.state()), " at step ", job.step(), " of ",
+                   job.spec().training().steps(), ") exists with another spec. It differs in\n",
+                   SpecDifference(job.spec(), spec), remedy));
+}
+
 absl::StatusOr<v1::Job> SubmitPatiently(JobClient& client, const std::string& id,
                                         const v1::JobSpec& spec, double patience_seconds,
                                         StopSignal* stop) {
@@ -93,9 +103,11 @@ absl::StatusOr<v1::Job> SubmitPatiently(JobClient& client, const std::string& id
     if (absl::IsAlreadyExists(job.status())) {
       const std::optional<v1::Job> other = GetOrNothing(client, id);
       if (!other.has_value()) return job.status();
-      return absl::AlreadyExistsError(absl::StrCat(
-          "job ", id, " exists with another spec; choose another --id. It differs in\n",
-          DescribeDifference(other->spec(), spec)));
+      return ExistsWithAnotherSpec(
+          *other, spec,
+          absl::StrCat("to run this spec: choose another --id; to go on with the job there:  "
+                       "stagecoach resume ",
+                       id, " [--stages K] [--steps N]"));
     }
     if (job.ok() || !absl::IsUnavailable(job.status())) return job;
     if (clock.MonotonicSeconds() >= give_up_seconds) return job;

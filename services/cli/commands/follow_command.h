@@ -15,6 +15,15 @@ namespace stagecoach {
 // Follows and shows the job; gives the exit code. `quiet`: shows nothing but the end.
 int FollowAndReport(JobClient& client, const v1::Job& job, bool quiet, CommandContext& context);
 
+// For a job that had ended before the command came: its result and what can be done, not its
+// history again; gives the exit code. `remedy`: lines that say how to run it anew.
+int ReportEnded(JobClient& client, const v1::Job& job, const std::string& remedy,
+                CommandContext& context);
+
+// ALREADY_EXISTS: the fields that differ, and then `remedy`.
+absl::Status ExistsWithAnotherSpec(const v1::Job& job, const v1::JobSpec& spec,
+                                   const std::string& remedy);
+
 // Submits under an id that repeats harmlessly, again and again for `patience_seconds` while there
 // is no coordinator. ALREADY_EXISTS says in what the specs differ.
 absl::StatusOr<v1::Job> SubmitPatiently(JobClient& client, const std::string& id,

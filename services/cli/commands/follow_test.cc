@@ -169,7 +169,58 @@ TEST_F(CommandTest, TheSameIdWithAnotherSpecShowsTheDifference) {
   ASSERT_EQ(RunSubmit({.file = spec_file_, .id = "mine", .detach = true}, context_), 0);
   client_.job.mutable_spec()->mutable_training()->set_steps(61);
   EXPECT_EQ(RunSubmit({.file = spec_file_, .id = "mine", .detach = true}, context_), 1);
-  EXPECT_THAT(notes_.str(), HasSubstr("training.steps: 61 -> 60"));
+  EXPECT_THAT(notes_.str(), HasSubstr("differs in\n  training.steps: 61 -> 60\nto run"));
+}
+
+// Seen: 2,600 lines of a job that had ended days ago, as if it trained once more.
+TEST_F(CommandTest, ARerunOfAFinishedJobShowsItsResultAndNotItsHistory) {
+  ASSERT_EQ(RunSubmit({.file = spec_file_, .id = "mine", .detach = true}, context_), 0);
+  out_.str("");
+  client_.job.set_state(v1::JOB_STATE_SUCCEEDED);
+  client_.job.set_step(60);
+  client_.job.set_loss(2.5);
+  client_.job.set_weights_folder("/state/exports/mine");
+  client_.job.set_weights_digest("sha256:abc");
+  EXPECT_EQ(RunSubmit({.file = spec_file_, .id = "mine"}, context_), 0);
+  EXPECT_EQ(out_.str(),
+            "job mine SUCCEEDED at step 60, loss 2.5000\nweights /state/exports/mine\n"
+            "digest  sha256:abc\n");
+  EXPECT_THAT(notes_.str(), HasSubstr("nothing was run"));
+  EXPECT_THAT(notes_.str(), HasSubstr("stagecoach resume mine"));
+  EXPECT_THAT(client_.watched_from, testing::IsEmpty());
+}
+
+TEST_F(CommandTest, ARerunOfAFinishedJobIsOneEventForPrograms) {
+  ASSERT_EQ(RunSubmit({.file = spec_file_, .id = "mine", .detach = true}, context_), 0);
+  out_.str("");
+  client_.job.set_state(v1::JOB_STATE_FAILED);
+  client_.job.set_message("out of memory");
+  context_.output = OutputFormat::kNdjson;
+  EXPECT_EQ(RunSubmit({.file = spec_file_, .id = "mine"}, context_), 1);
+  EXPECT_THAT(out_.str(), testing::MatchesRegex("\\{\"event\":\"finished\"[^\n]*\n"));
+}
+
+// Seen: a job without stages stood there without a word; `describe` alone knew why.
+TEST_F(CommandTest, AJobThatWaitsSaysWhyAndWhenThatChanges) {
+  const auto waits = [this](uint64_t number, const char* why) {
+    v1::WatchJobResponse record;
+    record.set_number(number);
+    record.mutable_state()->set_state(v1::JOB_STATE_PENDING);
+    record.mutable_state()->set_detail("submitted");
+    record.mutable_state()->set_message(why);
+    return record;
+  };
+  client_.records.back().set_number(4);
+  client_.records = {waits(1, "accepted"), waits(2, "waits for 2 stages, 0 are ready, 0 are alive"),
+                     waits(3, "waits for 2 stages, 1 is ready, 1 is alive"),
+                     client_.records.back()};
+  for (const OutputFormat format : {OutputFormat::kTable, OutputFormat::kNdjson}) {
+    notes_.str("");
+    context_.output = format;
+    EXPECT_EQ(RunWatch("gpt-1", context_), 0);
+    EXPECT_THAT(notes_.str(), HasSubstr("waits for 2 stages, 0 are ready, 0 are alive\n"));
+    EXPECT_THAT(notes_.str(), HasSubstr("waits for 2 stages, 1 is ready, 1 is alive\n"));
+  }
 }
 
 TEST_F(CommandTest, CtrlCLeavesTheJobAndSaysHowToEndIt) {

@@ -28,6 +28,7 @@ void FollowView::OnRecord(const v1::WatchJobResponse& record) {
   if (format_ == OutputFormat::kNdjson) {
     const std::string event = ToNdjson(record);
     if (!event.empty()) console_->PrintLine(event);
+    if (record.has_state()) ShowState(record.state());
     return;
   }
   if (record.has_step_done()) {
@@ -73,11 +74,19 @@ void FollowView::ShowEvent(const v1::WatchJobResponse& record) {
   } else if (record.has_recovery()) {
     console_->Note(
         absl::StrCat("recovery step=", record.step(), ": ", record.recovery().message()));
-  } else if (record.has_state() && record.state().detail() != detail_) {
-    detail_ = record.state().detail();
-    const std::string& why = record.state().message();
-    console_->Note(absl::StrCat("job is ", detail_, why.empty() ? "" : absl::StrCat(": ", why)));
+  } else if (record.has_state()) {
+    ShowState(record.state());
   }
+}
+
+// The message too: a job that waits stays in its state while the number of ready stages changes.
+void FollowView::ShowState(const v1::StateRecord& state) {
+  const std::string& why = state.message();
+  const std::string text =
+      absl::StrCat("job is ", state.detail(), why.empty() ? "" : absl::StrCat(": ", why));
+  if (text == shown_state_) return;
+  shown_state_ = text;
+  console_->Note(text);
 }
 
 void FollowView::OnOutage(const absl::Status& why) {

@@ -30,6 +30,7 @@ class FollowView final : public RecordSink {
   void OnStep(const v1::WatchJobResponse& record);
   void ShowLine(const std::string& line);
   void ShowEvent(const v1::WatchJobResponse& record);
+  void ShowState(const v1::StateRecord& state);
 
   const OutputFormat format_;
   Console* const console_;
@@ -37,7 +38,7 @@ class FollowView final : public RecordSink {
   const std::function<std::optional<v1::Job>()> get_job_;
   ProgressState progress_;
   double next_get_seconds_ = 0;
-  std::string detail_;  // last inner state shown
+  std::string shown_state_;  // the last one, in words
 };
 
 }  // namespace stagecoach

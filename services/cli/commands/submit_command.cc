@@ -1,5 +1,6 @@
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
+#include "services/cli/client/follow.h"
 #include "services/cli/commands/commands.h"
 #include "services/cli/commands/follow_command.h"
 #include "services/cli/output/exit_code.h"
@@ -38,6 +39,13 @@ int RunSubmit(const SubmitOptions& options, CommandContext& context) {
   if (options.detach) {
     console.PrintLine(job->id());
     return kExitSuccess;
+  }
+  if (IsTerminal(job->state())) {
+    return ReportEnded(**client, *job,
+                       absl::StrCat("to run it anew: choose another --id; to train on:  stagecoach "
+                                    "resume ",
+                                    id, " [--steps N]\nits history:  stagecoach watch ", id),
+                       context);
   }
   console.Note(absl::StrCat("job ", job->id()));
   const int code = FollowAndReport(**client, *job, /*quiet=*/false, context);

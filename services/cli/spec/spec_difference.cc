@@ -1,0 +1,62 @@
+#include "services/cli/spec/spec_difference.h"
+
+#include <google/protobuf/util/message_differencer.h>
+
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "services/cli/spec/message_reader.h"
+#include "services/common/convert/convert_spec.h"
+
+namespace stagecoach {
+namespace {
+
+// With every default written out; a spec that the domain cannot say stays as it is.
+v1::JobSpec FullForm(const v1::JobSpec& spec) {
+  const absl::StatusOr<JobSpec> domain = FromProto(spec);
+  return domain.ok() ? ToProto(*domain) : spec;
+}
+
+// "gpipe" of SCHEDULE_GPIPE, as job files say it; anything else as it is.
+std::string JobFileValue(const std::string& value) {
+  const auto* const found = google::protobuf::DescriptorPool::generated_pool()->FindEnumValueByName(
+      absl::StrCat(v1::JobSpec::descriptor()->file()->package(), ".", value));
+  return found == nullptr ? value : ShortEnumName(*found);
+}
+
+std::string JobFileValues(absl::string_view values) {
+  const std::vector<std::string> words = absl::StrSplit(values, " -> ");
+  return absl::StrJoin(words, " -> ", [](std::string* out, const std::string& word) {
+    out->append(JobFileValue(word));
+  });
+}
+
+// Of one of protobuf's lines: "modified: training.steps: 60 -> 61".
+std::string PeoplesLine(absl::string_view line) {
+  const bool added = absl::ConsumePrefix(&line, "added: ");
+  const bool deleted = absl::ConsumePrefix(&line, "deleted: ");
+  absl::ConsumePrefix(&line, "modified: ");
+  const std::pair<absl::string_view, absl::string_view> parts =
+      absl::StrSplit(line, absl::MaxSplits(": ", 1));
+  return absl::StrCat("  ", parts.first, ": ", added ? "nothing -> " : "",
+                      JobFileValues(parts.second), deleted ? " -> nothing" : "", "\n");
+}
+
+}  // namespace
+
+std::string SpecDifference(const v1::JobSpec& from, const v1::JobSpec& to) {
+  std::string differences;
+  google::protobuf::util::MessageDifferencer differencer;
+  differencer.ReportDifferencesToString(&differences);
+  differencer.Compare(FullForm(from), FullForm(to));
+  std::string text;
+  for (const absl::string_view line : absl::StrSplit(differences, '\n', absl::SkipEmpty())) {
+    absl::StrAppend(&text, PeoplesLine(line));
+  }
+  return text;
+}
+
+}  // namespace stagecoach
