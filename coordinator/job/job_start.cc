@@ -152,6 +152,7 @@ void JobTransition::On(const StagesOffered& event) {
     std::sort(state_.slots.begin(), state_.slots.end(),
               [](const StageSlot& a, const StageSlot& b) { return a.stage.name < b.stage.name; });
   }
+  for (int k = 0; k < offered; ++k) state_.slots[k].place = k;
   Enter(JobPhase::kPlanned, "");
   const bool measure = spec().pipeline.partition.kind == PartitionSpec::Kind::kAuto && offered > 1;
   if (measure && !state_.profile_tried) return StartProfile();

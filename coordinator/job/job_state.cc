@@ -83,8 +83,9 @@ JobView ViewOf(const JobState& state) {
   view.finished_unix_seconds = state.finished_unix_seconds;
   for (const StageSlot& slot : state.slots) {
     view.stages.push_back({slot.stage.name, slot.stage.address, slot.first_layer, slot.last_layer,
-                           slot.phases, slot.memory_peak});
+                           slot.phases, slot.memory_peak, slot.place});
   }
+  view.pipeline_stages = state.wanted_stages;
   view.weights_digest = state.weights_digest;
   view.weights_folder = state.weights_folder;
   return view;

@@ -77,6 +77,7 @@ const char* ActivityName(Activity activity);
 // One stage of the placement and its answer to the operation at hand.
 struct StageSlot {
   StageRegistration stage;
+  int place = 0;  // in the pipeline; a lost slot leaves the others where they are
   int first_layer = 0, last_layer = 0;
   bool answered = false;
   StepReport report;  // of the last Run

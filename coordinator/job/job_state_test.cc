@@ -207,6 +207,28 @@ TEST(JobStateTest, CountsWhatACardNeedsForTheStagesThatRegisteredOne) {
   EXPECT_THAT(offer("cuda:0"), HasSubstr("plan: stage 1 with layers"));
 }
 
+// Symptom: while a job of three stages waited for a lost one, the page and describe called it K = 2
+// and stage 2 "stage 1". Cause: places were counted off the stages that were left.
+TEST(JobStateTest, TheStagesThatAreLeftKeepTheirPlacesUntilTheJobIsPlacedAnew) {
+  JobScript script;
+  for (const char* line : {"job stages=3 steps=9 fewer=1", "open", "offer a:1 b:1 c:1", "all"}) {
+    script.Run(line);
+  }
+  const auto places = [&script] {
+    const JobView view = ViewOf(script.state());
+    std::string text = absl::StrCat("K=", view.pipeline_stages);
+    for (const StageAssignment& stage : view.stages) {
+      absl::StrAppend(&text, " ", stage.stage_name, ":", stage.stage);
+    }
+    return text;
+  };
+  EXPECT_EQ(places(), "K=3 a:0 b:1 c:2");
+  script.Run("lost b 1");
+  EXPECT_EQ(places(), "K=3 a:0 c:2");
+  for (const char* line : {"found none", "wait 60", "offer a:1 c:1"}) script.Run(line);
+  EXPECT_EQ(places(), "K=2 a:0 c:1");
+}
+
 TEST(JobStateTest, EndsFromEveryLiveStateByCancelWithNothingLeftRunning) {
   for (const JobScript& script : JobsInEveryState()) {
     const JobState& state = script.state();

@@ -36,6 +36,7 @@ struct StageAssignment {
   int first_layer = 0, last_layer = 0;
   PhaseSeconds phases;      // of the last step
   StageMemory memory_peak;  // of the last step
+  int stage = 0;            // place in the pipeline, also while stages before it are lost
 };
 
 // Why stages made a job recover, since this coordinator started.
@@ -65,7 +66,8 @@ struct JobView {
   std::vector<StageFaults> faults;
   double forecast_step_seconds = 0;
   double submitted_unix_seconds = 0, finished_unix_seconds = 0;
-  std::vector<StageAssignment> stages;
+  std::vector<StageAssignment> stages;  // those of the placement that are not lost
+  int pipeline_stages = 0;     // K of the placement, or that it waits for; 0: as many as are free
   std::string weights_digest;  // "sha256:..." when succeeded
   std::string weights_folder;  // exported model.safetensors and config.json
 };

@@ -46,9 +46,8 @@ void AppendField(const std::string& name, const std::string& value, std::string*
 
 std::string JobStageTable(const v1::Job& job) {
   Table table({"STAGE", "NAME", "ADDRESS", "LAYERS", "PEAK MEMORY"}, {0, 4});
-  int number = 0;
   for (const v1::JobStage& stage : job.stages()) {
-    table.Add({absl::StrCat(number++), stage.name(), stage.address(),
+    table.Add({absl::StrCat(stage.stage()), stage.name(), stage.address(),
                LayerRange(stage.first_layer(), stage.last_layer()),
                FormatBytes(Total(stage.memory_peak()))});
   }

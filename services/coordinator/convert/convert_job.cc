@@ -56,7 +56,9 @@ v1::Job ToProto(const JobView& view) {
     target.set_last_layer(stage.last_layer);
     *target.mutable_phases() = ToProto(stage.phases);
     *target.mutable_memory_peak() = ToProto(stage.memory_peak);
+    target.set_stage(stage.stage);
   }
+  job.set_pipeline_stages(view.pipeline_stages);
   job.set_weights_digest(view.weights_digest);
   job.set_weights_folder(view.weights_folder);
   return job;

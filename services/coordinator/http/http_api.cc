@@ -178,7 +178,7 @@ HttpResponse HttpApi::Trace(const JobView& view, const HttpRequest& request) con
 HttpResponse HttpApi::Plan(const JobView& view) const {
   JobSpec spec = view.spec;
   // Where the number is automatic: of the stages that the job has.
-  if (spec.pipeline.stages == 0) spec.pipeline.stages = static_cast<int64_t>(view.stages.size());
+  if (spec.pipeline.stages == 0) spec.pipeline.stages = view.pipeline_stages;
   const auto plan = Await<absl::StatusOr<stagecoach::Plan>>(
       kLoopSeconds, [&](auto done) { parts_.manager->PlanJob(spec, done); });
   if (!plan.has_value()) return ErrorResponse(Busy());

@@ -1,5 +1,8 @@
 #include "services/coordinator/watch/log_query.h"
 
+#include <algorithm>
+#include <vector>
+
 #include "absl/strings/str_cat.h"
 
 namespace stagecoach {
@@ -10,14 +13,17 @@ absl::StatusOr<LogSources> SourcesOf(const JobView& view, const LogQuery& query)
   sources.stages = TargetsOf(view);
   sources.job_ended = IsTerminal(view.phase);
   if (!query.stage.has_value()) return sources;
-  const size_t stages = sources.stages.size();
   const int32_t stage = *query.stage;
-  if (stage < 0 || (stages > 0 && static_cast<size_t>(stage) >= stages)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("stage=", stage, ": job ", view.id, " has the stages 0 to ", stages - 1));
+  // 0: it is not known yet how many there will be.
+  if (stage < 0 || (view.pipeline_stages > 0 && stage >= view.pipeline_stages)) {
+    return absl::InvalidArgumentError(absl::StrCat("stage=", stage, ": job ", view.id,
+                                                   " has the stages 0 to ",
+                                                   std::max(0, view.pipeline_stages - 1)));
   }
   sources.coordinator = false;
-  if (stages > 0) sources.stages = {sources.stages[stage]};  // none: the job waits for stages
+  // None is left where the job waits for stages.
+  std::erase_if(sources.stages,
+                [stage](const StageTarget& target) { return target.stage != stage; });
   return sources;
 }
 

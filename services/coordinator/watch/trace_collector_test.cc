@@ -32,6 +32,16 @@ class TraceCollectorTest : public ::testing::Test {
   TraceCollector collector_{&stages_, &clock_};
 };
 
+TEST(StageTargets, OfAJobThatLostItsMiddleStageKeepTheirPlaces) {
+  JobView view;
+  view.stages = {{.stage_name = "a", .address = "a:1", .stage = 0},
+                 {.stage_name = "c", .address = "c:1", .stage = 2}};
+  const std::vector<StageTarget> targets = TargetsOf(view);
+  ASSERT_EQ(targets.size(), 2u);
+  EXPECT_EQ(targets[0].stage, 0);
+  EXPECT_EQ(targets[1].stage, 2);
+}
+
 TEST_F(TraceCollectorTest, TakesTheClockOfTheShortestRoundTrip) {
   FakeStageObserver::Stage& stage = stages_.stages["a:1"];
   stage.clock_offset = 250 * kMillisecond;
