@@ -1,7 +1,8 @@
 """A stand-in for the coordinator's HTTP side (docs/http_api.md), for tests of the page alone.
 
 It serves the page's files and a job that it makes up in the contract's shapes: a GPipe pipeline of equal
-stages on an ideal clock. What tests turn: lose(stage), streams (False: 503), finish(), clock offsets.
+stages on an ideal clock. What tests turn: lose(stage), recover() and go_on(), streams (False: 503), finish(),
+untraced, clock offsets, `says` (fields of the job as they should be told), others (jobs beside it).
 Run by hand:  python3 tests/page/fake_coordinator.py 8000
 """
 import contextlib
@@ -54,10 +55,18 @@ class FakeCoordinator:
     """One job, `stages` stages, a step each `length` of the schedule. Use as a context manager; .url is its address."""
 
     def __init__(self, stages=4, steps_done=640, port=0, job_id="fake-gpipe"):
-        self.stages = stages
+        self.asked = stages
+        self.servers = [f"stage-{k}" for k in range(stages)]  # by place
         self.job_id = job_id
-        self.rows, self.length = gpipe(stages, MICRO)
-        self.started = time.time() - steps_done * self.length / 1e3
+        rows, length = gpipe(stages, MICRO)
+        self.started = time.time() - steps_done * length / 1e3
+        # A placement: its first step, when it began, its stages, and what a step of it looks like.
+        self.placements = [{"first": 0, "began": self.started, "servers": list(self.servers), "rows": rows, "length": length}]
+        self.stopped_at = None   # time at which it began to recover
+        self.happened = []       # [(after this many steps, time, record)]
+        self.says = {}
+        self.others = {}         # id -> (job, records)
+        self.untraced = False
         self.lost = set()
         self.streams = True
         self.ended = None  # (state name, time)
@@ -103,11 +112,51 @@ class FakeCoordinator:
     def finish(self, state):
         self.ended = (state, time.time())
 
+    def recover(self, stage):
+        """The stage is lost and the job stands still."""
+        self.lose(stage)
+        self.stopped_at = time.time()
+        self.happened.append((self.step(), self.stopped_at, {"recovery": {"message": f"lost stage {stage}: its lease expired"}}))
+
+    def go_on(self, steps=True):
+        """With the stages that are left, each of which has more to do; without `steps` the first one takes for ever."""
+        now, done = time.time(), self.step()
+        self.servers = [name for name in self.servers if int(name.split("-")[1]) not in self.lost]
+        rows, length = gpipe(len(self.servers), MICRO)
+        self.placements.append({"first": done, "began": now, "servers": list(self.servers), "rows": rows, "length": length})
+        self.happened.append((done, now, {"state": {"state": "JOB_STATE_RUNNING", "detail": "running", "message": ""}}))
+        self.stopped_at = None if steps else now
+        self.says = {} if steps else {"detail": "running", "message": ""}
+
     # The story.
 
+    @property
+    def stages(self):
+        return len(self.servers)
+
+    @property
+    def rows(self):
+        return self.placements[-1]["rows"]
+
+    @property
+    def length(self):
+        return self.placements[-1]["length"]
+
+    @property
+    def recovering(self):
+        return self.stopped_at is not None and not self.ended
+
+    def placement(self, step):
+        return next(placed for placed in reversed(self.placements) if placed["first"] < step or placed is self.placements[0])
+
+    def time_of(self, step):
+        placed = self.placement(step)
+        return placed["began"] + (step - placed["first"]) * placed["length"] / 1e3
+
     def step(self):
-        end = self.ended[1] if self.ended else time.time()
-        return min(TARGET_STEPS, int((end - self.started) * 1e3 / self.length))
+        placed = self.placements[-1]
+        end = min(self.ended[1] if self.ended else time.time(), self.stopped_at or math.inf)
+        return min(TARGET_STEPS, placed["first"] + int((end - placed["began"]) * 1e3 / placed["length"]))
 
     def step_record(self, step):
         wobble = math.sin(step * 12.9898) * 0.5 + math.sin(step * 78.233) * 0.5
@@ -126,14 +175,15 @@ class FakeCoordinator:
     def records(self, after):
         """Every record above `after`; numbers are fixed by the step, so that they are the same every time."""
         result, number = [], 0
-        def add(step, **kind):
+        def add(step, at=None, **kind):
             nonlocal number
             number += 1
             if number > after:
-                result.append({"number": str(number), "unix_seconds": self.started + step * self.length / 1e3,
-                               "step": str(step), **kind})
+                result.append({"number": str(number), "unix_seconds": at or self.time_of(step), "step": str(step), **kind})
         add(0, state={"state": "JOB_STATE_RUNNING", "detail": "running", "message": ""})
         for step in range(1, self.step() + 1):
+            for _, at, record in [one for one in self.happened if one[0] == step - 1]:
+                add(step - 1, at, **record)
             add(step, step_done=self.step_record(step))
             if step == 420:
                 add(400, recovery={"message": "stage-2 lost: its lease expired"})
@@ -141,6 +191,8 @@ class FakeCoordinator:
                 add(step, evaluation={"loss": self.step_record(step)["loss"] + 0.12})
             if step % 200 == 0:
                 add(step, checkpoint={"error": ""})
+        for _, at, record in [one for one in self.happened if one[0] == self.step()]:
+            add(self.step(), at, **record)
         if self.ended:
             add(self.step(), finished={"state": f"JOB_STATE_{self.ended[0]}", "message": "", "loss": 2.0, "weights_digest": ""})
         return result, number
@@ -163,33 +215,40 @@ class FakeCoordinator:
         job = {"id": self.job_id, "state": f"JOB_STATE_{state}",
                "spec": {"name": self.job_id, "seed": "1",
                         "model": {"gpt": {"layers": "16", "width": "256", "heads": "8", "context": "256", "vocabulary": "128", "dropout": 0.1}},
-                        "training": {"steps": str(TARGET_STEPS), "batch_size": "64", "micro_batches": str(MICRO)},
-                        "pipeline": {"stages": str(self.stages), "schedule": "SCHEDULE_KIND_GPIPE"}},
-               "detail": "recovering" if self.lost and not self.ended else "running" if not self.ended else state.lower(),
-               "message": "stage lost" if self.lost and not self.ended else "", "generation": "2", "step": str(step),
+                        "data": {"text": {"path": "/data/books/walden.txt"}},
+                        "training": {"steps": str(TARGET_STEPS), "batch_size": "64", "micro_batches": str(MICRO), "gradient_clip_norm": 1.0,
+                                     "optimizer": {"adamw": {"beta1": 0.9, "beta2": 0.95, "epsilon": 1e-8, "weight_decay": 0.1}},
+                                     "learning_rate": {"cosine": {"peak": 3e-3, "warmup_steps": "100", "final": 3e-4}}},
+                        "checkpoint": {"every_steps": "200", "keep": "3"}, "evaluation": {"every_steps": "50", "batches": "4"},
+                        "precision": "PRECISION_FLOAT32",
+                        "pipeline": {"stages": str(self.asked), "schedule": "SCHEDULE_KIND_GPIPE", "rematerialization": "REMATERIALIZATION_ALWAYS",
+                                     "partition": {"rule": "PARTITION_RULE_AUTO", "cuts": []}}},
+               "detail": "recovering" if self.recovering else "running" if not self.ended else state.lower(),
+               "message": "stage lost" if self.recovering else "", "generation": "2", "step": str(step),
                "evaluation_loss": self.step_record(step // 50 * 50)["loss"] + 0.12, "skipped_steps": str(int(step >= 333)),
-               "recoveries": str(int(step >= 420)), "last_checkpoint_step": str(step // 200 * 200),
+               "recoveries": str(int(step >= 420) + len(self.placements) - 1 + int(self.recovering)), "last_checkpoint_step": str(step // 200 * 200),
                "forecast_step_seconds": self.length / 1e3 * 0.97, "submitted_unix_seconds": self.started - 2,
-               "stages": [{"name": f"stage-{k}", "address": f"127.0.0.1:{8101 + k}", "first_layer": str(5 * k),
+               "stages": [{"name": name, "address": f"127.0.0.1:{8101 + int(name.split('-')[1])}", "first_layer": str(5 * k), "stage": k,
                            "last_layer": str(5 * k + 5), "phases": self.phases(k, 1), "memory_peak": self.memory(k)}
-                          for k in range(self.stages)],
-               "weights_digest": "", "weights_folder": ""}
+                          for k, name in enumerate(self.servers) if not (self.recovering and int(name.split("-")[1]) in self.lost)],
+               "pipeline_stages": str(self.stages), "weights_digest": "", "weights_folder": ""}
         for field in ("loss", "tokens_per_second", "step_seconds", "bubble", "bubble_ideal"):
             job[field] = record[field]
         if self.ended:
             job["finished_unix_seconds"] = self.ended[1]
-        return job
+        return {**job, **self.says}
 
     def stage_infos(self):
         now = time.time()
         result = []
-        for k in range(self.stages):
+        for number in range(self.asked):
             uptime = now - self.started
+            lost = number in self.lost
+            k = self.servers.index(f"stage-{number}") if f"stage-{number}" in self.servers else 0
             links = [{"peer": peer, "sent_bytes": str(int(uptime * 18e6)), "received_bytes": str(int(uptime * 18e6)),
                       "inflight_messages": "1", "reconnects": "0", "transfer_p95_seconds": TRANSFER / 1e3}
                      for peer, there in (("upstream", k > 0), ("downstream", k + 1 < self.stages)) if there]
-            lost = k in self.lost
-            result.append({"stage": {"name": f"stage-{k}", "incarnation": "1", "address": f"127.0.0.1:{8101 + k}", "device": "cpu",
+            result.append({"stage": {"name": f"stage-{number}", "incarnation": "1", "address": f"127.0.0.1:{8101 + number}", "device": "cpu",
                                      "version": "1.0.0", "fingerprint": "", "memory_limit_bytes": str(256 << 20)},
                            "state": "lost" if lost else "busy", "job_id": "" if lost else self.job_id,
                            "last_heartbeat_unix_seconds": now - (2.0 if lost else 0.3), "waiting_for": "" if k else "gradient 3 from stage-1",
@@ -201,27 +260,33 @@ class FakeCoordinator:
     def trace(self, steps):
         last = self.step()
         stages = []
-        for k in range(self.stages):
+        for place, name in enumerate(self.servers):
+            if self.untraced:
+                stages.append({"stage": place, "name": name, "spans": [], "error": f"{name} cannot be reached"})
+                continue
             spans = []
             for step in range(max(1, last - steps + 1), last + 1):
-                zero = int((self.started + (step - 1) * self.length / 1e3) * 1e9) + self.offsets[k]
+                placed = self.placement(step)
+                k = placed["servers"].index(name)  # where it was then
+                zero = int((placed["began"] + (step - 1 - placed["first"]) * placed["length"] / 1e3) * 1e9) + self.offsets[place]
                 def span(name, track, index, begin, end, size=0, peer=""):
                     spans.append({"name": name, "track": f"TRACE_TRACK_{track}", "step": str(step - 1), "attempt": 1, "micro_batch": index,
                                   "begin_unix_nanos": str(zero + int(begin * 1e6)), "end_unix_nanos": str(zero + int(end * 1e6)),
                                   "bytes": str(size), "peer": peer})
-                for name, index, begin, end in self.rows[k]:
-                    span(name, "COMPUTE", index, begin, end)
+                there = len(placed["servers"])
+                for phase, index, begin, end in placed["rows"][k]:
+                    span(phase, "COMPUTE", index, begin, end)
                     size = 1 << 20
-                    if name == "forward" and k + 1 < self.stages:
+                    if phase == "forward" and k + 1 < there:
                         span("activation", "SEND", index, end, end + TRANSFER, size, "downstream")
-                    if name == "forward" and k > 0:
+                    if phase == "forward" and k > 0:
                         span("activation", "RECEIVE", index, begin - TRANSFER, begin, size, "upstream")
-                    if name == "backward" and k > 0:
+                    if phase == "backward" and k > 0:
                         span("gradient", "SEND", index, end, end + TRANSFER, size, "upstream")
-                    if name == "backward" and k + 1 < self.stages:
+                    if phase == "backward" and k + 1 < there:
                         span("gradient", "RECEIVE", index, begin - TRANSFER, begin, size, "downstream")
-            stages.append({"stage": k, "name": f"stage-{k}", "spans": spans, "now_unix_nanos": str(int(time.time() * 1e9)),
-                           "clock_offset_nanos": str(self.offsets[k]), "clock_error_nanos": "90000", "error": ""})
+            stages.append({"stage": place, "name": name, "spans": spans, "now_unix_nanos": str(int(time.time() * 1e9)),
+                           "clock_offset_nanos": str(self.offsets[place]), "clock_error_nanos": "90000", "error": ""})
         return {"stages": stages}
 
     def logs(self, stage):
@@ -264,7 +329,9 @@ class FakeCoordinator:
         if parts[2] == "logs":
             return self.reply(handler, 200, self.logs(query.get("stage", "")))
         if parts[2] == "jobs" and len(parts) == 3:
-            return self.reply(handler, 200, {"jobs": [self.job()]})
+            return self.reply(handler, 200, {"jobs": self.jobs()})
+        if parts[2] == "jobs" and parts[3] in self.others:
+            return self.other(handler, *self.others[parts[3]], parts[4:], query)
         if parts[2] != "jobs" or parts[3] != self.job_id:
             return self.not_found(handler, f"no job {parts[3] if len(parts) > 3 else ''}")
         if len(parts) == 4:
@@ -276,6 +343,17 @@ class FakeCoordinator:
         if parts[4] == "trace":
             return self.reply(handler, 200, self.trace(int(query.get("steps", 5))))
         return self.not_found(handler, "no such path")
+
+    def jobs(self):
+        return [self.job()] + [job for job, _ in self.others.values()]
+
+    def other(self, handler, job, records, rest, query):
+        if not rest:
+            return self.reply(handler, 200, job)
+        if rest == ["records"]:
+            page = [record for record in records if int(record["number"]) > int(query.get("after", 0))]
+            return self.reply(handler, 200, {"records": page, "next": str(len(records)), "complete": True})
+        self.reply(handler, 200, {"stages": []})
 
     def file(self, handler, name):
         path = CHART if name == "chart.min.js" else STATIC / name
@@ -305,7 +383,7 @@ class FakeCoordinator:
         try:
             while not self.stopping and self.streams:
                 if first:
-                    send("jobs", {"jobs": [self.job()]})
+                    send("jobs", {"jobs": self.jobs()})
                 if query.get("job") == self.job_id:
                     send("job", self.job())
                     records, last = self.records(after)

@@ -1,6 +1,7 @@
 // What an operator should know about a job right now, worst first.
 import {heartbeatAge} from './fleet.js';
 import {clock, decimal, duration, integer, num, percent} from './format.js';
+import {hasBubble} from './job_facts.js';
 
 const BUBBLE_MARGIN = 0.15;   // as the alert rule BubbleHigh
 const BUBBLE_WINDOW = 20;     // steps, so that one slow step is no alert
@@ -33,8 +34,8 @@ function stalled(store, job) {
 }
 
 function bubbleHigh(store, job) {
-  const steps = store.series.steps.slice(-BUBBLE_WINDOW);
-  if (store.ended || steps.length < BUBBLE_WINDOW) return null;
+  const steps = store.series.stepsOfPlacement().slice(-BUBBLE_WINDOW);
+  if (store.ended || !hasBubble(job) || steps.length < BUBBLE_WINDOW) return null;
   const mean = steps.reduce((sum, step) => sum + step.bubble, 0) / steps.length;
   return mean > num(job.bubble_ideal) + BUBBLE_MARGIN ? mean : null;
 }

@@ -1,6 +1,7 @@
 // Starts the page: routes by the address's hash, the live connection, the view that fits.
 //   #/            jobs and stage servers
 //   #/jobs/ID     one job;  #/jobs/ID/SECTION scrolls to a section of it
+//   #/jobs/ID/with/OTHER     its curves over those of another job
 import {h, setAttribute, setText} from './dom.js';
 import {stateName} from './format.js';
 import {JobView} from './job_view.js';
@@ -15,7 +16,9 @@ let view = null;
 
 function parseRoute() {
   const parts = location.hash.replace(/^#\/?/, '').split('/').map(decodeURIComponent);
-  return parts[0] === 'jobs' && parts[1] ? {job: parts[1], section: parts[2] || null} : {job: null, section: null};
+  if (parts[0] !== 'jobs' || !parts[1]) return {job: null, section: null, other: null};
+  if (parts[2] === 'with') return {job: parts[1], section: 'curves', other: parts[3] || null};
+  return {job: parts[1], section: parts[2] || null, other: null};
 }
 
 function crumbs(job) {
@@ -26,7 +29,7 @@ function crumbs(job) {
 }
 
 function route() {
-  const {job, section} = parseRoute();
+  const {job, section, other} = parseRoute();
   if (!view || view.jobId !== job) {
     if (view) view.close();
     crumbs(job);
@@ -36,6 +39,7 @@ function route() {
     live.start(job);
     if (!section) scrollTo(0, 0);
   }
+  if (other && view.compareWith) view.compareWith(other);
   if (section && view.scrollTo) view.scrollTo(section);
 }
 

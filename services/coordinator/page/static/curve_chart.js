@@ -1,10 +1,19 @@
 // One Chart.js chart: some lines over steps or time, marks for checkpoints and recoveries.
-import {h, setAttribute, setText} from './dom.js';
-import {clock, compact} from './format.js';
+import {h, s, setAttribute, setText} from './dom.js';
+import {clock, compact, duration} from './format.js';
 
-const COLOURS = {main: '--curve-main', faint: '--curve-faint', second: '--curve-second', level: '--curve-level',
+// Of another job: told apart by its dashes too.
+const OTHER_DASH = [7, 3];
+
+const COLOURS = {main: '--curve-main', faint: '--curve-faint', second: '--curve-second', other: '--curve-other', otherSecond: '--curve-other', level: '--curve-level',
                  grid: '--grid', text: '--muted', checkpoint: '--mark-checkpoint', recovery: '--mark-recovery', ground: '--card', ink: '--text',
                  border: '--border'};
+
+/** A piece of a line as the charts draw it, for a legend. */
+export function lineSwatch(kind) {
+  return s('svg', {class: 'swatch bare', width: 26, height: 14, 'aria-hidden': 'true'},
+           s('line', {class: `curve-line-${kind}`, x1: 0, x2: 26, y1: 7, y2: 7, 'stroke-dasharray': kind === 'other' ? OTHER_DASH.join(' ') : null}));
+}
 
 /** The page's colours as a canvas needs them: resolved. */
 function colours() {
@@ -86,13 +95,17 @@ export class CurveChart {
     const {format} = this.curve;
     const grid = {color: this.colours.grid, drawBorder: false, tickLength: 0};
     const ticks = {color: this.colours.text, font: {size: 11, family: getComputedStyle(document.body).fontFamily}, maxRotation: 0, padding: 6};
-    const xText = (value) => (this.axis === 'step' ? compact(value) : clock(value, false));
+    const axes = {
+      step: {tick: compact, title: (value) => `step ${value}`},
+      time: {tick: (value) => clock(value, false), title: clock},
+      elapsed: {tick: duration, title: (value) => `after ${duration(value)}`},
+    };
     return {
       animation: false, responsive: true, maintainAspectRatio: false, normalized: true, parsing: false,
       interaction: {mode: 'nearest', axis: 'x', intersect: false},
       layout: {padding: {top: 4, right: 6}},
       scales: {
-        x: {type: 'linear', bounds: 'data', grid: {...grid, display: false}, ticks: {...ticks, maxTicksLimit: 6, callback: xText}},
+        x: {type: 'linear', bounds: 'data', grid: {...grid, display: false}, ticks: {...ticks, maxTicksLimit: 6, includeBounds: false, callback: (value) => axes[this.axis].tick(value)}},
         y: {beginAtZero: this.curve.zero === true, grid, ticks: {...ticks, maxTicksLimit: 5, callback: (value) => (this.curve.tick || format)(value)}},
       },
       plugins: {
@@ -101,7 +114,7 @@ export class CurveChart {
           backgroundColor: this.colours.ink, titleColor: this.colours.ground, bodyColor: this.colours.ground, displayColors: false, padding: 8,
           cornerRadius: 6,
           callbacks: {
-            title: (items) => (items[0] ? (this.axis === 'step' ? `step ${items[0].parsed.x}` : clock(items[0].parsed.x)) : ''),
+            title: (items) => (items[0] ? axes[this.axis].title(items[0].parsed.x) : ''),
             label: (item) => `${item.dataset.label}: ${format(item.parsed.y)}`,
           },
         },
@@ -115,6 +128,8 @@ export class CurveChart {
     if (line.kind === 'faint') return {...base, borderWidth: 1, order: 3};
     // Evaluations are few and apart: diamonds, so that they are not taken for training.
     if (line.kind === 'second') return {...base, pointRadius: line.points.length > 60 ? 2 : 3.5, pointStyle: 'rectRot', borderDash: [4, 3], order: 0};
+    if (line.kind === 'other') return {...base, borderDash: OTHER_DASH, order: 1};
+    if (line.kind === 'otherSecond') return {...base, showLine: false, pointRadius: line.points.length > 60 ? 2 : 3.5, pointStyle: 'triangle', order: 0};
     if (line.kind === 'level') return {...base, borderDash: [6, 4], borderWidth: 1.25, order: 2};
     return {...base, order: 1};
   }
@@ -123,12 +138,12 @@ export class CurveChart {
     this.axis = axis;
     this.marks = marks;
     // From step 0 on, the ticks are round numbers.
-    this.chart.options.scales.x.min = axis === 'step' ? 0 : undefined;
+    this.chart.options.scales.x.min = axis === 'time' ? undefined : 0;
     Object.assign(this.chart.options.scales.y, levelRange(lines));
     this.chart.data.datasets = lines.map((line) => this.dataset(line));
     this.chart.update('none');
     setText(this.note, note);
-    setAttribute(this.canvas, 'aria-label', `${this.curve.title} over ${axis}, newest: ${note}`);
+    setAttribute(this.canvas, 'aria-label', `${this.curve.title} over ${axis === 'step' ? 'steps' : 'time'}, newest: ${note}`);
   }
 
   recolour() {

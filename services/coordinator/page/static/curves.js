@@ -1,8 +1,11 @@
-// Curves over the job's life, drawn by Chart.js.
-import {CurveChart} from './curve_chart.js';
+// Curves over the job's life, and over another job's if one is picked, drawn by Chart.js.
+import {Comparison} from './compare.js';
+import {CurveChart, lineSwatch} from './curve_chart.js';
 import {fillSegmented, h, part, updateTable} from './dom.js';
 import {compact, decimal, integer, percent, scientific, span} from './format.js';
+import {hasBubble, hasMeasured} from './job_facts.js';
 import {downsample, quantile, smooth} from './sample.js';
+import {settingsOf} from './settings.js';
 
 const MOST_POINTS = 2000;
 const TABLE_ROWS = 20;
@@ -15,15 +18,27 @@ const CURVES = [
   {name: 'gradient_norm', title: 'Gradient norm', format: scientific},
   {name: 'step_seconds', title: 'Step time', format: span, quantiles: true},
   {name: 'tokens_per_second', title: 'Tokens per second', format: compact, zero: true},
-  {name: 'bubble', title: 'Bubble', format: (value) => percent(value, 0), zero: true, ideal: true},
+  {name: 'bubble', title: 'Bubble', format: (value) => percent(value, 0), zero: true, pipeline: true},
 ];
 
+/** What the two runs differ in: [what, of this one, of the other]. */
+export function differences(job, other) {
+  const facts = (one) => [['Steps', `${integer(one.step)} / ${integer(one.spec?.training?.steps)}`], ['Loss', decimal(one.loss, 4)],
+    ['Eval loss', decimal(one.evaluation_loss, 4)], ['Tokens/s', hasMeasured(one) ? compact(one.tokens_per_second) : '–'],
+    ['Bubble', hasMeasured(one) && hasBubble(one) ? percent(one.bubble) : '–'],
+    ...settingsOf(one).map(([, title, value, detail]) => [title, detail ? `${value}; ${detail}` : value])];
+  const theirs = new Map(facts(other));
+  return facts(job).filter(([title, value]) => theirs.get(title) !== value).map(([title, value]) => [title, value, theirs.get(title)]);
+}
+
 export class Curves {
-  constructor(root, store) {
+  constructor(root, store, jobId) {
     this.root = root;
     this.store = store;
+    this.jobId = jobId;
     this.axis = 'step';
     this.weight = 0.6;
+    this.other = new Comparison(store, jobId, () => this.draw());
     const controls = part(root, 'curve-controls');
     const axis = h('fieldset', {class: 'segmented'}, h('legend', {class: 'hidden'}, 'Horizontal axis'));
     fillSegmented(axis, 'curve-axis', [['step', 'Step'], ['time', 'Time']], 'step', (value) => {
@@ -34,13 +49,14 @@ export class Curves {
       this.weight = Number(slider.value);
       this.draw();
     }});
-    controls.append(h('label', {class: 'check'}, 'Smoothing', slider), axis);
+    controls.append(this.other.control, h('label', {class: 'check'}, 'Smoothing', slider), axis);
     this.charts = CURVES.map((curve) => new CurveChart(part(root, 'curves'), curve));
     this.version = -1;
     this.drawnAt = 0;
   }
 
   update() {
+    this.other.update();
     const series = this.store.series;
     if (series === this.series && series.version === this.version) return;
     const wait = this.drawnAt + REDRAW_MS - Date.now();
@@ -51,6 +67,12 @@ export class Curves {
     this.draw();
   }
 
+  /** By time two runs are laid over each other from where each began to run; one alone has the clock's time. */
+  placeOn(series) {
+    if (this.axis === 'step') return (point) => point.step;
+    return this.other.shown ? (point) => point.time - series.beganAt : (point) => point.time;
+  }
+
   draw() {
     clearTimeout(this.timer);
     this.timer = null;
@@ -59,43 +81,91 @@ export class Curves {
     this.version = series.version;
     this.drawnAt = Date.now();
     this.drawnSteps = series.steps.length;
-    const x = (point) => (this.axis === 'step' ? point.step : point.time);
+    const x = this.placeOn(series);
     const marks = series.marks.map((mark) => ({x: x(mark), kind: mark.kind}));
-    for (const chart of this.charts) this.drawChart(chart, series, x, marks);
+    for (const chart of this.charts) this.drawChart(chart, marks);
     this.table(series);
+    this.compare();
   }
 
-  drawChart(chart, series, x, marks) {
-    const curve = chart.curve;
+  /** The lines of one run: kinds names what each is drawn as; null leaves it out. */
+  lines(curve, series, job, kinds, name) {
+    if (curve.pipeline && !hasBubble(job)) return [];
+    const x = this.placeOn(series);
     const points = series.steps.map((point) => ({x: x(point), y: point[curve.name]}));
+    const title = (text) => (this.other.shown ? `${name} ${text}` : text);
     const lines = [];
-    if (!curve.raw && this.weight > 0) lines.push({kind: 'faint', title: 'each step', points: downsample(points, MOST_POINTS)});
-    lines.push({kind: 'main', title: curve.raw || this.weight === 0 ? curve.title : 'smoothed',
-                points: downsample(curve.raw ? points : smooth(points, this.weight), MOST_POINTS)});
+    const smoothed = !curve.raw && this.weight > 0;
+    if (smoothed && kinds.faint) lines.push({kind: kinds.faint, title: title('each step'), points: downsample(points, MOST_POINTS)});
+    lines.push({kind: kinds.main, title: title(smoothed ? 'smoothed' : curve.title.toLowerCase()),
+                points: downsample(smoothed ? smooth(points, this.weight) : points, MOST_POINTS)});
     if (curve.evaluation) {
-      lines.push({kind: 'second', title: 'evaluation', points: downsample(series.evaluations.map((point) => ({x: x(point), y: point.loss})), MOST_POINTS)});
+      lines.push({kind: kinds.second, title: title('evaluation'),
+                  points: downsample(series.evaluations.map((point) => ({x: x(point), y: point.loss})), MOST_POINTS)});
     }
+    const ideal = Number(job?.bubble_ideal);
+    const [first, last] = [series.steps[0], series.steps[series.steps.length - 1]];
+    if (curve.pipeline && kinds.level && last && ideal > 0) {
+      lines.push({kind: kinds.level, title: 'ideal', points: [{x: x(first), y: ideal}, {x: x(last), y: ideal}]});
+    }
+    return lines;
+  }
+
+  drawChart(chart, marks) {
+    const {curve} = chart;
+    const {series, job} = this.store;
+    const lines = this.lines(curve, series, job, {faint: 'faint', main: 'main', second: 'second', level: 'level'}, this.jobId);
+    let note = this.note(curve, series, job);
+    if (this.other.shown) {
+      lines.push(...this.lines(curve, this.other.series, this.other.job, {main: 'other', second: 'otherSecond'}, this.other.id));
+      note = `${this.newest(curve, series, job)} and ${this.newest(curve, this.other.series, this.other.job)}`;
+    }
+    chart.draw(lines, marks, note, this.axis === 'time' && this.other.shown ? 'elapsed' : this.axis);
+  }
+
+  newest(curve, series, job) {
     const last = series.steps[series.steps.length - 1];
-    let note = last ? curve.format(last[curve.name]) : '–';
-    if (curve.quantiles && last) {
+    return last && !(curve.pipeline && !hasBubble(job)) ? curve.format(last[curve.name]) : '–';
+  }
+
+  note(curve, series, job) {
+    if (curve.pipeline && !hasBubble(job)) return 'one stage: none';
+    const newest = this.newest(curve, series, job);
+    if (series.steps.length === 0) return newest;
+    if (curve.quantiles) {
       const recent = series.steps.slice(-RECENT).map((point) => point[curve.name]);
-      note = `p50 ${curve.format(quantile(recent, 0.5))} · p95 ${curve.format(quantile(recent, 0.95))}`;
+      return `p50 ${curve.format(quantile(recent, 0.5))} · p95 ${curve.format(quantile(recent, 0.95))}`;
     }
-    if (curve.ideal && this.store.job && last) {
-      const ideal = Number(this.store.job.bubble_ideal);
-      const first = series.steps[0];
-      lines.push({kind: 'level', title: 'ideal', points: [{x: x(first), y: ideal}, {x: x(last), y: ideal}]});
-      note += ` · ideal ${curve.format(ideal)}`;
-    }
-    chart.draw(lines, marks, note, this.axis);
+    return curve.pipeline && job ? `${newest} · ideal ${curve.format(job.bubble_ideal)}` : newest;
   }
 
   table(series) {
+    const bubble = hasBubble(this.store.job);
     const rows = series.steps.slice(-TABLE_ROWS).reverse().map((point) => [integer(point.step), decimal(point.loss, 4), scientific(point.learning_rate),
-      scientific(point.gradient_norm), span(point.step_seconds), compact(point.tokens_per_second), percent(point.bubble), point.skipped ? 'skipped' : '']);
+      scientific(point.gradient_norm), span(point.step_seconds), compact(point.tokens_per_second), bubble ? percent(point.bubble) : '–',
+      point.skipped ? 'skipped' : '']);
     updateTable(part(this.root, 'curves-table'), 'Last steps', [{title: 'Step'}, {title: 'Loss', number: true}, {title: 'Learning rate', number: true},
       {title: 'Gradient norm', number: true}, {title: 'Step time', number: true}, {title: 'Tokens/s', number: true},
       {title: 'Bubble', number: true}, {title: 'Note'}], rows, 'No step yet.');
+  }
+
+  /** Which line is whose, and what the two jobs differ in. */
+  compare() {
+    const host = part(this.root, 'comparison');
+    host.hidden = !this.other.shown;
+    if (host.hidden || !this.store.job) return;
+    const legend = part(this.root, 'comparison-legend');
+    if (legend.dataset.other !== this.other.id) {
+      legend.dataset.other = this.other.id;
+      legend.replaceChildren(h('li', {}, lineSwatch('main'), this.jobId), h('li', {}, lineSwatch('other'), this.other.id));
+    }
+    updateTable(part(this.root, 'comparison-table'), 'What the two jobs differ in', [{title: 'Differs in'}, {title: this.jobId}, {title: this.other.id}],
+                differences(this.store.job, this.other.job), 'Nothing that is shown here: the same settings and the same numbers.');
+  }
+
+  /** By the address: #/jobs/ID/with/OTHER. */
+  compareWith(id) {
+    if (id !== this.other.id) this.other.choose(id);
   }
 
   themeChanged() {
@@ -105,6 +175,7 @@ export class Curves {
 
   close() {
     clearTimeout(this.timer);
+    this.other.close();
     for (const chart of this.charts) chart.destroy();
   }
 }

@@ -1,6 +1,7 @@
 // The stage servers and their leases.
 import {h, part, setText, updateTable} from './dom.js';
 import {bytes, duration, num} from './format.js';
+import {placeOf} from './job_facts.js';
 
 const COLUMNS = [
   {title: 'Server'}, {title: 'State'}, {title: 'Heartbeat', number: true}, {title: 'Job'}, {title: 'Stage', number: true},
@@ -19,7 +20,7 @@ function stagePlace(store, name) {
   const jobs = store.job ? [store.job] : store.jobs || [];
   for (const job of jobs) {
     const index = (job.stages || []).findIndex((stage) => stage.name === name);
-    if (index >= 0 && ['JOB_STATE_RUNNING', 'JOB_STATE_PENDING'].includes(job.state)) return String(index);
+    if (index >= 0 && ['JOB_STATE_RUNNING', 'JOB_STATE_PENDING'].includes(job.state)) return String(placeOf(job.stages[index], index));
   }
   return '–';
 }

@@ -34,7 +34,7 @@ function addSpan(lane, span, base, offset) {
 
 /**
  * {steps: [{step, begin, end, lanes}], errors}: complete steps in ascending order, times in milliseconds by the
- * coordinator's clock from the first span on. A lane is {stage, name, cells, sends, receives, clockError}.
+ * coordinator's clock from the first span on, endUnixSeconds by it too. A lane is {stage, name, cells, sends, receives, clockError}.
  * Complete is a step in which every stage has run every backward: the one at hand is left out.
  */
 export function stepsOf(trace, microBatches) {
@@ -67,7 +67,7 @@ export function stepsOf(trace, microBatches) {
     const lanes = [...byStage.values()].sort((a, b) => a.stage - b.stage);
     if (lanes.length === stages.length && lanes.every((lane) => backwards(lane) >= microBatches)) {
       // Spans count steps from 0; everything that people read counts steps done.
-      complete.push(finish(Number(step) + 1, lanes));
+      complete.push(finish(Number(step) + 1, lanes, Number(base) / 1e9));
     }
   }
   return {steps: complete.sort((a, b) => a.step - b.step), errors};
@@ -77,7 +77,7 @@ function backwards(lane) {
   return new Set(lane.cells.filter((cell) => cell.name === 'backward').map((cell) => cell.microBatch)).size;
 }
 
-function finish(step, lanes) {
+function finish(step, lanes, baseUnixSeconds) {
   let [begin, end] = [Infinity, -Infinity];
   for (const lane of lanes) {
     lane.cells.sort((a, b) => a.begin - b.begin);
@@ -98,5 +98,5 @@ function finish(step, lanes) {
       lane.cells.push({name: 'bubble', phase: phaseOf('bubble'), microBatch: -1, begin: last.end, end: end - begin, bytes: 0, peer: ''});
     }
   }
-  return {step, lanes, length: end - begin};
+  return {step, lanes, length: end - begin, endUnixSeconds: baseUnixSeconds + end / 1e3};
 }

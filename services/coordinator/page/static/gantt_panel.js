@@ -4,6 +4,7 @@ import {h, part, setAttribute, setText, updateTable} from './dom.js';
 import {bytes, decimal, integer, num, percent, span as spanText} from './format.js';
 import {drawArrows, drawGantt} from './gantt_draw.js';
 import {stepsOf} from './gantt_model.js';
+import {hasBubble} from './job_facts.js';
 import {idealStep} from './ideal.js';
 import {phaseFill, phaseOf, swatch} from './phases.js';
 
@@ -107,10 +108,12 @@ export class GanttPanel {
       if (this.paused && !whilePaused && this.steps.length > 0) return;
       const {steps, errors} = stepsOf(trace, num(this.store.job.spec?.training?.micro_batches) || 1);
       this.keep(steps);
-      setText(this.problem, errors.join('; '));
+      // Who is gone after the end is no problem; why there is no timeline then is said in its place.
+      setText(this.problem, this.store.ended ? '' : errors.join('; '));
       this.draw();
     } catch (error) {
-      setText(this.problem, this.store.ended ? 'The stages no longer hold a trace of this job.' : `No trace: ${error.message}`);
+      setText(this.problem, this.store.ended ? '' : `No trace: ${error.message}`);
+      this.draw();
     } finally {
       this.polling = false;
     }
@@ -118,6 +121,10 @@ export class GanttPanel {
 
   /** Adds steps to those at hand; a step that is there stays, so that its drawing and its cells do. */
   keep(steps) {
+    // The rings of stages that stayed also hold steps of an older placement, where they had other places.
+    const {placedAt} = this.store.series;
+    if (!this.paused) this.steps = this.steps.filter((step) => step.endUnixSeconds >= placedAt);
+    steps = steps.filter((step) => step.endUnixSeconds >= placedAt);
     if (steps.length === 0) return;
     const newest = steps[steps.length - 1].step;
     const known = new Set(this.steps.map((step) => step.step));
@@ -202,8 +209,14 @@ export class GanttPanel {
     const width = Math.floor(this.chart.clientWidth);
     if (width === 0) return;
     this.updateControls(step);
+    this.root.querySelector('[data-section="timeline"]').toggleAttribute('data-untraced', !step && this.store.ended);
     if (!step) {
-      if (!this.chart.querySelector('p')) this.chart.replaceChildren(h('p', {class: 'note'}, 'Waiting for the first complete step.'));
+      if (!this.chart.querySelector('p')) this.chart.replaceChildren(h('p', {class: 'note'}));
+      this.ideal.replaceChildren();
+      this.drawn = this.drawnIdeal = this.drawnKey = null;
+      setText(part(this.root, 'gantt-note'), '');
+      setText(this.idealNote, '');
+      setText(this.chart.firstChild, this.whyEmpty());
       return;
     }
     const key = `${step.step}|${step.length}|${width}|${this.linksCheck.checked}|${JSON.stringify(this.view)}`;
@@ -225,6 +238,14 @@ export class GanttPanel {
     this.table();
   }
 
+  whyEmpty() {
+    const {job, ended} = this.store;
+    if (!ended) return num(job?.recoveries) > 0 ? 'Waiting for the first complete step after the recovery.' : 'Waiting for the first complete step.';
+    if (num(job.step) === 0) return 'The job ended before its first step.';
+    return 'No timeline: stages keep the trace of their last steps only while they run, and none holds one of this job any more. ' +
+      'stagecoach local --trace FILE writes one at the end of a run, stagecoach trace JOB while it runs.';
+  }
+
   refocus(data) {
     const same = this.drawn.cells.find(({group}) => group.dataset.phase === data.phase && group.dataset.stage === data.stage &&
                                                     group.dataset.microBatch === data.microBatch);
@@ -244,12 +265,13 @@ export class GanttPanel {
     const ideal = this.idealShown;
     const record = this.store.series.steps.find((point) => point.step === step.step);
     const error = Math.max(...step.lanes.map((lane) => lane.clockError));
-    setText(part(this.root, 'gantt-note'), [`step ${integer(step.step)}`, `${decimal(step.length, 1)} ms`,
-      record ? `bubble ${percent(record.bubble)}` : '', error > 0 ? `clocks aligned within ±${decimal(error, 2)} ms` : ''].filter(Boolean).join(' · '));
     const lanes = step.lanes.length;
+    const bubble = lanes > 1 && hasBubble(this.store.job);
+    setText(part(this.root, 'gantt-note'), [`step ${integer(step.step)}`, `${decimal(step.length, 1)} ms`,
+      record && bubble ? `bubble ${percent(record.bubble)}` : '', error > 0 ? `clocks aligned within ±${decimal(error, 2)} ms` : ''].filter(Boolean).join(' · '));
     const microBatches = num(this.store.job?.spec?.training?.micro_batches);
-    setText(this.idealNote, `equal stages, free links: ${decimal(ideal.length, 1)} ms, bubble ${percent(ideal.bubble)}` +
-      (microBatches > 0 ? `; (K−1)/(M+K−1) = ${percent((lanes - 1) / (microBatches + lanes - 1))}` : ''));
+    setText(this.idealNote, `equal stages, free links: ${decimal(ideal.length, 1)} ms${bubble ? `, bubble ${percent(ideal.bubble)}` : ''}` +
+      (bubble && microBatches > 0 ? `; (K−1)/(M+K−1) = ${percent((lanes - 1) / (microBatches + lanes - 1))}` : ''));
   }
 
   describe(lane, cell) {

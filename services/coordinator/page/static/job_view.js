@@ -7,6 +7,7 @@ import {updateFleet} from './fleet.js';
 import {GanttPanel} from './gantt_panel.js';
 import {updateLinks} from './links.js';
 import {Logs} from './logs.js';
+import {Settings} from './settings.js';
 import {updateMemory} from './memory.js';
 import {Strip} from './strip.js';
 import {Summary} from './summary.js';
@@ -22,8 +23,9 @@ export class JobView {
     part(main, 'sections').append(...SECTIONS.map(([name, title]) =>
       h('a', {href: `#/jobs/${encodeURIComponent(jobId)}/${name}`, onclick: () => this.scrollTo(name)}, title)));
     this.cancel = new CancelDialog(part(main, 'cancel'), store, jobId);
-    this.parts = [new Summary(main, store, jobId), new Strip(main, store), new GanttPanel(main, store, jobId),
-                  new Curves(main, store), new Events(main, store), new Logs(main, store, jobId), this.cancel];
+    this.curves = new Curves(main, store, jobId);
+    this.parts = [new Summary(main, store, jobId), new Settings(main, store), new Strip(main, store), new GanttPanel(main, store, jobId),
+                  this.curves, new Events(main, store), new Logs(main, store, jobId), this.cancel];
   }
 
   update() {
@@ -39,6 +41,10 @@ export class JobView {
 
   themeChanged() {
     for (const one of this.parts) if (one.themeChanged) one.themeChanged();
+  }
+
+  compareWith(otherId) {
+    this.curves.compareWith(otherId);
   }
 
   scrollTo(section) {

@@ -3,10 +3,11 @@ import {listJobs} from './api.js';
 import {h, part, setText, updateTable} from './dom.js';
 import {updateFleet} from './fleet.js';
 import {compact, dateTime, decimal, duration, integer, num, percent, stateName} from './format.js';
+import {hasBubble, hasMeasured} from './job_facts.js';
 
 const COLUMNS = [
   {title: 'Job'}, {title: 'State'}, {title: 'Progress'}, {title: 'Steps', number: true}, {title: 'Loss', number: true},
-  {title: 'Tokens/s', number: true}, {title: 'Bubble', number: true}, {title: 'Submitted'}, {title: 'Duration', number: true},
+  {title: 'Eval loss', number: true}, {title: 'Tokens/s', number: true}, {title: 'Bubble', number: true}, {title: 'Submitted'}, {title: 'Duration', number: true},
 ];
 
 const POLL_MS = 2000;
@@ -52,8 +53,9 @@ export class JobsView {
       {text: h('progress', {max: steps || 1, value: num(job.step) || 0, 'aria-label': `Steps of ${job.id}`})},
       {text: `${integer(job.step)} / ${integer(steps)}`, field: 'step', value: job.step},
       decimal(job.loss, 4),
-      compact(job.tokens_per_second),
-      percent(job.bubble),
+      decimal(job.evaluation_loss, 4),
+      hasMeasured(job) ? compact(job.tokens_per_second) : '–',
+      hasMeasured(job) && hasBubble(job) ? percent(job.bubble) : '–',
       dateTime(job.submitted_unix_seconds),
       duration(num(end) - num(job.submitted_unix_seconds)),
     ];

@@ -1,6 +1,7 @@
 // What flows between neighbours.
 import {part, updateTable} from './dom.js';
 import {bytes, integer, span} from './format.js';
+import {placeOf} from './job_facts.js';
 
 const COLUMNS = [
   {title: 'From'}, {title: 'To'}, {title: 'Carries'}, {title: 'Rate', number: true}, {title: 'Sent', number: true},
@@ -20,12 +21,15 @@ export function updateLinks(root, store) {
     const receiver = linkOf(store.stageAtWork(stages[to].name), back);
     if (!sender && !receiver) return;
     const rate = store.telemetry.rates(stages[from].name, peer);
-    rows.push([`stage ${from}`, `stage ${to}`, carries, rate ? `${bytes(rate.sent)}/s` : '–',
-               {text: bytes(sender?.sent_bytes), field: `sent-${from}-${to}`, value: sender?.sent_bytes},
+    const [here, there] = [from, to].map((index) => placeOf(stages[index], index));
+    rows.push([`stage ${here}`, `stage ${there}`, carries, rate ? `${bytes(rate.sent)}/s` : '–',
+               {text: bytes(sender?.sent_bytes), field: `sent-${here}-${there}`, value: sender?.sent_bytes},
                integer(sender?.inflight_messages), span(receiver?.transfer_p95_seconds),
                {text: integer(sender?.reconnects), class: Number(sender?.reconnects) > 0 ? 'warn' : ''}]);
   };
   for (let k = 0; k + 1 < stages.length; k += 1) {
+    // Over a lost stage there is no link.
+    if (placeOf(stages[k + 1], k + 1) !== placeOf(stages[k], k) + 1) continue;
     add(k, k + 1, 'downstream', 'upstream', 'activations');
     add(k + 1, k, 'upstream', 'downstream', 'gradients');
   }

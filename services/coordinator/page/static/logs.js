@@ -2,6 +2,7 @@
 import {getLogs} from './api.js';
 import {h, part} from './dom.js';
 import {clock} from './format.js';
+import {placeOf} from './job_facts.js';
 
 const POLL_MS = 3000;
 const TAIL = 200;
@@ -39,10 +40,13 @@ export class Logs {
 
   update() {
     const stages = this.store.job?.stages || [];
-    if (this.select.options.length === stages.length + 1) return;
+    const named = stages.map((stage, index) => [String(placeOf(stage, index)), stage.name]);
+    const key = named.flat().join();
+    if (this.named === key) return;
+    this.named = key;
     while (this.select.options.length > 1) this.select.remove(1);
-    stages.forEach((stage, index) => this.select.append(h('option', {value: index}, `Stage ${index} (${stage.name})`)));
-    if (Number(this.stage) >= stages.length) this.stage = '';
+    for (const [place, name] of named) this.select.append(h('option', {value: place}, `Stage ${place} (${name})`));
+    if (!named.some(([place]) => place === this.stage)) this.stage = '';
     this.select.value = this.stage;
   }
 

@@ -1,6 +1,7 @@
 // Memory by kind per stage against its limit, with the highest point of the step.
 import {h, part, s, setText, updateTable} from './dom.js';
 import {bytes, zero} from './format.js';
+import {placeOf} from './job_facts.js';
 import {swatch} from './phases.js';
 
 const KINDS = [['parameters', 'Parameters', 'P'], ['gradients', 'Gradients', 'G'], ['optimizer', 'Optimizer', 'O'],
@@ -65,7 +66,7 @@ export function updateMemory(root, store) {
         h('li', {}, s('svg', {class: 'swatch bare', width: 4, height: 14, 'aria-hidden': 'true'},
                       s('rect', {class: `memory-${name}`, x: 1, y: name === 'now' ? 9 : 0, width: 2, height: name === 'now' ? 5 : 14})), title)));
   }
-  const rows = (store.job?.stages || []).map((stage, index) => rowOf(store, stage, index));
+  const rows = (store.job?.stages || []).map((stage, index) => rowOf(store, stage, placeOf(stage, index)));
   const key = JSON.stringify(rows);
   const host = part(root, 'memory');
   if (host.dataset.key === key) return;

@@ -21,6 +21,8 @@ export class Series {
     this.lastCheckpoint = null;
     this.checkpointError = '';
     this.lastRecovery = null;
+    this.placedAt = 0;           // when the job last began to run, or was told to recover
+    this.beganAt = NaN;          // when it ran for the first time
     this.lastState = null;
   }
 
@@ -64,10 +66,15 @@ export class Series {
       }
     } else if (record.recovery) {
       this.lastRecovery = {...at, message: record.recovery.message || ''};
+      this.placedAt = at.time;
       this.marks.push({...at, kind: 'recovery'});
       this.event(at, 'recovery', `recovery: ${this.lastRecovery.message}`);
     } else if (record.state) {
       this.lastState = at;
+      if (record.state.detail === 'running') {
+        this.placedAt = at.time;
+        if (Number.isNaN(this.beganAt)) this.beganAt = at.time;
+      }
       const why = record.state.message ? `: ${record.state.message}` : '';
       const detail = record.state.detail ? ` (${record.state.detail})` : '';
       this.event(at, 'state', `${stateName(record.state.state)}${detail}${why}`);
@@ -82,11 +89,16 @@ export class Series {
     this.events.push({...at, kind, text});
   }
 
+  /** Steps of the placement at hand; at most the last `window` and one more. */
+  stepsOfPlacement(window = 50) {
+    return this.steps.slice(-window - 1).filter((point) => point.time >= this.placedAt);
+  }
+
   /** Seconds from one step to the next over the last steps, evaluations and checkpoints included. */
   secondsPerStep(window = 50) {
-    const last = this.steps[this.steps.length - 1];
-    const first = this.steps[Math.max(0, this.steps.length - 1 - window)];
-    if (!last || !first || last.step <= first.step) return NaN;
+    const steps = this.stepsOfPlacement(window);
+    const [first, last] = [steps[0], steps[steps.length - 1]];
+    if (!last || last.step <= first.step) return NaN;
     return (last.time - first.time) / (last.step - first.step);
   }
 }

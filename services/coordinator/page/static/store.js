@@ -1,5 +1,6 @@
 // What the page knows. Parts of the page read it; live.js and the parts' own polls write it.
 import {num} from './format.js';
+import {hasEnded} from './job_facts.js';
 import {Series} from './series.js';
 import {Telemetry} from './telemetry.js';
 
@@ -109,6 +110,6 @@ export class Store {
 
   /** The job looked at is over. */
   get ended() {
-    return ['JOB_STATE_SUCCEEDED', 'JOB_STATE_FAILED', 'JOB_STATE_CANCELLED'].includes(this.job?.state);
+    return hasEnded(this.job);
   }
 }

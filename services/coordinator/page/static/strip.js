@@ -1,6 +1,7 @@
 // One bar per stage: which share of its time went where. Shares are tenths of a percent that add up to 100.
 import {fillSegmented, h, part, s, setText, updateTable} from './dom.js';
 import {duration, exactShares, zero} from './format.js';
+import {layersText, placeOf} from './job_facts.js';
 import {PHASES, phaseFill, phaseOf, swatch} from './phases.js';
 
 // Less than some steps would show where in a step the page came in, not where time goes.
@@ -40,7 +41,7 @@ export class Strip {
       const names = PHASES.map((phase) => phase.name).filter((name) => zero(phases[name]) > 0);
       for (const name of Object.keys(phases)) if (!names.includes(name) && zero(phases[name]) > 0) names.push(name);
       const shares = exactShares(names.map((name) => zero(phases[name])));
-      return {index, stage, names, shares, seconds, recent, phases};
+      return {index: placeOf(stage, index), stage, names, shares, seconds, recent, phases};
     });
     const recent = rows.filter((row) => row.recent);
     setText(part(this.root, 'strip-note'), recent.length > 0 ? `last ${duration(Math.max(...recent.map((row) => row.seconds)))}`
@@ -50,7 +51,7 @@ export class Strip {
   }
 
   draw(rows) {
-    const key = JSON.stringify(rows.map((row) => [row.stage.name, row.names, row.shares]));
+    const key = JSON.stringify(rows.map((row) => [row.index, row.stage.name, layersText(row.stage), row.names, row.shares]));
     if (key === this.key) return;
     this.key = key;
     const host = part(this.root, 'strip');
@@ -76,7 +77,7 @@ export class Strip {
       x += share;
     });
     return h('li', {}, h('span', {class: 'strip-label'}, h('strong', {}, `Stage ${row.index}`),
-      h('span', {class: 'note'}, `${stage.name} · layers ${stage.first_layer}–${Number(stage.last_layer) - 1}`)), bar);
+      h('span', {class: 'note'}, [stage.name, layersText(stage)].filter(Boolean).join(' · '))), bar);
   }
 
   describe(row) {

@@ -2,30 +2,28 @@
 import {alertsOf} from './alerts.js';
 import {h, part, s, setAttribute, setText} from './dom.js';
 import {clock, compact, dateTime, decimal, duration, integer, num, percent, span, stateName} from './format.js';
+import {hasBubble, hasMeasured, lostStages, pipelineStages} from './job_facts.js';
+import {modelText, precisionText, scheduleText} from './settings.js';
 
 const TILES = [['eta', 'Time left'], ['loss', 'Loss'], ['evaluation_loss', 'Eval loss'], ['tokens_per_second', 'Tokens/s'],
                ['step_seconds', 'Step time'], ['bubble', 'Bubble'], ['checkpoint', 'Checkpoint']];
-
-function modelText(spec) {
-  const gpt = spec?.model?.gpt;
-  if (gpt) return `GPT, ${gpt.layers} layers × ${gpt.width}, ${gpt.heads} heads, context ${gpt.context}`;
-  const list = spec?.model?.sequence;
-  return list ? `${(list.layers || []).length} layers, width ${list.width}` : '';
-}
 
 function changeText(change) {
   const size = Math.abs(change).toFixed(4);
   return Number(size) === 0 ? 'no change' : `${change < 0 ? '−' : '+'}${size}`;
 }
 
-function scheduleText(spec) {
-  return String(spec?.pipeline?.schedule).includes('ONE_FORWARD') ? '1F1B' : 'GPipe';
-}
+// While a job is not at its steps there is no time left to tell.
+const STANDS_STILL = {submitted: 'waits for stages', planned: 'is being placed', loading: 'loads its weights', recovering: 'while it recovers',
+                      finishing: 'writes the weights'};
 
-// Empty for float32, which is what everybody expects.
-function precisionText(spec) {
-  const name = String(spec?.precision || '').replace('PRECISION_', '').toLowerCase();
-  return ['', 'unspecified', 'float32'].includes(name) ? '' : name;
+function stagesText(job) {
+  const stages = pipelineStages(job);
+  const asked = num(job.spec?.pipeline?.stages);
+  if (!(stages > 0)) return 'K = as many stages as are free';
+  const fewer = asked > 0 && asked !== stages ? ` of the ${asked} asked for` : '';
+  const lost = lostStages(job);
+  return `K = ${stages} ${stages === 1 ? 'stage' : 'stages'}${fewer}${lost > 0 ? `, ${lost} lost` : ''}`;
 }
 
 export class Summary {
@@ -51,8 +49,9 @@ export class Summary {
   bubbleBar() {
     this.bubbleFill = s('rect', {class: 'bullet-value', height: '100%', width: 0, fill: 'url(#pattern-bubble)'});
     this.bubbleMark = s('rect', {class: 'bullet-mark', height: '100%', width: 2, x: 0});
-    return s('svg', {class: 'bullet', 'aria-hidden': 'true'}, s('rect', {class: 'bullet-ground', width: '100%', height: '100%'}),
-             this.bubbleFill, this.bubbleMark);
+    this.bubbleSvg = s('svg', {class: 'bullet', 'aria-hidden': 'true'}, s('rect', {class: 'bullet-ground', width: '100%', height: '100%'}),
+                       this.bubbleFill, this.bubbleMark);
+    return this.bubbleSvg;
   }
 
   set(name, text, raw, hint) {
@@ -80,12 +79,11 @@ export class Summary {
     setText(this.field('state'), state + (this.store.ended ? '' : detail));
     setAttribute(this.field('state'), 'data-state', job.detail === 'recovering' && !this.store.ended ? 'recovering' : state);
     setAttribute(this.field('state'), 'data-value', job.state);
-    const pipeline = `K = ${(job.stages || []).length || job.spec?.pipeline?.stages || '?'} stages, ` +
-      `M = ${job.spec?.training?.micro_batches ?? '?'} micro-batches, ${scheduleText(job.spec)}`;
+    const pipeline = `${stagesText(job)}, M = ${job.spec?.training?.micro_batches ?? '?'} micro-batches, ${scheduleText(job.spec)}`;
     const end = job.finished_unix_seconds ?? this.store.now();
     const times = `submitted ${dateTime(job.submitted_unix_seconds)}, ${job.finished_unix_seconds ? 'took' : 'for'} ` +
       duration(num(end) - num(job.submitted_unix_seconds));
-    setText(part(this.root, 'subtitle'), [modelText(job.spec), precisionText(job.spec), pipeline, times].filter(Boolean).join('  ·  '));
+    setText(part(this.root, 'subtitle'), [modelText(job.spec), precisionText(job.spec), pipeline, times].join('  ·  '));
   }
 
   updateProgress(job) {
@@ -110,16 +108,32 @@ export class Summary {
     const evaluations = store.series.evaluations;
     const last = evaluations[evaluations.length - 1];
     this.set('evaluation_loss', decimal(job.evaluation_loss, 4), job.evaluation_loss, last ? `at step ${integer(last.step)}` : '');
-    this.set('tokens_per_second', compact(job.tokens_per_second), job.tokens_per_second, 'last step');
-    const forecast = num(job.forecast_step_seconds);
-    this.set('step_seconds', span(job.step_seconds), job.step_seconds, forecast > 0 ? `planned ${span(forecast)}` : '');
-    this.set('bubble', percent(job.bubble), job.bubble, `ideal ${percent(job.bubble_ideal)}`);
-    setAttribute(this.bubbleFill, 'width', `${Math.min(100, Math.max(0, num(job.bubble) * 100 || 0))}%`);
-    setAttribute(this.bubbleMark, 'x', `${Math.min(99, Math.max(0, num(job.bubble_ideal) * 100 || 0))}%`);
+    this.updateMeasured(job);
     const checkpoint = store.series.lastCheckpoint;
     const saved = job.last_checkpoint_step;
     this.set('checkpoint', saved === undefined ? 'none' : `step ${integer(saved)}`, saved,
-             checkpoint ? `${duration(Math.max(0, store.now() - checkpoint.time))} ago` : '');
+             !checkpoint ? '' : store.ended ? clock(checkpoint.time) : `${duration(Math.max(0, store.now() - checkpoint.time))} ago`);
+  }
+
+  /** What the last step measured: nothing before the first one, and not of the new placement right after a recovery. */
+  updateMeasured(job) {
+    const measured = hasMeasured(job);
+    const old = measured && !this.store.ended && num(job.recoveries) > 0 && !this.store.series.stepsOfPlacement().length;
+    const when = !measured ? 'no step yet' : old ? 'before the recovery' : 'last step';
+    const set = (name, text, hint) => this.set(name, measured ? text : '–', measured ? job[name] : null, hint);
+    set('tokens_per_second', compact(job.tokens_per_second), when);
+    const forecast = num(job.forecast_step_seconds);
+    set('step_seconds', span(job.step_seconds), old ? when : forecast > 0 ? `planned ${span(forecast)}` : '');
+    const bubble = hasBubble(job);
+    setAttribute(this.bubbleSvg, 'hidden', bubble ? null : '');
+    if (!bubble) {
+      this.set('bubble', '–', null, 'one stage: none');
+      return;
+    }
+    const ideal = num(job.bubble_ideal);
+    set('bubble', percent(job.bubble), old ? when : ideal > 0 ? `ideal ${percent(ideal)}` : '');
+    setAttribute(this.bubbleFill, 'width', `${measured ? Math.min(100, Math.max(0, num(job.bubble) * 100 || 0)) : 0}%`);
+    setAttribute(this.bubbleMark, 'x', `${Math.min(99, Math.max(0, ideal * 100 || 0))}%`);
   }
 
   updateEta(job) {
@@ -127,14 +141,25 @@ export class Summary {
       this.set('eta', stateName(job.state) === 'SUCCEEDED' ? 'done' : 'ended', null, clock(job.finished_unix_seconds, false));
       return;
     }
-    const measured = this.store.series.secondsPerStep();
-    const each = Number.isFinite(measured) ? measured : num(job.step_seconds) || num(job.forecast_step_seconds);
+    if (job.detail in STANDS_STILL) {
+      this.set('eta', '–', null, STANDS_STILL[job.detail]);
+      return;
+    }
+    const each = this.secondsPerStep(job);
     const left = (num(job.spec?.training?.steps) - num(job.step)) * each;
     if (!(left >= 0) || each === 0) {
       this.set('eta', '–', null, '');
       return;
     }
     this.set('eta', duration(left), String(left), `ends ${clock(Date.now() / 1000 + left, left < 3600)}`);
+  }
+
+  /** Of the placement at hand: with fewer stages, or other ones, a step takes another time. */
+  secondsPerStep(job) {
+    const measured = this.store.series.secondsPerStep();
+    if (Number.isFinite(measured)) return measured;
+    if (this.store.series.stepsOfPlacement().length > 0) return num(job.step_seconds);
+    return num(job.forecast_step_seconds) || num(job.step_seconds);
   }
 
   updateAlerts(job) {

@@ -1,0 +1,41 @@
+// What a Job message says, with its zeros and gaps read right.
+import {num} from './format.js';
+
+const ENDED = ['JOB_STATE_SUCCEEDED', 'JOB_STATE_FAILED', 'JOB_STATE_CANCELLED'];
+
+export function hasEnded(job) {
+  return ENDED.includes(job?.state);
+}
+
+/** Stages K of the placement, or that the job waits for; NaN: as many as will be free. */
+export function pipelineStages(job) {
+  return num(job?.pipeline_stages) || (job?.stages || []).length || num(job?.spec?.pipeline?.stages) || NaN;
+}
+
+/** A stage's place in the pipeline: while others are lost, not its place in the list. */
+export function placeOf(stage, index) {
+  return stage.stage === undefined ? index : num(stage.stage);
+}
+
+/** 'layers 4–7'; empty before the job is partitioned. */
+export function layersText(stage) {
+  const last = num(stage.last_layer);
+  return last > 0 ? `layers ${stage.first_layer}–${last - 1}` : '';
+}
+
+/** A step was done: before that the zeros of step time, throughput and bubble are no measurements. */
+export function hasMeasured(job) {
+  return num(job?.step_seconds) > 0;
+}
+
+/** One stage waits for no neighbour, whatever share of its time is not spent in layers. */
+export function hasBubble(job) {
+  return pipelineStages(job) !== 1;
+}
+
+/** Stages of the placement that are lost while the job recovers. */
+export function lostStages(job) {
+  const stages = job?.stages || [];
+  if (hasEnded(job) || job?.detail !== 'recovering') return 0;
+  return Math.max(0, pipelineStages(job) - stages.length) || 0;
+}

@@ -1,0 +1,246 @@
+"""Stories: what the page said of a job that was not simply running, each as a user saw it."""
+import copy
+import pathlib
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+import browser
+
+BUILD = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else "build/bin").resolve().parent
+browser.ensure(BUILD)
+
+import unittest
+
+import parts
+from fake_coordinator import TARGET_STEPS, FakeCoordinator
+
+NEVER = "–"
+
+
+class PageStories(parts.PartsTest):
+    def part(self, page, name):
+        return page.locator(f'[data-part="{name}"]').first
+
+    def hint(self, page, name):
+        return page.locator(f'[data-hint="{name}"]').inner_text()
+
+    def tile(self, page, name):
+        return page.locator(f'.tile [data-field="{name}"]').inner_text()
+
+    def wait_for_text(self, page, part, text):
+        page.wait_for_function("([part, text]) => document.querySelector(`[data-part=\"${part}\"]`).textContent.includes(text)", arg=[part, text])
+
+    # Symptom: while a job of four stages waited for a lost one, the header said K = 3, stages 2 and 3 were called
+    # 1 and 2, and the time left went on. Cause: places were counted off the list, the time left off the last steps.
+    def test_while_a_stage_is_lost_the_others_keep_their_places_and_no_time_is_left(self):
+        page = self.job()
+        page.wait_for_selector('.tile [data-field="eta"][data-value]')
+        self.fake.recover(1)
+        page.wait_for_selector('[data-field="state"][data-state="recovering"]')
+        self.assertIn("K = 4 stages, 1 lost", self.part(page, "subtitle").inner_text())
+        for where in ("strip", "memory"):
+            self.assertEqual(page.locator(f'[data-part="{where}"] strong').all_inner_texts(), ["Stage 0", "Stage 2", "Stage 3"], where)
+        self.assertEqual(page.locator('[data-part="log-controls"] option').all_inner_texts()[1:],
+                         ["Stage 0 (stage-0)", "Stage 2 (stage-2)", "Stage 3 (stage-3)"])
+        self.assertEqual((self.tile(page, "eta"), self.hint(page, "eta")), (NEVER, "while it recovers"))
+        self.assertEqual(self.hint(page, "tokens_per_second"), "before the recovery")
+        self.assertEqual(page.locator('[data-field="sent-0-1"], [data-field="sent-0-2"]').count(), 0)
+        page.wait_for_selector('[data-field="sent-2-3"]')
+
+    # Symptom: after the recovery with three stages the time left was a mean over both pipelines and the wait between.
+    def test_with_fewer_stages_the_header_and_the_time_left_are_those_of_the_new_pipeline(self):
+        page = self.job()
+        page.wait_for_selector('.tile [data-field="eta"][data-value]')
+        self.fake.recover(1)
+        page.wait_for_selector('[data-field="state"][data-state="recovering"]')
+        self.fake.go_on()
+        self.wait_for_text(page, "subtitle", "K = 3 stages of the 4 asked for")
+        self.assertEqual(page.locator('[data-part="strip"] strong').all_inner_texts(), ["Stage 0", "Stage 1", "Stage 2"])
+        first = self.fake.placements[-1]["first"]
+        page.wait_for_function("first => Number(document.querySelector('[data-field=step]').dataset.value) > first + 3", arg=first)
+        left, step = page.evaluate("['eta', 'step'].map(name => Number(document.querySelector(`[data-field=${name}]`).dataset.value))")
+        self.assertAlmostEqual(left, (TARGET_STEPS - step) * self.fake.length / 1e3, delta=0.01 * left)
+        self.assertEqual(self.hint(page, "tokens_per_second"), "last step")
+        page.locator('[data-part="gantt"]').scroll_into_view_if_needed()
+        page.wait_for_function("first => Number(document.querySelector('.gantt-step').textContent) > first", arg=first)
+        self.assertEqual(page.locator('[data-gantt="measured"] .gantt-lane').count(), 3)
+
+    # Symptom: steps of the four stages were drawn as if three had done them. Cause: the rings of stages that stayed
+    # hold them, and a step counted as complete if every stage of now has its part.
+    def test_steps_of_the_old_pipeline_are_not_drawn_as_the_new_ones(self):
+        page = self.job()
+        self.cells(page)
+        page.locator('[data-part="gantt"]').scroll_into_view_if_needed()  # it asks for traces only where it is seen
+        self.fake.recover(1)
+        page.wait_for_selector('[data-field="state"][data-state="recovering"]')
+        self.fake.go_on(steps=False)
+        self.wait_for_text(page, "subtitle", "K = 3 stages")
+        self.wait_for_text(page, "gantt", "Waiting for the first complete step after the recovery.")
+        self.assertEqual(page.locator(".gantt-cell").count(), 0)
+
+    def test_a_stage_that_is_placed_but_not_loaded_has_no_layers_yet(self):
+        stages = self.fake.job()["stages"]
+        self.fake.says = {"detail": "planned", "stages": [{**stage, "first_layer": "0", "last_layer": "0"} for stage in stages]}
+        page = self.job()
+        page.wait_for_selector('[data-part="strip"] strong')
+        self.assertEqual(page.locator(".strip-label .note").all_inner_texts()[:2], ["stage-0", "stage-1"])
+        self.assertEqual((self.tile(page, "eta"), self.hint(page, "eta")), (NEVER, "is being placed"))
+
+    def test_a_finished_job_shows_its_weights_and_their_digest(self):
+        page = self.job()
+        self.assertFalse(self.part(page, "result").is_visible())
+        self.fake.says = {"weights_folder": "/state/exports/fake-gpipe", "weights_digest": "sha256:" + "5a" * 32}
+        self.fake.finish("SUCCEEDED")
+        page.wait_for_selector('[data-field="weights_folder"]')
+        self.assertEqual(self.field(page, "weights_folder").inner_text(), "/state/exports/fake-gpipe")
+        self.assertEqual(self.field(page, "weights_digest").inner_text(), "sha256:" + "5a" * 32)
+
+    def settings(self, page):
+        page.wait_for_selector("[data-setting]")
+        return {row.get_attribute("data-setting"): row.locator("dd").inner_text().replace("\n", "; ") for row in page.locator("[data-setting]").all()}
+
+    def test_the_job_panel_shows_what_was_asked_for(self):
+        self.assertEqual(self.settings(self.job()), {
+            "model": "GPT, 16 layers × 256; 8 heads, context 256, vocabulary 128, dropout 0.1",
+            "data": "walden.txt; /data/books/walden.txt",
+            "batch": "64 sequences; M = 8 micro-batches of 8, 16,384 tokens",
+            "optimizer": "AdamW; β₁ 0.9, β₂ 0.95, decay 0.1, clip at norm 1",
+            "learning_rate": "3e−3 cosine; 100 warm-up steps, to 3e−4",
+            "pipeline": "GPipe, K = 4; rematerialize always, auto partition",
+            "precision": "float32; seed 1",
+            "saving": "every 200 steps; evaluation every 50 steps"})
+        spec = copy.deepcopy(self.fake.job()["spec"])
+        spec["training"].update(optimizer={"sgd": {"momentum": 0.9, "weight_decay": 0.0}}, gradient_clip_norm=0,
+                                learning_rate={"constant": {"peak": 0.1, "warmup_steps": "0"}})
+        spec["pipeline"].update(schedule="SCHEDULE_KIND_ONE_FORWARD_ONE_BACKWARD", partition={"rule": "PARTITION_RULE_AUTO", "cuts": ["5", "9", "14"]})
+        spec.update(precision="PRECISION_BFLOAT16", resume={"job": "before", "step": "40"}, checkpoint={"every_steps": "0"}, evaluation={})
+        self.fake.says = {"spec": spec}
+        shown = self.settings(self.job())
+        self.assertEqual(shown["optimizer"], "SGD; momentum 0.9, decay 0, no clipping")
+        self.assertEqual(shown["learning_rate"], "0.1 constant; no warm-up")
+        self.assertEqual(shown["pipeline"], "1F1B, K = 4; rematerialize always, cuts 5, 9, 14")
+        self.assertEqual(shown["precision"], "bfloat16; seed 1, from before, step 40")
+        self.assertEqual(shown["saving"], "at the last step; no evaluation")
+
+    # Symptom: the page of an ended job said "Waiting for the first complete step" for ever.
+    def test_an_ended_job_without_a_trace_says_so(self):
+        self.fake.untraced = True
+        self.fake.finish("SUCCEEDED")
+        page = self.job()
+        self.wait_for_text(page, "gantt", "No timeline: stages keep the trace of their last steps only while they run")
+        self.assertNotIn("cannot be reached", self.part(page, "gantt").inner_text())
+        for name in ("Pause", "Zoom in", "Download trace"):
+            self.assertFalse(page.get_by_text(name, exact=True).or_(page.get_by_label(name, exact=True)).first.is_visible(), name)
+
+    # Symptom: a job whose data file was missing had 0.0 % bubble, 0 tokens/s and steps of 0 s.
+    def test_a_job_that_failed_before_its_first_step_shows_no_measurements(self):
+        self.serve(FakeCoordinator(self.STAGES, steps_done=0))
+        self.fake.finish("FAILED")
+        self.fake.untraced = True
+        self.fake.says = {"step": "0", "loss": None, "evaluation_loss": None, "tokens_per_second": 0.0, "step_seconds": 0.0, "bubble": 0.0,
+                          "bubble_ideal": 0.0, "forecast_step_seconds": 0.0, "message": "NOT_FOUND: no such file"}
+        page = self.job()
+        page.wait_for_selector('[data-field="state"][data-state="FAILED"]')
+        for name in ("loss", "evaluation_loss", "tokens_per_second", "step_seconds", "bubble"):
+            self.assertEqual(self.tile(page, name), NEVER, name)
+            self.assertIn(self.hint(page, name), ("", "no step yet"), name)
+        self.wait_for_text(page, "gantt", "The job ended before its first step.")
+        page.evaluate("location.hash = '#/'")
+        page.wait_for_selector('[data-part="jobs"] a')
+        row = page.locator('[data-part="jobs"] tbody tr').first.locator("td").all_inner_texts()
+        self.assertEqual(row[3:7], [NEVER] * 4)
+
+    # Symptom: one stage, which waits for nobody, was shown a bubble of 7 %: the time between its layers.
+    def test_one_stage_has_no_bubble(self):
+        self.serve(FakeCoordinator(1))
+        page = self.job()
+        self.cells(page)
+        self.assertEqual((self.tile(page, "bubble"), self.hint(page, "bubble")), (NEVER, "one stage: none"))
+        self.assertEqual(page.locator('[data-curve="bubble"] .note').inner_text(), "one stage: none")
+        self.assertIn("K = 1 stage,", self.part(page, "subtitle").inner_text())
+        self.assertNotIn("bubble", page.locator('[data-section="timeline"] .card-head').inner_text())
+        page.evaluate("location.hash = '#/'")
+        page.wait_for_selector('[data-part="jobs"] a')
+        self.assertEqual(page.locator('[data-part="jobs"] tbody td').all_inner_texts()[6], NEVER)
+
+
+class TwoRuns(parts.PartsTest):
+    """Two jobs of one coordinator laid over each other."""
+
+    OTHER_STEPS = 120
+
+    def setUp(self):
+        super().setUp()
+        job = copy.deepcopy(self.fake.job())
+        job.update(id="slower-rate", state="JOB_STATE_SUCCEEDED", detail="succeeded", step=str(self.OTHER_STEPS), loss=2.5,
+                   finished_unix_seconds=self.fake.started)
+        job["spec"]["training"]["learning_rate"] = {"constant": {"peak": 1e-3, "warmup_steps": "0"}}
+        began = self.fake.started - 5000
+        records = [{"state": {"state": "JOB_STATE_RUNNING", "detail": "running", "message": ""}, "step": "0"}]
+        for step in range(1, self.OTHER_STEPS + 1):
+            records.append({"step": str(step), "step_done": {**self.fake.step_record(step), "loss": 5 - step / 50}})
+        records.append({"step": "100", "evaluation": {"loss": 3.25}})
+        for number, record in enumerate(records, start=1):
+            record.update(number=str(number), unix_seconds=began + number)
+        self.fake.others = {"slower-rate": (job, records)}
+
+    def lines(self, page, curve="loss"):
+        """label -> [last x, last y, number of points] of what a chart draws."""
+        return page.evaluate("""curve => Object.fromEntries(Chart.getChart(document.querySelector(`[data-curve="${curve}"] canvas`))
+          .data.datasets.map(set => [set.label, [set.data[set.data.length - 1]?.x, set.data[set.data.length - 1]?.y, set.data.length]]))""", curve)
+
+    def wait_for_other(self, page):
+        page.wait_for_selector('[data-part="comparison"]:not([hidden])')
+
+    def test_a_second_job_is_laid_over_the_curves(self):
+        page = self.job()
+        page.locator('[data-setting="model"]').wait_for()
+        self.assertNotIn("slower-rate smoothed", self.lines(page))
+        page.get_by_label("Compare with").select_option("slower-rate")
+        self.wait_for_other(page)
+        page.get_by_label("Smoothing").fill("0")
+        lines = self.lines(page)
+        self.assertEqual(lines["slower-rate loss"], [self.OTHER_STEPS, 5 - self.OTHER_STEPS / 50, self.OTHER_STEPS])
+        self.assertEqual(lines["slower-rate evaluation"], [100, 3.25, 1])
+        self.assertGreaterEqual(lines["fake-gpipe loss"][0], 600)
+        self.assertIn("slower-rate tokens per second", self.lines(page, "tokens_per_second"))
+        self.assertRegex(page.locator('[data-curve="loss"] .note').inner_text(), r"^\d\.\d{4} and 2\.6000$")
+        differs = {row[0]: row[1:] for row in page.evaluate(
+            "[...document.querySelectorAll('[data-part=comparison-table] tbody tr')].map(row => [...row.cells].map(cell => cell.textContent))")}
+        self.assertEqual(differs["Learning rate"], ["3e−3 cosine; 100 warm-up steps, to 3e−4", "1e−3 constant; no warm-up"])
+        self.assertNotIn("Optimizer", differs)
+        page.get_by_label("Compare with").select_option("")
+        self.assertFalse(page.locator('[data-part="comparison"]').is_visible())
+        self.assertNotIn("slower-rate loss", self.lines(page))
+
+    def test_by_time_both_runs_begin_at_nought(self):
+        page = self.job("/with/slower-rate")
+        self.wait_for_other(page)
+        page.get_by_label("Smoothing").fill("0")
+        page.get_by_text("Time", exact=True).click()
+        self.assertEqual(self.lines(page)["slower-rate loss"][0], self.OTHER_STEPS)
+
+    def test_the_address_keeps_the_comparison(self):
+        page = self.job()
+        page.get_by_label("Compare with").select_option("slower-rate")
+        self.wait_for_other(page)
+        self.assertTrue(page.url.endswith("#/jobs/fake-gpipe/with/slower-rate"), page.url)
+        page.reload()
+        self.wait_for_other(page)
+        self.assertEqual(page.get_by_label("Compare with").input_value(), "slower-rate")
+
+    def test_a_job_that_is_not_there_is_named(self):
+        page = self.job("/with/nobody", expected_problems=["404"])
+        page.get_by_text("nobody: no job nobody").wait_for()
+
+    def test_accessible_with_two_runs(self):
+        for scheme, width in (("light", 1360), ("dark", 360)):
+            page = self.job("/with/slower-rate", scheme=scheme, width=width, height=800)
+            self.wait_for_other(page)
+            with self.subTest(scheme=scheme, width=width):
+                self.assert_accessible(page)
+                self.assert_no_sideways_scroll(page)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=[sys.argv[0], *sys.argv[2:]], verbosity=2)
