@@ -132,6 +132,28 @@ class PageStories(parts.PartsTest):
         for name in ("Pause", "Zoom in", "Download trace"):
             self.assertFalse(page.get_by_text(name, exact=True).or_(page.get_by_label(name, exact=True)).first.is_visible(), name)
 
+    # As `stagecoach ui` opens the folder of an old run: the coordinator knows the job and no stage is there.
+    def test_the_history_of_a_run_says_what_is_not_kept(self):
+        self.fake.untraced = True
+        self.fake.finish("SUCCEEDED")
+        self.fake.says = {"stages": []}
+        page = self.job()
+        for where in ("strip", "memory"):
+            self.wait_for_text(page, where, "The job has ended: its stages work for others or are gone.")
+        self.assertIn("K = 4 stages,", self.part(page, "subtitle").inner_text())
+
+    def test_an_interrupted_job_is_held_and_has_no_time_left(self):
+        self.fake.untraced = True
+        self.fake.says = {"state": "JOB_STATE_PENDING", "detail": "held", "stages": [], "message": "interrupted; it goes on when it is resumed"}
+        page = self.job()
+        page.wait_for_selector('[data-field="state"][data-state="HELD"]')
+        self.assertEqual(self.field(page, "state").inner_text(), "HELD")
+        self.assertEqual((self.tile(page, "eta"), self.hint(page, "eta")), (NEVER, "interrupted"))
+        self.wait_for_text(page, "gantt", "No timeline: the job was interrupted")
+        self.wait_for_text(page, "strip", "The job was interrupted: no stage works for it.")
+        page.evaluate("location.hash = '#/'")
+        page.wait_for_selector('[data-part="jobs"] .badge[data-state="HELD"]')
+
     # Symptom: a job whose data file was missing had 0.0 % bubble, 0 tokens/s and steps of 0 s.
     def test_a_job_that_failed_before_its_first_step_shows_no_measurements(self):
         self.serve(FakeCoordinator(self.STAGES, steps_done=0))

@@ -21,14 +21,16 @@ STAGES = 4
 LOST_SECONDS = 3
 
 
-class LivePage(browser.PageTest, harness.EndToEndTest):
+class RealJob(browser.PageTest, harness.EndToEndTest):
+    PIPELINE = {"stages": STAGES}
+
     def setUp(self):
         super().setUp()
         # Steps of some 50 ms and more: the page and the API are read between two of them.
         job = self.job_file(
             name="watched", training={"steps": 100000, "batch_size": 32, "micro_batches": 8},
             model={"gpt": {"layers": 8, "width": 64, "context": 64}}, checkpoint={"every_steps": 8, "keep": 2},
-            evaluation={"every_steps": 5, "batches": 1}, pipeline={"stages": STAGES})
+            evaluation={"every_steps": 5, "batches": 1}, pipeline=self.PIPELINE)
         self.cluster = self.start(job, STAGES, "state", "--id", "watched")
         self.cluster.wait_for_step(9)
         self.url = f"http://{self.cluster.processes()['coordinator']['http']}"
@@ -46,6 +48,8 @@ class LivePage(browser.PageTest, harness.EndToEndTest):
         """All headline numbers at one instant."""
         return page.evaluate("Object.fromEntries([...document.querySelectorAll('[data-field][data-value]')].map(e => [e.dataset.field, e.dataset.value]))")
 
+
+class LivePage(RealJob):
     def test_numbers_on_the_page_are_those_of_the_api(self):
         page = self.job_page()
         for _ in range(3):
@@ -148,6 +152,32 @@ class LivePage(browser.PageTest, harness.EndToEndTest):
         page.wait_for_selector('[data-field="state"][data-state="RUNNING"]')
         page.get_by_role("link", name="Jobs", exact=True).click()
         page.wait_for_selector('[data-part="jobs"] a')
+
+
+class FewerStages(RealJob):
+    PIPELINE = {"stages": STAGES, "continue_with_fewer_stages": True, "replacement_timeout_seconds": 2}
+
+    # Symptom: the page called the pipeline K = 3 with stages 0, 1, 2 while stage 1 of four was lost, and later
+    # went on with the time left of both.
+    def test_header_and_labels_while_the_pipeline_shrinks(self):
+        page = self.job_page()
+        page.wait_for_selector('[data-field="stage-state"]')
+        pid = self.cluster.pid("stage-1")
+        self.addCleanup(lambda: harness.alive(pid) and os.kill(pid, signal.SIGCONT))
+        os.kill(pid, signal.SIGSTOP)
+        # All of one instant: the job goes on soon.
+        seen = page.wait_for_function("""() => {
+          const text = selector => [...document.querySelectorAll(selector)].map(node => node.textContent);
+          const [subtitle] = text('[data-part=subtitle]');
+          return subtitle.includes('K = 4 stages, 1 lost') && [text('[data-part=strip] strong'), text('.tile [data-field=eta]')];
+        }""", timeout=15000 * harness.TIME_FACTOR).json_value()
+        self.assertEqual(seen, [["Stage 0", "Stage 2", "Stage 3"], ["–"]])
+        page.wait_for_function("() => document.querySelector('[data-part=subtitle]').textContent.includes('K = 3 stages of the 4 asked for')",
+                               timeout=20000 * harness.TIME_FACTOR)
+        page.wait_for_selector('.tile [data-field="eta"][data-value]', timeout=30000 * harness.TIME_FACTOR)
+        self.assertEqual(page.locator('[data-part="strip"] strong').all_inner_texts(), ["Stage 0", "Stage 1", "Stage 2"])
+        page.locator('[data-part="gantt"]').scroll_into_view_if_needed()
+        page.wait_for_function("() => document.querySelectorAll('[data-gantt=measured] .gantt-lane').length === 3", timeout=30000 * harness.TIME_FACTOR)
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
 // A second job's records beside those of the job looked at: picked from the list, read once, and again while it runs.
 import {getJob, getRecords} from './api.js';
 import {h, setText} from './dom.js';
-import {decimal, stateName} from './format.js';
-import {hasEnded} from './job_facts.js';
+import {decimal} from './format.js';
+import {hasEnded, stateOf} from './job_facts.js';
 import {Series} from './series.js';
 
 const POLL_MS = 3000;
@@ -29,7 +29,7 @@ export class Comparison {
 
   update() {
     const others = (this.store.jobs || []).filter((job) => job.id !== this.jobId);
-    const named = others.map((job) => [job.id, `${job.id} · ${stateName(job.state).toLowerCase()}, loss ${decimal(job.loss, 3)}`]);
+    const named = others.map((job) => [job.id, `${job.id} · ${stateOf(job).toLowerCase()}, loss ${decimal(job.loss, 3)}`]);
     // Chosen by the address before the list was there.
     if (this.id !== '' && !named.some(([id]) => id === this.id)) named.push([this.id, this.id]);
     // A running job's loss moves; the list is made anew only where the choice does.

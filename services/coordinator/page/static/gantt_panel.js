@@ -4,7 +4,7 @@ import {h, part, setAttribute, setText, updateTable} from './dom.js';
 import {bytes, decimal, integer, num, percent, span as spanText} from './format.js';
 import {drawArrows, drawGantt} from './gantt_draw.js';
 import {stepsOf} from './gantt_model.js';
-import {hasBubble} from './job_facts.js';
+import {hasBubble, isHeld} from './job_facts.js';
 import {idealStep} from './ideal.js';
 import {phaseFill, phaseOf, swatch} from './phases.js';
 
@@ -85,7 +85,7 @@ export class GanttPanel {
 
   update() {
     const job = this.store.job;
-    const expected = this.store.ended ? 'ended' : 'running';
+    const expected = this.quiet ? 'quiet' : 'running';
     if (job && this.lastState !== expected) {
       this.lastState = expected;
       this.poll();
@@ -109,10 +109,10 @@ export class GanttPanel {
       const {steps, errors} = stepsOf(trace, num(this.store.job.spec?.training?.micro_batches) || 1);
       this.keep(steps);
       // Who is gone after the end is no problem; why there is no timeline then is said in its place.
-      setText(this.problem, this.store.ended ? '' : errors.join('; '));
+      setText(this.problem, this.quiet ? '' : errors.join('; '));
       this.draw();
     } catch (error) {
-      setText(this.problem, this.store.ended ? '' : `No trace: ${error.message}`);
+      setText(this.problem, this.quiet ? '' : `No trace: ${error.message}`);
       this.draw();
     } finally {
       this.polling = false;
@@ -209,7 +209,7 @@ export class GanttPanel {
     const width = Math.floor(this.chart.clientWidth);
     if (width === 0) return;
     this.updateControls(step);
-    this.root.querySelector('[data-section="timeline"]').toggleAttribute('data-untraced', !step && this.store.ended);
+    this.root.querySelector('[data-section="timeline"]').toggleAttribute('data-untraced', !step && this.quiet);
     if (!step) {
       if (!this.chart.querySelector('p')) this.chart.replaceChildren(h('p', {class: 'note'}));
       this.ideal.replaceChildren();
@@ -238,8 +238,14 @@ export class GanttPanel {
     this.table();
   }
 
+  /** Nothing will be drawn: the job is over, or nobody works for it. */
+  get quiet() {
+    return this.store.ended || isHeld(this.store.job);
+  }
+
   whyEmpty() {
     const {job, ended} = this.store;
+    if (isHeld(job)) return 'No timeline: the job was interrupted, and no stage works for it.';
     if (!ended) return num(job?.recoveries) > 0 ? 'Waiting for the first complete step after the recovery.' : 'Waiting for the first complete step.';
     if (num(job.step) === 0) return 'The job ended before its first step.';
     return 'No timeline: stages keep the trace of their last steps only while they run, and none holds one of this job any more. ' +

@@ -1,10 +1,26 @@
 // What a Job message says, with its zeros and gaps read right.
-import {num} from './format.js';
+import {num, stateName} from './format.js';
 
 const ENDED = ['JOB_STATE_SUCCEEDED', 'JOB_STATE_FAILED', 'JOB_STATE_CANCELLED'];
 
 export function hasEnded(job) {
   return ENDED.includes(job?.state);
+}
+
+/** An unfinished job that goes on only when somebody resumes it. */
+export function isHeld(job) {
+  return job?.detail === 'held' && !hasEnded(job);
+}
+
+/** Why a drawing by stages has none. */
+export function whyNoStages(job) {
+  if (hasEnded(job)) return 'The job has ended: its stages work for others or are gone.';
+  return isHeld(job) ? 'The job was interrupted: no stage works for it.' : 'No stage is placed yet.';
+}
+
+/** SUCCEEDED, ...; HELD for an interrupted one. */
+export function stateOf(job) {
+  return isHeld(job) ? 'HELD' : stateName(job?.state);
 }
 
 /** Stages K of the placement, or that the job waits for; NaN: as many as will be free. */

@@ -2,8 +2,8 @@
 import {listJobs} from './api.js';
 import {h, part, setText, updateTable} from './dom.js';
 import {updateFleet} from './fleet.js';
-import {compact, dateTime, decimal, duration, integer, num, percent, stateName} from './format.js';
-import {hasBubble, hasMeasured} from './job_facts.js';
+import {compact, dateTime, decimal, duration, integer, num, percent} from './format.js';
+import {hasBubble, hasMeasured, isHeld, stateOf} from './job_facts.js';
 
 const COLUMNS = [
   {title: 'Job'}, {title: 'State'}, {title: 'Progress'}, {title: 'Steps', number: true}, {title: 'Loss', number: true},
@@ -21,7 +21,7 @@ export class JobsView {
   }
 
   async poll() {
-    const active = (this.store.jobs || []).some((job) => ['JOB_STATE_PENDING', 'JOB_STATE_RUNNING'].includes(job.state));
+    const active = (this.store.jobs || []).some((job) => !isHeld(job) && ['JOB_STATE_PENDING', 'JOB_STATE_RUNNING'].includes(job.state));
     if (!active || document.hidden || this.store.connection !== 'live') return;
     try {
       this.store.setJobs(await listJobs());
@@ -49,7 +49,7 @@ export class JobsView {
     const end = job.finished_unix_seconds ?? this.store.now();
     return [
       {text: h('a', {href: `#/jobs/${encodeURIComponent(job.id)}`}, job.id), field: 'id', value: job.id},
-      {text: h('span', {class: 'badge', 'data-state': stateName(job.state)}, stateName(job.state)), field: 'state'},
+      {text: h('span', {class: 'badge', 'data-state': stateOf(job)}, stateOf(job)), field: 'state'},
       {text: h('progress', {max: steps || 1, value: num(job.step) || 0, 'aria-label': `Steps of ${job.id}`})},
       {text: `${integer(job.step)} / ${integer(steps)}`, field: 'step', value: job.step},
       decimal(job.loss, 4),
@@ -57,7 +57,7 @@ export class JobsView {
       hasMeasured(job) ? compact(job.tokens_per_second) : '–',
       hasMeasured(job) && hasBubble(job) ? percent(job.bubble) : '–',
       dateTime(job.submitted_unix_seconds),
-      duration(num(end) - num(job.submitted_unix_seconds)),
+      isHeld(job) ? '–' : duration(num(end) - num(job.submitted_unix_seconds)),
     ];
   }
 }

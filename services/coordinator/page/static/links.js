@@ -1,7 +1,7 @@
 // What flows between neighbours.
 import {part, updateTable} from './dom.js';
 import {bytes, integer, span} from './format.js';
-import {placeOf} from './job_facts.js';
+import {isHeld, placeOf} from './job_facts.js';
 
 const COLUMNS = [
   {title: 'From'}, {title: 'To'}, {title: 'Carries'}, {title: 'Rate', number: true}, {title: 'Sent', number: true},
@@ -34,5 +34,5 @@ export function updateLinks(root, store) {
     add(k + 1, k, 'upstream', 'downstream', 'gradients');
   }
   updateTable(part(root, 'links'), 'Links between neighbours', COLUMNS, rows,
-              store.ended ? 'The job has ended: its links are closed.' : stages.length === 1 ? 'One stage: no links.' : 'No link is open.');
+              store.ended || isHeld(store.job) ? 'The job does not run: its links are closed.' : stages.length === 1 ? 'One stage: no links.' : 'No link is open.');
 }

@@ -1,7 +1,7 @@
 // Memory by kind per stage against its limit, with the highest point of the step.
 import {h, part, s, setText, updateTable} from './dom.js';
 import {bytes, zero} from './format.js';
-import {placeOf} from './job_facts.js';
+import {placeOf, whyNoStages} from './job_facts.js';
 import {swatch} from './phases.js';
 
 const KINDS = [['parameters', 'Parameters', 'P'], ['gradients', 'Gradients', 'G'], ['optimizer', 'Optimizer', 'O'],
@@ -67,13 +67,13 @@ export function updateMemory(root, store) {
                       s('rect', {class: `memory-${name}`, x: 1, y: name === 'now' ? 9 : 0, width: 2, height: name === 'now' ? 5 : 14})), title)));
   }
   const rows = (store.job?.stages || []).map((stage, index) => rowOf(store, stage, placeOf(stage, index)));
-  const key = JSON.stringify(rows);
+  const key = JSON.stringify([whyNoStages(store.job), rows]);
   const host = part(root, 'memory');
   if (host.dataset.key === key) return;
   host.dataset.key = key;
   setText(part(root, 'memory-note'), balanceAdvice(rows));
   const scale = Math.max(1, ...rows.map((row) => Math.max(row.peak, row.limit))) * 1.006;
-  host.replaceChildren(rows.length === 0 ? h('p', {class: 'note'}, 'No stage is placed yet.') :
+  host.replaceChildren(rows.length === 0 ? h('p', {class: 'note'}, whyNoStages(store.job)) :
     h('ul', {class: 'strip memory-list'}, rows.map((row) => h('li', {},
       h('span', {class: 'strip-label'}, h('strong', {}, `Stage ${row.index}`),
         h('span', {class: 'note'}, row.limit > 0 ? `${bytes(row.peak)} of ${bytes(row.limit)}` : `${bytes(row.peak)} peak`)),
@@ -82,5 +82,5 @@ export function updateMemory(root, store) {
     [{title: 'Stage'}, ...KINDS.map(([, title]) => ({title, number: true})), {title: 'Peak', number: true}, {title: 'In use', number: true},
      {title: 'Limit', number: true}],
     rows.map((row) => [`Stage ${row.index}`, ...KINDS.map(([name]) => bytes(row.shown[name])), bytes(row.peak), bytes(row.now),
-                       row.limit > 0 ? bytes(row.limit) : 'none']), 'No stage is placed yet.');
+                       row.limit > 0 ? bytes(row.limit) : 'none']), whyNoStages(store.job));
 }

@@ -1,7 +1,7 @@
 // One bar per stage: which share of its time went where. Shares are tenths of a percent that add up to 100.
 import {fillSegmented, h, part, s, setText, updateTable} from './dom.js';
 import {duration, exactShares, zero} from './format.js';
-import {layersText, placeOf} from './job_facts.js';
+import {layersText, placeOf, whyNoStages} from './job_facts.js';
 import {PHASES, phaseFill, phaseOf, swatch} from './phases.js';
 
 // Less than some steps would show where in a step the page came in, not where time goes.
@@ -51,12 +51,12 @@ export class Strip {
   }
 
   draw(rows) {
-    const key = JSON.stringify(rows.map((row) => [row.index, row.stage.name, layersText(row.stage), row.names, row.shares]));
+    const key = JSON.stringify([whyNoStages(this.store.job), rows.map((row) => [row.index, row.stage.name, layersText(row.stage), row.names, row.shares])]);
     if (key === this.key) return;
     this.key = key;
     const host = part(this.root, 'strip');
     if (rows.length === 0) {
-      host.replaceChildren(h('p', {class: 'note'}, 'No stage is placed yet.'));
+      host.replaceChildren(h('p', {class: 'note'}, whyNoStages(this.store.job)));
       return;
     }
     host.replaceChildren(h('ul', {class: 'strip'}, rows.map((row) => this.bar(row))));
@@ -94,6 +94,6 @@ export class Strip {
         return `${((index < 0 ? 0 : row.shares[index]) / 10).toFixed(1)} %`;
       }),
       `${(row.shares.reduce((sum, share) => sum + share, 0) / 10).toFixed(1)} %`,
-    ]), 'No stage is placed yet.');
+    ]), whyNoStages(this.store.job));
   }
 }

@@ -2,7 +2,7 @@
 import {alertsOf} from './alerts.js';
 import {h, part, s, setAttribute, setText} from './dom.js';
 import {clock, compact, dateTime, decimal, duration, integer, num, percent, span, stateName} from './format.js';
-import {hasBubble, hasMeasured, lostStages, pipelineStages} from './job_facts.js';
+import {hasBubble, hasMeasured, isHeld, lostStages, pipelineStages, stateOf} from './job_facts.js';
 import {modelText, precisionText, scheduleText} from './settings.js';
 
 const TILES = [['eta', 'Time left'], ['loss', 'Loss'], ['evaluation_loss', 'Eval loss'], ['tokens_per_second', 'Tokens/s'],
@@ -14,7 +14,7 @@ function changeText(change) {
 }
 
 // While a job is not at its steps there is no time left to tell.
-const STANDS_STILL = {submitted: 'waits for stages', planned: 'is being placed', loading: 'loads its weights', recovering: 'while it recovers',
+const STANDS_STILL = {submitted: 'waits for stages', planned: 'is being placed', loading: 'loads its weights', recovering: 'while it recovers', held: 'interrupted',
                       finishing: 'writes the weights'};
 
 function stagesText(job) {
@@ -74,15 +74,15 @@ export class Summary {
   }
 
   updateHead(job) {
-    const state = stateName(job.state);
+    const state = stateOf(job);
     const detail = job.detail && job.detail !== state.toLowerCase() ? ` · ${job.detail}` : '';
     setText(this.field('state'), state + (this.store.ended ? '' : detail));
     setAttribute(this.field('state'), 'data-state', job.detail === 'recovering' && !this.store.ended ? 'recovering' : state);
     setAttribute(this.field('state'), 'data-value', job.state);
     const pipeline = `${stagesText(job)}, M = ${job.spec?.training?.micro_batches ?? '?'} micro-batches, ${scheduleText(job.spec)}`;
     const end = job.finished_unix_seconds ?? this.store.now();
-    const times = `submitted ${dateTime(job.submitted_unix_seconds)}, ${job.finished_unix_seconds ? 'took' : 'for'} ` +
-      duration(num(end) - num(job.submitted_unix_seconds));
+    const length = `, ${job.finished_unix_seconds ? 'took' : 'for'} ${duration(num(end) - num(job.submitted_unix_seconds))}`;
+    const times = `submitted ${dateTime(job.submitted_unix_seconds)}${isHeld(job) ? '' : length}`;
     setText(part(this.root, 'subtitle'), [modelText(job.spec), precisionText(job.spec), pipeline, times].join('  ·  '));
   }
 
