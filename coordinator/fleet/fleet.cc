@@ -68,6 +68,7 @@ absl::Status Fleet::Register(const StageRegistration& registration, Moment now,
   entry.renewed_seconds = now.seconds;
   entry.renewed_unix_seconds = now.unix_seconds;
   entries_.insert_or_assign(registration.name, std::move(entry));
+  next_expiry_seconds_ = std::min(next_expiry_seconds_, now.seconds + lease_seconds_);
   return absl::OkStatus();
 }
 
@@ -81,19 +82,21 @@ absl::StatusOr<bool> Fleet::Renew(const StageHeartbeat& heartbeat, Moment now) {
   }
   Entry& entry = found->second;
   const bool usable_again = std::exchange(entry.doubted, false);
-  entry.renewed_seconds = now.seconds;
-  entry.renewed_unix_seconds = now.unix_seconds;
+  entry.renewed_seconds = std::max(entry.renewed_seconds, now.seconds);
+  entry.renewed_unix_seconds = std::max(entry.renewed_unix_seconds, now.unix_seconds);
   entry.draining = heartbeat.state == kDrainingState;
   entry.waiting_for = heartbeat.waiting_for;
   entry.totals = heartbeat.totals;
   return usable_again;
 }
 
-std::vector<LostStage> Fleet::Expire(double now_seconds) {
+std::vector<LostStage> Fleet::Expire(double heard_seconds) {
   std::vector<LostStage> lost;
+  if (heard_seconds < std::min(next_expiry_seconds_, next_forgetting_seconds_)) return lost;
+  next_expiry_seconds_ = next_forgetting_seconds_ = std::numeric_limits<double>::infinity();
   for (auto it = entries_.begin(); it != entries_.end();) {
     Entry& entry = it->second;
-    const double silent = now_seconds - entry.renewed_seconds;
+    const double silent = heard_seconds - entry.renewed_seconds;
     if (!entry.lost && silent >= lease_seconds_) {
       lost.push_back({entry.registration.name, entry.registration.incarnation, entry.job,
                       absl::StrFormat("stage %s was silent for %.1f s, longer than its lease",
@@ -101,17 +104,16 @@ std::vector<LostStage> Fleet::Expire(double now_seconds) {
       entry.lost = true;
       entry.job.clear();
     }
-    it = entry.lost && silent >= kForgetLostSeconds ? entries_.erase(it) : std::next(it);
+    if (entry.lost && silent >= kForgetLostSeconds) {
+      it = entries_.erase(it);
+      continue;
+    }
+    double& bound = entry.lost ? next_forgetting_seconds_ : next_expiry_seconds_;
+    const double limit = entry.lost ? kForgetLostSeconds : lease_seconds_;
+    bound = std::min(bound, entry.renewed_seconds + limit);
+    ++it;
   }
   return lost;
-}
-
-double Fleet::NextExpirySeconds() const {
-  double next = std::numeric_limits<double>::infinity();
-  for (const auto& [name, entry] : entries_) {
-    if (!entry.lost) next = std::min(next, entry.renewed_seconds + lease_seconds_);
-  }
-  return next;
 }
 
 bool Fleet::Hold(const std::string& job, const std::vector<std::string>& names) {

@@ -16,6 +16,7 @@
 #define STAGECOACH_COORDINATOR_FLEET_FLEET_H_
 
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <string>
 #include <vector>
@@ -90,10 +91,13 @@ class Fleet {
   // `lost` gets the stage that this one replaces, if there was one.
   absl::Status Register(const StageRegistration& registration, Moment now,
                         std::vector<LostStage>* lost);
-  // True: the stage is usable again, it was doubted.
+  // True: the stage is usable again, it was doubted. `now`: when the heartbeat came, which may be
+  // before the newest one.
   absl::StatusOr<bool> Renew(const StageHeartbeat& heartbeat, Moment now);
-  std::vector<LostStage> Expire(double now_seconds);
-  double NextExpirySeconds() const;  // infinity if no lease runs
+  // `heard_seconds`: every heartbeat that came before this moment was given to Renew.
+  std::vector<LostStage> Expire(double heard_seconds);
+  // No lease ends before; infinity if none runs.
+  double NextExpirySeconds() const { return next_expiry_seconds_; }
 
   // The named stages work for `job`, and no others do. True: this changed something.
   bool Hold(const std::string& job, const std::vector<std::string>& names);
@@ -121,6 +125,10 @@ class Fleet {
   };
   const double lease_seconds_;
   std::map<std::string, Entry> entries_;  // by name
+  // Bounds, so that hardly any heartbeat has to look at all stages: no lease ends before the first,
+  // no lost stage is forgotten before the second.
+  double next_expiry_seconds_ = std::numeric_limits<double>::infinity();
+  double next_forgetting_seconds_ = std::numeric_limits<double>::infinity();
 };
 
 }  // namespace stagecoach

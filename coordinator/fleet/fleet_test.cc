@@ -43,8 +43,9 @@ TEST(FleetTest, LosesASilentStageExactlyWhenItsLeaseEnds) {
   ASSERT_TRUE(fleet.Register(Stage("a", "1"), At(10), &lost).ok());
   fleet.Hold("job", {"a"});
   ASSERT_TRUE(fleet.Renew(Beat("a", "1"), At(11)).ok());
-  EXPECT_DOUBLE_EQ(fleet.NextExpirySeconds(), 12.5);
+  EXPECT_LE(fleet.NextExpirySeconds(), 12.5);
   EXPECT_THAT(fleet.Expire(12.4), IsEmpty());
+  EXPECT_DOUBLE_EQ(fleet.NextExpirySeconds(), 12.5) << "exact once it has looked";
   const std::vector<LostStage> expired = fleet.Expire(12.5);
   ASSERT_EQ(expired.size(), 1u);
   EXPECT_EQ(expired[0].job, "job");
@@ -82,6 +83,7 @@ TEST(FleetTest, TakesARepeatedRegistrationForARenewal) {
   ASSERT_TRUE(fleet.Register(Stage("a", "1"), At(1), &lost).ok());
   EXPECT_THAT(lost, IsEmpty());
   EXPECT_EQ(fleet.View()[0].job, "job");
+  EXPECT_THAT(fleet.Expire(2.4), IsEmpty());
   EXPECT_DOUBLE_EQ(fleet.NextExpirySeconds(), 2.5);
 }
 

@@ -1,6 +1,7 @@
 #include "coordinator/job/job_state.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
@@ -91,13 +92,14 @@ JobView ViewOf(const JobState& state) {
   return view;
 }
 
-absl::StatusOr<Transition> Apply(const JobState& state, const JobEvent& event) {
+absl::StatusOr<Transition> Apply(JobState state, const JobEvent& event) {
   if (event.job != state.job->id) {
     return absl::InvalidArgumentError(
         absl::StrCat("an event of job ", event.job, " reached job ", state.job->id));
   }
-  JobTransition transition(state, event.now);
-  if (IsTerminal(state.phase)) {
+  const bool ended = IsTerminal(state.phase);
+  JobTransition transition(std::move(state), event.now);
+  if (ended) {
     ++transition.state().stale_events;
     // A temporary folder that was made for nobody would stay until the next start.
     if (std::holds_alternative<CheckpointBegun>(event.kind)) {
@@ -107,6 +109,11 @@ absl::StatusOr<Transition> Apply(const JobState& state, const JobEvent& event) {
   }
   std::visit([&transition](const auto& kind) { transition.On(kind); }, event.kind);
   return std::move(transition).Take();
+}
+
+void StartLate(JobState* state, double before, double late_seconds) {
+  if (late_seconds <= 0 || state->deadline_seconds == 0) return;
+  if (state->deadline_seconds != before) state->deadline_seconds += late_seconds;
 }
 
 bool JobTransition::Expects(Activity activity, const Fence& fence) {
@@ -122,13 +129,11 @@ bool JobTransition::Answered(Activity activity, const Fence& fence, int stage) {
     return false;
   }
   state_.slots[stage].answered = true;
+  --state_.unanswered;
   return true;
 }
 
-bool JobTransition::AllAnswered() const {
-  return std::all_of(state_.slots.begin(), state_.slots.end(),
-                     [](const StageSlot& slot) { return slot.answered; });
-}
+bool JobTransition::AllAnswered() const { return state_.unanswered == 0; }
 
 void JobTransition::BeginOperation(Activity activity, double deadline_seconds) {
   state_.activity = activity;
@@ -136,6 +141,7 @@ void JobTransition::BeginOperation(Activity activity, double deadline_seconds) {
   state_.operation_started_seconds = now_.seconds;
   state_.deadline_seconds = deadline_seconds > 0 ? now_.seconds + deadline_seconds : 0;
   for (StageSlot& slot : state_.slots) slot.answered = false;
+  state_.unanswered = static_cast<int>(state_.slots.size());
 }
 
 void JobTransition::Enter(JobPhase phase, const std::string& message) {

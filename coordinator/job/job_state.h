@@ -103,6 +103,7 @@ struct JobState {
   bool accepts_fewer = false;
   std::vector<std::string> suspects;  // did not answer; taken only if there is no other
 
+  int unanswered = 0;  // stages that have yet to answer the operation at hand
   double operation_started_seconds = 0;
   double deadline_seconds = 0;      // 0: none
   double average_step_seconds = 0;  // since the last load; 0: none yet
@@ -305,7 +306,13 @@ struct Transition {
   std::vector<JobAction> actions;
 };
 
-absl::StatusOr<Transition> Apply(const JobState& state, const JobEvent& event);
+// Moved in and out: an answer costs what it changes, and not a copy of what all stages answered.
+absl::StatusOr<Transition> Apply(JobState state, const JobEvent& event);
+
+// The event of this transition waited for so long before its actions were carried out: behind other
+// work, or for the journal. That time is not the stages', so the new deadline, if there is one, is
+// later by it. `before`: the deadline before the transition.
+void StartLate(JobState* state, double before, double late_seconds);
 
 }  // namespace stagecoach
 

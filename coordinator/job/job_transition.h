@@ -16,7 +16,7 @@ namespace stagecoach {
 
 class JobTransition {
  public:
-  JobTransition(const JobState& state, Moment now) : state_(state), now_(now) {}
+  JobTransition(JobState state, Moment now) : state_(std::move(state)), now_(now) {}
   Transition Take() && { return {std::move(state_), std::move(records_), std::move(actions_)}; }
   JobState& state() { return state_; }
 

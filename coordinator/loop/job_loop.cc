@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
 #include "base/device_name.h"
+#include "base/hash.h"
 #include "base/status.h"
 #include "coordinator/job/job_json.h"
 #include "coordinator/job/resume_check.h"
@@ -19,6 +20,16 @@ namespace {
 constexpr double kGroupCommitSeconds = 0.05;
 constexpr double kRetrySeconds = 1;    // after a failed write
 constexpr uint64_t kThinEvery = 1000;  // records
+
+// But for the model.
+JobDefinition DefinitionOf(const JournalJob& entry, const JobSpec& spec) {
+  JobDefinition definition;
+  definition.id = entry.id;
+  definition.sequence = entry.sequence;
+  definition.spec = spec;
+  definition.submitted_unix_seconds = entry.submitted_unix_seconds;
+  return definition;
+}
 
 absl::Status UnknownJob(const std::string& id) {
   return absl::NotFoundError(absl::StrCat("job ", id, " is not known; `list` shows all jobs"));
@@ -52,12 +63,18 @@ absl::Status JobLoop::Open() {
     next_sequence_ = std::max(next_sequence_, entry.sequence + 1);
     if (absl::Status status = AddFromJournal(entry); !status.ok()) SetAside(entry, status);
   }
-  for (const JournalJob& entry : entries) {
-    // Before anything else of this job touches its folder.
+  // Before anything else of a job touches its folder. Those that go on come first.
+  const auto sweep = [this](const JournalJob& entry) {
     parts_.effect(entry.sequence, [store = parts_.outside.checkpoints, id = entry.id,
                                    term = parts_.term] { store->SweepTemporary(id, term); });
-    if (IsTerminal(Find(entry.id)->state.phase)) continue;
+  };
+  for (const JournalJob& entry : entries) {
+    if (Find(entry.id) == nullptr) continue;
+    sweep(entry);
     Deliver({entry.id, Now(), JobOpened{parts_.term, true}});
+  }
+  for (const JournalJob& entry : entries) {
+    if (Find(entry.id) == nullptr) sweep(entry);
   }
   return absl::OkStatus();
 }
@@ -69,49 +86,77 @@ void JobLoop::SetAside(const JournalJob& entry, const absl::Status& why) {
   definition->id = definition->spec.name = entry.id;
   definition->sequence = entry.sequence;
   definition->submitted_unix_seconds = entry.submitted_unix_seconds;
-  Job job;
-  job.spec_text = entry.spec;
-  job.state = NewJobState(std::move(definition), parts_.term, LimitsOf(parts_.options));
-  job.state.phase = JobPhase::kFailed;
-  job.state.activity = Activity::kEnded;
-  job.state.message =
-      absl::StrCat(why.ToString(),
-                   "; this job's journal entry is kept as it is and set aside until a version "
-                   "that can read it is started; its checkpoints can be resumed with resume_job=",
-                   entry.id);
-  jobs_.insert_or_assign(entry.id, std::move(job));
+  JobState state = NewJobState(std::move(definition), parts_.term, LimitsOf(parts_.options));
+  state.phase = JobPhase::kFailed;
+  state.message = absl::StrCat(
+      why.ToString(),
+      "; this job's journal entry is kept as it is and set aside until a version that can read it "
+      "is started; its checkpoints can be resumed with resume_job=",
+      entry.id);
+  AddEnded(state, entry.spec);
 }
 
 absl::Status JobLoop::AddFromJournal(const JournalJob& entry) {
   ASSIGN_OR_RETURN(const JobSpec spec, parts_.outside.codec->Decode(entry.spec));
-  ASSIGN_OR_RETURN(std::shared_ptr<const JobDefinition> definition, Define(entry, spec));
+  const JobLimits limits = LimitsOf(parts_.options);
+  // Of a job that has ended nobody wants the model, which may be large.
+  auto definition = std::make_shared<JobDefinition>(DefinitionOf(entry, spec));
+  JobState state = NewJobState(definition, parts_.term, limits);
+  if (!entry.state.empty()) RETURN_IF_ERROR(DecodeJobState(entry.state, &state));
+  if (IsTerminal(state.phase)) {
+    AddEnded(state, entry.spec);
+    return absl::OkStatus();
+  }
+  ASSIGN_OR_RETURN(state.job, Define(entry, spec));
+  ASSIGN_OR_RETURN(state.records, parts_.journal->LastNumber(entry.id));
+  PinResumed(state);
   Job job;
   job.spec_text = entry.spec;
-  job.state = NewJobState(std::move(definition), parts_.term, LimitsOf(parts_.options));
-  if (!entry.state.empty()) RETURN_IF_ERROR(DecodeJobState(entry.state, &job.state));
-  ASSIGN_OR_RETURN(job.state.records, parts_.journal->LastNumber(entry.id));
-  if (!IsTerminal(job.state.phase)) PinResumed(job.state);
+  job.state = std::move(state);
   jobs_.emplace(entry.id, std::move(job));
   return absl::OkStatus();
+}
+
+void JobLoop::AddEnded(const JobState& state, const std::string& spec_text) {
+  const std::string& id = state.job->id;
+  ended_[id] = {state.job->sequence, Sha256Hex(spec_text),
+                std::make_shared<const JobView>(ViewOf(state))};
+}
+
+void JobLoop::RetireEnded() {
+  for (auto it = jobs_.begin(); it != jobs_.end();) {
+    const Job& job = it->second;
+    const bool done = IsTerminal(job.state.phase) && job.unwritten.empty();
+    if (done) AddEnded(job.state, job.spec_text);
+    it = done ? jobs_.erase(it) : std::next(it);
+  }
 }
 
 absl::StatusOr<std::shared_ptr<const JobDefinition>> JobLoop::Define(const JournalJob& entry,
                                                                      const JobSpec& spec) {
   ASSIGN_OR_RETURN(ExpandedModel model, ExpandModel(spec.model, spec.precision));
-  auto definition = std::make_shared<JobDefinition>();
-  definition->id = entry.id;
-  definition->sequence = entry.sequence;
-  definition->spec = spec;
+  auto definition = std::make_shared<JobDefinition>(DefinitionOf(entry, spec));
   definition->model_sha256 = ModelSha256(model);
   definition->model = std::move(model);
-  definition->submitted_unix_seconds = entry.submitted_unix_seconds;
   return definition;
+}
+
+// A late answer to a job that is in memory as a view only.
+void JobLoop::DropLate(const JobEvent& event) {
+  pins_->Release(event.job);
+  const auto ended = ended_.find(event.job);
+  const auto* const begun = std::get_if<CheckpointBegun>(&event.kind);
+  if (ended == ended_.end() || begun == nullptr || !begun->folder.ok()) return;
+  parts_.effect(ended->second.sequence, [store = parts_.outside.checkpoints,
+                                         folder = *begun->folder] { store->Abandon(folder); });
 }
 
 void JobLoop::Deliver(JobEvent event) {
   Job* const job = Find(event.job);
-  if (job == nullptr) return;
-  absl::StatusOr<Transition> transition = Apply(job->state, event);
+  if (job == nullptr) return DropLate(event);
+  const double deadline = job->state.deadline_seconds;
+  const size_t slots = job->state.slots.size();
+  absl::StatusOr<Transition> transition = Apply(std::move(job->state), event);
   CHECK(transition.ok()) << transition.status();
   const bool durable =
       std::any_of(transition->records.begin(), transition->records.end(),
@@ -120,18 +165,19 @@ void JobLoop::Deliver(JobEvent event) {
   if (!transition->records.empty()) {
     job->unwritten.insert(job->unwritten.end(), transition->records.begin(),
                           transition->records.end());
+    unwritten_.insert(event.job);
     if (flush_due_seconds_ == 0) flush_due_seconds_ = Now().seconds + kGroupCommitSeconds;
   }
   // Persist first, then act. A lost step record costs nothing: a crash repeats the step as well.
   if (durable) Flush();
 
-  std::vector<std::string> held;
-  for (const StageSlot& slot : job->state.slots) held.push_back(slot.stage.name);
-  if (IsTerminal(job->state.phase)) {
-    held.clear();
-    pins_->Release(event.job);
+  // Stages come with an offer only, and go one by one or with the end.
+  const bool ended = IsTerminal(job->state.phase);
+  if (ended || slots != job->state.slots.size() ||
+      std::holds_alternative<StagesOffered>(event.kind)) {
+    HoldStages(*job);
   }
-  if (fleet_.Hold(event.job, held)) placement_due_ = true;
+  if (ended) pins_->Release(event.job);
   if (WaitsForStages(job->state)) placement_due_ = true;
 
   if (parts_.outside.on_record) {
@@ -139,7 +185,16 @@ void JobLoop::Deliver(JobEvent event) {
       parts_.outside.on_record(event.job, record);
     }
   }
+  StartLate(&job->state, deadline, Now().seconds - event.now.seconds);
   Perform(*job, transition->actions);
+}
+
+void JobLoop::HoldStages(const Job& job) {
+  std::vector<std::string> held;
+  if (!IsTerminal(job.state.phase)) {
+    for (const StageSlot& slot : job.state.slots) held.push_back(slot.stage.name);
+  }
+  if (fleet_.Hold(job.state.job->id, held)) placement_due_ = true;
 }
 
 void JobLoop::Perform(const Job& job, const std::vector<JobAction>& actions) {
@@ -195,8 +250,9 @@ void JobLoop::PinResumed(const JobState& state) {
 }
 
 uint64_t JobLoop::EffectsNumber(const std::string& job) const {
-  const Job* const found = Find(job);
-  return found == nullptr ? next_sequence_ : found->state.job->sequence;
+  if (const Job* const live = Find(job); live != nullptr) return live->state.job->sequence;
+  const auto ended = ended_.find(job);
+  return ended == ended_.end() ? next_sequence_ : ended->second.sequence;
 }
 
 std::vector<WaitingJob> JobLoop::WaitingJobs() const {
@@ -238,13 +294,13 @@ void JobLoop::Settle() {
   }
 }
 
-void JobLoop::Tick() {
+void JobLoop::Tick(double heard_seconds) {
   const Moment now = Now();
-  DeliverLost(fleet_.Expire(now.seconds));
+  DeliverLost(fleet_.Expire(heard_seconds));
   std::vector<std::string> due;
   for (const auto& [id, job] : jobs_) {
     const double deadline = job.state.deadline_seconds;
-    if (deadline > 0 && now.seconds >= deadline && stopped_.count(id) == 0) due.push_back(id);
+    if (deadline > 0 && heard_seconds >= deadline && stopped_.count(id) == 0) due.push_back(id);
   }
   for (const std::string& id : due) {
     DeadlinePassed passed;
@@ -255,6 +311,7 @@ void JobLoop::Tick() {
   }
   if (flush_due_seconds_ > 0 && now.seconds >= flush_due_seconds_) Flush();
   Settle();
+  RetireEnded();
   if (drained_ && Drained()) std::exchange(drained_, nullptr)();
 }
 
@@ -272,8 +329,8 @@ double JobLoop::NextTickSeconds() const {
 void JobLoop::Flush() {
   flush_due_seconds_ = 0;
   std::vector<JournalUpdate> updates;
-  for (const auto& [id, job] : jobs_) {
-    if (job.unwritten.empty()) continue;
+  for (const std::string& id : unwritten_) {
+    const Job& job = *Find(id);
     updates.push_back({id, EncodeJobState(job.state), job.unwritten});
   }
   if (updates.empty()) return;
@@ -283,6 +340,7 @@ void JobLoop::Flush() {
     flush_due_seconds_ = Now().seconds + kRetrySeconds;
     return;
   }
+  const std::set<std::string> written = std::exchange(unwritten_, {});
   for (const JournalUpdate& update : updates) {
     Job* const job = Find(update.job);
     job->unwritten.clear();
@@ -292,7 +350,8 @@ void JobLoop::Flush() {
     }
   }
   for (const auto& [watch_id, watch] : watches_) {
-    if (watch.idle) parts_.post([this, watch_id = watch_id] { Pump(watch_id); });
+    if (!watch.idle || !written.contains(watch.job)) continue;
+    parts_.post([this, watch_id = watch_id] { Pump(watch_id); });
   }
 }
 
@@ -305,33 +364,39 @@ void JobLoop::Close() {
 }
 
 absl::StatusOr<JobView> JobLoop::Get(const std::string& id) const {
-  const Job* const job = Find(id);
-  if (job == nullptr) return UnknownJob(id);
-  return ViewOf(job->state);
+  if (const Job* const live = Find(id); live != nullptr) return ViewOf(live->state);
+  const auto ended = ended_.find(id);
+  if (ended == ended_.end()) return UnknownJob(id);
+  return *ended->second.view;
 }
 
-std::vector<JobView> JobLoop::List() const {
-  std::vector<const JobState*> states;
-  for (const auto& [id, job] : jobs_) states.push_back(&job.state);
-  std::sort(states.begin(), states.end(), [](const JobState* a, const JobState* b) {
-    return a->job->sequence > b->job->sequence;
-  });
-  std::vector<JobView> views;
-  for (const JobState* state : states) views.push_back(ViewOf(*state));
+std::vector<std::shared_ptr<const JobView>> JobLoop::List() const {
+  std::vector<std::pair<uint64_t, std::shared_ptr<const JobView>>> numbered;
+  numbered.reserve(ended_.size() + jobs_.size());
+  for (const auto& [id, job] : ended_) numbered.emplace_back(job.sequence, job.view);
+  for (const auto& [id, job] : jobs_) {
+    numbered.emplace_back(job.state.job->sequence,
+                          std::make_shared<const JobView>(ViewOf(job.state)));
+  }
+  std::sort(numbered.begin(), numbered.end(),
+            [](const auto& a, const auto& b) { return a.first > b.first; });
+  std::vector<std::shared_ptr<const JobView>> views;
+  views.reserve(numbered.size());
+  for (auto& [sequence, view] : numbered) views.push_back(std::move(view));
   return views;
 }
 
 absl::StatusOr<std::vector<JobRecord>> JobLoop::Records(const std::string& id, uint64_t after,
                                                         int limit) const {
-  if (Find(id) == nullptr) return UnknownJob(id);
+  if (!Known(id)) return UnknownJob(id);
   return parts_.journal->Records(id, after, std::min(limit, kRecordsPerPump));
 }
 
 absl::StatusOr<JobView> JobLoop::Cancel(const std::string& id) {
-  if (Find(id) == nullptr) return UnknownJob(id);
-  if (!IsTerminal(Find(id)->state.phase)) Deliver({id, Now(), CancelRequested{}});
+  const Job* const job = Find(id);
+  if (job != nullptr && !IsTerminal(job->state.phase)) Deliver({id, Now(), CancelRequested{}});
   Settle();
-  return ViewOf(Find(id)->state);
+  return Get(id);
 }
 
 absl::StatusOr<Plan> JobLoop::PlanJob(const JobSpec& spec) const {
@@ -356,18 +421,20 @@ absl::StatusOr<Plan> JobLoop::PlanJob(const JobSpec& spec) const {
   return MakePlan(spec, stages, assumptions, {});
 }
 
-absl::StatusOr<LeaseGrant> JobLoop::RegisterStage(const StageRegistration& registration) {
+absl::StatusOr<LeaseGrant> JobLoop::RegisterStage(const StageRegistration& registration,
+                                                  Moment arrived) {
   std::vector<LostStage> lost;
-  RETURN_IF_ERROR(fleet_.Register(registration, Now(), &lost));
+  RETURN_IF_ERROR(fleet_.Register(registration, arrived, &lost));
   placement_due_ = true;
   DeliverLost(lost);
   Settle();
   return LeaseGrant{parts_.term, fleet_.lease_seconds()};
 }
 
-absl::StatusOr<LeaseGrant> JobLoop::RenewLease(const StageHeartbeat& heartbeat) {
-  DeliverLost(fleet_.Expire(Now().seconds));  // a lease that ended does not come back
-  ASSIGN_OR_RETURN(const bool usable_again, fleet_.Renew(heartbeat, Now()));
+absl::StatusOr<LeaseGrant> JobLoop::RenewLease(const StageHeartbeat& heartbeat, Moment arrived) {
+  // A lease that ended does not come back. Requests are in order: all that came before are done.
+  DeliverLost(fleet_.Expire(arrived.seconds));
+  ASSIGN_OR_RETURN(const bool usable_again, fleet_.Renew(heartbeat, arrived));
   if (usable_again) placement_due_ = true;
   Settle();
   return LeaseGrant{parts_.term, fleet_.lease_seconds()};
@@ -375,7 +442,7 @@ absl::StatusOr<LeaseGrant> JobLoop::RenewLease(const StageHeartbeat& heartbeat) 
 
 void JobLoop::Watch(uint64_t watch_id, const std::string& id, uint64_t after,
                     JobManager::Watcher watcher, std::function<void(absl::Status)> ended) {
-  if (Find(id) == nullptr) return ended(UnknownJob(id));
+  if (!Known(id)) return ended(UnknownJob(id));
   watches_[watch_id] = {id, after, true, std::move(watcher), std::move(ended)};
   Pump(watch_id);
 }
@@ -410,7 +477,7 @@ void JobLoop::Pump(uint64_t watch_id) {
   if (records->size() == kRecordsPerPump) {
     watch.idle = false;
     parts_.post([this, watch_id] { Pump(watch_id); });
-  } else if (IsTerminal(job->state.phase) && job->unwritten.empty()) {
+  } else if (job == nullptr || (IsTerminal(job->state.phase) && job->unwritten.empty())) {
     EndWatch(watch_id, absl::OkStatus());
   }
 }

@@ -41,7 +41,10 @@ class JobLoop {
   explicit JobLoop(Parts parts);
 
   absl::Status Open();  // takes unfinished jobs up again
-  void Tick();          // whatever time has made due
+  // Whatever time has made due. `heard_seconds`: a moment such that everything that was posted before
+  // it has been run. Leases and deadlines end by that clock, so that what came in time and waited
+  // while this thread was busy is never taken for silence.
+  void Tick(double heard_seconds);
   double NextTickSeconds() const;
   // No new jobs, no new placements, and of each job only the step at hand, with a checkpoint after
   // it if `save`. `drained` is called once nothing runs any more; a loop that drains goes on
@@ -52,7 +55,7 @@ class JobLoop {
   void Submit(const std::string& id_or_empty, const JobSpec& spec,
               std::function<void(absl::StatusOr<JobView>)> done);
   absl::StatusOr<JobView> Get(const std::string& id) const;
-  std::vector<JobView> List() const;  // newest first
+  std::vector<std::shared_ptr<const JobView>> List() const;  // newest first
   // Those on disk with number > after, at most `limit` and kRecordsPerPump.
   absl::StatusOr<std::vector<JobRecord>> Records(const std::string& id, uint64_t after,
                                                  int limit) const;
@@ -62,8 +65,9 @@ class JobLoop {
   void Watch(uint64_t watch_id, const std::string& id, uint64_t after, JobManager::Watcher watcher,
              std::function<void(absl::Status)> ended);
   void Unwatch(uint64_t watch_id);
-  absl::StatusOr<LeaseGrant> RegisterStage(const StageRegistration& registration);
-  absl::StatusOr<LeaseGrant> RenewLease(const StageHeartbeat& heartbeat);
+  // `arrived`: stamped where the call came in.
+  absl::StatusOr<LeaseGrant> RegisterStage(const StageRegistration& registration, Moment arrived);
+  absl::StatusOr<LeaseGrant> RenewLease(const StageHeartbeat& heartbeat, Moment arrived);
   std::vector<StageView> ListStages() const { return fleet_.View(); }
 
  private:
@@ -73,6 +77,12 @@ class JobLoop {
     std::vector<JobRecord> unwritten;
     Shortage told;  // the last one, not to repeat it within a generation
     uint64_t told_generation = 0;
+  };
+  // What is left in memory of a job that has ended; its history is in the journal.
+  struct EndedJob {
+    uint64_t sequence = 0;
+    std::string spec_sha256;  // of the spec's text
+    std::shared_ptr<const JobView> view;
   };
   struct OneWatch {
     std::string job;
@@ -98,13 +108,17 @@ class JobLoop {
   class Performer;
 
   Moment Now() const;
-  Job* Find(const std::string& id);
+  Job* Find(const std::string& id);  // null for those that have ended
   const Job* Find(const std::string& id) const;
+  bool Known(const std::string& id) const { return Find(id) != nullptr || ended_.contains(id); }
   absl::Status AddFromJournal(const JournalJob& entry);
   void SetAside(const JournalJob& entry, const absl::Status& why);
   static absl::StatusOr<std::shared_ptr<const JobDefinition>> Define(const JournalJob& entry,
                                                                      const JobSpec& spec);
-  absl::StatusOr<JobView> Existing(const Job& job, const std::string& spec_text) const;
+  void AddEnded(const JobState& state, const std::string& spec_text);
+  void RetireEnded();
+  void DropLate(const JobEvent& event);
+  absl::StatusOr<JobView> Existing(const std::string& id, const std::string& spec_text) const;
   absl::Status CheckSpec(const JobSpec& spec) const;
   std::string NewId(const std::string& name) const;
   SubmitCheck LookIntoStore(const std::string& id, const JobSpec& spec) const;  // effects thread
@@ -112,6 +126,7 @@ class JobLoop {
                                  const std::string& spec_text, const SubmitCheck& check);
 
   void Deliver(JobEvent event);
+  void HoldStages(const Job& job);
   void Perform(const Job& job, const std::vector<JobAction>& actions);
   bool Drained() const;
   void DeliverLost(const std::vector<LostStage>& lost);
@@ -127,7 +142,9 @@ class JobLoop {
   const std::shared_ptr<const Inbox> inbox_;
   const std::shared_ptr<CheckpointPins> pins_ = std::make_shared<CheckpointPins>();
   Fleet fleet_;
-  std::map<std::string, Job> jobs_;  // by id
+  std::map<std::string, Job> jobs_;  // by id; those that live, and ended ones until all is written
+  std::map<std::string, EndedJob> ended_;  // by id
+  std::set<std::string> unwritten_;        // jobs with records that are not on disk
   uint64_t next_sequence_ = 1;
   std::map<uint64_t, OneWatch> watches_;
   std::map<uint64_t, std::function<void(absl::StatusOr<JobView>)>> submitting_;  // by ticket

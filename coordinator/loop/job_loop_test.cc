@@ -598,7 +598,7 @@ TEST(JobLoopTest, PlansForTheDevicesOfTheFleet) {
   const auto add = [&](const std::string& name, const std::string& device) {
     const StageRegistration registration{
         .name = name, .incarnation = "i", .address = "host:1", .device = device};
-    EXPECT_TRUE(cluster.loop().RegisterStage(registration).ok());
+    EXPECT_TRUE(cluster.loop().RegisterStage(registration, {cluster.now(), 0}).ok());
   };
   add("b", "cuda:1");
   EXPECT_EQ(on_card(2), (std::vector<bool>{true, true})) << "who is to come is like who is there";

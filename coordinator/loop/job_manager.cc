@@ -37,16 +37,20 @@ struct JobManager::State {
   uint64_t term = 0;
   std::shared_ptr<Mailbox> mailbox = std::make_shared<Mailbox>();
   std::array<Mailbox, kEffectThreads> effects;
+  Mailbox answers;
   std::unique_ptr<JobLoop> loop;
   std::atomic<uint64_t> next_watch{1};
   std::atomic<bool> shut_down{false};
   std::array<Thread, kEffectThreads> effect_threads;
+  Thread answers_thread;
   Thread loop_thread;
 
   void RunLoop();
   void RunEffects(Mailbox& box);
+  void RunAnswers();
   // Runs work on the loop thread; false if it was refused.
   bool Ask(Mailbox::Work work) { return mailbox->TryPost(std::move(work)); }
+  Moment Now() const { return {parts.clock->MonotonicSeconds(), parts.clock->UnixSeconds()}; }
 };
 
 void JobManager::State::RunLoop() {
@@ -55,10 +59,11 @@ void JobManager::State::RunLoop() {
     const double wait = std::clamp(loop->NextTickSeconds() - parts.clock->MonotonicSeconds(), 0.0,
                                    kLongestWaitSeconds);
     const auto nanos = std::chrono::nanoseconds(static_cast<int64_t>(wait * 1e9));
+    const double heard = parts.clock->MonotonicSeconds();  // Take leaves nothing from before
     if (!mailbox->Take(nanos, &work)) break;
     for (Mailbox::Work& one : work) one();
     work.clear();
-    loop->Tick();
+    loop->Tick(heard);
   }
   loop->Close();
 }
@@ -70,6 +75,14 @@ void JobManager::State::RunEffects(Mailbox& box) {
       if (box.closed()) break;  // nobody is left to hear the result
       one();
     }
+  }
+}
+
+// To the last one: somebody waits for each.
+void JobManager::State::RunAnswers() {
+  std::vector<Mailbox::Work> work;
+  while (answers.Take(std::chrono::seconds(1), &work)) {
+    for (Mailbox::Work& one : work) one();
   }
 }
 
@@ -102,6 +115,7 @@ absl::StatusOr<std::unique_ptr<JobManager>> JobManager::Start(const JobManagerOp
     state->effect_threads[i] =
         Thread(absl::StrCat("effects-", i), [raw, i] { raw->RunEffects(raw->effects[i]); });
   }
+  state->answers_thread = Thread("answers", [raw] { raw->RunAnswers(); });
   state->loop_thread = Thread("job-loop", [raw] { raw->RunLoop(); });
   return std::unique_ptr<JobManager>(new JobManager(std::move(state)));
 }
@@ -124,6 +138,8 @@ void JobManager::Shutdown() {
   if (state_->shut_down.exchange(true)) return;
   state_->mailbox->Close();
   state_->loop_thread.Join();
+  state_->answers.Close();
+  state_->answers_thread.Join();
   for (Mailbox& box : state_->effects) box.Close();
   for (Thread& thread : state_->effect_threads) thread.Join();
 }
@@ -144,7 +160,15 @@ void JobManager::Get(const std::string& id, std::function<void(absl::StatusOr<Jo
 }
 
 void JobManager::List(std::function<void(std::vector<JobView>)> done) {
-  const bool accepted = state_->Ask([loop = state_->loop.get(), done] { done(loop->List()); });
+  const bool accepted = state_->Ask([state = state_.get(), done] {
+    // Thousands of views: to copy and to show them is not the loop's work.
+    state->answers.Post([views = state->loop->List(), done] {
+      std::vector<JobView> copies;
+      copies.reserve(views.size());
+      for (const std::shared_ptr<const JobView>& view : views) copies.push_back(*view);
+      done(std::move(copies));
+    });
+  });
   if (!accepted) done({});
 }
 
@@ -183,17 +207,24 @@ void JobManager::Unwatch(uint64_t watch_id) {
   state_->mailbox->Post([loop = state_->loop.get(), watch_id] { loop->Unwatch(watch_id); });
 }
 
+// Stamped here: what comes in time must not be late because the loop is busy. Through the inner
+// door, because a heartbeat refused for want of room would end a lease by our own slowness; a stage
+// has one call under way.
 void JobManager::RegisterStage(const StageRegistration& registration,
                                std::function<void(absl::StatusOr<LeaseGrant>)> done) {
-  const bool accepted = state_->Ask(
-      [loop = state_->loop.get(), registration, done] { done(loop->RegisterStage(registration)); });
+  const bool accepted = state_->mailbox->Post(
+      [loop = state_->loop.get(), registration, done, arrived = state_->Now()] {
+        done(loop->RegisterStage(registration, arrived));
+      });
   if (!accepted) done(Refused(*state_->mailbox));
 }
 
 void JobManager::RenewLease(const StageHeartbeat& heartbeat,
                             std::function<void(absl::StatusOr<LeaseGrant>)> done) {
-  const bool accepted = state_->Ask(
-      [loop = state_->loop.get(), heartbeat, done] { done(loop->RenewLease(heartbeat)); });
+  const bool accepted =
+      state_->mailbox->Post([loop = state_->loop.get(), heartbeat, done, arrived = state_->Now()] {
+        done(loop->RenewLease(heartbeat, arrived));
+      });
   if (!accepted) done(Refused(*state_->mailbox));
 }
 

@@ -47,14 +47,18 @@ std::string JobLoop::NewId(const std::string& name) const {
                                   parts_.outside.clock->UnixNanos(), salt));
     const std::string suffix = absl::StrCat("-", hash.substr(0, 8));
     std::string id = absl::StrCat(name.substr(0, kMaxIdLength - suffix.size()), suffix);
-    if (Find(id) == nullptr) return id;
+    if (!Known(id)) return id;
   }
 }
 
-absl::StatusOr<JobView> JobLoop::Existing(const Job& job, const std::string& spec_text) const {
-  if (job.spec_text == spec_text) return ViewOf(job.state);
+absl::StatusOr<JobView> JobLoop::Existing(const std::string& id,
+                                          const std::string& spec_text) const {
+  const Job* const live = Find(id);
+  const bool same = live != nullptr ? live->spec_text == spec_text
+                                    : ended_.at(id).spec_sha256 == Sha256Hex(spec_text);
+  if (same) return Get(id);
   return absl::AlreadyExistsError(
-      absl::StrCat("job ", job.state.job->id, " exists with another spec; choose another id"));
+      absl::StrCat("job ", id, " exists with another spec; choose another id"));
 }
 
 void JobLoop::Submit(const std::string& id_or_empty, const JobSpec& spec,
@@ -63,8 +67,7 @@ void JobLoop::Submit(const std::string& id_or_empty, const JobSpec& spec,
   absl::Status status = id_or_empty.empty() ? absl::OkStatus() : CheckId(id_or_empty);
   const std::string spec_text = status.ok() ? parts_.outside.codec->Encode(spec) : "";
   if (status.ok()) {
-    const Job* const existing = Find(id_or_empty);
-    if (existing != nullptr) return done(Existing(*existing, spec_text));
+    if (Known(id_or_empty)) return done(Existing(id_or_empty, spec_text));
     status = CheckSpec(spec);
   }
   if (!status.ok()) return done(status);
@@ -100,9 +103,7 @@ JobLoop::SubmitCheck JobLoop::LookIntoStore(const std::string& id, const JobSpec
 
 absl::StatusOr<JobView> JobLoop::Accept(const std::string& id, const JobSpec& spec,
                                         const std::string& spec_text, const SubmitCheck& check) {
-  if (const Job* const existing = Find(id); existing != nullptr) {
-    return Existing(*existing, spec_text);  // another call with this id was faster
-  }
+  if (Known(id)) return Existing(id, spec_text);  // another call with this id was faster
   if (check.folder_taken) {
     return absl::AlreadyExistsError(
         absl::StrCat("id=", id, ": ", parts_.outside.checkpoints->root(), "/", id,
@@ -124,7 +125,7 @@ absl::StatusOr<JobView> JobLoop::Accept(const std::string& id, const JobSpec& sp
   PinResumed(job.state);
   jobs_.emplace(id, std::move(job));
   Deliver({id, Now(), JobOpened{parts_.term, false}});
-  JobView view = ViewOf(Find(id)->state);
+  ASSIGN_OR_RETURN(JobView view, Get(id));
   if (parts_.outside.on_accepted) parts_.outside.on_accepted(view);
   return view;
 }

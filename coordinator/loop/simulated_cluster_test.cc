@@ -130,6 +130,23 @@ auto SimulatedCluster::InLoop(Work work) {
   }
 }
 
+Moment SimulatedCluster::Now() const { return {clock_.MonotonicSeconds(), clock_.UnixSeconds()}; }
+
+void SimulatedCluster::KeepLoopBusy(double seconds) {
+  const double end = now() + seconds;
+  const auto advance_to = [this](double to) {
+    const double wait = to - now();
+    if (wait > 0) clock_.AdvanceNanos(static_cast<int64_t>(std::ceil(wait * 1e9)) + 1);
+  };
+  while (!later_.empty() && later_.begin()->first <= end) {
+    advance_to(later_.begin()->first);
+    const std::function<void()> first = std::move(later_.begin()->second);
+    later_.erase(later_.begin());
+    first();
+  }
+  advance_to(end);
+}
+
 void SimulatedCluster::After(double seconds, std::function<void()> work) {
   later_.emplace(now() + seconds, std::move(work));
 }
@@ -158,7 +175,7 @@ void SimulatedCluster::Register(int number) {
     registration.name = stage.name;
     registration.incarnation = stage.incarnation;
     registration.address = stage.address;
-    CHECK_OK(loop_->RegisterStage(registration).status());
+    CHECK_OK(loop_->RegisterStage(registration, Now()).status());
   }
   After(options_.lease_seconds / 3, [this, number, epoch] { Heartbeat(number, epoch); });
 }
@@ -171,8 +188,12 @@ void SimulatedCluster::Heartbeat(int number, int epoch) {
     heartbeat.name = stage.name;
     heartbeat.incarnation = stage.incarnation;
     if (!stage.hung && stage.loaded) heartbeat.waiting_for = "activation of micro-batch 0";
-    const absl::Status status = InLoop([&] { return loop_->RenewLease(heartbeat).status(); });
-    if (absl::IsNotFound(status)) return Register(number);
+    // Heard when the loop's thread comes to it.
+    posts_.push_back([this, heartbeat, arrived = Now(), number, epoch] {
+      const absl::Status status = loop_->RenewLease(heartbeat, arrived).status();
+      const bool same = stages_.at(number)->heartbeat_epoch == epoch;
+      if (absl::IsNotFound(status) && same) Register(number);
+    });
   }
   After(options_.lease_seconds / 3, [this, number, epoch] { Heartbeat(number, epoch); });
 }
@@ -224,7 +245,7 @@ bool SimulatedCluster::Step() {
   const double wait = next - now();
   if (wait > 0) clock_.AdvanceNanos(static_cast<int64_t>(std::ceil(wait * 1e9)) + 1);
   if (tick <= work) {
-    InLoop([this] { loop_->Tick(); });
+    InLoop([this] { loop_->Tick(now()); });
   } else {
     const std::function<void()> first = std::move(later_.begin()->second);
     later_.erase(later_.begin());

@@ -80,6 +80,9 @@ class SimulatedCluster final : private StageClient {
   // Until the condition holds or the virtual time has passed; true if it holds.
   bool RunUntil(const std::function<bool()>& condition, double seconds = 1000);
   bool RunToEnd(const std::string& id, double seconds = 1000);
+  // To be called from inside of the loop, as by a disk that takes its time: the others go on, and
+  // what they say is heard afterwards.
+  void KeepLoopBusy(double seconds);
   int events() const { return events_; }
   double now() const { return clock_.MonotonicSeconds(); }
   double loop_seconds() const { return loop_seconds_; }  // real ones that the job loop worked
@@ -114,6 +117,7 @@ class SimulatedCluster final : private StageClient {
   void Abort(const std::string& address, const Fence& fence, const std::string& reason) override;
   void Release(const std::string& address, const Fence& fence) override;
 
+  Moment Now() const;
   void After(double seconds, std::function<void()> work);
   void Deliver(const std::string& address, std::function<void(SimulatedStage&)> work,
                std::function<void(absl::Status)> failed);

@@ -1,0 +1,71 @@
+// SlowDisk: a disk for SQLite whose syncs do something else first, for tests: it lies under every
+// database that is opened while it lives.
+// Ownership: must outlive the databases opened on it.
+// Threads:   on_sync is called on the thread that writes the database.
+#ifndef STAGECOACH_COORDINATOR_JOURNAL_SLOW_DISK_TESTING_H_
+#define STAGECOACH_COORDINATOR_JOURNAL_SLOW_DISK_TESTING_H_
+
+#include <sqlite3.h>
+
+#include <functional>
+#include <map>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "base/check.h"
+
+namespace stagecoach {
+
+class SlowDisk {
+ public:
+  SlowDisk() : real_(sqlite3_vfs_find(nullptr)), vfs_(*real_) {
+    CHECK(active_ == nullptr) << "one slow disk at a time";
+    active_ = this;
+    name_ = absl::StrCat("slow-", real_->zName);
+    vfs_.zName = name_.c_str();
+    vfs_.xOpen = Open;
+    CHECK(sqlite3_vfs_register(&vfs_, 1) == SQLITE_OK) << "the disk is taken for the default one";
+  }
+  ~SlowDisk() {
+    sqlite3_vfs_unregister(&vfs_);
+    active_ = nullptr;
+  }
+  SlowDisk(const SlowDisk&) = delete;
+  SlowDisk& operator=(const SlowDisk&) = delete;
+
+  std::function<void()> on_sync = [] {};
+
+ private:
+  // The file is opened as ever; only its table of methods is exchanged for a copy with our xSync.
+  static int Open(sqlite3_vfs*, const char* path, sqlite3_file* file, int flags, int* out_flags) {
+    const int code = active_->real_->xOpen(active_->real_, path, file, flags, out_flags);
+    if (code != SQLITE_OK || file->pMethods == nullptr) return code;
+    Methods& methods = active_->methods_[file->pMethods];
+    methods.real = file->pMethods;
+    methods.ours = *file->pMethods;
+    methods.ours.xSync = Sync;
+    file->pMethods = &methods.ours;
+    return code;
+  }
+  static int Sync(sqlite3_file* file, int flags) {
+    active_->on_sync();
+    for (const auto& [real, methods] : active_->methods_) {
+      if (file->pMethods == &methods.ours) return real->xSync(file, flags);
+    }
+    return SQLITE_IOERR;
+  }
+
+  struct Methods {
+    const sqlite3_io_methods* real = nullptr;
+    sqlite3_io_methods ours = {};
+  };
+  static inline SlowDisk* active_ = nullptr;  // SQLite's callbacks carry no pointer of ours
+  sqlite3_vfs* const real_;
+  sqlite3_vfs vfs_;
+  std::string name_;
+  std::map<const sqlite3_io_methods*, Methods> methods_;
+};
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_COORDINATOR_JOURNAL_SLOW_DISK_TESTING_H_

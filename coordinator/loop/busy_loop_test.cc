@@ -1,0 +1,162 @@
+// Symptom: a disk that stalled for some seconds while the journal was written, or a large job being
+// planned, cost every job of the cluster a recovery: all leases had "ended", and steps whose answers
+// had long come were "overdue". Cause: leases and deadlines were judged by the moment at which the
+// job loop got round to it, not by the moments at which heartbeats and answers arrived, and the time
+// before a command went out counted as the stages'.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <future>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "coordinator/journal/slow_disk_testing.h"
+#include "coordinator/loop/simulated_cluster_testing.h"
+
+namespace stagecoach {
+namespace {
+
+using ::testing::IsEmpty;
+
+// Longer than leases (1.5 s), a step's deadline (60 s) and what a queued job is given (20 s).
+constexpr double kStallSeconds = 200;
+
+struct Outcome {
+  std::string digest;
+  std::vector<uint64_t> numbers;
+  std::map<uint64_t, double> losses;
+  friend bool operator==(const Outcome&, const Outcome&) = default;
+};
+
+Outcome RunTwoJobs(SimulatedCluster& cluster) {
+  for (const char* id : {"a", "b"}) EXPECT_TRUE(cluster.Submit(id, SmallJob(2)).ok());
+  Outcome outcome;
+  for (const char* id : {"a", "b"}) {
+    EXPECT_TRUE(cluster.RunToEnd(id, 10000)) << cluster.View(id).message;
+    const JobView view = cluster.View(id);
+    EXPECT_EQ(view.phase, JobPhase::kSucceeded) << view.message;
+    EXPECT_EQ(view.recoveries, 0u) << view.message;
+    outcome.digest = view.weights_digest;
+    for (const JobRecord& record : cluster.Records(id)) {
+      outcome.numbers.push_back(record.number);
+      if (record.kind == JobRecord::Kind::kStep) outcome.losses[record.step] = record.loss;
+    }
+  }
+  for (const StageView& stage : cluster.loop().ListStages()) {
+    EXPECT_NE(stage.state, StageState::kLost) << stage.registration.name;
+  }
+  EXPECT_THAT(cluster.violations, IsEmpty());
+  return outcome;
+}
+
+TEST(BusyLoopTest, AStalledDiskExpiresNobodyAndLosesNothing) {
+  int syncs = 0;
+  SlowDisk disk;
+  disk.on_sync = [&] { ++syncs; };
+  Outcome golden;
+  int first = 0;
+  {
+    SimulatedCluster cluster(4);
+    first = syncs;
+    golden = RunTwoJobs(cluster);
+  }
+  const int last = syncs;
+  ASSERT_GT(last, first + 20);
+  for (int stalled = first + 1; stalled <= last; stalled += 3) {
+    syncs = 0;
+    SimulatedCluster* stalling = nullptr;
+    disk.on_sync = [&] {
+      if (++syncs == stalled && stalling != nullptr) stalling->KeepLoopBusy(kStallSeconds);
+    };
+    SimulatedCluster cluster(4);
+    stalling = &cluster;
+    EXPECT_EQ(RunTwoJobs(cluster), golden) << "stalled at sync " << stalled;
+    stalling = nullptr;
+    if (::testing::Test::HasFailure()) return;
+  }
+}
+
+// Who is really silent during the stall is lost after it, and not later.
+TEST(BusyLoopTest, AStageThatFallsSilentDuringAStallIsLostAfterIt) {
+  SlowDisk disk;
+  SimulatedCluster cluster(3);
+  ASSERT_TRUE(cluster.Submit("a", SmallJob(2)).ok());
+  ASSERT_TRUE(cluster.RunUntil([&] { return cluster.View("a").step == 2; }));
+  bool stalled = false;
+  disk.on_sync = [&] {
+    if (std::exchange(stalled, true)) return;
+    cluster.StopStage(1);
+    cluster.KeepLoopBusy(kStallSeconds);
+  };
+  ASSERT_TRUE(cluster.RunUntil([&] { return stalled; }));
+  const double end = cluster.now();
+  ASSERT_TRUE(cluster.RunUntil([&] { return cluster.View("a").recoveries == 1; }));
+  EXPECT_LE(cluster.now() - end, 2.0);
+  EXPECT_THAT(cluster.View("a").message, ::testing::HasSubstr("stage-1 was silent"));
+  ASSERT_TRUE(cluster.RunToEnd("a"));
+  EXPECT_EQ(cluster.View("a").phase, JobPhase::kSucceeded);
+}
+
+// The same with threads: heartbeats come in while the loop's thread is held up.
+TEST(BusyLoopTest, HeartbeatsCountFromWhenTheyArrive) {
+  const std::string folder = absl::StrCat(::testing::TempDir(), "/busy-loop-", getpid());
+  std::filesystem::remove_all(folder);
+  ManualClock clock;
+  CheckpointStore store(PosixFileSystem(), folder + "/checkpoints");
+  ListCodec codec;
+  class NoStages final : public StageClient {
+    void Load(const std::string&, const LoadCommand&, double,
+              std::function<void(absl::StatusOr<LoadResult>)>) override {}
+    void Run(const std::string&, const RunCommand&, double,
+             std::function<void(absl::StatusOr<StepReport>)>) override {}
+    void WriteShard(const std::string&, const WriteShardCommand&, double,
+                    std::function<void(absl::StatusOr<ShardInfo>)>) override {}
+    void Profile(const std::string&, const JobSpec&, double,
+                 std::function<void(absl::StatusOr<std::vector<LayerProfile>>)>) override {}
+    void Abort(const std::string&, const Fence&, const std::string&) override {}
+    void Release(const std::string&, const Fence&) override {}
+  } stages;
+  JobManagerOptions options;
+  options.state_folder = folder + "/state";
+  options.lease_seconds = 1.5;
+  std::unique_ptr<JobManager> manager =
+      JobManager::Start(options, {&stages, &store, PosixFileSystem(), &codec, &clock}).value();
+  StageRegistration stage;
+  stage.name = "a";
+  stage.incarnation = "1";
+  stage.address = "a:1";
+  std::promise<absl::Status> registered;
+  manager->RegisterStage(stage, [&](const absl::StatusOr<LeaseGrant>& grant) {
+    registered.set_value(grant.status());
+  });
+  ASSERT_TRUE(registered.get_future().get().ok());
+
+  std::promise<void> busy, go_on;
+  manager->Get("nobody", [&](const absl::StatusOr<JobView>&) {
+    busy.set_value();
+    go_on.get_future().wait();
+  });
+  busy.get_future().wait();
+  StageHeartbeat heartbeat;
+  heartbeat.name = "a";
+  heartbeat.incarnation = "1";
+  std::vector<std::promise<absl::Status>> renewed(20);
+  for (std::promise<absl::Status>& answer : renewed) {
+    clock.AdvanceNanos(500'000'000);
+    manager->RenewLease(heartbeat, [&answer](const absl::StatusOr<LeaseGrant>& grant) {
+      answer.set_value(grant.status());
+    });
+  }
+  go_on.set_value();
+  for (std::promise<absl::Status>& answer : renewed) {
+    const absl::Status status = answer.get_future().get();
+    EXPECT_TRUE(status.ok()) << status;
+  }
+  manager.reset();
+  std::filesystem::remove_all(folder);
+}
+
+}  // namespace
+}  // namespace stagecoach
