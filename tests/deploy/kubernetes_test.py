@@ -4,6 +4,7 @@ import pathlib
 import re
 import subprocess
 import sys
+import tempfile
 import unittest
 
 import pypi
@@ -18,7 +19,7 @@ import yaml  # noqa: E402
 import policy  # noqa: E402
 
 FOLDER = ROOT / "deploy" / "kubernetes"
-OVERLAYS = ("cpu", "gpu", "cert-manager", "monitoring", "jobset", "insecure-dev")
+OVERLAYS = ("cpu", "gpu", "cert-manager", "monitoring", "jobset", "client", "insecure-dev")
 # Kinds that no schema of Kubernetes itself knows: their fields are asserted below.
 CUSTOM = {"Certificate", "Issuer", "ServiceMonitor", "PrometheusRule", "JobSet"}
 OLDEST, NEWEST = "1.29", "1.37"
@@ -92,6 +93,8 @@ class Manifests(unittest.TestCase):
             "restricted": lambda o: only(o, "Namespace")[0]["metadata"]["labels"].clear(),
             "no version in it": lambda o: only(o, "StatefulSet", "coordinator")[0]["spec"]["volumeClaimTemplates"][0][
                 "metadata"].update(labels={"app.kubernetes.io/version": "2"}),
+            "DNS of this cluster": lambda o: only(o, "NetworkPolicy", "dns")[0]["spec"]["egress"][0].update(
+                to=[{"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "kube-system"}}}]),
             "selects no pod": lambda o: only(o, "Service", "stage")[0]["spec"]["selector"].update(a="b"),
         }
         for expected, change in changes.items():
@@ -110,8 +113,38 @@ class Manifests(unittest.TestCase):
         for name, objects in self.rendered.items():
             for where, template in policy.pods(objects):
                 program, *args = template["spec"]["containers"][0]["args"]
+                if program == "sleep":  # a client's pod, whose script has the flags
+                    program = "stagecoach"
+                    args = only(objects, "ConfigMap", self.volume_source(template, "program"))[0]["data"][program].split()
                 used = {arg.split("=")[0] for arg in args if arg.startswith("--")}
                 self.assertTrue(used <= known[program], f"{name}, {where}: {used - known[program]}")
+
+    @staticmethod
+    def volume_source(template, name):
+        return next(v["configMap"]["name"] for v in template["spec"]["volumes"] if v["name"] == name)
+
+    def test_a_client_pod_runs_the_client_as_it_is(self):
+        objects = self.rendered["client"]
+        template = only(objects, "Deployment", "client")[0]["spec"]["template"]
+        allowed = only(objects, "NetworkPolicy", "coordinator")[0]["spec"]["ingress"][0]["from"]
+        self.assertIn({"podSelector": {"matchLabels": {"stagecoach.io/client": "true"}}}, allowed)
+        self.assertEqual(template["metadata"]["labels"]["stagecoach.io/client"], "true")
+        environment = {e["name"]: e["value"] for e in template["spec"]["containers"][0]["env"]}
+        service = only(objects, "Service", "coordinator")[0]
+        self.assertEqual(environment["STAGECOACH_ADDRESS"],
+                         f"{service['metadata']['name']}.{service['metadata']['namespace']}.svc:8001")
+        # The script, with an invented program behind it, as the pod's PATH finds it.
+        script = only(objects, "ConfigMap", self.volume_source(template, "program"))[0]["data"]["stagecoach"]
+        with tempfile.TemporaryDirectory() as folder:
+            program = pathlib.Path(folder, "stagecoach")
+            program.write_text(script.replace("exec /opt/stagecoach/bin/stagecoach", "exec echo"))
+            program.chmod(0o755)
+            said = subprocess.run([program, "submit", "a b"], capture_output=True, text=True, timeout=20).stdout
+        self.assertTrue(said.startswith("--grpc-use-ssl ") and said.endswith(" submit a b\n"), said)
+        self.assertTrue(environment["PATH"].startswith("/opt/client:"))
+        # Also the jobs that come with it are jobs.
+        jobs = only(objects, "ConfigMap", self.volume_source(template, "jobs"))[0]["data"]
+        self.assertEqual(list(jobs), ["job.yaml"])
 
     def test_generated_names_are_followed(self):
         for name, objects in self.rendered.items():
@@ -131,6 +164,22 @@ class Manifests(unittest.TestCase):
         self.assertEqual(container["resources"]["limits"], container["resources"]["requests"])
         self.assertIn("--device=cuda", container["args"])
         self.assertTrue(container["image"].endswith("-cuda"))
+        # The quota's threads of a CPU stage came along, and nothing said which nodes have cards.
+        self.assertFalse([arg for arg in container["args"] if arg.startswith("--threads")])
+        pod = only(objects, "StatefulSet", "stage")[0]["spec"]["template"]["spec"]
+        self.assertEqual(pod["nodeSelector"], {"nvidia.com/gpu.present": "true"})
+
+    def test_the_cuda_image_has_what_attention_by_cudnn_needs(self):
+        # It had neither cuDNN nor the headers of its front end: bfloat16 attention ran on the slower kernels, silently.
+        stages = dict(re.findall(r"(?ms)^FROM \S+ AS (\S+)\n(.*?)(?=^FROM )", (ROOT / "deploy/Dockerfile").read_text()))
+        image = re.search(r"ARG CUDA_IMAGE=(\S+)", (ROOT / "deploy/Dockerfile").read_text()).group(1)
+        self.assertIn("-cudnn-devel-", image)
+        self.assertIn("tools/cudnn_frontend\n", stages["cuda-build"])
+        self.assertIn("CUDNN_HOME=/opt/cudnn cmake --preset cuda", stages["cuda-build"])
+        self.assertIn("grep -q ' by cudnn-frontend ' build-cuda/bin/stagecoach-stage", stages["cuda-build"],
+                      "an image without it must fail to build")
+        for library in ("libcudnn*.so.9", "libnvrtc.so.13", "libnvrtc-builtins.so.13", "libcublasLt.so.13"):
+            self.assertIn(library, stages["cuda"])
 
     def test_cert_manager(self):
         certificates = {c["spec"]["secretName"]: c["spec"] for c in only(self.rendered["cert-manager"], "Certificate")}
@@ -170,6 +219,19 @@ class Manifests(unittest.TestCase):
         address = f"training-coordinator-0-0.{jobset['network']['subdomain']}.stagecoach.svc:8001"
         self.assertIn(address, str(jobset["replicatedJobs"][1]))
         self.assertEqual(only(self.rendered["jobset"], "StatefulSet"), [])
+
+    def test_the_next_jobset_is_a_new_job(self):
+        # The volume with the journal stays, and the job was always called `training`: the second was refused.
+        objects = copy.deepcopy(self.rendered["jobset"])
+        jobs = {job["name"]: job["template"]["spec"]["template"]["spec"]["containers"][0]
+                for job in only(objects, "JobSet")[0]["spec"]["replicatedJobs"]}
+        for name, flag in (("coordinator", "--state-dir=/var/lib/stagecoach/state/"), ("client", "--id=training-")):
+            self.assertIn(flag + "$(JOBSET_UID)", jobs[name]["args"])
+            source = next(e for e in jobs[name]["env"] if e["name"] == "JOBSET_UID")["valueFrom"]["fieldRef"]["fieldPath"]
+            self.assertEqual(source, "metadata.labels['jobset.sigs.k8s.io/jobset-uid']")
+        self.assertEqual(policy.check(objects), [])
+        jobs["client"]["args"] = ["--id=training" if arg.startswith("--id=") else arg for arg in jobs["client"]["args"]]
+        self.assertIn("JobSet/training/client: --id=training is the same in the next one", policy.check(objects))
 
 
 if __name__ == "__main__":
