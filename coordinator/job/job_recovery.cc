@@ -89,7 +89,8 @@ void JobTransition::AbortStages(const std::string& reason) {
 }
 
 void JobTransition::Recover(const std::string& cause) {
-  const bool loading = state_.activity == Activity::kLoad || state_.activity == Activity::kProfile;
+  const bool loading = state_.activity == Activity::kLoad || state_.activity == Activity::kPlan ||
+                       state_.activity == Activity::kProfile;
   const bool running = state_.activity != Activity::kFindCheckpoint &&
                        state_.activity != Activity::kWaitStages && !loading;
   const int64_t limit = state_.limits.max_recoveries_per_step;
@@ -121,6 +122,10 @@ void JobTransition::On(const DeadlinePassed& event) {
       return WaitedTooLong();
     case Activity::kProfile:
       return On(Profiled{FenceOf(state_), absl::DeadlineExceededError("no answer in time")});
+    case Activity::kPlan:
+      return Fail(absl::DeadlineExceededError(absl::StrFormat(
+          "%s: the layers were not divided within %.0f s; give the cuts (pipeline.partition)",
+          Context(), state_.limits.effect_deadline_seconds)));
     case Activity::kFindCheckpoint:
     case Activity::kBeginCheckpoint:
     case Activity::kCommit:

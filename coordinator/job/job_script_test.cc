@@ -33,6 +33,9 @@ struct ActionText {
                         " folder=", a.command.folder);
   }
   std::string operator()(const SendProfile& a) const { return "profile at=" + a.address; }
+  std::string operator()(const MakeJobPlan& a) const {
+    return absl::StrCat("plan stages=", a.assumptions.on_card.size());
+  }
   std::string operator()(const SendAbort& a) const {
     return absl::StrCat("abort at=", a.address, " generation=", a.fence.generation);
   }
@@ -141,6 +144,7 @@ void JobScript::NewJob(const Words& words) {
   state_ = NewJobState(job, 1, JobLimits{});
   now_ = 0;
   stale_ = false;
+  hold_plans_ = Number(options, "hold", 0) != 0;
 }
 
 Fence JobScript::EventFence() {
@@ -170,6 +174,15 @@ std::string JobScript::Apply(const decltype(JobEvent::kind)& kind) {
     absl::StrAppend(&text, std::visit(ActionText{}, action), "\n");
   }
   state_ = transition->state;
+  for (const JobAction& action : transition->actions) {
+    const auto* const plan = std::get_if<MakeJobPlan>(&action);
+    if (plan == nullptr) continue;
+    if (hold_plans_) {
+      held_plan_ = *plan;
+    } else {
+      absl::StrAppend(&text, Apply(Planned{plan->fence, RunPlan(*plan)}));
+    }
+  }
   return text;
 }
 
@@ -239,6 +252,7 @@ std::string JobScript::Run(const std::string& line) {
     return Apply(Profiled{EventFence(),
                           Answer(second, std::vector<LayerProfile>(5, LayerProfile{1e-3, 2e-3}))});
   }
+  if (verb == "planned") return Apply(Planned{EventFence(), RunPlan(*held_plan_)});
   if (verb == "loaded") {
     LoadResult result{
         {100, "d", 10, 6}, options.contains("fingerprint") ? options.at("fingerprint") : "f", {}};

@@ -4,6 +4,7 @@
 //   job stages=2 steps=4 checkpoint=2 evaluation=0 partition=uniform   a new job, not opened
 //   open | restart term=2 | offer a:1 b:1 | short needed=2 ready=1 alive=1 | lost a 1
 //   found step=2 | found none | found error
+//   job hold=1             plans wait for `planned`; else they are made at once
 //   profiled | profiled error | loaded 0 | loaded 1 INVALID_ARGUMENT | reported 0 [nan | CODE]
 //   begun | begun RESOURCE_EXHAUSTED | shard 0 [CODE] | committed [CODE] | exported [CODE]
 //   all            the answers of all stages to the operation at hand
@@ -37,6 +38,8 @@ class JobScript {
   Fence EventFence();
 
   std::optional<JobState> state_;
+  bool hold_plans_ = false;
+  std::optional<MakeJobPlan> held_plan_;
   double now_ = 0;
   bool stale_ = false;
 };

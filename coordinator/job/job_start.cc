@@ -156,7 +156,7 @@ void JobTransition::On(const StagesOffered& event) {
   Enter(JobPhase::kPlanned, "");
   const bool measure = spec().pipeline.partition.kind == PartitionSpec::Kind::kAuto && offered > 1;
   if (measure && !state_.profile_tried) return StartProfile();
-  PlanAndLoad();
+  StartPlanning();
 }
 
 void JobTransition::StartProfile() {
@@ -183,36 +183,35 @@ void JobTransition::On(const Profiled& event) {
            absl::StrCat("no profile, costs come from the cost model: ", StageText(0), ": ",
                         std::string(status.message())));
   }
-  PlanAndLoad();
+  StartPlanning();
 }
 
-absl::StatusOr<Plan> JobTransition::MakePlanFor(int stages) {
-  PlanAssumptions assumptions;
+void JobTransition::StartPlanning() {
+  BeginOperation(Activity::kPlan, state_.limits.effect_deadline_seconds);
+  MakeJobPlan plan{FenceOf(state_), state_.job, {}, state_.profile};
   for (const StageSlot& slot : state_.slots) {
     const int64_t limit = slot.stage.memory_limit_bytes;
-    int64_t& smallest = assumptions.stage_memory_limit_bytes;
+    int64_t& smallest = plan.assumptions.stage_memory_limit_bytes;
     if (limit > 0) smallest = smallest == 0 ? limit : std::min(smallest, limit);
-    assumptions.on_card.push_back(IsCudaDevice(slot.stage.device));
+    plan.assumptions.on_card.push_back(IsCudaDevice(slot.stage.device));
   }
-  JobSpec planned = spec();
-  planned.pipeline.stages = stages;
-  const PartitionSpec& partition = planned.pipeline.partition;
-  if (partition.kind == PartitionSpec::Kind::kCuts &&
-      static_cast<int>(partition.cuts.size()) + 1 != stages) {
-    planned.pipeline.partition = PartitionSpec{};  // fewer stages than the cuts were made for
-  }
-  return MakePlan(planned, stages, assumptions, state_.profile);
+  actions_.push_back(std::move(plan));
 }
 
-void JobTransition::PlanAndLoad() {
+void JobTransition::On(const Planned& event) {
+  if (!Expects(Activity::kPlan, event.fence)) return;
   const int stages = static_cast<int>(state_.slots.size());
-  const absl::StatusOr<Plan> plan = MakePlanFor(stages);
-  if (!plan.ok()) return Fail(Annotate(plan.status(), "plan"));
-  for (int k = 0; k < stages; ++k) {
-    state_.slots[k].first_layer = plan->partition.first(k);
-    state_.slots[k].last_layer = plan->partition.last(k, layers());
+  absl::Status status = event.plan.status();
+  if (status.ok() && event.plan->partition.stages() != stages) {
+    status = absl::InternalError(
+        absl::StrCat("made for ", event.plan->partition.stages(), " stages, not ", stages));
   }
-  state_.forecast_step_seconds = plan->step_seconds;
+  if (!status.ok()) return Fail(Annotate(status, "plan"));
+  for (int k = 0; k < stages; ++k) {
+    state_.slots[k].first_layer = event.plan->partition.first(k);
+    state_.slots[k].last_layer = event.plan->partition.last(k, layers());
+  }
+  state_.forecast_step_seconds = event.plan->step_seconds;
   state_.bubble_ideal = IdealBubble(stages, spec().training.micro_batches);
   Enter(JobPhase::kLoading, "");
   SendLoads();

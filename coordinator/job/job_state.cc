@@ -18,6 +18,8 @@ const char* ActivityName(Activity activity) {
       return "wait_stages";
     case Activity::kProfile:
       return "profile";
+    case Activity::kPlan:
+      return "plan";
     case Activity::kLoad:
       return "load";
     case Activity::kTrain:

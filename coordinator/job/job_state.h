@@ -30,6 +30,7 @@
 #include "absl/status/statusor.h"
 #include "checkpoint/store.h"
 #include "coordinator/fleet/fleet.h"
+#include "coordinator/job/job_plan.h"
 #include "coordinator/job/job_view.h"
 #include "plan/control.h"
 #include "plan/plan.h"
@@ -62,6 +63,7 @@ enum class Activity : uint8_t {
   kFindCheckpoint,
   kWaitStages,
   kProfile,
+  kPlan,
   kLoad,
   kTrain,
   kFlush,  // the last decision, applied without new work
@@ -190,6 +192,10 @@ struct Profiled {
   Fence fence;
   absl::StatusOr<std::vector<LayerProfile>> profile;
 };
+struct Planned {
+  Fence fence;
+  absl::StatusOr<JobPlan> plan;
+};
 struct Loaded {
   Fence fence;
   int stage = 0;
@@ -230,7 +236,7 @@ struct JobEvent {
   std::string job;
   Moment now;  // when it happened
   std::variant<JobOpened, StagesOffered, StagesShort, StageLost, CheckpointSearched, Profiled,
-               Loaded, Reported, ShardWritten, CheckpointBegun, CheckpointCommitted,
+               Planned, Loaded, Reported, ShardWritten, CheckpointBegun, CheckpointCommitted,
                WeightsExported, DeadlinePassed, CancelRequested, SaveRequested>
       kind;
 };
@@ -296,9 +302,10 @@ struct ExportCheckpoint {
   CheckpointRef ref;
 };
 
-using JobAction = std::variant<SendLoad, SendRun, SendWriteShard, SendProfile, SendAbort,
-                               SendRelease, DoubtStage, SearchCheckpoint, BeginCheckpoint,
-                               CommitCheckpoint, AbandonCheckpoint, ExportCheckpoint>;
+using JobAction =
+    std::variant<SendLoad, SendRun, SendWriteShard, SendProfile, SendAbort, MakeJobPlan,
+                 SendRelease, DoubtStage, SearchCheckpoint, BeginCheckpoint, CommitCheckpoint,
+                 AbandonCheckpoint, ExportCheckpoint>;
 
 struct Transition {
   JobState state;

@@ -69,11 +69,12 @@ TEST(JobStateTest, BehavesAsTheTranscriptsSay) {
 // A job in every activity there is, in the phases in which it occurs.
 std::vector<JobScript> JobsInEveryState() {
   const std::vector<std::string> lines = {
-      "job checkpoint=1 evaluation=1 steps=2 profile=1 resume=b",
+      "job checkpoint=1 evaluation=1 steps=2 profile=1 resume=b hold=1",
       "open",
       "found step=1 job=b",
       "offer a:1 b:1",
       "profiled",
+      "planned",
       "all",
       "all",
       "all",
@@ -89,7 +90,7 @@ std::vector<JobScript> JobsInEveryState() {
     script.Run(line);
     scripts.push_back(script);
   }
-  JobScript recovering = scripts[6];
+  JobScript recovering = scripts[7];
   recovering.Run("lost a 1");
   scripts.push_back(recovering);
   recovering.Run("found none");
@@ -113,6 +114,8 @@ std::vector<decltype(JobEvent::kind)> EventsWith(const Fence& fence) {
   events.push_back(CheckpointSearched{fence, FoundCheckpoint{}, {}});
   events.push_back(Profiled{fence, std::vector<LayerProfile>{}});
   events.push_back(Profiled{fence, absl::CancelledError("x")});
+  events.push_back(Planned{fence, absl::InvalidArgumentError("x")});
+  events.push_back(Planned{fence, JobPlan{}});
   events.push_back(CheckpointBegun{fence, absl::DataLossError("x")});
   events.push_back(CheckpointCommitted{fence, absl::AbortedError("x")});
   events.push_back(CheckpointCommitted{fence, CheckpointRef{}});

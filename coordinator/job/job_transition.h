@@ -26,6 +26,7 @@ class JobTransition {
   void On(const StageLost& event);
   void On(const CheckpointSearched& event);
   void On(const Profiled& event);
+  void On(const Planned& event);
   void On(const Loaded& event);
   void On(const Reported& event);
   void On(const ShardWritten& event);
@@ -59,8 +60,7 @@ class JobTransition {
   void WaitForStages();
   void TakeManifest(const FoundCheckpoint& found);
   void StartProfile();
-  void PlanAndLoad();
-  absl::StatusOr<Plan> MakePlanFor(int stages);
+  void StartPlanning();
   void SendLoads();
   void FinishLoad();
   std::string LoadedFingerprint() const;

@@ -6,7 +6,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
-#include "base/device_name.h"
 #include "base/hash.h"
 #include "base/status.h"
 #include "coordinator/job/job_json.h"
@@ -227,6 +226,7 @@ bool JobLoop::Drained() const {
       case Activity::kFindCheckpoint:
       case Activity::kWaitStages:
       case Activity::kProfile:
+      case Activity::kPlan:
       case Activity::kLoad:
       case Activity::kEnded:
         return true;  // nothing is lost if these are left as they are
@@ -360,6 +360,8 @@ void JobLoop::Close() {
   const absl::Status reason = absl::UnavailableError("the coordinator is shutting down");
   for (const auto& [ticket, done] : submitting_) done(reason);
   submitting_.clear();
+  for (const auto& [ticket, done] : planning_) done(reason);
+  planning_.clear();
   while (!watches_.empty()) EndWatch(watches_.begin()->first, reason);
 }
 
@@ -397,28 +399,6 @@ absl::StatusOr<JobView> JobLoop::Cancel(const std::string& id) {
   if (job != nullptr && !IsTerminal(job->state.phase)) Deliver({id, Now(), CancelRequested{}});
   Settle();
   return Get(id);
-}
-
-absl::StatusOr<Plan> JobLoop::PlanJob(const JobSpec& spec) const {
-  RETURN_IF_ERROR(ValidateJobSpec(spec));
-  const int stages =
-      spec.pipeline.stages > 0 ? static_cast<int>(spec.pipeline.stages) : fleet_.alive();
-  if (stages == 0) {
-    return absl::FailedPreconditionError(
-        "pipeline.stages=auto plans for the registered stages, and there are none; start stage "
-        "servers or give a number");
-  }
-  PlanAssumptions assumptions;
-  for (const StageView& stage : fleet_.View()) {
-    const int64_t limit = stage.registration.memory_limit_bytes;
-    int64_t& smallest = assumptions.stage_memory_limit_bytes;
-    if (stage.state == StageState::kLost) continue;
-    if (limit > 0) smallest = smallest == 0 ? limit : std::min(smallest, limit);
-    assumptions.on_card.push_back(IsCudaDevice(stage.registration.device));
-  }
-  // By name, as stages are placed; those that have not come are like the last one that has.
-  if (!assumptions.on_card.empty()) assumptions.on_card.resize(stages, assumptions.on_card.back());
-  return MakePlan(spec, stages, assumptions, {});
 }
 
 absl::StatusOr<LeaseGrant> JobLoop::RegisterStage(const StageRegistration& registration,

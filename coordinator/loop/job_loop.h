@@ -36,7 +36,8 @@ class JobLoop {
     uint64_t term = 1;
     std::function<void(Work)> post;              // to run on the loop's thread, later; any thread
     std::function<void(uint64_t, Work)> effect;  // to run elsewhere; in order for equal numbers
-    std::function<absl::Status()> owns_folder;   // any thread: is the state folder still ours?
+    std::function<void(Work)> plan;  // to run elsewhere, in order: what computes for long
+    std::function<absl::Status()> owns_folder;  // any thread: is the state folder still ours?
   };
   explicit JobLoop(Parts parts);
 
@@ -61,7 +62,7 @@ class JobLoop {
                                                  int limit) const;
   static constexpr int kRecordsPerPump = 256;
   absl::StatusOr<JobView> Cancel(const std::string& id);
-  absl::StatusOr<Plan> PlanJob(const JobSpec& spec) const;
+  void PlanJob(const JobSpec& spec, std::function<void(absl::StatusOr<Plan>)> done);
   void Watch(uint64_t watch_id, const std::string& id, uint64_t after, JobManager::Watcher watcher,
              std::function<void(absl::Status)> ended);
   void Unwatch(uint64_t watch_id);
@@ -119,10 +120,13 @@ class JobLoop {
   void RetireEnded();
   void DropLate(const JobEvent& event);
   absl::StatusOr<JobView> Existing(const std::string& id, const std::string& spec_text) const;
-  absl::Status CheckSpec(const JobSpec& spec) const;
+  absl::Status RoomForAJob() const;
+  absl::Status RoomToPlan() const;
+  static absl::StatusOr<std::shared_ptr<const JobDefinition>> CheckSpec(const JobSpec& spec);
+  void AnswerSubmit(uint64_t ticket, absl::StatusOr<JobView> answer);
   std::string NewId(const std::string& name) const;
   SubmitCheck LookIntoStore(const std::string& id, const JobSpec& spec) const;  // effects thread
-  absl::StatusOr<JobView> Accept(const std::string& id, const JobSpec& spec,
+  absl::StatusOr<JobView> Accept(const std::string& id, JobDefinition definition,
                                  const std::string& spec_text, const SubmitCheck& check);
 
   void Deliver(JobEvent event);
@@ -148,6 +152,7 @@ class JobLoop {
   uint64_t next_sequence_ = 1;
   std::map<uint64_t, OneWatch> watches_;
   std::map<uint64_t, std::function<void(absl::StatusOr<JobView>)>> submitting_;  // by ticket
+  std::map<uint64_t, std::function<void(absl::StatusOr<Plan>)>> planning_;       // by ticket
   uint64_t last_ticket_ = 0;
   double flush_due_seconds_ = 0;  // 0: nothing waits to be written
   bool placement_due_ = false;

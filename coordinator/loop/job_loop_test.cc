@@ -576,11 +576,11 @@ TEST(JobLoopTest, RefusesAnIdWhoseFolderHoldsCheckpointsOfAnUnknownJob) {
 
 TEST(JobLoopTest, PlansForTheStagesThatAreThere) {
   SimulatedCluster cluster(0);
-  EXPECT_TRUE(absl::IsFailedPrecondition(cluster.loop().PlanJob(SmallJob(0)).status()));
-  EXPECT_EQ(cluster.loop().PlanJob(SmallJob(3))->partition.stages(), 3);
+  EXPECT_TRUE(absl::IsFailedPrecondition(cluster.PlanJob(SmallJob(0)).status()));
+  EXPECT_EQ(cluster.PlanJob(SmallJob(3))->partition.stages(), 3);
   cluster.AddStage(0);
   cluster.AddStage(1);
-  EXPECT_EQ(cluster.loop().PlanJob(SmallJob(0))->partition.stages(), 2);
+  EXPECT_EQ(cluster.PlanJob(SmallJob(0))->partition.stages(), 2);
 }
 
 TEST(JobLoopTest, PlansForTheDevicesOfTheFleet) {
@@ -588,7 +588,7 @@ TEST(JobLoopTest, PlansForTheDevicesOfTheFleet) {
   SimulatedCluster cluster(0);
   const auto on_card = [&](int stages) {
     std::vector<bool> result;
-    const absl::StatusOr<Plan> plan = cluster.loop().PlanJob(SmallJob(stages));
+    const absl::StatusOr<Plan> plan = cluster.PlanJob(SmallJob(stages));
     for (const StagePlan& stage : plan->stages) {
       result.push_back(stage.memory.activations > kWorkspace);
     }

@@ -37,12 +37,12 @@ struct JobManager::State {
   uint64_t term = 0;
   std::shared_ptr<Mailbox> mailbox = std::make_shared<Mailbox>();
   std::array<Mailbox, kEffectThreads> effects;
-  Mailbox answers;
+  Mailbox planner, answers;
   std::unique_ptr<JobLoop> loop;
   std::atomic<uint64_t> next_watch{1};
   std::atomic<bool> shut_down{false};
   std::array<Thread, kEffectThreads> effect_threads;
-  Thread answers_thread;
+  Thread planner_thread, answers_thread;
   Thread loop_thread;
 
   void RunLoop();
@@ -106,6 +106,7 @@ absl::StatusOr<std::unique_ptr<JobManager>> JobManager::Start(const JobManagerOp
   inside.effect = [boxes = &state->effects](uint64_t number, JobLoop::Work work) {
     (*boxes)[number % kEffectThreads].Post(std::move(work));
   };
+  inside.plan = [box = &state->planner](JobLoop::Work work) { box->Post(std::move(work)); };
   inside.owns_folder = [lock = state->lock.get()] { return lock->Check(); };
   state->loop = std::make_unique<JobLoop>(std::move(inside));
   RETURN_IF_ERROR(state->loop->Open());
@@ -115,6 +116,7 @@ absl::StatusOr<std::unique_ptr<JobManager>> JobManager::Start(const JobManagerOp
     state->effect_threads[i] =
         Thread(absl::StrCat("effects-", i), [raw, i] { raw->RunEffects(raw->effects[i]); });
   }
+  state->planner_thread = Thread("planner", [raw] { raw->RunEffects(raw->planner); });
   state->answers_thread = Thread("answers", [raw] { raw->RunAnswers(); });
   state->loop_thread = Thread("job-loop", [raw] { raw->RunLoop(); });
   return std::unique_ptr<JobManager>(new JobManager(std::move(state)));
@@ -138,6 +140,8 @@ void JobManager::Shutdown() {
   if (state_->shut_down.exchange(true)) return;
   state_->mailbox->Close();
   state_->loop_thread.Join();
+  state_->planner.Close();
+  state_->planner_thread.Join();
   state_->answers.Close();
   state_->answers_thread.Join();
   for (Mailbox& box : state_->effects) box.Close();
@@ -189,7 +193,7 @@ void JobManager::Cancel(const std::string& id, std::function<void(absl::StatusOr
 
 void JobManager::PlanJob(const JobSpec& spec, std::function<void(absl::StatusOr<Plan>)> done) {
   const bool accepted =
-      state_->Ask([loop = state_->loop.get(), spec, done] { done(loop->PlanJob(spec)); });
+      state_->Ask([loop = state_->loop.get(), spec, done] { loop->PlanJob(spec, done); });
   if (!accepted) done(Refused(*state_->mailbox));
 }
 

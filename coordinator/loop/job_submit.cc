@@ -1,5 +1,5 @@
-// How a job is accepted: checks on the loop, a look into the checkpoint store on an effects thread,
-// then the journal, and only then the answer.
+// How a job is accepted: checked and planned on the planner's thread, a look into the checkpoint
+// store on an effects thread, then the journal, and only then the answer.
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -27,12 +27,7 @@ absl::Status CheckId(const std::string& id) {
 
 }  // namespace
 
-absl::Status JobLoop::CheckSpec(const JobSpec& spec) const {
-  RETURN_IF_ERROR(ValidateJobSpec(spec));
-  if (spec.pipeline.stages > 0) {
-    RETURN_IF_ERROR(
-        MakePlan(spec, static_cast<int>(spec.pipeline.stages), PlanAssumptions{}, {}).status());
-  }
+absl::Status JobLoop::RoomForAJob() const {
   int64_t live = 0;
   for (const auto& [id, job] : jobs_) live += IsTerminal(job.state.phase) ? 0 : 1;
   if (live < parts_.options.max_jobs) return absl::OkStatus();
@@ -66,22 +61,31 @@ void JobLoop::Submit(const std::string& id_or_empty, const JobSpec& spec,
   if (draining_) return done(absl::UnavailableError("the coordinator is shutting down"));
   absl::Status status = id_or_empty.empty() ? absl::OkStatus() : CheckId(id_or_empty);
   const std::string spec_text = status.ok() ? parts_.outside.codec->Encode(spec) : "";
-  if (status.ok()) {
-    if (Known(id_or_empty)) return done(Existing(id_or_empty, spec_text));
-    status = CheckSpec(spec);
-  }
+  if (status.ok() && Known(id_or_empty)) return done(Existing(id_or_empty, spec_text));
+  if (status.ok()) status = RoomForAJob();
+  if (status.ok()) status = RoomToPlan();
   if (!status.ok()) return done(status);
   const std::string id = id_or_empty.empty() ? NewId(spec.name) : id_or_empty;
   const uint64_t ticket = ++last_ticket_;
   submitting_[ticket] = std::move(done);
-  parts_.effect(EffectsNumber(spec.resume_job), [this, id, spec, spec_text, ticket] {
-    SubmitCheck check = LookIntoStore(id, spec);
-    parts_.post([this, id, spec, spec_text, ticket, check = std::move(check)] {
-      const auto answer = submitting_.extract(ticket);
-      answer.mapped()(Accept(id, spec, spec_text, check));
-      Settle();
+  parts_.plan([this, id, spec, spec_text, ticket, number = EffectsNumber(spec.resume_job)] {
+    const absl::StatusOr<std::shared_ptr<const JobDefinition>> definition = CheckSpec(spec);
+    if (!definition.ok()) {
+      parts_.post([this, ticket, why = definition.status()] { AnswerSubmit(ticket, why); });
+      return;
+    }
+    parts_.effect(number, [this, id, spec_text, ticket, definition = *definition] {
+      SubmitCheck check = LookIntoStore(id, definition->spec);
+      parts_.post([this, id, spec_text, ticket, definition, check = std::move(check)] {
+        AnswerSubmit(ticket, Accept(id, *definition, spec_text, check));
+        Settle();
+      });
     });
   });
+}
+
+void JobLoop::AnswerSubmit(uint64_t ticket, absl::StatusOr<JobView> answer) {
+  submitting_.extract(ticket).mapped()(std::move(answer));
 }
 
 JobLoop::SubmitCheck JobLoop::LookIntoStore(const std::string& id, const JobSpec& spec) const {
@@ -101,7 +105,7 @@ JobLoop::SubmitCheck JobLoop::LookIntoStore(const std::string& id, const JobSpec
   return check;
 }
 
-absl::StatusOr<JobView> JobLoop::Accept(const std::string& id, const JobSpec& spec,
+absl::StatusOr<JobView> JobLoop::Accept(const std::string& id, JobDefinition definition,
                                         const std::string& spec_text, const SubmitCheck& check) {
   if (Known(id)) return Existing(id, spec_text);  // another call with this id was faster
   if (check.folder_taken) {
@@ -111,17 +115,21 @@ absl::StatusOr<JobView> JobLoop::Accept(const std::string& id, const JobSpec& sp
                      "id, or resume from them with resume_job=",
                      id));
   }
+  RETURN_IF_ERROR(RoomForAJob());  // others may have been faster
   const JournalJob entry{id, next_sequence_, Now().unix_seconds, spec_text, ""};
-  ASSIGN_OR_RETURN(std::shared_ptr<const JobDefinition> definition, Define(entry, spec));
-  if (!spec.resume_job.empty()) {
+  definition.id = id;
+  definition.sequence = entry.sequence;
+  definition.submitted_unix_seconds = entry.submitted_unix_seconds;
+  if (!definition.spec.resume_job.empty()) {
     RETURN_IF_ERROR(check.resume.status());
-    RETURN_IF_ERROR(CheckResume(*definition, *check.resume, false));
+    RETURN_IF_ERROR(CheckResume(definition, *check.resume, false));
   }
   RETURN_IF_ERROR(Annotate(parts_.journal->AddJob(entry), "the job was not accepted"));
   ++next_sequence_;
   Job job;
   job.spec_text = spec_text;
-  job.state = NewJobState(std::move(definition), parts_.term, LimitsOf(parts_.options));
+  job.state = NewJobState(std::make_shared<const JobDefinition>(std::move(definition)), parts_.term,
+                          LimitsOf(parts_.options));
   PinResumed(job.state);
   jobs_.emplace(id, std::move(job));
   Deliver({id, Now(), JobOpened{parts_.term, false}});

@@ -69,6 +69,12 @@ void JobLoop::Performer::operator()(const SendProfile& action) const {
                    });
 }
 
+void JobLoop::Performer::operator()(const MakeJobPlan& action) const {
+  loop_.parts_.plan([inbox = loop_.inbox_, id = id(), action] {
+    inbox->Add(id, Planned{action.fence, RunPlan(action)});
+  });
+}
+
 void JobLoop::Performer::operator()(const SendAbort& action) const {
   stages().Abort(action.address, action.fence, action.reason);
 }

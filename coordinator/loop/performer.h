@@ -22,6 +22,7 @@ class JobLoop::Performer {
   void operator()(const SendRun& action) const;
   void operator()(const SendWriteShard& action) const;
   void operator()(const SendProfile& action) const;
+  void operator()(const MakeJobPlan& action) const;
   void operator()(const SendAbort& action) const;
   void operator()(const SendRelease& action) const;
   void operator()(const DoubtStage& action) const;

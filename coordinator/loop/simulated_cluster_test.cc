@@ -99,6 +99,12 @@ void SimulatedCluster::StartCoordinator() {
     if (epoch == epoch_) posts_.push_back(std::move(work));
   };
   parts.effect = [this](uint64_t, JobLoop::Work work) { effects_.push_back(std::move(work)); };
+  parts.plan = [this, epoch](JobLoop::Work work) {
+    if (plan_seconds == 0) return effects_.push_back(std::move(work));
+    After(plan_seconds, [this, epoch, work = std::move(work)] {
+      if (epoch == epoch_) work();
+    });
+  };
   parts.owns_folder = [] { return absl::OkStatus(); };
   loop_ = std::make_unique<JobLoop>(std::move(parts));
   CHECK_OK(loop_->Open());
@@ -280,6 +286,13 @@ absl::StatusOr<JobView> SimulatedCluster::Submit(const std::string& id, const Jo
     Watch((*answer)->id);
   }
   return *answer;
+}
+
+absl::StatusOr<Plan> SimulatedCluster::PlanJob(const JobSpec& spec) {
+  std::optional<absl::StatusOr<Plan>> answer;
+  loop_->PlanJob(spec, [&answer](absl::StatusOr<Plan> plan) { answer = std::move(plan); });
+  CHECK(RunUntil([&] { return answer.has_value(); })) << "PlanJob must answer";
+  return *std::move(answer);
 }
 
 void SimulatedCluster::Watch(const std::string& id) {

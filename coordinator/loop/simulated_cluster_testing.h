@@ -70,6 +70,7 @@ class SimulatedCluster final : private StageClient {
   SimulatedStage& stage(int number) { return *stages_.at(number); }
 
   absl::StatusOr<JobView> Submit(const std::string& id, const JobSpec& spec);
+  absl::StatusOr<Plan> PlanJob(const JobSpec& spec);
   JobView View(const std::string& id);
   uint64_t step_of(const std::string& id) { return steps_[id]; }  // of the newest step's record
   absl::Status Cancel(const std::string& id);
@@ -94,6 +95,7 @@ class SimulatedCluster final : private StageClient {
 
   std::set<uint64_t> nonfinite_steps;  // whose loss is not a number
   absl::Status load_error, profile_error;
+  double plan_seconds = 0;  // what the planner takes
   std::function<absl::Status(int stage, const RunCommand&)> run_fault;
   std::vector<std::string> violations;  // of the step protocol, by the coordinator
   std::vector<std::string> aborts;      // reasons, as stages heard them
