@@ -5,7 +5,8 @@ import {clock, compact, duration} from './format.js';
 // Of another job: told apart by its dashes too.
 const OTHER_DASH = [7, 3];
 
-const COLOURS = {main: '--curve-main', faint: '--curve-faint', second: '--curve-second', other: '--curve-other', otherSecond: '--curve-other', level: '--curve-level',
+const COLOURS = {main: '--curve-main', faint: '--curve-faint', second: '--curve-second', level: '--curve-level',
+                 other: '--curve-other', otherSecond: '--curve-other',
                  grid: '--grid', text: '--muted', checkpoint: '--mark-checkpoint', recovery: '--mark-recovery', ground: '--card', ink: '--text',
                  border: '--border'};
 
@@ -40,6 +41,12 @@ function levelRange(lines) {
   const level = Math.abs(high);
   if (!(high - low < 1e-3 * level)) return {suggestedMin: undefined, suggestedMax: undefined};
   return {suggestedMin: low - 0.05 * level, suggestedMax: high + 0.05 * level};
+}
+
+/** The data's end is a tick too, wherever it falls: without a number where it would touch the one before. */
+function crowds(index, ticks) {
+  if (index < 2 || index !== ticks.length - 1) return false;
+  return ticks[index].value - ticks[index - 1].value < 0.6 * (ticks[1].value - ticks[0].value);
 }
 
 /** Checkpoints: a tick at the bottom. Recoveries: a dashed line with a flag; told apart without colour. */
@@ -105,7 +112,8 @@ export class CurveChart {
       interaction: {mode: 'nearest', axis: 'x', intersect: false},
       layout: {padding: {top: 4, right: 6}},
       scales: {
-        x: {type: 'linear', bounds: 'data', grid: {...grid, display: false}, ticks: {...ticks, maxTicksLimit: 6, includeBounds: false, callback: (value) => axes[this.axis].tick(value)}},
+        x: {type: 'linear', bounds: 'data', grid: {...grid, display: false},
+            ticks: {...ticks, maxTicksLimit: 6, callback: (value, index, all) => (crowds(index, all) ? '' : axes[this.axis].tick(value))}},
         y: {beginAtZero: this.curve.zero === true, grid, ticks: {...ticks, maxTicksLimit: 5, callback: (value) => (this.curve.tick || format)(value)}},
       },
       plugins: {

@@ -7,7 +7,8 @@ import {hasBubble, hasMeasured, isHeld, stateOf} from './job_facts.js';
 
 const COLUMNS = [
   {title: 'Job'}, {title: 'State'}, {title: 'Progress'}, {title: 'Steps', number: true}, {title: 'Loss', number: true},
-  {title: 'Eval loss', number: true}, {title: 'Tokens/s', number: true}, {title: 'Bubble', number: true}, {title: 'Submitted'}, {title: 'Duration', number: true},
+  {title: 'Eval loss', number: true}, {title: 'Tokens/s', number: true}, {title: 'Bubble', number: true}, {title: 'Submitted'},
+  {title: 'Duration', number: true},
 ];
 
 const POLL_MS = 2000;

@@ -34,5 +34,6 @@ export function updateLinks(root, store) {
     add(k + 1, k, 'upstream', 'downstream', 'gradients');
   }
   updateTable(part(root, 'links'), 'Links between neighbours', COLUMNS, rows,
-              store.ended || isHeld(store.job) ? 'The job does not run: its links are closed.' : stages.length === 1 ? 'One stage: no links.' : 'No link is open.');
+              store.ended || isHeld(store.job) ? 'The job does not run: its links are closed.'
+                : stages.length === 1 ? 'One stage: no links.' : 'No link is open.');
 }

@@ -14,8 +14,10 @@ function changeText(change) {
 }
 
 // While a job is not at its steps there is no time left to tell.
-const STANDS_STILL = {submitted: 'waits for stages', planned: 'is being placed', loading: 'loads its weights', recovering: 'while it recovers', held: 'interrupted',
-                      finishing: 'writes the weights'};
+const STANDS_STILL = {
+  submitted: 'waits for stages', planned: 'is being placed', loading: 'loads its weights', recovering: 'while it recovers',
+  held: 'interrupted', finishing: 'writes the weights',
+};
 
 function stagesText(job) {
   const stages = pipelineStages(job);
