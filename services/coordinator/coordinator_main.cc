@@ -34,7 +34,7 @@ int main(int argc, char** argv) {
   if (status.ok()) status = server.Start();
   if (!status.ok()) {
     std::fprintf(stderr, "stagecoach-coordinator: %s\n", std::string(status.message()).c_str());
-    return 2;
+    return ExitCodeOfFailedStart(status);
   }
   spdlog::info("signal {}: shutting down", WaitForTermination());
   ExitWatchdog watchdog(flags.server.exit_timeout_seconds);

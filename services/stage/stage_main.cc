@@ -44,7 +44,7 @@ int main(int argc, char** argv) {
   if (status.ok()) status = server.Start();
   if (!status.ok()) {
     std::fprintf(stderr, "stagecoach-stage: %s\n", std::string(status.message()).c_str());
-    return 2;
+    return ExitCodeOfFailedStart(status);
   }
   const int signal_number = WaitForTermination();
   const absl::Status fault = server.fault();

@@ -16,6 +16,7 @@
 #include "base/check.h"
 #include "services/cli/local/spawn.h"
 #include "services/cli/output/text.h"
+#include "services/common/process/process.h"
 
 namespace stagecoach {
 namespace {
@@ -96,9 +97,13 @@ void Supervisor::Run(Child* child) {
     if (!StartChild(child)) return;
     AwaitPorts(child);
     HasEnded(child->pid, /*wait=*/true);
-    const std::string how = Reap(child);
+    const int wait_status = Reap(child);
+    if (WIFEXITED(wait_status) && WEXITSTATUS(wait_status) == kRefusedExitCode) {
+      Fail(child, "cannot run here");  // and would say the same again
+      return;
+    }
     const std::chrono::duration<double> life = SteadyClock::now() - start;
-    if (!WaitToRestart(child, how, life.count())) return;
+    if (!WaitToRestart(child, DescribeEnd(wait_status), life.count())) return;
   }
 }
 
@@ -140,15 +145,18 @@ void Supervisor::AwaitPorts(Child* child) {
   }
 }
 
-std::string Supervisor::Reap(Child* child) {
+int Supervisor::Reap(Child* child) {
   // Under the lock: nobody may send a signal to a pid that has been given back.
   std::lock_guard<std::mutex> lock(mutex_);
   int wait_status = 0;
+  // Whatever it started and left running ends with it: the group is its own, and exists for sure
+  // until it is reaped.
+  kill(-child->pid, SIGKILL);
   CHECK_EQ(waitpid(child->pid, &wait_status, 0), child->pid) << child->spec.name;
   child->pid = 0;
   child->ports = {};
   changed_.notify_all();
-  return DescribeEnd(wait_status);
+  return wait_status;
 }
 
 bool Supervisor::WaitToRestart(Child* child, const std::string& how_it_ended, double life_seconds) {

@@ -1,13 +1,12 @@
 // Supervisor: child processes of `stagecoach local`, restarted when they die, as compose or
 // Kubernetes would do it, and ended with it.
 // Ownership: owns the processes: after Stop (and the destructor) none of them is left, not even as
-//            a
-//            zombie.
+//            a zombie, and neither is what they started in their process group.
 // Threads:   thread-safe. One thread a child starts it, waits for its end and starts it again; it
 //            lives as long as the child, because the kernel ties --die-with-parent to the parent's
 //            thread.
-// Errors:    a program that cannot be started, or dies more than `max_restarts` times, ends the
-//            supervision: `on_failure` is called once, on a child's thread, with
+// Errors:    a program that cannot be started, refuses its flags or its machine (kRefusedExitCode,
+//            process.h), or dies more than `max_restarts` times, ends the supervision: `on_failure` is called once, on a child's thread, with
 //            FAILED_PRECONDITION naming process, cause and log.
 // State:     `state_file` says at every moment what runs, rewritten (atomically) at every change:
 //            {"processes":[{"name":"stage-0","pid":123,"address":"127.0.0.1:4000",
@@ -84,7 +83,7 @@ class Supervisor {
   void Run(Child* child);
   bool StartChild(Child* child);
   void AwaitPorts(Child* child);
-  std::string Reap(Child* child);
+  int Reap(Child* child);  // the wait status
   bool WaitToRestart(Child* child, const std::string& how_it_ended, double life_seconds);
   void Fail(Child* child, const std::string& cause);
   void WriteStateLocked();

@@ -3,8 +3,12 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <signal.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <chrono>
@@ -19,6 +23,7 @@
 #include "services/cli/client/stop_signal.h"
 #include "services/cli/local/local_cluster.h"
 #include "services/cli/local/spawn.h"
+#include "services/common/process/process.h"
 
 namespace stagecoach {
 namespace {
@@ -137,6 +142,34 @@ TEST_F(SupervisorTest, GivesUpEarlyOnAProgramThatNeverGetsReadyAndQuotesItsLog) 
   EXPECT_THAT(std::string(status.message()), HasSubstr("coordinator.log: folder is locked"));
 }
 
+// Symptom: `local --device cuda` of a build without CUDA started each stage six times before it gave
+// the reason, which was there the first time. Cause: every exit counted as one that may pass.
+TEST_F(SupervisorTest, AProgramThatRefusesToRunHereIsNotStartedAgain) {
+  Supervisor supervisor(options_);
+  ProcessSpec spec = Shell("stage-0", "");
+  const std::string script =
+      absl::StrCat("echo no CUDA in this build >&2; exit ", kRefusedExitCode);
+  spec.arguments = [script](const ProcessPorts&) {
+    return std::vector<std::string>{"/bin/sh", "-c", script};
+  };
+  supervisor.Start(std::move(spec));
+  const std::optional<absl::Status> failure = failures_.PopWithin(kDeadline);
+  ASSERT_TRUE(failure.has_value());
+  EXPECT_THAT(std::string(failure->message()), HasSubstr("stage-0: cannot run here; its log is"));
+  EXPECT_THAT(std::string(failure->message()), HasSubstr("stage-0.log: no CUDA in this build"));
+  supervisor.Stop();
+  EXPECT_EQ(ReadLog("stage-0"), "no CUDA in this build\n") << "once";
+  EXPECT_FALSE(notes_.TryPop().has_value()) << "nothing about starting it again";
+}
+
+TEST(ExitCodeOfFailedStart, OnlyWhatCannotPassIsRefusedForGood) {
+  EXPECT_EQ(ExitCodeOfFailedStart(absl::UnimplementedError("built without CUDA")),
+            kRefusedExitCode);
+  EXPECT_EQ(ExitCodeOfFailedStart(absl::InvalidArgumentError("--device=tpu")), kRefusedExitCode);
+  EXPECT_EQ(ExitCodeOfFailedStart(absl::UnavailableError("the port is taken")), 2);
+  EXPECT_EQ(ExitCodeOfFailedStart(absl::FailedPreconditionError("the folder is locked")), 2);
+}
+
 TEST_F(SupervisorTest, AProgramThatIsNotThereEndsTheWaitForItsPorts) {
   Supervisor supervisor(options_);
   ProcessSpec spec = Shell("coordinator", "");
@@ -190,6 +223,37 @@ TEST_F(SupervisorTest, StopEndsAlsoWhatIgnoresSigtermAndWhatIsStopped) {
     EXPECT_EQ(kill(pid, 0), -1) << pid;
     EXPECT_EQ(errno, ESRCH);
   }
+}
+
+// Symptom: the test above left a `sleep 1000`, which held a lock of the shell that ran the tests for
+// a quarter of an hour. Cause: SIGKILL went to the child alone, and what it had started went on.
+TEST_F(SupervisorTest, WhatAChildStartedEndsWithIt) {
+  // An orphan comes back to this process, so that its end can be waited for.
+  ASSERT_EQ(prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0), 0);
+  options_.grace_seconds = 0.2;
+  Supervisor supervisor(options_);
+  const std::string pid_file = folder_ + "/helper.pid";
+  ProcessSpec spec = Shell("deaf", "");
+  spec.arguments = [inner = Shell("deaf", "wait").arguments, pid_file](const ProcessPorts& last) {
+    std::vector<std::string> arguments = inner(last);
+    arguments[2] =
+        absl::StrCat("trap '' TERM; sleep 1000 & echo $! > ", pid_file, "; ", arguments[2]);
+    return arguments;
+  };
+  supervisor.Start(std::move(spec));
+  ASSERT_TRUE(supervisor.WaitForPorts("deaf", 30).ok());
+  pid_t helper = 0;
+  std::ifstream(pid_file) >> helper;
+  ASSERT_GT(helper, 0);
+  const int end = static_cast<int>(syscall(SYS_pidfd_open, helper, 0));
+  ASSERT_GE(end, 0);
+  supervisor.Stop();
+  pollfd ended{.fd = end, .events = POLLIN, .revents = 0};
+  EXPECT_EQ(poll(&ended, 1, std::chrono::milliseconds(kDeadline).count()), 1) << "still running";
+  close(end);
+  if (ended.revents == 0) kill(helper, SIGKILL);
+  EXPECT_EQ(waitpid(helper, nullptr, 0), helper);
+  prctl(PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0);
 }
 
 TEST_F(SupervisorTest, ChildrenStartWithNothingBlockedAndOutsideOfOurProcessGroup) {

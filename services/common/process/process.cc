@@ -47,6 +47,10 @@ int WaitForTermination() {
   return signal_number;
 }
 
+int ExitCodeOfFailedStart(const absl::Status& status) {
+  return absl::IsInvalidArgument(status) || absl::IsUnimplemented(status) ? kRefusedExitCode : 2;
+}
+
 std::string NewIncarnation() {
   std::random_device random;
   const uint64_t bits = static_cast<uint64_t>(random()) << 32 | random();
