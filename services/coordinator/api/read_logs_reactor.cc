@@ -56,7 +56,10 @@ void ReadLogsReactor::OnSources(absl::StatusOr<LogSources> sources) {
     last_poll_ = !follow_ || sources->job_ended;
     tail = std::exchange(tail_, 0);  // the lines that come later are all wanted
   }
-  reader_->Poll(sources->stages, sources->coordinator, tail,
+  reader_->Poll({.targets = sources->stages,
+                 .own = sources->coordinator,
+                 .tail = tail,
+                 .ended_unix_seconds = sources->ended_unix_seconds},
                 [weak = weak_from_this()](v1::ReadLogsResponse response) {
                   if (auto reactor = weak.lock()) reactor->OnLines(std::move(response));
                 });

@@ -202,7 +202,10 @@ HttpResponse HttpApi::Logs(const HttpRequest& request) const {
   const auto reader = std::make_shared<LogReader>(parts_.log, parts_.stages, query.job_id);
   const auto lines =
       Await<v1::ReadLogsResponse>(2 * LogReader::kDeadlineSeconds + 1, [&](auto done) {
-        reader->Poll((*sources)->stages, (*sources)->coordinator, static_cast<uint32_t>(*tail),
+        reader->Poll({.targets = (*sources)->stages,
+                      .own = (*sources)->coordinator,
+                      .tail = static_cast<uint32_t>(*tail),
+                      .ended_unix_seconds = (*sources)->ended_unix_seconds},
                      done);
       });
   if (!lines.has_value()) return ErrorResponse(Busy());

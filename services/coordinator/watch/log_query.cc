@@ -12,6 +12,7 @@ absl::StatusOr<LogSources> SourcesOf(const JobView& view, const LogQuery& query)
   LogSources sources;
   sources.stages = TargetsOf(view);
   sources.job_ended = IsTerminal(view.phase);
+  if (sources.job_ended) sources.ended_unix_seconds = view.finished_unix_seconds;
   if (!query.stage.has_value()) return sources;
   const int32_t stage = *query.stage;
   // 0: it is not known yet how many there will be.

@@ -26,6 +26,7 @@ struct LogSources {
   std::vector<StageTarget> stages;
   bool coordinator = true;
   bool job_ended = false;
+  double ended_unix_seconds = 0;  // of a job that has ended
 };
 
 void FindLogSources(JobManager& manager, const LogQuery& query,

@@ -13,35 +13,40 @@ struct LogReader::Gathering {
   std::vector<StageTarget> targets;
   std::vector<absl::StatusOr<v1::GetStageLogsResponse>> answers;
   std::vector<v1::LogLine> lines;
-  uint32_t limit = 0;
+  uint32_t limit = 0;         // of the answer
+  uint32_t source_limit = 0;  // of each source
+  double ended_unix_seconds = 0;
   std::atomic<size_t> missing{0};
   std::function<void(v1::ReadLogsResponse)> done;
 };
 
 void LogReader::ReadOwn(Gathering& gathering) {
   Source& source = sources_[kCoordinator];
-  const LogRing::Page page = own_->Read(source.newest, job_id_, gathering.limit);
+  const LogRing::Page page = own_->Read(source.newest, job_id_, gathering.source_limit);
   source.newest = page.newest;
   for (const LogEntry& entry : page.lines) {
     gathering.lines.push_back(ToProto(entry, kCoordinator));
   }
 }
 
-void LogReader::Poll(const std::vector<StageTarget>& targets, bool own, uint32_t tail,
-                     std::function<void(v1::ReadLogsResponse)> done) {
+void LogReader::Poll(const Wanted& wanted, std::function<void(v1::ReadLogsResponse)> done) {
+  const std::vector<StageTarget>& targets = wanted.targets;
   auto gathering = std::make_shared<Gathering>();
-  gathering->limit = tail == 0 ? kMostLines : std::min(tail, kMostLines);
+  gathering->limit = wanted.tail == 0 ? kMostLines : std::min(wanted.tail, kMostLines);
+  gathering->ended_unix_seconds = wanted.ended_unix_seconds;
+  // The newest lines of a source may be those that come too late.
+  gathering->source_limit = wanted.ended_unix_seconds > 0 ? kMostLines : gathering->limit;
   gathering->targets = targets;
   gathering->answers.resize(targets.size(), absl::UnknownError("no answer yet"));
   gathering->done = std::move(done);
   gathering->missing = targets.size() + 1;  // one for this function
-  if (own) ReadOwn(*gathering);
+  if (wanted.own) ReadOwn(*gathering);
   std::vector<v1::GetStageLogsRequest> requests;  // no answer may change sources_ meanwhile
   for (const StageTarget& target : targets) {
     v1::GetStageLogsRequest request;
     request.set_after(sources_[target.name].newest);
     request.set_job_id(job_id_);
-    request.set_limit(gathering->limit);
+    request.set_limit(gathering->source_limit);
     requests.push_back(std::move(request));
   }
   const auto part_done = [self = shared_from_this(), gathering] {
@@ -78,6 +83,12 @@ void LogReader::Finish(Gathering& gathering) {
     }
   }
   std::vector<v1::LogLine>& lines = gathering.lines;
+  if (gathering.ended_unix_seconds > 0) {
+    const double end = gathering.ended_unix_seconds + kAfterEndSeconds;
+    std::erase_if(lines, [end](const v1::LogLine& line) {
+      return line.job_id().empty() && line.unix_seconds() > end;
+    });
+  }
   std::stable_sort(lines.begin(), lines.end(), [](const v1::LogLine& a, const v1::LogLine& b) {
     return a.unix_seconds() < b.unix_seconds();
   });

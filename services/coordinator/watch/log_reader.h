@@ -27,15 +27,24 @@ class LogReader : public std::enable_shared_from_this<LogReader> {
  public:
   static constexpr double kDeadlineSeconds = 2.0;
   static constexpr uint32_t kMostLines = 2000;
+  // Stages give a job's memory back a moment after its end, and their clocks are not the
+  // coordinator's.
+  static constexpr double kAfterEndSeconds = 1.0;
   static constexpr char kCoordinator[] = "coordinator";
 
   // job_id: lines of this job and of none; empty: of all.
   LogReader(const LogRing* own, StageObserver* stages, std::string job_id)
       : own_(own), stages_(stages), job_id_(std::move(job_id)) {}
 
-  // own: the coordinator's lines too. tail: 0 is kMostLines.
-  void Poll(const std::vector<StageTarget>& targets, bool own, uint32_t tail,
-            std::function<void(v1::ReadLogsResponse)> done);
+  struct Wanted {
+    std::vector<StageTarget> targets;
+    bool own = true;    // the coordinator's lines too
+    uint32_t tail = 0;  // 0: kMostLines
+    // When the job ended; 0: it has not. Lines of no job from kAfterEndSeconds later on belong to
+    // what the servers did then.
+    double ended_unix_seconds = 0;
+  };
+  void Poll(const Wanted& wanted, std::function<void(v1::ReadLogsResponse)> done);
 
  private:
   struct Gathering;

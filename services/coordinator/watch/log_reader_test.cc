@@ -30,9 +30,13 @@ class LogReaderTest : public ::testing::Test {
     line.set_unix_seconds(seconds);
     line.set_message(text);
   }
-  v1::ReadLogsResponse Poll(LogReader& reader, uint32_t tail = 0, bool own = true) {
+  v1::ReadLogsResponse Poll(LogReader& reader, uint32_t tail = 0, bool own = true,
+                            double ended = 0) {
     std::optional<v1::ReadLogsResponse> answer;
-    reader.Poll({{0, "stage-a", "a:1"}, {1, "stage-b", "b:1"}}, own, tail,
+    reader.Poll({.targets = {{0, "stage-a", "a:1"}, {1, "stage-b", "b:1"}},
+                 .own = own,
+                 .tail = tail,
+                 .ended_unix_seconds = ended},
                 [&](v1::ReadLogsResponse response) {
                   EXPECT_FALSE(answer.has_value()) << "answered twice";
                   answer = std::move(response);
@@ -102,6 +106,25 @@ TEST_F(LogReaderTest, SaysOnceWhoDoesNotAnswerAndGivesTheOthers) {
   EXPECT_THAT(Texts(Poll(*reader)), ElementsAre("stage-a back"));
   stages_.stages["a:1"].error = absl::DeadlineExceededError("slow");
   EXPECT_THAT(Poll(*reader).unreachable(), ElementsAre("stage-a did not answer in time"));
+}
+
+// Symptom: the log of a job that had ended grew by the lines of later jobs. Cause: lines of no job
+// (a stage that loads, loses or registers) were in every job's log, whenever they came.
+TEST_F(LogReaderTest, AJobsLogEndsWithTheJob) {
+  Own(1, "mine", "job-a");
+  Line("a:1", 2, "a cell is loaded");
+  Own(3, "mine is done", "job-a");
+  Line("a:1", 3.5, "its memory is given back");
+  Line("b:1", 10, "a later job's cell is loaded");
+  Own(11, "a stage registers");
+  Own(12, "asked for again", "job-a");
+  const auto texts = [&](uint32_t tail) { return Texts(Poll(*Reader("job-a"), tail, true, 3)); };
+  EXPECT_THAT(texts(0), ElementsAre("coordinator mine", "stage-a a cell is loaded",
+                                    "coordinator mine is done", "stage-a its memory is given back",
+                                    "coordinator asked for again"));
+  EXPECT_THAT(texts(2),
+              ElementsAre("stage-a its memory is given back", "coordinator asked for again"))
+      << "what came too late takes no place in the tail";
 }
 
 TEST_F(LogReaderTest, KeepsToTheJobAndToItsBounds) {
