@@ -12,6 +12,7 @@ import pathlib
 import sys
 import tempfile
 
+import connect  # before grpc, which reads its settings when it is loaded
 import grpc
 from grpc_tools import protoc
 
@@ -25,16 +26,6 @@ def make_stubs(folder):
     if protoc.main(arguments) != 0:
         raise SystemExit("protoc failed")
     sys.path.insert(0, str(folder))
-
-
-def open_channel(address, certs):
-    """Mutual TLS with certs, plain without: off loopback a coordinator takes TLS only."""
-    if certs is None:
-        return grpc.insecure_channel(address)
-    folder = pathlib.Path(certs)
-    return grpc.secure_channel(address, grpc.ssl_channel_credentials(
-        root_certificates=(folder / "ca.pem").read_bytes(), private_key=(folder / "tls.key").read_bytes(),
-        certificate_chain=(folder / "tls.crt").read_bytes()))
 
 
 def make_spec(model_pb2, text, steps):
@@ -75,20 +66,22 @@ def main():
     parser.add_argument("--text", required=True, help="path of the training text on the stage servers")
     parser.add_argument("--steps", type=int, default=20)
     parser.add_argument("--id", default="", help="repeating an id with the same spec is harmless")
-    parser.add_argument("--certs", help="folder with ca.pem, tls.crt, tls.key")
+    connect.add_arguments(parser)
     options = parser.parse_args()
+    if not (ROOT / "proto").is_dir():
+        raise SystemExit(f"no folder {ROOT / 'proto'}: run this example from a checkout")
     with tempfile.TemporaryDirectory() as folder:
         make_stubs(folder)
         from stagecoach.v1 import job_pb2, job_pb2_grpc, model_pb2
-    with open_channel(options.address, options.certs) as channel:
+    with connect.open_channel(options.address, options.certs) as channel:
         jobs = job_pb2_grpc.JobServiceStub(channel)
         request = job_pb2.SubmitJobRequest(id=options.id, spec=make_spec(model_pb2, options.text, options.steps))
         try:
-            job = jobs.SubmitJob(request, timeout=10, wait_for_ready=True).job
+            job = jobs.SubmitJob(request, timeout=10).job
             print(f"job {job.id}")
             end = follow(jobs, job_pb2, job.id)
         except grpc.RpcError as error:
-            raise SystemExit(f"{error.code().name}: {error.details()}")
+            connect.fail(error)
     print(f"{job_pb2.JobState.Name(end.state)} {end.weights_digest or end.message}")
     return 0 if end.state == job_pb2.JOB_STATE_SUCCEEDED else 1
 

@@ -58,6 +58,34 @@ class Clients(servers.ServersTest):
         missing = self.example("reflect.py", self.coordinator, "stagecoach.v1.JobService/GetJob", '{"id": "nobody"}')
         self.assertIn("NOT_FOUND", missing.stderr)
 
+    def test_an_example_without_a_connection_says_why(self):
+        """Symptom: submit.py without certificates waited 10 s for a bare DEADLINE_EXCEEDED; reflect.py knew no TLS."""
+        certs = self.folder / "certs"
+        subprocess.run([str(ROOT / "deploy" / "certs" / "make-certs.sh"), str(certs), "coordinator", "client"], check=True,
+                       stdout=subprocess.DEVNULL)
+        own = certs / "coordinator"
+        self.launch("stagecoach-coordinator", "secured", "--state-dir", self.folder / "secured-state", "--grpc-use-ssl",
+                    "--grpc-server-cert", own / "tls.crt", "--grpc-server-key", own / "tls.key", "--grpc-root-cert",
+                    own / "ca.pem")
+        secured = self.address("secured").replace("127.0.0.1", "localhost")
+        submit = ("submit.py", "--text", self.text, "--address")
+        self.refused(self.example(*submit, secured), "speaks TLS; give --certs FOLDER")
+        self.refused(self.example("reflect.py", secured), "speaks TLS; give --certs FOLDER")
+        self.refused(self.example("reflect.py", self.coordinator, "--certs", certs / "client"), "speaks no TLS; leave --certs")
+        self.refused(self.example("reflect.py", secured, "--certs", self.folder), "wants a folder with ca.pem")
+        self.refused(self.example(*submit, "127.0.0.1:1"), "Connection refused")
+        self.refused(self.example(*submit, "http://127.0.0.1:8000"), "want host:port of a gRPC port")
+        listed = self.example("reflect.py", "--certs", certs / "client", secured)
+        self.assertEqual(listed.returncode, 0, listed.stderr)
+        self.assertIn("stagecoach.v1.JobService\n", listed.stdout)
+        self.refused(self.example("reflect.py", self.coordinator, "stagecoach.v1.JobService/GetJbo"), "no such method")
+        self.refused(self.example("reflect.py", self.coordinator, "stagecoach.v1.JobService/GetJob", "{"), "the request is no")
+
+    def refused(self, result, pattern):
+        self.assertEqual(result.returncode, 1, result.stderr)
+        self.assertIn(pattern, result.stderr)
+        self.assertNotIn("Traceback", result.stderr)
+
     def test_reflection_and_health_of_a_stage(self):
         stage = self.address("stage-0")
         listed = self.example("reflect.py", stage)
