@@ -2,7 +2,7 @@
 
 #include <CLI/CLI.hpp>
 #include <functional>
-#include <map>
+#include <optional>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "base/device_name.h"
+#include "services/cli/command_mistake.h"
 #include "services/cli/commands/commands.h"
 #include "services/cli/completion.h"
 #include "services/cli/output/exit_code.h"
@@ -75,8 +76,8 @@ class CommandTree {
     const int code = app_.exit(error, out, errors);
     if (!out.str().empty()) context_.console->Print(out.str());
     if (code == 0) return kExitSuccess;
-    context_.console->Note(
-        absl::StrCat("stagecoach: ", error.what(), "\nRun with --help for more."));
+    context_.console->Note(absl::StrCat("stagecoach: ", DescribeMistake(app_, error.what()),
+                                        "\nRun with --help for more."));
     return kExitUsage;
   }
 
@@ -87,11 +88,12 @@ class CommandTree {
     app_.add_option("--timeout", context_.client.timeout_seconds, "seconds that one call may take")
         ->check(CLI::Range(0.1, 3600.0))
         ->capture_default_str();
-    const std::map<std::string, OutputFormat> formats = {{"table", OutputFormat::kTable},
-                                                         {"json", OutputFormat::kJson},
-                                                         {"ndjson", OutputFormat::kNdjson}};
-    app_.add_option("-o,--output", context_.output, "table, json or ndjson")
-        ->transform(CLI::CheckedTransformer(formats));
+    app_.add_option_function<std::string>(
+            "-o,--output",
+            [this](const std::string& name) { context_.output = *ParseOutputFormat(name); },
+            "how results are printed")
+        ->check(CLI::IsMember({"table", "json", "ndjson"}))
+        ->default_str("table");
     TlsFlags& tls = context_.client.tls;
     app_.add_flag("--grpc-use-ssl", tls.use_ssl, "mutual TLS to the coordinator");
     app_.add_option("--grpc-server-cert", tls.server_cert, "PEM certificate of this client");
@@ -106,7 +108,7 @@ class CommandTree {
   }
 
   static void AddFile(CLI::App* command, std::string* file) {
-    command->add_option("job", *file, "job spec, YAML or JSON")->required();
+    command->add_option("job", *file, "job spec, YAML or JSON; - for standard input")->required();
   }
 
   void AddRunCommands() {
@@ -141,9 +143,11 @@ class CommandTree {
     submit->add_flag("--detach", submit_.detach, "print the id and do not follow");
     submit->add_flag("--dry-run", submit_.dry_run, "ask the cluster for the plan, run nothing");
 
-    AddFile(Add("validate", "Check a job spec without a server",
-                [this] { return RunValidate(file_, context_); }),
-            &file_);
+    CLI::App* validate = Add("validate", "Check a job spec and its data without a server",
+                             [this] { return RunValidate(validate_, context_); });
+    AddFile(validate, &validate_.file);
+    validate->add_flag("--data-elsewhere", validate_.data_elsewhere,
+                       "the job's data lies on the stages' machines, not on this one");
 
     CLI::App* plan = Add("plan", "Show partition, memory, forecast and timeline of a job",
                          [this] { return RunPlan(plan_, context_); });
@@ -183,11 +187,21 @@ class CommandTree {
     trace->add_option("--steps", trace_.steps, "how many steps back; 0: all that there are")
         ->check(CLI::Range(uint32_t{0}, kMostTracedSteps))
         ->capture_default_str();
-    // Hides the shared option of this name: a trace is always JSON.
     trace
-        ->add_option("-o,--output", trace_.file,
+        ->add_option("--file", trace_.file,
                      "Chrome trace JSON, opens in ui.perfetto.dev; - for standard output")
         ->capture_default_str();
+    // Hides the shared option of this name, which once named the file and still may.
+    trace
+        ->add_option_function<std::string>(
+            "-o,--output",
+            [this](const std::string& given) {
+              const std::optional<OutputFormat> format = ParseOutputFormat(given);
+              if (format.has_value()) context_.output = *format;
+              if (!format.has_value()) trace_.file = given;
+            },
+            "table, json or ndjson: how to tell what was written; anything else is --file")
+        ->default_str("table");
 
     CLI::App* logs = Add("logs", "Read the logs of a job's coordinator and stages", [this] {
       logs_.json = log_format_ == "json" || context_.output != OutputFormat::kTable;
@@ -238,8 +252,16 @@ class CommandTree {
   void AddOtherCommands() {
     CLI::App* generate = Add("generate", "Write text with trained weights",
                              [this] { return RunGenerate(generate_, context_); });
-    generate->add_option("--weights", generate_.weights, "model.safetensors, or its folder")
+    generate
+        ->add_option("weights,--weights", generate_.source,
+                     "model.safetensors, or a folder: of exported weights, of a `local` run "
+                     "(--state-dir), of a "
+                     "checkpoint (with --job-file); or the id of a cluster's job")
         ->required();
+    generate->add_option("--step", generate_.step, "of a cluster's job; default: the newest")
+        ->check(CLI::NonNegativeNumber);
+    generate->add_option("--job-file", generate_.job_file,
+                         "the job that a checkpoint was trained by; a checkpoint has only numbers");
     generate->add_option("--prompt", generate_.prompt, "text to go on from");
     generate->add_option("--tokens", generate_.tokens, "how many to write")
         ->check(CLI::Range(int64_t{1}, int64_t{1} << 30))
@@ -253,10 +275,12 @@ class CommandTree {
 
     Add("version", "Print the version", [this] { return RunVersion(context_); });
     CLI::App* completion = Add("completion", "Print a completion script", [this] {
-      context_.console->Print(BashCompletion(app_));
+      context_.console->Print(CompletionScript(app_, shell_));
       return static_cast<int>(kExitSuccess);
     });
-    completion->add_option("shell", shell_, "bash")->required()->check(CLI::IsMember({"bash"}));
+    completion->add_option("shell", shell_, "whose script")
+        ->required()
+        ->check(CLI::IsMember({"bash", "zsh", "fish"}));
   }
 
   CLI::App app_;
@@ -266,13 +290,14 @@ class CommandTree {
   LocalOptions local_;
   SubmitOptions submit_;
   PlanOptions plan_;
+  ValidateOptions validate_;
   GenerateOptions generate_;
   CheckpointsOptions checkpoints_;
   ExportOptions export_;
   TraceOptions trace_;
   LogsOptions logs_;
   std::string log_format_ = "text";
-  std::string file_, job_, shell_, health_address_;
+  std::string job_, shell_, health_address_;
 };
 
 }  // namespace

@@ -6,13 +6,21 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <iostream>
+#include <iterator>
+#include <optional>
 #include <sstream>
 #include <vector>
+
+#include "absl/strings/str_replace.h"
 
 namespace stagecoach {
 namespace {
 
 using testing::HasSubstr;
+using testing::Not;
 
 class CommandLineTest : public testing::Test {
  protected:
@@ -71,35 +79,169 @@ TEST_F(CommandLineTest, NoCoordinatorGivesFourAndNamesTheAddress) {
   EXPECT_EQ(Run({"health", "127.0.0.1:1"}), 4);
 }
 
-TEST_F(CommandLineTest, TheOutputOfATraceIsAFile) {
-  // Neither is a format; the coordinator that is not there ends both.
+// Symptom: `trace -o json` wrote a file named json, where every other command prints JSON.
+TEST_F(CommandLineTest, TheOutputOfATraceIsAFormatAndAnyOtherWordIsStillTheFile) {
+  // The coordinator that is not there ends all of them.
   EXPECT_EQ(Run({"trace", "job", "-o", "out.json", "--address", "127.0.0.1:1"}), 4);
   EXPECT_EQ(Run({"trace", "job", "-o", "-", "--address", "127.0.0.1:1"}), 4);
+  EXPECT_EQ(Run({"trace", "job", "-o", "json", "--file", "out.json", "--address", "127.0.0.1:1"}),
+            4);
   EXPECT_EQ(Run({"logs", "job", "-o", "ndjson", "--address", "127.0.0.1:1"}), 4);
   ASSERT_EQ(Run({"trace", "--help"}), 0);
   EXPECT_THAT(out_.str(), HasSubstr("perfetto"));
+  EXPECT_THAT(out_.str(), HasSubstr("anything else is --file"));
 }
 
-TEST_F(CommandLineTest, BashTakesTheCompletion) {
-  ASSERT_EQ(Run({"completion", "bash"}), 0);
-  const std::string script =
-      out_.str() +
-      "\nCOMP_WORDS=(stagecoach che); COMP_CWORD=1; _stagecoach; echo \"${COMPREPLY[*]}\"\n"
-      "COMP_WORDS=(stagecoach -o json local --thr); COMP_CWORD=4; _stagecoach; "
-      "echo \"${COMPREPLY[*]}\"\n";
-  const std::string path =
-      testing::TempDir() + "/command_line_test_" + std::to_string(getpid()) + ".sh";
-  FILE* file = fopen(path.c_str(), "w");
-  ASSERT_NE(file, nullptr);
-  fputs(script.c_str(), file);
-  fclose(file);
-  FILE* pipe = popen(("bash " + path + " 2>&1").c_str(), "r");
-  ASSERT_NE(pipe, nullptr);
-  std::string output;
-  for (int c = fgetc(pipe); c != EOF; c = fgetc(pipe)) output += static_cast<char>(c);
-  EXPECT_EQ(pclose(pipe), 0);
+// Symptom: -o was shown as "ENUM:value in {json->1,ndjson->2,table->0} OR {1,2,0}".
+TEST_F(CommandLineTest, HelpNamesFormatsAsTheyAreTyped) {
+  for (const char* command : {"list", "trace"}) {
+    ASSERT_EQ(Run({"--help"}), 0);
+    EXPECT_THAT(out_.str(), HasSubstr("{table,json,ndjson}"));
+    ASSERT_EQ(Run({command, "--help"}), 0);
+    EXPECT_THAT(out_.str(), Not(HasSubstr("ENUM")));
+    EXPECT_THAT(out_.str(), Not(HasSubstr("->")));
+  }
+}
+
+// Symptom: `stagecoach train x` was answered with "A subcommand is required".
+TEST_F(CommandLineTest, AWordThatIsNoCommandIsNamedWithTheNearest) {
+  EXPECT_EQ(Run({"train", "job.yaml"}), 2);
+  EXPECT_THAT(notes_.str(), HasSubstr("\"train\" is no command; did you mean \"local\"?"));
+  EXPECT_EQ(Run({"-o", "json", "descirbe", "job"}), 2);
+  EXPECT_THAT(notes_.str(), HasSubstr("\"descirbe\" is no command; did you mean \"describe\"?"));
+  EXPECT_EQ(Run({"checkpoints", "lst", "job"}), 2);
+  EXPECT_THAT(notes_.str(),
+              HasSubstr("\"lst\" is no command of checkpoints; did you mean \"list\""));
+  EXPECT_EQ(Run({"frobnicate"}), 2);
+  EXPECT_THAT(notes_.str(), HasSubstr("known here: local, submit"));
+  EXPECT_EQ(Run({}), 2);
+  EXPECT_THAT(notes_.str(), HasSubstr("a command is missing; known here: local"));
+  EXPECT_EQ(Run({"checkpoints"}), 2);
+  EXPECT_THAT(notes_.str(), HasSubstr("a command is missing; known here: list, verify"));
+}
+
+TEST_F(CommandLineTest, AnOptionThatNobodyKnowsIsNamedWithTheNearest) {
+  EXPECT_EQ(Run({"local", "job.yaml", "--stage=2"}), 2);
+  EXPECT_THAT(notes_.str(), HasSubstr("--stage: no such option; did you mean \"--stages\"?"));
+  EXPECT_EQ(Run({"list", "--adress", "host:1"}), 2);
+  EXPECT_THAT(notes_.str(), HasSubstr("--adress: no such option; did you mean \"--address\"?"));
+  EXPECT_EQ(Run({"describe", "one", "two"}), 2);
+  EXPECT_THAT(notes_.str(), HasSubstr("two"));
+}
+
+// Symptom: both ended, after ten seconds, in the resolver's words.
+TEST_F(CommandLineTest, AnAddressThatCannotBeOneIsRefusedAtOnce) {
+  EXPECT_EQ(Run({"list", "--address", "http://127.0.0.1:8000"}), 2);
+  EXPECT_THAT(notes_.str(), HasSubstr("--address http://127.0.0.1:8000: a gRPC address has no"));
+  EXPECT_EQ(Run({"list", "--address", "coordinator"}), 2);
+  EXPECT_THAT(notes_.str(), HasSubstr("no port; want coordinator:8001"));
+  EXPECT_EQ(Run({"health", "127.0.0.1"}), 2);
+  EXPECT_THAT(notes_.str(), HasSubstr("no port"));
+}
+
+TEST_F(CommandLineTest, AJobComesFromStandardInputToo) {
+  std::istringstream job("name: piped\nmodle: {}\n");
+  std::streambuf* const own = std::cin.rdbuf(job.rdbuf());
+  EXPECT_EQ(Run({"validate", "-"}), 2);
+  std::cin.rdbuf(own);
+  EXPECT_THAT(notes_.str(), HasSubstr("standard input:2:1: modle: unknown field"));
+}
+
+// Symptom: `validate` said "ok" and `plan` nothing about a job whose data file was not there.
+TEST_F(CommandLineTest, AJobWhoseDataIsNotHereIsNotOk) {
+  std::ifstream example(std::string(STAGECOACH_SOURCE_DIR) + "/examples/gpt-tiny.yaml");
+  std::string text{std::istreambuf_iterator<char>(example), {}};
+  const std::string path = testing::TempDir() + "/data_here_" + std::to_string(getpid()) + ".yaml";
+  std::ofstream(path) << absl::StrReplaceAll(text, {{"../LICENSE", "/no/such.txt"}});
+  EXPECT_EQ(Run({"validate", path.c_str()}), 2);
+  EXPECT_THAT(notes_.str(),
+              HasSubstr(path + ":8:10: data.text.path: /no/such.txt: on this machine: "
+                               "No such file or directory"));
+  EXPECT_THAT(notes_.str(), HasSubstr("--data-elsewhere"));
+  EXPECT_EQ(Run({"validate", "--data-elsewhere", path.c_str()}), 0);
+  EXPECT_EQ(out_.str(), path + ": ok\n");
+  EXPECT_EQ(Run({"plan", path.c_str()}), 0) << "what it costs does not depend on the data";
+  EXPECT_THAT(notes_.str(), HasSubstr("note: "));
+  EXPECT_THAT(notes_.str(), HasSubstr("/no/such.txt"));
+  EXPECT_EQ(Run({"local", "--state-dir", (path + ".state").c_str(), path.c_str()}), 2);
+  EXPECT_THAT(notes_.str(), HasSubstr("/no/such.txt: on this machine"));
+  EXPECT_NE(access((path + ".state").c_str(), F_OK), 0) << "nothing was started";
   std::remove(path.c_str());
-  EXPECT_EQ(output, "checkpoints\n--threads-per-stage\n");
+  // A folder in its place.
+  std::ofstream(path) << absl::StrReplaceAll(text, {{"../LICENSE", "/"}});
+  EXPECT_EQ(Run({"validate", path.c_str()}), 2);
+  EXPECT_THAT(notes_.str(), HasSubstr("not a regular file"));
+  std::remove(path.c_str());
+  EXPECT_EQ(
+      Run({"validate", (std::string(STAGECOACH_SOURCE_DIR) + "/examples/gpt-tiny.yaml").c_str()}),
+      0);
+}
+
+class CompletionTest : public CommandLineTest {
+ protected:
+  // What `shell` prints for the completion script followed by `questions`; nothing if this machine
+  // has no such shell.
+  std::optional<std::string> Ask(const std::string& shell, const std::string& options,
+                                 const std::string& questions) {
+    if (std::system(("command -v " + shell + " >/dev/null 2>&1").c_str()) != 0) return std::nullopt;
+    EXPECT_EQ(Run({"completion", shell.c_str()}), 0);
+    const std::string path = testing::TempDir() + "/completion_test_" + std::to_string(getpid());
+    std::ofstream(path) << out_.str() << "\n" << questions;
+    FILE* pipe = popen((shell + options + " " + path + " 2>&1").c_str(), "r");
+    EXPECT_NE(pipe, nullptr);
+    std::string output;
+    for (int c = fgetc(pipe); c != EOF; c = fgetc(pipe)) output += static_cast<char>(c);
+    EXPECT_EQ(pclose(pipe), 0);
+    std::remove(path.c_str());
+    return output;
+  }
+};
+
+TEST_F(CompletionTest, Bash) {
+  const std::optional<std::string> answer = Ask("bash", "", R"(
+ask() { COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _stagecoach; echo "${COMPREPLY[*]}"; }
+ask stagecoach che
+ask stagecoach -o json local --thr
+ask stagecoach list -o nd
+ask stagecoach completion z
+ask stagecoach checkpoints ver
+)");
+  ASSERT_TRUE(answer.has_value()) << "tools/setup installs bash's users' shell with the system";
+  EXPECT_EQ(*answer, "checkpoints\n--threads-per-stage\nndjson\nzsh\nverify\n");
+}
+
+TEST_F(CompletionTest, Zsh) {
+  // The line editor's functions, which a script does not have, print what they are given.
+  const std::optional<std::string> answer = Ask("zsh", " -f", R"(
+_describe() { local -a list; [[ $1 == -o ]] && shift; list=(${(P)2}); print -l -- ${(M)list:#${words[CURRENT]}*} }
+compadd() { print -- "values $@" }
+_files() { print files }
+ask() { words=("$@"); CURRENT=$#; _stagecoach }
+ask stagecoach che
+ask stagecoach -o json local --thr
+ask stagecoach list -o ''
+ask stagecoach completion ''
+ask stagecoach local ''
+)");
+  if (!answer.has_value()) GTEST_SKIP() << "no zsh on this machine";
+  EXPECT_EQ(*answer,
+            "checkpoints:List or verify checkpoints\n"
+            "--threads-per-stage:default: the cores divided among the stages\n"
+            "values table json ndjson\nvalues bash zsh fish\nfiles\n");
+}
+
+TEST_F(CompletionTest, Fish) {
+  const std::optional<std::string> answer = Ask("fish", " --no-config", R"(
+complete -C 'stagecoach che'
+complete -C 'stagecoach -o json local --thr'
+complete -C 'stagecoach list -o nd'
+complete -C 'stagecoach completion z'
+)");
+  if (!answer.has_value()) GTEST_SKIP() << "no fish on this machine";
+  EXPECT_EQ(*answer,
+            "checkpoints\tList or verify checkpoints\n"
+            "--threads-per-stage\tdefault: the cores divided among the stages\n"
+            "ndjson\thow results are printed\nzsh\n");
 }
 
 }  // namespace

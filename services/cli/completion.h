@@ -1,5 +1,6 @@
-// Completion: a bash completion script made from the command tree, so that it cannot fall behind
-// it.
+// Completion: scripts for bash, zsh and fish made from the command tree, so that they cannot fall
+// behind it.
+// Threads: pure function.
 #ifndef STAGECOACH_SERVICES_CLI_COMPLETION_H_
 #define STAGECOACH_SERVICES_CLI_COMPLETION_H_
 
@@ -11,7 +12,9 @@ class App;
 
 namespace stagecoach {
 
-std::string BashCompletion(const CLI::App& app);
+// shell: bash, zsh or fish (CHECKed). Completes commands, options and the values of options that
+// have a list of them; files everywhere else.
+std::string CompletionScript(const CLI::App& app, const std::string& shell);
 
 }  // namespace stagecoach
 

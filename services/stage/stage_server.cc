@@ -21,6 +21,7 @@
 #include "services/common/observe/log.h"
 #include "services/common/observe/metric_names.h"
 #include "services/common/observe/metrics.h"
+#include "services/common/process/dial_address.h"
 #include "services/common/process/process.h"
 #include "services/stage/lease.h"
 #include "services/stage/nvml.h"
@@ -256,9 +257,7 @@ v1::Stage StageServer::State::Registration() const {
 }
 
 absl::Status StageServer::State::StartLease() {
-  std::string host;
-  int port = 0;
-  RETURN_IF_ERROR(ParseAddress("--coordinator", flags.coordinator, &host, &port));
+  RETURN_IF_ERROR(CheckDialAddress("--coordinator", flags.coordinator));
   lease = std::make_unique<Lease>(Lease::Parts{
       .channel = MakeControlChannel(flags.coordinator, credentials),
       .stage = Registration(),

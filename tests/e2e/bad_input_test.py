@@ -48,7 +48,7 @@ class BadInput(harness.EndToEndTest):
             text = json.dumps(cluster.events) + cluster.stderr
             for part in expected:
                 self.assertIn(part, text)
-        fails(["data.text.path", "missing.txt"], data={"text": {"path": "missing.txt"}})
+        self.refused(self.yaml(data={"text": {"path": "missing.txt"}}), ["data.text.path", "missing.txt", "job.yaml:"])
         (self.folder / "empty.txt").write_text("")
         fails(["data.text.path", "empty"], data={"text": {"path": "empty.txt"}})
         (self.folder / "short.txt").write_text("short")

@@ -260,7 +260,7 @@ class Machine:
             file = pathlib.Path(folder) / "precision.json"
             from .jobs import tiny_job
             file.write_text(json.dumps(tiny_job(precision="bfloat16")))
-            done = call([self.program("stagecoach"), "validate", file], 30, self.env)
+            done = call([self.program("stagecoach"), "validate", "--data-elsewhere", file], 30, self.env)
             self._bfloat16 = done.stderr.strip() if done.returncode else ""
         if self._bfloat16:
             why = self._bfloat16.splitlines()[0].split("precision.json")[-1].split(";")[0]

@@ -25,6 +25,8 @@ class FakeJobClient final : public JobClient {
   absl::Status reachable;              // of all calls but Watch
   std::vector<uint64_t> watched_from;  // `after` of every watch
   int submits = 0;
+  v1::ExportWeightsResponse exported;
+  std::vector<int64_t> exported_steps;  // `step` of every Export
   v1::GetTraceResponse trace;
   std::vector<uint32_t> traced_steps;  // `steps` of every GetTrace
   // What the next readings of logs give, then their end; none left: nothing, in order.
@@ -64,8 +66,9 @@ class FakeJobClient final : public JobClient {
   absl::StatusOr<v1::ListCheckpointsResponse> ListCheckpoints(const std::string&, bool) override {
     return v1::ListCheckpointsResponse();
   }
-  absl::StatusOr<v1::ExportWeightsResponse> Export(const std::string&, int64_t) override {
-    return v1::ExportWeightsResponse();
+  absl::StatusOr<v1::ExportWeightsResponse> Export(const std::string&, int64_t step) override {
+    exported_steps.push_back(step);
+    return exported;
   }
   absl::StatusOr<v1::ListStagesResponse> ListStages() override { return v1::ListStagesResponse(); }
   absl::StatusOr<v1::GetTraceResponse> GetTrace(const std::string& id, uint32_t steps) override {

@@ -12,6 +12,7 @@
 #include "services/common/grpc/grpc_channel.h"
 #include "services/common/grpc/grpc_status.h"
 #include "services/common/grpc/tls_check.h"
+#include "services/common/process/dial_address.h"
 
 namespace stagecoach {
 namespace {
@@ -48,6 +49,7 @@ grpc::Status CallHealth(grpc::GenericStub* stub, grpc::ClientContext* context, s
 }  // namespace
 
 absl::Status CheckHealth(const ClientOptions& options) {
+  RETURN_IF_ERROR(CheckDialAddress("address", options.address));
   ASSIGN_OR_RETURN(const std::shared_ptr<grpc::ChannelCredentials> credentials,
                    MakeChannelCredentials(options.tls));
   grpc::GenericStub stub(grpc::CreateChannel(options.address, credentials));

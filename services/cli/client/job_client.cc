@@ -11,6 +11,7 @@
 #include "services/common/grpc/grpc_channel.h"
 #include "services/common/grpc/grpc_status.h"
 #include "services/common/grpc/tls_check.h"
+#include "services/common/process/dial_address.h"
 #include "stagecoach/v1/fleet.grpc.pb.h"
 #include "stagecoach/v1/job.grpc.pb.h"
 
@@ -202,6 +203,7 @@ class GrpcJobClient final : public JobClient {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<JobClient>> ConnectJobClient(const ClientOptions& options) {
+  RETURN_IF_ERROR(CheckDialAddress("--address", options.address));
   ASSIGN_OR_RETURN(const std::shared_ptr<grpc::ChannelCredentials> credentials,
                    MakeChannelCredentials(options.tls));
   return std::make_unique<GrpcJobClient>(options, MakeApiChannel(options.address, credentials));

@@ -14,7 +14,7 @@ int RunCheckpoints(const CheckpointsOptions& options, CommandContext& context) {
       (*client)->ListCheckpoints(options.job, options.verify);
   if (!checkpoints.ok()) return context.console->Fail(checkpoints.status());
   context.console->Print(context.output == OutputFormat::kTable
-                             ? CheckpointTable(*checkpoints)
+                             ? CheckpointTable(*checkpoints, *context.console)
                              : ToJson(*checkpoints, context.output));
   const auto& list = checkpoints->checkpoints();
   const auto broken = std::count_if(list.begin(), list.end(), [](const v1::CheckpointInfo& info) {

@@ -56,7 +56,9 @@ struct PlanOptions {
 int RunPlan(const PlanOptions& options, CommandContext& context);
 
 struct GenerateOptions {
-  std::string weights;  // model.safetensors, or the folder with it and config.json
+  std::string source;    // see services/cli/generate/weight_source.h
+  std::string job_file;  // that a checkpoint's weights were trained by; empty: none
+  int64_t step = -1;     // of a cluster's job; negative: the newest
   std::string prompt = "\n";
   int64_t tokens = 200;
   double temperature = 0.8;  // 0: always the likeliest
@@ -94,7 +96,12 @@ struct LogsOptions {
 };
 int RunLogs(const LogsOptions& options, CommandContext& context);
 
-int RunValidate(const std::string& file, CommandContext& context);
+struct ValidateOptions {
+  std::string file;
+  bool data_elsewhere = false;  // the data need not lie on this machine
+};
+int RunValidate(const ValidateOptions& options, CommandContext& context);
+
 int RunList(CommandContext& context);
 int RunDescribe(const std::string& job, CommandContext& context);
 int RunWatch(const std::string& job, CommandContext& context);

@@ -144,6 +144,13 @@ TEST_F(CommandTest, DetachPrintsOnlyTheId) {
   EXPECT_EQ(notes_.str(), "");
 }
 
+TEST_F(CommandTest, DetachPrintsTheJobForPrograms) {
+  context_.output = OutputFormat::kNdjson;
+  EXPECT_EQ(RunSubmit({.file = spec_file_, .id = "mine", .detach = true}, context_), 0);
+  EXPECT_THAT(out_.str(), testing::StartsWith("{\"id\":\"mine\""));
+  EXPECT_THAT(out_.str(), testing::EndsWith("}\n"));
+}
+
 TEST_F(CommandTest, SubmitFollowsAndExitsWithTheJobsCode) {
   EXPECT_EQ(RunSubmit({.file = spec_file_, .id = "gpt-2"}, context_), 0);
   EXPECT_THAT(out_.str(), HasSubstr("step=3/60 examples=48 loss=3.0000"));
@@ -234,8 +241,8 @@ TEST_F(CommandTest, ExitCodesTellWhatWentWrong) {
   EXPECT_EQ(RunDescribe("nobody", context_), 3);
   client_.reachable = absl::UnavailableError("coordinator localhost:8001: refused");
   EXPECT_EQ(RunList(context_), 4);
-  EXPECT_EQ(RunValidate("/no/such/file.yaml", context_), 2);
-  EXPECT_EQ(RunValidate(spec_file_, context_), 0);
+  EXPECT_EQ(RunValidate({.file = "/no/such/file.yaml"}, context_), 2);
+  EXPECT_EQ(RunValidate({.file = spec_file_}, context_), 0);
 }
 
 TEST_F(CommandTest, PlansWithoutAServer) {

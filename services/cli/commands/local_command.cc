@@ -16,6 +16,7 @@
 #include "services/cli/local/local_cluster.h"
 #include "services/cli/local/spawn.h"
 #include "services/cli/output/exit_code.h"
+#include "services/cli/spec/data_here.h"
 
 namespace stagecoach {
 namespace {
@@ -56,6 +57,7 @@ std::string DeviceList(const LocalOptions& options) { return absl::StrJoin(optio
 // own.
 absl::StatusOr<SpecFile> ReadSpecForLocal(const LocalOptions& options) {
   ASSIGN_OR_RETURN(SpecFile spec_file, ReadValidSpec(options.file));
+  RETURN_IF_ERROR(CheckDataHere(spec_file));
   v1::Pipeline& pipeline = *spec_file.spec.mutable_pipeline();
   if (options.stages == 0 && pipeline.stages() == 0) pipeline.set_stages(kAutoStages);
   if (options.stages > 0) {
@@ -80,7 +82,8 @@ absl::StatusOr<SpecFile> ReadSpecForLocal(const LocalOptions& options) {
 void TraceAtEnd(JobClient& client, const std::string& id, const std::string& file,
                 CommandContext& context) {
   if (file.empty() || context.stop->requested()) return;
-  const absl::Status saved = SaveTrace(client, id, /*steps=*/kTracedSteps, file, context.console);
+  const absl::Status saved =
+      SaveTrace(client, id, /*steps=*/kTracedSteps, file, context.console).status();
   // The job's result is what the exit code tells.
   if (!saved.ok()) context.console->Note(absl::StrCat("stagecoach: no trace: ", saved.ToString()));
 }

@@ -8,6 +8,7 @@
 #include "services/cli/commands/follow_command.h"
 #include "services/cli/output/exit_code.h"
 #include "services/cli/output/job_output.h"
+#include "services/cli/spec/data_here.h"
 #include "services/common/convert/convert_plan.h"
 
 namespace stagecoach {
@@ -47,6 +48,9 @@ int RunPlan(const PlanOptions& options, CommandContext& context) {
   if (!spec_file.ok()) return context.console->Fail(spec_file.status());
   if (options.stages > 0) spec_file->spec.mutable_pipeline()->set_stages(options.stages);
   const bool ask_server = options.ask_server || context.address_given;
+  // A plan needs no data, and tells what a job would cost before it is there.
+  const absl::Status data = ask_server ? absl::OkStatus() : CheckDataHere(*spec_file);
+  if (!data.ok()) context.console->Note(absl::StrCat("stagecoach: note: ", data.message()));
   const absl::StatusOr<v1::PlanJobResponse> plan =
       ask_server ? PlanThere(*spec_file, context) : PlanHere(*spec_file, options.devices, context);
   if (!plan.ok()) return context.console->Fail(plan.status());

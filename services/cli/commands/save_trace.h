@@ -7,16 +7,23 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
-#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "services/cli/client/job_client.h"
 #include "services/cli/output/console.h"
 
 namespace stagecoach {
 
+struct SavedTrace {
+  std::string file;
+  size_t steps = 0, stages = 0;      // what it holds; stages count those that are missing too
+  std::vector<std::string> missing;  // stages that did not answer
+};
+
 // Notes what was written and which stages are missing in it. file "-": standard output.
-absl::Status SaveTrace(JobClient& client, const std::string& job, uint32_t steps,
-                       const std::string& file, Console* console);
+absl::StatusOr<SavedTrace> SaveTrace(JobClient& client, const std::string& job, uint32_t steps,
+                                     const std::string& file, Console* console);
 
 }  // namespace stagecoach
 

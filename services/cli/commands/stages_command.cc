@@ -11,7 +11,8 @@ int RunStages(CommandContext& context) {
   const absl::StatusOr<v1::ListStagesResponse> stages = (*client)->ListStages();
   if (!stages.ok()) return context.console->Fail(stages.status());
   if (context.output == OutputFormat::kTable) {
-    context.console->Print(StageTable(*stages, SystemClock::Get()->UnixSeconds()));
+    context.console->Print(
+        StageTable(*stages, SystemClock::Get()->UnixSeconds(), *context.console));
   } else if (context.output == OutputFormat::kJson) {
     context.console->Print(ToJson(*stages, context.output));
   } else {

@@ -37,7 +37,11 @@ int RunSubmit(const SubmitOptions& options, CommandContext& context) {
       SubmitPatiently(**client, id, spec_file->spec, kSubmitPatienceSeconds, context.stop);
   if (!job.ok()) return console.Fail(job.status());
   if (options.detach) {
-    console.PrintLine(job->id());
+    if (context.output == OutputFormat::kTable) {
+      console.PrintLine(job->id());
+    } else {
+      console.Print(ToJson(*job, context.output));
+    }
     return kExitSuccess;
   }
   if (IsTerminal(job->state())) {

@@ -101,6 +101,22 @@ TEST_F(TelemetryTest, ATraceOnStandardOutputIsNothingButTheTrace) {
   EXPECT_THAT(notes_.str(), HasSubstr("stage 1 (stage-1): no answer within 2 s"));
 }
 
+TEST_F(TelemetryTest, AProgramIsToldWhichFileTheTraceIsIn) {
+  AddStage(0, "");
+  AddStage(1, "no answer within 2 s");
+  context_.output = OutputFormat::kJson;
+  EXPECT_EQ(RunTrace({.job = "gpt-1", .file = file_}, context_), kExitSuccess);
+  const nlohmann::json told = nlohmann::json::parse(out_.str());
+  EXPECT_EQ(told, (nlohmann::json{{"job", "gpt-1"},
+                                  {"file", file_},
+                                  {"steps", 1},
+                                  {"stages", 2},
+                                  {"missing", {"stage-1"}}}));
+  out_.str("");
+  EXPECT_EQ(RunTrace({.job = "gpt-1", .file = "-"}, context_), kExitSuccess);
+  EXPECT_TRUE(nlohmann::json::parse(out_.str()).contains("traceEvents")) << "only the trace";
+}
+
 TEST_F(TelemetryTest, NoTraceLeavesNoFile) {
   EXPECT_EQ(RunTrace({.job = "nobody", .file = file_}, context_), kExitNotFound);
   EXPECT_EQ(RunTrace({.job = "gpt-1", .file = file_}, context_), kExitFailed) << "no span";
@@ -115,7 +131,7 @@ TEST_F(TelemetryTest, NoTraceLeavesNoFile) {
 TEST_F(TelemetryTest, AFileThatCannotBeWrittenIsNamed) {
   AddStage(0, "");
   EXPECT_EQ(RunTrace({.job = "gpt-1", .file = "/nowhere/at/all.json"}, context_), kExitFailed);
-  EXPECT_THAT(notes_.str(), HasSubstr("-o /nowhere/at/all.json"));
+  EXPECT_THAT(notes_.str(), HasSubstr("--file /nowhere/at/all.json"));
 }
 
 TEST_F(TelemetryTest, LogsAreAskedForAsTheUserSays) {

@@ -11,6 +11,7 @@
 #include "services/cli/commands/commands.h"
 #include "services/cli/commands/save_trace.h"
 #include "services/cli/output/exit_code.h"
+#include "services/cli/output/text.h"
 #include "services/common/observe/chrome_trace.h"
 
 namespace stagecoach {
@@ -23,7 +24,7 @@ absl::Status WriteWhole(const std::string& file, const std::string& text) {
     const absl::Status why = absl::ErrnoToStatus(errno, "");
     std::remove(temporary.c_str());
     return absl::FailedPreconditionError(
-        absl::StrCat("-o ", file, ": cannot ", what, ": ", why.message()));
+        absl::StrCat("--file ", file, ": cannot ", what, ": ", why.message()));
   };
   errno = 0;
   std::ofstream stream(temporary, std::ios::binary | std::ios::trunc);
@@ -66,29 +67,46 @@ size_t CountSteps(const v1::GetTraceResponse& trace) {
   return steps.size();
 }
 
+std::string ToJson(const std::string& job, const SavedTrace& saved) {
+  std::vector<std::string> missing;
+  for (const std::string& stage : saved.missing) missing.push_back(JsonText(stage));
+  return absl::StrCat("{\"job\":", JsonText(job), ",\"file\":", JsonText(saved.file),
+                      ",\"steps\":", saved.steps, ",\"stages\":", saved.stages, ",\"missing\":[",
+                      absl::StrJoin(missing, ","), "]}");
+}
+
 }  // namespace
 
-absl::Status SaveTrace(JobClient& client, const std::string& job, uint32_t steps,
-                       const std::string& file, Console* console) {
+absl::StatusOr<SavedTrace> SaveTrace(JobClient& client, const std::string& job, uint32_t steps,
+                                     const std::string& file, Console* console) {
   ASSIGN_OR_RETURN(v1::GetTraceResponse trace, client.GetTrace(job, steps));
   RETURN_IF_ERROR(CheckTrace(job, trace, console));
+  SavedTrace saved{file, CountSteps(trace), static_cast<size_t>(trace.stages_size()), {}};
+  for (const v1::StageTrace& stage : trace.stages()) {
+    if (!stage.error().empty()) saved.missing.push_back(stage.name());
+  }
   const std::string text = ToChromeTrace(job, trace);
   if (file == "-") {
     console->Print(text);
-    return absl::OkStatus();
+    return saved;
   }
   RETURN_IF_ERROR(WriteWhole(file, text));
-  console->Note(absl::StrCat("trace    ", file, "  (", CountSteps(trace), " steps of ",
-                             trace.stages_size(), " stages; open it in https://ui.perfetto.dev)"));
-  return absl::OkStatus();
+  console->Note(absl::StrCat("trace    ", file, "  (", saved.steps, " steps of ", saved.stages,
+                             " stages; open it in https://ui.perfetto.dev)"));
+  return saved;
 }
 
 int RunTrace(const TraceOptions& options, CommandContext& context) {
   const absl::StatusOr<std::unique_ptr<JobClient>> client = context.connect(context.client);
   if (!client.ok()) return context.console->Fail(client.status());
-  const absl::Status saved =
+  const absl::StatusOr<SavedTrace> saved =
       SaveTrace(**client, options.job, options.steps, options.file, context.console);
-  return saved.ok() ? kExitSuccess : context.console->Fail(saved);
+  if (!saved.ok()) return context.console->Fail(saved.status());
+  // With "-" standard output is the trace, which is JSON already.
+  if (context.output != OutputFormat::kTable && options.file != "-") {
+    context.console->PrintLine(ToJson(options.job, *saved));
+  }
+  return kExitSuccess;
 }
 
 }  // namespace stagecoach

@@ -6,8 +6,13 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
 
+#include "absl/strings/str_cat.h"
 #include "checkpoint/safetensors.h"
+#include "services/cli/commands/commands.h"
 #include "stage/cell/initial_value.h"
 
 namespace stagecoach {
@@ -107,6 +112,42 @@ TEST_F(SamplerTest, RefusesWeightsOfAnotherModel) {
   std::get<GptSpec>(spec_.model).width = 16;
   const absl::Status status = Sampler::Load(path_, spec_, MakeReferenceBackend({})).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss) << status;
+}
+
+TEST_F(SamplerTest, AProgramGetsTheTextAsOneObject) {
+  WriteWeights(5);
+  std::ofstream(folder_ + "/config.json") << R"(
+name: tiny
+seed: 3
+model: {gpt: {layers: 1, width: 8, heads: 2, context: 4, vocabulary: 128}}
+data: {text: {path: /data/input.txt}}
+training: {steps: 1, batch_size: 1, micro_batches: 1, optimizer: {adamw: {}},
+           learning_rate: {cosine: {peak: 0.001, warmup_steps: 0, final: 0.001}}}
+pipeline: {stages: 1, schedule: gpipe}
+)";
+  std::ostringstream out, notes;
+  Console console(out, notes, {});
+  StopSignal stop;
+  CommandContext context;
+  context.console = &console;
+  context.stop = &stop;
+  GenerateOptions options;
+  options.source = folder_;
+  options.prompt = "a\"b";
+  options.tokens = 5;
+  options.seed = 9;
+  options.threads = 1;
+  ASSERT_EQ(RunGenerate(options, context), 0) << notes.str();
+  const std::string plain = out.str();
+  out.str("");
+  context.output = OutputFormat::kJson;
+  ASSERT_EQ(RunGenerate(options, context), 0) << notes.str();
+  const nlohmann::json told = nlohmann::json::parse(out.str());
+  EXPECT_EQ(told["prompt"], "a\"b");
+  EXPECT_EQ(plain, absl::StrCat("a\"b", std::string(told["text"]), "\n")) << "ids below 128 only";
+  EXPECT_EQ(told["tokens"], 5);
+  EXPECT_EQ(told["seed"], 9);
+  EXPECT_EQ(told["weights"], folder_ + "/model.safetensors");
 }
 
 }  // namespace

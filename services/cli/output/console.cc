@@ -3,7 +3,9 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
+#include <map>
 
 #include "absl/strings/str_cat.h"
 #include "services/cli/output/exit_code.h"
@@ -14,6 +16,31 @@ namespace {
 constexpr int kDefaultColumns = 80;
 constexpr char kClearLine[] = "\r\x1b[K";
 
+constexpr char kRed[] = "31", kBoldRed[] = "1;31", kGreen[] = "32", kYellow[] = "33",
+               kBlue[] = "36";
+
+std::string Colored(const char* color, const std::string& text) {
+  return absl::StrCat("\x1b[", color, "m", text, "\x1b[0m");
+}
+
+// nullptr: none.
+const char* ColorOf(const std::string& state) {
+  static const auto* const colors = new std::map<std::string, const char*>{
+      {"SUCCEEDED", kGreen}, {"FAILED", kRed},  {"CANCELLED", kYellow},
+      {"RUNNING", kBlue},    {"ready", kGreen}, {"busy", kBlue},
+      {"draining", kYellow}, {"lost", kRed},    {"ok", kGreen}};
+  const auto found = colors->find(state);
+  return found == colors->end() ? nullptr : found->second;
+}
+
+// "[===>  ] 50% ..." with its done part in blue.
+std::string ColoredBar(const std::string& line) {
+  const size_t head = line.find('>'), end = line.find(']');
+  const size_t done = std::min(head == std::string::npos ? end : head + 1, end);
+  if (line.empty() || line[0] != '[' || done == std::string::npos || done < 2) return line;
+  return absl::StrCat("[", Colored(kBlue, line.substr(1, done - 1)), line.substr(done));
+}
+
 bool IsSet(const char* name) {
   const char* value = getenv(name);
   return value != nullptr && *value != '\0';
@@ -21,11 +48,21 @@ bool IsSet(const char* name) {
 
 }  // namespace
 
+std::optional<OutputFormat> ParseOutputFormat(const std::string& name) {
+  if (name == "table") return OutputFormat::kTable;
+  if (name == "json") return OutputFormat::kJson;
+  if (name == "ndjson") return OutputFormat::kNdjson;
+  return std::nullopt;
+}
+
 Console::Options Console::DetectTerminals() {
   const char* term = getenv("TERM");
   const bool dumb = term == nullptr || std::string(term) == "dumb";
-  return {.notes_are_terminal = isatty(STDERR_FILENO) == 1 && !dumb,
-          .out_has_color = isatty(STDOUT_FILENO) == 1 && !dumb && !IsSet("NO_COLOR")};
+  const bool colors = !dumb && !IsSet("NO_COLOR");
+  const bool notes_are_terminal = isatty(STDERR_FILENO) == 1 && !dumb;
+  return {.notes_are_terminal = notes_are_terminal,
+          .out_has_color = isatty(STDOUT_FILENO) == 1 && colors,
+          .notes_have_color = notes_are_terminal && colors};
 }
 
 void Console::Print(const std::string& text) {
@@ -49,13 +86,15 @@ void Console::Note(const std::string& line) {
 
 int Console::Fail(const absl::Status& status) {
   EndBar();
-  Note(absl::StrCat("stagecoach: ", std::string(status.message())));
+  const std::string name = "stagecoach:";
+  Note(absl::StrCat(options_.notes_have_color ? Colored(kBoldRed, name) : name, " ",
+                    std::string(status.message())));
   return ExitCodeOf(status);
 }
 
 void Console::DrawBar(const std::string& line) {
   std::lock_guard<std::mutex> lock(mutex_);
-  bar_ = line;
+  bar_ = options_.notes_have_color ? ColoredBar(line) : line;
   notes_ << kClearLine << bar_ << std::flush;
 }
 
@@ -75,8 +114,8 @@ int Console::columns() const {
 
 std::string Console::ColoredState(const std::string& state) const {
   if (!options_.out_has_color) return state;
-  const char* color = state == "SUCCEEDED" ? "32" : state == "FAILED" ? "31" : "";
-  return *color == '\0' ? state : absl::StrCat("\x1b[", color, "m", state, "\x1b[0m");
+  const char* const color = ColorOf(state);
+  return color == nullptr ? state : Colored(color, state);
 }
 
 }  // namespace stagecoach

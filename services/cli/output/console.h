@@ -6,6 +6,7 @@
 
 #include <functional>
 #include <mutex>
+#include <optional>
 #include <ostream>
 #include <string>
 
@@ -15,11 +16,16 @@ namespace stagecoach {
 
 enum class OutputFormat { kTable, kJson, kNdjson };
 
+// "table", "json", "ndjson"; nothing if it is none of them.
+std::optional<OutputFormat> ParseOutputFormat(const std::string& name);
+
 class Console {
  public:
   struct Options {
     bool notes_are_terminal = false;
-    bool out_has_color = false;  // a terminal, and neither NO_COLOR nor TERM=dumb
+    // A terminal, and neither NO_COLOR nor TERM=dumb; never in a pipe or file.
+    bool out_has_color = false;
+    bool notes_have_color = false;
     // Data can no longer be written (`stagecoach watch ... | head`); called at every attempt.
     std::function<void()> on_output_lost = {};
   };
@@ -41,7 +47,9 @@ class Console {
   void EndBar();        // leaves the last one standing
   int columns() const;  // of the terminal
 
-  // "SUCCEEDED" in green, "FAILED" in red where colours are wanted.
+  // The state of a job, stage or checkpoint in the colour of what it means, where colours are
+  // wanted: green is well, blue at work, yellow ended or ending by hand, red lost. Others as they
+  // are.
   std::string ColoredState(const std::string& state) const;
 
  private:

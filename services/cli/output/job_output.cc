@@ -59,6 +59,7 @@ std::string JobStageTable(const v1::Job& job) {
 std::string ToJson(const google::protobuf::Message& message, OutputFormat format) {
   google::protobuf::util::JsonPrintOptions options;
   options.preserve_proto_field_names = true;
+  options.always_print_primitive_fields = true;  // a 0 is an answer, here as over HTTP
   options.add_whitespace = format == OutputFormat::kJson;
   std::string text;
   const auto status = google::protobuf::util::MessageToJsonString(message, &text, options);
@@ -68,7 +69,6 @@ std::string ToJson(const google::protobuf::Message& message, OutputFormat format
 }
 
 std::string JobTable(const v1::ListJobsResponse& jobs, const Console& console) {
-  // The coloured column is the last: escape sequences have no width.
   Table table({"ID", "NAME", "STEP", "LOSS", "SUBMITTED", "STATE"}, {2, 3});
   for (const v1::Job& job : jobs.jobs()) {
     table.Add({job.id(), job.spec().name(), Steps(job), LossText(job),
@@ -117,23 +117,25 @@ std::string JobDescription(const v1::Job& job, const Console& console) {
   return text;
 }
 
-std::string StageTable(const v1::ListStagesResponse& stages, double now_unix_seconds) {
+std::string StageTable(const v1::ListStagesResponse& stages, double now_unix_seconds,
+                       const Console& console) {
   Table table({"NAME", "STATE", "JOB", "ADDRESS", "DEVICE", "VERSION", "HEARTBEAT"}, {6});
   for (const v1::StageInfo& info : stages.stages()) {
     const double age = std::max(0.0, now_unix_seconds - info.last_heartbeat_unix_seconds());
-    table.Add({info.stage().name(), info.state(), info.job_id().empty() ? "-" : info.job_id(),
-               info.stage().address(), info.stage().device(), info.stage().version(),
-               absl::StrFormat("%.1f s ago", age)});
+    table.Add({info.stage().name(), console.ColoredState(info.state()),
+               info.job_id().empty() ? "-" : info.job_id(), info.stage().address(),
+               info.stage().device(), info.stage().version(), absl::StrFormat("%.1f s ago", age)});
   }
   return table.ToString();
 }
 
-std::string CheckpointTable(const v1::ListCheckpointsResponse& checkpoints) {
+std::string CheckpointTable(const v1::ListCheckpointsResponse& checkpoints,
+                            const Console& console) {
   Table table({"STEP", "SIZE", "STAGES", "LOSS", "FOLDER", "STATE"}, {0, 1, 2, 3});
   for (const v1::CheckpointInfo& info : checkpoints.checkpoints()) {
     table.Add({absl::StrCat(info.step()), FormatBytes(info.bytes()), absl::StrCat(info.stages()),
                absl::StrFormat("%.4f", info.loss()), info.folder(),
-               info.error().empty() ? "ok" : info.error()});
+               info.error().empty() ? console.ColoredState("ok") : info.error()});
   }
   return table.ToString();
 }

@@ -17,8 +17,9 @@ std::string ToJson(const google::protobuf::Message& message, OutputFormat format
 
 std::string JobTable(const v1::ListJobsResponse& jobs, const Console& console);
 std::string JobDescription(const v1::Job& job, const Console& console);
-std::string StageTable(const v1::ListStagesResponse& stages, double now_unix_seconds);
-std::string CheckpointTable(const v1::ListCheckpointsResponse& checkpoints);
+std::string StageTable(const v1::ListStagesResponse& stages, double now_unix_seconds,
+                       const Console& console);
+std::string CheckpointTable(const v1::ListCheckpointsResponse& checkpoints, const Console& console);
 std::string PlanText(const v1::PlanJobResponse& plan, bool with_schedule);
 
 }  // namespace stagecoach

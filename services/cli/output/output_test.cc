@@ -181,6 +181,40 @@ TEST(Console, SaysThatNobodyReadsTheDataAnyMore) {
   EXPECT_EQ(lost, 1);
 }
 
+TEST(Console, ColorsAreForTerminalsOnly) {
+  std::ostringstream out, notes;
+  Console plain(out, notes, {});
+  EXPECT_EQ(plain.ColoredState("FAILED"), "FAILED");
+  plain.Fail(absl::NotFoundError("no job x"));
+  EXPECT_EQ(notes.str(), "stagecoach: no job x\n");
+  notes.str("");
+  Console colored(out, notes, {.out_has_color = true, .notes_have_color = true});
+  EXPECT_EQ(colored.ColoredState("FAILED"), "\x1b[31mFAILED\x1b[0m");
+  EXPECT_EQ(colored.ColoredState("PENDING"), "PENDING") << "nothing to say about it";
+  colored.Fail(absl::NotFoundError("no job x"));
+  EXPECT_EQ(notes.str(), "\x1b[1;31mstagecoach:\x1b[0m no job x\n");
+  notes.str("");
+  colored.DrawBar("[==>  ]  50% 1/2");
+  EXPECT_THAT(notes.str(), HasSubstr("[\x1b[36m==>\x1b[0m  ]  50% 1/2"));
+}
+
+TEST(Table, AColorTakesNoPlace) {
+  Table table({"STATE", "NAME"});
+  table.Add({"\x1b[32mready\x1b[0m", "a"});
+  table.Add({"lost", "b"});
+  EXPECT_EQ(table.ToString(), "STATE  NAME\n\x1b[32mready\x1b[0m  a\nlost   b\n");
+}
+
+// Symptom: a job at step 0 had no "step" in the client's JSON and had one over HTTP.
+TEST(JobOutput, JsonHasItsZeros) {
+  v1::Job job;
+  job.set_id("gpt-1");
+  const std::string json = ToJson(job, OutputFormat::kNdjson);
+  EXPECT_THAT(json, HasSubstr("\"step\":\"0\""));
+  EXPECT_THAT(json, HasSubstr("\"bubble\":0"));
+  EXPECT_THAT(json, testing::Not(HasSubstr("\"loss\""))) << "absent, which is not 0";
+}
+
 TEST(JobOutput, AFleetAndItsJobsAsTables) {
   std::ostringstream out, notes;
   const Console console(out, notes, {});
@@ -198,7 +232,7 @@ TEST(JobOutput, AFleetAndItsJobsAsTables) {
   job.mutable_spec()->set_precision(v1::PRECISION_BFLOAT16);
   EXPECT_THAT(JobDescription(job, console), HasSubstr("Precision:      bfloat16\n"));
   job.mutable_spec()->clear_precision();
-  EXPECT_THAT(ToJson(jobs, OutputFormat::kNdjson), HasSubstr(R"("training":{"steps":"200"})"));
+  EXPECT_THAT(ToJson(jobs, OutputFormat::kNdjson), HasSubstr(R"("training":{"steps":"200")"));
 }
 
 TEST(JobOutput, APlanSaysInWhichPrecisionItCounts) {

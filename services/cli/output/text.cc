@@ -14,11 +14,17 @@
 namespace stagecoach {
 namespace {
 
-// Characters, not bytes: continuation bytes of UTF-8 take no column.
+// Characters, not bytes: continuation bytes of UTF-8 take no column, and neither does a colour
+// ("\x1b[32m").
 size_t Columns(const std::string& text) {
-  return static_cast<size_t>(std::count_if(text.begin(), text.end(), [](char c) {
-    return (static_cast<unsigned char>(c) & 0xC0) != 0x80;
-  }));
+  size_t columns = 0;
+  bool in_color = false;
+  for (const char c : text) {
+    if (c == '\x1b') in_color = true;
+    if (!in_color && (static_cast<unsigned char>(c) & 0xC0) != 0x80) ++columns;
+    if (c == 'm') in_color = false;
+  }
+  return columns;
 }
 
 }  // namespace

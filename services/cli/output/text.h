@@ -21,6 +21,7 @@ std::string FormatSeconds(double seconds);   // "1.25 s", "140 ms", "75 us"
 std::string FormatUnixTime(double seconds);  // "2026-01-31 12:34:56", local time; "-" for 0
 
 // Rows under a header, columns two blanks apart; columns listed in `right` are aligned right.
+// Colours ("\x1b[32m") take no place.
 class Table {
  public:
   explicit Table(std::vector<std::string> header, std::vector<size_t> right = {});

@@ -220,9 +220,10 @@ class Walker {
     }
     for (int i = 0; i < field.enum_type()->value_count(); ++i) {
       const EnumValueDescriptor* value = field.enum_type()->value(i);
-      // The long name is what protobuf's own JSON has, so that printed specs can be read back.
-      if (value->number() == 0) continue;
-      if (node.text != ShortEnumName(*value) && node.text != value->name()) continue;
+      // The long name is what protobuf's own JSON has, so that printed specs can be read back. There
+      // a field that was left out has the value 0, which has no short name.
+      const bool is_short = value->number() != 0 && node.text == ShortEnumName(*value);
+      if (!is_short && node.text != value->name()) continue;
       message->GetReflection()->SetEnum(message, &field, value);
       return absl::OkStatus();
     }

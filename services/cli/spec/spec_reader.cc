@@ -1,6 +1,7 @@
 #include "services/cli/spec/spec_reader.h"
 
 #include <filesystem>
+#include <iostream>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -10,6 +11,8 @@
 
 namespace stagecoach {
 namespace {
+
+constexpr char kStandardInput[] = "standard input";
 
 // The job file's folder is what a user means by "beside the job file", wherever the client runs.
 void MakeDataPathsAbsolute(const std::string& file, v1::JobSpec* spec) {
@@ -44,6 +47,12 @@ absl::StatusOr<SpecFile> ParseSpec(const std::string& text, const std::string& f
 }
 
 absl::StatusOr<SpecFile> ReadSpecFile(const std::string& path) {
+  if (path == "-") {
+    // No folder of its own: relative paths are those of the shell that the command stands in.
+    ASSIGN_OR_RETURN(const std::string text,
+                     ReadSmallStream(std::cin, kStandardInput, YamlLimits{}.bytes));
+    return ParseSpec(text, kStandardInput);
+  }
   ASSIGN_OR_RETURN(const std::string text, ReadSmallFile(path, YamlLimits{}.bytes));
   return ParseSpec(text, path);
 }

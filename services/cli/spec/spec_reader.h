@@ -29,6 +29,7 @@ struct SpecFile {
 };
 
 absl::StatusOr<SpecFile> ParseSpec(const std::string& text, const std::string& file);
+// path "-": standard input; relative data paths are then those of the current folder.
 absl::StatusOr<SpecFile> ReadSpecFile(const std::string& path);
 
 // The domain's validator on the spec; its errors get the place of the field that they name.

@@ -9,6 +9,8 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <iostream>
+#include <sstream>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -123,6 +125,48 @@ TEST(SpecReader, TakesJson) {
     EXPECT_EQ(SpecOf(json).SerializeAsString(), from_yaml.SerializeAsString()) << json;
   }
   EXPECT_EQ(SpecOf("{\"name\":\"a\\u0062\\/c\",\n\t\"seed\":3}").name(), "ab/c");
+}
+
+// Symptom: a job file that was cut off was "a field name must be a plain word". Cause: yaml-cpp gives
+// the end of an open { as a field without a name.
+TEST(SpecReader, UnfinishedJsonIsSaidToEndTooEarly) {
+  EXPECT_EQ(
+      ErrorOf("{\"name\": \"tiny\",\n \"model\": {\"gpt\": {\"layers\": 2,\n"),
+      "job.yaml:2:19: the file ends before the { that stands here is closed; was it cut off?");
+  EXPECT_THAT(ErrorOf("{\"name\": \"tiny\""),
+              HasSubstr("job.yaml:1:1: the file ends before the {"));
+  EXPECT_THAT(ErrorOf("{"), HasSubstr("the file ends before the {"));
+  EXPECT_THAT(ErrorOf("{\"name\": \"a } and [ b"), HasSubstr("1:10: the file ends before the \""));
+  EXPECT_THAT(ErrorOf("{\"a\": [1, 2"), HasSubstr("1:7: the file ends before the ["));
+  // Closed, and wrong for another reason.
+  EXPECT_THAT(ErrorOf("{\"name\": \"a\\\"}\", [1]: 2}"), HasSubstr("plain word"));
+  EXPECT_THAT(ErrorOf("{\"name\": \"tiny\"]"), HasSubstr("not valid YAML"));
+}
+
+// A spec as printed has a 0 for every choice that was left out.
+TEST(SpecReader, TakesBackTheZerosThatItPrints) {
+  const std::string json = ToJson(SpecOf("name: bare\n"), OutputFormat::kNdjson);
+  EXPECT_THAT(json, HasSubstr("\"seed\":\"0\""));
+  EXPECT_THAT(json, HasSubstr("\"precision\":\"PRECISION_UNSPECIFIED\""));
+  EXPECT_EQ(SpecOf(json).SerializeAsString(), SpecOf("name: bare\n").SerializeAsString());
+}
+
+TEST(SpecReader, DashIsStandardInputWithPathsFromTheCurrentFolder) {
+  std::istringstream text(kGood);
+  std::streambuf* const own = std::cin.rdbuf(text.rdbuf());
+  const absl::StatusOr<SpecFile> read = ReadSpecFile("-");
+  std::cin.rdbuf(own);
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(read->file, "standard input");
+  EXPECT_EQ(read->spec.data().text().path(),
+            (std::filesystem::current_path() / "input.txt").string());
+
+  std::istringstream endless(std::string((1 << 20) + 1, ' '));
+  std::cin.rdbuf(endless.rdbuf());
+  const absl::Status too_big = ReadSpecFile("-").status();
+  std::cin.rdbuf(own);
+  std::cin.clear();
+  EXPECT_THAT(std::string(too_big.message()), HasSubstr("larger than 1048576 bytes"));
 }
 
 TEST(SpecReader, MakesDataPathsAbsoluteFromTheJobFilesFolder) {

@@ -10,6 +10,7 @@
 #include <sstream>
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
 #include "base/status.h"
@@ -31,7 +32,52 @@ Position FromMark(const YAML::Mark& mark) {
 struct Refused {
   Position position;
   std::string message;
+  bool may_be_the_end = false;  // yaml-cpp gives the same event where the text ends too early
 };
+
+// Where the innermost bracket or quote that a JSON text (first character { or [) leaves open was
+// opened; nothing if all are closed, or if it is no JSON. A file that was cut off in writing is the
+// likeliest mistake there, and yaml-cpp takes its end for a field without a name.
+struct Unclosed {
+  char what;
+  Position position;
+};
+std::optional<Unclosed> FindUnclosed(const std::string& text) {
+  std::vector<Unclosed> open;
+  Position here{1, 1};
+  bool in_quotes = false, is_escaped = false;
+  for (const char c : text) {
+    if (in_quotes) {
+      const bool ends = c == '"' && !is_escaped;
+      is_escaped = c == '\\' && !is_escaped;
+      if (ends) {
+        in_quotes = false;
+        open.pop_back();
+      }
+    } else if (c == '{' || c == '[' || (c == '"' && !open.empty())) {
+      open.push_back({c, here});
+      in_quotes = c == '"';
+    } else if (c == '}' || c == ']') {
+      if (open.empty() || open.back().what != (c == '}' ? '{' : '[')) return std::nullopt;
+      open.pop_back();
+    } else if (open.empty() && !absl::ascii_isspace(c)) {
+      return std::nullopt;  // YAML, where a quote or bracket may be part of a word
+    }
+    here = c == '\n' ? Position{here.line + 1, 1} : Position{here.line, here.column + 1};
+  }
+  if (open.empty()) return std::nullopt;
+  return open.back();
+}
+
+// The error for a text that does not parse: that it ends too early, or else `message`.
+absl::Status ParseError(const std::string& text, const std::string& file, Position position,
+                        const std::string& message) {
+  const std::optional<Unclosed> unclosed = FindUnclosed(text);
+  if (!unclosed.has_value()) return ErrorAt(file, position, message);
+  return ErrorAt(file, unclosed->position,
+                 absl::StrCat("the file ends before the ", std::string(1, unclosed->what),
+                              " that stands here is closed; was it cut off?"));
+}
 
 // Builds the tree from events. Open containers wait on a stack and move into their parent at their
 // end.
@@ -88,13 +134,17 @@ class TreeBuilder final : public YAML::EventHandler {
     throw Refused{position, absl::StrCat("tags (", tag, ") are not taken")};
   }
 
+  static Refused NotAName(Position position) {
+    return {position, "a field name must be a plain word", /*may_be_the_end=*/true};
+  }
+
   void Open(YamlNode::Kind kind, const YAML::Mark& mark, const std::string& tag) {
     const Position position = FromMark(mark);
     RefuseTag(tag, position);
     if (static_cast<int>(open_.size()) >= max_depth_) {
       throw Refused{position, absl::StrCat("nested deeper than ", max_depth_, " levels")};
     }
-    if (WantsName()) throw Refused{position, "a field name must be a plain word"};
+    if (WantsName()) throw NotAName(position);
     Container container;
     container.node.kind = kind;
     container.node.position = position;
@@ -128,7 +178,7 @@ class TreeBuilder final : public YAML::EventHandler {
 
   void AddName(const YamlNode& node) {
     if (node.kind != YamlNode::Kind::kScalar || node.text.empty()) {
-      throw Refused{node.position, "a field name must be a plain word"};
+      throw NotAName(node.position);
     }
     if (!open_.back().names.insert(node.text).second) {
       throw Refused{node.position, absl::StrCat(node.text, ": given twice; keep one")};
@@ -163,10 +213,16 @@ absl::StatusOr<YamlNode> ParseChecked(const std::string& text, const std::string
     }
     return std::move(*root);
   } catch (const Refused& refused) {
-    return ErrorAt(file, refused.position, refused.message);
+    if (!refused.may_be_the_end) return ErrorAt(file, refused.position, refused.message);
+    return ParseError(text, file, refused.position, refused.message);
   } catch (const YAML::Exception& error) {
-    return ErrorAt(file, FromMark(error.mark), absl::StrCat("not valid YAML: ", error.msg));
+    return ParseError(text, file, FromMark(error.mark),
+                      absl::StrCat("not valid YAML: ", error.msg));
   }
+}
+
+std::string TooBig(size_t max_bytes) {
+  return absl::StrCat("is larger than ", max_bytes, " bytes, the limit of a job spec");
 }
 
 }  // namespace
@@ -181,17 +237,20 @@ absl::StatusOr<std::string> ReadSmallFile(const std::string& path, size_t max_by
   struct stat info;
   if (stat(path.c_str(), &info) != 0) return ErrorAt(path, {}, std::strerror(errno));
   if (!S_ISREG(info.st_mode)) return ErrorAt(path, {}, "is not a regular file");
-  const std::string too_big =
-      absl::StrCat("is larger than ", max_bytes, " bytes, the limit of a job spec");
-  if (static_cast<uint64_t>(info.st_size) > max_bytes) return ErrorAt(path, {}, too_big);
+  if (static_cast<uint64_t>(info.st_size) > max_bytes) return ErrorAt(path, {}, TooBig(max_bytes));
   std::ifstream file(path, std::ios::binary);
   if (!file) return ErrorAt(path, {}, std::strerror(errno));
-  // One byte more than allowed: the file may have grown since it was measured.
+  return ReadSmallStream(file, path, max_bytes);
+}
+
+absl::StatusOr<std::string> ReadSmallStream(std::istream& stream, const std::string& name,
+                                            size_t max_bytes) {
+  // One byte more than allowed: a file may have grown since it was measured, a pipe has no size.
   std::string text(max_bytes + 1, '\0');
-  file.read(text.data(), static_cast<std::streamsize>(text.size()));
-  if (file.bad()) return ErrorAt(path, {}, "cannot be read");
-  text.resize(static_cast<size_t>(file.gcount()));
-  if (text.size() > max_bytes) return ErrorAt(path, {}, too_big);
+  stream.read(text.data(), static_cast<std::streamsize>(text.size()));
+  if (stream.bad()) return ErrorAt(name, {}, "cannot be read");
+  text.resize(static_cast<size_t>(stream.gcount()));
+  if (text.size() > max_bytes) return ErrorAt(name, {}, TooBig(max_bytes));
   return text;
 }
 

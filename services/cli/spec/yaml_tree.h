@@ -10,6 +10,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <istream>
 #include <string>
 #include <vector>
 
@@ -51,6 +52,10 @@ absl::Status ErrorAt(const std::string& file, Position position, const std::stri
 // stands in errors. INVALID_ARGUMENT also if the file is missing, a folder or not readable: the
 // user named it.
 absl::StatusOr<std::string> ReadSmallFile(const std::string& path, size_t max_bytes);
+
+// The same for a stream that has no size before it was read; `name` stands in errors.
+absl::StatusOr<std::string> ReadSmallStream(std::istream& stream, const std::string& name,
+                                            size_t max_bytes);
 
 absl::StatusOr<YamlNode> ParseYaml(const std::string& text, const std::string& file,
                                    const YamlLimits& limits);

@@ -1,0 +1,21 @@
+// CommandMistake: what is wrong with a command line, in words that name what was meant. CLI11 says
+// "A subcommand is required" for `stagecoach train job.yaml`.
+// Threads: pure functions.
+#ifndef STAGECOACH_SERVICES_CLI_COMMAND_MISTAKE_H_
+#define STAGECOACH_SERVICES_CLI_COMMAND_MISTAKE_H_
+
+#include <string>
+
+namespace CLI {
+class App;
+}  // namespace CLI
+
+namespace stagecoach {
+
+// After `app` has refused a command line with the error text `why`: a word that is no command and an
+// option that nobody knows are named with the nearest there is; anything else is `why`.
+std::string DescribeMistake(const CLI::App& app, const std::string& why);
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_SERVICES_CLI_COMMAND_MISTAKE_H_

@@ -1,0 +1,146 @@
+#include "services/cli/generate/weight_source.h"
+
+#include <cstdlib>
+#include <filesystem>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "base/status.h"
+#include "checkpoint/names.h"
+#include "checkpoint/store.h"
+#include "services/cli/output/job_output.h"
+#include "services/cli/spec/spec_reader.h"
+
+namespace stagecoach {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr char kWeightsFile[] = "model.safetensors";
+constexpr char kExports[] = "exports";
+// The job beside exported weights, newest name first.
+constexpr const char* kConfigFiles[] = {"stagecoach.json", "config.json"};
+
+bool Exists(const fs::path& path) {
+  std::error_code error;
+  return fs::exists(path, error);
+}
+
+bool IsFolder(const fs::path& path) {
+  std::error_code error;
+  return fs::is_directory(path, error);
+}
+
+// Of the exports of a `local` run the one whose weights were written last.
+std::optional<fs::path> NewestExport(const fs::path& exports) {
+  std::optional<fs::path> newest;
+  fs::file_time_type newest_time;
+  std::error_code error;
+  for (const fs::directory_entry& entry : fs::directory_iterator(exports, error)) {
+    std::error_code no_weights;
+    const fs::file_time_type time = fs::last_write_time(entry.path() / kWeightsFile, no_weights);
+    if (no_weights || (newest.has_value() && time <= newest_time)) continue;
+    newest = entry.path();
+    newest_time = time;
+  }
+  return newest;
+}
+
+absl::Status NoWeightsIn(const std::string& folder) {
+  return absl::NotFoundError(absl::StrCat(
+      folder, ": holds neither ", kWeightsFile, " nor a checkpoint's ", kManifestFile,
+      " nor weights that a `stagecoach local` run exported (", kExports, "/*/", kWeightsFile, ")",
+      IsFolder(fs::path(folder) / "checkpoints")
+          ? "; of a run that did not end name a folder below its checkpoints/, with --job-file"
+          : ""));
+}
+
+}  // namespace
+
+struct WeightSource::TemporaryFolder {
+  std::string path;
+  ~TemporaryFolder() {
+    std::error_code error;
+    if (!path.empty()) fs::remove_all(path, error);
+  }
+};
+
+absl::StatusOr<WeightSource> WeightSource::InFolder(const std::string& folder) {
+  WeightSource found;
+  found.weights_file_ = (fs::path(folder) / kWeightsFile).string();
+  for (const char* name : kConfigFiles) {
+    found.config_file_ = (fs::path(folder) / name).string();
+    if (Exists(found.config_file_)) return found;
+  }
+  return absl::NotFoundError(absl::StrCat(folder, ": no ", kConfigFiles[0],
+                                          " beside the weights, which says what they are of"));
+}
+
+absl::StatusOr<WeightSource> WeightSource::OfCheckpoint(const WeightRequest& request) {
+  if (request.job_file.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(request.source,
+                     ": a checkpoint has numbers only; name the job that they were "
+                     "trained by with --job-file"));
+  }
+  ASSIGN_OR_RETURN(const SpecFile spec_file, ReadSpecFile(request.job_file));
+  ASSIGN_OR_RETURN(const JobSpec spec, ValidateSpecFile(spec_file));
+  FileSystem& files = *PosixFileSystem();
+  ASSIGN_OR_RETURN(const Manifest manifest, ReadManifestFile(files, request.source));
+  auto temporary = std::make_shared<TemporaryFolder>();
+  std::string pattern = (fs::temp_directory_path() / "stagecoach-weights-XXXXXX").string();
+  if (mkdtemp(pattern.data()) == nullptr) return absl::ErrnoToStatus(errno, pattern);
+  temporary->path = pattern;
+  const CheckpointRef ref{manifest.job, manifest.state.step, request.source};
+  RETURN_IF_ERROR(
+      ExportWeights(files, ref, manifest, pattern, ToJson(spec_file.spec, OutputFormat::kJson))
+          .status());
+  ASSIGN_OR_RETURN(WeightSource found, InFolder(pattern));
+  found.temporary_ = std::move(temporary);
+  return found;
+}
+
+absl::StatusOr<WeightSource> WeightSource::OfJob(const WeightRequest& request) {
+  const std::string& id = request.source;
+  if (!CheckJobName(id).ok()) {
+    return absl::NotFoundError(
+        absl::StrCat(id, ": no such file or folder, and no job's id either"));
+  }
+  const auto in_context = [&id](const absl::Status& error) {
+    return Annotate(error, absl::StrCat(id, " is no file or folder; as a job's id"));
+  };
+  absl::StatusOr<std::unique_ptr<JobClient>> client = request.connect();
+  if (!client.ok()) return in_context(client.status());
+  const absl::StatusOr<v1::Job> job = (*client)->Get(id);
+  if (!job.ok()) return in_context(job.status());
+  std::string folder = request.step < 0 ? job->weights_folder() : "";
+  if (folder.empty()) {  // of a job that is still at work, or of an earlier step
+    const absl::StatusOr<v1::ExportWeightsResponse> exported = (*client)->Export(id, request.step);
+    if (!exported.ok()) return in_context(exported.status());
+    folder = exported->folder();
+  }
+  if (IsFolder(folder)) return InFolder(folder);
+  return absl::NotFoundError(absl::StrCat(
+      "job ", id, ": its weights are in ", folder,
+      " on the coordinator's machine, and this one does not see that folder; copy it here and name "
+      "the copy"));
+}
+
+absl::StatusOr<WeightSource> WeightSource::Find(const WeightRequest& request) {
+  const fs::path path(request.source);
+  if (!Exists(path)) return OfJob(request);
+  if (!IsFolder(path)) {
+    ASSIGN_OR_RETURN(WeightSource found, InFolder(path.parent_path().string()));
+    found.weights_file_ = request.source;
+    return found;
+  }
+  if (Exists(path / kWeightsFile)) return InFolder(request.source);
+  if (Exists(path / kManifestFile)) return OfCheckpoint(request);
+  const std::optional<fs::path> exported = NewestExport(path / kExports);
+  if (!exported.has_value()) return NoWeightsIn(request.source);
+  return InFolder(exported->string());
+}
+
+}  // namespace stagecoach

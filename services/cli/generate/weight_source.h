@@ -1,0 +1,54 @@
+// WeightSource: from what a user names to weights and the configuration they were trained by. In
+// this order, a name is
+//   - a file: model.safetensors with its configuration beside it;
+//   - a folder of exported weights, with these two;
+//   - a checkpoint's folder (MANIFEST.json): it has no configuration, so the job file is asked for;
+//   - the state folder of a `stagecoach local` run: its weights exported last;
+//   - otherwise the id of a job: the coordinator tells or exports its weights, whose folder must be
+//     reachable from this machine.
+// Ownership: weights that had to be put together from a checkpoint lie in a temporary folder, which
+//            goes with the object.
+// Threads:   the command's.
+// Errors:    NOT_FOUND and INVALID_ARGUMENT say what was looked for, and what would do; DATA_LOSS of
+//            a checkpoint; the coordinator's.
+#ifndef STAGECOACH_SERVICES_CLI_GENERATE_WEIGHT_SOURCE_H_
+#define STAGECOACH_SERVICES_CLI_GENERATE_WEIGHT_SOURCE_H_
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "services/cli/client/job_client.h"
+
+namespace stagecoach {
+
+struct WeightRequest {
+  std::string source;
+  std::string job_file;  // for a checkpoint; empty: none
+  int64_t step = -1;     // of a cluster's job; negative: the newest
+  // Called only if the source is no path.
+  std::function<absl::StatusOr<std::unique_ptr<JobClient>>()> connect;
+};
+
+class WeightSource {
+ public:
+  static absl::StatusOr<WeightSource> Find(const WeightRequest& request);
+
+  const std::string& weights_file() const { return weights_file_; }
+  const std::string& config_file() const { return config_file_; }
+
+ private:
+  struct TemporaryFolder;
+  WeightSource() = default;
+  static absl::StatusOr<WeightSource> InFolder(const std::string& folder);
+  static absl::StatusOr<WeightSource> OfCheckpoint(const WeightRequest& request);
+  static absl::StatusOr<WeightSource> OfJob(const WeightRequest& request);
+
+  std::string weights_file_, config_file_;
+  std::shared_ptr<TemporaryFolder> temporary_;
+};
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_SERVICES_CLI_GENERATE_WEIGHT_SOURCE_H_

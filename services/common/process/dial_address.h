@@ -1,0 +1,19 @@
+// DialAddress: checks an address that a person typed before gRPC's resolver sees it, whose words
+// ("DNS resolution failed for ...") do not say what is wrong with it.
+// Threads: pure function.
+#ifndef STAGECOACH_SERVICES_COMMON_PROCESS_DIAL_ADDRESS_H_
+#define STAGECOACH_SERVICES_COMMON_PROCESS_DIAL_ADDRESS_H_
+
+#include <string>
+
+#include "absl/status/status.h"
+
+namespace stagecoach {
+
+// Of "host:port", "[IPv6]:port" or one of gRPC's own forms (dns:, unix:, ipv4:, ipv6:), which pass.
+// INVALID_ARGUMENT naming `name` (a flag), the address, what is wrong with it and what is wanted.
+absl::Status CheckDialAddress(const std::string& name, const std::string& address);
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_SERVICES_COMMON_PROCESS_DIAL_ADDRESS_H_

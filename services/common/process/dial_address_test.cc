@@ -1,0 +1,58 @@
+// Symptom: `--address http://host:8000`, and an address without a port, ended after ten seconds in
+// the words of gRPC's resolver. Cause: nobody looked at an address before it was dialled.
+#include "services/common/process/dial_address.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace stagecoach {
+namespace {
+
+using testing::HasSubstr;
+
+std::string ErrorOf(const std::string& address) {
+  const absl::Status status = CheckDialAddress("--address", address);
+  if (!status.ok()) {
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_THAT(std::string(status.message()), HasSubstr("--address " + address));
+  }
+  return std::string(status.message());
+}
+
+TEST(DialAddress, TakesWhatGrpcTakes) {
+  for (const char* address :
+       {"localhost:8001", "10.0.0.1:1", "[::1]:65535", "stagecoach-coordinator.default.svc:8001",
+        "dns:///host:8001", "unix:/run/stagecoach.sock", "ipv4:127.0.0.1:8001", "dns:8001"}) {
+    EXPECT_EQ(ErrorOf(address), "");
+  }
+}
+
+TEST(DialAddress, AnAddressOfAPageIsNamedAsSuch) {
+  EXPECT_EQ(ErrorOf("http://host:8000/"),
+            "--address http://host:8000/: a gRPC address has no http://; want host:8001 (the gRPC "
+            "port as --listen says it; the page has another)");
+  EXPECT_THAT(ErrorOf("https://host"), HasSubstr("has no https://; want host:8001"));
+  EXPECT_THAT(ErrorOf("grpc://"), HasSubstr("has no grpc://; want host:8001"));
+}
+
+TEST(DialAddress, AMissingOrWrongPortIsNamed) {
+  EXPECT_THAT(ErrorOf("host"), HasSubstr("no port; want host:8001 or what"));
+  EXPECT_THAT(ErrorOf("[::1]"), HasSubstr("no port; want [::1]:8001"));
+  EXPECT_THAT(ErrorOf("host:"), HasSubstr("\"\" is no port"));
+  EXPECT_THAT(ErrorOf("host:grpc"), HasSubstr("\"grpc\" is no port; want a number"));
+  EXPECT_THAT(ErrorOf("host:8001/"), HasSubstr("\"8001/\" is no port"));
+  EXPECT_THAT(ErrorOf("host:0"), HasSubstr("from 1 to 65535"));
+  EXPECT_THAT(ErrorOf("host:65536"), HasSubstr("from 1 to 65535"));
+  EXPECT_THAT(ErrorOf("[::1]8001"), HasSubstr("is no port"));
+}
+
+TEST(DialAddress, AMissingOrMalformedHostIsNamed) {
+  EXPECT_THAT(ErrorOf(""), HasSubstr("is empty; want host:port"));
+  EXPECT_THAT(ErrorOf(":8001"), HasSubstr("no host before the port"));
+  EXPECT_THAT(ErrorOf("::1:8001"), HasSubstr("in brackets, like [::1]:8001"));
+  EXPECT_THAT(ErrorOf("[::1"), HasSubstr("not closed"));
+  EXPECT_THAT(ErrorOf("my host:8001"), HasSubstr("holds a blank"));
+}
+
+}  // namespace
+}  // namespace stagecoach
