@@ -32,6 +32,19 @@ class BadInput(harness.EndToEndTest):
         self.refused("", "empty")
         self.refused("a: [1, 2", "job.yaml")
 
+    def test_a_device_that_this_build_has_not_is_said_once_and_at_once(self):
+        """Symptom: each stage was started six times before the reason of the first start was shown."""
+        result = self.cli("local", "--stages", 2, "--device", "cuda", "--state-dir", self.folder / "state", self.job_file())
+        if "built without the CUDA back end" not in result.stderr:
+            self.skipTest("this build has the CUDA back end")
+        self.assertEqual(result.returncode, 1, result.stderr)
+        self.assertEqual(result.stderr.count("built without the CUDA back end"), 1, result.stderr)
+        self.assertIn("use --device=cpu", result.stderr)
+        self.assertNotIn("starting it again", result.stderr)
+        for stage in ("stage-0", "stage-1"):
+            log = (self.folder / "state" / "logs" / f"{stage}.log")
+            self.assertLessEqual(log.read_text().count("built without") if log.exists() else 0, 1)
+
     def test_100_mb_spec(self):
         path = self.folder / "huge.yaml"
         with open(path, "w") as file:
