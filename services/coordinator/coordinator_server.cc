@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <filesystem>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -14,6 +15,7 @@
 #include "services/common/grpc/grpc_channel.h"
 #include "services/common/grpc/grpc_server.h"
 #include "services/common/grpc/rpc_metrics.h"
+#include "services/common/grpc/tls_expiry.h"
 #include "services/common/http/http_server.h"
 #include "services/common/observe/log.h"
 #include "services/common/observe/metrics.h"
@@ -26,6 +28,7 @@
 #include "services/coordinator/http/live_state.h"
 #include "services/coordinator/stages/grpc_stage_client.h"
 #include "services/coordinator/watch/coordinator_metrics.h"
+#include "services/coordinator/watch/folder_room.h"
 #include "services/coordinator/watch/job_log.h"
 #include "services/coordinator/watch/trace_collector.h"
 #include "services/records/record_writer.h"
@@ -53,6 +56,8 @@ struct CoordinatorServer::State {
   std::unique_ptr<TraceCollector> traces;
   std::unique_ptr<JobManager> manager;
   std::unique_ptr<CoordinatorMetrics> job_metrics;
+  std::unique_ptr<FolderRoom> room;
+  std::optional<TlsExpiry> tls_expiry;
   std::unique_ptr<LiveState> live;
   std::unique_ptr<EventStream> events;
   std::unique_ptr<HttpApi> api;
@@ -98,6 +103,7 @@ absl::Status CoordinatorServer::State::StartManager() {
   RETURN_IF_ERROR(Annotate(files->MakeFolders(flags.state_dir), "--state-dir"));
   RETURN_IF_ERROR(Annotate(files->MakeFolders(flags.checkpoint_dir), "--checkpoint-dir"));
   ASSIGN_OR_RETURN(auto credentials, MakeChannelCredentials(flags.server.tls));
+  ASSIGN_OR_RETURN(tls_expiry, LoadTlsExpiry(flags.server.tls));
   checkpoints = std::make_unique<CheckpointStore>(files, flags.checkpoint_dir);
   stages = std::make_unique<GrpcStageClient>(credentials);
   traces = std::make_unique<TraceCollector>(stages.get(), SystemClock::Get());
@@ -161,8 +167,12 @@ absl::Status CoordinatorServer::State::StartGrpc() {
 }
 
 absl::Status CoordinatorServer::State::StartHttp() {
+  room = std::make_unique<FolderRoom>(std::vector<FolderRoom::Folder>{
+      {"checkpoints", flags.checkpoint_dir}, {"state", flags.state_dir}});
   metrics.AddSource([this](MetricWriter& writer) {
     WriteProcessMetrics("", writer);
+    WriteTlsMetrics(tls_expiry, writer);
+    room->Write(writer);
     rpc_metrics.Write(writer);
     job_metrics->Write(writer);
   });

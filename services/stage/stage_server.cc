@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <atomic>
 #include <mutex>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -17,6 +18,7 @@
 #include "services/common/grpc/grpc_server.h"
 #include "services/common/grpc/rpc_metrics.h"
 #include "services/common/grpc/tls_check.h"
+#include "services/common/grpc/tls_expiry.h"
 #include "services/common/http/http_server.h"
 #include "services/common/observe/log.h"
 #include "services/common/observe/metric_names.h"
@@ -102,6 +104,7 @@ struct StageServer::State {
   HttpServer http;
   std::unique_ptr<Lease> lease;
   std::shared_ptr<grpc::ChannelCredentials> credentials;
+  std::optional<TlsExpiry> tls_expiry;
 
   absl::Status StartRuntime();
   void OpenCard();
@@ -138,6 +141,7 @@ void StageServer::State::KeepFault(const absl::Status& reason) {
 absl::Status StageServer::Start() {
   RETURN_IF_ERROR(CheckExposure(state_->flags.server));
   ASSIGN_OR_RETURN(state_->credentials, MakeChannelCredentials(state_->flags.server.tls));
+  ASSIGN_OR_RETURN(state_->tls_expiry, LoadTlsExpiry(state_->flags.server.tls));
   RETURN_IF_ERROR(state_->StartRuntime());
   RETURN_IF_ERROR(state_->StartGrpc());
   RETURN_IF_ERROR(state_->StartHttp());
@@ -291,6 +295,7 @@ v1::StageTelemetry StageServer::State::Telemetry() const {
 
 void StageServer::State::WriteMetrics(MetricWriter& writer) const {
   WriteProcessMetrics(flags.device, writer);
+  WriteTlsMetrics(tls_expiry, writer);
   rpc_metrics.Write(writer);
   const StageStatus status = runtime->Snapshot();
   WriteStageMetrics(flags.name, status, writer);

@@ -6,7 +6,8 @@ import re
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 RULES = ROOT / "deploy" / "prometheus" / "stagecoach.rules.yml"
 DASHBOARDS = sorted((ROOT / "deploy" / "grafana" / "dashboards").glob("*.json"))
-KEYWORDS = {"sum", "rate", "by", "increase", "histogram_quantile", "scalar", "vector", "or", "time", "count", "changes", "le"}
+KEYWORDS = {"sum", "rate", "by", "increase", "histogram_quantile", "scalar", "vector", "or", "time", "count", "changes", "le",
+            "and", "predict_linear"}
 
 
 def panels(dashboard):

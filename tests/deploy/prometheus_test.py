@@ -22,6 +22,7 @@ import expressions  # noqa: E402
 MAY_BE_EMPTY = {
     "DCGM_FI_": "no GPU, no exporter",
     "stagecoach_stage_memory_limit_bytes": "drawn only where a limit is set",
+    "stagecoach_certificate_expiry": "this cluster has no TLS",
 }
 
 
@@ -94,7 +95,7 @@ class Live(harness.EndToEndTest):
             for rule in group["rules"]:
                 query = rule["query"]
                 if rule["type"] == "alerting":
-                    query = re.sub(r" (==|>) ", r" \1 bool ", query)
+                    query = re.sub(r" (==|>|<) ", r" \1 bool ", query)
                 yield rule["name"], query
         for path, title, expression in expressions.dashboard_expressions():
             yield f"{path}: {title}", expressions.filled(expression)

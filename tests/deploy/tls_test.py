@@ -1,10 +1,12 @@
 """Mutual TLS between coordinator, stages and client: right certificates work, wrong ones are refused by name."""
 import json
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
 import time
+import urllib.request
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "e2e"))
 import harness  # noqa: E402
@@ -88,6 +90,17 @@ class Tls(servers.ServersTest):
         self.assertEqual(finished["weights_digest"], plain.digest())
         health = self.client(coordinator, "health", self.address("stage-1"))
         self.assertEqual(health.returncode, 0, health.stderr)
+
+    def test_metrics_say_when_the_certificates_end(self):
+        brief, ends = self.make_brief("brief", 7 * 86400)
+        self.coordinator(brief)
+        http = "127.0.0.1:" + (self.folder / "coordinator.ports").read_text().split()[1]
+        text = urllib.request.urlopen(f"http://{http}/metrics", timeout=20).read().decode()
+        found = {name: float(value) for name, value in re.findall(
+            r'stagecoach_certificate_expiry_timestamp_seconds\{certificate="(\w+)"\} (\S+)', text)}
+        self.assertEqual(set(found), {"identity", "authority"})
+        self.assertEqual(found["identity"], ends)
+        self.assertGreater(found["authority"], ends)
 
     def test_clients_that_the_cluster_does_not_know_are_refused(self):
         address = self.coordinator()

@@ -48,6 +48,15 @@ inline constexpr MetricDefinition kProcessStart = {
     "",
     "C S",
     "Start time of the process since the Unix epoch."};
+// Of the files that were read at the start.
+inline constexpr MetricDefinition kCertificateExpiry = {
+    "stagecoach_certificate_expiry_timestamp_seconds",
+    kG,
+    "unix s",
+    "certificate",
+    "C S",
+    "End of the certificates this process was started with: identity (its own), authority (those "
+    "it accepts); with TLS only."};
 
 // Stage server. stage: its registered name; peer: the neighbour upstream or downstream.
 inline constexpr MetricDefinition kStageTime = {
@@ -166,6 +175,24 @@ inline constexpr MetricDefinition kJobQueueWait = {
     "",
     "C",
     "Time from acceptance of a job to the end of its first step."};
+inline constexpr MetricDefinition kJobQueueOldest = {
+    "stagecoach_job_queue_oldest_seconds",
+    kG,
+    "s",
+    "",
+    "C",
+    "How long the oldest job that has not begun has waited; 0 if none waits."};
+inline constexpr MetricDefinition kFolderFree = {
+    "stagecoach_folder_free_bytes",
+    kG,
+    "bytes",
+    "folder",
+    "C",
+    "Room left on the file system of the folder: checkpoints or state (journal, records, "
+    "exports)."};
+inline constexpr MetricDefinition kFolderSize = {
+    "stagecoach_folder_size_bytes",          kG, "bytes", "folder", "C",
+    "Size of the file system of the folder."};
 inline constexpr MetricDefinition kStages = {"stagecoach_stages",           kG, "1", "state", "C",
                                              "Registered stages, by state."};
 inline constexpr MetricDefinition kStageHeartbeat = {

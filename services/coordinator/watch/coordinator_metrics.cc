@@ -51,6 +51,15 @@ double Imbalance(const std::vector<StageAssignment>& stages) {
 
 }  // namespace
 
+double OldestPendingSeconds(const std::vector<JobView>& jobs, double now_unix_seconds) {
+  double oldest = 0;
+  for (const JobView& view : jobs) {
+    if (JobStateOf(view.phase) != v1::JOB_STATE_PENDING) continue;
+    oldest = std::max(oldest, now_unix_seconds - view.submitted_unix_seconds);
+  }
+  return oldest;
+}
+
 CoordinatorMetrics::CoordinatorMetrics(JobManager* manager)
     : manager_(manager), shared_(std::make_shared<Shared>()) {
   shared_->started_unix_seconds = SystemClock::Get()->UnixSeconds();
@@ -168,6 +177,8 @@ void CoordinatorMetrics::Write(MetricWriter& writer) {
       if (!IsTerminal(view.phase)) WriteJob(view, writer);
     }
     for (const char* state : kStates) writer.Add(metric::kJobs, {state}, by_state[state]);
+    writer.Add(metric::kJobQueueOldest, {},
+               OldestPendingSeconds(*jobs, SystemClock::Get()->UnixSeconds()));
   }
   if (stages.has_value()) WriteFleet(*stages, writer);
   if (jobs.has_value() && stages.has_value()) WriteRecoveries(*jobs, *stages, writer);

@@ -19,6 +19,9 @@
 
 namespace stagecoach {
 
+// How long the job has waited that has waited longest of those that have not begun; 0 without one.
+double OldestPendingSeconds(const std::vector<JobView>& jobs, double now_unix_seconds);
+
 class CoordinatorMetrics {
  public:
   explicit CoordinatorMetrics(JobManager* manager);
