@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
+#include "services/records/hyperparameters.h"
 
 namespace stagecoach {
 namespace {
@@ -67,6 +68,13 @@ absl::Status JobFiles::Write(const std::vector<JobRecord>& records,
   if (!events.empty()) {
     if (!events_.has_value()) {
       ASSIGN_OR_RETURN(events_, EventFile::Create(folder_, now_unix_seconds));
+    }
+    // In every file anew: TensorBoard keeps the first it reads.
+    if (!has_parameters_ && view.has_value()) {
+      events = absl::StrCat(
+          SessionStartEvent(view->submitted_unix_seconds, view->id, HyperParametersOf(view->spec)),
+          events);
+      has_parameters_ = true;
     }
     // First, so that what metrics.jsonl has is in both: it tells where to go on.
     RETURN_IF_ERROR(events_->Add(events));

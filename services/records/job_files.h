@@ -41,6 +41,7 @@ class JobFiles {
   std::string folder_;
   MetricsTail tail_;
   std::optional<EventFile> events_;  // from the first scalar on
+  bool has_parameters_ = false;      // events_ tells the job's hyperparameters
 };
 
 }  // namespace stagecoach

@@ -14,6 +14,11 @@ events = EventAccumulator(sys.argv[1], size_guidance={"scalars": 0})
 events.Reload()
 print(json.dumps({tag: [[e.step, e.value, e.wall_time] for e in events.Scalars(tag)]
                   for tag in events.Tags()["scalars"]}))
+from tensorboard.plugins.hparams import metadata
+content = events.PluginTagToContent(metadata.PLUGIN_NAME)[metadata.SESSION_START_INFO_TAG]
+start = metadata.parse_session_start_info_plugin_data(content)
+print(json.dumps({"group": start.group_name, "parameters": {
+    name: getattr(value, value.WhichOneof("kind")) for name, value in start.hparams.items()}}))
 """
 
 
@@ -48,7 +53,8 @@ class TensorBoard(harness.EndToEndTest):
         read = subprocess.run([PYTHON, "-c", READER, cluster.state_dir / "jobs" / "tiny"],
                               capture_output=True, text=True)
         self.assertEqual(read.returncode, 0, read.stderr)
-        tags = json.loads(read.stdout)
+        lines = read.stdout.splitlines()
+        tags = json.loads(lines[0])
         self.assertEqual({step: value for step, value, _ in tags["train/loss"]},
                          {step: float32(loss) for step, loss in cluster.losses().items()})
         self.assertEqual([step for step, _, _ in tags["eval/loss"]], [3, 6])
@@ -57,6 +63,15 @@ class TensorBoard(harness.EndToEndTest):
         for tag in ("time/stage_0/forward", "time/stage_1/bubble", "memory/stage_1/peak"):
             self.assertIn(tag, tags)
         self.assertGreater(tags["memory/stage_1/peak"][-1][1], 0)
+        # The HPARAMS tab was empty: two runs that differ in their learning rate looked the same.
+        session = json.loads(lines[1])
+        self.assertEqual(session["group"], "tiny")
+        training = harness.TINY["training"]
+        self.assertEqual(session["parameters"]["model"], "gpt")
+        for name in ("batch_size", "micro_batches", "steps"):
+            self.assertEqual(session["parameters"][name], training[name], name)
+        self.assertIn(session["parameters"]["optimizer"], training["optimizer"])
+        self.assertGreater(session["parameters"]["learning_rate"], 0)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,132 @@
+#include "services/records/hyperparameters.h"
+
+#include <bit>
+#include <cstdint>
+#include <utility>
+
+#include "services/records/event_bytes.h"
+
+namespace stagecoach {
+namespace {
+
+using event_bytes::AppendLittleEndian;
+using event_bytes::AppendText;
+
+constexpr char kTag[] = "_hparams_/session_start_info";
+constexpr char kPlugin[] = "hparams";
+// Fields of the messages, as in event_bytes.h.
+constexpr char kValueTag = 0x0a, kValueTensor = 0x42, kValueMetadata = 0x4a;
+constexpr char kMetadataPlugin = 0x0a, kPluginName = 0x0a, kPluginContent = 0x12;
+constexpr char kContentSessionStart = 0x1a;
+constexpr char kStartParameters = 0x0a, kStartGroup = 0x22, kStartTime = 0x29;
+constexpr char kEntryKey = 0x0a, kEntryValue = 0x12;
+constexpr char kNumber = 0x11, kString = 0x1a;
+// A tensor of no floats: TensorBoard drops summaries that have no value at all.
+constexpr char kNoTensor[] = "\x08\x01\x12\x02\x12\x00";
+
+void AppendDouble(char tag, double value, std::string* bytes) {
+  *bytes += tag;
+  AppendLittleEndian(std::bit_cast<uint64_t>(value), bytes);
+}
+
+const char* CurveName(LearningRateSpec::Kind kind) {
+  switch (kind) {
+    case LearningRateSpec::Kind::kConstant:
+      return "constant";
+    case LearningRateSpec::Kind::kLinear:
+      return "linear";
+    case LearningRateSpec::Kind::kCosine:
+      return "cosine";
+    case LearningRateSpec::Kind::kInverseSquareRoot:
+      return "inverse_square_root";
+  }
+  return "";
+}
+
+class List {
+ public:
+  void Add(const char* name, double value) { all.push_back({name, value}); }
+  void Add(const char* name, int64_t value) { Add(name, static_cast<double>(value)); }
+  void Add(const char* name, const char* value) { all.push_back({name, std::string(value)}); }
+
+  void AddOptimizer(const AdamWSpec& adamw) {
+    Add("optimizer", "adamw");
+    Add("beta1", adamw.beta1);
+    Add("beta2", adamw.beta2);
+    Add("epsilon", adamw.epsilon);
+    Add("weight_decay", adamw.weight_decay);
+  }
+  void AddOptimizer(const SgdSpec& sgd) {
+    Add("optimizer", "sgd");
+    Add("momentum", sgd.momentum);
+    Add("weight_decay", sgd.weight_decay);
+  }
+  void AddModel(const GptSpec& gpt) {
+    Add("model", "gpt");
+    Add("layers", gpt.layers);
+    Add("width", gpt.width);
+    Add("heads", gpt.heads);
+    Add("context", gpt.context);
+    Add("vocabulary", gpt.vocabulary);
+    Add("dropout", gpt.dropout);
+  }
+  void AddModel(const LayerListSpec& list) {
+    Add("model", "sequence");
+    Add("layers", static_cast<int64_t>(list.layers.size()));
+    Add("width", list.width);
+    Add("context", list.context);
+    Add("vocabulary", list.vocabulary);
+  }
+
+  std::vector<HyperParameter> all;
+};
+
+}  // namespace
+
+std::vector<HyperParameter> HyperParametersOf(const JobSpec& spec) {
+  List list;
+  std::visit([&list](const auto& model) { list.AddModel(model); }, spec.model);
+  const TrainingSpec& training = spec.training;
+  list.Add("precision", PrecisionName(spec.precision));
+  list.Add("seed", static_cast<double>(spec.seed));
+  list.Add("steps", training.steps);
+  list.Add("batch_size", training.batch_size);
+  list.Add("micro_batches", training.micro_batches);
+  std::visit([&list](const auto& optimizer) { list.AddOptimizer(optimizer); }, training.optimizer);
+  list.Add("learning_rate", training.learning_rate.peak);
+  list.Add("learning_rate_curve", CurveName(training.learning_rate.kind));
+  list.Add("warmup_steps", training.learning_rate.warmup_steps);
+  list.Add("gradient_clip_norm", training.gradient_clip_norm);
+  list.Add("schedule", ScheduleKindName(spec.pipeline.schedule));
+  list.Add("rematerialization", RematerializationName(spec.pipeline.rematerialization));
+  return std::move(list.all);
+}
+
+std::string SessionStartEvent(double unix_seconds, const std::string& job,
+                              const std::vector<HyperParameter>& parameters) {
+  std::string start;
+  for (const HyperParameter& parameter : parameters) {
+    std::string value, entry;
+    if (const auto* number = std::get_if<double>(&parameter.value)) {
+      AppendDouble(kNumber, *number, &value);
+    } else {
+      AppendText(kString, std::get<std::string>(parameter.value), &value);
+    }
+    AppendText(kEntryKey, parameter.name, &entry);
+    AppendText(kEntryValue, value, &entry);
+    AppendText(kStartParameters, entry, &start);
+  }
+  AppendText(kStartGroup, job, &start);
+  AppendDouble(kStartTime, unix_seconds, &start);
+  std::string content, plugin, metadata, value;
+  AppendText(kContentSessionStart, start, &content);
+  AppendText(kPluginName, kPlugin, &plugin);
+  AppendText(kPluginContent, content, &plugin);
+  AppendText(kMetadataPlugin, plugin, &metadata);
+  AppendText(kValueTag, kTag, &value);
+  AppendText(kValueTensor, std::string(kNoTensor, sizeof(kNoTensor) - 1), &value);
+  AppendText(kValueMetadata, metadata, &value);
+  return event_bytes::SummaryEvent(unix_seconds, 0, value);
+}
+
+}  // namespace stagecoach
