@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "absl/strings/str_cat.h"
 #include "base/check.h"
 #include "plan/job_spec.h"
 #include "plan/layer_kinds.h"
@@ -55,6 +56,23 @@ class WorkspaceFinder {
   const int64_t sequences_;
 };
 
+// Why not all attention in the layer is for cuDNN; found: there is some.
+std::string WhyOwnIn(const LayerSpec& layer, int64_t width, const ExpandedModel& model,
+                     bool* found) {
+  if (const auto* attention = std::get_if<AttentionSpec>(&layer.kind)) {
+    *found = true;
+    return WhyNotCudnn(*attention, width, model.context, model.precision);
+  }
+  if (const auto* residual = std::get_if<ResidualSpec>(&layer.kind)) {
+    for (const LayerSpec& inner : residual->layers) {
+      std::string why = WhyOwnIn(inner, width, model, found);
+      if (!why.empty()) return why;
+      width = LayerWidthOut(inner, width);
+    }
+  }
+  return "";
+}
+
 }  // namespace
 
 AttentionSlice LargestAttentionSlice(int64_t sequences, int64_t context, int64_t heads,
@@ -67,12 +85,35 @@ AttentionSlice LargestAttentionSlice(int64_t sequences, int64_t context, int64_t
   return {1, std::max<int64_t>(LargestDivisor(heads, most), 1)};
 }
 
+std::string WhyNotCudnn(const AttentionSpec& attention, int64_t width, int64_t context,
+                        Precision precision) {
+  const int64_t head_width = width / attention.heads;
+  if (precision != Precision::kBfloat16) {
+    return absl::StrCat("the precision is ", PrecisionName(precision));
+  }
+  if (attention.dropout != 0.0) return "it has dropout";
+  if (context <= 0 || context % kAttentionTile != 0) {
+    return absl::StrCat("the context, ", context, ", is no multiple of ", kAttentionTile);
+  }
+  if (head_width > kAttentionWidestHead || head_width % kAttentionHeadMultiple != 0) {
+    return absl::StrCat("heads are ", head_width, " wide: over ", kAttentionWidestHead,
+                        " or no multiple of ", kAttentionHeadMultiple);
+  }
+  return "";
+}
+
 bool CudnnMayTake(const AttentionSpec& attention, int64_t width, int64_t context,
                   Precision precision) {
-  const int64_t head_width = width / attention.heads;
-  return precision == Precision::kBfloat16 && attention.dropout == 0.0 && context > 0 &&
-         context % kAttentionTile == 0 && head_width <= kAttentionWidestHead &&
-         head_width % kAttentionHeadMultiple == 0;
+  return WhyNotCudnn(attention, width, context, precision).empty();
+}
+
+std::string AttentionOnCard(const ExpandedModel& model) {
+  bool found = false;
+  for (const ExpandedLayer& layer : model.layers) {
+    const std::string why = WhyOwnIn(layer.spec, layer.width_in, model, &found);
+    if (!why.empty()) return absl::StrCat("by own, slower kernels, as ", why);
+  }
+  return found ? "through cuDNN, where the stage has it" : "";
 }
 
 int64_t AttentionWorkspaceBytes(const ExpandedModel& model, int first, int last, int64_t batch_size,

@@ -8,6 +8,7 @@
 #define STAGECOACH_PLAN_CARD_MEMORY_H_
 
 #include <cstdint>
+#include <string>
 
 #include "plan/model_spec.h"
 
@@ -39,8 +40,14 @@ AttentionSlice LargestAttentionSlice(int64_t sequences, int64_t context, int64_t
 // multiple. Whether it is there and takes them is known on the card alone.
 inline constexpr int64_t kAttentionTile = 128, kAttentionWidestHead = 128,
                          kAttentionHeadMultiple = 8;
+// Empty: it may be asked; else why not, for people: "the context, 100, is no multiple of 128".
+std::string WhyNotCudnn(const AttentionSpec& attention, int64_t width, int64_t context,
+                        Precision precision);
 bool CudnnMayTake(const AttentionSpec& attention, int64_t width, int64_t context,
                   Precision precision);
+
+// How a card computes the model's attention, for people; empty for a model without.
+std::string AttentionOnCard(const ExpandedModel& model);
 
 // What backward passes of layers [first, last) take for the time of a call, beyond the workspace
 // that is there: the matrices of the largest slice, where cuDNN may take the attention.

@@ -6,6 +6,7 @@
 
 #include <limits>
 
+#include "base/check.h"
 #include "plan/cost_model.h"
 
 namespace stagecoach {
@@ -121,6 +122,26 @@ TEST(CardMemory, OfAbsurdSizesIsTooMuchNotNegative) {
           .programs;
   const ExpandedModel model = Gpt(Precision::kBfloat16);
   EXPECT_EQ(ForecastStageMemory(model, programs[1], query).activations, most);
+}
+
+TEST(CardMemory, APlanSaysWhyACardsAttentionWillBeSlow) {
+  const auto on_card = [](GptSpec gpt, Precision precision) {
+    const auto model = ExpandModel(gpt, precision);
+    CHECK_OK(model.status());
+    return AttentionOnCard(*model);
+  };
+  GptSpec gpt = {.layers = 2, .width = 128, .heads = 2, .context = 128, .vocabulary = 16};
+  EXPECT_THAT(on_card(gpt, Precision::kBfloat16), testing::StartsWith("through cuDNN"));
+  EXPECT_THAT(on_card(gpt, Precision::kFloat32), testing::HasSubstr("the precision is float32"));
+  gpt.dropout = 0.1;
+  EXPECT_THAT(on_card(gpt, Precision::kBfloat16), testing::HasSubstr("own, slower kernels"));
+  gpt.dropout = 0;
+  gpt.context = 100;
+  EXPECT_THAT(on_card(gpt, Precision::kBfloat16),
+              testing::HasSubstr("the context, 100, is no multiple of 128"));
+  gpt.context = 128;
+  gpt.heads = 32;
+  EXPECT_THAT(on_card(gpt, Precision::kBfloat16), testing::HasSubstr("heads are 4 wide"));
 }
 
 }  // namespace

@@ -41,6 +41,7 @@ struct LoadResult {
   DatasetManifest data;     // filled on the first and last stage
   std::string fingerprint;  // of the back end; all stages of a job must agree
   StageMemory memory;       // bytes by kind after loading
+  std::string attention;    // for the stage's own log, not sent: who computes it, and why
 };
 
 // The coordinator's one decision about the step before, applied before new work starts.

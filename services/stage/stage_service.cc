@@ -37,6 +37,7 @@ void LogLoad(const Fence& fence, int stage, const absl::StatusOr<LoadResult>& re
   if (result.ok()) {
     LogJob(info, fence.job, fence.step, "loaded as stage {}, generation {}: {} bytes of parameters",
            stage, fence.generation, result->memory.parameters);
+    if (!result->attention.empty()) LogJob(info, fence.job, fence.step, "{}", result->attention);
   } else {
     LogJob(warn, fence.job, fence.step, "not loaded: {}", Text(result.status()));
   }

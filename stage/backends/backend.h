@@ -142,6 +142,11 @@ struct AdamWArgs {
   Tensor compute;  // may be empty; output, BF16: the new value rounded
 };
 
+struct AttentionWay {
+  std::string way;  // "cuDNN", "own kernels"; empty: there is one way only
+  std::string why;  // for people, and not part of what must be equal: why not the faster one
+};
+
 class Backend {
  public:
   virtual ~Backend() = default;
@@ -150,6 +155,12 @@ class Backend {
   // What must be equal for equal bits: library versions, instruction set; not the number of
   // threads.
   virtual std::string fingerprint() const = 0;
+  // How this device computes attention of that shape and type, where it has more than one way and
+  // they differ in their bits: a part of the job's fingerprint. May build what the shape needs, which
+  // takes seconds, once. Errors: something is missing or broken that own kernels must not hide.
+  virtual absl::StatusOr<AttentionWay> WayOfAttention(const AttentionShape&, DType) {
+    return AttentionWay{};
+  }
   virtual Allocator& allocator() = 0;
   // Where links keep what they carry; the host reads and writes it. Other than allocator() where
   // the device's memory is not the host's: BoundaryPort then copies by the calls at the end.

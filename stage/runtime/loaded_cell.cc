@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/status.h"
+#include "stage/runtime/attention_ways.h"
 #include "stage/runtime/shard_tensors.h"
 
 namespace stagecoach {
@@ -168,7 +169,13 @@ absl::StatusOr<std::unique_ptr<LoadedCell>> LoadCell(LoadCommand command,
   RETURN_IF_ERROR(BuildCell(parts, loaded.get()));
   loaded->executor = MakeExecutor(parts, *loaded);
   loaded->next_step = load.fence.step;
-  loaded->result.fingerprint = parts.backend->fingerprint();
+  ASSIGN_OR_RETURN(const AttentionWays ways,
+                   AskAttentionWays(loaded->model, load.spec.training,
+                                    [&parts](const AttentionShape& shape, DType dtype) {
+                                      return parts.backend->WayOfAttention(shape, dtype);
+                                    }));
+  loaded->result.fingerprint = absl::StrCat(parts.backend->fingerprint(), ways.fingerprint);
+  loaded->result.attention = ways.note;
   loaded->result.memory = CurrentMemory(parts.backend->allocator().Use());
   return loaded;
 }

@@ -3,6 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/device_name.h"
 #include "base/status.h"
+#include "plan/card_memory.h"
 #include "plan/plan.h"
 #include "services/cli/commands/commands.h"
 #include "services/cli/commands/follow_command.h"
@@ -16,6 +17,16 @@ namespace {
 
 // What `stages: auto` means where no fleet is asked.
 constexpr int kAutoStages = 2;
+
+// What makes attention slow on a card is known from the job alone.
+void NoteAttention(const JobSpec& spec, const PlanAssumptions& assumptions,
+                   CommandContext& context) {
+  const std::vector<bool>& cards = assumptions.on_card;
+  if (std::find(cards.begin(), cards.end(), true) == cards.end()) return;
+  const absl::StatusOr<ExpandedModel> model = ExpandModel(spec.model, spec.precision);
+  const std::string attention = model.ok() ? AttentionOnCard(*model) : "";
+  if (!attention.empty()) context.console->Note(absl::StrCat("attention: ", attention));
+}
 
 absl::StatusOr<v1::PlanJobResponse> PlanHere(const SpecFile& spec_file,
                                              const std::vector<std::string>& devices,
@@ -33,6 +44,7 @@ absl::StatusOr<v1::PlanJobResponse> PlanHere(const SpecFile& spec_file,
   }
   const absl::StatusOr<Plan> plan = MakePlan(spec, stages, assumptions, {});
   if (!plan.ok()) return LocateError(spec_file, plan.status());
+  NoteAttention(spec, assumptions, context);
   return ToProto(*plan);
 }
 

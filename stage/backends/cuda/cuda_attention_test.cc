@@ -93,6 +93,18 @@ class CudaAttention : public testing::TestWithParam<Size> {
     if (library_->fingerprint().find("cuDNN") == std::string::npos) {
       GTEST_SKIP() << "needs cuDNN: " << library_->fingerprint();
     }
+    // Else our kernels would be compared with themselves.
+    EXPECT_EQ(WayOn(*library_), "cuDNN");
+    EXPECT_EQ(WayOn(*own_), "own kernels");
+  }
+  static std::string WayOn(Backend& backend) {
+    const Size& size = GetParam();
+    const auto way = backend.WayOfAttention({.sequences = size.sequences,
+                                             .context = size.context,
+                                             .heads = size.heads,
+                                             .width = size.heads * size.head_width},
+                                            DType::kBF16);
+    return way.ok() ? way->way : way.status().ToString();
   }
   std::unique_ptr<Backend> library_, own_;
 };

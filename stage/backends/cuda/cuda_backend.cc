@@ -22,6 +22,11 @@ std::string CudaBackend::fingerprint() const {
   return absl::StrCat(context_->fingerprint(), ", ", attention_.fingerprint());
 }
 
+absl::StatusOr<AttentionWay> CudaBackend::WayOfAttention(const AttentionShape& shape, DType dtype) {
+  Begin();
+  return attention_.Way(shape, dtype);
+}
+
 void CudaBackend::AttentionForward(const AttentionForwardArgs& args) {
   Begin();
   if (!context_->ok()) return;

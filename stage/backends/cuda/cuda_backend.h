@@ -22,6 +22,7 @@ class CudaBackend final : public KernelBackend {
 
   const char* name() const override { return "cuda"; }
   std::string fingerprint() const override;
+  absl::StatusOr<AttentionWay> WayOfAttention(const AttentionShape& shape, DType dtype) override;
   void AttentionForward(const AttentionForwardArgs& args) override;
   void AttentionBackward(const AttentionBackwardArgs& args) override;
   Allocator& allocator() override { return context_->allocator(); }

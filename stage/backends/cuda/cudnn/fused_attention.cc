@@ -46,6 +46,16 @@ std::string FusedAttention::WhyOwn(const AttentionShape& shape, DType dtype) con
   return WhyOwnKernels(shape, dtype, (*graphs_)->offer());
 }
 
+absl::StatusOr<AttentionWay> FusedAttention::Way(const AttentionShape& shape, DType dtype) {
+  std::string why = WhyOwn(shape, dtype);
+  if (why.empty()) {
+    ASSIGN_OR_RETURN(const Plans* const plans, FindPlans(shape, dtype));
+    if (plans != nullptr) return AttentionWay{.way = "cuDNN", .why = ""};
+    why = absl::StrCat((*graphs_)->version(), " does not support the shape");
+  }
+  return AttentionWay{.way = "own kernels", .why = std::move(why)};
+}
+
 absl::StatusOr<FusedAttention::Plans> FusedAttention::MakePlans(const AttentionProblem& problem) {
   Plans plans{.slice = ChooseSlice(problem, score_bytes_)};
   auto forward = (*graphs_)->Build(Direction::kForward, LayoutsOf(problem, WholeOf(problem)));

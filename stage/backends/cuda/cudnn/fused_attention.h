@@ -41,6 +41,8 @@ class FusedAttention {
 
   // What must be equal for equal bits: the graphs' version, or that own kernels do everything.
   std::string fingerprint() const;
+  // Who computes this shape, cuDNN asked: the plans are there afterwards.
+  absl::StatusOr<AttentionWay> Way(const AttentionShape& shape, DType dtype);
   // Why own kernels take this shape; empty if they do not, as far as is known before it is built.
   std::string WhyOwn(const AttentionShape& shape, DType dtype) const;
 

@@ -150,6 +150,22 @@ TEST(FusedAttention, WhatCudnnDoesNotSupportIsForOwnKernelsInBothDirections) {
   }
 }
 
+// Two stages said the same fingerprint, "attention cuDNN", and one of them computed by own kernels.
+TEST(FusedAttention, SaysBeforeTheFirstStepWhoWillComputeAShape) {
+  Case takes, refuses, breaks;
+  refuses.log.backward = absl::UnimplementedError("no engine");
+  breaks.log.forward = absl::InternalError("no libnvrtc");
+  EXPECT_EQ(takes.fused.Way(Small(), DType::kBF16)->way, "cuDNN");
+  EXPECT_EQ(takes.log.built.size(), 2u);
+  EXPECT_TRUE(*takes.fused.Forward(takes.ForwardArgs(Small())));
+  EXPECT_EQ(takes.log.built.size(), 2u) << "the plans are those of the answer";
+  EXPECT_EQ(refuses.fused.Way(Small(), DType::kBF16)->way, "own kernels");
+  EXPECT_THAT(refuses.fused.Way(Small(), DType::kBF16)->why, HasSubstr("does not support"));
+  EXPECT_EQ(takes.fused.Way(Small(), DType::kF32)->way, "own kernels");
+  EXPECT_THAT(takes.fused.Way(Small(), DType::kF32)->why, HasSubstr("F32"));
+  EXPECT_EQ(breaks.fused.Way(Small(), DType::kBF16).status(), breaks.log.forward);
+}
+
 TEST(FusedAttention, OtherErrorsAreNotHiddenByOwnKernels) {
   Case build, run;
   build.log.backward = absl::InternalError("no libnvrtc");

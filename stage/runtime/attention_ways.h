@@ -1,0 +1,32 @@
+// AttentionWays: who computes the attention of a job on this device, asked before its first step.
+// Where a library refuses a shape on one machine and takes it on another, two stages with the same
+// back end would compute different bits: the answer is a part of the job's fingerprint. Every stage
+// asks for the whole model, so that equal devices answer alike whatever layers they have.
+// Threads:   executor thread, as the back end.
+// Errors:    the back end's.
+#ifndef STAGECOACH_STAGE_RUNTIME_ATTENTION_WAYS_H_
+#define STAGECOACH_STAGE_RUNTIME_ATTENTION_WAYS_H_
+
+#include <functional>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "plan/job_spec.h"
+#include "plan/model_spec.h"
+#include "stage/backends/backend.h"
+
+namespace stagecoach {
+
+struct AttentionWays {
+  // To be put behind the back end's: ", 4x1024 attention of 12 heads: cuDNN". Empty where there is
+  // one way only. Steps of training: evaluations have no dropout, and change no weight.
+  std::string fingerprint;
+  std::string note;  // for a log, with reasons
+};
+using AskWay = std::function<absl::StatusOr<AttentionWay>(const AttentionShape&, DType)>;
+absl::StatusOr<AttentionWays> AskAttentionWays(const ExpandedModel& model,
+                                               const TrainingSpec& training, const AskWay& ask);
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_STAGE_RUNTIME_ATTENTION_WAYS_H_
