@@ -155,6 +155,7 @@ int Supervisor::Reap(Child* child) {
   CHECK_EQ(waitpid(child->pid, &wait_status, 0), child->pid) << child->spec.name;
   child->pid = 0;
   child->ports = {};
+  WriteStateLocked();  // pids are used again: who reads the file must not signal a stranger
   changed_.notify_all();
   return wait_status;
 }

@@ -128,6 +128,19 @@ TEST_F(SupervisorTest, GivesUpOnAProcessThatDiesAgainAndAgain) {
             "reason on stderr\n");
 }
 
+// A script read the pid of a stage that had been given up, and signalled whoever had it by then.
+TEST_F(SupervisorTest, APidThatWasGivenBackIsNotInTheStateFile) {
+  options_.max_restarts = 0;
+  Supervisor supervisor(options_);
+  supervisor.Start(Shell("stage-0", "exec sleep 1000"));
+  ASSERT_TRUE(supervisor.WaitForPorts("stage-0", 30).ok());
+  const pid_t pid = State()[0]["pid"];
+  ASSERT_EQ(kill(pid, SIGKILL), 0);
+  ASSERT_TRUE(failures_.PopWithin(kDeadline).has_value());
+  EXPECT_EQ(State()[0]["pid"], 0);
+  EXPECT_EQ(State()[0]["address"], "");
+}
+
 TEST_F(SupervisorTest, GivesUpEarlyOnAProgramThatNeverGetsReadyAndQuotesItsLog) {
   options_.max_failed_starts = 2;
   Supervisor supervisor(options_);

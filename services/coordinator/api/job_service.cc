@@ -168,8 +168,9 @@ absl::Status JobServiceAdapter::ExportTo(const v1::ExportWeightsRequest& request
   ASSIGN_OR_RETURN(const CheckpointRef ref,
                    parts_.checkpoints->FindLoadable(request.job_id(), step, &quarantined));
   ASSIGN_OR_RETURN(const Manifest manifest, parts_.checkpoints->ReadManifest(ref));
+  // No job can be called so: their names have no dot.
   const std::string folder =
-      absl::StrCat(parts_.export_folder, "/", request.job_id(), "-step-", ref.step);
+      absl::StrCat(parts_.export_folder, "/", request.job_id(), ".step-", ref.step);
   RETURN_IF_ERROR(parts_.file_system->MakeFolders(folder));
   ASSIGN_OR_RETURN(const std::string digest,
                    ::stagecoach::ExportWeights(*parts_.file_system, ref, manifest, folder,

@@ -5,7 +5,12 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <filesystem>
+#include <fstream>
 
+#include "base/hash.h"
+#include "checkpoint/names.h"
+#include "checkpoint/shard.h"
 #include "services/common/grpc/grpc_channel.h"
 #include "services/common/grpc/grpc_server.h"
 #include "services/coordinator/api/read_logs_reactor.h"
@@ -57,6 +62,22 @@ class JobServiceTest : public WaitingJobTest {
     if (stage >= 0) request.set_stage(stage);
     call->reader = stub_->ReadLogs(&call->context, request);
     return call;
+  }
+  // Of a model without weights, in one shard.
+  void CommitEmptyCheckpoint(const std::string& job, uint64_t step) {
+    const absl::StatusOr<std::string> folder = store_.Begin(job, 1, step, 0);
+    ASSERT_TRUE(folder.ok()) << folder.status();
+    const absl::StatusOr<ShardInfo> shard = WriteShard(*PosixFileSystem(), *folder, 0, 1, {});
+    ASSERT_TRUE(shard.ok()) << shard.status();
+    Manifest manifest;
+    manifest.job = job;
+    manifest.model_sha256 = manifest.dataset_sha256 = Sha256Hex("");
+    manifest.state.step = step;
+    manifest.term = 1;
+    manifest.stages = 1;
+    manifest.shards = {*shard};
+    const absl::StatusOr<CheckpointRef> ref = store_.Commit(*folder, manifest, {});
+    ASSERT_TRUE(ref.ok()) << ref.status();
   }
   void Log(const std::string& text) {
     LogEntry entry;
@@ -126,6 +147,28 @@ TEST_F(JobServiceTest, EndsWithTheClientAndWithTheServer) {
   manager_->Shutdown();
   EXPECT_EQ(stays->Next(), "");
   EXPECT_EQ(stays->reader->Finish().error_code(), grpc::StatusCode::UNAVAILABLE);
+}
+
+// Exporting step 5 of job "job-a" replaced the final weights of a job named "job-a-step-5".
+TEST_F(JobServiceTest, AnExportByHandLeavesTheWeightsOfEveryOtherJobAlone) {
+  CommitEmptyCheckpoint("job-a", 5);
+  const std::string finished = folder_ + "/exports/job-a-step-5";
+  std::filesystem::create_directories(finished);
+  std::ofstream(finished + "/model.safetensors") << "weights of another job";
+  grpc::ClientContext context;
+  v1::ExportWeightsRequest request;
+  request.set_job_id("job-a");
+  v1::ExportWeightsResponse response;
+  const grpc::Status status = stub_->ExportWeights(&context, request, &response);
+  ASSERT_TRUE(status.ok()) << status.error_message();
+  EXPECT_EQ(response.folder(), folder_ + "/exports/job-a.step-5");
+  EXPECT_TRUE(std::filesystem::exists(response.folder() + "/model.safetensors"));
+  std::ifstream kept(finished + "/model.safetensors");
+  std::string text;
+  std::getline(kept, text);
+  EXPECT_EQ(text, "weights of another job");
+  // Nobody can be called so.
+  EXPECT_FALSE(CheckJobName(NameOf(response.folder())).ok());
 }
 
 TEST_F(JobServiceTest, SaysWhatIsWrong) {
