@@ -80,12 +80,13 @@ struct PartitionSpec {
 };
 
 struct PipelineSpec {
-  int64_t stages = 0;  // 0 = auto: every registered stage
+  int64_t stages = 0;      // 0 = auto: those that are free when the job is placed
+  int64_t min_stages = 0;  // fewest to run on, for auto and after a loss; 0 is 1
   ScheduleKind schedule = ScheduleKind::kGpipe;
   Rematerialization rematerialization = Rematerialization::kAlways;
   PartitionSpec partition;
-  // What to do when a stage is lost for longer than replacement_timeout_seconds: wait on (false)
-  // or re-partition over the stages that are left (true).
+  // What to do when stages are missing for longer than replacement_timeout_seconds: fail (false) or
+  // re-partition over those that are left (true), min_stages at least.
   bool continue_with_fewer_stages = false;
   double replacement_timeout_seconds = 60;  // how long to wait for stages; then fail or shrink
   // Stages may have different fingerprints. They are placed in the order of their names, and a

@@ -188,6 +188,17 @@ TEST(ValidateJobSpec, RefusesBadPipelines) {
       {"pipeline.stages: -1; must be >= 0", [](JobSpec* s) { s->pipeline.stages = -1; }},
       {"pipeline.stages: 16; the model has 15 layers and a stage needs one: use at most 15",
        [](JobSpec* s) { s->pipeline.stages = 16; }},
+      {"pipeline.min_stages: -1; must be >= 0", [](JobSpec* s) { s->pipeline.min_stages = -1; }},
+      {"pipeline.min_stages: 3; must be <= 2",
+       [](JobSpec* s) {
+         s->pipeline.stages = 2;
+         s->pipeline.min_stages = 3;
+       }},
+      {"pipeline.min_stages: 16; must be <= 15",
+       [](JobSpec* s) {
+         s->pipeline.stages = 0;
+         s->pipeline.min_stages = 16;
+       }},
       {"pipeline.stages: auto; cuts fix the number of stages: write stages: 3",
        [](JobSpec* s) {
          Cut(s, 0, {3, 6});

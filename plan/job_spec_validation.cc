@@ -173,6 +173,8 @@ absl::Status ValidatePipeline(const PipelineSpec& pipeline, int64_t layers) {
                       absl::StrCat("the model has ", layers,
                                    " layers and a stage needs one: use at most ", layers));
   }
+  RETURN_IF_ERROR(CheckInteger("pipeline.min_stages", pipeline.min_stages, 0,
+                               pipeline.stages > 0 ? pipeline.stages : layers));
   if (pipeline.partition.kind == PartitionSpec::Kind::kCuts) {
     RETURN_IF_ERROR(ValidateCuts(pipeline, layers));
   } else if (!pipeline.partition.cuts.empty()) {

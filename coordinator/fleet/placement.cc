@@ -7,12 +7,16 @@
 namespace stagecoach {
 namespace {
 
+// With fewer than so many the job waits.
+int Needed(const WaitingJob& job) {
+  return job.wanted == 0 || job.accepts_fewer ? std::max(1, job.least) : job.wanted;
+}
+
 // How many of `ready` stages the job takes now; 0: it waits.
 int Share(const WaitingJob& job, int ready) {
   const int useful = std::min(ready, job.layers);
-  if (job.wanted == 0) return useful;
-  if (useful >= job.wanted) return job.wanted;
-  return job.accepts_fewer ? useful : 0;
+  if (job.wanted > 0 && useful >= job.wanted) return job.wanted;
+  return useful >= Needed(job) ? useful : 0;
 }
 
 class Placer {
@@ -37,7 +41,7 @@ class Placer {
       placement_.offers.push_back({job.id, std::move(ready)});
       return;
     }
-    const int needed = std::max(1, job.wanted);
+    const int needed = Needed(job);
     placement_.shortages.push_back({job.id, needed, count, alive_});
     if (job.recovering || needed <= alive_) {
       for (const StageRegistration& stage : ready) taken_.insert(stage.name);

@@ -15,11 +15,12 @@ namespace stagecoach {
 
 struct WaitingJob {
   std::string id;
-  int wanted = 0;  // 0: every one that is free
+  int wanted = 0;  // 0: every one that is free, `least` of them
   int layers = 1;  // more stages than this are of no use
   bool recovering = false;
-  bool accepts_fewer = false;
+  bool accepts_fewer = false;         // than wanted: down to `least`
   std::vector<std::string> suspects;  // names to take only if there is no other
+  int least = 1;
 };
 
 struct StageOffer {

@@ -21,7 +21,13 @@ Fleet FleetOf(int stages) {
   return fleet;
 }
 
-WaitingJob Job(const std::string& id, int wanted) { return {id, wanted, 10, false, false, {}}; }
+WaitingJob Job(const std::string& id, int wanted) {
+  WaitingJob job;
+  job.id = id;
+  job.wanted = wanted;
+  job.layers = 10;
+  return job;
+}
 
 std::string Text(const Placement& placement) {
   std::string text;
@@ -72,6 +78,26 @@ TEST(PlacementTest, GivesAnAutoJobEveryFreeStageButNotMoreThanLayers) {
   shallow.layers = 2;
   EXPECT_EQ(Place(FleetOf(3), {shallow}), "a: s0 s1; ");
   EXPECT_EQ(Place(FleetOf(0), {Job("a", 0)}), "a lacks 0/1; ");
+}
+
+// An automatic job took the one stage that had come up first, and trained on it alone.
+TEST(PlacementTest, AnAutoJobWaitsForAsManyStagesAsItAskedFor) {
+  WaitingJob job = Job("a", 0);
+  job.least = 3;
+  EXPECT_EQ(Place(FleetOf(2), {job}), "a lacks 2/3; ");
+  EXPECT_EQ(Place(FleetOf(2), {job, Job("b", 1)}), "b: s0; a lacks 2/3; ");
+  EXPECT_EQ(Place(FleetOf(3), {job}), "a: s0 s1 s2; ");
+  Fleet busy = FleetOf(4);
+  busy.Hold("running", {"s0", "s1"});
+  EXPECT_EQ(Place(busy, {job, Job("b", 1)}), "a lacks 2/3; b lacks 0/1; ") << "its turn comes";
+}
+
+TEST(PlacementTest, FewerThanWantedAreNeverFewerThanTheLeast) {
+  WaitingJob job = Job("a", 4);
+  job.recovering = job.accepts_fewer = true;
+  job.least = 2;
+  EXPECT_EQ(Place(FleetOf(3), {job}), "a: s0 s1 s2; ");
+  EXPECT_EQ(Place(FleetOf(1), {job}), "a lacks 1/2; ");
 }
 
 TEST(PlacementTest, TakesASuspectOnlyIfThereIsNoOther) {

@@ -164,15 +164,16 @@ void JobTransition::WaitedTooLong() {
     state_.deadline_seconds = now_.seconds + timeout;
     return;
   }
-  const int missing =
-      std::max(1, (state_.wanted_stages > 0 ? state_.wanted_stages : 1) - state_.ready_stages);
+  const bool least = state_.wanted_stages == 0 || state_.accepts_fewer;
+  const int wanted = least ? LeastStages(state_) : state_.wanted_stages;
+  const int missing = std::max(1, wanted - state_.ready_stages);
   const std::string remedy = spec().pipeline.continue_with_fewer_stages
                                  ? ""
                                  : ", or set pipeline.continue_with_fewer_stages";
   Fail(absl::UnavailableError(absl::StrFormat(
       "%s: %d %s missing after %.1f s (wanted %d, ready %d); start more stage servers%s", Context(),
-      missing, missing == 1 ? "stage is" : "stages are", timeout,
-      state_.wanted_stages > 0 ? state_.wanted_stages : 1, state_.ready_stages, remedy)));
+      missing, missing == 1 ? "stage is" : "stages are", timeout, wanted, state_.ready_stages,
+      remedy)));
 }
 
 void JobTransition::On(const CancelRequested&) {

@@ -130,6 +130,7 @@ void JobScript::NewJob(const Words& words) {
   spec.training.micro_batches = 2;
   spec.training.max_nonfinite_steps = Number(options, "nonfinite", 2);
   spec.pipeline.stages = Number(options, "stages", 2);
+  spec.pipeline.min_stages = Number(options, "min", 0);
   spec.pipeline.replacement_timeout_seconds = 30;
   spec.pipeline.continue_with_fewer_stages = Number(options, "fewer", 0) != 0;
   if (!options.contains("profile")) {

@@ -133,10 +133,10 @@ void JobTransition::On(const StagesShort& event) {
 void JobTransition::On(const StagesOffered& event) {
   if (state_.activity != Activity::kWaitStages || event.stages.empty()) return Stale();
   const int offered = static_cast<int>(event.stages.size());
-  if (state_.wanted_stages > 0 && offered != state_.wanted_stages &&
-      !(state_.accepts_fewer && offered < state_.wanted_stages)) {
-    return Stale();
-  }
+  const bool fewer = state_.wanted_stages == 0 || state_.accepts_fewer;
+  const bool least = fewer && offered >= LeastStages(state_) &&
+                     (state_.wanted_stages == 0 || offered < state_.wanted_stages);
+  if (offered != state_.wanted_stages && !least) return Stale();
   if (state_.wanted_stages > 0 && offered < state_.wanted_stages) {
     Record(JobRecord::Kind::kRecovery,
            absl::StrCat("continues with ", offered, " of ", state_.wanted_stages, " stages"));

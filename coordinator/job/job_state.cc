@@ -57,6 +57,10 @@ Fence FenceOf(const JobState& state) {
   return {state.job->id, state.term, state.generation, state.step, state.attempt};
 }
 
+int LeastStages(const JobState& state) {
+  return std::max(1, static_cast<int>(state.job->spec.pipeline.min_stages));
+}
+
 bool WaitsForStages(const JobState& state) { return state.activity == Activity::kWaitStages; }
 
 JobView ViewOf(const JobState& state) {

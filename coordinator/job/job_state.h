@@ -100,7 +100,7 @@ struct JobState {
   uint64_t term = 1, generation = 1, step = 0;
   uint32_t attempt = 0;
   std::vector<StageSlot> slots;  // the placement; while waiting for stages: those that are left
-  int wanted_stages = 0;         // 0: every one that is free
+  int wanted_stages = 0;         // 0: every one that is free, LeastStages of them
   int ready_stages = 0;          // when last told so
   bool accepts_fewer = false;
   std::vector<std::string> suspects;  // did not answer; taken only if there is no other
@@ -158,8 +158,9 @@ JobState NewJobState(std::shared_ptr<const JobDefinition> job, uint64_t term,
                      const JobLimits& limits);
 Fence FenceOf(const JobState& state);  // of the operation at hand
 JobView ViewOf(const JobState& state);
-// A job waits for stages, and how many: the others need not be offered any.
+// A job waits for stages: the others need not be offered any.
 bool WaitsForStages(const JobState& state);
+int LeastStages(const JobState& state);  // never fewer, 1 at least
 
 // ---- events -------------------------------------------------------------------------------------
 
@@ -303,7 +304,7 @@ struct ExportCheckpoint {
 };
 
 using JobAction =
-    std::variant<SendLoad, SendRun, SendWriteShard, SendProfile, SendAbort, MakeJobPlan,
+    std::variant<MakeJobPlan, SendLoad, SendRun, SendWriteShard, SendProfile, SendAbort,
                  SendRelease, DoubtStage, SearchCheckpoint, BeginCheckpoint, CommitCheckpoint,
                  AbandonCheckpoint, ExportCheckpoint>;
 

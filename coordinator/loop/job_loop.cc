@@ -268,7 +268,8 @@ std::vector<WaitingJob> JobLoop::WaitingJobs() const {
     const JobState& state = job->state;
     jobs.push_back({state.job->id, state.wanted_stages,
                     static_cast<int>(state.job->model.layers.size()),
-                    state.phase == JobPhase::kRecovering, state.accepts_fewer, state.suspects});
+                    state.phase == JobPhase::kRecovering, state.accepts_fewer, state.suspects,
+                    LeastStages(state)});
   }
   return jobs;
 }

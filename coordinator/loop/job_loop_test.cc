@@ -289,6 +289,22 @@ TEST(JobLoopTest, TakesEveryFreeStageForAnAutoJob) {
   EXPECT_EQ(cluster.View(kJob).stages.size(), 3u);
 }
 
+// An automatic job began on the one stage that had come up first, and stayed there.
+TEST(JobLoopTest, AnAutoJobWaitsUntilAsManyStagesAreFreeAsItAskedFor) {
+  SimulatedCluster cluster(1);
+  JobSpec spec = SmallJob(0);
+  spec.pipeline.min_stages = 2;
+  ASSERT_TRUE(cluster.Submit(kJob, spec).ok());
+  EXPECT_EQ(cluster.View(kJob).message, "waits for 2 stages, 1 is ready, 1 is alive");
+  EXPECT_THAT(std::string(cluster.PlanJob(spec).status().message()),
+              HasSubstr("at least 2, and 1 is registered"));
+  cluster.AddStage(1);
+  cluster.AddStage(2);  // too late for this job: it took what was free and enough
+  EXPECT_EQ(cluster.PlanJob(SmallJob(0))->partition.stages(), 1) << "for what is free";
+  ExpectGoldenEnd(cluster, "least");
+  EXPECT_EQ(cluster.View(kJob).stages.size(), 2u);
+}
+
 // Row 18.
 TEST(JobLoopTest, SkipsANonFiniteStepEverywhereAndRepeatsTheSkipAfterARecovery) {
   Outcome undisturbed;

@@ -13,6 +13,24 @@ namespace {
 
 constexpr size_t kMostPlanning = 256;  // requests at a time
 
+absl::StatusOr<int> StagesToPlanFor(const JobSpec& spec, const std::vector<StageView>& fleet) {
+  if (spec.pipeline.stages > 0) return static_cast<int>(spec.pipeline.stages);
+  ASSIGN_OR_RETURN(const ExpandedModel model, ExpandModel(spec.model, spec.precision));
+  const int least = std::max(1, static_cast<int>(spec.pipeline.min_stages));
+  int free = 0, alive = 0;
+  for (const StageView& stage : fleet) {
+    if (stage.state == StageState::kReady) ++free;
+    if (stage.state != StageState::kLost) ++alive;
+  }
+  const int stages = free >= least ? free : alive;  // too few now: once others have ended
+  if (stages < least) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "pipeline.stages=auto plans for the stages that are free, at least ", least, ", and ",
+        stages, stages == 1 ? " is" : " are", " registered; start stage servers or give a number"));
+  }
+  return std::min(stages, static_cast<int>(model.layers.size()));
+}
+
 absl::StatusOr<Plan> PlanFor(const JobSpec& spec, const std::vector<StageView>& fleet) {
   RETURN_IF_ERROR(ValidateJobSpec(spec));
   PlanAssumptions assumptions;
@@ -23,15 +41,9 @@ absl::StatusOr<Plan> PlanFor(const JobSpec& spec, const std::vector<StageView>& 
     if (limit > 0) smallest = smallest == 0 ? limit : std::min(smallest, limit);
     assumptions.on_card.push_back(IsCudaDevice(stage.registration.device));
   }
-  const int alive = static_cast<int>(assumptions.on_card.size());
-  const int stages = spec.pipeline.stages > 0 ? static_cast<int>(spec.pipeline.stages) : alive;
-  if (stages == 0) {
-    return absl::FailedPreconditionError(
-        "pipeline.stages=auto plans for the registered stages, and there are none; start stage "
-        "servers or give a number");
-  }
+  ASSIGN_OR_RETURN(const int stages, StagesToPlanFor(spec, fleet));
   // By name, as stages are placed; those that have not come are like the last one that has.
-  if (alive > 0) assumptions.on_card.resize(stages, assumptions.on_card.back());
+  if (!assumptions.on_card.empty()) assumptions.on_card.resize(stages, assumptions.on_card.back());
   return MakePlan(spec, stages, assumptions, {});
 }
 

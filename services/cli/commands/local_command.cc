@@ -59,7 +59,9 @@ absl::StatusOr<SpecFile> ReadSpecForLocal(const LocalOptions& options) {
   ASSIGN_OR_RETURN(SpecFile spec_file, ReadValidSpec(options.file));
   RETURN_IF_ERROR(CheckDataHere(spec_file));
   v1::Pipeline& pipeline = *spec_file.spec.mutable_pipeline();
-  if (options.stages == 0 && pipeline.stages() == 0) pipeline.set_stages(kAutoStages);
+  if (options.stages == 0 && pipeline.stages() == 0) {
+    pipeline.set_stages(std::max<int64_t>(kAutoStages, pipeline.min_stages()));
+  }
   if (options.stages > 0) {
     pipeline.set_stages(options.stages);
     const absl::Status valid = ValidateSpecFile(spec_file).status();

@@ -34,9 +34,10 @@ absl::StatusOr<v1::PlanJobResponse> PlanHere(const SpecFile& spec_file,
   ASSIGN_OR_RETURN(const JobSpec spec, ValidateSpecFile(spec_file));
   int stages = static_cast<int>(spec.pipeline.stages);
   if (stages == 0) {
-    stages = kAutoStages;
-    context.console->Note(absl::StrCat("stages: auto; planned for ", stages,
-                                       " (choose with --stages, or ask a cluster with --server)"));
+    stages = std::max(kAutoStages, static_cast<int>(spec.pipeline.min_stages));
+    context.console->Note(
+        absl::StrCat("stages: auto is those free when the job starts; planned for ", stages,
+                     " (choose with --stages, or ask a cluster with --server)"));
   }
   PlanAssumptions assumptions;
   for (int k = 0; k < stages; ++k) {

@@ -201,6 +201,7 @@ v1::Pipeline PipelineToProto(const PipelineSpec& spec) {
   proto.set_continue_with_fewer_stages(spec.continue_with_fewer_stages);
   proto.set_replacement_timeout_seconds(spec.replacement_timeout_seconds);
   proto.set_mixed_devices(spec.mixed_devices);
+  proto.set_min_stages(spec.min_stages);
   return proto;
 }
 
@@ -238,6 +239,7 @@ absl::StatusOr<PipelineSpec> PipelineFromProto(const v1::Pipeline& proto) {
     spec.replacement_timeout_seconds = proto.replacement_timeout_seconds();
   }
   spec.mixed_devices = proto.mixed_devices();
+  spec.min_stages = proto.min_stages();
   return spec;
 }
 

@@ -27,6 +27,7 @@ inline JobSpec GptJob() {
   spec.pipeline.continue_with_fewer_stages = true;
   spec.pipeline.replacement_timeout_seconds = 0;
   spec.pipeline.mixed_devices = true;
+  spec.pipeline.min_stages = 2;
   spec.checkpoint = {20, 0};
   spec.evaluation = {50, 2};
   spec.resume_job = "earlier";
