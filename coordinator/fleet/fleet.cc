@@ -21,6 +21,12 @@ absl::Status ValidateRegistration(const StageRegistration& registration) {
   if (absl::Status status = check(registration.incarnation, "incarnation"); !status.ok()) {
     return status;
   }
+  if (absl::Status status = registration.identity.empty()
+                                ? absl::OkStatus()
+                                : check(registration.identity, "identity");
+      !status.ok()) {
+    return status;
+  }
   return check(registration.address, "address");
 }
 
@@ -52,24 +58,56 @@ absl::Status Fleet::Register(const StageRegistration& registration, Moment now,
     return absl::ResourceExhaustedError(
         absl::StrCat("stage ", registration.name, ": ", kMaxStages, " stages are known already"));
   }
-  if (found != entries_.end() && !found->second.lost) {
+  Entry entry;
+  if (found != entries_.end()) {
     Entry& old = found->second;
-    if (old.registration == registration) {  // a retry of the same process
+    const bool lives = !old.lost && now.seconds - old.renewed_seconds < lease_seconds_;
+    if (!old.lost && old.registration == registration) {  // a retry of the same process
       old.doubted = false;
       old.renewed_seconds = now.seconds;
       old.renewed_unix_seconds = now.unix_seconds;
       return absl::OkStatus();
     }
-    lost->push_back({old.registration.name, old.registration.incarnation, old.job,
-                     absl::StrCat("a new process took the name of stage ", registration.name)});
+    if (lives) {
+      if (absl::Status status = CheckHolder(old, registration); !status.ok()) return status;
+    }
+    if (!old.lost) {
+      lost->push_back({old.registration.name, old.registration.incarnation, old.job,
+                       absl::StrCat("a new process took the name of stage ", registration.name)});
+    }
+    entry.former = std::move(old.former);
+    std::erase(entry.former, registration.incarnation);
+    if (old.registration.incarnation != registration.incarnation) {
+      entry.former.push_back(old.registration.incarnation);
+      if (entry.former.size() > kFormer) entry.former.erase(entry.former.begin());
+    }
   }
-  Entry entry;
   entry.registration = registration;
   entry.renewed_seconds = now.seconds;
   entry.renewed_unix_seconds = now.unix_seconds;
   entries_.insert_or_assign(registration.name, std::move(entry));
   next_expiry_seconds_ = std::min(next_expiry_seconds_, now.seconds + lease_seconds_);
   return absl::OkStatus();
+}
+
+absl::Status Fleet::CheckHolder(const Entry& holder, const StageRegistration& registration) const {
+  const StageRegistration& held = holder.registration;
+  const std::string both =
+      absl::StrCat("the name ", held.name, " is held by a process that lives, at ", held.address,
+                   "; this one is at ", registration.address);
+  if (held.identity.empty() || held.identity != registration.identity) {
+    return absl::AlreadyExistsError(
+        absl::StrCat(both, ": give one of them another --name, or end the other one"));
+  }
+  if (std::find(holder.former.begin(), holder.former.end(), registration.incarnation) ==
+      holder.former.end()) {
+    return absl::OkStatus();
+  }
+  // Its successor registered, and yet it is there: two live with one identity.
+  return absl::AlreadyExistsError(
+      absl::StrCat(both,
+                   " and has the same identity, so a --state-dir was copied: end one of them, "
+                   "or give it another --name and --state-dir"));
 }
 
 absl::StatusOr<bool> Fleet::Renew(const StageHeartbeat& heartbeat, Moment now) {

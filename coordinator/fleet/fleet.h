@@ -3,15 +3,17 @@
 //   unknown -Register-> ready -Hold-> busy -Hold(none)-> ready
 //   ready, busy -heartbeat says draining-> draining: about to end, takes no new job
 //   any of them -no renewal-> lost -Register-> ready
-// A stage is the pair (name, incarnation): a new process under an old name replaces the old one,
-// which is then lost to its job. A stage whose call broke is doubted until its next heartbeat: a
+// A stage is the pair (name, incarnation). While the process that holds a name lives, only its own
+// successor may take it: a process with the same identity, and none that was replaced before. The
+// old one is then lost to its job. Anybody else waits until the lease has ended. A stage whose call broke is doubted until its next heartbeat: a
 // dead process sends none, and one that only lost its neighbour is back within a third of the
 // lease.
 // Ownership: plain values.
 // Threads:   thread-compatible (the job loop's).
 // Units:     seconds of one monotonic clock; wall time only for show.
 // Errors:    Renew: NOT_FOUND, the stage must register again. Register: INVALID_ARGUMENT,
-//            RESOURCE_EXHAUSTED beyond kMaxStages.
+//            RESOURCE_EXHAUSTED beyond kMaxStages, ALREADY_EXISTS naming both addresses while
+//            another process holds the name.
 #ifndef STAGECOACH_COORDINATOR_FLEET_FLEET_H_
 #define STAGECOACH_COORDINATOR_FLEET_FLEET_H_
 
@@ -28,13 +30,14 @@
 namespace stagecoach {
 
 struct StageRegistration {
-  std::string name;         // unique; a new process under an old name replaces it
+  std::string name;         // unique
   std::string incarnation;  // random per process start
   std::string address;      // gRPC address that coordinator and neighbours dial
   std::string device;
   std::string version;
   std::string fingerprint;
   int64_t memory_limit_bytes = 0;
+  std::string identity;  // what a restarted process shares with the one before; empty: nothing
   friend bool operator==(const StageRegistration&, const StageRegistration&) = default;
 };
 
@@ -115,6 +118,7 @@ class Fleet {
  private:
   struct Entry {
     StageRegistration registration;
+    std::vector<std::string> former;  // incarnations that it replaced, newest last
     bool lost = false;
     bool doubted = false;
     bool draining = false;
@@ -123,6 +127,10 @@ class Fleet {
     std::string waiting_for;
     StageTotals totals;
   };
+  static constexpr size_t kFormer = 8;
+
+  absl::Status CheckHolder(const Entry& holder, const StageRegistration& registration) const;
+
   const double lease_seconds_;
   std::map<std::string, Entry> entries_;  // by name
   // Bounds, so that hardly any heartbeat has to look at all stages: no lease ends before the first,

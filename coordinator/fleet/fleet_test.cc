@@ -8,6 +8,7 @@
 namespace stagecoach {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -17,6 +18,15 @@ StageRegistration Stage(const std::string& name, const std::string& incarnation)
   registration.name = name;
   registration.incarnation = incarnation;
   registration.address = name + ":8101";
+  registration.identity = "identity of " + name;
+  return registration;
+}
+
+// A process of another stage that was given the name.
+StageRegistration Stranger(const std::string& name, const std::string& incarnation) {
+  StageRegistration registration = Stage(name, incarnation);
+  registration.address = "elsewhere:8101";
+  registration.identity = "another";
   return registration;
 }
 
@@ -73,6 +83,59 @@ TEST(FleetTest, ReplacesAnOlderIncarnationWhichIsThenLostToItsJob) {
   EXPECT_EQ(lost[0].job, "job");
   EXPECT_TRUE(absl::IsNotFound(fleet.Renew(Beat("a", "1"), At(1.1)).status()));
   EXPECT_THAT(Usable(fleet, "other"), ElementsAre("a")) << "the new process works for nobody";
+}
+
+// A stage on a second machine was given the name of one at work; both took it from each other in
+// turn, each time the job recovered, and after 27 recoveries it had failed.
+TEST(FleetTest, ASecondProcessWithANameInUseIsRefusedAndTheJobKeepsItsStage) {
+  Fleet fleet(1.5);
+  std::vector<LostStage> lost;
+  ASSERT_TRUE(fleet.Register(Stage("a", "1"), At(0), &lost).ok());
+  fleet.Hold("job", {"a"});
+  const absl::Status refused = fleet.Register(Stranger("a", "2"), At(1), &lost);
+  EXPECT_EQ(refused.code(), absl::StatusCode::kAlreadyExists);
+  EXPECT_THAT(std::string(refused.message()),
+              AllOf(HasSubstr("a:8101"), HasSubstr("elsewhere:8101"), HasSubstr("--name")));
+  EXPECT_EQ(fleet.Register(Stranger("a", "2"), At(1.1), &lost), refused)
+      << "the same words, so that they are logged once";
+  EXPECT_THAT(lost, IsEmpty());
+  EXPECT_TRUE(fleet.Renew(Beat("a", "1"), At(1.4)).ok());
+  EXPECT_EQ(fleet.View()[0].job, "job");
+  EXPECT_FALSE(fleet.Register(Stranger("a", "2"), At(2.89), &lost).ok());
+  ASSERT_TRUE(fleet.Register(Stranger("a", "2"), At(2.9), &lost).ok()) << "the lease has ended";
+  ASSERT_EQ(lost.size(), 1u) << "which nobody had noticed yet";
+  EXPECT_EQ(lost[0].job, "job");
+}
+
+TEST(FleetTest, WithoutAnIdentityEvenARestartedProcessWaitsForTheLease) {
+  Fleet fleet(1.5);
+  std::vector<LostStage> lost;
+  StageRegistration first = Stage("a", "1"), second = Stage("a", "2");
+  first.identity.clear();
+  second.identity.clear();
+  ASSERT_TRUE(fleet.Register(first, At(0), &lost).ok());
+  EXPECT_EQ(fleet.Register(second, At(1), &lost).code(), absl::StatusCode::kAlreadyExists);
+  EXPECT_TRUE(fleet.Register(second, At(1.5), &lost).ok());
+}
+
+// A machine was cloned with the state of its stage: both copies live and have one identity.
+TEST(FleetTest, AProcessThatWasReplacedDoesNotTakeTheNameBackFromALivingSuccessor) {
+  Fleet fleet(1.5);
+  std::vector<LostStage> lost;
+  StageRegistration copy = Stage("a", "2");
+  copy.address = "clone:8101";
+  ASSERT_TRUE(fleet.Register(Stage("a", "1"), At(0), &lost).ok());
+  ASSERT_TRUE(fleet.Register(copy, At(1), &lost).ok()) << "looks like its restart";
+  lost.clear();
+  const absl::Status refused = fleet.Register(Stage("a", "1"), At(1.1), &lost);
+  EXPECT_EQ(refused.code(), absl::StatusCode::kAlreadyExists);
+  EXPECT_THAT(std::string(refused.message()),
+              AllOf(HasSubstr("clone:8101"), HasSubstr("a:8101"), HasSubstr("was copied")));
+  EXPECT_THAT(lost, IsEmpty());
+  fleet.Expire(3);
+  ASSERT_TRUE(fleet.Register(Stage("a", "1"), At(3), &lost).ok()) << "the copy is gone";
+  EXPECT_FALSE(fleet.Register(copy, At(3.1), &lost).ok()) << "and may not come back either";
+  EXPECT_TRUE(fleet.Register(Stage("a", "3"), At(3.2), &lost).ok()) << "a restart still may";
 }
 
 TEST(FleetTest, TakesARepeatedRegistrationForARenewal) {
@@ -146,6 +209,7 @@ TEST(FleetTest, RefusesARegistrationWithoutNameAddressOrIncarnation) {
   std::vector<LostStage> lost;
   for (auto change : {+[](StageRegistration& s) { s.name.clear(); },
                       +[](StageRegistration& s) { s.address.clear(); },
+                      +[](StageRegistration& s) { s.identity = std::string(300, 'x'); },
                       +[](StageRegistration& s) { s.incarnation = std::string(300, 'x'); }}) {
     StageRegistration stage = Stage("a", "1");
     change(stage);

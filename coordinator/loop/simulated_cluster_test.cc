@@ -181,6 +181,7 @@ void SimulatedCluster::Register(int number) {
     registration.name = stage.name;
     registration.incarnation = stage.incarnation;
     registration.address = stage.address;
+    registration.identity = stage.address;
     CHECK_OK(loop_->RegisterStage(registration, Now()).status());
   }
   After(options_.lease_seconds / 3, [this, number, epoch] { Heartbeat(number, epoch); });

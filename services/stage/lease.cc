@@ -14,6 +14,7 @@ namespace {
 
 constexpr double kRegisterDeadlineSeconds = 2.0;
 constexpr double kLongestBackoffSeconds = 1.0;
+constexpr double kRefusedSeconds = 1.0;  // until a name may have become free
 
 std::unique_ptr<grpc::ClientContext> ContextWithin(double seconds) {
   auto context = std::make_unique<grpc::ClientContext>();
@@ -79,6 +80,14 @@ double Lease::RegisterOnce() {
   v1::RegisterStageResponse response;
   auto context = ContextWithin(kRegisterDeadlineSeconds);
   const grpc::Status status = stub_->RegisterStage(context.get(), request, &response);
+  if (status.error_code() == grpc::StatusCode::ALREADY_EXISTS) {
+    if (std::exchange(refusal_, status.error_message()) != status.error_message()) {
+      spdlog::error("not registered: {}; trying again until the name is free",
+                    status.error_message());
+    }
+    return kRefusedSeconds;
+  }
+  refusal_.clear();
   if (!status.ok()) {
     spdlog::warn("cannot register with the coordinator: {}; trying again in {:.1f} s",
                  parts_.explain(FromGrpc(status)).ToString(), backoff_seconds_);

@@ -1,6 +1,7 @@
 // Lease: keeps a stage registered with the coordinator. Renews at a third of the lease, registers
 // again when the coordinator does not know it (expired, replaced, coordinator restarted), and goes
-// on trying with back-off while there is no coordinator: a stage outlives its coordinator.
+// on trying with back-off while there is no coordinator: a stage outlives its coordinator. Refused
+// because another process holds its name, it says so once and asks again every second.
 // Every renewal carries the stage's totals.
 // Ownership: borrows what it was given.
 // Threads:   one own thread, which also asks for the telemetry; every call has a deadline.
@@ -14,6 +15,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <string>
 
 #include "absl/status/status.h"
 #include "base/thread.h"
@@ -51,6 +53,7 @@ class Lease {
   const std::unique_ptr<v1::FleetService::Stub> stub_;
   double lease_seconds_ = 1.5;
   double backoff_seconds_ = 0.1;
+  std::string refusal_;  // told already: another process holds the name; the thread's
   std::atomic<bool> registered_{false};
 
   mutable std::mutex mutex_;  // guards what follows

@@ -21,8 +21,12 @@ int main(int argc, char** argv) {
   app.add_option("--coordinator", flags.coordinator, "gRPC address of the coordinator")
       ->envname("STAGECOACH_ADDRESS")
       ->capture_default_str();
-  app.add_option("--name", flags.name, "unique name; default: stage-<port>")
+  app.add_option("--name", flags.name, "unique name; default: <host name>-<port>")
       ->envname("STAGECOACH_STAGE_NAME");
+  app.add_option("--state-dir", flags.state_dir,
+                 "keeps what a restart is known by, one process at a time; default: nothing, this "
+                 "machine and --listen are what it is known by")
+      ->envname("STAGECOACH_STAGE_STATE_DIR");
   app.add_option("--advertise", flags.advertise,
                  "address that coordinator and neighbours dial; default: the listening one")
       ->envname("STAGECOACH_ADVERTISE");

@@ -27,6 +27,7 @@
 #include "services/common/process/process.h"
 #include "services/stage/lease.h"
 #include "services/stage/nvml.h"
+#include "services/stage/stage_identity.h"
 #include "services/stage/stage_metrics.h"
 #include "services/stage/stage_service.h"
 #include "services/stage/telemetry.h"
@@ -91,6 +92,7 @@ struct StageServer::State {
   Histogram transfer_upstream{Histogram::DoublingBounds()};
   Histogram transfer_downstream{Histogram::DoublingBounds()};
   std::string fingerprint;
+  std::unique_ptr<StageIdentity> identity;
   std::unique_ptr<NvmlCard> card;  // null: no card, or no NVML
   const double start_seconds = SystemClock::Get()->MonotonicSeconds();
   std::atomic<bool> draining{false};
@@ -233,7 +235,9 @@ absl::Status StageServer::State::StartGrpc() {
                      host, "; say under which name they can by --advertise=host:port"));
   }
   if (flags.advertise.empty()) flags.advertise = absl::StrCat(host, ":", grpc->port());
-  if (flags.name.empty()) flags.name = absl::StrCat("stage-", grpc->port());
+  if (flags.name.empty()) flags.name = absl::StrCat(HostName(), "-", grpc->port());
+  ASSIGN_OR_RETURN(identity, StageIdentity::Make(flags.state_dir, ThisMachine(),
+                                                 port == 0 ? "" : flags.server.listen));
   service->set_name(flags.name);
   spdlog::info("stage {} serves gRPC on {}:{} as {}, device {}", flags.name, host, grpc->port(),
                flags.advertise, fingerprint);
@@ -257,6 +261,7 @@ v1::Stage StageServer::State::Registration() const {
   stage.set_version(STAGECOACH_VERSION);
   stage.set_fingerprint(fingerprint);
   stage.set_memory_limit_bytes(flags.memory_limit_bytes);
+  stage.set_identity(identity->text());
   return stage;
 }
 

@@ -23,7 +23,8 @@ namespace stagecoach {
 struct StageFlags {
   ServerFlags server = {.listen = "127.0.0.1:8101", .http = "127.0.0.1:8100"};
   std::string coordinator = "127.0.0.1:8001";
-  std::string name;       // default: stage-<index>, or the host's name and port
+  std::string name;       // default: <host name>-<port>
+  std::string state_dir;  // keeps the stage's identity; empty: the place is it (stage_identity.h)
   std::string advertise;  // default: the listening address
   std::string device = "cpu";
   int threads = 0;  // 0: the cores this process may use

@@ -32,13 +32,34 @@ using ::testing::Property;
 
 constexpr auto kPatience = std::chrono::seconds(20);
 
-// Grants every lease and remembers the last renewal of each stage.
+// Grants every lease, unless told to refuse, and remembers the last renewal of each stage.
 class ListeningFleet final : public v1::FleetService::Service {
  public:
-  grpc::Status RegisterStage(grpc::ServerContext*, const v1::RegisterStageRequest*,
+  grpc::Status RegisterStage(grpc::ServerContext*, const v1::RegisterStageRequest* request,
                              v1::RegisterStageResponse* response) override {
+    std::lock_guard<std::mutex> lock(mutex_);
+    registrations_.push_back(request->stage());
+    changed_.notify_all();
+    if (!refusal_.ok()) return refusal_;
     response->set_lease_seconds(0.15);
     return grpc::Status::OK;
+  }
+  void Refuse(const grpc::Status& refusal) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    refusal_ = refusal;
+  }
+  // Of `stage`, once there are so many; fewer if that takes too long.
+  std::vector<v1::Stage> WaitForRegistrations(size_t count, const std::string& stage) {
+    std::unique_lock<std::mutex> lock(mutex_);
+    std::vector<v1::Stage> found;
+    changed_.wait_for(lock, kPatience, [&] {
+      found.clear();
+      for (const v1::Stage& one : registrations_) {
+        if (one.name() == stage) found.push_back(one);
+      }
+      return found.size() >= count;
+    });
+    return found;
   }
   grpc::Status RenewLease(grpc::ServerContext*, const v1::RenewLeaseRequest* request,
                           v1::RenewLeaseResponse* response) override {
@@ -67,6 +88,8 @@ class ListeningFleet final : public v1::FleetService::Service {
   std::condition_variable changed_;
   std::map<std::string, v1::RenewLeaseRequest> renewals_;
   std::set<std::string> states_;
+  std::vector<v1::Stage> registrations_;
+  grpc::Status refusal_;
 };
 
 class StageServerTest : public ::testing::Test {
@@ -81,7 +104,8 @@ class StageServerTest : public ::testing::Test {
     builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
     builder.RegisterService(&fleet_);
     coordinator_ = builder.BuildAndStart();
-    for (int k = 0; k < 2; ++k) StartStage(k, absl::StrCat("127.0.0.1:", port));
+    coordinator_address_ = absl::StrCat("127.0.0.1:", port);
+    for (int k = 0; k < 2; ++k) StartStage(k, coordinator_address_);
   }
 
   void Release(int k) {
@@ -178,6 +202,7 @@ class StageServerTest : public ::testing::Test {
   StageServer::Hooks hooks_[2];
   ListeningFleet fleet_;
   std::unique_ptr<grpc::Server> coordinator_;
+  std::string coordinator_address_;
   std::unique_ptr<StageServer> servers_[2];
   std::string addresses_[2];
   std::unique_ptr<v1::StageService::Stub> stubs_[2];
@@ -285,6 +310,37 @@ TEST_F(StageServerTest, SaysThatItDrainsBeforeItGoes) {
   v1::GetStatusResponse status;
   EXPECT_EQ(stubs_[0]->GetStatus(&context, {}, &status).error_code(),
             grpc::StatusCode::UNAVAILABLE);
+}
+
+// Two processes with one name registered in turn for ever, each the other's loss.
+TEST_F(StageServerTest, RefusedItsNameItSaysSoOnceAndGoesOnAsking) {
+  for (const char* name : {"s0", "s1"}) {  // theirs are granted
+    ASSERT_TRUE(fleet_.WaitFor(
+        [&](const v1::RenewLeaseRequest& renewal) { return renewal.name() == name; }, name));
+  }
+  fleet_.Refuse({grpc::StatusCode::ALREADY_EXISTS, "the name s0 is held by somebody at a:1"});
+  servers_[0].reset();
+  const size_t before = fleet_.WaitForRegistrations(1, "s0").size();
+  StartStage(0, coordinator_address_);
+  const std::vector<v1::Stage> asked = fleet_.WaitForRegistrations(before + 2, "s0");
+  ASSERT_GE(asked.size(), before + 2);
+  EXPECT_EQ(asked[before].incarnation(), asked[before + 1].incarnation());
+  EXPECT_FALSE(asked[before].identity().empty());
+  int told = 0;
+  for (const LogEntry& line : ProcessLogRing()->Read(0, "", 0).lines) {
+    if (line.message.find("not registered: the name s0 is held by somebody at a:1") !=
+        std::string::npos) {
+      ++told;
+    }
+  }
+  EXPECT_EQ(told, 1);
+  fleet_.Refuse(grpc::Status::OK);
+  EXPECT_TRUE(fleet_.WaitFor(
+      [&](const v1::RenewLeaseRequest& renewal) {
+        return renewal.incarnation() == asked.back().incarnation();
+      },
+      "s0"))
+      << "it takes the name once it is free";
 }
 
 // The first stage computes on a made-up card.

@@ -60,9 +60,10 @@ ProcessSpec StageSpec(const LocalClusterOptions& options, int stage,
                     port_file = spec.port_file](const ProcessPorts&) {
     std::vector<std::string> arguments =
         ServerArguments(options.program_folder + "/stagecoach-stage", port_file, ProcessPorts{});
-    arguments.insert(arguments.end(),
-                     {"--name", name, "--coordinator", coordinator, "--device", device, "--threads",
-                      absl::StrCat(options.threads_per_stage)});
+    arguments.insert(arguments.end(), {"--name", name, "--state-dir",
+                                       absl::StrCat(options.state_folder, "/stages/", name),
+                                       "--coordinator", coordinator, "--device", device,
+                                       "--threads", absl::StrCat(options.threads_per_stage)});
     return arguments;
   };
   return spec;

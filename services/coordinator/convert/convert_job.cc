@@ -116,12 +116,19 @@ v1::Stage ToProto(const StageRegistration& registration) {
   proto.set_version(registration.version);
   proto.set_fingerprint(registration.fingerprint);
   proto.set_memory_limit_bytes(registration.memory_limit_bytes);
+  proto.set_identity(registration.identity);
   return proto;
 }
 
 StageRegistration FromProto(const v1::Stage& proto) {
-  return {proto.name(),    proto.incarnation(), proto.address(),           proto.device(),
-          proto.version(), proto.fingerprint(), proto.memory_limit_bytes()};
+  return {proto.name(),
+          proto.incarnation(),
+          proto.address(),
+          proto.device(),
+          proto.version(),
+          proto.fingerprint(),
+          proto.memory_limit_bytes(),
+          proto.identity()};
 }
 
 StageHeartbeat FromProto(const v1::RenewLeaseRequest& proto) {

@@ -62,12 +62,12 @@ TEST(ConvertJob, EveryKindOfRecordHasItsMessage) {
 }
 
 TEST(ConvertJob, RegistrationComesBackEqual) {
-  const StageRegistration in{"stage-0", "cafe", "127.0.0.1:1", "cpu", "0.1.0", "fp", 99};
+  const StageRegistration in{"stage-0", "cafe", "127.0.0.1:1", "cpu", "0.1.0", "fp", 99, "id"};
   const StageRegistration out = FromProto(ToProto(in));
   EXPECT_EQ(std::tie(out.name, out.incarnation, out.address, out.device, out.version,
-                     out.fingerprint, out.memory_limit_bytes),
+                     out.fingerprint, out.memory_limit_bytes, out.identity),
             std::tie(in.name, in.incarnation, in.address, in.device, in.version, in.fingerprint,
-                     in.memory_limit_bytes));
+                     in.memory_limit_bytes, in.identity));
 }
 
 TEST(ConvertJob, TotalsComeBackEqualAndBounded) {
