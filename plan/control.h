@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "base/ids.h"
 #include "plan/cost_model.h"
 #include "plan/job_spec.h"
@@ -35,13 +36,17 @@ struct LoadCommand {
   std::string downstream_address;  // host:port; empty on the last stage
   std::string checkpoint_folder;   // committed step folder to load from; empty: initial weights
   DatasetManifest expected_data;   // checked if sha256 is not empty
+  std::string probe_folder;  // to be answered in (checkpoint/folder_probe.h); empty: not asked
 };
 
 struct LoadResult {
   DatasetManifest data;     // filled on the first and last stage
   std::string fingerprint;  // of the back end; all stages of a job must agree
   StageMemory memory;       // bytes by kind after loading
-  std::string attention;    // for the stage's own log, not sent: who computes it, and why
+  // What keeps the stage from using the checkpoint folder. Not ok, and not RESOURCE_EXHAUSTED (the
+  // folder is only full): nothing was loaded.
+  absl::Status folder;
+  std::string attention;  // for the stage's own log, not sent: who computes it, and why
 };
 
 // The coordinator's one decision about the step before, applied before new work starts.

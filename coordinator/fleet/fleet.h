@@ -41,6 +41,12 @@ struct StageRegistration {
   friend bool operator==(const StageRegistration&, const StageRegistration&) = default;
 };
 
+// One process, told by its incarnation from the next one under its name.
+struct StageProcess {
+  std::string name, incarnation;
+  friend bool operator==(const StageProcess&, const StageProcess&) = default;
+};
+
 struct LeaseGrant {
   uint64_t term = 0;
   double lease_seconds = 0;  // renew at a third of this

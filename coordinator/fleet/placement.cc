@@ -26,7 +26,9 @@ class Placer {
   void Place(const WaitingJob& job) {
     std::vector<StageRegistration> ready;
     for (StageRegistration& stage : fleet_.UsableBy(job.id)) {
-      if (!taken_.contains(stage.name)) ready.push_back(std::move(stage));
+      const StageProcess process{stage.name, stage.incarnation};
+      const bool unfit = std::find(job.unfit.begin(), job.unfit.end(), process) != job.unfit.end();
+      if (!unfit && !taken_.contains(stage.name)) ready.push_back(std::move(stage));
     }
     const auto suspect = [&job](const StageRegistration& stage) {
       return std::find(job.suspects.begin(), job.suspects.end(), stage.name) != job.suspects.end();

@@ -21,6 +21,7 @@ struct WaitingJob {
   bool accepts_fewer = false;         // than wanted: down to `least`
   std::vector<std::string> suspects;  // names to take only if there is no other
   int least = 1;
+  std::vector<StageProcess> unfit;  // never to take
 };
 
 struct StageOffer {

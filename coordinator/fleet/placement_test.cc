@@ -107,5 +107,12 @@ TEST(PlacementTest, TakesASuspectOnlyIfThereIsNoOther) {
   EXPECT_EQ(Place(FleetOf(2), {job}), "a: s1 s0; ");
 }
 
+TEST(PlacementTest, NeverTakesAProcessThatIsUnfitForTheJob) {
+  WaitingJob job = Job("a", 2);
+  job.unfit = {{"s0", "1"}, {"s2", "an earlier one"}};
+  EXPECT_EQ(Place(FleetOf(3), {job}), "a: s1 s2; ");
+  EXPECT_EQ(Place(FleetOf(2), {job, Job("b", 1)}), "b: s0; a lacks 1/2; ") << "others may";
+}
+
 }  // namespace
 }  // namespace stagecoach

@@ -30,18 +30,22 @@ std::string SlotOf(const std::string& name) {
 
 void JobTransition::On(const SaveRequested&) { state_.save_requested = true; }
 
+int64_t JobTransition::CheckpointBytes() const {
+  int64_t elements = 0;
+  for (const ExpandedLayer& layer : state_.job->model.layers) {
+    for (const ParameterSpec& parameter : layer.parameters) elements += parameter.shape.elements();
+  }
+  const int64_t copies = 1 + OptimizerSlots(spec().training.optimizer);
+  return elements * copies * kElementBytes;
+}
+
 void JobTransition::StartCheckpoint() {
   state_.save_requested = false;
   state_.temporary_folder.clear();
   state_.checkpoint_error = absl::OkStatus();
   state_.checkpoint_started_seconds = now_.seconds;
-  int64_t elements = 0;
-  for (const ExpandedLayer& layer : state_.job->model.layers) {
-    for (const ParameterSpec& parameter : layer.parameters) elements += parameter.shape.elements();
-  }
   BeginOperation(Activity::kBeginCheckpoint, state_.limits.effect_deadline_seconds);
-  const int64_t copies = 1 + OptimizerSlots(spec().training.optimizer);
-  actions_.push_back(BeginCheckpoint{FenceOf(state_), elements * copies * kElementBytes});
+  actions_.push_back(BeginCheckpoint{FenceOf(state_), CheckpointBytes()});
 }
 
 void JobTransition::On(const CheckpointBegun& event) {

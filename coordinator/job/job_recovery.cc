@@ -90,7 +90,9 @@ void JobTransition::AbortStages(const std::string& reason) {
 
 void JobTransition::Recover(const std::string& cause) {
   const bool loading = state_.activity == Activity::kLoad || state_.activity == Activity::kPlan ||
-                       state_.activity == Activity::kProfile;
+                       state_.activity == Activity::kProfile ||
+                       state_.activity == Activity::kProbeFolder ||
+                       state_.activity == Activity::kCheckFolder;
   const bool running = state_.activity != Activity::kFindCheckpoint &&
                        state_.activity != Activity::kWaitStages && !loading;
   const int64_t limit = state_.limits.max_recoveries_per_step;
@@ -127,6 +129,8 @@ void JobTransition::On(const DeadlinePassed& event) {
           "%s: the layers were not divided within %.0f s; give the cuts (pipeline.partition)",
           Context(), state_.limits.effect_deadline_seconds)));
     case Activity::kFindCheckpoint:
+    case Activity::kProbeFolder:
+    case Activity::kCheckFolder:
     case Activity::kBeginCheckpoint:
     case Activity::kCommit:
     case Activity::kExport:
@@ -171,9 +175,9 @@ void JobTransition::WaitedTooLong() {
                                  ? ""
                                  : ", or set pipeline.continue_with_fewer_stages";
   Fail(absl::UnavailableError(absl::StrFormat(
-      "%s: %d %s missing after %.1f s (wanted %d, ready %d); start more stage servers%s", Context(),
-      missing, missing == 1 ? "stage is" : "stages are", timeout, wanted, state_.ready_stages,
-      remedy)));
+      "%s: %d %s missing after %.1f s (wanted %d, ready %d%s); start more stage servers%s",
+      Context(), missing, missing == 1 ? "stage is" : "stages are", timeout, wanted,
+      state_.ready_stages, UnfitText(), remedy)));
 }
 
 void JobTransition::On(const CancelRequested&) {

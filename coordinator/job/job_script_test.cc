@@ -1,6 +1,10 @@
+#include <algorithm>
+#include <iterator>
+
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "base/check.h"
 #include "coordinator/job/job_script_testing.h"
@@ -16,6 +20,13 @@ struct ActionText {
     return absl::StrCat("load stage=", a.stage, " at=", a.address, " step=", a.command.fence.step,
                         " from=", Quoted(a.command.checkpoint_folder),
                         " downstream=", Quoted(a.command.downstream_address));
+  }
+  std::string operator()(const ProbeFolder& a) const {
+    return absl::StrCat("probe_folder step=", a.fence.step, " bytes=", a.bytes);
+  }
+  std::string operator()(const CheckFolder& a) const {
+    return absl::StrCat("check_folder folder=", a.probe.folder, " secret=", a.probe.secret,
+                        " stages=", absl::StrJoin(a.stages, ","));
   }
   std::string operator()(const SendRun& a) const {
     static constexpr const char* kWork[] = {"nothing", "train", "evaluate"};
@@ -143,6 +154,7 @@ void JobScript::NewJob(const Words& words) {
   job->model = ExpandModel(spec.model).value();
   job->model_sha256 = ModelSha256(job->model);
   state_ = NewJobState(job, 1, JobLimits{});
+  tells_folder_ = Number(options, "probe", 0) != 0;
   now_ = 0;
   stale_ = false;
   hold_plans_ = Number(options, "hold", 0) != 0;
@@ -154,10 +166,24 @@ Fence JobScript::EventFence() {
   return fence;
 }
 
+// Transcripts of something else do without the question about the folder: it is answered at once,
+// by a folder without a name, so that nothing is checked later.
+void JobScript::AnswerProbe(Transition* transition) const {
+  if (transition->state.activity != Activity::kProbeFolder) return;
+  transition->actions.pop_back();
+  const FolderProbed probed{FenceOf(transition->state), FolderProbe{}};
+  Transition next =
+      stagecoach::Apply(transition->state, {state_->job->id, {now_, 1e9 + now_}, probed}).value();
+  transition->state = std::move(next.state);
+  std::move(next.records.begin(), next.records.end(), std::back_inserter(transition->records));
+  std::move(next.actions.begin(), next.actions.end(), std::back_inserter(transition->actions));
+}
+
 std::string JobScript::Apply(const decltype(JobEvent::kind)& kind) {
-  const absl::StatusOr<Transition> transition =
+  absl::StatusOr<Transition> transition =
       stagecoach::Apply(*state_, {state_->job->id, {now_, 1e9 + now_}, kind});
   CHECK(transition.ok()) << transition.status();
+  if (!tells_folder_) AnswerProbe(&*transition);
   const std::string before = StateText(*state_);
   const std::string after = StateText(transition->state);
   std::string text;
@@ -254,10 +280,23 @@ std::string JobScript::Run(const std::string& line) {
                           Answer(second, std::vector<LayerProfile>(5, LayerProfile{1e-3, 2e-3}))});
   }
   if (verb == "planned") return Apply(Planned{EventFence(), RunPlan(*held_plan_)});
+  if (verb == "probed") {
+    return Apply(FolderProbed{EventFence(), Answer(second, FolderProbe{"/t/probe", "secret"})});
+  }
+  if (verb == "checked") {
+    FolderChecked checked{EventFence(), {}};
+    if (options.contains("fault"))
+      checked.faults[Number(options, "fault", 0)] = StatusOf("NOT_FOUND");
+    return Apply(checked);
+  }
   if (verb == "loaded") {
-    LoadResult result{
-        {100, "d", 10, 6}, options.contains("fingerprint") ? options.at("fingerprint") : "f", {}};
-    const std::string code = options.contains("fingerprint") ? "" : third;
+    LoadResult result{{100, "d", 10, 6},
+                      options.contains("fingerprint") ? options.at("fingerprint") : "f",
+                      {},
+                      {}};
+    if (options.contains("folder")) result.folder = StatusOf(options.at("folder"));
+    const bool answered = options.contains("fingerprint") || options.contains("folder");
+    const std::string code = answered ? "" : third;
     return Apply(Loaded{EventFence(), stage(), Answer(code, result)});
   }
   if (verb == "reported") {

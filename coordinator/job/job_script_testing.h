@@ -1,10 +1,12 @@
 // JobScript: drives Apply by lines of text and tells what came out, for transcripts and for tests
 // that need a job in a certain state. Nothing but the pure transition function runs.
 //
-//   job stages=2 steps=4 checkpoint=2 evaluation=0 partition=uniform   a new job, not opened
+//   job stages=2 steps=4 checkpoint=2 evaluation=0 partition=uniform   a new job, not opened; with
+//                  probe=1 the question about the checkpoint folder is not answered by itself
 //   open | restart term=2 | offer a:1 b:1 | short needed=2 ready=1 alive=1 | lost a 1
 //   found step=2 | found none | found error
 //   job hold=1             plans wait for `planned`; else they are made at once
+//   probed [CODE] | checked [fault=1] | loaded 0 folder=CODE
 //   profiled | profiled error | loaded 0 | loaded 1 INVALID_ARGUMENT | reported 0 [nan | CODE]
 //   begun | begun RESOURCE_EXHAUSTED | shard 0 [CODE] | committed [CODE] | exported [CODE]
 //   all            the answers of all stages to the operation at hand
@@ -36,12 +38,14 @@ class JobScript {
   void NewJob(const Words& words);
   std::string All();
   Fence EventFence();
+  void AnswerProbe(Transition* transition) const;
 
   std::optional<JobState> state_;
   bool hold_plans_ = false;
   std::optional<MakeJobPlan> held_plan_;
   double now_ = 0;
   bool stale_ = false;
+  bool tells_folder_ = false;
 };
 
 // One line for what is shown of a state in transcripts.

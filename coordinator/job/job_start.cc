@@ -118,7 +118,11 @@ void JobTransition::On(const StagesShort& event) {
   std::string message = absl::StrCat("waits for ", count(event.needed), ", ", event.ready,
                                      event.ready == 1 ? " is ready, " : " are ready, ", event.alive,
                                      event.alive == 1 ? " is alive" : " are alive");
-  if (event.alive >= event.needed) absl::StrAppend(&message, ", the others work for other jobs");
+  if (!state_.unfit.empty()) {
+    absl::StrAppend(&message, UnfitText());
+  } else if (event.alive >= event.needed) {
+    absl::StrAppend(&message, ", the others work for other jobs");
+  }
   state_.ready_stages = event.ready;
   Enter(state_.phase, message);
   if (state_.phase != JobPhase::kSubmitted) return;
@@ -214,7 +218,7 @@ void JobTransition::On(const Planned& event) {
   state_.forecast_step_seconds = event.plan->step_seconds;
   state_.bubble_ideal = IdealBubble(stages, spec().training.micro_batches);
   Enter(JobPhase::kLoading, "");
-  SendLoads();
+  AskForFolder();
 }
 
 void JobTransition::SendLoads() {
@@ -225,6 +229,7 @@ void JobTransition::SendLoads() {
   command.spec = spec();
   command.checkpoint_folder = state_.load_folder;
   command.expected_data = state_.data;
+  command.probe_folder = state_.temporary_folder;
   for (const StageSlot& slot : state_.slots) {
     command.partition.first_layers.push_back(slot.first_layer);
   }
@@ -239,8 +244,12 @@ void JobTransition::SendLoads() {
 void JobTransition::On(const Loaded& event) {
   if (!Answered(Activity::kLoad, event.fence, event.stage)) return;
   if (!event.result.ok()) return OperationFailed(event.stage, event.result.status());
+  const absl::Status& folder = event.result->folder;
+  if (!folder.ok() && !(HasRun() && absl::IsResourceExhausted(folder))) {
+    return FolderRefused({{event.stage, folder}});
+  }
   state_.slots[event.stage].loaded = *event.result;
-  if (AllAnswered()) FinishLoad();
+  if (AllAnswered()) CheckAnswers();
 }
 
 std::string JobTransition::LoadedFingerprint() const {

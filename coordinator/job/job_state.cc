@@ -20,8 +20,12 @@ const char* ActivityName(Activity activity) {
       return "profile";
     case Activity::kPlan:
       return "plan";
+    case Activity::kProbeFolder:
+      return "probe_folder";
     case Activity::kLoad:
       return "load";
+    case Activity::kCheckFolder:
+      return "check_folder";
     case Activity::kTrain:
       return "train";
     case Activity::kFlush:
@@ -110,6 +114,9 @@ absl::StatusOr<Transition> Apply(JobState state, const JobEvent& event) {
     // A temporary folder that was made for nobody would stay until the next start.
     if (std::holds_alternative<CheckpointBegun>(event.kind)) {
       transition.On(std::get<CheckpointBegun>(event.kind));
+    }
+    if (std::holds_alternative<FolderProbed>(event.kind)) {
+      transition.On(std::get<FolderProbed>(event.kind));
     }
     return std::move(transition).Take();
   }

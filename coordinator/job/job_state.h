@@ -28,6 +28,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "checkpoint/folder_probe.h"
 #include "checkpoint/store.h"
 #include "coordinator/fleet/fleet.h"
 #include "coordinator/job/job_plan.h"
@@ -64,7 +65,9 @@ enum class Activity : uint8_t {
   kWaitStages,
   kProfile,
   kPlan,
-  kLoad,
+  kProbeFolder,  // a question is written into the checkpoint folder
+  kLoad,         // which the stages answer when they load
+  kCheckFolder,  // their answers are read
   kTrain,
   kFlush,  // the last decision, applied without new work
   kEvaluate,
@@ -104,6 +107,7 @@ struct JobState {
   int ready_stages = 0;          // when last told so
   bool accepts_fewer = false;
   std::vector<std::string> suspects;  // did not answer; taken only if there is no other
+  std::vector<StageProcess> unfit;    // do not see the checkpoint folder; never taken again
 
   int unanswered = 0;  // stages that have yet to answer the operation at hand
   double operation_started_seconds = 0;
@@ -116,7 +120,8 @@ struct JobState {
   int64_t evaluation_batches = 0, evaluation_batch = 0;
   double evaluation_loss_sum = 0;
   int64_t evaluation_tokens = 0;
-  std::string temporary_folder;   // of the checkpoint being written
+  std::string temporary_folder;   // of the checkpoint being written, or of the probe
+  std::string probe_secret;       // what stages that see the folder can read there
   absl::Status checkpoint_error;  // first error of the one being written
   double checkpoint_started_seconds = 0;
 
@@ -197,6 +202,14 @@ struct Planned {
   Fence fence;
   absl::StatusOr<JobPlan> plan;
 };
+struct FolderProbed {
+  Fence fence;
+  absl::StatusOr<FolderProbe> probe;
+};
+struct FolderChecked {
+  Fence fence;
+  std::map<int, absl::Status> faults;  // by stage; empty: all answers are right
+};
 struct Loaded {
   Fence fence;
   int stage = 0;
@@ -237,13 +250,25 @@ struct JobEvent {
   std::string job;
   Moment now;  // when it happened
   std::variant<JobOpened, StagesOffered, StagesShort, StageLost, CheckpointSearched, Profiled,
-               Planned, Loaded, Reported, ShardWritten, CheckpointBegun, CheckpointCommitted,
-               WeightsExported, DeadlinePassed, CancelRequested, SaveRequested>
+               Planned, FolderProbed, FolderChecked, Loaded, Reported, ShardWritten,
+               CheckpointBegun, CheckpointCommitted, WeightsExported, DeadlinePassed,
+               CancelRequested, SaveRequested>
       kind;
 };
 
 // ---- actions ------------------------------------------------------------------------------------
 
+// Asks in a new temporary folder; RESOURCE_EXHAUSTED unless so many bytes are free.
+struct ProbeFolder {
+  Fence fence;
+  int64_t bytes = 0;
+};
+// Reads the answers of these stages, and removes the folder.
+struct CheckFolder {
+  Fence fence;
+  FolderProbe probe;
+  std::vector<int> stages;
+};
 struct SendLoad {
   int stage = 0;
   std::string address;
@@ -304,9 +329,9 @@ struct ExportCheckpoint {
 };
 
 using JobAction =
-    std::variant<MakeJobPlan, SendLoad, SendRun, SendWriteShard, SendProfile, SendAbort,
-                 SendRelease, DoubtStage, SearchCheckpoint, BeginCheckpoint, CommitCheckpoint,
-                 AbandonCheckpoint, ExportCheckpoint>;
+    std::variant<MakeJobPlan, ProbeFolder, CheckFolder, SendLoad, SendRun, SendWriteShard,
+                 SendProfile, SendAbort, SendRelease, DoubtStage, SearchCheckpoint, BeginCheckpoint,
+                 CommitCheckpoint, AbandonCheckpoint, ExportCheckpoint>;
 
 struct Transition {
   JobState state;

@@ -69,13 +69,15 @@ TEST(JobStateTest, BehavesAsTheTranscriptsSay) {
 // A job in every activity there is, in the phases in which it occurs.
 std::vector<JobScript> JobsInEveryState() {
   const std::vector<std::string> lines = {
-      "job checkpoint=1 evaluation=1 steps=2 profile=1 resume=b hold=1",
+      "job checkpoint=1 evaluation=1 steps=2 profile=1 resume=b hold=1 probe=1",
       "open",
       "found step=1 job=b",
       "offer a:1 b:1",
       "profiled",
       "planned",
+      "probed",
       "all",
+      "checked",
       "all",
       "all",
       "all",
@@ -90,7 +92,7 @@ std::vector<JobScript> JobsInEveryState() {
     script.Run(line);
     scripts.push_back(script);
   }
-  JobScript recovering = scripts[7];
+  JobScript recovering = scripts[9];
   recovering.Run("lost a 1");
   scripts.push_back(recovering);
   recovering.Run("found none");
@@ -110,6 +112,10 @@ std::vector<decltype(JobEvent::kind)> EventsWith(const Fence& fence) {
     events.push_back(ShardWritten{fence, stage, ShardInfo{}});
     events.push_back(ShardWritten{fence, stage, absl::ResourceExhaustedError("x")});
   }
+  events.push_back(FolderProbed{fence, absl::PermissionDeniedError("x")});
+  events.push_back(FolderChecked{fence, {}});
+  events.push_back(FolderChecked{fence, {{-1, absl::NotFoundError("x")}}});
+  events.push_back(FolderChecked{fence, {{0, absl::NotFoundError("x")}}});
   events.push_back(CheckpointSearched{fence, absl::NotFoundError("x"), {"broken"}});
   events.push_back(CheckpointSearched{fence, FoundCheckpoint{}, {}});
   events.push_back(Profiled{fence, std::vector<LayerProfile>{}});
@@ -165,6 +171,7 @@ TEST(JobStateTest, TakesEveryEventInEveryState) {
     const JobState& state = script.state();
     std::vector<decltype(JobEvent::kind)> events = EventsWith(FenceOf(state));
     events.push_back(CheckpointBegun{FenceOf(state), std::string("/t")});
+    events.push_back(FolderProbed{FenceOf(state), FolderProbe{"/t", "s"}});
     events.push_back(JobOpened{2, true});
     events.push_back(JobOpened{2, false});
     events.push_back(StagesOffered{});

@@ -1,11 +1,13 @@
 // JobTransition: the workings of Apply: builds the next state, its records and actions. One object
 // per event; the member functions are grouped by file: job_state.cc (dispatch and what all share),
-// job_start.cc (checkpoint search, stages, profile, plan, load), job_steps.cc (train, evaluate),
+// job_start.cc (checkpoint search, stages, profile, plan, load), job_folder.cc (does everybody see
+// the checkpoint folder?), job_steps.cc (train, evaluate),
 // job_checkpoints.cc (checkpoint, export), job_recovery.cc (losses, deadlines, failure, cancel).
 // Threads:   lives within one call of Apply.
 #ifndef STAGECOACH_COORDINATOR_JOB_JOB_TRANSITION_H_
 #define STAGECOACH_COORDINATOR_JOB_JOB_TRANSITION_H_
 
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -27,6 +29,8 @@ class JobTransition {
   void On(const CheckpointSearched& event);
   void On(const Profiled& event);
   void On(const Planned& event);
+  void On(const FolderProbed& event);
+  void On(const FolderChecked& event);
   void On(const Loaded& event);
   void On(const Reported& event);
   void On(const ShardWritten& event);
@@ -67,6 +71,14 @@ class JobTransition {
   absl::Status CheckFingerprints() const;
   absl::Status CheckData();
 
+  // The checkpoint folder.
+  bool HasRun() const;
+  int64_t BytesBeforeStart() const;
+  void AskForFolder();
+  void CheckAnswers();
+  void FolderRefused(const std::map<int, absl::Status>& faults);
+  std::string UnfitText() const;
+
   // Steps.
   double StepDeadline() const;
   void Continue();  // at a step boundary: what comes next
@@ -79,6 +91,7 @@ class JobTransition {
 
   // Checkpoints.
   bool BoundaryOf(int64_t every_steps) const;  // step is a multiple, or the last
+  int64_t CheckpointBytes() const;
   void StartCheckpoint();
   void FinishShards();
   std::vector<ExpectedTensor> ExpectedTensors() const;

@@ -227,7 +227,9 @@ bool JobLoop::Drained() const {
       case Activity::kWaitStages:
       case Activity::kProfile:
       case Activity::kPlan:
+      case Activity::kProbeFolder:
       case Activity::kLoad:
+      case Activity::kCheckFolder:
       case Activity::kEnded:
         return true;  // nothing is lost if these are left as they are
       default:
@@ -269,7 +271,7 @@ std::vector<WaitingJob> JobLoop::WaitingJobs() const {
     jobs.push_back({state.job->id, state.wanted_stages,
                     static_cast<int>(state.job->model.layers.size()),
                     state.phase == JobPhase::kRecovering, state.accepts_fewer, state.suspects,
-                    LeastStages(state)});
+                    LeastStages(state), state.unfit});
   }
   return jobs;
 }

@@ -14,6 +14,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/thread.h"
+#include "checkpoint/folder_probe.h"
 #include "coordinator/loop/mailbox.h"
 #include "coordinator/loop/simulated_cluster_testing.h"
 
@@ -37,7 +38,10 @@ class AnsweringStages final : public StageClient {
             std::function<void(absl::StatusOr<LoadResult>)> done) override {
     mailbox_.Post([this, address, command, done] {
       loaded_[address] = command;
-      done(LoadResult{{100, "data", 10, 5}, "f", {}});
+      LoadResult result{{100, "data", 10, 5}, "f", {}, {}};
+      result.folder =
+          AnswerFolderProbe(*PosixFileSystem(), command.probe_folder, command.stage.value);
+      done(result);
     });
   }
   void Run(const std::string& address, const RunCommand& command, double,

@@ -37,6 +37,18 @@ void JobLoop::Performer::Effect(uint64_t number, Call call) const {
   });
 }
 
+void JobLoop::Performer::operator()(const ProbeFolder& action) const {
+  Effect(number(), [store = store(), files = loop_.parts_.outside.file_system, action] {
+    return RunProbe(*store, *files, action);
+  });
+}
+
+void JobLoop::Performer::operator()(const CheckFolder& action) const {
+  Effect(number(), [store = store(), files = loop_.parts_.outside.file_system, action] {
+    return RunCheck(*store, *files, action);
+  });
+}
+
 void JobLoop::Performer::operator()(const SendLoad& action) const {
   stages().Load(action.address, action.command, CallDeadline(action.deadline_seconds),
                 [inbox = loop_.inbox_, id = id(), fence = action.command.fence,

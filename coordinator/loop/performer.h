@@ -18,6 +18,8 @@ class JobLoop::Performer {
  public:
   Performer(JobLoop& loop, const Job& job) : loop_(loop), job_(job) {}
 
+  void operator()(const ProbeFolder& action) const;
+  void operator()(const CheckFolder& action) const;
   void operator()(const SendLoad& action) const;
   void operator()(const SendRun& action) const;
   void operator()(const SendWriteShard& action) const;

@@ -12,6 +12,7 @@
 #include "base/check.h"
 #include "base/random.h"
 #include "base/status.h"
+#include "checkpoint/folder_probe.h"
 #include "coordinator/loop/simulated_cluster_testing.h"
 
 namespace stagecoach {
@@ -222,6 +223,7 @@ void SimulatedCluster::RestartStage(int number) {
   fresh.address = old.address;
   fresh.fingerprint = old.fingerprint;
   fresh.data_sha256 = old.data_sha256;
+  fresh.own_files = old.own_files;
   fresh.heartbeat_epoch = old.heartbeat_epoch;
   fresh.incarnation = absl::StrCat("i", ++incarnations_);
   *stages_.at(number) = fresh;
@@ -346,6 +348,12 @@ void SimulatedCluster::Load(const std::string& address, const LoadCommand& comma
 absl::StatusOr<LoadResult> SimulatedCluster::DoLoad(SimulatedStage& stage,
                                                     const LoadCommand& command) {
   RETURN_IF_ERROR(load_error);
+  LoadResult result;
+  if (!command.probe_folder.empty()) {
+    FileSystem& files = stage.own_files != nullptr ? *stage.own_files : files_;
+    result.folder = AnswerFolderProbe(files, command.probe_folder, command.stage.value);
+    if (!result.folder.ok() && !absl::IsResourceExhausted(result.folder)) return result;
+  }
   if (stage.loaded && stage.command.fence.job == command.fence.job &&
       CompareIncarnation(command.fence, stage.command.fence) <= 0) {
     return absl::AbortedError("an older load");
@@ -358,7 +366,6 @@ absl::StatusOr<LoadResult> SimulatedCluster::DoLoad(SimulatedStage& stage,
   stage.undecided.reset();
   stage.layers.clear();
   RETURN_IF_ERROR(ReadLayers(stage, command));
-  LoadResult result;
   result.fingerprint = stage.fingerprint;
   const int k = command.stage.value;
   if (k == 0 || k + 1 == command.partition.stages()) {

@@ -40,9 +40,10 @@ struct SimulatedStage {
   std::string name, incarnation, address;
   std::string fingerprint = "avx2";
   std::string data_sha256 = "data";
-  bool alive = true;     // false: killed; calls answer UNAVAILABLE
-  bool stopped = false;  // SIGSTOP: neither heartbeats nor answers
-  bool hung = false;     // heartbeats go on, steps never end
+  FaultFileSystem* own_files = nullptr;  // where its folder of checkpoints is not the shared one
+  bool alive = true;                     // false: killed; calls answer UNAVAILABLE
+  bool stopped = false;                  // SIGSTOP: neither heartbeats nor answers
+  bool hung = false;                     // heartbeats go on, steps never end
   int heartbeat_epoch = 0;
 
   // What is loaded.

@@ -19,6 +19,25 @@ CheckpointSearched RunSearch(CheckpointStore& store, const SearchCheckpoint& act
   return result;
 }
 
+FolderProbed RunProbe(CheckpointStore& store, FileSystem& file_system, const ProbeFolder& action) {
+  const absl::StatusOr<std::string> folder =
+      store.Begin(action.fence.job, action.fence.term, action.fence.step, action.bytes);
+  if (!folder.ok()) return {action.fence, folder.status()};
+  FolderProbed result{action.fence, WriteFolderProbe(file_system, *folder)};
+  if (!result.probe.ok()) store.Abandon(*folder);
+  return result;
+}
+
+FolderChecked RunCheck(CheckpointStore& store, FileSystem& file_system, const CheckFolder& action) {
+  FolderChecked result{action.fence, {}};
+  for (const int stage : action.stages) {
+    absl::Status status = CheckFolderAnswer(file_system, action.probe, stage);
+    if (!status.ok()) result.faults[stage] = std::move(status);
+  }
+  store.Abandon(action.probe.folder);
+  return result;
+}
+
 CheckpointBegun RunBegin(CheckpointStore& store, const BeginCheckpoint& action) {
   return {action.fence,
           store.Begin(action.fence.job, action.fence.term, action.fence.step, action.bytes)};

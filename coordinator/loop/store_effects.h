@@ -13,6 +13,8 @@
 namespace stagecoach {
 
 CheckpointSearched RunSearch(CheckpointStore& store, const SearchCheckpoint& action);
+FolderProbed RunProbe(CheckpointStore& store, FileSystem& file_system, const ProbeFolder& action);
+FolderChecked RunCheck(CheckpointStore& store, FileSystem& file_system, const CheckFolder& action);
 CheckpointBegun RunBegin(CheckpointStore& store, const BeginCheckpoint& action);
 // Commits only while `owner` is ok, then removes old ones but for those pinned at that moment.
 CheckpointCommitted RunCommit(CheckpointStore& store, const CommitCheckpoint& action,

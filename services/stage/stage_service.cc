@@ -34,7 +34,10 @@ std::string Text(const absl::Status& status) {
 }
 
 void LogLoad(const Fence& fence, int stage, const absl::StatusOr<LoadResult>& result) {
-  if (result.ok()) {
+  if (result.ok() && !result->folder.ok()) {
+    LogJob(warn, fence.job, fence.step, "the folder of checkpoints cannot be used here: {}",
+           Text(result->folder));
+  } else if (result.ok()) {
     LogJob(info, fence.job, fence.step, "loaded as stage {}, generation {}: {} bytes of parameters",
            stage, fence.generation, result->memory.parameters);
     if (!result->attention.empty()) LogJob(info, fence.job, fence.step, "{}", result->attention);

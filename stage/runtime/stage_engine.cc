@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
 #include "base/status.h"
+#include "checkpoint/folder_probe.h"
 #include "stage/cell/layer_profile.h"
 #include "stage/runtime/shard_tensors.h"
 
@@ -71,6 +72,18 @@ absl::StatusOr<LoadResult> StageEngine::Load(LoadCommand command) {
     status_.stage = command.stage;
   }
   Publish("loading");
+  // Before anything is read or drawn: on another disk the load would find no checkpoint, or a wrong
+  // one. A full disk keeps nobody from training on.
+  absl::Status folder;
+  if (!command.probe_folder.empty()) {
+    folder = AnswerFolderProbe(*parts_.file_system, command.probe_folder, command.stage.value);
+    if (!folder.ok() && !absl::IsResourceExhausted(folder)) {
+      Drop();
+      LoadResult refused;
+      refused.folder = folder;
+      return refused;
+    }
+  }
   const std::string where =
       absl::StrCat("load of stage ", command.stage.value, ", ", command.fence.ToString());
   auto loaded = LoadCell(std::move(command), {.backend = parts_.backend,
@@ -83,6 +96,7 @@ absl::StatusOr<LoadResult> StageEngine::Load(LoadCommand command) {
   absl::Status status = loaded.status();
   if (status.ok()) {
     loaded_ = *std::move(loaded);
+    loaded_->result.folder = folder;
     status = Interruption();  // what came while loading
   }
   if (!status.ok()) {

@@ -2,6 +2,7 @@
 // refused. What goes wrong on the way is in stage_runtime_fault_test.cc.
 #include "stage/runtime/stage_runtime.h"
 
+#include "checkpoint/folder_probe.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "stage/testing/runtime_fleet.h"
@@ -233,6 +234,38 @@ TEST_F(StageRuntimeTest, RefusesLoadsThatMakeNoSense) {
   LoadCommand checkpoint = fleet.LoadOf(0, 1, 3, "/nowhere");
   EXPECT_FALSE(load(checkpoint).ok());
   EXPECT_TRUE(fleet.LoadAll(1).ok()) << "a failed load can be tried again";
+}
+
+// A stage with a disk of its own trained for days, and none of its shards were ever found.
+TEST_F(StageRuntimeTest, LoadsNothingBeforeItHasSeenTheFolderOfCheckpoints) {
+  RuntimeFleet fleet(Options(2));
+  const auto load = [&fleet](uint64_t generation, const std::string& folder) {
+    LoadCommand command = fleet.LoadOf(0, generation, 0);
+    command.probe_folder = folder;
+    LoadAnswer answer;
+    fleet.runtime(0).Load(command, answer.callback());
+    return answer.Get();
+  };
+  const auto elsewhere = load(1, "/elsewhere");
+  ASSERT_TRUE(elsewhere.ok()) << elsewhere.status();
+  EXPECT_TRUE(absl::IsNotFound(elsewhere->folder));
+  EXPECT_THAT(Text(elsewhere->folder), HasSubstr("/elsewhere/probe"));
+  EXPECT_EQ(fleet.runtime(0).Snapshot().state, "empty");
+
+  ASSERT_TRUE(fleet.file_system().MakeFolders("/shared").ok());
+  const auto probe = WriteFolderProbe(fleet.file_system(), "/shared");
+  ASSERT_TRUE(probe.ok()) << probe.status();
+  const auto shared = load(2, "/shared");
+  ASSERT_TRUE(shared.ok()) << shared.status();
+  EXPECT_TRUE(shared->folder.ok()) << shared->folder;
+  EXPECT_TRUE(CheckFolderAnswer(fleet.file_system(), *probe, 0).ok());
+  EXPECT_EQ(fleet.runtime(0).Snapshot().state, "ready");
+
+  fleet.file_system().SetCapacity(0);
+  const auto full = load(3, "/shared");
+  ASSERT_TRUE(full.ok()) << full.status();
+  EXPECT_TRUE(absl::IsResourceExhausted(full->folder));
+  EXPECT_EQ(fleet.runtime(0).Snapshot().state, "ready") << "it can train all the same";
 }
 
 TEST_F(StageRuntimeTest, ReleaseFreesWhatTheCellHeld) {

@@ -98,6 +98,7 @@ v1::LoadCellRequest ToProto(const LoadCommand& command) {
   proto.set_downstream_address(command.downstream_address);
   proto.set_checkpoint_folder(command.checkpoint_folder);
   *proto.mutable_expected_data() = DataToProto(command.expected_data);
+  proto.set_probe_folder(command.probe_folder);
   return proto;
 }
 
@@ -116,6 +117,7 @@ absl::StatusOr<LoadCommand> FromProto(const v1::LoadCellRequest& proto) {
   command.downstream_address = proto.downstream_address();
   command.checkpoint_folder = proto.checkpoint_folder();
   command.expected_data = DataFromProto(proto.expected_data());
+  command.probe_folder = proto.probe_folder();
   return command;
 }
 
@@ -124,11 +126,17 @@ v1::LoadCellResponse ToProto(const LoadResult& result) {
   *proto.mutable_data() = DataToProto(result.data);
   proto.set_fingerprint(result.fingerprint);
   *proto.mutable_memory() = ToProto(result.memory);
+  if (!result.folder.ok()) {
+    proto.mutable_folder_fault()->set_code(static_cast<int>(result.folder.code()));
+    proto.mutable_folder_fault()->set_message(std::string(result.folder.message()));
+  }
   return proto;
 }
 
 LoadResult FromProto(const v1::LoadCellResponse& proto) {
-  return {DataFromProto(proto.data()), proto.fingerprint(), FromProto(proto.memory())};
+  const v1::FolderFault& fault = proto.folder_fault();
+  return {DataFromProto(proto.data()), proto.fingerprint(), FromProto(proto.memory()),
+          absl::Status(static_cast<absl::StatusCode>(fault.code()), fault.message())};
 }
 
 v1::RunRequest ToProto(const RunCommand& command) {

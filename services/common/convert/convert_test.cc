@@ -97,6 +97,7 @@ TEST(ConvertControl, LoadComesBackEqual) {
   command.downstream_address = "127.0.0.1:1";
   command.checkpoint_folder = "/c/step-000000000003";
   command.expected_data = {100, "abc", 5, 6};
+  command.probe_folder = "/c/.tmp-1-0-x";
   const absl::StatusOr<LoadCommand> back = FromProto(ToProto(command));
   ASSERT_TRUE(back.ok()) << back.status();
   EXPECT_EQ(back->fence, command.fence);
@@ -106,6 +107,14 @@ TEST(ConvertControl, LoadComesBackEqual) {
   EXPECT_EQ(back->downstream_address, command.downstream_address);
   EXPECT_EQ(back->checkpoint_folder, command.checkpoint_folder);
   EXPECT_EQ(back->expected_data, command.expected_data);
+  EXPECT_EQ(back->probe_folder, command.probe_folder);
+}
+
+TEST(ConvertControl, WhatKeepsAStageFromTheFolderComesBackEqual) {
+  LoadResult result;
+  EXPECT_TRUE(FromProto(ToProto(result)).folder.ok());
+  result.folder = absl::NotFoundError("open /c/probe: no such file");
+  EXPECT_EQ(FromProto(ToProto(result)).folder, result.folder);
 }
 
 TEST(ConvertControl, RefusesAPartitionThatIsNone) {

@@ -1,0 +1,35 @@
+// FolderProbe: how a coordinator and its stages prove to each other, before a job trains, that they
+// see one folder of checkpoints and may write it, by files that can be known in no other way:
+//   coordinator   makes a temporary folder (CheckpointStore::Begin) and writes a secret into `probe`
+//   each stage    reads it and writes it back, with its place in the pipeline, into `answer-<k>`
+//   coordinator   reads the answers and removes the folder
+// A folder that a crash leaves behind goes with the store's other temporary folders.
+// Ownership: borrows the file system.  Threads: any that may block on files.
+// Errors:    the file system's codes with the path; DATA_LOSS: a file that holds something else.
+// See:       docs/formats.md, "Probe of the folder".
+#ifndef STAGECOACH_CHECKPOINT_FOLDER_PROBE_H_
+#define STAGECOACH_CHECKPOINT_FOLDER_PROBE_H_
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "checkpoint/file_system.h"
+
+namespace stagecoach {
+
+struct FolderProbe {
+  std::string folder;
+  std::string secret;
+  friend bool operator==(const FolderProbe&, const FolderProbe&) = default;
+};
+
+// Coordinator: into an empty folder.
+absl::StatusOr<FolderProbe> WriteFolderProbe(FileSystem& file_system, const std::string& folder);
+// Stage. RESOURCE_EXHAUSTED: it sees the folder, but could not write into it; anything else: no.
+absl::Status AnswerFolderProbe(FileSystem& file_system, const std::string& folder, int stage);
+// Coordinator.
+absl::Status CheckFolderAnswer(FileSystem& file_system, const FolderProbe& probe, int stage);
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_CHECKPOINT_FOLDER_PROBE_H_

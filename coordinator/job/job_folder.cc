@@ -1,0 +1,100 @@
+// Do the coordinator and all stages see one folder of checkpoints? Asked with every placement: before
+// the stages load (kProbeFolder), answered by them as they load, checked before the first step
+// (kCheckFolder). A job that never ran fails with what was seen: whoever set up the cluster must act.
+// A job that ran once had such a folder: then the stage is wrong, and the job goes on without it.
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "base/status.h"
+#include "coordinator/job/job_transition.h"
+
+namespace stagecoach {
+
+bool JobTransition::HasRun() const { return !state_.fingerprint.empty(); }
+
+// The next checkpoint is written before the last one may go. Later the disk may be as full as
+// training has made it; each checkpoint then looks for itself.
+int64_t JobTransition::BytesBeforeStart() const {
+  if (HasRun()) return 0;
+  const int64_t every = spec().checkpoint.every_steps;
+  const bool only_last = every == 0 || every >= spec().training.steps;
+  return (only_last ? 1 : 2) * CheckpointBytes();
+}
+
+void JobTransition::AskForFolder() {
+  BeginOperation(Activity::kProbeFolder, state_.limits.effect_deadline_seconds);
+  actions_.push_back(ProbeFolder{FenceOf(state_), BytesBeforeStart()});
+}
+
+void JobTransition::On(const FolderProbed& event) {
+  if (IsTerminal(state_.phase) || !Expects(Activity::kProbeFolder, event.fence)) {
+    if (event.probe.ok()) actions_.push_back(AbandonCheckpoint{event.probe->folder});
+    return;
+  }
+  if (event.probe.ok()) {
+    state_.temporary_folder = event.probe->folder;
+    state_.probe_secret = event.probe->secret;
+    return SendLoads();
+  }
+  const absl::Status status = Annotate(
+      event.probe.status(), absl::StrCat(Context(), ", the coordinator's folder of checkpoints"));
+  // A full disk costs checkpoints, not the training that went on without them.
+  if (!HasRun() || !absl::IsResourceExhausted(status)) return Fail(status);
+  Record(JobRecord::Kind::kRecovery,
+         absl::StrCat("goes on without a look at what the stages see: ", status.ToString()));
+  SendLoads();
+}
+
+void JobTransition::CheckAnswers() {
+  if (state_.temporary_folder.empty()) return FinishLoad();
+  CheckFolder action;
+  for (size_t k = 0; k < state_.slots.size(); ++k) {
+    // A full disk took its answer, not its view.
+    if (state_.slots[k].loaded.folder.ok()) action.stages.push_back(static_cast<int>(k));
+  }
+  BeginOperation(Activity::kCheckFolder, state_.limits.effect_deadline_seconds);
+  action.fence = FenceOf(state_);
+  action.probe = {state_.temporary_folder, state_.probe_secret};
+  actions_.push_back(std::move(action));
+}
+
+void JobTransition::On(const FolderChecked& event) {
+  if (!Expects(Activity::kCheckFolder, event.fence)) return;
+  state_.temporary_folder.clear();  // removed with the check
+  if (event.faults.empty()) return FinishLoad();
+  FolderRefused(event.faults);
+}
+
+void JobTransition::FolderRefused(const std::map<int, absl::Status>& faults) {
+  std::vector<std::string> seen;
+  for (const auto& [k, fault] : faults) {
+    if (k < 0 || k >= static_cast<int>(state_.slots.size())) continue;
+    const StageRegistration& stage = state_.slots[k].stage;
+    seen.push_back(absl::StrCat(StageText(k), " at ", stage.address, ": ", fault.ToString()));
+  }
+  const std::string text = absl::StrCat(
+      Context(),
+      ": not every stage uses the coordinator's folder of checkpoints: ", absl::StrJoin(seen, "; "),
+      "; mount one shared folder at the coordinator's --checkpoint-dir on every machine, where all "
+      "of them may write");
+  if (!HasRun()) return Fail(absl::FailedPreconditionError(text));
+  for (const auto& [k, fault] : faults) {
+    if (k < 0 || k >= static_cast<int>(state_.slots.size())) continue;
+    const StageRegistration& stage = state_.slots[k].stage;
+    std::erase_if(state_.unfit, [&](const StageProcess& p) { return p.name == stage.name; });
+    state_.unfit.push_back({stage.name, stage.incarnation});
+    Blame(stage.name, "error");
+  }
+  Recover(text);
+}
+
+// For a message about stages that are missing.
+std::string JobTransition::UnfitText() const {
+  if (state_.unfit.empty()) return "";
+  return absl::StrCat(
+      ", without ",
+      absl::StrJoin(state_.unfit, ", ",
+                    [](std::string* out, const StageProcess& stage) { out->append(stage.name); }),
+      ", which did not see the folder of checkpoints");
+}
+
+}  // namespace stagecoach
