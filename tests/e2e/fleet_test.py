@@ -1,0 +1,118 @@
+"""Stages that are not what the coordinator takes them for: a second one with a name in use, and one with a
+folder of checkpoints of its own."""
+import json
+import os
+import re
+import subprocess
+import urllib.error
+import urllib.request
+
+import harness
+
+
+def fetch(http, path):
+    """Status and body; JSON is parsed."""
+    try:
+        with urllib.request.urlopen(f"http://{http}{path}", timeout=20 * harness.TIME_FACTOR) as response:
+            status, body = response.status, response.read().decode()
+    except urllib.error.HTTPError as error:
+        status, body = error.code, error.read().decode()
+    return status, json.loads(body) if path.startswith("/api/") else body
+
+
+def own_mounts():
+    """Words that run a command in a mount namespace of its own, or None where that is not allowed."""
+    words = ["unshare", "--mount"] if os.geteuid() == 0 else ["unshare", "--map-root-user", "--mount"]
+    try:
+        allowed = subprocess.run([*words, "true"], capture_output=True, timeout=20).returncode == 0
+    except FileNotFoundError:
+        return None
+    return words if allowed else None
+
+
+class Fleet(harness.EndToEndTest):
+    def setUp(self):
+        super().setUp()
+        self.processes = {}
+        self.addCleanup(self.kill_all)
+        self.checkpoints = self.folder / "checkpoints"
+        self.checkpoints.mkdir()
+        self.address, self.http = self.launch("coordinator", "stagecoach-coordinator", "--state-dir",
+                                              self.folder / "state", "--checkpoint-dir", self.checkpoints)
+
+    def kill_all(self):
+        for process in self.processes.values():
+            process.kill()
+            process.wait()
+
+    def launch(self, title, program, *arguments, before=()):
+        ports = self.folder / f"{title}.ports"
+        command = [*before, harness.BIN / program, "--listen", "127.0.0.1:0", "--http", "127.0.0.1:0", "--port-file",
+                   ports, *arguments]
+        with open(self.folder / f"{title}.log", "a") as log:
+            self.processes[title] = subprocess.Popen(list(map(str, command)), stderr=log)
+        harness.wait_until(f"{title} serves", ports.exists)
+        grpc, http = ports.read_text().split()
+        return f"127.0.0.1:{grpc}", f"127.0.0.1:{http}"
+
+    def launch_stage(self, name, title=None, before=()):
+        return self.launch(title or name, "stagecoach-stage", "--name", name, "--coordinator", self.address,
+                           "--threads", 1, before=before)
+
+    def submit(self, **changes):
+        submitted = self.cli("submit", self.job_file(**changes), "--id", "job", "--detach", "--address", self.address)
+        self.assertEqual(submitted.returncode, 0, submitted.stderr)
+
+    def job(self):
+        return fetch(self.http, "/api/v1/jobs/job")[1]
+
+    def log(self, title):
+        return (self.folder / f"{title}.log").read_text(errors="replace")
+
+    def holder(self, name):
+        stages = fetch(self.http, "/api/v1/stages")[1]["stages"]
+        return next((info["stage"]["address"] for info in stages if info["stage"]["name"] == name), None)
+
+    def test_a_second_process_with_a_name_in_use_waits_and_the_job_goes_on(self):
+        self.launch_stage("stage-0")
+        first, _ = self.launch_stage("stage-1")
+        self.submit(training={"steps": 100000}, checkpoint={"every_steps": 0})
+        harness.wait_until("the job runs", lambda: int(self.job()["step"]) > 2, 60)
+        second, second_http = self.launch_stage("stage-1", "second")
+        refused = re.compile(r"not registered: the name stage-1 is held .*")
+        harness.wait_until("the second one is refused", lambda: refused.search(self.log("second")))
+        seen = int(self.job()["step"])
+        harness.wait_until("the job goes on", lambda: int(self.job()["step"]) > seen + 3, 60)
+        told = refused.findall(self.log("second"))
+        self.assertEqual(len(told), 1, "once")
+        self.assertIn(first, told[0])
+        self.assertIn(second, told[0])
+        self.assertIn("--name", told[0])
+        self.assertEqual(fetch(second_http, "/readyz")[0], 503)
+        self.assertEqual(self.holder("stage-1"), first)
+        self.assertEqual((self.job()["state"], int(self.job()["recoveries"])), ("JOB_STATE_RUNNING", 0))
+
+        self.processes["stage-1"].kill()
+        harness.wait_until("the second one has the name", lambda: self.holder("stage-1") == second)
+        harness.wait_until("the job runs on it", lambda: self.job()["detail"] == "running", 60)
+        self.assertEqual(fetch(second_http, "/readyz")[0], 200)
+
+    def test_a_stage_with_a_folder_of_its_own_fails_the_job_before_its_first_step(self):
+        words = own_mounts()
+        if words is None:
+            self.skipTest("no mount namespaces here: unshare --mount is not allowed")
+        self.launch_stage("stage-0")
+        # Another disk under the same path, as on a machine that lacks the shared mount.
+        script = 'mount -t tmpfs none "$1" && shift && exec "$@"'
+        address, _ = self.launch_stage("stage-1", before=[*words, "sh", "-c", script, "sh", self.checkpoints])
+        self.submit(checkpoint={"every_steps": 0})
+        harness.wait_until("the job failed", lambda: self.job()["state"] == "JOB_STATE_FAILED", 60)
+        job = self.job()
+        self.assertEqual((int(job["step"]), int(job["recoveries"])), (0, 0))
+        for part in (f"(stage-1) at {address}", f"{self.checkpoints}/job/.tmp-", "mount one shared folder"):
+            self.assertIn(part, job["message"])
+        harness.wait_until("nothing is left", lambda: not list(self.checkpoints.glob("*/.*")))
+
+
+if __name__ == "__main__":
+    harness.main()
