@@ -671,7 +671,7 @@ class CommandLineTest(unittest.TestCase):
     def test_bfloat16_is_asked_of_the_programs(self):
         with tempfile.TemporaryDirectory() as name:
             program = pathlib.Path(name, "stagecoach")
-            program.write_text("#!/bin/sh\necho \"stagecoach: $2:1:473: precision: unknown field; known: x\" >&2\nexit 2\n")
+            program.write_text("#!/bin/sh\nfor file; do :; done; echo \"stagecoach: $file:1:473: precision: unknown field; known: x\" >&2\nexit 2\n")
             program.chmod(0o755)
             here = machine.Machine(name, "cpu")
             with self.assertRaisesRegex(budget.NotRun, r"take precision: bfloat16 \(precision: unknown field\)"):
