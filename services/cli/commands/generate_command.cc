@@ -14,7 +14,7 @@ namespace stagecoach {
 namespace {
 
 struct LoadedSampler {
-  std::string weights_file;
+  std::string weights;  // where they came from
   std::unique_ptr<Sampler> sampler;
 };
 
@@ -35,15 +35,15 @@ absl::StatusOr<LoadedSampler> LoadSampler(const GenerateOptions& options,
                           : std::max<int64_t>(1, std::thread::hardware_concurrency()));
   ASSIGN_OR_RETURN(std::unique_ptr<Sampler> sampler,
                    Sampler::Load(source.weights_file(), spec, MakeCpuBackend(backend)));
-  return LoadedSampler{source.weights_file(), std::move(sampler)};
+  return LoadedSampler{source.name(), std::move(sampler)};
 }
 
 // On one line. The text's bytes need not be UTF-8; what is not becomes U+FFFD.
-std::string ToJson(const GenerateOptions& options, const std::string& weights_file,
+std::string ToJson(const GenerateOptions& options, const std::string& weights,
                    const std::string& text) {
   const nlohmann::ordered_json answer = {
-      {"weights", weights_file}, {"prompt", options.prompt}, {"text", text},
-      {"tokens", text.size()},   {"seed", options.seed},     {"temperature", options.temperature}};
+      {"weights", weights},    {"prompt", options.prompt}, {"text", text},
+      {"tokens", text.size()}, {"seed", options.seed},     {"temperature", options.temperature}};
   return answer.dump(-1, ' ', /*ensure_ascii=*/false,
                      nlohmann::ordered_json::error_handler_t::replace);
 }
@@ -67,7 +67,7 @@ int RunGenerate(const GenerateOptions& options, CommandContext& context) {
   if (as_it_comes) context.console->Print("\n");
   if (!status.ok()) return context.console->Fail(status);
   if (!as_it_comes) {
-    context.console->PrintLine(ToJson(options, loaded->weights_file, text));
+    context.console->PrintLine(ToJson(options, loaded->weights, text));
   }
   return context.stop->requested() ? kExitInterrupted : kExitSuccess;
 }

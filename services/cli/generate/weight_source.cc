@@ -99,6 +99,7 @@ absl::StatusOr<WeightSource> WeightSource::OfCheckpoint(const WeightRequest& req
           .status());
   ASSIGN_OR_RETURN(WeightSource found, InFolder(pattern));
   found.temporary_ = std::move(temporary);
+  found.checkpoint_ = request.source;
   return found;
 }
 

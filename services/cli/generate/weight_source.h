@@ -37,6 +37,8 @@ class WeightSource {
 
   const std::string& weights_file() const { return weights_file_; }
   const std::string& config_file() const { return config_file_; }
+  // What lasts: the weights' file, or the checkpoint that they were put together from.
+  const std::string& name() const { return checkpoint_.empty() ? weights_file_ : checkpoint_; }
 
  private:
   struct TemporaryFolder;
@@ -46,6 +48,7 @@ class WeightSource {
   static absl::StatusOr<WeightSource> OfJob(const WeightRequest& request);
 
   std::string weights_file_, config_file_;
+  std::string checkpoint_;  // empty: of none
   std::shared_ptr<TemporaryFolder> temporary_;
 };
 

@@ -57,6 +57,7 @@ class WeightSourceTest : public testing::Test {
 TEST_F(WeightSourceTest, AnExportIsItsFolderOrItsFile) {
   const std::string path = Export("weights");
   EXPECT_EQ(Found(path), path + "/model.safetensors");
+  EXPECT_EQ(Find(path)->name(), path + "/model.safetensors");
   EXPECT_EQ(Found(path + "/model.safetensors"), path + "/model.safetensors");
   EXPECT_EQ(Find(path)->config_file(), path + "/stagecoach.json");
   const std::string old = Export("old", "config.json");
@@ -92,6 +93,7 @@ TEST_F(WeightSourceTest, ACheckpointWantsItsJobAndLeavesNothingBehind) {
     temporary = fs::path(found->weights_file()).parent_path();
     EXPECT_TRUE(fs::exists(found->weights_file()));
     EXPECT_TRUE(fs::exists(found->config_file()));
+    EXPECT_EQ(found->name(), ref.folder) << "not the temporary folder, which is soon gone";
   }
   EXPECT_FALSE(fs::exists(temporary));
 }
