@@ -31,6 +31,12 @@ class Workplace:
     def __init__(self, machine, folder):
         self.machine, self.folder = machine, pathlib.Path(folder)
         self._count = 0
+        self.runs = []
+
+    def end(self):
+        """No run goes on, also one that a signal met before anybody had it."""
+        for run in self.runs:
+            run.kill()
 
     def new_folder(self):
         self._count += 1
@@ -106,10 +112,12 @@ class Run:
         command = [*prefix, self._cli, "local", "--stages", stages, "--device", device, "--state-dir", self.state,
                    "-o", "ndjson", place.write(spec)]
         self._began = time.monotonic()
+        self._queue = queue.Queue()
+        # Not waited for at the program's end: a signal may come before kill can.
+        self._threads = [threading.Thread(target=work, daemon=True) for work in (self._read_events, self._read_errors)]
         self._process = subprocess.Popen([str(part) for part in command], stdout=subprocess.PIPE, env=self._env,
                                          stderr=subprocess.PIPE, text=True, errors="replace", start_new_session=True)
-        self._queue = queue.Queue()
-        self._threads = [threading.Thread(target=work) for work in (self._read_events, self._read_errors)]
+        place.runs.append(self)
         for thread in self._threads:
             thread.start()
 
@@ -232,7 +240,8 @@ class Run:
                 os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
         for thread in self._threads:
-            thread.join()
+            if thread.ident is not None:
+                thread.join()
         self._process.stdout.close()
         self._process.stderr.close()
         deadline = time.monotonic() + 20  # memory of a card is free again when its holder is gone
