@@ -9,6 +9,7 @@
 
 #include "absl/strings/escaping.h"
 #include "base/check.h"
+#include "base/progress.h"
 
 namespace stagecoach {
 
@@ -37,7 +38,13 @@ Sha256::Sha256(Sha256&&) noexcept = default;
 Sha256& Sha256::operator=(Sha256&&) noexcept = default;
 
 void Sha256::Update(std::span<const std::byte> bytes) {
-  CHECK(EVP_DigestUpdate(state_->context, bytes.data(), bytes.size()) == 1) << "SHA-256 update";
+  while (!bytes.empty()) {
+    const std::span<const std::byte> piece =
+        bytes.first(std::min(bytes.size(), kProgressPieceBytes));
+    CHECK(EVP_DigestUpdate(state_->context, piece.data(), piece.size()) == 1) << "SHA-256 update";
+    bytes = bytes.subspan(piece.size());
+    TickProgress();
+  }
 }
 
 void Sha256::Update(const std::string& text) { Update(std::as_bytes(std::span(text))); }

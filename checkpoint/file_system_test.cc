@@ -9,6 +9,7 @@
 #include <filesystem>
 
 #include "absl/strings/match.h"
+#include "base/progress.h"
 #include "checkpoint/fault_file_system.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -118,6 +119,27 @@ TEST_P(EveryFileSystem, TellsTheFreeBytes) {
 
 INSTANTIATE_TEST_SUITE_P(, EveryFileSystem, testing::Values("posix", "fault"),
                          [](const auto& info) { return std::string(info.param); });
+
+TEST(PosixFileSystem, ALargeFileIsSeenToGetOn) {
+  const std::string path = testing::TempDir() + "/large-file";
+  ASSERT_TRUE(PosixFileSystem()->RemoveAll(path).ok());
+  ProgressCounter progress;
+  const ProgressScope scope(&progress);
+  std::vector<std::byte> bytes(2 * kProgressPieceBytes + 1, std::byte{7});
+  auto file = PosixFileSystem()->Create(path);
+  ASSERT_TRUE(file.ok()) << file.status();
+  ASSERT_TRUE((*file)->Append(bytes).ok());
+  ASSERT_TRUE((*file)->Close().ok());
+  const uint64_t written = progress.count();
+  EXPECT_GE(written, 3u);
+  std::vector<std::byte> read(bytes.size());
+  auto opened = PosixFileSystem()->Open(path);
+  ASSERT_TRUE(opened.ok()) << opened.status();
+  ASSERT_TRUE((*opened)->Read(0, read).ok());
+  EXPECT_GE(progress.count(), written + 3);
+  EXPECT_EQ(read, bytes);
+  EXPECT_TRUE(PosixFileSystem()->RemoveAll(path).ok());
+}
 
 TEST(PosixFileSystem, LetsOnlyTheOwnerIn) {
   TemporaryFolder folder;

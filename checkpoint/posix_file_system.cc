@@ -11,6 +11,7 @@
 #include <limits>
 
 #include "absl/strings/str_cat.h"
+#include "base/progress.h"
 #include "base/status.h"
 #include "checkpoint/file_system.h"
 
@@ -53,6 +54,9 @@ auto Uninterrupted(Call call) {
   return result;
 }
 
+// A large tensor is read and written in pieces, so that a slow disk is seen to get on.
+size_t Piece(size_t bytes) { return std::min(bytes, kProgressPieceBytes); }
+
 class PosixWritableFile final : public WritableFile {
  public:
   PosixWritableFile(int descriptor, std::string path)
@@ -65,10 +69,11 @@ class PosixWritableFile final : public WritableFile {
     RETURN_IF_ERROR(status_);
     while (!bytes.empty()) {
       const ssize_t written =
-          Uninterrupted([&] { return write(descriptor_, bytes.data(), bytes.size()); });
+          Uninterrupted([&] { return write(descriptor_, bytes.data(), Piece(bytes.size())); });
       if (written < 0) return Poison(ErrnoStatus(errno, "write", path_));
       if (written == 0) return Poison(ErrnoStatus(ENOSPC, "write", path_));
       bytes = bytes.subspan(static_cast<size_t>(written));
+      TickProgress();
     }
     return absl::OkStatus();
   }
@@ -122,8 +127,8 @@ class PosixReadableFile final : public ReadableFile {
                                               offset, " are not within its ", size_, " bytes"));
     }
     while (!target.empty()) {
-      const ssize_t got =
-          Uninterrupted([&] { return pread(descriptor_, target.data(), target.size(), offset); });
+      const ssize_t got = Uninterrupted(
+          [&] { return pread(descriptor_, target.data(), Piece(target.size()), offset); });
       if (got < 0) return ErrnoStatus(errno, "read", path_);
       if (got == 0) {
         return absl::DataLossError(
@@ -131,6 +136,7 @@ class PosixReadableFile final : public ReadableFile {
       }
       offset += got;
       target = target.subspan(static_cast<size_t>(got));
+      TickProgress();
     }
     return absl::OkStatus();
   }

@@ -123,7 +123,12 @@ absl::StatusOr<bool> Fleet::Renew(const StageHeartbeat& heartbeat, Moment now) {
   entry.renewed_seconds = std::max(entry.renewed_seconds, now.seconds);
   entry.renewed_unix_seconds = std::max(entry.renewed_unix_seconds, now.unix_seconds);
   entry.draining = heartbeat.state == kDrainingState;
-  entry.waiting_for = heartbeat.waiting_for;
+  entry.signs.waiting_for = heartbeat.waiting_for;
+  if (heartbeat.progress != entry.progress) {
+    entry.progress = heartbeat.progress;
+    entry.signs.moved_seconds = now.seconds;
+    if (!entry.job.empty()) ++job_moves_[entry.job];
+  }
   entry.totals = heartbeat.totals;
   return usable_again;
 }
@@ -156,6 +161,7 @@ std::vector<LostStage> Fleet::Expire(double heard_seconds) {
 
 bool Fleet::Hold(const std::string& job, const std::vector<std::string>& names) {
   bool changed = false;
+  if (names.empty()) job_moves_.erase(job);
   for (auto& [name, entry] : entries_) {
     const bool wanted = std::find(names.begin(), names.end(), name) != names.end();
     if (wanted && !entry.lost && entry.job != job) {
@@ -189,9 +195,16 @@ int Fleet::alive() const {
                                         [](const auto& entry) { return !entry.second.lost; }));
 }
 
-std::string Fleet::WaitingFor(const std::string& name) const {
+StageSigns Fleet::SignsOf(const std::string& name) const {
   const auto found = entries_.find(name);
-  return found == entries_.end() ? std::string() : found->second.waiting_for;
+  return found == entries_.end() ? StageSigns() : found->second.signs;
+}
+
+uint64_t Fleet::JobProgressFor(const std::string& name) const {
+  const auto stage = entries_.find(name);
+  if (stage == entries_.end()) return 0;
+  const auto moves = job_moves_.find(stage->second.job);
+  return moves == job_moves_.end() ? 0 : moves->second;
 }
 
 std::vector<StageView> Fleet::View() const {
@@ -205,7 +218,7 @@ std::vector<StageView> Fleet::View() const {
                                      : StageState::kBusy;
     view.job = entry.job;
     view.last_heartbeat_unix_seconds = entry.renewed_unix_seconds;
-    view.waiting_for = entry.waiting_for;
+    view.waiting_for = entry.signs.waiting_for;
     view.totals = entry.totals;
     views.push_back(std::move(view));
   }

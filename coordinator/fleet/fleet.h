@@ -50,16 +50,24 @@ struct StageProcess {
 struct LeaseGrant {
   uint64_t term = 0;
   double lease_seconds = 0;  // renew at a third of this
+  // Changes when any stage of the job that this one works for tells of progress; 0: it has none.
+  uint64_t job_progress = 0;
 };
 
-// What a stage tells with each renewal; used to notice a step that makes no progress, and for show.
+// What a stage tells with each renewal; used to tell a slow stage from a stuck one, and for show.
 struct StageHeartbeat {
   std::string name, incarnation;
   std::string state;  // as GetStatusResponse has it, or kDrainingState
   Fence fence;
-  uint64_t progress = 0;
+  uint64_t progress = 0;  // another number than last time: it got on
   std::string waiting_for;
   StageTotals totals;
+};
+
+// What the heartbeats tell of a stage at work.
+struct StageSigns {
+  double moved_seconds = 0;  // when a heartbeat told of progress last; 0: none has
+  std::string waiting_for;   // empty: unknown
 };
 
 inline constexpr char kDrainingState[] = "draining";
@@ -116,8 +124,9 @@ class Fleet {
   // Alive, neither doubted nor draining, and held by no job but `job`; by name.
   std::vector<StageRegistration> UsableBy(const std::string& job) const;
   int alive() const;
-  // What the stage last said it waits for; empty if unknown.
-  std::string WaitingFor(const std::string& name) const;
+  StageSigns SignsOf(const std::string& name) const;
+  // As LeaseGrant has it.
+  uint64_t JobProgressFor(const std::string& name) const;
   std::vector<StageView> View() const;  // by name
   double lease_seconds() const { return lease_seconds_; }
 
@@ -130,7 +139,8 @@ class Fleet {
     bool draining = false;
     std::string job;
     double renewed_seconds = 0, renewed_unix_seconds = 0;
-    std::string waiting_for;
+    uint64_t progress = 0;
+    StageSigns signs;
     StageTotals totals;
   };
   static constexpr size_t kFormer = 8;
@@ -138,7 +148,8 @@ class Fleet {
   absl::Status CheckHolder(const Entry& holder, const StageRegistration& registration) const;
 
   const double lease_seconds_;
-  std::map<std::string, Entry> entries_;  // by name
+  std::map<std::string, Entry> entries_;       // by name
+  std::map<std::string, uint64_t> job_moves_;  // heartbeats with progress, by job that has stages
   // Bounds, so that hardly any heartbeat has to look at all stages: no lease ends before the first,
   // no lost stage is forgotten before the second.
   double next_expiry_seconds_ = std::numeric_limits<double>::infinity();

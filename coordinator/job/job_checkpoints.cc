@@ -55,13 +55,15 @@ void JobTransition::On(const CheckpointBegun& event) {
   }
   if (!event.folder.ok()) return CheckpointFailed(event.folder.status());
   state_.temporary_folder = *event.folder;
-  BeginOperation(Activity::kWriteShards, state_.limits.load_deadline_seconds);
+  // A sync of what was written shows no progress while it lasts.
+  BeginOperation(Activity::kWriteShards, std::max(state_.limits.load_deadline_seconds,
+                                                  static_cast<double>(CheckpointBytes()) /
+                                                      state_.limits.sync_bytes_per_second));
   WriteShardCommand command;
   command.fence = FenceOf(state_);
   command.folder = state_.temporary_folder;
   for (size_t k = 0; k < state_.slots.size(); ++k) {
-    actions_.push_back(SendWriteShard{static_cast<int>(k), state_.slots[k].stage.address, command,
-                                      state_.limits.load_deadline_seconds});
+    actions_.push_back(SendWriteShard{static_cast<int>(k), state_.slots[k].stage.address, command});
   }
 }
 

@@ -119,11 +119,18 @@ void JobTransition::Recover(const std::string& cause) {
 
 void JobTransition::On(const DeadlinePassed& event) {
   if (state_.deadline_seconds == 0 || now_.seconds < state_.deadline_seconds) return Stale();
+  const double extended = LastMoved(event) + state_.stall_seconds;
+  if (state_.stall_seconds > 0 && extended > event.heard_seconds) {
+    state_.deadline_seconds = extended;  // slow, and not stuck
+    return;
+  }
   switch (state_.activity) {
     case Activity::kWaitStages:
       return WaitedTooLong();
     case Activity::kProfile:
-      return On(Profiled{FenceOf(state_), absl::DeadlineExceededError("no answer in time")});
+      return On(
+          Profiled{FenceOf(state_), absl::DeadlineExceededError(absl::StrFormat(
+                                        "no operation done for %.0f s", state_.stall_seconds))});
     case Activity::kPlan:
       return Fail(absl::DeadlineExceededError(absl::StrFormat(
           "%s: the layers were not divided within %.0f s; give the cuts (pipeline.partition)",
@@ -134,12 +141,47 @@ void JobTransition::On(const DeadlinePassed& event) {
     case Activity::kBeginCheckpoint:
     case Activity::kCommit:
     case Activity::kExport:
-      return Fail(absl::DeadlineExceededError(absl::StrFormat(
-          "%s: %s did not end within %.0f s; is the checkpoint storage stuck?", Context(),
-          ActivityName(state_.activity), state_.limits.effect_deadline_seconds)));
+      return Fail(absl::DeadlineExceededError(
+          absl::StrFormat("%s: %s has got no further for %.0f s; is the checkpoint storage stuck?",
+                          Context(), ActivityName(state_.activity), state_.stall_seconds)));
     default:
       return StagesOverdue(event);
   }
+}
+
+double JobTransition::LastMoved(const DeadlinePassed& event) const {
+  double last = state_.operation_started_seconds;
+  const auto look = [&](const StageSlot& slot) {
+    const auto signs = event.stages.find(slot.stage.name);
+    if (signs != event.stages.end()) last = std::max(last, signs->second.moved_seconds);
+  };
+  switch (state_.activity) {
+    case Activity::kProfile:
+      look(state_.slots.front());
+      break;
+    case Activity::kLoad:
+    case Activity::kTrain:
+    case Activity::kFlush:
+    case Activity::kEvaluate:
+    case Activity::kWriteShards:
+      for (const StageSlot& slot : state_.slots) {
+        if (!slot.answered) look(slot);
+      }
+      break;
+    case Activity::kFindCheckpoint:
+    case Activity::kProbeFolder:
+    case Activity::kCheckFolder:
+    case Activity::kBeginCheckpoint:
+    case Activity::kCommit:
+    case Activity::kExport:
+      last = std::max(last, event.effect_moved_seconds);
+      break;
+    case Activity::kPlan:  // shows none
+    case Activity::kWaitStages:
+    case Activity::kEnded:
+      break;
+  }
+  return last;
 }
 
 void JobTransition::StagesOverdue(const DeadlinePassed& event) {
@@ -147,18 +189,18 @@ void JobTransition::StagesOverdue(const DeadlinePassed& event) {
   for (size_t k = 0; k < state_.slots.size(); ++k) {
     const StageSlot& slot = state_.slots[k];
     if (slot.answered) continue;
-    const auto waits = event.waiting_for.find(slot.stage.name);
-    const bool known = waits != event.waiting_for.end() && !waits->second.empty();
+    const auto signs = event.stages.find(slot.stage.name);
+    const bool known = signs != event.stages.end() && !signs->second.waiting_for.empty();
     silent.push_back(absl::StrCat(StageText(static_cast<int>(k)), " ",
-                                  known ? absl::StrCat("says: ", waits->second)
+                                  known ? absl::StrCat("says: ", signs->second.waiting_for)
                                         : std::string("says nothing of what it waits for")));
     // Who waits for a neighbour is not to blame.
     if (!known) state_.suspects.push_back(slot.stage.name);
     if (!known) Blame(slot.stage.name, "deadline");
   }
-  Recover(absl::StrFormat(
-      "%s, %s: no answer within %.1f s from %s", Context(), ActivityName(state_.activity),
-      now_.seconds - state_.operation_started_seconds, absl::StrJoin(silent, "; ")));
+  Recover(absl::StrFormat("%s, %s: no operation done for %.1f s: %s", Context(),
+                          ActivityName(state_.activity), now_.seconds - LastMoved(event),
+                          absl::StrJoin(silent, "; ")));
 }
 
 void JobTransition::WaitedTooLong() {

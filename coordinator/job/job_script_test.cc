@@ -156,6 +156,7 @@ void JobScript::NewJob(const Words& words) {
   state_ = NewJobState(job, 1, JobLimits{});
   tells_folder_ = Number(options, "probe", 0) != 0;
   now_ = 0;
+  signs_ = DeadlinePassed{};
   stale_ = false;
   hold_plans_ = Number(options, "hold", 0) != 0;
 }
@@ -239,7 +240,13 @@ std::string JobScript::Run(const std::string& line) {
     now_ += std::stod(second);
     const bool due = state_->deadline_seconds > 0 && now_ >= state_->deadline_seconds;
     if (!due) return "nothing is due\n";
-    return Apply(DeadlinePassed{{{"b", "activation of micro-batch 1"}}});
+    signs_.stages["b"].waiting_for = "activation of micro-batch 1";
+    signs_.heard_seconds = now_;
+    return Apply(signs_);
+  }
+  if (verb == "moves") {
+    (second == "effect" ? signs_.effect_moved_seconds : signs_.stages[second].moved_seconds) = now_;
+    return "";
   }
   now_ += 0.125;  // every event a little later; exact in binary
   if (verb == "open") return Apply(JobOpened{1, false});

@@ -11,6 +11,7 @@
 //   begun | begun RESOURCE_EXHAUSTED | shard 0 [CODE] | committed [CODE] | exported [CODE]
 //   all            the answers of all stages to the operation at hand
 //   wait 5         time passes; the deadline, if it was reached, is told
+//   moves b        a heartbeat of stage b tells of progress; "moves effect": file work gets on
 //   cancel | stale (the next line's fence is of an older attempt)
 #ifndef STAGECOACH_COORDINATOR_JOB_JOB_SCRIPT_TESTING_H_
 #define STAGECOACH_COORDINATOR_JOB_JOB_SCRIPT_TESTING_H_
@@ -44,6 +45,7 @@ class JobScript {
   bool hold_plans_ = false;
   std::optional<MakeJobPlan> held_plan_;
   double now_ = 0;
+  DeadlinePassed signs_;
   bool stale_ = false;
   bool tells_folder_ = false;
 };

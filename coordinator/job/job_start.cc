@@ -106,6 +106,7 @@ void JobTransition::TakeManifest(const FoundCheckpoint& found) {
 
 void JobTransition::WaitForStages() {
   state_.activity = Activity::kWaitStages;
+  state_.stall_seconds = 0;
   // Submitted jobs wait as long as they are only queued; see StagesShort.
   const bool limited = state_.phase == JobPhase::kRecovering;
   state_.deadline_seconds =
@@ -166,8 +167,7 @@ void JobTransition::On(const StagesOffered& event) {
 void JobTransition::StartProfile() {
   state_.profile_tried = true;
   BeginOperation(Activity::kProfile, state_.limits.profile_deadline_seconds);
-  actions_.push_back(SendProfile{state_.slots[0].stage.address, FenceOf(state_),
-                                 state_.limits.profile_deadline_seconds});
+  actions_.push_back(SendProfile{state_.slots[0].stage.address, FenceOf(state_)});
 }
 
 void JobTransition::On(const Profiled& event) {
@@ -236,8 +236,7 @@ void JobTransition::SendLoads() {
   for (int k = 0; k < stages; ++k) {
     command.stage = StageId(k);
     command.downstream_address = k + 1 < stages ? state_.slots[k + 1].stage.address : "";
-    actions_.push_back(
-        SendLoad{k, state_.slots[k].stage.address, command, state_.limits.load_deadline_seconds});
+    actions_.push_back(SendLoad{k, state_.slots[k].stage.address, command});
   }
 }
 

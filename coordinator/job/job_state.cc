@@ -148,11 +148,12 @@ bool JobTransition::Answered(Activity activity, const Fence& fence, int stage) {
 
 bool JobTransition::AllAnswered() const { return state_.unanswered == 0; }
 
-void JobTransition::BeginOperation(Activity activity, double deadline_seconds) {
+void JobTransition::BeginOperation(Activity activity, double stall_seconds) {
   state_.activity = activity;
   ++state_.attempt;
   state_.operation_started_seconds = now_.seconds;
-  state_.deadline_seconds = deadline_seconds > 0 ? now_.seconds + deadline_seconds : 0;
+  state_.stall_seconds = stall_seconds;
+  state_.deadline_seconds = now_.seconds + stall_seconds;
   for (StageSlot& slot : state_.slots) slot.answered = false;
   state_.unanswered = static_cast<int>(state_.slots.size());
 }

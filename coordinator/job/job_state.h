@@ -48,15 +48,19 @@ struct JobDefinition {
   double submitted_unix_seconds = 0;
 };
 
+// Deadlines are of standing still: each starts anew whenever something that the operation waits for
+// shows progress (DeadlinePassed). What computes, reads or writes may take as long as it likes.
 struct JobLimits {
   double step_deadline_floor_seconds = 10;
-  double first_step_deadline_seconds = 60;
+  double first_step_deadline_seconds =
+      60;  // on hosts also the most: they show progress within operations
   double load_deadline_seconds = 120;
   double profile_deadline_seconds = 60;
   double effect_deadline_seconds = 600;  // one call on the checkpoint store
   int64_t max_recoveries_per_step = 3;
-  double average_weight = 0.2;  // of the newest step in the average step time
-  double deadline_factor = 5;   // of the average step time
+  double average_weight = 0.2;          // of the newest step in the average step time
+  double deadline_factor = 5;           // of the average step time
+  double sync_bytes_per_second = 20e6;  // a disk that is slower while it syncs counts as stuck
 };
 
 // What a live job waits for.
@@ -112,6 +116,7 @@ struct JobState {
   int unanswered = 0;  // stages that have yet to answer the operation at hand
   double operation_started_seconds = 0;
   double deadline_seconds = 0;      // 0: none
+  double stall_seconds = 0;         // without progress; 0: the deadline is not moved by any
   double average_step_seconds = 0;  // since the last load; 0: none yet
 
   std::optional<ApplyDecision> pending;  // decided, not sent yet
@@ -240,8 +245,11 @@ struct WeightsExported {
   Fence fence;
   absl::StatusOr<ExportedWeights> result;
 };
+// The time of the operation at hand is over; if there was progress meanwhile, it is given more.
 struct DeadlinePassed {
-  std::map<std::string, std::string> waiting_for;  // by stage name, from heartbeats
+  double heard_seconds = 0;                  // all that came in until then is known
+  std::map<std::string, StageSigns> stages;  // by name, from heartbeats
+  double effect_moved_seconds = 0;  // when the job's file work showed progress last; 0: never
 };
 struct CancelRequested {};
 struct SaveRequested {};  // the coordinator is about to end
@@ -273,24 +281,20 @@ struct SendLoad {
   int stage = 0;
   std::string address;
   LoadCommand command;
-  double deadline_seconds = 0;
 };
 struct SendRun {
   int stage = 0;
   std::string address;
   RunCommand command;
-  double deadline_seconds = 0;
 };
 struct SendWriteShard {
   int stage = 0;
   std::string address;
   WriteShardCommand command;
-  double deadline_seconds = 0;
 };
 struct SendProfile {
   std::string address;
   Fence fence;
-  double deadline_seconds = 0;
 };
 struct SendAbort {
   std::string address;

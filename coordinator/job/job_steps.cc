@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
+#include "base/device_name.h"
 #include "base/status.h"
 #include "coordinator/job/job_transition.h"
 #include "coordinator/job/step_decision.h"
@@ -19,16 +20,22 @@ std::vector<StepReport> ReportsOf(const std::vector<StageSlot>& slots) {
 
 }  // namespace
 
-double JobTransition::StepDeadline() const {
+double JobTransition::StepStallSeconds() const {
   const JobLimits& limits = state_.limits;
-  if (state_.average_step_seconds > 0) {
-    return std::max(limits.step_deadline_floor_seconds,
-                    limits.deadline_factor * state_.average_step_seconds);
-  }
+  const bool measured = state_.average_step_seconds > 0;
   // The first step warms up and there is only a forecast, which may be far off.
-  const double forecast = 2 * limits.deadline_factor * state_.forecast_step_seconds;
-  return std::max(
-      {limits.first_step_deadline_seconds, limits.step_deadline_floor_seconds, forecast});
+  const double likely = measured ? limits.deadline_factor * state_.average_step_seconds
+                                 : 2 * limits.deadline_factor * state_.forecast_step_seconds;
+  const double floor =
+      measured ? limits.step_deadline_floor_seconds
+               : std::max(limits.first_step_deadline_seconds, limits.step_deadline_floor_seconds);
+  // A card's host queues ahead of it and may then wait for a whole step at once. A host that
+  // computes itself shows progress many times within an operation, however long it takes.
+  const bool on_card =
+      std::any_of(state_.slots.begin(), state_.slots.end(),
+                  [](const StageSlot& slot) { return IsCudaDevice(slot.stage.device); });
+  const double most = on_card ? likely : limits.first_step_deadline_seconds;
+  return std::max(floor, std::min(likely, most));
 }
 
 bool JobTransition::BoundaryOf(int64_t every_steps) const {
@@ -52,16 +59,14 @@ void JobTransition::Continue() {
 }
 
 void JobTransition::SendRuns(Activity activity, WorkKind work, uint64_t evaluation_batch) {
-  const double deadline = StepDeadline();
-  BeginOperation(activity, deadline);
+  BeginOperation(activity, StepStallSeconds());
   RunCommand command;
   command.fence = FenceOf(state_);
   command.apply = state_.pending;
   command.work = work;
   command.evaluation_batch = evaluation_batch;
   for (size_t k = 0; k < state_.slots.size(); ++k) {
-    actions_.push_back(
-        SendRun{static_cast<int>(k), state_.slots[k].stage.address, command, deadline});
+    actions_.push_back(SendRun{static_cast<int>(k), state_.slots[k].stage.address, command});
   }
 }
 
@@ -104,9 +109,8 @@ void JobTransition::FinishTrain() {
     state_.data_wait_seconds += slot.phases[Phase::kDataWait];
   }
   const double weight = state_.limits.average_weight;
-  state_.average_step_seconds = state_.average_step_seconds == 0
-                                    ? seconds
-                                    : weight * seconds + (1 - weight) * state_.average_step_seconds;
+  double& average = state_.average_step_seconds;
+  average = average == 0 ? seconds : weight * seconds + (1 - weight) * average;
   state_.pending = apply;
   ++state_.step;
   state_.evaluated = state_.saved = false;

@@ -51,8 +51,8 @@ class JobTransition {
   bool Expects(Activity activity, const Fence& fence);              // else counts it as stale
   bool Answered(Activity activity, const Fence& fence, int stage);  // true: fresh, now marked
   bool AllAnswered() const;
-  void BeginOperation(Activity activity, double deadline_seconds);  // new attempt, nobody answered
-  void Enter(JobPhase phase, const std::string& message);           // with a record
+  void BeginOperation(Activity activity, double stall_seconds);  // new attempt, nobody answered
+  void Enter(JobPhase phase, const std::string& message);        // with a record
   JobRecord& Record(JobRecord::Kind kind, const std::string& message);
   std::string Context() const;  // "job a, step 17"
   std::string StageText(int stage) const;
@@ -80,7 +80,7 @@ class JobTransition {
   std::string UnfitText() const;
 
   // Steps.
-  double StepDeadline() const;
+  double StepStallSeconds() const;
   void Continue();  // at a step boundary: what comes next
   void SendRuns(Activity activity, WorkKind work, uint64_t evaluation_batch);
   void Train();
@@ -107,6 +107,7 @@ class JobTransition {
   void AbortStages(const std::string& reason);
   void Fail(const absl::Status& status);
   void End(JobPhase phase, const std::string& message);
+  double LastMoved(const DeadlinePassed& event) const;  // of what the operation waits for
   void StagesOverdue(const DeadlinePassed& event);
   void WaitedTooLong();
 

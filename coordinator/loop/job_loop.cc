@@ -297,21 +297,34 @@ void JobLoop::Settle() {
   }
 }
 
+void JobLoop::LookAtEffects(Job& job, double now_seconds) {
+  const uint64_t progress = parts_.effect_progress(job.state.job->sequence);
+  if (std::exchange(job.effect_progress, progress) != progress) {
+    job.effect_moved_seconds = now_seconds;
+  }
+}
+
+DeadlinePassed JobLoop::SignsOf(const Job& job, double heard_seconds) const {
+  DeadlinePassed passed;
+  passed.heard_seconds = heard_seconds;
+  for (const StageSlot& slot : job.state.slots) {
+    passed.stages[slot.stage.name] = fleet_.SignsOf(slot.stage.name);
+  }
+  passed.effect_moved_seconds = job.effect_moved_seconds;
+  return passed;
+}
+
 void JobLoop::Tick(double heard_seconds) {
   const Moment now = Now();
   DeliverLost(fleet_.Expire(heard_seconds));
   std::vector<std::string> due;
-  for (const auto& [id, job] : jobs_) {
+  for (auto& [id, job] : jobs_) {
     const double deadline = job.state.deadline_seconds;
-    if (deadline > 0 && heard_seconds >= deadline && stopped_.count(id) == 0) due.push_back(id);
+    if (deadline == 0) continue;
+    LookAtEffects(job, now.seconds);
+    if (heard_seconds >= deadline && stopped_.count(id) == 0) due.push_back(id);
   }
-  for (const std::string& id : due) {
-    DeadlinePassed passed;
-    for (const StageSlot& slot : Find(id)->state.slots) {
-      passed.waiting_for[slot.stage.name] = fleet_.WaitingFor(slot.stage.name);
-    }
-    Deliver({id, now, std::move(passed)});
-  }
+  for (const std::string& id : due) Deliver({id, now, SignsOf(*Find(id), heard_seconds)});
   if (flush_due_seconds_ > 0 && now.seconds >= flush_due_seconds_) Flush();
   Settle();
   RetireEnded();
@@ -420,7 +433,7 @@ absl::StatusOr<LeaseGrant> JobLoop::RenewLease(const StageHeartbeat& heartbeat, 
   ASSIGN_OR_RETURN(const bool usable_again, fleet_.Renew(heartbeat, arrived));
   if (usable_again) placement_due_ = true;
   Settle();
-  return LeaseGrant{parts_.term, fleet_.lease_seconds()};
+  return LeaseGrant{parts_.term, fleet_.lease_seconds(), fleet_.JobProgressFor(heartbeat.name)};
 }
 
 void JobLoop::Watch(uint64_t watch_id, const std::string& id, uint64_t after,

@@ -38,6 +38,8 @@ class JobLoop {
     std::function<void(uint64_t, Work)> effect;  // to run elsewhere; in order for equal numbers
     std::function<void(Work)> plan;  // to run elsewhere, in order: what computes for long
     std::function<absl::Status()> owns_folder;  // any thread: is the state folder still ours?
+    // Of the thread that does the effects of this number: changes while they get on.
+    std::function<uint64_t(uint64_t)> effect_progress;
   };
   explicit JobLoop(Parts parts);
 
@@ -78,6 +80,8 @@ class JobLoop {
     std::vector<JobRecord> unwritten;
     Shortage told;  // the last one, not to repeat it within a generation
     uint64_t told_generation = 0;
+    uint64_t effect_progress = 0;  // when last looked at
+    double effect_moved_seconds = 0;
   };
   // What is left in memory of a job that has ended; its history is in the journal.
   struct EndedJob {
@@ -134,6 +138,8 @@ class JobLoop {
   void Perform(const Job& job, const std::vector<JobAction>& actions);
   bool Drained() const;
   void DeliverLost(const std::vector<LostStage>& lost);
+  void LookAtEffects(Job& job, double now_seconds);
+  DeadlinePassed SignsOf(const Job& job, double heard_seconds) const;
   void Settle();  // offers stages to waiting jobs
   std::vector<WaitingJob> WaitingJobs() const;
   void Flush();

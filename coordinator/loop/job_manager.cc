@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
+#include "base/progress.h"
 #include "base/status.h"
 #include "base/thread.h"
 #include "coordinator/journal/journal.h"
@@ -38,6 +39,8 @@ struct JobManager::State {
   std::shared_ptr<Mailbox> mailbox = std::make_shared<Mailbox>();
   std::array<Mailbox, kEffectThreads> effects;
   Mailbox planner, answers;
+  std::array<ProgressCounter, kEffectThreads> effect_progress;
+  ProgressCounter plan_progress;
   std::unique_ptr<JobLoop> loop;
   std::atomic<uint64_t> next_watch{1};
   std::atomic<bool> shut_down{false};
@@ -46,7 +49,7 @@ struct JobManager::State {
   Thread loop_thread;
 
   void RunLoop();
-  void RunEffects(Mailbox& box);
+  void RunEffects(Mailbox& box, ProgressCounter& progress);
   void RunAnswers();
   // Runs work on the loop thread; false if it was refused.
   bool Ask(Mailbox::Work work) { return mailbox->TryPost(std::move(work)); }
@@ -68,7 +71,8 @@ void JobManager::State::RunLoop() {
   loop->Close();
 }
 
-void JobManager::State::RunEffects(Mailbox& box) {
+void JobManager::State::RunEffects(Mailbox& box, ProgressCounter& progress) {
+  const ProgressScope scope(&progress);
   std::vector<Mailbox::Work> work;
   while (box.Take(std::chrono::seconds(1), &work)) {
     for (Mailbox::Work& one : work) {
@@ -107,16 +111,21 @@ absl::StatusOr<std::unique_ptr<JobManager>> JobManager::Start(const JobManagerOp
     (*boxes)[number % kEffectThreads].Post(std::move(work));
   };
   inside.plan = [box = &state->planner](JobLoop::Work work) { box->Post(std::move(work)); };
+  inside.effect_progress = [counters = &state->effect_progress](uint64_t number) {
+    return (*counters)[number % kEffectThreads].count();
+  };
   inside.owns_folder = [lock = state->lock.get()] { return lock->Check(); };
   state->loop = std::make_unique<JobLoop>(std::move(inside));
   RETURN_IF_ERROR(state->loop->Open());
 
   State* const raw = state.get();
   for (int i = 0; i < kEffectThreads; ++i) {
-    state->effect_threads[i] =
-        Thread(absl::StrCat("effects-", i), [raw, i] { raw->RunEffects(raw->effects[i]); });
+    state->effect_threads[i] = Thread(absl::StrCat("effects-", i), [raw, i] {
+      raw->RunEffects(raw->effects[i], raw->effect_progress[i]);
+    });
   }
-  state->planner_thread = Thread("planner", [raw] { raw->RunEffects(raw->planner); });
+  state->planner_thread =
+      Thread("planner", [raw] { raw->RunEffects(raw->planner, raw->plan_progress); });
   state->answers_thread = Thread("answers", [raw] { raw->RunAnswers(); });
   state->loop_thread = Thread("job-loop", [raw] { raw->RunLoop(); });
   return std::unique_ptr<JobManager>(new JobManager(std::move(state)));

@@ -42,10 +42,11 @@ class JobCodec {
 };
 
 struct JobManagerOptions {
-  std::string state_folder;                 // journal.sqlite, lock file, exports
-  double lease_seconds = 1.5;               // a silent stage is lost after this
-  int64_t max_jobs = 1000;                  // not finished
-  double step_deadline_floor_seconds = 10;  // deadline of a step: max(floor, 5 x average)
+  std::string state_folder;    // journal.sqlite, lock file, exports
+  double lease_seconds = 1.5;  // a silent stage is lost after this
+  int64_t max_jobs = 1000;     // not finished
+  // Without progress (JobLimits).
+  double step_deadline_floor_seconds = 10;
   double load_deadline_seconds = 120;
   int64_t max_recoveries_per_step = 3;  // the same step failing so often fails the job (poison)
   int64_t max_records = 100000;         // kept per job; older step records are thinned

@@ -7,9 +7,9 @@
 namespace stagecoach {
 namespace {
 
-// The state machine has its own deadline, which names who did not answer; the call's is the
-// backstop.
-double CallDeadline(double seconds) { return 1.5 * seconds + 5; }
+// The state machine ends an operation in which nothing moves and names who did not answer; keepalive
+// ends calls to what is gone. This is the backstop, for stages may compute for hours.
+constexpr double kCallSeconds = 7 * 86400;
 
 }  // namespace
 
@@ -50,7 +50,7 @@ void JobLoop::Performer::operator()(const CheckFolder& action) const {
 }
 
 void JobLoop::Performer::operator()(const SendLoad& action) const {
-  stages().Load(action.address, action.command, CallDeadline(action.deadline_seconds),
+  stages().Load(action.address, action.command, kCallSeconds,
                 [inbox = loop_.inbox_, id = id(), fence = action.command.fence,
                  stage = action.stage](absl::StatusOr<LoadResult> result) {
                   inbox->Add(id, Loaded{fence, stage, std::move(result)});
@@ -58,7 +58,7 @@ void JobLoop::Performer::operator()(const SendLoad& action) const {
 }
 
 void JobLoop::Performer::operator()(const SendRun& action) const {
-  stages().Run(action.address, action.command, CallDeadline(action.deadline_seconds),
+  stages().Run(action.address, action.command, kCallSeconds,
                [inbox = loop_.inbox_, id = id(), fence = action.command.fence,
                 stage = action.stage](absl::StatusOr<StepReport> report) {
                  inbox->Add(id, Reported{fence, stage, std::move(report)});
@@ -66,7 +66,7 @@ void JobLoop::Performer::operator()(const SendRun& action) const {
 }
 
 void JobLoop::Performer::operator()(const SendWriteShard& action) const {
-  stages().WriteShard(action.address, action.command, CallDeadline(action.deadline_seconds),
+  stages().WriteShard(action.address, action.command, kCallSeconds,
                       [inbox = loop_.inbox_, id = id(), fence = action.command.fence,
                        stage = action.stage](absl::StatusOr<ShardInfo> shard) {
                         inbox->Add(id, ShardWritten{fence, stage, std::move(shard)});
@@ -74,7 +74,7 @@ void JobLoop::Performer::operator()(const SendWriteShard& action) const {
 }
 
 void JobLoop::Performer::operator()(const SendProfile& action) const {
-  stages().Profile(action.address, job_.state.job->spec, CallDeadline(action.deadline_seconds),
+  stages().Profile(action.address, job_.state.job->spec, kCallSeconds,
                    [inbox = loop_.inbox_, id = id(),
                     fence = action.fence](absl::StatusOr<std::vector<LayerProfile>> profile) {
                      inbox->Add(id, Profiled{fence, std::move(profile)});

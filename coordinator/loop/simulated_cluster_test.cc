@@ -99,7 +99,10 @@ void SimulatedCluster::StartCoordinator() {
   parts.post = [this, epoch](JobLoop::Work work) {
     if (epoch == epoch_) posts_.push_back(std::move(work));
   };
-  parts.effect = [this](uint64_t, JobLoop::Work work) { effects_.push_back(std::move(work)); };
+  parts.effect = [this](uint64_t, JobLoop::Work work) {
+    if (effect_seconds > 0) return After(effect_seconds, std::move(work));
+    effects_.push_back(std::move(work));
+  };
   parts.plan = [this, epoch](JobLoop::Work work) {
     if (plan_seconds == 0) return effects_.push_back(std::move(work));
     After(plan_seconds, [this, epoch, work = std::move(work)] {
@@ -107,6 +110,9 @@ void SimulatedCluster::StartCoordinator() {
     });
   };
   parts.owns_folder = [] { return absl::OkStatus(); };
+  parts.effect_progress = [this](uint64_t) {
+    return storage_stuck ? 0 : static_cast<uint64_t>(now());
+  };
   loop_ = std::make_unique<JobLoop>(std::move(parts));
   CHECK_OK(loop_->Open());
   for (const auto& [id, records] : records_) Watch(id);
@@ -195,6 +201,8 @@ void SimulatedCluster::Heartbeat(int number, int epoch) {
     StageHeartbeat heartbeat;
     heartbeat.name = stage.name;
     heartbeat.incarnation = stage.incarnation;
+    if (ShowsProgress(stage)) ++stage.progress;
+    heartbeat.progress = stage.progress;
     if (!stage.hung && stage.loaded) heartbeat.waiting_for = "activation of micro-batch 0";
     // Heard when the loop's thread comes to it.
     posts_.push_back([this, heartbeat, arrived = Now(), number, epoch] {
@@ -204,6 +212,22 @@ void SimulatedCluster::Heartbeat(int number, int epoch) {
     });
   }
   After(options_.lease_seconds / 3, [this, number, epoch] { Heartbeat(number, epoch); });
+}
+
+// Who waits for a hung neighbour does nothing either.
+bool SimulatedCluster::ShowsProgress(const SimulatedStage& stage) const {
+  if (now() >= stage.busy_until) return false;
+  return std::none_of(stages_.begin(), stages_.end(), [&stage](const auto& entry) {
+    const SimulatedStage& other = *entry.second;
+    const bool neighbours = other.loaded && !other.aborted && stage.loaded &&
+                            other.command.fence.job == stage.command.fence.job;
+    return other.hung && (&other == &stage || neighbours);
+  });
+}
+
+void SimulatedCluster::KeepBusy(SimulatedStage& stage, double seconds, std::function<void()> done) {
+  stage.busy_until = now() + seconds;
+  After(seconds + kLatency, std::move(done));
 }
 
 void SimulatedCluster::KillStage(int number) {
@@ -340,7 +364,7 @@ void SimulatedCluster::Load(const std::string& address, const LoadCommand& comma
       address,
       [this, command, done](SimulatedStage& stage) {
         const absl::StatusOr<LoadResult> result = DoLoad(stage, command);
-        After(kLatency, [done, result] { done(result); });
+        KeepBusy(stage, load_seconds, [done, result] { done(result); });
       },
       done);
 }
@@ -483,7 +507,12 @@ void SimulatedCluster::StartRun(SimulatedStage& stage, const RunCommand& command
   const bool all = static_cast<int>(pass.waiting.size()) == stage.command.partition.stages();
   if (!all || pass.scheduled) return;
   pass.scheduled = true;
-  After(kStepSeconds, [this, key, command] { FinishPass(key, command); });
+  for (const auto& [number, other] : stages_) {
+    if (other->loaded && other->command.fence.job == command.fence.job) {
+      other->busy_until = now() + step_seconds;
+    }
+  }
+  After(step_seconds, [this, key, command] { FinishPass(key, command); });
 }
 
 void SimulatedCluster::FinishPass(const std::string& key, const RunCommand& command) {
@@ -516,9 +545,9 @@ StepReport SimulatedCluster::ReportOf(const SimulatedStage& stage, const RunComm
   StepReport report;
   report.fence = command.fence;
   if (command.work == WorkKind::kNone) return report;
-  report.step_seconds = kStepSeconds;
-  report.phases[Phase::kForward] = 0.02;
-  report.phases[Phase::kBackward] = 0.04;
+  report.step_seconds = step_seconds;
+  report.phases[Phase::kForward] = 0.2 * step_seconds;
+  report.phases[Phase::kBackward] = 0.4 * step_seconds;
   const uint64_t step = command.fence.step;
   const bool bad = command.work == WorkKind::kTrain && nonfinite_steps.contains(step);
   if (command.work == WorkKind::kTrain) {
@@ -555,7 +584,7 @@ void SimulatedCluster::WriteShard(const std::string& address, const WriteShardCo
       address,
       [this, command, done](SimulatedStage& stage) {
         const absl::StatusOr<ShardInfo> shard = DoWriteShard(stage, command);
-        After(kLatency, [done, shard] { done(shard); });
+        KeepBusy(stage, shard_seconds, [done, shard] { done(shard); });
       },
       done);
 }
@@ -598,11 +627,11 @@ void SimulatedCluster::Profile(
   ++profiles;
   Deliver(
       address,
-      [this, layers = ModelOf(spec).layers.size(), done](SimulatedStage&) {
+      [this, layers = ModelOf(spec).layers.size(), done](SimulatedStage& stage) {
         absl::StatusOr<std::vector<LayerProfile>> profile =
             std::vector<LayerProfile>(layers, {0.001, 0.002});
         if (!profile_error.ok()) profile = profile_error;
-        After(kLatency, [done, profile] { done(profile); });
+        KeepBusy(stage, profile_seconds, [done, profile] { done(profile); });
       },
       done);
 }

@@ -44,6 +44,8 @@ struct SimulatedStage {
   bool alive = true;                     // false: killed; calls answer UNAVAILABLE
   bool stopped = false;                  // SIGSTOP: neither heartbeats nor answers
   bool hung = false;                     // heartbeats go on, steps never end
+  uint64_t progress = 0;
+  double busy_until = 0;  // it computes, reads or writes, and shows progress
   int heartbeat_epoch = 0;
 
   // What is loaded.
@@ -98,6 +100,11 @@ class SimulatedCluster final : private StageClient {
   absl::Status load_error, profile_error;
   double plan_seconds = 0;  // what the planner takes
   std::function<absl::Status(int stage, const RunCommand&)> run_fault;
+  // How long stages work for an answer.
+  double step_seconds = kStepSeconds, load_seconds = 0, shard_seconds = 0, profile_seconds = 0;
+  // How long the coordinator's file work takes, and whether it shows progress meanwhile.
+  double effect_seconds = 0;
+  bool storage_stuck = false;
   std::vector<std::string> violations;  // of the step protocol, by the coordinator
   std::vector<std::string> aborts;      // reasons, as stages heard them
   int profiles = 0;
@@ -122,6 +129,8 @@ class SimulatedCluster final : private StageClient {
 
   Moment Now() const;
   void After(double seconds, std::function<void()> work);
+  void KeepBusy(SimulatedStage& stage, double seconds, std::function<void()> done);
+  bool ShowsProgress(const SimulatedStage& stage) const;
   void Deliver(const std::string& address, std::function<void(SimulatedStage&)> work,
                std::function<void(absl::Status)> failed);
   SimulatedStage* At(const std::string& address);

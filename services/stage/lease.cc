@@ -118,6 +118,7 @@ double Lease::RenewOnce() {
   const grpc::Status answer = stub_->RenewLease(context.get(), request, &response);
   if (answer.ok()) {
     lease_seconds_ = response.lease_seconds();
+    parts_.runtime->TellJobProgress(response.job_progress(), lease_seconds_);
     return lease_seconds_ / 3;
   }
   if (answer.error_code() == grpc::StatusCode::NOT_FOUND) {

@@ -2,7 +2,7 @@
 // again when the coordinator does not know it (expired, replaced, coordinator restarted), and goes
 // on trying with back-off while there is no coordinator: a stage outlives its coordinator. Refused
 // because another process holds its name, it says so once and asks again every second.
-// Every renewal carries the stage's totals.
+// Every renewal carries the stage's totals and its progress; the answer tells of the job's progress.
 // Ownership: borrows what it was given.
 // Threads:   one own thread, which also asks for the telemetry; every call has a deadline.
 #ifndef STAGECOACH_SERVICES_STAGE_LEASE_H_

@@ -37,8 +37,9 @@ int main(int argc, char** argv) {
   app.add_option("--memory-limit-bytes", flags.memory_limit_bytes, "tensor memory; 0: no limit")
       ->check(CLI::NonNegativeNumber);
   app.add_option("--progress-timeout-secs", flags.progress_timeout_seconds,
-                 "a step in which nothing moves for so long has failed")
-      ->check(CLI::Range(0.1, 86400.0))
+                 "a step in which no stage of the job has done an operation for so long has failed")
+      ->envname("STAGECOACH_PROGRESS_TIMEOUT_SECS")
+      ->check(CLI::Range(1.0, 86400.0))
       ->capture_default_str();
   CLI11_PARSE(app, argc, argv);
   if (flags.server.die_with_parent) DieWithParent();

@@ -94,6 +94,7 @@ struct StageServer::State {
   std::string fingerprint;
   std::unique_ptr<StageIdentity> identity;
   std::unique_ptr<NvmlCard> card;  // null: no card, or no NVML
+  ProgressCounter progress;
   const double start_seconds = SystemClock::Get()->MonotonicSeconds();
   std::atomic<bool> draining{false};
   mutable std::mutex fault_mutex;  // guards fault
@@ -165,6 +166,7 @@ absl::Status StageServer::State::StartRuntime() {
   options.device = flags.device;
   options.memory_limit_bytes = flags.memory_limit_bytes;
   options.progress_timeout_seconds = flags.progress_timeout_seconds;
+  options.progress = &progress;
   // A made-up device takes no time from anybody, but must wake up in time.
   if (IsSimulated(flags)) options.compute_nice = 0;
   options.trace = &trace;
@@ -175,6 +177,9 @@ absl::Status StageServer::State::StartRuntime() {
   GrpcLinkConnector::Options link;
   link.link = options.link;
   link.credentials = credentials;
+  link.progress = &progress;
+  // A neighbour takes its end when it has finished what it computes: the runtime's waits decide.
+  link.connect_deadline_seconds = 86400;
   link.on_transfer = [this](const LinkTransfer& transfer) {
     trace.Add(TransferSpan(transfer));
     if (transfer.sent) return;

@@ -29,7 +29,7 @@ struct StageFlags {
   std::string device = "cpu";
   int threads = 0;  // 0: the cores this process may use
   int64_t memory_limit_bytes = 0;
-  double progress_timeout_seconds = 30;
+  double progress_timeout_seconds = 30;  // without an operation done by any stage of the job
 };
 
 inline constexpr int kDeviceLostExitCode = 3;

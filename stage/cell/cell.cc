@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
+#include "base/progress.h"
 #include "base/status.h"
 #include "stage/cell/initial_value.h"
 
@@ -40,6 +41,7 @@ struct MicroBatch {
 absl::Status SetInitialValues(Layer& layer, uint64_t seed, int index, Backend& backend) {
   for (Parameter& parameter : layer.parameters()) {
     const std::vector<float> values = InitialValue(parameter.spec, seed, index);
+    TickProgress();
     backend.CopyFromHost(std::as_bytes(std::span(values)), parameter.value);
     RETURN_IF_ERROR(backend.Synchronize());  // `values` must outlive a queued copy
   }
@@ -75,6 +77,7 @@ struct Cell::State {
       absl::StatusOr<Tensors> outputs = layers[i]->Forward(std::move(tensors), context, stash);
       if (!outputs.ok()) return At("forward", i, context, outputs.status());
       tensors = *std::move(outputs);
+      TickProgress();
     }
     return tensors;
   }
@@ -160,6 +163,7 @@ absl::StatusOr<Tensors> Cell::Backward(MicroBatchId id, Tensors output_gradients
     absl::StatusOr<Tensors> result =
         state_->layers[i]->Backward(std::move(gradients), std::move(micro_batch.stashes[i]));
     if (!result.ok()) return state_->At("backward", i, micro_batch.context, result.status());
+    TickProgress();
     gradients = *std::move(result);
   }
   return gradients;
@@ -174,6 +178,7 @@ absl::StatusOr<Tensors> Cell::BackwardInput(MicroBatchId id, Tensors output_grad
     absl::StatusOr<Tensors> result =
         state_->layers[i]->BackwardInput(std::move(gradients), &micro_batch.stashes[i]);
     if (!result.ok()) return state_->At("backward input", i, micro_batch.context, result.status());
+    TickProgress();
     gradients = *std::move(result);
   }
   return gradients;
@@ -185,6 +190,7 @@ absl::Status Cell::BackwardWeight(MicroBatchId id) {
     const absl::Status status =
         state_->layers[i]->BackwardWeight(std::move(micro_batch.stashes[i]));
     if (!status.ok()) return state_->At("backward weight", i, micro_batch.context, status);
+    TickProgress();
   }
   return absl::OkStatus();
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <thread>
 
+#include "base/progress.h"
 #include "base/random.h"
 #include "base/thread.h"
 
@@ -29,6 +30,7 @@ std::vector<float> InitialValue(const ParameterSpec& spec, uint64_t seed, int la
     const auto fill = [&values, &spec, stream, first = elements * part / parts,
                        last = elements * (part + 1) / parts] {
       for (size_t i = first; i < last; ++i) {
+        if (i % kElementsOfThread == 0) TickProgress();
         values[i] = static_cast<float>(spec.init_stddev * RandomNormal(stream, i));
       }
     };

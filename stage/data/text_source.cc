@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
 #include "base/hash.h"
+#include "base/progress.h"
 #include "base/random.h"
 #include "base/status.h"
 #include "stage/data/batch_source.h"
@@ -54,7 +55,8 @@ absl::StatusOr<std::vector<uint8_t>> ReadFile(const std::string& path) {
   std::vector<uint8_t> bytes(static_cast<size_t>(information.st_size));
   size_t filled = 0;
   while (filled < bytes.size()) {
-    const ssize_t got = read(file.number(), bytes.data() + filled, bytes.size() - filled);
+    const ssize_t got = read(file.number(), bytes.data() + filled,
+                             std::min(bytes.size() - filled, kProgressPieceBytes));
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return FileError(path, errno);
     if (got == 0) {
@@ -62,6 +64,7 @@ absl::StatusOr<std::vector<uint8_t>> ReadFile(const std::string& path) {
           absl::StrCat(kPathField, " = \"", path, "\": became shorter while being read"));
     }
     filled += static_cast<size_t>(got);
+    TickProgress();
   }
   return bytes;
 }

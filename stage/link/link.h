@@ -40,6 +40,7 @@ struct LinkStatistics {
   uint64_t sent_messages = 0, received_messages = 0;
   uint64_t stale_frames = 0;
   uint64_t inflight_messages = 0;  // sent and not yet taken by the peer's executor
+  bool connected = true;           // false: the peer has not answered yet
 };
 
 class Link {

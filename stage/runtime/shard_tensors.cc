@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/hash.h"
+#include "base/progress.h"
 #include "base/status.h"
 #include "checkpoint/manifest.h"
 #include "checkpoint/safetensors.h"
@@ -105,6 +106,7 @@ absl::Status LoadTensors(FileSystem& file_system, const std::string& folder, uin
     RETURN_IF_ERROR(checkpoint.Read(named.name, named.tensor, &bytes));
     backend.CopyFromHost(bytes, named.tensor);
     RETURN_IF_ERROR(backend.Synchronize());  // `bytes` must outlive a queued copy
+    TickProgress();
   }
   return absl::OkStatus();
 }
@@ -123,6 +125,7 @@ absl::StatusOr<ShardInfo> WriteTensors(FileSystem& file_system, const std::strin
       staging->resize(static_cast<size_t>(tensor.bytes()));
       backend.CopyToHost(tensor, *staging);
       RETURN_IF_ERROR(backend.Synchronize());
+      TickProgress();
       return std::span<const std::byte>(*staging);
     };
     sources.push_back(std::move(source));

@@ -6,6 +6,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "base/check.h"
 #include "base/status.h"
 #include "checkpoint/folder_probe.h"
@@ -223,35 +224,71 @@ absl::StatusOr<StepReport> StageEngine::RunProgram(const RunCommand& command) {
                       .evaluation_batch = command.evaluation_batch,
                       .program = training ? &loaded_->training : &loaded_->evaluation,
                       .loss_scale = loaded_->loss_scale()});
-  int64_t last_progress_nanos = parts_.clock->MonotonicNanos();
+  StallTimer stall(parts_.clock);
   while (true) {
     RETURN_IF_ERROR(Interruption());
     ASSIGN_OR_RETURN(const Progress progress, executor.Advance(1));
-    PublishProgress();
+    PublishPosition();
     switch (progress) {
       case Progress::kFinished:
         return executor.TakeReport();
       case Progress::kAdvanced:
-        last_progress_nanos = parts_.clock->MonotonicNanos();
+        TickProgress();
         break;
       case Progress::kBlocked:
-        RETURN_IF_ERROR(Wait(&last_progress_nanos));
+        RETURN_IF_ERROR(Wait(&stall));
         break;
     }
   }
 }
 
-absl::Status StageEngine::Wait(int64_t* last_progress_nanos) {
-  const double limit_seconds = parts_.options.progress_timeout_seconds;
-  const int64_t limit_nanos = static_cast<int64_t>(limit_seconds * 1e9);
-  const int64_t waited_nanos = parts_.clock->MonotonicNanos() - *last_progress_nanos;
-  if (waited_nanos >= limit_nanos) {
-    return absl::DeadlineExceededError(
-        absl::StrCat("no progress for ", limit_seconds, " s: ", loaded_->executor->WaitingFor()));
+// The neighbour may compute for as long as it likes, or wait itself for one that does: what counts is
+// that somebody of the job gets on. One that is dead or stopped breaks its link.
+absl::Status StageEngine::Wait(StallTimer* stall) {
+  // Of the others one hears with the lease only.
+  const int64_t limit_nanos = std::max(
+      static_cast<int64_t>(parts_.options.progress_timeout_seconds * 1e9), 2 * lease_nanos_.load());
+  const int64_t still_nanos = stall->StillNanos(parts_.progress->count() + job_moves_);
+  if (still_nanos >= limit_nanos) {
+    return absl::DeadlineExceededError(absl::StrCat(
+        "no operation done for ", static_cast<double>(limit_nanos) * 1e-9,
+        " s: ", loaded_->executor->WaitingFor(), "; ", Hearsay(still_nanos), Unconnected()));
   }
   parts_.mailbox->WaitForChange(
-      std::min(kLongestWait, std::chrono::nanoseconds(limit_nanos - waited_nanos)));
+      std::min(kLongestWait, std::chrono::nanoseconds(limit_nanos - still_nanos)));
   return absl::OkStatus();
+}
+
+std::string StageEngine::Hearsay(int64_t still_nanos) const {
+  const int64_t told = told_nanos_;
+  if (told == kNotTold) return "the coordinator told nothing of the other stages";
+  const int64_t ago = parts_.clock->MonotonicNanos() - told;
+  if (ago >= still_nanos) {
+    return absl::StrFormat("the coordinator was last heard %.1f s ago",
+                           static_cast<double>(ago) * 1e-9);
+  }
+  return "nor by any other stage, says the coordinator";
+}
+
+std::string StageEngine::Unconnected() const {
+  const int stage = loaded_->command.stage.value;
+  const Link* const up = loaded_->upstream.get();
+  const Link* const down = loaded_->downstream.get();
+  std::string text;
+  if (up != nullptr && !up->statistics().connected) {
+    absl::StrAppend(&text, "; stage ", stage - 1, " has not dialled this one");
+  }
+  if (down != nullptr && !down->statistics().connected) {
+    absl::StrAppend(&text, "; stage ", stage + 1, " at ", loaded_->command.downstream_address,
+                    " has not answered the link; can this machine reach it?");
+  }
+  return text;
+}
+
+void StageEngine::TellJobProgress(uint64_t number, double lease_seconds) {
+  told_nanos_ = parts_.clock->MonotonicNanos();
+  lease_nanos_ = static_cast<int64_t>(lease_seconds * 1e9);
+  if (job_number_.exchange(number) != number) ++job_moves_;
 }
 
 absl::Status StageEngine::Interruption() const {
@@ -283,7 +320,6 @@ void StageEngine::EndCell(const absl::Status& reason) {
 }
 
 void StageEngine::Drop() {
-  if (loaded_ != nullptr) earlier_progress_ += loaded_->executor->instructions_done();
   loaded_.reset();
   last_run_.reset();
   last_shard_.reset();
@@ -348,16 +384,15 @@ absl::StatusOr<std::vector<LayerProfile>> StageEngine::Profile(const JobSpec& sp
 void StageEngine::Publish(const char* state) {
   std::lock_guard<std::mutex> lock(mutex_);
   status_.state = state;
-  CopyProgressLocked();
+  CopyPositionLocked();
 }
 
-void StageEngine::PublishProgress() {
+void StageEngine::PublishPosition() {
   std::lock_guard<std::mutex> lock(mutex_);
-  CopyProgressLocked();
+  CopyPositionLocked();
 }
 
-void StageEngine::CopyProgressLocked() {
-  status_.progress = earlier_progress_;
+void StageEngine::CopyPositionLocked() {
   if (loaded_ == nullptr) return;
   const StageExecutor& executor = *loaded_->executor;
   status_.stage = loaded_->command.stage;
@@ -367,7 +402,6 @@ void StageEngine::CopyProgressLocked() {
   }
   status_.micro_batch = executor.current_micro_batch();
   status_.waiting_for = executor.WaitingFor();
-  status_.progress += executor.instructions_done();
   if (loaded_->upstream != nullptr) status_.upstream = loaded_->upstream->statistics();
   if (loaded_->downstream != nullptr) status_.downstream = loaded_->downstream->statistics();
   // What the executor dropped was stale as well; it does not tell the links apart.
@@ -381,6 +415,7 @@ StageStatus StageEngine::Snapshot() const {
     std::lock_guard<std::mutex> lock(mutex_);
     status = status_;
   }
+  status.progress = parts_.progress->count();
   status.phase = phases_.current();
   status.phases = phases_.Totals();
   status.memory = parts_.backend->allocator().Use();

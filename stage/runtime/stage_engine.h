@@ -1,11 +1,12 @@
 // StageEngine: what the executor thread does with a command: load a cell, apply a decision, run a
 // program, write a shard. StageRuntime is the thread and the queue around it.
 // Ownership: owns the loaded cell; borrows the rest for its life.
-// Threads:   executor thread only, but for Snapshot (any thread).
+// Threads:   executor thread only, but for Snapshot and TellJobProgress (any thread).
 // Errors:    see StageRuntime.
 #ifndef STAGECOACH_STAGE_RUNTIME_STAGE_ENGINE_H_
 #define STAGECOACH_STAGE_RUNTIME_STAGE_ENGINE_H_
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -14,6 +15,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "base/progress.h"
 #include "stage/runtime/loaded_cell.h"
 #include "stage/runtime/stage_mailbox.h"
 #include "stage/runtime/stage_runtime.h"
@@ -31,6 +33,7 @@ class StageEngine {
     FileSystem* file_system = nullptr;
     const Clock* clock = nullptr;
     StageMailbox* mailbox = nullptr;
+    ProgressCounter* progress = nullptr;
     std::function<void()> link_ready;
   };
   explicit StageEngine(const Parts& parts);
@@ -44,6 +47,7 @@ class StageEngine {
   void Drop();         // the cell, at the end
 
   StageStatus Snapshot() const;
+  void TellJobProgress(uint64_t number, double lease_seconds);
 
  private:
   // Of the last finished command of a kind: it is answered again when it comes again.
@@ -64,14 +68,16 @@ class StageEngine {
   absl::StatusOr<StepReport> Execute(const RunCommand& command);
   absl::Status Apply(const ApplyDecision& decision);
   absl::StatusOr<StepReport> RunProgram(const RunCommand& command);
-  absl::Status Wait(int64_t* last_progress_nanos);
+  absl::Status Wait(StallTimer* stall);
+  std::string Hearsay(int64_t still_nanos) const;  // what is known of the others' progress
+  std::string Unconnected() const;
   absl::Status Interruption() const;
   // The error of a command, with what befell the device where that is not in it yet.
   absl::Status WithFault(const absl::Status& status) const;
   void EndCell(const absl::Status& reason);  // the first error of a cell: links close with it
   void Publish(const char* state);
-  void PublishProgress();
-  void CopyProgressLocked();
+  void PublishPosition();
+  void CopyPositionLocked();
 
   const Parts parts_;
   StepTracer tracer_;
@@ -79,7 +85,13 @@ class StageEngine {
   std::unique_ptr<LoadedCell> loaded_;
   std::optional<LastRun> last_run_;
   std::optional<LastShard> last_shard_;
-  uint64_t earlier_progress_ = 0;  // instructions of cells before this one
+
+  // What the coordinator told of the whole job.
+  std::atomic<uint64_t> job_number_{0};
+  std::atomic<uint64_t> job_moves_{0};         // how often the number was another one
+  std::atomic<int64_t> told_nanos_{kNotTold};  // when it told last
+  std::atomic<int64_t> lease_nanos_{0};
+  static constexpr int64_t kNotTold = -1;
 
   mutable std::mutex mutex_;  // guards status_
   StageStatus status_;

@@ -28,6 +28,7 @@ struct StageRuntime::State {
         FileSystem* file_system, const Clock* clock)
       : nice(options.compute_nice),
         on_fault(options.on_fault),
+        progress(options.progress != nullptr ? options.progress : &own_progress),
         backend(std::move(owned_backend)),
         mailbox(std::make_shared<StageMailbox>(kCommands)),
         // A link's last callback may run while its cell goes, so the callback shares the mailbox.
@@ -37,6 +38,7 @@ struct StageRuntime::State {
                 .file_system = file_system,
                 .clock = clock,
                 .mailbox = mailbox.get(),
+                .progress = progress,
                 .link_ready = [shared = mailbox] { shared->Wake(); }}) {}
 
   void Main();
@@ -52,6 +54,8 @@ struct StageRuntime::State {
   const int nice;
   const std::function<void(const absl::Status&)> on_fault;
   bool fault_told = false;
+  ProgressCounter own_progress;
+  ProgressCounter* const progress;
   const std::unique_ptr<Backend> backend;
   const std::shared_ptr<StageMailbox> mailbox;
   StageEngine engine;
@@ -62,6 +66,7 @@ void StageRuntime::State::Main() {
   // Threads of the back end are started from here and inherit it. Compute still runs if it is
   // refused.
   static_cast<void>(setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), nice));
+  const ProgressScope scope(progress);
   while (!mailbox->closed()) {
     std::optional<StageRequest> request = mailbox->Next();
     engine.HandleAbort();
@@ -125,6 +130,10 @@ void StageRuntime::Profile(const JobSpec& spec,
 }
 
 StageStatus StageRuntime::Snapshot() const { return state_->engine.Snapshot(); }
+
+void StageRuntime::TellJobProgress(uint64_t number, double lease_seconds) {
+  state_->engine.TellJobProgress(number, lease_seconds);
+}
 
 void StageRuntime::Drain(double seconds) {
   StageMailbox& mailbox = *state_->mailbox;

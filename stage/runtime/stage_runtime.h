@@ -8,9 +8,9 @@
 //            mutex.
 // Errors:    RESOURCE_EXHAUSTED when the command queue is full; ABORTED for an older incarnation
 //            than the loaded one; FAILED_PRECONDITION for a step that is not the next one;
-//            UNAVAILABLE when a link broke; DEADLINE_EXCEEDED when nothing moved for
+//            UNAVAILABLE when a link broke; DEADLINE_EXCEEDED when no stage of the job got on for
 //            progress_timeout_seconds, naming job, step, stage, micro-batch and what was waited
-//            for.
+//            for. Of the other stages it knows by TellJobProgress.
 // Aborting:  an aborted or failed cell stays, but does nothing more: only a newer Load or a Release
 //            helps. Loads of the aborted incarnation are refused. A Load that replaces the cell and
 //            a Release of it also end its running step.
@@ -28,6 +28,7 @@
 
 #include "absl/status/statusor.h"
 #include "base/clock.h"
+#include "base/progress.h"
 #include "checkpoint/file_system.h"
 #include "checkpoint/shard.h"
 #include "plan/control.h"
@@ -45,7 +46,7 @@ struct StageStatus {
   std::string waiting_for;
   PhaseSeconds phases;
   MemoryUse memory;
-  uint64_t progress = 0;  // grows with every instruction: a heartbeat of progress
+  uint64_t progress = 0;  // grows with every operation and piece of a file (base/progress.h)
   std::optional<LinkStatistics> upstream, downstream;
 };
 
@@ -55,8 +56,10 @@ class StageRuntime {
     std::string device = "cpu";  // cpu | reference
     int threads = 1;
     int64_t memory_limit_bytes = 0;
-    double progress_timeout_seconds = 30;  // a step with no instruction done for so long has failed
-    int compute_nice = 10;                 // I/O threads must outrank compute threads (STACK)
+    // A step in which no stage of the job has done an operation for so long has failed.
+    double progress_timeout_seconds = 30;
+    int compute_nice = 10;                // I/O threads must outrank compute threads (STACK)
+    ProgressCounter* progress = nullptr;  // borrowed, what others count too; null: its own
     LinkOptions link;
     TraceRing* trace = nullptr;  // borrowed; null: no spans
     // Seconds of one micro-batch's forward, recompute or backward; executor thread, must not block.
@@ -81,6 +84,9 @@ class StageRuntime {
   void Profile(const JobSpec& spec,
                std::function<void(absl::StatusOr<std::vector<LayerProfile>>)> done);
   StageStatus Snapshot() const;
+  // A number that changes when any stage of the job at hand gets on, as the coordinator tells it with
+  // each renewal of the lease: who waits, waits on for as long as it changes.
+  void TellJobProgress(uint64_t number, double lease_seconds);
   // Refuses new work as UNAVAILABLE from now on, lets the running command end, and then waits until
   // the coordinator has taken its cell back (Abort, Release) or leaves it alone for two seconds; at
   // most `seconds` in all. Decisions without work and shards are still taken meanwhile.

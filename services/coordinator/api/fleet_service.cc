@@ -6,13 +6,21 @@
 namespace stagecoach {
 namespace {
 
+void SetGrant(const LeaseGrant& grant, v1::RegisterStageResponse* response) {
+  response->set_term(grant.term);
+  response->set_lease_seconds(grant.lease_seconds);
+}
+
+void SetGrant(const LeaseGrant& grant, v1::RenewLeaseResponse* response) {
+  response->set_term(grant.term);
+  response->set_lease_seconds(grant.lease_seconds);
+  response->set_job_progress(grant.job_progress);
+}
+
 template <typename Response>
 auto ReplyGrant(grpc::ServerUnaryReactor* reactor, Response* response) {
   return [reactor, response](const absl::StatusOr<LeaseGrant>& grant) {
-    if (grant.ok()) {
-      response->set_term(grant->term);
-      response->set_lease_seconds(grant->lease_seconds);
-    }
+    if (grant.ok()) SetGrant(*grant, response);
     reactor->Finish(ToGrpc(grant.status()));
   };
 }

@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <string>
 
+#include "base/progress.h"
+
 namespace stagecoach::cpu {
 
 SerialOpenMp::SerialOpenMp() : before_(omp_get_max_threads()) {
@@ -61,6 +63,7 @@ void WorkerPool::Work(Batch& batch, int worker) {
     const int64_t task = batch.next.fetch_add(1, std::memory_order_relaxed);
     if (task >= batch.tasks) return;
     batch.body(task, worker);
+    TickProgress();  // of the caller's thread only: the others count for nobody
   }
 }
 

@@ -31,6 +31,7 @@ class WorkerPool {
   int threads() const { return static_cast<int>(threads_.size()) + 1; }
 
   // Returns when body has run for every task of [0, tasks). worker < threads(); the caller's is 0.
+  // Every task of the caller's counts as progress (base/progress.h).
   void Run(int64_t tasks, Body body);
 
  private:

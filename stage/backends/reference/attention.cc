@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "base/progress.h"
 #include "stage/backends/reference/reference_backend.h"
 
 namespace stagecoach {
@@ -46,6 +47,7 @@ void ForwardUnit(const Unit& unit, const float* qkv, float* out, float* log_sum_
   const int64_t width = unit.head_width();
   std::vector<double> probability(unit.shape.context), sums(width);
   for (int64_t row = 0; row < unit.shape.context; ++row) {
+    TickProgress();
     double largest = -INFINITY, total = 0;
     for (int64_t c = 0; c <= row; ++c) {
       probability[c] = unit.Score(qkv, row, c);
@@ -73,6 +75,7 @@ void BackwardUnit(const Unit& unit, const AttentionBackwardArgs& args) {
   std::vector<double> d_qkv(3 * context * width, 0.0);
   double *dq = d_qkv.data(), *dk = dq + context * width, *dv = dk + context * width;
   for (int64_t row = 0; row < context; ++row) {
+    TickProgress();
     double delta = 0;
     for (int64_t i = 0; i < width; ++i) {
       delta += double{d_out[unit.Output(row) + i]} * args.out.data<float>()[unit.Output(row) + i];

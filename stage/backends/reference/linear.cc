@@ -1,6 +1,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "base/progress.h"
 #include "stage/backends/reference/gelu.h"
 #include "stage/backends/reference/reference_backend.h"
 
@@ -16,6 +17,7 @@ void ReferenceBackend::LinearForward(const LinearForwardArgs& args) {
   const float* bias = args.bias.valid() ? args.bias.data<float>() : nullptr;
   float* y = args.y.data<float>();
   for (int64_t r = 0; r < rows; ++r) {
+    TickProgress();
     for (int64_t o = 0; o < out; ++o) {
       double sum = bias == nullptr ? 0.0 : bias[o];
       for (int64_t i = 0; i < in; ++i) sum += double{x[r * in + i]} * w[o * in + i];
@@ -41,6 +43,7 @@ void ReferenceBackend::LinearBackwardInput(const LinearBackwardInputArgs& args) 
   float* dx = args.dx.data<float>();
   std::vector<double> sums(in);
   for (int64_t r = 0; r < rows; ++r) {
+    TickProgress();
     std::fill(sums.begin(), sums.end(), 0.0);
     for (int64_t o = 0; o < out; ++o) {
       for (int64_t i = 0; i < in; ++i) sums[i] += double{dy[r * out + o]} * w[o * in + i];
@@ -63,6 +66,7 @@ void ReferenceBackend::LinearBackwardWeight(const LinearBackwardWeightArgs& args
     std::fill(sums.begin(), sums.end(), 0.0);
     double bias_sum = 0;
     for (int64_t r = 0; r < rows; ++r) {
+      TickProgress();
       const double gradient = dy[r * out + o];
       bias_sum += gradient;
       for (int64_t i = 0; i < in; ++i) sums[i] += gradient * x[r * in + i];

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/progress.h"
 
 namespace stagecoach {
 
@@ -27,13 +28,23 @@ void DeviceTimeline::Queue(int64_t nanos) {
   returned_nanos_ = now;
 }
 
+void DeviceTimeline::SleepToTheEnd() {
+  int64_t now = clock_->MonotonicNanos();
+  while (busy_until_nanos_ - now > kSleepNanos) {
+    sleep_until_(now + kSleepNanos);
+    TickProgress();
+    now = clock_->MonotonicNanos();
+  }
+  sleep_until_(busy_until_nanos_);
+}
+
 void DeviceTimeline::Wait() {
-  if (busy_until_nanos_ - clock_->MonotonicNanos() >= kShortNanos) sleep_until_(busy_until_nanos_);
+  if (busy_until_nanos_ - clock_->MonotonicNanos() >= kShortNanos) SleepToTheEnd();
   returned_nanos_ = clock_->MonotonicNanos();
 }
 
 void DeviceTimeline::Finish() {
-  if (busy_until_nanos_ > clock_->MonotonicNanos()) sleep_until_(busy_until_nanos_);
+  if (busy_until_nanos_ > clock_->MonotonicNanos()) SleepToTheEnd();
   returned_nanos_ = clock_->MonotonicNanos();
 }
 

@@ -19,6 +19,9 @@ class DeviceTimeline {
 
   static constexpr int64_t kAtOnceNanos = 200'000;  // host work that a queue would have hidden
   static constexpr int64_t kShortNanos = 50'000;    // less is not worth a wait
+  // A longer sleep is cut, with a tick of progress after each part: a real device would be seen to
+  // work, too.
+  static constexpr int64_t kSleepNanos = 500'000'000;
 
   DeviceTimeline(const Clock* clock, SleepUntil sleep_until);
 
@@ -27,6 +30,8 @@ class DeviceTimeline {
   void Finish();              // for what is queued
 
  private:
+  void SleepToTheEnd();
+
   const Clock* const clock_;
   const SleepUntil sleep_until_;
   int64_t busy_until_nanos_;

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/bfloat16.h"
 #include "base/check.h"
+#include "base/progress.h"
 
 namespace stagecoach {
 namespace {
@@ -76,6 +77,7 @@ void SimulatedBackend::Run(double flops, Operands outputs, Operands operands) {
     }
   }
   timeline_.Wait();
+  TickProgress();
 }
 
 void SimulatedBackend::LinearForward(const LinearForwardArgs& args) {

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "base/bfloat16.h"
+#include "base/progress.h"
 
 namespace stagecoach {
 namespace {
@@ -68,6 +69,19 @@ TEST(DeviceTimeline, ShortOperationsAreWaitedForTogether) {
   EXPECT_LE(machine.sleeps(), 21);
   timeline.Finish();
   EXPECT_EQ(machine.clock().MonotonicNanos() - start, 1'030'000);
+}
+
+// Symptom: one operation of minutes looked like a stage that is stuck.
+TEST(DeviceTimeline, ALongOperationIsSeenToGetOnAndTakesNoLongerForIt) {
+  Machine machine(/*late_nanos=*/300'000);
+  DeviceTimeline timeline(&machine.clock(), machine.sleep());
+  ProgressCounter progress;
+  const ProgressScope scope(&progress);
+  const int64_t start = machine.clock().MonotonicNanos();
+  timeline.Queue(600'000'000'000);
+  timeline.Wait();
+  EXPECT_EQ(machine.clock().MonotonicNanos() - start, 600'000'300'000) << "late once";
+  EXPECT_GE(progress.count(), 1198u) << "twice a second";
 }
 
 TEST(DeviceTimeline, PreciseSleepEndsAfterItsTime) {

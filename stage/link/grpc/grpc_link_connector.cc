@@ -213,6 +213,7 @@ class GrpcLinkConnector::Impl final : public ServerStream::Waiting,
     core.allocator = &allocator;
     core.totals = upstream_end ? &downstream_totals : &upstream_totals;
     core.on_transfer = options_.on_transfer;
+    core.progress = options_.progress;
     return std::make_shared<LinkCore>(std::move(core));
   }
 

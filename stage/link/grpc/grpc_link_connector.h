@@ -34,11 +34,12 @@ class GrpcLinkConnector final : public LinkConnector {
  public:
   struct Options {
     LinkOptions link;
-    double connect_deadline_seconds = 20;
+    double connect_deadline_seconds = 20;  // also of a stream whose end nobody has taken yet
     int keepalive_time_ms = 1000;
     int keepalive_timeout_ms = 1000;
     std::shared_ptr<grpc::ChannelCredentials> credentials;  // null: insecure
     LinkObserver on_transfer;                               // may be empty
+    ProgressCounter* progress = nullptr;  // ticks with every chunk that arrives; may be null
   };
 
   explicit GrpcLinkConnector(const Options& options);

@@ -85,6 +85,7 @@ LinkStatistics LinkCore::statistics() const {
   std::lock_guard<std::mutex> lock(mutex_);
   LinkStatistics result = statistics_;
   result.inflight_messages = outstanding_;
+  result.connected = connected_;
   return result;
 }
 
@@ -231,6 +232,8 @@ absl::Status LinkCore::Handle(const LinkFrame& frame, Pieces pieces) {
     }
   }
   ASSIGN_OR_RETURN(MessageAssembler::Result result, assembler_.Add(frame, pieces));
+  // A large message on a slow network is no stall.
+  if (options_.progress != nullptr && !result.stale) options_.progress->Tick();
   if (result.message.has_value()) Deliver(*std::move(result.message));
   if (result.stale) {
     std::lock_guard<std::mutex> lock(mutex_);

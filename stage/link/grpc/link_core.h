@@ -22,6 +22,7 @@
 #include <optional>
 #include <string>
 
+#include "base/progress.h"
 #include "stage/link/grpc/frame_codec.h"
 #include "stage/link/grpc/message_assembler.h"
 #include "stage/link/link.h"
@@ -54,7 +55,8 @@ class LinkCore : public std::enable_shared_from_this<LinkCore> {
     LinkOptions link;
     Allocator* allocator = nullptr;
     LinkTotals* totals = nullptr;
-    LinkObserver on_transfer;  // may be empty
+    LinkObserver on_transfer;             // may be empty
+    ProgressCounter* progress = nullptr;  // ticks with every chunk that arrives; may be null
   };
   explicit LinkCore(Options options);
 
