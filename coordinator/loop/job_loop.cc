@@ -298,7 +298,11 @@ void JobLoop::Settle() {
 }
 
 void JobLoop::LookAtEffects(Job& job, double now_seconds) {
-  const uint64_t progress = parts_.effect_progress(job.state.job->sequence);
+  // A search runs with what touches the folder that it looks into.
+  const bool elsewhere = job.state.activity == Activity::kFindCheckpoint && !job.state.searches_own;
+  const uint64_t number =
+      elsewhere ? EffectsNumber(job.state.job->spec.resume_job) : job.state.job->sequence;
+  const uint64_t progress = parts_.effect_progress(number);
   if (std::exchange(job.effect_progress, progress) != progress) {
     job.effect_moved_seconds = now_seconds;
   }
