@@ -10,6 +10,7 @@
 #include "services/common/grpc/grpc_status.h"
 #include "services/common/observe/log.h"
 #include "services/stage/telemetry.h"
+#include "stage/runtime/loaded_cell.h"
 
 namespace stagecoach {
 namespace {
@@ -193,7 +194,7 @@ void StageServiceAdapter::GetStatus(const v1::GetStatusRequest&, v1::GetStatusRe
   response->set_phase(PhaseName(status.phase));
   response->set_waiting_for(status.waiting_for);
   *response->mutable_phases() = ToProto(status.phases);
-  *response->mutable_memory() = ToProto(ToStageMemory(status.memory.current));
+  *response->mutable_memory() = ToProto(CurrentMemory(status.memory));
   response->set_progress(status.progress);
   response->set_now_unix_nanos(parts_.clock->UnixNanos());
   answer(grpc::Status::OK);

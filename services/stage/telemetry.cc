@@ -2,6 +2,7 @@
 
 #include "services/common/convert/convert_control.h"
 #include "stage/executor/boundary_port.h"
+#include "stage/runtime/loaded_cell.h"
 
 namespace stagecoach {
 namespace {
@@ -19,15 +20,6 @@ v1::TraceTrack ToProto(TraceTrack track) {
 }
 
 }  // namespace
-
-StageMemory ToStageMemory(const std::array<int64_t, kMemoryKinds>& bytes) {
-  StageMemory memory;
-  memory.parameters = bytes[static_cast<int>(MemoryKind::kParameters)];
-  memory.gradients = bytes[static_cast<int>(MemoryKind::kGradients)];
-  memory.optimizer = bytes[static_cast<int>(MemoryKind::kOptimizer)];
-  memory.activations = bytes[static_cast<int>(MemoryKind::kActivations)];
-  return memory;
-}
 
 double Quantile(const Histogram::Snapshot& histogram, double q) {
   if (histogram.count == 0) return 0;
@@ -47,8 +39,8 @@ double Quantile(const Histogram::Snapshot& histogram, double q) {
 v1::StageTelemetry ToProto(const StageStatus& status) {
   v1::StageTelemetry telemetry;
   *telemetry.mutable_phases() = ToProto(status.phases);
-  *telemetry.mutable_memory() = ToProto(ToStageMemory(status.memory.current));
-  *telemetry.mutable_memory_peak() = ToProto(ToStageMemory(status.memory.peak));
+  *telemetry.mutable_memory() = ToProto(CurrentMemory(status.memory));
+  *telemetry.mutable_memory_peak() = ToProto(PeakMemory(status.memory));
   telemetry.set_memory_limit_bytes(status.memory.limit);
   return telemetry;
 }

@@ -3,7 +3,6 @@
 #ifndef STAGECOACH_SERVICES_STAGE_TELEMETRY_H_
 #define STAGECOACH_SERVICES_STAGE_TELEMETRY_H_
 
-#include <array>
 #include <cstdint>
 
 #include "services/common/observe/metrics.h"
@@ -13,10 +12,6 @@
 #include "stagecoach/v1/telemetry.pb.h"
 
 namespace stagecoach {
-
-// Bytes by kind as the wire and the plan have them; workspace counts as activations' neighbour and
-// is left out.
-StageMemory ToStageMemory(const std::array<int64_t, kMemoryKinds>& bytes);
 
 // Upper end of the share q of the observations, interpolated inside its bucket as Prometheus does;
 // 0 without observations, the largest bound if it lies beyond.

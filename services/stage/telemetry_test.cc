@@ -53,6 +53,18 @@ TEST(Telemetry, StageTellsPhasesAndMemory) {
   EXPECT_EQ(telemetry.memory_limit_bytes(), 99);
 }
 
+// Seen: a step's report counted workspaces as activations, the heartbeat of the same stage left them
+// out, and the page showed two peaks of one step.
+TEST(Telemetry, MemoryIsCountedAsTheReportOfAStepCountsIt) {
+  StageStatus status;
+  status.memory.current[static_cast<int>(MemoryKind::kWorkspace)] = 3;
+  status.memory.peak[static_cast<int>(MemoryKind::kActivations)] = 20;
+  status.memory.peak[static_cast<int>(MemoryKind::kWorkspace)] = 5;
+  const v1::StageTelemetry telemetry = ToProto(status);
+  EXPECT_EQ(telemetry.memory().activations(), 3);
+  EXPECT_EQ(telemetry.memory_peak().activations(), 25);
+}
+
 TEST(Telemetry, SpansKeepTheirFields) {
   TraceSpan span{.step = 4, .begin_unix_nanos = 10, .end_unix_nanos = 30, .attempt = 1};
   span.micro_batch = MicroBatchId(2);

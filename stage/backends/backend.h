@@ -13,7 +13,8 @@
 //            the arithmetic is the same, of the widened values in float32 or better, and each
 //            output is rounded once, to nearest even.
 // Errors:    a call cannot fail by itself: shapes were checked by the layer (CHECK here), memory was
-//            allocated before. A device's error is sticky and comes back from Synchronize.
+//            allocated before. A device's error is sticky and comes back from Synchronize. So is
+//            the refusal of memory that an operation needs for itself, but only until EndCell.
 // Determinism: the result is a pure function of the arguments' values and shapes: not of the number
 //            of threads, of addresses, or of what ran before. Reductions run in one fixed order.
 #ifndef STAGECOACH_STAGE_BACKENDS_BACKEND_H_
@@ -238,6 +239,9 @@ class Backend {
   // The step has ended or was given up: lets go of what was made ready for its next copies.
   virtual void EndLinkCopies() {}
   virtual absl::Status Synchronize() = 0;
+  // The layers that called the operations are gone: lets go of memory kept for them and forgets what
+  // it was refused. A fault of the device stays.
+  virtual void EndCell() {}
   // Not ok once the device is lost to this process: the first error that it met. Any thread.
   virtual absl::Status Fault() const { return absl::OkStatus(); }
   // For devices that run behind the host: notes the time at which the device comes to what is

@@ -94,8 +94,8 @@ Cell::Cell(std::unique_ptr<State> state) : state_(std::move(state)) {}
 Cell::~Cell() = default;
 
 absl::StatusOr<std::unique_ptr<Cell>> Cell::Create(const ExpandedModel& model, int first_layer,
-                                                   int last_layer, uint64_t seed, int micro_batches,
-                                                   Backend& backend) {
+                                                   int last_layer, std::optional<uint64_t> seed,
+                                                   int micro_batches, Backend& backend) {
   const int layers = static_cast<int>(model.layers.size());
   CHECK(0 <= first_layer && first_layer < last_layer && last_layer <= layers)
       << "layers [" << first_layer << ", " << last_layer << ") of " << layers;
@@ -112,7 +112,9 @@ absl::StatusOr<std::unique_ptr<Cell>> Cell::Create(const ExpandedModel& model, i
     const std::string where = absl::StrCat("layer ", index, " (", expanded.label, ")");
     ASSIGN_OR_RETURN(std::unique_ptr<Layer> layer,
                      Annotate(MakeLayer(model, expanded, backend), where));
-    RETURN_IF_ERROR(Annotate(SetInitialValues(*layer, seed, index, backend), where));
+    if (seed.has_value()) {
+      RETURN_IF_ERROR(Annotate(SetInitialValues(*layer, *seed, index, backend), where));
+    }
     parameters += static_cast<int64_t>(layer->parameters().size());
     state->labels.push_back(expanded.label);
     state->layers.push_back(std::move(layer));
@@ -120,7 +122,7 @@ absl::StatusOr<std::unique_ptr<Cell>> Cell::Create(const ExpandedModel& model, i
   ASSIGN_OR_RETURN(state->norms, MakeTensor(backend.allocator(), MemoryKind::kWorkspace,
                                             DType::kF64, Shape{parameters}));
   auto cell = std::unique_ptr<Cell>(new Cell(std::move(state)));
-  cell->RefreshCompute();
+  if (seed.has_value()) cell->RefreshCompute();
   return cell;
 }
 

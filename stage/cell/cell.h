@@ -9,6 +9,7 @@
 #define STAGECOACH_STAGE_CELL_CELL_H_
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -19,9 +20,11 @@ namespace stagecoach {
 
 class Cell {
  public:
-  // Layers [first, last) of the model, initial weights drawn from the seed.
+  // Layers [first, last) of the model, initial weights drawn from the seed. Without a seed the
+  // weights are anything: the caller sets every one of them, then calls RefreshCompute. For large
+  // cells the draw takes long.
   static absl::StatusOr<std::unique_ptr<Cell>> Create(const ExpandedModel& model, int first_layer,
-                                                      int last_layer, uint64_t seed,
+                                                      int last_layer, std::optional<uint64_t> seed,
                                                       int micro_batches, Backend& backend);
   ~Cell();
 

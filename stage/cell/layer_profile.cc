@@ -115,7 +115,6 @@ absl::StatusOr<std::vector<LayerProfile>> ProfileLayers(const JobSpec& spec, Bac
     }
     profile.push_back(*one);
   }
-  backend.allocator().ReleaseCached();
   return profile;
 }
 

@@ -83,16 +83,18 @@ absl::Status BuildCell(const LoadingParts& parts, LoadedCell* loaded) {
   const LoadCommand& command = loaded->command;
   const int stage = command.stage.value;
   const int layers = static_cast<int>(loaded->model.layers.size());
+  const bool resumes = !command.checkpoint_folder.empty();
   parts.backend->SetPrecision(command.spec.precision);
   ASSIGN_OR_RETURN(
       loaded->cell,
       Cell::Create(loaded->model, command.partition.first(stage),
-                   command.partition.last(stage, layers), command.spec.seed,
+                   command.partition.last(stage, layers),
+                   resumes ? std::nullopt : std::optional<uint64_t>(command.spec.seed),
                    static_cast<int>(command.spec.training.micro_batches), *parts.backend));
   ASSIGN_OR_RETURN(loaded->optimizer, MakeOptimizer(command.spec.training.optimizer,
                                                     loaded->cell->parameters(), *parts.backend));
   loaded->cell->ZeroGradients();
-  if (!command.checkpoint_folder.empty()) {
+  if (resumes) {
     RETURN_IF_ERROR(LoadTensors(*parts.file_system, command.checkpoint_folder, command.fence.step,
                                 TrainingTensors(*loaded->cell, *loaded->optimizer),
                                 *parts.backend));

@@ -323,6 +323,7 @@ void StageEngine::Drop() {
   loaded_.reset();
   last_run_.reset();
   last_shard_.reset();
+  parts_.backend->EndCell();
   parts_.backend->allocator().ReleaseCached();
   parts_.backend->link_allocator().ReleaseCached();
   {
@@ -377,6 +378,8 @@ absl::StatusOr<std::vector<LayerProfile>> StageEngine::Profile(const JobSpec& sp
   Publish("loading");
   auto profile = ProfileLayers(spec, *parts_.backend, *parts_.clock,
                                [this] { return parts_.mailbox->closed(); });
+  parts_.backend->EndCell();
+  parts_.backend->allocator().ReleaseCached();
   Publish("empty");
   return profile;
 }

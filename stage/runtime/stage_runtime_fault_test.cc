@@ -5,6 +5,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "stage/backends/reference/reference_backend.h"
 #include "stage/link/link_doubles.h"
 #include "stage/testing/runtime_fleet.h"
 
@@ -291,6 +292,47 @@ TEST_F(StageRuntimeFaultTest, TooLittleMemoryIsAnAnswerAndLeavesNothingBehind) {
   EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted) << status;
   EXPECT_EQ(fleet.runtime(0).Snapshot().state, "empty");
   EXPECT_EQ(fleet.runtime(0).Snapshot().memory.total_current, 0);
+}
+
+// Its first attention finds no room for what it needs itself, as the CPU's back end may.
+class CrampedBackend final : public ReferenceBackend {
+ public:
+  CrampedBackend() : ReferenceBackend(BackendOptions{}) {}
+  void AttentionForward(const AttentionForwardArgs& args) override {
+    if (++attentions_ == 1) refusal_ = absl::ResourceExhaustedError("workspace: over the limit");
+    ReferenceBackend::AttentionForward(args);
+  }
+  absl::Status Synchronize() override { return refusal_; }
+  void EndCell() override { refusal_ = absl::OkStatus(); }
+
+ private:
+  int attentions_ = 0;
+  absl::Status refusal_;
+};
+
+// Seen: after one out-of-memory inside of an operation every later job on that stage server failed
+// with the same words. The back end kept its refusal beyond the cell that it was for.
+TEST_F(StageRuntimeFaultTest, AJobThatFoundNoWorkspaceDoesNotSpoilTheNextOne) {
+  RuntimeFleet::Options options = Options(1);
+  options.make_backend = [] { return std::make_unique<CrampedBackend>(); };
+  RuntimeFleet fleet(options);
+  ASSERT_TRUE(fleet.LoadAll(1).ok());
+  EXPECT_EQ(fleet.TrainSteps(1, 0, 1).status().code(), absl::StatusCode::kResourceExhausted);
+  const absl::Status loaded = fleet.LoadAll(2);
+  ASSERT_TRUE(loaded.ok()) << loaded;
+  const auto losses = fleet.TrainSteps(2, 0, 2);
+  EXPECT_TRUE(losses.ok()) << losses.status();
+}
+
+TEST_F(StageRuntimeFaultTest, AProfileThatFoundNoWorkspaceDoesNotSpoilTheJob) {
+  RuntimeFleet::Options options = Options(1);
+  options.make_backend = [] { return std::make_unique<CrampedBackend>(); };
+  RuntimeFleet fleet(options);
+  ProfileAnswer profile;
+  fleet.runtime(0).Profile(fleet.spec(), profile.callback());
+  EXPECT_EQ(profile.Get().status().code(), absl::StatusCode::kResourceExhausted);
+  const absl::Status loaded = fleet.LoadAll(1);
+  EXPECT_TRUE(loaded.ok()) << loaded;
 }
 
 TEST_F(StageRuntimeFaultTest, AShardThatCannotBeWrittenLeavesTheStageRunning) {

@@ -5,6 +5,7 @@
 #include "checkpoint/folder_probe.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "stage/backends/reference/reference_backend.h"
 #include "stage/testing/runtime_fleet.h"
 
 namespace stagecoach {
@@ -52,6 +53,40 @@ TEST_F(StageRuntimeTest, ThreeStagesTrainLikeOneAndGoOnFromACheckpointOnTwo) {
   const auto resumed_end = three.Checkpoint(2, 6, "/a/end");
   ASSERT_TRUE(resumed_end.ok()) << resumed_end.status();
   EXPECT_EQ(Digests(*resumed_end), Digests(*end));
+}
+
+// Counts what the host gave to the device.
+class CountingBackend final : public ReferenceBackend {
+ public:
+  explicit CountingBackend(int64_t* bytes) : ReferenceBackend(BackendOptions{}), bytes_(bytes) {}
+  void CopyFromHost(std::span<const std::byte> source, const Tensor& target) override {
+    *bytes_ += static_cast<int64_t>(source.size());
+    ReferenceBackend::CopyFromHost(source, target);
+  }
+
+ private:
+  int64_t* const bytes_;
+};
+
+// Seen: a recovery of a large cell drew all its initial weights, copied them to the device and then
+// wrote the checkpoint's over them.
+TEST_F(StageRuntimeTest, ALoadFromACheckpointDrawsNoInitialWeights) {
+  int64_t copied = 0;
+  RuntimeFleet::Options options = Options(1);
+  options.make_backend = [&copied] { return std::make_unique<CountingBackend>(&copied); };
+  RuntimeFleet fleet(options);
+  ASSERT_TRUE(fleet.LoadAll(1).ok());
+  EXPECT_GT(copied, 0) << "the first weights come from the seed";
+  ASSERT_TRUE(fleet.TrainSteps(1, 0, 1).ok());
+  const auto checkpoint = fleet.Checkpoint(1, 1, "/a/one");
+  ASSERT_TRUE(checkpoint.ok()) << checkpoint.status();
+  int64_t tensors = 0;
+  for (const ShardTensor& tensor : checkpoint->shards.at(0).tensors) {
+    tensors += tensor.entry.end - tensor.entry.begin;
+  }
+  copied = 0;
+  ASSERT_TRUE(fleet.LoadAll(2, 1, "/a/one").ok());
+  EXPECT_EQ(copied, tensors) << "each tensor of the checkpoint once and nothing else";
 }
 
 TEST_F(StageRuntimeTest, LoadSaysWhatTheStageHolds) {

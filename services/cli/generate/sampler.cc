@@ -41,8 +41,8 @@ absl::StatusOr<std::unique_ptr<Sampler>> Sampler::Load(const std::string& weight
   ASSIGN_OR_RETURN(SafetensorsReader reader,
                    SafetensorsReader::Open(*PosixFileSystem(), weights_file));
   const int layers = static_cast<int>(model.layers.size());
-  ASSIGN_OR_RETURN(std::unique_ptr<Cell> cell,
-                   Cell::Create(model, 0, layers, spec.seed, /*micro_batches=*/1, *backend));
+  ASSIGN_OR_RETURN(std::unique_ptr<Cell> cell, Cell::Create(model, 0, layers, /*seed=*/std::nullopt,
+                                                            /*micro_batches=*/1, *backend));
   for (Parameter* parameter : cell->parameters()) {
     RETURN_IF_ERROR(Annotate(LoadParameter(reader, *backend, *parameter), weights_file));
   }

@@ -53,6 +53,7 @@ class CpuBackend final : public Backend {
   void CopyFromHost(std::span<const std::byte> source, const Tensor& target) override;
   void CopyToHost(const Tensor& source, std::span<std::byte> target) override;
   absl::Status Synchronize() override { return workspace_.status(); }
+  void EndCell() override { workspace_.Clear(); }
 
  private:
   // body(first, count, worker) for consecutive blocks of `block` out of [0, total).

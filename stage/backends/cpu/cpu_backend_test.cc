@@ -96,6 +96,29 @@ TEST(CpuBackend, WorkspaceIsAccountedAndItsRefusalComesBackFromSynchronize) {
                              .out = out,
                              .log_sum_exp = bench.Blank({2048})});
   EXPECT_EQ(backend->Synchronize().code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_FALSE(backend->Synchronize().ok()) << "whoever asks next must hear of it as well";
+}
+
+// Seen: one job ran out of memory inside of an operation, and every later job on that server failed
+// with the same words until it was restarted. The workspace kept its first refusal for good.
+TEST(CpuBackend, ARefusedWorkspaceEndsWithTheCellThatWasRefused) {
+  const auto backend = MakeCpuBackend(BackendOptions{.threads = 1, .memory_limit_bytes = 500000});
+  Bench bench(*backend);
+  {
+    const Tensor qkv = bench.Normal({2048, 12}), out = bench.Blank({2048, 4});
+    backend->AttentionForward({.shape = {.sequences = 1, .context = 2048, .heads = 1, .width = 4},
+                               .qkv = qkv,
+                               .out = out,
+                               .log_sum_exp = bench.Blank({2048})});
+    ASSERT_EQ(backend->Synchronize().code(), absl::StatusCode::kResourceExhausted);
+  }
+  backend->EndCell();
+  const auto workspace = static_cast<size_t>(MemoryKind::kWorkspace);
+  EXPECT_EQ(backend->allocator().Use().current[workspace], 0);
+  const Tensor x = bench.Normal({64, 64}), y = bench.Blank({64, 64});
+  backend->LinearForward({.x = x, .weight = bench.Normal({64, 64}), .y = y});
+  const absl::Status status = backend->Synchronize();
+  EXPECT_TRUE(status.ok()) << status;
 }
 
 }  // namespace

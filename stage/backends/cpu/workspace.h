@@ -1,10 +1,10 @@
 // Workspace: scratch memory of a back end, kept between calls and grown to what was asked for most.
 // Ownership: buffers of the back end's allocator, accounted as workspace; a pointer is good until
-//            the same slot is asked for more.
+//            the same slot is asked for more, or until Clear.
 // Threads:   slots are reserved by the executor thread before a batch of tasks starts.
 // Errors:    Reserve returns null when the allocator is over its limit and keeps the first such
 //            status; the operation then leaves its outputs alone and the status comes back from
-//            Synchronize.
+//            Synchronize, until Clear.
 #ifndef STAGECOACH_STAGE_BACKENDS_CPU_WORKSPACE_H_
 #define STAGECOACH_STAGE_BACKENDS_CPU_WORKSPACE_H_
 
@@ -35,6 +35,11 @@ class Workspace {
   }
   float* Slot(int slot) const { return reinterpret_cast<float*>(slots_[slot]->data()); }
   const absl::Status& status() const { return status_; }
+  // Lets go of all buffers and of a refusal: what comes next may have room for what it needs.
+  void Clear() {
+    for (std::shared_ptr<Buffer>& buffer : slots_) buffer.reset();
+    status_ = absl::OkStatus();
+  }
 
  private:
   Allocator* const allocator_;
