@@ -1,6 +1,6 @@
 // Ids: distinct types for the numbers that must not be mixed up, and the fence every message
 // carries.
-// Units and shapes: stages, micro-batches and layers count from 0; a default id is invalid (-1).
+// Units and shapes: stages and micro-batches count from 0; a default id is invalid (-1).
 #ifndef STAGECOACH_BASE_IDS_H_
 #define STAGECOACH_BASE_IDS_H_
 
@@ -21,7 +21,6 @@ struct Id {
 
 using StageId = Id<struct StageTag>;
 using MicroBatchId = Id<struct MicroBatchTag>;
-using LayerId = Id<struct LayerTag>;
 
 // Fence: says which incarnation of a job a message belongs to (docs/ARCHITECTURE.md,
 // "Recovery"). term: incarnation of the coordinator, +1 per start. generation: placement of the job,

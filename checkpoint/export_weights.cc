@@ -54,11 +54,11 @@ absl::StatusOr<std::string> ExportWeights(FileSystem& file_system, const Checkpo
                        }});
   }
   // The configuration first: whoever sees the weights finds it beside them.
-  RETURN_IF_ERROR(WriteAtomically(file_system, folder, "config.json", [&](const std::string& path) {
-    return WriteText(file_system, path, config_json);
-  }));
+  RETURN_IF_ERROR(WriteAtomically(
+      file_system, folder, kExportSpecFile,
+      [&](const std::string& path) { return WriteText(file_system, path, config_json); }));
   RETURN_IF_ERROR(
-      WriteAtomically(file_system, folder, "model.safetensors", [&](const std::string& path) {
+      WriteAtomically(file_system, folder, kExportWeightsFile, [&](const std::string& path) {
         // "pt" is what readers in the field expect to find: row-major, linear weights [out, in].
         return WriteSafetensors(file_system, path, sources, Metadata{{"format", "pt"}}).status();
       }));

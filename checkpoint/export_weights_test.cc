@@ -49,8 +49,8 @@ TEST(ExportWeights, MergesTheParametersOfAllShardsSortedByName) {
   absl::StatusOr<std::string> digest = saved.Export();
   ASSERT_TRUE(digest.ok()) << digest.status();
   EXPECT_EQ(*digest, DigestByHand(4));
-  EXPECT_THAT(*saved.files.List("/out/model"), ElementsAre("config.json", "model.safetensors"));
-  EXPECT_EQ(saved.files.Contents("/out/model/config.json"), "{\"width\":3}\n");
+  EXPECT_THAT(*saved.files.List("/out/model"), ElementsAre("model.safetensors", "stagecoach.json"));
+  EXPECT_EQ(saved.files.Contents("/out/model/stagecoach.json"), "{\"width\":3}\n");
   absl::StatusOr<SafetensorsReader> reader =
       SafetensorsReader::Open(saved.files, "/out/model/model.safetensors");
   ASSERT_TRUE(reader.ok()) << reader.status();
@@ -78,7 +78,7 @@ TEST(ExportWeights, ReplacesAnEarlierExport) {
   Saved saved(false);
   ASSERT_TRUE(saved.Export().ok());
   EXPECT_TRUE(saved.Export().ok());
-  EXPECT_THAT(*saved.files.List("/out/model"), ElementsAre("config.json", "model.safetensors"));
+  EXPECT_THAT(*saved.files.List("/out/model"), ElementsAre("model.safetensors", "stagecoach.json"));
 }
 
 TEST(ExportWeights, WritesNothingFromADamagedShard) {
@@ -91,7 +91,7 @@ TEST(ExportWeights, WritesNothingFromADamagedShard) {
   const absl::Status status = saved.Export().status();
   EXPECT_TRUE(absl::IsDataLoss(status)) << status;
   EXPECT_NE(status.message().find("model/0001/bias"), absl::string_view::npos) << status;
-  EXPECT_THAT(*saved.files.List("/out/model"), ElementsAre("config.json"));
+  EXPECT_THAT(*saved.files.List("/out/model"), ElementsAre("stagecoach.json"));
   EXPECT_TRUE(
       absl::IsDataLoss(WeightsDigest(saved.files, saved.ref.folder, saved.manifest).status()));
 }

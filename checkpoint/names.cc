@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
+#include "base/job_name.h"
 
 namespace stagecoach {
 namespace {
@@ -34,12 +35,9 @@ std::string Shown(const std::string& name) {
 }  // namespace
 
 absl::Status CheckJobName(const std::string& name) {
-  const bool legal =
-      !name.empty() && name.size() <= 63 &&
-      std::all_of(name.begin(), name.end(), [](char c) { return IsLowerOrDigit(c) || c == '-'; });
-  if (legal) return absl::OkStatus();
+  if (IsJobName(name)) return absl::OkStatus();
   return absl::InvalidArgumentError(
-      absl::StrCat("job name ", Shown(name), ": want 1 to 63 of a-z, 0-9 and '-'"));
+      absl::StrCat("job name ", Shown(name), ": want ", kJobNameRule));
 }
 
 absl::Status CheckShardFile(const std::string& name) {

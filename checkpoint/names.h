@@ -14,6 +14,10 @@ namespace stagecoach {
 
 inline constexpr char kManifestFile[] = "MANIFEST.json";
 inline constexpr char kLatestFile[] = "LATEST";
+// An export's files. The second is the job spec; it is not named config.json, which other programs
+// take for a description of theirs and then begin with random weights.
+inline constexpr char kExportWeightsFile[] = "model.safetensors";
+inline constexpr char kExportSpecFile[] = "stagecoach.json";
 inline constexpr uint64_t kMaxCheckpointStep = 999'999'999'999;  // 12 digits
 
 struct TemporaryName {
@@ -21,7 +25,7 @@ struct TemporaryName {
   uint64_t step = 0;
 };
 
-absl::Status CheckJobName(const std::string& name);  // [a-z0-9-]{1,63}
+absl::Status CheckJobName(const std::string& name);  // base/job_name.h
 absl::Status CheckShardFile(
     const std::string& name);  // [A-Za-z0-9._-]{1,255}, no "..", not the manifest
 

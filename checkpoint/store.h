@@ -88,7 +88,7 @@ class CheckpointStore {
   const std::string root_;
 };
 
-// Writes <folder>/model.safetensors (parameters only, named as in checkpoints) and config.json (the
+// Writes <folder>/model.safetensors (parameters only, named as in checkpoints) and stagecoach.json (the
 // training configuration given). Atomic per file: temporary name, sync, rename. Returns the weights
 // digest, "sha256:<hex>".
 absl::StatusOr<std::string> ExportWeights(FileSystem& file_system, const CheckpointRef& ref,

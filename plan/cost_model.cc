@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "plan/elementwise_flops.h"
 #include "plan/layer_kinds.h"
 #include "plan/saturate.h"
 
@@ -10,17 +11,6 @@ namespace {
 
 constexpr int64_t kFloatBytes = 4;
 constexpr int64_t kIdBytes = 4;
-
-// Nominal FLOPs per element of what is not a matrix product, forward and backward.
-struct Elementwise {
-  int64_t forward, backward;
-};
-constexpr Elementwise kEmbeddingFlops{2, 2};
-constexpr Elementwise kLayerNormFlops{8, 14};
-constexpr Elementwise kGeluFlops{12, 16};
-constexpr Elementwise kDropoutFlops{12, 12};  // draws its random numbers each time
-constexpr Elementwise kSoftmaxFlops{8, 8};    // per score
-constexpr Elementwise kAddFlops{1, 1};
 
 struct Counts {
   int64_t products = 0;  // forward FLOPs of matrix products
@@ -31,7 +21,7 @@ struct Counts {
   int64_t alone = 0;  // LayerCost::forward_bytes
 };
 
-void AddElementwise(const Elementwise& flops, int64_t elements, Counts* counts) {
+void AddElementwise(const ElementwiseFlops& flops, int64_t elements, Counts* counts) {
   counts->forward += flops.forward * elements;
   counts->backward += flops.backward * elements;
 }

@@ -265,10 +265,13 @@ absl::StatusOr<ExpandedModel> ExpandGpt(const GptSpec& spec) {
 }  // namespace
 
 absl::StatusOr<ExpandedModel> ExpandModel(const ModelSpec& model, Precision precision) {
-  const auto* gpt = std::get_if<GptSpec>(&model);
-  absl::StatusOr<ExpandedModel> expanded =
-      gpt != nullptr ? ExpandGpt(*gpt)
-                     : ExpandList(std::get<LayerListSpec>(model), "model.sequence");
+  struct Visitor {
+    absl::StatusOr<ExpandedModel> operator()(const GptSpec& gpt) const { return ExpandGpt(gpt); }
+    absl::StatusOr<ExpandedModel> operator()(const LayerListSpec& list) const {
+      return ExpandList(list, "model.sequence");
+    }
+  };
+  absl::StatusOr<ExpandedModel> expanded = std::visit(Visitor{}, model);
   if (expanded.ok()) expanded->precision = precision;
   return expanded;
 }

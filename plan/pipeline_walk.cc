@@ -82,9 +82,17 @@ std::optional<LinkEnd> LinkEndOf(Op op, int stage) {
       return LinkEnd{.sends = true, .activations = false, .boundary = stage - 1};
     case Op::kReceiveGradient:
       return LinkEnd{.sends = false, .activations = false, .boundary = stage};
-    default:
+    case Op::kLoadInput:
+    case Op::kForward:
+    case Op::kLoadTarget:
+    case Op::kLoss:
+    case Op::kRecompute:
+    case Op::kBackward:
+    case Op::kBackwardInput:
+    case Op::kBackwardWeight:
       return std::nullopt;
   }
+  return std::nullopt;
 }
 
 std::vector<size_t> WalkPipeline(const std::vector<StageProgram>& programs, int link_capacity,

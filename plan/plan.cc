@@ -202,8 +202,7 @@ absl::StatusOr<Plan> PlanPartition(const JobSpec& spec, const ExpandedModel& mod
   ASSIGN_OR_RETURN(plan.timeline, Simulate(plan.schedule, costs, link, PipelineLimits{}));
   plan.step_seconds = plan.timeline.step_seconds;
   plan.bubble = plan.timeline.Bubble();
-  plan.bubble_ideal =
-      static_cast<double>(stages - 1) / static_cast<double>(micro_batches + stages - 1);
+  plan.bubble_ideal = IdealBubble(stages, micro_batches);
   return plan;
 }
 

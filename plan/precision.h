@@ -20,7 +20,14 @@ const char* PrecisionName(Precision precision);  // "float32", "tensorfloat32", 
 
 // Of activations, boundary tensors and the weights that operations read.
 inline DType ComputeDType(Precision precision) {
-  return precision == Precision::kBfloat16 ? DType::kBF16 : DType::kF32;
+  switch (precision) {
+    case Precision::kFloat32:
+    case Precision::kTensorFloat32:
+      return DType::kF32;
+    case Precision::kBfloat16:
+      return DType::kBF16;
+  }
+  return DType::kF32;  // not reached: the switch is exhaustive
 }
 
 }  // namespace stagecoach

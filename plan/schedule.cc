@@ -14,13 +14,22 @@ struct Work {
   int micro_batch;
 };
 
-// GPipe: all forwards, then all backwards. 1F1B: stage i first runs ahead by as many micro-batches
-// as there are stages below it, then alternates, so it holds at most K - i of them.
+// Forwards before the first backward. GPipe: all, so that all backwards come after. 1F1B: as many as
+// there are stages below, so that stage i, which then alternates, holds at most K - i micro-batches.
+int RunsAhead(const ScheduleOptions& options, int stage) {
+  switch (options.kind) {
+    case ScheduleKind::kGpipe:
+      return options.micro_batches;
+    case ScheduleKind::kOneForwardOneBackward:
+      return std::min(options.stages - stage - 1, options.micro_batches);
+  }
+  CHECK(false) << "schedule " << static_cast<int>(options.kind);
+  return 0;
+}
+
 std::vector<Work> WorkOrder(const ScheduleOptions& options, int stage) {
   const int m = options.micro_batches;
-  const int ahead = options.forward_only || options.kind == ScheduleKind::kGpipe
-                        ? m
-                        : std::min(options.stages - stage - 1, m);
+  const int ahead = options.forward_only ? m : RunsAhead(options, stage);
   std::vector<Work> order;
   for (int i = 0; i < ahead; ++i) order.push_back({true, i});
   if (options.forward_only) return order;

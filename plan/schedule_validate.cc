@@ -94,7 +94,12 @@ class ProgramCheck {
         return last_ ? "" : "only the last stage has targets and the loss";
       case Op::kForward:
         return "";
-      default:
+      case Op::kReceiveGradient:
+      case Op::kRecompute:
+      case Op::kBackward:
+      case Op::kBackwardInput:
+      case Op::kBackwardWeight:
+      case Op::kSendGradient:
         break;
     }
     if (!training_) return "a forward-only schedule has no backward part";
@@ -134,9 +139,13 @@ class ProgramCheck {
         return batch.has(Op::kBackward) || batch.has(Op::kBackwardInput)
                    ? ""
                    : "its backward has not run";
-      default:
+      case Op::kLoadInput:
+      case Op::kReceiveActivation:
+      case Op::kLoadTarget:
+      case Op::kReceiveGradient:
         return "";
     }
+    return "";
   }
 
   // Sums are made in ascending order of micro-batches on every stage of every schedule.
@@ -175,9 +184,13 @@ class ProgramCheck {
       case Op::kLoss:
         if (!training_) --live_;
         return "";
-      default:
+      case Op::kLoadTarget:
+      case Op::kReceiveGradient:
+      case Op::kBackwardInput:
+      case Op::kSendGradient:
         return "";
     }
+    return "";
   }
 
   // Rematerialization promises that one stash at a time is enough.

@@ -54,9 +54,13 @@ double WorkSeconds(Op op, const StageCost& cost) {
     case Op::kBackwardInput:
     case Op::kBackwardWeight:
       return 0.5 * cost.backward_seconds;
-    default:
+    case Op::kReceiveActivation:
+    case Op::kSendActivation:
+    case Op::kReceiveGradient:
+    case Op::kSendGradient:
       return 0;
   }
+  return 0;
 }
 
 bool IsBusy(Op op) {
@@ -149,6 +153,10 @@ double Timeline::Bubble() const {
   double busy = 0;
   for (double seconds : busy_seconds) busy += seconds;
   return 1 - busy / whole;
+}
+
+double IdealBubble(int stages, int64_t micro_batches) {
+  return static_cast<double>(stages - 1) / static_cast<double>(micro_batches + stages - 1);
 }
 
 absl::StatusOr<Timeline> Simulate(const Schedule& schedule, std::span<const StageCost> costs,

@@ -165,6 +165,11 @@ TEST(Simulator, RefusesCostsThatAreNoTimes) {
   EXPECT_FALSE(Simulate(broken, std::vector<StageCost>(2), {}, {}).ok());
 }
 
+TEST(IdealBubble, IsWhatFillingAndDrainingCost) {
+  EXPECT_DOUBLE_EQ(IdealBubble(4, 8), 3.0 / 11);
+  EXPECT_EQ(IdealBubble(1, 8), 0);
+}
+
 TEST(Simulator, AStepWithoutAnyTimeHasNoBubble) {
   const Timeline timeline =
       Simulated(MakeSchedule({.stages = 2, .micro_batches = 2}), std::vector<StageCost>(2), {});

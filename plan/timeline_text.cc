@@ -22,9 +22,15 @@ bool IsDrawn(Op op) {
     case Op::kBackwardInput:
     case Op::kBackwardWeight:
       return true;
-    default:
+    case Op::kLoadInput:
+    case Op::kReceiveActivation:
+    case Op::kSendActivation:
+    case Op::kLoadTarget:
+    case Op::kReceiveGradient:
+    case Op::kSendGradient:
       return false;
   }
+  return false;
 }
 
 // "F12-----"; where the number has no room, "FF".

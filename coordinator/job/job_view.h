@@ -69,7 +69,7 @@ struct JobView {
   std::vector<StageAssignment> stages;  // those of the placement that are not lost
   int pipeline_stages = 0;     // K of the placement, or that it waits for; 0: as many as are free
   std::string weights_digest;  // "sha256:..." when succeeded
-  std::string weights_folder;  // exported model.safetensors and config.json
+  std::string weights_folder;  // exported model.safetensors and stagecoach.json
 };
 
 // One line of a job's history, numbered from 1; what `watch` shows and ndjson prints.

@@ -51,8 +51,4 @@ double MeasuredBubble(std::span<const StepReport> reports, double step_seconds) 
   return std::clamp(bubble, 0.0, 1.0);
 }
 
-double IdealBubble(int stages, int64_t micro_batches) {
-  return static_cast<double>(stages - 1) / static_cast<double>(micro_batches + stages - 1);
-}
-
 }  // namespace stagecoach

@@ -28,7 +28,6 @@ absl::StatusOr<StepDecision> DecideStep(std::span<const StepReport> reports, int
 // Share of the stages' time in which none of forward, recompute and backward ran:
 // 1 - sum(busy) / (K * step), in [0, 1].
 double MeasuredBubble(std::span<const StepReport> reports, double step_seconds);
-double IdealBubble(int stages, int64_t micro_batches);  // (K - 1) / (M + K - 1)
 
 }  // namespace stagecoach
 

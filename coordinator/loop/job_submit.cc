@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/hash.h"
+#include "base/job_name.h"
 #include "base/status.h"
 #include "coordinator/job/resume_check.h"
 #include "coordinator/loop/job_loop.h"
@@ -13,16 +14,10 @@
 namespace stagecoach {
 namespace {
 
-constexpr size_t kMaxIdLength = 63;
-
 absl::Status CheckId(const std::string& id) {
-  const bool legal =
-      !id.empty() && id.size() <= kMaxIdLength &&
-      id.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-") == std::string::npos;
-  if (legal) return absl::OkStatus();
+  if (IsJobName(id)) return absl::OkStatus();
   return absl::InvalidArgumentError(
-      absl::StrCat("id=\"", id.substr(0, 2 * kMaxIdLength),
-                   "\": a job id has 1 to 63 characters of a-z, 0-9 and -"));
+      absl::StrCat("id=\"", id.substr(0, 2 * kMaxJobNameLength), "\": want ", kJobNameRule));
 }
 
 }  // namespace
@@ -41,7 +36,7 @@ std::string JobLoop::NewId(const std::string& name) const {
         Sha256Hex(absl::StrFormat("%s %d %d %d %d", name, parts_.term, next_sequence_,
                                   parts_.outside.clock->UnixNanos(), salt));
     const std::string suffix = absl::StrCat("-", hash.substr(0, 8));
-    std::string id = absl::StrCat(name.substr(0, kMaxIdLength - suffix.size()), suffix);
+    std::string id = absl::StrCat(name.substr(0, kMaxJobNameLength - suffix.size()), suffix);
     if (!Known(id)) return id;
   }
 }

@@ -163,8 +163,6 @@ absl::Status StageServer::State::StartRuntime() {
   fingerprint = backend->fingerprint();
   OpenCard();
   StageRuntime::Options options;
-  options.device = flags.device;
-  options.memory_limit_bytes = flags.memory_limit_bytes;
   options.progress_timeout_seconds = flags.progress_timeout_seconds;
   options.progress = &progress;
   // A made-up device takes no time from anybody, but must wake up in time.

@@ -152,7 +152,6 @@ class Backend {
  public:
   virtual ~Backend() = default;
 
-  virtual const char* name() const = 0;  // "reference", "cpu", "cuda"
   // What must be equal for equal bits: library versions, instruction set; not the number of
   // threads.
   virtual std::string fingerprint() const = 0;

@@ -11,7 +11,13 @@
 namespace stagecoach {
 
 const char* MessageKindName(MessageKind kind) {
-  return kind == MessageKind::kActivation ? "activation" : "gradient";
+  switch (kind) {
+    case MessageKind::kActivation:
+      return "activation";
+    case MessageKind::kGradient:
+      return "gradient";
+  }
+  return "unknown";
 }
 
 BoundaryPort::BoundaryPort(const Parts& parts)

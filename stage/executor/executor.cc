@@ -38,7 +38,14 @@ absl::StatusOr<bool> StageExecutor::State::Execute(const Instruction& instructio
       return downstream->TrySend(work->fence, id, &At(id).output);
     case Op::kSendGradient:
       return upstream->TrySend(work->fence, id, &At(id).input_gradient);
-    default:
+    case Op::kLoadInput:
+    case Op::kForward:
+    case Op::kLoadTarget:
+    case Op::kLoss:
+    case Op::kRecompute:
+    case Op::kBackward:
+    case Op::kBackwardInput:
+    case Op::kBackwardWeight:
       break;
   }
   RETURN_IF_ERROR(has_device_clock ? ComputeMarked(instruction) : Compute(instruction));

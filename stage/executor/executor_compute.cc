@@ -44,7 +44,10 @@ absl::Status StageExecutor::State::Compute(const Instruction& instruction) {
     case Op::kBackwardWeight:
       parts.phases->Enter(Phase::kBackward, id);
       return Backward(id, instruction.op);
-    default:
+    case Op::kReceiveActivation:
+    case Op::kSendActivation:
+    case Op::kReceiveGradient:
+    case Op::kSendGradient:
       break;
   }
   CHECK(false) << FormatInstruction(instruction) << " does not compute";

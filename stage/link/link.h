@@ -8,7 +8,7 @@
 // Units and shapes: bounded in messages (credits); FIFO and lossless until closed.
 // Errors:    full and empty are answers, not errors. Once closed, status() keeps the first reason,
 //            naming boundary and peer. Frames of an old incarnation are counted and dropped.
-// See: docs/formats.md, "Link frames"; docs/ARCHITECTURE.md, "Life of a micro-batch".
+// See: docs/formats.md, "Link frames"; docs/ARCHITECTURE.md, "A step".
 #ifndef STAGECOACH_STAGE_LINK_LINK_H_
 #define STAGECOACH_STAGE_LINK_LINK_H_
 

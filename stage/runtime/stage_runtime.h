@@ -53,12 +53,9 @@ struct StageStatus {
 class StageRuntime {
  public:
   struct Options {
-    std::string device = "cpu";  // cpu | reference
-    int threads = 1;
-    int64_t memory_limit_bytes = 0;
     // A step in which no stage of the job has done an operation for so long has failed.
     double progress_timeout_seconds = 30;
-    int compute_nice = 10;                // I/O threads must outrank compute threads (STACK)
+    int compute_nice = 10;                // I/O threads must outrank compute threads
     ProgressCounter* progress = nullptr;  // borrowed, what others count too; null: its own
     LinkOptions link;
     TraceRing* trace = nullptr;  // borrowed; null: no spans

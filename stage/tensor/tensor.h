@@ -4,7 +4,7 @@
 // Threads:   handles are thread-compatible, the buffer's life is thread-safe.
 // Units and shapes: row-major, no strides; activations are [rows, width], rows = sequences *
 //            context.
-// See:       docs/ARCHITECTURE.md, "Tensors".
+// See:       docs/ARCHITECTURE.md, "Memory".
 #ifndef STAGECOACH_STAGE_TENSOR_TENSOR_H_
 #define STAGECOACH_STAGE_TENSOR_TENSOR_H_
 

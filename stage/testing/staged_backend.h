@@ -31,7 +31,6 @@ class StagedBackend final : public Backend {
   }
   ~StagedBackend() override { device_->SetRelief(nullptr); }
 
-  const char* name() const override { return "staged"; }
   std::string fingerprint() const override { return inner_->fingerprint(); }
   Allocator& allocator() override { return *device_; }
   Allocator& link_allocator() override { return *pinned_; }

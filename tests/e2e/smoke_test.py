@@ -25,7 +25,7 @@ class Smoke(harness.EndToEndTest):
         header = json.loads(weights[0].read_bytes()[8:8 + header_bytes])
         names = [name for name in header if name != "__metadata__"]
         self.assertIn("model/0000/token.weight", names)
-        self.assertTrue((weights[0].parent / "config.json").exists())
+        self.assertTrue((weights[0].parent / "stagecoach.json").exists())
 
     def test_ctrl_c_ends_all_and_leaves_nothing_running(self):
         cluster = self.start(self.job_file(training={"steps": 100000}), 2, "state")

@@ -94,25 +94,29 @@ absl::StatusOr<std::vector<LayerSpec>> LayersFromProto(const ProtoLayers& protos
 }  // namespace
 
 v1::Model ModelToProto(const ModelSpec& spec) {
+  struct Visitor {
+    v1::Model& proto;
+    void operator()(const GptSpec& gpt) const {
+      v1::GptModel& target = *proto.mutable_gpt();
+      target.set_layers(gpt.layers);
+      target.set_width(gpt.width);
+      target.set_heads(gpt.heads);
+      target.set_context(gpt.context);
+      target.set_vocabulary(gpt.vocabulary);
+      target.set_dropout(gpt.dropout);
+    }
+    void operator()(const LayerListSpec& list) const {
+      v1::LayerListModel& target = *proto.mutable_sequence();
+      target.set_width(list.width);
+      target.set_context(list.context);
+      target.set_vocabulary(list.vocabulary);
+      for (const LayerSpec& layer : list.layers) {
+        std::visit(LayerWriter{target.add_layers()}, layer.kind);
+      }
+    }
+  };
   v1::Model proto;
-  if (const auto* gpt = std::get_if<GptSpec>(&spec)) {
-    v1::GptModel& target = *proto.mutable_gpt();
-    target.set_layers(gpt->layers);
-    target.set_width(gpt->width);
-    target.set_heads(gpt->heads);
-    target.set_context(gpt->context);
-    target.set_vocabulary(gpt->vocabulary);
-    target.set_dropout(gpt->dropout);
-    return proto;
-  }
-  const auto& list = std::get<LayerListSpec>(spec);
-  v1::LayerListModel& target = *proto.mutable_sequence();
-  target.set_width(list.width);
-  target.set_context(list.context);
-  target.set_vocabulary(list.vocabulary);
-  for (const LayerSpec& layer : list.layers) {
-    std::visit(LayerWriter{target.add_layers()}, layer.kind);
-  }
+  std::visit(Visitor{proto}, spec);
   return proto;
 }
 

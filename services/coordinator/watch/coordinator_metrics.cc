@@ -14,25 +14,20 @@ namespace {
 
 const char* const kStates[] = {"PENDING", "RUNNING", "SUCCEEDED", "FAILED", "CANCELLED"};
 
+// "RUNNING" of JOB_STATE_RUNNING.
 std::string ShownState(JobPhase phase) {
-  switch (JobStateOf(phase)) {
-    case v1::JOB_STATE_PENDING:
-      return "PENDING";
-    case v1::JOB_STATE_RUNNING:
-      return "RUNNING";
-    case v1::JOB_STATE_SUCCEEDED:
-      return "SUCCEEDED";
-    case v1::JOB_STATE_FAILED:
-      return "FAILED";
-    default:
-      return "CANCELLED";
-  }
+  constexpr std::string_view kPrefix = "JOB_STATE_";
+  return v1::JobState_Name(JobStateOf(phase)).substr(kPrefix.size());
 }
 
 constexpr double kLoopSeconds = 1;  // for an answer of the job loop
 
 std::string ModelName(const ModelSpec& model) {
-  return std::holds_alternative<GptSpec>(model) ? "gpt" : "sequence";
+  struct Visitor {
+    const char* operator()(const GptSpec&) const { return "gpt"; }
+    const char* operator()(const LayerListSpec&) const { return "sequence"; }
+  };
+  return std::visit(Visitor{}, model);
 }
 
 double BusySeconds(const StageAssignment& stage) {

@@ -26,7 +26,6 @@ class CpuBackend final : public Backend {
   explicit CpuBackend(const BackendOptions& options,
                       Bfloat16Products products = BestBfloat16Products());
 
-  const char* name() const override { return "cpu"; }
   std::string fingerprint() const override;
   Allocator& allocator() override { return *allocator_; }
 

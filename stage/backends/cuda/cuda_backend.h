@@ -20,7 +20,6 @@ class CudaBackend final : public KernelBackend {
   explicit CudaBackend(std::unique_ptr<CudaContext> context);
   ~CudaBackend() override;  // waits for what is queued, as cuDNN's plans own kernels
 
-  const char* name() const override { return "cuda"; }
   std::string fingerprint() const override;
   absl::StatusOr<AttentionWay> WayOfAttention(const AttentionShape& shape, DType dtype) override;
   void AttentionForward(const AttentionForwardArgs& args) override;

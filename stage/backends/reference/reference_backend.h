@@ -16,7 +16,6 @@ class ReferenceBackend : public Backend {
   explicit ReferenceBackend(const BackendOptions& options)
       : allocator_(MakeHostAllocator(options.memory_limit_bytes)) {}
 
-  const char* name() const override { return "reference"; }
   std::string fingerprint() const override;
   Allocator& allocator() override { return *allocator_; }
 

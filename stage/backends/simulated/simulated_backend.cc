@@ -10,14 +10,13 @@
 #include "base/bfloat16.h"
 #include "base/check.h"
 #include "base/progress.h"
+#include "plan/elementwise_flops.h"
 
 namespace stagecoach {
 namespace {
 
-// FLOPs per element of what is not a matrix product: as in plan/cost_model.cc, where a backward's
-// parts are counted together.
-constexpr double kEmbedding = 2, kLayerNorm = 8, kLayerNormBackward = 7, kGelu = 12;
-constexpr double kGeluBackward = 16, kDropout = 12, kSoftmax = 8, kAdd = 1, kSgd = 6, kAdamW = 16;
+// Of each part of a layer norm's backward.
+constexpr double kLayerNormPartFlops = static_cast<double>(kLayerNormFlops.backward) / 2;
 
 double Elements(const Tensor& tensor) { return static_cast<double>(tensor.elements()); }
 
@@ -34,8 +33,8 @@ double Scores(const AttentionShape& shape) {
 // `products` of them per score, each over the width of a head.
 double AttentionFlops(const AttentionShape& shape, int products) {
   const double head = static_cast<double>(shape.width / shape.heads);
-  const double dropout = shape.dropout > 0 ? kDropout : 0;
-  return Scores(shape) * (2 * products * head + kSoftmax + dropout);
+  const double dropout = shape.dropout > 0 ? kDropoutFlops.forward : 0;
+  return Scores(shape) * (2 * products * head + kSoftmaxFlops.forward + dropout);
 }
 
 }  // namespace
@@ -84,15 +83,15 @@ void SimulatedBackend::LinearForward(const LinearForwardArgs& args) {
   CHECK_EQ(args.x.shape()[1], args.weight.shape()[1]) << "linear";
   double flops = Product(args.x, args.x.shape()[1], args.weight);
   CHECK(!args.residual.valid() || !args.activation.valid()) << "linear with GELU and residual";
-  if (args.activation.valid()) flops += kGelu * Elements(args.activation);
-  if (args.residual.valid()) flops += kAdd * Elements(args.residual);
+  if (args.activation.valid()) flops += kGeluFlops.forward * Elements(args.activation);
+  if (args.residual.valid()) flops += kAddFlops.forward * Elements(args.residual);
   Run(flops, {&args.y, &args.activation}, {&args.x, &args.weight, &args.bias, &args.residual});
 }
 
 void SimulatedBackend::LinearBackwardInput(const LinearBackwardInputArgs& args) {
   CHECK_EQ(args.dy.shape()[1], args.weight.shape()[0]) << "linear backward";
   double flops = Product(args.dy, args.dy.shape()[1], args.weight);
-  if (args.gelu_input.valid()) flops += kGeluBackward * Elements(args.gelu_input);
+  if (args.gelu_input.valid()) flops += kGeluFlops.backward * Elements(args.gelu_input);
   Run(flops, {&args.dx}, {&args.dy, &args.weight, &args.gelu_input});
 }
 
@@ -103,17 +102,17 @@ void SimulatedBackend::LinearBackwardWeight(const LinearBackwardWeightArgs& args
 }
 
 void SimulatedBackend::LayerNormForward(const LayerNormForwardArgs& args) {
-  Run(kLayerNorm * Elements(args.x), {&args.y, &args.mean, &args.rstd}, {&args.x});
+  Run(kLayerNormFlops.forward * Elements(args.x), {&args.y, &args.mean, &args.rstd}, {&args.x});
 }
 
 void SimulatedBackend::LayerNormBackwardInput(const LayerNormBackwardInputArgs& args) {
-  double flops = kLayerNormBackward * Elements(args.x);
-  if (args.residual.valid()) flops += kAdd * Elements(args.residual);
+  double flops = kLayerNormPartFlops * Elements(args.x);
+  if (args.residual.valid()) flops += kAddFlops.forward * Elements(args.residual);
   Run(flops, {&args.dx}, {&args.dy, &args.x, &args.residual});
 }
 
 void SimulatedBackend::LayerNormBackwardWeight(const LayerNormBackwardWeightArgs& args) {
-  Run(kLayerNormBackward * Elements(args.x), {}, {&args.dy, &args.x});
+  Run(kLayerNormPartFlops * Elements(args.x), {}, {&args.dy, &args.x});
 }
 
 void SimulatedBackend::AttentionForward(const AttentionForwardArgs& args) {
@@ -125,33 +124,34 @@ void SimulatedBackend::AttentionBackward(const AttentionBackwardArgs& args) {
 }
 
 void SimulatedBackend::GeluForward(const GeluForwardArgs& args) {
-  Run(kGelu * Elements(args.x), {&args.y}, {&args.x});
+  Run(kGeluFlops.forward * Elements(args.x), {&args.y}, {&args.x});
 }
 
 void SimulatedBackend::GeluBackward(const GeluBackwardArgs& args) {
-  Run(kGeluBackward * Elements(args.x), {&args.dx}, {&args.dy, &args.x});
+  Run(kGeluFlops.backward * Elements(args.x), {&args.dx}, {&args.dy, &args.x});
 }
 
 void SimulatedBackend::Dropout(const DropoutArgs& args) {
-  Run(kDropout * Elements(args.x), {&args.y}, {&args.x});
+  Run(kDropoutFlops.forward * Elements(args.x), {&args.y}, {&args.x});
 }
 
 void SimulatedBackend::EmbeddingForward(const EmbeddingForwardArgs& args) {
-  Run(kEmbedding * Elements(args.y), {&args.y}, {&args.ids});
+  Run(kEmbeddingFlops.forward * Elements(args.y), {&args.y}, {&args.ids});
 }
 
 void SimulatedBackend::EmbeddingBackward(const EmbeddingBackwardArgs& args) {
-  Run(kEmbedding * Elements(args.dy), {}, {&args.dy});
+  Run(kEmbeddingFlops.backward * Elements(args.dy), {}, {&args.dy});
 }
 
 void SimulatedBackend::CrossEntropy(const CrossEntropyArgs& args) {
-  Run(kSoftmax * Elements(args.logits), {&args.d_logits}, {&args.logits, &args.targets});
+  Run(kSoftmaxFlops.forward * Elements(args.logits), {&args.d_logits},
+      {&args.logits, &args.targets});
   const auto rows = static_cast<double>(args.targets.elements());
   args.loss.data<double>()[0] = rows * std::log(static_cast<double>(args.logits.shape()[1]));
 }
 
 void SimulatedBackend::Add(const AddArgs& args) {
-  Run(kAdd * Elements(args.y), {}, {&args.x, &args.y});
+  Run(kAddFlops.forward * Elements(args.y), {}, {&args.x, &args.y});
 }
 
 void SimulatedBackend::Fill(const Tensor& tensor, float value) {
@@ -165,12 +165,12 @@ void SimulatedBackend::Fill(const Tensor& tensor, float value) {
 }
 
 void SimulatedBackend::Sgd(const SgdArgs& args) {
-  Run(kSgd * Elements(args.value), {},
+  Run(kSgdFlops * Elements(args.value), {},
       {&args.value, &args.gradient, &args.velocity, &args.compute});
 }
 
 void SimulatedBackend::AdamW(const AdamWArgs& args) {
-  Run(kAdamW * Elements(args.value), {},
+  Run(kAdamWFlops * Elements(args.value), {},
       {&args.value, &args.gradient, &args.m, &args.v, &args.compute});
 }
 

@@ -33,7 +33,6 @@ class SimulatedBackend final : public Backend {
   SimulatedBackend(const BackendOptions& options, const SimulatedDevice& device, const Clock* clock,
                    DeviceTimeline::SleepUntil sleep_until);
 
-  const char* name() const override { return "simulated"; }
   // Not the rate: stages of different speed may work together.
   std::string fingerprint() const override { return "simulated, no arithmetic"; }
   Allocator& allocator() override { return *allocator_; }

@@ -25,7 +25,6 @@ class EmulatedBackend final : public KernelBackend {
     emulation::SetOrder(options.threads == 2 ? emulation::Order::kDescending
                                              : emulation::Order::kAscending);
   }
-  const char* name() const override { return "emulated"; }
   std::string fingerprint() const override { return "emulated"; }
   Allocator& allocator() override { return *allocator_; }
   void CopyFromHost(std::span<const std::byte> source, const Tensor& target) override {

@@ -1,0 +1,28 @@
+// Nominal FLOPs per element of what is not a matrix product, so that no layer is free. The cost model
+// and the simulated device count with the same ones, so that a forecast can be checked by a run.
+#ifndef STAGECOACH_PLAN_ELEMENTWISE_FLOPS_H_
+#define STAGECOACH_PLAN_ELEMENTWISE_FLOPS_H_
+
+#include <cstdint>
+
+namespace stagecoach {
+
+struct ElementwiseFlops {
+  int64_t forward = 0;
+  int64_t backward = 0;  // input and weight part together; where there are both, half each
+};
+
+inline constexpr ElementwiseFlops kEmbeddingFlops{2, 2};
+inline constexpr ElementwiseFlops kLayerNormFlops{8, 14};
+inline constexpr ElementwiseFlops kGeluFlops{12, 16};
+inline constexpr ElementwiseFlops kDropoutFlops{12, 12};  // draws its random numbers each time
+inline constexpr ElementwiseFlops kSoftmaxFlops{8, 8};    // per score
+inline constexpr ElementwiseFlops kAddFlops{1, 1};
+
+// Of an update, per parameter.
+inline constexpr int64_t kSgdFlops = 6;
+inline constexpr int64_t kAdamWFlops = 16;
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_PLAN_ELEMENTWISE_FLOPS_H_
