@@ -6,6 +6,7 @@
 #include "absl/strings/charconv.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/check.h"
 #include "base/hash.h"
 #include "base/status.h"
 #include "checkpoint/names.h"
@@ -63,14 +64,17 @@ Json ShardToJson(const ShardInfo& shard) {
 }
 
 Json StateToJson(const TrainState& state) {
-  return {{"batch_size", state.batch_size},
-          {"consecutive_nonfinite", state.consecutive_nonfinite},
-          {"last_loss", FormatHexFloat(state.last_loss)},
-          {"micro_batches", state.micro_batches},
-          {"seed", state.seed},
-          {"sequences_consumed", state.sequences_consumed},
-          {"skipped_steps", state.skipped_steps},
-          {"step", state.step}};
+  Json json = {{"batch_size", state.batch_size},
+               {"consecutive_nonfinite", state.consecutive_nonfinite},
+               {"last_loss", FormatHexFloat(state.last_loss)},
+               {"micro_batches", state.micro_batches},
+               {"seed", state.seed},
+               {"sequences_consumed", state.sequences_consumed},
+               {"skipped_steps", state.skipped_steps},
+               {"step", state.step}};
+  // Left out where there is nothing to say, so that manifests without it keep their one text.
+  if (state.optimizer_start > 0) json["optimizer_start"] = state.optimizer_start;
+  return json;
 }
 
 // Typed access to the members of one object. The first thing that is missing or of another type is
@@ -85,6 +89,7 @@ class Members {
     const Json* value = Find(key, &Json::is_string);
     return value == nullptr ? "" : value->get<std::string>();
   }
+  uint64_t UnsignedOrZero(const char* key) const { return json_.contains(key) ? Unsigned(key) : 0; }
   uint64_t Unsigned(const char* key) const {
     const Json* value = Find(key, &Json::is_number_unsigned);
     return value == nullptr ? 0 : value->get<uint64_t>();
@@ -186,10 +191,17 @@ absl::StatusOr<Manifest> ManifestFromJson(const Json& json) {
                     .micro_batches = state.Integer("micro_batches"),
                     .sequences_consumed = state.Unsigned("sequences_consumed"),
                     .skipped_steps = state.Unsigned("skipped_steps"),
+                    .optimizer_start = state.UnsignedOrZero("optimizer_start"),
                     .consecutive_nonfinite = state.Integer("consecutive_nonfinite")};
   const std::string loss = state.Text("last_loss");
   RETURN_IF_ERROR(status);
   ASSIGN_OR_RETURN(manifest.state.last_loss, ParseHexFloat(loss));
+  if (manifest.state.skipped_steps > manifest.state.step ||
+      manifest.state.optimizer_start > manifest.state.step - manifest.state.skipped_steps) {
+    return absl::DataLossError(absl::StrCat(
+        "manifest: ", manifest.state.skipped_steps, " skipped steps and optimizer_start ",
+        manifest.state.optimizer_start, " are more than its ", manifest.state.step, " steps"));
+  }
   RETURN_IF_ERROR(CheckJobName(manifest.job));
   for (const Json& shard : members.Array("shards")) {
     ASSIGN_OR_RETURN(ShardInfo parsed, ShardFromJson(shard));
@@ -238,6 +250,12 @@ absl::Status CheckDigest(std::string_view text) {
 }
 
 }  // namespace
+
+uint64_t OptimizerSteps(const TrainState& state) {
+  CHECK_LE(state.skipped_steps, state.step);
+  CHECK_LE(state.optimizer_start, state.step - state.skipped_steps);
+  return state.step - state.skipped_steps - state.optimizer_start;
+}
 
 std::string FormatManifest(const Manifest& manifest) {
   Json shards = Json::array();

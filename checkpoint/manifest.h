@@ -23,10 +23,15 @@ struct TrainState {
   int64_t batch_size = 0, micro_batches = 0;
   uint64_t sequences_consumed = 0;  // data cursor
   uint64_t skipped_steps = 0;
+  // Applied steps before the optimizer's state began: 0 unless a resume took the weights alone.
+  uint64_t optimizer_start = 0;
   int64_t consecutive_nonfinite = 0;
   double last_loss = 0;
   friend bool operator==(const TrainState&, const TrainState&) = default;
 };
+
+// Updates that the optimizer's state has seen: applied steps since it began.
+uint64_t OptimizerSteps(const TrainState& state);
 
 struct Manifest {
   int format_version = 1;

@@ -66,6 +66,20 @@ TEST(Manifest, IsThisText) {
       R"("step":2},"term":3)");
 }
 
+TEST(Manifest, TellsWhenTheOptimizerBeganAnewAndIsSilentOtherwise) {
+  Manifest manifest = ToyManifest("job-1", 3, 12);  // one of its steps was skipped
+  EXPECT_EQ(FormatManifest(manifest).find("optimizer_start"), std::string::npos);
+  EXPECT_EQ(OptimizerSteps(manifest.state), 11u);
+  manifest.state.optimizer_start = 4;
+  EXPECT_THAT(FormatManifest(manifest), HasSubstr(R"("optimizer_start":4,)"));
+  absl::StatusOr<Manifest> parsed = ParseManifest(FormatManifest(manifest));
+  ASSERT_TRUE(parsed.ok()) << parsed.status();
+  EXPECT_EQ(parsed->state.optimizer_start, 4u);
+  EXPECT_EQ(OptimizerSteps(parsed->state), 7u);
+  manifest.state.optimizer_start = 12;
+  EXPECT_TRUE(absl::IsDataLoss(ParseManifest(FormatManifest(manifest)).status()));
+}
+
 TEST(Manifest, KeepsEveryBitOfTheLoss) {
   std::vector<double> losses = {0.0,
                                 -0.0,

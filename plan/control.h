@@ -35,6 +35,7 @@ struct LoadCommand {
   StageId stage;
   std::string downstream_address;  // host:port; empty on the last stage
   std::string checkpoint_folder;   // committed step folder to load from; empty: initial weights
+  bool fresh_optimizer = false;    // of the checkpoint, load the weights only
   DatasetManifest expected_data;   // checked if sha256 is not empty
   std::string probe_folder;  // to be answered in (checkpoint/folder_probe.h); empty: not asked
 };
@@ -51,8 +52,9 @@ struct LoadResult {
 
 // The coordinator's one decision about the step before, applied before new work starts.
 struct ApplyDecision {
-  uint64_t step = 0;  // index of the step whose gradients these are
-  bool apply = true;  // false: skip, gradients are dropped
+  uint64_t step = 0;             // index of the step whose gradients these are
+  bool apply = true;             // false: skip, gradients are dropped
+  uint64_t optimizer_steps = 0;  // updates that the optimizer's state has seen before this one
   double learning_rate = 0;
   double gradient_scale = 1;  // clipping
   friend bool operator==(const ApplyDecision&, const ApplyDecision&) = default;

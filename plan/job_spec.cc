@@ -36,6 +36,14 @@ int64_t MicroBatchSize(int64_t batch_size, int64_t micro_batches, int64_t i) {
   return batch_size / micro_batches + (i < batch_size % micro_batches ? 1 : 0);
 }
 
+const char* OptimizerName(const OptimizerSpec& optimizer) {
+  struct Visitor {
+    const char* operator()(const AdamWSpec&) const { return "adamw"; }
+    const char* operator()(const SgdSpec&) const { return "sgd"; }
+  };
+  return std::visit(Visitor{}, optimizer);
+}
+
 const char* ScheduleKindName(ScheduleKind kind) {
   switch (kind) {
     case ScheduleKind::kGpipe:

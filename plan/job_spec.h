@@ -18,9 +18,10 @@
 
 namespace stagecoach {
 
-// Bytes of a text file as tokens; the last 10 % are held out for evaluation.
+// Bytes of a text file as tokens (plan/text_check.h says what is refused); the last 10 % are held out for evaluation.
 struct TextData {
   std::string path;
+  bool bytes = false;  // takes what plainly is not text as well
   friend bool operator==(const TextData&, const TextData&) = default;
 };
 
@@ -118,8 +119,9 @@ struct JobSpec {
   CheckpointSpec checkpoint;
   EvaluationSpec evaluation;
   // Resume: start from the newest (or the named) checkpoint of another job in the same store.
-  std::string resume_job;    // empty: fresh weights
-  int64_t resume_step = -1;  // -1: newest
+  std::string resume_job;               // empty: fresh weights
+  int64_t resume_step = -1;             // -1: newest
+  bool resume_fresh_optimizer = false;  // of the checkpoint, the weights only
   friend bool operator==(const JobSpec&, const JobSpec&) = default;
 };
 
@@ -128,6 +130,7 @@ absl::Status ValidateJobSpec(const JobSpec& spec);
 // Size of micro-batch i of M for a mini-batch of N: N / M, one more for the first N mod M.
 int64_t MicroBatchSize(int64_t batch_size, int64_t micro_batches, int64_t i);
 
+const char* OptimizerName(const OptimizerSpec& optimizer);  // "adamw", "sgd"
 const char* ScheduleKindName(ScheduleKind kind);            // "gpipe", "one_forward_one_backward"
 const char* RematerializationName(Rematerialization mode);  // "always", "except_first", "never"
 

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "base/job_name.h"
 #include "base/status.h"
 #include "plan/field_check.h"
 #include "plan/job_spec.h"
@@ -19,13 +20,9 @@ constexpr int64_t kMaxStages = 1024;
 constexpr size_t kMaxPath = 4096;
 
 absl::Status ValidateName(const std::string& path, const std::string& name) {
-  const bool good =
-      !name.empty() && name.size() <= 63 && std::all_of(name.begin(), name.end(), [](char c) {
-        return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-';
-      });
-  if (good) return absl::OkStatus();
+  if (IsJobName(name)) return absl::OkStatus();
   return FieldError(path, absl::StrCat("\"", name.substr(0, 80), "\""),
-                    "must be 1 to 63 characters of a-z, 0-9 and -");
+                    absl::StrCat("must be ", kJobNameRule));
 }
 
 absl::Status ValidateData(const DataSpec& data) {
@@ -41,19 +38,23 @@ absl::Status ValidateData(const DataSpec& data) {
 }
 
 absl::Status ValidateOptimizer(const OptimizerSpec& optimizer) {
-  const RealInterval decay{.low = 0, .high = 1e3};
-  if (const auto* sgd = std::get_if<SgdSpec>(&optimizer)) {
-    const std::string path = "training.optimizer.sgd";
-    RETURN_IF_ERROR(CheckRate(path + ".momentum", sgd->momentum));
-    return CheckReal(path + ".weight_decay", sgd->weight_decay, decay);
-  }
-  const auto& adamw = std::get<AdamWSpec>(optimizer);
-  const std::string path = "training.optimizer.adamw";
-  RETURN_IF_ERROR(CheckRate(path + ".beta1", adamw.beta1));
-  RETURN_IF_ERROR(CheckRate(path + ".beta2", adamw.beta2));
-  RETURN_IF_ERROR(
-      CheckReal(path + ".epsilon", adamw.epsilon, {.low = 0, .high = 1, .low_open = true}));
-  return CheckReal(path + ".weight_decay", adamw.weight_decay, decay);
+  struct Visitor {
+    const std::string path;
+    const RealInterval decay{.low = 0, .high = 1e3};
+    absl::Status operator()(const SgdSpec& sgd) const {
+      RETURN_IF_ERROR(CheckRate(path + ".momentum", sgd.momentum));
+      return CheckReal(path + ".weight_decay", sgd.weight_decay, decay);
+    }
+    absl::Status operator()(const AdamWSpec& adamw) const {
+      RETURN_IF_ERROR(CheckRate(path + ".beta1", adamw.beta1));
+      RETURN_IF_ERROR(CheckRate(path + ".beta2", adamw.beta2));
+      RETURN_IF_ERROR(
+          CheckReal(path + ".epsilon", adamw.epsilon, {.low = 0, .high = 1, .low_open = true}));
+      return CheckReal(path + ".weight_decay", adamw.weight_decay, decay);
+    }
+  };
+  return std::visit(Visitor{absl::StrCat("training.optimizer.", OptimizerName(optimizer))},
+                    optimizer);
 }
 
 const char* LearningRateKindName(LearningRateSpec::Kind kind) {
@@ -199,6 +200,10 @@ absl::Status ValidateCheckpointAndEvaluation(const JobSpec& spec) {
 absl::Status ValidateResume(const JobSpec& spec) {
   RETURN_IF_ERROR(CheckInteger("resume.step", spec.resume_step, -1, kMaxSteps));
   if (!spec.resume_job.empty()) return ValidateName("resume.job", spec.resume_job);
+  if (spec.resume_fresh_optimizer) {
+    return FieldError("resume.fresh_optimizer", "true",
+                      "needs resume.job: whose weights to go on with");
+  }
   if (spec.resume_step >= 0) {
     return FieldError("resume.step", absl::StrCat(spec.resume_step),
                       "needs resume.job: whose checkpoint it is");

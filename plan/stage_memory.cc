@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "plan/card_memory.h"
 #include "plan/cost_model.h"
+#include "plan/optimizer_slots.h"
 #include "plan/saturate.h"
 
 namespace stagecoach {
@@ -14,11 +15,6 @@ namespace {
 
 constexpr int64_t kFloatBytes = 4;
 constexpr int64_t kIdBytes = 4;
-
-int64_t OptimizerSlots(const OptimizerSpec& optimizer) {
-  if (const auto* sgd = std::get_if<SgdSpec>(&optimizer)) return sgd->momentum > 0 ? 1 : 0;
-  return 2;  // AdamW: m and v
-}
 
 // Bytes per sequence of the cell [first, last).
 struct CellBytes {
@@ -181,7 +177,8 @@ StageMemory ForecastStageMemory(const ExpandedModel& model, const StageProgram& 
   StageMemory memory;
   memory.parameters = parameters * (kFloatBytes + copy);
   memory.gradients = parameters * kFloatBytes;
-  memory.optimizer = OptimizerSlots(query.optimizer) * parameters * kFloatBytes;
+  memory.optimizer =
+      static_cast<int64_t>(OptimizerSlots(query.optimizer).size()) * parameters * kFloatBytes;
   const CellBytes cell = BytesOfCell(model, costs, query.first_layer, query.last_layer);
   memory.activations = ProgramWalk(program, cell, query).Peak(model.context * kIdBytes);
   if (query.on_card) {

@@ -1,30 +1,16 @@
 // The two-phase checkpoint at a step boundary, and the export of the final weights.
 #include <algorithm>
 #include <set>
-#include <variant>
 
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
 #include "coordinator/job/job_transition.h"
+#include "plan/optimizer_slots.h"
 
 namespace stagecoach {
 namespace {
 
 constexpr int64_t kElementBytes = 4;
-constexpr char kModelPrefix[] = "model/";
-constexpr char kSlotPrefix[] = "opt/";
-
-int64_t OptimizerSlots(const OptimizerSpec& optimizer) {
-  if (std::holds_alternative<AdamWSpec>(optimizer)) return 2;
-  return std::get<SgdSpec>(optimizer).momentum != 0 ? 1 : 0;
-}
-
-// "m" of "opt/m/0003/mlp.up.weight"; empty for anything else.
-std::string SlotOf(const std::string& name) {
-  const std::string prefix = kSlotPrefix;
-  if (name.compare(0, prefix.size(), prefix) != 0) return "";
-  return name.substr(prefix.size(), name.find('/', prefix.size()) - prefix.size());
-}
 
 }  // namespace
 
@@ -35,7 +21,7 @@ int64_t JobTransition::CheckpointBytes() const {
   for (const ExpandedLayer& layer : state_.job->model.layers) {
     for (const ParameterSpec& parameter : layer.parameters) elements += parameter.shape.elements();
   }
-  const int64_t copies = 1 + OptimizerSlots(spec().training.optimizer);
+  const int64_t copies = 1 + static_cast<int64_t>(OptimizerSlots(spec().training.optimizer).size());
   return elements * copies * kElementBytes;
 }
 
@@ -91,18 +77,15 @@ std::vector<ExpectedTensor> JobTransition::ExpectedTensors() const {
   std::set<std::string> slots;  // what one parameter has, every parameter must have
   for (const StageSlot& slot : state_.slots) {
     for (const ShardTensor& tensor : slot.shard.tensors) {
-      if (std::string name = SlotOf(tensor.entry.name); !name.empty()) slots.insert(name);
+      if (std::string name = SlotOfTensor(tensor.entry.name); !name.empty()) slots.insert(name);
     }
   }
-  const std::string prefix = kModelPrefix;
   std::vector<ExpectedTensor> expected;
   for (const ExpandedLayer& layer : state_.job->model.layers) {
     for (const ParameterSpec& parameter : layer.parameters) {
       expected.push_back({parameter.name, DType::kF32, parameter.shape});
       for (const std::string& slot : slots) {
-        expected.push_back(
-            {absl::StrCat(kSlotPrefix, slot, "/", parameter.name.substr(prefix.size())),
-             DType::kF32, parameter.shape});
+        expected.push_back({SlotTensorName(slot, parameter.name), DType::kF32, parameter.shape});
       }
     }
   }
@@ -120,6 +103,7 @@ Manifest JobTransition::MakeManifest() const {
   manifest.state.sequences_consumed =
       state_.step * static_cast<uint64_t>(spec().training.batch_size);
   manifest.state.skipped_steps = state_.skipped_steps;
+  manifest.state.optimizer_start = state_.optimizer_start;
   manifest.state.consecutive_nonfinite = state_.consecutive_nonfinite;
   manifest.state.last_loss = state_.last_loss;
   manifest.dataset_sha256 = state_.data.sha256;

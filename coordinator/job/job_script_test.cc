@@ -9,6 +9,7 @@
 #include "base/check.h"
 #include "coordinator/job/job_script_testing.h"
 #include "coordinator/job/resume_check.h"
+#include "plan/optimizer_slots.h"
 
 namespace stagecoach {
 namespace {
@@ -278,6 +279,10 @@ std::string JobScript::Run(const std::string& line) {
       found.manifest.job = job;
       found.manifest.model_sha256 = state_->job->model_sha256;
       found.manifest.state = {.step = found.ref.step, .batch_size = 4, .micro_batches = 2};
+      ShardInfo& shard = found.manifest.shards.emplace_back();
+      for (const std::string& slot : OptimizerSlots(state_->job->spec.training.optimizer)) {
+        shard.tensors.emplace_back().entry.name = SlotTensorName(slot, "model/0000/token.weight");
+      }
       searched.found = found;
     }
     return Apply(searched);

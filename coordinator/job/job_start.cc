@@ -64,12 +64,14 @@ void JobTransition::On(const CheckpointSearched& event) {
   if (!spec().resume_job.empty()) return SearchResumeCheckpoint();
   TakeTrainState(TrainState{});
   state_.load_folder.clear();
+  state_.fresh_optimizer = false;
   WaitForStages();
 }
 
 void JobTransition::TakeTrainState(const TrainState& train) {
   state_.step = train.step;
   state_.skipped_steps = train.skipped_steps;
+  state_.optimizer_start = train.optimizer_start;
   state_.consecutive_nonfinite = train.consecutive_nonfinite;
   state_.last_loss = train.last_loss;
   state_.has_loss = train.step > train.skipped_steps;
@@ -84,6 +86,8 @@ void JobTransition::TakeManifest(const FoundCheckpoint& found) {
   }
   state_.load_folder = found.ref.folder;
   TakeTrainState(manifest.state);
+  state_.fresh_optimizer = !own && spec().resume_fresh_optimizer;
+  if (state_.fresh_optimizer) state_.optimizer_start = state_.step - state_.skipped_steps;
   if (own) {
     state_.last_checkpoint = found.ref;
     state_.last_checkpoint_step = static_cast<int64_t>(found.ref.step);
@@ -228,6 +232,7 @@ void JobTransition::SendLoads() {
   command.fence = FenceOf(state_);
   command.spec = spec();
   command.checkpoint_folder = state_.load_folder;
+  command.fresh_optimizer = state_.fresh_optimizer;
   command.expected_data = state_.data;
   command.probe_folder = state_.temporary_folder;
   for (const StageSlot& slot : state_.slots) {

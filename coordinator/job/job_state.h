@@ -134,7 +134,8 @@ struct JobState {
   // Of spec.resume_job: where this job begins. Chosen once, so that a recovery before the first own
   // checkpoint begins with the same bits. -1: not chosen yet, the newest will be.
   int64_t resume_step = -1;
-  std::string load_folder;  // to load from; empty: initial weights
+  std::string load_folder;       // to load from; empty: initial weights
+  bool fresh_optimizer = false;  // of load_folder, the weights only
   int64_t last_checkpoint_step = -1;
   int64_t last_checkpoint_bytes = 0;
   CheckpointRef last_checkpoint;  // of this job
@@ -145,6 +146,7 @@ struct JobState {
   std::string fingerprint;
 
   uint64_t skipped_steps = 0;
+  uint64_t optimizer_start = 0;  // see TrainState
   int64_t consecutive_nonfinite = 0;
   double last_loss = 0, evaluation_loss = 0;
   bool has_loss = false, has_evaluation_loss = false;

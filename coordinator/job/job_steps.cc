@@ -96,6 +96,9 @@ void JobTransition::FinishTrain() {
   ApplyDecision apply;
   apply.step = state_.step;
   apply.apply = decision->finite;
+  apply.optimizer_steps = OptimizerSteps({.step = state_.step,
+                                          .skipped_steps = state_.skipped_steps,
+                                          .optimizer_start = state_.optimizer_start});
   apply.learning_rate = LearningRateAt(spec().training.learning_rate, index, spec().training.steps);
   apply.gradient_scale = decision->gradient_scale;
 

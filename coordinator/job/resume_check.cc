@@ -1,7 +1,13 @@
 #include "coordinator/job/resume_check.h"
 
+#include <set>
+#include <vector>
+
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "base/hash.h"
+#include "base/status.h"
+#include "plan/optimizer_slots.h"
 
 namespace stagecoach {
 namespace {
@@ -12,6 +18,28 @@ absl::Status Differs(const char* field, const T& job, const T& checkpoint,
   return absl::FailedPreconditionError(absl::StrCat(
       field, "=", job, " but checkpoint ", manifest.job, " at step ", manifest.state.step,
       " was made with ", checkpoint, "; resume with the same value, or start afresh"));
+}
+
+std::string SlotsText(const std::vector<std::string>& slots) {
+  return slots.empty() ? "no state" : absl::StrCat("state ", absl::StrJoin(slots, " and "));
+}
+
+// What an optimizer keeps is told by the names of the tensors. Its rates may change with a resume.
+absl::Status CheckOptimizer(const JobDefinition& job, const Manifest& manifest) {
+  std::set<std::string> names;
+  for (const ShardInfo& shard : manifest.shards) {
+    for (const ShardTensor& tensor : shard.tensors) names.insert(SlotOfTensor(tensor.entry.name));
+  }
+  names.erase("");  // parameters
+  const std::vector<std::string> found(names.begin(), names.end());
+  const std::vector<std::string> wanted = OptimizerSlots(job.spec.training.optimizer);
+  if (found == wanted) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(
+      "training.optimizer: ", OptimizerName(job.spec.training.optimizer), " keeps ",
+      SlotsText(wanted), ", checkpoint ", manifest.job, " at step ", manifest.state.step, " holds ",
+      SlotsText(found),
+      "; resume with the optimizer it was made with, or set resume.fresh_optimizer: true to take "
+      "the weights alone and start the optimizer's state anew"));
 }
 
 }  // namespace
@@ -31,6 +59,7 @@ absl::Status CheckResume(const JobDefinition& job, const Manifest& manifest, boo
   if (state.micro_batches != training.micro_batches) {
     return Differs("training.micro_batches", training.micro_batches, state.micro_batches, manifest);
   }
+  if (!own && !job.spec.resume_fresh_optimizer) RETURN_IF_ERROR(CheckOptimizer(job, manifest));
   if (!own && state.step >= static_cast<uint64_t>(training.steps)) {
     return absl::FailedPreconditionError(absl::StrCat(
         "training.steps=", training.steps, " but the checkpoint of resume_job=", manifest.job,

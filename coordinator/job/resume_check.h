@@ -1,5 +1,6 @@
 // Resume check: may a job go on from a checkpoint? Everything that decides the bits must agree, but
-// for the precision: checkpoints are float32 in each, and to change it is a reason to resume.
+// for the precision: checkpoints are float32 in each, and to change it is a reason to resume. The
+// checkpoint must hold the state of the job's kind of optimizer, unless the job starts that anew.
 // Errors: FAILED_PRECONDITION naming the field, both values and the remedy.
 #ifndef STAGECOACH_COORDINATOR_JOB_RESUME_CHECK_H_
 #define STAGECOACH_COORDINATOR_JOB_RESUME_CHECK_H_

@@ -105,7 +105,7 @@ TEST(JobLoopTest, RunsAJobToItsEndAndTellsAllOfIt) {
   EXPECT_NEAR(view.bubble, 1 - 0.12 / (2 * view.step_seconds), 1e-9);
   EXPECT_DOUBLE_EQ(view.bubble_ideal, 1.0 / 3);
   EXPECT_TRUE(cluster.files().Exists(view.weights_folder + "/model.safetensors"));
-  EXPECT_TRUE(cluster.files().Exists(view.weights_folder + "/config.json"));
+  EXPECT_TRUE(cluster.files().Exists(view.weights_folder + "/stagecoach.json"));
   EXPECT_THAT(StateFolders(cluster),
               ElementsAre("LATEST", "step-000000000006", "step-000000000007"));
   for (const StageView& stage : cluster.loop().ListStages()) {
@@ -462,6 +462,17 @@ TEST(JobLoopTest, RefusesAResumeThatWouldChangeTheBits) {
               HasSubstr("model (sha256)"));
   EXPECT_THAT(refusal([](JobSpec& s) { s.training.steps = 7; }).message(),
               HasSubstr("training.steps=7"));
+  // Seen: accepted, and then every load failed with DATA_LOSS for want of the slots, which counted as
+  // the stages' fault: twelve recoveries.
+  const absl::Status optimizer =
+      refusal([](JobSpec& s) { s.training.optimizer = SgdSpec{.momentum = 0.9}; });
+  EXPECT_TRUE(absl::IsFailedPrecondition(optimizer)) << optimizer;
+  EXPECT_THAT(std::string(optimizer.message()),
+              AllOf(HasSubstr("training.optimizer: sgd keeps state velocity, checkpoint first at "
+                              "step 7 holds state m and v"),
+                    HasSubstr("resume.fresh_optimizer: true")));
+  EXPECT_THAT(refusal([](JobSpec& s) { s.training.optimizer = SgdSpec{}; }).message(),
+              HasSubstr("sgd keeps no state"));
   const absl::Status absent = refusal([](JobSpec& s) { s.resume_job = "nobody"; });
   EXPECT_TRUE(absl::IsNotFound(absent)) << absent;
   const absl::Status step = refusal([](JobSpec& s) { s.resume_step = 5; });

@@ -14,6 +14,7 @@
 #include "base/status.h"
 #include "checkpoint/folder_probe.h"
 #include "coordinator/loop/simulated_cluster_testing.h"
+#include "plan/optimizer_slots.h"
 
 namespace stagecoach {
 namespace {
@@ -432,7 +433,9 @@ absl::Status SimulatedCluster::ReadLayers(SimulatedStage& stage, const LoadComma
     if (shards.empty()) continue;
     const std::string& name = model.layers[l].parameters.front().name;
     RETURN_IF_ERROR(read(name, &layer.first));
-    RETURN_IF_ERROR(read(absl::StrCat("opt/m/", name.substr(6)), &layer.second));
+    const std::vector<std::string> slots = OptimizerSlots(command.spec.training.optimizer);
+    if (command.fresh_optimizer || slots.empty()) continue;
+    RETURN_IF_ERROR(read(SlotTensorName(slots.front(), name), &layer.second));
   }
   return absl::OkStatus();
 }
@@ -488,6 +491,9 @@ void SimulatedCluster::StartRun(SimulatedStage& stage, const RunCommand& command
                                 std::function<void(absl::StatusOr<StepReport>)> done) {
   if (command.apply.has_value()) {
     const ApplyDecision& decision = *command.apply;
+    if (decision.apply) {
+      optimizer_steps[command.fence.job][decision.step].insert(decision.optimizer_steps);
+    }
     for (auto& [l, layer] : stage.layers) {
       if (!decision.apply) break;
       const float gradient = 0.1f * layer.first + Draw(7, decision.step, l, 2);
@@ -600,6 +606,7 @@ absl::StatusOr<ShardInfo> SimulatedCluster::DoWriteShard(SimulatedStage& stage,
         absl::StrCat("checkpoint of an undecided step, ", command.fence.ToString()));
   }
   const ExpandedModel& model = ModelOf(stage.command.spec);
+  const std::vector<std::string> slots = OptimizerSlots(stage.command.spec.training.optimizer);
   std::deque<std::vector<float>> values;
   std::vector<TensorSource> tensors;
   const auto add = [&](const std::string& name, const Shape& shape, float value) {
@@ -611,10 +618,10 @@ absl::StatusOr<ShardInfo> SimulatedCluster::DoWriteShard(SimulatedStage& stage,
   };
   for (const auto& [l, layer] : stage.layers) {
     for (const ParameterSpec& parameter : model.layers[l].parameters) {
-      const std::string path = parameter.name.substr(6);
       add(parameter.name, parameter.shape, layer.first);
-      add("opt/m/" + path, parameter.shape, layer.second);
-      add("opt/v/" + path, parameter.shape, layer.second);
+      for (const std::string& slot : slots) {
+        add(SlotTensorName(slot, parameter.name), parameter.shape, layer.second);
+      }
     }
   }
   return stagecoach::WriteShard(files_, command.folder, stage.layers.begin()->first,

@@ -105,6 +105,8 @@ class SimulatedCluster final : private StageClient {
   // How long the coordinator's file work takes, and whether it shows progress meanwhile.
   double effect_seconds = 0;
   bool storage_stuck = false;
+  // Of every applied decision, by job and step; one number for a step, however often it ran.
+  std::map<std::string, std::map<uint64_t, std::set<uint64_t>>> optimizer_steps;
   std::vector<std::string> violations;  // of the step protocol, by the coordinator
   std::vector<std::string> aborts;      // reasons, as stages heard them
   int profiles = 0;

@@ -1,30 +1,23 @@
 #include "stage/cell/optimizer.h"
 
 #include <cmath>
-#include <string_view>
+#include <map>
 #include <utility>
+#include <variant>
 
-#include "absl/strings/str_cat.h"
-#include "base/check.h"
 #include "base/status.h"
+#include "plan/optimizer_slots.h"
 
 namespace stagecoach {
 namespace {
 
-// "model/0003/mlp.up.weight" -> "opt/m/0003/mlp.up.weight".
-std::string SlotName(const std::string& parameter, const char* slot) {
-  constexpr std::string_view kPrefix = "model/";
-  CHECK(std::string_view(parameter).starts_with(kPrefix)) << parameter;
-  return absl::StrCat("opt/", slot, "/", parameter.substr(kPrefix.size()));
-}
-
 // One slot for each parameter, zero.
 absl::StatusOr<std::vector<OptimizerSlot>> MakeSlots(const std::vector<Parameter*>& parameters,
-                                                     const char* slot, Backend& backend) {
+                                                     const std::string& slot, Backend& backend) {
   std::vector<OptimizerSlot> slots;
   slots.reserve(parameters.size());
   for (const Parameter* parameter : parameters) {
-    const std::string name = SlotName(parameter->spec.name, slot);
+    const std::string name = SlotTensorName(slot, parameter->spec.name);
     ASSIGN_OR_RETURN(Tensor value, Annotate(MakeTensor(backend.allocator(), MemoryKind::kOptimizer,
                                                        DType::kF32, parameter->spec.shape),
                                             name));
@@ -53,8 +46,8 @@ class AdamW final : public Optimizer {
         v_(std::move(v)),
         backend_(backend) {}
 
-  void Apply(uint64_t step, double learning_rate, double gradient_scale) override {
-    const double t = static_cast<double>(step) + 1.0;
+  void Apply(uint64_t applied, double learning_rate, double gradient_scale) override {
+    const double t = static_cast<double>(applied) + 1.0;
     std::vector<AdamWArgs> all;
     all.reserve(parameters_.size());
     for (size_t i = 0; i < parameters_.size(); ++i) {
@@ -134,18 +127,25 @@ class Sgd final : public Optimizer {
 absl::StatusOr<std::unique_ptr<Optimizer>> MakeOptimizer(const OptimizerSpec& spec,
                                                          std::vector<Parameter*> parameters,
                                                          Backend& backend) {
-  if (const auto* adamw = std::get_if<AdamWSpec>(&spec)) {
-    ASSIGN_OR_RETURN(std::vector<OptimizerSlot> m, MakeSlots(parameters, "m", backend));
-    ASSIGN_OR_RETURN(std::vector<OptimizerSlot> v, MakeSlots(parameters, "v", backend));
-    return std::make_unique<AdamW>(*adamw, std::move(parameters), std::move(m), std::move(v),
+  std::map<std::string, std::vector<OptimizerSlot>> slots;
+  for (const std::string& name : OptimizerSlots(spec)) {
+    ASSIGN_OR_RETURN(slots[name], MakeSlots(parameters, name, backend));
+  }
+  struct Visitor {
+    std::vector<Parameter*>& parameters;
+    std::map<std::string, std::vector<OptimizerSlot>>& slots;
+    Backend& backend;
+    std::unique_ptr<Optimizer> operator()(const AdamWSpec& adamw) const {
+      return std::make_unique<AdamW>(adamw, std::move(parameters),
+                                     std::move(slots[kFirstMomentSlot]),
+                                     std::move(slots[kSecondMomentSlot]), backend);
+    }
+    std::unique_ptr<Optimizer> operator()(const SgdSpec& sgd) const {
+      return std::make_unique<Sgd>(sgd, std::move(parameters), std::move(slots[kVelocitySlot]),
                                    backend);
-  }
-  const SgdSpec& sgd = std::get<SgdSpec>(spec);
-  std::vector<OptimizerSlot> velocity;
-  if (sgd.momentum != 0.0) {
-    ASSIGN_OR_RETURN(velocity, MakeSlots(parameters, "velocity", backend));
-  }
-  return std::make_unique<Sgd>(sgd, std::move(parameters), std::move(velocity), backend);
+    }
+  };
+  return std::visit(Visitor{parameters, slots, backend}, spec);
 }
 
 }  // namespace stagecoach

@@ -1,7 +1,8 @@
 // Optimizer: the synchronous update at the end of a step; elementwise, so K-free.
 // Ownership: owns its slots; borrows the parameters and the back end.
 // Threads:   executor thread only.
-// Units:     step counts applied steps before this one: the first apply has step 0 and t = 1.
+// Units:     `applied` counts the updates that made the slots what they are, skipped steps left out,
+//            as PyTorch does: the first Apply after a start with zero slots has 0 and t = 1.
 #ifndef STAGECOACH_STAGE_CELL_OPTIMIZER_H_
 #define STAGECOACH_STAGE_CELL_OPTIMIZER_H_
 
@@ -24,7 +25,7 @@ class Optimizer {
  public:
   virtual ~Optimizer() = default;
   // Updates every parameter with gradient_scale * gradient.
-  virtual void Apply(uint64_t step, double learning_rate, double gradient_scale) = 0;
+  virtual void Apply(uint64_t applied, double learning_rate, double gradient_scale) = 0;
   virtual std::vector<OptimizerSlot> slots() = 0;
 };
 

@@ -2,9 +2,9 @@
 // so resuming at any step needs no reader state.
 // Ownership: owns the data (mapped or read).  Threads: thread-compatible; executor thread.
 // Units and shapes: ids I32 [sequences * context], host memory; targets are inputs shifted by one.
-// Errors: Open: NOT_FOUND, INVALID_ARGUMENT (empty, shorter than one context, token >= vocabulary with
-//         its offset) naming field and remedy; the held-out split must hold at least one sequence if
-//         the job evaluates.
+// Errors: Open: NOT_FOUND, INVALID_ARGUMENT (plainly not text, empty, shorter than one context, token
+//         >= vocabulary with its offset) naming field and remedy; the held-out split must hold at
+//         least one sequence if the job evaluates.
 // Rule: train split = first 90 % of the bytes, rounded down. Sequence j of a split reads tokens
 //       [j * context, (j + 1) * context] (one more, for the targets). With S sequences, the n-th one
 //       consumed by the job (n = step * N + position) is PermuteIndex(seed, n / S, S, n % S).

@@ -12,6 +12,7 @@
 #include "base/progress.h"
 #include "base/random.h"
 #include "base/status.h"
+#include "plan/text_check.h"
 #include "stage/data/batch_source.h"
 
 namespace stagecoach {
@@ -70,8 +71,11 @@ absl::StatusOr<std::vector<uint8_t>> ReadFile(const std::string& path) {
 }
 
 const char* VocabularyField(const ModelSpec& model) {
-  return std::holds_alternative<GptSpec>(model) ? "model.gpt.vocabulary"
-                                                : "model.sequence.vocabulary";
+  struct Visitor {
+    const char* operator()(const GptSpec&) const { return "model.gpt.vocabulary"; }
+    const char* operator()(const LayerListSpec&) const { return "model.sequence.vocabulary"; }
+  };
+  return std::visit(Visitor{}, model);
 }
 
 absl::Status CheckTokens(const std::vector<uint8_t>& bytes, const JobSpec& spec,
@@ -210,6 +214,9 @@ absl::StatusOr<std::unique_ptr<BatchSource>> OpenTextSource(const JobSpec& spec,
     return absl::InvalidArgumentError(absl::StrCat(kPathField, " = \"", spec.data.text.path,
                                                    "\": the file is empty; give a text"));
   }
+  RETURN_IF_ERROR(
+      CheckIsText(spec.data.text, std::string_view(reinterpret_cast<const char*>(bytes->data()),
+                                                   std::min(bytes->size(), kTextCheckBytes))));
   RETURN_IF_ERROR(CheckTokens(*bytes, spec, vocabulary));
   auto source = std::make_unique<TextSource>(spec, context, *std::move(bytes));
   RETURN_IF_ERROR(CheckLength(source->manifest(), spec, context));

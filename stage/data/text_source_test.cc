@@ -28,7 +28,7 @@ class TextSourceTest : public testing::Test {
     spec_.name = "job";
     spec_.seed = 42;
     spec_.model = GptSpec{.vocabulary = 256};
-    spec_.data.text.path = folder_ + "/text";
+    spec_.data.text = {.path = folder_ + "/text", .bytes = true};
     spec_.training.batch_size = 7;
     spec_.training.micro_batches = 3;
     spec_.evaluation = {.every_steps = 1, .batches = 100};
@@ -62,6 +62,15 @@ class TextSourceTest : public testing::Test {
   std::string folder_;
   JobSpec spec_;
 };
+
+// Seen: a job on a gzip file trained to SUCCEEDED.
+TEST_F(TextSourceTest, AFileThatIsNotTextIsRefusedUnlessTheJobAsksForBytes) {
+  const std::string gzip = "\x1f\x8b\x08" + Counting(1009);
+  spec_.data.text.bytes = false;
+  ExpectRefused(gzip, 10, 256, {"data.text.path = \"" + spec_.data.text.path, "gzip", "unpack"});
+  spec_.data.text.bytes = true;
+  EXPECT_EQ(Open(10)->manifest().sha256, Sha256Hex(gzip));
+}
 
 TEST_F(TextSourceTest, DescribesTheDataSet) {
   const std::string text = Counting(1009);

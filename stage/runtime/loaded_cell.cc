@@ -96,7 +96,9 @@ absl::Status BuildCell(const LoadingParts& parts, LoadedCell* loaded) {
   loaded->cell->ZeroGradients();
   if (resumes) {
     RETURN_IF_ERROR(LoadTensors(*parts.file_system, command.checkpoint_folder, command.fence.step,
-                                TrainingTensors(*loaded->cell, *loaded->optimizer),
+                                command.fresh_optimizer
+                                    ? ParameterTensors(*loaded->cell)
+                                    : TrainingTensors(*loaded->cell, *loaded->optimizer),
                                 *parts.backend));
     loaded->cell->RefreshCompute();
   }

@@ -78,18 +78,28 @@ class CheckpointTensors {
   std::map<std::string, SafetensorsReader> readers_;
 };
 
+void SortByName(std::vector<NamedTensor>* tensors) {
+  std::sort(tensors->begin(), tensors->end(),
+            [](const NamedTensor& a, const NamedTensor& b) { return a.name < b.name; });
+}
+
 }  // namespace
 
-std::vector<NamedTensor> TrainingTensors(Cell& cell, Optimizer& optimizer) {
+std::vector<NamedTensor> ParameterTensors(Cell& cell) {
   std::vector<NamedTensor> tensors;
   for (const Parameter* parameter : cell.parameters()) {
     tensors.push_back({parameter->spec.name, parameter->value});
   }
+  SortByName(&tensors);
+  return tensors;
+}
+
+std::vector<NamedTensor> TrainingTensors(Cell& cell, Optimizer& optimizer) {
+  std::vector<NamedTensor> tensors = ParameterTensors(cell);
   for (OptimizerSlot& slot : optimizer.slots()) {
     tensors.push_back({std::move(slot.name), std::move(slot.value)});
   }
-  std::sort(tensors.begin(), tensors.end(),
-            [](const NamedTensor& a, const NamedTensor& b) { return a.name < b.name; });
+  SortByName(&tensors);
   return tensors;
 }
 

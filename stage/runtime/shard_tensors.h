@@ -25,7 +25,8 @@ struct NamedTensor {
   Tensor tensor;
 };
 
-// Parameters and slots, sorted by name.
+// Sorted by name: the parameters alone, or with the optimizer's slots.
+std::vector<NamedTensor> ParameterTensors(Cell& cell);
 std::vector<NamedTensor> TrainingTensors(Cell& cell, Optimizer& optimizer);
 
 // Fills the tensors from the committed checkpoint in `folder`, which must be of `step`.

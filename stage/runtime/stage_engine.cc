@@ -204,7 +204,8 @@ absl::Status StageEngine::Apply(const ApplyDecision& decision) {
   ASSIGN_OR_RETURN(const bool is_new, IsNew(decision));
   if (!is_new) return absl::OkStatus();
   if (decision.apply) {
-    loaded_->optimizer->Apply(decision.step, decision.learning_rate, decision.gradient_scale);
+    loaded_->optimizer->Apply(decision.optimizer_steps, decision.learning_rate,
+                              decision.gradient_scale);
   }
   loaded_->cell->ZeroGradients();
   RETURN_IF_ERROR(Annotate(

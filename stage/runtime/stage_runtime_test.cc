@@ -2,6 +2,7 @@
 // refused. What goes wrong on the way is in stage_runtime_fault_test.cc.
 #include "stage/runtime/stage_runtime.h"
 
+#include "base/hash.h"
 #include "checkpoint/folder_probe.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -194,6 +195,58 @@ TEST_F(StageRuntimeTest, ASkippedStepDropsItsGradients) {
   const auto b = fresh.RunAll(RuntimeFleet::Train(1, 1, false));
   ASSERT_TRUE(a.ok() && b.ok()) << a.status() << b.status();
   EXPECT_EQ(a->back().layer_squared_norms, b->back().layer_squared_norms);
+}
+
+TEST_F(StageRuntimeTest, AFreshOptimizerTakesTheWeightsAloneAndBeginsAtZero) {
+  RuntimeFleet fleet(Options(1));
+  ASSERT_TRUE(fleet.LoadAll(1).ok());
+  ASSERT_TRUE(fleet.TrainSteps(1, 0, 2).ok());
+  const auto adamw = fleet.Checkpoint(1, 2, "/a/adamw");
+  ASSERT_TRUE(adamw.ok()) << adamw.status();
+  fleet.spec().training.optimizer = SgdSpec{.momentum = 0.9};
+  LoadCommand command = fleet.LoadOf(0, 2, 2, "/a/adamw");
+  LoadAnswer refused;
+  fleet.runtime(0).Load(command, refused.callback());
+  EXPECT_EQ(refused.Get().status().code(), absl::StatusCode::kDataLoss) << "no velocity in there";
+  command.fence = RuntimeFleet::FenceOf(3, 2);
+  command.fresh_optimizer = true;
+  LoadAnswer loaded;
+  fleet.runtime(0).Load(command, loaded.callback());
+  const absl::Status status = loaded.Get().status();
+  ASSERT_TRUE(status.ok()) << status;
+  const auto sgd = fleet.Checkpoint(3, 2, "/a/sgd");
+  ASSERT_TRUE(sgd.ok()) << sgd.status();
+  const std::map<std::string, std::string> before = Digests(*adamw);
+  int velocities = 0;
+  for (const ShardTensor& tensor : sgd->shards.at(0).tensors) {
+    const std::string& name = tensor.entry.name;
+    if (name.starts_with("model/")) {
+      EXPECT_EQ(tensor.sha256, before.at(name)) << name;
+      continue;
+    }
+    ++velocities;
+    EXPECT_THAT(name, HasSubstr("opt/velocity/"));
+    EXPECT_EQ(tensor.sha256, Sha256Hex(std::string(tensor.entry.bytes(), '\0'))) << name;
+  }
+  EXPECT_GT(velocities, 0);
+}
+
+// The coordinator says how many updates the optimizer has seen; the step's number says it no more.
+TEST_F(StageRuntimeTest, TheOptimizersCountIsTheDecisionsAndNotTheStep) {
+  std::vector<std::map<std::string, std::string>> digests;
+  for (const uint64_t seen : {0, 1, 1}) {
+    RuntimeFleet fleet(Options(1));
+    ASSERT_TRUE(fleet.LoadAll(1).ok());
+    ASSERT_TRUE(fleet.RunAll(RuntimeFleet::Train(1, 0, false)).ok());
+    RunCommand apply{.fence = RuntimeFleet::FenceOf(1, 1), .apply = RuntimeFleet::Decision(0)};
+    apply.apply->optimizer_steps = seen;
+    ASSERT_TRUE(fleet.RunAll(apply).ok());
+    const auto checkpoint = fleet.Checkpoint(1, 1, "/a/one");
+    ASSERT_TRUE(checkpoint.ok()) << checkpoint.status();
+    digests.push_back(Digests(*checkpoint));
+  }
+  EXPECT_NE(digests[0], digests[1]);
+  EXPECT_EQ(digests[1], digests[2]);
 }
 
 TEST_F(StageRuntimeTest, RefusesAStepThatIsNotTheNextNamingBoth) {

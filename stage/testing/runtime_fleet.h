@@ -84,7 +84,7 @@ class RuntimeFleet {
     spec_.seed = 5;
     spec_.model =
         GptSpec{.layers = 2, .width = 4, .heads = 2, .context = 4, .vocabulary = 8, .dropout = 0.2};
-    spec_.data.text.path = options.data_path;
+    spec_.data.text = {.path = options.data_path, .bytes = true};
     spec_.training = {.steps = 10, .batch_size = 5, .micro_batches = 3};
     spec_.pipeline.stages = options.stages;
     spec_.evaluation = {.every_steps = 5, .batches = 2};
@@ -94,7 +94,6 @@ class RuntimeFleet {
       connector = wrapped_.get();
     }
     StageRuntime::Options runtime;
-    runtime.device = "reference";
     runtime.progress_timeout_seconds = options.progress_timeout_seconds;
     runtime.compute_nice = 0;
     runtime.on_fault = options.on_fault;
@@ -162,7 +161,7 @@ class RuntimeFleet {
   }
 
   static ApplyDecision Decision(uint64_t step) {
-    return {.step = step, .learning_rate = 0.05, .gradient_scale = 0.5};
+    return {.step = step, .optimizer_steps = step, .learning_rate = 0.05, .gradient_scale = 0.5};
   }
   static RunCommand Train(uint64_t generation, uint64_t step, bool applies) {
     RunCommand command{.fence = FenceOf(generation, step), .work = WorkKind::kTrain};

@@ -1,4 +1,5 @@
 """Bad input: a clear error that names what is wrong, and nothing else is harmed."""
+import gzip
 import json
 import os
 import subprocess
@@ -29,6 +30,9 @@ class BadInput(harness.EndToEndTest):
         self.refused(self.yaml(model={"gpt": {"heads": 5}}), ["heads"])
         self.refused(self.yaml(pipeline={"stages": 99}), ["pipeline.stages", "layers"])
         self.refused(self.yaml(pipeline={"schedule": "gpype"}), ["pipeline.schedule", "gpipe"])
+        (self.folder / "text.gz").write_bytes(gzip.compress(harness.TEXT.encode()))
+        self.refused(self.yaml(data={"text": {"path": "text.gz"}}),
+                     ["job.yaml:", "data.text.path", "text.gz", "gzip", "data.text.bytes: true"])
         self.refused("", "empty")
         self.refused("a: [1, 2", "job.yaml")
 

@@ -33,7 +33,7 @@ absl::StatusOr<v1::Job> SubmitPatiently(JobClient& client, const std::string& id
 // "gpt-text-1f2e3d4c".
 std::string MakeJobId(const std::string& name);
 
-// Reads and validates; notes say what is wrong.
+// Reads and validates, data that can be seen here too.
 absl::StatusOr<SpecFile> ReadValidSpec(const std::string& file);
 
 }  // namespace stagecoach

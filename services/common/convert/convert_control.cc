@@ -97,6 +97,7 @@ v1::LoadCellRequest ToProto(const LoadCommand& command) {
   proto.set_stage(command.stage.value);
   proto.set_downstream_address(command.downstream_address);
   proto.set_checkpoint_folder(command.checkpoint_folder);
+  proto.set_fresh_optimizer(command.fresh_optimizer);
   *proto.mutable_expected_data() = DataToProto(command.expected_data);
   proto.set_probe_folder(command.probe_folder);
   return proto;
@@ -116,6 +117,7 @@ absl::StatusOr<LoadCommand> FromProto(const v1::LoadCellRequest& proto) {
   command.stage = StageId(proto.stage());
   command.downstream_address = proto.downstream_address();
   command.checkpoint_folder = proto.checkpoint_folder();
+  command.fresh_optimizer = proto.fresh_optimizer();
   command.expected_data = DataFromProto(proto.expected_data());
   command.probe_folder = proto.probe_folder();
   return command;
@@ -147,6 +149,7 @@ v1::RunRequest ToProto(const RunCommand& command) {
     proto.mutable_apply()->set_apply(command.apply->apply);
     proto.mutable_apply()->set_learning_rate(command.apply->learning_rate);
     proto.mutable_apply()->set_gradient_scale(command.apply->gradient_scale);
+    proto.mutable_apply()->set_optimizer_steps(command.apply->optimizer_steps);
   }
   switch (command.work) {
     case WorkKind::kNone:
@@ -167,8 +170,13 @@ absl::StatusOr<RunCommand> FromProto(const v1::RunRequest& proto) {
   RunCommand command;
   command.fence = FromProto(proto.fence());
   if (proto.has_apply()) {
-    command.apply = ApplyDecision{proto.apply().step(), proto.apply().apply(),
-                                  proto.apply().learning_rate(), proto.apply().gradient_scale()};
+    const v1::ApplyDecision& apply = proto.apply();
+    command.apply = ApplyDecision{
+        .step = apply.step(),
+        .apply = apply.apply(),
+        .optimizer_steps = apply.has_optimizer_steps() ? apply.optimizer_steps() : apply.step(),
+        .learning_rate = apply.learning_rate(),
+        .gradient_scale = apply.gradient_scale()};
   }
   switch (proto.work()) {
     case v1::WORK_KIND_UNSPECIFIED:

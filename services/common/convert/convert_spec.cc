@@ -22,30 +22,47 @@ absl::Status UnknownValue(const std::string& path, int value) {
 
 v1::Optimizer OptimizerToProto(const OptimizerSpec& spec) {
   v1::Optimizer proto;
-  if (const auto* adamw = std::get_if<AdamWSpec>(&spec)) {
-    v1::AdamW& target = *proto.mutable_adamw();
-    target.set_beta1(adamw->beta1);
-    target.set_beta2(adamw->beta2);
-    target.set_epsilon(adamw->epsilon);
-    target.set_weight_decay(adamw->weight_decay);
-  } else {
-    const auto& sgd = std::get<SgdSpec>(spec);
-    proto.mutable_sgd()->set_momentum(sgd.momentum);
-    proto.mutable_sgd()->set_weight_decay(sgd.weight_decay);
-  }
+  struct Visitor {
+    v1::Optimizer& proto;
+    void operator()(const AdamWSpec& adamw) const {
+      v1::AdamW& target = *proto.mutable_adamw();
+      target.set_beta1(adamw.beta1);
+      target.set_beta2(adamw.beta2);
+      target.set_epsilon(adamw.epsilon);
+      target.set_weight_decay(adamw.weight_decay);
+    }
+    void operator()(const SgdSpec& sgd) const {
+      proto.mutable_sgd()->set_momentum(sgd.momentum);
+      proto.mutable_sgd()->set_weight_decay(sgd.weight_decay);
+    }
+  };
+  std::visit(Visitor{proto}, spec);
   return proto;
 }
 
-// An unset optimizer is AdamW with its defaults, as in the domain.
-OptimizerSpec OptimizerFromProto(const v1::Optimizer& proto) {
-  if (proto.has_sgd()) return SgdSpec{proto.sgd().momentum(), proto.sgd().weight_decay()};
+AdamWSpec AdamWFromProto(const v1::AdamW& adamw) {
   AdamWSpec spec;
-  const v1::AdamW& adamw = proto.adamw();
   if (adamw.has_beta1()) spec.beta1 = adamw.beta1();
   if (adamw.has_beta2()) spec.beta2 = adamw.beta2();
   if (adamw.has_epsilon()) spec.epsilon = adamw.epsilon();
   if (adamw.has_weight_decay()) spec.weight_decay = adamw.weight_decay();
   return spec;
+}
+
+// An unset optimizer is AdamW with its defaults, as in the domain. One that a newer client has set
+// and this version does not know arrives as an unknown field.
+absl::StatusOr<OptimizerSpec> OptimizerFromProto(const v1::Optimizer& proto) {
+  switch (proto.kind_case()) {
+    case v1::Optimizer::kAdamw:
+      return AdamWFromProto(proto.adamw());
+    case v1::Optimizer::kSgd:
+      return SgdSpec{proto.sgd().momentum(), proto.sgd().weight_decay()};
+    case v1::Optimizer::KIND_NOT_SET:
+      break;
+  }
+  if (proto.GetReflection()->GetUnknownFields(proto).empty()) return AdamWSpec{};
+  return absl::InvalidArgumentError(
+      "training.optimizer: this version does not know its kind; want adamw or sgd");
 }
 
 v1::LearningRate LearningRateToProto(const LearningRateSpec& spec) {
@@ -119,7 +136,7 @@ absl::StatusOr<TrainingSpec> TrainingFromProto(const v1::Training& proto) {
   spec.steps = proto.steps();
   spec.batch_size = proto.batch_size();
   spec.micro_batches = proto.micro_batches();
-  spec.optimizer = OptimizerFromProto(proto.optimizer());
+  ASSIGN_OR_RETURN(spec.optimizer, OptimizerFromProto(proto.optimizer()));
   ASSIGN_OR_RETURN(spec.learning_rate, LearningRateFromProto(proto.learning_rate()));
   spec.gradient_clip_norm = proto.gradient_clip_norm();
   if (proto.has_max_nonfinite_steps()) spec.max_nonfinite_steps = proto.max_nonfinite_steps();
@@ -183,9 +200,14 @@ absl::StatusOr<PartitionSpec> PartitionFromProto(const v1::Partition& proto) {
 v1::Pipeline PipelineToProto(const PipelineSpec& spec) {
   v1::Pipeline proto;
   proto.set_stages(spec.stages);
-  proto.set_schedule(spec.schedule == ScheduleKind::kGpipe
-                         ? v1::SCHEDULE_KIND_GPIPE
-                         : v1::SCHEDULE_KIND_ONE_FORWARD_ONE_BACKWARD);
+  switch (spec.schedule) {
+    case ScheduleKind::kGpipe:
+      proto.set_schedule(v1::SCHEDULE_KIND_GPIPE);
+      break;
+    case ScheduleKind::kOneForwardOneBackward:
+      proto.set_schedule(v1::SCHEDULE_KIND_ONE_FORWARD_ONE_BACKWARD);
+      break;
+  }
   switch (spec.rematerialization) {
     case Rematerialization::kAlways:
       proto.set_rematerialization(v1::REMATERIALIZATION_ALWAYS);
@@ -264,6 +286,7 @@ v1::JobSpec ToProto(const JobSpec& spec) {
   proto.set_precision(ToProto(spec.precision));
   *proto.mutable_model() = ModelToProto(spec.model);
   proto.mutable_data()->mutable_text()->set_path(spec.data.text.path);
+  proto.mutable_data()->mutable_text()->set_bytes(spec.data.text.bytes);
   *proto.mutable_training() = TrainingToProto(spec.training);
   *proto.mutable_pipeline() = PipelineToProto(spec.pipeline);
   proto.mutable_checkpoint()->set_every_steps(spec.checkpoint.every_steps);
@@ -272,6 +295,7 @@ v1::JobSpec ToProto(const JobSpec& spec) {
   proto.mutable_evaluation()->set_batches(spec.evaluation.batches);
   if (!spec.resume_job.empty() || spec.resume_step >= 0) {
     proto.mutable_resume()->set_job(spec.resume_job);
+    proto.mutable_resume()->set_fresh_optimizer(spec.resume_fresh_optimizer);
     if (spec.resume_step >= 0) proto.mutable_resume()->set_step(spec.resume_step);
   }
   return proto;
@@ -285,6 +309,7 @@ absl::StatusOr<JobSpec> FromProto(const v1::JobSpec& proto) {
   ASSIGN_OR_RETURN(spec.model, ModelFromProto(proto.model()));
   if (!proto.data().has_text()) return NotSet("data", "text");
   spec.data.text.path = proto.data().text().path();
+  spec.data.text.bytes = proto.data().text().bytes();
   ASSIGN_OR_RETURN(spec.training, TrainingFromProto(proto.training()));
   ASSIGN_OR_RETURN(spec.pipeline, PipelineFromProto(proto.pipeline()));
   spec.checkpoint.every_steps = proto.checkpoint().every_steps();
@@ -299,6 +324,7 @@ absl::StatusOr<JobSpec> FromProto(const v1::JobSpec& proto) {
     }
     spec.resume_job = proto.resume().job();
     spec.resume_step = proto.resume().has_step() ? proto.resume().step() : -1;
+    spec.resume_fresh_optimizer = proto.resume().fresh_optimizer();
   }
   return spec;
 }

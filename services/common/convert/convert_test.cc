@@ -44,6 +44,19 @@ TEST(ConvertSpec, WhatIsLeftOutGetsTheDomainsDefaults) {
   EXPECT_EQ(spec->precision, Precision::kFloat32);
 }
 
+// Seen: an `else` that meant "the other one" turned whatever a newer client asked for into AdamW.
+TEST(ConvertSpec, AnOptimizerThatThisVersionDoesNotKnowIsRefused) {
+  v1::JobSpec proto = ToProto(GptJob());
+  v1::Optimizer& optimizer = *proto.mutable_training()->mutable_optimizer();
+  optimizer.clear_kind();
+  EXPECT_TRUE(FromProto(proto).ok()) << "none: the default";
+  constexpr int kNewerKind = 77;
+  optimizer.GetReflection()->MutableUnknownFields(&optimizer)->AddLengthDelimited(kNewerKind);
+  const absl::Status status = FromProto(proto).status();
+  EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("training.optimizer"));
+}
+
 struct Broken {
   const char* says;
   void (*spoil)(v1::JobSpec&);
@@ -134,7 +147,11 @@ TEST(ConvertControl, RefusesAPartitionThatIsNone) {
 TEST(ConvertControl, RunAndItsReportComeBackEqual) {
   RunCommand command;
   command.fence = {"job-a", 1, 2, 3, 4};
-  command.apply = ApplyDecision{2, false, 0.125, 0.5};
+  command.apply = ApplyDecision{.step = 2,
+                                .apply = false,
+                                .optimizer_steps = 1,
+                                .learning_rate = 0.125,
+                                .gradient_scale = 0.5};
   command.work = WorkKind::kEvaluate;
   command.evaluation_batch = 9;
   const absl::StatusOr<RunCommand> back = FromProto(ToProto(command));
@@ -143,6 +160,9 @@ TEST(ConvertControl, RunAndItsReportComeBackEqual) {
   EXPECT_EQ(back->apply, command.apply);
   EXPECT_EQ(back->work, command.work);
   EXPECT_EQ(back->evaluation_batch, 9u);
+  v1::RunRequest old = ToProto(command);
+  old.mutable_apply()->clear_optimizer_steps();
+  EXPECT_EQ(FromProto(old)->apply->optimizer_steps, 2u) << "what a coordinator without it meant";
   command.apply.reset();
   EXPECT_FALSE(FromProto(ToProto(command))->apply.has_value());
 

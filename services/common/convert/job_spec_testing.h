@@ -12,7 +12,7 @@ inline JobSpec GptJob() {
   spec.seed = 0xfedcba9876543210;
   spec.precision = Precision::kBfloat16;
   spec.model = GptSpec{2, 32, 4, 16, 256, 0.1};
-  spec.data.text.path = "/data/corpus.txt";
+  spec.data.text = {.path = "/data/corpus.txt", .bytes = true};
   spec.training.steps = 100;
   spec.training.batch_size = 8;
   spec.training.micro_batches = 4;
@@ -32,6 +32,7 @@ inline JobSpec GptJob() {
   spec.evaluation = {50, 2};
   spec.resume_job = "earlier";
   spec.resume_step = 0;
+  spec.resume_fresh_optimizer = true;
   return spec;
 }
 
@@ -55,6 +56,7 @@ inline JobSpec LayerJob() {
   spec.pipeline.rematerialization = Rematerialization::kNever;
   spec.resume_job.clear();
   spec.resume_step = -1;
+  spec.resume_fresh_optimizer = false;
   return spec;
 }
 

@@ -1,0 +1,28 @@
+// Optimizer slots: the state that an optimizer keeps for each parameter, by name. Stages allocate it,
+// the planner counts it, checkpoints hold it as tensors "opt/<slot>/<layer>/<path>".
+#ifndef STAGECOACH_PLAN_OPTIMIZER_SLOTS_H_
+#define STAGECOACH_PLAN_OPTIMIZER_SLOTS_H_
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "plan/job_spec.h"
+
+namespace stagecoach {
+
+inline constexpr char kFirstMomentSlot[] = "m";
+inline constexpr char kSecondMomentSlot[] = "v";
+inline constexpr char kVelocitySlot[] = "velocity";
+
+// In the order of their names; each is F32 and has the parameter's shape.
+std::vector<std::string> OptimizerSlots(const OptimizerSpec& optimizer);
+
+// "opt/m/0003/mlp.up.weight" of "m" and "model/0003/mlp.up.weight".
+std::string SlotTensorName(std::string_view slot, std::string_view parameter);
+// "m" of "opt/m/0003/mlp.up.weight"; empty for anything else.
+std::string SlotOfTensor(std::string_view name);
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_PLAN_OPTIMIZER_SLOTS_H_

@@ -1,0 +1,27 @@
+#include "plan/optimizer_slots.h"
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace stagecoach {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+TEST(OptimizerSlots, AreWhatEachKindKeeps) {
+  EXPECT_THAT(OptimizerSlots(AdamWSpec{}), ElementsAre("m", "v"));
+  EXPECT_THAT(OptimizerSlots(SgdSpec{.momentum = 0.9}), ElementsAre("velocity"));
+  EXPECT_THAT(OptimizerSlots(SgdSpec{}), IsEmpty());
+}
+
+TEST(OptimizerSlots, TheNameOfATensorSaysWhichSlotItIs) {
+  const std::string name = SlotTensorName("m", "model/0003/mlp.up.weight");
+  EXPECT_EQ(name, "opt/m/0003/mlp.up.weight");
+  EXPECT_EQ(SlotOfTensor(name), "m");
+  EXPECT_EQ(SlotOfTensor("model/0003/mlp.up.weight"), "");
+  EXPECT_EQ(SlotOfTensor("option"), "");
+}
+
+}  // namespace
+}  // namespace stagecoach

@@ -1,0 +1,27 @@
+// Text check: refuses a data file that plainly is not text, by its first bytes: compressed data,
+// archives, pictures, programs, UTF-16 and UTF-32, and whatever else is full of control bytes. Every
+// byte is a token, so that such a file would train without a word and teach nothing. UTF-8 and the
+// eight-bit encodings pass. The client asks before it submits, where it can see the file; the stages
+// ask again.
+// Errors: INVALID_ARGUMENT naming the file, what it looks like and the remedy.
+#ifndef STAGECOACH_PLAN_TEXT_CHECK_H_
+#define STAGECOACH_PLAN_TEXT_CHECK_H_
+
+#include <cstddef>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "plan/job_spec.h"
+
+namespace stagecoach {
+
+// Of a file that is longer no more is looked at, so that everybody judges alike.
+inline constexpr size_t kTextCheckBytes = 64 << 10;
+
+// head: the first bytes of data.path, kTextCheckBytes of them or all there are. OK for anything if
+// the job asks for bytes.
+absl::Status CheckIsText(const TextData& data, std::string_view head);
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_PLAN_TEXT_CHECK_H_

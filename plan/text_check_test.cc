@@ -1,0 +1,109 @@
+#include "plan/text_check.h"
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/random.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace stagecoach {
+namespace {
+
+using std::string_literals::operator""s;
+using testing::AllOf;
+using testing::HasSubstr;
+
+TextData Data(bool bytes = false) { return {.path = "/data/corpus", .bytes = bytes}; }
+
+std::string Random(size_t size) {
+  std::string bytes(size, '\0');
+  for (size_t i = 0; i < size; ++i) bytes[i] = static_cast<char>(RandomBits({.seed = 4}, i));
+  return bytes;
+}
+
+// Each character in `width` bytes, its code in the byte number `place`.
+std::string Wide(const std::string& text, size_t width, size_t place) {
+  std::string wide(text.size() * width, '\0');
+  for (size_t i = 0; i < text.size(); ++i) wide[i * width + place] = text[i];
+  return wide;
+}
+
+std::string Tar(const std::string& content) {
+  std::string header(512, '\0');
+  header.replace(0, 8, "text.txt");
+  header.replace(257, 5, "ustar");
+  return header + content;
+}
+
+const std::string kEnglish =
+    "All happy families are alike; each unhappy family is unhappy in its own way.\n";
+
+// Seen: a job whose data.text.path was a gzip file trained for an hour to SUCCEEDED.
+TEST(TextCheck, ACompressedFileIsNamedAndNotTrainedOn) {
+  const absl::Status status = CheckIsText(Data(), "\x1f\x8b\x08\0"s + Random(5000));
+  EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+  EXPECT_THAT(std::string(status.message()),
+              AllOf(HasSubstr("data.text.path = \"/data/corpus\""), HasSubstr("gzip"),
+                    HasSubstr("unpack it first"), HasSubstr("data.text.bytes: true")));
+}
+
+TEST(TextCheck, WhatPlainlyIsNotTextIsCalledByItsName) {
+  const std::vector<std::pair<std::string, std::string>> files = {
+      {"\x1f\x8b\x08\0"s, "gzip"},
+      {"\x28\xb5\x2f\xfd"s, "zstd"},
+      {"\xfd"s + "7zXZ\0"s, "xz"},
+      {"BZh91AY&SY", "bzip2"},
+      {"\x04\x22\x4d\x18"s, "lz4"},
+      {"PK\x03\x04", "zip"},
+      {Tar(kEnglish), "tar"},
+      {"\x7f"s + "ELF\x02\x01\x01\0"s, "ELF"},
+      {"%PDF-1.7\n", "PDF"},
+      {"\x89PNG\r\n\x1a\n", "PNG"},
+      {"\xff\xd8\xff\xe0", "JPEG"},
+      {"SQLite format 3\0"s, "SQLite"},
+      {"\xff\xfe"s + Wide(kEnglish, 2, 0), "UTF-16"},
+      {"\xfe\xff"s + Wide(kEnglish, 2, 1), "UTF-16"},
+      {"\xff\xfe\0\0"s + Wide(kEnglish, 4, 0), "UTF-32"},
+      {"\0\0\xfe\xff"s + Wide(kEnglish, 4, 3), "UTF-32"},
+      {Wide(kEnglish, 2, 0), "UTF-16 without"},
+      {Wide(kEnglish, 2, 1), "UTF-16 without"},
+      {Wide(kEnglish, 4, 0), "UTF-32 without"},
+      {Wide(kEnglish, 4, 3), "UTF-32 without"},
+      {Random(3000), "binary data"},
+      {std::string(100, '\0'), "binary data"},
+  };
+  for (const auto& [head, name] : files) {
+    const absl::Status status = CheckIsText(Data(), head);
+    EXPECT_TRUE(absl::IsInvalidArgument(status)) << name << ": " << status;
+    EXPECT_THAT(std::string(status.message()), HasSubstr(name));
+    EXPECT_TRUE(CheckIsText(Data(true), head).ok()) << name;
+  }
+}
+
+TEST(TextCheck, TextsOfManyKindsPass) {
+  std::string latin1, cyrillic;
+  for (int i = 0; i < 2000; ++i) latin1 += static_cast<char>(0xa0 + i % 96);
+  for (int i = 0; i < 2000; ++i) cyrillic += "\xd0\x96\xd0\xb8 ";
+  for (const std::string& text : {
+           ""s, "a"s, kEnglish,
+           "\xef\xbb\xbf" + kEnglish,  // UTF-8 with its mark
+           cyrillic, "\xe6\x96\x87\xe5\xad\x97"s, latin1, "BZh is how a bzip2 file begins\r\n"s,
+           "\x1b[31mred\x1b[0m\t_\bu_\bn\f\n"s,
+           kEnglish + kEnglish + "\0"s + kEnglish,  // a stray one
+       }) {
+    const absl::Status status = CheckIsText(Data(), text);
+    EXPECT_TRUE(status.ok()) << status;
+  }
+}
+
+TEST(TextCheck, JudgesByTheHeadAlone) {
+  std::string text;
+  while (text.size() < kTextCheckBytes) text += kEnglish;
+  text.resize(kTextCheckBytes);
+  EXPECT_TRUE(CheckIsText(Data(), text + Random(1 << 20)).ok());
+}
+
+}  // namespace
+}  // namespace stagecoach

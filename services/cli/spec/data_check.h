@@ -1,0 +1,16 @@
+// Data check: what a client can say about a job's data before the job is submitted.
+#ifndef STAGECOACH_SERVICES_CLI_SPEC_DATA_CHECK_H_
+#define STAGECOACH_SERVICES_CLI_SPEC_DATA_CHECK_H_
+
+#include "absl/status/status.h"
+#include "plan/job_spec.h"
+
+namespace stagecoach {
+
+// INVALID_ARGUMENT as of plan/text_check.h if the file can be read here and plainly is not text. What
+// cannot be read here may be there for the stages, which check it again: OK.
+absl::Status CheckData(const DataSpec& data);
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_SERVICES_CLI_SPEC_DATA_CHECK_H_
