@@ -122,7 +122,7 @@ absl::Status DecodeJobState(const std::string& text, JobState* state) {
   try {
     const Json json = Json::parse(text);
     const int phase = json.at("phase");
-    if (phase < 0 || phase > static_cast<int>(JobPhase::kCancelled)) {
+    if (phase < 0 || phase > static_cast<int>(JobPhase::kHeld)) {
       return absl::DataLossError(absl::StrCat("journal: job ", job, ": phase ", phase));
     }
     state->phase = static_cast<JobPhase>(phase);

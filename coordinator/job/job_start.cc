@@ -23,6 +23,7 @@ bool IsUsable(const LayerProfile& layer) {
 void JobTransition::On(const JobOpened& event) {
   if (state_.activity == Activity::kEnded) return Stale();
   state_.term = event.term;
+  if (event.restarted && (event.hold || state_.phase == JobPhase::kHeld)) return Hold();
   if (event.restarted && state_.phase != JobPhase::kSubmitted) {
     state_.slots.clear();
     Recover(absl::StrCat("the coordinator was restarted (term ", event.term, ")"));

@@ -42,6 +42,8 @@ const char* ActivityName(Activity activity) {
       return "export";
     case Activity::kEnded:
       return "ended";
+    case Activity::kHeld:
+      return "held";
   }
   CHECK(false) << "activity " << static_cast<int>(activity) << " has no name";
 }
@@ -74,6 +76,7 @@ JobView ViewOf(const JobState& state) {
   view.phase = state.phase;
   view.message = state.message;
   view.generation = state.generation;
+  view.records = state.records;
   view.step = state.step;
   view.loss = state.last_loss;
   view.has_loss = state.has_loss;

@@ -5,6 +5,7 @@
 //   submitted -> planned -> loading -> running -> finishing -> succeeded
 //   planned to finishing --stage lost, deadline--> recovering -> planned
 //   any live one --Cancel--> cancelled
+//   any live one --the coordinator starts and holds its jobs--> held --Resume--> recovering
 //   any live one --the job's own fault, no stages, a step failing again and again--> failed
 //
 // Inside a phase the activity says what is waited for. Every command and effect carries a Fence
@@ -79,7 +80,8 @@ enum class Activity : uint8_t {
   kWriteShards,
   kCommit,
   kExport,
-  kEnded
+  kEnded,
+  kHeld
 };
 const char* ActivityName(Activity activity);
 
@@ -176,10 +178,16 @@ int LeastStages(const JobState& state);  // never fewer, 1 at least
 
 // ---- events -------------------------------------------------------------------------------------
 
-// The job starts, or is taken up again by a coordinator with a higher term.
+// The job starts, or is taken up again by a coordinator with a higher term; `hold`: it is not, but
+// waits for JobResumed. A held job stays held over restarts.
 struct JobOpened {
   uint64_t term = 0;
   bool restarted = false;
+  bool hold = false;
+};
+// A held job goes on, as the definition says now: only pipeline.stages may be another.
+struct JobResumed {
+  std::shared_ptr<const JobDefinition> job;
 };
 // At least as many as wanted, or what there is if the job accepts fewer.
 struct StagesOffered {
@@ -259,8 +267,8 @@ struct SaveRequested {};  // the coordinator is about to end
 struct JobEvent {
   std::string job;
   Moment now;  // when it happened
-  std::variant<JobOpened, StagesOffered, StagesShort, StageLost, CheckpointSearched, Profiled,
-               Planned, FolderProbed, FolderChecked, Loaded, Reported, ShardWritten,
+  std::variant<JobOpened, JobResumed, StagesOffered, StagesShort, StageLost, CheckpointSearched,
+               Profiled, Planned, FolderProbed, FolderChecked, Loaded, Reported, ShardWritten,
                CheckpointBegun, CheckpointCommitted, WeightsExported, DeadlinePassed,
                CancelRequested, SaveRequested>
       kind;

@@ -1,7 +1,7 @@
 // JobTransition: the workings of Apply: builds the next state, its records and actions. One object
 // per event; the member functions are grouped by file: job_state.cc (dispatch and what all share),
 // job_start.cc (checkpoint search, stages, profile, plan, load), job_folder.cc (does everybody see
-// the checkpoint folder?), job_steps.cc (train, evaluate),
+// the checkpoint folder?), job_hold.cc (held and resumed), job_steps.cc (train, evaluate),
 // job_checkpoints.cc (checkpoint, export), job_recovery.cc (losses, deadlines, failure, cancel).
 // Threads:   lives within one call of Apply.
 #ifndef STAGECOACH_COORDINATOR_JOB_JOB_TRANSITION_H_
@@ -23,6 +23,7 @@ class JobTransition {
   JobState& state() { return state_; }
 
   void On(const JobOpened& event);
+  void On(const JobResumed& event);
   void On(const StagesOffered& event);
   void On(const StagesShort& event);
   void On(const StageLost& event);
@@ -58,6 +59,7 @@ class JobTransition {
   std::string StageText(int stage) const;
 
   // Start.
+  void Hold();
   void SearchOwnCheckpoint();
   void SearchResumeCheckpoint();
   void TakeTrainState(const TrainState& train);

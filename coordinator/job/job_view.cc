@@ -24,6 +24,8 @@ const char* JobPhaseName(JobPhase phase) {
       return "failed";
     case JobPhase::kCancelled:
       return "cancelled";
+    case JobPhase::kHeld:
+      return "held";
   }
   CHECK(false) << "phase " << static_cast<int>(phase) << " has no name";
 }

@@ -14,7 +14,7 @@
 
 namespace stagecoach {
 
-// Shown states are PENDING (submitted, planned, loading), RUNNING (running, recovering, finishing),
+// Shown states are PENDING (submitted, planned, loading, held), RUNNING (running, recovering, finishing),
 // SUCCEEDED, FAILED, CANCELLED; `detail` names the inner one.
 enum class JobPhase : uint8_t {
   kSubmitted,
@@ -25,7 +25,8 @@ enum class JobPhase : uint8_t {
   kFinishing,
   kSucceeded,
   kFailed,
-  kCancelled
+  kCancelled,
+  kHeld  // unfinished, and goes on when somebody asks for it
 };
 const char* JobPhaseName(JobPhase phase);  // "submitted", ..., "cancelled"
 bool IsTerminal(JobPhase phase);
@@ -54,6 +55,7 @@ struct JobView {
   JobPhase phase = JobPhase::kSubmitted;
   std::string message;  // why it waits, recovers, failed
   uint64_t generation = 0;
+  uint64_t records = 0;        // number of the last one
   uint64_t step = 0;           // applied or skipped
   double loss = 0;             // of the last step with a finite one
   double evaluation_loss = 0;  // of the last evaluation

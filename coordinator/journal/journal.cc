@@ -57,7 +57,7 @@ void BindRecord(Statement& statement, const std::string& job, const JobRecord& r
 absl::StatusOr<JobRecord> ReadRecord(const std::string& job, const Statement& row) {
   const int64_t kind = row.Integer(1), phase = row.Integer(4);
   if (kind < 0 || kind > static_cast<int64_t>(JobRecord::Kind::kFinished) || phase < 0 ||
-      phase > static_cast<int64_t>(JobPhase::kCancelled)) {
+      phase > static_cast<int64_t>(JobPhase::kHeld)) {
     return absl::DataLossError(absl::StrCat("journal: record ", row.Integer(0), " of job ", job,
                                             " has kind ", kind, " and phase ", phase,
                                             ", which this version does not know"));
@@ -123,6 +123,13 @@ absl::Status Journal::AddJob(const JournalJob& job) {
       .Bind(job.spec)
       .Bind(job.state);
   return insert.Run();
+}
+
+absl::Status Journal::SetSpec(const std::string& job, const std::string& spec) {
+  ASSIGN_OR_RETURN(Statement update,
+                   Statement::Prepare(*database_, "UPDATE jobs SET spec = ? WHERE id = ?"));
+  update.Bind(spec).Bind(job);
+  return update.Run();
 }
 
 absl::Status Journal::Write(std::span<const JournalUpdate> updates) {

@@ -38,7 +38,8 @@ class Journal {
   absl::StatusOr<uint64_t> RaiseTerm();            // the new one; on disk when it returns
   absl::StatusOr<std::vector<JournalJob>> Jobs();  // by sequence
   absl::Status AddJob(const JournalJob& job);      // on disk when it returns
-  absl::Status Write(std::span<const JournalUpdate> updates);  // all of them, or none
+  absl::Status SetSpec(const std::string& job, const std::string& spec);  // likewise
+  absl::Status Write(std::span<const JournalUpdate> updates);             // all of them, or none
   // Records with number > after, in order. DATA_LOSS: one of them is of no kind this version knows.
   absl::StatusOr<std::vector<JobRecord>> Records(const std::string& job, uint64_t after, int limit);
   absl::StatusOr<uint64_t> LastNumber(const std::string& job);

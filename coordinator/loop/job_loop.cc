@@ -70,7 +70,7 @@ absl::Status JobLoop::Open() {
   for (const JournalJob& entry : entries) {
     if (Find(entry.id) == nullptr) continue;
     sweep(entry);
-    Deliver({entry.id, Now(), JobOpened{parts_.term, true}});
+    Deliver({entry.id, Now(), JobOpened{parts_.term, true, parts_.options.hold_jobs}});
   }
   for (const JournalJob& entry : entries) {
     if (Find(entry.id) == nullptr) sweep(entry);
@@ -231,6 +231,7 @@ bool JobLoop::Drained() const {
       case Activity::kLoad:
       case Activity::kCheckFolder:
       case Activity::kEnded:
+      case Activity::kHeld:
         return true;  // nothing is lost if these are left as they are
       default:
         return stopped_.count(entry.first) > 0;

@@ -64,6 +64,7 @@ class JobLoop {
                                                  int limit) const;
   static constexpr int kRecordsPerPump = 256;
   absl::StatusOr<JobView> Cancel(const std::string& id);
+  absl::StatusOr<JobView> Resume(const std::string& id, int64_t stages);  // as JobManager
   void PlanJob(const JobSpec& spec, std::function<void(absl::StatusOr<Plan>)> done);
   void Watch(uint64_t watch_id, const std::string& id, uint64_t after, JobManager::Watcher watcher,
              std::function<void(absl::Status)> ended);

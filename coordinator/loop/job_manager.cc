@@ -200,6 +200,13 @@ void JobManager::Cancel(const std::string& id, std::function<void(absl::StatusOr
   if (!accepted) done(Refused(*state_->mailbox));
 }
 
+void JobManager::Resume(const std::string& id, int64_t stages,
+                        std::function<void(absl::StatusOr<JobView>)> done) {
+  const bool accepted = state_->Ask(
+      [loop = state_->loop.get(), id, stages, done] { done(loop->Resume(id, stages)); });
+  if (!accepted) done(Refused(*state_->mailbox));
+}
+
 void JobManager::PlanJob(const JobSpec& spec, std::function<void(absl::StatusOr<Plan>)> done) {
   const bool accepted =
       state_->Ask([loop = state_->loop.get(), spec, done] { loop->PlanJob(spec, done); });

@@ -8,8 +8,9 @@
 //             plans, one that copies long answers.
 // Errors:     Submit: INVALID_ARGUMENT (field path), ALREADY_EXISTS (same id, other spec, or
 //             checkpoints of an unknown job under this id), RESOURCE_EXHAUSTED (queue full),
-//             NOT_FOUND and FAILED_PRECONDITION (what to resume from). Get, Cancel, Watch:
-//             NOT_FOUND. Any of them: UNAVAILABLE while shutting down.
+//             NOT_FOUND and FAILED_PRECONDITION (what to resume from). Resume: NOT_FOUND,
+//             INVALID_ARGUMENT, FAILED_PRECONDITION (ended, or goes on with other stages). Get,
+//             Cancel, Watch: NOT_FOUND. Any of them: UNAVAILABLE while shutting down.
 // Durability: Submit answers after the journal has the job on disk. A restarted manager opens the
 //             same journal with the next term and takes unfinished jobs up again.
 #ifndef STAGECOACH_COORDINATOR_LOOP_JOB_MANAGER_H_
@@ -50,6 +51,7 @@ struct JobManagerOptions {
   double load_deadline_seconds = 120;
   int64_t max_recoveries_per_step = 3;  // the same step failing so often fails the job (poison)
   int64_t max_records = 100000;         // kept per job; older step records are thinned
+  bool hold_jobs = false;               // at the start: unfinished jobs wait for Resume
 };
 
 class JobManager {
@@ -87,6 +89,10 @@ class JobManager {
                std::function<void(absl::StatusOr<std::vector<JobRecord>>)> done);
   static constexpr int kMostRecords = 256;
   void Cancel(const std::string& id, std::function<void(absl::StatusOr<JobView>)> done);
+  // A held job goes on from its newest checkpoint; stages 0: with as many as it says. Harmless on one
+  // that goes on already.
+  void Resume(const std::string& id, int64_t stages,
+              std::function<void(absl::StatusOr<JobView>)> done);
   // Plan without submitting, for the stages registered now (spec.pipeline.stages 0: all of them).
   void PlanJob(const JobSpec& spec, std::function<void(absl::StatusOr<Plan>)> done);
 

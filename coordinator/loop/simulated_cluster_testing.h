@@ -64,7 +64,8 @@ class SimulatedCluster final : private StageClient {
   ~SimulatedCluster() override;
 
   void StartCoordinator();
-  void CrashCoordinator();  // nothing more is written
+  void CrashCoordinator();                                      // nothing more is written
+  void set_hold_jobs(bool hold) { options_.hold_jobs = hold; }  // of the next start
   void AddStage(int number);
   void KillStage(int number);
   void RestartStage(int number);  // a new process under the old name
@@ -152,7 +153,7 @@ class SimulatedCluster final : private StageClient {
   auto InLoop(Work work);  // counts its time
   const ExpandedModel& ModelOf(const JobSpec& spec);
 
-  const JobManagerOptions options_;
+  JobManagerOptions options_;
   const std::string folder_;
   ManualClock clock_;
   FaultFileSystem files_;

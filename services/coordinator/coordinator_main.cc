@@ -25,6 +25,8 @@ int main(int argc, char** argv) {
       ->capture_default_str();
   app.add_flag("--checkpoint-on-exit", flags.checkpoint_on_exit,
                "on SIGTERM every running job writes a checkpoint after the step at hand");
+  app.add_flag("--hold-jobs", flags.hold_jobs,
+               "unfinished jobs are not taken up again, but wait for `stagecoach resume`");
   app.add_option("--http-host", flags.http_hosts,
                  "a name by which browsers reach a loopback --http, besides localhost; repeatable");
   CLI11_PARSE(app, argc, argv);

@@ -110,6 +110,7 @@ absl::Status CoordinatorServer::State::StartManager() {
   JobManagerOptions options;
   options.state_folder = flags.state_dir;
   options.lease_seconds = flags.lease_seconds;
+  options.hold_jobs = flags.hold_jobs;
   JobManager::Parts parts;
   parts.stages = stages.get();
   parts.checkpoints = checkpoints.get();

@@ -20,6 +20,7 @@ struct CoordinatorFlags {
   std::string checkpoint_dir;  // default: <state_dir>/checkpoints
   double lease_seconds = 1.5;
   bool checkpoint_on_exit = false;
+  bool hold_jobs = false;
   std::vector<std::string> http_hosts;  // names besides localhost that browsers call us
 };
 

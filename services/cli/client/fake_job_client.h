@@ -26,7 +26,10 @@ class FakeJobClient final : public JobClient {
   std::vector<uint64_t> watched_from;  // `after` of every watch
   int submits = 0;
   v1::ExportWeightsResponse exported;
-  std::vector<int64_t> exported_steps;  // `step` of every Export
+  std::vector<int64_t> exported_steps;      // `step` of every Export
+  uint64_t resumed_after = 0;               // the last record then
+  std::vector<int64_t> resumed_stages;      // of every Resume
+  v1::ListCheckpointsResponse checkpoints;  // of every job
   v1::GetTraceResponse trace;
   std::vector<uint32_t> traced_steps;  // `steps` of every GetTrace
   // What the next readings of logs give, then their end; none left: nothing, in order.
@@ -59,12 +62,23 @@ class FakeJobClient final : public JobClient {
     return response;
   }
   absl::StatusOr<v1::Job> Cancel(const std::string& id) override { return Get(id); }
+  absl::StatusOr<v1::ResumeJobResponse> Resume(const std::string& id, int64_t stages) override {
+    resumed_stages.push_back(stages);
+    if (!reachable.ok()) return reachable;
+    if (id != job.id()) return absl::NotFoundError("job " + id);
+    if (stages > 0) job.mutable_spec()->mutable_pipeline()->set_stages(stages);
+    job.set_detail("recovering");
+    v1::ResumeJobResponse response;
+    *response.mutable_job() = job;
+    response.set_last_record(resumed_after);
+    return response;
+  }
   absl::StatusOr<v1::PlanJobResponse> Plan(const v1::JobSpec&) override {
     if (!reachable.ok()) return reachable;
     return v1::PlanJobResponse();
   }
   absl::StatusOr<v1::ListCheckpointsResponse> ListCheckpoints(const std::string&, bool) override {
-    return v1::ListCheckpointsResponse();
+    return checkpoints;
   }
   absl::StatusOr<v1::ExportWeightsResponse> Export(const std::string&, int64_t step) override {
     exported_steps.push_back(step);
@@ -117,6 +131,9 @@ class BorrowedJobClient final : public JobClient {
   absl::StatusOr<v1::Job> Get(const std::string& id) override { return to_->Get(id); }
   absl::StatusOr<v1::ListJobsResponse> List() override { return to_->List(); }
   absl::StatusOr<v1::Job> Cancel(const std::string& id) override { return to_->Cancel(id); }
+  absl::StatusOr<v1::ResumeJobResponse> Resume(const std::string& id, int64_t stages) override {
+    return to_->Resume(id, stages);
+  }
   absl::StatusOr<v1::PlanJobResponse> Plan(const v1::JobSpec& spec) override {
     return to_->Plan(spec);
   }

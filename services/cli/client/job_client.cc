@@ -90,6 +90,17 @@ class GrpcJobClient final : public JobClient {
     return std::move(*response.mutable_job());
   }
 
+  absl::StatusOr<v1::ResumeJobResponse> Resume(const std::string& id, int64_t stages) override {
+    v1::ResumeJobRequest request;
+    request.set_id(id);
+    request.set_stages(stages);
+    v1::ResumeJobResponse response;
+    RETURN_IF_ERROR(Call([&](grpc::ClientContext* context) {
+      return jobs_->ResumeJob(context, request, &response);
+    }));
+    return response;
+  }
+
   absl::StatusOr<v1::PlanJobResponse> Plan(const v1::JobSpec& spec) override {
     v1::PlanJobRequest request;
     *request.mutable_spec() = spec;

@@ -75,6 +75,19 @@ grpc::ServerUnaryReactor* JobServiceAdapter::CancelJob(grpc::CallbackServerConte
   return reactor;
 }
 
+grpc::ServerUnaryReactor* JobServiceAdapter::ResumeJob(grpc::CallbackServerContext* context,
+                                                       const v1::ResumeJobRequest* request,
+                                                       v1::ResumeJobResponse* response) {
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  parts_.manager->Resume(
+      request->id(), request->stages(),
+      [response, reply = ReplyJob(reactor, response)](const absl::StatusOr<JobView>& view) {
+        if (view.ok()) response->set_last_record(view->records);
+        reply(view);
+      });
+  return reactor;
+}
+
 grpc::ServerUnaryReactor* JobServiceAdapter::PlanJob(grpc::CallbackServerContext* context,
                                                      const v1::PlanJobRequest* request,
                                                      v1::PlanJobResponse* response) {

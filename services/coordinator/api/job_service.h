@@ -48,6 +48,9 @@ class JobServiceAdapter final : public v1::JobService::CallbackService {
   grpc::ServerUnaryReactor* CancelJob(grpc::CallbackServerContext* context,
                                       const v1::CancelJobRequest* request,
                                       v1::CancelJobResponse* response) override;
+  grpc::ServerUnaryReactor* ResumeJob(grpc::CallbackServerContext* context,
+                                      const v1::ResumeJobRequest* request,
+                                      v1::ResumeJobResponse* response) override;
   grpc::ServerUnaryReactor* PlanJob(grpc::CallbackServerContext* context,
                                     const v1::PlanJobRequest* request,
                                     v1::PlanJobResponse* response) override;

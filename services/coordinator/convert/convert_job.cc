@@ -12,6 +12,7 @@ v1::JobState JobStateOf(JobPhase phase) {
     case JobPhase::kSubmitted:
     case JobPhase::kPlanned:
     case JobPhase::kLoading:
+    case JobPhase::kHeld:
       return v1::JOB_STATE_PENDING;
     case JobPhase::kRunning:
     case JobPhase::kRecovering:

@@ -1,0 +1,37 @@
+// Held and resumed: an unfinished job that a coordinator found at its start, and that goes on only when
+// somebody asks for it, perhaps with another number of stages.
+#include "absl/strings/str_cat.h"
+#include "coordinator/job/job_transition.h"
+
+namespace stagecoach {
+
+void JobTransition::Hold() {
+  state_.slots.clear();  // of a coordinator that is gone
+  state_.activity = Activity::kHeld;
+  state_.deadline_seconds = 0;
+  Enter(JobPhase::kHeld, "interrupted; it goes on when it is resumed");
+}
+
+void JobTransition::On(const JobResumed& event) {
+  if (state_.activity != Activity::kHeld) return Stale();
+  const int64_t before = spec().pipeline.stages;
+  state_.job = event.job;
+  const int64_t stages = spec().pipeline.stages;
+  state_.wanted_stages = static_cast<int>(stages);
+  state_.ready_stages = 0;
+  state_.accepts_fewer = false;
+  // Whoever resumes looks on: what failed before the interruption counts anew.
+  state_.failures.clear();
+  state_.load_failures = 0;
+  ++state_.generation;
+  state_.attempt = 0;
+  state_.pending.reset();
+  state_.load_folder.clear();
+  Enter(JobPhase::kRecovering,
+        stages == before ? "resumed"
+                         : absl::StrCat("resumed with ", stages, stages == 1 ? " stage" : " stages",
+                                        " instead of ", before));
+  SearchOwnCheckpoint();
+}
+
+}  // namespace stagecoach

@@ -1,0 +1,128 @@
+// A coordinator that holds what it finds: an interrupted job neither starts by itself nor takes
+// stages, and goes on when asked, with the bits of an undisturbed run for every number of stages.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "absl/strings/str_cat.h"
+#include "coordinator/loop/simulated_cluster_testing.h"
+
+namespace stagecoach {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+constexpr char kJob[] = "small-1";
+
+std::map<uint64_t, double> LossesOf(const std::vector<JobRecord>& records) {
+  std::map<uint64_t, double> losses;
+  for (const JobRecord& record : records) {
+    if (record.kind == JobRecord::Kind::kStep) losses[record.step] = record.loss;
+  }
+  return losses;
+}
+
+JobManagerOptions Holding() {
+  JobManagerOptions options;
+  options.hold_jobs = true;
+  return options;
+}
+
+class HoldTest : public testing::Test {
+ protected:
+  HoldTest() : cluster_(3, Holding()) {}
+
+  // The job runs on two stages, past its first checkpoint, and a new coordinator finds it.
+  void Interrupt() {
+    ASSERT_TRUE(cluster_.Submit(kJob, SmallJob(2)).ok());
+    ASSERT_TRUE(cluster_.RunUntil([this] { return cluster_.View(kJob).step == 4; }));
+    Restart();
+  }
+  void Restart() {
+    cluster_.CrashCoordinator();
+    cluster_.StartCoordinator();
+  }
+  JobPhase Phase() { return cluster_.View(kJob).phase; }
+
+  SimulatedCluster cluster_;
+};
+
+// Seen: the next run in the folder of an interrupted one hung, for the old job had been taken up
+// again without a word and had the stages.
+TEST_F(HoldTest, AHeldJobTakesNoStages) {
+  Interrupt();
+  ASSERT_EQ(Phase(), JobPhase::kHeld);
+  ASSERT_TRUE(cluster_.Submit("other", SmallJob(3)).ok());
+  ASSERT_TRUE(cluster_.RunToEnd("other"));
+  EXPECT_EQ(cluster_.View("other").phase, JobPhase::kSucceeded);
+  EXPECT_EQ(Phase(), JobPhase::kHeld);
+  EXPECT_THAT(cluster_.View(kJob).stages, IsEmpty());
+}
+
+TEST_F(HoldTest, GoesOnWithTheSameBitsForEveryNumberOfStages) {
+  SimulatedCluster golden(2);
+  ASSERT_TRUE(golden.Submit(kJob, SmallJob(2)).ok());
+  ASSERT_TRUE(golden.RunToEnd(kJob));
+  for (const int stages : {0, 1, 2, 3}) {
+    SimulatedCluster cluster(3, Holding());
+    ASSERT_TRUE(cluster.Submit(kJob, SmallJob(2)).ok());
+    ASSERT_TRUE(cluster.RunUntil([&] { return cluster.View(kJob).step == 5; }));
+    cluster.CrashCoordinator();
+    cluster.StartCoordinator();
+    ASSERT_EQ(cluster.View(kJob).phase, JobPhase::kHeld);
+    const absl::StatusOr<JobView> resumed = cluster.loop().Resume(kJob, stages);
+    ASSERT_TRUE(resumed.ok()) << resumed.status();
+    const auto runs = [&] { return cluster.View(kJob).phase == JobPhase::kRunning; };
+    ASSERT_TRUE(cluster.RunUntil(runs)) << stages;
+    EXPECT_EQ(cluster.View(kJob).step, 3u) << "from its checkpoint, not from the beginning";
+    EXPECT_EQ(cluster.View(kJob).stages.size(), stages == 0 ? 2u : static_cast<size_t>(stages));
+    // Over one more coordinator: the journal has the new number.
+    cluster.CrashCoordinator();
+    cluster.StartCoordinator();
+    ASSERT_TRUE(cluster.loop().Resume(kJob, 0).ok());
+    ASSERT_TRUE(cluster.RunToEnd(kJob)) << stages;
+    EXPECT_EQ(cluster.View(kJob).stages.size(), stages == 0 ? 2u : static_cast<size_t>(stages));
+    EXPECT_EQ(cluster.View(kJob).weights_digest, golden.View(kJob).weights_digest) << stages;
+    EXPECT_EQ(LossesOf(cluster.Records(kJob)), LossesOf(golden.Records(kJob))) << stages;
+    EXPECT_THAT(cluster.violations, IsEmpty()) << stages;
+  }
+}
+
+TEST_F(HoldTest, ARefusedResumeLeavesItHeld) {
+  Interrupt();
+  const absl::Status refused = cluster_.loop().Resume(kJob, 99).status();
+  EXPECT_TRUE(absl::IsInvalidArgument(refused)) << refused;
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("pipeline.stages"));
+  EXPECT_EQ(Phase(), JobPhase::kHeld);
+  EXPECT_TRUE(absl::IsNotFound(cluster_.loop().Resume("nobody", 0).status()));
+  ASSERT_TRUE(cluster_.Cancel(kJob).ok());
+  EXPECT_EQ(Phase(), JobPhase::kCancelled);
+  const absl::Status ended = cluster_.loop().Resume(kJob, 0).status();
+  EXPECT_TRUE(absl::IsFailedPrecondition(ended)) << ended;
+  EXPECT_THAT(std::string(ended.message()), HasSubstr("resume.job=small-1"));
+}
+
+TEST_F(HoldTest, AJobThatGoesOnAlreadyIsNotDisturbed) {
+  Interrupt();
+  ASSERT_TRUE(cluster_.loop().Resume(kJob, 0).ok());
+  ASSERT_TRUE(cluster_.RunUntil([this] { return Phase() == JobPhase::kRunning; }));
+  const uint64_t generation = cluster_.View(kJob).generation;
+  EXPECT_TRUE(cluster_.loop().Resume(kJob, 0).ok()) << "a call that is repeated";
+  EXPECT_TRUE(cluster_.loop().Resume(kJob, 2).ok());
+  EXPECT_TRUE(absl::IsFailedPrecondition(cluster_.loop().Resume(kJob, 3).status()));
+  EXPECT_EQ(cluster_.View(kJob).generation, generation);
+}
+
+TEST_F(HoldTest, AJobThatWasHeldStaysHeldWithACoordinatorThatHoldsNothing) {
+  Interrupt();
+  ASSERT_EQ(Phase(), JobPhase::kHeld);
+  cluster_.set_hold_jobs(false);
+  Restart();
+  EXPECT_FALSE(cluster_.RunUntil([this] { return Phase() != JobPhase::kHeld; }, 30));
+  ASSERT_TRUE(cluster_.loop().Resume(kJob, 0).ok());
+  Restart();
+  EXPECT_TRUE(cluster_.RunToEnd(kJob)) << "once resumed, it is taken up like any other";
+}
+
+}  // namespace
+}  // namespace stagecoach
