@@ -52,6 +52,7 @@ class CommandTree {
     app_.fallthrough();  // shared options may stand behind the command too
     AddSharedOptions();
     AddRunCommands();
+    AddResumeCommands();
     AddJobCommands();
     AddTelemetryCommands();
     AddCheckpointCommands();
@@ -111,24 +112,52 @@ class CommandTree {
     command->add_option("job", *file, "job spec, YAML or JSON; - for standard input")->required();
   }
 
+  static void AddLocalClusterOptions(CLI::App* command, LocalClusterFlags* flags) {
+    command
+        ->add_option_function<std::string>(
+            "--device",
+            [flags](const std::string& list) { flags->devices = absl::StrSplit(list, ','); },
+            "cpu, cuda[:N], reference or simulated[:GFLOP/s]; or a list with commas, one a stage, "
+            "repeated from its beginning if it is shorter: cuda:0,cpu")
+        ->check(CheckDevices)
+        ->default_str("cpu");
+    command
+        ->add_option("--threads-per-stage", flags->threads_per_stage,
+                     "default: the cores divided among the stages")
+        ->check(CLI::Range(int64_t{1}, kMostStages));
+  }
+
+  // What goes on with, or looks at, what was run before.
+  void AddResumeCommands() {
+    CLI::App* resume = Add("resume", "Go on with a job from its newest checkpoint",
+                           [this] { return RunResume(resume_, context_); });
+    resume->add_option("job", resume_.job, "job id")->required();
+    resume
+        ->add_option("--stages", resume_.stages,
+                     "number of stages K from now on; changes no bit of the result")
+        ->check(CLI::Range(int64_t{1}, kMostStages));
+    resume
+        ->add_option("--steps", resume_.steps,
+                     "train up to this step instead of the job's last one, as a new job")
+        ->check(CLI::PositiveNumber);
+    resume->add_option("--id", resume_.id,
+                       "of the new job, where one is made; default: the job's with a number");
+    resume->add_option("--state-dir", resume_.state_dir,
+                       "the folder of a `local` run: goes on in a cluster on this machine");
+    AddLocalClusterOptions(resume, &resume_.cluster);
+
+    CLI::App* ui = Add("ui", "Show the page of a `local` run that is over; runs nothing",
+                       [this] { return RunUi(ui_folder_, context_); });
+    ui->add_option("state-dir", ui_folder_, "the folder of the run")->required();
+  }
+
   void AddRunCommands() {
     CLI::App* local = Add("local", "Run a job on a cluster of processes on this machine",
                           [this] { return RunLocal(local_, context_); });
     AddFile(local, &local_.file);
     local->add_option("--stages", local_.stages, "number of stages K, instead of the job's")
         ->check(CLI::Range(int64_t{1}, kMostStages));
-    local
-        ->add_option_function<std::string>(
-            "--device",
-            [this](const std::string& list) { local_.devices = absl::StrSplit(list, ','); },
-            "cpu, cuda[:N], reference or simulated[:GFLOP/s]; or a list with commas, one a stage, "
-            "repeated from its beginning if it is shorter: cuda:0,cpu")
-        ->check(CheckDevices)
-        ->default_str("cpu");
-    local
-        ->add_option("--threads-per-stage", local_.threads_per_stage,
-                     "default: the cores divided among the stages")
-        ->check(CLI::Range(int64_t{1}, kMostStages));
+    AddLocalClusterOptions(local, &local_.cluster);
     local->add_option("--state-dir", local_.state_dir,
                       "journal, checkpoints, weights, logs; default: a new folder in "
                       "$XDG_STATE_HOME/stagecoach or ./stagecoach-runs");
@@ -289,6 +318,7 @@ class CommandTree {
   CLI::Option* address_ = nullptr;
   LocalOptions local_;
   SubmitOptions submit_;
+  ResumeOptions resume_;
   PlanOptions plan_;
   ValidateOptions validate_;
   GenerateOptions generate_;
@@ -297,7 +327,7 @@ class CommandTree {
   TraceOptions trace_;
   LogsOptions logs_;
   std::string log_format_ = "text";
-  std::string job_, shell_, health_address_;
+  std::string job_, shell_, health_address_, ui_folder_;
 };
 
 }  // namespace

@@ -39,7 +39,7 @@ TEST_F(CommandLineTest, HelpIsDataAndNoError) {
   EXPECT_EQ(Run({"--help"}), 0);
   for (const char* command :
        {"local", "submit", "watch", "list", "describe", "cancel", "plan", "checkpoints", "export",
-        "health", "version", "generate", "trace", "logs"}) {
+        "health", "version", "generate", "trace", "logs", "resume", "ui"}) {
     EXPECT_THAT(out_.str(), HasSubstr(command));
   }
 }
@@ -55,6 +55,8 @@ TEST_F(CommandLineTest, MistakesGiveTwo) {
   EXPECT_EQ(Run({"local", "--device", "cuda:0,tpu", "job.yaml"}), 2);
   EXPECT_EQ(Run({"local", "--device", "cuda:0,", "job.yaml"}), 2);
   EXPECT_EQ(Run({"plan", "--device", "cpu,tpu", "job.yaml"}), 2);
+  EXPECT_EQ(Run({"resume", "job", "--stages", "0"}), 2);
+  EXPECT_EQ(Run({"resume", "job", "--steps", "0"}), 2);
   EXPECT_EQ(Run({"list", "-o", "xml"}), 2);
   EXPECT_EQ(Run({"describe"}), 2);
   EXPECT_EQ(Run({"trace"}), 2);
@@ -77,6 +79,12 @@ TEST_F(CommandLineTest, NoCoordinatorGivesFourAndNamesTheAddress) {
   EXPECT_EQ(Run({"list", "--address", "127.0.0.1:1"}), 4);
   EXPECT_THAT(notes_.str(), HasSubstr("127.0.0.1:1"));
   EXPECT_EQ(Run({"health", "127.0.0.1:1"}), 4);
+}
+
+TEST_F(CommandLineTest, AFolderWithoutARunIsSaidToBeNone) {
+  EXPECT_EQ(Run({"ui", "/no/such/folder"}), 3);
+  EXPECT_THAT(notes_.str(), HasSubstr("/no/such/folder: no run is kept here"));
+  EXPECT_EQ(Run({"resume", "job", "--state-dir", "/no/such/folder"}), 3);
 }
 
 // Symptom: `trace -o json` wrote a file named json, where every other command prints JSON.

@@ -97,7 +97,7 @@ class Follower {
   const FollowOptions& options_;
   RecordSink& sink_;
   StopSignal* const stop_;
-  uint64_t after_ = 0;
+  uint64_t after_ = options_.after;
   double backoff_seconds_ = options_.first_backoff_seconds;
   std::optional<double> outage_start_;
   std::optional<v1::WatchJobResponse> finished_;

@@ -24,6 +24,7 @@ class RecordSink {
 };
 
 struct FollowOptions {
+  uint64_t after = 0;                  // only records with a higher number
   double patience_seconds = 60;        // of one outage
   double first_backoff_seconds = 0.1;  // doubles up to the longest
   double longest_backoff_seconds = 1.0;

@@ -39,6 +39,19 @@ void StopSignal::Request(absl::Status reason) {
   for (const std::function<void()>& callback : callbacks) callback();
 }
 
+void StopSignal::RequestAtOnce(absl::Status reason) {
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    at_once_ = true;
+  }
+  Request(std::move(reason));
+}
+
+bool StopSignal::at_once() const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return at_once_;
+}
+
 bool StopSignal::requested() const {
   std::lock_guard<std::mutex> lock(mutex_);
   return !reason_.ok();
@@ -89,7 +102,8 @@ InterruptWatcher::InterruptWatcher(StopSignal* stop) : state_(std::make_unique<S
       if (events[1].revents != 0) return;
       signalfd_siginfo info;
       if (read(state->signals, &info, sizeof(info)) != sizeof(info)) continue;
-      stop->Request(absl::CancelledError("interrupted"));
+      const absl::Status reason = absl::CancelledError("interrupted");
+      stop->requested() ? stop->RequestAtOnce(reason) : stop->Request(reason);
     }
   });
 }

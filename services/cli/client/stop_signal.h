@@ -1,5 +1,5 @@
 // StopSignal: tells whatever is waiting that the user wants to end (Ctrl-C, SIGTERM), or that going
-// on makes no sense. The first reason stays.
+// on makes no sense. The first reason stays. Who asks once more wants no waiting for an end in order.
 // Ownership: outlives everybody who asks it.
 // Threads:   thread-safe. Callbacks run on the thread that calls Request, without a lock held.
 #ifndef STAGECOACH_SERVICES_CLI_CLIENT_STOP_SIGNAL_H_
@@ -20,7 +20,10 @@ namespace stagecoach {
 class StopSignal {
  public:
   void Request(absl::Status reason);
+  // Ends also what Request lets end in order.
+  void RequestAtOnce(absl::Status reason);
   bool requested() const;
+  bool at_once() const;
   absl::Status reason() const;  // ok while nobody asked to stop
 
   // True if the stop was requested before the time was over.
@@ -44,11 +47,13 @@ class StopSignal {
   mutable std::mutex mutex_;  // guards all below
   mutable std::condition_variable changed_;
   absl::Status reason_;
+  bool at_once_ = false;
   std::map<uint64_t, std::function<void()>> callbacks_;
   uint64_t next_id_ = 1;
 };
 
-// Turns SIGINT and SIGTERM into StopSignal::Request(CANCELLED "interrupted"). Both signals must be
+// Turns SIGINT and SIGTERM into StopSignal::Request(CANCELLED "interrupted"), and into RequestAtOnce
+// where a stop was requested already. Both signals must be
 // blocked in every thread (BlockTerminationSignals, first thing in main).
 class InterruptWatcher {
  public:

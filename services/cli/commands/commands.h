@@ -35,16 +35,35 @@ struct SubmitOptions {
 };
 int RunSubmit(const SubmitOptions& options, CommandContext& context);
 
+// Of a cluster of processes on this machine.
+struct LocalClusterFlags {
+  std::vector<std::string> devices = {"cpu"};  // one a stage, again from the first if too few
+  int64_t threads_per_stage = 0;               // 0: the cores divided among the stages
+};
+
 struct LocalOptions {
   std::string file;
-  std::string id;                              // empty: the job's name
-  std::string state_dir;                       // empty: a new folder
-  std::vector<std::string> devices = {"cpu"};  // one a stage, again from the first if too few
-  int64_t stages = 0;                          // 0: as the job says
-  int64_t threads_per_stage = 0;               // 0: the cores divided among the stages
+  std::string id;         // empty: the job's name
+  std::string state_dir;  // empty: a new folder
+  LocalClusterFlags cluster;
+  int64_t stages = 0;      // 0: as the job says
   std::string trace_file;  // of the job's last steps, written at its end; empty: none
 };
 int RunLocal(const LocalOptions& options, CommandContext& context);
+
+struct ResumeOptions {
+  std::string job;
+  std::string id;      // of a new job, where one is made; empty: a free one
+  int64_t stages = 0;  // 0: as the job says
+  int64_t steps = 0;   // 0: as the job says
+  // Of a `local` run: the job goes on in a cluster of its own. Empty: on the coordinator.
+  std::string state_dir;
+  LocalClusterFlags cluster;
+};
+int RunResume(const ResumeOptions& options, CommandContext& context);
+
+// Serves the page for the jobs of a folder, until it is stopped; runs none of them.
+int RunUi(const std::string& state_dir, CommandContext& context);
 
 struct PlanOptions {
   std::string file;

@@ -59,16 +59,19 @@ void ReportEnd(JobClient& client, const std::string& id, const v1::WatchJobRespo
 
 }  // namespace
 
-int FollowAndReport(JobClient& client, const v1::Job& job, bool quiet, CommandContext& context) {
+int FollowAndReport(JobClient& client, const v1::Job& job, bool quiet, CommandContext& context,
+                    uint64_t after) {
+  FollowOptions options;
+  options.after = after;
   const std::string& id = job.id();
   absl::StatusOr<v1::WatchJobResponse> last = absl::InternalError("not followed yet");
   if (quiet) {
     QuietSink sink;
-    last = FollowJob(client, id, FollowOptions{}, sink, context.stop);
+    last = FollowJob(client, id, options, sink, context.stop);
   } else {
     FollowView view(job, context.output, context.console, SystemClock::Get(),
                     [&client, &id] { return GetOrNothing(client, id); });
-    last = FollowJob(client, id, FollowOptions{}, view, context.stop);
+    last = FollowJob(client, id, options, view, context.stop);
   }
   if (!last.ok()) return context.console->Fail(last.status());
   ReportEnd(client, id, *last, context);

@@ -4,6 +4,7 @@
 #ifndef STAGECOACH_SERVICES_CLI_COMMANDS_FOLLOW_COMMAND_H_
 #define STAGECOACH_SERVICES_CLI_COMMANDS_FOLLOW_COMMAND_H_
 
+#include <cstdint>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -12,8 +13,10 @@
 
 namespace stagecoach {
 
-// Follows and shows the job; gives the exit code. `quiet`: shows nothing but the end.
-int FollowAndReport(JobClient& client, const v1::Job& job, bool quiet, CommandContext& context);
+// Follows and shows the job from the record after `after` on; gives the exit code. `quiet`: shows
+// nothing but the end.
+int FollowAndReport(JobClient& client, const v1::Job& job, bool quiet, CommandContext& context,
+                    uint64_t after = 0);
 
 // For a job that had ended before the command came: its result and what can be done, not its
 // history again; gives the exit code. `remedy`: lines that say how to run it anew.

@@ -20,6 +20,9 @@ namespace {
 
 constexpr char kHost[] = "127.0.0.1";
 constexpr double kStartSeconds = 60;
+// A step may be long, and whoever does not want to wait for it says so. The coordinator takes half of
+// this for the step at hand.
+constexpr int kExitTimeoutSeconds = 3600;
 
 std::string StageName(int stage) { return absl::StrCat("stage-", stage); }
 
@@ -45,25 +48,28 @@ ProcessSpec CoordinatorSpec(const LocalClusterOptions& options) {
   spec.arguments = [options, port_file = spec.port_file](const ProcessPorts& last) {
     std::vector<std::string> arguments =
         ServerArguments(options.program_folder + "/stagecoach-coordinator", port_file, last);
-    arguments.insert(arguments.end(), {"--state-dir", options.state_folder});
+    arguments.insert(arguments.end(), {"--state-dir", options.state_folder, "--checkpoint-on-exit",
+                                       "--exit-timeout-secs", absl::StrCat(kExitTimeoutSeconds)});
+    // One that died takes its job up again.
+    if (last.grpc == 0) arguments.push_back("--hold-jobs");
     return arguments;
   };
   return spec;
 }
 
-ProcessSpec StageSpec(const LocalClusterOptions& options, int stage,
+ProcessSpec StageSpec(const LocalClusterOptions& options, int stage, int stages, int threads,
                       const std::string& coordinator) {
   const std::string name = StageName(stage);
   ProcessSpec spec = MakeSpec(options, name);
-  const std::string device = DeviceOfStage(stage, options.stages, options.devices);
-  spec.arguments = [options, name, device, coordinator,
+  const std::string device = DeviceOfStage(stage, stages, options.devices);
+  spec.arguments = [options, name, device, threads, coordinator,
                     port_file = spec.port_file](const ProcessPorts&) {
     std::vector<std::string> arguments =
         ServerArguments(options.program_folder + "/stagecoach-stage", port_file, ProcessPorts{});
-    arguments.insert(arguments.end(), {"--name", name, "--state-dir",
-                                       absl::StrCat(options.state_folder, "/stages/", name),
-                                       "--coordinator", coordinator, "--device", device,
-                                       "--threads", absl::StrCat(options.threads_per_stage)});
+    arguments.insert(
+        arguments.end(),
+        {"--name", name, "--state-dir", absl::StrCat(options.state_folder, "/stages/", name),
+         "--coordinator", coordinator, "--device", device, "--threads", absl::StrCat(threads)});
     return arguments;
   };
   return spec;
@@ -92,7 +98,7 @@ absl::StatusOr<std::unique_ptr<LocalCluster>> LocalCluster::Start(
           absl::StrCat("state folder ", options.state_folder, "/", folder, ": ", error.message()));
     }
   }
-  std::unique_ptr<LocalCluster> cluster(new LocalCluster());
+  std::unique_ptr<LocalCluster> cluster(new LocalCluster(options));
   RETURN_IF_ERROR(cluster->lock_.Take(options.state_folder + "/local.lock"));
   cluster->supervisor_ = std::make_unique<Supervisor>(MakeSupervisorOptions(options));
   cluster->supervisor_->Start(CoordinatorSpec(options));
@@ -100,10 +106,21 @@ absl::StatusOr<std::unique_ptr<LocalCluster>> LocalCluster::Start(
                    cluster->supervisor_->WaitForPorts("coordinator", kStartSeconds));
   cluster->address_ = AddressOf(ports.grpc);
   cluster->http_address_ = AddressOf(ports.http);
-  for (int stage = 0; stage < options.stages; ++stage) {
-    cluster->supervisor_->Start(StageSpec(options, stage, cluster->address_));
-  }
   return cluster;
+}
+
+void LocalCluster::StartStages(int stages, int threads_per_stage) {
+  for (int stage = 0; stage < stages; ++stage) {
+    supervisor_->Start(StageSpec(options_, stage, stages, threads_per_stage, address_));
+  }
+}
+
+bool LocalCluster::SaveAndEndCoordinator(const Supervisor::Hurry& hurry) {
+  return supervisor_->End("coordinator", kExitTimeoutSeconds, hurry);
+}
+
+std::string CheckpointFolder(const std::string& state_folder) {
+  return absl::StrCat(state_folder, "/checkpoints");
 }
 
 LocalCluster::FolderLock::~FolderLock() {

@@ -1,4 +1,6 @@
-// LocalCluster: a coordinator and K stage servers as child processes on free loopback ports.
+// LocalCluster: a coordinator and K stage servers as child processes on free loopback ports. The
+// coordinator comes first and holds the unfinished jobs that it finds: who starts the stages has
+// looked at them and decided which one is to go on.
 // Layout of the state folder: processes.json (what runs), logs/<name>.log, ports/, and what the
 // coordinator keeps: journal, checkpoints, exported weights.
 // Ownership: owns the processes; they are gone when the object is.
@@ -11,6 +13,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -22,20 +25,22 @@ struct LocalClusterOptions {
   std::string program_folder;                  // of stagecoach-coordinator and stagecoach-stage
   std::string state_folder;                    // exists
   std::vector<std::string> devices = {"cpu"};  // of the stages in pipeline order, repeated
-  int stages = 1;
-  int threads_per_stage = 1;
   std::function<void(const absl::Status&)> on_failure;
   std::function<void(const std::string&)> on_note;
 };
 
 class LocalCluster {
  public:
-  // Returns once the coordinator is bound and the stages are being started.
+  // Returns once the coordinator is bound.
   static absl::StatusOr<std::unique_ptr<LocalCluster>> Start(const LocalClusterOptions& options);
 
   const std::string& address() const { return address_; }            // gRPC of the coordinator
   const std::string& http_address() const { return http_address_; }  // its dashboard
-  void Stop() { supervisor_->Stop(); }
+  void StartStages(int stages, int threads_per_stage);               // once; does not wait for them
+  // The job at hand ends its step and writes a checkpoint; then the coordinator is gone. False: it
+  // was hurried.
+  bool SaveAndEndCoordinator(const Supervisor::Hurry& hurry);
+  void Stop(const Supervisor::Hurry& hurry = nullptr) { supervisor_->Stop(hurry); }
 
  private:
   // An exclusive lock on the state folder, let go with the process at the latest.
@@ -48,11 +53,16 @@ class LocalCluster {
     int descriptor_ = -1;
   };
 
-  LocalCluster() = default;
+  explicit LocalCluster(LocalClusterOptions options) : options_(std::move(options)) {}
+
+  const LocalClusterOptions options_;
   FolderLock lock_;
   std::unique_ptr<Supervisor> supervisor_;
   std::string address_, http_address_;
 };
+
+// Where the coordinator of a state folder keeps its checkpoints.
+std::string CheckpointFolder(const std::string& state_folder);
 
 // Cores this process may use, divided among the stages that compute with them; at least 1.
 int DefaultThreadsPerStage(int stages, const std::vector<std::string>& devices = {"cpu"});

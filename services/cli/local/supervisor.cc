@@ -25,6 +25,8 @@ using SteadyClock = std::chrono::steady_clock;
 
 // How often a port file that is still to come is looked for.
 constexpr std::chrono::milliseconds kPortFilePoll(10);
+// How often somebody in a hurry is asked for.
+constexpr std::chrono::milliseconds kHurryPoll(50);
 
 std::chrono::nanoseconds Seconds(double seconds) {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(
@@ -69,6 +71,7 @@ struct Supervisor::Child {
   pid_t pid = 0;  // 0: not running, or already reaped; never a pid that may be another process'
   ProcessPorts ports;
   int restarts = 0;
+  bool ending = false;  // its end is wanted
   // The child's thread only.
   ProcessPorts last_ports;
   double backoff_seconds = 0;
@@ -114,7 +117,7 @@ bool Supervisor::StartChild(Child* child) {
   {
     // Under the lock: Stop either sees the process or keeps it from starting.
     std::lock_guard<std::mutex> lock(mutex_);
-    if (stopping_) return false;
+    if (stopping_ || child->ending) return false;
     pid = Spawn(arguments, child->spec.log_file, options_.environment);
     if (pid.ok()) {
       child->pid = *pid;
@@ -167,7 +170,7 @@ bool Supervisor::WaitToRestart(Child* child, const std::string& how_it_ended, do
   bool give_up = false;
   {
     std::unique_lock<std::mutex> lock(mutex_);
-    if (stopping_) return false;
+    if (stopping_ || child->ending) return false;
     give_up = child->restarts >= options_.max_restarts;
   }
   // Set back when the ports are told; a program without a port file counts as ready at once.
@@ -237,21 +240,40 @@ void Supervisor::SignalAll(int signal_number) {
   }
 }
 
-void Supervisor::Stop() {
+bool Supervisor::AwaitEnds(double seconds, const Hurry& hurry, const std::function<bool()>& ended) {
+  const auto give_up = SteadyClock::now() + Seconds(seconds);
+  std::unique_lock<std::mutex> lock(mutex_);
+  while (!changed_.wait_for(lock, kHurryPoll, ended)) {
+    if ((hurry && hurry()) || SteadyClock::now() >= give_up) return false;
+  }
+  return true;
+}
+
+bool Supervisor::End(const std::string& name, double seconds, const Hurry& hurry) {
+  Child* child = nullptr;
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    const auto found = std::find_if(children_.begin(), children_.end(),
+                                    [&](const auto& one) { return one->spec.name == name; });
+    CHECK(found != children_.end()) << name << " was not started";
+    child = found->get();
+    child->ending = true;
+    if (child->pid != 0) kill(child->pid, SIGTERM);
+  }
+  return AwaitEnds(seconds, hurry, [child] { return child->pid == 0; });
+}
+
+void Supervisor::Stop(const Hurry& hurry) {
   {
     std::lock_guard<std::mutex> lock(mutex_);
     stopping_ = true;
   }
   changed_.notify_all();
   SignalAll(SIGTERM);
-  {
-    std::unique_lock<std::mutex> lock(mutex_);
-    const auto all_ended = [this] {
-      return std::all_of(children_.begin(), children_.end(),
-                         [](const auto& child) { return child->pid == 0; });
-    };
-    changed_.wait_for(lock, Seconds(options_.grace_seconds), all_ended);
-  }
+  AwaitEnds(options_.grace_seconds, hurry, [this] {
+    return std::all_of(children_.begin(), children_.end(),
+                       [](const auto& child) { return child->pid == 0; });
+  });
   SignalAll(SIGKILL);
   for (const auto& child : children_) child->thread.Join();
   std::lock_guard<std::mutex> lock(mutex_);

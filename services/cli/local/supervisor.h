@@ -74,8 +74,13 @@ class Supervisor {
   absl::StatusOr<ProcessPorts> WaitForPorts(const std::string& name, double seconds);
   std::vector<ProcessView> Processes() const;  // in the order of Start
 
+  // Asked again and again while something ends in order; true: it shall end now.
+  using Hurry = std::function<bool()>;
+  // SIGTERM to one process, which is not started again; waits for its end. False: it was hurried, or
+  // did not end within `seconds`.
+  bool End(const std::string& name, double seconds, const Hurry& hurry);
   // SIGTERM to all, SIGKILL to those that are left after the grace period; waits for every end.
-  void Stop();
+  void Stop(const Hurry& hurry = nullptr);
 
  private:
   struct Child;
@@ -88,6 +93,7 @@ class Supervisor {
   void Fail(Child* child, const std::string& cause);
   void WriteStateLocked();
   void SignalAll(int signal_number);
+  bool AwaitEnds(double seconds, const Hurry& hurry, const std::function<bool()>& ended);
 
   const SupervisorOptions options_;
   mutable std::mutex mutex_;  // guards all below

@@ -285,11 +285,36 @@ TEST_F(SupervisorTest, ChildrenStartWithNothingBlockedAndOutsideOfOurProcessGrou
   EXPECT_THAT(log, testing::Not(HasSubstr(absl::StrCat("group=", getpgrp(), "\n"))));
 }
 
+TEST_F(SupervisorTest, OneProcessEndsInOrderAndIsNotStartedAgain) {
+  Supervisor supervisor(options_);
+  supervisor.Start(Shell("coordinator", "trap 'exit 0' TERM; while :; do sleep 0.01; done"));
+  supervisor.Start(Shell("stage-0", "exec sleep 1000"));
+  ASSERT_TRUE(supervisor.WaitForPorts("coordinator", 30).ok());
+  ASSERT_TRUE(supervisor.WaitForPorts("stage-0", 30).ok());
+  EXPECT_TRUE(supervisor.End("coordinator", 30, [] { return false; }));
+  EXPECT_EQ(supervisor.Processes()[0].pid, 0);
+  EXPECT_NE(supervisor.Processes()[1].pid, 0) << "the others go on";
+  supervisor.Stop();
+  EXPECT_EQ(supervisor.Processes()[0].restarts, 0);
+  EXPECT_FALSE(notes_.TryPop().has_value()) << "an end that was wanted is no news";
+}
+
+TEST_F(SupervisorTest, WhoIsInAHurryDoesNotWaitForAnEndInOrder) {
+  options_.grace_seconds = 1e6;
+  Supervisor supervisor(options_);
+  supervisor.Start(Shell("coordinator", "trap '' TERM; exec sleep 1000"));
+  ASSERT_TRUE(supervisor.WaitForPorts("coordinator", 30).ok());
+  int asked = 0;
+  const auto hurry = [&asked] { return ++asked > 1; };
+  EXPECT_FALSE(supervisor.End("coordinator", 1e6, hurry));
+  supervisor.Stop(hurry);
+  EXPECT_EQ(supervisor.Processes()[0].pid, 0);
+}
+
 // The programs are scripts that tell ports and wait, as the servers do.
 TEST_F(SupervisorTest, ALocalClusterHasItsStateFolderForItself) {
   LocalClusterOptions options;
   options.program_folder = options.state_folder = folder_;
-  options.stages = 2;
   for (const char* program : {"/stagecoach-coordinator", "/stagecoach-stage"}) {
     std::ofstream(folder_ + program) << "#!/bin/sh\n"
                                      << "echo 4000 4001 > $6.tmp; mv $6.tmp $6; exec sleep 1000\n";
@@ -298,6 +323,7 @@ TEST_F(SupervisorTest, ALocalClusterHasItsStateFolderForItself) {
   auto first = LocalCluster::Start(options);
   ASSERT_TRUE(first.ok()) << first.status();
   EXPECT_EQ((*first)->address(), "127.0.0.1:4000");
+  (*first)->StartStages(2, 1);
   const absl::Status second = LocalCluster::Start(options).status();
   EXPECT_EQ(second.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(std::string(second.message()), HasSubstr("another `stagecoach local`"));

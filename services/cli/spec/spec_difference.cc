@@ -50,6 +50,8 @@ std::string PeoplesLine(absl::string_view line) {
 std::string SpecDifference(const v1::JobSpec& from, const v1::JobSpec& to) {
   std::string differences;
   google::protobuf::util::MessageDifferencer differencer;
+  // A zero is a value: "seed: 0 -> 7", not a field that was not there.
+  differencer.set_message_field_comparison(google::protobuf::util::MessageDifferencer::EQUIVALENT);
   differencer.ReportDifferencesToString(&differences);
   differencer.Compare(FullForm(from), FullForm(to));
   std::string text;

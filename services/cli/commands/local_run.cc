@@ -1,0 +1,135 @@
+#include "services/cli/commands/local_run.h"
+
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
+#include "checkpoint/file_system.h"
+#include "checkpoint/store.h"
+#include "services/cli/commands/follow_command.h"
+#include "services/cli/commands/save_trace.h"
+#include "services/cli/local/spawn.h"
+#include "services/cli/output/exit_code.h"
+
+namespace stagecoach {
+namespace {
+
+constexpr uint32_t kTracedSteps = 5;
+
+// The stages remember a job that ended; with the cluster that memory goes.
+void TraceAtEnd(JobClient& client, const std::string& id, const std::string& file,
+                CommandContext& context) {
+  if (file.empty() || context.stop->requested()) return;
+  const absl::Status saved =
+      SaveTrace(client, id, /*steps=*/kTracedSteps, file, context.console).status();
+  // The job's result is what the exit code tells.
+  if (!saved.ok()) context.console->Note(absl::StrCat("stagecoach: no trace: ", saved.ToString()));
+}
+
+std::optional<uint64_t> NewestCheckpoint(const std::string& state_folder, const std::string& job) {
+  CheckpointStore store(PosixFileSystem(), CheckpointFolder(state_folder));
+  const std::vector<CheckpointRef> checkpoints = store.List(job);
+  if (checkpoints.empty()) return std::nullopt;
+  return checkpoints.front().step;
+}
+
+}  // namespace
+
+absl::Status LocalRun::Reason(const absl::Status& status, const CommandContext& context) {
+  return context.stop->requested() ? context.stop->reason() : status;
+}
+
+absl::StatusOr<std::unique_ptr<LocalRun>> LocalRun::Start(const std::string& state_folder,
+                                                          const LocalClusterFlags& flags,
+                                                          CommandContext& context) {
+  Console& console = *context.console;
+  LocalClusterOptions options;
+  options.program_folder = ProgramFolder();
+  options.state_folder = state_folder;
+  options.devices = flags.devices;
+  options.on_failure = [stop = context.stop](const absl::Status& why) { stop->Request(why); };
+  options.on_note = [&console](const std::string& note) { console.Note(note); };
+  console.Note(absl::StrCat("state    ", state_folder));
+  std::unique_ptr<LocalRun> run(new LocalRun(state_folder, flags, context));
+  absl::StatusOr<std::unique_ptr<LocalCluster>> cluster = LocalCluster::Start(options);
+  if (!cluster.ok()) return Reason(cluster.status(), context);
+  run->cluster_ = *std::move(cluster);
+  console.Note(absl::StrCat("address  ", run->cluster_->address()));
+  console.Note(
+      absl::StrCat("page     http://", run->cluster_->http_address(), "/  (and /metrics)"));
+  ClientOptions client_options = context.client;
+  client_options.address = run->cluster_->address();
+  client_options.tls = TlsFlags{};  // loopback
+  absl::StatusOr<std::unique_ptr<JobClient>> client = context.connect(client_options);
+  if (!client.ok()) return client.status();
+  run->client_ = *std::move(client);
+  return run;
+}
+
+int LocalRun::Follow(const StartedJob& started, const std::string& trace_file) {
+  const v1::Job& job = started.job;
+  const int stages = static_cast<int>(job.spec().pipeline().stages());
+  const int threads = flags_.threads_per_stage > 0 ? static_cast<int>(flags_.threads_per_stage)
+                                                   : DefaultThreadsPerStage(stages, flags_.devices);
+  context_.console->Note(absl::StrCat("stages   ", stages, " on device ",
+                                      absl::StrJoin(flags_.devices, ","),
+                                      ", threads each: ", threads));
+  cluster_->StartStages(stages, threads);
+  const int code = FollowAndReport(*client_, job, /*quiet=*/false, context_, started.after);
+  TraceAtEnd(*client_, job.id(), trace_file, context_);
+  // A process that cannot be kept alive is no interruption: there is nobody to write a checkpoint.
+  const absl::Status reason = context_.stop->reason();
+  if (absl::IsCancelled(reason) || absl::IsAborted(reason)) SaveAndSayHowToGoOn(job);
+  Stop();
+  return code;
+}
+
+void LocalRun::SaveAndSayHowToGoOn(const v1::Job& job) {
+  Console& console = *context_.console;
+  console.Note("writing a checkpoint after the step at hand; Ctrl-C again ends at once");
+  const bool in_order =
+      cluster_->SaveAndEndCoordinator([stop = context_.stop] { return stop->at_once(); });
+  const std::optional<uint64_t> step = NewestCheckpoint(state_folder_, job.id());
+  if (!in_order) console.Note("ended at once: the steps since the last checkpoint are lost");
+  console.Note(absl::StrCat("job ", job.id(), " is interrupted, its newest checkpoint is ",
+                            step.has_value() ? absl::StrCat("of step ", *step) : "none yet",
+                            "; to go on with it:\n", ResumeLine(job.id())));
+}
+
+void LocalRun::Stop() {
+  cluster_->Stop([stop = context_.stop] { return stop->at_once(); });
+}
+
+std::string LocalRun::ResumeLine(const std::string& job) const {
+  std::string line =
+      absl::StrCat("  stagecoach resume ", job, " --state-dir ", ShellWord(state_folder_));
+  const std::string devices = absl::StrJoin(flags_.devices, ",");
+  if (devices != "cpu") absl::StrAppend(&line, " --device ", devices);
+  if (flags_.threads_per_stage > 0) {
+    absl::StrAppend(&line, " --threads-per-stage ", flags_.threads_per_stage);
+  }
+  return line;
+}
+
+void LocalRun::NoteHeldJobs(const std::string& except) {
+  const absl::StatusOr<v1::ListJobsResponse> jobs = client_->List();
+  if (!jobs.ok()) return;  // what comes next says why
+  for (const v1::Job& job : jobs->jobs()) {
+    if (!IsHeld(job) || job.id() == except) continue;
+    context_.console->Note(absl::StrCat("job ", job.id(), " was interrupted at step ", job.step(),
+                                        " of ", job.spec().training().steps(),
+                                        " and waits; to go on with it:\n", ResumeLine(job.id())));
+  }
+}
+
+std::string ShellWord(const std::string& word) {
+  const bool plain = !word.empty() && word.find_first_not_of(
+                                          "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                          "0123456789_@%+=:,./-") == std::string::npos;
+  if (plain) return word;
+  return absl::StrCat("'", absl::StrReplaceAll(word, {{"'", "'\\''"}}), "'");
+}
+
+}  // namespace stagecoach

@@ -1,0 +1,110 @@
+"""Ctrl-C as a terminal sends it, to the whole process group: the job writes a checkpoint, says how to go on, and
+goes on with another number of stages to the bits of a run that nobody disturbed."""
+import json
+import os
+import re
+import shlex
+import signal
+import subprocess
+import urllib.request
+
+import harness
+
+
+class Interrupt(harness.EndToEndTest):
+    def job(self, file_name="job.json", **changes):
+        # Of the size of examples/gpt-tiny.yaml, and no checkpoint before the end: all there is comes of Ctrl-C.
+        return self.job_file(file_name, model={"gpt": {"width": 64, "heads": 4, "context": 64}},
+                             training={"steps": 60, "batch_size": 16}, checkpoint={"every_steps": 0},
+                             evaluation=None, **changes)
+
+    def interrupt(self, cluster):
+        os.killpg(cluster.process.pid, signal.SIGINT)
+
+    def go_on_line(self, cluster):
+        lines = re.findall(r"^  stagecoach (resume .*)$", cluster.stderr, re.M)
+        self.assertEqual(len(lines), 1, cluster.stderr)
+        return shlex.split(lines[0])
+
+    def resume(self, arguments):
+        """The printed line as the user runs it, with its events."""
+        cluster = harness.Cluster.__new__(harness.Cluster)
+        result = subprocess.run([str(harness.CLI), "-o", "ndjson", *arguments], capture_output=True, text=True,
+                                timeout=120 * harness.TIME_FACTOR)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        cluster.events = [json.loads(line) for line in result.stdout.splitlines()]
+        cluster.stderr = result.stderr
+        return cluster
+
+    def test_goes_on_where_it_was_with_another_number_of_stages(self):
+        whole = self.run_job(self.job(), 2, "whole")
+        cluster = self.start(self.job(), 2, "state with a space", "--threads-per-stage", 1)
+        cluster.wait_for_step(3)
+        self.interrupt(cluster)
+        self.assertEqual(cluster.finish(), 130, cluster.describe())
+        steps = [event["step"] for event in cluster.events if event["event"] == "step"]
+        saved = int(re.search(r"newest checkpoint is of step (\d+)", cluster.stderr)[1])
+        self.assertGreaterEqual(saved, steps[-1], "nothing that was done is lost")
+        self.assertLess(saved, 60, "it was interrupted, not finished")
+
+        arguments = self.go_on_line(cluster)
+        self.assertIn("--threads-per-stage", arguments, "the line has what the run was told")
+        resumed = self.resume([*arguments, "--stages", "3"])
+        self.assertIn(f"goes on from the checkpoint of step {saved}, with 3 stages instead of 2", resumed.stderr)
+        self.assertEqual(resumed.digest(), whole.digest())
+        expected = {step: loss for step, loss in whole.losses().items() if step > saved}
+        self.assertEqual(resumed.losses(), expected, "no step is lost, none is shown again")
+
+        # The job is over: said so, not run or shown once more.
+        again = self.start(self.job(), 2, "state with a space")
+        self.assertEqual(again.finish(), 0, again.describe())
+        self.assertEqual([event["event"] for event in again.events], ["finished"])
+        self.assertIn("nothing was run", again.stderr)
+        self.assertEqual(again.digest(), whole.digest())
+
+    def test_the_same_folder_with_another_k_goes_on_and_neither_hangs_nor_starts_over(self):
+        cluster = self.start(self.job(), 2, "state")
+        cluster.wait_for_step(3)
+        self.interrupt(cluster)
+        self.assertEqual(cluster.finish(), 130, cluster.describe())
+        saved = int(re.search(r"newest checkpoint is of step (\d+)", cluster.stderr)[1])
+        changed = self.start(self.job("changed.json", seed=8), 3, "state")
+        self.assertEqual(changed.finish(), 1, changed.describe())
+        self.assertIn("  seed: 7 -> 8\n", changed.stderr)
+        self.assertNotIn("beta1", changed.stderr, "no defaults")
+        other = self.run_job(self.job(), 3, "state")
+        self.assertIn("with 3 stages instead of 2", other.stderr)
+        self.assertEqual(min(other.losses()), saved + 1)
+
+    def test_a_second_ctrl_c_ends_at_once_and_the_page_shows_what_there_was(self):
+        # A step takes twenty seconds: nobody waits for it here.
+        slow = self.job_file(training={"steps": 4}, checkpoint={"every_steps": 0}, evaluation=None)
+        cluster = self.start(slow, 2, "state", "--device", "simulated:0.001")
+        harness.wait_until("the job runs", lambda: "job is running" in cluster.stderr, 60)
+        self.interrupt(cluster)
+        harness.wait_until("it says what it waits for", lambda: "Ctrl-C again" in cluster.stderr)
+        self.interrupt(cluster)
+        self.assertEqual(cluster.finish(20), 130, cluster.describe())
+        self.assertIn("ended at once", cluster.stderr)
+        for process in cluster.processes().values():
+            self.assertEqual(process["pid"], 0, "no process is left")
+
+        page = subprocess.Popen([str(harness.CLI), "ui", str(cluster.state_dir)], stdout=subprocess.PIPE,
+                                stderr=subprocess.PIPE, text=True, start_new_session=True)
+        try:
+            address = page.stdout.readline().strip()
+            with urllib.request.urlopen(address + "api/v1/jobs", timeout=10) as reply:
+                jobs = json.load(reply)["jobs"]
+            self.assertEqual([(job["id"], job["detail"]) for job in jobs], [("tiny", "held")])
+            with urllib.request.urlopen(address + "api/v1/stages", timeout=10) as reply:
+                self.assertEqual(json.load(reply).get("stages", []), [], "no stages are started")
+            os.killpg(page.pid, signal.SIGINT)
+            _, notes = page.communicate(timeout=30 * harness.TIME_FACTOR)
+            self.assertEqual(page.returncode, 0, notes)
+        finally:
+            page.kill()
+            page.communicate()
+
+
+if __name__ == "__main__":
+    harness.main()
