@@ -6,7 +6,6 @@
 //   gpu-matmul-bench [--device cuda:0] [--precision bfloat16] [--size 8192] [--seconds 2]
 //
 // Prints one line of JSON: {"device":...,"size":...,"tflops_median":...,"tflops_best":...}.
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -18,6 +17,7 @@
 #include "base/device_name.h"
 #include "base/random.h"
 #include "base/status.h"
+#include "services/common/flags/flag_parser.h"
 #include "stage/backends/cuda/make_cuda_backend.h"
 
 namespace stagecoach {
@@ -109,19 +109,14 @@ absl::Status Run(const Options& options) {
 
 int main(int argc, char** argv) {
   stagecoach::Options options;
-  CLI::App app{"Speed of a large matrix product on a device."};
-  app.add_option("--device", options.device, "cuda[:N] or cpu")->capture_default_str();
-  app.add_option("--precision", options.precision, "bfloat16, float32 or tensorfloat32")
-      ->check(CLI::IsMember({"bfloat16", "float32", "tensorfloat32"}))
-      ->capture_default_str();
-  app.add_option("--size", options.size, "of the square")
-      ->check(CLI::Range(int64_t{16}, int64_t{32768}))
-      ->capture_default_str();
-  app.add_option("--seconds", options.seconds, "of measuring, about")
-      ->check(CLI::Range(0.01, 600.0))
-      ->capture_default_str();
-  app.add_option("--threads", options.threads, "of the cpu device")->check(CLI::Range(1, 1024));
-  CLI11_PARSE(app, argc, argv);
+  stagecoach::FlagParser parser("Speed of a large matrix product on a device.");
+  parser.Text("--device", &options.device, "cuda[:N] or cpu");
+  parser.OneOf("--precision", &options.precision, "of the operands",
+               {"bfloat16", "float32", "tensorfloat32"});
+  parser.Number("--size", &options.size, "of the square", 16, 32768);
+  parser.Number("--seconds", &options.seconds, "of measuring, about", 0.01, 600.0);
+  parser.Number("--threads", &options.threads, "of the cpu device", 1, 1024);
+  if (const std::optional<int> code = parser.Parse(argc, argv)) return *code;
   const absl::Status status = stagecoach::Run(options);
   if (status.ok()) return 0;
   std::fprintf(stderr, "gpu-matmul-bench: %s\n", std::string(status.message()).c_str());

@@ -72,6 +72,9 @@ function(stagecoach_module name)
     endif()
     target_compile_options(${name}_tests PRIVATE ${level})
     stagecoach_precompiled(${name}_tests ${unit_headers})
+    # Half of what is left is googletest's templates, made anew in every file.
+    set_target_properties(${name}_tests PROPERTIES UNITY_BUILD ${STAGECOACH_UNITY_TESTS}
+                                                   UNITY_BUILD_BATCH_SIZE 6)
     target_compile_definitions(${name}_tests
                                PRIVATE STAGECOACH_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
     # Thousands of processes start for longer than they test, sanitized ones above all.

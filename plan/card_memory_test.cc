@@ -12,15 +12,15 @@
 namespace stagecoach {
 namespace {
 
-constexpr int64_t kContext = 256, kWidth = 384, kHeads = 6, kVocabulary = 512;
-constexpr int64_t kHeadBytes = 2 * kContext * kContext, kMiB = int64_t{1} << 20;
+constexpr int64_t kCardContext = 256, kCardWidth = 384, kCardHeads = 6, kCardVocabulary = 512;
+constexpr int64_t kHeadBytes = 2 * kCardContext * kCardContext, kMiB = int64_t{1} << 20;
 
-ExpandedModel Gpt(Precision precision = Precision::kFloat32, double dropout = 0) {
+ExpandedModel CardGpt(Precision precision = Precision::kFloat32, double dropout = 0) {
   return *ExpandModel(GptSpec{.layers = 3,
-                              .width = kWidth,
-                              .heads = kHeads,
-                              .context = kContext,
-                              .vocabulary = kVocabulary,
+                              .width = kCardWidth,
+                              .heads = kCardHeads,
+                              .context = kCardContext,
+                              .vocabulary = kCardVocabulary,
                               .dropout = dropout},
                       precision);
 }
@@ -33,9 +33,9 @@ int64_t Beside(const ScheduleOptions& options, int stage, int first, int last, i
                          .micro_batches = options.micro_batches,
                          .optimizer = AdamWSpec{}};
   const StageProgram program = MakeSchedule(options).programs[stage];
-  const StageMemory host = ForecastStageMemory(Gpt(), program, query);
+  const StageMemory host = ForecastStageMemory(CardGpt(), program, query);
   query.on_card = true;
-  const StageMemory card = ForecastStageMemory(Gpt(), program, query);
+  const StageMemory card = ForecastStageMemory(CardGpt(), program, query);
   EXPECT_EQ(card.parameters, host.parameters);
   EXPECT_EQ(card.gradients, host.gradients);
   EXPECT_EQ(card.optimizer, host.optimizer);
@@ -45,7 +45,7 @@ int64_t Beside(const ScheduleOptions& options, int stage, int first, int last, i
 TEST(CardMemory, OfOneStageIsThePlaceOfTheNextIds) {
   for (const int micro_batches : {1, 4}) {
     EXPECT_EQ(Beside({.stages = 1, .micro_batches = micro_batches}, 0, 0, 9, 4),
-              4 / micro_batches * kContext * 4)
+              4 / micro_batches * kCardContext * 4)
         << "inputs and targets have one size";
   }
 }
@@ -53,7 +53,7 @@ TEST(CardMemory, OfOneStageIsThePlaceOfTheNextIds) {
 TEST(CardMemory, OfAMiddleStageIsTwoOutboxesAndOnePlaceAhead) {
   // At the first backward two activations are still copied, no gradient was sent; at the second one
   // there is a gradient more, and one input less is kept.
-  const int64_t boundary = 4 * kContext * kWidth;
+  const int64_t boundary = 4 * kCardContext * kCardWidth;
   EXPECT_EQ(Beside({.stages = 3, .micro_batches = 4}, 1, 1, 3, 4), (2 + 1) * boundary);
   // The host's forecast has no message in the links by then.
 }
@@ -62,13 +62,13 @@ TEST(CardMemory, OfALastStageIsThePlacesOfActivationsAndTargets) {
   EXPECT_EQ(
       Beside({.rematerialization = Rematerialization::kNever, .stages = 2, .micro_batches = 2}, 1,
              7, 9, 6),
-      3 * (4 * kContext * kWidth + 4 * kContext));
+      3 * (4 * kCardContext * kCardWidth + 4 * kCardContext));
 }
 
 // An answer says that the activation has left: a pipeline that waits for each holds no copy at its
 // peak, the backward.
 TEST(CardMemory, AnAnsweredActivationIsNotHeld) {
-  const int64_t boundary = 4 * kContext * kWidth, ids = 4 * kContext;
+  const int64_t boundary = 4 * kCardContext * kCardWidth, ids = 4 * kCardContext;
   EXPECT_EQ(Beside({.stages = 2, .micro_batches = 1}, 0, 0, 7, 1), boundary + ids)
       << "the places of gradients and ids";
 }
@@ -88,25 +88,26 @@ int64_t Workspace(const ExpandedModel& model, int64_t batch_size, int64_t micro_
 }
 
 TEST(CardMemory, AttentionTakesTheScoresOfASliceIfTheyDoNotFitTheWorkspace) {
-  const ExpandedModel model = Gpt(Precision::kBfloat16);
-  EXPECT_EQ(Workspace(model, 64, 1), 64 * kHeads * kHeadBytes);
+  const ExpandedModel model = CardGpt(Precision::kBfloat16);
+  EXPECT_EQ(Workspace(model, 64, 1), 64 * kCardHeads * kHeadBytes);
   EXPECT_EQ(Workspace(model, 64, 2), 0) << "24 MiB are there";
-  EXPECT_EQ(Workspace(model, 1000, 1), 250 * kHeads * kHeadBytes) << "256 MiB at most";
-  EXPECT_EQ(Workspace(model, 685, 2), 171 * kHeads * kHeadBytes) << "342 has larger parts than 343";
+  EXPECT_EQ(Workspace(model, 1000, 1), 250 * kCardHeads * kHeadBytes) << "256 MiB at most";
+  EXPECT_EQ(Workspace(model, 685, 2), 171 * kCardHeads * kHeadBytes)
+      << "342 has larger parts than 343";
   EXPECT_EQ(Workspace(model, 64, 1, 7, 9), 0) << "no attention in these layers";
-  EXPECT_EQ(Workspace(model, 64, 1, 1, 2), 64 * kHeads * kHeadBytes);
-  EXPECT_EQ(Workspace(Gpt(Precision::kFloat32), 64, 1), 0);
-  EXPECT_EQ(Workspace(Gpt(Precision::kBfloat16, 0.1), 64, 1), 0);
+  EXPECT_EQ(Workspace(model, 64, 1, 1, 2), 64 * kCardHeads * kHeadBytes);
+  EXPECT_EQ(Workspace(CardGpt(Precision::kFloat32), 64, 1), 0);
+  EXPECT_EQ(Workspace(CardGpt(Precision::kBfloat16, 0.1), 64, 1), 0);
 }
 
 TEST(CardMemory, TheForecastCountsBothWorkspaces) {
-  const ExpandedModel model = Gpt(Precision::kBfloat16);
+  const ExpandedModel model = CardGpt(Precision::kBfloat16);
   StageMemoryQuery query{.first_layer = 0, .last_layer = 9, .batch_size = 64, .micro_batches = 1};
   const StageProgram program = MakeSchedule({.stages = 1, .micro_batches = 1}).programs[0];
   const int64_t host = ForecastStageMemory(model, program, query).activations;
   query.on_card = true;
   EXPECT_EQ(ForecastStageMemory(model, program, query).activations - host,
-            32 * kMiB + 48 * kMiB + 64 * 4 * kContext);
+            32 * kMiB + 48 * kMiB + 64 * 4 * kCardContext);
 }
 
 TEST(CardMemory, OfAbsurdSizesIsTooMuchNotNegative) {
@@ -120,7 +121,7 @@ TEST(CardMemory, OfAbsurdSizesIsTooMuchNotNegative) {
       MakeSchedule(
           {.rematerialization = Rematerialization::kNever, .stages = 3, .micro_batches = 4})
           .programs;
-  const ExpandedModel model = Gpt(Precision::kBfloat16);
+  const ExpandedModel model = CardGpt(Precision::kBfloat16);
   EXPECT_EQ(ForecastStageMemory(model, programs[1], query).activations, most);
 }
 

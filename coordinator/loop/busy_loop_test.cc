@@ -23,16 +23,16 @@ using ::testing::IsEmpty;
 // Longer than leases (1.5 s), a step's deadline (60 s) and what a queued job is given (20 s).
 constexpr double kStallSeconds = 200;
 
-struct Outcome {
+struct BusyOutcome {
   std::string digest;
   std::vector<uint64_t> numbers;
   std::map<uint64_t, double> losses;
-  friend bool operator==(const Outcome&, const Outcome&) = default;
+  friend bool operator==(const BusyOutcome&, const BusyOutcome&) = default;
 };
 
-Outcome RunTwoJobs(SimulatedCluster& cluster) {
+BusyOutcome RunTwoJobs(SimulatedCluster& cluster) {
   for (const char* id : {"a", "b"}) EXPECT_TRUE(cluster.Submit(id, SmallJob(2)).ok());
-  Outcome outcome;
+  BusyOutcome outcome;
   for (const char* id : {"a", "b"}) {
     EXPECT_TRUE(cluster.RunToEnd(id, 10000)) << cluster.View(id).message;
     const JobView view = cluster.View(id);
@@ -55,7 +55,7 @@ TEST(BusyLoopTest, AStalledDiskExpiresNobodyAndLosesNothing) {
   int syncs = 0;
   SlowDisk disk;
   disk.on_sync = [&] { ++syncs; };
-  Outcome golden;
+  BusyOutcome golden;
   int first = 0;
   {
     SimulatedCluster cluster(4);

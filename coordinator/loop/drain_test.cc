@@ -12,7 +12,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-constexpr char kJob[] = "small-1";
+constexpr char kDrained[] = "small-1";
 
 std::map<uint64_t, double> LossesOf(const std::vector<JobRecord>& records) {
   std::map<uint64_t, double> losses;
@@ -22,26 +22,27 @@ std::map<uint64_t, double> LossesOf(const std::vector<JobRecord>& records) {
   return losses;
 }
 
-struct Undisturbed {
+struct WholeRun {
   std::string digest;
   std::map<uint64_t, double> losses;
   int events = 0;
 };
 
-Undisturbed RunUndisturbed() {
+WholeRun RunWhole() {
   SimulatedCluster cluster(2);
-  EXPECT_TRUE(cluster.Submit(kJob, SmallJob(2)).ok());
-  EXPECT_TRUE(cluster.RunToEnd(kJob));
-  return {cluster.View(kJob).weights_digest, LossesOf(cluster.Records(kJob)), cluster.events()};
+  EXPECT_TRUE(cluster.Submit(kDrained, SmallJob(2)).ok());
+  EXPECT_TRUE(cluster.RunToEnd(kDrained));
+  return {cluster.View(kDrained).weights_digest, LossesOf(cluster.Records(kDrained)),
+          cluster.events()};
 }
 
 TEST(DrainTest, AtAnyMomentAJobEndsItsStepAndTheNextCoordinatorGoesOn) {
-  const Undisturbed golden = RunUndisturbed();
+  const WholeRun golden = RunWhole();
   for (const bool save : {false, true}) {
     for (int moment = 1; moment < golden.events; moment += 5) {
       const std::string what = absl::StrCat("save ", save, ", drained at event ", moment);
       SimulatedCluster cluster(2);
-      ASSERT_TRUE(cluster.Submit(kJob, SmallJob(2)).ok());
+      ASSERT_TRUE(cluster.Submit(kDrained, SmallJob(2)).ok());
       while (cluster.events() < moment) ASSERT_TRUE(cluster.Step());
       bool drained = false;
       cluster.loop().Drain(save, [&] { drained = true; });
@@ -49,15 +50,15 @@ TEST(DrainTest, AtAnyMomentAJobEndsItsStepAndTheNextCoordinatorGoesOn) {
       ASSERT_TRUE(cluster.RunUntil([&] { return drained; }, 10)) << what;
       // The step at hand, and the two batches of an evaluation that is due after it.
       EXPECT_LT(cluster.now() - before, 3.5 * SimulatedCluster::kStepSeconds) << what;
-      const JobView view = cluster.View(kJob);
+      const JobView view = cluster.View(kDrained);
       if (save && view.phase == JobPhase::kRunning && view.step > 0) {
         EXPECT_EQ(view.last_checkpoint_step, static_cast<int64_t>(view.step)) << what;
       }
       cluster.CrashCoordinator();
       cluster.StartCoordinator();
-      ASSERT_TRUE(cluster.RunToEnd(kJob)) << what;
-      EXPECT_EQ(cluster.View(kJob).weights_digest, golden.digest) << what;
-      EXPECT_EQ(LossesOf(cluster.Records(kJob)), golden.losses) << what;
+      ASSERT_TRUE(cluster.RunToEnd(kDrained)) << what;
+      EXPECT_EQ(cluster.View(kDrained).weights_digest, golden.digest) << what;
+      EXPECT_EQ(LossesOf(cluster.Records(kDrained)), golden.losses) << what;
       EXPECT_THAT(cluster.violations, IsEmpty()) << what;
     }
   }
@@ -65,7 +66,7 @@ TEST(DrainTest, AtAnyMomentAJobEndsItsStepAndTheNextCoordinatorGoesOn) {
 
 TEST(DrainTest, RefusesNewJobsAndPlacesNothing) {
   SimulatedCluster cluster(0);
-  ASSERT_TRUE(cluster.Submit(kJob, SmallJob(2)).ok());
+  ASSERT_TRUE(cluster.Submit(kDrained, SmallJob(2)).ok());
   bool drained = false;
   cluster.loop().Drain(true, [&] { drained = true; });
   const absl::Status refused = cluster.Submit("small-2", SmallJob(2)).status();
@@ -73,17 +74,18 @@ TEST(DrainTest, RefusesNewJobsAndPlacesNothing) {
   EXPECT_THAT(std::string(refused.message()), HasSubstr("shutting down"));
   cluster.AddStage(0);
   cluster.AddStage(1);
-  EXPECT_FALSE(cluster.RunUntil([&] { return cluster.View(kJob).phase == JobPhase::kRunning; }, 5));
+  EXPECT_FALSE(
+      cluster.RunUntil([&] { return cluster.View(kDrained).phase == JobPhase::kRunning; }, 5));
   EXPECT_TRUE(drained) << "a job that waits holds nobody up";
   cluster.CrashCoordinator();
   cluster.StartCoordinator();
-  EXPECT_TRUE(cluster.RunToEnd(kJob));
+  EXPECT_TRUE(cluster.RunToEnd(kDrained));
 }
 
 TEST(DrainTest, WaitsForAStepThatHangsUntilItIsAbandoned) {
   SimulatedCluster cluster(2);
-  ASSERT_TRUE(cluster.Submit(kJob, SmallJob(2)).ok());
-  ASSERT_TRUE(cluster.RunUntil([&] { return cluster.View(kJob).step == 1; }));
+  ASSERT_TRUE(cluster.Submit(kDrained, SmallJob(2)).ok());
+  ASSERT_TRUE(cluster.RunUntil([&] { return cluster.View(kDrained).step == 1; }));
   cluster.stage(1).hung = true;
   bool drained = false;
   cluster.loop().Drain(false, [&] { drained = true; });
@@ -93,13 +95,13 @@ TEST(DrainTest, WaitsForAStepThatHangsUntilItIsAbandoned) {
 
 TEST(RecordsTest, GivesPagesOfWhatIsOnDisk) {
   SimulatedCluster cluster(2);
-  ASSERT_TRUE(cluster.Submit(kJob, SmallJob(2)).ok());
-  ASSERT_TRUE(cluster.RunToEnd(kJob));
-  const std::vector<JobRecord>& all = cluster.Records(kJob);
+  ASSERT_TRUE(cluster.Submit(kDrained, SmallJob(2)).ok());
+  ASSERT_TRUE(cluster.RunToEnd(kDrained));
+  const std::vector<JobRecord>& all = cluster.Records(kDrained);
   std::vector<uint64_t> numbers;
   uint64_t after = 0;
   while (true) {
-    const auto page = cluster.loop().Records(kJob, after, 4);
+    const auto page = cluster.loop().Records(kDrained, after, 4);
     ASSERT_TRUE(page.ok());
     ASSERT_LE(page->size(), 4u);
     if (page->empty()) break;

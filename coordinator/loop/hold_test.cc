@@ -12,9 +12,9 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-constexpr char kJob[] = "small-1";
+constexpr char kHeldJob[] = "small-1";
 
-std::map<uint64_t, double> LossesOf(const std::vector<JobRecord>& records) {
+std::map<uint64_t, double> HeldLossesOf(const std::vector<JobRecord>& records) {
   std::map<uint64_t, double> losses;
   for (const JobRecord& record : records) {
     if (record.kind == JobRecord::Kind::kStep) losses[record.step] = record.loss;
@@ -34,15 +34,15 @@ class HoldTest : public testing::Test {
 
   // The job runs on two stages, past its first checkpoint, and a new coordinator finds it.
   void Interrupt() {
-    ASSERT_TRUE(cluster_.Submit(kJob, SmallJob(2)).ok());
-    ASSERT_TRUE(cluster_.RunUntil([this] { return cluster_.View(kJob).step == 4; }));
+    ASSERT_TRUE(cluster_.Submit(kHeldJob, SmallJob(2)).ok());
+    ASSERT_TRUE(cluster_.RunUntil([this] { return cluster_.View(kHeldJob).step == 4; }));
     Restart();
   }
   void Restart() {
     cluster_.CrashCoordinator();
     cluster_.StartCoordinator();
   }
-  JobPhase Phase() { return cluster_.View(kJob).phase; }
+  JobPhase Phase() { return cluster_.View(kHeldJob).phase; }
 
   SimulatedCluster cluster_;
 };
@@ -56,61 +56,63 @@ TEST_F(HoldTest, AHeldJobTakesNoStages) {
   ASSERT_TRUE(cluster_.RunToEnd("other"));
   EXPECT_EQ(cluster_.View("other").phase, JobPhase::kSucceeded);
   EXPECT_EQ(Phase(), JobPhase::kHeld);
-  EXPECT_THAT(cluster_.View(kJob).stages, IsEmpty());
+  EXPECT_THAT(cluster_.View(kHeldJob).stages, IsEmpty());
 }
 
 TEST_F(HoldTest, GoesOnWithTheSameBitsForEveryNumberOfStages) {
   SimulatedCluster golden(2);
-  ASSERT_TRUE(golden.Submit(kJob, SmallJob(2)).ok());
-  ASSERT_TRUE(golden.RunToEnd(kJob));
+  ASSERT_TRUE(golden.Submit(kHeldJob, SmallJob(2)).ok());
+  ASSERT_TRUE(golden.RunToEnd(kHeldJob));
   for (const int stages : {0, 1, 2, 3}) {
     SimulatedCluster cluster(3, Holding());
-    ASSERT_TRUE(cluster.Submit(kJob, SmallJob(2)).ok());
-    ASSERT_TRUE(cluster.RunUntil([&] { return cluster.View(kJob).step == 5; }));
+    ASSERT_TRUE(cluster.Submit(kHeldJob, SmallJob(2)).ok());
+    ASSERT_TRUE(cluster.RunUntil([&] { return cluster.View(kHeldJob).step == 5; }));
     cluster.CrashCoordinator();
     cluster.StartCoordinator();
-    ASSERT_EQ(cluster.View(kJob).phase, JobPhase::kHeld);
-    const absl::StatusOr<JobView> resumed = cluster.loop().Resume(kJob, stages);
+    ASSERT_EQ(cluster.View(kHeldJob).phase, JobPhase::kHeld);
+    const absl::StatusOr<JobView> resumed = cluster.loop().Resume(kHeldJob, stages);
     ASSERT_TRUE(resumed.ok()) << resumed.status();
-    const auto runs = [&] { return cluster.View(kJob).phase == JobPhase::kRunning; };
+    const auto runs = [&] { return cluster.View(kHeldJob).phase == JobPhase::kRunning; };
     ASSERT_TRUE(cluster.RunUntil(runs)) << stages;
-    EXPECT_EQ(cluster.View(kJob).step, 3u) << "from its checkpoint, not from the beginning";
-    EXPECT_EQ(cluster.View(kJob).stages.size(), stages == 0 ? 2u : static_cast<size_t>(stages));
+    EXPECT_EQ(cluster.View(kHeldJob).step, 3u) << "from its checkpoint, not from the beginning";
+    EXPECT_EQ(cluster.View(kHeldJob).stages.size(), stages == 0 ? 2u : static_cast<size_t>(stages));
     // Over one more coordinator: the journal has the new number.
     cluster.CrashCoordinator();
     cluster.StartCoordinator();
-    ASSERT_TRUE(cluster.loop().Resume(kJob, 0).ok());
-    ASSERT_TRUE(cluster.RunToEnd(kJob)) << stages;
-    EXPECT_EQ(cluster.View(kJob).stages.size(), stages == 0 ? 2u : static_cast<size_t>(stages));
-    EXPECT_EQ(cluster.View(kJob).weights_digest, golden.View(kJob).weights_digest) << stages;
-    EXPECT_EQ(LossesOf(cluster.Records(kJob)), LossesOf(golden.Records(kJob))) << stages;
+    ASSERT_TRUE(cluster.loop().Resume(kHeldJob, 0).ok());
+    ASSERT_TRUE(cluster.RunToEnd(kHeldJob)) << stages;
+    EXPECT_EQ(cluster.View(kHeldJob).stages.size(), stages == 0 ? 2u : static_cast<size_t>(stages));
+    EXPECT_EQ(cluster.View(kHeldJob).weights_digest, golden.View(kHeldJob).weights_digest)
+        << stages;
+    EXPECT_EQ(HeldLossesOf(cluster.Records(kHeldJob)), HeldLossesOf(golden.Records(kHeldJob)))
+        << stages;
     EXPECT_THAT(cluster.violations, IsEmpty()) << stages;
   }
 }
 
 TEST_F(HoldTest, ARefusedResumeLeavesItHeld) {
   Interrupt();
-  const absl::Status refused = cluster_.loop().Resume(kJob, 99).status();
+  const absl::Status refused = cluster_.loop().Resume(kHeldJob, 99).status();
   EXPECT_TRUE(absl::IsInvalidArgument(refused)) << refused;
   EXPECT_THAT(std::string(refused.message()), HasSubstr("pipeline.stages"));
   EXPECT_EQ(Phase(), JobPhase::kHeld);
   EXPECT_TRUE(absl::IsNotFound(cluster_.loop().Resume("nobody", 0).status()));
-  ASSERT_TRUE(cluster_.Cancel(kJob).ok());
+  ASSERT_TRUE(cluster_.Cancel(kHeldJob).ok());
   EXPECT_EQ(Phase(), JobPhase::kCancelled);
-  const absl::Status ended = cluster_.loop().Resume(kJob, 0).status();
+  const absl::Status ended = cluster_.loop().Resume(kHeldJob, 0).status();
   EXPECT_TRUE(absl::IsFailedPrecondition(ended)) << ended;
   EXPECT_THAT(std::string(ended.message()), HasSubstr("resume.job=small-1"));
 }
 
 TEST_F(HoldTest, AJobThatGoesOnAlreadyIsNotDisturbed) {
   Interrupt();
-  ASSERT_TRUE(cluster_.loop().Resume(kJob, 0).ok());
+  ASSERT_TRUE(cluster_.loop().Resume(kHeldJob, 0).ok());
   ASSERT_TRUE(cluster_.RunUntil([this] { return Phase() == JobPhase::kRunning; }));
-  const uint64_t generation = cluster_.View(kJob).generation;
-  EXPECT_TRUE(cluster_.loop().Resume(kJob, 0).ok()) << "a call that is repeated";
-  EXPECT_TRUE(cluster_.loop().Resume(kJob, 2).ok());
-  EXPECT_TRUE(absl::IsFailedPrecondition(cluster_.loop().Resume(kJob, 3).status()));
-  EXPECT_EQ(cluster_.View(kJob).generation, generation);
+  const uint64_t generation = cluster_.View(kHeldJob).generation;
+  EXPECT_TRUE(cluster_.loop().Resume(kHeldJob, 0).ok()) << "a call that is repeated";
+  EXPECT_TRUE(cluster_.loop().Resume(kHeldJob, 2).ok());
+  EXPECT_TRUE(absl::IsFailedPrecondition(cluster_.loop().Resume(kHeldJob, 3).status()));
+  EXPECT_EQ(cluster_.View(kHeldJob).generation, generation);
 }
 
 TEST_F(HoldTest, AJobThatWasHeldStaysHeldWithACoordinatorThatHoldsNothing) {
@@ -119,9 +121,9 @@ TEST_F(HoldTest, AJobThatWasHeldStaysHeldWithACoordinatorThatHoldsNothing) {
   cluster_.set_hold_jobs(false);
   Restart();
   EXPECT_FALSE(cluster_.RunUntil([this] { return Phase() != JobPhase::kHeld; }, 30));
-  ASSERT_TRUE(cluster_.loop().Resume(kJob, 0).ok());
+  ASSERT_TRUE(cluster_.loop().Resume(kHeldJob, 0).ok());
   Restart();
-  EXPECT_TRUE(cluster_.RunToEnd(kJob)) << "once resumed, it is taken up like any other";
+  EXPECT_TRUE(cluster_.RunToEnd(kHeldJob)) << "once resumed, it is taken up like any other";
 }
 
 }  // namespace

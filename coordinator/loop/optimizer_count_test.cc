@@ -10,7 +10,7 @@
 namespace stagecoach {
 namespace {
 
-constexpr char kJob[] = "small-1";
+constexpr char kCountedJob[] = "small-1";
 
 // Seen: AdamW's bias correction counted skipped steps as well, which PyTorch's does not, so that a job
 // with a skipped step went another way than the same steps there.
@@ -22,15 +22,16 @@ TEST(OptimizerCountTest, TheOptimizerCountsAppliedStepsAlsoAfterARecoveryOnOther
     cluster.nonfinite_steps = {1, 4};
     JobSpec spec = SmallJob(3);
     spec.pipeline.continue_with_fewer_stages = true;
-    ASSERT_TRUE(cluster.Submit(kJob, spec).ok());
+    ASSERT_TRUE(cluster.Submit(kCountedJob, spec).ok());
     if (kill) {
-      cluster.RunUntil([&] { return cluster.View(kJob).step == 5; });
+      cluster.RunUntil([&] { return cluster.View(kCountedJob).step == 5; });
       cluster.KillStage(0);
     }
-    ASSERT_TRUE(cluster.RunToEnd(kJob));
-    ASSERT_EQ(cluster.View(kJob).phase, JobPhase::kSucceeded) << cluster.View(kJob).message;
-    EXPECT_EQ(cluster.View(kJob).stages.size(), kill ? 2u : 3u);
-    EXPECT_EQ(cluster.optimizer_steps[kJob], expected) << kill;
+    ASSERT_TRUE(cluster.RunToEnd(kCountedJob));
+    ASSERT_EQ(cluster.View(kCountedJob).phase, JobPhase::kSucceeded)
+        << cluster.View(kCountedJob).message;
+    EXPECT_EQ(cluster.View(kCountedJob).stages.size(), kill ? 2u : 3u);
+    EXPECT_EQ(cluster.optimizer_steps[kCountedJob], expected) << kill;
   }
 }
 
@@ -44,10 +45,10 @@ TEST(OptimizerCountTest, TheOptimizersCountGoesOnInAJobThatResumesAnother) {
   JobSpec second = SmallJob(2);
   second.resume_job = "first";
   second.training.steps = 5;
-  ASSERT_TRUE(cluster.Submit(kJob, second).ok());
-  ASSERT_TRUE(cluster.RunToEnd(kJob));
+  ASSERT_TRUE(cluster.Submit(kCountedJob, second).ok());
+  ASSERT_TRUE(cluster.RunToEnd(kCountedJob));
   const std::map<uint64_t, std::set<uint64_t>> expected = {{3, {2}}, {4, {3}}};
-  EXPECT_EQ(cluster.optimizer_steps[kJob], expected);
+  EXPECT_EQ(cluster.optimizer_steps[kCountedJob], expected);
 }
 
 TEST(OptimizerCountTest, ResumesWithAnotherOptimizerWhereTheJobStartsItsStateAnew) {

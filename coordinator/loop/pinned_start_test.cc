@@ -14,16 +14,16 @@ using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-struct Outcome {
+struct PinnedOutcome {
   std::string digest;
   std::map<uint64_t, double> losses;
-  friend bool operator==(const Outcome&, const Outcome&) = default;
+  friend bool operator==(const PinnedOutcome&, const PinnedOutcome&) = default;
 };
 
 enum class Trouble { kNone, kStageLost, kCoordinatorRestarted };
 
 // `second` starts at step 3 of `first`, which goes on and keeps its newest checkpoint only.
-Outcome RunSecond(Trouble trouble) {
+PinnedOutcome RunSecond(Trouble trouble) {
   SimulatedCluster cluster(4);
   JobSpec first = SmallJob(2);
   first.training.steps = 20;
@@ -54,7 +54,7 @@ Outcome RunSecond(Trouble trouble) {
   EXPECT_TRUE(cluster.RunToEnd("second"));
   EXPECT_EQ(cluster.View("second").phase, JobPhase::kSucceeded) << cluster.View("second").message;
   EXPECT_EQ(cluster.View("second").recoveries, trouble == Trouble::kNone ? 0u : 1u);
-  Outcome outcome{cluster.View("second").weights_digest, {}};
+  PinnedOutcome outcome{cluster.View("second").weights_digest, {}};
   std::string history;
   for (const JobRecord& record : cluster.Records("second")) {
     if (record.kind == JobRecord::Kind::kStep) outcome.losses[record.step] = record.loss;
@@ -68,7 +68,7 @@ Outcome RunSecond(Trouble trouble) {
 }
 
 TEST(PinnedStartTest, ARecoveryReturnsToTheCheckpointTheJobBeganWith) {
-  const Outcome undisturbed = RunSecond(Trouble::kNone);
+  const PinnedOutcome undisturbed = RunSecond(Trouble::kNone);
   EXPECT_EQ(RunSecond(Trouble::kStageLost), undisturbed);
   EXPECT_EQ(RunSecond(Trouble::kCoordinatorRestarted), undisturbed);
 }

@@ -13,11 +13,11 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-constexpr char kJob[] = "job";
+constexpr char kSharedJob[] = "job";
 
-std::vector<std::string> StateFolders(SimulatedCluster& cluster) {
+std::vector<std::string> SharedStateFolders(SimulatedCluster& cluster) {
   return cluster.files()
-      .List(absl::StrCat("/checkpoints/", kJob))
+      .List(absl::StrCat("/checkpoints/", kSharedJob))
       .value_or(std::vector<std::string>{});
 }
 
@@ -25,12 +25,12 @@ std::vector<std::string> StateFolders(SimulatedCluster& cluster) {
 void ExpectUndisturbedEnd(SimulatedCluster& cluster) {
   static const std::string digest = [] {
     SimulatedCluster undisturbed(2);
-    EXPECT_TRUE(undisturbed.Submit(kJob, SmallJob(2)).ok());
-    EXPECT_TRUE(undisturbed.RunToEnd(kJob));
-    return undisturbed.View(kJob).weights_digest;
+    EXPECT_TRUE(undisturbed.Submit(kSharedJob, SmallJob(2)).ok());
+    EXPECT_TRUE(undisturbed.RunToEnd(kSharedJob));
+    return undisturbed.View(kSharedJob).weights_digest;
   }();
-  ASSERT_TRUE(cluster.RunToEnd(kJob)) << cluster.View(kJob).message;
-  const JobView view = cluster.View(kJob);
+  ASSERT_TRUE(cluster.RunToEnd(kSharedJob)) << cluster.View(kSharedJob).message;
+  const JobView view = cluster.View(kSharedJob);
   EXPECT_EQ(view.phase, JobPhase::kSucceeded) << view.message;
   EXPECT_EQ(view.weights_digest, digest);
   EXPECT_THAT(cluster.violations, IsEmpty());
@@ -42,26 +42,27 @@ TEST(SharedFolderTest, AStageWithAFolderOfItsOwnFailsTheJobBeforeItsFirstStep) {
   SimulatedCluster cluster(2);
   FaultFileSystem own;
   cluster.stage(1).own_files = &own;
-  ASSERT_TRUE(cluster.Submit(kJob, SmallJob(2)).ok());
-  ASSERT_TRUE(cluster.RunToEnd(kJob, 5)) << "at once";
-  const JobView view = cluster.View(kJob);
+  ASSERT_TRUE(cluster.Submit(kSharedJob, SmallJob(2)).ok());
+  ASSERT_TRUE(cluster.RunToEnd(kSharedJob, 5)) << "at once";
+  const JobView view = cluster.View(kSharedJob);
   EXPECT_EQ(view.phase, JobPhase::kFailed);
   EXPECT_EQ(view.recoveries, 0u);
   EXPECT_EQ(view.step, 0u);
   EXPECT_THAT(view.message,
               AllOf(HasSubstr("stage 1 (stage-1) at host-1:8101"), HasSubstr("NOT_FOUND"),
-                    HasSubstr(absl::StrCat("/checkpoints/", kJob, "/.tmp-1-0-")),
+                    HasSubstr(absl::StrCat("/checkpoints/", kSharedJob, "/.tmp-1-0-")),
                     HasSubstr("mount one shared folder at the coordinator's --checkpoint-dir")));
-  ASSERT_TRUE(cluster.RunUntil([&] { return StateFolders(cluster).empty(); }, 5)) << "none is left";
+  ASSERT_TRUE(cluster.RunUntil([&] { return SharedStateFolders(cluster).empty(); }, 5))
+      << "none is left";
 }
 
 TEST(SharedFolderTest, ADiskWithoutRoomForTwoCheckpointsFailsTheJobBeforeItsFirstStep) {
   SimulatedCluster cluster(2);
   cluster.files().SetCapacity(10000);  // one checkpoint has some 7000 bytes
-  ASSERT_TRUE(cluster.Submit(kJob, SmallJob(2)).ok());
-  ASSERT_TRUE(cluster.RunToEnd(kJob, 5));
-  EXPECT_EQ(cluster.View(kJob).recoveries, 0u);
-  EXPECT_THAT(cluster.View(kJob).message,
+  ASSERT_TRUE(cluster.Submit(kSharedJob, SmallJob(2)).ok());
+  ASSERT_TRUE(cluster.RunToEnd(kSharedJob, 5));
+  EXPECT_EQ(cluster.View(kSharedJob).recoveries, 0u);
+  EXPECT_THAT(cluster.View(kSharedJob).message,
               AllOf(HasSubstr("RESOURCE_EXHAUSTED"), HasSubstr("has 10000 free")));
   JobSpec last_only = SmallJob(2);
   last_only.checkpoint.every_steps = 0;
@@ -73,20 +74,21 @@ TEST(SharedFolderTest, ADiskWithoutRoomForTwoCheckpointsFailsTheJobBeforeItsFirs
 TEST(SharedFolderTest, ARecoveryGoesOnWithoutAStageThatDoesNotSeeTheFolder) {
   SimulatedCluster cluster(2);
   FaultFileSystem own;
-  ASSERT_TRUE(cluster.Submit(kJob, SmallJob(2)).ok());
-  cluster.RunUntil([&] { return cluster.View(kJob).step == 5; });
+  ASSERT_TRUE(cluster.Submit(kSharedJob, SmallJob(2)).ok());
+  cluster.RunUntil([&] { return cluster.View(kSharedJob).step == 5; });
   cluster.AddStage(2);
   cluster.stage(2).own_files = &own;
   cluster.KillStage(1);
   ASSERT_TRUE(cluster.RunUntil([&] {
-    return cluster.View(kJob).message.find("without stage-2") != std::string::npos;
-  })) << cluster.View(kJob).message;
-  EXPECT_EQ(cluster.View(kJob).phase, JobPhase::kRecovering) << "it waits for another one";
-  EXPECT_THAT(cluster.View(kJob).message, HasSubstr("which did not see the folder of checkpoints"));
+    return cluster.View(kSharedJob).message.find("without stage-2") != std::string::npos;
+  })) << cluster.View(kSharedJob).message;
+  EXPECT_EQ(cluster.View(kSharedJob).phase, JobPhase::kRecovering) << "it waits for another one";
+  EXPECT_THAT(cluster.View(kSharedJob).message,
+              HasSubstr("which did not see the folder of checkpoints"));
   cluster.AddStage(3);
   ExpectUndisturbedEnd(cluster);
   bool told = false;
-  for (const JobRecord& record : cluster.Records(kJob)) {
+  for (const JobRecord& record : cluster.Records(kSharedJob)) {
     told = told || record.message.find("stage 1 (stage-2) at host-2:8101") != std::string::npos;
   }
   EXPECT_TRUE(told);
@@ -95,24 +97,24 @@ TEST(SharedFolderTest, ARecoveryGoesOnWithoutAStageThatDoesNotSeeTheFolder) {
 TEST(SharedFolderTest, ARecoveryWithNothingButAStageThatDoesNotSeeTheFolderFailsNamingIt) {
   SimulatedCluster cluster(2);
   FaultFileSystem own;
-  ASSERT_TRUE(cluster.Submit(kJob, SmallJob(2)).ok());
-  cluster.RunUntil([&] { return cluster.View(kJob).step == 5; });
+  ASSERT_TRUE(cluster.Submit(kSharedJob, SmallJob(2)).ok());
+  cluster.RunUntil([&] { return cluster.View(kSharedJob).step == 5; });
   cluster.AddStage(2);
   cluster.stage(2).own_files = &own;
   cluster.KillStage(1);
-  ASSERT_TRUE(cluster.RunToEnd(kJob, 60));
-  EXPECT_THAT(cluster.View(kJob).message,
+  ASSERT_TRUE(cluster.RunToEnd(kSharedJob, 60));
+  EXPECT_THAT(cluster.View(kSharedJob).message,
               AllOf(HasSubstr("1 stage is missing"), HasSubstr("without stage-2")));
 }
 
 TEST(SharedFolderTest, ADiskThatTrainingHasFilledDoesNotKeepARecoveryFromGoingOn) {
   SimulatedCluster cluster(2);
-  ASSERT_TRUE(cluster.Submit(kJob, SmallJob(2)).ok());
-  cluster.RunUntil([&] { return cluster.View(kJob).step == 5; });
+  ASSERT_TRUE(cluster.Submit(kSharedJob, SmallJob(2)).ok());
+  cluster.RunUntil([&] { return cluster.View(kSharedJob).step == 5; });
   cluster.files().SetCapacity(0);
   cluster.RestartStage(1);
-  ASSERT_TRUE(cluster.RunUntil([&] { return cluster.View(kJob).step == 6; }, 30))
-      << cluster.View(kJob).message;
+  ASSERT_TRUE(cluster.RunUntil([&] { return cluster.View(kSharedJob).step == 6; }, 30))
+      << cluster.View(kSharedJob).message;
   cluster.files().SetCapacity(1 << 20);
   ExpectUndisturbedEnd(cluster);
 }

@@ -14,7 +14,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 
-constexpr char kJob[] = "slow-1";
+constexpr char kSlowJob[] = "slow-1";
 constexpr double kMinute = 60, kHour = 3600;
 
 JobSpec SlowJob(int stages) {
@@ -26,14 +26,14 @@ JobSpec SlowJob(int stages) {
 // Of a job that has never been slow.
 std::string UndisturbedDigest() {
   SimulatedCluster cluster(3);
-  EXPECT_TRUE(cluster.Submit(kJob, SlowJob(3)).ok());
-  EXPECT_TRUE(cluster.RunToEnd(kJob));
-  return cluster.View(kJob).weights_digest;
+  EXPECT_TRUE(cluster.Submit(kSlowJob, SlowJob(3)).ok());
+  EXPECT_TRUE(cluster.RunToEnd(kSlowJob));
+  return cluster.View(kSlowJob).weights_digest;
 }
 
-void ExpectUndisturbedEnd(SimulatedCluster& cluster) {
-  ASSERT_TRUE(cluster.RunToEnd(kJob, 48 * kHour)) << cluster.View(kJob).message;
-  const JobView view = cluster.View(kJob);
+void ExpectSlowButUndisturbedEnd(SimulatedCluster& cluster) {
+  ASSERT_TRUE(cluster.RunToEnd(kSlowJob, 48 * kHour)) << cluster.View(kSlowJob).message;
+  const JobView view = cluster.View(kSlowJob);
   EXPECT_EQ(view.phase, JobPhase::kSucceeded) << view.message;
   EXPECT_EQ(view.recoveries, 0u);
   EXPECT_EQ(view.weights_digest, UndisturbedDigest());
@@ -51,8 +51,8 @@ TEST(SlowStages, TenMinutesAMicroBatchOnThreeStagesSucceed) {
   SimulatedCluster cluster(3);
   // Two micro-batches, forward and backward, through three stages.
   cluster.step_seconds = 2 * (2 + 3 - 1) * 10 * kMinute;
-  ASSERT_TRUE(cluster.Submit(kJob, SlowJob(3)).ok());
-  ExpectUndisturbedEnd(cluster);
+  ASSERT_TRUE(cluster.Submit(kSlowJob, SlowJob(3)).ok());
+  ExpectSlowButUndisturbedEnd(cluster);
   EXPECT_GT(cluster.now(), 3 * cluster.step_seconds);
 }
 
@@ -63,28 +63,28 @@ TEST(SlowStages, LoadsShardsAndProfilesMayTakeLongerThanAnyBound) {
   cluster.profile_seconds = 30 * kMinute;
   JobSpec spec = SlowJob(3);
   spec.pipeline.partition = PartitionSpec{};  // by what is measured
-  ASSERT_TRUE(cluster.Submit(kJob, spec).ok());
-  ExpectUndisturbedEnd(cluster);
-  for (const JobRecord& record : cluster.Records(kJob)) {
+  ASSERT_TRUE(cluster.Submit(kSlowJob, spec).ok());
+  ExpectSlowButUndisturbedEnd(cluster);
+  for (const JobRecord& record : cluster.Records(kSlowJob)) {
     EXPECT_THAT(record.message, Not(HasSubstr("no profile")));
   }
 }
 
 TEST(SlowStages, CheckpointsMayTakeHoursToVerifyToCommitAndToExport) {
   SimulatedCluster cluster(3);
-  ASSERT_TRUE(cluster.Submit(kJob, SlowJob(3)).ok());
+  ASSERT_TRUE(cluster.Submit(kSlowJob, SlowJob(3)).ok());
   cluster.effect_seconds = 2 * kHour;
-  ExpectUndisturbedEnd(cluster);
+  ExpectSlowButUndisturbedEnd(cluster);
   EXPECT_GT(cluster.now(), 3 * cluster.effect_seconds);
 }
 
 TEST(SlowStages, StorageThatStandsStillIsNamed) {
   SimulatedCluster cluster(3);
-  ASSERT_TRUE(cluster.Submit(kJob, SlowJob(3)).ok());
+  ASSERT_TRUE(cluster.Submit(kSlowJob, SlowJob(3)).ok());
   cluster.effect_seconds = 2 * kHour;
   cluster.storage_stuck = true;
-  ASSERT_TRUE(cluster.RunToEnd(kJob));
-  EXPECT_THAT(cluster.View(kJob).message,
+  ASSERT_TRUE(cluster.RunToEnd(kSlowJob));
+  EXPECT_THAT(cluster.View(kSlowJob).message,
               AllOf(HasSubstr("begin_checkpoint has got no further for 600 s"),
                     HasSubstr("is the checkpoint storage stuck?")));
 }
@@ -92,13 +92,13 @@ TEST(SlowStages, StorageThatStandsStillIsNamed) {
 TEST(SlowStages, WhoStandsStillInTheMiddleOfALongStepIsFoundAndNamed) {
   SimulatedCluster cluster(4);
   cluster.step_seconds = 80 * kMinute;
-  ASSERT_TRUE(cluster.Submit(kJob, SlowJob(3)).ok());
-  ASSERT_TRUE(cluster.RunUntil([&] { return cluster.View(kJob).phase == JobPhase::kRunning; }));
+  ASSERT_TRUE(cluster.Submit(kSlowJob, SlowJob(3)).ok());
+  ASSERT_TRUE(cluster.RunUntil([&] { return cluster.View(kSlowJob).phase == JobPhase::kRunning; }));
   const double began = cluster.now();
   ASSERT_TRUE(cluster.RunUntil([&] { return cluster.now() > began + 30 * kMinute; }, kHour));
   cluster.stage(1).hung = true;
   const double hung = cluster.now();
-  const std::vector<JobRecord>& records = cluster.Records(kJob);
+  const std::vector<JobRecord>& records = cluster.Records(kSlowJob);
   ASSERT_TRUE(cluster.RunUntil([&] { return FirstRecovery(records) != nullptr; }, kHour));
   const double bound = JobLimits{}.first_step_deadline_seconds;
   EXPECT_LE(cluster.now() - hung, bound + 1) << "with the time between two heartbeats";
@@ -107,20 +107,20 @@ TEST(SlowStages, WhoStandsStillInTheMiddleOfALongStepIsFoundAndNamed) {
               AllOf(HasSubstr("no operation done for 60."),
                     HasSubstr("stage 1 (stage-1) says nothing of what it waits for"),
                     HasSubstr("stage 0 (stage-0) says: activation of micro-batch 0")));
-  ASSERT_TRUE(cluster.RunToEnd(kJob, 48 * kHour)) << "on the stage that was left over";
-  EXPECT_EQ(cluster.View(kJob).phase, JobPhase::kSucceeded) << cluster.View(kJob).message;
-  EXPECT_EQ(cluster.View(kJob).recoveries, 1u);
-  EXPECT_EQ(cluster.View(kJob).weights_digest, UndisturbedDigest());
+  ASSERT_TRUE(cluster.RunToEnd(kSlowJob, 48 * kHour)) << "on the stage that was left over";
+  EXPECT_EQ(cluster.View(kSlowJob).phase, JobPhase::kSucceeded) << cluster.View(kSlowJob).message;
+  EXPECT_EQ(cluster.View(kSlowJob).recoveries, 1u);
+  EXPECT_EQ(cluster.View(kSlowJob).weights_digest, UndisturbedDigest());
 }
 
 TEST(SlowStages, WhoIsStoppedInALongStepIsStillLostWithItsLease) {
   SimulatedCluster cluster(4);
   cluster.step_seconds = 80 * kMinute;
-  ASSERT_TRUE(cluster.Submit(kJob, SlowJob(3)).ok());
-  ASSERT_TRUE(cluster.RunUntil([&] { return cluster.View(kJob).phase == JobPhase::kRunning; }));
+  ASSERT_TRUE(cluster.Submit(kSlowJob, SlowJob(3)).ok());
+  ASSERT_TRUE(cluster.RunUntil([&] { return cluster.View(kSlowJob).phase == JobPhase::kRunning; }));
   cluster.StopStage(2);
   const double stopped = cluster.now();
-  const std::vector<JobRecord>& records = cluster.Records(kJob);
+  const std::vector<JobRecord>& records = cluster.Records(kSlowJob);
   ASSERT_TRUE(cluster.RunUntil([&] { return FirstRecovery(records) != nullptr; }));
   EXPECT_LE(cluster.now() - stopped, 2);
 }

@@ -16,7 +16,7 @@ namespace {
 using testing::EndsWith;
 using testing::HasSubstr;
 
-JobRecord Record(uint64_t number, JobRecord::Kind kind, uint64_t step) {
+JobRecord RecordOf(uint64_t number, JobRecord::Kind kind, uint64_t step) {
   JobRecord record;
   record.number = number;
   record.kind = kind;
@@ -27,7 +27,7 @@ JobRecord Record(uint64_t number, JobRecord::Kind kind, uint64_t step) {
 }
 
 JobRecord Step(uint64_t number, uint64_t step) {
-  JobRecord record = Record(number, JobRecord::Kind::kStep, step);
+  JobRecord record = RecordOf(number, JobRecord::Kind::kStep, step);
   record.learning_rate = 3e-4;
   record.gradient_norm = 0.87;
   record.tokens_per_second = 117029;
@@ -70,19 +70,19 @@ TEST(MetricsLine, OtherRecords) {
     const std::string line = MetricsLine(record, false, {});
     return line.substr(line.find("\"event\""));
   };
-  EXPECT_EQ(rest(Record(1, JobRecord::Kind::kEvaluation, 50)),
+  EXPECT_EQ(rest(RecordOf(1, JobRecord::Kind::kEvaluation, 50)),
             "\"event\":\"evaluation\",\"step\":50,\"loss\":2.31}\n");
-  JobRecord record = Record(2, JobRecord::Kind::kCheckpoint, 50);
+  JobRecord record = RecordOf(2, JobRecord::Kind::kCheckpoint, 50);
   EXPECT_EQ(rest(record), "\"event\":\"checkpoint\",\"step\":50}\n");
   record.message = "disk full\xff";
   EXPECT_EQ(rest(record),
             "\"event\":\"checkpoint\",\"step\":50,\"error\":\"disk full\xef\xbf\xbd\"}\n");
   record.kind = JobRecord::Kind::kRecovery;
   EXPECT_THAT(rest(record), HasSubstr("\"recovery\",\"step\":50,\"message\":\"disk"));
-  record = Record(3, JobRecord::Kind::kState, 0);
+  record = RecordOf(3, JobRecord::Kind::kState, 0);
   record.phase = JobPhase::kLoading;
   EXPECT_EQ(rest(record), "\"event\":\"state\",\"step\":0,\"state\":\"loading\"}\n");
-  record = Record(4, JobRecord::Kind::kFinished, 60);
+  record = RecordOf(4, JobRecord::Kind::kFinished, 60);
   record.phase = JobPhase::kSucceeded;
   record.weights_digest = "sha256:ab";
   EXPECT_EQ(rest(record),
@@ -113,10 +113,10 @@ TEST_F(RepairTest, NoFileIsAnEmptyOne) {
 }
 
 TEST_F(RepairTest, TheTailTellsWhereToGoOn) {
-  const std::string text = MetricsLine(Record(1, JobRecord::Kind::kState, 0), false, {}) +
+  const std::string text = MetricsLine(RecordOf(1, JobRecord::Kind::kState, 0), false, {}) +
                            MetricsLine(Step(2, 1), false, {}) + MetricsLine(Step(3, 2), false, {}) +
-                           MetricsLine(Record(4, JobRecord::Kind::kEvaluation, 2), false, {}) +
-                           MetricsLine(Record(5, JobRecord::Kind::kRecovery, 1), false, {}) +
+                           MetricsLine(RecordOf(4, JobRecord::Kind::kEvaluation, 2), false, {}) +
+                           MetricsLine(RecordOf(5, JobRecord::Kind::kRecovery, 1), false, {}) +
                            MetricsLine(Step(6, 1), true, {});
   Put(text);
   const MetricsTail tail = Repair();
@@ -128,7 +128,7 @@ TEST_F(RepairTest, TheTailTellsWhereToGoOn) {
 }
 
 TEST_F(RepairTest, TheEndIsSeen) {
-  Put(MetricsLine(Record(1, JobRecord::Kind::kFinished, 3), false, {}));
+  Put(MetricsLine(RecordOf(1, JobRecord::Kind::kFinished, 3), false, {}));
   EXPECT_TRUE(Repair().finished);
 }
 

@@ -3,10 +3,12 @@
 #include <spdlog/spdlog.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
+#include <limits>
+#include <optional>
 
+#include "services/common/flags/flag_parser.h"
 #include "services/common/observe/log.h"
 #include "services/common/process/process.h"
 #include "services/stage/stage_server.h"
@@ -14,34 +16,29 @@
 int main(int argc, char** argv) {
   using namespace stagecoach;
   PrepareProcess();
-  CLI::App app{"Stage server of Stagecoach: hosts consecutive layers of a network."};
-  app.set_version_flag("--version", STAGECOACH_VERSION);
+  FlagParser parser("Stage server of Stagecoach: hosts consecutive layers of a network.");
   StageFlags flags;
-  AddServerFlags(app, &flags.server);
-  app.add_option("--coordinator", flags.coordinator, "gRPC address of the coordinator")
-      ->envname("STAGECOACH_ADDRESS")
-      ->capture_default_str();
-  app.add_option("--name", flags.name, "unique name; default: <host name>-<port>")
-      ->envname("STAGECOACH_STAGE_NAME");
-  app.add_option("--state-dir", flags.state_dir,
-                 "keeps what a restart is known by, one process at a time; default: nothing, this "
-                 "machine and --listen are what it is known by")
-      ->envname("STAGECOACH_STAGE_STATE_DIR");
-  app.add_option("--advertise", flags.advertise,
-                 "address that coordinator and neighbours dial; default: the listening one")
-      ->envname("STAGECOACH_ADVERTISE");
-  app.add_option("--device", flags.device, "cpu, cuda[:N], reference or simulated[:GFLOP/s]")
-      ->capture_default_str();
-  app.add_option("--threads", flags.threads, "compute threads; 0: the cores this process may use")
-      ->check(CLI::Range(0, 1024));
-  app.add_option("--memory-limit-bytes", flags.memory_limit_bytes, "tensor memory; 0: no limit")
-      ->check(CLI::NonNegativeNumber);
-  app.add_option("--progress-timeout-secs", flags.progress_timeout_seconds,
-                 "a step in which no stage of the job has done an operation for so long has failed")
-      ->envname("STAGECOACH_PROGRESS_TIMEOUT_SECS")
-      ->check(CLI::Range(1.0, 86400.0))
-      ->capture_default_str();
-  CLI11_PARSE(app, argc, argv);
+  AddServerFlags(parser, &flags.server);
+  parser.Text("--coordinator", &flags.coordinator, "gRPC address of the coordinator",
+              "STAGECOACH_ADDRESS");
+  parser.Text("--name", &flags.name, "unique name; default: <host name>-<port>",
+              "STAGECOACH_STAGE_NAME");
+  parser.Text("--state-dir", &flags.state_dir,
+              "keeps what a restart is known by, one process at a time; default: nothing, this "
+              "machine and --listen are what it is known by",
+              "STAGECOACH_STAGE_STATE_DIR");
+  parser.Text("--advertise", &flags.advertise,
+              "address that coordinator and neighbours dial; default: the listening one",
+              "STAGECOACH_ADVERTISE");
+  parser.Text("--device", &flags.device, "cpu, cuda[:N], reference or simulated[:GFLOP/s]");
+  parser.Number("--threads", &flags.threads, "compute threads; 0: the cores this process may use",
+                0, 1024);
+  parser.Number("--memory-limit-bytes", &flags.memory_limit_bytes, "tensor memory; 0: no limit", 0,
+                std::numeric_limits<int64_t>::max());
+  parser.Number("--progress-timeout-secs", &flags.progress_timeout_seconds,
+                "a step in which no stage of the job has done an operation for so long has failed",
+                1.0, 86400.0, "STAGECOACH_PROGRESS_TIMEOUT_SECS");
+  if (const std::optional<int> code = parser.Parse(argc, argv)) return *code;
   if (flags.server.die_with_parent) DieWithParent();
   absl::Status status = SetUpLogging("stage", flags.server.log_format, flags.server.verbose);
   // The signal is blocked in every thread: it waits until main asks for it.

@@ -14,9 +14,10 @@
 namespace stagecoach {
 namespace {
 
-constexpr int64_t kWidth = 6, kContext = 4, kSequences = 3, kRows = kSequences * kContext;
+constexpr int64_t kTrunkWidth = 6, kTrunkContext = 4, kTrunkSequences = 3,
+                  kTrunkRows = kTrunkSequences * kTrunkContext;
 constexpr ForwardContext kContextOfRun = {
-    .seed = 5, .step = 1, .micro_batch = MicroBatchId(1), .sequences = kSequences};
+    .seed = 5, .step = 1, .micro_batch = MicroBatchId(1), .sequences = kTrunkSequences};
 
 class CountingBackend final : public ReferenceBackend {
  public:
@@ -44,7 +45,8 @@ std::unique_ptr<Layer> MakeOrDie(const ExpandedModel& model, size_t index, Backe
 }
 
 Tensor MatrixOf(Backend& backend, uint32_t stream) {
-  return TensorOf(backend, NormalValues(kRows * kWidth, stream), DType::kF32, {kRows, kWidth});
+  return TensorOf(backend, NormalValues(kTrunkRows * kTrunkWidth, stream), DType::kF32,
+                  {kTrunkRows, kTrunkWidth});
 }
 
 struct Additions {
@@ -75,7 +77,8 @@ Additions AdditionsOf(const ExpandedModel& model, size_t index) {
 }
 
 TEST(Residual, TheSumsOfAGptBlockAreNoOperations) {
-  GptSpec spec = {.layers = 1, .width = kWidth, .heads = 2, .context = kContext, .vocabulary = 7};
+  GptSpec spec = {
+      .layers = 1, .width = kTrunkWidth, .heads = 2, .context = kTrunkContext, .vocabulary = 7};
   for (const size_t index : {1, 2}) {
     EXPECT_EQ(AdditionsOf(ExpandOrDie(spec), index), (Additions{0, 0, 0})) << index;
   }
@@ -88,11 +91,11 @@ TEST(Residual, TheSumsOfAGptBlockAreNoOperations) {
 ExpandedModel ModelOf(std::vector<LayerSpec> layers) {
   layers.insert(layers.begin(), LayerSpec{EmbeddingSpec{}});
   layers.push_back(LayerSpec{LinearSpec{7, false}});
-  return ExpandOrDie(LayerListSpec{kWidth, kContext, 7, std::move(layers)});
+  return ExpandOrDie(LayerListSpec{kTrunkWidth, kTrunkContext, 7, std::move(layers)});
 }
 
 TEST(Residual, WhatCannotAddIsFollowedByASum) {
-  const LayerSpec keep{DropoutSpec{0.0}}, dense{LinearSpec{kWidth, true}}, gelu{GeluSpec{}};
+  const LayerSpec keep{DropoutSpec{0.0}}, dense{LinearSpec{kTrunkWidth, true}}, gelu{GeluSpec{}};
   const auto of = [](std::vector<LayerSpec> layers) {
     return AdditionsOf(ModelOf({LayerSpec{ResidualSpec{std::move(layers)}}}), 1);
   };
@@ -136,7 +139,7 @@ void ExpectBitsOfASum(const std::string& name, const std::vector<LayerSpec>& bra
 
 TEST(Residual, InFloat32HasTheBitsOfItsBranchAndASum) {
   const LayerSpec norm{LayerNormSpec{}}, attend{AttentionSpec{2, 0.0}}, mlp{MlpSpec{10}};
-  const LayerSpec dense{LinearSpec{kWidth, true}}, plain{LinearSpec{kWidth, false}};
+  const LayerSpec dense{LinearSpec{kTrunkWidth, true}}, plain{LinearSpec{kTrunkWidth, false}};
   ExpectBitsOfASum("attention", {norm, attend});
   ExpectBitsOfASum("mlp", {norm, mlp});
   ExpectBitsOfASum("linear", {dense});

@@ -15,7 +15,7 @@ namespace {
 using testing::AllOf;
 using testing::HasSubstr;
 
-std::string Text(const absl::Status& status) { return std::string(status.message()); }
+std::string FaultText(const absl::Status& status) { return std::string(status.message()); }
 
 class StageRuntimeFaultTest : public testing::Test {
  protected:
@@ -48,12 +48,12 @@ TEST_F(StageRuntimeFaultTest, AbortEndsAWaitAtOnceAndTheNeighbourHearsOfIt) {
   fleet.runtime(1).Abort(RuntimeFleet::FenceOf(1, 0), absl::UnavailableError("stage 7 was lost"));
   const absl::Status status = waiting.Get().status();
   EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
-  EXPECT_THAT(Text(status), AllOf(HasSubstr("stage 1"), HasSubstr("stage 7 was lost")));
+  EXPECT_THAT(FaultText(status), AllOf(HasSubstr("stage 1"), HasSubstr("stage 7 was lost")));
   EXPECT_EQ(fleet.runtime(1).Snapshot().state, "aborted");
   // Stage 0 was not told; its link was.
   const absl::Status neighbour = fleet.Run(0, RuntimeFleet::Train(1, 0, false)).status();
   EXPECT_EQ(neighbour.code(), absl::StatusCode::kUnavailable);
-  EXPECT_THAT(Text(neighbour), HasSubstr("closed by its peer"));
+  EXPECT_THAT(FaultText(neighbour), HasSubstr("closed by its peer"));
 }
 
 TEST_F(StageRuntimeFaultTest, AnAbortedIncarnationIsOverUntilANewerLoad) {
@@ -91,7 +91,7 @@ TEST_F(StageRuntimeFaultTest, AStalledLinkFailsTheStepNamingWhatItWaitedFor) {
   fleet.runtime(1).Run(RuntimeFleet::Train(1, 2, false), answer.callback());
   const absl::Status status = answer.Get().status();
   EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded);
-  EXPECT_EQ(Text(status),
+  EXPECT_EQ(FaultText(status),
             "no operation done for 0.2 s: stage 1 waits for activation of micro-batch 0 from stage "
             "0 (job a term 1 generation 1 step 2 attempt 0); the coordinator told nothing of the "
             "other stages");
@@ -112,7 +112,7 @@ TEST_F(StageRuntimeFaultTest, TheProgressDeadlineIsOfTheClockAndNotOfWakeUps) {
   clock.AdvanceNanos(200'000'000);
   const absl::Status status = waiting.Get().status();
   EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded);
-  EXPECT_THAT(Text(status), HasSubstr("no operation done for 30 s"));
+  EXPECT_THAT(FaultText(status), HasSubstr("no operation done for 30 s"));
   EXPECT_NEAR(fleet.runtime(1).Snapshot().phases.Sum(), 30.1, 1e-6) << "every second has a phase";
 }
 
@@ -171,7 +171,7 @@ TEST_F(StageRuntimeFaultTest, AWaitEndsWhenNoStageOfTheJobGetsOn) {
   }
   const absl::Status status = waiting.Get().status();
   EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded);
-  EXPECT_THAT(Text(status),
+  EXPECT_THAT(FaultText(status),
               AllOf(HasSubstr("no operation done for 30 s: stage 1 waits for activation of "
                               "micro-batch 0 from stage 0"),
                     HasSubstr("nor by any other stage, says the coordinator")));
@@ -188,7 +188,7 @@ TEST_F(StageRuntimeFaultTest, WithoutACoordinatorAWaitEndsAndSaysSo) {
   clock.Advance(29, waiting);
   EXPECT_FALSE(waiting.ready());
   clock.Advance(1.5, waiting);
-  EXPECT_THAT(Text(waiting.Get().status()),
+  EXPECT_THAT(FaultText(waiting.Get().status()),
               AllOf(HasSubstr("no operation done for 30 s"),
                     HasSubstr("the coordinator was last heard 30.5 s ago")));
 }
@@ -248,7 +248,7 @@ TEST_F(StageRuntimeFaultTest, ANewerLoadReplacesAStepThatWaits) {
   ASSERT_TRUE(load.Get().ok());
   const absl::Status status = waiting.Get().status();
   EXPECT_EQ(status.code(), absl::StatusCode::kAborted);
-  EXPECT_THAT(Text(status), HasSubstr("replaced by a load of job a term 1 generation 2"));
+  EXPECT_THAT(FaultText(status), HasSubstr("replaced by a load of job a term 1 generation 2"));
   ASSERT_TRUE(fleet.LoadAll(2).ok());
   EXPECT_TRUE(fleet.TrainSteps(2, 0, 1).ok());
 }
@@ -342,7 +342,7 @@ TEST_F(StageRuntimeFaultTest, AShardThatCannotBeWrittenLeavesTheStageRunning) {
   fleet.file_system().SetCapacity(100);
   const auto failed = fleet.Checkpoint(1, 1, "/a/full");
   EXPECT_EQ(failed.status().code(), absl::StatusCode::kResourceExhausted);
-  EXPECT_THAT(Text(failed.status()), HasSubstr("stage 0, job a term 1 generation 1 step 1"));
+  EXPECT_THAT(FaultText(failed.status()), HasSubstr("stage 0, job a term 1 generation 1 step 1"));
   fleet.file_system().SetCapacity(1 << 20);
   EXPECT_TRUE(fleet.Checkpoint(1, 1, "/a/again").ok());
   EXPECT_TRUE(fleet.TrainSteps(1, 1, 2).ok());

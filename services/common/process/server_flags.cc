@@ -1,7 +1,5 @@
 #include "services/common/process/server_flags.h"
 
-#include <CLI/CLI.hpp>
-
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -10,29 +8,25 @@
 
 namespace stagecoach {
 
-void AddServerFlags(CLI::App& app, ServerFlags* flags) {
-  app.add_option("--listen", flags->listen, "gRPC address, host:port; port 0: any free one")
-      ->capture_default_str();
-  app.add_option("--http", flags->http, "HTTP address for metrics and probes; port 0: any free one")
-      ->capture_default_str();
-  app.add_option("--port-file", flags->port_file,
-                 "write \"<gRPC port> <HTTP port>\" here once both are bound");
-  app.add_option("--log-format", flags->log_format, "text or json")->capture_default_str();
-  app.add_flag("--log-verbose", flags->verbose, "also log what is only of use for debugging");
-  app.add_option("--exit-timeout-secs", flags->exit_timeout_seconds,
-                 "longest time from SIGTERM to the end of the process")
-      ->check(CLI::Range(1.0, 3600.0))
-      ->capture_default_str();
-  app.add_flag("--die-with-parent", flags->die_with_parent, "end when the parent process ends");
-  app.add_flag("--insecure-i-know", flags->insecure_i_know,
-               "listen off loopback without TLS: anyone on the network may use this server");
-  app.add_flag("--insecure-http-i-know", flags->insecure_http_i_know,
-               "serve HTTP off loopback, without TLS: for a network that only operators reach");
-  app.add_flag("--grpc-use-ssl", flags->tls.use_ssl, "mutual TLS on every gRPC connection");
-  app.add_option("--grpc-server-cert", flags->tls.server_cert, "PEM certificate of this server");
-  app.add_option("--grpc-server-key", flags->tls.server_key, "PEM private key of this server");
-  app.add_option("--grpc-root-cert", flags->tls.root_cert,
-                 "PEM certificates of the authority that signs every peer");
+void AddServerFlags(FlagParser& parser, ServerFlags* flags) {
+  parser.Text("--listen", &flags->listen, "gRPC address, host:port; port 0: any free one");
+  parser.Text("--http", &flags->http, "HTTP address for metrics and probes; port 0: any free one");
+  parser.Text("--port-file", &flags->port_file,
+              "write \"<gRPC port> <HTTP port>\" here once both are bound");
+  parser.Text("--log-format", &flags->log_format, "text or json");
+  parser.Switch("--log-verbose", &flags->verbose, "also log what is only of use for debugging");
+  parser.Number("--exit-timeout-secs", &flags->exit_timeout_seconds,
+                "longest time from SIGTERM to the end of the process", 1.0, 3600.0);
+  parser.Switch("--die-with-parent", &flags->die_with_parent, "end when the parent process ends");
+  parser.Switch("--insecure-i-know", &flags->insecure_i_know,
+                "listen off loopback without TLS: anyone on the network may use this server");
+  parser.Switch("--insecure-http-i-know", &flags->insecure_http_i_know,
+                "serve HTTP off loopback, without TLS: for a network that only operators reach");
+  parser.Switch("--grpc-use-ssl", &flags->tls.use_ssl, "mutual TLS on every gRPC connection");
+  parser.Text("--grpc-server-cert", &flags->tls.server_cert, "PEM certificate of this server");
+  parser.Text("--grpc-server-key", &flags->tls.server_key, "PEM private key of this server");
+  parser.Text("--grpc-root-cert", &flags->tls.root_cert,
+              "PEM certificates of the authority that signs every peer");
 }
 
 absl::Status ParseAddress(const std::string& flag, const std::string& address, std::string* host,

@@ -6,10 +6,7 @@
 #include <string>
 
 #include "absl/status/status.h"
-
-namespace CLI {
-class App;
-}  // namespace CLI
+#include "services/common/flags/flag_parser.h"
 
 namespace stagecoach {
 
@@ -30,7 +27,7 @@ struct ServerFlags {
   TlsFlags tls;
 };
 
-void AddServerFlags(CLI::App& app, ServerFlags* flags);
+void AddServerFlags(FlagParser& parser, ServerFlags* flags);
 
 // "127.0.0.1:8001", "localhost:8001", "[::1]:8001".
 bool IsLoopback(const std::string& address);

@@ -22,9 +22,9 @@ void PrintTo(const Counts& counts, std::ostream* out) {
 
 // Of one block of a GPT: two residuals, around attention and around the MLP. A product is one.
 Counts LaunchesOfBlock(Precision precision, double dropout) {
-  constexpr int64_t kContext = 4, kSequences = 2, kWidth = 16;
+  constexpr int64_t kContext = 4, kSequences = 2, kLaunchWidth = 16;
   const GptSpec spec = {.layers = 1,
-                        .width = kWidth,
+                        .width = kLaunchWidth,
                         .heads = 2,
                         .context = kContext,
                         .vocabulary = 8,
@@ -41,7 +41,8 @@ Counts LaunchesOfBlock(Precision precision, double dropout) {
       if (dtype == DType::kBF16) backend.Convert(parameter.value, parameter.compute);
     }
     const auto filled = [&](float value) {
-      const Tensor tensor = TensorOf<float>(backend, {}, dtype, {kSequences * kContext, kWidth});
+      const Tensor tensor =
+          TensorOf<float>(backend, {}, dtype, {kSequences * kContext, kLaunchWidth});
       backend.Fill(tensor, value);
       return tensor;
     };
