@@ -81,6 +81,7 @@ TEST(SlowStages, CheckpointsMayTakeHoursToVerifyToCommitAndToExport) {
 TEST(SlowStages, StorageThatStandsStillIsNamed) {
   SimulatedCluster cluster(3);
   ASSERT_TRUE(cluster.Submit(kSlowJob, SlowJob(3)).ok());
+  ASSERT_TRUE(cluster.RunUntil([&] { return cluster.View(kSlowJob).phase == JobPhase::kRunning; }));
   cluster.effect_seconds = 2 * kHour;
   cluster.storage_stuck = true;
   ASSERT_TRUE(cluster.RunToEnd(kSlowJob));

@@ -9,6 +9,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "services/common/grpc/rpc_metrics.h"
+#include "services/common/grpc/tls_expiry.h"
 
 namespace stagecoach {
 namespace {
@@ -47,6 +48,7 @@ TEST_F(StageMetricsTest, AnIdleStageExportsEveryNameOfItsList) {
   }
   MetricWriter writer;
   Write(writer);
+  WriteTlsMetrics(TlsExpiry{1.0, 2.0}, writer);
   const std::vector<std::string> names = writer.Names();
   EXPECT_EQ(std::set<std::string>(names.begin(), names.end()), listed);
 }
