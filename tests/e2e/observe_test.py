@@ -26,10 +26,10 @@ def samples(text, name):
 
 
 def documented(program):
-    """name -> type of what docs/metrics.md says that `program` (C or S) exports without a card"""
+    """name -> type of what docs/metrics.md says that `program` (C or S) exports without a card and without TLS"""
     text = (pathlib.Path(__file__).resolve().parents[2] / "docs" / "metrics.md").read_text()
     rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in text.splitlines() if line.startswith("| `")]
-    rows = [row for row in rows if "with NVML only" not in row[5]]  # there is no card here
+    rows = [row for row in rows if not any(need in row[5] for need in ("with NVML only", "with TLS only"))]
     return {row[0].strip("`"): row[1] for row in rows if program in row[4].split()}
 
 
