@@ -83,10 +83,12 @@ std::vector<CheckpointRef> CheckpointStore::StepFolders(const std::string& job) 
 
 std::vector<CheckpointRef> CheckpointStore::List(const std::string& job) {
   std::vector<CheckpointRef> refs = StepFolders(job);
-  std::erase_if(refs, [this](const CheckpointRef& ref) {
-    return !file_system_->Exists(JoinPath(ref.folder, kManifestFile));
-  });
+  std::erase_if(refs, [this](const CheckpointRef& ref) { return !Has(ref); });
   return refs;
+}
+
+bool CheckpointStore::Has(const CheckpointRef& ref) {
+  return file_system_->Exists(JoinPath(ref.folder, kManifestFile));
 }
 
 absl::Status CheckpointStore::Discard(const CheckpointRef& ref) {

@@ -53,6 +53,7 @@ class CheckpointStore {
   void Abandon(const std::string& temporary);  // removes the folder; errors are logged only
 
   std::vector<CheckpointRef> List(const std::string& job);  // committed, newest first
+  bool Has(const CheckpointRef& ref);                       // still, whatever was removed meanwhile
   absl::StatusOr<Manifest> ReadManifest(const CheckpointRef& ref);
   // Every size and digest of every file. NOT_FOUND, DATA_LOSS: broken. FAILED_PRECONDITION: intact,
   // but of another format version or job.

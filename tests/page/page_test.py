@@ -54,7 +54,10 @@ class LivePage(RealJob):
         page = self.job_page()
         for _ in range(3):
             before = self.api("jobs/watched")
-            page.wait_for_function("step => Number(document.querySelector('[data-field=step]').dataset.value) >= step", arg=int(before["step"]))
+            # The page hears of each in a record of its own, a moment after the API has it.
+            for name, value in (("step", before["step"]), ("checkpoint", before["last_checkpoint_step"])):
+                page.wait_for_function("([name, value]) => Number(document.querySelector(`[data-field=${name}]`).dataset.value) >= value",
+                                       arg=[name, int(value)])
             shown = self.shown(page)
             step = int(shown["step"])
             after = self.api("jobs/watched")

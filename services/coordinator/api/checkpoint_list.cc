@@ -6,10 +6,11 @@ v1::ListCheckpointsResponse ListCheckpointsOf(CheckpointStore& store, const std:
                                               bool verify) {
   v1::ListCheckpointsResponse response;
   for (const CheckpointRef& ref : store.List(job_id)) {
+    const absl::StatusOr<Manifest> manifest = verify ? store.Verify(ref) : store.ReadManifest(ref);
+    if (!manifest.ok() && !store.Has(ref)) continue;  // retention came first: it is not broken
     v1::CheckpointInfo* info = response.add_checkpoints();
     info->set_step(ref.step);
     info->set_folder(ref.folder);
-    const absl::StatusOr<Manifest> manifest = verify ? store.Verify(ref) : store.ReadManifest(ref);
     if (!manifest.ok()) {
       info->set_error(std::string(manifest.status().message()));
       continue;
