@@ -144,8 +144,15 @@ void JobTransition::On(const DeadlinePassed& event) {
       return Fail(absl::DeadlineExceededError(
           absl::StrFormat("%s: %s has got no further for %.0f s; is the checkpoint storage stuck?",
                           Context(), ActivityName(state_.activity), state_.stall_seconds)));
-    default:
+    case Activity::kLoad:
+    case Activity::kTrain:
+    case Activity::kFlush:
+    case Activity::kEvaluate:
+    case Activity::kWriteShards:
       return StagesOverdue(event);
+    case Activity::kEnded:
+    case Activity::kHeld:
+      return Stale();
   }
 }
 
@@ -178,6 +185,7 @@ double JobTransition::LastMoved(const DeadlinePassed& event) const {
       break;
     case Activity::kPlan:  // shows none
     case Activity::kWaitStages:
+    case Activity::kHeld:
     case Activity::kEnded:
       break;
   }

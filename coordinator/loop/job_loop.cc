@@ -233,9 +233,16 @@ bool JobLoop::Drained() const {
       case Activity::kEnded:
       case Activity::kHeld:
         return true;  // nothing is lost if these are left as they are
-      default:
-        return stopped_.count(entry.first) > 0;
+      case Activity::kTrain:
+      case Activity::kFlush:
+      case Activity::kEvaluate:
+      case Activity::kBeginCheckpoint:
+      case Activity::kWriteShards:
+      case Activity::kCommit:
+      case Activity::kExport:
+        break;
     }
+    return stopped_.contains(entry.first);
   });
 }
 
