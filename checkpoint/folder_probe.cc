@@ -58,7 +58,7 @@ absl::Status CheckFolderAnswer(FileSystem& file_system, const FolderProbe& probe
   const std::string path = AnswerPath(probe.folder, stage);
   ASSIGN_OR_RETURN(const std::string answer, ReadText(file_system, path));
   if (answer == AnswerTo(probe.secret, stage)) return absl::OkStatus();
-  return absl::DataLossError(absl::StrCat(path, ": not what the coordinator asked for"));
+  return absl::FailedPreconditionError(absl::StrCat(path, ": not what the coordinator asked for"));
 }
 
 }  // namespace stagecoach

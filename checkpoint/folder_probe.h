@@ -5,7 +5,8 @@
 //   coordinator   reads the answers and removes the folder
 // A folder that a crash leaves behind goes with the store's other temporary folders.
 // Ownership: borrows the file system.  Threads: any that may block on files.
-// Errors:    the file system's codes with the path; DATA_LOSS: a file that holds something else.
+// Errors:    the file system's codes with the path; FAILED_PRECONDITION: an answer to somebody else;
+//            DATA_LOSS: a file of a wrong size.
 // See:       docs/formats.md, "Probe of the folder".
 #ifndef STAGECOACH_CHECKPOINT_FOLDER_PROBE_H_
 #define STAGECOACH_CHECKPOINT_FOLDER_PROBE_H_

@@ -62,7 +62,7 @@ TEST_F(FolderProbeTest, AnAnswerToAnotherQuestionIsNone) {
   ASSERT_TRUE(AnswerFolderProbe(files_, earlier.folder, 0).ok());
   ASSERT_TRUE(AnswerFolderProbe(files_, probe.folder, 0).ok());
   files_.SetContents(probe.folder + "/answer-0", files_.Contents(earlier.folder + "/answer-0"));
-  EXPECT_TRUE(absl::IsDataLoss(CheckFolderAnswer(files_, probe, 0)));
+  EXPECT_TRUE(absl::IsFailedPrecondition(CheckFolderAnswer(files_, probe, 0)));
   files_.SetContents(probe.folder + "/answer-0", std::string(1 << 20, 'x'));
   EXPECT_TRUE(absl::IsDataLoss(CheckFolderAnswer(files_, probe, 0))) << "and is not read whole";
 }

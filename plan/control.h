@@ -41,9 +41,10 @@ struct LoadCommand {
 };
 
 struct LoadResult {
-  DatasetManifest data;     // filled on the first and last stage
-  std::string fingerprint;  // of the back end; all stages of a job must agree
-  StageMemory memory;       // bytes by kind after loading
+  DatasetManifest data;          // filled on the first and last stage
+  std::string fingerprint;       // of the back end; all stages of a job must agree
+  StageMemory memory;            // bytes by kind after loading
+  bool folder_answered = false;  // it was asked, and knows of the question
   // What keeps the stage from using the checkpoint folder. Not ok, and not RESOURCE_EXHAUSTED (the
   // folder is only full): nothing was loaded.
   absl::Status folder;

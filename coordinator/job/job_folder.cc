@@ -8,6 +8,16 @@
 #include "coordinator/job/job_transition.h"
 
 namespace stagecoach {
+namespace {
+
+// A folder that has not what everybody else finds there. A disk or a network that fails for a while
+// says otherwise, and comes back.
+bool SeesAnotherFolder(const absl::Status& fault) {
+  return absl::IsNotFound(fault) || absl::IsPermissionDenied(fault) ||
+         absl::IsFailedPrecondition(fault);
+}
+
+}  // namespace
 
 bool JobTransition::HasRun() const { return !state_.fingerprint.empty(); }
 
@@ -48,8 +58,9 @@ void JobTransition::CheckAnswers() {
   if (state_.temporary_folder.empty()) return FinishLoad();
   CheckFolder action;
   for (size_t k = 0; k < state_.slots.size(); ++k) {
-    // A full disk took its answer, not its view.
-    if (state_.slots[k].loaded.folder.ok()) action.stages.push_back(static_cast<int>(k));
+    const LoadResult& loaded = state_.slots[k].loaded;
+    // A stage of an older version was not able to answer. A full disk took the answer, not the view.
+    if (loaded.folder_answered && loaded.folder.ok()) action.stages.push_back(static_cast<int>(k));
   }
   BeginOperation(Activity::kCheckFolder, state_.limits.effect_deadline_seconds);
   action.fence = FenceOf(state_);
@@ -61,10 +72,10 @@ void JobTransition::On(const FolderChecked& event) {
   if (!Expects(Activity::kCheckFolder, event.fence)) return;
   state_.temporary_folder.clear();  // removed with the check
   if (event.faults.empty()) return FinishLoad();
-  FolderRefused(event.faults);
+  FolderRefused(event.faults, event.faults.size() == state_.slots.size());
 }
 
-void JobTransition::FolderRefused(const std::map<int, absl::Status>& faults) {
+void JobTransition::FolderRefused(const std::map<int, absl::Status>& faults, bool everybody) {
   std::vector<std::string> seen;
   for (const auto& [k, fault] : faults) {
     if (k < 0 || k >= static_cast<int>(state_.slots.size())) continue;
@@ -80,8 +91,12 @@ void JobTransition::FolderRefused(const std::map<int, absl::Status>& faults) {
   for (const auto& [k, fault] : faults) {
     if (k < 0 || k >= static_cast<int>(state_.slots.size())) continue;
     const StageRegistration& stage = state_.slots[k].stage;
-    std::erase_if(state_.unfit, [&](const StageProcess& p) { return p.name == stage.name; });
-    state_.unfit.push_back({stage.name, stage.incarnation});
+    if (SeesAnotherFolder(fault) && !everybody) {
+      std::erase_if(state_.unfit, [&](const StageProcess& p) { return p.name == stage.name; });
+      state_.unfit.push_back({stage.name, stage.incarnation});
+    } else if (!everybody) {  // or it is the coordinator that does not see them
+      state_.suspects.push_back(stage.name);
+    }
     Blame(stage.name, "error");
   }
   Recover(text);

@@ -5,11 +5,15 @@
 
 namespace stagecoach {
 
-void JobTransition::Hold() {
-  state_.slots.clear();  // of a coordinator that is gone
+void JobTransition::Hold(const std::string& why) {
+  // Stages of a coordinator that is gone: they need not keep the cell for as long as this takes.
+  for (const StageSlot& slot : state_.slots) {
+    actions_.push_back(SendRelease{slot.stage.address, FenceOf(state_)});
+  }
+  state_.slots.clear();
   state_.activity = Activity::kHeld;
   state_.deadline_seconds = 0;
-  Enter(JobPhase::kHeld, "interrupted; it goes on when it is resumed");
+  Enter(JobPhase::kHeld, why);
 }
 
 void JobTransition::On(const JobResumed& event) {
@@ -27,6 +31,7 @@ void JobTransition::On(const JobResumed& event) {
   state_.attempt = 0;
   state_.pending.reset();
   state_.load_folder.clear();
+  state_.just_resumed = true;
   Enter(JobPhase::kRecovering,
         stages == before ? "resumed"
                          : absl::StrCat("resumed with ", stages, stages == 1 ? " stage" : " stages",

@@ -28,6 +28,7 @@ Json StagesJson(const std::vector<StageSlot>& slots) {
   for (const StageSlot& slot : slots) {
     json.push_back({{"name", slot.stage.name},
                     {"address", slot.stage.address},
+                    {"place", slot.place},
                     {"first_layer", slot.first_layer},
                     {"last_layer", slot.last_layer}});
   }
@@ -61,6 +62,8 @@ void ReadPlacement(const Json& json, JobState* state) {
     StageSlot slot;
     slot.stage.name = stage.at("name");
     slot.stage.address = stage.at("address");
+    // Entries of older versions have none: they count.
+    slot.place = stage.value("place", static_cast<int>(state->slots.size()));
     slot.first_layer = stage.at("first_layer");
     slot.last_layer = stage.at("last_layer");
     state->slots.push_back(std::move(slot));

@@ -302,10 +302,10 @@ std::string JobScript::Run(const std::string& line) {
     return Apply(checked);
   }
   if (verb == "loaded") {
-    LoadResult result{{100, "d", 10, 6},
-                      options.contains("fingerprint") ? options.at("fingerprint") : "f",
-                      {},
-                      {}};
+    LoadResult result;
+    result.data = {100, "d", 10, 6};
+    result.fingerprint = options.contains("fingerprint") ? options.at("fingerprint") : "f";
+    result.folder_answered = true;
     if (options.contains("folder")) result.folder = StatusOf(options.at("folder"));
     const bool answered = options.contains("fingerprint") || options.contains("folder");
     const std::string code = answered ? "" : third;

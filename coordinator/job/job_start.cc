@@ -23,7 +23,8 @@ bool IsUsable(const LayerProfile& layer) {
 void JobTransition::On(const JobOpened& event) {
   if (state_.activity == Activity::kEnded) return Stale();
   state_.term = event.term;
-  if (event.restarted && (event.hold || state_.phase == JobPhase::kHeld)) return Hold();
+  if (event.restarted && (event.hold || state_.phase == JobPhase::kHeld))
+    return Hold("interrupted; it goes on when it is resumed");
   if (event.restarted && state_.phase != JobPhase::kSubmitted) {
     state_.slots.clear();
     Recover(absl::StrCat("the coordinator was restarted (term ", event.term, ")"));
@@ -251,7 +252,7 @@ void JobTransition::On(const Loaded& event) {
   if (!event.result.ok()) return OperationFailed(event.stage, event.result.status());
   const absl::Status& folder = event.result->folder;
   if (!folder.ok() && !(HasRun() && absl::IsResourceExhausted(folder))) {
-    return FolderRefused({{event.stage, folder}});
+    return FolderRefused({{event.stage, folder}}, false);
   }
   state_.slots[event.stage].loaded = *event.result;
   if (AllAnswered()) CheckAnswers();
@@ -316,7 +317,13 @@ absl::Status JobTransition::CheckData() {
 void JobTransition::FinishLoad() {
   absl::Status status = CheckFingerprints();
   if (status.ok()) status = CheckData();
+  // Resumed on devices that compute other bits: its steps are not lost for that.
+  if (!status.ok() && state_.just_resumed) {
+    return Hold(absl::StrCat("cannot go on here: ", std::string(status.message()),
+                             "; resume it where it began"));
+  }
   if (!status.ok()) return Fail(status);
+  state_.just_resumed = false;
   state_.fingerprint = LoadedFingerprint();
   state_.load_failures = 0;
   state_.accepts_fewer = false;

@@ -138,6 +138,7 @@ struct JobState {
   int64_t resume_step = -1;
   std::string load_folder;       // to load from; empty: initial weights
   bool fresh_optimizer = false;  // of load_folder, the weights only
+  bool just_resumed = false;     // nothing has run since JobResumed
   int64_t last_checkpoint_step = -1;
   int64_t last_checkpoint_bytes = 0;
   CheckpointRef last_checkpoint;  // of this job

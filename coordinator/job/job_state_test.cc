@@ -266,6 +266,11 @@ TEST(JobStateTest, SurvivesTheJournalInEveryState) {
     JobState back = NewJobState(state.job, 9, state.limits);
     ASSERT_TRUE(DecodeJobState(EncodeJobState(state), &back).ok());
     EXPECT_EQ(EncodeJobState(back), EncodeJobState(state));
+    // All stages of an ended job were stage 0 after a restart.
+    ASSERT_EQ(back.slots.size(), state.slots.size());
+    for (size_t k = 0; k < back.slots.size(); ++k) {
+      EXPECT_EQ(back.slots[k].place, state.slots[k].place);
+    }
   }
   JobState state = JobsInEveryState()[0].state();
   for (const char* text : {"", "{", "[]", "{\"phase\":77}", "{\"phase\":\"x\"}"}) {

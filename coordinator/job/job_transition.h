@@ -59,7 +59,7 @@ class JobTransition {
   std::string StageText(int stage) const;
 
   // Start.
-  void Hold();
+  void Hold(const std::string& why);
   void SearchOwnCheckpoint();
   void SearchResumeCheckpoint();
   void TakeTrainState(const TrainState& train);
@@ -78,7 +78,8 @@ class JobTransition {
   int64_t BytesBeforeStart() const;
   void AskForFolder();
   void CheckAnswers();
-  void FolderRefused(const std::map<int, absl::Status>& faults);
+  // everybody: what the coordinator does not find, no stage is to blame for.
+  void FolderRefused(const std::map<int, absl::Status>& faults, bool everybody);
   std::string UnfitText() const;
 
   // Steps.

@@ -104,6 +104,35 @@ TEST_F(HoldTest, ARefusedResumeLeavesItHeld) {
   EXPECT_THAT(std::string(ended.message()), HasSubstr("resume.job=small-1"));
 }
 
+// It ended as FAILED, with its steps, because the devices were others than before.
+TEST_F(HoldTest, ResumedWhereItsBitsWouldBeOthersItIsHeldAgain) {
+  Interrupt();
+  for (int k = 0; k < 3; ++k) cluster_.stage(k).fingerprint = "other";
+  ASSERT_TRUE(cluster_.loop().Resume(kHeldJob, 0).ok());
+  ASSERT_TRUE(cluster_.RunUntil([this] {
+    return cluster_.View(kHeldJob).message.find("cannot go on here") != std::string::npos;
+  }));
+  EXPECT_EQ(Phase(), JobPhase::kHeld);
+  EXPECT_THAT(cluster_.View(kHeldJob).message, HasSubstr("it began with fingerprint"));
+  for (int k = 0; k < 3; ++k) cluster_.stage(k).fingerprint = "avx2";
+  ASSERT_TRUE(cluster_.loop().Resume(kHeldJob, 0).ok());
+  ASSERT_TRUE(cluster_.RunToEnd(kHeldJob));
+  EXPECT_EQ(Phase(), JobPhase::kSucceeded);
+}
+
+TEST_F(HoldTest, AJobOnMixedDevicesKeepsItsNumberOfStages) {
+  JobSpec spec = SmallJob(2);
+  spec.pipeline.mixed_devices = true;
+  ASSERT_TRUE(cluster_.Submit(kHeldJob, spec).ok());
+  ASSERT_TRUE(cluster_.RunUntil([this] { return cluster_.View(kHeldJob).step == 4; }));
+  Restart();
+  const absl::Status refused = cluster_.loop().Resume(kHeldJob, 3).status();
+  EXPECT_TRUE(absl::IsFailedPrecondition(refused)) << refused;
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("mixed_devices"));
+  EXPECT_EQ(Phase(), JobPhase::kHeld);
+  EXPECT_TRUE(cluster_.loop().Resume(kHeldJob, 2).ok());
+}
+
 TEST_F(HoldTest, AJobThatGoesOnAlreadyIsNotDisturbed) {
   Interrupt();
   ASSERT_TRUE(cluster_.loop().Resume(kHeldJob, 0).ok());

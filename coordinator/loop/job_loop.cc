@@ -144,10 +144,18 @@ absl::StatusOr<std::shared_ptr<const JobDefinition>> JobLoop::Define(const Journ
 void JobLoop::DropLate(const JobEvent& event) {
   pins_->Release(event.job);
   const auto ended = ended_.find(event.job);
-  const auto* const begun = std::get_if<CheckpointBegun>(&event.kind);
-  if (ended == ended_.end() || begun == nullptr || !begun->folder.ok()) return;
-  parts_.effect(ended->second.sequence, [store = parts_.outside.checkpoints,
-                                         folder = *begun->folder] { store->Abandon(folder); });
+  std::string folder;  // that was made for nobody
+  if (const auto* const begun = std::get_if<CheckpointBegun>(&event.kind);
+      begun != nullptr && begun->folder.ok()) {
+    folder = *begun->folder;
+  }
+  if (const auto* const probed = std::get_if<FolderProbed>(&event.kind);
+      probed != nullptr && probed->probe.ok()) {
+    folder = probed->probe->folder;
+  }
+  if (ended == ended_.end() || folder.empty()) return;
+  parts_.effect(ended->second.sequence,
+                [store = parts_.outside.checkpoints, folder] { store->Abandon(folder); });
 }
 
 void JobLoop::Deliver(JobEvent event) {
@@ -262,7 +270,8 @@ void JobLoop::PinResumed(const JobState& state) {
 uint64_t JobLoop::EffectsNumber(const std::string& job) const {
   if (const Job* const live = Find(job); live != nullptr) return live->state.job->sequence;
   const auto ended = ended_.find(job);
-  return ended == ended_.end() ? next_sequence_ : ended->second.sequence;
+  // Nobody works in the folder of a job that is not known: any constant will do.
+  return ended == ended_.end() ? 0 : ended->second.sequence;
 }
 
 std::vector<WaitingJob> JobLoop::WaitingJobs() const {

@@ -23,6 +23,14 @@ absl::StatusOr<JobView> JobLoop::Resume(const std::string& id, int64_t stages) {
         absl::StrCat("pipeline.stages=", stages, ": job ", id, " is ", JobPhaseName(view.phase),
                      " with ", before, "; cancel it, then submit a new job with resume.job=", id));
   }
+  if (!same && view.spec.pipeline.mixed_devices) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("pipeline.stages=", stages, ": job ", id,
+                     " has pipeline.mixed_devices, so its bits depend on which device has which "
+                     "layers; resume it "
+                     "with its ",
+                     before, " stages"));
+  }
   Job* const job = Find(id);
   auto definition = std::make_shared<JobDefinition>(*job->state.job);
   if (!same) definition->spec.pipeline.stages = stages;

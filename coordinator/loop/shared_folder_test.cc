@@ -107,6 +107,28 @@ TEST(SharedFolderTest, ARecoveryWithNothingButAStageThatDoesNotSeeTheFolderFails
               AllOf(HasSubstr("1 stage is missing"), HasSubstr("without stage-2")));
 }
 
+// A coordinator that is upgraded first has stages that leave the new question unanswered: all of them
+// counted as not seeing the folder.
+TEST(SharedFolderTest, StagesOfAnOlderVersionAreNotTakenForThoseThatDoNotSeeTheFolder) {
+  SimulatedCluster cluster(2);
+  cluster.stage(0).old_version = cluster.stage(1).old_version = true;
+  ASSERT_TRUE(cluster.Submit(kSharedJob, SmallJob(2)).ok());
+  cluster.RunUntil([&] { return cluster.View(kSharedJob).step == 5; });
+  cluster.RestartStage(1);
+  ExpectUndisturbedEnd(cluster);
+}
+
+// A network file system that fails for a moment must not cost a job its only stages.
+TEST(SharedFolderTest, AFaultThatPassesDoesNotBanAStage) {
+  SimulatedCluster cluster(2);
+  ASSERT_TRUE(cluster.Submit(kSharedJob, SmallJob(2)).ok());
+  cluster.RunUntil([&] { return cluster.View(kSharedJob).step == 5; });
+  cluster.stage(0).folder_fault = absl::UnavailableError("stale file handle");
+  cluster.RestartStage(1);
+  ExpectUndisturbedEnd(cluster);
+  EXPECT_EQ(cluster.View(kSharedJob).recoveries, 2u);
+}
+
 TEST(SharedFolderTest, ADiskThatTrainingHasFilledDoesNotKeepARecoveryFromGoingOn) {
   SimulatedCluster cluster(2);
   ASSERT_TRUE(cluster.Submit(kSharedJob, SmallJob(2)).ok());

@@ -374,9 +374,13 @@ absl::StatusOr<LoadResult> SimulatedCluster::DoLoad(SimulatedStage& stage,
                                                     const LoadCommand& command) {
   RETURN_IF_ERROR(load_error);
   LoadResult result;
-  if (!command.probe_folder.empty()) {
+  if (!command.probe_folder.empty() && !stage.old_version) {
     FileSystem& files = stage.own_files != nullptr ? *stage.own_files : files_;
-    result.folder = AnswerFolderProbe(files, command.probe_folder, command.stage.value);
+    result.folder_answered = true;
+    result.folder = std::exchange(stage.folder_fault, absl::OkStatus());
+    if (result.folder.ok()) {
+      result.folder = AnswerFolderProbe(files, command.probe_folder, command.stage.value);
+    }
     if (!result.folder.ok() && !absl::IsResourceExhausted(result.folder)) return result;
   }
   if (stage.loaded && stage.command.fence.job == command.fence.job &&

@@ -41,6 +41,8 @@ struct SimulatedStage {
   std::string fingerprint = "avx2";
   std::string data_sha256 = "data";
   FaultFileSystem* own_files = nullptr;  // where its folder of checkpoints is not the shared one
+  bool old_version = false;              // knows nothing of probe_folder
+  absl::Status folder_fault;             // what it meets when it looks there, once
   bool alive = true;                     // false: killed; calls answer UNAVAILABLE
   bool stopped = false;                  // SIGSTOP: neither heartbeats nor answers
   bool hung = false;                     // heartbeats go on, steps never end

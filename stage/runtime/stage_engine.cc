@@ -76,11 +76,13 @@ absl::StatusOr<LoadResult> StageEngine::Load(LoadCommand command) {
   // Before anything is read or drawn: on another disk the load would find no checkpoint, or a wrong
   // one. A full disk keeps nobody from training on.
   absl::Status folder;
-  if (!command.probe_folder.empty()) {
+  const bool asked = !command.probe_folder.empty();
+  if (asked) {
     folder = AnswerFolderProbe(*parts_.file_system, command.probe_folder, command.stage.value);
     if (!folder.ok() && !absl::IsResourceExhausted(folder)) {
       Drop();
       LoadResult refused;
+      refused.folder_answered = true;
       refused.folder = folder;
       return refused;
     }
@@ -97,6 +99,7 @@ absl::StatusOr<LoadResult> StageEngine::Load(LoadCommand command) {
   absl::Status status = loaded.status();
   if (status.ok()) {
     loaded_ = *std::move(loaded);
+    loaded_->result.folder_answered = asked;
     loaded_->result.folder = folder;
     status = Interruption();  // what came while loading
   }

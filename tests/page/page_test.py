@@ -158,7 +158,7 @@ class LivePage(RealJob):
 
 
 class FewerStages(RealJob):
-    PIPELINE = {"stages": STAGES, "continue_with_fewer_stages": True, "replacement_timeout_seconds": 2}
+    PIPELINE = {"stages": STAGES, "continue_with_fewer_stages": True, "replacement_timeout_seconds": 10}
 
     # Symptom: the page called the pipeline K = 3 with stages 0, 1, 2 while stage 1 of four was lost, and later
     # went on with the time left of both.

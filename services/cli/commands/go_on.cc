@@ -59,6 +59,7 @@ absl::StatusOr<StartedJob> GoOnAsNewJob(JobClient& client, const v1::Job& job, i
                      step, " and training.steps=", spec.training().steps(),
                      ": nothing is left to do; ask for more steps with --steps"));
   }
+  spec.clear_resume();  // fresh_optimizer was for its own beginning
   spec.mutable_resume()->set_job(job.id());
   spec.mutable_resume()->set_step(static_cast<int64_t>(step));
   std::string id = given_id;

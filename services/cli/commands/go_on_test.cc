@@ -102,8 +102,10 @@ TEST_F(GoOnTest, AnUnknownJobIsSubmitted) {
 
 TEST_F(GoOnTest, AFailedJobGoesOnAsANewOneFromItsNewestCheckpointThatHolds) {
   End(v1::JOB_STATE_FAILED);
+  client_.job.mutable_spec()->mutable_resume()->set_fresh_optimizer(true);  // of its own beginning
   const auto started = Go(4, 0);
   ASSERT_TRUE(started.ok()) << started.status();
+  EXPECT_FALSE(started->job.spec().resume().fresh_optimizer());
   EXPECT_EQ(started->job.id(), "tiny-2");
   EXPECT_EQ(started->job.spec().resume().job(), "tiny");
   EXPECT_EQ(started->job.spec().resume().step(), 37);

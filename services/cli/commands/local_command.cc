@@ -101,6 +101,7 @@ int RunLocal(const LocalOptions& options, CommandContext& context) {
                    line, " [--stages K] [--steps N]"),
       context);
   if (!started.ok()) return console.Fail(started.status());
+  (*run)->NoteHeldJobs(id);
   if (IsTerminal(started->job.state())) {
     return ReportEnded((*run)->client(), started->job,
                        absl::StrCat("to run it anew: choose another --id or --state-dir; to train "
@@ -108,7 +109,6 @@ int RunLocal(const LocalOptions& options, CommandContext& context) {
                                     line, " --steps N"),
                        context);
   }
-  (*run)->NoteHeldJobs(id);
   return (*run)->Follow(*started, options.trace_file);
 }
 

@@ -8,6 +8,7 @@
 #include "absl/strings/str_replace.h"
 #include "checkpoint/file_system.h"
 #include "checkpoint/store.h"
+#include "services/cli/client/follow.h"
 #include "services/cli/commands/follow_command.h"
 #include "services/cli/commands/save_trace.h"
 #include "services/cli/local/spawn.h"
@@ -81,7 +82,9 @@ int LocalRun::Follow(const StartedJob& started, const std::string& trace_file) {
   TraceAtEnd(*client_, job.id(), trace_file, context_);
   // A process that cannot be kept alive is no interruption: there is nobody to write a checkpoint.
   const absl::Status reason = context_.stop->reason();
-  if (absl::IsCancelled(reason) || absl::IsAborted(reason)) SaveAndSayHowToGoOn(job);
+  const absl::StatusOr<v1::Job> now = client_->Get(job.id());
+  const bool over = now.ok() && IsTerminal(now->state());  // nothing was interrupted
+  if (!over && (absl::IsCancelled(reason) || absl::IsAborted(reason))) SaveAndSayHowToGoOn(job);
   Stop();
   return code;
 }

@@ -22,7 +22,7 @@ constexpr char kHost[] = "127.0.0.1";
 constexpr double kStartSeconds = 60;
 // A step may be long, and whoever does not want to wait for it says so. The coordinator takes half of
 // this for the step at hand.
-constexpr int kExitTimeoutSeconds = 3600;
+constexpr int kExitTimeoutSeconds = 7 * 86400;
 
 std::string StageName(int stage) { return absl::StrCat("stage-", stage); }
 

@@ -128,6 +128,7 @@ v1::LoadCellResponse ToProto(const LoadResult& result) {
   *proto.mutable_data() = DataToProto(result.data);
   proto.set_fingerprint(result.fingerprint);
   *proto.mutable_memory() = ToProto(result.memory);
+  proto.set_folder_answered(result.folder_answered);
   if (!result.folder.ok()) {
     proto.mutable_folder_fault()->set_code(static_cast<int>(result.folder.code()));
     proto.mutable_folder_fault()->set_message(std::string(result.folder.message()));
@@ -137,8 +138,13 @@ v1::LoadCellResponse ToProto(const LoadResult& result) {
 
 LoadResult FromProto(const v1::LoadCellResponse& proto) {
   const v1::FolderFault& fault = proto.folder_fault();
-  return {DataFromProto(proto.data()), proto.fingerprint(), FromProto(proto.memory()),
-          absl::Status(static_cast<absl::StatusCode>(fault.code()), fault.message())};
+  LoadResult result;
+  result.data = DataFromProto(proto.data());
+  result.fingerprint = proto.fingerprint();
+  result.memory = FromProto(proto.memory());
+  result.folder_answered = proto.folder_answered();
+  result.folder = absl::Status(static_cast<absl::StatusCode>(fault.code()), fault.message());
+  return result;
 }
 
 v1::RunRequest ToProto(const RunCommand& command) {

@@ -16,7 +16,7 @@ void AddServerFlags(FlagParser& parser, ServerFlags* flags) {
   parser.Text("--log-format", &flags->log_format, "text or json");
   parser.Switch("--log-verbose", &flags->verbose, "also log what is only of use for debugging");
   parser.Number("--exit-timeout-secs", &flags->exit_timeout_seconds,
-                "longest time from SIGTERM to the end of the process", 1.0, 3600.0);
+                "longest time from SIGTERM to the end of the process", 1.0, 604800.0);
   parser.Switch("--die-with-parent", &flags->die_with_parent, "end when the parent process ends");
   parser.Switch("--insecure-i-know", &flags->insecure_i_know,
                 "listen off loopback without TLS: anyone on the network may use this server");

@@ -49,6 +49,8 @@ double Imbalance(const std::vector<StageAssignment>& stages) {
 double OldestPendingSeconds(const std::vector<JobView>& jobs, double now_unix_seconds) {
   double oldest = 0;
   for (const JobView& view : jobs) {
+    // Held: somebody's wish. With a step behind it: recovering, not waiting to begin.
+    if (view.phase == JobPhase::kHeld || view.step > 0) continue;
     if (JobStateOf(view.phase) != v1::JOB_STATE_PENDING) continue;
     oldest = std::max(oldest, now_unix_seconds - view.submitted_unix_seconds);
   }

@@ -25,6 +25,10 @@ TEST(CoordinatorMetrics, TheQueueIsAsOldAsItsOldestJob) {
             600);
   EXPECT_EQ(OldestPendingSeconds({SubmittedAt(JobPhase::kSubmitted, 1001)}, 1000), 0)
       << "a clock that was set back gives no negative age";
+  JobView recovering = SubmittedAt(JobPhase::kLoading, 100);
+  recovering.step = 7;
+  EXPECT_EQ(OldestPendingSeconds({recovering, SubmittedAt(JobPhase::kHeld, 100)}, 1000), 0)
+      << "neither waits to begin";
 }
 
 }  // namespace
