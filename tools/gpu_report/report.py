@@ -1,4 +1,5 @@
 """The report on disk: written anew after every row, so that a machine that goes away takes no finished row with it."""
+import contextlib
 import copy
 import os
 import signal
@@ -11,12 +12,30 @@ class Stopped(BaseException):
     """SIGTERM or Ctrl-C. No Exception: a row must not take it for its own failure."""
 
 
+class _Stops:
+    held, pending = False, None
+
+
+@contextlib.contextmanager
+def stops_held():
+    """A signal within raises Stopped at the end: what is begun here is known to somebody who can end it."""
+    _Stops.held = True
+    try:
+        yield
+    finally:
+        _Stops.held = False
+    if _Stops.pending is not None:
+        raise _Stops.pending
+
+
 def stop_on_signals():
     """The first SIGTERM or SIGINT raises Stopped in the main thread, later ones do nothing: the report is being written."""
     def stop(number, _):
         for known in (signal.SIGTERM, signal.SIGINT):
             signal.signal(known, signal.SIG_IGN)
-        raise Stopped(f"stopped by {signal.Signals(number).name}")
+        _Stops.pending = Stopped(f"stopped by {signal.Signals(number).name}")
+        if not _Stops.held:
+            raise _Stops.pending
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, stop)
 

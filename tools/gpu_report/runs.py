@@ -14,6 +14,7 @@ import urllib.request
 from .arithmetic import median
 from .budget import Failed, Late
 from .machine import call
+from .report import stops_held
 
 WARM_UP_STEPS = 3
 FEWEST_STEPS = 3
@@ -109,20 +110,28 @@ class Run:
         self.state = place.new_folder()
         self.stages, self.events, self.errors = stages, [], ""
         self._cli, self._env = place.machine.program("stagecoach"), place.machine.env
-        command = [*prefix, self._cli, "local", "--stages", stages, "--device", device, "--state-dir", self.state,
-                   "-o", "ndjson", place.write(spec)]
+        self._command = [str(part) for part in (
+            *prefix, self._cli, "local", "--stages", stages, "--device", device, "--state-dir", self.state, "-o", "ndjson",
+            place.write(spec))]
         self._began = time.monotonic()
-        self._queue = queue.Queue()
-        # Not waited for at the program's end: a signal may come before kill can.
-        self._threads = [threading.Thread(target=work, daemon=True) for work in (self._read_events, self._read_errors)]
-        self._process = subprocess.Popen([str(part) for part in command], stdout=subprocess.PIPE, env=self._env,
-                                         stderr=subprocess.PIPE, text=True, errors="replace", start_new_session=True)
+        self._queue, self._process, self._threads = queue.Queue(), None, []
         place.runs.append(self)
-        for thread in self._threads:
-            thread.start()
 
     def __enter__(self):
+        try:
+            with stops_held():
+                self._launch()
+        except BaseException:  # nobody else would: the caller's `with` has not begun
+            self.kill()
+            raise
         return self
+
+    def _launch(self):
+        self._process = subprocess.Popen(self._command, stdout=subprocess.PIPE, env=self._env, stderr=subprocess.PIPE,
+                                         text=True, errors="replace", start_new_session=True)
+        self._threads = [threading.Thread(target=work) for work in (self._read_events, self._read_errors)]
+        for thread in self._threads:
+            thread.start()
 
     def __exit__(self, *_):
         self.kill()
@@ -232,6 +241,8 @@ class Run:
 
     def kill(self):
         """Ends all at once: the servers end with their parent, and what they hold of the device with them."""
+        if self._process is None:
+            return
         pids = []
         with contextlib.suppress(OSError, ValueError):
             pids = [entry["pid"] for entry in self.processes().values() if entry["pid"]]
