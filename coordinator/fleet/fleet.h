@@ -5,9 +5,9 @@
 //   any of them -no renewal-> lost -Register-> ready
 // A stage is the pair (name, incarnation). While the process that holds a name lives, only its own
 // successor may take it: a process with the same identity, and none that was replaced before. The
-// old one is then lost to its job. Anybody else waits until the lease has ended. A stage whose call broke is doubted until its next heartbeat: a
-// dead process sends none, and one that only lost its neighbour is back within a third of the
-// lease.
+// old one is then lost to its job. Anybody else waits until the lease has ended. A stage whose call
+// broke is doubted until its next heartbeat: a dead process sends none, and one that only lost its
+// neighbour is back within a third of the lease.
 // Ownership: plain values.
 // Threads:   thread-compatible (the job loop's).
 // Units:     seconds of one monotonic clock; wall time only for show.
