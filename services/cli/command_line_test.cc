@@ -83,7 +83,8 @@ TEST_F(CommandLineTest, NoCoordinatorGivesFourAndNamesTheAddress) {
 
 TEST_F(CommandLineTest, AFolderWithoutARunIsSaidToBeNone) {
   EXPECT_EQ(Run({"ui", "/no/such/folder"}), 3);
-  EXPECT_THAT(notes_.str(), HasSubstr("/no/such/folder: no run of `stagecoach local` is kept here"));
+  EXPECT_THAT(notes_.str(),
+              HasSubstr("/no/such/folder: no run of `stagecoach local` is kept here"));
   EXPECT_EQ(Run({"ui", ""}), 2) << "a shell variable that was not set";
   EXPECT_EQ(Run({"resume", "job", "--state-dir", "/no/such/folder"}), 3);
 }
