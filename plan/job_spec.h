@@ -130,7 +130,8 @@ absl::Status ValidateJobSpec(const JobSpec& spec);
 // Size of micro-batch i of M for a mini-batch of N: N / M, one more for the first N mod M.
 int64_t MicroBatchSize(int64_t batch_size, int64_t micro_batches, int64_t i);
 
-const char* OptimizerName(const OptimizerSpec& optimizer);  // "adamw", "sgd"
+const char* OptimizerName(const OptimizerSpec& optimizer);      // "adamw", "sgd"
+const char* LearningRateKindName(LearningRateSpec::Kind kind);  // "cosine", as in a job file
 const char* ScheduleKindName(ScheduleKind kind);            // "gpipe", "one_forward_one_backward"
 const char* RematerializationName(Rematerialization mode);  // "always", "except_first", "never"
 

@@ -57,20 +57,6 @@ absl::Status ValidateOptimizer(const OptimizerSpec& optimizer) {
                     optimizer);
 }
 
-const char* LearningRateKindName(LearningRateSpec::Kind kind) {
-  switch (kind) {
-    case LearningRateSpec::Kind::kConstant:
-      return "constant";
-    case LearningRateSpec::Kind::kLinear:
-      return "linear";
-    case LearningRateSpec::Kind::kCosine:
-      return "cosine";
-    case LearningRateSpec::Kind::kInverseSquareRoot:
-      return "inverse_square_root";
-  }
-  return "unknown";
-}
-
 absl::Status ValidateLearningRate(const LearningRateSpec& rate, int64_t steps) {
   const std::string path = absl::StrCat("training.learning_rate.", LearningRateKindName(rate.kind));
   RETURN_IF_ERROR(CheckReal(path + ".peak", rate.peak, {.low = 0, .high = 1e3}));
@@ -212,6 +198,20 @@ absl::Status ValidateResume(const JobSpec& spec) {
 }
 
 }  // namespace
+
+const char* LearningRateKindName(LearningRateSpec::Kind kind) {
+  switch (kind) {
+    case LearningRateSpec::Kind::kConstant:
+      return "constant";
+    case LearningRateSpec::Kind::kLinear:
+      return "linear";
+    case LearningRateSpec::Kind::kCosine:
+      return "cosine";
+    case LearningRateSpec::Kind::kInverseSquareRoot:
+      return "inverse_square_root";
+  }
+  return "unknown";
+}
 
 absl::Status ValidateJobSpec(const JobSpec& spec) {
   RETURN_IF_ERROR(ValidateName("name", spec.name));

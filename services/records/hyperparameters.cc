@@ -29,20 +29,6 @@ void AppendDouble(char tag, double value, std::string* bytes) {
   AppendLittleEndian(std::bit_cast<uint64_t>(value), bytes);
 }
 
-const char* CurveName(LearningRateSpec::Kind kind) {
-  switch (kind) {
-    case LearningRateSpec::Kind::kConstant:
-      return "constant";
-    case LearningRateSpec::Kind::kLinear:
-      return "linear";
-    case LearningRateSpec::Kind::kCosine:
-      return "cosine";
-    case LearningRateSpec::Kind::kInverseSquareRoot:
-      return "inverse_square_root";
-  }
-  return "";
-}
-
 class List {
  public:
   void Add(const char* name, double value) { all.push_back({name, value}); }
@@ -94,7 +80,7 @@ std::vector<HyperParameter> HyperParametersOf(const JobSpec& spec) {
   list.Add("micro_batches", training.micro_batches);
   std::visit([&list](const auto& optimizer) { list.AddOptimizer(optimizer); }, training.optimizer);
   list.Add("learning_rate", training.learning_rate.peak);
-  list.Add("learning_rate_curve", CurveName(training.learning_rate.kind));
+  list.Add("learning_rate_curve", LearningRateKindName(training.learning_rate.kind));
   list.Add("warmup_steps", training.learning_rate.warmup_steps);
   list.Add("gradient_clip_norm", training.gradient_clip_norm);
   list.Add("schedule", ScheduleKindName(spec.pipeline.schedule));

@@ -57,6 +57,16 @@ void ReportEnd(JobClient& client, const std::string& id, const v1::WatchJobRespo
   }
 }
 
+// A job that succeeded has more steps to ask for; without a checkpoint there is nothing to go on from.
+std::string HowToGoOn(const v1::Job& job, const std::string& resume) {
+  if (job.state() == v1::JOB_STATE_SUCCEEDED) {
+    return absl::StrCat("\nto train on:  ", resume, " --steps N");
+  }
+  if (!job.has_last_checkpoint_step()) return "";
+  return absl::StrCat("\nto go on from its checkpoint of step ", job.last_checkpoint_step(), ":  ",
+                      resume);
+}
+
 }  // namespace
 
 int FollowAndReport(JobClient& client, const v1::Job& job, bool quiet, CommandContext& context,
@@ -78,14 +88,14 @@ int FollowAndReport(JobClient& client, const v1::Job& job, bool quiet, CommandCo
   return ExitCodeOf(last->finished().state());
 }
 
-int ReportEnded(JobClient& client, const v1::Job& job, const std::string& remedy,
-                CommandContext& context) {
+int ReportEnded(JobClient& client, const v1::Job& job, const std::string& anew,
+                const std::string& resume, CommandContext& context) {
   const v1::WatchJobResponse last = FinishedRecordOf(job);
   if (context.output == OutputFormat::kNdjson) context.console->PrintLine(ToNdjson(last));
   ReportEnd(client, job.id(), last, context);
-  context.console->Note(absl::StrCat("job ", job.id(), " ended at ",
-                                     FormatUnixTime(job.finished_unix_seconds()),
-                                     " with this spec already: nothing was run\n", remedy));
+  context.console->Note(absl::StrCat(
+      "job ", job.id(), " ended at ", FormatUnixTime(job.finished_unix_seconds()),
+      " with this spec already: nothing was run\nto run it anew: ", anew, HowToGoOn(job, resume)));
   return ExitCodeOf(job.state());
 }
 

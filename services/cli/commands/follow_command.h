@@ -19,9 +19,9 @@ int FollowAndReport(JobClient& client, const v1::Job& job, bool quiet, CommandCo
                     uint64_t after = 0);
 
 // For a job that had ended before the command came: its result and what can be done, not its
-// history again; gives the exit code. `remedy`: lines that say how to run it anew.
-int ReportEnded(JobClient& client, const v1::Job& job, const std::string& remedy,
-                CommandContext& context);
+// history again; gives the exit code. `anew`: how to run it anew; `resume`: the command that goes on.
+int ReportEnded(JobClient& client, const v1::Job& job, const std::string& anew,
+                const std::string& resume, CommandContext& context);
 
 // ALREADY_EXISTS: the fields that differ, and then `remedy`.
 absl::Status ExistsWithAnotherSpec(const v1::Job& job, const v1::JobSpec& spec,

@@ -193,8 +193,21 @@ TEST_F(CommandTest, ARerunOfAFinishedJobShowsItsResultAndNotItsHistory) {
             "job mine SUCCEEDED at step 60, loss 2.5000\nweights /state/exports/mine\n"
             "digest  sha256:abc\n");
   EXPECT_THAT(notes_.str(), HasSubstr("nothing was run"));
-  EXPECT_THAT(notes_.str(), HasSubstr("stagecoach resume mine"));
+  EXPECT_THAT(notes_.str(), HasSubstr("to train on:  stagecoach resume mine --steps N"));
   EXPECT_THAT(client_.watched_from, testing::IsEmpty());
+}
+
+// Seen: a job that had failed before its first checkpoint was told to train on, which `resume` refuses.
+TEST_F(CommandTest, ARerunOfAFailedJobIsToldToGoOnOnlyWhereThereIsACheckpoint) {
+  ASSERT_EQ(RunSubmit({.file = spec_file_, .id = "mine", .detach = true}, context_), 0);
+  client_.job.set_state(v1::JOB_STATE_FAILED);
+  EXPECT_EQ(RunSubmit({.file = spec_file_, .id = "mine"}, context_), 1);
+  EXPECT_THAT(notes_.str(), HasSubstr("to run it anew: choose another --id"));
+  EXPECT_THAT(notes_.str(), testing::Not(HasSubstr("stagecoach resume")));
+  client_.job.set_last_checkpoint_step(20);
+  EXPECT_EQ(RunSubmit({.file = spec_file_, .id = "mine"}, context_), 1);
+  EXPECT_THAT(notes_.str(),
+              HasSubstr("to go on from its checkpoint of step 20:  stagecoach resume mine"));
 }
 
 TEST_F(CommandTest, ARerunOfAFinishedJobIsOneEventForPrograms) {

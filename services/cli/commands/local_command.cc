@@ -103,10 +103,7 @@ int RunLocal(const LocalOptions& options, CommandContext& context) {
   if (!started.ok()) return console.Fail(started.status());
   (*run)->NoteHeldJobs(id);
   if (IsTerminal(started->job.state())) {
-    return ReportEnded((*run)->client(), started->job,
-                       absl::StrCat("to run it anew: choose another --id or --state-dir; to train "
-                                    "on:\n",
-                                    line, " --steps N"),
+    return ReportEnded((*run)->client(), started->job, "choose another --id or --state-dir", line,
                        context);
   }
   return (*run)->Follow(*started, options.trace_file);

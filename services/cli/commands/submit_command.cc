@@ -45,11 +45,9 @@ int RunSubmit(const SubmitOptions& options, CommandContext& context) {
     return kExitSuccess;
   }
   if (IsTerminal(job->state())) {
-    return ReportEnded(**client, *job,
-                       absl::StrCat("to run it anew: choose another --id; to train on:  stagecoach "
-                                    "resume ",
-                                    id, " [--steps N]\nits history:  stagecoach watch ", id),
-                       context);
+    console.Note(absl::StrCat("its history:  stagecoach watch ", id));
+    return ReportEnded(**client, *job, "choose another --id",
+                       absl::StrCat("stagecoach resume ", id), context);
   }
   console.Note(absl::StrCat("job ", job->id()));
   const int code = FollowAndReport(**client, *job, /*quiet=*/false, context);
