@@ -96,7 +96,7 @@ class PageParts(parts.PartsTest):
         page.wait_for_selector('#connection[data-state="live"]')
 
     def test_a_lost_stage_and_a_lost_coordinator(self):
-        page = self.job(expected_problems=["ERR_CONNECTION", "ERR_EMPTY", "ERR_INCOMPLETE", "net::"])
+        page = self.job(expected_problems=browser.SERVER_GONE)
         page.wait_for_selector('[data-field="stage-state"][data-value="busy"]')
         self.fake.lose(2)
         page.wait_for_selector('[data-field="stage-state"][data-value="lost"]', timeout=3000)

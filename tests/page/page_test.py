@@ -133,7 +133,7 @@ class LivePage(RealJob):
 
     def test_cancel_from_the_page_ends_the_job(self):
         # With its job the local cluster ends too.
-        page = self.job_page(expected_problems=["net::ERR_CONNECTION"])
+        page = self.job_page(expected_problems=browser.SERVER_GONE)
         page.get_by_role("button", name="Cancel job…").click()
         page.locator("#cancel-confirm").click()
         page.wait_for_selector('[data-field="state"][data-state="CANCELLED"]', timeout=20000)
