@@ -11,6 +11,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -91,6 +92,8 @@ struct HarnessOptions {
   std::function<std::unique_ptr<Backend>()> make_backend = [] {
     return MakeReferenceBackend(BackendOptions{});
   };
+  std::optional<LayerListSpec> sequence;  // in the place of `model`, which has `dropout`
+  OptimizerSpec optimizer = AdamWSpec{};
 };
 
 // What must have the same bits.
@@ -107,8 +110,9 @@ class PipelineHarness {
 
   explicit PipelineHarness(const HarnessOptions& options, Clock* clock = SystemClock::Get())
       : options_(options), order_{.seed = options.order_seed, .step = 1} {
-    GptSpec spec = options.model;
-    spec.dropout = options.dropout;
+    GptSpec gpt = options.model;
+    gpt.dropout = options.dropout;
+    const ModelSpec spec = options.sequence.has_value() ? ModelSpec(*options.sequence) : gpt;
     auto model = ExpandModel(spec, options.precision);
     CHECK_OK(model.status());
     model_ = *std::move(model);
@@ -250,7 +254,7 @@ class PipelineHarness {
     CHECK_OK(cell.status());
     stage.cell = *std::move(cell);
     stage.cell->ZeroGradients();
-    auto optimizer = MakeOptimizer(AdamWSpec{}, stage.cell->parameters(), *stage.backend);
+    auto optimizer = MakeOptimizer(options_.optimizer, stage.cell->parameters(), *stage.backend);
     CHECK_OK(optimizer.status());
     stage.optimizer = *std::move(optimizer);
     stage.executor = std::make_unique<StageExecutor>(

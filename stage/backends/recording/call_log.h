@@ -1,0 +1,86 @@
+// CallLog: the stable text of what a stage asks of its back end, one line an event:
+//
+//   # F1
+//   alloc F1.t3 1024
+//   Dropout x=F1.t2:F32[16,16] y=F1.t3:F32[16,16] rate=0.1 stream=seed5.step0.micro_batch1.layer2.op1
+//   free F1.t2
+//
+// A buffer's name is the section that it was allocated in, a letter for its kind (p parameters,
+// g gradients, o optimizer, t activations, w workspace) and a number, in the order of allocations of
+// that kind in the section; or what Name gave it. So names stay when another section changes. A view
+// is the name of the whole and the bytes in front of it: L0.w1+8. A buffer of somebody else's
+// allocator (a neighbour's, over an in-process link) has the letter r and is named when a call meets
+// it; that it was let go of is seen at the next event. Frees with nothing in between are one line, in
+// the order of the allocations: in which order a stage lets go of them changes nothing. Optional
+// tensors that are empty are left out. No values of tensors: the text is the same on every machine.
+// Ownership: buffers share it, so they may outlive back end and allocator.
+// Threads:   one.
+// Units:     bytes, as asked for.
+#ifndef STAGECOACH_STAGE_BACKENDS_RECORDING_CALL_LOG_H_
+#define STAGECOACH_STAGE_BACKENDS_RECORDING_CALL_LOG_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "base/random.h"
+#include "stage/tensor/tensor.h"
+
+namespace stagecoach {
+
+class CallLog {
+ public:
+  using Value = std::variant<Tensor, float, double, int64_t, RandomStream>;
+  struct Field {
+    const char* name;
+    Value value;
+  };
+
+  // An operation and its arguments. `indent`: one set of several that one call takes, which have no
+  // operation each.
+  void Call(const std::string& operation, const std::vector<Field>& fields, bool indent = false);
+  // What follows belongs to a section of that name, "F1"; "" is none.
+  void Begin(const std::string& section);
+  // What the buffer is called from now on, and a line that says so. No blanks.
+  void Name(const Tensor& tensor, const std::string& name);
+  // All lines since the last call.
+  std::string Take();
+
+  // `bytes`: as asked for; the buffer may have more.
+  void Allocated(const Buffer& buffer, int64_t bytes, MemoryKind kind);
+  void Freed(const Buffer& buffer);
+
+ private:
+  struct Label {
+    std::string name;
+    int order = 0;  // of all buffers
+  };
+  struct Foreign {
+    std::weak_ptr<Buffer> buffer;
+    Label label;
+  };
+
+  void Add(const std::string& line);
+  Label NewLabel(char letter);
+  void NoteForeignFrees();
+  void AddFrees();
+  std::string NameOf(const Tensor& tensor);
+  std::string Text(const Value& value);
+
+  std::vector<std::string> lines_;
+  std::map<const Buffer*, Label> own_;
+  std::map<const std::byte*, const Buffer*> places_;  // of own buffers that are not empty
+  std::map<const Buffer*, Foreign> foreign_;
+  std::vector<Label> frees_;  // since the last line
+  std::string section_;
+  std::map<std::string, int> numbers_;  // the last one, by what stands in front of it
+  int buffers_ = 0;                     // all that got a name
+};
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_STAGE_BACKENDS_RECORDING_CALL_LOG_H_

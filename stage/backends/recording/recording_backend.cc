@@ -1,0 +1,274 @@
+// Every set of arguments is taken apart by a structured binding, which names all fields or does not
+// compile.
+#include "stage/backends/recording/recording_backend.h"
+
+#include <type_traits>
+
+#include "absl/strings/str_cat.h"
+#include "base/status.h"
+
+namespace stagecoach {
+namespace {
+
+static_assert(!std::is_abstract_v<RecordingBackend>, "an operation is not handed on");
+
+using Field = CallLog::Field;
+using Fields = std::vector<Field>;
+
+Fields FieldsOf(const LinearForwardArgs& args) {
+  const auto& [x, weight, bias, y, activation, residual] = args;
+  return {{"x", x}, {"weight", weight},         {"bias", bias},
+          {"y", y}, {"activation", activation}, {"residual", residual}};
+}
+
+Fields FieldsOf(const LinearBackwardInputArgs& args) {
+  const auto& [dy, weight, gelu_input, dx] = args;
+  return {{"dy", dy}, {"weight", weight}, {"gelu_input", gelu_input}, {"dx", dx}};
+}
+
+Fields FieldsOf(const LinearBackwardWeightArgs& args) {
+  const auto& [dy, x, d_weight, d_bias] = args;
+  return {{"dy", dy}, {"x", x}, {"d_weight", d_weight}, {"d_bias", d_bias}};
+}
+
+Fields FieldsOf(const LayerNormForwardArgs& args) {
+  const auto& [x, weight, bias, epsilon, y, mean, rstd] = args;
+  return {{"x", x}, {"weight", weight}, {"bias", bias}, {"epsilon", epsilon},
+          {"y", y}, {"mean", mean},     {"rstd", rstd}};
+}
+
+Fields FieldsOf(const LayerNormBackwardInputArgs& args) {
+  const auto& [dy, x, weight, mean, rstd, dx, residual] = args;
+  return {{"dy", dy},     {"x", x},   {"weight", weight},    {"mean", mean},
+          {"rstd", rstd}, {"dx", dx}, {"residual", residual}};
+}
+
+Fields FieldsOf(const LayerNormBackwardWeightArgs& args) {
+  const auto& [dy, x, mean, rstd, d_weight, d_bias] = args;
+  return {{"dy", dy},        {"x", x}, {"mean", mean}, {"rstd", rstd}, {"d_weight", d_weight},
+          {"d_bias", d_bias}};
+}
+
+Fields FieldsOf(const AttentionShape& shape, const Fields& tensors) {
+  const auto& [sequences, context, heads, width, dropout, stream] = shape;
+  Fields fields = {{"sequences", sequences}, {"context", context}, {"heads", heads},
+                   {"width", width},         {"dropout", dropout}, {"stream", stream}};
+  fields.insert(fields.end(), tensors.begin(), tensors.end());
+  return fields;
+}
+
+Fields FieldsOf(const AttentionForwardArgs& args) {
+  const auto& [shape, qkv, out, log_sum_exp] = args;
+  return FieldsOf(shape, {{"qkv", qkv}, {"out", out}, {"log_sum_exp", log_sum_exp}});
+}
+
+Fields FieldsOf(const AttentionBackwardArgs& args) {
+  const auto& [shape, d_out, qkv, out, log_sum_exp, d_qkv] = args;
+  return FieldsOf(shape, {{"d_out", d_out},
+                          {"qkv", qkv},
+                          {"out", out},
+                          {"log_sum_exp", log_sum_exp},
+                          {"d_qkv", d_qkv}});
+}
+
+Fields FieldsOf(const GeluForwardArgs& args) {
+  const auto& [x, y] = args;
+  return {{"x", x}, {"y", y}};
+}
+
+Fields FieldsOf(const GeluBackwardArgs& args) {
+  const auto& [dy, x, dx] = args;
+  return {{"dy", dy}, {"x", x}, {"dx", dx}};
+}
+
+Fields FieldsOf(const DropoutArgs& args) {
+  const auto& [x, y, rate, stream] = args;
+  return {{"x", x}, {"y", y}, {"rate", rate}, {"stream", stream}};
+}
+
+Fields FieldsOf(const EmbeddingForwardArgs& args) {
+  const auto& [ids, token, position, context, y] = args;
+  return {{"ids", ids}, {"token", token}, {"position", position}, {"context", context}, {"y", y}};
+}
+
+Fields FieldsOf(const EmbeddingBackwardArgs& args) {
+  const auto& [ids, dy, context, d_token, d_position] = args;
+  return {{"ids", ids},
+          {"dy", dy},
+          {"context", context},
+          {"d_token", d_token},
+          {"d_position", d_position}};
+}
+
+Fields FieldsOf(const CrossEntropyArgs& args) {
+  const auto& [logits, targets, scale, loss, d_logits] = args;
+  return {{"logits", logits},
+          {"targets", targets},
+          {"scale", scale},
+          {"loss", loss},
+          {"d_logits", d_logits}};
+}
+
+Fields FieldsOf(const AddArgs& args) {
+  const auto& [x, y] = args;
+  return {{"x", x}, {"y", y}};
+}
+
+Fields FieldsOf(const SgdArgs& args) {
+  const auto& [value, gradient, velocity, gradient_scale, learning_rate, momentum, weight_decay,
+               compute] = args;
+  return {{"value", value},
+          {"gradient", gradient},
+          {"velocity", velocity},
+          {"gradient_scale", gradient_scale},
+          {"learning_rate", learning_rate},
+          {"momentum", momentum},
+          {"weight_decay", weight_decay},
+          {"compute", compute}};
+}
+
+Fields FieldsOf(const AdamWArgs& args) {
+  const auto& [value, gradient, m, v, gradient_scale, learning_rate, beta1, beta2, epsilon,
+               weight_decay, correction1, correction2, compute] = args;
+  return {{"value", value},
+          {"gradient", gradient},
+          {"m", m},
+          {"v", v},
+          {"gradient_scale", gradient_scale},
+          {"learning_rate", learning_rate},
+          {"beta1", beta1},
+          {"beta2", beta2},
+          {"epsilon", epsilon},
+          {"weight_decay", weight_decay},
+          {"correction1", correction1},
+          {"correction2", correction2},
+          {"compute", compute}};
+}
+
+Fields FieldsOf(const Backend::NormArgs& args) {
+  const auto& [tensor, result] = args;
+  return {{"tensor", tensor}, {"result", result}};
+}
+
+template <typename Args>
+void WriteAll(CallLog& log, const char* operation, std::span<const Args> all) {
+  log.Call(operation, {});
+  for (const Args& args : all) log.Call("", FieldsOf(args), /*indent=*/true);
+}
+
+}  // namespace
+
+RecordingBackend::RecordingBackend(std::unique_ptr<Backend> inner, std::shared_ptr<CallLog> log)
+    : inner_(std::move(inner)),
+      log_(std::move(log)),
+      allocator_(inner_->allocator(), log_),
+      link_allocator_(inner_->link_allocator(), log_) {}
+
+Allocator& RecordingBackend::link_allocator() {
+  // One allocator stays one: by that a stage sees whether boundaries are copied.
+  return CopiesForLinks(*inner_) ? link_allocator_ : allocator_;
+}
+
+void RecordingBackend::SetPrecision(Precision precision) {
+  log_->Call(absl::StrCat("SetPrecision ", PrecisionName(precision)), {});
+  inner_->SetPrecision(precision);
+}
+
+#define RECORDED_OPERATION(Operation)                             \
+  void RecordingBackend::Operation(const Operation##Args& args) { \
+    log_->Call(#Operation, FieldsOf(args));                       \
+    inner_->Operation(args);                                      \
+  }
+RECORDED_OPERATION(LinearForward)
+RECORDED_OPERATION(LinearBackwardInput)
+RECORDED_OPERATION(LinearBackwardWeight)
+RECORDED_OPERATION(LayerNormForward)
+RECORDED_OPERATION(LayerNormBackwardInput)
+RECORDED_OPERATION(LayerNormBackwardWeight)
+RECORDED_OPERATION(AttentionForward)
+RECORDED_OPERATION(AttentionBackward)
+RECORDED_OPERATION(GeluForward)
+RECORDED_OPERATION(GeluBackward)
+RECORDED_OPERATION(Dropout)
+RECORDED_OPERATION(EmbeddingForward)
+RECORDED_OPERATION(EmbeddingBackward)
+RECORDED_OPERATION(CrossEntropy)
+RECORDED_OPERATION(Add)
+RECORDED_OPERATION(Sgd)
+RECORDED_OPERATION(AdamW)
+#undef RECORDED_OPERATION
+
+void RecordingBackend::Fill(const Tensor& tensor, float value) {
+  log_->Call("Fill", {{"tensor", tensor}, {"value", value}});
+  inner_->Fill(tensor, value);
+}
+
+void RecordingBackend::SquaredNorm(const Tensor& tensor, const Tensor& result) {
+  log_->Call("SquaredNorm", {{"tensor", tensor}, {"result", result}});
+  inner_->SquaredNorm(tensor, result);
+}
+
+void RecordingBackend::FillAll(std::span<const Tensor> all, float value) {
+  log_->Call("FillAll", {{"value", value}});
+  for (const Tensor& tensor : all) log_->Call("", {{"tensor", tensor}}, /*indent=*/true);
+  inner_->FillAll(all, value);
+}
+
+void RecordingBackend::SgdAll(std::span<const SgdArgs> all) {
+  WriteAll(*log_, "SgdAll", all);
+  inner_->SgdAll(all);
+}
+
+void RecordingBackend::AdamWAll(std::span<const AdamWArgs> all) {
+  WriteAll(*log_, "AdamWAll", all);
+  inner_->AdamWAll(all);
+}
+
+void RecordingBackend::SquaredNorms(std::span<const NormArgs> all) {
+  WriteAll(*log_, "SquaredNorms", all);
+  inner_->SquaredNorms(all);
+}
+
+void RecordingBackend::Convert(const Tensor& source, const Tensor& target) {
+  log_->Call("Convert", {{"source", source}, {"target", target}});
+  inner_->Convert(source, target);
+}
+
+void RecordingBackend::CopyFromHost(std::span<const std::byte> source, const Tensor& target) {
+  log_->Call("CopyFromHost", {{"target", target}});
+  inner_->CopyFromHost(source, target);
+}
+
+void RecordingBackend::CopyToHost(const Tensor& source, std::span<std::byte> target) {
+  log_->Call("CopyToHost", {{"source", source}});
+  inner_->CopyToHost(source, target);
+}
+
+absl::StatusOr<uint64_t> RecordingBackend::CopyToLink(const Tensor& source, const Tensor& target) {
+  log_->Call("CopyToLink", {{"source", source}, {"target", target}});
+  return inner_->CopyToLink(source, target);
+}
+
+absl::StatusOr<Tensor> RecordingBackend::CopyFromLink(const Tensor& source) {
+  log_->Call("CopyFromLink", {{"source", source}});
+  ASSIGN_OR_RETURN(const Tensor tensor, inner_->CopyFromLink(source));
+  return Tensor(allocator_.Adopt(tensor.buffer(), tensor.bytes(), MemoryKind::kActivations),
+                tensor.dtype(), tensor.shape());
+}
+
+void RecordingBackend::EndLinkCopies() {
+  log_->Call("EndLinkCopies", {});
+  inner_->EndLinkCopies();
+}
+
+absl::Status RecordingBackend::Synchronize() {
+  log_->Call("Synchronize", {});
+  return inner_->Synchronize();
+}
+
+void RecordingBackend::EndCell() {
+  log_->Call("EndCell", {});
+  inner_->EndCell();
+}
+
+}  // namespace stagecoach

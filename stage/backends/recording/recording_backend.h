@@ -1,0 +1,80 @@
+// RecordingBackend: another back end, every call written into a CallLog before it runs. Two forms of
+// the same training are the same if their texts are: it shows operations, arguments, their order and
+// the life of every buffer, which equal results do not.
+// A new operation or a new argument does not compile until recording_backend.cc writes it down.
+// Ownership: owns the other back end; shares the log.
+// Threads:   the executor thread only, the allocator too.
+// Not written down: questions about the device (fingerprint, faults, times, copies that are polled).
+#ifndef STAGECOACH_STAGE_BACKENDS_RECORDING_RECORDING_BACKEND_H_
+#define STAGECOACH_STAGE_BACKENDS_RECORDING_RECORDING_BACKEND_H_
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "stage/backends/backend.h"
+#include "stage/backends/recording/recording_allocator.h"
+
+namespace stagecoach {
+
+class RecordingBackend final : public Backend {
+ public:
+  RecordingBackend(std::unique_ptr<Backend> inner, std::shared_ptr<CallLog> log);
+
+  std::string fingerprint() const override { return inner_->fingerprint(); }
+  absl::StatusOr<AttentionWay> WayOfAttention(const AttentionShape& shape, DType dtype) override {
+    return inner_->WayOfAttention(shape, dtype);
+  }
+  Allocator& allocator() override { return allocator_; }
+  Allocator& link_allocator() override;
+  void SetPrecision(Precision precision) override;
+
+  void LinearForward(const LinearForwardArgs& args) override;
+  void LinearBackwardInput(const LinearBackwardInputArgs& args) override;
+  void LinearBackwardWeight(const LinearBackwardWeightArgs& args) override;
+  void LayerNormForward(const LayerNormForwardArgs& args) override;
+  void LayerNormBackwardInput(const LayerNormBackwardInputArgs& args) override;
+  void LayerNormBackwardWeight(const LayerNormBackwardWeightArgs& args) override;
+  void AttentionForward(const AttentionForwardArgs& args) override;
+  void AttentionBackward(const AttentionBackwardArgs& args) override;
+  void GeluForward(const GeluForwardArgs& args) override;
+  void GeluBackward(const GeluBackwardArgs& args) override;
+  void Dropout(const DropoutArgs& args) override;
+  void EmbeddingForward(const EmbeddingForwardArgs& args) override;
+  void EmbeddingBackward(const EmbeddingBackwardArgs& args) override;
+  void CrossEntropy(const CrossEntropyArgs& args) override;
+  void Add(const AddArgs& args) override;
+  void Fill(const Tensor& tensor, float value) override;
+  void Sgd(const SgdArgs& args) override;
+  void AdamW(const AdamWArgs& args) override;
+  void SquaredNorm(const Tensor& tensor, const Tensor& result) override;
+  void FillAll(std::span<const Tensor> all, float value) override;
+  void SgdAll(std::span<const SgdArgs> all) override;
+  void AdamWAll(std::span<const AdamWArgs> all) override;
+  void SquaredNorms(std::span<const NormArgs> all) override;
+  void Convert(const Tensor& source, const Tensor& target) override;
+  void CopyFromHost(std::span<const std::byte> source, const Tensor& target) override;
+  void CopyToHost(const Tensor& source, std::span<std::byte> target) override;
+  absl::StatusOr<uint64_t> CopyToLink(const Tensor& source, const Tensor& target) override;
+  absl::StatusOr<bool> LinkCopyDone(uint64_t copy) override { return inner_->LinkCopyDone(copy); }
+  absl::StatusOr<Tensor> CopyFromLink(const Tensor& source) override;
+  void OnLinkCopyDone(std::function<void()> wake) override {
+    inner_->OnLinkCopyDone(std::move(wake));
+  }
+  void EndLinkCopies() override;
+  absl::Status Synchronize() override;
+  void EndCell() override;
+  absl::Status Fault() const override { return inner_->Fault(); }
+  bool MarkTime() override { return inner_->MarkTime(); }
+  std::vector<int64_t> TakeTimes() override { return inner_->TakeTimes(); }
+
+ private:
+  const std::unique_ptr<Backend> inner_;
+  const std::shared_ptr<CallLog> log_;
+  RecordingAllocator allocator_, link_allocator_;
+};
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_STAGE_BACKENDS_RECORDING_RECORDING_BACKEND_H_
