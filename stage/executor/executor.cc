@@ -22,6 +22,10 @@ MicroBatchId CountMicroBatches(const StageProgram& program) {
 
 }  // namespace
 
+std::string StageExecutor::State::Where() const {
+  return absl::StrCat("stage ", parts.stage.value, ", ", work->fence.ToString());
+}
+
 std::string StageExecutor::State::Where(MicroBatchId id) const {
   return absl::StrCat("stage ", parts.stage.value, ", micro-batch ", id.value, ", ",
                       work->fence.ToString());
@@ -76,7 +80,7 @@ absl::StatusOr<bool> StageExecutor::State::SendWaiting() {
     ASSIGN_OR_RETURN(const bool some, Annotate((*port)->SendWaiting(), Where(first)));
     sent = sent || some;
   }
-  if (sent) ++instructions_done;  // a heartbeat as well: what a send left undone is done
+  if (sent) ++instructions_done;  // what a send had left undone
   return sent;
 }
 
@@ -150,7 +154,8 @@ absl::StatusOr<Progress> StageExecutor::Advance(int instructions) {
     ++state.instructions_done;
   }
   state.blocked = false;
-  RETURN_IF_ERROR(Annotate(state.Finish(), absl::StrCat("stage ", state.parts.stage.value)));
+  const std::string where = state.Where();
+  RETURN_IF_ERROR(Annotate(state.Finish(), where));
   return Progress::kFinished;
 }
 

@@ -68,9 +68,11 @@ class StageExecutor {
   std::string WaitingFor() const;
   MicroBatchId current_micro_batch() const;  // of the instruction at hand
   StepReport TakeReport();                   // after kFinished
-  void Abandon();                      // drop micro-batches and the step, after an error or abort
-  uint64_t instructions_done() const;  // since construction: a heartbeat
-  uint64_t stale_messages() const;     // dropped since construction
+  void Abandon();  // drop micro-batches and the step, after an error or abort
+  // Since construction, with the sends that were made good later. Whoever drives executors by hand
+  // sees by it who got on; what a stage tells of its progress is base/progress.h.
+  uint64_t instructions_done() const;
+  uint64_t stale_messages() const;  // dropped since construction
 
  private:
   struct State;

@@ -68,6 +68,7 @@ struct StageExecutor::State {
   absl::StatusOr<bool> SendWaiting();  // true: a message left
   const BoundaryPort* Unsent() const;  // a port with messages that wait, or null
   absl::Status LinkStatus() const;
+  std::string Where() const;
   std::string Where(MicroBatchId id) const;
 
   // executor_compute.cc

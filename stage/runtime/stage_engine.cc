@@ -211,9 +211,10 @@ absl::Status StageEngine::Apply(const ApplyDecision& decision) {
                               decision.gradient_scale);
   }
   loaded_->cell->ZeroGradients();
-  RETURN_IF_ERROR(Annotate(
-      parts_.backend->Synchronize(),
-      absl::StrCat("stage ", loaded_->command.stage.value, ", apply of step ", decision.step)));
+  RETURN_IF_ERROR(
+      Annotate(parts_.backend->Synchronize(),
+               absl::StrCat("stage ", loaded_->command.stage.value, ", job ",
+                            loaded_->command.fence.job, ", apply of step ", decision.step)));
   loaded_->undecided.reset();
   loaded_->last_decision = decision;
   loaded_->next_step = decision.step + 1;

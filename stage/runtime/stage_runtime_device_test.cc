@@ -80,5 +80,26 @@ TEST_F(StageRuntimeDeviceTest, ALostCardIsTheStepsErrorAndIsToldOnce) {
   EXPECT_THAT(std::string(faults_[0].message()), HasSubstr("cudaErrorIllegalAddress"));
 }
 
+// Seen: a card's runtime had no memory left for an event, and the stage server ended: the refusal was
+// kept like a broken card. It was the job's that asked for too much, and ends with its cell.
+TEST_F(StageRuntimeDeviceTest, ARefusalOfTheCardFailsItsJobAndTheNextOneTrains) {
+  RuntimeFleet::Options options = OnCards();
+  options.stages = 1;
+  RuntimeFleet fleet(options);
+  ASSERT_TRUE(fleet.LoadAll(1).ok());
+  cards_[0]->api().event_code = device_code::kOutOfMemory;
+  const absl::Status refused = fleet.TrainSteps(1, 0, 1).status();
+  EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted) << refused;
+  EXPECT_THAT(std::string(refused.message()),
+              AllOf(HasSubstr("stage 0, "), HasSubstr("job a "), HasSubstr("device cuda:0, "),
+                    HasSubstr("cudaErrorMemoryAllocation")));
+  const absl::Status loaded = fleet.LoadAll(2);
+  ASSERT_TRUE(loaded.ok()) << loaded;
+  const auto losses = fleet.TrainSteps(2, 0, 2);
+  EXPECT_TRUE(losses.ok()) << losses.status();
+  fleet.runtime(0).Shutdown();
+  EXPECT_THAT(faults_, testing::IsEmpty()) << "a server that is told of a fault ends";
+}
+
 }  // namespace
 }  // namespace stagecoach

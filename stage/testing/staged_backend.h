@@ -63,7 +63,8 @@ class StagedBackend final : public Backend {
   std::vector<int64_t> TakeTimes() override {
     return clock_ == nullptr ? std::vector<int64_t>() : clock_->Take();
   }
-  absl::Status Fault() const override { return fault_->status(); }
+  void EndCell() override { fault_->ForgetRefusal(); }
+  absl::Status Fault() const override { return fault_->lasting(); }
   int to_link() const { return to_link_; }
   int from_link() const { return from_link_; }
   int ids() const { return ids_; }

@@ -10,7 +10,8 @@
 namespace stagecoach::cuda {
 
 CudaBackend::CudaBackend(std::unique_ptr<CudaContext> context)
-    : context_(std::move(context)),
+    : KernelBackend(context->fault()),
+      context_(std::move(context)),
       matmul_(context_.get()),
       attention_(cudnn::OpenAttentionGraphs(context_->stream(), context_->compute_capability()),
                  &context_->allocator(),
@@ -32,7 +33,7 @@ void CudaBackend::AttentionForward(const AttentionForwardArgs& args) {
   if (!context_->ok()) return;
   const auto queued = attention_.Forward(args);
   if (!queued.ok()) {
-    context_->NoteStatus(Annotate(queued.status(), "AttentionForward"));
+    fault().NoteStatus(queued.status(), "AttentionForward");
   } else if (!*queued) {
     KernelBackend::AttentionForward(args);
   }
@@ -43,7 +44,7 @@ void CudaBackend::AttentionBackward(const AttentionBackwardArgs& args) {
   if (!context_->ok()) return;
   const auto queued = attention_.Backward(args);
   if (!queued.ok()) {
-    context_->NoteStatus(Annotate(queued.status(), "AttentionBackward"));
+    fault().NoteStatus(queued.status(), "AttentionBackward");
   } else if (!*queued) {
     KernelBackend::AttentionBackward(args);
   }
@@ -56,7 +57,10 @@ cudaStream_t CudaBackend::Begin() {
 
 void* CudaBackend::Scratch(size_t bytes, const char* what) {
   if (bytes > context_->workspace_bytes()) {
-    context_->Note(cudaErrorMemoryAllocation, what);
+    fault().NoteStatus(absl::ResourceExhaustedError(absl::StrCat(
+                           bytes, " bytes asked, the workspace has ", context_->workspace_bytes(),
+                           "; use smaller micro-batches")),
+                       what);
     return nullptr;
   }
   return context_->workspace();
@@ -73,19 +77,17 @@ void CudaBackend::CopyFromHost(std::span<const std::byte> source, const Tensor& 
   CHECK_EQ(static_cast<int64_t>(source.size()), target.bytes()) << target.shape().ToString();
   if (source.empty()) return;
   const cudaStream_t stream = Begin();
-  context_->Note(
-      cudaMemcpyAsync(target.raw(), source.data(), source.size(), cudaMemcpyHostToDevice, stream),
-      "CopyFromHost");
+  Note(cudaMemcpyAsync(target.raw(), source.data(), source.size(), cudaMemcpyHostToDevice, stream),
+       "CopyFromHost");
 }
 
 void CudaBackend::CopyToHost(const Tensor& source, std::span<std::byte> target) {
   CHECK_EQ(static_cast<int64_t>(target.size()), source.bytes()) << source.shape().ToString();
   if (target.empty()) return;
   const cudaStream_t stream = Begin();
-  context_->Note(
-      cudaMemcpyAsync(target.data(), source.raw(), target.size(), cudaMemcpyDeviceToHost, stream),
-      "CopyToHost");
-  context_->Note(cudaStreamSynchronize(stream), "CopyToHost");
+  Note(cudaMemcpyAsync(target.data(), source.raw(), target.size(), cudaMemcpyDeviceToHost, stream),
+       "CopyToHost");
+  Note(cudaStreamSynchronize(stream), "CopyToHost");
 }
 
 absl::StatusOr<uint64_t> CudaBackend::CopyToLink(const Tensor& source, const Tensor& target) {

@@ -37,11 +37,9 @@ class CudaBackend final : public KernelBackend {
   absl::Status Synchronize() override;
   bool MarkTime() override;
   std::vector<int64_t> TakeTimes() override;
-  absl::Status Fault() const override { return context_->status(); }
 
  protected:
   cudaStream_t Begin() override;
-  void Note(cudaError_t error, const char* what) override { context_->Note(error, what); }
   void* Scratch(size_t bytes, const char* what) override;
   MatmulEpilogue Product(const MatmulShape& shape, const MatmulOperands& operands,
                          const char* what) override;

@@ -100,23 +100,21 @@ void CudaContext::MakeCurrent() {
   state_->fault->Note(state_->api->SetDevice(state_->ordinal), "making the card current");
 }
 
-void CudaContext::Note(cudaError_t error, const char* what) { state_->fault->Note(error, what); }
+const std::shared_ptr<DeviceFault>& CudaContext::fault() const { return state_->fault; }
 
 void CudaContext::NoteBlas(cublasStatus_t status, const char* what) {
   if (status == CUBLAS_STATUS_SUCCESS) return;
-  state_->fault->NoteStatus(absl::InternalError(
-      absl::StrCat("device cuda:", state_->ordinal, ", ", what, ": cuBLASLt ",
-                   cuda::Blas().GetVersion(), ": ", cuda::Blas().GetStatusName(status), ": ",
-                   cuda::Blas().GetStatusString(status), "; restart the stage server")));
+  const std::string text =
+      absl::StrCat("cuBLASLt ", cuda::Blas().GetVersion(), ": ", cuda::Blas().GetStatusName(status),
+                   ": ", cuda::Blas().GetStatusString(status));
+  state_->fault->NoteStatus(
+      status == CUBLAS_STATUS_ALLOC_FAILED
+          ? absl::ResourceExhaustedError(
+                absl::StrCat(text, "; use more stages or smaller micro-batches"))
+          : absl::InternalError(absl::StrCat(text, "; restart the stage server")),
+      what);
 }
 
-void CudaContext::NoteStatus(const absl::Status& status) {
-  if (!status.ok()) {
-    state_->fault->NoteStatus(Annotate(status, absl::StrCat("device cuda:", state_->ordinal)));
-  }
-}
-
-void CudaContext::NoteLaunch(const char* what) { Note(cudaGetLastError(), what); }
 bool CudaContext::ok() const { return state_->fault->ok(); }
 absl::Status CudaContext::status() const { return state_->fault->status(); }
 

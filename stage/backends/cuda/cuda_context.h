@@ -1,15 +1,16 @@
 // CudaContext: one device as the executor thread uses it: compute stream, cuBLASLt handle, a fixed
-// workspace, the allocators and the first error, which is sticky.
+// workspace, the allocators and what went wrong, kept in a DeviceFault.
 // Ownership: owned by the back end; borrows nothing. Buffers of its allocators may outlive it.
-// Threads:   executor thread only, except allocator(), host_allocator() and status(), which are
-//            thread-safe. Before work is queued MakeCurrent() must have run on that thread (cheap;
+// Threads:   executor thread only, except allocator(), host_allocator(), fault() and status(),
+//            which are thread-safe. Before work is queued MakeCurrent() must have run on that thread (cheap;
 //            every operation of the back end begins with it): the runtime's current device is a
 //            property of the thread, and the thread that opened a context is not the one that runs.
 // Units and shapes: bytes. One compute stream: everything queued on stream() runs in order, which
 //            is why a buffer that was let go may be handed out again at once: what is queued with
 //            it later runs later.
-// Errors:    Open: UNAVAILABLE or INVALID_ARGUMENT with a remedy. Later: Note() keeps the first one
-//            and status() names the operation that met it; a device is of no use after that.
+// Errors:    Open: UNAVAILABLE or INVALID_ARGUMENT with a remedy. Later: fault() keeps the first one
+//            and status() names the operation that met it. A device is of no use after that, but for
+//            a refusal of memory.
 #ifndef STAGECOACH_STAGE_BACKENDS_CUDA_CUDA_CONTEXT_H_
 #define STAGECOACH_STAGE_BACKENDS_CUDA_CUDA_CONTEXT_H_
 
@@ -48,12 +49,9 @@ class CudaContext {
   int compute_capability() const;  // 90 means 9.0
 
   void MakeCurrent();
-  // Keep the first error that is none of success; `what` is a literal: "LinearForward".
-  void Note(cudaError_t error, const char* what);
+  // Where errors are noted, with a literal that names the operation: "LinearForward".
+  const std::shared_ptr<DeviceFault>& fault() const;
   void NoteBlas(cublasStatus_t status, const char* what);
-  void NoteStatus(const absl::Status& status);  // adds the device
-  // After a launch: Note(cudaGetLastError(), what).
-  void NoteLaunch(const char* what);
   bool ok() const;
   absl::Status status() const;
   absl::Status Synchronize();  // waits for the stream; then status()

@@ -1,5 +1,6 @@
 #include "stage/backends/cuda/kernel_backend.h"
 
+#include "absl/strings/str_cat.h"
 #include "base/check.h"
 #include "stage/backends/cuda/element_types.h"
 #include "stage/backends/cuda/kernels.h"
@@ -8,9 +9,12 @@
 namespace stagecoach::cuda {
 namespace {
 
-// A job may ask for it, so it is the device's error and no bug of ours.
-constexpr char kHeadTooWide[] = "attention with heads wider than 128";
-static_assert(kMaxHeadWidth == 128);
+// A job may ask for it, so it is the job's error and no bug of ours.
+absl::Status HeadsTooWide(int64_t head_width) {
+  return absl::InvalidArgumentError(absl::StrCat("heads are ", head_width,
+                                                 " wide, attention on a card takes ", kMaxHeadWidth,
+                                                 " at most; use more heads, or another device"));
+}
 
 PhiloxStream StreamOf(const RandomStream& stream) {
   const PhiloxKey key = SeedKey(stream.seed);
@@ -80,7 +84,9 @@ void KernelBackend::LayerNormBackwardWeight(const LayerNormBackwardWeightArgs& a
 void KernelBackend::AttentionForward(const AttentionForwardArgs& args) {
   constexpr char kWhat[] = "AttentionForward";
   const AttentionKernelShape shape = ShapeOf(args.shape);
-  if (shape.head_width > kMaxHeadWidth) return Note(cudaErrorInvalidValue, kHeadTooWide);
+  if (shape.head_width > kMaxHeadWidth) {
+    return fault().NoteStatus(HeadsTooWide(shape.head_width), kWhat);
+  }
   WithType(TypeOf(kWhat, {&args.qkv, &args.out}), [&]<typename T>(T) {
     Note(Attention(Begin(), shape, args.qkv.data<T>(), args.out.data<T>(),
                    args.log_sum_exp.data<float>()),
@@ -91,7 +97,9 @@ void KernelBackend::AttentionForward(const AttentionForwardArgs& args) {
 void KernelBackend::AttentionBackward(const AttentionBackwardArgs& args) {
   constexpr char kWhat[] = "AttentionBackward";
   const AttentionKernelShape shape = ShapeOf(args.shape);
-  if (shape.head_width > kMaxHeadWidth) return Note(cudaErrorInvalidValue, kHeadTooWide);
+  if (shape.head_width > kMaxHeadWidth) {
+    return fault().NoteStatus(HeadsTooWide(shape.head_width), kWhat);
+  }
   WithType(TypeOf(kWhat, {&args.d_out, &args.qkv, &args.out, &args.d_qkv}), [&]<typename T>(T) {
     Note(cuda::AttentionBackward(Begin(), shape, args.d_out.data<T>(), args.qkv.data<T>(),
                                  args.out.data<T>(), args.log_sum_exp.data<float>(),

@@ -1,22 +1,28 @@
 // KernelBackend: the back end's operations in terms of the kernels, with a seam where the device
 // begins: stream, scratch memory, matrix products and copies come from the derived class.
+// Errors go into one DeviceFault: refusals of memory are the cell's and end with it.
 // CudaBackend is the real one; a test runs the kernels' source on the host behind the same seam.
 // See stage/backends/backend.h for the contract.
 #ifndef STAGECOACH_STAGE_BACKENDS_CUDA_KERNEL_BACKEND_H_
 #define STAGECOACH_STAGE_BACKENDS_CUDA_KERNEL_BACKEND_H_
 
 #include <cstddef>
+#include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "stage/backends/backend.h"
 #include "stage/backends/cuda/matmul_plans.h"
 #include "stage/backends/cuda/stream_types.h"
+#include "stage/backends/device/device_error.h"
 
 namespace stagecoach::cuda {
 
 class KernelBackend : public Backend {
  public:
+  explicit KernelBackend(std::shared_ptr<DeviceFault> fault) : fault_(std::move(fault)) {}
+
   void SetPrecision(Precision precision) override { precision_ = precision; }
   void LinearForward(const LinearForwardArgs& args) override;
   void LinearBackwardInput(const LinearBackwardInputArgs& args) override;
@@ -45,11 +51,14 @@ class KernelBackend : public Backend {
   void AdamWAll(std::span<const AdamWArgs> all) override;
   void SquaredNorms(std::span<const NormArgs> all) override;
   void Convert(const Tensor& source, const Tensor& target) override;
+  void EndCell() override;
+  absl::Status Fault() const override { return fault_->lasting(); }
 
  protected:
   // The stream to queue on, with the device current on this thread.
   virtual cudaStream_t Begin() = 0;
-  virtual void Note(cudaError_t error, const char* what) = 0;
+  void Note(cudaError_t error, const char* what) { fault_->Note(error, what); }
+  DeviceFault& fault() const { return *fault_; }
   // For the running operation only; null where there is not so much, which is noted.
   virtual void* Scratch(size_t bytes, const char* what) = 0;
   // After Begin(). The product with as much of shape.epilogue as the library fuses, which is
@@ -69,6 +78,7 @@ class KernelBackend : public Backend {
   // After Begin(). Null where there is no memory for it, which is noted.
   const void* Upload(std::span<const std::byte> table, KeptTable* kept, const char* what);
 
+  const std::shared_ptr<DeviceFault> fault_;
   Precision precision_ = Precision::kFloat32;
   KeptTable fills_, updates_, norms_;
 };

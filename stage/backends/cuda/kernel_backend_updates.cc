@@ -71,13 +71,18 @@ const void* KernelBackend::Upload(std::span<const std::byte> table, KeptTable* k
   auto device = MakeTensor(allocator(), MemoryKind::kWorkspace, DType::kU8,
                            Shape{static_cast<int64_t>(table.size())});
   if (!device.ok()) {
-    Note(cudaErrorMemoryAllocation, what);
+    fault().NoteStatus(device.status(), what);
     return nullptr;
   }
   kept->device = *std::move(device);
   kept->host.assign(table.begin(), table.end());
   CopyFromHost(kept->host, kept->device);
   return kept->device.raw();
+}
+
+void KernelBackend::EndCell() {
+  for (KeptTable* kept : {&fills_, &updates_, &norms_}) *kept = KeptTable{};
+  fault().ForgetRefusal();
 }
 
 void KernelBackend::FillAll(std::span<const Tensor> all, float value) {

@@ -1,6 +1,7 @@
 #include "stage/backends/device/device_error.h"
 
 #include "absl/strings/str_cat.h"
+#include "base/status.h"
 
 namespace stagecoach {
 namespace {
@@ -81,21 +82,38 @@ absl::Status DeviceError(const DeviceApi& api, int ordinal, int code, const char
 
 void DeviceFault::Note(int code, const char* what) {
   if (code == device_code::kSuccess) return;
-  NoteStatus(DeviceError(*api_, ordinal_, code, what));
+  Keep(DeviceError(*api_, ordinal_, code, what));
 }
 
-void DeviceFault::NoteStatus(const absl::Status& status) {
-  if (status.ok()) return;
+void DeviceFault::NoteStatus(const absl::Status& status, const char* what) {
+  if (!status.ok()) Keep(Annotate(status, absl::StrCat("device cuda:", ordinal_, ", ", what)));
+}
+
+void DeviceFault::Keep(const absl::Status& error) {
   std::lock_guard<std::mutex> lock(mutex_);
-  if (!first_.ok()) return;
-  first_ = status;
+  const bool of_the_job = absl::IsResourceExhausted(error) || absl::IsInvalidArgument(error);
+  absl::Status& first = of_the_job ? refusal_ : fault_;
+  if (!first.ok()) return;
+  first = error;
   failed_.store(true, std::memory_order_release);
 }
 
 absl::Status DeviceFault::status() const {
   if (ok()) return absl::OkStatus();
   std::lock_guard<std::mutex> lock(mutex_);
-  return first_;
+  return fault_.ok() ? refusal_ : fault_;
+}
+
+absl::Status DeviceFault::lasting() const {
+  if (ok()) return absl::OkStatus();
+  std::lock_guard<std::mutex> lock(mutex_);
+  return fault_;
+}
+
+void DeviceFault::ForgetRefusal() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  refusal_ = absl::OkStatus();
+  failed_.store(!fault_.ok(), std::memory_order_release);
 }
 
 }  // namespace stagecoach

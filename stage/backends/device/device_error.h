@@ -26,24 +26,33 @@ std::string VersionText(int version);
 // remedy.
 absl::Status DeviceError(const DeviceApi& api, int ordinal, int code, const char* what);
 
-// The first error of a card, kept. A card's runtime answers every call with the same error once one
-// has met it, so what came first is what matters.
+// What a card met, kept until somebody asks: the first fault, and the first refusal. A card's runtime
+// answers every call with the same error once one has met a fault, so what came first is what
+// matters, and it stays. A refusal, of memory above all, is the job's that asked for too much: it is
+// forgotten with the job's cell.
 class DeviceFault {
  public:
   DeviceFault(std::shared_ptr<DeviceApi> api, int ordinal)
       : api_(std::move(api)), ordinal_(ordinal) {}
 
-  void Note(int code, const char* what);  // success is no error
-  void NoteStatus(const absl::Status& status);
+  // Success is nothing, out of memory a refusal, the rest a fault. `what` is the operation.
+  void Note(int code, const char* what);
+  // With device and operation before it; RESOURCE_EXHAUSTED and INVALID_ARGUMENT are refusals.
+  void NoteStatus(const absl::Status& status, const char* what);
+  // Neither; what goes on after either computes nothing that anybody reads.
   bool ok() const { return !failed_.load(std::memory_order_acquire); }
-  absl::Status status() const;
+  absl::Status status() const;   // the fault, or else the refusal
+  absl::Status lasting() const;  // the fault alone: no other job helps, only a new process
+  void ForgetRefusal();
 
  private:
+  void Keep(const absl::Status& error);
+
   const std::shared_ptr<DeviceApi> api_;
   const int ordinal_;
   std::atomic<bool> failed_{false};
-  mutable std::mutex mutex_;  // guards first_
-  absl::Status first_;
+  mutable std::mutex mutex_;  // guards the rest
+  absl::Status fault_, refusal_;
 };
 
 }  // namespace stagecoach

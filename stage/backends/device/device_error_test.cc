@@ -61,5 +61,24 @@ TEST(DeviceFault, KeepsTheFirstErrorAndItsOperation) {
                     HasSubstr("restart the stage server"), Not(HasSubstr("SquaredNorm"))));
 }
 
+TEST(DeviceFault, ARefusalOfMemoryIsForgottenAndAFaultStays) {
+  DeviceFault fault(std::make_shared<FakeDeviceApi>(), 3);
+  fault.Note(device_code::kOutOfMemory, "SquaredNorm");
+  fault.NoteStatus(absl::ResourceExhaustedError("7 bytes asked"), "AdamW");
+  EXPECT_FALSE(fault.ok());
+  EXPECT_TRUE(fault.lasting().ok()) << "the card is as good as before";
+  EXPECT_EQ(fault.status().code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(std::string(fault.status().message()), HasSubstr("cuda:3, SquaredNorm: "));
+  fault.ForgetRefusal();
+  EXPECT_TRUE(fault.ok() && fault.status().ok());
+  fault.NoteStatus(absl::ResourceExhaustedError("7 bytes asked"), "AdamW");
+  EXPECT_EQ(fault.status().message(), "device cuda:3, AdamW: 7 bytes asked");
+  fault.Note(FakeDeviceApi::kIllegalAddress, "LayerNormForward");
+  EXPECT_EQ(fault.status().code(), absl::StatusCode::kInternal) << "what is worse is told";
+  fault.ForgetRefusal();
+  EXPECT_FALSE(fault.ok());
+  EXPECT_EQ(fault.lasting(), fault.status());
+}
+
 }  // namespace
 }  // namespace stagecoach

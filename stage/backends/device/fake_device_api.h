@@ -39,6 +39,7 @@ class FakeDeviceApi final : public DeviceApi {
   int64_t total = 1 << 20, used = 0;  // bytes of the card
   int fault = 0;                      // once set, every call on the card meets it, as on a real one
   int pinned_code = 0;
+  int event_code = 0;  // what the next event that is made answers
   int current = -1;
   int capability = 90;
   int device_allocations = 0, pinned_allocations = 0;
@@ -168,6 +169,7 @@ class FakeDeviceApi final : public DeviceApi {
 
   int CreateEvent(DeviceEvent* event) override {
     if (fault != 0) return fault;
+    if (event_code != 0) return std::exchange(event_code, 0);
     *event = new char;
     events[*event] = std::make_shared<FakeRecord>(FakeRecord{.passed = true});
     return 0;

@@ -76,4 +76,8 @@ bool RefusesTheGraph(const std::string& message) {
                       [&](const char* part) { return absl::StrContains(message, part); });
 }
 
+bool LacksMemory(const std::string& message) {
+  return absl::StrContains(message, "ALLOCATION_FAILED");
+}
+
 }  // namespace stagecoach::cudnn

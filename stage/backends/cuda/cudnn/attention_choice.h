@@ -28,6 +28,8 @@ std::string WhyOwnKernels(const AttentionShape& shape, DType dtype, const CudnnO
 // What cuDNN's words mean when it makes no plan: true if no engine takes the graph; false if
 // something is missing or broken on this machine, which own kernels must not hide.
 bool RefusesTheGraph(const std::string& message);
+// True if cuDNN was refused memory, of the card or of its host: another job may have enough.
+bool LacksMemory(const std::string& message);
 
 }  // namespace stagecoach::cudnn
 

@@ -96,5 +96,11 @@ TEST(AttentionChoice, AMachineThatLacksSomethingIsNoRefusal) {
   EXPECT_FALSE(RefusesTheGraph("CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED"));
 }
 
+TEST(AttentionChoice, TellsARefusalOfMemoryFromABrokenCard) {
+  EXPECT_TRUE(LacksMemory("CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED"));
+  EXPECT_TRUE(LacksMemory("CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED"));
+  EXPECT_FALSE(LacksMemory("CUDNN_STATUS_EXECUTION_FAILED_CUDART"));
+}
+
 }  // namespace
 }  // namespace stagecoach::cudnn

@@ -14,17 +14,21 @@
 #include "stage/backends/cuda/emulation/emulation.h"
 #include "stage/backends/cuda/kernel_backend.h"
 #include "stage/backends/cuda/kernels.h"
+#include "stage/backends/device/fake_device_api.h"
 
 namespace stagecoach::cuda {
 
 class EmulatedBackend final : public KernelBackend {
  public:
   explicit EmulatedBackend(const BackendOptions& options, bool fuse = true)
-      : fuse_(fuse), allocator_(MakeHostAllocator(options.memory_limit_bytes)) {
+      : KernelBackend(std::make_shared<DeviceFault>(std::make_shared<FakeDeviceApi>(), 0)),
+        fuse_(fuse),
+        allocator_(MakeHostAllocator(options.memory_limit_bytes)) {
     // The suite compares numbers of threads; here they stand for the order of a block's threads.
     emulation::SetOrder(options.threads == 2 ? emulation::Order::kDescending
                                              : emulation::Order::kAscending);
   }
+  ~EmulatedBackend() override { CHECK_OK(Fault()); }  // a launch that no card would take
   std::string fingerprint() const override { return "emulated"; }
   Allocator& allocator() override { return *allocator_; }
   void CopyFromHost(std::span<const std::byte> source, const Tensor& target) override {
@@ -33,14 +37,13 @@ class EmulatedBackend final : public KernelBackend {
   void CopyToHost(const Tensor& source, std::span<std::byte> target) override {
     if (!target.empty()) std::memcpy(target.data(), source.raw(), target.size());
   }
-  absl::Status Synchronize() override { return absl::OkStatus(); }
+  absl::Status Synchronize() override { return fault().status(); }
 
   // Kernels and products since the start of the program.
   int64_t Launches() const { return static_cast<int64_t>(emulation::Launches()) + products_; }
 
  protected:
   cudaStream_t Begin() override { return nullptr; }
-  void Note(cudaError_t error, const char* what) override { CHECK_EQ(error, cudaSuccess) << what; }
   // Exactly as large as asked for, so that a sanitizer sees what goes beyond.
   void* Scratch(size_t bytes, const char*) override {
     scratch_ = std::make_unique<std::byte[]>(bytes);

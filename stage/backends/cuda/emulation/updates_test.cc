@@ -2,6 +2,7 @@
 // or two.
 #include <vector>
 
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "stage/backends/conformance/harness.h"
 #include "stage/backends/cuda/emulation/emulated_backend.h"
@@ -148,6 +149,34 @@ TEST(Updates, NormsOfAllHaveTheBitsOfOneAfterTheOther) {
   for (const Backend::NormArgs& args : all) together.push_back(bench.Read("norm", args.result));
   EXPECT_EQ(Disagreement(together, apart, 0.0), "");
   EXPECT_EQ(together[2].values[0], 0.0) << "no elements";
+}
+
+// Seen: a card that had no room for a table of parameters was taken for broken, so one job that was
+// too large ended the stage server.
+TEST(Updates, ATableThatFindsNoRoomIsTheCellsErrorAlone) {
+  const auto backend = MakeEmulatedBackend({.memory_limit_bytes = 4096});
+  Bench bench(*backend);
+  const Tensors all(64, bench.Blank({8}));
+  {
+    const Tensor most = bench.Blank({(4096 - 64) / 4});
+    backend->FillAll(all, 1.0f);
+    const absl::Status refused = backend->Synchronize();
+    EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted) << refused;
+    EXPECT_THAT(std::string(refused.message()),
+                testing::AllOf(testing::HasSubstr("device cuda:0, Fill: "),
+                               testing::HasSubstr("1536 bytes")));
+    EXPECT_EQ(backend->Synchronize(), refused) << "whoever asks next must hear of it as well";
+    EXPECT_TRUE(backend->Fault().ok());
+  }
+  backend->EndCell();
+  const absl::Status status = backend->Synchronize();
+  EXPECT_TRUE(status.ok()) << status;
+  backend->FillAll(all, 2.0f);
+  EXPECT_EQ(bench.Read("filled", all[0]).values, std::vector<double>(8, 2.0));
+  const auto workspace = static_cast<size_t>(MemoryKind::kWorkspace);
+  EXPECT_GT(backend->allocator().Use().current[workspace], 0);
+  backend->EndCell();
+  EXPECT_EQ(backend->allocator().Use().current[workspace], 0) << "tables are of a cell";
 }
 
 }  // namespace

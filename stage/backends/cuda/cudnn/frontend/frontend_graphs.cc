@@ -36,6 +36,7 @@ absl::Status ToStatus(const fe::error_t& error, const std::string& version, cons
       (no_engine && RefusesTheGraph(error.err_msg))) {
     return absl::UnimplementedError(text);
   }
+  if (LacksMemory(error.err_msg)) return absl::ResourceExhaustedError(absl::StrCat(text, kRemedy));
   return absl::InternalError(absl::StrCat(text, kRemedy));
 }
 
