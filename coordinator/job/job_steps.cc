@@ -29,8 +29,8 @@ double JobTransition::StepStallSeconds() const {
   const double floor =
       measured ? limits.step_deadline_floor_seconds
                : std::max(limits.first_step_deadline_seconds, limits.step_deadline_floor_seconds);
-  // A card's host queues ahead of it and may then wait for a whole step at once. A host that
-  // computes itself shows progress many times within an operation, however long it takes.
+  // A card's driver frees memory and loads kernels without a sign, behind all that is queued. A host
+  // that computes itself shows progress many times within an operation, however long it takes.
   const bool on_card =
       std::any_of(state_.slots.begin(), state_.slots.end(),
                   [](const StageSlot& slot) { return IsCudaDevice(slot.stage.device); });

@@ -238,6 +238,9 @@ class Backend {
   // The step has ended or was given up: lets go of what was made ready for its next copies.
   virtual void EndLinkCopies() {}
   virtual absl::Status Synchronize() = 0;
+  // For devices that run behind the host: TickProgress() for what has run since the last call. Whoever
+  // waits for something else asks now and then; Synchronize and CopyToHost tick by themselves.
+  virtual void TellProgress() {}
   // The layers that called the operations are gone: lets go of memory kept for them and forgets what
   // it was refused. A fault of the device stays.
   virtual void EndCell() {}

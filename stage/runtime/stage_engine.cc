@@ -6,7 +6,6 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "base/check.h"
 #include "base/status.h"
 #include "checkpoint/folder_probe.h"
@@ -37,7 +36,8 @@ void SetTimes(const PhaseClock::Nanos& before, const PhaseClock::Nanos& after, S
 StageEngine::StageEngine(const Parts& parts)
     : parts_(parts),
       tracer_(parts.options.trace, parts.clock, parts.options.on_micro_batch),
-      phases_(parts.clock, &tracer_) {
+      phases_(parts.clock, &tracer_),
+      news_(parts.clock) {
   status_.state = "empty";
   parts_.backend->OnLinkCopyDone(parts_.link_ready);
 }
@@ -241,6 +241,7 @@ absl::StatusOr<StepReport> StageEngine::RunProgram(const RunCommand& command) {
         TickProgress();
         break;
       case Progress::kBlocked:
+        parts_.backend->TellProgress();  // its device may be behind
         RETURN_IF_ERROR(Wait(&stall));
         break;
     }
@@ -248,31 +249,19 @@ absl::StatusOr<StepReport> StageEngine::RunProgram(const RunCommand& command) {
 }
 
 // The neighbour may compute for as long as it likes, or wait itself for one that does: what counts is
-// that somebody of the job gets on. One that is dead or stopped breaks its link.
+// that somebody of the job gets on. One that is dead or stopped breaks its link. Of the others one
+// hears with the lease only: while the coordinator is silent nobody knows whether they get on.
 absl::Status StageEngine::Wait(StallTimer* stall) {
-  // Of the others one hears with the lease only.
-  const int64_t limit_nanos = std::max(
-      static_cast<int64_t>(parts_.options.progress_timeout_seconds * 1e9), 2 * lease_nanos_.load());
-  const int64_t still_nanos = stall->StillNanos(parts_.progress->count() + job_moves_);
+  const int64_t limit_nanos = news_.PatienceNanos(parts_.options.progress_timeout_seconds);
+  const int64_t still_nanos = stall->StillNanos(parts_.progress->count() + news_.moves());
   if (still_nanos >= limit_nanos) {
     return absl::DeadlineExceededError(absl::StrCat(
         "no operation done for ", static_cast<double>(limit_nanos) * 1e-9,
-        " s: ", loaded_->executor->WaitingFor(), "; ", Hearsay(still_nanos), Unconnected()));
+        " s: ", loaded_->executor->WaitingFor(), "; ", news_.Words(still_nanos), Unconnected()));
   }
   parts_.mailbox->WaitForChange(
       std::min(kLongestWait, std::chrono::nanoseconds(limit_nanos - still_nanos)));
   return absl::OkStatus();
-}
-
-std::string StageEngine::Hearsay(int64_t still_nanos) const {
-  const int64_t told = told_nanos_;
-  if (told == kNotTold) return "the coordinator told nothing of the other stages";
-  const int64_t ago = parts_.clock->MonotonicNanos() - told;
-  if (ago >= still_nanos) {
-    return absl::StrFormat("the coordinator was last heard %.1f s ago",
-                           static_cast<double>(ago) * 1e-9);
-  }
-  return "nor by any other stage, says the coordinator";
 }
 
 std::string StageEngine::Unconnected() const {
@@ -288,12 +277,6 @@ std::string StageEngine::Unconnected() const {
                     " has not answered the link; can this machine reach it?");
   }
   return text;
-}
-
-void StageEngine::TellJobProgress(uint64_t number, double lease_seconds) {
-  told_nanos_ = parts_.clock->MonotonicNanos();
-  lease_nanos_ = static_cast<int64_t>(lease_seconds * 1e9);
-  if (job_number_.exchange(number) != number) ++job_moves_;
 }
 
 absl::Status StageEngine::Interruption() const {

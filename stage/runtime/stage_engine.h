@@ -6,7 +6,6 @@
 #ifndef STAGECOACH_STAGE_RUNTIME_STAGE_ENGINE_H_
 #define STAGECOACH_STAGE_RUNTIME_STAGE_ENGINE_H_
 
-#include <atomic>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -16,6 +15,7 @@
 
 #include "absl/status/statusor.h"
 #include "base/progress.h"
+#include "stage/runtime/job_news.h"
 #include "stage/runtime/loaded_cell.h"
 #include "stage/runtime/stage_mailbox.h"
 #include "stage/runtime/stage_runtime.h"
@@ -47,7 +47,7 @@ class StageEngine {
   void Drop();         // the cell, at the end
 
   StageStatus Snapshot() const;
-  void TellJobProgress(uint64_t number, double lease_seconds);
+  void TellJobProgress(uint64_t number, double lease_seconds) { news_.Tell(number, lease_seconds); }
 
  private:
   // Of the last finished command of a kind: it is answered again when it comes again.
@@ -69,7 +69,6 @@ class StageEngine {
   absl::Status Apply(const ApplyDecision& decision);
   absl::StatusOr<StepReport> RunProgram(const RunCommand& command);
   absl::Status Wait(StallTimer* stall);
-  std::string Hearsay(int64_t still_nanos) const;  // what is known of the others' progress
   std::string Unconnected() const;
   absl::Status Interruption() const;
   // The error of a command, with what befell the device where that is not in it yet.
@@ -86,12 +85,7 @@ class StageEngine {
   std::optional<LastRun> last_run_;
   std::optional<LastShard> last_shard_;
 
-  // What the coordinator told of the whole job.
-  std::atomic<uint64_t> job_number_{0};
-  std::atomic<uint64_t> job_moves_{0};         // how often the number was another one
-  std::atomic<int64_t> told_nanos_{kNotTold};  // when it told last
-  std::atomic<int64_t> lease_nanos_{0};
-  static constexpr int64_t kNotTold = -1;
+  JobNews news_;
 
   mutable std::mutex mutex_;  // guards status_
   StageStatus status_;

@@ -10,7 +10,8 @@
 //            than the loaded one; FAILED_PRECONDITION for a step that is not the next one;
 //            UNAVAILABLE when a link broke; DEADLINE_EXCEEDED when no stage of the job got on for
 //            progress_timeout_seconds, naming job, step, stage, micro-batch and what was waited
-//            for. Of the other stages it knows by TellJobProgress.
+//            for. Of the other stages it knows by TellJobProgress; while that is silent it waits on,
+//            up to ten minutes.
 // Aborting:  an aborted or failed cell stays, but does nothing more: only a newer Load or a Release
 //            helps. Loads of the aborted incarnation are refused. A Load that replaces the cell and
 //            a Release of it also end its running step.

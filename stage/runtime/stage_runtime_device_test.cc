@@ -101,5 +101,43 @@ TEST_F(StageRuntimeDeviceTest, ARefusalOfTheCardFailsItsJobAndTheNextOneTrains) 
   EXPECT_THAT(faults_, testing::IsEmpty()) << "a server that is told of a fault ends";
 }
 
+// Symptom: a card that took long for a micro-batch looked stuck, and its neighbours gave up after half
+// a minute. Cause: its host queued ahead and then waited for the whole step without a tick.
+TEST_F(StageRuntimeDeviceTest, ACardThatIsBehindShowsProgressWhileItsHostWaits) {
+  ProgressCounter progress;
+  RuntimeFleet::Options options = OnCards();
+  options.stages = 1;
+  options.progress = &progress;
+  RuntimeFleet fleet(options);
+  ASSERT_TRUE(fleet.LoadAll(1).ok());
+  std::vector<uint64_t> seen;
+  cards_[0]->BeSlow(10, [&] { seen.push_back(progress.count()); });
+  ASSERT_TRUE(fleet.RunAll(RuntimeFleet::Train(1, 0, false)).ok());
+  ASSERT_GT(seen.size(), 200u);
+  std::ptrdiff_t most = 0;
+  for (const uint64_t number : seen) {
+    most = std::max(most, std::count(seen.begin(), seen.end(), number));
+  }
+  EXPECT_LE(most, 2 * DeviceProgress::kOperationsPerEvent) << "pieces of work without a sign";
+}
+
+TEST_F(StageRuntimeDeviceTest, ACardThatIsBehindShowsProgressWhileItsHostWaitsForANeighbour) {
+  ProgressCounter progress;
+  RuntimeFleet::Options options = OnCards();
+  options.stages = 2;
+  options.progress = &progress;
+  RuntimeFleet fleet(options);
+  ASSERT_TRUE(fleet.LoadAll(1).ok());
+  cards_[0]->BeSlow(1000, [] {});
+  RunAnswer waiting;
+  fleet.runtime(0).Run(RuntimeFleet::Train(1, 0, false), waiting.callback());
+  Await([&] { return !fleet.runtime(0).Snapshot().waiting_for.empty(); });
+  const uint64_t before = progress.count();
+  Await([&] { return progress.count() > before + 2; });
+  EXPECT_FALSE(waiting.ready());
+  fleet.runtime(0).Abort(RuntimeFleet::FenceOf(1, 0), absl::AbortedError("seen enough"));
+  EXPECT_EQ(waiting.Get().status().code(), absl::StatusCode::kAborted);
+}
+
 }  // namespace
 }  // namespace stagecoach

@@ -72,6 +72,7 @@ class RuntimeFleet {
     int64_t memory_limit_bytes = 0;
     std::function<std::unique_ptr<Backend>()> make_backend;  // empty: the reference
     std::function<void(const absl::Status&)> on_fault;       // of any stage
+    ProgressCounter* progress = nullptr;                     // of all stages
     std::string data_path;                                   // 2000 bytes are written here
   };
 
@@ -97,6 +98,7 @@ class RuntimeFleet {
     runtime.progress_timeout_seconds = options.progress_timeout_seconds;
     runtime.compute_nice = 0;
     runtime.on_fault = options.on_fault;
+    runtime.progress = options.progress;
     for (int k = 0; k < options.stages; ++k) {
       traces_.push_back(std::make_unique<TraceRing>());
       runtime.trace = traces_.back().get();

@@ -13,6 +13,7 @@
 #include "stage/backends/backend.h"
 #include "stage/backends/device/device_clock.h"
 #include "stage/backends/device/device_memory.h"
+#include "stage/backends/device/device_progress.h"
 #include "stage/backends/device/fake_device_api.h"
 #include "stage/backends/device/link_staging.h"
 
@@ -26,7 +27,9 @@ class StagedBackend final : public Backend {
     api_->order_seed = order_seed;
     api_->run_per_query = 1;
     api_->CreateStream(&stream_);
+    api_->CreateStream(&busy_);
     staging_ = std::make_unique<LinkStaging>(api_, stream_, device_.get(), fault_);
+    progress_ = std::make_unique<DeviceProgress>(api_, busy_, fault_);
     device_->SetRelief([this] { return staging_->Relieve(); });
   }
   ~StagedBackend() override { device_->SetRelief(nullptr); }
@@ -55,6 +58,11 @@ class StagedBackend final : public Backend {
   void UseClock(int64_t nanos_per_operation) {
     nanos_per_operation_ = nanos_per_operation;
     clock_ = std::make_unique<DeviceClock>(api_, stream_, fault_);
+  }
+  // From now on its card is behind: each operation leaves it so many pieces of work to do beside.
+  void BeSlow(int pieces, std::function<void()> work) {
+    pieces_ = pieces;
+    work_ = std::move(work);
   }
   bool MarkTime() override {
     if (clock_ != nullptr) clock_->Mark();
@@ -124,13 +132,16 @@ class StagedBackend final : public Backend {
   void CopyToHost(const Tensor& source, std::span<std::byte> target) override {
     Ready(source, source);
     ++to_host_;
+    progress_->Wait("CopyToHost");
     inner_->CopyToHost(source, target);
   }
   absl::Status Synchronize() override {
     ++synchronized_;
+    progress_->Wait("waiting for what was queued");
     fault_->Note(api_->SynchronizeStream(stream_), "waiting for what was queued");
     return fault_->status();
   }
+  void TellProgress() override { progress_->Look(); }
 
  private:
   bool OnCard(const Tensor& tensor) const {  // a view begins inside of a block
@@ -151,6 +162,10 @@ class StagedBackend final : public Backend {
     api_->SynchronizeStream(stream_);  // the copies that it must come after, and no others
     ++operations_;
     api_->now_nanos += nanos_per_operation_;
+    for (int i = 0; i < pieces_; ++i) {
+      progress_->Operation();
+      api_->Queue(work_, busy_);
+    }
   }
 
   const std::unique_ptr<Backend> inner_ = MakeReferenceBackend({});
@@ -161,6 +176,10 @@ class StagedBackend final : public Backend {
   DeviceStream stream_ = nullptr;
   std::unique_ptr<LinkStaging> staging_;
   std::unique_ptr<DeviceClock> clock_;
+  DeviceStream busy_ = nullptr;  // where the pieces are
+  std::unique_ptr<DeviceProgress> progress_;
+  int pieces_ = 0;
+  std::function<void()> work_;
   int64_t nanos_per_operation_ = 0;
   int operations_ = 0;
   bool wakes_ = false;

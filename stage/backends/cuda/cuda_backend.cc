@@ -52,6 +52,7 @@ void CudaBackend::AttentionBackward(const AttentionBackwardArgs& args) {
 
 cudaStream_t CudaBackend::Begin() {
   context_->MakeCurrent();
+  context_->progress().Operation();
   return context_->stream();
 }
 
@@ -85,6 +86,7 @@ void CudaBackend::CopyToHost(const Tensor& source, std::span<std::byte> target) 
   CHECK_EQ(static_cast<int64_t>(target.size()), source.bytes()) << source.shape().ToString();
   if (target.empty()) return;
   const cudaStream_t stream = Begin();
+  context_->progress().Wait("CopyToHost");  // a copy to pageable memory would, without a sign
   Note(cudaMemcpyAsync(target.data(), source.raw(), target.size(), cudaMemcpyDeviceToHost, stream),
        "CopyToHost");
   Note(cudaStreamSynchronize(stream), "CopyToHost");
@@ -123,6 +125,11 @@ bool CudaBackend::MarkTime() {
 std::vector<int64_t> CudaBackend::TakeTimes() {
   context_->MakeCurrent();
   return context_->clock().Take();
+}
+
+void CudaBackend::TellProgress() {
+  context_->MakeCurrent();
+  context_->progress().Look();
 }
 
 absl::Status CudaBackend::Synchronize() {

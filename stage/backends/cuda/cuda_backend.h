@@ -35,6 +35,7 @@ class CudaBackend final : public KernelBackend {
   void CopyFromHost(std::span<const std::byte> source, const Tensor& target) override;
   void CopyToHost(const Tensor& source, std::span<std::byte> target) override;
   absl::Status Synchronize() override;
+  void TellProgress() override;
   bool MarkTime() override;
   std::vector<int64_t> TakeTimes() override;
 

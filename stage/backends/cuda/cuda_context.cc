@@ -34,6 +34,7 @@ struct CudaContext::State {
     device_memory->SetRelief(nullptr);
     staging.reset();
     clock.reset();
+    progress.reset();
     workspace.reset();
     if (blas != nullptr) cuda::Blas().Destroy(blas);
     device_memory->ReleaseCached();
@@ -54,6 +55,7 @@ struct CudaContext::State {
   std::shared_ptr<Buffer> workspace;
   std::unique_ptr<LinkStaging> staging;
   std::unique_ptr<DeviceClock> clock;
+  std::unique_ptr<DeviceProgress> progress;
 };
 
 absl::Status CudaContext::State::Open() {
@@ -74,7 +76,11 @@ absl::Status CudaContext::State::Open() {
   ASSIGN_OR_RETURN(workspace, device_memory->Allocate(kWorkspaceBytes, MemoryKind::kWorkspace));
   staging = std::make_unique<LinkStaging>(api, stream, device_memory.get(), fault);
   clock = std::make_unique<DeviceClock>(api, stream, fault);
-  device_memory->SetRelief([this] { return staging->Relieve(); });
+  progress = std::make_unique<DeviceProgress>(api, stream, fault);
+  device_memory->SetRelief([this] {
+    progress->Wait("waiting for memory");  // as Relieve does, without a sign
+    return staging->Relieve();
+  });
   return fault->status();
 }
 
@@ -120,8 +126,7 @@ absl::Status CudaContext::status() const { return state_->fault->status(); }
 
 absl::Status CudaContext::Synchronize() {
   MakeCurrent();
-  state_->fault->Note(state_->api->SynchronizeStream(state_->stream),
-                      "waiting for what was queued");
+  state_->progress->Wait("waiting for what was queued");
   return status();
 }
 
@@ -129,6 +134,7 @@ Allocator& CudaContext::allocator() { return *state_->device_memory; }
 Allocator& CudaContext::host_allocator() { return *state_->pinned_memory; }
 LinkStaging& CudaContext::staging() { return *state_->staging; }
 DeviceClock& CudaContext::clock() { return *state_->clock; }
+DeviceProgress& CudaContext::progress() { return *state_->progress; }
 
 std::string CudaContext::fingerprint() const {
   int runtime = 0;

@@ -25,6 +25,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "stage/backends/device/device_clock.h"
+#include "stage/backends/device/device_progress.h"
 #include "stage/backends/device/link_staging.h"
 #include "stage/tensor/allocator.h"
 
@@ -54,12 +55,13 @@ class CudaContext {
   void NoteBlas(cublasStatus_t status, const char* what);
   bool ok() const;
   absl::Status status() const;
-  absl::Status Synchronize();  // waits for the stream; then status()
+  absl::Status Synchronize();  // waits for the stream, ticking on the way; then status()
 
   Allocator& allocator();       // device memory
   Allocator& host_allocator();  // pinned host memory: the back end's link_allocator()
   LinkStaging& staging();       // for CopyToLink and CopyFromLink
   DeviceClock& clock();         // of the compute stream
+  DeviceProgress& progress();   // of the compute stream
   // Card, compute capability, runtime, cuBLASLt: what must be equal for equal bits.
   std::string fingerprint() const;
 

@@ -1,0 +1,50 @@
+// DeviceProgress: a card gets on with what was queued while its host waits for it or has gone ahead,
+// and the host cannot tell a slow card from a stuck one. So events stand between the operations, and
+// there is a tick (base/progress.h) for each that the card has passed.
+// Ownership: borrows stream and fault; owns its events, which are used again.
+// Threads:   executor thread only, with the card current; ticks count for that thread.
+// Errors:    noted in the fault. An event that cannot be made for want of memory is left out.
+#ifndef STAGECOACH_STAGE_BACKENDS_DEVICE_DEVICE_PROGRESS_H_
+#define STAGECOACH_STAGE_BACKENDS_DEVICE_DEVICE_PROGRESS_H_
+
+#include <deque>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "stage/backends/device/device_error.h"
+
+namespace stagecoach {
+
+class DeviceProgress {
+ public:
+  // So many take a card far less than any bound on standing still; an event for each would cost the
+  // host as much as a third of a launch.
+  static constexpr int kOperationsPerEvent = 8;
+
+  DeviceProgress(std::shared_ptr<DeviceApi> api, DeviceStream stream,
+                 std::shared_ptr<DeviceFault> fault)
+      : api_(std::move(api)), stream_(stream), fault_(std::move(fault)) {}
+  DeviceProgress(const DeviceProgress&) = delete;
+  DeviceProgress& operator=(const DeviceProgress&) = delete;
+  ~DeviceProgress();
+
+  void Operation();             // one is queued next
+  void Look();                  // ticks for what has run since the last look; does not wait
+  void Wait(const char* what);  // until the stream has run all that is queued, ticking on the way
+
+ private:
+  void Mark();
+  void Passed(int code, const char* what);  // the front one
+
+  const std::shared_ptr<DeviceApi> api_;
+  const DeviceStream stream_;
+  const std::shared_ptr<DeviceFault> fault_;
+  int operations_ = 0;  // since the last event
+  std::deque<DeviceEvent> marks_;
+  std::vector<DeviceEvent> spare_;
+};
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_STAGE_BACKENDS_DEVICE_DEVICE_PROGRESS_H_
