@@ -251,6 +251,22 @@ class TwoRuns(parts.PartsTest):
         self.wait_for_other(page)
         self.assertEqual(page.get_by_label("Compare with").input_value(), "slower-rate")
 
+    # Symptom: without /with/ in the address the page went on drawing the other run.
+    def test_without_it_in_the_address_a_job_stands_alone_and_sections_keep_it(self):
+        page = self.job("/with/slower-rate")
+        self.wait_for_other(page)
+        page.get_by_role("link", name="Timeline").click()
+        page.wait_for_function("() => location.hash === '#/jobs/fake-gpipe/timeline/with/slower-rate'")
+        self.assertTrue(page.locator('[data-part="comparison"]').is_visible(), "a section of the same page")
+        page.reload()
+        self.wait_for_other(page)
+        page.evaluate("location.hash = '#/jobs/fake-gpipe'")
+        page.wait_for_selector('[data-part="comparison"]', state="hidden")
+        self.assertNotIn("slower-rate smoothed", self.lines(page))
+        self.assertEqual(page.get_by_label("Compare with").input_value(), "")
+        page.go_back()
+        self.wait_for_other(page)
+
     def test_a_job_that_is_not_there_is_named(self):
         page = self.job("/with/nobody", expected_problems=["404"])
         page.get_by_text("nobody: no job nobody").wait_for()

@@ -1,7 +1,8 @@
 // Starts the page: routes by the address's hash, the live connection, the view that fits.
 //   #/            jobs and stage servers
 //   #/jobs/ID     one job;  #/jobs/ID/SECTION scrolls to a section of it
-//   #/jobs/ID/with/OTHER     its curves over those of another job
+//   #/jobs/ID/with/OTHER     its curves over those of another job;  #/jobs/ID/SECTION/with/OTHER  likewise
+// What the address does not say is not shown: without /with/ a job's curves stand alone.
 import {h, setAttribute, setText} from './dom.js';
 import {stateName} from './format.js';
 import {JobView} from './job_view.js';
@@ -16,9 +17,9 @@ let view = null;
 
 function parseRoute() {
   const parts = location.hash.replace(/^#\/?/, '').split('/').map(decodeURIComponent);
-  if (parts[0] !== 'jobs' || !parts[1]) return {job: null, section: null, other: null};
-  if (parts[2] === 'with') return {job: parts[1], section: 'curves', other: parts[3] || null};
-  return {job: parts[1], section: parts[2] || null, other: null};
+  if (parts[0] !== 'jobs' || !parts[1]) return {job: null, section: null, other: ''};
+  if (parts[2] === 'with') return {job: parts[1], section: 'curves', other: parts[3] || ''};
+  return {job: parts[1], section: parts[2] || null, other: (parts[3] === 'with' && parts[4]) || ''};
 }
 
 function crumbs(job) {
@@ -39,7 +40,7 @@ function route() {
     live.start(job);
     if (!section) scrollTo(0, 0);
   }
-  if (other && view.compareWith) view.compareWith(other);
+  if (view.compareWith) view.compareWith(other);
   if (section && view.scrollTo) view.scrollTo(section);
 }
 

@@ -42,7 +42,20 @@ export class Comparison {
     this.select.disabled = named.length === 0;
   }
 
+  /** By hand. The address can be kept and sent; it is no step back. */
   choose(id) {
+    this.take(id);
+    const base = `#/jobs/${encodeURIComponent(this.jobId)}`;
+    history.replaceState(null, '', `${base}${this.suffix}`);
+  }
+
+  /** What an address ends with that shows this comparison. */
+  get suffix() {
+    return this.id ? `/with/${encodeURIComponent(this.id)}` : '';
+  }
+
+  /** By the address, which is left as it is. */
+  take(id) {
     this.turn += 1;
     clearTimeout(this.timer);
     this.id = id === this.jobId ? '' : id;
@@ -51,10 +64,8 @@ export class Comparison {
     this.update();
     this.select.value = this.id;
     setText(this.problem, '');
-    // The address can be kept and sent; it is no step back.
-    const base = `#/jobs/${encodeURIComponent(this.jobId)}`;
-    history.replaceState(null, '', this.id ? `${base}/with/${encodeURIComponent(this.id)}` : base);
     this.changed();
+    this.store.changed();  // links to the sections keep the comparison
     if (this.id !== '') this.read(this.turn);
   }
 

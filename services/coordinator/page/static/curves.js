@@ -163,9 +163,9 @@ export class Curves {
                 differences(this.store.job, this.other.job), 'Nothing that is shown here: the same settings and the same numbers.');
   }
 
-  /** By the address: #/jobs/ID/with/OTHER. */
+  /** By the address: #/jobs/ID/with/OTHER; '' without. */
   compareWith(id) {
-    if (id !== this.other.id) this.other.choose(id);
+    if (id !== this.other.id) this.other.take(id);
   }
 
   themeChanged() {

@@ -1,7 +1,7 @@
 // One job: its parts in the order in which questions come up.
 import {CancelDialog} from './cancel.js';
 import {Curves} from './curves.js';
-import {h, part} from './dom.js';
+import {h, part, setAttribute} from './dom.js';
 import {Events} from './events.js';
 import {updateFleet} from './fleet.js';
 import {GanttPanel} from './gantt_panel.js';
@@ -19,9 +19,10 @@ export class JobView {
   constructor(main, store, jobId) {
     this.store = store;
     this.root = main;
+    this.jobId = jobId;
     main.replaceChildren(document.getElementById('job-view').content.cloneNode(true));
-    part(main, 'sections').append(...SECTIONS.map(([name, title]) =>
-      h('a', {href: `#/jobs/${encodeURIComponent(jobId)}/${name}`, onclick: () => this.scrollTo(name)}, title)));
+    this.links = SECTIONS.map(([name, title]) => [name, h('a', {onclick: () => this.scrollTo(name)}, title)]);
+    part(main, 'sections').append(...this.links.map(([, link]) => link));
     this.cancel = new CancelDialog(part(main, 'cancel'), store, jobId);
     this.curves = new Curves(main, store, jobId);
     this.parts = [new Summary(main, store, jobId), new Settings(main, store), new Strip(main, store), new GanttPanel(main, store, jobId),
@@ -30,6 +31,8 @@ export class JobView {
 
   update() {
     for (const one of this.parts) one.update();
+    const base = `#/jobs/${encodeURIComponent(this.jobId)}`;
+    for (const [name, link] of this.links) setAttribute(link, 'href', `${base}/${name}${this.curves.other.suffix}`);
     updateMemory(this.root, this.store);
     updateLinks(this.root, this.store);
     const names = new Set((this.store.job?.stages || []).map((stage) => stage.name));
