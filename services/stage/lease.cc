@@ -15,6 +15,8 @@ namespace {
 constexpr double kRegisterDeadlineSeconds = 2.0;
 constexpr double kLongestBackoffSeconds = 1.0;
 constexpr double kRefusedSeconds = 1.0;  // until a name may have become free
+// A connection that broke is made anew for the next call: the coordinator may live.
+constexpr int kUnavailableIfGone = 2;
 
 std::unique_ptr<grpc::ClientContext> ContextWithin(double seconds) {
   auto context = std::make_unique<grpc::ClientContext>();
@@ -116,6 +118,7 @@ double Lease::RenewOnce() {
   v1::RenewLeaseResponse response;
   auto context = ContextWithin(lease_seconds_);
   const grpc::Status answer = stub_->RenewLease(context.get(), request, &response);
+  EndDrainIfOrphaned(answer);
   if (answer.ok()) {
     lease_seconds_ = response.lease_seconds();
     parts_.runtime->TellJobProgress(response.job_progress(), lease_seconds_);
@@ -128,6 +131,21 @@ double Lease::RenewOnce() {
   }
   spdlog::warn("lease not renewed: {}", answer.error_message());
   return 0.1;
+}
+
+// What a stage has in memory is of use to the coordinator that loaded it only. No answer in time is
+// another thing: a network that stands still, behind which somebody may be at work.
+void Lease::EndDrainIfOrphaned(const grpc::Status& answer) {
+  const bool unknown = answer.error_code() == grpc::StatusCode::NOT_FOUND;
+  const bool unavailable = answer.error_code() == grpc::StatusCode::UNAVAILABLE;
+  if (answer.ok()) unavailable_ = 0;
+  if (unavailable) ++unavailable_;
+  if (!draining() || !(unknown || unavailable_ >= kUnavailableIfGone)) return;
+  if (!std::exchange(orphaned_, true)) {
+    spdlog::info("draining: the coordinator {}, there is nobody to wait for",
+                 unknown ? "does not know this stage" : "is gone");
+  }
+  parts_.runtime->EndDrain();
 }
 
 }  // namespace stagecoach

@@ -3,6 +3,8 @@
 // on trying with back-off while there is no coordinator: a stage outlives its coordinator. Refused
 // because another process holds its name, it says so once and asks again every second.
 // Every renewal carries the stage's totals and its progress; the answer tells of the job's progress.
+// A draining stage whose coordinator is gone, or does not know it any more, has nobody to wait for:
+// the lease ends the runtime's drain.
 // Ownership: borrows what it was given.
 // Threads:   one own thread, which also asks for the telemetry; every call has a deadline.
 #ifndef STAGECOACH_SERVICES_STAGE_LEASE_H_
@@ -46,6 +48,7 @@ class Lease {
   // Seconds until the next call; lease_seconds_ is set by an answer.
   double RegisterOnce();
   double RenewOnce();
+  void EndDrainIfOrphaned(const grpc::Status& answer);
   bool WaitStopped(double seconds);  // or told to hurry
   bool draining() const;
 
@@ -53,7 +56,9 @@ class Lease {
   const std::unique_ptr<v1::FleetService::Stub> stub_;
   double lease_seconds_ = 1.5;
   double backoff_seconds_ = 0.1;
-  std::string refusal_;  // told already: another process holds the name; the thread's
+  int unavailable_ = 0;    // answers since the last good one; the thread's
+  bool orphaned_ = false;  // told already; the thread's
+  std::string refusal_;    // told already: another process holds the name; the thread's
   std::atomic<bool> registered_{false};
 
   mutable std::mutex mutex_;  // guards what follows

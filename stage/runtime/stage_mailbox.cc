@@ -87,13 +87,23 @@ std::optional<uint64_t> StageMailbox::WaitAtRest(Deadline deadline) {
   std::unique_lock<std::mutex> lock(mutex_);
   // Something may be queued while the executor is still on its way out of Next.
   const auto rests = [this] { return at_rest_ && !abort_unseen_ && requests_.empty(); };
-  if (!rest_changed_.wait_until(lock, deadline, rests)) return std::nullopt;
+  rest_changed_.wait_until(lock, deadline, [&] { return drain_ended_ || rests(); });
+  if (drain_ended_ || !rests()) return std::nullopt;
   return returns_;
 }
 
 bool StageMailbox::WaitStirred(uint64_t returns, Deadline deadline) {
   std::unique_lock<std::mutex> lock(mutex_);
-  return rest_changed_.wait_until(lock, deadline, [&] { return returns_ > returns; });
+  rest_changed_.wait_until(lock, deadline, [&] { return drain_ended_ || returns_ > returns; });
+  return !drain_ended_ && returns_ > returns;
+}
+
+void StageMailbox::EndDraining() {
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    drain_ended_ = true;
+  }
+  rest_changed_.notify_all();
 }
 
 bool StageMailbox::closed() const {

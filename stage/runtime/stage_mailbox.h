@@ -69,6 +69,8 @@ class StageMailbox {
   std::optional<uint64_t> WaitAtRest(Deadline deadline);
   // Waits until Next has returned more often than that; false: not by the deadline.
   bool WaitStirred(uint64_t returns, Deadline deadline);
+  // Nobody is left who could say more: from now on both waits end at once, as at their deadline.
+  void EndDraining();
 
   bool closed() const;
   // Waits for a command; nothing when there was an abort to look at, or after Close.
@@ -98,6 +100,7 @@ class StageMailbox {
   bool woken_ = false;
   bool closed_ = false;
   bool draining_ = false;
+  bool drain_ended_ = false;
   bool at_rest_ = false;  // the executor waits in Next
   uint64_t returns_ = 0;  // of Next
   std::condition_variable rest_changed_;

@@ -148,6 +148,8 @@ void StageRuntime::Drain(double seconds) {
   }
 }
 
+void StageRuntime::EndDrain() { state_->mailbox->EndDraining(); }
+
 void StageRuntime::Shutdown() {
   state_->mailbox->Close();
   state_->thread.Join();

@@ -89,6 +89,9 @@ class StageRuntime {
   // the coordinator has taken its cell back (Abort, Release) or leaves it alone for two seconds; at
   // most `seconds` in all. Decisions without work and shards are still taken meanwhile.
   void Drain(double seconds);
+  // The coordinator that loaded the cell is gone, and the next one loads anew: Drain returns at once,
+  // whatever runs. Before it, the same.
+  void EndDrain();
   void Shutdown();  // ends the thread; pending commands answer CANCELLED
 
  private:

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <chrono>
 #include <cmath>
+#include <future>
 #include <map>
 #include <thread>
 
@@ -81,6 +82,24 @@ TEST_F(StageRuntimeWatchTest, AStepThatDoesNotEndIsLeftAtTheDeadline) {
   Await([&] { return !fleet.runtime(0).Snapshot().waiting_for.empty(); });
   fleet.runtime(0).Drain(0.05);
   EXPECT_EQ(fleet.runtime(0).Snapshot().state, "running");
+  fleet.runtime(0).Shutdown();
+  EXPECT_TRUE(absl::IsCancelled(run.Get().status()));
+}
+
+TEST_F(StageRuntimeWatchTest, NobodyIsWaitedForOnceTheCoordinatorIsGone) {
+  RuntimeFleet fleet(Options(2));
+  ASSERT_TRUE(fleet.LoadAll(1).ok());
+  RunAnswer run;
+  fleet.runtime(0).Run(RuntimeFleet::Train(1, 0, false), run.callback());
+  Await([&] { return !fleet.runtime(0).Snapshot().waiting_for.empty(); });
+  // One stands in a step, the other at rest with a cell that may still be asked for.
+  for (int k : {0, 1}) {
+    std::future<void> drained =
+        std::async(std::launch::async, [&, k] { fleet.runtime(k).Drain(86400); });
+    fleet.runtime(k).EndDrain();
+    drained.get();
+  }
+  EXPECT_EQ(fleet.runtime(0).Snapshot().state, "running") << "left as it is";
   fleet.runtime(0).Shutdown();
   EXPECT_TRUE(absl::IsCancelled(run.Get().status()));
 }
