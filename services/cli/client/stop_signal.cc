@@ -15,11 +15,19 @@
 namespace stagecoach {
 namespace {
 
+// A signal that is blocked comes although it is ignored, and `nohup` means what it says.
+bool IsIgnored(int signal_number) {
+  struct sigaction action;
+  CHECK_EQ(sigaction(signal_number, nullptr, &action), 0);
+  return action.sa_handler == SIG_IGN;
+}
+
 sigset_t TerminationSignals() {
   sigset_t set;
   sigemptyset(&set);
   sigaddset(&set, SIGINT);
   sigaddset(&set, SIGTERM);
+  if (!IsIgnored(SIGHUP)) sigaddset(&set, SIGHUP);
   return set;
 }
 
@@ -103,7 +111,9 @@ InterruptWatcher::InterruptWatcher(StopSignal* stop) : state_(std::make_unique<S
       signalfd_siginfo info;
       if (read(state->signals, &info, sizeof(info)) != sizeof(info)) continue;
       const absl::Status reason = absl::CancelledError("interrupted");
-      stop->requested() ? stop->RequestAtOnce(reason) : stop->Request(reason);
+      // A terminal that closes says so more than once: by its shell and by the kernel.
+      const bool insists = stop->requested() && info.ssi_signo != SIGHUP;
+      insists ? stop->RequestAtOnce(reason) : stop->Request(reason);
     }
   });
 }

@@ -90,7 +90,7 @@ int RunLocal(const LocalOptions& options, CommandContext& context) {
   if (!state_folder.ok()) return console.Fail(state_folder.status());
 
   const absl::StatusOr<std::unique_ptr<LocalRun>> run =
-      LocalRun::Start(*state_folder, options.cluster, context);
+      LocalRun::Start("local", *state_folder, options.cluster, context);
   if (!run.ok()) return console.Fail(run.status());
   const std::string id = options.id.empty() ? spec.name() : options.id;
   const std::string line = (*run)->ResumeLine(id);

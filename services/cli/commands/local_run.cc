@@ -42,13 +42,15 @@ absl::Status LocalRun::Reason(const absl::Status& status, const CommandContext& 
   return context.stop->requested() ? context.stop->reason() : status;
 }
 
-absl::StatusOr<std::unique_ptr<LocalRun>> LocalRun::Start(const std::string& state_folder,
+absl::StatusOr<std::unique_ptr<LocalRun>> LocalRun::Start(const std::string& command,
+                                                          const std::string& state_folder,
                                                           const LocalClusterFlags& flags,
                                                           CommandContext& context) {
   Console& console = *context.console;
   LocalClusterOptions options;
   options.program_folder = ProgramFolder();
   options.state_folder = state_folder;
+  options.holder = absl::StrCat("stagecoach ", command);
   options.devices = flags.devices;
   options.on_failure = [stop = context.stop](const absl::Status& why) { stop->Request(why); };
   options.on_note = [&console](const std::string& note) { console.Note(note); };
@@ -84,6 +86,7 @@ int LocalRun::Follow(const StartedJob& started, const std::string& trace_file) {
   const absl::Status reason = context_.stop->reason();
   const absl::StatusOr<v1::Job> now = client_->Get(job.id());
   const bool over = now.ok() && IsTerminal(now->state());  // nothing was interrupted
+  Disconnect();
   if (!over && (absl::IsCancelled(reason) || absl::IsAborted(reason))) SaveAndSayHowToGoOn(job);
   Stop();
   return code;
@@ -101,7 +104,11 @@ void LocalRun::SaveAndSayHowToGoOn(const v1::Job& job) {
                             "; to go on with it:\n", ResumeLine(job.id())));
 }
 
+// A connection that nobody reads does not hear that the coordinator wants to go, and holds it up.
+void LocalRun::Disconnect() { client_.reset(); }
+
 void LocalRun::Stop() {
+  Disconnect();
   cluster_->Stop([stop = context_.stop] { return stop->at_once(); });
 }
 

@@ -22,14 +22,15 @@ inline constexpr int kAutoStages = 2;
 
 class LocalRun {
  public:
-  // Starts the coordinator in a folder that exists, and connects to it.
-  static absl::StatusOr<std::unique_ptr<LocalRun>> Start(const std::string& state_folder,
+  // Starts the coordinator in a folder that exists, and connects to it, for this command ("ui").
+  static absl::StatusOr<std::unique_ptr<LocalRun>> Start(const std::string& command,
+                                                         const std::string& state_folder,
                                                          const LocalClusterFlags& flags,
                                                          CommandContext& context);
   // What began and did not end as it should; the stop's own reason where it was stopped.
   static absl::Status Reason(const absl::Status& status, const CommandContext& context);
 
-  JobClient& client() { return *client_; }
+  JobClient& client() { return *client_; }  // until Follow or Stop
   const LocalCluster& cluster() const { return *cluster_; }
 
   // Starts the job's stages, follows it, and ends the cluster; gives the exit code. Interrupted, it
@@ -47,6 +48,7 @@ class LocalRun {
   LocalRun(std::string state_folder, LocalClusterFlags flags, CommandContext& context)
       : state_folder_(std::move(state_folder)), flags_(std::move(flags)), context_(context) {}
   void SaveAndSayHowToGoOn(const v1::Job& job);
+  void Disconnect();
 
   const std::string state_folder_;
   const LocalClusterFlags flags_;

@@ -12,8 +12,10 @@ int RunUi(const std::string& state_dir, CommandContext& context) {
   Console& console = *context.console;
   const absl::StatusOr<std::string> folder = FindRunFolder(state_dir);
   if (!folder.ok()) return console.Fail(folder.status());
-  const absl::StatusOr<std::unique_ptr<LocalRun>> run = LocalRun::Start(*folder, {}, context);
+  const absl::StatusOr<std::unique_ptr<LocalRun>> run = LocalRun::Start("ui", *folder, {}, context);
   if (!run.ok()) return console.Fail(run.status());
+  console.Note(
+      absl::StrCat("logs     ", *folder, "/logs  (of what ran here; the page shows this one's)"));
   (*run)->NoteHeldJobs(/*except=*/"");
   console.PrintLine(absl::StrCat("http://", (*run)->cluster().http_address(), "/"));
   console.Note("nothing runs here; Ctrl-C ends the page");

@@ -6,7 +6,10 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdio>
 #include <filesystem>
+#include <fstream>
+#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -99,7 +102,7 @@ absl::StatusOr<std::unique_ptr<LocalCluster>> LocalCluster::Start(
     }
   }
   std::unique_ptr<LocalCluster> cluster(new LocalCluster(options));
-  RETURN_IF_ERROR(cluster->lock_.Take(options.state_folder + "/local.lock"));
+  RETURN_IF_ERROR(cluster->lock_.Take(options.state_folder + "/local.lock", options.holder));
   cluster->supervisor_ = std::make_unique<Supervisor>(MakeSupervisorOptions(options));
   cluster->supervisor_->Start(CoordinatorSpec(options));
   ASSIGN_OR_RETURN(const ProcessPorts ports,
@@ -127,14 +130,21 @@ LocalCluster::FolderLock::~FolderLock() {
   if (descriptor_ >= 0) close(descriptor_);
 }
 
-absl::Status LocalCluster::FolderLock::Take(const std::string& path) {
+absl::Status LocalCluster::FolderLock::Take(const std::string& path, const std::string& holder) {
   descriptor_ = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
   if (descriptor_ < 0) return absl::ErrnoToStatus(errno, path);
-  if (flock(descriptor_, LOCK_EX | LOCK_NB) == 0) return absl::OkStatus();
-  return absl::FailedPreconditionError(
-      absl::StrCat(path,
-                   " is held: another `stagecoach local` runs in this folder; wait for its end "
-                   "or choose another --state-dir"));
+  if (flock(descriptor_, LOCK_EX | LOCK_NB) != 0) {
+    std::string who;
+    std::getline(std::ifstream(path), who);  // empty: it has only just taken it
+    return absl::FailedPreconditionError(
+        absl::StrCat(path, " is held by ", who.empty() ? "another `stagecoach`" : who,
+                     "; wait for its end or choose another folder"));
+  }
+  // Written for people only: a full disk is no reason not to hold the folder.
+  if (ftruncate(descriptor_, 0) == 0) {
+    dprintf(descriptor_, "`%s`, process %d\n", holder.c_str(), static_cast<int>(getpid()));
+  }
+  return absl::OkStatus();
 }
 
 int DefaultThreadsPerStage(int stages, const std::vector<std::string>& devices) {

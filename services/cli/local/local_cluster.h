@@ -24,6 +24,7 @@ namespace stagecoach {
 struct LocalClusterOptions {
   std::string program_folder;                  // of stagecoach-coordinator and stagecoach-stage
   std::string state_folder;                    // exists
+  std::string holder = "stagecoach local";     // the command, told to others who want the folder
   std::vector<std::string> devices = {"cpu"};  // of the stages in pipeline order, repeated
   std::function<void(const absl::Status&)> on_failure;
   std::function<void(const std::string&)> on_note;
@@ -43,11 +44,12 @@ class LocalCluster {
   void Stop(const Supervisor::Hurry& hurry = nullptr) { supervisor_->Stop(hurry); }
 
  private:
-  // An exclusive lock on the state folder, let go with the process at the latest.
+  // An exclusive lock on the state folder, let go with the process at the latest. Its file says who
+  // holds it.
   class FolderLock {
    public:
     ~FolderLock();
-    absl::Status Take(const std::string& path);
+    absl::Status Take(const std::string& path, const std::string& holder);
 
    private:
     int descriptor_ = -1;

@@ -52,14 +52,16 @@ class SupervisorTest : public testing::Test {
     EXPECT_EQ(errno, ECHILD);
   }
 
-  // A shell that tells its ports and then does what `script` says.
-  ProcessSpec Shell(const std::string& name, const std::string& script) {
+  // A shell that does what `first` says, tells its ports, and then does what `script` says.
+  ProcessSpec Shell(const std::string& name, const std::string& script,
+                    const std::string& first = ":") {
     ProcessSpec spec;
     spec.name = name;
     spec.log_file = absl::StrCat(folder_, "/", name, ".log");
     spec.port_file = absl::StrCat(folder_, "/", name, ".ports");
-    const std::string told = absl::StrCat("echo '4000 4001' > ", spec.port_file, ".tmp; mv ",
-                                          spec.port_file, ".tmp ", spec.port_file, "; ", script);
+    const std::string told =
+        absl::StrCat(first, "; echo '4000 4001' > ", spec.port_file, ".tmp; mv ", spec.port_file,
+                     ".tmp ", spec.port_file, "; ", script);
     spec.arguments = [told](const ProcessPorts&) {
       return std::vector<std::string>{"/bin/sh", "-c", told};
     };
@@ -223,7 +225,7 @@ TEST_F(SupervisorTest, ARestartIsToldThePortsOfTheLastLife) {
 TEST_F(SupervisorTest, StopEndsAlsoWhatIgnoresSigtermAndWhatIsStopped) {
   options_.grace_seconds = 0.2;
   Supervisor supervisor(options_);
-  supervisor.Start(Shell("deaf", "trap '' TERM; while :; do sleep 1000; done"));
+  supervisor.Start(Shell("deaf", "while :; do sleep 1000; done", "trap '' TERM"));
   supervisor.Start(Shell("stopped", "exec sleep 1000"));
   for (const char* name : {"deaf", "stopped"}) {
     ASSERT_TRUE(supervisor.WaitForPorts(name, 30).ok());
@@ -287,7 +289,7 @@ TEST_F(SupervisorTest, ChildrenStartWithNothingBlockedAndOutsideOfOurProcessGrou
 
 TEST_F(SupervisorTest, OneProcessEndsInOrderAndIsNotStartedAgain) {
   Supervisor supervisor(options_);
-  supervisor.Start(Shell("coordinator", "trap 'exit 0' TERM; while :; do sleep 0.01; done"));
+  supervisor.Start(Shell("coordinator", "while :; do sleep 0.01; done", "trap 'exit 0' TERM"));
   supervisor.Start(Shell("stage-0", "exec sleep 1000"));
   ASSERT_TRUE(supervisor.WaitForPorts("coordinator", 30).ok());
   ASSERT_TRUE(supervisor.WaitForPorts("stage-0", 30).ok());
@@ -302,7 +304,7 @@ TEST_F(SupervisorTest, OneProcessEndsInOrderAndIsNotStartedAgain) {
 TEST_F(SupervisorTest, WhoIsInAHurryDoesNotWaitForAnEndInOrder) {
   options_.grace_seconds = 1e6;
   Supervisor supervisor(options_);
-  supervisor.Start(Shell("coordinator", "trap '' TERM; exec sleep 1000"));
+  supervisor.Start(Shell("coordinator", "exec sleep 1000", "trap '' TERM"));
   ASSERT_TRUE(supervisor.WaitForPorts("coordinator", 30).ok());
   int asked = 0;
   const auto hurry = [&asked] { return ++asked > 1; };
@@ -320,13 +322,18 @@ TEST_F(SupervisorTest, ALocalClusterHasItsStateFolderForItself) {
                                      << "echo 4000 4001 > $6.tmp; mv $6.tmp $6; exec sleep 1000\n";
     std::filesystem::permissions(folder_ + program, std::filesystem::perms::owner_all);
   }
+  options.holder = "stagecoach ui";
   auto first = LocalCluster::Start(options);
   ASSERT_TRUE(first.ok()) << first.status();
   EXPECT_EQ((*first)->address(), "127.0.0.1:4000");
   (*first)->StartStages(2, 1);
+  // Symptom: `resume` was told of a `stagecoach local` where somebody looked at the page by `ui`.
+  options.holder = "stagecoach resume";
   const absl::Status second = LocalCluster::Start(options).status();
   EXPECT_EQ(second.code(), absl::StatusCode::kFailedPrecondition);
-  EXPECT_THAT(std::string(second.message()), HasSubstr("another `stagecoach local`"));
+  EXPECT_THAT(
+      std::string(second.message()),
+      HasSubstr(absl::StrCat("/local.lock is held by `stagecoach ui`, process ", getpid(), ";")));
   first->reset();
   EXPECT_EQ(State().size(), 3u);
   EXPECT_TRUE(LocalCluster::Start(options).ok()) << "free again";
