@@ -7,6 +7,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <iterator>
@@ -189,23 +190,41 @@ TEST_F(CommandLineTest, AJobWhoseDataIsNotHereIsNotOk) {
 
 class CompletionTest : public CommandLineTest {
  protected:
-  // What `shell` prints for the completion script followed by `questions`; nothing if this machine
-  // has no such shell.
+  // What `shell` prints for the completion script followed by `questions`, in a home of its own;
+  // nothing if this machine has no such shell. Its warnings (a locale that is missing) are none of it.
   std::optional<std::string> Ask(const std::string& shell, const std::string& options,
                                  const std::string& questions) {
     if (std::system(("command -v " + shell + " >/dev/null 2>&1").c_str()) != 0) return std::nullopt;
     EXPECT_EQ(Run({"completion", shell.c_str()}), 0);
-    const std::string path = testing::TempDir() + "/completion_test_" + std::to_string(getpid());
-    std::ofstream(path) << out_.str() << "\n" << questions;
-    FILE* pipe = popen((shell + options + " " + path + " 2>&1").c_str(), "r");
+    const std::string home = testing::TempDir() + "/completion_test_" + std::to_string(getpid());
+    std::filesystem::create_directories(home);
+    std::ofstream(home + "/script") << out_.str() << "\n" << questions;
+    const std::string command =
+        "env -u XDG_CONFIG_HOME -u XDG_DATA_HOME -u XDG_CACHE_HOME HOME=" + home + " " + shell +
+        options + " " + home + "/script 2>" + home + "/errors";
+    FILE* pipe = popen(command.c_str(), "r");
     EXPECT_NE(pipe, nullptr);
     std::string output;
     for (int c = fgetc(pipe); c != EOF; c = fgetc(pipe)) output += static_cast<char>(c);
-    EXPECT_EQ(pclose(pipe), 0);
-    std::remove(path.c_str());
+    const int code = pclose(pipe);
+    std::stringstream errors;
+    errors << std::ifstream(home + "/errors").rdbuf();
+    EXPECT_EQ(code, 0) << errors.str();
+    std::filesystem::remove_all(home);
     return output;
   }
 };
+
+// Symptom: a test failed where the shell warned of a locale, and fish wrote into the user's home.
+TEST_F(CompletionTest, WarningsAreNoAnswersAndTheHomeIsItsOwn) {
+  const char* const home = getenv("HOME");
+  const std::optional<std::string> answer = Ask("bash", "", R"(
+echo warning >&2
+[ "$HOME" = ")" + std::string(home == nullptr ? "" : home) + R"(" ] || echo other
+)");
+  ASSERT_TRUE(answer.has_value());
+  EXPECT_EQ(*answer, "other\n");
+}
 
 TEST_F(CompletionTest, Bash) {
   const std::optional<std::string> answer = Ask("bash", "", R"(

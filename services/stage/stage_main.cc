@@ -8,6 +8,7 @@
 #include <limits>
 #include <optional>
 
+#include "services/common/flags/exit_code.h"
 #include "services/common/flags/flag_parser.h"
 #include "services/common/observe/log.h"
 #include "services/common/process/process.h"

@@ -32,8 +32,6 @@ struct StageFlags {
   double progress_timeout_seconds = 30;  // without an operation done by any stage of the job
 };
 
-inline constexpr int kDeviceLostExitCode = 3;
-
 class StageServer {
  public:
   struct Hooks {

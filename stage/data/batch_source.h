@@ -5,7 +5,7 @@
 // Errors: Open: NOT_FOUND, INVALID_ARGUMENT (plainly not text, empty, shorter than one context, token
 //         >= vocabulary with its offset) naming field and remedy; the held-out split must hold at
 //         least one sequence if the job evaluates.
-// Rule: train split = first 90 % of the bytes, rounded down. Sequence j of a split reads tokens
+// Rule: the split is plan/text_split.h. Sequence j of a split reads tokens
 //       [j * context, (j + 1) * context] (one more, for the targets). With S sequences, the n-th one
 //       consumed by the job (n = step * N + position) is PermuteIndex(seed, n / S, S, n % S).
 //       Evaluation uses the held-out sequences 0, 1, 2, ... in order, the same ones every time.

@@ -13,6 +13,7 @@
 #include "base/random.h"
 #include "base/status.h"
 #include "plan/text_check.h"
+#include "plan/text_split.h"
 #include "stage/data/batch_source.h"
 
 namespace stagecoach {
@@ -91,11 +92,6 @@ absl::Status CheckTokens(const std::vector<uint8_t>& bytes, const JobSpec& spec,
       " to at least ", int{largest} + 1, " (256 takes every text) or give another text"));
 }
 
-// A sequence reads one token more than its context: the target of the last one.
-int64_t SequencesIn(int64_t bytes, int64_t context) {
-  return bytes > 0 ? (bytes - 1) / context : 0;
-}
-
 class TextSource final : public BatchSource {
  public:
   TextSource(const JobSpec& spec, int64_t context, std::vector<uint8_t> bytes)
@@ -105,13 +101,14 @@ class TextSource final : public BatchSource {
         context_(context),
         bytes_(std::move(bytes)) {
     const int64_t size = static_cast<int64_t>(bytes_.size());
-    train_bytes_ = size / 10 * 9 + size % 10 * 9 / 10;
+    const TextSplit split = SplitText(size, context);
+    train_bytes_ = split.train_bytes;
     Sha256 digest;
     digest.Update(std::as_bytes(std::span(bytes_)));
     manifest_ = {.bytes = size,
                  .sha256 = digest.Hex(),
-                 .train_sequences = SequencesIn(train_bytes_, context),
-                 .evaluation_sequences = SequencesIn(size - train_bytes_, context)};
+                 .train_sequences = split.train_sequences,
+                 .evaluation_sequences = split.evaluation_sequences};
     const int64_t all = (manifest_.evaluation_sequences + batch_size_ - 1) / batch_size_;
     evaluation_batches_ = std::min(spec.evaluation.batches, all);
   }
@@ -184,23 +181,6 @@ class TextSource final : public BatchSource {
   DatasetManifest manifest_;
 };
 
-absl::Status CheckLength(const DatasetManifest& data, const JobSpec& spec, int64_t context) {
-  const std::string what =
-      absl::StrCat(kPathField, " = \"", spec.data.text.path, "\" of ", data.bytes, " bytes");
-  if (data.train_sequences < 1) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(what, ": its first 90 % hold no sequence of ", context,
-                     " tokens and one target; give a longer text or a smaller context"));
-  }
-  if (spec.evaluation.every_steps > 0 && data.evaluation_sequences < 1) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(what, ": the 10 % held out hold no sequence of ", context,
-                     " tokens and one target; give a longer text, a smaller context, or "
-                     "evaluation.every_steps = 0"));
-  }
-  return absl::OkStatus();
-}
-
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<BatchSource>> OpenTextSource(const JobSpec& spec, int64_t context,
@@ -210,17 +190,12 @@ absl::StatusOr<std::unique_ptr<BatchSource>> OpenTextSource(const JobSpec& spec,
       << "the job was validated before";
   absl::StatusOr<std::vector<uint8_t>> bytes = ReadFile(spec.data.text.path);
   if (!bytes.ok()) return bytes.status();
-  if (bytes->empty()) {
-    return absl::InvalidArgumentError(absl::StrCat(kPathField, " = \"", spec.data.text.path,
-                                                   "\": the file is empty; give a text"));
-  }
   RETURN_IF_ERROR(
       CheckIsText(spec.data.text, std::string_view(reinterpret_cast<const char*>(bytes->data()),
                                                    std::min(bytes->size(), kTextCheckBytes))));
   RETURN_IF_ERROR(CheckTokens(*bytes, spec, vocabulary));
-  auto source = std::make_unique<TextSource>(spec, context, *std::move(bytes));
-  RETURN_IF_ERROR(CheckLength(source->manifest(), spec, context));
-  return source;
+  RETURN_IF_ERROR(CheckTextLength(spec, context, static_cast<int64_t>(bytes->size())));
+  return std::make_unique<TextSource>(spec, context, *std::move(bytes));
 }
 
 }  // namespace stagecoach

@@ -2,6 +2,9 @@
 import gzip
 import json
 import os
+import pathlib
+import re
+import socket
 import subprocess
 import unittest
 
@@ -49,6 +52,29 @@ class BadInput(harness.EndToEndTest):
             log = (self.folder / "state" / "logs" / f"{stage}.log")
             self.assertLessEqual(log.read_text().count("built without") if log.exists() else 0, 1)
 
+    def server(self, program, *arguments):
+        return subprocess.run([str(harness.BIN / program), *map(str, arguments)], capture_output=True, text=True,
+                              timeout=60 * harness.TIME_FACTOR)
+
+    def test_exit_codes_of_the_servers_are_those_of_the_manual(self):
+        manual = (pathlib.Path(__file__).resolve().parents[2] / "docs" / "operations.md").read_text()
+        section = manual.split("## Exit codes of the servers\n")[1].split("\n## ")[0]
+        documented = {int(code) for code in re.findall(r"^\| (\d+) \|", section, re.M)}
+        header = (pathlib.Path(__file__).resolve().parents[2] / "services/common/flags/exit_code.h").read_text()
+        codes = {name: int(code) for name, code in re.findall(r"constexpr int k(\w+)ExitCode = (\d+);", header)}
+        self.assertEqual(documented, {0, 134, *codes.values()})
+        with socket.socket() as taken:
+            taken.bind(("127.0.0.1", 0))
+            taken.listen()
+            address = f"127.0.0.1:{taken.getsockname()[1]}"
+            for program in ("stagecoach-coordinator", "stagecoach-stage"):
+                folder = self.folder / program
+                self.assertEqual(self.server(program, "--version").returncode, 0)
+                self.assertEqual(self.server(program, "--no-such-flag").returncode, codes["Refused"])
+                self.assertEqual(self.server(program, "--listen", "nowhere").returncode, codes["Refused"])
+                in_use = self.server(program, "--listen", address, "--http", "127.0.0.1:0", "--state-dir", folder)
+                self.assertEqual(in_use.returncode, codes["NotStarted"], in_use.stderr)
+
     def test_100_mb_spec(self):
         path = self.folder / "huge.yaml"
         with open(path, "w") as file:
@@ -66,10 +92,10 @@ class BadInput(harness.EndToEndTest):
             for part in expected:
                 self.assertIn(part, text)
         self.refused(self.yaml(data={"text": {"path": "missing.txt"}}), ["data.text.path", "missing.txt", "job.yaml:"])
-        (self.folder / "empty.txt").write_text("")
-        fails(["data.text.path", "empty"], data={"text": {"path": "empty.txt"}})
-        (self.folder / "short.txt").write_text("short")
-        fails(["data.text.path", "context"], data={"text": {"path": "short.txt"}})
+        for content in ("", "too short"):  # before anything starts
+            (self.folder / "short.txt").write_text(content)
+            self.refused(self.yaml(data={"text": {"path": "short.txt"}}),
+                         ["data.text.path", "job.yaml:", f"of {len(content)} bytes", "give a text of at least 161 bytes"])
         (self.folder / "high.txt").write_bytes(TEXT_HIGH)
         fails(["vocabulary"], data={"text": {"path": "high.txt"}})
         # The same state folder still serves a good job.

@@ -137,7 +137,7 @@ std::string MakeJobId(const std::string& name) {
 absl::StatusOr<SpecFile> ReadValidSpec(const std::string& file) {
   ASSIGN_OR_RETURN(SpecFile spec_file, ReadSpecFile(file));
   ASSIGN_OR_RETURN(const JobSpec spec, ValidateSpecFile(spec_file));
-  RETURN_IF_ERROR(LocateError(spec_file, CheckData(spec.data)));
+  RETURN_IF_ERROR(LocateError(spec_file, CheckData(spec)));
   return spec_file;
 }
 

@@ -3,6 +3,7 @@
 #include <thread>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "base/status.h"
 #include "services/cli/commands/commands.h"
 #include "services/cli/generate/sampler.h"
@@ -12,6 +13,14 @@
 
 namespace stagecoach {
 namespace {
+
+// One folder may hold the weights of several jobs.
+void NoteChoice(const WeightSource& source, Console& console) {
+  if (source.passed_over().empty()) return;
+  console.Note(absl::StrCat("weights  ", source.name(),
+                            " (exported last); for others name their folder:\n  ",
+                            absl::StrJoin(source.passed_over(), "\n  ")));
+}
 
 struct LoadedSampler {
   std::string weights;  // where they came from
@@ -26,6 +35,7 @@ absl::StatusOr<LoadedSampler> LoadSampler(const GenerateOptions& options,
                           .job_file = options.job_file,
                           .step = options.step,
                           .connect = [&context] { return context.connect(context.client); }}));
+  NoteChoice(source, *context.console);
   // The configuration beside the weights is the job spec that they were trained by.
   ASSIGN_OR_RETURN(const SpecFile spec_file, ReadSpecFile(source.config_file()));
   ASSIGN_OR_RETURN(const JobSpec spec, ValidateSpecFile(spec_file));

@@ -1,8 +1,8 @@
 #include "services/cli/generate/weight_source.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
-#include <optional>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -33,19 +33,19 @@ bool IsFolder(const fs::path& path) {
   return fs::is_directory(path, error);
 }
 
-// Of the exports of a `local` run the one whose weights were written last.
-std::optional<fs::path> NewestExport(const fs::path& exports) {
-  std::optional<fs::path> newest;
-  fs::file_time_type newest_time;
+// The exports of a `local` run, the one whose weights were written last first.
+std::vector<std::string> ExportsByAge(const fs::path& exports) {
+  std::vector<std::pair<fs::file_time_type, std::string>> found;
   std::error_code error;
   for (const fs::directory_entry& entry : fs::directory_iterator(exports, error)) {
     std::error_code no_weights;
     const fs::file_time_type time = fs::last_write_time(entry.path() / kWeightsFile, no_weights);
-    if (no_weights || (newest.has_value() && time <= newest_time)) continue;
-    newest = entry.path();
-    newest_time = time;
+    if (!no_weights) found.emplace_back(time, entry.path().string());
   }
-  return newest;
+  std::sort(found.rbegin(), found.rend());
+  std::vector<std::string> folders;
+  for (auto& [time, folder] : found) folders.push_back(std::move(folder));
+  return folders;
 }
 
 absl::Status NoWeightsIn(const std::string& folder) {
@@ -139,9 +139,11 @@ absl::StatusOr<WeightSource> WeightSource::Find(const WeightRequest& request) {
   }
   if (Exists(path / kWeightsFile)) return InFolder(request.source);
   if (Exists(path / kManifestFile)) return OfCheckpoint(request);
-  const std::optional<fs::path> exported = NewestExport(path / kExports);
-  if (!exported.has_value()) return NoWeightsIn(request.source);
-  return InFolder(exported->string());
+  std::vector<std::string> exported = ExportsByAge(path / kExports);
+  if (exported.empty()) return NoWeightsIn(request.source);
+  ASSIGN_OR_RETURN(WeightSource found, InFolder(exported.front()));
+  found.passed_over_.assign(exported.begin() + 1, exported.end());
+  return found;
 }
 
 }  // namespace stagecoach

@@ -3,7 +3,8 @@
 //   - a file: model.safetensors with its configuration beside it;
 //   - a folder of exported weights, with these two;
 //   - a checkpoint's folder (MANIFEST.json): it has no configuration, so the job file is asked for;
-//   - the state folder of a `stagecoach local` run: its weights exported last;
+//   - the state folder of a `stagecoach local` run: its weights exported last, and the others are
+//     listed;
 //   - otherwise the id of a job: the coordinator tells or exports its weights, whose folder must be
 //     reachable from this machine.
 // Ownership: weights that had to be put together from a checkpoint lie in a temporary folder, which
@@ -17,6 +18,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "services/cli/client/job_client.h"
@@ -37,6 +39,8 @@ class WeightSource {
 
   const std::string& weights_file() const { return weights_file_; }
   const std::string& config_file() const { return config_file_; }
+  // The other exports that the name might have meant, by their folders; the newest was taken.
+  const std::vector<std::string>& passed_over() const { return passed_over_; }
   // What lasts: the weights' file, or the checkpoint that they were put together from.
   const std::string& name() const { return checkpoint_.empty() ? weights_file_ : checkpoint_; }
 
@@ -49,6 +53,7 @@ class WeightSource {
 
   std::string weights_file_, config_file_;
   std::string checkpoint_;  // empty: of none
+  std::vector<std::string> passed_over_;
   std::shared_ptr<TemporaryFolder> temporary_;
 };
 

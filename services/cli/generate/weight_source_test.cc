@@ -71,6 +71,9 @@ TEST_F(WeightSourceTest, TheFolderOfALocalRunIsItsNewestExport) {
   const auto now = fs::file_time_type::clock::now();
   fs::last_write_time(second + "/model.safetensors", now - std::chrono::hours(1));
   EXPECT_EQ(Found(folder_ + "/state"), first + "/model.safetensors");
+  EXPECT_THAT(Find(folder_ + "/state")->passed_over(), testing::ElementsAre(second))
+      << "not taken without a word";
+  EXPECT_THAT(Find(first)->passed_over(), testing::IsEmpty()) << "this one was named";
   fs::create_directories(folder_ + "/state/exports/being-written");
   EXPECT_EQ(Found(folder_ + "/state"), first + "/model.safetensors");
 }

@@ -16,7 +16,7 @@
 #include "base/check.h"
 #include "services/cli/local/spawn.h"
 #include "services/cli/output/text.h"
-#include "services/common/process/process.h"
+#include "services/common/flags/exit_code.h"
 
 namespace stagecoach {
 namespace {

@@ -6,7 +6,7 @@
 //            lives as long as the child, because the kernel ties --die-with-parent to the parent's
 //            thread.
 // Errors:    a program that cannot be started, refuses its flags or its machine (kRefusedExitCode,
-//            process.h), or dies more than `max_restarts` times, ends the supervision: `on_failure` is called once, on a child's thread, with
+//            exit_code.h), or dies more than `max_restarts` times, ends the supervision: `on_failure` is called once, on a child's thread, with
 //            FAILED_PRECONDITION naming process, cause and log.
 // State:     `state_file` says at every moment what runs, rewritten (atomically) at every change:
 //            {"processes":[{"name":"stage-0","pid":123,"address":"127.0.0.1:4000",

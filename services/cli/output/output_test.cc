@@ -58,7 +58,7 @@ TEST(Ndjson, OtherEvents) {
   EXPECT_EQ(ToNdjson(record), R"({"event":"checkpoint","step":50,"error":"disk \"full\""})");
   record.mutable_recovery()->set_message("stage-1 lost\nat step 51");
   EXPECT_EQ(ToNdjson(record),
-            R"({"event":"recovery","step":50,"message":"stage-1 lost\u000aat step 51"})");
+            R"({"event":"recovery","step":50,"message":"stage-1 lost\nat step 51"})");
   record.mutable_state()->set_detail("running");
   EXPECT_EQ(ToNdjson(record), "");
 }
@@ -240,6 +240,13 @@ TEST(JobOutput, APlanSaysInWhichPrecisionItCounts) {
   EXPECT_THAT(PlanText(plan, false), HasSubstr("\nprecision   float32\n"));
   plan.set_precision(v1::PRECISION_TENSORFLOAT32);
   EXPECT_THAT(PlanText(plan, false), HasSubstr("\nprecision   tensorfloat32\n"));
+}
+
+// Symptom: a path in another encoding made a line of `-o ndjson` that no JSON reader takes.
+TEST(JsonText, BytesThatAreNotUtf8AreReplacedInJson) {
+  EXPECT_EQ(JsonText("caf\xe9 \"a\" \x01"), "\"caf\xef\xbf\xbd \\\"a\\\" \\u0001\"");
+  EXPECT_EQ(JsonText("caf\xc3\xa9"), "\"caf\xc3\xa9\"") << "what is UTF-8 stays";
+  EXPECT_EQ(JsonText("cut \xe2\x82"), "\"cut \xef\xbf\xbd\"");
 }
 
 }  // namespace

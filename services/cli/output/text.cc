@@ -5,6 +5,7 @@
 #include <charconv>
 #include <cmath>
 #include <ctime>
+#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -38,19 +39,8 @@ std::string JsonNumber(double value) {
 }
 
 std::string JsonText(const std::string& text) {
-  std::string result = "\"";
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (c == '"' || c == '\\') {
-      result += '\\';
-      result += c;
-    } else if (byte < 0x20) {
-      absl::StrAppendFormat(&result, "\\u%04x", byte);
-    } else {
-      result += c;
-    }
-  }
-  return result + "\"";
+  return nlohmann::json(text).dump(-1, ' ', /*ensure_ascii=*/false,
+                                   nlohmann::json::error_handler_t::replace);
 }
 
 std::string FormatBytes(int64_t bytes) {

@@ -1,16 +1,28 @@
 #include "services/cli/spec/data_check.h"
 
+#include <cstdint>
 #include <filesystem>
 #include <fstream>
 #include <string>
 #include <system_error>
+#include <variant>
 
+#include "base/status.h"
 #include "plan/text_check.h"
+#include "plan/text_split.h"
 
 namespace stagecoach {
 
-absl::Status CheckData(const DataSpec& data) {
-  const std::string& path = data.text.path;
+namespace {
+
+int64_t ContextOf(const ModelSpec& model) {
+  return std::visit([](const auto& spec) { return spec.context; }, model);
+}
+
+}  // namespace
+
+absl::Status CheckData(const JobSpec& spec) {
+  const std::string& path = spec.data.text.path;
   std::error_code error;
   if (!std::filesystem::is_regular_file(path, error))
     return absl::OkStatus();  // a pipe would block
@@ -19,7 +31,10 @@ absl::Status CheckData(const DataSpec& data) {
   file.read(head.data(), static_cast<std::streamsize>(head.size()));
   if (file.bad()) return absl::OkStatus();
   head.resize(static_cast<size_t>(file.gcount()));
-  return CheckIsText(data.text, head);
+  RETURN_IF_ERROR(CheckIsText(spec.data.text, head));
+  const auto bytes = static_cast<int64_t>(std::filesystem::file_size(path, error));
+  if (error) return absl::OkStatus();
+  return CheckTextLength(spec, ContextOf(spec.model), bytes);
 }
 
 }  // namespace stagecoach

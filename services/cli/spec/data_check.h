@@ -7,9 +7,10 @@
 
 namespace stagecoach {
 
-// INVALID_ARGUMENT as of plan/text_check.h if the file can be read here and plainly is not text. What
-// cannot be read here may be there for the stages, which check it again: OK.
-absl::Status CheckData(const DataSpec& data);
+// INVALID_ARGUMENT as of plan/text_check.h and plan/text_split.h if the file can be read here and
+// plainly is not text, or is too short. What cannot be read here may be there for the stages, which
+// check it again: OK.
+absl::Status CheckData(const JobSpec& spec);
 
 }  // namespace stagecoach
 

@@ -2,6 +2,8 @@
 
 #include <CLI/CLI.hpp>
 
+#include "services/common/flags/exit_code.h"
+
 namespace stagecoach {
 
 struct FlagParser::State {
@@ -66,7 +68,7 @@ std::optional<int> FlagParser::Parse(int argc, const char* const* argv) {
   try {
     state_->app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    return state_->app.exit(error);
+    return state_->app.exit(error) == 0 ? 0 : kRefusedExitCode;
   }
   return std::nullopt;
 }

@@ -35,7 +35,7 @@ class FlagParser {
   void Number(const std::string& flag, double* target, const std::string& help, double lowest,
               double highest, const std::string& environment = "");
 
-  // Nothing: go on. Otherwise the exit code: 0 after --help and --version.
+  // Nothing: go on. Otherwise the exit code: 0 after --help and --version, else kRefusedExitCode.
   std::optional<int> Parse(int argc, const char* const* argv);
 
  private:

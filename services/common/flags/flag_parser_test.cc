@@ -5,6 +5,8 @@
 
 #include <cstdlib>
 
+#include "services/common/flags/exit_code.h"
+
 namespace stagecoach {
 namespace {
 
@@ -70,7 +72,7 @@ TEST(FlagParser, RefusesWhatIsOutOfRangeByName) {
     const std::string flag = std::string(wrong).substr(0, std::string(wrong).find('='));
     EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr(flag));
     ASSERT_TRUE(code.has_value()) << wrong;
-    EXPECT_NE(*code, 0) << wrong;
+    EXPECT_EQ(*code, kRefusedExitCode) << wrong << ": starting it again is of no use";
   }
 }
 

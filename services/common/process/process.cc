@@ -37,7 +37,7 @@ void PrepareProcess() {
 
 void DieWithParent() {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid() == 1) _exit(1);  // the parent died before the line above
+  if (getppid() == 1) _exit(kForcedExitCode);  // the parent died before the line above
 }
 
 int WaitForTermination() {
@@ -48,7 +48,8 @@ int WaitForTermination() {
 }
 
 int ExitCodeOfFailedStart(const absl::Status& status) {
-  return absl::IsInvalidArgument(status) || absl::IsUnimplemented(status) ? kRefusedExitCode : 2;
+  return absl::IsInvalidArgument(status) || absl::IsUnimplemented(status) ? kRefusedExitCode
+                                                                          : kNotStartedExitCode;
 }
 
 std::string NewIncarnation() {
@@ -78,7 +79,7 @@ ExitWatchdog::ExitWatchdog(double seconds)
         const auto limit = std::chrono::duration<double>(seconds);
         if (changed_.wait_for(lock, limit, [this] { return finished_; })) return;
         spdlog::critical("shutdown did not end within {} s: exiting anyway", seconds);
-        _exit(1);
+        _exit(kForcedExitCode);
       }) {}
 
 ExitWatchdog::~ExitWatchdog() {

@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "base/thread.h"
+#include "services/common/flags/exit_code.h"
 
 namespace stagecoach {
 
@@ -22,10 +23,7 @@ void DieWithParent();
 // Waits for SIGTERM or SIGINT and returns it. PrepareProcess has blocked both.
 int WaitForTermination();
 
-// Exit code of a daemon that did not start: kRefusedExitCode if its flags or this build cannot do
-// what is asked, so that starting it again is of no use; 2 for what may pass (a port or a folder in
-// use, a card that is away).
-inline constexpr int kRefusedExitCode = 78;  // EX_CONFIG of sysexits.h
+// Exit code of a daemon that did not start: kRefusedExitCode or kNotStartedExitCode.
 int ExitCodeOfFailedStart(const absl::Status& status);
 
 // Random name of this process start, 16 hex digits.
