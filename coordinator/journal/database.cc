@@ -4,8 +4,10 @@
 
 #include <cmath>
 #include <limits>
+#include <string_view>
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
 #include "base/status.h"
@@ -31,6 +33,31 @@ absl::StatusCode CodeOf(int sqlite_code) {
   }
 }
 
+// Enough of a statement to tell which one it was.
+std::string FirstWords(std::string_view sql) {
+  constexpr size_t kMost = 24;
+  while (!sql.empty() && absl::ascii_isspace(static_cast<unsigned char>(sql.front()))) {
+    sql.remove_prefix(1);
+  }
+  return std::string(sql.substr(0, kMost));
+}
+
+const char* RemedyFor(absl::StatusCode code) {
+  switch (code) {
+    case absl::StatusCode::kResourceExhausted:
+      return "; make room on its disk";
+    case absl::StatusCode::kDataLoss:
+      return "; look at its disk; if the file itself is damaged, stop the coordinator and restore "
+             "it from a backup, or move it and its -wal and -shm aside to begin with an empty one: "
+             "checkpoints stay, and new jobs can resume them";
+    case absl::StatusCode::kUnavailable:
+      return "; the coordinator must be the only program that writes it, and may write it and its "
+             "folder";
+    default:
+      return "";
+  }
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Database>> Database::Open(const std::string& path) {
@@ -38,8 +65,8 @@ absl::StatusOr<std::unique_ptr<Database>> Database::Open(const std::string& path
   const int code =
       sqlite3_open_v2(path.c_str(), &handle,
                       SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, nullptr);
-  std::unique_ptr<Database> database(new Database(handle));
-  if (code != SQLITE_OK) return database->Error(path);
+  std::unique_ptr<Database> database(new Database(path, handle));
+  if (code != SQLITE_OK) return database->Error("open");
   RETURN_IF_ERROR(database->Execute("PRAGMA journal_mode=WAL"));
   RETURN_IF_ERROR(database->Execute("PRAGMA synchronous=FULL"));
   return database;
@@ -51,18 +78,20 @@ absl::Status Database::Execute(const std::string& sql) {
   if (sqlite3_exec(handle_, sql.c_str(), nullptr, nullptr, nullptr) == SQLITE_OK) {
     return absl::OkStatus();
   }
-  return Error(sql);
+  return Error(FirstWords(sql));
 }
 
 absl::Status Database::Error(const std::string& what) const {
   const int code = sqlite3_extended_errcode(handle_);
-  return absl::Status(CodeOf(code), absl::StrCat("journal: ", what, ": ", sqlite3_errmsg(handle_)));
+  const absl::StatusCode status = CodeOf(code);
+  return absl::Status(status, absl::StrCat("journal ", path_, ": ", sqlite3_errmsg(handle_), " (",
+                                           what, ")", RemedyFor(status)));
 }
 
 absl::StatusOr<Statement> Statement::Prepare(Database& database, const std::string& sql) {
   sqlite3_stmt* handle = nullptr;
   if (sqlite3_prepare_v2(database.handle(), sql.c_str(), -1, &handle, nullptr) != SQLITE_OK) {
-    return database.Error(sql);
+    return database.Error(FirstWords(sql));
   }
   return Statement(&database, handle);
 }
@@ -97,7 +126,7 @@ absl::StatusOr<bool> Statement::Step() {
   const int code = sqlite3_step(handle_);
   if (code == SQLITE_ROW) return true;
   if (code == SQLITE_DONE) return false;
-  absl::Status status = database_->Error(sqlite3_sql(handle_));
+  absl::Status status = database_->Error(FirstWords(sqlite3_sql(handle_)));
   Reset();
   return status;
 }

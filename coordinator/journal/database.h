@@ -2,13 +2,15 @@
 // Ownership: a Statement borrows its Database.
 // Threads:   thread-compatible (the job loop's).
 // Errors:    RESOURCE_EXHAUSTED (disk full), DATA_LOSS (corrupt, I/O error), UNAVAILABLE (locked
-//            by someone else, cannot open), INTERNAL otherwise; with SQLite's text.
+//            by someone else, cannot open), INTERNAL otherwise; with the file, SQLite's text and
+//            what to do about it.
 #ifndef STAGECOACH_COORDINATOR_JOURNAL_DATABASE_H_
 #define STAGECOACH_COORDINATOR_JOURNAL_DATABASE_H_
 
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "absl/status/statusor.h"
 
@@ -26,10 +28,12 @@ class Database {
   Database& operator=(const Database&) = delete;
   absl::Status Execute(const std::string& sql);
   sqlite3* handle() { return handle_; }
-  absl::Status Error(const std::string& what) const;
+  const std::string& path() const { return path_; }
+  absl::Status Error(const std::string& what) const;  // of the call just made, `what`
 
  private:
-  explicit Database(sqlite3* handle) : handle_(handle) {}
+  Database(std::string path, sqlite3* handle) : path_(std::move(path)), handle_(handle) {}
+  const std::string path_;
   sqlite3* const handle_;
 };
 

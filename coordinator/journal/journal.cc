@@ -30,8 +30,8 @@ absl::Status CheckFormat(Database& database) {
   ASSIGN_OR_RETURN(const bool found, query.Step());
   if (found && query.Integer(0) == kFormat) return absl::OkStatus();
   return absl::FailedPreconditionError(
-      absl::StrCat("journal has format ", found ? query.Integer(0) : 0, ", this program reads ",
-                   kFormat, "; use the version that wrote it"));
+      absl::StrCat("journal ", database.path(), " has format ", found ? query.Integer(0) : 0,
+                   ", this program reads ", kFormat, "; use the version that wrote it"));
 }
 
 void BindRecord(Statement& statement, const std::string& job, const JobRecord& record) {
@@ -96,7 +96,9 @@ absl::StatusOr<uint64_t> Journal::RaiseTerm() {
   ASSIGN_OR_RETURN(Statement query,
                    Statement::Prepare(*database_, "SELECT value FROM meta WHERE key = 'term'"));
   ASSIGN_OR_RETURN(const bool found, query.Step());
-  if (!found) return absl::DataLossError("journal: the term is missing");
+  if (!found)
+    return absl::DataLossError(
+        absl::StrCat("journal ", database_->path(), ": the term is missing"));
   return static_cast<uint64_t>(query.Integer(0));
 }
 

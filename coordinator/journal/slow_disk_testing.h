@@ -1,5 +1,5 @@
-// SlowDisk: a disk for SQLite whose syncs do something else first, for tests: it lies under every
-// database that is opened while it lives.
+// SlowDisk: a disk for SQLite whose syncs do something else first, and that may be full, for tests: it
+// lies under every database that is opened while it lives.
 // Ownership: must outlive the databases opened on it.
 // Threads:   on_sync is called on the thread that writes the database.
 #ifndef STAGECOACH_COORDINATOR_JOURNAL_SLOW_DISK_TESTING_H_
@@ -34,9 +34,11 @@ class SlowDisk {
   SlowDisk& operator=(const SlowDisk&) = delete;
 
   std::function<void()> on_sync = [] {};
+  bool full = false;  // nothing more can be written
 
  private:
-  // The file is opened as ever; only its table of methods is exchanged for a copy with our xSync.
+  // The file is opened as ever; only its table of methods is exchanged for a copy with our own xSync and
+  // xWrite.
   static int Open(sqlite3_vfs*, const char* path, sqlite3_file* file, int flags, int* out_flags) {
     const int code = active_->real_->xOpen(active_->real_, path, file, flags, out_flags);
     if (code != SQLITE_OK || file->pMethods == nullptr) return code;
@@ -44,15 +46,25 @@ class SlowDisk {
     methods.real = file->pMethods;
     methods.ours = *file->pMethods;
     methods.ours.xSync = Sync;
+    methods.ours.xWrite = Write;
     file->pMethods = &methods.ours;
     return code;
   }
   static int Sync(sqlite3_file* file, int flags) {
     active_->on_sync();
+    const sqlite3_io_methods* const real = Real(file);
+    return real == nullptr ? SQLITE_IOERR : real->xSync(file, flags);
+  }
+  static int Write(sqlite3_file* file, const void* bytes, int amount, sqlite3_int64 offset) {
+    if (active_->full) return SQLITE_FULL;
+    const sqlite3_io_methods* const real = Real(file);
+    return real == nullptr ? SQLITE_IOERR : real->xWrite(file, bytes, amount, offset);
+  }
+  static const sqlite3_io_methods* Real(const sqlite3_file* file) {
     for (const auto& [real, methods] : active_->methods_) {
-      if (file->pMethods == &methods.ours) return real->xSync(file, flags);
+      if (file->pMethods == &methods.ours) return real;
     }
-    return SQLITE_IOERR;
+    return nullptr;
   }
 
   struct Methods {

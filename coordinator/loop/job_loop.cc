@@ -17,7 +17,6 @@ namespace {
 
 // Step records may wait so long to share one transaction; watchers see a record once it is on disk.
 constexpr double kGroupCommitSeconds = 0.05;
-constexpr double kRetrySeconds = 1;    // after a failed write
 constexpr uint64_t kThinEvery = 1000;  // records
 
 // But for the model.
@@ -111,6 +110,8 @@ absl::Status JobLoop::AddFromJournal(const JournalJob& entry) {
   PinResumed(state);
   Job job;
   job.spec_text = entry.spec;
+  job.phase_on_disk = state.phase;
+  job.step_on_disk = state.step;
   job.state = std::move(state);
   jobs_.emplace(entry.id, std::move(job));
   return absl::OkStatus();
@@ -371,16 +372,18 @@ void JobLoop::Flush() {
     updates.push_back({id, EncodeJobState(job.state), job.unwritten});
   }
   if (updates.empty()) return;
-  if (!parts_.journal->Write(updates).ok()) {
-    // Training goes on: after a crash the term is higher anyway, and watchers do not see what is
-    // not on disk. Tried again soon.
-    flush_due_seconds_ = Now().seconds + kRetrySeconds;
-    return;
+  if (absl::Status status = parts_.journal->Write(updates); !status.ok()) {
+    return JournalFailed(status);
+  }
+  if (std::exchange(trouble_, std::nullopt).has_value() && parts_.outside.on_journal) {
+    parts_.outside.on_journal(absl::OkStatus());
   }
   const std::set<std::string> written = std::exchange(unwritten_, {});
   for (const JournalUpdate& update : updates) {
     Job* const job = Find(update.job);
     job->unwritten.clear();
+    job->phase_on_disk = job->state.phase;
+    job->step_on_disk = job->state.step;
     const uint64_t before = job->state.records - update.records.size();
     if (before / kThinEvery != job->state.records / kThinEvery) {
       parts_.journal->Thin(update.job, parts_.options.max_records).IgnoreError();
@@ -394,6 +397,9 @@ void JobLoop::Flush() {
 
 void JobLoop::Close() {
   Flush();
+  for (const std::string& id : unwritten_) {
+    if (parts_.outside.on_journal) parts_.outside.on_journal(NotOnDisk(*Find(id)));
+  }
   const absl::Status reason = absl::UnavailableError("the coordinator is shutting down");
   for (const auto& [ticket, done] : submitting_) done(reason);
   submitting_.clear();
@@ -403,7 +409,7 @@ void JobLoop::Close() {
 }
 
 absl::StatusOr<JobView> JobLoop::Get(const std::string& id) const {
-  if (const Job* const live = Find(id); live != nullptr) return ViewOf(live->state);
+  if (const Job* const live = Find(id); live != nullptr) return ShownView(*live);
   const auto ended = ended_.find(id);
   if (ended == ended_.end()) return UnknownJob(id);
   return *ended->second.view;
@@ -414,8 +420,7 @@ std::vector<std::shared_ptr<const JobView>> JobLoop::List() const {
   numbered.reserve(ended_.size() + jobs_.size());
   for (const auto& [id, job] : ended_) numbered.emplace_back(job.sequence, job.view);
   for (const auto& [id, job] : jobs_) {
-    numbered.emplace_back(job.state.job->sequence,
-                          std::make_shared<const JobView>(ViewOf(job.state)));
+    numbered.emplace_back(job.state.job->sequence, std::make_shared<const JobView>(ShownView(job)));
   }
   std::sort(numbered.begin(), numbered.end(),
             [](const auto& a, const auto& b) { return a.first > b.first; });
@@ -435,6 +440,8 @@ absl::StatusOr<JobView> JobLoop::Cancel(const std::string& id) {
   const Job* const job = Find(id);
   if (job != nullptr && !IsTerminal(job->state.phase)) Deliver({id, Now(), CancelRequested{}});
   Settle();
+  // The next coordinator would take it up again.
+  if (job != nullptr && !job->unwritten.empty()) return NotOnDisk(*job);
   return Get(id);
 }
 
@@ -496,6 +503,8 @@ void JobLoop::Pump(uint64_t watch_id) {
     parts_.post([this, watch_id] { Pump(watch_id); });
   } else if (job == nullptr || (IsTerminal(job->state.phase) && job->unwritten.empty())) {
     EndWatch(watch_id, absl::OkStatus());
+  } else if (JournalGivenUp() && !job->unwritten.empty()) {
+    EndWatch(watch_id, NotOnDisk(*job));
   }
 }
 

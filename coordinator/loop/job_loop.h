@@ -12,6 +12,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -79,6 +80,8 @@ class JobLoop {
     JobState state;
     std::string spec_text;
     std::vector<JobRecord> unwritten;
+    JobPhase phase_on_disk = JobPhase::kSubmitted;
+    uint64_t step_on_disk = 0;
     Shortage told;  // the last one, not to repeat it within a generation
     uint64_t told_generation = 0;
     uint64_t effect_progress = 0;  // when last looked at
@@ -96,6 +99,11 @@ class JobLoop {
     bool idle = true;     // no Pump is on its way
     JobManager::Watcher watcher;
     std::function<void(absl::Status)> ended;
+  };
+  // Since when nothing could be written, and why not.
+  struct JournalTrouble {
+    double since_seconds = 0;
+    absl::Status why;
   };
   // What Submit knows of the checkpoint store once an effect has looked.
   struct SubmitCheck {
@@ -144,6 +152,10 @@ class JobLoop {
   void Settle();  // offers stages to waiting jobs
   std::vector<WaitingJob> WaitingJobs() const;
   void Flush();
+  void JournalFailed(const absl::Status& why);
+  bool JournalGivenUp() const;  // trouble for so long that watchers must know
+  absl::Status NotOnDisk(const Job& job) const;
+  JobView ShownView(const Job& job) const;
   void Pump(uint64_t watch_id);
   void EndWatch(uint64_t watch_id, const absl::Status& status);
   void PinResumed(const JobState& state);
@@ -162,6 +174,7 @@ class JobLoop {
   std::map<uint64_t, std::function<void(absl::StatusOr<Plan>)>> planning_;       // by ticket
   uint64_t last_ticket_ = 0;
   double flush_due_seconds_ = 0;  // 0: nothing waits to be written
+  std::optional<JournalTrouble> trouble_;
   bool placement_due_ = false;
   bool draining_ = false;
   std::function<void()> drained_;  // empty once called

@@ -12,7 +12,11 @@
 //             INVALID_ARGUMENT, FAILED_PRECONDITION (ended, or goes on with other stages). Get,
 //             Cancel, Watch: NOT_FOUND. Any of them: UNAVAILABLE while shutting down.
 // Durability: Submit answers after the journal has the job on disk. A restarted manager opens the
-//             same journal with the next term and takes unfinished jobs up again.
+//             same journal with the next term and takes unfinished jobs up again. While the journal
+//             cannot be written, training goes on, but nobody is told what only memory knows: watches
+//             of such jobs end within seconds with FAILED_PRECONDITION (file, reason, remedy, how far
+//             the job is on disk), Cancel and Resume answer so, and Get and List show an ended job in
+//             the phase that it has on disk, with that text.
 #ifndef STAGECOACH_COORDINATOR_LOOP_JOB_MANAGER_H_
 #define STAGECOACH_COORDINATOR_LOOP_JOB_MANAGER_H_
 
@@ -67,6 +71,9 @@ class JobManager {
     std::function<void(const std::string& job, const JobRecord& record)> on_record;
     // Told of every job when it is accepted, on the job loop; must not block.
     std::function<void(const JobView&)> on_accepted = {};
+    // Told once when the journal cannot be written, once (OK) when it can be again, and at the end
+    // of every job whose last records were lost with it; on the job loop; must not block.
+    std::function<void(const absl::Status&)> on_journal = {};
   };
   // Locks the state folder (a second coordinator is refused: FAILED_PRECONDITION), raises the term,
   // reads the journal, starts the threads.

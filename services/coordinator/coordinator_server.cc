@@ -118,6 +118,13 @@ absl::Status CoordinatorServer::State::StartManager() {
   parts.codec = &codec;
   parts.clock = SystemClock::Get();
   parts.on_record = LogRecord;
+  parts.on_journal = [](const absl::Status& status) {
+    if (status.ok()) {
+      spdlog::info("the journal is written again");
+    } else {
+      spdlog::error("{}", std::string(status.message()));
+    }
+  };
   parts.on_accepted = [this](const JobView& view) {
     job_metrics->Follow(view);
     records->Follow(view.id);

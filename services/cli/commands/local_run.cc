@@ -87,7 +87,11 @@ int LocalRun::Follow(const StartedJob& started, const std::string& trace_file) {
   const absl::StatusOr<v1::Job> now = client_->Get(job.id());
   const bool over = now.ok() && IsTerminal(now->state());  // nothing was interrupted
   Disconnect();
-  if (!over && (absl::IsCancelled(reason) || absl::IsAborted(reason))) SaveAndSayHowToGoOn(job);
+  // The same if the coordinator has not everything on disk: what it would do next ends here.
+  const bool unfinished = reason.ok() && now.ok();
+  if (!over && (unfinished || absl::IsCancelled(reason) || absl::IsAborted(reason))) {
+    SaveAndSayHowToGoOn(job);
+  }
   Stop();
   return code;
 }

@@ -1,0 +1,131 @@
+// Symptom: with a full disk under the journal, jobs trained on and ended, but `watch` and `local` fell
+// silent for good, `list` showed an end that the next coordinator knew nothing of, and `cancel`
+// promised one that a restart took back. Cause: a failed write was only tried again.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "absl/strings/str_cat.h"
+#include "coordinator/journal/slow_disk_testing.h"
+#include "coordinator/loop/simulated_cluster_testing.h"
+
+namespace stagecoach {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+// One watcher and what it was told.
+struct Told {
+  std::vector<JobRecord> records;
+  std::optional<absl::Status> ended;
+  void Watch(SimulatedCluster& cluster, uint64_t watch_id, uint64_t after = 0) {
+    cluster.loop().Watch(
+        watch_id, "a", after,
+        [this](const JobRecord& record) {
+          records.push_back(record);
+          return true;
+        },
+        [this](const absl::Status& status) { ended = status; });
+  }
+};
+
+std::string UndisturbedDigest() {
+  SimulatedCluster cluster(2);
+  EXPECT_TRUE(cluster.Submit("a", SmallJob(2)).ok());
+  EXPECT_TRUE(cluster.RunToEnd("a"));
+  return cluster.View("a").weights_digest;
+}
+
+class FullJournalTest : public ::testing::Test {
+ protected:
+  void RunUntilFull(uint64_t step) {
+    ASSERT_TRUE(cluster_.Submit("a", SmallJob(2)).ok());
+    told_.Watch(cluster_, 1000);
+    ASSERT_TRUE(cluster_.RunUntil([&] { return cluster_.View("a").step == step; }));
+    disk_.full = true;
+  }
+  // Of its stages: in memory the job has ended.
+  bool Idle() {
+    for (const StageView& stage : cluster_.loop().ListStages()) {
+      if (stage.state != StageState::kReady) return false;
+    }
+    return true;
+  }
+  auto SaysWhatAndWhy() {
+    return AllOf(HasSubstr(absl::StrCat("journal ", cluster_.journal_path(), ": ")),
+                 HasSubstr("is full"), HasSubstr("make room on its disk"),
+                 HasSubstr("On disk the job is running at step "));
+  }
+
+  SlowDisk disk_;
+  SimulatedCluster cluster_{2};
+  Told told_;
+};
+
+TEST_F(FullJournalTest, WatchersAreToldWithinSeconds) {
+  RunUntilFull(4);
+  ASSERT_TRUE(cluster_.RunUntil([&] { return told_.ended.has_value(); }, 4));
+  EXPECT_TRUE(absl::IsFailedPrecondition(*told_.ended)) << *told_.ended;
+  EXPECT_THAT(told_.ended->message(), SaysWhatAndWhy());
+  Told late;
+  late.Watch(cluster_, 1001);
+  EXPECT_EQ(late.records.size(), told_.records.size()) << "what is on disk, and no more";
+  EXPECT_TRUE(late.ended.has_value() && absl::IsFailedPrecondition(*late.ended));
+}
+
+TEST_F(FullJournalTest, NothingIsToldThatTheNextCoordinatorWouldTakeBack) {
+  RunUntilFull(4);
+  ASSERT_TRUE(cluster_.RunUntil([&] { return Idle(); }, 20)) << "training goes on to its end";
+  const JobView view = cluster_.View("a");
+  EXPECT_EQ(view.phase, JobPhase::kRunning) << "as on disk";
+  EXPECT_THAT(view.message, AllOf(SaysWhatAndWhy(), HasSubstr("in memory it is succeeded")));
+  EXPECT_EQ(view.weights_digest, "");
+  EXPECT_EQ(cluster_.loop().List()[0]->phase, JobPhase::kRunning);
+  cluster_.CrashCoordinator();
+  disk_.full = false;
+  cluster_.StartCoordinator();
+  ASSERT_TRUE(cluster_.RunToEnd("a"));
+  EXPECT_EQ(cluster_.View("a").phase, JobPhase::kSucceeded) << cluster_.View("a").message;
+  EXPECT_EQ(cluster_.View("a").weights_digest, UndisturbedDigest());
+}
+
+TEST_F(FullJournalTest, ACancelThatIsNotOnDiskIsNotPromised) {
+  RunUntilFull(4);
+  const absl::Status status = cluster_.Cancel("a");
+  EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+  EXPECT_THAT(status.message(), AllOf(SaysWhatAndWhy(), HasSubstr("in memory it is cancelled")));
+  EXPECT_EQ(cluster_.View("a").phase, JobPhase::kRunning);
+  EXPECT_TRUE(absl::IsFailedPrecondition(cluster_.Cancel("a"))) << "asked again";
+  disk_.full = false;
+  ASSERT_TRUE(
+      cluster_.RunUntil([&] { return cluster_.View("a").phase == JobPhase::kCancelled; }, 2));
+  EXPECT_TRUE(cluster_.Cancel("a").ok());
+}
+
+TEST_F(FullJournalTest, WithRoomAgainEverythingIsWrittenAndTold) {
+  RunUntilFull(4);
+  ASSERT_TRUE(cluster_.RunUntil([&] { return Idle(); }, 20));
+  disk_.full = false;
+  ASSERT_TRUE(
+      cluster_.RunUntil([&] { return cluster_.View("a").phase == JobPhase::kSucceeded; }, 2));
+  EXPECT_EQ(cluster_.View("a").weights_digest, UndisturbedDigest());
+  Told again;
+  again.Watch(cluster_, 1001);
+  ASSERT_TRUE(cluster_.RunUntil([&] { return again.ended.has_value(); }, 2));
+  EXPECT_TRUE(again.ended->ok()) << *again.ended;
+  EXPECT_EQ(again.records.back().kind, JobRecord::Kind::kFinished);
+  for (size_t i = 0; i < again.records.size(); ++i) EXPECT_EQ(again.records[i].number, i + 1);
+}
+
+TEST_F(FullJournalTest, AHiccupEndsNoWatch) {
+  RunUntilFull(4);
+  const double full = cluster_.now();
+  cluster_.RunUntil([&] { return cluster_.now() > full + 1; });
+  disk_.full = false;
+  ASSERT_TRUE(cluster_.RunUntil([&] { return told_.ended.has_value(); }));
+  EXPECT_TRUE(told_.ended->ok()) << *told_.ended;
+  EXPECT_EQ(told_.records.back().kind, JobRecord::Kind::kFinished);
+}
+
+}  // namespace
+}  // namespace stagecoach
