@@ -117,6 +117,7 @@ TEST(BusyLoopTest, HeartbeatsCountFromWhenTheyArrive) {
                  std::function<void(absl::StatusOr<std::vector<LayerProfile>>)>) override {}
     void Abort(const std::string&, const Fence&, const std::string&) override {}
     void Release(const std::string&, const Fence&) override {}
+    void Reconnect(const std::string&) override {}
   } stages;
   JobManagerOptions options;
   options.state_folder = folder + "/state";

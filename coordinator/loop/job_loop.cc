@@ -449,6 +449,7 @@ absl::StatusOr<LeaseGrant> JobLoop::RegisterStage(const StageRegistration& regis
                                                   Moment arrived) {
   std::vector<LostStage> lost;
   RETURN_IF_ERROR(fleet_.Register(registration, arrived, &lost));
+  parts_.outside.stages->Reconnect(registration.address);  // before anything is sent there
   placement_due_ = true;
   DeliverLost(lost);
   Settle();

@@ -87,6 +87,7 @@ class AnsweringStages final : public StageClient {
   }
   void Abort(const std::string&, const Fence&, const std::string&) override {}
   void Release(const std::string&, const Fence&) override {}
+  void Reconnect(const std::string&) override {}
 
   std::atomic<bool> hold_steps{false};
 

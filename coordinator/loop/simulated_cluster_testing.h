@@ -113,6 +113,7 @@ class SimulatedCluster final : private StageClient {
   std::vector<std::string> violations;  // of the step protocol, by the coordinator
   std::vector<std::string> aborts;      // reasons, as stages heard them
   int profiles = 0;
+  std::map<std::string, int> reconnects;  // by address
 
  private:
   struct Pass {  // one Run on all stages
@@ -131,6 +132,7 @@ class SimulatedCluster final : private StageClient {
                std::function<void(absl::StatusOr<std::vector<LayerProfile>>)> done) override;
   void Abort(const std::string& address, const Fence& fence, const std::string& reason) override;
   void Release(const std::string& address, const Fence& fence) override;
+  void Reconnect(const std::string& address) override { ++reconnects[address]; }
 
   Moment Now() const;
   void After(double seconds, std::function<void()> work);

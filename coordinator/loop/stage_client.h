@@ -33,6 +33,9 @@ class StageClient {
   // Best effort; the result is not waited for by anyone.
   virtual void Abort(const std::string& address, const Fence& fence, const std::string& reason) = 0;
   virtual void Release(const std::string& address, const Fence& fence) = 0;
+  // A process has just registered with this address: a connection made before may lead to one that is
+  // gone. Calls under way are left alone.
+  virtual void Reconnect(const std::string& address) = 0;
 };
 
 }  // namespace stagecoach

@@ -57,6 +57,8 @@ std::shared_ptr<grpc::Channel> MakeControlChannel(
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);
   arguments.SetInt(GRPC_ARG_TCP_TX_ZEROCOPY_ENABLED, 0);
+  // Or a new channel to an address would inherit the connection, and the back-off, of an older one.
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   arguments.SetMaxReceiveMessageSize(kControlMessageBytes);
   return grpc::CreateCustomChannel(address, credentials, arguments);
 }

@@ -37,6 +37,7 @@ class SilentStages final : public StageClient {
                std::function<void(absl::StatusOr<std::vector<LayerProfile>>)>) override {}
   void Abort(const std::string&, const Fence&, const std::string&) override {}
   void Release(const std::string&, const Fence&) override {}
+  void Reconnect(const std::string&) override {}
 };
 
 inline JobSpec SmallSpec() {

@@ -37,14 +37,25 @@ GrpcStageClient::~GrpcStageClient() {
   idle_.wait(lock, [this] { return calls_ == 0; });  // cancelled calls end at once
 }
 
-v1::StageService::Stub* GrpcStageClient::StubFor(const std::string& address) {
+std::shared_ptr<GrpcStageClient::Peer> GrpcStageClient::PeerFor(const std::string& address) {
   std::lock_guard<std::mutex> lock(mutex_);
-  Peer& peer = peers_[address];
-  if (peer.stub == nullptr) {
-    peer.channel = MakeControlChannel(address, credentials_);
-    peer.stub = v1::StageService::NewStub(peer.channel);
+  std::shared_ptr<Peer>& peer = peers_[address];
+  if (peer == nullptr) {
+    peer = std::make_shared<Peer>();
+    peer->channel = MakeControlChannel(address, credentials_);
+    peer->stub = v1::StageService::NewStub(peer->channel);
   }
-  return peer.stub.get();
+  return peer;
+}
+
+void GrpcStageClient::Reconnect(const std::string& address) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  if (const auto found = peers_.find(address); found != peers_.end()) {
+    retired_.push_back(found->second->channel);
+    peers_.erase(found);
+  }
+  // Here, and not where its last call ends: see Ended.
+  std::erase_if(retired_, [](const auto& channel) { return channel.use_count() == 1; });
 }
 
 bool GrpcStageClient::Started(grpc::ClientContext* context) {
@@ -82,15 +93,16 @@ void GrpcStageClient::Start(const std::string& address, Request request, double 
       std::chrono::system_clock::now() +
       std::chrono::microseconds(static_cast<int64_t>(deadline_seconds * 1e6)));
   if (!Started(call->context.get())) return done(absl::CancelledError("shutting down"));
-  (StubFor(address)->async()->*method)(call->context.get(), &call->request, &call->response,
-                                       [this, call, done](const grpc::Status& status) {
-                                         if (status.ok()) {
-                                           done(std::move(call->response));
-                                         } else {
-                                           done(FromGrpc(status));
-                                         }
-                                         Ended(std::move(call->context));
-                                       });
+  const std::shared_ptr<Peer> peer = PeerFor(address);
+  (peer->stub->async()->*method)(call->context.get(), &call->request, &call->response,
+                                 [this, call, done](const grpc::Status& status) {
+                                   if (status.ok()) {
+                                     done(std::move(call->response));
+                                   } else {
+                                     done(FromGrpc(status));
+                                   }
+                                   Ended(std::move(call->context));
+                                 });
 }
 
 void GrpcStageClient::Load(const std::string& address, const LoadCommand& command,

@@ -1,5 +1,6 @@
 // GrpcStageClient: StageClient and StageObserver over gRPC's callback API; one channel per stage
-// address.
+// address. A channel that met a dead process answers for up to a second without trying, so a process
+// that registers gets a channel of its own.
 // Ownership: owns channels and calls in flight; the destructor cancels and waits for them.
 // Threads:   thread-safe; `done` runs on a gRPC thread.
 // Errors:    every call has a deadline. A broken connection is UNAVAILABLE at once, never retried
@@ -39,6 +40,7 @@ class GrpcStageClient final : public StageClient, public StageObserver {
                std::function<void(absl::StatusOr<std::vector<LayerProfile>>)> done) override;
   void Abort(const std::string& address, const Fence& fence, const std::string& reason) override;
   void Release(const std::string& address, const Fence& fence) override;
+  void Reconnect(const std::string& address) override;
 
   void GetStatus(const std::string& address, double deadline_seconds,
                  std::function<void(absl::StatusOr<v1::GetStatusResponse>)> done) override;
@@ -59,7 +61,7 @@ class GrpcStageClient final : public StageClient, public StageObserver {
   using Method = void (Async::*)(grpc::ClientContext*, const Request*, Response*,
                                  std::function<void(grpc::Status)>);
 
-  v1::StageService::Stub* StubFor(const std::string& address);
+  std::shared_ptr<Peer> PeerFor(const std::string& address);
   bool Started(grpc::ClientContext* context);  // false: the destructor runs
   void Ended(std::unique_ptr<grpc::ClientContext> context);
   template <typename Request, typename Response>
@@ -69,7 +71,8 @@ class GrpcStageClient final : public StageClient, public StageObserver {
   const std::shared_ptr<grpc::ChannelCredentials> credentials_;
   std::mutex mutex_;  // guards what follows
   std::condition_variable idle_;
-  std::map<std::string, Peer> peers_;
+  std::map<std::string, std::shared_ptr<Peer>> peers_;
+  std::vector<std::shared_ptr<grpc::Channel>> retired_;  // perhaps with calls under way
   std::set<grpc::ClientContext*> cancellable_;
   int calls_ = 0;  // whose context is not destroyed yet
   bool closing_ = false;
