@@ -37,7 +37,10 @@ class JobLoop {
     uint64_t term = 1;
     std::function<void(Work)> post;              // to run on the loop's thread, later; any thread
     std::function<void(uint64_t, Work)> effect;  // to run elsewhere; in order for equal numbers
-    std::function<void(Work)> plan;  // to run elsewhere, in order: what computes for long
+    // To run elsewhere, in order: what computes for long. A job's own plans, for which it stands
+    // still, never wait for what clients ask for.
+    std::function<void(Work)> plan;
+    std::function<void(Work)> check;            // of clients: their jobs and their plans
     std::function<absl::Status()> owns_folder;  // any thread: is the state folder still ours?
     // Of the thread that does the effects of this number: changes while they get on.
     std::function<uint64_t(uint64_t)> effect_progress;

@@ -38,14 +38,14 @@ struct JobManager::State {
   uint64_t term = 0;
   std::shared_ptr<Mailbox> mailbox = std::make_shared<Mailbox>();
   std::array<Mailbox, kEffectThreads> effects;
-  Mailbox planner, answers;
+  Mailbox planner, checks, answers;
   std::array<ProgressCounter, kEffectThreads> effect_progress;
-  ProgressCounter plan_progress;
+  ProgressCounter plan_progress, check_progress;
   std::unique_ptr<JobLoop> loop;
   std::atomic<uint64_t> next_watch{1};
   std::atomic<bool> shut_down{false};
   std::array<Thread, kEffectThreads> effect_threads;
-  Thread planner_thread, answers_thread;
+  Thread planner_thread, checks_thread, answers_thread;
   Thread loop_thread;
 
   void RunLoop();
@@ -111,6 +111,7 @@ absl::StatusOr<std::unique_ptr<JobManager>> JobManager::Start(const JobManagerOp
     (*boxes)[number % kEffectThreads].Post(std::move(work));
   };
   inside.plan = [box = &state->planner](JobLoop::Work work) { box->Post(std::move(work)); };
+  inside.check = [box = &state->checks](JobLoop::Work work) { box->Post(std::move(work)); };
   inside.effect_progress = [counters = &state->effect_progress](uint64_t number) {
     return (*counters)[number % kEffectThreads].count();
   };
@@ -126,6 +127,8 @@ absl::StatusOr<std::unique_ptr<JobManager>> JobManager::Start(const JobManagerOp
   }
   state->planner_thread =
       Thread("planner", [raw] { raw->RunEffects(raw->planner, raw->plan_progress); });
+  state->checks_thread =
+      Thread("checks", [raw] { raw->RunEffects(raw->checks, raw->check_progress); });
   state->answers_thread = Thread("answers", [raw] { raw->RunAnswers(); });
   state->loop_thread = Thread("job-loop", [raw] { raw->RunLoop(); });
   return std::unique_ptr<JobManager>(new JobManager(std::move(state)));
@@ -151,6 +154,8 @@ void JobManager::Shutdown() {
   state_->loop_thread.Join();
   state_->planner.Close();
   state_->planner_thread.Join();
+  state_->checks.Close();
+  state_->checks_thread.Join();
   state_->answers.Close();
   state_->answers_thread.Join();
   for (Mailbox& box : state_->effects) box.Close();

@@ -5,7 +5,7 @@
 // Threads:    public functions from any thread; `done` callbacks and watchers run on the job loop
 //             thread (List's on one of its own; the caller's, if the request is refused at once) and
 //             must not block. One loop thread, two effects threads (file system work), one that
-//             plans, one that copies long answers.
+//             plans for jobs, one that checks and plans for clients, one that copies long answers.
 // Errors:     Submit: INVALID_ARGUMENT (field path), ALREADY_EXISTS (same id, other spec, or
 //             checkpoints of an unknown job under this id), RESOURCE_EXHAUSTED (queue full),
 //             NOT_FOUND and FAILED_PRECONDITION (what to resume from). Resume: NOT_FOUND,

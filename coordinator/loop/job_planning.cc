@@ -1,11 +1,11 @@
-// What a request asks the planner's thread for: a plan without a job, and the checks before a job.
+// What a request asks the checks' thread for: a plan without a job, and the checks before a job.
 #include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/device_name.h"
 #include "base/status.h"
-#include "coordinator/job/resume_check.h"
+#include "coordinator/job/job_plan.h"
 #include "coordinator/loop/job_loop.h"
 
 namespace stagecoach {
@@ -42,6 +42,7 @@ absl::StatusOr<Plan> PlanFor(const JobSpec& spec, const std::vector<StageView>& 
     assumptions.on_card.push_back(IsCudaDevice(stage.registration.device));
   }
   ASSIGN_OR_RETURN(const int stages, StagesToPlanFor(spec, fleet));
+  RETURN_IF_ERROR(CheckPlanSize(spec, stages));
   // By name, as stages are placed; those that have not come are like the last one that has.
   if (!assumptions.on_card.empty()) assumptions.on_card.resize(stages, assumptions.on_card.back());
   return MakePlan(spec, stages, assumptions, {});
@@ -59,7 +60,7 @@ void JobLoop::PlanJob(const JobSpec& spec, std::function<void(absl::StatusOr<Pla
   if (absl::Status status = RoomToPlan(); !status.ok()) return done(status);
   const uint64_t ticket = ++last_ticket_;
   planning_[ticket] = std::move(done);
-  parts_.plan([this, spec, ticket, fleet = fleet_.View()] {
+  parts_.check([this, spec, ticket, fleet = fleet_.View()] {
     parts_.post(
         [this, ticket, plan = PlanFor(spec, fleet)] { planning_.extract(ticket).mapped()(plan); });
   });
@@ -68,6 +69,7 @@ void JobLoop::PlanJob(const JobSpec& spec, std::function<void(absl::StatusOr<Pla
 absl::StatusOr<std::shared_ptr<const JobDefinition>> JobLoop::CheckSpec(const JobSpec& spec) {
   RETURN_IF_ERROR(ValidateJobSpec(spec));
   if (spec.pipeline.stages > 0) {
+    RETURN_IF_ERROR(CheckPlanSize(spec, static_cast<int>(spec.pipeline.stages)));
     RETURN_IF_ERROR(
         MakePlan(spec, static_cast<int>(spec.pipeline.stages), PlanAssumptions{}, {}).status());
   }

@@ -1,4 +1,4 @@
-// How a job is accepted: checked and planned on the planner's thread, a look into the checkpoint
+// How a job is accepted: checked and planned on the checks' thread, a look into the checkpoint
 // store on an effects thread, then the journal, and only then the answer.
 #include <utility>
 
@@ -63,7 +63,7 @@ void JobLoop::Submit(const std::string& id_or_empty, const JobSpec& spec,
   const std::string id = id_or_empty.empty() ? NewId(spec.name) : id_or_empty;
   const uint64_t ticket = ++last_ticket_;
   submitting_[ticket] = std::move(done);
-  parts_.plan([this, id, spec, spec_text, ticket, number = EffectsNumber(spec.resume_job)] {
+  parts_.check([this, id, spec, spec_text, ticket, number = EffectsNumber(spec.resume_job)] {
     const absl::StatusOr<std::shared_ptr<const JobDefinition>> definition = CheckSpec(spec);
     if (!definition.ok()) {
       parts_.post([this, ticket, why = definition.status()] { AnswerSubmit(ticket, why); });

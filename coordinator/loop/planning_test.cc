@@ -9,6 +9,7 @@
 namespace stagecoach {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
@@ -16,7 +17,7 @@ TEST(PlanningTest, OthersTrainWhileAJobIsCheckedAndPlanned) {
   SimulatedCluster cluster(4);
   ASSERT_TRUE(cluster.Submit("a", SmallJob(2)).ok());
   ASSERT_TRUE(cluster.RunUntil([&] { return cluster.View("a").step == 1; }));
-  cluster.plan_seconds = 200;
+  cluster.check_seconds = 200;
   std::optional<absl::Status> accepted, planned;
   cluster.loop().Submit("b", SmallJob(2),
                         [&](const absl::StatusOr<JobView>& view) { accepted = view.status(); });
@@ -63,9 +64,52 @@ TEST(PlanningTest, EndsByNameIfThePlanNeverComes) {
   EXPECT_THAT(cluster.View("a").message, HasSubstr("the layers were not divided within 600 s"));
 }
 
+// Plans that clients asked for stood in one queue before those of jobs: a recovery waited for them.
+TEST(PlanningTest, ARecoveryDoesNotWaitForWhatClientsAskFor) {
+  SimulatedCluster cluster(2);
+  ASSERT_TRUE(cluster.Submit("a", SmallJob(2)).ok());
+  ASSERT_TRUE(cluster.RunUntil([&] { return cluster.View("a").step == 4; }));
+  cluster.check_seconds = 500;
+  cluster.plan_seconds = 0.1;
+  std::optional<absl::Status> planned;
+  for (int i = 0; i < 2; ++i) {
+    cluster.loop().PlanJob(SmallJob(2),
+                           [&](const absl::StatusOr<Plan>& plan) { planned = plan.status(); });
+  }
+  cluster.KillStage(1);
+  cluster.RestartStage(1);
+  ASSERT_TRUE(cluster.RunToEnd("a", 10)) << cluster.View("a").message;
+  EXPECT_EQ(cluster.View("a").phase, JobPhase::kSucceeded) << cluster.View("a").message;
+  EXPECT_FALSE(planned.has_value()) << "it is still being made";
+}
+
+// One such request kept the planner's thread for minutes and took gigabytes.
+TEST(PlanningTest, RefusesAPlanOfTooManyMicroBatchesByName) {
+  SimulatedCluster cluster(17);
+  JobSpec spec = SmallJob(17);
+  std::get<GptSpec>(spec.model).layers = 16;
+  spec.training.micro_batches = spec.training.batch_size = 61680;
+  EXPECT_TRUE(CheckPlanSize(spec, 17).ok());
+  spec.training.micro_batches = spec.training.batch_size = 65536;
+  const auto refused =
+      AllOf(HasSubstr("training.micro_batches"), HasSubstr("65536"),
+            HasSubstr("with pipeline.stages=17 at most 61680"), HasSubstr("1048576"));
+  const absl::Status planned = cluster.PlanJob(spec).status();
+  EXPECT_TRUE(absl::IsInvalidArgument(planned)) << planned;
+  EXPECT_THAT(planned.message(), refused);
+  const absl::Status submitted = cluster.Submit("a", spec).status();
+  EXPECT_TRUE(absl::IsInvalidArgument(submitted)) << submitted;
+  EXPECT_THAT(submitted.message(), refused);
+  spec.pipeline.stages = 0;  // how many it will be is known only when it is placed
+  ASSERT_TRUE(cluster.Submit("a", spec).ok());
+  ASSERT_TRUE(cluster.RunToEnd("a"));
+  EXPECT_EQ(cluster.View("a").phase, JobPhase::kFailed);
+  EXPECT_THAT(cluster.View("a").message, refused);
+}
+
 TEST(PlanningTest, RefusesMoreThanItCanPlan) {
   SimulatedCluster cluster(0);
-  cluster.plan_seconds = 1;
+  cluster.check_seconds = 1;
   int planned = 0, refused = 0;
   for (int i = 0; i < 300; ++i) {
     cluster.loop().PlanJob(SmallJob(2), [&](const absl::StatusOr<Plan>& plan) {

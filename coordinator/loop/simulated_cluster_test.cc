@@ -104,12 +104,8 @@ void SimulatedCluster::StartCoordinator() {
     if (effect_seconds > 0) return After(effect_seconds, std::move(work));
     effects_.push_back(std::move(work));
   };
-  parts.plan = [this, epoch](JobLoop::Work work) {
-    if (plan_seconds == 0) return effects_.push_back(std::move(work));
-    After(plan_seconds, [this, epoch, work = std::move(work)] {
-      if (epoch == epoch_) work();
-    });
-  };
+  parts.plan = Worker(&plan_seconds);
+  parts.check = Worker(&check_seconds);
   parts.owns_folder = [] { return absl::OkStatus(); };
   parts.effect_progress = [this](uint64_t) {
     return storage_stuck ? 0 : static_cast<uint64_t>(now());
@@ -117,6 +113,17 @@ void SimulatedCluster::StartCoordinator() {
   loop_ = std::make_unique<JobLoop>(std::move(parts));
   CHECK_OK(loop_->Open());
   for (const auto& [id, records] : records_) Watch(id);
+}
+
+std::function<void(JobLoop::Work)> SimulatedCluster::Worker(const double* seconds) {
+  const auto free_at = std::make_shared<double>(0);
+  return [this, seconds, free_at, epoch = epoch_](JobLoop::Work work) {
+    if (*seconds == 0) return effects_.push_back(std::move(work));
+    *free_at = std::max(*free_at, now()) + *seconds;
+    After(*free_at - now(), [this, epoch, work = std::move(work)] {
+      if (epoch == epoch_) work();
+    });
+  };
 }
 
 void SimulatedCluster::CrashCoordinator() {

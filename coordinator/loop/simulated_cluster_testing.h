@@ -101,7 +101,8 @@ class SimulatedCluster final : private StageClient {
 
   std::set<uint64_t> nonfinite_steps;  // whose loss is not a number
   absl::Status load_error, profile_error;
-  double plan_seconds = 0;  // what the planner takes
+  // What the planner takes, and the checks of what clients ask for: one after the other.
+  double plan_seconds = 0, check_seconds = 0;
   std::function<absl::Status(int stage, const RunCommand&)> run_fault;
   // How long stages work for an answer.
   double step_seconds = kStepSeconds, load_seconds = 0, shard_seconds = 0, profile_seconds = 0;
@@ -136,6 +137,7 @@ class SimulatedCluster final : private StageClient {
 
   Moment Now() const;
   void After(double seconds, std::function<void()> work);
+  std::function<void(JobLoop::Work)> Worker(const double* seconds);  // one thing after the other
   void KeepBusy(SimulatedStage& stage, double seconds, std::function<void()> done);
   bool ShowsProgress(const SimulatedStage& stage) const;
   void Deliver(const std::string& address, std::function<void(SimulatedStage&)> work,
