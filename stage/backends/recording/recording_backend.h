@@ -1,10 +1,11 @@
 // RecordingBackend: another back end, every call written into a CallLog before it runs. Two forms of
 // the same training are the same if their texts are: it shows operations, arguments, their order and
 // the life of every buffer, which equal results do not.
-// A new operation or a new argument does not compile until recording_backend.cc writes it down.
+// A new operation or a new argument does not compile until recording_backend.cc writes it down; a new
+// function with a body in Backend fails a test until it is handed on.
 // Ownership: owns the other back end; shares the log.
 // Threads:   the executor thread only, the allocator too.
-// Not written down: questions about the device (fingerprint, faults, times, copies that are polled).
+// Not written down: questions about the device (fingerprint, faults, times, progress, copies that are polled).
 #ifndef STAGECOACH_STAGE_BACKENDS_RECORDING_RECORDING_BACKEND_H_
 #define STAGECOACH_STAGE_BACKENDS_RECORDING_RECORDING_BACKEND_H_
 
@@ -64,6 +65,7 @@ class RecordingBackend final : public Backend {
   }
   void EndLinkCopies() override;
   absl::Status Synchronize() override;
+  void TellProgress() override { inner_->TellProgress(); }
   void EndCell() override;
   absl::Status Fault() const override { return inner_->Fault(); }
   bool MarkTime() override { return inner_->MarkTime(); }
