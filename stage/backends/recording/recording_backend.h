@@ -5,7 +5,8 @@
 // function with a body in Backend fails a test until it is handed on.
 // Ownership: owns the other back end; shares the log.
 // Threads:   the executor thread only, the allocator too.
-// Not written down: questions about the device (fingerprint, faults, times, progress, copies that are polled).
+// Not written down: questions about the device (fingerprint, faults, times, progress, copies that are
+// polled).
 #ifndef STAGECOACH_STAGE_BACKENDS_RECORDING_RECORDING_BACKEND_H_
 #define STAGECOACH_STAGE_BACKENDS_RECORDING_RECORDING_BACKEND_H_
 
