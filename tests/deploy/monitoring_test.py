@@ -111,6 +111,29 @@ class Dashboards(unittest.TestCase):
             names = expressions.metric_names("".join(expression))
             self.assertTrue(names and names <= known, names - known)
 
+    def test_every_documented_metric_is_drawn(self):
+        """On a panel, or by a recorded rule that one shows."""
+        drawn = set()
+        for _, _, expression in expressions.dashboard_expressions():
+            drawn |= expressions.metric_names(expression)
+        rules = re.findall(r"record: (\S+)\n +expr: (?:>-\n((?:          .*\n)+)|(.*))", expressions.RULES.read_text())
+        for name, *expression in rules:
+            if name in drawn:
+                drawn |= expressions.metric_names("".join(expression))
+        # A histogram is drawn by its buckets.
+        missing = {name for name in expressions.documented_names() - drawn if not name.endswith(("_sum", "_count"))}
+        self.assertEqual(missing, set(), "documented, and on no panel")
+
+    def test_no_two_panels_lie_on_each_other(self):
+        for path in expressions.DASHBOARDS:
+            cells = {}
+            for panel in expressions.panels(json.loads(path.read_text())):
+                place = panel["gridPos"]
+                for x in range(place["x"], place["x"] + place["w"]):
+                    for y in range(place["y"], place["y"] + place["h"]):
+                        self.assertNotIn((x, y), cells, f"{panel['title']} and {cells.get((x, y))}")
+                        cells[x, y] = panel["title"]
+
     def test_provisioning_names_what_the_composition_mounts(self):
         compose = (ROOT / "docker-compose.yml").read_text()
         provider = (ROOT / "deploy/grafana/provisioning/dashboards/stagecoach.yml").read_text()

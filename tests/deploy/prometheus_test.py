@@ -21,6 +21,7 @@ import expressions  # noqa: E402
 # Text of an expression -> why it may be empty here. Everything else must return data.
 MAY_BE_EMPTY = {
     "DCGM_FI_": "no GPU, no exporter",
+    "stagecoach_stage_device_": "no GPU",
     "stagecoach_stage_memory_limit_bytes": "drawn only where a limit is set",
     "stagecoach_certificate_expiry": "this cluster has no TLS",
 }
