@@ -28,6 +28,7 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::Contains;
+using ::testing::Each;
 using ::testing::HasSubstr;
 using ::testing::Property;
 
@@ -263,6 +264,12 @@ TEST_F(StageServerTest, AnswersWithTheLinesOfItsLog) {
               Contains(AllOf(Property(&v1::LogLine::level, "warning"),
                              Property(&v1::LogLine::message, HasSubstr("a test wants it")))));
   const uint64_t newest = response.newest();
+  request.set_none_until_unix_seconds(1);
+  grpc::ClientContext alone;
+  v1::GetStageLogsResponse own;
+  ASSERT_TRUE(stubs_[0]->GetStageLogs(&alone, request, &own).ok());
+  EXPECT_THAT(own.lines(), Each(Property(&v1::LogLine::job_id, "a")));
+  EXPECT_LT(own.lines_size(), response.lines_size());
   request.set_after(newest);
   grpc::ClientContext next;
   ASSERT_TRUE(stubs_[0]->GetStageLogs(&next, request, &response).ok());

@@ -220,7 +220,8 @@ void StageServiceAdapter::GetStageTrace(const v1::GetStageTraceRequest& request,
 
 void StageServiceAdapter::GetStageLogs(const v1::GetStageLogsRequest& request,
                                        v1::GetStageLogsResponse* response, Answer answer) {
-  const LogRing::Page page = parts_.logs->Read(request.after(), request.job_id(), request.limit());
+  const LogRing::Page page = parts_.logs->Read(request.after(), request.job_id(), request.limit(),
+                                               request.none_until_unix_seconds());
   const std::string source = name();
   for (size_t i = FirstThatFits(page.lines); i < page.lines.size(); ++i) {
     *response->add_lines() = ToProto(page.lines[i], source);

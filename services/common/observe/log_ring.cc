@@ -35,7 +35,12 @@ void LogRing::Append(LogEntry entry) {
   }
 }
 
-LogRing::Page LogRing::Read(uint64_t after, const std::string& job, size_t limit) const {
+LogRing::Page LogRing::Read(uint64_t after, const std::string& job, size_t limit,
+                            double none_until) const {
+  const auto wanted = [&](const LogEntry& entry) {
+    if (job.empty() || entry.job_id == job) return true;
+    return entry.job_id.empty() && (none_until == 0 || entry.unix_seconds <= none_until);
+  };
   Page page;
   std::lock_guard<std::mutex> lock(mutex_);
   page.newest = newest_;
@@ -43,7 +48,7 @@ LogRing::Page LogRing::Read(uint64_t after, const std::string& job, size_t limit
   for (uint64_t number = newest_; number >= oldest && number > after; --number) {
     if (limit > 0 && page.lines.size() == limit) break;
     const LogEntry& entry = lines_[(number - 1) % capacity_];
-    if (job.empty() || entry.job_id.empty() || entry.job_id == job) page.lines.push_back(entry);
+    if (wanted(entry)) page.lines.push_back(entry);
   }
   std::reverse(page.lines.begin(), page.lines.end());
   return page;

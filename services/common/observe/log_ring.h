@@ -40,7 +40,8 @@ class LogRing {
   void Append(LogEntry entry);
   // Lines with a higher number than `after`, of this job or of none (job empty: all), the newest
   // `limit` of them (0: all that are held). `newest` below `after`: the process is a new one.
-  Page Read(uint64_t after, const std::string& job, size_t limit) const;
+  // `none_until` unix seconds: beside a job's own lines those of none up to then only; 0: all.
+  Page Read(uint64_t after, const std::string& job, size_t limit, double none_until = 0) const;
 
  private:
   const size_t capacity_;

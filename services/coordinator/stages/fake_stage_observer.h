@@ -22,6 +22,7 @@ class FakeStageObserver final : public StageObserver {
     std::vector<v1::TraceSpan> spans;
     std::vector<v1::LogLine> lines;  // numbered from 1
     std::vector<uint64_t> asked_after;
+    double none_until_unix_seconds = 0;  // asked for last
     size_t calls = 0;
   };
 
@@ -51,6 +52,7 @@ class FakeStageObserver final : public StageObserver {
                std::function<void(absl::StatusOr<v1::GetStageLogsResponse>)> done) override {
     Stage& stage = stages[address];
     stage.asked_after.push_back(request.after());
+    stage.none_until_unix_seconds = request.none_until_unix_seconds();
     if (!stage.error.ok()) return done(stage.error);
     v1::GetStageLogsResponse response;
     response.set_newest(stage.lines.size());

@@ -13,16 +13,17 @@ struct LogReader::Gathering {
   std::vector<StageTarget> targets;
   std::vector<absl::StatusOr<v1::GetStageLogsResponse>> answers;
   std::vector<v1::LogLine> lines;
-  uint32_t limit = 0;         // of the answer
-  uint32_t source_limit = 0;  // of each source
-  double ended_unix_seconds = 0;
+  uint32_t limit = 0;                  // of the answer
+  uint32_t source_limit = 0;           // of each source
+  double none_until_unix_seconds = 0;  // 0: the job has not ended
   std::atomic<size_t> missing{0};
   std::function<void(v1::ReadLogsResponse)> done;
 };
 
 void LogReader::ReadOwn(Gathering& gathering) {
   Source& source = sources_[kCoordinator];
-  const LogRing::Page page = own_->Read(source.newest, job_id_, gathering.source_limit);
+  const LogRing::Page page =
+      own_->Read(source.newest, job_id_, gathering.source_limit, gathering.none_until_unix_seconds);
   source.newest = page.newest;
   for (const LogEntry& entry : page.lines) {
     gathering.lines.push_back(ToProto(entry, kCoordinator));
@@ -33,8 +34,10 @@ void LogReader::Poll(const Wanted& wanted, std::function<void(v1::ReadLogsRespon
   const std::vector<StageTarget>& targets = wanted.targets;
   auto gathering = std::make_shared<Gathering>();
   gathering->limit = wanted.tail == 0 ? kMostLines : std::min(wanted.tail, kMostLines);
-  gathering->ended_unix_seconds = wanted.ended_unix_seconds;
-  // The newest lines of a source may be those that come too late.
+  if (wanted.ended_unix_seconds > 0) {
+    gathering->none_until_unix_seconds = wanted.ended_unix_seconds + kAfterEndSeconds;
+  }
+  // A stage of an older version does not know the moment: its newest lines may come too late.
   gathering->source_limit = wanted.ended_unix_seconds > 0 ? kMostLines : gathering->limit;
   gathering->targets = targets;
   gathering->answers.resize(targets.size(), absl::UnknownError("no answer yet"));
@@ -47,6 +50,7 @@ void LogReader::Poll(const Wanted& wanted, std::function<void(v1::ReadLogsRespon
     request.set_after(sources_[target.name].newest);
     request.set_job_id(job_id_);
     request.set_limit(gathering->source_limit);
+    request.set_none_until_unix_seconds(gathering->none_until_unix_seconds);
     requests.push_back(std::move(request));
   }
   const auto part_done = [self = shared_from_this(), gathering] {
@@ -83,8 +87,7 @@ void LogReader::Finish(Gathering& gathering) {
     }
   }
   std::vector<v1::LogLine>& lines = gathering.lines;
-  if (gathering.ended_unix_seconds > 0) {
-    const double end = gathering.ended_unix_seconds + kAfterEndSeconds;
+  if (const double end = gathering.none_until_unix_seconds; end > 0) {
     std::erase_if(lines, [end](const v1::LogLine& line) {
       return line.job_id().empty() && line.unix_seconds() > end;
     });

@@ -127,6 +127,20 @@ TEST_F(LogReaderTest, AJobsLogEndsWithTheJob) {
       << "what came too late takes no place in the tail";
 }
 
+// Symptom: the log of a job that had ended was empty after a while. Cause: the newest lines of a source
+// were asked for, and what its process wrote for no job since then were as many.
+TEST_F(LogReaderTest, WhatCameAfterTheJobTakesNoneOfItsPlaces) {
+  LogRing ring(LogReader::kMostLines + 100);
+  LogEntry entry{.unix_seconds = 1, .message = "mine", .job_id = "job-a"};
+  ring.Append(entry);
+  entry = {.unix_seconds = 100, .message = "a stage registers"};
+  for (uint32_t i = 0; i < LogReader::kMostLines + 10; ++i) ring.Append(entry);
+  const auto reader = std::make_shared<LogReader>(&ring, &stages_, "job-a");
+  EXPECT_THAT(Texts(Poll(*reader, 0, true, 3)), ElementsAre("coordinator mine"));
+  EXPECT_EQ(stages_.stages["a:1"].none_until_unix_seconds, 3 + LogReader::kAfterEndSeconds)
+      << "and so are the stages asked";
+}
+
 TEST_F(LogReaderTest, KeepsToTheJobAndToItsBounds) {
   Own(1, "mine", "job-a");
   Own(2, "another's", "job-b");
