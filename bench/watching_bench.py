@@ -18,6 +18,7 @@ import argparse
 import json
 import os
 import pathlib
+import select
 import signal
 import socket
 import statistics
@@ -38,6 +39,7 @@ SPEC = {
     "pipeline": {"stages": 1, "schedule": "gpipe", "rematerialization": "always", "partition": "auto"},
     "checkpoint": {"every_steps": 0},
 }
+SETTLING_STEPS = 5  # of the server's side, between two windows
 
 
 def fetch(address, path):
@@ -63,6 +65,9 @@ class Repeating:
             if self.stop.wait(period):
                 return
 
+    def wait_at_work(self):
+        pass  # its first call is under way, and may be what is to be measured
+
     def end(self):
         self.stop.set()
         self.thread.join()
@@ -78,6 +83,10 @@ class Stream:
         self.thread = threading.Thread(target=self.read) if reads else None
         if self.thread:
             self.thread.start()
+
+    def wait_at_work(self):
+        """The answer has begun; it is left where it is."""
+        select.select([self.socket], [], [], 30)
 
     def read(self):
         self.socket.settimeout(30)
@@ -99,10 +108,23 @@ class Stream:
 
 class Process:
     def __init__(self, command):
-        self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        self.at_work = threading.Event()  # it has printed
+        self.thread = threading.Thread(target=self.read)
+        self.thread.start()
+
+    def read(self):
+        while os.read(self.process.stdout.fileno(), 1 << 16):
+            self.at_work.set()
+        self.at_work.set()
+
+    def wait_at_work(self):
+        self.at_work.wait()
 
     def end(self):
         self.process.kill()
+        self.thread.join()
+        self.process.stdout.close()
         self.process.wait()
 
 
@@ -126,7 +148,8 @@ class Steps:
 
     def __init__(self, process):
         self.times = []
-        self.first = threading.Event()
+        self.heard = threading.Condition()  # of one more step, or of the end
+        self.ended = False
         self.thread = threading.Thread(target=self.read, args=(process,))
         self.thread.start()
 
@@ -134,8 +157,28 @@ class Steps:
         for line in process.stdout:
             event = json.loads(line)
             if event["event"] == "step":
-                self.times.append((time.monotonic(), event["step_seconds"]))
-                self.first.set()
+                with self.heard:
+                    self.times.append((time.monotonic(), event["step_seconds"]))
+                    self.heard.notify_all()
+        with self.heard:
+            self.ended = True
+            self.heard.notify_all()
+
+    def wait_more(self, count):
+        """For so many steps from now."""
+        with self.heard:
+            wanted = len(self.times) + count
+            if not self.heard.wait_for(lambda: self.ended or len(self.times) >= wanted, 60) or self.ended:
+                sys.exit(f"the job did not do {count} steps within 60 s")
+
+    def window(self, seconds):
+        """Mean of the steps of so many seconds from now."""
+        begin = time.monotonic()
+        with self.heard:
+            self.heard.wait_for(lambda: self.ended, seconds)
+        if self.ended:
+            sys.exit("the job ended while it was measured")
+        return self.mean(begin, time.monotonic())
 
     def mean(self, begin, end):
         """Of the steps that lie wholly between the two moments."""
@@ -167,8 +210,7 @@ def main():
 
 def measure(options, process, folder):
     steps = Steps(process)
-    if not steps.first.wait(60):
-        sys.exit("no step within 60 s")
+    steps.wait_more(1)
     entries = json.loads((folder / "state" / "processes.json").read_text())["processes"]
     servers = {entry["name"]: entry for entry in entries if entry.get("http")}
     print(f"K = {options.stages}, {os.cpu_count()} cores, {options.pairs} pairs of {options.seconds:g} s")
@@ -180,10 +222,10 @@ def measure(options, process, folder):
             means = {}
             for watched in ((False, True) if pair % 2 == 0 else (True, False)):
                 here = watchers(level, options, servers) if watched else []
-                time.sleep(1)  # connections are made, and those of the window before are gone
-                begin = time.monotonic()
-                time.sleep(options.seconds)
-                means[watched] = steps.mean(begin, time.monotonic())
+                for watcher in here:
+                    watcher.wait_at_work()
+                steps.wait_more(SETTLING_STEPS)
+                means[watched] = steps.window(options.seconds)
                 for watcher in here:
                     watcher.end()
             ratios.append(means[True] / means[False])

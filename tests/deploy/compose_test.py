@@ -20,6 +20,7 @@ import urllib.parse
 import urllib.request
 
 from engine import BASE_IMAGE, Engine, NoEngine, find
+from waiting import wait_until
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 BIN = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else ROOT / "build" / "bin").resolve()
@@ -40,17 +41,6 @@ def free_port():
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return probe.getsockname()[1]
-
-
-def wait_until(what, condition, seconds, every=0.5):
-    deadline = time.monotonic() + seconds
-    while True:
-        value = condition()
-        if value:
-            return value
-        if time.monotonic() > deadline:
-            raise AssertionError(f"not within {seconds} s: {what}")
-        time.sleep(every)
 
 
 def too_long(*_):

@@ -5,8 +5,11 @@ import pathlib
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
-import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "e2e"))
+from waiting import wait_until  # noqa: E402
 
 BASE_IMAGE = "stagecoach-test/base:bookworm"
 
@@ -85,14 +88,20 @@ class Engine:
                      f"--pidfile={self.folder}/pid"], stdout=log, stderr=log, start_new_session=True,
                     preexec_fn=end_with_parent)
             self.environment["DOCKER_HOST"] = f"unix://{socket}"
-            deadline = time.monotonic() + 60
-            while self.process.poll() is None and time.monotonic() < deadline:
-                if socket.exists() and self._answers():
-                    return
-                time.sleep(0.1)
+            if self._comes_up(socket):
+                return
             last = (self.folder / "log").read_text().splitlines()[-1:]
             self.__exit__()
         raise NoEngine(f"dockerd does not start here: {last}")
+
+    def _comes_up(self, socket):
+        """A daemon does not say when it is ready: it answers, or ends."""
+        try:
+            wait_until("dockerd to answer", lambda: self.process.poll() is not None or
+                       (socket.exists() and self._answers()), 60, every=0.1)
+        except AssertionError:
+            return False
+        return self.process.poll() is None
 
     def _import_base(self):
         """Debian's minimal system, as no registry can be reached; kept as a file for the next time."""

@@ -8,13 +8,13 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 import unittest
 import urllib.parse
 import urllib.request
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "e2e"))
 import harness  # noqa: E402
+import waiting  # noqa: E402
 
 import expressions  # noqa: E402
 
@@ -115,18 +115,17 @@ class Live(harness.EndToEndTest):
         open_ones = dict(enumerate(self.shipped()))
         count = len(open_ones)
         self.assertGreater(count, 50)
-        deadline = time.monotonic() + 60 * harness.TIME_FACTOR
-        excused = set()
-        while open_ones and time.monotonic() < deadline:
-            for key, (where, expression) in list(open_ones.items()):
+
+        def all_have_data():
+            for key, (_, expression) in list(open_ones.items()):
                 if self.has_data(expression):
                     del open_ones[key]
-            if all(any(text in e for text in MAY_BE_EMPTY) for _, e in open_ones.values()):
-                excused = {where for where, _ in open_ones.values()}
-                break
-            time.sleep(1)
-        empty = [f"{where}: {expression}" for where, expression in open_ones.values() if where not in excused]
-        self.assertEqual(empty, [], "no data for these")
+            return all(any(text in e for text in MAY_BE_EMPTY) for _, e in open_ones.values())
+        try:  # a scrape a second
+            waiting.wait_until("data", all_have_data, 60 * harness.TIME_FACTOR, every=1)
+        except AssertionError:
+            self.fail(f"no data for these: {[f'{where}: {expression}' for where, expression in open_ones.values()]}")
+        excused = {where for where, _ in open_ones.values()}
         print(f"{count - len(open_ones)} of {count} expressions return data; empty by intent: {sorted(excused)}")
         firing = self.ask("query", query='ALERTS{alertstate="firing",alertname!="StagecoachTargetDown"}')["result"]
         self.assertEqual(firing, [], "a healthy job raises no alert")

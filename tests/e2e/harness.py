@@ -16,6 +16,8 @@ import threading
 import time
 import unittest
 
+import waiting
+
 SANITIZED = "asan" in sys.argv[1] if len(sys.argv) > 1 else False
 TIME_FACTOR = 8 if SANITIZED else 1
 BIN = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else "build/bin").resolve()
@@ -55,6 +57,8 @@ def merged(base, changes):
 class Cluster:
     """`stagecoach local` with its ndjson events read by a thread."""
 
+    _ended = False  # of standard error
+
     def __init__(self, job_file, stages, state_dir, *extra):
         command = [str(CLI), "local", "--stages", str(stages), "--state-dir", str(state_dir),
                    "-o", "ndjson", *map(str, extra), str(job_file)]
@@ -64,6 +68,7 @@ class Cluster:
                                         start_new_session=True)
         self.events = []
         self.stderr = ""
+        self._noted = threading.Condition()  # a line of stderr came, or its end
         self._queue = queue.Queue()
         self._reader = threading.Thread(target=self._read)
         self._errors = threading.Thread(target=self._read_errors)
@@ -79,7 +84,12 @@ class Cluster:
 
     def _read_errors(self):
         for line in self.process.stderr:
-            self.stderr += line
+            with self._noted:
+                self.stderr += line
+                self._noted.notify_all()
+        with self._noted:
+            self._ended = True
+            self._noted.notify_all()
 
     def wait_for(self, what, predicate, seconds=60):
         """Next event for which predicate holds; fails by name at the deadline or at the end of events."""
@@ -95,6 +105,13 @@ class Cluster:
             self.events.append(event)
             if predicate(event):
                 return event
+
+    def wait_for_note(self, text, seconds=60):
+        """Until the text was said on standard error."""
+        with self._noted:
+            self._noted.wait_for(lambda: text in self.stderr or self._ended, seconds * TIME_FACTOR)
+        if text not in self.stderr:
+            raise AssertionError(f"not said within {seconds} s: {text}; {self.describe()}")
 
     def wait_for_step(self, step, seconds=60):
         return self.wait_for(f"step {step}", lambda e: e["event"] == "step" and e["step"] >= step, seconds)
@@ -204,11 +221,11 @@ def alive(pid):
 
 
 def wait_until(what, condition, seconds=20):
-    deadline = time.monotonic() + seconds * TIME_FACTOR
-    while not condition():
-        if time.monotonic() > deadline:
-            raise AssertionError(f"not within {seconds} s: {what}")
-        time.sleep(0.02)
+    return waiting.wait_until(what, condition, seconds * TIME_FACTOR)
+
+
+def wait_gone(what, pids, seconds=20):
+    waiting.wait_gone(what, pids, seconds * TIME_FACTOR)
 
 
 def main():

@@ -95,9 +95,9 @@ class Interrupt(harness.EndToEndTest):
         # A step takes twenty seconds: nobody waits for it here.
         slow = self.job_file(training={"steps": 4}, checkpoint={"every_steps": 0}, evaluation=None)
         cluster = self.start(slow, 2, "state", "--device", "simulated:0.001")
-        harness.wait_until("the job runs", lambda: "job is running" in cluster.stderr, 60)
+        cluster.wait_for_note("job is running")
         self.interrupt(cluster)
-        harness.wait_until("it says what it waits for", lambda: "Ctrl-C again" in cluster.stderr)
+        cluster.wait_for_note("Ctrl-C again")
         self.interrupt(cluster)
         self.assertEqual(cluster.finish(20), 130, cluster.describe())
         self.assertIn("ended at once", cluster.stderr)

@@ -36,7 +36,7 @@ class Shutdown(harness.EndToEndTest):
         harness.wait_until("not ready", lambda: status(process["http"], "/readyz") == 503)
         self.assertEqual(status(process["http"], "/livez"), 200, "alive while it drains")
         self.assertEqual(self.cli("health", process["address"]).returncode, 4, "not serving")
-        harness.wait_until("the stage is gone", lambda: not harness.alive(process["pid"]), seconds=30)
+        harness.wait_gone("the stage ends", [process["pid"]], seconds=30)
         self.assertEqual(cluster.finish(), 0, cluster.describe())
         self.assertIn("stage-1 ended with exit code 0", cluster.stderr)
         self.assertNotIn("step failed: CANCELLED", log.read_text())

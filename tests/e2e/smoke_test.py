@@ -41,7 +41,7 @@ class Smoke(harness.EndToEndTest):
         cluster.wait_for_step(1)
         pids = [entry["pid"] for entry in cluster.processes().values()]
         cluster.process.kill()
-        harness.wait_until("children end with their parent", lambda: not any(map(harness.alive, pids)))
+        harness.wait_gone("children end with their parent", pids)
 
 
 if __name__ == "__main__":

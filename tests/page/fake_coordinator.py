@@ -72,6 +72,7 @@ class FakeCoordinator:
         self.ended = None  # (state name, time)
         self.requests = []
         self.offsets = [int(3e6 * stage * (-1) ** stage) for stage in range(stages)]
+        self.turned = threading.Condition()  # notified when a test turned something: streams tell at once
         owner = self
 
         class Handler(http.server.BaseHTTPRequestHandler):
@@ -98,6 +99,7 @@ class FakeCoordinator:
 
     def __exit__(self, *_):
         self.stopping = True
+        self.tell()
         self.server.shutdown()
         self.server.server_close()
         self.thread.join()
@@ -106,11 +108,17 @@ class FakeCoordinator:
 
     # What tests turn.
 
+    def tell(self):
+        with self.turned:
+            self.turned.notify_all()
+
     def lose(self, stage):
         self.lost.add(stage)
+        self.tell()
 
     def finish(self, state):
         self.ended = (state, time.time())
+        self.tell()
 
     def recover(self, stage):
         """The stage is lost and the job stands still."""
@@ -127,6 +135,7 @@ class FakeCoordinator:
         self.happened.append((done, now, {"state": {"state": "JOB_STATE_RUNNING", "detail": "running", "message": ""}}))
         self.stopped_at = None if steps else now
         self.says = {} if steps else {"detail": "running", "message": ""}
+        self.tell()
 
     # The story.
 
@@ -393,7 +402,8 @@ class FakeCoordinator:
                 send("stages", {"stages": self.stage_infos()})
                 handler.wfile.flush()
                 first = False
-                time.sleep(0.5)
+                with self.turned:  # as the coordinator: at least every half second
+                    self.turned.wait(0.5)
             send("end", {})
         except (BrokenPipeError, ConnectionResetError):
             pass
