@@ -26,8 +26,8 @@ int64_t ScoreBytes(int64_t context) {
 
 class WorkspaceFinder {
  public:
-  WorkspaceFinder(const ExpandedModel& model, int64_t sequences)
-      : model_(model), sequences_(sequences) {}
+  WorkspaceFinder(const AttentionKernels& kernels, const ExpandedModel& model, int64_t sequences)
+      : kernels_(kernels), model_(model), sequences_(sequences) {}
 
   int64_t In(const LayerSpec& layer, int64_t width) const {
     if (const auto* attention = std::get_if<AttentionSpec>(&layer.kind))
@@ -44,28 +44,29 @@ class WorkspaceFinder {
 
  private:
   int64_t Of(const AttentionSpec& attention, int64_t width) const {
-    if (!CudnnMayTake(attention, width, model_.context, model_.precision)) return 0;
+    if (!WhyNot(kernels_, attention, width, model_.context, model_.precision).empty()) return 0;
     const AttentionSlice slice =
-        LargestAttentionSlice(sequences_, model_.context, attention.heads, kAttentionScoreBytes);
+        LargestAttentionSlice(sequences_, model_.context, attention.heads, kernels_.score_bytes);
     const int64_t bytes =
         SaturatingMultiply(ScoreBytes(model_.context), slice.sequences * slice.heads);
     return bytes > kCardWorkspaceBytes ? bytes : 0;
   }
 
+  const AttentionKernels& kernels_;
   const ExpandedModel& model_;
   const int64_t sequences_;
 };
 
-// Why not all attention in the layer is for cuDNN; found: there is some.
-std::string WhyOwnIn(const LayerSpec& layer, int64_t width, const ExpandedModel& model,
-                     bool* found) {
+// Why not all attention in the layer is for the kernels; found: there is some.
+std::string WhyNotIn(const AttentionKernels& kernels, const LayerSpec& layer, int64_t width,
+                     const ExpandedModel& model, bool* found) {
   if (const auto* attention = std::get_if<AttentionSpec>(&layer.kind)) {
     *found = true;
-    return WhyNotCudnn(*attention, width, model.context, model.precision);
+    return WhyNot(kernels, *attention, width, model.context, model.precision);
   }
   if (const auto* residual = std::get_if<ResidualSpec>(&layer.kind)) {
     for (const LayerSpec& inner : residual->layers) {
-      std::string why = WhyOwnIn(inner, width, model, found);
+      std::string why = WhyNotIn(kernels, inner, width, model, found);
       if (!why.empty()) return why;
       width = LayerWidthOut(inner, width);
     }
@@ -85,43 +86,39 @@ AttentionSlice LargestAttentionSlice(int64_t sequences, int64_t context, int64_t
   return {1, std::max<int64_t>(LargestDivisor(heads, most), 1)};
 }
 
-std::string WhyNotCudnn(const AttentionSpec& attention, int64_t width, int64_t context,
-                        Precision precision) {
+std::string WhyNot(const AttentionKernels& kernels, const AttentionSpec& attention, int64_t width,
+                   int64_t context, Precision precision) {
   const int64_t head_width = width / attention.heads;
-  if (precision != Precision::kBfloat16) {
+  const std::vector<Precision>& precisions = kernels.precisions;
+  if (std::find(precisions.begin(), precisions.end(), precision) == precisions.end()) {
     return absl::StrCat("the precision is ", PrecisionName(precision));
   }
   if (attention.dropout != 0.0) return "it has dropout";
-  if (context <= 0 || context % kAttentionTile != 0) {
-    return absl::StrCat("the context, ", context, ", is no multiple of ", kAttentionTile);
+  if (context <= 0 || context % kernels.tile != 0) {
+    return absl::StrCat("the context, ", context, ", is no multiple of ", kernels.tile);
   }
-  if (head_width > kAttentionWidestHead || head_width % kAttentionHeadMultiple != 0) {
-    return absl::StrCat("heads are ", head_width, " wide: over ", kAttentionWidestHead,
-                        " or no multiple of ", kAttentionHeadMultiple);
+  if (head_width > kernels.widest_head || head_width % kernels.head_multiple != 0) {
+    return absl::StrCat("heads are ", head_width, " wide: over ", kernels.widest_head,
+                        " or no multiple of ", kernels.head_multiple);
   }
   return "";
 }
 
-bool CudnnMayTake(const AttentionSpec& attention, int64_t width, int64_t context,
-                  Precision precision) {
-  return WhyNotCudnn(attention, width, context, precision).empty();
-}
-
-std::string AttentionOnCard(const ExpandedModel& model) {
+std::string AttentionOnCard(const AttentionKernels& kernels, const ExpandedModel& model) {
   bool found = false;
   for (const ExpandedLayer& layer : model.layers) {
-    const std::string why = WhyOwnIn(layer.spec, layer.width_in, model, &found);
+    const std::string why = WhyNotIn(kernels, layer.spec, layer.width_in, model, &found);
     if (!why.empty()) return absl::StrCat("by own, slower kernels, as ", why);
   }
-  return found ? "through cuDNN, where the stage has it" : "";
+  return found ? absl::StrCat("through ", kernels.name, ", where the stage has it") : "";
 }
 
-int64_t AttentionWorkspaceBytes(const ExpandedModel& model, int first, int last, int64_t batch_size,
-                                int64_t micro_batches) {
+int64_t AttentionWorkspaceBytes(const AttentionKernels& kernels, const ExpandedModel& model,
+                                int first, int last, int64_t batch_size, int64_t micro_batches) {
   int64_t most = 0;
   // Of two sizes of micro-batches the smaller one may fill its slices better.
   for (const int64_t i : {int64_t{0}, micro_batches - 1}) {
-    const WorkspaceFinder finder(model, MicroBatchSize(batch_size, micro_batches, i));
+    const WorkspaceFinder finder(kernels, model, MicroBatchSize(batch_size, micro_batches, i));
     for (int layer = first; layer < last; ++layer) {
       const ExpandedLayer& expanded = model.layers[layer];
       most = std::max(most, finder.In(expanded.spec, expanded.width_in));

@@ -1,6 +1,7 @@
 // Card memory: what a stage on a card takes beside what its layers compute with. Stages take it by
 // these numbers (stage/executor/boundary_port.h, stage/backends/device, stage/backends/cuda), so that a
-// forecast counts what is taken.
+// forecast counts what is taken. What a library on the card needs beside is told by who knows the
+// library: a CardProfile, which a stage registers.
 // Units:     bytes.
 // Errors:    none; sizes beyond 64 bits come out as the largest number.
 // See:       docs/gpu.md, "What the memory forecast counts".
@@ -8,7 +9,9 @@
 #define STAGECOACH_PLAN_CARD_MEMORY_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "plan/model_spec.h"
 
@@ -22,9 +25,28 @@ inline constexpr int kCardOutbox = 2;
 // Places for messages that have not come yet, one of each size; so many at most.
 inline constexpr int kCardAhead = 2;
 
-// Repeatable backward passes of cuDNN's attention store their score matrices: two bytes for each
-// pair of rows of each head. So much of that at once, as long as one head fits.
-inline constexpr int64_t kAttentionScoreBytes = int64_t{256} << 20;
+// Attention of a library: what it may be asked for, and what its repeatable backward passes take.
+// Whether it takes a shape in the end is known on the card alone.
+struct AttentionKernels {
+  std::string name;                   // for people
+  std::vector<Precision> precisions;  // no others; nor anything with dropout
+  int64_t tile = 1;                   // contexts of whole tiles
+  int64_t widest_head = 0, head_multiple = 1;
+  // Backward passes store their score matrices: two bytes for each pair of rows of each head. So
+  // much of that at once, as long as one head fits.
+  int64_t score_bytes = 0;
+  friend bool operator==(const AttentionKernels&, const AttentionKernels&) = default;
+};
+// Empty: it may be asked; else why not, for people: "the context, 100, is no multiple of 128".
+std::string WhyNot(const AttentionKernels& kernels, const AttentionSpec& attention, int64_t width,
+                   int64_t context, Precision precision);
+
+// What the planner is told of a stage's card.
+struct CardProfile {
+  std::optional<AttentionKernels> attention;  // none: own kernels, which take nothing beside
+  friend bool operator==(const CardProfile&, const CardProfile&) = default;
+};
+
 // What one execution computes: so many neighbouring sequences with all heads, or one sequence with
 // so many neighbouring heads.
 struct AttentionSlice {
@@ -36,23 +58,14 @@ struct AttentionSlice {
 AttentionSlice LargestAttentionSlice(int64_t sequences, int64_t context, int64_t heads,
                                      int64_t bytes);
 
-// Shapes that cuDNN may be asked for: contexts of whole tiles, heads neither wider nor of another
-// multiple. Whether it is there and takes them is known on the card alone.
-inline constexpr int64_t kAttentionTile = 128, kAttentionWidestHead = 128,
-                         kAttentionHeadMultiple = 8;
-// Empty: it may be asked; else why not, for people: "the context, 100, is no multiple of 128".
-std::string WhyNotCudnn(const AttentionSpec& attention, int64_t width, int64_t context,
-                        Precision precision);
-bool CudnnMayTake(const AttentionSpec& attention, int64_t width, int64_t context,
-                  Precision precision);
-
-// How a card computes the model's attention, for people; empty for a model without.
-std::string AttentionOnCard(const ExpandedModel& model);
+// How a card with these kernels computes the model's attention, for people; empty for a model
+// without.
+std::string AttentionOnCard(const AttentionKernels& kernels, const ExpandedModel& model);
 
 // What backward passes of layers [first, last) take for the time of a call, beyond the workspace
-// that is there: the matrices of the largest slice, where cuDNN may take the attention.
-int64_t AttentionWorkspaceBytes(const ExpandedModel& model, int first, int last, int64_t batch_size,
-                                int64_t micro_batches);
+// that is there: the matrices of the largest slice, where the kernels may take the attention.
+int64_t AttentionWorkspaceBytes(const AttentionKernels& kernels, const ExpandedModel& model,
+                                int first, int last, int64_t batch_size, int64_t micro_batches);
 
 }  // namespace stagecoach
 

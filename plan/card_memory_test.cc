@@ -15,6 +15,14 @@ namespace {
 constexpr int64_t kCardContext = 256, kCardWidth = 384, kCardHeads = 6, kCardVocabulary = 512;
 constexpr int64_t kHeadBytes = 2 * kCardContext * kCardContext, kMiB = int64_t{1} << 20;
 
+// Of a library like those that there are.
+const AttentionKernels kFused = {.name = "fused kernels",
+                                 .precisions = {Precision::kBfloat16},
+                                 .tile = 128,
+                                 .widest_head = 128,
+                                 .head_multiple = 8,
+                                 .score_bytes = 256 * kMiB};
+
 ExpandedModel CardGpt(Precision precision = Precision::kFloat32, double dropout = 0) {
   return *ExpandModel(GptSpec{.layers = 3,
                               .width = kCardWidth,
@@ -34,7 +42,7 @@ int64_t Beside(const ScheduleOptions& options, int stage, int first, int last, i
                          .optimizer = AdamWSpec{}};
   const StageProgram program = MakeSchedule(options).programs[stage];
   const StageMemory host = ForecastStageMemory(CardGpt(), program, query);
-  query.on_card = true;
+  query.card = CardProfile{};
   const StageMemory card = ForecastStageMemory(CardGpt(), program, query);
   EXPECT_EQ(card.parameters, host.parameters);
   EXPECT_EQ(card.gradients, host.gradients);
@@ -74,17 +82,17 @@ TEST(CardMemory, AnAnsweredActivationIsNotHeld) {
 }
 
 TEST(CardMemory, SlicesAreAsLargeAsTheRoomAllowsAndEqual) {
-  EXPECT_EQ(LargestAttentionSlice(12, 1024, 25, kAttentionScoreBytes), (AttentionSlice{4, 25}));
-  EXPECT_EQ(LargestAttentionSlice(12, 8192, 25, kAttentionScoreBytes), (AttentionSlice{1, 1}));
-  EXPECT_EQ(LargestAttentionSlice(1, 4096, 32, kAttentionScoreBytes), (AttentionSlice{1, 8}));
-  EXPECT_EQ(LargestAttentionSlice(2, int64_t{1} << 40, 8, kAttentionScoreBytes),
+  EXPECT_EQ(LargestAttentionSlice(12, 1024, 25, kFused.score_bytes), (AttentionSlice{4, 25}));
+  EXPECT_EQ(LargestAttentionSlice(12, 8192, 25, kFused.score_bytes), (AttentionSlice{1, 1}));
+  EXPECT_EQ(LargestAttentionSlice(1, 4096, 32, kFused.score_bytes), (AttentionSlice{1, 8}));
+  EXPECT_EQ(LargestAttentionSlice(2, int64_t{1} << 40, 8, kFused.score_bytes),
             (AttentionSlice{1, 1}))
       << "scores beyond 64 bits";
 }
 
 int64_t Workspace(const ExpandedModel& model, int64_t batch_size, int64_t micro_batches,
                   int first = 0, int last = 9) {
-  return AttentionWorkspaceBytes(model, first, last, batch_size, micro_batches);
+  return AttentionWorkspaceBytes(kFused, model, first, last, batch_size, micro_batches);
 }
 
 TEST(CardMemory, AttentionTakesTheScoresOfASliceIfTheyDoNotFitTheWorkspace) {
@@ -105,9 +113,13 @@ TEST(CardMemory, TheForecastCountsBothWorkspaces) {
   StageMemoryQuery query{.first_layer = 0, .last_layer = 9, .batch_size = 64, .micro_batches = 1};
   const StageProgram program = MakeSchedule({.stages = 1, .micro_batches = 1}).programs[0];
   const int64_t host = ForecastStageMemory(model, program, query).activations;
-  query.on_card = true;
+  query.card = CardProfile{.attention = kFused};
   EXPECT_EQ(ForecastStageMemory(model, program, query).activations - host,
             32 * kMiB + 48 * kMiB + 64 * 4 * kCardContext);
+  query.card->attention.reset();
+  EXPECT_EQ(ForecastStageMemory(model, program, query).activations - host,
+            32 * kMiB + 64 * 4 * kCardContext)
+      << "own kernels store no matrices";
 }
 
 TEST(CardMemory, OfAbsurdSizesIsTooMuchNotNegative) {
@@ -116,7 +128,7 @@ TEST(CardMemory, OfAbsurdSizesIsTooMuchNotNegative) {
                          .last_layer = 7,
                          .batch_size = int64_t{1} << 50,
                          .micro_batches = 4,
-                         .on_card = true};
+                         .card = CardProfile{.attention = kFused}};
   const auto programs =
       MakeSchedule(
           {.rematerialization = Rematerialization::kNever, .stages = 3, .micro_batches = 4})
@@ -129,10 +141,10 @@ TEST(CardMemory, APlanSaysWhyACardsAttentionWillBeSlow) {
   const auto on_card = [](GptSpec gpt, Precision precision) {
     const auto model = ExpandModel(gpt, precision);
     CHECK_OK(model.status());
-    return AttentionOnCard(*model);
+    return AttentionOnCard(kFused, *model);
   };
   GptSpec gpt = {.layers = 2, .width = 128, .heads = 2, .context = 128, .vocabulary = 16};
-  EXPECT_THAT(on_card(gpt, Precision::kBfloat16), testing::StartsWith("through cuDNN"));
+  EXPECT_THAT(on_card(gpt, Precision::kBfloat16), testing::StartsWith("through fused kernels, "));
   EXPECT_THAT(on_card(gpt, Precision::kFloat32), testing::HasSubstr("the precision is float32"));
   gpt.dropout = 0.1;
   EXPECT_THAT(on_card(gpt, Precision::kBfloat16), testing::HasSubstr("own, slower kernels"));

@@ -9,9 +9,11 @@
 #define STAGECOACH_PLAN_COST_MODEL_H_
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
+#include "plan/card_memory.h"
 #include "plan/job_spec.h"
 #include "plan/model_spec.h"
 #include "plan/schedule.h"
@@ -62,7 +64,7 @@ struct StageMemoryQuery {
   int64_t batch_size = 0;               // N
   int64_t micro_batches = 0;            // M
   OptimizerSpec optimizer;
-  bool on_card = false;
+  std::optional<CardProfile> card;  // of a stage on one
 };
 StageMemory ForecastStageMemory(const ExpandedModel& model, const StageProgram& program,
                                 const StageMemoryQuery& query);

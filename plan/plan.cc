@@ -125,7 +125,7 @@ absl::StatusOr<std::vector<Partition>> CandidatePartitions(const JobSpec& spec,
 }
 
 StagePlan PlanStage(const JobSpec& spec, const ExpandedModel& model, const Plan& plan,
-                    const Seconds& seconds, int stage, bool on_card) {
+                    const Seconds& seconds, int stage, const std::optional<CardProfile>& card) {
   StagePlan result;
   result.first_layer = plan.partition.first(stage);
   result.last_layer = plan.partition.last(stage, static_cast<int>(model.layers.size()));
@@ -142,7 +142,7 @@ StagePlan PlanStage(const JobSpec& spec, const ExpandedModel& model, const Plan&
                                        .batch_size = spec.training.batch_size,
                                        .micro_batches = spec.training.micro_batches,
                                        .optimizer = spec.training.optimizer,
-                                       .on_card = on_card});
+                                       .card = card});
   return result;
 }
 
@@ -190,9 +190,9 @@ absl::StatusOr<Plan> PlanPartition(const JobSpec& spec, const ExpandedModel& mod
   plan.schedule = schedule;
   const int stages = partition.stages();
   for (int stage = 0; stage < stages; ++stage) {
-    const bool on_card =
-        stage < static_cast<int>(assumptions.on_card.size()) && assumptions.on_card[stage];
-    plan.stages.push_back(PlanStage(spec, model, plan, seconds, stage, on_card));
+    const bool known = stage < static_cast<int>(assumptions.cards.size());
+    plan.stages.push_back(PlanStage(spec, model, plan, seconds, stage,
+                                    known ? assumptions.cards[stage] : std::nullopt));
   }
   const int64_t micro_batches = spec.training.micro_batches;
   const int64_t sequences = MicroBatchSize(spec.training.batch_size, micro_batches, 0);

@@ -5,6 +5,7 @@
 #define STAGECOACH_PLAN_PLAN_H_
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -45,7 +46,8 @@ struct PlanAssumptions {
   double link_bytes_per_second = 1.0e9;
   double link_latency_seconds = 100e-6;
   int64_t stage_memory_limit_bytes = 0;  // 0: unknown, not checked
-  std::vector<bool> on_card;             // by stage; false where it ends
+  // By stage, those on a card; none where it ends.
+  std::vector<std::optional<CardProfile>> cards;
 };
 
 struct StagePlan {

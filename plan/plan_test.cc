@@ -150,20 +150,21 @@ TEST(MakePlan, SaysWhatDoesNotFitAndWhatHelps) {
 }
 
 TEST(MakePlan, CountsWhatACardNeedsForTheStagesOnACardOnly) {
-  const auto memory = [](std::vector<bool> on_card) {
-    const auto plan = MakePlan(Spec(), 3, {.on_card = std::move(on_card)}, {});
+  const CardProfile card;
+  const auto memory = [](std::vector<std::optional<CardProfile>> cards) {
+    const auto plan = MakePlan(Spec(), 3, {.cards = std::move(cards)}, {});
     EXPECT_TRUE(plan.ok()) << plan.status();
     std::vector<int64_t> totals;
     for (const StagePlan& stage : plan->stages) totals.push_back(stage.memory.total());
     return totals;
   };
-  const std::vector<int64_t> none = memory({}), second = memory({false, true});
-  EXPECT_EQ(memory({false, false, false, true}), none);
+  const std::vector<int64_t> none = memory({}), second = memory({std::nullopt, card});
+  EXPECT_EQ(memory({std::nullopt, std::nullopt, std::nullopt, card}), none);
   EXPECT_EQ(second[0], none[0]);
   EXPECT_GT(second[1], none[1] + (int64_t{32} << 20));
   EXPECT_EQ(second[2], none[2]) << "like one that is not named";
   EXPECT_EQ(
-      MakePlan(Spec(), 2, {.stage_memory_limit_bytes = int64_t{32} << 20, .on_card = {true}}, {})
+      MakePlan(Spec(), 2, {.stage_memory_limit_bytes = int64_t{32} << 20, .cards = {card}}, {})
           .status()
           .code(),
       absl::StatusCode::kResourceExhausted)

@@ -67,7 +67,7 @@ class ProgramWalk {
   }
   // Alive now, and for a moment `transient` more.
   void Note(int64_t transient) {
-    const int64_t at_links = query_.on_card ? Staged() : InLink();
+    const int64_t at_links = query_.card ? Staged() : InLink();
     peak_ = std::max(peak_, SaturatingAdd(SaturatingAdd(alive_, at_links), transient));
   }
   int64_t InLink() const { return to_receive_ > 0 ? Times(cell_.input, LargestMicroBatch()) : 0; }
@@ -84,7 +84,7 @@ class ProgramWalk {
   // Ids too are copied to a card. The place of the next message is taken with this one's, unless
   // there is one of its size, which this one leaves free.
   void KeepArrived(int64_t bytes) {
-    if (query_.on_card && std::find(ahead_.begin(), ahead_.end(), bytes) == ahead_.end()) {
+    if (query_.card && std::find(ahead_.begin(), ahead_.end(), bytes) == ahead_.end()) {
       if (ahead_.size() == kCardAhead) ahead_.pop_front();
       ahead_.push_back(bytes);
     }
@@ -181,9 +181,12 @@ StageMemory ForecastStageMemory(const ExpandedModel& model, const StageProgram& 
       static_cast<int64_t>(OptimizerSlots(query.optimizer).size()) * parameters * kFloatBytes;
   const CellBytes cell = BytesOfCell(model, costs, query.first_layer, query.last_layer);
   memory.activations = ProgramWalk(program, cell, query).Peak(model.context * kIdBytes);
-  if (query.on_card) {
-    const int64_t attention = AttentionWorkspaceBytes(model, query.first_layer, query.last_layer,
-                                                      query.batch_size, query.micro_batches);
+  if (query.card) {
+    const int64_t attention =
+        query.card->attention
+            ? AttentionWorkspaceBytes(*query.card->attention, model, query.first_layer,
+                                      query.last_layer, query.batch_size, query.micro_batches)
+            : 0;
     memory.activations =
         SaturatingAdd(memory.activations, SaturatingAdd(kCardWorkspaceBytes, attention));
   }

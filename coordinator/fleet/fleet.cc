@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/check.h"
+#include "base/device_name.h"
 
 namespace stagecoach {
 namespace {
@@ -44,6 +45,11 @@ const char* StageStateName(StageState state) {
       return "lost";
   }
   CHECK(false) << "stage state " << static_cast<int>(state) << " has no name";
+}
+
+std::optional<CardProfile> CardOf(const StageRegistration& registration) {
+  if (registration.card || !IsCudaDevice(registration.device)) return registration.card;
+  return CardProfile{};
 }
 
 Fleet::Fleet(double lease_seconds) : lease_seconds_(lease_seconds) {

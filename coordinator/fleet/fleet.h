@@ -20,12 +20,14 @@
 #include <cstdint>
 #include <limits>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "base/ids.h"
 #include "coordinator/fleet/stage_totals.h"
+#include "plan/card_memory.h"
 
 namespace stagecoach {
 
@@ -38,8 +40,12 @@ struct StageRegistration {
   std::string fingerprint;
   int64_t memory_limit_bytes = 0;
   std::string identity;  // what a restarted process shares with the one before; empty: nothing
+  std::optional<CardProfile> card = std::nullopt;  // what a forecast must know of it, if it is one
   friend bool operator==(const StageRegistration&, const StageRegistration&) = default;
 };
+
+// For a forecast; a stage that told no more than that its device is a card has own kernels only.
+std::optional<CardProfile> CardOf(const StageRegistration& registration);
 
 // One process, told by its incarnation from the next one under its name.
 struct StageProcess {

@@ -18,7 +18,7 @@ absl::Status CheckPlanSize(const JobSpec& spec, int stages) {
 }
 
 absl::StatusOr<JobPlan> RunPlan(const MakeJobPlan& action) {
-  const int stages = static_cast<int>(action.assumptions.on_card.size());
+  const int stages = static_cast<int>(action.assumptions.cards.size());
   JobSpec spec = action.job->spec;
   RETURN_IF_ERROR(CheckPlanSize(spec, stages));  // stages: auto is known only now
   spec.pipeline.stages = stages;

@@ -46,7 +46,7 @@ struct ActionText {
   }
   std::string operator()(const SendProfile& a) const { return "profile at=" + a.address; }
   std::string operator()(const MakeJobPlan& a) const {
-    return absl::StrCat("plan stages=", a.assumptions.on_card.size());
+    return absl::StrCat("plan stages=", a.assumptions.cards.size());
   }
   std::string operator()(const SendAbort& a) const {
     return absl::StrCat("abort at=", a.address, " generation=", a.fence.generation);

@@ -4,7 +4,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "base/device_name.h"
 #include "base/status.h"
 #include "coordinator/job/job_transition.h"
 #include "coordinator/job/resume_check.h"
@@ -203,7 +202,7 @@ void JobTransition::StartPlanning() {
     const int64_t limit = slot.stage.memory_limit_bytes;
     int64_t& smallest = plan.assumptions.stage_memory_limit_bytes;
     if (limit > 0) smallest = smallest == 0 ? limit : std::min(smallest, limit);
-    plan.assumptions.on_card.push_back(IsCudaDevice(slot.stage.device));
+    plan.assumptions.cards.push_back(CardOf(slot.stage));
   }
   actions_.push_back(std::move(plan));
 }

@@ -634,6 +634,31 @@ TEST(JobLoopTest, PlansForTheDevicesOfTheFleet) {
   EXPECT_EQ(on_card(1), (std::vector<bool>{false}));
 }
 
+TEST(JobLoopTest, PlansWithWhatACardSaysOfItsAttention) {
+  JobSpec spec = SmallJob(2);
+  spec.model = GptSpec{.layers = 2, .width = 4, .heads = 2, .context = 4096, .vocabulary = 8};
+  SimulatedCluster cluster(0);
+  const auto activations = [&](const std::string& incarnation,
+                               const std::optional<CardProfile>& card) {
+    const StageRegistration registration{.name = "a",
+                                         .incarnation = incarnation,
+                                         .address = "host:1",
+                                         .device = "cuda:0",
+                                         .identity = "a",
+                                         .card = card};
+    EXPECT_TRUE(cluster.loop().RegisterStage(registration, {cluster.now(), 0}).ok());
+    return cluster.PlanJob(spec)->stages[0].memory.activations;
+  };
+  const int64_t none = activations("1", CardProfile{});
+  EXPECT_EQ(activations("2", std::nullopt), none) << "its device says that it is a card";
+  const AttentionKernels fused = {.name = "fused",
+                                  .precisions = {Precision::kFloat32},
+                                  .widest_head = 2,
+                                  .score_bytes = int64_t{256} << 20};
+  EXPECT_EQ(activations("3", CardProfile{.attention = fused}) - none, 2 * 2 * (2 * 4096 * 4096))
+      << "the matrices of two sequences and two heads";
+}
+
 TEST(JobLoopTest, WatchesFromAnyRecordOnAndEndsWithTheJob) {
   SimulatedCluster cluster(2);
   ASSERT_TRUE(cluster.Submit(kJob, SmallJob(2)).ok());

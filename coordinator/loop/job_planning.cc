@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "base/device_name.h"
 #include "base/status.h"
 #include "coordinator/job/job_plan.h"
 #include "coordinator/loop/job_loop.h"
@@ -39,12 +38,15 @@ absl::StatusOr<Plan> PlanFor(const JobSpec& spec, const std::vector<StageView>& 
     int64_t& smallest = assumptions.stage_memory_limit_bytes;
     if (stage.state == StageState::kLost) continue;
     if (limit > 0) smallest = smallest == 0 ? limit : std::min(smallest, limit);
-    assumptions.on_card.push_back(IsCudaDevice(stage.registration.device));
+    assumptions.cards.push_back(CardOf(stage.registration));
   }
   ASSIGN_OR_RETURN(const int stages, StagesToPlanFor(spec, fleet));
   RETURN_IF_ERROR(CheckPlanSize(spec, stages));
   // By name, as stages are placed; those that have not come are like the last one that has.
-  if (!assumptions.on_card.empty()) assumptions.on_card.resize(stages, assumptions.on_card.back());
+  if (!assumptions.cards.empty()) {
+    const std::optional<CardProfile> last = assumptions.cards.back();
+    assumptions.cards.resize(stages, last);
+  }
   return MakePlan(spec, stages, assumptions, {});
 }
 

@@ -14,6 +14,7 @@
 #include "base/device_name.h"
 #include "base/status.h"
 #include "checkpoint/file_system.h"
+#include "services/common/convert/convert_card.h"
 #include "services/common/grpc/grpc_channel.h"
 #include "services/common/grpc/grpc_server.h"
 #include "services/common/grpc/rpc_metrics.h"
@@ -92,6 +93,7 @@ struct StageServer::State {
   Histogram transfer_upstream{Histogram::DoublingBounds()};
   Histogram transfer_downstream{Histogram::DoublingBounds()};
   std::string fingerprint;
+  std::optional<CardProfile> card_profile;  // of the device
   std::unique_ptr<StageIdentity> identity;
   std::unique_ptr<NvmlCard> card;  // null: no card, or no NVML
   ProgressCounter progress;
@@ -161,6 +163,7 @@ absl::Status StageServer::State::StartRuntime() {
   ASSIGN_OR_RETURN(std::unique_ptr<Backend> backend,
                    hooks.make_backend ? hooks.make_backend() : MakeBackend(flags));
   fingerprint = backend->fingerprint();
+  card_profile = backend->Card();
   OpenCard();
   StageRuntime::Options options;
   options.progress_timeout_seconds = flags.progress_timeout_seconds;
@@ -265,6 +268,7 @@ v1::Stage StageServer::State::Registration() const {
   stage.set_fingerprint(fingerprint);
   stage.set_memory_limit_bytes(flags.memory_limit_bytes);
   stage.set_identity(identity->text());
+  if (card_profile) *stage.mutable_card() = ToProto(*card_profile);
   return stage;
 }
 

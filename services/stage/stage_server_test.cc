@@ -17,6 +17,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/clock.h"
+#include "services/common/convert/convert_card.h"
 #include "services/common/convert/convert_control.h"
 #include "services/common/observe/log.h"
 #include "stage/testing/staged_backend.h"
@@ -368,11 +369,14 @@ TEST_F(StageServerTest, RefusedItsNameItSaysSoOnceAndGoesOnAsking) {
       << "it takes the name once it is free";
 }
 
+const CardProfile kCardWithAttention = {.attention = AttentionKernels{.name = "fused"}};
+
 // The first stage computes on a made-up card.
 class LostDeviceTest : public StageServerTest {
  protected:
   LostDeviceTest() {
     auto backend = std::make_unique<StagedBackend>();
+    backend->BeCard(kCardWithAttention);
     card_ = &backend->api();
     card_->run_per_query = 16;
     hooks_[0].make_backend = [backend = std::make_shared<std::unique_ptr<StagedBackend>>(
@@ -403,6 +407,15 @@ TEST_F(LostDeviceTest, FailsTheStepWithTheReasonThenTellsAndGoes) {
   servers_[0]->Shutdown();
   EXPECT_LT(SystemClock::Get()->MonotonicSeconds() - before, 10) << "there is nothing to wait for";
   EXPECT_TRUE(servers_[1]->fault().ok()) << "the neighbour goes on";
+}
+
+TEST_F(LostDeviceTest, RegistersWhatAForecastMustKnowOfItsCard) {
+  const std::vector<v1::Stage> card = fleet_.WaitForRegistrations(1, "s0");
+  const std::vector<v1::Stage> host = fleet_.WaitForRegistrations(1, "s1");
+  ASSERT_FALSE(card.empty() || host.empty());
+  ASSERT_TRUE(card[0].has_card());
+  EXPECT_EQ(FromProto(card[0].card()), kCardWithAttention);
+  EXPECT_FALSE(host[0].has_card());
 }
 
 }  // namespace

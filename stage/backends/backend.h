@@ -23,6 +23,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -30,6 +31,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "base/random.h"
+#include "plan/card_memory.h"
 #include "plan/precision.h"
 #include "stage/tensor/tensor.h"
 
@@ -161,6 +163,8 @@ class Backend {
   virtual absl::StatusOr<AttentionWay> WayOfAttention(const AttentionShape&, DType) {
     return AttentionWay{};
   }
+  // What a memory forecast must know of it, if it is a card.
+  virtual std::optional<CardProfile> Card() const { return std::nullopt; }
   virtual Allocator& allocator() = 0;
   // Where links keep what they carry; the host reads and writes it. Other than allocator() where
   // the device's memory is not the host's: BoundaryPort then copies by the calls at the end.

@@ -97,7 +97,7 @@ double FullestOnCards(ScheduleKind schedule, Rematerialization mode, int stages,
                                                       .batch_size = kBatch,
                                                       .micro_batches = kMicroBatches,
                                                       .optimizer = AdamWSpec{},
-                                                      .on_card = true});
+                                                      .card = CardProfile{}});
     const double ratio = static_cast<double>(Activations(pipeline.backend(k))) /
                          static_cast<double>(forecast.activations - kCardWorkspaceBytes);
     EXPECT_LE(ratio, 1.0) << "stage " << k << " of " << stages << ", seed " << seed;

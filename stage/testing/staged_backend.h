@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <iterator>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "base/check.h"
@@ -35,6 +36,9 @@ class StagedBackend final : public Backend {
   ~StagedBackend() override { device_->SetRelief(nullptr); }
 
   std::string fingerprint() const override { return inner_->fingerprint(); }
+  std::optional<CardProfile> Card() const override { return card_; }
+  // What it says of its card; at first no more than that it is one.
+  void BeCard(const CardProfile& card) { card_ = card; }
   Allocator& allocator() override { return *device_; }
   Allocator& link_allocator() override { return *pinned_; }
   absl::StatusOr<uint64_t> CopyToLink(const Tensor& source, const Tensor& target) override {
@@ -173,6 +177,7 @@ class StagedBackend final : public Backend {
   const std::shared_ptr<DeviceFault> fault_ = std::make_shared<DeviceFault>(api_, 0);
   const std::unique_ptr<Allocator> device_ = MakeDeviceAllocator(api_, 0, 0, fault_);
   const std::unique_ptr<Allocator> pinned_ = MakePinnedAllocator(api_, 0, fault_);
+  CardProfile card_;
   DeviceStream stream_ = nullptr;
   std::unique_ptr<LinkStaging> staging_;
   std::unique_ptr<DeviceClock> clock_;

@@ -11,6 +11,7 @@
 #include "services/cli/output/job_output.h"
 #include "services/cli/spec/data_here.h"
 #include "services/common/convert/convert_plan.h"
+#include "stage/backends/cuda/cudnn/attention_rules.h"
 
 namespace stagecoach {
 namespace {
@@ -18,13 +19,20 @@ namespace {
 // What `stages: auto` means where no fleet is asked.
 constexpr int kAutoStages = 2;
 
+// What a device will be, for all that is known here: a card with all that a stage may have.
+std::optional<CardProfile> CardToBe(const std::string& device) {
+  if (!IsCudaDevice(device)) return std::nullopt;
+  return CardProfile{.attention = cudnn::Attention()};
+}
+
 // What makes attention slow on a card is known from the job alone.
 void NoteAttention(const JobSpec& spec, const PlanAssumptions& assumptions,
                    CommandContext& context) {
-  const std::vector<bool>& cards = assumptions.on_card;
-  if (std::find(cards.begin(), cards.end(), true) == cards.end()) return;
+  const auto& cards = assumptions.cards;
+  const auto card = std::find_if(cards.begin(), cards.end(), [](const auto& c) { return !!c; });
+  if (card == cards.end()) return;
   const absl::StatusOr<ExpandedModel> model = ExpandModel(spec.model, spec.precision);
-  const std::string attention = model.ok() ? AttentionOnCard(*model) : "";
+  const std::string attention = model.ok() ? AttentionOnCard(*(*card)->attention, *model) : "";
   if (!attention.empty()) context.console->Note(absl::StrCat("attention: ", attention));
 }
 
@@ -41,7 +49,7 @@ absl::StatusOr<v1::PlanJobResponse> PlanHere(const SpecFile& spec_file,
   }
   PlanAssumptions assumptions;
   for (int k = 0; k < stages; ++k) {
-    assumptions.on_card.push_back(IsCudaDevice(devices[k % devices.size()]));
+    assumptions.cards.push_back(CardToBe(devices[k % devices.size()]));
   }
   const absl::StatusOr<Plan> plan = MakePlan(spec, stages, assumptions, {});
   if (!plan.ok()) return LocateError(spec_file, plan.status());

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "services/common/convert/convert_card.h"
 #include "services/common/convert/convert_control.h"
 #include "services/common/convert/convert_spec.h"
 
@@ -118,6 +119,7 @@ v1::Stage ToProto(const StageRegistration& registration) {
   proto.set_fingerprint(registration.fingerprint);
   proto.set_memory_limit_bytes(registration.memory_limit_bytes);
   proto.set_identity(registration.identity);
+  if (registration.card) *proto.mutable_card() = ToProto(*registration.card);
   return proto;
 }
 
@@ -129,7 +131,8 @@ StageRegistration FromProto(const v1::Stage& proto) {
           proto.version(),
           proto.fingerprint(),
           proto.memory_limit_bytes(),
-          proto.identity()};
+          proto.identity(),
+          proto.has_card() ? std::optional(FromProto(proto.card())) : std::nullopt};
 }
 
 StageHeartbeat FromProto(const v1::RenewLeaseRequest& proto) {

@@ -62,12 +62,26 @@ TEST(ConvertJob, EveryKindOfRecordHasItsMessage) {
 }
 
 TEST(ConvertJob, RegistrationComesBackEqual) {
-  const StageRegistration in{"stage-0", "cafe", "127.0.0.1:1", "cpu", "0.1.0", "fp", 99, "id"};
-  const StageRegistration out = FromProto(ToProto(in));
-  EXPECT_EQ(std::tie(out.name, out.incarnation, out.address, out.device, out.version,
-                     out.fingerprint, out.memory_limit_bytes, out.identity),
-            std::tie(in.name, in.incarnation, in.address, in.device, in.version, in.fingerprint,
-                     in.memory_limit_bytes, in.identity));
+  StageRegistration in{"stage-0", "cafe", "127.0.0.1:1", "cuda:0", "0.1.0", "fp", 99, "id"};
+  EXPECT_EQ(FromProto(ToProto(in)), in);
+  in.card = CardProfile{};
+  EXPECT_EQ(FromProto(ToProto(in)), in) << "a card without attention of its own is a card";
+  in.card->attention = AttentionKernels{.name = "fused",
+                                        .precisions = {Precision::kFloat32, Precision::kBfloat16},
+                                        .tile = 128,
+                                        .widest_head = 256,
+                                        .head_multiple = 8,
+                                        .score_bytes = 7};
+  EXPECT_EQ(FromProto(ToProto(in)), in);
+}
+
+// Whatever a process says of its card, a plan must not divide by zero.
+TEST(ConvertJob, ACardThatTellsNothingOfItsTilesHasNone) {
+  v1::Stage proto;
+  proto.mutable_card()->mutable_attention()->set_name("fused");
+  const std::optional<CardProfile> card = FromProto(proto).card;
+  EXPECT_EQ(card->attention->tile, 1);
+  EXPECT_EQ(card->attention->head_multiple, 1);
 }
 
 TEST(ConvertJob, TotalsComeBackEqualAndBounded) {

@@ -6,6 +6,7 @@
 #define STAGECOACH_STAGE_BACKENDS_CUDA_CUDA_BACKEND_H_
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "stage/backends/cuda/cuda_context.h"
@@ -24,6 +25,7 @@ class CudaBackend final : public KernelBackend {
   absl::StatusOr<AttentionWay> WayOfAttention(const AttentionShape& shape, DType dtype) override;
   void AttentionForward(const AttentionForwardArgs& args) override;
   void AttentionBackward(const AttentionBackwardArgs& args) override;
+  std::optional<CardProfile> Card() const override { return CardProfile{attention_.kernels()}; }
   Allocator& allocator() override { return context_->allocator(); }
   Allocator& link_allocator() override { return context_->host_allocator(); }
 

@@ -11,6 +11,7 @@
 #define STAGECOACH_STAGE_BACKENDS_RECORDING_RECORDING_BACKEND_H_
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -28,6 +29,7 @@ class RecordingBackend final : public Backend {
   absl::StatusOr<AttentionWay> WayOfAttention(const AttentionShape& shape, DType dtype) override {
     return inner_->WayOfAttention(shape, dtype);
   }
+  std::optional<CardProfile> Card() const override { return inner_->Card(); }
   Allocator& allocator() override { return allocator_; }
   Allocator& link_allocator() override;
   void SetPrecision(Precision precision) override;

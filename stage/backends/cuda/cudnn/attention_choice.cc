@@ -6,7 +6,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
-#include "plan/card_memory.h"
+#include "stage/backends/cuda/cudnn/attention_rules.h"
 
 namespace stagecoach::cudnn {
 namespace {
@@ -16,12 +16,6 @@ namespace {
 constexpr int kLeastVersion = 91002;
 // The first whose backward pass is repeatable on the data-centre cards that came after Hopper.
 constexpr int kLeastVersionFor10 = 91801;
-// Backward passes on Hopper work in tiles of 128 keys. With a last tile that is not full they have
-// gone wrong in several ways: rows whose log-sum-exp is below -88.7 give NaN for context % 128 ==
-// 64 (cudnn-frontend #628, PyTorch #196678), and up to 9.15 memory beyond the keys was read.
-constexpr int64_t kTile = kAttentionTile;
-// Backward passes take no wider heads on Ampere, and loads are of 16 bytes.
-constexpr int64_t kWidestHead = kAttentionWidestHead, kHeadMultiple = kAttentionHeadMultiple;
 // Parts of cuDNN's names of errors that are the machine's: no libnvrtc, a file of cuDNN missing or
 // of another version, an old driver, memory, a broken card.
 constexpr const char* kOfTheMachine[] = {"PREREQUISITE_MISSING", "SUBLIBRARY",

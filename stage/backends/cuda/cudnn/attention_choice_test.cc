@@ -2,7 +2,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "plan/card_memory.h"
+#include "stage/backends/cuda/cudnn/attention_rules.h"
 
 namespace stagecoach::cudnn {
 namespace {
@@ -63,8 +63,8 @@ TEST(AttentionChoice, IsThePlannersWhereCudnnIsAtItsBest) {
           shape.dropout = dropout;
           const bool takes = Why(shape, kHopper, ComputeDType(precision)).empty();
           taken += takes ? 1 : 0;
-          EXPECT_EQ(CudnnMayTake({.heads = 3, .dropout = dropout}, shape.width, context, precision),
-                    takes)
+          const AttentionSpec spec = {.heads = 3, .dropout = dropout};
+          EXPECT_EQ(WhyNot(Attention(), spec, shape.width, context, precision).empty(), takes)
               << context << " " << head_width << " " << dropout << " " << PrecisionName(precision);
         }
       }

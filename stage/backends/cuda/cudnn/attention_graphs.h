@@ -5,7 +5,7 @@
 //            the stream has passed.
 // Threads:   one at a time, with the card current.
 // Errors:    Build: UNIMPLEMENTED where cuDNN does not support the graph; else, and from Run,
-//            INTERNAL with cuDNN's message.
+//            INTERNAL with cuDNN's message, or RESOURCE_EXHAUSTED if it was refused memory.
 #ifndef STAGECOACH_STAGE_BACKENDS_CUDA_CUDNN_ATTENTION_GRAPHS_H_
 #define STAGECOACH_STAGE_BACKENDS_CUDA_CUDNN_ATTENTION_GRAPHS_H_
 

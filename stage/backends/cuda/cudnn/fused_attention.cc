@@ -41,6 +41,11 @@ std::string FusedAttention::fingerprint() const {
   return absl::StrCat("attention ", graphs_.ok() ? (*graphs_)->version() : "by own kernels");
 }
 
+std::optional<AttentionKernels> FusedAttention::kernels() const {
+  if (!graphs_.ok()) return std::nullopt;
+  return Attention();
+}
+
 std::string FusedAttention::WhyOwn(const AttentionShape& shape, DType dtype) const {
   if (!graphs_.ok()) return std::string(graphs_.status().message());
   return WhyOwnKernels(shape, dtype, (*graphs_)->offer());

@@ -9,22 +9,19 @@
 #define STAGECOACH_STAGE_BACKENDS_CUDA_CUDNN_FUSED_ATTENTION_H_
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
 #include "stage/backends/cuda/cudnn/attention_graphs.h"
+#include "stage/backends/cuda/cudnn/attention_rules.h"
 #include "stage/tensor/allocator.h"
 
 namespace stagecoach::cudnn {
 
 class FusedAttention {
  public:
-  // Backward passes that are repeatable store their score matrices: two bytes for each pair of rows
-  // of each head. So much of that at once, as long as one head fits; a constant, since bits may
-  // depend on how the work is cut.
-  static constexpr int64_t kScoreBytes = kAttentionScoreBytes;
-
   struct Workspace {
     void* data = nullptr;
     int64_t bytes = 0;
@@ -39,6 +36,8 @@ class FusedAttention {
   absl::StatusOr<bool> Forward(const AttentionForwardArgs& args);
   absl::StatusOr<bool> Backward(const AttentionBackwardArgs& args);
 
+  // What a forecast counts; none: own kernels do everything.
+  std::optional<AttentionKernels> kernels() const;
   // What must be equal for equal bits: the graphs' version, or that own kernels do everything.
   std::string fingerprint() const;
   // Who computes this shape, cuDNN asked: the plans are there afterwards.

@@ -19,7 +19,7 @@ AttentionShape Small(int64_t sequences = 2, int64_t heads = 4) {
 // Attention by host graphs, and its tensors in BF16 with float32 twins for the reference.
 class Case {
  public:
-  explicit Case(int64_t score_bytes = FusedAttention::kScoreBytes, int64_t limit_bytes = 0)
+  explicit Case(int64_t score_bytes = kScoreBytes, int64_t limit_bytes = 0)
       : allocator(MakeHostAllocator(limit_bytes)),
         fused(std::make_unique<HostGraphs>(&log), allocator.get(), {fixed, sizeof fixed},
               score_bytes) {}
@@ -185,6 +185,8 @@ TEST(FusedAttention, WithoutCudnnOwnKernelsDoEverything) {
   EXPECT_THAT(fused.WhyOwn(Small(), DType::kBF16), HasSubstr("not found"));
   EXPECT_EQ(fused.fingerprint(), "attention by own kernels") << "for whatever reason";
   EXPECT_EQ(tensors.fused.fingerprint(), "attention plain loops");
+  EXPECT_EQ(fused.kernels(), std::nullopt) << "a forecast counts what is there";
+  EXPECT_EQ(tensors.fused.kernels(), Attention());
 }
 
 TEST(FusedAttention, DropoutAndFloat32AskNobody) {
@@ -222,7 +224,7 @@ TEST(FusedAttention, LargeWorkspacesAreAccountedAndGivenBack) {
 
 // What a shape's results are must not depend on how much memory is free, so there is no way round.
 TEST(FusedAttention, AWorkspaceThatIsNotToBeHadIsAnError) {
-  Case c(FusedAttention::kScoreBytes, 500);
+  Case c(kScoreBytes, 500);
   c.log.workspace_bytes = 1000;
   const auto did = c.fused.Forward(c.ForwardArgs(Small()));
   EXPECT_EQ(did.status().code(), absl::StatusCode::kResourceExhausted) << did.status();

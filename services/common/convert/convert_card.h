@@ -1,0 +1,18 @@
+// Conversion of a CardProfile (plan/card_memory.h) to proto/stagecoach/v1/fleet.proto and back: a stage
+// registers it, the coordinator plans by it.
+// Errors:    none. What is not known, as precisions of a newer stage, is left out; what divides is at
+//            least 1.
+#ifndef STAGECOACH_SERVICES_COMMON_CONVERT_CONVERT_CARD_H_
+#define STAGECOACH_SERVICES_COMMON_CONVERT_CONVERT_CARD_H_
+
+#include "plan/card_memory.h"
+#include "stagecoach/v1/fleet.pb.h"
+
+namespace stagecoach {
+
+v1::Card ToProto(const CardProfile& card);
+CardProfile FromProto(const v1::Card& proto);
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_SERVICES_COMMON_CONVERT_CONVERT_CARD_H_
