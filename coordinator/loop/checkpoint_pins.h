@@ -1,5 +1,6 @@
 // CheckpointPins: which checkpoints of a job others start from, so that retention keeps them. A job
-// holds at most one pin: where it began, to which it returns as long as it has no own checkpoint.
+// holds at most one pin: where it began, to which it returns as long as it has no own checkpoint. A
+// submission holds one from the look at its checkpoint to the answer.
 // Ownership: values.
 // Threads:   thread-safe. What searches a job's checkpoints and pins one, and what removes them,
 //            run one after the other on that job's effects thread, so that nothing goes in between.

@@ -141,7 +141,9 @@ class JobLoop {
   static absl::StatusOr<std::shared_ptr<const JobDefinition>> CheckSpec(const JobSpec& spec);
   void AnswerSubmit(uint64_t ticket, absl::StatusOr<JobView> answer);
   std::string NewId(const std::string& name) const;
-  SubmitCheck LookIntoStore(const std::string& id, const JobSpec& spec) const;  // effects thread
+  // Effects thread of what it resumes from; pins that for `holder`, who releases it.
+  SubmitCheck LookIntoStore(const std::string& id, const JobSpec& spec,
+                            const std::string& holder) const;
   absl::StatusOr<JobView> Accept(const std::string& id, JobDefinition definition,
                                  const std::string& spec_text, const SubmitCheck& check);
 

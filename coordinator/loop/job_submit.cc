@@ -70,9 +70,11 @@ void JobLoop::Submit(const std::string& id_or_empty, const JobSpec& spec,
       return;
     }
     parts_.effect(number, [this, id, spec_text, ticket, definition = *definition] {
-      SubmitCheck check = LookIntoStore(id, definition->spec);
-      parts_.post([this, id, spec_text, ticket, definition, check = std::move(check)] {
+      const std::string holder = absl::StrCat("submission ", ticket);  // no job is called so
+      SubmitCheck check = LookIntoStore(id, definition->spec, holder);
+      parts_.post([this, id, spec_text, ticket, definition, check = std::move(check), holder] {
         AnswerSubmit(ticket, Accept(id, *definition, spec_text, check));
+        pins_->Release(holder);  // the job has its own, if it was accepted
         Settle();
       });
     });
@@ -83,13 +85,15 @@ void JobLoop::AnswerSubmit(uint64_t ticket, absl::StatusOr<JobView> answer) {
   submitting_.extract(ticket).mapped()(std::move(answer));
 }
 
-JobLoop::SubmitCheck JobLoop::LookIntoStore(const std::string& id, const JobSpec& spec) const {
+JobLoop::SubmitCheck JobLoop::LookIntoStore(const std::string& id, const JobSpec& spec,
+                                            const std::string& holder) const {
   CheckpointStore& store = *parts_.outside.checkpoints;
   SubmitCheck check;
   check.folder_taken = !store.List(id).empty();
   if (spec.resume_job.empty()) return check;
   for (const CheckpointRef& ref : store.List(spec.resume_job)) {
     if (spec.resume_step >= 0 && ref.step != static_cast<uint64_t>(spec.resume_step)) continue;
+    pins_->Pin(holder, spec.resume_job, ref.step);  // or it is gone when the job begins
     check.resume = store.ReadManifest(ref);
     return check;
   }

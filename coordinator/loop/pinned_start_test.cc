@@ -73,5 +73,64 @@ TEST(PinnedStartTest, ARecoveryReturnsToTheCheckpointTheJobBeganWith) {
   EXPECT_EQ(RunSecond(Trouble::kCoordinatorRestarted), undisturbed);
 }
 
+// A job that named a step was accepted and failed at once, "no checkpoint of this step": retention
+// removed it between the look at it and the pin. The loop is held up there, at every event.
+TEST(PinnedStartTest, ANamedCheckpointIsNotRemovedWhileTheJobIsBeingAccepted) {
+  constexpr double kEffect = 0.4;
+  int accepted = 0, refused = 0;
+  for (int at = 60; at < 160; at += 2) {
+    SimulatedCluster cluster(4);
+    JobSpec first = SmallJob(2);
+    first.training.steps = 20;
+    first.checkpoint.keep = 1;
+    ASSERT_TRUE(cluster.Submit("first", first).ok());
+    ASSERT_TRUE(cluster.RunUntil([&] { return cluster.View("first").last_checkpoint_step == 3; }));
+    cluster.effect_seconds = kEffect;
+    const int begin = cluster.events();
+    cluster.RunUntil([&] { return cluster.events() >= begin + at; });
+    JobSpec second = first;
+    second.resume_job = "first";
+    second.resume_step = 3;
+    second.checkpoint.every_steps = 0;
+    std::optional<absl::Status> answer;
+    cluster.loop().Submit("second", second,
+                          [&](const absl::StatusOr<JobView>& view) { answer = view.status(); });
+    // The look is under way; what `first` begins meanwhile comes right behind it.
+    const double submitted = cluster.now();
+    cluster.RunUntil([&] { return cluster.now() > submitted + 0.8 * kEffect; });
+    cluster.KeepLoopBusy(kEffect);
+    ASSERT_TRUE(cluster.RunUntil([&] { return answer.has_value(); }));
+    if (!answer->ok()) {
+      EXPECT_TRUE(absl::IsNotFound(*answer)) << *answer;
+      ++refused;
+      continue;
+    }
+    ++accepted;
+    ASSERT_TRUE(cluster.RunUntil([&] { return IsTerminal(cluster.View("second").phase); }));
+    ASSERT_EQ(cluster.View("second").phase, JobPhase::kSucceeded)
+        << "submitted at event " << at << ": " << cluster.View("second").message;
+  }
+  EXPECT_GT(accepted, 0);
+  EXPECT_GT(refused, 0) << "it was gone before";
+}
+
+// A refused submission keeps nothing.
+TEST(PinnedStartTest, ARefusedJobReleasesTheCheckpointItLookedAt) {
+  SimulatedCluster cluster(4);
+  JobSpec first = SmallJob(2);
+  first.training.steps = 20;
+  first.checkpoint.keep = 1;
+  ASSERT_TRUE(cluster.Submit("first", first).ok());
+  ASSERT_TRUE(cluster.RunUntil([&] { return cluster.View("first").last_checkpoint_step == 3; }));
+  JobSpec second = first;
+  second.resume_job = "first";
+  second.resume_step = 3;
+  second.seed = 8;
+  EXPECT_TRUE(absl::IsFailedPrecondition(cluster.Submit("second", second).status()));
+  ASSERT_TRUE(cluster.RunUntil([&] { return cluster.View("first").last_checkpoint_step == 9; }));
+  EXPECT_THAT(cluster.files().List("/checkpoints/first").value(),
+              Not(Contains("step-000000000003")));
+}
+
 }  // namespace
 }  // namespace stagecoach
