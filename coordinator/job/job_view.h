@@ -54,6 +54,8 @@ struct JobView {
   JobSpec spec;
   JobPhase phase = JobPhase::kSubmitted;
   std::string message;  // why it waits, recovers, failed
+  // FAILED because its entry in the journal cannot be read; spec and step are not known.
+  bool set_aside = false;
   uint64_t generation = 0;
   uint64_t records = 0;        // number of the last one
   uint64_t step = 0;           // applied or skipped

@@ -58,7 +58,7 @@ absl::StatusOr<JobRecord> ReadRecord(const std::string& job, const Statement& ro
   const int64_t kind = row.Integer(1), phase = row.Integer(4);
   if (kind < 0 || kind > static_cast<int64_t>(JobRecord::Kind::kFinished) || phase < 0 ||
       phase > static_cast<int64_t>(JobPhase::kHeld)) {
-    return absl::DataLossError(absl::StrCat("journal: record ", row.Integer(0), " of job ", job,
+    return absl::DataLossError(absl::StrCat("record ", row.Integer(0), " of job ", job,
                                             " has kind ", kind, " and phase ", phase,
                                             ", which this version does not know"));
   }
@@ -173,8 +173,13 @@ absl::StatusOr<std::vector<JobRecord>> Journal::Records(const std::string& job, 
   while (true) {
     ASSIGN_OR_RETURN(const bool row, query.Step());
     if (!row) return records;
-    ASSIGN_OR_RETURN(JobRecord record, ReadRecord(job, query));
-    records.push_back(std::move(record));
+    absl::StatusOr<JobRecord> record = ReadRecord(job, query);
+    if (!record.ok()) {
+      return absl::DataLossError(
+          absl::StrCat("journal ", database_->path(), ": ", std::string(record.status().message()),
+                       "; start the version that wrote it, or restore the file from a backup"));
+    }
+    records.push_back(*std::move(record));
   }
 }
 

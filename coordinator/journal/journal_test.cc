@@ -12,6 +12,7 @@
 namespace stagecoach {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 class JournalTest : public ::testing::Test {
@@ -143,6 +144,7 @@ TEST_F(JournalTest, RefusesAFileThatIsNoJournal) {
   std::ofstream(path()) << std::string(10000, 'x');
   const absl::Status status = Journal::Open(path()).status();
   EXPECT_TRUE(absl::IsDataLoss(status)) << status;
+  EXPECT_THAT(status.message(), AllOf(HasSubstr(path()), HasSubstr("restore it from a backup")));
   EXPECT_THAT(Journal::Open("/no/such/folder/journal.sqlite").status().message(),
               HasSubstr("/no/such/folder"));
 }

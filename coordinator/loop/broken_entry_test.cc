@@ -67,5 +67,49 @@ TEST(BrokenEntryTest, IsSetAsideAndTheOtherJobsGoOn) {
   EXPECT_EQ(cluster.View("live").weights_digest, digest) << "the same job, the same bits";
 }
 
+// `resume` said "is failed, which stays so", and the client that it had no steps left to do.
+TEST(BrokenEntryTest, AResumeSaysThatTheEntryCannotBeRead) {
+  SimulatedCluster cluster(2);
+  ASSERT_TRUE(cluster.Submit("a", SmallJob(2)).ok());
+  ASSERT_TRUE(cluster.RunToEnd("a"));
+  cluster.CrashCoordinator();
+  WriteRow(cluster, "a", {ReadRow(cluster, "a").spec, "{\"phase\":77}"});
+  cluster.StartCoordinator();
+  EXPECT_TRUE(cluster.View("a").set_aside);
+  const absl::Status status = cluster.loop().Resume("a", 0).status();
+  EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+  EXPECT_THAT(status.message(),
+              AllOf(HasSubstr("job a cannot be resumed: DATA_LOSS"), HasSubstr("phase 77"),
+                    HasSubstr("submit its spec under another name with resume: {job: a}")));
+}
+
+// Clients were told no more than "the coordinator's log has the details".
+TEST(BrokenEntryTest, AWatchNamesTheRecordThatItCannotRead) {
+  SimulatedCluster cluster(2);
+  ASSERT_TRUE(cluster.Submit("a", SmallJob(2)).ok());
+  ASSERT_TRUE(cluster.RunToEnd("a"));
+  cluster.CrashCoordinator();
+  {
+    std::unique_ptr<Database> database = Database::Open(cluster.journal_path()).value();
+    ASSERT_TRUE(database->Execute("UPDATE records SET kind = 77 WHERE number = 5").ok());
+  }
+  cluster.StartCoordinator();
+  std::optional<absl::Status> ended;
+  cluster.loop().Watch(
+      1000, "a", 0, [](const JobRecord&) { return true; },
+      [&ended](const absl::Status& status) { ended = status; });
+  const auto named = AllOf(HasSubstr("job a: its history cannot be read on from here"),
+                           HasSubstr(absl::StrCat("journal ", cluster.journal_path())),
+                           HasSubstr("record 5 of job a has kind 77"),
+                           HasSubstr("start the version that wrote it"));
+  ASSERT_TRUE(ended.has_value());
+  EXPECT_TRUE(absl::IsFailedPrecondition(*ended)) << *ended << ": a code whose reason clients get";
+  EXPECT_THAT(ended->message(), named);
+  const absl::Status read = cluster.loop().Records("a", 0, 10).status();
+  EXPECT_TRUE(absl::IsFailedPrecondition(read)) << read;
+  EXPECT_THAT(read.message(), named);
+  EXPECT_TRUE(cluster.loop().Records("a", 5, 10).ok());
+}
+
 }  // namespace
 }  // namespace stagecoach

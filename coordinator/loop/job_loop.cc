@@ -33,6 +33,13 @@ absl::Status UnknownJob(const std::string& id) {
   return absl::NotFoundError(absl::StrCat("job ", id, " is not known; `list` shows all jobs"));
 }
 
+// A code that clients get the reason of: it is nothing to hide, and theirs to act on.
+absl::Status Unreadable(const std::string& id, const absl::Status& why) {
+  return absl::FailedPreconditionError(absl::StrCat(
+      "job ", id, ": its history cannot be read on from here: ", std::string(why.message()),
+      "; `describe` shows how the job stands"));
+}
+
 }  // namespace
 
 JobLoop::JobLoop(Parts parts)
@@ -89,9 +96,13 @@ void JobLoop::SetAside(const JournalJob& entry, const absl::Status& why) {
   state.message = absl::StrCat(
       why.ToString(),
       "; this job's journal entry is kept as it is and set aside until a version that can read it "
-      "is started; its checkpoints can be resumed with resume_job=",
-      entry.id);
-  AddEnded(state, entry.spec);
+      "is started; to go on from its checkpoints, submit its spec under another name with resume: "
+      "{job: ",
+      entry.id, "}");
+  JobView view = ViewOf(state);
+  view.set_aside = true;
+  ended_[entry.id] = {entry.sequence, Sha256Hex(entry.spec),
+                      std::make_shared<const JobView>(std::move(view))};
 }
 
 absl::Status JobLoop::AddFromJournal(const JournalJob& entry) {
@@ -433,7 +444,10 @@ std::vector<std::shared_ptr<const JobView>> JobLoop::List() const {
 absl::StatusOr<std::vector<JobRecord>> JobLoop::Records(const std::string& id, uint64_t after,
                                                         int limit) const {
   if (!Known(id)) return UnknownJob(id);
-  return parts_.journal->Records(id, after, std::min(limit, kRecordsPerPump));
+  absl::StatusOr<std::vector<JobRecord>> records =
+      parts_.journal->Records(id, after, std::min(limit, kRecordsPerPump));
+  if (!records.ok()) return Unreadable(id, records.status());
+  return records;
 }
 
 absl::StatusOr<JobView> JobLoop::Cancel(const std::string& id) {
@@ -489,7 +503,7 @@ void JobLoop::Pump(uint64_t watch_id) {
   watch.idle = true;
   const absl::StatusOr<std::vector<JobRecord>> records =
       parts_.journal->Records(watch.job, watch.cursor, kRecordsPerPump);
-  if (!records.ok()) return EndWatch(watch_id, records.status());
+  if (!records.ok()) return EndWatch(watch_id, Unreadable(watch.job, records.status()));
   for (const JobRecord& record : *records) {
     watch.cursor = record.number;
     if (!watch.watcher(record)) {

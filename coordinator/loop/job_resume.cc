@@ -13,6 +13,10 @@ absl::StatusOr<JobView> JobLoop::Resume(const std::string& id, int64_t stages) {
     if (!live->unwritten.empty()) return NotOnDisk(*live);
   }
   ASSIGN_OR_RETURN(JobView view, Get(id));
+  if (view.set_aside) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("job ", id, " cannot be resumed: ", view.message));
+  }
   if (IsTerminal(view.phase)) {
     return absl::FailedPreconditionError(
         absl::StrCat("job ", id, " is ", JobPhaseName(view.phase),

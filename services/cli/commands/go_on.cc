@@ -75,6 +75,12 @@ absl::StatusOr<StartedJob> GoOnAsNewJob(JobClient& client, const v1::Job& job, i
   return StartedJob{started};
 }
 
+absl::Status CheckReadable(const v1::Job& job) {
+  if (job.detail() != "set aside") return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat("job ", job.id(), " cannot be resumed: ", job.message()));
+}
+
 }  // namespace
 
 bool IsHeld(const v1::Job& job) { return job.detail() == "held"; }
@@ -91,6 +97,7 @@ std::string GoesOnText(const v1::Job& before, int64_t stages) {
 
 absl::StatusOr<StartedJob> GoOn(JobClient& client, const v1::Job& job, int64_t stages,
                                 int64_t steps, const std::string& id, CommandContext& context) {
+  RETURN_IF_ERROR(CheckReadable(job));
   const bool other_steps = steps > 0 && steps != job.spec().training().steps();
   if (other_steps || IsTerminal(job.state())) {
     return GoOnAsNewJob(client, job, stages, other_steps ? steps : 0, id, context);
@@ -121,6 +128,7 @@ absl::StatusOr<StartedJob> StartOrGoOn(JobClient& client, const std::string& id,
     return StartedJob{job};
   }
   RETURN_IF_ERROR(known.status());
+  RETURN_IF_ERROR(CheckReadable(*known));
   v1::JobSpec with_its_stages = spec;
   with_its_stages.mutable_pipeline()->set_stages(known->spec().pipeline().stages());
   if (!SpecDifference(known->spec(), with_its_stages).empty()) {

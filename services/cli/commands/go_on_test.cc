@@ -136,6 +136,19 @@ TEST_F(GoOnTest, WhatCannotGoOnSaysWhatToDoInstead) {
   EXPECT_EQ(client_.submits, 0);
 }
 
+// "nothing is left to do; ask for more steps", of a job whose spec nobody could read.
+TEST_F(GoOnTest, AJobThatWasSetAsideSaysWhy) {
+  End(v1::JOB_STATE_FAILED);
+  client_.job.set_detail("set aside");
+  client_.job.set_message("DATA_LOSS: state of job tiny: not JSON");
+  client_.job.clear_spec();
+  for (const absl::Status& status : {Go(0, 0).status(), Start(Spec(2)).status()}) {
+    EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+    EXPECT_THAT(std::string(status.message()),
+                HasSubstr("job tiny cannot be resumed: DATA_LOSS: state of job tiny"));
+  }
+}
+
 TEST(ShellWord, IsWhatAShellReadsBack) {
   EXPECT_EQ(ShellWord("/home/me/runs/tiny-1"), "/home/me/runs/tiny-1");
   EXPECT_EQ(ShellWord("my runs"), "'my runs'");

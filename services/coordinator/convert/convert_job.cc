@@ -34,7 +34,7 @@ v1::Job ToProto(const JobView& view) {
   job.set_id(view.id);
   *job.mutable_spec() = ToProto(view.spec);
   job.set_state(JobStateOf(view.phase));
-  job.set_detail(JobPhaseName(view.phase));
+  job.set_detail(view.set_aside ? "set aside" : JobPhaseName(view.phase));
   job.set_message(view.message);
   job.set_generation(view.generation);
   job.set_step(view.step);

@@ -39,6 +39,8 @@ TEST(ConvertJob, ShowsInnerStatesAsTheFiveThatUsersKnow) {
   EXPECT_FALSE(job.has_last_checkpoint_step());
   EXPECT_FALSE(job.has_finished_unix_seconds());
   EXPECT_EQ(job.stages(0).last_layer(), 3);
+  view.set_aside = true;
+  EXPECT_EQ(ToProto(view).detail(), "set aside");
 }
 
 TEST(ConvertJob, EveryKindOfRecordHasItsMessage) {
