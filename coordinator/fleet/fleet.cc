@@ -88,6 +88,10 @@ absl::Status Fleet::Register(const StageRegistration& registration, Moment now,
       if (entry.former.size() > kFormer) entry.former.erase(entry.former.begin());
     }
   }
+  if (found != entries_.end() &&
+      found->second.registration.incarnation == registration.incarnation) {
+    entry.sees_folder = found->second.sees_folder;  // the same process, back after a silence
+  }
   entry.registration = registration;
   entry.renewed_seconds = now.seconds;
   entry.renewed_unix_seconds = now.unix_seconds;
@@ -187,6 +191,19 @@ void Fleet::Doubt(const std::string& name, const std::string& incarnation) {
   found->second.doubted = true;
 }
 
+void Fleet::NoteFolder(const StageProcess& process, bool sees) {
+  const auto found = entries_.find(process.name);
+  if (found == entries_.end()) return;
+  if (found->second.registration.incarnation == process.incarnation) {
+    found->second.sees_folder = sees;
+  }
+}
+
+bool Fleet::SeesFolder(const std::string& name) const {
+  const auto found = entries_.find(name);
+  return found == entries_.end() || found->second.sees_folder;
+}
+
 std::vector<StageRegistration> Fleet::UsableBy(const std::string& job) const {
   std::vector<StageRegistration> usable;
   for (const auto& [name, entry] : entries_) {
@@ -199,6 +216,12 @@ std::vector<StageRegistration> Fleet::UsableBy(const std::string& job) const {
 int Fleet::alive() const {
   return static_cast<int>(std::count_if(entries_.begin(), entries_.end(),
                                         [](const auto& entry) { return !entry.second.lost; }));
+}
+
+int Fleet::alive_with_folder() const {
+  return static_cast<int>(std::count_if(entries_.begin(), entries_.end(), [](const auto& entry) {
+    return !entry.second.lost && entry.second.sees_folder;
+  }));
 }
 
 StageSigns Fleet::SignsOf(const std::string& name) const {

@@ -127,9 +127,15 @@ class Fleet {
   // Not usable before its next heartbeat.
   void Doubt(const std::string& name, const std::string& incarnation);
 
+  // The process does (not) see the coordinator's folder of checkpoints, as a job found out; known of it
+  // until it ends.
+  void NoteFolder(const StageProcess& process, bool sees);
+  bool SeesFolder(const std::string& name) const;  // false: known not to
+
   // Alive, neither doubted nor draining, and held by no job but `job`; by name.
   std::vector<StageRegistration> UsableBy(const std::string& job) const;
   int alive() const;
+  int alive_with_folder() const;  // without those that are known not to see it
   StageSigns SignsOf(const std::string& name) const;
   // As LeaseGrant has it.
   uint64_t JobProgressFor(const std::string& name) const;
@@ -143,6 +149,7 @@ class Fleet {
     bool lost = false;
     bool doubted = false;
     bool draining = false;
+    bool sees_folder = true;
     std::string job;
     double renewed_seconds = 0, renewed_unix_seconds = 0;
     uint64_t progress = 0;

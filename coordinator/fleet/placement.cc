@@ -21,17 +21,26 @@ int Share(const WaitingJob& job, int ready) {
 
 class Placer {
  public:
-  explicit Placer(const Fleet& fleet) : fleet_(fleet), alive_(fleet.alive()) {}
+  explicit Placer(const Fleet& fleet)
+      : fleet_(fleet), alive_(fleet.alive()), alive_with_folder_(fleet.alive_with_folder()) {}
 
   void Place(const WaitingJob& job) {
     std::vector<StageRegistration> ready;
+    std::vector<std::string> passed_over;
+    const bool others_suffice = alive_with_folder_ >= Needed(job);
     for (StageRegistration& stage : fleet_.UsableBy(job.id)) {
       const StageProcess process{stage.name, stage.incarnation};
       const bool unfit = std::find(job.unfit.begin(), job.unfit.end(), process) != job.unfit.end();
-      if (!unfit && !taken_.contains(stage.name)) ready.push_back(std::move(stage));
+      if (unfit || taken_.contains(stage.name)) continue;
+      if (others_suffice && !fleet_.SeesFolder(stage.name)) {
+        passed_over.push_back(stage.name);
+      } else {
+        ready.push_back(std::move(stage));
+      }
     }
-    const auto suspect = [&job](const StageRegistration& stage) {
-      return std::find(job.suspects.begin(), job.suspects.end(), stage.name) != job.suspects.end();
+    const auto suspect = [&](const StageRegistration& stage) {
+      return !fleet_.SeesFolder(stage.name) ||
+             std::find(job.suspects.begin(), job.suspects.end(), stage.name) != job.suspects.end();
     };
     std::stable_partition(ready.begin(), ready.end(),
                           [&suspect](const StageRegistration& stage) { return !suspect(stage); });
@@ -40,11 +49,11 @@ class Placer {
     if (share > 0) {
       ready.resize(static_cast<size_t>(share));
       for (const StageRegistration& stage : ready) taken_.insert(stage.name);
-      placement_.offers.push_back({job.id, std::move(ready)});
+      placement_.offers.push_back({job.id, std::move(ready), std::move(passed_over)});
       return;
     }
     const int needed = Needed(job);
-    placement_.shortages.push_back({job.id, needed, count, alive_});
+    placement_.shortages.push_back({job.id, needed, count, alive_, std::move(passed_over)});
     if (job.recovering || needed <= alive_) {
       for (const StageRegistration& stage : ready) taken_.insert(stage.name);
     }
@@ -54,7 +63,7 @@ class Placer {
 
  private:
   const Fleet& fleet_;
-  const int alive_;
+  const int alive_, alive_with_folder_;
   std::set<std::string> taken_;
   Placement placement_;
 };

@@ -1,6 +1,8 @@
 // Placement: which waiting job gets which stages; pure. Jobs that recover come first, then those
 // submitted, in order. A job that cannot be served now but could be once others end keeps the free
-// stages from later jobs; one that wants more stages than there are holds nobody up.
+// stages from later jobs; one that wants more stages than there are holds nobody up. A stage that is
+// known not to see the folder of checkpoints is passed over while the others suffice for a job; one
+// that needs it gets it, for the folder may be there by now, and learns the reason if it is not.
 // Ownership: values.
 #ifndef STAGECOACH_COORDINATOR_FLEET_PLACEMENT_H_
 #define STAGECOACH_COORDINATOR_FLEET_PLACEMENT_H_
@@ -27,11 +29,13 @@ struct WaitingJob {
 struct StageOffer {
   std::string job;
   std::vector<StageRegistration> stages;  // by name, suspects last
+  std::vector<std::string> passed_over;   // free, but known not to see the folder of checkpoints
 };
 
 struct Shortage {
   std::string job;
   int needed = 0, ready = 0, alive = 0;
+  std::vector<std::string> passed_over;
   friend bool operator==(const Shortage&, const Shortage&) = default;
 };
 

@@ -71,7 +71,16 @@ void JobTransition::CheckAnswers() {
 void JobTransition::On(const FolderChecked& event) {
   if (!Expects(Activity::kCheckFolder, event.fence)) return;
   state_.temporary_folder.clear();  // removed with the check
-  if (event.faults.empty()) return FinishLoad();
+  if (event.faults.empty()) {
+    NoteFolder note{{}, true};
+    for (const StageSlot& slot : state_.slots) {
+      if (slot.loaded.folder_answered && slot.loaded.folder.ok()) {
+        note.stages.push_back({slot.stage.name, slot.stage.incarnation});
+      }
+    }
+    actions_.push_back(std::move(note));
+    return FinishLoad();
+  }
   FolderRefused(event.faults, event.faults.size() == state_.slots.size());
 }
 
@@ -87,6 +96,13 @@ void JobTransition::FolderRefused(const std::map<int, absl::Status>& faults, boo
       ": not every stage uses the coordinator's folder of checkpoints: ", absl::StrJoin(seen, "; "),
       "; mount one shared folder at the coordinator's --checkpoint-dir on every machine, where all "
       "of them may write");
+  NoteFolder note;
+  for (const auto& [k, fault] : faults) {
+    if (k < 0 || k >= static_cast<int>(state_.slots.size()) || everybody) continue;
+    const StageRegistration& stage = state_.slots[k].stage;
+    if (SeesAnotherFolder(fault)) note.stages.push_back({stage.name, stage.incarnation});
+  }
+  if (!note.stages.empty()) actions_.push_back(std::move(note));
   if (!HasRun()) return Fail(absl::FailedPreconditionError(text));
   for (const auto& [k, fault] : faults) {
     if (k < 0 || k >= static_cast<int>(state_.slots.size())) continue;
@@ -102,14 +118,14 @@ void JobTransition::FolderRefused(const std::map<int, absl::Status>& faults, boo
   Recover(text);
 }
 
-// For a message about stages that are missing.
-std::string JobTransition::UnfitText() const {
-  if (state_.unfit.empty()) return "";
-  return absl::StrCat(
-      ", without ",
-      absl::StrJoin(state_.unfit, ", ",
-                    [](std::string* out, const StageProcess& stage) { out->append(stage.name); }),
-      ", which did not see the folder of checkpoints");
+// For a message about stages that are missing or left aside; empty if none are.
+std::string JobTransition::UnfitText(const std::vector<std::string>& passed_over) const {
+  std::vector<std::string> names;
+  for (const StageProcess& stage : state_.unfit) names.push_back(stage.name);
+  names.insert(names.end(), passed_over.begin(), passed_over.end());
+  if (names.empty()) return "";
+  return absl::StrCat("without ", absl::StrJoin(names, ", "),
+                      ", which did not see the folder of checkpoints");
 }
 
 }  // namespace stagecoach

@@ -227,7 +227,7 @@ void JobTransition::WaitedTooLong() {
   Fail(absl::UnavailableError(absl::StrFormat(
       "%s: %d %s missing after %.1f s (wanted %d, ready %d%s); start more stage servers%s",
       Context(), missing, missing == 1 ? "stage is" : "stages are", timeout, wanted,
-      state_.ready_stages, UnfitText(), remedy)));
+      state_.ready_stages, state_.unfit.empty() ? "" : absl::StrCat(", ", UnfitText()), remedy)));
 }
 
 void JobTransition::On(const CancelRequested&) {

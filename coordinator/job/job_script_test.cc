@@ -55,6 +55,11 @@ struct ActionText {
     return absl::StrCat("release at=", a.address, " generation=", a.fence.generation);
   }
   std::string operator()(const DoubtStage& a) const { return "doubt " + a.name; }
+  std::string operator()(const NoteFolder& a) const {
+    std::string text = a.sees ? "with the folder:" : "without the folder:";
+    for (const StageProcess& stage : a.stages) absl::StrAppend(&text, " ", stage.name);
+    return text;
+  }
   std::string operator()(const SearchCheckpoint& a) const {
     return absl::StrCat("search_checkpoint job=", a.job, " step=", a.step);
   }

@@ -124,8 +124,8 @@ void JobTransition::On(const StagesShort& event) {
   std::string message = absl::StrCat("waits for ", count(event.needed), ", ", event.ready,
                                      event.ready == 1 ? " is ready, " : " are ready, ", event.alive,
                                      event.alive == 1 ? " is alive" : " are alive");
-  if (!state_.unfit.empty()) {
-    absl::StrAppend(&message, UnfitText());
+  if (!state_.unfit.empty() || !event.passed_over.empty()) {
+    absl::StrAppend(&message, ", ", UnfitText(event.passed_over));
   } else if (event.alive >= event.needed) {
     absl::StrAppend(&message, ", the others work for other jobs");
   }
@@ -163,7 +163,7 @@ void JobTransition::On(const StagesOffered& event) {
               [](const StageSlot& a, const StageSlot& b) { return a.stage.name < b.stage.name; });
   }
   for (int k = 0; k < offered; ++k) state_.slots[k].place = k;
-  Enter(JobPhase::kPlanned, "");
+  Enter(JobPhase::kPlanned, event.passed_over.empty() ? "" : UnfitText(event.passed_over));
   const bool measure = spec().pipeline.partition.kind == PartitionSpec::Kind::kAuto && offered > 1;
   if (measure && !state_.profile_tried) return StartProfile();
   StartPlanning();

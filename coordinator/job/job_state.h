@@ -193,10 +193,12 @@ struct JobResumed {
 // At least as many as wanted, or what there is if the job accepts fewer.
 struct StagesOffered {
   std::vector<StageRegistration> stages;
+  std::vector<std::string> passed_over;  // free, but known not to see the folder of checkpoints
 };
 // Too few: `ready` of `needed` could be had now; `alive` are registered in all.
 struct StagesShort {
   int needed = 0, ready = 0, alive = 0;
+  std::vector<std::string> passed_over;  // as above
 };
 struct StageLost {
   std::string name, incarnation, reason;
@@ -319,6 +321,11 @@ struct SendRelease {
 struct DoubtStage {
   std::string name, incarnation;
 };
+// What a job found out about stages, for the jobs to come.
+struct NoteFolder {
+  std::vector<StageProcess> stages;
+  bool sees = false;
+};
 struct SearchCheckpoint {
   Fence fence;
   std::string job;    // whose
@@ -345,8 +352,8 @@ struct ExportCheckpoint {
 
 using JobAction =
     std::variant<MakeJobPlan, ProbeFolder, CheckFolder, SendLoad, SendRun, SendWriteShard,
-                 SendProfile, SendAbort, SendRelease, DoubtStage, SearchCheckpoint, BeginCheckpoint,
-                 CommitCheckpoint, AbandonCheckpoint, ExportCheckpoint>;
+                 SendProfile, SendAbort, SendRelease, DoubtStage, NoteFolder, SearchCheckpoint,
+                 BeginCheckpoint, CommitCheckpoint, AbandonCheckpoint, ExportCheckpoint>;
 
 struct Transition {
   JobState state;

@@ -80,7 +80,7 @@ class JobTransition {
   void CheckAnswers();
   // everybody: what the coordinator does not find, no stage is to blame for.
   void FolderRefused(const std::map<int, absl::Status>& faults, bool everybody);
-  std::string UnfitText() const;
+  std::string UnfitText(const std::vector<std::string>& passed_over = {}) const;
 
   // Steps.
   double StepStallSeconds() const;

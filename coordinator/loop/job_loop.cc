@@ -311,7 +311,7 @@ void JobLoop::Settle() {
     const Placement placement = PlaceJobs(fleet_, WaitingJobs());
     for (const StageOffer& offer : placement.offers) {
       Find(offer.job)->told = Shortage{};
-      Deliver({offer.job, Now(), StagesOffered{offer.stages}});
+      Deliver({offer.job, Now(), StagesOffered{offer.stages, offer.passed_over}});
     }
     for (const Shortage& shortage : placement.shortages) {
       Job* const job = Find(shortage.job);
@@ -320,7 +320,8 @@ void JobLoop::Settle() {
       job->told = shortage;
       job->told_generation = job->state.generation;
       const bool due = placement_due_;
-      Deliver({shortage.job, Now(), StagesShort{shortage.needed, shortage.ready, shortage.alive}});
+      Deliver({shortage.job, Now(),
+               StagesShort{shortage.needed, shortage.ready, shortage.alive, shortage.passed_over}});
       placement_due_ = due;  // hearing of a shortage changes nobody's claim
     }
   }

@@ -99,6 +99,10 @@ void JobLoop::Performer::operator()(const DoubtStage& action) const {
   loop_.fleet_.Doubt(action.name, action.incarnation);
 }
 
+void JobLoop::Performer::operator()(const NoteFolder& action) const {
+  for (const StageProcess& stage : action.stages) loop_.fleet_.NoteFolder(stage, action.sees);
+}
+
 void JobLoop::Performer::operator()(const SearchCheckpoint& action) const {
   // Behind what the searched job has under way in its folder; what is found is pinned before it can
   // remove anything more.

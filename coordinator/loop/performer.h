@@ -28,6 +28,7 @@ class JobLoop::Performer {
   void operator()(const SendAbort& action) const;
   void operator()(const SendRelease& action) const;
   void operator()(const DoubtStage& action) const;
+  void operator()(const NoteFolder& action) const;
   void operator()(const SearchCheckpoint& action) const;
   void operator()(const BeginCheckpoint& action) const;
   void operator()(const CommitCheckpoint& action) const;

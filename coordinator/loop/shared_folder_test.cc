@@ -107,6 +107,40 @@ TEST(SharedFolderTest, ARecoveryWithNothingButAStageThatDoesNotSeeTheFolderFails
               AllOf(HasSubstr("1 stage is missing"), HasSubstr("without stage-2")));
 }
 
+// A stage that one job had failed for was given to the next job, and the next, while others were free.
+TEST(SharedFolderTest, AStageThatDoesNotSeeTheFolderIsPassedOverWhileOthersSuffice) {
+  SimulatedCluster cluster(2);
+  FaultFileSystem own;
+  cluster.stage(1).own_files = &own;
+  ASSERT_TRUE(cluster.Submit("first", SmallJob(2)).ok());
+  ASSERT_TRUE(cluster.RunToEnd("first"));
+  ASSERT_EQ(cluster.View("first").phase, JobPhase::kFailed);
+
+  cluster.AddStage(2);
+  ASSERT_TRUE(cluster.Submit(kSharedJob, SmallJob(2)).ok());
+  ASSERT_TRUE(cluster.Submit("waits", SmallJob(2)).ok());
+  EXPECT_EQ(cluster.View("waits").message,
+            "waits for 2 stages, 0 are ready, 3 are alive, without stage-1, which did not see the "
+            "folder of checkpoints");
+  ExpectUndisturbedEnd(cluster);
+  std::string history;
+  for (const JobRecord& record : cluster.Records(kSharedJob)) history += record.message;
+  EXPECT_THAT(history, HasSubstr("without stage-1, which did not see the folder of checkpoints"));
+  ASSERT_TRUE(cluster.RunToEnd("waits"));
+  EXPECT_EQ(cluster.View("waits").phase, JobPhase::kSucceeded) << cluster.View("waits").message;
+
+  ASSERT_TRUE(cluster.Submit("needs-all", SmallJob(3)).ok());
+  ASSERT_TRUE(cluster.RunToEnd("needs-all"));
+  EXPECT_THAT(cluster.View("needs-all").message, HasSubstr("stage 2 (stage-1) at host-1:8101"));
+  cluster.stage(1).own_files = nullptr;  // somebody mounts it
+  ASSERT_TRUE(cluster.Submit("needs-all-2", SmallJob(3)).ok());
+  ASSERT_TRUE(cluster.RunToEnd("needs-all-2"));
+  EXPECT_EQ(cluster.View("needs-all-2").phase, JobPhase::kSucceeded);
+  ASSERT_TRUE(cluster.Submit("last", SmallJob(2)).ok());
+  ASSERT_TRUE(cluster.RunUntil([&] { return cluster.View("last").stages.size() == 2; }));
+  EXPECT_EQ(cluster.View("last").stages[1].stage_name, "stage-1") << "it is like the others again";
+}
+
 // A coordinator that is upgraded first has stages that leave the new question unanswered: all of them
 // counted as not seeing the folder.
 TEST(SharedFolderTest, StagesOfAnOlderVersionAreNotTakenForThoseThatDoNotSeeTheFolder) {
