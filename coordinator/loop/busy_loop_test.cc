@@ -9,9 +9,11 @@
 
 #include <filesystem>
 #include <future>
+#include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/thread.h"
 #include "coordinator/journal/slow_disk_testing.h"
 #include "coordinator/loop/simulated_cluster_testing.h"
 
@@ -99,6 +101,20 @@ TEST(BusyLoopTest, AStageThatFallsSilentDuringAStallIsLostAfterIt) {
   EXPECT_EQ(cluster.View("a").phase, JobPhase::kSucceeded);
 }
 
+class UnusedStages final : public StageClient {
+  void Load(const std::string&, const LoadCommand&, double,
+            std::function<void(absl::StatusOr<LoadResult>)>) override {}
+  void Run(const std::string&, const RunCommand&, double,
+           std::function<void(absl::StatusOr<StepReport>)>) override {}
+  void WriteShard(const std::string&, const WriteShardCommand&, double,
+                  std::function<void(absl::StatusOr<ShardInfo>)>) override {}
+  void Profile(const std::string&, const JobSpec&, double,
+               std::function<void(absl::StatusOr<std::vector<LayerProfile>>)>) override {}
+  void Abort(const std::string&, const Fence&, const std::string&) override {}
+  void Release(const std::string&, const Fence&) override {}
+  void Reconnect(const std::string&) override {}
+};
+
 // The same with threads: heartbeats come in while the loop's thread is held up.
 TEST(BusyLoopTest, HeartbeatsCountFromWhenTheyArrive) {
   const std::string folder = absl::StrCat(::testing::TempDir(), "/busy-loop-", getpid());
@@ -106,19 +122,7 @@ TEST(BusyLoopTest, HeartbeatsCountFromWhenTheyArrive) {
   ManualClock clock;
   CheckpointStore store(PosixFileSystem(), folder + "/checkpoints");
   ListCodec codec;
-  class NoStages final : public StageClient {
-    void Load(const std::string&, const LoadCommand&, double,
-              std::function<void(absl::StatusOr<LoadResult>)>) override {}
-    void Run(const std::string&, const RunCommand&, double,
-             std::function<void(absl::StatusOr<StepReport>)>) override {}
-    void WriteShard(const std::string&, const WriteShardCommand&, double,
-                    std::function<void(absl::StatusOr<ShardInfo>)>) override {}
-    void Profile(const std::string&, const JobSpec&, double,
-                 std::function<void(absl::StatusOr<std::vector<LayerProfile>>)>) override {}
-    void Abort(const std::string&, const Fence&, const std::string&) override {}
-    void Release(const std::string&, const Fence&) override {}
-    void Reconnect(const std::string&) override {}
-  } stages;
+  UnusedStages stages;
   JobManagerOptions options;
   options.state_folder = folder + "/state";
   options.lease_seconds = 1.5;
@@ -155,6 +159,75 @@ TEST(BusyLoopTest, HeartbeatsCountFromWhenTheyArrive) {
     const absl::Status status = answer.get_future().get();
     EXPECT_TRUE(status.ok()) << status;
   }
+  manager.reset();
+  std::filesystem::remove_all(folder);
+}
+
+// Stands still in the middle of a reading, once, while something else happens.
+class HaltingClock final : public Clock {
+ public:
+  int64_t MonotonicNanos() const override {
+    const int64_t now = time.MonotonicNanos();
+    if (std::this_thread::get_id() == thread) {
+      if (const auto once = std::exchange(meanwhile, nullptr)) once();
+    }
+    return now;
+  }
+  int64_t UnixNanos() const override { return time.UnixNanos(); }
+  ManualClock time;
+  const std::thread::id thread = std::this_thread::get_id();
+  mutable std::function<void()> meanwhile;  // that thread's
+};
+
+// A lease was ended by the time of another stage's heartbeat while its own, with an earlier stamp, had
+// not been posted yet.
+TEST(BusyLoopTest, AHeartbeatBetweenItsStampAndItsPostEndsNoLease) {
+  const std::string folder = absl::StrCat(::testing::TempDir(), "/busy-stamp-", getpid());
+  std::filesystem::remove_all(folder);
+  HaltingClock clock;
+  CheckpointStore store(PosixFileSystem(), folder + "/checkpoints");
+  ListCodec codec;
+  UnusedStages stages;
+  JobManagerOptions options;
+  options.state_folder = folder + "/state";
+  options.lease_seconds = 1.5;
+  std::unique_ptr<JobManager> manager =
+      JobManager::Start(options, {&stages, &store, PosixFileSystem(), &codec, &clock}).value();
+  using Answer = std::promise<absl::Status>;
+  for (const char* name : {"a", "b"}) {
+    StageRegistration stage;
+    stage.name = stage.address = name;
+    stage.incarnation = "1";
+    Answer registered;
+    manager->RegisterStage(stage, [&](const absl::StatusOr<LeaseGrant>& grant) {
+      registered.set_value(grant.status());
+    });
+    ASSERT_TRUE(registered.get_future().get().ok());
+  }
+  const auto renew = [&manager](const char* name, Answer& answer) {
+    StageHeartbeat heartbeat;
+    heartbeat.name = name;
+    heartbeat.incarnation = "1";
+    manager->RenewLease(heartbeat, [&answer](const absl::StatusOr<LeaseGrant>& grant) {
+      answer.set_value(grant.status());
+    });
+  };
+  Answer early, late, held;
+  clock.time.AdvanceNanos(1'000'000'000);
+  renew("b", early);
+  ASSERT_TRUE(early.get_future().get().ok());
+  std::future<absl::Status> late_answer = late.get_future();
+  Thread other;
+  clock.meanwhile = [&] {
+    clock.time.AdvanceNanos(600'000'000);
+    other = Thread("other", [&] { renew("b", late); });
+    late_answer.wait_for(std::chrono::milliseconds(100));  // answered if it may overtake
+  };
+  renew("a", held);
+  other.Join();
+  const absl::Status status = held.get_future().get();
+  EXPECT_TRUE(status.ok()) << status;
+  EXPECT_TRUE(late_answer.get().ok());
   manager.reset();
   std::filesystem::remove_all(folder);
 }

@@ -472,7 +472,8 @@ absl::StatusOr<LeaseGrant> JobLoop::RegisterStage(const StageRegistration& regis
 }
 
 absl::StatusOr<LeaseGrant> JobLoop::RenewLease(const StageHeartbeat& heartbeat, Moment arrived) {
-  // A lease that ended does not come back. Requests are in order: all that came before are done.
+  // A lease that ended does not come back. These calls are in the order of their arrival: the
+  // heartbeats that came before are known.
   DeliverLost(fleet_.Expire(arrived.seconds));
   ASSIGN_OR_RETURN(const bool usable_again, fleet_.Renew(heartbeat, arrived));
   if (usable_again) placement_due_ = true;

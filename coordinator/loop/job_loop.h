@@ -73,7 +73,7 @@ class JobLoop {
   void Watch(uint64_t watch_id, const std::string& id, uint64_t after, JobManager::Watcher watcher,
              std::function<void(absl::Status)> ended);
   void Unwatch(uint64_t watch_id);
-  // `arrived`: stamped where the call came in.
+  // `arrived`: stamped where the call came in; never less than that of the call before.
   absl::StatusOr<LeaseGrant> RegisterStage(const StageRegistration& registration, Moment arrived);
   absl::StatusOr<LeaseGrant> RenewLease(const StageHeartbeat& heartbeat, Moment arrived);
   std::vector<StageView> ListStages() const { return fleet_.View(); }

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <chrono>
 #include <future>
+#include <mutex>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -42,6 +43,7 @@ struct JobManager::State {
   std::array<ProgressCounter, kEffectThreads> effect_progress;
   ProgressCounter plan_progress, check_progress;
   std::unique_ptr<JobLoop> loop;
+  std::mutex arrivals;  // held from a stamp to its post
   std::atomic<uint64_t> next_watch{1};
   std::atomic<bool> shut_down{false};
   std::array<Thread, kEffectThreads> effect_threads;
@@ -53,7 +55,19 @@ struct JobManager::State {
   void RunAnswers();
   // Runs work on the loop thread; false if it was refused.
   bool Ask(Mailbox::Work work) { return mailbox->TryPost(std::move(work)); }
-  Moment Now() const { return {parts.clock->MonotonicSeconds(), parts.clock->UnixSeconds()}; }
+  // Runs work on the loop thread with the moment it came in. Stamp and post are one: the loop meets
+  // the stamps in order, and one from before Heard was posted before it. Were they two, a lease could
+  // end by the stamp of one stage while the heartbeat of another, with an older stamp, is on its way.
+  // Through the inner door: a heartbeat refused for want of room would end a lease by our slowness.
+  bool Arrive(std::function<void(Moment)> work) {
+    std::lock_guard<std::mutex> lock(arrivals);
+    const Moment now{parts.clock->MonotonicSeconds(), parts.clock->UnixSeconds()};
+    return mailbox->Post([work = std::move(work), now] { work(now); });
+  }
+  double Heard() {
+    std::lock_guard<std::mutex> lock(arrivals);
+    return parts.clock->MonotonicSeconds();
+  }
 };
 
 void JobManager::State::RunLoop() {
@@ -62,7 +76,7 @@ void JobManager::State::RunLoop() {
     const double wait = std::clamp(loop->NextTickSeconds() - parts.clock->MonotonicSeconds(), 0.0,
                                    kLongestWaitSeconds);
     const auto nanos = std::chrono::nanoseconds(static_cast<int64_t>(wait * 1e9));
-    const double heard = parts.clock->MonotonicSeconds();  // Take leaves nothing from before
+    const double heard = Heard();  // Take leaves nothing from before
     if (!mailbox->Take(nanos, &work)) break;
     for (Mailbox::Work& one : work) one();
     work.clear();
@@ -232,13 +246,12 @@ void JobManager::Unwatch(uint64_t watch_id) {
   state_->mailbox->Post([loop = state_->loop.get(), watch_id] { loop->Unwatch(watch_id); });
 }
 
-// Stamped here: what comes in time must not be late because the loop is busy. Through the inner
-// door, because a heartbeat refused for want of room would end a lease by our own slowness; a stage
-// has one call under way.
+// Stamped here: what comes in time must not be late because the loop is busy. A stage has one call
+// under way, so there is room.
 void JobManager::RegisterStage(const StageRegistration& registration,
                                std::function<void(absl::StatusOr<LeaseGrant>)> done) {
-  const bool accepted = state_->mailbox->Post(
-      [loop = state_->loop.get(), registration, done, arrived = state_->Now()] {
+  const bool accepted =
+      state_->Arrive([loop = state_->loop.get(), registration, done](Moment arrived) {
         done(loop->RegisterStage(registration, arrived));
       });
   if (!accepted) done(Refused(*state_->mailbox));
@@ -247,7 +260,7 @@ void JobManager::RegisterStage(const StageRegistration& registration,
 void JobManager::RenewLease(const StageHeartbeat& heartbeat,
                             std::function<void(absl::StatusOr<LeaseGrant>)> done) {
   const bool accepted =
-      state_->mailbox->Post([loop = state_->loop.get(), heartbeat, done, arrived = state_->Now()] {
+      state_->Arrive([loop = state_->loop.get(), heartbeat, done](Moment arrived) {
         done(loop->RenewLease(heartbeat, arrived));
       });
   if (!accepted) done(Refused(*state_->mailbox));
