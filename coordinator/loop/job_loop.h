@@ -128,6 +128,7 @@ class JobLoop {
   Job* Find(const std::string& id);  // null for those that have ended
   const Job* Find(const std::string& id) const;
   bool Known(const std::string& id) const { return Find(id) != nullptr || ended_.contains(id); }
+  static absl::Status UnknownJob(const std::string& id);
   absl::Status AddFromJournal(const JournalJob& entry);
   void SetAside(const JournalJob& entry, const absl::Status& why);
   static absl::StatusOr<std::shared_ptr<const JobDefinition>> Define(const JournalJob& entry,
