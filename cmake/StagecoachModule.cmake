@@ -47,6 +47,11 @@ function(stagecoach_module name)
   endif()
   if(sources)
     stagecoach_precompiled(${library} ${headers})
+    # What every file of an RPC library includes takes longer than what it says.
+    if(arg_RPC)
+      set_target_properties(${library} PROPERTIES UNITY_BUILD ${STAGECOACH_UNITY}
+                                                  UNITY_BUILD_BATCH_SIZE 6)
+    endif()
   endif()
   if(arg_SEQUENTIAL AND STAGECOACH_SANITIZE MATCHES thread)
     set(tests)

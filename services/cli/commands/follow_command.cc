@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/job_name.h"
 #include "base/status.h"
 #include "services/cli/commands/follow_view.h"
 #include "services/cli/output/exit_code.h"
@@ -17,8 +18,6 @@
 
 namespace stagecoach {
 namespace {
-
-constexpr size_t kLongestId = 63;
 
 class QuietSink final : public RecordSink {
  public:
@@ -131,7 +130,7 @@ absl::StatusOr<v1::Job> SubmitPatiently(JobClient& client, const std::string& id
 
 std::string MakeJobId(const std::string& name) {
   const std::string suffix = absl::StrCat("-", NewIncarnation().substr(0, 8));
-  return name.substr(0, kLongestId - suffix.size()) + suffix;
+  return name.substr(0, kMaxJobNameLength - suffix.size()) + suffix;
 }
 
 absl::StatusOr<SpecFile> ReadValidSpec(const std::string& file) {

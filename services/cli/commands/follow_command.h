@@ -27,6 +27,9 @@ int ReportEnded(JobClient& client, const v1::Job& job, const std::string& anew,
 absl::Status ExistsWithAnotherSpec(const v1::Job& job, const v1::JobSpec& spec,
                                    const std::string& remedy);
 
+// A coordinator that restarts is back within seconds; one that is not there at all should be told soon.
+inline constexpr double kSubmitPatienceSeconds = 5;
+
 // Submits under an id that repeats harmlessly, again and again for `patience_seconds` while there
 // is no coordinator. ALREADY_EXISTS says in what the specs differ.
 absl::StatusOr<v1::Job> SubmitPatiently(JobClient& client, const std::string& id,

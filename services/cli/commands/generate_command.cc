@@ -49,8 +49,8 @@ absl::StatusOr<LoadedSampler> LoadSampler(const GenerateOptions& options,
 }
 
 // On one line. The text's bytes need not be UTF-8; what is not becomes U+FFFD.
-std::string ToJson(const GenerateOptions& options, const std::string& weights,
-                   const std::string& text) {
+std::string GeneratedJson(const GenerateOptions& options, const std::string& weights,
+                          const std::string& text) {
   const nlohmann::ordered_json answer = {
       {"weights", weights},    {"prompt", options.prompt}, {"text", text},
       {"tokens", text.size()}, {"seed", options.seed},     {"temperature", options.temperature}};
@@ -77,7 +77,7 @@ int RunGenerate(const GenerateOptions& options, CommandContext& context) {
   if (as_it_comes) context.console->Print("\n");
   if (!status.ok()) return context.console->Fail(status);
   if (!as_it_comes) {
-    context.console->PrintLine(ToJson(options, loaded->weights, text));
+    context.console->PrintLine(GeneratedJson(options, loaded->weights, text));
   }
   return context.stop->requested() ? kExitInterrupted : kExitSuccess;
 }

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "absl/strings/str_cat.h"
+#include "base/job_name.h"
 #include "base/status.h"
 #include "services/cli/client/follow.h"
 #include "services/cli/commands/follow_command.h"
@@ -12,9 +13,6 @@
 
 namespace stagecoach {
 namespace {
-
-constexpr size_t kLongestId = 63;
-constexpr double kSubmitPatienceSeconds = 5;
 
 std::string WithStages(int64_t before, int64_t stages) {
   if (stages == 0 || stages == before) return "";
@@ -30,12 +28,12 @@ absl::StatusOr<std::string> FreeId(JobClient& client, const std::string& id) {
   for (const v1::Job& job : jobs.jobs()) taken.insert(job.id());
   for (int number = 2;; ++number) {
     const std::string suffix = absl::StrCat("-", number);
-    const std::string free = id.substr(0, kLongestId - suffix.size()) + suffix;
+    const std::string free = id.substr(0, kMaxJobNameLength - suffix.size()) + suffix;
     if (!taken.contains(free)) return free;
   }
 }
 
-absl::StatusOr<uint64_t> NewestCheckpoint(JobClient& client, const v1::Job& job) {
+absl::StatusOr<uint64_t> NewestCheckpointThatHolds(JobClient& client, const v1::Job& job) {
   ASSIGN_OR_RETURN(const v1::ListCheckpointsResponse checkpoints,
                    client.ListCheckpoints(job.id(), /*verify=*/false));
   for (const v1::CheckpointInfo& info : checkpoints.checkpoints()) {
@@ -49,7 +47,7 @@ absl::StatusOr<uint64_t> NewestCheckpoint(JobClient& client, const v1::Job& job)
 absl::StatusOr<StartedJob> GoOnAsNewJob(JobClient& client, const v1::Job& job, int64_t stages,
                                         int64_t steps, const std::string& given_id,
                                         CommandContext& context) {
-  ASSIGN_OR_RETURN(const uint64_t step, NewestCheckpoint(client, job));
+  ASSIGN_OR_RETURN(const uint64_t step, NewestCheckpointThatHolds(client, job));
   v1::JobSpec spec = job.spec();
   if (stages > 0) spec.mutable_pipeline()->set_stages(stages);
   if (steps > 0) spec.mutable_training()->set_steps(steps);

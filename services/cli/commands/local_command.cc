@@ -20,7 +20,7 @@
 namespace stagecoach {
 namespace {
 
-constexpr double kSubmitPatienceSeconds = 30;
+constexpr double kStartPatienceSeconds = 30;
 
 std::string NewStateFolder(const std::string& name) {
   const char* state_home = getenv("XDG_STATE_HOME");
@@ -95,7 +95,7 @@ int RunLocal(const LocalOptions& options, CommandContext& context) {
   const std::string id = options.id.empty() ? spec.name() : options.id;
   const std::string line = (*run)->ResumeLine(id);
   const absl::StatusOr<StartedJob> started = StartOrGoOn(
-      (*run)->client(), id, spec, kSubmitPatienceSeconds,
+      (*run)->client(), id, spec, kStartPatienceSeconds,
       absl::StrCat("to run this spec: choose another --id or --state-dir; to go on with "
                    "the job there:\n",
                    line, " [--stages K] [--steps N]"),

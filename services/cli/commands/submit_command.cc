@@ -9,10 +9,6 @@
 namespace stagecoach {
 namespace {
 
-// A coordinator that restarts is back within seconds; one that is not there at all should be told
-// soon.
-constexpr double kSubmitPatienceSeconds = 5;
-
 int DryRun(JobClient& client, const SpecFile& spec_file, CommandContext& context) {
   const absl::StatusOr<v1::PlanJobResponse> plan = client.Plan(spec_file.spec);
   if (!plan.ok()) return context.console->Fail(plan.status());

@@ -67,7 +67,7 @@ size_t CountSteps(const v1::GetTraceResponse& trace) {
   return steps.size();
 }
 
-std::string ToJson(const std::string& job, const SavedTrace& saved) {
+std::string SavedJson(const std::string& job, const SavedTrace& saved) {
   std::vector<std::string> missing;
   for (const std::string& stage : saved.missing) missing.push_back(JsonText(stage));
   return absl::StrCat("{\"job\":", JsonText(job), ",\"file\":", JsonText(saved.file),
@@ -104,7 +104,7 @@ int RunTrace(const TraceOptions& options, CommandContext& context) {
   if (!saved.ok()) return context.console->Fail(saved.status());
   // With "-" standard output is the trace, which is JSON already.
   if (context.output != OutputFormat::kTable && options.file != "-") {
-    context.console->PrintLine(ToJson(options.job, *saved));
+    context.console->PrintLine(SavedJson(options.job, *saved));
   }
   return kExitSuccess;
 }

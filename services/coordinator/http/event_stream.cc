@@ -13,7 +13,6 @@
 namespace stagecoach {
 namespace {
 
-constexpr double kLoopSeconds = 1;
 constexpr auto kTurn = std::chrono::seconds(1);
 constexpr int kPagesPerTurn = 4;
 constexpr double kNewest = -2;  // no snapshot is of this time
@@ -105,8 +104,8 @@ HttpResponse EventStream::Open(const HttpRequest& request, HttpServer::StreamBod
     after = std::max(after, seen);
   }
   if (!job.empty()) {
-    const auto view =
-        Await<absl::StatusOr<JobView>>(kLoopSeconds, [&](auto done) { manager_->Get(job, done); });
+    const auto view = Await<absl::StatusOr<JobView>>(kLoopAnswerSeconds,
+                                                     [&](auto done) { manager_->Get(job, done); });
     if (!view.has_value()) {
       return ErrorResponse(absl::UnavailableError("the coordinator is busy; try again"));
     }

@@ -8,11 +8,7 @@
 #include "services/coordinator/watch/await.h"
 
 namespace stagecoach {
-namespace {
-
-constexpr double kLoopSeconds = 1;
-
-}  // namespace
+namespace {}  // namespace
 
 const JobView* LiveState::Snapshot::Find(const std::string& id) const {
   for (const JobView& job : jobs) {
@@ -33,8 +29,8 @@ std::shared_ptr<const LiveState::Snapshot> LiveState::Latest() {
 
 std::shared_ptr<const LiveState::Snapshot> LiveState::Take() const {
   auto jobs =
-      Await<std::vector<JobView>>(kLoopSeconds, [this](auto done) { manager_->List(done); });
-  auto stages = Await<std::vector<StageView>>(kLoopSeconds,
+      Await<std::vector<JobView>>(kLoopAnswerSeconds, [this](auto done) { manager_->List(done); });
+  auto stages = Await<std::vector<StageView>>(kLoopAnswerSeconds,
                                               [this](auto done) { manager_->ListStages(done); });
   if (!jobs.has_value() || !stages.has_value()) return nullptr;
   auto snapshot = std::make_shared<Snapshot>();

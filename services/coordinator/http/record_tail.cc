@@ -11,16 +11,15 @@
 namespace stagecoach {
 namespace {
 
-constexpr double kLoopSeconds = 1;
 constexpr int kPagesPerRefresh = 4;
 
 }  // namespace
 
 std::vector<RecordTail::Line> RecordTail::Fetch(const std::string& job, uint64_t after) const {
   std::vector<Line> lines;
-  const auto records = Await<absl::StatusOr<std::vector<JobRecord>>>(kLoopSeconds, [&](auto done) {
-    manager_->Records(job, after, static_cast<int>(kPageRecords), done);
-  });
+  const auto records = Await<absl::StatusOr<std::vector<JobRecord>>>(
+      kLoopAnswerSeconds,
+      [&](auto done) { manager_->Records(job, after, static_cast<int>(kPageRecords), done); });
   if (!records.has_value() || !records->ok()) return lines;
   for (const JobRecord& record : **records) {
     lines.push_back({record.number, ToJson(ToProto(record))});

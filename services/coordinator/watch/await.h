@@ -11,6 +11,9 @@
 
 namespace stagecoach {
 
+// For an answer of the job loop, which takes milliseconds unless something is wrong.
+inline constexpr double kLoopAnswerSeconds = 1;
+
 // ask(done): calls done(T) once, from any thread.
 template <typename T, typename Ask>
 std::optional<T> Await(double seconds, Ask ask) {

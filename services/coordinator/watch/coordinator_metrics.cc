@@ -20,8 +20,6 @@ std::string ShownState(JobPhase phase) {
   return v1::JobState_Name(JobStateOf(phase)).substr(kPrefix.size());
 }
 
-constexpr double kLoopSeconds = 1;  // for an answer of the job loop
-
 std::string ModelName(const ModelSpec& model) {
   struct Visitor {
     const char* operator()(const GptSpec&) const { return "gpt"; }
@@ -163,8 +161,8 @@ void CoordinatorMetrics::Follow(const JobView& view) {
 
 void CoordinatorMetrics::Write(MetricWriter& writer) {
   auto jobs =
-      Await<std::vector<JobView>>(kLoopSeconds, [this](auto done) { manager_->List(done); });
-  auto stages = Await<std::vector<StageView>>(kLoopSeconds,
+      Await<std::vector<JobView>>(kLoopAnswerSeconds, [this](auto done) { manager_->List(done); });
+  auto stages = Await<std::vector<StageView>>(kLoopAnswerSeconds,
                                               [this](auto done) { manager_->ListStages(done); });
   if (jobs.has_value()) {
     std::map<std::string, double> by_state;
