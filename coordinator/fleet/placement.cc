@@ -25,18 +25,14 @@ class Placer {
       : fleet_(fleet), alive_(fleet.alive()), alive_with_folder_(fleet.alive_with_folder()) {}
 
   void Place(const WaitingJob& job) {
-    std::vector<StageRegistration> ready;
+    std::vector<StageRegistration> ready = FreeFor(job);
     std::vector<std::string> passed_over;
-    const bool others_suffice = alive_with_folder_ >= Needed(job);
-    for (StageRegistration& stage : fleet_.UsableBy(job.id)) {
-      const StageProcess process{stage.name, stage.incarnation};
-      const bool unfit = std::find(job.unfit.begin(), job.unfit.end(), process) != job.unfit.end();
-      if (unfit || taken_.contains(stage.name)) continue;
-      if (others_suffice && !fleet_.SeesFolder(stage.name)) {
+    if (OthersSuffice(job, ready)) {
+      std::erase_if(ready, [&](const StageRegistration& stage) {
+        if (fleet_.SeesFolder(stage.name)) return false;
         passed_over.push_back(stage.name);
-      } else {
-        ready.push_back(std::move(stage));
-      }
+        return true;
+      });
     }
     const auto suspect = [&](const StageRegistration& stage) {
       return !fleet_.SeesFolder(stage.name) ||
@@ -62,6 +58,24 @@ class Placer {
   Placement Take() && { return std::move(placement_); }
 
  private:
+  std::vector<StageRegistration> FreeFor(const WaitingJob& job) const {
+    std::vector<StageRegistration> free = fleet_.UsableBy(job.id);
+    std::erase_if(free, [&](const StageRegistration& stage) {
+      const StageProcess process{stage.name, stage.incarnation};
+      const bool unfit = std::find(job.unfit.begin(), job.unfit.end(), process) != job.unfit.end();
+      return unfit || taken_.contains(stage.name);
+    });
+    return free;
+  }
+
+  // Without those that are known not to see the folder of checkpoints. A queued job waits for stages
+  // that others hold; one that recovers fails if it waits for long, so it counts what it could have now.
+  bool OthersSuffice(const WaitingJob& job, const std::vector<StageRegistration>& free) const {
+    if (!job.recovering) return alive_with_folder_ >= Needed(job);
+    const auto sees = [this](const StageRegistration& s) { return fleet_.SeesFolder(s.name); };
+    return std::count_if(free.begin(), free.end(), sees) >= Needed(job);
+  }
+
   const Fleet& fleet_;
   const int alive_, alive_with_folder_;
   std::set<std::string> taken_;

@@ -1,8 +1,9 @@
 // Placement: which waiting job gets which stages; pure. Jobs that recover come first, then those
 // submitted, in order. A job that cannot be served now but could be once others end keeps the free
 // stages from later jobs; one that wants more stages than there are holds nobody up. A stage that is
-// known not to see the folder of checkpoints is passed over while the others suffice for a job; one
-// that needs it gets it, for the folder may be there by now, and learns the reason if it is not.
+// known not to see the folder of checkpoints is passed over while the others suffice for a job (those
+// alive; for a job that recovers, those that it could have now); one that needs it gets it, for the
+// folder may be there by now, and learns the reason if it is not.
 // Ownership: values.
 #ifndef STAGECOACH_COORDINATOR_FLEET_PLACEMENT_H_
 #define STAGECOACH_COORDINATOR_FLEET_PLACEMENT_H_

@@ -221,13 +221,15 @@ void JobTransition::WaitedTooLong() {
   const bool least = state_.wanted_stages == 0 || state_.accepts_fewer;
   const int wanted = least ? LeastStages(state_) : state_.wanted_stages;
   const int missing = std::max(1, wanted - state_.ready_stages);
-  const std::string remedy = spec().pipeline.continue_with_fewer_stages
-                                 ? ""
-                                 : ", or set pipeline.continue_with_fewer_stages";
+  std::string remedy = "start more stage servers";
+  if (!state_.unfit.empty()) remedy = absl::StrCat("mount it there and restart them, or ", remedy);
+  if (!spec().pipeline.continue_with_fewer_stages) {
+    remedy += ", or set pipeline.continue_with_fewer_stages";
+  }
   Fail(absl::UnavailableError(absl::StrFormat(
-      "%s: %d %s missing after %.1f s (wanted %d, ready %d%s); start more stage servers%s",
-      Context(), missing, missing == 1 ? "stage is" : "stages are", timeout, wanted,
-      state_.ready_stages, state_.unfit.empty() ? "" : absl::StrCat(", ", UnfitText()), remedy)));
+      "%s: %d %s missing after %.1f s (wanted %d, ready %d%s); %s", Context(), missing,
+      missing == 1 ? "stage is" : "stages are", timeout, wanted, state_.ready_stages,
+      state_.unfit.empty() ? "" : absl::StrCat(", ", UnfitText()), remedy)));
 }
 
 void JobTransition::On(const CancelRequested&) {

@@ -104,7 +104,8 @@ TEST(SharedFolderTest, ARecoveryWithNothingButAStageThatDoesNotSeeTheFolderFails
   cluster.KillStage(1);
   ASSERT_TRUE(cluster.RunToEnd(kSharedJob, 60));
   EXPECT_THAT(cluster.View(kSharedJob).message,
-              AllOf(HasSubstr("1 stage is missing"), HasSubstr("without stage-2")));
+              AllOf(HasSubstr("1 stage is missing"), HasSubstr("without stage-2"),
+                    HasSubstr("mount it there and restart them, or start more stage servers")));
 }
 
 // A stage that one job had failed for was given to the next job, and the next, while others were free.
@@ -139,6 +140,28 @@ TEST(SharedFolderTest, AStageThatDoesNotSeeTheFolderIsPassedOverWhileOthersSuffi
   ASSERT_TRUE(cluster.Submit("last", SmallJob(2)).ok());
   ASSERT_TRUE(cluster.RunUntil([&] { return cluster.View("last").stages.size() == 2; }));
   EXPECT_EQ(cluster.View("last").stages[1].stage_name, "stage-1") << "it is like the others again";
+}
+
+// A recovering job waited for a stage that another job kept, and failed, with a free one beside it that
+// had been noted without the folder, and whose mount had been mended since.
+TEST(SharedFolderTest, ARecoveryTakesAStageThatWasPassedOverWhenTheOthersWorkForOtherJobs) {
+  SimulatedCluster cluster(4);
+  FaultFileSystem own;
+  cluster.stage(3).own_files = &own;
+  ASSERT_TRUE(cluster.Submit("first", SmallJob(4)).ok());
+  ASSERT_TRUE(cluster.RunToEnd("first"));
+  ASSERT_EQ(cluster.View("first").phase, JobPhase::kFailed) << "stage-3 is noted";
+  cluster.stage(3).own_files = nullptr;
+
+  ASSERT_TRUE(cluster.Submit(kSharedJob, SmallJob(2)).ok());
+  JobSpec long_one = SmallJob(1);
+  long_one.training.steps = 1000;
+  ASSERT_TRUE(cluster.Submit("long", long_one).ok());
+  ASSERT_TRUE(cluster.RunUntil([&] { return cluster.View(kSharedJob).step == 5; }));
+  ASSERT_EQ(cluster.View("long").stages.at(0).stage_name, "stage-2");
+  cluster.KillStage(0);
+  ExpectUndisturbedEnd(cluster);
+  EXPECT_EQ(cluster.View("long").phase, JobPhase::kRunning) << "it kept its stage all the while";
 }
 
 // A coordinator that is upgraded first has stages that leave the new question unanswered: all of them
