@@ -102,6 +102,65 @@ TEST_F(FullJournalTest, ACancelThatIsNotOnDiskIsNotPromised) {
   EXPECT_TRUE(cluster_.Cancel("a").ok());
 }
 
+// The log said "succeeded" where `list` said RUNNING, and the next coordinator ran the steps again.
+TEST_F(FullJournalTest, TheLogHearsOfARecordOnceItIsOnDisk) {
+  RunUntilFull(4);
+  ASSERT_TRUE(cluster_.RunUntil([&] { return Idle(); }, 20));
+  EXPECT_LE(cluster_.step_of("a"), 4u);
+  EXPECT_FALSE(cluster_.logged_end("a"));
+  disk_.full = false;
+  ASSERT_TRUE(cluster_.RunUntil([&] { return cluster_.logged_end("a"); }, 2));
+  EXPECT_EQ(cluster_.step_of("a"), 7u);
+}
+
+// A held job was cancelled in memory only, shown as held still, and a resume was answered with OK
+// though the job stayed cancelled.
+TEST(FullJournalHoldTest, AResumeAfterACancelThatIsNotOnDiskIsRefused) {
+  SlowDisk disk;
+  JobManagerOptions holding;
+  holding.hold_jobs = true;
+  SimulatedCluster cluster(2, holding);
+  ASSERT_TRUE(cluster.Submit("a", SmallJob(2)).ok());
+  ASSERT_TRUE(cluster.RunUntil([&] { return cluster.View("a").step == 4; }));
+  cluster.CrashCoordinator();
+  cluster.StartCoordinator();
+  ASSERT_EQ(cluster.View("a").phase, JobPhase::kHeld);
+  disk.full = true;
+  ASSERT_TRUE(absl::IsFailedPrecondition(cluster.Cancel("a")));
+  disk.full = false;  // it is written with the next try, within a second
+  const absl::Status resumed = cluster.loop().Resume("a", 0).status();
+  EXPECT_TRUE(absl::IsFailedPrecondition(resumed)) << resumed;
+  EXPECT_THAT(resumed.message(), HasSubstr("in memory it is cancelled"));
+  ASSERT_TRUE(cluster.RunUntil([&] { return cluster.View("a").phase == JobPhase::kCancelled; }, 2));
+}
+
+// The next coordinator takes the job up again, so what it begins with must be there.
+TEST(FullJournalPinTest, AnEndThatIsNotOnDiskReleasesNoCheckpoint) {
+  SlowDisk disk;
+  SimulatedCluster cluster(4);
+  JobSpec first = SmallJob(2);
+  first.training.steps = 30;
+  first.checkpoint.keep = 1;
+  ASSERT_TRUE(cluster.Submit("first", first).ok());
+  ASSERT_TRUE(cluster.RunUntil([&] { return cluster.View("first").last_checkpoint_step == 3; }));
+  JobSpec second = first;
+  second.resume_job = "first";
+  second.checkpoint.every_steps = 0;
+  ASSERT_TRUE(cluster.Submit("second", second).ok());
+  ASSERT_TRUE(cluster.RunUntil([&] { return cluster.View("second").step == 5; }));
+  disk.full = true;
+  ASSERT_TRUE(absl::IsFailedPrecondition(cluster.Cancel("second")));
+  ASSERT_TRUE(cluster.RunUntil([&] { return cluster.View("first").last_checkpoint_step == 15; }));
+  EXPECT_THAT(cluster.files().List("/checkpoints/first").value(),
+              ::testing::Contains("step-000000000003"));
+  cluster.CrashCoordinator();
+  disk.full = false;
+  cluster.StartCoordinator();
+  ASSERT_TRUE(cluster.RunToEnd("second"));
+  EXPECT_EQ(cluster.View("second").phase, JobPhase::kSucceeded) << cluster.View("second").message;
+  ASSERT_TRUE(cluster.RunToEnd("first"));
+}
+
 TEST_F(FullJournalTest, WithRoomAgainEverythingIsWrittenAndTold) {
   RunUntilFull(4);
   ASSERT_TRUE(cluster_.RunUntil([&] { return Idle(); }, 20));

@@ -127,6 +127,7 @@ void JobLoop::RetireEnded() {
   for (auto it = jobs_.begin(); it != jobs_.end();) {
     const Job& job = it->second;
     const bool done = IsTerminal(job.state.phase) && job.unwritten.empty();
+    if (done) pins_->Release(it->first);
     if (done) AddEnded(job.state, job.spec_text);
     it = done ? jobs_.erase(it) : std::next(it);
   }
@@ -185,14 +186,10 @@ void JobLoop::Deliver(JobEvent event) {
       std::holds_alternative<StagesOffered>(event.kind)) {
     HoldStages(*job);
   }
-  if (ended) pins_->Release(event.job);
+  // Not before the end is on disk: a next coordinator would take the job up, and want its start.
+  if (ended && job->unwritten.empty()) pins_->Release(event.job);
   if (WaitsForStages(job->state)) placement_due_ = true;
 
-  if (parts_.outside.on_record) {
-    for (const JobRecord& record : transition->records) {
-      parts_.outside.on_record(event.job, record);
-    }
-  }
   StartLate(&job->state, deadline, Now().seconds - event.now.seconds);
   Perform(*job, transition->actions);
 }
@@ -382,6 +379,9 @@ void JobLoop::Flush() {
   const std::set<std::string> written = std::exchange(unwritten_, {});
   for (const JournalUpdate& update : updates) {
     Job* const job = Find(update.job);
+    if (parts_.outside.on_record) {
+      for (const JobRecord& record : update.records) parts_.outside.on_record(update.job, record);
+    }
     job->unwritten.clear();
     job->phase_on_disk = job->state.phase;
     job->step_on_disk = job->state.step;

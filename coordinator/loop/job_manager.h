@@ -66,8 +66,8 @@ class JobManager {
     FileSystem* file_system = nullptr;
     const JobCodec* codec = nullptr;
     const Clock* clock = nullptr;
-    // Every new record, on the loop thread, before anybody watches it; must not block. May be
-    // empty.
+    // Every new record once it is on disk, on the loop thread, before anybody watches it; must not
+    // block. May be empty.
     std::function<void(const std::string& job, const JobRecord& record)> on_record;
     // Told of every job when it is accepted, on the job loop; must not block.
     std::function<void(const JobView&)> on_accepted = {};

@@ -9,7 +9,7 @@ namespace stagecoach {
 
 absl::StatusOr<JobView> JobLoop::Resume(const std::string& id, int64_t stages) {
   if (draining_) return absl::UnavailableError("the coordinator is shutting down");
-  if (const Job* const live = Find(id); live != nullptr && JournalGivenUp()) {
+  if (const Job* const live = Find(id); live != nullptr && trouble_.has_value()) {
     if (!live->unwritten.empty()) return NotOnDisk(*live);
   }
   ASSIGN_OR_RETURN(JobView view, Get(id));

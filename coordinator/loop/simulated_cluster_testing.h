@@ -78,7 +78,9 @@ class SimulatedCluster final : private StageClient {
   absl::StatusOr<JobView> Submit(const std::string& id, const JobSpec& spec);
   absl::StatusOr<Plan> PlanJob(const JobSpec& spec);
   JobView View(const std::string& id);
-  uint64_t step_of(const std::string& id) { return steps_[id]; }  // of the newest step's record
+  // What the log was told of: the newest step, and whether the job ended.
+  uint64_t step_of(const std::string& id) { return steps_[id]; }
+  bool logged_end(const std::string& id) const { return ends_.contains(id); }
   absl::Status Cancel(const std::string& id);
   const std::vector<JobRecord>& Records(const std::string& id) const { return records_.at(id); }
 
@@ -179,6 +181,7 @@ class SimulatedCluster final : private StageClient {
   int events_ = 0;
   double loop_seconds_ = 0;
   std::map<std::string, uint64_t> steps_;  // by job
+  std::set<std::string> ends_;             // jobs
 };
 
 }  // namespace stagecoach
