@@ -16,9 +16,10 @@ constexpr int64_t kSilenceNanos = int64_t{600} * 1'000'000'000;
 void JobNews::Tell(uint64_t number, double lease_seconds) {
   const int64_t now = clock_->MonotonicNanos();
   const bool after_silence = IsSilence(now);  // what moved meanwhile may not be in the number yet
-  told_nanos_ = now;
-  lease_nanos_ = static_cast<int64_t>(lease_seconds * 1e9);
+  // The end of a silence is told last: who sees it also sees the move and the lease that go with it.
   if (number_.exchange(number) != number || after_silence) ++moves_;
+  lease_nanos_ = static_cast<int64_t>(lease_seconds * 1e9);
+  told_nanos_ = now;
 }
 
 bool JobNews::IsSilence(int64_t now_nanos) const {
@@ -27,9 +28,11 @@ bool JobNews::IsSilence(int64_t now_nanos) const {
 }
 
 int64_t JobNews::PatienceNanos(double timeout_seconds) const {
+  const bool silence =
+      IsSilence(clock_->MonotonicNanos());  // before the lease, which is told first
   const int64_t usual =
       std::max(static_cast<int64_t>(timeout_seconds * 1e9), 2 * lease_nanos_.load());
-  return IsSilence(clock_->MonotonicNanos()) ? std::max(usual, kSilenceNanos) : usual;
+  return silence ? std::max(usual, kSilenceNanos) : usual;
 }
 
 std::string JobNews::Words(int64_t still_nanos) const {
