@@ -31,7 +31,8 @@ class StagedBackend final : public Backend {
     api_->CreateStream(&busy_);
     staging_ = std::make_unique<LinkStaging>(api_, stream_, device_.get(), fault_);
     progress_ = std::make_unique<DeviceProgress>(api_, busy_, fault_);
-    device_->SetRelief([this] { return staging_->Relieve(); });
+    device_->SetRelief(
+        [this] { return staging_->Relieve([this] { progress_->Wait("waiting for memory"); }); });
   }
   ~StagedBackend() override { device_->SetRelief(nullptr); }
 

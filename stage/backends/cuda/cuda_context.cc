@@ -77,9 +77,8 @@ absl::Status CudaContext::State::Open() {
   staging = std::make_unique<LinkStaging>(api, stream, device_memory.get(), fault);
   clock = std::make_unique<DeviceClock>(api, stream, fault);
   progress = std::make_unique<DeviceProgress>(api, stream, fault);
-  device_memory->SetRelief([this] {
-    progress->Wait("waiting for memory");  // as Relieve does, without a sign
-    return staging->Relieve();
+  device_memory->SetRelief([this] {  // Relieve waits too, but without a sign that the card gets on
+    return staging->Relieve([this] { progress->Wait("waiting for memory"); });
   });
   return fault->status();
 }

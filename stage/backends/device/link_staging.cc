@@ -147,8 +147,9 @@ absl::StatusOr<Tensor> LinkStaging::FromLink(const Tensor& source) {
   return target;
 }
 
-bool LinkStaging::Relieve() {
+bool LinkStaging::Relieve(const std::function<void()>& wait) {
   if (taking_ahead_ || (ahead_.empty() && to_link_.empty())) return false;
+  wait();
   End();
   if (!to_link_.empty()) Note(api_->SynchronizeEvent(to_link_.back().done), kToLink);
   Reap();

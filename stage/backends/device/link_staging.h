@@ -46,8 +46,9 @@ class LinkStaging {
   absl::StatusOr<Tensor> FromLink(const Tensor& source);
 
   // For an allocator that has no more: lets go of what was taken ahead and waits for copies to
-  // links, whose sources it holds. False: there was nothing.
-  bool Relieve();
+  // links, whose sources it holds; before that it calls `wait`, which may take as long as it likes
+  // until the compute stream has run what is queued. False, and no wait: there was nothing.
+  bool Relieve(const std::function<void()>& wait);
   void End();  // lets go of what was taken ahead
 
   size_t held() const { return to_link_.size() + from_link_.size(); }  // copies under way

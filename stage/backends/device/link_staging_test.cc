@@ -165,7 +165,7 @@ TEST_F(LinkStagingTest, MovesEveryValueWhateverStreamIsLate) {
 TEST_F(LinkStagingTest, GivesUpWhatItHoldsBeforeMemoryIsRefused) {
   auto device = MakeDeviceAllocator(api_, 1, 2048, fault_);
   LinkStaging staging(api_, compute_, device.get(), fault_);
-  device->SetRelief([&] { return staging.Relieve(); });
+  device->SetRelief([&] { return staging.Relieve([] {}); });
   Tensor source = Vector(*device), target = Vector(*pinned_);
   Set(source.data<float>(), 4.0f);
   ASSERT_TRUE(staging.ToLink(source, target).ok());
@@ -174,6 +174,24 @@ TEST_F(LinkStagingTest, GivesUpWhatItHoldsBeforeMemoryIsRefused) {
   const auto most = device->Allocate(2048, MemoryKind::kActivations);
   EXPECT_TRUE(most.ok()) << most.status();
   EXPECT_EQ(target.data<float>()[3], 4.0f) << "after the copy that read it had run";
+  device->SetRelief(nullptr);
+}
+
+// A place ahead that a full card had no room for stopped the host until the card had done all.
+TEST_F(LinkStagingTest, NobodyWaitsForACardThatHasNothingToGiveUp) {
+  auto device = MakeDeviceAllocator(api_, 1, 1024, fault_);
+  LinkStaging staging(api_, compute_, device.get(), fault_);
+  int waits = 0;
+  device->SetRelief([&] { return staging.Relieve([&] { ++waits; }); });
+  Tensor source = Vector(*device), target = Vector(*pinned_);
+  ASSERT_TRUE(staging.FromLink(target).ok());  // there is room for it, and none ahead
+  EXPECT_EQ(waits, 0) << "for a place that it can do without";
+  EXPECT_FALSE(device->Allocate(1024, MemoryKind::kActivations).ok());
+  EXPECT_EQ(waits, 0) << "nothing is held";
+  ASSERT_TRUE(staging.ToLink(source, target).ok());
+  source.Reset();
+  EXPECT_TRUE(device->Allocate(1024, MemoryKind::kActivations).ok());
+  EXPECT_EQ(waits, 1) << "a copy holds its source until it has run";
   device->SetRelief(nullptr);
 }
 
