@@ -70,8 +70,11 @@ void Lease::Loop() {
   while (!WaitStopped(seconds)) {
     if (registered_) {
       seconds = RenewOnce();
+    } else if (draining()) {  // nobody's, and not to be anybody's for so little time
+      EndDrain("it is registered with no coordinator");
+      seconds = lease_seconds_;
     } else {
-      seconds = draining() ? lease_seconds_ : RegisterOnce();  // not for so little time
+      seconds = RegisterOnce();
     }
   }
 }
@@ -141,9 +144,12 @@ void Lease::EndDrainIfOrphaned(const grpc::Status& answer) {
   if (answer.ok()) unavailable_ = 0;
   if (unavailable) ++unavailable_;
   if (!draining() || !(unknown || unavailable_ >= kUnavailableIfGone)) return;
+  EndDrain(unknown ? "the coordinator does not know this stage" : "the coordinator is gone");
+}
+
+void Lease::EndDrain(const char* why) {
   if (!std::exchange(orphaned_, true)) {
-    spdlog::info("draining: the coordinator {}, there is nobody to wait for",
-                 unknown ? "does not know this stage" : "is gone");
+    spdlog::info("draining: {}, there is nobody to wait for", why);
   }
   parts_.runtime->EndDrain();
 }

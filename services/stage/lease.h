@@ -3,7 +3,7 @@
 // on trying with back-off while there is no coordinator: a stage outlives its coordinator. Refused
 // because another process holds its name, it says so once and asks again every second.
 // Every renewal carries the stage's totals and its progress; the answer tells of the job's progress.
-// A draining stage whose coordinator is gone, or does not know it any more, has nobody to wait for:
+// A draining stage whose coordinator is gone, or does not know it (any more), has nobody to wait for:
 // the lease ends the runtime's drain.
 // Ownership: borrows what it was given.
 // Threads:   one own thread, which also asks for the telemetry; every call has a deadline.
@@ -49,6 +49,7 @@ class Lease {
   double RegisterOnce();
   double RenewOnce();
   void EndDrainIfOrphaned(const grpc::Status& answer);
+  void EndDrain(const char* why);
   bool WaitStopped(double seconds);  // or told to hurry
   bool draining() const;
 

@@ -51,6 +51,13 @@ class ListeningFleet final : public v1::FleetService::Service {
     std::lock_guard<std::mutex> lock(mutex_);
     refusal_ = refusal;
   }
+  // From now on it knows nobody, and gives no name to anybody.
+  void Forget() {
+    std::lock_guard<std::mutex> lock(mutex_);
+    forgets_ = true;
+    refusal_ = grpc::Status(grpc::StatusCode::ALREADY_EXISTS, "the name is held");
+    registrations_.clear();
+  }
   // Of `stage`, once there are so many; fewer if that takes too long.
   std::vector<v1::Stage> WaitForRegistrations(size_t count, const std::string& stage) {
     std::unique_lock<std::mutex> lock(mutex_);
@@ -69,6 +76,7 @@ class ListeningFleet final : public v1::FleetService::Service {
     response->set_lease_seconds(0.15);
     {
       std::lock_guard<std::mutex> lock(mutex_);
+      if (forgets_) return grpc::Status(grpc::StatusCode::NOT_FOUND, "no such stage");
       renewals_[request->name()] = *request;
       states_.insert(request->state());
     }
@@ -93,6 +101,7 @@ class ListeningFleet final : public v1::FleetService::Service {
   std::set<std::string> states_;
   std::vector<v1::Stage> registrations_;
   grpc::Status refusal_;
+  bool forgets_ = false;
 };
 
 class StageServerTest : public ::testing::Test {
@@ -334,6 +343,25 @@ TEST_F(StageServerTest, GoesAtOnceIfItsCoordinatorIsGone) {
     if (absl::StrContains(line.message, "the coordinator is gone, there is nobody to wait for")) {
       ++told;
     }
+  }
+  EXPECT_EQ(told, 2) << "each stage, before its time was over";
+}
+
+// A stage that was refused its name waited, told to end, for half its time: nobody asked about it any
+// more, so nothing said that it is nobody's.
+TEST_F(StageServerTest, GoesAtOnceIfNobodyHasRegisteredIt) {
+  TrainSteps(1);
+  fleet_.Forget();
+  for (const char* name : {"s0", "s1"}) {
+    ASSERT_EQ(fleet_.WaitForRegistrations(1, name).size(), 1u) << name;
+  }
+  const uint64_t before = ProcessLogRing()->Read(0, "", 1).newest;
+  std::thread other([this] { servers_[0]->Shutdown(); });
+  servers_[1]->Shutdown();
+  other.join();
+  int told = 0;
+  for (const LogEntry& line : ProcessLogRing()->Read(before, "", 0).lines) {
+    told += absl::StrContains(line.message, "it is registered with no coordinator") ? 1 : 0;
   }
   EXPECT_EQ(told, 2) << "each stage, before its time was over";
 }
