@@ -161,6 +161,44 @@ TEST(FullJournalPinTest, AnEndThatIsNotOnDiskReleasesNoCheckpoint) {
   ASSERT_TRUE(cluster.RunToEnd("first"));
 }
 
+// A night of millisecond steps on a full disk filled the coordinator's memory.
+TEST(FullJournalMemoryTest, OfManyUnwrittenStepsTheOldestAreDroppedAndCounted) {
+  SlowDisk disk;
+  JobManagerOptions options;
+  options.max_unwritten_steps = 50;
+  SimulatedCluster cluster(2, options);
+  JobSpec spec = SmallJob(2);
+  spec.training.steps = 300;
+  ASSERT_TRUE(cluster.Submit("a", spec).ok());
+  ASSERT_TRUE(cluster.RunUntil([&] { return cluster.View("a").step == 4; }));
+  disk.full = true;
+  ASSERT_TRUE(cluster.RunUntil([&] {
+    return cluster.loop().ListStages()[0].state == StageState::kReady;
+  })) << "training goes on to its end";
+  disk.full = false;
+  ASSERT_TRUE(cluster.RunUntil([&] { return IsTerminal(cluster.View("a").phase); }, 2));
+  Told told;
+  told.Watch(cluster, 1000);
+  ASSERT_TRUE(cluster.RunUntil([&] { return told.ended.has_value(); }, 2));
+  std::map<JobRecord::Kind, int> kinds;
+  std::vector<std::string> lines;
+  uint64_t number = 0, newest_step = 0;
+  for (const JobRecord& record : told.records) {
+    EXPECT_GT(record.number, number);
+    number = record.number;
+    ++kinds[record.kind];
+    if (record.kind == JobRecord::Kind::kStep) newest_step = record.step;
+    if (record.message.starts_with("the records of ")) lines.push_back(record.message);
+  }
+  const int steps = kinds[JobRecord::Kind::kStep];
+  EXPECT_GE(steps, 45);
+  EXPECT_LE(steps, 50 + 5) << "with those of before";
+  EXPECT_EQ(newest_step, 300u);
+  EXPECT_EQ(kinds[JobRecord::Kind::kEvaluation], 100) << "other kinds stay";
+  EXPECT_THAT(lines, ::testing::ElementsAre(HasSubstr(
+                         absl::StrCat("the records of ", 300 - steps, " steps up to step "))));
+}
+
 TEST_F(FullJournalTest, WithRoomAgainEverythingIsWrittenAndTold) {
   RunUntilFull(4);
   ASSERT_TRUE(cluster_.RunUntil([&] { return Idle(); }, 20));

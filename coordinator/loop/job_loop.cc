@@ -175,6 +175,7 @@ void JobLoop::Deliver(JobEvent event) {
     job->unwritten.insert(job->unwritten.end(), transition->records.begin(),
                           transition->records.end());
     unwritten_.insert(event.job);
+    DropOldestSteps(*job, transition->records);
     if (flush_due_seconds_ == 0) flush_due_seconds_ = Now().seconds + kGroupCommitSeconds;
   }
   // Persist first, then act. A lost step record costs nothing: a crash repeats the step as well.
@@ -366,11 +367,12 @@ void JobLoop::Flush() {
   flush_due_seconds_ = 0;
   std::vector<JournalUpdate> updates;
   for (const std::string& id : unwritten_) {
-    const Job& job = *Find(id);
-    updates.push_back({id, EncodeJobState(job.state), job.unwritten});
+    Job& job = *Find(id);
+    updates.push_back({id, EncodeJobState(job.state), std::move(job.unwritten)});
   }
   if (updates.empty()) return;
   if (absl::Status status = parts_.journal->Write(updates); !status.ok()) {
+    for (JournalUpdate& update : updates) Find(update.job)->unwritten = std::move(update.records);
     return JournalFailed(status);
   }
   if (std::exchange(trouble_, std::nullopt).has_value() && parts_.outside.on_journal) {
@@ -383,6 +385,7 @@ void JobLoop::Flush() {
       for (const JobRecord& record : update.records) parts_.outside.on_record(update.job, record);
     }
     job->unwritten.clear();
+    job->unwritten_steps = job->dropped_steps = job->dropped_up_to = 0;
     job->phase_on_disk = job->state.phase;
     job->step_on_disk = job->state.step;
     const uint64_t before = job->state.records - update.records.size();

@@ -14,6 +14,7 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -83,6 +84,9 @@ class JobLoop {
     JobState state;
     std::string spec_text;
     std::vector<JobRecord> unwritten;
+    size_t unwritten_steps = 0;  // of them
+    // Records of steps that were dropped since the journal was written last, and the newest's number.
+    uint64_t dropped_steps = 0, dropped_up_to = 0;
     JobPhase phase_on_disk = JobPhase::kSubmitted;
     uint64_t step_on_disk = 0;
     Shortage told;  // the last one, not to repeat it within a generation
@@ -159,6 +163,7 @@ class JobLoop {
   std::vector<WaitingJob> WaitingJobs() const;
   void Flush();
   void JournalFailed(const absl::Status& why);
+  void DropOldestSteps(Job& job, std::span<const JobRecord> added) const;
   bool JournalGivenUp() const;  // trouble for so long that watchers must know
   absl::Status NotOnDisk(const Job& job) const;
   JobView ShownView(const Job& job) const;

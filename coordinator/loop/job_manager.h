@@ -55,7 +55,9 @@ struct JobManagerOptions {
   double load_deadline_seconds = 120;
   int64_t max_recoveries_per_step = 3;  // the same step failing so often fails the job (poison)
   int64_t max_records = 100000;         // kept per job; older step records are thinned
-  bool hold_jobs = false;               // at the start: unfinished jobs wait for Resume
+  int64_t max_unwritten_steps =
+      10000;               // kept per job in memory while the journal cannot be written
+  bool hold_jobs = false;  // at the start: unfinished jobs wait for Resume
 };
 
 class JobManager {

@@ -1,6 +1,8 @@
 // When the journal cannot be written, mostly for want of room: training goes on, for after a crash the
 // term is higher anyway, and writing is tried again. But nothing that only memory knows is told as a
 // fact, or a restarted coordinator would contradict it; and nobody is left waiting for it either.
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
 #include "coordinator/loop/job_loop.h"
@@ -26,6 +28,40 @@ void JobLoop::JournalFailed(const absl::Status& why) {
     if (!watch.idle || !unwritten_.contains(watch.job)) continue;
     parts_.post([this, watch_id = watch_id] { Pump(watch_id); });
   }
+}
+
+// So that a night without room on the disk does not fill the memory: of more steps than the bound the
+// oldest records go, many at once. A record with the number of the newest of them says how many. A
+// coordinator that ends before there is room repeats these steps anyway. Other kinds stay.
+void JobLoop::DropOldestSteps(Job& job, std::span<const JobRecord> added) const {
+  const auto is_step = [](const JobRecord& r) { return r.kind == JobRecord::Kind::kStep; };
+  job.unwritten_steps += static_cast<size_t>(std::count_if(added.begin(), added.end(), is_step));
+  const size_t most = static_cast<size_t>(parts_.options.max_unwritten_steps);
+  if (job.unwritten_steps <= most) return;
+  const size_t left = most - most / 10;
+  const uint64_t told_before = job.dropped_up_to;
+  for (const JobRecord& record : job.unwritten) {
+    if (job.unwritten_steps == left) break;
+    if (!is_step(record)) continue;
+    --job.unwritten_steps;
+    ++job.dropped_steps;
+    job.dropped_up_to = record.number;
+  }
+  std::erase_if(job.unwritten, [&](const JobRecord& record) {
+    return record.number < job.dropped_up_to && (is_step(record) || record.number == told_before);
+  });
+  const auto newest =
+      std::find_if(job.unwritten.begin(), job.unwritten.end(),
+                   [&](const JobRecord& record) { return record.number == job.dropped_up_to; });
+  JobRecord told;
+  told.number = newest->number;
+  told.unix_seconds = newest->unix_seconds;
+  told.step = newest->step;
+  told.phase = newest->phase;
+  told.nonfinite_steps = newest->nonfinite_steps;
+  told.message = absl::StrCat("the records of ", job.dropped_steps, " steps up to step ", told.step,
+                              " are not kept: the journal could not be written meanwhile");
+  *newest = std::move(told);
 }
 
 bool JobLoop::JournalGivenUp() const {
