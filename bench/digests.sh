@@ -6,7 +6,8 @@
 #
 # A and B: commits, which are built in worktrees in a temporary folder, or folders of built programs
 # (build/bin, whose examples are those of this checkout). --only: jobs that have TEXT in their names.
-# A table on standard output. Exits 1 if a job differs, fails, or is known to neither.
+# A table on standard output. Exits 1 if a job differs, fails, is known to neither, or is refused by one
+# though its file is the same; an example that only one commit has, or has so, is passed over.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 only=
@@ -19,9 +20,10 @@ fi
 folder=$(mktemp -d "${TMPDIR:-/tmp}/stagecoach-digests-XXXXXX")
 clean() {
   for side in A B; do
-    [ ! -e "$folder/$side" ] || git worktree remove --force "$folder/$side"
+    [ ! -e "$folder/$side" ] || git worktree remove --force "$folder/$side" || true
   done
   rm -rf "$folder"
+  git worktree prune
 }
 trap clean EXIT
 

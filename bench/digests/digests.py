@@ -63,14 +63,18 @@ class Side:
         write_data(folder)
         self.jobs = write_jobs(folder, examples, only)
 
+    def text(self, name):
+        """The job file, None without one."""
+        return self.jobs[name][-1].read_text() if name in self.jobs else None
+
     def run(self, name):
-        """None: this side does not know such a job. Else a result."""
+        """None: this side has no such job. Else a result."""
         if name not in self.jobs:
             return None
         *flags, path = self.jobs[name]
         known = subprocess.run([self.cli, "validate", path], capture_output=True, text=True)
         if known.returncode != 0:
-            return None
+            return Result(known.returncode, "", known.stdout + known.stderr, refused=True)
         with tempfile.TemporaryDirectory(dir=self.folder) as state:
             command = [self.cli, "local", *flags, "--state-dir", state, "-o", "ndjson", path]
             with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
@@ -84,7 +88,8 @@ class Side:
 
 
 class Result:
-    def __init__(self, code, output, errors):
+    def __init__(self, code, output, errors, refused=False):
+        self.refused = refused  # by `validate`
         events = [json.loads(line) for line in output.splitlines()]
         self.numbers = {}  # by what they are, in the order of the run
         for event in events:
@@ -96,6 +101,8 @@ class Result:
         self.error = "" if self.digest else f"exit code {code}\n{errors[-2000:]}"
 
     def short(self):
+        if self.refused:
+            return "refused"
         return self.digest.removeprefix("sha256:")[:16] if self.digest else "failed"
 
 
@@ -107,19 +114,32 @@ def difference(a, b):
     return "" if a.digest == b.digest else "weights"
 
 
-def show(name, a, b):
-    """Prints the job's row; True if it is as it must be."""
-    missing = "unknown"
-    if a is None and b is None:
-        verdict, good = "known to neither", False
-    elif a is None or b is None:
+def judge(a, b, one_file):
+    """What is said of a job's results, and whether it is as it must be.
+
+    A job that one side has not, or that refuses the file as only the other side has it, is new. A file that both have
+    is known to both, or something was broken.
+    """
+    if a is None or b is None:
         only = a or b
-        verdict, good = f"only in {'B' if a is None else 'A'}", bool(only.digest)
-    elif not (a.digest and b.digest):
-        verdict, good = "failed", False
-    else:
-        what = difference(a, b)
-        verdict, good = (f"DIFFERS: {what}", False) if what else ("same", True)
+        return f"only in {'B' if a is None else 'A'}", bool(only.digest)
+    if a.refused and b.refused:
+        return "known to neither", False
+    if a.refused or b.refused:
+        if one_file:
+            return f"REFUSED by {'A' if a.refused else 'B'}, the same file", False
+        knows = b if a.refused else a
+        return f"only in {'B' if a.refused else 'A'}", bool(knows.digest)
+    if not (a.digest and b.digest):
+        return "failed", False
+    what = difference(a, b)
+    return (f"DIFFERS: {what}", False) if what else ("same", True)
+
+
+def show(name, a, b, one_file):
+    """Prints the job's row; True if it is as it must be."""
+    missing = "not there"
+    verdict, good = judge(a, b, one_file)
     print(f"{name:46}{a.short() if a else missing:18}{b.short() if b else missing:18}{verdict}", flush=True)
     for side, result in zip("AB", (a, b)):
         if result and result.error:
@@ -132,7 +152,8 @@ def run_all(names, sides):
     with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
         runs = [(name, [pool.submit(side.run, name) for side in sides]) for name in names]
         try:
-            return [name for name, both in runs if not show(name, *(run.result() for run in both))]
+            return [name for name, both in runs
+                    if not show(name, *(run.result() for run in both), sides[0].text(name) == sides[1].text(name))]
         finally:
             pool.shutdown(cancel_futures=True)
 

@@ -64,6 +64,18 @@ class DigestsTest(unittest.TestCase):
         (self.sides[1] / "new.yaml").write_text(JOB + "model: {unknown: {}}\n")
         self.expect(0, "only in A", "only in B", "3 jobs, 3 as they must be")
 
+    def test_a_job_that_one_side_refuses_though_its_file_is_the_same(self):
+        """A commit whose `validate` refused every job was as good as one with the same bits."""
+        refusal = CLIENT.replace("grep -q unknown", "grep -q .")
+        self.client(self.sides[1], refusal)
+        self.expect(1, "REFUSED by B, the same file", "not: examples/job.yaml", "B: exit code 2", "no such field")
+        self.client(self.sides[0], refusal)
+        self.client(self.sides[1], CLIENT)
+        result = self.run_tool("")  # with those of jobs.py, which are the same for both
+        self.assertEqual(result.returncode, 1, result.stdout)
+        self.assertRegex(result.stdout, r"cpu-float32-n3-m1 .*REFUSED by A, the same file")
+        self.assertNotIn("only in", result.stdout)
+
     def test_a_job_that_neither_side_knows(self):
         for side in self.sides:
             (side / "job.yaml").write_text(JOB + "model: {unknown: {}}\n")
