@@ -127,6 +127,12 @@ struct JobSpec {
 
 absl::Status ValidateJobSpec(const JobSpec& spec);
 
+// Micro-batches on all stages together, K * M. A plan's time and memory grow with them: so many
+// take about two seconds, the limits of K and M alone would allow 64 times as many. ValidateJobSpec
+// asks if the spec says how many stages, MakePlan whatever it says.
+inline constexpr int64_t kMostPlanned = int64_t{1} << 20;
+absl::Status CheckPlanSize(const JobSpec& spec, int64_t stages);
+
 // Size of micro-batch i of M for a mini-batch of N: N / M, one more for the first N mod M.
 int64_t MicroBatchSize(int64_t batch_size, int64_t micro_batches, int64_t i);
 

@@ -183,6 +183,21 @@ void Cut(JobSpec* spec, int64_t stages, std::vector<int64_t> cuts) {
   spec->pipeline.partition = {.kind = PartitionSpec::Kind::kCuts, .cuts = std::move(cuts)};
 }
 
+// `validate` took what `submit` then refused.
+TEST(ValidateJobSpec, RefusesMoreMicroBatchesThanCanBePlannedOnItsStages) {
+  const auto on = [](int64_t stages, int64_t micro_batches) {
+    JobSpec spec = GoodSpec();
+    std::get<GptSpec>(spec.model).layers = 16;
+    spec.pipeline.stages = stages;
+    spec.training.micro_batches = spec.training.batch_size = micro_batches;
+    return ValidateJobSpec(spec);
+  };
+  EXPECT_TRUE(on(17, 61680).ok()) << on(17, 61680);
+  EXPECT_TRUE(on(0, 65536).ok()) << "how many stages it will be is not known: " << on(0, 65536);
+  EXPECT_THAT(on(17, 65536).message(),
+              HasSubstr("training.micro_batches: 65536; with pipeline.stages=17 at most 61680"));
+}
+
 TEST(ValidateJobSpec, RefusesBadPipelines) {
   ExpectRefused({
       {"pipeline.stages: -1; must be >= 0", [](JobSpec* s) { s->pipeline.stages = -1; }},

@@ -213,6 +213,14 @@ const char* LearningRateKindName(LearningRateSpec::Kind kind) {
   return "unknown";
 }
 
+absl::Status CheckPlanSize(const JobSpec& spec, int64_t stages) {
+  const int64_t micro_batches = spec.training.micro_batches;
+  if (stages <= 0 || micro_batches <= kMostPlanned / stages) return absl::OkStatus();
+  return FieldError("training.micro_batches", absl::StrCat(micro_batches),
+                    absl::StrCat("with pipeline.stages=", stages, " at most ",
+                                 kMostPlanned / stages, ": their product may be ", kMostPlanned));
+}
+
 absl::Status ValidateJobSpec(const JobSpec& spec) {
   RETURN_IF_ERROR(ValidateName("name", spec.name));
   ASSIGN_OR_RETURN(const ExpandedModel model, ExpandModel(spec.model, spec.precision));
@@ -220,6 +228,7 @@ absl::Status ValidateJobSpec(const JobSpec& spec) {
   RETURN_IF_ERROR(ValidateTraining(spec.training, model));
   RETURN_IF_ERROR(ValidateMasks(spec.training, model));
   RETURN_IF_ERROR(ValidatePipeline(spec.pipeline, static_cast<int64_t>(model.layers.size())));
+  RETURN_IF_ERROR(CheckPlanSize(spec, spec.pipeline.stages));
   RETURN_IF_ERROR(ValidateCheckpointAndEvaluation(spec));
   return ValidateResume(spec);
 }

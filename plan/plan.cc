@@ -211,6 +211,7 @@ absl::StatusOr<Plan> PlanPartition(const JobSpec& spec, const ExpandedModel& mod
 absl::StatusOr<Plan> MakePlan(const JobSpec& spec, int stages, const PlanAssumptions& assumptions,
                               std::span<const LayerProfile> profile) {
   RETURN_IF_ERROR(ValidateJobSpec(spec));
+  RETURN_IF_ERROR(CheckPlanSize(spec, stages));
   ASSIGN_OR_RETURN(const ExpandedModel model, ExpandModel(spec.model, spec.precision));
   const int layers = static_cast<int>(model.layers.size());
   RETURN_IF_ERROR(CheckArguments(stages, assumptions, profile, layers));

@@ -1,11 +1,10 @@
 // Job plan: which layers each stage of a job gets. It can take seconds for a large job, so it is an
 // effect and no part of a transition.
 // Threads: pure functions, any thread.
-// Errors:  as MakePlan; INVALID_ARGUMENT: larger than kMostPlanned.
+// Errors:  as MakePlan.
 #ifndef STAGECOACH_COORDINATOR_JOB_JOB_PLAN_H_
 #define STAGECOACH_COORDINATOR_JOB_JOB_PLAN_H_
 
-#include <cstdint>
 #include <memory>
 #include <vector>
 
@@ -29,11 +28,6 @@ struct JobPlan {
   Partition partition;
   double step_seconds = 0;  // forecast
 };
-
-// Micro-batches on all stages together, K * M. A plan's time and memory grow with them: so many
-// take about two seconds, the limits of K and M alone would allow 64 times as many.
-inline constexpr int64_t kMostPlanned = int64_t{1} << 20;
-absl::Status CheckPlanSize(const JobSpec& spec, int stages);
 
 absl::StatusOr<JobPlan> RunPlan(const MakeJobPlan& action);
 

@@ -41,7 +41,6 @@ absl::StatusOr<Plan> PlanFor(const JobSpec& spec, const std::vector<StageView>& 
     assumptions.cards.push_back(CardOf(stage.registration));
   }
   ASSIGN_OR_RETURN(const int stages, StagesToPlanFor(spec, fleet));
-  RETURN_IF_ERROR(CheckPlanSize(spec, stages));
   // By name, as stages are placed; those that have not come are like the last one that has.
   if (!assumptions.cards.empty()) {
     const std::optional<CardProfile> last = assumptions.cards.back();
@@ -71,7 +70,6 @@ void JobLoop::PlanJob(const JobSpec& spec, std::function<void(absl::StatusOr<Pla
 absl::StatusOr<std::shared_ptr<const JobDefinition>> JobLoop::CheckSpec(const JobSpec& spec) {
   RETURN_IF_ERROR(ValidateJobSpec(spec));
   if (spec.pipeline.stages > 0) {
-    RETURN_IF_ERROR(CheckPlanSize(spec, static_cast<int>(spec.pipeline.stages)));
     RETURN_IF_ERROR(
         MakePlan(spec, static_cast<int>(spec.pipeline.stages), PlanAssumptions{}, {}).status());
   }
