@@ -171,10 +171,12 @@ absl::StatusOr<std::vector<JobRecord>> Journal::Records(const std::string& job, 
   query.Bind(job).Bind(static_cast<int64_t>(after)).Bind(static_cast<int64_t>(limit));
   std::vector<JobRecord> records;
   while (true) {
-    ASSIGN_OR_RETURN(const bool row, query.Step());
-    if (!row) return records;
+    const absl::StatusOr<bool> row = query.Step();
+    if (!row.ok() && records.empty()) return row.status();
+    if (!row.ok() || !*row) return records;
     absl::StatusOr<JobRecord> record = ReadRecord(job, query);
     if (!record.ok()) {
+      if (!records.empty()) return records;  // the next call tells
       return absl::DataLossError(
           absl::StrCat("journal ", database_->path(), ": ", std::string(record.status().message()),
                        "; start the version that wrote it, or restore the file from a backup"));

@@ -40,7 +40,8 @@ class Journal {
   absl::Status AddJob(const JournalJob& job);      // on disk when it returns
   absl::Status SetSpec(const std::string& job, const std::string& spec);  // likewise
   absl::Status Write(std::span<const JournalUpdate> updates);             // all of them, or none
-  // Records with number > after, in order. DATA_LOSS: one of them is of no kind this version knows.
+  // Records with number > after, in order, up to one that cannot be read. DATA_LOSS: that is the first,
+  // for it is of no kind this version knows.
   absl::StatusOr<std::vector<JobRecord>> Records(const std::string& job, uint64_t after, int limit);
   absl::StatusOr<uint64_t> LastNumber(const std::string& job);
   // Drops every second step record of the older half while there are more than `most` records.

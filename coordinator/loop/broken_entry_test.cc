@@ -95,8 +95,13 @@ TEST(BrokenEntryTest, AWatchNamesTheRecordThatItCannotRead) {
   }
   cluster.StartCoordinator();
   std::optional<absl::Status> ended;
+  std::vector<uint64_t> told;
   cluster.loop().Watch(
-      1000, "a", 0, [](const JobRecord&) { return true; },
+      1000, "a", 0,
+      [&told](const JobRecord& record) {
+        told.push_back(record.number);
+        return true;
+      },
       [&ended](const absl::Status& status) { ended = status; });
   const auto named = AllOf(HasSubstr("job a: its history cannot be read on from here"),
                            HasSubstr(absl::StrCat("journal ", cluster.journal_path())),
@@ -105,7 +110,9 @@ TEST(BrokenEntryTest, AWatchNamesTheRecordThatItCannotRead) {
   ASSERT_TRUE(ended.has_value());
   EXPECT_TRUE(absl::IsFailedPrecondition(*ended)) << *ended << ": a code whose reason clients get";
   EXPECT_THAT(ended->message(), named);
-  const absl::Status read = cluster.loop().Records("a", 0, 10).status();
+  EXPECT_EQ(told, (std::vector<uint64_t>{1, 2, 3, 4})) << "what stands before it";
+  EXPECT_EQ(cluster.loop().Records("a", 0, 10).value().size(), 4u);
+  const absl::Status read = cluster.loop().Records("a", 4, 10).status();
   EXPECT_TRUE(absl::IsFailedPrecondition(read)) << read;
   EXPECT_THAT(read.message(), named);
   EXPECT_TRUE(cluster.loop().Records("a", 5, 10).ok());

@@ -93,7 +93,8 @@ class JobManager {
   void Get(const std::string& id, std::function<void(absl::StatusOr<JobView>)> done);
   void List(std::function<void(std::vector<JobView>)> done);
   // Records on disk with number > after, in order, at most `limit` and kMostRecords. Fewer than
-  // that: there are no more now.
+  // that: there are no more now, or the next one cannot be read. FAILED_PRECONDITION: the first
+  // one cannot.
   void Records(const std::string& id, uint64_t after, int limit,
                std::function<void(absl::StatusOr<std::vector<JobRecord>>)> done);
   static constexpr int kMostRecords = 256;

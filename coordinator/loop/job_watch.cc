@@ -64,6 +64,10 @@ void JobLoop::Pump(uint64_t watch_id) {
     }
     if (record.kind == JobRecord::Kind::kFinished) return EndWatch(watch_id, absl::OkStatus());
   }
+  if (!records->empty() && records->size() < kRecordsPerPump) {  // do they end at a damaged one?
+    const absl::Status next = parts_.journal->Records(watch.job, watch.cursor, 1).status();
+    if (!next.ok()) return EndWatch(watch_id, Unreadable(watch.job, next));
+  }
   const Job* const job = Find(watch.job);
   if (records->size() == kRecordsPerPump) {
     watch.idle = false;

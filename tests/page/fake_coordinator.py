@@ -67,6 +67,7 @@ class FakeCoordinator:
         self.says = {}
         self.others = {}         # id -> (job, records)
         self.untraced = False
+        self.unreadable = ""     # why no more records can be read
         self.lost = set()
         self.streams = True
         self.ended = None  # (state name, time)
@@ -346,6 +347,8 @@ class FakeCoordinator:
         if len(parts) == 4:
             return self.reply(handler, 200, self.job())
         if parts[4] == "records":
+            if self.unreadable:
+                return self.reply(handler, 400, {"error": {"code": "FAILED_PRECONDITION", "message": self.unreadable}})
             records, last = self.records(int(query.get("after", 0)))
             page = records[:int(query.get("limit", 10000))]
             return self.reply(handler, 200, {"records": page, "next": str(page[-1]["number"] if page else last), "complete": len(page) == len(records)})
@@ -387,6 +390,7 @@ class FakeCoordinator:
         handler.end_headers()
         after = int(query.get("after", 0))
         first = True
+        told = ""
         def send(event, data):
             handler.wfile.write(f"event: {event}\ndata: {json.dumps(data)}\n\n".encode())
         try:
@@ -396,9 +400,12 @@ class FakeCoordinator:
                 if query.get("job") == self.job_id:
                     send("job", self.job())
                     records, last = self.records(after)
-                    if records:
+                    if records and not self.unreadable:
                         after = last
                         send("records", {"records": records, "next": str(last)})
+                    if self.unreadable and self.unreadable != told:
+                        told = self.unreadable
+                        send("unreadable", {"error": {"code": "FAILED_PRECONDITION", "message": told}})
                 send("stages", {"stages": self.stage_infos()})
                 handler.wfile.flush()
                 first = False

@@ -47,6 +47,16 @@ class PageStories(parts.PartsTest):
         self.assertEqual(page.locator('[data-field="sent-0-1"], [data-field="sent-0-2"]').count(), 0)
         page.wait_for_selector('[data-field="sent-2-3"]')
 
+    # Symptom: behind a damaged record of the journal the curves stood still, and nothing said why.
+    def test_a_history_that_cannot_be_read_on_is_said(self):
+        why = "job fake-gpipe: its history cannot be read on from here"
+        page = self.job()
+        page.wait_for_selector('.tile [data-field="eta"][data-value]')
+        self.fake.unreadable = why
+        self.wait_for_text(page, "alerts", why)
+        self.fake.unreadable = ""
+        page.wait_for_function("why => !document.querySelector('[data-part=alerts]').textContent.includes(why)", arg=why)
+
     # Symptom: after the recovery with three stages the time left was a mean over both pipelines and the wait between.
     def test_with_fewer_stages_the_header_and_the_time_left_are_those_of_the_new_pipeline(self):
         page = self.job()

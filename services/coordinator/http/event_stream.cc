@@ -67,12 +67,16 @@ class Reader {
     std::string text;
     for (int page = 0; page < kPagesPerTurn; ++page) {
       const RecordTail::Page records = tail_->Read(job_, after_, version);
-      if (records.json.empty()) return text;
-      after_ = records.last;
-      // The id lets a browser that connects again go on where it was.
-      absl::StrAppend(&text, "id: ", after_, "\n",
-                      Event("records", absl::StrCat("{\"records\":[", records.json,
-                                                    "],\"next\":", after_, "}")));
+      if (!records.json.empty()) {
+        after_ = records.last;
+        // The id lets a browser that connects again go on where it was.
+        absl::StrAppend(&text, "id: ", after_, "\n",
+                        Event("records", absl::StrCat("{\"records\":[", records.json,
+                                                      "],\"next\":", after_, "}")));
+      }
+      if (records.next != std::exchange(unreadable_, records.next) && !records.next.ok()) {
+        text += Event("unreadable", ErrorResponse(records.next).body);
+      }
       if (!records.more) return text;
     }
     *more = true;
@@ -86,6 +90,7 @@ class Reader {
   double shown_seconds_ = -1;
   std::string states_ = "none yet";
   std::string job_json_;
+  absl::Status unreadable_;  // as it was told
 };
 
 }  // namespace

@@ -145,8 +145,9 @@ HttpResponse HttpApi::Records(const std::string& id, const HttpRequest& request)
     auto page = Await<absl::StatusOr<std::vector<JobRecord>>>(
         kLoopSeconds, [&](auto done) { parts_.manager->Records(id, last, wanted, done); });
     if (!page.has_value()) return ErrorResponse(Busy());
-    if (!page->ok()) return ErrorResponse(page->status());
-    complete = static_cast<int>((*page)->size()) < wanted;
+    if (!page->ok() && records.empty()) return ErrorResponse(page->status());
+    if (!page->ok()) break;  // who asks on is told
+    complete = (*page)->empty();
     records.insert(records.end(), std::make_move_iterator((*page)->begin()),
                    std::make_move_iterator((*page)->end()));
   }

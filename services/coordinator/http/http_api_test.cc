@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "coordinator/journal/database.h"
 #include "services/coordinator/api/waiting_job_testing.h"
 #include "services/coordinator/http/event_stream.h"
 #include "services/coordinator/watch/await.h"
@@ -243,6 +244,31 @@ TEST_F(HttpApiTest, ReadersShareWhatIsNewAndThoseFarBackGetAllTheSame) {
     EXPECT_EQ(read(last, 2).first, after["records"]);
     EXPECT_EQ(read(0, 2).first.size(), all["records"].size() + after["records"].size());
   }
+}
+
+// The page stood still without a word, and showed nothing of what stands before the damage.
+TEST_F(HttpApiTest, ADamagedRecordIsToldAfterThoseBeforeIt) {
+  {
+    std::unique_ptr<Database> journal = Database::Open(folder_ + "/state/journal.sqlite").value();
+    ASSERT_TRUE(journal->Execute("UPDATE records SET kind = 77 WHERE number = 2").ok());
+  }
+  const json before = Json("/api/v1/jobs/job-a/records");
+  EXPECT_EQ(before["records"].size(), 1u);
+  EXPECT_EQ(before["complete"], false);
+  const json error = Json("/api/v1/jobs/job-a/records?after=1", 400)["error"];
+  EXPECT_THAT(error["message"].dump(), HasSubstr("record 2 of job job-a has kind 77"));
+
+  LiveState live(manager_.get(), &clock_);
+  EventStream events(manager_.get(), &live);
+  HttpServer::StreamBody body;
+  ASSERT_EQ(events.Open(Request("/api/v1/stream?job=job-a"), &body).status, 200);
+  Turns turns(4, [this](int) { clock_.AdvanceNanos(1'000'000'000); });
+  body(turns);
+  ASSERT_EQ(turns.written.size(), 5u);
+  EXPECT_THAT(NamesOf(turns.written[0]), ElementsAre("jobs", "job", "stages", "records"));
+  EXPECT_THAT(NamesOf(turns.written[1]), ElementsAre("stages", "unreadable"));
+  EXPECT_THAT(turns.written[1], HasSubstr(error["message"].get<std::string>()));
+  EXPECT_THAT(NamesOf(turns.written[2]), ElementsAre("stages")) << "once";
 }
 
 TEST_F(HttpApiTest, StreamRefusesWhatItCannotShow) {

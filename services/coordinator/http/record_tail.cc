@@ -15,12 +15,14 @@ constexpr int kPagesPerRefresh = 4;
 
 }  // namespace
 
-std::vector<RecordTail::Line> RecordTail::Fetch(const std::string& job, uint64_t after) const {
+absl::StatusOr<std::vector<RecordTail::Line>> RecordTail::Fetch(const std::string& job,
+                                                                uint64_t after) const {
   std::vector<Line> lines;
   const auto records = Await<absl::StatusOr<std::vector<JobRecord>>>(
       kLoopAnswerSeconds,
       [&](auto done) { manager_->Records(job, after, static_cast<int>(kPageRecords), done); });
-  if (!records.has_value() || !records->ok()) return lines;
+  if (!records.has_value()) return lines;
+  if (!records->ok()) return records->status();
   for (const JobRecord& record : **records) {
     lines.push_back({record.number, ToJson(ToProto(record))});
   }
@@ -29,9 +31,12 @@ std::vector<RecordTail::Line> RecordTail::Fetch(const std::string& job, uint64_t
 
 void RecordTail::Refresh(const std::string& job, Tail& tail) const {
   for (int page = 0; page < kPagesPerRefresh; ++page) {
-    std::vector<Line> lines = Fetch(job, tail.lines.empty() ? tail.base : tail.lines.back().number);
-    const bool full = lines.size() == kPageRecords;
-    for (Line& line : lines) tail.lines.push_back(std::move(line));
+    absl::StatusOr<std::vector<Line>> lines =
+        Fetch(job, tail.lines.empty() ? tail.base : tail.lines.back().number);
+    tail.next = lines.status();
+    if (!lines.ok()) break;
+    const bool full = lines->size() == kPageRecords;
+    for (Line& line : *lines) tail.lines.push_back(std::move(line));
     if (!full) break;
   }
   while (tail.lines.size() > kMostLines) {
@@ -42,7 +47,7 @@ void RecordTail::Refresh(const std::string& job, Tail& tail) const {
 
 RecordTail::Page RecordTail::PageOf(const std::vector<const Line*>& lines, uint64_t after,
                                     bool more) {
-  Page page{"", lines.empty() ? after : lines.back()->number, more};
+  Page page{"", lines.empty() ? after : lines.back()->number, more, absl::OkStatus()};
   for (const Line* line : lines) {
     absl::StrAppend(&page.json, page.json.empty() ? "" : ",", line->json);
   }
@@ -64,18 +69,21 @@ RecordTail::Page RecordTail::Read(const std::string& job, uint64_t after, double
       for (; line != tail.lines.end() && lines.size() < kPageRecords; ++line) {
         lines.push_back(&*line);
       }
-      return PageOf(lines, after, line != tail.lines.end());
+      Page page = PageOf(lines, after, line != tail.lines.end());
+      if (!page.more) page.next = tail.next;
+      return page;
     }
   }
-  const std::vector<Line> own = Fetch(job, after);
+  const absl::StatusOr<std::vector<Line>> own = Fetch(job, after);
+  if (!own.ok()) return {"", after, false, own.status()};
   std::vector<const Line*> lines;
-  for (const Line& line : own) lines.push_back(&line);
-  const bool more = own.size() == kPageRecords;
-  if (!more && !own.empty()) {  // this reader has caught up: from here on it is shared
+  for (const Line& line : *own) lines.push_back(&line);
+  const bool more = own->size() == kPageRecords;
+  if (!more && !own->empty()) {  // this reader has caught up: from here on it is shared
     std::lock_guard<std::mutex> lock(mutex_);
     if (tails_.size() >= kMostJobs && tails_.count(job) == 0) tails_.clear();
     Tail fresh;
-    fresh.base = own.back().number;
+    fresh.base = own->back().number;
     tails_.emplace(job, std::move(fresh));
   }
   return PageOf(lines, after, more);

@@ -3,7 +3,8 @@
 // Ownership: borrows the manager.
 // Threads:   thread-safe; Read may wait for the job loop, about a second a page.
 // Units:     at most kMostLines records of kMostJobs jobs are kept.
-// Errors:    an answer of the loop that is late or an error looks as if nothing were new.
+// Errors:    an answer of the loop that is late looks as if nothing were new; a record that cannot be
+//            read is told once those before it are.
 #ifndef STAGECOACH_SERVICES_COORDINATOR_HTTP_RECORD_TAIL_H_
 #define STAGECOACH_SERVICES_COORDINATOR_HTTP_RECORD_TAIL_H_
 
@@ -14,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "coordinator/loop/job_manager.h"
 
 namespace stagecoach {
@@ -27,6 +29,7 @@ class RecordTail {
     std::string json;   // the records, separated by commas; empty: nothing new
     uint64_t last = 0;  // number of the last one; `after` if there is none
     bool more = false;  // than fit
+    absl::Status next;  // why the record after them cannot be read
   };
 
   explicit RecordTail(JobManager* manager) : manager_(manager) {}
@@ -43,8 +46,9 @@ class RecordTail {
     uint64_t base = 0;  // every record with a higher number is here
     double version = -1;
     std::deque<Line> lines;
+    absl::Status next;  // as Page has it, after all lines
   };
-  std::vector<Line> Fetch(const std::string& job, uint64_t after) const;
+  absl::StatusOr<std::vector<Line>> Fetch(const std::string& job, uint64_t after) const;
   void Refresh(const std::string& job, Tail& tail) const;
   static Page PageOf(const std::vector<const Line*>& lines, uint64_t after, bool more);
 

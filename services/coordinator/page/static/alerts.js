@@ -50,6 +50,7 @@ export function alertsOf(store, job) {
   } else if (!store.ended && job.message) {
     alerts.push({level: 'warn', text: job.message});
   }
+  if (store.unreadable !== '') alerts.push({level: 'danger', text: store.unreadable});
   stageAlerts(store, job, alerts);
   if (job.loss !== undefined && !Number.isFinite(num(job.loss))) {
     alerts.push({level: 'danger', text: `Loss is ${decimal(job.loss)}`});

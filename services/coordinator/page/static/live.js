@@ -49,6 +49,7 @@ export class Live {
     on('jobs', (data) => this.store.setJobs(data.jobs || []));
     on('job', (data) => this.store.setJob(data));
     on('records', (data) => this.store.addRecords(this.jobId, data.records || []));
+    on('unreadable', (data) => this.store.setUnreadable(this.jobId, data.error.message));
     on('stages', (data) => this.store.setStages(data.stages || []));
     on('end', () => this.streamFailed());
     source.onopen = () => this.heard();
@@ -120,7 +121,9 @@ export class Live {
         complete = page.complete !== false || (page.records || []).length === 0;
       }
     } catch (error) {
-      if (turn === this.turn && error instanceof ApiError && error.code !== 'UNAVAILABLE') this.store.setProblem(error);
+      if (turn !== this.turn || !(error instanceof ApiError)) throw error;
+      if (error.code === 'FAILED_PRECONDITION') this.store.setUnreadable(this.jobId, error.message);
+      else if (error.code !== 'UNAVAILABLE') this.store.setProblem(error);
       throw error;
     }
   }

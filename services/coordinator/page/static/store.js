@@ -16,6 +16,7 @@ export class Store {
     this.telemetry = new Telemetry();
     this.connection = 'connecting';  // connecting, live, polling, lost
     this.problem = null;         // ApiError about the job looked at
+    this.unreadable = '';        // why its history ends before its newest record
     this.incarnations = new Map();  // stage server -> its process, as it was told last
     this.replaced = new Map();      // stage server -> when a new process took its place, while this page was open
     this.skew = Infinity;        // this clock minus the coordinator's, at least
@@ -43,6 +44,7 @@ export class Store {
     this.jobId = jobId;
     this.job = null;
     this.problem = null;
+    this.unreadable = '';
     this.series = new Series();
     this.changed();
   }
@@ -78,6 +80,13 @@ export class Store {
   addRecords(jobId, records) {
     if (jobId !== this.jobId) return;
     this.series.add(records);
+    if (records.length > 0) this.unreadable = '';
+    this.changed();
+  }
+
+  setUnreadable(jobId, why) {
+    if (jobId !== this.jobId) return;
+    this.unreadable = why;
     this.changed();
   }
 
