@@ -32,7 +32,7 @@ void AwaitTaken(int signal_number) {
     InterruptWatcher watcher(&stop);
     for (const int number : numbers) {
       kill(getpid(), number);
-      if (hangup != SIG_IGN) AwaitTaken(number);
+      AwaitTaken(number);  // by the watcher, or by nobody where it is ignored
     }
   }  // what the watcher took, it has passed on
   _exit(stop.at_once() ? kAtOnce : stop.requested() ? kAsked : kNeither);
