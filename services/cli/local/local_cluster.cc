@@ -11,6 +11,7 @@
 #include <fstream>
 #include <string>
 #include <thread>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -127,7 +128,10 @@ std::string CheckpointFolder(const std::string& state_folder) {
 }
 
 LocalCluster::FolderLock::~FolderLock() {
-  if (descriptor_ >= 0) close(descriptor_);
+  if (descriptor_ < 0) return;
+  // Whoever takes it next is not told by our name, until it has written its own.
+  if (held_) std::ignore = ftruncate(descriptor_, 0);
+  close(descriptor_);
 }
 
 absl::Status LocalCluster::FolderLock::Take(const std::string& path, const std::string& holder) {
@@ -140,6 +144,7 @@ absl::Status LocalCluster::FolderLock::Take(const std::string& path, const std::
         absl::StrCat(path, " is held by ", who.empty() ? "another `stagecoach`" : who,
                      "; wait for its end or choose another folder"));
   }
+  held_ = true;
   // Written for people only: a full disk is no reason not to hold the folder.
   if (ftruncate(descriptor_, 0) == 0) {
     dprintf(descriptor_, "`%s`, process %d\n", holder.c_str(), static_cast<int>(getpid()));

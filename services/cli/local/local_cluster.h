@@ -53,6 +53,7 @@ class LocalCluster {
 
    private:
     int descriptor_ = -1;
+    bool held_ = false;
   };
 
   explicit LocalCluster(LocalClusterOptions options) : options_(std::move(options)) {}

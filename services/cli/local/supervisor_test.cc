@@ -336,6 +336,7 @@ TEST_F(SupervisorTest, ALocalClusterHasItsStateFolderForItself) {
       HasSubstr(absl::StrCat("/local.lock is held by `stagecoach ui`, process ", getpid(), ";")));
   first->reset();
   EXPECT_EQ(State().size(), 3u);
+  EXPECT_EQ(std::filesystem::file_size(folder_ + "/local.lock"), 0u) << "of nobody's name";
   EXPECT_TRUE(LocalCluster::Start(options).ok()) << "free again";
 }
 
