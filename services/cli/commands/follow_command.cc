@@ -12,7 +12,6 @@
 #include "services/cli/output/job_output.h"
 #include "services/cli/output/ndjson.h"
 #include "services/cli/output/text.h"
-#include "services/cli/spec/data_check.h"
 #include "services/cli/spec/spec_difference.h"
 #include "services/common/process/process.h"
 
@@ -135,8 +134,7 @@ std::string MakeJobId(const std::string& name) {
 
 absl::StatusOr<SpecFile> ReadValidSpec(const std::string& file) {
   ASSIGN_OR_RETURN(SpecFile spec_file, ReadSpecFile(file));
-  ASSIGN_OR_RETURN(const JobSpec spec, ValidateSpecFile(spec_file));
-  RETURN_IF_ERROR(LocateError(spec_file, CheckData(spec)));
+  RETURN_IF_ERROR(ValidateSpecFile(spec_file).status());
   return spec_file;
 }
 

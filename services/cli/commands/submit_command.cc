@@ -5,6 +5,7 @@
 #include "services/cli/commands/follow_command.h"
 #include "services/cli/output/exit_code.h"
 #include "services/cli/output/job_output.h"
+#include "services/cli/spec/data_here.h"
 
 namespace stagecoach {
 namespace {
@@ -24,6 +25,10 @@ int RunSubmit(const SubmitOptions& options, CommandContext& context) {
   Console& console = *context.console;
   const absl::StatusOr<SpecFile> spec_file = ReadValidSpec(options.file);
   if (!spec_file.ok()) return console.Fail(spec_file.status());
+  // Only a hint: the stages read the file of their machines, and check it.
+  if (const absl::Status data = CheckContentHere(*spec_file); !data.ok()) {
+    console.Note(absl::StrCat("stagecoach: note: ", data.message()));
+  }
   const absl::StatusOr<std::unique_ptr<JobClient>> client = context.connect(context.client);
   if (!client.ok()) return console.Fail(client.status());
   if (options.dry_run) return DryRun(**client, *spec_file, context);

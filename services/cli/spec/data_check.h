@@ -1,4 +1,4 @@
-// Data check: what a client can say about a job's data before the job is submitted.
+// Data check: what a client can say about a job's data by the file on its own machine.
 #ifndef STAGECOACH_SERVICES_CLI_SPEC_DATA_CHECK_H_
 #define STAGECOACH_SERVICES_CLI_SPEC_DATA_CHECK_H_
 

@@ -8,6 +8,8 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "base/status.h"
+#include "services/cli/spec/data_check.h"
 
 namespace stagecoach {
 namespace {
@@ -27,9 +29,18 @@ absl::Status CheckDataHere(const SpecFile& spec_file) {
   if (!spec_file.spec.data().has_text()) return absl::OkStatus();
   const std::string& path = spec_file.spec.data().text().path();
   const std::string why = WhyUnreadable(path);
-  if (why.empty()) return absl::OkStatus();
+  if (why.empty()) return CheckContentHere(spec_file);
   return LocateError(spec_file, absl::InvalidArgumentError(absl::StrCat(
                                     "data.text.path: ", path, ": on this machine: ", why)));
+}
+
+absl::Status CheckContentHere(const SpecFile& spec_file) {
+  ASSIGN_OR_RETURN(const JobSpec spec, ValidateSpecFile(spec_file));
+  const absl::Status status = CheckData(spec);
+  if (status.ok()) return status;
+  return LocateError(
+      spec_file,
+      absl::Status(status.code(), absl::StrCat(status.message(), " (the file on this machine)")));
 }
 
 }  // namespace stagecoach

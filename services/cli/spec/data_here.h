@@ -1,7 +1,8 @@
 // DataHere: whether the data that a job names lies on this machine. The stages read it, on the
 // machines of the pipeline's ends; whoever runs them here, or checks a job, wants to know before.
 // Threads: pure function of its argument and the file system.
-// Errors:  INVALID_ARGUMENT with the place in the job file, the path and why it cannot be read.
+// Errors:  INVALID_ARGUMENT with the place in the job file, the path and why it cannot be read, or what
+//          of its content is refused (services/cli/spec/data_check.h).
 #ifndef STAGECOACH_SERVICES_CLI_SPEC_DATA_HERE_H_
 #define STAGECOACH_SERVICES_CLI_SPEC_DATA_HERE_H_
 
@@ -11,6 +12,9 @@
 namespace stagecoach {
 
 absl::Status CheckDataHere(const SpecFile& spec_file);
+// The same of its content alone: OK if there is nothing to read here. For stages elsewhere it is no
+// more than a hint, as they may have another file under this path.
+absl::Status CheckContentHere(const SpecFile& spec_file);
 
 }  // namespace stagecoach
 
