@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "base/precision.h"
 #include "plan/model_spec.h"
-#include "plan/precision.h"
 
 namespace stagecoach {
 

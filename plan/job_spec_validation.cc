@@ -3,9 +3,9 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "base/field_check.h"
 #include "base/job_name.h"
 #include "base/status.h"
-#include "plan/field_check.h"
 #include "plan/job_spec.h"
 
 namespace stagecoach {

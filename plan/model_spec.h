@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "base/precision.h"
 #include "base/shape.h"
-#include "plan/precision.h"
 
 namespace stagecoach {
 

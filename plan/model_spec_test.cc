@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "plan/golden_testing.h"
+#include "base/golden_testing.h"
 
 namespace stagecoach {
 namespace {

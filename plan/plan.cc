@@ -7,8 +7,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/field_check.h"
 #include "base/status.h"
-#include "plan/field_check.h"
 
 namespace stagecoach {
 namespace {

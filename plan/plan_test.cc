@@ -8,7 +8,7 @@
 #include <random>
 #include <sstream>
 
-#include "plan/golden_testing.h"
+#include "base/golden_testing.h"
 
 namespace stagecoach {
 namespace {

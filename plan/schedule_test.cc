@@ -8,7 +8,7 @@
 #include <set>
 
 #include "absl/strings/str_cat.h"
-#include "plan/golden_testing.h"
+#include "base/golden_testing.h"
 
 namespace stagecoach {
 namespace {

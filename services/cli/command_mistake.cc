@@ -7,7 +7,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "services/cli/spec/suggest.h"
+#include "base/suggest.h"
 
 namespace stagecoach {
 namespace {

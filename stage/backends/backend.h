@@ -7,7 +7,7 @@
 // Units and shapes: row-major, n = rows = sequences * context. "adds" means +=.
 // Element types: all activations and their gradients of one call (x, y, dy, dx, residual, qkv, d_qkv,
 //            out, d_out, activation, gelu_input, logits, d_logits) and the weight and bias of a linear
-//            map and the tables of an embedding have one type, F32 or BF16 (plan/precision.h).
+//            map and the tables of an embedding have one type, F32 or BF16 (base/precision.h).
 //            Everything else is F32 where nothing else is said: layer norm's weight and bias, mean,
 //            rstd, log_sum_exp, every gradient that is added to, the optimizers' tensors. With BF16
 //            the arithmetic is the same, of the widened values in float32 or better, and each
@@ -30,9 +30,9 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/precision.h"
 #include "base/random.h"
 #include "plan/card_memory.h"
-#include "plan/precision.h"
 #include "stage/tensor/tensor.h"
 
 namespace stagecoach {

@@ -9,8 +9,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "base/golden_testing.h"
 #include "gtest/gtest.h"
-#include "plan/golden_testing.h"
 #include "stage/backends/recording/recording_backend.h"
 #include "stage/testing/pipeline_harness.h"
 

@@ -10,8 +10,8 @@
 #include "absl/strings/str_join.h"
 #include "base/check.h"
 #include "base/status.h"
+#include "base/suggest.h"
 #include "google/protobuf/descriptor.h"
-#include "services/cli/spec/suggest.h"
 
 namespace stagecoach {
 namespace {

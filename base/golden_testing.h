@@ -1,6 +1,6 @@
 // Golden texts for tests: compares with a checked-in file; STAGECOACH_REWRITE=1 writes it instead.
-#ifndef STAGECOACH_PLAN_GOLDEN_TESTING_H_
-#define STAGECOACH_PLAN_GOLDEN_TESTING_H_
+#ifndef STAGECOACH_BASE_GOLDEN_TESTING_H_
+#define STAGECOACH_BASE_GOLDEN_TESTING_H_
 
 #include <gtest/gtest.h>
 
@@ -31,4 +31,4 @@ inline void ExpectGolden(const std::string& name, const std::string& actual) {
 
 }  // namespace stagecoach
 
-#endif  // STAGECOACH_PLAN_GOLDEN_TESTING_H_
+#endif  // STAGECOACH_BASE_GOLDEN_TESTING_H_

@@ -1,4 +1,4 @@
-#include "plan/precision.h"
+#include "base/precision.h"
 
 #include "base/check.h"
 

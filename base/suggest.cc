@@ -1,4 +1,4 @@
-#include "services/cli/spec/suggest.h"
+#include "base/suggest.h"
 
 #include <algorithm>
 

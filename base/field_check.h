@@ -1,8 +1,8 @@
 // Field checks: one way to say what is wrong with a value of a job spec, where, and what would be
 // right: "training.micro_batches: 0; must be >= 1".
 // Errors: INVALID_ARGUMENT.
-#ifndef STAGECOACH_PLAN_FIELD_CHECK_H_
-#define STAGECOACH_PLAN_FIELD_CHECK_H_
+#ifndef STAGECOACH_BASE_FIELD_CHECK_H_
+#define STAGECOACH_BASE_FIELD_CHECK_H_
 
 #include <cstdint>
 #include <string>
@@ -29,4 +29,4 @@ absl::Status CheckRate(const std::string& path, double value);
 
 }  // namespace stagecoach
 
-#endif  // STAGECOACH_PLAN_FIELD_CHECK_H_
+#endif  // STAGECOACH_BASE_FIELD_CHECK_H_

@@ -1,6 +1,6 @@
 // Suggestions: the known name nearest to one that was mistyped.
-#ifndef STAGECOACH_SERVICES_CLI_SPEC_SUGGEST_H_
-#define STAGECOACH_SERVICES_CLI_SPEC_SUGGEST_H_
+#ifndef STAGECOACH_BASE_SUGGEST_H_
+#define STAGECOACH_BASE_SUGGEST_H_
 
 #include <string>
 #include <vector>
@@ -18,4 +18,4 @@ std::string Suggestion(const std::string& wrong, const std::vector<std::string>&
 
 }  // namespace stagecoach
 
-#endif  // STAGECOACH_SERVICES_CLI_SPEC_SUGGEST_H_
+#endif  // STAGECOACH_BASE_SUGGEST_H_

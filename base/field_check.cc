@@ -1,4 +1,4 @@
-#include "plan/field_check.h"
+#include "base/field_check.h"
 
 #include "absl/strings/str_cat.h"
 

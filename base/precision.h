@@ -7,8 +7,8 @@
 //   an operation stay float32 or better.
 // Checkpoints and exported weights hold the float32 masters whatever the precision, so a job may be
 // resumed with another.
-#ifndef STAGECOACH_PLAN_PRECISION_H_
-#define STAGECOACH_PLAN_PRECISION_H_
+#ifndef STAGECOACH_BASE_PRECISION_H_
+#define STAGECOACH_BASE_PRECISION_H_
 
 #include "base/dtype.h"
 
@@ -32,4 +32,4 @@ inline DType ComputeDType(Precision precision) {
 
 }  // namespace stagecoach
 
-#endif  // STAGECOACH_PLAN_PRECISION_H_
+#endif  // STAGECOACH_BASE_PRECISION_H_
