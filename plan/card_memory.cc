@@ -4,8 +4,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
+#include "network/layer_kinds.h"
 #include "plan/job_spec.h"
-#include "plan/layer_kinds.h"
 #include "plan/saturate.h"
 
 namespace stagecoach {

@@ -1,10 +1,7 @@
-// Cost model: c_i of the paper, by integer arithmetic on shapes.
+// Cost model: c_i of the paper, by walking the lists of calls of each layer (network/cost.h).
 // Units and shapes: FLOPs (a multiply-add is two) of one sequence; bytes, by the model's precision:
 //            activations have its element type, statistics are float32, parameters float32 and, in
 //            bfloat16, the copy that operations read; gradients and optimizer are float32.
-//            Elementwise work counts a nominal number of FLOPs per element, so that no layer is free.
-// The stash of each layer kind is what stage/layers really keeps between forward and backward; a test
-// there compares both sides. docs/ARCHITECTURE.md, "Memory", has the table.
 #ifndef STAGECOACH_PLAN_COST_MODEL_H_
 #define STAGECOACH_PLAN_COST_MODEL_H_
 
@@ -22,6 +19,7 @@ namespace stagecoach {
 
 struct LayerCost {
   int64_t parameters = 0;      // elements
+  int64_t products = 0;        // forward FLOPs of matrix products, per sequence: what MFU counts
   int64_t forward_flops = 0;   // per sequence; causal attention counts the half it computes
   int64_t backward_flops = 0;  // per sequence, input and weight part together
   int64_t boundary_bytes = 0;  // output activation, per sequence
@@ -31,6 +29,9 @@ struct LayerCost {
   int64_t scratch_bytes = 0;
   // Peak of a forward that keeps nothing, per sequence: its output and temporaries on top of its input.
   int64_t forward_bytes = 0;
+  // The same of a forward that keeps the stash, which counts too.
+  int64_t forward_kept_bytes = 0;
+  bool keeps_input = false;  // the input is a part of the stash
 };
 
 // Seconds measured on a stage for one micro-batch, per layer; same order as the layers.

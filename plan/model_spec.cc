@@ -2,171 +2,74 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
+#include <list>
+#include <memory>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "base/field_check.h"
 #include "base/status.h"
-#include "plan/layer_kinds.h"
+#include "network/layer_builder.h"
+#include "network/limits.h"
 
 namespace stagecoach {
 namespace {
 
-// Limits far above what trains today; they keep every product of the cost model inside 64 bits.
-constexpr int64_t kMaxWidth = int64_t{1} << 16;
-constexpr int64_t kMaxContext = int64_t{1} << 16;
-constexpr int64_t kMaxVocabulary = int64_t{1} << 20;
-constexpr int64_t kMaxHidden = int64_t{1} << 20;
-constexpr int64_t kMaxParameters = int64_t{1} << 40;
-constexpr int64_t kMaxLayers = 10000;  // four digits in the names
 constexpr int64_t kMaxGptBlocks = (kMaxLayers - 3) / 2;
-constexpr int64_t kMaxInnerLayers = 256;         // of one residual
-constexpr int kMaxDepth = 8;                     // residuals inside residuals
-constexpr int kMaxLayerParameters = 4096;        // well below the 2^15 of the random streams
-constexpr int64_t kMaxArray = int64_t{1} << 32;  // elements; a stream has 2^33 normal numbers
-constexpr double kInitStddev = 0.02;
 
-// Expands one layer of the sequence, walking into residuals.
-class LayerExpander {
+// Lists of the layers so far: a network has few different layers, and many of each.
+class KnownLists {
  public:
-  LayerExpander(double branch_stddev, ExpandedLayer* layer)
-      : branch_stddev_(branch_stddev), layer_(layer) {}
-
-  struct Place {
-    std::string path;    // in the job spec, for errors
-    std::string prefix;  // of parameter names: "", "mlp.", "residual.linear2."
-    int depth = 0;       // residuals around it
-    int64_t width_in = 0;
-  };
-
-  // Returns the width that comes out.
-  absl::StatusOr<int64_t> Expand(const LayerSpec& spec, const Place& place) {
-    RETURN_IF_ERROR(std::visit([&](const auto& kind) { return Add(kind, place); }, spec.kind));
-    if (layer_->parameters.size() > static_cast<size_t>(kMaxLayerParameters)) {
-      return FieldError(place.path,
-                        absl::StrCat("more than ", kMaxLayerParameters, " parameter arrays"),
-                        "split the layer");
+  std::shared_ptr<const LayerLists> Of(LayerGraph graph) {
+    for (auto known = known_.begin(); known != known_.end(); ++known) {
+      if (known->first != graph) continue;
+      known_.splice(known_.begin(), known_, known);  // those used last are kept
+      return known->second;
     }
-    for (const ParameterSpec& parameter : layer_->parameters) {
-      if (parameter.shape.elements() <= kMaxArray) continue;
-      return FieldError(
-          place.path,
-          absl::StrCat(parameter.name, " would have ", parameter.shape.elements(), " elements"),
-          absl::StrCat("at most ", kMaxArray));
-    }
-    return LayerWidthOut(spec, place.width_in);
+    auto lists = std::make_shared<const LayerLists>(Differentiate(graph));
+    if (known_.size() == kMost) known_.pop_back();
+    known_.emplace_front(std::move(graph), lists);
+    return lists;
   }
 
  private:
-  using Init = ParameterSpec::Init;
-
-  void Parameter(const Place& place, const char* name, Shape shape, Init init, double stddev = 0) {
-    ParameterSpec parameter;
-    parameter.name = absl::StrFormat("model/%04d/%s%s", layer_->index, place.prefix, name);
-    parameter.decay = shape.rank() >= 2;
-    parameter.shape = std::move(shape);
-    parameter.init = init;
-    parameter.init_stddev = stddev;
-    parameter.index = static_cast<int>(layer_->parameters.size());
-    layer_->parameters.push_back(std::move(parameter));
-  }
-
-  // The projections back into the residual stream start smaller, as GPT-2's do.
-  double BranchStddev(const Place& place) const {
-    return place.depth > 0 ? branch_stddev_ : kInitStddev;
-  }
-
-  absl::Status Add(const EmbeddingSpec&, const Place& place) {
-    return FieldError(place.path, "embedding", "allowed as the first layer only");
-  }
-  absl::Status Add(const LayerNormSpec&, const Place& place) {
-    Parameter(place, "weight", {place.width_in}, Init::kOnes);
-    Parameter(place, "bias", {place.width_in}, Init::kZeros);
-    return absl::OkStatus();
-  }
-  absl::Status Add(const AttentionSpec& spec, const Place& place) {
-    const int64_t width = place.width_in;
-    RETURN_IF_ERROR(CheckInteger(place.path + ".attention.heads", spec.heads, 1, kMaxWidth));
-    if (width % spec.heads != 0) {
-      return FieldError(place.path + ".attention.heads", absl::StrCat(spec.heads),
-                        absl::StrCat("must divide the width ", width));
-    }
-    RETURN_IF_ERROR(CheckRate(place.path + ".attention.dropout", spec.dropout));
-    Parameter(place, "qkv.weight", {3 * width, width}, Init::kNormal, kInitStddev);
-    Parameter(place, "qkv.bias", {3 * width}, Init::kZeros);
-    Parameter(place, "proj.weight", {width, width}, Init::kNormal, BranchStddev(place));
-    Parameter(place, "proj.bias", {width}, Init::kZeros);
-    return absl::OkStatus();
-  }
-  absl::Status Add(const MlpSpec& spec, const Place& place) {
-    RETURN_IF_ERROR(CheckInteger(place.path + ".mlp.hidden", spec.hidden, 1, kMaxHidden));
-    Parameter(place, "up.weight", {spec.hidden, place.width_in}, Init::kNormal, kInitStddev);
-    Parameter(place, "up.bias", {spec.hidden}, Init::kZeros);
-    Parameter(place, "down.weight", {place.width_in, spec.hidden}, Init::kNormal,
-              BranchStddev(place));
-    Parameter(place, "down.bias", {place.width_in}, Init::kZeros);
-    return absl::OkStatus();
-  }
-  absl::Status Add(const LinearSpec& spec, const Place& place) {
-    RETURN_IF_ERROR(CheckInteger(place.path + ".linear.out", spec.out, 1, kMaxVocabulary));
-    Parameter(place, "weight", {spec.out, place.width_in}, Init::kNormal, kInitStddev);
-    if (spec.bias) Parameter(place, "bias", {spec.out}, Init::kZeros);
-    return absl::OkStatus();
-  }
-  absl::Status Add(const GeluSpec&, const Place&) { return absl::OkStatus(); }
-  absl::Status Add(const DropoutSpec& spec, const Place& place) {
-    return CheckRate(place.path + ".dropout.rate", spec.rate);
-  }
-  absl::Status Add(const ResidualSpec& spec, const Place& place) {
-    const std::string path = place.path + ".residual.layers";
-    if (place.depth >= kMaxDepth) {
-      return FieldError(path, absl::StrCat("residual number ", place.depth + 1, " inside another"),
-                        absl::StrCat("at most ", kMaxDepth, " may be nested"));
-    }
-    RETURN_IF_ERROR(CheckInteger(path + " (count)", static_cast<int64_t>(spec.layers.size()), 1,
-                                 kMaxInnerLayers));
-    int64_t width = place.width_in;
-    std::map<std::string, int> seen;  // kinds so far
-    for (size_t i = 0; i < spec.layers.size(); ++i) {
-      const std::string kind = LayerKindName(spec.layers[i]);
-      const int number = ++seen[kind];
-      Place inner{.path = absl::StrCat(path, "[", i, "]"),
-                  .prefix = absl::StrCat(place.prefix, kind,
-                                         number > 1 ? absl::StrCat(number) : std::string(), "."),
-                  .depth = place.depth + 1,
-                  .width_in = width};
-      ASSIGN_OR_RETURN(width, Expand(spec.layers[i], inner));
-    }
-    if (width != place.width_in) {
-      return FieldError(path, absl::StrCat("gives width ", width, " for ", place.width_in),
-                        "a residual must keep the width");
-    }
-    return absl::OkStatus();
-  }
-
-  const double branch_stddev_;
-  ExpandedLayer* const layer_;
+  static constexpr size_t kMost = 64;
+  std::list<std::pair<LayerGraph, std::shared_ptr<const LayerLists>>> known_;
 };
+
+// One layer of the sequence; `x`: the type that goes in.
+absl::StatusOr<ExpandedLayer> Expand(const LayerSpec& spec, const ValueType& x, int index,
+                                     double branch_stddev, const LayerPlace& place,
+                                     KnownLists& known) {
+  ExpandedLayer layer;
+  layer.index = index;
+  layer.label = LayerLabel(spec);
+  layer.spec = spec;
+  layer.width_in = x.shape.back();
+  LayerBuilder builder(index, branch_stddev);
+  const ValueId input = builder.writer().Input(x);
+  ASSIGN_OR_RETURN(const ValueId y, BuildLayer(spec, input, place, builder));
+  layer.width_out = builder.WidthOf(y);
+  ASSIGN_OR_RETURN(BuiltLayer built, Annotate(builder.Finish(y), place.path));
+  layer.parameters = std::move(built.parameters);
+  layer.lists = known.Of(std::move(built.graph));
+  return layer;
+}
 
 absl::StatusOr<ExpandedLayer> ExpandEmbedding(const EmbeddingSpec& spec, const std::string& path,
                                               int64_t width, const ExpandedModel& model) {
-  RETURN_IF_ERROR(CheckRate(path + ".embedding.dropout", spec.dropout));
   ExpandedLayer layer;
   layer.spec.kind = spec;
   layer.label = LayerLabel(layer.spec);
   layer.width_out = width;
-  const auto add = [&layer](const char* name, Shape shape) {
-    layer.parameters.push_back({.name = absl::StrCat("model/0000/", name),
-                                .shape = std::move(shape),
-                                .init = ParameterSpec::Init::kNormal,
-                                .init_stddev = kInitStddev,
-                                .index = static_cast<int>(layer.parameters.size()),
-                                .decay = true});
-  };
-  add("token.weight", {model.vocabulary, width});
-  add("position.weight", {model.context, width});
+  LayerBuilder builder(0, kInitStddev);
+  const ValueId ids = builder.writer().Input({Element::kIds, Leading::kSamples, {model.context}});
+  const LayerPlace place{.path = path};
+  ASSIGN_OR_RETURN(const ValueId y,
+                   BuildEmbedding(spec, ids, model.vocabulary, width, place, builder));
+  ASSIGN_OR_RETURN(BuiltLayer built, Annotate(builder.Finish(y), path));
+  layer.parameters = std::move(built.parameters);
+  layer.lists = std::make_shared<const LayerLists>(Differentiate(built.graph));
   return layer;
 }
 
@@ -210,16 +113,13 @@ absl::StatusOr<ExpandedModel> ExpandList(const LayerListSpec& spec, const std::s
   const double branch_stddev =
       kInitStddev / std::sqrt(static_cast<double>(std::max<int64_t>(residuals, 1)));
   int64_t width = spec.width;
+  KnownLists known;
   for (size_t i = 1; i < spec.layers.size(); ++i) {
-    ExpandedLayer layer;
-    layer.index = static_cast<int>(i);
-    layer.label = LayerLabel(spec.layers[i]);
-    layer.spec = spec.layers[i];
-    layer.width_in = width;
-    const LayerExpander::Place place{
-        .path = absl::StrCat(list, "[", i, "]"), .prefix = "", .depth = 0, .width_in = width};
-    ASSIGN_OR_RETURN(width, LayerExpander(branch_stddev, &layer).Expand(spec.layers[i], place));
-    layer.width_out = width;
+    const LayerPlace place{.path = absl::StrCat(list, "[", i, "]")};
+    ASSIGN_OR_RETURN(ExpandedLayer layer,
+                     Expand(spec.layers[i], ActivationType({spec.context, width}),
+                            static_cast<int>(i), branch_stddev, place, known));
+    width = layer.width_out;
     model.layers.push_back(std::move(layer));
   }
   if (width != spec.vocabulary) {

@@ -199,6 +199,15 @@ TEST(LayerList, RefusesResidualsNestedWithoutEnd) {
               HasSubstr("at most 8 may be nested"));
 }
 
+// A layer's random streams have 15 bits; those behind them draw initial values.
+TEST(LayerList, RefusesALayerThatDrawsFromTooManyStreams) {
+  ResidualSpec inner, outer;
+  inner.layers.assign(256, LayerSpec{DropoutSpec{0.1}});
+  outer.layers.assign(129, LayerSpec{inner});
+  EXPECT_THAT(ErrorOf(List({{EmbeddingSpec{}}, {outer}, {LinearSpec{.out = 16}}})),
+              HasSubstr("more than 32768 layers that draw random numbers; split the layer"));
+}
+
 TEST(LayerList, RefusesArraysThatTheRandomStreamsCannotFill) {
   LayerListSpec list =
       List({{EmbeddingSpec{}}, {MlpSpec{.hidden = 1 << 20}}, {LinearSpec{.out = 16}}});

@@ -1,5 +1,5 @@
 #include "absl/strings/str_cat.h"
-#include "plan/layer_kinds.h"
+#include "network/layer_kinds.h"
 #include "plan/model_spec.h"
 
 namespace stagecoach {

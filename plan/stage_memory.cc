@@ -23,6 +23,8 @@ struct CellBytes {
   int64_t stash = 0;
   int64_t backward_peak = 0;  // of stashes, gradients and scratch, layer by layer from the last
   int64_t forward_peak = 0;   // of a forward that keeps nothing, beyond its input
+  int64_t kept_peak = 0;      // of a forward that keeps the stashes, its input and they included
+  bool keeps_input = false;   // the input is a part of the first stash
 };
 
 CellBytes BytesOfCell(const ExpandedModel& model, const std::vector<LayerCost>& costs, int first,
@@ -30,8 +32,11 @@ CellBytes BytesOfCell(const ExpandedModel& model, const std::vector<LayerCost>& 
   CellBytes bytes;
   bytes.input = first == 0 ? model.context * kIdBytes : costs[first - 1].boundary_bytes;
   bytes.output = costs[last - 1].boundary_bytes;
+  bytes.keeps_input = costs[first].keeps_input;
   for (int i = first; i < last; ++i) {
     const LayerCost& cost = costs[i];
+    const int64_t into = i == first ? bytes.input : costs[i - 1].boundary_bytes;
+    bytes.kept_peak = std::max(bytes.kept_peak, bytes.stash + into + cost.forward_kept_bytes);
     bytes.stash += cost.stash_bytes;
     bytes.backward_peak =
         std::max(bytes.backward_peak, bytes.stash + cost.boundary_bytes + cost.scratch_bytes);
@@ -118,10 +123,12 @@ class ProgramWalk {
           if (!last_) Keep(output);  // the last stage's logits come again with the recompute
           return;
         }
+        Note(Times(cell_.kept_peak - cell_.input, n));
         Drop(input);  // the first layer's stash is what is left of it
         return Keep(SaturatingAdd(stash, output));
       case Op::kRecompute:
-        Note(SaturatingAdd(stash, output) - input);
+        // The input is there until all is done, as a part of the stash or beside it.
+        Note(Times(cell_.kept_peak - (cell_.keeps_input ? cell_.input : 0), n));
         Drop(input);
         return Keep(SaturatingAdd(stash, last_ ? output : 0));
       case Op::kSendActivation:

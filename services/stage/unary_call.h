@@ -70,7 +70,7 @@ class UnaryCall final
   Request request_;
   Response response_;
   grpc::ServerAsyncResponseWriter<Response> writer_{&context_};
-  Operation<UnaryCall> accept_{&UnaryCall::OnAccepted}, finish_{&UnaryCall::OnFinished};
+  RpcOperation<UnaryCall> accept_{&UnaryCall::OnAccepted}, finish_{&UnaryCall::OnFinished};
 };
 
 // Serves every call of one method until the server shuts down.

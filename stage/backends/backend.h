@@ -77,7 +77,7 @@ struct LayerNormBackwardWeightArgs {
 };
 // Causal multi-head attention. qkv[n, 3 * width]: queries, keys, values side by side, each split
 // into heads of width / heads. Scores are scaled by 1 / sqrt(width / heads). out[n, width];
-// log_sum_exp[sequences, heads, context] of the scaled scores. Dropout (rate > 0) acts on the
+// log_sum_exp[sequences * heads, context] of the scaled scores. Dropout (rate > 0) acts on the
 // probabilities; element ((sequence * heads + head) * context + row) * context + column of
 // `stream`.
 struct AttentionShape {

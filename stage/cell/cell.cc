@@ -38,7 +38,7 @@ struct MicroBatch {
   Tensors outputs;             // last stage only, until Backward
 };
 
-absl::Status SetInitialValues(Layer& layer, uint64_t seed, int index, Backend& backend) {
+absl::Status SetInitialValues(LayerRunner& layer, uint64_t seed, int index, Backend& backend) {
   for (Parameter& parameter : layer.parameters()) {
     const std::vector<float> values = InitialValue(parameter.spec, seed, index);
     TickProgress();
@@ -55,7 +55,7 @@ struct Cell::State {
   bool last_of_model = false;
   Backend* backend = nullptr;
   std::vector<std::string> labels;
-  std::vector<std::unique_ptr<Layer>> layers;
+  std::vector<std::unique_ptr<LayerRunner>> layers;
   Tensor norms;  // F64, one a parameter in layer order: read back by one copy
   std::vector<MicroBatch> micro_batches;
 
@@ -110,8 +110,8 @@ absl::StatusOr<std::unique_ptr<Cell>> Cell::Create(const ExpandedModel& model, i
   for (int index = first_layer; index < last_layer; ++index) {
     const ExpandedLayer& expanded = model.layers[index];
     const std::string where = absl::StrCat("layer ", index, " (", expanded.label, ")");
-    ASSIGN_OR_RETURN(std::unique_ptr<Layer> layer,
-                     Annotate(MakeLayer(model, expanded, backend), where));
+    ASSIGN_OR_RETURN(std::unique_ptr<LayerRunner> layer,
+                     Annotate(LayerRunner::Create(model, expanded, backend), where));
     if (seed.has_value()) {
       RETURN_IF_ERROR(Annotate(SetInitialValues(*layer, *seed, index, backend), where));
     }
@@ -224,7 +224,7 @@ int Cell::last_layer() const { return state_->last_layer; }
 
 std::vector<Parameter*> Cell::parameters() {
   std::vector<Parameter*> all;
-  for (const std::unique_ptr<Layer>& layer : state_->layers) {
+  for (const std::unique_ptr<LayerRunner>& layer : state_->layers) {
     for (Parameter& parameter : layer->parameters()) all.push_back(&parameter);
   }
   return all;
@@ -243,7 +243,7 @@ absl::StatusOr<std::vector<double>> Cell::LayerSquaredGradientNorms() {
   RETURN_IF_ERROR(backend.Synchronize());
   std::vector<double> layer_norms;
   size_t next = 0;
-  for (const std::unique_ptr<Layer>& layer : state_->layers) {
+  for (const std::unique_ptr<LayerRunner>& layer : state_->layers) {
     double sum = 0.0;
     for (size_t i = 0; i < layer->parameters().size(); ++i) sum += norms[next++];
     layer_norms.push_back(sum);

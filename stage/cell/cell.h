@@ -14,7 +14,7 @@
 
 #include "absl/status/statusor.h"
 #include "plan/model_spec.h"
-#include "stage/layers/layer.h"
+#include "stage/layers/layer_runner.h"
 
 namespace stagecoach {
 

@@ -12,7 +12,7 @@
 
 #include "absl/status/statusor.h"
 #include "plan/job_spec.h"
-#include "stage/layers/layer.h"
+#include "stage/layers/layer_runner.h"
 
 namespace stagecoach {
 

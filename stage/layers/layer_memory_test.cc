@@ -4,7 +4,7 @@
 
 #include "gtest/gtest.h"
 #include "plan/model_spec.h"
-#include "stage/layers/layer.h"
+#include "stage/layers/layer_runner.h"
 #include "stage/layers/layer_testing.h"
 
 namespace stagecoach {
@@ -17,7 +17,7 @@ class LayerMemoryTest : public testing::Test {
   static constexpr int64_t kActivation = 64 * 16 * 4;
 
   void Prepare(int index) {
-    layer_ = *MakeLayer(model_, model_.layers[index], *backend_);
+    layer_ = *LayerRunner::Create(model_, model_.layers[index], *backend_);
     Tensors inputs{TensorOf(*backend_, NormalValues(64 * 16, 1), DType::kF32, {64, 16})};
     dy_ = *layer_->Forward(std::move(inputs), {.micro_batch = MicroBatchId(0), .sequences = 8},
                            &stash_);
@@ -33,7 +33,7 @@ class LayerMemoryTest : public testing::Test {
       8,
       11,
       {{EmbeddingSpec{}}, {MlpSpec{64}}, {AttentionSpec{1, 0.0}}, {LinearSpec{11, false}}}});
-  std::unique_ptr<Layer> layer_;
+  std::unique_ptr<LayerRunner> layer_;
   Stash stash_;
   Tensors dy_;
 };
@@ -65,7 +65,7 @@ TEST(ResidualMemoryTest, PeaksAreThoseOfTheBranchAndItsTrunk) {
   constexpr int64_t kActivation = 64 * 16 * 4, kStatistics = 2 * 64 * 4;
   const auto backend = MakeReferenceBackend({});
   const ExpandedModel model = ExpandOrDie(GptSpec{1, 16, 2, 8, 11, 0.0});
-  const auto layer = *MakeLayer(model, model.layers[2], *backend);  // layer norm and mlp
+  const auto layer = *LayerRunner::Create(model, model.layers[2], *backend);  // layer norm and mlp
   const auto activation = [&] {
     return TensorOf(*backend, NormalValues(64 * 16, 1), DType::kF32, {64, 16});
   };
@@ -98,14 +98,15 @@ TEST(LayerErrorTest, MemoryThatRunsOutIsAnErrorNotACrash) {
   const ExpandedModel model = ExpandOrDie(GptSpec{1, 16, 2, 8, 11, 0.1});
   // Enough for the parameters and gradients of the attention, not for what it computes.
   const std::unique_ptr<Backend> backend = MakeReferenceBackend({.memory_limit_bytes = 20'000});
-  absl::StatusOr<std::unique_ptr<Layer>> layer = MakeLayer(model, model.layers[1], *backend);
+  absl::StatusOr<std::unique_ptr<LayerRunner>> layer =
+      LayerRunner::Create(model, model.layers[1], *backend);
   ASSERT_TRUE(layer.ok()) << layer.status();
   const Tensor x = TensorOf(*backend, NormalValues(64 * 16, 1), DType::kF32, {64, 16});
   Stash stash;
   const absl::StatusOr<Tensors> y =
       (*layer)->Forward({x}, {.micro_batch = MicroBatchId(0), .sequences = 8}, &stash);
   EXPECT_EQ(y.status().code(), absl::StatusCode::kResourceExhausted) << y.status();
-  EXPECT_EQ(MakeLayer(model, model.layers[1], *backend).status().code(),
+  EXPECT_EQ(LayerRunner::Create(model, model.layers[1], *backend).status().code(),
             absl::StatusCode::kResourceExhausted);
 }
 

@@ -12,7 +12,7 @@
 #include "base/random.h"
 #include "plan/model_spec.h"
 #include "stage/backends/backend.h"
-#include "stage/layers/layer.h"
+#include "stage/layers/layer_runner.h"
 
 namespace stagecoach {
 
@@ -63,17 +63,10 @@ inline bool SameBits(const std::vector<float>& a, const std::vector<float>& b) {
   return a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
 }
 
-inline void CollectBuffers(const Stash& stash, std::map<const Buffer*, int64_t>* bytes) {
-  for (const Tensor& tensor : stash.tensors) {
-    if (tensor.valid()) (*bytes)[tensor.buffer().get()] = tensor.bytes();
-  }
-  for (const Stash& child : stash.children) CollectBuffers(child, bytes);
-}
-
 // Bytes of the distinct buffers a stash holds.
 inline int64_t StashBytes(const Stash& stash) {
   std::map<const Buffer*, int64_t> bytes;
-  CollectBuffers(stash, &bytes);
+  for (const Tensor& tensor : stash.tensors) bytes[tensor.buffer().get()] = tensor.bytes();
   int64_t sum = 0;
   for (const auto& [buffer, size] : bytes) sum += size;
   return sum;

@@ -12,7 +12,7 @@
 #include "gtest/gtest.h"
 #include "plan/cost_model.h"
 #include "plan/model_spec.h"
-#include "stage/layers/layer.h"
+#include "stage/layers/layer_runner.h"
 #include "stage/layers/layer_testing.h"
 
 namespace stagecoach {
@@ -77,8 +77,8 @@ class LayerTest : public testing::TestWithParam<Case> {
     list.layers.push_back(LayerSpec{LinearSpec{kVocabulary, false}});
     model_ = ExpandOrDie(list);
     index_ = embedding ? 0 : 1;
-    absl::StatusOr<std::unique_ptr<Layer>> layer =
-        MakeLayer(model_, model_.layers[index_], *backend_);
+    absl::StatusOr<std::unique_ptr<LayerRunner>> layer =
+        LayerRunner::Create(model_, model_.layers[index_], *backend_);
     ASSERT_TRUE(layer.ok()) << layer.status();
     layer_ = *std::move(layer);
     uint32_t stream = 100;
@@ -159,7 +159,7 @@ class LayerTest : public testing::TestWithParam<Case> {
   std::unique_ptr<Backend> backend_ = MakeReferenceBackend({});
   ExpandedModel model_;
   int index_ = 0;
-  std::unique_ptr<Layer> layer_;
+  std::unique_ptr<LayerRunner> layer_;
   Tensor x_, dy_;
   std::vector<float> weights_;
   const ForwardContext context_ = {.seed = 9,
@@ -262,7 +262,8 @@ TEST_P(LayerTest, InBfloat16TheStashAndTheParametersWeighWhatTheCostModelSays) {
   ExpandedModel model = model_;
   model.precision = Precision::kBfloat16;
   const std::unique_ptr<Backend> backend = MakeReferenceBackend({});
-  const std::unique_ptr<Layer> layer = *MakeLayer(model, model.layers[index_], *backend);
+  const std::unique_ptr<LayerRunner> layer =
+      *LayerRunner::Create(model, model.layers[index_], *backend);
   for (Parameter& parameter : layer->parameters()) {
     EXPECT_EQ(parameter.value.dtype(), DType::kF32);
     EXPECT_EQ(parameter.gradient.dtype(), DType::kF32);
@@ -341,7 +342,7 @@ TEST(RandomOperationTest, TwoDropoutsOfOneLayerDrawDifferentMasks) {
   const LayerSpec drop{DropoutSpec{0.5}};
   const ExpandedModel model = ExpandOrDie(LayerListSpec{
       64, 4, 7, {{EmbeddingSpec{}}, {ResidualSpec{{drop, drop}}}, {LinearSpec{7, false}}}});
-  const std::unique_ptr<Layer> layer = *MakeLayer(model, model.layers[1], *backend);
+  const std::unique_ptr<LayerRunner> layer = *LayerRunner::Create(model, model.layers[1], *backend);
   const Tensor x = TensorOf(*backend, std::vector<float>(256, 1.0f), DType::kF32, {4, 64});
   const Tensors y = *layer->Forward({x}, {.micro_batch = MicroBatchId(0), .sequences = 1}, nullptr);
   // 1 + 4 where both keep; with one mask twice it would be half of the elements.

@@ -8,7 +8,7 @@
 #include "gtest/gtest.h"
 #include "plan/model_spec.h"
 #include "stage/backends/reference/reference_backend.h"
-#include "stage/layers/layer.h"
+#include "stage/layers/layer_runner.h"
 #include "stage/layers/layer_testing.h"
 
 namespace stagecoach {
@@ -33,9 +33,10 @@ class CountingBackend final : public ReferenceBackend {
   int additions_ = 0;
 };
 
-std::unique_ptr<Layer> MakeOrDie(const ExpandedModel& model, size_t index, Backend& backend,
-                                 uint32_t* stream) {
-  absl::StatusOr<std::unique_ptr<Layer>> layer = MakeLayer(model, model.layers[index], backend);
+std::unique_ptr<LayerRunner> MakeOrDie(const ExpandedModel& model, size_t index, Backend& backend,
+                                       uint32_t* stream) {
+  absl::StatusOr<std::unique_ptr<LayerRunner>> layer =
+      LayerRunner::Create(model, model.layers[index], backend);
   CHECK_OK(layer.status());
   for (Parameter& parameter : (*layer)->parameters()) {
     const std::vector<float> values = NormalValues(parameter.value.elements(), (*stream)++, 0.5f);
@@ -60,7 +61,7 @@ void PrintTo(const Additions& a, std::ostream* out) {
 Additions AdditionsOf(const ExpandedModel& model, size_t index) {
   CountingBackend backend;
   uint32_t stream = 10;
-  const std::unique_ptr<Layer> layer = MakeOrDie(model, index, backend, &stream);
+  const std::unique_ptr<LayerRunner> layer = MakeOrDie(model, index, backend, &stream);
   const Tensor x = MatrixOf(backend, 1), dy = MatrixOf(backend, 2);
   Additions additions;
   Stash joint, split;
@@ -112,8 +113,8 @@ void ExpectBitsOfASum(const std::string& name, const std::vector<LayerSpec>& bra
   CountingBackend backend;
   const ExpandedModel whole = ModelOf({LayerSpec{ResidualSpec{branch}}}), parts = ModelOf(branch);
   uint32_t stream = 10;
-  const std::unique_ptr<Layer> residual = MakeOrDie(whole, 1, backend, &stream);
-  std::vector<std::unique_ptr<Layer>> layers;
+  const std::unique_ptr<LayerRunner> residual = MakeOrDie(whole, 1, backend, &stream);
+  std::vector<std::unique_ptr<LayerRunner>> layers;
   stream = 10;
   for (size_t i = 0; i < branch.size(); ++i) {
     layers.push_back(MakeOrDie(parts, 1 + i, backend, &stream));
@@ -146,6 +147,30 @@ TEST(Residual, InFloat32HasTheBitsOfItsBranchAndASum) {
   ExpectBitsOfASum("linear without bias", {norm, plain});
   ExpectBitsOfASum("layer norm", {norm});
   ExpectBitsOfASum("residual", {dense, LayerSpec{ResidualSpec{{norm, mlp}}}});
+}
+
+// x is read by both sums and by the branch: their gradients are summed from the last reader to the first,
+// (outer + inner) + branch, and not as a sum inside of a sum.
+TEST(Residual, ThatBeginsWithAResidualSumsItsGradientsFromTheLastReader) {
+  const LayerSpec gelu{GeluSpec{}};
+  CountingBackend backend;
+  const ExpandedModel whole = ModelOf({LayerSpec{ResidualSpec{{LayerSpec{ResidualSpec{{gelu}}}}}}});
+  const ExpandedModel alone = ModelOf({gelu});
+  uint32_t stream = 10;
+  const auto residual = MakeOrDie(whole, 1, backend, &stream),
+             branch = MakeOrDie(alone, 1, backend, &stream);
+  const Tensor x = MatrixOf(backend, 1), dy = MatrixOf(backend, 2);
+  Stash stash, stash_of_branch;
+  CHECK_OK(residual->Forward({x}, kContextOfRun, &stash).status());
+  CHECK_OK(branch->Forward({x}, kContextOfRun, &stash_of_branch).status());
+  const std::vector<float> dx =
+      ValuesOf<float>(backend, residual->Backward({dy}, std::move(stash))->front());
+  const std::vector<float> share =
+      ValuesOf<float>(backend, branch->Backward({dy}, std::move(stash_of_branch))->front());
+  const std::vector<float> trunk = ValuesOf<float>(backend, dy);
+  std::vector<float> expected(share.size());
+  for (size_t i = 0; i < share.size(); ++i) expected[i] = (trunk[i] + trunk[i]) + share[i];
+  EXPECT_TRUE(SameBits(dx, expected));
 }
 
 }  // namespace

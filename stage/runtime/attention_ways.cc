@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
-#include "plan/layer_kinds.h"
+#include "network/layer_kinds.h"
 
 namespace stagecoach {
 namespace {

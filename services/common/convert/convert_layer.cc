@@ -13,7 +13,7 @@ namespace {
 
 constexpr int kMaxNesting = 8;  // residuals within residuals; each level is a stack frame
 
-struct LayerWriter {
+struct ProtoLayerWriter {
   v1::Layer* proto;
   void operator()(const EmbeddingSpec& spec) const {
     proto->mutable_embedding()->set_dropout(spec.dropout);
@@ -33,7 +33,7 @@ struct LayerWriter {
   void operator()(const ResidualSpec& spec) const {
     v1::ResidualLayer& target = *proto->mutable_residual();
     for (const LayerSpec& layer : spec.layers) {
-      std::visit(LayerWriter{target.add_layers()}, layer.kind);
+      std::visit(ProtoLayerWriter{target.add_layers()}, layer.kind);
     }
   }
 };
@@ -111,7 +111,7 @@ v1::Model ModelToProto(const ModelSpec& spec) {
       target.set_context(list.context);
       target.set_vocabulary(list.vocabulary);
       for (const LayerSpec& layer : list.layers) {
-        std::visit(LayerWriter{target.add_layers()}, layer.kind);
+        std::visit(ProtoLayerWriter{target.add_layers()}, layer.kind);
       }
     }
   };

@@ -10,7 +10,7 @@
 #include "base/bfloat16.h"
 #include "base/check.h"
 #include "base/progress.h"
-#include "plan/elementwise_flops.h"
+#include "operations/elementwise_flops.h"
 
 namespace stagecoach {
 namespace {

@@ -33,7 +33,7 @@ class ClientStream final : public LinkStream, public std::enable_shared_from_thi
   bool is_client() const override { return true; }
 
  private:
-  using This = Operation<ClientStream>;
+  using This = RpcOperation<ClientStream>;
   void OnStarted(bool ok);
   void OnReadDone(bool ok);
   void OnWriteDone(bool ok) { core_->OnWriteDone(ok); }

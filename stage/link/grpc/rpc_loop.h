@@ -2,7 +2,7 @@
 // Why one: gRPC elects one polling thread for the whole process. While the thread that handles a
 // stream is the only one there is, a message costs no wake-up and no change of thread; any second
 // poller, a callback service among them, makes each message change threads (docs/benchmarks.md).
-// Ownership: owns queue and thread. Objects with operations under way keep themselves (Operation)
+// Ownership: owns queue and thread. Objects with operations under way keep themselves (RpcOperation)
 //            and the queue (Use); whoever owns the loop calls Stop or the destructor.
 // Threads:   thread-safe; events happen on the loop's thread, one after the other, so they must not
 //            block. Stop and the destructor run on any thread but that one.
@@ -73,10 +73,10 @@ class RpcLoop {
 
 // An operation of T that is started again and again, one at a time: it keeps its object meanwhile.
 template <typename T>
-class Operation final : public RpcLoop::Event {
+class RpcOperation final : public RpcLoop::Event {
  public:
   using Done = void (T::*)(bool ok);
-  explicit Operation(Done done) : done_(done) {}
+  explicit RpcOperation(Done done) : done_(done) {}
 
   // The tag for gRPC.
   void* Start(std::shared_ptr<T> self) {

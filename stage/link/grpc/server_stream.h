@@ -45,7 +45,7 @@ class ServerStream final : public LinkStream, public std::enable_shared_from_thi
   bool is_client() const override { return false; }
 
  private:
-  using This = Operation<ServerStream>;
+  using This = RpcOperation<ServerStream>;
   void OnAccepted(bool ok);
   void OnReadDone(bool ok);
   void OnWriteDone(bool ok);

@@ -6,7 +6,7 @@
 #include "stage/backends/cuda/emulation/emulated_backend.h"
 #include "stage/cell/cell.h"
 #include "stage/cell/optimizer.h"
-#include "stage/layers/layer.h"
+#include "stage/layers/layer_runner.h"
 #include "stage/layers/layer_testing.h"
 
 namespace stagecoach {
@@ -35,7 +35,7 @@ Counts LaunchesOfBlock(Precision precision, double dropout) {
   Counts counts;
   for (const ExpandedLayer& expanded : model.layers) {
     if (!std::holds_alternative<ResidualSpec>(expanded.spec.kind)) continue;
-    const std::unique_ptr<Layer> layer = *MakeLayer(model, expanded, backend);
+    const std::unique_ptr<LayerRunner> layer = *LayerRunner::Create(model, expanded, backend);
     for (Parameter& parameter : layer->parameters()) {
       backend.Fill(parameter.value, 0.5f);
       if (dtype == DType::kBF16) backend.Convert(parameter.value, parameter.compute);

@@ -1,7 +1,7 @@
 // Nominal FLOPs per element of what is not a matrix product, so that no layer is free. The cost model
 // and the simulated device count with the same ones, so that a forecast can be checked by a run.
-#ifndef STAGECOACH_PLAN_ELEMENTWISE_FLOPS_H_
-#define STAGECOACH_PLAN_ELEMENTWISE_FLOPS_H_
+#ifndef STAGECOACH_OPERATIONS_ELEMENTWISE_FLOPS_H_
+#define STAGECOACH_OPERATIONS_ELEMENTWISE_FLOPS_H_
 
 #include <cstdint>
 
@@ -25,4 +25,4 @@ inline constexpr int64_t kAdamWFlops = 16;
 
 }  // namespace stagecoach
 
-#endif  // STAGECOACH_PLAN_ELEMENTWISE_FLOPS_H_
+#endif  // STAGECOACH_OPERATIONS_ELEMENTWISE_FLOPS_H_

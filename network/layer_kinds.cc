@@ -1,4 +1,4 @@
-#include "plan/layer_kinds.h"
+#include "network/layer_kinds.h"
 
 #include "absl/strings/str_cat.h"
 

@@ -1,0 +1,92 @@
+#include "network/cost.h"
+
+#include <algorithm>
+#include <set>
+
+#include "operations/catalogue.h"
+
+namespace stagecoach {
+namespace {
+
+constexpr int64_t kOneSample = 1;
+
+Cost CostOfCalls(const LayerLists& lists, const CallList& list) {
+  Cost sum;
+  for (const ListedCall& listed : list.calls) {
+    const Call& call = listed.call;
+    CallTypes types;
+    for (const ValueId id : call.inputs) types.inputs.push_back(lists.value(id).type);
+    for (const ValueId id : call.outputs) types.outputs.push_back(lists.value(id).type);
+    for (const ValueId id : call.adds) types.adds.push_back(lists.value(id).type);
+    const Cost cost = OperationNamed(call.operation).CostOf(call.attributes, types, kOneSample);
+    sum.products += cost.products;
+    sum.flops += cost.flops;
+  }
+  return sum;
+}
+
+class Walk {
+ public:
+  Walk(const LayerLists& lists, DType activation) : lists_(lists), activation_(activation) {}
+
+  int64_t Bytes(ValueId id) const {
+    return id.valid() ? TypeBytes(lists_.value(id).type, kOneSample, activation_) : 0;
+  }
+  int64_t Bytes(const std::vector<ValueId>& ids) const {
+    int64_t sum = 0;
+    for (const ValueId id : std::set<ValueId>(ids.begin(), ids.end())) sum += Bytes(id);
+    return sum;
+  }
+
+  // Peak beyond what is there at the beginning. `staying`: somebody else holds them for longer.
+  int64_t PeakOf(const CallList& list, const std::vector<ValueId>& staying) const {
+    const std::set<ValueId> stay(staying.begin(), staying.end());
+    int64_t alive = 0, peak = 0;
+    const auto drop = [&](ValueId id) {
+      if (!stay.contains(id)) alive -= Bytes(id);
+    };
+    for (const ValueId id : list.unused) drop(id);
+    for (const ListedCall& listed : list.calls) {
+      const std::vector<ValueId>& outputs = listed.call.outputs;
+      for (size_t i = 0; i < outputs.size(); ++i) {
+        if (i > 0 || !listed.in_place.has_value()) alive += Bytes(outputs[i]);
+      }
+      peak = std::max(peak, alive);
+      // What output 0 was made in the memory of is counted as that output from here on.
+      for (const ValueId id : listed.dropped) {
+        const bool handed_on = listed.in_place.has_value() &&
+                               id == listed.call.inputs[static_cast<size_t>(*listed.in_place)];
+        if (!handed_on) drop(id);
+      }
+    }
+    return peak;
+  }
+
+ private:
+  const LayerLists& lists_;
+  const DType activation_;
+};
+
+}  // namespace
+
+ListCost CostOfLists(const LayerLists& lists) {
+  const Cost forward = CostOfCalls(lists, lists.forward);
+  const Cost backward = CostOfCalls(lists, lists.backward);
+  return {forward.products, forward.flops, backward.flops};
+}
+
+ListMemory MemoryOfLists(const LayerLists& lists, DType activation) {
+  const Walk walk(lists, activation);
+  ListMemory memory;
+  memory.outputs = walk.Bytes(lists.outputs);
+  memory.stash = walk.Bytes(lists.stash);
+  memory.keeps_inputs = std::all_of(lists.inputs.begin(), lists.inputs.end(), [&](ValueId id) {
+    return std::find(lists.stash.begin(), lists.stash.end(), id) != lists.stash.end();
+  });
+  memory.backward_scratch = walk.PeakOf(lists.backward, {});
+  memory.forward = walk.PeakOf(lists.forward, {});
+  memory.forward_alone = walk.PeakOf(lists.forward_alone, lists.inputs);
+  return memory;
+}
+
+}  // namespace stagecoach

@@ -1,0 +1,25 @@
+// Limits far above what trains today; they keep every product of the cost model inside 64 bits.
+#ifndef STAGECOACH_NETWORK_LIMITS_H_
+#define STAGECOACH_NETWORK_LIMITS_H_
+
+#include <cstdint>
+
+namespace stagecoach {
+
+inline constexpr int64_t kMaxWidth = int64_t{1} << 16;
+inline constexpr int64_t kMaxContext = int64_t{1} << 16;
+inline constexpr int64_t kMaxVocabulary = int64_t{1} << 20;
+inline constexpr int64_t kMaxHidden = int64_t{1} << 20;
+inline constexpr int64_t kMaxParameters = int64_t{1} << 40;
+inline constexpr int64_t kMaxLayers = 10000;     // four digits in the names
+inline constexpr int64_t kMaxInnerLayers = 256;  // of one residual
+inline constexpr int kMaxDepth = 8;              // residuals inside residuals
+// Streams of random numbers of one layer: those from here on draw initial values (base/random.h).
+inline constexpr int64_t kMaxDraws = 0x8000;
+inline constexpr int kMaxLayerParameters = 4096;  // well below the 2^15 of the random streams
+inline constexpr int64_t kMaxArray = int64_t{1}
+                                     << 32;  // elements; a stream has 2^33 normal numbers
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_NETWORK_LIMITS_H_

@@ -1,0 +1,33 @@
+// ParameterSpec: one trainable array of a network.
+#ifndef STAGECOACH_NETWORK_PARAMETER_H_
+#define STAGECOACH_NETWORK_PARAMETER_H_
+
+#include <string>
+
+#include "base/shape.h"
+
+namespace stagecoach {
+
+// Its global name is K-free: "model/<layer, 4 digits>/<path>", for example
+// "model/0003/mlp.up.weight"; the byte order of names is the order of layers.
+struct ParameterSpec {
+  enum class Init { kZeros, kOnes, kNormal };
+  std::string name;  // global
+  Shape shape;
+  Init init = Init::kZeros;
+  double init_stddev = 0.0;
+  int index = 0;       // within the layer; the random stream's operation for its initial values
+  bool decay = false;  // weight decay applies (rank >= 2)
+  friend bool operator==(const ParameterSpec&, const ParameterSpec&) = default;
+};
+
+// Paths of parameters inside one layer, used for names on both sides: "attention.qkv.weight" for an
+// attention inside a residual, "token.weight" for the embedding itself. A residual prefixes its
+// inner layers' kind ("layer_norm", "attention", "mlp", "linear", and a number from the second of a
+// kind). Initial values: normal(0, 0.02), biases zero, layer norm weights one; "proj.weight" of
+// attention and "down.weight" of an mlp inside the residuals of a GPT: 0.02 / sqrt(2 * blocks); for
+// a layer list, blocks = residual layers / 2, at least 1/2.
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_NETWORK_PARAMETER_H_

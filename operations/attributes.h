@@ -1,0 +1,109 @@
+// Attributes: the constants of a call. An operation has a small struct with named fields and visits
+// them once; text, comparison, defaults and errors come from that.
+//
+//   struct DropoutAttributes {
+//     double rate = 0;
+//     template <typename Visitor>
+//     void Visit(Visitor& visit) { visit.Rate("rate", rate); }
+//   };
+//
+// Errors: FromAttributes answers INVALID_ARGUMENT naming the attribute, its value and what is allowed.
+#ifndef STAGECOACH_OPERATIONS_ATTRIBUTES_H_
+#define STAGECOACH_OPERATIONS_ATTRIBUTES_H_
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+namespace stagecoach {
+
+using AttributeValue = std::variant<bool, int64_t, double>;
+
+// In the order in which they were set; operations set theirs in the order of their struct.
+class Attributes {
+ public:
+  struct Entry {
+    std::string name;
+    AttributeValue value;
+    friend bool operator==(const Entry&, const Entry&) = default;
+  };
+  void Set(std::string_view name, AttributeValue value);  // replaces one of that name
+  const AttributeValue* Find(std::string_view name) const;
+  const std::vector<Entry>& entries() const { return entries_; }
+  friend bool operator==(const Attributes&, const Attributes&) = default;
+
+ private:
+  std::vector<Entry> entries_;
+};
+
+// "heads=2 dropout=0.1": what is false or 0 is left out.
+std::string FormatAttributes(const Attributes& attributes);
+
+// Visitors of an operation's struct.
+class AttributeSetter {
+ public:
+  explicit AttributeSetter(Attributes* attributes) : attributes_(attributes) {}
+  void Flag(std::string_view name, bool value) { attributes_->Set(name, value); }
+  void Count(std::string_view name, int64_t value, int64_t /*least*/) {
+    attributes_->Set(name, value);
+  }
+  void Rate(std::string_view name, double value) { attributes_->Set(name, value); }
+  void Positive(std::string_view name, double value) { attributes_->Set(name, value); }
+
+ private:
+  Attributes* attributes_;
+};
+
+class AttributeGetter {
+ public:
+  explicit AttributeGetter(const Attributes& attributes) : attributes_(attributes) {}
+  void Flag(std::string_view name, bool& value);
+  void Count(std::string_view name, int64_t& value, int64_t least);
+  void Rate(std::string_view name, double& value);      // [0, 1)
+  void Positive(std::string_view name, double& value);  // > 0, finite
+  // The first error; also if an attribute was there that nobody asked for.
+  absl::Status Finish() const;
+
+ private:
+  template <typename T>
+  bool Take(std::string_view name, T& value);
+  void Refuse(std::string_view name, const std::string& value, std::string_view allowed);
+
+  const Attributes& attributes_;
+  std::vector<std::string_view> known_;
+  absl::Status status_;
+};
+
+template <typename Struct>
+Attributes ToAttributes(Struct values) {
+  Attributes attributes;
+  AttributeSetter setter(&attributes);
+  values.Visit(setter);
+  return attributes;
+}
+
+template <typename Struct>
+absl::StatusOr<Struct> FromAttributes(const Attributes& attributes) {
+  Struct values;
+  AttributeGetter getter(attributes);
+  values.Visit(getter);
+  const absl::Status status = getter.Finish();
+  if (!status.ok()) return status;
+  return values;
+}
+
+// Of operations without any.
+struct NoAttributes {
+  template <typename Visitor>
+  void Visit(Visitor&) {}
+};
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_OPERATIONS_ATTRIBUTES_H_

@@ -1,0 +1,31 @@
+// Catalogue: the one list of all operations.
+// Threads: any. Errors: FindOperation answers NOT_FOUND with the nearest known name.
+#ifndef STAGECOACH_OPERATIONS_CATALOGUE_H_
+#define STAGECOACH_OPERATIONS_CATALOGUE_H_
+
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "operations/operation.h"
+
+namespace stagecoach {
+
+const std::vector<const Operation*>& AllOperations();  // by name
+absl::StatusOr<const Operation*> FindOperation(std::string_view name);
+// Of a call that was checked: CHECKs that there is such an operation.
+const Operation& OperationNamed(std::string_view name);
+
+// One function an operation file; each gives the operation and those of its gradient.
+using OperationList = std::vector<const Operation*>;
+OperationList AddOperations();
+OperationList AttentionOperations();
+OperationList DropoutOperations();
+OperationList EmbeddingOperations();
+OperationList GeluOperations();
+OperationList LayerNormOperations();
+OperationList LinearOperations();
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_OPERATIONS_CATALOGUE_H_

@@ -1,0 +1,90 @@
+// embedding: y[row] = token[ids[row]] + position[row mod context].
+// embedding_weight_gradient adds dy's rows to both tables, in ascending order.
+#include "operations/catalogue.h"
+#include "operations/elementwise_flops.h"
+#include "operations/type_check.h"
+
+namespace stagecoach {
+namespace {
+
+absl::Status CheckIds(const ValueType& ids) {
+  if (ids.element == Element::kIds && ids.leading == Leading::kSamples && ids.shape.rank() == 1) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError("ids are " + FormatType(ids) +
+                                    "; must be ids of one extent, the context");
+}
+
+class Embedding final : public OperationOf<NoAttributes> {
+ public:
+  std::string_view name() const override { return "embedding"; }
+
+ private:
+  absl::StatusOr<std::vector<ValueType>> TypesOf(const NoAttributes&,
+                                                 std::span<const ValueType> inputs,
+                                                 std::span<const ValueType>) const override {
+    absl::Status status = CheckOperands("embedding", inputs, {"ids", "token", "position"});
+    if (status.ok()) status = CheckIds(inputs[0]);
+    if (!status.ok()) return status;
+    if (inputs[1].shape.rank() != 2) {
+      return absl::InvalidArgumentError("token is " + FormatType(inputs[1]) +
+                                        "; must be [vocabulary, width]");
+    }
+    const int64_t vocabulary = inputs[1].shape[0], width = inputs[1].shape[1];
+    status = CheckType("token", inputs[1], WeightType(Element::kActivation, {vocabulary, width}));
+    const int64_t context = inputs[0].shape[0];
+    if (status.ok()) {
+      status = CheckType("position", inputs[2], WeightType(Element::kActivation, {context, width}));
+    }
+    if (!status.ok()) return status;
+    return std::vector<ValueType>{ActivationType({context, width})};
+  }
+  Cost CostOfCall(const NoAttributes&, const CallTypes& types, int64_t samples) const override {
+    return {.flops = kEmbeddingFlops.forward * TypeElements(types.outputs[0], samples)};
+  }
+  void WriteGradient(const NoAttributes&, GradientWriter& writer) const override {
+    if (!writer.Wants(1) && !writer.Wants(2)) return;
+    writer.EmitAdding("embedding_weight_gradient", {}, {writer.input(0), writer.OutputGradient(0)},
+                      {1, 2});
+  }
+};
+
+class EmbeddingWeightGradient final : public OperationOf<NoAttributes> {
+ public:
+  std::string_view name() const override { return "embedding_weight_gradient"; }
+
+ private:
+  absl::StatusOr<std::vector<ValueType>> TypesOf(const NoAttributes&,
+                                                 std::span<const ValueType> inputs,
+                                                 std::span<const ValueType> adds) const override {
+    absl::Status status = CheckOperands(name(), inputs, {"ids", "dy"});
+    if (status.ok()) status = CheckOperands(name(), adds, {"d_token", "d_position"});
+    if (status.ok()) status = CheckIds(inputs[0]);
+    if (status.ok()) status = CheckActivation("dy", inputs[1], 2);
+    if (!status.ok()) return status;
+    const int64_t context = inputs[0].shape[0], width = inputs[1].shape.back();
+    status = CheckType("dy", inputs[1], ActivationType({context, width}));
+    const int64_t vocabulary = adds[0].shape.rank() == 2 ? adds[0].shape[0] : 0;
+    if (status.ok()) {
+      status = CheckType("d_token", adds[0], WeightType(Element::kFloat32, {vocabulary, width}));
+    }
+    if (status.ok()) {
+      status = CheckType("d_position", adds[1], WeightType(Element::kFloat32, {context, width}));
+    }
+    if (!status.ok()) return status;
+    return std::vector<ValueType>{};
+  }
+  Cost CostOfCall(const NoAttributes&, const CallTypes& types, int64_t samples) const override {
+    return {.flops = kEmbeddingFlops.backward * TypeElements(types.inputs[1], samples)};
+  }
+};
+
+}  // namespace
+
+OperationList EmbeddingOperations() {
+  static const Embedding embedding;
+  static const EmbeddingWeightGradient gradient;
+  return {&embedding, &gradient};
+}
+
+}  // namespace stagecoach

@@ -1,0 +1,132 @@
+// Operation: what networks are made of. One object an operation, without state: what a call of it takes
+// and gives, what it costs, and how its gradient is computed. Kernels live with the back ends.
+// Ownership: the catalogue owns all operations for the life of the process.
+// Threads:   any.
+// Units and shapes: FLOPs of a micro-batch, a multiply-add is two.
+// Errors:    CheckAttributes and Types answer INVALID_ARGUMENT: what is wrong and what would be right.
+//            Everything else may only be asked about calls that passed both.
+#ifndef STAGECOACH_OPERATIONS_OPERATION_H_
+#define STAGECOACH_OPERATIONS_OPERATION_H_
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "base/check.h"
+#include "operations/attributes.h"
+#include "operations/value_type.h"
+
+namespace stagecoach {
+
+// One use of an operation. `adds`: buffers that the call adds to, where a gradient of a parameter is
+// summed over micro-batches; they are neither inputs nor outputs.
+struct Call {
+  std::string operation;
+  Attributes attributes;
+  std::vector<ValueId> inputs, outputs, adds;
+  friend bool operator==(const Call&, const Call&) = default;
+};
+
+struct CallTypes {
+  std::vector<ValueType> inputs, outputs, adds;
+};
+
+struct Cost {
+  int64_t products = 0;  // FLOPs of matrix products that the model needs: what MFU counts
+  int64_t flops = 0;     // all; element-wise passes by a nominal number per element
+};
+
+// How an operation's gradient rule sees one call of the forward, and where it writes to.
+class GradientWriter {
+ public:
+  virtual ~GradientWriter() = default;
+  virtual ValueId input(int i) const = 0;
+  virtual ValueId output(int i) const = 0;
+  // Does anyone want the gradient of this input?
+  virtual bool Wants(int input) const = 0;
+  // The whole gradient of an output; invalid: nothing depends on that output.
+  virtual ValueId OutputGradient(int i) const = 0;
+  // A call of the backward; its outputs.
+  virtual std::vector<ValueId> Emit(std::string_view operation, Attributes attributes,
+                                    std::vector<ValueId> inputs) = 0;
+  // A call that adds to the gradients of these inputs, which are parameters.
+  virtual void EmitAdding(std::string_view operation, Attributes attributes,
+                          std::vector<ValueId> inputs, const std::vector<int>& parameters) = 0;
+  // One share of the gradient of an input that is no parameter.
+  virtual void Contribute(int input, ValueId gradient) = 0;
+};
+
+// What is left of a call in an evaluation.
+struct EvaluationForm {
+  bool identity = false;  // its output is its first input
+  Attributes attributes;
+};
+
+class Operation {
+ public:
+  virtual ~Operation() = default;
+  virtual std::string_view name() const = 0;
+  virtual absl::Status CheckAttributes(const Attributes& attributes) const = 0;
+  // Types of the outputs. `adds` are the types of what the call adds to.
+  virtual absl::StatusOr<std::vector<ValueType>> Types(const Attributes& attributes,
+                                                       std::span<const ValueType> inputs,
+                                                       std::span<const ValueType> adds) const = 0;
+  virtual Cost CostOf(const Attributes& attributes, const CallTypes& types,
+                      int64_t samples) const = 0;
+  // Writes the calls that compute the gradients of the wanted inputs. Operations of the backward have
+  // none.
+  virtual void Gradient(const Attributes& attributes, GradientWriter& writer) const;
+  virtual EvaluationForm Evaluation(const Attributes& attributes) const {
+    return {.identity = false, .attributes = attributes};
+  }
+  // Inputs that output 0 may take the place of, if nobody reads them afterwards; the best first.
+  virtual std::vector<int> MayOverwrite(const Attributes&) const { return {}; }
+};
+
+// An operation with a struct of attributes: the same questions, with the struct.
+template <typename Struct>
+class OperationOf : public Operation {
+ public:
+  absl::Status CheckAttributes(const Attributes& attributes) const final {
+    return FromAttributes<Struct>(attributes).status();
+  }
+  absl::StatusOr<std::vector<ValueType>> Types(const Attributes& attributes,
+                                               std::span<const ValueType> inputs,
+                                               std::span<const ValueType> adds) const final {
+    const absl::StatusOr<Struct> values = FromAttributes<Struct>(attributes);
+    if (!values.ok()) return values.status();
+    return TypesOf(*values, inputs, adds);
+  }
+  Cost CostOf(const Attributes& attributes, const CallTypes& types, int64_t samples) const final {
+    return CostOfCall(Get(attributes), types, samples);
+  }
+  void Gradient(const Attributes& attributes, GradientWriter& writer) const final {
+    WriteGradient(Get(attributes), writer);
+  }
+
+ protected:
+  static Struct Get(const Attributes& attributes) {
+    absl::StatusOr<Struct> values = FromAttributes<Struct>(attributes);
+    CHECK_OK(values.status());
+    return *values;
+  }
+
+ private:
+  virtual absl::StatusOr<std::vector<ValueType>> TypesOf(const Struct& attributes,
+                                                         std::span<const ValueType> inputs,
+                                                         std::span<const ValueType> adds) const = 0;
+  virtual Cost CostOfCall(const Struct& attributes, const CallTypes& types,
+                          int64_t samples) const = 0;
+  virtual void WriteGradient(const Struct&, GradientWriter&) const {
+    CHECK(false) << name() << " has no gradient";
+  }
+};
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_OPERATIONS_OPERATION_H_

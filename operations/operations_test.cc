@@ -1,0 +1,120 @@
+// What every operation promises, and the words of what is refused.
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "operations/attention.h"
+#include "operations/catalogue.h"
+#include "operations/dropout.h"
+#include "operations/layer_norm.h"
+#include "operations/linear.h"
+
+namespace stagecoach {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+const ValueType kRows = ActivationType({8, 16});
+const ValueType kWide = ActivationType({8, 48});
+
+std::string RefusalOf(const std::string& operation, const Attributes& attributes,
+                      const std::vector<ValueType>& inputs,
+                      const std::vector<ValueType>& adds = {}) {
+  const auto types = OperationNamed(operation).Types(attributes, inputs, adds);
+  EXPECT_EQ(types.status().code(), absl::StatusCode::kInvalidArgument) << operation;
+  return std::string(types.status().message());
+}
+
+TEST(Catalogue, KnowsEveryOperationByItsName) {
+  for (const Operation* operation : AllOperations()) {
+    EXPECT_EQ(&OperationNamed(operation->name()), operation);
+    EXPECT_TRUE(operation->CheckAttributes({}).ok()) << operation->name();
+  }
+}
+
+TEST(Catalogue, AnUnknownNameIsAnsweredWithTheNearest) {
+  const auto found = FindOperation("atention");
+  EXPECT_EQ(found.status().code(), absl::StatusCode::kNotFound);
+  EXPECT_THAT(std::string(found.status().message()),
+              HasSubstr("there is no operation \"atention\"; did you mean \"attention\"?"));
+}
+
+TEST(Attributes, OfAStructAndBackAreTheSame) {
+  const AttentionAttributes attention{4, 0.25, 3};
+  const Attributes attributes = ToAttributes(attention);
+  EXPECT_EQ(FormatAttributes(attributes), "heads=4 dropout=0.25 draw=3");
+  const auto back = FromAttributes<AttentionAttributes>(attributes);
+  ASSERT_TRUE(back.ok()) << back.status();
+  EXPECT_EQ(ToAttributes(*back), attributes);
+}
+
+TEST(Attributes, WhatIsNotAllowedIsNamedWithWhatIs) {
+  const auto refusal = [](Attributes attributes) {
+    return std::string(FromAttributes<AttentionAttributes>(attributes).status().message());
+  };
+  Attributes few, much, kind, unknown;
+  few.Set("heads", int64_t{0});
+  EXPECT_EQ(refusal(few), "attribute heads: 0; must be >= 1");
+  much.Set("dropout", 1.0);
+  EXPECT_EQ(refusal(much), "attribute dropout: 1; must be a number in [0, 1)");
+  kind.Set("heads", 0.5);
+  EXPECT_EQ(refusal(kind), "attribute heads: 0.5; must be a whole number");
+  unknown.Set("head", int64_t{2});
+  EXPECT_EQ(refusal(unknown), "attribute head is not known; did you mean \"heads\"?");
+}
+
+TEST(Types, OfALinearFollowItsWeight) {
+  const ValueType weight = WeightType(Element::kActivation, {48, 16});
+  const ValueType bias = WeightType(Element::kActivation, {48});
+  const auto types =
+      OperationNamed("linear").Types(ToAttributes(LinearAttributes{.bias = true, .gelu = true}),
+                                     std::vector<ValueType>{kRows, weight, bias}, {});
+  ASSERT_TRUE(types.ok()) << types.status();
+  EXPECT_THAT(*types, ElementsAre(kWide, kWide));
+  EXPECT_EQ(RefusalOf("linear", {}, {kWide, weight}),
+            "x is activation[n, 8, 48]; must be activation[n, 8, 16]");
+  EXPECT_THAT(RefusalOf("linear", ToAttributes(LinearAttributes{.bias = true}), {kRows, weight}),
+              HasSubstr("has 2 operands; with these attributes it takes 3"));
+  EXPECT_THAT(RefusalOf("linear", ToAttributes(LinearAttributes{.residual = true, .gelu = true}),
+                        {kRows, weight, kWide}),
+              HasSubstr("one of them at most"));
+}
+
+TEST(Types, OfAttentionNeedHeadsThatDivideTheWidth) {
+  const Attributes five = ToAttributes(AttentionAttributes{.heads = 5});
+  EXPECT_EQ(
+      RefusalOf("attention", five, {kWide}),
+      "qkv is activation[n, 8, 48]; must be [context, 3 * width] with a width that 5 heads divide");
+}
+
+TEST(Types, OfTheOthersNameTheOperandThatDoesNotFit) {
+  const ValueType narrow = WeightType(Element::kFloat32, {8});
+  EXPECT_EQ(RefusalOf("layer_norm", ToAttributes(LayerNormAttributes{}), {kRows, narrow, narrow}),
+            "weight is float32[8]; must be float32[16]");
+  EXPECT_EQ(RefusalOf("add", {}, {kRows, kWide}),
+            "b is activation[n, 8, 48]; must be activation[n, 8, 16]");
+  EXPECT_EQ(RefusalOf("embedding", {}, {kRows, narrow, narrow}),
+            "ids are activation[n, 8, 16]; must be ids of one extent, the context");
+  EXPECT_EQ(RefusalOf("gelu", {}, {kRows, kRows}), "gelu has 2 operands; it takes 1: x");
+}
+
+TEST(Cost, OfAProductIsTwoFlopsAMultiplyAdd) {
+  const CallTypes types = {{kRows, WeightType(Element::kActivation, {48, 16})}, {kWide}, {}};
+  const Cost cost = OperationNamed("linear").CostOf({}, types, 3);
+  EXPECT_EQ(cost.products, 2 * 3 * 8 * 16 * 48);
+  EXPECT_EQ(cost.flops, cost.products);
+}
+
+TEST(ValueTypes, InMemoryTheSamplesAndTheFirstExtentAreOne) {
+  EXPECT_EQ(RuntimeShape(kRows, 3), (Shape{24, 16}));
+  EXPECT_EQ(RuntimeShape({Element::kFloat32, Leading::kSamples, {}}, 3), (Shape{3}));
+  EXPECT_EQ(RuntimeShape(WeightType(Element::kFloat32, {5}), 3), (Shape{5}));
+  EXPECT_EQ(TypeBytes(kRows, 3, DType::kBF16), 3 * 8 * 16 * 2);
+  EXPECT_EQ(FormatType({Element::kIds, Leading::kSamples, {8}}), "ids[n, 8]");
+}
+
+}  // namespace
+}  // namespace stagecoach

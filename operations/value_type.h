@@ -1,0 +1,52 @@
+// ValueType: what flows between the operations of a network.
+// Units and shapes: `shape` is of one sample, or of the whole where `leading` is kOne. In memory the
+//            samples of a micro-batch and the first extent are one: [samples * shape[0], shape[1], ...].
+// Errors:    none.
+#ifndef STAGECOACH_OPERATIONS_VALUE_TYPE_H_
+#define STAGECOACH_OPERATIONS_VALUE_TYPE_H_
+
+#include <cstdint>
+#include <string>
+
+#include "base/dtype.h"
+#include "base/ids.h"
+#include "base/shape.h"
+
+namespace stagecoach {
+
+// kActivation: the type that the job's precision computes in, for activations, their gradients and
+// the copies of weights that products read. kIds: indexes, without a gradient.
+enum class Element { kActivation, kFloat32, kIds };
+
+enum class Leading { kSamples, kOne };
+
+struct ValueType {
+  Element element = Element::kActivation;
+  Leading leading = Leading::kSamples;
+  Shape shape;
+  friend bool operator==(const ValueType&, const ValueType&) = default;
+};
+
+using ValueId = Id<struct ValueTag>;  // a place in the table of values that the id belongs to
+
+DType ElementDType(Element element, DType activation);
+
+// In memory, for so many samples.
+Shape RuntimeShape(const ValueType& type, int64_t samples);
+int64_t TypeElements(const ValueType& type, int64_t samples);
+int64_t TypeBytes(const ValueType& type, int64_t samples, DType activation);
+
+// "activation[n, 8, 16]", "float32[16]", "ids[n, 8]".
+std::string FormatType(const ValueType& type);
+
+inline ValueType ActivationType(Shape shape) {
+  return {Element::kActivation, Leading::kSamples, std::move(shape)};
+}
+// Of what is there once: parameters and their gradients.
+inline ValueType WeightType(Element element, Shape shape) {
+  return {element, Leading::kOne, std::move(shape)};
+}
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_OPERATIONS_VALUE_TYPE_H_

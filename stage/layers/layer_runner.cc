@@ -1,0 +1,191 @@
+#include "stage/layers/layer_runner.h"
+
+#include <utility>
+
+#include "base/check.h"
+#include "base/status.h"
+
+namespace stagecoach {
+absl::StatusOr<std::unique_ptr<LayerRunner>> LayerRunner::Create(const ExpandedModel& model,
+                                                                 const ExpandedLayer& layer,
+                                                                 Backend& backend) {
+  CHECK_EQ(layer.lists->parameters.size(), layer.parameters.size())
+      << "parameters of " << layer.label;
+  auto runner = std::unique_ptr<LayerRunner>(new LayerRunner(
+      layer.lists, static_cast<uint32_t>(layer.index), ComputeDType(model.precision), backend));
+  RETURN_IF_ERROR(runner->AllocateParameters(layer.parameters));
+  const LayerLists& lists = *runner->lists_;
+  runner->MakeTable();
+  ASSIGN_OR_RETURN(runner->forward_, runner->Prepare(lists.forward));
+  ASSIGN_OR_RETURN(runner->forward_alone_, runner->Prepare(lists.forward_alone));
+  ASSIGN_OR_RETURN(runner->evaluation_, runner->Prepare(lists.evaluation));
+  ASSIGN_OR_RETURN(runner->backward_, runner->Prepare(lists.backward));
+  ASSIGN_OR_RETURN(runner->input_gradient_, runner->Prepare(lists.input_gradient));
+  ASSIGN_OR_RETURN(runner->weight_gradient_, runner->Prepare(lists.weight_gradient));
+  return runner;
+}
+
+absl::Status LayerRunner::AllocateParameters(const std::vector<ParameterSpec>& specs) {
+  Allocator& memory = backend_.allocator();
+  parameters_.reserve(specs.size());
+  for (const ParameterSpec& spec : specs) {
+    ASSIGN_OR_RETURN(Tensor value,
+                     MakeTensor(memory, MemoryKind::kParameters, DType::kF32, spec.shape));
+    ASSIGN_OR_RETURN(Tensor gradient,
+                     MakeTensor(memory, MemoryKind::kGradients, DType::kF32, spec.shape));
+    backend_.Fill(gradient, 0.0f);
+    Tensor compute = value;
+    if (dtype_ != DType::kF32) {
+      ASSIGN_OR_RETURN(compute, MakeTensor(memory, MemoryKind::kParameters, dtype_, spec.shape));
+    }
+    parameters_.push_back({spec, std::move(value), std::move(gradient), std::move(compute)});
+  }
+  return absl::OkStatus();
+}
+
+std::vector<Tensor*> LayerRunner::Places(const std::vector<ValueId>& ids) {
+  std::vector<Tensor*> places;
+  for (const ValueId id : ids) places.push_back(&At(id));
+  return places;
+}
+
+absl::StatusOr<LayerRunner::Step> LayerRunner::PrepareStep(const ListedCall& listed) {
+  const Call& call = listed.call;
+  CallTypes types;
+  Step step;
+  for (const ValueId id : call.inputs) types.inputs.push_back(lists_->value(id).type);
+  for (const ValueId id : call.adds) types.adds.push_back(lists_->value(id).type);
+  for (const ValueId id : call.outputs) {
+    types.outputs.push_back(lists_->value(id).type);
+    step.types.push_back(&lists_->value(id).type);
+  }
+  ASSIGN_OR_RETURN(step.kernel, PrepareKernel(call, types));
+  step.inputs = Operands(Places(call.inputs));
+  step.outputs = Operands(Places(call.outputs));
+  step.adds = Operands(Places(call.adds));
+  step.dropped = Places(listed.dropped);
+  if (listed.in_place.has_value()) {
+    step.in_place = &step.inputs[static_cast<size_t>(*listed.in_place)];
+  }
+  return step;
+}
+
+absl::StatusOr<LayerRunner::Program> LayerRunner::Prepare(const CallList& list) {
+  Program program;
+  for (const ListedCall& listed : list.calls) {
+    ASSIGN_OR_RETURN(Step step, PrepareStep(listed));
+    program.steps.push_back(std::move(step));
+  }
+  program.unused = Places(list.unused);
+  return program;
+}
+
+void LayerRunner::Place(const std::vector<ValueId>& ids, Tensors tuple,
+                        const ForwardContext& context) {
+  size_t next = 0;
+  for (const ValueId id : ids) {
+    if (!id.valid()) continue;
+    CHECK_LT(next, tuple.size()) << "tensors into layer " << index_;
+    const ValueType& type = lists_->value(id).type;
+    CHECK_EQ(tuple[next].elements(), TypeElements(type, context.sequences))
+        << "elements of " << FormatType(type) << " into layer " << index_ << ", micro-batch "
+        << context.micro_batch.value;
+    At(id) = std::move(tuple[next++]);
+  }
+  CHECK_EQ(next, tuple.size()) << "tensors into layer " << index_;
+}
+
+Tensors LayerRunner::Collect(const std::vector<ValueId>& ids) {
+  Tensors tuple;  // of copies: a value may stand in two tuples
+  for (const ValueId id : ids) {
+    if (id.valid()) tuple.push_back(At(id));
+  }
+  return tuple;
+}
+
+void LayerRunner::MakeTable() {
+  table_.resize(lists_->values.size());
+  for (size_t i = 0; i < parameters_.size(); ++i) {
+    const bool narrow = lists_->value(lists_->parameters[i]).type.element == Element::kActivation;
+    At(lists_->parameters[i]) = narrow ? parameters_[i].compute : parameters_[i].value;
+    At(lists_->parameter_gradients[i]) = parameters_[i].gradient;
+  }
+  for (Tensor& tensor : table_) {
+    if (!tensor.valid()) passing_.push_back(&tensor);
+  }
+}
+
+void LayerRunner::Clear() {
+  for (Tensor* tensor : passing_) {
+    if (tensor->valid()) tensor->Reset();
+  }
+}
+
+absl::Status LayerRunner::MakeOutputs(const Step& step, int64_t samples) {
+  for (size_t i = 0; i < step.types.size(); ++i) {
+    Tensor& output = step.outputs.place(i);
+    if (i == 0 && step.in_place != nullptr) {
+      output = *step.in_place;
+      continue;
+    }
+    const ValueType& type = *step.types[i];
+    ASSIGN_OR_RETURN(output,
+                     MakeTensor(backend_.allocator(), MemoryKind::kActivations,
+                                ElementDType(type.element, dtype_), RuntimeShape(type, samples)));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status LayerRunner::RunSteps(const Program& program, const ForwardContext& context) {
+  const KernelContext where = {backend_, context, index_};
+  for (Tensor* unused : program.unused) unused->Reset();
+  for (const Step& step : program.steps) {
+    RETURN_IF_ERROR(MakeOutputs(step, context.sequences));
+    step.kernel(where, {step.inputs, step.outputs, step.adds});
+    for (Tensor* dropped : step.dropped) dropped->Reset();
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Tensors> LayerRunner::Run(const Program& program, const ForwardContext& context,
+                                         const std::vector<ValueId>& results,
+                                         const std::vector<ValueId>& kept, Tensors* stash) {
+  const absl::Status status = RunSteps(program, context);
+  Tensors tuple;
+  if (status.ok()) tuple = Collect(results);
+  if (status.ok() && stash != nullptr) *stash = Collect(kept);
+  Clear();
+  if (!status.ok()) return status;
+  return tuple;
+}
+
+absl::StatusOr<Tensors> LayerRunner::Forward(Tensors inputs, const ForwardContext& context,
+                                             Stash* stash) {
+  Place(lists_->inputs, std::move(inputs), context);
+  if (!context.training) {
+    return Run(evaluation_, context, lists_->evaluation_outputs, {}, nullptr);
+  }
+  if (stash == nullptr) return Run(forward_alone_, context, lists_->outputs, {}, nullptr);
+  stash->context = context;
+  return Run(forward_, context, lists_->outputs, lists_->stash, &stash->tensors);
+}
+
+absl::StatusOr<Tensors> LayerRunner::BackwardInput(Tensors output_gradients, Stash* stash) {
+  Place(lists_->stash, std::move(stash->tensors), stash->context);
+  Place(lists_->output_gradients, std::move(output_gradients), stash->context);
+  return Run(input_gradient_, stash->context, lists_->input_gradients, lists_->weight_stash,
+             &stash->tensors);
+}
+
+absl::Status LayerRunner::BackwardWeight(Stash stash) {
+  Place(lists_->weight_stash, std::move(stash.tensors), stash.context);
+  return Run(weight_gradient_, stash.context, {}, {}, nullptr).status();
+}
+
+absl::StatusOr<Tensors> LayerRunner::Backward(Tensors output_gradients, Stash stash) {
+  Place(lists_->stash, std::move(stash.tensors), stash.context);
+  Place(lists_->output_gradients, std::move(output_gradients), stash.context);
+  return Run(backward_, stash.context, lists_->input_gradients, {}, nullptr);
+}
+
+}  // namespace stagecoach

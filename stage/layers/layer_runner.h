@@ -1,0 +1,99 @@
+// LayerRunner: f_i of the paper and its derivative b_i, with its parameters w_i (GPipe, section 2.1): runs
+// the lists of calls that were derived from the layer's graph (network/lists.h). It knows no kind of layer.
+// Ownership: owns its parameters; the caller owns the stash of each micro-batch.
+// Threads:   executor thread only.
+// Units and shapes: inputs and outputs are tuples in the order of the graph's; activations [rows, width].
+//            Backward ADDS to parameter gradients and RETURNS the gradients of those inputs that have one.
+// Errors:    RESOURCE_EXHAUSTED from the allocator; UNIMPLEMENTED from Create, naming an operation without
+//            a kernel; shapes are CHECKed (the model was validated).
+// Determinism: Forward is a function of (inputs, parameters, context): a recompute gives the same bits.
+#ifndef STAGECOACH_STAGE_LAYERS_LAYER_RUNNER_H_
+#define STAGECOACH_STAGE_LAYERS_LAYER_RUNNER_H_
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "base/ids.h"
+#include "network/lists.h"
+#include "plan/model_spec.h"
+#include "stage/backends/backend.h"
+#include "stage/layers/kernels.h"
+#include "stage/layers/parameter.h"
+#include "stage/tensor/tensor.h"
+
+namespace stagecoach {
+
+// What a layer keeps of one micro-batch from forward to backward.
+struct Stash {
+  ForwardContext context;
+  Tensors tensors;  // in the order of LayerLists::stash, after the input part of weight_stash
+};
+
+class LayerRunner {
+ public:
+  // Allocates parameters and gradients; values are not yet set.
+  static absl::StatusOr<std::unique_ptr<LayerRunner>> Create(const ExpandedModel& model,
+                                                             const ExpandedLayer& layer,
+                                                             Backend& backend);
+
+  // stash == nullptr: keep nothing (the micro-batch will be recomputed, or this is an evaluation).
+  absl::StatusOr<Tensors> Forward(Tensors inputs, const ForwardContext& context, Stash* stash);
+  // Input part: leaves in the stash what the weight part needs.
+  absl::StatusOr<Tensors> BackwardInput(Tensors output_gradients, Stash* stash);
+  absl::Status BackwardWeight(Stash stash);
+  // Both, with less memory.
+  absl::StatusOr<Tensors> Backward(Tensors output_gradients, Stash stash);
+
+  std::span<Parameter> parameters() { return parameters_; }
+
+ private:
+  // A call ready to be run again and again. Its operands are places in the table.
+  struct Step {
+    Kernel kernel;
+    Operands inputs, outputs, adds;
+    std::vector<const ValueType*> types;  // of the outputs
+    const Tensor* in_place = nullptr;     // output 0 is made in its memory
+    std::vector<Tensor*> dropped;
+  };
+  struct Program {
+    std::vector<Step> steps;
+    std::vector<Tensor*> unused;
+  };
+
+  LayerRunner(std::shared_ptr<const LayerLists> lists, uint32_t index, DType dtype,
+              Backend& backend)
+      : lists_(std::move(lists)), index_(index), dtype_(dtype), backend_(backend) {}
+
+  absl::Status AllocateParameters(const std::vector<ParameterSpec>& specs);
+  absl::StatusOr<Program> Prepare(const CallList& list);
+  absl::StatusOr<Step> PrepareStep(const ListedCall& listed);
+  Tensor& At(ValueId id) { return table_[static_cast<size_t>(id.value)]; }
+  std::vector<Tensor*> Places(const std::vector<ValueId>& ids);
+  // Hand a tuple over to the table and take one out; invalid ids stand for gradients that are not there.
+  void Place(const std::vector<ValueId>& ids, Tensors tuple, const ForwardContext& context);
+  Tensors Collect(const std::vector<ValueId>& ids);
+  // Runs and gives what `results` name; the table is empty afterwards, but for the parameters.
+  absl::StatusOr<Tensors> Run(const Program& program, const ForwardContext& context,
+                              const std::vector<ValueId>& results, const std::vector<ValueId>& kept,
+                              Tensors* stash);
+  absl::Status RunSteps(const Program& program, const ForwardContext& context);
+  absl::Status MakeOutputs(const Step& step, int64_t samples);
+  void MakeTable();
+  void Clear();
+
+  const std::shared_ptr<const LayerLists> lists_;
+  const uint32_t index_;
+  const DType dtype_;
+  Backend& backend_;
+  std::vector<Parameter> parameters_;
+  Tensors table_;                 // by value; parameters and their gradients stay in it
+  std::vector<Tensor*> passing_;  // all others
+  Program forward_, forward_alone_, evaluation_, backward_, input_gradient_, weight_gradient_;
+};
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_STAGE_LAYERS_LAYER_RUNNER_H_

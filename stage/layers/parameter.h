@@ -1,0 +1,24 @@
+// Parameter: one trainable array in a stage's memory.
+// Ownership: of the LayerRunner that allocated it.
+// Threads:   executor thread only.
+#ifndef STAGECOACH_STAGE_LAYERS_PARAMETER_H_
+#define STAGECOACH_STAGE_LAYERS_PARAMETER_H_
+
+#include "network/parameter.h"
+#include "stage/tensor/tensor.h"
+
+namespace stagecoach {
+
+struct Parameter {
+  ParameterSpec spec;
+  Tensor value;     // F32, the master
+  Tensor gradient;  // F32, same shape; zeroed after each apply
+  // What operations read as activations are: value itself (the same buffer), or in bfloat16 a BF16 copy
+  // that the optimizer writes with each apply and Cell::RefreshCompute after any other change of value.
+  // Statistics are computed with value.
+  Tensor compute;
+};
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_STAGE_LAYERS_PARAMETER_H_
