@@ -14,11 +14,8 @@ Cost CostOfCalls(const LayerLists& lists, const CallList& list) {
   Cost sum;
   for (const ListedCall& listed : list.calls) {
     const Call& call = listed.call;
-    CallTypes types;
-    for (const ValueId id : call.inputs) types.inputs.push_back(lists.value(id).type);
-    for (const ValueId id : call.outputs) types.outputs.push_back(lists.value(id).type);
-    for (const ValueId id : call.adds) types.adds.push_back(lists.value(id).type);
-    const Cost cost = OperationNamed(call.operation).CostOf(call.attributes, types, kOneSample);
+    const Cost cost =
+        OperationNamed(call.operation).CostOf(call.attributes, lists.TypesOf(call), kOneSample);
     sum.products += cost.products;
     sum.flops += cost.flops;
   }
@@ -73,6 +70,16 @@ ListCost CostOfLists(const LayerLists& lists) {
   const Cost forward = CostOfCalls(lists, lists.forward);
   const Cost backward = CostOfCalls(lists, lists.backward);
   return {forward.products, forward.flops, backward.flops};
+}
+
+int64_t MostDrawn(const LayerLists& lists) {
+  int64_t most = 0;
+  for (const ListedCall& listed : lists.forward.calls) {
+    const Call& call = listed.call;
+    most =
+        std::max(most, OperationNamed(call.operation).Drawn(call.attributes, lists.TypesOf(call)));
+  }
+  return most;
 }
 
 ListMemory MemoryOfLists(const LayerLists& lists, DType activation) {

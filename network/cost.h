@@ -19,6 +19,9 @@ struct ListCost {
 };
 ListCost CostOfLists(const LayerLists& lists);
 
+// The most random numbers that a call draws from its stream for one sample.
+int64_t MostDrawn(const LayerLists& lists);
+
 struct ListMemory {
   int64_t outputs = 0;
   int64_t stash = 0;          // kept from forward to backward

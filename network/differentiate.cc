@@ -136,6 +136,14 @@ void AddForwardLists(const LayerGraph& graph, LayerLists* lists) {
 
 }  // namespace
 
+CallTypes LayerLists::TypesOf(const Call& call) const {
+  CallTypes types;
+  for (const ValueId id : call.inputs) types.inputs.push_back(value(id).type);
+  for (const ValueId id : call.outputs) types.outputs.push_back(value(id).type);
+  for (const ValueId id : call.adds) types.adds.push_back(value(id).type);
+  return types;
+}
+
 LayerLists Differentiate(const LayerGraph& graph) {
   GradientCalls backward = WriteGradientCalls(graph);
   FuseGradientCalls(graph, &backward);

@@ -42,6 +42,7 @@ struct LayerLists {
   CallList input_gradient, weight_gradient;
 
   const Value& value(ValueId id) const { return values[static_cast<size_t>(id.value)]; }
+  CallTypes TypesOf(const Call& call) const;
 };
 
 LayerLists Differentiate(const LayerGraph& graph);

@@ -10,6 +10,7 @@
 #include "base/random.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "network/attention_calls.h"
 #include "network/cost.h"
 #include "network/gradient_calls.h"
 #include "network/layer_builder.h"
@@ -247,6 +248,28 @@ TEST(Memory, OfAForwardThatKeepsItsStashCountsWhatItDoesNotKeep) {
   EXPECT_EQ(memory.stash, activation) << "the input of the GELU";
   EXPECT_FALSE(memory.keeps_inputs);
   EXPECT_EQ(memory.forward, 3 * activation) << "what each dropout and the GELU make";
+}
+
+TEST(Attentions, OfALayerAreFoundAtAnyDepth) {
+  const LayerSpec other{AttentionSpec{4, 0.0}};
+  const auto found =
+      AttentionCallsOf(Differentiate(GraphOf(Residual({kAttend, Residual({kMlp, other})}))));
+  ASSERT_EQ(found.size(), 2u);
+  EXPECT_EQ(found[0].heads, 2);
+  EXPECT_EQ(found[0].dropout, 0.1);
+  EXPECT_EQ(found[1].heads, 4);
+  EXPECT_EQ(found[1].context, 8);
+  EXPECT_EQ(found[1].width, 16);
+}
+
+TEST(Cost, KnowsTheLargestMaskOfALayer) {
+  const auto drawn = [](const LayerSpec& layer) {
+    return MostDrawn(Differentiate(GraphOf(layer)));
+  };
+  EXPECT_EQ(drawn(Residual({kNorm, kMlp})), 0);
+  EXPECT_EQ(drawn({AttentionSpec{2, 0.0}}), 0);
+  EXPECT_EQ(drawn({AttentionSpec{2, 0.1}}), 2 * 8 * 8);
+  EXPECT_EQ(drawn(Residual({kAttend, {LinearSpec{64, true}}, kDrop, kDense})), 8 * 64);
 }
 
 }  // namespace

@@ -39,6 +39,12 @@ Cost CausalCost(const AttentionAttributes& attributes, const ValueType& qkv, dou
 class Attention final : public OperationOf<AttentionAttributes> {
  public:
   std::string_view name() const override { return "attention"; }
+  // One for each of its probabilities, of those that the causal mask hides too.
+  int64_t Drawn(const Attributes& attributes, const CallTypes& types) const override {
+    const int64_t context = types.inputs[0].shape[0];
+    const AttentionAttributes values = Get(attributes);
+    return values.dropout > 0 ? values.heads * context * context : 0;
+  }
   EvaluationForm Evaluation(const Attributes& attributes) const override {
     AttentionAttributes without = Get(attributes);
     without.dropout = 0;

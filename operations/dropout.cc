@@ -10,6 +10,9 @@ namespace {
 class Dropout final : public OperationOf<DropoutAttributes> {
  public:
   std::string_view name() const override { return "dropout"; }
+  int64_t Drawn(const Attributes&, const CallTypes& types) const override {
+    return TypeElements(types.inputs[0], 1);
+  }
   EvaluationForm Evaluation(const Attributes& attributes) const override {
     return {.identity = true, .attributes = attributes};
   }

@@ -84,6 +84,8 @@ class Operation {
   virtual EvaluationForm Evaluation(const Attributes& attributes) const {
     return {.identity = false, .attributes = attributes};
   }
+  // Random numbers that a call draws from its stream for one sample.
+  virtual int64_t Drawn(const Attributes&, const CallTypes&) const { return 0; }
   // Inputs that output 0 may take the place of, if nobody reads them afterwards; the best first.
   virtual std::vector<int> MayOverwrite(const Attributes&) const { return {}; }
 };

@@ -4,7 +4,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
-#include "network/layer_kinds.h"
 #include "plan/job_spec.h"
 #include "plan/saturate.h"
 
@@ -24,54 +23,14 @@ int64_t ScoreBytes(int64_t context) {
   return SaturatingMultiply(2, SaturatingMultiply(context, context));
 }
 
-class WorkspaceFinder {
- public:
-  WorkspaceFinder(const AttentionKernels& kernels, const ExpandedModel& model, int64_t sequences)
-      : kernels_(kernels), model_(model), sequences_(sequences) {}
-
-  int64_t In(const LayerSpec& layer, int64_t width) const {
-    if (const auto* attention = std::get_if<AttentionSpec>(&layer.kind))
-      return Of(*attention, width);
-    int64_t most = 0;
-    if (const auto* residual = std::get_if<ResidualSpec>(&layer.kind)) {
-      for (const LayerSpec& inner : residual->layers) {
-        most = std::max(most, In(inner, width));
-        width = LayerWidthOut(inner, width);
-      }
-    }
-    return most;
-  }
-
- private:
-  int64_t Of(const AttentionSpec& attention, int64_t width) const {
-    if (!WhyNot(kernels_, attention, width, model_.context, model_.precision).empty()) return 0;
-    const AttentionSlice slice =
-        LargestAttentionSlice(sequences_, model_.context, attention.heads, kernels_.score_bytes);
-    const int64_t bytes =
-        SaturatingMultiply(ScoreBytes(model_.context), slice.sequences * slice.heads);
-    return bytes > kCardWorkspaceBytes ? bytes : 0;
-  }
-
-  const AttentionKernels& kernels_;
-  const ExpandedModel& model_;
-  const int64_t sequences_;
-};
-
-// Why not all attention in the layer is for the kernels; found: there is some.
-std::string WhyNotIn(const AttentionKernels& kernels, const LayerSpec& layer, int64_t width,
-                     const ExpandedModel& model, bool* found) {
-  if (const auto* attention = std::get_if<AttentionSpec>(&layer.kind)) {
-    *found = true;
-    return WhyNot(kernels, *attention, width, model.context, model.precision);
-  }
-  if (const auto* residual = std::get_if<ResidualSpec>(&layer.kind)) {
-    for (const LayerSpec& inner : residual->layers) {
-      std::string why = WhyNotIn(kernels, inner, width, model, found);
-      if (!why.empty()) return why;
-      width = LayerWidthOut(inner, width);
-    }
-  }
-  return "";
+// Of one call: the score matrices of its largest slice, where the kernels may take it.
+int64_t WorkspaceOf(const AttentionKernels& kernels, const AttentionCall& call, Precision precision,
+                    int64_t sequences) {
+  if (!WhyNot(kernels, call, precision).empty()) return 0;
+  const AttentionSlice slice =
+      LargestAttentionSlice(sequences, call.context, call.heads, kernels.score_bytes);
+  const int64_t bytes = SaturatingMultiply(ScoreBytes(call.context), slice.sequences * slice.heads);
+  return bytes > kCardWorkspaceBytes ? bytes : 0;
 }
 
 }  // namespace
@@ -86,9 +45,10 @@ AttentionSlice LargestAttentionSlice(int64_t sequences, int64_t context, int64_t
   return {1, std::max<int64_t>(LargestDivisor(heads, most), 1)};
 }
 
-std::string WhyNot(const AttentionKernels& kernels, const AttentionSpec& attention, int64_t width,
-                   int64_t context, Precision precision) {
-  const int64_t head_width = width / attention.heads;
+std::string WhyNot(const AttentionKernels& kernels, const AttentionCall& attention,
+                   Precision precision) {
+  const int64_t context = attention.context;
+  const int64_t head_width = attention.width / attention.heads;
   const std::vector<Precision>& precisions = kernels.precisions;
   if (std::find(precisions.begin(), precisions.end(), precision) == precisions.end()) {
     return absl::StrCat("the precision is ", PrecisionName(precision));
@@ -107,8 +67,11 @@ std::string WhyNot(const AttentionKernels& kernels, const AttentionSpec& attenti
 std::string AttentionOnCard(const AttentionKernels& kernels, const ExpandedModel& model) {
   bool found = false;
   for (const ExpandedLayer& layer : model.layers) {
-    const std::string why = WhyNotIn(kernels, layer.spec, layer.width_in, model, &found);
-    if (!why.empty()) return absl::StrCat("by own, slower kernels, as ", why);
+    for (const AttentionCall& call : AttentionCallsOf(*layer.lists)) {
+      found = true;
+      const std::string why = WhyNot(kernels, call, model.precision);
+      if (!why.empty()) return absl::StrCat("by own, slower kernels, as ", why);
+    }
   }
   return found ? absl::StrCat("through ", kernels.name, ", where the stage has it") : "";
 }
@@ -118,10 +81,11 @@ int64_t AttentionWorkspaceBytes(const AttentionKernels& kernels, const ExpandedM
   int64_t most = 0;
   // Of two sizes of micro-batches the smaller one may fill its slices better.
   for (const int64_t i : {int64_t{0}, micro_batches - 1}) {
-    const WorkspaceFinder finder(kernels, model, MicroBatchSize(batch_size, micro_batches, i));
+    const int64_t sequences = MicroBatchSize(batch_size, micro_batches, i);
     for (int layer = first; layer < last; ++layer) {
-      const ExpandedLayer& expanded = model.layers[layer];
-      most = std::max(most, finder.In(expanded.spec, expanded.width_in));
+      for (const AttentionCall& call : AttentionCallsOf(*model.layers[layer].lists)) {
+        most = std::max(most, WorkspaceOf(kernels, call, model.precision, sequences));
+      }
     }
   }
   return most;

@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "network/attention_calls.h"
 #include "plan/model_spec.h"
 
 namespace stagecoach {
@@ -38,8 +39,8 @@ struct AttentionKernels {
   friend bool operator==(const AttentionKernels&, const AttentionKernels&) = default;
 };
 // Empty: it may be asked; else why not, for people: "the context, 100, is no multiple of 128".
-std::string WhyNot(const AttentionKernels& kernels, const AttentionSpec& attention, int64_t width,
-                   int64_t context, Precision precision);
+std::string WhyNot(const AttentionKernels& kernels, const AttentionCall& attention,
+                   Precision precision);
 
 // What the planner is told of a stage's card.
 struct CardProfile {

@@ -6,6 +6,7 @@
 #include "base/field_check.h"
 #include "base/job_name.h"
 #include "base/status.h"
+#include "network/cost.h"
 #include "plan/job_spec.h"
 
 namespace stagecoach {
@@ -92,32 +93,10 @@ absl::Status ValidateTraining(const TrainingSpec& training, const ExpandedModel&
   return CheckInteger("training.max_nonfinite_steps", training.max_nonfinite_steps, 0, kMaxSteps);
 }
 
-// Elements of the largest dropout mask that one sequence needs from one random stream.
-int64_t MaskElements(const LayerSpec& layer, int64_t context, int64_t width) {
-  if (const auto* attention = std::get_if<AttentionSpec>(&layer.kind)) {
-    return attention->dropout > 0 ? attention->heads * context * context : 0;
-  }
-  if (const auto* dropout = std::get_if<DropoutSpec>(&layer.kind)) {
-    return dropout->rate > 0 ? context * width : 0;
-  }
-  if (const auto* embedding = std::get_if<EmbeddingSpec>(&layer.kind)) {
-    return embedding->dropout > 0 ? context * width : 0;
-  }
-  int64_t largest = 0;
-  if (const auto* residual = std::get_if<ResidualSpec>(&layer.kind)) {
-    for (const LayerSpec& inner : residual->layers) {
-      if (const auto* linear = std::get_if<LinearSpec>(&inner.kind)) width = linear->out;
-      largest = std::max(largest, MaskElements(inner, context, width));
-    }
-  }
-  return largest;
-}
-
 absl::Status ValidateMasks(const TrainingSpec& training, const ExpandedModel& model) {
   const int64_t largest = MicroBatchSize(training.batch_size, training.micro_batches, 0);
   for (const ExpandedLayer& layer : model.layers) {
-    const int64_t width = layer.index == 0 ? layer.width_out : layer.width_in;
-    const int64_t elements = MaskElements(layer.spec, model.context, width);
+    const int64_t elements = MostDrawn(*layer.lists);
     if (elements <= kMaxRandomElements / largest) continue;
     return FieldError("training.micro_batches", absl::StrCat(training.micro_batches),
                       absl::StrCat("with dropout, layer ", layer.index, " (", layer.label,

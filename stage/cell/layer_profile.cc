@@ -98,11 +98,10 @@ absl::StatusOr<std::vector<LayerProfile>> ProfileLayers(const JobSpec& spec, Bac
   backend.SetPrecision(spec.precision);
   std::vector<LayerProfile> profile;
   for (const ExpandedLayer& layer : model.layers) {
-    const auto like = std::find_if(
-        model.layers.begin(), model.layers.begin() + layer.index, [&](const ExpandedLayer& other) {
-          return other.spec == layer.spec && other.width_in == layer.width_in &&
-                 other.width_out == layer.width_out;
-        });
+    // Equal layers have one object of lists.
+    const auto like =
+        std::find_if(model.layers.begin(), model.layers.begin() + layer.index,
+                     [&](const ExpandedLayer& other) { return other.lists == layer.lists; });
     const size_t index = static_cast<size_t>(like - model.layers.begin());
     if (index < profile.size()) {
       profile.push_back(LayerProfile(profile[index]));

@@ -51,15 +51,9 @@ std::vector<Tensor*> LayerRunner::Places(const std::vector<ValueId>& ids) {
 
 absl::StatusOr<LayerRunner::Step> LayerRunner::PrepareStep(const ListedCall& listed) {
   const Call& call = listed.call;
-  CallTypes types;
   Step step;
-  for (const ValueId id : call.inputs) types.inputs.push_back(lists_->value(id).type);
-  for (const ValueId id : call.adds) types.adds.push_back(lists_->value(id).type);
-  for (const ValueId id : call.outputs) {
-    types.outputs.push_back(lists_->value(id).type);
-    step.types.push_back(&lists_->value(id).type);
-  }
-  ASSIGN_OR_RETURN(step.kernel, PrepareKernel(call, types));
+  for (const ValueId id : call.outputs) step.types.push_back(&lists_->value(id).type);
+  ASSIGN_OR_RETURN(step.kernel, PrepareKernel(call, lists_->TypesOf(call)));
   step.inputs = Operands(Places(call.inputs));
   step.outputs = Operands(Places(call.outputs));
   step.adds = Operands(Places(call.adds));

@@ -63,8 +63,9 @@ TEST(AttentionChoice, IsThePlannersWhereCudnnIsAtItsBest) {
           shape.dropout = dropout;
           const bool takes = Why(shape, kHopper, ComputeDType(precision)).empty();
           taken += takes ? 1 : 0;
-          const AttentionSpec spec = {.heads = 3, .dropout = dropout};
-          EXPECT_EQ(WhyNot(Attention(), spec, shape.width, context, precision).empty(), takes)
+          const AttentionCall call = {
+              .context = context, .heads = 3, .width = shape.width, .dropout = dropout};
+          EXPECT_EQ(WhyNot(Attention(), call, precision).empty(), takes)
               << context << " " << head_width << " " << dropout << " " << PrecisionName(precision);
         }
       }
