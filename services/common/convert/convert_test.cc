@@ -72,6 +72,16 @@ TEST(ConvertSpec, NamesTheFieldThatCannotBeRead) {
        [](v1::JobSpec& p) {
          p.mutable_pipeline()->set_schedule(static_cast<v1::ScheduleKind>(9));
        }},
+      {"pipeline.rematerialization=9",
+       [](v1::JobSpec& p) {
+         p.mutable_pipeline()->set_rematerialization(static_cast<v1::Rematerialization>(9));
+       }},
+      {"pipeline.partition.rule=9",
+       [](v1::JobSpec& p) {
+         v1::Partition& partition = *p.mutable_pipeline()->mutable_partition();
+         partition.Clear();
+         partition.set_rule(static_cast<v1::PartitionRule>(9));
+       }},
       {"pipeline.partition: has both",
        [](v1::JobSpec& p) {
          p.mutable_pipeline()->mutable_partition()->set_rule(v1::PARTITION_RULE_AUTO);
