@@ -198,5 +198,26 @@ TEST(SharedFolderTest, ADiskThatTrainingHasFilledDoesNotKeepARecoveryFromGoingOn
   ExpectUndisturbedEnd(cluster);
 }
 
+// What fills a disk must not hide a stage that has a folder of its own.
+TEST(SharedFolderTest, ARecoveryLooksAlsoWhereThereIsNoRoomForACheckpoint) {
+  SimulatedCluster cluster(2);
+  FaultFileSystem own;
+  ASSERT_TRUE(cluster.Submit(kSharedJob, SmallJob(2)).ok());
+  cluster.RunUntil([&] { return cluster.View(kSharedJob).step == 5; });
+  cluster.files().SetCapacity(1 << 20);
+  const absl::StatusOr<int64_t> free = cluster.files().FreeBytes("/checkpoints");
+  ASSERT_TRUE(free.ok()) << free.status();
+  cluster.files().SetCapacity((1 << 20) - *free + 1000);  // for the question and its answers
+  cluster.AddStage(2);
+  cluster.stage(2).own_files = &own;
+  cluster.KillStage(1);
+  ASSERT_TRUE(cluster.RunUntil([&] {
+    return cluster.View(kSharedJob).message.find("without stage-2") != std::string::npos;
+  })) << cluster.View(kSharedJob).message;
+  cluster.files().SetCapacity(1 << 20);
+  cluster.AddStage(3);
+  ExpectUndisturbedEnd(cluster);
+}
+
 }  // namespace
 }  // namespace stagecoach
