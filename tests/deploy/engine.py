@@ -59,6 +59,11 @@ class Engine:
             raise AssertionError(f"docker {' '.join(arguments)}: {result.stdout[-2000:]}{result.stderr[-4000:]}")
         return result
 
+    def start(self, *arguments):
+        """docker ARGUMENTS as a process with pipes, for what must be ready before it is needed."""
+        return subprocess.Popen([self.docker, *arguments], env=self.environment, text=True, stdin=subprocess.PIPE,
+                                stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+
     def build(self, folder, dockerfile, tag, target=None, **arguments):
         command = ["build", "--network", "host", "-q", "-t", tag, "-f", str(dockerfile)]
         if target:
