@@ -15,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/thread.h"
 #include "coordinator/journal/slow_disk_testing.h"
+#include "coordinator/loop/silent_stages_testing.h"
 #include "coordinator/loop/simulated_cluster_testing.h"
 
 namespace stagecoach {
@@ -101,66 +102,74 @@ TEST(BusyLoopTest, AStageThatFallsSilentDuringAStallIsLostAfterIt) {
   EXPECT_EQ(cluster.View("a").phase, JobPhase::kSucceeded);
 }
 
-class UnusedStages final : public StageClient {
-  void Load(const std::string&, const LoadCommand&, double,
-            std::function<void(absl::StatusOr<LoadResult>)>) override {}
-  void Run(const std::string&, const RunCommand&, double,
-           std::function<void(absl::StatusOr<StepReport>)>) override {}
-  void WriteShard(const std::string&, const WriteShardCommand&, double,
-                  std::function<void(absl::StatusOr<ShardInfo>)>) override {}
-  void Profile(const std::string&, const JobSpec&, double,
-               std::function<void(absl::StatusOr<std::vector<LayerProfile>>)>) override {}
-  void Abort(const std::string&, const Fence&, const std::string&) override {}
-  void Release(const std::string&, const Fence&) override {}
-  void Reconnect(const std::string&) override {}
+// A manager with its thread, and stages that are heard of and never used.
+class LiveManager {
+ public:
+  LiveManager(const std::string& name, const Clock& clock)
+      : folder_(absl::StrCat(::testing::TempDir(), "/", name, "-", getpid())),
+        store_(PosixFileSystem(), folder_ + "/checkpoints") {
+    std::filesystem::remove_all(folder_);
+    JobManagerOptions options;
+    options.state_folder = folder_ + "/state";
+    options.lease_seconds = 1.5;
+    manager_ =
+        JobManager::Start(options, {&stages_, &store_, PosixFileSystem(), &codec_, &clock}).value();
+  }
+  ~LiveManager() {
+    manager_.reset();
+    std::filesystem::remove_all(folder_);
+  }
+
+  JobManager& manager() { return *manager_; }
+  absl::Status Register(const std::string& name) {
+    StageRegistration stage;
+    stage.name = stage.address = name;
+    stage.incarnation = "1";
+    std::promise<absl::Status> registered;
+    manager_->RegisterStage(stage, [&](const absl::StatusOr<LeaseGrant>& grant) {
+      registered.set_value(grant.status());
+    });
+    return registered.get_future().get();
+  }
+  void Renew(const std::string& name, std::promise<absl::Status>& answer) {
+    StageHeartbeat heartbeat;
+    heartbeat.name = name;
+    heartbeat.incarnation = "1";
+    manager_->RenewLease(heartbeat, [&answer](const absl::StatusOr<LeaseGrant>& grant) {
+      answer.set_value(grant.status());
+    });
+  }
+
+ private:
+  const std::string folder_;
+  CheckpointStore store_;
+  ListCodec codec_;
+  SilentStages stages_;
+  std::unique_ptr<JobManager> manager_;
 };
 
 // The same with threads: heartbeats come in while the loop's thread is held up.
 TEST(BusyLoopTest, HeartbeatsCountFromWhenTheyArrive) {
-  const std::string folder = absl::StrCat(::testing::TempDir(), "/busy-loop-", getpid());
-  std::filesystem::remove_all(folder);
   ManualClock clock;
-  CheckpointStore store(PosixFileSystem(), folder + "/checkpoints");
-  ListCodec codec;
-  UnusedStages stages;
-  JobManagerOptions options;
-  options.state_folder = folder + "/state";
-  options.lease_seconds = 1.5;
-  std::unique_ptr<JobManager> manager =
-      JobManager::Start(options, {&stages, &store, PosixFileSystem(), &codec, &clock}).value();
-  StageRegistration stage;
-  stage.name = "a";
-  stage.incarnation = "1";
-  stage.address = "a:1";
-  std::promise<absl::Status> registered;
-  manager->RegisterStage(stage, [&](const absl::StatusOr<LeaseGrant>& grant) {
-    registered.set_value(grant.status());
-  });
-  ASSERT_TRUE(registered.get_future().get().ok());
+  LiveManager live("busy-loop", clock);
+  ASSERT_TRUE(live.Register("a").ok());
 
   std::promise<void> busy, go_on;
-  manager->Get("nobody", [&](const absl::StatusOr<JobView>&) {
+  live.manager().Get("nobody", [&](const absl::StatusOr<JobView>&) {
     busy.set_value();
     go_on.get_future().wait();
   });
   busy.get_future().wait();
-  StageHeartbeat heartbeat;
-  heartbeat.name = "a";
-  heartbeat.incarnation = "1";
   std::vector<std::promise<absl::Status>> renewed(20);
   for (std::promise<absl::Status>& answer : renewed) {
     clock.AdvanceNanos(500'000'000);
-    manager->RenewLease(heartbeat, [&answer](const absl::StatusOr<LeaseGrant>& grant) {
-      answer.set_value(grant.status());
-    });
+    live.Renew("a", answer);
   }
   go_on.set_value();
   for (std::promise<absl::Status>& answer : renewed) {
     const absl::Status status = answer.get_future().get();
     EXPECT_TRUE(status.ok()) << status;
   }
-  manager.reset();
-  std::filesystem::remove_all(folder);
 }
 
 // Stands still in the middle of a reading, once, while something else happens.
@@ -182,54 +191,25 @@ class HaltingClock final : public Clock {
 // A lease was ended by the time of another stage's heartbeat while its own, with an earlier stamp, had
 // not been posted yet.
 TEST(BusyLoopTest, AHeartbeatBetweenItsStampAndItsPostEndsNoLease) {
-  const std::string folder = absl::StrCat(::testing::TempDir(), "/busy-stamp-", getpid());
-  std::filesystem::remove_all(folder);
   HaltingClock clock;
-  CheckpointStore store(PosixFileSystem(), folder + "/checkpoints");
-  ListCodec codec;
-  UnusedStages stages;
-  JobManagerOptions options;
-  options.state_folder = folder + "/state";
-  options.lease_seconds = 1.5;
-  std::unique_ptr<JobManager> manager =
-      JobManager::Start(options, {&stages, &store, PosixFileSystem(), &codec, &clock}).value();
-  using Answer = std::promise<absl::Status>;
-  for (const char* name : {"a", "b"}) {
-    StageRegistration stage;
-    stage.name = stage.address = name;
-    stage.incarnation = "1";
-    Answer registered;
-    manager->RegisterStage(stage, [&](const absl::StatusOr<LeaseGrant>& grant) {
-      registered.set_value(grant.status());
-    });
-    ASSERT_TRUE(registered.get_future().get().ok());
-  }
-  const auto renew = [&manager](const char* name, Answer& answer) {
-    StageHeartbeat heartbeat;
-    heartbeat.name = name;
-    heartbeat.incarnation = "1";
-    manager->RenewLease(heartbeat, [&answer](const absl::StatusOr<LeaseGrant>& grant) {
-      answer.set_value(grant.status());
-    });
-  };
-  Answer early, late, held;
+  LiveManager live("busy-stamp", clock);
+  for (const char* name : {"a", "b"}) ASSERT_TRUE(live.Register(name).ok());
+  std::promise<absl::Status> early, late, held;
   clock.time.AdvanceNanos(1'000'000'000);
-  renew("b", early);
+  live.Renew("b", early);
   ASSERT_TRUE(early.get_future().get().ok());
   std::future<absl::Status> late_answer = late.get_future();
   Thread other;
   clock.meanwhile = [&] {
     clock.time.AdvanceNanos(600'000'000);
-    other = Thread("other", [&] { renew("b", late); });
+    other = Thread("other", [&] { live.Renew("b", late); });
     late_answer.wait_for(std::chrono::milliseconds(100));  // answered if it may overtake
   };
-  renew("a", held);
+  live.Renew("a", held);
   other.Join();
   const absl::Status status = held.get_future().get();
   EXPECT_TRUE(status.ok()) << status;
   EXPECT_TRUE(late_answer.get().ok());
-  manager.reset();
-  std::filesystem::remove_all(folder);
 }
 
 }  // namespace

@@ -15,6 +15,7 @@
 #include "checkpoint/file_system.h"
 #include "checkpoint/store.h"
 #include "coordinator/loop/job_manager.h"
+#include "coordinator/loop/silent_stages_testing.h"
 #include "services/common/observe/log_ring.h"
 #include "services/coordinator/convert/job_codec.h"
 #include "services/coordinator/stages/fake_stage_observer.h"
@@ -24,21 +25,6 @@
 namespace stagecoach {
 
 inline constexpr double kPatience = 30;
-
-class SilentStages final : public StageClient {
- public:
-  void Load(const std::string&, const LoadCommand&, double,
-            std::function<void(absl::StatusOr<LoadResult>)>) override {}
-  void Run(const std::string&, const RunCommand&, double,
-           std::function<void(absl::StatusOr<StepReport>)>) override {}
-  void WriteShard(const std::string&, const WriteShardCommand&, double,
-                  std::function<void(absl::StatusOr<ShardInfo>)>) override {}
-  void Profile(const std::string&, const JobSpec&, double,
-               std::function<void(absl::StatusOr<std::vector<LayerProfile>>)>) override {}
-  void Abort(const std::string&, const Fence&, const std::string&) override {}
-  void Release(const std::string&, const Fence&) override {}
-  void Reconnect(const std::string&) override {}
-};
 
 inline JobSpec SmallSpec() {
   JobSpec spec;

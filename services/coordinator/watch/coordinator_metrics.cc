@@ -218,11 +218,23 @@ void CoordinatorMetrics::WriteFleet(const std::vector<StageView>& stages, Metric
   }
 }
 
+CoordinatorMetrics::TokenSize CoordinatorMetrics::SizeOfTokens(const JobSpec& spec) {
+  const absl::StatusOr<ExpandedModel> model = ExpandModel(spec.model, spec.precision);
+  if (!model.ok()) return {};
+  return {.tokens_per_example = static_cast<double>(model->context),
+          .flops_per_token = ModelFlopsPerToken(*model)};
+}
+
 void CoordinatorMetrics::WriteJob(const JobView& view, MetricWriter& writer) {
   Track track;
   {
     std::lock_guard<std::mutex> lock(shared_->mutex);
     track = shared_->tracks[view.id];
+  }
+  if (!track.size) {
+    track.size = SizeOfTokens(view.spec);
+    std::lock_guard<std::mutex> lock(shared_->mutex);
+    shared_->tracks[view.id].size = track.size;
   }
   const std::string& id = view.id;
   const TrainingSpec& training = view.spec.training;
@@ -257,11 +269,10 @@ void CoordinatorMetrics::WriteTrack(const JobView& view, const Track& track, Met
   const double examples =
       static_cast<double>(track.applied) * static_cast<double>(view.spec.training.batch_size);
   writer.Add(metric::kExamples, {id}, examples);
-  const absl::StatusOr<ExpandedModel> model = ExpandModel(view.spec.model, view.spec.precision);
-  if (model.ok()) {
-    const double tokens = examples * static_cast<double>(model->context);
+  if (track.size->tokens_per_example > 0) {
+    const double tokens = examples * track.size->tokens_per_example;
     writer.Add(metric::kTokens, {id}, tokens);
-    writer.Add(metric::kFlops, {id}, tokens * ModelFlopsPerToken(*model));
+    writer.Add(metric::kFlops, {id}, tokens * track.size->flops_per_token);
   }
   writer.Add(metric::kLearningRate, {id}, track.learning_rate);
   writer.Add(metric::kGradientNorm, {id}, track.gradient_norm);

@@ -11,6 +11,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -30,6 +31,10 @@ class CoordinatorMetrics {
   void Write(MetricWriter& writer);
 
  private:
+  struct TokenSize {
+    double tokens_per_example = 0, flops_per_token = 0;  // 0 for a network that cannot be expanded
+  };
+  static TokenSize SizeOfTokens(const JobSpec& spec);
   // What the records of one job add up to.
   struct Track {
     bool followed = false;
@@ -42,6 +47,8 @@ class CoordinatorMetrics {
     double loading_since_unix_seconds = 0;  // 0: not loading
     bool first_step_seen = false, finished = false;
     double submitted_unix_seconds = 0;
+    std::optional<TokenSize>
+        size;  // of the job's network; expanding it takes milliseconds: once a job
   };
   struct Shared {
     std::mutex mutex;  // guards what follows

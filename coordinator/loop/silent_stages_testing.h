@@ -1,0 +1,30 @@
+// SilentStages: for tests of a manager whose stages are never asked for anything, or never answer.
+#ifndef STAGECOACH_COORDINATOR_LOOP_SILENT_STAGES_TESTING_H_
+#define STAGECOACH_COORDINATOR_LOOP_SILENT_STAGES_TESTING_H_
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "coordinator/loop/job_manager.h"
+
+namespace stagecoach {
+
+class SilentStages final : public StageClient {
+ public:
+  void Load(const std::string&, const LoadCommand&, double,
+            std::function<void(absl::StatusOr<LoadResult>)>) override {}
+  void Run(const std::string&, const RunCommand&, double,
+           std::function<void(absl::StatusOr<StepReport>)>) override {}
+  void WriteShard(const std::string&, const WriteShardCommand&, double,
+                  std::function<void(absl::StatusOr<ShardInfo>)>) override {}
+  void Profile(const std::string&, const JobSpec&, double,
+               std::function<void(absl::StatusOr<std::vector<LayerProfile>>)>) override {}
+  void Abort(const std::string&, const Fence&, const std::string&) override {}
+  void Release(const std::string&, const Fence&) override {}
+  void Reconnect(const std::string&) override {}
+};
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_COORDINATOR_LOOP_SILENT_STAGES_TESTING_H_
