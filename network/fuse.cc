@@ -1,9 +1,10 @@
 // The table of rewrites of a backward.
+#include <optional>
 #include <set>
 #include <utility>
 
 #include "network/gradient_calls.h"
-#include "operations/layer_norm.h"
+#include "operations/catalogue.h"
 #include "operations/linear.h"
 
 namespace stagecoach {
@@ -28,7 +29,7 @@ class Fuser {
   void Run() {
     for (size_t i = 0; i < calls_.size(); ++i) {
       if (calls_[i].operation == "gelu_gradient") GeluOfLinear(i);
-      if (calls_[i].operation == "add") SumOfLayerNorm(i);
+      if (calls_[i].operation == "add") SumOfBranch(i);
     }
     std::erase_if(calls_, [](const Call& call) { return call.operation.empty(); });
   }
@@ -39,32 +40,34 @@ class Fuser {
   }
   int& Maker(ValueId id) { return maker_[static_cast<size_t>(id.value)]; }
 
-  // The call that makes a value, if it is of that operation and the value is read once; else null.
-  Call* OnlyFor(ValueId id, const char* operation) {
+  // The call that makes a value and nothing else, if the value is read once; else null.
+  Call* OnlyFor(ValueId id) {
     if (Maker(id) < 0 || uses_[static_cast<size_t>(id.value)] != 1) return nullptr;
     Call& call = calls_[static_cast<size_t>(Maker(id))];
-    return call.operation == operation ? &call : nullptr;
+    return call.outputs.size() == 1 ? &call : nullptr;
   }
 
   // In an mlp: the input gradient of the second linear and the gradient of the GELU before it.
   void GeluOfLinear(size_t i) {
     const ValueId gelu_input = calls_[i].inputs[1];
-    Call* linear = OnlyFor(calls_[i].inputs[0], "linear_input_gradient");
-    if (linear == nullptr || linear->inputs.size() != 2) return;
+    Call* linear = OnlyFor(calls_[i].inputs[0]);
+    if (linear == nullptr || linear->operation != "linear_input_gradient") return;
+    if (linear->inputs.size() != 2) return;
     if (!inputs_of_gelu_.contains(gelu_input)) return;
     linear->attributes = ToAttributes(LinearInputGradientAttributes{.gelu = true});
     linear->inputs.push_back(gelu_input);
     StandFor(i, linear);
   }
 
-  // At the beginning of a branch: the layer norm's input gradient and the sum with the trunk's.
-  void SumOfLayerNorm(size_t i) {
-    const ValueId trunk = calls_[i].inputs[0];
-    Call* norm = OnlyFor(calls_[i].inputs[1], "layer_norm_input_gradient");
-    if (norm == nullptr || norm->inputs.size() != 5) return;
-    norm->attributes = ToAttributes(LayerNormGradientAttributes{.residual = true});
-    norm->inputs.push_back(trunk);
-    StandFor(i, norm);
+  // At the beginning of a branch: the norm's input gradient and the sum with the trunk's.
+  void SumOfBranch(size_t i) {
+    Call* branch = OnlyFor(calls_[i].inputs[1]);
+    if (branch == nullptr) return;
+    std::optional<Attributes> sum = OperationNamed(branch->operation).WithSum(branch->attributes);
+    if (!sum.has_value()) return;
+    branch->attributes = *std::move(sum);
+    branch->inputs.push_back(calls_[i].inputs[0]);
+    StandFor(i, branch);
   }
 
   // The rewritten call stands where the later of the two stood: there all that it reads is made.

@@ -1,34 +1,31 @@
 #include "operations/attention.h"
 
-#include "absl/strings/str_cat.h"
 #include "operations/catalogue.h"
 #include "operations/elementwise_flops.h"
+#include "operations/packed_heads.h"
 #include "operations/type_check.h"
 
 namespace stagecoach {
 namespace {
 
-absl::Status CheckQkv(const AttentionAttributes& attributes, const ValueType& qkv) {
-  absl::Status status = CheckActivation("qkv", qkv, 2);
-  if (!status.ok()) return status;
-  if (qkv.shape.rank() == 2 && qkv.shape[1] % (3 * attributes.heads) == 0) return status;
-  return absl::InvalidArgumentError(
-      absl::StrCat("qkv is ", FormatType(qkv), "; must be [context, 3 * width] with a width that ",
-                   attributes.heads, " heads divide"));
+absl::StatusOr<PackedHeads> CheckQkv(const AttentionAttributes& attributes, const ValueType& qkv) {
+  return CheckPackedHeads("qkv", qkv, attributes.heads, attributes.key_heads);
 }
 
-ValueType OutType(const ValueType& qkv) { return ActivationType({qkv.shape[0], qkv.shape[1] / 3}); }
+ValueType OutType(const PackedHeads& packed) {
+  return ActivationType({packed.context, packed.query_width()});
+}
 
-ValueType LogSumExpType(const AttentionAttributes& attributes, const ValueType& qkv) {
-  return {Element::kFloat32, Leading::kSamples, {attributes.heads, qkv.shape[0]}};
+ValueType LogSumExpType(const PackedHeads& packed) {
+  return {Element::kFloat32, Leading::kSamples, {packed.heads, packed.context}};
 }
 
 // Causal: row r has r + 1 scores. `products` in units of the forward's two.
 Cost CausalCost(const AttentionAttributes& attributes, const ValueType& qkv, double products,
                 int64_t score_flops, int64_t dropout_flops, int64_t samples) {
-  const int64_t context = qkv.shape[0], width = qkv.shape[1] / 3;
-  const int64_t scores = context * (context + 1) / 2;
-  const int64_t forward = 2 * 2 * scores * width;
+  const PackedHeads packed = PackedHeadsOf(qkv, attributes.heads, attributes.key_heads);
+  const int64_t scores = packed.context * (packed.context + 1) / 2;
+  const int64_t forward = 2 * 2 * scores * packed.query_width();
   Cost cost;
   cost.products = static_cast<int64_t>(products * static_cast<double>(forward)) * samples;
   const int64_t each = score_flops + (attributes.dropout > 0 ? dropout_flops : 0);
@@ -55,10 +52,11 @@ class Attention final : public OperationOf<AttentionAttributes> {
   absl::StatusOr<std::vector<ValueType>> TypesOf(const AttentionAttributes& attributes,
                                                  std::span<const ValueType> inputs,
                                                  std::span<const ValueType>) const override {
-    absl::Status status = CheckOperands("attention", inputs, {"qkv"});
-    if (status.ok()) status = CheckQkv(attributes, inputs[0]);
+    const absl::Status status = CheckOperands("attention", inputs, {"qkv"});
     if (!status.ok()) return status;
-    return std::vector<ValueType>{OutType(inputs[0]), LogSumExpType(attributes, inputs[0])};
+    const absl::StatusOr<PackedHeads> packed = CheckQkv(attributes, inputs[0]);
+    if (!packed.ok()) return packed.status();
+    return std::vector<ValueType>{OutType(*packed), LogSumExpType(*packed)};
   }
   Cost CostOfCall(const AttentionAttributes& attributes, const CallTypes& types,
                   int64_t samples) const override {
@@ -82,13 +80,12 @@ class AttentionGradient final : public OperationOf<AttentionAttributes> {
                                                  std::span<const ValueType> inputs,
                                                  std::span<const ValueType>) const override {
     absl::Status status = CheckOperands(name(), inputs, {"d_out", "qkv", "out", "log_sum_exp"});
-    if (status.ok()) status = CheckQkv(attributes, inputs[1]);
     if (!status.ok()) return status;
-    status = CheckType("d_out", inputs[0], OutType(inputs[1]));
+    const absl::StatusOr<PackedHeads> packed = CheckQkv(attributes, inputs[1]);
+    if (!packed.ok()) return packed.status();
+    status = CheckType("d_out", inputs[0], OutType(*packed));
     if (status.ok()) status = CheckType("out", inputs[2], inputs[0]);
-    if (status.ok()) {
-      status = CheckType("log_sum_exp", inputs[3], LogSumExpType(attributes, inputs[1]));
-    }
+    if (status.ok()) status = CheckType("log_sum_exp", inputs[3], LogSumExpType(*packed));
     if (!status.ok()) return status;
     return std::vector<ValueType>{inputs[1]};
   }

@@ -1,6 +1,10 @@
-// attention: causal multi-head attention of qkv [context, 3 * width], queries, keys and values side by
-// side; scores scaled by 1 / sqrt(width / heads). Outputs: out [context, width] and log_sum_exp
-// [heads, context] of the scaled scores, which the gradient reads (Dao et al., 2205.14135).
+// attention: causal multi-head attention of qkv (operations/packed_heads.h); scores scaled by
+// 1 / sqrt(head_width). With fewer key heads than heads, several query heads read one key head. Outputs:
+// out [context, heads * head_width] and log_sum_exp [heads, context] of the scaled scores, which the
+// gradient reads (Dao et al., 2205.14135). Dropout's element of sample s, query head h, row r, column c is
+// ((s * heads + h) * context + r) * context + c of the stream.
+// attention_gradient: d_out, qkv, out, log_sum_exp -> d_qkv; of a key head it is the sum over its query
+// heads.
 #ifndef STAGECOACH_OPERATIONS_ATTENTION_H_
 #define STAGECOACH_OPERATIONS_ATTENTION_H_
 
@@ -10,13 +14,15 @@ namespace stagecoach {
 
 struct AttentionAttributes {
   int64_t heads = 1;
-  double dropout = 0;  // of the probabilities
-  int64_t draw = 0;    // which of the layer's streams; taken at rate 0 too
+  double dropout = 0;     // of the probabilities
+  int64_t draw = 0;       // which of the layer's streams; taken at rate 0 too
+  int64_t key_heads = 0;  // 0: as many as heads
   template <typename Visitor>
   void Visit(Visitor& visit) {
     visit.Count("heads", heads, 1);
     visit.Rate("dropout", dropout);
     visit.Count("draw", draw, 0);
+    visit.Count("key_heads", key_heads, 0);
   }
 };
 

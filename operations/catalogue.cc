@@ -13,8 +13,9 @@ namespace {
 OperationList MakeCatalogue() {
   OperationList all;
   for (const OperationList& some :
-       {AddOperations(), AttentionOperations(), DropoutOperations(), EmbeddingOperations(),
-        GeluOperations(), LayerNormOperations(), LinearOperations()}) {
+       {ActivationOperations(), AddOperations(), AttentionOperations(), DropoutOperations(),
+        EmbeddingOperations(), HeadNormOperations(), LayerNormOperations(), LinearOperations(),
+        RmsNormOperations(), RotaryOperations(), SwigluOperations()}) {
     all.insert(all.end(), some.begin(), some.end());
   }
   std::sort(all.begin(), all.end(),

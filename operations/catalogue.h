@@ -18,13 +18,17 @@ const Operation& OperationNamed(std::string_view name);
 
 // One function an operation file; each gives the operation and those of its gradient.
 using OperationList = std::vector<const Operation*>;
+OperationList ActivationOperations();
 OperationList AddOperations();
 OperationList AttentionOperations();
 OperationList DropoutOperations();
 OperationList EmbeddingOperations();
-OperationList GeluOperations();
+OperationList HeadNormOperations();
 OperationList LayerNormOperations();
 OperationList LinearOperations();
+OperationList RmsNormOperations();
+OperationList RotaryOperations();
+OperationList SwigluOperations();
 
 }  // namespace stagecoach
 

@@ -14,7 +14,12 @@ struct ElementwiseFlops {
 
 inline constexpr ElementwiseFlops kEmbeddingFlops{2, 2};
 inline constexpr ElementwiseFlops kLayerNormFlops{8, 14};
+inline constexpr ElementwiseFlops kRmsNormFlops{5, 12};
 inline constexpr ElementwiseFlops kGeluFlops{12, 16};
+inline constexpr ElementwiseFlops kSiluFlops{10, 14};
+inline constexpr ElementwiseFlops kReluFlops{1, 1};
+inline constexpr ElementwiseFlops kSwigluFlops{11, 18};
+inline constexpr ElementwiseFlops kRotaryFlops{3, 3};
 inline constexpr ElementwiseFlops kDropoutFlops{12, 12};  // draws its random numbers each time
 inline constexpr ElementwiseFlops kSoftmaxFlops{8, 8};    // per score
 inline constexpr ElementwiseFlops kAddFlops{1, 1};

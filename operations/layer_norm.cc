@@ -2,20 +2,11 @@
 
 #include "operations/catalogue.h"
 #include "operations/elementwise_flops.h"
+#include "operations/row_types.h"
 #include "operations/type_check.h"
 
 namespace stagecoach {
 namespace {
-
-// One number a row: what is normalized is the last extent.
-ValueType StatisticsType(const ValueType& x) {
-  std::vector<int64_t> extents = x.shape.extents();
-  extents.pop_back();
-  return {Element::kFloat32, Leading::kSamples, Shape(std::move(extents))};
-}
-
-// Of weight, bias and their gradients.
-ValueType WidthType(const ValueType& x) { return WeightType(Element::kFloat32, {x.shape.back()}); }
 
 // The first inputs of both gradients: dy, x, [weight,] mean, rstd.
 absl::Status CheckRows(const ValueType& dy, const ValueType& x, const ValueType& mean,
@@ -38,7 +29,7 @@ class LayerNorm final : public OperationOf<LayerNormAttributes> {
     absl::Status status = CheckOperands("layer_norm", inputs, {"x", "weight", "bias"});
     if (status.ok()) status = CheckActivation("x", inputs[0], 2);
     if (!status.ok()) return status;
-    const ValueType weight = WidthType(inputs[0]);
+    const ValueType weight = RowWeightType(inputs[0]);
     status = CheckType("weight", inputs[1], weight);
     if (status.ok()) status = CheckType("bias", inputs[2], weight);
     if (!status.ok()) return status;
@@ -66,6 +57,10 @@ class LayerNorm final : public OperationOf<LayerNormAttributes> {
 class LayerNormInputGradient final : public OperationOf<LayerNormGradientAttributes> {
  public:
   std::string_view name() const override { return "layer_norm_input_gradient"; }
+  std::optional<Attributes> WithSum(const Attributes& attributes) const override {
+    if (Get(attributes).residual) return std::nullopt;
+    return ToAttributes(LayerNormGradientAttributes{.residual = true});
+  }
 
  private:
   absl::StatusOr<std::vector<ValueType>> TypesOf(const LayerNormGradientAttributes& attributes,
@@ -76,7 +71,7 @@ class LayerNormInputGradient final : public OperationOf<LayerNormGradientAttribu
             ? CheckOperands(name(), inputs, {"dy", "x", "weight", "mean", "rstd", "residual"})
             : CheckOperands(name(), inputs, {"dy", "x", "weight", "mean", "rstd"});
     if (status.ok()) status = CheckRows(inputs[0], inputs[1], inputs[3], inputs[4]);
-    if (status.ok()) status = CheckType("weight", inputs[2], WidthType(inputs[0]));
+    if (status.ok()) status = CheckType("weight", inputs[2], RowWeightType(inputs[0]));
     if (status.ok() && attributes.residual) status = CheckType("residual", inputs[5], inputs[0]);
     if (!status.ok()) return status;
     return std::vector<ValueType>{inputs[0]};
@@ -100,8 +95,8 @@ class LayerNormWeightGradient final : public OperationOf<NoAttributes> {
     absl::Status status = CheckOperands(name(), inputs, {"dy", "x", "mean", "rstd"});
     if (status.ok()) status = CheckOperands(name(), adds, {"d_weight", "d_bias"});
     if (status.ok()) status = CheckRows(inputs[0], inputs[1], inputs[2], inputs[3]);
-    if (status.ok()) status = CheckType("d_weight", adds[0], WidthType(inputs[0]));
-    if (status.ok()) status = CheckType("d_bias", adds[1], WidthType(inputs[0]));
+    if (status.ok()) status = CheckType("d_weight", adds[0], RowWeightType(inputs[0]));
+    if (status.ok()) status = CheckType("d_bias", adds[1], RowWeightType(inputs[0]));
     if (!status.ok()) return status;
     return std::vector<ValueType>{};
   }

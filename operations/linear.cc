@@ -3,16 +3,11 @@
 #include "absl/strings/str_cat.h"
 #include "operations/catalogue.h"
 #include "operations/elementwise_flops.h"
+#include "operations/row_types.h"
 #include "operations/type_check.h"
 
 namespace stagecoach {
 namespace {
-
-ValueType WithLastExtent(const ValueType& type, int64_t extent) {
-  std::vector<int64_t> extents = type.shape.extents();
-  extents.back() = extent;
-  return {type.element, type.leading, Shape(std::move(extents))};
-}
 
 absl::Status CheckWeight(const ValueType& weight) {
   if (weight.element == Element::kActivation && weight.leading == Leading::kOne &&

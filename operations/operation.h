@@ -86,6 +86,9 @@ class Operation {
   }
   // Random numbers that a call draws from its stream for one sample.
   virtual int64_t Drawn(const Attributes&, const CallTypes&) const { return 0; }
+  // The same call with one more input at the end, which is added to output 0 before its one rounding; none
+  // if there is no such form.
+  virtual std::optional<Attributes> WithSum(const Attributes&) const { return std::nullopt; }
   // Inputs that output 0 may take the place of, if nobody reads them afterwards; the best first.
   virtual std::vector<int> MayOverwrite(const Attributes&) const { return {}; }
 };

@@ -85,9 +85,8 @@ TEST(Types, OfALinearFollowItsWeight) {
 
 TEST(Types, OfAttentionNeedHeadsThatDivideTheWidth) {
   const Attributes five = ToAttributes(AttentionAttributes{.heads = 5});
-  EXPECT_EQ(
-      RefusalOf("attention", five, {kWide}),
-      "qkv is activation[n, 8, 48]; must be [context, 3 * width] with a width that 5 heads divide");
+  EXPECT_EQ(RefusalOf("attention", five, {kWide}),
+            "qkv is activation[n, 8, 48]; must be [context, (5 + 2 * 5) * head_width]");
 }
 
 TEST(Types, OfTheOthersNameTheOperandThatDoesNotFit) {

@@ -1,0 +1,68 @@
+#include "operations/rotary.h"
+
+#include <cmath>
+
+#include "absl/strings/str_cat.h"
+#include "operations/catalogue.h"
+#include "operations/elementwise_flops.h"
+#include "operations/packed_heads.h"
+#include "operations/type_check.h"
+
+namespace stagecoach {
+namespace {
+
+class Rotary final : public OperationOf<RotaryAttributes> {
+ public:
+  std::string_view name() const override { return "rotary"; }
+  std::vector<int> MayOverwrite(const Attributes&) const override { return {0}; }
+
+ private:
+  absl::StatusOr<std::vector<ValueType>> TypesOf(const RotaryAttributes& attributes,
+                                                 std::span<const ValueType> inputs,
+                                                 std::span<const ValueType>) const override {
+    const absl::Status status = CheckOperands("rotary", inputs, {"qkv"});
+    if (!status.ok()) return status;
+    const absl::StatusOr<PackedHeads> packed =
+        CheckPackedHeads("qkv", inputs[0], attributes.heads, attributes.key_heads);
+    if (!packed.ok()) return packed.status();
+    if (packed->head_width % 2 != 0) {
+      return absl::InvalidArgumentError(absl::StrCat("rotary turns pairs; heads are ",
+                                                     packed->head_width, " wide, must be even"));
+    }
+    return std::vector<ValueType>{inputs[0]};
+  }
+  Cost CostOfCall(const RotaryAttributes&, const CallTypes& types, int64_t samples) const override {
+    return {.flops = kRotaryFlops.forward * TypeElements(types.outputs[0], samples)};
+  }
+  void WriteGradient(const RotaryAttributes& attributes, GradientWriter& writer) const override {
+    if (!writer.Wants(0)) return;
+    RotaryAttributes back = attributes;
+    back.inverse = !attributes.inverse;
+    writer.Contribute(0, writer.Emit("rotary", ToAttributes(back), {writer.OutputGradient(0)})[0]);
+  }
+};
+
+}  // namespace
+
+RotaryTables MakeRotaryTables(const RotaryAttributes& attributes, int64_t context,
+                              int64_t head_width) {
+  const int64_t pairs = head_width / 2;
+  const double sign = attributes.inverse ? -1 : 1;
+  RotaryTables tables;
+  for (int64_t position = 0; position < context; ++position) {
+    for (int64_t pair = 0; pair < pairs; ++pair) {
+      const double exponent = -2.0 * static_cast<double>(pair) / static_cast<double>(head_width);
+      const double angle = static_cast<double>(position) * std::pow(attributes.theta, exponent);
+      tables.cosines.push_back(static_cast<float>(std::cos(angle)));
+      tables.sines.push_back(static_cast<float>(sign * std::sin(angle)));
+    }
+  }
+  return tables;
+}
+
+OperationList RotaryOperations() {
+  static const Rotary rotary;
+  return {&rotary};
+}
+
+}  // namespace stagecoach

@@ -1,0 +1,42 @@
+// rotary: rotates the query and key heads of qkv (operations/packed_heads.h) by angles that grow with the
+// row's position in its sample; values stay (Su et al., 2104.09864, "RoFormer"). Of each head of width w,
+// pair p < w / 2 at position r is turned by the angle a = r * theta^(-2p / w):
+//   (u, v) -> (u cos a - v sin a, u sin a + v cos a)
+// A pair is elements (p, p + w / 2), as in Hugging Face's Llama and Qwen ("rotate half"), or with
+// `interleaved` elements (2p, 2p + 1), as in the paper and Meta's checkpoints.
+// The gradient is a rotary with `inverse`, which turns by -a. y may take the place of its input.
+#ifndef STAGECOACH_OPERATIONS_ROTARY_H_
+#define STAGECOACH_OPERATIONS_ROTARY_H_
+
+#include <cstdint>
+#include <vector>
+
+namespace stagecoach {
+
+struct RotaryAttributes {
+  int64_t heads = 1;
+  int64_t key_heads = 0;  // 0: as many as heads
+  double theta = 10000;
+  bool interleaved = false;
+  bool inverse = false;
+  template <typename Visitor>
+  void Visit(Visitor& visit) {
+    visit.Count("heads", heads, 1);
+    visit.Count("key_heads", key_heads, 0);
+    visit.Positive("theta", theta);
+    visit.Flag("interleaved", interleaved);
+    visit.Flag("inverse", inverse);
+  }
+};
+
+// What every kernel uses, so that all back ends turn by the same float32 numbers: computed in double and
+// rounded once, sines negative with `inverse`. [context, head_width / 2] each, row-major.
+struct RotaryTables {
+  std::vector<float> cosines, sines;
+};
+RotaryTables MakeRotaryTables(const RotaryAttributes& attributes, int64_t context,
+                              int64_t head_width);
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_OPERATIONS_ROTARY_H_
