@@ -1,4 +1,5 @@
-// Backend: the operations that layers and optimizers are made of. Numerics stop at this line: the
+// Backend: a device. It makes kernels for the calls that layers consist of, and has functions for
+// optimizers, copies and the operations of a GPT. Numerics stop at this line: the
 // reference back end (plain loops, double accumulation where it says so) is the truth that the cpu
 // and cuda back ends are held to by the conformance rows in stage/backends/conformance.
 // Ownership: one back end per stage process; arguments are borrowed for the call (CPU) or until
@@ -32,7 +33,9 @@
 #include "absl/status/statusor.h"
 #include "base/precision.h"
 #include "base/random.h"
+#include "operations/operation.h"
 #include "plan/card_memory.h"
+#include "stage/backends/kernel.h"
 #include "stage/tensor/tensor.h"
 
 namespace stagecoach {
@@ -172,6 +175,11 @@ class Backend {
   // For the job at hand, before its first operation. Operations learn from their tensors whether
   // they are in BF16; what is left to say is whether float32 products may be TF32.
   virtual void SetPrecision(Precision) {}
+  // Makes a call of an operation ready to be run again and again on tensors of these types; the back
+  // end outlives the kernel. `activation`: the type that Element::kActivation has. Errors: UNIMPLEMENTED
+  // without a kernel for it, naming operation and back end; what a kernel cannot do with these types.
+  virtual absl::StatusOr<Kernel> Prepare(const Call& call, const CallTypes& types,
+                                         DType activation) = 0;
 
   virtual void LinearForward(const LinearForwardArgs& args) = 0;
   virtual void LinearBackwardInput(const LinearBackwardInputArgs& args) = 0;

@@ -14,15 +14,19 @@ absl::StatusOr<std::unique_ptr<LayerRunner>> LayerRunner::Create(const ExpandedM
   auto runner = std::unique_ptr<LayerRunner>(new LayerRunner(
       layer.lists, static_cast<uint32_t>(layer.index), ComputeDType(model.precision), backend));
   RETURN_IF_ERROR(runner->AllocateParameters(layer.parameters));
-  const LayerLists& lists = *runner->lists_;
   runner->MakeTable();
-  ASSIGN_OR_RETURN(runner->forward_, runner->Prepare(lists.forward));
-  ASSIGN_OR_RETURN(runner->forward_alone_, runner->Prepare(lists.forward_alone));
-  ASSIGN_OR_RETURN(runner->evaluation_, runner->Prepare(lists.evaluation));
-  ASSIGN_OR_RETURN(runner->backward_, runner->Prepare(lists.backward));
-  ASSIGN_OR_RETURN(runner->input_gradient_, runner->Prepare(lists.input_gradient));
-  ASSIGN_OR_RETURN(runner->weight_gradient_, runner->Prepare(lists.weight_gradient));
+  RETURN_IF_ERROR(Annotate(runner->PrepareLists(), layer.label));
   return runner;
+}
+
+absl::Status LayerRunner::PrepareLists() {
+  ASSIGN_OR_RETURN(forward_, Prepare(lists_->forward));
+  ASSIGN_OR_RETURN(forward_alone_, Prepare(lists_->forward_alone));
+  ASSIGN_OR_RETURN(evaluation_, Prepare(lists_->evaluation));
+  ASSIGN_OR_RETURN(backward_, Prepare(lists_->backward));
+  ASSIGN_OR_RETURN(input_gradient_, Prepare(lists_->input_gradient));
+  ASSIGN_OR_RETURN(weight_gradient_, Prepare(lists_->weight_gradient));
+  return absl::OkStatus();
 }
 
 absl::Status LayerRunner::AllocateParameters(const std::vector<ParameterSpec>& specs) {
@@ -53,7 +57,7 @@ absl::StatusOr<LayerRunner::Step> LayerRunner::PrepareStep(const ListedCall& lis
   const Call& call = listed.call;
   Step step;
   for (const ValueId id : call.outputs) step.types.push_back(&lists_->value(id).type);
-  ASSIGN_OR_RETURN(step.kernel, PrepareKernel(call, lists_->TypesOf(call)));
+  ASSIGN_OR_RETURN(step.kernel, backend_.Prepare(call, lists_->TypesOf(call), dtype_));
   step.inputs = Operands(Places(call.inputs));
   step.outputs = Operands(Places(call.outputs));
   step.adds = Operands(Places(call.adds));
@@ -131,7 +135,7 @@ absl::Status LayerRunner::MakeOutputs(const Step& step, int64_t samples) {
 }
 
 absl::Status LayerRunner::RunSteps(const Program& program, const ForwardContext& context) {
-  const KernelContext where = {backend_, context, index_};
+  const KernelContext where = {context, index_};
   for (Tensor* unused : program.unused) unused->Reset();
   for (const Step& step : program.steps) {
     RETURN_IF_ERROR(MakeOutputs(step, context.sequences));

@@ -4,8 +4,8 @@
 // Threads:   executor thread only.
 // Units and shapes: inputs and outputs are tuples in the order of the graph's; activations [rows, width].
 //            Backward ADDS to parameter gradients and RETURNS the gradients of those inputs that have one.
-// Errors:    RESOURCE_EXHAUSTED from the allocator; UNIMPLEMENTED from Create, naming an operation without
-//            a kernel; shapes are CHECKed (the model was validated).
+// Errors:    RESOURCE_EXHAUSTED from the allocator; UNIMPLEMENTED from Create, naming an operation that the
+//            back end has no kernel for, and the layer; shapes are CHECKed (the model was validated).
 // Determinism: Forward is a function of (inputs, parameters, context): a recompute gives the same bits.
 #ifndef STAGECOACH_STAGE_LAYERS_LAYER_RUNNER_H_
 #define STAGECOACH_STAGE_LAYERS_LAYER_RUNNER_H_
@@ -20,7 +20,7 @@
 #include "network/lists.h"
 #include "plan/model_spec.h"
 #include "stage/backends/backend.h"
-#include "stage/layers/kernels.h"
+#include "stage/backends/kernel.h"
 #include "stage/layers/parameter.h"
 #include "stage/tensor/tensor.h"
 
@@ -68,6 +68,7 @@ class LayerRunner {
       : lists_(std::move(lists)), index_(index), dtype_(dtype), backend_(backend) {}
 
   absl::Status AllocateParameters(const std::vector<ParameterSpec>& specs);
+  absl::Status PrepareLists();
   absl::StatusOr<Program> Prepare(const CallList& list);
   absl::StatusOr<Step> PrepareStep(const ListedCall& listed);
   Tensor& At(ValueId id) { return table_[static_cast<size_t>(id.value)]; }

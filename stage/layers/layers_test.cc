@@ -352,5 +352,19 @@ TEST(RandomOperationTest, TwoDropoutsOfOneLayerDrawDifferentMasks) {
   EXPECT_LT(both, 256 / 4 + 30);
 }
 
+TEST(LayerRunnerTest, AnOperationThatTheBackEndHasNoKernelForIsAnErrorThatNamesTheLayer) {
+  const std::unique_ptr<Backend> backend = MakeReferenceBackend({});
+  ExpandedModel model =
+      ExpandOrDie(LayerListSpec{8, 4, 7, {{EmbeddingSpec{}}, {GeluSpec{}}, {LinearSpec{7, true}}}});
+  LayerLists lists = *model.layers[1].lists;
+  lists.backward.calls.front().call.operation = "levitate";
+  model.layers[1].lists = std::make_shared<const LayerLists>(lists);
+  const absl::Status status = LayerRunner::Create(model, model.layers[1], *backend).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented);
+  EXPECT_THAT(std::string(status.message()),
+              testing::AllOf(testing::StartsWith(model.layers[1].label + ": "),
+                             testing::HasSubstr("reference"), testing::HasSubstr("levitate")));
+}
+
 }  // namespace
 }  // namespace stagecoach

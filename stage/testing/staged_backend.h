@@ -11,12 +11,14 @@
 #include <string>
 
 #include "base/check.h"
+#include "base/status.h"
 #include "stage/backends/backend.h"
 #include "stage/backends/device/device_clock.h"
 #include "stage/backends/device/device_memory.h"
 #include "stage/backends/device/device_progress.h"
 #include "stage/backends/device/fake_device_api.h"
 #include "stage/backends/device/link_staging.h"
+#include "stage/backends/function_kernels.h"
 
 namespace stagecoach {
 
@@ -42,6 +44,19 @@ class StagedBackend final : public Backend {
   void BeCard(const CardProfile& card) { card_ = card; }
   Allocator& allocator() override { return *device_; }
   Allocator& link_allocator() override { return *pinned_; }
+  absl::StatusOr<Kernel> Prepare(const Call& call, const CallTypes& types,
+                                 DType activation) override {
+    if (std::optional<Kernel> kernel = KernelByFunction(*this, call, types)) return *kernel;
+    ASSIGN_OR_RETURN(Kernel kernel, inner_->Prepare(call, types, activation));
+    return [this, kernel](const KernelContext& context, const KernelArguments& arguments) {
+      for (const Operands* some : {&arguments.inputs, &arguments.outputs, &arguments.adds}) {
+        for (size_t i = 0; i < some->size(); ++i) CHECK(OnCard((*some)[i])) << "operand " << i;
+      }
+      const Operands& first = arguments.inputs.size() > 0 ? arguments.inputs : arguments.outputs;
+      Ready(first[0], first[0]);
+      kernel(context, arguments);
+    };
+  }
   absl::StatusOr<uint64_t> CopyToLink(const Tensor& source, const Tensor& target) override {
     CHECK(OnCard(source) && Pinned(target)) << "to a link";
     ++to_link_;

@@ -7,30 +7,16 @@
 #include "base/bfloat16.h"
 #include "base/check.h"
 #include "stage/backends/cpu/float_view.h"
+#include "stage/backends/cpu/kernel_list.h"
 #include "stage/backends/cpu/kernels.h"
 
 namespace stagecoach::cpu {
 namespace {
 
-// Block sizes depend on nothing but this file: they are part of the numerics where a block is the
-// unit of a sum (SquaredNorm), and of the balance between threads elsewhere.
-constexpr int64_t kElementBlock = 16384;  // 64 KiB of floats; a multiple of 4 random words
-constexpr int64_t kRowBlock = 32;
 // Elements that are widened at a time: 8 KiB of floats for each operand.
 constexpr int64_t kPiece = 2048;
 
 }  // namespace
-
-// Areas of floats, one for each widened operand of a piece; null where nothing is widened.
-class CpuBackend::Room {
- public:
-  Room(float* base, int64_t each) : base_(base), each_(each) {}
-  float* operator[](int area) const { return base_ == nullptr ? nullptr : base_ + area * each_; }
-
- private:
-  float* const base_;
-  const int64_t each_;
-};
 
 Bfloat16Products BestBfloat16Products() {
   return OneDnnHasBfloat16() ? Bfloat16Products::kNative : Bfloat16Products::kWidened;
@@ -45,6 +31,16 @@ CpuBackend::CpuBackend(const BackendOptions& options, Bfloat16Products products)
 std::string CpuBackend::fingerprint() const {
   return absl::StrCat("cpu ", OneDnnFingerprint(), " kernels ", KernelTarget(), " BF16 ",
                       products_ == Bfloat16Products::kNative ? "native" : "widened");
+}
+
+const KernelTable<CpuBackend>& Kernels() {
+  static const auto* const table = new KernelTable<CpuBackend>("cpu", KernelLists());
+  return *table;
+}
+
+absl::StatusOr<Kernel> CpuBackend::Prepare(const Call& call, const CallTypes& types,
+                                           DType activation) {
+  return Kernels().Prepare(*this, call, types, activation);
 }
 
 void CpuBackend::ForEachBlock(int64_t total, int64_t block, BlockBody body) {
@@ -84,11 +80,12 @@ void CpuBackend::LayerNormForward(const LayerNormForwardArgs& args) {
   const FloatOutput y(args.y);
   const float *weight = args.weight.data<float>(), *bias = args.bias.data<float>();
   float *mean = args.mean.data<float>(), *rstd = args.rstd.data<float>();
-  ForEachPiece(args.x, kRowBlock, width, 2, [&](int64_t first, int64_t count, const Room& room) {
-    LayerNormRows(x.Read(first * width, count * width, room[0]), weight, bias, args.epsilon,
-                  y.At(first * width, room[1]), mean + first, rstd + first, count, width);
-    y.Finish(first * width, count * width, room[1]);
-  });
+  ForEachPiece(
+      args.x, kSmallRowBlock, width, 2, [&](int64_t first, int64_t count, const Room& room) {
+        LayerNormRows(x.Read(first * width, count * width, room[0]), weight, bias, args.epsilon,
+                      y.At(first * width, room[1]), mean + first, rstd + first, count, width);
+        y.Finish(first * width, count * width, room[1]);
+      });
 }
 
 void CpuBackend::LayerNormBackwardInput(const LayerNormBackwardInputArgs& args) {
@@ -99,14 +96,15 @@ void CpuBackend::LayerNormBackwardInput(const LayerNormBackwardInputArgs& args) 
   const FloatOutput dx(args.dx);
   const float *weight = args.weight.data<float>(), *mean = args.mean.data<float>();
   const float* rstd = args.rstd.data<float>();
-  ForEachPiece(args.x, kRowBlock, width, 3, [&](int64_t first, int64_t count, const Room& room) {
-    const int64_t start = first * width, elements = count * width;
-    LayerNormBackwardRows(dy.Read(start, elements, room[0]), x.Read(start, elements, room[1]),
-                          weight, mean + first, rstd + first,
-                          adds ? residual.Read(start, elements, room[2]) : nullptr,
-                          dx.At(start, room[2]), count, width);
-    dx.Finish(start, elements, room[2]);
-  });
+  ForEachPiece(
+      args.x, kSmallRowBlock, width, 3, [&](int64_t first, int64_t count, const Room& room) {
+        const int64_t start = first * width, elements = count * width;
+        LayerNormBackwardRows(dy.Read(start, elements, room[0]), x.Read(start, elements, room[1]),
+                              weight, mean + first, rstd + first,
+                              adds ? residual.Read(start, elements, room[2]) : nullptr,
+                              dx.At(start, room[2]), count, width);
+        dx.Finish(start, elements, room[2]);
+      });
 }
 
 void CpuBackend::GeluForward(const GeluForwardArgs& args) {
@@ -143,15 +141,16 @@ void CpuBackend::EmbeddingForward(const EmbeddingForwardArgs& args) {
   const int32_t* ids = args.ids.data<int32_t>();
   const FloatInput token(args.token), position(args.position);
   const FloatOutput y(args.y);
-  ForEachPiece(args.y, kRowBlock, width, 2, [&](int64_t first, int64_t count, const Room& room) {
-    for (int64_t r = first; r < first + count; ++r) {
-      CHECK(ids[r] >= 0 && ids[r] < args.token.shape()[0]) << "token id " << ids[r];
-      AddRows(token.Read(ids[r] * width, width, room[0]),
-              position.Read(r % args.context * width, width, room[1]), y.At(r * width, room[0]),
-              width);
-      y.Finish(r * width, width, room[0]);
-    }
-  });
+  ForEachPiece(args.y, kSmallRowBlock, width, 2,
+               [&](int64_t first, int64_t count, const Room& room) {
+                 for (int64_t r = first; r < first + count; ++r) {
+                   CHECK(ids[r] >= 0 && ids[r] < args.token.shape()[0]) << "token id " << ids[r];
+                   AddRows(token.Read(ids[r] * width, width, room[0]),
+                           position.Read(r % args.context * width, width, room[1]),
+                           y.At(r * width, room[0]), width);
+                   y.Finish(r * width, width, room[0]);
+                 }
+               });
 }
 
 void CpuBackend::CrossEntropy(const CrossEntropyArgs& args) {
@@ -163,17 +162,17 @@ void CpuBackend::CrossEntropy(const CrossEntropyArgs& args) {
   auto* losses = reinterpret_cast<double*>(
       ReserveShared(std::max<int64_t>(rows, 1) * static_cast<int64_t>(sizeof(double))));
   if (losses == nullptr) return;
-  ForEachPiece(
-      args.logits, kRowBlock, vocabulary, 1, [&](int64_t first, int64_t count, const Room& room) {
-        for (int64_t r = first; r < first + count; ++r) {
-          CHECK(targets[r] >= 0 && targets[r] < vocabulary) << "target " << targets[r];
-          const int64_t start = r * vocabulary;
-          losses[r] =
-              CrossEntropyRow(logits.Read(start, vocabulary, room[0]), targets[r], args.scale,
-                              backward ? d_logits.At(start, room[0]) : nullptr, vocabulary);
-          if (backward) d_logits.Finish(start, vocabulary, room[0]);
-        }
-      });
+  ForEachPiece(args.logits, kSmallRowBlock, vocabulary, 1,
+               [&](int64_t first, int64_t count, const Room& room) {
+                 for (int64_t r = first; r < first + count; ++r) {
+                   CHECK(targets[r] >= 0 && targets[r] < vocabulary) << "target " << targets[r];
+                   const int64_t start = r * vocabulary;
+                   losses[r] = CrossEntropyRow(
+                       logits.Read(start, vocabulary, room[0]), targets[r], args.scale,
+                       backward ? d_logits.At(start, room[0]) : nullptr, vocabulary);
+                   if (backward) d_logits.Finish(start, vocabulary, room[0]);
+                 }
+               });
   double loss = 0;
   for (int64_t r = 0; r < rows; ++r) loss += losses[r];
   args.loss.data<double>()[0] = loss;

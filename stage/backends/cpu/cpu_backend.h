@@ -21,6 +21,22 @@ namespace stagecoach::cpu {
 enum class Bfloat16Products { kNative, kWidened };
 Bfloat16Products BestBfloat16Products();  // native where oneDNN has the instructions
 
+// Block sizes depend on nothing but this file: they are part of the numerics where a block is the
+// unit of a sum, and of the balance between threads elsewhere.
+inline constexpr int64_t kElementBlock = 16384;  // 64 KiB of floats; a multiple of 4 random words
+inline constexpr int64_t kSmallRowBlock = 32;
+
+// Areas of floats, one for each widened operand of a piece; null where nothing is widened.
+class Room {
+ public:
+  Room(float* base, int64_t each) : base_(base), each_(each) {}
+  float* operator[](int area) const { return base_ == nullptr ? nullptr : base_ + area * each_; }
+
+ private:
+  float* const base_;
+  const int64_t each_;
+};
+
 class CpuBackend final : public Backend {
  public:
   explicit CpuBackend(const BackendOptions& options,
@@ -28,6 +44,8 @@ class CpuBackend final : public Backend {
 
   std::string fingerprint() const override;
   Allocator& allocator() override { return *allocator_; }
+  absl::StatusOr<Kernel> Prepare(const Call& call, const CallTypes& types,
+                                 DType activation) override;
 
   void LinearForward(const LinearForwardArgs& args) override;
   void LinearBackwardInput(const LinearBackwardInputArgs& args) override;
@@ -54,16 +72,19 @@ class CpuBackend final : public Backend {
   absl::Status Synchronize() override { return workspace_.status(); }
   void EndCell() override { workspace_.Clear(); }
 
- private:
+  // What kernels compute with (kernels/).
+  //
   // body(first, count, worker) for consecutive blocks of `block` out of [0, total).
   using BlockBody = absl::FunctionRef<void(int64_t first, int64_t count, int worker)>;
   void ForEachBlock(int64_t total, int64_t block, BlockBody body);
   // The same for elements (width 1) or rows of `width`, with room for floats where the type is
   // BF16: then the blocks come in pieces of about kPiece elements, which stay in the first cache.
-  class Room;
   using PieceBody = absl::FunctionRef<void(int64_t first, int64_t count, const Room& room)>;
   void ForEachPiece(const Tensor& like, int64_t block, int64_t width, int areas, PieceBody body);
+  // Memory for the running operation only; null where there is not so much, which Synchronize tells.
+  float* ReserveShared(int64_t bytes) { return workspace_.Reserve(pool_.threads(), bytes); }
 
+ private:
   // The rows of a product with one matrix in common, block by block; `finish` then runs on the rows
   // while they are in the cache.
   struct RowProduct;
@@ -91,7 +112,6 @@ class CpuBackend final : public Backend {
   // Workspace slots: one per worker, then the operation's own.
   bool ReserveWorkers(int64_t bytes);
   float* WorkerScratch(int worker) const { return workspace_.Slot(worker); }
-  float* ReserveShared(int64_t bytes) { return workspace_.Reserve(pool_.threads(), bytes); }
 
   const std::unique_ptr<Allocator> allocator_;
   WorkerPool pool_;

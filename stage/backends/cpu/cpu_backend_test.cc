@@ -5,7 +5,9 @@
 #include "hwy/targets.h"
 #include "stage/backends/backend.h"
 #include "stage/backends/conformance/suite.h"
+#include "stage/backends/cpu/kernel_list.h"
 #include "stage/backends/cpu/kernels.h"
+#include "stage/backends/reference/kernel_list.h"
 
 namespace stagecoach::conformance {
 
@@ -119,6 +121,10 @@ TEST(CpuBackend, ARefusedWorkspaceEndsWithTheCellThatWasRefused) {
   backend->LinearForward({.x = x, .weight = bench.Normal({64, 64}), .y = y});
   const absl::Status status = backend->Synchronize();
   EXPECT_TRUE(status.ok()) << status;
+}
+
+TEST(CpuBackend, HasTheKernelsThatTheReferenceHas) {
+  EXPECT_EQ(cpu::Kernels().operations(), reference::Kernels().operations());
 }
 
 }  // namespace

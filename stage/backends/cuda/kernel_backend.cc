@@ -3,6 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
 #include "stage/backends/cuda/element_types.h"
+#include "stage/backends/cuda/kernel_list.h"
 #include "stage/backends/cuda/kernels.h"
 #include "stage/backends/cuda/launch_config.h"
 
@@ -36,6 +37,16 @@ AttentionKernelShape ShapeOf(const AttentionShape& shape) {
 }
 
 }  // namespace
+
+const KernelTable<KernelBackend>& Kernels() {
+  static const auto* const table = new KernelTable<KernelBackend>("cuda", KernelLists());
+  return *table;
+}
+
+absl::StatusOr<Kernel> KernelBackend::Prepare(const Call& call, const CallTypes& types,
+                                              DType activation) {
+  return Kernels().Prepare(*this, call, types, activation);
+}
 
 void KernelBackend::LayerNormForward(const LayerNormForwardArgs& args) {
   constexpr char kWhat[] = "LayerNormForward";

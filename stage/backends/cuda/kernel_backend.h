@@ -24,6 +24,8 @@ class KernelBackend : public Backend {
   explicit KernelBackend(std::shared_ptr<DeviceFault> fault) : fault_(std::move(fault)) {}
 
   void SetPrecision(Precision precision) override { precision_ = precision; }
+  absl::StatusOr<Kernel> Prepare(const Call& call, const CallTypes& types,
+                                 DType activation) override;
   void LinearForward(const LinearForwardArgs& args) override;
   void LinearBackwardInput(const LinearBackwardInputArgs& args) override;
   void LinearBackwardWeight(const LinearBackwardWeightArgs& args) override;
@@ -54,17 +56,20 @@ class KernelBackend : public Backend {
   void EndCell() override;
   absl::Status Fault() const override { return fault_->lasting(); }
 
- protected:
+  // What kernels compute with (kernels/), and the seam where the device begins.
+  //
   // The stream to queue on, with the device current on this thread.
   virtual cudaStream_t Begin() = 0;
   void Note(cudaError_t error, const char* what) { fault_->Note(error, what); }
-  DeviceFault& fault() const { return *fault_; }
   // For the running operation only; null where there is not so much, which is noted.
   virtual void* Scratch(size_t bytes, const char* what) = 0;
   // After Begin(). The product with as much of shape.epilogue as the library fuses, which is
   // returned: one of EpiloguesToTry. With a fused GELU operands.activation is written as well.
   virtual MatmulEpilogue Product(const MatmulShape& shape, const MatmulOperands& operands,
                                  const char* what) = 0;
+
+ protected:
+  DeviceFault& fault() const { return *fault_; }
 
  private:
   // A table of tensors on the device, uploaded when it differs from the last one of its kind: the

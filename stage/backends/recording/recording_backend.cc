@@ -6,6 +6,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
+#include "operations/catalogue.h"
+#include "stage/backends/function_kernels.h"
 
 namespace stagecoach {
 namespace {
@@ -156,6 +158,24 @@ void WriteAll(CallLog& log, const char* operation, std::span<const Args> all) {
   for (const Args& args : all) log.Call("", FieldsOf(args), /*indent=*/true);
 }
 
+Fields FieldsOf(const KernelArguments& arguments) {
+  Fields fields;
+  const auto add = [&fields](const char* name, const Operands& operands) {
+    for (size_t i = 0; i < operands.size(); ++i) fields.push_back({name, operands[i]});
+  };
+  add("in", arguments.inputs);
+  add("out", arguments.outputs);
+  add("adds", arguments.adds);
+  return fields;
+}
+
+// Which of the layer's streams a call draws from; nothing if it draws none.
+std::optional<int64_t> DrawOf(const Call& call, const CallTypes& types) {
+  if (OperationNamed(call.operation).Drawn(call.attributes, types) == 0) return std::nullopt;
+  const AttributeValue* const draw = call.attributes.Find("draw");
+  return draw == nullptr ? 0 : std::get<int64_t>(*draw);
+}
+
 }  // namespace
 
 RecordingBackend::RecordingBackend(std::unique_ptr<Backend> inner, std::shared_ptr<CallLog> log)
@@ -172,6 +192,21 @@ Allocator& RecordingBackend::link_allocator() {
 void RecordingBackend::SetPrecision(Precision precision) {
   log_->Call(absl::StrCat("SetPrecision ", PrecisionName(precision)), {});
   inner_->SetPrecision(precision);
+}
+
+absl::StatusOr<Kernel> RecordingBackend::Prepare(const Call& call, const CallTypes& types,
+                                                 DType activation) {
+  if (std::optional<Kernel> kernel = KernelByFunction(*this, call, types)) return *kernel;
+  ASSIGN_OR_RETURN(Kernel kernel, inner_->Prepare(call, types, activation));
+  const std::string attributes = FormatAttributes(call.attributes);
+  return [this, kernel, draw = DrawOf(call, types),
+          words = absl::StrCat(call.operation, attributes.empty() ? "" : " ", attributes)](
+             const KernelContext& context, const KernelArguments& arguments) {
+    Fields fields = FieldsOf(arguments);
+    if (draw.has_value()) fields.push_back({"stream", context.Stream(*draw)});
+    log_->Call(words, fields);
+    kernel(context, arguments);
+  };
 }
 
 #define RECORDED_OPERATION(Operation)                             \

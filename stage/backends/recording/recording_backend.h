@@ -1,8 +1,8 @@
 // RecordingBackend: another back end, every call written into a CallLog before it runs. Two forms of
 // the same training are the same if their texts are: it shows operations, arguments, their order and
 // the life of every buffer, which equal results do not.
-// A new operation or a new argument does not compile until recording_backend.cc writes it down; a new
-// function with a body in Backend fails a test until it is handed on.
+// Kernels are written down whatever they compute. A new function of Backend or a new argument does not
+// compile until recording_backend.cc writes it down; one with a body fails a test until it is handed on.
 // Ownership: owns the other back end; shares the log.
 // Threads:   the executor thread only, the allocator too.
 // Not written down: questions about the device (fingerprint, faults, times, progress, copies that are
@@ -33,6 +33,10 @@ class RecordingBackend final : public Backend {
   Allocator& allocator() override { return allocator_; }
   Allocator& link_allocator() override;
   void SetPrecision(Precision precision) override;
+  // A kernel writes down each of its calls: as the function of Backend's that it calls, or as
+  //   rms_norm epsilon=1e-05 in=F0.t1:F32[16,8] in=... out=F0.t2:F32[16,8] adds=...
+  absl::StatusOr<Kernel> Prepare(const Call& call, const CallTypes& types,
+                                 DType activation) override;
 
   void LinearForward(const LinearForwardArgs& args) override;
   void LinearBackwardInput(const LinearBackwardInputArgs& args) override;

@@ -6,6 +6,8 @@
 #include <vector>
 
 #include "base/check.h"
+#include "base/status.h"
+#include "stage/backends/reference/kernel_list.h"
 #include "stage/backends/reference/reference_backend.h"
 
 namespace stagecoach {
@@ -62,9 +64,39 @@ class Widening {
   std::vector<std::pair<Tensor, Tensor>> outputs_;  // float32 and where its rounding goes
 };
 
+Tensors CopiesOf(const Operands& operands) {
+  Tensors tensors;
+  for (size_t i = 0; i < operands.size(); ++i) tensors.push_back(operands[i]);
+  return tensors;
+}
+
+Operands PlacesOf(Tensors& tensors) {
+  std::vector<Tensor*> places;
+  for (Tensor& tensor : tensors) places.push_back(&tensor);
+  return Operands(std::move(places));
+}
+
 class MixedReferenceBackend final : public ReferenceBackend {
  public:
   using ReferenceBackend::ReferenceBackend;
+
+  // Functions widen for themselves, below.
+  absl::StatusOr<Kernel> Prepare(const Call& call, const CallTypes& types,
+                                 DType activation) override {
+    ASSIGN_OR_RETURN(Kernel kernel, ReferenceBackend::Prepare(call, types, activation));
+    if (activation != DType::kBF16 || !reference::Kernels().Has(call.operation)) return kernel;
+    return [this, kernel, types](const KernelContext& context, const KernelArguments& arguments) {
+      Tensors inputs = CopiesOf(arguments.inputs), outputs = CopiesOf(arguments.outputs);
+      Widening widening(*this, *copies_);
+      for (size_t i = 0; i < inputs.size(); ++i) {
+        if (types.inputs[i].element == Element::kActivation) widening.Reads(inputs[i]);
+      }
+      for (size_t i = 0; i < outputs.size(); ++i) {
+        if (types.outputs[i].element == Element::kActivation) widening.Writes(outputs[i]);
+      }
+      kernel(context, {PlacesOf(inputs), PlacesOf(outputs), arguments.adds});
+    };
+  }
 
   void LinearForward(const LinearForwardArgs& args) override {
     LinearForwardArgs wide = args;

@@ -7,8 +7,19 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
+#include "stage/backends/reference/kernel_list.h"
 
 namespace stagecoach {
+
+const KernelTable<ReferenceBackend>& reference::Kernels() {
+  static const auto* const table = new KernelTable<ReferenceBackend>("reference", KernelLists());
+  return *table;
+}
+
+absl::StatusOr<Kernel> ReferenceBackend::Prepare(const Call& call, const CallTypes& types,
+                                                 DType activation) {
+  return reference::Kernels().Prepare(*this, call, types, activation);
+}
 
 std::string ReferenceBackend::fingerprint() const {
   return absl::StrCat("reference glibc-", gnu_get_libc_version());

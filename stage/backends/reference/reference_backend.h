@@ -18,6 +18,8 @@ class ReferenceBackend : public Backend {
 
   std::string fingerprint() const override;
   Allocator& allocator() override { return *allocator_; }
+  absl::StatusOr<Kernel> Prepare(const Call& call, const CallTypes& types,
+                                 DType activation) override;
 
   void LinearForward(const LinearForwardArgs& args) override;
   void LinearBackwardInput(const LinearBackwardInputArgs& args) override;

@@ -3,14 +3,18 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <optional>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "base/bfloat16.h"
 #include "base/check.h"
 #include "base/progress.h"
+#include "operations/catalogue.h"
 #include "operations/elementwise_flops.h"
+#include "stage/backends/function_kernels.h"
 
 namespace stagecoach {
 namespace {
@@ -60,9 +64,25 @@ SimulatedBackend::SimulatedBackend(const BackendOptions& options, const Simulate
       allocator_(MakeHostAllocator(options.memory_limit_bytes)),
       timeline_(clock, std::move(sleep_until)) {}
 
-void SimulatedBackend::Run(double flops, Operands outputs, Operands operands) {
+absl::StatusOr<Kernel> SimulatedBackend::Prepare(const Call& call, const CallTypes& types, DType) {
+  if (std::optional<Kernel> kernel = KernelByFunction(*this, call, types)) return *kernel;
+  const absl::StatusOr<const Operation*> operation = FindOperation(call.operation);
+  if (!operation.ok()) return NoKernel(call, "simulated");
+  return [this, operation = *operation, attributes = call.attributes, types](
+             const KernelContext& context, const KernelArguments& arguments) {
+    const Cost cost = operation->CostOf(attributes, types, context.run.sequences);
+    std::vector<const Tensor*> outputs, operands;
+    for (size_t i = 0; i < arguments.outputs.size(); ++i) outputs.push_back(&arguments.outputs[i]);
+    for (const Operands* some : {&arguments.inputs, &arguments.adds}) {
+      for (size_t i = 0; i < some->size(); ++i) operands.push_back(&(*some)[i]);
+    }
+    RunOn(static_cast<double>(cost.flops), outputs, operands);
+  };
+}
+
+void SimulatedBackend::RunOn(double flops, TensorList outputs, TensorList operands) {
   double bytes = 0;
-  for (const Operands& tensors : {outputs, operands}) {
+  for (const TensorList tensors : {outputs, operands}) {
     for (const Tensor* tensor : tensors) {
       if (tensor->valid()) bytes += static_cast<double>(tensor->bytes());
     }

@@ -10,6 +10,7 @@
 
 #include <initializer_list>
 #include <memory>
+#include <span>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -36,6 +37,9 @@ class SimulatedBackend final : public Backend {
   // Not the rate: stages of different speed may work together.
   std::string fingerprint() const override { return "simulated, no arithmetic"; }
   Allocator& allocator() override { return *allocator_; }
+  // Every operation of the catalogue: those that Backend has no function for take what they cost.
+  absl::StatusOr<Kernel> Prepare(const Call& call, const CallTypes& types,
+                                 DType activation) override;
 
   void LinearForward(const LinearForwardArgs& args) override;
   void LinearBackwardInput(const LinearBackwardInputArgs& args) override;
@@ -62,9 +66,14 @@ class SimulatedBackend final : public Backend {
   absl::Status Synchronize() override;
 
  private:
-  using Operands = std::initializer_list<const Tensor*>;
+  using TensorList = std::span<const Tensor* const>;
   // One operation. outputs: set to zero; operands: what it reads, or adds to.
-  void Run(double flops, Operands outputs, Operands operands);
+  void Run(double flops, std::initializer_list<const Tensor*> outputs,
+           std::initializer_list<const Tensor*> operands) {
+    RunOn(flops, TensorList(outputs.begin(), outputs.size()),
+          TensorList(operands.begin(), operands.size()));
+  }
+  void RunOn(double flops, TensorList outputs, TensorList operands);
 
   const SimulatedDevice device_;
   const std::unique_ptr<Allocator> allocator_;

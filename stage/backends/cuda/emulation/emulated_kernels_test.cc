@@ -5,6 +5,8 @@
 #include "gmock/gmock.h"
 #include "stage/backends/conformance/suite.h"
 #include "stage/backends/cuda/emulation/emulated_backend.h"
+#include "stage/backends/cuda/kernel_list.h"
+#include "stage/backends/reference/kernel_list.h"
 
 namespace stagecoach::conformance {
 
@@ -35,6 +37,10 @@ INSTANTIATE_TEST_SUITE_P(CudaProductsThatFuseNothing, BackendConformance,
                          testing::Combine(testing::Values(BackendUnderTest{MakeWithoutEpilogues}),
                                           testing::ValuesIn(LinearRows())),
                          RowName);
+
+TEST(CudaKernelsOnHost, AreThoseThatTheReferenceHas) {
+  EXPECT_EQ(cuda::Kernels().operations(), reference::Kernels().operations());
+}
 
 TEST(CudaKernelsOnHost, HeadsOfEveryPaddedWidthAgreeWithTheReference) {
   for (const int64_t width : {32, 48, 65, 128}) {

@@ -1,19 +1,19 @@
-// Kernels: from a call to the back end's function that computes it.
-// Ownership: arguments are borrowed for the call.
+// Kernel: one call of an operation made ready by a back end, to be run again and again.
+// Ownership: arguments are borrowed for the call, as by every function of Backend; a kernel borrows the
+//            back end that prepared it.
 // Threads:   executor thread only.
-// Errors:    UNIMPLEMENTED for an operation that has no kernel.
-#ifndef STAGECOACH_STAGE_LAYERS_KERNELS_H_
-#define STAGECOACH_STAGE_LAYERS_KERNELS_H_
+// Errors:    none of its own: shapes were checked when the kernel was prepared, outputs are there. What a
+//            device finds wrong comes back from Backend::Synchronize.
+#ifndef STAGECOACH_STAGE_BACKENDS_KERNEL_H_
+#define STAGECOACH_STAGE_BACKENDS_KERNEL_H_
 
 #include <cstdint>
 #include <functional>
 #include <utility>
 #include <vector>
 
-#include "absl/status/statusor.h"
 #include "base/ids.h"
-#include "operations/operation.h"
-#include "stage/backends/backend.h"
+#include "base/random.h"
 #include "stage/tensor/tensor.h"
 
 namespace stagecoach {
@@ -28,9 +28,14 @@ struct ForwardContext {
 };
 
 struct KernelContext {
-  Backend& backend;
   const ForwardContext& run;
   uint32_t layer = 0;
+
+  // `draw`: which of the layer's streams.
+  RandomStream Stream(int64_t draw) const {
+    return {run.seed, static_cast<uint32_t>(run.step), static_cast<uint32_t>(run.micro_batch.value),
+            layer, static_cast<uint32_t>(draw)};
+  }
 };
 
 // Tensors that lie elsewhere, in the order of a call's operands.
@@ -38,6 +43,7 @@ class Operands {
  public:
   Operands() = default;
   explicit Operands(std::vector<Tensor*> places) : places_(std::move(places)) {}
+  size_t size() const { return places_.size(); }
   const Tensor& operator[](size_t i) const { return *places_[i]; }
   Tensor& place(size_t i) const { return *places_[i]; }
 
@@ -52,8 +58,6 @@ struct KernelArguments {
 
 using Kernel = std::function<void(const KernelContext&, const KernelArguments&)>;
 
-absl::StatusOr<Kernel> PrepareKernel(const Call& call, const CallTypes& types);
-
 }  // namespace stagecoach
 
-#endif  // STAGECOACH_STAGE_LAYERS_KERNELS_H_
+#endif  // STAGECOACH_STAGE_BACKENDS_KERNEL_H_

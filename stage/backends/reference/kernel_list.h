@@ -1,0 +1,19 @@
+// The kernels of the reference back end, from the files of kernels/.
+// They see activations as float32 in every precision (bfloat16.cc); output 0 may be an input.
+#ifndef STAGECOACH_STAGE_BACKENDS_REFERENCE_KERNEL_LIST_H_
+#define STAGECOACH_STAGE_BACKENDS_REFERENCE_KERNEL_LIST_H_
+
+#include <vector>
+
+#include "stage/backends/kernel_table.h"
+#include "stage/backends/reference/reference_backend.h"
+
+namespace stagecoach::reference {
+
+using KernelList = KernelListOf<ReferenceBackend>;
+std::vector<KernelList> KernelLists();  // written by cmake/StagecoachKernels.cmake
+const KernelTable<ReferenceBackend>& Kernels();
+
+}  // namespace stagecoach::reference
+
+#endif  // STAGECOACH_STAGE_BACKENDS_REFERENCE_KERNEL_LIST_H_
