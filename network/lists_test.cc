@@ -2,7 +2,6 @@
 #include "network/lists.h"
 
 #include <algorithm>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -12,6 +11,7 @@
 #include "gtest/gtest.h"
 #include "network/attention_calls.h"
 #include "network/cost.h"
+#include "network/follow_testing.h"
 #include "network/gradient_calls.h"
 #include "network/layer_builder.h"
 #include "operations/dropout.h"
@@ -37,12 +37,6 @@ LayerGraph GraphOf(const LayerSpec& spec, int64_t width = 16) {
 LayerSpec Residual(std::vector<LayerSpec> layers) { return {ResidualSpec{std::move(layers)}}; }
 const LayerSpec kNorm{LayerNormSpec{}}, kAttend{AttentionSpec{2, 0.1}}, kMlp{MlpSpec{64}},
     kDrop{DropoutSpec{0.1}}, kGelu{GeluSpec{}}, kDense{LinearSpec{16, true}};
-
-std::vector<std::string> OperationsOf(const CallList& list) {
-  std::vector<std::string> names;
-  for (const ListedCall& listed : list.calls) names.push_back(listed.call.operation);
-  return names;
-}
 
 TEST(Lists, OfAGptBlock) {
   ExpectGolden("lists/attention.txt",
@@ -139,67 +133,11 @@ LayerSpec RandomLayer(uint32_t* draw, int depth) {
   return Residual(std::move(inner));
 }
 
-class Follower {
- public:
-  explicit Follower(const LayerLists& lists) : lists_(lists) {}
-
-  // Every input is there when it is read and nothing that is dropped is read again; at the end there is
-  // what was asked for and, but for parameters, nothing else.
-  void Follow(const CallList& list, std::vector<ValueId> handed_in,
-              const std::vector<ValueId>& wanted, const std::string& where) {
-    std::set<ValueId> there(handed_in.begin(), handed_in.end());
-    there.erase(ValueId());
-    for (const ValueId id : list.unused) EXPECT_EQ(there.erase(id), 1u) << where;
-    const std::set<ValueId> parameters(lists_.parameters.begin(), lists_.parameters.end());
-    for (const ListedCall& listed : list.calls) {
-      for (const ValueId id : listed.call.inputs) {
-        EXPECT_TRUE(parameters.contains(id) || there.contains(id)) << where << " " << id.value;
-      }
-      if (listed.in_place.has_value()) {
-        const ValueId overwritten = listed.call.inputs[static_cast<size_t>(*listed.in_place)];
-        EXPECT_THAT(listed.dropped, testing::Contains(overwritten)) << where;
-        EXPECT_EQ(std::count(handed_in.begin(), handed_in.end(), overwritten), 0) << where;
-      }
-      there.insert(listed.call.outputs.begin(), listed.call.outputs.end());
-      for (const ValueId id : listed.dropped) EXPECT_EQ(there.erase(id), 1u) << where;
-    }
-    std::set<ValueId> expected(wanted.begin(), wanted.end());
-    expected.erase(ValueId());
-    EXPECT_EQ(there, expected) << where;
-  }
-
- private:
-  const LayerLists& lists_;
-};
-
-template <typename T>
-std::vector<T> Both(std::vector<T> a, const std::vector<T>& b) {
-  a.insert(a.end(), b.begin(), b.end());
-  return a;
-}
-
 TEST(Lists, OfAnyLayerCanBeFollowed) {
   uint32_t draw = 0;
   for (int round = 0; round < 200; ++round) {
     const LayerGraph graph = GraphOf(RandomLayer(&draw, 0));
-    const LayerLists lists = Differentiate(graph);
-    SCOPED_TRACE(FormatLists(lists));
-    Follower follower(lists);
-    follower.Follow(lists.forward, lists.inputs, Both(lists.outputs, lists.stash), "forward");
-    follower.Follow(lists.forward_alone, lists.inputs, lists.outputs, "forward alone");
-    follower.Follow(lists.evaluation, lists.inputs, lists.evaluation_outputs, "evaluation");
-    const std::vector<ValueId> given = Both(lists.stash, lists.output_gradients);
-    follower.Follow(lists.backward, given, lists.input_gradients, "backward");
-    follower.Follow(lists.input_gradient, given, Both(lists.input_gradients, lists.weight_stash),
-                    "input gradient");
-    follower.Follow(lists.weight_gradient, lists.weight_stash, {}, "weight gradient");
-    // Both parts together are the joint backward.
-    std::vector<std::string> split = Both(OperationsOf(lists.input_gradient),
-                                          OperationsOf(lists.weight_gradient)),
-                             joint = OperationsOf(lists.backward);
-    std::sort(split.begin(), split.end());
-    std::sort(joint.begin(), joint.end());
-    EXPECT_EQ(split, joint);
+    ExpectListsCanBeFollowed(Differentiate(graph));
     if (HasFailure()) return;
   }
 }

@@ -29,6 +29,11 @@ class Forward final : public OperationOf<NoAttributes> {
   std::vector<int> MayOverwrite(const Attributes&) const override {
     return First(activation_.may_overwrite);
   }
+  std::vector<CallCase> Cases() const override {
+    return {{.name = "odd", .inputs = {Samples({7, 5}, Fill::kDistinct)}},
+            {.name = "long", .inputs = {Samples({33, 129})}, .samples = 3},
+            {.name = "image", .inputs = {Samples({3, 5, 2}, Fill::kDistinct)}}};
+  }
 
  private:
   absl::StatusOr<std::vector<ValueType>> TypesOf(const NoAttributes&,

@@ -11,6 +11,13 @@ class Add final : public OperationOf<NoAttributes> {
   std::string_view name() const override { return "add"; }
   // The second first: by custom the branch, whose values nobody else has.
   std::vector<int> MayOverwrite(const Attributes&) const override { return {1, 0}; }
+  std::vector<CallCase> Cases() const override {
+    return {{.name = "vector", .inputs = {Samples({5}), Samples({5})}, .tolerance = 0},
+            {.name = "image",
+             .inputs = {Samples({17, 3, 11}), Samples({17, 3, 11})},
+             .samples = 3,
+             .tolerance = 0}};
+  }
 
  private:
   absl::StatusOr<std::vector<ValueType>> TypesOf(const NoAttributes&,

@@ -47,6 +47,23 @@ class Attention final : public OperationOf<AttentionAttributes> {
     without.dropout = 0;
     return {.identity = false, .attributes = ToAttributes(without)};
   }
+  std::vector<CallCase> Cases() const override {
+    const auto with = [](std::string name, const AttentionAttributes& attributes, int64_t context,
+                         int64_t head_width) {
+      const int64_t keys = attributes.key_heads == 0 ? attributes.heads : attributes.key_heads;
+      return CallCase{.name = std::move(name),
+                      .attributes = ToAttributes(attributes),
+                      .inputs = {Samples({context, (attributes.heads + 2 * keys) * head_width})},
+                      .tolerance = 3e-5,
+                      .bfloat16_tolerance = 2e-2};
+    };
+    return {with("one_row", {.heads = 2}, 1, 5),
+            with("odd", {.heads = 3}, 7, 5),
+            with("dropout", {.heads = 2, .dropout = 0.3, .draw = 1}, 9, 4),
+            with("long_rows", {.heads = 1}, 67, 33),
+            with("one_key_head", {.heads = 3, .key_heads = 1}, 7, 5),
+            with("grouped", {.heads = 6, .dropout = 0.2, .key_heads = 2}, 19, 8)};
+  }
 
  private:
   absl::StatusOr<std::vector<ValueType>> TypesOf(const AttentionAttributes& attributes,

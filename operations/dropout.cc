@@ -19,6 +19,16 @@ class Dropout final : public OperationOf<DropoutAttributes> {
   std::vector<int> MayOverwrite(const Attributes& attributes) const override {
     return Get(attributes).in_place ? std::vector<int>{0} : std::vector<int>{};
   }
+  std::vector<CallCase> Cases() const override {
+    const auto with = [](std::string name, const DropoutAttributes& attributes, Shape shape) {
+      return CallCase{.name = std::move(name),
+                      .attributes = ToAttributes(attributes),
+                      .inputs = {Samples(std::move(shape))},
+                      .tolerance = 0};
+    };
+    return {with("a_tenth", {.rate = 0.1, .draw = 3}, {7, 5}),
+            with("half_in_place", {.rate = 0.5, .in_place = true}, {13, 11})};
+  }
 
  private:
   absl::StatusOr<std::vector<ValueType>> TypesOf(const DropoutAttributes&,

@@ -18,6 +18,15 @@ absl::Status CheckIds(const ValueType& ids) {
 class Embedding final : public OperationOf<NoAttributes> {
  public:
   std::string_view name() const override { return "embedding"; }
+  std::vector<CallCase> Cases() const override {
+    return {{.name = "few_ids",
+             .inputs = {IdsBelow(3, {11}), Weights({3, 5}), Weights({11, 5})},
+             .samples = 3,
+             .tolerance = 1e-6},
+            {.name = "wide",
+             .inputs = {IdsBelow(40, {7}), Weights({40, 67}), Weights({7, 67})},
+             .tolerance = 1e-6}};
+  }
 
  private:
   absl::StatusOr<std::vector<ValueType>> TypesOf(const NoAttributes&,

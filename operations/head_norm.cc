@@ -19,6 +19,18 @@ ValueType Statistics(const PackedHeads& packed) {
 class HeadNorm final : public OperationOf<HeadNormAttributes> {
  public:
   std::string_view name() const override { return "head_norm"; }
+  std::vector<CallCase> Cases() const override {
+    const auto with = [](std::string name, const HeadNormAttributes& attributes, int64_t context,
+                         int64_t head_width) {
+      const int64_t keys = attributes.key_heads == 0 ? attributes.heads : attributes.key_heads;
+      return CallCase{.name = std::move(name),
+                      .attributes = ToAttributes(attributes),
+                      .inputs = {Samples({context, (attributes.heads + 2 * keys) * head_width}),
+                                 Float32Weights({head_width}), Float32Weights({head_width})}};
+    };
+    return {with("one_head", {.heads = 1}, 3, 5), with("odd", {.heads = 3}, 7, 3),
+            with("grouped", {.heads = 4, .key_heads = 2, .epsilon = 0.1}, 33, 12)};
+  }
 
  private:
   absl::StatusOr<std::vector<ValueType>> TypesOf(const HeadNormAttributes& attributes,

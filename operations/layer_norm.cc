@@ -21,6 +21,17 @@ absl::Status CheckRows(const ValueType& dy, const ValueType& x, const ValueType&
 class LayerNorm final : public OperationOf<LayerNormAttributes> {
  public:
   std::string_view name() const override { return "layer_norm"; }
+  std::vector<CallCase> Cases() const override {
+    const auto of = [](std::string name, Shape shape) {
+      const int64_t width = shape.back();
+      return CallCase{
+          .name = std::move(name),
+          .attributes = ToAttributes(LayerNormAttributes{}),
+          .inputs = {Samples(std::move(shape)), Float32Weights({width}), Float32Weights({width})}};
+    };
+    return {of("narrow", {5, 3}), of("odd", {7, 17}), of("wide", {65, 130}),
+            of("image", {3, 5, 9})};
+  }
 
  private:
   absl::StatusOr<std::vector<ValueType>> TypesOf(const LayerNormAttributes&,

@@ -26,6 +26,29 @@ int64_t ProductFlops(const ValueType& x, int64_t out, int64_t samples) {
 class Linear final : public OperationOf<LinearAttributes> {
  public:
   std::string_view name() const override { return "linear"; }
+  std::vector<CallCase> Cases() const override {
+    const auto with = [](std::string name, const LinearAttributes& attributes, Shape shape,
+                         int64_t out) {
+      const int64_t in = shape.back();
+      CallCase made{.name = std::move(name),
+                    .attributes = ToAttributes(attributes),
+                    .inputs = {Samples(shape), Weights({out, in})}};
+      if (attributes.bias) made.inputs.push_back(Weights({out}));
+      if (attributes.residual) {
+        made.inputs.push_back({WithLastExtent(ActivationType(shape), out), Fill::kNormal, 0});
+      }
+      if (attributes.gelu) made.outputs = {1};
+      return made;
+    };
+    return {with("plain", {}, {5, 3}, 7),
+            with("bias", {.bias = true}, {17, 33}, 5),
+            with("bias_gelu", {.bias = true, .gelu = true}, {7, 9}, 21),
+            with("gelu", {.gelu = true}, {3, 4}, 5),
+            with("bias_residual", {.bias = true, .residual = true}, {7, 40}, 11),
+            with("residual", {.residual = true}, {6, 5}, 4),
+            with("image", {.bias = true}, {3, 5, 6}, 10),
+            with("wide", {.bias = true}, {67, 130}, 70)};
+  }
 
  private:
   absl::StatusOr<std::vector<ValueType>> TypesOf(const LinearAttributes& attributes,
@@ -84,6 +107,12 @@ class Linear final : public OperationOf<LinearAttributes> {
 class LinearInputGradient final : public OperationOf<LinearInputGradientAttributes> {
  public:
   std::string_view name() const override { return "linear_input_gradient"; }
+  std::vector<CallCase> Cases() const override {
+    return {{.name = "gelu",
+             .attributes = ToAttributes(LinearInputGradientAttributes{.gelu = true}),
+             .inputs = {Samples({13, 7}), Weights({7, 33}), Samples({13, 33})},
+             .differentiable = false}};
+  }
 
  private:
   absl::StatusOr<std::vector<ValueType>> TypesOf(const LinearInputGradientAttributes& attributes,

@@ -19,6 +19,7 @@
 #include "absl/status/statusor.h"
 #include "base/check.h"
 #include "operations/attributes.h"
+#include "operations/call_case.h"
 #include "operations/value_type.h"
 
 namespace stagecoach {
@@ -91,6 +92,9 @@ class Operation {
   virtual std::optional<Attributes> WithSum(const Attributes&) const { return std::nullopt; }
   // Inputs that output 0 may take the place of, if nobody reads them afterwards; the best first.
   virtual std::vector<int> MayOverwrite(const Attributes&) const { return {}; }
+  // What its tests are made from. Operations of the backward are tested with those that they are the
+  // gradient of, and name what no gradient rule writes.
+  virtual std::vector<CallCase> Cases() const { return {}; }
 };
 
 // An operation with a struct of attributes: the same questions, with the struct.

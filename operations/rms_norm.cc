@@ -19,6 +19,16 @@ absl::Status CheckRows(const ValueType& dy, const ValueType& x, const ValueType&
 class RmsNorm final : public OperationOf<RmsNormAttributes> {
  public:
   std::string_view name() const override { return "rms_norm"; }
+  std::vector<CallCase> Cases() const override {
+    const auto of = [](std::string name, double epsilon, Shape shape) {
+      const int64_t width = shape.back();
+      return CallCase{.name = std::move(name),
+                      .attributes = ToAttributes(RmsNormAttributes{epsilon}),
+                      .inputs = {Samples(std::move(shape)), Float32Weights({width})}};
+    };
+    return {of("narrow", 1e-5, {5, 3}), of("large_epsilon", 0.5, {7, 17}),
+            of("wide", 1e-6, {65, 130}), of("image", 1e-5, {3, 5, 9})};
+  }
 
  private:
   absl::StatusOr<std::vector<ValueType>> TypesOf(const RmsNormAttributes&,

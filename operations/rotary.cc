@@ -15,6 +15,20 @@ class Rotary final : public OperationOf<RotaryAttributes> {
  public:
   std::string_view name() const override { return "rotary"; }
   std::vector<int> MayOverwrite(const Attributes&) const override { return {0}; }
+  std::vector<CallCase> Cases() const override {
+    const auto with = [](std::string name, const RotaryAttributes& attributes, int64_t context,
+                         int64_t head_width) {
+      const int64_t keys = attributes.key_heads == 0 ? attributes.heads : attributes.key_heads;
+      return CallCase{.name = std::move(name),
+                      .attributes = ToAttributes(attributes),
+                      .inputs = {Samples({context, (attributes.heads + 2 * keys) * head_width})},
+                      .tolerance = 1e-6};
+    };
+    return {with("halves", {.heads = 3}, 7, 6),
+            with("interleaved", {.heads = 2, .interleaved = true}, 9, 10),
+            with("grouped", {.heads = 4, .key_heads = 2, .theta = 1e6}, 33, 16),
+            with("one_pair", {.heads = 1, .inverse = true}, 5, 2)};
+  }
 
  private:
   absl::StatusOr<std::vector<ValueType>> TypesOf(const RotaryAttributes& attributes,

@@ -12,6 +12,10 @@ class Swiglu final : public OperationOf<NoAttributes> {
  public:
   std::string_view name() const override { return "swiglu"; }
   std::vector<int> MayOverwrite(const Attributes&) const override { return {0, 1}; }
+  std::vector<CallCase> Cases() const override {
+    return {{.name = "odd", .inputs = {Samples({7, 5}), Samples({7, 5})}},
+            {.name = "long", .inputs = {Samples({33, 129}), Samples({33, 129})}, .samples = 3}};
+  }
 
  private:
   absl::StatusOr<std::vector<ValueType>> TypesOf(const NoAttributes&,

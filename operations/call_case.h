@@ -1,0 +1,63 @@
+// CallCase: a call that an operation names for its tests, odd in shape. From the cases are made: types and
+// refusals and costs (operations/cases_test.cc), gradient rules (network/cases_test.cc), finite
+// differences and every back end beside the reference (stage/backends/conformance).
+// Ownership: plain values.
+// Units and shapes: types as in Call; an input that is there once for all samples is a parameter.
+#ifndef STAGECOACH_OPERATIONS_CALL_CASE_H_
+#define STAGECOACH_OPERATIONS_CALL_CASE_H_
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "operations/attributes.h"
+#include "operations/value_type.h"
+
+namespace stagecoach {
+
+enum class Fill {
+  kNormal,    // standard normal
+  kPositive,  // at least 0.5
+  kDistinct,  // in random order, apart by 0.03, none nearer to 0 than half of that
+  kIds,       // from 0 to below `below`
+};
+
+struct CaseOperand {
+  ValueType type;
+  Fill fill = Fill::kNormal;
+  int64_t below = 0;
+};
+
+struct CallCase {
+  std::string name;  // letters, digits and underscores; unlike the operation's others
+  Attributes attributes;
+  std::vector<CaseOperand> inputs;
+  int64_t samples = 2;
+  std::vector<int> outputs = {0};  // those that a layer would hand on: their gradients arrive
+  bool differentiable = true;
+  // What a back end may be away from the reference, of outputs in float32 and in bfloat16, relative to the
+  // larger of an element and the root mean square of its output. 0: the reference's bits.
+  double tolerance = 2e-5, bfloat16_tolerance = 1e-2;
+};
+
+// Operands of cases.
+inline CaseOperand Samples(Shape shape, Fill fill = Fill::kNormal) {
+  return {ActivationType(std::move(shape)), fill, 0};
+}
+inline CaseOperand Statistics(Shape shape, Fill fill = Fill::kPositive) {
+  return {{Element::kFloat32, Leading::kSamples, std::move(shape)}, fill, 0};
+}
+inline CaseOperand IdsBelow(int64_t below, Shape shape) {
+  return {{Element::kIds, Leading::kSamples, std::move(shape)}, Fill::kIds, below};
+}
+inline CaseOperand Weights(Shape shape) {
+  return {WeightType(Element::kActivation, std::move(shape)), Fill::kNormal, 0};
+}
+inline CaseOperand Float32Weights(Shape shape, Fill fill = Fill::kNormal) {
+  return {WeightType(Element::kFloat32, std::move(shape)), fill, 0};
+}
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_OPERATIONS_CALL_CASE_H_
