@@ -1,11 +1,12 @@
 #include "network/layer.h"
 
+#include <optional>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "base/check.h"
 #include "base/status.h"
 #include "operations/catalogue.h"
-#include "operations/linear.h"
 
 namespace stagecoach {
 namespace {
@@ -66,18 +67,17 @@ std::vector<ValueId> LayerWriter::Emit(std::string_view operation, Attributes at
   return graph_.calls.back().outputs;
 }
 
-void LayerWriter::AddToLastLinear(ValueId trunk) {
-  if (!status_.ok()) return;
-  CHECK(!graph_.calls.empty() && graph_.calls.back().operation == "linear");
+bool LayerWriter::AddToLast(ValueId output, ValueId trunk) {
+  if (!status_.ok() || graph_.calls.empty()) return false;
   Call& call = graph_.calls.back();
-  absl::StatusOr<LinearAttributes> attributes = FromAttributes<LinearAttributes>(call.attributes);
-  CHECK_OK(attributes.status());
-  CHECK(!attributes->gelu && !attributes->residual) << "a linear that can add";
-  attributes->residual = true;
-  call.attributes = ToAttributes(*attributes);
+  if (call.outputs != std::vector<ValueId>{output}) return false;
+  std::optional<Attributes> sum = OperationNamed(call.operation).WithSum(call.attributes);
+  if (!sum.has_value()) return false;
+  call.attributes = *std::move(sum);
   call.inputs.push_back(trunk);
   const auto types = TypesOf(graph_, call.operation, call.attributes, call.inputs);
-  status_ = Annotate(types.status(), "linear onto its trunk");
+  status_ = Annotate(types.status(), absl::StrCat(call.operation, " onto its trunk"));
+  return true;
 }
 
 absl::StatusOr<LayerGraph> LayerWriter::Finish(std::vector<ValueId> outputs) {

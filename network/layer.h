@@ -51,8 +51,10 @@ class LayerWriter {
 
   // Of a value that is there: CHECKs that the call which should have made it was without error.
   const ValueType& type(ValueId id) const;
-  // Makes the last call, a linear without gelu and residual, add `trunk`; its output stays.
-  void AddToLastLinear(ValueId trunk);
+  // If the last call makes `output` and nothing else, and its operation has a form with a sum: makes it add
+  // `trunk`; its output stays. Answers whether it did.
+  bool AddToLast(ValueId output, ValueId trunk);
+  const absl::Status& status() const { return status_; }  // the first error
 
   absl::StatusOr<LayerGraph> Finish(std::vector<ValueId> outputs);
 

@@ -4,11 +4,39 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "base/field_check.h"
 #include "base/status.h"
+#include "network/layer_kinds.h"
 #include "network/limits.h"
 
 namespace stagecoach {
+namespace {
+
+absl::Status PathError(const LayerPlace& place, const absl::Status& why) {
+  return absl::InvalidArgumentError(absl::StrCat(place.path, ": ", why.message()));
+}
+
+// Layers that read ids stand in front, and the others behind them.
+absl::Status CheckStanding(const LayerKind& kind, Element element, const LayerPlace& place) {
+  const bool ids = element == Element::kIds;
+  if (kind.ReadsIds() == ids) return absl::OkStatus();
+  if (!ids) {
+    return FieldError(place.path, std::string(kind.name()), "allowed as the first layer only");
+  }
+  std::vector<std::string> first;
+  for (const LayerKind* known : AllLayerKinds()) {
+    if (known->ReadsIds()) first.emplace_back(known->name());
+  }
+  return FieldError(place.path, std::string(kind.name()),
+                    absl::StrCat("the first layer must be an ", absl::StrJoin(first, " or ")));
+}
+
+}  // namespace
+
+std::string FieldPath(const LayerPlace& place, std::string_view kind, std::string_view field) {
+  return absl::StrCat(place.path, ".", std::string(kind), ".", std::string(field));
+}
 
 ValueId LayerBuilder::Add(const LayerPlace& place, const char* name, Shape shape,
                           ParameterSpec::Init init, double stddev, Element element) {
@@ -58,34 +86,15 @@ absl::StatusOr<BuiltLayer> LayerBuilder::Finish(ValueId output) {
 
 absl::StatusOr<ValueId> BuildLayer(const LayerSpec& spec, ValueId x, const LayerPlace& place,
                                    LayerBuilder& builder) {
-  struct Visitor {
-    ValueId x;
-    const LayerPlace& place;
-    LayerBuilder& builder;
-    absl::StatusOr<ValueId> operator()(const EmbeddingSpec&) const {
-      return FieldError(place.path, "embedding", "allowed as the first layer only");
-    }
-    absl::StatusOr<ValueId> operator()(const LayerNormSpec&) const {
-      return BuildLayerNorm(x, place, builder);
-    }
-    absl::StatusOr<ValueId> operator()(const AttentionSpec& s) const {
-      return BuildAttention(s, x, place, builder);
-    }
-    absl::StatusOr<ValueId> operator()(const MlpSpec& s) const {
-      return BuildMlp(s, x, place, builder);
-    }
-    absl::StatusOr<ValueId> operator()(const LinearSpec& s) const {
-      return BuildLinear(s, x, place, builder);
-    }
-    absl::StatusOr<ValueId> operator()(const GeluSpec&) const { return BuildGelu(x, builder); }
-    absl::StatusOr<ValueId> operator()(const DropoutSpec& s) const {
-      return BuildDropout(s, x, place, builder);
-    }
-    absl::StatusOr<ValueId> operator()(const ResidualSpec& s) const {
-      return BuildResidual(s, x, place, builder);
-    }
-  };
-  ASSIGN_OR_RETURN(const ValueId y, std::visit(Visitor{x, place, builder}, spec.kind));
+  const absl::StatusOr<const LayerKind*> kind = FindLayerKind(spec.kind);
+  if (!kind.ok()) return PathError(place, kind.status());
+  RETURN_IF_ERROR(CheckStanding(**kind, builder.writer().type(x).element, place));
+  if (!spec.layers.empty() && !(*kind)->HasLayers()) {
+    return FieldError(place.path, spec.kind, "has no layers inside");
+  }
+  ASSIGN_OR_RETURN(const ValueId y, (*kind)->Build(spec, x, place, builder));
+  // What the operations themselves refuse.
+  if (!builder.writer().status().ok()) return PathError(place, builder.writer().status());
   if (builder.parameters() > static_cast<size_t>(kMaxLayerParameters)) {
     return FieldError(place.path,
                       absl::StrCat("more than ", kMaxLayerParameters, " parameter arrays"),

@@ -4,13 +4,15 @@
 #ifndef STAGECOACH_NETWORK_LAYER_BUILDER_H_
 #define STAGECOACH_NETWORK_LAYER_BUILDER_H_
 
+#include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "network/layer.h"
-#include "network/layer_kinds.h"
+#include "network/layer_spec.h"
 #include "network/parameter.h"
 
 namespace stagecoach {
@@ -24,6 +26,15 @@ struct LayerPlace {
   int depth = 0;       // residuals around it
 };
 
+// "model.sequence.layers[3].linear.out": where a field of a layer stands.
+std::string FieldPath(const LayerPlace& place, std::string_view kind, std::string_view field);
+
+// What a layer may ask about the network that it is in.
+struct NetworkFacts {
+  int64_t vocabulary = 0;  // token ids
+  int64_t width = 0;       // that layers which read ids give
+};
+
 struct BuiltLayer {
   std::vector<ParameterSpec> parameters;
   LayerGraph graph;
@@ -31,11 +42,12 @@ struct BuiltLayer {
 
 class LayerBuilder {
  public:
-  // branch_stddev: of the projections back into the residual stream, which start smaller, as GPT-2's do.
-  LayerBuilder(int layer_index, double branch_stddev)
-      : layer_index_(layer_index), branch_stddev_(branch_stddev) {}
+  // branch_stddev: see BranchStddev in network/layer_kinds.h.
+  LayerBuilder(int layer_index, double branch_stddev, NetworkFacts network = {})
+      : layer_index_(layer_index), branch_stddev_(branch_stddev), network_(network) {}
 
   LayerWriter& writer() { return writer_; }
+  const NetworkFacts& network() const { return network_; }
   int64_t WidthOf(ValueId id) const { return writer_.type(id).shape.back(); }
   double BranchStddev(const LayerPlace& place) const {
     return place.depth > 0 ? branch_stddev_ : kInitStddev;
@@ -56,30 +68,15 @@ class LayerBuilder {
 
   const int layer_index_;
   const double branch_stddev_;
+  const NetworkFacts network_;
   LayerWriter writer_;
   std::vector<ParameterSpec> parameters_;
 };
 
-// Writes a layer of any kind; what comes out of it.
+// Writes a layer of any kind; what comes out of it. A layer that reads ids must be given some, and no other
+// may be.
 absl::StatusOr<ValueId> BuildLayer(const LayerSpec& spec, ValueId x, const LayerPlace& place,
                                    LayerBuilder& builder);
-
-// The kinds, one file each.
-absl::StatusOr<ValueId> BuildEmbedding(const EmbeddingSpec& spec, ValueId ids, int64_t vocabulary,
-                                       int64_t width, const LayerPlace& place,
-                                       LayerBuilder& builder);
-absl::StatusOr<ValueId> BuildLayerNorm(ValueId x, const LayerPlace& place, LayerBuilder& builder);
-absl::StatusOr<ValueId> BuildAttention(const AttentionSpec& spec, ValueId x,
-                                       const LayerPlace& place, LayerBuilder& builder);
-absl::StatusOr<ValueId> BuildMlp(const MlpSpec& spec, ValueId x, const LayerPlace& place,
-                                 LayerBuilder& builder);
-absl::StatusOr<ValueId> BuildLinear(const LinearSpec& spec, ValueId x, const LayerPlace& place,
-                                    LayerBuilder& builder);
-absl::StatusOr<ValueId> BuildGelu(ValueId x, LayerBuilder& builder);
-absl::StatusOr<ValueId> BuildDropout(const DropoutSpec& spec, ValueId x, const LayerPlace& place,
-                                     LayerBuilder& builder);
-absl::StatusOr<ValueId> BuildResidual(const ResidualSpec& spec, ValueId x, const LayerPlace& place,
-                                      LayerBuilder& builder);
 
 }  // namespace stagecoach
 

@@ -1,37 +1,84 @@
 #include "network/layer_kinds.h"
 
+#include <algorithm>
+#include <cmath>
+
 #include "absl/strings/str_cat.h"
+#include "base/check.h"
+#include "base/suggest.h"
+
+// A line a kind. Its file in network/layers defines `const LayerKind* <Name>Kind()`; its message is in
+// proto/stagecoach/v1/model.proto.
+#define STAGECOACH_LAYER_KINDS(KIND) \
+  KIND(Attention)                    \
+  KIND(Dropout)                      \
+  KIND(Embedding)                    \
+  KIND(Gelu)                         \
+  KIND(LayerNorm)                    \
+  KIND(Linear)                       \
+  KIND(Mlp)                          \
+  KIND(Residual)
 
 namespace stagecoach {
 
-const char* LayerKindName(const LayerSpec& layer) {
-  return std::visit(
-      Overloaded{[](const EmbeddingSpec&) { return "embedding"; },
-                 [](const LayerNormSpec&) { return "layer_norm"; },
-                 [](const AttentionSpec&) { return "attention"; },
-                 [](const MlpSpec&) { return "mlp"; }, [](const LinearSpec&) { return "linear"; },
-                 [](const GeluSpec&) { return "gelu"; },
-                 [](const DropoutSpec&) { return "dropout"; },
-                 [](const ResidualSpec&) { return "residual"; }},
-      layer.kind);
+#define STAGECOACH_DECLARE(Name) const LayerKind* Name##Kind();
+STAGECOACH_LAYER_KINDS(STAGECOACH_DECLARE)
+#undef STAGECOACH_DECLARE
+
+namespace {
+
+std::vector<const LayerKind*> MakeList() {
+#define STAGECOACH_ENTRY(Name) Name##Kind(),
+  std::vector<const LayerKind*> all = {STAGECOACH_LAYER_KINDS(STAGECOACH_ENTRY)};
+#undef STAGECOACH_ENTRY
+  std::sort(all.begin(), all.end(),
+            [](const LayerKind* a, const LayerKind* b) { return a->name() < b->name(); });
+  for (size_t i = 1; i < all.size(); ++i) {
+    CHECK(all[i - 1]->name() != all[i]->name()) << "two kinds of layers " << all[i]->name();
+  }
+  return all;
+}
+
+}  // namespace
+
+const std::vector<const LayerKind*>& AllLayerKinds() {
+  static const auto* const all = new std::vector<const LayerKind*>(MakeList());
+  return *all;
+}
+
+absl::StatusOr<const LayerKind*> FindLayerKind(std::string_view name) {
+  const std::vector<const LayerKind*>& all = AllLayerKinds();
+  const auto found =
+      std::lower_bound(all.begin(), all.end(), name,
+                       [](const LayerKind* kind, std::string_view n) { return kind->name() < n; });
+  if (found != all.end() && (*found)->name() == name) return *found;
+  std::vector<std::string> known;
+  for (const LayerKind* kind : all) known.emplace_back(kind->name());
+  return absl::NotFoundError(absl::StrCat("there is no kind of layer \"", std::string(name), "\"",
+                                          Suggestion(std::string(name), known)));
+}
+
+std::string LayerFunction(const LayerSpec& layer) {
+  const absl::StatusOr<const LayerKind*> kind = FindLayerKind(layer.kind);
+  CHECK_OK(kind.status());
+  return (*kind)->Function(layer);
+}
+
+double BranchStddev(const std::vector<LayerSpec>& layers) {
+  const auto branches = std::count_if(layers.begin(), layers.end(), [](const LayerSpec& layer) {
+    const absl::StatusOr<const LayerKind*> kind = FindLayerKind(layer.kind);
+    return kind.ok() && (*kind)->AddsToTrunk();
+  });
+  return kInitStddev / std::sqrt(static_cast<double>(std::max<int64_t>(branches, 1)));
 }
 
 std::string LayerLabel(const LayerSpec& layer) {
-  std::string label = LayerKindName(layer);
-  if (const auto* residual = std::get_if<ResidualSpec>(&layer.kind)) {
-    const char* separator = "(";
-    for (const LayerSpec& inner : residual->layers) {
-      absl::StrAppend(&label, separator, LayerLabel(inner));
-      separator = ", ";
-    }
-    absl::StrAppend(&label, ")");
+  std::string label = layer.kind;
+  for (size_t i = 0; i < layer.layers.size(); ++i) {
+    absl::StrAppend(&label, i == 0 ? "(" : ", ", LayerLabel(layer.layers[i]));
   }
+  if (!layer.layers.empty()) label += ")";
   return label;
-}
-
-int64_t LayerWidthOut(const LayerSpec& layer, int64_t width_in) {
-  const auto* linear = std::get_if<LinearSpec>(&layer.kind);
-  return linear != nullptr ? linear->out : width_in;
 }
 
 }  // namespace stagecoach

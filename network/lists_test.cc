@@ -14,6 +14,14 @@
 #include "network/follow_testing.h"
 #include "network/gradient_calls.h"
 #include "network/layer_builder.h"
+#include "network/layers/attention.h"
+#include "network/layers/dropout.h"
+#include "network/layers/embedding.h"
+#include "network/layers/gelu.h"
+#include "network/layers/layer_norm.h"
+#include "network/layers/linear.h"
+#include "network/layers/mlp.h"
+#include "network/layers/residual.h"
 #include "operations/dropout.h"
 #include "operations/layer_norm.h"
 #include "operations/linear.h"
@@ -46,9 +54,9 @@ TEST(Lists, OfAGptBlock) {
 }
 
 TEST(Lists, OfAnEmbeddingHaveNoInputGradient) {
-  LayerBuilder builder(0, kInitStddev);
+  LayerBuilder builder(0, kInitStddev, {.vocabulary = 50, .width = 16});
   const ValueId ids = builder.writer().Input({Element::kIds, Leading::kSamples, {8}});
-  const auto y = BuildEmbedding({.dropout = 0.1}, ids, 50, 16, {.path = "layer"}, builder);
+  const auto y = BuildLayer(EmbeddingSpec{.dropout = 0.1}, ids, {.path = "layer"}, builder);
   ASSERT_TRUE(y.ok()) << y.status();
   const LayerLists lists = Differentiate(builder.Finish(*y)->graph);
   EXPECT_THAT(lists.input_gradients, ElementsAre(ValueId()));

@@ -42,7 +42,7 @@ class Block {
                 {qkv, queries, keys});
   }
   LayerLists OntoTrunk(ValueId branch) {
-    writer_.AddToLastLinear(x_);
+    CHECK(writer_.AddToLast(branch, x_));
     const auto graph = writer_.Finish({branch});
     CHECK_OK(graph.status());
     return Differentiate(*graph);

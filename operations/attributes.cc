@@ -67,15 +67,16 @@ bool AttributeGetter::Take(std::string_view name, T& value) {
 void AttributeGetter::Refuse(std::string_view name, const std::string& value,
                              std::string_view allowed) {
   if (!status_.ok()) return;
-  status_ = absl::InvalidArgumentError(absl::StrCat("attribute ", std::string(name), ": ", value,
-                                                    "; must be ", std::string(allowed)));
+  status_ = absl::InvalidArgumentError(
+      absl::StrCat(prefix_, std::string(name), ": ", value, "; must be ", std::string(allowed)));
 }
 
 void AttributeGetter::Flag(std::string_view name, bool& value) { Take(name, value); }
 
-void AttributeGetter::Count(std::string_view name, int64_t& value, int64_t least) {
-  if (!Take(name, value) || value >= least) return;
-  Refuse(name, absl::StrCat(value), absl::StrCat(">= ", least));
+void AttributeGetter::Count(std::string_view name, int64_t& value, int64_t least, int64_t most) {
+  if (!Take(name, value)) return;
+  if (value < least) Refuse(name, absl::StrCat(value), absl::StrCat(">= ", least));
+  if (value > most) Refuse(name, absl::StrCat(value), absl::StrCat("<= ", most));
 }
 
 void AttributeGetter::Rate(std::string_view name, double& value) {
@@ -94,7 +95,7 @@ absl::Status AttributeGetter::Finish() const {
     if (std::find(known_.begin(), known_.end(), entry.name) != known_.end()) continue;
     const std::vector<std::string> known(known_.begin(), known_.end());
     return absl::InvalidArgumentError(
-        absl::StrCat("attribute ", entry.name, " is not known", Suggestion(entry.name, known)));
+        absl::StrCat(prefix_, entry.name, " is not known", Suggestion(entry.name, known)));
   }
   return absl::OkStatus();
 }

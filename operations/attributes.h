@@ -7,11 +7,13 @@
 //     void Visit(Visitor& visit) { visit.Rate("rate", rate); }
 //   };
 //
-// Errors: FromAttributes answers INVALID_ARGUMENT naming the attribute, its value and what is allowed.
+// Errors: FromAttributes answers INVALID_ARGUMENT naming the attribute, its value and what is allowed;
+//         `prefix` stands before the name, so that an attribute which is a field of a job has its path.
 #ifndef STAGECOACH_OPERATIONS_ATTRIBUTES_H_
 #define STAGECOACH_OPERATIONS_ATTRIBUTES_H_
 
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -45,12 +47,14 @@ class Attributes {
 // "heads=2 dropout=0.1": what is false or 0 is left out.
 std::string FormatAttributes(const Attributes& attributes);
 
-// Visitors of an operation's struct.
+// Visitors of an operation's struct. Bounds of counts are inclusive.
+inline constexpr int64_t kAny = std::numeric_limits<int64_t>::max();
+
 class AttributeSetter {
  public:
   explicit AttributeSetter(Attributes* attributes) : attributes_(attributes) {}
   void Flag(std::string_view name, bool value) { attributes_->Set(name, value); }
-  void Count(std::string_view name, int64_t value, int64_t /*least*/) {
+  void Count(std::string_view name, int64_t value, int64_t /*least*/, int64_t /*most*/ = kAny) {
     attributes_->Set(name, value);
   }
   void Rate(std::string_view name, double value) { attributes_->Set(name, value); }
@@ -62,9 +66,10 @@ class AttributeSetter {
 
 class AttributeGetter {
  public:
-  explicit AttributeGetter(const Attributes& attributes) : attributes_(attributes) {}
+  explicit AttributeGetter(const Attributes& attributes, std::string prefix = "attribute ")
+      : attributes_(attributes), prefix_(std::move(prefix)) {}
   void Flag(std::string_view name, bool& value);
-  void Count(std::string_view name, int64_t& value, int64_t least);
+  void Count(std::string_view name, int64_t& value, int64_t least, int64_t most = kAny);
   void Rate(std::string_view name, double& value);      // [0, 1)
   void Positive(std::string_view name, double& value);  // > 0, finite
   // The first error; also if an attribute was there that nobody asked for.
@@ -76,6 +81,7 @@ class AttributeGetter {
   void Refuse(std::string_view name, const std::string& value, std::string_view allowed);
 
   const Attributes& attributes_;
+  const std::string prefix_;
   std::vector<std::string_view> known_;
   absl::Status status_;
 };
@@ -89,9 +95,10 @@ Attributes ToAttributes(Struct values) {
 }
 
 template <typename Struct>
-absl::StatusOr<Struct> FromAttributes(const Attributes& attributes) {
+absl::StatusOr<Struct> FromAttributes(const Attributes& attributes,
+                                      std::string prefix = "attribute ") {
   Struct values;
-  AttributeGetter getter(attributes);
+  AttributeGetter getter(attributes, std::move(prefix));
   values.Visit(getter);
   const absl::Status status = getter.Finish();
   if (!status.ok()) return status;

@@ -26,6 +26,12 @@ int64_t ProductFlops(const ValueType& x, int64_t out, int64_t samples) {
 class Linear final : public OperationOf<LinearAttributes> {
  public:
   std::string_view name() const override { return "linear"; }
+  std::optional<Attributes> WithSum(const Attributes& attributes) const override {
+    LinearAttributes sum = Get(attributes);
+    if (sum.gelu || sum.residual) return std::nullopt;
+    sum.residual = true;
+    return ToAttributes(sum);
+  }
   std::vector<CallCase> Cases() const override {
     const auto with = [](std::string name, const LinearAttributes& attributes, Shape shape,
                          int64_t out) {

@@ -1,7 +1,5 @@
 #include "plan/model_spec.h"
 
-#include <algorithm>
-#include <cmath>
 #include <list>
 #include <memory>
 #include <utility>
@@ -10,6 +8,14 @@
 #include "base/field_check.h"
 #include "base/status.h"
 #include "network/layer_builder.h"
+#include "network/layer_kinds.h"
+#include "network/layers/attention.h"
+#include "network/layers/dropout.h"
+#include "network/layers/embedding.h"
+#include "network/layers/layer_norm.h"
+#include "network/layers/linear.h"
+#include "network/layers/mlp.h"
+#include "network/layers/residual.h"
 #include "network/limits.h"
 
 namespace stagecoach {
@@ -39,37 +45,20 @@ class KnownLists {
 
 // One layer of the sequence; `x`: the type that goes in.
 absl::StatusOr<ExpandedLayer> Expand(const LayerSpec& spec, const ValueType& x, int index,
-                                     double branch_stddev, const LayerPlace& place,
-                                     KnownLists& known) {
+                                     double branch_stddev, const NetworkFacts& network,
+                                     const LayerPlace& place, KnownLists& known) {
   ExpandedLayer layer;
   layer.index = index;
   layer.label = LayerLabel(spec);
   layer.spec = spec;
-  layer.width_in = x.shape.back();
-  LayerBuilder builder(index, branch_stddev);
+  layer.width_in = x.element == Element::kIds ? 0 : x.shape.back();
+  LayerBuilder builder(index, branch_stddev, network);
   const ValueId input = builder.writer().Input(x);
   ASSIGN_OR_RETURN(const ValueId y, BuildLayer(spec, input, place, builder));
   layer.width_out = builder.WidthOf(y);
   ASSIGN_OR_RETURN(BuiltLayer built, Annotate(builder.Finish(y), place.path));
   layer.parameters = std::move(built.parameters);
   layer.lists = known.Of(std::move(built.graph));
-  return layer;
-}
-
-absl::StatusOr<ExpandedLayer> ExpandEmbedding(const EmbeddingSpec& spec, const std::string& path,
-                                              int64_t width, const ExpandedModel& model) {
-  ExpandedLayer layer;
-  layer.spec.kind = spec;
-  layer.label = LayerLabel(layer.spec);
-  layer.width_out = width;
-  LayerBuilder builder(0, kInitStddev);
-  const ValueId ids = builder.writer().Input({Element::kIds, Leading::kSamples, {model.context}});
-  const LayerPlace place{.path = path};
-  ASSIGN_OR_RETURN(const ValueId y,
-                   BuildEmbedding(spec, ids, model.vocabulary, width, place, builder));
-  ASSIGN_OR_RETURN(BuiltLayer built, Annotate(builder.Finish(y), path));
-  layer.parameters = std::move(built.parameters);
-  layer.lists = std::make_shared<const LayerLists>(Differentiate(built.graph));
   return layer;
 }
 
@@ -97,31 +86,19 @@ absl::StatusOr<ExpandedModel> ExpandList(const LayerListSpec& spec, const std::s
   const std::string list = path + ".layers";
   RETURN_IF_ERROR(
       CheckInteger(list + " (count)", static_cast<int64_t>(spec.layers.size()), 1, kMaxLayers));
-  const auto* embedding = std::get_if<EmbeddingSpec>(&spec.layers[0].kind);
-  if (embedding == nullptr) {
-    return FieldError(list + "[0]", LayerKindName(spec.layers[0]),
-                      "the first layer must be an embedding");
-  }
   ExpandedModel model{.context = spec.context, .vocabulary = spec.vocabulary, .layers = {}};
-  ASSIGN_OR_RETURN(ExpandedLayer first,
-                   ExpandEmbedding(*embedding, list + "[0]", spec.width, model));
-  model.layers.push_back(std::move(first));
-
-  const auto residuals = std::count_if(
-      spec.layers.begin(), spec.layers.end(),
-      [](const LayerSpec& l) { return std::holds_alternative<ResidualSpec>(l.kind); });
-  const double branch_stddev =
-      kInitStddev / std::sqrt(static_cast<double>(std::max<int64_t>(residuals, 1)));
-  int64_t width = spec.width;
+  const NetworkFacts network{.vocabulary = spec.vocabulary, .width = spec.width};
+  const double branch_stddev = BranchStddev(spec.layers);
+  ValueType x{Element::kIds, Leading::kSamples, {spec.context}};
   KnownLists known;
-  for (size_t i = 1; i < spec.layers.size(); ++i) {
+  for (size_t i = 0; i < spec.layers.size(); ++i) {
     const LayerPlace place{.path = absl::StrCat(list, "[", i, "]")};
-    ASSIGN_OR_RETURN(ExpandedLayer layer,
-                     Expand(spec.layers[i], ActivationType({spec.context, width}),
-                            static_cast<int>(i), branch_stddev, place, known));
-    width = layer.width_out;
+    ASSIGN_OR_RETURN(ExpandedLayer layer, Expand(spec.layers[i], x, static_cast<int>(i),
+                                                 branch_stddev, network, place, known));
+    x = ActivationType({spec.context, layer.width_out});
     model.layers.push_back(std::move(layer));
   }
+  const int64_t width = model.layers.back().width_out;
   if (width != spec.vocabulary) {
     return FieldError(absl::StrCat(list, "[", spec.layers.size() - 1, "]"),
                       absl::StrCat("gives width ", width),

@@ -16,7 +16,7 @@
 
 #include "absl/status/statusor.h"
 #include "base/precision.h"
-#include "network/layer_kinds.h"
+#include "network/layer_spec.h"
 #include "network/lists.h"
 #include "network/parameter.h"
 

@@ -8,6 +8,14 @@
 #include <cmath>
 
 #include "base/golden_testing.h"
+#include "network/layers/attention.h"
+#include "network/layers/dropout.h"
+#include "network/layers/embedding.h"
+#include "network/layers/gelu.h"
+#include "network/layers/layer_norm.h"
+#include "network/layers/linear.h"
+#include "network/layers/mlp.h"
+#include "network/layers/residual.h"
 
 namespace stagecoach {
 namespace {
@@ -64,7 +72,7 @@ TEST(Gpt, HasDropoutLayersOnlyWhereTheRateIsPositive) {
   const ExpandedModel model = Expanded(SmallGpt(0.1));
   EXPECT_EQ(model.layers[1].label, "residual(layer_norm, attention, dropout)");
   EXPECT_EQ(model.layers[2].label, "residual(layer_norm, mlp, dropout)");
-  EXPECT_EQ(std::get<EmbeddingSpec>(model.layers[0].spec.kind).dropout, 0.1);
+  EXPECT_EQ(model.layers[0].spec, LayerSpec(EmbeddingSpec{.dropout = 0.1}));
 }
 
 TEST(Gpt, TextStaysAsItIs) {

@@ -1,19 +1,28 @@
-// Dropout by itself. At rate 0 it is no call, but it takes its stream of random numbers.
+#include "network/layers/dropout.h"
+
+#include "network/layer_kind.h"
 #include "operations/dropout.h"
 
-#include "base/field_check.h"
-#include "base/status.h"
-#include "network/layer_builder.h"
-
 namespace stagecoach {
+namespace {
 
-absl::StatusOr<ValueId> BuildDropout(const DropoutSpec& spec, ValueId x, const LayerPlace& place,
-                                     LayerBuilder& builder) {
-  RETURN_IF_ERROR(CheckRate(place.path + ".dropout.rate", spec.rate));
-  LayerWriter& writer = builder.writer();
-  const int64_t draw = writer.TakeDraw();
-  if (spec.rate == 0) return x;
-  return writer.Emit("dropout", ToAttributes(DropoutAttributes{spec.rate, draw, false}), {x})[0];
+class DropoutLayer final : public LayerKindOf<DropoutSpec> {
+  absl::StatusOr<ValueId> Write(const DropoutSpec& spec, ValueId x, const LayerPlace&,
+                                LayerBuilder& builder) const override {
+    LayerWriter& writer = builder.writer();
+    const int64_t draw = writer.TakeDraw();
+    if (spec.rate == 0) return x;
+    return writer.Emit("dropout", ToAttributes(DropoutAttributes{spec.rate, draw, false}), {x})[0];
+  }
+  // How a network is trained, and no part of its function.
+  std::string FunctionOf(const DropoutSpec&) const override { return ""; }
+};
+
+}  // namespace
+
+const LayerKind* DropoutKind() {
+  static const DropoutLayer kind;
+  return &kind;
 }
 
 }  // namespace stagecoach

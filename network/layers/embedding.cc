@@ -1,24 +1,37 @@
-// Token plus learned position, then dropout.
-#include "base/field_check.h"
-#include "base/status.h"
-#include "network/layer_builder.h"
+#include "network/layers/embedding.h"
+
+#include "network/layer_kind.h"
 #include "operations/dropout.h"
 
 namespace stagecoach {
+namespace {
 
-absl::StatusOr<ValueId> BuildEmbedding(const EmbeddingSpec& spec, ValueId ids, int64_t vocabulary,
-                                       int64_t width, const LayerPlace& place,
-                                       LayerBuilder& builder) {
-  RETURN_IF_ERROR(CheckRate(place.path + ".embedding.dropout", spec.dropout));
-  LayerWriter& writer = builder.writer();
-  const int64_t context = writer.type(ids).shape[0];
-  const ValueId token = builder.Weight(place, "token.weight", {vocabulary, width}, kInitStddev);
-  const ValueId position = builder.Weight(place, "position.weight", {context, width}, kInitStddev);
-  RETURN_IF_ERROR(builder.CheckArrays(place));
-  const ValueId y = writer.Emit("embedding", {}, {ids, token, position})[0];
-  const int64_t draw = writer.TakeDraw();
-  if (spec.dropout == 0) return y;
-  return writer.Emit("dropout", ToAttributes(DropoutAttributes{spec.dropout, draw, true}), {y})[0];
+class EmbeddingLayer final : public LayerKindOf<EmbeddingSpec> {
+ public:
+  bool ReadsIds() const override { return true; }
+
+ private:
+  absl::StatusOr<ValueId> Write(const EmbeddingSpec& spec, ValueId ids, const LayerPlace& place,
+                                LayerBuilder& builder) const override {
+    LayerWriter& writer = builder.writer();
+    const int64_t context = writer.type(ids).shape[0];
+    const auto [vocabulary, width] = builder.network();
+    const ValueId token = builder.Weight(place, "token.weight", {vocabulary, width}, kInitStddev);
+    const ValueId position =
+        builder.Weight(place, "position.weight", {context, width}, kInitStddev);
+    const ValueId y = writer.Emit("embedding", {}, {ids, token, position})[0];
+    const int64_t draw = writer.TakeDraw();
+    if (spec.dropout == 0) return y;
+    const DropoutAttributes attributes{spec.dropout, draw, true};
+    return writer.Emit("dropout", ToAttributes(attributes), {y})[0];
+  }
+};
+
+}  // namespace
+
+const LayerKind* EmbeddingKind() {
+  static const EmbeddingLayer kind;
+  return &kind;
 }
 
 }  // namespace stagecoach

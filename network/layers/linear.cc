@@ -1,21 +1,31 @@
-// y = x weight^T + bias.
+#include "network/layers/linear.h"
+
+#include "absl/strings/str_cat.h"
+#include "network/layer_kind.h"
 #include "operations/linear.h"
 
-#include "base/field_check.h"
-#include "base/status.h"
-#include "network/layer_builder.h"
-#include "network/limits.h"
-
 namespace stagecoach {
+namespace {
 
-absl::StatusOr<ValueId> BuildLinear(const LinearSpec& spec, ValueId x, const LayerPlace& place,
-                                    LayerBuilder& builder) {
-  RETURN_IF_ERROR(CheckInteger(place.path + ".linear.out", spec.out, 1, kMaxVocabulary));
-  std::vector<ValueId> inputs = {
-      x, builder.Weight(place, "weight", {spec.out, builder.WidthOf(x)}, kInitStddev)};
-  if (spec.bias) inputs.push_back(builder.Bias(place, "bias", {spec.out}));
-  return builder.writer().Emit("linear", ToAttributes(LinearAttributes{.bias = spec.bias}),
-                               std::move(inputs))[0];
+class LinearLayer final : public LayerKindOf<LinearSpec> {
+  absl::StatusOr<ValueId> Write(const LinearSpec& spec, ValueId x, const LayerPlace& place,
+                                LayerBuilder& builder) const override {
+    std::vector<ValueId> inputs = {
+        x, builder.Weight(place, "weight", {spec.out, builder.WidthOf(x)}, kInitStddev)};
+    if (spec.bias) inputs.push_back(builder.Bias(place, "bias", {spec.out}));
+    return builder.writer().Emit("linear", ToAttributes(LinearAttributes{.bias = spec.bias}),
+                                 std::move(inputs))[0];
+  }
+  std::string FunctionOf(const LinearSpec& spec) const override {
+    return absl::StrCat("linear:", spec.out);
+  }
+};
+
+}  // namespace
+
+const LayerKind* LinearKind() {
+  static const LinearLayer kind;
+  return &kind;
 }
 
 }  // namespace stagecoach

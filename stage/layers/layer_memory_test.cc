@@ -3,6 +3,10 @@
 #include <utility>
 
 #include "gtest/gtest.h"
+#include "network/layers/attention.h"
+#include "network/layers/embedding.h"
+#include "network/layers/linear.h"
+#include "network/layers/mlp.h"
 #include "plan/model_spec.h"
 #include "stage/layers/layer_runner.h"
 #include "stage/layers/layer_testing.h"

@@ -1,11 +1,20 @@
 // What a residual promises beside its gradients (layers_test.cc): that the sum costs no operation
 // where the branch's ends can do it, and that the bits are still those of a sum.
+#include "network/layers/residual.h"
+
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "network/layers/attention.h"
+#include "network/layers/dropout.h"
+#include "network/layers/embedding.h"
+#include "network/layers/gelu.h"
+#include "network/layers/layer_norm.h"
+#include "network/layers/linear.h"
+#include "network/layers/mlp.h"
 #include "plan/model_spec.h"
 #include "stage/backends/reference/reference_backend.h"
 #include "stage/layers/layer_runner.h"

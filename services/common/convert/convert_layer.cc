@@ -6,92 +6,100 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/check.h"
 #include "base/status.h"
+#include "google/protobuf/descriptor.h"
+#include "network/layer_kinds.h"
+#include "services/common/convert/convert_fields.h"
 
 namespace stagecoach {
 namespace {
 
-constexpr int kMaxNesting = 8;  // residuals within residuals; each level is a stack frame
+constexpr int kMaxNesting = 8;  // layers within layers; each level is a stack frame
 
-struct ProtoLayerWriter {
-  v1::Layer* proto;
-  void operator()(const EmbeddingSpec& spec) const {
-    proto->mutable_embedding()->set_dropout(spec.dropout);
-  }
-  void operator()(const LayerNormSpec&) const { proto->mutable_layer_norm(); }
-  void operator()(const AttentionSpec& spec) const {
-    proto->mutable_attention()->set_heads(spec.heads);
-    proto->mutable_attention()->set_dropout(spec.dropout);
-  }
-  void operator()(const MlpSpec& spec) const { proto->mutable_mlp()->set_hidden(spec.hidden); }
-  void operator()(const LinearSpec& spec) const {
-    proto->mutable_linear()->set_out(spec.out);
-    proto->mutable_linear()->set_no_bias(!spec.bias);
-  }
-  void operator()(const GeluSpec&) const { proto->mutable_gelu(); }
-  void operator()(const DropoutSpec& spec) const { proto->mutable_dropout()->set_rate(spec.rate); }
-  void operator()(const ResidualSpec& spec) const {
-    v1::ResidualLayer& target = *proto->mutable_residual();
-    for (const LayerSpec& layer : spec.layers) {
-      std::visit(ProtoLayerWriter{target.add_layers()}, layer.kind);
-    }
-  }
-};
+using google::protobuf::FieldDescriptor;
+using google::protobuf::Message;
+using google::protobuf::OneofDescriptor;
 
-using ProtoLayers = google::protobuf::RepeatedPtrField<v1::Layer>;
+const OneofDescriptor& KindChoice() { return *v1::Layer::descriptor()->FindOneofByName("kind"); }
 
-absl::StatusOr<std::vector<LayerSpec>> LayersFromProto(const ProtoLayers& protos,
-                                                       const std::string& path, int nesting);
-
-absl::StatusOr<LayerSpec> LayerFromProto(const v1::Layer& proto, const std::string& path,
-                                         int nesting) {
-  switch (proto.kind_case()) {
-    case v1::Layer::kEmbedding:
-      return LayerSpec{EmbeddingSpec{proto.embedding().dropout()}};
-    case v1::Layer::kLayerNorm:
-      return LayerSpec{LayerNormSpec{}};
-    case v1::Layer::kAttention:
-      return LayerSpec{AttentionSpec{proto.attention().heads(), proto.attention().dropout()}};
-    case v1::Layer::kMlp:
-      return LayerSpec{MlpSpec{proto.mlp().hidden()}};
-    case v1::Layer::kLinear:
-      return LayerSpec{LinearSpec{proto.linear().out(), !proto.linear().no_bias()}};
-    case v1::Layer::kGelu:
-      return LayerSpec{GeluSpec{}};
-    case v1::Layer::kDropout:
-      return LayerSpec{DropoutSpec{proto.dropout().rate()}};
-    case v1::Layer::kResidual: {
-      if (nesting >= kMaxNesting) {
-        return absl::InvalidArgumentError(
-            absl::StrCat(path, ": nested deeper than ", kMaxNesting, " residuals"));
-      }
-      ResidualSpec spec;
-      ASSIGN_OR_RETURN(spec.layers, LayersFromProto(proto.residual().layers(),
-                                                    absl::StrCat(path, ".residual"), nesting + 1));
-      return LayerSpec{std::move(spec)};
-    }
-    case v1::Layer::KIND_NOT_SET:
-      break;
-  }
-  return absl::InvalidArgumentError(absl::StrCat(
-      path,
-      ": not set, want embedding, layer_norm, attention, mlp, linear, gelu, dropout or residual"));
+// The list of layers of a message that has one.
+const FieldDescriptor* ListOf(const Message& message) {
+  const FieldDescriptor* list = message.GetDescriptor()->FindFieldByName(kInnerLayers);
+  CHECK(list != nullptr && list->message_type() == v1::Layer::descriptor())
+      << message.GetDescriptor()->full_name() << " has no list of layers";
+  return list;
 }
 
-absl::StatusOr<std::vector<LayerSpec>> LayersFromProto(const ProtoLayers& protos,
-                                                       const std::string& path, int nesting) {
+void AddLayers(const std::vector<LayerSpec>& layers, Message* message) {
+  for (const LayerSpec& layer : layers) {
+    Message* added = message->GetReflection()->AddMessage(message, ListOf(*message));
+    LayerToProto(layer, google::protobuf::DynamicCastToGenerated<v1::Layer>(added));
+  }
+}
+
+absl::StatusOr<LayerSpec> LayerFrom(const v1::Layer& proto, const std::string& path, int nesting);
+
+absl::StatusOr<std::vector<LayerSpec>> LayersFrom(const Message& message, const std::string& path,
+                                                  int nesting) {
+  const FieldDescriptor* list = ListOf(message);
+  const google::protobuf::Reflection& reflection = *message.GetReflection();
   std::vector<LayerSpec> layers;
-  layers.reserve(protos.size());
-  for (int i = 0; i < protos.size(); ++i) {
-    absl::StatusOr<LayerSpec> layer =
-        LayerFromProto(protos[i], absl::StrCat(path, ".layers[", i, "]"), nesting);
-    if (!layer.ok()) return layer.status();
-    layers.push_back(*std::move(layer));
+  const int count = reflection.FieldSize(message, list);
+  layers.reserve(static_cast<size_t>(count));
+  for (int i = 0; i < count; ++i) {
+    const auto* proto = google::protobuf::DynamicCastToGenerated<v1::Layer>(
+        &reflection.GetRepeatedMessage(message, list, i));
+    ASSIGN_OR_RETURN(
+        LayerSpec layer,
+        LayerFrom(*proto, absl::StrCat(path, ".", kInnerLayers, "[", i, "]"), nesting));
+    layers.push_back(std::move(layer));
   }
   return layers;
 }
 
+absl::Status NoKind(const std::string& path) {
+  std::string names;
+  const int count = KindChoice().field_count();
+  for (int i = 0; i < count; ++i) {
+    const char* separator = i == 0 ? "" : i + 1 < count ? ", " : " or ";
+    absl::StrAppend(&names, separator, KindChoice().field(i)->name());
+  }
+  return absl::InvalidArgumentError(absl::StrCat(path, ": not set, want ", names));
+}
+
+absl::StatusOr<LayerSpec> LayerFrom(const v1::Layer& proto, const std::string& path, int nesting) {
+  const google::protobuf::Reflection& reflection = *proto.GetReflection();
+  const FieldDescriptor* field = reflection.GetOneofFieldDescriptor(proto, &KindChoice());
+  if (field == nullptr) return NoKind(path);
+  ASSIGN_OR_RETURN(const LayerKind* kind, FindLayerKind(field->name()));
+  const Message& message = reflection.GetMessage(proto, field);
+  LayerSpec layer;
+  layer.kind = field->name();
+  layer.attributes = FieldsOf(message, kind->Defaults());
+  if (!kind->HasLayers()) return layer;
+  if (nesting >= kMaxNesting) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, ": nested deeper than ", kMaxNesting, " ", layer.kind, "s"));
+  }
+  ASSIGN_OR_RETURN(layer.layers,
+                   LayersFrom(message, absl::StrCat(path, ".", layer.kind), nesting + 1));
+  return layer;
+}
+
 }  // namespace
+
+void LayerToProto(const LayerSpec& layer, v1::Layer* proto) {
+  const FieldDescriptor* field = v1::Layer::descriptor()->FindFieldByName(layer.kind);
+  CHECK(field != nullptr) << "no message for layers of kind " << layer.kind;
+  Message* message = proto->GetReflection()->MutableMessage(proto, field);
+  SetFields(layer.attributes, message);
+  AddLayers(layer.layers, message);
+}
+
+absl::StatusOr<LayerSpec> LayerFromProto(const v1::Layer& proto, const std::string& path) {
+  return LayerFrom(proto, path, 0);
+}
 
 v1::Model ModelToProto(const ModelSpec& spec) {
   struct Visitor {
@@ -110,9 +118,7 @@ v1::Model ModelToProto(const ModelSpec& spec) {
       target.set_width(list.width);
       target.set_context(list.context);
       target.set_vocabulary(list.vocabulary);
-      for (const LayerSpec& layer : list.layers) {
-        std::visit(ProtoLayerWriter{target.add_layers()}, layer.kind);
-      }
+      AddLayers(list.layers, &target);
     }
   };
   v1::Model proto;
@@ -132,8 +138,7 @@ absl::StatusOr<ModelSpec> ModelFromProto(const v1::Model& proto) {
       spec.width = proto.sequence().width();
       spec.context = proto.sequence().context();
       spec.vocabulary = proto.sequence().vocabulary();
-      ASSIGN_OR_RETURN(spec.layers,
-                       LayersFromProto(proto.sequence().layers(), "model.sequence", 0));
+      ASSIGN_OR_RETURN(spec.layers, LayersFrom(proto.sequence(), "model.sequence", 0));
       return ModelSpec{std::move(spec)};
     }
     case v1::Model::KIND_NOT_SET:

@@ -1,4 +1,6 @@
 // Conversion of the network between the wire form and plan/model_spec.h; used by convert_spec.
+// A layer's kind is the field of v1::Layer of that name, and its fields are that message's
+// (services/common/convert/convert_fields.h): nothing here knows a kind.
 // Errors: INVALID_ARGUMENT with the field path; nesting deeper than 8 residuals is refused.
 #ifndef STAGECOACH_SERVICES_COMMON_CONVERT_CONVERT_LAYER_H_
 #define STAGECOACH_SERVICES_COMMON_CONVERT_CONVERT_LAYER_H_
@@ -8,6 +10,13 @@
 #include "stagecoach/v1/model.pb.h"
 
 namespace stagecoach {
+
+// The list of inner layers, in messages of kinds that have them.
+inline constexpr char kInnerLayers[] = "layers";
+
+// `path`: of the layer in the job, for errors.
+void LayerToProto(const LayerSpec& layer, v1::Layer* proto);
+absl::StatusOr<LayerSpec> LayerFromProto(const v1::Layer& proto, const std::string& path);
 
 v1::Model ModelToProto(const ModelSpec& spec);
 absl::StatusOr<ModelSpec> ModelFromProto(const v1::Model& proto);

@@ -2,6 +2,14 @@
 #ifndef STAGECOACH_SERVICES_COMMON_CONVERT_JOB_SPEC_TESTING_H_
 #define STAGECOACH_SERVICES_COMMON_CONVERT_JOB_SPEC_TESTING_H_
 
+#include "network/layers/attention.h"
+#include "network/layers/dropout.h"
+#include "network/layers/embedding.h"
+#include "network/layers/gelu.h"
+#include "network/layers/layer_norm.h"
+#include "network/layers/linear.h"
+#include "network/layers/mlp.h"
+#include "network/layers/residual.h"
 #include "plan/job_spec.h"
 
 namespace stagecoach {

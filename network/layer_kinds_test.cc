@@ -1,0 +1,147 @@
+// The list of kinds, and what is said about a layer that cannot be built.
+#include "network/layer_kinds.h"
+
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "network/layers/attention.h"
+#include "network/layers/dropout.h"
+#include "network/layers/embedding.h"
+#include "network/layers/gelu.h"
+#include "network/layers/layer_norm.h"
+#include "network/layers/linear.h"
+#include "network/layers/mlp.h"
+#include "network/layers/residual.h"
+
+namespace stagecoach {
+namespace {
+
+using testing::HasSubstr;
+
+std::string RefusalOf(const LayerSpec& layer, const ValueType& x = ActivationType({8, 16})) {
+  LayerBuilder builder(1, kInitStddev, {.vocabulary = 50, .width = 16});
+  const ValueId input = builder.writer().Input(x);
+  const absl::StatusOr<ValueId> y =
+      BuildLayer(layer, input, {.path = "model.sequence.layers[1]"}, builder);
+  EXPECT_EQ(y.status().code(), absl::StatusCode::kInvalidArgument) << LayerLabel(layer);
+  return std::string(y.status().message());
+}
+
+TEST(LayerKinds, AreFoundByTheirNames) {
+  for (const LayerKind* kind : AllLayerKinds()) {
+    EXPECT_EQ(FindLayerKind(kind->name()).value(), kind) << kind->name();
+  }
+  EXPECT_EQ(FindLayerKind("atention").status().message(),
+            "there is no kind of layer \"atention\"; did you mean \"attention\"?");
+  EXPECT_EQ(FindLayerKind("").status().code(), absl::StatusCode::kNotFound);
+}
+
+TEST(LayerKinds, AnUnknownOneIsRefusedWithItsPlaceInTheJob) {
+  LayerSpec layer;
+  layer.kind = "residul";
+  EXPECT_EQ(RefusalOf(layer),
+            "model.sequence.layers[1]: there is no kind of layer \"residul\"; did you mean "
+            "\"residual\"?");
+  EXPECT_EQ(RefusalOf(ResidualSpec{{GeluSpec{}, layer}}),
+            "model.sequence.layers[1].residual.layers[1]: there is no kind of layer \"residul\"; "
+            "did you mean \"residual\"?");
+}
+
+TEST(LayerKinds, FieldsAreRefusedWithTheirPathAndWhatIsAllowed) {
+  const std::string path = "model.sequence.layers[1].";
+  EXPECT_EQ(RefusalOf(LinearSpec{}), path + "linear.out: 0; must be >= 1");
+  EXPECT_EQ(RefusalOf(LinearSpec{(1 << 20) + 1}), path + "linear.out: 1048577; must be <= 1048576");
+  EXPECT_EQ(RefusalOf(MlpSpec{-1}), path + "mlp.hidden: -1; must be >= 1");
+  EXPECT_EQ(RefusalOf(AttentionSpec{}), path + "attention.heads: 0; must be >= 1");
+  EXPECT_EQ(RefusalOf(AttentionSpec{3}), path + "attention.heads: 3; must divide the width 16");
+  EXPECT_EQ(RefusalOf(AttentionSpec{2, 1.0}),
+            path + "attention.dropout: 1; must be a number in [0, 1)");
+  EXPECT_EQ(RefusalOf(DropoutSpec{-0.5}), path + "dropout.rate: -0.5; must be a number in [0, 1)");
+  EXPECT_EQ(
+      RefusalOf(EmbeddingSpec{std::nan("")}, ValueType{Element::kIds, Leading::kSamples, {8}}),
+      path + "embedding.dropout: nan; must be a number in [0, 1)");
+  LayerSpec layer = LinearSpec{4};
+  layer.attributes.Set("outt", int64_t{4});
+  EXPECT_EQ(RefusalOf(layer), path + "linear.outt is not known; did you mean \"out\"?");
+}
+
+TEST(LayerKinds, LayersInsideOfAKindThatHasNoneAreRefused) {
+  LayerSpec layer = GeluSpec{};
+  layer.layers = {DropoutSpec{}};
+  EXPECT_EQ(RefusalOf(layer), "model.sequence.layers[1]: gelu; has no layers inside");
+}
+
+TEST(LayerKinds, IdsAreReadByTheFirstLayerAndNoOther) {
+  const ValueType ids{Element::kIds, Leading::kSamples, {8}};
+  EXPECT_EQ(RefusalOf(GeluSpec{}, ids),
+            "model.sequence.layers[1]: gelu; the first layer must be an embedding");
+  EXPECT_EQ(RefusalOf(EmbeddingSpec{}),
+            "model.sequence.layers[1]: embedding; allowed as the first layer only");
+}
+
+// What an operation refuses is an error of the job, and the layer's path stands before it.
+TEST(LayerKinds, WhatAnOperationRefusesIsToldWithTheLayersPlace) {
+  EXPECT_THAT(RefusalOf(LayerNormSpec{}, WeightType(Element::kActivation, {8, 16})),
+              HasSubstr("model.sequence.layers[1]: layer_norm: x is activation[8, 16]"));
+}
+
+// Manifests hold a digest of a text that these words are parts of.
+TEST(LayerKinds, FunctionsAreTheWordsThatStandInCheckpoints) {
+  EXPECT_EQ(LayerFunction(EmbeddingSpec{0.1}), "embedding");
+  EXPECT_EQ(LayerFunction(LayerNormSpec{}), "layer_norm");
+  EXPECT_EQ(LayerFunction(AttentionSpec{8, 0.1}), "attention:8");
+  EXPECT_EQ(LayerFunction(MlpSpec{64}), "mlp:64");
+  EXPECT_EQ(LayerFunction(LinearSpec{50, false}), "linear:50");
+  EXPECT_EQ(LayerFunction(GeluSpec{}), "gelu");
+  EXPECT_EQ(LayerFunction(DropoutSpec{0.1}), "");
+  EXPECT_EQ(LayerFunction(ResidualSpec{{DropoutSpec{}, LayerNormSpec{}, DropoutSpec{0.1},
+                                        ResidualSpec{{MlpSpec{4}, GeluSpec{}}}}}),
+            "residual(layer_norm residual(mlp:4 gelu))");
+  EXPECT_EQ(LayerFunction(ResidualSpec{{DropoutSpec{}}}), "residual()");
+}
+
+TEST(LayerKinds, LabelsNameTheInnerLayers) {
+  EXPECT_EQ(LayerLabel(GeluSpec{}), "gelu");
+  EXPECT_EQ(LayerLabel(ResidualSpec{{LayerNormSpec{}, ResidualSpec{{GeluSpec{}}}}}),
+            "residual(layer_norm, residual(gelu))");
+}
+
+TEST(LayerKinds, ProjectionsStartSmallerTheMoreLayersAddToTheTrunk) {
+  const LayerSpec branch = ResidualSpec{{GeluSpec{}}};
+  EXPECT_EQ(BranchStddev({}), kInitStddev);
+  EXPECT_EQ(BranchStddev({GeluSpec{}, branch, LinearSpec{4}}), kInitStddev);
+  EXPECT_EQ(BranchStddev({branch, GeluSpec{}, branch, branch, branch}), kInitStddev / 2);
+}
+
+// The sum belongs to the product that a branch ends with, and to nothing else.
+TEST(Residual, AddsItsTrunkInTheProductThatTheBranchEndsWith) {
+  const auto operations = [](std::vector<LayerSpec> inner) {
+    LayerBuilder builder(1, kInitStddev);
+    const ValueId x = builder.writer().Input(ActivationType({8, 16}));
+    const auto y = BuildLayer(ResidualSpec{std::move(inner)}, x, {.path = "layer"}, builder);
+    const BuiltLayer built = builder.Finish(y.value()).value();
+    std::string text;
+    for (const Call& call : built.graph.calls) {
+      text += call.operation + (call.attributes.Find("residual") != nullptr &&
+                                        std::get<bool>(*call.attributes.Find("residual"))
+                                    ? "+ "
+                                    : " ");
+    }
+    return text;
+  };
+  const LayerSpec dense = LinearSpec{16}, keep = DropoutSpec{0};
+  EXPECT_EQ(operations({dense}), "linear+ ");
+  EXPECT_EQ(operations({dense, dense}), "linear linear+ ");
+  EXPECT_EQ(operations({MlpSpec{4}}), "linear linear+ ");
+  EXPECT_EQ(operations({AttentionSpec{2}}), "linear attention linear+ ");
+  EXPECT_EQ(operations({dense, GeluSpec{}}), "linear gelu add ");
+  EXPECT_EQ(operations({dense, keep}), "linear add ") << "the last layer is no product";
+  EXPECT_EQ(operations({ResidualSpec{{dense}}}), "linear+ add ") << "it adds already";
+  EXPECT_EQ(operations({keep}), "add ");
+}
+
+}  // namespace
+}  // namespace stagecoach

@@ -1,0 +1,19 @@
+// embedding: token plus learned position, then dropout; the first layer. Parameters: token.weight
+// [vocabulary, width], position.weight [context, width].
+#ifndef STAGECOACH_NETWORK_LAYERS_EMBEDDING_H_
+#define STAGECOACH_NETWORK_LAYERS_EMBEDDING_H_
+
+namespace stagecoach {
+
+struct EmbeddingSpec {
+  static constexpr const char* kKind = "embedding";
+  double dropout = 0;  // of the sum
+  template <typename Visitor>
+  void Visit(Visitor& visit) {
+    visit.Rate("dropout", dropout);
+  }
+};
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_NETWORK_LAYERS_EMBEDDING_H_

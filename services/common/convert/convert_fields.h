@@ -1,0 +1,31 @@
+// Conversion of fields between a protobuf message and attributes, for any message: reflection on one side, a
+// struct's visit on the other (operations/attributes.h). Names and types are the same on both; who adds a
+// field to one alone is told by FieldProblems, which a test asks about every message that is converted so.
+// Threads: any.
+#ifndef STAGECOACH_SERVICES_COMMON_CONVERT_CONVERT_FIELDS_H_
+#define STAGECOACH_SERVICES_COMMON_CONVERT_CONVERT_FIELDS_H_
+
+#include <string>
+#include <vector>
+
+#include "google/protobuf/message.h"
+#include "operations/attributes.h"
+
+namespace stagecoach {
+
+// Sets the field of each attribute, those with their default too. CHECKs that there is such a field.
+void SetFields(const Attributes& attributes, google::protobuf::Message* message);
+
+// The fields of a message: an optional one that was left out has its default. Others that were left out are
+// 0 or false on the wire.
+Attributes FieldsOf(const google::protobuf::Message& message, const Attributes& defaults);
+
+// What SetFields and FieldsOf could not do, a line each; empty where message and defaults agree. Fields of
+// `other` are somebody else's.
+std::vector<std::string> FieldProblems(const google::protobuf::Descriptor& message,
+                                       const Attributes& defaults,
+                                       const std::vector<std::string>& other = {});
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_SERVICES_COMMON_CONVERT_CONVERT_FIELDS_H_
