@@ -2,6 +2,7 @@
 
 #include <map>
 #include <string>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
@@ -138,6 +139,40 @@ Kernel LinearWeightGradient(Backend& backend, const Call& call, const CallTypes&
   };
 }
 
+// Backend's attention has a key head for each head.
+bool HasGroups(const Call& call) {
+  if (call.operation != "attention" && call.operation != "attention_gradient") return false;
+  const auto attributes = AttributesOf<AttentionAttributes>(call);
+  return attributes.key_heads != 0 && attributes.key_heads != attributes.heads;
+}
+
+bool HasMoreThanRows(const CallTypes& types) {
+  for (const auto* some : {&types.inputs, &types.outputs, &types.adds}) {
+    for (const ValueType& type : *some) {
+      if (type.shape.rank() > 2) return true;
+    }
+  }
+  return false;
+}
+
+Tensors RowsOf(const Operands& operands) {
+  Tensors tensors;
+  for (size_t i = 0; i < operands.size(); ++i) {
+    const Tensor& tensor = operands[i];
+    const int64_t width = tensor.shape().rank() > 2 ? tensor.shape().back() : 0;
+    tensors.push_back(width == 0 ? tensor : tensor.Reshaped({tensor.elements() / width, width}));
+  }
+  return tensors;
+}
+
+// Backend's functions know matrices: what stands before the last extent counts rows.
+Kernel OnRows(Kernel kernel) {
+  return [kernel = std::move(kernel)](const Context& context, const Arguments& a) {
+    Tensors inputs = RowsOf(a.inputs), outputs = RowsOf(a.outputs), adds = RowsOf(a.adds);
+    kernel(context, {PlacesOf(inputs), PlacesOf(outputs), PlacesOf(adds)});
+  };
+}
+
 using Prepare = Kernel (*)(Backend&, const Call&, const CallTypes&);
 
 const std::map<std::string, Prepare>& Table() {
@@ -164,8 +199,9 @@ const std::map<std::string, Prepare>& Table() {
 
 std::optional<Kernel> KernelByFunction(Backend& backend, const Call& call, const CallTypes& types) {
   const auto found = Table().find(call.operation);
-  if (found == Table().end()) return std::nullopt;
-  return found->second(backend, call, types);
+  if (found == Table().end() || HasGroups(call)) return std::nullopt;
+  Kernel kernel = found->second(backend, call, types);
+  return HasMoreThanRows(types) ? OnRows(std::move(kernel)) : kernel;
 }
 
 absl::Status NoKernel(const Call& call, std::string_view back_end) {

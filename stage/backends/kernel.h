@@ -51,6 +51,12 @@ class Operands {
   std::vector<Tensor*> places_;
 };
 
+inline Operands PlacesOf(Tensors& tensors) {
+  std::vector<Tensor*> places;
+  for (Tensor& tensor : tensors) places.push_back(&tensor);
+  return Operands(std::move(places));
+}
+
 // Output 0 may have the memory of an input, where the operation allows it.
 struct KernelArguments {
   const Operands &inputs, &outputs, &adds;

@@ -70,12 +70,6 @@ Tensors CopiesOf(const Operands& operands) {
   return tensors;
 }
 
-Operands PlacesOf(Tensors& tensors) {
-  std::vector<Tensor*> places;
-  for (Tensor& tensor : tensors) places.push_back(&tensor);
-  return Operands(std::move(places));
-}
-
 class MixedReferenceBackend final : public ReferenceBackend {
  public:
   using ReferenceBackend::ReferenceBackend;
