@@ -81,6 +81,9 @@ class CpuBackend final : public Backend {
   // BF16: then the blocks come in pieces of about kPiece elements, which stay in the first cache.
   using PieceBody = absl::FunctionRef<void(int64_t first, int64_t count, const Room& room)>;
   void ForEachPiece(const Tensor& like, int64_t block, int64_t width, int areas, PieceBody body);
+  // Workspace slots: one per worker, then the operation's own.
+  bool ReserveWorkers(int64_t bytes);
+  float* WorkerScratch(int worker) const { return workspace_.Slot(worker); }
   // Memory for the running operation only; null where there is not so much, which Synchronize tells.
   float* ReserveShared(int64_t bytes) { return workspace_.Reserve(pool_.threads(), bytes); }
 
@@ -108,10 +111,6 @@ class CpuBackend final : public Backend {
   void RunAttention(const AttentionForwardArgs& args);
   template <typename T>
   void RunAttention(const AttentionBackwardArgs& args);
-
-  // Workspace slots: one per worker, then the operation's own.
-  bool ReserveWorkers(int64_t bytes);
-  float* WorkerScratch(int worker) const { return workspace_.Slot(worker); }
 
   const std::unique_ptr<Allocator> allocator_;
   WorkerPool pool_;

@@ -1,0 +1,41 @@
+#include "stage/backends/cpu/column_sums.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "stage/backends/cpu/float_view.h"
+#include "stage/backends/cpu/kernels.h"
+
+namespace stagecoach::cpu {
+
+void SumColumns(CpuBackend& backend, std::span<const Tensor> operands, int64_t width, float* result,
+                ColumnBody body) {
+  CHECK(!operands.empty() && operands.size() <= kSumOperands) << operands.size() << " operands";
+  if (width == 0) return;
+  constexpr int64_t kArea = kSumRows * kBlockColumns;
+  const int64_t rows = operands[0].elements() / width;
+  const auto areas = static_cast<int64_t>(operands.size());
+  const bool narrow = IsBfloat16(operands[0]);
+  const int64_t floats = kBlockColumns + (narrow ? areas * kArea : 0);
+  if (!backend.ReserveWorkers(floats * static_cast<int64_t>(sizeof(float)))) return;
+  backend.ForEachBlock(width, kBlockColumns, [&](int64_t column, int64_t columns, int worker) {
+    float* const total = backend.WorkerScratch(worker);
+    float* const room = total + kBlockColumns;
+    std::fill_n(total, kBlockColumns, 0.0f);
+    const float* at[kSumOperands];
+    for (int64_t row = 0; row < rows; row += kSumRows) {
+      const int64_t some = std::min(kSumRows, rows - row), start = row * width + column;
+      for (int64_t i = 0; i < areas; ++i) {
+        const Tensor& operand = operands[static_cast<size_t>(i)];
+        at[i] = narrow ? room + i * kArea : operand.data<float>() + start;
+        if (narrow) {
+          WidenRows(operand.data<Bfloat16>() + start, width, room + i * kArea, some, columns);
+        }
+      }
+      body({at, narrow ? columns : width, row, some, column, columns, total});
+    }
+    AddTo(total, result + column, columns);
+  });
+}
+
+}  // namespace stagecoach::cpu
