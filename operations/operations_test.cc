@@ -107,12 +107,31 @@ TEST(Cost, OfAProductIsTwoFlopsAMultiplyAdd) {
   EXPECT_EQ(cost.flops, cost.products);
 }
 
-TEST(ValueTypes, InMemoryTheSamplesAndTheFirstExtentAreOne) {
-  EXPECT_EQ(RuntimeShape(kRows, 3), (Shape{24, 16}));
-  EXPECT_EQ(RuntimeShape({Element::kFloat32, Leading::kSamples, {}}, 3), (Shape{3}));
-  EXPECT_EQ(RuntimeShape(WeightType(Element::kFloat32, {5}), 3), (Shape{5}));
+TEST(ValueTypes, AreRowsOfTheLastExtentInMemory) {
+  const auto runtime = [](Element element, Shape shape) {
+    return RuntimeShape({element, Leading::kSamples, std::move(shape)}, 3);
+  };
+  EXPECT_EQ(runtime(Element::kActivation, {8, 16}), (Shape{24, 16}));
+  EXPECT_EQ(runtime(Element::kActivation, {5, 4, 16}), (Shape{60, 16}));
+  EXPECT_EQ(runtime(Element::kActivation, {16}), (Shape{3, 16}));
+  EXPECT_EQ(runtime(Element::kActivation, {}), (Shape{3}));
+  EXPECT_EQ(runtime(Element::kFloat32, {8}), (Shape{24}));
+  EXPECT_EQ(runtime(Element::kFloat32, {2, 8}), (Shape{6, 8}));
+  EXPECT_EQ(runtime(Element::kIds, {8}), (Shape{24}));
+  EXPECT_EQ(runtime(Element::kIds, {}), (Shape{3}));
+  EXPECT_EQ(runtime(Element::kActivation, {5, 0}), (Shape{0, 0}));
+  EXPECT_EQ(RuntimeShape(WeightType(Element::kFloat32, {5, 3, 2}), 3), (Shape{5, 3, 2}));
+  EXPECT_EQ(RuntimeShape(WeightType(Element::kFloat32, {}), 3), Shape());
+}
+
+TEST(ValueTypes, HaveElementsBytesAndATextAtAnyRank) {
+  const ValueType label{Element::kIds, Leading::kSamples, {}};
   EXPECT_EQ(TypeBytes(kRows, 3, DType::kBF16), 3 * 8 * 16 * 2);
+  EXPECT_EQ(TypeElements(label, 3), 3);
+  EXPECT_EQ(FormatType(label), "ids[n]");
   EXPECT_EQ(FormatType({Element::kIds, Leading::kSamples, {8}}), "ids[n, 8]");
+  EXPECT_EQ(FormatType(ActivationType({32, 32, 3})), "activation[n, 32, 32, 3]");
+  EXPECT_EQ(FormatType(WeightType(Element::kFloat32, {})), "float32[]");
 }
 
 }  // namespace

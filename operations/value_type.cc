@@ -1,7 +1,5 @@
 #include "operations/value_type.h"
 
-#include <vector>
-
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
 
@@ -22,10 +20,12 @@ DType ElementDType(Element element, DType activation) {
 
 Shape RuntimeShape(const ValueType& type, int64_t samples) {
   if (type.leading == Leading::kOne) return type.shape;
-  if (type.shape.rank() == 0) return Shape{samples};
-  std::vector<int64_t> extents = type.shape.extents();
-  extents[0] *= samples;
-  return Shape(std::move(extents));
+  const int64_t elements = TypeElements(type, samples);
+  const bool rows =
+      type.shape.rank() >= 2 || (type.shape.rank() == 1 && type.element == Element::kActivation);
+  if (!rows) return Shape{elements};
+  const int64_t width = type.shape.back();
+  return {width == 0 ? 0 : elements / width, width};
 }
 
 int64_t TypeElements(const ValueType& type, int64_t samples) {

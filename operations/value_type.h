@@ -1,6 +1,7 @@
 // ValueType: what flows between the operations of a network.
-// Units and shapes: `shape` is of one sample, or of the whole where `leading` is kOne. In memory the
-//            samples of a micro-batch and the first extent are one: [samples * shape[0], shape[1], ...].
+// Units and shapes: `shape` is of one sample and of any rank (0: one number a sample), or of the whole where
+//            `leading` is kOne. The samples of a micro-batch lie one after the other. Images are [height,
+//            width, channels].
 // Errors:    none.
 #ifndef STAGECOACH_OPERATIONS_VALUE_TYPE_H_
 #define STAGECOACH_OPERATIONS_VALUE_TYPE_H_
@@ -31,7 +32,9 @@ using ValueId = Id<struct ValueTag>;  // a place in the table of values that the
 
 DType ElementDType(Element element, DType activation);
 
-// In memory, for so many samples.
+// Of the tensor for so many samples: rows of the last extent, [samples * all others, last], as what works by
+// rows takes it; ids and statistics of one extent or none are [samples * extent]. Kernels that need the
+// extents apart take them from the type.
 Shape RuntimeShape(const ValueType& type, int64_t samples);
 int64_t TypeElements(const ValueType& type, int64_t samples);
 int64_t TypeBytes(const ValueType& type, int64_t samples, DType activation);

@@ -31,6 +31,13 @@ Kernel Add(Backend& backend, const Call&, const CallTypes&) {
   };
 }
 
+// Backend's functions know attention with a key head for every head.
+bool IsGrouped(const Call& call) {
+  if (call.operation != "attention" && call.operation != "attention_gradient") return false;
+  const auto attributes = AttributesOf<AttentionAttributes>(call);
+  return attributes.key_heads != 0 && attributes.key_heads != attributes.heads;
+}
+
 AttentionShape ShapeOf(const AttentionAttributes& attributes, const ValueType& qkv,
                        const Context& context) {
   return {.sequences = context.run.sequences,
@@ -198,6 +205,7 @@ const std::map<std::string, Prepare>& Table() {
 }  // namespace
 
 std::optional<Kernel> KernelByFunction(Backend& backend, const Call& call, const CallTypes& types) {
+  if (IsGrouped(call)) return std::nullopt;
   const auto found = Table().find(call.operation);
   if (found == Table().end() || HasGroups(call)) return std::nullopt;
   Kernel kernel = found->second(backend, call, types);

@@ -99,6 +99,10 @@ Tensor Bench::Indices(int64_t count, int64_t bound) {
   return Copied(Bytes(values), DType::kI32, Shape{count});
 }
 
+Tensor Bench::IdsFrom(const std::vector<int32_t>& values, Shape shape) {
+  return Copied(Bytes(values), DType::kI32, std::move(shape));
+}
+
 Tensor Bench::Blank(Shape shape, DType dtype) {
   const int64_t bytes = shape.elements() * DTypeSize(dtype);
   const std::vector<std::byte> ones(bytes, std::byte{0xff});  // a NaN in every format
@@ -117,6 +121,10 @@ Output Bench::Read(const std::string& name, const Tensor& tensor) {
       Bfloat16 value;
       std::memcpy(&value, bytes.data() + i * sizeof(Bfloat16), sizeof(Bfloat16));
       output.values[i] = static_cast<float>(value);
+    } else if (tensor.dtype() == DType::kI32) {
+      int32_t value;
+      std::memcpy(&value, bytes.data() + i * sizeof(int32_t), sizeof(int32_t));
+      output.values[i] = value;
     } else {
       CHECK(tensor.dtype() == DType::kF32) << DTypeName(tensor.dtype());
       float value;

@@ -37,6 +37,7 @@ class Bench {
   // The other tensors: float32 whatever the activations are.
   Tensor Normal(Shape shape, float scale = 1.0f, float offset = 0.0f);
   Tensor Indices(int64_t count, int64_t bound);  // I32 in [0, bound)
+  Tensor IdsFrom(const std::vector<int32_t>& values, Shape shape);
   Tensor From(const std::vector<float>& values, Shape shape);
   // Not a number everywhere: outputs must be written in full, and never read.
   Tensor Blank(Shape shape, DType dtype = DType::kF32);

@@ -21,6 +21,7 @@ std::string ConformanceRow::Disagreement(const Outputs& actual, const Outputs& e
 std::vector<ConformanceRow> ConformanceRows() {
   using Types = ConformanceRow::Types;
   std::vector<ConformanceRow> all;
+  AddCaseRows(all);
   AddLinearRows(all);
   AddLayerNormRows(all);
   AddAttentionRows(all);

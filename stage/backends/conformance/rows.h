@@ -49,6 +49,8 @@ struct ConformanceRow {
   double bfloat16_tolerance = kRoundedOnce;  // of outputs that are bfloat16
   Types types = Types::kBoth;                // that the row is there for
   Elements elements = Elements::kFloat32;
+  // The operation that keeps the row from being run on this back end; empty if there is none.
+  std::function<std::string(Backend&)> missing = [](Backend&) { return std::string(); };
 
   Outputs run(Backend& backend) const;
   // What run should give: by the reference, in float32 arithmetic on the same (rounded) inputs.
@@ -62,6 +64,7 @@ inline void PrintTo(const ConformanceRow& row, std::ostream* out) { *out << row.
 std::vector<ConformanceRow> ConformanceRows();
 
 // Parts of it, one file each.
+void AddCaseRows(std::vector<ConformanceRow>& rows);
 void AddLinearRows(std::vector<ConformanceRow>& rows);
 void AddLayerNormRows(std::vector<ConformanceRow>& rows);
 void AddAttentionRows(std::vector<ConformanceRow>& rows);

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "gmock/gmock.h"
+#include "stage/backends/conformance/case_calls.h"
 #include "stage/backends/conformance/suite.h"
 #include "stage/backends/cuda/emulation/emulated_backend.h"
 #include "stage/backends/cuda/kernel_list.h"
@@ -40,6 +41,13 @@ INSTANTIATE_TEST_SUITE_P(CudaProductsThatFuseNothing, BackendConformance,
 
 TEST(CudaKernelsOnHost, AreThoseThatTheReferenceHas) {
   EXPECT_EQ(cuda::Kernels().operations(), reference::Kernels().operations());
+}
+
+TEST(CudaKernelsOnHost, AreMissingForTheseOnly) {
+  const auto backend = cuda::MakeEmulatedBackend(BackendOptions{});
+  EXPECT_THAT(MissingKernels(*backend),
+              testing::ElementsAre("attention", "head_norm", "relu", "rms_norm", "rotary", "silu",
+                                   "swiglu"));
 }
 
 TEST(CudaKernelsOnHost, HeadsOfEveryPaddedWidthAgreeWithTheReference) {

@@ -1,0 +1,124 @@
+#include "stage/backends/conformance/case_calls.h"
+
+#include <cmath>
+#include <set>
+
+#include "base/random.h"
+#include "network/case_testing.h"
+#include "network/lists.h"
+
+namespace stagecoach::conformance {
+namespace {
+
+constexpr uint64_t kSeed = 20;
+
+std::vector<float> FillOperand(const CaseOperand& operand, int64_t count, uint32_t stream) {
+  std::vector<float> values = FillNormal(count, stream);
+  for (int64_t i = 0; i < count; ++i) {
+    float& value = values[static_cast<size_t>(i)];
+    const auto place = static_cast<double>(PermuteIndex(kSeed, stream, count, i));
+    switch (operand.fill) {
+      case Fill::kNormal:
+        break;
+      case Fill::kPositive:
+        value = std::abs(value) + 0.5f;
+        break;
+      case Fill::kDistinct:
+        value = static_cast<float>(0.03 * (place - static_cast<double>(count / 2) + 0.5));
+        break;
+      case Fill::kIds:
+        value = static_cast<float>(RandomBits({.seed = kSeed, .operation = stream}, i) %
+                                   static_cast<uint32_t>(operand.below));
+        break;
+    }
+  }
+  return values;
+}
+
+// The graph's ids are those of the lists.
+std::vector<ValueId> OperandsOf(const OperationCase& of, const LayerGraph& graph) {
+  std::vector<ValueId> operands;
+  size_t inputs = 0, parameters = 0;
+  for (const CaseOperand& operand : of.call.inputs) {
+    operands.push_back(operand.type.leading == Leading::kOne ? graph.parameters[parameters++]
+                                                             : graph.inputs[inputs++]);
+  }
+  return operands;
+}
+
+void AddBackward(const LayerGraph& graph, CaseCalls* calls) {
+  const LayerLists lists = Differentiate(graph);
+  calls->types.clear();
+  for (const Value& value : lists.values) calls->types.push_back(value.type);
+  for (const CallList* list : {&lists.input_gradient, &lists.weight_gradient}) {
+    for (const ListedCall& listed : list->calls) calls->backward.push_back(listed.call);
+  }
+  calls->output_gradients = lists.output_gradients;
+  size_t inputs = 0, parameters = 0;
+  for (const CaseOperand& operand : calls->of.call.inputs) {
+    calls->operand_gradients.push_back(operand.type.leading == Leading::kOne
+                                           ? lists.parameter_gradients[parameters++]
+                                           : lists.input_gradients[inputs++]);
+  }
+}
+
+}  // namespace
+
+CallTypes CaseCalls::TypesOf(const Call& call) const {
+  CallTypes made;
+  for (const ValueId id : call.inputs) made.inputs.push_back(type(id));
+  for (const ValueId id : call.outputs) made.outputs.push_back(type(id));
+  for (const ValueId id : call.adds) made.adds.push_back(type(id));
+  return made;
+}
+
+std::vector<Call> CaseCalls::All() const {
+  std::vector<Call> all = forward;
+  all.insert(all.end(), backward.begin(), backward.end());
+  return all;
+}
+
+CaseCalls CallsOfCase(const OperationCase& of) {
+  const LayerGraph graph = GraphOfCase(of);
+  CaseCalls calls{.of = of, .operands = OperandsOf(of, graph), .outputs = graph.outputs};
+  for (const Value& value : graph.values) calls.types.push_back(value.type);
+  calls.forward = graph.calls;
+  if (of.call.differentiable) AddBackward(graph, &calls);
+  return calls;
+}
+
+std::string MissingKernel(Backend& backend, const CaseCalls& calls) {
+  for (const Call& call : calls.All()) {
+    if (backend.Prepare(call, calls.TypesOf(call), DType::kF32).ok()) continue;
+    return call.operation;
+  }
+  return "";
+}
+
+std::vector<std::string> MissingKernels(Backend& backend) {
+  std::set<std::string> missing;
+  for (const OperationCase& of : AllCases()) {
+    const std::string operation = MissingKernel(backend, CallsOfCase(of));
+    if (!operation.empty()) missing.insert(operation);
+  }
+  return {missing.begin(), missing.end()};
+}
+
+std::vector<float> FillNormal(int64_t count, uint32_t stream) {
+  std::vector<float> values(static_cast<size_t>(count));
+  for (int64_t i = 0; i < count; ++i) {
+    values[static_cast<size_t>(i)] = RandomNormal({.seed = kSeed, .operation = stream}, i);
+  }
+  return values;
+}
+
+std::vector<float> FillOf(const CaseCalls& calls, ValueId id) {
+  const int64_t count = TypeElements(calls.type(id), calls.of.call.samples);
+  const auto stream = static_cast<uint32_t>(id.value);
+  for (size_t i = 0; i < calls.operands.size(); ++i) {
+    if (calls.operands[i] == id) return FillOperand(calls.of.call.inputs[i], count, stream);
+  }
+  return FillNormal(count, stream);
+}
+
+}  // namespace stagecoach::conformance
