@@ -19,6 +19,9 @@
 
 namespace stagecoach {
 
+// The shortest text that reads back as the same number: "1e-05".
+std::string ExactText(double value);
+
 class LayerKind {
  public:
   virtual ~LayerKind() = default;

@@ -1,6 +1,8 @@
 #include "network/layer_kinds.h"
 
 #include <algorithm>
+#include <array>
+#include <charconv>
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
@@ -56,6 +58,11 @@ absl::StatusOr<const LayerKind*> FindLayerKind(std::string_view name) {
   for (const LayerKind* kind : all) known.emplace_back(kind->name());
   return absl::NotFoundError(absl::StrCat("there is no kind of layer \"", std::string(name), "\"",
                                           Suggestion(std::string(name), known)));
+}
+
+std::string ExactText(double value) {
+  std::array<char, 32> text;
+  return std::string(text.data(), std::to_chars(text.begin(), text.end(), value).ptr);
 }
 
 std::string LayerFunction(const LayerSpec& layer) {

@@ -103,6 +103,12 @@ TEST(LayerKinds, FunctionsAreTheWordsThatStandInCheckpoints) {
   EXPECT_EQ(LayerFunction(ResidualSpec{{DropoutSpec{}}}), "residual()");
 }
 
+TEST(LayerKinds, NumbersInThemAreExact) {
+  EXPECT_EQ(ExactText(1e-5), "1e-05");
+  EXPECT_EQ(ExactText(10000), "10000");
+  EXPECT_NE(ExactText(1234567), ExactText(1234568)) << "six digits do not do";
+}
+
 TEST(LayerKinds, LabelsNameTheInnerLayers) {
   EXPECT_EQ(LayerLabel(GeluSpec{}), "gelu");
   EXPECT_EQ(LayerLabel(ResidualSpec{{LayerNormSpec{}, ResidualSpec{{GeluSpec{}}}}}),
