@@ -19,7 +19,8 @@
   KIND(LayerNorm)                    \
   KIND(Linear)                       \
   KIND(Mlp)                          \
-  KIND(Residual)
+  KIND(Residual)                     \
+  KIND(RmsNorm)
 
 namespace stagecoach {
 

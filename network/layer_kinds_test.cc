@@ -15,6 +15,7 @@
 #include "network/layers/linear.h"
 #include "network/layers/mlp.h"
 #include "network/layers/residual.h"
+#include "network/layers/rms_norm.h"
 
 namespace stagecoach {
 namespace {
@@ -63,6 +64,7 @@ TEST(LayerKinds, FieldsAreRefusedWithTheirPathAndWhatIsAllowed) {
   EXPECT_EQ(
       RefusalOf(EmbeddingSpec{std::nan("")}, ValueType{Element::kIds, Leading::kSamples, {8}}),
       path + "embedding.dropout: nan; must be a number in [0, 1)");
+  EXPECT_EQ(RefusalOf(RmsNormSpec{0}), path + "rms_norm.epsilon: 0; must be a positive number");
   LayerSpec layer = LinearSpec{4};
   layer.attributes.Set("outt", int64_t{4});
   EXPECT_EQ(RefusalOf(layer), path + "linear.outt is not known; did you mean \"out\"?");
@@ -92,6 +94,7 @@ TEST(LayerKinds, WhatAnOperationRefusesIsToldWithTheLayersPlace) {
 TEST(LayerKinds, FunctionsAreTheWordsThatStandInCheckpoints) {
   EXPECT_EQ(LayerFunction(EmbeddingSpec{0.1}), "embedding");
   EXPECT_EQ(LayerFunction(LayerNormSpec{}), "layer_norm");
+  EXPECT_EQ(LayerFunction(RmsNormSpec{1e-6}), "rms_norm:1e-06");
   EXPECT_EQ(LayerFunction(AttentionSpec{8, 0.1}), "attention:8");
   EXPECT_EQ(LayerFunction(MlpSpec{64}), "mlp:64");
   EXPECT_EQ(LayerFunction(LinearSpec{50, false}), "linear:50");

@@ -18,6 +18,7 @@
 #include "network/layers/linear.h"
 #include "network/layers/mlp.h"
 #include "network/layers/residual.h"
+#include "network/layers/rms_norm.h"
 #include "plan/cost_model.h"
 #include "plan/model_spec.h"
 #include "stage/layers/layer_runner.h"
@@ -40,11 +41,13 @@ struct Case {
 std::vector<Case> Cases() {
   constexpr int64_t n = kRows, d = kWidth, h = kHidden, heads = 2;
   constexpr int64_t norm = n * d + 2 * n;
+  constexpr int64_t rms = n * d + n;
   constexpr int64_t attention = 5 * n * d + heads * n;
   constexpr int64_t mlp = n * d + 2 * n * h;
   const LayerSpec attend{AttentionSpec{heads, 0.0}}, attend_drop{AttentionSpec{heads, 0.3}};
   const LayerSpec dense{LinearSpec{d, true}}, drop{DropoutSpec{0.4}}, keep{DropoutSpec{0.0}};
   const LayerSpec layer_norm{LayerNormSpec{}}, gelu{GeluSpec{}}, mlp_spec{MlpSpec{h}};
+  const LayerSpec rms_norm = RmsNormSpec{1e-3};
   const auto residual = [](std::vector<LayerSpec> layers) {
     return LayerSpec{ResidualSpec{std::move(layers)}};
   };
@@ -52,6 +55,7 @@ std::vector<Case> Cases() {
       {"embedding", {EmbeddingSpec{0.0}}, n},
       {"embedding_dropout", {EmbeddingSpec{0.4}}, n, true},
       {"layer_norm", layer_norm, norm},
+      {"rms_norm", rms_norm, rms},
       {"attention", attend, attention},
       {"attention_dropout", attend_drop, attention, true},
       {"mlp", mlp_spec, mlp},
@@ -67,6 +71,7 @@ std::vector<Case> Cases() {
       // One layer is both the first and the last of the branch.
       {"residual_linear", residual({dense}), n * d},
       {"residual_layer_norm", residual({layer_norm}), norm},
+      {"residual_rms_norm", residual({rms_norm, dense}), rms + n * d},
       {"residual_first_and_last",
        residual({residual({layer_norm, dense}), gelu, residual({dense})}), norm + 3 * n * d},
       // Twice a kind, a residual inside, and inner layers that hand their input on.

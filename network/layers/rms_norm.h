@@ -1,0 +1,18 @@
+// rms_norm over the width. Parameters: weight [width].
+#ifndef STAGECOACH_NETWORK_LAYERS_RMS_NORM_H_
+#define STAGECOACH_NETWORK_LAYERS_RMS_NORM_H_
+
+namespace stagecoach {
+
+struct RmsNormSpec {
+  static constexpr const char* kKind = "rms_norm";
+  double epsilon = 1e-5;  // added to the mean of the squares
+  template <typename Visitor>
+  void Visit(Visitor& visit) {
+    visit.Positive("epsilon", epsilon);
+  }
+};
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_NETWORK_LAYERS_RMS_NORM_H_
