@@ -2,7 +2,6 @@
 
 #include <map>
 #include <string>
-#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
@@ -29,13 +28,6 @@ Kernel Add(Backend& backend, const Call&, const CallTypes&) {
     backend.Add({a.inputs[0], y});
     backend.Add({a.inputs[1], y});
   };
-}
-
-// Backend's functions know attention with a key head for every head.
-bool IsGrouped(const Call& call) {
-  if (call.operation != "attention" && call.operation != "attention_gradient") return false;
-  const auto attributes = AttributesOf<AttentionAttributes>(call);
-  return attributes.key_heads != 0 && attributes.key_heads != attributes.heads;
 }
 
 AttentionShape ShapeOf(const AttentionAttributes& attributes, const ValueType& qkv,
@@ -153,33 +145,6 @@ bool HasGroups(const Call& call) {
   return attributes.key_heads != 0 && attributes.key_heads != attributes.heads;
 }
 
-bool HasMoreThanRows(const CallTypes& types) {
-  for (const auto* some : {&types.inputs, &types.outputs, &types.adds}) {
-    for (const ValueType& type : *some) {
-      if (type.shape.rank() > 2) return true;
-    }
-  }
-  return false;
-}
-
-Tensors RowsOf(const Operands& operands) {
-  Tensors tensors;
-  for (size_t i = 0; i < operands.size(); ++i) {
-    const Tensor& tensor = operands[i];
-    const int64_t width = tensor.shape().rank() > 2 ? tensor.shape().back() : 0;
-    tensors.push_back(width == 0 ? tensor : tensor.Reshaped({tensor.elements() / width, width}));
-  }
-  return tensors;
-}
-
-// Backend's functions know matrices: what stands before the last extent counts rows.
-Kernel OnRows(Kernel kernel) {
-  return [kernel = std::move(kernel)](const Context& context, const Arguments& a) {
-    Tensors inputs = RowsOf(a.inputs), outputs = RowsOf(a.outputs), adds = RowsOf(a.adds);
-    kernel(context, {PlacesOf(inputs), PlacesOf(outputs), PlacesOf(adds)});
-  };
-}
-
 using Prepare = Kernel (*)(Backend&, const Call&, const CallTypes&);
 
 const std::map<std::string, Prepare>& Table() {
@@ -205,11 +170,9 @@ const std::map<std::string, Prepare>& Table() {
 }  // namespace
 
 std::optional<Kernel> KernelByFunction(Backend& backend, const Call& call, const CallTypes& types) {
-  if (IsGrouped(call)) return std::nullopt;
   const auto found = Table().find(call.operation);
   if (found == Table().end() || HasGroups(call)) return std::nullopt;
-  Kernel kernel = found->second(backend, call, types);
-  return HasMoreThanRows(types) ? OnRows(std::move(kernel)) : kernel;
+  return found->second(backend, call, types);
 }
 
 absl::Status NoKernel(const Call& call, std::string_view back_end) {

@@ -5,16 +5,6 @@
 #include "base/check.h"
 
 namespace stagecoach::conformance {
-namespace {
-
-Operands PlacesIn(Tensors& tensors) {
-  std::vector<Tensor*> places;
-  for (Tensor& tensor : tensors) places.push_back(&tensor);
-  return Operands(std::move(places));
-}
-
-}  // namespace
-
 Tensors CaseTable::at(const std::vector<ValueId>& ids) const {
   Tensors tensors;
   for (const ValueId id : ids) tensors.push_back(at(id));
@@ -91,7 +81,7 @@ Tensors CaseTable::RunKernel(const Call& call, const CallTypes& types, Tensors i
                            .step = stream.step,
                            .micro_batch = MicroBatchId(static_cast<int32_t>(stream.micro_batch)),
                            .sequences = calls_.of.call.samples};
-  (*kernel)({run, stream.layer}, {PlacesIn(inputs), PlacesIn(outputs), PlacesIn(adds)});
+  (*kernel)({run, stream.layer}, {PlacesOf(inputs), PlacesOf(outputs), PlacesOf(adds)});
   CHECK_OK(backend.Synchronize());  // the arguments end with this call
   return outputs;
 }
