@@ -20,7 +20,8 @@
   KIND(Linear)                       \
   KIND(Mlp)                          \
   KIND(Residual)                     \
-  KIND(RmsNorm)
+  KIND(RmsNorm)                      \
+  KIND(Swiglu)
 
 namespace stagecoach {
 

@@ -16,6 +16,7 @@
 #include "network/layers/mlp.h"
 #include "network/layers/residual.h"
 #include "network/layers/rms_norm.h"
+#include "network/layers/swiglu.h"
 
 namespace stagecoach {
 namespace {
@@ -56,6 +57,7 @@ TEST(LayerKinds, FieldsAreRefusedWithTheirPathAndWhatIsAllowed) {
   EXPECT_EQ(RefusalOf(LinearSpec{}), path + "linear.out: 0; must be >= 1");
   EXPECT_EQ(RefusalOf(LinearSpec{(1 << 20) + 1}), path + "linear.out: 1048577; must be <= 1048576");
   EXPECT_EQ(RefusalOf(MlpSpec{-1}), path + "mlp.hidden: -1; must be >= 1");
+  EXPECT_EQ(RefusalOf(SwigluSpec{}), path + "swiglu.hidden: 0; must be >= 1");
   EXPECT_EQ(RefusalOf(AttentionSpec{}), path + "attention.heads: 0; must be >= 1");
   EXPECT_EQ(RefusalOf(AttentionSpec{3}), path + "attention.heads: 3; must divide the width 16");
   EXPECT_EQ(RefusalOf(AttentionSpec{2, 1.0}),
@@ -97,6 +99,7 @@ TEST(LayerKinds, FunctionsAreTheWordsThatStandInCheckpoints) {
   EXPECT_EQ(LayerFunction(RmsNormSpec{1e-6}), "rms_norm:1e-06");
   EXPECT_EQ(LayerFunction(AttentionSpec{8, 0.1}), "attention:8");
   EXPECT_EQ(LayerFunction(MlpSpec{64}), "mlp:64");
+  EXPECT_EQ(LayerFunction(SwigluSpec{64}), "swiglu:64");
   EXPECT_EQ(LayerFunction(LinearSpec{50, false}), "linear:50");
   EXPECT_EQ(LayerFunction(GeluSpec{}), "gelu");
   EXPECT_EQ(LayerFunction(DropoutSpec{0.1}), "");
@@ -145,6 +148,7 @@ TEST(Residual, AddsItsTrunkInTheProductThatTheBranchEndsWith) {
   EXPECT_EQ(operations({dense}), "linear+ ");
   EXPECT_EQ(operations({dense, dense}), "linear linear+ ");
   EXPECT_EQ(operations({MlpSpec{4}}), "linear linear+ ");
+  EXPECT_EQ(operations({SwigluSpec{4}}), "linear linear swiglu linear+ ");
   EXPECT_EQ(operations({AttentionSpec{2}}), "linear attention linear+ ");
   EXPECT_EQ(operations({dense, GeluSpec{}}), "linear gelu add ");
   EXPECT_EQ(operations({dense, keep}), "linear add ") << "the last layer is no product";

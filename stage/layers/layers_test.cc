@@ -19,6 +19,7 @@
 #include "network/layers/mlp.h"
 #include "network/layers/residual.h"
 #include "network/layers/rms_norm.h"
+#include "network/layers/swiglu.h"
 #include "plan/cost_model.h"
 #include "plan/model_spec.h"
 #include "stage/layers/layer_runner.h"
@@ -43,11 +44,12 @@ std::vector<Case> Cases() {
   constexpr int64_t norm = n * d + 2 * n;
   constexpr int64_t rms = n * d + n;
   constexpr int64_t attention = 5 * n * d + heads * n;
+  constexpr int64_t gated = n * d + 3 * n * h;
   constexpr int64_t mlp = n * d + 2 * n * h;
   const LayerSpec attend{AttentionSpec{heads, 0.0}}, attend_drop{AttentionSpec{heads, 0.3}};
   const LayerSpec dense{LinearSpec{d, true}}, drop{DropoutSpec{0.4}}, keep{DropoutSpec{0.0}};
   const LayerSpec layer_norm{LayerNormSpec{}}, gelu{GeluSpec{}}, mlp_spec{MlpSpec{h}};
-  const LayerSpec rms_norm = RmsNormSpec{1e-3};
+  const LayerSpec rms_norm = RmsNormSpec{1e-3}, swiglu = SwigluSpec{h};
   const auto residual = [](std::vector<LayerSpec> layers) {
     return LayerSpec{ResidualSpec{std::move(layers)}};
   };
@@ -59,6 +61,7 @@ std::vector<Case> Cases() {
       {"attention", attend, attention},
       {"attention_dropout", attend_drop, attention, true},
       {"mlp", mlp_spec, mlp},
+      {"swiglu", swiglu, gated},
       {"linear", {LinearSpec{9, true}}, n * d},
       {"linear_without_bias", {LinearSpec{9, false}}, n * d},
       {"gelu", gelu, n * d},
@@ -68,6 +71,7 @@ std::vector<Case> Cases() {
       {"residual_attention_dropout", residual({layer_norm, attend_drop, drop}), norm + attention,
        true},
       {"residual_mlp", residual({layer_norm, mlp_spec}), norm + mlp},
+      {"residual_swiglu", residual({rms_norm, swiglu}), rms + gated},
       // One layer is both the first and the last of the branch.
       {"residual_linear", residual({dense}), n * d},
       {"residual_layer_norm", residual({layer_norm}), norm},
