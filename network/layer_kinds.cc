@@ -21,6 +21,7 @@
   KIND(Mlp)                          \
   KIND(Residual)                     \
   KIND(RmsNorm)                      \
+  KIND(Silu)                         \
   KIND(Swiglu)
 
 namespace stagecoach {

@@ -19,6 +19,7 @@
 #include "network/layers/mlp.h"
 #include "network/layers/residual.h"
 #include "network/layers/rms_norm.h"
+#include "network/layers/silu.h"
 #include "network/layers/swiglu.h"
 #include "plan/cost_model.h"
 #include "plan/model_spec.h"
@@ -65,6 +66,7 @@ std::vector<Case> Cases() {
       {"linear", {LinearSpec{9, true}}, n * d},
       {"linear_without_bias", {LinearSpec{9, false}}, n * d},
       {"gelu", gelu, n * d},
+      {"silu", SiluSpec{}, n * d},
       {"dropout", drop, 0, true},
       {"dropout_of_nothing", keep, 0},
       {"residual_attention", residual({layer_norm, attend}), norm + attention},
