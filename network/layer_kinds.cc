@@ -19,6 +19,7 @@
   KIND(LayerNorm)                    \
   KIND(Linear)                       \
   KIND(Mlp)                          \
+  KIND(Relu)                         \
   KIND(Residual)                     \
   KIND(RmsNorm)                      \
   KIND(Silu)                         \

@@ -17,6 +17,7 @@
 #include "network/layers/layer_norm.h"
 #include "network/layers/linear.h"
 #include "network/layers/mlp.h"
+#include "network/layers/relu.h"
 #include "network/layers/residual.h"
 #include "network/layers/rms_norm.h"
 #include "network/layers/silu.h"
@@ -67,6 +68,7 @@ std::vector<Case> Cases() {
       {"linear_without_bias", {LinearSpec{9, false}}, n * d},
       {"gelu", gelu, n * d},
       {"silu", SiluSpec{}, n * d},
+      {"relu", ReluSpec{}, n * d},
       {"dropout", drop, 0, true},
       {"dropout_of_nothing", keep, 0},
       {"residual_attention", residual({layer_norm, attend}), norm + attention},
@@ -107,7 +109,9 @@ class LayerTest : public testing::TestWithParam<Case> {
     if (embedding) {
       x_ = TensorOf(*backend_, TokenValues(kRows, 1, kVocabulary), DType::kI32, {kRows});
     } else {
-      x_ = TensorOf(*backend_, NormalValues(kRows * kWidth, 2), DType::kF32, {kRows, kWidth});
+      std::vector<float> x = NormalValues(kRows * kWidth, 2);
+      for (float& value : x) value += std::copysign(0.1f, value);  // no slope over a ReLU's kink
+      x_ = TensorOf(*backend_, x, DType::kF32, {kRows, kWidth});
     }
     const Shape out = {kRows, model_.layers[index_].width_out};
     weights_ = NormalValues(out.elements(), 3);
