@@ -1,0 +1,20 @@
+// The tables of angles that rotary's kernels turn by (operations/rotary.h), one for all calls of a process
+// that use the same: they are as long as the context.
+// Ownership: whoever holds the pointer; they go with the last one.
+// Threads:   any.
+#ifndef STAGECOACH_STAGE_BACKENDS_SHARED_ROTARY_TABLES_H_
+#define STAGECOACH_STAGE_BACKENDS_SHARED_ROTARY_TABLES_H_
+
+#include <cstdint>
+#include <memory>
+
+#include "operations/rotary.h"
+
+namespace stagecoach {
+
+std::shared_ptr<const RotaryTables> SharedRotaryTables(const RotaryAttributes& attributes,
+                                                       int64_t context, int64_t head_width);
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_STAGE_BACKENDS_SHARED_ROTARY_TABLES_H_
