@@ -8,8 +8,8 @@
 
 namespace stagecoach::cpu {
 
-void SumColumns(CpuBackend& backend, std::span<const Tensor> operands, int64_t width, float* result,
-                ColumnBody body) {
+void SumColumns(CpuBackend& backend, std::span<const Tensor> operands, int64_t width, int64_t sums,
+                float* result, ColumnBody body) {
   CHECK(!operands.empty() && operands.size() <= kSumOperands) << operands.size() << " operands";
   if (width == 0) return;
   constexpr int64_t kArea = kSumRows * kBlockColumns;
@@ -18,7 +18,7 @@ void SumColumns(CpuBackend& backend, std::span<const Tensor> operands, int64_t w
   const bool narrow = IsBfloat16(operands[0]);
   const int64_t floats = kBlockColumns + (narrow ? areas * kArea : 0);
   if (!backend.ReserveWorkers(floats * static_cast<int64_t>(sizeof(float)))) return;
-  backend.ForEachBlock(width, kBlockColumns, [&](int64_t column, int64_t columns, int worker) {
+  backend.ForEachBlock(sums, kBlockColumns, [&](int64_t column, int64_t columns, int worker) {
     float* const total = backend.WorkerScratch(worker);
     float* const room = total + kBlockColumns;
     std::fill_n(total, kBlockColumns, 0.0f);

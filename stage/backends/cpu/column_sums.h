@@ -24,9 +24,9 @@ inline constexpr int64_t kBlockColumns = 64;
 inline constexpr int kSumOperands = 4;  // at most
 using ColumnBody = absl::FunctionRef<void(const ColumnBlock& block)>;
 
-// result[width] adds the columns' totals. Operands are [rows, width], of one element type.
-void SumColumns(CpuBackend& backend, std::span<const Tensor> operands, int64_t width, float* result,
-                ColumnBody body);
+// result[columns] adds the totals of the first `columns`. Operands are [rows, width], of one element type.
+void SumColumns(CpuBackend& backend, std::span<const Tensor> operands, int64_t width,
+                int64_t columns, float* result, ColumnBody body);
 
 }  // namespace stagecoach::cpu
 

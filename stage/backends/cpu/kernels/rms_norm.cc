@@ -6,6 +6,7 @@
 #include "stage/backends/cpu/column_sums.h"
 #include "stage/backends/cpu/float_view.h"
 #include "stage/backends/cpu/kernel_list.h"
+#include "stage/backends/cpu/kernels/rms_norm.h"
 #include "stage/backends/cpu/vector-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -52,18 +53,26 @@ void RmsNormGradientRows(const float* dy, const float* x, const float* weight, c
   }
 }
 
-void RmsNormGradientColumns(const ColumnBlock& block, const float* rstd) {
+void RmsNormGradientColumns(const ColumnBlock& block, const float* rstd, int64_t stride,
+                            int64_t group) {
   const F32 d;
   const float *dy = block.operands[0], *x = block.operands[1];
-  ForEachVector(block.columns, [&](int64_t i, auto at) HWY_ATTR {
-    auto sum = hn::Zero(d);
-    for (int64_t r = 0; r < block.rows; ++r) {
-      const int64_t from = r * block.stride + i;
-      const auto xhat = hn::Mul(at.Load(x + from), hn::Set(d, rstd[block.row + r]));
-      sum = hn::MulAdd(at.Load(dy + from), xhat, sum);
-    }
-    at.Store(hn::Add(at.Load(block.total + i), sum), block.total + i);
-  });
+  for (int64_t first = 0; first < block.columns;) {  // up to the end of a group
+    const int64_t column = block.column + first;
+    const int64_t count = HWY_MIN(group - column % group, block.columns - first);
+    const float* const own = rstd + block.row * stride + column / group;
+    ForEachVector(count, [&](int64_t i, auto at) HWY_ATTR {
+      auto sum = hn::Zero(d);
+      for (int64_t r = 0; r < block.rows; ++r) {
+        const int64_t from = r * block.stride + first + i;
+        const auto xhat = hn::Mul(at.Load(x + from), hn::Set(d, own[r * stride]));
+        sum = hn::MulAdd(at.Load(dy + from), xhat, sum);
+      }
+      float* const total = block.total + first + i;
+      at.Store(hn::Add(at.Load(total), sum), total);
+    });
+    first += count;
+  }
 }
 
 }  // namespace HWY_NAMESPACE
@@ -76,6 +85,19 @@ namespace stagecoach::cpu {
 HWY_EXPORT(RmsNormRows);
 HWY_EXPORT(RmsNormGradientRows);
 HWY_EXPORT(RmsNormGradientColumns);
+
+void RmsNormRows(const float* x, const float* weight, float epsilon, float* y, float* rstd,
+                 int64_t rows, int64_t width) {
+  HWY_DYNAMIC_DISPATCH(RmsNormRows)(x, weight, epsilon, y, rstd, rows, width);
+}
+void RmsNormGradientRows(const float* dy, const float* x, const float* weight, const float* rstd,
+                         const float* residual, float* dx, int64_t rows, int64_t width) {
+  HWY_DYNAMIC_DISPATCH(RmsNormGradientRows)(dy, x, weight, rstd, residual, dx, rows, width);
+}
+void RmsNormGradientColumns(const ColumnBlock& block, const float* rstd, int64_t stride,
+                            int64_t group) {
+  HWY_DYNAMIC_DISPATCH(RmsNormGradientColumns)(block, rstd, stride, group);
+}
 
 namespace {
 
@@ -90,9 +112,8 @@ absl::StatusOr<Kernel> RmsNorm(CpuBackend& backend, const Call& call, const Call
     backend.ForEachPiece(a.inputs[0], kSmallRowBlock, width, 2,
                          [&](int64_t first, int64_t count, const Room& room) {
                            const int64_t start = first * width, elements = count * width;
-                           HWY_DYNAMIC_DISPATCH(RmsNormRows)
-                           (x.Read(start, elements, room[0]), weight, epsilon, y.At(start, room[1]),
-                            rstd + first, count, width);
+                           RmsNormRows(x.Read(start, elements, room[0]), weight, epsilon,
+                                       y.At(start, room[1]), rstd + first, count, width);
                            y.Finish(start, elements, room[1]);
                          });
   });
@@ -109,10 +130,10 @@ absl::StatusOr<Kernel> InputGradient(CpuBackend& backend, const Call& call, cons
     backend.ForEachPiece(
         a.inputs[0], kSmallRowBlock, width, 3, [&](int64_t first, int64_t count, const Room& room) {
           const int64_t start = first * width, elements = count * width;
-          HWY_DYNAMIC_DISPATCH(RmsNormGradientRows)
-          (dy.Read(start, elements, room[0]), x.Read(start, elements, room[1]), weight,
-           rstd + first, adds ? residual.Read(start, elements, room[2]) : nullptr,
-           dx.At(start, room[2]), count, width);
+          RmsNormGradientRows(dy.Read(start, elements, room[0]), x.Read(start, elements, room[1]),
+                              weight, rstd + first,
+                              adds ? residual.Read(start, elements, room[2]) : nullptr,
+                              dx.At(start, room[2]), count, width);
           dx.Finish(start, elements, room[2]);
         });
   });
@@ -122,10 +143,10 @@ absl::StatusOr<Kernel> WeightGradient(CpuBackend& backend, const Call&, const Ca
   return Kernel([&backend](const KernelContext&, const KernelArguments& a) {
     const float* rstd = a.inputs[2].data<float>();
     const Tensor operands[] = {a.inputs[0], a.inputs[1]};
-    SumColumns(backend, operands, a.inputs[0].shape().back(), a.adds[0].data<float>(),
-               [rstd](const ColumnBlock& block) {
-                 HWY_DYNAMIC_DISPATCH(RmsNormGradientColumns)(block, rstd);
-               });
+    const int64_t width = a.inputs[0].shape().back();
+    SumColumns(
+        backend, operands, width, width, a.adds[0].data<float>(),
+        [rstd, width](const ColumnBlock& block) { RmsNormGradientColumns(block, rstd, 1, width); });
   });
 }
 

@@ -45,7 +45,7 @@ TEST(CudaKernelsOnHost, AreThoseThatTheReferenceHas) {
 
 TEST(CudaKernelsOnHost, AreMissingForTheseOnly) {
   const auto backend = cuda::MakeEmulatedBackend(BackendOptions{});
-  EXPECT_THAT(MissingKernels(*backend), testing::ElementsAre("attention", "head_norm", "rotary"));
+  EXPECT_THAT(MissingKernels(*backend), testing::ElementsAre("attention"));
 }
 
 TEST(CudaKernelsOnHost, HeadsOfEveryPaddedWidthAgreeWithTheReference) {
