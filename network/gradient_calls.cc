@@ -40,6 +40,8 @@ class Writer final : public GradientWriter {
     return std::move(backward_);
   }
 
+  int inputs() const override { return static_cast<int>(current_->inputs.size()); }
+  const ValueType& input_type(int i) const override { return graph_.value(input(i)).type; }
   ValueId input(int i) const override { return current_->inputs[static_cast<size_t>(i)]; }
   ValueId output(int i) const override { return current_->outputs[static_cast<size_t>(i)]; }
   bool Wants(int i) const override { return Needs(input(i)); }

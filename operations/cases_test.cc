@@ -37,6 +37,7 @@ TEST(Cases, AreCallsThatAreAllowed) {
   }
 }
 
+// An operation of any number of operands gives something else then.
 TEST(Cases, WithAnOperandLessOrMoreAreRefused) {
   for (const OperationCase& of : AllCases()) {
     std::vector<ValueType> inputs = TypesOf(of.call.inputs);
@@ -44,7 +45,14 @@ TEST(Cases, WithAnOperandLessOrMoreAreRefused) {
     EXPECT_THAT(RefusalOfCase(of, inputs), AnyOf(HasSubstr("takes"), HasSubstr("must be")))
         << of.name();
     inputs.resize(inputs.size() - 2);
-    EXPECT_THAT(RefusalOfCase(of, inputs), HasSubstr("takes")) << of.name();
+    const auto types = of.operation->Types(of.call.attributes, inputs, {});
+    if (types.ok()) {
+      EXPECT_NE(*types, *of.operation->Types(of.call.attributes, TypesOf(of.call.inputs), {}))
+          << of.name();
+    } else {
+      EXPECT_THAT(RefusalOfCase(of, inputs), HasSubstr("takes")) << of.name();
+    }
+    EXPECT_THAT(RefusalOfCase(of, {}), HasSubstr("takes")) << of.name();
   }
 }
 

@@ -13,9 +13,11 @@ namespace {
 OperationList MakeCatalogue() {
   OperationList all;
   for (const OperationList& some :
-       {ActivationOperations(), AddOperations(), AttentionOperations(), DropoutOperations(),
-        EmbeddingOperations(), HeadNormOperations(), LayerNormOperations(), LinearOperations(),
-        RmsNormOperations(), RotaryOperations(), SwigluOperations()}) {
+       {ActivationOperations(), AddOperations(), AttentionOperations(), BatchNormOperations(),
+        ConcatenateOperations(), ConvolutionOperations(), CrossEntropyOperations(),
+        DropoutOperations(), EmbeddingOperations(), HeadNormOperations(), LayerNormOperations(),
+        LinearOperations(), MeanSquaredErrorOperations(), PoolOperations(), RmsNormOperations(),
+        RotaryOperations(), SwigluOperations()}) {
     all.insert(all.end(), some.begin(), some.end());
   }
   std::sort(all.begin(), all.end(),

@@ -23,6 +23,10 @@ inline constexpr ElementwiseFlops kRotaryFlops{3, 3};
 inline constexpr ElementwiseFlops kDropoutFlops{12, 12};  // draws its random numbers each time
 inline constexpr ElementwiseFlops kSoftmaxFlops{8, 8};    // per score
 inline constexpr ElementwiseFlops kAddFlops{1, 1};
+inline constexpr ElementwiseFlops kBatchNormFlops{8, 14};
+inline constexpr int64_t kPoolFlops = 1;  // per element of a window
+inline constexpr int64_t kMoveFlops = 1;
+inline constexpr int64_t kSquaredErrorFlops = 4;
 
 // Of an update, per parameter.
 inline constexpr int64_t kSgdFlops = 6;

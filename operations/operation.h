@@ -46,7 +46,9 @@ struct Cost {
 class GradientWriter {
  public:
   virtual ~GradientWriter() = default;
+  virtual int inputs() const = 0;
   virtual ValueId input(int i) const = 0;
+  virtual const ValueType& input_type(int i) const = 0;
   virtual ValueId output(int i) const = 0;
   // Does anyone want the gradient of this input?
   virtual bool Wants(int input) const = 0;

@@ -11,6 +11,8 @@ DType ElementDType(Element element, DType activation) {
       return activation;
     case Element::kFloat32:
       return DType::kF32;
+    case Element::kFloat64:
+      return DType::kF64;
     case Element::kIds:
       return DType::kI32;
   }
@@ -44,6 +46,9 @@ std::string FormatType(const ValueType& type) {
       break;
     case Element::kFloat32:
       text = "float32[";
+      break;
+    case Element::kFloat64:
+      text = "float64[";
       break;
     case Element::kIds:
       text = "ids[";

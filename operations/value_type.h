@@ -16,8 +16,9 @@
 namespace stagecoach {
 
 // kActivation: the type that the job's precision computes in, for activations, their gradients and
-// the copies of weights that products read. kIds: indexes, without a gradient.
-enum class Element { kActivation, kFloat32, kIds };
+// the copies of weights that products read. kFloat64: sums that are reported. kIds: indexes, without a
+// gradient.
+enum class Element { kActivation, kFloat32, kFloat64, kIds };
 
 enum class Leading { kSamples, kOne };
 

@@ -1,0 +1,50 @@
+// Lists of a ResNet's block as golden text.
+#include <string>
+#include <vector>
+
+#include "base/golden_testing.h"
+#include "gtest/gtest.h"
+#include "network/lists.h"
+#include "operations/batch_norm.h"
+#include "operations/convolution.h"
+
+namespace stagecoach {
+namespace {
+
+class ImageBlock {
+ public:
+  ValueId Input() { return writer_.Input(ActivationType({8, 6, 4})); }
+  ValueId ConvolveAndNorm(ValueId x) {
+    const ConvolutionAttributes attributes{.steps = {.padding = {1, 1}}};
+    const ValueId weight = writer_.Parameter(Element::kActivation, {4, 3, 3, 4});
+    const ValueId y = Only("convolution", ToAttributes(attributes), {x, weight});
+    const ValueId scale = writer_.Parameter(Element::kFloat32, {4});
+    const ValueId shift = writer_.Parameter(Element::kFloat32, {4});
+    return Only("batch_norm", ToAttributes(BatchNormAttributes{}), {y, scale, shift});
+  }
+  ValueId Only(const char* operation, const Attributes& attributes, std::vector<ValueId> inputs) {
+    return writer_.Emit(operation, attributes, std::move(inputs))[0];
+  }
+  LayerLists Lists(ValueId output) {
+    const auto graph = writer_.Finish({output});
+    CHECK_OK(graph.status());
+    return Differentiate(*graph);
+  }
+
+ private:
+  LayerWriter writer_;
+};
+
+// The ReLUs are made in place. The sums of a batch norm are made once, for its input's gradient, and read by
+// the weight part.
+TEST(Lists, OfAResNetBlock) {
+  ImageBlock block;
+  const ValueId x = block.Input();
+  const ValueId first = block.Only("relu", {}, {block.ConvolveAndNorm(x)});
+  const ValueId branch = block.ConvolveAndNorm(first);
+  const ValueId y = block.Only("relu", {}, {block.Only("add", {}, {x, branch})});
+  ExpectGolden("lists/resnet_block.txt", FormatLists(block.Lists(y)));
+}
+
+}  // namespace
+}  // namespace stagecoach

@@ -1,0 +1,32 @@
+// concatenate: its inputs side by side in the last extent; any number of them, of equal other extents.
+// slice: y = x[..., begin, begin + 1, ..., begin + extent - 1]; its output is of the last extent `extent`.
+// Each input's gradient of concatenate is a slice.
+// slice_gradient: dy -> dx of the last extent `whole`, 0 outside of the slice.
+#ifndef STAGECOACH_OPERATIONS_CONCATENATE_H_
+#define STAGECOACH_OPERATIONS_CONCATENATE_H_
+
+#include <cstdint>
+
+namespace stagecoach {
+
+struct SliceAttributes {
+  int64_t begin = 0, extent = 1;
+  template <typename Visitor>
+  void Visit(Visitor& visit) {
+    visit.Count("begin", begin, 0);
+    visit.Count("extent", extent, 1);
+  }
+};
+
+struct SliceGradientAttributes {
+  int64_t begin = 0, whole = 1;
+  template <typename Visitor>
+  void Visit(Visitor& visit) {
+    visit.Count("begin", begin, 0);
+    visit.Count("whole", whole, 1);
+  }
+};
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_OPERATIONS_CONCATENATE_H_

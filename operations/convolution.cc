@@ -1,0 +1,182 @@
+#include "operations/convolution.h"
+
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "operations/catalogue.h"
+#include "operations/elementwise_flops.h"
+#include "operations/type_check.h"
+
+namespace stagecoach {
+namespace {
+
+absl::Status CheckWeight(const ConvolutionSteps& steps, const ValueType& weight) {
+  const bool four = weight.element == Element::kActivation && weight.leading == Leading::kOne &&
+                    weight.shape.rank() == 4;
+  if (four && weight.shape[0] % steps.groups == 0) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("weight is ", FormatType(weight),
+                   "; must be [out, kernel height, kernel width, in / groups] with an out that ",
+                   steps.groups, " groups divide"));
+}
+
+// Of x and a weight of that shape; `x` may be a made-up one that has the extents.
+absl::StatusOr<ValueType> OutType(const ConvolutionSteps& steps, const ValueType& x,
+                                  const Shape& weight) {
+  const int64_t in = weight[3] * steps.groups;
+  const ValueType expected = ActivationType({x.shape[0], x.shape[1], in});
+  const absl::Status status = CheckType("x", x, expected);
+  if (!status.ok()) return status;
+  const Window window{{weight[1], weight[2]}, steps.stride, steps.padding, steps.dilation};
+  const absl::StatusOr<Plane> places = PlacesOf(window, PlaneOf(x));
+  if (!places.ok()) return places.status();
+  return ActivationType({places->height, places->width, weight[0]});
+}
+
+int64_t ProductFlops(const ValueType& y, const Shape& weight, int64_t samples) {
+  return 2 * TypeElements(y, samples) * weight[1] * weight[2] * weight[3];
+}
+
+class Convolution final : public OperationOf<ConvolutionAttributes> {
+ public:
+  std::string_view name() const override { return "convolution"; }
+  std::vector<CallCase> Cases() const override {
+    const auto with = [](std::string name, const ConvolutionAttributes& attributes, Shape image,
+                         Shape weight) {
+      CallCase made{.name = std::move(name),
+                    .attributes = ToAttributes(attributes),
+                    .inputs = {Samples(std::move(image)), Weights(weight)}};
+      if (attributes.bias) made.inputs.push_back(Weights({weight[0]}));
+      return made;
+    };
+    return {
+        with("pointwise", {}, {3, 5, 7}, {4, 1, 1, 7}),
+        with("three_by_three", {.steps = {.padding = {1, 1}}, .bias = true}, {6, 5, 3},
+             {5, 3, 3, 3}),
+        with("stride", {.steps = {.stride = {2, 3}, .padding = {1, 0}}}, {7, 8, 3}, {4, 3, 2, 3}),
+        with("dilation", {.steps = {.padding = {2, 1}, .dilation = {2, 1}}}, {6, 4, 2},
+             {3, 3, 3, 2}),
+        with("groups", {.steps = {.padding = {1, 1}, .groups = 3}, .bias = true}, {5, 4, 6},
+             {9, 3, 3, 2}),
+        with("depthwise", {.steps = {.stride = {2, 2}, .padding = {2, 2}, .groups = 5}}, {7, 6, 5},
+             {5, 5, 5, 1}),
+        with("one_by_seven", {.steps = {.padding = {0, 3}}}, {4, 9, 3}, {4, 1, 7, 3}),
+        with("wide", {.steps = {.padding = {1, 1}}, .bias = true}, {9, 11, 17}, {33, 3, 3, 17})};
+  }
+
+ private:
+  absl::StatusOr<std::vector<ValueType>> TypesOf(const ConvolutionAttributes& attributes,
+                                                 std::span<const ValueType> inputs,
+                                                 std::span<const ValueType>) const override {
+    absl::Status status = attributes.bias ? CheckOperands(name(), inputs, {"x", "weight", "bias"})
+                                          : CheckOperands(name(), inputs, {"x", "weight"});
+    if (status.ok()) status = CheckImage("x", inputs[0]);
+    if (status.ok()) status = CheckWeight(attributes.steps, inputs[1]);
+    if (!status.ok()) return status;
+    const absl::StatusOr<ValueType> y = OutType(attributes.steps, inputs[0], inputs[1].shape);
+    if (!y.ok()) return y.status();
+    if (attributes.bias) {
+      status = CheckType("bias", inputs[2], WeightType(Element::kActivation, {y->shape.back()}));
+    }
+    if (!status.ok()) return status;
+    return std::vector<ValueType>{*y};
+  }
+  Cost CostOfCall(const ConvolutionAttributes&, const CallTypes& types,
+                  int64_t samples) const override {
+    const int64_t products = ProductFlops(types.outputs[0], types.inputs[1].shape, samples);
+    return {products, products};
+  }
+  void WriteGradient(const ConvolutionAttributes& attributes,
+                     GradientWriter& writer) const override {
+    const ValueId dy = writer.OutputGradient(0);
+    if (writer.Wants(0)) {
+      const ConvolutionInputGradientAttributes input{attributes.steps,
+                                                     PlaneOf(writer.input_type(0))};
+      writer.Contribute(0, writer.Emit("convolution_input_gradient", ToAttributes(input),
+                                       {dy, writer.input(1)})[0]);
+    }
+    if (writer.Wants(1) || (attributes.bias && writer.Wants(2))) {
+      writer.EmitAdding("convolution_weight_gradient", ToAttributes(attributes),
+                        {dy, writer.input(0)},
+                        attributes.bias ? std::vector<int>{1, 2} : std::vector<int>{1});
+    }
+  }
+};
+
+class ConvolutionInputGradient final : public OperationOf<ConvolutionInputGradientAttributes> {
+ public:
+  std::string_view name() const override { return "convolution_input_gradient"; }
+
+ private:
+  absl::StatusOr<std::vector<ValueType>> TypesOf(
+      const ConvolutionInputGradientAttributes& attributes, std::span<const ValueType> inputs,
+      std::span<const ValueType>) const override {
+    absl::Status status = CheckOperands(name(), inputs, {"dy", "weight"});
+    if (status.ok()) status = CheckImage("dy", inputs[0]);
+    if (status.ok()) status = CheckWeight(attributes.steps, inputs[1]);
+    if (!status.ok()) return status;
+    const Shape& weight = inputs[1].shape;
+    const ValueType dx = ActivationType(
+        {attributes.image.height, attributes.image.width, weight[3] * attributes.steps.groups});
+    const absl::StatusOr<ValueType> y = OutType(attributes.steps, dx, weight);
+    if (!y.ok()) return y.status();
+    status = CheckType("dy", inputs[0], *y);
+    if (!status.ok()) return status;
+    return std::vector<ValueType>{dx};
+  }
+  Cost CostOfCall(const ConvolutionInputGradientAttributes&, const CallTypes& types,
+                  int64_t samples) const override {
+    const int64_t products = ProductFlops(types.inputs[0], types.inputs[1].shape, samples);
+    return {products, products};
+  }
+};
+
+class ConvolutionWeightGradient final : public OperationOf<ConvolutionWeightGradientAttributes> {
+ public:
+  std::string_view name() const override { return "convolution_weight_gradient"; }
+
+ private:
+  absl::StatusOr<std::vector<ValueType>> TypesOf(
+      const ConvolutionWeightGradientAttributes& attributes, std::span<const ValueType> inputs,
+      std::span<const ValueType> adds) const override {
+    absl::Status status = CheckOperands(name(), inputs, {"dy", "x"});
+    if (status.ok()) {
+      status = attributes.bias ? CheckOperands(name(), adds, {"d_weight", "d_bias"})
+                               : CheckOperands(name(), adds, {"d_weight"});
+    }
+    if (status.ok()) status = CheckImage("dy", inputs[0]);
+    if (status.ok()) status = CheckImage("x", inputs[1]);
+    if (!status.ok()) return status;
+    ValueType weight = adds[0];
+    weight.element = Element::kActivation;
+    status = CheckWeight(attributes.steps, weight);
+    if (!status.ok()) return status;
+    status = CheckType("d_weight", adds[0], WeightType(Element::kFloat32, weight.shape));
+    if (!status.ok()) return status;
+    const absl::StatusOr<ValueType> y = OutType(attributes.steps, inputs[1], weight.shape);
+    if (!y.ok()) return y.status();
+    status = CheckType("dy", inputs[0], *y);
+    if (status.ok() && attributes.bias) {
+      status = CheckType("d_bias", adds[1], WeightType(Element::kFloat32, {y->shape.back()}));
+    }
+    if (!status.ok()) return status;
+    return std::vector<ValueType>{};
+  }
+  Cost CostOfCall(const ConvolutionWeightGradientAttributes&, const CallTypes& types,
+                  int64_t samples) const override {
+    const int64_t products = ProductFlops(types.inputs[0], types.adds[0].shape, samples);
+    return {products, products};
+  }
+};
+
+}  // namespace
+
+OperationList ConvolutionOperations() {
+  static const Convolution convolution;
+  static const ConvolutionInputGradient input;
+  static const ConvolutionWeightGradient weight;
+  return {&convolution, &input, &weight};
+}
+
+}  // namespace stagecoach

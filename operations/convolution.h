@@ -1,0 +1,58 @@
+// convolution: y[i, j, o] = sum over u, v, c of x[i * stride - padding + u * dilation, j ..., c] *
+// weight[o, u, v, c] [+ bias[o]], where x is 0 outside of the image. x [height, width, in], weight
+// [out, kernel height, kernel width, in / groups]; with groups, output o reads the channels of group
+// o / (out / groups) only. y [places, places, out] (operations/window.h).
+// Inputs: x, weight [, bias (activation [out])].
+//
+// convolution_input_gradient: dy, weight -> dx.
+// convolution_weight_gradient: dy, x; adds to d_weight and, with bias, to d_bias.
+#ifndef STAGECOACH_OPERATIONS_CONVOLUTION_H_
+#define STAGECOACH_OPERATIONS_CONVOLUTION_H_
+
+#include <cstdint>
+
+#include "operations/window.h"
+
+namespace stagecoach {
+
+struct ConvolutionSteps {
+  Plane stride{1, 1}, padding{0, 0}, dilation{1, 1};
+  int64_t groups = 1;
+  template <typename Visitor>
+  void Visit(Visitor& visit) {
+    visit.Count("stride_height", stride.height, 1);
+    visit.Count("stride_width", stride.width, 1);
+    visit.Count("padding_height", padding.height, 0);
+    visit.Count("padding_width", padding.width, 0);
+    visit.Count("dilation_height", dilation.height, 1);
+    visit.Count("dilation_width", dilation.width, 1);
+    visit.Count("groups", groups, 1);
+  }
+};
+
+struct ConvolutionAttributes {
+  ConvolutionSteps steps;
+  bool bias = false;
+  template <typename Visitor>
+  void Visit(Visitor& visit) {
+    steps.Visit(visit);
+    visit.Flag("bias", bias);
+  }
+};
+
+struct ConvolutionInputGradientAttributes {
+  ConvolutionSteps steps;
+  Plane image{1, 1};  // of x: with strides its extents do not follow from dy's
+  template <typename Visitor>
+  void Visit(Visitor& visit) {
+    steps.Visit(visit);
+    visit.Count("image_height", image.height, 1);
+    visit.Count("image_width", image.width, 1);
+  }
+};
+
+using ConvolutionWeightGradientAttributes = ConvolutionAttributes;
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_OPERATIONS_CONVOLUTION_H_

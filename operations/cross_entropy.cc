@@ -1,0 +1,78 @@
+#include "operations/cross_entropy.h"
+
+#include <string>
+#include <utility>
+
+#include "operations/catalogue.h"
+#include "operations/elementwise_flops.h"
+#include "operations/loss_types.h"
+#include "operations/row_types.h"
+#include "operations/type_check.h"
+
+namespace stagecoach {
+namespace {
+
+ValueType TargetsType(const ValueType& logits) {
+  ValueType targets = StatisticsType(logits);
+  targets.element = Element::kIds;
+  return targets;
+}
+
+class CrossEntropy final : public OperationOf<CrossEntropyAttributes> {
+ public:
+  std::string_view name() const override { return "cross_entropy"; }
+  std::vector<int> MayOverwrite(const Attributes& attributes) const override {
+    return Get(attributes).gradient ? std::vector<int>{0} : std::vector<int>{};
+  }
+  std::vector<CallCase> Cases() const override {
+    std::vector<CallCase> all;
+    const auto add = [&](std::string name, CrossEntropyAttributes attributes, Shape logits) {
+      const int64_t classes = logits.back();
+      std::vector<int64_t> rows = logits.extents();
+      rows.pop_back();
+      CallCase evaluation{
+          .name = std::move(name),
+          .attributes = ToAttributes(attributes),
+          .inputs = {Samples(std::move(logits)), IdsBelow(classes, Shape(std::move(rows)))},
+          .samples = 3,
+          .differentiable = false};
+      attributes.gradient = true;
+      for (CallCase& made : LossCases(evaluation, ToAttributes(attributes))) {
+        all.push_back(std::move(made));
+      }
+    };
+    add("tokens", {}, {7, 33});
+    add("labels", {.accuracy = true, .top = 5}, {19});
+    add("smooth", {.label_smoothing = 0.1, .accuracy = true}, {5, 4, 9});
+    add("one_class_ignored", {.label_smoothing = 0.2, .ignore_index = 1, .top = 2}, {23, 4});
+    return all;
+  }
+
+ private:
+  absl::StatusOr<std::vector<ValueType>> TypesOf(const CrossEntropyAttributes& attributes,
+                                                 std::span<const ValueType> inputs,
+                                                 std::span<const ValueType>) const override {
+    absl::Status status = attributes.gradient
+                              ? CheckOperands(name(), inputs, {"logits", "targets", "scale"})
+                              : CheckOperands(name(), inputs, {"logits", "targets"});
+    if (status.ok()) status = CheckActivation("logits", inputs[0], 1);
+    if (!status.ok()) return status;
+    status = CheckType("targets", inputs[1], TargetsType(inputs[0]));
+    if (status.ok() && attributes.gradient) status = CheckType("scale", inputs[2], ScaleType());
+    if (!status.ok()) return status;
+    return LossOutputs(attributes.gradient, inputs[0], attributes.sums());
+  }
+  Cost CostOfCall(const CrossEntropyAttributes&, const CallTypes& types,
+                  int64_t samples) const override {
+    return {.flops = kSoftmaxFlops.forward * TypeElements(types.inputs[0], samples)};
+  }
+};
+
+}  // namespace
+
+OperationList CrossEntropyOperations() {
+  static const CrossEntropy loss;
+  return {&loss};
+}
+
+}  // namespace stagecoach

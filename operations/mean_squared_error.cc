@@ -1,0 +1,53 @@
+#include "operations/mean_squared_error.h"
+
+#include "operations/catalogue.h"
+#include "operations/elementwise_flops.h"
+#include "operations/loss_types.h"
+#include "operations/type_check.h"
+
+namespace stagecoach {
+namespace {
+
+class MeanSquaredError final : public OperationOf<MeanSquaredErrorAttributes> {
+ public:
+  std::string_view name() const override { return "mean_squared_error"; }
+  std::vector<int> MayOverwrite(const Attributes& attributes) const override {
+    return Get(attributes).gradient ? std::vector<int>{0} : std::vector<int>{};
+  }
+  std::vector<CallCase> Cases() const override {
+    const CallCase evaluation{.name = "odd",
+                              .inputs = {Samples({7, 5}), Statistics({7, 5}, Fill::kNormal)},
+                              .samples = 3,
+                              .differentiable = false};
+    return LossCases(evaluation, ToAttributes(MeanSquaredErrorAttributes{.gradient = true}));
+  }
+
+ private:
+  absl::StatusOr<std::vector<ValueType>> TypesOf(const MeanSquaredErrorAttributes& attributes,
+                                                 std::span<const ValueType> inputs,
+                                                 std::span<const ValueType>) const override {
+    absl::Status status = attributes.gradient
+                              ? CheckOperands(name(), inputs, {"prediction", "target", "scale"})
+                              : CheckOperands(name(), inputs, {"prediction", "target"});
+    if (status.ok()) status = CheckActivation("prediction", inputs[0], 0);
+    if (!status.ok()) return status;
+    status =
+        CheckType("target", inputs[1], {Element::kFloat32, Leading::kSamples, inputs[0].shape});
+    if (status.ok() && attributes.gradient) status = CheckType("scale", inputs[2], ScaleType());
+    if (!status.ok()) return status;
+    return LossOutputs(attributes.gradient, inputs[0], 2);
+  }
+  Cost CostOfCall(const MeanSquaredErrorAttributes&, const CallTypes& types,
+                  int64_t samples) const override {
+    return {.flops = kSquaredErrorFlops * TypeElements(types.inputs[0], samples)};
+  }
+};
+
+}  // namespace
+
+OperationList MeanSquaredErrorOperations() {
+  static const MeanSquaredError loss;
+  return {&loss};
+}
+
+}  // namespace stagecoach

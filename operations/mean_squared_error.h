@@ -1,0 +1,19 @@
+// mean_squared_error: a loss (operations/loss_types.h) of a prediction and a target (float32) of its shape: the
+// sum over all elements of (prediction - target)^2. Its gradient: 2 * (prediction - target) * scale.
+// Sums: loss; elements. The mean is their quotient, over the mini-batch as over a micro-batch.
+#ifndef STAGECOACH_OPERATIONS_MEAN_SQUARED_ERROR_H_
+#define STAGECOACH_OPERATIONS_MEAN_SQUARED_ERROR_H_
+
+namespace stagecoach {
+
+struct MeanSquaredErrorAttributes {
+  bool gradient = false;
+  template <typename Visitor>
+  void Visit(Visitor& visit) {
+    visit.Flag("gradient", gradient);
+  }
+};
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_OPERATIONS_MEAN_SQUARED_ERROR_H_

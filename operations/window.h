@@ -1,0 +1,36 @@
+// Window: how a rectangle moves over an image [height, width, channels]: what convolutions and pools have in
+// common. Padding is the same on both sides of an extent.
+// Errors: INVALID_ARGUMENT with the operand's type and what would be right.
+#ifndef STAGECOACH_OPERATIONS_WINDOW_H_
+#define STAGECOACH_OPERATIONS_WINDOW_H_
+
+#include <cstdint>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "operations/value_type.h"
+
+namespace stagecoach {
+
+struct Plane {
+  int64_t height = 0, width = 0;
+  friend bool operator==(const Plane&, const Plane&) = default;
+};
+
+struct Window {
+  Plane size;  // of the rectangle
+  Plane stride{1, 1}, padding{0, 0}, dilation{1, 1};
+};
+
+// An image of samples: an activation of three extents.
+absl::Status CheckImage(std::string_view operand, const ValueType& type);
+inline Plane PlaneOf(const ValueType& image) { return {image.shape[0], image.shape[1]}; }
+
+// Places of the window: floor((extent + 2 * padding - dilation * (size - 1) - 1) / stride) + 1 in each
+// extent; an error if it does not fit once.
+absl::StatusOr<Plane> PlacesOf(const Window& window, const Plane& image);
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_OPERATIONS_WINDOW_H_
