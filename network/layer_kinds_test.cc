@@ -60,6 +60,10 @@ TEST(LayerKinds, FieldsAreRefusedWithTheirPathAndWhatIsAllowed) {
   EXPECT_EQ(RefusalOf(SwigluSpec{}), path + "swiglu.hidden: 0; must be >= 1");
   EXPECT_EQ(RefusalOf(AttentionSpec{}), path + "attention.heads: 0; must be >= 1");
   EXPECT_EQ(RefusalOf(AttentionSpec{3}), path + "attention.heads: 3; must divide the width 16");
+  EXPECT_EQ(RefusalOf(AttentionSpec{.heads = 4, .key_heads = 3}),
+            path + "attention.key_heads: 3; must divide the 4 heads");
+  EXPECT_EQ(RefusalOf(AttentionSpec{.heads = 3, .head_width = 5, .rotary_theta = -1}),
+            path + "attention.rotary_theta: -1; must be 0 or a positive number");
   EXPECT_EQ(RefusalOf(AttentionSpec{2, 1.0}),
             path + "attention.dropout: 1; must be a number in [0, 1)");
   EXPECT_EQ(RefusalOf(DropoutSpec{-0.5}), path + "dropout.rate: -0.5; must be a number in [0, 1)");
@@ -92,12 +96,21 @@ TEST(LayerKinds, WhatAnOperationRefusesIsToldWithTheLayersPlace) {
               HasSubstr("model.sequence.layers[1]: layer_norm: x is activation[8, 16]"));
 }
 
+TEST(LayerKinds, RotaryPositionsNeedHeadsOfEvenWidth) {
+  EXPECT_EQ(
+      RefusalOf(ResidualSpec{{AttentionSpec{.heads = 2, .head_width = 5, .rotary_theta = 1e4}}}),
+      "model.sequence.layers[1].residual.layers[0]: rotary: rotary turns pairs; heads are 5 wide, "
+      "must be even");
+}
+
 // Manifests hold a digest of a text that these words are parts of.
 TEST(LayerKinds, FunctionsAreTheWordsThatStandInCheckpoints) {
   EXPECT_EQ(LayerFunction(EmbeddingSpec{0.1}), "embedding");
   EXPECT_EQ(LayerFunction(LayerNormSpec{}), "layer_norm");
   EXPECT_EQ(LayerFunction(RmsNormSpec{1e-6}), "rms_norm:1e-06");
   EXPECT_EQ(LayerFunction(AttentionSpec{8, 0.1}), "attention:8");
+  EXPECT_EQ(LayerFunction(AttentionSpec{.heads = 8, .rotary_theta = 1e6}),
+            "attention:8:rotary=1e+06");
   EXPECT_EQ(LayerFunction(MlpSpec{64}), "mlp:64");
   EXPECT_EQ(LayerFunction(SwigluSpec{64}), "swiglu:64");
   EXPECT_EQ(LayerFunction(LinearSpec{50, false}), "linear:50");

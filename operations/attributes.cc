@@ -89,6 +89,11 @@ void AttributeGetter::Positive(std::string_view name, double& value) {
   Refuse(name, absl::StrCat(value), "a positive number");
 }
 
+void AttributeGetter::NotNegative(std::string_view name, double& value) {
+  if (!Take(name, value) || (value >= 0.0 && std::isfinite(value))) return;
+  Refuse(name, absl::StrCat(value), "0 or a positive number");
+}
+
 absl::Status AttributeGetter::Finish() const {
   if (!status_.ok()) return status_;
   for (const Attributes::Entry& entry : attributes_.entries()) {

@@ -59,6 +59,7 @@ class AttributeSetter {
   }
   void Rate(std::string_view name, double value) { attributes_->Set(name, value); }
   void Positive(std::string_view name, double value) { attributes_->Set(name, value); }
+  void NotNegative(std::string_view name, double value) { attributes_->Set(name, value); }
 
  private:
   Attributes* attributes_;
@@ -70,8 +71,9 @@ class AttributeGetter {
       : attributes_(attributes), prefix_(std::move(prefix)) {}
   void Flag(std::string_view name, bool& value);
   void Count(std::string_view name, int64_t& value, int64_t least, int64_t most = kAny);
-  void Rate(std::string_view name, double& value);      // [0, 1)
-  void Positive(std::string_view name, double& value);  // > 0, finite
+  void Rate(std::string_view name, double& value);         // [0, 1)
+  void Positive(std::string_view name, double& value);     // > 0, finite
+  void NotNegative(std::string_view name, double& value);  // >= 0, finite
   // The first error; also if an attribute was there that nobody asked for.
   absl::Status Finish() const;
 

@@ -1,10 +1,15 @@
 #include "network/layers/attention.h"
 
+#include <optional>
+#include <vector>
+
 #include "absl/strings/str_cat.h"
 #include "base/field_check.h"
 #include "network/layer_kind.h"
 #include "operations/attention.h"
+#include "operations/head_norm.h"
 #include "operations/linear.h"
+#include "operations/rotary.h"
 
 namespace stagecoach {
 namespace {
@@ -13,25 +18,71 @@ class AttentionLayer final : public LayerKindOf<AttentionSpec> {
   absl::StatusOr<ValueId> Write(const AttentionSpec& spec, ValueId x, const LayerPlace& place,
                                 LayerBuilder& builder) const override {
     const int64_t width = builder.WidthOf(x);
-    if (width % spec.heads != 0) {
+    RETURN_IF_ERROR(CheckHeads(spec, width, place));
+    const int64_t key_heads = spec.key_heads == 0 ? spec.heads : spec.key_heads;
+    const int64_t head_width = spec.head_width == 0 ? width / spec.heads : spec.head_width;
+    const int64_t query_width = spec.heads * head_width;
+    const int64_t packed_width = query_width + 2 * key_heads * head_width;
+    const ValueId qkv_weight =
+        builder.Weight(place, "qkv.weight", {packed_width, width}, kInitStddev);
+    const std::optional<ValueId> qkv_bias =
+        BiasIf(spec.bias, place, "qkv.bias", packed_width, builder);
+    std::vector<ValueId> norms;
+    if (spec.qk_norm) {
+      for (const char* norm : {"query_norm.weight", "key_norm.weight"}) {
+        norms.push_back(builder.Float32(place, norm, {head_width}, ParameterSpec::Init::kOnes));
+      }
+    }
+    const ValueId proj_weight =
+        builder.Weight(place, "proj.weight", {width, query_width}, builder.BranchStddev(place));
+    const std::optional<ValueId> proj_bias = BiasIf(spec.bias, place, "proj.bias", width, builder);
+
+    LayerWriter& writer = builder.writer();
+    ValueId qkv = Linear(x, qkv_weight, qkv_bias, writer);
+    if (spec.qk_norm) {
+      const HeadNormAttributes attributes{.heads = spec.heads, .key_heads = spec.key_heads};
+      qkv = writer.Emit("head_norm", ToAttributes(attributes), {qkv, norms[0], norms[1]})[0];
+    }
+    if (spec.rotary_theta > 0) {
+      const RotaryAttributes attributes{
+          .heads = spec.heads, .key_heads = spec.key_heads, .theta = spec.rotary_theta};
+      qkv = writer.Emit("rotary", ToAttributes(attributes), {qkv})[0];
+    }
+    const AttentionAttributes attributes{spec.heads, spec.dropout, writer.TakeDraw(),
+                                         spec.key_heads};
+    const ValueId out = writer.Emit("attention", ToAttributes(attributes), {qkv})[0];
+    return Linear(out, proj_weight, proj_bias, writer);
+  }
+
+  // What shapes do not tell: how many heads there are, and by what they are turned.
+  std::string FunctionOf(const AttentionSpec& spec) const override {
+    std::string text = absl::StrCat("attention:", spec.heads);
+    if (spec.rotary_theta > 0) absl::StrAppend(&text, ":rotary=", ExactText(spec.rotary_theta));
+    return text;
+  }
+
+  absl::Status CheckHeads(const AttentionSpec& spec, int64_t width, const LayerPlace& place) const {
+    if (spec.head_width == 0 && width % spec.heads != 0) {
       return FieldError(FieldPath(place, name(), "heads"), absl::StrCat(spec.heads),
                         absl::StrCat("must divide the width ", width));
     }
-    const ValueId qkv_weight = builder.Weight(place, "qkv.weight", {3 * width, width}, kInitStddev);
-    const ValueId qkv_bias = builder.Bias(place, "qkv.bias", {3 * width});
-    const ValueId proj_weight =
-        builder.Weight(place, "proj.weight", {width, width}, builder.BranchStddev(place));
-    const ValueId proj_bias = builder.Bias(place, "proj.bias", {width});
-
-    LayerWriter& writer = builder.writer();
-    const Attributes with_bias = ToAttributes(LinearAttributes{.bias = true});
-    const ValueId qkv = writer.Emit("linear", with_bias, {x, qkv_weight, qkv_bias})[0];
-    const AttentionAttributes attributes{spec.heads, spec.dropout, writer.TakeDraw()};
-    const ValueId out = writer.Emit("attention", ToAttributes(attributes), {qkv})[0];
-    return writer.Emit("linear", with_bias, {out, proj_weight, proj_bias})[0];
+    if (spec.key_heads != 0 && spec.heads % spec.key_heads != 0) {
+      return FieldError(FieldPath(place, name(), "key_heads"), absl::StrCat(spec.key_heads),
+                        absl::StrCat("must divide the ", spec.heads, " heads"));
+    }
+    return absl::OkStatus();
   }
-  std::string FunctionOf(const AttentionSpec& spec) const override {
-    return absl::StrCat("attention:", spec.heads);
+  static std::optional<ValueId> BiasIf(bool wanted, const LayerPlace& place, const char* name,
+                                       int64_t out, LayerBuilder& builder) {
+    if (!wanted) return std::nullopt;
+    return builder.Bias(place, name, {out});
+  }
+  static ValueId Linear(ValueId x, ValueId weight, std::optional<ValueId> bias,
+                        LayerWriter& writer) {
+    std::vector<ValueId> inputs = {x, weight};
+    if (bias.has_value()) inputs.push_back(*bias);
+    const LinearAttributes attributes{.bias = bias.has_value()};
+    return writer.Emit("linear", ToAttributes(attributes), std::move(inputs))[0];
   }
 };
 

@@ -1,5 +1,6 @@
-// attention: causal multi-head self-attention with both projections. Parameters: qkv.weight [3*width, width],
-// qkv.bias, proj.weight [width, width], proj.bias.
+// attention: causal multi-head self-attention with both projections. Parameters, n = heads * head_width,
+// k = key_heads * head_width: qkv.weight [n + 2*k, width], qkv.bias, proj.weight [width, n], proj.bias, and with
+// qk_norm query_norm.weight and key_norm.weight [head_width].
 #ifndef STAGECOACH_NETWORK_LAYERS_ATTENTION_H_
 #define STAGECOACH_NETWORK_LAYERS_ATTENTION_H_
 
@@ -11,12 +12,24 @@ namespace stagecoach {
 
 struct AttentionSpec {
   static constexpr const char* kKind = "attention";
-  int64_t heads = 0;   // must divide the width
-  double dropout = 0;  // of the attention probabilities
+  int64_t heads = 0;
+  double dropout = 0;     // of the attention probabilities
+  int64_t key_heads = 0;  // heads of keys and values, each for as many queries; 0: as many as heads
+  int64_t head_width = 0;   // 0: width / heads
+  double rotary_theta = 0;  // base of the angles of rotary positions; 0: none
+  bool qk_norm = false;     // rms norm of each query and key head, epsilon 1e-6
+  bool bias = true;
   template <typename Visitor>
   void Visit(Visitor& visit) {
     visit.Count("heads", heads, 1, kMaxWidth);
     visit.Rate("dropout", dropout);
+    visit.Count("key_heads", key_heads, 0, kMaxWidth);
+    visit.Count("head_width", head_width, 0, kMaxWidth);
+    visit.NotNegative("rotary_theta", rotary_theta);
+    visit.Flag("qk_norm", qk_norm);
+    bool no_bias = !bias;  // what a job leaves out is false
+    visit.Flag("no_bias", no_bias);
+    bias = !no_bias;
   }
 };
 
