@@ -24,10 +24,11 @@ Cost CostOfCalls(const LayerLists& lists, const CallList& list) {
 
 class Walk {
  public:
-  Walk(const LayerLists& lists, DType activation) : lists_(lists), activation_(activation) {}
+  Walk(const LayerLists& lists, DType activation, int64_t samples)
+      : lists_(lists), activation_(activation), samples_(samples) {}
 
   int64_t Bytes(ValueId id) const {
-    return id.valid() ? TypeBytes(lists_.value(id).type, kOneSample, activation_) : 0;
+    return id.valid() ? TypeBytes(lists_.value(id).type, samples_, activation_) : 0;
   }
   int64_t Bytes(const std::vector<ValueId>& ids) const {
     int64_t sum = 0;
@@ -62,6 +63,7 @@ class Walk {
  private:
   const LayerLists& lists_;
   const DType activation_;
+  const int64_t samples_;
 };
 
 }  // namespace
@@ -82,8 +84,8 @@ int64_t MostDrawn(const LayerLists& lists) {
   return most;
 }
 
-ListMemory MemoryOfLists(const LayerLists& lists, DType activation) {
-  const Walk walk(lists, activation);
+ListMemory MemoryOfLists(const LayerLists& lists, DType activation, int64_t samples) {
+  const Walk walk(lists, activation, samples);
   ListMemory memory;
   memory.outputs = walk.Bytes(lists.outputs);
   memory.stash = walk.Bytes(lists.stash);

@@ -35,7 +35,8 @@ struct ListMemory {
   // Peak of a forward that keeps nothing: its outputs and what it makes for a while, on top of its inputs.
   int64_t forward_alone = 0;
 };
-ListMemory MemoryOfLists(const LayerLists& lists, DType activation);
+// Bytes for so many samples: what is there once for all of them counts once.
+ListMemory MemoryOfLists(const LayerLists& lists, DType activation, int64_t samples = 1);
 
 }  // namespace stagecoach
 

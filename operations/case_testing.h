@@ -2,6 +2,7 @@
 #ifndef STAGECOACH_OPERATIONS_CASE_TESTING_H_
 #define STAGECOACH_OPERATIONS_CASE_TESTING_H_
 
+#include <ostream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,6 +16,8 @@ struct OperationCase {
   CallCase call;
   std::string name() const { return std::string(operation->name()) + "_" + call.name; }
 };
+
+inline void PrintTo(const OperationCase& of, std::ostream* out) { *out << of.name(); }
 
 inline std::vector<OperationCase> AllCases() {
   std::vector<OperationCase> all;
