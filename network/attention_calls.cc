@@ -13,10 +13,12 @@ std::vector<AttentionCall> AttentionCallsOf(const LayerLists& lists) {
     const auto attributes = FromAttributes<AttentionAttributes>(call.attributes);
     CHECK_OK(attributes.status());
     const Shape& out = lists.value(call.outputs[0]).type.shape;
+    const bool grouped = attributes->key_heads != attributes->heads;
     found.push_back({.context = out[0],
                      .heads = attributes->heads,
                      .width = out[1],
-                     .dropout = attributes->dropout});
+                     .dropout = attributes->dropout,
+                     .key_heads = grouped ? attributes->key_heads : 0});
   }
   return found;
 }

@@ -11,7 +11,8 @@ namespace stagecoach {
 
 struct AttentionCall {
   int64_t context = 0, heads = 0, width = 0;
-  double dropout = 0;  // in training
+  double dropout = 0;     // in training
+  int64_t key_heads = 0;  // 0: as many as heads
 };
 
 // In the order of the forward.

@@ -78,8 +78,9 @@ struct LayerNormBackwardWeightArgs {
   Tensor dy, x, mean, rstd;
   Tensor d_weight, d_bias;
 };
-// Causal multi-head attention. qkv[n, 3 * width]: queries, keys, values side by side, each split
-// into heads of width / heads. Scores are scaled by 1 / sqrt(width / heads). out[n, width];
+// Causal multi-head attention. qkv[n, packed_width()]: queries, keys, values side by side, each split
+// into heads of width / heads. Query head h reads key head h / (heads / keys()), whose gradient is the
+// sum over its query heads. Scores are scaled by 1 / sqrt(width / heads). out[n, width];
 // log_sum_exp[sequences * heads, context] of the scaled scores. Dropout (rate > 0) acts on the
 // probabilities; element ((sequence * heads + head) * context + row) * context + column of
 // `stream`.
@@ -87,6 +88,11 @@ struct AttentionShape {
   int64_t sequences = 0, context = 0, heads = 0, width = 0;
   double dropout = 0.0;
   RandomStream stream;
+  int64_t key_heads = 0;  // 0: as many as heads; divides them
+
+  int64_t keys() const { return key_heads == 0 ? heads : key_heads; }
+  int64_t head_width() const { return width / heads; }
+  int64_t packed_width() const { return (heads + 2 * keys()) * head_width(); }
 };
 struct AttentionForwardArgs {
   AttentionShape shape;

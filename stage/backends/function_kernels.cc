@@ -9,6 +9,7 @@
 #include "operations/dropout.h"
 #include "operations/layer_norm.h"
 #include "operations/linear.h"
+#include "operations/packed_heads.h"
 #include "stage/backends/backend.h"
 
 namespace stagecoach {
@@ -32,12 +33,14 @@ Kernel Add(Backend& backend, const Call&, const CallTypes&) {
 
 AttentionShape ShapeOf(const AttentionAttributes& attributes, const ValueType& qkv,
                        const Context& context) {
+  const PackedHeads packed = PackedHeadsOf(qkv, attributes.heads, attributes.key_heads);
   return {.sequences = context.run.sequences,
-          .context = qkv.shape[0],
-          .heads = attributes.heads,
-          .width = qkv.shape[1] / 3,
+          .context = packed.context,
+          .heads = packed.heads,
+          .width = packed.query_width(),
           .dropout = attributes.dropout,
-          .stream = context.Stream(attributes.draw)};
+          .stream = context.Stream(attributes.draw),
+          .key_heads = packed.key_heads == packed.heads ? 0 : packed.key_heads};
 }
 
 Kernel Attention(Backend& backend, const Call& call, const CallTypes& types) {
@@ -138,13 +141,6 @@ Kernel LinearWeightGradient(Backend& backend, const Call& call, const CallTypes&
   };
 }
 
-// Backend's attention has a key head for each head.
-bool HasGroups(const Call& call) {
-  if (call.operation != "attention" && call.operation != "attention_gradient") return false;
-  const auto attributes = AttributesOf<AttentionAttributes>(call);
-  return attributes.key_heads != 0 && attributes.key_heads != attributes.heads;
-}
-
 using Prepare = Kernel (*)(Backend&, const Call&, const CallTypes&);
 
 const std::map<std::string, Prepare>& Table() {
@@ -171,7 +167,7 @@ const std::map<std::string, Prepare>& Table() {
 
 std::optional<Kernel> KernelByFunction(Backend& backend, const Call& call, const CallTypes& types) {
   const auto found = Table().find(call.operation);
-  if (found == Table().end() || HasGroups(call)) return std::nullopt;
+  if (found == Table().end()) return std::nullopt;
   return found->second(backend, call, types);
 }
 

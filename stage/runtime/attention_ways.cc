@@ -19,11 +19,16 @@ class Asker {
                                   .context = attention.context,
                                   .heads = attention.heads,
                                   .width = attention.width,
-                                  .dropout = attention.dropout};
+                                  .dropout = attention.dropout,
+                                  .key_heads = attention.key_heads};
     const std::string text = absl::StrCat(sequences, "x", attention.context, " attention of ",
                                           attention.heads, " heads");
     // Blocks of a network are alike.
-    if (!asked_.insert(absl::StrCat(text, " ", attention.width, " ", attention.dropout)).second) {
+    const bool is_new = asked_
+                            .insert(absl::StrCat(text, " ", attention.width, " ", attention.dropout,
+                                                 " ", attention.key_heads))
+                            .second;
+    if (!is_new) {
       return absl::OkStatus();
     }
     ASSIGN_OR_RETURN(const AttentionWay way, ask_(shape, ComputeDType(model_.precision)));

@@ -219,8 +219,8 @@ HWY_INLINE void ForwardUnit(const AttentionUnit<T>& unit, T* out, float* log_sum
   float* scores = take.Take(kQueryRows * dim.score_stride);
   float* sums = take.Take(kQueryRows * width);
   auto* buffer = reinterpret_cast<uint32_t*>(take.Take(dim.score_stride + kRandomSlack));
-  CopyRows(unit.qkv + unit.part, unit.qkv_stride, dim.context, dim.head_width, 1.0f, keys, width);
-  CopyRows(unit.qkv + 2 * unit.part, unit.qkv_stride, dim.context, dim.head_width, 1.0f, values,
+  CopyRows(unit.qkv + unit.keys, unit.qkv_stride, dim.context, dim.head_width, 1.0f, keys, width);
+  CopyRows(unit.qkv + unit.values, unit.qkv_stride, dim.context, dim.head_width, 1.0f, values,
            width);
   Transpose(keys, dim.context, dim.head_width, width, transposed, dim.score_stride);
   for (int64_t first = 0; first < dim.context; first += kQueryRows) {
@@ -291,9 +291,9 @@ struct BackwardState {
     for (float** piece : {&queries, &d_out, &d_queries}) *piece = take.Take(block);
     for (float** piece : {&scores, &d_scores}) *piece = take.Take(kQueryRows * dim.score_stride);
     buffer = reinterpret_cast<uint32_t*>(take.Take(dim.score_stride + kRandomSlack));
-    CopyRows(unit.qkv + unit.part, unit.qkv_stride, dim.context, dim.head_width, 1.0f, keys,
+    CopyRows(unit.qkv + unit.keys, unit.qkv_stride, dim.context, dim.head_width, 1.0f, keys,
              dim.padded_width);
-    CopyRows(unit.qkv + 2 * unit.part, unit.qkv_stride, dim.context, dim.head_width, 1.0f, values,
+    CopyRows(unit.qkv + unit.values, unit.qkv_stride, dim.context, dim.head_width, 1.0f, values,
              dim.padded_width);
     Transpose(keys, dim.context, dim.head_width, dim.padded_width, keys_transposed,
               dim.score_stride);
@@ -333,15 +333,22 @@ HWY_INLINE void BackwardUnit(const AttentionUnit<T>& unit, const T* d_out, const
                              const float* log_sum_exp, T* d_qkv, float* scratch) {
   const BackwardState state(unit, Scratch{scratch});
   const Dimensions& dim = state.dim;
-  for (int64_t first = 0; first < dim.context; first += kQueryRows) {
-    BackwardBlock(unit, state, first, HWY_MIN(kQueryRows, dim.context - first),
-                  d_out + first * unit.out_stride, out + first * unit.out_stride, log_sum_exp,
-                  d_qkv + first * unit.qkv_stride);
+  AttentionUnit<T> head = unit;
+  for (int64_t h = 0; h < unit.group; ++h) {  // keys and values stay
+    const int64_t columns = h * dim.head_width;
+    head.qkv = unit.qkv + columns;
+    head.first_element = unit.first_element + h * dim.context * dim.context;
+    for (int64_t first = 0; first < dim.context; first += kQueryRows) {
+      BackwardBlock(head, state, first, HWY_MIN(kQueryRows, dim.context - first),
+                    d_out + first * unit.out_stride + columns,
+                    out + first * unit.out_stride + columns, log_sum_exp + h * dim.context,
+                    d_qkv + first * unit.qkv_stride + columns);
+    }
   }
-  CopyRowsOut(state.d_keys, dim.padded_width, dim.context, dim.head_width, 1.0f, d_qkv + unit.part,
+  CopyRowsOut(state.d_keys, dim.padded_width, dim.context, dim.head_width, 1.0f, d_qkv + unit.keys,
               unit.qkv_stride);
   CopyRowsOut(state.d_values, dim.padded_width, dim.context, dim.head_width, 1.0f,
-              d_qkv + 2 * unit.part, unit.qkv_stride);
+              d_qkv + unit.values, unit.qkv_stride);
 }
 
 void ForwardFloat(const AttentionUnit<float>& unit, float* out, float* log_sum_exp,

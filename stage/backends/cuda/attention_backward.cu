@@ -47,7 +47,7 @@ __device__ __forceinline__ void LoadQueries(const AttentionKernelShape& s, const
   const int own_row = static_cast<int>(threadIdx.x) / 4,
             quarter = static_cast<int>(threadIdx.x) % 4;
   const int64_t width = s.heads * s.head_width, row = tile * kTile + own_row;
-  LoadTile<kWidth>(s, p.wide, p.qkv + PackedOffset(s, unit, 0), 3 * width, tile * kTile,
+  LoadTile<kWidth>(s, p.wide, p.qkv + PackedOffset(s, unit, 0), PackedStride(s), tile * kTile,
                    tiles.queries);
   LoadTile<kWidth>(s, p.wide, p.d_out + OutputOffset(s, unit), width, tile * kTile, tiles.d_out);
   __syncthreads();
@@ -71,7 +71,7 @@ template <int kWidth, typename T>
 __device__ __forceinline__ void LoadKeys(const AttentionKernelShape& s, const Pointers<T>& p,
                                          const AttentionUnit& unit, int64_t tile,
                                          const Tiles& tiles) {
-  const int64_t stride = 3 * s.heads * s.head_width;
+  const int64_t stride = PackedStride(s);
   LoadTile<kWidth>(s, p.wide, p.qkv + PackedOffset(s, unit, 1), stride, tile * kTile, tiles.keys);
   LoadTile<kWidth>(s, p.wide, p.qkv + PackedOffset(s, unit, 2), stride, tile * kTile, tiles.values);
 }
@@ -124,7 +124,7 @@ __device__ __forceinline__ void StoreRow(const AttentionKernelShape& s, const At
                                          int part, int64_t row, const float* sums, T* d_qkv) {
   if (row >= s.context) return;
   const int quarter = static_cast<int>(threadIdx.x) % 4;
-  T* const target = d_qkv + PackedOffset(s, unit, part) + row * 3 * s.heads * s.head_width;
+  T* const target = d_qkv + PackedOffset(s, unit, part) + row * PackedStride(s);
 #pragma unroll
   for (int i = 0; i < kWidth / 4; ++i) {
     if (quarter + 4 * i < s.head_width) target[quarter + 4 * i] = FromFloat<T>(sums[i]);
@@ -137,7 +137,7 @@ __global__ void __launch_bounds__(kAttentionThreads)
   const Tiles tiles = TilesOfBlock<kWidth>();
   const int own_row = static_cast<int>(threadIdx.x) / 4,
             quarter = static_cast<int>(threadIdx.x) % 4;
-  const AttentionUnit unit = UnitOfBlock(s);
+  const AttentionUnit unit = UnitOfBlock(s, s.heads);
   const int64_t tile = AttentionTiles(s) - 1 - unit.tile;  // long ones first
   float sums[kWidth / 4];
 #pragma unroll
@@ -166,30 +166,36 @@ __global__ void __launch_bounds__(kAttentionThreads)
   const Tiles tiles = TilesOfBlock<kWidth>();
   const int own_row = static_cast<int>(threadIdx.x) / 4,
             quarter = static_cast<int>(threadIdx.x) % 4;
-  const AttentionUnit unit = UnitOfBlock(s);
+  // A block of a key head: the heads that read it are added up in order.
+  AttentionUnit unit = UnitOfBlock(s, s.key_heads);
+  const int64_t group = s.heads / s.key_heads;
+  unit.head *= group;
   const int64_t tile = unit.tile;  // the first keys have the most queries
   float d_key[kWidth / 4], d_value[kWidth / 4];
 #pragma unroll
   for (int i = 0; i < kWidth / 4; ++i) d_key[i] = d_value[i] = 0.0f;
   LoadKeys<kWidth>(s, p, unit, tile, tiles);
-  for (int64_t other = tile; other < AttentionTiles(s); ++other) {
-    __syncthreads();  // the last tile has been read
-    LoadQueries<kWidth>(s, p, unit, other, tiles);
-    ScoreTile<kWidth>(s, unit, other, tile, scale, tiles);
-    __syncthreads();
+  for (int64_t member = 0; member < group; ++member, ++unit.head) {
+    for (int64_t other = tile; other < AttentionTiles(s); ++other) {
+      __syncthreads();  // the last tile has been read
+      LoadQueries<kWidth>(s, p, unit, other, tiles);
+      ScoreTile<kWidth>(s, unit, other, tile, scale, tiles);
+      __syncthreads();
 #pragma unroll 2
-    for (int r = 0; r < kTile; ++r) {
-      const float probability = tiles.probabilities[r * kScoreStride + own_row];
-      const float ds = tiles.d_scores[r * kScoreStride + own_row];
-      const float* const query = tiles.queries + r * TileStride(kWidth) + quarter;
-      const float* const d_out = tiles.d_out + r * TileStride(kWidth) + quarter;
+      for (int r = 0; r < kTile; ++r) {
+        const float probability = tiles.probabilities[r * kScoreStride + own_row];
+        const float ds = tiles.d_scores[r * kScoreStride + own_row];
+        const float* const query = tiles.queries + r * TileStride(kWidth) + quarter;
+        const float* const d_out = tiles.d_out + r * TileStride(kWidth) + quarter;
 #pragma unroll
-      for (int i = 0; i < kWidth / 4; ++i) {
-        d_value[i] += probability * d_out[4 * i];
-        d_key[i] += ds * query[4 * i];
+        for (int i = 0; i < kWidth / 4; ++i) {
+          d_value[i] += probability * d_out[4 * i];
+          d_key[i] += ds * query[4 * i];
+        }
       }
     }
   }
+  --unit.head;  // any of the group
   StoreRow<kWidth>(s, unit, 1, tile * kTile + own_row, d_key, d_qkv);
   StoreRow<kWidth>(s, unit, 2, tile * kTile + own_row, d_value, d_qkv);
 }
@@ -198,12 +204,13 @@ template <int kWidth, typename T>
 cudaError_t Run(cudaStream_t stream, const AttentionKernelShape& shape, const Pointers<T>& pointers,
                 T* d_qkv) {
   const float scale = 1.0f / std::sqrt(static_cast<float>(shape.head_width));
-  const LaunchShape launch = AttentionLaunch(shape.sequences, shape.heads, shape.context);
+  const LaunchShape queries = AttentionLaunch(shape.sequences, shape.heads, shape.context);
+  const LaunchShape keys = AttentionLaunch(shape.sequences, shape.key_heads, shape.context);
   const size_t shared = AttentionBackwardSharedBytes(kWidth);
   const cudaError_t error =
-      Launch(QueryGradientKernel<kWidth, T>, launch, shared, stream, shape, scale, pointers, d_qkv);
+      Launch(QueryGradientKernel<kWidth, T>, queries, shared, stream, shape, scale, pointers, d_qkv);
   if (error != cudaSuccess) return error;
-  return Launch(KeyGradientKernel<kWidth, T>, launch, shared, stream, shape, scale, pointers,
+  return Launch(KeyGradientKernel<kWidth, T>, keys, shared, stream, shape, scale, pointers,
                 d_qkv);
 }
 

@@ -61,14 +61,14 @@ __global__ void __launch_bounds__(kAttentionThreads)
   float* const probabilities = operand + kTile * TileStride(kWidth);
   const int own_row = static_cast<int>(threadIdx.x) / 4,
             quarter = static_cast<int>(threadIdx.x) % 4;
-  const AttentionUnit unit = UnitOfBlock(s);
+  const AttentionUnit unit = UnitOfBlock(s, s.heads);
   const int64_t tile = AttentionTiles(s) - 1 - unit.tile;  // long ones first
   const int64_t row = tile * kTile + own_row;
   const int64_t width = s.heads * s.head_width;
   const uint64_t row_element =
       static_cast<uint64_t>(StatisticOffset(s, unit) + row) * static_cast<uint64_t>(s.context);
 
-  LoadTile<kWidth>(s, wide, qkv + PackedOffset(s, unit, 0), 3 * width, tile * kTile, queries);
+  LoadTile<kWidth>(s, wide, qkv + PackedOffset(s, unit, 0), PackedStride(s), tile * kTile, queries);
   RowState state;
   float sums[kWidth / 4];
 #pragma unroll
@@ -76,7 +76,7 @@ __global__ void __launch_bounds__(kAttentionThreads)
   for (int64_t other = 0; other <= tile; ++other) {
     const int64_t first_column = other * kTile + kScoresPerThread * quarter;
     __syncthreads();  // the last tile's values have been read
-    LoadTile<kWidth>(s, wide, qkv + PackedOffset(s, unit, 1), 3 * width, other * kTile, operand);
+    LoadTile<kWidth>(s, wide, qkv + PackedOffset(s, unit, 1), PackedStride(s), other * kTile, operand);
     __syncthreads();
     float scores[kScoresPerThread];
     Scores<kWidth>(queries + own_row * TileStride(kWidth),
@@ -88,7 +88,7 @@ __global__ void __launch_bounds__(kAttentionThreads)
       probabilities[own_row * kScoreStride + kScoresPerThread * quarter + j] = scores[j];
     }
     __syncthreads();  // the keys have been read
-    LoadTile<kWidth>(s, wide, qkv + PackedOffset(s, unit, 2), 3 * width, other * kTile, operand);
+    LoadTile<kWidth>(s, wide, qkv + PackedOffset(s, unit, 2), PackedStride(s), other * kTile, operand);
     __syncthreads();
 #pragma unroll
     for (int i = 0; i < kWidth / 4; ++i) sums[i] *= correction;

@@ -22,23 +22,28 @@ struct AttentionUnit {
   int64_t tile;  // of the block
 };
 
-// Blocks of one tile index stand together, so that the long ones can start first.
-__device__ __forceinline__ AttentionUnit UnitOfBlock(const AttentionKernelShape& s) {
-  const int64_t units = s.sequences * s.heads;
+// Blocks of one tile index stand together, so that the long ones can start first. heads: those that
+// have blocks.
+__device__ __forceinline__ AttentionUnit UnitOfBlock(const AttentionKernelShape& s, int64_t heads) {
+  const int64_t units = s.sequences * heads;
   const int64_t unit = blockIdx.x % units;
-  return {unit / s.heads, unit % s.heads, blockIdx.x / units};
+  return {unit / heads, unit % heads, blockIdx.x / units};
 }
 
 __device__ __forceinline__ int64_t AttentionTiles(const AttentionKernelShape& s) {
   return (s.context + kTile - 1) / kTile;
 }
 
-// First element of the unit in qkv (part 0: queries, 1: keys, 2: values) and in the output; rows
-// are 3 * width and width apart.
+__device__ __forceinline__ int64_t PackedStride(const AttentionKernelShape& s) {
+  return (s.heads + 2 * s.key_heads) * s.head_width;
+}
+// First element of the unit in qkv (part 0: queries, 1: keys, 2: values of the key head that it
+// reads) and in the output; rows are PackedStride and the heads' width apart.
 __device__ __forceinline__ int64_t PackedOffset(const AttentionKernelShape& s,
                                                 const AttentionUnit& unit, int part) {
-  const int64_t width = s.heads * s.head_width;
-  return unit.sequence * s.context * 3 * width + part * width + unit.head * s.head_width;
+  const int64_t key_head = unit.head / (s.heads / s.key_heads);
+  const int64_t head = part == 0 ? unit.head : s.heads + (part - 1) * s.key_heads + key_head;
+  return unit.sequence * s.context * PackedStride(s) + head * s.head_width;
 }
 __device__ __forceinline__ int64_t OutputOffset(const AttentionKernelShape& s,
                                                 const AttentionUnit& unit) {

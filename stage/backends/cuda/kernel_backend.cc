@@ -29,9 +29,10 @@ DropoutRule RuleOf(double rate) {
 
 AttentionKernelShape ShapeOf(const AttentionShape& shape) {
   CHECK(shape.heads > 0 && shape.width % shape.heads == 0) << "heads must divide the width";
-  AttentionKernelShape kernel = {shape.sequences,      shape.context,
-                                 shape.heads,          shape.width / shape.heads,
-                                 DropoutRule{0, 1.0f}, StreamOf(shape.stream)};
+  CHECK_EQ(shape.heads % shape.keys(), 0) << "key heads must divide the heads";
+  AttentionKernelShape kernel = {shape.sequences,       shape.context,      shape.heads,
+                                 shape.keys(),          shape.head_width(), DropoutRule{0, 1.0f},
+                                 StreamOf(shape.stream)};
   if (shape.dropout > 0.0) kernel.rule = RuleOf(shape.dropout);
   return kernel;
 }

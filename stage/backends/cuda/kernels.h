@@ -129,7 +129,7 @@ cudaError_t CrossEntropy(cudaStream_t stream, const T* logits, const int32_t* ta
                          double* scratch);
 
 struct AttentionKernelShape {
-  int64_t sequences, context, heads, head_width;
+  int64_t sequences, context, heads, key_heads, head_width;
   DropoutRule rule;  // threshold 0: no dropout
   PhiloxStream random;
 };

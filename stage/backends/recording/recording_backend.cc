@@ -52,9 +52,10 @@ Fields FieldsOf(const LayerNormBackwardWeightArgs& args) {
 }
 
 Fields FieldsOf(const AttentionShape& shape, const Fields& tensors) {
-  const auto& [sequences, context, heads, width, dropout, stream] = shape;
+  const auto& [sequences, context, heads, width, dropout, stream, key_heads] = shape;
   Fields fields = {{"sequences", sequences}, {"context", context}, {"heads", heads},
                    {"width", width},         {"dropout", dropout}, {"stream", stream}};
+  if (key_heads != 0) fields.push_back({"key_heads", key_heads});
   fields.insert(fields.end(), tensors.begin(), tensors.end());
   return fields;
 }

@@ -18,8 +18,9 @@ struct Unit {
   int64_t head_width() const { return shape.width / shape.heads; }
   // part 0: queries, 1: keys, 2: values.
   int64_t Packed(int64_t row, int part) const {
-    return (sequence * shape.context + row) * 3 * shape.width + part * shape.width +
-           head * head_width();
+    const int64_t keys = shape.keys(), key_head = head / (shape.heads / keys);
+    const int64_t place = part == 0 ? head : shape.heads + (part - 1) * keys + key_head;
+    return (sequence * shape.context + row) * shape.packed_width() + place * head_width();
   }
   int64_t Output(int64_t row) const {
     return (sequence * shape.context + row) * shape.width + head * head_width();
@@ -67,19 +68,19 @@ void ForwardUnit(const Unit& unit, const float* qkv, float* out, float* log_sum_
 
 // With P the probabilities, Z their dropout factors: dV = (P Z)^T dO; dP = Z * (dO V^T);
 // dS = P * (dP - rowsum(P * dP)), and rowsum(P * dP) = rowsum(dO * O); dQ = dS K, dK = dS^T Q,
-// scaled.
-void BackwardUnit(const Unit& unit, const AttentionBackwardArgs& args) {
+// scaled. dk and dv add, so that the heads that share a key head add up.
+void BackwardUnit(const Unit& unit, const AttentionBackwardArgs& args, double* dk, double* dv) {
   const int64_t context = unit.shape.context, width = unit.head_width();
   const float *qkv = args.qkv.data<float>(), *d_out = args.d_out.data<float>();
   const double scale = 1.0 / std::sqrt(static_cast<double>(width));
-  std::vector<double> d_qkv(3 * context * width, 0.0);
-  double *dq = d_qkv.data(), *dk = dq + context * width, *dv = dk + context * width;
+  std::vector<double> dq(width);
   for (int64_t row = 0; row < context; ++row) {
     TickProgress();
     double delta = 0;
     for (int64_t i = 0; i < width; ++i) {
       delta += double{d_out[unit.Output(row) + i]} * args.out.data<float>()[unit.Output(row) + i];
     }
+    std::fill(dq.begin(), dq.end(), 0.0);
     for (int64_t c = 0; c <= row; ++c) {
       const double p =
           std::exp(unit.Score(qkv, row, c) - args.log_sum_exp.data<float>()[unit.Statistic(row)]);
@@ -91,17 +92,30 @@ void BackwardUnit(const Unit& unit, const AttentionBackwardArgs& args) {
       const double ds = p * (dp * keep - delta) * scale;
       for (int64_t i = 0; i < width; ++i) {
         dv[c * width + i] += p * keep * d_out[unit.Output(row) + i];
-        dq[row * width + i] += ds * qkv[unit.Packed(c, 1) + i];
+        dq[i] += ds * qkv[unit.Packed(c, 1) + i];
         dk[c * width + i] += ds * qkv[unit.Packed(row, 0) + i];
       }
     }
+    float* const target = args.d_qkv.data<float>() + unit.Packed(row, 0);
+    for (int64_t i = 0; i < width; ++i) target[i] = static_cast<float>(dq[i]);
   }
-  for (int part = 0; part < 3; ++part) {
-    for (int64_t row = 0; row < context; ++row) {
-      for (int64_t i = 0; i < width; ++i) {
-        args.d_qkv.data<float>()[unit.Packed(row, part) + i] =
-            static_cast<float>(d_qkv[(part * context + row) * width + i]);
-      }
+}
+
+// All heads that read one key head.
+void BackwardGroup(const AttentionBackwardArgs& args, int64_t sequence, int64_t key_head) {
+  const AttentionShape& shape = args.shape;
+  const int64_t context = shape.context, width = shape.head_width();
+  const int64_t group = shape.heads / shape.keys();
+  std::vector<double> dk(context * width, 0.0), dv(context * width, 0.0);
+  for (int64_t head = key_head * group; head < (key_head + 1) * group; ++head) {
+    BackwardUnit(Unit{shape, sequence, head}, args, dk.data(), dv.data());
+  }
+  const Unit any{shape, sequence, key_head * group};
+  for (int64_t row = 0; row < context; ++row) {
+    for (int64_t i = 0; i < width; ++i) {
+      float* const d_qkv = args.d_qkv.data<float>();
+      d_qkv[any.Packed(row, 1) + i] = static_cast<float>(dk[row * width + i]);
+      d_qkv[any.Packed(row, 2) + i] = static_cast<float>(dv[row * width + i]);
     }
   }
 }
@@ -120,7 +134,7 @@ void ReferenceBackend::AttentionForward(const AttentionForwardArgs& args) {
 
 void ReferenceBackend::AttentionBackward(const AttentionBackwardArgs& args) {
   for (int64_t s = 0; s < args.shape.sequences; ++s) {
-    for (int64_t h = 0; h < args.shape.heads; ++h) BackwardUnit(Unit{args.shape, s, h}, args);
+    for (int64_t h = 0; h < args.shape.keys(); ++h) BackwardGroup(args, s, h);
   }
 }
 

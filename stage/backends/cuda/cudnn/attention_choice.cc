@@ -53,6 +53,7 @@ std::string WhyOwnKernels(const AttentionShape& shape, DType dtype, const CudnnO
   const int64_t head_width = shape.width / shape.heads;
   if (dtype != DType::kBF16) return absl::StrCat("the tensors are ", DTypeName(dtype));
   if (shape.dropout > 0.0) return "there is dropout";
+  if (shape.keys() != shape.heads) return "heads share key heads";
   if (std::string why = WhyNotOnThisCard(offer); !why.empty()) return why;
   if (shape.sequences == 0) return "there are no sequences";
   if (shape.context == 0 || shape.context % kTile != 0) {

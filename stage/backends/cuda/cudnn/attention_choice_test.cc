@@ -34,6 +34,14 @@ TEST(AttentionChoice, Float32IsForOwnKernels) {
   EXPECT_THAT(Why(Gpt(), kHopper, DType::kF32), HasSubstr("F32"));
 }
 
+TEST(AttentionChoice, SharedKeyHeadsAreForOwnKernels) {
+  AttentionShape shape = Gpt();
+  shape.key_heads = 4;
+  EXPECT_THAT(Why(shape), HasSubstr("key heads"));
+  shape.key_heads = 12;
+  EXPECT_THAT(Why(shape), IsEmpty());
+}
+
 TEST(AttentionChoice, DropoutIsForOwnKernels) {
   AttentionShape shape = Gpt();
   shape.dropout = 0.1;
@@ -59,14 +67,21 @@ TEST(AttentionChoice, IsThePlannersWhereCudnnIsAtItsBest) {
     for (const int64_t head_width : {4, 8, 20, 64, 128, 136}) {
       for (const double dropout : {0.0, 0.1}) {
         for (const Precision precision : {Precision::kFloat32, Precision::kBfloat16}) {
-          AttentionShape shape = Gpt(context, 3, head_width);
-          shape.dropout = dropout;
-          const bool takes = Why(shape, kHopper, ComputeDType(precision)).empty();
-          taken += takes ? 1 : 0;
-          const AttentionCall call = {
-              .context = context, .heads = 3, .width = shape.width, .dropout = dropout};
-          EXPECT_EQ(WhyNot(Attention(), call, precision).empty(), takes)
-              << context << " " << head_width << " " << dropout << " " << PrecisionName(precision);
+          for (const int64_t key_heads : {0, 1}) {
+            AttentionShape shape = Gpt(context, 3, head_width);
+            shape.dropout = dropout;
+            shape.key_heads = key_heads;
+            const bool takes = Why(shape, kHopper, ComputeDType(precision)).empty();
+            taken += takes ? 1 : 0;
+            const AttentionCall call = {.context = context,
+                                        .heads = 3,
+                                        .width = shape.width,
+                                        .dropout = dropout,
+                                        .key_heads = key_heads};
+            EXPECT_EQ(WhyNot(Attention(), call, precision).empty(), takes)
+                << context << " " << head_width << " " << dropout << " " << key_heads << " "
+                << PrecisionName(precision);
+          }
         }
       }
     }
