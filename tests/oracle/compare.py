@@ -3,8 +3,8 @@
 
 usage: compare.py STAGECOACH_ORACLE
 
-Runs the program for every back end of the build and rebuilds what it recorded: single operations with
-torch.nn.functional, and a small GPT with its gradients and the losses of 20 AdamW steps. PyTorch runs
+Runs the program for every back end of the build and rebuilds what it recorded: every operation's cases
+(operations.py), and a small GPT with its gradients and the losses of 20 AdamW steps. PyTorch runs
 in float64 (the truth) and, for the training, in float32 as well; for the training in bfloat16 in float64
 that is rounded to bfloat16 wherever a tensor of the job is. Exit status: 0 equal within the tolerances,
 1 not, 77 PyTorch is not installed.
@@ -25,6 +25,8 @@ try:
 except ImportError:
     print("SKIPPED: python3-torch is not installed")
     sys.exit(77)
+
+from operations import attention, compare_operations
 
 TOLERANCE = 1e-5  # of the largest absolute value of the array
 BFLOAT16_TOLERANCE = 2e-2
@@ -47,33 +49,6 @@ def read_safetensors(path):
     return arrays, metadata
 
 
-def philox(counter, key):
-    """Philox4x32-10 on arrays of uint64 words below 2^32 (Salmon et al., SC'11)."""
-    mask = np.uint64(0xFFFFFFFF)
-    c = [np.asarray(word, np.uint64) for word in np.broadcast_arrays(*counter)]
-    k0, k1 = key
-    for _ in range(10):
-        product0 = c[0] * np.uint64(0xD2511F53)
-        product1 = c[2] * np.uint64(0xCD9E8D57)
-        c = [
-            (product1 >> np.uint64(32)) ^ c[1] ^ np.uint64(k0),
-            product1 & mask,
-            (product0 >> np.uint64(32)) ^ c[3] ^ np.uint64(k1),
-            product0 & mask,
-        ]
-        k0, k1 = (k0 + 0x9E3779B9) & 0xFFFFFFFF, (k1 + 0xBB67AE85) & 0xFFFFFFFF
-    return np.stack(c, axis=-1)
-
-
-def dropout_factors(count, rate):
-    """0 or 1 / (1 - rate) for each element, of the stream that the oracle uses."""
-    seed, step, micro_batch, layer, operation = 12345678901234, 6, 2, 9, 1
-    blocks = np.arange((count + 3) // 4, dtype=np.uint64)
-    counter = (blocks, layer << 16 | operation, micro_batch, step)
-    bits = philox(counter, (seed & 0xFFFFFFFF, seed >> 32)).reshape(-1)[:count]
-    return np.where(bits >= int(rate * 2**32), 1.0 / (1.0 - rate), 0.0)
-
-
 class Report:
     """Prints one line a comparison and counts those that fail."""
 
@@ -85,100 +60,17 @@ class Report:
         truth = np.asarray(truth.detach().numpy() if torch.is_tensor(truth) else truth, np.float64)
         self.checks += 1
         if ours.shape != truth.shape:
-            self._fail(name, f"shape {ours.shape} beside {truth.shape}")
+            self.fail(name, f"shape {ours.shape} beside {truth.shape}")
             return
         error = float(np.abs(ours - truth).max() / max(float(np.abs(truth).max()), 1e-30))
         if not error <= tolerance:  # a NaN fails
-            self._fail(name, f"error {error:.2e} of the largest value, allowed {tolerance:.0e}")
+            self.fail(name, f"error {error:.2e} of the largest value, allowed {tolerance:.0e}")
         else:
             print(f"  {self.backend:9} {name:45} {error:.1e}")
 
-    def _fail(self, name, message):
+    def fail(self, name, message):
         self.failures += 1
         print(f"  {self.backend:9} {name:45} FAILED: {message}")
-
-
-def attention(qkv, sequences, heads, factors=None):
-    """Causal attention of packed [rows, 3 * width]; also the log-sum-exp of the scores."""
-    rows, packed = qkv.shape
-    width, context = packed // 3, rows // sequences
-    parts = qkv.reshape(sequences, context, 3, heads, width // heads).permute(2, 0, 3, 1, 4)
-    q, k, v = parts
-    scores = q @ k.transpose(-1, -2) / math.sqrt(width // heads)
-    future = torch.ones(context, context, dtype=torch.bool).triu(1)
-    scores = scores.masked_fill(future, -math.inf)
-    probabilities = F.softmax(scores, dim=-1)
-    if factors is not None:
-        probabilities = probabilities * factors
-    out = (probabilities @ v).transpose(1, 2).reshape(rows, width)
-    return out, torch.logsumexp(scores, dim=-1)
-
-
-class Operation:
-    """The recorded arrays of one operation, as float64 leaves of an autograd graph."""
-
-    def __init__(self, arrays, name):
-        self.name = name
-        prefix = f"op/{name}/"
-        self.arrays = {k[len(prefix) :]: v for k, v in arrays.items() if k.startswith(prefix)}
-        self.leaves = {}
-
-    def __getitem__(self, name):
-        array = self.arrays[name]
-        if array.dtype == np.int32:
-            return torch.tensor(array, dtype=torch.int64)
-        if name not in self.leaves:
-            self.leaves[name] = torch.tensor(array, dtype=torch.float64, requires_grad=True)
-        return self.leaves[name]
-
-    def compare(self, report, outputs, upstream, leaves):
-        """outputs: our name -> PyTorch's value; gradients of `leaves` by outputs[0] * upstream."""
-        for name, value in outputs.items():
-            report.near(f"{self.name}.{name}", self.arrays[name], value)
-        first = next(iter(outputs.values()))
-        first.backward(upstream.detach() if upstream is not None else None)
-        for name in leaves:
-            report.near(f"{self.name}.d_{name}", self.arrays[f"d_{name}"], self.leaves[name].grad)
-
-
-def compare_operations(arrays, report):
-    op = Operation(arrays, "layer_norm")
-    y = F.layer_norm(op["x"], (op["x"].shape[1],), op["weight"], op["bias"], 1e-5)
-    op.compare(report, {"y": y}, op["dy"], ["x", "weight", "bias"])
-
-    op = Operation(arrays, "linear_gelu")
-    y = F.linear(op["x"], op["weight"], op["bias"])
-    outputs = {"y": y, "activation": F.gelu(y, approximate="tanh")}
-    op.compare(report, outputs, op["dy"], ["x", "weight", "bias"])
-
-    op = Operation(arrays, "gelu")
-    op.compare(report, {"y": F.gelu(op["x"], approximate="tanh")}, op["dy"], ["x"])
-
-    op = Operation(arrays, "attention")
-    out, log_sum_exp = attention(op["qkv"], 3, 3)
-    outputs = {"out": out, "log_sum_exp": log_sum_exp}
-    op.compare(report, outputs, op["d_out"], ["qkv"])
-
-    op = Operation(arrays, "attention_dropout")
-    factors = dropout_factors(3 * 3 * 19 * 19, 0.3).reshape(3, 3, 19, 19)
-    out, log_sum_exp = attention(op["qkv"], 3, 3, torch.tensor(factors))
-    outputs = {"out": out, "log_sum_exp": log_sum_exp}
-    op.compare(report, outputs, op["d_out"], ["qkv"])
-
-    op = Operation(arrays, "dropout")
-    x = op.arrays["x"]
-    report.near("dropout.y", op.arrays["y"], x * dropout_factors(x.size, 0.3).reshape(x.shape))
-
-    op = Operation(arrays, "embedding")
-    positions = torch.arange(len(op["ids"])) % len(op["position"])
-    y = F.embedding(op["ids"], op["token"]) + F.embedding(positions, op["position"])
-    op.compare(report, {"y": y}, op["dy"], ["token", "position"])
-
-    op = Operation(arrays, "cross_entropy")
-    loss = F.cross_entropy(op["logits"], op["targets"])
-    report.near("cross_entropy.loss", op.arrays["loss"][0] / len(op["targets"]), loss)
-    loss.backward()
-    report.near("cross_entropy.d_logits", op.arrays["d_logits"], op.leaves["logits"].grad)
 
 
 def to_bfloat16(x):
@@ -247,7 +139,9 @@ class Gpt:
         for _ in range(self.blocks):
             layer += 1
             h = linear(layer_norm(x, "layer_norm."), "attention.qkv")
-            h, _unused = attention(h, sequences, self.heads)
+            heads = {"heads": self.heads, "key_heads": 0, "dropout": 0}
+            h, _unused = attention(heads, h.reshape(sequences, context, -1))
+            h = h.reshape(sequences * context, -1)
             x = rounded(x + linear(rounded(h), "attention.proj"))
             layer += 1
             h = linear(layer_norm(x, "layer_norm."), "mlp.up")
@@ -356,7 +250,7 @@ def main():
             subprocess.run([oracle, backend, path], check=True)
             arrays, metadata = read_safetensors(path)
         report = Report(backend)
-        compare_operations(arrays, report)
+        compare_operations(arrays, metadata, report)
         compare_training(arrays, metadata, report)
         compare_bfloat16_training(arrays, metadata, report)
         print(f"{backend}: {report.checks} comparisons, {report.failures} failures")

@@ -8,7 +8,8 @@
 
 namespace stagecoach {
 
-// Single operations: "op/<operation>/<array>". Forward and backward on random values.
+// Every case of every operation that the back end has kernels for: "case/<operation>/<case>/<array>", forward
+// and backward. Its attributes stand in the metadata.
 absl::Status RecordOperations(Backend& backend, Recorder* recorder);
 
 // A small GPT: "model/..." initial weights, "batch/...", then logits, loss and gradients of the

@@ -1,0 +1,276 @@
+"""Every operation of the catalogue in PyTorch: TABLE and LOSSES have a line for each.
+
+A function gets the attributes of a call (0 if there is none of that name) and its operands, with an extent
+for the samples in front, and returns the outputs in order; None stands for one that PyTorch does not have.
+"""
+
+import collections
+import math
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+
+
+def philox(counter, key):
+    """Philox4x32-10 on arrays of uint64 words below 2^32 (Salmon et al., SC'11)."""
+    mask = np.uint64(0xFFFFFFFF)
+    c = [np.asarray(word, np.uint64) for word in np.broadcast_arrays(*counter)]
+    k0, k1 = key
+    for _ in range(10):
+        product0 = c[0] * np.uint64(0xD2511F53)
+        product1 = c[2] * np.uint64(0xCD9E8D57)
+        c = [
+            (product1 >> np.uint64(32)) ^ c[1] ^ np.uint64(k0),
+            product1 & mask,
+            (product0 >> np.uint64(32)) ^ c[3] ^ np.uint64(k1),
+            product0 & mask,
+        ]
+        k0, k1 = (k0 + 0x9E3779B9) & 0xFFFFFFFF, (k1 + 0xBB67AE85) & 0xFFFFFFFF
+    return np.stack(c, axis=-1)
+
+
+def dropout_factors(shape, rate, draw):
+    """0 or 1 / (1 - rate) for each element, of the stream that the cases run with."""
+    seed, step, micro_batch, layer = 0x123456789ABCDEF0, 17, 2, 3
+    count = math.prod(shape)
+    blocks = np.arange((count + 3) // 4, dtype=np.uint64)
+    counter = (blocks, layer << 16 | draw, micro_batch, step)
+    bits = philox(counter, (seed & 0xFFFFFFFF, seed >> 32)).reshape(-1)[:count]
+    return torch.tensor(np.where(bits >= int(rate * 2**32), 1.0 / (1.0 - rate), 0.0).reshape(shape))
+
+
+def split_heads(a, qkv):
+    """Queries, keys, values [n, heads, context, head_width] of packed rows."""
+    heads, keys = a["heads"], a["key_heads"] or a["heads"]
+    n, context, packed = qkv.shape
+    parts = qkv.reshape(n, context, heads + 2 * keys, packed // (heads + 2 * keys)).transpose(1, 2)
+    return parts.split([heads, keys, keys], dim=1)
+
+
+def pack_heads(*parts):
+    return torch.cat(parts, dim=1).transpose(1, 2).flatten(2)
+
+
+def attention(a, qkv):
+    q, k, v = split_heads(a, qkv)
+    groups = q.shape[1] // k.shape[1]
+    k, v = k.repeat_interleave(groups, dim=1), v.repeat_interleave(groups, dim=1)
+    scores = q @ k.transpose(-1, -2) / math.sqrt(q.shape[-1])
+    future = torch.ones(scores.shape[-2:], dtype=torch.bool).triu(1)
+    scores = scores.masked_fill(future, -math.inf)
+    probabilities = F.softmax(scores, dim=-1)
+    if a["dropout"]:
+        probabilities = probabilities * dropout_factors(scores.shape, a["dropout"], a["draw"])
+    return pack_heads(probabilities @ v), torch.logsumexp(scores, dim=-1)
+
+
+def rotate(a, x):
+    """As in Hugging Face's Llama, or with `interleaved` as complex numbers, as Meta writes it."""
+    context, width = x.shape[-2:]
+    frequencies = a["theta"] ** (-torch.arange(0, width, 2, dtype=torch.float64) / width)
+    angles = torch.outer(torch.arange(context, dtype=torch.float64), frequencies)
+    angles = -angles if a["inverse"] else angles
+    if a["interleaved"]:
+        pairs = torch.view_as_complex(x.unflatten(-1, (-1, 2)).contiguous())
+        turned = pairs * torch.polar(torch.ones_like(angles), angles)
+        return torch.view_as_real(turned).flatten(-2)
+    angles = torch.cat([angles, angles], dim=-1)
+    first, second = x.chunk(2, dim=-1)
+    return x * angles.cos() + torch.cat([-second, first], dim=-1) * angles.sin()
+
+
+def rotary(a, qkv):
+    q, k, v = split_heads(a, qkv)
+    return (pack_heads(rotate(a, q), rotate(a, k), v),)
+
+
+def rms_norm(a, x, weight):
+    rstd = torch.rsqrt(x.square().mean(-1) + a["epsilon"])
+    return x * rstd[..., None] * weight, rstd
+
+
+def head_norm(a, qkv, query_weight, key_weight):
+    q, k, v = split_heads(a, qkv)
+    q, q_rstd = rms_norm(a, q, query_weight)
+    k, k_rstd = rms_norm(a, k, key_weight)
+    return pack_heads(q, k, v), torch.cat([q_rstd, k_rstd], dim=1).transpose(1, 2)
+
+
+def layer_norm(a, x, weight, bias):
+    rstd = torch.rsqrt(x.var(-1, unbiased=False) + a["epsilon"])
+    return F.layer_norm(x, x.shape[-1:], weight, bias, a["epsilon"]), x.mean(-1), rstd
+
+
+def batch_norm(a, x, weight, bias):
+    places = tuple(range(x.dim() - 1))
+    y = F.batch_norm(x.flatten(0, -2), None, None, weight, bias, training=True, eps=a["epsilon"])
+    rstd = torch.rsqrt(x.var(places, unbiased=False) + a["epsilon"])
+    return y.reshape(x.shape), x.mean(places), rstd
+
+
+def gelu(x):
+    return F.gelu(x, approximate="tanh")
+
+
+def linear(a, x, weight, *rest):
+    rest = list(rest)
+    y = F.linear(x, weight, rest.pop(0) if a["bias"] else None)
+    if a["residual"]:
+        y = y + rest.pop(0)
+    return (y, gelu(y)) if a["gelu"] else (y,)
+
+
+def linear_input_gradient(_a, dy, weight, gelu_input):
+    leaf = gelu_input.detach().requires_grad_()
+    return torch.autograd.grad(F.linear(gelu(leaf), weight.detach()), leaf, dy.detach())
+
+
+def embedding(_a, ids, token, position):
+    return (F.embedding(ids, token) + position,)
+
+
+def channels_first(x):
+    return x.permute(0, 3, 1, 2)
+
+
+def channels_last(x):
+    return x.permute(0, 2, 3, 1)
+
+
+def plane(a, name):
+    return a[name + "_height"], a[name + "_width"]
+
+
+def convolution(a, x, weight, bias=None):
+    steps = [plane(a, name) for name in ("stride", "padding", "dilation")]
+    y = F.conv2d(channels_first(x), channels_first(weight), bias, *steps, a["groups"])
+    return (channels_last(y),)
+
+
+def max_pool(a, x):
+    steps = [plane(a, name) for name in ("window", "stride", "padding")]
+    y, places = F.max_pool2d(channels_first(x), *steps, return_indices=True)
+    rows = torch.arange(y.shape[2])[:, None] * steps[1][0] - steps[2][0]
+    columns = torch.arange(y.shape[3]) * steps[1][1] - steps[2][1]
+    width = x.shape[2]
+    choice = (places // width - rows) * steps[0][1] + places % width - columns
+    return channels_last(y), channels_last(choice)
+
+
+def average_pool(a, x):
+    steps = [plane(a, name) for name in ("window", "stride", "padding")]
+    y = F.avg_pool2d(channels_first(x), *steps, count_include_pad=bool(a["count_padding"]))
+    return (channels_last(y),)
+
+
+def cross_entropy(a, logits, targets):
+    options = {"label_smoothing": a["label_smoothing"], "ignore_index": a["ignore_index"]}
+    logits, targets = logits.flatten(0, -2), targets.flatten()
+    sums = [F.cross_entropy(logits, targets, reduction="sum", **options)]
+    counts = targets != a["ignore_index"]
+    sums.append(counts.sum())
+    for top in [1] * bool(a["accuracy"]) + [a["top"]] * bool(a["top"]):
+        best = logits.topk(min(top, logits.shape[1])).indices
+        sums.append(((best == targets[:, None]).any(1) & counts).sum())
+    return sums
+
+
+def mean_squared_error(_a, prediction, target):
+    return [F.mse_loss(prediction, target, reduction="sum"), torch.tensor(prediction.numel())]
+
+
+TABLE = {
+    "add": lambda _a, x, y: (x + y,),
+    "attention": attention,
+    "average_pool": average_pool,
+    "batch_norm": batch_norm,
+    "concatenate": lambda _a, *parts: (torch.cat(parts, dim=-1),),
+    "convolution": convolution,
+    "dropout": lambda a, x: (x * dropout_factors(x.shape, a["rate"], a["draw"]),),
+    "embedding": embedding,
+    "gelu": lambda _a, x: (gelu(x),),
+    "global_average_pool": lambda _a, x: (x.mean((1, 2)),),
+    "head_norm": head_norm,
+    "layer_norm": layer_norm,
+    "linear": linear,
+    "linear_input_gradient": linear_input_gradient,
+    "max_pool": max_pool,
+    "relu": lambda _a, x: (F.relu(x),),
+    "rms_norm": rms_norm,
+    "rotary": rotary,
+    "silu": lambda _a, x: (F.silu(x),),
+    "slice": lambda a, x: (x[..., a["begin"] : a["begin"] + a["extent"]],),
+    "swiglu": lambda _a, gate, up: (F.silu(gate) * up,),
+}
+LOSSES = {"cross_entropy": cross_entropy, "mean_squared_error": mean_squared_error}
+
+
+def number_of(text):
+    if text == "true":
+        return 1
+    return float(text) if any(c in text for c in ".e") else int(text)
+
+
+class Case:
+    """The recorded arrays of one case; numbers are float64 leaves of an autograd graph."""
+
+    def __init__(self, name, arrays, metadata):
+        self.name, self.arrays = name, arrays
+        _, self.operation, self.case = name.split("/")
+        self.attributes = collections.defaultdict(int)
+        for word in metadata[name].split():
+            key, _, value = word.partition("=")
+            self.attributes[key] = number_of(value)
+        self.outputs = [int(word) for word in metadata[name + "/outputs"].split()]
+        self.inputs = [self._leaf(array) for array in self.all("input")]
+
+    def all(self, what):
+        found, i = [], 0
+        while f"{self.name}/{what}{i}" in self.arrays:
+            found.append(self.arrays[f"{self.name}/{what}{i}"])
+            i += 1
+        return found
+
+    @staticmethod
+    def _leaf(array):
+        if array.dtype == np.int32:
+            return torch.tensor(array, dtype=torch.int64)
+        return torch.tensor(array, dtype=torch.float64, requires_grad=True)
+
+    def compare(self, report):
+        label = f"{self.operation}.{self.case}"
+        if self.operation in LOSSES:
+            self._compare_loss(report, label)
+            return
+        outputs = TABLE[self.operation](self.attributes, *self.inputs)
+        for i, (ours, truth) in enumerate(zip(self.all("output"), outputs)):
+            report.near(f"{label}.output{i}", ours, truth)
+        upstream = [torch.tensor(array, dtype=torch.float64) for array in self.all("d_output")]
+        if not upstream:
+            return
+        sum((outputs[i] * dy).sum() for i, dy in zip(self.outputs, upstream)).backward()
+        for i, leaf in enumerate(self.inputs):
+            if leaf.requires_grad:
+                ours = self.arrays[f"{self.name}/d_input{i}"]
+                report.near(f"{label}.d_input{i}", ours, leaf.grad)
+
+    def _compare_loss(self, report, label):
+        sums = LOSSES[self.operation](self.attributes, *self.inputs[:2])
+        outputs = self.all("output")
+        for ours, truth in zip(outputs.pop(), sums):
+            report.near(f"{label}.sums", ours, truth)
+        if outputs:
+            sums[0].backward()
+            scale = float(self.inputs[2])
+            report.near(f"{label}.gradient", outputs[0], self.inputs[0].grad * scale)
+
+
+def compare_operations(arrays, metadata, report):
+    names = sorted(key for key in metadata if key.startswith("case/") and key.count("/") == 2)
+    unknown = {name.split("/")[1] for name in names} - set(TABLE) - set(LOSSES)
+    if unknown or not names:
+        report.fail("operations", f"not in operations.py: {', '.join(sorted(unknown)) or 'all'}")
+        return
+    for name in names:
+        Case(name, arrays, metadata).compare(report)
