@@ -47,15 +47,19 @@ std::vector<Case> Cases() {
   constexpr int64_t rms = n * d + n;
   constexpr int64_t attention = 5 * n * d + heads * n;
   constexpr int64_t gated = n * d + 3 * n * h;
-  // Of 2 heads of 4: x, qkv, an rstd a head, qkv turned, out and log-sum-exp.
-  constexpr int64_t qwen_stash = n * (d + 24 + 4 + 24 + 8 + 2);
+  // Of 2 heads of 4 and one key head: x, qkv, an rstd a head, qkv turned, out and log-sum-exp.
+  constexpr int64_t qwen_stash = n * (d + 16 + 3 + 16 + 8 + 2);
   constexpr int64_t mlp = n * d + 2 * n * h;
   const LayerSpec attend{AttentionSpec{heads, 0.0}}, attend_drop{AttentionSpec{heads, 0.3}};
   const LayerSpec dense{LinearSpec{d, true}}, drop{DropoutSpec{0.4}}, keep{DropoutSpec{0.0}};
   const LayerSpec layer_norm{LayerNormSpec{}}, gelu{GeluSpec{}}, mlp_spec{MlpSpec{h}};
   const LayerSpec rms_norm = RmsNormSpec{1e-3}, swiglu = SwigluSpec{h};
-  const LayerSpec qwen = AttentionSpec{
-      .heads = 2, .head_width = 4, .rotary_theta = 10, .qk_norm = true, .bias = false};
+  const LayerSpec qwen = AttentionSpec{.heads = 2,
+                                       .key_heads = 1,
+                                       .head_width = 4,
+                                       .rotary_theta = 10,
+                                       .qk_norm = true,
+                                       .bias = false};
   const auto residual = [](std::vector<LayerSpec> layers) {
     return LayerSpec{ResidualSpec{std::move(layers)}};
   };
@@ -67,6 +71,9 @@ std::vector<Case> Cases() {
       {"attention", attend, attention},
       {"attention_dropout", attend_drop, attention, true},
       {"attention_qwen", qwen, qwen_stash},
+      {"attention_grouped",
+       AttentionSpec{.heads = 4, .dropout = 0.3, .key_heads = 2, .head_width = 3},
+       n * (d + 24 + 12 + 4), true},
       {"attention_rotary", AttentionSpec{.heads = 3, .rotary_theta = 100}, 5 * n * d + 3 * n},
       {"mlp", mlp_spec, mlp},
       {"swiglu", swiglu, gated},
