@@ -31,6 +31,12 @@ Kernel Add(Backend& backend, const Call&, const CallTypes&) {
   };
 }
 
+Kernel AddTo(Backend& backend, const Call&, const CallTypes&) {
+  return [&backend](const Context&, const Arguments& a) {
+    for (size_t i = 0; i < a.inputs.size(); ++i) backend.Add({a.inputs[i], a.adds[i]});
+  };
+}
+
 AttentionShape ShapeOf(const AttentionAttributes& attributes, const ValueType& qkv,
                        const Context& context) {
   const PackedHeads packed = PackedHeadsOf(qkv, attributes.heads, attributes.key_heads);
@@ -146,6 +152,7 @@ using Prepare = Kernel (*)(Backend&, const Call&, const CallTypes&);
 const std::map<std::string, Prepare>& Table() {
   static const auto* const table = new std::map<std::string, Prepare>{
       {"add", Add},
+      {"add_to", AddTo},
       {"attention", Attention},
       {"attention_gradient", AttentionGradient},
       {"dropout", Dropout},
