@@ -1,0 +1,98 @@
+// Row by row with the loop that the back end's function has; what each row adds to the sums is kept, and added
+// up in the order of the rows.
+#include "operations/cross_entropy.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "stage/backends/cpu/float_view.h"
+#include "stage/backends/cpu/kernel_list.h"
+#include "stage/backends/cpu/kernels.h"
+
+namespace stagecoach::cpu {
+namespace {
+
+constexpr int64_t kMostSums = 4;
+
+// Classes that come before the target by their logits; of equal ones the lower class comes first.
+int64_t RankOf(const float* logits, int64_t classes, int64_t target) {
+  const float own = logits[target];
+  int64_t rank = 0;
+  for (int64_t j = 0; j < target; ++j) rank += logits[j] >= own ? 1 : 0;
+  for (int64_t j = target + 1; j < classes; ++j) rank += logits[j] > own ? 1 : 0;
+  return rank;
+}
+
+double MeanOf(const float* values, int64_t n) {
+  double sum = 0;
+  for (int64_t j = 0; j < n; ++j) sum += values[j];
+  return sum / static_cast<double>(n);
+}
+
+// d_logits may be null or logits.
+void Row(const CrossEntropyAttributes& attributes, const float* logits, int64_t classes,
+         int32_t target, float scale, double* sums, float* d_logits) {
+  std::fill_n(sums, kMostSums, 0.0);
+  if (target == attributes.ignore_index) {
+    if (d_logits != nullptr) std::fill_n(d_logits, classes, 0.0f);
+    return;
+  }
+  sums[1] = 1;
+  if (target < 0 || target >= classes) {
+    sums[0] = std::numeric_limits<double>::quiet_NaN();
+    if (d_logits != nullptr) std::fill_n(d_logits, classes, NAN);
+    return;
+  }
+  int64_t next = 2;
+  if (attributes.accuracy || attributes.top > 0) {
+    const int64_t rank = RankOf(logits, classes, target);
+    if (attributes.accuracy) sums[next++] = rank == 0 ? 1 : 0;
+    if (attributes.top > 0) sums[next] = rank < attributes.top ? 1 : 0;
+  }
+  const double smoothing = attributes.label_smoothing;
+  if (smoothing > 0) sums[0] = smoothing * (logits[target] - MeanOf(logits, classes));
+  sums[0] += CrossEntropyRow(logits, target, scale, d_logits, classes);
+  if (smoothing == 0 || d_logits == nullptr) return;
+  const auto share = static_cast<float>(smoothing / static_cast<double>(classes)) * scale;
+  for (int64_t j = 0; j < classes; ++j) d_logits[j] -= share;
+  d_logits[target] += static_cast<float>(smoothing) * scale;
+}
+
+absl::StatusOr<Kernel> Loss(CpuBackend& backend, const Call& call, const CallTypes&, DType) {
+  return Kernel([&backend, attributes = AttributesOf<CrossEntropyAttributes>(call)](
+                    const KernelContext&, const KernelArguments& a) {
+    const int64_t classes = a.inputs[0].shape().back(), rows = a.inputs[1].elements();
+    const bool gradient = attributes.gradient;
+    const FloatInput logits(a.inputs[0]);
+    const FloatOutput d_logits(gradient ? a.outputs[0] : a.inputs[0]);
+    const int32_t* const targets = a.inputs[1].data<int32_t>();
+    const float scale = gradient ? a.inputs[2].data<float>()[0] : 0.0f;
+    auto* const table = reinterpret_cast<double*>(backend.ReserveShared(
+        std::max<int64_t>(rows, 1) * kMostSums * static_cast<int64_t>(sizeof(double))));
+    if (table == nullptr) return;
+    backend.ForEachPiece(a.inputs[0], kSmallRowBlock, classes, 1,
+                         [&](int64_t first, int64_t count, const Room& room) {
+                           const int64_t start = first * classes, elements = count * classes;
+                           const float* from = logits.Read(start, elements, room[0]);
+                           float* const to = gradient ? d_logits.At(start, room[0]) : nullptr;
+                           for (int64_t r = 0; r < count; ++r) {
+                             Row(attributes, from + r * classes, classes, targets[first + r], scale,
+                                 table + (first + r) * kMostSums,
+                                 gradient ? to + r * classes : nullptr);
+                           }
+                           if (gradient) d_logits.Finish(start, elements, room[0]);
+                         });
+    double* const sums = a.outputs[gradient ? 1 : 0].data<double>();
+    for (int64_t i = 0; i < attributes.sums(); ++i) {
+      sums[i] = 0;
+      for (int64_t r = 0; r < rows; ++r) sums[i] += table[r * kMostSums + i];
+    }
+  });
+}
+
+}  // namespace
+
+KernelList CrossEntropyKernels() { return {{"cross_entropy", Loss}}; }
+
+}  // namespace stagecoach::cpu

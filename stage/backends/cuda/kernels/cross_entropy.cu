@@ -1,0 +1,111 @@
+// A block a row: the largest logit, then the sums, then the gradient. What rows add up to is kept by row, and
+// added in a fixed order.
+#include "stage/backends/cuda/kernels/cross_entropy.h"
+
+#include "stage/backends/cuda/launch.cuh"
+
+namespace stagecoach::cuda {
+namespace {
+
+// What a block finds out about its row; all its threads get it.
+struct RowSums {
+  float largest, total;
+  double mean;  // of the logits
+  int rank;     // classes that come before the target
+};
+
+template <typename T>
+__device__ __forceinline__ RowSums SumsOfRow(const T* row, int64_t classes, int64_t target,
+                                             float* shared, double* wide) {
+  float largest = -INFINITY;
+  for (int64_t j = threadIdx.x; j < classes; j += blockDim.x) {
+    largest = fmaxf(largest, ToFloat(row[j]));
+  }
+  largest = BlockMax(largest, shared);
+  const float own = ToFloat(row[target]);
+  float total = 0.0f, before = 0.0f;
+  double sum = 0.0;
+  for (int64_t j = threadIdx.x; j < classes; j += blockDim.x) {
+    const float value = ToFloat(row[j]);
+    total += expf(value - largest);
+    sum += value;
+    before += value > own || (value == own && j < target) ? 1.0f : 0.0f;
+  }
+  RowSums sums;
+  sums.largest = largest;
+  sums.total = BlockSum(total, shared);
+  sums.rank = static_cast<int>(BlockSum(before, shared));
+  sums.mean = BlockSum(sum, wide) / static_cast<double>(classes);
+  return sums;
+}
+
+// Every thread's share of the row. d_row may be null.
+template <typename T>
+__device__ __forceinline__ void FillRow(T* d_row, int64_t classes, float value) {
+  if (d_row == nullptr) return;
+  for (int64_t j = threadIdx.x; j < classes; j += blockDim.x) d_row[j] = FromFloat<T>(value);
+}
+
+template <typename T>
+__global__ void CrossEntropyLossKernel(LossRows s, const T* logits, const int32_t* targets,
+                                       const float* scale, T* d_logits, double* table) {
+  __shared__ float shared[32];
+  __shared__ double wide[32];
+  for (int64_t r = blockIdx.x; r < s.rows; r += gridDim.x) {
+    const int64_t target = targets[r];
+    const bool ignored = target == s.ignored, known = target >= 0 && target < s.classes;
+    T* const d_row = d_logits == nullptr ? nullptr : d_logits + r * s.classes;
+    if (ignored || !known) {
+      FillRow(d_row, s.classes, ignored ? 0.0f : NAN);
+      if (threadIdx.x == 0) {
+        for (int i = 0; i < s.sums; ++i) table[i * s.rows + r] = 0.0;
+        if (!ignored) {
+          table[r] = NAN;
+          table[s.rows + r] = 1.0;
+        }
+      }
+      continue;
+    }
+    const T* const row = logits + r * s.classes;
+    const float own = ToFloat(row[target]);  // before the row may be overwritten
+    const RowSums sums = SumsOfRow(row, s.classes, target, shared, wide);
+    if (threadIdx.x == 0) {
+      table[r] = log(static_cast<double>(sums.total)) + static_cast<double>(sums.largest) -
+                 (1.0 - s.smoothing) * own - s.smoothing * sums.mean;
+      table[s.rows + r] = 1.0;
+      int64_t next = 2;
+      if (s.accuracy) table[next++ * s.rows + r] = sums.rank == 0 ? 1.0 : 0.0;
+      if (s.top > 0) table[next * s.rows + r] = sums.rank < s.top ? 1.0 : 0.0;
+    }
+    if (d_row == nullptr) continue;
+    const float inverse = 1.0f / sums.total, factor = *scale;
+    const float share = static_cast<float>(s.smoothing / static_cast<double>(s.classes));
+    for (int64_t j = threadIdx.x; j < s.classes; j += blockDim.x) {
+      const float p = expf(ToFloat(row[j]) - sums.largest) * inverse;
+      const float q = share + (j == target ? static_cast<float>(1.0 - s.smoothing) : 0.0f);
+      d_row[j] = FromFloat<T>((p - q) * factor);
+    }
+  }
+}
+
+}  // namespace
+
+template <typename T>
+cudaError_t CrossEntropyLoss(cudaStream_t stream, const LossRows& shape, const T* logits,
+                             const int32_t* targets, const float* scale, T* d_logits, double* sums,
+                             double* scratch) {
+  cudaError_t error =
+      Launch(CrossEntropyLossKernel<T>, RowLaunch(shape.rows, shape.classes, 1, kMaxLogitThreads),
+             0, stream, shape, logits, targets, scale, d_logits, scratch);
+  for (int i = 0; i < shape.sums && error == cudaSuccess; ++i) {
+    error = OrderedTotal(stream, scratch + i * shape.rows, shape.rows, sums + i);
+  }
+  return error;
+}
+
+template cudaError_t CrossEntropyLoss(cudaStream_t, const LossRows&, const float*, const int32_t*,
+                                      const float*, float*, double*, double*);
+template cudaError_t CrossEntropyLoss(cudaStream_t, const LossRows&, const Bf16*, const int32_t*,
+                                      const float*, Bf16*, double*, double*);
+
+}  // namespace stagecoach::cuda

@@ -1,0 +1,25 @@
+// Cross entropy as an operation, on the card (operations/cross_entropy.h). T: float or Bf16.
+#ifndef STAGECOACH_STAGE_BACKENDS_CUDA_KERNELS_CROSS_ENTROPY_H_
+#define STAGECOACH_STAGE_BACKENDS_CUDA_KERNELS_CROSS_ENTROPY_H_
+
+#include "stage/backends/cuda/kernels.h"
+
+namespace stagecoach::cuda {
+
+struct LossRows {
+  int64_t rows, classes;
+  double smoothing;
+  int64_t ignored;
+  bool accuracy;
+  int64_t top;
+  int sums;  // 2 to 4
+};
+// scale: one number. d_logits may be null or logits. scratch: rows * sums doubles.
+template <typename T>
+cudaError_t CrossEntropyLoss(cudaStream_t stream, const LossRows& shape, const T* logits,
+                             const int32_t* targets, const float* scale, T* d_logits, double* sums,
+                             double* scratch);
+
+}  // namespace stagecoach::cuda
+
+#endif  // STAGECOACH_STAGE_BACKENDS_CUDA_KERNELS_CROSS_ENTROPY_H_

@@ -1,0 +1,78 @@
+#include "operations/cross_entropy.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "stage/backends/reference/kernel_list.h"
+
+namespace stagecoach::reference {
+namespace {
+
+double LogSumExp(const float* logits, int64_t classes) {
+  double largest = -INFINITY, total = 0;
+  for (int64_t j = 0; j < classes; ++j) largest = std::max(largest, double{logits[j]});
+  for (int64_t j = 0; j < classes; ++j) total += std::exp(logits[j] - largest);
+  return largest + std::log(total);
+}
+
+// Classes that come before the target by their logits; of equal ones the lower class comes first.
+int64_t RankOf(const float* logits, int64_t classes, int64_t target) {
+  int64_t rank = 0;
+  for (int64_t j = 0; j < classes; ++j) {
+    rank += logits[j] > logits[target] || (logits[j] == logits[target] && j < target) ? 1 : 0;
+  }
+  return rank;
+}
+
+// One row: adds to the sums; d_logits may be null or logits.
+void Row(const CrossEntropyAttributes& attributes, const float* logits, int64_t classes,
+         int64_t target, double scale, std::vector<double>& sums, float* d_logits) {
+  if (target == attributes.ignore_index) {
+    if (d_logits != nullptr) std::fill_n(d_logits, classes, 0.0f);
+    return;
+  }
+  sums[1] += 1;
+  if (target < 0 || target >= classes) {
+    sums[0] = std::numeric_limits<double>::quiet_NaN();
+    if (d_logits != nullptr) std::fill_n(d_logits, classes, NAN);
+    return;
+  }
+  const double normalizer = LogSumExp(logits, classes);
+  const double smooth = attributes.label_smoothing / static_cast<double>(classes);
+  double mean = 0;
+  for (int64_t j = 0; j < classes; ++j) mean += logits[j] / static_cast<double>(classes);
+  sums[0] += normalizer - (1 - attributes.label_smoothing) * logits[target] -
+             attributes.label_smoothing * mean;
+  const int64_t rank = RankOf(logits, classes, target);
+  size_t next = 2;
+  if (attributes.accuracy) sums[next++] += rank == 0 ? 1 : 0;
+  if (attributes.top > 0) sums[next] += rank < attributes.top ? 1 : 0;
+  if (d_logits == nullptr) return;
+  for (int64_t j = 0; j < classes; ++j) {
+    const double q = smooth + (j == target ? 1 - attributes.label_smoothing : 0);
+    d_logits[j] = static_cast<float>((std::exp(logits[j] - normalizer) - q) * scale);
+  }
+}
+
+absl::StatusOr<Kernel> Loss(ReferenceBackend&, const Call& call, const CallTypes&, DType) {
+  return Kernel([attributes = AttributesOf<CrossEntropyAttributes>(call)](
+                    const KernelContext&, const KernelArguments& a) {
+    const int64_t classes = a.inputs[0].shape().back(), rows = a.inputs[1].elements();
+    const double scale = attributes.gradient ? a.inputs[2].data<float>()[0] : 0.0f;
+    std::vector<double> sums(attributes.sums(), 0.0);
+    for (int64_t r = 0; r < rows; ++r) {
+      Row(attributes, a.inputs[0].data<float>() + r * classes, classes,
+          a.inputs[1].data<int32_t>()[r], scale, sums,
+          attributes.gradient ? a.outputs[0].data<float>() + r * classes : nullptr);
+    }
+    std::copy(sums.begin(), sums.end(), a.outputs[attributes.gradient ? 1 : 0].data<double>());
+  });
+}
+
+}  // namespace
+
+KernelList CrossEntropyKernels() { return {{"cross_entropy", Loss}}; }
+
+}  // namespace stagecoach::reference
