@@ -1,0 +1,17 @@
+// The mean squared error on the card (operations/mean_squared_error.h). T: float or Bf16.
+#ifndef STAGECOACH_STAGE_BACKENDS_CUDA_KERNELS_MEAN_SQUARED_ERROR_H_
+#define STAGECOACH_STAGE_BACKENDS_CUDA_KERNELS_MEAN_SQUARED_ERROR_H_
+
+#include "stage/backends/cuda/kernels.h"
+
+namespace stagecoach::cuda {
+
+int64_t SquaredErrorBlocks(int64_t n);
+// scale: one number. gradient may be null or prediction. sums: the sum, then n. scratch: 2 doubles a block.
+template <typename T>
+cudaError_t SquaredError(cudaStream_t stream, int64_t n, const T* prediction, const float* target,
+                         const float* scale, T* gradient, double* sums, double* scratch);
+
+}  // namespace stagecoach::cuda
+
+#endif  // STAGECOACH_STAGE_BACKENDS_CUDA_KERNELS_MEAN_SQUARED_ERROR_H_
