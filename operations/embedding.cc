@@ -1,5 +1,7 @@
-// embedding: y[row] = token[ids[row]] + position[row mod context].
-// embedding_weight_gradient adds dy's rows to both tables, in ascending order.
+#include "operations/embedding.h"
+
+#include <algorithm>
+
 #include "operations/catalogue.h"
 #include "operations/elementwise_flops.h"
 #include "operations/type_check.h"
@@ -15,7 +17,7 @@ absl::Status CheckIds(const ValueType& ids) {
                                     "; must be ids of one extent, the context");
 }
 
-class Embedding final : public OperationOf<NoAttributes> {
+class Embedding final : public OperationOf<EmbeddingAttributes> {
  public:
   std::string_view name() const override { return "embedding"; }
   std::vector<CallCase> Cases() const override {
@@ -25,14 +27,21 @@ class Embedding final : public OperationOf<NoAttributes> {
              .tolerance = 1e-6},
             {.name = "wide",
              .inputs = {IdsBelow(40, {7}), Weights({40, 67}), Weights({7, 67})},
+             .tolerance = 1e-6},
+            {.name = "tokens_only",
+             .attributes = ToAttributes(EmbeddingAttributes{.tokens_only = true}),
+             .inputs = {IdsBelow(5, {13}), Weights({5, 9})},
+             .samples = 3,
              .tolerance = 1e-6}};
   }
 
  private:
-  absl::StatusOr<std::vector<ValueType>> TypesOf(const NoAttributes&,
+  absl::StatusOr<std::vector<ValueType>> TypesOf(const EmbeddingAttributes& attributes,
                                                  std::span<const ValueType> inputs,
                                                  std::span<const ValueType>) const override {
-    absl::Status status = CheckOperands("embedding", inputs, {"ids", "token", "position"});
+    absl::Status status = attributes.tokens_only
+                              ? CheckOperands("embedding", inputs, {"ids", "token"})
+                              : CheckOperands("embedding", inputs, {"ids", "token", "position"});
     if (status.ok()) status = CheckIds(inputs[0]);
     if (!status.ok()) return status;
     if (inputs[1].shape.rank() != 2) {
@@ -42,32 +51,39 @@ class Embedding final : public OperationOf<NoAttributes> {
     const int64_t vocabulary = inputs[1].shape[0], width = inputs[1].shape[1];
     status = CheckType("token", inputs[1], WeightType(Element::kActivation, {vocabulary, width}));
     const int64_t context = inputs[0].shape[0];
-    if (status.ok()) {
+    if (status.ok() && !attributes.tokens_only) {
       status = CheckType("position", inputs[2], WeightType(Element::kActivation, {context, width}));
     }
     if (!status.ok()) return status;
     return std::vector<ValueType>{ActivationType({context, width})};
   }
-  Cost CostOfCall(const NoAttributes&, const CallTypes& types, int64_t samples) const override {
+  Cost CostOfCall(const EmbeddingAttributes&, const CallTypes& types,
+                  int64_t samples) const override {
     return {.flops = kEmbeddingFlops.forward * TypeElements(types.outputs[0], samples)};
   }
-  void WriteGradient(const NoAttributes&, GradientWriter& writer) const override {
-    if (!writer.Wants(1) && !writer.Wants(2)) return;
-    writer.EmitAdding("embedding_weight_gradient", {}, {writer.input(0), writer.OutputGradient(0)},
-                      {1, 2});
+  void WriteGradient(const EmbeddingAttributes& attributes, GradientWriter& writer) const override {
+    std::vector<int> tables = {1};
+    if (!attributes.tokens_only) tables.push_back(2);
+    const auto wanted = [&](int table) { return writer.Wants(table); };
+    if (std::none_of(tables.begin(), tables.end(), wanted)) return;
+    writer.EmitAdding("embedding_weight_gradient", ToAttributes(attributes),
+                      {writer.input(0), writer.OutputGradient(0)}, tables);
   }
 };
 
-class EmbeddingWeightGradient final : public OperationOf<NoAttributes> {
+class EmbeddingWeightGradient final : public OperationOf<EmbeddingAttributes> {
  public:
   std::string_view name() const override { return "embedding_weight_gradient"; }
 
  private:
-  absl::StatusOr<std::vector<ValueType>> TypesOf(const NoAttributes&,
+  absl::StatusOr<std::vector<ValueType>> TypesOf(const EmbeddingAttributes& attributes,
                                                  std::span<const ValueType> inputs,
                                                  std::span<const ValueType> adds) const override {
     absl::Status status = CheckOperands(name(), inputs, {"ids", "dy"});
-    if (status.ok()) status = CheckOperands(name(), adds, {"d_token", "d_position"});
+    if (status.ok()) {
+      status = attributes.tokens_only ? CheckOperands(name(), adds, {"d_token"})
+                                      : CheckOperands(name(), adds, {"d_token", "d_position"});
+    }
     if (status.ok()) status = CheckIds(inputs[0]);
     if (status.ok()) status = CheckActivation("dy", inputs[1], 2);
     if (!status.ok()) return status;
@@ -77,13 +93,14 @@ class EmbeddingWeightGradient final : public OperationOf<NoAttributes> {
     if (status.ok()) {
       status = CheckType("d_token", adds[0], WeightType(Element::kFloat32, {vocabulary, width}));
     }
-    if (status.ok()) {
+    if (status.ok() && !attributes.tokens_only) {
       status = CheckType("d_position", adds[1], WeightType(Element::kFloat32, {context, width}));
     }
     if (!status.ok()) return status;
     return std::vector<ValueType>{};
   }
-  Cost CostOfCall(const NoAttributes&, const CallTypes& types, int64_t samples) const override {
+  Cost CostOfCall(const EmbeddingAttributes&, const CallTypes& types,
+                  int64_t samples) const override {
     return {.flops = kEmbeddingFlops.backward * TypeElements(types.inputs[1], samples)};
   }
 };

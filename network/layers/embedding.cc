@@ -2,6 +2,7 @@
 
 #include "network/layer_kind.h"
 #include "operations/dropout.h"
+#include "operations/embedding.h"
 
 namespace stagecoach {
 namespace {
@@ -16,10 +17,13 @@ class EmbeddingLayer final : public LayerKindOf<EmbeddingSpec> {
     LayerWriter& writer = builder.writer();
     const int64_t context = writer.type(ids).shape[0];
     const auto [vocabulary, width] = builder.network();
-    const ValueId token = builder.Weight(place, "token.weight", {vocabulary, width}, kInitStddev);
-    const ValueId position =
-        builder.Weight(place, "position.weight", {context, width}, kInitStddev);
-    const ValueId y = writer.Emit("embedding", {}, {ids, token, position})[0];
+    std::vector<ValueId> inputs = {
+        ids, builder.Weight(place, "token.weight", {vocabulary, width}, kInitStddev)};
+    if (spec.position) {
+      inputs.push_back(builder.Weight(place, "position.weight", {context, width}, kInitStddev));
+    }
+    const EmbeddingAttributes tables{.tokens_only = !spec.position};
+    const ValueId y = writer.Emit("embedding", ToAttributes(tables), std::move(inputs))[0];
     const int64_t draw = writer.TakeDraw();
     if (spec.dropout == 0) return y;
     const DropoutAttributes attributes{spec.dropout, draw, true};

@@ -116,13 +116,13 @@ struct DropoutArgs {
   double rate = 0.0;
   RandomStream stream;
 };
-// y[n, width] = token[ids[n]] + position[n mod context]. ids: I32.
+// y[n, width] = token[ids[n]] + position[n mod context]. ids: I32; position may be empty.
 struct EmbeddingForwardArgs {
   Tensor ids, token, position;
   int64_t context = 0;
   Tensor y;
 };
-// Adds, rows in ascending order.
+// Adds, rows in ascending order; d_position may be empty.
 struct EmbeddingBackwardArgs {
   Tensor ids, dy;
   int64_t context = 0;

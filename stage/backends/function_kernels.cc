@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "operations/attention.h"
 #include "operations/dropout.h"
+#include "operations/embedding.h"
 #include "operations/layer_norm.h"
 #include "operations/linear.h"
 #include "operations/packed_heads.h"
@@ -72,15 +73,21 @@ Kernel Dropout(Backend& backend, const Call& call, const CallTypes&) {
   };
 }
 
-Kernel Embedding(Backend& backend, const Call&, const CallTypes& types) {
-  return [&backend, length = types.inputs[0].shape[0]](const Context&, const Arguments& a) {
-    backend.EmbeddingForward({a.inputs[0], a.inputs[1], a.inputs[2], length, a.outputs[0]});
+Kernel Embedding(Backend& backend, const Call& call, const CallTypes& types) {
+  return [&backend, length = types.inputs[0].shape[0],
+          only = AttributesOf<EmbeddingAttributes>(call).tokens_only](const Context&,
+                                                                      const Arguments& a) {
+    const Tensor position = only ? Tensor() : a.inputs[2];
+    backend.EmbeddingForward({a.inputs[0], a.inputs[1], position, length, a.outputs[0]});
   };
 }
 
-Kernel EmbeddingWeightGradient(Backend& backend, const Call&, const CallTypes& types) {
-  return [&backend, length = types.inputs[0].shape[0]](const Context&, const Arguments& a) {
-    backend.EmbeddingBackward({a.inputs[0], a.inputs[1], length, a.adds[0], a.adds[1]});
+Kernel EmbeddingWeightGradient(Backend& backend, const Call& call, const CallTypes& types) {
+  return [&backend, length = types.inputs[0].shape[0],
+          only = AttributesOf<EmbeddingAttributes>(call).tokens_only](const Context&,
+                                                                      const Arguments& a) {
+    const Tensor position = only ? Tensor() : a.adds[1];
+    backend.EmbeddingBackward({a.inputs[0], a.inputs[1], length, a.adds[0], position});
   };
 }
 

@@ -66,6 +66,7 @@ std::vector<Case> Cases() {
   return {
       {"embedding", {EmbeddingSpec{0.0}}, n},
       {"embedding_dropout", {EmbeddingSpec{0.4}}, n, true},
+      {"embedding_without_position", {EmbeddingSpec{.position = false}}, n},
       {"layer_norm", layer_norm, norm},
       {"rms_norm", rms_norm, rms},
       {"attention", attend, attention},

@@ -126,8 +126,9 @@ def linear_input_gradient(_a, dy, weight, gelu_input):
     return torch.autograd.grad(F.linear(gelu(leaf), weight.detach()), leaf, dy.detach())
 
 
-def embedding(_a, ids, token, position):
-    return (F.embedding(ids, token) + position,)
+def embedding(_a, ids, token, position=None):
+    tokens = F.embedding(ids, token)
+    return (tokens if position is None else tokens + position,)
 
 
 def channels_first(x):

@@ -139,18 +139,23 @@ void CpuBackend::Dropout(const DropoutArgs& args) {
 void CpuBackend::EmbeddingForward(const EmbeddingForwardArgs& args) {
   const int64_t width = args.token.shape()[1];
   const int32_t* ids = args.ids.data<int32_t>();
-  const FloatInput token(args.token), position(args.position);
+  const bool positions = args.position.valid();
+  const FloatInput token(args.token), position(positions ? args.position : args.token);
   const FloatOutput y(args.y);
-  ForEachPiece(args.y, kSmallRowBlock, width, 2,
-               [&](int64_t first, int64_t count, const Room& room) {
-                 for (int64_t r = first; r < first + count; ++r) {
-                   CHECK(ids[r] >= 0 && ids[r] < args.token.shape()[0]) << "token id " << ids[r];
-                   AddRows(token.Read(ids[r] * width, width, room[0]),
-                           position.Read(r % args.context * width, width, room[1]),
-                           y.At(r * width, room[0]), width);
-                   y.Finish(r * width, width, room[0]);
-                 }
-               });
+  ForEachPiece(
+      args.y, kSmallRowBlock, width, 2, [&](int64_t first, int64_t count, const Room& room) {
+        for (int64_t r = first; r < first + count; ++r) {
+          CHECK(ids[r] >= 0 && ids[r] < args.token.shape()[0]) << "token id " << ids[r];
+          const float* row = token.Read(ids[r] * width, width, room[0]);
+          float* sum = y.At(r * width, room[0]);
+          if (positions) {
+            AddRows(row, position.Read(r % args.context * width, width, room[1]), sum, width);
+          } else if (row != sum) {
+            std::copy_n(row, width, sum);
+          }
+          y.Finish(r * width, width, room[0]);
+        }
+      });
 }
 
 void CpuBackend::CrossEntropy(const CrossEntropyArgs& args) {

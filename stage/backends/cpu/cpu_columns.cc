@@ -75,13 +75,15 @@ void CpuBackend::EmbeddingBackward(const EmbeddingBackwardArgs& args) {
   const int64_t rows = args.ids.elements(), width = args.d_token.shape()[1];
   const int32_t* ids = args.ids.data<int32_t>();
   const FloatInput dy(args.dy);
-  float *token = args.d_token.data<float>(), *position = args.d_position.data<float>();
+  float* const token = args.d_token.data<float>();
+  float* const position = args.d_position.valid() ? args.d_position.data<float>() : nullptr;
   ForEachBlock(width, kColumnBlock, [&](int64_t first, int64_t count, int) {
     float room[kColumnBlock];
     for (int64_t r = 0; r < rows; ++r) {
       CHECK(ids[r] >= 0 && ids[r] < args.d_token.shape()[0]) << "token id " << ids[r];
       const float* gradient = dy.Read(r * width + first, count, room);
       AddTo(gradient, token + ids[r] * width + first, count);
+      if (position == nullptr) continue;
       AddTo(gradient, position + r % args.context * width + first, count);
     }
   });

@@ -20,10 +20,12 @@ __global__ void EmbeddingKernel(EmbeddingShape s, bool wide, const int32_t* ids,
     const int64_t id = ids[row];
     if (id < 0 || id >= s.vocabulary) __trap();
     Floats<kCount> values = LoadFloats<kCount>(token + id * s.width, column, 0, s.width, wide);
-    const Floats<kCount> added =
-        LoadFloats<kCount>(position + row % s.context * s.width, column, 0, s.width, wide);
+    if (position != nullptr) {
+      const Floats<kCount> added =
+          LoadFloats<kCount>(position + row % s.context * s.width, column, 0, s.width, wide);
 #pragma unroll
-    for (int j = 0; j < kCount; ++j) values.at[j] += added.at[j];
+      for (int j = 0; j < kCount; ++j) values.at[j] += added.at[j];
+    }
     StoreFloats(values, y + row * s.width, column, 0, s.width, wide);
   }
 }
@@ -130,7 +132,7 @@ cudaError_t EmbeddingBackward(cudaStream_t stream, EmbeddingShape shape, const i
   const cudaError_t error =
       Launch(by_token ? TokenGradientByTokenKernel<T> : TokenGradientByRowKernel<T>, launch, 0,
              stream, shape, wide, ids, dy, d_token);
-  if (error != cudaSuccess) return error;
+  if (error != cudaSuccess || d_position == nullptr) return error;
   const int64_t row_packs = (shape.width + kPack<T> - 1) / kPack<T>;
   return Launch(PositionGradientKernel<T>, ElementLaunch(shape.context * row_packs), 0, stream,
                 shape, wide, dy, d_position);

@@ -152,7 +152,7 @@ void KernelBackend::EmbeddingForward(const EmbeddingForwardArgs& args) {
   CHECK_GT(shape.context, 0) << "embedding";
   WithType(TypeOf(kWhat, {&args.token, &args.position, &args.y}), [&]<typename T>(T) {
     Note(Embedding(Begin(), shape, args.ids.data<int32_t>(), args.token.data<T>(),
-                   args.position.data<T>(), args.y.data<T>()),
+                   DataOrNull<T>(args.position), args.y.data<T>()),
          kWhat);
   });
 }
@@ -165,7 +165,7 @@ void KernelBackend::EmbeddingBackward(const EmbeddingBackwardArgs& args) {
   CheckType(kWhat, DType::kF32, {&args.d_token, &args.d_position});
   WithType(TypeOf(kWhat, {&args.dy}), [&]<typename T>(T) {
     Note(cuda::EmbeddingBackward(Begin(), shape, args.ids.data<int32_t>(), args.dy.data<T>(),
-                                 args.d_token.data<float>(), args.d_position.data<float>()),
+                                 args.d_token.data<float>(), DataOrNull<float>(args.d_position)),
          kWhat);
   });
 }

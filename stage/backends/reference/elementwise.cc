@@ -39,9 +39,11 @@ void ReferenceBackend::EmbeddingForward(const EmbeddingForwardArgs& args) {
     const int64_t id = args.ids.data<int32_t>()[r];
     CHECK(id >= 0 && id < args.token.shape()[0]) << "token id " << id;
     const float* token = args.token.data<float>() + id * width;
-    const float* position = args.position.data<float>() + r % args.context * width;
     float* y = args.y.data<float>() + r * width;
-    for (int64_t i = 0; i < width; ++i) y[i] = token[i] + position[i];
+    std::copy_n(token, width, y);
+    if (!args.position.valid()) continue;
+    const float* position = args.position.data<float>() + r % args.context * width;
+    for (int64_t i = 0; i < width; ++i) y[i] += position[i];
   }
 }
 
@@ -50,11 +52,10 @@ void ReferenceBackend::EmbeddingBackward(const EmbeddingBackwardArgs& args) {
   for (int64_t r = 0; r < rows; ++r) {
     const float* dy = args.dy.data<float>() + r * width;
     float* token = args.d_token.data<float>() + args.ids.data<int32_t>()[r] * width;
+    for (int64_t i = 0; i < width; ++i) token[i] += dy[i];
+    if (!args.d_position.valid()) continue;
     float* position = args.d_position.data<float>() + r % args.context * width;
-    for (int64_t i = 0; i < width; ++i) {
-      token[i] += dy[i];
-      position[i] += dy[i];
-    }
+    for (int64_t i = 0; i < width; ++i) position[i] += dy[i];
   }
 }
 

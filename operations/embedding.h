@@ -1,0 +1,19 @@
+// embedding: y[row] = token[ids[row]] + position[row mod context]; with tokens_only y[row] = token[ids[row]].
+// embedding_weight_gradient adds dy's rows to both tables, or to the one, in ascending order.
+#ifndef STAGECOACH_OPERATIONS_EMBEDDING_H_
+#define STAGECOACH_OPERATIONS_EMBEDDING_H_
+
+namespace stagecoach {
+
+// Of both. Inputs: ids, token, and position unless tokens_only.
+struct EmbeddingAttributes {
+  bool tokens_only = false;  // positions come from elsewhere, as by rotary
+  template <typename Visitor>
+  void Visit(Visitor& visit) {
+    visit.Flag("tokens_only", tokens_only);
+  }
+};
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_OPERATIONS_EMBEDDING_H_
