@@ -9,6 +9,7 @@
 #include "base/check.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "operations/rms_norm.h"
 
 namespace stagecoach {
 namespace {
@@ -140,6 +141,33 @@ TEST_F(Recorded, AllParametersAtOnceAreOneCallWithALineEach) {
   const Tensor all[] = {a, b};
   backend_.FillAll(all, 0.0f);
   EXPECT_EQ(log_->Take(), "FillAll value=0\n  tensor=g1:F32[1]\n  tensor=g2:F32[2]\n");
+}
+
+// No function of Backend's: the kernel is the back end's own.
+TEST_F(Recorded, AKernelIsWrittenAsItsOperation) {
+  const ValueType x = ActivationType({2, 3}), weight = WeightType(Element::kFloat32, {3});
+  const ValueType rstd = {Element::kFloat32, Leading::kSamples, {2}};
+  const Call call = {.operation = "rms_norm", .attributes = ToAttributes(RmsNormAttributes{0.5})};
+  const auto kernel = backend_.Prepare(call, {{x, weight}, {x, rstd}, {}}, DType::kF32);
+  ASSERT_TRUE(kernel.ok()) << kernel.status();
+  Tensors in = {Activation({2, 3}), Activation({3})}, out = {Activation({2, 3}), Activation({2})};
+  for (const Tensor& tensor : in) backend_.Fill(tensor, 1.0f);
+  log_->Take();
+  (*kernel)({{.sequences = 1}, 0}, {PlacesOf(in), PlacesOf(out), Operands()});
+  EXPECT_EQ(log_->Take(),
+            "rms_norm epsilon=0.5 in=t1:F32[2,3] in=t2:F32[3] out=t3:F32[2,3] out=t4:F32[2]\n");
+  EXPECT_GT(out[0].data<float>()[5], 0.8f) << "it ran";
+}
+
+TEST_F(Recorded, AnOperationWithAFunctionIsWrittenAsThatFunction) {
+  const ValueType x = ActivationType({4});
+  const auto kernel = backend_.Prepare({.operation = "gelu"}, {{x}, {x}, {}}, DType::kF32);
+  ASSERT_TRUE(kernel.ok()) << kernel.status();
+  Tensors in = {Activation({1, 4})}, out = {Activation({1, 4})};
+  backend_.Fill(in[0], 0.0f);
+  log_->Take();
+  (*kernel)({{.sequences = 1}, 0}, {PlacesOf(in), PlacesOf(out), Operands()});
+  EXPECT_EQ(log_->Take(), "GeluForward x=t1:F32[1,4] y=t2:F32[1,4]\n");
 }
 
 TEST(RecordingBackend, BuffersMayOutliveIt) {

@@ -7,6 +7,8 @@
 
 #include "base/bfloat16.h"
 #include "base/progress.h"
+#include "operations/catalogue.h"
+#include "operations/rms_norm.h"
 
 namespace stagecoach {
 namespace {
@@ -181,6 +183,30 @@ TEST_F(SimulatedBackendTest, BackwardPartsTakeTheTimeOfTheirProducts) {
     EXPECT_EQ(machine_.clock().MonotonicNanos() - start, 12000 + 4400) << "part " << part;
   }
   EXPECT_EQ(weight.data<float>()[0], 7.0f) << "a gradient of zero was added";
+}
+
+TEST_F(SimulatedBackendTest, AKernelTakesWhatItsOperationCostsAndItsBytes) {
+  const ValueType x = ActivationType({10, 20}), weight = WeightType(Element::kFloat32, {20});
+  const CallTypes types = {{x, weight}, {x, {Element::kFloat32, Leading::kSamples, {10}}}, {}};
+  const Call call = {.operation = "rms_norm", .attributes = ToAttributes(RmsNormAttributes{})};
+  const auto kernel = backend_.Prepare(call, types, DType::kF32);
+  ASSERT_TRUE(kernel.ok()) << kernel.status();
+  Tensors in = {Make(10, 20), Make(1, 20)}, out = {Make(10, 20), Make(1, 10)};
+  machine_.clock().AdvanceNanos(1'000'000);
+  const int64_t start = machine_.clock().MonotonicNanos();
+  (*kernel)({{.sequences = 1}, 0}, {PlacesOf(in), PlacesOf(out), Operands()});
+  ASSERT_TRUE(backend_.Synchronize().ok());
+  const int64_t flops = OperationNamed("rms_norm").CostOf(call.attributes, types, 1).flops;
+  EXPECT_GT(flops, 0);
+  EXPECT_EQ(machine_.clock().MonotonicNanos() - start, flops + 4 * (200 + 20 + 200 + 10));
+  EXPECT_EQ(out[0].data<float>()[199], 0.0f);
+  EXPECT_EQ(in[0].data<float>()[199], 7.0f) << "an operand stays";
+}
+
+TEST_F(SimulatedBackendTest, AnOperationThatIsNotInTheCatalogueIsAnError) {
+  const absl::Status status = backend_.Prepare({.operation = "levitate"}, {}, DType::kF32).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("simulated"));
 }
 
 TEST_F(SimulatedBackendTest, TheLossIsThatOfZeroLogits) {
