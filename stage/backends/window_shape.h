@@ -16,6 +16,12 @@ struct WindowShape {
   int64_t dilation_height, dilation_width;
 };
 
+// A convolution (operations/convolution.h): the window's channels are those that come in.
+struct ConvolutionShape {
+  WindowShape window;
+  int64_t out, groups;
+};
+
 }  // namespace stagecoach
 
 #endif  // STAGECOACH_STAGE_BACKENDS_WINDOW_SHAPE_H_
