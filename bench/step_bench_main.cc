@@ -22,6 +22,7 @@
 #include "plan/cost_model.h"
 #include "plan/schedule.h"
 #include "stage/cell/optimizer.h"
+#include "stage/data/token_source.h"
 #include "stage/executor/executor.h"
 
 namespace stagecoach {
@@ -31,10 +32,10 @@ constexpr int64_t kBatch = 32, kMicroBatches = 8;
 const GptSpec kModel = {.layers = 6, .width = 384, .heads = 6, .context = 256, .vocabulary = 256};
 
 // Tokens from the counter-based generator: the values do not matter for speed.
-class RandomTokens final : public BatchSource {
+class RandomTokens final : public TokenSource {
  public:
   const DatasetManifest& manifest() const override { return manifest_; }
-  TokenBatch Train(uint64_t step, MicroBatchId micro_batch) const override {
+  TokenBatch TrainTokens(uint64_t step, MicroBatchId micro_batch) const override {
     TokenBatch batch;
     batch.sequences = MicroBatchSize(kBatch, kMicroBatches, micro_batch.value);
     const int64_t tokens = batch.sequences * kModel.context;
@@ -48,7 +49,7 @@ class RandomTokens final : public BatchSource {
     }
     return batch;
   }
-  TokenBatch Evaluation(uint64_t, MicroBatchId) const override { return {}; }
+  TokenBatch EvaluationTokens(uint64_t, MicroBatchId) const override { return {}; }
   int64_t evaluation_batches() const override { return 0; }
 
  private:
@@ -63,7 +64,8 @@ struct Mode {
 
 class Trainer {
  public:
-  explicit Trainer(const ExpandedModel& model) : backend_(MakeCpuBackend({.threads = 1})) {
+  explicit Trainer(const ExpandedModel& model)
+      : backend_(MakeCpuBackend({.threads = 1})), network_(model) {
     auto cell =
         Cell::Create(model, 0, static_cast<int>(model.layers.size()), 1, kMicroBatches, *backend_);
     CHECK(cell.ok()) << cell.status().ToString();
@@ -86,7 +88,7 @@ class Trainer {
                             .cell = cell_.get(),
                             .backend = backend_.get(),
                             .data = &data_,
-                            .context = kModel.context,
+                            .network = &network_,
                             .phases = &phases,
                             .clock = SystemClock::Get()});
     const double start = ThreadSeconds();
@@ -103,6 +105,7 @@ class Trainer {
 
  private:
   const std::unique_ptr<Backend> backend_;
+  const ExpandedModel network_;
   const RandomTokens data_;
   std::unique_ptr<Cell> cell_;
   std::unique_ptr<Optimizer> optimizer_;

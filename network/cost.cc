@@ -84,18 +84,13 @@ int64_t MostDrawn(const LayerLists& lists) {
   return most;
 }
 
-ListMemory MemoryOfLists(const LayerLists& lists, DType activation, int64_t samples) {
-  const Walk walk(lists, activation, samples);
-  ListMemory memory;
-  memory.outputs = walk.Bytes(lists.outputs);
-  memory.stash = walk.Bytes(lists.stash);
-  memory.keeps_inputs = std::all_of(lists.inputs.begin(), lists.inputs.end(), [&](ValueId id) {
-    return std::find(lists.stash.begin(), lists.stash.end(), id) != lists.stash.end();
-  });
-  memory.backward_scratch = walk.PeakOf(lists.backward, {});
-  memory.forward = walk.PeakOf(lists.forward, {});
-  memory.forward_alone = walk.PeakOf(lists.forward_alone, lists.inputs);
-  return memory;
+int64_t StashBytes(const LayerLists& lists, DType activation, int64_t samples) {
+  return Walk(lists, activation, samples).Bytes(lists.stash);
+}
+
+int64_t PeakOfList(const LayerLists& lists, const CallList& list, DType activation,
+                   const std::vector<ValueId>& staying, int64_t samples) {
+  return Walk(lists, activation, samples).PeakOf(list, staying);
 }
 
 }  // namespace stagecoach

@@ -6,6 +6,7 @@
 #define STAGECOACH_NETWORK_COST_H_
 
 #include <cstdint>
+#include <vector>
 
 #include "base/dtype.h"
 #include "network/lists.h"
@@ -22,21 +23,13 @@ ListCost CostOfLists(const LayerLists& lists);
 // The most random numbers that a call draws from its stream for one sample.
 int64_t MostDrawn(const LayerLists& lists);
 
-struct ListMemory {
-  int64_t outputs = 0;
-  int64_t stash = 0;          // kept from forward to backward
-  bool keeps_inputs = false;  // all inputs are parts of the stash
-  // Peak of what the joint backward allocates less what it has given back by then, on top of the stash
-  // and the output gradients.
-  int64_t backward_scratch = 0;
-  // Peak of a forward that keeps the stash: all that it makes, on top of its inputs, which the stash may
-  // take over.
-  int64_t forward = 0;
-  // Peak of a forward that keeps nothing: its outputs and what it makes for a while, on top of its inputs.
-  int64_t forward_alone = 0;
-};
-// Bytes for so many samples: what is there once for all of them counts once.
-ListMemory MemoryOfLists(const LayerLists& lists, DType activation, int64_t samples = 1);
+// What is kept from forward to backward. Bytes for so many samples: what is there once for all of them counts once.
+int64_t StashBytes(const LayerLists& lists, DType activation, int64_t samples = 1);
+
+// Peak of what a list allocates less what it has given back by then, on top of what is there at its beginning.
+// `staying`: values that somebody else holds for longer.
+int64_t PeakOfList(const LayerLists& lists, const CallList& list, DType activation,
+                   const std::vector<ValueId>& staying, int64_t samples = 1);
 
 }  // namespace stagecoach
 

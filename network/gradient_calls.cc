@@ -105,7 +105,7 @@ class Writer final : public GradientWriter {
     needs_.assign(graph_.values.size(), false);
     for (const ValueId id : graph_.parameters) needs_[static_cast<size_t>(id.value)] = true;
     for (const ValueId id : graph_.inputs) {
-      needs_[static_cast<size_t>(id.value)] = graph_.value(id).type.element == Element::kActivation;
+      needs_[static_cast<size_t>(id.value)] = !graph_.value(id).constant;
     }
     for (const Call& call : graph_.calls) {
       bool any = false;

@@ -32,9 +32,11 @@ ValueId LayerWriter::NewValue(ValueType type, Origin origin, int index) {
   return ValueId(static_cast<int>(graph_.values.size()) - 1);
 }
 
-ValueId LayerWriter::Input(ValueType type) {
+ValueId LayerWriter::Input(ValueType type, bool gradient) {
+  const bool constant = !gradient || type.element == Element::kIds;
   graph_.inputs.push_back(
       NewValue(std::move(type), Origin::kInput, static_cast<int>(graph_.inputs.size())));
+  graph_.values.back().constant = constant;
   return graph_.inputs.back();
 }
 

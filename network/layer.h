@@ -22,7 +22,8 @@ enum class Origin { kInput, kParameter, kCall };
 struct Value {
   ValueType type;
   Origin origin = Origin::kCall;
-  int index = 0;  // of the input or the parameter; 0 for what a call makes
+  int index = 0;          // of the input or the parameter; 0 for what a call makes
+  bool constant = false;  // an input that no gradient goes back to
   friend bool operator==(const Value&, const Value&) = default;
 };
 
@@ -38,7 +39,8 @@ struct LayerGraph {
 // What layers are written with. The first error stays; calls after it do nothing and give invalid ids.
 class LayerWriter {
  public:
-  ValueId Input(ValueType type);
+  // gradient: one is wanted, as of everything that depends on parameters in front of the layer.
+  ValueId Input(ValueType type, bool gradient = true);
   // The next parameter of the layer. Operations read a kActivation parameter in the type that the job
   // computes in and a kFloat32 one as it is stored.
   ValueId Parameter(Element element, Shape shape);

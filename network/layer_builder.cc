@@ -77,9 +77,9 @@ absl::Status LayerBuilder::CheckArrays(const LayerPlace& place) const {
   return absl::OkStatus();
 }
 
-absl::StatusOr<BuiltLayer> LayerBuilder::Finish(ValueId output) {
+absl::StatusOr<BuiltLayer> LayerBuilder::Finish(std::vector<ValueId> outputs) {
   BuiltLayer built;
-  ASSIGN_OR_RETURN(built.graph, writer_.Finish({output}));
+  ASSIGN_OR_RETURN(built.graph, writer_.Finish(std::move(outputs)));
   built.parameters = std::move(parameters_);
   return built;
 }

@@ -58,7 +58,8 @@ class LayerBuilder {
   ValueId Bias(const LayerPlace& place, const char* name, Shape shape);  // zeros
   ValueId Float32(const LayerPlace& place, const char* name, Shape shape, ParameterSpec::Init init);
 
-  absl::StatusOr<BuiltLayer> Finish(ValueId output);
+  absl::StatusOr<BuiltLayer> Finish(std::vector<ValueId> outputs);
+  absl::StatusOr<BuiltLayer> Finish(ValueId output) { return Finish(std::vector{output}); }
   size_t parameters() const { return parameters_.size(); }
   absl::Status CheckArrays(const LayerPlace& place) const;  // none too large
 

@@ -153,12 +153,10 @@ TEST(Lists, OfAnyLayerCanBeFollowed) {
 TEST(Lists, TheJointBackwardNeedsNoMoreMemoryThanItsInputPart) {
   uint32_t draw = 5000;
   for (int round = 0; round < 100; ++round) {
-    LayerLists lists = Differentiate(GraphOf(RandomLayer(&draw, 0)));
-    const ListMemory joint = MemoryOfLists(lists, DType::kF32);
-    LayerLists in_parts = lists;
-    in_parts.backward = lists.input_gradient;
-    const ListMemory split = MemoryOfLists(in_parts, DType::kF32);
-    EXPECT_LE(joint.backward_scratch, split.backward_scratch) << FormatLists(lists);
+    const LayerLists lists = Differentiate(GraphOf(RandomLayer(&draw, 0)));
+    EXPECT_LE(PeakOfList(lists, lists.backward, DType::kF32, {}),
+              PeakOfList(lists, lists.input_gradient, DType::kF32, {}))
+        << FormatLists(lists);
   }
 }
 
@@ -189,11 +187,10 @@ TEST(JointOrder, WhatAddsToOneParameterKeepsItsOrder) {
 // reads it, and is there until the sum.
 TEST(Memory, OfAForwardThatKeepsItsStashCountsWhatItDoesNotKeep) {
   const int64_t activation = 8 * 16 * 4;
-  const ListMemory memory =
-      MemoryOfLists(Differentiate(GraphOf(Residual({kDrop, kGelu, kDrop}))), DType::kF32);
-  EXPECT_EQ(memory.stash, activation) << "the input of the GELU";
-  EXPECT_FALSE(memory.keeps_inputs);
-  EXPECT_EQ(memory.forward, 3 * activation) << "what each dropout and the GELU make";
+  const LayerLists lists = Differentiate(GraphOf(Residual({kDrop, kGelu, kDrop})));
+  EXPECT_EQ(StashBytes(lists, DType::kF32), activation) << "the input of the GELU";
+  EXPECT_EQ(PeakOfList(lists, lists.forward, DType::kF32, {}), 3 * activation)
+      << "what each dropout and the GELU make";
 }
 
 TEST(Attentions, OfALayerAreFoundAtAnyDepth) {

@@ -12,16 +12,10 @@ namespace {
 LayerCost CostOf(const ExpandedLayer& layer, DType activation) {
   const LayerLists& lists = *layer.lists;
   const ListCost flops = CostOfLists(lists);
-  const ListMemory bytes = MemoryOfLists(lists, activation);
   LayerCost cost{.products = flops.products,
                  .forward_flops = flops.forward_flops,
                  .backward_flops = flops.backward_flops,
-                 .boundary_bytes = bytes.outputs,
-                 .stash_bytes = bytes.stash,
-                 .scratch_bytes = bytes.backward_scratch,
-                 .forward_bytes = bytes.forward_alone,
-                 .forward_kept_bytes = bytes.forward,
-                 .keeps_input = bytes.keeps_inputs};
+                 .stash_bytes = StashBytes(lists, activation)};
   for (const ParameterSpec& parameter : layer.parameters) {
     cost.parameters += parameter.shape.elements();
   }
@@ -33,6 +27,7 @@ LayerCost CostOf(const ExpandedLayer& layer, DType activation) {
 std::vector<LayerCost> ModelCosts(const ExpandedModel& model) {
   const DType activation = ComputeDType(model.precision);
   std::map<const LayerLists*, LayerCost> known;  // equal layers share their lists
+  const std::vector<int64_t> cuts = CutBytes(model);
   std::vector<LayerCost> costs;
   costs.reserve(model.layers.size());
   for (const ExpandedLayer& layer : model.layers) {
@@ -41,6 +36,7 @@ std::vector<LayerCost> ModelCosts(const ExpandedModel& model) {
       found = known.emplace(layer.lists.get(), CostOf(layer, activation)).first;
     }
     costs.push_back(found->second);
+    costs.back().boundary_bytes = cuts[static_cast<size_t>(layer.index)];
   }
   return costs;
 }
@@ -48,7 +44,7 @@ std::vector<LayerCost> ModelCosts(const ExpandedModel& model) {
 double ModelFlopsPerToken(const ExpandedModel& model) {
   double products = 0;
   for (const LayerCost& cost : ModelCosts(model)) products += static_cast<double>(cost.products);
-  return 3.0 * products / static_cast<double>(model.context);
+  return 3.0 * products / static_cast<double>(model.targets());
 }
 
 int64_t StageMemory::total() const {

@@ -22,16 +22,9 @@ struct LayerCost {
   int64_t products = 0;        // forward FLOPs of matrix products, per sequence: what MFU counts
   int64_t forward_flops = 0;   // per sequence; causal attention counts the half it computes
   int64_t backward_flops = 0;  // per sequence, input and weight part together
-  int64_t boundary_bytes = 0;  // output activation, per sequence
-  int64_t stash_bytes = 0;     // kept from forward to backward, per sequence
-  // Peak of what backward allocates less what it has given back by then, per sequence: on top of the
-  // stash and the output gradient.
-  int64_t scratch_bytes = 0;
-  // Peak of a forward that keeps nothing, per sequence: its output and temporaries on top of its input.
-  int64_t forward_bytes = 0;
-  // The same of a forward that keeps the stash, which counts too.
-  int64_t forward_kept_bytes = 0;
-  bool keeps_input = false;  // the input is a part of the stash
+  int64_t boundary_bytes =
+      0;  // what crosses a cut behind the layer, per sequence; of the last one logits
+  int64_t stash_bytes = 0;  // kept from forward to backward, per sequence
 };
 
 // Seconds measured on a stage for one micro-batch, per layer; same order as the layers.

@@ -6,6 +6,8 @@
 
 #include <limits>
 
+#include "network/cost.h"
+
 namespace stagecoach {
 namespace {
 
@@ -141,7 +143,10 @@ TEST(StageMemory, OfAMiddleStageThatRecomputes) {
   const int64_t boundary = 4 * kContext * kWidth;
   const StageMemory memory = Forecast({.stages = 3, .micro_batches = 4}, 1, 1, 3, 4);
   const int64_t stash = costs[1].stash_bytes + costs[2].stash_bytes;
-  EXPECT_EQ(memory.activations, 3 * boundary + stash + boundary + costs[2].scratch_bytes);
+  const ExpandedModel model = Gpt();
+  const LayerLists& lists = *model.layers[2].lists;
+  EXPECT_EQ(memory.activations,
+            3 * boundary + stash + boundary + PeakOfList(lists, lists.backward, DType::kF32, {}));
 }
 
 TEST(StageMemory, OfOneForwardOneBackwardDependsOnTheStageNotOnTheMicroBatches) {

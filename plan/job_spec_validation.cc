@@ -81,9 +81,9 @@ absl::Status ValidateTraining(const TrainingSpec& training, const ExpandedModel&
                                    ": a micro-batch has at least one sequence"));
   }
   const int64_t largest = MicroBatchSize(training.batch_size, training.micro_batches, 0);
-  if (largest * model.context > kMaxRows) {
+  if (largest * model.targets() > kMaxRows) {
     return FieldError("training.batch_size", absl::StrCat(training.batch_size),
-                      absl::StrCat("a micro-batch would have ", largest * model.context,
+                      absl::StrCat("a micro-batch would have ", largest * model.targets(),
                                    " tokens; at most ", kMaxRows, ": raise micro_batches"));
   }
   RETURN_IF_ERROR(ValidateOptimizer(training.optimizer));

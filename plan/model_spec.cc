@@ -1,7 +1,5 @@
 #include "plan/model_spec.h"
 
-#include <list>
-#include <memory>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -17,50 +15,12 @@
 #include "network/layers/mlp.h"
 #include "network/layers/residual.h"
 #include "network/limits.h"
+#include "network/network_builder.h"
 
 namespace stagecoach {
 namespace {
 
 constexpr int64_t kMaxGptBlocks = (kMaxLayers - 3) / 2;
-
-// Lists of the layers so far: a network has few different layers, and many of each.
-class KnownLists {
- public:
-  std::shared_ptr<const LayerLists> Of(LayerGraph graph) {
-    for (auto known = known_.begin(); known != known_.end(); ++known) {
-      if (known->first != graph) continue;
-      known_.splice(known_.begin(), known_, known);  // those used last are kept
-      return known->second;
-    }
-    auto lists = std::make_shared<const LayerLists>(Differentiate(graph));
-    if (known_.size() == kMost) known_.pop_back();
-    known_.emplace_front(std::move(graph), lists);
-    return lists;
-  }
-
- private:
-  static constexpr size_t kMost = 64;
-  std::list<std::pair<LayerGraph, std::shared_ptr<const LayerLists>>> known_;
-};
-
-// One layer of the sequence; `x`: the type that goes in.
-absl::StatusOr<ExpandedLayer> Expand(const LayerSpec& spec, const ValueType& x, int index,
-                                     double branch_stddev, const NetworkFacts& network,
-                                     const LayerPlace& place, KnownLists& known) {
-  ExpandedLayer layer;
-  layer.index = index;
-  layer.label = LayerLabel(spec);
-  layer.spec = spec;
-  layer.width_in = x.element == Element::kIds ? 0 : x.shape.back();
-  LayerBuilder builder(index, branch_stddev, network);
-  const ValueId input = builder.writer().Input(x);
-  ASSIGN_OR_RETURN(const ValueId y, BuildLayer(spec, input, place, builder));
-  layer.width_out = builder.WidthOf(y);
-  ASSIGN_OR_RETURN(BuiltLayer built, Annotate(builder.Finish(y), place.path));
-  layer.parameters = std::move(built.parameters);
-  layer.lists = known.Of(std::move(built.graph));
-  return layer;
-}
 
 absl::Status CheckDimensions(const std::string& path, int64_t width, int64_t context,
                              int64_t vocabulary) {
@@ -69,36 +29,21 @@ absl::Status CheckDimensions(const std::string& path, int64_t width, int64_t con
   return CheckInteger(path + ".vocabulary", vocabulary, 2, kMaxVocabulary);
 }
 
-absl::Status CheckTotal(const ExpandedModel& model, const std::string& path) {
-  int64_t total = 0;
-  for (const ExpandedLayer& layer : model.layers) {
-    for (const ParameterSpec& parameter : layer.parameters) total += parameter.shape.elements();
-    if (total > kMaxParameters) {
-      return FieldError(path, absl::StrCat("over ", kMaxParameters, " parameters"),
-                        "use smaller or fewer layers");
-    }
-  }
-  return absl::OkStatus();
-}
-
 absl::StatusOr<ExpandedModel> ExpandList(const LayerListSpec& spec, const std::string& path) {
   RETURN_IF_ERROR(CheckDimensions(path, spec.width, spec.context, spec.vocabulary));
   const std::string list = path + ".layers";
   RETURN_IF_ERROR(
       CheckInteger(list + " (count)", static_cast<int64_t>(spec.layers.size()), 1, kMaxLayers));
-  ExpandedModel model{.context = spec.context, .vocabulary = spec.vocabulary, .layers = {}};
-  const NetworkFacts network{.vocabulary = spec.vocabulary, .width = spec.width};
-  const double branch_stddev = BranchStddev(spec.layers);
-  ValueType x{Element::kIds, Leading::kSamples, {spec.context}};
-  KnownLists known;
+  NetworkBuilder builder(BranchStddev(spec.layers),
+                         {.vocabulary = spec.vocabulary, .width = spec.width});
+  const ValueType ids{Element::kIds, Leading::kSamples, {spec.context}};
+  const WireId tokens = builder.Input("tokens", ids, spec.vocabulary);
+  const WireId targets = builder.Input("targets", ids, spec.vocabulary);
+  WireId x = tokens;
   for (size_t i = 0; i < spec.layers.size(); ++i) {
-    const LayerPlace place{.path = absl::StrCat(list, "[", i, "]")};
-    ASSIGN_OR_RETURN(ExpandedLayer layer, Expand(spec.layers[i], x, static_cast<int>(i),
-                                                 branch_stddev, network, place, known));
-    x = ActivationType({spec.context, layer.width_out});
-    model.layers.push_back(std::move(layer));
+    ASSIGN_OR_RETURN(x, builder.Add(spec.layers[i], absl::StrCat(list, "[", i, "]"), x));
   }
-  const int64_t width = model.layers.back().width_out;
+  const int64_t width = builder.type(x).shape.back();
   if (width != spec.vocabulary) {
     return FieldError(absl::StrCat(list, "[", spec.layers.size() - 1, "]"),
                       absl::StrCat("gives width ", width),
@@ -106,8 +51,7 @@ absl::StatusOr<ExpandedModel> ExpandList(const LayerListSpec& spec, const std::s
                                    "linear: {out: ",
                                    spec.vocabulary, "}"));
   }
-  RETURN_IF_ERROR(CheckTotal(model, path));
-  return model;
+  return builder.Finish({.logits = x, .targets = targets}, path);
 }
 
 absl::StatusOr<ExpandedModel> ExpandGpt(const GptSpec& spec) {

@@ -1,15 +1,12 @@
-// ModelSpec: a network as a sequence of layers (f_i, w_i, c_i of the GPipe paper, section 2.2),
-// from the zoo or listed by hand. A partition may cut between any two layers of the expanded
-// sequence.
-// Units and shapes: activations between layers are [sequences * context, width] of the precision's
-//            type; the first layer reads token ids [sequences, context], the loss reads logits
-//            [sequences * context, vocabulary].
+// ModelSpec: a network as a user asks for it, from the zoo or as a list of layers (f_i, w_i, c_i of the GPipe
+// paper, section 2.2). A partition may cut between any two layers of the network that it becomes.
+// Units and shapes: the first layer reads token ids [context], the loss reads logits [context, vocabulary]; of one
+//            sequence.
 // Errors:    ExpandModel returns INVALID_ARGUMENT with the field path.
 #ifndef STAGECOACH_PLAN_MODEL_SPEC_H_
 #define STAGECOACH_PLAN_MODEL_SPEC_H_
 
 #include <cstdint>
-#include <memory>
 #include <string>
 #include <variant>
 #include <vector>
@@ -17,11 +14,13 @@
 #include "absl/status/statusor.h"
 #include "base/precision.h"
 #include "network/layer_spec.h"
-#include "network/lists.h"
-#include "network/parameter.h"
+#include "network/network.h"
 
 namespace stagecoach {
 
+// Expands to: embedding; per block residual(layer_norm, attention, dropout) and
+// residual(layer_norm, mlp, dropout); layer_norm; linear head without bias. So L blocks give 2L + 3
+// layers. Dropout layers appear only where the rate is > 0.
 struct GptSpec {
   int64_t layers = 0, width = 0, heads = 0, context = 0, vocabulary = 0;
   double dropout = 0.0;
@@ -37,28 +36,8 @@ struct LayerListSpec {
 
 using ModelSpec = std::variant<GptSpec, LayerListSpec>;
 
-// A layer of the expanded sequence: what it is, what goes in and out, what it owns.
-// GPT expands to: embedding; per block residual(layer_norm, attention, dropout) and
-// residual(layer_norm, mlp, dropout); layer_norm; linear head without bias. So L blocks give 2L + 3
-// layers. Dropout layers appear only where the rate is > 0.
-struct ExpandedLayer {
-  int index = 0;
-  std::string label;  // "embedding", "residual(layer_norm, attention)", ...
-  LayerSpec spec;
-  int64_t width_in = 0;  // 0 for the embedding (reads ids)
-  int64_t width_out = 0;
-  std::vector<ParameterSpec> parameters;  // in the order of ParameterSpec::index
-  // What a stage runs of it; the parameters of the lists are those above, in this order. Equal layers
-  // share their lists.
-  std::shared_ptr<const LayerLists> lists;
-};
-
-struct ExpandedModel {
-  int64_t context = 0;
-  int64_t vocabulary = 0;
-  std::vector<ExpandedLayer> layers;
-  Precision precision = Precision::kFloat32;
-};
+using ExpandedModel = Network;
+using ExpandedLayer = NetworkLayer;
 
 absl::StatusOr<ExpandedModel> ExpandModel(const ModelSpec& model,
                                           Precision precision = Precision::kFloat32);

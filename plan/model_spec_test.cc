@@ -72,7 +72,7 @@ TEST(Gpt, HasDropoutLayersOnlyWhereTheRateIsPositive) {
   const ExpandedModel model = Expanded(SmallGpt(0.1));
   EXPECT_EQ(model.layers[1].label, "residual(layer_norm, attention, dropout)");
   EXPECT_EQ(model.layers[2].label, "residual(layer_norm, mlp, dropout)");
-  EXPECT_EQ(model.layers[0].spec, LayerSpec(EmbeddingSpec{.dropout = 0.1}));
+  EXPECT_EQ(model.layers[0].lists->forward.calls.back().call.operation, "dropout");
 }
 
 TEST(Gpt, TextStaysAsItIs) {
@@ -119,14 +119,22 @@ TEST(Gpt, NamesAscendWithTheLayersAndIndicesWithinThem) {
 }
 
 TEST(Gpt, EqualsTheSameLayersListedByHand) {
-  LayerListSpec list = List({});
-  for (const ExpandedLayer& layer : Expanded(SmallGpt(0.1)).layers)
-    list.layers.push_back(layer.spec);
+  const LayerSpec dropout = DropoutSpec{0.1}, norm = LayerNormSpec{};
+  LayerListSpec list = List({EmbeddingSpec{.dropout = 0.1}});
+  for (int block = 0; block < 2; ++block) {
+    const AttentionSpec attention{.heads = 2, .dropout = 0.1};
+    list.layers.push_back(ResidualSpec{{norm, attention, dropout}});
+    list.layers.push_back(ResidualSpec{{norm, MlpSpec{32}, dropout}});
+  }
+  list.layers.push_back(norm);
+  list.layers.push_back(LinearSpec{.out = 16, .bias = false});
   const ExpandedModel by_hand = Expanded(list), zoo = Expanded(SmallGpt(0.1));
   ASSERT_EQ(by_hand.layers.size(), zoo.layers.size());
   for (size_t i = 0; i < zoo.layers.size(); ++i) {
     EXPECT_EQ(by_hand.layers[i].parameters, zoo.layers[i].parameters);
-    EXPECT_EQ(by_hand.layers[i].width_in, zoo.layers[i].width_in);
+    EXPECT_EQ(by_hand.layers[i].function, zoo.layers[i].function);
+    EXPECT_EQ(FormatLists(*by_hand.layers[i].lists), FormatLists(*zoo.layers[i].lists));
+    EXPECT_EQ(by_hand.layers[i].outputs, zoo.layers[i].outputs);
   }
 }
 
@@ -157,8 +165,8 @@ TEST(LayerList, NumbersTheSecondOfAKindInsideAResidual) {
                   "model/0001/residual.layer_norm.weight", "model/0001/residual.layer_norm.bias",
                   "model/0001/residual.linear.weight", "model/0001/residual.linear.bias"));
   EXPECT_EQ(model.layers[1].label, "residual(linear, gelu, linear, residual(layer_norm, linear))");
-  EXPECT_EQ(model.layers[2].width_in, 8);
-  EXPECT_EQ(model.layers[2].width_out, 16);
+  EXPECT_EQ(model.wire(model.layers[2].inputs[0]).type.shape.back(), 8);
+  EXPECT_EQ(model.wire(model.layers[2].outputs[0]).type.shape.back(), 16);
 }
 
 TEST(LayerList, ScalesProjectionsByTheNumberOfResiduals) {

@@ -64,8 +64,8 @@ Seconds EstimateSeconds(const JobSpec& spec, const ExpandedModel& model,
            .backward_seconds = static_cast<double>(cost.backward_flops) * per_flop});
     }
   }
-  seconds.loss = kLossFlopsPerLogit * static_cast<double>(model.context) *
-                 static_cast<double>(model.vocabulary) * per_flop;
+  const ValueType& logits = model.wire(model.objective.logits).type;
+  seconds.loss = kLossFlopsPerLogit * static_cast<double>(logits.shape.elements()) * per_flop;
   return seconds;
 }
 
@@ -168,14 +168,14 @@ absl::Status CheckMemory(const Plan& plan, int64_t limit) {
 
 std::vector<StageCost> CostsOfStages(const Plan& plan, const ExpandedModel& model,
                                      const Seconds& seconds, int64_t sequences) {
-  const int64_t element = DTypeSize(ComputeDType(model.precision));
   std::vector<StageCost> costs;
   for (const StagePlan& stage : plan.stages) {
-    const int64_t width = model.layers[stage.last_layer - 1].width_out;
+    const CellWires wires = WiresOfCell(model, stage.first_layer, stage.last_layer);
     costs.push_back({.forward_seconds = stage.forward_seconds,
                      .backward_seconds = stage.backward_seconds,
                      .recompute_seconds = stage.forward_seconds,
-                     .activation_bytes = sequences * model.context * width * element});
+                     .activation_bytes = sequences * WireBytes(model, wires.sent),
+                     .gradient_bytes = sequences * WireBytes(model, wires.received_gradients)});
   }
   costs.back().loss_seconds = seconds.loss;
   return costs;
@@ -188,6 +188,9 @@ absl::StatusOr<Plan> PlanPartition(const JobSpec& spec, const ExpandedModel& mod
   plan.precision = model.precision;
   plan.partition = partition;
   plan.schedule = schedule;
+  ScheduleOptions options = schedule.options;
+  options.loading = LoadingStages(model, partition);
+  if (!options.loading.empty()) plan.schedule = MakeSchedule(options);
   const int stages = partition.stages();
   for (int stage = 0; stage < stages; ++stage) {
     const bool known = stage < static_cast<int>(assumptions.cards.size());
@@ -207,6 +210,16 @@ absl::StatusOr<Plan> PlanPartition(const JobSpec& spec, const ExpandedModel& mod
 }
 
 }  // namespace
+
+std::vector<int> LoadingStages(const Network& network, const Partition& partition) {
+  std::vector<int> stages;
+  const int layers = static_cast<int>(network.layers.size());
+  for (int k = 1; k < partition.stages(); ++k) {
+    const CellWires wires = WiresOfCell(network, partition.first(k), partition.last(k, layers));
+    if (!wires.loaded.empty()) stages.push_back(k);
+  }
+  return stages;
+}
 
 absl::StatusOr<Plan> MakePlan(const JobSpec& spec, int stages, const PlanAssumptions& assumptions,
                               std::span<const LayerProfile> profile) {

@@ -30,6 +30,9 @@ struct Partition {
   friend bool operator==(const Partition&, const Partition&) = default;
 };
 
+// Stages behind the first whose layers read the data source (ScheduleOptions::loading).
+std::vector<int> LoadingStages(const Network& network, const Partition& partition);
+
 // Contiguous partition of costs into `stages` non-empty cells that minimises the largest cell; among
 // those the one with the smallest sum of squares (the paper's variance), then the earliest cuts.
 // `repeats` and `shares`: layer i costs costs[i] + shares[k] * repeats[i] on stage k (shares in

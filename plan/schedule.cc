@@ -65,7 +65,8 @@ StageProgram MakeProgram(const ScheduleOptions& options, int stage) {
   for (const Work& work : order) {
     const int m = work.micro_batch;
     if (work.forward) {
-      add(first ? Op::kLoadInput : Op::kReceiveActivation, m);
+      if (!first) add(Op::kReceiveActivation, m);
+      if (options.Loads(stage)) add(Op::kLoadInput, m);
       add(Op::kForward, m);
       if (!last) add(Op::kSendActivation, m);
     } else if (!kept[m]) {
@@ -84,6 +85,10 @@ StageProgram MakeProgram(const ScheduleOptions& options, int stage) {
 }
 
 }  // namespace
+
+bool ScheduleOptions::Loads(int stage) const {
+  return stage == 0 || std::binary_search(loading.begin(), loading.end(), stage);
+}
 
 Schedule MakeSchedule(const ScheduleOptions& options) {
   CHECK(options.stages >= 1 && options.micro_batches >= 1)

@@ -51,6 +51,9 @@ struct ScheduleOptions {
   int stages = 1;             // K
   int micro_batches = 1;      // M
   bool forward_only = false;  // evaluation: in/receive, F, send; last stage: t, L
+  // Stages behind the first whose layers read the data source too; ascending. They load after they receive.
+  std::vector<int> loading = {};
+  bool Loads(int stage) const;
   friend bool operator==(const ScheduleOptions&, const ScheduleOptions&) = default;
 };
 

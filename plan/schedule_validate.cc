@@ -32,6 +32,7 @@ class ProgramCheck {
         program_(program),
         training_(!options.forward_only),
         first_(program.stage.value == 0),
+        loads_(options.Loads(program.stage.value)),
         last_(program.stage.value == options.stages - 1),
         batches_(options.micro_batches) {
     for (const Instruction& instruction : program.instructions) {
@@ -84,7 +85,7 @@ class ProgramCheck {
   std::string WrongPlace(Op op) const {
     switch (op) {
       case Op::kLoadInput:
-        return first_ ? "" : "only the first stage loads inputs";
+        return loads_ ? "" : "this stage's layers read nothing of the data source";
       case Op::kReceiveActivation:
         return first_ ? "the first stage has no stage before it" : "";
       case Op::kSendActivation:
@@ -115,7 +116,8 @@ class ProgramCheck {
   std::string Missing(Op op, const MicroBatch& batch) const {
     switch (op) {
       case Op::kForward:
-        return batch.has(Op::kLoadInput) || batch.has(Op::kReceiveActivation)
+        return (!loads_ || batch.has(Op::kLoadInput)) &&
+                       (first_ || batch.has(Op::kReceiveActivation))
                    ? ""
                    : "its input is not there yet";
       case Op::kSendActivation:
@@ -163,6 +165,8 @@ class ProgramCheck {
   std::string Keep(Op op, MicroBatch& batch) {
     switch (op) {
       case Op::kLoadInput:
+        if (!first_) return "";  // counted when it was received
+        [[fallthrough]];
       case Op::kReceiveActivation:
         if (++live_ > limits_.max_live_micro_batches) {
           return absl::StrCat("over ", limits_.max_live_micro_batches, " live micro-batches");
@@ -203,7 +207,9 @@ class ProgramCheck {
   }
 
   absl::Status CheckComplete() const {
-    std::vector<Op> wanted = {first_ ? Op::kLoadInput : Op::kReceiveActivation, Op::kForward};
+    std::vector<Op> wanted = {Op::kForward};
+    if (loads_) wanted.insert(wanted.begin(), Op::kLoadInput);
+    if (!first_) wanted.insert(wanted.begin(), Op::kReceiveActivation);
     if (last_) {
       wanted.insert(wanted.end(), {Op::kLoadTarget, Op::kLoss});
     } else {
@@ -231,6 +237,7 @@ class ProgramCheck {
   const StageProgram& program_;
   const bool training_;
   const bool first_;
+  const bool loads_;
   const bool last_;
   std::vector<MicroBatch> batches_;
   int losses_ = 0;

@@ -23,7 +23,7 @@ absl::Status CheckCosts(const Schedule& schedule, std::span<const StageCost> cos
     const StageCost& cost = costs[stage];
     if (IsDuration(cost.forward_seconds) && IsDuration(cost.backward_seconds) &&
         IsDuration(cost.recompute_seconds) && IsDuration(cost.loss_seconds) &&
-        IsDuration(cost.load_seconds) && cost.activation_bytes >= 0) {
+        IsDuration(cost.load_seconds) && cost.activation_bytes >= 0 && cost.gradient_bytes >= 0) {
       continue;
     }
     return absl::InvalidArgumentError(
@@ -130,7 +130,9 @@ class Simulation {
     }
     const double accepted =
         message < capacity_ ? now : std::max(now, clock.receives[message - capacity_]);
-    const double bytes = static_cast<double>(costs_[end.boundary].activation_bytes);
+    const StageCost& cost = costs_[end.boundary];
+    const auto bytes =
+        static_cast<double>(end.activations ? cost.activation_bytes : cost.gradient_bytes);
     clock.free_seconds = std::max(accepted, clock.free_seconds) + bytes / link_.bytes_per_second;
     clock.arrivals.push_back(clock.free_seconds + link_.latency_seconds);
     return accepted;

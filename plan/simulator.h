@@ -19,8 +19,8 @@ struct StageCost {
   double recompute_seconds = 0;
   double loss_seconds = 0;
   double load_seconds = 0;
-  // Sent downstream per micro-batch; gradients upstream have the same size.
-  int64_t activation_bytes = 0;
+  int64_t activation_bytes = 0;  // sent downstream per micro-batch
+  int64_t gradient_bytes = 0;    // that come back
 };
 
 struct LinkCost {

@@ -88,9 +88,10 @@ TEST(Simulator, ASendWaitsOnlyForRoomInItsLink) {
 TEST(Simulator, GradientsHaveTheSizeOfTheBoundaryTheyCross) {
   const Schedule schedule = MakeSchedule(
       {.rematerialization = Rematerialization::kNever, .stages = 2, .micro_batches = 1});
-  const std::vector<StageCost> costs = {{.backward_seconds = 1, .activation_bytes = 300},
-                                        {.backward_seconds = 1, .activation_bytes = 7000}};
-  EXPECT_EQ(Simulated(schedule, costs, {.bytes_per_second = 100}).step_seconds, 3 + 1 + 3 + 1);
+  const std::vector<StageCost> costs = {
+      {.backward_seconds = 1, .activation_bytes = 300, .gradient_bytes = 200},
+      {.backward_seconds = 1, .activation_bytes = 7000, .gradient_bytes = 7000}};
+  EXPECT_EQ(Simulated(schedule, costs, {.bytes_per_second = 100}).step_seconds, 3 + 1 + 2 + 1);
 }
 
 TEST(Simulator, PartsOfASplitBackwardTakeHalfEach) {

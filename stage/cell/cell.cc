@@ -1,5 +1,7 @@
 #include "stage/cell/cell.h"
 
+#include <algorithm>
+#include <map>
 #include <span>
 #include <string>
 #include <utility>
@@ -33,7 +35,7 @@ const char* LifeName(Life life) {
 struct MicroBatch {
   Life life = Life::kAbsent;
   ForwardContext context;
-  Tensors inputs;              // boundary only
+  Tensors inputs;              // boundary only: those that the layers read
   std::vector<Stash> stashes;  // one a layer
   Tensors outputs;             // last stage only, until Backward
 };
@@ -48,14 +50,37 @@ absl::Status SetInitialValues(LayerRunner& layer, uint64_t seed, int index, Back
   return absl::OkStatus();
 }
 
+// A layer, and where its values lie in the table of the cell's wires.
+struct PlacedLayer {
+  std::unique_ptr<LayerRunner> runner;
+  std::string label;
+  std::vector<size_t> inputs, outputs;
+  std::vector<bool> last;  // of the inputs: nobody reads it afterwards
+  std::vector<size_t> output_gradients, input_gradients;  // those that have one
+};
+
+std::vector<WireId> Joined(std::vector<WireId> first, const std::vector<WireId>& second) {
+  first.insert(first.end(), second.begin(), second.end());
+  return first;
+}
+
+bool Holds(const std::vector<WireId>& ids, WireId id) {
+  return std::find(ids.begin(), ids.end(), id) != ids.end();
+}
+
 }  // namespace
 
 struct Cell::State {
   int first_layer = 0, last_layer = 0;
   bool last_of_model = false;
   Backend* backend = nullptr;
-  std::vector<std::string> labels;
-  std::vector<std::unique_ptr<LayerRunner>> layers;
+  CellWires wires;
+  std::map<WireId, size_t> places;     // in a table of all wires of the cell
+  std::map<WireId, int> last_readers;  // here; of what is sent: behind the last layer
+  std::vector<size_t> inputs, sent;    // places
+  std::vector<size_t> read;            // those of `inputs` that layers read
+  std::vector<size_t> received_gradients, sent_gradients;
+  std::vector<PlacedLayer> layers;
   Tensor norms;  // F64, one a parameter in layer order: read back by one copy
   std::vector<MicroBatch> micro_batches;
 
@@ -68,27 +93,137 @@ struct Cell::State {
     return found;
   }
 
-  // Runs the layers; stashes null: keeps nothing.
-  absl::StatusOr<Tensors> Run(Tensors tensors, const ForwardContext& context,
-                              std::vector<Stash>* stashes) {
+  std::vector<size_t> PlacesOf(const std::vector<WireId>& ids) {
+    std::vector<size_t> found;
+    for (const WireId id : ids) found.push_back(places.emplace(id, places.size()).first->second);
+    return found;
+  }
+
+  void Place(const std::vector<size_t>& at, Tensors tuple, Tensors* table) const {
+    CHECK_EQ(at.size(), tuple.size())
+        << "values of layers [" << first_layer << ", " << last_layer << ")";
+    table->resize(places.size());
+    for (size_t i = 0; i < at.size(); ++i) (*table)[at[i]] = std::move(tuple[i]);
+  }
+  static Tensors Collect(const std::vector<size_t>& at, const Tensors& table) {
+    Tensors tuple;
+    for (const size_t place : at) tuple.push_back(table[place]);
+    return tuple;
+  }
+
+  // Runs the layers on what lies in the table; stashes null: keeps nothing.
+  absl::Status Run(Tensors* table, const ForwardContext& context, std::vector<Stash>* stashes) {
     if (stashes != nullptr) stashes->assign(layers.size(), Stash());
     for (size_t i = 0; i < layers.size(); ++i) {
+      const PlacedLayer& layer = layers[i];
+      Tensors inputs = Collect(layer.inputs, *table);
+      for (size_t k = 0; k < inputs.size(); ++k) {
+        if (layer.last[k]) (*table)[layer.inputs[k]].Reset();
+      }
       Stash* const stash = stashes == nullptr ? nullptr : &(*stashes)[i];
-      absl::StatusOr<Tensors> outputs = layers[i]->Forward(std::move(tensors), context, stash);
+      absl::StatusOr<Tensors> outputs = layer.runner->Forward(std::move(inputs), context, stash);
       if (!outputs.ok()) return At("forward", i, context, outputs.status());
-      tensors = *std::move(outputs);
+      Place(layer.outputs, *std::move(outputs), table);
       TickProgress();
     }
-    return tensors;
+    return absl::OkStatus();
+  }
+
+  // One pass over the layers from the last to the first. `run` gives the gradients of a layer's inputs for
+  // those of its outputs.
+  template <typename RunLayer>
+  absl::StatusOr<Tensors> RunBack(const char* phase, Tensors gradients,
+                                  const ForwardContext& context, RunLayer run) {
+    Tensors table;
+    Place(received_gradients, std::move(gradients), &table);
+    for (size_t i = layers.size(); i-- > 0;) {
+      const PlacedLayer& layer = layers[i];
+      Tensors behind = Collect(layer.output_gradients, table);
+      for (const size_t place : layer.output_gradients) table[place].Reset();
+      absl::StatusOr<Tensors> shares = run(i, std::move(behind));
+      if (!shares.ok()) return At(phase, i, context, shares.status());
+      for (size_t k = 0; k < shares->size(); ++k) {
+        Tensor& sum = table[layer.input_gradients[k]];
+        const absl::Status status = AddShare(std::move((*shares)[k]), &sum);
+        if (!status.ok()) return At(phase, i, context, status);
+      }
+      TickProgress();
+    }
+    return Collect(sent_gradients, table);
+  }
+
+  // What layers behind gave comes first, and each sum is rounded once, wherever the cuts are.
+  absl::Status AddShare(Tensor share, Tensor* sum) const {
+    if (!sum->valid()) {
+      *sum = std::move(share);
+      return absl::OkStatus();
+    }
+    if (sum->buffer().use_count() == 1) {
+      backend->Add({std::move(share), *sum});
+      return absl::OkStatus();
+    }
+    // Somebody else reads that share too.
+    ASSIGN_OR_RETURN(Tensor both, MakeTensor(backend->allocator(), MemoryKind::kActivations,
+                                             sum->dtype(), sum->shape()));
+    backend->Fill(both, 0.0f);
+    backend->Add({*sum, both});
+    backend->Add({std::move(share), both});
+    *sum = std::move(both);
+    return absl::OkStatus();
   }
 
   absl::Status At(const char* phase, size_t i, const ForwardContext& context,
                   const absl::Status& status) const {
-    return Annotate(status,
-                    absl::StrCat(phase, " of layer ", first_layer + i, " (", labels[i], "), step ",
-                                 context.step, ", micro-batch ", context.micro_batch.value));
+    return Annotate(status, absl::StrCat(phase, " of layer ", first_layer + i, " (",
+                                         layers[i].label, "), step ", context.step,
+                                         ", micro-batch ", context.micro_batch.value));
   }
+
+  void PlaceWires(const ExpandedModel& model);
+  void PlaceLayer(const ExpandedModel& model, const ExpandedLayer& expanded,
+                  std::unique_ptr<LayerRunner> runner);
 };
+
+void Cell::State::PlaceWires(const ExpandedModel& model) {
+  wires = WiresOfCell(model, first_layer, last_layer);
+  const std::vector<WireId> all = Joined(wires.loaded, wires.received);
+  inputs = PlacesOf(all);
+  std::vector<WireId> read_wires;
+  for (const WireId id : all) {
+    for (int i = first_layer; i < last_layer; ++i) {
+      if (!Holds(model.layers[i].inputs, id)) continue;
+      read_wires.push_back(id);
+      break;
+    }
+  }
+  read = PlacesOf(read_wires);
+  for (int i = first_layer; i < last_layer; ++i) {
+    PlacesOf(model.layers[i].outputs);
+    for (const WireId id : model.layers[i].inputs) last_readers[id] = i;
+  }
+  for (const WireId id : wires.sent) last_readers[id] = last_layer;
+  sent = PlacesOf(wires.sent);
+  received_gradients = PlacesOf(wires.received_gradients);
+  sent_gradients = PlacesOf(wires.sent_gradients);
+}
+
+void Cell::State::PlaceLayer(const ExpandedModel& model, const ExpandedLayer& expanded,
+                             std::unique_ptr<LayerRunner> runner) {
+  PlacedLayer layer{.runner = std::move(runner), .label = expanded.label};
+  layer.inputs = PlacesOf(expanded.inputs);
+  layer.outputs = PlacesOf(expanded.outputs);
+  for (size_t i = 0; i < expanded.inputs.size(); ++i) {
+    const WireId id = expanded.inputs[i];
+    layer.last.push_back(last_readers.at(id) == expanded.index);
+    if (model.wire(id).gradient) layer.input_gradients.push_back(layer.inputs[i]);
+  }
+  for (size_t i = 0; i < expanded.outputs.size(); ++i) {
+    if (model.wire(expanded.outputs[i]).gradient) {
+      layer.output_gradients.push_back(layer.outputs[i]);
+    }
+  }
+  layers.push_back(std::move(layer));
+}
 
 Cell::Cell(std::unique_ptr<State> state) : state_(std::move(state)) {}
 Cell::~Cell() = default;
@@ -106,6 +241,7 @@ absl::StatusOr<std::unique_ptr<Cell>> Cell::Create(const ExpandedModel& model, i
   state->last_of_model = last_layer == layers;
   state->backend = &backend;
   state->micro_batches.resize(micro_batches);
+  state->PlaceWires(model);
   int64_t parameters = 0;
   for (int index = first_layer; index < last_layer; ++index) {
     const ExpandedLayer& expanded = model.layers[index];
@@ -116,8 +252,7 @@ absl::StatusOr<std::unique_ptr<Cell>> Cell::Create(const ExpandedModel& model, i
       RETURN_IF_ERROR(Annotate(SetInitialValues(*layer, *seed, index, backend), where));
     }
     parameters += static_cast<int64_t>(layer->parameters().size());
-    state->labels.push_back(expanded.label);
-    state->layers.push_back(std::move(layer));
+    state->PlaceLayer(model, expanded, std::move(layer));
   }
   ASSIGN_OR_RETURN(state->norms, MakeTensor(backend.allocator(), MemoryKind::kWorkspace,
                                             DType::kF64, Shape{parameters}));
@@ -132,9 +267,11 @@ absl::StatusOr<Tensors> Cell::Forward(Tensors inputs, const ForwardContext& cont
   MicroBatch next;
   next.context = context;
   next.life = keep_stash ? Life::kStashed : Life::kBoundary;
-  if (!keep_stash) next.inputs = inputs;
-  ASSIGN_OR_RETURN(Tensors outputs,
-                   state_->Run(std::move(inputs), context, keep_stash ? &next.stashes : nullptr));
+  Tensors table;
+  state_->Place(state_->inputs, std::move(inputs), &table);
+  if (!keep_stash) next.inputs = State::Collect(state_->read, table);
+  RETURN_IF_ERROR(state_->Run(&table, context, keep_stash ? &next.stashes : nullptr));
+  Tensors outputs = State::Collect(state_->sent, table);
   if (keep_stash && state_->last_of_model) next.outputs = outputs;
   micro_batch = std::move(next);
   return outputs;
@@ -143,54 +280,51 @@ absl::StatusOr<Tensors> Cell::Forward(Tensors inputs, const ForwardContext& cont
 absl::StatusOr<Tensors> Cell::Evaluate(Tensors inputs, const ForwardContext& context) {
   ForwardContext evaluation = context;
   evaluation.training = false;
-  return state_->Run(std::move(inputs), evaluation, nullptr);
+  Tensors table;
+  state_->Place(state_->inputs, std::move(inputs), &table);
+  RETURN_IF_ERROR(state_->Run(&table, evaluation, nullptr));
+  return State::Collect(state_->sent, table);
 }
 
 absl::Status Cell::Recompute(MicroBatchId id) {
   MicroBatch& micro_batch = state_->Find(id, Life::kBoundary);
   std::vector<Stash> stashes;
-  ASSIGN_OR_RETURN(Tensors outputs, state_->Run(micro_batch.inputs, micro_batch.context, &stashes));
+  Tensors table;
+  state_->Place(state_->read, micro_batch.inputs, &table);
+  RETURN_IF_ERROR(state_->Run(&table, micro_batch.context, &stashes));
   micro_batch.life = Life::kStashed;
   micro_batch.inputs.clear();
   micro_batch.stashes = std::move(stashes);
-  if (state_->last_of_model) micro_batch.outputs = std::move(outputs);
+  if (state_->last_of_model) micro_batch.outputs = State::Collect(state_->sent, table);
   return absl::OkStatus();
 }
 
 absl::StatusOr<Tensors> Cell::Backward(MicroBatchId id, Tensors output_gradients) {
   MicroBatch micro_batch = std::exchange(state_->Find(id, Life::kStashed), MicroBatch());
   micro_batch.outputs.clear();
-  Tensors gradients = std::move(output_gradients);
-  for (size_t i = state_->layers.size(); i-- > 0;) {
-    absl::StatusOr<Tensors> result =
-        state_->layers[i]->Backward(std::move(gradients), std::move(micro_batch.stashes[i]));
-    if (!result.ok()) return state_->At("backward", i, micro_batch.context, result.status());
-    TickProgress();
-    gradients = *std::move(result);
-  }
-  return gradients;
+  return state_->RunBack("backward", std::move(output_gradients), micro_batch.context,
+                         [&](size_t i, Tensors gradients) {
+                           return state_->layers[i].runner->Backward(
+                               std::move(gradients), std::move(micro_batch.stashes[i]));
+                         });
 }
 
 absl::StatusOr<Tensors> Cell::BackwardInput(MicroBatchId id, Tensors output_gradients) {
   MicroBatch& micro_batch = state_->Find(id, Life::kStashed);
   micro_batch.life = Life::kInputDone;
   micro_batch.outputs.clear();
-  Tensors gradients = std::move(output_gradients);
-  for (size_t i = state_->layers.size(); i-- > 0;) {
-    absl::StatusOr<Tensors> result =
-        state_->layers[i]->BackwardInput(std::move(gradients), &micro_batch.stashes[i]);
-    if (!result.ok()) return state_->At("backward input", i, micro_batch.context, result.status());
-    TickProgress();
-    gradients = *std::move(result);
-  }
-  return gradients;
+  return state_->RunBack("backward input", std::move(output_gradients), micro_batch.context,
+                         [&](size_t i, Tensors gradients) {
+                           return state_->layers[i].runner->BackwardInput(std::move(gradients),
+                                                                          &micro_batch.stashes[i]);
+                         });
 }
 
 absl::Status Cell::BackwardWeight(MicroBatchId id) {
   MicroBatch micro_batch = std::exchange(state_->Find(id, Life::kInputDone), MicroBatch());
   for (size_t i = state_->layers.size(); i-- > 0;) {
     const absl::Status status =
-        state_->layers[i]->BackwardWeight(std::move(micro_batch.stashes[i]));
+        state_->layers[i].runner->BackwardWeight(std::move(micro_batch.stashes[i]));
     if (!status.ok()) return state_->At("backward weight", i, micro_batch.context, status);
     TickProgress();
   }
@@ -219,13 +353,14 @@ void Cell::RefreshCompute() {
   }
 }
 
+const CellWires& Cell::wires() const { return state_->wires; }
 int Cell::first_layer() const { return state_->first_layer; }
 int Cell::last_layer() const { return state_->last_layer; }
 
 std::vector<Parameter*> Cell::parameters() {
   std::vector<Parameter*> all;
-  for (const std::unique_ptr<LayerRunner>& layer : state_->layers) {
-    for (Parameter& parameter : layer->parameters()) all.push_back(&parameter);
+  for (const PlacedLayer& layer : state_->layers) {
+    for (Parameter& parameter : layer.runner->parameters()) all.push_back(&parameter);
   }
   return all;
 }
@@ -243,9 +378,9 @@ absl::StatusOr<std::vector<double>> Cell::LayerSquaredGradientNorms() {
   RETURN_IF_ERROR(backend.Synchronize());
   std::vector<double> layer_norms;
   size_t next = 0;
-  for (const std::unique_ptr<LayerRunner>& layer : state_->layers) {
+  for (const PlacedLayer& layer : state_->layers) {
     double sum = 0.0;
-    for (size_t i = 0; i < layer->parameters().size(); ++i) sum += norms[next++];
+    for (size_t i = 0; i < layer.runner->parameters().size(); ++i) sum += norms[next++];
     layer_norms.push_back(sum);
   }
   return layer_norms;

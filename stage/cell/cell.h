@@ -3,6 +3,8 @@
 //                     absent -Forward(keep)-> stashed -Backward-> absent
 // Ownership: owns layers, parameters, boundary inputs and stashes; borrows the back end.
 // Threads:   executor thread only.
+// Units and shapes: tuples are those of WiresOfCell (network/network.h): what comes in is `loaded` and then
+//            `received`, what goes out `sent`; their gradients have an order of their own.
 // Errors:    RESOURCE_EXHAUSTED from the allocator; a call in the wrong state is a CHECK: the
 //            schedule was validated.
 #ifndef STAGECOACH_STAGE_CELL_CELL_H_
@@ -43,6 +45,7 @@ class Cell {
   // After values were set from outside (a checkpoint): Parameter::compute follows.
   void RefreshCompute();
 
+  const CellWires& wires() const;
   int first_layer() const;
   int last_layer() const;
   // Parameters in layer order, and the squared gradient norm of each layer (double, layer order).

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <span>
+#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -14,33 +16,59 @@ namespace {
 constexpr int kRuns = 5;
 
 // Values of ordinary size: zeros or denormals would be another speed.
-absl::StatusOr<Tensor> MadeUpActivation(int64_t rows, int64_t width, DType dtype,
-                                        Backend& backend) {
-  ASSIGN_OR_RETURN(Tensor tensor, MakeTensor(backend.allocator(), MemoryKind::kActivations,
-                                             DType::kF32, Shape{rows, width}));
-  std::vector<float> values(static_cast<size_t>(rows * width));
+std::vector<float> OrdinaryNumbers(int64_t count) {
+  std::vector<float> values(static_cast<size_t>(count));
   for (size_t i = 0; i < values.size(); ++i) {
     values[i] = static_cast<float>(i * 2654435761u % 2001) * 1e-3f - 1.0f;
   }
+  return values;
+}
+
+std::vector<int32_t> OrdinaryIds(int64_t count, int64_t classes) {
+  std::vector<int32_t> ids(static_cast<size_t>(count));
+  for (size_t i = 0; i < ids.size(); ++i) {
+    ids[i] = static_cast<int32_t>(i * 2654435761u % static_cast<uint64_t>(classes));
+  }
+  return ids;
+}
+
+template <typename T>
+absl::StatusOr<Tensor> OnDevice(const std::vector<T>& values, DType dtype, const Shape& shape,
+                                Backend& backend) {
+  ASSIGN_OR_RETURN(Tensor tensor,
+                   MakeTensor(backend.allocator(), MemoryKind::kActivations, dtype, shape));
   backend.CopyFromHost(std::as_bytes(std::span(values)), tensor);
   RETURN_IF_ERROR(backend.Synchronize());
+  return tensor;
+}
+
+// What could lie on that wire.
+absl::StatusOr<Tensor> MadeUp(const Network& network, WireId id, int64_t samples,
+                              Backend& backend) {
+  const ValueType& type = network.wire(id).type;
+  const Shape shape = RuntimeShape(type, samples);
+  if (type.element == Element::kIds) {
+    const int64_t classes = network.IsInput(id) ? network.input(id).classes : 1;
+    return OnDevice(OrdinaryIds(shape.elements(), classes), DType::kI32, shape, backend);
+  }
+  ASSIGN_OR_RETURN(Tensor tensor,
+                   OnDevice(OrdinaryNumbers(shape.elements()), DType::kF32, shape, backend));
+  const DType dtype = ElementDType(type.element, ComputeDType(network.precision));
   if (dtype == DType::kF32) return tensor;
-  ASSIGN_OR_RETURN(Tensor converted, MakeTensor(backend.allocator(), MemoryKind::kActivations,
-                                                dtype, tensor.shape()));
+  ASSIGN_OR_RETURN(Tensor converted,
+                   MakeTensor(backend.allocator(), MemoryKind::kActivations, dtype, shape));
   backend.Convert(tensor, converted);
   return converted;
 }
 
-absl::StatusOr<Tensor> MadeUpIds(int64_t rows, int64_t vocabulary, Backend& backend) {
-  ASSIGN_OR_RETURN(Tensor tensor, MakeTensor(backend.allocator(), MemoryKind::kActivations,
-                                             DType::kI32, Shape{rows}));
-  std::vector<int32_t> ids(static_cast<size_t>(rows));
-  for (size_t i = 0; i < ids.size(); ++i) {
-    ids[i] = static_cast<int32_t>(i * 2654435761u % static_cast<uint64_t>(vocabulary));
+absl::StatusOr<Tensors> MadeUp(const Network& network, const std::vector<WireId>& ids,
+                               int64_t samples, Backend& backend) {
+  Tensors tuple;
+  for (const WireId id : ids) {
+    ASSIGN_OR_RETURN(Tensor tensor, MadeUp(network, id, samples, backend));
+    tuple.push_back(std::move(tensor));
   }
-  backend.CopyFromHost(std::as_bytes(std::span(ids)), tensor);
-  RETURN_IF_ERROR(backend.Synchronize());
-  return tensor;
+  return tuple;
 }
 
 double Median(std::array<double, kRuns> seconds) {
@@ -48,37 +76,35 @@ double Median(std::array<double, kRuns> seconds) {
   return seconds[kRuns / 2];
 }
 
-absl::StatusOr<LayerProfile> RunOnce(Cell& cell, const Tensor& input, int64_t sequences,
-                                     int64_t width_out, DType dtype, Backend& backend,
-                                     const Clock& clock) {
-  const ForwardContext context{.micro_batch = MicroBatchId(0), .sequences = sequences};
+absl::StatusOr<LayerProfile> RunOnce(const Network& network, Cell& cell, const Tensors& inputs,
+                                     int64_t samples, Backend& backend, const Clock& clock) {
+  const ForwardContext context{.micro_batch = MicroBatchId(0), .sequences = samples};
   // Made anew each time: a layer may write into the gradient that it was handed.
-  ASSIGN_OR_RETURN(Tensor gradient, MadeUpActivation(input.shape()[0], width_out, dtype, backend));
+  ASSIGN_OR_RETURN(Tensors gradients,
+                   MadeUp(network, cell.wires().received_gradients, samples, backend));
   const double start = clock.MonotonicSeconds();
-  ASSIGN_OR_RETURN(Tensors outputs, cell.Forward({input}, context, true));
+  ASSIGN_OR_RETURN(Tensors outputs, cell.Forward(inputs, context, true));
   RETURN_IF_ERROR(backend.Synchronize());
   const double middle = clock.MonotonicSeconds();
   outputs.clear();
-  ASSIGN_OR_RETURN(Tensors gradients, cell.Backward(MicroBatchId(0), {std::move(gradient)}));
+  ASSIGN_OR_RETURN(gradients, cell.Backward(MicroBatchId(0), std::move(gradients)));
   RETURN_IF_ERROR(backend.Synchronize());
   return LayerProfile{middle - start, clock.MonotonicSeconds() - middle};
 }
 
-absl::StatusOr<LayerProfile> ProfileLayer(const ExpandedModel& model, const ExpandedLayer& layer,
-                                          int64_t sequences, Backend& backend, const Clock& clock,
+absl::StatusOr<LayerProfile> ProfileLayer(const Network& network, int layer, int64_t samples,
+                                          Backend& backend, const Clock& clock,
                                           const std::function<bool()>& cancelled) {
   ASSIGN_OR_RETURN(std::unique_ptr<Cell> cell,
-                   Cell::Create(model, layer.index, layer.index + 1, 0, 1, backend));
-  const int64_t rows = sequences * model.context;
-  const DType dtype = ComputeDType(model.precision);
-  ASSIGN_OR_RETURN(Tensor input, layer.width_in == 0
-                                     ? MadeUpIds(rows, model.vocabulary, backend)
-                                     : MadeUpActivation(rows, layer.width_in, dtype, backend));
+                   Cell::Create(network, layer, layer + 1, 0, 1, backend));
+  std::vector<WireId> wires = cell->wires().loaded;
+  wires.insert(wires.end(), cell->wires().received.begin(), cell->wires().received.end());
+  ASSIGN_OR_RETURN(const Tensors inputs, MadeUp(network, wires, samples, backend));
   std::array<double, kRuns> forward{}, backward{};
   for (int run = -1; run < kRuns; ++run) {  // -1: warm-up, not counted
     if (cancelled()) return absl::CancelledError("the profile was cancelled");
     ASSIGN_OR_RETURN(const LayerProfile one,
-                     RunOnce(*cell, input, sequences, layer.width_out, dtype, backend, clock));
+                     RunOnce(network, *cell, inputs, samples, backend, clock));
     if (run < 0) continue;
     forward[run] = one.forward_seconds;
     backward[run] = one.backward_seconds;
@@ -107,7 +133,7 @@ absl::StatusOr<std::vector<LayerProfile>> ProfileLayers(const JobSpec& spec, Bac
       profile.push_back(LayerProfile(profile[index]));
       continue;
     }
-    auto one = ProfileLayer(model, layer, sequences, backend, clock, cancelled);
+    auto one = ProfileLayer(model, layer.index, sequences, backend, clock, cancelled);
     if (!one.ok()) {
       return Annotate(one.status(),
                       absl::StrCat("profile of layer ", layer.index, " (", layer.label, ")"));

@@ -14,7 +14,7 @@
 #include "base/status.h"
 #include "plan/text_check.h"
 #include "plan/text_split.h"
-#include "stage/data/batch_source.h"
+#include "stage/data/token_source.h"
 
 namespace stagecoach {
 namespace {
@@ -92,7 +92,7 @@ absl::Status CheckTokens(const std::vector<uint8_t>& bytes, const JobSpec& spec,
       " to at least ", int{largest} + 1, " (256 takes every text) or give another text"));
 }
 
-class TextSource final : public BatchSource {
+class TextSource final : public TokenSource {
  public:
   TextSource(const JobSpec& spec, int64_t context, std::vector<uint8_t> bytes)
       : seed_(spec.seed),
@@ -116,7 +116,8 @@ class TextSource final : public BatchSource {
   const DatasetManifest& manifest() const override { return manifest_; }
   int64_t evaluation_batches() const override { return evaluation_batches_; }
 
-  TokenBatch Train(uint64_t step, MicroBatchId micro_batch) const override {
+ private:
+  TokenBatch TrainTokens(uint64_t step, MicroBatchId micro_batch) const override {
     const Share share = ShareOf(micro_batch);
     const uint64_t all = static_cast<uint64_t>(manifest_.train_sequences);
     const uint64_t first = step * static_cast<uint64_t>(batch_size_) + share.first;
@@ -129,7 +130,7 @@ class TextSource final : public BatchSource {
     return batch;
   }
 
-  TokenBatch Evaluation(uint64_t index, MicroBatchId micro_batch) const override {
+  TokenBatch EvaluationTokens(uint64_t index, MicroBatchId micro_batch) const override {
     CHECK_LT(index, static_cast<uint64_t>(evaluation_batches_)) << "evaluation mini-batch";
     const Share share = ShareOf(micro_batch);
     const int64_t first = static_cast<int64_t>(index) * batch_size_ + share.first;
@@ -142,7 +143,6 @@ class TextSource final : public BatchSource {
     return batch;
   }
 
- private:
   // The positions of a micro-batch within its mini-batch.
   struct Share {
     int64_t first = 0;

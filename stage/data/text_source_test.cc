@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -13,12 +14,30 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "stage/data/batch_source.h"
+#include "stage/data/token_source.h"
 
 namespace stagecoach {
 namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+
+TokenBatch TokensOf(const HostBatch& batch) {
+  const auto ids = [](const std::vector<std::byte>& bytes) {
+    std::vector<int32_t> values(bytes.size() / sizeof(int32_t));
+    std::memcpy(values.data(), bytes.data(), bytes.size());
+    return values;
+  };
+  if (batch.samples == 0) return {};
+  return {batch.samples, ids(batch.arrays.at(0)), ids(batch.arrays.at(1))};
+}
+const std::vector<std::string> kNames = {"tokens", "targets"};
+TokenBatch Train(const BatchSource& source, uint64_t step, int micro_batch) {
+  return TokensOf(source.Train(step, MicroBatchId(micro_batch), kNames));
+}
+TokenBatch Evaluate(const BatchSource& source, uint64_t batch, int micro_batch) {
+  return TokensOf(source.Evaluation(batch, MicroBatchId(micro_batch), kNames));
+}
 
 class TextSourceTest : public testing::Test {
  protected:
@@ -101,7 +120,7 @@ TEST_F(TextSourceTest, TargetsAreInputsShiftedByOne) {
   const std::string text = Counting(2000);
   Write(text);
   const auto source = Open(16);
-  const TokenBatch batch = source->Train(3, MicroBatchId(1));
+  const TokenBatch batch = Train(*source, 3, 1);
   EXPECT_EQ(batch.sequences, MicroBatchSize(7, 3, 1));
   ASSERT_EQ(batch.inputs.size(), static_cast<size_t>(batch.sequences * 16));
   ASSERT_EQ(batch.targets.size(), batch.inputs.size());
@@ -120,7 +139,7 @@ TEST_F(TextSourceTest, TargetsAreInputsShiftedByOne) {
 // Bytes over 127 are tokens over 127, not negative ones.
 TEST_F(TextSourceTest, ReadsBytesUnsigned) {
   Write(std::string(1000, '\xff'));
-  EXPECT_EQ(Open(10)->Train(0, MicroBatchId(0)).inputs[0], 255);
+  EXPECT_EQ(Train(*Open(10), 0, 0).inputs[0], 255);
 }
 
 // Each sequence exactly once per epoch, across micro-batches and steps that straddle epochs, for
@@ -143,7 +162,7 @@ TEST_F(TextSourceTest, VisitsEverySequenceOncePerEpoch) {
     std::vector<int32_t> order;
     for (uint64_t step = 0; order.size() < 4 * static_cast<size_t>(all); ++step) {
       for (int32_t i = 0; i < c.micro_batches; ++i) {
-        const TokenBatch batch = source->Train(step, MicroBatchId(i));
+        const TokenBatch batch = Train(*source, step, i);
         for (int64_t s = 0; s < batch.sequences; ++s) order.push_back(batch.inputs[s * 10]);
       }
     }
@@ -168,7 +187,7 @@ TEST_F(TextSourceTest, MicroBatchesCutTheSameMiniBatch) {
     const auto source = Open(10);
     std::vector<int32_t> joined;
     for (int32_t i = 0; i < micro_batches; ++i) {
-      const TokenBatch batch = source->Train(11, MicroBatchId(i));
+      const TokenBatch batch = Train(*source, 11, i);
       joined.insert(joined.end(), batch.inputs.begin(), batch.inputs.end());
     }
     if (whole.empty()) whole = joined;
@@ -180,12 +199,11 @@ TEST_F(TextSourceTest, MicroBatchesCutTheSameMiniBatch) {
 TEST_F(TextSourceTest, IsAPureFunctionOfTheStep) {
   Write(Counting(3000));
   const auto running = Open(10);
-  for (uint64_t step = 0; step < 20; ++step) running->Train(step, MicroBatchId(0));
+  for (uint64_t step = 0; step < 20; ++step) Train(*running, step, 0);
   const auto resumed = Open(10);
-  EXPECT_EQ(resumed->Train(20, MicroBatchId(2)).inputs, running->Train(20, MicroBatchId(2)).inputs);
+  EXPECT_EQ(Train(*resumed, 20, 2).inputs, Train(*running, 20, 2).inputs);
   spec_.seed = 43;
-  EXPECT_NE(Open(10)->Train(20, MicroBatchId(2)).inputs,
-            running->Train(20, MicroBatchId(2)).inputs);
+  EXPECT_NE(Train(*Open(10), 20, 2).inputs, Train(*running, 20, 2).inputs);
 }
 
 TEST_F(TextSourceTest, EvaluatesTheHeldOutPartInOrder) {
@@ -197,7 +215,7 @@ TEST_F(TextSourceTest, EvaluatesTheHeldOutPartInOrder) {
   for (const auto& [batch, micro_batch, sequences] :
        std::vector<std::tuple<uint64_t, int32_t, int64_t>>{
            {0, 0, 3}, {0, 1, 2}, {0, 2, 2}, {1, 0, 3}, {1, 1, 0}, {1, 2, 0}}) {
-    const TokenBatch tokens = source->Evaluation(batch, MicroBatchId(micro_batch));
+    const TokenBatch tokens = Evaluate(*source, batch, micro_batch);
     ASSERT_EQ(tokens.sequences, sequences) << batch << " " << micro_batch;
     ASSERT_EQ(tokens.inputs.size(), static_cast<size_t>(sequences * 10));
     ASSERT_EQ(tokens.targets.size(), tokens.inputs.size());

@@ -10,6 +10,28 @@
 
 namespace stagecoach {
 
+namespace {
+
+// By the first extent; -1: it holds no whole samples.
+int64_t SamplesOf(const Shape& shape, const ValueType& type) {
+  if (shape.rank() == 0) return -1;
+  const int64_t rows = type.shape.rank() == 0 ? 1 : type.shape[0];
+  return shape[0] % rows == 0 ? shape[0] / rows : -1;
+}
+
+std::string TupleText(const Tensors& tuple) {
+  std::string text;
+  for (const Tensor& tensor : tuple) {
+    absl::StrAppend(&text, text.empty() ? "" : " and ",
+                    tensor.valid()
+                        ? absl::StrCat(DTypeName(tensor.dtype()), tensor.shape().ToString())
+                        : std::string("nothing"));
+  }
+  return text.empty() ? "nothing" : text;
+}
+
+}  // namespace
+
 const char* MessageKindName(MessageKind kind) {
   switch (kind) {
     case MessageKind::kActivation:
@@ -23,7 +45,7 @@ const char* MessageKindName(MessageKind kind) {
 BoundaryPort::BoundaryPort(const Parts& parts)
     : parts_(parts), copies_(parts.backend != nullptr && CopiesForLinks(*parts.backend)) {
   CHECK(parts.link != nullptr && parts.phases != nullptr && parts.clock != nullptr);
-  CHECK(parts.context > 0 && parts.width > 0) << "the shape of the boundary " << Name();
+  CHECK(!parts.outgoing.empty() || !parts.incoming.empty()) << "nothing crosses " << Name();
 }
 
 MessageKind BoundaryPort::outgoing() const {
@@ -35,42 +57,45 @@ MessageKind BoundaryPort::incoming() const {
 }
 
 absl::StatusOr<bool> BoundaryPort::TrySend(const Fence& fence, MicroBatchId micro_batch,
-                                           Tensor* tensor) {
-  CHECK(tensor->valid()) << "nothing to send of micro-batch " << micro_batch.value;
-  if (copies_) return TryCopy(fence, micro_batch, tensor);
+                                           Tensors* tuple) {
+  CHECK_EQ(tuple->size(), parts_.outgoing.size()) << "values of micro-batch " << micro_batch.value;
+  if (copies_) return TryCopy(fence, micro_batch, tuple);
   parts_.phases->Stay(Phase::kSend, micro_batch);
-  if (Offer(fence, micro_batch, tensor)) return true;
+  if (Offer(fence, micro_batch, tuple)) return true;
   RETURN_IF_ERROR(status());
   return false;
 }
 
-bool BoundaryPort::Offer(const Fence& fence, MicroBatchId micro_batch, Tensor* tensor) {
+bool BoundaryPort::Offer(const Fence& fence, MicroBatchId micro_batch, Tensors* tuple) {
   TensorMessage message{.kind = outgoing(),
                         .fence = fence,
                         .micro_batch = micro_batch,
-                        .tensors = {std::move(*tensor)},
+                        .tensors = std::move(*tuple),
                         .sent_unix_nanos = parts_.clock->UnixNanos()};
   if (parts_.link->TrySend(std::move(message))) {
-    tensor->Reset();
+    tuple->clear();
     return true;
   }
-  *tensor = std::move(message.tensors.front());  // a refused message is intact
+  *tuple = std::move(message.tensors);  // a refused message is intact
   return false;
 }
 
 absl::StatusOr<bool> BoundaryPort::TryCopy(const Fence& fence, MicroBatchId micro_batch,
-                                           Tensor* tensor) {
+                                           Tensors* tuple) {
   if (outbox_.size() == kOutbox) {
     BookWaiting();
     return false;
   }
-  ASSIGN_OR_RETURN(Tensor copy,
-                   MakeTensor(parts_.backend->link_allocator(), MemoryKind::kActivations,
-                              tensor->dtype(), tensor->shape()));
-  ASSIGN_OR_RETURN(const uint64_t number,
-                   Annotate(parts_.backend->CopyToLink(*tensor, copy), Name()));
-  tensor->Reset();
-  outbox_.push_back({fence, micro_batch, std::move(copy), number});
+  Outgoing message{.fence = fence, .micro_batch = micro_batch, .tuple = {}, .copy = 0};
+  for (const Tensor& tensor : *tuple) {
+    ASSIGN_OR_RETURN(Tensor copy,
+                     MakeTensor(parts_.backend->link_allocator(), MemoryKind::kActivations,
+                                tensor.dtype(), tensor.shape()));
+    ASSIGN_OR_RETURN(message.copy, Annotate(parts_.backend->CopyToLink(tensor, copy), Name()));
+    message.tuple.push_back(std::move(copy));
+  }
+  tuple->clear();
+  outbox_.push_back(std::move(message));
   return true;
 }
 
@@ -87,7 +112,7 @@ absl::StatusOr<bool> BoundaryPort::SendWaiting() {
     Outgoing& first = outbox_.front();
     ASSIGN_OR_RETURN(const bool copied, Annotate(parts_.backend->LinkCopyDone(first.copy), Name()));
     if (!copied) break;
-    if (!Offer(first.fence, first.micro_batch, &first.tensor)) {
+    if (!Offer(first.fence, first.micro_batch, &first.tuple)) {
       RETURN_IF_ERROR(status());
       link_is_full_ = true;
       break;
@@ -98,26 +123,28 @@ absl::StatusOr<bool> BoundaryPort::SendWaiting() {
   return sent;
 }
 
-absl::StatusOr<std::optional<Tensor>> BoundaryPort::TryReceive(const Fence& fence,
-                                                               MicroBatchId micro_batch,
-                                                               int64_t rows) {
+absl::StatusOr<std::optional<BoundaryPort::Arrived>> BoundaryPort::TryReceive(
+    const Fence& fence, MicroBatchId micro_batch, int64_t samples) {
   while (std::optional<TensorMessage> message = parts_.link->TryReceive()) {
     ASSIGN_OR_RETURN(const bool current, CheckFence(fence, *message));
     if (!current) {
       ++stale_messages_;
       continue;
     }
-    RETURN_IF_ERROR(CheckContent(*message, micro_batch, rows));
+    Arrived arrived;
+    ASSIGN_OR_RETURN(arrived.samples, CheckContent(*message, micro_batch, samples));
     BookArrival(*message);
-    Tensor tensor = std::move(message->tensors.front());
+    arrived.tuple = std::move(message->tensors);
     if (copies_) {
-      ASSIGN_OR_RETURN(tensor, Annotate(parts_.backend->CopyFromLink(tensor), Name()));
+      for (Tensor& tensor : arrived.tuple) {
+        ASSIGN_OR_RETURN(tensor, Annotate(parts_.backend->CopyFromLink(tensor), Name()));
+      }
     }
-    return std::optional<Tensor>(std::move(tensor));
+    return std::optional<Arrived>(std::move(arrived));
   }
   RETURN_IF_ERROR(status());
   parts_.phases->Stay(Phase::kBubble, micro_batch);
-  return std::optional<Tensor>();
+  return std::optional<Arrived>();
 }
 
 absl::StatusOr<bool> BoundaryPort::CheckFence(const Fence& expected,
@@ -132,29 +159,41 @@ absl::StatusOr<bool> BoundaryPort::CheckFence(const Fence& expected,
       " arrived, the step at hand is ", expected.step, " of generation ", expected.generation));
 }
 
-absl::Status BoundaryPort::CheckContent(const TensorMessage& message, MicroBatchId micro_batch,
-                                        int64_t rows) const {
+absl::StatusOr<int64_t> BoundaryPort::CheckContent(const TensorMessage& message,
+                                                   MicroBatchId micro_batch,
+                                                   int64_t samples) const {
   if (message.kind != incoming() || message.micro_batch != micro_batch) {
     return absl::FailedPreconditionError(
         absl::StrCat(Name(), ": ", MessageKindName(message.kind), " of micro-batch ",
                      message.micro_batch.value, " arrived, the program expects ",
                      MessageKindName(incoming()), " of micro-batch ", micro_batch.value));
   }
-  const bool one = message.tensors.size() == 1 && message.tensors[0].valid();
-  if (one && message.tensors[0].dtype() == parts_.dtype && message.tensors[0].shape().rank() == 2) {
-    const Shape& shape = message.tensors[0].shape();
-    const bool fits = rows < 0 ? shape[0] % parts_.context == 0 : shape[0] == rows;
-    if (fits && shape[1] == parts_.width) return absl::OkStatus();
+  const std::vector<ValueType>& types = parts_.incoming;
+  bool fits = message.tensors.size() == types.size();
+  int64_t found = samples;
+  for (size_t i = 0; fits && i < types.size(); ++i) {
+    const Tensor& tensor = message.tensors[i];
+    fits = tensor.valid() && tensor.dtype() == ElementDType(types[i].element, parts_.dtype);
+    if (fits && found < 0) found = SamplesOf(tensor.shape(), types[i]);
+    fits = fits && found >= 0 && tensor.shape() == RuntimeShape(types[i], found);
   }
+  if (fits) return found;
   return absl::FailedPreconditionError(absl::StrCat(
       Name(), ": ", MessageKindName(message.kind), " of micro-batch ", micro_batch.value, " is ",
-      one ? absl::StrCat(DTypeName(message.tensors[0].dtype()),
-                         message.tensors[0].shape().ToString())
-          : absl::StrCat(message.tensors.size(), " tensors"),
-      ", expected one ", DTypeName(parts_.dtype), " tensor of ",
-      rows < 0 ? absl::StrCat("a multiple of ", parts_.context) : absl::StrCat(rows),
-      " rows, width ", parts_.width, "; both stages must run the same job spec (",
-      message.fence.ToString(), ")"));
+      TupleText(message.tensors), ", expected ", TypesText(samples),
+      "; both stages must run the same job spec (", message.fence.ToString(), ")"));
+}
+
+// Of what comes in: "F32[192, 32] and F32[3, 8]", or "F32[64, 32] for each sample".
+std::string BoundaryPort::TypesText(int64_t samples) const {
+  std::string text;
+  for (const ValueType& type : parts_.incoming) {
+    const char* name = DTypeName(ElementDType(type.element, parts_.dtype));
+    absl::StrAppend(&text, text.empty() ? "" : " and ", name,
+                    samples < 0 ? RuntimeShape(type, 1).ToString() + " for each sample"
+                                : RuntimeShape(type, samples).ToString());
+  }
+  return text;
 }
 
 void BoundaryPort::BookArrival(const TensorMessage& message) {

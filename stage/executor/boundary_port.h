@@ -6,9 +6,9 @@
 //            copied from is held meanwhile. A step ends with an empty outbox.
 // Ownership: borrows link, back end and clocks for its life.
 // Threads:   executor thread only.
-// Units and shapes: a message holds one tensor [rows, width] of the job's type; no rows: a
-//            micro-batch without sequences (the end of a short evaluation mini-batch), which
-//            travels like any other.
+// Units and shapes: a message holds the tuple of values that cross the cut (network/network.h, CellWires), or of
+//            their gradients; of no samples for a micro-batch without (the end of a short evaluation
+//            mini-batch), which travels like any other.
 // Errors:    the link's status once it is closed, the device's; FAILED_PRECONDITION for a message
 //            of a later step, another micro-batch or another shape. A message of an earlier
 //            incarnation, step or attempt is counted and dropped.
@@ -20,6 +20,7 @@
 #include <deque>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "base/ids.h"
@@ -37,9 +38,8 @@ class BoundaryPort {
   struct Parts {
     Link* link = nullptr;
     StageId self, peer;
-    int64_t width = 0;    // of the boundary's activations
-    int64_t context = 0;  // rows of one sequence
-    DType dtype = DType::kF32;
+    std::vector<ValueType> outgoing, incoming;  // tuples, of one sample
+    DType dtype = DType::kF32;                  // of activations
     PhaseClock* phases = nullptr;
     const Clock* clock = nullptr;
     Backend* backend = nullptr;  // null: what the link carries is what the stage computes with
@@ -49,12 +49,16 @@ class BoundaryPort {
 
   explicit BoundaryPort(const Parts& parts);
 
-  // Takes the tensor if there was room for it (true). Otherwise the caller keeps it for the next
+  // Takes the tuple if there was room for it (true). Otherwise the caller keeps it for the next
   // try.
-  absl::StatusOr<bool> TrySend(const Fence& fence, MicroBatchId micro_batch, Tensor* tensor);
-  // rows: how many are expected, -1 if the message tells.
-  absl::StatusOr<std::optional<Tensor>> TryReceive(const Fence& fence, MicroBatchId micro_batch,
-                                                   int64_t rows);
+  absl::StatusOr<bool> TrySend(const Fence& fence, MicroBatchId micro_batch, Tensors* tuple);
+  struct Arrived {
+    int64_t samples = 0;
+    Tensors tuple;
+  };
+  // samples: how many are expected, -1 if the message tells.
+  absl::StatusOr<std::optional<Arrived>> TryReceive(const Fence& fence, MicroBatchId micro_batch,
+                                                    int64_t samples);
 
   // Gives the link what it takes of the outbox; true if that was anything.
   absl::StatusOr<bool> SendWaiting();
@@ -74,19 +78,21 @@ class BoundaryPort {
   MessageKind incoming() const;
   // True: of this step; false: stale; else an error.
   absl::StatusOr<bool> CheckFence(const Fence& expected, const TensorMessage& message) const;
-  absl::Status CheckContent(const TensorMessage& message, MicroBatchId micro_batch,
-                            int64_t rows) const;
+  // How many samples it is of.
+  absl::StatusOr<int64_t> CheckContent(const TensorMessage& message, MicroBatchId micro_batch,
+                                       int64_t samples) const;
+  std::string TypesText(int64_t samples) const;
   void BookArrival(const TensorMessage& message);
   // True: the link has it; else it is intact.
-  bool Offer(const Fence& fence, MicroBatchId micro_batch, Tensor* tensor);
-  absl::StatusOr<bool> TryCopy(const Fence& fence, MicroBatchId micro_batch, Tensor* tensor);
+  bool Offer(const Fence& fence, MicroBatchId micro_batch, Tensors* tuple);
+  absl::StatusOr<bool> TryCopy(const Fence& fence, MicroBatchId micro_batch, Tensors* tuple);
   std::string Name() const;
 
   struct Outgoing {
     Fence fence;
     MicroBatchId micro_batch;
-    Tensor tensor;  // in the link's memory
-    uint64_t copy;  // see Backend::LinkCopyDone
+    Tensors tuple;  // in the link's memory
+    uint64_t copy;  // of the last of them; see Backend::LinkCopyDone
   };
 
   const Parts parts_;

@@ -128,11 +128,11 @@ TEST(BoundaryStaging, ReadsLossesByOneCopyAndNormsByOneCopy) {
 class OutboxTest : public ::testing::Test {
  protected:
   OutboxTest() { backend_.api().run_per_query = 0; }
-  Tensor Make() {
-    return *MakeTensor(backend_.allocator(), MemoryKind::kActivations, DType::kF32, Shape{1, 4});
+  Tensors Make() {
+    return {*MakeTensor(backend_.allocator(), MemoryKind::kActivations, DType::kF32, Shape{1, 4})};
   }
-  bool Send(int micro_batch, Tensor* tensor) {
-    const auto sent = port_.TrySend({}, MicroBatchId(micro_batch), tensor);
+  bool Send(int micro_batch, Tensors* tuple) {
+    const auto sent = port_.TrySend({}, MicroBatchId(micro_batch), tuple);
     EXPECT_TRUE(sent.ok()) << sent.status();
     return sent.ok() && *sent;
   }
@@ -141,24 +141,25 @@ class OutboxTest : public ::testing::Test {
   std::pair<std::unique_ptr<Link>, std::unique_ptr<Link>> links_ =
       MakeInProcessLinkPair({.capacity_messages = 1});
   PhaseClock phases_{SystemClock::Get()};
-  BoundaryPort port_{{links_.first.get(), StageId(0), StageId(1), 4, 1, DType::kF32, &phases_,
-                      SystemClock::Get(), &backend_}};
+  const std::vector<ValueType> types_ = {ActivationType({1, 4})};
+  BoundaryPort port_{{links_.first.get(), StageId(0), StageId(1), types_, types_, DType::kF32,
+                      &phases_, SystemClock::Get(), &backend_}};
 };
 
 TEST_F(OutboxTest, SendsInOrderWhenCopiesHaveRunAndTheLinkHasRoom) {
-  Tensor a = Make(), b = Make(), c = Make();
+  Tensors a = Make(), b = Make(), c = Make();
   EXPECT_TRUE(Send(0, &a));
   EXPECT_TRUE(Send(1, &b));
-  EXPECT_FALSE(a.valid() || b.valid());
+  EXPECT_TRUE(a.empty() && b.empty());
   EXPECT_FALSE(Send(2, &c)) << "memory that copies hold is bounded";
-  EXPECT_TRUE(c.valid());
+  EXPECT_EQ(c.size(), 1u);
   EXPECT_FALSE(*port_.SendWaiting()) << "no copy has run";
   EXPECT_FALSE(links_.second->TryReceive().has_value());
   backend_.api().RunAll();
   EXPECT_TRUE(*port_.SendWaiting());
   EXPECT_FALSE(*port_.SendWaiting()) << "the link is full";
   EXPECT_EQ(port_.waiting_micro_batch(), MicroBatchId(1));
-  c.Reset();
+  c.clear();
   EXPECT_EQ(backend_.allocator().Use().total_current, 0) << "a copied tensor's place is free";
   EXPECT_EQ(links_.second->TryReceive()->micro_batch, MicroBatchId(0));
   EXPECT_TRUE(*port_.SendWaiting());
@@ -168,7 +169,7 @@ TEST_F(OutboxTest, SendsInOrderWhenCopiesHaveRunAndTheLinkHasRoom) {
 }
 
 TEST_F(OutboxTest, BooksTheLinkAsSendAndTheCardAsWhatItDoes) {
-  Tensor tensors[] = {Make(), Make(), Make(), Make()};
+  Tensors tensors[] = {Make(), Make(), Make(), Make()};
   phases_.Enter(Phase::kForward, MicroBatchId(0));
   EXPECT_TRUE(Send(0, &tensors[0]));
   EXPECT_TRUE(Send(1, &tensors[1]));
@@ -183,7 +184,7 @@ TEST_F(OutboxTest, BooksTheLinkAsSendAndTheCardAsWhatItDoes) {
 }
 
 TEST_F(OutboxTest, DropsWhatWaitsWhileCopiesAreUnderWay) {
-  Tensor a = Make();
+  Tensors a = Make();
   EXPECT_TRUE(Send(0, &a));
   port_.DropWaiting();
   EXPECT_GT(backend_.link_allocator().Use().total_current, 0) << "the copy will write it";
@@ -194,7 +195,7 @@ TEST_F(OutboxTest, DropsWhatWaitsWhileCopiesAreUnderWay) {
 }
 
 TEST_F(OutboxTest, SaysWhyItsLinkDoesNotTakeIt) {
-  Tensor a = Make();
+  Tensors a = Make();
   EXPECT_TRUE(Send(0, &a));
   links_.second->Close(absl::UnavailableError("gone"));
   backend_.api().RunAll();

@@ -39,9 +39,9 @@ absl::StatusOr<bool> StageExecutor::State::Execute(const Instruction& instructio
     case Op::kReceiveGradient:
       return ReceiveGradient(id);
     case Op::kSendActivation:
-      return downstream->TrySend(work->fence, id, &At(id).output);
+      return downstream->TrySend(work->fence, id, &At(id).outputs);
     case Op::kSendGradient:
-      return upstream->TrySend(work->fence, id, &At(id).input_gradient);
+      return upstream->TrySend(work->fence, id, &At(id).input_gradients);
     case Op::kLoadInput:
     case Op::kForward:
     case Op::kLoadTarget:
@@ -57,18 +57,19 @@ absl::StatusOr<bool> StageExecutor::State::Execute(const Instruction& instructio
 }
 
 absl::StatusOr<bool> StageExecutor::State::ReceiveActivation(MicroBatchId id) {
-  ASSIGN_OR_RETURN(std::optional<Tensor> tensor, upstream->TryReceive(work->fence, id, -1));
-  if (!tensor.has_value()) return false;
-  At(id).sequences = tensor->shape()[0] / parts.context;
-  At(id).input = *std::move(tensor);
+  ASSIGN_OR_RETURN(std::optional<BoundaryPort::Arrived> arrived,
+                   upstream->TryReceive(work->fence, id, -1));
+  if (!arrived.has_value()) return false;
+  At(id).samples = arrived->samples;
+  At(id).received = std::move(arrived->tuple);
   return true;
 }
 
 absl::StatusOr<bool> StageExecutor::State::ReceiveGradient(MicroBatchId id) {
-  ASSIGN_OR_RETURN(std::optional<Tensor> tensor,
-                   downstream->TryReceive(work->fence, id, At(id).sequences * parts.context));
-  if (!tensor.has_value()) return false;
-  At(id).output_gradient = *std::move(tensor);
+  ASSIGN_OR_RETURN(std::optional<BoundaryPort::Arrived> arrived,
+                   downstream->TryReceive(work->fence, id, At(id).samples));
+  if (!arrived.has_value()) return false;
+  At(id).output_gradients = std::move(arrived->tuple);
   return true;
 }
 
@@ -97,14 +98,14 @@ absl::Status StageExecutor::State::LinkStatus() const {
   return absl::OkStatus();
 }
 
-StageExecutor::StageExecutor(const Parts& parts) : state_(std::make_unique<State>(parts)) {
-  CHECK(parts.cell != nullptr && parts.backend != nullptr && parts.phases != nullptr &&
-        parts.clock != nullptr);
+StageExecutor::StageExecutor(const Parts& parts) {
+  CHECK(parts.cell != nullptr && parts.network != nullptr);
+  state_ = std::make_unique<State>(parts);
+  CHECK(parts.backend != nullptr && parts.phases != nullptr && parts.clock != nullptr);
   CHECK_EQ(parts.upstream == nullptr, parts.stage.value == 0) << "upstream of the first stage";
   CHECK_EQ(parts.downstream == nullptr, state_->last_stage()) << "downstream of the last stage";
-  const bool reads_data = parts.stage.value == 0 || state_->last_stage();
-  CHECK(parts.data != nullptr || !reads_data) << "first and last stage read data";
-  CHECK(parts.context > 0) << "tokens of a sequence";
+  const bool reads_data = !state_->wires.loaded.empty() || state_->last_stage();
+  CHECK(parts.data != nullptr || !reads_data) << "a stage that reads data";
 }
 
 StageExecutor::~StageExecutor() = default;

@@ -1,10 +1,10 @@
 // StageExecutor: interprets a stage's program on its cell. It never waits for a peer: Advance runs
 // instructions until one cannot proceed, and returns; only StageRuntime waits. So one test thread
 // can drive K executors in any seeded order with no network.
-// Ownership: borrows cell, links, data and clocks for its life.
+// Ownership: borrows cell, network, links, data and clocks for its life.
 // Threads:   executor thread only.
 // Units:     the loss counts as backward, norms and apply as optimizer; phase.h has the rest. A
-//            micro-batch without sequences is passed on as an empty message and computes nothing.
+//            micro-batch without samples is passed on as an empty message and computes nothing.
 // Errors:    the first error ends the step; the caller closes the links with it. A message of
 //            another step or micro-batch than the program expects is FAILED_PRECONDITION.
 // See: docs/ARCHITECTURE.md, "A step".
@@ -33,7 +33,7 @@ struct StepWork {
   bool training = true;
   uint64_t evaluation_batch = 0;  // when not training
   const StageProgram* program = nullptr;
-  double loss_scale = 1.0;  // of d_logits: 1 / (N * context)
+  double loss_scale = 1.0;  // of d_logits: 1 / (N * targets of a sample)
 };
 
 // kAdvanced: stopped by the limit, or blocked after messages of sends before have left.
@@ -49,11 +49,8 @@ class StageExecutor {
     Backend* backend = nullptr;
     Link* upstream = nullptr;           // null on stage 0
     Link* downstream = nullptr;         // null on stage K - 1
-    const BatchSource* data = nullptr;  // needed on stages 0 and K - 1
-    int64_t context = 0;                // tokens of one sequence
-    DType dtype = DType::kF32;          // of activations
-    int64_t width_in = 0;               // of what upstream sends; any on stage 0
-    int64_t width_out = 0;              // of what is sent downstream; any on stage K - 1
+    const BatchSource* data = nullptr;  // where the cell reads inputs, and on the last stage
+    const Network* network = nullptr;   // the cell's
     PhaseClock* phases = nullptr;
     const Clock* clock = nullptr;
   };

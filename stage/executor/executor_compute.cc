@@ -1,4 +1,5 @@
 // What the instructions of a program compute, and what a step comes to.
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstring>
@@ -17,7 +18,7 @@ ForwardContext StageExecutor::State::ContextOf(MicroBatchId id) const {
   return {.seed = parts.seed,
           .step = work->fence.step,
           .micro_batch = id,
-          .sequences = in_flight[id.value].sequences,
+          .sequences = in_flight[id.value].samples,
           .training = work->training};
 }
 
@@ -35,7 +36,7 @@ absl::Status StageExecutor::State::Compute(const Instruction& instruction) {
       return Forward(id);
     case Op::kRecompute:
       parts.phases->Enter(Phase::kRecompute, id);
-      return At(id).sequences == 0 ? absl::OkStatus() : parts.cell->Recompute(id);
+      return At(id).samples == 0 ? absl::OkStatus() : parts.cell->Recompute(id);
     case Op::kLoss:
       parts.phases->Enter(Phase::kBackward, id);
       return Loss(id);
@@ -77,74 +78,120 @@ void StageExecutor::State::ResolveTimes() {
                               : std::span<const PhaseInterval>());
 }
 
-TokenBatch StageExecutor::State::Tokens(MicroBatchId id) const {
-  return work->training ? parts.data->Train(work->fence.step, id)
-                        : parts.data->Evaluation(work->evaluation_batch, id);
+std::vector<ValueType> StageExecutor::State::Types(const std::vector<WireId>& of) const {
+  std::vector<ValueType> types;
+  for (const WireId id : of) types.push_back(parts.network->wire(id).type);
+  return types;
 }
 
-absl::StatusOr<Tensor> StageExecutor::State::ToDevice(const std::vector<int32_t>& tokens) const {
-  ASSIGN_OR_RETURN(Tensor tensor,
-                   MakeTensor(parts.backend->link_allocator(), MemoryKind::kActivations,
-                              DType::kI32, Shape{static_cast<int64_t>(tokens.size())}));
-  if (CopiesForLinks(*parts.backend)) {
-    // The back end holds them until they have been copied, so nobody waits.
-    std::memcpy(tensor.raw(), tokens.data(), static_cast<size_t>(tensor.bytes()));
-    return parts.backend->CopyFromLink(tensor);
+bool StageExecutor::State::BackwardReads(WireId wire) const {
+  for (const NetworkLayer& layer : parts.network->layers) {
+    const LayerLists& lists = *layer.lists;
+    for (size_t i = 0; i < layer.outputs.size(); ++i) {
+      const bool kept = std::count(lists.stash.begin(), lists.stash.end(), lists.outputs[i]) > 0;
+      if (layer.outputs[i] == wire && kept) return true;
+    }
+    for (size_t i = 0; i < layer.inputs.size(); ++i) {
+      if (layer.inputs[i] == wire) return true;
+    }
   }
-  parts.backend->CopyFromHost(std::as_bytes(std::span(tokens)), tensor);
-  RETURN_IF_ERROR(parts.backend->Synchronize());
-  return tensor;
+  return false;
 }
 
-absl::StatusOr<Tensor> StageExecutor::State::Empty(int64_t width) const {
-  return MakeTensor(parts.backend->allocator(), MemoryKind::kActivations, parts.dtype,
-                    Shape{0, width});
+absl::StatusOr<Tensor> StageExecutor::State::ToDevice(std::span<const std::byte> array,
+                                                      const ValueType& type,
+                                                      int64_t samples) const {
+  const DType source = type.element == Element::kIds ? DType::kI32 : DType::kF32;
+  Backend& backend = *parts.backend;
+  ASSIGN_OR_RETURN(Tensor tensor, MakeTensor(backend.link_allocator(), MemoryKind::kActivations,
+                                             source, RuntimeShape(type, samples)));
+  CHECK_EQ(static_cast<int64_t>(array.size()), tensor.bytes()) << "bytes of " << FormatType(type);
+  if (CopiesForLinks(backend)) {
+    // The back end holds them until they have been copied, so nobody waits.
+    std::memcpy(tensor.raw(), array.data(), array.size());
+    ASSIGN_OR_RETURN(tensor, backend.CopyFromLink(tensor));
+  } else {
+    backend.CopyFromHost(array, tensor);
+    RETURN_IF_ERROR(backend.Synchronize());
+  }
+  const DType wanted = ElementDType(type.element, dtype);
+  if (wanted == source) return tensor;
+  ASSIGN_OR_RETURN(Tensor converted, MakeTensor(backend.allocator(), MemoryKind::kActivations,
+                                                wanted, tensor.shape()));
+  backend.Convert(tensor, converted);
+  return converted;
+}
+
+absl::StatusOr<Tensors> StageExecutor::State::Empty(const std::vector<WireId>& of) const {
+  Tensors tuple;
+  for (const ValueType& type : Types(of)) {
+    ASSIGN_OR_RETURN(Tensor tensor,
+                     MakeTensor(parts.backend->allocator(), MemoryKind::kActivations,
+                                ElementDType(type.element, dtype), RuntimeShape(type, 0)));
+    tuple.push_back(std::move(tensor));
+  }
+  return tuple;
+}
+
+absl::StatusOr<Tensors> StageExecutor::State::Load(MicroBatchId id,
+                                                   std::span<const std::string> names,
+                                                   std::span<const WireId> of) {
+  const HostBatch batch = work->training
+                              ? parts.data->Train(work->fence.step, id, names)
+                              : parts.data->Evaluation(work->evaluation_batch, id, names);
+  int64_t& samples = At(id).samples;
+  if (samples < 0) samples = batch.samples;
+  if (batch.samples != samples) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(samples, " samples arrived, the data set of stage ", parts.stage.value,
+                     " has ", batch.samples, "; all stages must read the same file"));
+  }
+  Tensors tuple;
+  for (size_t i = 0; i < of.size() && samples > 0; ++i) {
+    ASSIGN_OR_RETURN(Tensor tensor,
+                     ToDevice(batch.arrays[i], parts.network->wire(of[i]).type, samples));
+    tuple.push_back(std::move(tensor));
+  }
+  return tuple;
 }
 
 absl::Status StageExecutor::State::LoadInput(MicroBatchId id) {
-  const TokenBatch batch = Tokens(id);
-  At(id).sequences = batch.sequences;
-  if (batch.sequences == 0) return absl::OkStatus();
-  ASSIGN_OR_RETURN(At(id).input, ToDevice(batch.inputs));
+  ASSIGN_OR_RETURN(Tensors loaded, Load(id, loaded_names, wires.loaded));
+  At(id).loaded = std::move(loaded);
   return absl::OkStatus();
 }
 
 absl::Status StageExecutor::State::LoadTarget(MicroBatchId id) {
-  const TokenBatch batch = Tokens(id);
-  if (batch.sequences != At(id).sequences) {
-    return absl::FailedPreconditionError(
-        absl::StrCat(At(id).sequences, " sequences arrived, the data set of the last stage has ",
-                     batch.sequences, "; first and last stage must read the same file"));
-  }
-  if (batch.sequences == 0) return absl::OkStatus();
-  ASSIGN_OR_RETURN(At(id).target, ToDevice(batch.targets));
+  const WireId targets = parts.network->objective.targets;
+  ASSIGN_OR_RETURN(Tensors loaded, Load(id, target_name, {&targets, 1}));
+  if (!loaded.empty()) At(id).target = std::move(loaded.front());
   return absl::OkStatus();
 }
 
 absl::Status StageExecutor::State::Forward(MicroBatchId id) {
   InFlight& flight = At(id);
-  if (flight.sequences == 0) {
-    flight.input.Reset();
+  Tensors inputs = std::exchange(flight.loaded, Tensors());
+  for (Tensor& tensor : flight.received) inputs.push_back(std::move(tensor));
+  flight.received.clear();
+  if (flight.samples == 0) {
     if (last_stage()) return absl::OkStatus();
-    ASSIGN_OR_RETURN(flight.output, Empty(parts.width_out));
+    ASSIGN_OR_RETURN(flight.outputs, Empty(wires.sent));
     return absl::OkStatus();
   }
-  Tensors inputs{std::exchange(flight.input, Tensor())};
   if (!work->training) {
-    ASSIGN_OR_RETURN(Tensors outputs, parts.cell->Evaluate(std::move(inputs), ContextOf(id)));
-    flight.output = std::move(outputs.front());
+    ASSIGN_OR_RETURN(flight.outputs, parts.cell->Evaluate(std::move(inputs), ContextOf(id)));
     return absl::OkStatus();
   }
   ASSIGN_OR_RETURN(Tensors outputs, parts.cell->Forward(std::move(inputs), ContextOf(id),
                                                         KeepsStash(*work->program, id)));
   // The last stage's logits are asked of the cell when the loss comes, perhaps after a recompute.
-  if (!last_stage()) flight.output = std::move(outputs.front());
+  if (!last_stage()) flight.outputs = std::move(outputs);
   return absl::OkStatus();
 }
 
 absl::Status StageExecutor::State::Loss(MicroBatchId id) {
   InFlight& flight = At(id);
-  if (flight.sequences == 0) return absl::OkStatus();
+  if (flight.samples == 0) return absl::OkStatus();
   if (!losses.valid()) {
     ASSIGN_OR_RETURN(losses,
                      MakeTensor(parts.backend->allocator(), MemoryKind::kWorkspace, DType::kF64,
@@ -152,33 +199,38 @@ absl::Status StageExecutor::State::Loss(MicroBatchId id) {
   }
   flight.loss = losses.Slice(id.value, Shape{1});
   CrossEntropyArgs args;
-  args.logits = work->training ? parts.cell->outputs(id).front() : std::move(flight.output);
+  args.logits = (work->training ? parts.cell->outputs(id) : flight.outputs).front();
   args.targets = std::exchange(flight.target, Tensor());
   args.scale = static_cast<float>(work->loss_scale);
   args.loss = flight.loss;
-  if (work->training) args.d_logits = args.logits;  // in place: nobody reads the logits again
+  if (work->training) {
+    args.d_logits = args.logits;  // in place where nobody reads the logits again
+    if (backward_reads_logits) {
+      ASSIGN_OR_RETURN(args.d_logits,
+                       MakeTensor(parts.backend->allocator(), MemoryKind::kActivations,
+                                  args.logits.dtype(), args.logits.shape()));
+    }
+  }
   parts.backend->CrossEntropy(args);
-  flight.output_gradient = std::move(args.d_logits);
-  flight.output.Reset();
+  flight.output_gradients = {std::move(args.d_logits)};
+  flight.outputs.clear();
   return absl::OkStatus();
 }
 
 absl::Status StageExecutor::State::Backward(MicroBatchId id, Op op) {
   InFlight& flight = At(id);
-  const bool empty = flight.sequences == 0;
+  const bool empty = flight.samples == 0;
   if (op == Op::kBackwardWeight) {
     return empty ? absl::OkStatus() : parts.cell->BackwardWeight(id);
   }
-  Tensors gradients{std::exchange(flight.output_gradient, Tensor())};
+  Tensors gradients = std::exchange(flight.output_gradients, Tensors());
   if (empty) {
-    if (!upstream.has_value()) return absl::OkStatus();
-    ASSIGN_OR_RETURN(flight.input_gradient, Empty(parts.width_in));
+    ASSIGN_OR_RETURN(flight.input_gradients, Empty(wires.sent_gradients));
     return absl::OkStatus();
   }
-  ASSIGN_OR_RETURN(Tensors input_gradients,
+  ASSIGN_OR_RETURN(flight.input_gradients,
                    op == Op::kBackward ? parts.cell->Backward(id, std::move(gradients))
                                        : parts.cell->BackwardInput(id, std::move(gradients)));
-  if (upstream.has_value()) flight.input_gradient = std::move(input_gradients.front());
   return absl::OkStatus();
 }
 
@@ -192,7 +244,7 @@ void StageExecutor::State::SumLosses(StepReport* report) {
   for (size_t i = 0; i < in_flight.size(); ++i) {
     if (!in_flight[i].loss.valid()) continue;
     report->loss_sum += values[i];
-    report->tokens += in_flight[i].sequences * parts.context;
+    report->tokens += in_flight[i].samples * parts.network->targets();
   }
   report->has_loss = true;
   report->finite = report->finite && std::isfinite(report->loss_sum);

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -20,29 +21,38 @@ namespace stagecoach {
 struct StageExecutor::State {
   // What a step holds of one micro-batch between two instructions.
   struct InFlight {
-    int64_t sequences = 0;
-    Tensor input;            // from in or <a to F
-    Tensor output;           // from F to >a; in an evaluation on the last stage to L
-    Tensor target;           // from t to L
-    Tensor output_gradient;  // from L or <g to B or I
-    Tensor input_gradient;   // from B or I to >g
-    Tensor loss;             // its slot of the losses; from L to the end of the step
+    int64_t samples = -1;      // -1: not known yet
+    Tensors loaded, received;  // from in and <a to F
+    Tensors outputs;           // from F to >a; in an evaluation on the last stage to L
+    Tensor target;             // from t to L
+    Tensors output_gradients;  // from L or <g to B or I
+    Tensors input_gradients;   // from B or I to >g
+    Tensor loss;               // its slot of the losses; from L to the end of the step
   };
 
-  explicit State(const Parts& p) : parts(p) {
+  explicit State(const Parts& p)
+      : parts(p), dtype(ComputeDType(p.network->precision)), wires(p.cell->wires()) {
+    const StageId above(p.stage.value - 1), below(p.stage.value + 1);
     if (p.upstream != nullptr) {
-      upstream.emplace(BoundaryPort::Parts{p.upstream, p.stage, StageId(p.stage.value - 1),
-                                           p.width_in, p.context, p.dtype, p.phases, p.clock,
+      upstream.emplace(BoundaryPort::Parts{p.upstream, p.stage, above, Types(wires.sent_gradients),
+                                           Types(wires.received), dtype, p.phases, p.clock,
                                            p.backend});
     }
     if (p.downstream != nullptr) {
-      downstream.emplace(BoundaryPort::Parts{p.downstream, p.stage, StageId(p.stage.value + 1),
-                                             p.width_out, p.context, p.dtype, p.phases, p.clock,
-                                             p.backend});
+      downstream.emplace(BoundaryPort::Parts{p.downstream, p.stage, below, Types(wires.sent),
+                                             Types(wires.received_gradients), dtype, p.phases,
+                                             p.clock, p.backend});
     }
+    for (const WireId id : wires.loaded) loaded_names.push_back(p.network->input(id).name);
+    target_name = {p.network->input(p.network->objective.targets).name};
+    backward_reads_logits = BackwardReads(p.network->objective.logits);
   }
 
   const Parts parts;
+  const DType dtype;  // of activations
+  const CellWires& wires;
+  std::vector<std::string> loaded_names, target_name;  // inputs of the network
+  bool backward_reads_logits = false;
   std::optional<BoundaryPort> upstream, downstream;
 
   std::optional<StepWork> work;
@@ -83,9 +93,14 @@ struct StageExecutor::State {
   absl::Status Finish();
   void SumLosses(StepReport* report);
   ForwardContext ContextOf(MicroBatchId id) const;
-  TokenBatch Tokens(MicroBatchId id) const;
-  absl::StatusOr<Tensor> ToDevice(const std::vector<int32_t>& tokens) const;
-  absl::StatusOr<Tensor> Empty(int64_t width) const;
+  // Inputs of the data source by name; so many samples as other values of the micro-batch have.
+  absl::StatusOr<Tensors> Load(MicroBatchId id, std::span<const std::string> names,
+                               std::span<const WireId> wires);
+  absl::StatusOr<Tensor> ToDevice(std::span<const std::byte> array, const ValueType& type,
+                                  int64_t samples) const;
+  absl::StatusOr<Tensors> Empty(const std::vector<WireId>& of) const;
+  std::vector<ValueType> Types(const std::vector<WireId>& of) const;
+  bool BackwardReads(WireId wire) const;
 };
 
 }  // namespace stagecoach

@@ -220,7 +220,8 @@ TEST_F(ForeignMessage, OfAnotherMicroBatchIsAnErrorNamingBoth) {
 TEST_F(ForeignMessage, OfAnotherShapeIsAnErrorAndNotACrash) {
   TensorMessage rows = Message();
   rows.tensors = {Activation(PipelineHarness::kContext + 1, 4)};
-  EXPECT_THAT(Text(Deliver(std::move(rows))), HasSubstr("[4, 4], expected one F32 tensor"));
+  EXPECT_THAT(Text(Deliver(std::move(rows))),
+              HasSubstr("[4, 4], expected F32[3, 4] for each sample"));
   TensorMessage width = Message();
   width.tensors = {Activation(PipelineHarness::kContext, 5)};
   EXPECT_EQ(Deliver(std::move(width)).code(), absl::StatusCode::kFailedPrecondition);
@@ -240,7 +241,7 @@ TEST_F(ForeignMessage, OfAnotherTypeIsAnErrorNamingBothTypes) {
   message.tensors = {*narrow};
   const absl::Status status = Deliver(std::move(message));
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
-  EXPECT_THAT(Text(status), HasSubstr("is BF16[3, 4], expected one F32 tensor"));
+  EXPECT_THAT(Text(status), HasSubstr("is BF16[3, 4], expected F32[3, 4] for each sample"));
   EXPECT_THAT(Text(status), HasSubstr("both stages must run the same job spec"));
 }
 
@@ -265,7 +266,7 @@ TEST_F(ForeignMessage, WithMoreSequencesThanTheTargetsIsAnErrorBeforeItIsCompute
   CHECK(pipeline_.downstream(0)->TrySend(std::move(second)));
   const absl::Status status = pipeline_.executor(1).Advance().status();
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
-  EXPECT_THAT(Text(status), HasSubstr("2 sequences arrived"));
+  EXPECT_THAT(Text(status), HasSubstr("2 samples arrived"));
 }
 
 TEST(Executor, ABrokenLinkEndsTheStepWhicheverSideItIsOn) {

@@ -105,16 +105,19 @@ class CaseLists : public testing::TestWithParam<OperationCase> {
 };
 
 TEST_P(CaseLists, NeedTheMemoryThatIsForecast) {
-  const ListMemory forecast = MemoryOfLists(*layer_.lists, kActivation, kSamples);
+  const LayerLists& lists = *layer_.lists;
+  const auto forecast = [&](const CallList& list, const std::vector<ValueId>& staying) {
+    return PeakOfList(lists, list, kActivation, staying, kSamples);
+  };
   Tensors inputs = Inputs();
-  ExpectPeak(forecast.forward_alone,
+  ExpectPeak(forecast(lists.forward_alone, lists.inputs),
              [&] { return runner_->Forward(inputs, context(), nullptr).status(); });
   Stash stash;
-  ExpectPeak(forecast.forward,
+  ExpectPeak(forecast(lists.forward, {}),
              [&] { return runner_->Forward(std::move(inputs), context(), &stash).status(); });
-  EXPECT_EQ(StashBytes(stash), forecast.stash);
+  EXPECT_EQ(StashBytes(stash), StashBytes(lists, kActivation, kSamples));
   Tensors gradients = OutputGradients();
-  ExpectPeak(forecast.backward_scratch,
+  ExpectPeak(forecast(lists.backward, {}),
              [&] { return runner_->Backward(std::move(gradients), std::move(stash)).status(); });
 }
 

@@ -128,7 +128,7 @@ class LayerTest : public testing::TestWithParam<Case> {
       for (float& value : x) value += std::copysign(0.1f, value);  // no slope over a ReLU's kink
       x_ = TensorOf(*backend_, x, DType::kF32, {kRows, kWidth});
     }
-    const Shape out = {kRows, model_.layers[index_].width_out};
+    const Shape out = {kRows, model_.wire(model_.layers[index_].outputs[0]).type.shape.back()};
     weights_ = NormalValues(out.elements(), 3);
     dy_ = TensorOf(*backend_, weights_, DType::kF32, out);
   }
@@ -369,7 +369,8 @@ TEST_P(LayerTest, AnEmptyMicroBatchPassesThrough) {
                        : TensorOf(*backend_, std::vector<float>(), DType::kF32, {0, kWidth});
   absl::StatusOr<Tensors> y = layer_->Forward({x}, none, nullptr);
   ASSERT_TRUE(y.ok()) << y.status();
-  EXPECT_EQ(y->front().shape(), Shape({0, model_.layers[index_].width_out}));
+  EXPECT_EQ(y->front().shape(),
+            Shape({0, model_.wire(model_.layers[index_].outputs[0]).type.shape.back()}));
 }
 
 INSTANTIATE_TEST_SUITE_P(Kinds, LayerTest, testing::ValuesIn(Cases()),

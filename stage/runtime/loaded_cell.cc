@@ -35,15 +35,16 @@ absl::Status CheckPlacement(const LoadCommand& command, int layers) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<StageProgram> MakeProgram(const LoadCommand& command, int link_capacity,
-                                         bool forward_only) {
+absl::StatusOr<StageProgram> MakeProgram(const LoadCommand& command, const Network& network,
+                                         int link_capacity, bool forward_only) {
   const JobSpec& spec = command.spec;
   const Schedule schedule =
       MakeSchedule({.kind = spec.pipeline.schedule,
                     .rematerialization = spec.pipeline.rematerialization,
                     .stages = command.partition.stages(),
                     .micro_batches = static_cast<int>(spec.training.micro_batches),
-                    .forward_only = forward_only});
+                    .forward_only = forward_only,
+                    .loading = LoadingStages(network, command.partition)});
   PipelineLimits limits;
   limits.link_capacity = link_capacity;
   RETURN_IF_ERROR(Annotate(ValidateSchedule(schedule, limits), "schedule"));
@@ -52,7 +53,7 @@ absl::StatusOr<StageProgram> MakeProgram(const LoadCommand& command, int link_ca
 
 absl::Status OpenData(const JobSpec& spec, const ExpandedModel& model,
                       const DatasetManifest& expected, LoadedCell* loaded) {
-  ASSIGN_OR_RETURN(loaded->data, OpenTextSource(spec, model.context, model.vocabulary));
+  ASSIGN_OR_RETURN(loaded->data, OpenSource(spec, model));
   loaded->result.data = loaded->data->manifest();
   if (expected.sha256.empty() || expected == loaded->result.data) return absl::OkStatus();
   const DatasetManifest& found = loaded->result.data;
@@ -106,21 +107,18 @@ absl::Status BuildCell(const LoadingParts& parts, LoadedCell* loaded) {
 }
 
 std::unique_ptr<StageExecutor> MakeExecutor(const LoadingParts& parts, const LoadedCell& loaded) {
-  return std::make_unique<StageExecutor>(StageExecutor::Parts{
-      .stage = loaded.command.stage,
-      .stages = loaded.command.partition.stages(),
-      .seed = loaded.command.spec.seed,
-      .cell = loaded.cell.get(),
-      .backend = parts.backend,
-      .upstream = loaded.upstream.get(),
-      .downstream = loaded.downstream.get(),
-      .data = loaded.data.get(),
-      .context = loaded.model.context,
-      .dtype = ComputeDType(loaded.model.precision),
-      .width_in = loaded.model.layers[loaded.cell->first_layer()].width_in,
-      .width_out = loaded.model.layers[loaded.cell->last_layer() - 1].width_out,
-      .phases = parts.phases,
-      .clock = parts.clock});
+  return std::make_unique<StageExecutor>(
+      StageExecutor::Parts{.stage = loaded.command.stage,
+                           .stages = loaded.command.partition.stages(),
+                           .seed = loaded.command.spec.seed,
+                           .cell = loaded.cell.get(),
+                           .backend = parts.backend,
+                           .upstream = loaded.upstream.get(),
+                           .downstream = loaded.downstream.get(),
+                           .data = loaded.data.get(),
+                           .network = &loaded.model,
+                           .phases = parts.phases,
+                           .clock = parts.clock});
 }
 
 StageMemory ToStageMemory(const std::array<int64_t, kMemoryKinds>& bytes) {
@@ -150,7 +148,7 @@ void LoadedCell::CloseLinks(const absl::Status& reason) {
 
 double LoadedCell::loss_scale() const {
   return 1.0 / (static_cast<double>(command.spec.training.batch_size) *
-                static_cast<double>(model.context));
+                static_cast<double>(model.targets()));
 }
 
 absl::StatusOr<std::unique_ptr<LoadedCell>> LoadCell(LoadCommand command,
@@ -162,12 +160,15 @@ absl::StatusOr<std::unique_ptr<LoadedCell>> LoadCell(LoadCommand command,
   ASSIGN_OR_RETURN(loaded->model, ExpandModel(load.spec.model, load.spec.precision));
   RETURN_IF_ERROR(CheckPlacement(load, static_cast<int>(loaded->model.layers.size())));
   const int capacity = parts.link.capacity_messages;
-  ASSIGN_OR_RETURN(loaded->training, MakeProgram(load, capacity, false));
-  ASSIGN_OR_RETURN(loaded->evaluation, MakeProgram(load, capacity, true));
+  ASSIGN_OR_RETURN(loaded->training, MakeProgram(load, loaded->model, capacity, false));
+  ASSIGN_OR_RETURN(loaded->evaluation, MakeProgram(load, loaded->model, capacity, true));
   // Before the slow part, so that the neighbour finds somebody to connect to.
   OpenLinks(parts, loaded.get());
-  const bool last = load.stage.value + 1 == load.partition.stages();
-  if (load.stage.value == 0 || last) {
+  const int layers = static_cast<int>(loaded->model.layers.size());
+  const int stage = load.stage.value;
+  const CellWires wires =
+      WiresOfCell(loaded->model, load.partition.first(stage), load.partition.last(stage, layers));
+  if (!wires.loaded.empty() || stage + 1 == load.partition.stages()) {
     RETURN_IF_ERROR(OpenData(load.spec, loaded->model, load.expected_data, loaded.get()));
   }
   RETURN_IF_ERROR(BuildCell(parts, loaded.get()));

@@ -25,7 +25,7 @@ struct LoadedCell {
   LoadCommand command;
   ExpandedModel model;
   StageProgram training, evaluation;
-  std::unique_ptr<BatchSource> data;  // first and last stage
+  std::unique_ptr<BatchSource> data;  // on the last stage and where layers read inputs
   std::unique_ptr<Cell> cell;
   std::unique_ptr<Optimizer> optimizer;
   std::unique_ptr<Link> upstream, downstream;
@@ -39,7 +39,7 @@ struct LoadedCell {
 
   ~LoadedCell();
   void CloseLinks(const absl::Status& reason);
-  double loss_scale() const;  // 1 / (N * context)
+  double loss_scale() const;  // 1 / (N * targets of a sample)
 };
 
 struct LoadingParts {

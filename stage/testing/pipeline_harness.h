@@ -25,13 +25,14 @@
 #include "plan/plan.h"
 #include "plan/schedule.h"
 #include "stage/cell/optimizer.h"
+#include "stage/data/token_source.h"
 #include "stage/executor/executor.h"
 #include "stage/runtime/shard_tensors.h"
 
 namespace stagecoach {
 
 // Tokens drawn from a seed; the evaluation split has as many sequences as one likes.
-class MadeUpSource final : public BatchSource {
+class MadeUpSource final : public TokenSource {
  public:
   struct Sizes {
     int64_t batch_size = 0, micro_batches = 0, context = 0, vocabulary = 0;
@@ -40,12 +41,12 @@ class MadeUpSource final : public BatchSource {
   explicit MadeUpSource(const Sizes& sizes) : sizes_(sizes) {}
 
   const DatasetManifest& manifest() const override { return manifest_; }
-  TokenBatch Train(uint64_t step, MicroBatchId micro_batch) const override {
+  TokenBatch TrainTokens(uint64_t step, MicroBatchId micro_batch) const override {
     const int64_t i = micro_batch.value;
     return Draw(MicroBatchSize(sizes_.batch_size, sizes_.micro_batches, i),
                 {.seed = 77, .step = static_cast<uint32_t>(step), .micro_batch = uint32_t(i)});
   }
-  TokenBatch Evaluation(uint64_t batch, MicroBatchId micro_batch) const override {
+  TokenBatch EvaluationTokens(uint64_t batch, MicroBatchId micro_batch) const override {
     int64_t first = static_cast<int64_t>(batch) * sizes_.batch_size;
     for (int i = 0; i < micro_batch.value; ++i) {
       first += MicroBatchSize(sizes_.batch_size, sizes_.micro_batches, i);
@@ -93,6 +94,7 @@ struct HarnessOptions {
     return MakeReferenceBackend(BackendOptions{});
   };
   std::optional<LayerListSpec> sequence;  // in the place of `model`, which has `dropout`
+  std::optional<Network> network;         // in the place of both; of this precision
   OptimizerSpec optimizer = AdamWSpec{};
 };
 
@@ -113,17 +115,18 @@ class PipelineHarness {
     GptSpec gpt = options.model;
     gpt.dropout = options.dropout;
     const ModelSpec spec = options.sequence.has_value() ? ModelSpec(*options.sequence) : gpt;
-    auto model = ExpandModel(spec, options.precision);
+    auto model = options.network.has_value() ? absl::StatusOr<Network>(*options.network)
+                                             : ExpandModel(spec, options.precision);
     CHECK_OK(model.status());
     model_ = *std::move(model);
     source_ = std::make_unique<MadeUpSource>(
-        MadeUpSource::Sizes{options.batch_size, options.micro_batches, model_.context,
-                            model_.vocabulary, options.evaluation_sequences});
-    training_ = Programs(false);
-    evaluation_ = Programs(true);
+        MadeUpSource::Sizes{options.batch_size, options.micro_batches, model_.targets(),
+                            model_.classes(), options.evaluation_sequences});
     auto partition = UniformPartition(static_cast<int>(model_.layers.size()), options.stages);
     CHECK_OK(partition.status());
     partition_ = *std::move(partition);
+    training_ = Programs(false);
+    evaluation_ = Programs(true);
     stages_.resize(options.stages);
     for (int k = 0; k + 1 < options.stages; ++k) {
       std::tie(stages_[k].downstream, stages_[k + 1].upstream) =
@@ -188,7 +191,7 @@ class PipelineHarness {
             .training = training,
             .evaluation_batch = evaluation_batch,
             .program = &(training ? training_ : evaluation_)[k],
-            .loss_scale = 1.0 / static_cast<double>(options_.batch_size * model_.context)};
+            .loss_scale = 1.0 / static_cast<double>(options_.batch_size * model_.targets())};
   }
 
   // One pass over the pipeline; INTERNAL if nobody can move any more.
@@ -238,7 +241,8 @@ class PipelineHarness {
                                             .rematerialization = options_.rematerialization,
                                             .stages = options_.stages,
                                             .micro_batches = int(options_.micro_batches),
-                                            .forward_only = forward_only});
+                                            .forward_only = forward_only,
+                                            .loading = LoadingStages(model_, partition_)});
     CHECK_OK(ValidateSchedule(schedule, {.link_capacity = options_.link_capacity}));
     return schedule.programs;
   }
@@ -257,21 +261,18 @@ class PipelineHarness {
     auto optimizer = MakeOptimizer(options_.optimizer, stage.cell->parameters(), *stage.backend);
     CHECK_OK(optimizer.status());
     stage.optimizer = *std::move(optimizer);
-    stage.executor = std::make_unique<StageExecutor>(
-        StageExecutor::Parts{.stage = StageId(k),
-                             .stages = options_.stages,
-                             .seed = 5,
-                             .cell = stage.cell.get(),
-                             .backend = stage.backend.get(),
-                             .upstream = stage.upstream.get(),
-                             .downstream = stage.downstream.get(),
-                             .data = source_.get(),
-                             .context = model_.context,
-                             .dtype = ComputeDType(model_.precision),
-                             .width_in = model_.layers[first].width_in,
-                             .width_out = model_.layers[last - 1].width_out,
-                             .phases = stage.phases.get(),
-                             .clock = clock});
+    stage.executor =
+        std::make_unique<StageExecutor>(StageExecutor::Parts{.stage = StageId(k),
+                                                             .stages = options_.stages,
+                                                             .seed = 5,
+                                                             .cell = stage.cell.get(),
+                                                             .backend = stage.backend.get(),
+                                                             .upstream = stage.upstream.get(),
+                                                             .downstream = stage.downstream.get(),
+                                                             .data = source_.get(),
+                                                             .network = &model_,
+                                                             .phases = stage.phases.get(),
+                                                             .clock = clock});
   }
 
   const HarnessOptions options_;

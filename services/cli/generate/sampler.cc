@@ -53,11 +53,11 @@ absl::StatusOr<std::unique_ptr<Sampler>> Sampler::Load(const std::string& weight
 absl::StatusOr<std::vector<float>> Sampler::NextLogits(std::span<const int32_t> history) {
   // The network reads whole contexts. What stands behind the last token cannot be seen by it:
   // attention looks back only, and every other layer works row by row.
-  const auto seen = std::min<size_t>(history.size(), static_cast<size_t>(model_.context));
-  std::vector<int32_t> ids(static_cast<size_t>(model_.context), 0);
+  const auto seen = std::min<size_t>(history.size(), static_cast<size_t>(model_.targets()));
+  std::vector<int32_t> ids(static_cast<size_t>(model_.targets()), 0);
   std::copy(history.end() - static_cast<ptrdiff_t>(seen), history.end(), ids.begin());
   ASSIGN_OR_RETURN(Tensor input, MakeTensor(backend_->allocator(), MemoryKind::kActivations,
-                                            DType::kI32, Shape{model_.context}));
+                                            DType::kI32, Shape{model_.targets()}));
   backend_->CopyFromHost(std::as_bytes(std::span<const int32_t>(ids)), input);
   ForwardContext context;
   context.micro_batch = MicroBatchId(0);
@@ -65,11 +65,11 @@ absl::StatusOr<std::vector<float>> Sampler::NextLogits(std::span<const int32_t> 
   context.training = false;
   ASSIGN_OR_RETURN(const Tensors outputs, cell_->Evaluate({std::move(input)}, context));
   CHECK_EQ(outputs.size(), size_t{1});
-  std::vector<float> logits(static_cast<size_t>(model_.context * model_.vocabulary));
+  std::vector<float> logits(static_cast<size_t>(model_.targets() * model_.classes()));
   backend_->CopyToHost(outputs[0], std::as_writable_bytes(std::span<float>(logits)));
   RETURN_IF_ERROR(backend_->Synchronize());
-  const auto row = logits.begin() + static_cast<ptrdiff_t>((seen - 1) * model_.vocabulary);
-  return std::vector<float>(row, row + model_.vocabulary);
+  const auto row = logits.begin() + static_cast<ptrdiff_t>((seen - 1) * model_.classes());
+  return std::vector<float>(row, row + model_.classes());
 }
 
 absl::Status Sampler::Generate(const std::string& prompt, const SamplingOptions& options,
@@ -78,9 +78,9 @@ absl::Status Sampler::Generate(const std::string& prompt, const SamplingOptions&
   std::vector<int32_t> history;
   for (const char c : prompt) {
     history.push_back(static_cast<unsigned char>(c));
-    if (history.back() < model_.vocabulary) continue;
+    if (history.back() < model_.classes()) continue;
     return absl::InvalidArgumentError(absl::StrCat("--prompt: byte ", history.back(),
-                                                   " is not among the ", model_.vocabulary,
+                                                   " is not among the ", model_.classes(),
                                                    " tokens of the model"));
   }
   for (int64_t i = 0; i < options.tokens; ++i) {

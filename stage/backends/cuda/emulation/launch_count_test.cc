@@ -34,7 +34,7 @@ Counts LaunchesOfBlock(Precision precision, double dropout) {
   const DType dtype = ComputeDType(precision);
   Counts counts;
   for (const ExpandedLayer& expanded : model.layers) {
-    if (expanded.spec.kind != "residual") continue;
+    if (!expanded.label.starts_with("residual")) continue;
     const std::unique_ptr<LayerRunner> layer = *LayerRunner::Create(model, expanded, backend);
     for (Parameter& parameter : layer->parameters()) {
       backend.Fill(parameter.value, 0.5f);

@@ -1,0 +1,263 @@
+#include "network/cell_memory.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "network/cost.h"
+
+namespace stagecoach {
+namespace {
+
+bool Holds(const std::vector<ValueId>& ids, ValueId id) {
+  return std::find(ids.begin(), ids.end(), id) != ids.end();
+}
+
+// Whose gradients lie in which memory: a sum hands on what came in to all that it is the sum of.
+class Gradients {
+ public:
+  explicit Gradients(const Network& network)
+      : network_(network), buffer_of_(network.wires.size(), -1) {}
+
+  int New(WireId id) {
+    buffers_.push_back({network_.WireBytes(id), 0});
+    return static_cast<int>(buffers_.size()) - 1;
+  }
+  void Keep(int buffer) {
+    Buffer& held = buffers_[static_cast<size_t>(buffer)];
+    if (held.holders++ == 0) bytes_ += held.bytes;
+  }
+  void Hold(WireId id, int buffer) {
+    Keep(buffer);
+    At(id) = buffer;
+  }
+  void Drop(WireId id) {
+    if (At(id) >= 0) Release(At(id));
+    At(id) = -1;
+  }
+  int Of(WireId id) const { return buffer_of_[static_cast<size_t>(id.value)]; }
+  bool IsShared(WireId id) const { return buffers_[static_cast<size_t>(Of(id))].holders > 1; }
+  int64_t bytes() const { return bytes_; }
+
+  // Another share, which is held already; the peak meanwhile.
+  int64_t Add(WireId id, int share) {
+    int64_t peak = bytes_;
+    if (At(id) < 0) {
+      At(id) = share;
+      return peak;
+    }
+    if (IsShared(id)) {  // the sum has a place of its own
+      const int sum = New(id);
+      Keep(sum);
+      peak = bytes_;
+      Release(At(id));
+      At(id) = sum;
+    }
+    Release(share);
+    return peak;
+  }
+
+ private:
+  struct Buffer {
+    int64_t bytes = 0;
+    int holders = 0;
+  };
+  int& At(WireId id) { return buffer_of_[static_cast<size_t>(id.value)]; }
+  void Release(int buffer) {
+    Buffer& held = buffers_[static_cast<size_t>(buffer)];
+    if (--held.holders == 0) bytes_ -= held.bytes;
+  }
+
+  const Network& network_;
+  std::vector<int> buffer_of_;  // by wire; -1: none
+  std::vector<Buffer> buffers_;
+  int64_t bytes_ = 0;
+};
+
+class CellWalk {
+ public:
+  CellWalk(const Network& network, int first, int last)
+      : network_(network),
+        dtype_(ComputeDType(network.precision)),
+        first_(first),
+        last_(last),
+        wires_(WiresOfCell(network, first, last)),
+        last_reader_(network.wires.size(), -1),
+        read_(network.wires.size(), 0),
+        stasher_(network.wires.size(), -1) {
+    for (int i = first; i < last; ++i) {
+      const NetworkLayer& layer = Layer(i);
+      for (const WireId id : layer.inputs) {
+        At(last_reader_, id) = i;
+        At(read_, id) = 1;
+      }
+      // The first layer that keeps it; a backward lets go of it behind that one.
+      ForEachWire(layer, [&](WireId id, ValueId value) {
+        if (At(stasher_, id) < 0 && Holds(layer.lists->stash, value)) At(stasher_, id) = i;
+      });
+    }
+    for (const WireId id : wires_.sent) At(last_reader_, id) = last;
+    FindStash();
+  }
+
+  CellMemory Measure() {
+    CellMemory memory;
+    const auto each = [this](const std::vector<WireId>& ids) {
+      std::vector<int64_t> bytes;
+      for (const WireId id : ids) bytes.push_back(network_.WireBytes(id));
+      return bytes;
+    };
+    memory.loaded = each(wires_.loaded);
+    memory.received = each(wires_.received);
+    memory.received_gradients = each(wires_.received_gradients);
+    memory.sent = WireBytes(network_, wires_.sent);
+    memory.sent_gradients = WireBytes(network_, wires_.sent_gradients);
+    for (const WireId id : AllRead()) memory.read += network_.WireBytes(id);
+    for (const WireId id : wires_.sent) {
+      const bool made_here = network_.wire(id).maker >= first_;
+      if (made_here || !ReadHere(id)) memory.sent_beside_read += network_.WireBytes(id);
+      if (At(stasher_, id) < 0) memory.sent_beside_stash += network_.WireBytes(id);
+    }
+    memory.stash = StashUpTo(last_ - 1);
+    memory.forward = PeakOfForward(false, true);
+    memory.kept = PeakOfForward(true, false);
+    memory.recompute = PeakOfForward(true, true);
+    memory.backward = PeakOfBackward();
+    return memory;
+  }
+
+ private:
+  template <typename T>
+  static T& At(std::vector<T>& values, WireId id) {
+    return values[static_cast<size_t>(id.value)];
+  }
+  const NetworkLayer& Layer(int i) const { return network_.layers[static_cast<size_t>(i)]; }
+  bool ComesIn(WireId id) const { return network_.wire(id).maker < first_; }
+  bool ReadHere(WireId id) { return At(read_, id); }
+  std::vector<WireId> AllRead() {
+    std::vector<WireId> all = wires_.loaded;
+    for (const WireId id : wires_.received) {
+      if (ReadHere(id)) all.push_back(id);
+    }
+    return all;
+  }
+
+  // Inputs, then outputs, of a layer: wire and value of its lists.
+  template <typename Visit>
+  static void ForEachWire(const NetworkLayer& layer, Visit visit) {
+    for (size_t i = 0; i < layer.inputs.size(); ++i) visit(layer.inputs[i], layer.lists->inputs[i]);
+    for (size_t i = 0; i < layer.outputs.size(); ++i) {
+      visit(layer.outputs[i], layer.lists->outputs[i]);
+    }
+  }
+
+  // What a layer keeps beside its inputs and outputs.
+  int64_t InnerStash(const NetworkLayer& layer) const {
+    int64_t bytes = 0;
+    for (const ValueId id : layer.lists->stash) {
+      if (Holds(layer.lists->inputs, id) || Holds(layer.lists->outputs, id)) continue;
+      bytes += TypeBytes(layer.lists->value(id).type, 1, dtype_);
+    }
+    return bytes;
+  }
+
+  void FindStash() {
+    stash_of_.assign(static_cast<size_t>(last_ - first_), 0);
+    for (int i = first_; i < last_; ++i) StashOf(i) = InnerStash(Layer(i));
+    for (size_t i = 0; i < stasher_.size(); ++i) {
+      if (stasher_[i] < 0) continue;
+      StashOf(stasher_[i]) += network_.WireBytes(WireId(static_cast<int32_t>(i)));
+    }
+    for (int i = first_ + 1; i < last_; ++i) StashOf(i) += StashOf(i - 1);
+  }
+  int64_t& StashOf(int layer) { return stash_of_[static_cast<size_t>(layer - first_)]; }
+  int64_t StashUpTo(int layer) { return layer < first_ ? 0 : StashOf(layer); }
+
+  // Equal layers share their lists.
+  int64_t Peak(const LayerLists& lists, const CallList& list, const std::vector<ValueId>& staying) {
+    const auto [found, is_new] = peaks_.try_emplace({&list, staying}, 0);
+    if (is_new) found->second = PeakOfList(lists, list, dtype_, staying);
+    return found->second;
+  }
+
+  int64_t PeakOfForward(bool keep, bool hold_inputs) {
+    int64_t alive = WireBytes(network_, wires_.loaded) + WireBytes(network_, wires_.received);
+    int64_t peak = alive;
+    for (int i = first_; i < last_; ++i) {
+      const NetworkLayer& layer = Layer(i);
+      const LayerLists& lists = *layer.lists;
+      std::vector<ValueId> staying;
+      for (size_t k = 0; k < layer.inputs.size(); ++k) {
+        const WireId id = layer.inputs[k];
+        const bool kept_before = keep && At(stasher_, id) >= 0 && At(stasher_, id) < i;
+        if (At(last_reader_, id) > i || kept_before || (hold_inputs && ComesIn(id))) {
+          staying.push_back(lists.inputs[k]);
+        }
+      }
+      const CallList& list = keep ? lists.forward : lists.forward_alone;
+      peak = std::max(peak, alive + Peak(lists, list, staying));
+      alive += WireBytes(network_, layer.outputs) + (keep ? InnerStash(layer) : 0);
+      for (size_t k = 0; k < layer.inputs.size(); ++k) {
+        const bool kept = keep && Holds(lists.stash, lists.inputs[k]);
+        if (kept || Holds(staying, lists.inputs[k])) continue;
+        alive -= network_.WireBytes(layer.inputs[k]);
+      }
+    }
+    return std::max(peak, alive);
+  }
+
+  int64_t PeakOfBackward() {
+    Gradients gradients(network_);
+    for (const WireId id : wires_.received_gradients) gradients.Hold(id, gradients.New(id));
+    int64_t peak = gradients.bytes() + StashUpTo(last_ - 1);
+    for (int i = last_ - 1; i >= first_; --i) {
+      const NetworkLayer& layer = Layer(i);
+      const LayerLists& lists = *layer.lists;
+      std::vector<ValueId> staying;  // what an earlier layer keeps too
+      ForEachWire(layer, [&](WireId id, ValueId value) {
+        if (At(stasher_, id) >= 0 && At(stasher_, id) < i) staying.push_back(value);
+      });
+      std::map<ValueId, int> buffers;
+      for (size_t k = 0; k < layer.outputs.size(); ++k) {
+        const ValueId gradient = lists.output_gradients[k];
+        if (!gradient.valid()) continue;
+        buffers[gradient] = gradients.Of(layer.outputs[k]);
+        if (gradients.IsShared(layer.outputs[k])) staying.push_back(gradient);
+      }
+      peak =
+          std::max(peak, StashUpTo(i) + gradients.bytes() + Peak(lists, lists.backward, staying));
+      std::vector<std::pair<WireId, int>> shares;
+      for (size_t k = 0; k < layer.inputs.size(); ++k) {
+        const ValueId gradient = lists.input_gradients[k];
+        if (!gradient.valid()) continue;
+        const auto [found, is_new] = buffers.try_emplace(gradient, -1);
+        if (is_new) found->second = gradients.New(layer.inputs[k]);
+        gradients.Keep(found->second);
+        shares.emplace_back(layer.inputs[k], found->second);
+      }
+      for (const WireId id : layer.outputs) gradients.Drop(id);
+      for (const auto& [id, buffer] : shares) {
+        peak = std::max(peak, StashUpTo(i - 1) + gradients.Add(id, buffer));
+      }
+    }
+    return peak;
+  }
+
+  const Network& network_;
+  const DType dtype_;
+  const int first_, last_;
+  const CellWires wires_;
+  std::vector<int> last_reader_;   // by wire: the last layer here; `last_` if it goes on
+  std::vector<char> read_;         // by wire: by a layer here
+  std::vector<int> stasher_;       // by wire: the first layer here that keeps it; -1: none
+  std::vector<int64_t> stash_of_;  // of all layers here up to each
+  std::map<std::pair<const CallList*, std::vector<ValueId>>, int64_t> peaks_;
+};
+
+}  // namespace
+
+CellMemory MemoryOfCell(const Network& network, int first, int last) {
+  return CellWalk(network, first, last).Measure();
+}
+
+}  // namespace stagecoach

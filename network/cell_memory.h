@@ -1,0 +1,33 @@
+// Memory of a cell while it works, by walking the lists of its layers and the wires between them. Layers may share
+// what they keep, so it is a function of the whole cell.
+// Units and shapes: bytes of one sample.
+// Errors:    none; sizes were limited when the network was made.
+#ifndef STAGECOACH_NETWORK_CELL_MEMORY_H_
+#define STAGECOACH_NETWORK_CELL_MEMORY_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "network/network.h"
+
+namespace stagecoach {
+
+struct CellMemory {
+  std::vector<int64_t> loaded, received;    // tensors that come in, one by one
+  std::vector<int64_t> received_gradients;  // the same
+  int64_t sent = 0, sent_gradients = 0;     // tuples that go out
+  int64_t read = 0;              // of what comes in what the layers read: kept for a recompute
+  int64_t sent_beside_read = 0;  // of `sent` what is not a part of that
+  int64_t stash = 0;             // kept from forward to backward
+  int64_t sent_beside_stash = 0;
+  // Peaks; all that the cell holds for the micro-batch is counted, with what comes in.
+  int64_t forward = 0;    // of a forward that keeps the inputs alone
+  int64_t kept = 0;       // of a forward that keeps the stash
+  int64_t recompute = 0;  // the same, with the inputs held until the end
+  int64_t backward = 0;   // both parts; the gradients that come in and the stash counted
+};
+CellMemory MemoryOfCell(const Network& network, int first, int last);
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_NETWORK_CELL_MEMORY_H_

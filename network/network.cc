@@ -1,0 +1,85 @@
+#include "network/network.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+
+namespace stagecoach {
+
+WireId Network::InputNamed(const std::string& name) const {
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (inputs[i].name == name) return WireId(static_cast<int32_t>(i));
+  }
+  return WireId();
+}
+
+int64_t Network::targets() const { return wire(objective.targets).type.shape.elements(); }
+int64_t Network::classes() const { return wire(objective.logits).type.shape.back(); }
+
+int64_t Network::WireBytes(WireId id) const {
+  return TypeBytes(wire(id).type, 1, ComputeDType(precision));
+}
+
+int64_t WireBytes(const Network& network, const std::vector<WireId>& wires) {
+  int64_t sum = 0;
+  for (const WireId id : wires) sum += network.WireBytes(id);
+  return sum;
+}
+
+CellWires WiresOfCell(const Network& network, int first, int last) {
+  const int layers = static_cast<int>(network.layers.size());
+  CHECK(0 <= first && first < last && last <= layers)
+      << "layers [" << first << ", " << last << ") of " << layers;
+  std::vector<bool> here(network.wires.size(), false), behind(network.wires.size(), false);
+  for (int i = first; i < layers; ++i) {
+    for (const WireId id : network.layers[static_cast<size_t>(i)].inputs) {
+      (i < last ? here : behind)[static_cast<size_t>(id.value)] = true;
+    }
+  }
+  behind[static_cast<size_t>(network.objective.logits.value)] = true;
+
+  CellWires wires;
+  for (size_t i = 0; i < network.wires.size(); ++i) {
+    const WireId id(static_cast<int32_t>(i));
+    const Wire& wire = network.wires[i];
+    if (network.IsInput(id)) {
+      if (here[i]) wires.loaded.push_back(id);
+      continue;
+    }
+    if (wire.maker < first && (here[i] || behind[i])) {
+      wires.received.push_back(id);
+      if (wire.gradient) wires.sent_gradients.push_back(id);
+    }
+    if (wire.maker < last && behind[i]) {
+      wires.sent.push_back(id);
+      if (wire.gradient) wires.received_gradients.push_back(id);
+    }
+  }
+  return wires;
+}
+
+std::vector<int> LastReaders(const Network& network) {
+  std::vector<int> readers(network.wires.size(), -1);
+  for (const NetworkLayer& layer : network.layers) {
+    for (const WireId id : layer.inputs) readers[static_cast<size_t>(id.value)] = layer.index;
+  }
+  const auto behind_all = static_cast<int>(network.layers.size());
+  readers[static_cast<size_t>(network.objective.logits.value)] = behind_all;
+  return readers;
+}
+
+std::vector<int64_t> CutBytes(const Network& network) {
+  const std::vector<int> readers = LastReaders(network);
+  std::vector<int64_t> change(network.layers.size() + 1, 0);
+  for (size_t i = network.inputs.size(); i < network.wires.size(); ++i) {
+    const int64_t bytes = network.WireBytes(WireId(static_cast<int32_t>(i)));
+    change[static_cast<size_t>(network.wires[i].maker)] += bytes;
+    change[static_cast<size_t>(readers[i])] -= bytes;
+  }
+  std::vector<int64_t> cuts;
+  int64_t alive = 0;
+  for (size_t i = 0; i < network.layers.size(); ++i) cuts.push_back(alive += change[i]);
+  return cuts;
+}
+
+}  // namespace stagecoach

@@ -1,0 +1,94 @@
+// Network: what a job trains, as a value: the sequence of layers that a partition cuts (GPipe, section 2.1), the
+// values that go from layer to layer, what the data source gives and what the loss reads.
+// Ownership: plain values; equal layers share their lists.
+// Units and shapes: types are of one sample; wires count from the inputs on, then in the order of the layers that
+//            make them.
+// Errors:    none; who builds one answers for it (network/network_builder.h).
+#ifndef STAGECOACH_NETWORK_NETWORK_H_
+#define STAGECOACH_NETWORK_NETWORK_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/ids.h"
+#include "base/precision.h"
+#include "network/lists.h"
+#include "network/parameter.h"
+
+namespace stagecoach {
+
+using WireId = Id<struct WireTag>;  // a place in Network::wires
+
+// A value that layers hand to each other.
+struct Wire {
+  ValueType type;
+  int maker = -1;         // the layer that makes it; -1: the data source
+  bool gradient = false;  // one comes back
+  friend bool operator==(const Wire&, const Wire&) = default;
+};
+
+// What the data source gives. It is the wire of the same place.
+struct NetworkInput {
+  std::string name;     // "tokens", "targets"
+  int64_t classes = 0;  // ids are below it; 0: no ids
+  friend bool operator==(const NetworkInput&, const NetworkInput&) = default;
+};
+
+// A layer: what it is, what goes in and out, what it owns.
+struct NetworkLayer {
+  int index = 0;
+  std::string label;  // "embedding", "residual(layer_norm, attention)", ...
+  // What it computes, in one word, as checkpoints know it: "residual(layer_norm attention:6)", or
+  // "identity" for what is none of the function, as dropout.
+  std::string function;
+  std::vector<WireId> inputs, outputs;    // in the order of the lists' own
+  std::vector<ParameterSpec> parameters;  // in the order of ParameterSpec::index
+  // What a stage runs of it; the parameters of the lists are those above, in this order.
+  std::shared_ptr<const LayerLists> lists;
+};
+
+// Cross-entropy of the logits [n, ..., classes] and the targets, ids [n, ...], in the mean over all targets.
+struct Objective {
+  WireId logits, targets;
+  friend bool operator==(const Objective&, const Objective&) = default;
+};
+
+struct Network {
+  std::vector<NetworkInput> inputs;
+  std::vector<Wire> wires;
+  std::vector<NetworkLayer> layers;
+  Objective objective;
+  Precision precision = Precision::kFloat32;
+
+  const Wire& wire(WireId id) const { return wires[static_cast<size_t>(id.value)]; }
+  bool IsInput(WireId id) const { return id.value < static_cast<int32_t>(inputs.size()); }
+  const NetworkInput& input(WireId id) const { return inputs[static_cast<size_t>(id.value)]; }
+  // The input of that name; invalid if there is none.
+  WireId InputNamed(const std::string& name) const;
+  // What the loss is a mean of, in one sample: tokens of a text, one label of an image.
+  int64_t targets() const;
+  int64_t classes() const;             // that the loss tells apart
+  int64_t WireBytes(WireId id) const;  // of one sample
+};
+
+// What a cell, layers [first, last), exchanges with what is around it; ascending.
+struct CellWires {
+  std::vector<WireId> loaded;    // from the data source, for its layers
+  std::vector<WireId> received;  // from the cell before: made before, used here or later
+  std::vector<WireId>
+      sent;  // to the cell behind; of the last cell what the objective reads of layers
+  std::vector<WireId> received_gradients;  // those of `sent` that have one
+  std::vector<WireId> sent_gradients;      // those of `received` that have one
+};
+CellWires WiresOfCell(const Network& network, int first, int last);
+int64_t WireBytes(const Network& network, const std::vector<WireId>& wires);  // of one sample
+// What crosses a cut behind each layer; behind the last one what the objective reads. Of one sample.
+std::vector<int64_t> CutBytes(const Network& network);
+// The last layer that reads each wire; the number of layers for the objective's, -1 where nothing reads it.
+std::vector<int> LastReaders(const Network& network);
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_NETWORK_NETWORK_H_

@@ -1,0 +1,128 @@
+#include "network/network_builder.h"
+
+#include "absl/strings/str_cat.h"
+#include "base/check.h"
+#include "base/field_check.h"
+#include "base/status.h"
+#include "network/layer_kinds.h"
+#include "network/limits.h"
+
+namespace stagecoach {
+namespace {
+
+constexpr size_t kMostKnown = 64;
+
+}  // namespace
+
+WireId NetworkBuilder::Input(const std::string& name, ValueType type, int64_t classes) {
+  CHECK(network_.layers.empty()) << "inputs come before layers";
+  CHECK_EQ(type.element == Element::kIds, classes > 0) << "classes of input " << name;
+  CHECK(!network_.InputNamed(name).valid()) << "two inputs " << name;
+  network_.inputs.push_back({name, classes});
+  network_.wires.push_back({.type = std::move(type), .maker = -1, .gradient = false});
+  return WireId(static_cast<int32_t>(network_.wires.size()) - 1);
+}
+
+std::shared_ptr<const LayerLists> NetworkBuilder::ListsOf(LayerGraph graph) {
+  for (auto known = known_.begin(); known != known_.end(); ++known) {
+    if (known->first != graph) continue;
+    known_.splice(known_.begin(), known_, known);  // those used last are kept
+    return known->second;
+  }
+  auto lists = std::make_shared<const LayerLists>(Differentiate(graph));
+  if (known_.size() == kMostKnown) known_.pop_back();
+  known_.emplace_front(std::move(graph), lists);
+  return lists;
+}
+
+absl::StatusOr<std::vector<WireId>> NetworkBuilder::Add(const Naming& naming,
+                                                        const std::vector<WireId>& inputs,
+                                                        const Write& write) {
+  NetworkLayer layer;
+  layer.index = static_cast<int>(network_.layers.size());
+  layer.label = naming.label;
+  layer.function = naming.function;
+  layer.inputs = inputs;
+  LayerBuilder builder(layer.index, branch_stddev_, facts_);
+  std::vector<ValueId> values;
+  for (const WireId id : inputs) {
+    values.push_back(builder.writer().Input(type(id), network_.wire(id).gradient));
+  }
+  ASSIGN_OR_RETURN(std::vector<ValueId> outputs, write(values, builder));
+  ASSIGN_OR_RETURN(BuiltLayer built, Annotate(builder.Finish(std::move(outputs)), naming.path));
+  layer.parameters = std::move(built.parameters);
+  for (const ParameterSpec& parameter : layer.parameters) {
+    parameters_ += parameter.shape.elements();
+  }
+  layer.lists = ListsOf(std::move(built.graph));
+  const LayerLists& lists = *layer.lists;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    CHECK_EQ(network_.wire(inputs[i]).gradient, lists.input_gradients[i].valid())
+        << layer.label << " and the gradient of its input " << i;
+  }
+  for (size_t i = 0; i < lists.outputs.size(); ++i) {
+    layer.outputs.push_back(WireId(static_cast<int32_t>(network_.wires.size())));
+    network_.wires.push_back({.type = lists.value(lists.outputs[i]).type,
+                              .maker = layer.index,
+                              .gradient = lists.output_gradients[i].valid()});
+  }
+  network_.layers.push_back(std::move(layer));
+  return network_.layers.back().outputs;
+}
+
+absl::StatusOr<WireId> NetworkBuilder::Add(const LayerSpec& spec, const std::string& path,
+                                           WireId input) {
+  std::vector<WireId> outputs;
+  const auto write = [&](const std::vector<ValueId>& inputs,
+                         LayerBuilder& builder) -> absl::StatusOr<std::vector<ValueId>> {
+    ASSIGN_OR_RETURN(const ValueId y, BuildLayer(spec, inputs[0], {.path = path}, builder));
+    return std::vector<ValueId>{y};
+  };
+  ASSIGN_OR_RETURN(outputs, Add({.label = LayerLabel(spec), .path = path}, {input}, write));
+  // Known by now to be a kind that there is.
+  const std::string function = LayerFunction(spec);
+  network_.layers.back().function = function.empty() ? "identity" : function;
+  return outputs[0];
+}
+
+absl::Status NetworkBuilder::CheckCuts(const std::string& path) const {
+  const std::vector<int> last_reader = LastReaders(network_);
+  const int layers = static_cast<int>(network_.layers.size());
+  std::vector<int> change(static_cast<size_t>(layers) + 1, 0);
+  for (size_t i = network_.inputs.size(); i < network_.wires.size(); ++i) {
+    const Wire& wire = network_.wires[i];
+    if (last_reader[i] < 0) {
+      return FieldError(path,
+                        absl::StrCat("layer ", wire.maker, " (",
+                                     network_.layers[static_cast<size_t>(wire.maker)].label,
+                                     ") makes ", FormatType(wire.type), ", which nothing reads"),
+                        "leave the layer out, or use what it gives");
+    }
+    ++change[static_cast<size_t>(wire.maker)];
+    --change[static_cast<size_t>(last_reader[i])];
+  }
+  int alive = 0;
+  for (int i = 0; i + 1 < layers; ++i) {
+    alive += change[static_cast<size_t>(i)];
+    if (alive <= kMaxCutValues) continue;
+    return FieldError(path, absl::StrCat(alive, " values go on behind layer ", i),
+                      absl::StrCat("at most ", kMaxCutValues, ": put more into one layer"));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Network> NetworkBuilder::Finish(const Objective& objective,
+                                               const std::string& path) {
+  network_.objective = objective;
+  const Wire& logits = network_.wire(objective.logits);
+  CHECK(network_.IsInput(objective.targets)) << "targets come from the data source";
+  CHECK(logits.maker >= 0 && logits.gradient) << "logits come from a layer";
+  if (parameters_ > kMaxParameters) {
+    return FieldError(path, absl::StrCat("over ", kMaxParameters, " parameters"),
+                      "use smaller or fewer layers");
+  }
+  RETURN_IF_ERROR(CheckCuts(path));
+  return std::move(network_);
+}
+
+}  // namespace stagecoach

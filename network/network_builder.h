@@ -1,0 +1,59 @@
+// NetworkBuilder: what the zoo and layer lists write a network with, layer by layer.
+// Errors: INVALID_ARGUMENT with the layer's path in the job; the builder may not be used after one.
+#ifndef STAGECOACH_NETWORK_NETWORK_BUILDER_H_
+#define STAGECOACH_NETWORK_NETWORK_BUILDER_H_
+
+#include <cstdint>
+#include <functional>
+#include <list>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "network/layer_builder.h"
+#include "network/network.h"
+
+namespace stagecoach {
+
+class NetworkBuilder {
+ public:
+  // branch_stddev: as LayerBuilder's.
+  NetworkBuilder(double branch_stddev, NetworkFacts facts)
+      : branch_stddev_(branch_stddev), facts_(facts) {}
+
+  // Before the first layer.
+  WireId Input(const std::string& name, ValueType type, int64_t classes);
+
+  struct Naming {
+    std::string label, function;  // NetworkLayer's
+    std::string path;             // in the job, for errors
+  };
+  // Writes the calls of a layer; what comes out of it.
+  using Write = std::function<absl::StatusOr<std::vector<ValueId>>(
+      const std::vector<ValueId>& inputs, LayerBuilder& builder)>;
+  absl::StatusOr<std::vector<WireId>> Add(const Naming& naming, const std::vector<WireId>& inputs,
+                                          const Write& write);
+  // A layer with one input and one output, as a job lists it.
+  absl::StatusOr<WireId> Add(const LayerSpec& spec, const std::string& path, WireId input);
+
+  const ValueType& type(WireId id) const { return network_.wire(id).type; }
+  // Everything that a layer makes has to be of use, and the tuple at a cut has to fit a message.
+  absl::StatusOr<Network> Finish(const Objective& objective, const std::string& path);
+
+ private:
+  std::shared_ptr<const LayerLists> ListsOf(LayerGraph graph);
+  absl::Status CheckCuts(const std::string& path) const;
+
+  const double branch_stddev_;
+  const NetworkFacts facts_;
+  Network network_;
+  int64_t parameters_ = 0;  // elements
+  // Lists of the layers so far: a network has few different layers, and many of each.
+  std::list<std::pair<LayerGraph, std::shared_ptr<const LayerLists>>> known_;
+};
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_NETWORK_NETWORK_BUILDER_H_

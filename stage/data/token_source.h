@@ -1,0 +1,37 @@
+// TokenSource: a source of token sequences, which gives the inputs "tokens" and "targets" [context], I32.
+// Ownership, threads: as BatchSource.
+#ifndef STAGECOACH_STAGE_DATA_TOKEN_SOURCE_H_
+#define STAGECOACH_STAGE_DATA_TOKEN_SOURCE_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "stage/data/batch_source.h"
+
+namespace stagecoach {
+
+struct TokenBatch {
+  int64_t sequences = 0;
+  std::vector<int32_t> inputs, targets;  // [sequences * context]; targets are inputs shifted by one
+};
+
+class TokenSource : public BatchSource {
+ public:
+  HostBatch Train(uint64_t step, MicroBatchId micro_batch,
+                  std::span<const std::string> names) const final {
+    return Named(TrainTokens(step, micro_batch), names);
+  }
+  HostBatch Evaluation(uint64_t batch, MicroBatchId micro_batch,
+                       std::span<const std::string> names) const final {
+    return Named(EvaluationTokens(batch, micro_batch), names);
+  }
+
+ private:
+  virtual TokenBatch TrainTokens(uint64_t step, MicroBatchId micro_batch) const = 0;
+  virtual TokenBatch EvaluationTokens(uint64_t batch, MicroBatchId micro_batch) const = 0;
+  static HostBatch Named(const TokenBatch& tokens, std::span<const std::string> names);
+};
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_STAGE_DATA_TOKEN_SOURCE_H_
