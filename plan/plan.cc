@@ -69,8 +69,8 @@ Seconds EstimateSeconds(const JobSpec& spec, const ExpandedModel& model,
   return seconds;
 }
 
-// By stage, the part of its forwards that the schedule runs a second time. With 1F1B the last
-// stage has none: its backward follows its forward at once.
+// By stage, the part of its forwards that the schedule runs a second time. The last stage has none: it
+// computes nothing in a forward that it will recompute.
 std::vector<double> RecomputedShares(const Schedule& schedule) {
   std::vector<double> shares;
   for (const StageProgram& program : schedule.programs) {
@@ -79,6 +79,7 @@ std::vector<double> RecomputedShares(const Schedule& schedule) {
         [](const Instruction& instruction) { return instruction.op == Op::kRecompute; });
     shares.push_back(static_cast<double>(recomputes) / schedule.options.micro_batches);
   }
+  shares.back() = 0;
   return shares;
 }
 

@@ -107,4 +107,13 @@ bool KeepsStash(const StageProgram& program, MicroBatchId micro_batch) {
                       });
 }
 
+std::vector<bool> EmptyForwards(const Schedule& schedule, int stage) {
+  std::vector<bool> empty(static_cast<size_t>(schedule.options.micro_batches), false);
+  if (stage + 1 < schedule.options.stages) return empty;
+  for (const Instruction& instruction : schedule.programs[stage].instructions) {
+    if (instruction.op == Op::kRecompute) empty[instruction.micro_batch.value] = true;
+  }
+  return empty;
+}
+
 }  // namespace stagecoach

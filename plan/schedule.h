@@ -81,6 +81,8 @@ absl::Status ValidateSchedule(const Schedule& schedule, const PipelineLimits& li
 
 // True if the micro-batch's forward must keep its stash: no kRecompute of it stands in the program.
 bool KeepsStash(const StageProgram& program, MicroBatchId micro_batch);
+// By micro-batch: does its forward compute nothing, as the last stage's does before a recompute?
+std::vector<bool> EmptyForwards(const Schedule& schedule, int stage);
 
 std::string FormatInstruction(const Instruction& instruction);
 // One line a stage: "stage 0: in0 F0 >a0 ...".

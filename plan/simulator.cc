@@ -86,7 +86,8 @@ class Simulation {
         capacity_(static_cast<size_t>(link_capacity)),
         links_(2 * costs.size()),
         events_(costs.size()),
-        now_(costs.size(), 0.0) {
+        now_(costs.size(), 0.0),
+        empty_(EmptyForwards(schedule, static_cast<int>(costs.size()) - 1)) {
     for (size_t stage = 0; stage < costs.size(); ++stage) {
       events_[stage].reserve(schedule.programs[stage].instructions.size());
     }
@@ -97,7 +98,7 @@ class Simulation {
     const double start = now_[step.stage];
     const std::optional<LinkEnd> end = LinkEndOf(instruction.op, step.stage);
     const double finish = end.has_value() ? PassMessage(*end, step.message, start)
-                                          : start + WorkSeconds(instruction.op, costs_[step.stage]);
+                                          : start + WorkOf(step.stage, instruction);
     now_[step.stage] = finish;
     events_[step.stage].push_back({.stage = StageId(step.stage),
                                    .instruction = instruction,
@@ -110,8 +111,7 @@ class Simulation {
     for (const std::vector<TimelineEvent>& events : events_) {
       double busy = 0;
       for (const TimelineEvent& event : events) {
-        if (IsBusy(event.instruction.op))
-          busy += WorkSeconds(event.instruction.op, costs_[event.stage.value]);
+        if (IsBusy(event.instruction.op)) busy += WorkOf(event.stage.value, event.instruction);
       }
       timeline.busy_seconds.push_back(busy);
       timeline.events.insert(timeline.events.end(), events.begin(), events.end());
@@ -121,6 +121,13 @@ class Simulation {
   }
 
  private:
+  double WorkOf(int stage, const Instruction& instruction) const {
+    const bool last = stage + 1 == static_cast<int>(costs_.size());
+    const bool nothing = last && instruction.op == Op::kForward &&
+                         empty_[static_cast<size_t>(instruction.micro_batch.value)];
+    return nothing ? 0 : WorkSeconds(instruction.op, costs_[static_cast<size_t>(stage)]);
+  }
+
   // Returns when the instruction is over.
   double PassMessage(const LinkEnd& end, size_t message, double now) {
     LinkClock& clock = links_[end.index()];
@@ -145,6 +152,7 @@ class Simulation {
   std::vector<LinkClock> links_;
   std::vector<std::vector<TimelineEvent>> events_;
   std::vector<double> now_;
+  const std::vector<bool> empty_;  // forwards of the last stage
 };
 
 }  // namespace

@@ -51,9 +51,10 @@ TEST(Simulator, RecomputeHidesInTheWaitForTheGradient) {
   const std::vector<StageCost> costs(
       4, {.forward_seconds = 1, .backward_seconds = 2, .recompute_seconds = 1});
   const Timeline timeline = Simulated(MakeSchedule(options), costs, {});
-  // F fills K - 1 + M, then (R + B) M on the last stage and the drain of K - 1 backwards.
-  EXPECT_EQ(timeline.step_seconds, (4 - 1 + 8) * 1 + 8 * 3 + (4 - 1) * 2);
-  EXPECT_THAT(timeline.busy_seconds, ElementsAre(32, 32, 32, 32));
+  // The stage before the last fills K - 2 + M, then (R + B) M on the last one, whose forwards compute nothing, and
+  // the drain of K - 1 backwards.
+  EXPECT_EQ(timeline.step_seconds, (4 - 2 + 8) * 1 + 8 * 3 + (4 - 1) * 2);
+  EXPECT_THAT(timeline.busy_seconds, ElementsAre(32, 32, 32, 24));
 }
 
 TEST(Simulator, MessagesShareTheWireAndArriveALatencyLater) {

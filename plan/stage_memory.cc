@@ -136,9 +136,9 @@ class ProgramWalk {
       Drop(Times(inputs, n));  // the stash is what is left of them
       return Keep(Times(cell_.stash + cell_.sent_beside_stash, n));
     }
-    Note(Times(cell_.forward - inputs, n));
+    if (!last_) Note(Times(cell_.forward - inputs, n));
     Drop(Times(inputs, n));
-    // The last stage's logits come again with the recompute.
+    // The last stage computes when it recomputes.
     Keep(Times(cell_.read + (last_ ? 0 : cell_.sent_beside_read), n));
   }
 

@@ -270,6 +270,10 @@ absl::StatusOr<Tensors> Cell::Forward(Tensors inputs, const ForwardContext& cont
   Tensors table;
   state_->Place(state_->inputs, std::move(inputs), &table);
   if (!keep_stash) next.inputs = State::Collect(state_->read, table);
+  if (!keep_stash && state_->last_of_model) {  // the recompute gives the loss what it reads
+    micro_batch = std::move(next);
+    return Tensors();
+  }
   RETURN_IF_ERROR(state_->Run(&table, context, keep_stash ? &next.stashes : nullptr));
   Tensors outputs = State::Collect(state_->sent, table);
   if (keep_stash && state_->last_of_model) next.outputs = outputs;

@@ -1,6 +1,7 @@
 // Cell: F_k and B_k of the paper, the consecutive layers of one stage, and the life of every
 // micro-batch in it:  absent -Forward-> boundary only -Recompute-> stashed -Backward-> absent
 //                     absent -Forward(keep)-> stashed -Backward-> absent
+//            The last stage computes nothing in a forward that it will recompute: nobody reads the logits before.
 // Ownership: owns layers, parameters, boundary inputs and stashes; borrows the back end.
 // Threads:   executor thread only.
 // Units and shapes: tuples are those of WiresOfCell (network/network.h): what comes in is `loaded` and then
@@ -30,6 +31,7 @@ class Cell {
                                                       int micro_batches, Backend& backend);
   ~Cell();
 
+  // On the last stage gives nothing without keep_stash.
   absl::StatusOr<Tensors> Forward(Tensors inputs, const ForwardContext& context, bool keep_stash);
   // Forward without a trace of it: for evaluation.
   absl::StatusOr<Tensors> Evaluate(Tensors inputs, const ForwardContext& context);

@@ -230,7 +230,11 @@ TEST(BoundaryStaging, AStepEndsWithAnEmptyOutbox) {
 TEST(BoundaryStaging, BooksTheCardsTimeWhereItHasAClock) {
   constexpr int64_t kOperation = 10000;
   ManualClock clock;
-  PipelineHarness pipeline(Staged({.stages = 1, .batch_size = 4, .micro_batches = 4}), &clock);
+  PipelineHarness pipeline(Staged({.stages = 1,
+                                   .batch_size = 4,
+                                   .micro_batches = 4,
+                                   .rematerialization = Rematerialization::kNever}),
+                           &clock);
   auto& card = static_cast<StagedBackend&>(pipeline.backend(0));
   card.UseClock(kOperation);
   StageExecutor& stage = pipeline.executor(0);
