@@ -18,6 +18,7 @@ namespace stagecoach {
 
 enum class Fill {
   kNormal,    // standard normal
+  kShifted,   // 4 + 1.5 * normal: where a careless variance cancels
   kPositive,  // at least 0.5
   kDistinct,  // in random order, apart by 0.03, none nearer to 0 than half of that
   kIds,       // from 0 to below `below`

@@ -1,6 +1,8 @@
 #include "operations/embedding.h"
 
 #include <algorithm>
+#include <string>
+#include <utility>
 
 #include "operations/catalogue.h"
 #include "operations/elementwise_flops.h"
@@ -21,18 +23,25 @@ class Embedding final : public OperationOf<EmbeddingAttributes> {
  public:
   std::string_view name() const override { return "embedding"; }
   std::vector<CallCase> Cases() const override {
-    return {{.name = "few_ids",
-             .inputs = {IdsBelow(3, {11}), Weights({3, 5}), Weights({11, 5})},
-             .samples = 3,
-             .tolerance = 1e-6},
-            {.name = "wide",
-             .inputs = {IdsBelow(40, {7}), Weights({40, 67}), Weights({7, 67})},
-             .tolerance = 1e-6},
-            {.name = "tokens_only",
-             .attributes = ToAttributes(EmbeddingAttributes{.tokens_only = true}),
-             .inputs = {IdsBelow(5, {13}), Weights({5, 9})},
-             .samples = 3,
-             .tolerance = 1e-6}};
+    // Fewer ids than rows: they repeat, so that the order of additions shows.
+    const auto of = [](std::string name, int64_t samples, int64_t context, int64_t vocabulary,
+                       int64_t width) {
+      return CallCase{.name = std::move(name),
+                      .inputs = {IdsBelow(vocabulary, {context}), Weights({vocabulary, width}),
+                                 Weights({context, width})},
+                      .samples = samples,
+                      .tolerance = 0};
+    };
+    return {of("one", 1, 1, 7, 1),
+            of("few_ids", 3, 11, 3, 5),
+            of("odd", 3, 64, 256, 17),
+            of("wide", 4, 256, 256, 130),
+            of("large_table", 1, 100, 1000, 33),
+            CallCase{.name = "tokens_only",
+                     .attributes = ToAttributes(EmbeddingAttributes{.tokens_only = true}),
+                     .inputs = {IdsBelow(5, {13}), Weights({5, 9})},
+                     .samples = 3,
+                     .tolerance = 0}};
   }
 
  private:

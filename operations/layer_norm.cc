@@ -22,15 +22,18 @@ class LayerNorm final : public OperationOf<LayerNormAttributes> {
  public:
   std::string_view name() const override { return "layer_norm"; }
   std::vector<CallCase> Cases() const override {
-    const auto of = [](std::string name, Shape shape) {
+    const auto of = [](std::string name, int64_t samples, Shape shape) {
       const int64_t width = shape.back();
-      return CallCase{
-          .name = std::move(name),
-          .attributes = ToAttributes(LayerNormAttributes{}),
-          .inputs = {Samples(std::move(shape)), Float32Weights({width}), Float32Weights({width})}};
+      return CallCase{.name = std::move(name),
+                      .attributes = ToAttributes(LayerNormAttributes{}),
+                      .inputs = {Samples(std::move(shape), Fill::kShifted), Float32Weights({width}),
+                                 Float32Weights({width})},
+                      .samples = samples};
     };
-    return {of("narrow", {5, 3}), of("odd", {7, 17}), of("wide", {65, 130}),
-            of("image", {3, 5, 9})};
+    return {of("one_row", 1, {1, 5}),  of("odd", 1, {7, 17}),
+            of("square", 1, {33, 33}), of("many_rows", 2, {500, 5}),
+            of("wide", 2, {65, 384}),  of("blocks_and_a_rest", 1, {1025, 64}),
+            of("image", 2, {3, 5, 9})};
   }
 
  private:

@@ -20,6 +20,9 @@ std::vector<float> FillOperand(const CaseOperand& operand, int64_t count, uint32
     switch (operand.fill) {
       case Fill::kNormal:
         break;
+      case Fill::kShifted:
+        value = 4.0f + 1.5f * value;
+        break;
       case Fill::kPositive:
         value = std::abs(value) + 0.5f;
         break;

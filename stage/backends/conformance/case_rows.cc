@@ -58,6 +58,9 @@ class CaseRow {
         types.outputs[0],
         FillNormal(TypeElements(types.outputs[0], calls_.of.call.samples), kTrunkStream)));
     Note(call.operation + " with a sum", table_.RunOn(call, types, inputs, Tensor()));
+    if (types.inputs[0] != types.outputs[0]) return;
+    inputs.back() = inputs[0];
+    Note(call.operation + " with its own input", table_.RunOn(call, types, inputs, Tensor()));
   }
 
   Bench& bench_;

@@ -1,5 +1,5 @@
-// The reference's backward operations against finite differences of its forward ones: the rows hold
-// every back end to the reference, these tests hold the reference to calculus.
+// The reference's gradients that no case of an operation reaches (case_gradient_test.cc) against finite
+// differences: of the loss, and of a GELU within a product.
 #include <cmath>
 #include <functional>
 #include <vector>
@@ -46,85 +46,6 @@ class ReferenceGradient : public testing::Test {
   const std::unique_ptr<Backend> backend_ = MakeReferenceBackend(BackendOptions{});
   Bench bench_{*backend_};
 };
-
-TEST_F(ReferenceGradient, Gelu) {
-  const Tensor x = bench_.Normal({40}, 2.0f), dy = bench_.Normal({40}), dx = bench_.Blank({40});
-  backend_->GeluBackward({.dy = dy, .x = x, .dx = dx});
-  ExpectGradient(Read(x), Read(dx), [&](const Values& values) {
-    const Tensor y = bench_.Blank({40});
-    backend_->GeluForward({.x = bench_.From(values, {40}), .y = y});
-    return Weighted(y, Read(dy));
-  });
-}
-
-TEST_F(ReferenceGradient, LayerNorm) {
-  const int64_t rows = 3, width = 7;
-  const Tensor x = bench_.Normal({rows, width}), dy = bench_.Normal({rows, width});
-  const Tensor weight = bench_.Normal({width}), bias = bench_.Normal({width});
-  const Values zeros(width, 0.0f);
-  const auto forward = [&](const Tensor& at_x, const Tensor& at_weight, const Tensor& at_bias) {
-    LayerNormForwardArgs args = {.x = at_x,
-                                 .weight = at_weight,
-                                 .bias = at_bias,
-                                 .y = bench_.Blank({rows, width}),
-                                 .mean = bench_.Blank({rows}),
-                                 .rstd = bench_.Blank({rows})};
-    backend_->LayerNormForward(args);
-    return args;
-  };
-  const LayerNormForwardArgs kept = forward(x, weight, bias);
-  const Tensor dx = bench_.Blank({rows, width});
-  const Tensor d_weight = bench_.From(zeros, {width}), d_bias = bench_.From(zeros, {width});
-  backend_->LayerNormBackwardInput(
-      {.dy = dy, .x = x, .weight = weight, .mean = kept.mean, .rstd = kept.rstd, .dx = dx});
-  backend_->LayerNormBackwardWeight({.dy = dy,
-                                     .x = x,
-                                     .mean = kept.mean,
-                                     .rstd = kept.rstd,
-                                     .d_weight = d_weight,
-                                     .d_bias = d_bias});
-  ExpectGradient(Read(x), Read(dx), [&](const Values& values) {
-    return Weighted(forward(bench_.From(values, {rows, width}), weight, bias).y, Read(dy));
-  });
-  ExpectGradient(Read(weight), Read(d_weight), [&](const Values& values) {
-    return Weighted(forward(x, bench_.From(values, {width}), bias).y, Read(dy));
-  });
-  ExpectGradient(Read(bias), Read(d_bias), [&](const Values& values) {
-    return Weighted(forward(x, weight, bench_.From(values, {width})).y, Read(dy));
-  });
-}
-
-TEST_F(ReferenceGradient, AttentionWithAndWithoutDropout) {
-  const int64_t n = 2 * 5, width = 2 * 3;
-  for (const double dropout : {0.0, 0.3}) {
-    const AttentionShape shape = {.sequences = 2,
-                                  .context = 5,
-                                  .heads = 2,
-                                  .width = width,
-                                  .dropout = dropout,
-                                  .stream = TestStream()};
-    const Tensor qkv = bench_.Normal({n, 3 * width}), d_out = bench_.Normal({n, width});
-    const auto forward = [&](const Tensor& at) {
-      AttentionForwardArgs args = {.shape = shape,
-                                   .qkv = at,
-                                   .out = bench_.Blank({n, width}),
-                                   .log_sum_exp = bench_.Blank({2, 2, 5})};
-      backend_->AttentionForward(args);
-      return args;
-    };
-    const AttentionForwardArgs kept = forward(qkv);
-    const Tensor d_qkv = bench_.Blank({n, 3 * width});
-    backend_->AttentionBackward({.shape = shape,
-                                 .d_out = d_out,
-                                 .qkv = qkv,
-                                 .out = kept.out,
-                                 .log_sum_exp = kept.log_sum_exp,
-                                 .d_qkv = d_qkv});
-    ExpectGradient(Read(qkv), Read(d_qkv), [&](const Values& values) {
-      return Weighted(forward(bench_.From(values, {n, 3 * width})).out, Read(d_out));
-    });
-  }
-}
 
 TEST_F(ReferenceGradient, CrossEntropy) {
   const int64_t n = 3, vocabulary = 7;

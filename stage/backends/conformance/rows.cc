@@ -23,10 +23,8 @@ std::vector<ConformanceRow> ConformanceRows() {
   std::vector<ConformanceRow> all;
   AddCaseRows(all);
   AddLinearRows(all);
-  AddLayerNormRows(all);
   AddAttentionRows(all);
   AddElementwiseRows(all);
-  AddEmbeddingRows(all);
   AddLossRows(all);
   AddOptimizerRows(all);
   std::vector<ConformanceRow> rows;

@@ -66,10 +66,8 @@ std::vector<ConformanceRow> ConformanceRows();
 // Parts of it, one file each.
 void AddCaseRows(std::vector<ConformanceRow>& rows);
 void AddLinearRows(std::vector<ConformanceRow>& rows);
-void AddLayerNormRows(std::vector<ConformanceRow>& rows);
 void AddAttentionRows(std::vector<ConformanceRow>& rows);
 void AddElementwiseRows(std::vector<ConformanceRow>& rows);
-void AddEmbeddingRows(std::vector<ConformanceRow>& rows);
 void AddLossRows(std::vector<ConformanceRow>& rows);
 void AddOptimizerRows(std::vector<ConformanceRow>& rows);
 
