@@ -5,7 +5,6 @@
 #define STAGECOACH_STAGE_BACKENDS_POOL_LOOPS_H_
 
 #include <algorithm>
-#include <cmath>
 #include <cstdint>
 #include <vector>
 
@@ -44,6 +43,18 @@ inline double PoolDivisor(const WindowShape& s, bool count_padding, int64_t i, i
   return static_cast<double>((rows.last - rows.first) * (columns.last - columns.first));
 }
 
+// Without branches, which would be mispredicted. A NaN is unlike itself, and comes before all else.
+template <typename T>
+void TakeLarger(const T* __restrict x, int32_t tap, T* __restrict y, int32_t* __restrict choice,
+                int64_t n) {
+  for (int64_t c = 0; c < n; ++c) {
+    const auto is = static_cast<float>(x[c]), best = static_cast<float>(y[c]);
+    const bool better = (is > best) | ((is != is) & (best == best));
+    y[c] = better ? x[c] : y[c];
+    choice[c] = better ? tap : choice[c];
+  }
+}
+
 // Row i of the places of one sample; x is the sample's image.
 template <typename T>
 void MaxPoolRow(const WindowShape& s, int64_t i, const T* x, T* y, int32_t* choice) {
@@ -56,14 +67,13 @@ void MaxPoolRow(const WindowShape& s, int64_t i, const T* x, T* y, int32_t* choi
         const int64_t at = (i * s.stride_height - s.padding_height + u) * s.width +
                            j * s.stride_width - s.padding_width + v;
         const auto tap = static_cast<int32_t>(u * s.size_width + v);
-        for (int64_t c = 0; c < s.channels; ++c) {
-          const T value = x[at * s.channels + c];
-          const auto is = static_cast<float>(value), best = static_cast<float>(y[c]);
-          if (!first && !(is > best || (std::isnan(is) && !std::isnan(best)))) continue;
-          y[c] = value;
-          choice[c] = tap;
+        if (first) {
+          std::copy_n(x + at * s.channels, s.channels, y);
+          std::fill_n(choice, s.channels, tap);
+          first = false;
+        } else {
+          TakeLarger(x + at * s.channels, tap, y, choice, s.channels);
         }
-        first = false;
       }
     }
   }

@@ -67,6 +67,31 @@ void ForEachTapInside(const WindowShape& w, int64_t first, int64_t rows, Body bo
   }
 }
 
+// The same by runs: taps of one row of the window that read neighbouring pixels are called for once, with
+// their number. body(place, first tap, first pixel, taps).
+template <typename Body>
+void ForEachRunInside(const WindowShape& w, int64_t first, int64_t rows, Body body) {
+  if (w.dilation_width != 1) {
+    return ForEachTapInside(w, first, rows, [&](int64_t place, int64_t tap, int64_t pixel) {
+      body(place, tap, pixel, int64_t{1});
+    });
+  }
+  for (int64_t i = first; i < first + rows; ++i) {
+    for (int64_t j = 0; j < w.places_width; ++j) {
+      const int64_t start = j * w.stride_width - w.padding_width;
+      const int64_t left = std::max<int64_t>(0, -start);
+      const int64_t right = std::min(w.size_width, w.width - start);
+      if (right <= left) continue;
+      for (int64_t u = 0; u < w.size_height; ++u) {
+        const int64_t row = i * w.stride_height - w.padding_height + u * w.dilation_height;
+        if (row < 0 || row >= w.height) continue;
+        body((i - first) * w.places_width + j, u * w.size_width + left,
+             row * w.width + start + left, right - left);
+      }
+    }
+  }
+}
+
 inline void CopyChannels(const float* from, float* to, int64_t n) {
   std::memcpy(to, from, static_cast<size_t>(n) * sizeof(float));
 }
@@ -79,21 +104,27 @@ void TakeColumns(const ConvolutionWork& work, const T* image, int64_t group, int
   const WindowShape& w = work.s.window;
   const int64_t rows = work.Rows(block);
   std::fill_n(columns, rows * w.places_width * work.row, 0.0f);
-  ForEachTapInside(w, work.FirstRow(block), rows, [&](int64_t place, int64_t tap, int64_t pixel) {
+  const auto take = [&](int64_t place, int64_t tap, int64_t pixel, int64_t taps) {
     CopyChannels(image + pixel * w.channels + group * work.in,
-                 columns + place * work.row + tap * work.in, work.in);
-  });
+                 columns + place * work.row + tap * work.in, taps * work.in);
+  };
+  if (work.s.groups == 1) return ForEachRunInside(w, work.FirstRow(block), rows, take);
+  ForEachTapInside(w, work.FirstRow(block), rows,
+                   [&](int64_t place, int64_t tap, int64_t pixel) { take(place, tap, pixel, 1); });
 }
 
 // The other way, adding: an image gets what its pixels had a part in.
 inline void AddColumns(const ConvolutionWork& work, const float* columns, int64_t group,
                        int64_t block, float* image) {
   const WindowShape& w = work.s.window;
-  ForEachTapInside(w, work.FirstRow(block), work.Rows(block),
-                   [&](int64_t place, int64_t tap, int64_t pixel) {
-                     AddTo(columns + place * work.row + tap * work.in,
-                           image + pixel * w.channels + group * work.in, work.in);
-                   });
+  const auto add = [&](int64_t place, int64_t tap, int64_t pixel, int64_t taps) {
+    AddTo(columns + place * work.row + tap * work.in, image + pixel * w.channels + group * work.in,
+          taps * work.in);
+  };
+  const int64_t first = work.FirstRow(block), rows = work.Rows(block);
+  if (work.s.groups == 1) return ForEachRunInside(w, first, rows, add);
+  ForEachTapInside(w, first, rows,
+                   [&](int64_t place, int64_t tap, int64_t pixel) { add(place, tap, pixel, 1); });
 }
 
 }  // namespace stagecoach::cpu
