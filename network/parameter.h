@@ -22,11 +22,10 @@ struct ParameterSpec {
 };
 
 // Paths of parameters inside one layer, used for names on both sides: "attention.qkv.weight" for an
-// attention inside a residual, "token.weight" for the embedding itself. A residual prefixes its
-// inner layers' kind ("layer_norm", "attention", "mlp", "linear", and a number from the second of a
-// kind). Initial values: normal(0, 0.02), biases zero, layer norm weights one; "proj.weight" of
-// attention and "down.weight" of an mlp inside the residuals of a GPT: 0.02 / sqrt(2 * blocks); for
-// a layer list, blocks = residual layers / 2, at least 1/2.
+// attention inside a residual, "token.weight" for the embedding itself. A residual prefixes the kinds of
+// its inner layers, with a number from the second of a kind. Initial values: normal(0, 0.02), biases zero,
+// weights of norms one; projections back into the trunk, "proj.weight" of attention and "down.weight" of mlp
+// and swiglu inside a residual: see BranchStddev in network/layer_kinds.h.
 
 }  // namespace stagecoach
 

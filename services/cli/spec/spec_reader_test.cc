@@ -348,7 +348,7 @@ TEST_P(Example, IsValid) {
 
 INSTANTIATE_TEST_SUITE_P(All, Example,
                          testing::Values("gpt-text.yaml", "gpt-tiny.yaml", "layers.yaml",
-                                         "quickstart.yaml", "gpt-bfloat16.yaml"));
+                                         "llama.yaml", "quickstart.yaml", "gpt-bfloat16.yaml"));
 
 TEST(Utf8, TellsWellFormedTextFromOtherBytes) {
   EXPECT_TRUE(IsUtf8Text("caf\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80"));
