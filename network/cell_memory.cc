@@ -9,7 +9,8 @@
 namespace stagecoach {
 namespace {
 
-bool Holds(const std::vector<ValueId>& ids, ValueId id) {
+template <typename Id>
+bool Holds(const std::vector<Id>& ids, Id id) {
   return std::find(ids.begin(), ids.end(), id) != ids.end();
 }
 
@@ -119,9 +120,11 @@ class CellWalk {
       if (At(stasher_, id) < 0) memory.sent_beside_stash += network_.WireBytes(id);
     }
     memory.stash = StashUpTo(last_ - 1);
-    memory.forward = PeakOfForward(false, true);
-    memory.kept = PeakOfForward(true, false);
-    memory.recompute = PeakOfForward(true, true);
+    const int64_t inputs =
+        WireBytes(network_, wires_.loaded) + WireBytes(network_, wires_.received);
+    memory.forward = PeakOfForward(inputs, false, true);
+    memory.kept = PeakOfForward(inputs, true, false);
+    memory.recompute = PeakOfForward(memory.read, true, true);  // what rides past has left
     memory.backward = PeakOfBackward();
     return memory;
   }
@@ -180,8 +183,7 @@ class CellWalk {
     return found->second;
   }
 
-  int64_t PeakOfForward(bool keep, bool hold_inputs) {
-    int64_t alive = WireBytes(network_, wires_.loaded) + WireBytes(network_, wires_.received);
+  int64_t PeakOfForward(int64_t alive, bool keep, bool hold_inputs) {
     int64_t peak = alive;
     for (int i = first_; i < last_; ++i) {
       const NetworkLayer& layer = Layer(i);
@@ -196,7 +198,10 @@ class CellWalk {
       }
       const CallList& list = keep ? lists.forward : lists.forward_alone;
       peak = std::max(peak, alive + Peak(lists, list, staying));
-      alive += WireBytes(network_, layer.outputs) + (keep ? InnerStash(layer) : 0);
+      for (const WireId id : layer.outputs) {
+        if (!Holds(layer.inputs, id)) alive += network_.WireBytes(id);
+      }
+      if (keep) alive += InnerStash(layer);
       for (size_t k = 0; k < layer.inputs.size(); ++k) {
         const bool kept = keep && Holds(lists.stash, lists.inputs[k]);
         if (kept || Holds(staying, lists.inputs[k])) continue;

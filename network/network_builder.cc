@@ -1,5 +1,7 @@
 #include "network/network_builder.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
 #include "base/field_check.h"
@@ -46,6 +48,7 @@ absl::StatusOr<std::vector<WireId>> NetworkBuilder::Add(const Naming& naming,
   LayerBuilder builder(layer.index, branch_stddev_, facts_);
   std::vector<ValueId> values;
   for (const WireId id : inputs) {
+    CHECK_EQ(std::count(inputs.begin(), inputs.end(), id), 1) << "a layer reads a wire once";
     values.push_back(builder.writer().Input(type(id), network_.wire(id).gradient));
   }
   ASSIGN_OR_RETURN(std::vector<ValueId> outputs, write(values, builder));
@@ -61,6 +64,12 @@ absl::StatusOr<std::vector<WireId>> NetworkBuilder::Add(const Naming& naming,
         << layer.label << " and the gradient of its input " << i;
   }
   for (size_t i = 0; i < lists.outputs.size(); ++i) {
+    // What a layer hands on as it is, as a dropout that is off does, stays the same wire: it is the same memory.
+    const auto same = std::find(lists.inputs.begin(), lists.inputs.end(), lists.outputs[i]);
+    if (same != lists.inputs.end()) {
+      layer.outputs.push_back(inputs[static_cast<size_t>(same - lists.inputs.begin())]);
+      continue;
+    }
     layer.outputs.push_back(WireId(static_cast<int32_t>(network_.wires.size())));
     network_.wires.push_back({.type = lists.value(lists.outputs[i]).type,
                               .maker = layer.index,
@@ -88,7 +97,7 @@ absl::StatusOr<WireId> NetworkBuilder::Add(const LayerSpec& spec, const std::str
 absl::Status NetworkBuilder::CheckCuts(const std::string& path) const {
   const std::vector<int> last_reader = LastReaders(network_);
   const int layers = static_cast<int>(network_.layers.size());
-  std::vector<int> change(static_cast<size_t>(layers) + 1, 0);
+  std::vector<int> change(static_cast<size_t>(layers) + 1, 0), trained = change;
   for (size_t i = network_.inputs.size(); i < network_.wires.size(); ++i) {
     const Wire& wire = network_.wires[i];
     if (last_reader[i] < 0) {
@@ -100,10 +109,18 @@ absl::Status NetworkBuilder::CheckCuts(const std::string& path) const {
     }
     ++change[static_cast<size_t>(wire.maker)];
     --change[static_cast<size_t>(last_reader[i])];
+    if (!wire.gradient) continue;
+    ++trained[static_cast<size_t>(wire.maker)];
+    --trained[static_cast<size_t>(last_reader[i])];
   }
-  int alive = 0;
+  int alive = 0, with_gradient = 0;
   for (int i = 0; i + 1 < layers; ++i) {
     alive += change[static_cast<size_t>(i)];
+    with_gradient += trained[static_cast<size_t>(i)];
+    if (with_gradient == 0) {
+      return FieldError(path, absl::StrCat("nothing up to layer ", i, " has parameters"),
+                        "put it into the first layer that has some");
+    }
     if (alive <= kMaxCutValues) continue;
     return FieldError(path, absl::StrCat(alive, " values go on behind layer ", i),
                       absl::StrCat("at most ", kMaxCutValues, ": put more into one layer"));

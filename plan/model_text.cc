@@ -1,5 +1,4 @@
 #include "absl/strings/str_cat.h"
-#include "base/check.h"
 #include "network/layer_kinds.h"
 #include "plan/model_spec.h"
 
@@ -7,10 +6,28 @@ namespace stagecoach {
 namespace {
 
 // Of one value; 0 for ids.
-int64_t WidthOf(const ExpandedModel& model, const std::vector<WireId>& wires) {
-  CHECK_EQ(wires.size(), size_t{1}) << "a layer with one value in and one out";
-  const ValueType& type = model.wire(wires[0]).type;
-  return type.element == Element::kIds ? 0 : type.shape.back();
+int64_t WidthOf(const ExpandedModel& model, WireId wire) {
+  const ValueType& type = model.wire(wire).type;
+  return type.element == Element::kIds || type.shape.rank() == 0 ? 0 : type.shape.back();
+}
+
+// "16 8": what goes in and comes out of a layer in a chain. Of any other the types of all values, and which wires
+// it reads: the same layers with other skips are another network.
+std::string WiresText(const ExpandedModel& model, const ExpandedLayer& layer) {
+  const bool first = layer.index == 0;
+  const std::vector<WireId> before =
+      first ? std::vector<WireId>{WireId(0)} : model.layers[layer.index - 1].outputs;
+  if (layer.inputs == before && before.size() == 1 && layer.outputs.size() == 1) {
+    return absl::StrCat(WidthOf(model, layer.inputs[0]), " ", WidthOf(model, layer.outputs[0]));
+  }
+  std::string text = "reads";
+  for (const WireId id : layer.inputs) {
+    absl::StrAppend(&text, " ", id.value, " ", FormatType(model.wire(id).type));
+  }
+  text += " gives";
+  for (const WireId id : layer.outputs)
+    absl::StrAppend(&text, " ", FormatType(model.wire(id).type));
+  return text;
 }
 
 }  // namespace
@@ -19,8 +36,8 @@ std::string CanonicalModelText(const ExpandedModel& model) {
   std::string text =
       absl::StrCat("model 1\ncontext ", model.targets(), "\nvocabulary ", model.classes(), "\n");
   for (const ExpandedLayer& layer : model.layers) {
-    absl::StrAppend(&text, "layer ", layer.index, " ", layer.function, " ",
-                    WidthOf(model, layer.inputs), " ", WidthOf(model, layer.outputs), "\n");
+    absl::StrAppend(&text, "layer ", layer.index, " ", layer.function, " ", WiresText(model, layer),
+                    "\n");
     for (const ParameterSpec& parameter : layer.parameters) {
       absl::StrAppend(&text, "  ", parameter.name, " ", parameter.shape.ToString(), "\n");
     }

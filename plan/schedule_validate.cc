@@ -142,6 +142,7 @@ class ProgramCheck {
                    ? ""
                    : "its backward has not run";
       case Op::kLoadInput:
+        return first_ || batch.has(Op::kReceiveActivation) ? "" : "its activation is not there yet";
       case Op::kReceiveActivation:
       case Op::kLoadTarget:
       case Op::kReceiveGradient:

@@ -292,15 +292,17 @@ absl::Status JobTransition::CheckFingerprints() const {
 absl::Status JobTransition::CheckData() {
   const StageSlot& first = state_.slots.front();
   const DatasetManifest& data = first.loaded.data;
-  const StageSlot& last = state_.slots.back();
   const auto differ = [](const std::string& who, const std::string& a, const std::string& b) {
     return absl::FailedPreconditionError(absl::StrCat(
         "data.text.path: ", who, ": sha256 ", a, " and ", b, "; use the same file everywhere"));
   };
-  if (data.sha256 != last.loaded.data.sha256) {
+  for (const StageSlot& slot : state_.slots) {
+    const DatasetManifest& other = slot.loaded.data;
+    const bool reads = !other.sha256.empty() || &slot == &state_.slots.back();
+    if (!reads || other.sha256 == data.sha256) continue;
     return differ(
-        absl::StrCat(first.stage.name, " and ", last.stage.name, " read different data sets"),
-        data.sha256, last.loaded.data.sha256);
+        absl::StrCat(first.stage.name, " and ", slot.stage.name, " read different data sets"),
+        data.sha256, other.sha256);
   }
   if (!state_.data.sha256.empty() && data.sha256 != state_.data.sha256) {
     return differ("the data set changed since the job began", state_.data.sha256, data.sha256);

@@ -165,7 +165,7 @@ struct Cell::State {
     // Somebody else reads that share too.
     ASSIGN_OR_RETURN(Tensor both, MakeTensor(backend->allocator(), MemoryKind::kActivations,
                                              sum->dtype(), sum->shape()));
-    backend->Fill(both, 0.0f);
+    backend->Fill(both, -0.0f);  // what stays as it is when anything is added
     backend->Add({*sum, both});
     backend->Add({std::move(share), both});
     *sum = std::move(both);

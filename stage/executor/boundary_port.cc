@@ -12,11 +12,11 @@ namespace stagecoach {
 
 namespace {
 
-// By the first extent; -1: it holds no whole samples.
+// -1: it does not tell, being there once for all, or holds no whole samples.
 int64_t SamplesOf(const Shape& shape, const ValueType& type) {
-  if (shape.rank() == 0) return -1;
-  const int64_t rows = type.shape.rank() == 0 ? 1 : type.shape[0];
-  return shape[0] % rows == 0 ? shape[0] / rows : -1;
+  const int64_t each = TypeElements(type, 1);
+  if (type.leading == Leading::kOne || each == 0 || shape.elements() % each != 0) return -1;
+  return shape.elements() / each;
 }
 
 std::string TupleText(const Tensors& tuple) {
@@ -175,7 +175,9 @@ absl::StatusOr<int64_t> BoundaryPort::CheckContent(const TensorMessage& message,
     const Tensor& tensor = message.tensors[i];
     fits = tensor.valid() && tensor.dtype() == ElementDType(types[i].element, parts_.dtype);
     if (fits && found < 0) found = SamplesOf(tensor.shape(), types[i]);
-    fits = fits && found >= 0 && tensor.shape() == RuntimeShape(types[i], found);
+  }
+  for (size_t i = 0; fits && i < types.size(); ++i) {
+    fits = found >= 0 && message.tensors[i].shape() == RuntimeShape(types[i], found);
   }
   if (fits) return found;
   return absl::FailedPreconditionError(absl::StrCat(

@@ -5,9 +5,15 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/golden_testing.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "network/cell_memory.h"
+#include "network/layers/dropout.h"
+#include "network/layers/embedding.h"
+#include "network/layers/linear.h"
+#include "network/layers/relu.h"
+#include "stage/executor/boundary_port.h"
 #include "stage/testing/pipeline_harness.h"
 #include "stage/testing/skip_network.h"
 #include "stage/testing/staged_backend.h"
@@ -193,6 +199,55 @@ TEST(Tuples, TakeTheMemoryThatIsForecast) {
       EXPECT_GT(Fullest(mode, stages, true), 0.9) << stages << " stages";
     }
   }
+}
+
+// Types of values that are no rows of a sequence: one number a sample, a vector, an image, and what is there once.
+TEST(Tuples, OfAnyRankTellHowManySamplesTheyAreOf) {
+  auto links = MakeInProcessLinkPair({});
+  const std::unique_ptr<Backend> backend = MakeReferenceBackend({});
+  PhaseClock phases(SystemClock::Get());
+  const std::vector<ValueType> types = {WeightType(Element::kFloat32, {5}),
+                                        {Element::kIds, Leading::kSamples, {}},
+                                        ActivationType({5}),
+                                        ActivationType({4, 3, 7})};
+  BoundaryPort port({links.second.get(), StageId(1), StageId(0), types, types, DType::kF32, &phases,
+                     SystemClock::Get(), backend.get()});
+  for (const int64_t samples : {2, 0}) {
+    TensorMessage message{.micro_batch = MicroBatchId(0)};
+    for (const ValueType& type : types) {
+      message.tensors.push_back(*MakeTensor(backend->allocator(), MemoryKind::kActivations,
+                                            ElementDType(type.element, DType::kF32),
+                                            RuntimeShape(type, samples)));
+    }
+    ASSERT_TRUE(links.first->TrySend(std::move(message)));
+    const auto arrived = port.TryReceive({}, MicroBatchId(0), -1);
+    ASSERT_TRUE(arrived.ok()) << arrived.status();
+    ASSERT_TRUE(arrived->has_value());
+    EXPECT_EQ((*arrived)->samples, samples);
+    EXPECT_EQ((*arrived)->tuple.size(), types.size());
+  }
+}
+
+// Weights of the same layers with other skips are not exchanged.
+TEST(Tuples, AreAPartOfTheTextThatWeightsBelongTo) {
+  ExpectGolden("model_text_skips.txt", CanonicalModelText(MakeSkipNetwork(false)));
+}
+
+// A layer that hands its input on as it is leaves it where it is: the loss once wrote its gradient over logits that
+// the backward of the layer before still read.
+TEST(Tuples, ALayerThatIsTheIdentityChangesNothing) {
+  const auto trained = [](int stages, bool with_identity) {
+    HarnessOptions options{.stages = stages, .batch_size = 5, .micro_batches = 2};
+    options.rematerialization = Rematerialization::kNever;
+    LayerListSpec list{.width = 8, .context = 3, .vocabulary = 7, .layers = {}};
+    list.layers = {EmbeddingSpec{}, LinearSpec{.out = 7}, ReluSpec{}};
+    if (with_identity) list.layers.push_back(DropoutSpec{});
+    options.sequence = list;
+    return Trained(options);
+  };
+  const HarnessResult plain = trained(1, false);
+  EXPECT_NE(plain.losses[0], plain.losses[1]);
+  for (const int stages : {1, 2, 3}) EXPECT_TRUE(trained(stages, true) == plain) << stages;
 }
 
 // What a neighbour sends that has another network.

@@ -10,9 +10,13 @@
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
 #include "base/status.h"
+#include "network/limits.h"
 #include "stage/link/grpc/wire.h"
 
 namespace stagecoach {
+
+static_assert(kMaxTensorsPerMessage == kMaxCutValues, "what may cross a cut fits a message");
+
 namespace {
 
 // Field numbers of link.proto and of stage.proto's Fence.
