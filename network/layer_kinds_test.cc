@@ -63,14 +63,21 @@ TEST(LayerKinds, FieldsAreRefusedWithTheirPathAndWhatIsAllowed) {
   EXPECT_EQ(RefusalOf(AttentionSpec{.heads = 4, .key_heads = 3}),
             path + "attention.key_heads: 3; must divide the 4 heads");
   EXPECT_EQ(RefusalOf(AttentionSpec{.heads = 3, .head_width = 5, .rotary_theta = -1}),
-            path + "attention.rotary_theta: -1; must be 0 or a positive number");
+            path + "attention.rotary_theta: -1; must be 0 or a number in [1, 1e+12]");
+  EXPECT_EQ(RefusalOf(AttentionSpec{.heads = 2, .rotary_theta = 2e12}),
+            path + "attention.rotary_theta: 2e+12; must be 0 or a number in [1, 1e+12]");
   EXPECT_EQ(RefusalOf(AttentionSpec{2, 1.0}),
             path + "attention.dropout: 1; must be a number in [0, 1)");
   EXPECT_EQ(RefusalOf(DropoutSpec{-0.5}), path + "dropout.rate: -0.5; must be a number in [0, 1)");
   EXPECT_EQ(
       RefusalOf(EmbeddingSpec{std::nan("")}, ValueType{Element::kIds, Leading::kSamples, {8}}),
       path + "embedding.dropout: nan; must be a number in [0, 1)");
-  EXPECT_EQ(RefusalOf(RmsNormSpec{0}), path + "rms_norm.epsilon: 0; must be a positive number");
+  EXPECT_EQ(RefusalOf(RmsNormSpec{0}),
+            path + "rms_norm.epsilon: 0; must be a number in [1e-12, 1]");
+  EXPECT_EQ(RefusalOf(RmsNormSpec{1e-300}),
+            path + "rms_norm.epsilon: 1e-300; must be a number in [1e-12, 1]");
+  EXPECT_EQ(RefusalOf(RmsNormSpec{1.5}),
+            path + "rms_norm.epsilon: 1.5; must be a number in [1e-12, 1]");
   LayerSpec layer = LinearSpec{4};
   layer.attributes.Set("outt", int64_t{4});
   EXPECT_EQ(RefusalOf(layer), path + "linear.outt is not known; did you mean \"out\"?");
@@ -97,10 +104,26 @@ TEST(LayerKinds, WhatAnOperationRefusesIsToldWithTheLayersPlace) {
 }
 
 TEST(LayerKinds, RotaryPositionsNeedHeadsOfEvenWidth) {
+  const std::string remedy =
+      "must be even with rotary_theta: give an even head_width or other heads";
   EXPECT_EQ(
       RefusalOf(ResidualSpec{{AttentionSpec{.heads = 2, .head_width = 5, .rotary_theta = 1e4}}}),
-      "model.sequence.layers[1].residual.layers[0]: rotary: rotary turns pairs; heads are 5 wide, "
-      "must be even");
+      "model.sequence.layers[1].residual.layers[0].attention.head_width: 5; " + remedy);
+  EXPECT_EQ(RefusalOf(AttentionSpec{.heads = 16, .rotary_theta = 1e4}),
+            "model.sequence.layers[1].attention.head_width: 1; " + remedy)
+      << "one that follows from the width";
+}
+
+// Each number was in its range, and the floating point operations of one sequence did not fit into 64 bits.
+TEST(LayerKinds, HeadsThatTogetherAreTooWideAreRefused) {
+  EXPECT_EQ(RefusalOf(AttentionSpec{.heads = 20000, .key_heads = 1, .head_width = 65536}),
+            "model.sequence.layers[1].attention.head_width: 65536; must be <= 52 with 20000 heads "
+            "and 1 key_heads: (heads + 2 * key_heads) * head_width may be 1048576");
+  LayerBuilder builder(1, kInitStddev, {.vocabulary = 50, .width = 16});
+  const ValueId input = builder.writer().Input(ActivationType({8, 16}));
+  EXPECT_TRUE(BuildLayer(AttentionSpec{.heads = 20000, .key_heads = 1, .head_width = 52}, input,
+                         {.path = "layer"}, builder)
+                  .ok());
 }
 
 // Manifests hold a digest of a text that these words are parts of.

@@ -9,7 +9,7 @@ namespace stagecoach {
 inline constexpr int64_t kMaxWidth = int64_t{1} << 16;
 inline constexpr int64_t kMaxContext = int64_t{1} << 16;
 inline constexpr int64_t kMaxVocabulary = int64_t{1} << 20;
-inline constexpr int64_t kMaxHidden = int64_t{1} << 20;
+inline constexpr int64_t kMaxHidden = int64_t{1} << 20;  // and all heads of an attention together
 inline constexpr int64_t kMaxParameters = int64_t{1} << 40;
 inline constexpr int64_t kMaxLayers = 10000;     // four digits in the names
 inline constexpr int64_t kMaxInnerLayers = 256;  // of one residual

@@ -1,7 +1,6 @@
 #include "operations/attributes.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "absl/strings/str_cat.h"
 #include "base/suggest.h"
@@ -84,14 +83,15 @@ void AttributeGetter::Rate(std::string_view name, double& value) {
   Refuse(name, absl::StrCat(value), "a number in [0, 1)");
 }
 
-void AttributeGetter::Positive(std::string_view name, double& value) {
-  if (!Take(name, value) || (value > 0.0 && std::isfinite(value))) return;
-  Refuse(name, absl::StrCat(value), "a positive number");
+void AttributeGetter::Between(std::string_view name, double& value, double least, double most) {
+  if (!Take(name, value) || (value >= least && value <= most)) return;
+  Refuse(name, absl::StrCat(value), absl::StrCat("a number in [", least, ", ", most, "]"));
 }
 
-void AttributeGetter::NotNegative(std::string_view name, double& value) {
-  if (!Take(name, value) || (value >= 0.0 && std::isfinite(value))) return;
-  Refuse(name, absl::StrCat(value), "0 or a positive number");
+void AttributeGetter::ZeroOrBetween(std::string_view name, double& value, double least,
+                                    double most) {
+  if (!Take(name, value) || value == 0.0 || (value >= least && value <= most)) return;
+  Refuse(name, absl::StrCat(value), absl::StrCat("0 or a number in [", least, ", ", most, "]"));
 }
 
 absl::Status AttributeGetter::Finish() const {

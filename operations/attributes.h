@@ -13,7 +13,6 @@
 #define STAGECOACH_OPERATIONS_ATTRIBUTES_H_
 
 #include <cstdint>
-#include <limits>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -47,19 +46,30 @@ class Attributes {
 // "heads=2 dropout=0.1": what is false or 0 is left out.
 std::string FormatAttributes(const Attributes& attributes);
 
-// Visitors of an operation's struct. Bounds of counts are inclusive.
-inline constexpr int64_t kAny = std::numeric_limits<int64_t>::max();
+// The most that a count may be where its visit says no other: extents, strides, paddings, heads. Products of
+// three of them and sums of many stay inside 64 bits. Extents that gradients have as counts keep to it too.
+inline constexpr int64_t kMaxExtent = int64_t{1} << 20;
+// Bases of angles, and what is added to a mean of squares.
+inline constexpr double kMinTheta = 1, kMaxTheta = 1e12;
+inline constexpr double kMinEpsilon = 1e-12, kMaxEpsilon = 1;
+
+// Visitors of an operation's struct. Bounds are inclusive.
 
 class AttributeSetter {
  public:
   explicit AttributeSetter(Attributes* attributes) : attributes_(attributes) {}
   void Flag(std::string_view name, bool value) { attributes_->Set(name, value); }
-  void Count(std::string_view name, int64_t value, int64_t /*least*/, int64_t /*most*/ = kAny) {
+  void Count(std::string_view name, int64_t value, int64_t /*least*/,
+             int64_t /*most*/ = kMaxExtent) {
     attributes_->Set(name, value);
   }
   void Rate(std::string_view name, double value) { attributes_->Set(name, value); }
-  void Positive(std::string_view name, double value) { attributes_->Set(name, value); }
-  void NotNegative(std::string_view name, double value) { attributes_->Set(name, value); }
+  void Between(std::string_view name, double value, double /*least*/, double /*most*/) {
+    attributes_->Set(name, value);
+  }
+  void ZeroOrBetween(std::string_view name, double value, double /*least*/, double /*most*/) {
+    attributes_->Set(name, value);
+  }
 
  private:
   Attributes* attributes_;
@@ -70,10 +80,10 @@ class AttributeGetter {
   explicit AttributeGetter(const Attributes& attributes, std::string prefix = "attribute ")
       : attributes_(attributes), prefix_(std::move(prefix)) {}
   void Flag(std::string_view name, bool& value);
-  void Count(std::string_view name, int64_t& value, int64_t least, int64_t most = kAny);
-  void Rate(std::string_view name, double& value);         // [0, 1)
-  void Positive(std::string_view name, double& value);     // > 0, finite
-  void NotNegative(std::string_view name, double& value);  // >= 0, finite
+  void Count(std::string_view name, int64_t& value, int64_t least, int64_t most = kMaxExtent);
+  void Rate(std::string_view name, double& value);  // [0, 1)
+  void Between(std::string_view name, double& value, double least, double most);
+  void ZeroOrBetween(std::string_view name, double& value, double least, double most);
   // The first error; also if an attribute was there that nobody asked for.
   absl::Status Finish() const;
 

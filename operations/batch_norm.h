@@ -12,13 +12,15 @@
 #ifndef STAGECOACH_OPERATIONS_BATCH_NORM_H_
 #define STAGECOACH_OPERATIONS_BATCH_NORM_H_
 
+#include "operations/attributes.h"
+
 namespace stagecoach {
 
 struct BatchNormAttributes {
   double epsilon = 1e-5;
   template <typename Visitor>
   void Visit(Visitor& visit) {
-    visit.Positive("epsilon", epsilon);
+    visit.Between("epsilon", epsilon, kMinEpsilon, kMaxEpsilon);
   }
 };
 

@@ -39,6 +39,11 @@ class Concatenate final : public OperationOf<NoAttributes> {
       const int64_t own = inputs[i].shape.back();
       status = CheckType(operand, inputs[i], WithLastExtent(inputs[0], own));
       if (!status.ok()) return status;
+      if (own > kMaxExtent - extent) {
+        return absl::InvalidArgumentError(absl::StrCat(operand, " is ", FormatType(inputs[i]),
+                                                       "; with it the last extent is over ",
+                                                       kMaxExtent, ", the most that one may be"));
+      }
       extent += own;
     }
     return std::vector<ValueType>{WithLastExtent(inputs[0], extent)};
@@ -80,8 +85,12 @@ class Slice final : public OperationOf<SliceAttributes> {
     absl::Status status = CheckOperands(name(), inputs, {"x"});
     if (status.ok()) status = CheckActivation("x", inputs[0], 1);
     if (!status.ok()) return status;
-    const int64_t end = attributes.begin + attributes.extent;
-    if (inputs[0].shape.back() < end) {
+    const int64_t end = attributes.begin + attributes.extent, whole = inputs[0].shape.back();
+    if (whole > kMaxExtent) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "x is ", FormatType(inputs[0]), "; its last extent must be at most ", kMaxExtent));
+    }
+    if (whole < end) {
       return absl::InvalidArgumentError(absl::StrCat("x is ", FormatType(inputs[0]),
                                                      "; its last extent must be at least ", end,
                                                      ", the slice's end"));
@@ -110,8 +119,12 @@ class SliceGradient final : public OperationOf<SliceGradientAttributes> {
     absl::Status status = CheckOperands(name(), inputs, {"dy"});
     if (status.ok()) status = CheckActivation("dy", inputs[0], 1);
     if (!status.ok()) return status;
-    const int64_t end = attributes.begin + inputs[0].shape.back();
-    if (attributes.whole < end) {
+    const int64_t extent = inputs[0].shape.back();
+    if (extent > kMaxExtent) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "dy is ", FormatType(inputs[0]), "; its last extent must be at most ", kMaxExtent));
+    }
+    if (const int64_t end = attributes.begin + extent; attributes.whole < end) {
       return absl::InvalidArgumentError(absl::StrCat(
           "attribute whole: ", attributes.whole, "; must be at least ", end, ", the slice's end"));
     }

@@ -14,7 +14,7 @@ namespace {
 absl::Status CheckWeight(const ConvolutionSteps& steps, const ValueType& weight) {
   const bool four = weight.element == Element::kActivation && weight.leading == Leading::kOne &&
                     weight.shape.rank() == 4;
-  if (four && weight.shape[0] % steps.groups == 0) return absl::OkStatus();
+  if (four && weight.shape[0] % steps.groups == 0) return CheckExtents("weight", weight);
   return absl::InvalidArgumentError(
       absl::StrCat("weight is ", FormatType(weight),
                    "; must be [out, kernel height, kernel width, in / groups] with an out that ",

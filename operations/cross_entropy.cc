@@ -3,6 +3,7 @@
 #include <string>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "operations/catalogue.h"
 #include "operations/elementwise_flops.h"
 #include "operations/loss_types.h"
@@ -57,6 +58,10 @@ class CrossEntropy final : public OperationOf<CrossEntropyAttributes> {
                               : CheckOperands(name(), inputs, {"logits", "targets"});
     if (status.ok()) status = CheckActivation("logits", inputs[0], 1);
     if (!status.ok()) return status;
+    if (const int64_t classes = inputs[0].shape.back(); attributes.top > classes) {
+      return absl::InvalidArgumentError(absl::StrCat("attribute top: ", attributes.top,
+                                                     "; must be <= ", classes, ", the classes"));
+    }
     status = CheckType("targets", inputs[1], TargetsType(inputs[0]));
     if (status.ok() && attributes.gradient) status = CheckType("scale", inputs[2], ScaleType());
     if (!status.ok()) return status;

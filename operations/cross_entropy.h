@@ -17,7 +17,7 @@ struct CrossEntropyAttributes {
   double label_smoothing = 0;
   int64_t ignore_index = -100;
   bool accuracy = false;
-  int64_t top = 0;  // 0: not counted
+  int64_t top = 0;  // 0: not counted; at most the classes
   bool gradient = false;
   template <typename Visitor>
   void Visit(Visitor& visit) {

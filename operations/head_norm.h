@@ -13,6 +13,8 @@
 
 #include <cstdint>
 
+#include "operations/attributes.h"
+
 namespace stagecoach {
 
 struct HeadNormAttributes {
@@ -23,7 +25,7 @@ struct HeadNormAttributes {
   void Visit(Visitor& visit) {
     visit.Count("heads", heads, 1);
     visit.Count("key_heads", key_heads, 0);
-    visit.Positive("epsilon", epsilon);
+    visit.Between("epsilon", epsilon, kMinEpsilon, kMaxEpsilon);
   }
 };
 

@@ -1,4 +1,5 @@
 // Types of what image networks are made of, with PyTorch's extents, and the words of what is refused.
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -108,6 +109,66 @@ TEST(ConcatenateTypes, AddUpTheLastExtent) {
   EXPECT_EQ(FirstType("slice", ToAttributes(SliceAttributes{2, 3}), {b}), a);
   EXPECT_EQ(WhyNotImage("slice", ToAttributes(SliceAttributes{3, 3}), {b}),
             "x is activation[n, 4, 4, 5]; its last extent must be at least 6, the slice's end");
+}
+
+constexpr int64_t kHuge = std::numeric_limits<int64_t>::max();
+
+// begin + extent was a negative number: the slice was allowed, and read far outside of its input.
+TEST(SliceTypes, RefuseABeginWhoseEndCannotBeCounted) {
+  const ValueType x = ActivationType({4, 4, 5});
+  const std::string allowed = "9223372036854775807; must be <= 1048576";
+  EXPECT_EQ(WhyNotImage("slice", ToAttributes(SliceAttributes{kHuge, 1}), {x}),
+            "attribute begin: " + allowed);
+  EXPECT_EQ(WhyNotImage("slice", ToAttributes(SliceAttributes{1, kHuge}), {x}),
+            "attribute extent: " + allowed);
+  EXPECT_EQ(WhyNotImage("slice_gradient", ToAttributes(SliceGradientAttributes{kHuge, 8}), {x}),
+            "attribute begin: " + allowed);
+}
+
+TEST(SliceTypes, RefuseAnEndBehindTheInputs) {
+  const ValueType x = ActivationType({4, 4, 5});
+  EXPECT_EQ(WhyNotImage("slice", ToAttributes(SliceAttributes{1 << 20, 1}), {x}),
+            "x is activation[n, 4, 4, 5]; its last extent must be at least 1048577, the slice's "
+            "end");
+  EXPECT_EQ(WhyNotImage("slice_gradient", ToAttributes(SliceGradientAttributes{4, 8}), {x}),
+            "attribute whole: 8; must be at least 9, the slice's end");
+}
+
+TEST(ConcatenateTypes, RefuseASumThatCannotBeSliced) {
+  const ValueType half = ActivationType({1 << 19}), one = ActivationType({1});
+  EXPECT_EQ(FirstType("concatenate", {}, {half, half}), ActivationType({1 << 20}));
+  EXPECT_EQ(WhyNotImage("concatenate", {}, {half, half, one}),
+            "operand 2 is activation[n, 1]; with it the last extent is over 1048576, the most that "
+            "one may be");
+  EXPECT_EQ(WhyNotImage("concatenate", {}, {one, ActivationType({kHuge})}),
+            "operand 1 is activation[n, 9223372036854775807]; with it the last extent is over "
+            "1048576, the most that one may be");
+}
+
+// Each of them once wrapped around in a product and let the window fit.
+TEST(WindowTypes, RefuseStepsWhoseProductsCannotBeCounted) {
+  const auto refused = [](const ConvolutionSteps& steps) {
+    return WhyNotImage("convolution", ToAttributes(ConvolutionAttributes{steps}),
+                       {kPhoto, Kernel({64, 3, 3, 3})});
+  };
+  const std::string allowed = ": 9223372036854775807; must be <= 1048576";
+  EXPECT_EQ(refused({.stride = {kHuge, 1}}), "attribute stride_height" + allowed);
+  EXPECT_EQ(refused({.padding = {1, kHuge}}), "attribute padding_width" + allowed);
+  EXPECT_EQ(refused({.dilation = {kHuge, 1}}), "attribute dilation_height" + allowed);
+  EXPECT_EQ(refused({.groups = kHuge}), "attribute groups" + allowed);
+  EXPECT_EQ(WhyNotImage(
+                "max_pool",
+                ToAttributes(MaxPoolAttributes{{.window = {kHuge, 2}, .padding = {kHuge / 2, 0}}}),
+                {kPhoto}),
+            "attribute window_height" + allowed);
+}
+
+TEST(WindowTypes, RefuseImagesAndKernelsThatAreTooLarge) {
+  EXPECT_EQ(WhyNotImage("max_pool", {}, {ActivationType({kHuge, 2, 3})}),
+            "x is activation[n, 9223372036854775807, 2, 3]; its extents must be <= 1048576");
+  EXPECT_EQ(WhyNotImage("convolution", ToAttributes(ConvolutionAttributes{.steps = {.groups = 4}}),
+                        {kPhoto, Kernel({4, 1, 1, int64_t{1} << 62})}),
+            "weight is activation[4, 1, 1, 4611686018427387904]; its extents must be <= 1048576");
 }
 
 }  // namespace

@@ -3,13 +3,15 @@
 #ifndef STAGECOACH_OPERATIONS_LAYER_NORM_H_
 #define STAGECOACH_OPERATIONS_LAYER_NORM_H_
 
+#include "operations/attributes.h"
+
 namespace stagecoach {
 
 struct LayerNormAttributes {
   double epsilon = 1e-5;
   template <typename Visitor>
   void Visit(Visitor& visit) {
-    visit.Positive("epsilon", epsilon);
+    visit.Between("epsilon", epsilon, kMinEpsilon, kMaxEpsilon);
   }
 };
 

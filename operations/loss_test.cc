@@ -44,6 +44,17 @@ TEST(CrossEntropyTypes, RefuseTargetsOfAnotherShape) {
             "targets is ids[n, 10]; must be ids[n]");
 }
 
+TEST(CrossEntropyTypes, RefuseATopOfMoreThanThereAre) {
+  const auto why_not = [](int64_t top) {
+    return OperationNamed("cross_entropy")
+        .Types(ToAttributes(CrossEntropyAttributes{.top = top}),
+               std::vector<ValueType>{kLogits, kLabel}, {})
+        .status();
+  };
+  EXPECT_TRUE(why_not(10).ok());
+  EXPECT_EQ(why_not(11).message(), "attribute top: 11; must be <= 10, the classes");
+}
+
 TEST(MeanSquaredErrorTypes, OfAnImageAndItsTarget) {
   const ValueType image = ActivationType({4, 4, 3});
   const ValueType target{Element::kFloat32, Leading::kSamples, {4, 4, 3}};

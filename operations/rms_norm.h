@@ -8,13 +8,15 @@
 #ifndef STAGECOACH_OPERATIONS_RMS_NORM_H_
 #define STAGECOACH_OPERATIONS_RMS_NORM_H_
 
+#include "operations/attributes.h"
+
 namespace stagecoach {
 
 struct RmsNormAttributes {
   double epsilon = 1e-5;
   template <typename Visitor>
   void Visit(Visitor& visit) {
-    visit.Positive("epsilon", epsilon);
+    visit.Between("epsilon", epsilon, kMinEpsilon, kMaxEpsilon);
   }
 };
 

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
+#include "base/progress.h"
 #include "operations/catalogue.h"
 #include "operations/elementwise_flops.h"
 #include "operations/packed_heads.h"
@@ -62,14 +63,22 @@ RotaryTables MakeRotaryTables(const RotaryAttributes& attributes, int64_t contex
                               int64_t head_width) {
   const int64_t pairs = head_width / 2;
   const double sign = attributes.inverse ? -1 : 1;
+  std::vector<double> steps;  // by how much a pair's angle grows with each position
+  steps.reserve(static_cast<size_t>(pairs));
+  for (int64_t pair = 0; pair < pairs; ++pair) {
+    const double exponent = -2.0 * static_cast<double>(pair) / static_cast<double>(head_width);
+    steps.push_back(std::pow(attributes.theta, exponent));
+  }
   RotaryTables tables;
+  tables.cosines.reserve(static_cast<size_t>(context * pairs));
+  tables.sines.reserve(static_cast<size_t>(context * pairs));
   for (int64_t position = 0; position < context; ++position) {
-    for (int64_t pair = 0; pair < pairs; ++pair) {
-      const double exponent = -2.0 * static_cast<double>(pair) / static_cast<double>(head_width);
-      const double angle = static_cast<double>(position) * std::pow(attributes.theta, exponent);
+    for (const double step : steps) {
+      const double angle = static_cast<double>(position) * step;
       tables.cosines.push_back(static_cast<float>(std::cos(angle)));
       tables.sines.push_back(static_cast<float>(sign * std::sin(angle)));
     }
+    TickProgress();
   }
   return tables;
 }

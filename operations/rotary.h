@@ -11,6 +11,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "operations/attributes.h"
+
 namespace stagecoach {
 
 struct RotaryAttributes {
@@ -23,14 +25,15 @@ struct RotaryAttributes {
   void Visit(Visitor& visit) {
     visit.Count("heads", heads, 1);
     visit.Count("key_heads", key_heads, 0);
-    visit.Positive("theta", theta);
+    visit.Between("theta", theta, kMinTheta, kMaxTheta);
     visit.Flag("interleaved", interleaved);
     visit.Flag("inverse", inverse);
   }
 };
 
 // What every kernel uses, so that all back ends turn by the same float32 numbers: computed in double and
-// rounded once, sines negative with `inverse`. [context, head_width / 2] each, row-major.
+// rounded once, sines negative with `inverse`. [context, head_width / 2] each, row-major. Ticks once a position
+// (base/progress.h).
 struct RotaryTables {
   std::vector<float> cosines, sines;
 };

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "base/progress.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "operations/attention.h"
@@ -49,7 +50,7 @@ TEST(RmsNormTypes, AreARowAndOneStatistic) {
   Attributes epsilon;
   epsilon.Set("epsilon", 0.0);
   EXPECT_EQ(WhyNot("rms_norm", epsilon, {kRow, weight}),
-            "attribute epsilon: 0; must be a positive number");
+            "attribute epsilon: 0; must be a number in [1e-12, 1]");
 }
 
 TEST(GroupedAttentionTypes, FollowTheHeads) {
@@ -107,6 +108,39 @@ TEST(RotaryTables, TurnTheFirstPairByOneRadianARow) {
   const RotaryTables inverse = MakeRotaryTables(back, 3, 4);
   EXPECT_EQ(inverse.cosines, tables.cosines);
   EXPECT_EQ(inverse.sines[5], -tables.sines[5]);
+}
+
+// Whoever waits tells slow from stuck by the ticks: a long context is a table of millions of angles.
+TEST(RotaryTables, TickOnceAPosition) {
+  ProgressCounter counter;
+  const ProgressScope scope(&counter);
+  MakeRotaryTables({.heads = 1}, 37, 4);
+  EXPECT_EQ(counter.count(), 37u);
+}
+
+// Resuming and other numbers of stages give the same bits: so does the table, pair by pair.
+TEST(RotaryTables, AreRoundedOnceFromDoubles) {
+  const RotaryTables tables = MakeRotaryTables({.heads = 1, .theta = 12345.678}, 50, 14);
+  for (int64_t i = 0; i < 50 * 7; ++i) {
+    const double angle =
+        static_cast<double>(i / 7) * std::pow(12345.678, -2.0 * static_cast<double>(i % 7) / 14.0);
+    ASSERT_EQ(tables.cosines[i], static_cast<float>(std::cos(angle))) << i;
+    ASSERT_EQ(tables.sines[i], static_cast<float>(std::sin(angle))) << i;
+  }
+}
+
+TEST(RotaryTypes, TakeAThetaThatTurns) {
+  for (const double theta : {0.5, 2e12}) {
+    EXPECT_THAT(
+        WhyNot("rotary", ToAttributes(RotaryAttributes{.heads = 1, .theta = theta}), {kGrouped}),
+        HasSubstr("must be a number in [1, 1e+12]"));
+  }
+}
+
+TEST(GroupedAttentionTypes, RefuseMoreHeadsThanCanBeCounted) {
+  const AttentionAttributes attributes{.heads = int64_t{1} << 62};
+  EXPECT_EQ(WhyNot("attention", ToAttributes(attributes), {kGrouped}),
+            "attribute heads: 4611686018427387904; must be <= 1048576");
 }
 
 TEST(SwigluTypes, NeedTwoOfOneType) {

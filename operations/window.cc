@@ -3,7 +3,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "operations/type_check.h"
+#include "operations/attributes.h"
 
 namespace stagecoach {
 namespace {
@@ -19,10 +19,19 @@ absl::StatusOr<int64_t> PlacesAlong(const char* extent_name, int64_t extent, int
 
 }  // namespace
 
+absl::Status CheckExtents(std::string_view operand, const ValueType& type) {
+  for (const int64_t extent : type.shape.extents()) {
+    if (extent <= kMaxExtent) continue;
+    return absl::InvalidArgumentError(absl::StrCat(std::string(operand), " is ", FormatType(type),
+                                                   "; its extents must be <= ", kMaxExtent));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status CheckImage(std::string_view operand, const ValueType& type) {
   if (type.element == Element::kActivation && type.leading == Leading::kSamples &&
       type.shape.rank() == 3) {
-    return absl::OkStatus();
+    return CheckExtents(operand, type);
   }
   return absl::InvalidArgumentError(
       absl::StrCat(std::string(operand), " is ", FormatType(type),

@@ -23,12 +23,14 @@ struct Window {
   Plane stride{1, 1}, padding{0, 0}, dilation{1, 1};
 };
 
-// An image of samples: an activation of three extents.
+// None above kMaxExtent (operations/attributes.h): then no product of two overflows.
+absl::Status CheckExtents(std::string_view operand, const ValueType& type);
+// An image of samples: an activation of three such extents.
 absl::Status CheckImage(std::string_view operand, const ValueType& type);
 inline Plane PlaneOf(const ValueType& image) { return {image.shape[0], image.shape[1]}; }
 
 // Places of the window: floor((extent + 2 * padding - dilation * (size - 1) - 1) / stride) + 1 in each
-// extent; an error if it does not fit once.
+// extent; an error if it does not fit once. No number is above kMaxExtent.
 absl::StatusOr<Plane> PlacesOf(const Window& window, const Plane& image);
 
 }  // namespace stagecoach

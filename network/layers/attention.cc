@@ -19,8 +19,7 @@ class AttentionLayer final : public LayerKindOf<AttentionSpec> {
                                 LayerBuilder& builder) const override {
     const int64_t width = builder.WidthOf(x);
     RETURN_IF_ERROR(CheckHeads(spec, width, place));
-    const int64_t key_heads = spec.key_heads == 0 ? spec.heads : spec.key_heads;
-    const int64_t head_width = spec.head_width == 0 ? width / spec.heads : spec.head_width;
+    const int64_t key_heads = KeyHeadsOf(spec), head_width = HeadWidthOf(spec, width);
     const int64_t query_width = spec.heads * head_width;
     const int64_t packed_width = query_width + 2 * key_heads * head_width;
     const ValueId qkv_weight =
@@ -70,7 +69,30 @@ class AttentionLayer final : public LayerKindOf<AttentionSpec> {
       return FieldError(FieldPath(place, name(), "key_heads"), absl::StrCat(spec.key_heads),
                         absl::StrCat("must divide the ", spec.heads, " heads"));
     }
+    return CheckHeadWidth(spec, width, place);
+  }
+  absl::Status CheckHeadWidth(const AttentionSpec& spec, int64_t width,
+                              const LayerPlace& place) const {
+    const int64_t head_width = HeadWidthOf(spec, width), key_heads = KeyHeadsOf(spec);
+    const std::string path = FieldPath(place, name(), "head_width");
+    const int64_t most = kMaxHidden / (spec.heads + 2 * key_heads);
+    if (head_width > most) {
+      return FieldError(
+          path, absl::StrCat(head_width),
+          absl::StrCat("must be <= ", most, " with ", spec.heads, " heads and ", key_heads,
+                       " key_heads: (heads + 2 * key_heads) * head_width may be ", kMaxHidden));
+    }
+    if (spec.rotary_theta > 0 && head_width % 2 != 0) {
+      return FieldError(path, absl::StrCat(head_width),
+                        "must be even with rotary_theta: give an even head_width or other heads");
+    }
     return absl::OkStatus();
+  }
+  static int64_t KeyHeadsOf(const AttentionSpec& spec) {
+    return spec.key_heads == 0 ? spec.heads : spec.key_heads;
+  }
+  static int64_t HeadWidthOf(const AttentionSpec& spec, int64_t width) {
+    return spec.head_width == 0 ? width / spec.heads : spec.head_width;
   }
   static std::optional<ValueId> BiasIf(bool wanted, const LayerPlace& place, const char* name,
                                        int64_t out, LayerBuilder& builder) {

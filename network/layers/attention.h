@@ -1,12 +1,13 @@
 // attention: causal multi-head self-attention with both projections. Parameters, n = heads * head_width,
 // k = key_heads * head_width: qkv.weight [n + 2*k, width], qkv.bias, proj.weight [width, n], proj.bias, and with
-// qk_norm query_norm.weight and key_norm.weight [head_width].
+// qk_norm query_norm.weight and key_norm.weight [head_width]. n + 2*k is at most kMaxHidden.
 #ifndef STAGECOACH_NETWORK_LAYERS_ATTENTION_H_
 #define STAGECOACH_NETWORK_LAYERS_ATTENTION_H_
 
 #include <cstdint>
 
 #include "network/limits.h"
+#include "operations/attributes.h"
 
 namespace stagecoach {
 
@@ -25,7 +26,7 @@ struct AttentionSpec {
     visit.Rate("dropout", dropout);
     visit.Count("key_heads", key_heads, 0, kMaxWidth);
     visit.Count("head_width", head_width, 0, kMaxWidth);
-    visit.NotNegative("rotary_theta", rotary_theta);
+    visit.ZeroOrBetween("rotary_theta", rotary_theta, kMinTheta, kMaxTheta);
     visit.Flag("qk_norm", qk_norm);
     bool no_bias = !bias;  // what a job leaves out is false
     visit.Flag("no_bias", no_bias);

@@ -2,6 +2,8 @@
 #ifndef STAGECOACH_NETWORK_LAYERS_RMS_NORM_H_
 #define STAGECOACH_NETWORK_LAYERS_RMS_NORM_H_
 
+#include "operations/attributes.h"
+
 namespace stagecoach {
 
 struct RmsNormSpec {
@@ -9,7 +11,7 @@ struct RmsNormSpec {
   double epsilon = 1e-5;  // added to the mean of the squares
   template <typename Visitor>
   void Visit(Visitor& visit) {
-    visit.Positive("epsilon", epsilon);
+    visit.Between("epsilon", epsilon, kMinEpsilon, kMaxEpsilon);
   }
 };
 
