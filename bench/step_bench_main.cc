@@ -64,7 +64,7 @@ struct Mode {
 
 class Trainer {
  public:
-  explicit Trainer(const ExpandedModel& model)
+  explicit Trainer(const Network& model)
       : backend_(MakeCpuBackend({.threads = 1})), network_(model) {
     auto cell =
         Cell::Create(model, 0, static_cast<int>(model.layers.size()), 1, kMicroBatches, *backend_);
@@ -105,7 +105,7 @@ class Trainer {
 
  private:
   const std::unique_ptr<Backend> backend_;
-  const ExpandedModel network_;
+  const Network network_;
   const RandomTokens data_;
   std::unique_ptr<Cell> cell_;
   std::unique_ptr<Optimizer> optimizer_;

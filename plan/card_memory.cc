@@ -65,9 +65,9 @@ std::string WhyNot(const AttentionKernels& kernels, const AttentionCall& attenti
   return "";
 }
 
-std::string AttentionOnCard(const AttentionKernels& kernels, const ExpandedModel& model) {
+std::string AttentionOnCard(const AttentionKernels& kernels, const Network& model) {
   bool found = false;
-  for (const ExpandedLayer& layer : model.layers) {
+  for (const NetworkLayer& layer : model.layers) {
     for (const AttentionCall& call : AttentionCallsOf(*layer.lists)) {
       found = true;
       const std::string why = WhyNot(kernels, call, model.precision);
@@ -77,8 +77,8 @@ std::string AttentionOnCard(const AttentionKernels& kernels, const ExpandedModel
   return found ? absl::StrCat("through ", kernels.name, ", where the stage has it") : "";
 }
 
-int64_t AttentionWorkspaceBytes(const AttentionKernels& kernels, const ExpandedModel& model,
-                                int first, int last, int64_t batch_size, int64_t micro_batches) {
+int64_t AttentionWorkspaceBytes(const AttentionKernels& kernels, const Network& model, int first,
+                                int last, int64_t batch_size, int64_t micro_batches) {
   int64_t most = 0;
   // Of two sizes of micro-batches the smaller one may fill its slices better.
   for (const int64_t i : {int64_t{0}, micro_batches - 1}) {

@@ -61,12 +61,12 @@ AttentionSlice LargestAttentionSlice(int64_t sequences, int64_t context, int64_t
 
 // How a card with these kernels computes the model's attention, for people; empty for a model
 // without.
-std::string AttentionOnCard(const AttentionKernels& kernels, const ExpandedModel& model);
+std::string AttentionOnCard(const AttentionKernels& kernels, const Network& model);
 
 // What backward passes of layers [first, last) take for the time of a call, beyond the workspace
 // that is there: the matrices of the largest slice, where the kernels may take the attention.
-int64_t AttentionWorkspaceBytes(const AttentionKernels& kernels, const ExpandedModel& model,
-                                int first, int last, int64_t batch_size, int64_t micro_batches);
+int64_t AttentionWorkspaceBytes(const AttentionKernels& kernels, const Network& model, int first,
+                                int last, int64_t batch_size, int64_t micro_batches);
 
 }  // namespace stagecoach
 

@@ -23,7 +23,7 @@ const AttentionKernels kFused = {.name = "fused kernels",
                                  .head_multiple = 8,
                                  .score_bytes = 256 * kMiB};
 
-ExpandedModel CardGpt(Precision precision = Precision::kFloat32, double dropout = 0) {
+Network CardGpt(Precision precision = Precision::kFloat32, double dropout = 0) {
   return *ExpandModel(GptSpec{.layers = 3,
                               .width = kCardWidth,
                               .heads = kCardHeads,
@@ -90,13 +90,13 @@ TEST(CardMemory, SlicesAreAsLargeAsTheRoomAllowsAndEqual) {
       << "scores beyond 64 bits";
 }
 
-int64_t Workspace(const ExpandedModel& model, int64_t batch_size, int64_t micro_batches,
-                  int first = 0, int last = 9) {
+int64_t Workspace(const Network& model, int64_t batch_size, int64_t micro_batches, int first = 0,
+                  int last = 9) {
   return AttentionWorkspaceBytes(kFused, model, first, last, batch_size, micro_batches);
 }
 
 TEST(CardMemory, AttentionTakesTheScoresOfASliceIfTheyDoNotFitTheWorkspace) {
-  const ExpandedModel model = CardGpt(Precision::kBfloat16);
+  const Network model = CardGpt(Precision::kBfloat16);
   EXPECT_EQ(Workspace(model, 64, 1), 64 * kCardHeads * kHeadBytes);
   EXPECT_EQ(Workspace(model, 64, 2), 0) << "24 MiB are there";
   EXPECT_EQ(Workspace(model, 1000, 1), 250 * kCardHeads * kHeadBytes) << "256 MiB at most";
@@ -109,7 +109,7 @@ TEST(CardMemory, AttentionTakesTheScoresOfASliceIfTheyDoNotFitTheWorkspace) {
 }
 
 TEST(CardMemory, TheForecastCountsBothWorkspaces) {
-  const ExpandedModel model = CardGpt(Precision::kBfloat16);
+  const Network model = CardGpt(Precision::kBfloat16);
   StageMemoryQuery query{.first_layer = 0, .last_layer = 9, .batch_size = 64, .micro_batches = 1};
   const StageProgram program = MakeSchedule({.stages = 1, .micro_batches = 1}).programs[0];
   const int64_t host = ForecastStageMemory(model, program, query).activations;
@@ -133,7 +133,7 @@ TEST(CardMemory, OfAbsurdSizesIsTooMuchNotNegative) {
       MakeSchedule(
           {.rematerialization = Rematerialization::kNever, .stages = 3, .micro_batches = 4})
           .programs;
-  const ExpandedModel model = CardGpt(Precision::kBfloat16);
+  const Network model = CardGpt(Precision::kBfloat16);
   EXPECT_EQ(ForecastStageMemory(model, programs[1], query).activations, most);
 }
 

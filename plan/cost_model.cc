@@ -9,7 +9,7 @@ namespace stagecoach {
 
 namespace {
 
-LayerCost CostOf(const ExpandedLayer& layer, DType activation) {
+LayerCost CostOf(const NetworkLayer& layer, DType activation) {
   const LayerLists& lists = *layer.lists;
   const ListCost flops = CostOfLists(lists);
   LayerCost cost{.products = flops.products,
@@ -24,13 +24,13 @@ LayerCost CostOf(const ExpandedLayer& layer, DType activation) {
 
 }  // namespace
 
-std::vector<LayerCost> ModelCosts(const ExpandedModel& model) {
+std::vector<LayerCost> ModelCosts(const Network& model) {
   const DType activation = ComputeDType(model.precision);
   std::map<const LayerLists*, LayerCost> known;  // equal layers share their lists
   const std::vector<int64_t> cuts = CutBytes(model);
   std::vector<LayerCost> costs;
   costs.reserve(model.layers.size());
-  for (const ExpandedLayer& layer : model.layers) {
+  for (const NetworkLayer& layer : model.layers) {
     auto found = known.find(layer.lists.get());
     if (found == known.end()) {
       found = known.emplace(layer.lists.get(), CostOf(layer, activation)).first;
@@ -41,7 +41,7 @@ std::vector<LayerCost> ModelCosts(const ExpandedModel& model) {
   return costs;
 }
 
-double ModelFlopsPerToken(const ExpandedModel& model) {
+double ModelFlopsPerToken(const Network& model) {
   double products = 0;
   for (const LayerCost& cost : ModelCosts(model)) products += static_cast<double>(cost.products);
   return 3.0 * products / static_cast<double>(model.targets());

@@ -33,11 +33,11 @@ struct LayerProfile {
   double backward_seconds = 0;
 };
 
-std::vector<LayerCost> ModelCosts(const ExpandedModel& model);
+std::vector<LayerCost> ModelCosts(const Network& model);
 
 // Model FLOPs of one trained token: 3 x forward, no recompute, causal attention, matrix products only
 // (what MFU counts).
-double ModelFlopsPerToken(const ExpandedModel& model);
+double ModelFlopsPerToken(const Network& model);
 
 // Memory of one stage at its peak, by kind, for layers [first, last).
 struct StageMemory {
@@ -60,7 +60,7 @@ struct StageMemoryQuery {
   OptimizerSpec optimizer;
   std::optional<CardProfile> card;  // of a stage on one
 };
-StageMemory ForecastStageMemory(const ExpandedModel& model, const StageProgram& program,
+StageMemory ForecastStageMemory(const Network& model, const StageProgram& program,
                                 const StageMemoryQuery& query);
 
 }  // namespace stagecoach

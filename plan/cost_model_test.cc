@@ -13,7 +13,7 @@ namespace {
 
 constexpr int64_t kContext = 256, kWidth = 384, kHeads = 6, kVocabulary = 512, kBlocks = 3;
 
-ExpandedModel Gpt(double dropout = 0, Precision precision = Precision::kFloat32) {
+Network Gpt(double dropout = 0, Precision precision = Precision::kFloat32) {
   const auto model = ExpandModel(GptSpec{.layers = kBlocks,
                                          .width = kWidth,
                                          .heads = kHeads,
@@ -143,7 +143,7 @@ TEST(StageMemory, OfAMiddleStageThatRecomputes) {
   const int64_t boundary = 4 * kContext * kWidth;
   const StageMemory memory = Forecast({.stages = 3, .micro_batches = 4}, 1, 1, 3, 4);
   const int64_t stash = costs[1].stash_bytes + costs[2].stash_bytes;
-  const ExpandedModel model = Gpt();
+  const Network model = Gpt();
   const LayerLists& lists = *model.layers[2].lists;
   EXPECT_EQ(memory.activations,
             3 * boundary + stash + boundary + PeakOfList(lists, lists.backward, DType::kF32, {}));

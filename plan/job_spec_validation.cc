@@ -70,7 +70,7 @@ absl::Status ValidateLearningRate(const LearningRateSpec& rate, int64_t steps) {
   return absl::OkStatus();
 }
 
-absl::Status ValidateTraining(const TrainingSpec& training, const ExpandedModel& model) {
+absl::Status ValidateTraining(const TrainingSpec& training, const Network& model) {
   RETURN_IF_ERROR(CheckInteger("training.steps", training.steps, 1, kMaxSteps));
   RETURN_IF_ERROR(CheckInteger("training.batch_size", training.batch_size, 1, kMaxBatchSize));
   RETURN_IF_ERROR(
@@ -93,9 +93,9 @@ absl::Status ValidateTraining(const TrainingSpec& training, const ExpandedModel&
   return CheckInteger("training.max_nonfinite_steps", training.max_nonfinite_steps, 0, kMaxSteps);
 }
 
-absl::Status ValidateMasks(const TrainingSpec& training, const ExpandedModel& model) {
+absl::Status ValidateMasks(const TrainingSpec& training, const Network& model) {
   const int64_t largest = MicroBatchSize(training.batch_size, training.micro_batches, 0);
-  for (const ExpandedLayer& layer : model.layers) {
+  for (const NetworkLayer& layer : model.layers) {
     const int64_t elements = MostDrawn(*layer.lists);
     if (elements <= kMaxRandomElements / largest) continue;
     return FieldError("training.micro_batches", absl::StrCat(training.micro_batches),
@@ -202,7 +202,7 @@ absl::Status CheckPlanSize(const JobSpec& spec, int64_t stages) {
 
 absl::Status ValidateJobSpec(const JobSpec& spec) {
   RETURN_IF_ERROR(ValidateName("name", spec.name));
-  ASSIGN_OR_RETURN(const ExpandedModel model, ExpandModel(spec.model, spec.precision));
+  ASSIGN_OR_RETURN(const Network model, ExpandModel(spec.model, spec.precision));
   RETURN_IF_ERROR(ValidateData(spec.data));
   RETURN_IF_ERROR(ValidateTraining(spec.training, model));
   RETURN_IF_ERROR(ValidateMasks(spec.training, model));

@@ -29,7 +29,7 @@ absl::Status CheckDimensions(const std::string& path, int64_t width, int64_t con
   return CheckInteger(path + ".vocabulary", vocabulary, 2, kMaxVocabulary);
 }
 
-absl::StatusOr<ExpandedModel> ExpandList(const LayerListSpec& spec, const std::string& path) {
+absl::StatusOr<Network> ExpandList(const LayerListSpec& spec, const std::string& path) {
   RETURN_IF_ERROR(CheckDimensions(path, spec.width, spec.context, spec.vocabulary));
   const std::string list = path + ".layers";
   RETURN_IF_ERROR(
@@ -54,7 +54,7 @@ absl::StatusOr<ExpandedModel> ExpandList(const LayerListSpec& spec, const std::s
   return builder.Finish({.logits = x, .targets = targets}, path);
 }
 
-absl::StatusOr<ExpandedModel> ExpandGpt(const GptSpec& spec) {
+absl::StatusOr<Network> ExpandGpt(const GptSpec& spec) {
   const std::string path = "model.gpt";
   RETURN_IF_ERROR(CheckInteger(path + ".layers", spec.layers, 1, kMaxGptBlocks));
   RETURN_IF_ERROR(CheckDimensions(path, spec.width, spec.context, spec.vocabulary));
@@ -85,14 +85,14 @@ absl::StatusOr<ExpandedModel> ExpandGpt(const GptSpec& spec) {
 
 }  // namespace
 
-absl::StatusOr<ExpandedModel> ExpandModel(const ModelSpec& model, Precision precision) {
+absl::StatusOr<Network> ExpandModel(const ModelSpec& model, Precision precision) {
   struct Visitor {
-    absl::StatusOr<ExpandedModel> operator()(const GptSpec& gpt) const { return ExpandGpt(gpt); }
-    absl::StatusOr<ExpandedModel> operator()(const LayerListSpec& list) const {
+    absl::StatusOr<Network> operator()(const GptSpec& gpt) const { return ExpandGpt(gpt); }
+    absl::StatusOr<Network> operator()(const LayerListSpec& list) const {
       return ExpandList(list, "model.sequence");
     }
   };
-  absl::StatusOr<ExpandedModel> expanded = std::visit(Visitor{}, model);
+  absl::StatusOr<Network> expanded = std::visit(Visitor{}, model);
   if (expanded.ok()) expanded->precision = precision;
   return expanded;
 }

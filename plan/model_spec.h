@@ -36,16 +36,13 @@ struct LayerListSpec {
 
 using ModelSpec = std::variant<GptSpec, LayerListSpec>;
 
-using ExpandedModel = Network;
-using ExpandedLayer = NetworkLayer;
-
-absl::StatusOr<ExpandedModel> ExpandModel(const ModelSpec& model,
-                                          Precision precision = Precision::kFloat32);
+absl::StatusOr<Network> ExpandModel(const ModelSpec& model,
+                                    Precision precision = Precision::kFloat32);
 
 // What weights belong to, as stable text: context, vocabulary, and every layer with its function,
 // widths, parameter names and shapes. Equal texts can exchange checkpoints. Dropout rates and
 // initial values are left out: they are how a network is trained, not what it is.
-std::string CanonicalModelText(const ExpandedModel& model);
+std::string CanonicalModelText(const Network& model);
 
 }  // namespace stagecoach
 

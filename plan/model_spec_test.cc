@@ -28,20 +28,20 @@ GptSpec SmallGpt(double dropout = 0) {
   return {.layers = 2, .width = 8, .heads = 2, .context = 4, .vocabulary = 16, .dropout = dropout};
 }
 
-ExpandedModel Expanded(const ModelSpec& spec) {
+Network Expanded(const ModelSpec& spec) {
   const auto model = ExpandModel(spec);
   EXPECT_TRUE(model.ok()) << model.status();
-  return model.ok() ? *model : ExpandedModel{};
+  return model.ok() ? *model : Network{};
 }
 
-std::vector<std::string> Labels(const ExpandedModel& model) {
+std::vector<std::string> Labels(const Network& model) {
   std::vector<std::string> labels;
-  for (const ExpandedLayer& layer : model.layers) labels.push_back(layer.label);
+  for (const NetworkLayer& layer : model.layers) labels.push_back(layer.label);
   return labels;
 }
 
-const ParameterSpec& Find(const ExpandedModel& model, const std::string& name) {
-  for (const ExpandedLayer& layer : model.layers) {
+const ParameterSpec& Find(const Network& model, const std::string& name) {
+  for (const NetworkLayer& layer : model.layers) {
     for (const ParameterSpec& parameter : layer.parameters) {
       if (parameter.name == name) return parameter;
     }
@@ -69,7 +69,7 @@ TEST(Gpt, ExpandsToTwoResidualsABlock) {
 }
 
 TEST(Gpt, HasDropoutLayersOnlyWhereTheRateIsPositive) {
-  const ExpandedModel model = Expanded(SmallGpt(0.1));
+  const Network model = Expanded(SmallGpt(0.1));
   EXPECT_EQ(model.layers[1].label, "residual(layer_norm, attention, dropout)");
   EXPECT_EQ(model.layers[2].label, "residual(layer_norm, mlp, dropout)");
   EXPECT_EQ(model.layers[0].lists->forward.calls.back().call.operation, "dropout");
@@ -81,7 +81,7 @@ TEST(Gpt, TextStaysAsItIs) {
 }
 
 TEST(Gpt, InitialValuesAreGpt2s) {
-  const ExpandedModel model = Expanded(SmallGpt());
+  const Network model = Expanded(SmallGpt());
   const double branch = 0.02 / std::sqrt(2.0 * 2);
   EXPECT_EQ(Find(model, "model/0000/token.weight").init_stddev, 0.02);
   EXPECT_EQ(Find(model, "model/0001/attention.qkv.weight").init_stddev, 0.02);
@@ -95,7 +95,7 @@ TEST(Gpt, InitialValuesAreGpt2s) {
 }
 
 TEST(Gpt, WeightDecayIsForMatricesOnly) {
-  for (const ExpandedLayer& layer : Expanded(SmallGpt()).layers) {
+  for (const NetworkLayer& layer : Expanded(SmallGpt()).layers) {
     for (const ParameterSpec& parameter : layer.parameters) {
       EXPECT_EQ(parameter.decay, parameter.shape.rank() == 2) << parameter.name;
     }
@@ -105,10 +105,10 @@ TEST(Gpt, WeightDecayIsForMatricesOnly) {
 TEST(Gpt, NamesAscendWithTheLayersAndIndicesWithinThem) {
   GptSpec spec = SmallGpt();
   spec.layers = 60;  // layers with one to three digits
-  const ExpandedModel model = Expanded(spec);
+  const Network model = Expanded(spec);
   EXPECT_EQ(model.layers.size(), 2u * 60 + 3);
   for (size_t i = 0; i < model.layers.size(); ++i) {
-    const ExpandedLayer& layer = model.layers[i];
+    const NetworkLayer& layer = model.layers[i];
     EXPECT_EQ(layer.index, static_cast<int>(i));
     for (size_t p = 0; p < layer.parameters.size(); ++p) {
       EXPECT_EQ(layer.parameters[p].index, static_cast<int>(p));
@@ -128,7 +128,7 @@ TEST(Gpt, EqualsTheSameLayersListedByHand) {
   }
   list.layers.push_back(norm);
   list.layers.push_back(LinearSpec{.out = 16, .bias = false});
-  const ExpandedModel by_hand = Expanded(list), zoo = Expanded(SmallGpt(0.1));
+  const Network by_hand = Expanded(list), zoo = Expanded(SmallGpt(0.1));
   ASSERT_EQ(by_hand.layers.size(), zoo.layers.size());
   for (size_t i = 0; i < zoo.layers.size(); ++i) {
     EXPECT_EQ(by_hand.layers[i].parameters, zoo.layers[i].parameters);
@@ -150,7 +150,7 @@ TEST(CanonicalText, SeesHeadsButNotDropout) {
 }
 
 TEST(LayerList, NumbersTheSecondOfAKindInsideAResidual) {
-  const ExpandedModel model =
+  const Network model =
       Expanded(List({{EmbeddingSpec{}},
                      {ResidualSpec{{{LinearSpec{.out = 32}},
                                     {GeluSpec{}},
@@ -170,10 +170,10 @@ TEST(LayerList, NumbersTheSecondOfAKindInsideAResidual) {
 }
 
 TEST(LayerList, ScalesProjectionsByTheNumberOfResiduals) {
-  const ExpandedModel model = Expanded(List({{EmbeddingSpec{}},
-                                             {AttentionSpec{.heads = 2}},
-                                             {ResidualSpec{{{MlpSpec{.hidden = 32}}}}},
-                                             {LinearSpec{.out = 16}}}));
+  const Network model = Expanded(List({{EmbeddingSpec{}},
+                                       {AttentionSpec{.heads = 2}},
+                                       {ResidualSpec{{{MlpSpec{.hidden = 32}}}}},
+                                       {LinearSpec{.out = 16}}}));
   EXPECT_EQ(Find(model, "model/0001/proj.weight").init_stddev, 0.02) << "outside of a residual";
   EXPECT_EQ(Find(model, "model/0002/mlp.down.weight").init_stddev, 0.02) << "blocks = 1/2";
 }

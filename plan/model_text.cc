@@ -6,14 +6,14 @@ namespace stagecoach {
 namespace {
 
 // Of one value; 0 for ids.
-int64_t WidthOf(const ExpandedModel& model, WireId wire) {
+int64_t WidthOf(const Network& model, WireId wire) {
   const ValueType& type = model.wire(wire).type;
   return type.element == Element::kIds || type.shape.rank() == 0 ? 0 : type.shape.back();
 }
 
 // "16 8": what goes in and comes out of a layer in a chain. Of any other the types of all values, and which wires
 // it reads: the same layers with other skips are another network.
-std::string WiresText(const ExpandedModel& model, const ExpandedLayer& layer) {
+std::string WiresText(const Network& model, const NetworkLayer& layer) {
   const bool first = layer.index == 0;
   const std::vector<WireId> before =
       first ? std::vector<WireId>{WireId(0)} : model.layers[layer.index - 1].outputs;
@@ -32,10 +32,10 @@ std::string WiresText(const ExpandedModel& model, const ExpandedLayer& layer) {
 
 }  // namespace
 
-std::string CanonicalModelText(const ExpandedModel& model) {
+std::string CanonicalModelText(const Network& model) {
   std::string text =
       absl::StrCat("model 1\ncontext ", model.targets(), "\nvocabulary ", model.classes(), "\n");
-  for (const ExpandedLayer& layer : model.layers) {
+  for (const NetworkLayer& layer : model.layers) {
     absl::StrAppend(&text, "layer ", layer.index, " ", layer.function, " ", WiresText(model, layer),
                     "\n");
     for (const ParameterSpec& parameter : layer.parameters) {

@@ -50,7 +50,7 @@ absl::Status CheckArguments(int stages, const PlanAssumptions& assumptions,
   return absl::OkStatus();
 }
 
-Seconds EstimateSeconds(const JobSpec& spec, const ExpandedModel& model,
+Seconds EstimateSeconds(const JobSpec& spec, const Network& model,
                         const PlanAssumptions& assumptions, std::span<const LayerProfile> profile) {
   const double sequences =
       static_cast<double>(MicroBatchSize(spec.training.batch_size, spec.training.micro_batches, 0));
@@ -125,7 +125,7 @@ absl::StatusOr<std::vector<Partition>> CandidatePartitions(const JobSpec& spec,
   return candidates;
 }
 
-StagePlan PlanStage(const JobSpec& spec, const ExpandedModel& model, const Plan& plan,
+StagePlan PlanStage(const JobSpec& spec, const Network& model, const Plan& plan,
                     const Seconds& seconds, int stage, const std::optional<CardProfile>& card) {
   StagePlan result;
   result.first_layer = plan.partition.first(stage);
@@ -167,8 +167,8 @@ absl::Status CheckMemory(const Plan& plan, int64_t limit) {
   return absl::OkStatus();
 }
 
-std::vector<StageCost> CostsOfStages(const Plan& plan, const ExpandedModel& model,
-                                     const Seconds& seconds, int64_t sequences) {
+std::vector<StageCost> CostsOfStages(const Plan& plan, const Network& model, const Seconds& seconds,
+                                     int64_t sequences) {
   std::vector<StageCost> costs;
   for (const StagePlan& stage : plan.stages) {
     const CellWires wires = WiresOfCell(model, stage.first_layer, stage.last_layer);
@@ -182,7 +182,7 @@ std::vector<StageCost> CostsOfStages(const Plan& plan, const ExpandedModel& mode
   return costs;
 }
 
-absl::StatusOr<Plan> PlanPartition(const JobSpec& spec, const ExpandedModel& model,
+absl::StatusOr<Plan> PlanPartition(const JobSpec& spec, const Network& model,
                                    const PlanAssumptions& assumptions, const Seconds& seconds,
                                    const Schedule& schedule, const Partition& partition) {
   Plan plan;
@@ -226,7 +226,7 @@ absl::StatusOr<Plan> MakePlan(const JobSpec& spec, int stages, const PlanAssumpt
                               std::span<const LayerProfile> profile) {
   RETURN_IF_ERROR(ValidateJobSpec(spec));
   RETURN_IF_ERROR(CheckPlanSize(spec, stages));
-  ASSIGN_OR_RETURN(const ExpandedModel model, ExpandModel(spec.model, spec.precision));
+  ASSIGN_OR_RETURN(const Network model, ExpandModel(spec.model, spec.precision));
   const int layers = static_cast<int>(model.layers.size());
   RETURN_IF_ERROR(CheckArguments(stages, assumptions, profile, layers));
 

@@ -156,7 +156,7 @@ class ProgramWalk {
 
 }  // namespace
 
-StageMemory ForecastStageMemory(const ExpandedModel& model, const StageProgram& program,
+StageMemory ForecastStageMemory(const Network& model, const StageProgram& program,
                                 const StageMemoryQuery& query) {
   const int layers = static_cast<int>(model.layers.size());
   CHECK(0 <= query.first_layer && query.first_layer < query.last_layer &&

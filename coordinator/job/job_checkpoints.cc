@@ -18,7 +18,7 @@ void JobTransition::On(const SaveRequested&) { state_.save_requested = true; }
 
 int64_t JobTransition::CheckpointBytes() const {
   int64_t elements = 0;
-  for (const ExpandedLayer& layer : state_.job->model.layers) {
+  for (const NetworkLayer& layer : state_.job->model.layers) {
     for (const ParameterSpec& parameter : layer.parameters) elements += parameter.shape.elements();
   }
   const int64_t copies = 1 + static_cast<int64_t>(OptimizerSlots(spec().training.optimizer).size());
@@ -81,7 +81,7 @@ std::vector<ExpectedTensor> JobTransition::ExpectedTensors() const {
     }
   }
   std::vector<ExpectedTensor> expected;
-  for (const ExpandedLayer& layer : state_.job->model.layers) {
+  for (const NetworkLayer& layer : state_.job->model.layers) {
     for (const ParameterSpec& parameter : layer.parameters) {
       expected.push_back({parameter.name, DType::kF32, parameter.shape});
       for (const std::string& slot : slots) {

@@ -44,7 +44,7 @@ struct JobDefinition {
   std::string id;
   uint64_t sequence = 0;  // order of submission
   JobSpec spec;
-  ExpandedModel model;
+  Network model;
   std::string model_sha256;
   double submitted_unix_seconds = 0;
 };

@@ -44,7 +44,7 @@ absl::Status CheckOptimizer(const JobDefinition& job, const Manifest& manifest) 
 
 }  // namespace
 
-std::string ModelSha256(const ExpandedModel& model) { return Sha256Hex(CanonicalModelText(model)); }
+std::string ModelSha256(const Network& model) { return Sha256Hex(CanonicalModelText(model)); }
 
 absl::Status CheckResume(const JobDefinition& job, const Manifest& manifest, bool own) {
   const TrainState& state = manifest.state;

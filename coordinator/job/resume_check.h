@@ -15,7 +15,7 @@
 namespace stagecoach {
 
 // SHA-256 of CanonicalModelText, as manifests hold it.
-std::string ModelSha256(const ExpandedModel& model);
+std::string ModelSha256(const Network& model);
 
 // own: the checkpoint is this job's; then its last step may be done already.
 absl::Status CheckResume(const JobDefinition& job, const Manifest& manifest, bool own);

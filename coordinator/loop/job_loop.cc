@@ -135,7 +135,7 @@ void JobLoop::RetireEnded() {
 
 absl::StatusOr<std::shared_ptr<const JobDefinition>> JobLoop::Define(const JournalJob& entry,
                                                                      const JobSpec& spec) {
-  ASSIGN_OR_RETURN(ExpandedModel model, ExpandModel(spec.model, spec.precision));
+  ASSIGN_OR_RETURN(Network model, ExpandModel(spec.model, spec.precision));
   auto definition = std::make_shared<JobDefinition>(DefinitionOf(entry, spec));
   definition->model_sha256 = ModelSha256(model);
   definition->model = std::move(model);

@@ -68,7 +68,7 @@ class AnsweringStages final : public StageClient {
       const auto [first, last] = Layers(loaded_.at(address));
       std::deque<std::vector<float>> values;
       std::vector<TensorSource> tensors;
-      const ExpandedModel model = ExpandModel(loaded_.at(address).spec.model).value();
+      const Network model = ExpandModel(loaded_.at(address).spec.model).value();
       for (int l = first; l < last; ++l) {
         for (const ParameterSpec& parameter : model.layers[l].parameters) {
           values.emplace_back(static_cast<size_t>(parameter.shape.elements()));

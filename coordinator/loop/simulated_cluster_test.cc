@@ -415,7 +415,7 @@ absl::StatusOr<LoadResult> SimulatedCluster::DoLoad(SimulatedStage& stage,
 }
 
 absl::Status SimulatedCluster::ReadLayers(SimulatedStage& stage, const LoadCommand& command) {
-  const ExpandedModel& model = ModelOf(command.spec);
+  const Network& model = ModelOf(command.spec);
   const int k = command.stage.value;
   const int layers = static_cast<int>(model.layers.size());
   std::vector<SafetensorsReader> shards;
@@ -452,11 +452,11 @@ absl::Status SimulatedCluster::ReadLayers(SimulatedStage& stage, const LoadComma
   return absl::OkStatus();
 }
 
-const ExpandedModel& SimulatedCluster::ModelOf(const JobSpec& spec) {
+const Network& SimulatedCluster::ModelOf(const JobSpec& spec) {
   for (const auto& [model, expanded] : models_) {
     if (model == spec.model) return expanded;
   }
-  absl::StatusOr<ExpandedModel> expanded = ExpandModel(spec.model);
+  absl::StatusOr<Network> expanded = ExpandModel(spec.model);
   CHECK(expanded.ok()) << expanded.status();
   models_.emplace_back(spec.model, *std::move(expanded));
   return models_.back().second;
@@ -617,7 +617,7 @@ absl::StatusOr<ShardInfo> SimulatedCluster::DoWriteShard(SimulatedStage& stage,
     violations.push_back(
         absl::StrCat("checkpoint of an undecided step, ", command.fence.ToString()));
   }
-  const ExpandedModel& model = ModelOf(stage.command.spec);
+  const Network& model = ModelOf(stage.command.spec);
   const std::vector<std::string> slots = OptimizerSlots(stage.command.spec.training.optimizer);
   std::deque<std::vector<float>> values;
   std::vector<TensorSource> tensors;

@@ -159,7 +159,7 @@ class SimulatedCluster final : private StageClient {
   void Watch(const std::string& id);
   template <typename Work>
   auto InLoop(Work work);  // counts its time
-  const ExpandedModel& ModelOf(const JobSpec& spec);
+  const Network& ModelOf(const JobSpec& spec);
 
   JobManagerOptions options_;
   const std::string folder_;
@@ -175,7 +175,7 @@ class SimulatedCluster final : private StageClient {
   std::deque<std::function<void()>> posts_, effects_;
   std::multimap<double, std::function<void()>> later_;
   std::map<std::string, std::vector<JobRecord>> records_;
-  std::vector<std::pair<ModelSpec, ExpandedModel>> models_;
+  std::vector<std::pair<ModelSpec, Network>> models_;
   uint64_t next_watch_ = 1;
   int incarnations_ = 0;
   int events_ = 0;

@@ -179,12 +179,12 @@ struct Cell::State {
                                          ", micro-batch ", context.micro_batch.value));
   }
 
-  void PlaceWires(const ExpandedModel& model);
-  void PlaceLayer(const ExpandedModel& model, const ExpandedLayer& expanded,
+  void PlaceWires(const Network& model);
+  void PlaceLayer(const Network& model, const NetworkLayer& expanded,
                   std::unique_ptr<LayerRunner> runner);
 };
 
-void Cell::State::PlaceWires(const ExpandedModel& model) {
+void Cell::State::PlaceWires(const Network& model) {
   wires = WiresOfCell(model, first_layer, last_layer);
   const std::vector<WireId> all = Joined(wires.loaded, wires.received);
   inputs = PlacesOf(all);
@@ -207,7 +207,7 @@ void Cell::State::PlaceWires(const ExpandedModel& model) {
   sent_gradients = PlacesOf(wires.sent_gradients);
 }
 
-void Cell::State::PlaceLayer(const ExpandedModel& model, const ExpandedLayer& expanded,
+void Cell::State::PlaceLayer(const Network& model, const NetworkLayer& expanded,
                              std::unique_ptr<LayerRunner> runner) {
   PlacedLayer layer{.runner = std::move(runner), .label = expanded.label};
   layer.inputs = PlacesOf(expanded.inputs);
@@ -228,7 +228,7 @@ void Cell::State::PlaceLayer(const ExpandedModel& model, const ExpandedLayer& ex
 Cell::Cell(std::unique_ptr<State> state) : state_(std::move(state)) {}
 Cell::~Cell() = default;
 
-absl::StatusOr<std::unique_ptr<Cell>> Cell::Create(const ExpandedModel& model, int first_layer,
+absl::StatusOr<std::unique_ptr<Cell>> Cell::Create(const Network& model, int first_layer,
                                                    int last_layer, std::optional<uint64_t> seed,
                                                    int micro_batches, Backend& backend) {
   const int layers = static_cast<int>(model.layers.size());
@@ -244,7 +244,7 @@ absl::StatusOr<std::unique_ptr<Cell>> Cell::Create(const ExpandedModel& model, i
   state->PlaceWires(model);
   int64_t parameters = 0;
   for (int index = first_layer; index < last_layer; ++index) {
-    const ExpandedLayer& expanded = model.layers[index];
+    const NetworkLayer& expanded = model.layers[index];
     const std::string where = absl::StrCat("layer ", index, " (", expanded.label, ")");
     ASSIGN_OR_RETURN(std::unique_ptr<LayerRunner> layer,
                      Annotate(LayerRunner::Create(model, expanded, backend), where));

@@ -26,7 +26,7 @@ class Cell {
   // Layers [first, last) of the model, initial weights drawn from the seed. Without a seed the
   // weights are anything: the caller sets every one of them, then calls RefreshCompute. For large
   // cells the draw takes long.
-  static absl::StatusOr<std::unique_ptr<Cell>> Create(const ExpandedModel& model, int first_layer,
+  static absl::StatusOr<std::unique_ptr<Cell>> Create(const Network& model, int first_layer,
                                                       int last_layer, std::optional<uint64_t> seed,
                                                       int micro_batches, Backend& backend);
   ~Cell();

@@ -20,7 +20,7 @@ constexpr int64_t kContext = 6, kVocabulary = 13;
 constexpr uint64_t kSeed = 21;
 const std::vector<int64_t> kSequences = {2, 2, 1};  // of each micro-batch
 
-ExpandedModel Model() { return ExpandOrDie(GptSpec{2, 8, 2, kContext, kVocabulary, 0.2}); }
+Network Model() { return ExpandOrDie(GptSpec{2, 8, 2, kContext, kVocabulary, 0.2}); }
 
 ForwardContext ContextOf(int micro_batch) {
   return {.seed = kSeed,
@@ -123,7 +123,7 @@ class CellTest : public testing::Test {
   }
 
   std::unique_ptr<Backend> backend_ = MakeReferenceBackend({});
-  const ExpandedModel model_ = Model();
+  const Network model_ = Model();
 };
 
 class CellWayTest : public CellTest, public testing::WithParamInterface<Way> {};
@@ -188,7 +188,7 @@ TEST_F(CellTest, AForwardThatIsRecomputedKeepsOnlyItsBoundaryInput) {
 
 TEST_F(CellTest, AStashedMicroBatchKeepsNoBoundaryInput) {
   // A dropout stashes nothing, so nobody but the cell would hold on to its input.
-  const ExpandedModel model = ExpandOrDie(LayerListSpec{
+  const Network model = ExpandOrDie(LayerListSpec{
       8, kContext, kVocabulary, {{EmbeddingSpec{}}, {DropoutSpec{0.2}}, {LinearSpec{13, false}}}});
   const std::unique_ptr<Cell> cell = *Cell::Create(model, 1, 3, kSeed, 2, *backend_);
   const int64_t before = Activations(), rows = kSequences[0] * kContext;

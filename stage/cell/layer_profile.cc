@@ -118,16 +118,16 @@ absl::StatusOr<std::vector<LayerProfile>> ProfileLayers(const JobSpec& spec, Bac
                                                         const Clock& clock,
                                                         const std::function<bool()>& cancelled) {
   RETURN_IF_ERROR(ValidateJobSpec(spec));
-  ASSIGN_OR_RETURN(const ExpandedModel model, ExpandModel(spec.model, spec.precision));
+  ASSIGN_OR_RETURN(const Network model, ExpandModel(spec.model, spec.precision));
   const int64_t sequences =
       MicroBatchSize(spec.training.batch_size, spec.training.micro_batches, 0);
   backend.SetPrecision(spec.precision);
   std::vector<LayerProfile> profile;
-  for (const ExpandedLayer& layer : model.layers) {
+  for (const NetworkLayer& layer : model.layers) {
     // Equal layers have one object of lists.
     const auto like =
         std::find_if(model.layers.begin(), model.layers.begin() + layer.index,
-                     [&](const ExpandedLayer& other) { return other.lists == layer.lists; });
+                     [&](const NetworkLayer& other) { return other.lists == layer.lists; });
     const size_t index = static_cast<size_t>(like - model.layers.begin());
     if (index < profile.size()) {
       profile.push_back(LayerProfile(profile[index]));

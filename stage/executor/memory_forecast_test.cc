@@ -36,7 +36,7 @@ void ExpectForecast(Precision precision, int stages, Rematerialization mode) {
                             .precision = precision});
   const absl::Status trained = pipeline.TrainStep();
   ASSERT_TRUE(trained.ok()) << what << ": " << trained;
-  const ExpandedModel model = *ExpandModel(kModel, precision);
+  const Network model = *ExpandModel(kModel, precision);
   const int layers = static_cast<int>(model.layers.size());
   const Partition partition = *UniformPartition(layers, stages);
   for (int k = 0; k < stages; ++k) {
@@ -86,7 +86,7 @@ double FullestOnCards(ScheduleKind schedule, Rematerialization mode, int stages,
   PipelineHarness pipeline(options);
   const absl::Status trained = pipeline.TrainStep();
   EXPECT_TRUE(trained.ok()) << trained;
-  const ExpandedModel model = *ExpandModel(kCardModel);
+  const Network model = *ExpandModel(kCardModel);
   const int layers = static_cast<int>(model.layers.size());
   const Partition partition = *UniformPartition(layers, stages);
   double fullest = 0;

@@ -35,7 +35,7 @@ class CaseLists : public testing::TestWithParam<OperationCase> {
   }
 
   absl::StatusOr<std::unique_ptr<LayerRunner>> Runner() {
-    auto runner = LayerRunner::Create(ExpandedModel(), layer_, *backend_);
+    auto runner = LayerRunner::Create(Network(), layer_, *backend_);
     if (!runner.ok()) return runner;
     uint32_t stream = 100;
     for (Parameter& parameter : (*runner)->parameters()) {
@@ -100,7 +100,7 @@ class CaseLists : public testing::TestWithParam<OperationCase> {
   }
 
   const std::unique_ptr<Backend> backend_ = MakeReferenceBackend({});
-  ExpandedLayer layer_;
+  NetworkLayer layer_;
   std::unique_ptr<LayerRunner> runner_;
 };
 

@@ -32,7 +32,7 @@ class LayerMemoryTest : public testing::Test {
   }
 
   const std::unique_ptr<Backend> backend_ = MakeReferenceBackend({});
-  const ExpandedModel model_ = ExpandOrDie(LayerListSpec{
+  const Network model_ = ExpandOrDie(LayerListSpec{
       16,
       8,
       11,
@@ -68,7 +68,7 @@ TEST_F(LayerMemoryTest, SplitBackwardKeepsWhatTheWeightPartNeeds) {
 TEST(ResidualMemoryTest, PeaksAreThoseOfTheBranchAndItsTrunk) {
   constexpr int64_t kActivation = 64 * 16 * 4, kStatistics = 2 * 64 * 4;
   const auto backend = MakeReferenceBackend({});
-  const ExpandedModel model = ExpandOrDie(GptSpec{1, 16, 2, 8, 11, 0.0});
+  const Network model = ExpandOrDie(GptSpec{1, 16, 2, 8, 11, 0.0});
   const auto layer = *LayerRunner::Create(model, model.layers[2], *backend);  // layer norm and mlp
   const auto activation = [&] {
     return TensorOf(*backend, NormalValues(64 * 16, 1), DType::kF32, {64, 16});
@@ -99,7 +99,7 @@ TEST(ResidualMemoryTest, PeaksAreThoseOfTheBranchAndItsTrunk) {
 }
 
 TEST(LayerErrorTest, MemoryThatRunsOutIsAnErrorNotACrash) {
-  const ExpandedModel model = ExpandOrDie(GptSpec{1, 16, 2, 8, 11, 0.1});
+  const Network model = ExpandOrDie(GptSpec{1, 16, 2, 8, 11, 0.1});
   // Enough for the parameters and gradients of the attention, not for what it computes.
   const std::unique_ptr<Backend> backend = MakeReferenceBackend({.memory_limit_bytes = 20'000});
   absl::StatusOr<std::unique_ptr<LayerRunner>> layer =

@@ -6,8 +6,8 @@
 #include "base/status.h"
 
 namespace stagecoach {
-absl::StatusOr<std::unique_ptr<LayerRunner>> LayerRunner::Create(const ExpandedModel& model,
-                                                                 const ExpandedLayer& layer,
+absl::StatusOr<std::unique_ptr<LayerRunner>> LayerRunner::Create(const Network& model,
+                                                                 const NetworkLayer& layer,
                                                                  Backend& backend) {
   CHECK_EQ(layer.lists->parameters.size(), layer.parameters.size())
       << "parameters of " << layer.label;

@@ -35,8 +35,8 @@ struct Stash {
 class LayerRunner {
  public:
   // Allocates parameters and gradients; values are not yet set.
-  static absl::StatusOr<std::unique_ptr<LayerRunner>> Create(const ExpandedModel& model,
-                                                             const ExpandedLayer& layer,
+  static absl::StatusOr<std::unique_ptr<LayerRunner>> Create(const Network& model,
+                                                             const NetworkLayer& layer,
                                                              Backend& backend);
 
   // stash == nullptr: keep nothing (the micro-batch will be recomputed, or this is an evaluation).

@@ -16,8 +16,8 @@
 
 namespace stagecoach {
 
-inline ExpandedModel ExpandOrDie(const ModelSpec& spec) {
-  absl::StatusOr<ExpandedModel> model = ExpandModel(spec);
+inline Network ExpandOrDie(const ModelSpec& spec) {
+  absl::StatusOr<Network> model = ExpandModel(spec);
   CHECK_OK(model.status());
   return *std::move(model);
 }

@@ -195,7 +195,7 @@ class LayerTest : public testing::TestWithParam<Case> {
   }
 
   std::unique_ptr<Backend> backend_ = MakeReferenceBackend({});
-  ExpandedModel model_;
+  Network model_;
   int index_ = 0;
   std::unique_ptr<LayerRunner> layer_;
   Tensor x_, dy_;
@@ -297,7 +297,7 @@ TEST_P(LayerTest, StashWeighsWhatTheMemoryTableSays) {
 
 // The layer, its input and its gradient in bfloat16; the backward must go through too.
 TEST_P(LayerTest, InBfloat16TheStashAndTheParametersWeighWhatTheCostModelSays) {
-  ExpandedModel model = model_;
+  Network model = model_;
   model.precision = Precision::kBfloat16;
   const std::unique_ptr<Backend> backend = MakeReferenceBackend({});
   const std::unique_ptr<LayerRunner> layer =
@@ -379,7 +379,7 @@ INSTANTIATE_TEST_SUITE_P(Kinds, LayerTest, testing::ValuesIn(Cases()),
 TEST(RandomOperationTest, TwoDropoutsOfOneLayerDrawDifferentMasks) {
   const std::unique_ptr<Backend> backend = MakeReferenceBackend({});
   const LayerSpec drop{DropoutSpec{0.5}};
-  const ExpandedModel model = ExpandOrDie(LayerListSpec{
+  const Network model = ExpandOrDie(LayerListSpec{
       64, 4, 7, {{EmbeddingSpec{}}, {ResidualSpec{{drop, drop}}}, {LinearSpec{7, false}}}});
   const std::unique_ptr<LayerRunner> layer = *LayerRunner::Create(model, model.layers[1], *backend);
   const Tensor x = TensorOf(*backend, std::vector<float>(256, 1.0f), DType::kF32, {4, 64});
@@ -393,7 +393,7 @@ TEST(RandomOperationTest, TwoDropoutsOfOneLayerDrawDifferentMasks) {
 
 TEST(LayerRunnerTest, AnOperationThatTheBackEndHasNoKernelForIsAnErrorThatNamesTheLayer) {
   const std::unique_ptr<Backend> backend = MakeReferenceBackend({});
-  ExpandedModel model =
+  Network model =
       ExpandOrDie(LayerListSpec{8, 4, 7, {{EmbeddingSpec{}}, {GeluSpec{}}, {LinearSpec{7, true}}}});
   LayerLists lists = *model.layers[1].lists;
   lists.backward.calls.front().call.operation = "levitate";

@@ -42,7 +42,7 @@ class CountingBackend final : public ReferenceBackend {
   int additions_ = 0;
 };
 
-std::unique_ptr<LayerRunner> MakeOrDie(const ExpandedModel& model, size_t index, Backend& backend,
+std::unique_ptr<LayerRunner> MakeOrDie(const Network& model, size_t index, Backend& backend,
                                        uint32_t* stream) {
   absl::StatusOr<std::unique_ptr<LayerRunner>> layer =
       LayerRunner::Create(model, model.layers[index], backend);
@@ -67,7 +67,7 @@ void PrintTo(const Additions& a, std::ostream* out) {
   *out << a.forward << " forward, " << a.joint << " in the backward, " << a.split << " if split";
 }
 
-Additions AdditionsOf(const ExpandedModel& model, size_t index) {
+Additions AdditionsOf(const Network& model, size_t index) {
   CountingBackend backend;
   uint32_t stream = 10;
   const std::unique_ptr<LayerRunner> layer = MakeOrDie(model, index, backend, &stream);
@@ -98,7 +98,7 @@ TEST(Residual, TheSumsOfAGptBlockAreNoOperations) {
   }
 }
 
-ExpandedModel ModelOf(std::vector<LayerSpec> layers) {
+Network ModelOf(std::vector<LayerSpec> layers) {
   layers.insert(layers.begin(), LayerSpec{EmbeddingSpec{}});
   layers.push_back(LayerSpec{LinearSpec{7, false}});
   return ExpandOrDie(LayerListSpec{kTrunkWidth, kTrunkContext, 7, std::move(layers)});
@@ -120,7 +120,7 @@ TEST(Residual, WhatCannotAddIsFollowedByASum) {
 // The branch once more as layers of their own, and the sum by hand.
 void ExpectBitsOfASum(const std::string& name, const std::vector<LayerSpec>& branch) {
   CountingBackend backend;
-  const ExpandedModel whole = ModelOf({LayerSpec{ResidualSpec{branch}}}), parts = ModelOf(branch);
+  const Network whole = ModelOf({LayerSpec{ResidualSpec{branch}}}), parts = ModelOf(branch);
   uint32_t stream = 10;
   const std::unique_ptr<LayerRunner> residual = MakeOrDie(whole, 1, backend, &stream);
   std::vector<std::unique_ptr<LayerRunner>> layers;
@@ -163,8 +163,8 @@ TEST(Residual, InFloat32HasTheBitsOfItsBranchAndASum) {
 TEST(Residual, ThatBeginsWithAResidualSumsItsGradientsFromTheLastReader) {
   const LayerSpec gelu{GeluSpec{}};
   CountingBackend backend;
-  const ExpandedModel whole = ModelOf({LayerSpec{ResidualSpec{{LayerSpec{ResidualSpec{{gelu}}}}}}});
-  const ExpandedModel alone = ModelOf({gelu});
+  const Network whole = ModelOf({LayerSpec{ResidualSpec{{LayerSpec{ResidualSpec{{gelu}}}}}}});
+  const Network alone = ModelOf({gelu});
   uint32_t stream = 10;
   const auto residual = MakeOrDie(whole, 1, backend, &stream),
              branch = MakeOrDie(alone, 1, backend, &stream);

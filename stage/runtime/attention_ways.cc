@@ -12,7 +12,7 @@ namespace {
 
 class Asker {
  public:
-  Asker(const ExpandedModel& model, const AskWay& ask) : model_(model), ask_(ask) {}
+  Asker(const Network& model, const AskWay& ask) : model_(model), ask_(ask) {}
 
   absl::Status Ask(const AttentionCall& attention, int64_t sequences) {
     const AttentionShape shape = {.sequences = sequences,
@@ -42,19 +42,19 @@ class Asker {
   AttentionWays ways;
 
  private:
-  const ExpandedModel& model_;
+  const Network& model_;
   const AskWay& ask_;
   std::set<std::string> asked_;
 };
 
 }  // namespace
 
-absl::StatusOr<AttentionWays> AskAttentionWays(const ExpandedModel& model,
-                                               const TrainingSpec& training, const AskWay& ask) {
+absl::StatusOr<AttentionWays> AskAttentionWays(const Network& model, const TrainingSpec& training,
+                                               const AskWay& ask) {
   Asker asker(model, ask);
   for (const int64_t i : {int64_t{0}, training.micro_batches - 1}) {  // both sizes that there are
     const int64_t sequences = MicroBatchSize(training.batch_size, training.micro_batches, i);
-    for (const ExpandedLayer& layer : model.layers) {
+    for (const NetworkLayer& layer : model.layers) {
       for (const AttentionCall& call : AttentionCallsOf(*layer.lists)) {
         RETURN_IF_ERROR(asker.Ask(call, sequences));
       }

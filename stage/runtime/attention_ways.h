@@ -24,8 +24,8 @@ struct AttentionWays {
   std::string note;  // for a log, with reasons
 };
 using AskWay = std::function<absl::StatusOr<AttentionWay>(const AttentionShape&, DType)>;
-absl::StatusOr<AttentionWays> AskAttentionWays(const ExpandedModel& model,
-                                               const TrainingSpec& training, const AskWay& ask);
+absl::StatusOr<AttentionWays> AskAttentionWays(const Network& model, const TrainingSpec& training,
+                                               const AskWay& ask);
 
 }  // namespace stagecoach
 

@@ -51,8 +51,8 @@ absl::StatusOr<StageProgram> MakeProgram(const LoadCommand& command, const Netwo
   return schedule.programs[command.stage.value];
 }
 
-absl::Status OpenData(const JobSpec& spec, const ExpandedModel& model,
-                      const DatasetManifest& expected, LoadedCell* loaded) {
+absl::Status OpenData(const JobSpec& spec, const Network& model, const DatasetManifest& expected,
+                      LoadedCell* loaded) {
   ASSIGN_OR_RETURN(loaded->data, OpenSource(spec, model));
   loaded->result.data = loaded->data->manifest();
   if (expected.sha256.empty() || expected == loaded->result.data) return absl::OkStatus();

@@ -23,7 +23,7 @@ namespace stagecoach {
 
 struct LoadedCell {
   LoadCommand command;
-  ExpandedModel model;
+  Network model;
   StageProgram training, evaluation;
   std::unique_ptr<BatchSource> data;  // on the last stage and where layers read inputs
   std::unique_ptr<Cell> cell;

@@ -278,7 +278,7 @@ class PipelineHarness {
   const HarnessOptions options_;
   const RandomStream order_;
   uint64_t draws_ = 0;
-  ExpandedModel model_;
+  Network model_;
   std::unique_ptr<BatchSource> source_;
   std::vector<StageProgram> training_, evaluation_;
   Partition partition_;

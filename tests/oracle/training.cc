@@ -76,7 +76,7 @@ class Trainer {
 
  private:
   absl::Status Build() {
-    ASSIGN_OR_RETURN(const ExpandedModel model, ExpandModel(kModel, precision_));
+    ASSIGN_OR_RETURN(const Network model, ExpandModel(kModel, precision_));
     layers_ = static_cast<int>(model.layers.size());
     const int bounds[] = {0, kCut, layers_};
     for (int k = 0; k < 2; ++k) {

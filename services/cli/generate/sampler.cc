@@ -31,13 +31,13 @@ absl::Status LoadParameter(SafetensorsReader& reader, Backend& backend, Paramete
 
 }  // namespace
 
-Sampler::Sampler(ExpandedModel model, std::unique_ptr<Backend> backend, std::unique_ptr<Cell> cell)
+Sampler::Sampler(Network model, std::unique_ptr<Backend> backend, std::unique_ptr<Cell> cell)
     : model_(std::move(model)), backend_(std::move(backend)), cell_(std::move(cell)) {}
 
 absl::StatusOr<std::unique_ptr<Sampler>> Sampler::Load(const std::string& weights_file,
                                                        const JobSpec& spec,
                                                        std::unique_ptr<Backend> backend) {
-  ASSIGN_OR_RETURN(ExpandedModel model, ExpandModel(spec.model));
+  ASSIGN_OR_RETURN(Network model, ExpandModel(spec.model));
   ASSIGN_OR_RETURN(SafetensorsReader reader,
                    SafetensorsReader::Open(*PosixFileSystem(), weights_file));
   const int layers = static_cast<int>(model.layers.size());

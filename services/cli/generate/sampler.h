@@ -39,11 +39,11 @@ class Sampler {
                         const std::function<bool(char)>& on_byte);
 
  private:
-  Sampler(ExpandedModel model, std::unique_ptr<Backend> backend, std::unique_ptr<Cell> cell);
+  Sampler(Network model, std::unique_ptr<Backend> backend, std::unique_ptr<Cell> cell);
   // Scores of the token after `history`.
   absl::StatusOr<std::vector<float>> NextLogits(std::span<const int32_t> history);
 
-  const ExpandedModel model_;
+  const Network model_;
   const std::unique_ptr<Backend> backend_;
   const std::unique_ptr<Cell> cell_;
 };

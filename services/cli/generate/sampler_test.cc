@@ -46,10 +46,10 @@ class SamplerTest : public testing::Test {
   // Initial weights, written as an export would be.
   std::string WriteWeights(uint64_t seed) {
     const std::string path = folder_ + "/model.safetensors";
-    const ExpandedModel model = ExpandModel(spec_.model).value();
+    const Network model = ExpandModel(spec_.model).value();
     std::vector<std::vector<float>> values;
     std::vector<TensorSource> sources;
-    for (const ExpandedLayer& layer : model.layers) {
+    for (const NetworkLayer& layer : model.layers) {
       for (const ParameterSpec& parameter : layer.parameters) {
         values.push_back(InitialValue(parameter, seed, layer.index));
         for (float& value : values.back()) value *= 20;  // far from uniform: choices differ

@@ -219,7 +219,7 @@ void CoordinatorMetrics::WriteFleet(const std::vector<StageView>& stages, Metric
 }
 
 CoordinatorMetrics::TokenSize CoordinatorMetrics::SizeOfTokens(const JobSpec& spec) {
-  const absl::StatusOr<ExpandedModel> model = ExpandModel(spec.model, spec.precision);
+  const absl::StatusOr<Network> model = ExpandModel(spec.model, spec.precision);
   if (!model.ok()) return {};
   return {.tokens_per_example = static_cast<double>(model->targets()),
           .flops_per_token = ModelFlopsPerToken(*model)};

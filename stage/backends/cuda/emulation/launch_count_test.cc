@@ -29,11 +29,11 @@ Counts LaunchesOfBlock(Precision precision, double dropout) {
                         .context = kContext,
                         .vocabulary = 8,
                         .dropout = dropout};
-  const ExpandedModel model = *ExpandModel(spec, precision);
+  const Network model = *ExpandModel(spec, precision);
   cuda::EmulatedBackend backend({});
   const DType dtype = ComputeDType(precision);
   Counts counts;
-  for (const ExpandedLayer& expanded : model.layers) {
+  for (const NetworkLayer& expanded : model.layers) {
     if (!expanded.label.starts_with("residual")) continue;
     const std::unique_ptr<LayerRunner> layer = *LayerRunner::Create(model, expanded, backend);
     for (Parameter& parameter : layer->parameters()) {
@@ -81,7 +81,7 @@ TEST(LaunchCount, OfATransformerBlockWithDropout) {
 TEST(LaunchCount, OfTheEndOfAStep) {
   for (const int layers : {1, 3}) {
     const GptSpec spec = {.layers = layers, .width = 16, .heads = 2, .context = 4, .vocabulary = 8};
-    const ExpandedModel model = *ExpandModel(spec, Precision::kBfloat16);
+    const Network model = *ExpandModel(spec, Precision::kBfloat16);
     cuda::EmulatedBackend backend({});
     const int last = static_cast<int>(model.layers.size());
     const std::unique_ptr<Cell> cell = *Cell::Create(model, 0, last, 1, 1, backend);
