@@ -50,6 +50,13 @@ class Convolution final : public OperationOf<ConvolutionAttributes> {
       if (attributes.bias) made.inputs.push_back(Weights({weight[0]}));
       return made;
     };
+    // More samples and places than a kernel takes at once, and no multiple of that.
+    const auto many = [&](std::string name, const ConvolutionAttributes& attributes, Shape image,
+                          Shape weight) {
+      CallCase made = with(std::move(name), attributes, std::move(image), std::move(weight));
+      made.samples = 11;
+      return made;
+    };
     return {
         with("pointwise", {}, {3, 5, 7}, {4, 1, 1, 7}),
         with("three_by_three", {.steps = {.padding = {1, 1}}, .bias = true}, {6, 5, 3},
@@ -62,7 +69,13 @@ class Convolution final : public OperationOf<ConvolutionAttributes> {
         with("depthwise", {.steps = {.stride = {2, 2}, .padding = {2, 2}, .groups = 5}}, {7, 6, 5},
              {5, 5, 5, 1}),
         with("one_by_seven", {.steps = {.padding = {0, 3}}}, {4, 9, 3}, {4, 1, 7, 3}),
-        with("wide", {.steps = {.padding = {1, 1}}, .bias = true}, {9, 11, 17}, {33, 3, 3, 17})};
+        with("wide", {.steps = {.padding = {1, 1}}, .bias = true}, {9, 11, 17}, {33, 3, 3, 17}),
+        many("many_places", {.steps = {.padding = {1, 1}}, .bias = true}, {19, 17, 3},
+             {5, 3, 3, 3}),
+        many("many_places_groups", {.steps = {.padding = {1, 1}, .groups = 3}, .bias = true},
+             {19, 17, 6}, {9, 3, 3, 2}),
+        many("many_places_depthwise", {.steps = {.padding = {1, 1}, .groups = 5}, .bias = true},
+             {19, 17, 5}, {5, 3, 3, 1})};
   }
 
  private:

@@ -8,6 +8,7 @@
 #include <memory>
 #include <type_traits>
 
+#include "base/progress.h"
 #include "stage/backends/convolution_shape.h"
 #include "stage/backends/cpu/column_sums.h"
 #include "stage/backends/cpu/convolution_columns.h"
@@ -54,6 +55,25 @@ class Pieces {
   float* next_;
 };
 
+// What a worker takes for a block: columns and a product's scratch where there is a product, and float32 of
+// the places where the tensors are bfloat16.
+struct BlockRoom {
+  int64_t columns = 0, scratch = 0, widened = 0;
+
+  static BlockRoom Of(const ConvolutionWork& work, const BlockProduct& product, bool widens) {
+    BlockRoom room;
+    if (!work.depthwise()) {
+      room.columns = work.full * work.row;
+      room.scratch = product.scratch_floats();
+    }
+    if (widens) room.widened = work.full * work.s.out;
+    return room;
+  }
+  int64_t floats() const {
+    return Pieces::Rounded(columns) + Pieces::Rounded(scratch) + Pieces::Rounded(widened);
+  }
+};
+
 template <typename F>
 void WithTypeOf(const Tensor& tensor, F f) {
   if (IsBfloat16(tensor)) return f(Bfloat16{});
@@ -72,7 +92,7 @@ void TransposeTaps(const float* weight, int64_t channels, int64_t taps, float* t
   }
 }
 
-// Room for a widened weight and bias, and for a depthwise weight's other order; null without memory.
+// Weight and bias as floats, and a depthwise weight's other order; without memory no weight.
 struct SharedWeights {
   const float *weight = nullptr, *bias = nullptr;
   float* by_tap = nullptr;
@@ -81,13 +101,17 @@ struct SharedWeights {
                           const Tensor& bias) {
     SharedWeights shared;
     const int64_t elements = weight.elements(), outputs = work.s.out;
-    const int64_t each = Pieces::Rounded(elements);
-    float* const room = backend.ReserveShared((2 * each + Pieces::Rounded(outputs)) * kBytes);
-    if (room == nullptr) return shared;
+    const int64_t widened = IsBfloat16(weight) ? elements : 0;
+    const int64_t ordered = work.depthwise() ? elements : 0;
+    const int64_t widened_bias = bias.valid() && IsBfloat16(bias) ? outputs : 0;
+    const int64_t floats =
+        Pieces::Rounded(widened) + Pieces::Rounded(ordered) + Pieces::Rounded(widened_bias);
+    float* const room = floats == 0 ? nullptr : backend.ReserveShared(floats * kBytes);
+    if (floats > 0 && room == nullptr) return shared;
     Pieces pieces(room);
-    shared.weight = AsFloats(weight, pieces.Take(elements));
-    shared.by_tap = pieces.Take(elements);
-    if (bias.valid()) shared.bias = AsFloats(bias, pieces.Take(outputs));
+    shared.weight = AsFloats(weight, pieces.Take(widened));
+    shared.by_tap = pieces.Take(ordered);
+    if (bias.valid()) shared.bias = AsFloats(bias, pieces.Take(widened_bias));
     if (work.depthwise()) TransposeTaps(shared.weight, outputs, work.taps, shared.by_tap);
     return shared;
   }
@@ -114,7 +138,8 @@ void DepthwiseBlock(const ConvolutionWork& work, const T* image, const SharedWei
 
 template <typename T>
 void ForwardBlocks(CpuBackend& backend, const ConvolutionWork& work, const BlockProduct& product,
-                   const SharedWeights& weights, int64_t samples, const T* x, T* y) {
+                   const BlockRoom& room, const SharedWeights& weights, int64_t samples, const T* x,
+                   T* y) {
   constexpr bool kNarrow = std::is_same_v<T, Bfloat16>;
   backend.ForEachBlock(samples * work.blocks, 1, [&](int64_t task, int64_t, int worker) {
     const int64_t sample = task / work.blocks, block = task % work.blocks;
@@ -123,12 +148,12 @@ void ForwardBlocks(CpuBackend& backend, const ConvolutionWork& work, const Block
         (sample * work.places + work.FirstRow(block) * work.s.window.places_width);
     const int64_t places = work.Rows(block) * work.s.window.places_width;
     Pieces pieces(backend.WorkerScratch(worker));
-    float* const columns = pieces.Take(work.full * work.row);
-    float* const scratch = pieces.Take(product.scratch_floats());
+    float* const columns = pieces.Take(room.columns);
+    float* const scratch = pieces.Take(room.scratch);
     T* const target = y + start * work.s.out;
     float* sums = nullptr;
     if constexpr (kNarrow) {
-      sums = pieces.Take(work.full * work.s.out);
+      sums = pieces.Take(room.widened);
     } else {
       sums = target;
     }
@@ -162,16 +187,14 @@ absl::StatusOr<Kernel> Forward(CpuBackend& backend, const Call& call, const Call
   });
   return Kernel([&backend, work, product, bias = attributes.bias](const KernelContext& context,
                                                                   const KernelArguments& a) {
-    const int64_t floats = Pieces::Rounded(work.full * work.row) +
-                           Pieces::Rounded(product.scratch_floats()) +
-                           Pieces::Rounded(work.full * work.s.out);
-    if (!backend.ReserveWorkers(floats * kBytes)) return;
+    const BlockRoom room = BlockRoom::Of(work, product, IsBfloat16(a.inputs[0]));
+    if (!backend.ReserveWorkers(room.floats() * kBytes)) return;
     const SharedWeights weights =
         SharedWeights::Of(backend, work, a.inputs[1], bias ? a.inputs[2] : Tensor());
     if (weights.weight == nullptr) return;
     WithTypeOf(a.inputs[0], [&]<typename T>(T) {
-      ForwardBlocks(backend, work, product, weights, context.run.sequences, a.inputs[0].data<T>(),
-                    a.outputs[0].data<T>());
+      ForwardBlocks(backend, work, product, room, weights, context.run.sequences,
+                    a.inputs[0].data<T>(), a.outputs[0].data<T>());
     });
   });
 }
@@ -179,12 +202,14 @@ absl::StatusOr<Kernel> Forward(CpuBackend& backend, const Call& call, const Call
 // One sample's image, float32, from zeros.
 template <typename T>
 void AddSampleGradient(const ConvolutionWork& work, const BlockProduct& product,
-                       const SharedWeights& weights, const T* dy, Pieces pieces, float* image) {
+                       const BlockRoom& room, const SharedWeights& weights, const T* dy,
+                       Pieces pieces, float* image) {
   const WindowShape& w = work.s.window;
-  float* const columns = pieces.Take(work.full * work.row);
-  float* const scratch = pieces.Take(product.scratch_floats());
-  float* const widened = pieces.Take(work.full * work.s.out);
+  float* const columns = pieces.Take(room.columns);
+  float* const scratch = pieces.Take(room.scratch);
+  float* const widened = pieces.Take(room.widened);
   for (int64_t block = 0; block < work.blocks; ++block) {
+    TickProgress();  // a sample may take long
     const T* const places = dy + work.FirstRow(block) * w.places_width * work.s.out;
     if (work.depthwise()) {
       ForEachTapInside(w, work.FirstRow(block), work.Rows(block),
@@ -223,22 +248,22 @@ absl::StatusOr<Kernel> InputGradient(CpuBackend& backend, const Call& call, cons
                        .c_row = work.row};
   });
   return Kernel([&backend, work, product](const KernelContext& context, const KernelArguments& a) {
-    const int64_t floats = Pieces::Rounded(work.image) + Pieces::Rounded(work.full * work.row) +
-                           Pieces::Rounded(product.scratch_floats()) +
-                           Pieces::Rounded(work.full * work.s.out);
-    if (!backend.ReserveWorkers(floats * kBytes)) return;
+    const bool narrow = IsBfloat16(a.inputs[0]);
+    const int64_t widened_image = narrow ? work.image : 0;
+    const BlockRoom room = BlockRoom::Of(work, product, narrow && !work.depthwise());
+    if (!backend.ReserveWorkers((Pieces::Rounded(widened_image) + room.floats()) * kBytes)) return;
     const SharedWeights weights = SharedWeights::Of(backend, work, a.inputs[1], Tensor());
     if (weights.weight == nullptr) return;
     const FloatOutput dx(a.outputs[0]);
     WithTypeOf(a.inputs[0], [&]<typename T>(T) {
       backend.ForEachBlock(context.run.sequences, 1, [&](int64_t sample, int64_t, int worker) {
         Pieces pieces(backend.WorkerScratch(worker));
-        float* const room = pieces.Take(work.image);
-        float* const image = dx.At(sample * work.image, room);
+        float* const widened = pieces.Take(widened_image);
+        float* const image = dx.At(sample * work.image, widened);
         std::fill_n(image, work.image, 0.0f);
-        AddSampleGradient(work, product, weights,
+        AddSampleGradient(work, product, room, weights,
                           a.inputs[0].data<T>() + sample * work.places * work.s.out, pieces, image);
-        dx.Finish(sample * work.image, work.image, room);
+        dx.Finish(sample * work.image, work.image, widened);
       });
     });
   });
@@ -246,13 +271,14 @@ absl::StatusOr<Kernel> InputGradient(CpuBackend& backend, const Call& call, cons
 
 // sums [out, row], of a depthwise weight [taps, out], adds one sample's.
 template <typename T>
-void AddSampleProducts(const ConvolutionWork& work, const BlockProduct& product, const T* dy,
-                       const T* x, Pieces pieces, float* sums) {
+void AddSampleProducts(const ConvolutionWork& work, const BlockProduct& product,
+                       const BlockRoom& room, const T* dy, const T* x, Pieces pieces, float* sums) {
   const WindowShape& w = work.s.window;
-  float* const columns = pieces.Take(work.full * work.row);
-  float* const scratch = pieces.Take(product.scratch_floats());
-  float* const widened = pieces.Take(work.full * work.s.out);
+  float* const columns = pieces.Take(room.columns);
+  float* const scratch = pieces.Take(room.scratch);
+  float* const widened = pieces.Take(room.widened);
   for (int64_t block = 0; block < work.blocks; ++block) {
+    TickProgress();  // a sample may take long
     const T* const places = dy + work.FirstRow(block) * w.places_width * work.s.out;
     if (work.depthwise()) {
       ForEachTapInside(w, work.FirstRow(block), work.Rows(block),
@@ -313,10 +339,9 @@ absl::StatusOr<Kernel> WeightGradient(CpuBackend& backend, const Call& call, con
     const int64_t samples = context.run.sequences, elements = a.adds[0].elements();
     if (samples == 0) return;
     const int64_t each = (samples + kShares - 1) / kShares, count = (samples + each - 1) / each;
-    const int64_t floats = Pieces::Rounded(work.full * work.row) +
-                           Pieces::Rounded(product.scratch_floats()) +
-                           Pieces::Rounded(work.full * work.s.out);
-    if (!backend.ReserveWorkers(floats * kBytes)) return;
+    const BlockRoom room =
+        BlockRoom::Of(work, product, IsBfloat16(a.inputs[0]) && !work.depthwise());
+    if (!backend.ReserveWorkers(room.floats() * kBytes)) return;
     float* const shares = backend.ReserveShared(count * elements * kBytes);
     if (shares == nullptr) return;
     WithTypeOf(a.inputs[0], [&]<typename T>(T) {
@@ -325,8 +350,8 @@ absl::StatusOr<Kernel> WeightGradient(CpuBackend& backend, const Call& call, con
         float* const sums = shares + first / each * elements;
         std::fill_n(sums, elements, 0.0f);
         for (int64_t n = first; n < first + some; ++n) {
-          AddSampleProducts(work, product, dy + n * work.places * work.s.out, x + n * work.image,
-                            Pieces(backend.WorkerScratch(worker)), sums);
+          AddSampleProducts(work, product, room, dy + n * work.places * work.s.out,
+                            x + n * work.image, Pieces(backend.WorkerScratch(worker)), sums);
         }
       });
     });
