@@ -31,8 +31,8 @@ class BatchNorm final : public OperationOf<BatchNormAttributes> {
       const int64_t channels = shape.back();
       return CallCase{.name = std::move(name),
                       .attributes = ToAttributes(BatchNormAttributes{epsilon}),
-                      .inputs = {Samples(std::move(shape)), Float32Weights({channels}),
-                                 Float32Weights({channels})},
+                      .inputs = {Samples(std::move(shape), Fill::kShifted),
+                                 Float32Weights({channels}), Float32Weights({channels})},
                       .samples = 3};
     };
     return {of("labels", 1e-3, {5}), of("image", 1e-5, {4, 3, 7}), of("wide", 1e-5, {9, 7, 66})};

@@ -22,7 +22,13 @@ enum class Fill {
   kPositive,  // at least 0.5
   kDistinct,  // in random order, apart by 0.03, none nearer to 0 than half of that
   kIds,       // from 0 to below `below`
+  kAnyIds,    // from -2 to below `below`
+  kTied,      // -1, 0 or 1
+  kDiverged,  // standard normal, every fifth not a number
 };
+
+// Twice the error of one rounding to bfloat16.
+inline constexpr double kRoundedOnce = 1.0 / 256;
 
 struct CaseOperand {
   ValueType type;
@@ -39,7 +45,7 @@ struct CallCase {
   bool differentiable = true;
   // What a back end may be away from the reference, of outputs in float32 and in bfloat16, relative to the
   // larger of an element and the root mean square of its output. 0: the reference's bits.
-  double tolerance = 2e-5, bfloat16_tolerance = 1e-2;
+  double tolerance = 2e-5, bfloat16_tolerance = kRoundedOnce;
 };
 
 // Operands of cases.

@@ -16,12 +16,16 @@ class Concatenate final : public OperationOf<NoAttributes> {
  public:
   std::string_view name() const override { return "concatenate"; }
   std::vector<CallCase> Cases() const override {
-    return {{.name = "rows", .inputs = {Samples({5, 3}), Samples({5, 7})}, .tolerance = 0},
+    return {{.name = "rows",
+             .inputs = {Samples({5, 3}), Samples({5, 7})},
+             .tolerance = 0,
+             .bfloat16_tolerance = 0},
             {.name = "images",
              .inputs = {Samples({3, 4, 5}), Samples({3, 4, 1}), Samples({3, 4, 16})},
              .samples = 3,
-             .tolerance = 0},
-            {.name = "one", .inputs = {Samples({4})}, .tolerance = 0}};
+             .tolerance = 0,
+             .bfloat16_tolerance = 0},
+            {.name = "one", .inputs = {Samples({4})}, .tolerance = 0, .bfloat16_tolerance = 0}};
   }
 
  private:
@@ -71,11 +75,13 @@ class Slice final : public OperationOf<SliceAttributes> {
     return {{.name = "middle",
              .attributes = ToAttributes(SliceAttributes{3, 5}),
              .inputs = {Samples({7, 11})},
-             .tolerance = 0},
+             .tolerance = 0,
+             .bfloat16_tolerance = 0},
             {.name = "end_of_an_image",
              .attributes = ToAttributes(SliceAttributes{16, 1}),
              .inputs = {Samples({3, 4, 17})},
-             .tolerance = 0}};
+             .tolerance = 0,
+             .bfloat16_tolerance = 0}};
   }
 
  private:

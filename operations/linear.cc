@@ -9,6 +9,9 @@
 namespace stagecoach {
 namespace {
 
+// A back end may round a product before it is an operand of gelu or of its derivative.
+constexpr double kGeluBfloat16Tolerance = 1e-2;
+
 absl::Status CheckWeight(const ValueType& weight) {
   if (weight.element == Element::kActivation && weight.leading == Leading::kOne &&
       weight.shape.rank() == 2) {
@@ -43,7 +46,10 @@ class Linear final : public OperationOf<LinearAttributes> {
       if (attributes.residual) {
         made.inputs.push_back({WithLastExtent(ActivationType(shape), out), Fill::kNormal, 0});
       }
-      if (attributes.gelu) made.outputs = {1};
+      if (attributes.gelu) {
+        made.outputs = {1};
+        made.bfloat16_tolerance = kGeluBfloat16Tolerance;
+      }
       return made;
     };
     return {with("plain", {}, {5, 3}, 7),
@@ -117,7 +123,8 @@ class LinearInputGradient final : public OperationOf<LinearInputGradientAttribut
     return {{.name = "gelu",
              .attributes = ToAttributes(LinearInputGradientAttributes{.gelu = true}),
              .inputs = {Samples({13, 7}), Weights({7, 33}), Samples({13, 33})},
-             .differentiable = false}};
+             .differentiable = false,
+             .bfloat16_tolerance = kGeluBfloat16Tolerance}};
   }
 
  private:

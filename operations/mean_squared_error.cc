@@ -1,5 +1,8 @@
 #include "operations/mean_squared_error.h"
 
+#include <string>
+#include <utility>
+
 #include "operations/catalogue.h"
 #include "operations/elementwise_flops.h"
 #include "operations/loss_types.h"
@@ -15,11 +18,18 @@ class MeanSquaredError final : public OperationOf<MeanSquaredErrorAttributes> {
     return Get(attributes).gradient ? std::vector<int>{0} : std::vector<int>{};
   }
   std::vector<CallCase> Cases() const override {
-    const CallCase evaluation{.name = "odd",
-                              .inputs = {Samples({7, 5}), Statistics({7, 5}, Fill::kNormal)},
-                              .samples = 3,
-                              .differentiable = false};
-    return LossCases(evaluation, ToAttributes(MeanSquaredErrorAttributes{.gradient = true}));
+    std::vector<CallCase> all;
+    const auto add = [&](std::string name, const Shape& shape) {
+      const CallCase evaluation{.name = std::move(name),
+                                .inputs = {Samples(shape), Statistics(shape, Fill::kNormal)},
+                                .samples = 3,
+                                .differentiable = false};
+      const Attributes gradient = ToAttributes(MeanSquaredErrorAttributes{.gradient = true});
+      for (CallCase& made : LossCases(evaluation, gradient)) all.push_back(std::move(made));
+    };
+    add("odd", {7, 5});
+    add("long", {101, 137});
+    return all;
   }
 
  private:

@@ -14,7 +14,7 @@ class Swiglu final : public OperationOf<NoAttributes> {
   std::vector<int> MayOverwrite(const Attributes&) const override { return {0, 1}; }
   std::vector<CallCase> Cases() const override {
     return {{.name = "odd", .inputs = {Samples({7, 5}), Samples({7, 5})}},
-            {.name = "long", .inputs = {Samples({33, 129}), Samples({33, 129})}, .samples = 3}};
+            {.name = "long", .inputs = {Samples({101, 137}), Samples({101, 137})}, .samples = 3}};
   }
 
  private:

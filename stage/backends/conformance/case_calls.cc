@@ -16,7 +16,7 @@ std::vector<float> FillOperand(const CaseOperand& operand, int64_t count, uint32
   std::vector<float> values = FillNormal(count, stream);
   for (int64_t i = 0; i < count; ++i) {
     float& value = values[static_cast<size_t>(i)];
-    const auto place = static_cast<double>(PermuteIndex(kSeed, stream, count, i));
+    const int64_t place = PermuteIndex(kSeed, stream, count, i);
     switch (operand.fill) {
       case Fill::kNormal:
         break;
@@ -27,11 +27,22 @@ std::vector<float> FillOperand(const CaseOperand& operand, int64_t count, uint32
         value = std::abs(value) + 0.5f;
         break;
       case Fill::kDistinct:
-        value = static_cast<float>(0.03 * (place - static_cast<double>(count / 2) + 0.5));
+        value = static_cast<float>(0.03 * (static_cast<double>(place - count / 2) + 0.5));
         break;
       case Fill::kIds:
         value = static_cast<float>(RandomBits({.seed = kSeed, .operation = stream}, i) %
                                    static_cast<uint32_t>(operand.below));
+        break;
+      case Fill::kAnyIds:
+        value = static_cast<float>(RandomBits({.seed = kSeed, .operation = stream}, i) %
+                                   static_cast<uint32_t>(operand.below + 2)) -
+                2.0f;
+        break;
+      case Fill::kTied:
+        value = static_cast<float>(RandomBits({.seed = kSeed, .operation = stream}, i) % 3) - 1.0f;
+        break;
+      case Fill::kDiverged:
+        if (place % 5 == 0) value = NAN;
         break;
     }
   }

@@ -15,6 +15,12 @@ namespace {
 constexpr float kStep = 1e-2f;
 constexpr int64_t kMostElements = 60;  // of an operand; of larger ones some are tried
 
+double RootMeanSquare(const std::vector<float>& values) {
+  double sum = 0;
+  for (const float value : values) sum += double{value} * value;
+  return std::sqrt(sum / static_cast<double>(values.size()));
+}
+
 class CaseGradient : public testing::TestWithParam<OperationCase> {
  protected:
   // sum(gradients * outputs): a scalar whose gradient with respect to the outputs is `gradients`.
@@ -59,10 +65,11 @@ TEST_P(CaseGradient, IsWhatFiniteDifferencesSay) {
       for (size_t j = 0; j < derived.size(); ++j) derived[j] -= before[j];
     }
     const std::vector<float> values = table.Values(operand);
+    const double scale = RootMeanSquare(derived);
     const size_t stride = std::max<size_t>(1, values.size() / kMostElements);
     for (size_t j = 0; j < values.size(); j += stride) {
       const double slope = Slope(table, operand, values, j);
-      EXPECT_NEAR(derived[j], slope, 4e-3 * std::max(1.0, std::abs(slope)))
+      EXPECT_NEAR(derived[j], slope, 4e-3 * std::max(scale, std::abs(slope)))
           << "operand " << i << " element " << j;
     }
     table.Set(operand, values);

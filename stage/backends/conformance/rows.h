@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/dtype.h"
+#include "operations/call_case.h"
 #include "stage/backends/backend.h"
 
 namespace stagecoach::conformance {
@@ -34,8 +35,6 @@ enum class Elements {
 
 class Bench;
 
-// Twice the error of one rounding to nearest.
-inline constexpr double kRoundedOnce = 1.0 / 256;
 // Where a back end may round what stays inside of an operation, or where errors add up.
 inline constexpr double kRoundedTwice = 1e-2;
 inline constexpr double kRoundedInside = 2e-2;
