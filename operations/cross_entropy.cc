@@ -27,16 +27,18 @@ class CrossEntropy final : public OperationOf<CrossEntropyAttributes> {
   }
   std::vector<CallCase> Cases() const override {
     std::vector<CallCase> all;
-    const auto add = [&](std::string name, CrossEntropyAttributes attributes, Shape logits) {
+    const auto add = [&](std::string name, CrossEntropyAttributes attributes, Shape logits,
+                         Fill fill = Fill::kNormal, Fill ids = Fill::kIds, int64_t more_ids = 0) {
       const int64_t classes = logits.back();
       std::vector<int64_t> rows = logits.extents();
       rows.pop_back();
-      CallCase evaluation{
-          .name = std::move(name),
-          .attributes = ToAttributes(attributes),
-          .inputs = {Samples(std::move(logits)), IdsBelow(classes, Shape(std::move(rows)))},
-          .samples = 3,
-          .differentiable = false};
+      CallCase evaluation{.name = std::move(name),
+                          .attributes = ToAttributes(attributes),
+                          .inputs = {Samples(std::move(logits), fill),
+                                     IdsBelow(classes + more_ids, Shape(std::move(rows)))},
+                          .samples = 3,
+                          .differentiable = false};
+      evaluation.inputs[1].fill = ids;
       attributes.gradient = true;
       for (CallCase& made : LossCases(evaluation, ToAttributes(attributes))) {
         all.push_back(std::move(made));
@@ -46,6 +48,14 @@ class CrossEntropy final : public OperationOf<CrossEntropyAttributes> {
     add("labels", {.accuracy = true, .top = 5}, {19});
     add("smooth", {.label_smoothing = 0.1, .accuracy = true}, {5, 4, 9});
     add("one_class_ignored", {.label_smoothing = 0.2, .ignore_index = 1, .top = 2}, {23, 4});
+    const CrossEntropyAttributes measured{.label_smoothing = 0.1, .accuracy = true, .top = 2};
+    CrossEntropyAttributes ignoring = measured;
+    ignoring.ignore_index = 7;
+    add("no_class_ignored", ignoring, {33, 7}, Fill::kNormal, Fill::kIds, 1);
+    ignoring.ignore_index = -1;
+    add("out_of_range", ignoring, {33, 7}, Fill::kNormal, Fill::kAnyIds, 2);
+    add("ties", measured, {33, 7}, Fill::kTied);
+    add("diverged", measured, {33, 7}, Fill::kDiverged);
     return all;
   }
 

@@ -3,7 +3,8 @@
 // q = (1 - label_smoothing) * [j is the target] + label_smoothing / classes.
 // Its gradient: (softmax(logits) - q) * scale, 0 in rows that are ignored.
 // Sums: loss; rows that count; with accuracy rows whose target has the largest logit; with top rows whose target
-// is among the `top` largest. Of equal logits the lower class comes first.
+// is among the `top` largest. Of equal logits the lower class comes first; a target whose logit is not a number
+// comes last, and behind each other logit that is none: logits that diverged count for nothing.
 // A target that is neither a class nor ignore_index is a fault of the data: the loss is not a number then.
 #ifndef STAGECOACH_OPERATIONS_CROSS_ENTROPY_H_
 #define STAGECOACH_OPERATIONS_CROSS_ENTROPY_H_

@@ -168,12 +168,18 @@ def average_pool(a, x):
 def cross_entropy(a, logits, targets):
     options = {"label_smoothing": a["label_smoothing"], "ignore_index": a["ignore_index"]}
     logits, targets = logits.flatten(0, -2), targets.flatten()
-    sums = [F.cross_entropy(logits, targets, reduction="sum", **options)]
     counts = targets != a["ignore_index"]
-    sums.append(counts.sum())
+    known = (targets >= 0) & (targets < logits.shape[1])
+    # PyTorch refuses such targets: here their rows are not numbers.
+    spoilt = torch.where((known | ~counts)[:, None], logits, math.nan)
+    safe = torch.where(known | ~counts, targets, 0)
+    sums = [F.cross_entropy(spoilt, safe, reduction="sum", **options), counts.sum()]
+    # Its topk leaves the order of equal values open.
+    places = torch.where(known, targets, 0)[:, None]
+    own, classes = logits.gather(1, places), torch.arange(logits.shape[1])
+    before = torch.where(classes < places, ~(logits < own), ~(logits <= own)) & (classes != places)
     for top in [1] * bool(a["accuracy"]) + [a["top"]] * bool(a["top"]):
-        best = logits.topk(min(top, logits.shape[1])).indices
-        sums.append(((best == targets[:, None]).any(1) & counts).sum())
+        sums.append(((before.sum(1) < top) & counts & known).sum())
     return sums
 
 
@@ -213,6 +219,13 @@ def number_of(text):
     return float(text) if any(c in text for c in ".e") else int(text)
 
 
+def pairs(report, label, ours, truth):
+    """Both side by side; one that the other side lacks fails."""
+    if len(ours) != len(truth):
+        report.fail(label, f"{len(ours)} values beside {len(truth)}")
+    return list(zip(ours, truth))
+
+
 class Case:
     """The recorded arrays of one case; numbers are float64 leaves of an autograd graph."""
 
@@ -245,12 +258,13 @@ class Case:
             self._compare_loss(report, label)
             return
         outputs = TABLE[self.operation](self.attributes, *self.inputs)
-        for i, (ours, truth) in enumerate(zip(self.all("output"), outputs)):
+        for i, (ours, truth) in enumerate(pairs(report, label, self.all("output"), outputs)):
             report.near(f"{label}.output{i}", ours, truth)
         upstream = [torch.tensor(array, dtype=torch.float64) for array in self.all("d_output")]
         if not upstream:
             return
-        sum((outputs[i] * dy).sum() for i, dy in zip(self.outputs, upstream)).backward()
+        handed_on = pairs(report, label, self.outputs, upstream)
+        sum((outputs[i] * dy).sum() for i, dy in handed_on).backward()
         for i, leaf in enumerate(self.inputs):
             if leaf.requires_grad:
                 ours = self.arrays[f"{self.name}/d_input{i}"]
@@ -259,7 +273,7 @@ class Case:
     def _compare_loss(self, report, label):
         sums = LOSSES[self.operation](self.attributes, *self.inputs[:2])
         outputs = self.all("output")
-        for ours, truth in zip(outputs.pop(), sums):
+        for ours, truth in pairs(report, label, outputs.pop(), sums):
             report.near(f"{label}.sums", ours, truth)
         if outputs:
             sums[0].backward()

@@ -29,7 +29,9 @@ __device__ __forceinline__ RowSums SumsOfRow(const T* row, int64_t classes, int6
     const float value = ToFloat(row[j]);
     total += expf(value - largest);
     sum += value;
-    before += value > own || (value == own && j < target) ? 1.0f : 0.0f;
+    // As in operations/cross_entropy.h: what is not a number comes before the target.
+    const bool behind = j < target ? value < own : value <= own;
+    before += j == target || behind ? 0.0f : 1.0f;
   }
   RowSums sums;
   sums.largest = largest;

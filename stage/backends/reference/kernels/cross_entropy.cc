@@ -17,12 +17,13 @@ double LogSumExp(const float* logits, int64_t classes) {
   return largest + std::log(total);
 }
 
-// Classes that come before the target by their logits; of equal ones the lower class comes first.
+// Classes that come before the target by their logits; of equal ones the lower class comes first. Written so that
+// logits that are not numbers come before it, and all if its own is none.
 int64_t RankOf(const float* logits, int64_t classes, int64_t target) {
+  const float own = logits[target];
   int64_t rank = 0;
-  for (int64_t j = 0; j < classes; ++j) {
-    rank += logits[j] > logits[target] || (logits[j] == logits[target] && j < target) ? 1 : 0;
-  }
+  for (int64_t j = 0; j < target; ++j) rank += !(logits[j] < own) ? 1 : 0;
+  for (int64_t j = target + 1; j < classes; ++j) rank += !(logits[j] <= own) ? 1 : 0;
   return rank;
 }
 
