@@ -171,7 +171,7 @@ def cross_entropy(a, logits, targets):
     counts = targets != a["ignore_index"]
     known = (targets >= 0) & (targets < logits.shape[1])
     # PyTorch refuses such targets: here their rows are not numbers.
-    spoilt = torch.where((known | ~counts)[:, None], logits, math.nan)
+    spoilt = logits * torch.where(known | ~counts, 1.0, math.nan)[:, None]
     safe = torch.where(known | ~counts, targets, 0)
     sums = [F.cross_entropy(spoilt, safe, reduction="sum", **options), counts.sum()]
     # Its topk leaves the order of equal values open.
