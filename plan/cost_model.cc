@@ -9,13 +9,11 @@ namespace stagecoach {
 
 namespace {
 
-LayerCost CostOf(const NetworkLayer& layer, DType activation) {
-  const LayerLists& lists = *layer.lists;
-  const ListCost flops = CostOfLists(lists);
+LayerCost CostOf(const NetworkLayer& layer) {
+  const ListCost flops = CostOfLists(*layer.lists);
   LayerCost cost{.products = flops.products,
                  .forward_flops = flops.forward_flops,
-                 .backward_flops = flops.backward_flops,
-                 .stash_bytes = StashBytes(lists, activation)};
+                 .backward_flops = flops.backward_flops};
   for (const ParameterSpec& parameter : layer.parameters) {
     cost.parameters += parameter.shape.elements();
   }
@@ -25,18 +23,13 @@ LayerCost CostOf(const NetworkLayer& layer, DType activation) {
 }  // namespace
 
 std::vector<LayerCost> ModelCosts(const Network& model) {
-  const DType activation = ComputeDType(model.precision);
   std::map<const LayerLists*, LayerCost> known;  // equal layers share their lists
-  const std::vector<int64_t> cuts = CutBytes(model);
   std::vector<LayerCost> costs;
   costs.reserve(model.layers.size());
   for (const NetworkLayer& layer : model.layers) {
     auto found = known.find(layer.lists.get());
-    if (found == known.end()) {
-      found = known.emplace(layer.lists.get(), CostOf(layer, activation)).first;
-    }
+    if (found == known.end()) found = known.emplace(layer.lists.get(), CostOf(layer)).first;
     costs.push_back(found->second);
-    costs.back().boundary_bytes = cuts[static_cast<size_t>(layer.index)];
   }
   return costs;
 }

@@ -22,9 +22,6 @@ struct LayerCost {
   int64_t products = 0;        // forward FLOPs of matrix products, per sequence: what MFU counts
   int64_t forward_flops = 0;   // per sequence; causal attention counts the half it computes
   int64_t backward_flops = 0;  // per sequence, input and weight part together
-  int64_t boundary_bytes =
-      0;  // what crosses a cut behind the layer, per sequence; of the last one logits
-  int64_t stash_bytes = 0;  // kept from forward to backward, per sequence
 };
 
 // Seconds measured on a stage for one micro-batch, per layer; same order as the layers.

@@ -25,6 +25,11 @@ Network Gpt(double dropout = 0, Precision precision = Precision::kFloat32) {
   return *model;
 }
 
+// Of one sequence: what layer i keeps from forward to backward.
+int64_t StashOf(const Network& model, size_t i) {
+  return StashBytes(*model.layers[i].lists, ComputeDType(model.precision));
+}
+
 TEST(ModelCosts, CountsTheParametersOfGpt2) {
   const auto model = ExpandModel(
       GptSpec{.layers = 12, .width = 768, .heads = 12, .context = 1024, .vocabulary = 50257});
@@ -54,37 +59,41 @@ TEST(ModelCosts, ProductsDominateAndBackwardTakesAboutTwice) {
 }
 
 TEST(ModelCosts, StashIsTheTableOfTheArchitectureDocument) {
-  const std::vector<LayerCost> costs = ModelCosts(Gpt());
+  const Network model = Gpt();
+  const std::vector<int64_t> cuts = CutBytes(model);
   const int64_t n = kContext, d = kWidth, h = 4 * kWidth;
-  EXPECT_EQ(costs[0].stash_bytes, 4 * n);
-  EXPECT_EQ(costs[1].stash_bytes, 4 * n * (d + 2) + 4 * n * (5 * d + kHeads));
-  EXPECT_EQ(costs[2].stash_bytes, 4 * n * (d + 2) + 4 * n * (d + 2 * h));
-  EXPECT_EQ(costs[7].stash_bytes, 4 * n * (d + 2)) << "layer norm";
-  EXPECT_EQ(costs[8].stash_bytes, 4 * n * d) << "linear";
-  EXPECT_EQ(costs[8].boundary_bytes, 4 * n * kVocabulary);
-  EXPECT_EQ(costs[3].boundary_bytes, 4 * n * d);
+  EXPECT_EQ(StashOf(model, 0), 4 * n);
+  EXPECT_EQ(StashOf(model, 1), 4 * n * (d + 2) + 4 * n * (5 * d + kHeads));
+  EXPECT_EQ(StashOf(model, 2), 4 * n * (d + 2) + 4 * n * (d + 2 * h));
+  EXPECT_EQ(StashOf(model, 7), 4 * n * (d + 2)) << "layer norm";
+  EXPECT_EQ(StashOf(model, 8), 4 * n * d) << "linear";
+  EXPECT_EQ(cuts[8], 4 * n * kVocabulary);
+  EXPECT_EQ(cuts[3], 4 * n * d);
 }
 
 TEST(ModelCosts, Bfloat16HalvesActivationsButNotStatisticsAndIds) {
-  const std::vector<LayerCost> costs = ModelCosts(Gpt(0, Precision::kBfloat16));
+  const Network model = Gpt(0, Precision::kBfloat16), wide = Gpt();
+  const Network single = Gpt(0, Precision::kTensorFloat32);
+  const std::vector<int64_t> cuts = CutBytes(model);
+  const std::vector<LayerCost> costs = ModelCosts(model), single_costs = ModelCosts(single);
   const int64_t n = kContext, d = kWidth, h = 4 * kWidth;
-  EXPECT_EQ(costs[0].stash_bytes, 4 * n);
-  EXPECT_EQ(costs[1].stash_bytes, 2 * n * 6 * d + 4 * n * (2 + kHeads));
-  EXPECT_EQ(costs[2].stash_bytes, 2 * n * (2 * d + 2 * h) + 4 * n * 2);
-  EXPECT_EQ(costs[8].stash_bytes, 2 * n * d) << "linear";
-  EXPECT_EQ(costs[8].boundary_bytes, 2 * n * kVocabulary);
-  EXPECT_EQ(costs[3].boundary_bytes, 2 * n * d);
-  const std::vector<LayerCost> single = ModelCosts(Gpt(0, Precision::kTensorFloat32));
+  EXPECT_EQ(StashOf(model, 0), 4 * n);
+  EXPECT_EQ(StashOf(model, 1), 2 * n * 6 * d + 4 * n * (2 + kHeads));
+  EXPECT_EQ(StashOf(model, 2), 2 * n * (2 * d + 2 * h) + 4 * n * 2);
+  EXPECT_EQ(StashOf(model, 8), 2 * n * d) << "linear";
+  EXPECT_EQ(cuts[8], 2 * n * kVocabulary);
+  EXPECT_EQ(cuts[3], 2 * n * d);
   for (size_t i = 0; i < costs.size(); ++i) {
-    EXPECT_EQ(single[i].stash_bytes, ModelCosts(Gpt())[i].stash_bytes);
-    EXPECT_EQ(costs[i].forward_flops, single[i].forward_flops);
+    EXPECT_EQ(StashOf(single, i), StashOf(wide, i));
+    EXPECT_EQ(costs[i].forward_flops, single_costs[i].forward_flops);
   }
 }
 
 TEST(ModelCosts, DropoutKeepsNothing) {
-  const std::vector<LayerCost> with = ModelCosts(Gpt(0.1)), without = ModelCosts(Gpt());
+  const Network dropping = Gpt(0.1), plain = Gpt();
+  const std::vector<LayerCost> with = ModelCosts(dropping), without = ModelCosts(plain);
   for (size_t i = 0; i < with.size(); ++i) {
-    EXPECT_EQ(with[i].stash_bytes, without[i].stash_bytes);
+    EXPECT_EQ(StashOf(dropping, i), StashOf(plain, i));
     EXPECT_GE(with[i].forward_flops, without[i].forward_flops);
   }
 }
@@ -127,9 +136,9 @@ TEST(StageMemory, InBfloat16WeightsHaveACopyOfTwoBytesAndTheRestOfTheirKindStays
 TEST(StageMemory, OfALastStageThatKeepsEverything) {
   // Layer norm and head, M = 2: both stashes and logits wait for the backwards; the first backward
   // finds its targets gone and the gradient of its logits in their place.
-  const std::vector<LayerCost> costs = ModelCosts(Gpt());
-  const int64_t stash = costs[7].stash_bytes + costs[8].stash_bytes;
-  const int64_t logits = costs[8].boundary_bytes, targets = 4 * kContext;
+  const Network model = Gpt();
+  const int64_t stash = StashOf(model, 7) + StashOf(model, 8);
+  const int64_t logits = CutBytes(model)[8], targets = 4 * kContext;
   const StageMemory memory =
       Forecast({.rematerialization = Rematerialization::kNever, .stages = 2, .micro_batches = 2}, 1,
                7, 9, 6);
@@ -139,11 +148,10 @@ TEST(StageMemory, OfALastStageThatKeepsEverything) {
 TEST(StageMemory, OfAMiddleStageThatRecomputes) {
   // At the first backward: boundary inputs of the others, its stash and gradient, scratch of the
   // last layer; nothing waits in the links.
-  const std::vector<LayerCost> costs = ModelCosts(Gpt());
+  const Network model = Gpt();
   const int64_t boundary = 4 * kContext * kWidth;
   const StageMemory memory = Forecast({.stages = 3, .micro_batches = 4}, 1, 1, 3, 4);
-  const int64_t stash = costs[1].stash_bytes + costs[2].stash_bytes;
-  const Network model = Gpt();
+  const int64_t stash = StashOf(model, 1) + StashOf(model, 2);
   const LayerLists& lists = *model.layers[2].lists;
   EXPECT_EQ(memory.activations,
             3 * boundary + stash + boundary + PeakOfList(lists, lists.backward, DType::kF32, {}));

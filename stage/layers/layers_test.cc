@@ -10,6 +10,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "network/cost.h"
 #include "network/layers/attention.h"
 #include "network/layers/dropout.h"
 #include "network/layers/embedding.h"
@@ -22,7 +23,6 @@
 #include "network/layers/rms_norm.h"
 #include "network/layers/silu.h"
 #include "network/layers/swiglu.h"
-#include "plan/cost_model.h"
 #include "plan/model_spec.h"
 #include "stage/layers/layer_runner.h"
 #include "stage/layers/layer_testing.h"
@@ -291,7 +291,8 @@ TEST_P(LayerTest, StashWeighsWhatTheMemoryTableSays) {
   Stash stash;
   Forward(&stash);
   EXPECT_EQ(StashBytes(stash), 4 * GetParam().stash_floats);
-  EXPECT_EQ(StashBytes(stash), kSequences * ModelCosts(model_)[index_].stash_bytes)
+  EXPECT_EQ(StashBytes(stash),
+            kSequences * StashBytes(*model_.layers[index_].lists, ComputeDType(model_.precision)))
       << "cost model of " << model_.layers[index_].label;
 }
 
@@ -320,7 +321,8 @@ TEST_P(LayerTest, InBfloat16TheStashAndTheParametersWeighWhatTheCostModelSays) {
   Stash stash;
   const Tensors y = *layer->Forward({narrow(x_)}, context_, &stash);
   EXPECT_EQ(y.front().dtype(), DType::kBF16);
-  EXPECT_EQ(StashBytes(stash), kSequences * ModelCosts(model)[index_].stash_bytes)
+  EXPECT_EQ(StashBytes(stash),
+            kSequences * StashBytes(*model.layers[index_].lists, ComputeDType(model.precision)))
       << "cost model of " << model.layers[index_].label;
   const Tensors dx = *layer->Backward({narrow(dy_)}, std::move(stash));
   for (const Tensor& gradient : dx) EXPECT_EQ(gradient.dtype(), DType::kBF16);
