@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "google/protobuf/descriptor.h"
 #include "network/layer_kinds.h"
 #include "network/layers/attention.h"
@@ -14,6 +15,7 @@
 #include "network/layers/linear.h"
 #include "network/layers/residual.h"
 #include "services/common/convert/convert_fields.h"
+#include "services/common/convert/enum_name.h"
 
 namespace stagecoach {
 namespace {
@@ -77,6 +79,21 @@ TEST(LayerMessages, AFieldThatOneSideLacksIsTold) {
               ElementsAre("stagecoach.v1.ResidualLayer.layers is not in the struct"));
 }
 
+AttributeValue OtherThan(AttributeValue value, const FieldDescriptor& field) {
+  if (bool* flag = std::get_if<bool>(&value)) *flag = !*flag;
+  if (int64_t* count = std::get_if<int64_t>(&value)) *count += 7;
+  if (double* number = std::get_if<double>(&value)) *number += 0.25;
+  if (auto* counts = std::get_if<std::vector<int64_t>>(&value)) counts->push_back(7);
+  std::string* const text = std::get_if<std::string>(&value);
+  if (text == nullptr) return value;
+  if (field.enum_type() == nullptr) return absl::StrCat(*text, "x");
+  for (int i = 1; i < field.enum_type()->value_count(); ++i) {  // 0 is unspecified
+    const std::string name = ShortEnumName(*field.enum_type()->value(i));
+    if (name != *text) return name;
+  }
+  return value;
+}
+
 // Each field by itself is set to something else than its default, goes over and comes back.
 TEST(LayerMessages, CarryEveryFieldOfEveryKind) {
   for (const LayerKind* kind : AllLayerKinds()) {
@@ -86,11 +103,8 @@ TEST(LayerMessages, CarryEveryFieldOfEveryKind) {
     layers[0].attributes = defaults;
     for (const Attributes::Entry& entry : defaults.entries()) {
       layers.push_back(layers[0]);
-      AttributeValue other = entry.value;
-      if (bool* flag = std::get_if<bool>(&other)) *flag = !*flag;
-      if (int64_t* count = std::get_if<int64_t>(&other)) *count += 7;
-      if (double* number = std::get_if<double>(&other)) *number += 0.25;
-      layers.back().attributes.Set(entry.name, other);
+      const FieldDescriptor* field = MessageOf(*kind).FindFieldByName(entry.name);
+      layers.back().attributes.Set(entry.name, OtherThan(entry.value, *field));
       ASSERT_NE(layers.back(), layers[0]) << entry.name;
     }
     if (kind->HasLayers()) layers[0].layers = {GeluSpec{}, LinearSpec{.out = 3}};
