@@ -5,6 +5,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
+#include "network/network_kinds.h"
+#include "network/zoo/gpt.h"
 #include "plan/card_memory.h"
 #include "plan/cost_model.h"
 #include "stage/testing/pipeline_harness.h"
