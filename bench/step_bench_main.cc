@@ -19,8 +19,6 @@
 
 #include "base/random.h"
 #include "bench/fma_peak.h"
-#include "network/network_kinds.h"
-#include "network/zoo/gpt.h"
 #include "plan/cost_model.h"
 #include "plan/schedule.h"
 #include "stage/cell/optimizer.h"

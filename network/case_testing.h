@@ -10,14 +10,18 @@
 
 namespace stagecoach {
 
-// What is there once is a parameter; all else comes in.
+// What is there once is a parameter or a state; all else comes in.
 inline LayerGraph GraphOfCase(const OperationCase& of) {
   LayerWriter writer;
   std::vector<ValueId> inputs, outputs;
   for (const CaseOperand& operand : of.call.inputs) {
-    inputs.push_back(operand.type.leading == Leading::kOne
-                         ? writer.Parameter(operand.type.element, operand.type.shape)
-                         : writer.Input(operand.type));
+    if (operand.state) {
+      inputs.push_back(writer.State(operand.type.shape));
+    } else if (operand.type.leading == Leading::kOne) {
+      inputs.push_back(writer.Parameter(operand.type.element, operand.type.shape));
+    } else {
+      inputs.push_back(writer.Input(operand.type));
+    }
   }
   const std::vector<ValueId> made = writer.Emit(of.operation->name(), of.call.attributes, inputs);
   for (const int i : of.call.outputs) outputs.push_back(made[static_cast<size_t>(i)]);

@@ -14,10 +14,11 @@
 namespace stagecoach {
 namespace {
 
-// Calls of the forward and of both parts of the backward.
+// Calls of the forward, of both parts of the backward and of the commit.
 std::vector<Call> CallsOf(const LayerLists& lists) {
   std::vector<Call> calls;
-  for (const CallList* list : {&lists.forward, &lists.input_gradient, &lists.weight_gradient}) {
+  for (const CallList* list :
+       {&lists.forward, &lists.input_gradient, &lists.weight_gradient, &lists.commit}) {
     for (const ListedCall& listed : list->calls) calls.push_back(listed.call);
   }
   return calls;
@@ -73,12 +74,17 @@ TEST(Cases, GiveAGradientToAllButIds) {
       }
     }
     std::multiset<ValueId> added;
-    for (const ListedCall& listed : lists.weight_gradient.calls) {
-      added.insert(listed.call.adds.begin(), listed.call.adds.end());
+    for (const CallList* list : {&lists.weight_gradient, &lists.commit}) {
+      for (const ListedCall& listed : list->calls) {
+        added.insert(listed.call.adds.begin(), listed.call.adds.end());
+      }
     }
-    const std::multiset<ValueId> all(lists.parameter_gradients.begin(),
-                                     lists.parameter_gradients.end());
-    EXPECT_EQ(added, all) << "every parameter's gradient is added to once";
+    std::multiset<ValueId> all;
+    for (const auto* ids : {&lists.parameter_gradients, &lists.accumulators, &lists.states}) {
+      all.insert(ids->begin(), ids->end());
+    }
+    EXPECT_EQ(added, all)
+        << "every parameter's gradient is added to once, every state changed once";
   }
 }
 
@@ -127,10 +133,14 @@ TEST(Cases, InAnEvaluationGiveWhatATrainingGives) {
     const EvaluationForm form = of.operation->Evaluation(of.call.attributes);
     if (form.identity) continue;
     const std::vector<ValueType> inputs = TypesOf(of.call.inputs);
-    const auto types = of.operation->Types(form.attributes, inputs, {});
+    const Operation& evaluated =
+        form.operation.empty() ? *of.operation : OperationNamed(form.operation);
+    const auto types = evaluated.Types(form.attributes, inputs, {});
     ASSERT_TRUE(types.ok()) << of.name() << ": " << types.status();
-    EXPECT_EQ(*types, *of.operation->Types(of.call.attributes, inputs, {})) << of.name();
-    EXPECT_EQ(of.operation->Drawn(form.attributes, {inputs, *types, {}}), 0) << of.name();
+    auto expected = *of.operation->Types(of.call.attributes, inputs, {});
+    if (!form.operation.empty()) expected.resize(1);
+    EXPECT_EQ(*types, expected) << of.name();
+    EXPECT_EQ(evaluated.Drawn(form.attributes, {inputs, *types, {}}), 0) << of.name();
   }
 }
 

@@ -120,6 +120,7 @@ class CellWalk {
       if (At(stasher_, id) < 0) memory.sent_beside_stash += network_.WireBytes(id);
     }
     memory.stash = StashUpTo(last_ - 1);
+    for (int i = first_; i < last_; ++i) memory.stash_once += StashOnce(Layer(i));
     const int64_t inputs =
         WireBytes(network_, wires_.loaded) + WireBytes(network_, wires_.received);
     memory.forward = PeakOfForward(inputs, false, true);
@@ -154,12 +155,21 @@ class CellWalk {
     }
   }
 
-  // What a layer keeps beside its inputs and outputs.
+  // What a layer keeps of a sample beside its inputs and outputs.
   int64_t InnerStash(const NetworkLayer& layer) const {
     int64_t bytes = 0;
     for (const ValueId id : layer.lists->stash) {
       if (Holds(layer.lists->inputs, id) || Holds(layer.lists->outputs, id)) continue;
-      bytes += TypeBytes(layer.lists->value(id).type, 1, dtype_);
+      const ValueType& type = layer.lists->value(id).type;
+      if (type.leading == Leading::kSamples) bytes += TypeBytes(type, 1, dtype_);
+    }
+    return bytes;
+  }
+  int64_t StashOnce(const NetworkLayer& layer) const {
+    int64_t bytes = 0;
+    for (const ValueId id : layer.lists->stash) {
+      const ValueType& type = layer.lists->value(id).type;
+      if (type.leading == Leading::kOne) bytes += TypeBytes(type, 1, dtype_);
     }
     return bytes;
   }
@@ -179,7 +189,7 @@ class CellWalk {
   // Equal layers share their lists.
   int64_t Peak(const LayerLists& lists, const CallList& list, const std::vector<ValueId>& staying) {
     const auto [found, is_new] = peaks_.try_emplace({&list, staying}, 0);
-    if (is_new) found->second = PeakOfList(lists, list, dtype_, staying);
+    if (is_new) found->second = PeakOfListBySample(lists, list, dtype_, staying);
     return found->second;
   }
 

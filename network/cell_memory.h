@@ -1,6 +1,7 @@
 // Memory of a cell while it works, by walking the lists of its layers and the wires between them. Layers may share
 // what they keep, so it is a function of the whole cell.
-// Units and shapes: bytes of one sample.
+// Units and shapes: bytes of one sample where nothing else is said. What calls make once for all samples of a
+//            micro-batch counts as long as a stash holds it.
 // Errors:    none; sizes were limited when the network was made.
 #ifndef STAGECOACH_NETWORK_CELL_MEMORY_H_
 #define STAGECOACH_NETWORK_CELL_MEMORY_H_
@@ -19,6 +20,7 @@ struct CellMemory {
   int64_t read = 0;              // of what comes in what the layers read: kept for a recompute
   int64_t sent_beside_read = 0;  // of `sent` what is not a part of that
   int64_t stash = 0;             // kept from forward to backward
+  int64_t stash_once = 0;        // of a micro-batch of any size, beside that
   int64_t sent_beside_stash = 0;
   // Peaks; all that the cell holds for the micro-batch is counted, with what comes in.
   int64_t forward = 0;    // of a forward that keeps the inputs alone

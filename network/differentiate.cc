@@ -6,6 +6,7 @@
 #include "base/check.h"
 #include "network/gradient_calls.h"
 #include "network/lists.h"
+#include "network/update_calls.h"
 #include "operations/catalogue.h"
 
 namespace stagecoach {
@@ -38,10 +39,10 @@ void Split(const GradientCalls& backward, std::vector<Call>* input_part,
 // Adds to a list when what is read for the last time, and what is made in the memory of what.
 class Liveness {
  public:
-  // `handed_in`: what others may hold too, so that nothing is made in its memory. `kept`: what is wanted
-  // after the list has run.
-  Liveness(const std::vector<ValueId>& parameters, const Ids& handed_in, const Ids& kept)
-      : parameters_(ToSet(parameters)), handed_in_(handed_in), kept_(kept) {}
+  // `owned`: what is there before and after any list. `handed_in`: what others may hold too, so that nothing
+  // is made in its memory. `kept`: what is wanted after the list has run.
+  Liveness(const Ids& owned, const Ids& handed_in, const Ids& kept)
+      : owned_(owned), handed_in_(handed_in), kept_(kept) {}
 
   CallList Of(const std::vector<Call>& calls) const {
     CallList list;
@@ -50,7 +51,7 @@ class Liveness {
     for (auto call = calls.rbegin(); call != calls.rend(); ++call) {
       ListedCall listed{*call, std::nullopt, {}};
       const auto drop = [&](ValueId id) {
-        if (parameters_.contains(id) || !read_later.insert(id).second) return;
+        if (owned_.contains(id) || !read_later.insert(id).second) return;
         listed.dropped.push_back(id);
       };
       for (const ValueId id : call->inputs) drop(id);
@@ -78,18 +79,18 @@ class Liveness {
     return std::nullopt;
   }
 
-  const Ids parameters_;
+  const Ids& owned_;
   const Ids& handed_in_;
   const Ids& kept_;
 };
 
-// What the calls read that they do not make themselves, without parameters; ascending.
-std::vector<ValueId> ReadFromOutside(const std::vector<Call>& calls, const Ids& parameters,
+// What the calls read that they do not make themselves, without what is owned; ascending.
+std::vector<ValueId> ReadFromOutside(const std::vector<Call>& calls, const Ids& owned,
                                      const Ids& made_before) {
   Ids read, made;
   for (const Call& call : calls) {
     for (const ValueId id : call.inputs) {
-      if (!parameters.contains(id) && !made.contains(id) && !made_before.contains(id)) {
+      if (!owned.contains(id) && !made.contains(id) && !made_before.contains(id)) {
         read.insert(id);
       }
     }
@@ -98,7 +99,8 @@ std::vector<ValueId> ReadFromOutside(const std::vector<Call>& calls, const Ids& 
   return {read.begin(), read.end()};
 }
 
-// The same calls with what stands for a call that is the identity put in its place.
+// The same calls in the forms that they have in an evaluation; what stands for a call that is the identity is put
+// in its place.
 std::vector<Call> EvaluationCalls(const LayerGraph& graph, std::vector<ValueId>* outputs) {
   std::vector<ValueId> stands_for;
   for (int i = 0; i < static_cast<int>(graph.values.size()); ++i) stands_for.emplace_back(i);
@@ -112,6 +114,10 @@ std::vector<Call> EvaluationCalls(const LayerGraph& graph, std::vector<ValueId>*
       continue;
     }
     call.attributes = form.attributes;
+    if (!form.operation.empty()) {
+      call.operation = form.operation;
+      call.outputs.resize(1);
+    }
     calls.push_back(std::move(call));
   }
   for (const ValueId id : graph.outputs) outputs->push_back(now(id));
@@ -124,14 +130,21 @@ Ids Union(const Ids& a, const Ids& b) {
   return all;
 }
 
-void AddForwardLists(const LayerGraph& graph, LayerLists* lists) {
+Ids Owned(const LayerLists& lists) {
+  Ids owned = ToSet(lists.parameters);
+  owned.insert(lists.states.begin(), lists.states.end());
+  owned.insert(lists.accumulators.begin(), lists.accumulators.end());
+  return owned;
+}
+
+void AddForwardLists(const LayerGraph& graph, const Ids& owned, LayerLists* lists) {
   const Ids inputs = ToSet(graph.inputs), outputs = ToSet(graph.outputs);
   const Ids with_stash = Union(outputs, ToSet(lists->stash));
-  lists->forward = Liveness(graph.parameters, inputs, with_stash).Of(graph.calls);
-  lists->forward_alone = Liveness(graph.parameters, inputs, outputs).Of(graph.calls);
+  lists->forward = Liveness(owned, inputs, with_stash).Of(graph.calls);
+  lists->forward_alone = Liveness(owned, inputs, outputs).Of(graph.calls);
   const std::vector<Call> calls = EvaluationCalls(graph, &lists->evaluation_outputs);
   const Ids evaluated = ToSet(lists->evaluation_outputs);
-  lists->evaluation = Liveness(graph.parameters, inputs, evaluated).Of(calls);
+  lists->evaluation = Liveness(owned, inputs, evaluated).Of(calls);
 }
 
 }  // namespace
@@ -144,33 +157,48 @@ CallTypes LayerLists::TypesOf(const Call& call) const {
   return types;
 }
 
+int64_t LeastSamples(const LayerLists& lists) {
+  int64_t least = 1;
+  for (const ListedCall& listed : lists.forward.calls) {
+    const Call& call = listed.call;
+    least = std::max(
+        least, OperationNamed(call.operation).LeastSamples(call.attributes, lists.TypesOf(call)));
+  }
+  return least;
+}
+
 LayerLists Differentiate(const LayerGraph& graph) {
   GradientCalls backward = WriteGradientCalls(graph);
   FuseGradientCalls(graph, &backward);
+  const UpdateCalls updates = WriteUpdateCalls(graph, &backward.values);
   std::vector<Call> input_part, weight_part;
   Split(backward, &input_part, &weight_part);
+  weight_part.insert(weight_part.end(), updates.folds.begin(), updates.folds.end());
 
   LayerLists lists;
   lists.values = backward.values;
   lists.inputs = graph.inputs;
   lists.parameters = graph.parameters;
+  lists.states = graph.states;
+  lists.accumulators = updates.accumulators;
   lists.outputs = graph.outputs;
   lists.output_gradients = backward.output_gradients;
   lists.input_gradients = backward.input_gradients;
   lists.parameter_gradients = backward.parameter_gradients;
-  const Ids parameters = ToSet(graph.parameters), gradients = ToSet(lists.output_gradients),
+  const Ids owned = Owned(lists), gradients = ToSet(lists.output_gradients),
             kept = ToSet(lists.input_gradients);
-  lists.stash = ReadFromOutside(backward.calls, parameters, gradients);
-  lists.weight_stash = ReadFromOutside(weight_part, parameters, {});
-  AddForwardLists(graph, &lists);
+  const std::vector<Call> joint = JointOrder(input_part, weight_part, lists.input_gradients);
+  lists.stash = ReadFromOutside(joint, owned, gradients);
+  lists.weight_stash = ReadFromOutside(weight_part, owned, {});
+  AddForwardLists(graph, owned, &lists);
 
   const Ids handed_in = Union(ToSet(lists.stash), gradients);
-  lists.backward = Liveness(graph.parameters, handed_in, kept)
-                       .Of(JointOrder(input_part, weight_part, lists.input_gradients));
+  lists.backward = Liveness(owned, handed_in, kept).Of(joint);
   const Ids to_weights = ToSet(lists.weight_stash);
   const Ids after_input = Union(kept, to_weights);
-  lists.input_gradient = Liveness(graph.parameters, handed_in, after_input).Of(input_part);
-  lists.weight_gradient = Liveness(graph.parameters, to_weights, {}).Of(weight_part);
+  lists.input_gradient = Liveness(owned, handed_in, after_input).Of(input_part);
+  lists.weight_gradient = Liveness(owned, to_weights, {}).Of(weight_part);
+  lists.commit = Liveness(owned, {}, {}).Of(updates.commits);
   return lists;
 }
 

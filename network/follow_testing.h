@@ -24,16 +24,19 @@ class Follower {
   explicit Follower(const LayerLists& lists) : lists_(lists) {}
 
   // Every input is there when it is read and nothing that is dropped is read again; at the end there is
-  // what was asked for and, but for parameters, nothing else.
+  // what was asked for and, but for parameters and states, nothing else.
   void Follow(const CallList& list, std::vector<ValueId> handed_in,
               const std::vector<ValueId>& wanted, const std::string& where) {
     std::set<ValueId> there(handed_in.begin(), handed_in.end());
     there.erase(ValueId());
     for (const ValueId id : list.unused) EXPECT_EQ(there.erase(id), 1u) << where;
-    const std::set<ValueId> parameters(lists_.parameters.begin(), lists_.parameters.end());
+    std::set<ValueId> owned;
+    for (const auto* ids : {&lists_.parameters, &lists_.states, &lists_.accumulators}) {
+      owned.insert(ids->begin(), ids->end());
+    }
     for (const ListedCall& listed : list.calls) {
       for (const ValueId id : listed.call.inputs) {
-        EXPECT_TRUE(parameters.contains(id) || there.contains(id)) << where << " " << id.value;
+        EXPECT_TRUE(owned.contains(id) || there.contains(id)) << where << " " << id.value;
       }
       if (listed.in_place.has_value()) {
         const ValueId overwritten = listed.call.inputs[static_cast<size_t>(*listed.in_place)];
@@ -69,6 +72,7 @@ inline void ExpectListsCanBeFollowed(const LayerLists& lists) {
   follower.Follow(lists.input_gradient, given, Both(lists.input_gradients, lists.weight_stash),
                   "input gradient");
   follower.Follow(lists.weight_gradient, lists.weight_stash, {}, "weight gradient");
+  follower.Follow(lists.commit, {}, {}, "commit");
   // Both parts together are the joint backward.
   std::vector<std::string> split = Both(OperationsOf(lists.input_gradient),
                                         OperationsOf(lists.weight_gradient)),

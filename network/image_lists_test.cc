@@ -20,7 +20,9 @@ class ImageBlock {
     const ValueId y = Only("convolution", ToAttributes(attributes), {x, weight});
     const ValueId scale = writer_.Parameter(Element::kFloat32, {4});
     const ValueId shift = writer_.Parameter(Element::kFloat32, {4});
-    return Only("batch_norm", ToAttributes(BatchNormAttributes{}), {y, scale, shift});
+    const ValueId mean = writer_.State({4}), variance = writer_.State({4});
+    return Only("batch_norm", ToAttributes(BatchNormAttributes{.momentum = 0.1}),
+                {y, scale, shift, mean, variance});
   }
   ValueId Only(const char* operation, const Attributes& attributes, std::vector<ValueId> inputs) {
     return writer_.Emit(operation, attributes, std::move(inputs))[0];
@@ -36,7 +38,8 @@ class ImageBlock {
 };
 
 // The ReLUs are made in place. The sums of a batch norm are made once, for its input's gradient, and read by
-// the weight part.
+// the weight part, which also folds the micro-batch's moments into the accumulators of the mini-batch's: the commit
+// makes them part of the averages that the evaluation reads.
 TEST(Lists, OfAResNetBlock) {
   ImageBlock block;
   const ValueId x = block.Input();

@@ -46,6 +46,12 @@ ValueId LayerWriter::Parameter(Element element, Shape shape) {
   return graph_.parameters.back();
 }
 
+ValueId LayerWriter::State(Shape shape) {
+  graph_.states.push_back(NewValue(WeightType(Element::kFloat32, std::move(shape)), Origin::kState,
+                                   static_cast<int>(graph_.states.size())));
+  return graph_.states.back();
+}
+
 const ValueType& LayerWriter::type(ValueId id) const {
   CHECK(id.valid()) << status_.message();
   return graph_.value(id).type;

@@ -1,6 +1,6 @@
 // LayerGraph: one layer of a network as a value: its operations in order, and what they read and make.
 // The sequence of layers is what a partition cuts (GPipe, section 2.1).
-// Units and shapes: value ids index `values`; inputs come first, then parameters and what calls make,
+// Units and shapes: value ids index `values`; inputs come first, then parameters, states and what calls make,
 //            in the order in which the builder met them.
 // Errors:    LayerWriter::Finish answers INVALID_ARGUMENT with the operation that does not fit; a graph
 //            that came out of it has calls in an order in which their inputs are there.
@@ -17,19 +17,20 @@
 
 namespace stagecoach {
 
-enum class Origin { kInput, kParameter, kCall };
+// An accumulator is no value of the graph: the lists have them (network/lists.h).
+enum class Origin { kInput, kParameter, kState, kCall, kAccumulator };
 
 struct Value {
   ValueType type;
   Origin origin = Origin::kCall;
-  int index = 0;          // of the input or the parameter; 0 for what a call makes
+  int index = 0;          // among its like; 0 for what a call makes
   bool constant = false;  // an input that no gradient goes back to
   friend bool operator==(const Value&, const Value&) = default;
 };
 
 struct LayerGraph {
   std::vector<Value> values;
-  std::vector<ValueId> inputs, parameters, outputs;
+  std::vector<ValueId> inputs, parameters, states, outputs;
   std::vector<Call> calls;
   friend bool operator==(const LayerGraph&, const LayerGraph&) = default;
 
@@ -44,6 +45,8 @@ class LayerWriter {
   // The next parameter of the layer. Operations read a kActivation parameter in the type that the job
   // computes in and a kFloat32 one as it is stored.
   ValueId Parameter(Element element, Shape shape);
+  // The next state: float32, without a gradient; changed by the update rules of the calls that read it.
+  ValueId State(Shape shape);
   std::vector<ValueId> Emit(std::string_view operation, Attributes attributes,
                             std::vector<ValueId> inputs);
   // Streams of random numbers count 0, 1, 2, ... within a layer, over what can draw at all. A piece of a

@@ -38,10 +38,14 @@ std::string FieldPath(const LayerPlace& place, std::string_view kind, std::strin
   return absl::StrCat(place.path, ".", std::string(kind), ".", std::string(field));
 }
 
+std::string LayerBuilder::NameOf(const LayerPlace& place, const char* name) const {
+  return absl::StrFormat("model/%04d/%s%s", layer_index_, place.prefix, name);
+}
+
 ValueId LayerBuilder::Add(const LayerPlace& place, const char* name, Shape shape,
                           ParameterSpec::Init init, double stddev, Element element) {
   ParameterSpec parameter;
-  parameter.name = absl::StrFormat("model/%04d/%s%s", layer_index_, place.prefix, name);
+  parameter.name = NameOf(place, name);
   parameter.decay = shape.rank() >= 2;
   parameter.shape = shape;
   parameter.init = init;
@@ -66,6 +70,11 @@ ValueId LayerBuilder::Float32(const LayerPlace& place, const char* name, Shape s
   return Add(place, name, std::move(shape), init, 0, Element::kFloat32);
 }
 
+ValueId LayerBuilder::State(const LayerPlace& place, const char* name, Shape shape, float initial) {
+  states_.push_back({NameOf(place, name), shape, initial});
+  return writer_.State(std::move(shape));
+}
+
 absl::Status LayerBuilder::CheckArrays(const LayerPlace& place) const {
   for (const ParameterSpec& parameter : parameters_) {
     if (parameter.shape.elements() <= kMaxArray) continue;
@@ -81,6 +90,7 @@ absl::StatusOr<BuiltLayer> LayerBuilder::Finish(std::vector<ValueId> outputs) {
   BuiltLayer built;
   ASSIGN_OR_RETURN(built.graph, writer_.Finish(std::move(outputs)));
   built.parameters = std::move(parameters_);
+  built.states = std::move(states_);
   return built;
 }
 

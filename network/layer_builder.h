@@ -14,6 +14,7 @@
 #include "network/layer.h"
 #include "network/layer_spec.h"
 #include "network/parameter.h"
+#include "network/state.h"
 
 namespace stagecoach {
 
@@ -37,6 +38,7 @@ struct NetworkFacts {
 
 struct BuiltLayer {
   std::vector<ParameterSpec> parameters;
+  std::vector<StateSpec> states;
   LayerGraph graph;
 };
 
@@ -58,6 +60,8 @@ class LayerBuilder {
   ValueId Bias(const LayerPlace& place, const char* name, Shape shape);  // zeros
   ValueId Float32(const LayerPlace& place, const char* name, Shape shape, ParameterSpec::Init init);
 
+  ValueId State(const LayerPlace& place, const char* name, Shape shape, float initial);
+
   absl::StatusOr<BuiltLayer> Finish(std::vector<ValueId> outputs);
   absl::StatusOr<BuiltLayer> Finish(ValueId output) { return Finish(std::vector{output}); }
   size_t parameters() const { return parameters_.size(); }
@@ -66,12 +70,14 @@ class LayerBuilder {
  private:
   ValueId Add(const LayerPlace& place, const char* name, Shape shape, ParameterSpec::Init init,
               double stddev, Element element);
+  std::string NameOf(const LayerPlace& place, const char* name) const;
 
   const int layer_index_;
   const double branch_stddev_;
   const NetworkFacts network_;
   LayerWriter writer_;
   std::vector<ParameterSpec> parameters_;
+  std::vector<StateSpec> states_;
 };
 
 // Writes a layer of any kind; what comes out of it. A layer that reads ids must be given some, and no other

@@ -13,6 +13,7 @@
 // proto/stagecoach/v1/model.proto.
 #define STAGECOACH_LAYER_KINDS(KIND) \
   KIND(Attention)                    \
+  KIND(BatchNorm)                    \
   KIND(Dropout)                      \
   KIND(Embedding)                    \
   KIND(Gelu)                         \

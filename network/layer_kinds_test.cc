@@ -8,6 +8,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "network/layers/attention.h"
+#include "network/layers/batch_norm.h"
 #include "network/layers/dropout.h"
 #include "network/layers/embedding.h"
 #include "network/layers/gelu.h"
@@ -78,6 +79,8 @@ TEST(LayerKinds, FieldsAreRefusedWithTheirPathAndWhatIsAllowed) {
             path + "rms_norm.epsilon: 1e-300; must be a number in [1e-12, 1]");
   EXPECT_EQ(RefusalOf(RmsNormSpec{1.5}),
             path + "rms_norm.epsilon: 1.5; must be a number in [1e-12, 1]");
+  EXPECT_EQ(RefusalOf(BatchNormSpec{.momentum = 0}),
+            path + "batch_norm.momentum: 0; must be a number in [1e-06, 1]");
   LayerSpec layer = LinearSpec{4};
   layer.attributes.Set("outt", int64_t{4});
   EXPECT_EQ(RefusalOf(layer), path + "linear.outt is not known; did you mean \"out\"?");
@@ -131,6 +134,7 @@ TEST(LayerKinds, FunctionsAreTheWordsThatStandInCheckpoints) {
   EXPECT_EQ(LayerFunction(EmbeddingSpec{0.1}), "embedding");
   EXPECT_EQ(LayerFunction(LayerNormSpec{}), "layer_norm");
   EXPECT_EQ(LayerFunction(RmsNormSpec{1e-6}), "rms_norm:1e-06");
+  EXPECT_EQ(LayerFunction(BatchNormSpec{.epsilon = 1e-3, .momentum = 0.2}), "batch_norm:0.001");
   EXPECT_EQ(LayerFunction(AttentionSpec{8, 0.1}), "attention:8");
   EXPECT_EQ(LayerFunction(AttentionSpec{.heads = 8, .rotary_theta = 1e6}),
             "attention:8:rotary=1e+06");

@@ -6,6 +6,7 @@
 #ifndef STAGECOACH_NETWORK_LISTS_H_
 #define STAGECOACH_NETWORK_LISTS_H_
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -28,10 +29,11 @@ struct CallList {
 // the others are invalid.
 struct LayerLists {
   std::vector<Value> values;
-  std::vector<ValueId> inputs, parameters, outputs;
+  std::vector<ValueId> inputs, parameters, states, outputs;
   std::vector<ValueId> evaluation_outputs;
   std::vector<ValueId> output_gradients, input_gradients;
   std::vector<ValueId> parameter_gradients;  // what calls add to
+  std::vector<ValueId> accumulators;         // what folds change: zero when a step begins
   std::vector<ValueId> stash;                // kept from forward to backward
   std::vector<ValueId> weight_stash;         // kept from the input part to the weight part
 
@@ -39,13 +41,18 @@ struct LayerLists {
   CallList forward_alone;  // keeps nothing but the outputs: it will be recomputed
   CallList evaluation;     // dropout is the identity
   CallList backward;       // both parts, the weight gradients as soon as that frees memory
-  CallList input_gradient, weight_gradient;
+  CallList input_gradient;
+  CallList weight_gradient;  // and what folds the micro-batch into accumulators
+  CallList commit;           // when a step is applied: from the accumulators into the states
 
   const Value& value(ValueId id) const { return values[static_cast<size_t>(id.value)]; }
   CallTypes TypesOf(const Call& call) const;
 };
 
 LayerLists Differentiate(const LayerGraph& graph);
+
+// Samples that a micro-batch must have in training.
+int64_t LeastSamples(const LayerLists& lists);
 
 // For people and for golden texts.
 std::string FormatLists(const LayerLists& lists);

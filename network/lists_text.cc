@@ -6,8 +6,8 @@
 namespace stagecoach {
 namespace {
 
-// Inputs x, parameters w, gradients of parameters dw, everything else v; each with its own count where
-// it has one.
+// Inputs x, parameters w, gradients of parameters dw, states s, accumulators a, everything else v; each with its own
+// count where it has one.
 class Names {
  public:
   explicit Names(const LayerLists& lists) {
@@ -16,6 +16,8 @@ class Names {
     Name(lists.parameters, "w");
     Name(lists.output_gradients, "dy");
     Name(lists.parameter_gradients, "dw");
+    Name(lists.states, "s");
+    Name(lists.accumulators, "a");
     int next = 0;
     for (std::string& name : names_) {
       if (name.empty()) name = absl::StrCat("v", next++);
@@ -80,6 +82,7 @@ std::string FormatLists(const LayerLists& lists) {
   absl::StrAppend(&text, "  gives ", names.Of(lists.input_gradients, " "), "; keeps ",
                   names.Of(lists.weight_stash, " "), "\n");
   AppendList("weight gradient", lists.weight_gradient, names, &text);
+  if (!lists.commit.calls.empty()) AppendList("commit", lists.commit, names, &text);
   return text;
 }
 

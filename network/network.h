@@ -16,6 +16,7 @@
 #include "base/precision.h"
 #include "network/lists.h"
 #include "network/parameter.h"
+#include "network/state.h"
 
 namespace stagecoach {
 
@@ -45,7 +46,8 @@ struct NetworkLayer {
   std::string function;
   std::vector<WireId> inputs, outputs;    // in the order of the lists' own
   std::vector<ParameterSpec> parameters;  // in the order of ParameterSpec::index
-  // What a stage runs of it; the parameters of the lists are those above, in this order.
+  std::vector<StateSpec> states;
+  // What a stage runs of it; the parameters and states of the lists are those above, in this order.
   std::shared_ptr<const LayerLists> lists;
 };
 

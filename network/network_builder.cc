@@ -54,6 +54,7 @@ absl::StatusOr<std::vector<WireId>> NetworkBuilder::Add(const Naming& naming,
   ASSIGN_OR_RETURN(std::vector<ValueId> outputs, write(values, builder));
   ASSIGN_OR_RETURN(BuiltLayer built, Annotate(builder.Finish(std::move(outputs)), naming.path));
   layer.parameters = std::move(built.parameters);
+  layer.states = std::move(built.states);
   for (const ParameterSpec& parameter : layer.parameters) {
     parameters_ += parameter.shape.elements();
   }

@@ -2,7 +2,7 @@
 // refusals and costs (operations/cases_test.cc), gradient rules (network/cases_test.cc), finite
 // differences and every back end beside the reference (stage/backends/conformance).
 // Ownership: plain values.
-// Units and shapes: types as in Call; an input that is there once for all samples is a parameter.
+// Units and shapes: types as in Call; an input that is there once for all samples is a parameter or a state.
 #ifndef STAGECOACH_OPERATIONS_CALL_CASE_H_
 #define STAGECOACH_OPERATIONS_CALL_CASE_H_
 
@@ -34,6 +34,7 @@ struct CaseOperand {
   ValueType type;
   Fill fill = Fill::kNormal;
   int64_t below = 0;
+  bool state = false;  // there once, and no parameter
 };
 
 struct CallCase {
@@ -63,6 +64,10 @@ inline CaseOperand Weights(Shape shape) {
 }
 inline CaseOperand Float32Weights(Shape shape, Fill fill = Fill::kNormal) {
   return {WeightType(Element::kFloat32, std::move(shape)), fill, 0};
+}
+
+inline CaseOperand States(Shape shape, Fill fill = Fill::kNormal) {
+  return {WeightType(Element::kFloat32, std::move(shape)), fill, 0, true};
 }
 
 }  // namespace stagecoach

@@ -25,7 +25,7 @@
 namespace stagecoach {
 
 // One use of an operation. `adds`: buffers that the call adds to, where a gradient of a parameter is
-// summed over micro-batches; they are neither inputs nor outputs.
+// summed over micro-batches, or changes: accumulators and states. They are neither inputs nor outputs.
 struct Call {
   std::string operation;
   Attributes attributes;
@@ -64,10 +64,29 @@ class GradientWriter {
   virtual void Contribute(int input, ValueId gradient) = 0;
 };
 
+// How an operation's update rule sees one call of the forward: what changes the states that the call has
+// among its inputs.
+class UpdateWriter {
+ public:
+  virtual ~UpdateWriter() = default;
+  virtual const ValueType& input_type(int i) const = 0;
+  virtual ValueId output(int i) const = 0;
+  // A buffer that is zero when a step begins.
+  virtual ValueId Accumulator(Element element, Shape shape) = 0;
+  // A call that folds what one micro-batch gave into accumulators: once for each, in ascending order.
+  virtual void EmitFold(std::string_view operation, Attributes attributes,
+                        std::vector<ValueId> inputs, const std::vector<ValueId>& accumulators) = 0;
+  // A call that changes these inputs, which are states, when the step is applied.
+  virtual void EmitCommit(std::string_view operation, Attributes attributes,
+                          std::vector<ValueId> accumulators, const std::vector<int>& states) = 0;
+};
+
 // What is left of a call in an evaluation.
 struct EvaluationForm {
   bool identity = false;  // its output is its first input
   Attributes attributes;
+  // Another operation of the same inputs that gives output 0 alone; empty: the same one.
+  std::string operation = {};
 };
 
 class Operation {
@@ -84,9 +103,13 @@ class Operation {
   // Writes the calls that compute the gradients of the wanted inputs. Operations of the backward have
   // none.
   virtual void Gradient(const Attributes& attributes, GradientWriter& writer) const;
+  // Writes the calls that change states, if the call has any.
+  virtual void Update(const Attributes&, UpdateWriter&) const {}
   virtual EvaluationForm Evaluation(const Attributes& attributes) const {
     return {.identity = false, .attributes = attributes};
   }
+  // Samples that a micro-batch must have in training.
+  virtual int64_t LeastSamples(const Attributes&, const CallTypes&) const { return 1; }
   // Random numbers that a call draws from its stream for one sample.
   virtual int64_t Drawn(const Attributes&, const CallTypes&) const { return 0; }
   // The same call with one more input at the end, which is added to output 0 before its one rounding; none

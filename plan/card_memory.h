@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "network/attention_calls.h"
-#include "network/network.h"
+#include "plan/model_spec.h"
 
 namespace stagecoach {
 

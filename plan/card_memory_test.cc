@@ -7,8 +7,6 @@
 #include <limits>
 
 #include "base/check.h"
-#include "network/network_kinds.h"
-#include "network/zoo/gpt.h"
 #include "plan/cost_model.h"
 
 namespace stagecoach {

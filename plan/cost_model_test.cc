@@ -7,8 +7,6 @@
 #include <limits>
 
 #include "network/cost.h"
-#include "network/network_kinds.h"
-#include "network/zoo/gpt.h"
 
 namespace stagecoach {
 namespace {

@@ -14,7 +14,7 @@
 
 #include "absl/status/status.h"
 #include "base/precision.h"
-#include "network/model_spec.h"
+#include "plan/model_spec.h"
 
 namespace stagecoach {
 

@@ -7,7 +7,6 @@
 #include "base/job_name.h"
 #include "base/status.h"
 #include "network/cost.h"
-#include "network/network_kinds.h"
 #include "plan/job_spec.h"
 
 namespace stagecoach {
@@ -103,6 +102,23 @@ absl::Status ValidateMasks(const TrainingSpec& training, const Network& model) {
                       absl::StrCat("with dropout, layer ", layer.index, " (", layer.label,
                                    ") would draw over 2^34 numbers for one micro-batch of ",
                                    largest, " sequences: raise micro_batches or set dropout to 0"));
+  }
+  return absl::OkStatus();
+}
+
+// Batch norm's variance of one value is none.
+absl::Status ValidateLeastSamples(const TrainingSpec& training, const Network& model) {
+  const int64_t smallest =
+      MicroBatchSize(training.batch_size, training.micro_batches, training.micro_batches - 1);
+  for (const NetworkLayer& layer : model.layers) {
+    const int64_t least = LeastSamples(*layer.lists);
+    if (least <= smallest) continue;
+    return FieldError(
+        "training.micro_batches", absl::StrCat(training.micro_batches),
+        absl::StrCat("layer ", layer.index, " (", layer.label, ") takes statistics of ", least,
+                     " samples of a micro-batch or more, and the smallest micro-batch would have ",
+                     smallest, ": use at most ", std::max<int64_t>(1, training.batch_size / least),
+                     training.batch_size < least ? ", and a larger training.batch_size" : ""));
   }
   return absl::OkStatus();
 }
@@ -207,6 +223,7 @@ absl::Status ValidateJobSpec(const JobSpec& spec) {
   RETURN_IF_ERROR(ValidateData(spec.data));
   RETURN_IF_ERROR(ValidateTraining(spec.training, model));
   RETURN_IF_ERROR(ValidateMasks(spec.training, model));
+  RETURN_IF_ERROR(ValidateLeastSamples(spec.training, model));
   RETURN_IF_ERROR(ValidatePipeline(spec.pipeline, static_cast<int64_t>(model.layers.size())));
   RETURN_IF_ERROR(CheckPlanSize(spec, spec.pipeline.stages));
   RETURN_IF_ERROR(ValidateCheckpointAndEvaluation(spec));

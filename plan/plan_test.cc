@@ -9,7 +9,6 @@
 #include <sstream>
 
 #include "base/golden_testing.h"
-#include "network/zoo/gpt.h"
 
 namespace stagecoach {
 namespace {

@@ -7,6 +7,7 @@
 
 #include "base/check.h"
 #include "network/cell_memory.h"
+#include "network/cost.h"
 #include "plan/card_memory.h"
 #include "plan/cost_model.h"
 #include "plan/optimizer_slots.h"
@@ -88,7 +89,7 @@ class ProgramWalk {
   }
 
   void Execute(Op op, int m, int64_t n, int64_t target) {
-    const int64_t stash = Times(cell_.stash, n);
+    const int64_t stash = SaturatingAdd(Times(cell_.stash, n), cell_.stash_once);
     switch (op) {
       case Op::kReceiveActivation:
         --to_receive_;
@@ -98,7 +99,7 @@ class ProgramWalk {
       case Op::kForward:
         return Forward(m, n);
       case Op::kRecompute:
-        Note(Times(cell_.recompute - cell_.read, n));
+        Note(SaturatingAdd(Times(cell_.recompute - cell_.read, n), cell_.stash_once));
         Drop(Times(cell_.read, n));
         return Keep(SaturatingAdd(stash, last_ ? Times(cell_.sent_beside_stash, n) : 0));
       case Op::kSendActivation:
@@ -132,9 +133,9 @@ class ProgramWalk {
   void Forward(int m, int64_t n) {
     const int64_t inputs = Sum(cell_.loaded) + Sum(cell_.received);
     if (!recomputed_[m]) {
-      Note(Times(cell_.kept - inputs, n));
+      Note(SaturatingAdd(Times(cell_.kept - inputs, n), cell_.stash_once));
       Drop(Times(inputs, n));  // the stash is what is left of them
-      return Keep(Times(cell_.stash + cell_.sent_beside_stash, n));
+      return Keep(SaturatingAdd(Times(cell_.stash + cell_.sent_beside_stash, n), cell_.stash_once));
     }
     if (!last_) Note(Times(cell_.forward - inputs, n));
     Drop(Times(inputs, n));
@@ -162,17 +163,20 @@ StageMemory ForecastStageMemory(const Network& model, const StageProgram& progra
   CHECK(0 <= query.first_layer && query.first_layer < query.last_layer &&
         query.last_layer <= layers)
       << "layers [" << query.first_layer << ", " << query.last_layer << ") of " << layers;
-  int64_t parameters = 0;
+  int64_t parameters = 0, states = 0, accumulators = 0;  // elements, but accumulators: bytes
   for (int i = query.first_layer; i < query.last_layer; ++i) {
-    for (const ParameterSpec& parameter : model.layers[i].parameters) {
+    const NetworkLayer& layer = model.layers[i];
+    for (const ParameterSpec& parameter : layer.parameters) {
       parameters += parameter.shape.elements();
     }
+    for (const StateSpec& state : layer.states) states += state.shape.elements();
+    accumulators += AccumulatorBytes(*layer.lists);
   }
   const DType dtype = ComputeDType(model.precision);
   const int64_t copy = dtype == DType::kF32 ? 0 : DTypeSize(dtype);  // that operations read
   StageMemory memory;
-  memory.parameters = parameters * (kFloatBytes + copy);
-  memory.gradients = parameters * kFloatBytes;
+  memory.parameters = parameters * (kFloatBytes + copy) + states * kFloatBytes;
+  memory.gradients = parameters * kFloatBytes + accumulators;
   memory.optimizer =
       static_cast<int64_t>(OptimizerSlots(query.optimizer).size()) * parameters * kFloatBytes;
   const CellMemory cell = MemoryOfCell(model, query.first_layer, query.last_layer);

@@ -17,12 +17,13 @@ constexpr int64_t kElementBytes = 4;
 void JobTransition::On(const SaveRequested&) { state_.save_requested = true; }
 
 int64_t JobTransition::CheckpointBytes() const {
-  int64_t elements = 0;
+  int64_t elements = 0, states = 0;
   for (const NetworkLayer& layer : state_.job->model.layers) {
     for (const ParameterSpec& parameter : layer.parameters) elements += parameter.shape.elements();
+    for (const StateSpec& state : layer.states) states += state.shape.elements();
   }
   const int64_t copies = 1 + static_cast<int64_t>(OptimizerSlots(spec().training.optimizer).size());
-  return elements * copies * kElementBytes;
+  return (elements * copies + states) * kElementBytes;
 }
 
 void JobTransition::StartCheckpoint() {
@@ -87,6 +88,9 @@ std::vector<ExpectedTensor> JobTransition::ExpectedTensors() const {
       for (const std::string& slot : slots) {
         expected.push_back({SlotTensorName(slot, parameter.name), DType::kF32, parameter.shape});
       }
+    }
+    for (const StateSpec& state : layer.states) {
+      expected.push_back({state.name, DType::kF32, state.shape});
     }
   }
   return expected;

@@ -6,7 +6,6 @@
 #include "base/status.h"
 #include "coordinator/job/job_plan.h"
 #include "coordinator/loop/job_loop.h"
-#include "network/network_kinds.h"
 
 namespace stagecoach {
 namespace {

@@ -3,8 +3,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "network/zoo/gpt.h"
-
 namespace stagecoach {
 namespace {
 

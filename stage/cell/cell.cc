@@ -47,6 +47,7 @@ absl::Status SetInitialValues(LayerRunner& layer, uint64_t seed, int index, Back
     backend.CopyFromHost(std::as_bytes(std::span(values)), parameter.value);
     RETURN_IF_ERROR(backend.Synchronize());  // `values` must outlive a queued copy
   }
+  for (LayerState& state : layer.states()) backend.Fill(state.value, state.spec.initial);
   return absl::OkStatus();
 }
 
@@ -344,9 +345,23 @@ void Cell::DropAllMicroBatches() {
   for (MicroBatch& micro_batch : state_->micro_batches) micro_batch = MicroBatch();
 }
 
+absl::Status Cell::CommitStates() {
+  for (size_t i = 0; i < state_->layers.size(); ++i) {
+    const PlacedLayer& layer = state_->layers[i];
+    RETURN_IF_ERROR(Annotate(
+        layer.runner->CommitStates(),
+        absl::StrCat("states of layer ", state_->first_layer + i, " (", layer.label, ")")));
+  }
+  return absl::OkStatus();
+}
+
 void Cell::ZeroGradients() {
   Tensors gradients;
   for (Parameter* parameter : parameters()) gradients.push_back(parameter->gradient);
+  for (const PlacedLayer& layer : state_->layers) {
+    const Tensors& gathered = layer.runner->gathered();
+    gradients.insert(gradients.end(), gathered.begin(), gathered.end());
+  }
   state_->backend->FillAll(gradients, 0.0f);
 }
 
@@ -365,6 +380,14 @@ std::vector<Parameter*> Cell::parameters() {
   std::vector<Parameter*> all;
   for (const PlacedLayer& layer : state_->layers) {
     for (Parameter& parameter : layer.runner->parameters()) all.push_back(&parameter);
+  }
+  return all;
+}
+
+std::vector<LayerState*> Cell::states() {
+  std::vector<LayerState*> all;
+  for (const PlacedLayer& layer : state_->layers) {
+    for (LayerState& state : layer.runner->states()) all.push_back(&state);
   }
   return all;
 }

@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "network/network.h"
+#include "plan/model_spec.h"
 #include "stage/layers/layer_runner.h"
 
 namespace stagecoach {
@@ -43,7 +43,9 @@ class Cell {
   const Tensors& outputs(MicroBatchId micro_batch) const;
 
   void DropAllMicroBatches();  // after an abort
-  void ZeroGradients();
+  // What the step has gathered for states becomes a part of them: once, where it is applied.
+  absl::Status CommitStates();
+  void ZeroGradients();  // and what was gathered for states
   // After values were set from outside (a checkpoint): Parameter::compute follows.
   void RefreshCompute();
 
@@ -52,6 +54,7 @@ class Cell {
   int last_layer() const;
   // Parameters in layer order, and the squared gradient norm of each layer (double, layer order).
   std::vector<Parameter*> parameters();
+  std::vector<LayerState*> states();  // layer order
   absl::StatusOr<std::vector<double>> LayerSquaredGradientNorms();
 
  private:

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "network/network.h"
+#include "plan/model_spec.h"
 
 namespace stagecoach {
 

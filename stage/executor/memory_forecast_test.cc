@@ -5,8 +5,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
-#include "network/network_kinds.h"
-#include "network/zoo/gpt.h"
+#include "network/layers/batch_norm.h"
+#include "network/layers/embedding.h"
+#include "network/layers/linear.h"
+#include "network/layers/relu.h"
 #include "plan/card_memory.h"
 #include "plan/cost_model.h"
 #include "stage/testing/pipeline_harness.h"
@@ -67,6 +69,38 @@ TEST(MemoryForecast, HoldsInEveryPrecision) {
       ExpectForecast(precision, stages, Rematerialization::kAlways);
       ExpectForecast(precision, stages, Rematerialization::kNever);
     }
+  }
+}
+
+// Statistics are there once for all samples of a micro-batch, beside values of one place a sample: not negligible.
+// So are running moments and what gathers for them.
+TEST(MemoryForecast, HoldsWithBatchNorms) {
+  const LayerListSpec list{
+      .width = 128,
+      .context = 1,
+      .vocabulary = 128,
+      .layers = {EmbeddingSpec{.position = false}, BatchNormSpec{}, ReluSpec{},
+                 LinearSpec{.out = 128}, BatchNormSpec{}, ReluSpec{}, LinearSpec{.out = 128}}};
+  const Network model = *ExpandModel(list);
+  for (const auto mode : {Rematerialization::kAlways, Rematerialization::kNever}) {
+    HarnessOptions options{.batch_size = 16, .micro_batches = 4, .rematerialization = mode};
+    options.sequence = list;
+    PipelineHarness pipeline(options);
+    ASSERT_TRUE(pipeline.TrainStep().ok());
+    const StageMemory forecast =
+        ForecastStageMemory(model, *pipeline.Work(0, true).program,
+                            {.first_layer = 0,
+                             .last_layer = static_cast<int>(model.layers.size()),
+                             .batch_size = 16,
+                             .micro_batches = 4,
+                             .optimizer = AdamWSpec{}});
+    const auto peak = pipeline.backend(0).allocator().Use().peak;
+    EXPECT_EQ(peak[static_cast<int>(MemoryKind::kParameters)], forecast.parameters);
+    EXPECT_EQ(peak[static_cast<int>(MemoryKind::kGradients)], forecast.gradients);
+    EXPECT_EQ(peak[static_cast<int>(MemoryKind::kOptimizer)], forecast.optimizer);
+    const double ratio = static_cast<double>(Activations(pipeline.backend(0))) /
+                         static_cast<double>(forecast.activations);
+    EXPECT_NEAR(ratio, 1.0, 0.03) << RematerializationName(mode);
   }
 }
 

@@ -28,6 +28,9 @@ class CaseLists : public testing::TestWithParam<OperationCase> {
     for (const ValueId id : graph.parameters) {
       layer_.parameters.push_back({.name = "w", .shape = graph.value(id).type.shape});
     }
+    for (const ValueId id : graph.states) {
+      layer_.states.push_back({.name = "s", .shape = graph.value(id).type.shape});
+    }
     auto runner = Runner();
     if (absl::IsUnimplemented(runner.status())) GTEST_SKIP() << runner.status().message();
     ASSERT_TRUE(runner.ok()) << runner.status();

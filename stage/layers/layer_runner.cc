@@ -11,9 +11,11 @@ absl::StatusOr<std::unique_ptr<LayerRunner>> LayerRunner::Create(const Network& 
                                                                  Backend& backend) {
   CHECK_EQ(layer.lists->parameters.size(), layer.parameters.size())
       << "parameters of " << layer.label;
+  CHECK_EQ(layer.lists->states.size(), layer.states.size()) << "states of " << layer.label;
   auto runner = std::unique_ptr<LayerRunner>(new LayerRunner(
       layer.lists, static_cast<uint32_t>(layer.index), ComputeDType(model.precision), backend));
   RETURN_IF_ERROR(runner->AllocateParameters(layer.parameters));
+  RETURN_IF_ERROR(runner->AllocateStates(layer.states));
   runner->MakeTable();
   RETURN_IF_ERROR(Annotate(runner->PrepareLists(), layer.label));
   return runner;
@@ -26,6 +28,7 @@ absl::Status LayerRunner::PrepareLists() {
   ASSIGN_OR_RETURN(backward_, Prepare(lists_->backward));
   ASSIGN_OR_RETURN(input_gradient_, Prepare(lists_->input_gradient));
   ASSIGN_OR_RETURN(weight_gradient_, Prepare(lists_->weight_gradient));
+  ASSIGN_OR_RETURN(commit_, Prepare(lists_->commit));
   return absl::OkStatus();
 }
 
@@ -43,6 +46,26 @@ absl::Status LayerRunner::AllocateParameters(const std::vector<ParameterSpec>& s
       ASSIGN_OR_RETURN(compute, MakeTensor(memory, MemoryKind::kParameters, dtype_, spec.shape));
     }
     parameters_.push_back({spec, std::move(value), std::move(gradient), std::move(compute)});
+  }
+  return absl::OkStatus();
+}
+
+// Accumulators are accounted as gradients: both gather over the micro-batches of a step.
+absl::Status LayerRunner::AllocateStates(const std::vector<StateSpec>& specs) {
+  Allocator& memory = backend_.allocator();
+  for (const StateSpec& spec : specs) {
+    ASSIGN_OR_RETURN(Tensor value,
+                     MakeTensor(memory, MemoryKind::kParameters, DType::kF32, spec.shape));
+    states_.push_back({spec, std::move(value)});
+  }
+  for (const ValueId id : lists_->accumulators) {
+    const ValueType& type = lists_->value(id).type;
+    ASSIGN_OR_RETURN(Tensor tensor, MakeTensor(memory, MemoryKind::kGradients,
+                                               ElementDType(type.element, dtype_), type.shape));
+    gathered_.emplace_back(tensor.buffer(), DType::kF32,
+                           Shape{tensor.bytes() / DTypeSize(DType::kF32)});
+    backend_.Fill(gathered_.back(), 0.0f);
+    accumulators_.push_back(std::move(tensor));
   }
   return absl::OkStatus();
 }
@@ -107,6 +130,10 @@ void LayerRunner::MakeTable() {
     const bool narrow = lists_->value(lists_->parameters[i]).type.element == Element::kActivation;
     At(lists_->parameters[i]) = narrow ? parameters_[i].compute : parameters_[i].value;
     At(lists_->parameter_gradients[i]) = parameters_[i].gradient;
+  }
+  for (size_t i = 0; i < states_.size(); ++i) At(lists_->states[i]) = states_[i].value;
+  for (size_t i = 0; i < accumulators_.size(); ++i) {
+    At(lists_->accumulators[i]) = accumulators_[i];
   }
   for (Tensor& tensor : table_) {
     if (!tensor.valid()) passing_.push_back(&tensor);
@@ -184,6 +211,10 @@ absl::StatusOr<Tensors> LayerRunner::Backward(Tensors output_gradients, Stash st
   Place(lists_->stash, std::move(stash.tensors), stash.context);
   Place(lists_->output_gradients, std::move(output_gradients), stash.context);
   return Run(backward_, stash.context, lists_->input_gradients, {}, nullptr);
+}
+
+absl::Status LayerRunner::CommitStates() {
+  return Run(commit_, ForwardContext(), {}, {}, nullptr).status();
 }
 
 }  // namespace stagecoach

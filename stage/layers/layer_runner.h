@@ -1,9 +1,10 @@
 // LayerRunner: f_i of the paper and its derivative b_i, with its parameters w_i (GPipe, section 2.1): runs
 // the lists of calls that were derived from the layer's graph (network/lists.h). It knows no kind of layer.
-// Ownership: owns its parameters; the caller owns the stash of each micro-batch.
+// Ownership: owns its parameters and states; the caller owns the stash of each micro-batch.
 // Threads:   executor thread only.
 // Units and shapes: inputs and outputs are tuples in the order of the graph's; activations [rows, width].
-//            Backward ADDS to parameter gradients and RETURNS the gradients of those inputs that have one.
+//            Backward ADDS to parameter gradients, folds what the micro-batch gave for the states into accumulators
+//            (so does the weight part, and nothing else) and RETURNS the gradients of those inputs that have one.
 // Errors:    RESOURCE_EXHAUSTED from the allocator; UNIMPLEMENTED from Create, naming an operation that the
 //            back end has no kernel for, and the layer; shapes are CHECKed (the model was validated).
 // Determinism: Forward is a function of (inputs, parameters, context): a recompute gives the same bits.
@@ -18,9 +19,10 @@
 #include "absl/status/statusor.h"
 #include "base/ids.h"
 #include "network/lists.h"
-#include "network/network.h"
+#include "plan/model_spec.h"
 #include "stage/backends/backend.h"
 #include "stage/backends/kernel.h"
+#include "stage/layers/layer_state.h"
 #include "stage/layers/parameter.h"
 #include "stage/tensor/tensor.h"
 
@@ -34,7 +36,7 @@ struct Stash {
 
 class LayerRunner {
  public:
-  // Allocates parameters and gradients; values are not yet set.
+  // Allocates parameters, gradients and states; values are not yet set.
   static absl::StatusOr<std::unique_ptr<LayerRunner>> Create(const Network& model,
                                                              const NetworkLayer& layer,
                                                              Backend& backend);
@@ -47,7 +49,13 @@ class LayerRunner {
   // Both, with less memory.
   absl::StatusOr<Tensors> Backward(Tensors output_gradients, Stash stash);
 
+  // What the micro-batches of the step have given becomes a part of the states.
+  absl::Status CommitStates();
+
   std::span<Parameter> parameters() { return parameters_; }
+  std::span<LayerState> states() { return states_; }
+  // What has to be zero when a step begins, as F32: zero is zero in any type.
+  const Tensors& gathered() const { return gathered_; }
 
  private:
   // A call ready to be run again and again. Its operands are places in the table.
@@ -68,6 +76,7 @@ class LayerRunner {
       : lists_(std::move(lists)), index_(index), dtype_(dtype), backend_(backend) {}
 
   absl::Status AllocateParameters(const std::vector<ParameterSpec>& specs);
+  absl::Status AllocateStates(const std::vector<StateSpec>& specs);
   absl::Status PrepareLists();
   absl::StatusOr<Program> Prepare(const CallList& list);
   absl::StatusOr<Step> PrepareStep(const ListedCall& listed);
@@ -90,9 +99,12 @@ class LayerRunner {
   const DType dtype_;
   Backend& backend_;
   std::vector<Parameter> parameters_;
-  Tensors table_;                 // by value; parameters and their gradients stay in it
+  std::vector<LayerState> states_;
+  Tensors accumulators_, gathered_;
+  Tensors table_;                 // by value; parameters, their gradients and states stay in it
   std::vector<Tensor*> passing_;  // all others
-  Program forward_, forward_alone_, evaluation_, backward_, input_gradient_, weight_gradient_;
+  Program forward_, forward_alone_, evaluation_, backward_, input_gradient_, weight_gradient_,
+      commit_;
 };
 
 }  // namespace stagecoach

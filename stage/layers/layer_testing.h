@@ -10,8 +10,7 @@
 
 #include "base/check.h"
 #include "base/random.h"
-#include "network/model_spec.h"
-#include "network/network_kinds.h"
+#include "plan/model_spec.h"
 #include "stage/backends/backend.h"
 #include "stage/layers/layer_runner.h"
 

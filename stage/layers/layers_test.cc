@@ -12,6 +12,7 @@
 #include "gtest/gtest.h"
 #include "network/cost.h"
 #include "network/layers/attention.h"
+#include "network/layers/batch_norm.h"
 #include "network/layers/dropout.h"
 #include "network/layers/embedding.h"
 #include "network/layers/gelu.h"
@@ -23,7 +24,7 @@
 #include "network/layers/rms_norm.h"
 #include "network/layers/silu.h"
 #include "network/layers/swiglu.h"
-#include "network/zoo/sequence.h"
+#include "plan/model_spec.h"
 #include "stage/layers/layer_runner.h"
 #include "stage/layers/layer_testing.h"
 
@@ -38,6 +39,7 @@ struct Case {
   LayerSpec spec;
   int64_t stash_floats = 0;  // by the memory table, of all rows together
   bool draws = false;        // random numbers in training
+  bool averages = false;     // in an evaluation, in the place of statistics
   friend void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
 };
 
@@ -69,6 +71,7 @@ std::vector<Case> Cases() {
       {"embedding_without_position", {EmbeddingSpec{.position = false}}, n},
       {"layer_norm", layer_norm, norm},
       {"rms_norm", rms_norm, rms},
+      {"batch_norm", BatchNormSpec{1e-3}, n * d + 3 * d, false, true},
       {"attention", attend, attention},
       {"attention_dropout", attend_drop, attention, true},
       {"attention_qwen", qwen, qwen_stash},
@@ -91,6 +94,8 @@ std::vector<Case> Cases() {
       {"residual_mlp", residual({layer_norm, mlp_spec}), norm + mlp},
       {"residual_swiglu", residual({rms_norm, swiglu}), rms + gated},
       {"residual_qwen", residual({rms_norm, qwen}), rms + qwen_stash},
+      {"residual_batch_norm", residual({BatchNormSpec{1e-3}, dense}), 2 * n * d + 3 * d, false,
+       true},
       // One layer is both the first and the last of the branch.
       {"residual_linear", residual({dense}), n * d},
       {"residual_layer_norm", residual({layer_norm}), norm},
@@ -107,7 +112,7 @@ class LayerTest : public testing::TestWithParam<Case> {
  protected:
   void SetUp() override {
     const bool embedding = GetParam().spec.kind == "embedding";
-    SequenceSpec list{kWidth, kContext, kVocabulary, {}};
+    LayerListSpec list{kWidth, kContext, kVocabulary, {}};
     list.layers.push_back(embedding ? GetParam().spec : LayerSpec{EmbeddingSpec{}});
     if (!embedding) list.layers.push_back(GetParam().spec);
     list.layers.push_back(LayerSpec{LinearSpec{kVocabulary, false}});
@@ -120,6 +125,9 @@ class LayerTest : public testing::TestWithParam<Case> {
     uint32_t stream = 100;
     for (Parameter& parameter : layer_->parameters()) {
       SetValues(parameter.value, NormalValues(parameter.value.elements(), stream++, 0.6f));
+    }
+    for (LayerState& state : layer_->states()) {
+      SetValues(state.value, NormalValues(state.value.elements(), stream++, 0.1f));
     }
     if (embedding) {
       x_ = TensorOf(*backend_, TokenValues(kRows, 1, kVocabulary), DType::kI32, {kRows});
@@ -292,7 +300,7 @@ TEST_P(LayerTest, StashWeighsWhatTheMemoryTableSays) {
   Forward(&stash);
   EXPECT_EQ(StashBytes(stash), 4 * GetParam().stash_floats);
   EXPECT_EQ(StashBytes(stash),
-            kSequences * StashBytes(*model_.layers[index_].lists, ComputeDType(model_.precision)))
+            StashBytes(*model_.layers[index_].lists, ComputeDType(model_.precision), kSequences))
       << "cost model of " << model_.layers[index_].label;
 }
 
@@ -322,7 +330,7 @@ TEST_P(LayerTest, InBfloat16TheStashAndTheParametersWeighWhatTheCostModelSays) {
   const Tensors y = *layer->Forward({narrow(x_)}, context_, &stash);
   EXPECT_EQ(y.front().dtype(), DType::kBF16);
   EXPECT_EQ(StashBytes(stash),
-            kSequences * StashBytes(*model.layers[index_].lists, ComputeDType(model.precision)))
+            StashBytes(*model.layers[index_].lists, ComputeDType(model.precision), kSequences))
       << "cost model of " << model.layers[index_].label;
   const Tensors dx = *layer->Backward({narrow(dy_)}, std::move(stash));
   for (const Tensor& gradient : dx) EXPECT_EQ(gradient.dtype(), DType::kBF16);
@@ -360,7 +368,8 @@ TEST_P(LayerTest, RandomNumbersBelongToSeedStepAndMicroBatch) {
   later.step = 77;
   const std::vector<float> plain = ValuesOf<float>(*backend_, Forward(nullptr, evaluation));
   EXPECT_TRUE(SameBits(ValuesOf<float>(*backend_, Forward(nullptr, later)), plain));
-  EXPECT_EQ(SameBits(plain, y), !GetParam().draws) << "no dropout in an evaluation";
+  EXPECT_EQ(SameBits(plain, y), !GetParam().draws && !GetParam().averages)
+      << "no dropout and no statistics in an evaluation";
 }
 
 TEST_P(LayerTest, AnEmptyMicroBatchPassesThrough) {
@@ -381,7 +390,7 @@ INSTANTIATE_TEST_SUITE_P(Kinds, LayerTest, testing::ValuesIn(Cases()),
 TEST(RandomOperationTest, TwoDropoutsOfOneLayerDrawDifferentMasks) {
   const std::unique_ptr<Backend> backend = MakeReferenceBackend({});
   const LayerSpec drop{DropoutSpec{0.5}};
-  const Network model = ExpandOrDie(SequenceSpec{
+  const Network model = ExpandOrDie(LayerListSpec{
       64, 4, 7, {{EmbeddingSpec{}}, {ResidualSpec{{drop, drop}}}, {LinearSpec{7, false}}}});
   const std::unique_ptr<LayerRunner> layer = *LayerRunner::Create(model, model.layers[1], *backend);
   const Tensor x = TensorOf(*backend, std::vector<float>(256, 1.0f), DType::kF32, {4, 64});
@@ -396,7 +405,7 @@ TEST(RandomOperationTest, TwoDropoutsOfOneLayerDrawDifferentMasks) {
 TEST(LayerRunnerTest, AnOperationThatTheBackEndHasNoKernelForIsAnErrorThatNamesTheLayer) {
   const std::unique_ptr<Backend> backend = MakeReferenceBackend({});
   Network model =
-      ExpandOrDie(SequenceSpec{8, 4, 7, {{EmbeddingSpec{}}, {GeluSpec{}}, {LinearSpec{7, true}}}});
+      ExpandOrDie(LayerListSpec{8, 4, 7, {{EmbeddingSpec{}}, {GeluSpec{}}, {LinearSpec{7, true}}}});
   LayerLists lists = *model.layers[1].lists;
   lists.backward.calls.front().call.operation = "levitate";
   model.layers[1].lists = std::make_shared<const LayerLists>(lists);

@@ -15,8 +15,7 @@
 #include "network/layers/layer_norm.h"
 #include "network/layers/linear.h"
 #include "network/layers/mlp.h"
-#include "network/zoo/gpt.h"
-#include "network/zoo/sequence.h"
+#include "plan/model_spec.h"
 #include "stage/backends/reference/reference_backend.h"
 #include "stage/layers/layer_runner.h"
 #include "stage/layers/layer_testing.h"
@@ -102,7 +101,7 @@ TEST(Residual, TheSumsOfAGptBlockAreNoOperations) {
 Network ModelOf(std::vector<LayerSpec> layers) {
   layers.insert(layers.begin(), LayerSpec{EmbeddingSpec{}});
   layers.push_back(LayerSpec{LinearSpec{7, false}});
-  return ExpandOrDie(SequenceSpec{kTrunkWidth, kTrunkContext, 7, std::move(layers)});
+  return ExpandOrDie(LayerListSpec{kTrunkWidth, kTrunkContext, 7, std::move(layers)});
 }
 
 TEST(Residual, WhatCannotAddIsFollowedByASum) {

@@ -5,7 +5,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/status.h"
-#include "network/network_kinds.h"
 #include "stage/runtime/attention_ways.h"
 #include "stage/runtime/shard_tensors.h"
 
@@ -99,7 +98,7 @@ absl::Status BuildCell(const LoadingParts& parts, LoadedCell* loaded) {
   if (resumes) {
     RETURN_IF_ERROR(LoadTensors(*parts.file_system, command.checkpoint_folder, command.fence.step,
                                 command.fresh_optimizer
-                                    ? ParameterTensors(*loaded->cell)
+                                    ? ModelTensors(*loaded->cell)
                                     : TrainingTensors(*loaded->cell, *loaded->optimizer),
                                 *parts.backend));
     loaded->cell->RefreshCompute();

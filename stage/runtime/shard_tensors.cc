@@ -85,17 +85,20 @@ void SortByName(std::vector<NamedTensor>* tensors) {
 
 }  // namespace
 
-std::vector<NamedTensor> ParameterTensors(Cell& cell) {
+std::vector<NamedTensor> ModelTensors(Cell& cell) {
   std::vector<NamedTensor> tensors;
   for (const Parameter* parameter : cell.parameters()) {
     tensors.push_back({parameter->spec.name, parameter->value});
+  }
+  for (const LayerState* state : cell.states()) {
+    tensors.push_back({state->spec.name, state->value});
   }
   SortByName(&tensors);
   return tensors;
 }
 
 std::vector<NamedTensor> TrainingTensors(Cell& cell, Optimizer& optimizer) {
-  std::vector<NamedTensor> tensors = ParameterTensors(cell);
+  std::vector<NamedTensor> tensors = ModelTensors(cell);
   for (OptimizerSlot& slot : optimizer.slots()) {
     tensors.push_back({std::move(slot.name), std::move(slot.value)});
   }

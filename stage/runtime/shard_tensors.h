@@ -1,4 +1,4 @@
-// Shard tensors: a stage's parameters and optimizer slots by their global, K-free names, to and
+// Shard tensors: a stage's parameters, states and optimizer slots by their global, K-free names, to and
 // from the files of a checkpoint. Which stage wrote a tensor does not matter, only its name does.
 // Ownership: borrows everything for the call; tensors are written in place.
 // Threads:   executor thread.
@@ -25,8 +25,8 @@ struct NamedTensor {
   Tensor tensor;
 };
 
-// Sorted by name: the parameters alone, or with the optimizer's slots.
-std::vector<NamedTensor> ParameterTensors(Cell& cell);
+// Sorted by name: parameters and states, or these with the optimizer's slots.
+std::vector<NamedTensor> ModelTensors(Cell& cell);
 std::vector<NamedTensor> TrainingTensors(Cell& cell, Optimizer& optimizer);
 
 // Fills the tensors from the committed checkpoint in `folder`, which must be of `step`.

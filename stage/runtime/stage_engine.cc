@@ -209,6 +209,7 @@ absl::Status StageEngine::Apply(const ApplyDecision& decision) {
   if (decision.apply) {
     loaded_->optimizer->Apply(decision.optimizer_steps, decision.learning_rate,
                               decision.gradient_scale);
+    RETURN_IF_ERROR(loaded_->cell->CommitStates());
   }
   loaded_->cell->ZeroGradients();
   RETURN_IF_ERROR(

@@ -22,9 +22,6 @@
 #include "base/clock.h"
 #include "base/random.h"
 #include "base/status.h"
-#include "network/model_spec.h"
-#include "network/network_kinds.h"
-#include "network/zoo/gpt.h"
 #include "plan/plan.h"
 #include "plan/schedule.h"
 #include "stage/cell/optimizer.h"
@@ -96,8 +93,8 @@ struct HarnessOptions {
   std::function<std::unique_ptr<Backend>()> make_backend = [] {
     return MakeReferenceBackend(BackendOptions{});
   };
-  std::optional<ModelSpec> other_model;  // in the place of `model`, which has `dropout`
-  std::optional<Network> network;        // in the place of both; of this precision
+  std::optional<LayerListSpec> sequence;  // in the place of `model`, which has `dropout`
+  std::optional<Network> network;         // in the place of both; of this precision
   OptimizerSpec optimizer = AdamWSpec{};
 };
 
@@ -117,7 +114,7 @@ class PipelineHarness {
       : options_(options), order_{.seed = options.order_seed, .step = 1} {
     GptSpec gpt = options.model;
     gpt.dropout = options.dropout;
-    const ModelSpec spec = options.other_model.value_or(gpt);
+    const ModelSpec spec = options.sequence.has_value() ? ModelSpec(*options.sequence) : gpt;
     auto model = options.network.has_value() ? absl::StatusOr<Network>(*options.network)
                                              : ExpandModel(spec, options.precision);
     CHECK_OK(model.status());
@@ -151,6 +148,7 @@ class PipelineHarness {
     const bool clips = options_.clip_norm > 0 && norm > options_.clip_norm;
     for (Stage& stage : stages_) {
       stage.optimizer->Apply(step_, 0.05, clips ? options_.clip_norm / norm : 1.0);
+      RETURN_IF_ERROR(stage.cell->CommitStates());
       stage.cell->ZeroGradients();
     }
     ++step_;

@@ -29,6 +29,7 @@ except ImportError:
 from operations import attention, compare_operations
 
 TOLERANCE = 1e-5  # of the largest absolute value of the array
+AVERAGES_TOLERANCE = 1e-6  # of each
 BFLOAT16_TOLERANCE = 2e-2
 BFLOAT16_LOSS_TOLERANCE = 5e-3
 DTYPES = {"F32": np.float32, "F64": np.float64, "I32": np.int32}
@@ -219,6 +220,21 @@ def compare_training(arrays, metadata, report):
         print(f"  the training must learn something: losses {losses}")
 
 
+def compare_averages(arrays, metadata, report):
+    """Batch norm's running moments, against PyTorch's of the whole mini-batches that were applied."""
+    steps = sorted(name for name in arrays if name.startswith("averages/x"))
+    channels = arrays[steps[0]].shape[1]
+    mean = torch.zeros(channels, dtype=torch.float64)
+    variance = torch.ones(channels, dtype=torch.float64)
+    momentum = float(metadata["averages/momentum"])
+    for name in steps:
+        x = torch.tensor(arrays[name], dtype=torch.float64)
+        F.batch_norm(x, mean, variance, training=True, momentum=momentum)
+    for name, truth in [("running_mean", mean), ("running_variance", variance)]:
+        ratio = arrays[f"averages/model/0000/{name}"] / truth.numpy()
+        report.near(f"averages {name}", ratio, np.ones(channels), AVERAGES_TOLERANCE)
+
+
 def compare_bfloat16_training(arrays, metadata, report):
     """Against the same roundings, and not equal to float32: that would be another precision."""
     prefix = "bfloat16/"
@@ -256,6 +272,7 @@ def main():
             arrays, metadata = read_safetensors(path)
         report = Report(backend)
         compare_operations(arrays, metadata, report)
+        compare_averages(arrays, metadata, report)
         compare_training(arrays, metadata, report)
         compare_bfloat16_training(arrays, metadata, report)
         print(f"{backend}: {report.checks} comparisons, {report.failures} failures")

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "stage/backends/conformance/case_table.h"
@@ -30,23 +31,40 @@ class CaseRecord {
       table_.Set(id, std::vector<float>(count, 0.0f));
     }
     table_.SetGiven();
+    Save("input", calls_.operands);
     for (const Call& call : calls_.forward) table_.Run(call);
     for (const Call& call : calls_.backward) table_.Run(call);
-    Save("input", calls_.operands);
+    Save("state", States());
     Save("output", calls_.forward[0].outputs);
     Save("d_output", calls_.output_gradients);
     Save("d_input", calls_.operand_gradients);
     recorder_->Note(name_, FormatAttributes(calls_.of.call.attributes));
+    recorder_->Note(name_ + "/states", absl::StrJoin(StateOperands(), " "));
     recorder_->Note(name_ + "/outputs", absl::StrJoin(calls_.of.call.outputs, " "));
   }
 
  private:
   int64_t samples() const { return calls_.of.call.samples; }
+  // Gradients and accumulators: not the states, which are operands.
   std::vector<ValueId> AddedTo() const {
     std::vector<ValueId> ids;
     for (const Call& call : calls_.backward) {
-      ids.insert(ids.end(), call.adds.begin(), call.adds.end());
+      for (const ValueId id : call.adds) {
+        if (absl::c_count(calls_.operands, id) == 0) ids.push_back(id);
+      }
     }
+    return ids;
+  }
+  std::vector<size_t> StateOperands() const {
+    std::vector<size_t> operands;
+    for (size_t i = 0; i < calls_.operands.size(); ++i) {
+      if (calls_.of.call.inputs[i].state) operands.push_back(i);
+    }
+    return operands;
+  }
+  std::vector<ValueId> States() const {
+    std::vector<ValueId> ids;
+    for (const size_t i : StateOperands()) ids.push_back(calls_.operands[i]);
     return ids;
   }
   // With an extent for the samples where each has its own.

@@ -102,11 +102,19 @@ def layer_norm(a, x, weight, bias):
     return F.layer_norm(x, x.shape[-1:], weight, bias, a["epsilon"]), x.mean(-1), rstd
 
 
-def batch_norm(a, x, weight, bias):
+def batch_norm(a, x, weight, bias, running_mean=None, running_variance=None):
+    """Changes the running moments, as PyTorch does."""
     places = tuple(range(x.dim() - 1))
-    y = F.batch_norm(x.flatten(0, -2), None, None, weight, bias, training=True, eps=a["epsilon"])
-    rstd = torch.rsqrt(x.var(places, unbiased=False) + a["epsilon"])
-    return y.reshape(x.shape), x.mean(places), rstd
+    moments = (running_mean, running_variance)
+    options = {"training": True, "momentum": a["momentum"], "eps": a["epsilon"]}
+    y = F.batch_norm(x.flatten(0, -2), *moments, weight, bias, **options)
+    variance = x.var(places, unbiased=False)
+    return y.reshape(x.shape), x.mean(places), torch.rsqrt(variance + a["epsilon"]), variance
+
+
+def batch_norm_fixed(a, x, weight, bias, mean, variance):
+    y = F.batch_norm(x.flatten(0, -2), mean, variance, weight, bias, eps=a["epsilon"])
+    return (y.reshape(x.shape),)
 
 
 def gelu(x):
@@ -192,6 +200,7 @@ TABLE = {
     "attention": attention,
     "average_pool": average_pool,
     "batch_norm": batch_norm,
+    "batch_norm_fixed": batch_norm_fixed,
     "concatenate": lambda _a, *parts: (torch.cat(parts, dim=-1),),
     "convolution": convolution,
     "dropout": lambda a, x: (x * dropout_factors(x.shape, a["rate"], a["draw"]),),
@@ -238,6 +247,9 @@ class Case:
             self.attributes[key] = number_of(value)
         self.outputs = [int(word) for word in metadata[name + "/outputs"].split()]
         self.inputs = [self._leaf(array) for array in self.all("input")]
+        self.states = [int(word) for word in metadata[name + "/states"].split()]
+        for i in self.states:
+            self.inputs[i].requires_grad_(False)
 
     def all(self, what):
         found, i = [], 0
@@ -260,6 +272,9 @@ class Case:
         outputs = TABLE[self.operation](self.attributes, *self.inputs)
         for i, (ours, truth) in enumerate(pairs(report, label, self.all("output"), outputs)):
             report.near(f"{label}.output{i}", ours, truth)
+        changed = [self.inputs[i] for i in self.states]
+        for i, (ours, truth) in enumerate(pairs(report, label, self.all("state"), changed)):
+            report.near(f"{label}.state{i}", ours, truth)
         upstream = [torch.tensor(array, dtype=torch.float64) for array in self.all("d_output")]
         if not upstream:
             return

@@ -12,6 +12,10 @@ namespace stagecoach {
 // and backward. Its attributes stand in the metadata.
 absl::Status RecordOperations(Backend& backend, Recorder* recorder);
 
+// A batch norm over some steps: "averages/x...", the mini-batches that were applied, and the running moments after
+// them.
+absl::Status RecordAverages(Backend& backend, Recorder* recorder);
+
 // A small GPT: "model/..." initial weights, "batch/...", then logits, loss and gradients of the
 // first step and the losses of all training steps.
 absl::Status RecordTraining(Backend& backend, Recorder* recorder);

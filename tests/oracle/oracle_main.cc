@@ -31,6 +31,7 @@ absl::Status Record(const std::string& name, const std::string& path) {
     const std::unique_ptr<Backend> backend = candidate.make({.threads = 2});
     Recorder recorder;
     RETURN_IF_ERROR(RecordOperations(*backend, &recorder));
+    RETURN_IF_ERROR(RecordAverages(*backend, &recorder));
     RETURN_IF_ERROR(RecordTraining(*backend, &recorder));
     if (candidate.bfloat16) RETURN_IF_ERROR(RecordBfloat16Training(*backend, &recorder));
     return recorder.Write(path);

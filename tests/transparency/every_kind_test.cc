@@ -11,6 +11,7 @@
 #include "gtest/gtest.h"
 #include "network/layer_kinds.h"
 #include "network/layers/attention.h"
+#include "network/layers/batch_norm.h"
 #include "network/layers/dropout.h"
 #include "network/layers/embedding.h"
 #include "network/layers/gelu.h"
@@ -22,14 +23,13 @@
 #include "network/layers/rms_norm.h"
 #include "network/layers/silu.h"
 #include "network/layers/swiglu.h"
-#include "network/zoo/sequence.h"
 #include "stage/testing/pipeline_harness.h"
 
 namespace stagecoach {
 namespace {
 
 // Large enough that two threads share the work, odd enough that tiles have remainders.
-SequenceSpec EveryKind() {
+LayerListSpec EveryKind() {
   const LayerSpec llama = AttentionSpec{.heads = 4,
                                         .key_heads = 2,
                                         .head_width = 10,
@@ -39,17 +39,18 @@ SequenceSpec EveryKind() {
   const auto residual = [](std::vector<LayerSpec> layers) -> LayerSpec {
     return ResidualSpec{std::move(layers)};
   };
-  return {.width = 36,
-          .context = 19,
-          .vocabulary = 67,
-          .layers = {EmbeddingSpec{.dropout = 0.1, .position = false},
-                     residual({RmsNormSpec{.epsilon = 1e-6}, llama}),
-                     residual({RmsNormSpec{}, SwigluSpec{.hidden = 49}, DropoutSpec{.rate = 0.1}}),
-                     residual({LayerNormSpec{}, AttentionSpec{.heads = 4, .dropout = 0.1}}),
-                     residual({LayerNormSpec{}, MlpSpec{.hidden = 50}}),
-                     residual({LinearSpec{.out = 41}, SiluSpec{}, LinearSpec{.out = 36}}),
-                     residual({LinearSpec{.out = 41}, ReluSpec{}, LinearSpec{.out = 36}}),
-                     GeluSpec{}, RmsNormSpec{}, LinearSpec{.out = 67, .bias = false}}};
+  return {
+      .width = 36,
+      .context = 19,
+      .vocabulary = 67,
+      .layers = {EmbeddingSpec{.dropout = 0.1, .position = false},
+                 residual({RmsNormSpec{.epsilon = 1e-6}, llama}),
+                 residual({RmsNormSpec{}, SwigluSpec{.hidden = 49}, DropoutSpec{.rate = 0.1}}),
+                 residual({LayerNormSpec{}, AttentionSpec{.heads = 4, .dropout = 0.1}}),
+                 residual({LayerNormSpec{}, MlpSpec{.hidden = 50}}),
+                 residual({LinearSpec{.out = 41}, SiluSpec{}, LinearSpec{.out = 36}}),
+                 residual({LinearSpec{.out = 41}, ReluSpec{}, LinearSpec{.out = 36}}), GeluSpec{},
+                 BatchNormSpec{}, RmsNormSpec{}, LinearSpec{.out = 67, .bias = false}}};
 }
 
 void CollectKinds(const std::vector<LayerSpec>& layers, std::set<std::string>* kinds) {
@@ -83,7 +84,7 @@ std::vector<Machine> Machines() {
 class EveryKindOfLayerIn : public testing::TestWithParam<Precision> {
  protected:
   static HarnessResult Train(HarnessOptions options, const Machine& machine) {
-    options.other_model = EveryKind();
+    options.sequence = EveryKind();
     options.batch_size = 5;
     options.micro_batches = 3;
     options.precision = GetParam();

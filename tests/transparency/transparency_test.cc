@@ -11,9 +11,8 @@
 #include "checkpoint/fault_file_system.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "network/zoo/gpt.h"
 #include "stage/backends/cuda/make_cuda_backend.h"
-#include "stage/testing/manifest_file.h"
+#include "stage/testing/harness_checkpoint.h"
 #include "stage/testing/pipeline_harness.h"
 
 namespace stagecoach {
@@ -183,20 +182,6 @@ TEST_P(Transparency, ADifferentRunHasDifferentBits) {
   EXPECT_NE(Difference(MustTrain(Options({4, 1}, 0.3)), truth), "");
 }
 
-// The shards of a pipeline as a committed checkpoint.
-void WriteCheckpoint(FileSystem& file_system, const std::string& folder, uint64_t step,
-                     PipelineHarness& pipeline) {
-  CHECK_OK(file_system.MakeFolders(folder));
-  Manifest manifest{.job = "a", .state = {.step = step}, .stages = pipeline.stages()};
-  for (int k = 0; k < pipeline.stages(); ++k) {
-    auto shard = WriteTensors(file_system, folder, pipeline.cell(k), pipeline.optimizer(k),
-                              pipeline.backend(k));
-    CHECK_OK(shard.status());
-    manifest.shards.push_back(*std::move(shard));
-  }
-  WriteManifestFile(file_system, folder, manifest);
-}
-
 TEST_P(Transparency, ACheckpointOfThreeStagesGoesOnWithAnyNumber) {
   HarnessOptions options = Options({5, 3}, 0.3);
   const HarnessResult undisturbed = MustTrain(options, 5);
@@ -209,14 +194,7 @@ TEST_P(Transparency, ACheckpointOfThreeStagesGoesOnWithAnyNumber) {
     options.stages = stages;
     options.schedule = ScheduleKind::kOneForwardOneBackward;
     PipelineHarness resumed(options);
-    for (int k = 0; k < stages; ++k) {
-      ASSERT_TRUE(LoadTensors(file_system, "/job/step-000000000002", 2,
-                              TrainingTensors(resumed.cell(k), resumed.optimizer(k)),
-                              resumed.backend(k))
-                      .ok());
-      resumed.cell(k).RefreshCompute();
-    }
-    resumed.set_step(2);
+    LoadCheckpoint(file_system, "/job/step-000000000002", 2, resumed);
     const auto rest = resumed.Train(3);
     ASSERT_TRUE(rest.ok()) << rest.status();
     EXPECT_TRUE(rest->state == undisturbed.state) << "resumed on " << stages << " stages";
@@ -237,13 +215,7 @@ TEST_P(Transparency, ACheckpointGoesOnInAnotherPrecision) {
     options.stages = stages;
     options.precision = precision;
     auto pipeline = std::make_unique<PipelineHarness>(options);
-    for (int k = 0; k < stages; ++k) {
-      CHECK_OK(LoadTensors(file_system, "/job/step-000000000002", 2,
-                           TrainingTensors(pipeline->cell(k), pipeline->optimizer(k)),
-                           pipeline->backend(k)));
-      pipeline->cell(k).RefreshCompute();
-    }
-    pipeline->set_step(2);
+    LoadCheckpoint(file_system, "/job/step-000000000002", 2, *pipeline);
     return pipeline;
   };
   const Precision other =

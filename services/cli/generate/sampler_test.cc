@@ -12,8 +12,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "checkpoint/safetensors.h"
-#include "network/network_kinds.h"
-#include "network/zoo/gpt.h"
 #include "services/cli/commands/commands.h"
 #include "stage/cell/initial_value.h"
 
@@ -111,7 +109,7 @@ TEST_F(SamplerTest, RefusesAPromptBeyondTheVocabulary) {
 
 TEST_F(SamplerTest, RefusesWeightsOfAnotherModel) {
   path_ = WriteWeights(5);
-  spec_.model.attributes.Set("width", int64_t{16});
+  std::get<GptSpec>(spec_.model).width = 16;
   const absl::Status status = Sampler::Load(path_, spec_, MakeReferenceBackend({})).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss) << status;
 }

@@ -6,7 +6,6 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "network/zoo/gpt.h"
 
 namespace stagecoach {
 namespace {

@@ -52,10 +52,14 @@ std::vector<float> FillOperand(const CaseOperand& operand, int64_t count, uint32
 // The graph's ids are those of the lists.
 std::vector<ValueId> OperandsOf(const OperationCase& of, const LayerGraph& graph) {
   std::vector<ValueId> operands;
-  size_t inputs = 0, parameters = 0;
+  size_t inputs = 0, parameters = 0, states = 0;
   for (const CaseOperand& operand : of.call.inputs) {
-    operands.push_back(operand.type.leading == Leading::kOne ? graph.parameters[parameters++]
-                                                             : graph.inputs[inputs++]);
+    if (operand.state) {
+      operands.push_back(graph.states[states++]);
+    } else {
+      operands.push_back(operand.type.leading == Leading::kOne ? graph.parameters[parameters++]
+                                                               : graph.inputs[inputs++]);
+    }
   }
   return operands;
 }
@@ -64,12 +68,16 @@ void AddBackward(const LayerGraph& graph, CaseCalls* calls) {
   const LayerLists lists = Differentiate(graph);
   calls->types.clear();
   for (const Value& value : lists.values) calls->types.push_back(value.type);
-  for (const CallList* list : {&lists.input_gradient, &lists.weight_gradient}) {
+  for (const CallList* list : {&lists.input_gradient, &lists.weight_gradient, &lists.commit}) {
     for (const ListedCall& listed : list->calls) calls->backward.push_back(listed.call);
   }
   calls->output_gradients = lists.output_gradients;
   size_t inputs = 0, parameters = 0;
   for (const CaseOperand& operand : calls->of.call.inputs) {
+    if (operand.state) {
+      calls->operand_gradients.emplace_back();
+      continue;
+    }
     calls->operand_gradients.push_back(operand.type.leading == Leading::kOne
                                            ? lists.parameter_gradients[parameters++]
                                            : lists.input_gradients[inputs++]);

@@ -18,7 +18,8 @@ struct CaseCalls {
   std::vector<ValueId> operands, outputs;
   // Invalid where there is none. An operand's that is a parameter is added to.
   std::vector<ValueId> output_gradients, operand_gradients;
-  std::vector<Call> forward, backward;  // the input part and then the weight part
+  // The backward: input part, weight part, and what changes the states.
+  std::vector<Call> forward, backward;
 
   const ValueType& type(ValueId id) const { return types[static_cast<size_t>(id.value)]; }
   CallTypes TypesOf(const Call& call) const;

@@ -19,7 +19,7 @@ Tensor CaseTable::Make(const ValueType& type, const std::vector<float>& values) 
     case Element::kFloat32:
       return bench_.From(values, shape);
     case Element::kFloat64:
-      break;  // no call reads one
+      return bench_.Float64From(values, shape);
     case Element::kIds:
       return bench_.IdsFrom(std::vector<int32_t>(values.begin(), values.end()), shape);
   }
@@ -42,6 +42,11 @@ void CaseTable::SetGiven() {
   for (const auto* ids : {&calls_.operands, &calls_.output_gradients, &calls_.operand_gradients}) {
     for (const ValueId id : *ids) {
       if (id.valid() && !at(id).valid()) Set(id, FillOf(calls_, id));
+    }
+  }
+  for (const Call& call : calls_.backward) {
+    for (const ValueId id : call.adds) {
+      if (!at(id).valid()) Set(id, FillOf(calls_, id));
     }
   }
 }

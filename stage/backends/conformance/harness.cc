@@ -60,6 +60,11 @@ Tensor Bench::From(const std::vector<float>& values, Shape shape) {
   return Copied(Bytes(values), DType::kF32, std::move(shape));
 }
 
+Tensor Bench::Float64From(const std::vector<float>& values, Shape shape) {
+  const std::vector<double> wide(values.begin(), values.end());
+  return Copied(Bytes(wide), DType::kF64, std::move(shape));
+}
+
 Tensor Bench::Normal(Shape shape, float scale, float offset) {
   const std::vector<float> values = Draw(shape, scale, offset);
   return From(values, std::move(shape));

@@ -39,6 +39,7 @@ class Bench {
   Tensor Indices(int64_t count, int64_t bound);  // I32 in [0, bound)
   Tensor IdsFrom(const std::vector<int32_t>& values, Shape shape);
   Tensor From(const std::vector<float>& values, Shape shape);
+  Tensor Float64From(const std::vector<float>& values, Shape shape);
   // Not a number everywhere: outputs must be written in full, and never read.
   Tensor Blank(Shape shape, DType dtype = DType::kF32);
 

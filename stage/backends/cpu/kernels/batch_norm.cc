@@ -5,12 +5,14 @@
 // Highway's own header must come after foreach_target.h.
 #include <algorithm>
 #include <cmath>
+#include <vector>
 
 #include "operations/batch_norm.h"
 #include "stage/backends/cpu/column_sums.h"
 #include "stage/backends/cpu/float_view.h"
 #include "stage/backends/cpu/kernel_list.h"
 #include "stage/backends/cpu/vector-inl.h"
+#include "stage/backends/moments.h"
 
 #ifndef STAGECOACH_STAGE_BACKENDS_CPU_KERNELS_BATCH_NORM_ONCE_
 #define STAGECOACH_STAGE_BACKENDS_CPU_KERNELS_BATCH_NORM_ONCE_
@@ -112,6 +114,23 @@ void AddColumns(const ColumnBlock& block) {
   ColumnSums(block.operands[0], block.total, block.rows, block.stride, block.columns);
 }
 
+// Inputs x, weight, bias; output y.
+void Normalize(CpuBackend& backend, const KernelArguments& a, const float* mean,
+               const float* rstd) {
+  const int64_t channels = a.inputs[1].elements();
+  const FloatInput x(a.inputs[0]);
+  const FloatOutput y(a.outputs[0]);
+  const float *weight = a.inputs[1].data<float>(), *bias = a.inputs[2].data<float>();
+  backend.ForEachPiece(a.inputs[0], kSmallRowBlock, channels, 1,
+                       [&](int64_t first, int64_t count, const Room& room) {
+                         const int64_t start = first * channels, elements = count * channels;
+                         HWY_DYNAMIC_DISPATCH(BatchNormRows)
+                         (x.Read(start, elements, room[0]), mean, rstd, weight, bias,
+                          y.At(start, room[0]), count, channels);
+                         y.Finish(start, elements, room[0]);
+                       });
+}
+
 absl::StatusOr<Kernel> Forward(CpuBackend& backend, const Call& call, const CallTypes&, DType) {
   const auto epsilon = static_cast<float>(AttributesOf<BatchNormAttributes>(call).epsilon);
   return Kernel([&backend, epsilon](const KernelContext&, const KernelArguments& a) {
@@ -119,24 +138,50 @@ absl::StatusOr<Kernel> Forward(CpuBackend& backend, const Call& call, const Call
     const float inverse =
         1.0f / static_cast<float>(std::max<int64_t>(1, a.inputs[0].elements() / channels));
     float *mean = a.outputs[1].data<float>(), *rstd = a.outputs[2].data<float>();
+    float* variance = a.outputs[3].data<float>();
     const Tensor operands[] = {a.inputs[0]};
     Sum(backend, operands, channels, mean, AddColumns);
     for (int64_t c = 0; c < channels; ++c) mean[c] *= inverse;
-    Sum(backend, operands, channels, rstd, [mean](const ColumnBlock& block) {
+    Sum(backend, operands, channels, variance, [mean](const ColumnBlock& block) {
       HWY_DYNAMIC_DISPATCH(CentredSquares)(block, mean);
     });
-    for (int64_t c = 0; c < channels; ++c) rstd[c] = 1.0f / std::sqrt(rstd[c] * inverse + epsilon);
-    const FloatInput x(a.inputs[0]);
-    const FloatOutput y(a.outputs[0]);
-    const float *weight = a.inputs[1].data<float>(), *bias = a.inputs[2].data<float>();
-    backend.ForEachPiece(a.inputs[0], kSmallRowBlock, channels, 1,
-                         [&](int64_t first, int64_t count, const Room& room) {
-                           const int64_t start = first * channels, elements = count * channels;
-                           HWY_DYNAMIC_DISPATCH(BatchNormRows)
-                           (x.Read(start, elements, room[0]), mean, rstd, weight, bias,
-                            y.At(start, room[0]), count, channels);
-                           y.Finish(start, elements, room[0]);
-                         });
+    for (int64_t c = 0; c < channels; ++c) {
+      variance[c] *= inverse;
+      rstd[c] = 1.0f / std::sqrt(variance[c] + epsilon);
+    }
+    Normalize(backend, a, mean, rstd);
+  });
+}
+
+absl::StatusOr<Kernel> Fixed(CpuBackend& backend, const Call& call, const CallTypes&, DType) {
+  const auto epsilon = static_cast<float>(AttributesOf<BatchNormFixedAttributes>(call).epsilon);
+  return Kernel([&backend, epsilon](const KernelContext&, const KernelArguments& a) {
+    const float *mean = a.inputs[3].data<float>(), *variance = a.inputs[4].data<float>();
+    std::vector<float> rstd(static_cast<size_t>(a.inputs[4].elements()));
+    for (size_t c = 0; c < rstd.size(); ++c) rstd[c] = 1.0f / std::sqrt(variance[c] + epsilon);
+    Normalize(backend, a, mean, rstd.data());
+  });
+}
+
+// A few numbers a channel, once a micro-batch or step.
+absl::StatusOr<Kernel> Fold(CpuBackend&, const Call& call, const CallTypes&, DType) {
+  const int64_t places = AttributesOf<BatchNormFoldAttributes>(call).places;
+  return Kernel([places](const KernelContext& context, const KernelArguments& a) {
+    const auto count = static_cast<double>(context.run.sequences * places);
+    const Moments moments(a.adds[0]);
+    for (int64_t c = 0; c < moments.channels; ++c) {
+      FoldMoments(moments, c, count, a.inputs[0].data<float>()[c], a.inputs[1].data<float>()[c]);
+    }
+  });
+}
+
+absl::StatusOr<Kernel> Commit(CpuBackend&, const Call& call, const CallTypes&, DType) {
+  const double momentum = AttributesOf<BatchNormCommitAttributes>(call).momentum;
+  return Kernel([momentum](const KernelContext&, const KernelArguments& a) {
+    const Moments moments(a.inputs[0]);
+    for (int64_t c = 0; c < moments.channels; ++c) {
+      CommitMoments(moments, c, momentum, a.adds[0].data<float>(), a.adds[1].data<float>());
+    }
   });
 }
 
@@ -178,7 +223,10 @@ absl::StatusOr<Kernel> InputGradient(CpuBackend& backend, const Call&, const Cal
 KernelList BatchNormKernels() {
   return {{"batch_norm", Forward},
           {"batch_norm_sums", Sums},
-          {"batch_norm_input_gradient", InputGradient}};
+          {"batch_norm_input_gradient", InputGradient},
+          {"batch_norm_fixed", Fixed},
+          {"batch_norm_fold", Fold},
+          {"batch_norm_commit", Commit}};
 }
 
 }  // namespace stagecoach::cpu

@@ -55,9 +55,31 @@ __global__ void MeanKernel(ChannelShape s, float* mean) {
     mean[c] /= static_cast<float>(s.rows);
   }
 }
-__global__ void RstdKernel(ChannelShape s, float epsilon, float* rstd) {
+// variance: the sums of squares.
+__global__ void VarianceKernel(ChannelShape s, float epsilon, float* variance, float* rstd) {
   for (int64_t c = GlobalThread(); c < s.channels; c += GlobalThreads()) {
-    rstd[c] = 1.0f / sqrtf(rstd[c] / static_cast<float>(s.rows) + epsilon);
+    variance[c] /= static_cast<float>(s.rows);
+    rstd[c] = 1.0f / sqrtf(variance[c] + epsilon);
+  }
+}
+__global__ void FoldKernel(ChannelShape s, const float* mean, const float* variance,
+                           double* moments) {
+  double *counts = moments, *means = counts + s.channels, *squares = means + s.channels;
+  const auto count = static_cast<double>(s.rows);
+  for (int64_t c = GlobalThread(); c < s.channels; c += GlobalThreads()) {
+    const double all = counts[c] + count, delta = mean[c] - means[c];
+    means[c] += delta * (count / all);
+    squares[c] += variance[c] * count + delta * delta * (counts[c] * count / all);
+    counts[c] = all;
+  }
+}
+__global__ void CommitKernel(int64_t channels, const double* moments, double momentum, float* mean,
+                             float* variance) {
+  const double *counts = moments, *means = counts + channels, *squares = means + channels;
+  for (int64_t c = GlobalThread(); c < channels; c += GlobalThreads()) {
+    const double unbiased = squares[c] / (counts[c] - 1);
+    mean[c] = static_cast<float>((1 - momentum) * mean[c] + momentum * means[c]);
+    variance[c] = static_cast<float>((1 - momentum) * variance[c] + momentum * unbiased);
   }
 }
 
@@ -67,6 +89,17 @@ __global__ void BatchNormKernel(ChannelShape s, const T* x, const float* mean, c
   for (int64_t i = GlobalThread(); i < s.rows * s.channels; i += GlobalThreads()) {
     const int64_t c = i % s.channels;
     y[i] = FromFloat<T>((ToFloat(x[i]) - mean[c]) * rstd[c] * weight[c] + bias[c]);
+  }
+}
+
+template <typename T>
+__global__ void BatchNormFixedKernel(ChannelShape s, const T* x, const float* mean,
+                                     const float* variance, float epsilon, const float* weight,
+                                     const float* bias, T* y) {
+  for (int64_t i = GlobalThread(); i < s.rows * s.channels; i += GlobalThreads()) {
+    const int64_t c = i % s.channels;
+    const float rstd = 1.0f / sqrtf(variance[c] + epsilon);
+    y[i] = FromFloat<T>((ToFloat(x[i]) - mean[c]) * rstd * weight[c] + bias[c]);
   }
 }
 
@@ -96,16 +129,18 @@ cudaError_t SumOver(cudaStream_t stream, ChannelShape shape, Term term, float* t
 template <typename T>
 cudaError_t BatchNorm(cudaStream_t stream, ChannelShape shape, const T* x, const float* weight,
                       const float* bias, float epsilon, T* y, float* mean, float* rstd,
-                      float* scratch) {
-  const bool wide = RowsAligned<T>(shape.channels, x, mean, rstd);
+                      float* variance, float* scratch) {
+  const bool wide = RowsAligned<T>(shape.channels, x, mean, variance);
   const LaunchShape channels = ElementLaunch(shape.channels);
   cudaError_t error =
       SumOver<T>(stream, shape, ValueTerm<T>{x, shape.channels, wide}, mean, scratch);
   if (error == cudaSuccess) error = Launch(MeanKernel, channels, 0, stream, shape, mean);
   if (error == cudaSuccess) {
-    error = SumOver<T>(stream, shape, SquareTerm<T>{x, mean, shape.channels, wide}, rstd, scratch);
+    error = SumOver<T>(stream, shape, SquareTerm<T>{x, mean, shape.channels, wide}, variance, scratch);
   }
-  if (error == cudaSuccess) error = Launch(RstdKernel, channels, 0, stream, shape, epsilon, rstd);
+  if (error == cudaSuccess) {
+    error = Launch(VarianceKernel, channels, 0, stream, shape, epsilon, variance, rstd);
+  }
   if (error != cudaSuccess) return error;
   return Launch(BatchNormKernel<T>, ElementLaunch(shape.rows * shape.channels), 0, stream, shape, x,
                 mean, rstd, weight, bias, y);
@@ -131,9 +166,31 @@ cudaError_t BatchNormInputGradient(cudaStream_t stream, ChannelShape shape,
                 stream, shape, factors, dy, x, dx);
 }
 
+template <typename T>
+cudaError_t BatchNormFixed(cudaStream_t stream, ChannelShape shape, const T* x, const float* weight,
+                           const float* bias, const float* mean, const float* variance,
+                           float epsilon, T* y) {
+  return Launch(BatchNormFixedKernel<T>, ElementLaunch(shape.rows * shape.channels), 0, stream,
+                shape, x, mean, variance, epsilon, weight, bias, y);
+}
+
+cudaError_t BatchNormFold(cudaStream_t stream, ChannelShape shape, const float* mean,
+                          const float* variance, double* moments) {
+  return Launch(FoldKernel, ElementLaunch(shape.channels), 0, stream, shape, mean, variance,
+                moments);
+}
+
+cudaError_t BatchNormCommit(cudaStream_t stream, int64_t channels, const double* moments,
+                            double momentum, float* mean, float* variance) {
+  return Launch(CommitKernel, ElementLaunch(channels), 0, stream, channels, moments, momentum, mean,
+                variance);
+}
+
 #define STAGECOACH_INSTANTIATE(T)                                                               \
   template cudaError_t BatchNorm(cudaStream_t, ChannelShape, const T*, const float*,            \
-                                 const float*, float, T*, float*, float*, float*);              \
+                                 const float*, float, T*, float*, float*, float*, float*);      \
+  template cudaError_t BatchNormFixed(cudaStream_t, ChannelShape, const T*, const float*,       \
+                                      const float*, const float*, const float*, float, T*);     \
   template cudaError_t BatchNormSums(cudaStream_t, ChannelShape, const T*, const T*,            \
                                      const float*, const float*, float*, float*, float*);       \
   template cudaError_t BatchNormInputGradient(cudaStream_t, ChannelShape,                       \

@@ -13,7 +13,7 @@ struct ChannelShape {
 template <typename T>
 cudaError_t BatchNorm(cudaStream_t stream, ChannelShape shape, const T* x, const float* weight,
                       const float* bias, float epsilon, T* y, float* mean, float* rstd,
-                      float* scratch);
+                      float* variance, float* scratch);
 template <typename T>
 cudaError_t BatchNormSums(cudaStream_t stream, ChannelShape shape, const T* dy, const T* x,
                           const float* mean, const float* rstd, float* d_weight, float* d_bias,
@@ -26,6 +26,17 @@ struct BatchNormFactors {
 template <typename T>
 cudaError_t BatchNormInputGradient(cudaStream_t stream, ChannelShape shape,
                                    const BatchNormFactors& factors, const T* dy, const T* x, T* dx);
+
+// y may be x.
+template <typename T>
+cudaError_t BatchNormFixed(cudaStream_t stream, ChannelShape shape, const T* x, const float* weight,
+                           const float* bias, const float* mean, const float* variance,
+                           float epsilon, T* y);
+// moments: [3, channels]; shape.rows: values of a channel that are new.
+cudaError_t BatchNormFold(cudaStream_t stream, ChannelShape shape, const float* mean,
+                          const float* variance, double* moments);
+cudaError_t BatchNormCommit(cudaStream_t stream, int64_t channels, const double* moments,
+                            double momentum, float* mean, float* variance);
 
 }  // namespace stagecoach::cuda
 

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "stage/backends/moments.h"
 #include "stage/backends/reference/kernel_list.h"
 
 namespace stagecoach::reference {
@@ -27,6 +28,7 @@ absl::StatusOr<Kernel> Forward(ReferenceBackend&, const Call& call, const CallTy
       }
       a.outputs[1].data<float>()[c] = static_cast<float>(mean);
       a.outputs[2].data<float>()[c] = static_cast<float>(rstd);
+      a.outputs[3].data<float>()[c] = static_cast<float>(variance);
     }
   });
 }
@@ -64,12 +66,50 @@ absl::StatusOr<Kernel> InputGradient(ReferenceBackend&, const Call&, const CallT
   });
 }
 
+absl::StatusOr<Kernel> Fixed(ReferenceBackend&, const Call& call, const CallTypes&, DType) {
+  const double epsilon = AttributesOf<BatchNormFixedAttributes>(call).epsilon;
+  return Kernel([epsilon](const KernelContext&, const KernelArguments& a) {
+    const int64_t channels = a.inputs[1].elements();
+    for (int64_t i = 0; i < a.inputs[0].elements(); ++i) {
+      const auto of = [&](size_t input) {
+        return static_cast<double>(a.inputs[input].data<float>()[i % channels]);
+      };
+      const double xhat = (a.inputs[0].data<float>()[i] - of(3)) / std::sqrt(of(4) + epsilon);
+      a.outputs[0].data<float>()[i] = static_cast<float>(xhat * of(1) + of(2));
+    }
+  });
+}
+
+absl::StatusOr<Kernel> Fold(ReferenceBackend&, const Call& call, const CallTypes&, DType) {
+  const int64_t places = AttributesOf<BatchNormFoldAttributes>(call).places;
+  return Kernel([places](const KernelContext& context, const KernelArguments& a) {
+    const auto count = static_cast<double>(context.run.sequences * places);
+    const Moments moments(a.adds[0]);
+    for (int64_t c = 0; c < moments.channels; ++c) {
+      FoldMoments(moments, c, count, a.inputs[0].data<float>()[c], a.inputs[1].data<float>()[c]);
+    }
+  });
+}
+
+absl::StatusOr<Kernel> Commit(ReferenceBackend&, const Call& call, const CallTypes&, DType) {
+  const double momentum = AttributesOf<BatchNormCommitAttributes>(call).momentum;
+  return Kernel([momentum](const KernelContext&, const KernelArguments& a) {
+    const Moments moments(a.inputs[0]);
+    for (int64_t c = 0; c < moments.channels; ++c) {
+      CommitMoments(moments, c, momentum, a.adds[0].data<float>(), a.adds[1].data<float>());
+    }
+  });
+}
+
 }  // namespace
 
 KernelList BatchNormKernels() {
   return {{"batch_norm", Forward},
           {"batch_norm_sums", Sums},
-          {"batch_norm_input_gradient", InputGradient}};
+          {"batch_norm_input_gradient", InputGradient},
+          {"batch_norm_fixed", Fixed},
+          {"batch_norm_fold", Fold},
+          {"batch_norm_commit", Commit}};
 }
 
 }  // namespace stagecoach::reference

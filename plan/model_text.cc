@@ -1,8 +1,6 @@
-#include "network/model_text.h"
-
-#include <vector>
-
 #include "absl/strings/str_cat.h"
+#include "network/layer_kinds.h"
+#include "plan/model_spec.h"
 
 namespace stagecoach {
 namespace {
@@ -42,6 +40,9 @@ std::string CanonicalModelText(const Network& model) {
                     "\n");
     for (const ParameterSpec& parameter : layer.parameters) {
       absl::StrAppend(&text, "  ", parameter.name, " ", parameter.shape.ToString(), "\n");
+    }
+    for (const StateSpec& state : layer.states) {
+      absl::StrAppend(&text, "  state ", state.name, " ", state.shape.ToString(), "\n");
     }
   }
   return text;
