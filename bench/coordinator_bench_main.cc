@@ -12,6 +12,7 @@
 #include "base/check.h"
 #include "coordinator/journal/database.h"
 #include "coordinator/loop/simulated_cluster_testing.h"
+#include "network/zoo/gpt.h"
 
 namespace stagecoach {
 namespace {

@@ -19,6 +19,8 @@
 
 #include "base/random.h"
 #include "bench/fma_peak.h"
+#include "network/network_kinds.h"
+#include "network/zoo/gpt.h"
 #include "plan/cost_model.h"
 #include "plan/schedule.h"
 #include "stage/cell/optimizer.h"

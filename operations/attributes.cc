@@ -1,36 +1,75 @@
 #include "operations/attributes.h"
 
 #include <algorithm>
+#include <type_traits>
 
+#include "absl/strings/ascii.h"
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "base/check.h"
 #include "base/suggest.h"
 
 namespace stagecoach {
 namespace {
 
+constexpr size_t kQuotedText = 80;  // of a text in an error
+
+std::string Quoted(const std::string& text) {
+  return absl::StrCat("\"", absl::CEscape(text.substr(0, kQuotedText)),
+                      text.size() > kQuotedText ? "...\"" : "\"");
+}
+
+bool IsWord(const std::string& text) {
+  return std::all_of(text.begin(), text.end(), [](char c) {
+    return absl::ascii_isalnum(static_cast<unsigned char>(c)) ||
+           std::string_view("_-./").find(c) != std::string_view::npos;
+  });
+}
+
+// How a value is written, and what it is called: an overload each.
+std::string Written(bool flag) { return flag ? "true" : "false"; }
+std::string Written(int64_t count) { return absl::StrCat(count); }
+std::string Written(double number) { return absl::StrCat(number); }
+std::string Written(const std::string& text) {
+  return IsWord(text) ? text : absl::StrCat("\"", absl::CEscape(text), "\"");
+}
+std::string Written(const std::vector<int64_t>& counts) {
+  return absl::StrCat("[", absl::StrJoin(counts, ","), "]");
+}
+
+const char* KindName(bool) { return "true or false"; }
+const char* KindName(int64_t) { return "a whole number"; }
+const char* KindName(double) { return "a number"; }
+const char* KindName(const std::string&) { return "a text"; }
+const char* KindName(const std::vector<int64_t>&) { return "a list of whole numbers"; }
+
 std::string FormatValue(const AttributeValue& value) {
-  if (const bool* flag = std::get_if<bool>(&value)) return *flag ? "true" : "false";
-  if (const int64_t* count = std::get_if<int64_t>(&value)) return absl::StrCat(*count);
-  return absl::StrCat(std::get<double>(value));
+  return std::visit([](const auto& v) { return Written(v); }, value);
 }
 
 bool IsNothing(const AttributeValue& value) {
-  return std::visit([](auto v) { return v == decltype(v){}; }, value);
+  return std::visit([](const auto& v) { return v == std::decay_t<decltype(v)>{}; }, value);
 }
 
-const char* KindName(const bool&) { return "true or false"; }
-const char* KindName(const int64_t&) { return "a whole number"; }
-const char* KindName(const double&) { return "a number"; }
+std::string Listed(ChoiceNames names) {
+  std::string list;
+  for (const std::string_view name : names) {
+    const char* const separator = list.empty() ? "" : name == names.end()[-1] ? " or " : ", ";
+    absl::StrAppend(&list, separator, std::string(name));
+  }
+  return list;
+}
 
 }  // namespace
 
 void Attributes::Set(std::string_view name, AttributeValue value) {
   for (Entry& entry : entries_) {
     if (entry.name != name) continue;
-    entry.value = value;
+    entry.value = std::move(value);
     return;
   }
-  entries_.push_back({std::string(name), value});
+  entries_.push_back({std::string(name), std::move(value)});
 }
 
 const AttributeValue* Attributes::Find(std::string_view name) const {
@@ -49,6 +88,11 @@ std::string FormatAttributes(const Attributes& attributes) {
   return text;
 }
 
+std::string AttributeSetter::NameOfChoice(size_t value, ChoiceNames names) {
+  CHECK_LT(value, names.size()) << "a choice without a name";
+  return std::string(names.begin()[value]);
+}
+
 template <typename T>
 bool AttributeGetter::Take(std::string_view name, T& value) {
   known_.push_back(name);
@@ -56,7 +100,7 @@ bool AttributeGetter::Take(std::string_view name, T& value) {
   if (found == nullptr) return true;  // the default, which the checks below look at too
   const T* typed = std::get_if<T>(found);
   if (typed == nullptr) {
-    Refuse(name, FormatValue(*found), KindName(value));
+    Refuse(name, FormatValue(*found), absl::StrCat("must be ", KindName(value)));
     return false;
   }
   value = *typed;
@@ -64,34 +108,79 @@ bool AttributeGetter::Take(std::string_view name, T& value) {
 }
 
 void AttributeGetter::Refuse(std::string_view name, const std::string& value,
-                             std::string_view allowed) {
+                             std::string_view remedy) {
   if (!status_.ok()) return;
   status_ = absl::InvalidArgumentError(
-      absl::StrCat(prefix_, std::string(name), ": ", value, "; must be ", std::string(allowed)));
+      absl::StrCat(prefix_, std::string(name), ": ", value, "; ", std::string(remedy)));
 }
 
 void AttributeGetter::Flag(std::string_view name, bool& value) { Take(name, value); }
 
-void AttributeGetter::Count(std::string_view name, int64_t& value, int64_t least, int64_t most) {
-  if (!Take(name, value)) return;
-  if (value < least) Refuse(name, absl::StrCat(value), absl::StrCat(">= ", least));
-  if (value > most) Refuse(name, absl::StrCat(value), absl::StrCat("<= ", most));
+void AttributeGetter::CheckCount(const std::string& name, int64_t value, int64_t least,
+                                 int64_t most) {
+  if (value < least) Refuse(name, absl::StrCat(value), absl::StrCat("must be >= ", least));
+  if (value > most) Refuse(name, absl::StrCat(value), absl::StrCat("must be <= ", most));
 }
 
+void AttributeGetter::Count(std::string_view name, int64_t& value, int64_t least, int64_t most) {
+  if (Take(name, value)) CheckCount(std::string(name), value, least, most);
+}
+
+// Of comparisons with a number that is none no one holds.
 void AttributeGetter::Rate(std::string_view name, double& value) {
   if (!Take(name, value) || (value >= 0.0 && value < 1.0)) return;
-  Refuse(name, absl::StrCat(value), "a number in [0, 1)");
+  Refuse(name, absl::StrCat(value), "must be a number in [0, 1)");
 }
 
 void AttributeGetter::Between(std::string_view name, double& value, double least, double most) {
   if (!Take(name, value) || (value >= least && value <= most)) return;
-  Refuse(name, absl::StrCat(value), absl::StrCat("a number in [", least, ", ", most, "]"));
+  Refuse(name, absl::StrCat(value), absl::StrCat("must be a number in [", least, ", ", most, "]"));
 }
 
 void AttributeGetter::ZeroOrBetween(std::string_view name, double& value, double least,
                                     double most) {
   if (!Take(name, value) || value == 0.0 || (value >= least && value <= most)) return;
-  Refuse(name, absl::StrCat(value), absl::StrCat("0 or a number in [", least, ", ", most, "]"));
+  Refuse(name, absl::StrCat(value),
+         absl::StrCat("must be 0 or a number in [", least, ", ", most, "]"));
+}
+
+void AttributeGetter::Positive(std::string_view name, double& value, double most) {
+  if (!Take(name, value) || (value > 0.0 && value <= most)) return;
+  Refuse(name, absl::StrCat(value), absl::StrCat("must be a number in (0, ", most, "]"));
+}
+
+void AttributeGetter::Text(std::string_view name, std::string& value,
+                           std::string_view unless_empty) {
+  if (!Take(name, value)) return;
+  if (value.empty() && !unless_empty.empty()) Refuse(name, "\"\"", unless_empty);
+  if (value.size() > kMaxText || value.find('\0') != std::string::npos) {
+    Refuse(name, absl::StrCat(value.size(), " bytes"),
+           absl::StrCat("must be at most ", kMaxText, " bytes without NUL"));
+  }
+}
+
+void AttributeGetter::Counts(std::string_view name, std::vector<int64_t>& value, int64_t least,
+                             int64_t most, size_t most_entries) {
+  if (!Take(name, value)) return;
+  if (value.size() > most_entries) {
+    Refuse(name, absl::StrCat(value.size(), " entries"),
+           absl::StrCat("must be at most ", most_entries));
+    return;
+  }
+  for (size_t i = 0; i < value.size(); ++i) {
+    CheckCount(absl::StrCat(std::string(name), "[", i, "]"), value[i], least, most);
+  }
+}
+
+std::optional<size_t> AttributeGetter::TakeChoice(std::string_view name, ChoiceNames names) {
+  std::string value;
+  if (!Take(name, value)) return std::nullopt;
+  if (attributes_.Find(name) == nullptr) return std::nullopt;  // the default
+  const auto* const found = std::find(names.begin(), names.end(), value);
+  if (found != names.end()) return static_cast<size_t>(found - names.begin());
+  const std::vector<std::string> known(names.begin(), names.end());
+  Refuse(name, Quoted(value), absl::StrCat("must be ", Listed(names), DidYouMean(value, known)));
+  return std::nullopt;
 }
 
 absl::Status AttributeGetter::Finish() const {

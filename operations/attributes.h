@@ -12,7 +12,10 @@
 #ifndef STAGECOACH_OPERATIONS_ATTRIBUTES_H_
 #define STAGECOACH_OPERATIONS_ATTRIBUTES_H_
 
+#include <cstddef>
 #include <cstdint>
+#include <initializer_list>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -24,7 +27,8 @@
 
 namespace stagecoach {
 
-using AttributeValue = std::variant<bool, int64_t, double>;
+// A choice is the text of its name; several counts are a list.
+using AttributeValue = std::variant<bool, int64_t, double, std::string, std::vector<int64_t>>;
 
 // In the order in which they were set; operations set theirs in the order of their struct.
 class Attributes {
@@ -43,7 +47,8 @@ class Attributes {
   std::vector<Entry> entries_;
 };
 
-// "heads=2 dropout=0.1": what is false or 0 is left out.
+// "heads=2 dropout=0.1 widths=[8,16] path=\"a b\"": what is false, 0 or empty is left out. A text has quotes and
+// escapes where it is more than letters, digits and _ - . / so that the whole reads as words.
 std::string FormatAttributes(const Attributes& attributes);
 
 // The most that a count may be where its visit says no other: extents, strides, paddings, heads. Products of
@@ -52,8 +57,22 @@ inline constexpr int64_t kMaxExtent = int64_t{1} << 20;
 // Bases of angles, and what is added to a mean of squares.
 inline constexpr double kMinTheta = 1, kMaxTheta = 1e12;
 inline constexpr double kMinEpsilon = 1e-12, kMaxEpsilon = 1;
+// Bytes of a text.
+inline constexpr size_t kMaxText = 4096;
+
+using ChoiceNames = std::initializer_list<std::string_view>;  // of an enum's values 0, 1, 2, ...
 
 // Visitors of an operation's struct. Bounds are inclusive.
+//   Flag           true or false
+//   Count          a whole number
+//   Rate           [0, 1)
+//   Between        [least, most]
+//   ZeroOrBetween  0, which stands for something else, or [least, most]
+//   Positive       (0, most]
+//   Text           at most kMaxText bytes without NUL; `unless_empty` says what an empty one must be: "must name
+//                  the file"; without it a text may be empty
+//   Counts         at most `most_entries` whole numbers, each in [least, most]; may be empty
+//   Choice         an enum by the names of its values
 
 class AttributeSetter {
  public:
@@ -70,8 +89,25 @@ class AttributeSetter {
   void ZeroOrBetween(std::string_view name, double value, double /*least*/, double /*most*/) {
     attributes_->Set(name, value);
   }
+  void Positive(std::string_view name, double value, double /*most*/) {
+    attributes_->Set(name, value);
+  }
+  void Text(std::string_view name, const std::string& value,
+            std::string_view /*unless_empty*/ = {}) {
+    attributes_->Set(name, value);
+  }
+  void Counts(std::string_view name, const std::vector<int64_t>& value, int64_t /*least*/,
+              int64_t /*most*/, size_t /*most_entries*/) {
+    attributes_->Set(name, value);
+  }
+  template <typename Enum>
+  void Choice(std::string_view name, Enum value, ChoiceNames names) {
+    attributes_->Set(name, NameOfChoice(static_cast<size_t>(value), names));
+  }
 
  private:
+  static std::string NameOfChoice(size_t value, ChoiceNames names);
+
   Attributes* attributes_;
 };
 
@@ -81,16 +117,27 @@ class AttributeGetter {
       : attributes_(attributes), prefix_(std::move(prefix)) {}
   void Flag(std::string_view name, bool& value);
   void Count(std::string_view name, int64_t& value, int64_t least, int64_t most = kMaxExtent);
-  void Rate(std::string_view name, double& value);  // [0, 1)
+  void Rate(std::string_view name, double& value);
   void Between(std::string_view name, double& value, double least, double most);
   void ZeroOrBetween(std::string_view name, double& value, double least, double most);
+  void Positive(std::string_view name, double& value, double most);
+  void Text(std::string_view name, std::string& value, std::string_view unless_empty = {});
+  void Counts(std::string_view name, std::vector<int64_t>& value, int64_t least, int64_t most,
+              size_t most_entries);
+  template <typename Enum>
+  void Choice(std::string_view name, Enum& value, ChoiceNames names) {
+    const std::optional<size_t> choice = TakeChoice(name, names);
+    if (choice.has_value()) value = static_cast<Enum>(*choice);
+  }
   // The first error; also if an attribute was there that nobody asked for.
   absl::Status Finish() const;
 
  private:
   template <typename T>
   bool Take(std::string_view name, T& value);
-  void Refuse(std::string_view name, const std::string& value, std::string_view allowed);
+  std::optional<size_t> TakeChoice(std::string_view name, ChoiceNames names);
+  void CheckCount(const std::string& name, int64_t value, int64_t least, int64_t most);
+  void Refuse(std::string_view name, const std::string& value, std::string_view remedy);
 
   const Attributes& attributes_;
   const std::string prefix_;

@@ -42,30 +42,6 @@ TEST(Catalogue, AnUnknownNameIsAnsweredWithTheNearest) {
               HasSubstr("there is no operation \"atention\"; did you mean \"attention\"?"));
 }
 
-TEST(Attributes, OfAStructAndBackAreTheSame) {
-  const AttentionAttributes attention{4, 0.25, 3};
-  const Attributes attributes = ToAttributes(attention);
-  EXPECT_EQ(FormatAttributes(attributes), "heads=4 dropout=0.25 draw=3");
-  const auto back = FromAttributes<AttentionAttributes>(attributes);
-  ASSERT_TRUE(back.ok()) << back.status();
-  EXPECT_EQ(ToAttributes(*back), attributes);
-}
-
-TEST(Attributes, WhatIsNotAllowedIsNamedWithWhatIs) {
-  const auto refusal = [](Attributes attributes) {
-    return std::string(FromAttributes<AttentionAttributes>(attributes).status().message());
-  };
-  Attributes few, much, kind, unknown;
-  few.Set("heads", int64_t{0});
-  EXPECT_EQ(refusal(few), "attribute heads: 0; must be >= 1");
-  much.Set("dropout", 1.0);
-  EXPECT_EQ(refusal(much), "attribute dropout: 1; must be a number in [0, 1)");
-  kind.Set("heads", 0.5);
-  EXPECT_EQ(refusal(kind), "attribute heads: 0.5; must be a whole number");
-  unknown.Set("head", int64_t{2});
-  EXPECT_EQ(refusal(unknown), "attribute head is not known; did you mean \"heads\"?");
-}
-
 TEST(Types, OfALinearFollowItsWeight) {
   const ValueType weight = WeightType(Element::kActivation, {48, 16});
   const ValueType bias = WeightType(Element::kActivation, {48});

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "network/attention_calls.h"
-#include "plan/model_spec.h"
+#include "network/network.h"
 
 namespace stagecoach {
 

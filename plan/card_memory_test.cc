@@ -7,6 +7,8 @@
 #include <limits>
 
 #include "base/check.h"
+#include "network/network_kinds.h"
+#include "network/zoo/gpt.h"
 #include "plan/cost_model.h"
 
 namespace stagecoach {

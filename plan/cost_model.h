@@ -10,9 +10,9 @@
 #include <span>
 #include <vector>
 
+#include "network/network.h"
 #include "plan/card_memory.h"
 #include "plan/job_spec.h"
-#include "plan/model_spec.h"
 #include "plan/schedule.h"
 
 namespace stagecoach {

@@ -7,6 +7,8 @@
 #include <limits>
 
 #include "network/cost.h"
+#include "network/network_kinds.h"
+#include "network/zoo/gpt.h"
 
 namespace stagecoach {
 namespace {

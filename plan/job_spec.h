@@ -14,7 +14,7 @@
 
 #include "absl/status/status.h"
 #include "base/precision.h"
-#include "plan/model_spec.h"
+#include "network/model_spec.h"
 
 namespace stagecoach {
 

@@ -11,6 +11,8 @@
 #include "network/layers/batch_norm.h"
 #include "network/layers/embedding.h"
 #include "network/layers/linear.h"
+#include "network/zoo/gpt.h"
+#include "network/zoo/sequence.h"
 
 namespace stagecoach {
 namespace {
@@ -42,7 +44,10 @@ struct BadField {
   std::function<void(JobSpec*)> spoil;
 };
 
-GptSpec& Gpt(JobSpec* spec) { return std::get<GptSpec>(spec->model); }
+// Sets a field of the network.
+void Gpt(JobSpec* spec, const char* field, AttributeValue value) {
+  spec->model.attributes.Set(field, value);
+}
 AdamWSpec& Adam(JobSpec* spec) { return std::get<AdamWSpec>(spec->training.optimizer); }
 
 void ExpectRefused(const std::vector<BadField>& fields) {
@@ -97,23 +102,25 @@ TEST(ValidateJobSpec, RefusesBadNamesAndPaths) {
 
 TEST(ValidateJobSpec, RefusesBadModels) {
   ExpectRefused({
-      {"model.gpt.layers: 0; must be >= 1", [](JobSpec* s) { Gpt(s).layers = 0; }},
-      {"model.gpt.layers: 4999; must be <= 4998", [](JobSpec* s) { Gpt(s).layers = 4999; }},
-      {"model.gpt.width: -1; must be >= 1", [](JobSpec* s) { Gpt(s).width = -1; }},
-      {"model.gpt.heads: 5; must divide the width 384", [](JobSpec* s) { Gpt(s).heads = 5; }},
-      {"model.gpt.heads: 0; must be >= 1", [](JobSpec* s) { Gpt(s).heads = 0; }},
-      {"model.gpt.context: 0; must be >= 1", [](JobSpec* s) { Gpt(s).context = 0; }},
+      {"model.gpt.layers: 0; must be >= 1", [](JobSpec* s) { Gpt(s, "layers", int64_t{0}); }},
+      {"model.gpt.layers: 4999; must be <= 4998",
+       [](JobSpec* s) { Gpt(s, "layers", int64_t{4999}); }},
+      {"model.gpt.width: -1; must be >= 1", [](JobSpec* s) { Gpt(s, "width", int64_t{-1}); }},
+      {"model.gpt.heads: 5; must divide the width 384",
+       [](JobSpec* s) { Gpt(s, "heads", int64_t{5}); }},
+      {"model.gpt.heads: 0; must be >= 1", [](JobSpec* s) { Gpt(s, "heads", int64_t{0}); }},
+      {"model.gpt.context: 0; must be >= 1", [](JobSpec* s) { Gpt(s, "context", int64_t{0}); }},
       {"model.gpt.vocabulary: 1048577; must be <= 1048576",
-       [](JobSpec* s) { Gpt(s).vocabulary = (1 << 20) + 1; }},
+       [](JobSpec* s) { Gpt(s, "vocabulary", int64_t{(1 << 20) + 1}); }},
       {"model.gpt.dropout: 1; must be a number in [0, 1)",
-       [](JobSpec* s) { Gpt(s).dropout = 1.0; }},
-      {"model.gpt.dropout: nan; must be", [](JobSpec* s) { Gpt(s).dropout = kNan; }},
-      {"model.gpt.dropout: -0.1; must be", [](JobSpec* s) { Gpt(s).dropout = -0.1; }},
+       [](JobSpec* s) { Gpt(s, "dropout", 1.0); }},
+      {"model.gpt.dropout: nan; must be", [](JobSpec* s) { Gpt(s, "dropout", kNan); }},
+      {"model.gpt.dropout: -0.1; must be", [](JobSpec* s) { Gpt(s, "dropout", -0.1); }},
       {"model.gpt: over 1099511627776 parameters",
        [](JobSpec* s) {
-         Gpt(s).layers = 4000;
-         Gpt(s).width = 1 << 15;
-         Gpt(s).heads = 1;
+         Gpt(s, "layers", int64_t{4000});
+         Gpt(s, "width", int64_t{1 << 15});
+         Gpt(s, "heads", int64_t{1});
        }},
   });
 }
@@ -132,13 +139,13 @@ TEST(ValidateJobSpec, RefusesBadTraining) {
        [](JobSpec* s) {
          s->training.batch_size = 1 << 20;
          s->training.micro_batches = 1;
-         Gpt(s).context = 1 << 14;
+         Gpt(s, "context", int64_t{1 << 14});
        }},
       {"training.micro_batches: 1; with dropout, layer 1 (residual(layer_norm, attention, "
        "dropout))",
        [](JobSpec* s) {
-         Gpt(s).dropout = 0.1;
-         Gpt(s).context = 1 << 14;
+         Gpt(s, "dropout", 0.1);
+         Gpt(s, "context", int64_t{1 << 14});
          s->training.micro_batches = 1;
        }},
       {"training.gradient_clip_norm: nan",
@@ -191,7 +198,7 @@ void Cut(JobSpec* spec, int64_t stages, std::vector<int64_t> cuts) {
 TEST(ValidateJobSpec, RefusesMoreMicroBatchesThanCanBePlannedOnItsStages) {
   const auto on = [](int64_t stages, int64_t micro_batches) {
     JobSpec spec = GoodSpec();
-    std::get<GptSpec>(spec.model).layers = 16;
+    Gpt(&spec, "layers", int64_t{16});
     spec.pipeline.stages = stages;
     spec.training.micro_batches = spec.training.batch_size = micro_batches;
     return ValidateJobSpec(spec);
@@ -302,10 +309,10 @@ TEST(MicroBatchSize, DiffersByAtMostOneAndSumsToTheBatch) {
 TEST(ValidateJobSpec, RefusesMicroBatchesWithoutStatisticsForABatchNorm) {
   JobSpec spec = GoodSpec();
   const auto with_context = [](int64_t context) {
-    return LayerListSpec{.width = 8,
-                         .context = context,
-                         .vocabulary = 9,
-                         .layers = {EmbeddingSpec{}, BatchNormSpec{}, LinearSpec{.out = 9}}};
+    return SequenceSpec{.width = 8,
+                        .context = context,
+                        .vocabulary = 9,
+                        .layers = {EmbeddingSpec{}, BatchNormSpec{}, LinearSpec{.out = 9}}};
   };
   spec.training.batch_size = 5;
   spec.training.micro_batches = 3;  // of 2, 2 and 1

@@ -7,6 +7,7 @@
 #include "base/job_name.h"
 #include "base/status.h"
 #include "network/cost.h"
+#include "network/network_kinds.h"
 #include "plan/job_spec.h"
 
 namespace stagecoach {

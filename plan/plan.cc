@@ -9,6 +9,7 @@
 #include "absl/strings/str_format.h"
 #include "base/field_check.h"
 #include "base/status.h"
+#include "network/network_kinds.h"
 
 namespace stagecoach {
 namespace {

@@ -9,6 +9,7 @@
 #include <sstream>
 
 #include "base/golden_testing.h"
+#include "network/zoo/gpt.h"
 
 namespace stagecoach {
 namespace {

@@ -9,6 +9,8 @@
 #include "base/check.h"
 #include "coordinator/job/job_script_testing.h"
 #include "coordinator/job/resume_check.h"
+#include "network/network_kinds.h"
+#include "network/zoo/gpt.h"
 #include "plan/optimizer_slots.h"
 
 namespace stagecoach {

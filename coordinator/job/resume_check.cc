@@ -7,6 +7,7 @@
 #include "absl/strings/str_join.h"
 #include "base/hash.h"
 #include "base/status.h"
+#include "network/model_text.h"
 #include "plan/optimizer_slots.h"
 
 namespace stagecoach {

@@ -10,7 +10,7 @@
 #include "absl/status/status.h"
 #include "checkpoint/manifest.h"
 #include "coordinator/job/job_state.h"
-#include "plan/model_spec.h"
+#include "network/network.h"
 
 namespace stagecoach {
 

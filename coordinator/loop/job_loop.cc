@@ -11,6 +11,7 @@
 #include "coordinator/job/job_json.h"
 #include "coordinator/job/resume_check.h"
 #include "coordinator/loop/performer.h"
+#include "network/network_kinds.h"
 
 namespace stagecoach {
 namespace {

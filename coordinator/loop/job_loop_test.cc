@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "coordinator/loop/simulated_cluster_testing.h"
+#include "network/zoo/gpt.h"
 
 namespace stagecoach {
 namespace {
@@ -458,7 +459,7 @@ TEST(JobLoopTest, RefusesAResumeThatWouldChangeTheBits) {
               HasSubstr("training.batch_size=8"));
   EXPECT_THAT(refusal([](JobSpec& s) { s.training.micro_batches = 4; }).message(),
               HasSubstr("training.micro_batches=4"));
-  EXPECT_THAT(refusal([](JobSpec& s) { std::get<GptSpec>(s.model).width = 8; }).message(),
+  EXPECT_THAT(refusal([](JobSpec& s) { s.model.attributes.Set("width", int64_t{8}); }).message(),
               HasSubstr("model (sha256)"));
   EXPECT_THAT(refusal([](JobSpec& s) { s.training.steps = 7; }).message(),
               HasSubstr("training.steps=7"));

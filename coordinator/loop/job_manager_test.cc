@@ -17,6 +17,7 @@
 #include "checkpoint/folder_probe.h"
 #include "coordinator/loop/mailbox.h"
 #include "coordinator/loop/simulated_cluster_testing.h"
+#include "network/network_kinds.h"
 
 namespace stagecoach {
 namespace {

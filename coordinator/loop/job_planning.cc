@@ -6,6 +6,7 @@
 #include "base/status.h"
 #include "coordinator/job/job_plan.h"
 #include "coordinator/loop/job_loop.h"
+#include "network/network_kinds.h"
 
 namespace stagecoach {
 namespace {

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "coordinator/loop/simulated_cluster_testing.h"
+#include "network/zoo/gpt.h"
 
 namespace stagecoach {
 namespace {
@@ -87,7 +88,7 @@ TEST(PlanningTest, ARecoveryDoesNotWaitForWhatClientsAskFor) {
 TEST(PlanningTest, RefusesAPlanOfTooManyMicroBatchesByName) {
   SimulatedCluster cluster(17);
   JobSpec spec = SmallJob(17);
-  std::get<GptSpec>(spec.model).layers = 16;
+  spec.model.attributes.Set("layers", int64_t{16});
   spec.training.micro_batches = spec.training.batch_size = 61680;
   EXPECT_TRUE(CheckPlanSize(spec, 17).ok());
   spec.training.micro_batches = spec.training.batch_size = 65536;

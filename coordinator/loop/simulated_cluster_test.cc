@@ -14,6 +14,8 @@
 #include "base/status.h"
 #include "checkpoint/folder_probe.h"
 #include "coordinator/loop/simulated_cluster_testing.h"
+#include "network/network_kinds.h"
+#include "network/zoo/gpt.h"
 #include "plan/optimizer_slots.h"
 
 namespace stagecoach {

@@ -20,6 +20,7 @@
 #include "base/clock.h"
 #include "checkpoint/fault_file_system.h"
 #include "coordinator/loop/job_loop.h"
+#include "network/model_spec.h"
 
 namespace stagecoach {
 

@@ -2,8 +2,12 @@
 
 #include <bit>
 #include <cstdint>
+#include <string>
 #include <utility>
+#include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "services/records/event_bytes.h"
 
 namespace stagecoach {
@@ -32,8 +36,13 @@ void AppendDouble(char tag, double value, std::string* bytes) {
 class List {
  public:
   void Add(const char* name, double value) { all.push_back({name, value}); }
+  void Add(const char* name, bool value) { Add(name, value ? 1.0 : 0.0); }
   void Add(const char* name, int64_t value) { Add(name, static_cast<double>(value)); }
-  void Add(const char* name, const char* value) { all.push_back({name, std::string(value)}); }
+  void Add(const char* name, const std::vector<int64_t>& values) {
+    if (!values.empty()) Add(name, absl::StrCat("[", absl::StrJoin(values, ", "), "]"));
+  }
+  void Add(const char* name, std::string value) { all.push_back({name, std::move(value)}); }
+  void Add(const char* name, const char* value) { Add(name, std::string(value)); }
 
   void AddOptimizer(const AdamWSpec& adamw) {
     Add("optimizer", "adamw");
@@ -47,21 +56,12 @@ class List {
     Add("momentum", sgd.momentum);
     Add("weight_decay", sgd.weight_decay);
   }
-  void AddModel(const GptSpec& gpt) {
-    Add("model", "gpt");
-    Add("layers", gpt.layers);
-    Add("width", gpt.width);
-    Add("heads", gpt.heads);
-    Add("context", gpt.context);
-    Add("vocabulary", gpt.vocabulary);
-    Add("dropout", gpt.dropout);
-  }
-  void AddModel(const LayerListSpec& list) {
-    Add("model", "sequence");
-    Add("layers", static_cast<int64_t>(list.layers.size()));
-    Add("width", list.width);
-    Add("context", list.context);
-    Add("vocabulary", list.vocabulary);
+  void AddModel(const ModelSpec& model) {
+    Add("model", model.kind.c_str());
+    if (!model.layers.empty()) Add("layers", static_cast<int64_t>(model.layers.size()));
+    for (const Attributes::Entry& entry : model.attributes.entries()) {
+      std::visit([&](const auto& value) { Add(entry.name.c_str(), value); }, entry.value);
+    }
   }
 
   std::vector<HyperParameter> all;
@@ -71,7 +71,7 @@ class List {
 
 std::vector<HyperParameter> HyperParametersOf(const JobSpec& spec) {
   List list;
-  std::visit([&list](const auto& model) { list.AddModel(model); }, spec.model);
+  list.AddModel(spec.model);
   const TrainingSpec& training = spec.training;
   list.Add("precision", PrecisionName(spec.precision));
   list.Add("seed", static_cast<double>(spec.seed));

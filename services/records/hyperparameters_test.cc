@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "network/zoo/gpt.h"
+
 namespace stagecoach {
 namespace {
 

@@ -17,6 +17,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/clock.h"
+#include "network/zoo/gpt.h"
 #include "services/common/convert/convert_card.h"
 #include "services/common/convert/convert_control.h"
 #include "services/common/observe/log.h"

@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "plan/model_spec.h"
+#include "network/network.h"
 #include "stage/layers/layer_runner.h"
 
 namespace stagecoach {

@@ -11,6 +11,8 @@
 #include "network/layers/dropout.h"
 #include "network/layers/embedding.h"
 #include "network/layers/linear.h"
+#include "network/zoo/gpt.h"
+#include "network/zoo/sequence.h"
 #include "stage/layers/layer_testing.h"
 
 namespace stagecoach {
@@ -188,7 +190,7 @@ TEST_F(CellTest, AForwardThatIsRecomputedKeepsOnlyItsBoundaryInput) {
 
 TEST_F(CellTest, AStashedMicroBatchKeepsNoBoundaryInput) {
   // A dropout stashes nothing, so nobody but the cell would hold on to its input.
-  const Network model = ExpandOrDie(LayerListSpec{
+  const Network model = ExpandOrDie(SequenceSpec{
       8, kContext, kVocabulary, {{EmbeddingSpec{}}, {DropoutSpec{0.2}}, {LinearSpec{13, false}}}});
   const std::unique_ptr<Cell> cell = *Cell::Create(model, 1, 3, kSeed, 2, *backend_);
   const int64_t before = Activations(), rows = kSequences[0] * kContext;

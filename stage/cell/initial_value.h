@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "plan/model_spec.h"
+#include "network/network.h"
 
 namespace stagecoach {
 

@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
+#include "network/network_kinds.h"
 #include "stage/cell/cell.h"
 
 namespace stagecoach {

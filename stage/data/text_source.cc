@@ -71,21 +71,13 @@ absl::StatusOr<std::vector<uint8_t>> ReadFile(const std::string& path) {
   return bytes;
 }
 
-const char* VocabularyField(const ModelSpec& model) {
-  struct Visitor {
-    const char* operator()(const GptSpec&) const { return "model.gpt.vocabulary"; }
-    const char* operator()(const LayerListSpec&) const { return "model.sequence.vocabulary"; }
-  };
-  return std::visit(Visitor{}, model);
-}
-
 absl::Status CheckTokens(const std::vector<uint8_t>& bytes, const JobSpec& spec,
                          int64_t vocabulary) {
   const auto at = std::find_if(bytes.begin(), bytes.end(),
                                [vocabulary](uint8_t byte) { return int64_t{byte} >= vocabulary; });
   if (at == bytes.end()) return absl::OkStatus();
   const uint8_t largest = *std::max_element(at, bytes.end());
-  const char* field = VocabularyField(spec.model);
+  const std::string field = absl::StrCat("model.", spec.model.kind, ".vocabulary");
   return absl::InvalidArgumentError(absl::StrCat(
       kPathField, " = \"", spec.data.text.path, "\": byte ", int{*at}, " at offset ",
       at - bytes.begin(), " is not below ", field, " = ", vocabulary, "; set ", field,

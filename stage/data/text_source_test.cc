@@ -13,6 +13,8 @@
 #include "base/random.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "network/zoo/gpt.h"
+#include "network/zoo/sequence.h"
 #include "stage/data/batch_source.h"
 #include "stage/data/token_source.h"
 
@@ -261,7 +263,7 @@ TEST_F(TextSourceTest, RefusesATokenOutsideTheVocabulary) {
       {"data.text.path", "byte 128 at offset 17", "model.gpt.vocabulary = 128", "at least 201"});
   ExpectRefused(text, 10, 200, {"byte 200 at offset 500"});
   EXPECT_TRUE(OpenTextSource(spec_, 10, 201).ok());
-  spec_.model = LayerListSpec{.vocabulary = 128};
+  spec_.model = SequenceSpec{.vocabulary = 128};
   ExpectRefused(text, 10, 128, {"model.sequence.vocabulary"});
 }
 

@@ -9,6 +9,9 @@
 #include "network/layers/embedding.h"
 #include "network/layers/linear.h"
 #include "network/layers/relu.h"
+#include "network/network_kinds.h"
+#include "network/zoo/gpt.h"
+#include "network/zoo/sequence.h"
 #include "plan/card_memory.h"
 #include "plan/cost_model.h"
 #include "stage/testing/pipeline_harness.h"
@@ -75,7 +78,7 @@ TEST(MemoryForecast, HoldsInEveryPrecision) {
 // Statistics are there once for all samples of a micro-batch, beside values of one place a sample: not negligible.
 // So are running moments and what gathers for them.
 TEST(MemoryForecast, HoldsWithBatchNorms) {
-  const LayerListSpec list{
+  const SequenceSpec list{
       .width = 128,
       .context = 1,
       .vocabulary = 128,
@@ -84,7 +87,7 @@ TEST(MemoryForecast, HoldsWithBatchNorms) {
   const Network model = *ExpandModel(list);
   for (const auto mode : {Rematerialization::kAlways, Rematerialization::kNever}) {
     HarnessOptions options{.batch_size = 16, .micro_batches = 4, .rematerialization = mode};
-    options.sequence = list;
+    options.other_model = list;
     PipelineHarness pipeline(options);
     ASSERT_TRUE(pipeline.TrainStep().ok());
     const StageMemory forecast =

@@ -19,6 +19,8 @@
 #include "network/layers/linear.h"
 #include "network/layers/mlp.h"
 #include "network/layers/residual.h"
+#include "network/zoo/gpt.h"
+#include "network/zoo/sequence.h"
 #include "stage/backends/recording/recording_backend.h"
 #include "stage/testing/pipeline_harness.h"
 
@@ -30,7 +32,7 @@ constexpr GptSpec kOneBlock = {
     .layers = 1, .width = 16, .heads = 2, .context = 8, .vocabulary = 13};
 
 // The network of examples/layers.yaml, smaller.
-LayerListSpec Sequence() {
+SequenceSpec Sequence() {
   const auto residual = [](std::vector<LayerSpec> layers) {
     return LayerSpec{ResidualSpec{std::move(layers)}};
   };
@@ -211,7 +213,7 @@ TEST(RecordedStep, GptInBfloat16) {
 
 TEST(RecordedStep, LayersByHand) {
   HarnessOptions options = Gpt(1, Rematerialization::kNever);
-  options.sequence = Sequence();
+  options.other_model = Sequence();
   options.optimizer = SgdSpec{.momentum = 0.9};
   RecordedStage stage(options, 0);
   ExpectGolden("calls/layers_never.txt", stage.Pass(true));
@@ -228,7 +230,7 @@ TEST(RecordedStep, Evaluation) {
   HarnessOptions options = Gpt(1, Rematerialization::kAlways);
   options.evaluation_sequences = 2;
   ExpectGolden("calls/gpt_evaluation.txt", RecordedStage(options, 0).Pass(false));
-  options.sequence = Sequence();
+  options.other_model = Sequence();
   options.stages = 2;
   ExpectGolden("calls/layers_evaluation_first_of_two.txt", RecordedStage(options, 0).Pass(false));
   ExpectGolden("calls/layers_evaluation_last_of_two.txt", RecordedStage(options, 1).Pass(false));

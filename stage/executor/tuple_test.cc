@@ -13,6 +13,8 @@
 #include "network/layers/embedding.h"
 #include "network/layers/linear.h"
 #include "network/layers/relu.h"
+#include "network/model_text.h"
+#include "network/zoo/sequence.h"
 #include "stage/executor/boundary_port.h"
 #include "stage/testing/pipeline_harness.h"
 #include "stage/testing/skip_network.h"
@@ -239,10 +241,10 @@ TEST(Tuples, ALayerThatIsTheIdentityChangesNothing) {
   const auto trained = [](int stages, bool with_identity) {
     HarnessOptions options{.stages = stages, .batch_size = 5, .micro_batches = 2};
     options.rematerialization = Rematerialization::kNever;
-    LayerListSpec list{.width = 8, .context = 3, .vocabulary = 7, .layers = {}};
+    SequenceSpec list{.width = 8, .context = 3, .vocabulary = 7, .layers = {}};
     list.layers = {EmbeddingSpec{}, LinearSpec{.out = 7}, ReluSpec{}};
     if (with_identity) list.layers.push_back(DropoutSpec{});
-    options.sequence = list;
+    options.other_model = list;
     return Trained(options);
   };
   const HarnessResult plain = trained(1, false);

@@ -7,7 +7,8 @@
 #include "network/layers/embedding.h"
 #include "network/layers/linear.h"
 #include "network/layers/mlp.h"
-#include "plan/model_spec.h"
+#include "network/zoo/gpt.h"
+#include "network/zoo/sequence.h"
 #include "stage/layers/layer_runner.h"
 #include "stage/layers/layer_testing.h"
 
@@ -32,7 +33,7 @@ class LayerMemoryTest : public testing::Test {
   }
 
   const std::unique_ptr<Backend> backend_ = MakeReferenceBackend({});
-  const Network model_ = ExpandOrDie(LayerListSpec{
+  const Network model_ = ExpandOrDie(SequenceSpec{
       16,
       8,
       11,

@@ -19,7 +19,7 @@
 #include "absl/status/statusor.h"
 #include "base/ids.h"
 #include "network/lists.h"
-#include "plan/model_spec.h"
+#include "network/network.h"
 #include "stage/backends/backend.h"
 #include "stage/backends/kernel.h"
 #include "stage/layers/layer_state.h"

@@ -10,7 +10,8 @@
 
 #include "base/check.h"
 #include "base/random.h"
-#include "plan/model_spec.h"
+#include "network/model_spec.h"
+#include "network/network_kinds.h"
 #include "stage/backends/backend.h"
 #include "stage/layers/layer_runner.h"
 

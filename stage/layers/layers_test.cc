@@ -24,7 +24,7 @@
 #include "network/layers/rms_norm.h"
 #include "network/layers/silu.h"
 #include "network/layers/swiglu.h"
-#include "plan/model_spec.h"
+#include "network/zoo/sequence.h"
 #include "stage/layers/layer_runner.h"
 #include "stage/layers/layer_testing.h"
 
@@ -112,7 +112,7 @@ class LayerTest : public testing::TestWithParam<Case> {
  protected:
   void SetUp() override {
     const bool embedding = GetParam().spec.kind == "embedding";
-    LayerListSpec list{kWidth, kContext, kVocabulary, {}};
+    SequenceSpec list{kWidth, kContext, kVocabulary, {}};
     list.layers.push_back(embedding ? GetParam().spec : LayerSpec{EmbeddingSpec{}});
     if (!embedding) list.layers.push_back(GetParam().spec);
     list.layers.push_back(LayerSpec{LinearSpec{kVocabulary, false}});
@@ -390,7 +390,7 @@ INSTANTIATE_TEST_SUITE_P(Kinds, LayerTest, testing::ValuesIn(Cases()),
 TEST(RandomOperationTest, TwoDropoutsOfOneLayerDrawDifferentMasks) {
   const std::unique_ptr<Backend> backend = MakeReferenceBackend({});
   const LayerSpec drop{DropoutSpec{0.5}};
-  const Network model = ExpandOrDie(LayerListSpec{
+  const Network model = ExpandOrDie(SequenceSpec{
       64, 4, 7, {{EmbeddingSpec{}}, {ResidualSpec{{drop, drop}}}, {LinearSpec{7, false}}}});
   const std::unique_ptr<LayerRunner> layer = *LayerRunner::Create(model, model.layers[1], *backend);
   const Tensor x = TensorOf(*backend, std::vector<float>(256, 1.0f), DType::kF32, {4, 64});
@@ -405,7 +405,7 @@ TEST(RandomOperationTest, TwoDropoutsOfOneLayerDrawDifferentMasks) {
 TEST(LayerRunnerTest, AnOperationThatTheBackEndHasNoKernelForIsAnErrorThatNamesTheLayer) {
   const std::unique_ptr<Backend> backend = MakeReferenceBackend({});
   Network model =
-      ExpandOrDie(LayerListSpec{8, 4, 7, {{EmbeddingSpec{}}, {GeluSpec{}}, {LinearSpec{7, true}}}});
+      ExpandOrDie(SequenceSpec{8, 4, 7, {{EmbeddingSpec{}}, {GeluSpec{}}, {LinearSpec{7, true}}}});
   LayerLists lists = *model.layers[1].lists;
   lists.backward.calls.front().call.operation = "levitate";
   model.layers[1].lists = std::make_shared<const LayerLists>(lists);

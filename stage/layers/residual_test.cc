@@ -15,7 +15,8 @@
 #include "network/layers/layer_norm.h"
 #include "network/layers/linear.h"
 #include "network/layers/mlp.h"
-#include "plan/model_spec.h"
+#include "network/zoo/gpt.h"
+#include "network/zoo/sequence.h"
 #include "stage/backends/reference/reference_backend.h"
 #include "stage/layers/layer_runner.h"
 #include "stage/layers/layer_testing.h"
@@ -101,7 +102,7 @@ TEST(Residual, TheSumsOfAGptBlockAreNoOperations) {
 Network ModelOf(std::vector<LayerSpec> layers) {
   layers.insert(layers.begin(), LayerSpec{EmbeddingSpec{}});
   layers.push_back(LayerSpec{LinearSpec{7, false}});
-  return ExpandOrDie(LayerListSpec{kTrunkWidth, kTrunkContext, 7, std::move(layers)});
+  return ExpandOrDie(SequenceSpec{kTrunkWidth, kTrunkContext, 7, std::move(layers)});
 }
 
 TEST(Residual, WhatCannotAddIsFollowedByASum) {

@@ -11,8 +11,8 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "network/network.h"
 #include "plan/job_spec.h"
-#include "plan/model_spec.h"
 #include "stage/backends/backend.h"
 
 namespace stagecoach {

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include "base/check.h"
+#include "network/network_kinds.h"
+#include "network/zoo/gpt.h"
 
 namespace stagecoach {
 namespace {

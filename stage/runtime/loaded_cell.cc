@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/status.h"
+#include "network/network_kinds.h"
 #include "stage/runtime/attention_ways.h"
 #include "stage/runtime/shard_tensors.h"
 

@@ -22,6 +22,9 @@
 #include "base/clock.h"
 #include "base/random.h"
 #include "base/status.h"
+#include "network/model_spec.h"
+#include "network/network_kinds.h"
+#include "network/zoo/gpt.h"
 #include "plan/plan.h"
 #include "plan/schedule.h"
 #include "stage/cell/optimizer.h"
@@ -93,8 +96,8 @@ struct HarnessOptions {
   std::function<std::unique_ptr<Backend>()> make_backend = [] {
     return MakeReferenceBackend(BackendOptions{});
   };
-  std::optional<LayerListSpec> sequence;  // in the place of `model`, which has `dropout`
-  std::optional<Network> network;         // in the place of both; of this precision
+  std::optional<ModelSpec> other_model;  // in the place of `model`, which has `dropout`
+  std::optional<Network> network;        // in the place of both; of this precision
   OptimizerSpec optimizer = AdamWSpec{};
 };
 
@@ -114,7 +117,7 @@ class PipelineHarness {
       : options_(options), order_{.seed = options.order_seed, .step = 1} {
     GptSpec gpt = options.model;
     gpt.dropout = options.dropout;
-    const ModelSpec spec = options.sequence.has_value() ? ModelSpec(*options.sequence) : gpt;
+    const ModelSpec spec = options.other_model.value_or(gpt);
     auto model = options.network.has_value() ? absl::StatusOr<Network>(*options.network)
                                              : ExpandModel(spec, options.precision);
     CHECK_OK(model.status());

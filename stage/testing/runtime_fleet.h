@@ -19,6 +19,7 @@
 #include "base/random.h"
 #include "base/status.h"
 #include "checkpoint/fault_file_system.h"
+#include "network/zoo/gpt.h"
 #include "stage/link/in_process_connector.h"
 #include "stage/runtime/stage_runtime.h"
 #include "stage/testing/manifest_file.h"

@@ -7,6 +7,8 @@
 #include "base/random.h"
 #include "base/status.h"
 #include "coordinator/job/step_decision.h"
+#include "network/network_kinds.h"
+#include "network/zoo/gpt.h"
 #include "stage/cell/cell.h"
 #include "stage/cell/optimizer.h"
 #include "tests/oracle/oracle.h"

@@ -14,6 +14,7 @@
 #include "network/layers/linear.h"
 #include "network/layers/relu.h"
 #include "network/layers/residual.h"
+#include "network/zoo/sequence.h"
 #include "stage/testing/harness_checkpoint.h"
 #include "stage/testing/pipeline_harness.h"
 
@@ -46,11 +47,11 @@ HarnessOptions Normed(int stages, const MakeBackend& make, Precision precision) 
       .stages = stages, .batch_size = 5, .micro_batches = 3, .evaluation_sequences = 5};
   options.precision = precision;
   options.make_backend = make;
-  options.sequence = LayerListSpec{.width = 36,
-                                   .context = 11,
-                                   .vocabulary = 17,
-                                   .layers = {EmbeddingSpec{}, block, BatchNormSpec{}, ReluSpec{},
-                                              block, LinearSpec{.out = 17}}};
+  options.other_model = SequenceSpec{.width = 36,
+                                     .context = 11,
+                                     .vocabulary = 17,
+                                     .layers = {EmbeddingSpec{}, block, BatchNormSpec{}, ReluSpec{},
+                                                block, LinearSpec{.out = 17}}};
   return options;
 }
 

@@ -23,13 +23,14 @@
 #include "network/layers/rms_norm.h"
 #include "network/layers/silu.h"
 #include "network/layers/swiglu.h"
+#include "network/zoo/sequence.h"
 #include "stage/testing/pipeline_harness.h"
 
 namespace stagecoach {
 namespace {
 
 // Large enough that two threads share the work, odd enough that tiles have remainders.
-LayerListSpec EveryKind() {
+SequenceSpec EveryKind() {
   const LayerSpec llama = AttentionSpec{.heads = 4,
                                         .key_heads = 2,
                                         .head_width = 10,
@@ -84,7 +85,7 @@ std::vector<Machine> Machines() {
 class EveryKindOfLayerIn : public testing::TestWithParam<Precision> {
  protected:
   static HarnessResult Train(HarnessOptions options, const Machine& machine) {
-    options.sequence = EveryKind();
+    options.other_model = EveryKind();
     options.batch_size = 5;
     options.micro_batches = 3;
     options.precision = GetParam();

@@ -11,6 +11,7 @@
 #include "checkpoint/fault_file_system.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "network/zoo/gpt.h"
 #include "stage/backends/cuda/make_cuda_backend.h"
 #include "stage/testing/harness_checkpoint.h"
 #include "stage/testing/pipeline_harness.h"

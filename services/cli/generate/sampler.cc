@@ -10,6 +10,7 @@
 #include "base/random.h"
 #include "base/status.h"
 #include "checkpoint/safetensors.h"
+#include "network/network_kinds.h"
 
 namespace stagecoach {
 namespace {

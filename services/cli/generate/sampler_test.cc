@@ -12,6 +12,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "checkpoint/safetensors.h"
+#include "network/network_kinds.h"
+#include "network/zoo/gpt.h"
 #include "services/cli/commands/commands.h"
 #include "stage/cell/initial_value.h"
 
@@ -109,7 +111,7 @@ TEST_F(SamplerTest, RefusesAPromptBeyondTheVocabulary) {
 
 TEST_F(SamplerTest, RefusesWeightsOfAnotherModel) {
   path_ = WriteWeights(5);
-  std::get<GptSpec>(spec_.model).width = 16;
+  spec_.model.attributes.Set("width", int64_t{16});
   const absl::Status status = Sampler::Load(path_, spec_, MakeReferenceBackend({})).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss) << status;
 }

@@ -9,7 +9,7 @@
 #include "base/check.h"
 #include "services/cli/output/ndjson.h"
 #include "services/cli/output/text.h"
-#include "services/cli/spec/message_reader.h"
+#include "services/common/convert/enum_name.h"
 
 namespace stagecoach {
 namespace {

@@ -15,8 +15,10 @@ namespace stagecoach {
 
 namespace {
 
-int64_t ContextOf(const ModelSpec& model) {
-  return std::visit([](const auto& spec) { return spec.context; }, model);
+// Tokens of a sequence; none where the network reads no text, which is told when the job is validated.
+const int64_t* ContextOf(const ModelSpec& model) {
+  const AttributeValue* context = model.attributes.Find("context");
+  return context == nullptr ? nullptr : std::get_if<int64_t>(context);
 }
 
 }  // namespace
@@ -33,8 +35,9 @@ absl::Status CheckData(const JobSpec& spec) {
   head.resize(static_cast<size_t>(file.gcount()));
   RETURN_IF_ERROR(CheckIsText(spec.data.text, head));
   const auto bytes = static_cast<int64_t>(std::filesystem::file_size(path, error));
-  if (error) return absl::OkStatus();
-  return CheckTextLength(spec, ContextOf(spec.model), bytes);
+  const int64_t* context = ContextOf(spec.model);
+  if (error || context == nullptr) return absl::OkStatus();
+  return CheckTextLength(spec, *context, bytes);
 }
 
 }  // namespace stagecoach

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "network/zoo/gpt.h"
 
 namespace stagecoach {
 namespace {

@@ -5,13 +5,13 @@
 #include <optional>
 #include <vector>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/check.h"
 #include "base/status.h"
 #include "base/suggest.h"
 #include "google/protobuf/descriptor.h"
+#include "services/common/convert/enum_name.h"
 
 namespace stagecoach {
 namespace {
@@ -244,19 +244,6 @@ class Walker {
 };
 
 }  // namespace
-
-std::string ShortEnumName(const EnumValueDescriptor& value) {
-  // The enum's own name in capitals, words apart, begins every value: buf's lint rule.
-  std::string prefix;
-  for (const char c : value.type()->name()) {
-    if (absl::ascii_isupper(c) && !prefix.empty()) prefix += '_';
-    prefix += absl::ascii_toupper(c);
-  }
-  prefix += '_';
-  const std::string& name = value.name();
-  const bool has_prefix = name.compare(0, prefix.size(), prefix) == 0;
-  return absl::AsciiStrToLower(has_prefix ? name.substr(prefix.size()) : name);
-}
 
 absl::Status ReadMessage(const YamlNode& root, const std::string& file, Message* message,
                          std::map<std::string, Position>* positions) {

@@ -20,9 +20,6 @@ absl::Status ReadMessage(const YamlNode& root, const std::string& file,
                          google::protobuf::Message* message,
                          std::map<std::string, Position>* positions);
 
-// "SCHEDULE_KIND_GPIPE" of enum ScheduleKind -> "gpipe".
-std::string ShortEnumName(const google::protobuf::EnumValueDescriptor& value);
-
 }  // namespace stagecoach
 
 #endif  // STAGECOACH_SERVICES_CLI_SPEC_MESSAGE_READER_H_

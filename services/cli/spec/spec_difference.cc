@@ -10,6 +10,7 @@
 #include "absl/strings/strip.h"
 #include "services/cli/spec/message_reader.h"
 #include "services/common/convert/convert_spec.h"
+#include "services/common/convert/enum_name.h"
 
 namespace stagecoach {
 namespace {

@@ -13,11 +13,16 @@
 
 namespace stagecoach {
 
-// Sets the field of each attribute, those with their default too. CHECKs that there is such a field.
+// A choice (Choice of operations/attributes.h) is an enum whose values have its names, "PADDING_SAME" of enum
+// Padding for "same"; 0 is "left out", so it stands for the default.
+//
+// Sets the field of each attribute, those with their default too. CHECKs that there is such a field, and such
+// a value of its enum.
 void SetFields(const Attributes& attributes, google::protobuf::Message* message);
 
-// The fields of a message: an optional one that was left out has its default. Others that were left out are
-// 0 or false on the wire.
+// The fields of a message: an optional one that was left out has its default, and so has a choice. Others that
+// were left out are 0, false or empty on the wire. A value of an enum that this version does not know is the
+// text of its number, which no choice has.
 Attributes FieldsOf(const google::protobuf::Message& message, const Attributes& defaults);
 
 // What SetFields and FieldsOf could not do, a line each; empty where message and defaults agree. Fields of

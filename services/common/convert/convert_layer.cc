@@ -2,7 +2,6 @@
 
 #include <string>
 #include <utility>
-#include <variant>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -10,6 +9,7 @@
 #include "base/status.h"
 #include "google/protobuf/descriptor.h"
 #include "network/layer_kinds.h"
+#include "network/network_kinds.h"
 #include "services/common/convert/convert_fields.h"
 
 namespace stagecoach {
@@ -17,11 +17,40 @@ namespace {
 
 constexpr int kMaxNesting = 8;  // layers within layers; each level is a stack frame
 
+using google::protobuf::Descriptor;
 using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 using google::protobuf::OneofDescriptor;
 
-const OneofDescriptor& KindChoice() { return *v1::Layer::descriptor()->FindOneofByName("kind"); }
+// A layer and a network are each a message whose one choice `kind` has a message of fields for every kind.
+const OneofDescriptor& KindChoice(const Descriptor& message) {
+  const OneofDescriptor* choice = message.FindOneofByName("kind");
+  CHECK(choice != nullptr) << message.full_name() << " has no kind";
+  return *choice;
+}
+
+// The field of the kind that is set; none: null.
+const FieldDescriptor* KindOf(const Message& message) {
+  return message.GetReflection()->GetOneofFieldDescriptor(message,
+                                                          &KindChoice(*message.GetDescriptor()));
+}
+
+Message* MutableKind(const std::string& kind, Message* message) {
+  const FieldDescriptor* field = message->GetDescriptor()->FindFieldByName(kind);
+  CHECK(field != nullptr) << message->GetDescriptor()->full_name() << " has no kind " << kind;
+  return message->GetReflection()->MutableMessage(message, field);
+}
+
+absl::Status NoKind(const std::string& path, const Descriptor& message) {
+  std::string names;
+  const OneofDescriptor& choice = KindChoice(message);
+  const int count = choice.field_count();
+  for (int i = 0; i < count; ++i) {
+    const char* separator = i == 0 ? "" : i + 1 < count ? ", " : " or ";
+    absl::StrAppend(&names, separator, choice.field(i)->name());
+  }
+  return absl::InvalidArgumentError(absl::StrCat(path, ": not set, want ", names));
+}
 
 // The list of layers of a message that has one.
 const FieldDescriptor* ListOf(const Message& message) {
@@ -58,20 +87,10 @@ absl::StatusOr<std::vector<LayerSpec>> LayersFrom(const Message& message, const 
   return layers;
 }
 
-absl::Status NoKind(const std::string& path) {
-  std::string names;
-  const int count = KindChoice().field_count();
-  for (int i = 0; i < count; ++i) {
-    const char* separator = i == 0 ? "" : i + 1 < count ? ", " : " or ";
-    absl::StrAppend(&names, separator, KindChoice().field(i)->name());
-  }
-  return absl::InvalidArgumentError(absl::StrCat(path, ": not set, want ", names));
-}
-
 absl::StatusOr<LayerSpec> LayerFrom(const v1::Layer& proto, const std::string& path, int nesting) {
   const google::protobuf::Reflection& reflection = *proto.GetReflection();
-  const FieldDescriptor* field = reflection.GetOneofFieldDescriptor(proto, &KindChoice());
-  if (field == nullptr) return NoKind(path);
+  const FieldDescriptor* field = KindOf(proto);
+  if (field == nullptr) return NoKind(path, *v1::Layer::descriptor());
   ASSIGN_OR_RETURN(const LayerKind* kind, FindLayerKind(field->name()));
   const Message& message = reflection.GetMessage(proto, field);
   LayerSpec layer;
@@ -90,9 +109,7 @@ absl::StatusOr<LayerSpec> LayerFrom(const v1::Layer& proto, const std::string& p
 }  // namespace
 
 void LayerToProto(const LayerSpec& layer, v1::Layer* proto) {
-  const FieldDescriptor* field = v1::Layer::descriptor()->FindFieldByName(layer.kind);
-  CHECK(field != nullptr) << "no message for layers of kind " << layer.kind;
-  Message* message = proto->GetReflection()->MutableMessage(proto, field);
+  Message* message = MutableKind(layer.kind, proto);
   SetFields(layer.attributes, message);
   AddLayers(layer.layers, message);
 }
@@ -102,49 +119,25 @@ absl::StatusOr<LayerSpec> LayerFromProto(const v1::Layer& proto, const std::stri
 }
 
 v1::Model ModelToProto(const ModelSpec& spec) {
-  struct Visitor {
-    v1::Model& proto;
-    void operator()(const GptSpec& gpt) const {
-      v1::GptModel& target = *proto.mutable_gpt();
-      target.set_layers(gpt.layers);
-      target.set_width(gpt.width);
-      target.set_heads(gpt.heads);
-      target.set_context(gpt.context);
-      target.set_vocabulary(gpt.vocabulary);
-      target.set_dropout(gpt.dropout);
-    }
-    void operator()(const LayerListSpec& list) const {
-      v1::LayerListModel& target = *proto.mutable_sequence();
-      target.set_width(list.width);
-      target.set_context(list.context);
-      target.set_vocabulary(list.vocabulary);
-      AddLayers(list.layers, &target);
-    }
-  };
   v1::Model proto;
-  std::visit(Visitor{proto}, spec);
+  Message* message = MutableKind(spec.kind, &proto);
+  SetFields(spec.attributes, message);
+  AddLayers(spec.layers, message);
   return proto;
 }
 
 absl::StatusOr<ModelSpec> ModelFromProto(const v1::Model& proto) {
-  switch (proto.kind_case()) {
-    case v1::Model::kGpt: {
-      const v1::GptModel& gpt = proto.gpt();
-      return ModelSpec{GptSpec{gpt.layers(), gpt.width(), gpt.heads(), gpt.context(),
-                               gpt.vocabulary(), gpt.dropout()}};
-    }
-    case v1::Model::kSequence: {
-      LayerListSpec spec;
-      spec.width = proto.sequence().width();
-      spec.context = proto.sequence().context();
-      spec.vocabulary = proto.sequence().vocabulary();
-      ASSIGN_OR_RETURN(spec.layers, LayersFrom(proto.sequence(), "model.sequence", 0));
-      return ModelSpec{std::move(spec)};
-    }
-    case v1::Model::KIND_NOT_SET:
-      break;
-  }
-  return absl::InvalidArgumentError("model: not set, want gpt or sequence");
+  const google::protobuf::Reflection& reflection = *proto.GetReflection();
+  const FieldDescriptor* field = KindOf(proto);
+  if (field == nullptr) return NoKind("model", *v1::Model::descriptor());
+  ASSIGN_OR_RETURN(const NetworkKind* kind, FindNetworkKind(field->name()));
+  const Message& message = reflection.GetMessage(proto, field);
+  ModelSpec spec;
+  spec.kind = field->name();
+  spec.attributes = FieldsOf(message, kind->Defaults());
+  if (!kind->HasLayers()) return spec;
+  ASSIGN_OR_RETURN(spec.layers, LayersFrom(message, absl::StrCat("model.", spec.kind), 0));
+  return spec;
 }
 
 }  // namespace stagecoach

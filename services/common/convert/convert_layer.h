@@ -1,12 +1,12 @@
-// Conversion of the network between the wire form and plan/model_spec.h; used by convert_spec.
-// A layer's kind is the field of v1::Layer of that name, and its fields are that message's
-// (services/common/convert/convert_fields.h): nothing here knows a kind.
+// Conversion of the network between the wire form and network/model_spec.h; used by convert_spec.
+// A network's kind is the field of v1::Model of that name, a layer's that of v1::Layer, and its fields are that
+// message's (services/common/convert/convert_fields.h): nothing here knows a kind.
 // Errors: INVALID_ARGUMENT with the field path; nesting deeper than 8 residuals is refused.
 #ifndef STAGECOACH_SERVICES_COMMON_CONVERT_CONVERT_LAYER_H_
 #define STAGECOACH_SERVICES_COMMON_CONVERT_CONVERT_LAYER_H_
 
 #include "absl/status/statusor.h"
-#include "plan/model_spec.h"
+#include "network/model_spec.h"
 #include "stagecoach/v1/model.pb.h"
 
 namespace stagecoach {

@@ -1,4 +1,4 @@
-// A kind of layer is a message and a struct: both sides have the same fields, for every kind.
+// A kind of layer or network is a message and a struct: both sides have the same fields, for every kind.
 #include "services/common/convert/convert_layer.h"
 
 #include <gmock/gmock.h>
@@ -7,13 +7,18 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "google/protobuf/descriptor.h"
 #include "network/layer_kinds.h"
 #include "network/layers/attention.h"
 #include "network/layers/gelu.h"
 #include "network/layers/linear.h"
 #include "network/layers/residual.h"
+#include "network/network_kinds.h"
+#include "network/zoo/gpt.h"
+#include "network/zoo/sequence.h"
 #include "services/common/convert/convert_fields.h"
+#include "services/common/convert/enum_name.h"
 
 namespace stagecoach {
 namespace {
@@ -23,26 +28,29 @@ using google::protobuf::FieldDescriptor;
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-const Descriptor& MessageOf(const LayerKind& kind) {
-  const FieldDescriptor* field = v1::Layer::descriptor()->FindFieldByName(std::string(kind.name()));
-  CHECK(field != nullptr) << kind.name();
-  return *field->message_type();
+// `Kind` is LayerKind or NetworkKind, `choice` the message with a field for each.
+template <typename Kind>
+void ExpectAMessageEach(const std::vector<const Kind*>& kinds, const Descriptor& choice) {
+  std::vector<std::string> names, messages;
+  for (const Kind* kind : kinds) names.emplace_back(kind->name());
+  for (int i = 0; i < choice.field_count(); ++i) {
+    ASSERT_NE(choice.field(i)->real_containing_oneof(), nullptr) << choice.field(i)->name();
+    messages.push_back(choice.field(i)->name());
+  }
+  EXPECT_THAT(messages, testing::UnorderedElementsAreArray(names));
 }
 
 TEST(LayerMessages, EveryKindHasOneAndEachIsAKinds) {
-  std::vector<std::string> kinds, messages;
-  for (const LayerKind* kind : AllLayerKinds()) kinds.emplace_back(kind->name());
-  const Descriptor& layer = *v1::Layer::descriptor();
-  for (int i = 0; i < layer.field_count(); ++i) {
-    ASSERT_NE(layer.field(i)->real_containing_oneof(), nullptr) << layer.field(i)->name();
-    messages.push_back(layer.field(i)->name());
-  }
-  EXPECT_THAT(messages, testing::UnorderedElementsAreArray(kinds));
+  ExpectAMessageEach(AllLayerKinds(), *v1::Layer::descriptor());
+  ExpectAMessageEach(AllNetworkKinds(), *v1::Model::descriptor());
 }
 
-TEST(LayerMessages, HaveTheFieldsOfTheirStructs) {
-  for (const LayerKind* kind : AllLayerKinds()) {
-    const Descriptor& message = MessageOf(*kind);
+template <typename Kind>
+void ExpectTheFieldsOfTheStructs(const std::vector<const Kind*>& kinds, const Descriptor& choice) {
+  for (const Kind* kind : kinds) {
+    const FieldDescriptor* field = choice.FindFieldByName(std::string(kind->name()));
+    ASSERT_NE(field, nullptr) << kind->name();
+    const Descriptor& message = *field->message_type();
     const std::vector<std::string> inner(kind->HasLayers() ? 1 : 0, kInnerLayers);
     EXPECT_THAT(FieldProblems(message, kind->Defaults(), inner), IsEmpty());
     if (!kind->HasLayers()) continue;
@@ -51,6 +59,11 @@ TEST(LayerMessages, HaveTheFieldsOfTheirStructs) {
     EXPECT_TRUE(list->is_repeated());
     EXPECT_EQ(list->message_type(), v1::Layer::descriptor());
   }
+}
+
+TEST(LayerMessages, HaveTheFieldsOfTheirStructs) {
+  ExpectTheFieldsOfTheStructs(AllLayerKinds(), *v1::Layer::descriptor());
+  ExpectTheFieldsOfTheStructs(AllNetworkKinds(), *v1::Model::descriptor());
 }
 
 // What the test above would say of a field that one side forgot or has of another type.
@@ -77,29 +90,55 @@ TEST(LayerMessages, AFieldThatOneSideLacksIsTold) {
               ElementsAre("stagecoach.v1.ResidualLayer.layers is not in the struct"));
 }
 
-// Each field by itself is set to something else than its default, goes over and comes back.
+AttributeValue OtherThan(AttributeValue value, const FieldDescriptor& field) {
+  if (bool* flag = std::get_if<bool>(&value)) *flag = !*flag;
+  if (int64_t* count = std::get_if<int64_t>(&value)) *count += 7;
+  if (double* number = std::get_if<double>(&value)) *number += 0.25;
+  if (auto* counts = std::get_if<std::vector<int64_t>>(&value)) counts->push_back(7);
+  std::string* const text = std::get_if<std::string>(&value);
+  if (text == nullptr) return value;
+  if (field.enum_type() == nullptr) return absl::StrCat(*text, "x");
+  for (int i = 1; i < field.enum_type()->value_count(); ++i) {  // 0 is unspecified
+    const std::string name = ShortEnumName(*field.enum_type()->value(i));
+    if (name != *text) return name;
+  }
+  return value;
+}
+
+// The kind with its defaults and with listed layers if it has any, and for each field one in which it alone is something
+// else. `Spec` is LayerSpec or ModelSpec.
+template <typename Spec, typename Kind>
+std::vector<Spec> OneForEachField(const Kind& kind, const Descriptor& choice) {
+  const Descriptor& message = *choice.FindFieldByName(std::string(kind.name()))->message_type();
+  const Attributes defaults = kind.Defaults();
+  std::vector<Spec> specs(1);
+  specs[0].kind = kind.name();
+  specs[0].attributes = defaults;
+  for (const Attributes::Entry& entry : defaults.entries()) {
+    specs.push_back(specs[0]);
+    const FieldDescriptor* field = message.FindFieldByName(entry.name);
+    specs.back().attributes.Set(entry.name, OtherThan(entry.value, *field));
+    EXPECT_NE(specs.back(), specs[0]) << entry.name;
+  }
+  if (kind.HasLayers()) specs[0].layers = {GeluSpec{}, LinearSpec{.out = 3}};
+  return specs;
+}
+
 TEST(LayerMessages, CarryEveryFieldOfEveryKind) {
   for (const LayerKind* kind : AllLayerKinds()) {
-    const Attributes defaults = kind->Defaults();
-    std::vector<LayerSpec> layers(1);
-    layers[0].kind = kind->name();
-    layers[0].attributes = defaults;
-    for (const Attributes::Entry& entry : defaults.entries()) {
-      layers.push_back(layers[0]);
-      AttributeValue other = entry.value;
-      if (bool* flag = std::get_if<bool>(&other)) *flag = !*flag;
-      if (int64_t* count = std::get_if<int64_t>(&other)) *count += 7;
-      if (double* number = std::get_if<double>(&other)) *number += 0.25;
-      layers.back().attributes.Set(entry.name, other);
-      ASSERT_NE(layers.back(), layers[0]) << entry.name;
-    }
-    if (kind->HasLayers()) layers[0].layers = {GeluSpec{}, LinearSpec{.out = 3}};
-    for (const LayerSpec& layer : layers) {
+    for (const LayerSpec& layer : OneForEachField<LayerSpec>(*kind, *v1::Layer::descriptor())) {
       v1::Layer proto;
       LayerToProto(layer, &proto);
       const absl::StatusOr<LayerSpec> back = LayerFromProto(proto, "layer");
       ASSERT_TRUE(back.ok()) << back.status();
       EXPECT_EQ(*back, layer) << proto.DebugString();
+    }
+  }
+  for (const NetworkKind* kind : AllNetworkKinds()) {
+    for (const ModelSpec& model : OneForEachField<ModelSpec>(*kind, *v1::Model::descriptor())) {
+      const absl::StatusOr<ModelSpec> back = ModelFromProto(ModelToProto(model));
+      ASSERT_TRUE(back.ok()) << back.status();
+      EXPECT_EQ(*back, model) << ModelToProto(model).DebugString();
     }
   }
 }
@@ -124,6 +163,14 @@ TEST(LayerMessages, HaveTheBytesThatStoredJobsHave) {
   const std::string linear("\x2a\x04\x08\x03\x10\x01", 6);
   const std::string inner = "\x0a\x0d" + attention + "\x0a\x06" + linear;
   EXPECT_EQ(proto.SerializeAsString(), "\x42\x17" + inner);
+  const GptSpec gpt{2, 32, 4, 16, 256, 0.5};
+  const std::string fields("\x08\x02\x10\x20\x18\x04\x20\x10\x28\x80\x02\x31\0\0\0\0\0\0\xe0\x3f",
+                           20);
+  EXPECT_EQ(ModelToProto(gpt).SerializeAsString(), "\x0a\x14" + fields);
+  const SequenceSpec list{
+      .width = 3, .context = 4, .vocabulary = 5, .layers = {LinearSpec{3, false}}};
+  EXPECT_EQ(ModelToProto(list).SerializeAsString(),
+            "\x12\x0e\x08\x03\x10\x04\x18\x05\x22\x06" + linear);
 }
 
 }  // namespace

@@ -20,26 +20,30 @@ std::string Document() {
   return text.str();
 }
 
-bool IsLayer(const Descriptor& message) { return message.full_name() == "stagecoach.v1.Layer"; }
+// Layers and networks, which stand in tables with a row a kind (layer_table_test.cc).
+bool HasATable(const Descriptor& message) {
+  return message.full_name() == "stagecoach.v1.Layer" ||
+         message.full_name() == "stagecoach.v1.Model";
+}
 
-// Fields of layers are named by themselves beside their layer, all others by their path.
+// Fields of layers and networks are named by themselves beside their kind, all others by their path.
 void CheckFields(const Descriptor& message, const std::string& path, const std::string& document,
                  std::set<const Descriptor*>* seen) {
-  if (!seen->insert(&message).second && IsLayer(message)) return;  // a residual has layers again
+  if (!seen->insert(&message).second && HasATable(message)) return;  // a residual has layers again
   for (int i = 0; i < message.field_count(); ++i) {
     const FieldDescriptor& field = *message.field(i);
-    const bool in_layer = path.empty() && message.full_name() != "stagecoach.v1.JobSpec";
+    const bool in_kind = path.empty() && message.full_name() != "stagecoach.v1.JobSpec";
     const std::string name =
-        path.empty() || IsLayer(message) ? field.name() : path + "." + field.name();
+        path.empty() || HasATable(message) ? field.name() : path + "." + field.name();
     const Descriptor* inner = field.message_type();
     const bool shown = document.find("`" + name + "`") != std::string::npos;
-    if (inner == nullptr || in_layer || IsLayer(message)) {
+    if (inner == nullptr || in_kind || HasATable(message)) {
       EXPECT_TRUE(shown) << "docs/job_files.md has no `" << name << "` of " << message.full_name();
     }
     if (inner == nullptr) continue;
     // The forms of a learning rate share their fields, which one of them shows.
     if (inner->full_name() == "stagecoach.v1.DecayingRate" && field.name() != "cosine") continue;
-    CheckFields(*inner, IsLayer(message) || IsLayer(*inner) ? "" : name, document, seen);
+    CheckFields(*inner, HasATable(message) || HasATable(*inner) ? "" : name, document, seen);
   }
 }
 

@@ -10,6 +10,8 @@
 #include "network/layers/linear.h"
 #include "network/layers/mlp.h"
 #include "network/layers/residual.h"
+#include "network/zoo/gpt.h"
+#include "network/zoo/sequence.h"
 #include "plan/job_spec.h"
 
 namespace stagecoach {
@@ -46,7 +48,7 @@ inline JobSpec GptJob() {
 
 inline JobSpec LayerJob() {
   JobSpec spec = GptJob();
-  LayerListSpec list{32, 16, 256, {}};
+  SequenceSpec list{32, 16, 256, {}};
   list.layers.push_back({EmbeddingSpec{0.1}});
   ResidualSpec inner;
   inner.layers.push_back({LayerNormSpec{}});

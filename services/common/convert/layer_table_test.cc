@@ -1,4 +1,5 @@
-// The table of layers in docs/job_files.md is made of the comments in model.proto; STAGECOACH_REWRITE=1 writes it.
+// The tables of layers and networks in docs/job_files.md are made of the comments in model.proto; STAGECOACH_REWRITE=1
+// writes them.
 #include <algorithm>
 #include <cstdlib>
 #include <fstream>
@@ -75,23 +76,23 @@ std::string FieldsText(const Descriptor& message, std::map<std::string, std::str
   return text.empty() ? "none" : text;
 }
 
-std::string TableOfLayers() {
+// A row for each kind of `choice`, a message with a field a kind; `head` begins it.
+std::string TableOf(const Descriptor& choice, const std::string& head) {
   std::map<std::string, std::string> comments = Comments();
-  std::string table = "| layer | what it is | fields |\n| --- | --- | --- |\n";
-  const Descriptor& layer = *v1::Layer::descriptor();
-  for (int i = 0; i < layer.field_count(); ++i) {
-    const Descriptor& message = *layer.field(i)->message_type();
+  std::string table = absl::StrCat(head, " what it is | fields |\n| --- | --- | --- |\n");
+  for (int i = 0; i < choice.field_count(); ++i) {
+    const Descriptor& message = *choice.field(i)->message_type();
     EXPECT_NE(comments[message.name()], "") << message.name() << " has no comment";
-    absl::StrAppend(&table, "| `", layer.field(i)->name(), "` | ",
+    absl::StrAppend(&table, "| `", choice.field(i)->name(), "` | ",
                     InASentence(comments[message.name()]), " | ", FieldsText(message, comments),
                     " |\n");
   }
   return table;
 }
 
-TEST(JobFilesDocument, HasTheTableOfLayersThatTheMessagesComeWith) {
-  const std::string document = TextOf(kDocument), table = TableOfLayers();
-  const size_t begin = document.find("| layer |"), end = document.find("\n\n", begin);
+void ExpectTable(const Descriptor& choice, const std::string& head) {
+  const std::string document = TextOf(kDocument), table = TableOf(choice, head);
+  const size_t begin = document.find(head), end = document.find("\n\n", begin);
   ASSERT_TRUE(begin != std::string::npos && end != std::string::npos) << kDocument;
   const char* const rewrite = std::getenv("STAGECOACH_REWRITE");
   if (rewrite != nullptr && std::string(rewrite) == "1") {
@@ -100,6 +101,11 @@ TEST(JobFilesDocument, HasTheTableOfLayersThatTheMessagesComeWith) {
   }
   EXPECT_EQ(document.substr(begin, end + 1 - begin), table)
       << kDocument << "; STAGECOACH_REWRITE=1 rewrites it";
+}
+
+TEST(JobFilesDocument, HasTheTablesThatTheMessagesComeWith) {
+  ExpectTable(*v1::Layer::descriptor(), "| layer |");
+  ExpectTable(*v1::Model::descriptor(), "| network |");
 }
 
 TEST(JobFilesDocument, WordsOfACommentFitIntoASentence) {

@@ -16,6 +16,7 @@
 #include "checkpoint/store.h"
 #include "coordinator/loop/job_manager.h"
 #include "coordinator/loop/silent_stages_testing.h"
+#include "network/zoo/gpt.h"
 #include "services/common/observe/log_ring.h"
 #include "services/coordinator/convert/job_codec.h"
 #include "services/coordinator/stages/fake_stage_observer.h"

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "network/network_kinds.h"
 #include "plan/cost_model.h"
 #include "services/common/observe/metric_names.h"
 #include "services/coordinator/convert/convert_job.h"
@@ -18,14 +19,6 @@ const char* const kStates[] = {"PENDING", "RUNNING", "SUCCEEDED", "FAILED", "CAN
 std::string ShownState(JobPhase phase) {
   constexpr std::string_view kPrefix = "JOB_STATE_";
   return v1::JobState_Name(JobStateOf(phase)).substr(kPrefix.size());
-}
-
-std::string ModelName(const ModelSpec& model) {
-  struct Visitor {
-    const char* operator()(const GptSpec&) const { return "gpt"; }
-    const char* operator()(const LayerListSpec&) const { return "sequence"; }
-  };
-  return std::visit(Visitor{}, model);
 }
 
 double BusySeconds(const StageAssignment& stage) {
@@ -239,7 +232,7 @@ void CoordinatorMetrics::WriteJob(const JobView& view, MetricWriter& writer) {
   const std::string& id = view.id;
   const TrainingSpec& training = view.spec.training;
   writer.Add(metric::kJobInfo,
-             {id, view.spec.name, ModelName(view.spec.model), std::to_string(view.stages.size()),
+             {id, view.spec.name, view.spec.model.kind, std::to_string(view.stages.size()),
               std::to_string(training.micro_batches)},
              1);
   writer.Add(metric::kStep, {id}, static_cast<double>(view.step));

@@ -1,5 +1,5 @@
 // Protects what checkpoints and random streams hang on: names, order, shapes and initial values.
-#include "plan/model_spec.h"
+#include "network/network_kinds.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -16,6 +16,9 @@
 #include "network/layers/linear.h"
 #include "network/layers/mlp.h"
 #include "network/layers/residual.h"
+#include "network/model_text.h"
+#include "network/zoo/gpt.h"
+#include "network/zoo/sequence.h"
 
 namespace stagecoach {
 namespace {
@@ -51,14 +54,40 @@ const ParameterSpec& Find(const Network& model, const std::string& name) {
   return kNone;
 }
 
-LayerListSpec List(std::vector<LayerSpec> layers) {
+SequenceSpec List(std::vector<LayerSpec> layers) {
   return {.width = 8, .context = 4, .vocabulary = 16, .layers = std::move(layers)};
 }
 
-std::string ErrorOf(const LayerListSpec& list) {
+std::string ErrorOf(const SequenceSpec& list) {
   const auto model = ExpandModel(list);
   EXPECT_EQ(model.status().code(), absl::StatusCode::kInvalidArgument);
   return std::string(model.status().message());
+}
+
+TEST(NetworkKinds, AreFoundByTheirNames) {
+  for (const NetworkKind* kind : AllNetworkKinds()) {
+    EXPECT_EQ(FindNetworkKind(kind->name()).value(), kind) << kind->name();
+  }
+  EXPECT_EQ(FindNetworkKind("sequense").status().message(),
+            "there is no network \"sequense\"; did you mean \"sequence\"?");
+}
+
+TEST(NetworkKinds, AnUnknownOneIsRefusedWithItsPlaceInTheJob) {
+  ModelSpec model = SmallGpt();
+  model.kind = "gptt";
+  const absl::Status status = ExpandModel(model).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(status.message(), "model: there is no network \"gptt\"; did you mean \"gpt\"?");
+}
+
+TEST(NetworkKinds, LayersAndFieldsThatAKindHasNotAreRefused) {
+  ModelSpec model = SmallGpt();
+  model.layers = {GeluSpec{}};
+  EXPECT_EQ(ExpandModel(model).status().message(), "model.gpt: 1 layers; lists none");
+  model = SmallGpt();
+  model.attributes.Set("head", int64_t{2});
+  EXPECT_EQ(ExpandModel(model).status().message(),
+            "model.gpt.head is not known; did you mean \"heads\"?");
 }
 
 TEST(Gpt, ExpandsToTwoResidualsABlock) {
@@ -120,7 +149,7 @@ TEST(Gpt, NamesAscendWithTheLayersAndIndicesWithinThem) {
 
 TEST(Gpt, EqualsTheSameLayersListedByHand) {
   const LayerSpec dropout = DropoutSpec{0.1}, norm = LayerNormSpec{};
-  LayerListSpec list = List({EmbeddingSpec{.dropout = 0.1}});
+  SequenceSpec list = List({EmbeddingSpec{.dropout = 0.1}});
   for (int block = 0; block < 2; ++block) {
     const AttentionSpec attention{.heads = 2, .dropout = 0.1};
     list.layers.push_back(ResidualSpec{{norm, attention, dropout}});
@@ -225,7 +254,7 @@ TEST(LayerList, RefusesALayerThatDrawsFromTooManyStreams) {
 }
 
 TEST(LayerList, RefusesArraysThatTheRandomStreamsCannotFill) {
-  LayerListSpec list =
+  SequenceSpec list =
       List({{EmbeddingSpec{}}, {MlpSpec{.hidden = 1 << 20}}, {LinearSpec{.out = 16}}});
   list.width = 1 << 16;
   EXPECT_THAT(ErrorOf(list), HasSubstr("model/0001/up.weight would have 68719476736 elements"));

@@ -1,6 +1,8 @@
+#include "network/model_text.h"
+
+#include <vector>
+
 #include "absl/strings/str_cat.h"
-#include "network/layer_kinds.h"
-#include "plan/model_spec.h"
 
 namespace stagecoach {
 namespace {

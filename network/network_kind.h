@@ -1,0 +1,56 @@
+// NetworkKind: a network that a job can name. One object a kind, without state; its file in network/zoo writes the
+// network's layers, everything else follows from them.
+// Ownership: the list of kinds (network/network_kinds.h) owns all kinds for the life of the process.
+// Threads:   any.
+// Errors:    Expand answers INVALID_ARGUMENT with the field's path in the job, its value and the remedy.
+#ifndef STAGECOACH_NETWORK_NETWORK_KIND_H_
+#define STAGECOACH_NETWORK_NETWORK_KIND_H_
+
+#include <string>
+#include <string_view>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "base/field_check.h"
+#include "base/status.h"
+#include "network/model_spec.h"
+#include "network/network.h"
+
+namespace stagecoach {
+
+class NetworkKind {
+ public:
+  virtual ~NetworkKind() = default;
+  virtual std::string_view name() const = 0;
+  // Every field with the value that it has where a job does not give it: the list of the fields too.
+  virtual Attributes Defaults() const = 0;
+  virtual bool HasLayers() const = 0;  // listed ones
+  virtual absl::StatusOr<Network> Expand(const ModelSpec& model) const = 0;
+};
+
+// A kind with a struct of fields, whose ranges its visit states.
+template <NetworkFields Fields>
+class NetworkKindOf : public NetworkKind {
+ public:
+  std::string_view name() const final { return Fields::kNetwork; }
+  Attributes Defaults() const final { return ToAttributes(Fields()); }
+  bool HasLayers() const final { return ListsLayers<Fields>; }
+  absl::StatusOr<Network> Expand(const ModelSpec& model) const final {
+    const std::string path = absl::StrCat("model.", Fields::kNetwork);
+    ASSIGN_OR_RETURN(Fields fields, FromAttributes<Fields>(model.attributes, path + "."));
+    if constexpr (ListsLayers<Fields>) {
+      fields.layers = model.layers;
+    } else if (!model.layers.empty()) {
+      return FieldError(path, absl::StrCat(model.layers.size(), " layers"), "lists none");
+    }
+    return Write(fields, path);
+  }
+
+ private:
+  // The fields are in their ranges. `path`: of the network in the job, for errors.
+  virtual absl::StatusOr<Network> Write(const Fields& fields, const std::string& path) const = 0;
+};
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_NETWORK_NETWORK_KIND_H_

@@ -1,0 +1,50 @@
+#include "network/zoo/gpt.h"
+
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "base/field_check.h"
+#include "network/layers/attention.h"
+#include "network/layers/dropout.h"
+#include "network/layers/embedding.h"
+#include "network/layers/layer_norm.h"
+#include "network/layers/linear.h"
+#include "network/layers/mlp.h"
+#include "network/layers/residual.h"
+#include "network/network_kind.h"
+#include "network/zoo/layer_chain.h"
+
+namespace stagecoach {
+namespace {
+
+class Gpt final : public NetworkKindOf<GptSpec> {
+  absl::StatusOr<Network> Write(const GptSpec& spec, const std::string& path) const override {
+    if (spec.width % spec.heads != 0) {
+      return FieldError(path + ".heads", absl::StrCat(spec.heads),
+                        absl::StrCat("must divide the width ", spec.width));
+    }
+    const auto branch = [&spec](LayerSpec inner) {
+      ResidualSpec residual{{LayerNormSpec{}, std::move(inner)}};
+      if (spec.dropout > 0) residual.layers.push_back(DropoutSpec{.rate = spec.dropout});
+      return residual;
+    };
+    std::vector<LayerSpec> layers = {EmbeddingSpec{.dropout = spec.dropout}};
+    for (int64_t i = 0; i < spec.layers; ++i) {
+      layers.push_back(branch(AttentionSpec{.heads = spec.heads, .dropout = spec.dropout}));
+      layers.push_back(branch(MlpSpec{.hidden = 4 * spec.width}));
+    }
+    layers.push_back(LayerNormSpec{});
+    layers.push_back(LinearSpec{.out = spec.vocabulary, .bias = false});
+    return ChainOnTokens({spec.width, spec.context, spec.vocabulary}, layers, path);
+  }
+};
+
+}  // namespace
+
+const NetworkKind* GptNetwork() {
+  static const Gpt kind;
+  return &kind;
+}
+
+}  // namespace stagecoach

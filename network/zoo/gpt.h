@@ -1,0 +1,29 @@
+// gpt: embedding; per block residual(layer_norm, attention, dropout) and residual(layer_norm, mlp, dropout); layer_norm;
+// linear head without bias. So L blocks give 2L + 3 layers. Dropout layers appear only where the rate is > 0.
+#ifndef STAGECOACH_NETWORK_ZOO_GPT_H_
+#define STAGECOACH_NETWORK_ZOO_GPT_H_
+
+#include <cstdint>
+
+#include "network/limits.h"
+
+namespace stagecoach {
+
+struct GptSpec {
+  static constexpr const char* kNetwork = "gpt";
+  int64_t layers = 0, width = 0, heads = 0, context = 0, vocabulary = 0;
+  double dropout = 0.0;
+  template <typename Visitor>
+  void Visit(Visitor& visit) {
+    visit.Count("layers", layers, 1, (kMaxLayers - 3) / 2);
+    visit.Count("width", width, 1, kMaxWidth);
+    visit.Count("heads", heads, 1, kMaxWidth);
+    visit.Count("context", context, 1, kMaxContext);
+    visit.Count("vocabulary", vocabulary, 2, kMaxVocabulary);
+    visit.Rate("dropout", dropout);
+  }
+};
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_NETWORK_ZOO_GPT_H_

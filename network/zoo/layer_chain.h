@@ -1,0 +1,31 @@
+// A chain of layers as a job lists them, each reading what the one before gives: what the zoo writes networks of known
+// layers with.
+// Errors: INVALID_ARGUMENT with the layer's path in the job.
+#ifndef STAGECOACH_NETWORK_ZOO_LAYER_CHAIN_H_
+#define STAGECOACH_NETWORK_ZOO_LAYER_CHAIN_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "network/layer_spec.h"
+#include "network/network.h"
+
+namespace stagecoach {
+
+// What a network on text reads and gives; in the ranges of network/limits.h.
+struct TokenShape {
+  int64_t width = 0;       // that the embedding gives
+  int64_t context = 0;     // tokens of one sequence
+  int64_t vocabulary = 0;  // token ids, and logits that the last layer has to give
+};
+
+// Inputs "tokens" and "targets", ids [context]; cross-entropy of the last layer's logits [context, vocabulary].
+// `path`: of the network in the job.
+absl::StatusOr<Network> ChainOnTokens(const TokenShape& shape, const std::vector<LayerSpec>& layers,
+                                      const std::string& path);
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_NETWORK_ZOO_LAYER_CHAIN_H_
