@@ -251,6 +251,7 @@ absl::StatusOr<Plan> MakePlan(const JobSpec& spec, int stages, const PlanAssumpt
     best = std::move(plan);
   }
   if (!best.has_value()) return too_large;
+  best->layers = PlanLayers(model);
   return *std::move(best);
 }
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "network/network.h"
 #include "plan/cost_model.h"
 #include "plan/job_spec.h"
 #include "plan/schedule.h"
@@ -60,10 +61,22 @@ struct StagePlan {
   StageMemory memory;
 };
 
+// A layer as the plan shows it. Of one sample.
+struct LayerPlan {
+  std::string label;
+  std::vector<ValueType> outputs;
+  int64_t parameters = 0;
+  int64_t forward_flops = 0, backward_flops = 0;
+  int64_t cut_bytes = 0;      // what crosses a cut behind it; of the last one what the loss reads
+  int64_t own_cut_bytes = 0;  // the part of it that this layer gives; the rest rides past it
+};
+std::vector<LayerPlan> PlanLayers(const Network& network);
+
 struct Plan {
   Precision precision = Precision::kFloat32;  // what memory and messages are counted in
   Partition partition;
   std::vector<StagePlan> stages;
+  std::vector<LayerPlan> layers;
   Schedule schedule;
   Timeline timeline;        // simulated
   double step_seconds = 0;  // forecast

@@ -9,6 +9,7 @@
 #include <sstream>
 
 #include "base/golden_testing.h"
+#include "network/network_kinds.h"
 #include "network/zoo/gpt.h"
 
 namespace stagecoach {
@@ -211,6 +212,26 @@ TEST(FormatTimeline, DrawsEvenWhereThereIsNothingOrNoRoom) {
   const auto still =
       Simulate(MakeSchedule({.stages = 2, .micro_batches = 1}), std::vector<StageCost>(2), {}, {});
   EXPECT_THAT(FormatTimeline(*still, 40), HasSubstr("stage 1 |....."));
+}
+
+TEST(PlanLayers, OfAChainGiveAllThatCrossesTheirCuts) {
+  const Network network =
+      *ExpandModel(GptSpec{.layers = 1, .width = 8, .heads = 2, .context = 4, .vocabulary = 16});
+  const std::vector<LayerPlan> layers = PlanLayers(network);
+  const std::vector<LayerCost> costs = ModelCosts(network);
+  ASSERT_EQ(layers.size(), 5u);
+  for (size_t i = 0; i < layers.size(); ++i) {
+    const bool last = i + 1 == layers.size();
+    EXPECT_EQ(layers[i].label, network.layers[i].label);
+    ASSERT_EQ(layers[i].outputs.size(), 1u);
+    EXPECT_EQ(FormatType(layers[i].outputs[0]),
+              last ? "activation[n, 4, 16]" : "activation[n, 4, 8]");
+    EXPECT_EQ(layers[i].cut_bytes, last ? 4 * 4 * 16 : 4 * 4 * 8);
+    EXPECT_EQ(layers[i].own_cut_bytes, layers[i].cut_bytes);
+    EXPECT_EQ(layers[i].parameters, costs[i].parameters);
+    EXPECT_EQ(layers[i].forward_flops, costs[i].forward_flops);
+    EXPECT_EQ(layers[i].backward_flops, costs[i].backward_flops);
+  }
 }
 
 }  // namespace

@@ -64,6 +64,19 @@ TEST(Tuples, TheValuesAtACutAreThoseMadeBeforeAndReadBehind) {
                                              4 * kSkipContext * kSkipVocabulary));
 }
 
+TEST(Tuples, AreShownByThePlanWithWhatRidesPastALayer) {
+  std::vector<int64_t> own;
+  std::vector<size_t> outputs;
+  for (const LayerPlan& layer : PlanLayers(MakeSkipNetwork(false))) {
+    own.push_back(layer.own_cut_bytes);
+    outputs.push_back(layer.outputs.size());
+  }
+  const int64_t value = 4 * kSkipContext * kSkipWidth;
+  EXPECT_THAT(
+      own, ElementsAre(value, 2 * value, value, value, value, 4 * kSkipContext * kSkipVocabulary));
+  EXPECT_THAT(outputs, ElementsAre(1, 2, 1, 1, 1, 1));
+}
+
 TEST(Tuples, HaveTheSameBitsForEveryCutScheduleAndMode) {
   for (const Precision precision : {Precision::kFloat32, Precision::kBfloat16}) {
     const HarnessResult truth = Trained(Skipping(1, precision));

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "base/check.h"
 #include "services/cli/output/ndjson.h"
 #include "services/cli/output/text.h"
@@ -140,6 +141,35 @@ std::string CheckpointTable(const v1::ListCheckpointsResponse& checkpoints,
   return table.ToString();
 }
 
+namespace {
+
+// Which share of what crosses a cut behind the layer is its own; in a chain all.
+std::string OwnShare(const v1::PlannedLayer& layer) {
+  if (layer.cut_bytes() == 0) return "-";
+  return absl::StrFormat("%.0f%%", 100.0 * static_cast<double>(layer.own_cut_bytes()) /
+                                       static_cast<double>(layer.cut_bytes()));
+}
+
+// Of one sample.
+std::string PlannedLayerTable(const v1::PlanJobResponse& plan) {
+  Table table({"LAYER", "WHAT", "GIVES", "PARAMETERS", "FORWARD FLOPS", "BACKWARD FLOPS", "CUT",
+               "OWN", "STAGE"},
+              {0, 3, 4, 5, 6, 7, 8});
+  int stage = 0;
+  for (int i = 0; i < plan.layers_size(); ++i) {
+    const v1::PlannedLayer& layer = plan.layers(i);
+    while (stage + 1 < plan.stages_size() && i >= plan.stages(stage).last_layer()) ++stage;
+    table.Add({absl::StrCat(i), layer.label(), absl::StrJoin(layer.outputs(), ", "),
+               FormatCount(static_cast<double>(layer.parameters())),
+               FormatCount(static_cast<double>(layer.forward_flops())),
+               FormatCount(static_cast<double>(layer.backward_flops())),
+               FormatBytes(layer.cut_bytes()), OwnShare(layer), absl::StrCat(stage)});
+  }
+  return table.ToString();
+}
+
+}  // namespace
+
 std::string PlanText(const v1::PlanJobResponse& plan, bool with_schedule) {
   Table table({"STAGE", "LAYERS", "PARAMETERS", "FORWARD", "BACKWARD", "WEIGHTS", "GRADIENTS",
                "OPTIMIZER", "ACTIVATIONS", "MEMORY"},
@@ -156,11 +186,13 @@ std::string PlanText(const v1::PlanJobResponse& plan, bool with_schedule) {
                FormatBytes(memory.optimizer()), FormatBytes(memory.activations()),
                FormatBytes(Total(memory))});
   }
-  std::string text = table.ToString();
-  absl::StrAppend(&text, "\nprecision   ", PrecisionText(plan.precision()), "\nparameters  ",
-                  parameters, "\nstep time   ", FormatSeconds(plan.step_seconds()), " forecast",
-                  "\nbubble      ", Percent(plan.bubble()), " forecast, ",
-                  Percent(plan.bubble_ideal()), " ideal (K-1)/(M+K-1)\n");
+  std::string text;
+  if (plan.layers_size() > 0) text = absl::StrCat(PlannedLayerTable(plan), "\n");
+  absl::StrAppend(&text, table.ToString(), "\nprecision   ", PrecisionText(plan.precision()),
+                  "\nparameters  ", parameters, "\nstep time   ",
+                  FormatSeconds(plan.step_seconds()), " forecast", "\nbubble      ",
+                  Percent(plan.bubble()), " forecast, ", Percent(plan.bubble_ideal()),
+                  " ideal (K-1)/(M+K-1)\n");
   if (!plan.timeline().empty()) absl::StrAppend(&text, "\n", plan.timeline());
   if (with_schedule) absl::StrAppend(&text, "\n", plan.schedule());
   if (!text.empty() && text.back() != '\n') text += '\n';

@@ -6,6 +6,7 @@
 #include <limits>
 #include <sstream>
 
+#include "base/golden_testing.h"
 #include "services/cli/output/console.h"
 #include "services/cli/output/job_output.h"
 #include "services/cli/output/ndjson.h"
@@ -240,6 +241,29 @@ TEST(JobOutput, APlanSaysInWhichPrecisionItCounts) {
   EXPECT_THAT(PlanText(plan, false), HasSubstr("\nprecision   float32\n"));
   plan.set_precision(v1::PRECISION_TENSORFLOAT32);
   EXPECT_THAT(PlanText(plan, false), HasSubstr("\nprecision   tensorfloat32\n"));
+}
+
+// The second layer lets half a kilobyte ride past it and gives another one.
+TEST(JobOutput, APlanShowsTheLayersOfItsNetwork) {
+  v1::PlanJobResponse plan;
+  plan.add_stages()->set_last_layer(2);
+  plan.add_stages()->set_first_layer(2);
+  plan.mutable_stages(1)->set_last_layer(3);
+  const auto add = [&](const char* label, const char* type, int64_t own, int64_t cut) {
+    v1::PlannedLayer& layer = *plan.add_layers();
+    layer.set_label(label);
+    layer.add_outputs(type);
+    layer.set_parameters(100 * plan.layers_size());
+    layer.set_forward_flops(1000 * plan.layers_size());
+    layer.set_backward_flops(2000 * plan.layers_size());
+    layer.set_own_cut_bytes(own);
+    layer.set_cut_bytes(cut);
+  };
+  add("embedding", "activation[n, 8, 16]", 512, 512);
+  add("residual(layer_norm, mlp)", "activation[n, 8, 16]", 512, 1536);
+  plan.mutable_layers(1)->add_outputs("activation[n, 4]");
+  add("linear", "activation[n, 8, 40]", 1280, 1280);
+  ExpectGolden("plan_layers.txt", PlanText(plan, false));
 }
 
 // Symptom: a path in another encoding made a line of `-o ndjson` that no JSON reader takes.

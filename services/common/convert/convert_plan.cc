@@ -18,6 +18,16 @@ v1::PlanJobResponse ToProto(const Plan& plan) {
     target.set_backward_seconds(stage.backward_seconds);
     *target.mutable_memory() = ToProto(stage.memory);
   }
+  for (const LayerPlan& layer : plan.layers) {
+    v1::PlannedLayer& target = *proto.add_layers();
+    target.set_label(layer.label);
+    for (const ValueType& type : layer.outputs) target.add_outputs(FormatType(type));
+    target.set_parameters(layer.parameters);
+    target.set_forward_flops(layer.forward_flops);
+    target.set_backward_flops(layer.backward_flops);
+    target.set_cut_bytes(layer.cut_bytes);
+    target.set_own_cut_bytes(layer.own_cut_bytes);
+  }
   proto.set_step_seconds(plan.step_seconds);
   proto.set_bubble(plan.bubble);
   proto.set_bubble_ideal(plan.bubble_ideal);
