@@ -99,12 +99,15 @@ TEST(Cases, CostNothingNegative) {
       });
 }
 
-TEST(Cases, OverwriteWhatHasTheOutputsType) {
+TEST(Cases, OverwriteWhatHasTheOutputsSize) {
   ForEveryCall(
       [](const Operation& operation, const Attributes& attributes, const CallTypes& types) {
         for (const int i : operation.MayOverwrite(attributes)) {
           ASSERT_LT(static_cast<size_t>(i), types.inputs.size()) << operation.name();
-          EXPECT_EQ(types.inputs[static_cast<size_t>(i)], types.outputs[0]) << operation.name();
+          const ValueType &input = types.inputs[static_cast<size_t>(i)], &output = types.outputs[0];
+          EXPECT_EQ(input.element, output.element) << operation.name();
+          EXPECT_EQ(input.leading, output.leading) << operation.name();
+          EXPECT_EQ(input.shape.elements(), output.shape.elements()) << operation.name();
         }
       });
 }

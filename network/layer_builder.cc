@@ -1,5 +1,6 @@
 #include "network/layer_builder.h"
 
+#include <cmath>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -32,7 +33,17 @@ absl::Status CheckStanding(const LayerKind& kind, Element element, const LayerPl
                     absl::StrCat("the first layer must be an ", absl::StrJoin(first, " or ")));
 }
 
+absl::Status CheckImageSize(const LayerPlace& place, const ValueType& y) {
+  if (y.shape.rank() < 3 || y.shape.elements() <= kMaxImageNumbers) return absl::OkStatus();
+  return FieldError(
+      place.path,
+      absl::StrCat("gives ", FormatType(y), ", ", y.shape.elements(), " numbers a sample"),
+      absl::StrCat("at most ", kMaxImageNumbers, ": a larger stride, or fewer channels"));
+}
+
 }  // namespace
+
+double HeStddev(int64_t inputs) { return std::sqrt(2.0 / static_cast<double>(inputs)); }
 
 std::string FieldPath(const LayerPlace& place, std::string_view kind, std::string_view field) {
   return absl::StrCat(place.path, ".", std::string(kind), ".", std::string(field));
@@ -115,6 +126,7 @@ absl::StatusOr<ValueId> BuildLayer(const LayerSpec& spec, ValueId x, const Layer
                       absl::StrCat("more than ", kMaxDraws, " layers that draw random numbers"),
                       "split the layer");
   }
+  RETURN_IF_ERROR(CheckImageSize(place, builder.writer().type(y)));
   RETURN_IF_ERROR(builder.CheckArrays(place));
   return y;
 }

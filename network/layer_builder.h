@@ -19,6 +19,8 @@
 namespace stagecoach {
 
 inline constexpr double kInitStddev = 0.02;
+// Of a weight that so many inputs of each output go through, before a ReLU (He et al. 2015, 1502.01852).
+double HeStddev(int64_t inputs);
 
 // Where a layer stands.
 struct LayerPlace {
@@ -34,6 +36,7 @@ std::string FieldPath(const LayerPlace& place, std::string_view kind, std::strin
 struct NetworkFacts {
   int64_t vocabulary = 0;  // token ids
   int64_t width = 0;       // that layers which read ids give
+  bool images = false;     // is it on images? Then every weight begins with HeStddev
 };
 
 struct BuiltLayer {

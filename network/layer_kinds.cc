@@ -13,12 +13,17 @@
 // proto/stagecoach/v1/model.proto.
 #define STAGECOACH_LAYER_KINDS(KIND) \
   KIND(Attention)                    \
+  KIND(AveragePool)                  \
   KIND(BatchNorm)                    \
+  KIND(Convolution)                  \
   KIND(Dropout)                      \
   KIND(Embedding)                    \
+  KIND(Flatten)                      \
   KIND(Gelu)                         \
+  KIND(GlobalPool)                   \
   KIND(LayerNorm)                    \
   KIND(Linear)                       \
+  KIND(MaxPool)                      \
   KIND(Mlp)                          \
   KIND(Relu)                         \
   KIND(Residual)                     \

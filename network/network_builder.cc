@@ -1,11 +1,13 @@
 #include "network/network_builder.h"
 
 #include <algorithm>
+#include <map>
 
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
 #include "base/field_check.h"
 #include "base/status.h"
+#include "network/cost.h"
 #include "network/layer_kinds.h"
 #include "network/limits.h"
 
@@ -13,6 +15,22 @@ namespace stagecoach {
 namespace {
 
 constexpr size_t kMostKnown = 64;
+
+// Of one sample, forward and backward.
+double FlopsOf(const Network& network) {
+  std::map<const LayerLists*, double> known;  // equal layers share their lists
+  double sum = 0;
+  for (const NetworkLayer& layer : network.layers) {
+    const auto [found, is_new] = known.try_emplace(layer.lists.get(), 0.0);
+    if (is_new) {
+      const ListCost cost = CostOfLists(*layer.lists);
+      found->second =
+          static_cast<double>(cost.forward_flops) + static_cast<double>(cost.backward_flops);
+    }
+    sum += found->second;
+  }
+  return sum;
+}
 
 }  // namespace
 
@@ -137,6 +155,10 @@ absl::StatusOr<Network> NetworkBuilder::Finish(const Objective& objective,
   CHECK(logits.maker >= 0 && logits.gradient) << "logits come from a layer";
   if (parameters_ > kMaxParameters) {
     return FieldError(path, absl::StrCat("over ", kMaxParameters, " parameters"),
+                      "use smaller or fewer layers");
+  }
+  if (FlopsOf(network_) > kMaxFlops) {
+    return FieldError(path, absl::StrCat("over ", kMaxFlops, " FLOPs a sample"),
                       "use smaller or fewer layers");
   }
   RETURN_IF_ERROR(CheckCuts(path));

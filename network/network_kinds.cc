@@ -12,6 +12,9 @@
 // proto/stagecoach/v1/model.proto.
 #define STAGECOACH_NETWORK_KINDS(KIND) \
   KIND(Gpt)                            \
+  KIND(Llama)                          \
+  KIND(Mlp)                            \
+  KIND(Resnet)                         \
   KIND(Sequence)
 
 namespace stagecoach {

@@ -16,8 +16,8 @@ OperationList MakeCatalogue() {
        {ActivationOperations(), AddOperations(), AttentionOperations(), BatchNormOperations(),
         ConcatenateOperations(), ConvolutionOperations(), CrossEntropyOperations(),
         DropoutOperations(), EmbeddingOperations(), HeadNormOperations(), LayerNormOperations(),
-        LinearOperations(), MeanSquaredErrorOperations(), PoolOperations(), RmsNormOperations(),
-        RotaryOperations(), SwigluOperations()}) {
+        LinearOperations(), MeanSquaredErrorOperations(), PoolOperations(), ReshapeOperations(),
+        RmsNormOperations(), RotaryOperations(), SwigluOperations()}) {
     all.insert(all.end(), some.begin(), some.end());
   }
   std::sort(all.begin(), all.end(),

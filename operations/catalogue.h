@@ -32,6 +32,7 @@ OperationList LayerNormOperations();
 OperationList LinearOperations();
 OperationList MeanSquaredErrorOperations();
 OperationList PoolOperations();
+OperationList ReshapeOperations();
 OperationList RmsNormOperations();
 OperationList RotaryOperations();
 OperationList SwigluOperations();

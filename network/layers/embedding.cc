@@ -16,7 +16,7 @@ class EmbeddingLayer final : public LayerKindOf<EmbeddingSpec> {
                                 LayerBuilder& builder) const override {
     LayerWriter& writer = builder.writer();
     const int64_t context = writer.type(ids).shape[0];
-    const auto [vocabulary, width] = builder.network();
+    const int64_t vocabulary = builder.network().vocabulary, width = builder.network().width;
     std::vector<ValueId> inputs = {
         ids, builder.Weight(place, "token.weight", {vocabulary, width}, kInitStddev)};
     if (spec.position) {

@@ -10,8 +10,9 @@ namespace {
 class LinearLayer final : public LayerKindOf<LinearSpec> {
   absl::StatusOr<ValueId> Write(const LinearSpec& spec, ValueId x, const LayerPlace& place,
                                 LayerBuilder& builder) const override {
-    std::vector<ValueId> inputs = {
-        x, builder.Weight(place, "weight", {spec.out, builder.WidthOf(x)}, kInitStddev)};
+    const int64_t in = builder.WidthOf(x);
+    const double stddev = builder.network().images ? HeStddev(in) : kInitStddev;
+    std::vector<ValueId> inputs = {x, builder.Weight(place, "weight", {spec.out, in}, stddev)};
     if (spec.bias) inputs.push_back(builder.Bias(place, "bias", {spec.out}));
     return builder.writer().Emit("linear", ToAttributes(LinearAttributes{.bias = spec.bias}),
                                  std::move(inputs))[0];

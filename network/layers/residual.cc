@@ -45,6 +45,11 @@ class ResidualLayer final : public LayerKind {
           path, absl::StrCat("gives width ", builder.WidthOf(branch), " for ", builder.WidthOf(x)),
           "a residual must keep the width");
     }
+    const ValueType &in = builder.writer().type(x), &out = builder.writer().type(branch);
+    if (in != out) {
+      return FieldError(path, absl::StrCat("gives ", FormatType(out), " for ", FormatType(in)),
+                        "a residual must keep the type");
+    }
     // A last layer that ends with a product adds the trunk before its one rounding. One that hands its
     // input on has no operation of its own.
     LayerWriter& writer = builder.writer();

@@ -8,29 +8,133 @@
 #include "network/network_builder.h"
 
 namespace stagecoach {
+namespace {
+
+// A list of layers, and where it stands in the job.
+struct Listed {
+  const std::vector<LayerSpec>& layers;
+  std::string path;  // "model.sequence.layers"
+
+  std::string PathOf(size_t i) const { return absl::StrCat(path, "[", i, "]"); }
+  absl::Status CheckCount() const {
+    return CheckInteger(path + " (count)", static_cast<int64_t>(layers.size()), 1, kMaxLayers);
+  }
+};
+
+// `of`: what the logits are of; `first`: what would make their rank right.
+absl::Status CheckLogits(const ValueType& gives, const ValueType& wanted, const Listed& listed,
+                         const char* of, const char* first) {
+  if (gives == wanted) return absl::OkStatus();
+  const bool width = gives.shape.rank() == wanted.shape.rank();
+  return FieldError(
+      listed.PathOf(listed.layers.size() - 1),
+      absl::StrCat("gives ",
+                   width ? absl::StrCat("width ", gives.shape.back()) : FormatType(gives)),
+      absl::StrCat("the last layer must give logits ", width ? of : FormatType(wanted),
+                   ": end with ", width ? "" : first, "linear: {out: ", wanted.shape.back(), "}"));
+}
+
+// Layers [first, listed.size()) one by one behind x.
+absl::StatusOr<WireId> AddEach(const Listed& listed, size_t first, WireId x,
+                               NetworkBuilder& builder) {
+  for (size_t i = first; i < listed.layers.size(); ++i) {
+    ASSIGN_OR_RETURN(x, builder.Add(listed.layers[i], listed.PathOf(i), x));
+  }
+  return x;
+}
+
+// The first `count` layers, one after the other in one layer.
+absl::StatusOr<ValueId> WriteFirst(const Listed& listed, size_t count, ValueId x,
+                                   LayerBuilder& builder) {
+  for (size_t i = 0; i < count; ++i) {
+    ASSIGN_OR_RETURN(x, BuildLayer(listed.layers[i], x, {.path = listed.PathOf(i)}, builder));
+  }
+  return x;
+}
+
+// How many layers there are up to the first one with parameters.
+absl::StatusOr<size_t> CountUpToParameters(const Listed& listed, const ValueType& image,
+                                           const NetworkFacts& facts) {
+  LayerBuilder scratch(0, kInitStddev, facts);
+  ValueId x = scratch.writer().Input(image);
+  for (size_t i = 0; i < listed.layers.size(); ++i) {
+    ASSIGN_OR_RETURN(x, BuildLayer(listed.layers[i], x, {.path = listed.PathOf(i)}, scratch));
+    if (scratch.parameters() > 0) return i + 1;
+  }
+  return FieldError(listed.path, "nothing that has parameters",
+                    "there is nothing to train: list a convolution or a linear");
+}
+
+NetworkBuilder::Naming NameOfFirst(const Listed& listed, size_t count) {
+  NetworkBuilder::Naming naming{.path = listed.PathOf(0)};
+  for (size_t i = 0; i < count; ++i) {
+    const LayerSpec& layer = listed.layers[i];
+    const std::string function = LayerFunction(layer);
+    absl::StrAppend(&naming.label, i == 0 ? "" : ", ", LayerLabel(layer));
+    if (function.empty()) continue;
+    absl::StrAppend(&naming.function, naming.function.empty() ? "" : " ", function);
+  }
+  return naming;
+}
+
+}  // namespace
+
 absl::StatusOr<Network> ChainOnTokens(const TokenShape& shape, const std::vector<LayerSpec>& layers,
                                       const std::string& path) {
-  const std::string list = path + ".layers";
-  RETURN_IF_ERROR(
-      CheckInteger(list + " (count)", static_cast<int64_t>(layers.size()), 1, kMaxLayers));
+  const Listed listed{layers, path + ".layers"};
+  RETURN_IF_ERROR(listed.CheckCount());
   NetworkBuilder builder(BranchStddev(layers),
                          {.vocabulary = shape.vocabulary, .width = shape.width});
   const ValueType ids{Element::kIds, Leading::kSamples, {shape.context}};
   const WireId tokens = builder.Input("tokens", ids, shape.vocabulary);
   const WireId targets = builder.Input("targets", ids, shape.vocabulary);
-  WireId x = tokens;
-  for (size_t i = 0; i < layers.size(); ++i) {
-    ASSIGN_OR_RETURN(x, builder.Add(layers[i], absl::StrCat(list, "[", i, "]"), x));
-  }
-  const int64_t width = builder.type(x).shape.back();
-  if (width != shape.vocabulary) {
-    return FieldError(absl::StrCat(list, "[", layers.size() - 1, "]"),
-                      absl::StrCat("gives width ", width),
-                      absl::StrCat("the last layer must give logits of the vocabulary: end with "
-                                   "linear: {out: ",
-                                   shape.vocabulary, "}"));
-  }
+  ASSIGN_OR_RETURN(const WireId x, AddEach(listed, 0, tokens, builder));
+  RETURN_IF_ERROR(CheckLogits(builder.type(x), ActivationType({shape.context, shape.vocabulary}),
+                              listed, "of the vocabulary", ""));
   return builder.Finish({.logits = x, .targets = targets}, path);
+}
+
+absl::Status CheckImageShape(const ImageShape& shape, const std::string& path) {
+  const std::string field = path + ".image";
+  if (shape.image.size() != 3) {
+    return FieldError(field, absl::StrCat(shape.image.size(), " numbers"),
+                      "give [height, width, channels]");
+  }
+  for (size_t i = 0; i < shape.image.size(); ++i) {
+    RETURN_IF_ERROR(
+        CheckInteger(absl::StrCat(field, "[", i, "]"), shape.image[i], 1, kMaxImageSide));
+  }
+  const ValueType image = ActivationType(Shape(shape.image));
+  if (image.shape.elements() > kMaxImageNumbers) {
+    return FieldError(field, FormatType(image),
+                      absl::StrCat("has ", image.shape.elements(), " numbers a sample; at most ",
+                                   kMaxImageNumbers));
+  }
+  return CheckInteger(path + ".classes", shape.classes, 2, kMaxVocabulary);
+}
+
+absl::StatusOr<Network> ChainOnImages(const ImageShape& shape, const std::vector<LayerSpec>& layers,
+                                      const std::string& path) {
+  const Listed listed{layers, path + ".layers"};
+  RETURN_IF_ERROR(listed.CheckCount());
+  const NetworkFacts facts{.images = true};
+  NetworkBuilder builder(BranchStddev(layers), facts);
+  const ValueType image = ActivationType(Shape(shape.image));
+  const WireId images = builder.Input("images", image, 0);
+  const WireId labels =
+      builder.Input("labels", {Element::kIds, Leading::kSamples, {}}, shape.classes);
+  ASSIGN_OR_RETURN(const size_t count, CountUpToParameters(listed, image, facts));
+  std::vector<WireId> first;
+  const auto write = [&](const std::vector<ValueId>& inputs,
+                         LayerBuilder& layer) -> absl::StatusOr<std::vector<ValueId>> {
+    ASSIGN_OR_RETURN(const ValueId y, WriteFirst(listed, count, inputs[0], layer));
+    return std::vector<ValueId>{y};
+  };
+  ASSIGN_OR_RETURN(first, builder.Add(NameOfFirst(listed, count), {images}, write));
+  ASSIGN_OR_RETURN(const WireId x, AddEach(listed, count, first[0], builder));
+  RETURN_IF_ERROR(CheckLogits(builder.type(x), ActivationType({shape.classes}), listed,
+                              "of the classes", "flatten or global_pool, and "));
+  return builder.Finish({.logits = x, .targets = labels}, path);
 }
 
 }  // namespace stagecoach

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "network/layer_spec.h"
 #include "network/network.h"
@@ -24,6 +25,20 @@ struct TokenShape {
 // Inputs "tokens" and "targets", ids [context]; cross-entropy of the last layer's logits [context, vocabulary].
 // `path`: of the network in the job.
 absl::StatusOr<Network> ChainOnTokens(const TokenShape& shape, const std::vector<LayerSpec>& layers,
+                                      const std::string& path);
+
+// What a network on images reads and gives.
+struct ImageShape {
+  std::vector<int64_t> image;  // height, width, channels
+  int64_t classes = 0;         // logits that the last layer has to give
+};
+// Checks both; `path` as below.
+absl::Status CheckImageShape(const ImageShape& shape, const std::string& path);
+
+// Inputs "images", activation [height, width, channels], and "labels", an id a sample; cross-entropy of the last layer's
+// logits [classes]. Layers in front of the first one that has parameters, as flatten, are one layer with it: nothing
+// would come back through a cut between them. The shape was checked.
+absl::StatusOr<Network> ChainOnImages(const ImageShape& shape, const std::vector<LayerSpec>& layers,
                                       const std::string& path);
 
 }  // namespace stagecoach

@@ -149,11 +149,11 @@ void LayerRunner::Clear() {
 absl::Status LayerRunner::MakeOutputs(const Step& step, int64_t samples) {
   for (size_t i = 0; i < step.types.size(); ++i) {
     Tensor& output = step.outputs.place(i);
+    const ValueType& type = *step.types[i];
     if (i == 0 && step.in_place != nullptr) {
-      output = *step.in_place;
+      output = step.in_place->Reshaped(RuntimeShape(type, samples));
       continue;
     }
-    const ValueType& type = *step.types[i];
     ASSIGN_OR_RETURN(output,
                      MakeTensor(backend_.allocator(), MemoryKind::kActivations,
                                 ElementDType(type.element, dtype_), RuntimeShape(type, samples)));

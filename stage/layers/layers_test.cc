@@ -12,12 +12,17 @@
 #include "gtest/gtest.h"
 #include "network/cost.h"
 #include "network/layers/attention.h"
+#include "network/layers/average_pool.h"
 #include "network/layers/batch_norm.h"
+#include "network/layers/convolution.h"
 #include "network/layers/dropout.h"
 #include "network/layers/embedding.h"
+#include "network/layers/flatten.h"
 #include "network/layers/gelu.h"
+#include "network/layers/global_pool.h"
 #include "network/layers/layer_norm.h"
 #include "network/layers/linear.h"
+#include "network/layers/max_pool.h"
 #include "network/layers/mlp.h"
 #include "network/layers/relu.h"
 #include "network/layers/residual.h"
@@ -40,6 +45,7 @@ struct Case {
   int64_t stash_floats = 0;  // by the memory table, of all rows together
   bool draws = false;        // random numbers in training
   bool averages = false;     // in an evaluation, in the place of statistics
+  bool on_image = false;     // reads an image and no rows of a text
   friend void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
 };
 
@@ -108,15 +114,67 @@ std::vector<Case> Cases() {
   };
 }
 
+// Of images [4, 3, 2].
+std::vector<Case> ImageCases() {
+  constexpr int64_t x = kSequences * 4 * 3 * 2;
+  const LayerSpec same = ConvolutionSpec{.out = 2, .kernel = {3}, .padding = {1}};
+  const ConvolutionSpec grouped{.out = 4,
+                                .kernel = {2, 3},
+                                .stride = {2, 1},
+                                .padding = {1, 0},
+                                .dilation = {2, 1},
+                                .groups = 2,
+                                .bias = false};
+  std::vector<Case> cases = {
+      {"convolution", same, x},
+      {"convolution_in_groups", grouped, x},
+      // One choice for each of 2x2 places of 2 channels.
+      {"max_pool", MaxPoolSpec{.kernel = {3, 2}, .stride = {1}}, kSequences * 2 * 2 * 2},
+      {"average_pool", AveragePoolSpec{.kernel = {3, 2}, .padding = {1}}, 0},
+      {"average_pool_with_padding",
+       AveragePoolSpec{.kernel = {2}, .padding = {1}, .count_padding = true}, 0},
+      {"global_pool", GlobalPoolSpec{}, 0},
+      {"flatten", FlattenSpec{}, 0},
+      {"residual_convolution", ResidualSpec{{same, GeluSpec{}, same}}, 3 * x},
+  };
+  for (Case& c : cases) c.on_image = true;
+  return cases;
+}
+
+// What layers on rows and on images stand in: an embedding or a convolution before them, a linear behind.
+Network NetworkOf(const Case& c) {
+  if (c.on_image) {
+    return ExpandOrDie(SequenceSpec{.layers = {ConvolutionSpec{.out = 2, .kernel = {1}}, c.spec,
+                                               FlattenSpec{}, LinearSpec{kVocabulary}},
+                                    .image = {4, 3, 3},
+                                    .classes = kVocabulary});
+  }
+  SequenceSpec list{kWidth, kContext, kVocabulary, {}};
+  const bool embedding = c.spec.kind == "embedding";
+  list.layers.push_back(embedding ? c.spec : LayerSpec{EmbeddingSpec{}});
+  if (!embedding) list.layers.push_back(c.spec);
+  list.layers.push_back(LayerSpec{LinearSpec{kVocabulary, false}});
+  return ExpandOrDie(list);
+}
+
+// Apart from each other by more than a slope looks at, and so from 0: no slope over a ReLU's kink, or over the place where
+// another number of a window becomes the largest.
+std::vector<float> DistinctValues(int64_t count) {
+  const std::vector<float> order = NormalValues(count, 2);
+  std::vector<float> values;
+  for (const float value : order) {
+    const auto rank =
+        std::count_if(order.begin(), order.end(), [value](float other) { return other < value; });
+    values.push_back(0.15f * (static_cast<float>(rank - count / 2) + 0.5f));
+  }
+  return values;
+}
+
 class LayerTest : public testing::TestWithParam<Case> {
  protected:
   void SetUp() override {
     const bool embedding = GetParam().spec.kind == "embedding";
-    SequenceSpec list{kWidth, kContext, kVocabulary, {}};
-    list.layers.push_back(embedding ? GetParam().spec : LayerSpec{EmbeddingSpec{}});
-    if (!embedding) list.layers.push_back(GetParam().spec);
-    list.layers.push_back(LayerSpec{LinearSpec{kVocabulary, false}});
-    model_ = ExpandOrDie(list);
+    model_ = NetworkOf(GetParam());
     index_ = embedding ? 0 : 1;
     absl::StatusOr<std::unique_ptr<LayerRunner>> layer =
         LayerRunner::Create(model_, model_.layers[index_], *backend_);
@@ -131,17 +189,22 @@ class LayerTest : public testing::TestWithParam<Case> {
     }
     if (embedding) {
       x_ = TensorOf(*backend_, TokenValues(kRows, 1, kVocabulary), DType::kI32, {kRows});
+    } else if (GetParam().on_image) {
+      const ValueType& image = model_.wire(model_.layers[1].inputs[0]).type;
+      x_ = TensorOf(*backend_, DistinctValues(TypeElements(image, kSequences)), DType::kF32,
+                    RuntimeShape(image, kSequences));
     } else {
       std::vector<float> x = NormalValues(kRows * kWidth, 2);
       for (float& value : x) value += std::copysign(0.1f, value);  // no slope over a ReLU's kink
       x_ = TensorOf(*backend_, x, DType::kF32, {kRows, kWidth});
     }
-    const Shape out = {kRows, model_.wire(model_.layers[index_].outputs[0]).type.shape.back()};
+    const Shape out = RuntimeShape(OutputType(), kSequences);
     weights_ = NormalValues(out.elements(), 3);
     dy_ = TensorOf(*backend_, weights_, DType::kF32, out);
   }
 
   bool reads_ids() const { return index_ == 0; }
+  const ValueType& OutputType() const { return model_.wire(model_.layers[index_].outputs[0]).type; }
 
   void SetValues(const Tensor& tensor, const std::vector<float>& values) {
     backend_->CopyFromHost(std::as_bytes(std::span(values)), tensor);
@@ -375,16 +438,17 @@ TEST_P(LayerTest, RandomNumbersBelongToSeedStepAndMicroBatch) {
 TEST_P(LayerTest, AnEmptyMicroBatchPassesThrough) {
   ForwardContext none = context_;
   none.sequences = 0;
-  const Tensor x = reads_ids()
-                       ? TensorOf(*backend_, std::vector<int32_t>(), DType::kI32, {0})
-                       : TensorOf(*backend_, std::vector<float>(), DType::kF32, {0, kWidth});
+  const Tensor x =
+      reads_ids() ? TensorOf(*backend_, std::vector<int32_t>(), DType::kI32, {0})
+                  : TensorOf(*backend_, std::vector<float>(), DType::kF32, {0, x_.shape().back()});
   absl::StatusOr<Tensors> y = layer_->Forward({x}, none, nullptr);
   ASSERT_TRUE(y.ok()) << y.status();
-  EXPECT_EQ(y->front().shape(),
-            Shape({0, model_.wire(model_.layers[index_].outputs[0]).type.shape.back()}));
+  EXPECT_EQ(y->front().shape(), RuntimeShape(OutputType(), 0));
 }
 
 INSTANTIATE_TEST_SUITE_P(Kinds, LayerTest, testing::ValuesIn(Cases()),
+                         [](const auto& info) { return info.param.name; });
+INSTANTIATE_TEST_SUITE_P(OnImages, LayerTest, testing::ValuesIn(ImageCases()),
                          [](const auto& info) { return info.param.name; });
 
 TEST(RandomOperationTest, TwoDropoutsOfOneLayerDrawDifferentMasks) {

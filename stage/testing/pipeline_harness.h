@@ -31,6 +31,7 @@
 #include "stage/data/token_source.h"
 #include "stage/executor/executor.h"
 #include "stage/runtime/shard_tensors.h"
+#include "stage/testing/made_up_images.h"
 
 namespace stagecoach {
 
@@ -122,9 +123,7 @@ class PipelineHarness {
                                              : ExpandModel(spec, options.precision);
     CHECK_OK(model.status());
     model_ = *std::move(model);
-    source_ = std::make_unique<MadeUpSource>(
-        MadeUpSource::Sizes{options.batch_size, options.micro_batches, model_.targets(),
-                            model_.classes(), options.evaluation_sequences});
+    source_ = MakeSource();
     auto partition = UniformPartition(static_cast<int>(model_.layers.size()), options.stages);
     CHECK_OK(partition.status());
     partition_ = *std::move(partition);
@@ -239,6 +238,19 @@ class PipelineHarness {
     std::unique_ptr<Optimizer> optimizer;
     std::unique_ptr<StageExecutor> executor;
   };
+
+  // Images for a network that reads some, tokens for all others.
+  std::unique_ptr<BatchSource> MakeSource() const {
+    const WireId images = model_.InputNamed("images");
+    if (images.valid()) {
+      return std::make_unique<MadeUpImages>(MadeUpImages::Sizes{
+          options_.batch_size, options_.micro_batches, options_.evaluation_sequences,
+          model_.wire(images).type.shape.elements(), model_.classes()});
+    }
+    return std::make_unique<MadeUpSource>(
+        MadeUpSource::Sizes{options_.batch_size, options_.micro_batches, model_.targets(),
+                            model_.classes(), options_.evaluation_sequences});
+  }
 
   std::vector<StageProgram> Programs(bool forward_only) const {
     const Schedule schedule = MakeSchedule({.kind = options_.schedule,

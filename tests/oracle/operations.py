@@ -214,6 +214,7 @@ TABLE = {
     "max_pool": max_pool,
     "relu": lambda _a, x: (F.relu(x),),
     "rms_norm": rms_norm,
+    "reshape": lambda a, x: (x.reshape(x.shape[0], *a.get("shape", [])),),
     "rotary": rotary,
     "silu": lambda _a, x: (F.silu(x),),
     "slice": lambda a, x: (x[..., a["begin"] : a["begin"] + a["extent"]],),
@@ -225,6 +226,8 @@ LOSSES = {"cross_entropy": cross_entropy, "mean_squared_error": mean_squared_err
 def number_of(text):
     if text == "true":
         return 1
+    if text.startswith("["):
+        return [int(number) for number in text.strip("[]").split(",")]
     return float(text) if any(c in text for c in ".e") else int(text)
 
 

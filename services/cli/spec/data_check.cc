@@ -36,7 +36,7 @@ absl::Status CheckData(const JobSpec& spec) {
   RETURN_IF_ERROR(CheckIsText(spec.data.text, head));
   const auto bytes = static_cast<int64_t>(std::filesystem::file_size(path, error));
   const int64_t* context = ContextOf(spec.model);
-  if (error || context == nullptr) return absl::OkStatus();
+  if (error || context == nullptr || *context == 0) return absl::OkStatus();
   return CheckTextLength(spec, *context, bytes);
 }
 

@@ -131,8 +131,17 @@ class Walker {
 
   absl::Status ReadList(const YamlNode& node, const std::string& path, const FieldDescriptor& field,
                         Message* message) {
-    if (node.kind != YamlNode::Kind::kList) return Wants(node, path, "a list, [...]");
     const Reflection& reflection = *message->GetReflection();
+    const bool of_numbers = field.cpp_type() == FieldDescriptor::CPPTYPE_INT64;
+    const bool may_be_one = of_numbers && !IsPartition(*message);
+    const std::optional<int64_t> only = may_be_one ? Scalar<int64_t>(node) : std::nullopt;
+    if (only.has_value()) {  // `kernel: 3` is short for `kernel: [3]`
+      reflection.AddInt64(message, &field, *only);
+      return absl::OkStatus();
+    }
+    if (node.kind != YamlNode::Kind::kList) {
+      return Wants(node, path, may_be_one ? "a list, [...], or one number" : "a list, [...]");
+    }
     for (size_t i = 0; i < node.items.size(); ++i) {
       const YamlNode& item = node.items[i];
       const std::string item_path = absl::StrCat(path, "[", i, "]");
@@ -141,8 +150,7 @@ class Walker {
         RETURN_IF_ERROR(ReadFields(item, item_path, reflection.AddMessage(message, &field)));
         continue;
       }
-      CHECK(field.cpp_type() == FieldDescriptor::CPPTYPE_INT64)
-          << "no list of this type is in the job spec: " << field.full_name();
+      CHECK(of_numbers) << "no list of this type is in the job spec: " << field.full_name();
       const std::optional<int64_t> value = Scalar<int64_t>(item);
       if (!value.has_value()) return Wants(item, item_path, "a whole number");
       reflection.AddInt64(message, &field, *value);

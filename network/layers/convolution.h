@@ -1,0 +1,38 @@
+// convolution of an image (operations/convolution.h). Parameters: weight [out, kernel height, kernel width, in /
+// groups], bias [out] if bias. Initial weights are normal with the variance 2 / (kernel height * kernel width * in /
+// groups), as He et al. (2015, 1502.01852) have it for networks with ReLU.
+#ifndef STAGECOACH_NETWORK_LAYERS_CONVOLUTION_H_
+#define STAGECOACH_NETWORK_LAYERS_CONVOLUTION_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "network/limits.h"
+#include "operations/attributes.h"
+
+namespace stagecoach {
+
+struct ConvolutionSpec {
+  static constexpr const char* kKind = "convolution";
+  int64_t out = 0;  // channels that it gives
+  // One number, or height and width.
+  std::vector<int64_t> kernel, stride = {}, padding = {}, dilation = {};
+  int64_t groups = 1;
+  bool bias = true;
+  template <typename Visitor>
+  void Visit(Visitor& visit) {
+    visit.Count("out", out, 1, kMaxWidth);
+    visit.Counts("kernel", kernel, 1, kMaxExtent, 2);
+    visit.Counts("stride", stride, 1, kMaxExtent, 2);
+    visit.Counts("padding", padding, 0, kMaxExtent, 2);
+    visit.Counts("dilation", dilation, 1, kMaxExtent, 2);
+    visit.Count("groups", groups, 1, kMaxWidth);
+    bool no_bias = !bias;  // what a job leaves out is false
+    visit.Flag("no_bias", no_bias);
+    bias = !no_bias;
+  }
+};
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_NETWORK_LAYERS_CONVOLUTION_H_

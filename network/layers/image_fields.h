@@ -1,0 +1,29 @@
+// What the kinds of layers on images have in common: fields that are one number or height and width, and the refusal of
+// an input that is no image or smaller than what moves over it.
+// Errors: INVALID_ARGUMENT with the field's path in the job, both types and the remedy.
+#ifndef STAGECOACH_NETWORK_LAYERS_IMAGE_FIELDS_H_
+#define STAGECOACH_NETWORK_LAYERS_IMAGE_FIELDS_H_
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "network/layer_builder.h"
+#include "operations/window.h"
+
+namespace stagecoach {
+
+// Of a list of one number, for both extents, or of two, height and width; `unless` of an empty one.
+Plane PlaneOfField(const std::vector<int64_t>& numbers, const Plane& unless);
+std::string PlaneText(const Plane& plane);  // "3x3"
+
+absl::Status CheckReadsImage(std::string_view kind, const ValueType& x, const LayerPlace& place);
+// Also that the window fits into the image once.
+absl::Status CheckWindow(std::string_view kind, const Window& window, const ValueType& x,
+                         const LayerPlace& place);
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_NETWORK_LAYERS_IMAGE_FIELDS_H_

@@ -1,0 +1,36 @@
+// For tests of networks: expanded, and counted.
+#ifndef STAGECOACH_NETWORK_ZOO_ZOO_TESTING_H_
+#define STAGECOACH_NETWORK_ZOO_ZOO_TESTING_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/check.h"
+#include "network/network_kinds.h"
+
+namespace stagecoach {
+
+inline Network ExpandedOf(const ModelSpec& spec) {
+  absl::StatusOr<Network> network = ExpandModel(spec);
+  CHECK_OK(network.status());
+  return *std::move(network);
+}
+
+inline int64_t ParametersOf(const Network& network) {
+  int64_t elements = 0;
+  for (const NetworkLayer& layer : network.layers) {
+    for (const ParameterSpec& parameter : layer.parameters) elements += parameter.shape.elements();
+  }
+  return elements;
+}
+
+inline std::vector<std::string> LabelsOf(const Network& network) {
+  std::vector<std::string> labels;
+  for (const NetworkLayer& layer : network.layers) labels.push_back(layer.label);
+  return labels;
+}
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_NETWORK_ZOO_ZOO_TESTING_H_
