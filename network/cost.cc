@@ -76,7 +76,7 @@ class Walk {
 ListCost CostOfLists(const LayerLists& lists) {
   const Cost forward = CostOfCalls(lists, lists.forward);
   const Cost backward = CostOfCalls(lists, lists.backward);
-  return {forward.products, forward.flops, backward.flops};
+  return {forward.products, forward.flops, backward.flops, backward.products};
 }
 
 int64_t MostDrawn(const LayerLists& lists) {

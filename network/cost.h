@@ -17,6 +17,7 @@ struct ListCost {
   int64_t products = 0;  // FLOPs of matrix products of a forward: what MFU counts
   int64_t forward_flops = 0;
   int64_t backward_flops = 0;  // input and weight part together
+  int64_t backward_products = 0;
 };
 ListCost CostOfLists(const LayerLists& lists);
 

@@ -24,10 +24,9 @@ class Writer final : public GradientWriter {
       }
       backward_.output_gradients.push_back(gradient);
     }
+    backward_.parameter_gradients.resize(graph_.parameters.size());
     for (const ValueId parameter : graph_.parameters) {
-      ValueType type = graph_.value(parameter).type;
-      type.element = Element::kFloat32;
-      backward_.parameter_gradients.push_back(NewValue(std::move(type)));
+      if (Needs(parameter)) ParameterGradient(parameter);
     }
     for (auto call = graph_.calls.rbegin(); call != graph_.calls.rend(); ++call) {
       current_ = &*call;
@@ -72,7 +71,7 @@ class Writer final : public GradientWriter {
     for (const int i : parameters) {
       const Value& parameter = graph_.value(input(i));
       CHECK(parameter.origin == Origin::kParameter) << "gradients are added to for parameters only";
-      call.adds.push_back(backward_.parameter_gradients[static_cast<size_t>(parameter.index)]);
+      call.adds.push_back(ParameterGradient(input(i)));
       adds.push_back(TypeOf(call.adds.back()));
     }
     const absl::Status status =
@@ -101,11 +100,19 @@ class Writer final : public GradientWriter {
     return ValueId(static_cast<int>(backward_.values.size()) - 1);
   }
 
+  ValueId ParameterGradient(ValueId parameter) {
+    const Value& value = graph_.value(parameter);
+    ValueId& gradient = backward_.parameter_gradients[static_cast<size_t>(value.index)];
+    if (!gradient.valid()) gradient = NewValue(WeightType(Element::kFloat32, value.type.shape));
+    return gradient;
+  }
+
   void FindNeeds() {
     needs_.assign(graph_.values.size(), false);
-    for (const ValueId id : graph_.parameters) needs_[static_cast<size_t>(id.value)] = true;
-    for (const ValueId id : graph_.inputs) {
-      needs_[static_cast<size_t>(id.value)] = !graph_.value(id).constant;
+    for (const auto* ids : {&graph_.parameters, &graph_.inputs}) {
+      for (const ValueId id : *ids) {
+        needs_[static_cast<size_t>(id.value)] = !graph_.value(id).constant;
+      }
     }
     for (const Call& call : graph_.calls) {
       bool any = false;

@@ -12,11 +12,12 @@ namespace stagecoach {
 struct GradientCalls {
   std::vector<Value> values;  // the graph's own, then those of the backward
   std::vector<ValueId> output_gradients, input_gradients;  // invalid where there is none
-  std::vector<ValueId> parameter_gradients;
+  std::vector<ValueId> parameter_gradients;                // invalid where nothing adds to one
   std::vector<Call> calls;
 };
 
-// Gradients of what needs one only: what depends on a parameter or on an activation that comes in.
+// Gradients of what needs one only: what depends on a trained parameter or on an activation that comes in. A constant
+// parameter has a gradient where one call computes it with that of another, which is trained: nobody reads it.
 // Several shares of one value's gradient are summed in descending order of the calls that use it; what
 // arrives from the layers behind is one share, the first.
 GradientCalls WriteGradientCalls(const LayerGraph& graph);

@@ -24,7 +24,7 @@ struct Value {
   ValueType type;
   Origin origin = Origin::kCall;
   int index = 0;          // among its like; 0 for what a call makes
-  bool constant = false;  // an input that no gradient goes back to
+  bool constant = false;  // an input or parameter that no gradient goes back to
   friend bool operator==(const Value&, const Value&) = default;
 };
 

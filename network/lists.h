@@ -32,7 +32,7 @@ struct LayerLists {
   std::vector<ValueId> inputs, parameters, states, outputs;
   std::vector<ValueId> evaluation_outputs;
   std::vector<ValueId> output_gradients, input_gradients;
-  std::vector<ValueId> parameter_gradients;  // what calls add to
+  std::vector<ValueId> parameter_gradients;  // what calls add to; invalid of what is not trained
   std::vector<ValueId> accumulators;         // what folds change: zero when a step begins
   std::vector<ValueId> stash;                // kept from forward to backward
   std::vector<ValueId> weight_stash;         // kept from the input part to the weight part

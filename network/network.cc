@@ -20,6 +20,16 @@ int64_t Network::WireBytes(WireId id) const {
   return TypeBytes(wire(id).type, 1, ComputeDType(precision));
 }
 
+int FirstTrainedLayer(const Network& network) {
+  for (const NetworkLayer& layer : network.layers) {
+    for (const ValueId gradient : layer.lists->output_gradients) {
+      if (gradient.valid()) return layer.index;
+    }
+  }
+  CHECK(false) << "a network that trains nothing";
+  return -1;
+}
+
 int64_t WireBytes(const Network& network, const std::vector<WireId>& wires) {
   int64_t sum = 0;
   for (const WireId id : wires) sum += network.WireBytes(id);

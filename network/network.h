@@ -49,6 +49,7 @@ struct NetworkLayer {
   std::vector<StateSpec> states;
   // What a stage runs of it; the parameters and states of the lists are those above, in this order.
   std::shared_ptr<const LayerLists> lists;
+  std::shared_ptr<const LayerGraph> graph;  // that the lists were derived from
 };
 
 // Cross-entropy of the logits [n, ..., classes] and the targets, ids [n, ...], in the mean over all targets.
@@ -85,6 +86,9 @@ struct CellWires {
   std::vector<WireId> sent_gradients;      // those of `received` that have one
 };
 CellWires WiresOfCell(const Network& network, int first, int last);
+// The first layer that a gradient reaches: it trains something, and none in front of it does. The cuts behind it all
+// have a gradient that comes back, those in front of it none.
+int FirstTrainedLayer(const Network& network);
 int64_t WireBytes(const Network& network, const std::vector<WireId>& wires);  // of one sample
 // What crosses a cut behind each layer; behind the last one what the objective reads. Of one sample.
 std::vector<int64_t> CutBytes(const Network& network);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <tuple>
 
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
@@ -43,16 +44,18 @@ WireId NetworkBuilder::Input(const std::string& name, ValueType type, int64_t cl
   return WireId(static_cast<int32_t>(network_.wires.size()) - 1);
 }
 
-std::shared_ptr<const LayerLists> NetworkBuilder::ListsOf(LayerGraph graph) {
-  for (auto known = known_.begin(); known != known_.end(); ++known) {
-    if (known->first != graph) continue;
+void NetworkBuilder::SetLists(LayerGraph graph, NetworkLayer* layer) {
+  auto known = known_.begin();
+  while (known != known_.end() && *known->first != graph) ++known;
+  if (known != known_.end()) {
     known_.splice(known_.begin(), known_, known);  // those used last are kept
-    return known->second;
+  } else {
+    auto shared = std::make_shared<const LayerGraph>(std::move(graph));
+    auto lists = std::make_shared<const LayerLists>(Differentiate(*shared));
+    if (known_.size() == kMostKnown) known_.pop_back();
+    known_.emplace_front(std::move(shared), std::move(lists));
   }
-  auto lists = std::make_shared<const LayerLists>(Differentiate(graph));
-  if (known_.size() == kMostKnown) known_.pop_back();
-  known_.emplace_front(std::move(graph), lists);
-  return lists;
+  std::tie(layer->graph, layer->lists) = known_.front();
 }
 
 absl::StatusOr<std::vector<WireId>> NetworkBuilder::Add(const Naming& naming,
@@ -76,7 +79,7 @@ absl::StatusOr<std::vector<WireId>> NetworkBuilder::Add(const Naming& naming,
   for (const ParameterSpec& parameter : layer.parameters) {
     parameters_ += parameter.shape.elements();
   }
-  layer.lists = ListsOf(std::move(built.graph));
+  SetLists(std::move(built.graph), &layer);
   const LayerLists& lists = *layer.lists;
   for (size_t i = 0; i < inputs.size(); ++i) {
     CHECK_EQ(network_.wire(inputs[i]).gradient, lists.input_gradients[i].valid())
@@ -133,13 +136,12 @@ absl::Status NetworkBuilder::CheckCuts(const std::string& path) const {
     --trained[static_cast<size_t>(last_reader[i])];
   }
   int alive = 0, with_gradient = 0;
+  bool began = false;  // what is of use leads to the loss, and with it its gradient comes back
   for (int i = 0; i + 1 < layers; ++i) {
     alive += change[static_cast<size_t>(i)];
     with_gradient += trained[static_cast<size_t>(i)];
-    if (with_gradient == 0) {
-      return FieldError(path, absl::StrCat("nothing up to layer ", i, " has parameters"),
-                        "put it into the first layer that has some");
-    }
+    CHECK(with_gradient > 0 || !began) << "no gradient behind layer " << i;
+    began = with_gradient > 0;
     if (alive <= kMaxCutValues) continue;
     return FieldError(path, absl::StrCat(alive, " values go on behind layer ", i),
                       absl::StrCat("at most ", kMaxCutValues, ": put more into one layer"));
@@ -152,7 +154,10 @@ absl::StatusOr<Network> NetworkBuilder::Finish(const Objective& objective,
   network_.objective = objective;
   const Wire& logits = network_.wire(objective.logits);
   CHECK(network_.IsInput(objective.targets)) << "targets come from the data source";
-  CHECK(logits.maker >= 0 && logits.gradient) << "logits come from a layer";
+  CHECK(logits.maker >= 0) << "logits come from a layer";
+  if (!logits.gradient) {
+    return FieldError(path, "no parameters", "must have a layer that can be trained");
+  }
   if (parameters_ > kMaxParameters) {
     return FieldError(path, absl::StrCat("over ", kMaxParameters, " parameters"),
                       "use smaller or fewer layers");

@@ -43,7 +43,8 @@ class NetworkBuilder {
   absl::StatusOr<Network> Finish(const Objective& objective, const std::string& path);
 
  private:
-  std::shared_ptr<const LayerLists> ListsOf(LayerGraph graph);
+  // Sets graph and lists of the layer.
+  void SetLists(LayerGraph graph, NetworkLayer* layer);
   absl::Status CheckCuts(const std::string& path) const;
 
   const double branch_stddev_;
@@ -51,7 +52,7 @@ class NetworkBuilder {
   Network network_;
   int64_t parameters_ = 0;  // elements
   // Lists of the layers so far: a network has few different layers, and many of each.
-  std::list<std::pair<LayerGraph, std::shared_ptr<const LayerLists>>> known_;
+  std::list<std::pair<std::shared_ptr<const LayerGraph>, std::shared_ptr<const LayerLists>>> known_;
 };
 
 }  // namespace stagecoach

@@ -57,10 +57,20 @@ TEST_F(NetworkBuilderTest, ALayerThatNothingReadsIsRefused) {
               HasSubstr("layer 1 (gelu) makes activation[n, 4, 8], which nothing reads"));
 }
 
-TEST_F(NetworkBuilderTest, LayersInFrontOfTheFirstParameterAreRefused) {
+TEST_F(NetworkBuilderTest, LayersInFrontOfTheFirstParameterHaveNoBackward) {
   const WireId y = Add("gelu", {x_}, Gelu)[0];
-  EXPECT_THAT(Refusal(Add("linear", {y}, Linear)[0]),
-              HasSubstr("nothing up to layer 0 has parameters"));
+  const WireId z = Add("linear", {y}, Linear)[0];
+  const auto network = network_.Finish({.logits = z, .targets = targets_}, "model");
+  ASSERT_TRUE(network.ok()) << network.status();
+  EXPECT_FALSE(network->wire(y).gradient);
+  EXPECT_EQ(FirstTrainedLayer(*network), 1);
+  EXPECT_TRUE(network->layers[0].lists->backward.calls.empty());
+  EXPECT_TRUE(WiresOfCell(*network, 1, 2).sent_gradients.empty());
+}
+
+TEST_F(NetworkBuilderTest, ANetworkWithoutParametersIsRefused) {
+  EXPECT_EQ(Refusal(Add("gelu", {x_}, Gelu)[0]),
+            "model: no parameters; must have a layer that can be trained");
 }
 
 TEST_F(NetworkBuilderTest, MoreValuesThanAMessageHoldsAreRefused) {

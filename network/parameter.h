@@ -1,4 +1,4 @@
-// ParameterSpec: one trainable array of a network.
+// ParameterSpec: one array of a network that is trained, unless a job freezes it.
 #ifndef STAGECOACH_NETWORK_PARAMETER_H_
 #define STAGECOACH_NETWORK_PARAMETER_H_
 
@@ -16,8 +16,9 @@ struct ParameterSpec {
   Shape shape;
   Init init = Init::kZeros;
   double init_stddev = 0.0;
-  int index = 0;       // within the layer; the random stream's operation for its initial values
-  bool decay = false;  // weight decay applies (rank >= 2)
+  int index = 0;        // within the layer; the random stream's operation for its initial values
+  bool decay = false;   // weight decay applies (rank >= 2)
+  bool trained = true;  // false: it stays as it is (network/freeze.h)
   friend bool operator==(const ParameterSpec&, const ParameterSpec&) = default;
 };
 

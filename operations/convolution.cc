@@ -110,9 +110,10 @@ class Convolution final : public OperationOf<ConvolutionAttributes> {
                                        {dy, writer.input(1)})[0]);
     }
     if (writer.Wants(1) || (attributes.bias && writer.Wants(2))) {
-      writer.EmitAdding("convolution_weight_gradient", ToAttributes(attributes),
-                        {dy, writer.input(0)},
-                        attributes.bias ? std::vector<int>{1, 2} : std::vector<int>{1});
+      ConvolutionAttributes weights = attributes;
+      weights.bias = attributes.bias && writer.Wants(2);
+      writer.EmitAdding("convolution_weight_gradient", ToAttributes(weights), {dy, writer.input(0)},
+                        weights.bias ? std::vector<int>{1, 2} : std::vector<int>{1});
     }
   }
 };

@@ -107,9 +107,10 @@ class Linear final : public OperationOf<LinearAttributes> {
                          {dy, writer.input(1)})[0]);
     }
     if (writer.Wants(1) || (attributes.bias && writer.Wants(2))) {
-      writer.EmitAdding(
-          "linear_weight_gradient", ToAttributes(LinearWeightGradientAttributes{attributes.bias}),
-          {dy, writer.input(0)}, attributes.bias ? std::vector<int>{1, 2} : std::vector<int>{1});
+      const bool bias = attributes.bias && writer.Wants(2);
+      writer.EmitAdding("linear_weight_gradient",
+                        ToAttributes(LinearWeightGradientAttributes{bias}), {dy, writer.input(0)},
+                        bias ? std::vector<int>{1, 2} : std::vector<int>{1});
     }
     const int residual = attributes.bias ? 3 : 2;
     if (attributes.residual && writer.Wants(residual)) writer.Contribute(residual, dy);

@@ -14,9 +14,12 @@ LayerCost CostOf(const NetworkLayer& layer) {
   LayerCost cost{.products = flops.products,
                  .forward_flops = flops.forward_flops,
                  .backward_flops = flops.backward_flops};
+  bool frozen = !layer.lists->output_gradients.empty() && !layer.lists->output_gradients[0].valid();
   for (const ParameterSpec& parameter : layer.parameters) {
     cost.parameters += parameter.shape.elements();
+    frozen = frozen || !parameter.trained;
   }
+  cost.trained_products = frozen ? flops.products + flops.backward_products : 3 * flops.products;
   return cost;
 }
 
@@ -36,8 +39,10 @@ std::vector<LayerCost> ModelCosts(const Network& model) {
 
 double ModelFlopsPerToken(const Network& model) {
   double products = 0;
-  for (const LayerCost& cost : ModelCosts(model)) products += static_cast<double>(cost.products);
-  return 3.0 * products / static_cast<double>(model.targets());
+  for (const LayerCost& cost : ModelCosts(model)) {
+    products += static_cast<double>(cost.trained_products);
+  }
+  return products / static_cast<double>(model.targets());
 }
 
 int64_t StageMemory::total() const {

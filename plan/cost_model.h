@@ -18,10 +18,11 @@
 namespace stagecoach {
 
 struct LayerCost {
-  int64_t parameters = 0;      // elements
-  int64_t products = 0;        // forward FLOPs of matrix products, per sequence: what MFU counts
-  int64_t forward_flops = 0;   // per sequence; causal attention counts the half it computes
-  int64_t backward_flops = 0;  // per sequence, input and weight part together
+  int64_t parameters = 0;        // elements
+  int64_t products = 0;          // forward FLOPs of matrix products, per sequence: what MFU counts
+  int64_t trained_products = 0;  // with the backward: three times that where all is trained
+  int64_t forward_flops = 0;     // per sequence; causal attention counts the half it computes
+  int64_t backward_flops = 0;    // per sequence, input and weight part together
 };
 
 // Seconds measured on a stage for one micro-batch, per layer; same order as the layers.
@@ -32,8 +33,8 @@ struct LayerProfile {
 
 std::vector<LayerCost> ModelCosts(const Network& model);
 
-// Model FLOPs of one trained token: 3 x forward, no recompute, causal attention, matrix products only
-// (what MFU counts).
+// Model FLOPs of one trained token: 3 x forward, less where parameters are frozen; no recompute, causal attention,
+// matrix products only (what MFU counts).
 double ModelFlopsPerToken(const Network& model);
 
 // Memory of one stage at its peak, by kind, for layers [first, last).

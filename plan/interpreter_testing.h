@@ -95,7 +95,7 @@ class Interpreter {
         const std::string x = Take(&slot.input);
         const std::string y = absl::StrCat("f(", x, ")");
         if (!last) slot.output = y;
-        if (schedule_.options.forward_only) {
+        if (!schedule_.options.HasBackward(static_cast<int>(stage))) {
           if (last) slot.logits = y;
           return true;
         }
@@ -134,7 +134,8 @@ class Interpreter {
       case Op::kBackwardInput: {
         const std::string x = Take(&slot.stash);
         const std::string pair = absl::StrCat("(", x, ",", Take(&slot.gradient), ")");
-        if (stage > 0) slot.input_gradient = "dx" + pair;
+        if (schedule_.options.SendsGradient(static_cast<int>(stage)))
+          slot.input_gradient = "dx" + pair;
         slot.weight_part = "dw" + pair;
         if (instruction.op == Op::kBackward)
           sums_.gradients[stage].push_back(Take(&slot.weight_part));

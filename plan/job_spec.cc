@@ -3,10 +3,19 @@
 #include <algorithm>
 #include <cmath>
 #include <numbers>
+#include <utility>
 
 #include "base/check.h"
+#include "base/status.h"
+#include "network/freeze.h"
+#include "network/network_kinds.h"
 
 namespace stagecoach {
+
+absl::StatusOr<Network> ExpandJob(const JobSpec& spec) {
+  ASSIGN_OR_RETURN(Network network, ExpandModel(spec.model, spec.precision));
+  return Freeze(std::move(network), spec.training.freeze, "training.freeze");
+}
 
 double LearningRateAt(const LearningRateSpec& spec, int64_t step, int64_t steps) {
   CHECK(step >= 0) << "step " << step;

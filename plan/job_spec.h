@@ -13,8 +13,10 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "base/precision.h"
 #include "network/model_spec.h"
+#include "network/network.h"
 
 namespace stagecoach {
 
@@ -67,6 +69,8 @@ struct TrainingSpec {
   LearningRateSpec learning_rate;
   double gradient_clip_norm = 0.0;   // 0: no clipping
   int64_t max_nonfinite_steps = 10;  // consecutive skipped steps before the job fails
+  std::vector<std::string>
+      freeze;  // patterns of parameters that are not trained (network/freeze.h)
   friend bool operator==(const TrainingSpec&, const TrainingSpec&) = default;
 };
 
@@ -126,6 +130,8 @@ struct JobSpec {
 };
 
 absl::Status ValidateJobSpec(const JobSpec& spec);
+// The network as the job trains it. Errors: INVALID_ARGUMENT with the field's path.
+absl::StatusOr<Network> ExpandJob(const JobSpec& spec);
 
 // Micro-batches on all stages together, K * M. A plan's time and memory grow with them: so many
 // take about two seconds, the limits of K and M alone would allow 64 times as many. ValidateJobSpec

@@ -326,6 +326,26 @@ TEST(ValidateJobSpec, RefusesMicroBatchesWithoutStatisticsForABatchNorm) {
   EXPECT_TRUE(ValidateJobSpec(spec).ok());
 }
 
+TEST(ValidateJobSpec, RefusesToFreezeWhatIsNotThereOrEverything) {
+  const std::string known =
+      "there are model/0000/token.weight, model/0001/layer_norm.weight, "
+      "model/0002/layer_norm.weight and others";
+  JobSpec spec = GoodSpec();
+  spec.training.freeze = {"*.bias", "model/0099/*"};
+  EXPECT_EQ(
+      ValidateJobSpec(spec).message(),
+      "training.freeze[1]: \"model/0099/*\"; must match a parameter's name, * standing for any "
+      "characters: " +
+          known);
+  spec.training.freeze = {"*.weight", "*"};
+  EXPECT_EQ(
+      ValidateJobSpec(spec).message(),
+      "training.freeze: 2 patterns; must leave a parameter to train: together they match all");
+  spec.training.freeze = {"model/0000/*", "*.bias"};
+  EXPECT_TRUE(ValidateJobSpec(spec).ok());
+  EXPECT_FALSE(ExpandJob(spec)->layers[0].parameters[0].trained);
+}
+
 TEST(Names, AreThoseOfTheYaml) {
   EXPECT_STREQ(ScheduleKindName(ScheduleKind::kGpipe), "gpipe");
   EXPECT_STREQ(ScheduleKindName(ScheduleKind::kOneForwardOneBackward), "one_forward_one_backward");

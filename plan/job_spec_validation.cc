@@ -7,7 +7,6 @@
 #include "base/job_name.h"
 #include "base/status.h"
 #include "network/cost.h"
-#include "network/network_kinds.h"
 #include "plan/job_spec.h"
 
 namespace stagecoach {
@@ -220,7 +219,7 @@ absl::Status CheckPlanSize(const JobSpec& spec, int64_t stages) {
 
 absl::Status ValidateJobSpec(const JobSpec& spec) {
   RETURN_IF_ERROR(ValidateName("name", spec.name));
-  ASSIGN_OR_RETURN(const Network model, ExpandModel(spec.model, spec.precision));
+  ASSIGN_OR_RETURN(const Network model, ExpandJob(spec));
   RETURN_IF_ERROR(ValidateData(spec.data));
   RETURN_IF_ERROR(ValidateTraining(spec.training, model));
   RETURN_IF_ERROR(ValidateMasks(spec.training, model));

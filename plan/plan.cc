@@ -9,7 +9,6 @@
 #include "absl/strings/str_format.h"
 #include "base/field_check.h"
 #include "base/status.h"
-#include "network/network_kinds.h"
 
 namespace stagecoach {
 namespace {
@@ -192,7 +191,8 @@ absl::StatusOr<Plan> PlanPartition(const JobSpec& spec, const Network& model,
   plan.schedule = schedule;
   ScheduleOptions options = schedule.options;
   options.loading = LoadingStages(model, partition);
-  if (!options.loading.empty()) plan.schedule = MakeSchedule(options);
+  options.first_backward = FirstBackwardStage(model, partition);
+  if (options != plan.schedule.options) plan.schedule = MakeSchedule(options);
   const int stages = partition.stages();
   for (int stage = 0; stage < stages; ++stage) {
     const bool known = stage < static_cast<int>(assumptions.cards.size());
@@ -223,11 +223,18 @@ std::vector<int> LoadingStages(const Network& network, const Partition& partitio
   return stages;
 }
 
+int FirstBackwardStage(const Network& network, const Partition& partition) {
+  const int layer = FirstTrainedLayer(network);
+  int stage = 0;
+  while (stage + 1 < partition.stages() && partition.first(stage + 1) <= layer) ++stage;
+  return stage;
+}
+
 absl::StatusOr<Plan> MakePlan(const JobSpec& spec, int stages, const PlanAssumptions& assumptions,
                               std::span<const LayerProfile> profile) {
   RETURN_IF_ERROR(ValidateJobSpec(spec));
   RETURN_IF_ERROR(CheckPlanSize(spec, stages));
-  ASSIGN_OR_RETURN(const Network model, ExpandModel(spec.model, spec.precision));
+  ASSIGN_OR_RETURN(const Network model, ExpandJob(spec));
   const int layers = static_cast<int>(model.layers.size());
   RETURN_IF_ERROR(CheckArguments(stages, assumptions, profile, layers));
 

@@ -33,6 +33,8 @@ struct Partition {
 
 // Stages behind the first whose layers read the data source (ScheduleOptions::loading).
 std::vector<int> LoadingStages(const Network& network, const Partition& partition);
+// The first stage that trains anything (ScheduleOptions::first_backward).
+int FirstBackwardStage(const Network& network, const Partition& partition);
 
 // Contiguous partition of costs into `stages` non-empty cells that minimises the largest cell; among
 // those the one with the smallest sum of squares (the paper's variance), then the earliest cuts.

@@ -29,10 +29,11 @@ int RunsAhead(const ScheduleOptions& options, int stage) {
 
 std::vector<Work> WorkOrder(const ScheduleOptions& options, int stage) {
   const int m = options.micro_batches;
-  const int ahead = options.forward_only ? m : RunsAhead(options, stage);
+  const bool backward = options.HasBackward(stage);
+  const int ahead = backward ? RunsAhead(options, stage) : m;
   std::vector<Work> order;
   for (int i = 0; i < ahead; ++i) order.push_back({true, i});
-  if (options.forward_only) return order;
+  if (!backward) return order;
   for (int i = 0; i < m; ++i) {
     if (ahead + i < m) order.push_back({true, ahead + i});
     order.push_back({false, i});
@@ -79,7 +80,7 @@ StageProgram MakeProgram(const ScheduleOptions& options, int stage) {
     if (work.forward) continue;
     if (!last) add(Op::kReceiveGradient, m);
     add(Op::kBackward, m);
-    if (!first) add(Op::kSendGradient, m);
+    if (options.SendsGradient(stage)) add(Op::kSendGradient, m);
   }
   return program;
 }
@@ -93,6 +94,8 @@ bool ScheduleOptions::Loads(int stage) const {
 Schedule MakeSchedule(const ScheduleOptions& options) {
   CHECK(options.stages >= 1 && options.micro_batches >= 1)
       << options.stages << " stages, " << options.micro_batches << " micro-batches";
+  CHECK(options.first_backward >= 0 && options.first_backward < options.stages)
+      << "first backward on stage " << options.first_backward << " of " << options.stages;
   Schedule schedule{.options = options, .programs = {}};
   for (int stage = 0; stage < options.stages; ++stage) {
     schedule.programs.push_back(MakeProgram(options, stage));
@@ -101,10 +104,13 @@ Schedule MakeSchedule(const ScheduleOptions& options) {
 }
 
 bool KeepsStash(const StageProgram& program, MicroBatchId micro_batch) {
-  return std::none_of(program.instructions.begin(), program.instructions.end(),
-                      [micro_batch](const Instruction& instruction) {
-                        return instruction == Instruction{Op::kRecompute, micro_batch};
-                      });
+  bool backward = false;
+  for (const Instruction& instruction : program.instructions) {
+    if (instruction.micro_batch != micro_batch) continue;
+    if (instruction.op == Op::kRecompute) return false;
+    backward = backward || instruction.op == Op::kBackward || instruction.op == Op::kBackwardInput;
+  }
+  return backward;
 }
 
 std::vector<bool> EmptyForwards(const Schedule& schedule, int stage) {

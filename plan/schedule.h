@@ -53,7 +53,11 @@ struct ScheduleOptions {
   bool forward_only = false;  // evaluation: in/receive, F, send; last stage: t, L
   // Stages behind the first whose layers read the data source too; ascending. They load after they receive.
   std::vector<int> loading = {};
+  // The first stage that trains anything: none in front of it has a backward, and nothing comes back to them.
+  int first_backward = 0;
   bool Loads(int stage) const;
+  bool HasBackward(int stage) const { return !forward_only && stage >= first_backward; }
+  bool SendsGradient(int stage) const { return !forward_only && stage > first_backward; }
   friend bool operator==(const ScheduleOptions&, const ScheduleOptions&) = default;
 };
 
@@ -79,7 +83,7 @@ Schedule MakeSchedule(const ScheduleOptions& options);
 // micro-batches within the limit, and the whole runs to completion with links of the given capacity.
 absl::Status ValidateSchedule(const Schedule& schedule, const PipelineLimits& limits);
 
-// True if the micro-batch's forward must keep its stash: no kRecompute of it stands in the program.
+// True if the micro-batch's forward must keep its stash: it has a backward and no recompute.
 bool KeepsStash(const StageProgram& program, MicroBatchId micro_batch);
 // By micro-batch: does its forward compute nothing, as the last stage's does before a recompute?
 std::vector<bool> EmptyForwards(const Schedule& schedule, int stage);

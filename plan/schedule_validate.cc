@@ -31,6 +31,8 @@ class ProgramCheck {
         limits_(limits),
         program_(program),
         training_(!options.forward_only),
+        backward_(options.HasBackward(program.stage.value)),
+        sends_gradient_(options.SendsGradient(program.stage.value)),
         first_(program.stage.value == 0),
         loads_(options.Loads(program.stage.value)),
         last_(program.stage.value == options.stages - 1),
@@ -104,8 +106,10 @@ class ProgramCheck {
         break;
     }
     if (!training_) return "a forward-only schedule has no backward part";
+    if (!backward_) return "nothing is trained up to this stage";
     if (op == Op::kReceiveGradient && last_) return "the last stage has no stage after it";
     if (op == Op::kSendGradient && first_) return "the first stage has no stage before it";
+    if (op == Op::kSendGradient && !sends_gradient_) return "nothing is trained before this stage";
     if (op == Op::kRecompute && options_.rematerialization == Rematerialization::kNever) {
       return "rematerialization is never";
     }
@@ -175,7 +179,7 @@ class ProgramCheck {
         return "";
       case Op::kForward:
         batch.logits = last_ && !(training_ && batch.recomputed);
-        return training_ && !batch.recomputed ? AddStash(batch) : "";
+        return backward_ && !batch.recomputed ? AddStash(batch) : "";
       case Op::kRecompute:
         batch.logits = last_;
         return AddStash(batch);
@@ -187,7 +191,7 @@ class ProgramCheck {
         return "";
       case Op::kSendActivation:
       case Op::kLoss:
-        if (!training_) --live_;
+        if (!backward_) --live_;
         return "";
       case Op::kLoadTarget:
       case Op::kReceiveGradient:
@@ -215,12 +219,12 @@ class ProgramCheck {
       wanted.insert(wanted.end(), {Op::kLoadTarget, Op::kLoss});
     } else {
       wanted.push_back(Op::kSendActivation);
-      if (training_) wanted.push_back(Op::kReceiveGradient);
+      if (backward_) wanted.push_back(Op::kReceiveGradient);
     }
-    if (training_ && !first_) wanted.push_back(Op::kSendGradient);
+    if (sends_gradient_) wanted.push_back(Op::kSendGradient);
     for (int m = 0; m < options_.micro_batches; ++m) {
       std::vector<Op> of_batch = wanted;
-      if (training_) {
+      if (backward_) {
         of_batch.push_back(batches_[m].has(Op::kBackwardInput) ? Op::kBackwardWeight
                                                                : Op::kBackward);
       }
@@ -237,6 +241,7 @@ class ProgramCheck {
   const PipelineLimits& limits_;
   const StageProgram& program_;
   const bool training_;
+  const bool backward_, sends_gradient_;
   const bool first_;
   const bool loads_;
   const bool last_;
@@ -298,6 +303,10 @@ absl::Status CheckShape(const Schedule& schedule, const PipelineLimits& limits) 
                                                    options.micro_batches,
                                                    " micro-batches; must be >= 1"));
   }
+  if (options.first_backward < 0 || options.first_backward >= options.stages) {
+    return absl::InvalidArgumentError(absl::StrCat("schedule: the first backward on stage ",
+                                                   options.first_backward, " of ", options.stages));
+  }
   if (limits.link_capacity < 1 || limits.max_live_micro_batches < 1) {
     return absl::InvalidArgumentError("schedule: limits must be >= 1");
   }
@@ -324,7 +333,7 @@ absl::Status ValidateSchedule(const Schedule& schedule, const PipelineLimits& li
     const StageProgram& upper = schedule.programs[stage];
     const StageProgram& lower = schedule.programs[stage + 1];
     RETURN_IF_ERROR(CheckOrder(upper, Op::kSendActivation, lower, Op::kReceiveActivation));
-    if (schedule.options.forward_only) continue;
+    if (!schedule.options.HasBackward(upper.stage.value)) continue;
     RETURN_IF_ERROR(CheckOrder(lower, Op::kSendGradient, upper, Op::kReceiveGradient));
   }
   return CheckRunsToCompletion(schedule, limits);

@@ -25,6 +25,9 @@ class ProgramWalk {
     for (const Instruction& instruction : program.instructions) {
       if (instruction.op == Op::kReceiveActivation) ++to_receive_;
       if (instruction.op == Op::kLoss) last_ = true;
+      if (instruction.op == Op::kBackward || instruction.op == Op::kBackwardWeight) {
+        backward_ = true;
+      }
       if (instruction.op == Op::kRecompute) recomputed_[instruction.micro_batch.value] = true;
     }
   }
@@ -132,6 +135,11 @@ class ProgramWalk {
 
   void Forward(int m, int64_t n) {
     const int64_t inputs = Sum(cell_.loaded) + Sum(cell_.received);
+    if (!backward_) {  // the same, and there is no stash: only what statistics are folded from, at once
+      Note(Times(cell_.kept - inputs, n));
+      Drop(Times(inputs, n));
+      return Keep(Times(cell_.sent_beside_stash, n));
+    }
     if (!recomputed_[m]) {
       Note(SaturatingAdd(Times(cell_.kept - inputs, n), cell_.stash_once));
       Drop(Times(inputs, n));  // the stash is what is left of them
@@ -151,6 +159,7 @@ class ProgramWalk {
   int64_t sent_down_ = 0, answered_ = 0, sent_up_ = 0;  // messages
   std::deque<int64_t> ahead_;                           // bytes
   bool last_ = false;
+  bool backward_ = false;
   int64_t alive_ = 0;
   int64_t peak_ = 0;
 };
@@ -163,11 +172,15 @@ StageMemory ForecastStageMemory(const Network& model, const StageProgram& progra
   CHECK(0 <= query.first_layer && query.first_layer < query.last_layer &&
         query.last_layer <= layers)
       << "layers [" << query.first_layer << ", " << query.last_layer << ") of " << layers;
-  int64_t parameters = 0, states = 0, accumulators = 0;  // elements, but accumulators: bytes
+  int64_t parameters = 0, gradients = 0, trained = 0, states = 0;  // elements
+  int64_t accumulators = 0;                                        // bytes
   for (int i = query.first_layer; i < query.last_layer; ++i) {
     const NetworkLayer& layer = model.layers[i];
-    for (const ParameterSpec& parameter : layer.parameters) {
-      parameters += parameter.shape.elements();
+    for (size_t k = 0; k < layer.parameters.size(); ++k) {
+      const int64_t elements = layer.parameters[k].shape.elements();
+      parameters += elements;
+      if (layer.parameters[k].trained) trained += elements;
+      if (layer.lists->parameter_gradients[k].valid()) gradients += elements;
     }
     for (const StateSpec& state : layer.states) states += state.shape.elements();
     accumulators += AccumulatorBytes(*layer.lists);
@@ -176,9 +189,9 @@ StageMemory ForecastStageMemory(const Network& model, const StageProgram& progra
   const int64_t copy = dtype == DType::kF32 ? 0 : DTypeSize(dtype);  // that operations read
   StageMemory memory;
   memory.parameters = parameters * (kFloatBytes + copy) + states * kFloatBytes;
-  memory.gradients = parameters * kFloatBytes + accumulators;
+  memory.gradients = gradients * kFloatBytes + accumulators;
   memory.optimizer =
-      static_cast<int64_t>(OptimizerSlots(query.optimizer).size()) * parameters * kFloatBytes;
+      static_cast<int64_t>(OptimizerSlots(query.optimizer).size()) * trained * kFloatBytes;
   const CellMemory cell = MemoryOfCell(model, query.first_layer, query.last_layer);
   memory.activations =
       ProgramWalk(program, cell, query).Peak(model.WireBytes(model.objective.targets));

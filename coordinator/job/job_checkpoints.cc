@@ -17,13 +17,15 @@ constexpr int64_t kElementBytes = 4;
 void JobTransition::On(const SaveRequested&) { state_.save_requested = true; }
 
 int64_t JobTransition::CheckpointBytes() const {
-  int64_t elements = 0, states = 0;
+  const auto slots = static_cast<int64_t>(OptimizerSlots(spec().training.optimizer).size());
+  int64_t elements = 0;
   for (const NetworkLayer& layer : state_.job->model.layers) {
-    for (const ParameterSpec& parameter : layer.parameters) elements += parameter.shape.elements();
-    for (const StateSpec& state : layer.states) states += state.shape.elements();
+    for (const ParameterSpec& parameter : layer.parameters) {
+      elements += parameter.shape.elements() * (parameter.trained ? 1 + slots : 1);
+    }
+    for (const StateSpec& state : layer.states) elements += state.shape.elements();
   }
-  const int64_t copies = 1 + static_cast<int64_t>(OptimizerSlots(spec().training.optimizer).size());
-  return (elements * copies + states) * kElementBytes;
+  return elements * kElementBytes;
 }
 
 void JobTransition::StartCheckpoint() {
@@ -75,7 +77,7 @@ void JobTransition::On(const ShardWritten& event) {
 }
 
 std::vector<ExpectedTensor> JobTransition::ExpectedTensors() const {
-  std::set<std::string> slots;  // what one parameter has, every parameter must have
+  std::set<std::string> slots;  // what one parameter has, every trained one must have
   for (const StageSlot& slot : state_.slots) {
     for (const ShardTensor& tensor : slot.shard.tensors) {
       if (std::string name = SlotOfTensor(tensor.entry.name); !name.empty()) slots.insert(name);
@@ -85,6 +87,7 @@ std::vector<ExpectedTensor> JobTransition::ExpectedTensors() const {
   for (const NetworkLayer& layer : state_.job->model.layers) {
     for (const ParameterSpec& parameter : layer.parameters) {
       expected.push_back({parameter.name, DType::kF32, parameter.shape});
+      if (!parameter.trained) continue;
       for (const std::string& slot : slots) {
         expected.push_back({SlotTensorName(slot, parameter.name), DType::kF32, parameter.shape});
       }

@@ -11,7 +11,6 @@
 #include "coordinator/job/job_json.h"
 #include "coordinator/job/resume_check.h"
 #include "coordinator/loop/performer.h"
-#include "network/network_kinds.h"
 
 namespace stagecoach {
 namespace {
@@ -136,7 +135,7 @@ void JobLoop::RetireEnded() {
 
 absl::StatusOr<std::shared_ptr<const JobDefinition>> JobLoop::Define(const JournalJob& entry,
                                                                      const JobSpec& spec) {
-  ASSIGN_OR_RETURN(Network model, ExpandModel(spec.model, spec.precision));
+  ASSIGN_OR_RETURN(Network model, ExpandJob(spec));
   auto definition = std::make_shared<JobDefinition>(DefinitionOf(entry, spec));
   definition->model_sha256 = ModelSha256(model);
   definition->model = std::move(model);

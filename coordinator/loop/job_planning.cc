@@ -6,7 +6,6 @@
 #include "base/status.h"
 #include "coordinator/job/job_plan.h"
 #include "coordinator/loop/job_loop.h"
-#include "network/network_kinds.h"
 
 namespace stagecoach {
 namespace {
@@ -15,7 +14,7 @@ constexpr size_t kMostPlanning = 256;  // requests at a time
 
 absl::StatusOr<int> StagesToPlanFor(const JobSpec& spec, const std::vector<StageView>& fleet) {
   if (spec.pipeline.stages > 0) return static_cast<int>(spec.pipeline.stages);
-  ASSIGN_OR_RETURN(const Network model, ExpandModel(spec.model, spec.precision));
+  ASSIGN_OR_RETURN(const Network model, ExpandJob(spec));
   const int least = std::max(1, static_cast<int>(spec.pipeline.min_stages));
   int free = 0, alive = 0;
   for (const StageView& stage : fleet) {

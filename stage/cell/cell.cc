@@ -74,6 +74,7 @@ bool Holds(const std::vector<WireId>& ids, WireId id) {
 struct Cell::State {
   int first_layer = 0, last_layer = 0;
   bool last_of_model = false;
+  bool has_backward = false;
   Backend* backend = nullptr;
   CellWires wires;
   std::map<WireId, size_t> places;     // in a table of all wires of the cell
@@ -82,7 +83,7 @@ struct Cell::State {
   std::vector<size_t> read;            // those of `inputs` that layers read
   std::vector<size_t> received_gradients, sent_gradients;
   std::vector<PlacedLayer> layers;
-  Tensor norms;  // F64, one a parameter in layer order: read back by one copy
+  Tensor norms;  // F64, one a trained parameter in layer order: read back by one copy
   std::vector<MicroBatch> micro_batches;
 
   MicroBatch& Find(MicroBatchId id, Life expected) {
@@ -112,7 +113,8 @@ struct Cell::State {
     return tuple;
   }
 
-  // Runs the layers on what lies in the table; stashes null: keeps nothing.
+  // Runs the layers on what lies in the table; stashes null: keeps nothing. What has no backward to come is folded
+  // for the states at once.
   absl::Status Run(Tensors* table, const ForwardContext& context, std::vector<Stash>* stashes) {
     if (stashes != nullptr) stashes->assign(layers.size(), Stash());
     for (size_t i = 0; i < layers.size(); ++i) {
@@ -121,9 +123,15 @@ struct Cell::State {
       for (size_t k = 0; k < inputs.size(); ++k) {
         if (layer.last[k]) (*table)[layer.inputs[k]].Reset();
       }
-      Stash* const stash = stashes == nullptr ? nullptr : &(*stashes)[i];
+      const bool fold = !has_backward && context.training;
+      Stash once;
+      Stash* const stash = fold ? &once : stashes == nullptr ? nullptr : &(*stashes)[i];
       absl::StatusOr<Tensors> outputs = layer.runner->Forward(std::move(inputs), context, stash);
       if (!outputs.ok()) return At("forward", i, context, outputs.status());
+      if (fold) {
+        const absl::Status folded = layer.runner->BackwardWeight(std::move(once));
+        if (!folded.ok()) return At("statistics", i, context, folded);
+      }
       Place(layer.outputs, *std::move(outputs), table);
       TickProgress();
     }
@@ -240,10 +248,11 @@ absl::StatusOr<std::unique_ptr<Cell>> Cell::Create(const Network& model, int fir
   state->first_layer = first_layer;
   state->last_layer = last_layer;
   state->last_of_model = last_layer == layers;
+  state->has_backward = last_layer > FirstTrainedLayer(model);
   state->backend = &backend;
   state->micro_batches.resize(micro_batches);
   state->PlaceWires(model);
-  int64_t parameters = 0;
+  int64_t trained = 0;
   for (int index = first_layer; index < last_layer; ++index) {
     const NetworkLayer& expanded = model.layers[index];
     const std::string where = absl::StrCat("layer ", index, " (", expanded.label, ")");
@@ -252,11 +261,11 @@ absl::StatusOr<std::unique_ptr<Cell>> Cell::Create(const Network& model, int fir
     if (seed.has_value()) {
       RETURN_IF_ERROR(Annotate(SetInitialValues(*layer, *seed, index, backend), where));
     }
-    parameters += static_cast<int64_t>(layer->parameters().size());
+    for (const Parameter& parameter : layer->parameters()) trained += parameter.spec.trained;
     state->PlaceLayer(model, expanded, std::move(layer));
   }
   ASSIGN_OR_RETURN(state->norms, MakeTensor(backend.allocator(), MemoryKind::kWorkspace,
-                                            DType::kF64, Shape{parameters}));
+                                            DType::kF64, Shape{trained}));
   auto cell = std::unique_ptr<Cell>(new Cell(std::move(state)));
   if (seed.has_value()) cell->RefreshCompute();
   return cell;
@@ -265,6 +274,12 @@ absl::StatusOr<std::unique_ptr<Cell>> Cell::Create(const Network& model, int fir
 absl::StatusOr<Tensors> Cell::Forward(Tensors inputs, const ForwardContext& context,
                                       bool keep_stash) {
   MicroBatch& micro_batch = state_->Find(context.micro_batch, Life::kAbsent);
+  if (!state_->has_backward) {
+    Tensors table;
+    state_->Place(state_->inputs, std::move(inputs), &table);
+    RETURN_IF_ERROR(state_->Run(&table, context, nullptr));
+    return State::Collect(state_->sent, table);
+  }
   MicroBatch next;
   next.context = context;
   next.life = keep_stash ? Life::kStashed : Life::kBoundary;
@@ -357,7 +372,9 @@ absl::Status Cell::CommitStates() {
 
 void Cell::ZeroGradients() {
   Tensors gradients;
-  for (Parameter* parameter : parameters()) gradients.push_back(parameter->gradient);
+  for (Parameter* parameter : parameters()) {
+    if (parameter->gradient.valid()) gradients.push_back(parameter->gradient);
+  }
   for (const PlacedLayer& layer : state_->layers) {
     const Tensors& gathered = layer.runner->gathered();
     gradients.insert(gradients.end(), gathered.begin(), gathered.end());
@@ -375,12 +392,19 @@ void Cell::RefreshCompute() {
 const CellWires& Cell::wires() const { return state_->wires; }
 int Cell::first_layer() const { return state_->first_layer; }
 int Cell::last_layer() const { return state_->last_layer; }
+bool Cell::has_backward() const { return state_->has_backward; }
 
 std::vector<Parameter*> Cell::parameters() {
   std::vector<Parameter*> all;
   for (const PlacedLayer& layer : state_->layers) {
     for (Parameter& parameter : layer.runner->parameters()) all.push_back(&parameter);
   }
+  return all;
+}
+
+std::vector<Parameter*> Cell::trained() {
+  std::vector<Parameter*> all = parameters();
+  std::erase_if(all, [](const Parameter* parameter) { return !parameter->spec.trained; });
   return all;
 }
 
@@ -395,7 +419,7 @@ std::vector<LayerState*> Cell::states() {
 absl::StatusOr<std::vector<double>> Cell::LayerSquaredGradientNorms() {
   Backend& backend = *state_->backend;
   std::vector<Backend::NormArgs> all;
-  for (Parameter* parameter : parameters()) {
+  for (Parameter* parameter : trained()) {
     const auto slot = static_cast<int64_t>(all.size());
     all.push_back({parameter->gradient, state_->norms.Slice(slot, Shape{1})});
   }
@@ -407,7 +431,9 @@ absl::StatusOr<std::vector<double>> Cell::LayerSquaredGradientNorms() {
   size_t next = 0;
   for (const PlacedLayer& layer : state_->layers) {
     double sum = 0.0;
-    for (size_t i = 0; i < layer.runner->parameters().size(); ++i) sum += norms[next++];
+    for (const Parameter& parameter : layer.runner->parameters()) {
+      if (parameter.spec.trained) sum += norms[next++];
+    }
     layer_norms.push_back(sum);
   }
   return layer_norms;

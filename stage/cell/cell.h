@@ -31,7 +31,8 @@ class Cell {
                                                       int micro_batches, Backend& backend);
   ~Cell();
 
-  // On the last stage gives nothing without keep_stash.
+  // On the last stage gives nothing without keep_stash. Where nothing is trained here or before, this is all that
+  // happens to the micro-batch: nothing of it is kept.
   absl::StatusOr<Tensors> Forward(Tensors inputs, const ForwardContext& context, bool keep_stash);
   // Forward without a trace of it: for evaluation.
   absl::StatusOr<Tensors> Evaluate(Tensors inputs, const ForwardContext& context);
@@ -52,8 +53,10 @@ class Cell {
   const CellWires& wires() const;
   int first_layer() const;
   int last_layer() const;
+  bool has_backward() const;  // something is trained here or before
   // Parameters in layer order, and the squared gradient norm of each layer (double, layer order).
   std::vector<Parameter*> parameters();
+  std::vector<Parameter*> trained();  // those that are
   std::vector<LayerState*> states();  // layer order
   absl::StatusOr<std::vector<double>> LayerSquaredGradientNorms();
 

@@ -8,7 +8,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
-#include "network/network_kinds.h"
 #include "stage/cell/cell.h"
 
 namespace stagecoach {
@@ -88,6 +87,7 @@ absl::StatusOr<LayerProfile> RunOnce(const Network& network, Cell& cell, const T
   RETURN_IF_ERROR(backend.Synchronize());
   const double middle = clock.MonotonicSeconds();
   outputs.clear();
+  if (!cell.has_backward()) return LayerProfile{middle - start, 0};
   ASSIGN_OR_RETURN(gradients, cell.Backward(MicroBatchId(0), std::move(gradients)));
   RETURN_IF_ERROR(backend.Synchronize());
   return LayerProfile{middle - start, clock.MonotonicSeconds() - middle};
@@ -119,7 +119,7 @@ absl::StatusOr<std::vector<LayerProfile>> ProfileLayers(const JobSpec& spec, Bac
                                                         const Clock& clock,
                                                         const std::function<bool()>& cancelled) {
   RETURN_IF_ERROR(ValidateJobSpec(spec));
-  ASSIGN_OR_RETURN(const Network model, ExpandModel(spec.model, spec.precision));
+  ASSIGN_OR_RETURN(const Network model, ExpandJob(spec));
   const int64_t sequences =
       MicroBatchSize(spec.training.batch_size, spec.training.micro_batches, 0);
   backend.SetPrecision(spec.precision);

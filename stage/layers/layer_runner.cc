@@ -35,12 +35,16 @@ absl::Status LayerRunner::PrepareLists() {
 absl::Status LayerRunner::AllocateParameters(const std::vector<ParameterSpec>& specs) {
   Allocator& memory = backend_.allocator();
   parameters_.reserve(specs.size());
-  for (const ParameterSpec& spec : specs) {
+  for (size_t i = 0; i < specs.size(); ++i) {
+    const ParameterSpec& spec = specs[i];
     ASSIGN_OR_RETURN(Tensor value,
                      MakeTensor(memory, MemoryKind::kParameters, DType::kF32, spec.shape));
-    ASSIGN_OR_RETURN(Tensor gradient,
-                     MakeTensor(memory, MemoryKind::kGradients, DType::kF32, spec.shape));
-    backend_.Fill(gradient, 0.0f);
+    Tensor gradient;
+    if (lists_->parameter_gradients[i].valid()) {
+      ASSIGN_OR_RETURN(gradient,
+                       MakeTensor(memory, MemoryKind::kGradients, DType::kF32, spec.shape));
+      backend_.Fill(gradient, 0.0f);
+    }
     Tensor compute = value;
     if (dtype_ != DType::kF32) {
       ASSIGN_OR_RETURN(compute, MakeTensor(memory, MemoryKind::kParameters, dtype_, spec.shape));
@@ -129,7 +133,8 @@ void LayerRunner::MakeTable() {
   for (size_t i = 0; i < parameters_.size(); ++i) {
     const bool narrow = lists_->value(lists_->parameters[i]).type.element == Element::kActivation;
     At(lists_->parameters[i]) = narrow ? parameters_[i].compute : parameters_[i].value;
-    At(lists_->parameter_gradients[i]) = parameters_[i].gradient;
+    const ValueId gradient = lists_->parameter_gradients[i];
+    if (gradient.valid()) At(gradient) = parameters_[i].gradient;
   }
   for (size_t i = 0; i < states_.size(); ++i) At(lists_->states[i]) = states_[i].value;
   for (size_t i = 0; i < accumulators_.size(); ++i) {

@@ -11,8 +11,9 @@ namespace stagecoach {
 
 struct Parameter {
   ParameterSpec spec;
-  Tensor value;     // F32, the master
-  Tensor gradient;  // F32, same shape; zeroed after each apply
+  Tensor value;  // F32, the master
+  Tensor
+      gradient;  // F32, same shape; zeroed after each apply. None where nothing computes one: it is frozen
   // What operations read as activations are: value itself (the same buffer), or in bfloat16 a BF16 copy
   // that the optimizer writes with each apply and Cell::RefreshCompute after any other change of value.
   // Statistics are computed with value.

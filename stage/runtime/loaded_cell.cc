@@ -5,7 +5,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/status.h"
-#include "network/network_kinds.h"
 #include "stage/runtime/attention_ways.h"
 #include "stage/runtime/shard_tensors.h"
 
@@ -45,7 +44,8 @@ absl::StatusOr<StageProgram> MakeProgram(const LoadCommand& command, const Netwo
                     .stages = command.partition.stages(),
                     .micro_batches = static_cast<int>(spec.training.micro_batches),
                     .forward_only = forward_only,
-                    .loading = LoadingStages(network, command.partition)});
+                    .loading = LoadingStages(network, command.partition),
+                    .first_backward = FirstBackwardStage(network, command.partition)});
   PipelineLimits limits;
   limits.link_capacity = link_capacity;
   RETURN_IF_ERROR(Annotate(ValidateSchedule(schedule, limits), "schedule"));
@@ -94,7 +94,7 @@ absl::Status BuildCell(const LoadingParts& parts, LoadedCell* loaded) {
                    resumes ? std::nullopt : std::optional<uint64_t>(command.spec.seed),
                    static_cast<int>(command.spec.training.micro_batches), *parts.backend));
   ASSIGN_OR_RETURN(loaded->optimizer, MakeOptimizer(command.spec.training.optimizer,
-                                                    loaded->cell->parameters(), *parts.backend));
+                                                    loaded->cell->trained(), *parts.backend));
   loaded->cell->ZeroGradients();
   if (resumes) {
     RETURN_IF_ERROR(LoadTensors(*parts.file_system, command.checkpoint_folder, command.fence.step,
@@ -158,7 +158,7 @@ absl::StatusOr<std::unique_ptr<LoadedCell>> LoadCell(LoadCommand command,
   auto loaded = std::make_unique<LoadedCell>();
   loaded->command = std::move(command);
   const LoadCommand& load = loaded->command;
-  ASSIGN_OR_RETURN(loaded->model, ExpandModel(load.spec.model, load.spec.precision));
+  ASSIGN_OR_RETURN(loaded->model, ExpandJob(load.spec));
   RETURN_IF_ERROR(CheckPlacement(load, static_cast<int>(loaded->model.layers.size())));
   const int capacity = parts.link.capacity_messages;
   ASSIGN_OR_RETURN(loaded->training, MakeProgram(load, loaded->model, capacity, false));

@@ -253,12 +253,14 @@ class PipelineHarness {
   }
 
   std::vector<StageProgram> Programs(bool forward_only) const {
-    const Schedule schedule = MakeSchedule({.kind = options_.schedule,
-                                            .rematerialization = options_.rematerialization,
-                                            .stages = options_.stages,
-                                            .micro_batches = int(options_.micro_batches),
-                                            .forward_only = forward_only,
-                                            .loading = LoadingStages(model_, partition_)});
+    const Schedule schedule =
+        MakeSchedule({.kind = options_.schedule,
+                      .rematerialization = options_.rematerialization,
+                      .stages = options_.stages,
+                      .micro_batches = int(options_.micro_batches),
+                      .forward_only = forward_only,
+                      .loading = LoadingStages(model_, partition_),
+                      .first_backward = FirstBackwardStage(model_, partition_)});
     CHECK_OK(ValidateSchedule(schedule, {.link_capacity = options_.link_capacity}));
     return schedule.programs;
   }
@@ -274,7 +276,7 @@ class PipelineHarness {
     CHECK_OK(cell.status());
     stage.cell = *std::move(cell);
     stage.cell->ZeroGradients();
-    auto optimizer = MakeOptimizer(options_.optimizer, stage.cell->parameters(), *stage.backend);
+    auto optimizer = MakeOptimizer(options_.optimizer, stage.cell->trained(), *stage.backend);
     CHECK_OK(optimizer.status());
     stage.optimizer = *std::move(optimizer);
     stage.executor =

@@ -3,7 +3,6 @@
 #include "absl/strings/str_cat.h"
 #include "base/device_name.h"
 #include "base/status.h"
-#include "network/network_kinds.h"
 #include "plan/card_memory.h"
 #include "plan/plan.h"
 #include "services/cli/commands/commands.h"
@@ -32,7 +31,7 @@ void NoteAttention(const JobSpec& spec, const PlanAssumptions& assumptions,
   const auto& cards = assumptions.cards;
   const auto card = std::find_if(cards.begin(), cards.end(), [](const auto& c) { return !!c; });
   if (card == cards.end()) return;
-  const absl::StatusOr<Network> model = ExpandModel(spec.model, spec.precision);
+  const absl::StatusOr<Network> model = ExpandJob(spec);
   const std::string attention = model.ok() ? AttentionOnCard(*(*card)->attention, *model) : "";
   if (!attention.empty()) context.console->Note(absl::StrCat("attention: ", attention));
 }

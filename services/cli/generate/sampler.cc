@@ -12,22 +12,23 @@
 #include "base/status.h"
 #include "checkpoint/safetensors.h"
 #include "network/network_kinds.h"
+#include "stage/runtime/shard_tensors.h"
 
 namespace stagecoach {
 namespace {
 
-absl::Status LoadParameter(SafetensorsReader& reader, Backend& backend, Parameter& parameter) {
-  const std::string& name = parameter.spec.name;
+absl::Status LoadWeight(SafetensorsReader& reader, Backend& backend, const NamedTensor& weight) {
+  const std::string& name = weight.name;
   const TensorEntry* entry = reader.Find(name);
   if (entry == nullptr) return absl::NotFoundError(absl::StrCat("no tensor ", name));
-  if (entry->dtype != DType::kF32 || entry->shape != parameter.spec.shape) {
+  if (entry->dtype != DType::kF32 || entry->shape != weight.tensor.shape()) {
     return absl::DataLossError(
         absl::StrCat("tensor ", name, " is ", DTypeName(entry->dtype), entry->shape.ToString(),
-                     "; the configuration beside it wants F32", parameter.spec.shape.ToString()));
+                     "; the configuration beside it wants F32", weight.tensor.shape().ToString()));
   }
   std::vector<std::byte> bytes(static_cast<size_t>(entry->bytes()));
   RETURN_IF_ERROR(reader.Read(*entry, bytes));
-  backend.CopyFromHost(bytes, parameter.value);
+  backend.CopyFromHost(bytes, weight.tensor);
   return absl::OkStatus();
 }
 
@@ -49,8 +50,8 @@ absl::StatusOr<std::unique_ptr<Sampler>> Sampler::Load(const std::string& weight
   const int layers = static_cast<int>(model.layers.size());
   ASSIGN_OR_RETURN(std::unique_ptr<Cell> cell, Cell::Create(model, 0, layers, /*seed=*/std::nullopt,
                                                             /*micro_batches=*/1, *backend));
-  for (Parameter* parameter : cell->parameters()) {
-    RETURN_IF_ERROR(Annotate(LoadParameter(reader, *backend, *parameter), weights_file));
+  for (const NamedTensor& weight : ModelTensors(*cell)) {
+    RETURN_IF_ERROR(Annotate(LoadWeight(reader, *backend, weight), weights_file));
   }
   return std::unique_ptr<Sampler>(
       new Sampler(std::move(model), std::move(backend), std::move(cell)));

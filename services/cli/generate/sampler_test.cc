@@ -12,9 +12,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "checkpoint/safetensors.h"
+#include "network/layers/batch_norm.h"
+#include "network/layers/embedding.h"
+#include "network/layers/linear.h"
 #include "network/network_kinds.h"
 #include "network/zoo/gpt.h"
 #include "network/zoo/mlp.h"
+#include "network/zoo/sequence.h"
 #include "services/cli/commands/commands.h"
 #include "stage/cell/initial_value.h"
 
@@ -122,6 +126,18 @@ TEST_F(SamplerTest, RefusesWeightsOfAnotherModel) {
   spec_.model.attributes.Set("width", int64_t{16});
   const absl::Status status = Sampler::Load(path_, spec_, MakeReferenceBackend({})).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss) << status;
+}
+
+// The averages of batch norms are weights too: they stayed what happened to be in memory.
+TEST_F(SamplerTest, ReadsTheAveragesOfBatchNorms) {
+  spec_.model = SequenceSpec{
+      .width = 8,
+      .context = 4,
+      .vocabulary = 128,
+      .layers = {EmbeddingSpec{}, BatchNormSpec{}, LinearSpec{.out = 128, .bias = false}}};
+  path_ = WriteWeights(5);
+  EXPECT_THAT(std::string(Sampler::Load(path_, spec_, MakeReferenceBackend({})).status().message()),
+              testing::HasSubstr("no tensor model/0001/running_mean"));
 }
 
 TEST_F(SamplerTest, AProgramGetsTheTextAsOneObject) {

@@ -128,6 +128,7 @@ v1::Training TrainingToProto(const TrainingSpec& spec) {
   *proto.mutable_learning_rate() = LearningRateToProto(spec.learning_rate);
   proto.set_gradient_clip_norm(spec.gradient_clip_norm);
   proto.set_max_nonfinite_steps(spec.max_nonfinite_steps);
+  for (const std::string& pattern : spec.freeze) proto.add_freeze(pattern);
   return proto;
 }
 
@@ -140,6 +141,7 @@ absl::StatusOr<TrainingSpec> TrainingFromProto(const v1::Training& proto) {
   ASSIGN_OR_RETURN(spec.learning_rate, LearningRateFromProto(proto.learning_rate()));
   spec.gradient_clip_norm = proto.gradient_clip_norm();
   if (proto.has_max_nonfinite_steps()) spec.max_nonfinite_steps = proto.max_nonfinite_steps();
+  spec.freeze.assign(proto.freeze().begin(), proto.freeze().end());
   return spec;
 }
 

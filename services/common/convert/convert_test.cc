@@ -38,6 +38,7 @@ TEST(ConvertSpec, WhatIsLeftOutGetsTheDomainsDefaults) {
   const JobSpec defaults;
   EXPECT_EQ(spec->training.optimizer, defaults.training.optimizer);
   EXPECT_EQ(spec->training.max_nonfinite_steps, defaults.training.max_nonfinite_steps);
+  EXPECT_TRUE(spec->training.freeze.empty());
   EXPECT_EQ(spec->pipeline, defaults.pipeline);
   EXPECT_EQ(spec->checkpoint, defaults.checkpoint);
   EXPECT_EQ(spec->resume_step, -1);

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "base/clock.h"
-#include "network/network_kinds.h"
 #include "plan/cost_model.h"
 #include "services/common/observe/metric_names.h"
 #include "services/coordinator/convert/convert_job.h"
@@ -212,7 +211,7 @@ void CoordinatorMetrics::WriteFleet(const std::vector<StageView>& stages, Metric
 }
 
 CoordinatorMetrics::TokenSize CoordinatorMetrics::SizeOfTokens(const JobSpec& spec) {
-  const absl::StatusOr<Network> model = ExpandModel(spec.model, spec.precision);
+  const absl::StatusOr<Network> model = ExpandJob(spec);
   if (!model.ok()) return {};
   return {.tokens_per_example = static_cast<double>(model->targets()),
           .flops_per_token = ModelFlopsPerToken(*model)};

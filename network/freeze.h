@@ -1,0 +1,26 @@
+// Freeze: the same network with some parameters that are not trained. They have no gradient and no optimizer, and
+// what only their gradients need is not computed: in front of the first layer that trains something there is no
+// backward at all.
+// Errors: INVALID_ARGUMENT with the pattern's path in the job, what it matches and the remedy.
+#ifndef STAGECOACH_NETWORK_FREEZE_H_
+#define STAGECOACH_NETWORK_FREEZE_H_
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "network/network.h"
+
+namespace stagecoach {
+
+// `patterns`: of global parameter names, where "*" stands for any characters and "?" for one: "model/000?/*",
+// "*.bias". `path`: of their list in the job.
+absl::StatusOr<Network> Freeze(Network network, const std::vector<std::string>& patterns,
+                               const std::string& path);
+
+bool MatchesPattern(std::string_view pattern, std::string_view name);
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_NETWORK_FREEZE_H_
