@@ -1,9 +1,15 @@
-// Lists of a ResNet's block as golden text.
+// Lists of a ResNet's block and of layers on images as golden texts.
 #include <string>
 #include <vector>
 
 #include "base/golden_testing.h"
 #include "gtest/gtest.h"
+#include "network/layer_builder.h"
+#include "network/layers/average_pool.h"
+#include "network/layers/convolution.h"
+#include "network/layers/flatten.h"
+#include "network/layers/linear.h"
+#include "network/layers/max_pool.h"
 #include "network/lists.h"
 #include "operations/batch_norm.h"
 #include "operations/convolution.h"
@@ -47,6 +53,20 @@ TEST(Lists, OfAResNetBlock) {
   const ValueId branch = block.ConvolveAndNorm(first);
   const ValueId y = block.Only("relu", {}, {block.Only("add", {}, {x, branch})});
   ExpectGolden("lists/resnet_block.txt", FormatLists(block.Lists(y)));
+}
+
+// What is flattened is made in place; a pool keeps which numbers were the largest, and not its input.
+TEST(Lists, OfLayersOnImages) {
+  LayerBuilder builder(1, kInitStddev, {.images = true});
+  ValueId x = builder.writer().Input(ActivationType({8, 6, 3}));
+  for (const LayerSpec& layer : std::vector<LayerSpec>{
+           ConvolutionSpec{.out = 4, .kernel = {3}, .padding = {1}}, MaxPoolSpec{.kernel = {2}},
+           AveragePoolSpec{.kernel = {2, 1}}, FlattenSpec{}, LinearSpec{.out = 5}}) {
+    const auto y = BuildLayer(layer, x, {.path = "layer", .prefix = layer.kind + "."}, builder);
+    ASSERT_TRUE(y.ok()) << y.status();
+    x = *y;
+  }
+  ExpectGolden("lists/image_layers.txt", FormatLists(Differentiate(builder.Finish(x)->graph)));
 }
 
 }  // namespace
