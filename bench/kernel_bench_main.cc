@@ -18,6 +18,7 @@
 #include "base/random.h"
 #include "bench/fma_peak.h"
 #include "stage/backends/backend.h"
+#include "stage/backends/loss_testing.h"
 
 namespace stagecoach {
 
@@ -187,8 +188,10 @@ void Model::AddRest() {
   const Tensor token = Typed({kVocabulary, kWidth}), position = Typed({kContext, kWidth});
   const Tensor d_token = New({kVocabulary, kWidth}), d_position = New({kContext, kWidth});
   const Tensor logits = Typed({kRows, kVocabulary}), d_logits = Typed({kRows, kVocabulary});
-  auto loss = MakeTensor(backend_.allocator(), MemoryKind::kActivations, DType::kF64, {1});
+  auto loss = MakeTensor(backend_.allocator(), MemoryKind::kActivations, DType::kF64, {2});
   CHECK_OK(loss.status());
+  const Tensor scale = New({1});
+  backend_.Fill(scale, 1.0f / kRows);
   if (dropout_ > 0.0) {
     operations_.push_back({"residual add", Kind::kOther, 0, 2 * kLayers,
                            [=, this] { backend_.Add({.x = a, .y = b}); }});
@@ -208,11 +211,7 @@ void Model::AddRest() {
                                                        .d_position = d_position});
                          }});
   operations_.push_back({"cross entropy", Kind::kOther, 0, 1, [=, this, loss = *loss] {
-                           backend_.CrossEntropy({.logits = logits,
-                                                  .targets = targets,
-                                                  .scale = 1.0f / kRows,
-                                                  .loss = loss,
-                                                  .d_logits = d_logits});
+                           RunLoss(backend_, {logits, targets, loss, scale, d_logits});
                          }});
 }
 

@@ -33,7 +33,7 @@ Network FourLayers() {
     CHECK_OK(added.status());
     y = *added;
   }
-  auto network = builder.Finish({.logits = y, .targets = targets}, "model");
+  auto network = builder.Finish({.output = y, .targets = targets}, "model");
   CHECK_OK(network.status());
   return *std::move(network);
 }

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "network/layer_spec.h"
+#include "network/objective_spec.h"
 #include "operations/attributes.h"
 
 namespace stagecoach {
@@ -45,6 +46,7 @@ struct ModelSpec {
   std::string kind;               // "gpt", as in YAML
   Attributes attributes;          // its fields, in the order of its struct
   std::vector<LayerSpec> layers;  // for kinds that list some
+  ObjectiveSpec objective;        // what it is trained for
   friend bool operator==(const ModelSpec&, const ModelSpec&) = default;
 };
 

@@ -14,7 +14,7 @@ WireId Network::InputNamed(const std::string& name) const {
 }
 
 int64_t Network::targets() const { return wire(objective.targets).type.shape.elements(); }
-int64_t Network::classes() const { return wire(objective.logits).type.shape.back(); }
+int64_t Network::classes() const { return wire(objective.output).type.shape.back(); }
 
 int64_t Network::WireBytes(WireId id) const {
   return TypeBytes(wire(id).type, 1, ComputeDType(precision));
@@ -46,7 +46,7 @@ CellWires WiresOfCell(const Network& network, int first, int last) {
       (i < last ? here : behind)[static_cast<size_t>(id.value)] = true;
     }
   }
-  behind[static_cast<size_t>(network.objective.logits.value)] = true;
+  behind[static_cast<size_t>(network.objective.output.value)] = true;
 
   CellWires wires;
   for (size_t i = 0; i < network.wires.size(); ++i) {
@@ -74,7 +74,7 @@ std::vector<int> LastReaders(const Network& network) {
     for (const WireId id : layer.inputs) readers[static_cast<size_t>(id.value)] = layer.index;
   }
   const auto behind_all = static_cast<int>(network.layers.size());
-  readers[static_cast<size_t>(network.objective.logits.value)] = behind_all;
+  readers[static_cast<size_t>(network.objective.output.value)] = behind_all;
   return readers;
 }
 

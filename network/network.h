@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -52,9 +53,18 @@ struct NetworkLayer {
   std::shared_ptr<const LayerGraph> graph;  // that the lists were derived from
 };
 
-// Cross-entropy of the logits [n, ..., classes] and the targets, ids [n, ...], in the mean over all targets.
+// What is minimised and measured of each micro-batch: one call of a loss (operations/loss_types.h) over what the
+// last layer gives and what the data source wants it to be. Over a mini-batch it is the sum of the losses divided by
+// the sum of the terms; measures are divided so too.
 struct Objective {
-  WireId logits, targets;
+  std::string operation;          // "cross_entropy"
+  Attributes attributes;          // of an evaluation; training takes them with `gradient`
+  WireId output, targets;         // of a layer; of the data source
+  ValueType target_type;          // what targets are loaded as: numbers are not rounded
+  std::vector<std::string> sums;  // the operation's: "loss", "terms", measures
+  // A target of this id is no term of the loss, so the terms of a mini-batch have to be counted; none: every
+  // target is one.
+  std::optional<int64_t> ignored;
   friend bool operator==(const Objective&, const Objective&) = default;
 };
 
@@ -70,9 +80,9 @@ struct Network {
   const NetworkInput& input(WireId id) const { return inputs[static_cast<size_t>(id.value)]; }
   // The input of that name; invalid if there is none.
   WireId InputNamed(const std::string& name) const;
-  // What the loss is a mean of, in one sample: tokens of a text, one label of an image.
+  // What the loss is a mean of, in one sample, if no target is ignored: tokens of a text, one label of an image.
   int64_t targets() const;
-  int64_t classes() const;             // that the loss tells apart
+  int64_t classes() const;  // last extent of what the objective reads: that the loss tells apart
   int64_t WireBytes(WireId id) const;  // of one sample
 };
 

@@ -149,15 +149,15 @@ absl::Status NetworkBuilder::CheckCuts(const std::string& path) const {
   return absl::OkStatus();
 }
 
-absl::StatusOr<Network> NetworkBuilder::Finish(const Objective& objective,
-                                               const std::string& path) {
-  network_.objective = objective;
-  const Wire& logits = network_.wire(objective.logits);
-  CHECK(network_.IsInput(objective.targets)) << "targets come from the data source";
-  CHECK(logits.maker >= 0) << "logits come from a layer";
-  if (!logits.gradient) {
+absl::StatusOr<Network> NetworkBuilder::Finish(const Ends& ends, const std::string& path) {
+  const Wire& output = network_.wire(ends.output);
+  CHECK(network_.IsInput(ends.targets)) << "targets come from the data source";
+  CHECK(output.maker >= 0) << "the output comes from a layer";
+  if (!output.gradient) {
     return FieldError(path, "no parameters", "must have a layer that can be trained");
   }
+  network_.objective.output = ends.output;
+  network_.objective.targets = ends.targets;
   if (parameters_ > kMaxParameters) {
     return FieldError(path, absl::StrCat("over ", kMaxParameters, " parameters"),
                       "use smaller or fewer layers");

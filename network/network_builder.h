@@ -40,7 +40,11 @@ class NetworkBuilder {
 
   const ValueType& type(WireId id) const { return network_.wire(id).type; }
   // Everything that a layer makes has to be of use, and the tuple at a cut has to fit a message.
-  absl::StatusOr<Network> Finish(const Objective& objective, const std::string& path);
+  struct Ends {
+    WireId output, targets;  // of the last layer; of the data source
+  };
+  // What the network is trained for is set afterwards (network/objective_kind.h).
+  absl::StatusOr<Network> Finish(const Ends& ends, const std::string& path);
 
  private:
   // Sets graph and lists of the layer.

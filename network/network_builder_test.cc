@@ -40,7 +40,7 @@ class NetworkBuilderTest : public testing::Test {
     return *outputs;
   }
   std::string Refusal(WireId logits) {
-    const auto network = network_.Finish({.logits = logits, .targets = targets_}, "model");
+    const auto network = network_.Finish({.output = logits, .targets = targets_}, "model");
     EXPECT_EQ(network.status().code(), absl::StatusCode::kInvalidArgument);
     return std::string(network.status().message());
   }
@@ -60,7 +60,7 @@ TEST_F(NetworkBuilderTest, ALayerThatNothingReadsIsRefused) {
 TEST_F(NetworkBuilderTest, LayersInFrontOfTheFirstParameterHaveNoBackward) {
   const WireId y = Add("gelu", {x_}, Gelu)[0];
   const WireId z = Add("linear", {y}, Linear)[0];
-  const auto network = network_.Finish({.logits = z, .targets = targets_}, "model");
+  const auto network = network_.Finish({.output = z, .targets = targets_}, "model");
   ASSERT_TRUE(network.ok()) << network.status();
   EXPECT_FALSE(network->wire(y).gradient);
   EXPECT_EQ(FirstTrainedLayer(*network), 1);

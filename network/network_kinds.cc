@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "base/status.h"
 #include "base/suggest.h"
+#include "network/objective_kind.h"
 
 // A line a network. Its file in network/zoo defines `const NetworkKind* <Name>Network()`; its message is in
 // proto/stagecoach/v1/model.proto.
@@ -60,6 +61,7 @@ absl::StatusOr<Network> ExpandModel(const ModelSpec& model, Precision precision)
     return absl::InvalidArgumentError(absl::StrCat("model: ", kind.status().message()));
   }
   ASSIGN_OR_RETURN(Network network, (*kind)->Expand(model));
+  RETURN_IF_ERROR(SetObjective(model.objective, "model.objective", &network));
   network.precision = precision;
   return network;
 }

@@ -25,6 +25,13 @@ class CrossEntropy final : public OperationOf<CrossEntropyAttributes> {
   std::vector<int> MayOverwrite(const Attributes& attributes) const override {
     return Get(attributes).gradient ? std::vector<int>{0} : std::vector<int>{};
   }
+  std::vector<std::string> Sums(const Attributes& attributes) const override {
+    const CrossEntropyAttributes values = Get(attributes);
+    std::vector<std::string> names = {"loss", "terms"};
+    if (values.accuracy) names.emplace_back("accuracy");
+    if (values.top > 0) names.push_back(absl::StrCat("top_", values.top));
+    return names;
+  }
   std::vector<CallCase> Cases() const override {
     std::vector<CallCase> all;
     const auto add = [&](std::string name, CrossEntropyAttributes attributes, Shape logits,

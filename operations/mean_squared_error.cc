@@ -17,6 +17,7 @@ class MeanSquaredError final : public OperationOf<MeanSquaredErrorAttributes> {
   std::vector<int> MayOverwrite(const Attributes& attributes) const override {
     return Get(attributes).gradient ? std::vector<int>{0} : std::vector<int>{};
   }
+  std::vector<std::string> Sums(const Attributes&) const override { return {"loss", "terms"}; }
   std::vector<CallCase> Cases() const override {
     std::vector<CallCase> all;
     const auto add = [&](std::string name, const Shape& shape) {

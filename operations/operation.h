@@ -117,6 +117,9 @@ class Operation {
   virtual std::optional<Attributes> WithSum(const Attributes&) const { return std::nullopt; }
   // Inputs that output 0 may take the place of, if nobody reads them afterwards; the best first.
   virtual std::vector<int> MayOverwrite(const Attributes&) const { return {}; }
+  // The names of the sums that a loss gives, in their order (operations/loss_types.h): "loss", "terms", then
+  // measures, which are sums over the terms as well. No other operation has any.
+  virtual std::vector<std::string> Sums(const Attributes&) const { return {}; }
   // What its tests are made from. Operations of the backward are tested with those that they are the
   // gradient of, and name what no gradient rule writes.
   virtual std::vector<CallCase> Cases() const { return {}; }

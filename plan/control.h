@@ -14,6 +14,7 @@
 #include "base/ids.h"
 #include "plan/cost_model.h"
 #include "plan/job_spec.h"
+#include "plan/measure.h"
 #include "plan/phase.h"
 #include "plan/plan.h"
 
@@ -72,9 +73,12 @@ struct RunCommand {
 
 struct StepReport {
   Fence fence;
-  bool has_loss = false;                    // last stage only
-  double loss_sum = 0;                      // over the tokens of the mini-batch
-  int64_t tokens = 0;                       // last stage only
+  // Of the mini-batch; last stage only.
+  bool has_loss = false;
+  double loss_sum = 0;
+  double terms = 0;               // that the loss is a sum of; targets that are ignored are none
+  int64_t tokens = 0;             // targets, ignored ones too: for throughput
+  std::vector<Measure> measures;  // sums
   std::vector<double> layer_squared_norms;  // this stage's layers in order; training only
   bool finite = true;                       // loss and every norm
   double step_seconds = 0;                  // wall time of the work on this stage

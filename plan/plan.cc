@@ -64,7 +64,7 @@ Seconds EstimateSeconds(const JobSpec& spec, const Network& model,
            .backward_seconds = static_cast<double>(cost.backward_flops) * per_flop});
     }
   }
-  const ValueType& logits = model.wire(model.objective.logits).type;
+  const ValueType& logits = model.wire(model.objective.output).type;
   seconds.loss = kLossFlopsPerLogit * static_cast<double>(logits.shape.elements()) * per_flop;
   return seconds;
 }

@@ -194,7 +194,7 @@ StageMemory ForecastStageMemory(const Network& model, const StageProgram& progra
       static_cast<int64_t>(OptimizerSlots(query.optimizer).size()) * trained * kFloatBytes;
   const CellMemory cell = MemoryOfCell(model, query.first_layer, query.last_layer);
   memory.activations =
-      ProgramWalk(program, cell, query).Peak(model.WireBytes(model.objective.targets));
+      ProgramWalk(program, cell, query).Peak(TypeBytes(model.objective.target_type, 1, dtype));
   if (query.card) {
     const int64_t attention =
         query.card->attention

@@ -35,6 +35,21 @@ Json StagesJson(const std::vector<StageSlot>& slots) {
   return json;
 }
 
+Json MeasuresJson(const std::vector<Measure>& measures) {
+  Json json = Json::array();
+  for (const Measure& measure : measures) json.push_back({measure.name, measure.value});
+  return json;
+}
+
+// Entries of older versions have none.
+std::vector<Measure> ReadMeasures(const Json& json, const char* key) {
+  std::vector<Measure> measures;
+  for (const Json& entry : json.value(key, Json::array())) {
+    measures.push_back({entry.at(0), entry.at(1)});
+  }
+  return measures;
+}
+
 void ReadOutcome(const Json& json, JobState* state) {
   state->step = json.at("step");
   state->skipped_steps = json.at("skipped_steps");
@@ -43,6 +58,8 @@ void ReadOutcome(const Json& json, JobState* state) {
   state->has_loss = json.at("has_loss");
   state->evaluation_loss = json.at("evaluation_loss");
   state->has_evaluation_loss = json.at("has_evaluation_loss");
+  state->last_measures = ReadMeasures(json, "measures");
+  state->evaluation_measures = ReadMeasures(json, "evaluation_measures");
   state->tokens_per_second = json.at("tokens_per_second");
   state->step_seconds = json.at("step_seconds");
   state->bubble = json.at("bubble");
@@ -106,6 +123,8 @@ std::string EncodeJobState(const JobState& state) {
       {"has_loss", state.has_loss},
       {"evaluation_loss", state.evaluation_loss},
       {"has_evaluation_loss", state.has_evaluation_loss},
+      {"measures", MeasuresJson(state.last_measures)},
+      {"evaluation_measures", MeasuresJson(state.evaluation_measures)},
       {"tokens_per_second", state.tokens_per_second},
       {"step_seconds", state.step_seconds},
       {"bubble", state.bubble},

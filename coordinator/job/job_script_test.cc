@@ -323,6 +323,7 @@ std::string JobScript::Run(const std::string& line) {
     report.has_loss = stage() + 1 == static_cast<int>(state_->slots.size());
     report.loss_sum = 32;
     report.tokens = report.has_loss ? 16 : 0;
+    report.terms = 16;
     report.finite = third != "nan";
     if (state_->activity == Activity::kTrain && stage() < static_cast<int>(state_->slots.size())) {
       const StageSlot& slot = state_->slots[stage()];

@@ -81,6 +81,8 @@ JobView ViewOf(const JobState& state) {
   view.loss = state.last_loss;
   view.has_loss = state.has_loss;
   view.evaluation_loss = state.evaluation_loss;
+  view.measures = state.last_measures;
+  view.evaluation_measures = state.evaluation_measures;
   view.has_evaluation_loss = state.has_evaluation_loss;
   view.tokens_per_second = state.tokens_per_second;
   view.step_seconds = state.step_seconds;

@@ -125,8 +125,8 @@ struct JobState {
   bool evaluated = true, saved = true;   // at this step boundary
   bool save_requested = false;           // a checkpoint at the next one, due or not
   int64_t evaluation_batches = 0, evaluation_batch = 0;
-  double evaluation_loss_sum = 0;
-  int64_t evaluation_tokens = 0;
+  double evaluation_loss_sum = 0, evaluation_terms = 0;
+  std::vector<Measure> evaluation_sums;
   std::string temporary_folder;   // of the checkpoint being written, or of the probe
   std::string probe_secret;       // what stages that see the folder can read there
   absl::Status checkpoint_error;  // first error of the one being written
@@ -152,6 +152,7 @@ struct JobState {
   uint64_t optimizer_start = 0;  // see TrainState
   int64_t consecutive_nonfinite = 0;
   double last_loss = 0, evaluation_loss = 0;
+  std::vector<Measure> last_measures, evaluation_measures;
   bool has_loss = false, has_evaluation_loss = false;
 
   uint64_t furthest_step = 0;            // decided steps, ever

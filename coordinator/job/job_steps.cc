@@ -123,13 +123,14 @@ void JobTransition::FinishTrain() {
   }
   if (decision->finite) {
     state_.last_loss = decision->loss;
+    state_.last_measures = decision->measures;
     state_.has_loss = true;
     state_.consecutive_nonfinite = 0;
   } else {
     ++state_.skipped_steps;
     ++state_.consecutive_nonfinite;
   }
-  RecordStep(decision->loss, apply.learning_rate, decision->gradient_norm, decision->finite);
+  RecordStep(*decision, apply.learning_rate);
   const int64_t limit = std::max<int64_t>(1, spec().training.max_nonfinite_steps);
   if (state_.consecutive_nonfinite >= limit) {
     return Fail(absl::FailedPreconditionError(absl::StrCat(
@@ -141,38 +142,47 @@ void JobTransition::FinishTrain() {
   Continue();
 }
 
-void JobTransition::RecordStep(double loss, double learning_rate, double norm, bool finite) {
+void JobTransition::RecordStep(const StepDecision& decision, double learning_rate) {
   JobRecord& record = Record(JobRecord::Kind::kStep, "");
-  record.loss = loss;
+  record.loss = decision.loss;
+  record.measures = decision.measures;
   record.learning_rate = learning_rate;
-  record.gradient_norm = norm;
+  record.gradient_norm = decision.gradient_norm;
   record.tokens_per_second = state_.tokens_per_second;
   record.step_seconds = state_.step_seconds;
   record.bubble = state_.bubble;
   record.bubble_ideal = state_.bubble_ideal;
-  record.skipped = !finite;
+  record.skipped = !decision.finite;
 }
 
 void JobTransition::StartEvaluation() {
   state_.evaluation_batch = 0;
-  state_.evaluation_loss_sum = 0;
-  state_.evaluation_tokens = 0;
+  state_.evaluation_loss_sum = state_.evaluation_terms = 0;
+  state_.evaluation_sums.clear();
   SendRuns(Activity::kEvaluate, WorkKind::kEvaluate, 0);
 }
 
 void JobTransition::FinishEvaluationBatch() {
   const StepReport& last = state_.slots.back().report;
   state_.evaluation_loss_sum += last.loss_sum;
-  state_.evaluation_tokens += last.tokens;
+  state_.evaluation_terms += last.terms;
+  std::vector<Measure>& sums = state_.evaluation_sums;
+  for (size_t i = 0; i < last.measures.size(); ++i) {
+    if (i == sums.size()) sums.push_back({last.measures[i].name, 0});
+    sums[i].value += last.measures[i].value;
+  }
   if (++state_.evaluation_batch < state_.evaluation_batches) {
     return SendRuns(Activity::kEvaluate, WorkKind::kEvaluate,
                     static_cast<uint64_t>(state_.evaluation_batch));
   }
   state_.evaluated = true;
-  if (state_.evaluation_tokens > 0) {
-    const double loss = state_.evaluation_loss_sum / static_cast<double>(state_.evaluation_tokens);
-    Record(JobRecord::Kind::kEvaluation, "").loss = loss;
+  if (state_.evaluation_terms > 0) {
+    const double loss = state_.evaluation_loss_sum / state_.evaluation_terms;
+    JobRecord& record = Record(JobRecord::Kind::kEvaluation, "");
+    record.loss = loss;
+    record.measures = MeansOf(sums, state_.evaluation_terms);
     if (std::isfinite(loss)) {
+      state_.evaluation_measures = record.measures;
       state_.evaluation_loss = loss;
       state_.has_evaluation_loss = true;
     }

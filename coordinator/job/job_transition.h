@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "coordinator/job/job_state.h"
+#include "coordinator/job/step_decision.h"
 
 namespace stagecoach {
 
@@ -88,7 +89,7 @@ class JobTransition {
   void SendRuns(Activity activity, WorkKind work, uint64_t evaluation_batch);
   void Train();
   void FinishTrain();
-  void RecordStep(double loss, double learning_rate, double norm, bool finite);
+  void RecordStep(const StepDecision& decision, double learning_rate);
   void StartEvaluation();
   void FinishEvaluationBatch();
 

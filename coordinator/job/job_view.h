@@ -10,6 +10,7 @@
 
 #include "plan/cost_model.h"
 #include "plan/job_spec.h"
+#include "plan/measure.h"
 #include "plan/phase.h"
 
 namespace stagecoach {
@@ -62,6 +63,7 @@ struct JobView {
   double loss = 0;             // of the last step with a finite one
   double evaluation_loss = 0;  // of the last evaluation
   bool has_loss = false, has_evaluation_loss = false;
+  std::vector<Measure> measures, evaluation_measures;  // of the same step and evaluation
   double tokens_per_second = 0, step_seconds = 0, bubble = 0, bubble_ideal = 0;
   uint64_t skipped_steps = 0, recoveries = 0;
   int64_t last_checkpoint_step = -1;
@@ -88,7 +90,8 @@ struct JobRecord {
   double loss = 0, learning_rate = 0, gradient_norm = 0;
   // step_seconds of a kCheckpoint: what the save took.
   double tokens_per_second = 0, step_seconds = 0, bubble = 0, bubble_ideal = 0;
-  bool skipped = false;  // kStep: non-finite, not applied
+  std::vector<Measure> measures;  // beside a loss
+  bool skipped = false;           // kStep: non-finite, not applied
   uint64_t nonfinite_steps = 0;
   std::string weights_digest;
 };

@@ -23,7 +23,8 @@ absl::StatusOr<StepDecision> DecideStep(std::span<const StepReport> reports, int
     if (report.tokens <= 0) return absl::InternalError("a stage reported the loss of no token");
     has_loss = true;
     decision.tokens = report.tokens;
-    decision.loss = report.loss_sum / static_cast<double>(report.tokens);
+    decision.loss = report.loss_sum / report.terms;
+    decision.measures = MeansOf(report.measures, report.terms);
   }
   if (!has_loss) return absl::InternalError("no stage reported a loss");
   if (layers_seen != layers) {
@@ -38,6 +39,12 @@ absl::StatusOr<StepDecision> DecideStep(std::span<const StepReport> reports, int
     decision.gradient_scale = gradient_clip_norm / decision.gradient_norm;
   }
   return decision;
+}
+
+std::vector<Measure> MeansOf(const std::vector<Measure>& sums, double terms) {
+  std::vector<Measure> means = sums;
+  for (Measure& measure : means) measure.value /= terms;
+  return means;
 }
 
 double MeasuredBubble(std::span<const StepReport> reports, double step_seconds) {

@@ -8,6 +8,7 @@
 #define STAGECOACH_COORDINATOR_JOB_STEP_DECISION_H_
 
 #include <span>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "plan/control.h"
@@ -15,15 +16,19 @@
 namespace stagecoach {
 
 struct StepDecision {
-  double loss = 0;  // mean over the tokens of the mini-batch
+  double loss = 0;  // mean over the terms of the mini-batch; not a number if there are none
   int64_t tokens = 0;
-  double gradient_norm = 0;   // over all parameters, before clipping
-  bool finite = true;         // false: skip the step everywhere
-  double gradient_scale = 1;  // min(1, clip / norm)
+  std::vector<Measure> measures;  // means
+  double gradient_norm = 0;       // over all parameters, before clipping
+  bool finite = true;             // false: skip the step everywhere
+  double gradient_scale = 1;      // min(1, clip / norm)
 };
 
 absl::StatusOr<StepDecision> DecideStep(std::span<const StepReport> reports, int layers,
                                         double gradient_clip_norm);
+
+// Means of a report's sums.
+std::vector<Measure> MeansOf(const std::vector<Measure>& sums, double terms);
 
 // Share of the stages' time in which none of forward, recompute and backward ran:
 // 1 - sum(busy) / (K * step), in [0, 1].

@@ -23,6 +23,7 @@ StepReport LastReport(std::vector<double> norms, double loss_sum, int64_t tokens
   report.has_loss = true;
   report.loss_sum = loss_sum;
   report.tokens = tokens;
+  report.terms = static_cast<double>(tokens);
   return report;
 }
 

@@ -60,6 +60,7 @@ class AnsweringStages final : public StageClient {
       report.has_loss = loaded.stage.value + 1 == loaded.partition.stages();
       report.loss_sum = 1;
       report.tokens = 16;
+      report.terms = 16;
       done(report);
     });
   }

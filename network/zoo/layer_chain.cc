@@ -91,7 +91,7 @@ absl::StatusOr<Network> ChainOnTokens(const TokenShape& shape, const std::vector
   ASSIGN_OR_RETURN(const WireId x, AddEach(listed, 0, tokens, builder));
   RETURN_IF_ERROR(CheckLogits(builder.type(x), ActivationType({shape.context, shape.vocabulary}),
                               listed, "of the vocabulary", ""));
-  return builder.Finish({.logits = x, .targets = targets}, path);
+  return builder.Finish({.output = x, .targets = targets}, path);
 }
 
 absl::Status CheckImageShape(const ImageShape& shape, const std::string& path) {
@@ -132,9 +132,12 @@ absl::StatusOr<Network> ChainOnImages(const ImageShape& shape, const std::vector
   };
   ASSIGN_OR_RETURN(first, builder.Add(NameOfFirst(listed, count), {images}, write));
   ASSIGN_OR_RETURN(const WireId x, AddEach(listed, count, first[0], builder));
-  RETURN_IF_ERROR(CheckLogits(builder.type(x), ActivationType({shape.classes}), listed,
-                              "of the classes", "flatten or global_pool, and "));
-  return builder.Finish({.logits = x, .targets = labels}, path);
+  // What gives images again is compared with those that went in, not with classes (network/objective_kind.h).
+  if (builder.type(x) != image) {
+    RETURN_IF_ERROR(CheckLogits(builder.type(x), ActivationType({shape.classes}), listed,
+                                "of the classes", "flatten or global_pool, and "));
+  }
+  return builder.Finish({.output = x, .targets = labels}, path);
 }
 
 }  // namespace stagecoach

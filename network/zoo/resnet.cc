@@ -111,7 +111,7 @@ class Resnet final : public NetworkKindOf<ResnetSpec> {
     RETURN_IF_ERROR(add("head", "resnet_head", [&](ValueId in, LayerWriting& layer, LayerWriter&) {
       return WriteHead(spec.classes, in, layer);
     }));
-    return builder.Finish({.logits = x, .targets = labels}, path);
+    return builder.Finish({.output = x, .targets = labels}, path);
   }
 };
 

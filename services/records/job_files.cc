@@ -19,10 +19,21 @@ absl::Status MakeFolder(const std::string& folder) {
   return absl::OkStatus();
 }
 
+void AddMeasures(const char* split, const std::vector<Measure>& measures,
+                 std::vector<Scalar>* scalars) {
+  for (const Measure& measure : measures) {
+    scalars->push_back({absl::StrCat(split, measure.name), measure.value});
+  }
+}
+
 }  // namespace
 
 std::vector<Scalar> ScalarsOf(const JobRecord& record, const std::vector<StageAssignment>& stages) {
-  if (record.kind == JobRecord::Kind::kEvaluation) return {{"eval/loss", record.loss}};
+  if (record.kind == JobRecord::Kind::kEvaluation) {
+    std::vector<Scalar> scalars = {{"eval/loss", record.loss}};
+    AddMeasures("eval/", record.measures, &scalars);
+    return scalars;
+  }
   if (record.kind != JobRecord::Kind::kStep) return {};
   std::vector<Scalar> scalars = {{"train/loss", record.loss},
                                  {"train/lr", record.learning_rate},
@@ -30,6 +41,7 @@ std::vector<Scalar> ScalarsOf(const JobRecord& record, const std::vector<StageAs
                                  {"perf/tokens_per_second", record.tokens_per_second},
                                  {"perf/step_seconds", record.step_seconds},
                                  {"perf/bubble_ratio", record.bubble}};
+  AddMeasures("train/", record.measures, &scalars);
   for (size_t k = 0; k < stages.size(); ++k) {
     for (int i = 0; i < kPhases; ++i) {
       const auto phase = static_cast<Phase>(i);

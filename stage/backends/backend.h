@@ -128,13 +128,6 @@ struct EmbeddingBackwardArgs {
   int64_t context = 0;
   Tensor d_token, d_position;
 };
-// loss (F64, 1 element) = sum over rows of -log softmax(logits)[target]; d_logits =
-// (softmax - one hot) * scale. d_logits may be empty (evaluation) or be logits (in place).
-struct CrossEntropyArgs {
-  Tensor logits, targets;  // [n, vocabulary], I32 [n]
-  float scale = 1.0f;
-  Tensor loss, d_logits;
-};
 // y adds x.
 struct AddArgs {
   Tensor x, y;
@@ -200,7 +193,6 @@ class Backend {
   virtual void Dropout(const DropoutArgs& args) = 0;
   virtual void EmbeddingForward(const EmbeddingForwardArgs& args) = 0;
   virtual void EmbeddingBackward(const EmbeddingBackwardArgs& args) = 0;
-  virtual void CrossEntropy(const CrossEntropyArgs& args) = 0;
   virtual void Add(const AddArgs& args) = 0;
   virtual void Fill(const Tensor& tensor, float value) = 0;
   virtual void Sgd(const SgdArgs& args) = 0;

@@ -83,6 +83,7 @@ struct Cell::State {
   std::vector<size_t> read;            // those of `inputs` that layers read
   std::vector<size_t> received_gradients, sent_gradients;
   std::vector<PlacedLayer> layers;
+  std::unique_ptr<ObjectiveRunner> objective;  // on the last stage
   Tensor norms;  // F64, one a trained parameter in layer order: read back by one copy
   std::vector<MicroBatch> micro_batches;
 
@@ -264,6 +265,10 @@ absl::StatusOr<std::unique_ptr<Cell>> Cell::Create(const Network& model, int fir
     for (const Parameter& parameter : layer->parameters()) trained += parameter.spec.trained;
     state->PlaceLayer(model, expanded, std::move(layer));
   }
+  if (state->last_of_model) {
+    ASSIGN_OR_RETURN(state->objective,
+                     Annotate(ObjectiveRunner::Create(model, backend), "objective"));
+  }
   ASSIGN_OR_RETURN(state->norms, MakeTensor(backend.allocator(), MemoryKind::kWorkspace,
                                             DType::kF64, Shape{trained}));
   auto cell = std::unique_ptr<Cell>(new Cell(std::move(state)));
@@ -358,6 +363,7 @@ const Tensors& Cell::outputs(MicroBatchId id) const {
 
 void Cell::DropAllMicroBatches() {
   for (MicroBatch& micro_batch : state_->micro_batches) micro_batch = MicroBatch();
+  if (state_->objective != nullptr) state_->objective->Drop();
 }
 
 absl::Status Cell::CommitStates() {
@@ -369,6 +375,8 @@ absl::Status Cell::CommitStates() {
   }
   return absl::OkStatus();
 }
+
+ObjectiveRunner* Cell::objective() { return state_->objective.get(); }
 
 void Cell::ZeroGradients() {
   Tensors gradients;

@@ -2,7 +2,7 @@
 // micro-batch in it:  absent -Forward-> boundary only -Recompute-> stashed -Backward-> absent
 //                     absent -Forward(keep)-> stashed -Backward-> absent
 //            The last stage computes nothing in a forward that it will recompute: nobody reads the logits before.
-// Ownership: owns layers, parameters, boundary inputs and stashes; borrows the back end.
+// Ownership: owns layers, parameters, boundary inputs, stashes and on the last stage the objective; borrows the back end.
 // Threads:   executor thread only.
 // Units and shapes: tuples are those of WiresOfCell (network/network.h): what comes in is `loaded` and then
 //            `received`, what goes out `sent`; their gradients have an order of their own.
@@ -17,6 +17,7 @@
 
 #include "absl/status/statusor.h"
 #include "network/network.h"
+#include "stage/cell/objective_runner.h"
 #include "stage/layers/layer_runner.h"
 
 namespace stagecoach {
@@ -50,6 +51,7 @@ class Cell {
   // After values were set from outside (a checkpoint): Parameter::compute follows.
   void RefreshCompute();
 
+  ObjectiveRunner* objective();  // of the last stage; null on the others
   const CellWires& wires() const;
   int first_layer() const;
   int last_layer() const;

@@ -10,6 +10,7 @@
 #include "gtest/gtest.h"
 #include "network/layers/batch_norm.h"
 #include "network/network_builder.h"
+#include "network/objective_kind.h"
 #include "stage/cell/cell.h"
 #include "stage/layers/layer_testing.h"
 
@@ -27,8 +28,9 @@ Network NormAlone() {
       builder.Input("targets", {Element::kIds, Leading::kSamples, {kPlaces}}, kNormed);
   const auto y = builder.Add(BatchNormSpec{.momentum = kMomentum}, "layer", x);
   CHECK_OK(y.status());
-  auto network = builder.Finish({.logits = *y, .targets = targets}, "network");
+  auto network = builder.Finish({.output = *y, .targets = targets}, "network");
   CHECK_OK(network.status());
+  CHECK_OK(SetObjective({}, "network", &*network));
   return *std::move(network);
 }
 

@@ -13,6 +13,7 @@
 #include "network/layers/linear.h"
 #include "network/zoo/gpt.h"
 #include "network/zoo/sequence.h"
+#include "stage/backends/loss_testing.h"
 #include "stage/layers/layer_testing.h"
 
 namespace stagecoach {
@@ -66,10 +67,11 @@ class CellTest : public testing::Test {
     const int64_t rows = logits.shape()[0];
     const Tensor targets =
         TensorOf(*backend_, TokenValues(rows, 50 + micro_batch, kVocabulary), DType::kI32, {rows});
-    const Tensor loss = TensorOf(*backend_, std::vector<double>(1), DType::kF64, {1});
+    const Tensor sums = TensorOf(*backend_, std::vector<double>(2), DType::kF64, {2});
+    const Tensor scale = TensorOf(*backend_, std::vector<float>{0.01f}, DType::kF32, {1});
     const Tensor gradient =
         TensorOf(*backend_, std::vector<float>(logits.elements()), DType::kF32, logits.shape());
-    backend_->CrossEntropy({logits, targets, 0.01f, loss, gradient});
+    RunLoss(*backend_, {logits, targets, sums, scale, gradient});
     return gradient;
   }
 

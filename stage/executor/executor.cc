@@ -118,7 +118,11 @@ void StageExecutor::BeginStep(const StepWork& work) {
   state_->next = 0;
   state_->blocked = false;
   state_->report.reset();
-  state_->in_flight.assign(CountMicroBatches(*work.program).value, State::InFlight());
+  const int micro_batches = CountMicroBatches(*work.program).value;
+  state_->in_flight.assign(micro_batches, State::InFlight());
+  if (state_->last_stage()) {
+    state_->parts.cell->objective()->Begin(micro_batches, state_->LossScale());
+  }
   state_->nanos_before = state_->parts.phases->TotalNanos();
   state_->marked.clear();
   state_->parts.backend->TakeTimes();  // of a step that was given up
@@ -188,7 +192,6 @@ void StageExecutor::Abandon() {
   state_->work.reset();
   state_->report.reset();
   state_->in_flight.clear();
-  state_->losses.Reset();
   state_->blocked = false;
   for (auto* port : {&state_->upstream, &state_->downstream}) {
     if (port->has_value()) (*port)->DropWaiting();

@@ -12,6 +12,7 @@
 #define STAGECOACH_STAGE_EXECUTOR_EXECUTOR_H_
 
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <string>
@@ -53,6 +54,8 @@ class StageExecutor {
     const Network* network = nullptr;   // the cell's
     PhaseClock* phases = nullptr;
     const Clock* clock = nullptr;
+    // Shown what the objective reads of each micro-batch, before it does; for tools that compare.
+    std::function<void(MicroBatchId, const Tensor&)> on_output;
   };
   explicit StageExecutor(const Parts& parts);
   ~StageExecutor();

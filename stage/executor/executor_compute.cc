@@ -84,20 +84,6 @@ std::vector<ValueType> StageExecutor::State::Types(const std::vector<WireId>& of
   return types;
 }
 
-bool StageExecutor::State::BackwardReads(WireId wire) const {
-  for (const NetworkLayer& layer : parts.network->layers) {
-    const LayerLists& lists = *layer.lists;
-    for (size_t i = 0; i < layer.outputs.size(); ++i) {
-      const bool kept = std::count(lists.stash.begin(), lists.stash.end(), lists.outputs[i]) > 0;
-      if (layer.outputs[i] == wire && kept) return true;
-    }
-    for (size_t i = 0; i < layer.inputs.size(); ++i) {
-      if (layer.inputs[i] == wire) return true;
-    }
-  }
-  return false;
-}
-
 absl::StatusOr<Tensor> StageExecutor::State::ToDevice(std::span<const std::byte> array,
                                                       const ValueType& type,
                                                       int64_t samples) const {
@@ -135,7 +121,7 @@ absl::StatusOr<Tensors> StageExecutor::State::Empty(const std::vector<WireId>& o
 
 absl::StatusOr<Tensors> StageExecutor::State::Load(MicroBatchId id,
                                                    std::span<const std::string> names,
-                                                   std::span<const WireId> of) {
+                                                   const std::vector<ValueType>& types) {
   const HostBatch batch = work->training
                               ? parts.data->Train(work->fence.step, id, names)
                               : parts.data->Evaluation(work->evaluation_batch, id, names);
@@ -147,23 +133,22 @@ absl::StatusOr<Tensors> StageExecutor::State::Load(MicroBatchId id,
                      " has ", batch.samples, "; all stages must read the same file"));
   }
   Tensors tuple;
-  for (size_t i = 0; i < of.size() && samples > 0; ++i) {
-    ASSIGN_OR_RETURN(Tensor tensor,
-                     ToDevice(batch.arrays[i], parts.network->wire(of[i]).type, samples));
+  for (size_t i = 0; i < types.size() && samples > 0; ++i) {
+    ASSIGN_OR_RETURN(Tensor tensor, ToDevice(batch.arrays[i], types[i], samples));
     tuple.push_back(std::move(tensor));
   }
   return tuple;
 }
 
 absl::Status StageExecutor::State::LoadInput(MicroBatchId id) {
-  ASSIGN_OR_RETURN(Tensors loaded, Load(id, loaded_names, wires.loaded));
+  ASSIGN_OR_RETURN(Tensors loaded, Load(id, loaded_names, Types(wires.loaded)));
   At(id).loaded = std::move(loaded);
   return absl::OkStatus();
 }
 
 absl::Status StageExecutor::State::LoadTarget(MicroBatchId id) {
-  const WireId targets = parts.network->objective.targets;
-  ASSIGN_OR_RETURN(Tensors loaded, Load(id, target_name, {&targets, 1}));
+  ASSIGN_OR_RETURN(Tensors loaded,
+                   Load(id, target_name, std::vector{parts.network->objective.target_type}));
   if (!loaded.empty()) At(id).target = std::move(loaded.front());
   return absl::OkStatus();
 }
@@ -189,31 +174,37 @@ absl::Status StageExecutor::State::Forward(MicroBatchId id) {
   return absl::OkStatus();
 }
 
+// The gradient is that of the mean over the mini-batch, for every M.
+double StageExecutor::State::LossScale() const {
+  const std::optional<int64_t> ignored = parts.network->objective.ignored;
+  if (!work->training || !ignored.has_value()) return work->loss_scale;
+  int64_t terms = 0;
+  for (size_t i = 0; i < in_flight.size(); ++i) {
+    const MicroBatchId id(static_cast<int32_t>(i));
+    const HostBatch batch = parts.data->Train(work->fence.step, id, target_name);
+    if (batch.samples == 0) continue;
+    const std::vector<std::byte>& bytes = batch.arrays.front();
+    std::vector<int32_t> ids(bytes.size() / sizeof(int32_t));
+    std::memcpy(ids.data(), bytes.data(), ids.size() * sizeof(int32_t));
+    terms += static_cast<int64_t>(ids.size()) - std::count(ids.begin(), ids.end(), *ignored);
+  }
+  return terms == 0 ? 0.0 : 1.0 / static_cast<double>(terms);
+}
+
 absl::Status StageExecutor::State::Loss(MicroBatchId id) {
   InFlight& flight = At(id);
   if (flight.samples == 0) return absl::OkStatus();
-  if (!losses.valid()) {
-    ASSIGN_OR_RETURN(losses,
-                     MakeTensor(parts.backend->allocator(), MemoryKind::kWorkspace, DType::kF64,
-                                Shape{static_cast<int64_t>(in_flight.size())}));
-  }
-  flight.loss = losses.Slice(id.value, Shape{1});
-  CrossEntropyArgs args;
-  args.logits = (work->training ? parts.cell->outputs(id) : flight.outputs).front();
-  args.targets = std::exchange(flight.target, Tensor());
-  args.scale = static_cast<float>(work->loss_scale);
-  args.loss = flight.loss;
-  if (work->training) {
-    args.d_logits = args.logits;  // in place where nobody reads the logits again
-    if (backward_reads_logits) {
-      ASSIGN_OR_RETURN(args.d_logits,
-                       MakeTensor(parts.backend->allocator(), MemoryKind::kActivations,
-                                  args.logits.dtype(), args.logits.shape()));
-    }
-  }
-  parts.backend->CrossEntropy(args);
-  flight.output_gradients = {std::move(args.d_logits)};
+  ObjectiveRunner& objective = *parts.cell->objective();
+  Tensor output = (work->training ? parts.cell->outputs(id) : flight.outputs).front();
   flight.outputs.clear();
+  if (parts.on_output != nullptr) parts.on_output(id, output);
+  Tensor target = std::exchange(flight.target, Tensor());
+  if (!work->training) {
+    return objective.Evaluate(ContextOf(id), std::move(output), std::move(target));
+  }
+  ASSIGN_OR_RETURN(Tensor gradient,
+                   objective.Train(ContextOf(id), std::move(output), std::move(target)));
+  flight.output_gradients = {std::move(gradient)};
   return absl::OkStatus();
 }
 
@@ -235,18 +226,15 @@ absl::Status StageExecutor::State::Backward(MicroBatchId id, Op op) {
 }
 
 void StageExecutor::State::SumLosses(StepReport* report) {
-  // A micro-batch without sequences has no loss and leaves its slot as it was.
-  std::vector<double> values(in_flight.size());
-  if (losses.valid()) {
-    parts.backend->CopyToHost(losses, std::as_writable_bytes(std::span(values)));
-  }
-  // Ascending micro-batches in double, whatever order the program computed them in.
-  for (size_t i = 0; i < in_flight.size(); ++i) {
-    if (!in_flight[i].loss.valid()) continue;
-    report->loss_sum += values[i];
-    report->tokens += in_flight[i].samples * parts.network->targets();
-  }
+  const std::vector<std::string>& names = parts.network->objective.sums;
+  const std::vector<double> sums = parts.cell->objective()->TakeSums();
   report->has_loss = true;
+  report->loss_sum = sums[0];
+  report->terms = sums[1];
+  for (size_t i = 2; i < names.size(); ++i) report->measures.push_back({names[i], sums[i]});
+  for (const InFlight& flight : in_flight) {
+    report->tokens += std::max<int64_t>(flight.samples, 0) * parts.network->targets();
+  }
   report->finite = report->finite && std::isfinite(report->loss_sum);
 }
 
@@ -267,7 +255,6 @@ absl::Status StageExecutor::State::Finish() {
   done.phases = ToSeconds(nanos);
   done.step_seconds = static_cast<double>(total) * 1e-9;
   in_flight.clear();
-  losses.Reset();
   work.reset();
   parts.backend->EndLinkCopies();
   report = std::move(done);

@@ -27,7 +27,6 @@ struct StageExecutor::State {
     Tensor target;             // from t to L
     Tensors output_gradients;  // from L or <g to B or I
     Tensors input_gradients;   // from B or I to >g
-    Tensor loss;               // its slot of the losses; from L to the end of the step
   };
 
   explicit State(const Parts& p)
@@ -45,21 +44,18 @@ struct StageExecutor::State {
     }
     for (const WireId id : wires.loaded) loaded_names.push_back(p.network->input(id).name);
     target_name = {p.network->input(p.network->objective.targets).name};
-    backward_reads_logits = BackwardReads(p.network->objective.logits);
   }
 
   const Parts parts;
   const DType dtype;  // of activations
   const CellWires& wires;
   std::vector<std::string> loaded_names, target_name;  // inputs of the network
-  bool backward_reads_logits = false;
   std::optional<BoundaryPort> upstream, downstream;
 
   std::optional<StepWork> work;
   size_t next = 0;  // instruction
   bool blocked = false;
   std::vector<InFlight> in_flight;
-  Tensor losses;  // F64, one a micro-batch: read back by one copy. From the first L to the end
   std::array<int64_t, kPhases> nanos_before{};
   std::optional<StepReport> report;
   uint64_t instructions_done = 0;
@@ -91,16 +87,16 @@ struct StageExecutor::State {
   absl::Status Loss(MicroBatchId id);
   absl::Status Backward(MicroBatchId id, Op op);
   absl::Status Finish();
+  double LossScale() const;
   void SumLosses(StepReport* report);
   ForwardContext ContextOf(MicroBatchId id) const;
   // Inputs of the data source by name; so many samples as other values of the micro-batch have.
   absl::StatusOr<Tensors> Load(MicroBatchId id, std::span<const std::string> names,
-                               std::span<const WireId> wires);
+                               const std::vector<ValueType>& types);
   absl::StatusOr<Tensor> ToDevice(std::span<const std::byte> array, const ValueType& type,
                                   int64_t samples) const;
   absl::StatusOr<Tensors> Empty(const std::vector<WireId>& of) const;
   std::vector<ValueType> Types(const std::vector<WireId>& of) const;
-  bool BackwardReads(WireId wire) const;
 };
 
 }  // namespace stagecoach

@@ -35,44 +35,53 @@
 
 namespace stagecoach {
 
-// Tokens drawn from a seed; the evaluation split has as many sequences as one likes.
+// Tokens drawn from a seed, the same sequences for every M; the evaluation split has as many as one likes.
 class MadeUpSource final : public TokenSource {
  public:
   struct Sizes {
     int64_t batch_size = 0, micro_batches = 0, context = 0, vocabulary = 0;
     int64_t evaluation_sequences = 0;
+    int64_t draws_below = 0;  // of ids; 0: the vocabulary
   };
   explicit MadeUpSource(const Sizes& sizes) : sizes_(sizes) {}
 
   const DatasetManifest& manifest() const override { return manifest_; }
   TokenBatch TrainTokens(uint64_t step, MicroBatchId micro_batch) const override {
-    const int64_t i = micro_batch.value;
-    return Draw(MicroBatchSize(sizes_.batch_size, sizes_.micro_batches, i),
-                {.seed = 77, .step = static_cast<uint32_t>(step), .micro_batch = uint32_t(i)});
+    return Draw(FirstOf(micro_batch), SizeOf(micro_batch), 77, static_cast<uint32_t>(step));
   }
   TokenBatch EvaluationTokens(uint64_t batch, MicroBatchId micro_batch) const override {
-    int64_t first = static_cast<int64_t>(batch) * sizes_.batch_size;
-    for (int i = 0; i < micro_batch.value; ++i) {
-      first += MicroBatchSize(sizes_.batch_size, sizes_.micro_batches, i);
-    }
-    const int64_t size = MicroBatchSize(sizes_.batch_size, sizes_.micro_batches, micro_batch.value);
+    const int64_t first = static_cast<int64_t>(batch) * sizes_.batch_size + FirstOf(micro_batch);
     const int64_t left = std::max<int64_t>(sizes_.evaluation_sequences - first, 0);
-    return Draw(std::min(size, left), {.seed = 78, .micro_batch = static_cast<uint32_t>(first)});
+    return Draw(first, std::min(SizeOf(micro_batch), left), 78, 0);
   }
   int64_t evaluation_batches() const override {
     return (sizes_.evaluation_sequences + sizes_.batch_size - 1) / sizes_.batch_size;
   }
 
  private:
-  TokenBatch Draw(int64_t sequences, const RandomStream& stream) const {
+  int64_t SizeOf(MicroBatchId id) const {
+    return MicroBatchSize(sizes_.batch_size, sizes_.micro_batches, id.value);
+  }
+  int64_t FirstOf(MicroBatchId id) const {
+    int64_t first = 0;
+    for (int i = 0; i < id.value; ++i) first += SizeOf(MicroBatchId(i));
+    return first;
+  }
+  TokenBatch Draw(int64_t first, int64_t sequences, uint64_t seed, uint32_t step) const {
     TokenBatch batch;
     batch.sequences = sequences;
     for (int64_t i = 0; i < sequences * sizes_.context; ++i) {
+      const RandomStream stream = {
+          .seed = seed,
+          .step = step,
+          .micro_batch = static_cast<uint32_t>(first + i / sizes_.context)};
       const auto token = [&](uint64_t j) {
-        return static_cast<int32_t>(RandomBits(stream, j) % sizes_.vocabulary);
+        const int64_t below = sizes_.draws_below > 0 ? sizes_.draws_below : sizes_.vocabulary;
+        return static_cast<int32_t>(RandomBits(stream, j) % below);
       };
-      batch.inputs.push_back(token(2 * i));
-      batch.targets.push_back(token(2 * i + 1));
+      const auto at = static_cast<uint64_t>(i % sizes_.context);
+      batch.inputs.push_back(token(2 * at));
+      batch.targets.push_back(token(2 * at + 1));
     }
     return batch;
   }
@@ -91,6 +100,7 @@ struct HarnessOptions {
   double clip_norm = 0.0;
   int link_capacity = 4;
   int64_t evaluation_sequences = 0;
+  int64_t draws_below = 0;  // MadeUpSource's
   Precision precision = Precision::kFloat32;
   uint64_t order_seed = 0;  // of the order in which executors advance
   int patience = 0;  // rounds in which nobody moves, for devices that run while they are asked
@@ -100,6 +110,9 @@ struct HarnessOptions {
   std::optional<ModelSpec> other_model;  // in the place of `model`, which has `dropout`
   std::optional<Network> network;        // in the place of both; of this precision
   OptimizerSpec optimizer = AdamWSpec{};
+  uint64_t seed = 5;                                           // of initial weights and draws
+  std::shared_ptr<const BatchSource> source;                   // in the place of a MadeUpSource
+  std::function<void(MicroBatchId, const Tensor&)> on_output;  // StageExecutor::Parts
 };
 
 // What must have the same bits.
@@ -240,16 +253,17 @@ class PipelineHarness {
   };
 
   // Images for a network that reads some, tokens for all others.
-  std::unique_ptr<BatchSource> MakeSource() const {
+  std::shared_ptr<const BatchSource> MakeSource() const {
+    if (options_.source != nullptr) return options_.source;
     const WireId images = model_.InputNamed("images");
     if (images.valid()) {
-      return std::make_unique<MadeUpImages>(MadeUpImages::Sizes{
+      return std::make_shared<MadeUpImages>(MadeUpImages::Sizes{
           options_.batch_size, options_.micro_batches, options_.evaluation_sequences,
           model_.wire(images).type.shape.elements(), model_.classes()});
     }
-    return std::make_unique<MadeUpSource>(
+    return std::make_shared<MadeUpSource>(
         MadeUpSource::Sizes{options_.batch_size, options_.micro_batches, model_.targets(),
-                            model_.classes(), options_.evaluation_sequences});
+                            model_.classes(), options_.evaluation_sequences, options_.draws_below});
   }
 
   std::vector<StageProgram> Programs(bool forward_only) const {
@@ -272,7 +286,8 @@ class PipelineHarness {
     stage.phases = std::make_unique<PhaseClock>(clock);
     const int layers = static_cast<int>(model_.layers.size());
     const int first = partition_.first(k), last = partition_.last(k, layers);
-    auto cell = Cell::Create(model_, first, last, 5, int(options_.micro_batches), *stage.backend);
+    auto cell = Cell::Create(model_, first, last, options_.seed, int(options_.micro_batches),
+                             *stage.backend);
     CHECK_OK(cell.status());
     stage.cell = *std::move(cell);
     stage.cell->ZeroGradients();
@@ -282,7 +297,7 @@ class PipelineHarness {
     stage.executor =
         std::make_unique<StageExecutor>(StageExecutor::Parts{.stage = StageId(k),
                                                              .stages = options_.stages,
-                                                             .seed = 5,
+                                                             .seed = options_.seed,
                                                              .cell = stage.cell.get(),
                                                              .backend = stage.backend.get(),
                                                              .upstream = stage.upstream.get(),
@@ -290,14 +305,15 @@ class PipelineHarness {
                                                              .data = source_.get(),
                                                              .network = &model_,
                                                              .phases = stage.phases.get(),
-                                                             .clock = clock});
+                                                             .clock = clock,
+                                                             .on_output = options_.on_output});
   }
 
   const HarnessOptions options_;
   const RandomStream order_;
   uint64_t draws_ = 0;
   Network model_;
-  std::unique_ptr<BatchSource> source_;
+  std::shared_ptr<const BatchSource> source_;
   std::vector<StageProgram> training_, evaluation_;
   Partition partition_;
   std::vector<Stage> stages_;

@@ -9,6 +9,7 @@
 
 #include "base/check.h"
 #include "network/network_builder.h"
+#include "network/objective_kind.h"
 #include "operations/dropout.h"
 #include "operations/linear.h"
 
@@ -70,7 +71,8 @@ inline SkipValues SkipHead(SkipLayers l, const SkipValues& in) {
   return {l.Linear(l.Add(in[0], in[1]), kSkipVocabulary)};
 }
 
-inline Network MakeSkipNetwork(bool one_layer, Precision precision = Precision::kFloat32) {
+inline Network MakeSkipNetwork(bool one_layer, Precision precision = Precision::kFloat32,
+                               const ObjectiveSpec& objective = {}) {
   NetworkBuilder network(0.02, {});
   const ValueType ids{Element::kIds, Leading::kSamples, {kSkipContext}};
   const WireId tokens = network.Input("tokens", ids, kSkipVocabulary);
@@ -91,8 +93,9 @@ inline Network MakeSkipNetwork(bool one_layer, Precision precision = Precision::
     const WireId joined = AddSkipLayer(network, {again, forked[1]}, SkipJoin)[0];
     logits = AddSkipLayer(network, {joined, x}, SkipHead)[0];
   }
-  auto finished = network.Finish({.logits = logits, .targets = targets}, "network");
+  auto finished = network.Finish({.output = logits, .targets = targets}, "network");
   CHECK_OK(finished.status());
+  CHECK_OK(SetObjective(objective, "objective", &*finished));
   finished->precision = precision;
   return *std::move(finished);
 }

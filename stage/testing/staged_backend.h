@@ -117,7 +117,6 @@ class StagedBackend final : public Backend {
   STAGED_OPERATION(Dropout, x, y)
   STAGED_OPERATION(EmbeddingForward, ids, y)
   STAGED_OPERATION(EmbeddingBackward, ids, dy)
-  STAGED_OPERATION(CrossEntropy, logits, targets)
   STAGED_OPERATION(Add, x, y)
   STAGED_OPERATION(Sgd, value, gradient)
   STAGED_OPERATION(AdamW, value, gradient)

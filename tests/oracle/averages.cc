@@ -8,6 +8,7 @@
 #include "base/status.h"
 #include "network/layers/batch_norm.h"
 #include "network/network_builder.h"
+#include "network/objective_kind.h"
 #include "stage/cell/cell.h"
 #include "tests/oracle/oracle.h"
 
@@ -25,7 +26,9 @@ absl::StatusOr<Network> OneBatchNorm() {
   const WireId targets =
       builder.Input("targets", {Element::kIds, Leading::kSamples, {kHeight, kWidth}}, kChannels);
   ASSIGN_OR_RETURN(const WireId y, builder.Add(BatchNormSpec{.momentum = kMomentum}, "layer", x));
-  return builder.Finish({.logits = y, .targets = targets}, "averages");
+  ASSIGN_OR_RETURN(Network network, builder.Finish({.output = y, .targets = targets}, "averages"));
+  RETURN_IF_ERROR(SetObjective({}, "averages", &network));
+  return network;
 }
 
 // Channels of other means and deviations: one that varies by a thousandth.

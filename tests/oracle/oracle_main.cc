@@ -1,5 +1,6 @@
 // stagecoach-oracle BACKEND FILE: records one back end's numbers for compare.py.
 // stagecoach-oracle --backends: the back ends of this build, one a line.
+// stagecoach-oracle run --help: a step of any network.
 #include <cstdio>
 #include <memory>
 #include <string>
@@ -7,6 +8,7 @@
 
 #include "base/status.h"
 #include "tests/oracle/oracle.h"
+#include "tests/oracle/oracle_run.h"
 
 namespace stagecoach {
 namespace {
@@ -45,7 +47,7 @@ int Main(const std::vector<std::string>& arguments) {
     return 0;
   }
   if (arguments.size() != 2) {
-    std::fprintf(stderr, "usage: stagecoach-oracle --backends | BACKEND FILE\n");
+    std::fprintf(stderr, "usage: stagecoach-oracle run ... | --backends | BACKEND FILE\n");
     return 2;
   }
   const absl::Status status = Record(arguments[0], arguments[1]);
@@ -58,5 +60,8 @@ int Main(const std::vector<std::string>& arguments) {
 }  // namespace stagecoach
 
 int main(int argc, char** argv) {
+#ifdef STAGECOACH_ORACLE_RUN
+  if (argc > 1 && std::string(argv[1]) == "run") return stagecoach::OracleRun(argc - 1, argv + 1);
+#endif
   return stagecoach::Main(std::vector<std::string>(argv + 1, argv + argc));
 }

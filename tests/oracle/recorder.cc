@@ -35,6 +35,12 @@ void Recorder::Add(const std::string& name, const std::vector<double>& values) {
   Insert(name, {DType::kF64, Shape({static_cast<int64_t>(values.size())}), BytesOf(values)});
 }
 
+void Recorder::Add(const std::string& name, DType dtype, Shape shape,
+                   std::vector<std::byte> bytes) {
+  CHECK_EQ(shape.elements() * DTypeSize(dtype), static_cast<int64_t>(bytes.size())) << name;
+  Insert(name, {dtype, std::move(shape), std::move(bytes)});
+}
+
 absl::Status Recorder::Write(const std::string& path) const {
   std::vector<TensorSource> sources;
   for (const auto& [name, array] : arrays_) {

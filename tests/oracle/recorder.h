@@ -24,6 +24,7 @@ class Recorder {
   void Add(const std::string& name, Backend& backend, const Tensor& tensor);
   void Add(const std::string& name, const std::vector<int32_t>& values, Shape shape);
   void Add(const std::string& name, const std::vector<double>& values);
+  void Add(const std::string& name, DType dtype, Shape shape, std::vector<std::byte> bytes);
   void Note(const std::string& key, const std::string& value) { metadata_[key] = value; }
 
   absl::Status Write(const std::string& path) const;

@@ -124,7 +124,8 @@ class Trainer {
     if (shared()) {
       recorder_->Add(absl::StrCat("batch/", step), tokens, {kBatch, kModel.context + 1});
     }
-    double loss_sum = 0.0;
+    ObjectiveRunner& objective = *cells_.back()->objective();
+    objective.Begin(kMicroBatches, 1.0f / (kBatch * kModel.context));
     int64_t first = 0;
     for (int i = 0; i < kMicroBatches; ++i) {
       const int64_t count = MicroBatchSize(kBatch, kMicroBatches, i);
@@ -132,9 +133,8 @@ class Trainer {
                                    .step = static_cast<uint64_t>(step),
                                    .micro_batch = MicroBatchId(i),
                                    .sequences = count};
-      ASSIGN_OR_RETURN(const double loss, MicroBatch(context, Slice(tokens, first, count, 0),
-                                                     Slice(tokens, first, count, 1)));
-      loss_sum += loss;
+      RETURN_IF_ERROR(
+          MicroBatch(context, Slice(tokens, first, count, 0), Slice(tokens, first, count, 1)));
       first += count;
     }
     std::vector<StepReport> reports(2);
@@ -147,15 +147,16 @@ class Trainer {
       }
     }
     reports[1].has_loss = true;
-    reports[1].loss_sum = loss_sum;
+    const std::vector<double> sums = objective.TakeSums();
+    reports[1].loss_sum = sums[0];
+    reports[1].terms = sums[1];
     reports[1].tokens = kBatch * kModel.context;
     return DecideStep(reports, layers_, kClipNorm);
   }
 
-  // Forward and backward through both cells; returns the sum of the losses.
-  absl::StatusOr<double> MicroBatch(const ForwardContext& context,
-                                    const std::vector<int32_t>& inputs,
-                                    const std::vector<int32_t>& targets) {
+  // Forward and backward through both cells.
+  absl::Status MicroBatch(const ForwardContext& context, const std::vector<int32_t>& inputs,
+                          const std::vector<int32_t>& targets) {
     const bool keep = context.micro_batch.value == 0;
     ASSIGN_OR_RETURN(Tensor ids, Tokens(inputs));
     ASSIGN_OR_RETURN(const Tensor wanted, Tokens(targets));
@@ -170,17 +171,12 @@ class Trainer {
     if (context.step == 0) {
       RETURN_IF_ERROR(RecordLogits(context.micro_batch, logits));
     }
-    ASSIGN_OR_RETURN(const Tensor loss, MakeTensor(backend_.allocator(), MemoryKind::kActivations,
-                                                   DType::kF64, Shape({1})));
-    constexpr float kScale = 1.0f / (kBatch * kModel.context);
-    backend_.CrossEntropy({logits, wanted, kScale, loss, logits});
-    tensors = {logits};
+    ASSIGN_OR_RETURN(Tensor gradient, cells_.back()->objective()->Train(context, logits, wanted));
+    tensors = {std::move(gradient)};
     for (size_t k = cells_.size(); k-- > 0;) {
       ASSIGN_OR_RETURN(tensors, cells_[k]->Backward(context.micro_batch, std::move(tensors)));
     }
-    double sum = 0.0;
-    backend_.CopyToHost(loss, std::as_writable_bytes(std::span(&sum, 1)));
-    return sum;
+    return absl::OkStatus();
   }
 
   absl::Status RecordLogits(MicroBatchId id, const Tensor& logits) {

@@ -66,7 +66,8 @@ void FollowView::ShowLine(const std::string& line) {
 void FollowView::ShowEvent(const v1::WatchJobResponse& record) {
   if (record.has_evaluation()) {
     ShowLine(
-        absl::StrFormat("evaluation step=%d loss=%.4f", record.step(), record.evaluation().loss()));
+        absl::StrFormat("evaluation step=%d loss=%.4f", record.step(), record.evaluation().loss()) +
+        MeasuresText(record.evaluation().measures()));
   } else if (record.has_checkpoint()) {
     const std::string& error = record.checkpoint().error();
     ShowLine(error.empty() ? absl::StrCat("checkpoint step=", record.step())

@@ -96,6 +96,10 @@ std::string JobDescription(const v1::Job& job, const Console& console) {
   AppendField("Loss", LossText(job), &text);
   if (job.has_evaluation_loss()) {
     AppendField("Held-out loss", absl::StrFormat("%.4f", job.evaluation_loss()), &text);
+    for (const v1::Measure& measure : job.evaluation_measures()) {
+      AppendField(absl::StrCat("Held-out ", measure.name()),
+                  absl::StrFormat("%.4f", measure.value()), &text);
+    }
   }
   if (job.step_seconds() > 0) {
     AppendField("Step time",

@@ -7,6 +7,16 @@
 namespace stagecoach {
 namespace {
 
+using Measures = google::protobuf::RepeatedPtrField<v1::Measure>;
+
+std::string MeasureFields(const Measures& measures) {
+  std::string fields;
+  for (const v1::Measure& measure : measures) {
+    absl::StrAppend(&fields, ",", JsonText(measure.name()), ":", JsonNumber(measure.value()));
+  }
+  return fields;
+}
+
 std::string StepEvent(uint64_t step, const v1::StepRecord& done) {
   return absl::StrCat("{\"event\":\"step\",\"step\":", step, ",\"loss\":", JsonNumber(done.loss()),
                       ",\"learning_rate\":", JsonNumber(done.learning_rate()),
@@ -15,7 +25,8 @@ std::string StepEvent(uint64_t step, const v1::StepRecord& done) {
                       ",\"step_seconds\":", JsonNumber(done.step_seconds()),
                       ",\"bubble\":", JsonNumber(done.bubble()),
                       ",\"bubble_ideal\":", JsonNumber(done.bubble_ideal()),
-                      done.skipped() ? ",\"skipped\":true}" : "}");
+                      done.skipped() ? ",\"skipped\":true" : "", MeasureFields(done.measures()),
+                      "}");
 }
 
 std::string FinishedEvent(uint64_t step, const v1::FinishedRecord& finished) {
@@ -37,7 +48,8 @@ std::string ToNdjson(const v1::WatchJobResponse& record) {
       return StepEvent(step, record.step_done());
     case v1::WatchJobResponse::kEvaluation:
       return absl::StrCat("{\"event\":\"evaluation\",\"step\":", step,
-                          ",\"loss\":", JsonNumber(record.evaluation().loss()), "}");
+                          ",\"loss\":", JsonNumber(record.evaluation().loss()),
+                          MeasureFields(record.evaluation().measures()), "}");
     case v1::WatchJobResponse::kCheckpoint: {
       const std::string& error = record.checkpoint().error();
       return absl::StrCat("{\"event\":\"checkpoint\",\"step\":", step,

@@ -15,6 +15,14 @@ constexpr int kBarColumns = 24;
 
 }  // namespace
 
+std::string MeasuresText(const google::protobuf::RepeatedPtrField<v1::Measure>& measures) {
+  std::string text;
+  for (const v1::Measure& measure : measures) {
+    absl::StrAppendFormat(&text, " %s=%.4f", measure.name(), measure.value());
+  }
+  return text;
+}
+
 void ProgressState::OnStep(uint64_t step, const v1::StepRecord& record) {
   step_ = step;
   last_ = record;
@@ -41,12 +49,14 @@ double ProgressState::EtaSeconds() const {
 
 std::string ProgressState::ConsoleLine() const {
   return absl::StrFormat(
-      "step=%d/%d examples=%d loss=%.4f lr=%.1e grad_norm=%.3f step_s=%.3f tokens_s=%.0f "
-      "bubble=%.3f ideal=%.3f mem_peak_gib=%.2f skipped=%d nonfinite=%d eta=%s",
-      step_, steps_, static_cast<int64_t>(step_) * batch_size_, last_.loss(), last_.learning_rate(),
-      last_.gradient_norm(), last_.step_seconds(), last_.tokens_per_second(), last_.bubble(),
-      last_.bubble_ideal(), static_cast<double>(memory_peak_bytes_) / (1 << 30),
-      last_.skipped() ? 1 : 0, last_.nonfinite_steps(), FormatDuration(EtaSeconds()));
+             "step=%d/%d examples=%d loss=%.4f lr=%.1e grad_norm=%.3f step_s=%.3f tokens_s=%.0f "
+             "bubble=%.3f ideal=%.3f mem_peak_gib=%.2f skipped=%d nonfinite=%d eta=%s",
+             step_, steps_, static_cast<int64_t>(step_) * batch_size_, last_.loss(),
+             last_.learning_rate(), last_.gradient_norm(), last_.step_seconds(),
+             last_.tokens_per_second(), last_.bubble(), last_.bubble_ideal(),
+             static_cast<double>(memory_peak_bytes_) / (1 << 30), last_.skipped() ? 1 : 0,
+             last_.nonfinite_steps(), FormatDuration(EtaSeconds())) +
+         MeasuresText(last_.measures());
 }
 
 std::string ProgressState::Bar(int columns) const {
@@ -58,8 +68,12 @@ std::string ProgressState::Bar(int columns) const {
   bar.resize(kBarColumns, ' ');
   std::string line = absl::StrFormat("[%s] %3.0f%% %d/%d", bar, share * 100, step_, steps_);
   // The most wanted first: what does not fit is left out from the end.
+  std::string shares;
+  for (const v1::Measure& measure : last_.measures()) {
+    absl::StrAppendFormat(&shares, "  %s %.1f%%", measure.name(), measure.value() * 100);
+  }
   const std::string parts[] = {
-      absl::StrFormat("  loss %.3f", last_.loss()),
+      absl::StrFormat("  loss %.3f", last_.loss()), shares,
       absl::StrCat("  ETA ", FormatDuration(EtaSeconds())),
       absl::StrCat("  ", FormatCount(last_.tokens_per_second()), " tokens/s"),
       absl::StrFormat("  bubble %.1f%% (ideal %.1f%%)", last_.bubble() * 100,

@@ -2,6 +2,7 @@
 // A log gets one line a step with fixed keys, which people grep; new keys are only appended:
 //   step=120/1000 examples=7680 loss=2.3100 lr=3.0e-04 grad_norm=0.870 step_s=0.140 tokens_s=117029
 //   bubble=0.310 ideal=0.273 mem_peak_gib=0.07 skipped=0 nonfinite=0 eta=2m03s     (one line)
+// and then what else the network measures, as accuracy=0.9121.
 // Threads: thread-compatible.
 #ifndef STAGECOACH_SERVICES_CLI_OUTPUT_PROGRESS_H_
 #define STAGECOACH_SERVICES_CLI_OUTPUT_PROGRESS_H_
@@ -12,6 +13,9 @@
 #include "stagecoach/v1/job.pb.h"
 
 namespace stagecoach {
+
+// " accuracy=0.9121 top_5=0.9950"; empty without any.
+std::string MeasuresText(const google::protobuf::RepeatedPtrField<v1::Measure>& measures);
 
 // What a line needs beyond the record at hand.
 class ProgressState {

@@ -207,6 +207,12 @@ v1::RunResponse ToProto(const StepReport& report) {
   *proto.mutable_fence() = ToProto(report.fence);
   if (report.has_loss) proto.set_loss_sum(report.loss_sum);
   proto.set_tokens(report.tokens);
+  if (report.has_loss) proto.set_terms(report.terms);
+  for (const Measure& measure : report.measures) {
+    v1::MeasureSum& sum = *proto.add_measures();
+    sum.set_name(measure.name);
+    sum.set_sum(measure.value);
+  }
   proto.mutable_layer_squared_norms()->Add(report.layer_squared_norms.begin(),
                                            report.layer_squared_norms.end());
   proto.set_finite(report.finite);
@@ -222,6 +228,10 @@ StepReport FromProto(const v1::RunResponse& proto) {
   report.has_loss = proto.has_loss_sum();
   report.loss_sum = proto.loss_sum();
   report.tokens = proto.tokens();
+  report.terms = proto.has_terms() ? proto.terms() : static_cast<double>(proto.tokens());
+  for (const v1::MeasureSum& sum : proto.measures()) {
+    report.measures.push_back({sum.name(), sum.sum()});
+  }
   report.layer_squared_norms.assign(proto.layer_squared_norms().begin(),
                                     proto.layer_squared_norms().end());
   report.finite = proto.finite();

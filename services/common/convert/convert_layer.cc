@@ -10,6 +10,7 @@
 #include "google/protobuf/descriptor.h"
 #include "network/layer_kinds.h"
 #include "network/network_kinds.h"
+#include "network/objective_kind.h"
 #include "services/common/convert/convert_fields.h"
 
 namespace stagecoach {
@@ -123,8 +124,26 @@ v1::Model ModelToProto(const ModelSpec& spec) {
   Message* message = MutableKind(spec.kind, &proto);
   SetFields(spec.attributes, message);
   AddLayers(spec.layers, message);
+  if (!spec.objective.kind.empty()) {
+    SetFields(spec.objective.attributes,
+              MutableKind(spec.objective.kind, proto.mutable_objective()));
+  }
   return proto;
 }
+
+namespace {
+
+absl::StatusOr<ObjectiveSpec> ObjectiveFrom(const v1::Objective& proto) {
+  const FieldDescriptor* field = KindOf(proto);
+  if (field == nullptr) return NoKind("model.objective", *v1::Objective::descriptor());
+  ASSIGN_OR_RETURN(const ObjectiveKind* kind, FindObjectiveKind(field->name()));
+  ObjectiveSpec spec;
+  spec.kind = field->name();
+  spec.attributes = FieldsOf(proto.GetReflection()->GetMessage(proto, field), kind->Defaults());
+  return spec;
+}
+
+}  // namespace
 
 absl::StatusOr<ModelSpec> ModelFromProto(const v1::Model& proto) {
   const google::protobuf::Reflection& reflection = *proto.GetReflection();
@@ -135,6 +154,9 @@ absl::StatusOr<ModelSpec> ModelFromProto(const v1::Model& proto) {
   ModelSpec spec;
   spec.kind = field->name();
   spec.attributes = FieldsOf(message, kind->Defaults());
+  if (proto.has_objective()) {
+    ASSIGN_OR_RETURN(spec.objective, ObjectiveFrom(proto.objective()));
+  }
   if (!kind->HasLayers()) return spec;
   ASSIGN_OR_RETURN(spec.layers, LayersFrom(message, absl::StrCat("model.", spec.kind), 0));
   return spec;

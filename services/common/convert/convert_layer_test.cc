@@ -15,6 +15,8 @@
 #include "network/layers/linear.h"
 #include "network/layers/residual.h"
 #include "network/network_kinds.h"
+#include "network/objective_kind.h"
+#include "network/objectives/cross_entropy.h"
 #include "network/zoo/gpt.h"
 #include "network/zoo/sequence.h"
 #include "services/common/convert/convert_fields.h"
@@ -28,21 +30,20 @@ using google::protobuf::FieldDescriptor;
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-// `Kind` is LayerKind or NetworkKind, `choice` the message with a field for each.
+// `Kind` is LayerKind, NetworkKind or ObjectiveKind, `choice` the message with a field for each.
 template <typename Kind>
 void ExpectAMessageEach(const std::vector<const Kind*>& kinds, const Descriptor& choice) {
   std::vector<std::string> names, messages;
   for (const Kind* kind : kinds) names.emplace_back(kind->name());
-  for (int i = 0; i < choice.field_count(); ++i) {
-    ASSERT_NE(choice.field(i)->real_containing_oneof(), nullptr) << choice.field(i)->name();
-    messages.push_back(choice.field(i)->name());
-  }
+  const google::protobuf::OneofDescriptor& fields = *choice.FindOneofByName("kind");
+  for (int i = 0; i < fields.field_count(); ++i) messages.push_back(fields.field(i)->name());
   EXPECT_THAT(messages, testing::UnorderedElementsAreArray(names));
 }
 
 TEST(LayerMessages, EveryKindHasOneAndEachIsAKinds) {
   ExpectAMessageEach(AllLayerKinds(), *v1::Layer::descriptor());
   ExpectAMessageEach(AllNetworkKinds(), *v1::Model::descriptor());
+  ExpectAMessageEach(AllObjectiveKinds(), *v1::Objective::descriptor());
 }
 
 template <typename Kind>
@@ -64,6 +65,28 @@ void ExpectTheFieldsOfTheStructs(const std::vector<const Kind*>& kinds, const De
 TEST(LayerMessages, HaveTheFieldsOfTheirStructs) {
   ExpectTheFieldsOfTheStructs(AllLayerKinds(), *v1::Layer::descriptor());
   ExpectTheFieldsOfTheStructs(AllNetworkKinds(), *v1::Model::descriptor());
+}
+
+TEST(ObjectiveMessages, HaveTheFieldsOfTheirStructs) {
+  for (const ObjectiveKind* kind : AllObjectiveKinds()) {
+    const FieldDescriptor* field =
+        v1::Objective::descriptor()->FindFieldByName(std::string(kind->name()));
+    ASSERT_NE(field, nullptr) << kind->name();
+    EXPECT_THAT(FieldProblems(*field->message_type(), kind->Defaults()), IsEmpty());
+  }
+}
+
+TEST(ObjectiveMessages, ComeBackEqualWithTheirNetwork) {
+  ModelSpec spec = GptSpec{.layers = 1, .width = 8, .heads = 2, .context = 4, .vocabulary = 16};
+  EXPECT_FALSE(ModelToProto(spec).has_objective()) << "a network's own";
+  spec.objective = CrossEntropySpec{.label_smoothing = 0.1, .ignore_index = 0, .top = 3};
+  const absl::StatusOr<ModelSpec> back = ModelFromProto(ModelToProto(spec));
+  ASSERT_TRUE(back.ok()) << back.status();
+  EXPECT_TRUE(*back == spec);
+  v1::Model none = ModelToProto(spec);
+  none.mutable_objective()->Clear();
+  EXPECT_EQ(ModelFromProto(none).status().message(),
+            "model.objective: not set, want cross_entropy or mean_squared_error");
 }
 
 // What the test above would say of a field that one side forgot or has of another type.

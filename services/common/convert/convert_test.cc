@@ -182,6 +182,8 @@ TEST(ConvertControl, RunAndItsReportComeBackEqual) {
   report.has_loss = true;
   report.loss_sum = 0;  // a sum of zero is still a loss
   report.tokens = 128;
+  report.terms = 120;
+  report.measures = {{"accuracy", 97}};
   report.layer_squared_norms = {0.1, 1e-300, 3};
   report.finite = false;
   report.step_seconds = 0.25;
@@ -190,6 +192,11 @@ TEST(ConvertControl, RunAndItsReportComeBackEqual) {
   const StepReport read = FromProto(ToProto(report));
   EXPECT_TRUE(read.has_loss);
   EXPECT_EQ(read.tokens, 128);
+  EXPECT_EQ(read.terms, 120);
+  EXPECT_EQ(read.measures, report.measures);
+  v1::RunResponse older = ToProto(report);
+  older.clear_terms();
+  EXPECT_EQ(FromProto(older).terms, 128) << "what a stage without it meant";
   EXPECT_EQ(read.layer_squared_norms, report.layer_squared_norms);
   EXPECT_FALSE(read.finite);
   EXPECT_EQ(read.phases.seconds, report.phases.seconds);

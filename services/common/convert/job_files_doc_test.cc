@@ -23,7 +23,8 @@ std::string Document() {
 // Layers and networks, which stand in tables with a row a kind (layer_table_test.cc).
 bool HasATable(const Descriptor& message) {
   return message.full_name() == "stagecoach.v1.Layer" ||
-         message.full_name() == "stagecoach.v1.Model";
+         message.full_name() == "stagecoach.v1.Model" ||
+         message.full_name() == "stagecoach.v1.Objective";
 }
 
 // Fields of layers and networks are named by themselves beside their kind, all others by their path.

@@ -80,10 +80,11 @@ std::string FieldsText(const Descriptor& message, std::map<std::string, std::str
 std::string TableOf(const Descriptor& choice, const std::string& head) {
   std::map<std::string, std::string> comments = Comments();
   std::string table = absl::StrCat(head, " what it is | fields |\n| --- | --- | --- |\n");
-  for (int i = 0; i < choice.field_count(); ++i) {
-    const Descriptor& message = *choice.field(i)->message_type();
+  const google::protobuf::OneofDescriptor& kinds = *choice.FindOneofByName("kind");
+  for (int i = 0; i < kinds.field_count(); ++i) {
+    const Descriptor& message = *kinds.field(i)->message_type();
     EXPECT_NE(comments[message.name()], "") << message.name() << " has no comment";
-    absl::StrAppend(&table, "| `", choice.field(i)->name(), "` | ",
+    absl::StrAppend(&table, "| `", kinds.field(i)->name(), "` | ",
                     InASentence(comments[message.name()]), " | ", FieldsText(message, comments),
                     " |\n");
   }
@@ -106,6 +107,7 @@ void ExpectTable(const Descriptor& choice, const std::string& head) {
 TEST(JobFilesDocument, HasTheTablesThatTheMessagesComeWith) {
   ExpectTable(*v1::Layer::descriptor(), "| layer |");
   ExpectTable(*v1::Model::descriptor(), "| network |");
+  ExpectTable(*v1::Objective::descriptor(), "| objective |");
 }
 
 TEST(JobFilesDocument, WordsOfACommentFitIntoASentence) {

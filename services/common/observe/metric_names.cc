@@ -49,6 +49,7 @@ std::span<const MetricDefinition* const> AllMetrics() {
                                                      &kTokens,
                                                      &kFlops,
                                                      &kLoss,
+                                                     &kMeasure,
                                                      &kLearningRate,
                                                      &kGradientNorm,
                                                      &kNonfinite,

@@ -238,6 +238,13 @@ inline constexpr MetricDefinition kFlops = {
 inline constexpr MetricDefinition kLoss = {
     "stagecoach_train_loss", kG,  "1",
     "job_id,split",          "C", "Mean loss of the last step (train) or evaluation (eval)."};
+inline constexpr MetricDefinition kMeasure = {
+    "stagecoach_train_measure",
+    kG,
+    "1",
+    "job_id,split,measure",
+    "C",
+    "What is measured beside the loss, as accuracy, of the last step or evaluation."};
 inline constexpr MetricDefinition kLearningRate = {
     "stagecoach_train_learning_rate", kG, "1", "job_id", "C", "Learning rate of the last step."};
 inline constexpr MetricDefinition kGradientNorm = {

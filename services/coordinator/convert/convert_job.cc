@@ -29,6 +29,19 @@ v1::JobState JobStateOf(JobPhase phase) {
   return v1::JOB_STATE_UNSPECIFIED;
 }
 
+namespace {
+
+void AddMeasures(const std::vector<Measure>& measures,
+                 google::protobuf::RepeatedPtrField<v1::Measure>* protos) {
+  for (const Measure& measure : measures) {
+    v1::Measure& proto = *protos->Add();
+    proto.set_name(measure.name);
+    proto.set_value(measure.value);
+  }
+}
+
+}  // namespace
+
 v1::Job ToProto(const JobView& view) {
   v1::Job job;
   job.set_id(view.id);
@@ -40,6 +53,8 @@ v1::Job ToProto(const JobView& view) {
   job.set_step(view.step);
   if (view.has_loss) job.set_loss(view.loss);
   if (view.has_evaluation_loss) job.set_evaluation_loss(view.evaluation_loss);
+  AddMeasures(view.measures, job.mutable_measures());
+  AddMeasures(view.evaluation_measures, job.mutable_evaluation_measures());
   job.set_tokens_per_second(view.tokens_per_second);
   job.set_step_seconds(view.step_seconds);
   job.set_bubble(view.bubble);
@@ -88,10 +103,12 @@ v1::WatchJobResponse ToProto(const JobRecord& record) {
       step.set_bubble_ideal(record.bubble_ideal);
       step.set_skipped(record.skipped);
       step.set_nonfinite_steps(record.nonfinite_steps);
+      AddMeasures(record.measures, step.mutable_measures());
       break;
     }
     case JobRecord::Kind::kEvaluation:
       proto.mutable_evaluation()->set_loss(record.loss);
+      AddMeasures(record.measures, proto.mutable_evaluation()->mutable_measures());
       break;
     case JobRecord::Kind::kCheckpoint:
       proto.mutable_checkpoint()->set_error(record.message);

@@ -241,6 +241,12 @@ void CoordinatorMetrics::WriteJob(const JobView& view, MetricWriter& writer) {
   writer.Add(metric::kImbalance, {id}, Imbalance(view.stages));
   if (view.has_loss) writer.Add(metric::kLoss, {id, "train"}, view.loss);
   if (view.has_evaluation_loss) writer.Add(metric::kLoss, {id, "eval"}, view.evaluation_loss);
+  for (const Measure& measure : view.measures) {
+    writer.Add(metric::kMeasure, {id, "train", measure.name}, measure.value);
+  }
+  for (const Measure& measure : view.evaluation_measures) {
+    writer.Add(metric::kMeasure, {id, "eval", measure.name}, measure.value);
+  }
   writer.Add(metric::kNonfinite, {id}, static_cast<double>(view.skipped_steps));
   const double left = static_cast<double>(training.steps) - static_cast<double>(view.step);
   writer.Add(metric::kExpectedEnd, {id},

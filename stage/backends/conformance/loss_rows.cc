@@ -1,5 +1,6 @@
 #include "absl/strings/str_cat.h"
 #include "stage/backends/conformance/harness.h"
+#include "stage/backends/loss_testing.h"
 
 namespace stagecoach::conformance {
 namespace {
@@ -7,15 +8,15 @@ namespace {
 enum class Gradient { kNone, kApart, kInPlace };
 
 Outputs Loss(Bench& bench, int64_t n, int64_t vocabulary, float spread, Gradient gradient) {
-  CrossEntropyArgs args = {.logits = bench.Activation({n, vocabulary}, spread),
-                           .targets = bench.Indices(n, vocabulary),
-                           .scale = 0.125f,
-                           .loss = bench.Blank({1}, DType::kF64)};
-  if (gradient == Gradient::kApart) args.d_logits = bench.BlankActivation({n, vocabulary});
-  if (gradient == Gradient::kInPlace) args.d_logits = args.logits;
-  bench.backend().CrossEntropy(args);
-  Outputs outputs = {bench.Read("loss", args.loss)};
-  if (args.d_logits.valid()) outputs.push_back(bench.Read("d_logits", args.d_logits));
+  LossTensors t = {.logits = bench.Activation({n, vocabulary}, spread),
+                   .targets = bench.Indices(n, vocabulary),
+                   .sums = bench.Blank({2}, DType::kF64)};
+  if (gradient != Gradient::kNone) t.scale = bench.From({0.125f}, {1});
+  if (gradient == Gradient::kApart) t.d_logits = bench.BlankActivation({n, vocabulary});
+  if (gradient == Gradient::kInPlace) t.d_logits = t.logits;
+  RunLoss(bench.backend(), t);
+  Outputs outputs = {bench.Read("sums", t.sums)};
+  if (t.d_logits.valid()) outputs.push_back(bench.Read("d_logits", t.d_logits));
   return outputs;
 }
 

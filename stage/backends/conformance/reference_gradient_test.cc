@@ -6,6 +6,7 @@
 
 #include "gtest/gtest.h"
 #include "stage/backends/conformance/harness.h"
+#include "stage/backends/loss_testing.h"
 
 namespace stagecoach::conformance {
 namespace {
@@ -50,15 +51,12 @@ class ReferenceGradient : public testing::Test {
 TEST_F(ReferenceGradient, CrossEntropy) {
   const int64_t n = 3, vocabulary = 7;
   const Tensor logits = bench_.Normal({n, vocabulary}), targets = bench_.Indices(n, vocabulary);
-  const Tensor d_logits = bench_.Blank({n, vocabulary}), loss = bench_.Blank({1}, DType::kF64);
-  backend_->CrossEntropy(
-      {.logits = logits, .targets = targets, .scale = 0.5f, .loss = loss, .d_logits = d_logits});
+  const Tensor d_logits = bench_.Blank({n, vocabulary}), sums = bench_.Blank({2}, DType::kF64);
+  RunLoss(*backend_, {logits, targets, sums, bench_.From({0.5f}, {1}), d_logits});
   ExpectGradient(Read(logits), Read(d_logits), [&](const Values& values) {
-    backend_->CrossEntropy({.logits = bench_.From(values, {n, vocabulary}),
-                            .targets = targets,
-                            .scale = 0.5f,
-                            .loss = loss});
-    return 0.5 * bench_.Read("loss", loss).values[0];
+    RunLoss(*backend_,
+            {.logits = bench_.From(values, {n, vocabulary}), .targets = targets, .sums = sums});
+    return 0.5 * bench_.Read("sums", sums).values[0];
   });
 }
 

@@ -158,31 +158,6 @@ void CpuBackend::EmbeddingForward(const EmbeddingForwardArgs& args) {
       });
 }
 
-void CpuBackend::CrossEntropy(const CrossEntropyArgs& args) {
-  const int64_t rows = args.logits.shape()[0], vocabulary = args.logits.shape()[1];
-  const FloatInput logits(args.logits);
-  const bool backward = args.d_logits.valid();
-  const FloatOutput d_logits(backward ? args.d_logits : args.logits);
-  const int32_t* targets = args.targets.data<int32_t>();
-  auto* losses = reinterpret_cast<double*>(
-      ReserveShared(std::max<int64_t>(rows, 1) * static_cast<int64_t>(sizeof(double))));
-  if (losses == nullptr) return;
-  ForEachPiece(args.logits, kSmallRowBlock, vocabulary, 1,
-               [&](int64_t first, int64_t count, const Room& room) {
-                 for (int64_t r = first; r < first + count; ++r) {
-                   CHECK(targets[r] >= 0 && targets[r] < vocabulary) << "target " << targets[r];
-                   const int64_t start = r * vocabulary;
-                   losses[r] = CrossEntropyRow(
-                       logits.Read(start, vocabulary, room[0]), targets[r], args.scale,
-                       backward ? d_logits.At(start, room[0]) : nullptr, vocabulary);
-                   if (backward) d_logits.Finish(start, vocabulary, room[0]);
-                 }
-               });
-  double loss = 0;
-  for (int64_t r = 0; r < rows; ++r) loss += losses[r];
-  args.loss.data<double>()[0] = loss;
-}
-
 void CpuBackend::Add(const AddArgs& args) {
   CHECK_EQ(args.x.elements(), args.y.elements()) << "add";
   const FloatInput x(args.x), before(args.y);

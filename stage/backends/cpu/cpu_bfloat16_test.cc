@@ -11,6 +11,7 @@
 #include "stage/backends/conformance/harness.h"
 #include "stage/backends/cpu/cpu_backend.h"
 #include "stage/backends/cpu/kernels.h"
+#include "stage/backends/loss_testing.h"
 
 namespace stagecoach::conformance {
 namespace {
@@ -240,10 +241,10 @@ Outputs CrossEntropy(Backend& backend, DType dtype) {
   const Tensor targets = t.bench().Indices(kRows, kVocabulary);
   Outputs outputs;
   for (const Tensor& gradient : {Tensor(), d_logits, logits}) {  // the last one in place
-    const Tensor loss = t.bench().Blank({1}, DType::kF64);
-    backend.CrossEntropy(
-        {.logits = logits, .targets = targets, .scale = 0.01f, .loss = loss, .d_logits = gradient});
-    outputs.push_back(t.bench().Read("loss", loss));
+    const Tensor sums = t.bench().Blank({2}, DType::kF64);
+    const Tensor scale = gradient.valid() ? t.bench().From({0.01f}, {1}) : Tensor();
+    RunLoss(backend, {logits, targets, sums, scale, gradient});
+    outputs.push_back(t.bench().Read("sums", sums));
     if (gradient.valid()) outputs.push_back(t.Read("d_logits", gradient));
   }
   return outputs;

@@ -170,21 +170,6 @@ void KernelBackend::EmbeddingBackward(const EmbeddingBackwardArgs& args) {
   });
 }
 
-void KernelBackend::CrossEntropy(const CrossEntropyArgs& args) {
-  constexpr char kWhat[] = "CrossEntropy";
-  const int64_t rows = args.logits.shape()[0], vocabulary = args.logits.shape()[1];
-  const cudaStream_t stream = Begin();
-  auto* const scratch =
-      static_cast<double*>(Scratch(static_cast<size_t>(rows) * sizeof(double), kWhat));
-  if (scratch == nullptr) return;
-  WithType(TypeOf(kWhat, {&args.logits, &args.d_logits}), [&]<typename T>(T) {
-    Note(cuda::CrossEntropy(stream, args.logits.data<T>(), args.targets.data<int32_t>(), rows,
-                            vocabulary, args.scale, args.loss.data<double>(),
-                            DataOrNull<T>(args.d_logits), scratch),
-         kWhat);
-  });
-}
-
 void KernelBackend::Add(const AddArgs& args) {
   constexpr char kWhat[] = "Add";
   CHECK_EQ(args.x.elements(), args.y.elements()) << kWhat;

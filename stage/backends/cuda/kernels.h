@@ -122,12 +122,6 @@ template <typename T>
 cudaError_t EmbeddingBackward(cudaStream_t stream, EmbeddingShape shape, const int32_t* ids,
                               const T* dy, float* d_token, float* d_position);
 
-// d_logits may be null or logits. scratch: rows doubles.
-template <typename T>
-cudaError_t CrossEntropy(cudaStream_t stream, const T* logits, const int32_t* targets, int64_t rows,
-                         int64_t vocabulary, float scale, double* loss, T* d_logits,
-                         double* scratch);
-
 struct AttentionKernelShape {
   int64_t sequences, context, heads, key_heads, head_width;
   DropoutRule rule;  // threshold 0: no dropout

@@ -103,15 +103,6 @@ Fields FieldsOf(const EmbeddingBackwardArgs& args) {
           {"d_position", d_position}};
 }
 
-Fields FieldsOf(const CrossEntropyArgs& args) {
-  const auto& [logits, targets, scale, loss, d_logits] = args;
-  return {{"logits", logits},
-          {"targets", targets},
-          {"scale", scale},
-          {"loss", loss},
-          {"d_logits", d_logits}};
-}
-
 Fields FieldsOf(const AddArgs& args) {
   const auto& [x, y] = args;
   return {{"x", x}, {"y", y}};
@@ -228,7 +219,6 @@ RECORDED_OPERATION(GeluBackward)
 RECORDED_OPERATION(Dropout)
 RECORDED_OPERATION(EmbeddingForward)
 RECORDED_OPERATION(EmbeddingBackward)
-RECORDED_OPERATION(CrossEntropy)
 RECORDED_OPERATION(Add)
 RECORDED_OPERATION(Sgd)
 RECORDED_OPERATION(AdamW)

@@ -51,7 +51,6 @@ class RecordingBackend final : public Backend {
   void Dropout(const DropoutArgs& args) override;
   void EmbeddingForward(const EmbeddingForwardArgs& args) override;
   void EmbeddingBackward(const EmbeddingBackwardArgs& args) override;
-  void CrossEntropy(const CrossEntropyArgs& args) override;
   void Add(const AddArgs& args) override;
   void Fill(const Tensor& tensor, float value) override;
   void Sgd(const SgdArgs& args) override;

@@ -180,13 +180,6 @@ class MixedReferenceBackend final : public ReferenceBackend {
     widening.Reads(wide.dy);
     ReferenceBackend::EmbeddingBackward(wide);
   }
-  void CrossEntropy(const CrossEntropyArgs& args) override {
-    CrossEntropyArgs wide = args;
-    Widening widening(*this, *copies_);
-    widening.Reads(wide.logits);
-    widening.Writes(wide.d_logits);
-    ReferenceBackend::CrossEntropy(wide);
-  }
   void Add(const AddArgs& args) override {
     AddArgs wide = args;
     Widening widening(*this, *copies_);

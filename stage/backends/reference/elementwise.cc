@@ -59,28 +59,6 @@ void ReferenceBackend::EmbeddingBackward(const EmbeddingBackwardArgs& args) {
   }
 }
 
-void ReferenceBackend::CrossEntropy(const CrossEntropyArgs& args) {
-  const int64_t rows = args.logits.shape()[0], vocabulary = args.logits.shape()[1];
-  double loss = 0;
-  for (int64_t r = 0; r < rows; ++r) {
-    const float* logits = args.logits.data<float>() + r * vocabulary;
-    const int32_t target = args.targets.data<int32_t>()[r];
-    CHECK(target >= 0 && target < vocabulary) << "target " << target;
-    double largest = -INFINITY, total = 0;
-    for (int64_t i = 0; i < vocabulary; ++i) largest = std::max(largest, double{logits[i]});
-    for (int64_t i = 0; i < vocabulary; ++i) total += std::exp(logits[i] - largest);
-    const double normalizer = largest + std::log(total);
-    loss += normalizer - logits[target];
-    if (!args.d_logits.valid()) continue;
-    float* d_logits = args.d_logits.data<float>() + r * vocabulary;
-    for (int64_t i = 0; i < vocabulary; ++i) {
-      const double p = std::exp(logits[i] - normalizer);
-      d_logits[i] = static_cast<float>((p - (i == target ? 1.0 : 0.0)) * args.scale);
-    }
-  }
-  args.loss.data<double>()[0] = loss;
-}
-
 void ReferenceBackend::Add(const AddArgs& args) {
   CHECK_EQ(args.x.elements(), args.y.elements()) << "add";
   const float* x = args.x.data<float>();

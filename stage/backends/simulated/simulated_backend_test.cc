@@ -3,12 +3,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 
 #include "base/bfloat16.h"
 #include "base/progress.h"
 #include "operations/catalogue.h"
 #include "operations/rms_norm.h"
+#include "stage/backends/loss_testing.h"
 
 namespace stagecoach {
 namespace {
@@ -212,12 +214,13 @@ TEST_F(SimulatedBackendTest, AnOperationThatIsNotInTheCatalogueIsAnError) {
 TEST_F(SimulatedBackendTest, TheLossIsThatOfZeroLogits) {
   const Tensor logits = Make(6, 11);
   auto targets = MakeTensor(backend_.allocator(), MemoryKind::kActivations, DType::kI32, Shape{6});
-  auto loss = MakeTensor(backend_.allocator(), MemoryKind::kWorkspace, DType::kF64, Shape{1});
-  ASSERT_TRUE(targets.ok() && loss.ok());
-  backend_.CrossEntropy({.logits = logits, .targets = *targets, .loss = *loss, .d_logits = logits});
-  double value = 0;
-  backend_.CopyToHost(*loss, std::as_writable_bytes(std::span(&value, 1)));
-  EXPECT_DOUBLE_EQ(value, 6 * std::log(11.0));
+  auto sums = MakeTensor(backend_.allocator(), MemoryKind::kWorkspace, DType::kF64, Shape{2});
+  ASSERT_TRUE(targets.ok() && sums.ok());
+  RunLoss(backend_, {logits, *targets, *sums, Make(1, 1), logits});
+  std::array<double, 2> values = {};
+  backend_.CopyToHost(*sums, std::as_writable_bytes(std::span(values)));
+  EXPECT_DOUBLE_EQ(values[0], 6 * std::log(11.0));
+  EXPECT_EQ(values[1], 6);
   EXPECT_EQ(logits.data<float>()[5], 0.0f);
 }
 

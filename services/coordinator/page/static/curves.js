@@ -2,8 +2,9 @@
 import {Comparison} from './compare.js';
 import {CurveChart, lineSwatch} from './curve_chart.js';
 import {fillSegmented, h, part, updateTable} from './dom.js';
-import {compact, decimal, integer, percent, scientific, span} from './format.js';
+import {compact, decimal, integer, measureText, percent, scientific, span} from './format.js';
 import {hasBubble, hasMeasured} from './job_facts.js';
+import {measureColumn} from './series.js';
 import {downsample, quantile, smooth} from './sample.js';
 import {settingsOf} from './settings.js';
 
@@ -51,6 +52,7 @@ export class Curves {
     }});
     controls.append(this.other.control, h('label', {class: 'check'}, 'Smoothing', slider), axis);
     this.charts = CURVES.map((curve) => new CurveChart(part(root, 'curves'), curve));
+    this.measured = new Set();
     this.version = -1;
     this.drawnAt = 0;
   }
@@ -83,16 +85,29 @@ export class Curves {
     this.drawnSteps = series.steps.length;
     const x = this.placeOn(series);
     const marks = series.marks.map((mark) => ({x: x(mark), kind: mark.kind}));
+    this.chartMeasures(series);
     for (const chart of this.charts) this.drawChart(chart, marks);
     this.table(series);
     this.compare();
+  }
+
+  /** What a network measures beside the loss is known from its first record on. */
+  chartMeasures(series) {
+    for (const name of series.measures) {
+      if (this.measured.has(name)) continue;
+      this.measured.add(name);
+      const text = measureText(name);
+      this.charts.push(new CurveChart(part(this.root, 'curves'), {
+        name: measureColumn(name), title: text[0].toUpperCase() + text.slice(1), format: (value) => percent(value), evaluation: true}));
+    }
   }
 
   /** The lines of one run: kinds names what each is drawn as; null leaves it out. */
   lines(curve, series, job, kinds, name) {
     if (curve.pipeline && !hasBubble(job)) return [];
     const x = this.placeOn(series);
-    const points = series.steps.map((point) => ({x: x(point), y: point[curve.name]}));
+    const placed = (list) => list.filter((point) => point[curve.name] !== undefined).map((point) => ({x: x(point), y: point[curve.name]}));
+    const points = placed(series.steps);
     const title = (text) => (this.other.shown ? `${name} ${text}` : text);
     const lines = [];
     const smoothed = !curve.raw && this.weight > 0;
@@ -101,7 +116,7 @@ export class Curves {
                 points: downsample(smoothed ? smooth(points, this.weight) : points, MOST_POINTS)});
     if (curve.evaluation) {
       lines.push({kind: kinds.second, title: title('evaluation'),
-                  points: downsample(series.evaluations.map((point) => ({x: x(point), y: point.loss})), MOST_POINTS)});
+                  points: downsample(placed(series.evaluations), MOST_POINTS)});
     }
     const ideal = Number(job?.bubble_ideal);
     const [first, last] = [series.steps[0], series.steps[series.steps.length - 1]];
@@ -125,7 +140,7 @@ export class Curves {
 
   newest(curve, series, job) {
     const last = series.steps[series.steps.length - 1];
-    return last && !(curve.pipeline && !hasBubble(job)) ? curve.format(last[curve.name]) : '–';
+    return last && last[curve.name] !== undefined && !(curve.pipeline && !hasBubble(job)) ? curve.format(last[curve.name]) : '–';
   }
 
   note(curve, series, job) {

@@ -126,3 +126,8 @@ export function exactShares(values) {
   }
   return shares;
 }
+
+/** "top_5" as people say it: "top 5". */
+export function measureText(name) {
+  return String(name).replaceAll('_', ' ');
+}

@@ -1,9 +1,12 @@
 // A job's records as columns of numbers for the curves, and as a list of events.
-import {num, stateName} from './format.js';
+import {measureText, num, percent, stateName} from './format.js';
 
 const MOST_POINTS = 40000;
 const MOST_EVENTS = 500;
 export const STEP_COLUMNS = ['loss', 'learning_rate', 'gradient_norm', 'step_seconds', 'tokens_per_second', 'bubble'];
+
+/** The column of a measure beside the loss, as of accuracy. */
+export const measureColumn = (name) => `measure ${name}`;
 
 /**
  * Grows by add(). Steps repeated after a recovery replace the first try: they have the same numbers, and a
@@ -16,6 +19,7 @@ export class Series {
     this.version = 0;
     this.steps = [];
     this.evaluations = [];
+    this.measures = [];          // names of what is measured beside the loss, as they came
     this.marks = [];
     this.events = [];
     this.lastCheckpoint = null;
@@ -47,14 +51,17 @@ export class Series {
       while (this.steps.length > 0 && this.steps[this.steps.length - 1].step >= at.step) this.steps.pop();
       const point = {...at, skipped: record.step_done.skipped === true};
       for (const column of STEP_COLUMNS) point[column] = num(record.step_done[column]);
+      this.takeMeasures(record.step_done.measures, point);
       this.steps.push(point);
       if (point.skipped) this.event(at, 'skip', `step ${at.step} skipped: a number was not finite`);
     } else if (record.evaluation) {
       while (this.evaluations.length > 0 && this.evaluations[this.evaluations.length - 1].step >= at.step) {
         this.evaluations.pop();
       }
-      this.evaluations.push({...at, loss: num(record.evaluation.loss)});
-      this.event(at, 'evaluation', `evaluation loss ${num(record.evaluation.loss).toFixed(4)}`);
+      const point = {...at, loss: num(record.evaluation.loss)};
+      const measures = this.takeMeasures(record.evaluation.measures, point);
+      this.evaluations.push(point);
+      this.event(at, 'evaluation', `evaluation loss ${point.loss.toFixed(4)}${measures}`);
     } else if (record.checkpoint) {
       this.checkpointError = record.checkpoint.error || '';
       if (this.checkpointError === '') {
@@ -83,6 +90,17 @@ export class Series {
       const failed = stateName(record.finished.state) === 'FAILED';
       this.event(at, failed ? 'problem' : 'end', `ended ${stateName(record.finished.state)}${why}`);
     }
+  }
+
+  /** Into the point; as text for an event. */
+  takeMeasures(measures, point) {
+    let text = '';
+    for (const {name, value} of measures || []) {
+      point[measureColumn(name)] = num(value);
+      if (!this.measures.includes(name)) this.measures.push(name);
+      text += `, ${measureText(name)} ${percent(num(value))}`;
+    }
+    return text;
   }
 
   event(at, kind, text) {

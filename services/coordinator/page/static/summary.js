@@ -1,7 +1,7 @@
 // A job's headline numbers: state, progress, time left, loss, throughput, bubble, checkpoint, alerts.
 import {alertsOf} from './alerts.js';
 import {h, part, s, setAttribute, setText} from './dom.js';
-import {clock, compact, dateTime, decimal, duration, integer, num, percent, span, stateName} from './format.js';
+import {clock, compact, dateTime, decimal, duration, integer, measureText, num, percent, span, stateName} from './format.js';
 import {hasBubble, hasMeasured, isHeld, lostStages, pipelineStages, stateOf} from './job_facts.js';
 import {modelText, precisionText, scheduleText} from './settings.js';
 
@@ -109,7 +109,8 @@ export class Summary {
              Number.isFinite(change) ? `${changeText(change)} in ${back} steps` : '');
     const evaluations = store.series.evaluations;
     const last = evaluations[evaluations.length - 1];
-    this.set('evaluation_loss', decimal(job.evaluation_loss, 4), job.evaluation_loss, last ? `at step ${integer(last.step)}` : '');
+    const measures = (job.evaluation_measures || []).map(({name, value}) => ` · ${measureText(name)} ${percent(num(value))}`).join('');
+    this.set('evaluation_loss', decimal(job.evaluation_loss, 4), job.evaluation_loss, last ? `at step ${integer(last.step)}${measures}` : '');
     this.updateMeasured(job);
     const checkpoint = store.series.lastCheckpoint;
     const saved = job.last_checkpoint_step;

@@ -8,6 +8,7 @@
 #include "stage/backends/conformance/without_kernels.h"
 #include "stage/backends/cuda/emulation/emulated_backend.h"
 #include "stage/backends/cuda/kernel_list.h"
+#include "stage/backends/loss_testing.h"
 #include "stage/backends/reference/kernel_list.h"
 
 namespace stagecoach::conformance {
@@ -87,12 +88,13 @@ TEST(CudaKernelsOnHost, ALogitOfMinusInfinityHasProbabilityZero) {
     Bench bench(backend);
     std::vector<float> logits(300, 0.5f);
     for (size_t i = 0; i < logits.size(); i += 2) logits[i] = -INFINITY;
-    CrossEntropyArgs args = {.logits = bench.From(logits, {1, 300}),
-                             .targets = bench.Indices(1, 1),
-                             .loss = bench.Blank({1}, DType::kF64),
-                             .d_logits = bench.Blank({1, 300})};
-    backend.CrossEntropy(args);
-    return Outputs{bench.Read("d_logits", args.d_logits)};
+    const LossTensors t = {.logits = bench.From(logits, {1, 300}),
+                           .targets = bench.Indices(1, 1),
+                           .sums = bench.Blank({2}, DType::kF64),
+                           .scale = bench.From({1.0f}, {1}),
+                           .d_logits = bench.Blank({1, 300})};
+    RunLoss(backend, t);
+    return Outputs{bench.Read("d_logits", t.d_logits)};
   };
   const auto emulated = cuda::MakeEmulatedBackend({});
   const auto reference = MakeReferenceBackend({});

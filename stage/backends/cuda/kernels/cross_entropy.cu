@@ -1,8 +1,13 @@
-// A block a row: the largest logit, then the sums, then the gradient. What rows add up to is kept by row, and
-// added in a fixed order.
+// A block a row. What rows add up to is kept by row, and added in a fixed order. The loss alone, as language models
+// have it, is one pass over the logits in packs and one that writes the gradient; probabilities are nowhere but in
+// d_logits. With measures or smoothing there is another pass, element by element.
+//
+// Rows may begin anywhere (a vocabulary of 50257), so packs are those of the whole matrix: the first and last of a
+// row may belong to its neighbours too, which have their own blocks.
 #include "stage/backends/cuda/kernels/cross_entropy.h"
 
 #include "stage/backends/cuda/launch.cuh"
+#include "stage/backends/cuda/packs.cuh"
 
 namespace stagecoach::cuda {
 namespace {
@@ -41,6 +46,31 @@ __device__ __forceinline__ RowSums SumsOfRow(const T* row, int64_t classes, int6
   return sums;
 }
 
+// Sum of exponentials relative to the largest value so far. A NaN goes into the sum.
+struct RunningSum {
+  float largest = -INFINITY;
+  float sum = 0.0f;
+
+  // Element j counts iff begin <= j < end.
+  template <int kCount>
+  __device__ __forceinline__ void Take(const Floats<kCount>& values, int64_t begin, int64_t end) {
+    float top = largest;
+#pragma unroll
+    for (int j = 0; j < kCount; ++j) {
+      if (j >= begin && j < end) top = fmaxf(top, values.at[j]);
+    }
+    if (top > largest) {
+      sum *= expf(largest - top);
+      largest = top;
+    }
+#pragma unroll
+    for (int j = 0; j < kCount; ++j) {
+      const float value = values.at[j];
+      if (j >= begin && j < end && value != -INFINITY) sum += expf(value - largest);
+    }
+  }
+};
+
 // Every thread's share of the row. d_row may be null.
 template <typename T>
 __device__ __forceinline__ void FillRow(T* d_row, int64_t classes, float value) {
@@ -48,8 +78,63 @@ __device__ __forceinline__ void FillRow(T* d_row, int64_t classes, float value) 
   for (int64_t j = threadIdx.x; j < classes; j += blockDim.x) d_row[j] = FromFloat<T>(value);
 }
 
+// What a row gives that has no class: is it no term, or a fault of the data?
+__device__ __forceinline__ void NoteNoClass(const LossRows& s, int64_t r, bool ignored,
+                                            double* table) {
+  for (int i = 0; i < s.sums; ++i) table[i * s.rows + r] = 0.0;
+  if (ignored) return;
+  table[r] = NAN;
+  table[s.rows + r] = 1.0;
+}
+
 template <typename T>
-__global__ void CrossEntropyLossKernel(LossRows s, const T* logits, const int32_t* targets,
+__global__ void __launch_bounds__(kMaxLogitThreads)
+    LossAloneKernel(LossRows s, const T* logits, const int32_t* targets, bool wide,
+                    const float* scale, T* d_logits, double* table) {
+  constexpr int kCount = kPack<T>;
+  __shared__ float shared[32];
+  const int64_t stride = static_cast<int64_t>(blockDim.x) * kCount;
+  for (int64_t row = blockIdx.x; row < s.rows; row += gridDim.x) {
+    // No restrict: d_logits may be logits.
+    const int64_t begin = row * s.classes, end = begin + s.classes;
+    const int64_t start = (begin / kCount + threadIdx.x) * kCount;
+    const int64_t target = targets[row];
+    const bool ignored = target == s.ignored, known = target >= 0 && target < s.classes;
+    if (ignored || !known) {
+      FillRow(d_logits == nullptr ? nullptr : d_logits + begin, s.classes, ignored ? 0.0f : NAN);
+      if (threadIdx.x == 0) NoteNoClass(s, row, ignored, table);
+      continue;
+    }
+    RunningSum running;
+    for (int64_t i = start; i < end; i += stride) {
+      running.Take(LoadFloats<kCount>(logits, i, begin, end, wide), begin - i, end - i);
+    }
+    const float at_target = ToFloat(logits[begin + target]);
+    // After these barriers every thread has read what it needs of the row but its own elements.
+    const float largest = BlockMax(running.largest, shared);
+    const float total = BlockSum(
+        running.sum == 0.0f ? 0.0f : running.sum * expf(running.largest - largest), shared);
+    if (threadIdx.x == 0) {
+      table[row] = log(static_cast<double>(total)) +
+                   (static_cast<double>(largest) - static_cast<double>(at_target));
+      table[s.rows + row] = 1.0;
+    }
+    if (d_logits == nullptr) continue;
+    const float inverse = 1.0f / total, factor = *scale;
+    for (int64_t i = start; i < end; i += stride) {
+      Floats<kCount> values = LoadFloats<kCount>(logits, i, begin, end, wide);
+#pragma unroll
+      for (int j = 0; j < kCount; ++j) {
+        const float p = expf(values.at[j] - largest) * inverse;
+        values.at[j] = (p - (i + j == begin + target ? 1.0f : 0.0f)) * factor;
+      }
+      StoreFloats(values, d_logits, i, begin, end, wide);
+    }
+  }
+}
+
+template <typename T>
+__global__ void MeasuredLossKernel(LossRows s, const T* logits, const int32_t* targets,
                                        const float* scale, T* d_logits, double* table) {
   __shared__ float shared[32];
   __shared__ double wide[32];
@@ -59,13 +144,7 @@ __global__ void CrossEntropyLossKernel(LossRows s, const T* logits, const int32_
     T* const d_row = d_logits == nullptr ? nullptr : d_logits + r * s.classes;
     if (ignored || !known) {
       FillRow(d_row, s.classes, ignored ? 0.0f : NAN);
-      if (threadIdx.x == 0) {
-        for (int i = 0; i < s.sums; ++i) table[i * s.rows + r] = 0.0;
-        if (!ignored) {
-          table[r] = NAN;
-          table[s.rows + r] = 1.0;
-        }
-      }
+      if (threadIdx.x == 0) NoteNoClass(s, r, ignored, table);
       continue;
     }
     const T* const row = logits + r * s.classes;
@@ -96,9 +175,14 @@ template <typename T>
 cudaError_t CrossEntropyLoss(cudaStream_t stream, const LossRows& shape, const T* logits,
                              const int32_t* targets, const float* scale, T* d_logits, double* sums,
                              double* scratch) {
+  const bool alone = shape.sums == 2 && shape.smoothing == 0.0;
   cudaError_t error =
-      Launch(CrossEntropyLossKernel<T>, RowLaunch(shape.rows, shape.classes, 1, kMaxLogitThreads),
-             0, stream, shape, logits, targets, scale, d_logits, scratch);
+      alone ? Launch(LossAloneKernel<T>,
+                     RowLaunch(shape.rows, shape.classes, kPack<T>, kMaxLogitThreads), 0, stream,
+                     shape, logits, targets, Aligned(logits, d_logits), scale, d_logits, scratch)
+            : Launch(MeasuredLossKernel<T>,
+                     RowLaunch(shape.rows, shape.classes, 1, kMaxLogitThreads), 0, stream, shape,
+                     logits, targets, scale, d_logits, scratch);
   for (int i = 0; i < shape.sums && error == cudaSuccess; ++i) {
     error = OrderedTotal(stream, scratch + i * shape.rows, shape.rows, sums + i);
   }

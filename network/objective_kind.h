@@ -1,0 +1,43 @@
+// ObjectiveKind: what a network can be trained for. One object a kind, without state; its file is in
+// network/objectives, and the one list of them in objective_kinds.cc.
+// Ownership: the list owns all kinds for the life of the process.
+// Threads:   any.
+// Errors:    INVALID_ARGUMENT with the path in the job, the value and the remedy; FindObjectiveKind answers
+//            NOT_FOUND with the nearest known name.
+#ifndef STAGECOACH_NETWORK_OBJECTIVE_KIND_H_
+#define STAGECOACH_NETWORK_OBJECTIVE_KIND_H_
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "network/network.h"
+#include "network/objective_spec.h"
+#include "operations/attributes.h"
+
+namespace stagecoach {
+
+class ObjectiveKind {
+ public:
+  virtual ~ObjectiveKind() = default;
+  virtual std::string_view name() const = 0;
+  virtual Attributes Defaults() const = 0;
+  // Which element it compares the output with.
+  virtual Element TargetElement() const = 0;
+  // The loss, its attributes and what is ignored; `path`: of the kind in the job.
+  virtual absl::StatusOr<Objective> Build(const Attributes& fields,
+                                          const std::string& path) const = 0;
+};
+
+const std::vector<const ObjectiveKind*>& AllObjectiveKinds();  // by name
+absl::StatusOr<const ObjectiveKind*> FindObjectiveKind(std::string_view name);
+
+// Sets what a network is trained for. Its output is compared with the targets that it names, or, where these are
+// not of the kind that is wanted, with another input that is: so an autoencoder's with the images that went in.
+// Without a kind it is cross-entropy; accuracy is counted where a sample has one target.
+absl::Status SetObjective(const ObjectiveSpec& spec, const std::string& path, Network* network);
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_NETWORK_OBJECTIVE_KIND_H_

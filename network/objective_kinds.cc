@@ -1,0 +1,114 @@
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "base/check.h"
+#include "base/field_check.h"
+#include "base/status.h"
+#include "base/suggest.h"
+#include "network/objective_kind.h"
+#include "operations/catalogue.h"
+
+// A line a kind. Its file in network/objectives defines `const ObjectiveKind* <Name>Kind()`; its message is in
+// proto/stagecoach/v1/model.proto.
+#define STAGECOACH_OBJECTIVE_KINDS(KIND) \
+  KIND(CrossEntropy)                     \
+  KIND(MeanSquaredError)
+
+namespace stagecoach {
+
+#define STAGECOACH_DECLARE(Name) const ObjectiveKind* Name##Kind();
+STAGECOACH_OBJECTIVE_KINDS(STAGECOACH_DECLARE)
+#undef STAGECOACH_DECLARE
+
+namespace {
+
+std::vector<const ObjectiveKind*> MakeList() {
+#define STAGECOACH_ENTRY(Name) Name##Kind(),
+  std::vector<const ObjectiveKind*> all = {STAGECOACH_OBJECTIVE_KINDS(STAGECOACH_ENTRY)};
+#undef STAGECOACH_ENTRY
+  std::sort(all.begin(), all.end(),
+            [](const ObjectiveKind* a, const ObjectiveKind* b) { return a->name() < b->name(); });
+  for (size_t i = 1; i < all.size(); ++i) {
+    CHECK(all[i - 1]->name() != all[i]->name()) << "two objectives " << all[i]->name();
+  }
+  return all;
+}
+
+}  // namespace
+
+const std::vector<const ObjectiveKind*>& AllObjectiveKinds() {
+  static const auto* const all = new std::vector<const ObjectiveKind*>(MakeList());
+  return *all;
+}
+
+absl::StatusOr<const ObjectiveKind*> FindObjectiveKind(std::string_view name) {
+  std::vector<std::string> known;
+  for (const ObjectiveKind* kind : AllObjectiveKinds()) {
+    if (kind->name() == name) return kind;
+    known.emplace_back(kind->name());
+  }
+  return absl::NotFoundError(absl::StrCat("there is no objective \"", std::string(name), "\"",
+                                          Suggestion(std::string(name), known)));
+}
+
+namespace {
+
+// Of the targets first, then of the other inputs.
+absl::StatusOr<WireId> ChooseTargets(const ObjectiveKind& kind, const Network& network,
+                                     const std::string& path) {
+  std::vector<WireId> candidates = {network.objective.targets};
+  for (size_t i = 0; i < network.inputs.size(); ++i) {
+    candidates.emplace_back(static_cast<int32_t>(i));
+  }
+  const bool ids = kind.TargetElement() == Element::kIds;
+  for (const WireId id : candidates) {
+    if ((network.wire(id).type.element == Element::kIds) == ids) return id;
+  }
+  return FieldError(path, std::string(kind.name()),
+                    ids ? "compares with classes, and the data of this network has none"
+                        : "compares with numbers, and the data of this network has only ids");
+}
+
+absl::Status CheckClasses(const Network& network, const std::string& path) {
+  const int64_t classes = network.input(network.objective.targets).classes;
+  const ValueType& output = network.wire(network.objective.output).type;
+  if (classes == 0 || network.classes() == classes) return absl::OkStatus();
+  return FieldError(path, absl::StrCat("the last layer gives ", FormatType(output)),
+                    absl::StrCat("it must give logits of the ", classes, " classes"));
+}
+
+ObjectiveSpec DefaultObjective(const Network& network) {
+  ObjectiveSpec spec;
+  spec.kind = CrossEntropyKind()->name();
+  spec.attributes = CrossEntropyKind()->Defaults();
+  const bool one_target = network.wire(network.objective.targets).type.shape.rank() == 0;
+  spec.attributes.Set("no_accuracy", !one_target);
+  return spec;
+}
+
+}  // namespace
+
+absl::Status SetObjective(const ObjectiveSpec& given, const std::string& path, Network* network) {
+  ObjectiveSpec spec = given;
+  if (spec.kind.empty()) spec = DefaultObjective(*network);
+  ASSIGN_OR_RETURN(const ObjectiveKind* const kind, Annotate(FindObjectiveKind(spec.kind), path));
+  const WireId output = network->objective.output;
+  ASSIGN_OR_RETURN(const WireId targets, ChooseTargets(*kind, *network, path));
+  ASSIGN_OR_RETURN(Objective objective,
+                   kind->Build(spec.attributes, absl::StrCat(path, ".", spec.kind)));
+  objective.output = output;
+  objective.targets = targets;
+  objective.target_type = network->wire(targets).type;
+  objective.target_type.element = kind->TargetElement();
+  const Operation& loss = OperationNamed(objective.operation);
+  network->objective = objective;
+  RETURN_IF_ERROR(CheckClasses(*network, path));
+  const std::vector<ValueType> inputs = {network->wire(output).type, objective.target_type};
+  RETURN_IF_ERROR(Annotate(loss.Types(objective.attributes, inputs, {}).status(), path));
+  std::vector<std::string>& sums = network->objective.sums = loss.Sums(objective.attributes);
+  CHECK(sums.size() >= 2 && sums[0] == "loss" && sums[1] == "terms")
+      << objective.operation << " is no loss";
+  return absl::OkStatus();
+}
+
+}  // namespace stagecoach

@@ -1,0 +1,85 @@
+#include <string>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "network/layers/linear.h"
+#include "network/network_builder.h"
+#include "network/objective_kind.h"
+#include "network/objectives/cross_entropy.h"
+#include "network/objectives/mean_squared_error.h"
+
+namespace stagecoach {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+constexpr int64_t kFeatures = 6, kClassCount = 4;
+
+// A linear layer on `features` numbers, with labels and, with `images`, numbers to compare with.
+Network LinearNetwork(int64_t out, bool images) {
+  NetworkBuilder builder(0.02, {});
+  const WireId x = builder.Input("images", ActivationType({kFeatures}), 0);
+  const ValueType label{Element::kIds, Leading::kSamples, {}};
+  const WireId labels = builder.Input("labels", label, kClassCount);
+  const auto y = builder.Add(LinearSpec{.out = out}, "model.layers[0]", x);
+  EXPECT_TRUE(y.ok()) << y.status();
+  auto network = builder.Finish({*y, images ? x : labels}, "model");
+  EXPECT_TRUE(network.ok()) << network.status();
+  return *std::move(network);
+}
+
+TEST(ObjectiveKindsTest, AnUnknownOneIsRefusedWithTheNearestName) {
+  const absl::Status status = FindObjectiveKind("cross_entorpy").status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("cross_entropy"));
+}
+
+TEST(ObjectiveKindsTest, ALabelIsCrossEntropyWithAccuracyIfNothingIsSaid) {
+  Network network = LinearNetwork(kClassCount, false);
+  ASSERT_TRUE(SetObjective({}, "model.objective", &network).ok());
+  EXPECT_EQ(network.objective.operation, "cross_entropy");
+  EXPECT_THAT(network.objective.sums, ElementsAre("loss", "terms", "accuracy"));
+  EXPECT_FALSE(network.objective.ignored.has_value());
+}
+
+TEST(ObjectiveKindsTest, CrossEntropyCountsWhatAJobAsksFor) {
+  Network network = LinearNetwork(kClassCount, false);
+  const CrossEntropySpec spec{.ignore_index = 3, .top = 2};
+  ASSERT_TRUE(SetObjective(spec, "model.objective", &network).ok());
+  EXPECT_THAT(network.objective.sums, ElementsAre("loss", "terms", "accuracy", "top_2"));
+  EXPECT_EQ(network.objective.ignored, 3);
+}
+
+TEST(ObjectiveKindsTest, EachTakesTheInputThatItCanCompareWith) {
+  Network network = LinearNetwork(kFeatures, false);
+  ASSERT_TRUE(SetObjective(MeanSquaredErrorSpec{}, "model.objective", &network).ok());
+  EXPECT_EQ(network.input(network.objective.targets).name, "images");
+  EXPECT_EQ(network.objective.target_type.element, Element::kFloat32) << "never rounded";
+  Network classifier = LinearNetwork(kClassCount, true);
+  ASSERT_TRUE(SetObjective(CrossEntropySpec{}, "model.objective", &classifier).ok());
+  EXPECT_EQ(classifier.input(classifier.objective.targets).name, "labels");
+}
+
+TEST(ObjectiveKindsTest, WhatDoesNotFitIsRefusedWithThePathInTheJob) {
+  const auto refusal = [](const ObjectiveSpec& spec, int64_t out) {
+    Network network = LinearNetwork(out, false);
+    const absl::Status status = SetObjective(spec, "model.objective", &network);
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
+    return std::string(status.message());
+  };
+  EXPECT_THAT(refusal(CrossEntropySpec{.top = 5}, kClassCount),
+              AllOf(HasSubstr("model.objective"), HasSubstr("5"), HasSubstr("4")));
+  EXPECT_THAT(refusal(CrossEntropySpec{.label_smoothing = 1}, kClassCount),
+              HasSubstr("model.objective.cross_entropy.label_smoothing: 1"));
+  EXPECT_THAT(refusal(CrossEntropySpec{}, 5),
+              AllOf(HasSubstr("model.objective"), HasSubstr("activation[n, 5]"),
+                    HasSubstr("logits of the 4 classes")));
+  EXPECT_THAT(refusal(MeanSquaredErrorSpec{}, 5),
+              AllOf(HasSubstr("model.objective"), HasSubstr("float32[n, 6]")));
+}
+
+}  // namespace
+}  // namespace stagecoach

@@ -1,0 +1,30 @@
+// cross_entropy: of logits [..., classes] and the ids of the right classes (operations/cross_entropy.h).
+#ifndef STAGECOACH_NETWORK_OBJECTIVES_CROSS_ENTROPY_H_
+#define STAGECOACH_NETWORK_OBJECTIVES_CROSS_ENTROPY_H_
+
+#include <cstdint>
+#include <limits>
+
+namespace stagecoach {
+
+struct CrossEntropySpec {
+  static constexpr const char* kObjective = "cross_entropy";
+  // Of ids: no class, so that every target counts.
+  static constexpr int64_t kNothingIgnored = -1;
+
+  double label_smoothing = 0;
+  int64_t ignore_index = kNothingIgnored;
+  int64_t top = 0;  // also counts targets among so many largest logits; 0: not
+  bool no_accuracy = false;
+  template <typename Visitor>
+  void Visit(Visitor& visit) {
+    visit.Rate("label_smoothing", label_smoothing);
+    visit.Count("ignore_index", ignore_index, kNothingIgnored, std::numeric_limits<int32_t>::max());
+    visit.Count("top", top, 0);
+    visit.Flag("no_accuracy", no_accuracy);
+  }
+};
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_NETWORK_OBJECTIVES_CROSS_ENTROPY_H_

@@ -1,0 +1,16 @@
+// mean_squared_error: of the network's output and numbers of its shape (operations/mean_squared_error.h): as of an
+// autoencoder, whose output is compared with its input.
+#ifndef STAGECOACH_NETWORK_OBJECTIVES_MEAN_SQUARED_ERROR_H_
+#define STAGECOACH_NETWORK_OBJECTIVES_MEAN_SQUARED_ERROR_H_
+
+namespace stagecoach {
+
+struct MeanSquaredErrorSpec {
+  static constexpr const char* kObjective = "mean_squared_error";
+  template <typename Visitor>
+  void Visit(Visitor&) {}
+};
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_NETWORK_OBJECTIVES_MEAN_SQUARED_ERROR_H_

@@ -1,0 +1,96 @@
+// What the last stage runs of a micro-batch: the gradient is that of the mini-batch for every M, also where targets
+// are ignored, and measures come with the loss.
+#include <cmath>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "network/objectives/cross_entropy.h"
+#include "stage/testing/pipeline_harness.h"
+#include "stage/testing/skip_network.h"
+
+namespace stagecoach {
+namespace {
+
+constexpr int64_t kSequences = 5;
+
+HarnessOptions Ignoring(int64_t micro_batches, const CrossEntropySpec& objective) {
+  HarnessOptions options{.batch_size = kSequences, .micro_batches = micro_batches};
+  options.network = MakeSkipNetwork(false, Precision::kFloat32, objective);
+  options.evaluation_sequences = kSequences;
+  return options;
+}
+
+// Of a step: the last stage's report, and the squared gradient norms of all layers.
+struct Step {
+  StepReport report;
+  std::vector<double> norms;
+};
+Step FirstStep(const HarnessOptions& options) {
+  PipelineHarness pipeline(options);
+  auto reports = pipeline.RunPass(true, 0);
+  EXPECT_TRUE(reports.ok()) << reports.status();
+  if (!reports.ok()) return {};
+  return {reports->back(), reports->back().layer_squared_norms};
+}
+
+TEST(ObjectiveTest, IgnoredTargetsLeaveTheGradientThatOfTheMiniBatchForEveryM) {
+  const CrossEntropySpec objective{.ignore_index = 1};
+  const Step whole = FirstStep(Ignoring(1, objective));
+  const double all = kSequences * kSkipContext;
+  EXPECT_EQ(whole.report.tokens, all);
+  ASSERT_GT(whole.report.terms, 0);
+  ASSERT_LT(whole.report.terms, all) << "none is ignored";
+  for (const int64_t micro_batches : {2, 3, 4, 5}) {
+    const Step cut = FirstStep(Ignoring(micro_batches, objective));
+    EXPECT_EQ(cut.report.terms, whole.report.terms);
+    EXPECT_NEAR(cut.report.loss_sum, whole.report.loss_sum, 1e-5 * whole.report.loss_sum);
+    ASSERT_EQ(cut.norms.size(), whole.norms.size());
+    for (size_t i = 0; i < cut.norms.size(); ++i) {
+      EXPECT_NEAR(cut.norms[i], whole.norms[i], 1e-5 * whole.norms[i])
+          << "layer " << i << ", M = " << micro_batches;
+    }
+  }
+}
+
+// The logits' gradient is a mean over the terms, so leaving targets out makes those that are left count for more.
+TEST(ObjectiveTest, TheGradientIsOfTheMeanOverWhatCounts) {
+  HarnessOptions options = Ignoring(2, {});
+  const Step every = FirstStep(options);
+  EXPECT_EQ(every.report.terms, kSequences * kSkipContext);
+  options.network->objective.ignored = kSkipVocabulary;  // counted, and none is
+  const Step counted = FirstStep(options);
+  EXPECT_EQ(counted.norms, every.norms) << "as many terms as targets";
+}
+
+TEST(ObjectiveTest, AMiniBatchInWhichNothingCountsHasNoGradient) {
+  const CrossEntropySpec objective{.ignore_index = 0};
+  HarnessOptions options = Ignoring(2, objective);
+  // So all targets are 0.
+  options.draws_below = 1;
+  const Step none = FirstStep(options);
+  EXPECT_EQ(none.report.terms, 0);
+  EXPECT_EQ(none.report.loss_sum, 0);
+  for (const double norm : none.norms) EXPECT_EQ(norm, 0);
+}
+
+TEST(ObjectiveTest, MeasuresComeWithTheLossInTrainingAndEvaluation) {
+  const HarnessOptions options = Ignoring(3, {.top = 2});
+  PipelineHarness pipeline(options);
+  auto reports = pipeline.RunPass(true, 0);
+  ASSERT_TRUE(reports.ok()) << reports.status();
+  auto evaluation = pipeline.Evaluate(0);
+  ASSERT_TRUE(evaluation.ok()) << evaluation.status();
+  for (const StepReport* report : {&reports->back(), &*evaluation}) {
+    ASSERT_EQ(report->measures.size(), 2u);
+    EXPECT_EQ(report->measures[0].name, "accuracy");
+    EXPECT_EQ(report->measures[1].name, "top_2");
+    EXPECT_GE(report->measures[0].value, 0);
+    EXPECT_GT(report->measures[1].value, 0) << "2 of few classes";
+    EXPECT_LE(report->measures[0].value, report->measures[1].value);
+    EXPECT_LE(report->measures[1].value, report->terms);
+  }
+}
+
+}  // namespace
+}  // namespace stagecoach

@@ -1,0 +1,246 @@
+#!/usr/bin/env python3
+"""Compares whole networks of the zoo with PyTorch, from the same weights and data.
+
+usage: networks.py STAGECOACH_ORACLE
+
+`stagecoach-oracle run` computes one step; each network is written here for PyTorch from its description alone, in
+float64. Compared are outputs, loss, measures, the gradient of every parameter and states, for several numbers of
+stages and micro-batches, and the losses of 20 steps with states, from PyTorch's updates on its side and from our
+gradients on ours. Exit status: 0 equal within the tolerances, 1 not, 77 PyTorch is not installed.
+"""
+
+import json
+import pathlib
+import struct
+import subprocess
+import sys
+import tempfile
+
+try:
+    import numpy as np
+    import torch
+    import torch.nn.functional as F
+except ImportError:
+    print("SKIPPED: python3-torch is not installed")
+    sys.exit(77)
+
+import operations
+from compare import Gpt, Report, read_safetensors
+
+SAMPLES, STEPS, RATE = 5, 20, 0.1
+TOLERANCE = 1e-4  # of the largest value of an array; of each loss
+ELEMENTS = {"float32": "F32", "int32": "I32"}
+
+
+def write_safetensors(path, arrays):
+    header, body = {}, b""
+    for name in sorted(arrays):
+        array = np.ascontiguousarray(arrays[name])
+        end = len(body) + array.nbytes
+        header[name] = {"dtype": ELEMENTS[array.dtype.name], "shape": list(array.shape), "data_offsets": [len(body), end]}
+        body += array.tobytes()
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    pathlib.Path(path).write_bytes(struct.pack("<Q", len(text)) + text + body)
+
+
+class Weights:
+    """Parameters by path within a layer; layers count up."""
+
+    def __init__(self, arrays):
+        self.values, self.layer = arrays, 0
+
+    def __getitem__(self, path):
+        return self.values[f"model/{self.layer:04d}/{path}"]
+
+    def next(self):
+        self.layer += 1
+
+
+def gpt(fields, weights, batch):
+    model = Gpt({}, {"blocks": fields["layers"], "heads": fields["heads"]}, torch.float64)
+    model.parameters = weights.values
+    ids = batch["tokens"]
+    return model.logits(ids).reshape(*ids.shape, -1)
+
+
+def llama(fields, weights, batch):
+    def norm(x, path):
+        return operations.rms_norm({"epsilon": fields.get("epsilon", 1e-5)}, x, weights[path])[0]
+
+    heads = {"heads": fields["heads"], "key_heads": fields.get("key_heads", 0), "dropout": 0, "epsilon": 1e-6,
+             "theta": fields.get("rotary_theta", 10000.0), "inverse": 0, "interleaved": 0}
+    x = F.embedding(batch["tokens"], weights["token.weight"])
+    for _ in range(fields["layers"]):
+        weights.next()
+        qkv = F.linear(norm(x, "rms_norm.weight"), weights["attention.qkv.weight"])
+        if fields.get("qk_norm"):
+            norms = weights["attention.query_norm.weight"], weights["attention.key_norm.weight"]
+            qkv = operations.head_norm(heads, qkv, *norms)[0]
+        h = operations.attention(heads, operations.rotary(heads, qkv)[0])[0]
+        x = x + F.linear(h, weights["attention.proj.weight"])
+        weights.next()
+        h = norm(x, "rms_norm.weight")
+        h = F.silu(F.linear(h, weights["swiglu.gate.weight"])) * F.linear(h, weights["swiglu.up.weight"])
+        x = x + F.linear(h, weights["swiglu.down.weight"])
+    weights.next()
+    x = norm(x, "weight")
+    weights.next()
+    return F.linear(x, weights["weight"])
+
+
+def mlp(fields, weights, batch):
+    x = batch["images"].flatten(1)
+    for i in range(fields["layers"]):
+        # A layer without parameters, as ReLU, counts too; flatten is one layer with the linear behind it.
+        path = "linear." if i == 0 else ""
+        x = F.linear(x, weights[path + "weight"], weights[path + "bias"])
+        if i + 1 < fields["layers"]:
+            x = F.relu(x)
+            weights.next()
+            weights.next()
+    return x
+
+
+def resnet(fields, weights, batch):
+    def normed(x, path, stride=1):
+        weight = weights[path + "convolution.weight"]
+        x = F.conv2d(x, operations.channels_first(weight), None, stride, weight.shape[1] // 2)
+        name = path + "batch_norm."
+        moments = weights[name + "running_mean"], weights[name + "running_variance"]
+        return F.batch_norm(x, *moments, weights[name + "weight"], weights[name + "bias"], training=True)
+
+    x = F.relu(normed(operations.channels_first(batch["images"]), ""))
+    for stage in range(3):
+        for i in range((fields["depth"] - 2) // 6):
+            weights.next()
+            stride = 2 if stage > 0 and i == 0 else 1
+            y = normed(F.relu(normed(x, "first.", stride)), "second.")
+            x = F.relu(y + (normed(x, "shortcut.", stride) if y.shape != x.shape else x))
+    weights.next()
+    return F.linear(x.mean((2, 3)), weights["linear.weight"], weights["linear.bias"])
+
+
+TEXT = {"context": 8, "vocabulary": 13}
+IMAGE = {"image": [9, 8, 3], "classes": 5}
+LLAMA = {"layers": 2, "width": 16, "heads": 4, "key_heads": 2, "hidden": 24, **TEXT}
+NETWORKS = {
+    "gpt": ("gpt", gpt, {"layers": 2, "width": 16, "heads": 2, **TEXT}, {}),
+    "llama": ("llama", llama, {**LLAMA, "rotary_theta": 500000.0}, {}),
+    "qwen3": ("llama", llama, {**LLAMA, "head_width": 6, "qk_norm": True, "epsilon": 1e-6, "rotary_theta": 1e6}, {}),
+    "gpt ignoring": ("gpt", gpt, {"layers": 1, "width": 16, "heads": 2, **TEXT}, {"ignore_index": 3}),
+    "mlp": ("mlp", mlp, {"hidden": 24, "layers": 3, **IMAGE}, {"label_smoothing": 0.1, "top": 2}),
+    "resnet": ("resnet", resnet, {"depth": 8, "width": 8, **IMAGE}, {}),
+}
+
+
+def make_batch(fields, rng):
+    if "image" not in fields:
+        ids = rng.integers(0, fields["vocabulary"], (SAMPLES, fields["context"] + 1), np.int32)
+        return {"tokens": ids[:, :-1], "targets": ids[:, 1:]}
+    images = rng.normal(size=(SAMPLES, *fields["image"])).astype(np.float32)
+    return {"images": images, "labels": rng.integers(0, fields["classes"], SAMPLES, np.int32)}
+
+
+class Network:
+    """One network in PyTorch, and beside it the program that computes the same."""
+
+    def __init__(self, oracle, name, folder):
+        self.oracle, self.folder, self.name = oracle, folder, name
+        self.kind, self.forward, self.fields, self.objective = NETWORKS[name]
+        self.file = folder / f"{name.replace(' ', '_')}.yaml"
+        model = {self.kind: self.fields}
+        if self.objective:
+            model["objective"] = {"cross_entropy": self.objective}
+        self.file.write_text(json.dumps(model))
+
+    def run(self, *arguments):
+        subprocess.run([self.oracle, "run", "--network", self.file, *map(str, arguments)], check=True)
+
+    def initial(self, rng):
+        path = self.folder / "initial.safetensors"
+        self.run("--init", path, "--seed", 7)
+        arrays = {name: np.array(array) for name, array in read_safetensors(path)[0].items()}
+        for name, array in arrays.items():  # zeros and ones would hide what is confused
+            if not name.endswith(("mean", "variance")):
+                array += rng.normal(0, 0.05, array.shape).astype(np.float32)
+        return arrays
+
+    def ours(self, weights, batch, *arguments):
+        paths = [self.folder / f"{name}.safetensors" for name in ("weights", "batch", "out")]
+        write_safetensors(paths[0], weights)
+        write_safetensors(paths[1], batch)
+        self.run("--weights", paths[0], "--batch", paths[1], "--out", paths[2], *arguments)
+        return read_safetensors(paths[2])[0]
+
+    def truth(self, weights, batch):
+        """As `ours`; micro-batches of the whole mini-batch, since batch norm sees one at a time."""
+        values = {n: torch.tensor(a, dtype=torch.float64, requires_grad=not n.endswith(("mean", "variance")))
+                  for n, a in weights.items()}
+        tensors = {n: torch.tensor(a.astype(np.int64 if a.dtype == np.int32 else np.float64)) for n, a in batch.items()}
+        output = self.forward(self.fields, Weights(values), tensors)
+        targets = tensors["targets" if "targets" in tensors else "labels"]
+        options = {"label_smoothing": self.objective.get("label_smoothing", 0), "ignore_index": self.objective.get("ignore_index", -100)}
+        loss = F.cross_entropy(output.flatten(0, -2), targets.flatten(), **options)
+        loss.backward()
+        out = {"output": output, "loss": loss.reshape(1)}
+        counts = targets.flatten() != options["ignore_index"]
+        if "measure/accuracy" in self.measures(targets):
+            right = (output.flatten(0, -2).argmax(-1) == targets.flatten()) & counts
+            out["measure/accuracy"] = right.sum().reshape(1) / counts.sum()
+        for name, value in values.items():
+            out[("grad/" if value.requires_grad else "state/") + name] = value.grad if value.requires_grad else value
+        return {name: value.detach().numpy() for name, value in out.items()}
+
+    def measures(self, targets):
+        return {"measure/accuracy"} if targets.dim() == 1 or self.objective else set()
+
+
+def compare_step(network, report, weights, batch):
+    truth = network.truth(weights, batch)
+    ways = [(1, 1, "never"), (3, 1, "always")]
+    if network.kind != "resnet":  # whose statistics are those of a micro-batch
+        ways += [(1, 2, "always"), (2, 3, "except_first")]
+    for stages, micro_batches, mode in ways:
+        for schedule in ("gpipe", "one_forward_one_backward"):
+            ours = network.ours(weights, batch, "--stages", stages, "--micro-batches", micro_batches,
+                                "--rematerialization", mode, "--schedule", schedule)
+            way = f"{network.name} K={stages} M={micro_batches} {mode} {schedule}"
+            for name, value in truth.items():
+                report.near(f"{way} {name}", ours[name], value, TOLERANCE)
+
+
+def compare_curve(network, report, weights, rng):
+    """SGD on both sides, each with its own weights."""
+    sides = [dict(weights), {n: a.astype(np.float64) for n, a in weights.items()}]
+    losses = ([], [])
+    for _ in range(STEPS):
+        batch = make_batch(network.fields, rng)
+        for side, step in enumerate((lambda w: network.ours(w, batch, "--stages", 2), lambda w: network.truth(w, batch))):
+            out = step(sides[side])
+            losses[side].append(float(out["loss"][0]))
+            for name, array in sides[side].items():
+                new = out["state/" + name] if "state/" + name in out else array - RATE * out["grad/" + name]
+                sides[side][name] = new.astype(array.dtype)
+    for i, (ours, truth) in enumerate(zip(*losses)):
+        report.near(f"{network.name} loss of step {i}", [ours], [truth], TOLERANCE)
+
+
+def main():
+    if len(sys.argv) != 2:
+        sys.exit(__doc__.split("\n\n")[1])
+    torch.set_num_threads(1)
+    report = Report("cpu")
+    for name in NETWORKS:
+        rng = np.random.default_rng(11)
+        with tempfile.TemporaryDirectory() as folder:
+            network = Network(sys.argv[1], name, pathlib.Path(folder))
+            weights = network.initial(rng)
+            compare_step(network, report, weights, make_batch(network.fields, rng))
+            compare_curve(network, report, weights, rng)
+    print(f"networks: {report.checks} comparisons, {report.failures} failures")
+    sys.exit(1 if report.failures else 0)
+
+
+if __name__ == "__main__":
+    main()
