@@ -10,14 +10,17 @@ namespace {
 
 constexpr int64_t kOneSample = 1;
 
+// A call is below 2^62 (network/limits.h), so the next one fits as well.
+constexpr int64_t kMostFlops = int64_t{1} << 62;
+
 Cost CostOfCalls(const LayerLists& lists, const CallList& list) {
   Cost sum;
   for (const ListedCall& listed : list.calls) {
     const Call& call = listed.call;
     const Cost cost =
         OperationNamed(call.operation).CostOf(call.attributes, lists.TypesOf(call), kOneSample);
-    sum.products += cost.products;
-    sum.flops += cost.flops;
+    sum.products = std::min(kMostFlops, sum.products + cost.products);
+    sum.flops = std::min(kMostFlops, sum.flops + cost.flops);
   }
   return sum;
 }

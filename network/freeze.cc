@@ -24,6 +24,23 @@ std::string SomeNames(const Network& network) {
   return names;
 }
 
+// Each is compared with each name.
+constexpr size_t kMostPatterns = 256, kLongestPattern = 256;
+
+absl::Status CheckPatterns(const std::vector<std::string>& patterns, const std::string& path) {
+  if (patterns.size() > kMostPatterns) {
+    return FieldError(path, absl::StrCat(patterns.size(), " patterns"),
+                      absl::StrCat("at most ", kMostPatterns, ": let * stand for more"));
+  }
+  for (size_t i = 0; i < patterns.size(); ++i) {
+    if (patterns[i].size() <= kLongestPattern) continue;
+    return FieldError(absl::StrCat(path, "[", i, "]"),
+                      absl::StrCat("a pattern of ", patterns[i].size(), " bytes"),
+                      absl::StrCat("at most ", kLongestPattern));
+  }
+  return absl::OkStatus();
+}
+
 // Sets ParameterSpec::trained.
 absl::Status MarkFrozen(const std::vector<std::string>& patterns, const std::string& path,
                         Network* network) {
@@ -108,6 +125,7 @@ bool MatchesPattern(std::string_view pattern, std::string_view name) {
 absl::StatusOr<Network> Freeze(Network network, const std::vector<std::string>& patterns,
                                const std::string& path) {
   if (patterns.empty()) return network;
+  RETURN_IF_ERROR(CheckPatterns(patterns, path));
   RETURN_IF_ERROR(MarkFrozen(patterns, path, &network));
   Differentiated differentiated;
   for (NetworkLayer& layer : network.layers) {

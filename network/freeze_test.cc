@@ -99,5 +99,14 @@ TEST(Freeze, WithoutPatternsIsTheSameNetwork) {
   EXPECT_EQ(same.layers[1].lists, network.layers[1].lists);
 }
 
+TEST(Freeze, ManyOrLongPatternsAreRefusedBeforeAnyIsCompared) {
+  const absl::Status many =
+      Freeze(Network(), std::vector<std::string>(257, "*"), "training.freeze").status();
+  EXPECT_EQ(many.message(), "training.freeze: 257 patterns; at most 256: let * stand for more");
+  const absl::Status longest =
+      Freeze(Network(), {"*", std::string(1 << 20, 'a')}, "training.freeze").status();
+  EXPECT_EQ(longest.message(), "training.freeze[1]: a pattern of 1048576 bytes; at most 256");
+}
+
 }  // namespace
 }  // namespace stagecoach

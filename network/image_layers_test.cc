@@ -75,6 +75,25 @@ TEST(ImageLayers, BeginWithTheVarianceThatReluHalves) {
 }
 
 // Manifests hold a digest of these words.
+TEST(ImageLayers, TheSameWeightsOnOtherExtentsAreAnotherFunction) {
+  const std::vector<LayerSpec> layers = {FlattenSpec{}, LinearSpec{.out = 10}};
+  SequenceSpec lying{.layers = layers, .image = {5, 4, 1}, .classes = 10}, standing = lying;
+  standing.image = {4, 5, 1};
+  EXPECT_NE(CanonicalModelText(ExpandedOf(lying)), CanonicalModelText(ExpandedOf(standing)));
+}
+
+// Seen: a weight of 2^63 elements ended the coordinator, and areas of windows beyond 2^31 lost gradients.
+TEST(ImageLayers, AWindowLargerThanAnyImageIsRefusedWithItsField) {
+  using testing::HasSubstr;
+  const SequenceSpec huge{
+      .layers = {ConvolutionSpec{.out = 128, .kernel = {1 << 20}, .padding = {1 << 20}}},
+      .image = {1, 1, 65536},
+      .classes = 2};
+  EXPECT_THAT(RefusalOfList(huge), HasSubstr("model.sequence.layers[0].convolution.kernel[0]: "));
+  EXPECT_THAT(RefusalOfList(OnImages({MaxPoolSpec{.kernel = {65536}, .padding = {32768}}})),
+              HasSubstr("model.sequence.layers[0].max_pool.kernel[0]: 65536"));
+}
+
 TEST(ImageLayers, SayInTheirTextWhatShapesDoNotTell) {
   EXPECT_EQ(LayerFunction(kSmall), "convolution:4");
   EXPECT_EQ(LayerFunction(ConvolutionSpec{.out = 4,

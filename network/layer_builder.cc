@@ -19,11 +19,14 @@ absl::Status PathError(const LayerPlace& place, const absl::Status& why) {
 }
 
 // Layers that read ids stand in front, and the others behind them.
-absl::Status CheckStanding(const LayerKind& kind, Element element, const LayerPlace& place) {
+absl::Status CheckStanding(const LayerKind& kind, Element element, bool images,
+                           const LayerPlace& place) {
   const bool ids = element == Element::kIds;
   if (kind.ReadsIds() == ids) return absl::OkStatus();
   if (!ids) {
-    return FieldError(place.path, std::string(kind.name()), "allowed as the first layer only");
+    return FieldError(place.path, std::string(kind.name()),
+                      images ? "reads token ids, and this network reads images: leave it out"
+                             : "allowed as the first layer only");
   }
   std::vector<std::string> first;
   for (const LayerKind* known : AllLayerKinds()) {
@@ -109,7 +112,8 @@ absl::StatusOr<ValueId> BuildLayer(const LayerSpec& spec, ValueId x, const Layer
                                    LayerBuilder& builder) {
   const absl::StatusOr<const LayerKind*> kind = FindLayerKind(spec.kind);
   if (!kind.ok()) return PathError(place, kind.status());
-  RETURN_IF_ERROR(CheckStanding(**kind, builder.writer().type(x).element, place));
+  RETURN_IF_ERROR(
+      CheckStanding(**kind, builder.writer().type(x).element, builder.network().images, place));
   if (!spec.layers.empty() && !(*kind)->HasLayers()) {
     return FieldError(place.path, spec.kind, "has no layers inside");
   }

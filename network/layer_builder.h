@@ -36,7 +36,7 @@ std::string FieldPath(const LayerPlace& place, std::string_view kind, std::strin
 struct NetworkFacts {
   int64_t vocabulary = 0;  // token ids
   int64_t width = 0;       // that layers which read ids give
-  bool images = false;     // is it on images? Then every weight begins with HeStddev
+  bool images = false;  // is it on images? Then linear layers and convolutions begin with HeStddev
 };
 
 struct BuiltLayer {

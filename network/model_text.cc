@@ -37,6 +37,12 @@ std::string WiresText(const Network& model, const NetworkLayer& layer) {
 std::string CanonicalModelText(const Network& model) {
   std::string text =
       absl::StrCat("model 1\ncontext ", model.targets(), "\nvocabulary ", model.classes(), "\n");
+  // The same weights on images of other extents are another function.
+  for (size_t i = 0; i < model.inputs.size(); ++i) {
+    const ValueType& type = model.wires[i].type;
+    if (type.element == Element::kIds) continue;
+    absl::StrAppend(&text, "input ", model.inputs[i].name, " ", FormatType(type), "\n");
+  }
   for (const NetworkLayer& layer : model.layers) {
     absl::StrAppend(&text, "layer ", layer.index, " ", layer.function, " ", WiresText(model, layer),
                     "\n");

@@ -22,8 +22,8 @@ struct PoolSteps {
   Plane window{2, 2}, stride{2, 2}, padding{0, 0};  // padding: half of the window at most
   template <typename Visitor>
   void Visit(Visitor& visit) {
-    visit.Count("window_height", window.height, 1);
-    visit.Count("window_width", window.width, 1);
+    visit.Count("window_height", window.height, 1, kMaxWindow);
+    visit.Count("window_width", window.width, 1, kMaxWindow);
     visit.Count("stride_height", stride.height, 1);
     visit.Count("stride_width", stride.width, 1);
     visit.Count("padding_height", padding.height, 0, window.height / 2);

@@ -23,6 +23,9 @@ struct Window {
   Plane stride{1, 1}, padding{0, 0}, dilation{1, 1};
 };
 
+// Of a rectangle in each extent: larger than any image that is trained on, and its area counts in 32 bits.
+inline constexpr int64_t kMaxWindow = 4096;
+
 // None above kMaxExtent (operations/attributes.h): then no product of two overflows.
 absl::Status CheckExtents(std::string_view operand, const ValueType& type);
 // An image of samples: an activation of three such extents.

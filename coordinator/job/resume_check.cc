@@ -26,15 +26,37 @@ std::string SlotsText(const std::vector<std::string>& slots) {
 }
 
 // What an optimizer keeps is told by the names of the tensors. Its rates may change with a resume.
+// The optimizer's state of everything that is trained has to be there: a parameter that was frozen has none.
+absl::Status CheckTrained(const JobDefinition& job, const std::set<std::string>& tensors,
+                          const Manifest& manifest) {
+  for (const NetworkLayer& layer : job.model.layers) {
+    for (const ParameterSpec& parameter : layer.parameters) {
+      if (!parameter.trained) continue;
+      for (const std::string& slot : OptimizerSlots(job.spec.training.optimizer)) {
+        if (tensors.contains(SlotTensorName(slot, parameter.name))) continue;
+        return absl::FailedPreconditionError(absl::StrCat(
+            "training.freeze: ", parameter.name, " is trained, and was frozen in checkpoint ",
+            manifest.job, " at step ", manifest.state.step,
+            "; freeze it, or set resume.fresh_optimizer: true to start the optimizer's state "
+            "anew"));
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
 absl::Status CheckOptimizer(const JobDefinition& job, const Manifest& manifest) {
-  std::set<std::string> names;
+  std::set<std::string> names, tensors;
   for (const ShardInfo& shard : manifest.shards) {
-    for (const ShardTensor& tensor : shard.tensors) names.insert(SlotOfTensor(tensor.entry.name));
+    for (const ShardTensor& tensor : shard.tensors) {
+      names.insert(SlotOfTensor(tensor.entry.name));
+      tensors.insert(tensor.entry.name);
+    }
   }
   names.erase("");  // parameters
   const std::vector<std::string> found(names.begin(), names.end());
   const std::vector<std::string> wanted = OptimizerSlots(job.spec.training.optimizer);
-  if (found == wanted) return absl::OkStatus();
+  if (found == wanted) return CheckTrained(job, tensors, manifest);
   return absl::FailedPreconditionError(absl::StrCat(
       "training.optimizer: ", OptimizerName(job.spec.training.optimizer), " keeps ",
       SlotsText(wanted), ", checkpoint ", manifest.job, " at step ", manifest.state.step, " holds ",

@@ -9,6 +9,7 @@
 
 #include "network/limits.h"
 #include "operations/attributes.h"
+#include "operations/window.h"
 
 namespace stagecoach {
 
@@ -22,7 +23,7 @@ struct ConvolutionSpec {
   template <typename Visitor>
   void Visit(Visitor& visit) {
     visit.Count("out", out, 1, kMaxWidth);
-    visit.Counts("kernel", kernel, 1, kMaxExtent, 2);
+    visit.Counts("kernel", kernel, 1, kMaxWindow, 2);
     visit.Counts("stride", stride, 1, kMaxExtent, 2);
     visit.Counts("padding", padding, 0, kMaxExtent, 2);
     visit.Counts("dilation", dilation, 1, kMaxExtent, 2);

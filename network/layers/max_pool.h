@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "operations/attributes.h"
+#include "operations/window.h"
 
 namespace stagecoach {
 
@@ -16,7 +17,7 @@ struct MaxPoolSpec {
 
   template <typename Visitor>
   void Visit(Visitor& visit) {
-    visit.Counts("kernel", kernel, 1, kMaxExtent, 2);
+    visit.Counts("kernel", kernel, 1, kMaxWindow, 2);
     visit.Counts("stride", stride, 1, kMaxExtent, 2);
     visit.Counts("padding", padding, 0, kMaxExtent, 2);
   }

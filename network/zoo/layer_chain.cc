@@ -90,7 +90,8 @@ absl::StatusOr<Network> ChainOnTokens(const TokenShape& shape, const std::vector
   const WireId targets = builder.Input("targets", ids, shape.vocabulary);
   ASSIGN_OR_RETURN(const WireId x, AddEach(listed, 0, tokens, builder));
   RETURN_IF_ERROR(CheckLogits(builder.type(x), ActivationType({shape.context, shape.vocabulary}),
-                              listed, "of the vocabulary", ""));
+                              listed, "of the vocabulary",
+                              "layers that keep [context, width], without flatten, and "));
   return builder.Finish({.output = x, .targets = targets}, path);
 }
 

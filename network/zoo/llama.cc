@@ -54,6 +54,12 @@ class Llama final : public NetworkKindOf<LlamaSpec> {
           path + ".head_width", absl::StrCat(head_width),
           "must be even, for rotary positions: give an even head_width or other heads");
     }
+    const int64_t key_heads = spec.key_heads > 0 ? spec.key_heads : spec.heads;
+    if (head_width > kMaxHidden / (spec.heads + 2 * key_heads)) {
+      return FieldError(
+          path + ".head_width", absl::StrCat(head_width),
+          absl::StrCat("(heads + 2 * key_heads) * head_width must be at most ", kMaxHidden));
+    }
     return absl::OkStatus();
   }
 };

@@ -1,5 +1,6 @@
 #include "network/zoo/mlp.h"
 
+#include "base/field_check.h"
 #include "base/status.h"
 #include "network/layers/flatten.h"
 #include "network/layers/linear.h"
@@ -15,6 +16,9 @@ class MlpNetworkKind final : public NetworkKindOf<MlpNetworkSpec> {
                                 const std::string& path) const override {
     const ImageShape shape{spec.image, spec.classes};
     RETURN_IF_ERROR(CheckImageShape(shape, path));
+    if (spec.layers > 1 && spec.hidden == 0) {
+      return FieldError(path + ".hidden", "0", "must be >= 1 where there are several layers");
+    }
     std::vector<LayerSpec> layers = {FlattenSpec{}};
     for (int64_t i = 1; i < spec.layers; ++i) {
       layers.push_back(LinearSpec{.out = spec.hidden});

@@ -17,7 +17,7 @@ struct MlpNetworkSpec {
   template <typename Visitor>
   void Visit(Visitor& visit) {
     visit.Counts("image", image, 1, kMaxImageSide, 3);
-    visit.Count("hidden", hidden, 1, kMaxHidden);
+    visit.Count("hidden", hidden, 0, kMaxHidden);  // 0 where no layer has it
     visit.Count("layers", layers, 1, kMaxLayers / 2);
     visit.Count("classes", classes, 2, kMaxVocabulary);
   }

@@ -93,8 +93,7 @@ def mlp(fields, weights, batch):
     x = batch["images"].flatten(1)
     for i in range(fields["layers"]):
         # A layer without parameters, as ReLU, counts too; flatten is one layer with the linear behind it.
-        path = "linear." if i == 0 else ""
-        x = F.linear(x, weights[path + "weight"], weights[path + "bias"])
+        x = F.linear(x, weights["weight"], weights["bias"])
         if i + 1 < fields["layers"]:
             x = F.relu(x)
             weights.next()

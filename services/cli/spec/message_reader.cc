@@ -150,6 +150,11 @@ class Walker {
         RETURN_IF_ERROR(ReadFields(item, item_path, reflection.AddMessage(message, &field)));
         continue;
       }
+      if (field.cpp_type() == FieldDescriptor::CPPTYPE_STRING) {
+        if (!IsScalar(item)) return Wants(item, item_path, "a text");
+        reflection.AddString(message, &field, item.text);
+        continue;
+      }
       CHECK(of_numbers) << "no list of this type is in the job spec: " << field.full_name();
       const std::optional<int64_t> value = Scalar<int64_t>(item);
       if (!value.has_value()) return Wants(item, item_path, "a whole number");

@@ -345,16 +345,32 @@ void ExpectReadable(const google::protobuf::Descriptor& type, int depth) {
       ExpectReadable(*field.message_type(), depth + 1);
       continue;
     }
-    const bool readable = field.is_repeated() ? kind == FieldDescriptor::CPPTYPE_INT64
-                                              : kind != FieldDescriptor::CPPTYPE_INT32 &&
-                                                    kind != FieldDescriptor::CPPTYPE_UINT32 &&
-                                                    kind != FieldDescriptor::CPPTYPE_FLOAT;
+    const bool readable =
+        field.is_repeated()
+            ? kind == FieldDescriptor::CPPTYPE_INT64 || kind == FieldDescriptor::CPPTYPE_STRING
+            : kind != FieldDescriptor::CPPTYPE_INT32 && kind != FieldDescriptor::CPPTYPE_UINT32 &&
+                  kind != FieldDescriptor::CPPTYPE_FLOAT;
     EXPECT_TRUE(readable) << field.full_name();
   }
 }
 
 TEST(SpecReader, KnowsEveryTypeOfFieldInTheJobSpec) {
   ExpectReadable(*v1::JobSpec::descriptor(), 0);
+}
+
+TEST(SpecReader, ReadsListsOfTexts) {
+  const auto read = [](const std::string& freeze) {
+    return ParseSpec("training: {steps: 1, freeze: " + freeze + "}", "job.yaml");
+  };
+  const absl::StatusOr<SpecFile> file = read("['*.bias', model/0000/*]");
+  ASSERT_TRUE(file.ok()) << file.status();
+  ASSERT_EQ(file->spec.training().freeze_size(), 2);
+  EXPECT_EQ(file->spec.training().freeze(0), "*.bias");
+  EXPECT_EQ(file->spec.training().freeze(1), "model/0000/*");
+  EXPECT_THAT(std::string(read("[{a: b}]").status().message()),
+              HasSubstr("training.freeze[0]: want a text"));
+  EXPECT_THAT(std::string(read("everything").status().message()),
+              HasSubstr("training.freeze: want a list"));
 }
 
 TEST(Examples, CanAllBePlanned) {
