@@ -1,0 +1,92 @@
+// Stage runtimes of a network with states and frozen parameters: what a decision and a recovery do to them.
+#include <map>
+#include <string>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "network/layers/batch_norm.h"
+#include "network/layers/embedding.h"
+#include "network/layers/gelu.h"
+#include "network/layers/linear.h"
+#include "network/zoo/sequence.h"
+#include "stage/runtime/stage_runtime.h"
+#include "stage/testing/runtime_fleet.h"
+
+namespace stagecoach {
+namespace {
+
+using DigestsByName = std::map<std::string, std::string>;
+
+class RuntimeStatesTest : public testing::Test {
+ protected:
+  // Seven layers; the first three are frozen, so that the first of three stages has no backward.
+  static std::unique_ptr<RuntimeFleet> NormedFleet(int stages) {
+    const auto* info = testing::UnitTest::GetInstance()->current_test_info();
+    auto fleet = std::make_unique<RuntimeFleet>(RuntimeFleet::Options{
+        .stages = stages, .data_path = testing::TempDir() + "/" + info->name() + ".txt"});
+    fleet->spec().model =
+        SequenceSpec{.width = 4,
+                     .context = 4,
+                     .vocabulary = 8,
+                     .layers = {EmbeddingSpec{}, BatchNormSpec{}, LinearSpec{.out = 6}, GeluSpec{},
+                                BatchNormSpec{}, GeluSpec{}, LinearSpec{.out = 8}}};
+    fleet->spec().training.freeze = {"model/0000/*", "model/0001/*", "model/0002/*"};
+    return fleet;
+  }
+  static DigestsByName DigestsOf(RuntimeFleet& fleet, uint64_t generation, uint64_t step,
+                                 const std::string& folder) {
+    const auto manifest = fleet.Checkpoint(generation, step, folder);
+    CHECK_OK(manifest.status());
+    DigestsByName digests;
+    for (const ShardInfo& shard : manifest->shards) {
+      for (const ShardTensor& tensor : shard.tensors) digests[tensor.entry.name] = tensor.sha256;
+    }
+    return digests;
+  }
+};
+
+TEST_F(RuntimeStatesTest, ARecoveredPipelineHasTheAveragesOfAnUndisturbedOne) {
+  const auto one = NormedFleet(1), three = NormedFleet(3);
+  ASSERT_TRUE(one->LoadAll(1).ok());
+  const auto expected = one->TrainSteps(1, 0, 5);
+  ASSERT_TRUE(expected.ok()) << expected.status();
+  const DigestsByName end = DigestsOf(*one, 1, 5, "/a/end");
+  ASSERT_TRUE(end.contains("model/0001/running_mean") && end.contains("opt/m/0006/weight"));
+  EXPECT_FALSE(end.contains("opt/m/0002/weight")) << "frozen";
+
+  ASSERT_TRUE(three->LoadAll(1).ok());
+  ASSERT_TRUE(three->TrainSteps(1, 0, 3).ok());
+  const DigestsByName middle = DigestsOf(*three, 1, 3, "/a/middle");
+  EXPECT_NE(middle.at("model/0004/running_mean"), end.at("model/0004/running_mean"));
+  ASSERT_TRUE(three->RunAll(RuntimeFleet::Train(1, 3, false)).ok()) << "work that is lost";
+  ASSERT_TRUE(three->LoadAll(2, 3, "/a/middle", 2).ok());
+  const auto rest = three->TrainSteps(2, 3, 5);
+  ASSERT_TRUE(rest.ok()) << rest.status();
+  EXPECT_EQ(rest->back(), expected->back());
+  EXPECT_EQ(DigestsOf(*three, 2, 5, "/a/end"), end);
+}
+
+TEST_F(RuntimeStatesTest, ASkippedStepLeavesTheAveragesAndWhatItGatheredIsGone) {
+  const auto fleet = NormedFleet(2), other = NormedFleet(2);
+  ASSERT_TRUE(fleet->LoadAll(1).ok() && other->LoadAll(1).ok());
+  const DigestsByName before = DigestsOf(*fleet, 1, 0, "/a/before");
+  ASSERT_TRUE(fleet->RunAll(RuntimeFleet::Train(1, 0, false)).ok());
+  RunCommand skip{.fence = RuntimeFleet::FenceOf(1, 1), .apply = RuntimeFleet::Decision(0)};
+  skip.apply->apply = false;
+  ASSERT_TRUE(fleet->RunAll(skip).ok());
+  EXPECT_EQ(DigestsOf(*fleet, 1, 1, "/a/skipped"), before);
+
+  // The other one loads before the next step: nothing of step 0 outlives that.
+  ASSERT_TRUE(other->RunAll(RuntimeFleet::Train(1, 0, false)).ok());
+  ASSERT_TRUE(other->RunAll(skip).ok());
+  ASSERT_TRUE(other->Checkpoint(1, 1, "/a/one").ok());
+  ASSERT_TRUE(other->LoadAll(2, 1, "/a/one").ok());
+  ASSERT_TRUE(fleet->TrainSteps(1, 1, 2).ok() && other->TrainSteps(2, 1, 2).ok());
+  const DigestsByName after = DigestsOf(*fleet, 1, 2, "/a/after");
+  EXPECT_EQ(after, DigestsOf(*other, 2, 2, "/a/after"));
+  EXPECT_NE(after.at("model/0001/running_mean"), before.at("model/0001/running_mean"));
+  EXPECT_EQ(after.at("model/0001/weight"), before.at("model/0001/weight"));
+}
+
+}  // namespace
+}  // namespace stagecoach
