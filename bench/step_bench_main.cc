@@ -22,6 +22,7 @@
 #include "network/network_kinds.h"
 #include "network/zoo/gpt.h"
 #include "plan/cost_model.h"
+#include "plan/optimizers/adamw.h"
 #include "plan/schedule.h"
 #include "stage/cell/optimizer.h"
 #include "stage/data/token_source.h"
@@ -60,7 +61,7 @@ class RandomTokens final : public TokenSource {
 
 struct Mode {
   const char* name;
-  ScheduleKind schedule;
+  const char* schedule;
   Rematerialization rematerialization;
 };
 
@@ -127,11 +128,10 @@ double FullAttentionFlops(double causal_flops) {
 }
 
 constexpr Mode kModes[] = {
-    {"never", ScheduleKind::kGpipe, Rematerialization::kNever},
-    {"always, 1F1B (nothing to recompute)", ScheduleKind::kOneForwardOneBackward,
-     Rematerialization::kAlways},
-    {"except_first, GPipe", ScheduleKind::kGpipe, Rematerialization::kExceptFirst},
-    {"always, GPipe", ScheduleKind::kGpipe, Rematerialization::kAlways},
+    {"never", "gpipe", Rematerialization::kNever},
+    {"always, 1F1B (nothing to recompute)", "one_forward_one_backward", Rematerialization::kAlways},
+    {"except_first, GPipe", "gpipe", Rematerialization::kExceptFirst},
+    {"always, GPipe", "gpipe", Rematerialization::kAlways},
 };
 
 // modes: the first ones of kModes.

@@ -10,6 +10,7 @@
 #include "network/network_kinds.h"
 #include "network/zoo/gpt.h"
 #include "plan/cost_model.h"
+#include "plan/optimizers/adamw.h"
 
 namespace stagecoach {
 namespace {

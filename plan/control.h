@@ -23,9 +23,9 @@ namespace stagecoach {
 // What identifies a data set: compared between first and last stage, and again on resume.
 struct DatasetManifest {
   int64_t bytes = 0;
-  std::string sha256;  // of the whole file; empty: unknown
-  int64_t train_sequences = 0;
-  int64_t evaluation_sequences = 0;
+  std::string sha256;  // over all files; empty: unknown
+  int64_t train_samples = 0;
+  int64_t evaluation_samples = 0;
   friend bool operator==(const DatasetManifest&, const DatasetManifest&) = default;
 };
 

@@ -9,6 +9,8 @@
 #include "network/cost.h"
 #include "network/network_kinds.h"
 #include "network/zoo/gpt.h"
+#include "plan/optimizers/adamw.h"
+#include "plan/optimizers/sgd.h"
 
 namespace stagecoach {
 namespace {
@@ -161,7 +163,7 @@ TEST(StageMemory, OfAMiddleStageThatRecomputes) {
 
 TEST(StageMemory, OfOneForwardOneBackwardDependsOnTheStageNotOnTheMicroBatches) {
   const auto activations = [](int stage, int micro_batches) {
-    return Forecast({.kind = ScheduleKind::kOneForwardOneBackward,
+    return Forecast({.kind = "one_forward_one_backward",
                      .rematerialization = Rematerialization::kNever,
                      .stages = 3,
                      .micro_batches = micro_batches},

@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <variant>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -17,49 +17,30 @@
 #include "base/precision.h"
 #include "network/model_spec.h"
 #include "network/network.h"
+#include "plan/kind_spec.h"
 
 namespace stagecoach {
 
-// Bytes of a text file as tokens (plan/text_check.h says what is refused); the last 10 % are held out for evaluation.
-struct TextData {
-  std::string path;
-  bool bytes = false;  // takes what plainly is not text as well
-  friend bool operator==(const TextData&, const TextData&) = default;
+// Which data set, of plan/data_kinds.h: `spec.data = TextData{.path = "input.txt"}`.
+struct DataSpec : KindSpec {
+  using KindSpec::KindSpec;
+  DataSpec() = default;  // none
+  explicit DataSpec(KindSpec spec) : KindSpec(std::move(spec)) {}
 };
 
-struct DataSpec {
-  TextData text;
-  friend bool operator==(const DataSpec&, const DataSpec&) = default;
+// Of plan/optimizer_kinds.h.
+struct OptimizerSpec : KindSpec {
+  using KindSpec::KindSpec;
+  OptimizerSpec();  // adamw with its defaults
+  explicit OptimizerSpec(KindSpec spec) : KindSpec(std::move(spec)) {}
 };
 
-struct SgdSpec {
-  double momentum = 0.0;  // v = momentum * v + g; w -= lr * (v + weight_decay * w)
-  double weight_decay = 0.0;
-  friend bool operator==(const SgdSpec&, const SgdSpec&) = default;
+// Of plan/learning_rate_kinds.h.
+struct LearningRateSpec : KindSpec {
+  using KindSpec::KindSpec;
+  LearningRateSpec();  // constant, 1e-3
+  explicit LearningRateSpec(KindSpec spec) : KindSpec(std::move(spec)) {}
 };
-
-struct AdamWSpec {
-  double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;
-  double weight_decay = 0.01;  // decoupled; applied to matrices and embeddings only (rank >= 2)
-  friend bool operator==(const AdamWSpec&, const AdamWSpec&) = default;
-};
-
-using OptimizerSpec = std::variant<AdamWSpec, SgdSpec>;
-
-// Learning rate of step s (0-based), a pure function: LearningRateAt.
-// Warm-up: peak * (s + 1) / warmup_steps while s < warmup_steps. Then, with
-// t = (s - warmup) / (steps - warmup): constant peak; linear or cosine from peak to final;
-// inverse square root peak * sqrt(max(warmup, 1) / (s + 1)), not below final.
-struct LearningRateSpec {
-  enum class Kind { kConstant, kLinear, kCosine, kInverseSquareRoot };
-  Kind kind = Kind::kConstant;
-  double peak = 1e-3;
-  double final = 0.0;
-  int64_t warmup_steps = 0;
-  friend bool operator==(const LearningRateSpec&, const LearningRateSpec&) = default;
-};
-
-double LearningRateAt(const LearningRateSpec& spec, int64_t step, int64_t steps);
 
 struct TrainingSpec {
   int64_t steps = 0;
@@ -74,7 +55,6 @@ struct TrainingSpec {
   friend bool operator==(const TrainingSpec&, const TrainingSpec&) = default;
 };
 
-enum class ScheduleKind { kGpipe, kOneForwardOneBackward };
 enum class Rematerialization { kAlways, kExceptFirst, kNever };
 
 struct PartitionSpec {
@@ -85,9 +65,9 @@ struct PartitionSpec {
 };
 
 struct PipelineSpec {
-  int64_t stages = 0;      // 0 = auto: those that are free when the job is placed
-  int64_t min_stages = 0;  // fewest to run on, for auto and after a loss; 0 is 1
-  ScheduleKind schedule = ScheduleKind::kGpipe;
+  int64_t stages = 0;              // 0 = auto: those that are free when the job is placed
+  int64_t min_stages = 0;          // fewest to run on, for auto and after a loss; 0 is 1
+  std::string schedule = "gpipe";  // of plan/schedule_kinds.h
   Rematerialization rematerialization = Rematerialization::kAlways;
   PartitionSpec partition;
   // What to do when stages are missing for longer than replacement_timeout_seconds: fail (false) or
@@ -129,6 +109,9 @@ struct JobSpec {
   friend bool operator==(const JobSpec&, const JobSpec&) = default;
 };
 
+// The step is a 32-bit word of the random numbers.
+inline constexpr int64_t kMaxSteps = 1'000'000'000;
+
 absl::Status ValidateJobSpec(const JobSpec& spec);
 // The network as the job trains it. Errors: INVALID_ARGUMENT with the field's path.
 absl::StatusOr<Network> ExpandJob(const JobSpec& spec);
@@ -142,9 +125,6 @@ absl::Status CheckPlanSize(const JobSpec& spec, int64_t stages);
 // Size of micro-batch i of M for a mini-batch of N: N / M, one more for the first N mod M.
 int64_t MicroBatchSize(int64_t batch_size, int64_t micro_batches, int64_t i);
 
-const char* OptimizerName(const OptimizerSpec& optimizer);      // "adamw", "sgd"
-const char* LearningRateKindName(LearningRateSpec::Kind kind);  // "cosine", as in a job file
-const char* ScheduleKindName(ScheduleKind kind);            // "gpipe", "one_forward_one_backward"
 const char* RematerializationName(Rematerialization mode);  // "always", "except_first", "never"
 
 }  // namespace stagecoach

@@ -13,6 +13,14 @@
 #include "network/layers/linear.h"
 #include "network/zoo/gpt.h"
 #include "network/zoo/sequence.h"
+#include "plan/data/text.h"
+#include "plan/learning_rate_kinds.h"
+#include "plan/learning_rates/constant.h"
+#include "plan/learning_rates/cosine.h"
+#include "plan/learning_rates/inverse_square_root.h"
+#include "plan/learning_rates/linear.h"
+#include "plan/optimizers/adamw.h"
+#include "plan/optimizers/sgd.h"
 
 namespace stagecoach {
 namespace {
@@ -28,11 +36,10 @@ JobSpec GoodSpec() {
   spec.name = "gpt-text";
   spec.seed = 1;
   spec.model = GptSpec{.layers = 6, .width = 384, .heads = 6, .context = 256, .vocabulary = 256};
-  spec.data.text.path = "input.txt";
+  spec.data = TextData{.path = "input.txt"};
   spec.training = {.steps = 200, .batch_size = 32, .micro_batches = 8, .gradient_clip_norm = 1.0};
   spec.training.optimizer = AdamWSpec{.beta1 = 0.9, .beta2 = 0.95, .weight_decay = 0.1};
-  spec.training.learning_rate = {
-      .kind = LearningRateSpec::Kind::kCosine, .peak = 3e-4, .final = 3e-5, .warmup_steps = 20};
+  spec.training.learning_rate = CosineRate{.peak = 3e-4, .warmup_steps = 20, .final = 3e-5};
   spec.pipeline.stages = 2;
   spec.checkpoint = {.every_steps = 50, .keep = 3};
   spec.evaluation = {.every_steps = 50, .batches = 8};
@@ -48,7 +55,12 @@ struct BadField {
 void Gpt(JobSpec* spec, const char* field, AttributeValue value) {
   spec->model.attributes.Set(field, value);
 }
-AdamWSpec& Adam(JobSpec* spec) { return std::get<AdamWSpec>(spec->training.optimizer); }
+void SetAdam(JobSpec* spec, const char* field, double value) {
+  spec->training.optimizer.attributes.Set(field, value);
+}
+void SetRate(JobSpec* spec, const char* field, AttributeValue value) {
+  spec->training.learning_rate.attributes.Set(field, std::move(value));
+}
 
 void ExpectRefused(const std::vector<BadField>& fields) {
   for (const BadField& field : fields) {
@@ -70,7 +82,7 @@ TEST(ValidateJobSpec, TakesTheEdges) {
   spec.name = std::string(63, 'a');
   spec.pipeline.stages = 0;  // auto
   spec.training.micro_batches = 32;
-  spec.training.learning_rate.warmup_steps = 200;
+  SetRate(&spec, "warmup_steps", int64_t{200});
   spec.training.gradient_clip_norm = 0;
   spec.evaluation = {};
   spec.checkpoint = {.every_steps = 0, .keep = 1};
@@ -91,9 +103,9 @@ TEST(ValidateJobSpec, RefusesBadNamesAndPaths) {
       {"name: \"a_b\"; must be", [](JobSpec* s) { s->name = "a_b"; }},
       {"name: \"../x\"; must be", [](JobSpec* s) { s->name = "../x"; }},
       {"name: \"aaaaaaaa", [](JobSpec* s) { s->name = std::string(64, 'a'); }},
-      {"data.text.path: \"\"; must name", [](JobSpec* s) { s->data.text.path.clear(); }},
+      {"data.text.path: \"\"; must name", [](JobSpec* s) { s->data = TextData{}; }},
       {"data.text.path: 5000 bytes",
-       [](JobSpec* s) { s->data.text.path = std::string(5000, 'x'); }},
+       [](JobSpec* s) { s->data = TextData{.path = std::string(5000, 'x')}; }},
       {"resume.job: \"A\"", [](JobSpec* s) { s->resume_job = std::string("A"); }},
       {"resume.step: 3; needs resume.job", [](JobSpec* s) { s->resume_step = 3; }},
       {"resume.step: -2; must be >= -1", [](JobSpec* s) { s->resume_step = -2; }},
@@ -160,32 +172,47 @@ TEST(ValidateJobSpec, RefusesBadTraining) {
 TEST(ValidateJobSpec, RefusesBadOptimizersAndRates) {
   ExpectRefused({
       {"training.optimizer.adamw.beta1: 1; must be a number in [0, 1)",
-       [](JobSpec* s) { Adam(s).beta1 = 1; }},
-      {"training.optimizer.adamw.beta2: -0.5", [](JobSpec* s) { Adam(s).beta2 = -0.5; }},
+       [](JobSpec* s) { SetAdam(s, "beta1", 1); }},
+      {"training.optimizer.adamw.beta2: -0.5", [](JobSpec* s) { SetAdam(s, "beta2", -0.5); }},
       {"training.optimizer.adamw.epsilon: 0; must be a number in (0, 1]",
-       [](JobSpec* s) { Adam(s).epsilon = 0; }},
+       [](JobSpec* s) { SetAdam(s, "epsilon", 0); }},
       {"training.optimizer.adamw.weight_decay: inf",
-       [](JobSpec* s) { Adam(s).weight_decay = kInfinity; }},
+       [](JobSpec* s) { SetAdam(s, "weight_decay", kInfinity); }},
       {"training.optimizer.sgd.momentum: 1;",
        [](JobSpec* s) { s->training.optimizer = SgdSpec{.momentum = 1}; }},
       {"training.optimizer.sgd.weight_decay: -1;",
        [](JobSpec* s) { s->training.optimizer = SgdSpec{.weight_decay = -1}; }},
-      {"training.learning_rate.cosine.peak: -1;",
-       [](JobSpec* s) { s->training.learning_rate.peak = -1; }},
+      {"training.learning_rate.cosine.peak: -1;", [](JobSpec* s) { SetRate(s, "peak", -1.0); }},
       {"training.learning_rate.linear.peak: nan;",
-       [](JobSpec* s) {
-         s->training.learning_rate.kind = LearningRateSpec::Kind::kLinear;
-         s->training.learning_rate.peak = kNan;
-       }},
+       [](JobSpec* s) { s->training.learning_rate = LinearRate{.peak = kNan}; }},
       {"training.learning_rate.inverse_square_root.final: 1; must be a number in [0, 0.0003]",
        [](JobSpec* s) {
-         s->training.learning_rate.kind = LearningRateSpec::Kind::kInverseSquareRoot;
-         s->training.learning_rate.final = 1;
+         s->training.learning_rate = InverseSquareRootRate{.peak = 3e-4, .final = 1};
        }},
       {"training.learning_rate.cosine.warmup_steps: 201; must be <= training.steps = 200",
-       [](JobSpec* s) { s->training.learning_rate.warmup_steps = 201; }},
+       [](JobSpec* s) { SetRate(s, "warmup_steps", int64_t{201}); }},
       {"training.learning_rate.cosine.warmup_steps: -1; must be >= 0",
-       [](JobSpec* s) { s->training.learning_rate.warmup_steps = -1; }},
+       [](JobSpec* s) { SetRate(s, "warmup_steps", int64_t{-1}); }},
+  });
+}
+
+// A name that is near a known one is answered with it.
+TEST(ValidateJobSpec, RefusesKindsThatThereAreNot) {
+  ExpectRefused({
+      {"data: there is no data source \"txt\"; did you mean \"text\"?",
+       [](JobSpec* s) { s->data.kind = "txt"; }},
+      {"data: there is no data source \"\"", [](JobSpec* s) { s->data = DataSpec(); }},
+      {"data.text.paths is not known; did you mean \"path\"?",
+       [](JobSpec* s) { s->data.attributes.Set("paths", "a"); }},
+      {"training.optimizer: there is no optimizer \"adam\"; did you mean \"adamw\"?",
+       [](JobSpec* s) { s->training.optimizer.kind = "adam"; }},
+      {"training.optimizer.adamw.momentum is not known",
+       [](JobSpec* s) { SetAdam(s, "momentum", 0.5); }},
+      {"training.learning_rate: there is no form of the learning rate \"cosin\"; did you mean "
+       "\"cosine\"?",
+       [](JobSpec* s) { s->training.learning_rate.kind = "cosin"; }},
+      {"pipeline.schedule: there is no schedule \"gpip\"; did you mean \"gpipe\"?",
+       [](JobSpec* s) { s->pipeline.schedule = "gpip"; }},
   });
 }
 
@@ -249,42 +276,48 @@ TEST(ValidateJobSpec, RefusesBadPipelines) {
   });
 }
 
-LearningRateSpec Rate(LearningRateSpec::Kind kind) {
-  return {.kind = kind, .peak = 1.0, .final = 0.1, .warmup_steps = 10};
+// Of every form that has a final rate.
+template <typename Form>
+LearningRateSpec Rate() {
+  return Form{.peak = 1.0, .warmup_steps = 10, .final = 0.1};
 }
 
-TEST(LearningRate, WarmsUpToThePeakUnderEveryKind) {
-  using Kind = LearningRateSpec::Kind;
-  for (Kind kind : {Kind::kConstant, Kind::kLinear, Kind::kCosine, Kind::kInverseSquareRoot}) {
-    EXPECT_DOUBLE_EQ(LearningRateAt(Rate(kind), 0, 110), 0.1);
-    EXPECT_DOUBLE_EQ(LearningRateAt(Rate(kind), 4, 110), 0.5);
-    EXPECT_DOUBLE_EQ(LearningRateAt(Rate(kind), 9, 110), 1.0);
+TEST(LearningRate, WarmsUpToThePeakUnderEveryForm) {
+  for (const LearningRateKind* kind : LearningRateKinds().all()) {
+    LearningRateSpec rate;
+    rate.kind = kind->name();
+    rate.attributes = kind->Defaults();
+    rate.attributes.Set("peak", 1.0);
+    rate.attributes.Set("warmup_steps", int64_t{10});
+    ASSERT_TRUE(ValidateLearningRate(rate, 110).ok()) << rate.kind;
+    EXPECT_DOUBLE_EQ(LearningRateAt(rate, 0, 110), 0.1) << rate.kind;
+    EXPECT_DOUBLE_EQ(LearningRateAt(rate, 4, 110), 0.5) << rate.kind;
+    EXPECT_DOUBLE_EQ(LearningRateAt(rate, 9, 110), 1.0) << rate.kind;
   }
 }
 
 TEST(LearningRate, FollowsItsFormAfterTheWarmUp) {
-  using Kind = LearningRateSpec::Kind;
-  EXPECT_EQ(LearningRateAt(Rate(Kind::kConstant), 109, 110), 1.0);
-  EXPECT_DOUBLE_EQ(LearningRateAt(Rate(Kind::kLinear), 10, 110), 1.0);
-  EXPECT_DOUBLE_EQ(LearningRateAt(Rate(Kind::kLinear), 60, 110), 0.55);
-  EXPECT_DOUBLE_EQ(LearningRateAt(Rate(Kind::kLinear), 110, 110), 0.1);
-  EXPECT_DOUBLE_EQ(LearningRateAt(Rate(Kind::kCosine), 10, 110), 1.0);
-  EXPECT_DOUBLE_EQ(LearningRateAt(Rate(Kind::kCosine), 60, 110), 0.55);
-  EXPECT_DOUBLE_EQ(LearningRateAt(Rate(Kind::kCosine), 35, 110), 0.1 + 0.45 * (1 + std::sqrt(0.5)));
-  EXPECT_DOUBLE_EQ(LearningRateAt(Rate(Kind::kInverseSquareRoot), 39, 110), 0.5);
-  EXPECT_DOUBLE_EQ(LearningRateAt(Rate(Kind::kInverseSquareRoot), 99'999, 100'000), 0.1)
+  EXPECT_EQ(LearningRateAt(ConstantRate{.peak = 1.0, .warmup_steps = 10}, 109, 110), 1.0);
+  EXPECT_DOUBLE_EQ(LearningRateAt(Rate<LinearRate>(), 10, 110), 1.0);
+  EXPECT_DOUBLE_EQ(LearningRateAt(Rate<LinearRate>(), 60, 110), 0.55);
+  EXPECT_DOUBLE_EQ(LearningRateAt(Rate<LinearRate>(), 110, 110), 0.1);
+  EXPECT_DOUBLE_EQ(LearningRateAt(Rate<CosineRate>(), 10, 110), 1.0);
+  EXPECT_DOUBLE_EQ(LearningRateAt(Rate<CosineRate>(), 60, 110), 0.55);
+  EXPECT_DOUBLE_EQ(LearningRateAt(Rate<CosineRate>(), 35, 110), 0.1 + 0.45 * (1 + std::sqrt(0.5)));
+  EXPECT_DOUBLE_EQ(LearningRateAt(Rate<InverseSquareRootRate>(), 39, 110), 0.5);
+  EXPECT_DOUBLE_EQ(LearningRateAt(Rate<InverseSquareRootRate>(), 99'999, 100'000), 0.1)
       << "not below final";
 }
 
 TEST(LearningRate, NeedsNoWarmUp) {
-  LearningRateSpec rate = Rate(LearningRateSpec::Kind::kInverseSquareRoot);
-  rate.warmup_steps = 0;
+  LearningRateSpec rate = Rate<InverseSquareRootRate>();
+  rate.attributes.Set("warmup_steps", int64_t{0});
   EXPECT_EQ(LearningRateAt(rate, 0, 100), 1.0);
   EXPECT_DOUBLE_EQ(LearningRateAt(rate, 3, 100), 0.5);
 }
 
 TEST(LearningRate, StaysFiniteWhenAllStepsAreWarmUpOrPassed) {
-  const LearningRateSpec rate = Rate(LearningRateSpec::Kind::kLinear);
+  const LearningRateSpec rate = Rate<LinearRate>();
   EXPECT_EQ(LearningRateAt(rate, 10, 10), 1.0);
   EXPECT_DOUBLE_EQ(LearningRateAt(rate, 1000, 110), 0.1);
 }
@@ -347,8 +380,6 @@ TEST(ValidateJobSpec, RefusesToFreezeWhatIsNotThereOrEverything) {
 }
 
 TEST(Names, AreThoseOfTheYaml) {
-  EXPECT_STREQ(ScheduleKindName(ScheduleKind::kGpipe), "gpipe");
-  EXPECT_STREQ(ScheduleKindName(ScheduleKind::kOneForwardOneBackward), "one_forward_one_backward");
   EXPECT_STREQ(RematerializationName(Rematerialization::kAlways), "always");
   EXPECT_STREQ(RematerializationName(Rematerialization::kExceptFirst), "except_first");
   EXPECT_STREQ(RematerializationName(Rematerialization::kNever), "never");

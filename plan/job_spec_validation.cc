@@ -7,67 +7,25 @@
 #include "base/job_name.h"
 #include "base/status.h"
 #include "network/cost.h"
+#include "plan/data_kinds.h"
 #include "plan/job_spec.h"
+#include "plan/learning_rate_kinds.h"
+#include "plan/optimizer_kinds.h"
+#include "plan/schedule_kinds.h"
 
 namespace stagecoach {
 namespace {
 
-constexpr int64_t kMaxSteps = 1'000'000'000;  // the step is a 32-bit word of the random numbers
 constexpr int64_t kMaxBatchSize = int64_t{1} << 20;
 constexpr int64_t kMaxMicroBatches = int64_t{1} << 16;
 constexpr int64_t kMaxRows = (int64_t{1} << 31) - 1;  // of one micro-batch; BLAS counts in int32
 constexpr int64_t kMaxRandomElements = int64_t{1} << 34;  // of one dropout mask
 constexpr int64_t kMaxStages = 1024;
-constexpr size_t kMaxPath = 4096;
 
 absl::Status ValidateName(const std::string& path, const std::string& name) {
   if (IsJobName(name)) return absl::OkStatus();
   return FieldError(path, absl::StrCat("\"", name.substr(0, 80), "\""),
                     absl::StrCat("must be ", kJobNameRule));
-}
-
-absl::Status ValidateData(const DataSpec& data) {
-  const std::string& path = data.text.path;
-  if (path.empty()) {
-    return FieldError("data.text.path", "\"\"", "must name the text file to train on");
-  }
-  if (path.size() > kMaxPath || path.find('\0') != std::string::npos) {
-    return FieldError("data.text.path", absl::StrCat(path.size(), " bytes"),
-                      absl::StrCat("must be at most ", kMaxPath, " bytes without NUL"));
-  }
-  return absl::OkStatus();
-}
-
-absl::Status ValidateOptimizer(const OptimizerSpec& optimizer) {
-  struct Visitor {
-    const std::string path;
-    const RealInterval decay{.low = 0, .high = 1e3};
-    absl::Status operator()(const SgdSpec& sgd) const {
-      RETURN_IF_ERROR(CheckRate(path + ".momentum", sgd.momentum));
-      return CheckReal(path + ".weight_decay", sgd.weight_decay, decay);
-    }
-    absl::Status operator()(const AdamWSpec& adamw) const {
-      RETURN_IF_ERROR(CheckRate(path + ".beta1", adamw.beta1));
-      RETURN_IF_ERROR(CheckRate(path + ".beta2", adamw.beta2));
-      RETURN_IF_ERROR(
-          CheckReal(path + ".epsilon", adamw.epsilon, {.low = 0, .high = 1, .low_open = true}));
-      return CheckReal(path + ".weight_decay", adamw.weight_decay, decay);
-    }
-  };
-  return std::visit(Visitor{absl::StrCat("training.optimizer.", OptimizerName(optimizer))},
-                    optimizer);
-}
-
-absl::Status ValidateLearningRate(const LearningRateSpec& rate, int64_t steps) {
-  const std::string path = absl::StrCat("training.learning_rate.", LearningRateKindName(rate.kind));
-  RETURN_IF_ERROR(CheckReal(path + ".peak", rate.peak, {.low = 0, .high = 1e3}));
-  RETURN_IF_ERROR(CheckReal(path + ".final", rate.final, {.low = 0, .high = rate.peak}));
-  RETURN_IF_ERROR(CheckInteger(path + ".warmup_steps", rate.warmup_steps, 0, kMaxSteps));
-  if (rate.warmup_steps > steps) {
-    return FieldError(path + ".warmup_steps", absl::StrCat(rate.warmup_steps),
-                      absl::StrCat("must be <= training.steps = ", steps));
-  }
-  return absl::OkStatus();
 }
 
 absl::Status ValidateTraining(const TrainingSpec& training, const Network& model) {
@@ -86,7 +44,7 @@ absl::Status ValidateTraining(const TrainingSpec& training, const Network& model
                       absl::StrCat("a micro-batch would have ", largest * model.targets(),
                                    " tokens; at most ", kMaxRows, ": raise micro_batches"));
   }
-  RETURN_IF_ERROR(ValidateOptimizer(training.optimizer));
+  RETURN_IF_ERROR(OptimizerKinds().Check(training.optimizer));
   RETURN_IF_ERROR(ValidateLearningRate(training.learning_rate, training.steps));
   RETURN_IF_ERROR(CheckReal("training.gradient_clip_norm", training.gradient_clip_norm,
                             {.low = 0, .high = 1e12}));
@@ -150,6 +108,7 @@ absl::Status ValidateCuts(const PipelineSpec& pipeline, int64_t layers) {
 }
 
 absl::Status ValidatePipeline(const PipelineSpec& pipeline, int64_t layers) {
+  RETURN_IF_ERROR(ScheduleKinds().Find(pipeline.schedule).status());
   RETURN_IF_ERROR(CheckInteger("pipeline.stages", pipeline.stages, 0, kMaxStages));
   if (pipeline.stages > layers) {
     return FieldError("pipeline.stages", absl::StrCat(pipeline.stages),
@@ -195,20 +154,6 @@ absl::Status ValidateResume(const JobSpec& spec) {
 
 }  // namespace
 
-const char* LearningRateKindName(LearningRateSpec::Kind kind) {
-  switch (kind) {
-    case LearningRateSpec::Kind::kConstant:
-      return "constant";
-    case LearningRateSpec::Kind::kLinear:
-      return "linear";
-    case LearningRateSpec::Kind::kCosine:
-      return "cosine";
-    case LearningRateSpec::Kind::kInverseSquareRoot:
-      return "inverse_square_root";
-  }
-  return "unknown";
-}
-
 absl::Status CheckPlanSize(const JobSpec& spec, int64_t stages) {
   const int64_t micro_batches = spec.training.micro_batches;
   if (stages <= 0 || micro_batches <= kMostPlanned / stages) return absl::OkStatus();
@@ -220,7 +165,7 @@ absl::Status CheckPlanSize(const JobSpec& spec, int64_t stages) {
 absl::Status ValidateJobSpec(const JobSpec& spec) {
   RETURN_IF_ERROR(ValidateName("name", spec.name));
   ASSIGN_OR_RETURN(const Network model, ExpandJob(spec));
-  RETURN_IF_ERROR(ValidateData(spec.data));
+  RETURN_IF_ERROR(ValidateData(spec.data, model));
   RETURN_IF_ERROR(ValidateTraining(spec.training, model));
   RETURN_IF_ERROR(ValidateMasks(spec.training, model));
   RETURN_IF_ERROR(ValidateLeastSamples(spec.training, model));

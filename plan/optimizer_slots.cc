@@ -1,8 +1,7 @@
 #include "plan/optimizer_slots.h"
 
-#include <variant>
-
 #include "base/check.h"
+#include "plan/optimizer_kinds.h"
 
 namespace stagecoach {
 namespace {
@@ -13,16 +12,7 @@ constexpr std::string_view kSlotPrefix = "opt/";
 }  // namespace
 
 std::vector<std::string> OptimizerSlots(const OptimizerSpec& optimizer) {
-  struct Visitor {
-    std::vector<std::string> operator()(const AdamWSpec&) const {
-      return {kFirstMomentSlot, kSecondMomentSlot};
-    }
-    std::vector<std::string> operator()(const SgdSpec& sgd) const {
-      if (sgd.momentum == 0) return {};
-      return {kVelocitySlot};
-    }
-  };
-  return std::visit(Visitor{}, optimizer);
+  return OptimizerKinds().Named(optimizer.kind).Slots(optimizer);
 }
 
 std::string SlotTensorName(std::string_view slot, std::string_view parameter) {

@@ -11,11 +11,7 @@
 
 namespace stagecoach {
 
-inline constexpr char kFirstMomentSlot[] = "m";
-inline constexpr char kSecondMomentSlot[] = "v";
-inline constexpr char kVelocitySlot[] = "velocity";
-
-// In the order of their names; each is F32 and has the parameter's shape.
+// "m" and "v" of AdamW: in the order of their names; each is F32 and has the parameter's shape.
 std::vector<std::string> OptimizerSlots(const OptimizerSpec& optimizer);
 
 // "opt/m/0003/mlp.up.weight" of "m" and "model/0003/mlp.up.weight".

@@ -2,6 +2,8 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "plan/optimizers/adamw.h"
+#include "plan/optimizers/sgd.h"
 
 namespace stagecoach {
 namespace {

@@ -11,6 +11,8 @@
 #include "base/golden_testing.h"
 #include "network/network_kinds.h"
 #include "network/zoo/gpt.h"
+#include "plan/data/text.h"
+#include "plan/schedule_kinds.h"
 
 namespace stagecoach {
 namespace {
@@ -22,7 +24,7 @@ JobSpec Spec() {
   JobSpec spec;
   spec.name = "plan";
   spec.model = GptSpec{.layers = 2, .width = 64, .heads = 2, .context = 32, .vocabulary = 256};
-  spec.data.text.path = "input.txt";
+  spec.data = TextData{.path = "input.txt"};
   spec.training.steps = 10;
   spec.training.batch_size = 8;
   spec.training.micro_batches = 4;
@@ -91,7 +93,7 @@ TEST(MakePlan, FollowsAMeasuredProfile) {
 // Knowing which stages recompute must never make a step slower than not knowing it.
 TEST(MakePlan, TakesThePartitionWithTheFasterForecast) {
   JobSpec spec = Spec();
-  spec.pipeline.schedule = ScheduleKind::kOneForwardOneBackward;
+  spec.pipeline.schedule = "one_forward_one_backward";
   spec.pipeline.rematerialization = Rematerialization::kAlways;
   bool differed = false;
   std::mt19937 random(5);
@@ -123,7 +125,7 @@ TEST(MakePlan, OfEqualStagesForecastsTheIdealBubble) {
   spec.pipeline.rematerialization = Rematerialization::kNever;
   std::vector<LayerProfile> profile(7, {.forward_seconds = 1, .backward_seconds = 2});
   profile[6] = {};  // six equal layers over three stages
-  for (ScheduleKind kind : {ScheduleKind::kGpipe, ScheduleKind::kOneForwardOneBackward}) {
+  for (const std::string& kind : ScheduleNames()) {
     spec.pipeline.schedule = kind;
     const Plan plan = Planned(spec, 3, profile);
     EXPECT_NEAR(plan.bubble, plan.bubble_ideal, 1e-3) << "links cost next to nothing here";

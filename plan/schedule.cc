@@ -3,46 +3,23 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "plan/schedule_kinds.h"
 
 namespace stagecoach {
 namespace {
 
-// The skeleton of a stage's program: forwards and backwards in order. Everything else follows from
-// it.
-struct Work {
-  bool forward;
-  int micro_batch;
-};
-
-// Forwards before the first backward. GPipe: all, so that all backwards come after. 1F1B: as many as
-// there are stages below, so that stage i, which then alternates, holds at most K - i micro-batches.
-int RunsAhead(const ScheduleOptions& options, int stage) {
-  switch (options.kind) {
-    case ScheduleKind::kGpipe:
-      return options.micro_batches;
-    case ScheduleKind::kOneForwardOneBackward:
-      return std::min(options.stages - stage - 1, options.micro_batches);
-  }
-  CHECK(false) << "schedule " << static_cast<int>(options.kind);
-  return 0;
-}
-
-std::vector<Work> WorkOrder(const ScheduleOptions& options, int stage) {
-  const int m = options.micro_batches;
-  const bool backward = options.HasBackward(stage);
-  const int ahead = backward ? RunsAhead(options, stage) : m;
-  std::vector<Work> order;
-  for (int i = 0; i < ahead; ++i) order.push_back({true, i});
-  if (!backward) return order;
-  for (int i = 0; i < m; ++i) {
-    if (ahead + i < m) order.push_back({true, ahead + i});
-    order.push_back({false, i});
+// The skeleton of a stage's program: forwards and backwards in order. Everything else follows from it.
+std::vector<StageWork> WorkOrder(const ScheduleOptions& options, int stage) {
+  std::vector<StageWork> order = ScheduleKinds().Named(options.kind).Order(options, stage);
+  if (!options.HasBackward(stage)) {
+    std::erase_if(order, [](const StageWork& work) { return !work.forward; });
   }
   return order;
 }
 
 // Which micro-batches keep their stash from forward to backward.
-std::vector<bool> KeptMicroBatches(const ScheduleOptions& options, const std::vector<Work>& order) {
+std::vector<bool> KeptMicroBatches(const ScheduleOptions& options,
+                                   const std::vector<StageWork>& order) {
   std::vector<bool> kept(options.micro_batches,
                          options.rematerialization == Rematerialization::kNever);
   if (options.rematerialization == Rematerialization::kExceptFirst) kept[0] = true;
@@ -57,13 +34,13 @@ std::vector<bool> KeptMicroBatches(const ScheduleOptions& options, const std::ve
 StageProgram MakeProgram(const ScheduleOptions& options, int stage) {
   const bool first = stage == 0;
   const bool last = stage == options.stages - 1;
-  const std::vector<Work> order = WorkOrder(options, stage);
+  const std::vector<StageWork> order = WorkOrder(options, stage);
   const std::vector<bool> kept = KeptMicroBatches(options, order);
   StageProgram program{.stage = StageId(stage), .instructions = {}};
   const auto add = [&program](Op op, int m) {
     program.instructions.push_back({op, MicroBatchId(m)});
   };
-  for (const Work& work : order) {
+  for (const StageWork& work : order) {
     const int m = work.micro_batch;
     if (work.forward) {
       if (!first) add(Op::kReceiveActivation, m);

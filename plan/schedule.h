@@ -46,7 +46,7 @@ struct StageProgram {
 };
 
 struct ScheduleOptions {
-  ScheduleKind kind = ScheduleKind::kGpipe;
+  std::string kind = "gpipe";  // of plan/schedule_kinds.h
   Rematerialization rematerialization = Rematerialization::kAlways;
   int stages = 1;             // K
   int micro_batches = 1;      // M

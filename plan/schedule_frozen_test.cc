@@ -7,6 +7,7 @@
 
 #include "plan/interpreter_testing.h"
 #include "plan/schedule.h"
+#include "plan/schedule_kinds.h"
 #include "plan/simulator.h"
 
 namespace stagecoach {
@@ -14,7 +15,7 @@ namespace {
 
 using testing::HasSubstr;
 
-ScheduleOptions FromStage(int first_backward, ScheduleKind kind, Rematerialization mode) {
+ScheduleOptions FromStage(int first_backward, const std::string& kind, Rematerialization mode) {
   return {.kind = kind,
           .rematerialization = mode,
           .stages = 3,
@@ -23,20 +24,19 @@ ScheduleOptions FromStage(int first_backward, ScheduleKind kind, Rematerializati
 }
 
 TEST(FrozenSchedule, StagesThatTrainNothingHaveForwardsAlone) {
-  EXPECT_EQ(
-      FormatSchedule(MakeSchedule(FromStage(1, ScheduleKind::kGpipe, Rematerialization::kAlways))),
-      "stage 0: in0 F0 >a0 in1 F1 >a1\n"
-      "stage 1: <a0 F0 >a0 <a1 F1 >a1 R0 <g0 B0 R1 <g1 B1\n"
-      "stage 2: <a0 F0 <a1 F1 R0 t0 L0 B0 >g0 R1 t1 L1 B1 >g1\n");
-  EXPECT_EQ(FormatSchedule(MakeSchedule(
-                FromStage(2, ScheduleKind::kOneForwardOneBackward, Rematerialization::kNever))),
+  EXPECT_EQ(FormatSchedule(MakeSchedule(FromStage(1, "gpipe", Rematerialization::kAlways))),
+            "stage 0: in0 F0 >a0 in1 F1 >a1\n"
+            "stage 1: <a0 F0 >a0 <a1 F1 >a1 R0 <g0 B0 R1 <g1 B1\n"
+            "stage 2: <a0 F0 <a1 F1 R0 t0 L0 B0 >g0 R1 t1 L1 B1 >g1\n");
+  EXPECT_EQ(FormatSchedule(
+                MakeSchedule(FromStage(2, "one_forward_one_backward", Rematerialization::kNever))),
             "stage 0: in0 F0 >a0 in1 F1 >a1\n"
             "stage 1: <a0 F0 >a0 <a1 F1 >a1\n"
             "stage 2: <a0 F0 t0 L0 B0 <a1 F1 t1 L1 B1\n");
 }
 
 TEST(FrozenSchedule, IsAcceptedForEveryKindModeAndCapacityAndKeepsStashesWhereThereIsABackward) {
-  for (const auto kind : {ScheduleKind::kGpipe, ScheduleKind::kOneForwardOneBackward}) {
+  for (const std::string& kind : ScheduleNames()) {
     for (const auto mode :
          {Rematerialization::kAlways, Rematerialization::kExceptFirst, Rematerialization::kNever}) {
       for (int stages = 1; stages <= 4; ++stages) {
@@ -60,8 +60,7 @@ TEST(FrozenSchedule, IsAcceptedForEveryKindModeAndCapacityAndKeepsStashesWhereTh
 
 // A program with an instruction more or less than there should be.
 std::string RefusalOf(const std::string& text, int first_backward) {
-  Schedule schedule{.options =
-                        FromStage(first_backward, ScheduleKind::kGpipe, Rematerialization::kNever)};
+  Schedule schedule{.options = FromStage(first_backward, "gpipe", Rematerialization::kNever)};
   schedule.options.stages = 2;
   schedule.options.micro_batches = 1;
   schedule.programs = *ParsePrograms(text);
@@ -81,8 +80,7 @@ TEST(FrozenSchedule, ABackwardOrAGradientTooManyOrTooFewIsRefused) {
 }
 
 TEST(FrozenSchedule, TakesTheTimeOfWhatIsComputed) {
-  const Schedule schedule =
-      MakeSchedule(FromStage(2, ScheduleKind::kGpipe, Rematerialization::kNever));
+  const Schedule schedule = MakeSchedule(FromStage(2, "gpipe", Rematerialization::kNever));
   const std::vector<StageCost> costs(3, {.forward_seconds = 1, .backward_seconds = 2});
   const auto timeline = Simulate(schedule, costs, {}, {});
   ASSERT_TRUE(timeline.ok()) << timeline.status();

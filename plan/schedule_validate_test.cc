@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "plan/interpreter_testing.h"
 #include "plan/schedule.h"
+#include "plan/schedule_kinds.h"
 
 namespace stagecoach {
 namespace {
@@ -39,7 +40,7 @@ Schedule SplitBackward(Schedule schedule) {
 
 std::vector<Schedule> Originals() {
   std::vector<Schedule> all;
-  for (ScheduleKind kind : {ScheduleKind::kGpipe, ScheduleKind::kOneForwardOneBackward}) {
+  for (const std::string& kind : ScheduleNames()) {
     for (Rematerialization mode :
          {Rematerialization::kAlways, Rematerialization::kExceptFirst, Rematerialization::kNever}) {
       for (int k = 1; k <= 3; ++k) {
@@ -218,7 +219,7 @@ TEST(Validator, SeesReceivesInAnotherOrderThanTheSends) {
 TEST(Validator, HoldsTheLimitOfLiveMicroBatches) {
   const ScheduleOptions gpipe{.stages = 3, .micro_batches = 6};
   ScheduleOptions alternating = gpipe;
-  alternating.kind = ScheduleKind::kOneForwardOneBackward;
+  alternating.kind = "one_forward_one_backward";
   EXPECT_FALSE(ValidateSchedule(MakeSchedule(gpipe), {.max_live_micro_batches = 5}).ok());
   EXPECT_TRUE(ValidateSchedule(MakeSchedule(gpipe), {.max_live_micro_batches = 6}).ok());
   EXPECT_TRUE(ValidateSchedule(MakeSchedule(alternating), {.max_live_micro_batches = 3}).ok());

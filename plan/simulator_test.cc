@@ -8,6 +8,8 @@
 #include <limits>
 #include <random>
 
+#include "plan/schedule_kinds.h"
+
 namespace stagecoach {
 namespace {
 
@@ -31,7 +33,7 @@ double EndOf(const Timeline& timeline, int stage, const Instruction& instruction
 
 TEST(Simulator, EqualStagesTakeThePapersTime) {
   constexpr double kForward = 1.0, kBackward = 2.0;
-  for (ScheduleKind kind : {ScheduleKind::kGpipe, ScheduleKind::kOneForwardOneBackward}) {
+  for (const std::string& kind : ScheduleNames()) {
     for (int k = 1; k <= 8; ++k) {
       for (int m = 1; m <= 12; ++m) {
         const std::vector<StageCost> costs(
@@ -108,8 +110,8 @@ TEST(Simulator, TimelineFollowsTheProgramsWithoutGapsOrOverlaps) {
   std::uniform_real_distribution<double> seconds(0.1, 3);
   for (int round = 0; round < 200; ++round) {
     const int k = 1 + static_cast<int>(random() % 5), m = 1 + static_cast<int>(random() % 6);
-    const Schedule schedule = MakeSchedule({static_cast<ScheduleKind>(random() % 2),
-                                            static_cast<Rematerialization>(random() % 3), k, m});
+    const Schedule schedule = MakeSchedule(
+        {ScheduleNames().at(random() % 2), static_cast<Rematerialization>(random() % 3), k, m});
     std::vector<StageCost> costs;
     for (int i = 0; i < k; ++i) {
       costs.push_back(
@@ -139,8 +141,8 @@ TEST(Simulator, TimelineFollowsTheProgramsWithoutGapsOrOverlaps) {
 }
 
 TEST(Simulator, TakesALargePipelineQuickly) {
-  const Schedule schedule = MakeSchedule(
-      {.kind = ScheduleKind::kOneForwardOneBackward, .stages = 128, .micro_batches = 512});
+  const Schedule schedule =
+      MakeSchedule({.kind = "one_forward_one_backward", .stages = 128, .micro_batches = 512});
   const std::vector<StageCost> costs(128, {.forward_seconds = 1, .backward_seconds = 2});
   const auto start = std::chrono::steady_clock::now();
   const Timeline timeline = Simulated(schedule, costs, {});

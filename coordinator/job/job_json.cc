@@ -88,8 +88,8 @@ void ReadPlacement(const Json& json, JobState* state) {
   const Json& data = json.at("data");
   state->data.bytes = data.at("bytes");
   state->data.sha256 = data.at("sha256");
-  state->data.train_sequences = data.at("train_sequences");
-  state->data.evaluation_sequences = data.at("evaluation_sequences");
+  state->data.train_samples = data.at("train_sequences");
+  state->data.evaluation_samples = data.at("evaluation_sequences");
 }
 
 }  // namespace
@@ -111,8 +111,8 @@ std::string EncodeJobState(const JobState& state) {
       {"data",
        {{"bytes", state.data.bytes},
         {"sha256", state.data.sha256},
-        {"train_sequences", state.data.train_sequences},
-        {"evaluation_sequences", state.data.evaluation_sequences}}},
+        {"train_sequences", state.data.train_samples},
+        {"evaluation_sequences", state.data.evaluation_samples}}},
       {"profile", ProfileJson(state.profile)},
       {"profile_tried", state.profile_tried},
       {"stages", StagesJson(state.slots)},

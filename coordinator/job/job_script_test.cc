@@ -11,6 +11,7 @@
 #include "coordinator/job/resume_check.h"
 #include "network/network_kinds.h"
 #include "network/zoo/gpt.h"
+#include "plan/data/text.h"
 #include "plan/optimizer_slots.h"
 
 namespace stagecoach {
@@ -143,7 +144,7 @@ void JobScript::NewJob(const Words& words) {
   JobSpec& spec = job->spec;
   spec.name = "a";
   spec.model = GptSpec{.layers = 1, .width = 4, .heads = 2, .context = 4, .vocabulary = 8};
-  spec.data.text.path = "x";
+  spec.data = TextData{.path = "x"};
   spec.training.steps = Number(options, "steps", 4);
   spec.training.batch_size = 4;
   spec.training.micro_batches = 2;

@@ -8,6 +8,7 @@
 #include "coordinator/job/job_transition.h"
 #include "coordinator/job/resume_check.h"
 #include "coordinator/job/step_decision.h"
+#include "plan/data_kinds.h"
 
 namespace stagecoach {
 namespace {
@@ -292,9 +293,10 @@ absl::Status JobTransition::CheckFingerprints() const {
 absl::Status JobTransition::CheckData() {
   const StageSlot& first = state_.slots.front();
   const DatasetManifest& data = first.loaded.data;
-  const auto differ = [](const std::string& who, const std::string& a, const std::string& b) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        "data.text.path: ", who, ": sha256 ", a, " and ", b, "; use the same file everywhere"));
+  const auto differ = [this](const std::string& who, const std::string& a, const std::string& b) {
+    return absl::FailedPreconditionError(absl::StrCat(DataFilesText(spec().data), ": ", who,
+                                                      ": sha256 ", a, " and ", b,
+                                                      "; use the same files everywhere"));
   };
   for (const StageSlot& slot : state_.slots) {
     const DatasetManifest& other = slot.loaded.data;
@@ -332,7 +334,7 @@ void JobTransition::FinishLoad() {
   state_.average_step_seconds = 0;
   state_.pending.reset();
   const int64_t batch = spec().training.batch_size;
-  const int64_t batches = (state_.data.evaluation_sequences + batch - 1) / batch;
+  const int64_t batches = (state_.data.evaluation_samples + batch - 1) / batch;
   state_.evaluation_batches = std::min(spec().evaluation.batches, batches);
   state_.evaluated = state_.saved = true;  // a loaded boundary was dealt with before
   Enter(JobPhase::kRunning, "");

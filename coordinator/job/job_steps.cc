@@ -7,6 +7,7 @@
 #include "base/status.h"
 #include "coordinator/job/job_transition.h"
 #include "coordinator/job/step_decision.h"
+#include "plan/learning_rate_kinds.h"
 
 namespace stagecoach {
 namespace {

@@ -58,9 +58,8 @@ absl::Status CheckOptimizer(const JobDefinition& job, const Manifest& manifest) 
   const std::vector<std::string> wanted = OptimizerSlots(job.spec.training.optimizer);
   if (found == wanted) return CheckTrained(job, tensors, manifest);
   return absl::FailedPreconditionError(absl::StrCat(
-      "training.optimizer: ", OptimizerName(job.spec.training.optimizer), " keeps ",
-      SlotsText(wanted), ", checkpoint ", manifest.job, " at step ", manifest.state.step, " holds ",
-      SlotsText(found),
+      "training.optimizer: ", job.spec.training.optimizer.kind, " keeps ", SlotsText(wanted),
+      ", checkpoint ", manifest.job, " at step ", manifest.state.step, " holds ", SlotsText(found),
       "; resume with the optimizer it was made with, or set resume.fresh_optimizer: true to take "
       "the weights alone and start the optimizer's state anew"));
 }

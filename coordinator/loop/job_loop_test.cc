@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "coordinator/loop/simulated_cluster_testing.h"
 #include "network/zoo/gpt.h"
+#include "plan/optimizers/sgd.h"
 
 namespace stagecoach {
 namespace {

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "coordinator/loop/simulated_cluster_testing.h"
 #include "gtest/gtest.h"
+#include "plan/optimizers/sgd.h"
 
 namespace stagecoach {
 namespace {

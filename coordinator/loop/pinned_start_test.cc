@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "coordinator/loop/simulated_cluster_testing.h"
+#include "plan/learning_rates/constant.h"
 
 namespace stagecoach {
 namespace {
@@ -33,7 +34,7 @@ PinnedOutcome RunSecond(Trouble trouble) {
   JobSpec second = first;
   second.resume_job = "first";
   second.checkpoint.every_steps = 0;
-  second.training.learning_rate.peak = 0.02;  // so that it matters where it begins
+  second.training.learning_rate = ConstantRate{.peak = 0.02};  // so that it matters where it begins
   EXPECT_TRUE(cluster.Submit("second", second).ok());
   EXPECT_TRUE(cluster.RunUntil([&] { return cluster.View("first").last_checkpoint_step == 9; }));
   const std::vector<std::string> kept = cluster.files().List("/checkpoints/first").value();

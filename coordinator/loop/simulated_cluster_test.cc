@@ -16,6 +16,8 @@
 #include "coordinator/loop/simulated_cluster_testing.h"
 #include "network/network_kinds.h"
 #include "network/zoo/gpt.h"
+#include "plan/data/text.h"
+#include "plan/learning_rates/constant.h"
 #include "plan/optimizer_slots.h"
 
 namespace stagecoach {
@@ -56,11 +58,11 @@ JobSpec SmallJob(int stages) {
   spec.name = "small";
   spec.seed = 7;
   spec.model = GptSpec{.layers = 2, .width = 4, .heads = 2, .context = 4, .vocabulary = 8};
-  spec.data.text.path = "/data/text";
+  spec.data = TextData{.path = "/data/text"};
   spec.training.steps = 7;
   spec.training.batch_size = 4;
   spec.training.micro_batches = 2;
-  spec.training.learning_rate.peak = 0.01;
+  spec.training.learning_rate = ConstantRate{.peak = 0.01};
   spec.training.gradient_clip_norm = 1.0;
   spec.pipeline.stages = stages;
   spec.pipeline.partition.kind = PartitionSpec::Kind::kUniform;

@@ -4,10 +4,12 @@
 #include <cstdint>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "plan/learning_rate_kinds.h"
 #include "services/records/event_bytes.h"
 
 namespace stagecoach {
@@ -44,22 +46,13 @@ class List {
   void Add(const char* name, std::string value) { all.push_back({name, std::move(value)}); }
   void Add(const char* name, const char* value) { Add(name, std::string(value)); }
 
-  void AddOptimizer(const AdamWSpec& adamw) {
-    Add("optimizer", "adamw");
-    Add("beta1", adamw.beta1);
-    Add("beta2", adamw.beta2);
-    Add("epsilon", adamw.epsilon);
-    Add("weight_decay", adamw.weight_decay);
-  }
-  void AddOptimizer(const SgdSpec& sgd) {
-    Add("optimizer", "sgd");
-    Add("momentum", sgd.momentum);
-    Add("weight_decay", sgd.weight_decay);
-  }
   void AddModel(const ModelSpec& model) {
     Add("model", model.kind.c_str());
     if (!model.layers.empty()) Add("layers", static_cast<int64_t>(model.layers.size()));
-    for (const Attributes::Entry& entry : model.attributes.entries()) {
+    AddFields(model.attributes);
+  }
+  void AddFields(const Attributes& fields) {
+    for (const Attributes::Entry& entry : fields.entries()) {
       std::visit([&](const auto& value) { Add(entry.name.c_str(), value); }, entry.value);
     }
   }
@@ -78,12 +71,14 @@ std::vector<HyperParameter> HyperParametersOf(const JobSpec& spec) {
   list.Add("steps", training.steps);
   list.Add("batch_size", training.batch_size);
   list.Add("micro_batches", training.micro_batches);
-  std::visit([&list](const auto& optimizer) { list.AddOptimizer(optimizer); }, training.optimizer);
-  list.Add("learning_rate", training.learning_rate.peak);
-  list.Add("learning_rate_curve", LearningRateKindName(training.learning_rate.kind));
-  list.Add("warmup_steps", training.learning_rate.warmup_steps);
+  list.Add("optimizer", training.optimizer.kind);
+  list.AddFields(training.optimizer.attributes);
+  const LearningRateKind& rate = LearningRateKinds().Named(training.learning_rate.kind);
+  list.Add("learning_rate", rate.Peak(training.learning_rate));
+  list.Add("learning_rate_curve", training.learning_rate.kind);
+  list.Add("warmup_steps", rate.WarmUpSteps(training.learning_rate));
   list.Add("gradient_clip_norm", training.gradient_clip_norm);
-  list.Add("schedule", ScheduleKindName(spec.pipeline.schedule));
+  list.Add("schedule", spec.pipeline.schedule);
   list.Add("rematerialization", RematerializationName(spec.pipeline.rematerialization));
   return std::move(list.all);
 }

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include "network/zoo/gpt.h"
+#include "plan/learning_rates/cosine.h"
+#include "plan/optimizers/sgd.h"
 
 namespace stagecoach {
 namespace {
@@ -15,7 +17,7 @@ JobSpec CosineSpec() {
   JobSpec spec;
   spec.model = GptSpec{.layers = 4, .width = 64, .heads = 2, .context = 32, .vocabulary = 256};
   spec.training.batch_size = 24;
-  spec.training.learning_rate = {.kind = LearningRateSpec::Kind::kCosine, .peak = 3e-3};
+  spec.training.learning_rate = CosineRate{.peak = 3e-3};
   return spec;
 }
 

@@ -18,6 +18,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/clock.h"
 #include "network/zoo/gpt.h"
+#include "plan/data/text.h"
 #include "services/common/convert/convert_card.h"
 #include "services/common/convert/convert_control.h"
 #include "services/common/observe/log.h"
@@ -165,7 +166,7 @@ class StageServerTest : public ::testing::Test {
     command.spec.name = "test";
     command.spec.model =
         GptSpec{.layers = 2, .width = 4, .heads = 2, .context = 4, .vocabulary = 128};
-    command.spec.data.text.path = folder_ + ".txt";
+    command.spec.data = TextData{.path = folder_ + ".txt"};
     command.spec.training = {.steps = 10, .batch_size = 6, .micro_batches = 3};
     command.spec.pipeline.stages = 2;
     command.partition = *UniformPartition(7, 2);

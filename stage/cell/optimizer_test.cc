@@ -9,6 +9,8 @@
 #include "base/bfloat16.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "plan/optimizers/adamw.h"
+#include "plan/optimizers/sgd.h"
 #include "stage/layers/layer_testing.h"
 
 namespace stagecoach {

@@ -1,22 +1,30 @@
-#include "absl/strings/str_cat.h"
-#include "base/field_check.h"
-#include "stage/data/batch_source.h"
+#include "stage/data/open_source.h"
+
+#include <map>
+
+#include "base/status.h"
+#include "plan/data_kinds.h"
 
 namespace stagecoach {
+namespace {
 
-absl::StatusOr<std::unique_ptr<BatchSource>> OpenSource(const JobSpec& spec,
-                                                        const Network& network) {
-  for (const NetworkInput& input : network.inputs) {
-    if (input.name == "tokens" || input.name == "targets") continue;
-    return FieldError("data.text", absl::StrCat("a network with the input \"", input.name, "\""),
-                      "a text gives tokens and targets");
-  }
-  const WireId tokens = network.InputNamed("tokens");
-  if (!tokens.valid()) {
-    return FieldError("data.text", "a network without tokens", "give data that fits the network");
-  }
-  const ValueType& type = network.wire(tokens).type;
-  return OpenTextSource(spec, type.shape.elements(), network.input(tokens).classes);
+using Opener = absl::StatusOr<std::unique_ptr<BatchSource>> (*)(const JobSpec&, const Network&,
+                                                                std::span<const std::string>);
+
+const std::map<std::string, Opener>& Openers() {
+#define STAGECOACH_ENTRY(Name) {std::string(Name##DataKind()->name()), &Open##Name##Source},
+  static const auto* const openers =
+      new std::map<std::string, Opener>{STAGECOACH_DATA_KINDS(STAGECOACH_ENTRY)};
+#undef STAGECOACH_ENTRY
+  return *openers;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<BatchSource>> OpenSource(const JobSpec& spec, const Network& network,
+                                                        std::span<const std::string> reads) {
+  RETURN_IF_ERROR(ValidateData(spec.data, network));
+  return Openers().at(spec.data.kind)(spec, network, reads);
 }
 
 }  // namespace stagecoach

@@ -15,7 +15,9 @@
 #include "gtest/gtest.h"
 #include "network/zoo/gpt.h"
 #include "network/zoo/sequence.h"
+#include "plan/data/text.h"
 #include "stage/data/batch_source.h"
+#include "stage/data/open_source.h"
 #include "stage/data/token_source.h"
 
 namespace stagecoach {
@@ -41,6 +43,14 @@ TokenBatch Evaluate(const BatchSource& source, uint64_t batch, int micro_batch) 
   return TokensOf(source.Evaluation(batch, MicroBatchId(micro_batch), kNames));
 }
 
+Network NetworkOnText(int64_t context, int64_t vocabulary) {
+  const Wire ids{.type = {Element::kIds, Leading::kSamples, {context}}};
+  Network network;
+  network.inputs = {{"tokens", vocabulary}, {"targets", vocabulary}};
+  network.wires = {ids, ids};
+  return network;
+}
+
 class TextSourceTest : public testing::Test {
  protected:
   TextSourceTest() {
@@ -49,7 +59,7 @@ class TextSourceTest : public testing::Test {
     spec_.name = "job";
     spec_.seed = 42;
     spec_.model = GptSpec{.vocabulary = 256};
-    spec_.data.text = {.path = folder_ + "/text", .bytes = true};
+    spec_.data = TextData{.path = folder_ + "/text", .bytes = true};
     spec_.training.batch_size = 7;
     spec_.training.micro_batches = 3;
     spec_.evaluation = {.every_steps = 1, .batches = 100};
@@ -57,7 +67,7 @@ class TextSourceTest : public testing::Test {
   ~TextSourceTest() override { std::filesystem::remove_all(folder_); }
 
   void Write(const std::string& text) {
-    std::ofstream(spec_.data.text.path, std::ios::binary) << text;
+    std::ofstream(folder_ + "/text", std::ios::binary) << text;
   }
   // A text in which every window of two bytes is unique for a long while.
   static std::string Counting(size_t bytes) {
@@ -65,15 +75,18 @@ class TextSourceTest : public testing::Test {
     for (size_t i = 0; i < bytes; ++i) text[i] = static_cast<char>(i % 251 + i / 251);
     return text;
   }
+  absl::StatusOr<std::unique_ptr<BatchSource>> TryOpen(int64_t context, int64_t vocabulary = 256) {
+    return OpenSource(spec_, NetworkOnText(context, vocabulary), kNames);
+  }
   std::unique_ptr<BatchSource> Open(int64_t context) {
-    absl::StatusOr<std::unique_ptr<BatchSource>> source = OpenTextSource(spec_, context, 256);
+    absl::StatusOr<std::unique_ptr<BatchSource>> source = TryOpen(context);
     EXPECT_TRUE(source.ok()) << source.status();
     return source.ok() ? *std::move(source) : nullptr;
   }
   void ExpectRefused(const std::string& text, int64_t context, int64_t vocabulary,
                      const std::vector<std::string>& parts) {
     Write(text);
-    const absl::Status status = OpenTextSource(spec_, context, vocabulary).status();
+    const absl::Status status = TryOpen(context, vocabulary).status();
     EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
     for (const std::string& part : parts) {
       EXPECT_THAT(std::string(status.message()), HasSubstr(part));
@@ -87,9 +100,9 @@ class TextSourceTest : public testing::Test {
 // Seen: a job on a gzip file trained to SUCCEEDED.
 TEST_F(TextSourceTest, AFileThatIsNotTextIsRefusedUnlessTheJobAsksForBytes) {
   const std::string gzip = "\x1f\x8b\x08" + Counting(1009);
-  spec_.data.text.bytes = false;
-  ExpectRefused(gzip, 10, 256, {"data.text.path = \"" + spec_.data.text.path, "gzip", "unpack"});
-  spec_.data.text.bytes = true;
+  spec_.data.attributes.Set("bytes", false);
+  ExpectRefused(gzip, 10, 256, {"data.text.path = \"" + folder_ + "/text", "gzip", "unpack"});
+  spec_.data.attributes.Set("bytes", true);
   EXPECT_EQ(Open(10)->manifest().sha256, Sha256Hex(gzip));
 }
 
@@ -100,8 +113,8 @@ TEST_F(TextSourceTest, DescribesTheDataSet) {
   EXPECT_EQ(source->manifest().bytes, 1009);
   EXPECT_EQ(source->manifest().sha256, Sha256Hex(text));
   // 908 bytes train: 90 sequences read 901 of them. 101 are held out: exactly 10 sequences.
-  EXPECT_EQ(source->manifest().train_sequences, 90);
-  EXPECT_EQ(source->manifest().evaluation_sequences, 10);
+  EXPECT_EQ(source->manifest().train_samples, 90);
+  EXPECT_EQ(source->manifest().evaluation_samples, 10);
   EXPECT_EQ(source->evaluation_batches(), 2);
   spec_.evaluation.batches = 1;
   EXPECT_EQ(Open(10)->evaluation_batches(), 1);
@@ -114,7 +127,7 @@ TEST_F(TextSourceTest, NeedsOneByteMoreThanTheContext) {
     const size_t bytes = static_cast<size_t>((train_bytes * 10 + 8) / 9);
     spec_.evaluation.every_steps = 0;
     Write(Counting(bytes));
-    EXPECT_EQ(Open(10)->manifest().train_sequences, sequences) << bytes;
+    EXPECT_EQ(Open(10)->manifest().train_samples, sequences) << bytes;
   }
 }
 
@@ -129,7 +142,7 @@ TEST_F(TextSourceTest, TargetsAreInputsShiftedByOne) {
   for (int64_t s = 0; s < batch.sequences; ++s) {
     // Position within step 3: after micro-batch 0.
     const uint64_t n = 3 * 7 + MicroBatchSize(7, 3, 0) + s;
-    const uint64_t all = source->manifest().train_sequences;
+    const uint64_t all = source->manifest().train_samples;
     const uint64_t offset = PermuteIndex(42, n / all, all, n % all) * 16;
     for (int64_t t = 0; t < 16; ++t) {
       EXPECT_EQ(batch.inputs[s * 16 + t], static_cast<uint8_t>(text[offset + t]));
@@ -159,7 +172,7 @@ TEST_F(TextSourceTest, VisitsEverySequenceOncePerEpoch) {
     for (int j = 0; j < 15; ++j) text[10 * j] = static_cast<char>(j);
     Write(text);
     const auto source = Open(10);
-    const int64_t all = source->manifest().train_sequences;
+    const int64_t all = source->manifest().train_samples;
     ASSERT_EQ(all, 13);
     std::vector<int32_t> order;
     for (uint64_t step = 0; order.size() < 4 * static_cast<size_t>(all); ++step) {
@@ -232,18 +245,19 @@ TEST_F(TextSourceTest, EvaluatesTheHeldOutPartInOrder) {
 }
 
 TEST_F(TextSourceTest, NamesAMissingFile) {
-  const absl::Status status = OpenTextSource(spec_, 10, 256).status();
+  const absl::Status status = TryOpen(10, 256).status();
   EXPECT_TRUE(absl::IsNotFound(status)) << status;
   EXPECT_THAT(std::string(status.message()),
               AllOf(HasSubstr("data.text.path"), HasSubstr("/text")));
 }
 
 TEST_F(TextSourceTest, RefusesWhatIsNoFile) {
-  spec_.data.text.path = folder_;
-  EXPECT_TRUE(absl::IsInvalidArgument(OpenTextSource(spec_, 10, 256).status()));
-  spec_.data.text.path = folder_ + "/pipe";
-  ASSERT_EQ(mkfifo(spec_.data.text.path.c_str(), 0600), 0);
-  EXPECT_TRUE(absl::IsInvalidArgument(OpenTextSource(spec_, 10, 256).status()));
+  spec_.data = TextData{.path = folder_};
+  EXPECT_TRUE(absl::IsInvalidArgument(TryOpen(10, 256).status()));
+  const std::string pipe = folder_ + "/pipe";
+  spec_.data = TextData{.path = pipe};
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  EXPECT_TRUE(absl::IsInvalidArgument(TryOpen(10, 256).status()));
 }
 
 TEST_F(TextSourceTest, RefusesTextsThatAreEmptyOrTooShort) {
@@ -262,7 +276,7 @@ TEST_F(TextSourceTest, RefusesATokenOutsideTheVocabulary) {
       text, 10, 128,
       {"data.text.path", "byte 128 at offset 17", "model.gpt.vocabulary = 128", "at least 201"});
   ExpectRefused(text, 10, 200, {"byte 200 at offset 500"});
-  EXPECT_TRUE(OpenTextSource(spec_, 10, 201).ok());
+  EXPECT_TRUE(TryOpen(10, 201).ok());
   spec_.model = SequenceSpec{.vocabulary = 128};
   ExpectRefused(text, 10, 128, {"model.sequence.vocabulary"});
 }
@@ -271,9 +285,9 @@ TEST_F(TextSourceTest, ReadsTinyShakespeare) {
   const std::string path =
       absl::StrCat(STAGECOACH_SOURCE_DIR, "/../shared/data/tinyshakespeare/input.txt");
   if (!std::filesystem::exists(path)) GTEST_SKIP() << path << " is not here";
-  spec_.data.text.path = path;
+  spec_.data = TextData{.path = path};
   const auto source = Open(256);
-  EXPECT_GT(source->manifest().train_sequences, 3000);
+  EXPECT_GT(source->manifest().train_samples, 3000);
 }
 
 }  // namespace

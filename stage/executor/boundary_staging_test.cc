@@ -2,6 +2,7 @@
 // none is needed.
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "plan/schedule_kinds.h"
 #include "stage/executor/boundary_port.h"
 #include "stage/testing/pipeline_harness.h"
 #include "stage/testing/staged_backend.h"
@@ -43,7 +44,7 @@ TEST(BoundaryStaging, HasTheSameBitsForEveryNumberOfStages) {
 
 // Whichever copy stream is late, and whoever advances first.
 TEST(BoundaryStaging, NoOrderOfCopiesChangesABit) {
-  for (ScheduleKind schedule : {ScheduleKind::kGpipe, ScheduleKind::kOneForwardOneBackward}) {
+  for (const std::string& schedule : ScheduleNames()) {
     HarnessOptions options{.stages = 3,
                            .batch_size = 5,
                            .micro_batches = 4,

@@ -6,6 +6,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "plan/schedule_kinds.h"
 #include "stage/testing/pipeline_harness.h"
 
 namespace stagecoach {
@@ -23,7 +24,7 @@ constexpr uint64_t kOrders = 500;
 
 // Protects the promise that no order of events changes a bit: hundreds of orders, one result.
 TEST(Executor, EveryInterleavingGivesTheSameBits) {
-  for (ScheduleKind schedule : {ScheduleKind::kGpipe, ScheduleKind::kOneForwardOneBackward}) {
+  for (const std::string& schedule : ScheduleNames()) {
     HarnessOptions options{.stages = 3,
                            .batch_size = 5,
                            .micro_batches = 4,

@@ -17,6 +17,8 @@
 #include "network/network_kinds.h"
 #include "network/zoo/sequence.h"
 #include "plan/cost_model.h"
+#include "plan/optimizers/adamw.h"
+#include "plan/schedule_kinds.h"
 #include "stage/testing/pipeline_harness.h"
 #include "stage/testing/skip_network.h"
 
@@ -64,7 +66,7 @@ TEST(Frozen, TrainWithTheSameBitsInEveryPipeline) {
       const Network network = WithFrozen(kFrozen[i], precision);
       const HarnessResult truth = TrainFrozen(FrozenOptions(network, 1));
       for (int stages = 1; stages <= 6; ++stages) {
-        for (const auto schedule : {ScheduleKind::kGpipe, ScheduleKind::kOneForwardOneBackward}) {
+        for (const std::string& schedule : ScheduleNames()) {
           for (const auto mode : {Rematerialization::kAlways, Rematerialization::kExceptFirst,
                                   Rematerialization::kNever}) {
             HarnessOptions options = FrozenOptions(network, stages);
@@ -73,9 +75,8 @@ TEST(Frozen, TrainWithTheSameBitsInEveryPipeline) {
             options.order_seed = static_cast<uint64_t>(stages);
             options.link_capacity = 1 + stages % 2;
             EXPECT_TRUE(TrainFrozen(options) == truth)
-                << stages << " stages, " << ScheduleKindName(schedule) << ", "
-                << RematerializationName(mode) << ", " << PrecisionName(precision) << ", frozen "
-                << i;
+                << stages << " stages, " << schedule << ", " << RematerializationName(mode) << ", "
+                << PrecisionName(precision) << ", frozen " << i;
           }
         }
       }

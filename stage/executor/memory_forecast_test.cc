@@ -19,6 +19,8 @@
 #include "network/zoo/sequence.h"
 #include "plan/card_memory.h"
 #include "plan/cost_model.h"
+#include "plan/optimizers/adamw.h"
+#include "plan/schedule_kinds.h"
 #include "stage/testing/pipeline_harness.h"
 #include "stage/testing/staged_backend.h"
 
@@ -134,7 +136,8 @@ TEST(MemoryForecast, HoldsWithBatchNorms) {
 
 // What a step on cards takes of its forecast on the fullest stage, workspaces left out. Copies run
 // late and in an order drawn from the seed.
-double FullestOnCards(ScheduleKind schedule, Rematerialization mode, int stages, uint64_t seed) {
+double FullestOnCards(const std::string& schedule, Rematerialization mode, int stages,
+                      uint64_t seed) {
   int made = 0;
   HarnessOptions options{.stages = stages,
                          .model = kCardModel,
@@ -174,8 +177,7 @@ double FullestOnCards(ScheduleKind schedule, Rematerialization mode, int stages,
 TEST(MemoryForecast, IsReachedButNotExceededOnCards) {
   for (const int stages : {1, 2, 3}) {
     double fullest = 0;
-    for (const ScheduleKind schedule :
-         {ScheduleKind::kGpipe, ScheduleKind::kOneForwardOneBackward}) {
+    for (const std::string& schedule : ScheduleNames()) {
       for (const auto mode : {Rematerialization::kAlways, Rematerialization::kNever}) {
         for (uint64_t seed = 1; seed <= 3; ++seed) {
           fullest = std::max(fullest, FullestOnCards(schedule, mode, stages, seed));

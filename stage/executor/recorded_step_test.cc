@@ -21,6 +21,7 @@
 #include "network/layers/residual.h"
 #include "network/zoo/gpt.h"
 #include "network/zoo/sequence.h"
+#include "plan/optimizers/sgd.h"
 #include "stage/backends/recording/recording_backend.h"
 #include "stage/testing/pipeline_harness.h"
 

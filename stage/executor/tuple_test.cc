@@ -15,6 +15,8 @@
 #include "network/layers/relu.h"
 #include "network/model_text.h"
 #include "network/zoo/sequence.h"
+#include "plan/optimizers/adamw.h"
+#include "plan/schedule_kinds.h"
 #include "stage/executor/boundary_port.h"
 #include "stage/testing/pipeline_harness.h"
 #include "stage/testing/skip_network.h"
@@ -83,7 +85,7 @@ TEST(Tuples, HaveTheSameBitsForEveryCutScheduleAndMode) {
     ASSERT_EQ(truth.losses.size(), size_t{kTrained});
     EXPECT_NE(truth.losses[0], truth.losses[1]);
     for (int stages = 1; stages <= 6; ++stages) {
-      for (const auto schedule : {ScheduleKind::kGpipe, ScheduleKind::kOneForwardOneBackward}) {
+      for (const std::string& schedule : ScheduleNames()) {
         for (const auto mode : {Rematerialization::kAlways, Rematerialization::kExceptFirst,
                                 Rematerialization::kNever}) {
           HarnessOptions options = Skipping(stages, precision);
@@ -92,8 +94,8 @@ TEST(Tuples, HaveTheSameBitsForEveryCutScheduleAndMode) {
           options.order_seed = static_cast<uint64_t>(stages);
           options.link_capacity = 1 + stages % 2;
           EXPECT_TRUE(Trained(options) == truth)
-              << stages << " stages, " << ScheduleKindName(schedule) << ", "
-              << RematerializationName(mode) << ", " << PrecisionName(precision);
+              << stages << " stages, " << schedule << ", " << RematerializationName(mode) << ", "
+              << PrecisionName(precision);
         }
       }
     }

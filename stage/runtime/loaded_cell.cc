@@ -5,6 +5,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/status.h"
+#include "plan/data_kinds.h"
+#include "stage/data/open_source.h"
 #include "stage/runtime/attention_ways.h"
 #include "stage/runtime/shard_tensors.h"
 
@@ -52,16 +54,25 @@ absl::StatusOr<StageProgram> MakeProgram(const LoadCommand& command, const Netwo
   return schedule.programs[command.stage.value];
 }
 
-absl::Status OpenData(const JobSpec& spec, const Network& model, const DatasetManifest& expected,
+// The inputs that the executor asks for.
+std::vector<std::string> ReadInputs(const Network& network, const CellWires& wires, bool last) {
+  std::vector<std::string> names;
+  for (const WireId id : wires.loaded) names.push_back(network.input(id).name);
+  if (last) names.push_back(network.input(network.objective.targets).name);
+  return names;
+}
+
+absl::Status OpenData(const JobSpec& spec, const Network& model,
+                      const std::vector<std::string>& reads, const DatasetManifest& expected,
                       LoadedCell* loaded) {
-  ASSIGN_OR_RETURN(loaded->data, OpenSource(spec, model));
+  ASSIGN_OR_RETURN(loaded->data, OpenSource(spec, model, reads));
   loaded->result.data = loaded->data->manifest();
   if (expected.sha256.empty() || expected == loaded->result.data) return absl::OkStatus();
   const DatasetManifest& found = loaded->result.data;
   return absl::FailedPreconditionError(
-      absl::StrCat("data.text.path: ", spec.data.text.path, " has ", found.bytes, " bytes, sha256 ",
-                   found.sha256, ", the job was started with ", expected.bytes, " bytes, sha256 ",
-                   expected.sha256, "; put the original file back or submit a new job"));
+      absl::StrCat(DataFilesText(spec.data), ": ", found.bytes, " bytes, sha256 ", found.sha256,
+                   "; the job was started with ", expected.bytes, " bytes, sha256 ",
+                   expected.sha256, "; put the original files back or submit a new job"));
 }
 
 void OpenLinks(const LoadingParts& parts, LoadedCell* loaded) {
@@ -169,8 +180,10 @@ absl::StatusOr<std::unique_ptr<LoadedCell>> LoadCell(LoadCommand command,
   const int stage = load.stage.value;
   const CellWires wires =
       WiresOfCell(loaded->model, load.partition.first(stage), load.partition.last(stage, layers));
-  if (!wires.loaded.empty() || stage + 1 == load.partition.stages()) {
-    RETURN_IF_ERROR(OpenData(load.spec, loaded->model, load.expected_data, loaded.get()));
+  const std::vector<std::string> reads =
+      ReadInputs(loaded->model, wires, stage + 1 == load.partition.stages());
+  if (!reads.empty()) {
+    RETURN_IF_ERROR(OpenData(load.spec, loaded->model, reads, load.expected_data, loaded.get()));
   }
   RETURN_IF_ERROR(BuildCell(parts, loaded.get()));
   loaded->executor = MakeExecutor(parts, *loaded);

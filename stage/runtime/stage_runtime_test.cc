@@ -6,6 +6,7 @@
 #include "checkpoint/folder_probe.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "plan/optimizers/sgd.h"
 #include "stage/backends/reference/reference_backend.h"
 #include "stage/testing/runtime_fleet.h"
 

@@ -25,6 +25,7 @@
 #include "network/model_spec.h"
 #include "network/network_kinds.h"
 #include "network/zoo/gpt.h"
+#include "plan/optimizers/adamw.h"
 #include "plan/plan.h"
 #include "plan/schedule.h"
 #include "stage/cell/optimizer.h"
@@ -94,7 +95,7 @@ struct HarnessOptions {
   int stages = 1;
   GptSpec model = {.layers = 2, .width = 4, .heads = 2, .context = 3, .vocabulary = 7};
   int64_t batch_size = 4, micro_batches = 2;
-  ScheduleKind schedule = ScheduleKind::kGpipe;
+  std::string schedule = "gpipe";
   Rematerialization rematerialization = Rematerialization::kAlways;
   double dropout = 0.0;
   double clip_norm = 0.0;

@@ -20,6 +20,7 @@
 #include "base/status.h"
 #include "checkpoint/fault_file_system.h"
 #include "network/zoo/gpt.h"
+#include "plan/data/text.h"
 #include "stage/link/in_process_connector.h"
 #include "stage/runtime/stage_runtime.h"
 #include "stage/testing/manifest_file.h"
@@ -86,7 +87,7 @@ class RuntimeFleet {
     spec_.seed = 5;
     spec_.model =
         GptSpec{.layers = 2, .width = 4, .heads = 2, .context = 4, .vocabulary = 8, .dropout = 0.2};
-    spec_.data.text = {.path = options.data_path, .bytes = true};
+    spec_.data = TextData{.path = options.data_path, .bytes = true};
     spec_.training = {.steps = 10, .batch_size = 5, .micro_batches = 3};
     spec_.pipeline.stages = options.stages;
     spec_.evaluation = {.every_steps = 5, .batches = 2};

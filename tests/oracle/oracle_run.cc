@@ -80,8 +80,7 @@ HarnessOptions HarnessOf(const Options& options, const Network& network,
   harness.network = network;
   harness.seed = static_cast<uint64_t>(options.seed);
   harness.source = std::move(source);
-  harness.schedule =
-      options.schedule == "gpipe" ? ScheduleKind::kGpipe : ScheduleKind::kOneForwardOneBackward;
+  harness.schedule = options.schedule;
   harness.rematerialization = options.rematerialization == "always" ? Rematerialization::kAlways
                               : options.rematerialization == "never"
                                   ? Rematerialization::kNever

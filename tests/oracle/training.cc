@@ -9,6 +9,9 @@
 #include "coordinator/job/step_decision.h"
 #include "network/network_kinds.h"
 #include "network/zoo/gpt.h"
+#include "plan/learning_rate_kinds.h"
+#include "plan/learning_rates/cosine.h"
+#include "plan/optimizers/adamw.h"
 #include "stage/cell/cell.h"
 #include "stage/cell/optimizer.h"
 #include "tests/oracle/oracle.h"
@@ -22,7 +25,7 @@ constexpr int64_t kBatch = 5, kMicroBatches = 3, kSteps = 20;
 constexpr uint64_t kSeed = 20181116;
 constexpr double kClipNorm = 2.0;
 const AdamWSpec kAdamW{0.9, 0.95, 1e-8, 0.1};
-const LearningRateSpec kRate{LearningRateSpec::Kind::kCosine, 3e-3, 3e-4, 4};
+const CosineRate kRate{.peak = 3e-3, .warmup_steps = 4, .final = 3e-4};
 
 // Tokens of one mini-batch: a few of the vocabulary, each a little above the one before, so that
 // there is something to learn.

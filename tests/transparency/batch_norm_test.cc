@@ -15,6 +15,7 @@
 #include "network/layers/relu.h"
 #include "network/layers/residual.h"
 #include "network/zoo/sequence.h"
+#include "plan/schedule_kinds.h"
 #include "stage/testing/harness_checkpoint.h"
 #include "stage/testing/pipeline_harness.h"
 
@@ -73,7 +74,7 @@ TEST_P(BatchNorms, TrainWithTheSameBitsInEveryPipeline) {
     EXPECT_NE(truth.state.at("model/0002/running_mean"), std::string(4 * 36, '\0'));
     for (const MakeBackend& variant : GetParam().variants) {
       for (int stages = 1; stages <= 4; ++stages) {
-        for (const auto schedule : {ScheduleKind::kGpipe, ScheduleKind::kOneForwardOneBackward}) {
+        for (const std::string& schedule : ScheduleNames()) {
           for (const auto mode : {Rematerialization::kAlways, Rematerialization::kExceptFirst,
                                   Rematerialization::kNever}) {
             HarnessOptions options = Normed(stages, variant, precision);
@@ -81,8 +82,8 @@ TEST_P(BatchNorms, TrainWithTheSameBitsInEveryPipeline) {
             options.rematerialization = mode;
             options.order_seed = static_cast<uint64_t>(stages);
             EXPECT_TRUE(TrainOrDie(options) == truth)
-                << "K=" << stages << ", " << ScheduleKindName(schedule) << ", "
-                << RematerializationName(mode) << ", " << PrecisionName(precision);
+                << "K=" << stages << ", " << schedule << ", " << RematerializationName(mode) << ", "
+                << PrecisionName(precision);
           }
         }
       }

@@ -34,6 +34,7 @@
 #include "network/zoo/mlp.h"
 #include "network/zoo/resnet.h"
 #include "network/zoo/sequence.h"
+#include "plan/schedule_kinds.h"
 #include "stage/testing/pipeline_harness.h"
 
 namespace stagecoach {
@@ -162,16 +163,15 @@ TEST_P(EveryNetworkIn, HasTheSameBitsInEveryPipeline) {
     const HarnessResult truth = Train({.rematerialization = Rematerialization::kNever}, machine);
     uint64_t order_seed = 0;
     for (const int stages : {1, 2, 3, 4}) {
-      for (const auto schedule : {ScheduleKind::kGpipe, ScheduleKind::kOneForwardOneBackward}) {
+      for (const std::string& schedule : ScheduleNames()) {
         for (const auto kept : {Rematerialization::kAlways, Rematerialization::kNever}) {
           const HarnessResult result = Train({.stages = stages,
                                               .schedule = schedule,
                                               .rematerialization = kept,
                                               .order_seed = ++order_seed},
                                              machine);
-          EXPECT_TRUE(result == truth)
-              << machine.name << " K=" << stages << " " << ScheduleKindName(schedule) << " "
-              << RematerializationName(kept);
+          EXPECT_TRUE(result == truth) << machine.name << " K=" << stages << " " << schedule << " "
+                                       << RematerializationName(kept);
         }
       }
     }

@@ -12,6 +12,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "network/zoo/gpt.h"
+#include "plan/schedule_kinds.h"
 #include "stage/backends/cuda/make_cuda_backend.h"
 #include "stage/testing/harness_checkpoint.h"
 #include "stage/testing/pipeline_harness.h"
@@ -88,8 +89,7 @@ constexpr int kSteps = 3;
 
 std::string Describe(const HarnessOptions& options) {
   return absl::StrCat("K=", options.stages, " N=", options.batch_size, " M=", options.micro_batches,
-                      " ", ScheduleKindName(options.schedule), " ",
-                      RematerializationName(options.rematerialization),
+                      " ", options.schedule, " ", RematerializationName(options.rematerialization),
                       " dropout=", options.dropout, " clip=", options.clip_norm, " order seed ",
                       options.order_seed);
 }
@@ -148,7 +148,7 @@ TEST_P(Transparency, EveryPipelineHasTheBitsOfOneStage) {
       options.clip_norm = dropout > 0 ? 0.5 : 0.0;
       const HarnessResult truth = MustTrain(options);
       for (int stages = 1; stages <= 4; ++stages) {
-        for (ScheduleKind schedule : {ScheduleKind::kGpipe, ScheduleKind::kOneForwardOneBackward}) {
+        for (const std::string& schedule : ScheduleNames()) {
           for (Rematerialization rematerialization :
                {Rematerialization::kAlways, Rematerialization::kExceptFirst,
                 Rematerialization::kNever}) {
@@ -193,7 +193,7 @@ TEST_P(Transparency, ACheckpointOfThreeStagesGoesOnWithAnyNumber) {
   WriteCheckpoint(file_system, "/job/step-000000000002", 2, three);
   for (int stages : {1, 2, 4}) {
     options.stages = stages;
-    options.schedule = ScheduleKind::kOneForwardOneBackward;
+    options.schedule = "one_forward_one_backward";
     PipelineHarness resumed(options);
     LoadCheckpoint(file_system, "/job/step-000000000002", 2, resumed);
     const auto rest = resumed.Train(3);

@@ -7,10 +7,10 @@
 
 namespace stagecoach {
 
-// INVALID_ARGUMENT as of plan/text_check.h and plan/text_split.h if the file can be read here and
-// plainly is not text, or is too short. What cannot be read here may be there for the stages, which
-// check it again: OK.
-absl::Status CheckData(const JobSpec& spec);
+// INVALID_ARGUMENT as DataKind::CheckFile (plan/data_kinds.h) if a file can be read here and its head or its size cannot
+// be trained on, as what plainly is not text for data.text. What cannot be read here may be there for the stages,
+// which check it again: OK.
+absl::Status CheckDataFiles(const JobSpec& spec);
 
 }  // namespace stagecoach
 

@@ -7,6 +7,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "network/zoo/gpt.h"
+#include "plan/data/text.h"
 
 namespace stagecoach {
 namespace {
@@ -17,44 +18,45 @@ using testing::HasSubstr;
 JobSpec JobOn(const std::string& content) {
   const auto* const info = testing::UnitTest::GetInstance()->current_test_info();
   JobSpec spec;
-  spec.model = GptSpec{.context = 16};
-  spec.data.text.path = testing::TempDir() + "/" + info->name();
-  std::ofstream(spec.data.text.path, std::ios::binary) << content;
+  spec.model = GptSpec{.layers = 1, .width = 4, .heads = 1, .context = 16, .vocabulary = 256};
+  const std::string path = absl::StrCat(testing::TempDir(), "/", info->name());
+  spec.data = TextData{.path = path};
+  std::ofstream(path, std::ios::binary) << content;
   return spec;
 }
 
 // Seen: a gzip file was submitted and trained on as if it were text.
 TEST(CheckData, ACompressedFileIsRefusedBeforeItIsSubmitted) {
   JobSpec spec = JobOn("\x1f\x8b\x08 and nineteen bytes or more");
-  const absl::Status status = CheckData(spec);
+  const absl::Status status = CheckDataFiles(spec);
   EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
-  EXPECT_THAT(std::string(status.message()), HasSubstr(spec.data.text.path));
-  spec.data.text.bytes = true;
-  EXPECT_TRUE(CheckData(spec).ok());
+  EXPECT_THAT(std::string(status.message()), HasSubstr(spec.data.As<TextData>().path));
+  spec.data.attributes.Set("bytes", true);
+  EXPECT_TRUE(CheckDataFiles(spec).ok());
 }
 
 // Seen: `validate` and `submit` took an empty file; the job failed when its stages had loaded.
 TEST(CheckData, ATextWithoutASequenceIsRefusedWithItsSizeAndWhatIsNeeded) {
   for (const int bytes : {0, 18}) {
-    const absl::Status status = CheckData(JobOn(std::string(bytes, 'x')));
+    const absl::Status status = CheckDataFiles(JobOn(std::string(bytes, 'x')));
     EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
     EXPECT_THAT(
         std::string(status.message()),
         AllOf(HasSubstr(absl::StrCat("of ", bytes, " bytes")), HasSubstr("at least 19 bytes")));
   }
   JobSpec spec = JobOn(std::string(19, 'x'));
-  EXPECT_TRUE(CheckData(spec).ok());
+  EXPECT_TRUE(CheckDataFiles(spec).ok());
   spec.evaluation.every_steps = 1;
-  EXPECT_THAT(std::string(CheckData(spec).message()), HasSubstr("at least 161 bytes"));
+  EXPECT_THAT(std::string(CheckDataFiles(spec).message()), HasSubstr("at least 161 bytes"));
 }
 
 TEST(CheckData, ATextPassesAndSoDoesWhatOnlyTheStagesMaySee) {
-  EXPECT_TRUE(CheckData(JobOn("a text that will do\n")).ok());
-  JobSpec elsewhere;
-  elsewhere.data.text.path = "/nowhere/text";
-  EXPECT_TRUE(CheckData(elsewhere).ok());
-  elsewhere.data.text.path = "/";
-  EXPECT_TRUE(CheckData(elsewhere).ok());
+  EXPECT_TRUE(CheckDataFiles(JobOn("a text that will do\n")).ok());
+  JobSpec elsewhere = JobOn("");
+  elsewhere.data = TextData{.path = "/nowhere/text"};
+  EXPECT_TRUE(CheckDataFiles(elsewhere).ok());
+  elsewhere.data = TextData{.path = "/"};
+  EXPECT_TRUE(CheckDataFiles(elsewhere).ok());
 }
 
 }  // namespace

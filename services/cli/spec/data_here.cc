@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
+#include "plan/data_kinds.h"
 #include "services/cli/spec/data_check.h"
 
 namespace stagecoach {
@@ -26,17 +27,20 @@ std::string WhyUnreadable(const std::string& path) {
 }  // namespace
 
 absl::Status CheckDataHere(const SpecFile& spec_file) {
-  if (!spec_file.spec.data().has_text()) return absl::OkStatus();
-  const std::string& path = spec_file.spec.data().text().path();
-  const std::string why = WhyUnreadable(path);
-  if (why.empty()) return CheckContentHere(spec_file);
-  return LocateError(spec_file, absl::InvalidArgumentError(absl::StrCat(
-                                    "data.text.path: ", path, ": on this machine: ", why)));
+  ASSIGN_OR_RETURN(const JobSpec spec, ValidateSpecFile(spec_file));
+  for (const DataFile& file : DataFiles(spec.data)) {
+    const std::string why = WhyUnreadable(file.path);
+    if (why.empty()) continue;
+    return LocateError(
+        spec_file, absl::InvalidArgumentError(absl::StrCat(DataFieldPath(spec.data, file), ": ",
+                                                           file.path, ": on this machine: ", why)));
+  }
+  return CheckContentHere(spec_file);
 }
 
 absl::Status CheckContentHere(const SpecFile& spec_file) {
   ASSIGN_OR_RETURN(const JobSpec spec, ValidateSpecFile(spec_file));
-  const absl::Status status = CheckData(spec);
+  const absl::Status status = CheckDataFiles(spec);
   if (status.ok()) return status;
   return LocateError(
       spec_file,

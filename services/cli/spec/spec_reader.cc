@@ -6,7 +6,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
+#include "plan/data_kinds.h"
 #include "services/cli/spec/message_reader.h"
+#include "services/common/convert/convert_kind.h"
 #include "services/common/convert/convert_spec.h"
 
 namespace stagecoach {
@@ -16,11 +18,15 @@ constexpr char kStandardInput[] = "standard input";
 
 // The job file's folder is what a user means by "beside the job file", wherever the client runs.
 void MakeDataPathsAbsolute(const std::string& file, v1::JobSpec* spec) {
-  if (!spec->data().has_text() || spec->data().text().path().empty()) return;
-  const std::filesystem::path path(spec->data().text().path());
-  if (path.is_absolute()) return;
+  absl::StatusOr<DataSpec> data = DataFromProto(spec->data());
+  if (!data.ok()) return;  // who validates says why
   const std::filesystem::path folder = std::filesystem::absolute(file).parent_path();
-  spec->mutable_data()->mutable_text()->set_path((folder / path).lexically_normal().string());
+  for (const DataFile& data_file : DataFiles(*data)) {
+    const std::filesystem::path path(data_file.path);
+    if (path.is_absolute()) continue;
+    data->attributes.Set(data_file.field, (folder / path).lexically_normal().string());
+    KindToProto(*data, spec->mutable_data());
+  }
 }
 
 // "training.steps: 0; must be >= 1" -> "training.steps"; empty if the message begins with no path.

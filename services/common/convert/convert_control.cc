@@ -15,13 +15,13 @@ v1::DatasetManifest DataToProto(const DatasetManifest& data) {
   v1::DatasetManifest proto;
   proto.set_bytes(data.bytes);
   proto.set_sha256(data.sha256);
-  proto.set_train_sequences(data.train_sequences);
-  proto.set_evaluation_sequences(data.evaluation_sequences);
+  proto.set_train_samples(data.train_samples);
+  proto.set_evaluation_samples(data.evaluation_samples);
   return proto;
 }
 
 DatasetManifest DataFromProto(const v1::DatasetManifest& proto) {
-  return {proto.bytes(), proto.sha256(), proto.train_sequences(), proto.evaluation_sequences()};
+  return {proto.bytes(), proto.sha256(), proto.train_samples(), proto.evaluation_samples()};
 }
 
 // First layers strictly ascending from 0: the partition is indexed with them unchecked later.

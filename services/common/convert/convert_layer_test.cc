@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "google/protobuf/descriptor.h"
 #include "network/layer_kinds.h"
 #include "network/layers/attention.h"
@@ -20,7 +19,7 @@
 #include "network/zoo/gpt.h"
 #include "network/zoo/sequence.h"
 #include "services/common/convert/convert_fields.h"
-#include "services/common/convert/enum_name.h"
+#include "services/common/convert/other_value_testing.h"
 
 namespace stagecoach {
 namespace {
@@ -113,21 +112,6 @@ TEST(LayerMessages, AFieldThatOneSideLacksIsTold) {
               ElementsAre("stagecoach.v1.ResidualLayer.layers is not in the struct"));
 }
 
-AttributeValue OtherThan(AttributeValue value, const FieldDescriptor& field) {
-  if (bool* flag = std::get_if<bool>(&value)) *flag = !*flag;
-  if (int64_t* count = std::get_if<int64_t>(&value)) *count += 7;
-  if (double* number = std::get_if<double>(&value)) *number += 0.25;
-  if (auto* counts = std::get_if<std::vector<int64_t>>(&value)) counts->push_back(7);
-  std::string* const text = std::get_if<std::string>(&value);
-  if (text == nullptr) return value;
-  if (field.enum_type() == nullptr) return absl::StrCat(*text, "x");
-  for (int i = 1; i < field.enum_type()->value_count(); ++i) {  // 0 is unspecified
-    const std::string name = ShortEnumName(*field.enum_type()->value(i));
-    if (name != *text) return name;
-  }
-  return value;
-}
-
 // The kind with its defaults and with listed layers if it has any, and for each field one in which it alone is something
 // else. `Spec` is LayerSpec or ModelSpec.
 template <typename Spec, typename Kind>
@@ -140,7 +124,7 @@ std::vector<Spec> OneForEachField(const Kind& kind, const Descriptor& choice) {
   for (const Attributes::Entry& entry : defaults.entries()) {
     specs.push_back(specs[0]);
     const FieldDescriptor* field = message.FindFieldByName(entry.name);
-    specs.back().attributes.Set(entry.name, OtherThan(entry.value, *field));
+    specs.back().attributes.Set(entry.name, OtherValue(entry.value, *field));
     EXPECT_NE(specs.back(), specs[0]) << entry.name;
   }
   if (kind.HasLayers()) specs[0].layers = {GeluSpec{}, LinearSpec{.out = 3}};

@@ -1,12 +1,18 @@
 #include "services/common/convert/convert_spec.h"
 
+#include <optional>
 #include <string>
 #include <utility>
-#include <variant>
 
 #include "absl/strings/str_cat.h"
+#include "base/check.h"
 #include "base/status.h"
+#include "plan/data_kinds.h"
+#include "plan/learning_rate_kinds.h"
+#include "plan/optimizer_kinds.h"
+#include "services/common/convert/convert_kind.h"
 #include "services/common/convert/convert_layer.h"
+#include "services/common/convert/enum_name.h"
 
 namespace stagecoach {
 namespace {
@@ -20,112 +26,13 @@ absl::Status UnknownValue(const std::string& path, int value) {
       absl::StrCat(path, "=", value, ": this version does not know that value"));
 }
 
-v1::Optimizer OptimizerToProto(const OptimizerSpec& spec) {
-  v1::Optimizer proto;
-  struct Visitor {
-    v1::Optimizer& proto;
-    void operator()(const AdamWSpec& adamw) const {
-      v1::AdamW& target = *proto.mutable_adamw();
-      target.set_beta1(adamw.beta1);
-      target.set_beta2(adamw.beta2);
-      target.set_epsilon(adamw.epsilon);
-      target.set_weight_decay(adamw.weight_decay);
-    }
-    void operator()(const SgdSpec& sgd) const {
-      proto.mutable_sgd()->set_momentum(sgd.momentum);
-      proto.mutable_sgd()->set_weight_decay(sgd.weight_decay);
-    }
-  };
-  std::visit(Visitor{proto}, spec);
-  return proto;
-}
-
-AdamWSpec AdamWFromProto(const v1::AdamW& adamw) {
-  AdamWSpec spec;
-  if (adamw.has_beta1()) spec.beta1 = adamw.beta1();
-  if (adamw.has_beta2()) spec.beta2 = adamw.beta2();
-  if (adamw.has_epsilon()) spec.epsilon = adamw.epsilon();
-  if (adamw.has_weight_decay()) spec.weight_decay = adamw.weight_decay();
-  return spec;
-}
-
-// An unset optimizer is AdamW with its defaults, as in the domain. One that a newer client has set
-// and this version does not know arrives as an unknown field.
-absl::StatusOr<OptimizerSpec> OptimizerFromProto(const v1::Optimizer& proto) {
-  switch (proto.kind_case()) {
-    case v1::Optimizer::kAdamw:
-      return AdamWFromProto(proto.adamw());
-    case v1::Optimizer::kSgd:
-      return SgdSpec{proto.sgd().momentum(), proto.sgd().weight_decay()};
-    case v1::Optimizer::KIND_NOT_SET:
-      break;
-  }
-  if (proto.GetReflection()->GetUnknownFields(proto).empty()) return AdamWSpec{};
-  return absl::InvalidArgumentError(
-      "training.optimizer: this version does not know its kind; want adamw or sgd");
-}
-
-v1::LearningRate LearningRateToProto(const LearningRateSpec& spec) {
-  v1::LearningRate proto;
-  v1::DecayingRate* target = nullptr;
-  switch (spec.kind) {
-    case LearningRateSpec::Kind::kLinear:
-      target = proto.mutable_linear();
-      break;
-    case LearningRateSpec::Kind::kCosine:
-      target = proto.mutable_cosine();
-      break;
-    case LearningRateSpec::Kind::kInverseSquareRoot:
-      target = proto.mutable_inverse_square_root();
-      break;
-    case LearningRateSpec::Kind::kConstant:
-      proto.mutable_constant()->set_peak(spec.peak);
-      proto.mutable_constant()->set_warmup_steps(spec.warmup_steps);
-      return proto;
-  }
-  target->set_peak(spec.peak);
-  target->set_warmup_steps(spec.warmup_steps);
-  target->set_final(spec.final);
-  return proto;
-}
-
-LearningRateSpec Decaying(LearningRateSpec::Kind kind, const v1::DecayingRate& proto) {
-  LearningRateSpec spec;
-  spec.kind = kind;
-  spec.peak = proto.peak();
-  spec.final = proto.final();
-  spec.warmup_steps = proto.warmup_steps();
-  return spec;
-}
-
-absl::StatusOr<LearningRateSpec> LearningRateFromProto(const v1::LearningRate& proto) {
-  using Kind = LearningRateSpec::Kind;
-  switch (proto.kind_case()) {
-    case v1::LearningRate::kConstant: {
-      LearningRateSpec spec;
-      spec.peak = proto.constant().peak();
-      spec.warmup_steps = proto.constant().warmup_steps();
-      return spec;
-    }
-    case v1::LearningRate::kLinear:
-      return Decaying(Kind::kLinear, proto.linear());
-    case v1::LearningRate::kCosine:
-      return Decaying(Kind::kCosine, proto.cosine());
-    case v1::LearningRate::kInverseSquareRoot:
-      return Decaying(Kind::kInverseSquareRoot, proto.inverse_square_root());
-    case v1::LearningRate::KIND_NOT_SET:
-      break;
-  }
-  return NotSet("training.learning_rate", "constant, linear, cosine or inverse_square_root");
-}
-
 v1::Training TrainingToProto(const TrainingSpec& spec) {
   v1::Training proto;
   proto.set_steps(spec.steps);
   proto.set_batch_size(spec.batch_size);
   proto.set_micro_batches(spec.micro_batches);
-  *proto.mutable_optimizer() = OptimizerToProto(spec.optimizer);
-  *proto.mutable_learning_rate() = LearningRateToProto(spec.learning_rate);
+  KindToProto(spec.optimizer, proto.mutable_optimizer());
+  KindToProto(spec.learning_rate, proto.mutable_learning_rate());
   proto.set_gradient_clip_norm(spec.gradient_clip_norm);
   proto.set_max_nonfinite_steps(spec.max_nonfinite_steps);
   for (const std::string& pattern : spec.freeze) proto.add_freeze(pattern);
@@ -137,8 +44,12 @@ absl::StatusOr<TrainingSpec> TrainingFromProto(const v1::Training& proto) {
   spec.steps = proto.steps();
   spec.batch_size = proto.batch_size();
   spec.micro_batches = proto.micro_batches();
-  ASSIGN_OR_RETURN(spec.optimizer, OptimizerFromProto(proto.optimizer()));
-  ASSIGN_OR_RETURN(spec.learning_rate, LearningRateFromProto(proto.learning_rate()));
+  ASSIGN_OR_RETURN(spec.optimizer, KindFromProto<OptimizerSpec>(proto.optimizer(), OptimizerKinds(),
+                                                                OptimizerSpec()));
+  ASSIGN_OR_RETURN(spec.learning_rate,
+                   KindFromProto<LearningRateSpec>(
+                       proto.learning_rate(), LearningRateKinds(),
+                       NoKindSet(proto.learning_rate(), LearningRateKinds().field())));
   spec.gradient_clip_norm = proto.gradient_clip_norm();
   if (proto.has_max_nonfinite_steps()) spec.max_nonfinite_steps = proto.max_nonfinite_steps();
   spec.freeze.assign(proto.freeze().begin(), proto.freeze().end());
@@ -157,6 +68,13 @@ absl::StatusOr<Precision> PrecisionFromProto(v1::Precision proto) {
     default:
       return UnknownValue("precision", proto);
   }
+}
+
+absl::StatusOr<std::string> ScheduleFromProto(v1::ScheduleKind proto) {
+  if (proto == v1::SCHEDULE_KIND_UNSPECIFIED) return PipelineSpec().schedule;
+  const auto* const value = v1::ScheduleKind_descriptor()->FindValueByNumber(proto);
+  if (value == nullptr) return UnknownValue("pipeline.schedule", proto);
+  return ShortEnumName(*value);
 }
 
 v1::Partition PartitionToProto(const PartitionSpec& spec) {
@@ -202,14 +120,9 @@ absl::StatusOr<PartitionSpec> PartitionFromProto(const v1::Partition& proto) {
 v1::Pipeline PipelineToProto(const PipelineSpec& spec) {
   v1::Pipeline proto;
   proto.set_stages(spec.stages);
-  switch (spec.schedule) {
-    case ScheduleKind::kGpipe:
-      proto.set_schedule(v1::SCHEDULE_KIND_GPIPE);
-      break;
-    case ScheduleKind::kOneForwardOneBackward:
-      proto.set_schedule(v1::SCHEDULE_KIND_ONE_FORWARD_ONE_BACKWARD);
-      break;
-  }
+  const std::optional<int> schedule = EnumNumber(*v1::ScheduleKind_descriptor(), spec.schedule);
+  CHECK(schedule.has_value()) << "no number for the schedule " << spec.schedule;
+  proto.set_schedule(static_cast<v1::ScheduleKind>(*schedule));
   switch (spec.rematerialization) {
     case Rematerialization::kAlways:
       proto.set_rematerialization(v1::REMATERIALIZATION_ALWAYS);
@@ -232,17 +145,7 @@ v1::Pipeline PipelineToProto(const PipelineSpec& spec) {
 absl::StatusOr<PipelineSpec> PipelineFromProto(const v1::Pipeline& proto) {
   PipelineSpec spec;
   spec.stages = proto.stages();
-  switch (proto.schedule()) {
-    case v1::SCHEDULE_KIND_UNSPECIFIED:
-    case v1::SCHEDULE_KIND_GPIPE:
-      spec.schedule = ScheduleKind::kGpipe;
-      break;
-    case v1::SCHEDULE_KIND_ONE_FORWARD_ONE_BACKWARD:
-      spec.schedule = ScheduleKind::kOneForwardOneBackward;
-      break;
-    default:
-      return UnknownValue("pipeline.schedule", proto.schedule());
-  }
+  ASSIGN_OR_RETURN(spec.schedule, ScheduleFromProto(proto.schedule()));
   switch (proto.rematerialization()) {
     case v1::REMATERIALIZATION_UNSPECIFIED:
     case v1::REMATERIALIZATION_ALWAYS:
@@ -281,14 +184,17 @@ v1::Precision ToProto(Precision precision) {
   return v1::PRECISION_UNSPECIFIED;
 }
 
+absl::StatusOr<DataSpec> DataFromProto(const v1::Data& proto) {
+  return KindFromProto<DataSpec>(proto, DataKinds(), NoKindSet(proto, DataKinds().field()));
+}
+
 v1::JobSpec ToProto(const JobSpec& spec) {
   v1::JobSpec proto;
   proto.set_name(spec.name);
   proto.set_seed(spec.seed);
   proto.set_precision(ToProto(spec.precision));
   *proto.mutable_model() = ModelToProto(spec.model);
-  proto.mutable_data()->mutable_text()->set_path(spec.data.text.path);
-  proto.mutable_data()->mutable_text()->set_bytes(spec.data.text.bytes);
+  KindToProto(spec.data, proto.mutable_data());
   *proto.mutable_training() = TrainingToProto(spec.training);
   *proto.mutable_pipeline() = PipelineToProto(spec.pipeline);
   proto.mutable_checkpoint()->set_every_steps(spec.checkpoint.every_steps);
@@ -309,9 +215,7 @@ absl::StatusOr<JobSpec> FromProto(const v1::JobSpec& proto) {
   spec.seed = proto.seed();
   ASSIGN_OR_RETURN(spec.precision, PrecisionFromProto(proto.precision()));
   ASSIGN_OR_RETURN(spec.model, ModelFromProto(proto.model()));
-  if (!proto.data().has_text()) return NotSet("data", "text");
-  spec.data.text.path = proto.data().text().path();
-  spec.data.text.bytes = proto.data().text().bytes();
+  ASSIGN_OR_RETURN(spec.data, DataFromProto(proto.data()));
   ASSIGN_OR_RETURN(spec.training, TrainingFromProto(proto.training()));
   ASSIGN_OR_RETURN(spec.pipeline, PipelineFromProto(proto.pipeline()));
   spec.checkpoint.every_steps = proto.checkpoint().every_steps();

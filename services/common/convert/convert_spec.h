@@ -15,6 +15,7 @@
 namespace stagecoach {
 
 v1::Precision ToProto(Precision precision);
+absl::StatusOr<DataSpec> DataFromProto(const v1::Data& proto);
 v1::JobSpec ToProto(const JobSpec& spec);
 absl::StatusOr<JobSpec> FromProto(const v1::JobSpec& proto);
 

@@ -2,8 +2,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "plan/schedule_kinds.h"
 #include "services/common/convert/convert_control.h"
 #include "services/common/convert/convert_spec.h"
+#include "services/common/convert/enum_name.h"
 #include "services/common/convert/job_spec_testing.h"
 
 namespace stagecoach {
@@ -19,12 +21,16 @@ TEST(ConvertSpec, ComesBackEqual) {
   }
 }
 
-TEST(ConvertSpec, EveryLearningRateAndScheduleComesBack) {
-  using Kind = LearningRateSpec::Kind;
-  for (const Kind kind : {Kind::kLinear, Kind::kCosine, Kind::kInverseSquareRoot}) {
+TEST(ConvertSpec, EveryScheduleComesBack) {
+  for (const std::string& schedule : ScheduleNames()) {
     JobSpec spec = GptJob();
-    spec.training.learning_rate = {kind, 0.25, 0.125, 7};
+    spec.pipeline.schedule = schedule;
     EXPECT_EQ(*FromProto(ToProto(spec)), spec);
+  }
+  // And each value of the enum is one.
+  for (int i = 1; i < v1::ScheduleKind_descriptor()->value_count(); ++i) {
+    const std::string name = ShortEnumName(*v1::ScheduleKind_descriptor()->value(i));
+    EXPECT_TRUE(ScheduleKinds().Find(name).ok()) << name;
   }
 }
 

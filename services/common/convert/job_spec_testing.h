@@ -12,7 +12,12 @@
 #include "network/layers/residual.h"
 #include "network/zoo/gpt.h"
 #include "network/zoo/sequence.h"
+#include "plan/data/text.h"
 #include "plan/job_spec.h"
+#include "plan/learning_rates/constant.h"
+#include "plan/learning_rates/cosine.h"
+#include "plan/optimizers/adamw.h"
+#include "plan/optimizers/sgd.h"
 
 namespace stagecoach {
 
@@ -22,16 +27,16 @@ inline JobSpec GptJob() {
   spec.seed = 0xfedcba9876543210;
   spec.precision = Precision::kBfloat16;
   spec.model = GptSpec{2, 32, 4, 16, 256, 0.1};
-  spec.data.text = {.path = "/data/corpus.txt", .bytes = true};
+  spec.data = TextData{.path = "/data/corpus.txt", .bytes = true};
   spec.training.steps = 100;
   spec.training.batch_size = 8;
   spec.training.micro_batches = 4;
   spec.training.optimizer = AdamWSpec{0.8, 0.99, 1e-7, 0.1};
-  spec.training.learning_rate = {LearningRateSpec::Kind::kCosine, 3e-4, 1e-5, 10};
+  spec.training.learning_rate = CosineRate{.peak = 3e-4, .warmup_steps = 10, .final = 1e-5};
   spec.training.gradient_clip_norm = 1.0;
   spec.training.max_nonfinite_steps = 3;
   spec.pipeline.stages = 2;
-  spec.pipeline.schedule = ScheduleKind::kOneForwardOneBackward;
+  spec.pipeline.schedule = "one_forward_one_backward";
   spec.pipeline.rematerialization = Rematerialization::kExceptFirst;
   spec.pipeline.partition = {PartitionSpec::Kind::kCuts, {3}};
   spec.pipeline.continue_with_fewer_stages = true;
@@ -61,7 +66,7 @@ inline JobSpec LayerJob() {
   spec.model = list;
   spec.precision = Precision::kTensorFloat32;
   spec.training.optimizer = SgdSpec{0.9, 0.01};
-  spec.training.learning_rate = {LearningRateSpec::Kind::kConstant, 0.5, 0.0, 3};
+  spec.training.learning_rate = ConstantRate{.peak = 0.5, .warmup_steps = 3};
   spec.pipeline.partition = {PartitionSpec::Kind::kUniform, {}};
   spec.pipeline.rematerialization = Rematerialization::kNever;
   spec.resume_job.clear();

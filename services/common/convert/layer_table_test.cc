@@ -20,6 +20,7 @@ namespace stagecoach {
 namespace {
 
 using google::protobuf::Descriptor;
+using google::protobuf::FieldDescriptor;
 
 constexpr char kDocument[] = STAGECOACH_SOURCE_DIR "/docs/job_files.md";
 
@@ -76,6 +77,19 @@ std::string FieldsText(const Descriptor& message, std::map<std::string, std::str
   return text.empty() ? "none" : text;
 }
 
+// Some kinds share a message: then the choice's own field says what each is.
+std::string WhatItIs(const FieldDescriptor& kind, std::map<std::string, std::string>& comments) {
+  const Descriptor& choice = *kind.containing_type();
+  int users = 0;
+  for (int i = 0; i < choice.field_count(); ++i) {
+    users += choice.field(i)->message_type() == kind.message_type() ? 1 : 0;
+  }
+  const std::string name =
+      users == 1 ? kind.message_type()->name() : absl::StrCat(choice.name(), ".", kind.name());
+  EXPECT_NE(comments[name], "") << name << " has no comment";
+  return InASentence(comments[name]);
+}
+
 // A row for each kind of `choice`, a message with a field a kind; `head` begins it.
 std::string TableOf(const Descriptor& choice, const std::string& head) {
   std::map<std::string, std::string> comments = Comments();
@@ -83,9 +97,8 @@ std::string TableOf(const Descriptor& choice, const std::string& head) {
   const google::protobuf::OneofDescriptor& kinds = *choice.FindOneofByName("kind");
   for (int i = 0; i < kinds.field_count(); ++i) {
     const Descriptor& message = *kinds.field(i)->message_type();
-    EXPECT_NE(comments[message.name()], "") << message.name() << " has no comment";
     absl::StrAppend(&table, "| `", kinds.field(i)->name(), "` | ",
-                    InASentence(comments[message.name()]), " | ", FieldsText(message, comments),
+                    WhatItIs(*kinds.field(i), comments), " | ", FieldsText(message, comments),
                     " |\n");
   }
   return table;
@@ -108,6 +121,9 @@ TEST(JobFilesDocument, HasTheTablesThatTheMessagesComeWith) {
   ExpectTable(*v1::Layer::descriptor(), "| layer |");
   ExpectTable(*v1::Model::descriptor(), "| network |");
   ExpectTable(*v1::Objective::descriptor(), "| objective |");
+  ExpectTable(*v1::Data::descriptor(), "| data |");
+  ExpectTable(*v1::Optimizer::descriptor(), "| optimizer |");
+  ExpectTable(*v1::LearningRate::descriptor(), "| learning rate |");
 }
 
 TEST(JobFilesDocument, WordsOfACommentFitIntoASentence) {

@@ -17,6 +17,9 @@
 #include "coordinator/loop/job_manager.h"
 #include "coordinator/loop/silent_stages_testing.h"
 #include "network/zoo/gpt.h"
+#include "plan/data/text.h"
+#include "plan/learning_rates/constant.h"
+#include "plan/optimizers/sgd.h"
 #include "services/common/observe/log_ring.h"
 #include "services/coordinator/convert/job_codec.h"
 #include "services/coordinator/stages/fake_stage_observer.h"
@@ -31,12 +34,12 @@ inline JobSpec SmallSpec() {
   JobSpec spec;
   spec.name = "small";
   spec.model = GptSpec{2, 16, 2, 8, 64, 0};
-  spec.data.text.path = "/nowhere/input.txt";
+  spec.data = TextData{.path = "/nowhere/input.txt"};
   spec.training.steps = 10;
   spec.training.batch_size = 4;
   spec.training.micro_batches = 2;
   spec.training.optimizer = SgdSpec{};
-  spec.training.learning_rate.peak = 0.1;
+  spec.training.learning_rate = ConstantRate{.peak = 0.1};
   spec.pipeline.stages = 2;
   return spec;
 }

@@ -5,6 +5,7 @@
 #include "gtest/gtest.h"
 #include "network/network_kinds.h"
 #include "network/zoo/gpt.h"
+#include "plan/optimizers/adamw.h"
 #include "stage/backends/cuda/emulation/emulated_backend.h"
 #include "stage/cell/cell.h"
 #include "stage/cell/optimizer.h"

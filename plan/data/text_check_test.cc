@@ -1,4 +1,4 @@
-#include "plan/text_check.h"
+#include "plan/data/text_check.h"
 
 #include <string>
 #include <utility>

@@ -4,19 +4,20 @@
 // eight-bit encodings pass. The client asks before it submits, where it can see the file; the stages
 // ask again.
 // Errors: INVALID_ARGUMENT naming the file, what it looks like and the remedy.
-#ifndef STAGECOACH_PLAN_TEXT_CHECK_H_
-#define STAGECOACH_PLAN_TEXT_CHECK_H_
+#ifndef STAGECOACH_PLAN_DATA_TEXT_CHECK_H_
+#define STAGECOACH_PLAN_DATA_TEXT_CHECK_H_
 
 #include <cstddef>
 #include <string_view>
 
 #include "absl/status/status.h"
-#include "plan/job_spec.h"
+#include "plan/data/text.h"
+#include "plan/data_kinds.h"
 
 namespace stagecoach {
 
 // Of a file that is longer no more is looked at, so that everybody judges alike.
-inline constexpr size_t kTextCheckBytes = 64 << 10;
+inline constexpr size_t kTextCheckBytes = kDataHeadBytes;
 
 // head: the first bytes of data.path, kTextCheckBytes of them or all there are. OK for anything if
 // the job asks for bytes.
@@ -24,4 +25,4 @@ absl::Status CheckIsText(const TextData& data, std::string_view head);
 
 }  // namespace stagecoach
 
-#endif  // STAGECOACH_PLAN_TEXT_CHECK_H_
+#endif  // STAGECOACH_PLAN_DATA_TEXT_CHECK_H_

@@ -1,9 +1,10 @@
-#include "plan/text_split.h"
+#include "plan/data/text_split.h"
 
 #include <algorithm>
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "plan/data/text.h"
 
 namespace stagecoach {
 namespace {
@@ -31,7 +32,7 @@ TextSplit SplitText(int64_t bytes, int64_t context) {
 
 absl::Status CheckTextLength(const JobSpec& spec, int64_t context, int64_t bytes) {
   const std::string what =
-      absl::StrCat("data.text.path = \"", spec.data.text.path, "\" of ", bytes, " bytes");
+      absl::StrCat("data.text.path = \"", spec.data.As<TextData>().path, "\" of ", bytes, " bytes");
   const std::string give =
       absl::StrCat("; give a text of at least ", LeastBytes(spec, context), " bytes");
   const TextSplit split = SplitText(bytes, context);

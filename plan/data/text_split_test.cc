@@ -1,10 +1,11 @@
-#include "plan/text_split.h"
+#include "plan/data/text_split.h"
 
 #include <string>
 
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "plan/data/text.h"
 
 namespace stagecoach {
 namespace {
@@ -14,7 +15,7 @@ using testing::HasSubstr;
 
 JobSpec SpecThatEvaluates(bool evaluates) {
   JobSpec spec;
-  spec.data.text.path = "/texts/short";
+  spec.data = TextData{.path = "/texts/short"};
   spec.evaluation.every_steps = evaluates ? 1 : 0;
   return spec;
 }

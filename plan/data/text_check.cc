@@ -1,4 +1,4 @@
-#include "plan/text_check.h"
+#include "plan/data/text_check.h"
 
 #include <algorithm>
 #include <optional>
@@ -86,13 +86,18 @@ std::optional<Kind> WideText(std::string_view head) {
   return std::nullopt;
 }
 
-std::optional<Kind> PlainlyNotText(std::string_view head) {
+std::optional<Kind> ByMagic(std::string_view head) {
   for (const Magic& magic : kMagics) {
     if (head.size() >= magic.offset && head.substr(magic.offset).starts_with(magic.bytes)) {
       return magic.kind;
     }
   }
   if (IsBzip2(head)) return Kind{"bzip2 data", kUnpack};
+  return std::nullopt;
+}
+
+std::optional<Kind> PlainlyNotText(std::string_view head) {
+  if (const std::optional<Kind> kind = ByMagic(head); kind.has_value()) return kind;
   if (const std::optional<Kind> wide = WideText(head); wide.has_value()) return wide;
   // One byte in nine of what is compressed or random, none of a text; a stray one is forgiven.
   const auto controls = static_cast<size_t>(std::count_if(head.begin(), head.end(), IsControl));

@@ -2,8 +2,8 @@
 // a text must be. The stages divide by it; the client asks before it submits.
 // Threads: pure functions.
 // Units:   bytes are tokens; a sequence is `context` tokens and reads one more, its last target.
-#ifndef STAGECOACH_PLAN_TEXT_SPLIT_H_
-#define STAGECOACH_PLAN_TEXT_SPLIT_H_
+#ifndef STAGECOACH_PLAN_DATA_TEXT_SPLIT_H_
+#define STAGECOACH_PLAN_DATA_TEXT_SPLIT_H_
 
 #include <cstdint>
 
@@ -26,4 +26,4 @@ absl::Status CheckTextLength(const JobSpec& spec, int64_t context, int64_t bytes
 
 }  // namespace stagecoach
 
-#endif  // STAGECOACH_PLAN_TEXT_SPLIT_H_
+#endif  // STAGECOACH_PLAN_DATA_TEXT_SPLIT_H_

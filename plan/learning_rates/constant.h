@@ -1,0 +1,22 @@
+// constant: the peak, after the warm-up.
+#ifndef STAGECOACH_PLAN_LEARNING_RATES_CONSTANT_H_
+#define STAGECOACH_PLAN_LEARNING_RATES_CONSTANT_H_
+
+#include "plan/learning_rate_kinds.h"
+
+namespace stagecoach {
+
+struct ConstantRate {
+  static constexpr const char* kKind = "constant";
+  double peak = 0;
+  int64_t warmup_steps = 0;
+
+  template <typename Visitor>
+  void Visit(Visitor& visit) {
+    VisitWarmUp(visit, peak, warmup_steps);
+  }
+};
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_PLAN_LEARNING_RATES_CONSTANT_H_

@@ -1,0 +1,23 @@
+// cosine: from the peak by half a cosine to the final rate at the end of the job.
+#ifndef STAGECOACH_PLAN_LEARNING_RATES_COSINE_H_
+#define STAGECOACH_PLAN_LEARNING_RATES_COSINE_H_
+
+#include "plan/learning_rate_kinds.h"
+
+namespace stagecoach {
+
+struct CosineRate {
+  static constexpr const char* kKind = "cosine";
+  double peak = 0;
+  int64_t warmup_steps = 0;
+  double final = 0;  // at the last step
+  template <typename Visitor>
+  void Visit(Visitor& visit) {
+    VisitWarmUp(visit, peak, warmup_steps);
+    visit.Between("final", final, 0, peak);
+  }
+};
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_PLAN_LEARNING_RATES_COSINE_H_

@@ -1,0 +1,25 @@
+// sgd: v = momentum * v + g; w -= lr * (v + weight_decay * w), with decay of matrices and embeddings only. Keeps v where
+// there is momentum.
+#ifndef STAGECOACH_PLAN_OPTIMIZERS_SGD_H_
+#define STAGECOACH_PLAN_OPTIMIZERS_SGD_H_
+
+#include "plan/optimizer_kinds.h"
+
+namespace stagecoach {
+
+struct SgdSpec {
+  static constexpr const char* kKind = "sgd";
+  double momentum = 0.0;
+  double weight_decay = 0.0;
+  template <typename Visitor>
+  void Visit(Visitor& visit) {
+    visit.Rate("momentum", momentum);
+    visit.Between("weight_decay", weight_decay, 0, kMaxWeightDecay);
+  }
+};
+
+inline constexpr char kVelocitySlot[] = "velocity";
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_PLAN_OPTIMIZERS_SGD_H_

@@ -1,0 +1,40 @@
+// OptimizerParts: what an optimizer's file in stage/cell/optimizers makes an Optimizer of, and what all of them need.
+// Ownership: borrows parameters and back end; owns the slots.
+#ifndef STAGECOACH_STAGE_CELL_OPTIMIZER_PARTS_H_
+#define STAGECOACH_STAGE_CELL_OPTIMIZER_PARTS_H_
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "plan/optimizer_kind_list.h"
+#include "stage/cell/optimizer.h"
+
+namespace stagecoach {
+
+struct OptimizerParts {
+  std::vector<Parameter*> parameters;
+  // By name, those of OptimizerSlots; one tensor for each parameter, zero.
+  std::map<std::string, std::vector<OptimizerSlot>> slots;
+  Backend* backend = nullptr;
+};
+
+inline float DecayOf(double weight_decay, const Parameter& parameter) {
+  return parameter.spec.decay ? static_cast<float>(weight_decay) : 0.0f;
+}
+
+// The copy that operations read, where it is one.
+inline Tensor ComputeCopy(const Parameter& parameter) {
+  return parameter.compute.buffer() == parameter.value.buffer() ? Tensor() : parameter.compute;
+}
+
+// MakeAdamW and so on, one for each kind of the list.
+#define STAGECOACH_DECLARE(Name) \
+  std::unique_ptr<Optimizer> Make##Name(const OptimizerSpec& spec, OptimizerParts parts);
+STAGECOACH_OPTIMIZER_KINDS(STAGECOACH_DECLARE)
+#undef STAGECOACH_DECLARE
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_STAGE_CELL_OPTIMIZER_PARTS_H_

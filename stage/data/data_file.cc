@@ -1,0 +1,76 @@
+#include "stage/data/data_file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <system_error>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/progress.h"
+#include "base/status.h"
+
+namespace stagecoach {
+namespace {
+
+absl::Status SystemError(const std::string& where, int error) {
+  const std::string text = absl::StrCat(where, ": ", std::generic_category().message(error),
+                                        "; give a path that every stage's machine can read");
+  if (error == ENOENT || error == ENOTDIR) return absl::NotFoundError(text);
+  if (error == EACCES || error == EPERM) return absl::PermissionDeniedError(text);
+  if (error == EIO) return absl::DataLossError(text);
+  return absl::UnavailableError(text);
+}
+
+}  // namespace
+
+OpenedFile::OpenedFile(std::string field, std::string path, int descriptor)
+    : field_(std::move(field)), path_(std::move(path)), descriptor_(descriptor) {}
+
+OpenedFile::~OpenedFile() {
+  if (descriptor_ >= 0) close(descriptor_);
+}
+
+std::string OpenedFile::Where() const { return absl::StrCat(field_, " = \"", path_, "\""); }
+
+absl::Status OpenedFile::Failed(int error) const { return SystemError(Where(), error); }
+
+absl::StatusOr<std::unique_ptr<OpenedFile>> OpenedFile::Open(const std::string& field,
+                                                             const std::string& path) {
+  // A pipe would block.
+  const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  const int error = errno;
+  std::unique_ptr<OpenedFile> file(new OpenedFile(field, path, descriptor));
+  if (descriptor < 0) return file->Failed(error);
+  struct stat information;
+  if (fstat(descriptor, &information) != 0) return file->Failed(errno);
+  if (!S_ISREG(information.st_mode)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(file->Where(), ": not a file; give the path of a file"));
+  }
+  file->size_ = information.st_size;
+  return file;
+}
+
+absl::StatusOr<size_t> OpenedFile::Read(std::span<uint8_t> into) {
+  const size_t wanted = std::min(into.size(), static_cast<size_t>(left()));
+  size_t filled = 0;
+  while (filled < wanted) {
+    const ssize_t got =
+        read(descriptor_, into.data() + filled, std::min(wanted - filled, kProgressPieceBytes));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return Failed(errno);
+    if (got == 0) {
+      return absl::DataLossError(absl::StrCat(Where(), ": became shorter while being read"));
+    }
+    filled += static_cast<size_t>(got);
+    TickProgress();
+  }
+  read_ += static_cast<int64_t>(filled);
+  return filled;
+}
+
+}  // namespace stagecoach

@@ -1,0 +1,45 @@
+// DataFile reading: a file of a data set, in pieces, with a tick of progress after each. It is read and not mapped: a
+// file that shrinks while it is mapped would kill the process.
+// Ownership: owns its descriptor.  Threads: thread-compatible.
+// Errors:    all name field, path and remedy. Open: NOT_FOUND, PERMISSION_DENIED, INVALID_ARGUMENT (not a file),
+//            DATA_LOSS, UNAVAILABLE. Read: DATA_LOSS if it ends before the size that it had.
+#ifndef STAGECOACH_STAGE_DATA_DATA_FILE_H_
+#define STAGECOACH_STAGE_DATA_DATA_FILE_H_
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "absl/status/statusor.h"
+
+namespace stagecoach {
+
+class OpenedFile {
+ public:
+  // field: "data.text.path".
+  static absl::StatusOr<std::unique_ptr<OpenedFile>> Open(const std::string& field,
+                                                          const std::string& path);
+  ~OpenedFile();
+  OpenedFile(const OpenedFile&) = delete;
+  OpenedFile& operator=(const OpenedFile&) = delete;
+
+  int64_t size() const { return size_; }  // when it was opened
+  int64_t left() const { return size_ - read_; }
+  // The next bytes: `into` full, or as many as are left.
+  absl::StatusOr<size_t> Read(std::span<uint8_t> into);
+  // "data.text.path = "/a/b"", with which an error about its content begins.
+  std::string Where() const;
+
+ private:
+  OpenedFile(std::string field, std::string path, int descriptor);
+  absl::Status Failed(int error) const;
+
+  const std::string field_, path_;
+  const int descriptor_;
+  int64_t size_ = 0, read_ = 0;
+};
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_STAGE_DATA_DATA_FILE_H_

@@ -1,0 +1,44 @@
+// SampleOrder: which samples of a data set make micro-batch (step, i): a pure function of the seed and the number of
+// samples, the same for every source. With S samples, the n-th one that a job trains on (n = step * N + position) is
+// PermuteIndex(seed, n / S, S, n % S), so each comes once an epoch. Evaluation takes the held-out samples 0, 1, 2, ...
+// in order, the same ones every time.
+// Threads: immutable.
+#ifndef STAGECOACH_STAGE_DATA_SAMPLE_ORDER_H_
+#define STAGECOACH_STAGE_DATA_SAMPLE_ORDER_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "base/ids.h"
+#include "plan/job_spec.h"
+
+namespace stagecoach {
+
+class SampleOrder {
+ public:
+  // At least one sample to train on.
+  SampleOrder(const JobSpec& spec, int64_t train_samples, int64_t evaluation_samples);
+
+  // Places among the samples to train on.
+  std::vector<int64_t> Train(uint64_t step, MicroBatchId micro_batch) const;
+
+  // Places [first, first + count) among the held-out ones; count may be 0 in the last mini-batch.
+  struct Range {
+    int64_t first = 0, count = 0;
+  };
+  Range Evaluation(uint64_t batch, MicroBatchId micro_batch) const;
+
+  int64_t evaluation_batches() const { return evaluation_batches_; }  // min(spec's, what is there)
+
+ private:
+  Range ShareOf(MicroBatchId micro_batch) const;  // within the mini-batch
+
+  const uint64_t seed_;
+  const int64_t batch_size_, micro_batches_;
+  const int64_t train_samples_, evaluation_samples_;
+  const int64_t evaluation_batches_;
+};
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_STAGE_DATA_SAMPLE_ORDER_H_
