@@ -3,7 +3,9 @@
 #ifndef STAGECOACH_PLAN_DATA_KIND_LIST_H_
 #define STAGECOACH_PLAN_DATA_KIND_LIST_H_
 
-#define STAGECOACH_DATA_KINDS(KIND) KIND(Text)
+#define STAGECOACH_DATA_KINDS(KIND) \
+  KIND(Idx)                         \
+  KIND(Text)
 
 namespace stagecoach {
 

@@ -107,6 +107,11 @@ std::optional<Kind> PlainlyNotText(std::string_view head) {
 
 }  // namespace
 
+std::string PackedAs(std::string_view head) {
+  const std::optional<Kind> kind = ByMagic(head);
+  return kind.has_value() && kind->remedy == kUnpack ? kind->looks_like : "";
+}
+
 absl::Status CheckIsText(const TextData& data, std::string_view head) {
   if (data.bytes) return absl::OkStatus();
   const std::optional<Kind> kind = PlainlyNotText(head.substr(0, kTextCheckBytes));

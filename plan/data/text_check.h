@@ -8,6 +8,7 @@
 #define STAGECOACH_PLAN_DATA_TEXT_CHECK_H_
 
 #include <cstddef>
+#include <string>
 #include <string_view>
 
 #include "absl/status/status.h"
@@ -22,6 +23,9 @@ inline constexpr size_t kTextCheckBytes = kDataHeadBytes;
 // head: the first bytes of data.path, kTextCheckBytes of them or all there are. OK for anything if
 // the job asks for bytes.
 absl::Status CheckIsText(const TextData& data, std::string_view head);
+
+// "xz data", "a zip archive": what holds other files packed, by its first bytes; empty if it looks like none.
+std::string PackedAs(std::string_view head);
 
 }  // namespace stagecoach
 

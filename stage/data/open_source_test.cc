@@ -37,6 +37,8 @@ TEST(OpenSource, ATextForANetworkOfSomethingElseIsToldWhatItReads) {
               testing::StartsWith(
                   "data.text: gives tokens and targets; the network reads \"sounds\": no data "
                   "source gives all its inputs"));
+  EXPECT_EQ(RefusalOfText({{"images", image}, {"labels", {Element::kIds, Leading::kSamples, {}}}}),
+            "data.text: gives tokens and targets; the network reads \"images\": give it data.idx");
   EXPECT_THAT(RefusalOfText({{"tokens", image}, {"targets", kIds8}}),
               testing::StartsWith("data.text: gives tokens as ids[context]; the network reads "
                                   "activation[n, 28, 28, 1]"));

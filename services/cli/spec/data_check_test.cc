@@ -2,11 +2,16 @@
 
 #include <fstream>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/gzip_testing.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "network/zoo/gpt.h"
+#include "network/zoo/mlp.h"
+#include "plan/data/idx.h"
 #include "plan/data/text.h"
 
 namespace stagecoach {
@@ -48,6 +53,27 @@ TEST(CheckData, ATextWithoutASequenceIsRefusedWithItsSizeAndWhatIsNeeded) {
   EXPECT_TRUE(CheckDataFiles(spec).ok());
   spec.evaluation.every_steps = 1;
   EXPECT_THAT(std::string(CheckDataFiles(spec).message()), HasSubstr("at least 161 bytes"));
+}
+
+// Of the gzip file's head, and before anything is submitted.
+TEST(CheckData, ImagesOfAnotherSizeThanTheNetworksAreRefusedByTheirHeader) {
+  const std::string images = absl::StrCat(testing::TempDir(), "/check_images");
+  const auto check = [&images](std::vector<int64_t> image) {
+    JobSpec spec;
+    spec.model = MlpNetworkSpec{.image = std::move(image), .hidden = 4, .classes = 10};
+    spec.data = IdxData{.images = images, .labels = "/nowhere/labels"};
+    return CheckDataFiles(spec);
+  };
+  const std::string header("\0\0\x08\x03\0\0\0\x02\0\0\0\x03\0\0\0\x02", 16);
+  std::ofstream(images, std::ios::binary) << Gzipped(header + "twice six px");
+  EXPECT_TRUE(check({3, 2, 1}).ok()) << check({3, 2, 1});
+  EXPECT_THAT(std::string(check({2, 3, 1}).message()),
+              AllOf(HasSubstr("data.idx.images = \""),
+                    HasSubstr("images [3, 2, 1] (height, width, channels)"),
+                    HasSubstr("model.mlp.image = [2, 3, 1]: set it to [3, 2, 1]")));
+  std::ofstream(images, std::ios::binary) << header << "five";
+  EXPECT_THAT(std::string(check({3, 2, 1}).message()),
+              HasSubstr("20 bytes, its header [2, 3, 2] says 28"));
 }
 
 TEST(CheckData, ATextPassesAndSoDoesWhatOnlyTheStagesMaySee) {

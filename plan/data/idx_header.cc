@@ -1,0 +1,141 @@
+#include "plan/data/idx_header.h"
+
+#include <algorithm>
+#include <array>
+#include <span>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "base/gzip.h"
+#include "plan/data/text_check.h"
+
+namespace stagecoach {
+namespace {
+
+constexpr uint8_t kUnsignedBytes = 0x08;
+
+absl::Status Refused(const std::string& where, const std::string& what, const std::string& remedy) {
+  return absl::InvalidArgumentError(absl::StrCat(where, ": ", what, "; ", remedy));
+}
+
+uint8_t ByteAt(std::string_view bytes, size_t at) { return static_cast<uint8_t>(bytes[at]); }
+
+const char* NameOf(IdxContent content) {
+  return content == IdxContent::kImages ? "images" : "labels";
+}
+
+std::string HexText(std::string_view bytes) {
+  std::string text;
+  for (size_t i = 0; i < std::min<size_t>(bytes.size(), 4); ++i) {
+    absl::StrAppend(&text, i == 0 ? "" : " ", absl::Hex(ByteAt(bytes, i), absl::kZeroPad2));
+  }
+  return text;
+}
+
+absl::Status CheckMagic(const std::string& where, IdxContent content, std::string_view head) {
+  const std::string give = absl::StrCat("give an IDX file of ", NameOf(content), ", plain or gzip");
+  if (const std::string packed = PackedAs(head); !packed.empty()) {
+    return Refused(where, absl::StrCat("looks like ", packed), "unpack it first, or take gzip");
+  }
+  if (head.size() < 4 || ByteAt(head, 0) != 0 || ByteAt(head, 1) != 0) {
+    return Refused(where, absl::StrCat("begins with \"", HexText(head), "\", no IDX file"), give);
+  }
+  if (ByteAt(head, 2) != kUnsignedBytes) {
+    return Refused(
+        where,
+        absl::StrCat("holds numbers of type ", absl::Hex(ByteAt(head, 2), absl::kZeroPad2),
+                     ", not unsigned bytes (08)"),
+        give);
+  }
+  const int extents = ByteAt(head, 3);
+  const bool images = content == IdxContent::kImages;
+  if (images ? extents == 3 || extents == 4 : extents == 1) return absl::OkStatus();
+  return Refused(where,
+                 absl::StrCat("has ", extents, extents == 1 ? " extent" : " extents", ", and ",
+                              images ? "images have 3 or 4 (how many, height, width, channels)"
+                                     : "labels have 1 (how many)"),
+                 give);
+}
+
+}  // namespace
+
+int64_t IdxHeader::item_bytes() const {
+  int64_t bytes = 1;
+  for (size_t i = 1; i < extents.size(); ++i) bytes *= extents[i];
+  return bytes;
+}
+
+Shape IdxHeader::image() const {
+  return {extents[1], extents[2], extents.size() == 4 ? extents[3] : 1};
+}
+
+absl::StatusOr<IdxHeader> ParseIdxHeader(const std::string& where, IdxContent content,
+                                         std::string_view head) {
+  RETURN_IF_ERROR(CheckMagic(where, content, head));
+  IdxHeader header;
+  header.extents.resize(ByteAt(head, 3));
+  if (static_cast<int64_t>(head.size()) < header.header_bytes()) {
+    return Refused(where,
+                   absl::StrCat(head.size(), " bytes, its header has ", header.header_bytes()),
+                   "give the whole file");
+  }
+  for (size_t i = 0; i < header.extents.size(); ++i) {
+    int64_t& extent = header.extents[i];
+    for (size_t byte = 4 + 4 * i; byte < 8 + 4 * i; ++byte)
+      extent = extent << 8 | ByteAt(head, byte);
+    const int64_t most = i == 0 ? kMaxIdxCount : kMaxExtent;
+    if (extent >= 1 && extent <= most) continue;
+    return Refused(where, absl::StrCat("extent ", i, " of its header is ", extent),
+                   absl::StrCat("must be 1 to ", most));
+  }
+  if (header.item_bytes() > kMaxIdxImage) {
+    return Refused(where, absl::StrCat("images of ", header.item_bytes(), " numbers"),
+                   absl::StrCat("must be at most ", kMaxIdxImage));
+  }
+  return header;
+}
+
+absl::StatusOr<std::string> UnpackedIdxHead(const std::string& where, std::string_view head) {
+  if (!LooksLikeGzip(head)) return std::string(head);
+  Gunzip gunzip;
+  std::array<uint8_t, kLongestIdxHeader> bytes;
+  const auto done =
+      gunzip.Unpack({reinterpret_cast<const uint8_t*>(head.data()), head.size()}, bytes);
+  if (!done.ok())
+    return Refused(where, std::string(done.status().message()), "give the whole file");
+  return std::string(reinterpret_cast<const char*>(bytes.data()), done->written);
+}
+
+absl::Status CheckIdxSize(const std::string& where, const IdxHeader& header, int64_t bytes,
+                          const char* unit) {
+  if (bytes == header.file_bytes()) return absl::OkStatus();
+  return Refused(where,
+                 absl::StrCat(bytes, " ", unit, ", its header [",
+                              absl::StrJoin(header.extents, ", "), "] says ", header.file_bytes()),
+                 "give the whole file");
+}
+
+absl::Status CheckPackedIdxSize(const std::string& where, const IdxHeader& header, int64_t packed) {
+  if (header.file_bytes() / kMostGzipRatio <= packed) return absl::OkStatus();
+  return Refused(where,
+                 absl::StrCat(packed, " bytes of gzip hold at most ", packed * kMostGzipRatio,
+                              ", its header [", absl::StrJoin(header.extents, ", "), "] says ",
+                              header.file_bytes()),
+                 "give the whole file");
+}
+
+absl::Status CheckIdxImages(const std::string& where, const IdxHeader& header, const JobSpec& spec,
+                            const Network& network) {
+  const WireId images = network.InputNamed("images");
+  if (!images.valid() || network.wire(images).type.shape == header.image()) return absl::OkStatus();
+  const std::string model = absl::StrCat("model.", spec.model.kind);
+  const bool field = spec.model.attributes.Find("image") != nullptr;
+  const std::string is = header.image().ToString();
+  return Refused(where, absl::StrCat("images ", is, " (height, width, channels)"),
+                 absl::StrCat(model, field ? ".image = " : " reads images ",
+                              network.wire(images).type.shape.ToString(), ": ",
+                              field ? absl::StrCat("set it to ", is) : absl::StrCat("make it ", is),
+                              " or give other images"));
+}
+
+}  // namespace stagecoach

@@ -1,0 +1,56 @@
+// IdxHeader: what an IDX file says of itself before its content: 00 00, the type (08: unsigned bytes, all that is taken
+// here), the number of extents, and each extent as four bytes, the highest first. See docs/formats.md.
+// Threads: pure functions.
+// Errors:  INVALID_ARGUMENT that begin with `where` ("data.idx.images = "a""), with the value and the remedy.
+#ifndef STAGECOACH_PLAN_DATA_IDX_HEADER_H_
+#define STAGECOACH_PLAN_DATA_IDX_HEADER_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "network/network.h"
+#include "plan/job_spec.h"
+
+namespace stagecoach {
+
+enum class IdxContent { kImages, kLabels };
+
+struct IdxHeader {
+  std::vector<int64_t> extents;  // the first counts the images or labels
+  int64_t count() const { return extents.front(); }
+  int64_t header_bytes() const { return 4 + 4 * static_cast<int64_t>(extents.size()); }
+  int64_t item_bytes() const;  // of one image or label
+  int64_t file_bytes() const { return header_bytes() + count() * item_bytes(); }
+  // Of an image: [height, width, channels].
+  Shape image() const;
+};
+
+inline constexpr size_t kLongestIdxHeader = 4 + 4 * 4;
+inline constexpr int64_t kMaxIdxCount = (int64_t{1} << 31) - 1;
+inline constexpr int64_t kMaxIdxImage = int64_t{1} << 30;  // numbers of an image
+
+// head: the file's first bytes, kLongestIdxHeader of them or all there are, unpacked if it is gzip.
+absl::StatusOr<IdxHeader> ParseIdxHeader(const std::string& where, IdxContent content,
+                                         std::string_view head);
+
+// The first bytes of what a file holds: of a gzip file's `head` unpacked, else `head`.
+absl::StatusOr<std::string> UnpackedIdxHead(const std::string& where, std::string_view head);
+
+// What the header says and what is there: a file of so many bytes, or one of so many packed bytes, which bounds what it
+// can hold.
+absl::Status CheckIdxSize(const std::string& where, const IdxHeader& header, int64_t bytes,
+                          const char* unit = "bytes");
+absl::Status CheckPackedIdxSize(const std::string& where, const IdxHeader& header, int64_t packed);
+
+// Are the images those that the network reads?
+absl::Status CheckIdxImages(const std::string& where, const IdxHeader& header, const JobSpec& spec,
+                            const Network& network);
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_PLAN_DATA_IDX_HEADER_H_

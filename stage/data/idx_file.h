@@ -1,0 +1,35 @@
+// IdxFile: an IDX file, plain or gzip, read within the bounds that its header states.
+// Units:  bytes.
+// Errors: as plan/data/idx_header.h and stage/data/data_file.h; INVALID_ARGUMENT with both numbers where the header and
+//         the content differ in size; DATA_LOSS if the gzip data is damaged or cut off.
+#ifndef STAGECOACH_STAGE_DATA_IDX_FILE_H_
+#define STAGECOACH_STAGE_DATA_IDX_FILE_H_
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "base/hash.h"
+#include "plan/data/idx_header.h"
+
+namespace stagecoach {
+
+struct IdxFile {
+  std::string where;         // "data.idx.images = "a"", for errors
+  int64_t stored_bytes = 0;  // as the file is, packed or not
+  IdxHeader header;
+  std::vector<uint8_t> bytes;  // header and content; empty if it was not kept
+  // Of image or label i.
+  std::span<const uint8_t> item(int64_t i) const;
+};
+
+// keep: unpack the content into memory. The digest gets the file's size, eight bytes, the lowest first, and every byte
+// as it is stored, kept or not.
+absl::StatusOr<IdxFile> ReadIdxFile(const std::string& field, const std::string& path,
+                                    IdxContent content, bool keep, Sha256* digest);
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_STAGE_DATA_IDX_FILE_H_

@@ -1,0 +1,381 @@
+// data.idx on files that the tests make, and on Fashion-MNIST where its package is installed.
+#include <stdlib.h>
+
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "base/gzip_testing.h"
+#include "base/progress.h"
+#include "base/random.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "plan/data/idx.h"
+#include "stage/data/open_source.h"
+
+namespace stagecoach {
+namespace {
+
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+constexpr int kHeight = 2, kWidth = 3, kPixels = kHeight * kWidth;
+
+// An IDX file of unsigned bytes.
+std::string IdxText(const std::vector<uint32_t>& extents, const std::string& content) {
+  std::string text("\0\0\x08", 3);
+  text += static_cast<char>(extents.size());
+  for (const uint32_t extent : extents) {
+    for (int shift = 24; shift >= 0; shift -= 8) text += static_cast<char>(extent >> shift & 0xff);
+  }
+  return text + content;
+}
+
+// Image i has the pixels i, i + 1, ...; so the first one tells which it is.
+std::string ImagesText(uint32_t count, int first = 0) {
+  std::string content;
+  for (int i = 0; i < static_cast<int>(count); ++i) {
+    for (int pixel = 0; pixel < kPixels; ++pixel) content += static_cast<char>(first + i + pixel);
+  }
+  return IdxText({count, kHeight, kWidth}, content);
+}
+
+std::string LabelsText(uint32_t count) {
+  std::string content;
+  for (uint32_t i = 0; i < count; ++i) content += static_cast<char>(i % 10);
+  return IdxText({count}, content);
+}
+
+Network NetworkOnImages(const Shape& image, int64_t classes = 10) {
+  Network network;
+  network.inputs = {{"images", 0}, {"labels", classes}};
+  network.wires = {{.type = ActivationType(image)},
+                   {.type = {Element::kIds, Leading::kSamples, {}}}};
+  return network;
+}
+
+std::vector<float> Numbers(const std::vector<std::byte>& array) {
+  std::vector<float> numbers(array.size() / sizeof(float));
+  std::memcpy(numbers.data(), array.data(), array.size());
+  return numbers;
+}
+std::vector<int32_t> LabelsOf(const std::vector<std::byte>& array) {
+  std::vector<int32_t> labels(array.size() / sizeof(int32_t));
+  std::memcpy(labels.data(), array.data(), array.size());
+  return labels;
+}
+
+const std::vector<std::string> kBoth = {"images", "labels"};
+
+class IdxSourceTest : public testing::Test {
+ protected:
+  IdxSourceTest() {
+    std::string pattern = (std::filesystem::temp_directory_path() / "stagecoach-XXXXXX").string();
+    folder_ = mkdtemp(pattern.data());
+    spec_.seed = 42;
+    spec_.model.kind = "resnet";
+    spec_.training.batch_size = 7;
+    spec_.training.micro_batches = 3;
+    spec_.evaluation = {.every_steps = 1, .batches = 100};
+    SetData({.images = "i", .labels = "l", .test_images = "ti", .test_labels = "tl"});
+    Write("i", ImagesText(30));
+    Write("l", LabelsText(30));
+    Write("ti", ImagesText(10, 100));
+    Write("tl", LabelsText(10));
+  }
+  ~IdxSourceTest() override { std::filesystem::remove_all(folder_); }
+
+  void SetData(IdxData data) {
+    for (std::string* name : {&data.images, &data.labels, &data.test_images, &data.test_labels}) {
+      if (!name->empty()) *name = absl::StrCat(folder_, "/", *name);
+    }
+    spec_.data = std::move(data);
+  }
+  void Write(const std::string& name, const std::string& text) {
+    std::ofstream(absl::StrCat(folder_, "/", name), std::ios::binary) << text;
+  }
+  absl::StatusOr<std::unique_ptr<BatchSource>> TryOpen(
+      const std::vector<std::string>& reads = kBoth) {
+    return OpenSource(spec_, network_, reads);
+  }
+  std::unique_ptr<BatchSource> Open(const std::vector<std::string>& reads = kBoth) {
+    auto source = TryOpen(reads);
+    EXPECT_TRUE(source.ok()) << source.status();
+    return source.ok() ? *std::move(source) : nullptr;
+  }
+  std::string Refusal(const std::vector<std::string>& reads = kBoth) {
+    const absl::Status status = TryOpen(reads).status();
+    EXPECT_FALSE(status.ok());
+    return std::string(status.message());
+  }
+  // Which images a micro-batch has, by their first pixels, without mean and deviation.
+  static std::vector<int> FirstPixels(const HostBatch& batch) {
+    std::vector<int> first;
+    if (batch.samples == 0) return first;
+    const std::vector<float> numbers = Numbers(batch.arrays.at(0));
+    for (size_t i = 0; i < numbers.size(); i += kPixels) {
+      first.push_back(static_cast<int>(numbers[i] * 255 + 0.5F));
+    }
+    return first;
+  }
+
+  std::string folder_;
+  JobSpec spec_;
+  Network network_ = NetworkOnImages({kHeight, kWidth, 1});
+};
+
+TEST_F(IdxSourceTest, ImagesComeInTheOrderOfTheSeedWithTheirLabels) {
+  const auto source = Open();
+  const HostBatch batch = source->Train(3, MicroBatchId(1), kBoth);
+  ASSERT_EQ(batch.samples, MicroBatchSize(7, 3, 1));
+  const std::vector<int> images = FirstPixels(batch);
+  const std::vector<int32_t> labels = LabelsOf(batch.arrays.at(1));
+  ASSERT_EQ(labels.size(), images.size());
+  for (size_t s = 0; s < images.size(); ++s) {
+    const uint64_t n = 3 * 7 + static_cast<uint64_t>(MicroBatchSize(7, 3, 0)) + s;
+    EXPECT_EQ(images[s], static_cast<int>(PermuteIndex(42, n / 30, 30, n % 30)));
+    EXPECT_EQ(labels[s], images[s] % 10);
+  }
+  EXPECT_EQ(source->manifest().train_samples, 30);
+  EXPECT_EQ(source->manifest().evaluation_samples, 10);
+}
+
+TEST_F(IdxSourceTest, EachSampleComesOnceAnEpoch) {
+  const auto source = Open();
+  std::vector<int> seen;
+  for (uint64_t step = 0; seen.size() < 60; ++step) {
+    for (int i = 0; i < 3; ++i) {
+      const std::vector<int> images = FirstPixels(source->Train(step, MicroBatchId(i), kBoth));
+      seen.insert(seen.end(), images.begin(), images.end());
+    }
+  }
+  const std::vector<int> first(seen.begin(), seen.begin() + 30);
+  const std::vector<int> second(seen.begin() + 30, seen.begin() + 60);
+  EXPECT_EQ(std::set<int>(first.begin(), first.end()).size(), 30u);
+  EXPECT_EQ(std::set<int>(second.begin(), second.end()).size(), 30u);
+  EXPECT_NE(first, second);
+}
+
+TEST_F(IdxSourceTest, EvaluationGoesThroughTheTestFilesAndEndsShort) {
+  const auto source = Open();
+  ASSERT_EQ(source->evaluation_batches(), 2);
+  EXPECT_THAT(FirstPixels(source->Evaluation(0, MicroBatchId(0), kBoth)),
+              ElementsAre(100, 101, 102));
+  EXPECT_THAT(FirstPixels(source->Evaluation(1, MicroBatchId(0), kBoth)),
+              ElementsAre(107, 108, 109));
+  EXPECT_EQ(source->Evaluation(1, MicroBatchId(1), kBoth).samples, 0);
+}
+
+TEST_F(IdxSourceTest, WithoutTestFilesTheLastTenthIsHeldOut) {
+  SetData({.images = "i", .labels = "l"});
+  const auto source = Open();
+  EXPECT_EQ(source->manifest().train_samples, 27);
+  EXPECT_EQ(source->manifest().evaluation_samples, 3);
+  EXPECT_THAT(FirstPixels(source->Evaluation(0, MicroBatchId(0), kBoth)), ElementsAre(27, 28, 29));
+  for (uint64_t step = 0; step < 20; ++step) {
+    for (const int image : FirstPixels(source->Train(step, MicroBatchId(0), kBoth))) {
+      EXPECT_LT(image, 27);
+    }
+  }
+}
+
+TEST_F(IdxSourceTest, PixelsAreNormalized) {
+  SetData({.images = "i", .labels = "l", .mean = 0.25, .deviation = 0.5});
+  const auto source = Open();
+  const std::vector<float> numbers =
+      Numbers(source->Evaluation(0, MicroBatchId(0), kBoth).arrays.at(0));
+  EXPECT_EQ(numbers.at(1), static_cast<float>((28 / 255.0 - 0.25) / 0.5));
+}
+
+TEST_F(IdxSourceTest, AFourthExtentIsTheChannels) {
+  network_ = NetworkOnImages({1, 2, 3});
+  Write("i", IdxText({30, 1, 2, 3}, ImagesText(30).substr(16)));
+  Write("ti", IdxText({10, 1, 2, 3}, ImagesText(10, 100).substr(16)));
+  EXPECT_THAT(FirstPixels(Open()->Evaluation(0, MicroBatchId(2), kBoth)), ElementsAre(105, 106));
+}
+
+TEST_F(IdxSourceTest, PackedFilesGiveTheSame) {
+  const auto plain = Open();
+  const HostBatch before = plain->Train(5, MicroBatchId(0), kBoth);
+  Write("i", Gzipped(ImagesText(30)));
+  Write("tl", Gzipped(LabelsText(10)));
+  const auto packed = Open();
+  EXPECT_EQ(packed->Train(5, MicroBatchId(0), kBoth).arrays, before.arrays);
+  EXPECT_EQ(packed->evaluation_batches(), 2);
+}
+
+// A stage that reads labels alone finds the same data set, and does not unpack the images.
+TEST_F(IdxSourceTest, StagesThatReadOnePartAgreeAboutTheDataSet) {
+  for (const bool packed : {false, true}) {
+    if (packed) Write("i", Gzipped(ImagesText(30)));
+    const auto first = Open({"images"}), last = Open({"labels"}), both = Open();
+    EXPECT_EQ(first->manifest(), both->manifest());
+    EXPECT_EQ(last->manifest(), both->manifest());
+    const std::vector<std::string> labels = {"labels"};
+    EXPECT_EQ(last->Train(2, MicroBatchId(1), labels).arrays.at(0),
+              both->Train(2, MicroBatchId(1), kBoth).arrays.at(1));
+    EXPECT_DEATH(last->Train(2, MicroBatchId(1), kBoth), "images were not asked for");
+  }
+}
+
+TEST_F(IdxSourceTest, AnyFileThatChangesChangesTheDigest) {
+  const std::string before = Open()->manifest().sha256;
+  std::set<std::string> digests = {before};
+  for (const char* name : {"i", "ti"}) {
+    std::string images = ImagesText(name[0] == 'i' ? 30 : 10);
+    images.back() = '\x77';
+    Write(name, images);
+    digests.insert(Open()->manifest().sha256);
+  }
+  for (const char* name : {"l", "tl"}) {
+    std::string labels = LabelsText(name[0] == 'l' ? 30 : 10);
+    labels.back() = 0;
+    Write(name, labels);
+    digests.insert(Open({"images"})->manifest().sha256);
+  }
+  EXPECT_EQ(digests.size(), 5u);
+}
+
+TEST_F(IdxSourceTest, ALabelThatIsNoClassIsNamedWithItsSample) {
+  std::string labels = LabelsText(30);
+  labels[8 + 17] = 12;
+  labels[8 + 20] = 15;
+  Write("l", labels);
+  EXPECT_THAT(Refusal(), AllOf(HasSubstr("data.idx.labels = \""),
+                               HasSubstr("label 12 of sample 17 is not below the classes of "
+                                         "model.resnet, 10"),
+                               HasSubstr("a network of at least 16 classes")));
+  spec_.model.attributes.Set("classes", int64_t{10});
+  EXPECT_THAT(Refusal(), HasSubstr("is not below model.resnet.classes = 10"));
+  EXPECT_TRUE(TryOpen({"images"}).ok()) << "a stage that reads no labels";
+}
+
+TEST_F(IdxSourceTest, ImagesOfAnotherSizeThanTheNetworksAreRefused) {
+  network_ = NetworkOnImages({28, 28, 1});
+  EXPECT_THAT(Refusal(), AllOf(HasSubstr("data.idx.images = \""),
+                               HasSubstr("images [2, 3, 1] (height, width, channels)"),
+                               HasSubstr("model.resnet reads images [28, 28, 1]: make it [2, 3")));
+  spec_.model.attributes.Set("image", std::vector<int64_t>{28, 28, 1});
+  EXPECT_THAT(Refusal(), HasSubstr("model.resnet.image = [28, 28, 1]: set it to [2, 3, 1] or "));
+  network_ = NetworkOnImages({kHeight, kWidth, 1});
+  Write("ti", IdxText({10, 3, 2}, std::string(60, 'x')));
+  EXPECT_THAT(Refusal(), HasSubstr("data.idx.test_images = \""));
+}
+
+TEST_F(IdxSourceTest, LabelsThatAreNotTheImagesAreRefused) {
+  Write("l", LabelsText(29));
+  EXPECT_THAT(Refusal(), AllOf(HasSubstr("data.idx.labels = \""), HasSubstr("29 labels for 30")));
+}
+
+TEST_F(IdxSourceTest, FilesThatAreNotWhatTheyShouldBeAreRefusedByTheirHeader) {
+  const auto refused = [this](const std::string& text) {
+    Write("i", text);
+    return Refusal();
+  };
+  EXPECT_THAT(refused(""), HasSubstr("begins with \"\", no IDX file"));
+  EXPECT_THAT(refused("a text"), HasSubstr("begins with \"61 20 74 65\", no IDX file"));
+  EXPECT_THAT(refused("PK\x03\x04 and so on"), HasSubstr("looks like a zip archive; unpack it"));
+  EXPECT_THAT(refused(LabelsText(30)), AllOf(HasSubstr("has 1 extent, and images have 3 or 4"),
+                                             HasSubstr("give an IDX file of images")));
+  std::string floats = ImagesText(30);
+  floats[2] = 0x0d;
+  EXPECT_THAT(refused(floats), HasSubstr("holds numbers of type 0d, not unsigned bytes (08)"));
+  EXPECT_THAT(refused(ImagesText(30).substr(0, 9)), HasSubstr("9 bytes, its header has 16"));
+  EXPECT_THAT(refused(IdxText({0, 2, 3}, "")), HasSubstr("extent 0 of its header is 0"));
+  // Bounds stand before any room is made.
+  EXPECT_THAT(refused(IdxText({30, 0xffffffff, 3}, "")),
+              HasSubstr("extent 1 of its header is 4294967295; must be 1 to 1048576"));
+  EXPECT_THAT(refused(IdxText({30, 1 << 20, 1 << 20}, "")),
+              HasSubstr("images of 1099511627776 numbers; must be at most"));
+  Write("i", ImagesText(30));
+  Write("l", ImagesText(30));
+  EXPECT_THAT(Refusal(), HasSubstr("has 3 extents, and labels have 1"));
+}
+
+TEST_F(IdxSourceTest, AFileOfAnotherSizeThanItsHeaderSaysIsRefusedWithBoth) {
+  const std::string whole = ImagesText(30);
+  const auto refused = [this](const std::string& text) {
+    Write("i", text);
+    return Refusal();
+  };
+  EXPECT_THAT(refused(whole + "x"), HasSubstr("197 bytes, its header [30, 2, 3] says 196"));
+  EXPECT_THAT(refused(whole.substr(0, 195)), HasSubstr("195 bytes, its header"));
+  EXPECT_THAT(refused(Gzipped(whole + "xy")),
+              HasSubstr("198 bytes unpacked, its header [30, 2, 3] says 196"));
+  EXPECT_THAT(refused(Gzipped(whole.substr(0, 190))), HasSubstr("190 bytes unpacked"));
+  const std::string packed = Gzipped(whole);
+  EXPECT_THAT(refused(packed.substr(0, packed.size() - 9)), HasSubstr("is cut off"));
+  EXPECT_THAT(refused(packed + packed), HasSubstr("something else behind it"));
+  std::string damaged = packed;
+  damaged[damaged.size() - 6] ^= 1;  // of its checksum
+  EXPECT_THAT(refused(damaged), AllOf(HasSubstr("data.idx.images = \""), HasSubstr("damaged")));
+  // A small file that says it is large takes no memory.
+  EXPECT_THAT(refused(Gzipped(IdxText({2000000000, 2, 3}, "abc"))),
+              AllOf(HasSubstr("bytes of gzip hold at most"), HasSubstr("says 12000000016")));
+}
+
+TEST_F(IdxSourceTest, MissingFilesAndHalvesAreNamed) {
+  SetData({.images = "i", .labels = "gone"});
+  EXPECT_TRUE(absl::IsNotFound(TryOpen().status()));
+  EXPECT_THAT(Refusal(), HasSubstr("data.idx.labels = \""));
+  SetData({.images = "i", .labels = "l", .test_images = "ti"});
+  EXPECT_EQ(Refusal(), "data.idx.test_labels: \"\"; must be given with test_images, or neither");
+  SetData({.images = "i", .labels = "l", .test_labels = "tl"});
+  EXPECT_THAT(Refusal(), HasSubstr("data.idx.test_images: \"\"; must be given"));
+}
+
+TEST_F(IdxSourceTest, AJobThatEvaluatesNeedsSomethingToHoldOut) {
+  SetData({.images = "i", .labels = "l"});
+  Write("i", ImagesText(1));
+  Write("l", LabelsText(1));
+  EXPECT_THAT(Refusal(), HasSubstr("1 images, none to train on"));
+  spec_.evaluation.every_steps = 0;
+  EXPECT_THAT(Refusal(), HasSubstr("none to train on"));
+}
+
+TEST_F(IdxSourceTest, ReadingTicks) {
+  ProgressCounter counter;
+  const ProgressScope scope(&counter);
+  Open();
+  EXPECT_GE(counter.count(), 4u) << "one a file at least";
+}
+
+TEST_F(IdxSourceTest, ReadsFashionMnist) {
+  const std::string folder = "/usr/share/datasets/fashion-mnist/";
+  if (!std::filesystem::exists(folder)) {
+    GTEST_SKIP() << folder << " is not here: Debian's package dataset-fashion-mnist";
+  }
+  spec_.data = IdxData{.images = folder + "train-images-idx3-ubyte.gz",
+                       .labels = folder + "train-labels-idx1-ubyte.gz",
+                       .test_images = folder + "t10k-images-idx3-ubyte.gz",
+                       .test_labels = folder + "t10k-labels-idx1-ubyte.gz"};
+  network_ = NetworkOnImages({28, 28, 1});
+  spec_.training.batch_size = 1000;
+  spec_.training.micro_batches = 1;
+  const auto source = Open();
+  ASSERT_NE(source, nullptr);
+  EXPECT_EQ(source->manifest().train_samples, 60000);
+  EXPECT_EQ(source->manifest().evaluation_samples, 10000);
+  EXPECT_EQ(source->evaluation_batches(), 10);
+  // Ten classes, a tenth of the test images each.
+  std::vector<int> count(10, 0);
+  for (uint64_t batch = 0; batch < 10; ++batch) {
+    for (const int32_t label :
+         LabelsOf(source->Evaluation(batch, MicroBatchId(0), kBoth).arrays.at(1))) {
+      ++count.at(static_cast<size_t>(label));
+    }
+  }
+  EXPECT_THAT(count, testing::Each(1000));
+  const HostBatch batch = source->Train(0, MicroBatchId(0), kBoth);
+  double sum = 0;
+  for (const float number : Numbers(batch.arrays.at(0))) sum += number;
+  EXPECT_NEAR(sum / (1000 * 784), 0.286, 0.02) << "the mean that its authors give";
+}
+
+}  // namespace
+}  // namespace stagecoach
