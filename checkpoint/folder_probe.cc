@@ -22,7 +22,7 @@ std::string AnswerTo(const std::string& secret, int stage) {
 }
 
 // Not synced: it is to be seen, not to last.
-absl::Status WriteText(FileSystem& file_system, const std::string& path, const std::string& text) {
+absl::Status WriteProbe(FileSystem& file_system, const std::string& path, const std::string& text) {
   ASSIGN_OR_RETURN(std::unique_ptr<WritableFile> file, file_system.Create(path));
   RETURN_IF_ERROR(file->Append(std::as_bytes(std::span(text))));
   return file->Close();
@@ -43,7 +43,7 @@ absl::StatusOr<std::string> ReadText(FileSystem& file_system, const std::string&
 
 absl::StatusOr<FolderProbe> WriteFolderProbe(FileSystem& file_system, const std::string& folder) {
   FolderProbe probe{folder, RandomNonce()};
-  RETURN_IF_ERROR(WriteText(file_system, ProbePath(folder), probe.secret));
+  RETURN_IF_ERROR(WriteProbe(file_system, ProbePath(folder), probe.secret));
   return probe;
 }
 
@@ -51,7 +51,7 @@ absl::Status AnswerFolderProbe(FileSystem& file_system, const std::string& folde
   ASSIGN_OR_RETURN(const std::string secret, ReadText(file_system, ProbePath(folder)));
   const std::string path = AnswerPath(folder, stage);
   RETURN_IF_ERROR(file_system.RemoveAll(path));  // of the same command, whose answer got lost
-  return WriteText(file_system, path, AnswerTo(secret, stage));
+  return WriteProbe(file_system, path, AnswerTo(secret, stage));
 }
 
 absl::Status CheckFolderAnswer(FileSystem& file_system, const FolderProbe& probe, int stage) {

@@ -28,7 +28,7 @@ std::optional<uint64_t> ParseNumber(const std::string& text) {
 }
 
 // A name from outside in an error message: printable and short.
-std::string Shown(const std::string& name) {
+std::string ShownName(const std::string& name) {
   return absl::StrCat("\"", absl::CHexEscape(name.substr(0, 80)), "\"");
 }
 
@@ -37,7 +37,7 @@ std::string Shown(const std::string& name) {
 absl::Status CheckJobName(const std::string& name) {
   if (IsJobName(name)) return absl::OkStatus();
   return absl::InvalidArgumentError(
-      absl::StrCat("job name ", Shown(name), ": want ", kJobNameRule));
+      absl::StrCat("job name ", ShownName(name), ": want ", kJobNameRule));
 }
 
 absl::Status CheckShardFile(const std::string& name) {
@@ -49,7 +49,7 @@ absl::Status CheckShardFile(const std::string& name) {
       });
   if (legal) return absl::OkStatus();
   return absl::InvalidArgumentError(
-      absl::StrCat("shard file name ", Shown(name),
+      absl::StrCat("shard file name ", ShownName(name),
                    ": want 1 to 255 of A-Z, a-z, 0-9, '.', '_' and '-', no \"..\", no leading "
                    "dot, and not ",
                    kManifestFile));

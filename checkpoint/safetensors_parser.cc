@@ -15,7 +15,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-std::string Shown(const std::string& text) {
+std::string ShownText(const std::string& text) {
   return absl::StrCat("\"", absl::CHexEscape(text.substr(0, 80)), "\"");
 }
 
@@ -51,7 +51,7 @@ class HeaderEvents final : public Json::json_sax_t {
         return TensorKey(text);
       case Place::kMetadata:
         if (metadata_->count(text) != 0)
-          return Fail("__metadata__ has a key twice: " + Shown(text));
+          return Fail("__metadata__ has a key twice: " + ShownText(text));
         metadata_key_ = text;
         return true;
       default:
@@ -66,7 +66,7 @@ class HeaderEvents final : public Json::json_sax_t {
     }
     if (place_ != Place::kTensor || field_ != Field::kDtype) return Unexpected("a string");
     absl::StatusOr<DType> dtype = ParseDType(text);
-    if (!dtype.ok()) return Fail("dtype " + Shown(text) + " is not one this program holds");
+    if (!dtype.ok()) return Fail("dtype " + ShownText(text) + " is not one this program holds");
     entry_.dtype = *dtype;
     field_ = Field::kNone;
     return true;
@@ -139,7 +139,7 @@ class HeaderEvents final : public Json::json_sax_t {
     }
     absl::Status legal = CheckTensorName(text);
     if (!legal.ok()) return Fail(std::string(legal.message()));
-    if (!names_.insert(text).second) return Fail("tensor " + Shown(text) + " given twice");
+    if (!names_.insert(text).second) return Fail("tensor " + ShownText(text) + " given twice");
     if (names_.size() > kMaxSafetensorsTensors) {
       return Fail(absl::StrCat("over ", kMaxSafetensorsTensors, " tensors"));
     }
@@ -161,9 +161,9 @@ class HeaderEvents final : public Json::json_sax_t {
       field_ = Field::kOffsets;
       seen = &seen_offsets_;
     } else {
-      return Fail("unknown key " + Shown(text));
+      return Fail("unknown key " + ShownText(text));
     }
-    if (*seen) return Fail("key " + Shown(text) + " given twice");
+    if (*seen) return Fail("key " + ShownText(text) + " given twice");
     *seen = true;
     return true;
   }
@@ -188,7 +188,7 @@ class HeaderEvents final : public Json::json_sax_t {
   bool Fail(const std::string& message) {
     if (!status_.ok()) return false;
     const std::string tensor =
-        entry_.name.empty() ? "" : absl::StrCat("tensor ", Shown(entry_.name), ": ");
+        entry_.name.empty() ? "" : absl::StrCat("tensor ", ShownText(entry_.name), ": ");
     status_ = absl::DataLossError(absl::StrCat("safetensors header: ", tensor, message));
     return false;
   }
@@ -210,7 +210,7 @@ absl::Status CheckTiling(const std::vector<TensorEntry>& tensors, int64_t buffer
   int64_t covered = 0;
   for (const TensorEntry& tensor : tensors) {
     if (tensor.begin != covered) {
-      return absl::DataLossError(absl::StrCat("safetensors header: tensor ", Shown(tensor.name),
+      return absl::DataLossError(absl::StrCat("safetensors header: tensor ", ShownText(tensor.name),
                                               " begins at ", tensor.begin,
                                               ", the one before ends at ", covered));
     }

@@ -13,14 +13,14 @@
 namespace stagecoach {
 namespace {
 
-constexpr int64_t kPieceBytes = int64_t{1} << 20;
+constexpr int64_t kHashedBytes = int64_t{1} << 20;
 
 absl::StatusOr<std::string> HashFile(ReadableFile& file) {
   Sha256 digest;
-  std::vector<std::byte> piece(static_cast<size_t>(std::min(file.size(), kPieceBytes)));
+  std::vector<std::byte> piece(static_cast<size_t>(std::min(file.size(), kHashedBytes)));
   for (int64_t offset = 0; offset < file.size();) {
     const auto part = std::span(piece).first(
-        static_cast<size_t>(std::min<int64_t>(file.size() - offset, kPieceBytes)));
+        static_cast<size_t>(std::min<int64_t>(file.size() - offset, kHashedBytes)));
     RETURN_IF_ERROR(file.Read(offset, part));
     digest.Update(part);
     offset += static_cast<int64_t>(part.size());

@@ -36,4 +36,5 @@ ${calls}  };
 }  // namespace ${namespace}
 ")
   target_sources(${target} PRIVATE ${list} ${sources})
+  set_source_files_properties(${sources} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
 endfunction()

@@ -1,18 +1,19 @@
 # stagecoach_module(NAME [SEQUENTIAL] [RPC] [ROWS] [FOLDERS ...] [DEPS ...] [TEST_DEPS ...]
-#                   [NO_TSAN x_test.cc ...]): the library of the current folder.
+#                   [NO_TSAN x_test.cc ...] [NUMBERS x_test.cc ...]): the library of the current folder.
 #
 # FOLDERS: sub-folders whose files belong to it too. tools/tidy.py refuses includes in a circle.
 #
 # RPC: most of its files include gRPC's headers (StagecoachPrecompiled.cmake).
 # ROWS: its tests are hundreds of short rows, run by two processes and not by one each.
 # NO_TSAN: tests that take long under ThreadSanitizer and have nothing for it to find.
+# NUMBERS: tests that only compare numbers, of code that other tests run under sanitizers.
 #
 # SEQUENTIAL: neither it nor its tests start a thread, so they have no tests under ThreadSanitizer.
 #
 # Every x.cc here belongs to library stagecoach_NAME, every x_test.cc to the program NAME_tests;
 # x_main.cc and x_fuzz.cc are left to their own targets. New files need no CMake change.
 function(stagecoach_module name)
-  cmake_parse_arguments(arg "SEQUENTIAL;RPC;ROWS" "" "FOLDERS;DEPS;TEST_DEPS;TEST_LABELS;NO_TSAN" ${ARGN})
+  cmake_parse_arguments(arg "SEQUENTIAL;RPC;ROWS" "" "FOLDERS;DEPS;TEST_DEPS;TEST_LABELS;NO_TSAN;NUMBERS" ${ARGN})
   set(patterns ${CMAKE_CURRENT_SOURCE_DIR}/*.cc)
   foreach(folder ${arg_FOLDERS})
     list(APPEND patterns ${CMAKE_CURRENT_SOURCE_DIR}/${folder}/*.cc)
@@ -29,13 +30,16 @@ function(stagecoach_module name)
     add_library(${library} INTERFACE)
     set(scope INTERFACE)
   endif()
-  # Sanitized code that computes little is compiled with -O0, which takes 40 % off the time for -O1.
+  # Code that computes little is compiled with less: -O1 takes 40 % off the time for -O3 and, sanitized, -O0 40 % off
+  # the time for -O1.
   set(idle FALSE)
   if(STAGECOACH_SANITIZE AND name MATCHES "^(services_|coordinator|link|stage)")
     set(idle TRUE)
   endif()
   if(sources AND idle)
     target_compile_options(${library} PRIVATE -O0)
+  elseif(sources AND (arg_RPC OR name MATCHES "^(services_|coordinator)") AND CMAKE_BUILD_TYPE STREQUAL "Release")
+    target_compile_options(${library} PRIVATE -O1)
   endif()
   target_include_directories(${library} ${scope} ${CMAKE_SOURCE_DIR})
   target_link_libraries(${library} ${scope} ${arg_DEPS})
@@ -47,39 +51,29 @@ function(stagecoach_module name)
   endif()
   if(sources)
     stagecoach_precompiled(${library} ${headers})
-    # What every file of an RPC library includes takes longer than what it says.
-    if(arg_RPC)
-      set_target_properties(${library} PROPERTIES UNITY_BUILD ${STAGECOACH_UNITY}
-                                                  UNITY_BUILD_BATCH_SIZE 6)
-    endif()
+    # What files include takes longer than what they say.
+    set_target_properties(${library} PROPERTIES UNITY_BUILD ${STAGECOACH_UNITY}
+                                                UNITY_BUILD_BATCH_SIZE 8)
+    stagecoach_without_unity(${sources})
   endif()
   if(arg_SEQUENTIAL AND STAGECOACH_SANITIZE MATCHES thread)
     set(tests)
   endif()
-  if(arg_NO_TSAN AND STAGECOACH_SANITIZE MATCHES thread)
-    foreach(test ${arg_NO_TSAN})
-      list(REMOVE_ITEM tests ${CMAKE_CURRENT_SOURCE_DIR}/${test})
-    endforeach()
+  set(left_out)
+  if(STAGECOACH_SANITIZE)
+    list(APPEND left_out ${arg_NUMBERS})
   endif()
+  if(STAGECOACH_SANITIZE MATCHES thread)
+    list(APPEND left_out ${arg_NO_TSAN})
+  endif()
+  foreach(test ${left_out})
+    list(REMOVE_ITEM tests ${CMAKE_CURRENT_SOURCE_DIR}/${test})
+  endforeach()
   if(tests)
     add_executable(${name}_tests ${tests})
     target_link_libraries(${name}_tests PRIVATE ${library} ${arg_TEST_DEPS} GTest::gmock
                                                 GTest::gtest_main)
-    # Tests are compiled more often than they compute: -O1 halves the time to build them. Under UBSan
-    # a fifth more goes with the checks of every access (null, alignment, ...): the library's files
-    # keep them, the tests' own code and what it inlines has ASan.
-    set(level -O1)
-    if(idle)
-      set(level -O0)
-    endif()
-    if(STAGECOACH_SANITIZE MATCHES undefined)
-      list(APPEND level -fno-sanitize=null,alignment,object-size,vptr)
-    endif()
-    target_compile_options(${name}_tests PRIVATE ${level})
-    stagecoach_precompiled(${name}_tests ${unit_headers})
-    # Half of what is left is googletest's templates, made anew in every file.
-    set_target_properties(${name}_tests PROPERTIES UNITY_BUILD ${STAGECOACH_UNITY_TESTS}
-                                                   UNITY_BUILD_BATCH_SIZE 6)
+    stagecoach_test_program(${name}_tests ${unit_headers} ${idle})
     target_compile_definitions(${name}_tests
                                PRIVATE STAGECOACH_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
     # Thousands of processes start for longer than they test, sanitized ones above all.
@@ -100,12 +94,51 @@ function(stagecoach_module name)
   endif()
 endfunction()
 
-# stagecoach_program(NAME MAIN_FILE DEPS ...): a program of the services.
-function(stagecoach_program name main)
-  add_executable(${name} ${main})
-  target_link_libraries(${name} PRIVATE ${ARGN})
-  if(STAGECOACH_SANITIZE)
-    target_compile_options(${name} PRIVATE -O0)
+# stagecoach_test_program(TARGET SET [IDLE]): how a program of tests is compiled. SET: its precompiled headers; IDLE:
+# what it tests computes little.
+#
+# Tests are compiled more often than they compute: -Og halves the time to build them, and takes a quarter off that for
+# -O1; more than -O0, which writes out what is inlined otherwise. Under UBSan a fifth more goes with the checks of every
+# access (null, alignment, ...): the library's files keep them, the tests' own code and what it inlines has ASan.
+function(stagecoach_test_program target set)
+  set(level -Og)
+  if(STAGECOACH_SANITIZE AND "${ARGN}")
+    set(level -O0)
+  elseif(STAGECOACH_SANITIZE)
+    set(level -O1)
   endif()
-  stagecoach_precompiled(${name} rpc)
+  if(STAGECOACH_SANITIZE MATCHES undefined)
+    list(APPEND level -fno-sanitize=null,alignment,object-size,vptr)
+  endif()
+  target_compile_options(${target} PRIVATE ${level})
+  stagecoach_precompiled(${target} ${set})
+  # Half of what is left is googletest's templates, made anew in every file.
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ${STAGECOACH_UNITY_TESTS} UNITY_BUILD_BATCH_SIZE 6)
+endfunction()
+
+# stagecoach_without_unity(SOURCES ...): Highway compiles these files once for each instruction set, by
+# including them again under their own names.
+function(stagecoach_without_unity)
+  foreach(source ${ARGN})
+    file(STRINGS ${source} found LIMIT_COUNT 1 REGEX "hwy/foreach_target.h")
+    if(found)
+      set_source_files_properties(${source} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+    endif()
+  endforeach()
+endfunction()
+
+# stagecoach_program(NAME MAIN_FILE DEPS ...): a program of the services.
+#
+# MAIN_FILE is compiled as the files of a library are: with the same precompiled header.
+function(stagecoach_program name main)
+  add_library(${name}-main OBJECT ${main})
+  target_link_libraries(${name}-main PRIVATE ${ARGN})
+  if(STAGECOACH_SANITIZE)
+    target_compile_options(${name}-main PRIVATE -O0)
+  elseif(CMAKE_BUILD_TYPE STREQUAL "Release")
+    target_compile_options(${name}-main PRIVATE -O1)
+  endif()
+  stagecoach_precompiled(${name}-main rpc)
+  add_executable(${name})
+  target_link_libraries(${name} PRIVATE ${name}-main ${ARGN})
 endfunction()

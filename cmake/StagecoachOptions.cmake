@@ -10,6 +10,13 @@ add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-Wall> $<$<COMPILE_LANGUAGE:CXX>:-
                     "$<$<COMPILE_LANGUAGE:CUDA>:SHELL:-Xcompiler -Wall,-Wextra,-ffp-contract=off>")
 # So that a compiler cache sees which precompiled header a file uses.
 add_compile_options($<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CXX_COMPILER_ID:GNU>>:-fpch-preprocess>)
+# It warns of a struct of one file alone that holds types of the same file, where that file is included in another.
+if(STAGECOACH_UNITY)
+  add_compile_options($<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CXX_COMPILER_ID:GNU>>:-Wno-subobject-linkage>)
+endif()
+# gcc looks for memory to reuse after every few megabytes, which is a tenth of its time. Without that it takes up to
+# 1 GB for the largest files, as tools/build expects.
+add_compile_options($<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CXX_COMPILER_ID:GNU>>:--param=ggc-min-heapsize=1000000>)
 add_compile_definitions(STAGECOACH_VERSION="${PROJECT_VERSION}")
 
 if(STAGECOACH_SANITIZE)

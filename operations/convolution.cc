@@ -22,8 +22,8 @@ absl::Status CheckWeight(const ConvolutionSteps& steps, const ValueType& weight)
 }
 
 // Of x and a weight of that shape; `x` may be a made-up one that has the extents.
-absl::StatusOr<ValueType> OutType(const ConvolutionSteps& steps, const ValueType& x,
-                                  const Shape& weight) {
+absl::StatusOr<ValueType> ConvolvedType(const ConvolutionSteps& steps, const ValueType& x,
+                                        const Shape& weight) {
   const int64_t in = weight[3] * steps.groups;
   const ValueType expected = ActivationType({x.shape[0], x.shape[1], in});
   const absl::Status status = CheckType("x", x, expected);
@@ -34,7 +34,7 @@ absl::StatusOr<ValueType> OutType(const ConvolutionSteps& steps, const ValueType
   return ActivationType({places->height, places->width, weight[0]});
 }
 
-int64_t ProductFlops(const ValueType& y, const Shape& weight, int64_t samples) {
+int64_t ConvolutionFlops(const ValueType& y, const Shape& weight, int64_t samples) {
   return 2 * TypeElements(y, samples) * weight[1] * weight[2] * weight[3];
 }
 
@@ -87,7 +87,7 @@ class Convolution final : public OperationOf<ConvolutionAttributes> {
     if (status.ok()) status = CheckImage("x", inputs[0]);
     if (status.ok()) status = CheckWeight(attributes.steps, inputs[1]);
     if (!status.ok()) return status;
-    const absl::StatusOr<ValueType> y = OutType(attributes.steps, inputs[0], inputs[1].shape);
+    const absl::StatusOr<ValueType> y = ConvolvedType(attributes.steps, inputs[0], inputs[1].shape);
     if (!y.ok()) return y.status();
     if (attributes.bias) {
       status = CheckType("bias", inputs[2], WeightType(Element::kActivation, {y->shape.back()}));
@@ -97,7 +97,7 @@ class Convolution final : public OperationOf<ConvolutionAttributes> {
   }
   Cost CostOfCall(const ConvolutionAttributes&, const CallTypes& types,
                   int64_t samples) const override {
-    const int64_t products = ProductFlops(types.outputs[0], types.inputs[1].shape, samples);
+    const int64_t products = ConvolutionFlops(types.outputs[0], types.inputs[1].shape, samples);
     return {products, products};
   }
   void WriteGradient(const ConvolutionAttributes& attributes,
@@ -133,7 +133,7 @@ class ConvolutionInputGradient final : public OperationOf<ConvolutionInputGradie
     const Shape& weight = inputs[1].shape;
     const ValueType dx = ActivationType(
         {attributes.image.height, attributes.image.width, weight[3] * attributes.steps.groups});
-    const absl::StatusOr<ValueType> y = OutType(attributes.steps, dx, weight);
+    const absl::StatusOr<ValueType> y = ConvolvedType(attributes.steps, dx, weight);
     if (!y.ok()) return y.status();
     status = CheckType("dy", inputs[0], *y);
     if (!status.ok()) return status;
@@ -141,7 +141,7 @@ class ConvolutionInputGradient final : public OperationOf<ConvolutionInputGradie
   }
   Cost CostOfCall(const ConvolutionInputGradientAttributes&, const CallTypes& types,
                   int64_t samples) const override {
-    const int64_t products = ProductFlops(types.inputs[0], types.inputs[1].shape, samples);
+    const int64_t products = ConvolutionFlops(types.inputs[0], types.inputs[1].shape, samples);
     return {products, products};
   }
 };
@@ -168,7 +168,7 @@ class ConvolutionWeightGradient final : public OperationOf<ConvolutionWeightGrad
     if (!status.ok()) return status;
     status = CheckType("d_weight", adds[0], WeightType(Element::kFloat32, weight.shape));
     if (!status.ok()) return status;
-    const absl::StatusOr<ValueType> y = OutType(attributes.steps, inputs[1], weight.shape);
+    const absl::StatusOr<ValueType> y = ConvolvedType(attributes.steps, inputs[1], weight.shape);
     if (!y.ok()) return y.status();
     status = CheckType("dy", inputs[0], *y);
     if (status.ok() && attributes.bias) {
@@ -179,7 +179,7 @@ class ConvolutionWeightGradient final : public OperationOf<ConvolutionWeightGrad
   }
   Cost CostOfCall(const ConvolutionWeightGradientAttributes&, const CallTypes& types,
                   int64_t samples) const override {
-    const int64_t products = ProductFlops(types.inputs[0], types.adds[0].shape, samples);
+    const int64_t products = ConvolutionFlops(types.inputs[0], types.adds[0].shape, samples);
     return {products, products};
   }
 };

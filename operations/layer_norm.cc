@@ -9,8 +9,8 @@ namespace stagecoach {
 namespace {
 
 // The first inputs of both gradients: dy, x, [weight,] mean, rstd.
-absl::Status CheckRows(const ValueType& dy, const ValueType& x, const ValueType& mean,
-                       const ValueType& rstd) {
+absl::Status CheckNormalizedRows(const ValueType& dy, const ValueType& x, const ValueType& mean,
+                                 const ValueType& rstd) {
   absl::Status status = CheckActivation("dy", dy, 2);
   if (status.ok()) status = CheckType("x", x, dy);
   if (status.ok()) status = CheckType("mean", mean, StatisticsType(dy));
@@ -84,7 +84,7 @@ class LayerNormInputGradient final : public OperationOf<LayerNormGradientAttribu
         attributes.residual
             ? CheckOperands(name(), inputs, {"dy", "x", "weight", "mean", "rstd", "residual"})
             : CheckOperands(name(), inputs, {"dy", "x", "weight", "mean", "rstd"});
-    if (status.ok()) status = CheckRows(inputs[0], inputs[1], inputs[3], inputs[4]);
+    if (status.ok()) status = CheckNormalizedRows(inputs[0], inputs[1], inputs[3], inputs[4]);
     if (status.ok()) status = CheckType("weight", inputs[2], RowWeightType(inputs[0]));
     if (status.ok() && attributes.residual) status = CheckType("residual", inputs[5], inputs[0]);
     if (!status.ok()) return status;
@@ -108,7 +108,7 @@ class LayerNormWeightGradient final : public OperationOf<NoAttributes> {
                                                  std::span<const ValueType> adds) const override {
     absl::Status status = CheckOperands(name(), inputs, {"dy", "x", "mean", "rstd"});
     if (status.ok()) status = CheckOperands(name(), adds, {"d_weight", "d_bias"});
-    if (status.ok()) status = CheckRows(inputs[0], inputs[1], inputs[2], inputs[3]);
+    if (status.ok()) status = CheckNormalizedRows(inputs[0], inputs[1], inputs[2], inputs[3]);
     if (status.ok()) status = CheckType("d_weight", adds[0], RowWeightType(inputs[0]));
     if (status.ok()) status = CheckType("d_bias", adds[1], RowWeightType(inputs[0]));
     if (!status.ok()) return status;

@@ -12,7 +12,7 @@ namespace {
 // A back end may round a product before it is an operand of gelu or of its derivative.
 constexpr double kGeluBfloat16Tolerance = 1e-2;
 
-absl::Status CheckWeight(const ValueType& weight) {
+absl::Status CheckLinearWeight(const ValueType& weight) {
   if (weight.element == Element::kActivation && weight.leading == Leading::kOne &&
       weight.shape.rank() == 2) {
     return absl::OkStatus();
@@ -22,7 +22,7 @@ absl::Status CheckWeight(const ValueType& weight) {
 }
 
 // Of one product of this many rows: rows * in * out multiply-adds.
-int64_t ProductFlops(const ValueType& x, int64_t out, int64_t samples) {
+int64_t LinearFlops(const ValueType& x, int64_t out, int64_t samples) {
   return 2 * TypeElements(x, samples) * out;
 }
 
@@ -75,7 +75,7 @@ class Linear final : public OperationOf<LinearAttributes> {
       return absl::InvalidArgumentError("linear has gelu and residual; one of them at most");
     }
     absl::Status status = CheckActivation("x", inputs[0], 1);
-    if (status.ok()) status = CheckWeight(inputs[1]);
+    if (status.ok()) status = CheckLinearWeight(inputs[1]);
     if (!status.ok()) return status;
     const int64_t out = inputs[1].shape[0], in = inputs[1].shape[1];
     status = CheckType("x", inputs[0], WithLastExtent(inputs[0], in));
@@ -90,7 +90,7 @@ class Linear final : public OperationOf<LinearAttributes> {
   }
   Cost CostOfCall(const LinearAttributes& attributes, const CallTypes& types,
                   int64_t samples) const override {
-    const int64_t products = ProductFlops(types.inputs[0], types.inputs[1].shape[0], samples);
+    const int64_t products = LinearFlops(types.inputs[0], types.inputs[1].shape[0], samples);
     const int64_t each =
         (attributes.gelu ? kGeluFlops.forward : 0) + (attributes.residual ? kAddFlops.forward : 0);
     return {products, products + each * TypeElements(types.outputs[0], samples)};
@@ -136,7 +136,7 @@ class LinearInputGradient final : public OperationOf<LinearInputGradientAttribut
                               ? CheckOperands(name(), inputs, {"dy", "weight", "gelu_input"})
                               : CheckOperands(name(), inputs, {"dy", "weight"});
     if (status.ok()) status = CheckActivation("dy", inputs[0], 1);
-    if (status.ok()) status = CheckWeight(inputs[1]);
+    if (status.ok()) status = CheckLinearWeight(inputs[1]);
     if (!status.ok()) return status;
     status = CheckType("dy", inputs[0], WithLastExtent(inputs[0], inputs[1].shape[0]));
     const ValueType dx = WithLastExtent(inputs[0], inputs[1].shape[1]);
@@ -146,7 +146,7 @@ class LinearInputGradient final : public OperationOf<LinearInputGradientAttribut
   }
   Cost CostOfCall(const LinearInputGradientAttributes& attributes, const CallTypes& types,
                   int64_t samples) const override {
-    const int64_t products = ProductFlops(types.inputs[0], types.inputs[1].shape[1], samples);
+    const int64_t products = LinearFlops(types.inputs[0], types.inputs[1].shape[1], samples);
     const int64_t each = attributes.gelu ? kGeluFlops.backward : 0;
     return {products, products + each * TypeElements(types.outputs[0], samples)};
   }
@@ -181,7 +181,7 @@ class LinearWeightGradient final : public OperationOf<LinearWeightGradientAttrib
   }
   Cost CostOfCall(const LinearWeightGradientAttributes&, const CallTypes& types,
                   int64_t samples) const override {
-    const int64_t products = ProductFlops(types.inputs[0], types.inputs[1].shape.back(), samples);
+    const int64_t products = LinearFlops(types.inputs[0], types.inputs[1].shape.back(), samples);
     return {products, products};
   }
 };

@@ -15,7 +15,7 @@
 namespace stagecoach {
 namespace {
 
-constexpr size_t kOps = static_cast<size_t>(Op::kSendGradient) + 1;
+constexpr size_t kOpCount = static_cast<size_t>(Op::kSendGradient) + 1;
 
 absl::Status Bad(const StageProgram& program, size_t position, const std::string& what) {
   return absl::InvalidArgumentError(absl::StrCat("schedule: stage ", program.stage.value, ": ",
@@ -57,7 +57,7 @@ class ProgramCheck {
 
  private:
   struct MicroBatch {
-    std::array<bool, kOps> done{};
+    std::array<bool, kOpCount> done{};
     bool recomputed = false;  // an R of it stands in the program
     bool stash = false;
     bool logits = false;  // on the last stage
@@ -69,7 +69,7 @@ class ProgramCheck {
   // Empty if the instruction may stand here, else why not.
   std::string Step(const Instruction& instruction) {
     const int m = instruction.micro_batch.value;
-    if (static_cast<size_t>(instruction.op) >= kOps) return "no such instruction";
+    if (static_cast<size_t>(instruction.op) >= kOpCount) return "no such instruction";
     if (!InRange(instruction.micro_batch)) {
       return absl::StrCat("micro-batches count from 0 to ", options_.micro_batches - 1);
     }

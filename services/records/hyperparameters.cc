@@ -18,7 +18,7 @@ namespace {
 using event_bytes::AppendLittleEndian;
 using event_bytes::AppendText;
 
-constexpr char kTag[] = "_hparams_/session_start_info";
+constexpr char kSessionTag[] = "_hparams_/session_start_info";
 constexpr char kPlugin[] = "hparams";
 // Fields of the messages, as in event_bytes.h.
 constexpr char kValueTag = 0x0a, kValueTensor = 0x42, kValueMetadata = 0x4a;
@@ -104,7 +104,7 @@ std::string SessionStartEvent(double unix_seconds, const std::string& job,
   AppendText(kPluginName, kPlugin, &plugin);
   AppendText(kPluginContent, content, &plugin);
   AppendText(kMetadataPlugin, plugin, &metadata);
-  AppendText(kValueTag, kTag, &value);
+  AppendText(kValueTag, kSessionTag, &value);
   AppendText(kValueTensor, std::string(kNoTensor, sizeof(kNoTensor) - 1), &value);
   AppendText(kValueMetadata, metadata, &value);
   return event_bytes::SummaryEvent(unix_seconds, 0, value);

@@ -25,7 +25,7 @@ DatasetManifest DataFromProto(const v1::DatasetManifest& proto) {
 }
 
 // First layers strictly ascending from 0: the partition is indexed with them unchecked later.
-absl::StatusOr<Partition> PartitionFromProto(const v1::LoadCellRequest& proto) {
+absl::StatusOr<Partition> PlannedPartitionFromProto(const v1::LoadCellRequest& proto) {
   Partition partition;
   int64_t previous = -1;
   for (int i = 0; i < proto.first_layers_size(); ++i) {
@@ -109,7 +109,7 @@ absl::StatusOr<LoadCommand> FromProto(const v1::LoadCellRequest& proto) {
   absl::StatusOr<JobSpec> spec = FromProto(proto.spec());
   if (!spec.ok()) return Annotate(spec.status(), "spec");
   command.spec = *std::move(spec);
-  ASSIGN_OR_RETURN(command.partition, PartitionFromProto(proto));
+  ASSIGN_OR_RETURN(command.partition, PlannedPartitionFromProto(proto));
   if (proto.stage() < 0 || proto.stage() >= command.partition.stages()) {
     return absl::InvalidArgumentError(
         absl::StrCat("stage=", proto.stage(), ": want 0 to ", command.partition.stages() - 1));

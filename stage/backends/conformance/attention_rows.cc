@@ -4,11 +4,12 @@
 namespace stagecoach::conformance {
 namespace {
 
-struct Size {
+struct AttentionSize {
   int64_t sequences, context, heads, head_width;
 };
-constexpr Size kSizes[] = {{1, 1, 1, 5},   {3, 7, 1, 17},  {2, 7, 7, 1},    {1, 64, 2, 33},
-                           {2, 100, 8, 4}, {1, 49, 4, 16}, {1, 256, 3, 64}, {2, 130, 1, 20}};
+constexpr AttentionSize kAttentionSizes[] = {{1, 1, 1, 5},    {3, 7, 1, 17},  {2, 7, 7, 1},
+                                             {1, 64, 2, 33},  {2, 100, 8, 4}, {1, 49, 4, 16},
+                                             {1, 256, 3, 64}, {2, 130, 1, 20}};
 
 // Long contexts take a sanitized build's tests minutes, and the other percentages run no other code.
 #if defined(STAGECOACH_SANITIZED)
@@ -17,7 +18,7 @@ constexpr int64_t kLongestForEveryDropout = 100;
 constexpr int64_t kLongestForEveryDropout = 1 << 20;
 #endif
 
-Outputs ForwardAndBackward(Bench& bench, const Size& size, double dropout) {
+Outputs ForwardAndBackward(Bench& bench, const AttentionSize& size, double dropout) {
   const int64_t n = size.sequences * size.context, width = size.heads * size.head_width;
   const AttentionShape shape = {.sequences = size.sequences,
                                 .context = size.context,
@@ -45,7 +46,7 @@ Outputs ForwardAndBackward(Bench& bench, const Size& size, double dropout) {
 }  // namespace
 
 void AddAttentionRows(std::vector<ConformanceRow>& rows) {
-  for (const Size& size : kSizes) {
+  for (const AttentionSize& size : kAttentionSizes) {
     for (const int percent : {0, 10, 50}) {
       if (size.context > kLongestForEveryDropout && percent != 10) continue;
       rows.push_back({absl::StrCat("Attention_", size.sequences, "x", size.context, "_", size.heads,

@@ -10,13 +10,13 @@
 namespace stagecoach::conformance {
 namespace {
 
-constexpr uint64_t kSeed = 20;
+constexpr uint64_t kCaseSeed = 20;
 
 std::vector<float> FillOperand(const CaseOperand& operand, int64_t count, uint32_t stream) {
   std::vector<float> values = FillNormal(count, stream);
   for (int64_t i = 0; i < count; ++i) {
     float& value = values[static_cast<size_t>(i)];
-    const int64_t place = PermuteIndex(kSeed, stream, count, i);
+    const int64_t place = PermuteIndex(kCaseSeed, stream, count, i);
     switch (operand.fill) {
       case Fill::kNormal:
         break;
@@ -30,16 +30,17 @@ std::vector<float> FillOperand(const CaseOperand& operand, int64_t count, uint32
         value = static_cast<float>(0.03 * (static_cast<double>(place - count / 2) + 0.5));
         break;
       case Fill::kIds:
-        value = static_cast<float>(RandomBits({.seed = kSeed, .operation = stream}, i) %
+        value = static_cast<float>(RandomBits({.seed = kCaseSeed, .operation = stream}, i) %
                                    static_cast<uint32_t>(operand.below));
         break;
       case Fill::kAnyIds:
-        value = static_cast<float>(RandomBits({.seed = kSeed, .operation = stream}, i) %
+        value = static_cast<float>(RandomBits({.seed = kCaseSeed, .operation = stream}, i) %
                                    static_cast<uint32_t>(operand.below + 2)) -
                 2.0f;
         break;
       case Fill::kTied:
-        value = static_cast<float>(RandomBits({.seed = kSeed, .operation = stream}, i) % 3) - 1.0f;
+        value =
+            static_cast<float>(RandomBits({.seed = kCaseSeed, .operation = stream}, i) % 3) - 1.0f;
         break;
       case Fill::kDiverged:
         if (place % 5 == 0) value = NAN;
@@ -129,7 +130,7 @@ std::vector<std::string> MissingKernels(Backend& backend) {
 std::vector<float> FillNormal(int64_t count, uint32_t stream) {
   std::vector<float> values(static_cast<size_t>(count));
   for (int64_t i = 0; i < count; ++i) {
-    values[static_cast<size_t>(i)] = RandomNormal({.seed = kSeed, .operation = stream}, i);
+    values[static_cast<size_t>(i)] = RandomNormal({.seed = kCaseSeed, .operation = stream}, i);
   }
   return values;
 }

@@ -5,16 +5,16 @@
 namespace stagecoach::conformance {
 namespace {
 
-struct Size {
+struct LinearSize {
   int64_t rows, in, out;
 };
 // One row and one column; odd widths; more rows than a block with and without a rest; outputs of
 // more than one block with a rest.
-constexpr Size kSizes[] = {{1, 1, 1},      {1, 5, 7},      {3, 17, 33},
-                           {64, 33, 5},    {129, 17, 130}, {256, 64, 48},
-                           {1000, 33, 17}, {1030, 96, 65}, {200, 384, 257}};
+constexpr LinearSize kLinearSizes[] = {{1, 1, 1},      {1, 5, 7},      {3, 17, 33},
+                                       {64, 33, 5},    {129, 17, 130}, {256, 64, 48},
+                                       {1000, 33, 17}, {1030, 96, 65}, {200, 384, 257}};
 
-Outputs Forward(Bench& bench, const Size& size, bool bias, bool gelu) {
+Outputs Forward(Bench& bench, const LinearSize& size, bool bias, bool gelu) {
   LinearForwardArgs args = {.x = bench.Activation({size.rows, size.in}),
                             .weight = bench.Activation({size.out, size.in}, 0.1f),
                             .y = bench.BlankActivation({size.rows, size.out})};
@@ -26,7 +26,7 @@ Outputs Forward(Bench& bench, const Size& size, bool bias, bool gelu) {
   return outputs;
 }
 
-Outputs ForwardOntoResidual(Bench& bench, const Size& size, bool bias, bool of_input) {
+Outputs ForwardOntoResidual(Bench& bench, const LinearSize& size, bool bias, bool of_input) {
   LinearForwardArgs args = {.x = bench.Activation({size.rows, size.in}),
                             .weight = bench.Activation({size.out, size.in}, 0.1f),
                             .y = bench.BlankActivation({size.rows, size.out})};
@@ -39,7 +39,7 @@ Outputs ForwardOntoResidual(Bench& bench, const Size& size, bool bias, bool of_i
   return {bench.Read("y", args.y)};
 }
 
-Outputs BackwardInput(Bench& bench, const Size& size, bool gelu) {
+Outputs BackwardInput(Bench& bench, const LinearSize& size, bool gelu) {
   LinearBackwardInputArgs args = {.dy = bench.Activation({size.rows, size.out}),
                                   .weight = bench.Activation({size.out, size.in}, 0.1f),
                                   .dx = bench.BlankActivation({size.rows, size.in})};
@@ -49,7 +49,7 @@ Outputs BackwardInput(Bench& bench, const Size& size, bool gelu) {
 }
 
 // Gradients do not start at zero: they are added to.
-Outputs BackwardWeight(Bench& bench, const Size& size, bool bias) {
+Outputs BackwardWeight(Bench& bench, const LinearSize& size, bool bias) {
   LinearBackwardWeightArgs args = {.dy = bench.Activation({size.rows, size.out}),
                                    .x = bench.Activation({size.rows, size.in}),
                                    .d_weight = bench.Normal({size.out, size.in})};
@@ -64,7 +64,7 @@ Outputs BackwardWeight(Bench& bench, const Size& size, bool bias) {
 
 void AddLinearRows(std::vector<ConformanceRow>& rows) {
   constexpr double kTolerance = 1e-5;
-  for (const Size& size : kSizes) {
+  for (const LinearSize& size : kLinearSizes) {
     const std::string shape = absl::StrCat("_", size.rows, "x", size.in, "x", size.out);
     for (const bool option : {false, true}) {
       const double bfloat16 = option ? kRoundedTwice : kRoundedOnce;

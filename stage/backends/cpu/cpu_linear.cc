@@ -5,21 +5,9 @@
 #include "stage/backends/cpu/cpu_backend.h"
 #include "stage/backends/cpu/float_view.h"
 #include "stage/backends/cpu/kernels.h"
+#include "stage/backends/cpu/linear_blocks.h"
 
 namespace stagecoach::cpu {
-namespace {
-
-// Rows of a block: large enough for the product to run at full speed, small enough for a block of a
-// wide layer to stay in the second cache until its activation has been computed.
-constexpr int64_t kRowBlock = 128;
-// Fewer rows do not pay for reordering the weights.
-constexpr int64_t kPackRows = 64;
-// Rows of a weight gradient (outputs of the layer) in a block: 3 % slower at 64, no faster at 192,
-// and few enough for every thread to get some of a narrow layer.
-constexpr int64_t kWeightBlock = 96;
-
-}  // namespace
-
 // c[rows, n] = a[rows, k] b[k, n] + bias, b with `strides`.
 struct CpuBackend::RowProduct {
   int64_t rows, k, n;

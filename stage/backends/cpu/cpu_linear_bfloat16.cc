@@ -7,15 +7,11 @@
 #include "base/check.h"
 #include "stage/backends/cpu/cpu_backend.h"
 #include "stage/backends/cpu/kernels.h"
+#include "stage/backends/cpu/linear_blocks.h"
 
 namespace stagecoach::cpu {
 namespace {
 
-// Rows of a block, fewest rows that pay for reordering the weights, rows of a weight gradient in a
-// block: as in float32 (cpu_linear.cc).
-constexpr int64_t kRowBlock = 128;
-constexpr int64_t kPackRows = 64;
-constexpr int64_t kWeightBlock = 96;
 // Most columns of a panel: 128 rows of float32 sums are half of a second cache of 1 MiB.
 constexpr int64_t kPanelColumns = 1024;
 // Rows that a weight gradient adds at a time: bounds the reordered or widened copy of them.

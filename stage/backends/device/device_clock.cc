@@ -5,7 +5,7 @@
 namespace stagecoach {
 namespace {
 
-constexpr char kMark[] = "marking the time";
+constexpr char kMarkingTime[] = "marking the time";
 
 }  // namespace
 
@@ -21,12 +21,12 @@ void DeviceClock::Mark() {
     spare_.pop_back();
   } else {
     const int code = api_->CreateTimingEvent(&event);
-    fault_->Note(code, kMark);
+    fault_->Note(code, kMarkingTime);
     missing_ = missing_ || code != device_code::kSuccess;
     if (code != device_code::kSuccess) return;
   }
   const int code = api_->RecordEvent(event, stream_);
-  fault_->Note(code, kMark);
+  fault_->Note(code, kMarkingTime);
   missing_ = missing_ || code != device_code::kSuccess;
   marks_.push_back(event);
 }
@@ -36,7 +36,7 @@ std::vector<int64_t> DeviceClock::Take() {
   bool known = !std::exchange(missing_, false) && !marks_.empty();
   if (known) {
     const int code = api_->SynchronizeEvent(marks_.back());
-    fault_->Note(code, kMark);
+    fault_->Note(code, kMarkingTime);
     known = code == device_code::kSuccess;
   }
   // From each to the next: what the runtime tells of two that are far apart is coarse.
@@ -44,7 +44,7 @@ std::vector<int64_t> DeviceClock::Take() {
   for (size_t i = 0; known && i < marks_.size(); ++i) {
     int64_t nanos = 0;
     const int code = i == 0 ? 0 : api_->ElapsedNanos(marks_[i - 1], marks_[i], &nanos);
-    fault_->Note(code, kMark);
+    fault_->Note(code, kMarkingTime);
     known = code == device_code::kSuccess;
     times.push_back(time += nanos);
   }

@@ -5,7 +5,7 @@
 namespace stagecoach {
 namespace {
 
-constexpr char kMark[] = "marking how far the card is";
+constexpr char kMarkingProgress[] = "marking how far the card is";
 
 }  // namespace
 
@@ -29,10 +29,10 @@ void DeviceProgress::Mark() {
   } else {
     const int code = api_->CreateEvent(&event);
     if (code == device_code::kOutOfMemory) return;
-    fault_->Note(code, kMark);
+    fault_->Note(code, kMarkingProgress);
     if (code != device_code::kSuccess) return;
   }
-  fault_->Note(api_->RecordEvent(event, stream_), kMark);
+  fault_->Note(api_->RecordEvent(event, stream_), kMarkingProgress);
   marks_.push_back(event);
 }
 
@@ -47,7 +47,7 @@ void DeviceProgress::Look() {
   while (!marks_.empty()) {
     const int code = api_->QueryEvent(marks_.front());
     if (code == device_code::kNotReady) return;
-    Passed(code, kMark);
+    Passed(code, kMarkingProgress);
   }
 }
 

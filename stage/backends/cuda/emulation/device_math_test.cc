@@ -34,8 +34,8 @@ TEST(DeviceMath, GeluAndItsDerivativeAreTheReferences) {
   for (double x = -12.0; x <= 12.0; x += 0.0137) {
     const float value = static_cast<float>(x);
     const double scale = std::max(1.0, std::abs(x));
-    ASSERT_NEAR(GeluTanh(value), Gelu(value), 3e-7 * scale) << x;
-    ASSERT_NEAR(GeluTanhDerivative(value), GeluDerivative(value), 1e-6) << x;
+    ASSERT_NEAR(GeluTanh(value), stagecoach::Gelu(value), 3e-7 * scale) << x;
+    ASSERT_NEAR(GeluTanhDerivative(value), stagecoach::GeluDerivative(value), 1e-6) << x;
   }
 }
 
