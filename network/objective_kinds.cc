@@ -22,7 +22,7 @@ STAGECOACH_OBJECTIVE_KINDS(STAGECOACH_DECLARE)
 
 namespace {
 
-std::vector<const ObjectiveKind*> MakeList() {
+std::vector<const ObjectiveKind*> MakeObjectiveList() {
 #define STAGECOACH_ENTRY(Name) Name##Kind(),
   std::vector<const ObjectiveKind*> all = {STAGECOACH_OBJECTIVE_KINDS(STAGECOACH_ENTRY)};
 #undef STAGECOACH_ENTRY
@@ -37,7 +37,7 @@ std::vector<const ObjectiveKind*> MakeList() {
 }  // namespace
 
 const std::vector<const ObjectiveKind*>& AllObjectiveKinds() {
-  static const auto* const all = new std::vector<const ObjectiveKind*>(MakeList());
+  static const auto* const all = new std::vector<const ObjectiveKind*>(MakeObjectiveList());
   return *all;
 }
 

@@ -57,7 +57,7 @@ Json StagesJson(const std::vector<StageAssignment>& stages) {
   return list;
 }
 
-void AddMeasures(const JobRecord& record, Json* line) {
+void AddMeasureFields(const JobRecord& record, Json* line) {
   for (const Measure& measure : record.measures) (*line)[measure.name] = measure.value;
 }
 
@@ -71,7 +71,7 @@ void AddStep(const JobRecord& record, bool replayed, const std::vector<StageAssi
   json["step_seconds"] = record.step_seconds;
   json["bubble"] = record.bubble;
   json["bubble_ideal"] = record.bubble_ideal;
-  AddMeasures(record, line);
+  AddMeasureFields(record, line);
   if (record.skipped) json["skipped"] = true;
   if (replayed) json["replayed"] = true;
   if (!stages.empty()) json["stages"] = StagesJson(stages);
@@ -125,7 +125,7 @@ std::string MetricsLine(const JobRecord& record, bool replayed,
       break;
     case JobRecord::Kind::kEvaluation:
       line["loss"] = record.loss;
-      AddMeasures(record, &line);
+      AddMeasureFields(record, &line);
       if (replayed) line["replayed"] = true;
       break;
     case JobRecord::Kind::kCheckpoint:

@@ -24,7 +24,7 @@ using google::protobuf::Message;
 using google::protobuf::OneofDescriptor;
 
 // A layer and a network are each a message whose one choice `kind` has a message of fields for every kind.
-const OneofDescriptor& KindChoice(const Descriptor& message) {
+const OneofDescriptor& LayerKindChoice(const Descriptor& message) {
   const OneofDescriptor* choice = message.FindOneofByName("kind");
   CHECK(choice != nullptr) << message.full_name() << " has no kind";
   return *choice;
@@ -32,8 +32,8 @@ const OneofDescriptor& KindChoice(const Descriptor& message) {
 
 // The field of the kind that is set; none: null.
 const FieldDescriptor* KindOf(const Message& message) {
-  return message.GetReflection()->GetOneofFieldDescriptor(message,
-                                                          &KindChoice(*message.GetDescriptor()));
+  return message.GetReflection()->GetOneofFieldDescriptor(
+      message, &LayerKindChoice(*message.GetDescriptor()));
 }
 
 Message* MutableKind(const std::string& kind, Message* message) {
@@ -44,7 +44,7 @@ Message* MutableKind(const std::string& kind, Message* message) {
 
 absl::Status NoKind(const std::string& path, const Descriptor& message) {
   std::string names;
-  const OneofDescriptor& choice = KindChoice(message);
+  const OneofDescriptor& choice = LayerKindChoice(message);
   const int count = choice.field_count();
   for (int i = 0; i < count; ++i) {
     const char* separator = i == 0 ? "" : i + 1 < count ? ", " : " or ";
