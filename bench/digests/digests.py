@@ -17,17 +17,29 @@ SECONDS = 600  # for a job
 AT_ONCE = max(2, os.cpu_count() or 1)  # no number depends on it; a short job mostly waits for its servers
 
 
+def made_up(count, below):
+    state, data = 1, bytearray()
+    for _ in range(count):
+        state = (state * 1103515245 + 12345) % 2**31
+        data.append((state >> 16) % below)
+    return bytes(data)
+
+
+def idx(extents, content):
+    """An IDX file of unsigned bytes; see docs/formats.md."""
+    return bytes([0, 0, 8, len(extents)]) + b"".join(extent.to_bytes(4, "big") for extent in extents) + content
+
+
 def write_data(folder):
-    """What the jobs read, the same for both sides: text, and bytes below small vocabularies."""
+    """What the jobs read, the same for both sides: text, bytes below small vocabularies, images of Fashion-MNIST's size."""
     text = (REPOSITORY / "LICENSE").read_text() * 8
     for name in ("text.txt", "LICENSE", "input.txt", "fortunes.txt"):
         (folder / name).write_text(text)
     for vocabulary in sorted({model["vocabulary"] for model in jobs.MODELS.values()}):
-        state, data = 1, bytearray()
-        for _ in range(4000):
-            state = (state * 1103515245 + 12345) % 2**31
-            data.append((state >> 16) % vocabulary)
-        (folder / f"{vocabulary}.bytes").write_bytes(data)
+        (folder / f"{vocabulary}.bytes").write_bytes(made_up(4000, vocabulary))
+    for part, count in (("train", 300), ("t10k", 100)):
+        (folder / f"{part}-images-idx3-ubyte.gz").write_bytes(idx([count, 28, 28], made_up(count * 28 * 28, 256)))
+        (folder / f"{part}-labels-idx1-ubyte.gz").write_bytes(idx([count], made_up(count, 10)))
 
 
 def shortened(text):
@@ -36,7 +48,7 @@ def shortened(text):
     text = re.sub(r"\bevery_steps: \d+", "every_steps: 2", text)
     text = re.sub(r"\bwarmup_steps: \d+", "warmup_steps: 2", text)
     text = re.sub(r"\bbatches: \d+", "batches: 1", text)
-    return re.sub(r"\bpath: (?:[^\s}]*/)?([^\s}/]+)", r"path: \1", text)
+    return re.sub(r"\b(path|(?:test_)?(?:images|labels)): (?:[^\s,}]*/)?([^\s,}/]+)", r"\1: \2", text)
 
 
 def write_jobs(folder, examples, only):
