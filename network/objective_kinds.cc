@@ -64,17 +64,34 @@ absl::StatusOr<WireId> ChooseTargets(const ObjectiveKind& kind, const Network& n
   for (const WireId id : candidates) {
     if ((network.wire(id).type.element == Element::kIds) == ids) return id;
   }
-  return FieldError(path, std::string(kind.name()),
-                    ids ? "compares with classes, and the data of this network has none"
-                        : "compares with numbers, and the data of this network has only ids");
+  return FieldError(
+      path, std::string(kind.name()),
+      ids ? "compares with classes, and the data of this network has none: take another "
+            "objective"
+          : "compares with numbers, and the data of this network has only ids: take "
+            "cross_entropy");
 }
 
-absl::Status CheckClasses(const Network& network, const std::string& path) {
+absl::Status CheckOutput(const Network& network, const std::string& path) {
   const int64_t classes = network.input(network.objective.targets).classes;
   const ValueType& output = network.wire(network.objective.output).type;
-  if (classes == 0 || network.classes() == classes) return absl::OkStatus();
+  if (classes == 0) {
+    if (output.shape == network.objective.target_type.shape) return absl::OkStatus();
+    const std::string& name = network.input(network.objective.targets).name;
+    return FieldError(path, absl::StrCat("the last layer gives ", FormatType(output)),
+                      absl::StrCat("it must give what it is compared with, ", name, ", which is ",
+                                   FormatType(network.objective.target_type)));
+  }
+  if (network.objective.ignored.value_or(0) >= classes) {
+    return FieldError(path + ".cross_entropy.ignore_index",
+                      absl::StrCat(*network.objective.ignored),
+                      absl::StrCat("must be below the ", classes, " classes"));
+  }
+  if (network.classes() == classes) return absl::OkStatus();
   return FieldError(path, absl::StrCat("the last layer gives ", FormatType(output)),
-                    absl::StrCat("it must give logits of the ", classes, " classes"));
+                    absl::StrCat("it must give logits of the ", classes,
+                                 " classes: end with linear: {out: ", classes,
+                                 "}, on images behind flatten or global_pool"));
 }
 
 ObjectiveSpec DefaultObjective(const Network& network) {
@@ -102,7 +119,7 @@ absl::Status SetObjective(const ObjectiveSpec& given, const std::string& path, N
   objective.target_type.element = kind->TargetElement();
   const Operation& loss = OperationNamed(objective.operation);
   network->objective = objective;
-  RETURN_IF_ERROR(CheckClasses(*network, path));
+  RETURN_IF_ERROR(CheckOutput(*network, path));
   const std::vector<ValueType> inputs = {network->wire(output).type, objective.target_type};
   RETURN_IF_ERROR(Annotate(loss.Types(objective.attributes, inputs, {}).status(), path));
   std::vector<std::string>& sums = network->objective.sums = loss.Sums(objective.attributes);

@@ -78,7 +78,10 @@ TEST(ObjectiveKindsTest, WhatDoesNotFitIsRefusedWithThePathInTheJob) {
               AllOf(HasSubstr("model.objective"), HasSubstr("activation[n, 5]"),
                     HasSubstr("logits of the 4 classes")));
   EXPECT_THAT(refusal(MeanSquaredErrorSpec{}, 5),
-              AllOf(HasSubstr("model.objective"), HasSubstr("float32[n, 6]")));
+              AllOf(HasSubstr("model.objective: the last layer gives activation[n, 5]"),
+                    HasSubstr("images, which is float32[n, 6]")));
+  EXPECT_THAT(refusal(CrossEntropySpec{.ignore_index = kClassCount}, kClassCount),
+              HasSubstr("model.objective.cross_entropy.ignore_index: 4; must be below the 4"));
 }
 
 }  // namespace

@@ -129,7 +129,7 @@ void JobTransition::FinishTrain() {
     state_.consecutive_nonfinite = 0;
   } else {
     ++state_.skipped_steps;
-    ++state_.consecutive_nonfinite;
+    if (!decision->empty) ++state_.consecutive_nonfinite;
   }
   RecordStep(*decision, apply.learning_rate);
   const int64_t limit = std::max<int64_t>(1, spec().training.max_nonfinite_steps);

@@ -25,7 +25,6 @@ std::string SlotsText(const std::vector<std::string>& slots) {
   return slots.empty() ? "no state" : absl::StrCat("state ", absl::StrJoin(slots, " and "));
 }
 
-// What an optimizer keeps is told by the names of the tensors. Its rates may change with a resume.
 // The optimizer's state of everything that is trained has to be there: a parameter that was frozen has none.
 absl::Status CheckTrained(const JobDefinition& job, const std::set<std::string>& tensors,
                           const Manifest& manifest) {
@@ -45,6 +44,7 @@ absl::Status CheckTrained(const JobDefinition& job, const std::set<std::string>&
   return absl::OkStatus();
 }
 
+// What an optimizer keeps is told by the names of the tensors. Its rates may change with a resume.
 absl::Status CheckOptimizer(const JobDefinition& job, const Manifest& manifest) {
   std::set<std::string> names, tensors;
   for (const ShardInfo& shard : manifest.shards) {

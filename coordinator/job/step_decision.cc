@@ -23,6 +23,7 @@ absl::StatusOr<StepDecision> DecideStep(std::span<const StepReport> reports, int
     if (report.tokens <= 0) return absl::InternalError("a stage reported the loss of no token");
     has_loss = true;
     decision.tokens = report.tokens;
+    decision.empty = report.terms == 0;
     decision.loss = report.loss_sum / report.terms;
     decision.measures = MeansOf(report.measures, report.terms);
   }
@@ -42,8 +43,11 @@ absl::StatusOr<StepDecision> DecideStep(std::span<const StepReport> reports, int
 }
 
 std::vector<Measure> MeansOf(const std::vector<Measure>& sums, double terms) {
-  std::vector<Measure> means = sums;
-  for (Measure& measure : means) measure.value /= terms;
+  std::vector<Measure> means;
+  for (const Measure& measure : sums) {
+    const double mean = measure.value / terms;
+    if (std::isfinite(mean)) means.push_back({measure.name, mean});
+  }
   return means;
 }
 

@@ -21,13 +21,14 @@ struct StepDecision {
   std::vector<Measure> measures;  // means
   double gradient_norm = 0;       // over all parameters, before clipping
   bool finite = true;             // false: skip the step everywhere
+  bool empty = false;             // no target counts: it is skipped as well, and nothing is wrong
   double gradient_scale = 1;      // min(1, clip / norm)
 };
 
 absl::StatusOr<StepDecision> DecideStep(std::span<const StepReport> reports, int layers,
                                         double gradient_clip_norm);
 
-// Means of a report's sums.
+// Means of a report's sums; those that are no number are left out.
 std::vector<Measure> MeansOf(const std::vector<Measure>& sums, double terms);
 
 // Share of the stages' time in which none of forward, recompute and backward ran:

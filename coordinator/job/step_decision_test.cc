@@ -27,6 +27,28 @@ StepReport LastReport(std::vector<double> norms, double loss_sum, int64_t tokens
   return report;
 }
 
+TEST(StepDecisionTest, AMiniBatchWithoutTermsIsSkippedAndNothingIsWrong) {
+  StepReport none = LastReport({0, 0}, 0, 8);
+  none.terms = 0;
+  none.measures = {{"accuracy", 0}};
+  const absl::StatusOr<StepDecision> decision = DecideStep(std::vector{none}, 2, 0);
+  ASSERT_TRUE(decision.ok()) << decision.status();
+  EXPECT_TRUE(decision->empty);
+  EXPECT_FALSE(decision->finite);
+  EXPECT_TRUE(decision->measures.empty()) << "of nothing there is no mean";
+}
+
+TEST(StepDecisionTest, MeasuresAreMeansOverTheTerms) {
+  StepReport report = LastReport({1}, 12, 8);
+  report.terms = 6;
+  report.measures = {{"accuracy", 3}, {"top_5", 6}};
+  const absl::StatusOr<StepDecision> decision = DecideStep(std::vector{report}, 1, 0);
+  ASSERT_TRUE(decision.ok()) << decision.status();
+  EXPECT_EQ(decision->loss, 2);
+  EXPECT_EQ(decision->tokens, 8);
+  EXPECT_EQ(decision->measures, (std::vector<Measure>{{"accuracy", 0.5}, {"top_5", 1}}));
+}
+
 // Sums of doubles depend on their order; this one must not depend on where the layers lie.
 TEST(StepDecisionTest, GivesTheSameNormBitForBitForEveryPartition) {
   std::mt19937_64 random(3);

@@ -118,11 +118,8 @@ void StageExecutor::BeginStep(const StepWork& work) {
   state_->next = 0;
   state_->blocked = false;
   state_->report.reset();
-  const int micro_batches = CountMicroBatches(*work.program).value;
-  state_->in_flight.assign(micro_batches, State::InFlight());
-  if (state_->last_stage()) {
-    state_->parts.cell->objective()->Begin(micro_batches, state_->LossScale());
-  }
+  state_->in_flight.assign(CountMicroBatches(*work.program).value, State::InFlight());
+  state_->objective_begun = false;
   state_->nanos_before = state_->parts.phases->TotalNanos();
   state_->marked.clear();
   state_->parts.backend->TakeTimes();  // of a step that was given up

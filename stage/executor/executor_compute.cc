@@ -147,6 +147,10 @@ absl::Status StageExecutor::State::LoadInput(MicroBatchId id) {
 }
 
 absl::Status StageExecutor::State::LoadTarget(MicroBatchId id) {
+  if (!objective_begun) {
+    parts.cell->objective()->Begin(static_cast<int>(in_flight.size()), LossScale());
+    objective_begun = true;
+  }
   ASSIGN_OR_RETURN(Tensors loaded,
                    Load(id, target_name, std::vector{parts.network->objective.target_type}));
   if (!loaded.empty()) At(id).target = std::move(loaded.front());

@@ -55,6 +55,7 @@ struct StageExecutor::State {
   std::optional<StepWork> work;
   size_t next = 0;  // instruction
   bool blocked = false;
+  bool objective_begun = false;  // at the first target
   std::vector<InFlight> in_flight;
   std::array<int64_t, kPhases> nanos_before{};
   std::optional<StepReport> report;

@@ -5,7 +5,12 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "network/layers/convolution.h"
+#include "network/layers/relu.h"
+#include "network/network_kinds.h"
 #include "network/objectives/cross_entropy.h"
+#include "network/objectives/mean_squared_error.h"
+#include "network/zoo/sequence.h"
 #include "stage/testing/pipeline_harness.h"
 #include "stage/testing/skip_network.h"
 
@@ -55,12 +60,47 @@ TEST(ObjectiveTest, IgnoredTargetsLeaveTheGradientThatOfTheMiniBatchForEveryM) {
 
 // The logits' gradient is a mean over the terms, so leaving targets out makes those that are left count for more.
 TEST(ObjectiveTest, TheGradientIsOfTheMeanOverWhatCounts) {
-  HarnessOptions options = Ignoring(2, {});
-  const Step every = FirstStep(options);
-  EXPECT_EQ(every.report.terms, kSequences * kSkipContext);
-  options.network->objective.ignored = kSkipVocabulary;  // counted, and none is
+  HarnessOptions options = Ignoring(2, {.ignore_index = 1});
   const Step counted = FirstStep(options);
-  EXPECT_EQ(counted.norms, every.norms) << "as many terms as targets";
+  options.network->objective.ignored.reset();  // the loss leaves them out, and nobody counts
+  const Step uncounted = FirstStep(options);
+  const double more = kSequences * kSkipContext / counted.report.terms;
+  ASSERT_GT(more, 1);
+  for (size_t i = 0; i < counted.norms.size(); ++i) {
+    const double expected = uncounted.norms[i] * more * more;
+    EXPECT_NEAR(counted.norms[i], expected, 1e-5 * expected) << "layer " << i;
+  }
+}
+
+// An autoencoder: what comes out is compared with what went in, in float32 in every precision.
+TEST(ObjectiveTest, ImagesAreComparedWithThoseThatWentIn) {
+  for (const Precision precision : {Precision::kFloat32, Precision::kBfloat16}) {
+    ModelSpec spec =
+        SequenceSpec{.layers = {ConvolutionSpec{.out = 4, .kernel = {3}, .padding = {1}},
+                                ReluSpec{}, ConvolutionSpec{.out = 2, .kernel = {1}}},
+                     .image = {4, 3, 2},
+                     .classes = 2};
+    spec.objective = MeanSquaredErrorSpec{};
+    const auto network = ExpandModel(spec, precision);
+    ASSERT_TRUE(network.ok()) << network.status();
+    std::vector<HarnessResult> results;
+    for (const int stages : {1, 2, 3}) {
+      HarnessOptions options{.stages = stages, .batch_size = kSequences, .micro_batches = 2};
+      options.precision = precision;
+      options.network = *network;
+      options.evaluation_sequences = 3;
+      PipelineHarness pipeline(options);
+      const auto result = pipeline.Train(3);
+      ASSERT_TRUE(result.ok()) << result.status();
+      results.push_back(*result);
+      const auto evaluation = pipeline.Evaluate(0);
+      ASSERT_TRUE(evaluation.ok()) << evaluation.status();
+      EXPECT_EQ(evaluation->terms, 3 * 4 * 3 * 2) << "numbers of the images";
+      EXPECT_GT(evaluation->loss_sum, 0);
+    }
+    EXPECT_GT(results[0].losses[0], results[0].losses[2]);
+    EXPECT_TRUE(results[1] == results[0] && results[2] == results[0]);
+  }
 }
 
 TEST(ObjectiveTest, AMiniBatchInWhichNothingCountsHasNoGradient) {

@@ -169,6 +169,7 @@ class Network:
         paths = [self.folder / f"{name}.safetensors" for name in ("weights", "batch", "out")]
         write_safetensors(paths[0], weights)
         write_safetensors(paths[1], batch)
+        paths[2].unlink(missing_ok=True)  # it is never overwritten
         self.run("--weights", paths[0], "--batch", paths[1], "--out", paths[2], *arguments)
         return read_safetensors(paths[2])[0]
 

@@ -42,7 +42,8 @@ std::optional<int> Parse(int argc, const char* const* argv, Options* options) {
   parser.Text("--weights", &options->weights, "safetensors: parameters and states by global name");
   parser.Text("--batch", &options->batch, "safetensors: the network's inputs for the mini-batch");
   parser.Text("--out", &options->out,
-              "safetensors to write: output, loss, measure/<name>, grad/<name>, state/<name>");
+              "safetensors to write, which must not be there: output, loss, measure/<name>, "
+              "grad/<name>, state/<name>");
   parser.Text("--init", &options->init, "instead: write initial weights here and end");
   parser.Number("--seed", &options->seed, "of initial weights and random draws", 0,
                 int64_t{1} << 62);

@@ -209,7 +209,7 @@ class Measures(parts.PartsTest):
         drawn = page.evaluate("""Chart.getChart(document.querySelector('[data-curve="measure top_5"] canvas'))
             .data.datasets.find(set => set.label === 'evaluation').data.map(point => [point.x, point.y])""")
         self.assertEqual([point for point in drawn if point[1] is not None], [[100, 0.995], [150, 0.995]])
-        self.assertIn("accuracy 91.3% · top 5 99.5%", page.locator('[data-hint="evaluation_loss"]').inner_text())
+        self.assertIn("accuracy 91.3 % · top 5 99.5 %", page.locator('[data-hint="evaluation_loss"]').inner_text())
 
 
 class TwoRuns(parts.PartsTest):

@@ -4,7 +4,7 @@
 //   {"event":"evaluation","step":...,"loss":...}
 //   {"event":"checkpoint","step":...}
 //   {"event":"finished","state":"SUCCEEDED","step":...,"loss":...,"weights_digest":"sha256:..."}
-// Where a network has measures beside the loss, steps and evaluations have them at their end: "accuracy":0.91.
+// Where a network has measures beside the loss, steps and evaluations have them behind all that: "accuracy":0.91.
 // A step that was skipped has "skipped":true at its end, a failed checkpoint "error", a job that
 // did not succeed "message"; {"event":"recovery","step":...,"message":...} says that the job goes
 // back to its last checkpoint, so that steps come again. Keys are only ever appended.

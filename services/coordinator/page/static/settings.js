@@ -19,30 +19,50 @@ export function precisionText(spec) {
   return enumText(spec?.precision, 'PRECISION_', {'': 'float32', UNSPECIFIED: 'float32'});
 }
 
+/** Of a network of the zoo: its fields that are set, as "depth 8". */
+function fieldsText(fields) {
+  const shown = Object.entries(fields || {}).filter(([, value]) => value === true || Array.isArray(value) || num(value) > 0);
+  return shown.map(([name, value]) => [name.replaceAll('_', ' '), value === true ? '' : Array.isArray(value) ? value.join(' × ') : value]
+    .filter((word) => word !== '').join(' ')).join(', ');
+}
+
+function networkOf(spec) {
+  return Object.entries(spec?.model || {}).find(([kind]) => kind !== 'objective') || [NOT_SAID, {}];
+}
+
 export function modelText(spec) {
-  const gpt = spec?.model?.gpt;
-  if (gpt) return `GPT, ${gpt.layers} layers × ${gpt.width}`;
-  const list = spec?.model?.sequence;
-  return list ? `${(list.layers || []).length} layers, width ${list.width}` : NOT_SAID;
+  const [kind, fields] = networkOf(spec);
+  if (kind === 'gpt') return `GPT, ${fields.layers} layers × ${fields.width}`;
+  if (kind !== 'sequence') return kind;
+  const count = `${(fields.layers || []).length} layers`;
+  return num(fields.width) > 0 ? `${count}, width ${fields.width}` : count;
+}
+
+function objectiveText(spec) {
+  const [kind, fields] = Object.entries(spec?.model?.objective || {})[0] || [];
+  return kind ? [kind.replaceAll('_', ' '), fieldsText(fields)].filter(Boolean).join(', ') : '';
 }
 
 function modelDetail(spec) {
-  const gpt = spec?.model?.gpt;
-  if (gpt) {
-    const dropout = num(gpt.dropout) > 0 ? `, dropout ${scientific(gpt.dropout)}` : '';
-    return `${gpt.heads} heads, context ${gpt.context}, vocabulary ${gpt.vocabulary}${dropout}`;
+  const [kind, fields] = networkOf(spec);
+  const objective = objectiveText(spec);
+  const of = (text) => (objective ? `${text}; ${objective}` : text);
+  if (kind === 'gpt') {
+    const dropout = num(fields.dropout) > 0 ? `, dropout ${scientific(fields.dropout)}` : '';
+    return of(`${fields.heads} heads, context ${fields.context}, vocabulary ${fields.vocabulary}${dropout}`);
   }
-  const list = spec?.model?.sequence;
-  return list ? `context ${list.context}, vocabulary ${list.vocabulary}` : '';
+  if (kind === 'sequence' && num(fields.context) > 0) return of(`context ${fields.context}, vocabulary ${fields.vocabulary}`);
+  const {layers, ...rest} = fields;
+  return of(fieldsText(kind === 'sequence' ? rest : fields));
 }
 
 function batch(spec) {
   const training = spec?.training || {};
   const sequences = num(training.batch_size);
   const micro = num(training.micro_batches);
-  const model = spec?.model?.gpt || spec?.model?.sequence || {};
+  const [, model] = networkOf(spec);
   const tokens = sequences * num(model.context);
-  return [`${integer(sequences)} sequences`,
+  return [`${integer(sequences)} ${(model.image || []).length > 0 ? 'images' : 'sequences'}`,
           [micro > 0 ? `M = ${integer(micro)} micro-batches of ${Number((sequences / micro).toFixed(1))}` : '',
            tokens > 0 ? `${integer(tokens)} tokens` : ''].filter(Boolean).join(', ')];
 }

@@ -152,7 +152,7 @@ __global__ void MeasuredLossKernel(LossRows s, const T* logits, const int32_t* t
     const RowSums sums = SumsOfRow(row, s.classes, target, shared, wide);
     if (threadIdx.x == 0) {
       table[r] = log(static_cast<double>(sums.total)) + static_cast<double>(sums.largest) -
-                 (1.0 - s.smoothing) * own - s.smoothing * sums.mean;
+                 (1.0 - s.smoothing) * own - (s.smoothing > 0.0 ? s.smoothing * sums.mean : 0.0);
       table[s.rows + r] = 1.0;
       int64_t next = 2;
       if (s.accuracy) table[next++ * s.rows + r] = sums.rank == 0 ? 1.0 : 0.0;

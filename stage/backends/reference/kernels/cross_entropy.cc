@@ -42,10 +42,11 @@ void Row(const CrossEntropyAttributes& attributes, const float* logits, int64_t 
   }
   const double normalizer = LogSumExp(logits, classes);
   const double smooth = attributes.label_smoothing / static_cast<double>(classes);
-  double mean = 0;
-  for (int64_t j = 0; j < classes; ++j) mean += logits[j] / static_cast<double>(classes);
-  sums[0] += normalizer - (1 - attributes.label_smoothing) * logits[target] -
-             attributes.label_smoothing * mean;
+  double spread = 0;  // a class may have a logit of minus infinity where nothing is spread
+  for (int64_t j = 0; attributes.label_smoothing > 0 && j < classes; ++j) {
+    spread += attributes.label_smoothing * (logits[j] / static_cast<double>(classes));
+  }
+  sums[0] += normalizer - (1 - attributes.label_smoothing) * logits[target] - spread;
   const int64_t rank = RankOf(logits, classes, target);
   size_t next = 2;
   if (attributes.accuracy) sums[next++] += rank == 0 ? 1 : 0;
