@@ -2,7 +2,10 @@
 
 #include <utility>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_split.h"
 #include "base/status.h"
 
 namespace stagecoach {
@@ -18,7 +21,8 @@ CREATE TABLE IF NOT EXISTS records (
   step INTEGER NOT NULL, phase INTEGER NOT NULL, message TEXT NOT NULL, loss REAL,
   learning_rate REAL, gradient_norm REAL, tokens_per_second REAL, step_seconds REAL, bubble REAL,
   bubble_ideal REAL, skipped INTEGER NOT NULL, nonfinite_steps INTEGER NOT NULL,
-  weights_digest TEXT NOT NULL, PRIMARY KEY (job, number)) WITHOUT ROWID;
+  weights_digest TEXT NOT NULL, measures TEXT NOT NULL DEFAULT '',
+  PRIMARY KEY (job, number)) WITHOUT ROWID;
 INSERT OR IGNORE INTO meta VALUES ('format', 1);
 INSERT OR IGNORE INTO meta VALUES ('term', 0);
 )";
@@ -32,6 +36,38 @@ absl::Status CheckFormat(Database& database) {
   return absl::FailedPreconditionError(
       absl::StrCat("journal ", database.path(), " has format ", found ? query.Integer(0) : 0,
                    ", this program reads ", kFormat, "; use the version that wrote it"));
+}
+
+// Journals of older versions have no column for measures.
+absl::Status AddMeasures(Database& database) {
+  ASSIGN_OR_RETURN(Statement query,
+                   Statement::Prepare(database,
+                                      "SELECT 1 FROM pragma_table_info('records') WHERE "
+                                      "name = 'measures'"));
+  ASSIGN_OR_RETURN(const bool found, query.Step());
+  if (found) return absl::OkStatus();
+  return database.Execute("ALTER TABLE records ADD COLUMN measures TEXT NOT NULL DEFAULT ''");
+}
+
+// "accuracy=0.91 top_5=0.99"
+std::string MeasuresText(const std::vector<Measure>& measures) {
+  std::string text;
+  for (const Measure& measure : measures) {
+    absl::StrAppendFormat(&text, "%s%s=%.17g", text.empty() ? "" : " ", measure.name,
+                          measure.value);
+  }
+  return text;
+}
+
+std::vector<Measure> ReadMeasures(const std::string& text) {
+  std::vector<Measure> measures;
+  for (const absl::string_view entry : absl::StrSplit(text, ' ', absl::SkipEmpty())) {
+    const std::pair<std::string, std::string> parts =
+        absl::StrSplit(entry, absl::MaxSplits('=', 1));
+    double value = 0;
+    if (absl::SimpleAtod(parts.second, &value)) measures.push_back({parts.first, value});
+  }
+  return measures;
 }
 
 void BindRecord(Statement& statement, const std::string& job, const JobRecord& record) {
@@ -51,7 +87,8 @@ void BindRecord(Statement& statement, const std::string& job, const JobRecord& r
       .Bind(record.bubble_ideal)
       .Bind(static_cast<int64_t>(record.skipped))
       .Bind(static_cast<int64_t>(record.nonfinite_steps))
-      .Bind(record.weights_digest);
+      .Bind(record.weights_digest)
+      .Bind(MeasuresText(record.measures));
 }
 
 absl::StatusOr<JobRecord> ReadRecord(const std::string& job, const Statement& row) {
@@ -79,6 +116,7 @@ absl::StatusOr<JobRecord> ReadRecord(const std::string& job, const Statement& ro
   record.skipped = row.Integer(13) != 0;
   record.nonfinite_steps = static_cast<uint64_t>(row.Integer(14));
   record.weights_digest = row.Text(15);
+  record.measures = ReadMeasures(row.Text(16));
   return record;
 }
 
@@ -88,6 +126,7 @@ absl::StatusOr<std::unique_ptr<Journal>> Journal::Open(const std::string& path) 
   ASSIGN_OR_RETURN(std::unique_ptr<Database> database, Database::Open(path));
   RETURN_IF_ERROR(database->Execute(kSchema));
   RETURN_IF_ERROR(CheckFormat(*database));
+  RETURN_IF_ERROR(AddMeasures(*database));
   return std::unique_ptr<Journal>(new Journal(std::move(database)));
 }
 
@@ -148,7 +187,7 @@ absl::Status Journal::WriteAll(std::span<const JournalUpdate> updates) {
   ASSIGN_OR_RETURN(Statement insert,
                    Statement::Prepare(*database_,
                                       "INSERT INTO records VALUES "
-                                      "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"));
+                                      "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"));
   for (const JournalUpdate& job : updates) {
     RETURN_IF_ERROR(update.Bind(job.state).Bind(job.job).Run());
     for (const JobRecord& record : job.records) {
@@ -163,11 +202,12 @@ absl::StatusOr<std::vector<JobRecord>> Journal::Records(const std::string& job, 
                                                         int limit) {
   ASSIGN_OR_RETURN(
       Statement query,
-      Statement::Prepare(*database_,
-                         "SELECT number, kind, unix_seconds, step, phase, message, loss, "
-                         "learning_rate, gradient_norm, tokens_per_second, step_seconds, bubble, "
-                         "bubble_ideal, skipped, nonfinite_steps, weights_digest FROM records "
-                         "WHERE job = ? AND number > ? ORDER BY number LIMIT ?"));
+      Statement::Prepare(
+          *database_,
+          "SELECT number, kind, unix_seconds, step, phase, message, loss, "
+          "learning_rate, gradient_norm, tokens_per_second, step_seconds, bubble, "
+          "bubble_ideal, skipped, nonfinite_steps, weights_digest, measures FROM records "
+          "WHERE job = ? AND number > ? ORDER BY number LIMIT ?"));
   query.Bind(job).Bind(static_cast<int64_t>(after)).Bind(static_cast<int64_t>(limit));
   std::vector<JobRecord> records;
   while (true) {

@@ -71,6 +71,7 @@ TEST_F(JournalTest, ReadsBackWhatAnEarlierProcessWrote) {
     record.skipped = true;
     record.nonfinite_steps = 3;
     record.weights_digest = "sha256:x";
+    record.measures = {{"accuracy", 1.0 / 3}, {"top_5", 1}};
     const std::vector<JournalUpdate> updates = {{"b", "state b", {record}}};
     ASSERT_TRUE(journal->Write(updates).ok());
   }
@@ -87,8 +88,33 @@ TEST_F(JournalTest, ReadsBackWhatAnEarlierProcessWrote) {
   EXPECT_TRUE(std::isinf(back.gradient_norm));
   EXPECT_TRUE(back.skipped);
   EXPECT_EQ(back.weights_digest, "sha256:x");
+  EXPECT_EQ(back.measures, (std::vector<Measure>{{"accuracy", 1.0 / 3}, {"top_5", 1}}));
   EXPECT_EQ(journal->LastNumber("b").value(), 1u);
   EXPECT_EQ(journal->LastNumber("a").value(), 0u);
+}
+
+// Seen: records went through the journal without their measures, so nobody was shown any.
+TEST_F(JournalTest, AJournalWithoutMeasuresGetsThemFromNowOn) {
+  {
+    std::unique_ptr<Journal> journal = Open();
+    ASSERT_TRUE(journal->AddJob({"a", 1, 0, "x", ""}).ok());
+    const std::vector<JournalUpdate> updates = {{"a", "", {Record(1)}}};
+    ASSERT_TRUE(journal->Write(updates).ok());
+  }
+  // As a version wrote it that knew none.
+  auto older = Database::Open(path());
+  ASSERT_TRUE(older.ok()) << older.status();
+  ASSERT_TRUE((*older)->Execute("ALTER TABLE records DROP COLUMN measures").ok());
+  older->reset();
+  std::unique_ptr<Journal> journal = Open();
+  JobRecord record = Record(2);
+  record.measures = {{"accuracy", 0.5}};
+  const std::vector<JournalUpdate> updates = {{"a", "", {record}}};
+  ASSERT_TRUE(journal->Write(updates).ok());
+  const std::vector<JobRecord> records = journal->Records("a", 0, 10).value();
+  ASSERT_EQ(records.size(), 2u);
+  EXPECT_TRUE(records[0].measures.empty());
+  EXPECT_EQ(records[1].measures, record.measures);
 }
 
 TEST_F(JournalTest, RefusesASecondJobUnderTheSameId) {
