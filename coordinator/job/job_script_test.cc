@@ -288,8 +288,12 @@ std::string JobScript::Run(const std::string& line) {
       found.manifest.model_sha256 = state_->job->model_sha256;
       found.manifest.state = {.step = found.ref.step, .batch_size = 4, .micro_batches = 2};
       ShardInfo& shard = found.manifest.shards.emplace_back();
-      for (const std::string& slot : OptimizerSlots(state_->job->spec.training.optimizer)) {
-        shard.tensors.emplace_back().entry.name = SlotTensorName(slot, "model/0000/token.weight");
+      for (const NetworkLayer& layer : state_->job->model.layers) {
+        for (const ParameterSpec& parameter : layer.parameters) {
+          for (const auto& slot : OptimizerSlots(state_->job->spec.training.optimizer)) {
+            shard.tensors.emplace_back().entry.name = SlotTensorName(slot, parameter.name);
+          }
+        }
       }
       searched.found = found;
     }

@@ -368,9 +368,9 @@ TEST(SpecReader, ReadsListsOfTexts) {
   EXPECT_EQ(file->spec.training().freeze(0), "*.bias");
   EXPECT_EQ(file->spec.training().freeze(1), "model/0000/*");
   EXPECT_THAT(std::string(read("[{a: b}]").status().message()),
-              HasSubstr("training.freeze[0]: want a text"));
+              HasSubstr("training.freeze[0]: a group of fields; wants a text"));
   EXPECT_THAT(std::string(read("everything").status().message()),
-              HasSubstr("training.freeze: want a list"));
+              HasSubstr("training.freeze: \"everything\"; wants a list"));
 }
 
 TEST(Examples, CanAllBePlanned) {
