@@ -41,8 +41,9 @@ def exported(text):
 class Observe(harness.EndToEndTest):
     def setUp(self):
         super().setUp()
-        self.cluster = self.start(self.job_file(training={"steps": 100000}, name="watched"), 2, "state",
-                                  "--id", "watched")
+        # An objective that is named measures accuracy, so that there is a measure to be seen.
+        job = self.job_file(training={"steps": 100000}, name="watched", model={"objective": {"cross_entropy": {}}})
+        self.cluster = self.start(job, 2, "state", "--id", "watched")
         self.cluster.wait_for_step(3)
         self.processes = self.cluster.processes()
         self.address = self.processes["coordinator"]["address"]
