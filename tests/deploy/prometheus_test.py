@@ -38,6 +38,7 @@ class Live(harness.EndToEndTest):
     def setUp(self):
         super().setUp()
         self.cluster = self.start(self.job_file(
+            model={"objective": {"cross_entropy": {}}},  # which measures accuracy
             name="watched", training={"steps": 1000000}, checkpoint={"every_steps": 100, "keep": 2},
             evaluation={"every_steps": 100, "batches": 2}), 2, "state", "--id", "watched")
         self.cluster.wait_for_step(3)
