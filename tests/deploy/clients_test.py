@@ -5,9 +5,10 @@ import re
 import subprocess
 import sys
 
-import pypi
-
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+sys.path.insert(0, str(ROOT / "tests"))
+import pypi  # noqa: E402
+
 BIN = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else ROOT / "build" / "bin").resolve()
 pypi.enter(BIN.parent, "clients", ["grpcio==1.62.3", "grpcio-tools==1.62.3", "grpcio-reflection==1.62.3"])
 

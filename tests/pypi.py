@@ -5,16 +5,20 @@ import subprocess
 import sys
 
 
-def enter(build, name, packages):
-    """Goes on in an environment with these packages ("name==version"), or ends with 77 and the reason."""
+def enter(build, name, packages, with_system_packages=False):
+    """Goes on in an environment with these packages ("name==version"), or ends with 77 and the reason.
+
+    `with_system_packages`: beside those that this Python has already, which are not fetched then.
+    """
     folder = pathlib.Path(build) / "venv" / name
     python = folder / "bin" / "python3"
     if pathlib.Path(sys.prefix) == folder:
         return
     stamp = folder / "complete"
-    wanted = "\n".join(packages)
+    wanted = "\n".join([sys.version, *packages])
     if not stamp.exists() or stamp.read_text() != wanted:
-        for command in ([sys.executable, "-m", "venv", "--clear", str(folder)],
+        system = ["--system-site-packages"] if with_system_packages else []
+        for command in ([sys.executable, "-m", "venv", "--clear", *system, str(folder)],
                         [str(python), "-m", "pip", "install", "--quiet", "--retries", "1", *packages]):
             result = subprocess.run(command, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=240)
             if result.returncode != 0:

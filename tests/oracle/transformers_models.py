@@ -1,0 +1,182 @@
+#!/usr/bin/env python3
+"""Compares zoo entry llama with Hugging Face's LlamaForCausalLM and Qwen3ForCausalLM, in float32.
+
+usage: transformers_models.py STAGECOACH_ORACLE BUILD_FOLDER
+
+A model of the library `transformers` with random weights and `stagecoach-oracle run` with the same ones compute a
+step: logits, loss (the library's own) and the gradient of every parameter must agree within 1e-5 of an array's
+largest value, for one and three stages. NAMES below says which parameter is which. A perturbed weight and other rotary
+positions must be found. The library comes from PyPI into a virtual environment beside the PyTorch that is installed.
+Exit status: 0 equal, 1 not, 77 PyTorch or PyPI are not to be had.
+"""
+
+import importlib.util
+import pathlib
+import sys
+
+if importlib.util.find_spec("torch") is None:
+    print("SKIPPED: python3-torch is not installed")
+    sys.exit(77)
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
+import pypi  # noqa: E402
+
+if len(sys.argv) != 3:
+    sys.exit(__doc__.split("\n\n")[1])
+pypi.enter(pathlib.Path(sys.argv[2]).resolve(), "transformers", ["transformers==4.51.3"], with_system_packages=True)
+
+import os  # noqa: E402
+import tempfile  # noqa: E402
+import types  # noqa: E402
+
+import numpy as np  # noqa: E402
+import torch  # noqa: E402
+
+import networks  # noqa: E402
+
+TOLERANCE = 1e-5  # of the largest value of an array
+
+
+def stand_in_for_a_newer_torch():
+    """The library imports names that Debian's PyTorch 1.13 lacks. Models on one CPU call none of them."""
+    if hasattr(torch, "compiler"):
+        return
+    tensor = types.ModuleType("torch.distributed.tensor")
+    for name in ("DTensor", "Placement", "Replicate", "Shard"):
+        setattr(tensor, name, type(name, (), {}))
+    sys.modules[tensor.__name__] = torch.distributed.tensor = tensor
+    torch.float8_e4m3fn = torch.float8_e5m2 = object()
+    torch.compiler = types.SimpleNamespace(disable=lambda **_: lambda function: function, is_compiling=lambda: False)
+
+
+stand_in_for_a_newer_torch()
+os.environ["HF_HUB_OFFLINE"] = "1"  # everything is made here
+import transformers  # noqa: E402
+
+transformers.logging.set_verbosity_error()
+
+# Ours, and the library's, several of which are rows of ours one after the other; with a dot in front those of a block,
+# which is two of our layers. A model has a line if it has the names on its right.
+NAMES = """
+model/0000/token.weight                        model.embed_tokens.weight
+model/{attention}/rms_norm.weight              .input_layernorm.weight
+model/{attention}/attention.qkv.weight         .self_attn.q_proj.weight .self_attn.k_proj.weight .self_attn.v_proj.weight
+model/{attention}/attention.query_norm.weight  .self_attn.q_norm.weight
+model/{attention}/attention.key_norm.weight    .self_attn.k_norm.weight
+model/{attention}/attention.proj.weight        .self_attn.o_proj.weight
+model/{swiglu}/rms_norm.weight                 .post_attention_layernorm.weight
+model/{swiglu}/swiglu.gate.weight              .mlp.gate_proj.weight
+model/{swiglu}/swiglu.up.weight                .mlp.up_proj.weight
+model/{swiglu}/swiglu.down.weight              .mlp.down_proj.weight
+model/{norm}/weight                            model.norm.weight
+model/{head}/weight                            lm_head.weight
+"""
+
+
+def names_of(model):
+    """{our name: the library's}: all parameters of the model, each once. That none of ours is left our program checks."""
+    known = dict(model.named_parameters())
+    blocks = model.config.num_hidden_layers
+    table = {}
+    for block in range(blocks):
+        layers = {"attention": 1 + 2 * block, "swiglu": 2 + 2 * block, "norm": 1 + 2 * blocks, "head": 2 + 2 * blocks}
+        numbers = {name: f"{layer:04d}" for name, layer in layers.items()}
+        for line in NAMES.strip().splitlines():
+            ours, *theirs = line.format(**numbers).split()
+            theirs = [f"model.layers.{block}{name}" if name.startswith(".") else name for name in theirs]
+            if all(name in known for name in theirs):
+                table[ours] = theirs
+    assert sorted(name for names in table.values() for name in names) == sorted(known)
+    return table
+
+
+SHAPE = {"vocab_size": 37, "hidden_size": 32, "intermediate_size": 56, "num_hidden_layers": 3, "num_attention_heads": 4,
+         "num_key_value_heads": 2, "max_position_embeddings": 16, "tie_word_embeddings": False, "initializer_range": 0.2,
+         "attn_implementation": "eager", "use_cache": False}
+# Normalised heads always have an epsilon of 1e-6 with us, as Qwen3 has.
+MODELS = {
+    "Llama": {**SHAPE, "rope_theta": 500000.0, "rms_norm_eps": 1e-5},
+    "Qwen3": {**SHAPE, "rope_theta": 1000000.0, "rms_norm_eps": 1e-6, "head_dim": 10},
+}
+
+
+def fields_of(config):
+    """Of zoo entry llama, for a configuration of the library."""
+    return {"layers": config.num_hidden_layers, "width": config.hidden_size, "heads": config.num_attention_heads,
+            "key_heads": config.num_key_value_heads, "head_width": config.head_dim, "hidden": config.intermediate_size,
+            "context": config.max_position_embeddings, "vocabulary": config.vocab_size, "rotary_theta": config.rope_theta,
+            "epsilon": config.rms_norm_eps, "qk_norm": config.model_type == "qwen3"}
+
+
+class Model:
+    """One model of the library, with random weights."""
+
+    def __init__(self, name, **changes):
+        config = getattr(transformers, name + "Config")(**{**MODELS[name], **changes})
+        self.name, self.fields = name, fields_of(config)
+        torch.manual_seed(3)
+        self.model = getattr(transformers, name + "ForCausalLM")(config)
+        with torch.no_grad():  # a norm that is all ones would hide what is confused
+            for parameter in self.model.parameters():
+                if parameter.dim() == 1:
+                    parameter += 0.2 * torch.randn_like(parameter)
+        self.table = names_of(self.model)
+
+    def arrays(self, take):
+        """Under our names, of each parameter what `take` gives."""
+        theirs = {name: take(parameter).numpy() for name, parameter in self.model.named_parameters()}
+        return {ours: np.concatenate([theirs[name] for name in names]) for ours, names in self.table.items()}
+
+    def weights(self):
+        return self.arrays(lambda parameter: parameter.detach())
+
+    def step(self, batch):
+        """Named as by `stagecoach-oracle run`. The loss is the library's, of targets that it need not shift."""
+        tokens, targets = (torch.tensor(batch[name].astype(np.int64)) for name in ("tokens", "targets"))
+        self.model.zero_grad()
+        out = self.model(input_ids=tokens, labels=targets, shift_labels=targets)
+        out.loss.backward()
+        gradients = self.arrays(lambda parameter: parameter.grad)
+        step = {"output": out.logits.detach().numpy(), "loss": out.loss.detach().reshape(1).numpy()}
+        return step | {f"grad/{name}": gradient for name, gradient in gradients.items()}
+
+
+def compare(oracle, name, report):
+    model = Model(name)
+    batch = networks.make_batch(model.fields, np.random.default_rng(11))
+    with tempfile.TemporaryDirectory() as folder:
+        network = networks.Network(oracle, name, ("llama", None, model.fields, {}), pathlib.Path(folder))
+        weights, truth = model.weights(), model.step(batch)
+        for stages, micro_batches, mode in ((1, 1, "never"), (3, 1, "always"), (3, 2, "except_first")):
+            ours = network.ours(weights, batch, "--stages", stages, "--micro-batches", micro_batches,
+                                "--rematerialization", mode)
+            for part, value in truth.items():
+                report.near(f"{name} K={stages} M={micro_batches} {part}", ours[part], value, TOLERANCE)
+        perturbed = {path: array.copy() for path, array in weights.items()}
+        perturbed["model/0003/attention.qkv.weight"][-1, 0] += 0.01  # one number, of a value's projection
+        must_differ(report, f"{name} with a perturbed weight", network.ours(perturbed, batch), truth)
+        other = Model(name, rope_theta=model.fields["rotary_theta"] * 1.1).step(batch)
+        must_differ(report, f"{name} with another theta", network.ours(weights, batch), other)
+
+
+def must_differ(report, what, ours, truth):
+    """By far more than is allowed, or the comparison says nothing."""
+    report.checks += 1
+    for part in ("output", "grad/model/0000/token.weight"):
+        error = np.abs(ours[part] - truth[part]).max() / np.abs(truth[part]).max()
+        if not error > 100 * TOLERANCE:
+            report.fail(what, f"{part} differs by {error:.1e} of the largest value alone")
+
+
+def main():
+    torch.set_num_threads(1)
+    report = networks.Report("cpu")
+    for name in MODELS:
+        compare(sys.argv[1], name, report)
+    print(f"transformers {transformers.__version__}, PyTorch {torch.__version__}: {report.checks} comparisons, "
+          f"{report.failures} failures")
+    sys.exit(1 if report.failures else 0)
+
+
+if __name__ == "__main__":
+    main()
