@@ -7,7 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
-#include "base/suggest.h"
+#include "base/named_list.h"
 
 // A line a kind. Its file in network/layers defines `const LayerKind* <Name>Kind()`; its message is in
 // proto/stagecoach/v1/model.proto.
@@ -39,36 +39,19 @@ STAGECOACH_LAYER_KINDS(STAGECOACH_DECLARE)
 
 namespace {
 
-std::vector<const LayerKind*> MakeList() {
+const NamedList<LayerKind>& List() {
 #define STAGECOACH_ENTRY(Name) Name##Kind(),
-  std::vector<const LayerKind*> all = {STAGECOACH_LAYER_KINDS(STAGECOACH_ENTRY)};
+  static const auto* const list =
+      new NamedList<LayerKind>("kind of layer", {STAGECOACH_LAYER_KINDS(STAGECOACH_ENTRY)});
 #undef STAGECOACH_ENTRY
-  std::sort(all.begin(), all.end(),
-            [](const LayerKind* a, const LayerKind* b) { return a->name() < b->name(); });
-  for (size_t i = 1; i < all.size(); ++i) {
-    CHECK(all[i - 1]->name() != all[i]->name()) << "two kinds of layers " << all[i]->name();
-  }
-  return all;
+  return *list;
 }
 
 }  // namespace
 
-const std::vector<const LayerKind*>& AllLayerKinds() {
-  static const auto* const all = new std::vector<const LayerKind*>(MakeList());
-  return *all;
-}
+const std::vector<const LayerKind*>& AllLayerKinds() { return List().all(); }
 
-absl::StatusOr<const LayerKind*> FindLayerKind(std::string_view name) {
-  const std::vector<const LayerKind*>& all = AllLayerKinds();
-  const auto found =
-      std::lower_bound(all.begin(), all.end(), name,
-                       [](const LayerKind* kind, std::string_view n) { return kind->name() < n; });
-  if (found != all.end() && (*found)->name() == name) return *found;
-  std::vector<std::string> known;
-  for (const LayerKind* kind : all) known.emplace_back(kind->name());
-  return absl::NotFoundError(absl::StrCat("there is no kind of layer \"", std::string(name), "\"",
-                                          Suggestion(std::string(name), known)));
-}
+absl::StatusOr<const LayerKind*> FindLayerKind(std::string_view name) { return List().Find(name); }
 
 std::string ExactText(double value) {
   std::array<char, 32> text;

@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "network/layer_spec.h"
-#include "network/objective_spec.h"
 #include "operations/attributes.h"
+#include "operations/kind_spec.h"
 
 namespace stagecoach {
 
@@ -46,7 +46,7 @@ struct ModelSpec {
   std::string kind;               // "gpt", as in YAML
   Attributes attributes;          // its fields, in the order of its struct
   std::vector<LayerSpec> layers;  // for kinds that list some
-  ObjectiveSpec objective;        // what it is trained for
+  KindSpec objective;             // what it is trained for
   friend bool operator==(const ModelSpec&, const ModelSpec&) = default;
 };
 

@@ -13,8 +13,8 @@
 
 #include "absl/status/statusor.h"
 #include "network/network.h"
-#include "network/objective_spec.h"
 #include "operations/attributes.h"
+#include "operations/kind_spec.h"
 
 namespace stagecoach {
 
@@ -36,7 +36,7 @@ absl::StatusOr<const ObjectiveKind*> FindObjectiveKind(std::string_view name);
 // Sets what a network is trained for. Its output is compared with the targets that it names, or, where these are
 // not of the kind that is wanted, with another input that is: so an autoencoder's with the images that went in.
 // Without a kind it is cross-entropy; accuracy is counted where a sample has one target.
-absl::Status SetObjective(const ObjectiveSpec& spec, const std::string& path, Network* network);
+absl::Status SetObjective(const KindSpec& spec, const std::string& path, Network* network);
 
 }  // namespace stagecoach
 

@@ -1,10 +1,8 @@
-#include <algorithm>
-
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
 #include "base/field_check.h"
+#include "base/named_list.h"
 #include "base/status.h"
-#include "base/suggest.h"
 #include "network/objective_kind.h"
 #include "operations/catalogue.h"
 
@@ -22,33 +20,20 @@ STAGECOACH_OBJECTIVE_KINDS(STAGECOACH_DECLARE)
 
 namespace {
 
-std::vector<const ObjectiveKind*> MakeObjectiveList() {
+const NamedList<ObjectiveKind>& Objectives() {
 #define STAGECOACH_ENTRY(Name) Name##Kind(),
-  std::vector<const ObjectiveKind*> all = {STAGECOACH_OBJECTIVE_KINDS(STAGECOACH_ENTRY)};
+  static const auto* const list =
+      new NamedList<ObjectiveKind>("objective", {STAGECOACH_OBJECTIVE_KINDS(STAGECOACH_ENTRY)});
 #undef STAGECOACH_ENTRY
-  std::sort(all.begin(), all.end(),
-            [](const ObjectiveKind* a, const ObjectiveKind* b) { return a->name() < b->name(); });
-  for (size_t i = 1; i < all.size(); ++i) {
-    CHECK(all[i - 1]->name() != all[i]->name()) << "two objectives " << all[i]->name();
-  }
-  return all;
+  return *list;
 }
 
 }  // namespace
 
-const std::vector<const ObjectiveKind*>& AllObjectiveKinds() {
-  static const auto* const all = new std::vector<const ObjectiveKind*>(MakeObjectiveList());
-  return *all;
-}
+const std::vector<const ObjectiveKind*>& AllObjectiveKinds() { return Objectives().all(); }
 
 absl::StatusOr<const ObjectiveKind*> FindObjectiveKind(std::string_view name) {
-  std::vector<std::string> known;
-  for (const ObjectiveKind* kind : AllObjectiveKinds()) {
-    if (kind->name() == name) return kind;
-    known.emplace_back(kind->name());
-  }
-  return absl::NotFoundError(absl::StrCat("there is no objective \"", std::string(name), "\"",
-                                          Suggestion(std::string(name), known)));
+  return Objectives().Find(name);
 }
 
 namespace {
@@ -94,8 +79,8 @@ absl::Status CheckOutput(const Network& network, const std::string& path) {
                                  "}, on images behind flatten or global_pool"));
 }
 
-ObjectiveSpec DefaultObjective(const Network& network) {
-  ObjectiveSpec spec;
+KindSpec DefaultObjective(const Network& network) {
+  KindSpec spec;
   spec.kind = CrossEntropyKind()->name();
   spec.attributes = CrossEntropyKind()->Defaults();
   const bool one_target = network.wire(network.objective.targets).type.shape.rank() == 0;
@@ -105,8 +90,8 @@ ObjectiveSpec DefaultObjective(const Network& network) {
 
 }  // namespace
 
-absl::Status SetObjective(const ObjectiveSpec& given, const std::string& path, Network* network) {
-  ObjectiveSpec spec = given;
+absl::Status SetObjective(const KindSpec& given, const std::string& path, Network* network) {
+  KindSpec spec = given;
   if (spec.kind.empty()) spec = DefaultObjective(*network);
   ASSIGN_OR_RETURN(const ObjectiveKind* const kind, Annotate(FindObjectiveKind(spec.kind), path));
   const WireId output = network->objective.output;

@@ -64,7 +64,7 @@ TEST(ObjectiveKindsTest, EachTakesTheInputThatItCanCompareWith) {
 }
 
 TEST(ObjectiveKindsTest, WhatDoesNotFitIsRefusedWithThePathInTheJob) {
-  const auto refusal = [](const ObjectiveSpec& spec, int64_t out) {
+  const auto refusal = [](const KindSpec& spec, int64_t out) {
     Network network = LinearNetwork(out, false);
     const absl::Status status = SetObjective(spec, "model.objective", &network);
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;

@@ -17,7 +17,6 @@
 #include "base/precision.h"
 #include "network/model_spec.h"
 #include "network/network.h"
-#include "plan/kind_spec.h"
 
 namespace stagecoach {
 

@@ -5,7 +5,6 @@
 #ifndef STAGECOACH_PLAN_KIND_LIST_H_
 #define STAGECOACH_PLAN_KIND_LIST_H_
 
-#include <algorithm>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -14,9 +13,9 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
+#include "base/named_list.h"
 #include "base/status.h"
-#include "base/suggest.h"
-#include "plan/kind_spec.h"
+#include "operations/kind_spec.h"
 
 namespace stagecoach {
 
@@ -46,29 +45,17 @@ class FieldKindOf : public Interface {
 template <typename Kind>
 class KindList {
  public:
-  // field: where a job says which, "data"; what: what they are, "data source". No two of one name.
+  // field: where a job says which, "data"; what: what one of them is, "data source". No two of one name.
   KindList(std::string field, std::string what, std::vector<const Kind*> all)
-      : field_(std::move(field)), what_(std::move(what)), all_(std::move(all)) {
-    std::sort(all_.begin(), all_.end(),
-              [](const Kind* a, const Kind* b) { return a->name() < b->name(); });
-    for (size_t i = 1; i < all_.size(); ++i) {
-      CHECK(all_[i - 1]->name() != all_[i]->name())
-          << "two kinds of " << what_ << " " << all_[i]->name();
-    }
-  }
+      : field_(std::move(field)), list_(std::move(what), std::move(all)) {}
 
   const std::string& field() const { return field_; }
-  const std::vector<const Kind*>& all() const { return all_; }  // by name
+  const std::vector<const Kind*>& all() const { return list_.all(); }  // by name
 
   absl::StatusOr<const Kind*> Find(std::string_view name) const {
-    for (const Kind* kind : all_) {
-      if (kind->name() == name) return kind;
-    }
-    std::vector<std::string> known;
-    for (const Kind* kind : all_) known.emplace_back(kind->name());
-    return absl::InvalidArgumentError(absl::StrCat(field_, ": there is no ", what_, " \"",
-                                                   std::string(name), "\"",
-                                                   Suggestion(std::string(name), known)));
+    const absl::StatusOr<const Kind*> kind = list_.Find(name);
+    if (kind.ok()) return kind;
+    return absl::InvalidArgumentError(absl::StrCat(field_, ": ", kind.status().message()));
   }
 
   // Of a job that was validated.
@@ -85,8 +72,8 @@ class KindList {
   }
 
  private:
-  const std::string field_, what_;
-  std::vector<const Kind*> all_;
+  const std::string field_;
+  const NamedList<Kind> list_;
 };
 
 }  // namespace stagecoach

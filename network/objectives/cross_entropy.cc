@@ -9,7 +9,7 @@ namespace {
 
 class CrossEntropyObjective final : public ObjectiveKind {
  public:
-  std::string_view name() const override { return CrossEntropySpec::kObjective; }
+  std::string_view name() const override { return CrossEntropySpec::kKind; }
   Attributes Defaults() const override { return ToAttributes(CrossEntropySpec()); }
   Element TargetElement() const override { return Element::kIds; }
   absl::StatusOr<Objective> Build(const Attributes& fields,

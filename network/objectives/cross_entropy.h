@@ -8,7 +8,7 @@
 namespace stagecoach {
 
 struct CrossEntropySpec {
-  static constexpr const char* kObjective = "cross_entropy";
+  static constexpr const char* kKind = "cross_entropy";
   // Of ids: no class, so that every target counts.
   static constexpr int64_t kNothingIgnored = -1;
 

@@ -9,7 +9,7 @@ namespace {
 
 class MeanSquaredErrorObjective final : public ObjectiveKind {
  public:
-  std::string_view name() const override { return MeanSquaredErrorSpec::kObjective; }
+  std::string_view name() const override { return MeanSquaredErrorSpec::kKind; }
   Attributes Defaults() const override { return ToAttributes(MeanSquaredErrorSpec()); }
   Element TargetElement() const override { return Element::kFloat32; }
   absl::StatusOr<Objective> Build(const Attributes& fields,

@@ -6,7 +6,7 @@
 namespace stagecoach {
 
 struct MeanSquaredErrorSpec {
-  static constexpr const char* kObjective = "mean_squared_error";
+  static constexpr const char* kKind = "mean_squared_error";
   template <typename Visitor>
   void Visit(Visitor&) {}
 };

@@ -72,7 +72,7 @@ inline SkipValues SkipHead(SkipLayers l, const SkipValues& in) {
 }
 
 inline Network MakeSkipNetwork(bool one_layer, Precision precision = Precision::kFloat32,
-                               const ObjectiveSpec& objective = {}) {
+                               const KindSpec& objective = {}) {
   NetworkBuilder network(0.02, {});
   const ValueType ids{Element::kIds, Leading::kSamples, {kSkipContext}};
   const WireId tokens = network.Input("tokens", ids, kSkipVocabulary);

@@ -1,4 +1,4 @@
-// Conversion of one of several kinds between a message with `oneof kind` and its value (plan/kind_spec.h): the member's
+// Conversion of one of several kinds between a message with `oneof kind` and its value (operations/kind_spec.h): the member's
 // name is the kind's, its message has the kind's fields (convert_fields.h).
 // Threads: any.
 // Errors:  INVALID_ARGUMENT with the path of the field and the kinds there are.

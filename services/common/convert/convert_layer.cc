@@ -133,11 +133,11 @@ v1::Model ModelToProto(const ModelSpec& spec) {
 
 namespace {
 
-absl::StatusOr<ObjectiveSpec> ObjectiveFrom(const v1::Objective& proto) {
+absl::StatusOr<KindSpec> ObjectiveFrom(const v1::Objective& proto) {
   const FieldDescriptor* field = KindOf(proto);
   if (field == nullptr) return NoKind("model.objective", *v1::Objective::descriptor());
   ASSIGN_OR_RETURN(const ObjectiveKind* kind, FindObjectiveKind(field->name()));
-  ObjectiveSpec spec;
+  KindSpec spec;
   spec.kind = field->name();
   spec.attributes = FieldsOf(proto.GetReflection()->GetMessage(proto, field), kind->Defaults());
   return spec;

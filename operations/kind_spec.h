@@ -1,9 +1,9 @@
-// KindSpec: one of several kinds by its name, with the fields that a user gives: a data source, an optimizer, a form
-// of the learning rate. What a kind is stands in a file of its own; nothing else knows one.
+// KindSpec: one of several kinds by its name, with the fields that a user gives: an objective, a data source, an
+// optimizer, a form of the learning rate. What a kind is stands in a file of its own; nothing else knows one.
 // Ownership: a plain value.
-// Errors:    none here: who has the list of the kinds (plan/kind_list.h) checks name and fields.
-#ifndef STAGECOACH_PLAN_KIND_SPEC_H_
-#define STAGECOACH_PLAN_KIND_SPEC_H_
+// Errors:    none here: who has the list of the kinds (base/named_list.h) checks name and fields.
+#ifndef STAGECOACH_OPERATIONS_KIND_SPEC_H_
+#define STAGECOACH_OPERATIONS_KIND_SPEC_H_
 
 #include <concepts>
 #include <string>
@@ -46,4 +46,4 @@ struct KindSpec {
 
 }  // namespace stagecoach
 
-#endif  // STAGECOACH_PLAN_KIND_SPEC_H_
+#endif  // STAGECOACH_OPERATIONS_KIND_SPEC_H_
