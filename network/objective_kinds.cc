@@ -57,7 +57,8 @@ absl::StatusOr<WireId> ChooseTargets(const ObjectiveKind& kind, const Network& n
             "cross_entropy");
 }
 
-absl::Status CheckOutput(const Network& network, const std::string& path) {
+// path: of the objective in the job; kind: the one that was asked for.
+absl::Status CheckOutput(const Network& network, const std::string& path, const std::string& kind) {
   const int64_t classes = network.input(network.objective.targets).classes;
   const ValueType& output = network.wire(network.objective.output).type;
   if (classes == 0) {
@@ -68,7 +69,7 @@ absl::Status CheckOutput(const Network& network, const std::string& path) {
                                    FormatType(network.objective.target_type)));
   }
   if (network.objective.ignored.value_or(0) >= classes) {
-    return FieldError(path + ".cross_entropy.ignore_index",
+    return FieldError(absl::StrCat(path, ".", kind, ".ignore_index"),
                       absl::StrCat(*network.objective.ignored),
                       absl::StrCat("must be below the ", classes, " classes"));
   }
@@ -104,7 +105,7 @@ absl::Status SetObjective(const KindSpec& given, const std::string& path, Networ
   objective.target_type.element = kind->TargetElement();
   const Operation& loss = OperationNamed(objective.operation);
   network->objective = objective;
-  RETURN_IF_ERROR(CheckOutput(*network, path));
+  RETURN_IF_ERROR(CheckOutput(*network, path, spec.kind));
   const std::vector<ValueType> inputs = {network->wire(output).type, objective.target_type};
   RETURN_IF_ERROR(Annotate(loss.Types(objective.attributes, inputs, {}).status(), path));
   std::vector<std::string>& sums = network->objective.sums = loss.Sums(objective.attributes);
