@@ -1,12 +1,11 @@
 #include "network/freeze.h"
 
-#include <list>
-#include <memory>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/field_check.h"
 #include "base/status.h"
+#include "network/shared_lists.h"
 
 namespace stagecoach {
 namespace {
@@ -68,36 +67,20 @@ absl::Status MarkFrozen(const std::vector<std::string>& patterns, const std::str
                     "must leave a parameter to train: together they match all");
 }
 
-// Lists of the layers as they are trained now; equal layers share theirs.
-class Differentiated {
- public:
-  // The layer's graph without gradients for what is constant.
-  void Update(const Network& network, NetworkLayer* layer) {
-    LayerGraph graph = *layer->graph;
-    for (size_t i = 0; i < graph.inputs.size(); ++i) {
-      At(graph, graph.inputs[i]).constant = !network.wire(layer->inputs[i]).gradient;
-    }
-    for (size_t i = 0; i < graph.parameters.size(); ++i) {
-      At(graph, graph.parameters[i]).constant = !layer->parameters[i].trained;
-    }
-    if (graph == *layer->graph) return;
-    for (const auto& [known, lists] : known_) {
-      if (*known != graph) continue;
-      layer->graph = known;
-      layer->lists = lists;
-      return;
-    }
-    layer->graph = std::make_shared<const LayerGraph>(std::move(graph));
-    layer->lists = std::make_shared<const LayerLists>(Differentiate(*layer->graph));
-    known_.emplace_front(layer->graph, layer->lists);
-  }
-
- private:
-  static Value& At(LayerGraph& graph, ValueId id) {
+// The layer's graph without gradients for what is constant.
+LayerGraph AsTrained(const Network& network, const NetworkLayer& layer) {
+  LayerGraph graph = *layer.graph;
+  const auto at = [&graph](ValueId id) -> Value& {
     return graph.values[static_cast<size_t>(id.value)];
+  };
+  for (size_t i = 0; i < graph.inputs.size(); ++i) {
+    at(graph.inputs[i]).constant = !network.wire(layer.inputs[i]).gradient;
   }
-  std::list<std::pair<std::shared_ptr<const LayerGraph>, std::shared_ptr<const LayerLists>>> known_;
-};
+  for (size_t i = 0; i < graph.parameters.size(); ++i) {
+    at(graph.parameters[i]).constant = !layer.parameters[i].trained;
+  }
+  return graph;
+}
 
 }  // namespace
 
@@ -127,9 +110,10 @@ absl::StatusOr<Network> Freeze(Network network, const std::vector<std::string>& 
   if (patterns.empty()) return network;
   RETURN_IF_ERROR(CheckPatterns(patterns, path));
   RETURN_IF_ERROR(MarkFrozen(patterns, path, &network));
-  Differentiated differentiated;
+  SharedLists lists;
   for (NetworkLayer& layer : network.layers) {
-    differentiated.Update(network, &layer);
+    LayerGraph graph = AsTrained(network, layer);
+    if (graph != *layer.graph) lists.Set(std::move(graph), &layer);
     for (size_t i = 0; i < layer.outputs.size(); ++i) {
       Wire& wire = network.wires[static_cast<size_t>(layer.outputs[i].value)];
       if (wire.maker == layer.index) wire.gradient = layer.lists->output_gradients[i].valid();

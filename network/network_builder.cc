@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <map>
-#include <tuple>
 
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
@@ -14,8 +13,6 @@
 
 namespace stagecoach {
 namespace {
-
-constexpr size_t kMostKnown = 64;
 
 // Of one sample, forward and backward.
 double FlopsOf(const Network& network) {
@@ -44,20 +41,6 @@ WireId NetworkBuilder::Input(const std::string& name, ValueType type, int64_t cl
   return WireId(static_cast<int32_t>(network_.wires.size()) - 1);
 }
 
-void NetworkBuilder::SetLists(LayerGraph graph, NetworkLayer* layer) {
-  auto known = known_.begin();
-  while (known != known_.end() && *known->first != graph) ++known;
-  if (known != known_.end()) {
-    known_.splice(known_.begin(), known_, known);  // those used last are kept
-  } else {
-    auto shared = std::make_shared<const LayerGraph>(std::move(graph));
-    auto lists = std::make_shared<const LayerLists>(Differentiate(*shared));
-    if (known_.size() == kMostKnown) known_.pop_back();
-    known_.emplace_front(std::move(shared), std::move(lists));
-  }
-  std::tie(layer->graph, layer->lists) = known_.front();
-}
-
 absl::StatusOr<std::vector<WireId>> NetworkBuilder::Add(const Naming& naming,
                                                         const std::vector<WireId>& inputs,
                                                         const Write& write) {
@@ -79,7 +62,7 @@ absl::StatusOr<std::vector<WireId>> NetworkBuilder::Add(const Naming& naming,
   for (const ParameterSpec& parameter : layer.parameters) {
     parameters_ += parameter.shape.elements();
   }
-  SetLists(std::move(built.graph), &layer);
+  lists_.Set(std::move(built.graph), &layer);
   const LayerLists& lists = *layer.lists;
   for (size_t i = 0; i < inputs.size(); ++i) {
     CHECK_EQ(network_.wire(inputs[i]).gradient, lists.input_gradients[i].valid())

@@ -5,15 +5,13 @@
 
 #include <cstdint>
 #include <functional>
-#include <list>
-#include <memory>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "network/layer_builder.h"
 #include "network/network.h"
+#include "network/shared_lists.h"
 
 namespace stagecoach {
 
@@ -47,16 +45,13 @@ class NetworkBuilder {
   absl::StatusOr<Network> Finish(const Ends& ends, const std::string& path);
 
  private:
-  // Sets graph and lists of the layer.
-  void SetLists(LayerGraph graph, NetworkLayer* layer);
   absl::Status CheckCuts(const std::string& path) const;
 
   const double branch_stddev_;
   const NetworkFacts facts_;
   Network network_;
   int64_t parameters_ = 0;  // elements
-  // Lists of the layers so far: a network has few different layers, and many of each.
-  std::list<std::pair<std::shared_ptr<const LayerGraph>, std::shared_ptr<const LayerLists>>> known_;
+  SharedLists lists_;
 };
 
 }  // namespace stagecoach
