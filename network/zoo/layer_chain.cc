@@ -34,47 +34,12 @@ absl::Status CheckLogits(const ValueType& gives, const ValueType& wanted, const 
                    ": end with ", width ? "" : first, "linear: {out: ", wanted.shape.back(), "}"));
 }
 
-// Layers [first, listed.size()) one by one behind x.
-absl::StatusOr<WireId> AddEach(const Listed& listed, size_t first, WireId x,
-                               NetworkBuilder& builder) {
-  for (size_t i = first; i < listed.layers.size(); ++i) {
+// One by one behind x.
+absl::StatusOr<WireId> AddEach(const Listed& listed, WireId x, NetworkBuilder& builder) {
+  for (size_t i = 0; i < listed.layers.size(); ++i) {
     ASSIGN_OR_RETURN(x, builder.Add(listed.layers[i], listed.PathOf(i), x));
   }
   return x;
-}
-
-// The first `count` layers, one after the other in one layer.
-absl::StatusOr<ValueId> WriteFirst(const Listed& listed, size_t count, ValueId x,
-                                   LayerBuilder& builder) {
-  for (size_t i = 0; i < count; ++i) {
-    ASSIGN_OR_RETURN(x, BuildLayer(listed.layers[i], x, {.path = listed.PathOf(i)}, builder));
-  }
-  return x;
-}
-
-// How many layers there are up to the first one with parameters.
-absl::StatusOr<size_t> CountUpToParameters(const Listed& listed, const ValueType& image,
-                                           const NetworkFacts& facts) {
-  LayerBuilder scratch(0, kInitStddev, facts);
-  ValueId x = scratch.writer().Input(image);
-  for (size_t i = 0; i < listed.layers.size(); ++i) {
-    ASSIGN_OR_RETURN(x, BuildLayer(listed.layers[i], x, {.path = listed.PathOf(i)}, scratch));
-    if (scratch.parameters() > 0) return i + 1;
-  }
-  return FieldError(listed.path, "nothing that has parameters",
-                    "there is nothing to train: list a convolution or a linear");
-}
-
-NetworkBuilder::Naming NameOfFirst(const Listed& listed, size_t count) {
-  NetworkBuilder::Naming naming{.path = listed.PathOf(0)};
-  for (size_t i = 0; i < count; ++i) {
-    const LayerSpec& layer = listed.layers[i];
-    const std::string function = LayerFunction(layer);
-    absl::StrAppend(&naming.label, i == 0 ? "" : ", ", LayerLabel(layer));
-    if (function.empty()) continue;
-    absl::StrAppend(&naming.function, naming.function.empty() ? "" : " ", function);
-  }
-  return naming;
 }
 
 }  // namespace
@@ -88,7 +53,7 @@ absl::StatusOr<Network> ChainOnTokens(const TokenShape& shape, const std::vector
   const ValueType ids{Element::kIds, Leading::kSamples, {shape.context}};
   const WireId tokens = builder.Input("tokens", ids, shape.vocabulary);
   const WireId targets = builder.Input("targets", ids, shape.vocabulary);
-  ASSIGN_OR_RETURN(const WireId x, AddEach(listed, 0, tokens, builder));
+  ASSIGN_OR_RETURN(const WireId x, AddEach(listed, tokens, builder));
   RETURN_IF_ERROR(CheckLogits(builder.type(x), ActivationType({shape.context, shape.vocabulary}),
                               listed, "of the vocabulary",
                               "layers that keep [context, width], without flatten, and "));
@@ -118,21 +83,12 @@ absl::StatusOr<Network> ChainOnImages(const ImageShape& shape, const std::vector
                                       const std::string& path) {
   const Listed listed{layers, path + ".layers"};
   RETURN_IF_ERROR(listed.CheckCount());
-  const NetworkFacts facts{.images = true};
-  NetworkBuilder builder(BranchStddev(layers), facts);
+  NetworkBuilder builder(BranchStddev(layers), {.images = true});
   const ValueType image = ActivationType(Shape(shape.image));
   const WireId images = builder.Input("images", image, 0);
   const WireId labels =
       builder.Input("labels", {Element::kIds, Leading::kSamples, {}}, shape.classes);
-  ASSIGN_OR_RETURN(const size_t count, CountUpToParameters(listed, image, facts));
-  std::vector<WireId> first;
-  const auto write = [&](const std::vector<ValueId>& inputs,
-                         LayerBuilder& layer) -> absl::StatusOr<std::vector<ValueId>> {
-    ASSIGN_OR_RETURN(const ValueId y, WriteFirst(listed, count, inputs[0], layer));
-    return std::vector<ValueId>{y};
-  };
-  ASSIGN_OR_RETURN(first, builder.Add(NameOfFirst(listed, count), {images}, write));
-  ASSIGN_OR_RETURN(const WireId x, AddEach(listed, count, first[0], builder));
+  ASSIGN_OR_RETURN(const WireId x, AddEach(listed, images, builder));
   // What gives images again is compared with those that went in, not with classes (network/objective_kind.h).
   if (builder.type(x) != image) {
     RETURN_IF_ERROR(CheckLogits(builder.type(x), ActivationType({shape.classes}), listed,

@@ -36,8 +36,7 @@ struct ImageShape {
 absl::Status CheckImageShape(const ImageShape& shape, const std::string& path);
 
 // Inputs "images", activation [height, width, channels], and "labels", an id a sample; cross-entropy of the last layer's
-// logits [classes]. Layers in front of the first one that has parameters, as flatten, are one layer with it: nothing
-// would come back through a cut between them. The shape was checked.
+// logits [classes]. The shape was checked.
 absl::StatusOr<Network> ChainOnImages(const ImageShape& shape, const std::vector<LayerSpec>& layers,
                                       const std::string& path);
 

@@ -15,7 +15,7 @@ TEST(MlpNetwork, IsLinearLayersWithAReluBehindEachButTheLast) {
   const Network network =
       ExpandedOf(MlpNetworkSpec{.image = {5, 4, 1}, .hidden = 8, .layers = 3, .classes = 3});
   EXPECT_THAT(LabelsOf(network),
-              ElementsAre("flatten, linear", "relu", "linear", "relu", "linear"));
+              ElementsAre("flatten", "linear", "relu", "linear", "relu", "linear"));
   EXPECT_EQ(ParametersOf(network), 20 * 8 + 8 + 8 * 8 + 8 + 8 * 3 + 3);
   ExpectGolden("model_text_mlp.txt", CanonicalModelText(network));
 }

@@ -91,8 +91,8 @@ def llama(fields, weights, batch):
 
 def mlp(fields, weights, batch):
     x = batch["images"].flatten(1)
+    weights.next()  # a layer without parameters, as flatten or ReLU, counts too
     for i in range(fields["layers"]):
-        # A layer without parameters, as ReLU, counts too; flatten is one layer with the linear behind it.
         x = F.linear(x, weights["weight"], weights["bias"])
         if i + 1 < fields["layers"]:
             x = F.relu(x)
