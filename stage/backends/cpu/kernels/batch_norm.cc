@@ -163,26 +163,12 @@ absl::StatusOr<Kernel> Fixed(CpuBackend& backend, const Call& call, const CallTy
   });
 }
 
-// A few numbers a channel, once a micro-batch or step.
 absl::StatusOr<Kernel> Fold(CpuBackend&, const Call& call, const CallTypes&, DType) {
-  const int64_t places = AttributesOf<BatchNormFoldAttributes>(call).places;
-  return Kernel([places](const KernelContext& context, const KernelArguments& a) {
-    const auto count = static_cast<double>(context.run.sequences * places);
-    const Moments moments(a.adds[0]);
-    for (int64_t c = 0; c < moments.channels; ++c) {
-      FoldMoments(moments, c, count, a.inputs[0].data<float>()[c], a.inputs[1].data<float>()[c]);
-    }
-  });
+  return FoldMoments(call);
 }
 
 absl::StatusOr<Kernel> Commit(CpuBackend&, const Call& call, const CallTypes&, DType) {
-  const double momentum = AttributesOf<BatchNormCommitAttributes>(call).momentum;
-  return Kernel([momentum](const KernelContext&, const KernelArguments& a) {
-    const Moments moments(a.inputs[0]);
-    for (int64_t c = 0; c < moments.channels; ++c) {
-      CommitMoments(moments, c, momentum, a.adds[0].data<float>(), a.adds[1].data<float>());
-    }
-  });
+  return CommitMoments(call);
 }
 
 absl::StatusOr<Kernel> Sums(CpuBackend& backend, const Call&, const CallTypes&, DType) {
