@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,7 @@
 #include "base/status.h"
 #include "services/common/flags/flag_parser.h"
 #include "stage/backends/cuda/make_cuda_backend.h"
+#include "stage/backends/operation_testing.h"
 
 namespace stagecoach {
 namespace {
@@ -66,9 +68,10 @@ absl::StatusOr<Tensor> Uniform(Backend& backend, DType dtype, int64_t size, uint
   return narrow;
 }
 
-absl::StatusOr<double> SecondsOf(Backend& backend, const LinearForwardArgs& args, int64_t times) {
+absl::StatusOr<double> SecondsOf(Backend& backend, const std::function<void()>& product,
+                                 int64_t times) {
   const double start = Now();
-  for (int64_t i = 0; i < times; ++i) backend.LinearForward(args);
+  for (int64_t i = 0; i < times; ++i) product();
   RETURN_IF_ERROR(backend.Synchronize());
   return Now() - start;
 }
@@ -80,17 +83,18 @@ absl::Status Run(const Options& options) {
   ASSIGN_OR_RETURN(const std::unique_ptr<Backend> backend, MakeBackend(options));
   backend->SetPrecision(precision);
   const DType dtype = ComputeDType(precision);
-  LinearForwardArgs args;
-  ASSIGN_OR_RETURN(args.x, Uniform(*backend, dtype, options.size, 1));
-  ASSIGN_OR_RETURN(args.weight, Uniform(*backend, dtype, options.size, 2));
-  ASSIGN_OR_RETURN(args.y, MakeTensor(backend->allocator(), MemoryKind::kActivations, dtype,
-                                      {options.size, options.size}));
-  RETURN_IF_ERROR(SecondsOf(*backend, args, kWarmUps).status());
-  ASSIGN_OR_RETURN(const double one, SecondsOf(*backend, args, 1));
+  ASSIGN_OR_RETURN(const Tensor x, Uniform(*backend, dtype, options.size, 1));
+  ASSIGN_OR_RETURN(const Tensor weight, Uniform(*backend, dtype, options.size, 2));
+  ASSIGN_OR_RETURN(const Tensor y, MakeTensor(backend->allocator(), MemoryKind::kActivations, dtype,
+                                              {options.size, options.size}));
+  const std::function<void()> product =
+      PrepareOn(*backend, {.operation = "linear", .inputs = {x, Whole(weight)}, .outputs = {y}});
+  RETURN_IF_ERROR(SecondsOf(*backend, product, kWarmUps).status());
+  ASSIGN_OR_RETURN(const double one, SecondsOf(*backend, product, 1));
   const auto times = static_cast<int64_t>(options.seconds / kRounds / std::max(one, 1e-6)) + 1;
   std::vector<double> tflops;
   for (int round = 0; round < kRounds; ++round) {
-    ASSIGN_OR_RETURN(const double seconds, SecondsOf(*backend, args, times));
+    ASSIGN_OR_RETURN(const double seconds, SecondsOf(*backend, product, times));
     const auto side = static_cast<double>(options.size);
     tflops.push_back(2 * side * side * side * static_cast<double>(times) / seconds / 1e12);
   }

@@ -13,12 +13,18 @@
 #include <cstdlib>
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/random.h"
 #include "bench/fma_peak.h"
+#include "operations/attention.h"
+#include "operations/dropout.h"
+#include "operations/layer_norm.h"
+#include "operations/linear.h"
 #include "stage/backends/backend.h"
 #include "stage/backends/loss_testing.h"
+#include "stage/backends/operation_testing.h"
 
 namespace stagecoach {
 
@@ -99,6 +105,9 @@ class Model {
     bool gelu_after = false, gelu_before = false;
     bool ends_branch = false;  // of a residual, which it adds unless a dropout comes behind
   };
+  void Push(std::string name, Kind kind, double flops, int64_t times, const TensorCall& call) {
+    operations_.push_back({std::move(name), kind, flops, times, PrepareOn(backend_, call)});
+  }
   void AddLinear(const std::string& name, int64_t in, int64_t out, int64_t times, Around around);
   void AddLayerNorm();
   void AddAttention();
@@ -118,19 +127,27 @@ void Model::AddLinear(const std::string& name, int64_t in, int64_t out, int64_t 
   const Tensor x = Typed({kRows, in}), weight = Typed({out, in}, 0.05f), bias = Typed({out});
   const Tensor y = Typed({kRows, out}), dx = Typed({kRows, in});
   const Tensor d_weight = New({out, in}), d_bias = New({out});
-  LinearForwardArgs forward = {.x = x, .weight = weight, .bias = bias, .y = y};
-  if (around.ends_branch && dropout_ == 0.0) forward.residual = Typed({kRows, out});
-  if (around.gelu_after) forward.activation = Typed({kRows, out});
-  LinearBackwardInputArgs input = {.dy = y, .weight = weight, .dx = dx};
-  if (around.gelu_before) input.gelu_input = x;
-  const LinearBackwardWeightArgs weights = {
-      .dy = y, .x = x, .d_weight = d_weight, .d_bias = d_bias};
-  operations_.push_back({name + " forward", Kind::kProduct, flops, times,
-                         [this, forward] { backend_.LinearForward(forward); }});
-  operations_.push_back({name + " backward input", Kind::kProduct, flops, times,
-                         [this, input] { backend_.LinearBackwardInput(input); }});
-  operations_.push_back({name + " backward weight", Kind::kProduct, flops, times,
-                         [this, weights] { backend_.LinearBackwardWeight(weights); }});
+  const bool residual = around.ends_branch && dropout_ == 0.0, gelu = around.gelu_after;
+  const LinearAttributes attributes = {.bias = true, .residual = residual, .gelu = gelu};
+  TensorCall forward{.operation = "linear",
+                     .attributes = ToAttributes(attributes),
+                     .inputs = {x, Whole(weight), Whole(bias)},
+                     .outputs = {y}};
+  if (residual) forward.inputs.push_back(Typed({kRows, out}));
+  if (gelu) forward.outputs.push_back(Typed({kRows, out}));
+  TensorCall input{
+      .operation = "linear_input_gradient",
+      .attributes = ToAttributes(LinearInputGradientAttributes{.gelu = around.gelu_before}),
+      .inputs = {y, Whole(weight)},
+      .outputs = {dx}};
+  if (around.gelu_before) input.inputs.push_back(x);
+  const TensorCall weights{.operation = "linear_weight_gradient",
+                           .attributes = ToAttributes(LinearWeightGradientAttributes{.bias = true}),
+                           .inputs = {y, x},
+                           .adds = {d_weight, d_bias}};
+  Push(name + " forward", Kind::kProduct, flops, times, forward);
+  Push(name + " backward input", Kind::kProduct, flops, times, input);
+  Push(name + " backward weight", Kind::kProduct, flops, times, weights);
 }
 
 void Model::AddLayerNorm() {
@@ -138,48 +155,44 @@ void Model::AddLayerNorm() {
   const Tensor x = Typed({kRows, kWidth}), weight = New({kWidth}), bias = New({kWidth});
   const Tensor y = Typed({kRows, kWidth}), mean = New({kRows}), rstd = New({kRows});
   const Tensor dx = Typed({kRows, kWidth}), d_weight = New({kWidth}), d_bias = New({kWidth});
-  const LayerNormForwardArgs forward = {
-      .x = x, .weight = weight, .bias = bias, .y = y, .mean = mean, .rstd = rstd};
-  const LayerNormBackwardInputArgs input = {.dy = y,
-                                            .x = x,
-                                            .weight = weight,
-                                            .mean = mean,
-                                            .rstd = rstd,
-                                            .dx = dx,
-                                            .residual = Typed({kRows, kWidth})};
-  const LayerNormBackwardWeightArgs weights = {
-      .dy = y, .x = x, .mean = mean, .rstd = rstd, .d_weight = d_weight, .d_bias = d_bias};
-  operations_.push_back({"layer norm forward", Kind::kOther, 0, times,
-                         [this, forward] { backend_.LayerNormForward(forward); }});
-  operations_.push_back({"layer norm backward input", Kind::kOther, 0, times,
-                         [this, input] { backend_.LayerNormBackwardInput(input); }});
-  operations_.push_back({"layer norm backward weight", Kind::kOther, 0, times,
-                         [this, weights] { backend_.LayerNormBackwardWeight(weights); }});
+  const Tensor residual = Typed({kRows, kWidth});
+  Push("layer norm forward", Kind::kOther, 0, times,
+       {.operation = "layer_norm",
+        .inputs = {x, Whole(weight), Whole(bias)},
+        .outputs = {y, mean, rstd}});
+  Push("layer norm backward input", Kind::kOther, 0, times,
+       {.operation = "layer_norm_input_gradient",
+        .attributes = ToAttributes(LayerNormGradientAttributes{.residual = true}),
+        .inputs = {y, x, Whole(weight), mean, rstd, residual},
+        .outputs = {dx}});
+  Push("layer norm backward weight", Kind::kOther, 0, times,
+       {.operation = "layer_norm_weight_gradient",
+        .inputs = {y, x, mean, rstd},
+        .adds = {d_weight, d_bias}});
 }
 
 void Model::AddAttention() {
-  const AttentionShape shape = {.sequences = kSequences,
-                                .context = kContext,
-                                .heads = kHeads,
-                                .width = kWidth,
-                                .dropout = dropout_,
-                                .stream = {.seed = 5, .layer = 1}};
+  const Attributes attributes =
+      ToAttributes(AttentionAttributes{.heads = kHeads, .dropout = dropout_});
+  const RandomStream stream = {.seed = 5, .layer = 1};
   const Tensor qkv = Typed({kRows, 3 * kWidth}), out = Typed({kRows, kWidth});
   const Tensor statistics = New({kSequences, kHeads, kContext});
   const Tensor d_out = Typed({kRows, kWidth}), d_qkv = Typed({kRows, 3 * kWidth});
   const double flops = 4.0 * kRows * kContext * kWidth;
-  const AttentionForwardArgs forward = {
-      .shape = shape, .qkv = qkv, .out = out, .log_sum_exp = statistics};
-  const AttentionBackwardArgs backward = {.shape = shape,
-                                          .d_out = d_out,
-                                          .qkv = qkv,
-                                          .out = out,
-                                          .log_sum_exp = statistics,
-                                          .d_qkv = d_qkv};
-  operations_.push_back({"attention forward", Kind::kAttention, flops, kLayers,
-                         [this, forward] { backend_.AttentionForward(forward); }});
-  operations_.push_back({"attention backward", Kind::kAttention, 2 * flops, kLayers,
-                         [this, backward] { backend_.AttentionBackward(backward); }});
+  Push("attention forward", Kind::kAttention, flops, kLayers,
+       {.operation = "attention",
+        .attributes = attributes,
+        .inputs = {qkv},
+        .outputs = {out, statistics},
+        .samples = kSequences,
+        .stream = stream});
+  Push("attention backward", Kind::kAttention, 2 * flops, kLayers,
+       {.operation = "attention_gradient",
+        .attributes = attributes,
+        .inputs = {d_out, qkv, out, statistics},
+        .outputs = {d_qkv},
+        .samples = kSequences,
+        .stream = stream});
 }
 
 void Model::AddRest() {
@@ -193,23 +206,24 @@ void Model::AddRest() {
   const Tensor scale = New({1});
   backend_.Fill(scale, 1.0f / kRows);
   if (dropout_ > 0.0) {
-    operations_.push_back({"residual add", Kind::kOther, 0, 2 * kLayers,
-                           [=, this] { backend_.Add({.x = a, .y = b}); }});
-    operations_.push_back({"dropout", Kind::kOther, 0, 4 * kLayers + 2,
-                           [=, this] { backend_.Dropout({.x = a, .y = b, .rate = dropout_}); }});
+    Push("residual add", Kind::kOther, 0, 2 * kLayers,
+         {.operation = "add", .inputs = {a, b}, .outputs = {b}});
+    Push("dropout", Kind::kOther, 0, 4 * kLayers + 2,
+         {.operation = "dropout",
+          .attributes = ToAttributes(DropoutAttributes{.rate = dropout_}),
+          .inputs = {a},
+          .outputs = {b}});
   }
-  operations_.push_back(
-      {"embedding forward", Kind::kOther, 0, 1, [=, this] {
-         backend_.EmbeddingForward(
-             {.ids = ids, .token = token, .position = position, .context = kContext, .y = a});
-       }});
-  operations_.push_back({"embedding backward", Kind::kOther, 0, 1, [=, this] {
-                           backend_.EmbeddingBackward({.ids = ids,
-                                                       .dy = a,
-                                                       .context = kContext,
-                                                       .d_token = d_token,
-                                                       .d_position = d_position});
-                         }});
+  Push("embedding forward", Kind::kOther, 0, 1,
+       {.operation = "embedding",
+        .inputs = {ids, Whole(token), Whole(position)},
+        .outputs = {a},
+        .samples = kSequences});
+  Push("embedding backward", Kind::kOther, 0, 1,
+       {.operation = "embedding_weight_gradient",
+        .inputs = {ids, a},
+        .adds = {d_token, d_position},
+        .samples = kSequences});
   operations_.push_back({"cross entropy", Kind::kOther, 0, 1, [=, this, loss = *loss] {
                            RunLoss(backend_, {logits, targets, loss, scale, d_logits});
                          }});

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <utility>
 
+#include "base/status.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "stage/backends/reference/reference_backend.h"
@@ -320,9 +321,14 @@ TEST_F(StageRuntimeFaultTest, TooLittleMemoryIsAnAnswerAndLeavesNothingBehind) {
 class CrampedBackend final : public ReferenceBackend {
  public:
   CrampedBackend() : ReferenceBackend(BackendOptions{}) {}
-  void AttentionForward(const AttentionForwardArgs& args) override {
-    if (++attentions_ == 1) refusal_ = absl::ResourceExhaustedError("workspace: over the limit");
-    ReferenceBackend::AttentionForward(args);
+  absl::StatusOr<Kernel> Prepare(const Call& call, const CallTypes& types,
+                                 DType activation) override {
+    ASSIGN_OR_RETURN(Kernel kernel, ReferenceBackend::Prepare(call, types, activation));
+    if (call.operation != "attention") return kernel;
+    return [this, kernel](const KernelContext& context, const KernelArguments& arguments) {
+      if (++attentions_ == 1) refusal_ = absl::ResourceExhaustedError("workspace: over the limit");
+      kernel(context, arguments);
+    };
   }
   absl::Status Synchronize() override { return refusal_; }
   void EndCell() override { refusal_ = absl::OkStatus(); }

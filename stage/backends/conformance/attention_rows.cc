@@ -1,5 +1,7 @@
 #include "absl/strings/str_cat.h"
+#include "operations/attention.h"
 #include "stage/backends/conformance/harness.h"
+#include "stage/backends/operation_testing.h"
 
 namespace stagecoach::conformance {
 namespace {
@@ -20,27 +22,28 @@ constexpr int64_t kLongestForEveryDropout = 1 << 20;
 
 Outputs ForwardAndBackward(Bench& bench, const AttentionSize& size, double dropout) {
   const int64_t n = size.sequences * size.context, width = size.heads * size.head_width;
-  const AttentionShape shape = {.sequences = size.sequences,
-                                .context = size.context,
-                                .heads = size.heads,
-                                .width = width,
-                                .dropout = dropout,
-                                .stream = TestStream()};
-  AttentionForwardArgs forward = {
-      .shape = shape,
-      .qkv = bench.Activation({n, 3 * width}, 1.5f),
-      .out = bench.BlankActivation({n, width}),
-      .log_sum_exp = bench.Blank({size.sequences, size.heads, size.context})};
-  bench.backend().AttentionForward(forward);
-  AttentionBackwardArgs backward = {.shape = shape,
-                                    .d_out = bench.Activation({n, width}),
-                                    .qkv = forward.qkv,
-                                    .out = bench.AsRead(forward.out),
-                                    .log_sum_exp = forward.log_sum_exp,
-                                    .d_qkv = bench.BlankActivation({n, 3 * width})};
-  bench.backend().AttentionBackward(backward);
-  return {bench.Read("out", forward.out), bench.Read("log_sum_exp", forward.log_sum_exp),
-          bench.Read("d_qkv", backward.d_qkv)};
+  const RandomStream stream = TestStream();
+  const Attributes attributes = ToAttributes(
+      AttentionAttributes{.heads = size.heads, .dropout = dropout, .draw = stream.operation});
+  const Tensor qkv = bench.Activation({n, 3 * width}, 1.5f),
+               out = bench.BlankActivation({n, width});
+  const Tensor log_sum_exp = bench.Blank({size.sequences, size.heads, size.context});
+  RunOn(bench.backend(), {.operation = "attention",
+                          .attributes = attributes,
+                          .inputs = {qkv},
+                          .outputs = {out, log_sum_exp},
+                          .samples = size.sequences,
+                          .stream = stream});
+  const Tensor d_out = bench.Activation({n, width}), out_as_read = bench.AsRead(out);
+  const Tensor d_qkv = bench.BlankActivation({n, 3 * width});
+  RunOn(bench.backend(), {.operation = "attention_gradient",
+                          .attributes = attributes,
+                          .inputs = {d_out, qkv, out_as_read, log_sum_exp},
+                          .outputs = {d_qkv},
+                          .samples = size.sequences,
+                          .stream = stream});
+  return {bench.Read("out", out), bench.Read("log_sum_exp", log_sum_exp),
+          bench.Read("d_qkv", d_qkv)};
 }
 
 }  // namespace

@@ -2,7 +2,9 @@
 #include <limits>
 
 #include "absl/strings/str_cat.h"
+#include "operations/dropout.h"
 #include "stage/backends/conformance/harness.h"
+#include "stage/backends/operation_testing.h"
 
 namespace stagecoach::conformance {
 namespace {
@@ -16,27 +18,33 @@ Tensor GeluArguments(Bench& bench, int64_t n) {
 }
 
 Outputs GeluBothWays(Bench& bench, int64_t n) {
-  GeluForwardArgs forward = {.x = GeluArguments(bench, n), .y = bench.BlankActivation({n})};
-  bench.backend().GeluForward(forward);
-  GeluBackwardArgs backward = {
-      .dy = bench.Activation({n}), .x = forward.x, .dx = bench.BlankActivation({n})};
-  bench.backend().GeluBackward(backward);
-  return {bench.Read("y", forward.y), bench.Read("dx", backward.dx)};
+  const Tensor x = GeluArguments(bench, n), y = bench.BlankActivation({n});
+  RunOn(bench.backend(), {.operation = "gelu", .inputs = {x}, .outputs = {y}});
+  const Tensor dy = bench.Activation({n}), dx = bench.BlankActivation({n});
+  RunOn(bench.backend(), {.operation = "gelu_gradient", .inputs = {dy, x}, .outputs = {dx}});
+  return {bench.Read("y", y), bench.Read("dx", dx)};
 }
 
 Outputs DropoutOnce(Bench& bench, int64_t n, double rate, bool in_place) {
   const Tensor x = bench.Activation({n});
   const Tensor y = in_place ? x : bench.BlankActivation({n});
-  bench.backend().Dropout({.x = x, .y = y, .rate = rate, .stream = TestStream()});
+  const RandomStream stream = TestStream();
+  RunOn(bench.backend(),
+        {.operation = "dropout",
+         .attributes = ToAttributes(DropoutAttributes{.rate = rate, .draw = stream.operation}),
+         .inputs = {x},
+         .outputs = {y},
+         .stream = stream});
   return {bench.Read("y", y)};
 }
 
 Outputs AddAndFill(Bench& bench, int64_t n) {
-  const AddArgs args = {.x = bench.Activation({n}), .y = bench.Activation({n})};
-  bench.backend().Add(args);
+  const Tensor x = bench.Activation({n}), y = bench.Activation({n}), z = bench.BlankActivation({n});
+  RunOn(bench.backend(), {.operation = "add", .inputs = {x, y}, .outputs = {z}});
+  RunOn(bench.backend(), {.operation = "add", .inputs = {x, y}, .outputs = {y}});  // in place
   const Tensor filled = bench.BlankActivation({n});
   bench.backend().Fill(filled, 0.25f);
-  return {bench.Read("y", args.y), bench.Read("filled", filled)};
+  return {bench.Read("y", y), bench.Read("z", z), bench.Read("filled", filled)};
 }
 
 Outputs Norm(Bench& bench, int64_t n, float special) {

@@ -5,8 +5,10 @@
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "operations/linear.h"
 #include "stage/backends/conformance/harness.h"
 #include "stage/backends/loss_testing.h"
+#include "stage/backends/operation_testing.h"
 
 namespace stagecoach::conformance {
 namespace {
@@ -67,14 +69,19 @@ TEST_F(ReferenceGradient, LinearWithGelu) {
   const Tensor activated = bench_.Blank({n, in});
   const Tensor d_weight = bench_.From(Values(out * in, 0.0f), {out, in});
   const auto forward = [&](const Tensor& at_pre, const Tensor& at_weight) {
-    backend_->GeluForward({.x = at_pre, .y = activated});
+    RunOn(*backend_, {.operation = "gelu", .inputs = {at_pre}, .outputs = {activated}});
     const Tensor y = bench_.Blank({n, out});
-    backend_->LinearForward({.x = activated, .weight = at_weight, .y = y});
+    RunOn(*backend_,
+          {.operation = "linear", .inputs = {activated, Whole(at_weight)}, .outputs = {y}});
     return y;
   };
   forward(pre, weight);
-  backend_->LinearBackwardInput({.dy = dy, .weight = weight, .gelu_input = pre, .dx = dx});
-  backend_->LinearBackwardWeight({.dy = dy, .x = activated, .d_weight = d_weight});
+  RunOn(*backend_, {.operation = "linear_input_gradient",
+                    .attributes = ToAttributes(LinearInputGradientAttributes{.gelu = true}),
+                    .inputs = {dy, Whole(weight), pre},
+                    .outputs = {dx}});
+  RunOn(*backend_,
+        {.operation = "linear_weight_gradient", .inputs = {dy, activated}, .adds = {d_weight}});
   ExpectGradient(Read(pre), Read(dx), [&](const Values& values) {
     return Weighted(forward(bench_.From(values, {n, in}), weight), Read(dy));
   });

@@ -1,14 +1,16 @@
 #include <dnnl.hpp>
-#include <utility>
 
 #include "gmock/gmock.h"
 #include "hwy/targets.h"
+#include "operations/layer_norm.h"
+#include "operations/linear.h"
 #include "stage/backends/backend.h"
 #include "stage/backends/conformance/case_calls.h"
 #include "stage/backends/conformance/suite.h"
 #include "stage/backends/conformance/without_kernels.h"
 #include "stage/backends/cpu/kernel_list.h"
 #include "stage/backends/cpu/kernels.h"
+#include "stage/backends/operation_testing.h"
 #include "stage/backends/reference/kernel_list.h"
 
 namespace stagecoach::conformance {
@@ -54,33 +56,29 @@ TEST(CpuBackend, InFloat32AResidualHasTheBitsOfAnAdditionOfItsOwn) {
   for (const int64_t rows : {1, 63, 300}) {
     for (const int64_t width : {5, 64, 200}) {
       const Shape shape = {rows, width};
-      const auto expect_sum = [&](const Tensor& apart, const Tensor& residual, const Tensor& sum) {
-        backend->Add({.x = residual, .y = apart});
+      const Tensor residual = bench.Normal(shape), apart = bench.Blank(shape),
+                   sum = bench.Blank(shape);
+      // The last operand is the residual, where there is one.
+      const auto expect_sum = [&](TensorCall call, const Attributes& with_residual) {
+        call.outputs = {apart};
+        RunOn(*backend, call);
+        RunOn(*backend, {.operation = "add", .inputs = {residual, apart}, .outputs = {apart}});
+        call.attributes = with_residual;
+        call.inputs.push_back(residual);
+        call.outputs = {sum};
+        RunOn(*backend, call);
         EXPECT_EQ(Disagreement({bench.Read("", sum)}, {bench.Read("", apart)}, 0.0), "")
-            << rows << " rows of " << width;
+            << call.operation << " of " << rows << " rows of " << width;
       };
-      const Tensor residual = bench.Normal(shape);
-      LinearForwardArgs linear = {.x = bench.Normal({rows, 70}),
-                                  .weight = bench.Normal({width, 70}),
-                                  .bias = bench.Normal({width}),
-                                  .y = bench.Blank(shape)};
-      backend->LinearForward(linear);
-      const Tensor product = std::exchange(linear.y, bench.Blank(shape));
-      linear.residual = residual;
-      backend->LinearForward(linear);
-      expect_sum(product, residual, linear.y);
-
-      LayerNormBackwardInputArgs norm = {.dy = bench.Normal(shape),
-                                         .x = bench.Normal(shape),
-                                         .weight = bench.Normal({width}),
-                                         .mean = bench.Normal({rows}),
-                                         .rstd = bench.Normal({rows}),
-                                         .dx = bench.Blank(shape)};
-      backend->LayerNormBackwardInput(norm);
-      const Tensor gradient = std::exchange(norm.dx, bench.Blank(shape));
-      norm.residual = residual;
-      backend->LayerNormBackwardInput(norm);
-      expect_sum(gradient, residual, norm.dx);
+      expect_sum({.operation = "linear",
+                  .attributes = ToAttributes(LinearAttributes{.bias = true}),
+                  .inputs = {bench.Normal({rows, 70}), Whole(bench.Normal({width, 70})),
+                             Whole(bench.Normal({width}))}},
+                 ToAttributes(LinearAttributes{.bias = true, .residual = true}));
+      expect_sum({.operation = "layer_norm_input_gradient",
+                  .inputs = {bench.Normal(shape), bench.Normal(shape), Whole(bench.Normal({width})),
+                             bench.Normal({rows}), bench.Normal({rows})}},
+                 ToAttributes(LayerNormGradientAttributes{.residual = true}));
     }
   }
 }
@@ -98,15 +96,13 @@ TEST(CpuBackend, WorkspaceIsAccountedAndItsRefusalComesBackFromSynchronize) {
   Bench bench(*backend);
   const Tensor x = bench.Normal({64, 64}), y = bench.Blank({64, 64});
   const Tensor weight = bench.Normal({64, 64});
-  backend->LinearForward({.x = x, .weight = weight, .y = y});
+  RunOn(*backend, {.operation = "linear", .inputs = {x, Whole(weight)}, .outputs = {y}});
   ASSERT_TRUE(backend->Synchronize().ok());
   const auto workspace = static_cast<size_t>(MemoryKind::kWorkspace);
   EXPECT_GT(backend->allocator().Use().current[workspace], 0);
   const Tensor qkv = bench.Normal({2048, 12}), out = bench.Blank({2048, 4});
-  backend->AttentionForward({.shape = {.sequences = 1, .context = 2048, .heads = 1, .width = 4},
-                             .qkv = qkv,
-                             .out = out,
-                             .log_sum_exp = bench.Blank({2048})});
+  RunOn(*backend,
+        {.operation = "attention", .inputs = {qkv}, .outputs = {out, bench.Blank({2048})}});
   EXPECT_EQ(backend->Synchronize().code(), absl::StatusCode::kResourceExhausted);
   EXPECT_FALSE(backend->Synchronize().ok()) << "whoever asks next must hear of it as well";
 }
@@ -118,17 +114,16 @@ TEST(CpuBackend, ARefusedWorkspaceEndsWithTheCellThatWasRefused) {
   Bench bench(*backend);
   {
     const Tensor qkv = bench.Normal({2048, 12}), out = bench.Blank({2048, 4});
-    backend->AttentionForward({.shape = {.sequences = 1, .context = 2048, .heads = 1, .width = 4},
-                               .qkv = qkv,
-                               .out = out,
-                               .log_sum_exp = bench.Blank({2048})});
+    RunOn(*backend,
+          {.operation = "attention", .inputs = {qkv}, .outputs = {out, bench.Blank({2048})}});
     ASSERT_EQ(backend->Synchronize().code(), absl::StatusCode::kResourceExhausted);
   }
   backend->EndCell();
   const auto workspace = static_cast<size_t>(MemoryKind::kWorkspace);
   EXPECT_EQ(backend->allocator().Use().current[workspace], 0);
   const Tensor x = bench.Normal({64, 64}), y = bench.Blank({64, 64});
-  backend->LinearForward({.x = x, .weight = bench.Normal({64, 64}), .y = y});
+  const Tensor weight = bench.Normal({64, 64});
+  RunOn(*backend, {.operation = "linear", .inputs = {x, Whole(weight)}, .outputs = {y}});
   const absl::Status status = backend->Synchronize();
   EXPECT_TRUE(status.ok()) << status;
 }

@@ -8,10 +8,15 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "hwy/targets.h"
+#include "operations/attention.h"
+#include "operations/dropout.h"
+#include "operations/layer_norm.h"
+#include "operations/linear.h"
 #include "stage/backends/conformance/harness.h"
 #include "stage/backends/cpu/cpu_backend.h"
 #include "stage/backends/cpu/kernels.h"
 #include "stage/backends/loss_testing.h"
+#include "stage/backends/operation_testing.h"
 
 namespace stagecoach::conformance {
 namespace {
@@ -74,50 +79,57 @@ void AddProducts(std::vector<Case>& cases) {
     const auto [rows, in, out] = size;
     const std::string shape = absl::StrCat(" ", rows, "x", in, "x", out);
     for (const bool extra : {false, true}) {
-      cases.push_back({absl::StrCat("LinearForward ", extra, shape), kPlace,
+      cases.push_back(
+          {absl::StrCat("linear ", extra, shape), kPlace, [=](Backend& backend, DType dtype) {
+             Typed t(backend, dtype);
+             TensorCall call{
+                 .operation = "linear",
+                 .attributes = ToAttributes(LinearAttributes{.bias = extra, .gelu = extra}),
+                 .inputs = {t.In({rows, in}), Whole(t.In({out, in}, 0.1f))},
+                 .outputs = {t.Out({rows, out})}};
+             if (extra) call.inputs.push_back(Whole(t.In({out})));
+             if (extra) call.outputs.push_back(t.Out({rows, out}));
+             RunOn(backend, call);
+             Outputs outputs = {t.Read("y", call.outputs[0])};
+             if (extra) outputs.push_back(t.Read("activation", call.outputs[1]));
+             return outputs;
+           }});
+      cases.push_back({absl::StrCat("linear onto a residual ", extra, shape), kPlace,
                        [=](Backend& backend, DType dtype) {
                          Typed t(backend, dtype);
-                         LinearForwardArgs args = {.x = t.In({rows, in}),
-                                                   .weight = t.In({out, in}, 0.1f),
-                                                   .y = t.Out({rows, out})};
-                         if (extra) args.bias = t.In({out});
-                         if (extra) args.activation = t.Out({rows, out});
-                         backend.LinearForward(args);
-                         Outputs outputs = {t.Read("y", args.y)};
-                         if (extra) outputs.push_back(t.Read("activation", args.activation));
-                         return outputs;
+                         TensorCall call{.operation = "linear",
+                                         .attributes = ToAttributes(
+                                             LinearAttributes{.bias = extra, .residual = true}),
+                                         .inputs = {t.In({rows, in}), Whole(t.In({out, in}, 0.1f))},
+                                         .outputs = {t.Out({rows, out})}};
+                         if (extra) call.inputs.push_back(Whole(t.In({out})));
+                         call.inputs.push_back(t.In({rows, out}, 2.0f));
+                         RunOn(backend, call);
+                         return Outputs{t.Read("y", call.outputs[0])};
                        }});
-      cases.push_back({absl::StrCat("LinearForward onto a residual ", extra, shape), kPlace,
+      cases.push_back({absl::StrCat("linear_input_gradient ", extra, shape), kPlace,
                        [=](Backend& backend, DType dtype) {
                          Typed t(backend, dtype);
-                         LinearForwardArgs args = {.x = t.In({rows, in}),
-                                                   .weight = t.In({out, in}, 0.1f),
-                                                   .y = t.Out({rows, out}),
-                                                   .residual = t.In({rows, out}, 2.0f)};
-                         if (extra) args.bias = t.In({out});
-                         backend.LinearForward(args);
-                         return Outputs{t.Read("y", args.y)};
-                       }});
-      cases.push_back({absl::StrCat("LinearBackwardInput ", extra, shape), kPlace,
-                       [=](Backend& backend, DType dtype) {
-                         Typed t(backend, dtype);
-                         LinearBackwardInputArgs args = {.dy = t.In({rows, out}),
-                                                         .weight = t.In({out, in}, 0.1f),
-                                                         .dx = t.Out({rows, in})};
-                         if (extra) args.gelu_input = t.In({rows, in}, 2.0f);
-                         backend.LinearBackwardInput(args);
-                         return Outputs{t.Read("dx", args.dx)};
+                         TensorCall call{
+                             .operation = "linear_input_gradient",
+                             .attributes =
+                                 ToAttributes(LinearInputGradientAttributes{.gelu = extra}),
+                             .inputs = {t.In({rows, out}), Whole(t.In({out, in}, 0.1f))},
+                             .outputs = {t.Out({rows, in})}};
+                         if (extra) call.inputs.push_back(t.In({rows, in}, 2.0f));
+                         RunOn(backend, call);
+                         return Outputs{t.Read("dx", call.outputs[0])};
                        }});
     }
     cases.push_back(
-        {absl::StrCat("LinearBackwardWeight", shape), kSums, [=](Backend& backend, DType dtype) {
+        {absl::StrCat("linear_weight_gradient", shape), kSums, [=](Backend& backend, DType dtype) {
            Typed t(backend, dtype);
            const Tensor d_weight = t.bench().Normal({out, in});
            const Tensor d_bias = t.bench().Normal({out});
-           backend.LinearBackwardWeight({.dy = t.In({rows, out}),
-                                         .x = t.In({rows, in}),
-                                         .d_weight = d_weight,
-                                         .d_bias = d_bias});
+           RunOn(backend, {.operation = "linear_weight_gradient",
+                           .attributes = ToAttributes(LinearWeightGradientAttributes{.bias = true}),
+                           .inputs = {t.In({rows, out}), t.In({rows, in})},
+                           .adds = {d_weight, d_bias}});
            return Outputs{t.bench().Read("d_weight", d_weight), t.bench().Read("d_bias", d_bias)};
          }});
   }
@@ -136,23 +148,23 @@ void AddLayerNorms(std::vector<Case>& cases) {
            const Tensor y = t.Out({kRows, width}), dx = t.Out({kRows, width});
            const Tensor sum = t.Out({kRows, width});
            const Tensor d_weight = bench.Normal({width}), d_bias = bench.Normal({width});
-           backend.LayerNormForward(
-               {.x = x, .weight = weight, .bias = bias, .y = y, .mean = mean, .rstd = rstd});
-           backend.LayerNormBackwardInput(
-               {.dy = dy, .x = x, .weight = weight, .mean = mean, .rstd = rstd, .dx = dx});
-           backend.LayerNormBackwardInput({.dy = dy,
-                                           .x = x,
-                                           .weight = weight,
-                                           .mean = mean,
-                                           .rstd = rstd,
-                                           .dx = sum,
-                                           .residual = t.In({kRows, width})});
-           backend.LayerNormBackwardWeight({.dy = dy,
-                                            .x = x,
-                                            .mean = mean,
-                                            .rstd = rstd,
-                                            .d_weight = d_weight,
-                                            .d_bias = d_bias});
+           const auto gradient = [](bool residual) {
+             return ToAttributes(LayerNormGradientAttributes{.residual = residual});
+           };
+           RunOn(backend, {.operation = "layer_norm",
+                           .inputs = {x, Whole(weight), Whole(bias)},
+                           .outputs = {y, mean, rstd}});
+           RunOn(backend, {.operation = "layer_norm_input_gradient",
+                           .attributes = gradient(false),
+                           .inputs = {dy, x, Whole(weight), mean, rstd},
+                           .outputs = {dx}});
+           RunOn(backend, {.operation = "layer_norm_input_gradient",
+                           .attributes = gradient(true),
+                           .inputs = {dy, x, Whole(weight), mean, rstd, t.In({kRows, width})},
+                           .outputs = {sum}});
+           RunOn(backend, {.operation = "layer_norm_weight_gradient",
+                           .inputs = {dy, x, mean, rstd},
+                           .adds = {d_weight, d_bias}});
            return Outputs{t.Read("y", y),
                           t.Read("dx", dx),
                           t.Read("dx onto a residual", sum),
@@ -169,25 +181,27 @@ void AddAttention(std::vector<Case>& cases) {
     cases.push_back(
         {absl::StrCat("Attention ", dropout), 0.0, [=](Backend& backend, DType dtype) {
            constexpr int64_t kContext = 101, kRows = 2 * kContext, kWidth = 3 * 20;
-           const AttentionShape shape = {.sequences = 2,
-                                         .context = kContext,
-                                         .heads = 3,
-                                         .width = kWidth,
-                                         .dropout = dropout,
-                                         .stream = TestStream()};
+           const RandomStream stream = TestStream();
+           const Attributes attributes = ToAttributes(
+               AttentionAttributes{.heads = 3, .dropout = dropout, .draw = stream.operation});
            Typed t(backend, dtype);
            const Tensor qkv = t.In({kRows, 3 * kWidth}), out = t.Out({kRows, kWidth});
            const Tensor statistics = t.bench().Blank({2, 3, kContext});
            const Tensor d_qkv = t.Out({kRows, 3 * kWidth});
-           backend.AttentionForward(
-               {.shape = shape, .qkv = qkv, .out = out, .log_sum_exp = statistics});
+           RunOn(backend, {.operation = "attention",
+                           .attributes = attributes,
+                           .inputs = {qkv},
+                           .outputs = {out, statistics},
+                           .samples = 2,
+                           .stream = stream});
            Outputs outputs = {t.Read("out", out), t.bench().Read("log_sum_exp", statistics)};
-           backend.AttentionBackward({.shape = shape,
-                                      .d_out = t.In({kRows, kWidth}),
-                                      .qkv = qkv,
-                                      .out = t.In({kRows, kWidth}),
-                                      .log_sum_exp = statistics,
-                                      .d_qkv = d_qkv});
+           const Tensor d_out = t.In({kRows, kWidth}), given = t.In({kRows, kWidth});
+           RunOn(backend, {.operation = "attention_gradient",
+                           .attributes = attributes,
+                           .inputs = {d_out, qkv, given, statistics},
+                           .outputs = {d_qkv},
+                           .samples = 2,
+                           .stream = stream});
            outputs.push_back(t.Read("d_qkv", d_qkv));
            return outputs;
          }});
@@ -200,15 +214,24 @@ Outputs Elementwise(Backend& backend, DType dtype) {
   const Tensor x = t.In(shape, 3.0f), dy = t.In(shape);
   const Tensor gelu = t.Out(shape), dx = t.Out(shape), dropped = t.Out(shape), sum = t.In(shape);
   const Tensor filled = t.Out(shape);
-  backend.GeluForward({.x = x, .y = gelu});
-  backend.GeluBackward({.dy = dy, .x = x, .dx = dx});
-  backend.Dropout({.x = x, .y = dropped, .rate = 0.3, .stream = TestStream()});
-  backend.Add({.x = x, .y = sum});
+  const auto drop = [&](const Tensor& y) {
+    const RandomStream stream = TestStream();
+    RunOn(backend,
+          {.operation = "dropout",
+           .attributes = ToAttributes(DropoutAttributes{.rate = 0.3, .draw = stream.operation}),
+           .inputs = {x},
+           .outputs = {y},
+           .stream = stream});
+  };
+  RunOn(backend, {.operation = "gelu", .inputs = {x}, .outputs = {gelu}});
+  RunOn(backend, {.operation = "gelu_gradient", .inputs = {dy, x}, .outputs = {dx}});
+  drop(dropped);
+  RunOn(backend, {.operation = "add", .inputs = {x, sum}, .outputs = {sum}});
   backend.Fill(filled, 0.3f);
   Outputs outputs = {t.Read("gelu", gelu), t.Read("dx", dx), t.Read("dropped", dropped),
                      t.Read("sum", sum), t.Read("filled", filled)};
-  backend.GeluBackward({.dy = dy, .x = x, .dx = dy});
-  backend.Dropout({.x = x, .y = x, .rate = 0.3, .stream = TestStream()});
+  RunOn(backend, {.operation = "gelu_gradient", .inputs = {dy, x}, .outputs = {dy}});
+  drop(x);
   outputs.push_back(t.Read("dropped in place", x));
   outputs.push_back(t.Read("dx in place", dy));
   return outputs;
@@ -220,16 +243,15 @@ Outputs Embedding(Backend& backend, DType dtype) {
   const Tensor ids = t.bench().Indices(kRows, kVocabulary), y = t.Out({kRows, kWidth});
   const Tensor d_token = t.bench().Normal({kVocabulary, kWidth});
   const Tensor d_position = t.bench().Normal({kContext, kWidth});
-  backend.EmbeddingForward({.ids = ids,
-                            .token = t.In({kVocabulary, kWidth}),
-                            .position = t.In({kContext, kWidth}),
-                            .context = kContext,
-                            .y = y});
-  backend.EmbeddingBackward({.ids = ids,
-                             .dy = t.In({kRows, kWidth}),
-                             .context = kContext,
-                             .d_token = d_token,
-                             .d_position = d_position});
+  const Tensor token = t.In({kVocabulary, kWidth}), position = t.In({kContext, kWidth});
+  RunOn(backend, {.operation = "embedding",
+                  .inputs = {ids, Whole(token), Whole(position)},
+                  .outputs = {y},
+                  .samples = kRows / kContext});
+  RunOn(backend, {.operation = "embedding_weight_gradient",
+                  .inputs = {ids, t.In({kRows, kWidth})},
+                  .adds = {d_token, d_position},
+                  .samples = kRows / kContext});
   return {t.Read("y", y), t.bench().Read("d_token", d_token),
           t.bench().Read("d_position", d_position)};
 }
@@ -400,12 +422,22 @@ TEST(CpuBfloat16, WorkspaceDoesNotGrowWithTheRows) {
       const Tensor x = t.In({rows, kWidth}), y = t.Out({rows, kWidth}), gelu = t.Out(x.shape());
       const Tensor weight = t.In({kWidth, kWidth}), d_weight = t.bench().Normal(weight.shape());
       const Tensor gain = t.bench().Normal({kWidth}), mean = t.bench().Normal({rows});
-      backend->LinearForward({.x = x, .weight = weight, .y = y, .activation = gelu});
-      backend->LinearBackwardInput({.dy = y, .weight = weight, .gelu_input = x, .dx = gelu});
-      backend->LinearBackwardWeight({.dy = y, .x = x, .d_weight = d_weight, .d_bias = gain});
-      backend->LayerNormForward(
-          {.x = x, .weight = gain, .bias = gain, .y = y, .mean = mean, .rstd = mean});
-      backend->Add({.x = x, .y = y});
+      RunOn(*backend, {.operation = "linear",
+                       .attributes = ToAttributes(LinearAttributes{.gelu = true}),
+                       .inputs = {x, Whole(weight)},
+                       .outputs = {y, gelu}});
+      RunOn(*backend, {.operation = "linear_input_gradient",
+                       .attributes = ToAttributes(LinearInputGradientAttributes{.gelu = true}),
+                       .inputs = {y, Whole(weight), x},
+                       .outputs = {gelu}});
+      RunOn(*backend, {.operation = "linear_weight_gradient",
+                       .attributes = ToAttributes(LinearWeightGradientAttributes{.bias = true}),
+                       .inputs = {y, x},
+                       .adds = {d_weight, gain}});
+      RunOn(*backend, {.operation = "layer_norm",
+                       .inputs = {x, Whole(gain), Whole(gain)},
+                       .outputs = {y, mean, mean}});
+      RunOn(*backend, {.operation = "add", .inputs = {x, y}, .outputs = {y}});
       ASSERT_TRUE(backend->Synchronize().ok());
       peaks.push_back(
           backend->allocator().Use().current[static_cast<size_t>(MemoryKind::kWorkspace)]);

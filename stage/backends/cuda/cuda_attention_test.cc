@@ -4,8 +4,10 @@
 
 #include "base/bfloat16.h"
 #include "gtest/gtest.h"
+#include "operations/attention.h"
 #include "stage/backends/conformance/harness.h"
 #include "stage/backends/cuda/make_cuda_backend.h"
+#include "stage/backends/operation_testing.h"
 
 namespace stagecoach::conformance {
 namespace {
@@ -63,24 +65,24 @@ Output Read(Backend& backend, const char* name, const Tensor& tensor) {
 Outputs ForwardAndBackward(Backend& backend, DType dtype, const Size& size) {
   Bench bench(backend);
   const int64_t n = size.sequences * size.context, width = size.heads * size.head_width;
-  AttentionForwardArgs forward = {
-      .shape = {.sequences = size.sequences,
-                .context = size.context,
-                .heads = size.heads,
-                .width = width},
-      .qkv = Numbers(backend, dtype, {n, 3 * width}, 1, 1.5f),
-      .out = bench.Blank({n, width}, dtype),
-      .log_sum_exp = bench.Blank({size.sequences, size.heads, size.context})};
-  backend.AttentionForward(forward);
-  AttentionBackwardArgs backward = {.shape = forward.shape,
-                                    .d_out = Numbers(backend, dtype, {n, width}, 2, 1.0f),
-                                    .qkv = forward.qkv,
-                                    .out = forward.out,
-                                    .log_sum_exp = forward.log_sum_exp,
-                                    .d_qkv = bench.Blank({n, 3 * width}, dtype)};
-  backend.AttentionBackward(backward);
-  return {Read(backend, "out", forward.out), Read(backend, "log_sum_exp", forward.log_sum_exp),
-          Read(backend, "d_qkv", backward.d_qkv)};
+  const Attributes attributes = ToAttributes(AttentionAttributes{.heads = size.heads});
+  const Tensor qkv = Numbers(backend, dtype, {n, 3 * width}, 1, 1.5f),
+               out = bench.Blank({n, width}, dtype),
+               log_sum_exp = bench.Blank({size.sequences, size.heads, size.context}),
+               d_out = Numbers(backend, dtype, {n, width}, 2, 1.0f),
+               d_qkv = bench.Blank({n, 3 * width}, dtype);
+  RunOn(backend, {.operation = "attention",
+                  .attributes = attributes,
+                  .inputs = {qkv},
+                  .outputs = {out, log_sum_exp},
+                  .samples = size.sequences});
+  RunOn(backend, {.operation = "attention_gradient",
+                  .attributes = attributes,
+                  .inputs = {d_out, qkv, out, log_sum_exp},
+                  .outputs = {d_qkv},
+                  .samples = size.sequences});
+  return {Read(backend, "out", out), Read(backend, "log_sum_exp", log_sum_exp),
+          Read(backend, "d_qkv", d_qkv)};
 }
 
 class CudaAttention : public testing::TestWithParam<Size> {

@@ -9,8 +9,11 @@
 #include "base/bfloat16.h"
 #include "base/progress.h"
 #include "operations/catalogue.h"
+#include "operations/layer_norm.h"
+#include "operations/linear.h"
 #include "operations/rms_norm.h"
 #include "stage/backends/loss_testing.h"
+#include "stage/backends/operation_testing.h"
 
 namespace stagecoach {
 namespace {
@@ -127,7 +130,7 @@ TEST_F(SimulatedBackendTest, AProductTakesItsFlopsAndItsBytesAndLeavesZeros) {
   const Tensor x = Make(10, 20), weight = Make(30, 20), y = Make(10, 30);
   machine_.clock().AdvanceNanos(1'000'000);
   const int64_t start = machine_.clock().MonotonicNanos();
-  backend_.LinearForward({.x = x, .weight = weight, .y = y});
+  RunOn(backend_, {.operation = "linear", .inputs = {x, Whole(weight)}, .outputs = {y}});
   ASSERT_TRUE(backend_.Synchronize().ok());
   const int64_t flops = 2 * 10 * 20 * 30, bytes = 4 * (10 * 20 + 30 * 20 + 10 * 30);
   EXPECT_EQ(machine_.clock().MonotonicNanos() - start, flops + bytes);
@@ -142,17 +145,18 @@ TEST_F(SimulatedBackendTest, AResidualTakesItsAdditionAndItsBytes) {
     const auto nanos = [&](const Tensor& addend) {
       machine_.clock().AdvanceNanos(1'000'000);
       const int64_t start = machine_.clock().MonotonicNanos();
+      const bool adds = addend.valid();
+      TensorCall call{.operation = "linear",
+                      .attributes = ToAttributes(LinearAttributes{.residual = adds}),
+                      .inputs = {x, Whole(weight)},
+                      .outputs = {y}};
       if (norm) {
-        backend_.LayerNormBackwardInput({.dy = x,
-                                         .x = x,
-                                         .weight = scale,
-                                         .mean = statistics,
-                                         .rstd = statistics,
-                                         .dx = y,
-                                         .residual = addend});
-      } else {
-        backend_.LinearForward({.x = x, .weight = weight, .y = y, .residual = addend});
+        call.operation = "layer_norm_input_gradient";
+        call.attributes = ToAttributes(LayerNormGradientAttributes{.residual = adds});
+        call.inputs = {x, x, Whole(scale), statistics, statistics};
       }
+      if (adds) call.inputs.push_back(addend);
+      RunOn(backend_, call);
       EXPECT_TRUE(backend_.Synchronize().ok());
       return machine_.clock().MonotonicNanos() - start;
     };
@@ -167,7 +171,7 @@ TEST_F(SimulatedBackendTest, InBfloat16AProductMovesHalfTheBytes) {
   EXPECT_EQ(static_cast<float>(x.data<Bfloat16>()[199]), 7.0f);
   machine_.clock().AdvanceNanos(1'000'000);
   const int64_t start = machine_.clock().MonotonicNanos();
-  backend_.LinearForward({.x = x, .weight = weight, .y = y});
+  RunOn(backend_, {.operation = "linear", .inputs = {x, Whole(weight)}, .outputs = {y}});
   ASSERT_TRUE(backend_.Synchronize().ok());
   const int64_t flops = 2 * 10 * 20 * 30, bytes = 2 * (10 * 20 + 30 * 20 + 10 * 30);
   EXPECT_EQ(machine_.clock().MonotonicNanos() - start, flops + bytes);
@@ -179,8 +183,11 @@ TEST_F(SimulatedBackendTest, BackwardPartsTakeTheTimeOfTheirProducts) {
   for (int part = 0; part < 2; ++part) {
     machine_.clock().AdvanceNanos(1'000'000);
     const int64_t start = machine_.clock().MonotonicNanos();
-    if (part == 0) backend_.LinearBackwardInput({.dy = dy, .weight = weight, .dx = dx});
-    if (part == 1) backend_.LinearBackwardWeight({.dy = dy, .x = x, .d_weight = weight});
+    const TensorCall input{
+        .operation = "linear_input_gradient", .inputs = {dy, Whole(weight)}, .outputs = {dx}};
+    const TensorCall weights{
+        .operation = "linear_weight_gradient", .inputs = {dy, x}, .adds = {weight}};
+    RunOn(backend_, part == 0 ? input : weights);
     ASSERT_TRUE(backend_.Synchronize().ok());
     EXPECT_EQ(machine_.clock().MonotonicNanos() - start, 12000 + 4400) << "part " << part;
   }

@@ -4,7 +4,9 @@
 #include "base/check.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "operations/attention.h"
 #include "stage/backends/cuda/cudnn/host_graphs.h"
+#include "stage/backends/operation_testing.h"
 
 namespace stagecoach::cudnn {
 namespace {
@@ -83,21 +85,24 @@ void ExpectReference(Case& c, const AttentionShape& shape) {
 
   const int64_t n = shape.sequences * shape.context;
   const auto reference = MakeReferenceBackend({});
-  AttentionForwardArgs wide = {
-      .shape = shape,
-      .qkv = c.Normal({n, 3 * shape.width}, 1).second,
-      .out = c.Make(DType::kF32, {n, shape.width}),
-      .log_sum_exp = c.Make(DType::kF32, {shape.sequences, shape.heads, shape.context})};
-  reference->AttentionForward(wide);
-  const Tensor d_qkv = c.Make(DType::kF32, {n, 3 * shape.width});
-  reference->AttentionBackward({.shape = shape,
-                                .d_out = c.Normal({n, shape.width}, 2).second,
-                                .qkv = wide.qkv,
-                                .out = wide.out,
-                                .log_sum_exp = wide.log_sum_exp,
-                                .d_qkv = d_qkv});
-  ExpectNear(forward.out, wide.out, 2e-2);
-  ExpectNear(forward.log_sum_exp, wide.log_sum_exp, 1e-4);
+  const Attributes attributes = ToAttributes(AttentionAttributes{.heads = shape.heads});
+  const Tensor qkv = c.Normal({n, 3 * shape.width}, 1).second,
+               out = c.Make(DType::kF32, {n, shape.width}),
+               log_sum_exp = c.Make(DType::kF32, {shape.sequences, shape.heads, shape.context}),
+               d_out = c.Normal({n, shape.width}, 2).second,
+               d_qkv = c.Make(DType::kF32, {n, 3 * shape.width});
+  RunOn(*reference, {.operation = "attention",
+                     .attributes = attributes,
+                     .inputs = {qkv},
+                     .outputs = {out, log_sum_exp},
+                     .samples = shape.sequences});
+  RunOn(*reference, {.operation = "attention_gradient",
+                     .attributes = attributes,
+                     .inputs = {d_out, qkv, out, log_sum_exp},
+                     .outputs = {d_qkv},
+                     .samples = shape.sequences});
+  ExpectNear(forward.out, out, 2e-2);
+  ExpectNear(forward.log_sum_exp, log_sum_exp, 1e-4);
   ExpectNear(backward.d_qkv, d_qkv, 4e-2);
 }
 

@@ -9,6 +9,7 @@
 #include "stage/backends/conformance/harness.h"
 #include "stage/backends/cuda/emulation/emulated_backend.h"
 #include "stage/backends/cuda/kernels.h"
+#include "stage/backends/operation_testing.h"
 
 namespace stagecoach::cuda {
 namespace {
@@ -40,11 +41,10 @@ TEST(Bfloat16Kernels, TensorFloatRoundsTheArgumentsOfProductsOnlyWhereTheJobAsks
     const auto backend = MakeEmulatedBackend({});
     backend->SetPrecision(precision);
     Bench bench(*backend);
-    const LinearForwardArgs args = {.x = bench.From({1.0f + 0x1p-11f, 3.0f}, {1, 2}),
-                                    .weight = bench.From({1.0f, 0x1p-12f}, {1, 2}),
-                                    .y = bench.Blank({1, 1})};
-    backend->LinearForward(args);
-    return args.y.data<float>()[0];
+    const Tensor x = bench.From({1.0f + 0x1p-11f, 3.0f}, {1, 2}), y = bench.Blank({1, 1});
+    const Tensor weight = bench.From({1.0f, 0x1p-12f}, {1, 2});
+    RunOn(*backend, {.operation = "linear", .inputs = {x, Whole(weight)}, .outputs = {y}});
+    return y.data<float>()[0];
   };
   EXPECT_EQ(run(Precision::kFloat32), 1.0f + 0x1p-11f + 3 * 0x1p-12f);
   EXPECT_EQ(run(Precision::kTensorFloat32), 1.0f + 0x1p-10f + 3 * 0x1p-12f);
@@ -112,8 +112,9 @@ TEST(Bfloat16Kernels, HaveTheSameBitsWhereverArraysLie) {
 TEST(Bfloat16KernelsDeathTest, MixedTypesAreABug) {
   const auto backend = MakeEmulatedBackend({});
   Bench bench(*backend);
-  const AddArgs args = {.x = bench.Normal({4}), .y = bench.Blank({4}, DType::kBF16)};
-  EXPECT_DEATH(backend->Add(args), "Add of F32 was given BF16");
+  const Tensor x = bench.Normal({4}), y = bench.Blank({4}, DType::kBF16);
+  const TensorCall mixed{.operation = "gelu", .inputs = {x}, .outputs = {y}};
+  EXPECT_DEATH(RunOn(*backend, mixed), "of F32 was given BF16");
   EXPECT_DEATH(backend->Fill(bench.Indices(3, 3), 0.0f), "Fill of I32");
 }
 

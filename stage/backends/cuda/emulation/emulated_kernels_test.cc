@@ -3,12 +3,14 @@
 #include <vector>
 
 #include "gmock/gmock.h"
+#include "operations/attention.h"
 #include "stage/backends/conformance/case_calls.h"
 #include "stage/backends/conformance/suite.h"
 #include "stage/backends/conformance/without_kernels.h"
 #include "stage/backends/cuda/emulation/emulated_backend.h"
 #include "stage/backends/cuda/kernel_list.h"
 #include "stage/backends/loss_testing.h"
+#include "stage/backends/operation_testing.h"
 #include "stage/backends/reference/kernel_list.h"
 
 namespace stagecoach::conformance {
@@ -54,23 +56,23 @@ TEST(CudaKernelsOnHost, HeadsOfEveryPaddedWidthAgreeWithTheReference) {
   for (const int64_t width : {32, 48, 65, 128}) {
     ConformanceRow row = {
         .tolerance = 3e-5, .body = [=](Bench& bench) {
-          const AttentionShape shape = {.sequences = 1,
-                                        .context = 37,
-                                        .heads = 1,
-                                        .width = width,
-                                        .dropout = 0.1,
-                                        .stream = TestStream()};
+          const RandomStream stream = TestStream();
+          const Attributes attributes = ToAttributes(
+              AttentionAttributes{.heads = 1, .dropout = 0.1, .draw = stream.operation});
           const Tensor qkv = bench.Activation({37, 3 * width}), lse = bench.Blank({37});
           const Tensor out = bench.BlankActivation({37, width});
           const Tensor d_qkv = bench.BlankActivation({37, 3 * width});
-          bench.backend().AttentionForward(
-              {.shape = shape, .qkv = qkv, .out = out, .log_sum_exp = lse});
-          bench.backend().AttentionBackward({.shape = shape,
-                                             .d_out = bench.Activation({37, width}),
-                                             .qkv = qkv,
-                                             .out = bench.AsRead(out),
-                                             .log_sum_exp = lse,
-                                             .d_qkv = d_qkv});
+          RunOn(bench.backend(), {.operation = "attention",
+                                  .attributes = attributes,
+                                  .inputs = {qkv},
+                                  .outputs = {out, lse},
+                                  .stream = stream});
+          const Tensor d_out = bench.Activation({37, width});
+          RunOn(bench.backend(), {.operation = "attention_gradient",
+                                  .attributes = attributes,
+                                  .inputs = {d_out, qkv, bench.AsRead(out), lse},
+                                  .outputs = {d_qkv},
+                                  .stream = stream});
           return Outputs{bench.Read("out", out), bench.Read("lse", lse),
                          bench.Read("d_qkv", d_qkv)};
         }};
@@ -105,16 +107,15 @@ TEST(CudaKernelsOnHost, ALogitOfMinusInfinityHasProbabilityZero) {
 TEST(CudaKernelsOnHost, AHeadTooWideIsTheJobsErrorBeforeAnythingIsLaunched) {
   const auto backend = cuda::MakeEmulatedBackend({});
   Bench bench(*backend);
-  AttentionForwardArgs args = {.shape = {.sequences = 1, .context = 2, .heads = 1, .width = 129},
-                               .qkv = bench.Normal({2, 387}),
-                               .out = bench.Blank({2, 129}),
-                               .log_sum_exp = bench.Blank({2})};
+  const TensorCall call{.operation = "attention",
+                        .inputs = {bench.Normal({2, 387})},
+                        .outputs = {bench.Blank({2, 129}), bench.Blank({2})}};
   const uint64_t before = cuda::emulation::Launches();
-  backend->AttentionForward(args);
+  RunOn(*backend, call);
   EXPECT_EQ(cuda::emulation::Launches(), before);
   EXPECT_EQ(backend->Synchronize().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(backend->Synchronize().message()),
-              testing::HasSubstr("AttentionForward: heads are 129 wide"));
+              testing::HasSubstr(": heads are 129 wide"));
   EXPECT_TRUE(backend->Fault().ok());
   backend->EndCell();
   EXPECT_TRUE(backend->Synchronize().ok());
@@ -123,12 +124,11 @@ TEST(CudaKernelsOnHost, AHeadTooWideIsTheJobsErrorBeforeAnythingIsLaunched) {
 TEST(CudaKernelsOnHostDeathTest, AnIdOutsideOfTheVocabularyStopsTheDevice) {
   const auto backend = cuda::MakeEmulatedBackend({});
   Bench bench(*backend);
-  EmbeddingForwardArgs args = {.ids = bench.Indices(40, 9),
-                               .token = bench.Normal({3, 4}),
-                               .position = bench.Normal({40, 4}),
-                               .context = 40,
-                               .y = bench.Blank({40, 4})};
-  EXPECT_DEATH(backend->EmbeddingForward(args), "stopped the device");
+  const TensorCall call{
+      .operation = "embedding",
+      .inputs = {bench.Indices(40, 9), Whole(bench.Normal({3, 4})), Whole(bench.Normal({40, 4}))},
+      .outputs = {bench.Blank({40, 4})}};
+  EXPECT_DEATH(RunOn(*backend, call), "stopped the device");
 }
 
 }  // namespace
