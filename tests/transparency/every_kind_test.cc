@@ -1,14 +1,11 @@
-// Networks of all kinds of layers, and those of the zoo, train with the same bits however they are cut and run, and on
-// each device as on the reference one.
-#include <algorithm>
-#include <memory>
+// Networks of all kinds of layers train with the same bits however they are cut and run, and on each device as on the
+// reference one.
 #include <ostream>
 #include <set>
 #include <string>
 #include <tuple>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "network/layer_kinds.h"
@@ -31,12 +28,8 @@
 #include "network/layers/silu.h"
 #include "network/layers/swiglu.h"
 #include "network/network_kinds.h"
-#include "network/zoo/llama.h"
-#include "network/zoo/mlp.h"
-#include "network/zoo/resnet.h"
 #include "network/zoo/sequence.h"
-#include "plan/schedule_kinds.h"
-#include "stage/testing/pipeline_harness.h"
+#include "tests/transparency/every_pipeline.h"
 
 namespace stagecoach {
 namespace {
@@ -88,25 +81,14 @@ SequenceSpec GlobalPoolOnImages() {
 
 struct Trained {
   std::string name;
-  ModelSpec model;
+  SequenceSpec list;
   friend void PrintTo(const Trained& trained, std::ostream* out) { *out << trained.name; }
 };
 
-std::vector<Trained> Networks() {
+std::vector<Trained> Lists() {
   return {{"every_kind", EveryKind()},
           {"every_kind_on_images", EveryKindOnImages()},
-          {"global_pool", GlobalPoolOnImages()},
-          {"llama", LlamaSpec{.layers = 2,
-                              .width = 24,
-                              .heads = 6,
-                              .key_heads = 2,
-                              .head_width = 10,
-                              .hidden = 33,
-                              .context = 13,
-                              .vocabulary = 31,
-                              .qk_norm = true}},
-          {"mlp", MlpNetworkSpec{.image = {7, 5, 3}, .hidden = 41, .layers = 3, .classes = 10}},
-          {"resnet", ResnetSpec{.image = {9, 7, 3}, .classes = 5, .depth = 8, .width = 6}}};
+          {"global_pool", GlobalPoolOnImages()}};
 }
 
 void CollectKinds(const std::vector<LayerSpec>& layers, std::set<std::string>* kinds) {
@@ -118,87 +100,26 @@ void CollectKinds(const std::vector<LayerSpec>& layers, std::set<std::string>* k
 
 TEST(EveryKindOfLayer, IsInANetworkOfTheseTests) {
   std::set<std::string> listed, known;
-  for (const Trained& trained : Networks()) CollectKinds(trained.model.layers, &listed);
+  for (const Trained& trained : Lists()) CollectKinds(trained.list.layers, &listed);
   for (const LayerKind* kind : AllLayerKinds()) known.emplace(kind->name());
   EXPECT_EQ(listed, known);
 }
 
-// gpt is in transparency_test.cc.
-TEST(EveryNetwork, IsOneOfTheseTests) {
-  std::set<std::string> trained = {"gpt"}, known;
-  for (const Trained& each : Networks()) trained.insert(each.model.kind);
-  for (const NetworkKind* kind : AllNetworkKinds()) known.emplace(kind->name());
-  EXPECT_EQ(trained, known);
-}
-
-struct Machine {
-  std::string name;
-  std::function<std::unique_ptr<Backend>()> make;
-};
-
-std::vector<Machine> Machines() {
-  std::vector<Machine> machines = {{"reference", [] { return MakeReferenceBackend({}); }}};
-#ifdef STAGECOACH_CPU_BACKEND
-  machines.push_back({"one thread", [] { return MakeCpuBackend({.threads = 1}); }});
-  machines.push_back({"two threads", [] { return MakeCpuBackend({.threads = 2}); }});
-#endif
-  return machines;
-}
-
-class EveryNetworkIn : public testing::TestWithParam<std::tuple<Trained, Precision>> {
+class EveryKindIn : public testing::TestWithParam<std::tuple<Trained, Precision>> {
  protected:
-  static HarnessResult Train(HarnessOptions options, const Machine& machine) {
-    options.other_model = std::get<Trained>(GetParam()).model;
-    options.batch_size = 5;
-    options.micro_batches = 3;
-    options.precision = std::get<Precision>(GetParam());
-    options.make_backend = machine.make;
-    auto result = PipelineHarness(options).Train(3);
-    CHECK_OK(result.status());
-    return *std::move(result);
+  static Network Expanded() {
+    auto network = ExpandModel(std::get<Trained>(GetParam()).list, std::get<Precision>(GetParam()));
+    CHECK_OK(network.status());
+    return *std::move(network);
   }
 };
 
-TEST_P(EveryNetworkIn, HasTheSameBitsInEveryPipeline) {
-  const auto network = ExpandModel(std::get<Trained>(GetParam()).model);
-  ASSERT_TRUE(network.ok()) << network.status();
-  const auto layers = static_cast<int>(network->layers.size());
-  for (const Machine& machine : Machines()) {
-    const HarnessResult truth = Train({.rematerialization = Rematerialization::kNever}, machine);
-    uint64_t order_seed = 0;
-    for (const int stages : {1, 2, 3, std::min(layers, 6)}) {
-      for (const std::string& schedule : ScheduleNames()) {
-        for (const auto kept : {Rematerialization::kAlways, Rematerialization::kNever}) {
-          const HarnessResult result = Train({.stages = stages,
-                                              .schedule = schedule,
-                                              .rematerialization = kept,
-                                              .order_seed = ++order_seed},
-                                             machine);
-          EXPECT_TRUE(result == truth) << machine.name << " K=" << stages << " " << schedule << " "
-                                       << RematerializationName(kept);
-        }
-      }
-    }
-  }
-}
+TEST_P(EveryKindIn, HasTheSameBitsInEveryPipeline) { ExpectTheSameBitsInEveryPipeline(Expanded()); }
 
-TEST_P(EveryNetworkIn, HasTheReferencesLossesOnEachDevice) {
-  const double tolerance = std::get<Precision>(GetParam()) == Precision::kBfloat16 ? 1e-2 : 1e-5;
-  const HarnessResult reference = Train({}, Machines()[0]);
-  std::vector<HarnessResult> others;
-  for (size_t i = 1; i < Machines().size(); ++i) others.push_back(Train({}, Machines()[i]));
-  for (const HarnessResult& other : others) {
-    EXPECT_TRUE(other == others[0]) << "threads";
-    for (size_t step = 0; step < reference.losses.size(); ++step) {
-      const double loss = reference.losses[step], norm = reference.squared_norms[step];
-      EXPECT_NEAR(other.losses[step], loss, tolerance * loss);
-      EXPECT_NEAR(other.squared_norms[step], norm, 10 * tolerance * norm);
-    }
-  }
-}
+TEST_P(EveryKindIn, HasTheReferencesLossesOnEachDevice) { ExpectTheReferencesLosses(Expanded()); }
 
-INSTANTIATE_TEST_SUITE_P(Networks, EveryNetworkIn,
-                         testing::Combine(testing::ValuesIn(Networks()),
+INSTANTIATE_TEST_SUITE_P(Lists, EveryKindIn,
+                         testing::Combine(testing::ValuesIn(Lists()),
                                           testing::Values(Precision::kFloat32,
                                                           Precision::kBfloat16)),
                          [](const auto& info) {

@@ -1,0 +1,75 @@
+"""Every network that a job can name keeps its bits when a stage process is killed in the middle of its training.
+
+The list is that of the API (message Model, which the programs' own list is held to): a new network needs a job here.
+What does not need processes, every cut, schedule and mode, is in tests/transparency/zoo_test.cc.
+"""
+import pathlib
+import re
+import signal
+import sys
+
+import harness
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+sys.path.insert(0, str(ROOT / "bench" / "digests"))
+import digests  # noqa: E402
+
+STEPS, KILLED_AT, EVERY = 60, 9, 4
+TEXT = {"text": {"path": "text.txt"}}
+IMAGES = {"idx": {name: f"{part}-{kind}-ubyte.gz" for part, names in (("train", ("images", "labels")),
+                                                                       ("t10k", ("test_images", "test_labels")))
+                  for name, kind in zip(names, ("images-idx3", "labels-idx1"))}}
+IMAGE = {"image": [28, 28, 1], "classes": 10}
+BLOCK = [{"batch_norm": {}}, {"linear": {"out": 64}}, {"relu": {}}, {"linear": {"out": 48}}, {"dropout": {"rate": 0.1}}]
+# Network, data and what is frozen: dropout and batch norm's averages are among them.
+JOBS = {
+    "gpt": ({"layers": 3, "width": 48, "heads": 4, "context": 32, "vocabulary": 256, "dropout": 0.1}, TEXT, []),
+    "llama": ({"layers": 3, "width": 48, "heads": 4, "key_heads": 2, "hidden": 64, "context": 32, "vocabulary": 256,
+               "qk_norm": True}, TEXT, ["model/0000/*", "*.gate.weight"]),
+    "mlp": ({"hidden": 256, "layers": 4, **IMAGE}, IMAGES, []),
+    "resnet": ({"depth": 8, "width": 4, **IMAGE}, IMAGES, ["model/0000/*", "model/0001/*"]),
+    "sequence": ({"width": 48, "context": 32, "vocabulary": 256,
+                  "layers": [{"embedding": {}}, {"residual": {"layers": BLOCK}}, {"residual": {"layers": BLOCK}},
+                             {"layer_norm": {}}, {"linear": {"out": 256}}]}, TEXT, []),
+}
+
+
+def networks_of_the_api():
+    text = (ROOT / "proto" / "stagecoach" / "v1" / "model.proto").read_text()
+    kinds = re.search(r"^message Model \{.*?oneof kind \{(.*?)\}", text, re.DOTALL | re.MULTILINE)[1]
+    return set(re.findall(r"^\s*\w+ (\w+) = \d+;", kinds, re.MULTILINE))
+
+
+class Zoo(harness.EndToEndTest):
+    def job(self, name, stages, schedule, mode):
+        model, data, frozen = JOBS[name]
+        return self.job_file(f"{name}-{stages}.json", name=name, model={"gpt": None, name: model},
+                             data={"text": None, **data},
+                             training={"steps": STEPS, "batch_size": 11, "micro_batches": 4, "freeze": frozen},
+                             pipeline={"stages": stages, "schedule": schedule, "rematerialization": mode},
+                             checkpoint={"every_steps": EVERY}, evaluation=None)
+
+    def test_every_network_has_a_job_here(self):
+        self.assertEqual(set(JOBS), networks_of_the_api())
+
+    def test_a_killed_stage_costs_no_bit(self):
+        digests.write_data(self.folder)
+        digests_of = {}
+        for number, name in enumerate(JOBS):
+            with self.subTest(name):
+                undisturbed = self.run_job(self.job(name, 1, "gpipe", "never"), 1)
+                schedule = ("gpipe", "one_forward_one_backward")[number % 2]
+                mode = ("always", "except_first", "never")[number % 3]
+                killed = self.start(self.job(name, 3, schedule, mode), 3)
+                killed.wait_for_step(KILLED_AT)
+                killed.signal(f"stage-{number % 3}", signal.SIGKILL)
+                killed.wait_for("recovery", lambda event: event["event"] == "recovery", 30)
+                self.assertEqual(killed.finish(), 0, killed.describe())
+                self.assertEqual(len(killed.losses()), STEPS)
+                self.assertEqual((killed.digest(), killed.losses()), (undisturbed.digest(), undisturbed.losses()))
+                digests_of[name] = killed.digest()
+        self.assertEqual(len(set(digests_of.values())), len(JOBS))
+
+
+if __name__ == "__main__":
+    harness.main()

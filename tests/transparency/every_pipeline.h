@@ -1,0 +1,94 @@
+// One network in every pipeline: up to four stages and six, schedules, rematerialization modes, threads, and
+// devices, micro-batches of 2, 2 and 1 samples. What the tests of kinds of layers and of networks share.
+#ifndef STAGECOACH_TESTS_TRANSPARENCY_EVERY_PIPELINE_H_
+#define STAGECOACH_TESTS_TRANSPARENCY_EVERY_PIPELINE_H_
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/check.h"
+#include "gtest/gtest.h"
+#include "network/network.h"
+#include "plan/schedule_kinds.h"
+#include "stage/testing/pipeline_harness.h"
+
+namespace stagecoach {
+
+// Devices without a card; all variants of one must give the same bits.
+struct PipelineDevice {
+  std::string name;
+  std::vector<std::function<std::unique_ptr<Backend>()>> variants;
+};
+
+inline std::vector<PipelineDevice> PipelineDevices() {
+  std::vector<PipelineDevice> devices = {{"reference", {[] { return MakeReferenceBackend({}); }}}};
+#ifdef STAGECOACH_CPU_BACKEND
+  devices.push_back({"cpu",
+                     {[] { return MakeCpuBackend({.threads = 1}); },
+                      [] { return MakeCpuBackend({.threads = 3}); }}});
+#endif
+  return devices;
+}
+
+inline HarnessResult TrainThreeSteps(HarnessOptions options, const Network& network) {
+  options.network = network;
+  options.precision = network.precision;
+  options.batch_size = 5;
+  options.micro_batches = 3;
+  auto result = PipelineHarness(options).Train(3);
+  CHECK_OK(result.status());
+  return *std::move(result);
+}
+
+inline void ExpectTheSameBitsInEveryPipeline(const Network& network) {
+  std::vector<int> counts = {1, 2, 3, 4};
+  if (network.layers.size() >= 6) counts.push_back(6);
+  for (const PipelineDevice& device : PipelineDevices()) {
+    HarnessOptions options{.rematerialization = Rematerialization::kNever};
+    options.make_backend = device.variants.front();
+    const HarnessResult truth = TrainThreeSteps(options, network);
+    for (size_t variant = 0; variant < device.variants.size(); ++variant) {
+      options.make_backend = device.variants[variant];
+      for (const int stages : counts) {
+        options.stages = stages;
+        for (const std::string& schedule : ScheduleNames()) {
+          options.schedule = schedule;
+          for (const auto mode : {Rematerialization::kAlways, Rematerialization::kExceptFirst,
+                                  Rematerialization::kNever}) {
+            options.rematerialization = mode;
+            ++options.order_seed;
+            EXPECT_TRUE(TrainThreeSteps(options, network) == truth)
+                << device.name << " variant " << variant << ", K=" << options.stages << ", "
+                << schedule << ", " << RematerializationName(mode);
+          }
+        }
+      }
+    }
+  }
+}
+
+// Each step's loss and gradient norm beside those of the reference device, whatever the threads.
+inline void ExpectTheReferencesLosses(const Network& network) {
+  const double tolerance = network.precision == Precision::kBfloat16 ? 1e-2 : 1e-5;
+  const std::vector<PipelineDevice> devices = PipelineDevices();
+  const auto train = [&](const PipelineDevice& device) {
+    HarnessOptions options;
+    options.make_backend = device.variants.front();
+    return TrainThreeSteps(options, network);
+  };
+  const HarnessResult reference = train(devices.front());
+  for (size_t i = 1; i < devices.size(); ++i) {
+    const HarnessResult other = train(devices[i]);
+    for (size_t step = 0; step < reference.losses.size(); ++step) {
+      const double loss = reference.losses[step], norm = reference.squared_norms[step];
+      EXPECT_NEAR(other.losses[step], loss, tolerance * loss) << devices[i].name;
+      EXPECT_NEAR(other.squared_norms[step], norm, 10 * tolerance * norm) << devices[i].name;
+    }
+  }
+}
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_TESTS_TRANSPARENCY_EVERY_PIPELINE_H_
