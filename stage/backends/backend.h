@@ -61,23 +61,6 @@ struct LinearBackwardWeightArgs {
   Tensor d_weight;
   Tensor d_bias;  // may be empty
 };
-// y = (x - mean) * rstd * weight + bias per row; mean[n] and rstd[n] are kept for the backward.
-struct LayerNormForwardArgs {
-  Tensor x, weight, bias;
-  float epsilon = 1e-5f;
-  Tensor y, mean, rstd;
-};
-// With residual: dx = the gradient + residual, rounded when both are added.
-struct LayerNormBackwardInputArgs {
-  Tensor dy, x, weight, mean, rstd;
-  Tensor dx;
-  Tensor residual;  // may be empty, as dx. May be dy
-};
-// d_weight adds sum over rows of dy * xhat, d_bias adds sum over rows of dy.
-struct LayerNormBackwardWeightArgs {
-  Tensor dy, x, mean, rstd;
-  Tensor d_weight, d_bias;
-};
 // Causal multi-head attention. qkv[n, packed_width()]: queries, keys, values side by side, each split
 // into heads of width / heads. Query head h reads key head h / (heads / keys()), whose gradient is the
 // sum over its query heads. Scores are scaled by 1 / sqrt(width / heads). out[n, width];
@@ -103,34 +86,6 @@ struct AttentionBackwardArgs {
   AttentionShape shape;
   Tensor d_out, qkv, out, log_sum_exp;
   Tensor d_qkv;
-};
-struct GeluForwardArgs {
-  Tensor x, y;
-};
-struct GeluBackwardArgs {
-  Tensor dy, x, dx;
-};
-// y = keep ? x / (1 - rate) : 0 by DropoutThreshold; its own backward with dy for x. y may be x.
-struct DropoutArgs {
-  Tensor x, y;
-  double rate = 0.0;
-  RandomStream stream;
-};
-// y[n, width] = token[ids[n]] + position[n mod context]. ids: I32; position may be empty.
-struct EmbeddingForwardArgs {
-  Tensor ids, token, position;
-  int64_t context = 0;
-  Tensor y;
-};
-// Adds, rows in ascending order; d_position may be empty.
-struct EmbeddingBackwardArgs {
-  Tensor ids, dy;
-  int64_t context = 0;
-  Tensor d_token, d_position;
-};
-// y adds x.
-struct AddArgs {
-  Tensor x, y;
 };
 struct SgdArgs {
   Tensor value, gradient;
@@ -183,17 +138,8 @@ class Backend {
   virtual void LinearForward(const LinearForwardArgs& args) = 0;
   virtual void LinearBackwardInput(const LinearBackwardInputArgs& args) = 0;
   virtual void LinearBackwardWeight(const LinearBackwardWeightArgs& args) = 0;
-  virtual void LayerNormForward(const LayerNormForwardArgs& args) = 0;
-  virtual void LayerNormBackwardInput(const LayerNormBackwardInputArgs& args) = 0;
-  virtual void LayerNormBackwardWeight(const LayerNormBackwardWeightArgs& args) = 0;
   virtual void AttentionForward(const AttentionForwardArgs& args) = 0;
   virtual void AttentionBackward(const AttentionBackwardArgs& args) = 0;
-  virtual void GeluForward(const GeluForwardArgs& args) = 0;
-  virtual void GeluBackward(const GeluBackwardArgs& args) = 0;
-  virtual void Dropout(const DropoutArgs& args) = 0;
-  virtual void EmbeddingForward(const EmbeddingForwardArgs& args) = 0;
-  virtual void EmbeddingBackward(const EmbeddingBackwardArgs& args) = 0;
-  virtual void Add(const AddArgs& args) = 0;
   virtual void Fill(const Tensor& tensor, float value) = 0;
   virtual void Sgd(const SgdArgs& args) = 0;
   virtual void AdamW(const AdamWArgs& args) = 0;

@@ -6,9 +6,6 @@
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
 #include "operations/attention.h"
-#include "operations/dropout.h"
-#include "operations/embedding.h"
-#include "operations/layer_norm.h"
 #include "operations/linear.h"
 #include "operations/packed_heads.h"
 #include "stage/backends/backend.h"
@@ -18,25 +15,6 @@ namespace {
 
 using Context = KernelContext;
 using Arguments = KernelArguments;
-
-Kernel Add(Backend& backend, const Call&, const CallTypes&) {
-  return [&backend](const Context&, const Arguments& a) {
-    const Tensor& y = a.outputs[0];
-    for (const size_t i : {0, 1}) {  // the one whose memory y has gets the other
-      if (a.inputs[i].buffer() != y.buffer()) continue;
-      return backend.Add({a.inputs[1 - i], y});
-    }
-    backend.Fill(y, 0.0f);
-    backend.Add({a.inputs[0], y});
-    backend.Add({a.inputs[1], y});
-  };
-}
-
-Kernel AddTo(Backend& backend, const Call&, const CallTypes&) {
-  return [&backend](const Context&, const Arguments& a) {
-    for (size_t i = 0; i < a.inputs.size(); ++i) backend.Add({a.inputs[i], a.adds[i]});
-  };
-}
 
 AttentionShape ShapeOf(const AttentionAttributes& attributes, const ValueType& qkv,
                        const Context& context) {
@@ -63,66 +41,6 @@ Kernel AttentionGradient(Backend& backend, const Call& call, const CallTypes& ty
              const Context& context, const Arguments& a) {
     backend.AttentionBackward({ShapeOf(attributes, qkv, context), a.inputs[0], a.inputs[1],
                                a.inputs[2], a.inputs[3], a.outputs[0]});
-  };
-}
-
-Kernel Dropout(Backend& backend, const Call& call, const CallTypes&) {
-  return [&backend, attributes = AttributesOf<DropoutAttributes>(call)](const Context& context,
-                                                                        const Arguments& a) {
-    backend.Dropout({a.inputs[0], a.outputs[0], attributes.rate, context.Stream(attributes.draw)});
-  };
-}
-
-Kernel Embedding(Backend& backend, const Call& call, const CallTypes& types) {
-  return [&backend, length = types.inputs[0].shape[0],
-          only = AttributesOf<EmbeddingAttributes>(call).tokens_only](const Context&,
-                                                                      const Arguments& a) {
-    const Tensor position = only ? Tensor() : a.inputs[2];
-    backend.EmbeddingForward({a.inputs[0], a.inputs[1], position, length, a.outputs[0]});
-  };
-}
-
-Kernel EmbeddingWeightGradient(Backend& backend, const Call& call, const CallTypes& types) {
-  return [&backend, length = types.inputs[0].shape[0],
-          only = AttributesOf<EmbeddingAttributes>(call).tokens_only](const Context&,
-                                                                      const Arguments& a) {
-    const Tensor position = only ? Tensor() : a.adds[1];
-    backend.EmbeddingBackward({a.inputs[0], a.inputs[1], length, a.adds[0], position});
-  };
-}
-
-Kernel Gelu(Backend& backend, const Call&, const CallTypes&) {
-  return [&backend](const Context&, const Arguments& a) {
-    backend.GeluForward({a.inputs[0], a.outputs[0]});
-  };
-}
-
-Kernel GeluGradient(Backend& backend, const Call&, const CallTypes&) {
-  return [&backend](const Context&, const Arguments& a) {
-    backend.GeluBackward({a.inputs[0], a.inputs[1], a.outputs[0]});
-  };
-}
-
-Kernel LayerNorm(Backend& backend, const Call& call, const CallTypes&) {
-  return [&backend, epsilon = static_cast<float>(AttributesOf<LayerNormAttributes>(call).epsilon)](
-             const Context&, const Arguments& a) {
-    backend.LayerNormForward(
-        {a.inputs[0], a.inputs[1], a.inputs[2], epsilon, a.outputs[0], a.outputs[1], a.outputs[2]});
-  };
-}
-
-Kernel LayerNormInputGradient(Backend& backend, const Call& call, const CallTypes&) {
-  return [&backend, residual = AttributesOf<LayerNormGradientAttributes>(call).residual](
-             const Context&, const Arguments& a) {
-    backend.LayerNormBackwardInput({a.inputs[0], a.inputs[1], a.inputs[2], a.inputs[3], a.inputs[4],
-                                    a.outputs[0], residual ? a.inputs[5] : Tensor()});
-  };
-}
-
-Kernel LayerNormWeightGradient(Backend& backend, const Call&, const CallTypes&) {
-  return [&backend](const Context&, const Arguments& a) {
-    backend.LayerNormBackwardWeight(
-        {a.inputs[0], a.inputs[1], a.inputs[2], a.inputs[3], a.adds[0], a.adds[1]});
   };
 }
 
@@ -158,18 +76,8 @@ using Prepare = Kernel (*)(Backend&, const Call&, const CallTypes&);
 
 const std::map<std::string, Prepare>& Table() {
   static const auto* const table = new std::map<std::string, Prepare>{
-      {"add", Add},
-      {"add_to", AddTo},
       {"attention", Attention},
       {"attention_gradient", AttentionGradient},
-      {"dropout", Dropout},
-      {"embedding", Embedding},
-      {"embedding_weight_gradient", EmbeddingWeightGradient},
-      {"gelu", Gelu},
-      {"gelu_gradient", GeluGradient},
-      {"layer_norm", LayerNorm},
-      {"layer_norm_input_gradient", LayerNormInputGradient},
-      {"layer_norm_weight_gradient", LayerNormWeightGradient},
       {"linear", Linear},
       {"linear_input_gradient", LinearInputGradient},
       {"linear_weight_gradient", LinearWeightGradient},

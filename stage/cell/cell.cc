@@ -58,7 +58,13 @@ struct PlacedLayer {
   std::vector<size_t> inputs, outputs;
   std::vector<bool> last;  // of the inputs: nobody reads it afterwards
   std::vector<size_t> output_gradients, input_gradients;  // those that have one
+  std::vector<Kernel> sums;  // of each of the input gradients: adds two shares
 };
+
+// Of two shares of a value's gradient, as the layers' own lists add them.
+absl::StatusOr<Kernel> PrepareSum(Backend& backend, const ValueType& type, DType activation) {
+  return backend.Prepare({.operation = "add"}, {{type, type}, {type}, {}}, activation);
+}
 
 std::vector<WireId> Joined(std::vector<WireId> first, const std::vector<WireId>& second) {
   first.insert(first.end(), second.begin(), second.end());
@@ -154,7 +160,7 @@ struct Cell::State {
       if (!shares.ok()) return At(phase, i, context, shares.status());
       for (size_t k = 0; k < shares->size(); ++k) {
         Tensor& sum = table[layer.input_gradients[k]];
-        const absl::Status status = AddShare(std::move((*shares)[k]), &sum);
+        const absl::Status status = AddShare(layer.sums[k], context, std::move((*shares)[k]), &sum);
         if (!status.ok()) return At(phase, i, context, status);
       }
       TickProgress();
@@ -163,22 +169,20 @@ struct Cell::State {
   }
 
   // What layers behind gave comes first, and each sum is rounded once, wherever the cuts are.
-  absl::Status AddShare(Tensor share, Tensor* sum) const {
+  absl::Status AddShare(const Kernel& add, const ForwardContext& context, Tensor share,
+                        Tensor* sum) const {
     if (!sum->valid()) {
       *sum = std::move(share);
       return absl::OkStatus();
     }
-    if (sum->buffer().use_count() == 1) {
-      backend->Add({std::move(share), *sum});
-      return absl::OkStatus();
+    const bool shared = sum->buffer().use_count() > 1;  // somebody else reads that share too
+    Tensors shares = {*sum, std::move(share)}, both = {*sum};
+    if (shared) {
+      ASSIGN_OR_RETURN(both[0], MakeTensor(backend->allocator(), MemoryKind::kActivations,
+                                           sum->dtype(), sum->shape()));
     }
-    // Somebody else reads that share too.
-    ASSIGN_OR_RETURN(Tensor both, MakeTensor(backend->allocator(), MemoryKind::kActivations,
-                                             sum->dtype(), sum->shape()));
-    backend->Fill(both, -0.0f);  // what stays as it is when anything is added
-    backend->Add({*sum, both});
-    backend->Add({std::move(share), both});
-    *sum = std::move(both);
+    add({context}, {stagecoach::PlacesOf(shares), stagecoach::PlacesOf(both), Operands()});
+    *sum = std::move(both[0]);
     return absl::OkStatus();
   }
 
@@ -190,8 +194,8 @@ struct Cell::State {
   }
 
   void PlaceWires(const Network& model);
-  void PlaceLayer(const Network& model, const NetworkLayer& expanded,
-                  std::unique_ptr<LayerRunner> runner);
+  absl::Status PlaceLayer(const Network& model, const NetworkLayer& expanded,
+                          std::unique_ptr<LayerRunner> runner);
 };
 
 void Cell::State::PlaceWires(const Network& model) {
@@ -217,15 +221,18 @@ void Cell::State::PlaceWires(const Network& model) {
   sent_gradients = PlacesOf(wires.sent_gradients);
 }
 
-void Cell::State::PlaceLayer(const Network& model, const NetworkLayer& expanded,
-                             std::unique_ptr<LayerRunner> runner) {
+absl::Status Cell::State::PlaceLayer(const Network& model, const NetworkLayer& expanded,
+                                     std::unique_ptr<LayerRunner> runner) {
   PlacedLayer layer{.runner = std::move(runner), .label = expanded.label};
   layer.inputs = PlacesOf(expanded.inputs);
   layer.outputs = PlacesOf(expanded.outputs);
   for (size_t i = 0; i < expanded.inputs.size(); ++i) {
     const WireId id = expanded.inputs[i];
     layer.last.push_back(last_readers.at(id) == expanded.index);
-    if (model.wire(id).gradient) layer.input_gradients.push_back(layer.inputs[i]);
+    if (!model.wire(id).gradient) continue;
+    layer.input_gradients.push_back(layer.inputs[i]);
+    ASSIGN_OR_RETURN(layer.sums.emplace_back(),
+                     PrepareSum(*backend, model.wire(id).type, ComputeDType(model.precision)));
   }
   for (size_t i = 0; i < expanded.outputs.size(); ++i) {
     if (model.wire(expanded.outputs[i]).gradient) {
@@ -233,6 +240,7 @@ void Cell::State::PlaceLayer(const Network& model, const NetworkLayer& expanded,
     }
   }
   layers.push_back(std::move(layer));
+  return absl::OkStatus();
 }
 
 Cell::Cell(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -263,7 +271,7 @@ absl::StatusOr<std::unique_ptr<Cell>> Cell::Create(const Network& model, int fir
       RETURN_IF_ERROR(Annotate(SetInitialValues(*layer, *seed, index, backend), where));
     }
     for (const Parameter& parameter : layer->parameters()) trained += parameter.spec.trained;
-    state->PlaceLayer(model, expanded, std::move(layer));
+    RETURN_IF_ERROR(Annotate(state->PlaceLayer(model, expanded, std::move(layer)), where));
   }
   if (state->last_of_model) {
     ASSIGN_OR_RETURN(state->objective,

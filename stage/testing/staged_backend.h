@@ -108,16 +108,8 @@ class StagedBackend final : public Backend {
   }
   STAGED_OPERATION(LinearBackwardInput, dy, dx)
   STAGED_OPERATION(LinearBackwardWeight, dy, x)
-  STAGED_OPERATION(LayerNormForward, x, y)
-  STAGED_OPERATION(LayerNormBackwardWeight, dy, x)
   STAGED_OPERATION(AttentionForward, qkv, out)
   STAGED_OPERATION(AttentionBackward, d_out, d_qkv)
-  STAGED_OPERATION(GeluForward, x, y)
-  STAGED_OPERATION(GeluBackward, dy, dx)
-  STAGED_OPERATION(Dropout, x, y)
-  STAGED_OPERATION(EmbeddingForward, ids, y)
-  STAGED_OPERATION(EmbeddingBackward, ids, dy)
-  STAGED_OPERATION(Add, x, y)
   STAGED_OPERATION(Sgd, value, gradient)
   STAGED_OPERATION(AdamW, value, gradient)
 #undef STAGED_OPERATION
@@ -126,11 +118,6 @@ class StagedBackend final : public Backend {
     ReadyResidual(args.residual);
     Ready(args.x, args.y);
     inner_->LinearForward(args);
-  }
-  void LayerNormBackwardInput(const LayerNormBackwardInputArgs& args) override {
-    ReadyResidual(args.residual);
-    Ready(args.dy, args.dx);
-    inner_->LayerNormBackwardInput(args);
   }
   void Fill(const Tensor& tensor, float value) override {
     Ready(tensor, tensor);

@@ -3,7 +3,6 @@
 #include "hwy/foreach_target.h"
 // Highway's own header must come after foreach_target.h.
 #include "stage/backends/cpu/kernels.h"
-#include "stage/backends/cpu/philox-inl.h"
 #include "stage/backends/cpu/vector-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -39,23 +38,6 @@ void FillWith(float* y, float value, int64_t n) {
   ForEachVector(n, [=](int64_t i, auto at) HWY_ATTR { at.Store(v, y + i); });
 }
 
-void DropoutRange(const float* x, float* y, int64_t first, int64_t n, double rate,
-                  const RandomStream& stream) {
-  constexpr int64_t kChunk = 1024;
-  HWY_ALIGN uint32_t buffer[kChunk + kRandomSlack];
-  const uint32_t threshold = DropoutThreshold(rate);
-  const auto scale = hn::Set(F32(), static_cast<float>(1.0 / (1.0 - rate)));
-  for (int64_t start = 0; start < n; start += kChunk) {
-    const int64_t count = HWY_MIN(kChunk, n - start);
-    const uint32_t* words =
-        RandomWords(stream, static_cast<uint64_t>(first + start), count, buffer);
-    ForEachVector(count, [=](int64_t i, auto at) HWY_ATTR {
-      const auto kept = KeepMask(words + i, threshold);
-      at.Store(hn::IfThenElseZero(kept, hn::Mul(at.Load(x + start + i), scale)), y + start + i);
-    });
-  }
-}
-
 }  // namespace HWY_NAMESPACE
 }  // namespace stagecoach::cpu
 HWY_AFTER_NAMESPACE();
@@ -69,7 +51,6 @@ HWY_EXPORT(GeluBackward);
 HWY_EXPORT(AddTo);
 HWY_EXPORT(AddRows);
 HWY_EXPORT(FillWith);
-HWY_EXPORT(DropoutRange);
 
 const char* KernelTarget() { return HWY_DYNAMIC_DISPATCH(Target)(); }
 void Gelu(const float* x, float* y, int64_t n) { HWY_DYNAMIC_DISPATCH(Gelu)(x, y, n); }
@@ -81,10 +62,6 @@ void AddRows(const float* a, const float* b, float* y, int64_t n) {
   HWY_DYNAMIC_DISPATCH(AddRows)(a, b, y, n);
 }
 void FillWith(float* y, float value, int64_t n) { HWY_DYNAMIC_DISPATCH(FillWith)(y, value, n); }
-void DropoutRange(const float* x, float* y, int64_t first, int64_t n, double rate,
-                  const RandomStream& stream) {
-  HWY_DYNAMIC_DISPATCH(DropoutRange)(x, y, first, n, rate, stream);
-}
 
 }  // namespace stagecoach::cpu
 #endif  // HWY_ONCE

@@ -33,21 +33,6 @@ void GeluBackward(const float* dy, const float* x, float* dx, int64_t n);  // dx
 void AddTo(const float* x, float* y, int64_t n);                           // y += x
 void AddRows(const float* a, const float* b, float* y, int64_t n);         // y = a + b
 void FillWith(float* y, float value, int64_t n);
-// Elements [first, first + n) of the stream; x and y point at element `first`.
-void DropoutRange(const float* x, float* y, int64_t first, int64_t n, double rate,
-                  const RandomStream& stream);
-
-// Rows [0, rows) of `width` elements (layer_norm.cc).
-void LayerNormRows(const float* x, const float* weight, const float* bias, float epsilon, float* y,
-                   float* mean, float* rstd, int64_t rows, int64_t width);
-// dx = the gradient + residual, which may be null or dx.
-void LayerNormBackwardRows(const float* dy, const float* x, const float* weight, const float* mean,
-                           const float* rstd, const float* residual, float* dx, int64_t rows,
-                           int64_t width);
-// Columns [0, columns) of a matrix with `stride`: d_weight adds sum(dy * xhat), d_bias sum(dy).
-void LayerNormBackwardColumns(const float* dy, const float* x, const float* mean, const float* rstd,
-                              float* d_weight, float* d_bias, int64_t rows, int64_t stride,
-                              int64_t columns);
 
 // Column sums, of layer norm too, add up this many rows at a time, so that the error does not grow
 // with the number of rows alone. Sums of one such block at a time into zeros have the same bits.

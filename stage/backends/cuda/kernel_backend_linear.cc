@@ -5,6 +5,7 @@
 #include "stage/backends/cuda/element_types.h"
 #include "stage/backends/cuda/kernel_backend.h"
 #include "stage/backends/cuda/kernels.h"
+#include "stage/backends/cuda/kernels/activations.h"
 #include "stage/backends/cuda/launch_config.h"
 
 namespace stagecoach::cuda {
@@ -74,7 +75,7 @@ void KernelBackend::LinearBackwardInput(const LinearBackwardInputArgs& args) {
   if (!gelu || done == MatmulEpilogue::kGeluGradient) return;
   WithType(type, [&]<typename T>(T) {
     T* const dx = args.dx.data<T>();
-    Note(cuda::GeluBackward(stream, dx, args.gelu_input.data<T>(), dx, rows * in), kWhat);
+    Note(GeluGradient(stream, dx, args.gelu_input.data<T>(), dx, rows * in), kWhat);
   });
 }
 

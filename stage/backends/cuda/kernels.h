@@ -18,16 +18,6 @@
 
 namespace stagecoach::cuda {
 
-// Elementwise; outputs may be inputs.
-template <typename T>
-cudaError_t Gelu(cudaStream_t stream, const T* x, T* y, int64_t n);
-template <typename T>
-cudaError_t GeluBackward(cudaStream_t stream, const T* dy, const T* x, T* dx, int64_t n);
-template <typename T>
-cudaError_t Dropout(cudaStream_t stream, const T* x, T* y, int64_t n, DropoutRule rule,
-                    PhiloxStream random);
-template <typename T>
-cudaError_t Add(cudaStream_t stream, const T* x, T* y, int64_t n);
 template <typename T>
 cudaError_t Fill(cudaStream_t stream, T* y, float value, int64_t n);
 // y[rows, columns] adds bias[columns].
@@ -93,34 +83,6 @@ cudaError_t ColumnSum(cudaStream_t stream, const T* dy, float* d_bias, int64_t r
                       int64_t columns, float* scratch);
 // result = the sum of `count` values, 0 if there are none.
 cudaError_t OrderedTotal(cudaStream_t stream, const double* partial, int64_t count, double* result);
-
-struct LayerNormShape {
-  int64_t rows, width;
-};
-template <typename T>
-cudaError_t LayerNorm(cudaStream_t stream, LayerNormShape shape, const T* x, const float* weight,
-                      const float* bias, float epsilon, T* y, float* mean, float* rstd);
-// residual: added to dx before it is rounded; may be null.
-template <typename T>
-cudaError_t LayerNormBackwardInput(cudaStream_t stream, LayerNormShape shape, const T* dy,
-                                   const T* x, const float* weight, const float* mean,
-                                   const float* rstd, const T* residual, T* dx);
-// scratch: PlanColumnSum(rows, width, 2, .).
-template <typename T>
-cudaError_t LayerNormBackwardWeight(cudaStream_t stream, LayerNormShape shape, const T* dy,
-                                    const T* x, const float* mean, const float* rstd,
-                                    float* d_weight, float* d_bias, float* scratch);
-
-// An id outside of the vocabulary stops the device (the stream reports a failed launch).
-struct EmbeddingShape {
-  int64_t rows, width, context, vocabulary;
-};
-template <typename T>
-cudaError_t Embedding(cudaStream_t stream, EmbeddingShape shape, const int32_t* ids, const T* token,
-                      const T* position, T* y);
-template <typename T>
-cudaError_t EmbeddingBackward(cudaStream_t stream, EmbeddingShape shape, const int32_t* ids,
-                              const T* dy, float* d_token, float* d_position);
 
 struct AttentionKernelShape {
   int64_t sequences, context, heads, key_heads, head_width;

@@ -33,24 +33,6 @@ Fields FieldsOf(const LinearBackwardWeightArgs& args) {
   return {{"dy", dy}, {"x", x}, {"d_weight", d_weight}, {"d_bias", d_bias}};
 }
 
-Fields FieldsOf(const LayerNormForwardArgs& args) {
-  const auto& [x, weight, bias, epsilon, y, mean, rstd] = args;
-  return {{"x", x}, {"weight", weight}, {"bias", bias}, {"epsilon", epsilon},
-          {"y", y}, {"mean", mean},     {"rstd", rstd}};
-}
-
-Fields FieldsOf(const LayerNormBackwardInputArgs& args) {
-  const auto& [dy, x, weight, mean, rstd, dx, residual] = args;
-  return {{"dy", dy},     {"x", x},   {"weight", weight},    {"mean", mean},
-          {"rstd", rstd}, {"dx", dx}, {"residual", residual}};
-}
-
-Fields FieldsOf(const LayerNormBackwardWeightArgs& args) {
-  const auto& [dy, x, mean, rstd, d_weight, d_bias] = args;
-  return {{"dy", dy},        {"x", x}, {"mean", mean}, {"rstd", rstd}, {"d_weight", d_weight},
-          {"d_bias", d_bias}};
-}
-
 Fields FieldsOf(const AttentionShape& shape, const Fields& tensors) {
   const auto& [sequences, context, heads, width, dropout, stream, key_heads] = shape;
   Fields fields = {{"sequences", sequences}, {"context", context}, {"heads", heads},
@@ -72,40 +54,6 @@ Fields FieldsOf(const AttentionBackwardArgs& args) {
                           {"out", out},
                           {"log_sum_exp", log_sum_exp},
                           {"d_qkv", d_qkv}});
-}
-
-Fields FieldsOf(const GeluForwardArgs& args) {
-  const auto& [x, y] = args;
-  return {{"x", x}, {"y", y}};
-}
-
-Fields FieldsOf(const GeluBackwardArgs& args) {
-  const auto& [dy, x, dx] = args;
-  return {{"dy", dy}, {"x", x}, {"dx", dx}};
-}
-
-Fields FieldsOf(const DropoutArgs& args) {
-  const auto& [x, y, rate, stream] = args;
-  return {{"x", x}, {"y", y}, {"rate", rate}, {"stream", stream}};
-}
-
-Fields FieldsOf(const EmbeddingForwardArgs& args) {
-  const auto& [ids, token, position, context, y] = args;
-  return {{"ids", ids}, {"token", token}, {"position", position}, {"context", context}, {"y", y}};
-}
-
-Fields FieldsOf(const EmbeddingBackwardArgs& args) {
-  const auto& [ids, dy, context, d_token, d_position] = args;
-  return {{"ids", ids},
-          {"dy", dy},
-          {"context", context},
-          {"d_token", d_token},
-          {"d_position", d_position}};
-}
-
-Fields FieldsOf(const AddArgs& args) {
-  const auto& [x, y] = args;
-  return {{"x", x}, {"y", y}};
 }
 
 Fields FieldsOf(const SgdArgs& args) {
@@ -209,17 +157,8 @@ absl::StatusOr<Kernel> RecordingBackend::Prepare(const Call& call, const CallTyp
 RECORDED_OPERATION(LinearForward)
 RECORDED_OPERATION(LinearBackwardInput)
 RECORDED_OPERATION(LinearBackwardWeight)
-RECORDED_OPERATION(LayerNormForward)
-RECORDED_OPERATION(LayerNormBackwardInput)
-RECORDED_OPERATION(LayerNormBackwardWeight)
 RECORDED_OPERATION(AttentionForward)
 RECORDED_OPERATION(AttentionBackward)
-RECORDED_OPERATION(GeluForward)
-RECORDED_OPERATION(GeluBackward)
-RECORDED_OPERATION(Dropout)
-RECORDED_OPERATION(EmbeddingForward)
-RECORDED_OPERATION(EmbeddingBackward)
-RECORDED_OPERATION(Add)
 RECORDED_OPERATION(Sgd)
 RECORDED_OPERATION(AdamW)
 #undef RECORDED_OPERATION

@@ -36,12 +36,6 @@ class Widening {
     if (narrow.valid()) outputs_.emplace_back(tensor, std::move(narrow));
     if constexpr (sizeof...(rest) > 0) Writes(rest...);
   }
-  void Updates(Tensor& tensor) {
-    Tensor narrow = Widen(tensor);
-    if (!narrow.valid()) return;
-    backend_.Convert(narrow, tensor);
-    outputs_.emplace_back(tensor, std::move(narrow));
-  }
 
  private:
   // Puts a float32 tensor of the same shape in the place of a BF16 one, which comes back.
@@ -112,26 +106,6 @@ class MixedReferenceBackend final : public ReferenceBackend {
     widening.Reads(wide.dy, wide.x);
     ReferenceBackend::LinearBackwardWeight(wide);
   }
-  void LayerNormForward(const LayerNormForwardArgs& args) override {
-    LayerNormForwardArgs wide = args;
-    Widening widening(*this, *copies_);
-    widening.Reads(wide.x);
-    widening.Writes(wide.y);
-    ReferenceBackend::LayerNormForward(wide);
-  }
-  void LayerNormBackwardInput(const LayerNormBackwardInputArgs& args) override {
-    LayerNormBackwardInputArgs wide = args;
-    Widening widening(*this, *copies_);
-    widening.Reads(wide.dy, wide.x, wide.residual);
-    widening.Writes(wide.dx);
-    ReferenceBackend::LayerNormBackwardInput(wide);
-  }
-  void LayerNormBackwardWeight(const LayerNormBackwardWeightArgs& args) override {
-    LayerNormBackwardWeightArgs wide = args;
-    Widening widening(*this, *copies_);
-    widening.Reads(wide.dy, wide.x);
-    ReferenceBackend::LayerNormBackwardWeight(wide);
-  }
   void AttentionForward(const AttentionForwardArgs& args) override {
     AttentionForwardArgs wide = args;
     Widening widening(*this, *copies_);
@@ -145,47 +119,6 @@ class MixedReferenceBackend final : public ReferenceBackend {
     widening.Reads(wide.d_out, wide.qkv, wide.out);
     widening.Writes(wide.d_qkv);
     ReferenceBackend::AttentionBackward(wide);
-  }
-  void GeluForward(const GeluForwardArgs& args) override {
-    GeluForwardArgs wide = args;
-    Widening widening(*this, *copies_);
-    widening.Reads(wide.x);
-    widening.Writes(wide.y);
-    ReferenceBackend::GeluForward(wide);
-  }
-  void GeluBackward(const GeluBackwardArgs& args) override {
-    GeluBackwardArgs wide = args;
-    Widening widening(*this, *copies_);
-    widening.Reads(wide.dy, wide.x);
-    widening.Writes(wide.dx);
-    ReferenceBackend::GeluBackward(wide);
-  }
-  void Dropout(const DropoutArgs& args) override {
-    DropoutArgs wide = args;
-    Widening widening(*this, *copies_);
-    widening.Reads(wide.x);
-    widening.Writes(wide.y);
-    ReferenceBackend::Dropout(wide);
-  }
-  void EmbeddingForward(const EmbeddingForwardArgs& args) override {
-    EmbeddingForwardArgs wide = args;
-    Widening widening(*this, *copies_);
-    widening.Reads(wide.token, wide.position);
-    widening.Writes(wide.y);
-    ReferenceBackend::EmbeddingForward(wide);
-  }
-  void EmbeddingBackward(const EmbeddingBackwardArgs& args) override {
-    EmbeddingBackwardArgs wide = args;
-    Widening widening(*this, *copies_);
-    widening.Reads(wide.dy);
-    ReferenceBackend::EmbeddingBackward(wide);
-  }
-  void Add(const AddArgs& args) override {
-    AddArgs wide = args;
-    Widening widening(*this, *copies_);
-    widening.Reads(wide.x);
-    widening.Updates(wide.y);
-    ReferenceBackend::Add(wide);
   }
   void Fill(const Tensor& tensor, float value) override {
     Tensor wide = tensor;

@@ -24,17 +24,8 @@ class ReferenceBackend : public Backend {
   void LinearForward(const LinearForwardArgs& args) override;
   void LinearBackwardInput(const LinearBackwardInputArgs& args) override;
   void LinearBackwardWeight(const LinearBackwardWeightArgs& args) override;
-  void LayerNormForward(const LayerNormForwardArgs& args) override;
-  void LayerNormBackwardInput(const LayerNormBackwardInputArgs& args) override;
-  void LayerNormBackwardWeight(const LayerNormBackwardWeightArgs& args) override;
   void AttentionForward(const AttentionForwardArgs& args) override;
   void AttentionBackward(const AttentionBackwardArgs& args) override;
-  void GeluForward(const GeluForwardArgs& args) override;
-  void GeluBackward(const GeluBackwardArgs& args) override;
-  void Dropout(const DropoutArgs& args) override;
-  void EmbeddingForward(const EmbeddingForwardArgs& args) override;
-  void EmbeddingBackward(const EmbeddingBackwardArgs& args) override;
-  void Add(const AddArgs& args) override;
   void Fill(const Tensor& tensor, float value) override;
   void Sgd(const SgdArgs& args) override;
   void AdamW(const AdamWArgs& args) override;

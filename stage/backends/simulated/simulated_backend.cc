@@ -19,9 +19,6 @@
 namespace stagecoach {
 namespace {
 
-// Of each part of a layer norm's backward.
-constexpr double kLayerNormPartFlops = static_cast<double>(kLayerNormFlops.backward) / 2;
-
 double Elements(const Tensor& tensor) { return static_cast<double>(tensor.elements()); }
 
 // A product of [rows, in] and [in, out]; the weight has in * out elements.
@@ -60,6 +57,12 @@ absl::StatusOr<SimulatedDevice> ParseSimulatedDevice(const std::string& device) 
 
 namespace {
 
+// Of a table no more is moved than the rows that ids pick, and those are counted where they come from or go to.
+bool PicksRows(const CallTypes& types) {
+  return std::any_of(types.inputs.begin(), types.inputs.end(),
+                     [](const ValueType& type) { return type.element == Element::kIds; });
+}
+
 // Who reads the sums divides by the terms and shows the loss: it is that of a network which gives zeros.
 void WriteLossOfZeros(const CallTypes& types, int64_t samples, const KernelArguments& arguments) {
   const Tensor& sums = arguments.outputs[arguments.outputs.size() - 1];
@@ -84,17 +87,24 @@ absl::StatusOr<Kernel> SimulatedBackend::Prepare(const Call& call, const CallTyp
   const absl::StatusOr<const Operation*> operation = FindOperation(call.operation);
   if (!operation.ok()) return NoKernel(call, "simulated");
   const bool loss = !(*operation)->Sums(call.attributes).empty();
-  return [this, operation = *operation, attributes = call.attributes, types, loss](
-             const KernelContext& context, const KernelArguments& arguments) {
-    const Cost cost = operation->CostOf(attributes, types, context.run.sequences);
-    std::vector<const Tensor*> outputs, operands;
-    for (size_t i = 0; i < arguments.outputs.size(); ++i) outputs.push_back(&arguments.outputs[i]);
-    for (const Operands* some : {&arguments.inputs, &arguments.adds}) {
-      for (size_t i = 0; i < some->size(); ++i) operands.push_back(&(*some)[i]);
-    }
-    RunOn(static_cast<double>(cost.flops), outputs, operands);
-    if (loss) WriteLossOfZeros(types, context.run.sequences, arguments);
-  };
+  return
+      [this, operation = *operation, attributes = call.attributes, types, loss,
+       table = PicksRows(types)](const KernelContext& context, const KernelArguments& arguments) {
+        const Cost cost = operation->CostOf(attributes, types, context.run.sequences);
+        std::vector<const Tensor*> outputs, operands;
+        for (size_t i = 0; i < arguments.outputs.size(); ++i)
+          outputs.push_back(&arguments.outputs[i]);
+        for (size_t i = 0; i < arguments.inputs.size(); ++i) {
+          if (!table || types.inputs[i].leading != Leading::kOne) {
+            operands.push_back(&arguments.inputs[i]);
+          }
+        }
+        for (size_t i = 0; !table && i < arguments.adds.size(); ++i) {
+          operands.push_back(&arguments.adds[i]);
+        }
+        RunOn(static_cast<double>(cost.flops), outputs, operands);
+        if (loss) WriteLossOfZeros(types, context.run.sequences, arguments);
+      };
 }
 
 void SimulatedBackend::RunOn(double flops, TensorList outputs, TensorList operands) {
@@ -138,50 +148,12 @@ void SimulatedBackend::LinearBackwardWeight(const LinearBackwardWeightArgs& args
       {&args.dy, &args.x, &args.d_weight, &args.d_bias});
 }
 
-void SimulatedBackend::LayerNormForward(const LayerNormForwardArgs& args) {
-  Run(kLayerNormFlops.forward * Elements(args.x), {&args.y, &args.mean, &args.rstd}, {&args.x});
-}
-
-void SimulatedBackend::LayerNormBackwardInput(const LayerNormBackwardInputArgs& args) {
-  double flops = kLayerNormPartFlops * Elements(args.x);
-  if (args.residual.valid()) flops += kAddFlops.forward * Elements(args.residual);
-  Run(flops, {&args.dx}, {&args.dy, &args.x, &args.residual});
-}
-
-void SimulatedBackend::LayerNormBackwardWeight(const LayerNormBackwardWeightArgs& args) {
-  Run(kLayerNormPartFlops * Elements(args.x), {}, {&args.dy, &args.x});
-}
-
 void SimulatedBackend::AttentionForward(const AttentionForwardArgs& args) {
   Run(AttentionFlops(args.shape, 2), {&args.out, &args.log_sum_exp}, {&args.qkv});
 }
 
 void SimulatedBackend::AttentionBackward(const AttentionBackwardArgs& args) {
   Run(AttentionFlops(args.shape, 5), {&args.d_qkv}, {&args.d_out, &args.qkv, &args.out});
-}
-
-void SimulatedBackend::GeluForward(const GeluForwardArgs& args) {
-  Run(kGeluFlops.forward * Elements(args.x), {&args.y}, {&args.x});
-}
-
-void SimulatedBackend::GeluBackward(const GeluBackwardArgs& args) {
-  Run(kGeluFlops.backward * Elements(args.x), {&args.dx}, {&args.dy, &args.x});
-}
-
-void SimulatedBackend::Dropout(const DropoutArgs& args) {
-  Run(kDropoutFlops.forward * Elements(args.x), {&args.y}, {&args.x});
-}
-
-void SimulatedBackend::EmbeddingForward(const EmbeddingForwardArgs& args) {
-  Run(kEmbeddingFlops.forward * Elements(args.y), {&args.y}, {&args.ids});
-}
-
-void SimulatedBackend::EmbeddingBackward(const EmbeddingBackwardArgs& args) {
-  Run(kEmbeddingFlops.backward * Elements(args.dy), {}, {&args.dy});
-}
-
-void SimulatedBackend::Add(const AddArgs& args) {
-  Run(kAddFlops.forward * Elements(args.y), {}, {&args.x, &args.y});
 }
 
 void SimulatedBackend::Fill(const Tensor& tensor, float value) {

@@ -1,10 +1,11 @@
-// Of one value, element by element (operations/activations.cc); gelu is a function of the back end.
+// Of one value, element by element (operations/activations.cc).
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "stage/backends/cpu/kernels/activations.cc"
 #include "hwy/foreach_target.h"
 // Highway's own header must come after foreach_target.h.
 #include "stage/backends/cpu/float_view.h"
 #include "stage/backends/cpu/kernel_list.h"
+#include "stage/backends/cpu/kernels.h"
 #include "stage/backends/cpu/silu-inl.h"
 #include "stage/backends/cpu/vector-inl.h"
 
@@ -56,6 +57,9 @@ namespace {
 
 using Range = void (*)(const float* x, const float* other, float* y, int64_t n);
 
+// Linear maps take these too (kernels.h).
+void GeluOfOne(const float* x, const float*, float* y, int64_t n) { Gelu(x, y, n); }
+
 void Silu(const float* x, const float* other, float* y, int64_t n) {
   HWY_DYNAMIC_DISPATCH(SiluRange)(x, other, y, n);
 }
@@ -87,10 +91,9 @@ absl::StatusOr<Kernel> Map(CpuBackend& backend, const Call&, const CallTypes&, D
 }  // namespace
 
 KernelList ActivationsKernels() {
-  return {{"silu", Map<Silu>},
-          {"silu_gradient", Map<SiluGradient>},
-          {"relu", Map<Relu>},
-          {"relu_gradient", Map<ReluGradient>}};
+  return {{"gelu", Map<GeluOfOne>}, {"gelu_gradient", Map<GeluBackward>},
+          {"silu", Map<Silu>},      {"silu_gradient", Map<SiluGradient>},
+          {"relu", Map<Relu>},      {"relu_gradient", Map<ReluGradient>}};
 }
 
 }  // namespace stagecoach::cpu

@@ -9,6 +9,9 @@
 #include "stage/backends/conformance/harness.h"
 #include "stage/backends/cuda/emulation/emulated_backend.h"
 #include "stage/backends/cuda/kernels.h"
+#include "stage/backends/cuda/kernels/activations.h"
+#include "stage/backends/cuda/kernels/add.h"
+#include "stage/backends/cuda/kernels/layer_norm.h"
 #include "stage/backends/operation_testing.h"
 
 namespace stagecoach::cuda {
@@ -94,7 +97,7 @@ void ExpectSameBitsWhereverArraysLie() {
                     weight.data() + offset, 1e-5f, y_data, mean.data(),
                     rstd.data()) == cudaSuccess);
     CHECK(Gelu(nullptr, y_data, y_data, kAll - 3) == cudaSuccess);
-    CHECK(Add(nullptr, x_data, y_data, kAll) == cudaSuccess);
+    CHECK(Add(nullptr, x_data, y_data, y_data, kAll) == cudaSuccess);
     CHECK(ColumnSum(nullptr, y_data, sums.data(), kRows, kWidth, scratch.data()) == cudaSuccess);
     std::vector<float> all(sums);
     for (int64_t i = 0; i < kAll; ++i) all.push_back(ToFloat(y_data[i]));

@@ -6,6 +6,21 @@
 namespace stagecoach::cuda {
 namespace {
 
+struct GeluLaunch {
+  static constexpr char kWhat[] = "gelu";
+  template <typename T>
+  static cudaError_t Run(cudaStream_t stream, const KernelArguments& a) {
+    return Gelu(stream, a.inputs[0].data<T>(), a.outputs[0].data<T>(), a.outputs[0].elements());
+  }
+};
+struct GeluGradientLaunch {
+  static constexpr char kWhat[] = "gelu_gradient";
+  template <typename T>
+  static cudaError_t Run(cudaStream_t stream, const KernelArguments& a) {
+    return GeluGradient(stream, a.inputs[0].data<T>(), a.inputs[1].data<T>(),
+                        a.outputs[0].data<T>(), a.outputs[0].elements());
+  }
+};
 struct SiluLaunch {
   static constexpr char kWhat[] = "silu";
   template <typename T>
@@ -50,10 +65,9 @@ absl::StatusOr<Kernel> Prepare(KernelBackend& backend, const Call&, const CallTy
 }  // namespace
 
 KernelList ActivationsKernels() {
-  return {{"silu", Prepare<SiluLaunch>},
-          {"silu_gradient", Prepare<SiluGradientLaunch>},
-          {"relu", Prepare<ReluLaunch>},
-          {"relu_gradient", Prepare<ReluGradientLaunch>}};
+  return {{"gelu", Prepare<GeluLaunch>}, {"gelu_gradient", Prepare<GeluGradientLaunch>},
+          {"silu", Prepare<SiluLaunch>}, {"silu_gradient", Prepare<SiluGradientLaunch>},
+          {"relu", Prepare<ReluLaunch>}, {"relu_gradient", Prepare<ReluGradientLaunch>}};
 }
 
 }  // namespace stagecoach::cuda

@@ -1,12 +1,14 @@
-// Of one value, element by element (operations/activations.cc); gelu is a function of the back end.
+// Of one value, element by element (operations/activations.cc).
 #include <algorithm>
 #include <cmath>
 
+#include "stage/backends/reference/gelu.h"
 #include "stage/backends/reference/kernel_list.h"
 
 namespace stagecoach::reference {
 namespace {
 
+double GeluGradient(double dy, double x) { return dy * GeluDerivative(x); }
 double Silu(double x) { return x / (1.0 + std::exp(-x)); }
 double SiluGradient(double dy, double x) {
   const double gate = 1.0 / (1.0 + std::exp(-x));
@@ -40,10 +42,9 @@ absl::StatusOr<Kernel> MapTwo(ReferenceBackend&, const Call&, const CallTypes&, 
 }  // namespace
 
 KernelList ActivationsKernels() {
-  return {{"silu", Map<Silu>},
-          {"silu_gradient", MapTwo<SiluGradient>},
-          {"relu", Map<Relu>},
-          {"relu_gradient", MapTwo<ReluGradient>}};
+  return {{"gelu", Map<Gelu>}, {"gelu_gradient", MapTwo<GeluGradient>},
+          {"silu", Map<Silu>}, {"silu_gradient", MapTwo<SiluGradient>},
+          {"relu", Map<Relu>}, {"relu_gradient", MapTwo<ReluGradient>}};
 }
 
 }  // namespace stagecoach::reference

@@ -2,7 +2,8 @@
 // order, with no atomics and no sorting: a block owns a token and reads all ids.
 // Cost: min(vocabulary, rows) * rows comparisons, for 50257 tokens and 8192 rows about 70 million,
 // and one addition an element.
-#include "stage/backends/cuda/kernels.h"
+#include "stage/backends/cuda/kernels/embedding.h"
+
 #include "stage/backends/cuda/packs.cuh"
 
 namespace stagecoach::cuda {

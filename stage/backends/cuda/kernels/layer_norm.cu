@@ -1,6 +1,8 @@
 // Layer norm: a block a row, which it reads from memory once and then from its cache. The mean is
 // taken in two steps, so that a row far from zero loses nothing; the variance is of centred values.
-#include "stage/backends/cuda/kernels.h"
+#include "stage/backends/cuda/kernels/layer_norm.h"
+
+#include "stage/backends/cuda/column_partials.cuh"
 #include "stage/backends/cuda/packs.cuh"
 
 namespace stagecoach::cuda {
@@ -124,12 +126,28 @@ cudaError_t LayerNormBackwardInput(cudaStream_t stream, LayerNormShape shape, co
                 weight, mean, rstd, residual, dx);
 }
 
+template <typename T>
+cudaError_t LayerNormBackwardWeight(cudaStream_t stream, LayerNormShape shape, const T* dy,
+                                    const T* x, const float* mean, const float* rstd,
+                                    float* d_weight, float* d_bias, float* scratch) {
+  const ColumnSumPlan plan = PlanColumnSum(shape.rows, shape.width, 2, kPack<T>);
+  const ColumnShares shares = {shape.rows, shape.width, plan.chunks, plan.rows_per_chunk};
+  float* const norm_sums = scratch + plan.chunks * shape.width;
+  const cudaError_t error =
+      Launch(ColumnPartialKernel<T, true>, plan.partial, 0, stream, shares,
+             RowsAligned<T>(shape.width, dy, x), dy, x, mean, rstd, scratch, norm_sums);
+  if (error != cudaSuccess) return error;
+  return Launch(ColumnTotalKernel<float>, plan.total, 0, stream, shares, scratch, d_bias, d_weight);
+}
+
 #define STAGECOACH_INSTANTIATE(T)                                                                 \
   template cudaError_t LayerNorm(cudaStream_t, LayerNormShape, const T*, const float*,            \
                                  const float*, float, T*, float*, float*);                        \
   template cudaError_t LayerNormBackwardInput(cudaStream_t, LayerNormShape, const T*, const T*,   \
                                               const float*, const float*, const float*, const T*, \
-                                              T*)
+                                              T*);                                                \
+  template cudaError_t LayerNormBackwardWeight(cudaStream_t, LayerNormShape, const T*, const T*,  \
+                                               const float*, const float*, float*, float*, float*)
 STAGECOACH_INSTANTIATE(float);
 STAGECOACH_INSTANTIATE(Bf16);
 #undef STAGECOACH_INSTANTIATE
