@@ -14,14 +14,38 @@ bool Holds(const std::vector<Id>& ids, Id id) {
   return std::find(ids.begin(), ids.end(), id) != ids.end();
 }
 
+// What a wire holds of each sample or of all: a size is asked for in one place.
+class WireSizes {
+ public:
+  WireSizes(const Network& network, int64_t samples) : network_(network), samples_(samples) {}
+  int64_t Bytes(WireId id) const {
+    return TypeBytes(network_.wire(id).type, samples_, ComputeDType(network_.precision));
+  }
+  int64_t Bytes(const std::vector<WireId>& ids) const {
+    int64_t sum = 0;
+    for (const WireId id : ids) sum += Bytes(id);
+    return sum;
+  }
+  // Of numbers, which the data source gives as float32, where the network computes with others.
+  int64_t RoundedFrom(WireId id) const {
+    const ValueType& type = network_.wire(id).type;
+    const DType dtype = ComputeDType(network_.precision);
+    if (type.element != Element::kActivation || dtype == DType::kF32) return 0;
+    return TypeBytes(type, samples_, DType::kF32);
+  }
+
+ private:
+  const Network& network_;
+  const int64_t samples_;
+};
+
 // Whose gradients lie in which memory: a sum hands on what came in to all that it is the sum of.
 class Gradients {
  public:
-  explicit Gradients(const Network& network)
-      : network_(network), buffer_of_(network.wires.size(), -1) {}
+  Gradients(const WireSizes& sizes, size_t wires) : sizes_(sizes), buffer_of_(wires, -1) {}
 
   int New(WireId id) {
-    buffers_.push_back({network_.WireBytes(id), 0});
+    buffers_.push_back({sizes_.Bytes(id), 0});
     return static_cast<int>(buffers_.size()) - 1;
   }
   void Keep(int buffer) {
@@ -69,7 +93,7 @@ class Gradients {
     if (--held.holders == 0) bytes_ -= held.bytes;
   }
 
-  const Network& network_;
+  const WireSizes& sizes_;
   std::vector<int> buffer_of_;  // by wire; -1: none
   std::vector<Buffer> buffers_;
   int64_t bytes_ = 0;
@@ -77,8 +101,10 @@ class Gradients {
 
 class CellWalk {
  public:
-  CellWalk(const Network& network, int first, int last)
+  CellWalk(const Network& network, int first, int last, int64_t samples)
       : network_(network),
+        sizes_(network, samples),
+        samples_(samples),
         dtype_(ComputeDType(network.precision)),
         first_(first),
         last_(last),
@@ -105,24 +131,23 @@ class CellWalk {
     CellMemory memory;
     const auto each = [this](const std::vector<WireId>& ids) {
       std::vector<int64_t> bytes;
-      for (const WireId id : ids) bytes.push_back(network_.WireBytes(id));
+      for (const WireId id : ids) bytes.push_back(sizes_.Bytes(id));
       return bytes;
     };
     memory.loaded = each(wires_.loaded);
+    for (const WireId id : wires_.loaded) memory.rounded.push_back(sizes_.RoundedFrom(id));
     memory.received = each(wires_.received);
     memory.received_gradients = each(wires_.received_gradients);
-    memory.sent = WireBytes(network_, wires_.sent);
-    memory.sent_gradients = WireBytes(network_, wires_.sent_gradients);
-    for (const WireId id : AllRead()) memory.read += network_.WireBytes(id);
+    memory.sent = sizes_.Bytes(wires_.sent);
+    memory.sent_gradients = sizes_.Bytes(wires_.sent_gradients);
+    for (const WireId id : AllRead()) memory.read += sizes_.Bytes(id);
     for (const WireId id : wires_.sent) {
       const bool made_here = network_.wire(id).maker >= first_;
-      if (made_here || !ReadHere(id)) memory.sent_beside_read += network_.WireBytes(id);
-      if (At(stasher_, id) < 0) memory.sent_beside_stash += network_.WireBytes(id);
+      if (made_here || !ReadHere(id)) memory.sent_beside_read += sizes_.Bytes(id);
+      if (At(stasher_, id) < 0) memory.sent_beside_stash += sizes_.Bytes(id);
     }
     memory.stash = StashUpTo(last_ - 1);
-    for (int i = first_; i < last_; ++i) memory.stash_once += StashOnce(Layer(i));
-    const int64_t inputs =
-        WireBytes(network_, wires_.loaded) + WireBytes(network_, wires_.received);
+    const int64_t inputs = sizes_.Bytes(wires_.loaded) + sizes_.Bytes(wires_.received);
     memory.forward = PeakOfForward(inputs, false, true);
     memory.kept = PeakOfForward(inputs, true, false);
     memory.recompute = PeakOfForward(memory.read, true, true);  // what rides past has left
@@ -155,21 +180,12 @@ class CellWalk {
     }
   }
 
-  // What a layer keeps of a sample beside its inputs and outputs.
+  // What a layer keeps beside its inputs and outputs.
   int64_t InnerStash(const NetworkLayer& layer) const {
     int64_t bytes = 0;
     for (const ValueId id : layer.lists->stash) {
       if (Holds(layer.lists->inputs, id) || Holds(layer.lists->outputs, id)) continue;
-      const ValueType& type = layer.lists->value(id).type;
-      if (type.leading == Leading::kSamples) bytes += TypeBytes(type, 1, dtype_);
-    }
-    return bytes;
-  }
-  int64_t StashOnce(const NetworkLayer& layer) const {
-    int64_t bytes = 0;
-    for (const ValueId id : layer.lists->stash) {
-      const ValueType& type = layer.lists->value(id).type;
-      if (type.leading == Leading::kOne) bytes += TypeBytes(type, 1, dtype_);
+      bytes += TypeBytes(layer.lists->value(id).type, samples_, dtype_);
     }
     return bytes;
   }
@@ -179,7 +195,7 @@ class CellWalk {
     for (int i = first_; i < last_; ++i) StashOf(i) = InnerStash(Layer(i));
     for (size_t i = 0; i < stasher_.size(); ++i) {
       if (stasher_[i] < 0) continue;
-      StashOf(stasher_[i]) += network_.WireBytes(WireId(static_cast<int32_t>(i)));
+      StashOf(stasher_[i]) += sizes_.Bytes(WireId(static_cast<int32_t>(i)));
     }
     for (int i = first_ + 1; i < last_; ++i) StashOf(i) += StashOf(i - 1);
   }
@@ -189,7 +205,7 @@ class CellWalk {
   // Equal layers share their lists.
   int64_t Peak(const LayerLists& lists, const CallList& list, const std::vector<ValueId>& staying) {
     const auto [found, is_new] = peaks_.try_emplace({&list, staying}, 0);
-    if (is_new) found->second = PeakOfListBySample(lists, list, dtype_, staying);
+    if (is_new) found->second = PeakOfList(lists, list, dtype_, staying, samples_);
     return found->second;
   }
 
@@ -209,20 +225,20 @@ class CellWalk {
       const CallList& list = keep ? lists.forward : lists.forward_alone;
       peak = std::max(peak, alive + Peak(lists, list, staying));
       for (const WireId id : layer.outputs) {
-        if (!Holds(layer.inputs, id)) alive += network_.WireBytes(id);
+        if (!Holds(layer.inputs, id)) alive += sizes_.Bytes(id);
       }
       if (keep) alive += InnerStash(layer);
       for (size_t k = 0; k < layer.inputs.size(); ++k) {
         const bool kept = keep && Holds(lists.stash, lists.inputs[k]);
         if (kept || Holds(staying, lists.inputs[k])) continue;
-        alive -= network_.WireBytes(layer.inputs[k]);
+        alive -= sizes_.Bytes(layer.inputs[k]);
       }
     }
     return std::max(peak, alive);
   }
 
   int64_t PeakOfBackward() {
-    Gradients gradients(network_);
+    Gradients gradients(sizes_, network_.wires.size());
     for (const WireId id : wires_.received_gradients) gradients.Hold(id, gradients.New(id));
     int64_t peak = gradients.bytes() + StashUpTo(last_ - 1);
     for (int i = last_ - 1; i >= first_; --i) {
@@ -259,6 +275,8 @@ class CellWalk {
   }
 
   const Network& network_;
+  const WireSizes sizes_;
+  const int64_t samples_;
   const DType dtype_;
   const int first_, last_;
   const CellWires wires_;
@@ -271,8 +289,8 @@ class CellWalk {
 
 }  // namespace
 
-CellMemory MemoryOfCell(const Network& network, int first, int last) {
-  return CellWalk(network, first, last).Measure();
+CellMemory MemoryOfCell(const Network& network, int first, int last, int64_t samples) {
+  return CellWalk(network, first, last, samples).Measure();
 }
 
 }  // namespace stagecoach

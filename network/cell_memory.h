@@ -1,8 +1,8 @@
 // Memory of a cell while it works, by walking the lists of its layers and the wires between them. Layers may share
 // what they keep, so it is a function of the whole cell.
-// Units and shapes: bytes of one sample where nothing else is said. What calls make once for all samples of a
-//            micro-batch counts as long as a stash holds it.
-// Errors:    none; sizes were limited when the network was made.
+// Units and shapes: bytes of a micro-batch of so many samples; what calls make once for all of them counts once.
+// Errors:    none; sizes of a sample were limited when the network was made, and who asks for many sees to it that the
+//            product stays below 2^63.
 #ifndef STAGECOACH_NETWORK_CELL_MEMORY_H_
 #define STAGECOACH_NETWORK_CELL_MEMORY_H_
 
@@ -15,12 +15,12 @@ namespace stagecoach {
 
 struct CellMemory {
   std::vector<int64_t> loaded, received;    // tensors that come in, one by one
+  std::vector<int64_t> rounded;             // what each of `loaded` was rounded from; 0: it came so
   std::vector<int64_t> received_gradients;  // the same
   int64_t sent = 0, sent_gradients = 0;     // tuples that go out
   int64_t read = 0;              // of what comes in what the layers read: kept for a recompute
   int64_t sent_beside_read = 0;  // of `sent` what is not a part of that
   int64_t stash = 0;             // kept from forward to backward
-  int64_t stash_once = 0;        // of a micro-batch of any size, beside that
   int64_t sent_beside_stash = 0;
   // Peaks; all that the cell holds for the micro-batch is counted, with what comes in.
   int64_t forward = 0;    // of a forward that keeps the inputs alone
@@ -28,7 +28,7 @@ struct CellMemory {
   int64_t recompute = 0;  // the same, with the inputs held until the end
   int64_t backward = 0;   // both parts; the gradients that come in and the stash counted
 };
-CellMemory MemoryOfCell(const Network& network, int first, int last);
+CellMemory MemoryOfCell(const Network& network, int first, int last, int64_t samples = 1);
 
 }  // namespace stagecoach
 

@@ -27,15 +27,12 @@ Cost CostOfCalls(const LayerLists& lists, const CallList& list) {
 
 class Walk {
  public:
-  // `once`: with what is there once for all samples.
-  Walk(const LayerLists& lists, DType activation, int64_t samples, bool once = true)
-      : lists_(lists), activation_(activation), samples_(samples), once_(once) {}
+  Walk(const LayerLists& lists, DType activation, int64_t samples)
+      : lists_(lists), activation_(activation), samples_(samples) {}
 
   int64_t Bytes(ValueId id) const {
     if (!id.valid()) return 0;
-    const ValueType& type = lists_.value(id).type;
-    if (!once_ && type.leading == Leading::kOne) return 0;
-    return TypeBytes(type, samples_, activation_);
+    return TypeBytes(lists_.value(id).type, samples_, activation_);
   }
   int64_t Bytes(const std::vector<ValueId>& ids) const {
     int64_t sum = 0;
@@ -71,7 +68,6 @@ class Walk {
   const LayerLists& lists_;
   const DType activation_;
   const int64_t samples_;
-  const bool once_;
 };
 
 }  // namespace
@@ -107,11 +103,6 @@ int64_t AccumulatorBytes(const LayerLists& lists) {
 int64_t PeakOfList(const LayerLists& lists, const CallList& list, DType activation,
                    const std::vector<ValueId>& staying, int64_t samples) {
   return Walk(lists, activation, samples).PeakOf(list, staying);
-}
-
-int64_t PeakOfListBySample(const LayerLists& lists, const CallList& list, DType activation,
-                           const std::vector<ValueId>& staying) {
-  return Walk(lists, activation, kOneSample, false).PeakOf(list, staying);
 }
 
 }  // namespace stagecoach

@@ -34,9 +34,6 @@ int64_t AccumulatorBytes(const LayerLists& lists);
 // `staying`: values that somebody else holds for longer.
 int64_t PeakOfList(const LayerLists& lists, const CallList& list, DType activation,
                    const std::vector<ValueId>& staying, int64_t samples = 1);
-// The same of one sample, without what is there once for all.
-int64_t PeakOfListBySample(const LayerLists& lists, const CallList& list, DType activation,
-                           const std::vector<ValueId>& staying);
 
 }  // namespace stagecoach
 

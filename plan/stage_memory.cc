@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <deque>
 #include <limits>
+#include <map>
 #include <numeric>
 #include <vector>
 
@@ -18,10 +19,43 @@ namespace {
 
 constexpr int64_t kFloatBytes = 4;
 
+// A cell's memory by the number of samples. Where that would be beyond 64 bits it is that of fewer samples, and `scale`
+// says of how many times fewer: more than any machine has in any case.
+class MemoryBySamples {
+ public:
+  MemoryBySamples(const Network& network, const StageMemoryQuery& query, int64_t most)
+      : network_(network), query_(query) {
+    const CellMemory& one = Of(1);
+    const int64_t bytes =
+        std::max({one.backward, one.kept, one.forward, one.recompute, one.stash, one.sent});
+    while (most / scale_ > kMostBytes / std::max<int64_t>(bytes, 1)) scale_ *= 2;
+    known_.clear();
+  }
+  const CellMemory& Of(int64_t samples) {
+    const auto [found, is_new] = known_.try_emplace(samples);
+    if (is_new && samples > 0) {  // an empty micro-batch has nothing
+      found->second = MemoryOfCell(network_, query_.first_layer, query_.last_layer,
+                                   std::max<int64_t>(samples / scale_, 1));
+    }
+    return found->second;
+  }
+  int64_t scale() const { return scale_; }
+
+ private:
+  static constexpr int64_t kMostBytes = int64_t{1} << 58;
+  const Network& network_;
+  const StageMemoryQuery& query_;
+  int64_t scale_ = 1;
+  std::map<int64_t, CellMemory> known_;
+};
+
 class ProgramWalk {
  public:
-  ProgramWalk(const StageProgram& program, const CellMemory& cell, const StageMemoryQuery& query)
-      : program_(program), cell_(cell), query_(query), recomputed_(query.micro_batches, false) {
+  ProgramWalk(const StageProgram& program, const Network& network, const StageMemoryQuery& query)
+      : program_(program),
+        query_(query),
+        memory_(network, query, LargestMicroBatch()),
+        recomputed_(query.micro_batches, false) {
     for (const Instruction& instruction : program.instructions) {
       if (instruction.op == Op::kReceiveActivation) ++to_receive_;
       if (instruction.op == Op::kLoss) last_ = true;
@@ -43,9 +77,7 @@ class ProgramWalk {
   }
 
  private:
-  static int64_t Times(int64_t bytes, int64_t samples) {
-    return SaturatingMultiply(bytes, samples);
-  }
+  int64_t Scaled(int64_t bytes) const { return SaturatingMultiply(bytes, memory_.scale()); }
   static int64_t Sum(const std::vector<int64_t>& tuple) {
     return std::accumulate(tuple.begin(), tuple.end(), int64_t{0});
   }
@@ -54,16 +86,17 @@ class ProgramWalk {
     const int64_t at_links = query_.card ? Staged() : InLink();
     peak_ = std::max(peak_, SaturatingAdd(SaturatingAdd(alive_, at_links), transient));
   }
-  int64_t InLink() const {
-    return to_receive_ > 0 ? Times(Sum(cell_.received), LargestMicroBatch()) : 0;
+  int64_t InLink() {
+    return to_receive_ > 0 ? Scaled(Sum(memory_.Of(LargestMicroBatch()).received)) : 0;
   }
   // What copies to links still read, and what is taken ahead for those from links.
-  int64_t Staged() const {
+  int64_t Staged() {
     const auto held = [this](int64_t bytes, int64_t sent) {
-      return Times(Times(bytes, LargestMicroBatch()), std::min<int64_t>(sent, kCardOutbox));
+      return SaturatingMultiply(Scaled(bytes), std::min<int64_t>(sent, kCardOutbox));
     };
-    int64_t bytes = SaturatingAdd(held(cell_.sent, sent_down_ - answered_),
-                                  held(cell_.sent_gradients, sent_up_));
+    const CellMemory& cell = memory_.Of(LargestMicroBatch());
+    int64_t bytes =
+        SaturatingAdd(held(cell.sent, sent_down_ - answered_), held(cell.sent_gradients, sent_up_));
     for (const int64_t ahead : ahead_) bytes = SaturatingAdd(bytes, ahead);
     return bytes;
   }
@@ -76,8 +109,15 @@ class ProgramWalk {
     }
     Keep(bytes);
   }
-  void KeepArrived(const std::vector<int64_t>& tuple, int64_t samples) {
-    for (const int64_t bytes : tuple) KeepArrived(Times(bytes, samples));
+  void KeepArrived(const std::vector<int64_t>& tuple) {
+    for (const int64_t bytes : tuple) KeepArrived(Scaled(bytes));
+  }
+  // What is rounded is there in both types for a moment.
+  void KeepLoaded(const CellMemory& cell) {
+    for (size_t i = 0; i < cell.loaded.size(); ++i) {
+      KeepArrived(Scaled(cell.loaded[i]));
+      Note(Scaled(cell.rounded[i]));
+    }
   }
   void Keep(int64_t bytes) {
     alive_ = SaturatingAdd(alive_, bytes);
@@ -92,68 +132,69 @@ class ProgramWalk {
   }
 
   void Execute(Op op, int m, int64_t n, int64_t target) {
-    const int64_t stash = SaturatingAdd(Times(cell_.stash, n), cell_.stash_once);
+    const CellMemory& cell = memory_.Of(n);
+    const int64_t stash = Scaled(cell.stash);
     switch (op) {
       case Op::kReceiveActivation:
         --to_receive_;
-        return KeepArrived(cell_.received, n);
+        return KeepArrived(cell.received);
       case Op::kLoadInput:
-        return KeepArrived(cell_.loaded, n);
+        return KeepLoaded(cell);
       case Op::kForward:
-        return Forward(m, n);
+        return Forward(m, cell);
       case Op::kRecompute:
-        Note(SaturatingAdd(Times(cell_.recompute - cell_.read, n), cell_.stash_once));
-        Drop(Times(cell_.read, n));
-        return Keep(SaturatingAdd(stash, last_ ? Times(cell_.sent_beside_stash, n) : 0));
+        Note(Scaled(cell.recompute - cell.read));
+        Drop(Scaled(cell.read));
+        return Keep(SaturatingAdd(stash, last_ ? Scaled(cell.sent_beside_stash) : 0));
       case Op::kSendActivation:
         ++sent_down_;
-        return Drop(Times(recomputed_[m] ? cell_.sent_beside_read : cell_.sent_beside_stash, n));
+        return Drop(Scaled(recomputed_[m] ? cell.sent_beside_read : cell.sent_beside_stash));
       case Op::kLoadTarget:
-        return KeepArrived(Times(target, n));
+        return KeepArrived(SaturatingMultiply(target, n));
       case Op::
           kLoss:  // the gradient of the logits takes their place, unless the backward reads them
-        Keep(Times(Sum(cell_.received_gradients) - cell_.sent_beside_stash, n));
-        return Drop(Times(target, n));
+        Keep(Scaled(Sum(cell.received_gradients) - cell.sent_beside_stash));
+        return Drop(SaturatingMultiply(target, n));
       case Op::kReceiveGradient:
         ++answered_;  // that activation's copy has run
-        return KeepArrived(cell_.received_gradients, n);
+        return KeepArrived(cell.received_gradients);
       case Op::kBackward:
       case Op::kBackwardInput: {
-        const int64_t gradients = Sum(cell_.received_gradients);
-        Note(Times(cell_.backward - cell_.stash - gradients, n));
-        Drop(Times(gradients, n));
+        const int64_t gradients = Sum(cell.received_gradients);
+        Note(Scaled(cell.backward - cell.stash - gradients));
+        Drop(Scaled(gradients));
         if (op == Op::kBackward) Drop(stash);
-        return Keep(Times(cell_.sent_gradients, n));
+        return Keep(Scaled(cell.sent_gradients));
       }
       case Op::kBackwardWeight:
         return Drop(stash);
       case Op::kSendGradient:
         ++sent_up_;
-        return Drop(Times(cell_.sent_gradients, n));
+        return Drop(Scaled(cell.sent_gradients));
     }
   }
 
-  void Forward(int m, int64_t n) {
-    const int64_t inputs = Sum(cell_.loaded) + Sum(cell_.received);
+  void Forward(int m, const CellMemory& cell) {
+    const int64_t inputs = Sum(cell.loaded) + Sum(cell.received);
     if (!backward_) {  // the same, and there is no stash: only what statistics are folded from, at once
-      Note(Times(cell_.kept - inputs, n));
-      Drop(Times(inputs, n));
-      return Keep(Times(cell_.sent_beside_stash, n));
+      Note(Scaled(cell.kept - inputs));
+      Drop(Scaled(inputs));
+      return Keep(Scaled(cell.sent_beside_stash));
     }
     if (!recomputed_[m]) {
-      Note(SaturatingAdd(Times(cell_.kept - inputs, n), cell_.stash_once));
-      Drop(Times(inputs, n));  // the stash is what is left of them
-      return Keep(SaturatingAdd(Times(cell_.stash + cell_.sent_beside_stash, n), cell_.stash_once));
+      Note(Scaled(cell.kept - inputs));
+      Drop(Scaled(inputs));  // the stash is what is left of them
+      return Keep(Scaled(cell.stash + cell.sent_beside_stash));
     }
-    if (!last_) Note(Times(cell_.forward - inputs, n));
-    Drop(Times(inputs, n));
+    if (!last_) Note(Scaled(cell.forward - inputs));
+    Drop(Scaled(inputs));
     // The last stage computes when it recomputes.
-    Keep(Times(cell_.read + (last_ ? 0 : cell_.sent_beside_read), n));
+    Keep(Scaled(cell.read + (last_ ? 0 : cell.sent_beside_read)));
   }
 
   const StageProgram& program_;
-  const CellMemory& cell_;
   const StageMemoryQuery& query_;
+  MemoryBySamples memory_;
   std::vector<bool> recomputed_;
   int64_t to_receive_ = 0;
   int64_t sent_down_ = 0, answered_ = 0, sent_up_ = 0;  // messages
@@ -192,9 +233,8 @@ StageMemory ForecastStageMemory(const Network& model, const StageProgram& progra
   memory.gradients = gradients * kFloatBytes + accumulators;
   memory.optimizer =
       static_cast<int64_t>(OptimizerSlots(query.optimizer).size()) * trained * kFloatBytes;
-  const CellMemory cell = MemoryOfCell(model, query.first_layer, query.last_layer);
   memory.activations =
-      ProgramWalk(program, cell, query).Peak(TypeBytes(model.objective.target_type, 1, dtype));
+      ProgramWalk(program, model, query).Peak(TypeBytes(model.objective.target_type, 1, dtype));
   if (query.card) {
     const int64_t attention =
         query.card->attention

@@ -32,6 +32,7 @@
 #include "stage/data/token_source.h"
 #include "stage/executor/executor.h"
 #include "stage/runtime/shard_tensors.h"
+#include "stage/testing/copying_link.h"
 #include "stage/testing/made_up_images.h"
 
 namespace stagecoach {
@@ -100,10 +101,12 @@ struct HarnessOptions {
   double dropout = 0.0;
   double clip_norm = 0.0;
   int link_capacity = 4;
+  bool own_memory = false;  // stages share none, as processes do: CopyingLink
   int64_t evaluation_sequences = 0;
   int64_t draws_below = 0;  // MadeUpSource's
   Precision precision = Precision::kFloat32;
-  uint64_t order_seed = 0;  // of the order in which executors advance
+  uint64_t order_seed = 0;      // of the order in which executors advance
+  bool upstream_first = false;  // instead: each as far ahead of the next as it may be
   int patience = 0;  // rounds in which nobody moves, for devices that run while they are asked
   std::function<std::unique_ptr<Backend>()> make_backend = [] {
     return MakeReferenceBackend(BackendOptions{});
@@ -147,6 +150,9 @@ class PipelineHarness {
     for (int k = 0; k + 1 < options.stages; ++k) {
       std::tie(stages_[k].downstream, stages_[k + 1].upstream) =
           MakeInProcessLinkPair({.capacity_messages = options.link_capacity});
+      if (!options.own_memory) continue;
+      stages_[k].downstream = Separated(std::move(stages_[k].downstream), k, false);
+      stages_[k + 1].upstream = Separated(std::move(stages_[k + 1].upstream), k + 1, true);
     }
     for (int k = 0; k < options.stages; ++k) Build(k, clock);
   }
@@ -222,7 +228,8 @@ class PipelineHarness {
     int rounds = 0;         // in which nobody moved
     while (!running.empty()) {
       const uint32_t draw = RandomBits(order_, draws_++);
-      const size_t at = draw % running.size();
+      const size_t at =
+          options_.upstream_first ? FirstNotIn(blocked, running) : draw % running.size();
       const int k = running[at];
       const uint64_t before = executor(k).instructions_done();
       ASSIGN_OR_RETURN(const Progress progress, executor(k).Advance(1 + (draw >> 16) % 4));
@@ -280,6 +287,19 @@ class PipelineHarness {
     return schedule.programs;
   }
 
+  static size_t FirstNotIn(const std::set<int>& blocked, const std::vector<int>& running) {
+    size_t at = 0;
+    while (blocked.contains(running[at])) ++at;
+    return at;
+  }
+
+  std::unique_ptr<Link> Separated(std::unique_ptr<Link> link, int stage, bool ahead) {
+    const auto memory = [this, stage]() -> Allocator& {
+      return stages_[stage].backend->link_allocator();
+    };
+    return std::make_unique<CopyingLink>(std::move(link), wire_.get(), memory, ahead);
+  }
+
   void Build(int k, Clock* clock) {
     Stage& stage = stages_[k];
     stage.backend = options_.make_backend();
@@ -317,6 +337,7 @@ class PipelineHarness {
   std::shared_ptr<const BatchSource> source_;
   std::vector<StageProgram> training_, evaluation_;
   Partition partition_;
+  const std::unique_ptr<Allocator> wire_ = MakeHostAllocator(0);
   std::vector<Stage> stages_;
   uint64_t step_ = 0;
   HarnessResult result_;
