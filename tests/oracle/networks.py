@@ -3,10 +3,10 @@
 
 usage: networks.py STAGECOACH_ORACLE
 
-`stagecoach-oracle run` computes one step; each network is written here for PyTorch from its description alone, in
-float64. Compared are outputs, loss, measures, the gradient of every parameter and states, for several numbers of
-stages and micro-batches, and the losses of 20 steps with states, from PyTorch's updates on its side and from our
-gradients on ours. Exit status: 0 equal within the tolerances, 1 not, 77 PyTorch is not installed.
+`stagecoach-oracle run` computes one step; each network, and the lists of layers in examples/ (layer_lists.py), is
+written here for PyTorch from its description alone, in float64, with our random numbers for dropout. Compared are
+outputs, loss, measures, the gradient of every parameter and states, for several numbers of stages and micro-batches,
+and the losses of 20 steps with states, from PyTorch's updates on its side and from our gradients on ours. Exit status: 0 equal within the tolerances, 1 not, 77 PyTorch is not installed.
 """
 
 import json
@@ -25,9 +25,10 @@ except ImportError:
     sys.exit(77)
 
 import operations
+import layer_lists
 from compare import Gpt, Report, read_safetensors
 
-SAMPLES, STEPS, RATE = 5, 20, 0.1
+SAMPLES, STEPS, RATE, SEED = 5, 20, 0.1, 7
 TOLERANCE = 1e-4  # of the largest value of an array; of each loss
 ELEMENTS = {"float32": "F32", "int32": "I32"}
 
@@ -45,16 +46,28 @@ def write_safetensors(path, arrays):
 
 
 class Weights:
-    """Parameters by path within a layer; layers count up."""
+    """Parameters by path within a layer, and its random numbers; layers count up."""
 
-    def __init__(self, arrays):
-        self.values, self.layer = arrays, 0
+    def __init__(self, arrays, micro_batch=0):
+        self.values, self.micro_batch, self.layer, self.draws = arrays, micro_batch, 0, 0
 
     def __getitem__(self, path):
         return self.values[f"model/{self.layer:04d}/{path}"]
 
+    def get(self, path):
+        return self.values.get(f"model/{self.layer:04d}/{path}")
+
     def next(self):
-        self.layer += 1
+        self.layer, self.draws = self.layer + 1, 0
+
+    def take_draw(self):
+        """The layer's next stream: everything that can draw has one, also at rate 0."""
+        self.draws += 1
+        return {"draw": self.draws - 1, "stream": (SEED, 0, self.micro_batch, self.layer)}
+
+    def dropout(self, shape, rate):
+        draw = self.take_draw()
+        return operations.dropout_factors(shape, rate, **draw) if rate else 1
 
 
 def gpt(fields, weights, batch):
@@ -130,6 +143,7 @@ NETWORKS = {
     "gpt ignoring": ("gpt", gpt, {"layers": 1, "width": 16, "heads": 2, **TEXT}, {"ignore_index": 3}),
     "mlp": ("mlp", mlp, {"hidden": 24, "layers": 3, **IMAGE}, {"label_smoothing": 0.1, "top": 2}),
     "resnet": ("resnet", resnet, {"depth": 8, "width": 8, **IMAGE}, {}),
+    **{name: ("sequence", layer_lists.sequence, fields, {}) for name, fields in layer_lists.examples().items()},
 }
 
 
@@ -158,7 +172,7 @@ class Network:
 
     def initial(self, rng):
         path = self.folder / "initial.safetensors"
-        self.run("--init", path, "--seed", 7)
+        self.run("--init", path, "--seed", SEED)
         arrays = {name: np.array(array) for name, array in read_safetensors(path)[0].items()}
         for name, array in arrays.items():  # zeros and ones would hide what is confused
             if not name.endswith(("mean", "variance")):
@@ -170,15 +184,17 @@ class Network:
         write_safetensors(paths[0], weights)
         write_safetensors(paths[1], batch)
         paths[2].unlink(missing_ok=True)  # it is never overwritten
-        self.run("--weights", paths[0], "--batch", paths[1], "--out", paths[2], *arguments)
+        self.run("--weights", paths[0], "--batch", paths[1], "--out", paths[2], "--seed", SEED, *arguments)
         return read_safetensors(paths[2])[0]
 
-    def truth(self, weights, batch):
-        """As `ours`; micro-batches of the whole mini-batch, since batch norm sees one at a time."""
+    def truth(self, weights, batch, micro_batches=1):
+        """As `ours`, for so many micro-batches: each has its own random numbers, and batch norm its own statistics."""
         values = {n: torch.tensor(a, dtype=torch.float64, requires_grad=not n.endswith(("mean", "variance")))
                   for n, a in weights.items()}
         tensors = {n: torch.tensor(a.astype(np.int64 if a.dtype == np.int32 else np.float64)) for n, a in batch.items()}
-        output = self.forward(self.fields, Weights(values), tensors)
+        parts = {n: tensor.tensor_split(micro_batches) for n, tensor in tensors.items()}
+        output = torch.cat([self.forward(self.fields, Weights(values, i), {n: part[i] for n, part in parts.items()})
+                            for i in range(micro_batches)])
         targets = tensors["targets" if "targets" in tensors else "labels"]
         options = {"label_smoothing": self.objective.get("label_smoothing", 0), "ignore_index": self.objective.get("ignore_index", -100)}
         loss = F.cross_entropy(output.flatten(0, -2), targets.flatten(), **options)
@@ -197,11 +213,11 @@ class Network:
 
 
 def compare_step(network, report, weights, batch):
-    truth = network.truth(weights, batch)
     ways = [(1, 1, "never"), (3, 1, "always")]
     if network.kind != "resnet":  # whose statistics are those of a micro-batch
         ways += [(1, 2, "always"), (2, 3, "except_first")]
     for stages, micro_batches, mode in ways:
+        truth = network.truth(weights, batch, micro_batches)
         for schedule in ("gpipe", "one_forward_one_backward"):
             ours = network.ours(weights, batch, "--stages", stages, "--micro-batches", micro_batches,
                                 "--rematerialization", mode, "--schedule", schedule)

@@ -30,9 +30,12 @@ def philox(counter, key):
     return np.stack(c, axis=-1)
 
 
-def dropout_factors(shape, rate, draw):
-    """0 or 1 / (1 - rate) for each element, of the stream that the cases run with."""
-    seed, step, micro_batch, layer = 0x123456789ABCDEF0, 17, 2, 3
+CASES = (0x123456789ABCDEF0, 17, 2, 3)  # seed, step, micro-batch and layer that the cases run with
+
+
+def dropout_factors(shape, rate, draw, stream=CASES):
+    """0 or 1 / (1 - rate) for each element."""
+    seed, step, micro_batch, layer = stream
     count = math.prod(shape)
     blocks = np.arange((count + 3) // 4, dtype=np.uint64)
     counter = (blocks, layer << 16 | draw, micro_batch, step)
@@ -61,7 +64,7 @@ def attention(a, qkv):
     scores = scores.masked_fill(future, -math.inf)
     probabilities = F.softmax(scores, dim=-1)
     if a["dropout"]:
-        probabilities = probabilities * dropout_factors(scores.shape, a["dropout"], a["draw"])
+        probabilities = probabilities * dropout_factors(scores.shape, a["dropout"], a["draw"], a.get("stream", CASES))
     return pack_heads(probabilities @ v), torch.logsumexp(scores, dim=-1)
 
 
