@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Compares zoo entry llama with Hugging Face's LlamaForCausalLM and Qwen3ForCausalLM, in float32.
+"""Compares zoo entries with Hugging Face's LlamaForCausalLM, Qwen3ForCausalLM and GPT2LMHeadModel, in float32.
 
 usage: transformers_models.py STAGECOACH_ORACLE BUILD_FOLDER
 
 A model of the library `transformers` with random weights and `stagecoach-oracle run` with the same ones compute a
 step: logits, loss (the library's own) and the gradient of every parameter must agree within 1e-5 of an array's
-largest value, for one and three stages. NAMES below says which parameter is which. A perturbed weight and other rotary
-positions must be found. The library comes from PyPI into a virtual environment beside the PyTorch that is installed.
-Exit status: 0 equal, 1 not, 77 PyTorch or PyPI are not to be had.
+largest value, for one and three stages. The tables NAMES below say which parameter is which. A perturbed weight and
+another setting, as of rotary positions, must be found. The library comes from PyPI into a virtual environment beside
+the PyTorch that is installed. Exit status: 0 equal, 1 not, 77 PyTorch or PyPI are not to be had.
 """
 
 import importlib.util
@@ -55,76 +55,120 @@ import transformers  # noqa: E402
 
 transformers.logging.set_verbosity_error()
 
-# Ours, and the library's, several of which are rows of ours one after the other; with a dot in front those of a block,
-# which is two of our layers. A model has a line if it has the names on its right.
-NAMES = """
-model/0000/token.weight                        model.embed_tokens.weight
-model/{attention}/rms_norm.weight              .input_layernorm.weight
-model/{attention}/attention.qkv.weight         .self_attn.q_proj.weight .self_attn.k_proj.weight .self_attn.v_proj.weight
-model/{attention}/attention.query_norm.weight  .self_attn.q_norm.weight
-model/{attention}/attention.key_norm.weight    .self_attn.k_norm.weight
-model/{attention}/attention.proj.weight        .self_attn.o_proj.weight
-model/{swiglu}/rms_norm.weight                 .post_attention_layernorm.weight
-model/{swiglu}/swiglu.gate.weight              .mlp.gate_proj.weight
-model/{swiglu}/swiglu.up.weight                .mlp.up_proj.weight
-model/{swiglu}/swiglu.down.weight              .mlp.down_proj.weight
-model/{norm}/weight                            model.norm.weight
-model/{head}/weight                            lm_head.weight
-"""
+
+class Llama:
+    """Qwen3 too, whose heads are normalised: with us always with an epsilon of 1e-6, as it has."""
+
+    ENTRY, BLOCKS = "llama", "model.layers."
+    # Ours, and the library's, several of which are rows of ours one after the other; with a dot in front those of a
+    # block, which is two of our layers. A model has a line if it has the names on its right.
+    NAMES = """
+        model/0000/token.weight                        model.embed_tokens.weight
+        model/{attention}/rms_norm.weight              .input_layernorm.weight
+        model/{attention}/attention.qkv.weight         .self_attn.q_proj.weight .self_attn.k_proj.weight .self_attn.v_proj.weight
+        model/{attention}/attention.query_norm.weight  .self_attn.q_norm.weight
+        model/{attention}/attention.key_norm.weight    .self_attn.k_norm.weight
+        model/{attention}/attention.proj.weight        .self_attn.o_proj.weight
+        model/{mlp}/rms_norm.weight                    .post_attention_layernorm.weight
+        model/{mlp}/swiglu.gate.weight                 .mlp.gate_proj.weight
+        model/{mlp}/swiglu.up.weight                   .mlp.up_proj.weight
+        model/{mlp}/swiglu.down.weight                 .mlp.down_proj.weight
+        model/{norm}/weight                            model.norm.weight
+        model/{head}/weight                            lm_head.weight
+    """
+    CONFIG = {"vocab_size": 37, "hidden_size": 32, "intermediate_size": 56, "num_hidden_layers": 3,
+              "num_attention_heads": 4, "num_key_value_heads": 2, "max_position_embeddings": 16,
+              "rope_theta": 500000.0, "rms_norm_eps": 1e-5}
+    OTHER = {"rope_theta": 550000.0}
+
+    @staticmethod
+    def fields(config):
+        return {"layers": config.num_hidden_layers, "width": config.hidden_size, "heads": config.num_attention_heads,
+                "key_heads": config.num_key_value_heads, "head_width": config.head_dim,
+                "hidden": config.intermediate_size, "context": config.max_position_embeddings,
+                "vocabulary": config.vocab_size, "rotary_theta": config.rope_theta, "epsilon": config.rms_norm_eps,
+                "qk_norm": config.model_type == "qwen3"}
 
 
-def names_of(model):
-    """{our name: the library's}: all parameters of the model, each once. That none of ours is left our program checks."""
+class Gpt2:
+    ENTRY, BLOCKS = "gpt", "transformer.h."
+    NAMES = """
+        model/0000/token.weight                 transformer.wte.weight
+        model/0000/position.weight              transformer.wpe.weight
+        model/{attention}/layer_norm.weight     .ln_1.weight
+        model/{attention}/layer_norm.bias       .ln_1.bias
+        model/{attention}/attention.qkv.weight  .attn.c_attn.weight
+        model/{attention}/attention.qkv.bias    .attn.c_attn.bias
+        model/{attention}/attention.proj.weight .attn.c_proj.weight
+        model/{attention}/attention.proj.bias   .attn.c_proj.bias
+        model/{mlp}/layer_norm.weight           .ln_2.weight
+        model/{mlp}/layer_norm.bias             .ln_2.bias
+        model/{mlp}/mlp.up.weight               .mlp.c_fc.weight
+        model/{mlp}/mlp.up.bias                 .mlp.c_fc.bias
+        model/{mlp}/mlp.down.weight             .mlp.c_proj.weight
+        model/{mlp}/mlp.down.bias               .mlp.c_proj.bias
+        model/{norm}/weight                     transformer.ln_f.weight
+        model/{norm}/bias                       transformer.ln_f.bias
+        model/{head}/weight                     lm_head.weight
+    """
+    CONFIG = {"vocab_size": 37, "n_embd": 32, "n_layer": 3, "n_head": 4, "n_positions": 16, "embd_pdrop": 0,
+              "resid_pdrop": 0, "attn_pdrop": 0}
+    OTHER = {"layer_norm_epsilon": 1e-2}
+
+    @staticmethod
+    def fields(config):
+        return {"layers": config.n_layer, "width": config.n_embd, "heads": config.n_head,
+                "context": config.n_positions, "vocabulary": config.vocab_size}
+
+
+COMMON = {"initializer_range": 0.2, "attn_implementation": "eager", "use_cache": False, "tie_word_embeddings": False}
+# What it is to us, the library's names of configuration and model, and what is set.
+MODELS = {
+    "Llama": (Llama, "LlamaConfig", "LlamaForCausalLM", {}),
+    "Qwen3": (Llama, "Qwen3Config", "Qwen3ForCausalLM",
+              {"rope_theta": 1000000.0, "rms_norm_eps": 1e-6, "head_dim": 10}),
+    "GPT-2": (Gpt2, "GPT2Config", "GPT2LMHeadModel", {}),
+}
+
+
+def names_of(family, model):
+    """{our name: the library's}: all of the model, each once. That none of ours is left our program checks."""
     known = dict(model.named_parameters())
     blocks = model.config.num_hidden_layers
     table = {}
     for block in range(blocks):
-        layers = {"attention": 1 + 2 * block, "swiglu": 2 + 2 * block, "norm": 1 + 2 * blocks, "head": 2 + 2 * blocks}
+        layers = {"attention": 1 + 2 * block, "mlp": 2 + 2 * block, "norm": 1 + 2 * blocks, "head": 2 + 2 * blocks}
         numbers = {name: f"{layer:04d}" for name, layer in layers.items()}
-        for line in NAMES.strip().splitlines():
+        for line in family.NAMES.strip().splitlines():
             ours, *theirs = line.format(**numbers).split()
-            theirs = [f"model.layers.{block}{name}" if name.startswith(".") else name for name in theirs]
+            theirs = [f"{family.BLOCKS}{block}{name}" if name.startswith(".") else name for name in theirs]
             if all(name in known for name in theirs):
                 table[ours] = theirs
     assert sorted(name for names in table.values() for name in names) == sorted(known)
     return table
 
 
-SHAPE = {"vocab_size": 37, "hidden_size": 32, "intermediate_size": 56, "num_hidden_layers": 3, "num_attention_heads": 4,
-         "num_key_value_heads": 2, "max_position_embeddings": 16, "tie_word_embeddings": False, "initializer_range": 0.2,
-         "attn_implementation": "eager", "use_cache": False}
-# Normalised heads always have an epsilon of 1e-6 with us, as Qwen3 has.
-MODELS = {
-    "Llama": {**SHAPE, "rope_theta": 500000.0, "rms_norm_eps": 1e-5},
-    "Qwen3": {**SHAPE, "rope_theta": 1000000.0, "rms_norm_eps": 1e-6, "head_dim": 10},
-}
-
-
-def fields_of(config):
-    """Of zoo entry llama, for a configuration of the library."""
-    return {"layers": config.num_hidden_layers, "width": config.hidden_size, "heads": config.num_attention_heads,
-            "key_heads": config.num_key_value_heads, "head_width": config.head_dim, "hidden": config.intermediate_size,
-            "context": config.max_position_embeddings, "vocabulary": config.vocab_size, "rotary_theta": config.rope_theta,
-            "epsilon": config.rms_norm_eps, "qk_norm": config.model_type == "qwen3"}
-
-
 class Model:
     """One model of the library, with random weights."""
 
     def __init__(self, name, **changes):
-        config = getattr(transformers, name + "Config")(**{**MODELS[name], **changes})
-        self.name, self.fields = name, fields_of(config)
+        self.family, config, model, settings = MODELS[name]
+        config = getattr(transformers, config)(**{**COMMON, **self.family.CONFIG, **settings, **changes})
+        self.fields = self.family.fields(config)
         torch.manual_seed(3)
-        self.model = getattr(transformers, name + "ForCausalLM")(config)
-        with torch.no_grad():  # a norm that is all ones would hide what is confused
+        self.model = getattr(transformers, model)(config)
+        with torch.no_grad():  # norms that are all ones, and biases of zero, would hide what is confused
             for parameter in self.model.parameters():
                 if parameter.dim() == 1:
                     parameter += 0.2 * torch.randn_like(parameter)
-        self.table = names_of(self.model)
+        self.table = names_of(self.family, self.model)
+        self.turned = {f"{name}.weight" for name, module in self.model.named_modules()
+                       if isinstance(module, transformers.pytorch_utils.Conv1D)}  # [in, out]
 
     def arrays(self, take):
         """Under our names, of each parameter what `take` gives."""
         theirs = {name: take(parameter).numpy() for name, parameter in self.model.named_parameters()}
+        theirs |= {name: theirs[name].T for name in self.turned}
         return {ours: np.concatenate([theirs[name] for name in names]) for ours, names in self.table.items()}
 
     def weights(self):
@@ -145,7 +189,7 @@ def compare(oracle, name, report):
     model = Model(name)
     batch = networks.make_batch(model.fields, np.random.default_rng(11))
     with tempfile.TemporaryDirectory() as folder:
-        network = networks.Network(oracle, name, ("llama", None, model.fields, {}), pathlib.Path(folder))
+        network = networks.Network(oracle, name, (model.family.ENTRY, None, model.fields, {}), pathlib.Path(folder))
         weights, truth = model.weights(), model.step(batch)
         for stages, micro_batches, mode in ((1, 1, "never"), (3, 1, "always"), (3, 2, "except_first")):
             ours = network.ours(weights, batch, "--stages", stages, "--micro-batches", micro_batches,
@@ -155,8 +199,8 @@ def compare(oracle, name, report):
         perturbed = {path: array.copy() for path, array in weights.items()}
         perturbed["model/0003/attention.qkv.weight"][-1, 0] += 0.01  # one number, of a value's projection
         must_differ(report, f"{name} with a perturbed weight", network.ours(perturbed, batch), truth)
-        other = Model(name, rope_theta=model.fields["rotary_theta"] * 1.1).step(batch)
-        must_differ(report, f"{name} with another theta", network.ours(weights, batch), other)
+        other = Model(name, **model.family.OTHER).step(batch)
+        must_differ(report, f"{name} with {model.family.OTHER}", network.ours(weights, batch), other)
 
 
 def must_differ(report, what, ours, truth):
