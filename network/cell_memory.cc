@@ -211,13 +211,15 @@ class CellWalk {
 
   int64_t PeakOfForward(int64_t alive, bool keep, bool hold_inputs) {
     int64_t peak = alive;
+    // Without a backward only states are folded, behind each layer, from what it has kept.
+    const bool stays = keep && FirstTrainedLayer(network_) < last_;
     for (int i = first_; i < last_; ++i) {
       const NetworkLayer& layer = Layer(i);
       const LayerLists& lists = *layer.lists;
       std::vector<ValueId> staying;
       for (size_t k = 0; k < layer.inputs.size(); ++k) {
         const WireId id = layer.inputs[k];
-        const bool kept_before = keep && At(stasher_, id) >= 0 && At(stasher_, id) < i;
+        const bool kept_before = stays && At(stasher_, id) >= 0 && At(stasher_, id) < i;
         if (At(last_reader_, id) > i || kept_before || (hold_inputs && ComesIn(id))) {
           staying.push_back(lists.inputs[k]);
         }
@@ -227,9 +229,9 @@ class CellWalk {
       for (const WireId id : layer.outputs) {
         if (!Holds(layer.inputs, id)) alive += sizes_.Bytes(id);
       }
-      if (keep) alive += InnerStash(layer);
+      if (stays) alive += InnerStash(layer);
       for (size_t k = 0; k < layer.inputs.size(); ++k) {
-        const bool kept = keep && Holds(lists.stash, lists.inputs[k]);
+        const bool kept = stays && Holds(lists.stash, lists.inputs[k]);
         if (kept || Holds(staying, lists.inputs[k])) continue;
         alive -= sizes_.Bytes(layer.inputs[k]);
       }

@@ -6,7 +6,9 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "gtest/gtest.h"
+#include "network/freeze.h"
 #include "network/layers/batch_norm.h"
 #include "network/layers/dropout.h"
 #include "network/layers/embedding.h"
@@ -44,20 +46,20 @@ double Ratio(int64_t seen, int64_t forecast) {
 }
 
 // Of every stage and kind of memory.
-void ExpectForecast(const ModelSpec& spec, const HarnessOptions& asked, int64_t batch = kBatch) {
+void ExpectForecast(const Network& model, const HarnessOptions& asked, int64_t batch = kBatch) {
   HarnessOptions options = asked;
-  options.other_model = spec;
+  options.network = model;
+  options.precision = model.precision;
   options.own_memory = options.upstream_first = true;
   options.batch_size = batch;
   options.micro_batches = kMicroBatches;
   PipelineHarness pipeline(options);
   ASSERT_TRUE(pipeline.TrainStep().ok());
-  const Network model = *ExpandModel(spec, options.precision);
   const int layers = static_cast<int>(model.layers.size());
   const Partition partition = *UniformPartition(layers, options.stages);
   for (int k = 0; k < options.stages; ++k) {
-    SCOPED_TRACE(absl::StrCat(spec.kind, ", ", PrecisionName(options.precision), ", stage ", k,
-                              " of ", options.stages, ", ", options.schedule, ", ",
+    SCOPED_TRACE(absl::StrCat(PrecisionName(options.precision), ", stage ", k, " of ",
+                              options.stages, ", ", options.schedule, ", ",
                               RematerializationName(options.rematerialization)));
     const StageMemory forecast = ForecastStageMemory(model, *pipeline.Work(k, true).program,
                                                      {.first_layer = partition.first(k),
@@ -74,22 +76,26 @@ void ExpectForecast(const ModelSpec& spec, const HarnessOptions& asked, int64_t 
   }
 }
 
-void ExpectForecastInEveryPipeline(const ModelSpec& spec, int64_t batch = kBatch) {
-  for (const Precision precision : {Precision::kFloat32, Precision::kBfloat16}) {
-    for (int stages = 1; stages <= 3; ++stages) {
-      for (const std::string& schedule : ScheduleNames()) {
-        for (const auto mode : {Rematerialization::kAlways, Rematerialization::kExceptFirst,
-                                Rematerialization::kNever}) {
-          ExpectForecast(spec,
-                         {.stages = stages,
-                          .schedule = schedule,
-                          .rematerialization = mode,
-                          .precision = precision},
-                         batch);
-        }
+void ExpectForecastInEveryPipeline(const Network& network, int64_t batch = kBatch) {
+  for (int stages = 1; stages <= 3; ++stages) {
+    for (const std::string& schedule : ScheduleNames()) {
+      for (const auto mode : {Rematerialization::kAlways, Rematerialization::kExceptFirst,
+                              Rematerialization::kNever}) {
+        ExpectForecast(network, {.stages = stages, .schedule = schedule, .rematerialization = mode},
+                       batch);
       }
     }
   }
+}
+
+// Of the first two layers that have parameters: in front there are forwards alone.
+Network WithFrontFrozen(const Network& network) {
+  std::vector<std::string> patterns;
+  for (const NetworkLayer& layer : network.layers) {
+    if (layer.parameters.empty() || patterns.size() == 2) continue;
+    patterns.push_back(absl::StrFormat("model/%04d/*", layer.index));
+  }
+  return *Freeze(network, patterns, "training.freeze");
 }
 
 // Widths whose tensors are whole 64 bytes in either type, so that nothing is rounded up.
@@ -127,29 +133,45 @@ TEST(MemoryForecast, HoldsForEveryNetworkOfTheZoo) {
   for (const NetworkKind* kind : AllNetworkKinds()) {
     const auto found = specs.find(std::string(kind->name()));
     ASSERT_NE(found, specs.end()) << kind->name() << " has no row in this test";
-    ExpectForecastInEveryPipeline(found->second);
+    SCOPED_TRACE(found->first);
+    for (const Precision precision : {Precision::kFloat32, Precision::kBfloat16}) {
+      ExpectForecastInEveryPipeline(*ExpandModel(found->second, precision));
+    }
+  }
+}
+
+TEST(MemoryForecast, HoldsWithFrozenLayers) {
+  for (const auto& [name, spec] : ZooForMemory()) {
+    SCOPED_TRACE(name);
+    ExpectForecastInEveryPipeline(WithFrontFrozen(*ExpandModel(spec)));
   }
 }
 
 TEST(MemoryForecast, HoldsForMicroBatchesOfDifferentSizes) {
-  for (const auto& [name, spec] : ZooForMemory()) ExpectForecast(spec, {.stages = 3}, kBatch + 1);
+  for (const auto& [name, spec] : ZooForMemory()) {
+    SCOPED_TRACE(name);
+    ExpectForecast(*ExpandModel(spec), {.stages = 3}, kBatch + 1);
+  }
 }
 
 TEST(MemoryForecast, IsTheSameForTensorFloat32) {
-  ExpectForecast(ZooForMemory().at("gpt"), {.stages = 3, .precision = Precision::kTensorFloat32});
+  ExpectForecast(*ExpandModel(ZooForMemory().at("gpt"), Precision::kTensorFloat32), {.stages = 3});
 }
 
 // Statistics are there once for all samples of a micro-batch, beside values of one place a sample: not negligible.
 // So are running moments and what gathers for them.
 TEST(MemoryForecast, HoldsWithBatchNorms) {
-  ExpectForecastInEveryPipeline(
-      SequenceSpec{
-          .width = 128,
-          .context = 1,
-          .vocabulary = 128,
-          .layers = {EmbeddingSpec{.position = false}, BatchNormSpec{}, ReluSpec{},
-                     LinearSpec{.out = 128}, BatchNormSpec{}, ReluSpec{}, LinearSpec{.out = 128}}},
-      64);
+  const SequenceSpec list{
+      .width = 128,
+      .context = 1,
+      .vocabulary = 128,
+      .layers = {EmbeddingSpec{.position = false}, BatchNormSpec{}, ReluSpec{},
+                 LinearSpec{.out = 128}, BatchNormSpec{}, ReluSpec{}, LinearSpec{.out = 128}}};
+  for (const Precision precision : {Precision::kFloat32, Precision::kBfloat16}) {
+    const Network network = *ExpandModel(list, precision);
+    ExpectForecastInEveryPipeline(network, 64);
+    ExpectForecastInEveryPipeline(WithFrontFrozen(network), 64);
+  }
 }
 
 // What a step on cards takes of its forecast on the fullest stage, workspaces left out. Copies run
