@@ -3,7 +3,9 @@
 #include <set>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "base/check.h"
+#include "base/status.h"
 #include "network/gradient_calls.h"
 #include "network/lists.h"
 #include "network/update_calls.h"
@@ -147,6 +149,25 @@ void AddForwardLists(const LayerGraph& graph, const Ids& owned, LayerLists* list
   lists->evaluation = Liveness(owned, inputs, evaluated).Of(calls);
 }
 
+// An operation may give less in an evaluation than in training.
+absl::Status CheckEvaluation(const LayerLists& lists, Ids there) {
+  for (const ListedCall& listed : lists.evaluation.calls) {
+    for (const ValueId id : listed.call.inputs) {
+      if (there.contains(id)) continue;
+      return absl::InvalidArgumentError(absl::StrCat(listed.call.operation, ": reads value ",
+                                                     id.value,
+                                                     ", which is not there in an evaluation"));
+    }
+    there.insert(listed.call.outputs.begin(), listed.call.outputs.end());
+  }
+  for (const ValueId id : lists.evaluation_outputs) {
+    if (there.contains(id)) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("gives value ", id.value, ", which is not there in an evaluation"));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 CallTypes LayerLists::TypesOf(const Call& call) const {
@@ -167,10 +188,10 @@ int64_t LeastSamples(const LayerLists& lists) {
   return least;
 }
 
-LayerLists Differentiate(const LayerGraph& graph) {
-  GradientCalls backward = WriteGradientCalls(graph);
+absl::StatusOr<LayerLists> TryDifferentiate(const LayerGraph& graph) {
+  ASSIGN_OR_RETURN(GradientCalls backward, WriteGradientCalls(graph));
   FuseGradientCalls(graph, &backward);
-  const UpdateCalls updates = WriteUpdateCalls(graph, &backward.values);
+  ASSIGN_OR_RETURN(const UpdateCalls updates, WriteUpdateCalls(graph, &backward.values));
   std::vector<Call> input_part, weight_part;
   Split(backward, &input_part, &weight_part);
   weight_part.insert(weight_part.end(), updates.folds.begin(), updates.folds.end());
@@ -199,7 +220,14 @@ LayerLists Differentiate(const LayerGraph& graph) {
   lists.input_gradient = Liveness(owned, handed_in, after_input).Of(input_part);
   lists.weight_gradient = Liveness(owned, to_weights, {}).Of(weight_part);
   lists.commit = Liveness(owned, {}, {}).Of(updates.commits);
+  RETURN_IF_ERROR(CheckEvaluation(lists, Union(owned, ToSet(lists.inputs))));
   return lists;
+}
+
+LayerLists Differentiate(const LayerGraph& graph) {
+  absl::StatusOr<LayerLists> lists = TryDifferentiate(graph);
+  CHECK_OK(lists.status());
+  return *std::move(lists);
 }
 
 }  // namespace stagecoach

@@ -113,7 +113,7 @@ absl::StatusOr<Network> Freeze(Network network, const std::vector<std::string>& 
   SharedLists lists;
   for (NetworkLayer& layer : network.layers) {
     LayerGraph graph = AsTrained(network, layer);
-    if (graph != *layer.graph) lists.Set(std::move(graph), &layer);
+    if (graph != *layer.graph) RETURN_IF_ERROR(lists.Set(std::move(graph), &layer));
     for (size_t i = 0; i < layer.outputs.size(); ++i) {
       Wire& wire = network.wires[static_cast<size_t>(layer.outputs[i].value)];
       if (wire.maker == layer.index) wire.gradient = layer.lists->output_gradients[i].valid();

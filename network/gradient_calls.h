@@ -5,6 +5,7 @@
 
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "network/layer.h"
 
 namespace stagecoach {
@@ -20,7 +21,8 @@ struct GradientCalls {
 // parameter has a gradient where one call computes it with that of another, which is trained: nobody reads it.
 // Several shares of one value's gradient are summed in descending order of the calls that use it; what
 // arrives from the layers behind is one share, the first.
-GradientCalls WriteGradientCalls(const LayerGraph& graph);
+// INVALID_ARGUMENT naming the operation: a call has no gradient where one is needed.
+absl::StatusOr<GradientCalls> WriteGradientCalls(const LayerGraph& graph);
 
 // The table of calls that one kernel does together: docs/ARCHITECTURE.md, "Lists". Which rewrite applies
 // depends on the calls alone, never on a back end or a cut, so that bits do not depend on these.

@@ -40,9 +40,10 @@ ValueId LayerWriter::Input(ValueType type, bool gradient) {
   return graph_.inputs.back();
 }
 
-ValueId LayerWriter::Parameter(Element element, Shape shape) {
+ValueId LayerWriter::Parameter(Element element, Shape shape, bool trained) {
   graph_.parameters.push_back(NewValue(WeightType(element, std::move(shape)), Origin::kParameter,
                                        static_cast<int>(graph_.parameters.size())));
+  graph_.values.back().constant = !trained;
   return graph_.parameters.back();
 }
 

@@ -44,7 +44,7 @@ class LayerWriter {
   ValueId Input(ValueType type, bool gradient = true);
   // The next parameter of the layer. Operations read a kActivation parameter in the type that the job
   // computes in and a kFloat32 one as it is stored.
-  ValueId Parameter(Element element, Shape shape);
+  ValueId Parameter(Element element, Shape shape, bool trained = true);
   // The next state: float32, without a gradient; changed by the update rules of the calls that read it.
   ValueId State(Shape shape);
   std::vector<ValueId> Emit(std::string_view operation, Attributes attributes,

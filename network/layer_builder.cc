@@ -48,12 +48,14 @@ absl::Status CheckImageSize(const LayerPlace& place, const ValueType& y) {
 
 double HeStddev(int64_t inputs) { return std::sqrt(2.0 / static_cast<double>(inputs)); }
 
+std::string NamePrefix(int layer_index) { return absl::StrFormat("model/%04d/", layer_index); }
+
 std::string FieldPath(const LayerPlace& place, std::string_view kind, std::string_view field) {
   return absl::StrCat(place.path, ".", std::string(kind), ".", std::string(field));
 }
 
 std::string LayerBuilder::NameOf(const LayerPlace& place, const char* name) const {
-  return absl::StrFormat("model/%04d/%s%s", layer_index_, place.prefix, name);
+  return absl::StrCat(NamePrefix(layer_index_), place.prefix, name);
 }
 
 ValueId LayerBuilder::Add(const LayerPlace& place, const char* name, Shape shape,

@@ -22,6 +22,9 @@ inline constexpr double kInitStddev = 0.02;
 // Of a weight that so many inputs of each output go through, before a ReLU (He et al. 2015, 1502.01852).
 double HeStddev(int64_t inputs);
 
+// What the names of a layer's parameters and states begin with: "model/0003/".
+std::string NamePrefix(int layer_index);
+
 // Where a layer stands.
 struct LayerPlace {
   std::string path;    // in the job, for errors: "model.sequence.layers[3]"

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "network/layer.h"
 
 namespace stagecoach {
@@ -49,6 +50,10 @@ struct LayerLists {
   CallTypes TypesOf(const Call& call) const;
 };
 
+// INVALID_ARGUMENT naming the operation: a graph whose calls fit each other and that cannot be trained, as one in
+// which a gradient would have to go through an operation that has none.
+absl::StatusOr<LayerLists> TryDifferentiate(const LayerGraph& graph);
+// Of a graph that is known to be one that can.
 LayerLists Differentiate(const LayerGraph& graph);
 
 // Samples that a micro-batch must have in training.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
@@ -10,6 +11,7 @@
 #include "network/cost.h"
 #include "network/layer_kinds.h"
 #include "network/limits.h"
+#include "operations/catalogue.h"
 
 namespace stagecoach {
 namespace {
@@ -44,29 +46,84 @@ WireId NetworkBuilder::Input(const std::string& name, ValueType type, int64_t cl
 absl::StatusOr<std::vector<WireId>> NetworkBuilder::Add(const Naming& naming,
                                                         const std::vector<WireId>& inputs,
                                                         const Write& write) {
+  LayerBuilder builder(static_cast<int>(network_.layers.size()), branch_stddev_, facts_);
+  std::vector<ValueId> values;
+  for (const WireId id : inputs) {
+    values.push_back(builder.writer().Input(type(id), network_.wire(id).gradient));
+  }
+  ASSIGN_OR_RETURN(std::vector<ValueId> outputs, write(values, builder));
+  ASSIGN_OR_RETURN(BuiltLayer built, Annotate(builder.Finish(std::move(outputs)), naming.path));
+  return Add(naming, inputs, std::move(built));
+}
+
+absl::Status NetworkBuilder::CheckInputs(const std::vector<WireId>& inputs,
+                                         const LayerGraph& graph) const {
+  if (inputs.empty() || inputs.size() != graph.inputs.size()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("reads ", inputs.size(), " wires and has ", graph.inputs.size(), " inputs"));
+  }
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const Wire& wire = network_.wire(inputs[i]);
+    const Value& input = graph.value(graph.inputs[i]);
+    if (std::count(inputs.begin(), inputs.end(), inputs[i]) > 1) {
+      return absl::InvalidArgumentError(absl::StrCat("reads wire ", inputs[i].value, " twice"));
+    }
+    if (input.type == wire.type && input.constant == !wire.gradient) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("its input ", i, " is ", FormatType(input.type),
+                     input.constant ? "" : " with a gradient", ", and wire ", inputs[i].value,
+                     " is ", FormatType(wire.type), wire.gradient ? " with a gradient" : ""));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status NetworkBuilder::CheckIds(const std::vector<WireId>& inputs,
+                                      const LayerGraph& graph) const {
+  for (const Call& call : graph.calls) {
+    CallTypes types;
+    for (const ValueId id : call.inputs) types.inputs.push_back(graph.value(id).type);
+    for (const ValueId id : call.outputs) types.outputs.push_back(graph.value(id).type);
+    const std::optional<int64_t> below =
+        OperationNamed(call.operation).RowsOfTable(call.attributes, types);
+    for (const ValueId id : call.inputs) {
+      const Value& value = graph.value(id);
+      if (!below.has_value() || value.type.element != Element::kIds) continue;
+      const bool known = value.origin == Origin::kInput &&
+                         network_.IsInput(inputs[static_cast<size_t>(value.index)]);
+      const int64_t classes =
+          known ? network_.input(inputs[static_cast<size_t>(value.index)]).classes : 0;
+      if (known && classes <= *below) continue;
+      return absl::InvalidArgumentError(
+          absl::StrCat(call.operation, ": reads ids ",
+                       known ? absl::StrCat("below ", classes) : "that a layer makes",
+                       "; must be ids of the data source below ", *below));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<WireId>> NetworkBuilder::Add(const Naming& naming,
+                                                        const std::vector<WireId>& inputs,
+                                                        BuiltLayer built) {
+  RETURN_IF_ERROR(Annotate(CheckInputs(inputs, built.graph), naming.path));
+  RETURN_IF_ERROR(Annotate(CheckIds(inputs, built.graph), naming.path));
   NetworkLayer layer;
   layer.index = static_cast<int>(network_.layers.size());
   layer.label = naming.label;
   layer.function = naming.function;
   layer.inputs = inputs;
-  LayerBuilder builder(layer.index, branch_stddev_, facts_);
-  std::vector<ValueId> values;
-  for (const WireId id : inputs) {
-    CHECK_EQ(std::count(inputs.begin(), inputs.end(), id), 1) << "a layer reads a wire once";
-    values.push_back(builder.writer().Input(type(id), network_.wire(id).gradient));
-  }
-  ASSIGN_OR_RETURN(std::vector<ValueId> outputs, write(values, builder));
-  ASSIGN_OR_RETURN(BuiltLayer built, Annotate(builder.Finish(std::move(outputs)), naming.path));
   layer.parameters = std::move(built.parameters);
   layer.states = std::move(built.states);
   for (const ParameterSpec& parameter : layer.parameters) {
     parameters_ += parameter.shape.elements();
   }
-  lists_.Set(std::move(built.graph), &layer);
+  RETURN_IF_ERROR(Annotate(lists_.Set(std::move(built.graph), &layer), naming.path));
   const LayerLists& lists = *layer.lists;
   for (size_t i = 0; i < inputs.size(); ++i) {
-    CHECK_EQ(network_.wire(inputs[i]).gradient, lists.input_gradients[i].valid())
-        << layer.label << " and the gradient of its input " << i;
+    if (network_.wire(inputs[i]).gradient == lists.input_gradients[i].valid()) continue;
+    return Annotate(absl::InvalidArgumentError(
+                        absl::StrCat("nothing that it gives depends on wire ", inputs[i].value)),
+                    naming.path);
   }
   for (size_t i = 0; i < lists.outputs.size(); ++i) {
     // What a layer hands on as it is, as a dropout that is off does, stays the same wire: it is the same memory.

@@ -33,9 +33,15 @@ class NetworkBuilder {
       const std::vector<ValueId>& inputs, LayerBuilder& builder)>;
   absl::StatusOr<std::vector<WireId>> Add(const Naming& naming, const std::vector<WireId>& inputs,
                                           const Write& write);
+  // A layer that was written already; its parameters and states have their names, its graph's inputs the types of
+  // those wires.
+  absl::StatusOr<std::vector<WireId>> Add(const Naming& naming, const std::vector<WireId>& inputs,
+                                          BuiltLayer built);
   // A layer with one input and one output, as a job lists it.
   absl::StatusOr<WireId> Add(const LayerSpec& spec, const std::string& path, WireId input);
 
+  // Wires so far.
+  size_t wires() const { return network_.wires.size(); }
   const ValueType& type(WireId id) const { return network_.wire(id).type; }
   // Everything that a layer makes has to be of use, and the tuple at a cut has to fit a message.
   struct Ends {
@@ -45,6 +51,9 @@ class NetworkBuilder {
   absl::StatusOr<Network> Finish(const Ends& ends, const std::string& path);
 
  private:
+  absl::Status CheckInputs(const std::vector<WireId>& inputs, const LayerGraph& graph) const;
+  // Every id that is looked up comes from the data source, which keeps to its bound.
+  absl::Status CheckIds(const std::vector<WireId>& inputs, const LayerGraph& graph) const;
   absl::Status CheckCuts(const std::string& path) const;
 
   const double branch_stddev_;

@@ -38,6 +38,11 @@ absl::StatusOr<const ObjectiveKind*> FindObjectiveKind(std::string_view name);
 // Without a kind it is cross-entropy; accuracy is counted where a sample has one target.
 absl::Status SetObjective(const KindSpec& spec, const std::string& path, Network* network);
 
+// Of an objective that has its loss, its output and its targets: fills in the sums, and checks that it is one for
+// this network. `ignored_path`: of the field that says which class is ignored.
+absl::Status FinishObjective(const std::string& path, const std::string& ignored_path,
+                             Network* network);
+
 }  // namespace stagecoach
 
 #endif  // STAGECOACH_NETWORK_OBJECTIVE_KIND_H_

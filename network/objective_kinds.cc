@@ -1,10 +1,8 @@
 #include "absl/strings/str_cat.h"
-#include "base/check.h"
 #include "base/field_check.h"
 #include "base/named_list.h"
 #include "base/status.h"
 #include "network/objective_kind.h"
-#include "operations/catalogue.h"
 
 // A line a kind. Its file in network/objectives defines `const ObjectiveKind* <Name>Kind()`; its message is in
 // proto/stagecoach/v1/model.proto.
@@ -57,29 +55,6 @@ absl::StatusOr<WireId> ChooseTargets(const ObjectiveKind& kind, const Network& n
             "cross_entropy");
 }
 
-// path: of the objective in the job; kind: the one that was asked for.
-absl::Status CheckOutput(const Network& network, const std::string& path, const std::string& kind) {
-  const int64_t classes = network.input(network.objective.targets).classes;
-  const ValueType& output = network.wire(network.objective.output).type;
-  if (classes == 0) {
-    if (output.shape == network.objective.target_type.shape) return absl::OkStatus();
-    const std::string& name = network.input(network.objective.targets).name;
-    return FieldError(path, absl::StrCat("the last layer gives ", FormatType(output)),
-                      absl::StrCat("it must give what it is compared with, ", name, ", which is ",
-                                   FormatType(network.objective.target_type)));
-  }
-  if (network.objective.ignored.value_or(0) >= classes) {
-    return FieldError(absl::StrCat(path, ".", kind, ".ignore_index"),
-                      absl::StrCat(*network.objective.ignored),
-                      absl::StrCat("must be below the ", classes, " classes"));
-  }
-  if (network.classes() == classes) return absl::OkStatus();
-  return FieldError(path, absl::StrCat("the last layer gives ", FormatType(output)),
-                    absl::StrCat("it must give logits of the ", classes,
-                                 " classes: end with linear: {out: ", classes,
-                                 "}, on images behind flatten or global_pool"));
-}
-
 KindSpec DefaultObjective(const Network& network) {
   KindSpec spec;
   spec.kind = CrossEntropyKind()->name();
@@ -103,15 +78,8 @@ absl::Status SetObjective(const KindSpec& given, const std::string& path, Networ
   objective.targets = targets;
   objective.target_type = network->wire(targets).type;
   objective.target_type.element = kind->TargetElement();
-  const Operation& loss = OperationNamed(objective.operation);
   network->objective = objective;
-  RETURN_IF_ERROR(CheckOutput(*network, path, spec.kind));
-  const std::vector<ValueType> inputs = {network->wire(output).type, objective.target_type};
-  RETURN_IF_ERROR(Annotate(loss.Types(objective.attributes, inputs, {}).status(), path));
-  std::vector<std::string>& sums = network->objective.sums = loss.Sums(objective.attributes);
-  CHECK(sums.size() >= 2 && sums[0] == "loss" && sums[1] == "terms")
-      << objective.operation << " is no loss";
-  return absl::OkStatus();
+  return FinishObjective(path, absl::StrCat(path, ".", spec.kind, ".ignore_index"), network);
 }
 
 }  // namespace stagecoach

@@ -15,8 +15,8 @@ namespace stagecoach {
 
 class SharedLists {
  public:
-  // Gives the layer this graph and the lists that follow from it.
-  void Set(LayerGraph graph, NetworkLayer* layer);
+  // Gives the layer this graph and the lists that follow from it. INVALID_ARGUMENT: it cannot be trained.
+  absl::Status Set(LayerGraph graph, NetworkLayer* layer);
 
  private:
   // Those used last, first; others are forgotten, so that a network of many different layers is not searched for long.

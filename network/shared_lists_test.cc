@@ -14,7 +14,7 @@ LayerGraph Gelu(int64_t width) {
 
 NetworkLayer LayerOf(int64_t width, SharedLists* lists) {
   NetworkLayer layer;
-  lists->Set(Gelu(width), &layer);
+  EXPECT_TRUE(lists->Set(Gelu(width), &layer).ok());
   EXPECT_EQ(*layer.graph, Gelu(width));
   EXPECT_EQ(layer.lists->value(layer.lists->outputs[0]).type, ActivationType({width}));
   return layer;

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "base/check.h"
+#include "absl/strings/str_cat.h"
 #include "operations/catalogue.h"
 
 namespace stagecoach {
@@ -13,11 +13,12 @@ class UpdateCallWriter final : public UpdateWriter {
   UpdateCallWriter(const LayerGraph& graph, std::vector<Value>* values)
       : graph_(graph), values_(*values) {}
 
-  UpdateCalls Write() {
+  absl::StatusOr<UpdateCalls> Write() {
     for (const Call& call : graph_.calls) {
       current_ = &call;
       OperationNamed(call.operation).Update(call.attributes, *this);
     }
+    if (!status_.ok()) return status_;
     return std::move(updates_);
   }
 
@@ -48,9 +49,10 @@ class UpdateCallWriter final : public UpdateWriter {
  private:
   ValueId Input(int i) const { return current_->inputs[static_cast<size_t>(i)]; }
   const Value& At(ValueId id) const { return values_[static_cast<size_t>(id.value)]; }
-  void CheckOrigin(ValueId id, Origin origin) const {
-    CHECK(At(id).origin == origin)
-        << "value " << id.value << " in the update of " << current_->operation;
+  void CheckOrigin(ValueId id, Origin origin) {
+    if (At(id).origin == origin || !status_.ok()) return;
+    status_ = absl::InvalidArgumentError(absl::StrCat(current_->operation, ": would change value ",
+                                                      id.value, ", which is no state"));
   }
   void Emit(std::string_view operation, Attributes attributes, std::vector<ValueId> inputs,
             const std::vector<ValueId>& changed, std::vector<Call>* calls) {
@@ -58,8 +60,10 @@ class UpdateCallWriter final : public UpdateWriter {
     for (const ValueId id : inputs) types.push_back(At(id).type);
     for (const ValueId id : changed) adds.push_back(At(id).type);
     const absl::Status status = OperationNamed(operation).Types(attributes, types, adds).status();
-    CHECK(status.ok()) << operation << " in the update of " << current_->operation << ": "
-                       << status;
+    if (!status.ok() && status_.ok()) {
+      status_ = absl::InvalidArgumentError(absl::StrCat(
+          current_->operation, ": its update, ", std::string(operation), ": ", status.message()));
+    }
     calls->push_back(
         {std::string(operation), std::move(attributes), std::move(inputs), {}, changed});
   }
@@ -68,11 +72,12 @@ class UpdateCallWriter final : public UpdateWriter {
   std::vector<Value>& values_;
   UpdateCalls updates_;
   const Call* current_ = nullptr;
+  absl::Status status_;  // the first error
 };
 
 }  // namespace
 
-UpdateCalls WriteUpdateCalls(const LayerGraph& graph, std::vector<Value>* values) {
+absl::StatusOr<UpdateCalls> WriteUpdateCalls(const LayerGraph& graph, std::vector<Value>* values) {
   return UpdateCallWriter(graph, values).Write();
 }
 

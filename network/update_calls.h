@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "network/layer.h"
 
 namespace stagecoach {
@@ -14,8 +15,8 @@ struct UpdateCalls {
   std::vector<Call> commits;  // when a step is applied
 };
 
-// Accumulators are added to the values.
-UpdateCalls WriteUpdateCalls(const LayerGraph& graph, std::vector<Value>* values);
+// Accumulators are added to the values. INVALID_ARGUMENT naming the operation: it would change what is no state.
+absl::StatusOr<UpdateCalls> WriteUpdateCalls(const LayerGraph& graph, std::vector<Value>* values);
 
 }  // namespace stagecoach
 

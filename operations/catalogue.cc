@@ -26,8 +26,8 @@ const NamedList<Operation>& Catalogue() {
 
 }  // namespace
 
-void Operation::Gradient(const Attributes&, GradientWriter&) const {
-  CHECK(false) << name() << " has no gradient";
+void Operation::Gradient(const Attributes&, GradientWriter& writer) const {
+  writer.Refuse("has no gradient");
 }
 
 const std::vector<const Operation*>& AllOperations() { return Catalogue().all(); }

@@ -1,6 +1,7 @@
 #include "operations/embedding.h"
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -42,6 +43,9 @@ class Embedding final : public OperationOf<EmbeddingAttributes> {
                      .inputs = {IdsBelow(5, {13}), Weights({5, 9})},
                      .samples = 3,
                      .tolerance = 0}};
+  }
+  std::optional<int64_t> RowsOfTable(const Attributes&, const CallTypes& types) const override {
+    return types.inputs[1].shape[0];
   }
 
  private:

@@ -62,6 +62,8 @@ class GradientWriter {
                           std::vector<ValueId> inputs, const std::vector<int>& parameters) = 0;
   // One share of the gradient of an input that is no parameter.
   virtual void Contribute(int input, ValueId gradient) = 0;
+  // The call stands where it has no gradient. Nothing that is written after it counts.
+  virtual void Refuse(std::string_view why) = 0;
 };
 
 // How an operation's update rule sees one call of the forward: what changes the states that the call has
@@ -93,6 +95,8 @@ class Operation {
  public:
   virtual ~Operation() = default;
   virtual std::string_view name() const = 0;
+  // Raised where the same call means something else than before. Coordinator and stages must agree.
+  virtual int version() const { return 1; }
   virtual absl::Status CheckAttributes(const Attributes& attributes) const = 0;
   // Types of the outputs. `adds` are the types of what the call adds to.
   virtual absl::StatusOr<std::vector<ValueType>> Types(const Attributes& attributes,
@@ -100,8 +104,7 @@ class Operation {
                                                        std::span<const ValueType> adds) const = 0;
   virtual Cost CostOf(const Attributes& attributes, const CallTypes& types,
                       int64_t samples) const = 0;
-  // Writes the calls that compute the gradients of the wanted inputs. Operations of the backward have
-  // none.
+  // Writes the calls that compute the gradients of the wanted inputs. Operations of the backward refuse.
   virtual void Gradient(const Attributes& attributes, GradientWriter& writer) const;
   // Writes the calls that change states, if the call has any.
   virtual void Update(const Attributes&, UpdateWriter&) const {}
@@ -110,6 +113,10 @@ class Operation {
   }
   // Samples that a micro-batch must have in training.
   virtual int64_t LeastSamples(const Attributes&, const CallTypes&) const { return 1; }
+  // Rows of the table that ids are looked up in, if there is one: they have to be below.
+  virtual std::optional<int64_t> RowsOfTable(const Attributes&, const CallTypes&) const {
+    return std::nullopt;
+  }
   // Random numbers that a call draws from its stream for one sample.
   virtual int64_t Drawn(const Attributes&, const CallTypes&) const { return 0; }
   // The same call with one more input at the end, which is added to output 0 before its one rounding; none
@@ -159,8 +166,8 @@ class OperationOf : public Operation {
                                                          std::span<const ValueType> adds) const = 0;
   virtual Cost CostOfCall(const Struct& attributes, const CallTypes& types,
                           int64_t samples) const = 0;
-  virtual void WriteGradient(const Struct&, GradientWriter&) const {
-    CHECK(false) << name() << " has no gradient";
+  virtual void WriteGradient(const Struct&, GradientWriter& writer) const {
+    writer.Refuse("has no gradient");
   }
 };
 
