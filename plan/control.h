@@ -6,6 +6,7 @@
 #define STAGECOACH_PLAN_CONTROL_H_
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -30,8 +31,9 @@ struct DatasetManifest {
 };
 
 struct LoadCommand {
-  Fence fence;  // step: optimizer steps already applied (0, or the checkpoint's)
-  JobSpec spec;
+  Fence fence;   // step: optimizer steps already applied (0, or the checkpoint's)
+  JobSpec spec;  // its model is for messages to people: what is built is the network
+  std::shared_ptr<const Network> network;  // never null; as the job trains it
   Partition partition;
   StageId stage;
   std::string downstream_address;  // host:port; empty on the last stage
@@ -39,6 +41,12 @@ struct LoadCommand {
   bool fresh_optimizer = false;    // of the checkpoint, load the weights only
   DatasetManifest expected_data;   // checked if sha256 is not empty
   std::string probe_folder;  // to be answered in (checkpoint/folder_probe.h); empty: not asked
+};
+
+// What a stage measures, layer after layer.
+struct ProfileCommand {
+  JobSpec spec;  // as in a LoadCommand
+  std::shared_ptr<const Network> network;
 };
 
 struct LoadResult {

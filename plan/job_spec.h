@@ -112,6 +112,8 @@ struct JobSpec {
 inline constexpr int64_t kMaxSteps = 1'000'000'000;
 
 absl::Status ValidateJobSpec(const JobSpec& spec);
+// The same of a job whose network is there already; the spec's own model is not looked at.
+absl::Status ValidateJob(const JobSpec& spec, const Network& network);
 // The network as the job trains it. Errors: INVALID_ARGUMENT with the field's path.
 absl::StatusOr<Network> ExpandJob(const JobSpec& spec);
 

@@ -1,4 +1,4 @@
-// ValidateJobSpec: every field of a job spec, in the order of the YAML.
+// ValidateJobSpec and ValidateJob: every field of a job spec, in the order of the YAML.
 #include <algorithm>
 #include <string>
 
@@ -162,17 +162,26 @@ absl::Status CheckPlanSize(const JobSpec& spec, int64_t stages) {
                                  kMostPlanned / stages, ": their product may be ", kMostPlanned));
 }
 
-absl::Status ValidateJobSpec(const JobSpec& spec) {
+absl::Status ValidateJob(const JobSpec& spec, const Network& network) {
   RETURN_IF_ERROR(ValidateName("name", spec.name));
-  ASSIGN_OR_RETURN(const Network model, ExpandJob(spec));
-  RETURN_IF_ERROR(ValidateData(spec.data, model));
-  RETURN_IF_ERROR(ValidateTraining(spec.training, model));
-  RETURN_IF_ERROR(ValidateMasks(spec.training, model));
-  RETURN_IF_ERROR(ValidateLeastSamples(spec.training, model));
-  RETURN_IF_ERROR(ValidatePipeline(spec.pipeline, static_cast<int64_t>(model.layers.size())));
+  if (network.precision != spec.precision) {
+    return FieldError("precision", PrecisionName(spec.precision),
+                      absl::StrCat("the network was made for ", PrecisionName(network.precision)));
+  }
+  RETURN_IF_ERROR(ValidateData(spec.data, network));
+  RETURN_IF_ERROR(ValidateTraining(spec.training, network));
+  RETURN_IF_ERROR(ValidateMasks(spec.training, network));
+  RETURN_IF_ERROR(ValidateLeastSamples(spec.training, network));
+  RETURN_IF_ERROR(ValidatePipeline(spec.pipeline, static_cast<int64_t>(network.layers.size())));
   RETURN_IF_ERROR(CheckPlanSize(spec, spec.pipeline.stages));
   RETURN_IF_ERROR(ValidateCheckpointAndEvaluation(spec));
   return ValidateResume(spec);
+}
+
+absl::Status ValidateJobSpec(const JobSpec& spec) {
+  RETURN_IF_ERROR(ValidateName("name", spec.name));
+  ASSIGN_OR_RETURN(const Network network, ExpandJob(spec));
+  return ValidateJob(spec, network);
 }
 
 }  // namespace stagecoach

@@ -233,6 +233,7 @@ void JobTransition::SendLoads() {
   LoadCommand command;
   command.fence = FenceOf(state_);
   command.spec = spec();
+  command.network = NetworkOf(state_.job);
   command.checkpoint_folder = state_.load_folder;
   command.fresh_optimizer = state_.fresh_optimizer;
   command.expected_data = state_.data;

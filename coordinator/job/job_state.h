@@ -49,6 +49,11 @@ struct JobDefinition {
   double submitted_unix_seconds = 0;
 };
 
+// Shares the definition.
+inline std::shared_ptr<const Network> NetworkOf(const std::shared_ptr<const JobDefinition>& job) {
+  return {job, &job->model};
+}
+
 // Deadlines are of standing still: each starts anew whenever something that the operation waits for
 // shows progress (DeadlinePassed). What computes, reads or writes may take as long as it likes.
 struct JobLimits {

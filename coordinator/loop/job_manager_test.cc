@@ -83,7 +83,7 @@ class AnsweringStages final : public StageClient {
       done(stagecoach::WriteShard(*PosixFileSystem(), command.folder, first, last, tensors));
     });
   }
-  void Profile(const std::string&, const JobSpec&, double,
+  void Profile(const std::string&, const ProfileCommand&, double,
                std::function<void(absl::StatusOr<std::vector<LayerProfile>>)> done) override {
     mailbox_.Post([done] { done(absl::UnimplementedError("no profile")); });
   }

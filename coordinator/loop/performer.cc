@@ -74,7 +74,8 @@ void JobLoop::Performer::operator()(const SendWriteShard& action) const {
 }
 
 void JobLoop::Performer::operator()(const SendProfile& action) const {
-  stages().Profile(action.address, job_.state.job->spec, kCallSeconds,
+  const ProfileCommand command{job_.state.job->spec, NetworkOf(job_.state.job)};
+  stages().Profile(action.address, command, kCallSeconds,
                    [inbox = loop_.inbox_, id = id(),
                     fence = action.fence](absl::StatusOr<std::vector<LayerProfile>> profile) {
                      inbox->Add(id, Profiled{fence, std::move(profile)});

@@ -18,7 +18,7 @@ class SilentStages final : public StageClient {
            std::function<void(absl::StatusOr<StepReport>)>) override {}
   void WriteShard(const std::string&, const WriteShardCommand&, double,
                   std::function<void(absl::StatusOr<ShardInfo>)>) override {}
-  void Profile(const std::string&, const JobSpec&, double,
+  void Profile(const std::string&, const ProfileCommand&, double,
                std::function<void(absl::StatusOr<std::vector<LayerProfile>>)>) override {}
   void Abort(const std::string&, const Fence&, const std::string&) override {}
   void Release(const std::string&, const Fence&) override {}

@@ -419,7 +419,7 @@ absl::StatusOr<LoadResult> SimulatedCluster::DoLoad(SimulatedStage& stage,
 }
 
 absl::Status SimulatedCluster::ReadLayers(SimulatedStage& stage, const LoadCommand& command) {
-  const Network& model = ModelOf(command.spec);
+  const Network& model = *command.network;
   const int k = command.stage.value;
   const int layers = static_cast<int>(model.layers.size());
   std::vector<SafetensorsReader> shards;
@@ -454,16 +454,6 @@ absl::Status SimulatedCluster::ReadLayers(SimulatedStage& stage, const LoadComma
     RETURN_IF_ERROR(read(SlotTensorName(slots.front(), name), &layer.second));
   }
   return absl::OkStatus();
-}
-
-const Network& SimulatedCluster::ModelOf(const JobSpec& spec) {
-  for (const auto& [model, expanded] : models_) {
-    if (model == spec.model) return expanded;
-  }
-  absl::StatusOr<Network> expanded = ExpandModel(spec.model);
-  CHECK(expanded.ok()) << expanded.status();
-  models_.emplace_back(spec.model, *std::move(expanded));
-  return models_.back().second;
 }
 
 void SimulatedCluster::Run(const std::string& address, const RunCommand& command, double,
@@ -622,7 +612,7 @@ absl::StatusOr<ShardInfo> SimulatedCluster::DoWriteShard(SimulatedStage& stage,
     violations.push_back(
         absl::StrCat("checkpoint of an undecided step, ", command.fence.ToString()));
   }
-  const Network& model = ModelOf(stage.command.spec);
+  const Network& model = *stage.command.network;
   const std::vector<std::string> slots = OptimizerSlots(stage.command.spec.training.optimizer);
   std::deque<std::vector<float>> values;
   std::vector<TensorSource> tensors;
@@ -646,12 +636,12 @@ absl::StatusOr<ShardInfo> SimulatedCluster::DoWriteShard(SimulatedStage& stage,
 }
 
 void SimulatedCluster::Profile(
-    const std::string& address, const JobSpec& spec, double,
+    const std::string& address, const ProfileCommand& command, double,
     std::function<void(absl::StatusOr<std::vector<LayerProfile>>)> done) {
   ++profiles;
   Deliver(
       address,
-      [this, layers = ModelOf(spec).layers.size(), done](SimulatedStage& stage) {
+      [this, layers = command.network->layers.size(), done](SimulatedStage& stage) {
         absl::StatusOr<std::vector<LayerProfile>> profile =
             std::vector<LayerProfile>(layers, {0.001, 0.002});
         if (!profile_error.ok()) profile = profile_error;

@@ -132,7 +132,7 @@ class SimulatedCluster final : private StageClient {
   void WriteShard(const std::string& address, const WriteShardCommand& command,
                   double deadline_seconds,
                   std::function<void(absl::StatusOr<ShardInfo>)> done) override;
-  void Profile(const std::string& address, const JobSpec& spec, double deadline_seconds,
+  void Profile(const std::string& address, const ProfileCommand& command, double deadline_seconds,
                std::function<void(absl::StatusOr<std::vector<LayerProfile>>)> done) override;
   void Abort(const std::string& address, const Fence& fence, const std::string& reason) override;
   void Release(const std::string& address, const Fence& fence) override;
@@ -160,7 +160,6 @@ class SimulatedCluster final : private StageClient {
   void Watch(const std::string& id);
   template <typename Work>
   auto InLoop(Work work);  // counts its time
-  const Network& ModelOf(const JobSpec& spec);
 
   JobManagerOptions options_;
   const std::string folder_;
@@ -176,7 +175,6 @@ class SimulatedCluster final : private StageClient {
   std::deque<std::function<void()>> posts_, effects_;
   std::multimap<double, std::function<void()>> later_;
   std::map<std::string, std::vector<JobRecord>> records_;
-  std::vector<std::pair<ModelSpec, Network>> models_;
   uint64_t next_watch_ = 1;
   int incarnations_ = 0;
   int events_ = 0;

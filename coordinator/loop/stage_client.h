@@ -28,7 +28,8 @@ class StageClient {
   virtual void WriteShard(const std::string& address, const WriteShardCommand& command,
                           double deadline_seconds,
                           std::function<void(absl::StatusOr<ShardInfo>)> done) = 0;
-  virtual void Profile(const std::string& address, const JobSpec& spec, double deadline_seconds,
+  virtual void Profile(const std::string& address, const ProfileCommand& command,
+                       double deadline_seconds,
                        std::function<void(absl::StatusOr<std::vector<LayerProfile>>)> done) = 0;
   // Best effort; the result is not waited for by anyone.
   virtual void Abort(const std::string& address, const Fence& fence, const std::string& reason) = 0;

@@ -217,7 +217,7 @@ absl::Status StageServer::State::StartGrpc() {
   GrpcServerOptions options;
   options.listen = flags.server.listen;
   options.tls = flags.server.tls;
-  options.max_receive_bytes = 4 << 20;  // the larger of control messages and link chunks
+  options.max_receive_bytes = kControlMessageBytes;  // more than a link's chunks
   options.keepalive_time_ms = 1000;
   options.keepalive_timeout_ms = 1000;
   options.max_concurrent_streams = 16;

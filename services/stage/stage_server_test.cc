@@ -169,6 +169,9 @@ class StageServerTest : public ::testing::Test {
     command.spec.data = TextData{.path = folder_ + ".txt"};
     command.spec.training = {.steps = 10, .batch_size = 6, .micro_batches = 3};
     command.spec.pipeline.stages = 2;
+    auto network = ExpandJob(command.spec);
+    CHECK_OK(network.status());
+    command.network = std::make_shared<const Network>(*std::move(network));
     command.partition = *UniformPartition(7, 2);
     command.stage = StageId(k);
     if (k == 0) command.downstream_address = addresses_[1];
@@ -251,6 +254,43 @@ TEST_F(StageServerTest, AnswersWithTheTraceOfTheLastSteps) {
   v1::GetStageTraceResponse response;
   EXPECT_EQ(stubs_[0]->GetStageTrace(&context, {}, &response).error_code(),
             grpc::StatusCode::INVALID_ARGUMENT);
+}
+
+// What a stage builds is in the message: it needs no entry of the zoo.
+TEST_F(StageServerTest, BuildsANetworkWhoseModelItDoesNotKnow) {
+  v1::LoadCellRequest request = ToProto(LoadOf(1));
+  request.mutable_job()->clear_model();
+  grpc::ClientContext context;
+  v1::LoadCellResponse response;
+  const grpc::Status status = stubs_[1]->LoadCell(&context, request, &response);
+  EXPECT_TRUE(status.ok()) << status.error_message();
+  EXPECT_GT(response.memory().parameters(), 0);
+}
+
+TEST_F(StageServerTest, RefusesWhatANewerCoordinatorAsksFor) {
+  const auto refusal = [this](const v1::LoadCellRequest& request) {
+    grpc::ClientContext context;
+    v1::LoadCellResponse response;
+    const grpc::Status status = stubs_[1]->LoadCell(&context, request, &response);
+    EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+    return status.error_message();
+  };
+  v1::LoadCellRequest operation = ToProto(LoadOf(1));
+  for (auto& known : *operation.mutable_network()->mutable_operations()) {
+    if (known.name() == "attention") known.set_name("sliding_attention");
+  }
+  EXPECT_THAT(refusal(operation),
+              AllOf(HasSubstr("layer 1 (residual(layer_norm, attention)): there is no operation "
+                              "\"sliding_attention\""),
+                    HasSubstr("upgrade the older")));
+  v1::LoadCellRequest field = ToProto(LoadOf(1));
+  v1::Training* const training = field.mutable_job()->mutable_training();
+  training->GetReflection()->MutableUnknownFields(training)->AddVarint(99, 1);
+  EXPECT_THAT(refusal(field), AllOf(HasSubstr("job.training: has field 99"),
+                                    HasSubstr("upgrade this stage server")));
+  v1::LoadCellRequest before = ToProto(LoadOf(1));  // of a coordinator that sent the model alone
+  before.clear_network();
+  EXPECT_THAT(refusal(before), HasSubstr("network: not given; upgrade the coordinator"));
 }
 
 TEST_F(StageServerTest, AnswersWithTheLinesOfItsLog) {

@@ -6,7 +6,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "services/common/convert/convert_control.h"
-#include "services/common/convert/convert_spec.h"
 #include "services/common/grpc/grpc_status.h"
 #include "services/common/observe/log.h"
 #include "services/stage/telemetry.h"
@@ -170,13 +169,13 @@ void StageServiceAdapter::ReleaseCell(const v1::ReleaseCellRequest& request,
 
 void StageServiceAdapter::ProfileModel(const v1::ProfileModelRequest& request,
                                        v1::ProfileModelResponse* response, Answer answer) {
-  absl::StatusOr<JobSpec> spec = FromProto(request.spec());
-  if (!spec.ok()) {
-    answer(ToGrpc(spec.status()));
+  absl::StatusOr<ProfileCommand> command = FromProto(request);
+  if (!command.ok()) {
+    answer(ToGrpc(command.status()));
     return;
   }
   using Profile = std::vector<LayerProfile>;
-  parts_.runtime->Profile(*spec,
+  parts_.runtime->Profile(*std::move(command),
                           Reply<Profile>(std::move(answer), response, [](const auto& result) {
                             if (result.ok()) spdlog::info("measured {} layers", result->size());
                             if (result.ok()) return;

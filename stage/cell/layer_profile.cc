@@ -115,26 +115,25 @@ absl::StatusOr<LayerProfile> ProfileLayer(const Network& network, int layer, int
 
 }  // namespace
 
-absl::StatusOr<std::vector<LayerProfile>> ProfileLayers(const JobSpec& spec, Backend& backend,
-                                                        const Clock& clock,
+absl::StatusOr<std::vector<LayerProfile>> ProfileLayers(const JobSpec& spec, const Network& network,
+                                                        Backend& backend, const Clock& clock,
                                                         const std::function<bool()>& cancelled) {
-  RETURN_IF_ERROR(ValidateJobSpec(spec));
-  ASSIGN_OR_RETURN(const Network model, ExpandJob(spec));
+  RETURN_IF_ERROR(ValidateJob(spec, network));
   const int64_t sequences =
       MicroBatchSize(spec.training.batch_size, spec.training.micro_batches, 0);
   backend.SetPrecision(spec.precision);
   std::vector<LayerProfile> profile;
-  for (const NetworkLayer& layer : model.layers) {
+  for (const NetworkLayer& layer : network.layers) {
     // Equal layers have one object of lists.
     const auto like =
-        std::find_if(model.layers.begin(), model.layers.begin() + layer.index,
+        std::find_if(network.layers.begin(), network.layers.begin() + layer.index,
                      [&](const NetworkLayer& other) { return other.lists == layer.lists; });
-    const size_t index = static_cast<size_t>(like - model.layers.begin());
+    const size_t index = static_cast<size_t>(like - network.layers.begin());
     if (index < profile.size()) {
       profile.push_back(LayerProfile(profile[index]));
       continue;
     }
-    auto one = ProfileLayer(model, layer.index, sequences, backend, clock, cancelled);
+    auto one = ProfileLayer(network, layer.index, sequences, backend, clock, cancelled);
     if (!one.ok()) {
       return Annotate(one.status(),
                       absl::StrCat("profile of layer ", layer.index, " (", layer.label, ")"));

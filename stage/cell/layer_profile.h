@@ -1,6 +1,6 @@
 // Layer profile: seconds of forward and backward of every layer, measured on this back end with the
 // real shapes of the largest micro-batch and made-up inputs.
-// Threads: executor thread.  Errors: as ExpandModel and the allocator; CANCELLED if told to stop.
+// Threads: executor thread.  Errors: as ValidateJob and the allocator; CANCELLED if told to stop.
 #ifndef STAGECOACH_STAGE_CELL_LAYER_PROFILE_H_
 #define STAGECOACH_STAGE_CELL_LAYER_PROFILE_H_
 
@@ -15,10 +15,10 @@
 
 namespace stagecoach {
 
-// Layers of equal spec and width are measured once. The median of several runs after a warm-up.
+// Equal layers are measured once. The median of several runs after a warm-up.
 // `cancelled` is asked between runs.
-absl::StatusOr<std::vector<LayerProfile>> ProfileLayers(const JobSpec& spec, Backend& backend,
-                                                        const Clock& clock,
+absl::StatusOr<std::vector<LayerProfile>> ProfileLayers(const JobSpec& spec, const Network& network,
+                                                        Backend& backend, const Clock& clock,
                                                         const std::function<bool()>& cancelled);
 
 }  // namespace stagecoach

@@ -95,12 +95,12 @@ void OpenLinks(const LoadingParts& parts, LoadedCell* loaded) {
 absl::Status BuildCell(const LoadingParts& parts, LoadedCell* loaded) {
   const LoadCommand& command = loaded->command;
   const int stage = command.stage.value;
-  const int layers = static_cast<int>(loaded->model.layers.size());
+  const int layers = static_cast<int>(loaded->network().layers.size());
   const bool resumes = !command.checkpoint_folder.empty();
   parts.backend->SetPrecision(command.spec.precision);
   ASSIGN_OR_RETURN(
       loaded->cell,
-      Cell::Create(loaded->model, command.partition.first(stage),
+      Cell::Create(loaded->network(), command.partition.first(stage),
                    command.partition.last(stage, layers),
                    resumes ? std::nullopt : std::optional<uint64_t>(command.spec.seed),
                    static_cast<int>(command.spec.training.micro_batches), *parts.backend));
@@ -128,7 +128,7 @@ std::unique_ptr<StageExecutor> MakeExecutor(const LoadingParts& parts, const Loa
                            .upstream = loaded.upstream.get(),
                            .downstream = loaded.downstream.get(),
                            .data = loaded.data.get(),
-                           .network = &loaded.model,
+                           .network = &loaded.network(),
                            .phases = parts.phases,
                            .clock = parts.clock});
 }
@@ -160,36 +160,36 @@ void LoadedCell::CloseLinks(const absl::Status& reason) {
 
 double LoadedCell::loss_scale() const {
   return 1.0 / (static_cast<double>(command.spec.training.batch_size) *
-                static_cast<double>(model.targets()));
+                static_cast<double>(network().targets()));
 }
 
 absl::StatusOr<std::unique_ptr<LoadedCell>> LoadCell(LoadCommand command,
                                                      const LoadingParts& parts) {
-  RETURN_IF_ERROR(ValidateJobSpec(command.spec));
+  RETURN_IF_ERROR(ValidateJob(command.spec, *command.network));
   auto loaded = std::make_unique<LoadedCell>();
   loaded->command = std::move(command);
   const LoadCommand& load = loaded->command;
-  ASSIGN_OR_RETURN(loaded->model, ExpandJob(load.spec));
-  RETURN_IF_ERROR(CheckPlacement(load, static_cast<int>(loaded->model.layers.size())));
+  const Network& network = loaded->network();
+  const int layers = static_cast<int>(network.layers.size());
+  RETURN_IF_ERROR(CheckPlacement(load, layers));
   const int capacity = parts.link.capacity_messages;
-  ASSIGN_OR_RETURN(loaded->training, MakeProgram(load, loaded->model, capacity, false));
-  ASSIGN_OR_RETURN(loaded->evaluation, MakeProgram(load, loaded->model, capacity, true));
+  ASSIGN_OR_RETURN(loaded->training, MakeProgram(load, network, capacity, false));
+  ASSIGN_OR_RETURN(loaded->evaluation, MakeProgram(load, network, capacity, true));
   // Before the slow part, so that the neighbour finds somebody to connect to.
   OpenLinks(parts, loaded.get());
-  const int layers = static_cast<int>(loaded->model.layers.size());
   const int stage = load.stage.value;
   const CellWires wires =
-      WiresOfCell(loaded->model, load.partition.first(stage), load.partition.last(stage, layers));
+      WiresOfCell(network, load.partition.first(stage), load.partition.last(stage, layers));
   const std::vector<std::string> reads =
-      ReadInputs(loaded->model, wires, stage + 1 == load.partition.stages());
+      ReadInputs(network, wires, stage + 1 == load.partition.stages());
   if (!reads.empty()) {
-    RETURN_IF_ERROR(OpenData(load.spec, loaded->model, reads, load.expected_data, loaded.get()));
+    RETURN_IF_ERROR(OpenData(load.spec, network, reads, load.expected_data, loaded.get()));
   }
   RETURN_IF_ERROR(BuildCell(parts, loaded.get()));
   loaded->executor = MakeExecutor(parts, *loaded);
   loaded->next_step = load.fence.step;
   ASSIGN_OR_RETURN(const AttentionWays ways,
-                   AskAttentionWays(loaded->model, load.spec.training,
+                   AskAttentionWays(network, load.spec.training,
                                     [&parts](const AttentionShape& shape, DType dtype) {
                                       return parts.backend->WayOfAttention(shape, dtype);
                                     }));

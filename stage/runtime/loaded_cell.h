@@ -23,7 +23,6 @@ namespace stagecoach {
 
 struct LoadedCell {
   LoadCommand command;
-  Network model;
   StageProgram training, evaluation;
   std::unique_ptr<BatchSource> data;  // on the last stage and where layers read inputs
   std::unique_ptr<Cell> cell;
@@ -39,6 +38,7 @@ struct LoadedCell {
 
   ~LoadedCell();
   void CloseLinks(const absl::Status& reason);
+  const Network& network() const { return *command.network; }
   double loss_scale() const;  // 1 / (N * targets of a sample)
 };
 

@@ -358,14 +358,14 @@ absl::Status StageEngine::Release(const Fence& fence) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::vector<LayerProfile>> StageEngine::Profile(const JobSpec& spec) {
+absl::StatusOr<std::vector<LayerProfile>> StageEngine::Profile(const ProfileCommand& command) {
   if (loaded_ != nullptr) {
     return absl::FailedPreconditionError(absl::StrCat("cannot profile while ",
                                                       loaded_->command.fence.ToString(),
                                                       " is loaded; release it first"));
   }
   Publish("loading");
-  auto profile = ProfileLayers(spec, *parts_.backend, *parts_.clock,
+  auto profile = ProfileLayers(command.spec, *command.network, *parts_.backend, *parts_.clock,
                                [this] { return parts_.mailbox->closed(); });
   parts_.backend->EndCell();
   parts_.backend->allocator().ReleaseCached();

@@ -42,7 +42,7 @@ class StageEngine {
   absl::StatusOr<StepReport> Run(const RunCommand& command);
   absl::StatusOr<ShardInfo> WriteShard(const WriteShardCommand& command);
   absl::Status Release(const Fence& fence);
-  absl::StatusOr<std::vector<LayerProfile>> Profile(const JobSpec& spec);
+  absl::StatusOr<std::vector<LayerProfile>> Profile(const ProfileCommand& command);
   void HandleAbort();  // of a cell at rest
   void Drop();         // the cell, at the end
 

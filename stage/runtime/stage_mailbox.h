@@ -42,7 +42,7 @@ struct ReleaseRequest {
   std::function<void(absl::Status)> done;
 };
 struct ProfileRequest {
-  JobSpec spec;
+  ProfileCommand command;
   std::function<void(absl::StatusOr<std::vector<LayerProfile>>)> done;
 };
 using StageRequest =

@@ -49,7 +49,7 @@ struct StageRuntime::State {
   void Handle(RunRequest& request) { request.done(engine.Run(request.command)); }
   void Handle(WriteShardRequest& request) { request.done(engine.WriteShard(request.command)); }
   void Handle(ReleaseRequest& request) { request.done(engine.Release(request.fence)); }
-  void Handle(ProfileRequest& request) { request.done(engine.Profile(request.spec)); }
+  void Handle(ProfileRequest& request) { request.done(engine.Profile(request.command)); }
 
   const int nice;
   const std::function<void(const absl::Status&)> on_fault;
@@ -124,9 +124,9 @@ void StageRuntime::Release(const Fence& fence, std::function<void(absl::Status)>
   state_->Post(ReleaseRequest{fence, std::move(done)});
 }
 
-void StageRuntime::Profile(const JobSpec& spec,
+void StageRuntime::Profile(ProfileCommand command,
                            std::function<void(absl::StatusOr<std::vector<LayerProfile>>)> done) {
-  state_->Post(ProfileRequest{spec, std::move(done)});
+  state_->Post(ProfileRequest{std::move(command), std::move(done)});
 }
 
 StageStatus StageRuntime::Snapshot() const { return state_->engine.Snapshot(); }

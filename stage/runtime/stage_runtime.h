@@ -79,7 +79,7 @@ class StageRuntime {
   void Release(const Fence& fence, std::function<void(absl::Status)> done);  // frees cell and links
   // Measures forward and backward of every layer for the micro-batch of the spec (equal layers
   // once), warm-up excluded. Only while nothing is loaded.
-  void Profile(const JobSpec& spec,
+  void Profile(ProfileCommand command,
                std::function<void(absl::StatusOr<std::vector<LayerProfile>>)> done);
   StageStatus Snapshot() const;
   // A number that changes when any stage of the job at hand gets on, as the coordinator tells it with

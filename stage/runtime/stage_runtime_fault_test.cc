@@ -224,7 +224,7 @@ TEST_F(StageRuntimeFaultTest, WhateverAStageWorksOnShows) {
     return std::exchange(before, now) != now;
   };
   ProfileAnswer profile;
-  fleet.runtime(0).Profile(fleet.spec(), profile.callback());
+  fleet.runtime(0).Profile(fleet.Profile(), profile.callback());
   ASSERT_TRUE(profile.Get().ok());
   EXPECT_TRUE(moved()) << "a profile";
   ASSERT_TRUE(fleet.LoadAll(1).ok());
@@ -357,7 +357,7 @@ TEST_F(StageRuntimeFaultTest, AProfileThatFoundNoWorkspaceDoesNotSpoilTheJob) {
   options.make_backend = [] { return std::make_unique<CrampedBackend>(); };
   RuntimeFleet fleet(options);
   ProfileAnswer profile;
-  fleet.runtime(0).Profile(fleet.spec(), profile.callback());
+  fleet.runtime(0).Profile(fleet.Profile(), profile.callback());
   EXPECT_EQ(profile.Get().status().code(), absl::StatusCode::kResourceExhausted);
   const absl::Status loaded = fleet.LoadAll(1);
   EXPECT_TRUE(loaded.ok()) << loaded;

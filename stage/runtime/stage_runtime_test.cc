@@ -404,7 +404,7 @@ TEST_F(StageRuntimeTest, ReportsAddUpAndNamePeaks) {
 TEST_F(StageRuntimeTest, ProfilesEveryLayerAndEqualOnesOnce) {
   RuntimeFleet fleet(Options(1));
   ProfileAnswer answer;
-  fleet.runtime(0).Profile(fleet.spec(), answer.callback());
+  fleet.runtime(0).Profile(fleet.Profile(), answer.callback());
   const auto profile = answer.Get();
   ASSERT_TRUE(profile.ok()) << profile.status();
   ASSERT_EQ(profile->size(), 7u);
@@ -416,7 +416,7 @@ TEST_F(StageRuntimeTest, ProfilesEveryLayerAndEqualOnesOnce) {
   EXPECT_EQ((*profile)[2].backward_seconds, (*profile)[4].backward_seconds) << "both mlp";
   ASSERT_TRUE(fleet.LoadAll(1).ok());
   ProfileAnswer loaded;
-  fleet.runtime(0).Profile(fleet.spec(), loaded.callback());
+  fleet.runtime(0).Profile(fleet.Profile(), loaded.callback());
   EXPECT_EQ(loaded.Get().status().code(), absl::StatusCode::kFailedPrecondition);
 }
 

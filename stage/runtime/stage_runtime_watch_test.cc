@@ -38,7 +38,7 @@ TEST_F(StageRuntimeWatchTest, AnEmptyStageIsDrainedAtOnceAndTakesNothingMore) {
   EXPECT_TRUE(absl::IsUnavailable(refused)) << refused;
   EXPECT_THAT(std::string(refused.message()), HasSubstr("draining"));
   ProfileAnswer profile;
-  fleet.runtime(0).Profile(fleet.spec(), profile.callback());
+  fleet.runtime(0).Profile(fleet.Profile(), profile.callback());
   EXPECT_TRUE(absl::IsUnavailable(profile.Get().status()));
 }
 

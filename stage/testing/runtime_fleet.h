@@ -117,11 +117,19 @@ class RuntimeFleet {
     return {.job = "a", .term = 1, .generation = generation, .step = step};
   }
 
+  std::shared_ptr<const Network> network() const {
+    auto network = ExpandJob(spec_);
+    CHECK_OK(network.status());
+    return std::make_shared<const Network>(*std::move(network));
+  }
+  ProfileCommand Profile() const { return {spec_, network()}; }
+
   LoadCommand LoadOf(int k, uint64_t generation, uint64_t step, const std::string& checkpoint = "",
                      int stages = 0) const {
     LoadCommand command;
     command.fence = FenceOf(generation, step);
     command.spec = spec_;
+    command.network = network();
     auto partition = UniformPartition(7, stages == 0 ? this->stages() : stages);
     CHECK_OK(partition.status());
     command.partition = *partition;

@@ -1,7 +1,6 @@
 // Every network that a job can name trains with the same bits however it is cut and run: the list is the registry's, so
 // a new entry needs a row here. Each also with frozen layers; dropout and batch norm's averages are in it. Processes
 // that are killed are in tests/e2e/zoo_test.py.
-#include <ostream>
 #include <set>
 #include <string>
 #include <tuple>
@@ -11,65 +10,12 @@
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "network/freeze.h"
-#include "network/layers/batch_norm.h"
-#include "network/layers/dropout.h"
-#include "network/layers/embedding.h"
-#include "network/layers/linear.h"
-#include "network/layers/relu.h"
-#include "network/layers/residual.h"
 #include "network/network_kinds.h"
-#include "network/zoo/gpt.h"
-#include "network/zoo/llama.h"
-#include "network/zoo/mlp.h"
-#include "network/zoo/resnet.h"
-#include "network/zoo/sequence.h"
+#include "network/zoo/every_network_testing.h"
 #include "tests/transparency/every_pipeline.h"
 
 namespace stagecoach {
 namespace {
-
-struct ZooEntry {
-  std::string name;
-  ModelSpec model;
-  // In front, so that the first of four stages has forwards alone, and a part of a layer behind.
-  std::vector<std::string> frozen;
-  friend void PrintTo(const ZooEntry& entry, std::ostream* out) { *out << entry.name; }
-};
-
-// Tiny, and odd enough that tiles have remainders.
-std::vector<ZooEntry> ZooEntries() {
-  const LayerSpec block = ResidualSpec{
-      {BatchNormSpec{.momentum = 0.3}, LinearSpec{.out = 41}, ReluSpec{}, LinearSpec{.out = 36}}};
-  return {
-      {"gpt",
-       GptSpec{
-           .layers = 2, .width = 21, .heads = 3, .context = 11, .vocabulary = 37, .dropout = 0.2},
-       {"model/0000/*", "model/0001/*", "model/0003/attention.qkv.*"}},
-      {"llama",
-       LlamaSpec{.layers = 2,
-                 .width = 24,
-                 .heads = 6,
-                 .key_heads = 2,
-                 .head_width = 10,
-                 .hidden = 33,
-                 .context = 13,
-                 .vocabulary = 31,
-                 .qk_norm = true},
-       {"model/0000/*", "model/0001/*", "*.gate.weight"}},
-      {"mlp",
-       MlpNetworkSpec{.image = {7, 5, 3}, .hidden = 41, .layers = 3, .classes = 10},
-       {"model/0001/*", "model/0003/bias"}},
-      {"resnet",
-       ResnetSpec{.image = {9, 7, 3}, .classes = 5, .depth = 8, .width = 6},
-       {"model/0000/*", "model/0001/*", "model/0002/first.*"}},
-      {"sequence",
-       SequenceSpec{.width = 36,
-                    .context = 11,
-                    .vocabulary = 17,
-                    .layers = {EmbeddingSpec{.dropout = 0.1}, block, DropoutSpec{.rate = 0.2},
-                               BatchNormSpec{}, ReluSpec{}, block, LinearSpec{.out = 17}}},
-       {"model/0000/*", "model/0001/*", "model/0005/batch_norm.weight"}}};
-}
 
 TEST(Zoo, EveryNetworkThatAJobCanNameHasARowInThisTest) {
   std::set<std::string> rows, known;

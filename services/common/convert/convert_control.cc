@@ -1,17 +1,20 @@
 #include "services/common/convert/convert_control.h"
 
 #include <limits>
+#include <memory>
 #include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
+#include "services/common/convert/convert_network.h"
 #include "services/common/convert/convert_spec.h"
+#include "services/common/convert/known_fields.h"
 
 namespace stagecoach {
 namespace {
 
-v1::DatasetManifest DataToProto(const DatasetManifest& data) {
+v1::DatasetManifest ManifestToProto(const DatasetManifest& data) {
   v1::DatasetManifest proto;
   proto.set_bytes(data.bytes);
   proto.set_sha256(data.sha256);
@@ -20,7 +23,7 @@ v1::DatasetManifest DataToProto(const DatasetManifest& data) {
   return proto;
 }
 
-DatasetManifest DataFromProto(const v1::DatasetManifest& proto) {
+DatasetManifest ManifestFromProto(const v1::DatasetManifest& proto) {
   return {proto.bytes(), proto.sha256(), proto.train_samples(), proto.evaluation_samples()};
 }
 
@@ -41,6 +44,26 @@ absl::StatusOr<Partition> PlannedPartitionFromProto(const v1::LoadCellRequest& p
     return absl::InvalidArgumentError("first_layers: empty, want one entry a stage");
   }
   return partition;
+}
+
+// What it says of the job beside the model goes into what is computed as well.
+absl::StatusOr<JobSpec> JobFromProto(const v1::JobSpec& proto) {
+  absl::Status known = CheckAllKnown(proto, "job", "model");
+  if (!known.ok()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(known.message(), "; upgrade this stage server to the coordinator's version"));
+  }
+  return Annotate(JobBesideItsNetwork(proto), "job");
+}
+
+template <typename Request>
+absl::StatusOr<std::shared_ptr<const Network>> SharedNetworkFromProto(const Request& proto) {
+  if (!proto.has_network()) {
+    return absl::InvalidArgumentError(
+        "network: not given; upgrade the coordinator to the version of its stage servers");
+  }
+  ASSIGN_OR_RETURN(Network network, NetworkFromProto(proto.network()));
+  return std::make_shared<const Network>(std::move(network));
 }
 
 }  // namespace
@@ -92,13 +115,14 @@ StageMemory FromProto(const v1::MemoryBytes& proto) {
 v1::LoadCellRequest ToProto(const LoadCommand& command) {
   v1::LoadCellRequest proto;
   *proto.mutable_fence() = ToProto(command.fence);
-  *proto.mutable_spec() = ToProto(command.spec);
+  *proto.mutable_job() = ToProto(command.spec);
+  *proto.mutable_network() = ToProto(*command.network);
   for (int first : command.partition.first_layers) proto.add_first_layers(first);
   proto.set_stage(command.stage.value);
   proto.set_downstream_address(command.downstream_address);
   proto.set_checkpoint_folder(command.checkpoint_folder);
   proto.set_fresh_optimizer(command.fresh_optimizer);
-  *proto.mutable_expected_data() = DataToProto(command.expected_data);
+  *proto.mutable_expected_data() = ManifestToProto(command.expected_data);
   proto.set_probe_folder(command.probe_folder);
   return proto;
 }
@@ -106,9 +130,7 @@ v1::LoadCellRequest ToProto(const LoadCommand& command) {
 absl::StatusOr<LoadCommand> FromProto(const v1::LoadCellRequest& proto) {
   LoadCommand command;
   command.fence = FromProto(proto.fence());
-  absl::StatusOr<JobSpec> spec = FromProto(proto.spec());
-  if (!spec.ok()) return Annotate(spec.status(), "spec");
-  command.spec = *std::move(spec);
+  ASSIGN_OR_RETURN(command.spec, JobFromProto(proto.job()));
   ASSIGN_OR_RETURN(command.partition, PlannedPartitionFromProto(proto));
   if (proto.stage() < 0 || proto.stage() >= command.partition.stages()) {
     return absl::InvalidArgumentError(
@@ -118,14 +140,15 @@ absl::StatusOr<LoadCommand> FromProto(const v1::LoadCellRequest& proto) {
   command.downstream_address = proto.downstream_address();
   command.checkpoint_folder = proto.checkpoint_folder();
   command.fresh_optimizer = proto.fresh_optimizer();
-  command.expected_data = DataFromProto(proto.expected_data());
+  command.expected_data = ManifestFromProto(proto.expected_data());
   command.probe_folder = proto.probe_folder();
+  ASSIGN_OR_RETURN(command.network, SharedNetworkFromProto(proto));
   return command;
 }
 
 v1::LoadCellResponse ToProto(const LoadResult& result) {
   v1::LoadCellResponse proto;
-  *proto.mutable_data() = DataToProto(result.data);
+  *proto.mutable_data() = ManifestToProto(result.data);
   proto.set_fingerprint(result.fingerprint);
   *proto.mutable_memory() = ToProto(result.memory);
   proto.set_folder_answered(result.folder_answered);
@@ -139,7 +162,7 @@ v1::LoadCellResponse ToProto(const LoadResult& result) {
 LoadResult FromProto(const v1::LoadCellResponse& proto) {
   const v1::FolderFault& fault = proto.folder_fault();
   LoadResult result;
-  result.data = DataFromProto(proto.data());
+  result.data = ManifestFromProto(proto.data());
   result.fingerprint = proto.fingerprint();
   result.memory = FromProto(proto.memory());
   result.folder_answered = proto.folder_answered();
@@ -288,6 +311,20 @@ absl::StatusOr<ShardInfo> FromProto(const v1::WriteShardResponse& proto) {
     shard.tensors.push_back(std::move(tensor));
   }
   return shard;
+}
+
+v1::ProfileModelRequest ToProto(const ProfileCommand& command) {
+  v1::ProfileModelRequest proto;
+  *proto.mutable_job() = ToProto(command.spec);
+  *proto.mutable_network() = ToProto(*command.network);
+  return proto;
+}
+
+absl::StatusOr<ProfileCommand> FromProto(const v1::ProfileModelRequest& proto) {
+  ProfileCommand command;
+  ASSIGN_OR_RETURN(command.spec, JobFromProto(proto.job()));
+  ASSIGN_OR_RETURN(command.network, SharedNetworkFromProto(proto));
+  return command;
 }
 
 v1::ProfileModelResponse ToProto(const std::vector<LayerProfile>& profile) {

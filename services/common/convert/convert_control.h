@@ -1,6 +1,7 @@
 // Conversion of control values between proto/stagecoach/v1/{stage,fleet}.proto and plan/control.h,
 // checkpoint/shard.h. One place for both sides: the stage's adapter and the coordinator's client.
-// Errors: INVALID_ARGUMENT with the field path for values that the domain cannot hold.
+// Errors: INVALID_ARGUMENT with the field path for values that the domain cannot hold. A command to load or to measure
+//         is refused if it has anything that this version does not know: it would be left out of what is computed.
 #ifndef STAGECOACH_SERVICES_COMMON_CONVERT_CONVERT_CONTROL_H_
 #define STAGECOACH_SERVICES_COMMON_CONVERT_CONVERT_CONTROL_H_
 
@@ -39,6 +40,9 @@ WriteShardCommand FromProto(const v1::WriteShardRequest& proto);
 
 v1::WriteShardResponse ToProto(const ShardInfo& shard);
 absl::StatusOr<ShardInfo> FromProto(const v1::WriteShardResponse& proto);
+
+v1::ProfileModelRequest ToProto(const ProfileCommand& command);
+absl::StatusOr<ProfileCommand> FromProto(const v1::ProfileModelRequest& proto);
 
 v1::ProfileModelResponse ToProto(const std::vector<LayerProfile>& profile);
 std::vector<LayerProfile> FromProto(const v1::ProfileModelResponse& proto);

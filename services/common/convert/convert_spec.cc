@@ -56,20 +56,6 @@ absl::StatusOr<TrainingSpec> TrainingFromProto(const v1::Training& proto) {
   return spec;
 }
 
-absl::StatusOr<Precision> PrecisionFromProto(v1::Precision proto) {
-  switch (proto) {
-    case v1::PRECISION_UNSPECIFIED:
-    case v1::PRECISION_FLOAT32:
-      return Precision::kFloat32;
-    case v1::PRECISION_TENSORFLOAT32:
-      return Precision::kTensorFloat32;
-    case v1::PRECISION_BFLOAT16:
-      return Precision::kBfloat16;
-    default:
-      return UnknownValue("precision", proto);
-  }
-}
-
 absl::StatusOr<std::string> ScheduleFromProto(v1::ScheduleKind proto) {
   if (proto == v1::SCHEDULE_KIND_UNSPECIFIED) return PipelineSpec().schedule;
   const auto* const value = v1::ScheduleKind_descriptor()->FindValueByNumber(proto);
@@ -184,6 +170,20 @@ v1::Precision ToProto(Precision precision) {
   return v1::PRECISION_UNSPECIFIED;
 }
 
+absl::StatusOr<Precision> PrecisionFromProto(v1::Precision proto) {
+  switch (proto) {
+    case v1::PRECISION_UNSPECIFIED:
+    case v1::PRECISION_FLOAT32:
+      return Precision::kFloat32;
+    case v1::PRECISION_TENSORFLOAT32:
+      return Precision::kTensorFloat32;
+    case v1::PRECISION_BFLOAT16:
+      return Precision::kBfloat16;
+    default:
+      return UnknownValue("precision", proto);
+  }
+}
+
 absl::StatusOr<DataSpec> DataFromProto(const v1::Data& proto) {
   return KindFromProto<DataSpec>(proto, DataKinds(), NoKindSet(proto, DataKinds().field()));
 }
@@ -209,12 +209,13 @@ v1::JobSpec ToProto(const JobSpec& spec) {
   return proto;
 }
 
-absl::StatusOr<JobSpec> FromProto(const v1::JobSpec& proto) {
+namespace {
+
+absl::StatusOr<JobSpec> WithoutModel(const v1::JobSpec& proto) {
   JobSpec spec;
   spec.name = proto.name();
   spec.seed = proto.seed();
   ASSIGN_OR_RETURN(spec.precision, PrecisionFromProto(proto.precision()));
-  ASSIGN_OR_RETURN(spec.model, ModelFromProto(proto.model()));
   ASSIGN_OR_RETURN(spec.data, DataFromProto(proto.data()));
   ASSIGN_OR_RETURN(spec.training, TrainingFromProto(proto.training()));
   ASSIGN_OR_RETURN(spec.pipeline, PipelineFromProto(proto.pipeline()));
@@ -232,6 +233,23 @@ absl::StatusOr<JobSpec> FromProto(const v1::JobSpec& proto) {
     spec.resume_step = proto.resume().has_step() ? proto.resume().step() : -1;
     spec.resume_fresh_optimizer = proto.resume().fresh_optimizer();
   }
+  return spec;
+}
+
+}  // namespace
+
+absl::StatusOr<JobSpec> FromProto(const v1::JobSpec& proto) {
+  // In the order of the YAML.
+  ASSIGN_OR_RETURN(ModelSpec model, ModelFromProto(proto.model()));
+  ASSIGN_OR_RETURN(JobSpec spec, WithoutModel(proto));
+  spec.model = std::move(model);
+  return spec;
+}
+
+absl::StatusOr<JobSpec> JobBesideItsNetwork(const v1::JobSpec& proto) {
+  ASSIGN_OR_RETURN(JobSpec spec, WithoutModel(proto));
+  absl::StatusOr<ModelSpec> model = ModelFromProto(proto.model());
+  if (model.ok()) spec.model = *std::move(model);
   return spec;
 }
 

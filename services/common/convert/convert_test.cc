@@ -4,6 +4,7 @@
 
 #include "plan/schedule_kinds.h"
 #include "services/common/convert/convert_control.h"
+#include "services/common/convert/convert_network.h"
 #include "services/common/convert/convert_spec.h"
 #include "services/common/convert/enum_name.h"
 #include "services/common/convert/job_spec_testing.h"
@@ -118,10 +119,17 @@ TEST(ConvertSpec, RefusesResidualsNestedWithoutEnd) {
   EXPECT_THAT(std::string(FromProto(proto).status().message()), HasSubstr("nested deeper than"));
 }
 
+std::shared_ptr<const Network> NetworkOfGptJob() {
+  auto network = ExpandJob(GptJob());
+  EXPECT_TRUE(network.ok()) << network.status();
+  return std::make_shared<const Network>(*std::move(network));
+}
+
 TEST(ConvertControl, LoadComesBackEqual) {
   LoadCommand command;
   command.fence = {"job-a", 1, 2, 3, 4};
   command.spec = GptJob();
+  command.network = NetworkOfGptJob();
   command.partition.first_layers = {0, 3, 5};
   command.stage = StageId(1);
   command.downstream_address = "127.0.0.1:1";
@@ -132,6 +140,7 @@ TEST(ConvertControl, LoadComesBackEqual) {
   ASSERT_TRUE(back.ok()) << back.status();
   EXPECT_EQ(back->fence, command.fence);
   EXPECT_EQ(back->spec, command.spec);
+  EXPECT_EQ(ToProto(*back->network).sha256(), ToProto(*command.network).sha256());
   EXPECT_EQ(back->partition, command.partition);
   EXPECT_EQ(back->stage, command.stage);
   EXPECT_EQ(back->downstream_address, command.downstream_address);
@@ -150,6 +159,7 @@ TEST(ConvertControl, WhatKeepsAStageFromTheFolderComesBackEqual) {
 TEST(ConvertControl, RefusesAPartitionThatIsNone) {
   LoadCommand command;
   command.spec = GptJob();
+  command.network = NetworkOfGptJob();
   command.stage = StageId(0);
   const std::vector<std::vector<int>> partitions = {{}, {1}, {0, 0}, {0, 3, 2}};
   for (const std::vector<int>& layers : partitions) {

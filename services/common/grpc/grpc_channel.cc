@@ -13,8 +13,6 @@
 namespace stagecoach {
 namespace {
 
-constexpr int kControlMessageBytes = 32 << 20;  // traces and logs are the longest answers
-
 // Files that no peer would accept are refused here, where their names are known.
 absl::StatusOr<TlsPems> ReadIdentity(const TlsFlags& tls) {
   ASSIGN_OR_RETURN(TlsPems pems, ReadPems(tls));

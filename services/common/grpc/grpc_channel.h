@@ -23,6 +23,9 @@ absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> MakeChannelCredentials
     const TlsFlags& tls);
 absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> MakeServerCredentials(const TlsFlags& tls);
 
+// The longest message between coordinator and stage: traces, logs, and networks of many different layers.
+inline constexpr int kControlMessageBytes = 32 << 20;
+
 // Between coordinator and stage: a dead peer is noticed within two seconds.
 std::shared_ptr<grpc::Channel> MakeControlChannel(
     const std::string& address, const std::shared_ptr<grpc::ChannelCredentials>& credentials);

@@ -3,8 +3,8 @@
 #include <chrono>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "services/common/convert/convert_control.h"
-#include "services/common/convert/convert_spec.h"
 #include "services/common/grpc/grpc_channel.h"
 #include "services/common/grpc/grpc_status.h"
 
@@ -92,6 +92,11 @@ void GrpcStageClient::Start(const std::string& address, Request request, double 
   call->context->set_deadline(
       std::chrono::system_clock::now() +
       std::chrono::microseconds(static_cast<int64_t>(deadline_seconds * 1e6)));
+  if (call->request.ByteSizeLong() > static_cast<size_t>(kControlMessageBytes)) {
+    return done(absl::InvalidArgumentError(
+        absl::StrCat("a message of ", call->request.ByteSizeLong(), " bytes to a stage; at most ",
+                     kControlMessageBytes, ": a network of fewer different layers")));
+  }
   if (!Started(call->context.get())) return done(absl::CancelledError("shutting down"));
   const std::shared_ptr<Peer> peer = PeerFor(address);
   (peer->stub->async()->*method)(call->context.get(), &call->request, &call->response,
@@ -126,12 +131,10 @@ void GrpcStageClient::WriteShard(const std::string& address, const WriteShardCom
       address, ToProto(command), deadline_seconds, &Async::WriteShard, Converted(std::move(done)));
 }
 
-void GrpcStageClient::Profile(const std::string& address, const JobSpec& spec,
+void GrpcStageClient::Profile(const std::string& address, const ProfileCommand& command,
                               double deadline_seconds,
                               std::function<void(absl::StatusOr<std::vector<LayerProfile>>)> done) {
-  v1::ProfileModelRequest request;
-  *request.mutable_spec() = ToProto(spec);
-  Start<v1::ProfileModelRequest, v1::ProfileModelResponse>(address, std::move(request),
+  Start<v1::ProfileModelRequest, v1::ProfileModelResponse>(address, ToProto(command),
                                                            deadline_seconds, &Async::ProfileModel,
                                                            Converted(std::move(done)));
 }

@@ -36,7 +36,7 @@ class GrpcStageClient final : public StageClient, public StageObserver {
   void WriteShard(const std::string& address, const WriteShardCommand& command,
                   double deadline_seconds,
                   std::function<void(absl::StatusOr<ShardInfo>)> done) override;
-  void Profile(const std::string& address, const JobSpec& spec, double deadline_seconds,
+  void Profile(const std::string& address, const ProfileCommand& command, double deadline_seconds,
                std::function<void(absl::StatusOr<std::vector<LayerProfile>>)> done) override;
   void Abort(const std::string& address, const Fence& fence, const std::string& reason) override;
   void Release(const std::string& address, const Fence& fence) override;

@@ -1,0 +1,139 @@
+// Networks in which every kind of layer and every entry of the zoo stands, for tests that are about all of them.
+#ifndef STAGECOACH_NETWORK_ZOO_EVERY_NETWORK_TESTING_H_
+#define STAGECOACH_NETWORK_ZOO_EVERY_NETWORK_TESTING_H_
+
+#include <ostream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "network/layers/attention.h"
+#include "network/layers/average_pool.h"
+#include "network/layers/batch_norm.h"
+#include "network/layers/convolution.h"
+#include "network/layers/dropout.h"
+#include "network/layers/embedding.h"
+#include "network/layers/flatten.h"
+#include "network/layers/gelu.h"
+#include "network/layers/global_pool.h"
+#include "network/layers/layer_norm.h"
+#include "network/layers/linear.h"
+#include "network/layers/max_pool.h"
+#include "network/layers/mlp.h"
+#include "network/layers/relu.h"
+#include "network/layers/residual.h"
+#include "network/layers/rms_norm.h"
+#include "network/layers/silu.h"
+#include "network/layers/swiglu.h"
+#include "network/model_spec.h"
+#include "network/zoo/gpt.h"
+#include "network/zoo/llama.h"
+#include "network/zoo/mlp.h"
+#include "network/zoo/resnet.h"
+#include "network/zoo/sequence.h"
+
+namespace stagecoach {
+
+// Large enough that two threads share the work, odd enough that tiles have remainders.
+inline SequenceSpec EveryKind() {
+  const LayerSpec llama = AttentionSpec{.heads = 4,
+                                        .key_heads = 2,
+                                        .head_width = 10,
+                                        .rotary_theta = 100,
+                                        .qk_norm = true,
+                                        .bias = false};
+  const auto residual = [](std::vector<LayerSpec> layers) -> LayerSpec {
+    return ResidualSpec{std::move(layers)};
+  };
+  return {
+      .width = 36,
+      .context = 19,
+      .vocabulary = 67,
+      .layers = {EmbeddingSpec{.dropout = 0.1, .position = false},
+                 residual({RmsNormSpec{.epsilon = 1e-6}, llama}),
+                 residual({RmsNormSpec{}, SwigluSpec{.hidden = 49}, DropoutSpec{.rate = 0.1}}),
+                 residual({LayerNormSpec{}, AttentionSpec{.heads = 4, .dropout = 0.1}}),
+                 residual({LayerNormSpec{}, MlpSpec{.hidden = 50}}),
+                 residual({LinearSpec{.out = 41}, SiluSpec{}, LinearSpec{.out = 36}}),
+                 residual({LinearSpec{.out = 41}, ReluSpec{}, LinearSpec{.out = 36}}), GeluSpec{},
+                 BatchNormSpec{}, RmsNormSpec{}, LinearSpec{.out = 67, .bias = false}}};
+}
+
+// An image whose extents are no multiple of what kernels take at once.
+inline SequenceSpec EveryKindOnImages() {
+  const ConvolutionSpec same{.out = 12, .kernel = {3}, .padding = {1}};
+  return {.layers = {ConvolutionSpec{.out = 12, .kernel = {3, 5}, .padding = {1, 2}},
+                     ResidualSpec{{same, ReluSpec{}, same}},
+                     ConvolutionSpec{
+                         .out = 20, .kernel = {3}, .stride = {2, 1}, .groups = 4, .bias = false},
+                     MaxPoolSpec{.kernel = {3}, .stride = {1, 2}, .padding = {1}}, ReluSpec{},
+                     AveragePoolSpec{.kernel = {2}, .stride = {1}}, FlattenSpec{},
+                     DropoutSpec{.rate = 0.1}, LinearSpec{.out = 7}},
+          .image = {13, 11, 3},
+          .classes = 7};
+}
+inline SequenceSpec GlobalPoolOnImages() {
+  return {.layers = {ConvolutionSpec{.out = 9, .kernel = {3}, .dilation = {2}}, ReluSpec{},
+                     GlobalPoolSpec{}, LinearSpec{.out = 5}},
+          .image = {9, 8, 2},
+          .classes = 5};
+}
+
+struct ListedKinds {
+  std::string name;
+  SequenceSpec list;
+  friend void PrintTo(const ListedKinds& listed, std::ostream* out) { *out << listed.name; }
+};
+
+inline std::vector<ListedKinds> ListsOfEveryKind() {
+  return {{"every_kind", EveryKind()},
+          {"every_kind_on_images", EveryKindOnImages()},
+          {"global_pool", GlobalPoolOnImages()}};
+}
+
+struct ZooEntry {
+  std::string name;
+  ModelSpec model;
+  // In front, so that the first of four stages has forwards alone, and a part of a layer behind.
+  std::vector<std::string> frozen;
+  friend void PrintTo(const ZooEntry& entry, std::ostream* out) { *out << entry.name; }
+};
+
+// Tiny, and odd enough that tiles have remainders.
+inline std::vector<ZooEntry> ZooEntries() {
+  const LayerSpec block = ResidualSpec{
+      {BatchNormSpec{.momentum = 0.3}, LinearSpec{.out = 41}, ReluSpec{}, LinearSpec{.out = 36}}};
+  return {
+      {"gpt",
+       GptSpec{
+           .layers = 2, .width = 21, .heads = 3, .context = 11, .vocabulary = 37, .dropout = 0.2},
+       {"model/0000/*", "model/0001/*", "model/0003/attention.qkv.*"}},
+      {"llama",
+       LlamaSpec{.layers = 2,
+                 .width = 24,
+                 .heads = 6,
+                 .key_heads = 2,
+                 .head_width = 10,
+                 .hidden = 33,
+                 .context = 13,
+                 .vocabulary = 31,
+                 .qk_norm = true},
+       {"model/0000/*", "model/0001/*", "*.gate.weight"}},
+      {"mlp",
+       MlpNetworkSpec{.image = {7, 5, 3}, .hidden = 41, .layers = 3, .classes = 10},
+       {"model/0001/*", "model/0003/bias"}},
+      {"resnet",
+       ResnetSpec{.image = {9, 7, 3}, .classes = 5, .depth = 8, .width = 6},
+       {"model/0000/*", "model/0001/*", "model/0002/first.*"}},
+      {"sequence",
+       SequenceSpec{.width = 36,
+                    .context = 11,
+                    .vocabulary = 17,
+                    .layers = {EmbeddingSpec{.dropout = 0.1}, block, DropoutSpec{.rate = 0.2},
+                               BatchNormSpec{}, ReluSpec{}, block, LinearSpec{.out = 17}}},
+       {"model/0000/*", "model/0001/*", "model/0005/batch_norm.weight"}}};
+}
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_NETWORK_ZOO_EVERY_NETWORK_TESTING_H_
