@@ -1,18 +1,17 @@
-// Backend: a device. It makes kernels for the calls that layers consist of, and has functions for
-// optimizers, copies and the operations of a GPT. Numerics stop at this line: the
-// reference back end (plain loops, double accumulation where it says so) is the truth that the cpu
-// and cuda back ends are held to by the conformance rows in stage/backends/conformance.
+// Backend: a device. It makes kernels for the calls that layers consist of; its own functions are what
+// a device does whatever the network is: memory, copies, fills and conversions, the end of a step.
+// Numerics stop at this line: the reference back end (plain loops, double accumulation where it says so)
+// is the truth that the cpu and cuda back ends are held to by the conformance rows in
+// stage/backends/conformance.
 // Ownership: one back end per stage process; arguments are borrowed for the call (CPU) or until
 //            Synchronize (devices with a queue).
 // Threads:   called from the executor thread only. allocator() is thread-safe.
-// Units and shapes: row-major, n = rows = sequences * context. "adds" means +=.
-// Element types: all activations and their gradients of one call (x, y, dy, dx, residual, qkv, d_qkv,
-//            out, d_out, activation, gelu_input, logits, d_logits) and the weight and bias of a linear
-//            map and the tables of an embedding have one type, F32 or BF16 (base/precision.h).
-//            Everything else is F32 where nothing else is said: layer norm's weight and bias, mean,
-//            rstd, log_sum_exp, every gradient that is added to, the optimizers' tensors. With BF16
-//            the arithmetic is the same, of the widened values in float32 or better, and each
-//            output is rounded once, to nearest even.
+// Units and shapes: row-major.
+// Element types: of a call's operands, their types say which (operations/value_type.h): what is
+//            Element::kActivation is F32 or BF16 by the job's precision (base/precision.h), everything
+//            else has one type in all of them. The optimizers' tensors are F32. With BF16 the arithmetic
+//            is the same, of the widened values in float32 or better, and each output is rounded once,
+//            to nearest even.
 // Errors:    a call cannot fail by itself: shapes were checked by the layer (CHECK here), memory was
 //            allocated before. A device's error is sticky and comes back from Synchronize. So is
 //            the refusal of memory that an operation needs for itself, but only until EndCell.
@@ -32,61 +31,14 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "base/precision.h"
-#include "base/random.h"
 #include "operations/operation.h"
 #include "plan/card_memory.h"
+#include "stage/backends/attention_shape.h"
 #include "stage/backends/kernel.h"
 #include "stage/tensor/tensor.h"
 
 namespace stagecoach {
 
-// y[n, out] = x[n, in] weight[out, in]^T + bias[out]; with gelu: activation = gelu(y) as well. With
-// residual: y = (x weight^T + bias) + residual, rounded when all is added.
-struct LinearForwardArgs {
-  Tensor x, weight;
-  Tensor bias;        // may be empty
-  Tensor y;           // output; with activation: the pre-activation
-  Tensor activation;  // output, may be empty: gelu_tanh of y before or after its rounding
-  Tensor residual;    // may be empty, as y; not together with activation. May be x
-};
-// dx[n, in] = dy[n, out] weight[out, in]; with gelu_input[n, in]: dx *= gelu'(gelu_input).
-struct LinearBackwardInputArgs {
-  Tensor dy, weight;
-  Tensor gelu_input;  // may be empty
-  Tensor dx;          // output
-};
-// d_weight[out, in] adds dy^T x; d_bias[out] adds the column sums of dy.
-struct LinearBackwardWeightArgs {
-  Tensor dy, x;
-  Tensor d_weight;
-  Tensor d_bias;  // may be empty
-};
-// Causal multi-head attention. qkv[n, packed_width()]: queries, keys, values side by side, each split
-// into heads of width / heads. Query head h reads key head h / (heads / keys()), whose gradient is the
-// sum over its query heads. Scores are scaled by 1 / sqrt(width / heads). out[n, width];
-// log_sum_exp[sequences * heads, context] of the scaled scores. Dropout (rate > 0) acts on the
-// probabilities; element ((sequence * heads + head) * context + row) * context + column of
-// `stream`.
-struct AttentionShape {
-  int64_t sequences = 0, context = 0, heads = 0, width = 0;
-  double dropout = 0.0;
-  RandomStream stream;
-  int64_t key_heads = 0;  // 0: as many as heads; divides them
-
-  int64_t keys() const { return key_heads == 0 ? heads : key_heads; }
-  int64_t head_width() const { return width / heads; }
-  int64_t packed_width() const { return (heads + 2 * keys()) * head_width(); }
-};
-struct AttentionForwardArgs {
-  AttentionShape shape;
-  Tensor qkv;
-  Tensor out, log_sum_exp;
-};
-struct AttentionBackwardArgs {
-  AttentionShape shape;
-  Tensor d_out, qkv, out, log_sum_exp;
-  Tensor d_qkv;
-};
 struct SgdArgs {
   Tensor value, gradient;
   Tensor velocity;  // may be empty: no momentum
@@ -135,11 +87,8 @@ class Backend {
   virtual absl::StatusOr<Kernel> Prepare(const Call& call, const CallTypes& types,
                                          DType activation) = 0;
 
-  virtual void LinearForward(const LinearForwardArgs& args) = 0;
-  virtual void LinearBackwardInput(const LinearBackwardInputArgs& args) = 0;
-  virtual void LinearBackwardWeight(const LinearBackwardWeightArgs& args) = 0;
-  virtual void AttentionForward(const AttentionForwardArgs& args) = 0;
-  virtual void AttentionBackward(const AttentionBackwardArgs& args) = 0;
+  // What is no call of a network: gradients are set to zero and states to what they begin with, and
+  // what the optimizer does.
   virtual void Fill(const Tensor& tensor, float value) = 0;
   virtual void Sgd(const SgdArgs& args) = 0;
   virtual void AdamW(const AdamWArgs& args) = 0;

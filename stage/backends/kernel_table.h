@@ -8,7 +8,6 @@
 #define STAGECOACH_STAGE_BACKENDS_KERNEL_TABLE_H_
 
 #include <map>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19,10 +18,23 @@
 #include "base/check.h"
 #include "operations/catalogue.h"
 #include "stage/backends/backend.h"
-#include "stage/backends/function_kernels.h"
 #include "stage/backends/kernel.h"
 
 namespace stagecoach {
+
+inline absl::Status NoKernel(const Call& call, std::string_view back_end) {
+  return absl::UnimplementedError(absl::StrCat("the ", std::string(back_end),
+                                               " back end has no kernel for operation \"",
+                                               call.operation, "\"; use another device"));
+}
+
+// Of a call that was checked.
+template <typename Struct>
+Struct AttributesOf(const Call& call) {
+  absl::StatusOr<Struct> attributes = FromAttributes<Struct>(call.attributes);
+  CHECK(attributes.ok()) << call.operation << ": " << attributes.status();
+  return *attributes;
+}
 
 // The kernel files of a back end give one list each. `Device` is what they compute with.
 template <typename Device>
@@ -48,13 +60,11 @@ class KernelTable {
     }
   }
 
-  // An own kernel, or else a function of Backend's where it has one for this operation.
   absl::StatusOr<Kernel> Prepare(Device& device, const Call& call, const CallTypes& types,
                                  DType activation) const {
-    const auto own = entries_.find(call.operation);
-    if (own != entries_.end()) return own->second.prepare(device, call, types, activation);
-    if (std::optional<Kernel> kernel = KernelByFunction(device, call, types)) return *kernel;
-    return NoKernel(call, back_end_);
+    const auto found = entries_.find(call.operation);
+    if (found == entries_.end()) return NoKernel(call, back_end_);
+    return found->second.prepare(device, call, types, activation);
   }
   bool Has(std::string_view operation) const { return entries_.contains(operation); }
   // By name.

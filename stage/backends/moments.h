@@ -6,7 +6,7 @@
 #include <cstdint>
 
 #include "operations/batch_norm.h"
-#include "stage/backends/function_kernels.h"
+#include "stage/backends/kernel_table.h"
 #include "stage/tensor/tensor.h"
 
 namespace stagecoach {

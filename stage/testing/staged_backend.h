@@ -18,7 +18,6 @@
 #include "stage/backends/device/device_progress.h"
 #include "stage/backends/device/fake_device_api.h"
 #include "stage/backends/device/link_staging.h"
-#include "stage/backends/function_kernels.h"
 
 namespace stagecoach {
 
@@ -46,7 +45,6 @@ class StagedBackend final : public Backend {
   Allocator& link_allocator() override { return *pinned_; }
   absl::StatusOr<Kernel> Prepare(const Call& call, const CallTypes& types,
                                  DType activation) override {
-    if (std::optional<Kernel> kernel = KernelByFunction(*this, call, types)) return *kernel;
     ASSIGN_OR_RETURN(Kernel kernel, inner_->Prepare(call, types, activation));
     return [this, kernel](const KernelContext& context, const KernelArguments& arguments) {
       for (const Operands* some : {&arguments.inputs, &arguments.outputs, &arguments.adds}) {
@@ -101,23 +99,13 @@ class StagedBackend final : public Backend {
   int synchronized() const { return synchronized_; }
   FakeDeviceApi& api() { return *api_; }
 
-#define STAGED_OPERATION(Operation, first, second)       \
-  void Operation(const Operation##Args& args) override { \
-    Ready(args.first, args.second);                      \
-    inner_->Operation(args);                             \
+  void Sgd(const SgdArgs& args) override {
+    Ready(args.value, args.gradient);
+    inner_->Sgd(args);
   }
-  STAGED_OPERATION(LinearBackwardInput, dy, dx)
-  STAGED_OPERATION(LinearBackwardWeight, dy, x)
-  STAGED_OPERATION(AttentionForward, qkv, out)
-  STAGED_OPERATION(AttentionBackward, d_out, d_qkv)
-  STAGED_OPERATION(Sgd, value, gradient)
-  STAGED_OPERATION(AdamW, value, gradient)
-#undef STAGED_OPERATION
-  // The trunk of a cell's first residual comes from a link.
-  void LinearForward(const LinearForwardArgs& args) override {
-    ReadyResidual(args.residual);
-    Ready(args.x, args.y);
-    inner_->LinearForward(args);
+  void AdamW(const AdamWArgs& args) override {
+    Ready(args.value, args.gradient);
+    inner_->AdamW(args);
   }
   void Fill(const Tensor& tensor, float value) override {
     Ready(tensor, tensor);
@@ -159,9 +147,6 @@ class StagedBackend final : public Backend {
   bool Pinned(const Tensor& tensor) const {
     // Of this stage's or its neighbour's, never of a card.
     return !OnCard(tensor);
-  }
-  void ReadyResidual(const Tensor& residual) const {
-    CHECK(!residual.valid() || OnCard(residual)) << "a residual that the card cannot read";
   }
   void Ready(const Tensor& a, const Tensor& b) {
     CHECK(OnCard(a) && OnCard(b)) << "an operation got memory that its card cannot read";

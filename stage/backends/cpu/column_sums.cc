@@ -7,6 +7,11 @@
 #include "stage/backends/cpu/kernels.h"
 
 namespace stagecoach::cpu {
+namespace {
+
+constexpr int64_t kSumColumns = 128;  // of one operand, so more of them
+
+}  // namespace
 
 void SumColumns(CpuBackend& backend, std::span<const Tensor> operands, int64_t width, int64_t sums,
                 float* result, ColumnBody body) {
@@ -35,6 +40,31 @@ void SumColumns(CpuBackend& backend, std::span<const Tensor> operands, int64_t w
       body({at, narrow ? columns : width, row, some, column, columns, total});
     }
     AddTo(total, result + column, columns);
+  });
+}
+
+void AddColumnSums(CpuBackend& backend, const Tensor& tensor, const Tensor& result) {
+  const int64_t rows = tensor.shape()[0], columns = tensor.shape()[1];
+  float* sums = result.data<float>();
+  if (!IsBfloat16(tensor)) {
+    const float* x = tensor.data<float>();
+    backend.ForEachBlock(columns, kSumColumns, [&](int64_t first, int64_t count, int) {
+      ColumnSums(x + first, sums + first, rows, columns, count);
+    });
+    return;
+  }
+  constexpr int64_t kArea = kSumRows * kSumColumns;
+  if (!backend.ReserveWorkers((kArea + kSumColumns) * static_cast<int64_t>(sizeof(float)))) return;
+  const Bfloat16* x = tensor.data<Bfloat16>();
+  backend.ForEachBlock(columns, kSumColumns, [&](int64_t first, int64_t count, int worker) {
+    float *wide = backend.WorkerScratch(worker), *total = wide + kArea;
+    std::fill_n(total, kSumColumns, 0.0f);
+    for (int64_t r = 0; r < rows; r += kSumRows) {
+      const int64_t some = std::min(kSumRows, rows - r);
+      WidenRows(x + r * columns + first, columns, wide, some, count);
+      ColumnSums(wide, total, some, count, count);
+    }
+    AddTo(total, sums + first, count);
   });
 }
 

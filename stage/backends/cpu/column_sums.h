@@ -28,6 +28,9 @@ using ColumnBody = absl::FunctionRef<void(const ColumnBlock& block)>;
 void SumColumns(CpuBackend& backend, std::span<const Tensor> operands, int64_t width,
                 int64_t columns, float* result, ColumnBody body);
 
+// sums [columns] add the column sums of x [rows, columns].
+void AddColumnSums(CpuBackend& backend, const Tensor& x, const Tensor& sums);
+
 }  // namespace stagecoach::cpu
 
 #endif  // STAGECOACH_STAGE_BACKENDS_CPU_COLUMN_SUMS_H_

@@ -47,11 +47,6 @@ class CpuBackend final : public Backend {
   absl::StatusOr<Kernel> Prepare(const Call& call, const CallTypes& types,
                                  DType activation) override;
 
-  void LinearForward(const LinearForwardArgs& args) override;
-  void LinearBackwardInput(const LinearBackwardInputArgs& args) override;
-  void LinearBackwardWeight(const LinearBackwardWeightArgs& args) override;
-  void AttentionForward(const AttentionForwardArgs& args) override;
-  void AttentionBackward(const AttentionBackwardArgs& args) override;
   void Fill(const Tensor& tensor, float value) override;
   void Sgd(const SgdArgs& args) override;
   void AdamW(const AdamWArgs& args) override;
@@ -76,32 +71,10 @@ class CpuBackend final : public Backend {
   float* WorkerScratch(int worker) const { return workspace_.Slot(worker); }
   // Memory for the running operation only; null where there is not so much, which Synchronize tells.
   float* ReserveShared(int64_t bytes) { return workspace_.Reserve(pool_.threads(), bytes); }
+  MatmulCache& matmuls() { return matmuls_; }
+  Bfloat16Products products() const { return products_; }
 
  private:
-  // The rows of a product with one matrix in common, block by block; `finish` then runs on the rows
-  // while they are in the cache.
-  struct RowProduct;
-  void RunRowProduct(const RowProduct& product, BlockBody finish);
-  // In BF16 also panel by panel of columns: `finish` rounds a block's float sums.
-  struct PanelProduct;
-  struct PanelMatrix;
-  struct Panel;
-  using PanelBody = absl::FunctionRef<void(const Panel& panel)>;
-  void RunPanelProduct(const PanelProduct& product, PanelBody finish);
-  bool PreparePanel(const PanelProduct& product, int64_t column, int64_t columns,
-                    PanelMatrix* matrix);
-  bool RunPanel(const PanelProduct& product, int64_t column, int64_t columns, PanelBody finish);
-  void LinearForwardBfloat16(const LinearForwardArgs& args);
-  void LinearBackwardInputBfloat16(const LinearBackwardInputArgs& args);
-  void LinearBackwardWeightBfloat16(const LinearBackwardWeightArgs& args);
-  bool AddWeightGradient(const LinearBackwardWeightArgs& args, int64_t first_row, int64_t rows);
-  // sums += the column sums of x.
-  void AddColumnSums(const Tensor& x, const Tensor& sums);
-  template <typename T>
-  void RunAttention(const AttentionForwardArgs& args);
-  template <typename T>
-  void RunAttention(const AttentionBackwardArgs& args);
-
   const std::unique_ptr<Allocator> allocator_;
   WorkerPool pool_;
   Workspace workspace_;

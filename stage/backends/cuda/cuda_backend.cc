@@ -28,26 +28,16 @@ absl::StatusOr<AttentionWay> CudaBackend::WayOfAttention(const AttentionShape& s
   return attention_.Way(shape, dtype);
 }
 
-void CudaBackend::AttentionForward(const AttentionForwardArgs& args) {
+absl::StatusOr<bool> CudaBackend::AttendByLibrary(const AttentionForwardArgs& args) {
   Begin();
-  if (!context_->ok()) return;
-  const auto queued = attention_.Forward(args);
-  if (!queued.ok()) {
-    fault().NoteStatus(queued.status(), "AttentionForward");
-  } else if (!*queued) {
-    KernelBackend::AttentionForward(args);
-  }
+  if (!context_->ok()) return true;
+  return attention_.Forward(args);
 }
 
-void CudaBackend::AttentionBackward(const AttentionBackwardArgs& args) {
+absl::StatusOr<bool> CudaBackend::AttendByLibrary(const AttentionBackwardArgs& args) {
   Begin();
-  if (!context_->ok()) return;
-  const auto queued = attention_.Backward(args);
-  if (!queued.ok()) {
-    fault().NoteStatus(queued.status(), "AttentionBackward");
-  } else if (!*queued) {
-    KernelBackend::AttentionBackward(args);
-  }
+  if (!context_->ok()) return true;
+  return attention_.Backward(args);
 }
 
 cudaStream_t CudaBackend::Begin() {

@@ -23,8 +23,6 @@ class CudaBackend final : public KernelBackend {
 
   std::string fingerprint() const override;
   absl::StatusOr<AttentionWay> WayOfAttention(const AttentionShape& shape, DType dtype) override;
-  void AttentionForward(const AttentionForwardArgs& args) override;
-  void AttentionBackward(const AttentionBackwardArgs& args) override;
   std::optional<CardProfile> Card() const override { return CardProfile{attention_.kernels()}; }
   Allocator& allocator() override { return context_->allocator(); }
   Allocator& link_allocator() override { return context_->host_allocator(); }
@@ -46,6 +44,8 @@ class CudaBackend final : public KernelBackend {
   void* Scratch(size_t bytes, const char* what) override;
   MatmulEpilogue Product(const MatmulShape& shape, const MatmulOperands& operands,
                          const char* what) override;
+  absl::StatusOr<bool> AttendByLibrary(const AttentionForwardArgs& args) override;
+  absl::StatusOr<bool> AttendByLibrary(const AttentionBackwardArgs& args) override;
 
  private:
   const std::unique_ptr<CudaContext> context_;

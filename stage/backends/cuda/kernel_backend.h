@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "stage/backends/backend.h"
+#include "stage/backends/cuda/cudnn/attention_operands.h"
 #include "stage/backends/cuda/matmul_plans.h"
 #include "stage/backends/cuda/stream_types.h"
 #include "stage/backends/device/device_error.h"
@@ -26,11 +27,6 @@ class KernelBackend : public Backend {
   void SetPrecision(Precision precision) override { precision_ = precision; }
   absl::StatusOr<Kernel> Prepare(const Call& call, const CallTypes& types,
                                  DType activation) override;
-  void LinearForward(const LinearForwardArgs& args) override;
-  void LinearBackwardInput(const LinearBackwardInputArgs& args) override;
-  void LinearBackwardWeight(const LinearBackwardWeightArgs& args) override;
-  void AttentionForward(const AttentionForwardArgs& args) override;
-  void AttentionBackward(const AttentionBackwardArgs& args) override;
   void Fill(const Tensor& tensor, float value) override;
   void Sgd(const SgdArgs& args) override { SgdAll({&args, 1}); }
   void AdamW(const AdamWArgs& args) override { AdamWAll({&args, 1}); }
@@ -51,12 +47,21 @@ class KernelBackend : public Backend {
   // The stream to queue on, with the device current on this thread.
   virtual cudaStream_t Begin() = 0;
   void Note(cudaError_t error, const char* what) { fault_->Note(error, what); }
+  void NoteStatus(const absl::Status& status, const char* what) {
+    fault_->NoteStatus(status, what);
+  }
   // For the running operation only; null where there is not so much, which is noted.
   virtual void* Scratch(size_t bytes, const char* what) = 0;
   // After Begin(). The product with as much of shape.epilogue as the library fuses, which is
   // returned: one of EpiloguesToTry. With a fused GELU operands.activation is written as well.
   virtual MatmulEpilogue Product(const MatmulShape& shape, const MatmulOperands& operands,
                                  const char* what) = 0;
+  // In what the job's products of tensors of this type are computed.
+  MatmulType ProductType(DType type) const;
+  // By a library, where the device has one that takes the shape. True: nothing is left to do, it is queued
+  // or the device is lost.
+  virtual absl::StatusOr<bool> AttendByLibrary(const AttentionForwardArgs&) { return false; }
+  virtual absl::StatusOr<bool> AttendByLibrary(const AttentionBackwardArgs&) { return false; }
 
  protected:
   DeviceFault& fault() const { return *fault_; }
@@ -69,7 +74,6 @@ class KernelBackend : public Backend {
     Tensor device;
   };
 
-  MatmulType ProductType(DType type) const;
   // After Begin(). Null where there is no memory for it, which is noted.
   const void* Upload(std::span<const std::byte> table, KeptTable* kept, const char* what);
 

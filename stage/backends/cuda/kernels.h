@@ -20,9 +20,6 @@ namespace stagecoach::cuda {
 
 template <typename T>
 cudaError_t Fill(cudaStream_t stream, T* y, float value, int64_t n);
-// y[rows, columns] adds bias[columns].
-template <typename T>
-cudaError_t AddBias(cudaStream_t stream, const T* bias, T* y, int64_t rows, int64_t columns);
 // Between float and Bf16, either way.
 template <typename From, typename To>
 cudaError_t Convert(cudaStream_t stream, const From* x, To* y, int64_t n);
@@ -83,19 +80,6 @@ cudaError_t ColumnSum(cudaStream_t stream, const T* dy, float* d_bias, int64_t r
                       int64_t columns, float* scratch);
 // result = the sum of `count` values, 0 if there are none.
 cudaError_t OrderedTotal(cudaStream_t stream, const double* partial, int64_t count, double* result);
-
-struct AttentionKernelShape {
-  int64_t sequences, context, heads, key_heads, head_width;
-  DropoutRule rule;  // threshold 0: no dropout
-  PhiloxStream random;
-};
-template <typename T>
-cudaError_t Attention(cudaStream_t stream, const AttentionKernelShape& shape, const T* qkv, T* out,
-                      float* log_sum_exp);
-template <typename T>
-cudaError_t AttentionBackward(cudaStream_t stream, const AttentionKernelShape& shape,
-                              const T* d_out, const T* qkv, const T* out, const float* log_sum_exp,
-                              T* d_qkv);
 
 }  // namespace stagecoach::cuda
 

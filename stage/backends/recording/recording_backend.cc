@@ -7,7 +7,6 @@
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
 #include "operations/catalogue.h"
-#include "stage/backends/function_kernels.h"
 
 namespace stagecoach {
 namespace {
@@ -16,45 +15,6 @@ static_assert(!std::is_abstract_v<RecordingBackend>, "an operation is not handed
 
 using Field = CallLog::Field;
 using Fields = std::vector<Field>;
-
-Fields FieldsOf(const LinearForwardArgs& args) {
-  const auto& [x, weight, bias, y, activation, residual] = args;
-  return {{"x", x}, {"weight", weight},         {"bias", bias},
-          {"y", y}, {"activation", activation}, {"residual", residual}};
-}
-
-Fields FieldsOf(const LinearBackwardInputArgs& args) {
-  const auto& [dy, weight, gelu_input, dx] = args;
-  return {{"dy", dy}, {"weight", weight}, {"gelu_input", gelu_input}, {"dx", dx}};
-}
-
-Fields FieldsOf(const LinearBackwardWeightArgs& args) {
-  const auto& [dy, x, d_weight, d_bias] = args;
-  return {{"dy", dy}, {"x", x}, {"d_weight", d_weight}, {"d_bias", d_bias}};
-}
-
-Fields FieldsOf(const AttentionShape& shape, const Fields& tensors) {
-  const auto& [sequences, context, heads, width, dropout, stream, key_heads] = shape;
-  Fields fields = {{"sequences", sequences}, {"context", context}, {"heads", heads},
-                   {"width", width},         {"dropout", dropout}, {"stream", stream}};
-  if (key_heads != 0) fields.push_back({"key_heads", key_heads});
-  fields.insert(fields.end(), tensors.begin(), tensors.end());
-  return fields;
-}
-
-Fields FieldsOf(const AttentionForwardArgs& args) {
-  const auto& [shape, qkv, out, log_sum_exp] = args;
-  return FieldsOf(shape, {{"qkv", qkv}, {"out", out}, {"log_sum_exp", log_sum_exp}});
-}
-
-Fields FieldsOf(const AttentionBackwardArgs& args) {
-  const auto& [shape, d_out, qkv, out, log_sum_exp, d_qkv] = args;
-  return FieldsOf(shape, {{"d_out", d_out},
-                          {"qkv", qkv},
-                          {"out", out},
-                          {"log_sum_exp", log_sum_exp},
-                          {"d_qkv", d_qkv}});
-}
 
 Fields FieldsOf(const SgdArgs& args) {
   const auto& [value, gradient, velocity, gradient_scale, learning_rate, momentum, weight_decay,
@@ -136,7 +96,6 @@ void RecordingBackend::SetPrecision(Precision precision) {
 
 absl::StatusOr<Kernel> RecordingBackend::Prepare(const Call& call, const CallTypes& types,
                                                  DType activation) {
-  if (std::optional<Kernel> kernel = KernelByFunction(*this, call, types)) return *kernel;
   ASSIGN_OR_RETURN(Kernel kernel, inner_->Prepare(call, types, activation));
   const std::string attributes = FormatAttributes(call.attributes);
   return [this, kernel, draw = DrawOf(call, types),
@@ -149,19 +108,15 @@ absl::StatusOr<Kernel> RecordingBackend::Prepare(const Call& call, const CallTyp
   };
 }
 
-#define RECORDED_OPERATION(Operation)                             \
-  void RecordingBackend::Operation(const Operation##Args& args) { \
-    log_->Call(#Operation, FieldsOf(args));                       \
-    inner_->Operation(args);                                      \
-  }
-RECORDED_OPERATION(LinearForward)
-RECORDED_OPERATION(LinearBackwardInput)
-RECORDED_OPERATION(LinearBackwardWeight)
-RECORDED_OPERATION(AttentionForward)
-RECORDED_OPERATION(AttentionBackward)
-RECORDED_OPERATION(Sgd)
-RECORDED_OPERATION(AdamW)
-#undef RECORDED_OPERATION
+void RecordingBackend::Sgd(const SgdArgs& args) {
+  log_->Call("Sgd", FieldsOf(args));
+  inner_->Sgd(args);
+}
+
+void RecordingBackend::AdamW(const AdamWArgs& args) {
+  log_->Call("AdamW", FieldsOf(args));
+  inner_->AdamW(args);
+}
 
 void RecordingBackend::Fill(const Tensor& tensor, float value) {
   log_->Call("Fill", {{"tensor", tensor}, {"value", value}});

@@ -33,16 +33,11 @@ class RecordingBackend final : public Backend {
   Allocator& allocator() override { return allocator_; }
   Allocator& link_allocator() override;
   void SetPrecision(Precision precision) override;
-  // A kernel writes down each of its calls: as the function of Backend's that it calls, or as
+  // A kernel writes down each of its calls, as
   //   rms_norm epsilon=1e-05 in=F0.t1:F32[16,8] in=... out=F0.t2:F32[16,8] adds=...
   absl::StatusOr<Kernel> Prepare(const Call& call, const CallTypes& types,
                                  DType activation) override;
 
-  void LinearForward(const LinearForwardArgs& args) override;
-  void LinearBackwardInput(const LinearBackwardInputArgs& args) override;
-  void LinearBackwardWeight(const LinearBackwardWeightArgs& args) override;
-  void AttentionForward(const AttentionForwardArgs& args) override;
-  void AttentionBackward(const AttentionBackwardArgs& args) override;
   void Fill(const Tensor& tensor, float value) override;
   void Sgd(const SgdArgs& args) override;
   void AdamW(const AdamWArgs& args) override;

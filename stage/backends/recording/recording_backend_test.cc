@@ -48,11 +48,14 @@ TEST_F(Recorded, ACallHasItsArgumentsAndRuns) {
 }
 
 TEST_F(Recorded, AnOptionThatIsNotTakenIsLeftOut) {
-  LinearForwardArgs args{.x = Activation({1, 2}), .weight = Activation({3, 2})};
-  args.y = Activation({1, 3});
+  const SgdArgs args{.value = Activation({2}), .gradient = Activation({2})};
+  backend_.Fill(args.value, 1.0f);
+  backend_.Fill(args.gradient, 1.0f);
   log_->Take();
-  backend_.LinearForward(args);
-  EXPECT_EQ(log_->Take(), "LinearForward x=t1:F32[1,2] weight=t2:F32[3,2] y=t3:F32[1,3]\n");
+  backend_.Sgd(args);
+  EXPECT_EQ(log_->Take(),
+            "Sgd value=t1:F32[2] gradient=t2:F32[2] gradient_scale=1 learning_rate=0 momentum=0 "
+            "weight_decay=0\n");
 }
 
 TEST_F(Recorded, RandomNumbersAreNamedByTheirStream) {
@@ -148,7 +151,6 @@ TEST_F(Recorded, AllParametersAtOnceAreOneCallWithALineEach) {
   EXPECT_EQ(log_->Take(), "FillAll value=0\n  tensor=g1:F32[1]\n  tensor=g2:F32[2]\n");
 }
 
-// No function of Backend's: the kernel is the back end's own.
 TEST_F(Recorded, AKernelIsWrittenAsItsOperation) {
   const ValueType x = ActivationType({2, 3}), weight = WeightType(Element::kFloat32, {3});
   const ValueType rstd = {Element::kFloat32, Leading::kSamples, {2}};

@@ -23,18 +23,13 @@ class Widening {
     for (const auto& [wide, narrow] : outputs_) backend_.Convert(wide, narrow);
   }
 
-  // Empty tensors are options that were not taken.
-  template <typename... Rest>
-  void Reads(Tensor& tensor, Rest&... rest) {
+  void Reads(Tensor& tensor) {
     const Tensor narrow = Widen(tensor);
     if (narrow.valid()) backend_.Convert(narrow, tensor);
-    if constexpr (sizeof...(rest) > 0) Reads(rest...);
   }
-  template <typename... Rest>
-  void Writes(Tensor& tensor, Rest&... rest) {
+  void Writes(Tensor& tensor) {
     Tensor narrow = Widen(tensor);
     if (narrow.valid()) outputs_.emplace_back(tensor, std::move(narrow));
-    if constexpr (sizeof...(rest) > 0) Writes(rest...);
   }
 
  private:
@@ -68,11 +63,10 @@ class MixedReferenceBackend final : public ReferenceBackend {
  public:
   using ReferenceBackend::ReferenceBackend;
 
-  // Functions widen for themselves, below.
   absl::StatusOr<Kernel> Prepare(const Call& call, const CallTypes& types,
                                  DType activation) override {
     ASSIGN_OR_RETURN(Kernel kernel, ReferenceBackend::Prepare(call, types, activation));
-    if (activation != DType::kBF16 || !reference::Kernels().Has(call.operation)) return kernel;
+    if (activation != DType::kBF16) return kernel;
     return [this, kernel, types](const KernelContext& context, const KernelArguments& arguments) {
       Tensors inputs = CopiesOf(arguments.inputs), outputs = CopiesOf(arguments.outputs);
       Widening widening(*this, *copies_);
@@ -86,40 +80,6 @@ class MixedReferenceBackend final : public ReferenceBackend {
     };
   }
 
-  void LinearForward(const LinearForwardArgs& args) override {
-    LinearForwardArgs wide = args;
-    Widening widening(*this, *copies_);
-    widening.Reads(wide.x, wide.weight, wide.bias, wide.residual);
-    widening.Writes(wide.y, wide.activation);
-    ReferenceBackend::LinearForward(wide);
-  }
-  void LinearBackwardInput(const LinearBackwardInputArgs& args) override {
-    LinearBackwardInputArgs wide = args;
-    Widening widening(*this, *copies_);
-    widening.Reads(wide.dy, wide.weight, wide.gelu_input);
-    widening.Writes(wide.dx);
-    ReferenceBackend::LinearBackwardInput(wide);
-  }
-  void LinearBackwardWeight(const LinearBackwardWeightArgs& args) override {
-    LinearBackwardWeightArgs wide = args;
-    Widening widening(*this, *copies_);
-    widening.Reads(wide.dy, wide.x);
-    ReferenceBackend::LinearBackwardWeight(wide);
-  }
-  void AttentionForward(const AttentionForwardArgs& args) override {
-    AttentionForwardArgs wide = args;
-    Widening widening(*this, *copies_);
-    widening.Reads(wide.qkv);
-    widening.Writes(wide.out);
-    ReferenceBackend::AttentionForward(wide);
-  }
-  void AttentionBackward(const AttentionBackwardArgs& args) override {
-    AttentionBackwardArgs wide = args;
-    Widening widening(*this, *copies_);
-    widening.Reads(wide.d_out, wide.qkv, wide.out);
-    widening.Writes(wide.d_qkv);
-    ReferenceBackend::AttentionBackward(wide);
-  }
   void Fill(const Tensor& tensor, float value) override {
     Tensor wide = tensor;
     Widening widening(*this, *copies_);

@@ -21,11 +21,6 @@ class ReferenceBackend : public Backend {
   absl::StatusOr<Kernel> Prepare(const Call& call, const CallTypes& types,
                                  DType activation) override;
 
-  void LinearForward(const LinearForwardArgs& args) override;
-  void LinearBackwardInput(const LinearBackwardInputArgs& args) override;
-  void LinearBackwardWeight(const LinearBackwardWeightArgs& args) override;
-  void AttentionForward(const AttentionForwardArgs& args) override;
-  void AttentionBackward(const AttentionBackwardArgs& args) override;
   void Fill(const Tensor& tensor, float value) override;
   void Sgd(const SgdArgs& args) override;
   void AdamW(const AdamWArgs& args) override;

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <optional>
 #include <utility>
 #include <vector>
 
@@ -14,29 +13,12 @@
 #include "base/progress.h"
 #include "operations/catalogue.h"
 #include "operations/elementwise_flops.h"
-#include "stage/backends/function_kernels.h"
+#include "stage/backends/kernel_table.h"
 
 namespace stagecoach {
 namespace {
 
 double Elements(const Tensor& tensor) { return static_cast<double>(tensor.elements()); }
-
-// A product of [rows, in] and [in, out]; the weight has in * out elements.
-double Product(const Tensor& rows_by_one_side, int64_t width, const Tensor& weight) {
-  return 2 * Elements(rows_by_one_side) / static_cast<double>(width) * Elements(weight);
-}
-
-double Scores(const AttentionShape& shape) {
-  return static_cast<double>(shape.sequences * shape.heads * shape.context) *
-         static_cast<double>(shape.context + 1) / 2;
-}
-
-// `products` of them per score, each over the width of a head.
-double AttentionFlops(const AttentionShape& shape, int products) {
-  const double head = static_cast<double>(shape.width / shape.heads);
-  const double dropout = shape.dropout > 0 ? kDropoutFlops.forward : 0;
-  return Scores(shape) * (2 * products * head + kSoftmaxFlops.forward + dropout);
-}
 
 }  // namespace
 
@@ -57,10 +39,21 @@ absl::StatusOr<SimulatedDevice> ParseSimulatedDevice(const std::string& device) 
 
 namespace {
 
-// Of a table no more is moved than the rows that ids pick, and those are counted where they come from or go to.
-bool PicksRows(const CallTypes& types) {
-  return std::any_of(types.inputs.begin(), types.inputs.end(),
-                     [](const ValueType& type) { return type.element == Element::kIds; });
+// What a call reads, or adds to. Of a table no more is moved than the rows that ids pick, and those are
+// counted where they go to or come from.
+std::vector<const Tensor*> OperandsOf(const CallTypes& types, const KernelArguments& arguments) {
+  const bool picks =
+      std::any_of(types.inputs.begin(), types.inputs.end(),
+                  [](const ValueType& type) { return type.element == Element::kIds; });
+  std::vector<const Tensor*> operands;
+  for (size_t i = 0; i < arguments.inputs.size(); ++i) {
+    if (picks && types.inputs[i].leading == Leading::kOne) continue;
+    operands.push_back(&arguments.inputs[i]);
+  }
+  for (size_t i = 0; !picks && i < arguments.adds.size(); ++i) {
+    operands.push_back(&arguments.adds[i]);
+  }
+  return operands;
 }
 
 // Who reads the sums divides by the terms and shows the loss: it is that of a network which gives zeros.
@@ -83,28 +76,17 @@ SimulatedBackend::SimulatedBackend(const BackendOptions& options, const Simulate
       timeline_(clock, std::move(sleep_until)) {}
 
 absl::StatusOr<Kernel> SimulatedBackend::Prepare(const Call& call, const CallTypes& types, DType) {
-  if (std::optional<Kernel> kernel = KernelByFunction(*this, call, types)) return *kernel;
   const absl::StatusOr<const Operation*> operation = FindOperation(call.operation);
   if (!operation.ok()) return NoKernel(call, "simulated");
   const bool loss = !(*operation)->Sums(call.attributes).empty();
-  return
-      [this, operation = *operation, attributes = call.attributes, types, loss,
-       table = PicksRows(types)](const KernelContext& context, const KernelArguments& arguments) {
-        const Cost cost = operation->CostOf(attributes, types, context.run.sequences);
-        std::vector<const Tensor*> outputs, operands;
-        for (size_t i = 0; i < arguments.outputs.size(); ++i)
-          outputs.push_back(&arguments.outputs[i]);
-        for (size_t i = 0; i < arguments.inputs.size(); ++i) {
-          if (!table || types.inputs[i].leading != Leading::kOne) {
-            operands.push_back(&arguments.inputs[i]);
-          }
-        }
-        for (size_t i = 0; !table && i < arguments.adds.size(); ++i) {
-          operands.push_back(&arguments.adds[i]);
-        }
-        RunOn(static_cast<double>(cost.flops), outputs, operands);
-        if (loss) WriteLossOfZeros(types, context.run.sequences, arguments);
-      };
+  return [this, operation = *operation, attributes = call.attributes, types, loss](
+             const KernelContext& context, const KernelArguments& arguments) {
+    const Cost cost = operation->CostOf(attributes, types, context.run.sequences);
+    std::vector<const Tensor*> outputs;
+    for (size_t i = 0; i < arguments.outputs.size(); ++i) outputs.push_back(&arguments.outputs[i]);
+    RunOn(static_cast<double>(cost.flops), outputs, OperandsOf(types, arguments));
+    if (loss) WriteLossOfZeros(types, context.run.sequences, arguments);
+  };
 }
 
 void SimulatedBackend::RunOn(double flops, TensorList outputs, TensorList operands) {
@@ -124,36 +106,6 @@ void SimulatedBackend::RunOn(double flops, TensorList outputs, TensorList operan
   }
   timeline_.Wait();
   TickProgress();
-}
-
-void SimulatedBackend::LinearForward(const LinearForwardArgs& args) {
-  CHECK_EQ(args.x.shape()[1], args.weight.shape()[1]) << "linear";
-  double flops = Product(args.x, args.x.shape()[1], args.weight);
-  CHECK(!args.residual.valid() || !args.activation.valid()) << "linear with GELU and residual";
-  if (args.activation.valid()) flops += kGeluFlops.forward * Elements(args.activation);
-  if (args.residual.valid()) flops += kAddFlops.forward * Elements(args.residual);
-  Run(flops, {&args.y, &args.activation}, {&args.x, &args.weight, &args.bias, &args.residual});
-}
-
-void SimulatedBackend::LinearBackwardInput(const LinearBackwardInputArgs& args) {
-  CHECK_EQ(args.dy.shape()[1], args.weight.shape()[0]) << "linear backward";
-  double flops = Product(args.dy, args.dy.shape()[1], args.weight);
-  if (args.gelu_input.valid()) flops += kGeluFlops.backward * Elements(args.gelu_input);
-  Run(flops, {&args.dx}, {&args.dy, &args.weight, &args.gelu_input});
-}
-
-void SimulatedBackend::LinearBackwardWeight(const LinearBackwardWeightArgs& args) {
-  CHECK_EQ(args.dy.shape()[1], args.d_weight.shape()[0]) << "linear backward";
-  Run(Product(args.dy, args.dy.shape()[1], args.d_weight), {},
-      {&args.dy, &args.x, &args.d_weight, &args.d_bias});
-}
-
-void SimulatedBackend::AttentionForward(const AttentionForwardArgs& args) {
-  Run(AttentionFlops(args.shape, 2), {&args.out, &args.log_sum_exp}, {&args.qkv});
-}
-
-void SimulatedBackend::AttentionBackward(const AttentionBackwardArgs& args) {
-  Run(AttentionFlops(args.shape, 5), {&args.d_qkv}, {&args.d_out, &args.qkv, &args.out});
 }
 
 void SimulatedBackend::Fill(const Tensor& tensor, float value) {

@@ -4,7 +4,7 @@
 // training changes no weight; the loss is that of logits that are all zero.
 // Ownership, threads: as Backend.
 // Units:     an operation takes FLOPs / flops_per_second + bytes / bytes_per_second, with the FLOPs
-//            of plan/cost_model.h and every byte of its tensors read or written once.
+//            of Operation::CostOf and every byte of its tensors read or written once.
 #ifndef STAGECOACH_STAGE_BACKENDS_SIMULATED_SIMULATED_BACKEND_H_
 #define STAGECOACH_STAGE_BACKENDS_SIMULATED_SIMULATED_BACKEND_H_
 
@@ -37,15 +37,10 @@ class SimulatedBackend final : public Backend {
   // Not the rate: stages of different speed may work together.
   std::string fingerprint() const override { return "simulated, no arithmetic"; }
   Allocator& allocator() override { return *allocator_; }
-  // Every operation of the catalogue: those that Backend has no function for take what they cost.
+  // Every operation of the catalogue.
   absl::StatusOr<Kernel> Prepare(const Call& call, const CallTypes& types,
                                  DType activation) override;
 
-  void LinearForward(const LinearForwardArgs& args) override;
-  void LinearBackwardInput(const LinearBackwardInputArgs& args) override;
-  void LinearBackwardWeight(const LinearBackwardWeightArgs& args) override;
-  void AttentionForward(const AttentionForwardArgs& args) override;
-  void AttentionBackward(const AttentionBackwardArgs& args) override;
   void Fill(const Tensor& tensor, float value) override;
   void Sgd(const SgdArgs& args) override;
   void AdamW(const AdamWArgs& args) override;

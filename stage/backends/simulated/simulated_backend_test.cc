@@ -212,6 +212,29 @@ TEST_F(SimulatedBackendTest, AKernelTakesWhatItsOperationCostsAndItsBytes) {
   EXPECT_EQ(in[0].data<float>()[199], 7.0f) << "an operand stays";
 }
 
+// A table of a large vocabulary would take longer than all else.
+TEST_F(SimulatedBackendTest, OfATableTheRowsThatIdsPickAreMoved) {
+  const Tensor table = Make(1000, 20), y = Make(10, 20), position = Make(5, 20);
+  auto ids = MakeTensor(backend_.allocator(), MemoryKind::kActivations, DType::kI32, Shape{10});
+  ASSERT_TRUE(ids.ok());
+  const TensorCall forward{.operation = "embedding",
+                           .inputs = {*ids, Whole(table), Whole(position)},
+                           .outputs = {y},
+                           .samples = 2};
+  const TensorCall backward{.operation = "embedding_weight_gradient",
+                            .inputs = {*ids, y},
+                            .adds = {table, position},
+                            .samples = 2};
+  for (const TensorCall& call : {forward, backward}) {
+    machine_.clock().AdvanceNanos(1'000'000);
+    const int64_t start = machine_.clock().MonotonicNanos();
+    RunOn(backend_, call);
+    ASSERT_TRUE(backend_.Synchronize().ok());
+    EXPECT_EQ(machine_.clock().MonotonicNanos() - start, 2 * 200 + 4 * (10 + 200))
+        << call.operation;
+  }
+}
+
 TEST_F(SimulatedBackendTest, AnOperationThatIsNotInTheCatalogueIsAnError) {
   const absl::Status status = backend_.Prepare({.operation = "levitate"}, {}, DType::kF32).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented);

@@ -15,6 +15,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
 #include "stage/backends/cuda/cudnn/attention_graphs.h"
+#include "stage/backends/cuda/cudnn/attention_operands.h"
 #include "stage/backends/cuda/cudnn/attention_rules.h"
 #include "stage/tensor/allocator.h"
 

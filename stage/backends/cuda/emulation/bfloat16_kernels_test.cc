@@ -117,7 +117,7 @@ TEST(Bfloat16KernelsDeathTest, MixedTypesAreABug) {
   Bench bench(*backend);
   const Tensor x = bench.Normal({4}), y = bench.Blank({4}, DType::kBF16);
   const TensorCall mixed{.operation = "gelu", .inputs = {x}, .outputs = {y}};
-  EXPECT_DEATH(RunOn(*backend, mixed), "of F32 was given BF16");
+  EXPECT_DEATH(RunOn(*backend, mixed), "gelu of BF16 was given F32");
   EXPECT_DEATH(backend->Fill(bench.Indices(3, 3), 0.0f), "Fill of I32");
 }
 

@@ -2,10 +2,10 @@
 // come into shared memory. A tile is 32 rows of one head of one sequence; of the block's 128
 // threads four share a row: thread t has row t / 4, columns 8 (t % 4) .. + 7 of a score tile and
 // columns t % 4, t % 4 + 4, ... of an output row.
-#ifndef STAGECOACH_STAGE_BACKENDS_CUDA_ATTENTION_TILES_CUH_
-#define STAGECOACH_STAGE_BACKENDS_CUDA_ATTENTION_TILES_CUH_
+#ifndef STAGECOACH_STAGE_BACKENDS_CUDA_KERNELS_ATTENTION_TILES_CUH_
+#define STAGECOACH_STAGE_BACKENDS_CUDA_KERNELS_ATTENTION_TILES_CUH_
 
-#include "stage/backends/cuda/kernels.h"
+#include "stage/backends/cuda/kernels/attention.h"
 #include "stage/backends/cuda/packs.cuh"
 
 namespace stagecoach::cuda {
@@ -90,4 +90,4 @@ __device__ __forceinline__ float KeepFactor(const DropoutRule& rule, PhiloxReade
 
 }  // namespace stagecoach::cuda
 
-#endif  // STAGECOACH_STAGE_BACKENDS_CUDA_ATTENTION_TILES_CUH_
+#endif  // STAGECOACH_STAGE_BACKENDS_CUDA_KERNELS_ATTENTION_TILES_CUH_

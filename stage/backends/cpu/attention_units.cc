@@ -7,19 +7,19 @@
 //   backward  P = exp(S - lse) dV += (P Z)^T dO            dP = Z (dO V^T)
 //             dS = P (dP - rowsum(dO O))                   dQ = dS K       dK += dS^T Q
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "stage/backends/cpu/attention.cc"
+#define HWY_TARGET_INCLUDE "stage/backends/cpu/attention_units.cc"
 #include "hwy/foreach_target.h"
 // Highway's own header must come after foreach_target.h.
 #include <cmath>
 
 #include "hwy/contrib/math/math-inl.h"
-#include "stage/backends/cpu/kernels.h"
+#include "stage/backends/cpu/attention_units.h"
 #include "stage/backends/cpu/philox-inl.h"
 #include "stage/backends/cpu/tile-inl.h"
 #include "stage/backends/cpu/vector-inl.h"
 
-#ifndef STAGECOACH_STAGE_BACKENDS_CPU_ATTENTION_ONCE_
-#define STAGECOACH_STAGE_BACKENDS_CPU_ATTENTION_ONCE_
+#ifndef STAGECOACH_STAGE_BACKENDS_CPU_ATTENTION_UNITS_ONCE_
+#define STAGECOACH_STAGE_BACKENDS_CPU_ATTENTION_UNITS_ONCE_
 namespace stagecoach::cpu {
 
 // Scratch is laid out in vectors of the widest instruction set, whatever the one in use.

@@ -1,7 +1,7 @@
 // Causal attention forward, the scores never in memory: a block has 32 queries in shared memory and
 // walks the keys up to them, tile by tile in ascending order, with a running maximum and sum
 // (Milakov and Gimelshein, arXiv 1805.02867; Dao et al., arXiv 2205.14135).
-#include "stage/backends/cuda/attention_tiles.cuh"
+#include "stage/backends/cuda/kernels/attention_tiles.cuh"
 
 namespace stagecoach::cuda {
 namespace {

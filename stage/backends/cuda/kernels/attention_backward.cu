@@ -3,7 +3,7 @@
 // queries, each in ascending order. With P the probabilities and Z their dropout factors:
 // dV = (P Z)^T dO; dP = Z * (dO V^T); dS = P * (dP - rowsum(dO * O)); dQ = dS K, dK = dS^T Q,
 // scaled.
-#include "stage/backends/cuda/attention_tiles.cuh"
+#include "stage/backends/cuda/kernels/attention_tiles.cuh"
 
 namespace stagecoach::cuda {
 namespace {

@@ -1,13 +1,14 @@
-// Causal multi-head attention, one (sequence, head) unit at a time, the whole score matrix in
+// Causal multi-head attention (operations/attention.h), one (sequence, head) unit at a time, the whole score matrix in
 // double.
 #include <cmath>
 #include <vector>
 
 #include "base/check.h"
 #include "base/progress.h"
-#include "stage/backends/reference/reference_backend.h"
+#include "stage/backends/attention_shape.h"
+#include "stage/backends/reference/kernel_list.h"
 
-namespace stagecoach {
+namespace stagecoach::reference {
 namespace {
 
 // One head of one sequence: strided views into the packed arrays.
@@ -66,24 +67,28 @@ void ForwardUnit(const Unit& unit, const float* qkv, float* out, float* log_sum_
   }
 }
 
+struct Gradients {
+  const float *d_out, *qkv, *out, *log_sum_exp;
+  float* d_qkv;
+};
+
 // With P the probabilities, Z their dropout factors: dV = (P Z)^T dO; dP = Z * (dO V^T);
 // dS = P * (dP - rowsum(P * dP)), and rowsum(P * dP) = rowsum(dO * O); dQ = dS K, dK = dS^T Q,
 // scaled. dk and dv add, so that the heads that share a key head add up.
-void BackwardUnit(const Unit& unit, const AttentionBackwardArgs& args, double* dk, double* dv) {
+void BackwardUnit(const Unit& unit, const Gradients& g, double* dk, double* dv) {
   const int64_t context = unit.shape.context, width = unit.head_width();
-  const float *qkv = args.qkv.data<float>(), *d_out = args.d_out.data<float>();
+  const float *qkv = g.qkv, *d_out = g.d_out;
   const double scale = 1.0 / std::sqrt(static_cast<double>(width));
   std::vector<double> dq(width);
   for (int64_t row = 0; row < context; ++row) {
     TickProgress();
     double delta = 0;
     for (int64_t i = 0; i < width; ++i) {
-      delta += double{d_out[unit.Output(row) + i]} * args.out.data<float>()[unit.Output(row) + i];
+      delta += double{d_out[unit.Output(row) + i]} * g.out[unit.Output(row) + i];
     }
     std::fill(dq.begin(), dq.end(), 0.0);
     for (int64_t c = 0; c <= row; ++c) {
-      const double p =
-          std::exp(unit.Score(qkv, row, c) - args.log_sum_exp.data<float>()[unit.Statistic(row)]);
+      const double p = std::exp(unit.Score(qkv, row, c) - g.log_sum_exp[unit.Statistic(row)]);
       const double keep = unit.Keep(row, c);
       double dp = 0;
       for (int64_t i = 0; i < width; ++i) {
@@ -96,46 +101,61 @@ void BackwardUnit(const Unit& unit, const AttentionBackwardArgs& args, double* d
         dk[c * width + i] += ds * qkv[unit.Packed(row, 0) + i];
       }
     }
-    float* const target = args.d_qkv.data<float>() + unit.Packed(row, 0);
+    float* const target = g.d_qkv + unit.Packed(row, 0);
     for (int64_t i = 0; i < width; ++i) target[i] = static_cast<float>(dq[i]);
   }
 }
 
 // All heads that read one key head.
-void BackwardGroup(const AttentionBackwardArgs& args, int64_t sequence, int64_t key_head) {
-  const AttentionShape& shape = args.shape;
+void BackwardGroup(const AttentionShape& shape, const Gradients& g, int64_t sequence,
+                   int64_t key_head) {
   const int64_t context = shape.context, width = shape.head_width();
   const int64_t group = shape.heads / shape.keys();
   std::vector<double> dk(context * width, 0.0), dv(context * width, 0.0);
   for (int64_t head = key_head * group; head < (key_head + 1) * group; ++head) {
-    BackwardUnit(Unit{shape, sequence, head}, args, dk.data(), dv.data());
+    BackwardUnit(Unit{shape, sequence, head}, g, dk.data(), dv.data());
   }
   const Unit any{shape, sequence, key_head * group};
   for (int64_t row = 0; row < context; ++row) {
     for (int64_t i = 0; i < width; ++i) {
-      float* const d_qkv = args.d_qkv.data<float>();
-      d_qkv[any.Packed(row, 1) + i] = static_cast<float>(dk[row * width + i]);
-      d_qkv[any.Packed(row, 2) + i] = static_cast<float>(dv[row * width + i]);
+      g.d_qkv[any.Packed(row, 1) + i] = static_cast<float>(dk[row * width + i]);
+      g.d_qkv[any.Packed(row, 2) + i] = static_cast<float>(dv[row * width + i]);
     }
   }
+}
+
+absl::StatusOr<Kernel> Forward(ReferenceBackend&, const Call& call, const CallTypes& types, DType) {
+  const auto attributes = AttributesOf<AttentionAttributes>(call);
+  return Kernel(
+      [attributes, qkv = types.inputs[0]](const KernelContext& context, const KernelArguments& a) {
+        const AttentionShape shape = ShapeOfAttention(attributes, qkv, context);
+        CHECK_EQ(shape.width % shape.heads, 0) << "heads must divide the width";
+        for (int64_t s = 0; s < shape.sequences; ++s) {
+          for (int64_t h = 0; h < shape.heads; ++h) {
+            ForwardUnit(Unit{shape, s, h}, a.inputs[0].data<float>(), a.outputs[0].data<float>(),
+                        a.outputs[1].data<float>());
+          }
+        }
+      });
+}
+
+absl::StatusOr<Kernel> Gradient(ReferenceBackend&, const Call& call, const CallTypes& types,
+                                DType) {
+  const auto attributes = AttributesOf<AttentionAttributes>(call);
+  return Kernel(
+      [attributes, qkv = types.inputs[1]](const KernelContext& context, const KernelArguments& a) {
+        const AttentionShape shape = ShapeOfAttention(attributes, qkv, context);
+        const Gradients g = {a.inputs[0].data<float>(), a.inputs[1].data<float>(),
+                             a.inputs[2].data<float>(), a.inputs[3].data<float>(),
+                             a.outputs[0].data<float>()};
+        for (int64_t s = 0; s < shape.sequences; ++s) {
+          for (int64_t h = 0; h < shape.keys(); ++h) BackwardGroup(shape, g, s, h);
+        }
+      });
 }
 
 }  // namespace
 
-void ReferenceBackend::AttentionForward(const AttentionForwardArgs& args) {
-  CHECK_EQ(args.shape.width % args.shape.heads, 0) << "heads must divide the width";
-  for (int64_t s = 0; s < args.shape.sequences; ++s) {
-    for (int64_t h = 0; h < args.shape.heads; ++h) {
-      ForwardUnit(Unit{args.shape, s, h}, args.qkv.data<float>(), args.out.data<float>(),
-                  args.log_sum_exp.data<float>());
-    }
-  }
-}
+KernelList AttentionKernels() { return {{"attention", Forward}, {"attention_gradient", Gradient}}; }
 
-void ReferenceBackend::AttentionBackward(const AttentionBackwardArgs& args) {
-  for (int64_t s = 0; s < args.shape.sequences; ++s) {
-    for (int64_t h = 0; h < args.shape.keys(); ++h) BackwardGroup(args, s, h);
-  }
-}
-
-}  // namespace stagecoach
+}  // namespace stagecoach::reference

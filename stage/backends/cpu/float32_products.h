@@ -1,0 +1,32 @@
+// Products of linear maps in float32: by oneDNN in fixed blocks, what follows on a block while it is hot.
+// Threads: the back end's.
+#ifndef STAGECOACH_STAGE_BACKENDS_CPU_FLOAT32_PRODUCTS_H_
+#define STAGECOACH_STAGE_BACKENDS_CPU_FLOAT32_PRODUCTS_H_
+
+#include <cstdint>
+
+#include "stage/backends/cpu/cpu_backend.h"
+#include "stage/backends/cpu/matmul.h"
+
+namespace stagecoach::cpu {
+
+// c[rows, n] = a[rows, k] b[k, n] + bias, b with `strides`.
+struct RowProduct {
+  int64_t rows, k, n;
+  const float* a;
+  const float* b;
+  Strides strides;
+  const float* bias;  // may be null
+  float* c;
+};
+
+// Block by block of rows, with the matrix in common; `finish` then runs on the rows.
+void RunRowProduct(CpuBackend& backend, const RowProduct& product, CpuBackend::BlockBody finish);
+
+// d_weight[out, in] adds dy[rows, out]^T x[rows, in].
+void AddWeightGradientFloat32(CpuBackend& backend, const Tensor& dy, const Tensor& x,
+                              const Tensor& d_weight);
+
+}  // namespace stagecoach::cpu
+
+#endif  // STAGECOACH_STAGE_BACKENDS_CPU_FLOAT32_PRODUCTS_H_
