@@ -43,6 +43,7 @@ void SumColumns(CpuBackend& backend, std::span<const Tensor> operands, int64_t w
   });
 }
 
+// BF16 columns are widened kSumRows rows at a time, which keeps the order of additions, hence the float32 bits.
 void AddColumnSums(CpuBackend& backend, const Tensor& tensor, const Tensor& result) {
   const int64_t rows = tensor.shape()[0], columns = tensor.shape()[1];
   float* sums = result.data<float>();

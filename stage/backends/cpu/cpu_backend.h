@@ -1,5 +1,5 @@
-// CpuBackend: the operations on host memory, linear algebra by oneDNN, the rest by the kernels.
-// See stage/backends/backend.h for the contract. Every operation is cut into blocks that depend on
+// CpuBackend: kernels on host memory, linear algebra by oneDNN, the rest by loops of our own.
+// See stage/backends/backend.h for the contract. Every kernel is cut into blocks that depend on
 // the shapes alone, and the blocks are given to the worker pool: results do not depend on the
 // number of threads.
 #ifndef STAGECOACH_STAGE_BACKENDS_CPU_CPU_BACKEND_H_

@@ -1,3 +1,5 @@
+#include <cmath>
+#include <cstring>
 #include <dnnl.hpp>
 
 #include "gmock/gmock.h"
@@ -80,6 +82,22 @@ TEST(CpuBackend, InFloat32AResidualHasTheBitsOfAnAdditionOfItsOwn) {
                              bench.Normal({rows}), bench.Normal({rows})}},
                  ToAttributes(LayerNormGradientAttributes{.residual = true}));
     }
+  }
+}
+
+// Whether a sum finds room in place depends on who else reads its operands, hence on the cut. It began with
+// a zero where it did not, and gave another zero of two negative ones.
+TEST(CpuBackend, ASumHasTheSameBitsInMemoryOfItsOwnAndInPlace) {
+  for (const auto make : {MakeReferenceBackend, MakeCpuBackend}) {
+    const auto backend = make(BackendOptions{});
+    Bench bench(*backend);
+    const Tensor a = bench.From({-0.0f, -0.0f, 1.5f}, {3}),
+                 b = bench.From({-0.0f, 0.0f, 2.0f}, {3});
+    const Tensor apart = bench.Blank({3});
+    RunOn(*backend, {.operation = "add", .inputs = {a, b}, .outputs = {apart}});
+    RunOn(*backend, {.operation = "add", .inputs = {a, b}, .outputs = {b}});
+    EXPECT_EQ(std::memcmp(apart.raw(), b.raw(), static_cast<size_t>(b.bytes())), 0);
+    EXPECT_TRUE(std::signbit(b.data<float>()[0]));
   }
 }
 

@@ -1,4 +1,4 @@
-// CudaBackend: the operations on an NVIDIA card: cuBLASLt for products, cuDNN for attention in BF16
+// CudaBackend: kernels and memory of an NVIDIA card: cuBLASLt for products, cuDNN for attention in BF16
 // where it is there and takes it, own kernels for the rest, everything queued on the context's one
 // stream.
 // See stage/backends/backend.h for the contract.

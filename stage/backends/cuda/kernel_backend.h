@@ -1,5 +1,6 @@
-// KernelBackend: the back end's operations in terms of the kernels, with a seam where the device
-// begins: stream, scratch memory, matrix products and copies come from the derived class.
+// KernelBackend: what kernels for a card are prepared with, and fills, conversions, optimizers and norms, with a
+// seam where the device begins: stream, scratch memory, products and attention by libraries, and copies come
+// from the derived class.
 // Errors go into one DeviceFault: refusals of memory are the cell's and end with it.
 // CudaBackend is the real one; a test runs the kernels' source on the host behind the same seam.
 // See stage/backends/backend.h for the contract.
