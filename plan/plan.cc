@@ -232,9 +232,15 @@ int FirstBackwardStage(const Network& network, const Partition& partition) {
 
 absl::StatusOr<Plan> MakePlan(const JobSpec& spec, int stages, const PlanAssumptions& assumptions,
                               std::span<const LayerProfile> profile) {
-  RETURN_IF_ERROR(ValidateJobSpec(spec));
+  ASSIGN_OR_RETURN(const Network network, ExpandJob(spec));
+  return MakePlan(spec, network, stages, assumptions, profile);
+}
+
+absl::StatusOr<Plan> MakePlan(const JobSpec& spec, const Network& model, int stages,
+                              const PlanAssumptions& assumptions,
+                              std::span<const LayerProfile> profile) {
+  RETURN_IF_ERROR(ValidateJob(spec, model));
   RETURN_IF_ERROR(CheckPlanSize(spec, stages));
-  ASSIGN_OR_RETURN(const Network model, ExpandJob(spec));
   const int layers = static_cast<int>(model.layers.size());
   RETURN_IF_ERROR(CheckArguments(stages, assumptions, profile, layers));
 

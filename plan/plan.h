@@ -89,6 +89,10 @@ struct Plan {
 // `profile` empty: costs from the cost model. `stages` must be > 0 (auto is resolved by the caller).
 absl::StatusOr<Plan> MakePlan(const JobSpec& spec, int stages, const PlanAssumptions& assumptions,
                               std::span<const LayerProfile> profile);
+// The same of a job whose network is there already.
+absl::StatusOr<Plan> MakePlan(const JobSpec& spec, const Network& network, int stages,
+                              const PlanAssumptions& assumptions,
+                              std::span<const LayerProfile> profile);
 
 // Drawn with characters, a lane a stage.
 std::string FormatTimeline(const Timeline& timeline, int width);

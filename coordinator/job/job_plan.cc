@@ -16,7 +16,8 @@ absl::StatusOr<JobPlan> RunPlan(const MakeJobPlan& action) {
       static_cast<int>(partition.cuts.size()) + 1 != stages) {
     spec.pipeline.partition = PartitionSpec{};  // fewer stages than the cuts were made for
   }
-  ASSIGN_OR_RETURN(Plan plan, MakePlan(spec, stages, action.assumptions, action.profile));
+  ASSIGN_OR_RETURN(Plan plan,
+                   MakePlan(spec, action.job->model, stages, action.assumptions, action.profile));
   return JobPlan{std::move(plan.partition), plan.step_seconds};
 }
 
