@@ -46,16 +46,37 @@ double Ratio(int64_t seen, int64_t forecast) {
   return static_cast<double>(seen) / static_cast<double>(forecast);
 }
 
+// Of each stage the most that one of two steps takes, in which each is as far ahead of the next as it may be, or the
+// other way round: the forecast counts what waits in the links.
+std::vector<MemoryUse> Peaks(HarnessOptions options) {
+  std::vector<MemoryUse> peaks(static_cast<size_t>(options.stages));
+  for (const bool upstream : {true, false}) {
+    options.upstream_first = upstream;
+    options.downstream_first = !upstream;
+    PipelineHarness pipeline(options);
+    const absl::Status trained = pipeline.TrainStep();
+    EXPECT_TRUE(trained.ok()) << trained;
+    for (int k = 0; k < options.stages; ++k) {
+      const MemoryUse use = pipeline.backend(k).allocator().Use();
+      for (size_t kind = 0; kind < use.peak.size(); ++kind) {
+        peaks[k].peak[kind] = std::max(peaks[k].peak[kind], use.peak[kind]);
+      }
+    }
+    if (options.stages == 1) break;
+  }
+  return peaks;
+}
+
 // Of every stage and kind of memory.
 void ExpectForecast(const Network& model, const HarnessOptions& asked, int64_t batch = kBatch) {
   HarnessOptions options = asked;
   options.network = model;
   options.precision = model.precision;
-  options.own_memory = options.upstream_first = true;
+  options.own_memory = true;
   options.batch_size = batch;
   options.micro_batches = kMicroBatches;
-  PipelineHarness pipeline(options);
-  ASSERT_TRUE(pipeline.TrainStep().ok());
+  const std::vector<MemoryUse> peaks = Peaks(options);
+  const PipelineHarness pipeline(options);
   const int layers = static_cast<int>(model.layers.size());
   const Partition partition = *UniformPartition(layers, options.stages);
   for (int k = 0; k < options.stages; ++k) {
@@ -68,8 +89,7 @@ void ExpectForecast(const Network& model, const HarnessOptions& asked, int64_t b
                                                       .batch_size = batch,
                                                       .micro_batches = kMicroBatches,
                                                       .optimizer = AdamWSpec{}});
-    const auto peak = pipeline.backend(k).allocator().Use().peak;
-    const auto of = [&](MemoryKind kind) { return peak[static_cast<int>(kind)]; };
+    const auto of = [&](MemoryKind kind) { return peaks[k].peak[static_cast<int>(kind)]; };
     EXPECT_EQ(of(MemoryKind::kParameters), forecast.parameters);
     EXPECT_EQ(of(MemoryKind::kGradients), forecast.gradients);
     EXPECT_EQ(of(MemoryKind::kOptimizer), forecast.optimizer);
@@ -80,6 +100,7 @@ void ExpectForecast(const Network& model, const HarnessOptions& asked, int64_t b
 void ExpectForecastInEveryPipeline(const Network& network, int64_t batch = kBatch) {
   for (int stages = 1; stages <= 3; ++stages) {
     for (const std::string& schedule : ScheduleNames()) {
+      if (stages == 1 && schedule != "gpipe") continue;  // the same
       for (const auto mode : {Rematerialization::kAlways, Rematerialization::kExceptFirst,
                               Rematerialization::kNever}) {
         ExpectForecast(network, {.stages = stages, .schedule = schedule, .rematerialization = mode},
@@ -104,13 +125,13 @@ std::map<std::string, ModelSpec> ZooForMemory() {
   const LayerSpec block = ResidualSpec{{LayerNormSpec{}, LinearSpec{.out = 128}, GeluSpec{},
                                         LinearSpec{.out = 64}, DropoutSpec{.rate = 0.1}}};
   const GptSpec gpt{
-      .layers = 3, .width = 64, .heads = 4, .context = 32, .vocabulary = 128, .dropout = 0.1};
+      .layers = 3, .width = 64, .heads = 4, .context = 16, .vocabulary = 128, .dropout = 0.1};
   const LlamaSpec llama{.layers = 3,
                         .width = 64,
                         .heads = 4,
                         .key_heads = 2,
                         .hidden = 96,
-                        .context = 32,
+                        .context = 16,
                         .vocabulary = 128};
   return {{"gpt", gpt},
           {"llama", llama},

@@ -1,6 +1,7 @@
 // CopyingLink: an end of a boundary in one process whose stages have memory of their own, as stages in processes have.
 // What was sent is the sender's no longer: it is on the wire, outside of both stages, until it arrives in the memory
-// of the stage that receives it. With `ahead` one message arrives before it is asked for.
+// of the stage that receives it. One message arrives before it is asked for, but gradients of activations: nobody is
+// ahead with those.
 // Ownership: owns its end; the allocators outlive it.
 // Threads:   one, for both ends.
 #ifndef STAGECOACH_STAGE_TESTING_COPYING_LINK_H_
@@ -20,9 +21,8 @@ namespace stagecoach {
 class CopyingLink final : public Link {
  public:
   // memory: of the stage at this end; asked for when something arrives.
-  CopyingLink(std::unique_ptr<Link> link, Allocator* wire, std::function<Allocator&()> memory,
-              bool ahead)
-      : link_(std::move(link)), wire_(wire), memory_(std::move(memory)), ahead_(ahead) {
+  CopyingLink(std::unique_ptr<Link> link, Allocator* wire, std::function<Allocator&()> memory)
+      : link_(std::move(link)), wire_(wire), memory_(std::move(memory)) {
     link_->SetReadyCallback([this] { Ready(); });
   }
   ~CopyingLink() override { link_->SetReadyCallback(nullptr); }
@@ -35,9 +35,11 @@ class CopyingLink final : public Link {
     return true;
   }
   std::optional<TensorMessage> TryReceive() override {
-    if (!arrived_.has_value()) arrived_ = Arrive();
-    std::optional<TensorMessage> message = std::exchange(arrived_, std::nullopt);
-    if (ahead_) arrived_ = Arrive();
+    TakeNext();
+    if (next_.has_value() && !arrived_) Arrive();
+    std::optional<TensorMessage> message = std::exchange(next_, std::nullopt);
+    arrived_ = false;
+    TakeNext();
     return message;
   }
   absl::Status status() const override { return link_->status(); }
@@ -56,21 +58,24 @@ class CopyingLink final : public Link {
       tensor = *std::move(copy);
     }
   }
-  std::optional<TensorMessage> Arrive() {
-    std::optional<TensorMessage> message = link_->TryReceive();
-    if (message.has_value()) Copy(memory_(), &message->tensors);
-    return message;
+  void Arrive() {
+    Copy(memory_(), &next_->tensors);
+    arrived_ = true;
+  }
+  void TakeNext() {
+    if (!next_.has_value()) next_ = link_->TryReceive();
+    if (next_.has_value() && !arrived_ && next_->kind != MessageKind::kGradient) Arrive();
   }
   void Ready() {
-    if (ahead_ && !arrived_.has_value()) arrived_ = Arrive();
+    TakeNext();
     if (callback_) callback_();
   }
 
   const std::unique_ptr<Link> link_;
   Allocator* const wire_;
   const std::function<Allocator&()> memory_;
-  const bool ahead_;
-  std::optional<TensorMessage> arrived_;
+  std::optional<TensorMessage> next_;
+  bool arrived_ = false;  // it is in the memory of the stage
   std::function<void()> callback_;
 };
 

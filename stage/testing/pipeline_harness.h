@@ -6,6 +6,7 @@
 #ifndef STAGECOACH_STAGE_TESTING_PIPELINE_HARNESS_H_
 #define STAGECOACH_STAGE_TESTING_PIPELINE_HARNESS_H_
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <functional>
@@ -105,8 +106,9 @@ struct HarnessOptions {
   int64_t evaluation_sequences = 0;
   int64_t draws_below = 0;  // MadeUpSource's
   Precision precision = Precision::kFloat32;
-  uint64_t order_seed = 0;      // of the order in which executors advance
-  bool upstream_first = false;  // instead: each as far ahead of the next as it may be
+  uint64_t order_seed = 0;  // of the order in which executors advance
+  // Instead: each as far ahead as it may be of the next, or of the one in front.
+  bool upstream_first = false, downstream_first = false;
   int patience = 0;  // rounds in which nobody moves, for devices that run while they are asked
   std::function<std::unique_ptr<Backend>()> make_backend = [] {
     return MakeReferenceBackend(BackendOptions{});
@@ -151,8 +153,8 @@ class PipelineHarness {
       std::tie(stages_[k].downstream, stages_[k + 1].upstream) =
           MakeInProcessLinkPair({.capacity_messages = options.link_capacity});
       if (!options.own_memory) continue;
-      stages_[k].downstream = Separated(std::move(stages_[k].downstream), k, false);
-      stages_[k + 1].upstream = Separated(std::move(stages_[k + 1].upstream), k + 1, true);
+      stages_[k].downstream = Separated(std::move(stages_[k].downstream), k);
+      stages_[k + 1].upstream = Separated(std::move(stages_[k + 1].upstream), k + 1);
     }
     for (int k = 0; k < options.stages; ++k) Build(k, clock);
   }
@@ -228,8 +230,7 @@ class PipelineHarness {
     int rounds = 0;         // in which nobody moved
     while (!running.empty()) {
       const uint32_t draw = RandomBits(order_, draws_++);
-      const size_t at =
-          options_.upstream_first ? FirstNotIn(blocked, running) : draw % running.size();
+      const size_t at = Next(blocked, running, draw);
       const int k = running[at];
       const uint64_t before = executor(k).instructions_done();
       ASSIGN_OR_RETURN(const Progress progress, executor(k).Advance(1 + (draw >> 16) % 4));
@@ -287,17 +288,22 @@ class PipelineHarness {
     return schedule.programs;
   }
 
-  static size_t FirstNotIn(const std::set<int>& blocked, const std::vector<int>& running) {
-    size_t at = 0;
-    while (blocked.contains(running[at])) ++at;
-    return at;
+  size_t Next(const std::set<int>& blocked, const std::vector<int>& running, uint32_t draw) const {
+    const auto free = [&](int k) { return !blocked.contains(k); };
+    if (options_.upstream_first) {
+      return std::find_if(running.begin(), running.end(), free) - running.begin();
+    }
+    if (options_.downstream_first) {
+      return running.rend() - std::find_if(running.rbegin(), running.rend(), free) - 1;
+    }
+    return draw % running.size();
   }
 
-  std::unique_ptr<Link> Separated(std::unique_ptr<Link> link, int stage, bool ahead) {
+  std::unique_ptr<Link> Separated(std::unique_ptr<Link> link, int stage) {
     const auto memory = [this, stage]() -> Allocator& {
       return stages_[stage].backend->link_allocator();
     };
-    return std::make_unique<CopyingLink>(std::move(link), wire_.get(), memory, ahead);
+    return std::make_unique<CopyingLink>(std::move(link), wire_.get(), memory);
   }
 
   void Build(int k, Clock* clock) {
