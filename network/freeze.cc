@@ -1,5 +1,6 @@
 #include "network/freeze.h"
 
+#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -45,14 +46,20 @@ absl::Status MarkFrozen(const std::vector<std::string>& patterns, const std::str
                         Network* network) {
   std::vector<bool> used(patterns.size(), false);
   bool any_trained = false;
+  std::set<std::string> frozen;
   for (NetworkLayer& layer : network->layers) {
     for (ParameterSpec& parameter : layer.parameters) {
+      if (parameter.tied()) {  // goes with its owner, which stands in front of it
+        parameter.trained = !frozen.contains(parameter.tied_to);
+        continue;
+      }
       for (size_t i = 0; i < patterns.size(); ++i) {
         if (!MatchesPattern(patterns[i], parameter.name)) continue;
         used[i] = true;
         parameter.trained = false;
       }
       any_trained = any_trained || parameter.trained;
+      if (!parameter.trained) frozen.insert(parameter.name);
     }
   }
   for (size_t i = 0; i < patterns.size(); ++i) {

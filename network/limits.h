@@ -17,8 +17,9 @@ inline constexpr double kMaxFlops = 0x1p62;      // of one sample, forward and b
 inline constexpr int64_t kMaxLayers = 10000;     // four digits in the names
 inline constexpr int64_t kMaxInnerLayers = 256;  // of one residual
 inline constexpr int kMaxCutValues =
-    64;                              // that cross one cut: tensors of a message (docs/formats.md)
-inline constexpr int kMaxDepth = 8;  // residuals inside residuals
+    64;  // that cross one cut: tensors of a message (docs/formats.md)
+inline constexpr int kMaxTiedUses = kMaxCutValues;  // their gradients may be in one message
+inline constexpr int kMaxDepth = 8;                 // residuals inside residuals
 // Streams of random numbers of one layer: those from here on draw initial values (base/random.h).
 inline constexpr int64_t kMaxDraws = 0x8000;
 inline constexpr int kMaxLayerParameters = 4096;  // well below the 2^15 of the random streams

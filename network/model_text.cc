@@ -47,7 +47,8 @@ std::string CanonicalModelText(const Network& model) {
     absl::StrAppend(&text, "layer ", layer.index, " ", layer.function, " ", WiresText(model, layer),
                     "\n");
     for (const ParameterSpec& parameter : layer.parameters) {
-      absl::StrAppend(&text, "  ", parameter.name, " ", parameter.shape.ToString(), "\n");
+      absl::StrAppend(&text, "  ", parameter.name, " ", parameter.shape.ToString(),
+                      parameter.tied() ? absl::StrCat(" is ", parameter.tied_to) : "", "\n");
     }
     for (const StateSpec& state : layer.states) {
       absl::StrAppend(&text, "  state ", state.name, " ", state.shape.ToString(), "\n");

@@ -15,12 +15,18 @@ LayerCost CostOf(const NetworkLayer& layer) {
                  .forward_flops = flops.forward_flops,
                  .backward_flops = flops.backward_flops};
   bool frozen = !layer.lists->output_gradients.empty() && !layer.lists->output_gradients[0].valid();
-  for (const ParameterSpec& parameter : layer.parameters) {
-    cost.parameters += parameter.shape.elements();
-    frozen = frozen || !parameter.trained;
-  }
+  for (const ParameterSpec& parameter : layer.parameters) frozen = frozen || !parameter.trained;
   cost.trained_products = frozen ? flops.products + flops.backward_products : 3 * flops.products;
   return cost;
+}
+
+// Those that it owns: layers that share their lists may be tied or not.
+int64_t ParametersOf(const NetworkLayer& layer) {
+  int64_t elements = 0;
+  for (const ParameterSpec& parameter : layer.parameters) {
+    if (!parameter.tied()) elements += parameter.shape.elements();
+  }
+  return elements;
 }
 
 }  // namespace
@@ -33,6 +39,7 @@ std::vector<LayerCost> ModelCosts(const Network& model) {
     auto found = known.find(layer.lists.get());
     if (found == known.end()) found = known.emplace(layer.lists.get(), CostOf(layer)).first;
     costs.push_back(found->second);
+    costs.back().parameters = ParametersOf(layer);
   }
   return costs;
 }

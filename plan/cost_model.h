@@ -18,7 +18,7 @@
 namespace stagecoach {
 
 struct LayerCost {
-  int64_t parameters = 0;        // elements
+  int64_t parameters = 0;        // elements, tied ones at their owner
   int64_t products = 0;          // forward FLOPs of matrix products, per sequence: what MFU counts
   int64_t trained_products = 0;  // with the backward: three times that where all is trained
   int64_t forward_flops = 0;     // per sequence; causal attention counts the half it computes

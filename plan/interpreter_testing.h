@@ -148,6 +148,17 @@ class Interpreter {
         if (stage == 0) return Fail();
         if (up_[stage].size() == capacity_) return false;
         return Push(&up_[stage], Take(&slot.input_gradient));
+      case Op::kReceiveTiedValues:
+        return Receive(&down_[stage - 1], &tied_);
+      case Op::kSendTiedValues:
+        return down_[stage].size() < capacity_ && Push(&down_[stage], "v");
+      case Op::kReceiveTiedGradients:
+        return Receive(&up_[stage + 1], &tied_);
+      case Op::kSendTiedGradients:
+        return up_[stage].size() < capacity_ && Push(&up_[stage], "c");
+      case Op::kAddTiedGradients:
+        sums_.gradients[stage].push_back("c");
+        return true;
     }
     return Fail();
   }
@@ -166,6 +177,7 @@ class Interpreter {
   const size_t capacity_;
   std::vector<std::deque<std::string>> down_, up_;  // by the sending stage
   std::vector<std::map<int, Slot>> slots_;
+  Symbol tied_;  // that arrived last
   Sums sums_;
   bool failed_ = false;
 };

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "plan/plan.h"
 
 namespace stagecoach {
@@ -9,7 +11,9 @@ std::vector<LayerPlan> PlanLayers(const Network& network) {
   std::vector<LayerPlan> layers;
   for (size_t i = 0; i < network.layers.size(); ++i) {
     const NetworkLayer& layer = network.layers[i];
-    LayerPlan plan{.label = layer.label,
+    const bool tied = std::any_of(layer.parameters.begin(), layer.parameters.end(),
+                                  [](const ParameterSpec& parameter) { return parameter.tied(); });
+    LayerPlan plan{.label = layer.label + (tied ? ", tied" : ""),
                    .outputs = {},
                    .parameters = costs[i].parameters,
                    .forward_flops = costs[i].forward_flops,

@@ -82,6 +82,15 @@ std::optional<LinkEnd> LinkEndOf(Op op, int stage) {
       return LinkEnd{.sends = true, .activations = false, .boundary = stage - 1};
     case Op::kReceiveGradient:
       return LinkEnd{.sends = false, .activations = false, .boundary = stage};
+    case Op::kSendTiedValues:
+      return LinkEnd{.sends = true, .activations = true, .boundary = stage, .tied = true};
+    case Op::kReceiveTiedValues:
+      return LinkEnd{.sends = false, .activations = true, .boundary = stage - 1, .tied = true};
+    case Op::kSendTiedGradients:
+      return LinkEnd{.sends = true, .activations = false, .boundary = stage - 1, .tied = true};
+    case Op::kReceiveTiedGradients:
+      return LinkEnd{.sends = false, .activations = false, .boundary = stage, .tied = true};
+    case Op::kAddTiedGradients:
     case Op::kLoadInput:
     case Op::kForward:
     case Op::kLoadTarget:

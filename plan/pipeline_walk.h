@@ -20,6 +20,7 @@ struct LinkEnd {
   bool sends = false;       // else receives
   bool activations = true;  // downstream; else gradients, upstream
   int boundary = 0;
+  bool tied = false;  // a message of tied parameters
   size_t index() const { return 2 * static_cast<size_t>(boundary) + (activations ? 0 : 1); }
 };
 

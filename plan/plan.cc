@@ -9,6 +9,7 @@
 #include "absl/strings/str_format.h"
 #include "base/field_check.h"
 #include "base/status.h"
+#include "network/tied.h"
 
 namespace stagecoach {
 namespace {
@@ -134,7 +135,7 @@ StagePlan PlanStage(const JobSpec& spec, const Network& model, const Plan& plan,
     result.forward_seconds += seconds.layers[i].forward_seconds;
     result.backward_seconds += seconds.layers[i].backward_seconds;
     for (const ParameterSpec& parameter : model.layers[i].parameters) {
-      result.parameters += parameter.shape.elements();
+      if (!parameter.tied()) result.parameters += parameter.shape.elements();
     }
   }
   result.memory = ForecastStageMemory(model, plan.schedule.programs[stage],
@@ -172,11 +173,14 @@ std::vector<StageCost> CostsOfStages(const Plan& plan, const Network& model, con
   std::vector<StageCost> costs;
   for (const StagePlan& stage : plan.stages) {
     const CellWires wires = WiresOfCell(model, stage.first_layer, stage.last_layer);
+    const CellTies ties = TiesOfCell(model, stage.first_layer, stage.last_layer);
     costs.push_back({.forward_seconds = stage.forward_seconds,
                      .backward_seconds = stage.backward_seconds,
                      .recompute_seconds = stage.forward_seconds,
                      .activation_bytes = sequences * WireBytes(model, wires.sent),
-                     .gradient_bytes = sequences * WireBytes(model, wires.received_gradients)});
+                     .gradient_bytes = sequences * WireBytes(model, wires.received_gradients),
+                     .tied_value_bytes = ValueBytes(model, ties.sent_values),
+                     .tied_gradient_bytes = GradientBytes(model, ties.received_gradients)});
   }
   costs.back().loss_seconds = seconds.loss;
   return costs;
@@ -189,9 +193,7 @@ absl::StatusOr<Plan> PlanPartition(const JobSpec& spec, const Network& model,
   plan.precision = model.precision;
   plan.partition = partition;
   plan.schedule = schedule;
-  ScheduleOptions options = schedule.options;
-  options.loading = LoadingStages(model, partition);
-  options.first_backward = FirstBackwardStage(model, partition);
+  const ScheduleOptions options = FitToNetwork(model, partition, schedule.options);
   if (options != plan.schedule.options) plan.schedule = MakeSchedule(options);
   const int stages = partition.stages();
   for (int stage = 0; stage < stages; ++stage) {
@@ -213,6 +215,8 @@ absl::StatusOr<Plan> PlanPartition(const JobSpec& spec, const Network& model,
 
 }  // namespace
 
+namespace {
+
 std::vector<int> LoadingStages(const Network& network, const Partition& partition) {
   std::vector<int> stages;
   const int layers = static_cast<int>(network.layers.size());
@@ -228,6 +232,34 @@ int FirstBackwardStage(const Network& network, const Partition& partition) {
   int stage = 0;
   while (stage + 1 < partition.stages() && partition.first(stage + 1) <= layer) ++stage;
   return stage;
+}
+
+void SetTied(const Network& network, const Partition& partition, ScheduleOptions* options) {
+  options->tied_cuts.clear();
+  options->tied_owners.clear();
+  const std::vector<TiedParameter> tied = TiedParameters(network);
+  const int layers = static_cast<int>(network.layers.size());
+  for (int k = 0; k < partition.stages(); ++k) {
+    const int first = partition.first(k), last = partition.last(k, layers);
+    bool owns = false, crosses = false;
+    for (const TiedParameter& one : tied) {
+      if (!SpecOf(network, one.owner).trained) continue;
+      owns = owns || (first <= one.owner.layer && one.owner.layer < last);
+      crosses = crosses || (one.owner.layer < last && last <= one.users.back().layer);
+    }
+    if (owns) options->tied_owners.push_back(k);
+    if (crosses) options->tied_cuts.push_back(k);
+  }
+}
+
+}  // namespace
+
+ScheduleOptions FitToNetwork(const Network& network, const Partition& partition,
+                             ScheduleOptions options) {
+  options.loading = LoadingStages(network, partition);
+  options.first_backward = FirstBackwardStage(network, partition);
+  SetTied(network, partition, &options);
+  return options;
 }
 
 absl::StatusOr<Plan> MakePlan(const JobSpec& spec, int stages, const PlanAssumptions& assumptions,

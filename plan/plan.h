@@ -31,10 +31,10 @@ struct Partition {
   friend bool operator==(const Partition&, const Partition&) = default;
 };
 
-// Stages behind the first whose layers read the data source (ScheduleOptions::loading).
-std::vector<int> LoadingStages(const Network& network, const Partition& partition);
-// The first stage that trains anything (ScheduleOptions::first_backward).
-int FirstBackwardStage(const Network& network, const Partition& partition);
+// The options with what the network's cut asks of a schedule: which stages load, where the first backward is, and
+// where tied parameters pass.
+ScheduleOptions FitToNetwork(const Network& network, const Partition& partition,
+                             ScheduleOptions options);
 
 // Contiguous partition of costs into `stages` non-empty cells that minimises the largest cell; among
 // those the one with the smallest sum of squares (the paper's variance), then the earliest cuts.

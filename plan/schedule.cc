@@ -1,6 +1,7 @@
 #include "plan/schedule.h"
 
 #include <algorithm>
+#include <initializer_list>
 
 #include "base/check.h"
 #include "plan/schedule_kinds.h"
@@ -40,6 +41,12 @@ StageProgram MakeProgram(const ScheduleOptions& options, int stage) {
   const auto add = [&program](Op op, int m) {
     program.instructions.push_back({op, MicroBatchId(m)});
   };
+  const auto add_tied = [&](std::initializer_list<Op> ops) {
+    for (const Op op : ops) {
+      if (options.HasTied(op, stage)) program.instructions.push_back({op});
+    }
+  };
+  add_tied({Op::kReceiveTiedValues, Op::kSendTiedValues});
   for (const StageWork& work : order) {
     const int m = work.micro_batch;
     if (work.forward) {
@@ -59,6 +66,7 @@ StageProgram MakeProgram(const ScheduleOptions& options, int stage) {
     add(Op::kBackward, m);
     if (options.SendsGradient(stage)) add(Op::kSendGradient, m);
   }
+  add_tied({Op::kReceiveTiedGradients, Op::kAddTiedGradients, Op::kSendTiedGradients});
   return program;
 }
 
@@ -66,6 +74,26 @@ StageProgram MakeProgram(const ScheduleOptions& options, int stage) {
 
 bool ScheduleOptions::Loads(int stage) const {
   return stage == 0 || std::binary_search(loading.begin(), loading.end(), stage);
+}
+
+bool ScheduleOptions::HasTied(Op op, int stage) const {
+  const auto holds = [](const std::vector<int>& stages, int k) {
+    return std::binary_search(stages.begin(), stages.end(), k);
+  };
+  switch (op) {
+    case Op::kReceiveTiedValues:
+      return tied_values && holds(tied_cuts, stage - 1);
+    case Op::kSendTiedValues:
+      return tied_values && holds(tied_cuts, stage);
+    case Op::kReceiveTiedGradients:
+      return !forward_only && holds(tied_cuts, stage);
+    case Op::kAddTiedGradients:
+      return !forward_only && holds(tied_owners, stage);
+    case Op::kSendTiedGradients:
+      return !forward_only && holds(tied_cuts, stage - 1);
+    default:
+      return false;
+  }
 }
 
 Schedule MakeSchedule(const ScheduleOptions& options) {

@@ -29,13 +29,22 @@ enum class Op : uint8_t {
   kBackward,
   kBackwardInput,
   kBackwardWeight,
-  kSendGradient
+  kSendGradient,
+  // Of tied parameters (network/tied.h), once a program: values come down before all else, gradients go up behind it,
+  // and their owner adds them to its own.
+  kReceiveTiedValues,
+  kSendTiedValues,
+  kReceiveTiedGradients,
+  kAddTiedGradients,
+  kSendTiedGradients
 };
+inline constexpr size_t kOps = static_cast<size_t>(Op::kSendTiedGradients) + 1;
+constexpr bool IsOfMicroBatch(Op op) { return op < Op::kReceiveTiedValues; }
 
-// Text: in0 <a0 F0 >a0 t0 L0 <g0 R0 B0 I0 W0 >g0, in the order of Op.
+// Text: in0 <a0 F0 >a0 t0 L0 <g0 R0 B0 I0 W0 >g0 <v >v <c T >c, in the order of Op.
 struct Instruction {
   Op op;
-  MicroBatchId micro_batch;
+  MicroBatchId micro_batch = MicroBatchId(0);  // 0 where it is of none
   friend bool operator==(const Instruction&, const Instruction&) = default;
 };
 
@@ -55,9 +64,15 @@ struct ScheduleOptions {
   std::vector<int> loading = {};
   // The first stage that trains anything: none in front of it has a backward, and nothing comes back to them.
   int first_backward = 0;
+  // Of tied parameters that are trained: stages in front of whose end an owner stands and behind it a user, and stages
+  // with an owner; ascending. An evaluation brings values only where they have changed since the last program.
+  std::vector<int> tied_cuts = {}, tied_owners = {};
+  bool tied_values = true;
   bool Loads(int stage) const;
   bool HasBackward(int stage) const { return !forward_only && stage >= first_backward; }
   bool SendsGradient(int stage) const { return !forward_only && stage > first_backward; }
+  // What the stage does of Op::kReceiveTiedValues and those behind it.
+  bool HasTied(Op op, int stage) const;
   friend bool operator==(const ScheduleOptions&, const ScheduleOptions&) = default;
 };
 

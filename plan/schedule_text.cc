@@ -15,10 +15,9 @@ namespace stagecoach {
 namespace {
 
 // In the order of Op.
-constexpr std::string_view kOpText[] = {"in", "<a", "F", ">a", "t", "L",
-                                        "<g", "R",  "B", "I",  "W", ">g"};
-constexpr size_t kOps = std::size(kOpText);
-static_assert(kOps == static_cast<size_t>(Op::kSendGradient) + 1);
+constexpr std::string_view kOpText[] = {"in", "<a", "F",  ">a", "t",  "L",  "<g", "R", "B",
+                                        "I",  "W",  ">g", "<v", ">v", "<c", "T",  ">c"};
+static_assert(std::size(kOpText) == kOps);
 
 // Digits without sign or leading zero, below 2^31: one text per number.
 std::optional<int32_t> ParseNumber(std::string_view text) {
@@ -33,6 +32,10 @@ std::optional<int32_t> ParseNumber(std::string_view text) {
 std::optional<Instruction> ParseInstruction(std::string_view text) {
   for (size_t op = 0; op < kOps; ++op) {
     if (!text.starts_with(kOpText[op])) continue;
+    if (!IsOfMicroBatch(static_cast<Op>(op))) {
+      if (text != kOpText[op]) return std::nullopt;
+      return Instruction{static_cast<Op>(op)};
+    }
     const std::optional<int32_t> number = ParseNumber(text.substr(kOpText[op].size()));
     if (!number.has_value()) return std::nullopt;
     return Instruction{static_cast<Op>(op), MicroBatchId(*number)};
@@ -63,7 +66,7 @@ absl::StatusOr<StageProgram> ParseLine(const std::string& line, int stage) {
       return ParseError(stage, words, i,
                         absl::StrCat("stage ", stage, ": \"", words[i].substr(0, 40),
                                      "\" is no instruction; want in <a F >a t L <g R B I W >g and "
-                                     "the number of a micro-batch"));
+                                     "the number of a micro-batch, or <v >v <c T >c"));
     }
     program.instructions.push_back(*instruction);
   }
@@ -105,7 +108,10 @@ std::string MarkInstruction(const StageProgram& program, size_t bad) {
 
 std::string FormatInstruction(const Instruction& instruction) {
   const size_t op = static_cast<size_t>(instruction.op);
-  return absl::StrCat(op < kOps ? std::string(kOpText[op]) : "?", instruction.micro_batch.value);
+  const std::string text(op < kOps ? kOpText[op] : "?");
+  return IsOfMicroBatch(instruction.op) || op >= kOps
+             ? absl::StrCat(text, instruction.micro_batch.value)
+             : text;
 }
 
 std::string FormatSchedule(const Schedule& schedule) {

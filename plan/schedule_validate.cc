@@ -1,5 +1,6 @@
 // ValidateSchedule: first every program by itself (the life of each micro-batch), then neighbours
-// against each other, then all together on links of limited room.
+// against each other, then all together on links of limited room. Messages of tied parameters stand first or last in
+// every program, so their order on a link is right if each program is.
 #include <algorithm>
 #include <array>
 #include <string>
@@ -14,8 +15,6 @@
 
 namespace stagecoach {
 namespace {
-
-constexpr size_t kOpCount = static_cast<size_t>(Op::kSendGradient) + 1;
 
 absl::Status Bad(const StageProgram& program, size_t position, const std::string& what) {
   return absl::InvalidArgumentError(absl::StrCat("schedule: stage ", program.stage.value, ": ",
@@ -57,7 +56,7 @@ class ProgramCheck {
 
  private:
   struct MicroBatch {
-    std::array<bool, kOpCount> done{};
+    std::array<bool, kOps> done{};
     bool recomputed = false;  // an R of it stands in the program
     bool stash = false;
     bool logits = false;  // on the last stage
@@ -69,7 +68,10 @@ class ProgramCheck {
   // Empty if the instruction may stand here, else why not.
   std::string Step(const Instruction& instruction) {
     const int m = instruction.micro_batch.value;
-    if (static_cast<size_t>(instruction.op) >= kOpCount) return "no such instruction";
+    if (static_cast<size_t>(instruction.op) >= kOps) return "no such instruction";
+    if (!IsOfMicroBatch(instruction.op)) return StepTied(instruction.op);
+    if (turn_ > kTurnOfMicroBatches) return "after the gradients of tied parameters";
+    turn_ = kTurnOfMicroBatches;
     if (!InRange(instruction.micro_batch)) {
       return absl::StrCat("micro-batches count from 0 to ", options_.micro_batches - 1);
     }
@@ -81,6 +83,21 @@ class ProgramCheck {
     if (!problem.empty()) return problem;
     batch.done[static_cast<size_t>(instruction.op)] = true;
     return Keep(instruction.op, batch);
+  }
+
+  // Values of tied parameters come first and their gradients last, in the order of Op.
+  static constexpr int kTurnOfMicroBatches = 3;
+  std::string StepTied(Op op) {
+    if (!options_.HasTied(op, program_.stage.value)) {
+      return "no tied parameter asks for it on this stage";
+    }
+    const int behind = static_cast<int>(op) - static_cast<int>(Op::kReceiveTiedValues);
+    const int turn = op < Op::kReceiveTiedGradients ? behind + 1 : behind + 2;
+    if (turn == turn_) return "a second time";
+    if (turn < turn_) return turn_ == kTurnOfMicroBatches ? "values come first" : "out of order";
+    turn_ = turn;
+    tied_done_[static_cast<size_t>(op)] = true;
+    return "";
   }
 
   // Instructions that this stage or this kind of schedule does not have.
@@ -97,12 +114,7 @@ class ProgramCheck {
         return last_ ? "" : "only the last stage has targets and the loss";
       case Op::kForward:
         return "";
-      case Op::kReceiveGradient:
-      case Op::kRecompute:
-      case Op::kBackward:
-      case Op::kBackwardInput:
-      case Op::kBackwardWeight:
-      case Op::kSendGradient:
+      default:
         break;
     }
     if (!training_) return "a forward-only schedule has no backward part";
@@ -147,12 +159,9 @@ class ProgramCheck {
                    : "its backward has not run";
       case Op::kLoadInput:
         return first_ || batch.has(Op::kReceiveActivation) ? "" : "its activation is not there yet";
-      case Op::kReceiveActivation:
-      case Op::kLoadTarget:
-      case Op::kReceiveGradient:
+      default:  // needs nothing of its own stage
         return "";
     }
-    return "";
   }
 
   // Sums are made in ascending order of micro-batches on every stage of every schedule.
@@ -193,13 +202,9 @@ class ProgramCheck {
       case Op::kLoss:
         if (!backward_) --live_;
         return "";
-      case Op::kLoadTarget:
-      case Op::kReceiveGradient:
-      case Op::kBackwardInput:
-      case Op::kSendGradient:
+      default:
         return "";
     }
-    return "";
   }
 
   // Rematerialization promises that one stash at a time is enough.
@@ -234,6 +239,12 @@ class ProgramCheck {
                    absl::StrCat(FormatInstruction({op, MicroBatchId(m)}), " is missing"));
       }
     }
+    for (size_t i = 0; i < kOps; ++i) {
+      const Op op = static_cast<Op>(i);
+      if (!options_.HasTied(op, program_.stage.value) || tied_done_[i]) continue;
+      return Bad(program_, program_.instructions.size(),
+                 absl::StrCat(FormatInstruction({op}), " is missing"));
+    }
     return absl::OkStatus();
   }
 
@@ -246,6 +257,8 @@ class ProgramCheck {
   const bool loads_;
   const bool last_;
   std::vector<MicroBatch> batches_;
+  int turn_ = 0;  // that the program has come to
+  std::array<bool, kOps> tied_done_{};
   int losses_ = 0;
   int input_parts_ = 0;
   int weight_parts_ = 0;

@@ -23,7 +23,8 @@ absl::Status CheckCosts(const Schedule& schedule, std::span<const StageCost> cos
     const StageCost& cost = costs[stage];
     if (IsDuration(cost.forward_seconds) && IsDuration(cost.backward_seconds) &&
         IsDuration(cost.recompute_seconds) && IsDuration(cost.loss_seconds) &&
-        IsDuration(cost.load_seconds) && cost.activation_bytes >= 0 && cost.gradient_bytes >= 0) {
+        IsDuration(cost.load_seconds) && cost.activation_bytes >= 0 && cost.gradient_bytes >= 0 &&
+        cost.tied_value_bytes >= 0 && cost.tied_gradient_bytes >= 0) {
       continue;
     }
     return absl::InvalidArgumentError(
@@ -58,9 +59,20 @@ double WorkSeconds(Op op, const StageCost& cost) {
     case Op::kSendActivation:
     case Op::kReceiveGradient:
     case Op::kSendGradient:
+    case Op::kReceiveTiedValues:
+    case Op::kSendTiedValues:
+    case Op::kReceiveTiedGradients:
+    case Op::kAddTiedGradients:  // with the optimizer, which is outside of the program
+    case Op::kSendTiedGradients:
       return 0;
   }
   return 0;
+}
+
+// Of one message.
+int64_t BytesOf(const LinkEnd& end, const StageCost& cost) {
+  if (end.tied) return end.activations ? cost.tied_value_bytes : cost.tied_gradient_bytes;
+  return end.activations ? cost.activation_bytes : cost.gradient_bytes;
 }
 
 bool IsBusy(Op op) {
@@ -137,9 +149,7 @@ class Simulation {
     }
     const double accepted =
         message < capacity_ ? now : std::max(now, clock.receives[message - capacity_]);
-    const StageCost& cost = costs_[end.boundary];
-    const auto bytes =
-        static_cast<double>(end.activations ? cost.activation_bytes : cost.gradient_bytes);
+    const auto bytes = static_cast<double>(BytesOf(end, costs_[end.boundary]));
     clock.free_seconds = std::max(accepted, clock.free_seconds) + bytes / link_.bytes_per_second;
     clock.arrivals.push_back(clock.free_seconds + link_.latency_seconds);
     return accepted;

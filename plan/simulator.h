@@ -19,8 +19,10 @@ struct StageCost {
   double recompute_seconds = 0;
   double loss_seconds = 0;
   double load_seconds = 0;
-  int64_t activation_bytes = 0;  // sent downstream per micro-batch
-  int64_t gradient_bytes = 0;    // that come back
+  int64_t activation_bytes = 0;     // sent downstream per micro-batch
+  int64_t gradient_bytes = 0;       // that come back
+  int64_t tied_value_bytes = 0;     // sent downstream once a step
+  int64_t tied_gradient_bytes = 0;  // that come back once a step
 };
 
 struct LinkCost {

@@ -9,6 +9,7 @@
 #include "base/check.h"
 #include "network/cell_memory.h"
 #include "network/cost.h"
+#include "network/tied.h"
 #include "plan/card_memory.h"
 #include "plan/cost_model.h"
 #include "plan/optimizer_slots.h"
@@ -49,15 +50,24 @@ class MemoryBySamples {
   std::map<int64_t, CellMemory> known_;
 };
 
+// Of messages of tied parameters.
+struct TiedBytes {
+  int64_t received_values = 0, passed_values = 0;  // the latter only go on to the next stage
+  int64_t received_gradients = 0;
+};
+
 class ProgramWalk {
  public:
-  ProgramWalk(const StageProgram& program, const Network& network, const StageMemoryQuery& query)
+  ProgramWalk(const StageProgram& program, const Network& network, const TiedBytes& tied,
+              const StageMemoryQuery& query)
       : program_(program),
+        tied_(tied),
         query_(query),
         memory_(network, query, LargestMicroBatch()),
         recomputed_(query.micro_batches, false) {
     for (const Instruction& instruction : program.instructions) {
       if (instruction.op == Op::kReceiveActivation) ++to_receive_;
+      if (instruction.op == Op::kReceiveGradient) ++gradients_to_come_;
       if (instruction.op == Op::kLoss) last_ = true;
       if (instruction.op == Op::kBackward || instruction.op == Op::kBackwardWeight) {
         backward_ = true;
@@ -157,7 +167,10 @@ class ProgramWalk {
         return Drop(SaturatingMultiply(target, n));
       case Op::kReceiveGradient:
         ++answered_;  // that activation's copy has run
-        return KeepArrived(cell.received_gradients);
+        KeepArrived(cell.received_gradients);
+        // Behind the last of them those of tied parameters may wait in the link.
+        if (--gradients_to_come_ == 0 && !query_.card) Keep(tied_.received_gradients);
+        return;
       case Op::kBackward:
       case Op::kBackwardInput: {
         const int64_t gradients = Sum(cell.received_gradients);
@@ -171,6 +184,17 @@ class ProgramWalk {
       case Op::kSendGradient:
         ++sent_up_;
         return Drop(Scaled(cell.sent_gradients));
+      case Op::kReceiveTiedValues:
+        Note(tied_.received_values);
+        return Keep(tied_.passed_values);
+      case Op::kSendTiedValues:
+        return Drop(tied_.passed_values);
+      case Op::kReceiveTiedGradients:
+        if (query_.card) Keep(tied_.received_gradients);
+        return;
+      case Op::kAddTiedGradients:  // the parameter's own buffer takes them
+      case Op::kSendTiedGradients:
+        return;
     }
   }
 
@@ -193,10 +217,11 @@ class ProgramWalk {
   }
 
   const StageProgram& program_;
+  const TiedBytes tied_;
   const StageMemoryQuery& query_;
   MemoryBySamples memory_;
   std::vector<bool> recomputed_;
-  int64_t to_receive_ = 0;
+  int64_t to_receive_ = 0, gradients_to_come_ = 0;
   int64_t sent_down_ = 0, answered_ = 0, sent_up_ = 0;  // messages
   std::deque<int64_t> ahead_;                           // bytes
   bool last_ = false;
@@ -204,6 +229,31 @@ class ProgramWalk {
   int64_t alive_ = 0;
   int64_t peak_ = 0;
 };
+
+// Owners in front of the cell that have a user in it, which share one copy of the value.
+std::vector<ParameterUse> CopiedValues(const Network& model, int first, int last) {
+  std::vector<ParameterUse> copied;
+  for (const TiedParameter& tied : TiedParameters(model)) {
+    if (tied.owner.layer >= first) continue;
+    const bool used = std::any_of(
+        tied.users.begin(), tied.users.end(),
+        [&](const ParameterUse& use) { return first <= use.layer && use.layer < last; });
+    if (used) copied.push_back(tied.owner);
+  }
+  return copied;
+}
+
+TiedBytes TiedBytesOf(const Network& model, int first, int last) {
+  const CellTies ties = TiesOfCell(model, first, last);
+  const std::vector<ParameterUse> copied = CopiedValues(model, first, last);
+  std::vector<ParameterUse> passed;
+  for (const ParameterUse& owner : ties.received_values) {
+    if (std::find(copied.begin(), copied.end(), owner) == copied.end()) passed.push_back(owner);
+  }
+  return {.received_values = ValueBytes(model, ties.received_values),
+          .passed_values = ValueBytes(model, passed),
+          .received_gradients = GradientBytes(model, ties.received_gradients)};
+}
 
 }  // namespace
 
@@ -218,9 +268,12 @@ StageMemory ForecastStageMemory(const Network& model, const StageProgram& progra
   for (int i = query.first_layer; i < query.last_layer; ++i) {
     const NetworkLayer& layer = model.layers[i];
     for (size_t k = 0; k < layer.parameters.size(); ++k) {
-      const int64_t elements = layer.parameters[k].shape.elements();
-      parameters += elements;
-      if (layer.parameters[k].trained) trained += elements;
+      const ParameterSpec& parameter = layer.parameters[k];
+      const int64_t elements = parameter.shape.elements();
+      if (!parameter.tied()) {
+        parameters += elements;
+        if (parameter.trained) trained += elements;
+      }
       if (layer.lists->parameter_gradients[k].valid()) gradients += elements;
     }
     for (const StateSpec& state : layer.states) states += state.shape.elements();
@@ -230,11 +283,13 @@ StageMemory ForecastStageMemory(const Network& model, const StageProgram& progra
   const int64_t copy = dtype == DType::kF32 ? 0 : DTypeSize(dtype);  // that operations read
   StageMemory memory;
   memory.parameters = parameters * (kFloatBytes + copy) + states * kFloatBytes;
+  memory.parameters += ValueBytes(model, CopiedValues(model, query.first_layer, query.last_layer));
   memory.gradients = gradients * kFloatBytes + accumulators;
   memory.optimizer =
       static_cast<int64_t>(OptimizerSlots(query.optimizer).size()) * trained * kFloatBytes;
   memory.activations =
-      ProgramWalk(program, model, query).Peak(TypeBytes(model.objective.target_type, 1, dtype));
+      ProgramWalk(program, model, TiedBytesOf(model, query.first_layer, query.last_layer), query)
+          .Peak(TypeBytes(model.objective.target_type, 1, dtype));
   if (query.card) {
     const int64_t attention =
         query.card->attention

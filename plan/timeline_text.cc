@@ -28,6 +28,11 @@ bool IsDrawn(Op op) {
     case Op::kLoadTarget:
     case Op::kReceiveGradient:
     case Op::kSendGradient:
+    case Op::kReceiveTiedValues:
+    case Op::kSendTiedValues:
+    case Op::kReceiveTiedGradients:
+    case Op::kAddTiedGradients:
+    case Op::kSendTiedGradients:
       return false;
   }
   return false;

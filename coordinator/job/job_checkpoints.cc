@@ -21,6 +21,7 @@ int64_t JobTransition::CheckpointBytes() const {
   int64_t elements = 0;
   for (const NetworkLayer& layer : state_.job->model.layers) {
     for (const ParameterSpec& parameter : layer.parameters) {
+      if (parameter.tied()) continue;
       elements += parameter.shape.elements() * (parameter.trained ? 1 + slots : 1);
     }
     for (const StateSpec& state : layer.states) elements += state.shape.elements();
@@ -86,6 +87,7 @@ std::vector<ExpectedTensor> JobTransition::ExpectedTensors() const {
   std::vector<ExpectedTensor> expected;
   for (const NetworkLayer& layer : state_.job->model.layers) {
     for (const ParameterSpec& parameter : layer.parameters) {
+      if (parameter.tied()) continue;
       expected.push_back({parameter.name, DType::kF32, parameter.shape});
       if (!parameter.trained) continue;
       for (const std::string& slot : slots) {

@@ -30,7 +30,7 @@ absl::Status CheckTrained(const JobDefinition& job, const std::set<std::string>&
                           const Manifest& manifest) {
   for (const NetworkLayer& layer : job.model.layers) {
     for (const ParameterSpec& parameter : layer.parameters) {
-      if (!parameter.trained) continue;
+      if (!parameter.trained || parameter.tied()) continue;
       for (const std::string& slot : OptimizerSlots(job.spec.training.optimizer)) {
         if (tensors.contains(SlotTensorName(slot, parameter.name))) continue;
         return absl::FailedPreconditionError(absl::StrCat(

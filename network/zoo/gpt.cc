@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/field_check.h"
+#include "base/status.h"
 #include "network/layers/attention.h"
 #include "network/layers/dropout.h"
 #include "network/layers/embedding.h"
@@ -36,7 +37,10 @@ class Gpt final : public NetworkKindOf<GptSpec> {
     }
     layers.push_back(LayerNormSpec{});
     layers.push_back(LinearSpec{.out = spec.vocabulary, .bias = false});
-    return ChainOnTokens({spec.width, spec.context, spec.vocabulary}, layers, path);
+    ASSIGN_OR_RETURN(Network network,
+                     ChainOnTokens({spec.width, spec.context, spec.vocabulary}, layers, path));
+    if (spec.tied_embeddings) RETURN_IF_ERROR(TieHead(path + ".tied_embeddings", &network));
+    return network;
   }
 };
 

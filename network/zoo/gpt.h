@@ -1,5 +1,5 @@
 // gpt: embedding; per block residual(layer_norm, attention, dropout) and residual(layer_norm, mlp, dropout); layer_norm;
-// linear head without bias. So L blocks give 2L + 3 layers. Dropout layers appear only where the rate is > 0.
+// linear head without bias, with tied_embeddings the embedding's tokens (Press and Wolf 2017, 1608.05859). So L blocks give 2L + 3 layers. Dropout layers appear only where the rate is > 0.
 #ifndef STAGECOACH_NETWORK_ZOO_GPT_H_
 #define STAGECOACH_NETWORK_ZOO_GPT_H_
 
@@ -13,6 +13,7 @@ struct GptSpec {
   static constexpr const char* kNetwork = "gpt";
   int64_t layers = 0, width = 0, heads = 0, context = 0, vocabulary = 0;
   double dropout = 0.0;
+  bool tied_embeddings = false;
   template <typename Visitor>
   void Visit(Visitor& visit) {
     visit.Count("layers", layers, 1, (kMaxLayers - 3) / 2);
@@ -21,6 +22,7 @@ struct GptSpec {
     visit.Count("context", context, 1, kMaxContext);
     visit.Count("vocabulary", vocabulary, 2, kMaxVocabulary);
     visit.Rate("dropout", dropout);
+    visit.Flag("tied_embeddings", tied_embeddings);
   }
 };
 

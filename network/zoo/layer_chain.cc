@@ -6,6 +6,7 @@
 #include "network/layer_kinds.h"
 #include "network/limits.h"
 #include "network/network_builder.h"
+#include "network/tied.h"
 
 namespace stagecoach {
 namespace {
@@ -58,6 +59,17 @@ absl::StatusOr<Network> ChainOnTokens(const TokenShape& shape, const std::vector
                               listed, "of the vocabulary",
                               "layers that keep [context, width], without flatten, and "));
   return builder.Finish({.output = x, .targets = targets}, path);
+}
+
+absl::Status TieHead(const std::string& path, Network* network) {
+  const std::string embedding = "model/0000/token.weight";
+  const NetworkLayer& head = network->layers.back();
+  if (!head.function.starts_with("linear") || network->layers.front().parameters.empty() ||
+      network->layers.front().parameters.front().name != embedding) {
+    return FieldError(path, "true",
+                      "needs an embedding as the first layer and a linear as the last");
+  }
+  return TieParameter(head.parameters.front().name, embedding, path, network);
 }
 
 absl::Status CheckImageShape(const ImageShape& shape, const std::string& path) {

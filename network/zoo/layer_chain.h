@@ -27,6 +27,10 @@ struct TokenShape {
 absl::StatusOr<Network> ChainOnTokens(const TokenShape& shape, const std::vector<LayerSpec>& layers,
                                       const std::string& path);
 
+// Lets the last layer of such a network, a linear one, use the token embedding of the first as its weight. `path`: of
+// the field that asks for it.
+absl::Status TieHead(const std::string& path, Network* network);
+
 // What a network on images reads and gives.
 struct ImageShape {
   std::vector<int64_t> image;  // height, width, channels

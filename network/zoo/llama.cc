@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/field_check.h"
+#include "base/status.h"
 #include "network/layers/attention.h"
 #include "network/layers/embedding.h"
 #include "network/layers/linear.h"
@@ -33,7 +34,10 @@ class Llama final : public NetworkKindOf<LlamaSpec> {
     }
     layers.push_back(norm);
     layers.push_back(LinearSpec{.out = spec.vocabulary, .bias = false});
-    return ChainOnTokens({spec.width, spec.context, spec.vocabulary}, layers, path);
+    ASSIGN_OR_RETURN(Network network,
+                     ChainOnTokens({spec.width, spec.context, spec.vocabulary}, layers, path));
+    if (spec.tied_embeddings) RETURN_IF_ERROR(TieHead(path + ".tied_embeddings", &network));
+    return network;
   }
 
   // What attention would refuse with the path of a layer that the job does not list.

@@ -1,5 +1,5 @@
 // llama: embedding without positions; per block residual(rms_norm, attention with rotary positions and shared key heads)
-// and residual(rms_norm, swiglu); rms_norm; linear head; no bias anywhere. L blocks give 2L + 3 layers. Llama 2 and 3
+// and residual(rms_norm, swiglu); rms_norm; linear head, with tied_embeddings the embedding's tokens; no bias anywhere. L blocks give 2L + 3 layers. Llama 2 and 3
 // have this form (2307.09288, 2407.21783), with qk_norm Qwen3 (2505.09388).
 #ifndef STAGECOACH_NETWORK_ZOO_LLAMA_H_
 #define STAGECOACH_NETWORK_ZOO_LLAMA_H_
@@ -19,6 +19,7 @@ struct LlamaSpec {
   int64_t hidden = 0, context = 0, vocabulary = 0;
   double rotary_theta = 1e4, epsilon = 1e-5;
   bool qk_norm = false;
+  bool tied_embeddings = false;
   template <typename Visitor>
   void Visit(Visitor& visit) {
     visit.Count("layers", layers, 1, (kMaxLayers - 3) / 2);
@@ -32,6 +33,7 @@ struct LlamaSpec {
     visit.Between("rotary_theta", rotary_theta, kMinTheta, kMaxTheta);
     visit.Between("epsilon", epsilon, kMinEpsilon, kMaxEpsilon);
     visit.Flag("qk_norm", qk_norm);
+    visit.Flag("tied_embeddings", tied_embeddings);
   }
 };
 

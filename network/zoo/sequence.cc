@@ -30,6 +30,10 @@ class Sequence final : public NetworkKindOf<SequenceSpec> {
         {"width", spec.width}, {"context", spec.context}, {"vocabulary", spec.vocabulary}};
     if (!spec.image.empty()) {
       RETURN_IF_ERROR(CheckNone(text, path, "images"));
+      if (spec.tied_embeddings) {
+        return FieldError(path + ".tied_embeddings", "true",
+                          "a list on images has no embedding: leave it out");
+      }
       const ImageShape shape{spec.image, spec.classes};
       RETURN_IF_ERROR(CheckImageShape(shape, path));
       return ChainOnImages(shape, spec.layers, path);
@@ -45,7 +49,10 @@ class Sequence final : public NetworkKindOf<SequenceSpec> {
     RETURN_IF_ERROR(CheckInteger(path + ".width", spec.width, 1, kMaxWidth));
     RETURN_IF_ERROR(CheckInteger(path + ".context", spec.context, 1, kMaxContext));
     RETURN_IF_ERROR(CheckInteger(path + ".vocabulary", spec.vocabulary, 2, kMaxVocabulary));
-    return ChainOnTokens({spec.width, spec.context, spec.vocabulary}, spec.layers, path);
+    ASSIGN_OR_RETURN(Network network,
+                     ChainOnTokens({spec.width, spec.context, spec.vocabulary}, spec.layers, path));
+    if (spec.tied_embeddings) RETURN_IF_ERROR(TieHead(path + ".tied_embeddings", &network));
+    return network;
   }
 };
 

@@ -17,6 +17,7 @@ struct SequenceSpec {
   std::vector<LayerSpec> layers;
   std::vector<int64_t> image = {};  // height, width, channels
   int64_t classes = 0;
+  bool tied_embeddings = false;
   template <typename Visitor>
   void Visit(Visitor& visit) {
     visit.Count("width", width, 0, kMaxWidth);
@@ -24,6 +25,7 @@ struct SequenceSpec {
     visit.Count("vocabulary", vocabulary, 0, kMaxVocabulary);
     visit.Counts("image", image, 1, kMaxImageSide, 3);
     visit.Count("classes", classes, 0, kMaxVocabulary);
+    visit.Flag("tied_embeddings", tied_embeddings);
   }
 };
 

@@ -20,7 +20,9 @@ inline Network ExpandedOf(const ModelSpec& spec) {
 inline int64_t ParametersOf(const Network& network) {
   int64_t elements = 0;
   for (const NetworkLayer& layer : network.layers) {
-    for (const ParameterSpec& parameter : layer.parameters) elements += parameter.shape.elements();
+    for (const ParameterSpec& parameter : layer.parameters) {
+      if (!parameter.tied()) elements += parameter.shape.elements();
+    }
   }
   return elements;
 }

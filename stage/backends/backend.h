@@ -111,7 +111,7 @@ class Backend {
   virtual void SquaredNorms(std::span<const NormArgs> all) {
     for (const NormArgs& args : all) SquaredNorm(args.tensor, args.result);
   }
-  // target = source in target's type: F32 to BF16 (to nearest even) or BF16 to F32, equal shapes.
+  // target = source in target's type, F32 or BF16 (to nearest even) each, equal shapes.
   virtual void Convert(const Tensor& source, const Tensor& target) = 0;
 
   virtual void CopyFromHost(std::span<const std::byte> source, const Tensor& target) = 0;

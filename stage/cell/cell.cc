@@ -42,12 +42,27 @@ struct MicroBatch {
 
 absl::Status SetInitialValues(LayerRunner& layer, uint64_t seed, int index, Backend& backend) {
   for (Parameter& parameter : layer.parameters()) {
+    if (parameter.spec.tied()) continue;
     const std::vector<float> values = InitialValue(parameter.spec, seed, index);
     TickProgress();
     backend.CopyFromHost(std::as_bytes(std::span(values)), parameter.value);
     RETURN_IF_ERROR(backend.Synchronize());  // `values` must outlive a queued copy
   }
   for (LayerState& state : layer.states()) backend.Fill(state.value, state.spec.initial);
+  return absl::OkStatus();
+}
+
+// What the owners of the copies begin with.
+absl::Status SetInitialCopies(const TiedExchange& ties, uint64_t seed, Backend& backend) {
+  for (const TiedExchange::Copy& copy : ties.copies()) {
+    const std::vector<float> values = InitialValue(copy.owner, seed, copy.owner_layer);
+    TickProgress();
+    const auto set = [&](const Tensor& wide) -> absl::Status {
+      backend.CopyFromHost(std::as_bytes(std::span(values)), wide);
+      return backend.Synchronize();
+    };
+    RETURN_IF_ERROR(Annotate(SetCopy(copy, backend, set), copy.owner.name));
+  }
   return absl::OkStatus();
 }
 
@@ -90,6 +105,7 @@ struct Cell::State {
   std::vector<size_t> received_gradients, sent_gradients;
   std::vector<PlacedLayer> layers;
   std::unique_ptr<ObjectiveRunner> objective;  // on the last stage
+  std::unique_ptr<TiedExchange> ties;
   Tensor norms;  // F64, one a trained parameter in layer order: read back by one copy
   std::vector<MicroBatch> micro_batches;
 
@@ -193,6 +209,28 @@ struct Cell::State {
                                          ", micro-batch ", context.micro_batch.value));
   }
 
+  // Tied ones too.
+  std::vector<Parameter*> Parameters() const {
+    std::vector<Parameter*> all;
+    for (const PlacedLayer& layer : layers) {
+      for (Parameter& parameter : layer.runner->parameters()) all.push_back(&parameter);
+    }
+    return all;
+  }
+  // Of this cell, those that are tied and those that others are tied to.
+  std::map<ParameterUse, Parameter*> TiedUses(const Network& model) const {
+    std::map<ParameterUse, Parameter*> uses;
+    const auto add = [&](const ParameterUse& use) {
+      if (use.layer < first_layer || use.layer >= last_layer) return;
+      const PlacedLayer& layer = layers[static_cast<size_t>(use.layer - first_layer)];
+      uses[use] = &layer.runner->parameters()[static_cast<size_t>(use.index)];
+    };
+    for (const TiedParameter& tied : TiedParameters(model)) {
+      add(tied.owner);
+      for (const ParameterUse& use : tied.users) add(use);
+    }
+    return uses;
+  }
   void PlaceWires(const Network& model);
   absl::Status PlaceLayer(const Network& model, const NetworkLayer& expanded,
                           std::unique_ptr<LayerRunner> runner);
@@ -261,25 +299,28 @@ absl::StatusOr<std::unique_ptr<Cell>> Cell::Create(const Network& model, int fir
   state->backend = &backend;
   state->micro_batches.resize(micro_batches);
   state->PlaceWires(model);
-  int64_t trained = 0;
+  LayerRunner::Values values;
   for (int index = first_layer; index < last_layer; ++index) {
     const NetworkLayer& expanded = model.layers[index];
     const std::string where = absl::StrCat("layer ", index, " (", expanded.label, ")");
     ASSIGN_OR_RETURN(std::unique_ptr<LayerRunner> layer,
-                     Annotate(LayerRunner::Create(model, expanded, backend), where));
+                     Annotate(LayerRunner::Create(model, expanded, backend, &values), where));
     if (seed.has_value()) {
       RETURN_IF_ERROR(Annotate(SetInitialValues(*layer, *seed, index, backend), where));
     }
-    for (const Parameter& parameter : layer->parameters()) trained += parameter.spec.trained;
     RETURN_IF_ERROR(Annotate(state->PlaceLayer(model, expanded, std::move(layer)), where));
   }
   if (state->last_of_model) {
     ASSIGN_OR_RETURN(state->objective,
                      Annotate(ObjectiveRunner::Create(model, backend), "objective"));
   }
-  ASSIGN_OR_RETURN(state->norms, MakeTensor(backend.allocator(), MemoryKind::kWorkspace,
-                                            DType::kF64, Shape{trained}));
+  ASSIGN_OR_RETURN(state->ties, TiedExchange::Create(model, first_layer, last_layer,
+                                                     state->TiedUses(model), backend));
+  if (seed.has_value()) RETURN_IF_ERROR(SetInitialCopies(*state->ties, *seed, backend));
   auto cell = std::unique_ptr<Cell>(new Cell(std::move(state)));
+  const auto trained = static_cast<int64_t>(cell->trained().size());
+  ASSIGN_OR_RETURN(cell->state_->norms, MakeTensor(backend.allocator(), MemoryKind::kWorkspace,
+                                                   DType::kF64, Shape{trained}));
   if (seed.has_value()) cell->RefreshCompute();
   return cell;
 }
@@ -372,6 +413,7 @@ const Tensors& Cell::outputs(MicroBatchId id) const {
 void Cell::DropAllMicroBatches() {
   for (MicroBatch& micro_batch : state_->micro_batches) micro_batch = MicroBatch();
   if (state_->objective != nullptr) state_->objective->Drop();
+  state_->ties->DropArrived();
 }
 
 absl::Status Cell::CommitStates() {
@@ -384,11 +426,12 @@ absl::Status Cell::CommitStates() {
   return absl::OkStatus();
 }
 
+TiedExchange& Cell::ties() { return *state_->ties; }
 ObjectiveRunner* Cell::objective() { return state_->objective.get(); }
 
 void Cell::ZeroGradients() {
   Tensors gradients;
-  for (Parameter* parameter : parameters()) {
+  for (Parameter* parameter : state_->Parameters()) {
     if (parameter->gradient.valid()) gradients.push_back(parameter->gradient);
   }
   for (const PlacedLayer& layer : state_->layers) {
@@ -411,10 +454,8 @@ int Cell::last_layer() const { return state_->last_layer; }
 bool Cell::has_backward() const { return state_->has_backward; }
 
 std::vector<Parameter*> Cell::parameters() {
-  std::vector<Parameter*> all;
-  for (const PlacedLayer& layer : state_->layers) {
-    for (Parameter& parameter : layer.runner->parameters()) all.push_back(&parameter);
-  }
+  std::vector<Parameter*> all = state_->Parameters();
+  std::erase_if(all, [](const Parameter* parameter) { return parameter->spec.tied(); });
   return all;
 }
 
@@ -448,7 +489,7 @@ absl::StatusOr<std::vector<double>> Cell::LayerSquaredGradientNorms() {
   for (const PlacedLayer& layer : state_->layers) {
     double sum = 0.0;
     for (const Parameter& parameter : layer.runner->parameters()) {
-      if (parameter.spec.trained) sum += norms[next++];
+      if (parameter.spec.trained && !parameter.spec.tied()) sum += norms[next++];
     }
     layer_norms.push_back(sum);
   }

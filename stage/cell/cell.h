@@ -18,6 +18,7 @@
 #include "absl/status/statusor.h"
 #include "network/network.h"
 #include "stage/cell/objective_runner.h"
+#include "stage/cell/tied_exchange.h"
 #include "stage/layers/layer_runner.h"
 
 namespace stagecoach {
@@ -25,8 +26,8 @@ namespace stagecoach {
 class Cell {
  public:
   // Layers [first, last) of the model, initial weights drawn from the seed. Without a seed the
-  // weights are anything: the caller sets every one of them, then calls RefreshCompute. For large
-  // cells the draw takes long.
+  // weights are anything: the caller sets every one of them and the copies of ties(), then calls RefreshCompute. For
+  // large cells the draw takes long.
   static absl::StatusOr<std::unique_ptr<Cell>> Create(const Network& model, int first_layer,
                                                       int last_layer, std::optional<uint64_t> seed,
                                                       int micro_batches, Backend& backend);
@@ -56,7 +57,9 @@ class Cell {
   int first_layer() const;
   int last_layer() const;
   bool has_backward() const;  // something is trained here or before
-  // Parameters in layer order, and the squared gradient norm of each layer (double, layer order).
+  TiedExchange& ties();
+  // Parameters in layer order, without tied ones, which are their owner's, and the squared gradient norm of each
+  // layer (double, layer order).
   std::vector<Parameter*> parameters();
   std::vector<Parameter*> trained();  // those that are
   std::vector<LayerState*> states();  // layer order

@@ -19,6 +19,12 @@ int64_t SamplesOf(const Shape& shape, const ValueType& type) {
   return shape.elements() / each;
 }
 
+// "activation of micro-batch 3", "tied_value".
+std::string MessageText(MessageKind kind, MicroBatchId micro_batch) {
+  return IsTied(kind) ? MessageKindName(kind)
+                      : absl::StrCat(MessageKindName(kind), " of micro-batch ", micro_batch.value);
+}
+
 std::string TupleText(const Tensors& tuple) {
   std::string text;
   for (const Tensor& tensor : tuple) {
@@ -38,6 +44,10 @@ const char* MessageKindName(MessageKind kind) {
       return "activation";
     case MessageKind::kGradient:
       return "gradient";
+    case MessageKind::kTiedValue:
+      return "tied_value";
+    case MessageKind::kTiedGradient:
+      return "tied_gradient";
   }
   return "unknown";
 }
@@ -48,26 +58,25 @@ BoundaryPort::BoundaryPort(const Parts& parts)
   CHECK(!parts.outgoing.empty() || !parts.incoming.empty()) << "nothing crosses " << Name();
 }
 
-MessageKind BoundaryPort::outgoing() const {
-  return parts_.self < parts_.peer ? MessageKind::kActivation : MessageKind::kGradient;
+const std::vector<ValueType>& BoundaryPort::TypesOf(MessageKind kind) const {
+  if (Sends(kind)) return IsTied(kind) ? parts_.tied_outgoing : parts_.outgoing;
+  return IsTied(kind) ? parts_.tied_incoming : parts_.incoming;
 }
 
-MessageKind BoundaryPort::incoming() const {
-  return parts_.self < parts_.peer ? MessageKind::kGradient : MessageKind::kActivation;
-}
-
-absl::StatusOr<bool> BoundaryPort::TrySend(const Fence& fence, MicroBatchId micro_batch,
-                                           Tensors* tuple) {
-  CHECK_EQ(tuple->size(), parts_.outgoing.size()) << "values of micro-batch " << micro_batch.value;
-  if (copies_) return TryCopy(fence, micro_batch, tuple);
+absl::StatusOr<bool> BoundaryPort::TrySend(MessageKind kind, const Fence& fence,
+                                           MicroBatchId micro_batch, Tensors* tuple) {
+  CHECK(Sends(kind)) << MessageKindName(kind) << " to stage " << parts_.peer.value;
+  CHECK_EQ(tuple->size(), TypesOf(kind).size()) << "values: " << MessageText(kind, micro_batch);
+  if (copies_) return TryCopy(kind, fence, micro_batch, tuple);
   parts_.phases->Stay(Phase::kSend, micro_batch);
-  if (Offer(fence, micro_batch, tuple)) return true;
+  if (Offer(kind, fence, micro_batch, tuple)) return true;
   RETURN_IF_ERROR(status());
   return false;
 }
 
-bool BoundaryPort::Offer(const Fence& fence, MicroBatchId micro_batch, Tensors* tuple) {
-  TensorMessage message{.kind = outgoing(),
+bool BoundaryPort::Offer(MessageKind kind, const Fence& fence, MicroBatchId micro_batch,
+                         Tensors* tuple) {
+  TensorMessage message{.kind = kind,
                         .fence = fence,
                         .micro_batch = micro_batch,
                         .tensors = std::move(*tuple),
@@ -80,13 +89,14 @@ bool BoundaryPort::Offer(const Fence& fence, MicroBatchId micro_batch, Tensors* 
   return false;
 }
 
-absl::StatusOr<bool> BoundaryPort::TryCopy(const Fence& fence, MicroBatchId micro_batch,
-                                           Tensors* tuple) {
+absl::StatusOr<bool> BoundaryPort::TryCopy(MessageKind kind, const Fence& fence,
+                                           MicroBatchId micro_batch, Tensors* tuple) {
   if (outbox_.size() == kOutbox) {
     BookWaiting();
     return false;
   }
-  Outgoing message{.fence = fence, .micro_batch = micro_batch, .tuple = {}, .copy = 0};
+  Outgoing message{
+      .kind = kind, .fence = fence, .micro_batch = micro_batch, .tuple = {}, .copy = 0};
   for (const Tensor& tensor : *tuple) {
     ASSIGN_OR_RETURN(Tensor copy,
                      MakeTensor(parts_.backend->link_allocator(), MemoryKind::kActivations,
@@ -112,7 +122,7 @@ absl::StatusOr<bool> BoundaryPort::SendWaiting() {
     Outgoing& first = outbox_.front();
     ASSIGN_OR_RETURN(const bool copied, Annotate(parts_.backend->LinkCopyDone(first.copy), Name()));
     if (!copied) break;
-    if (!Offer(first.fence, first.micro_batch, &first.tuple)) {
+    if (!Offer(first.kind, first.fence, first.micro_batch, &first.tuple)) {
       RETURN_IF_ERROR(status());
       link_is_full_ = true;
       break;
@@ -124,7 +134,8 @@ absl::StatusOr<bool> BoundaryPort::SendWaiting() {
 }
 
 absl::StatusOr<std::optional<BoundaryPort::Arrived>> BoundaryPort::TryReceive(
-    const Fence& fence, MicroBatchId micro_batch, int64_t samples) {
+    MessageKind kind, const Fence& fence, MicroBatchId micro_batch, int64_t samples) {
+  CHECK(!Sends(kind)) << MessageKindName(kind) << " from stage " << parts_.peer.value;
   while (std::optional<TensorMessage> message = parts_.link->TryReceive()) {
     ASSIGN_OR_RETURN(const bool current, CheckFence(fence, *message));
     if (!current) {
@@ -132,7 +143,7 @@ absl::StatusOr<std::optional<BoundaryPort::Arrived>> BoundaryPort::TryReceive(
       continue;
     }
     Arrived arrived;
-    ASSIGN_OR_RETURN(arrived.samples, CheckContent(*message, micro_batch, samples));
+    ASSIGN_OR_RETURN(arrived.samples, CheckContent(*message, kind, micro_batch, samples));
     BookArrival(*message);
     arrived.tuple = std::move(message->tensors);
     if (copies_) {
@@ -159,16 +170,15 @@ absl::StatusOr<bool> BoundaryPort::CheckFence(const Fence& expected,
       " arrived, the step at hand is ", expected.step, " of generation ", expected.generation));
 }
 
-absl::StatusOr<int64_t> BoundaryPort::CheckContent(const TensorMessage& message,
+absl::StatusOr<int64_t> BoundaryPort::CheckContent(const TensorMessage& message, MessageKind kind,
                                                    MicroBatchId micro_batch,
                                                    int64_t samples) const {
-  if (message.kind != incoming() || message.micro_batch != micro_batch) {
+  if (message.kind != kind || message.micro_batch != micro_batch) {
     return absl::FailedPreconditionError(
-        absl::StrCat(Name(), ": ", MessageKindName(message.kind), " of micro-batch ",
-                     message.micro_batch.value, " arrived, the program expects ",
-                     MessageKindName(incoming()), " of micro-batch ", micro_batch.value));
+        absl::StrCat(Name(), ": ", MessageText(message.kind, message.micro_batch),
+                     " arrived, the program expects ", MessageText(kind, micro_batch)));
   }
-  const std::vector<ValueType>& types = parts_.incoming;
+  const std::vector<ValueType>& types = TypesOf(kind);
   bool fits = message.tensors.size() == types.size();
   int64_t found = samples;
   for (size_t i = 0; fits && i < types.size(); ++i) {
@@ -180,16 +190,16 @@ absl::StatusOr<int64_t> BoundaryPort::CheckContent(const TensorMessage& message,
     fits = found >= 0 && message.tensors[i].shape() == RuntimeShape(types[i], found);
   }
   if (fits) return found;
-  return absl::FailedPreconditionError(absl::StrCat(
-      Name(), ": ", MessageKindName(message.kind), " of micro-batch ", micro_batch.value, " is ",
-      TupleText(message.tensors), ", expected ", TypesText(samples),
-      "; both stages must run the same job spec (", message.fence.ToString(), ")"));
+  return absl::FailedPreconditionError(
+      absl::StrCat(Name(), ": ", MessageText(kind, micro_batch), " is ", TupleText(message.tensors),
+                   ", expected ", TypesText(kind, samples),
+                   "; both stages must run the same job spec (", message.fence.ToString(), ")"));
 }
 
 // Of what comes in: "F32[192, 32] and F32[3, 8]", or "F32[64, 32] for each sample".
-std::string BoundaryPort::TypesText(int64_t samples) const {
+std::string BoundaryPort::TypesText(MessageKind kind, int64_t samples) const {
   std::string text;
-  for (const ValueType& type : parts_.incoming) {
+  for (const ValueType& type : TypesOf(kind)) {
     const char* name = DTypeName(ElementDType(type.element, parts_.dtype));
     absl::StrAppend(&text, text.empty() ? "" : " and ", name,
                     samples < 0 ? RuntimeShape(type, 1).ToString() + " for each sample"
@@ -209,12 +219,12 @@ void BoundaryPort::BookArrival(const TensorMessage& message) {
 
 absl::Status BoundaryPort::status() const { return Annotate(parts_.link->status(), Name()); }
 
-std::string BoundaryPort::Waiting(const Fence& fence, MicroBatchId micro_batch,
-                                  bool sending) const {
+std::string BoundaryPort::Waiting(MessageKind kind, const Fence& fence,
+                                  MicroBatchId micro_batch) const {
+  const bool sending = Sends(kind);
   return absl::StrCat("stage ", parts_.self.value, " waits ", sending ? "to send " : "for ",
-                      MessageKindName(sending ? outgoing() : incoming()), " of micro-batch ",
-                      micro_batch.value, sending ? " to" : " from", " stage ", parts_.peer.value,
-                      " (", fence.ToString(), ")");
+                      MessageText(kind, micro_batch), sending ? " to" : " from", " stage ",
+                      parts_.peer.value, " (", fence.ToString(), ")");
 }
 
 std::string BoundaryPort::Name() const { return absl::StrCat("link to stage ", parts_.peer.value); }

@@ -7,7 +7,7 @@
 // Ownership: borrows link, back end and clocks for its life.
 // Threads:   executor thread only.
 // Units and shapes: a message holds the tuple of values that cross the cut (network/network.h, CellWires), or of
-//            their gradients; of no samples for a micro-batch without (the end of a short evaluation
+//            their gradients, or once a step those of tied parameters (network/tied.h, CellTies); of no samples for a micro-batch without (the end of a short evaluation
 //            mini-batch), which travels like any other.
 // Errors:    the link's status once it is closed, the device's; FAILED_PRECONDITION for a message
 //            of a later step, another micro-batch or another shape. A message of an earlier
@@ -31,15 +31,16 @@
 
 namespace stagecoach {
 
-const char* MessageKindName(MessageKind kind);  // "activation", "gradient"
+const char* MessageKindName(MessageKind kind);  // "activation", "tied_gradient"
 
 class BoundaryPort {
  public:
   struct Parts {
     Link* link = nullptr;
     StageId self, peer;
-    std::vector<ValueType> outgoing, incoming;  // tuples, of one sample
-    DType dtype = DType::kF32;                  // of activations
+    std::vector<ValueType> outgoing, incoming;            // tuples, of one sample
+    std::vector<ValueType> tied_outgoing, tied_incoming;  // of tied parameters
+    DType dtype = DType::kF32;                            // of activations
     PhaseClock* phases = nullptr;
     const Clock* clock = nullptr;
     Backend* backend = nullptr;  // null: what the link carries is what the stage computes with
@@ -50,15 +51,16 @@ class BoundaryPort {
   explicit BoundaryPort(const Parts& parts);
 
   // Takes the tuple if there was room for it (true). Otherwise the caller keeps it for the next
-  // try.
-  absl::StatusOr<bool> TrySend(const Fence& fence, MicroBatchId micro_batch, Tensors* tuple);
+  // try. Kinds: those that flow this way.
+  absl::StatusOr<bool> TrySend(MessageKind kind, const Fence& fence, MicroBatchId micro_batch,
+                               Tensors* tuple);
   struct Arrived {
     int64_t samples = 0;
     Tensors tuple;
   };
   // samples: how many are expected, -1 if the message tells.
-  absl::StatusOr<std::optional<Arrived>> TryReceive(const Fence& fence, MicroBatchId micro_batch,
-                                                    int64_t samples);
+  absl::StatusOr<std::optional<Arrived>> TryReceive(MessageKind kind, const Fence& fence,
+                                                    MicroBatchId micro_batch, int64_t samples);
 
   // Gives the link what it takes of the outbox; true if that was anything.
   absl::StatusOr<bool> SendWaiting();
@@ -66,29 +68,32 @@ class BoundaryPort {
   // Somebody waits for the outbox: sends, or lets the device compute, whose phase stays then.
   void BookWaiting() const;
   MicroBatchId waiting_micro_batch() const { return outbox_.front().micro_batch; }
+  MessageKind waiting_kind() const { return outbox_.front().kind; }
   void DropWaiting() { outbox_.clear(); }  // the back end holds what copies under way still need
 
   absl::Status status() const;  // of the link, naming the boundary
   uint64_t stale_messages() const { return stale_messages_; }
   // "stage 1 waits for activation of micro-batch 3 from stage 0 (job a ... step 17 ...)".
-  std::string Waiting(const Fence& fence, MicroBatchId micro_batch, bool sending) const;
+  std::string Waiting(MessageKind kind, const Fence& fence, MicroBatchId micro_batch) const;
 
  private:
-  MessageKind outgoing() const;
-  MessageKind incoming() const;
+  bool Sends(MessageKind kind) const { return FlowsDown(kind) == (parts_.self < parts_.peer); }
+  const std::vector<ValueType>& TypesOf(MessageKind kind) const;
   // True: of this step; false: stale; else an error.
   absl::StatusOr<bool> CheckFence(const Fence& expected, const TensorMessage& message) const;
   // How many samples it is of.
-  absl::StatusOr<int64_t> CheckContent(const TensorMessage& message, MicroBatchId micro_batch,
-                                       int64_t samples) const;
-  std::string TypesText(int64_t samples) const;
+  absl::StatusOr<int64_t> CheckContent(const TensorMessage& message, MessageKind kind,
+                                       MicroBatchId micro_batch, int64_t samples) const;
+  std::string TypesText(MessageKind kind, int64_t samples) const;
   void BookArrival(const TensorMessage& message);
   // True: the link has it; else it is intact.
-  bool Offer(const Fence& fence, MicroBatchId micro_batch, Tensors* tuple);
-  absl::StatusOr<bool> TryCopy(const Fence& fence, MicroBatchId micro_batch, Tensors* tuple);
+  bool Offer(MessageKind kind, const Fence& fence, MicroBatchId micro_batch, Tensors* tuple);
+  absl::StatusOr<bool> TryCopy(MessageKind kind, const Fence& fence, MicroBatchId micro_batch,
+                               Tensors* tuple);
   std::string Name() const;
 
   struct Outgoing {
+    MessageKind kind;
     Fence fence;
     MicroBatchId micro_batch;
     Tensors tuple;  // in the link's memory

@@ -133,7 +133,7 @@ class OutboxTest : public ::testing::Test {
     return {*MakeTensor(backend_.allocator(), MemoryKind::kActivations, DType::kF32, Shape{1, 4})};
   }
   bool Send(int micro_batch, Tensors* tuple) {
-    const auto sent = port_.TrySend({}, MicroBatchId(micro_batch), tuple);
+    const auto sent = port_.TrySend(MessageKind::kActivation, {}, MicroBatchId(micro_batch), tuple);
     EXPECT_TRUE(sent.ok()) << sent.status();
     return sent.ok() && *sent;
   }
@@ -143,8 +143,14 @@ class OutboxTest : public ::testing::Test {
       MakeInProcessLinkPair({.capacity_messages = 1});
   PhaseClock phases_{SystemClock::Get()};
   const std::vector<ValueType> types_ = {ActivationType({1, 4})};
-  BoundaryPort port_{{links_.first.get(), StageId(0), StageId(1), types_, types_, DType::kF32,
-                      &phases_, SystemClock::Get(), &backend_}};
+  BoundaryPort port_{{.link = links_.first.get(),
+                      .self = StageId(0),
+                      .peer = StageId(1),
+                      .outgoing = types_,
+                      .incoming = types_,
+                      .phases = &phases_,
+                      .clock = SystemClock::Get(),
+                      .backend = &backend_}};
 };
 
 TEST_F(OutboxTest, SendsInOrderWhenCopiesHaveRunAndTheLinkHasRoom) {

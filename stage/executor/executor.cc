@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
 #include "base/status.h"
+#include "plan/pipeline_walk.h"
 #include "stage/executor/executor_state.h"
 
 namespace stagecoach {
@@ -18,6 +19,11 @@ MicroBatchId CountMicroBatches(const StageProgram& program) {
     most = std::max(most, instruction.micro_batch);
   }
   return MicroBatchId(most.value + 1);
+}
+
+MessageKind KindOf(const LinkEnd& end) {
+  if (end.tied) return end.activations ? MessageKind::kTiedValue : MessageKind::kTiedGradient;
+  return end.activations ? MessageKind::kActivation : MessageKind::kGradient;
 }
 
 }  // namespace
@@ -33,15 +39,22 @@ std::string StageExecutor::State::Where(MicroBatchId id) const {
 
 absl::StatusOr<bool> StageExecutor::State::Execute(const Instruction& instruction) {
   const MicroBatchId id = instruction.micro_batch;
+  const Fence& fence = work->fence;
   switch (instruction.op) {
     case Op::kReceiveActivation:
       return ReceiveActivation(id);
     case Op::kReceiveGradient:
       return ReceiveGradient(id);
     case Op::kSendActivation:
-      return downstream->TrySend(work->fence, id, &At(id).outputs);
+      return downstream->TrySend(MessageKind::kActivation, fence, id, &At(id).outputs);
     case Op::kSendGradient:
-      return upstream->TrySend(work->fence, id, &At(id).input_gradients);
+      return upstream->TrySend(MessageKind::kGradient, fence, id, &At(id).input_gradients);
+    case Op::kReceiveTiedValues:
+    case Op::kReceiveTiedGradients:
+      return ReceiveTied(instruction);
+    case Op::kSendTiedValues:
+    case Op::kSendTiedGradients:
+      return SendTied(instruction);
     case Op::kLoadInput:
     case Op::kForward:
     case Op::kLoadTarget:
@@ -50,6 +63,7 @@ absl::StatusOr<bool> StageExecutor::State::Execute(const Instruction& instructio
     case Op::kBackward:
     case Op::kBackwardInput:
     case Op::kBackwardWeight:
+    case Op::kAddTiedGradients:
       break;
   }
   RETURN_IF_ERROR(has_device_clock ? ComputeMarked(instruction) : Compute(instruction));
@@ -58,7 +72,7 @@ absl::StatusOr<bool> StageExecutor::State::Execute(const Instruction& instructio
 
 absl::StatusOr<bool> StageExecutor::State::ReceiveActivation(MicroBatchId id) {
   ASSIGN_OR_RETURN(std::optional<BoundaryPort::Arrived> arrived,
-                   upstream->TryReceive(work->fence, id, -1));
+                   upstream->TryReceive(MessageKind::kActivation, work->fence, id, -1));
   if (!arrived.has_value()) return false;
   At(id).samples = arrived->samples;
   At(id).received = std::move(arrived->tuple);
@@ -67,9 +81,34 @@ absl::StatusOr<bool> StageExecutor::State::ReceiveActivation(MicroBatchId id) {
 
 absl::StatusOr<bool> StageExecutor::State::ReceiveGradient(MicroBatchId id) {
   ASSIGN_OR_RETURN(std::optional<BoundaryPort::Arrived> arrived,
-                   downstream->TryReceive(work->fence, id, At(id).samples));
+                   downstream->TryReceive(MessageKind::kGradient, work->fence, id, At(id).samples));
   if (!arrived.has_value()) return false;
   At(id).output_gradients = std::move(arrived->tuple);
+  return true;
+}
+
+absl::StatusOr<bool> StageExecutor::State::SendTied(const Instruction& instruction) {
+  const bool values = instruction.op == Op::kSendTiedValues;
+  TiedExchange& ties = parts.cell->ties();
+  Tensors tuple = values ? ties.ValuesToSend() : ties.GradientsToSend();
+  ASSIGN_OR_RETURN(const bool sent,
+                   (values ? *downstream : *upstream)
+                       .TrySend(values ? MessageKind::kTiedValue : MessageKind::kTiedGradient,
+                                work->fence, instruction.micro_batch, &tuple));
+  if (sent) ties.DropArrived();  // nothing else reads it
+  return sent;
+}
+
+absl::StatusOr<bool> StageExecutor::State::ReceiveTied(const Instruction& instruction) {
+  const bool values = instruction.op == Op::kReceiveTiedValues;
+  BoundaryPort& port = values ? *upstream : *downstream;
+  ASSIGN_OR_RETURN(std::optional<BoundaryPort::Arrived> arrived,
+                   port.TryReceive(values ? MessageKind::kTiedValue : MessageKind::kTiedGradient,
+                                   work->fence, instruction.micro_batch, 0));
+  if (!arrived.has_value()) return false;
+  TiedExchange& ties = parts.cell->ties();
+  values ? ties.TakeValues(std::move(arrived->tuple))
+         : ties.TakeGradients(std::move(arrived->tuple));
   return true;
 }
 
@@ -166,12 +205,14 @@ std::string StageExecutor::WaitingFor() const {
   const Fence& fence = state_->work->fence;
   if (state_->next == state_->work->program->instructions.size()) {
     const BoundaryPort* const port = state_->Unsent();
-    return port == nullptr ? "" : port->Waiting(fence, port->waiting_micro_batch(), true);
+    return port == nullptr
+               ? ""
+               : port->Waiting(port->waiting_kind(), fence, port->waiting_micro_batch());
   }
   const auto [op, id] = state_->current();
-  const bool sending = op == Op::kSendActivation || op == Op::kSendGradient;
-  const bool up = op == Op::kReceiveActivation || op == Op::kSendGradient;
-  return (up ? state_->upstream : state_->downstream)->Waiting(fence, id, sending);
+  const LinkEnd end = *LinkEndOf(op, state_->parts.stage.value);
+  const bool up = end.boundary < state_->parts.stage.value;
+  return (up ? state_->upstream : state_->downstream)->Waiting(KindOf(end), fence, id);
 }
 
 MicroBatchId StageExecutor::current_micro_batch() const {

@@ -45,10 +45,18 @@ absl::Status StageExecutor::State::Compute(const Instruction& instruction) {
     case Op::kBackwardWeight:
       parts.phases->Enter(Phase::kBackward, id);
       return Backward(id, instruction.op);
+    case Op::kAddTiedGradients:
+      parts.phases->Enter(Phase::kOptimizer, id);
+      parts.cell->ties().AddGradients();
+      return absl::OkStatus();
     case Op::kReceiveActivation:
     case Op::kSendActivation:
     case Op::kReceiveGradient:
     case Op::kSendGradient:
+    case Op::kReceiveTiedValues:
+    case Op::kSendTiedValues:
+    case Op::kReceiveTiedGradients:
+    case Op::kSendTiedGradients:
       break;
   }
   CHECK(false) << FormatInstruction(instruction) << " does not compute";
@@ -81,6 +89,21 @@ void StageExecutor::State::ResolveTimes() {
 std::vector<ValueType> StageExecutor::State::Types(const std::vector<WireId>& of) const {
   std::vector<ValueType> types;
   for (const WireId id : of) types.push_back(parts.network->wire(id).type);
+  return types;
+}
+
+std::vector<ValueType> StageExecutor::State::ValueTypes(const std::vector<ParameterUse>& of) const {
+  std::vector<ValueType> types;
+  for (const ParameterUse& use : of) types.push_back(TypeOf(*parts.network, use));
+  return types;
+}
+
+std::vector<ValueType> StageExecutor::State::GradientTypes(
+    const std::vector<ParameterUse>& of) const {
+  std::vector<ValueType> types;
+  for (const ParameterUse& use : of) {
+    types.push_back({Element::kFloat32, Leading::kOne, SpecOf(*parts.network, use).shape});
+  }
   return types;
 }
 
@@ -259,6 +282,7 @@ absl::Status StageExecutor::State::Finish() {
   done.phases = ToSeconds(nanos);
   done.step_seconds = static_cast<double>(total) * 1e-9;
   in_flight.clear();
+  parts.cell->ties().DropArrived();
   work.reset();
   parts.backend->EndLinkCopies();
   report = std::move(done);

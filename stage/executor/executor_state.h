@@ -32,15 +32,33 @@ struct StageExecutor::State {
   explicit State(const Parts& p)
       : parts(p), dtype(ComputeDType(p.network->precision)), wires(p.cell->wires()) {
     const StageId above(p.stage.value - 1), below(p.stage.value + 1);
+    const CellTies& ties = p.cell->ties().ties();
     if (p.upstream != nullptr) {
-      upstream.emplace(BoundaryPort::Parts{p.upstream, p.stage, above, Types(wires.sent_gradients),
-                                           Types(wires.received), dtype, p.phases, p.clock,
-                                           p.backend});
+      upstream.emplace(BoundaryPort::Parts{.link = p.upstream,
+                                           .self = p.stage,
+                                           .peer = above,
+                                           .outgoing = Types(wires.sent_gradients),
+                                           .incoming = Types(wires.received),
+                                           .tied_outgoing = GradientTypes(ties.sent_gradients),
+                                           .tied_incoming = ValueTypes(ties.received_values),
+                                           .dtype = dtype,
+                                           .phases = p.phases,
+                                           .clock = p.clock,
+                                           .backend = p.backend});
     }
     if (p.downstream != nullptr) {
-      downstream.emplace(BoundaryPort::Parts{p.downstream, p.stage, below, Types(wires.sent),
-                                             Types(wires.received_gradients), dtype, p.phases,
-                                             p.clock, p.backend});
+      downstream.emplace(
+          BoundaryPort::Parts{.link = p.downstream,
+                              .self = p.stage,
+                              .peer = below,
+                              .outgoing = Types(wires.sent),
+                              .incoming = Types(wires.received_gradients),
+                              .tied_outgoing = ValueTypes(ties.sent_values),
+                              .tied_incoming = GradientTypes(ties.received_gradients),
+                              .dtype = dtype,
+                              .phases = p.phases,
+                              .clock = p.clock,
+                              .backend = p.backend});
     }
     for (const WireId id : wires.loaded) loaded_names.push_back(p.network->input(id).name);
     target_name = {p.network->input(p.network->objective.targets).name};
@@ -72,6 +90,8 @@ struct StageExecutor::State {
   absl::StatusOr<bool> Execute(const Instruction& instruction);
   absl::StatusOr<bool> ReceiveActivation(MicroBatchId id);
   absl::StatusOr<bool> ReceiveGradient(MicroBatchId id);
+  absl::StatusOr<bool> ReceiveTied(const Instruction& instruction);
+  absl::StatusOr<bool> SendTied(const Instruction& instruction);
   absl::StatusOr<bool> SendWaiting();  // true: a message left
   const BoundaryPort* Unsent() const;  // a port with messages that wait, or null
   absl::Status LinkStatus() const;
@@ -98,6 +118,8 @@ struct StageExecutor::State {
                                   int64_t samples) const;
   absl::StatusOr<Tensors> Empty(const std::vector<WireId>& of) const;
   std::vector<ValueType> Types(const std::vector<WireId>& of) const;
+  std::vector<ValueType> ValueTypes(const std::vector<ParameterUse>& of) const;
+  std::vector<ValueType> GradientTypes(const std::vector<ParameterUse>& of) const;
 };
 
 }  // namespace stagecoach

@@ -126,6 +126,8 @@ std::map<std::string, ModelSpec> ZooForMemory() {
                                         LinearSpec{.out = 64}, DropoutSpec{.rate = 0.1}}};
   const GptSpec gpt{
       .layers = 3, .width = 64, .heads = 4, .context = 16, .vocabulary = 128, .dropout = 0.1};
+  GptSpec tied = gpt;
+  tied.tied_embeddings = true;
   const LlamaSpec llama{.layers = 3,
                         .width = 64,
                         .heads = 4,
@@ -134,6 +136,7 @@ std::map<std::string, ModelSpec> ZooForMemory() {
                         .context = 16,
                         .vocabulary = 128};
   return {{"gpt", gpt},
+          {"gpt_tied", tied},
           {"llama", llama},
           {"mlp", MlpNetworkSpec{.image = {16, 16, 1}, .hidden = 128, .layers = 4, .classes = 32}},
           {"resnet", ResnetSpec{.image = {4, 4, 8}, .classes = 64, .depth = 8, .width = 32}},

@@ -227,8 +227,14 @@ TEST(Tuples, OfAnyRankTellHowManySamplesTheyAreOf) {
                                         {Element::kIds, Leading::kSamples, {}},
                                         ActivationType({5}),
                                         ActivationType({4, 3, 7})};
-  BoundaryPort port({links.second.get(), StageId(1), StageId(0), types, types, DType::kF32, &phases,
-                     SystemClock::Get(), backend.get()});
+  BoundaryPort port({.link = links.second.get(),
+                     .self = StageId(1),
+                     .peer = StageId(0),
+                     .outgoing = types,
+                     .incoming = types,
+                     .phases = &phases,
+                     .clock = SystemClock::Get(),
+                     .backend = backend.get()});
   for (const int64_t samples : {2, 0}) {
     TensorMessage message{.micro_batch = MicroBatchId(0)};
     for (const ValueType& type : types) {
@@ -237,7 +243,7 @@ TEST(Tuples, OfAnyRankTellHowManySamplesTheyAreOf) {
                                             RuntimeShape(type, samples)));
     }
     ASSERT_TRUE(links.first->TrySend(std::move(message)));
-    const auto arrived = port.TryReceive({}, MicroBatchId(0), -1);
+    const auto arrived = port.TryReceive(MessageKind::kActivation, {}, MicroBatchId(0), -1);
     ASSERT_TRUE(arrived.ok()) << arrived.status();
     ASSERT_TRUE(arrived->has_value());
     EXPECT_EQ((*arrived)->samples, samples);

@@ -8,13 +8,13 @@
 namespace stagecoach {
 absl::StatusOr<std::unique_ptr<LayerRunner>> LayerRunner::Create(const Network& model,
                                                                  const NetworkLayer& layer,
-                                                                 Backend& backend) {
+                                                                 Backend& backend, Values* values) {
   CHECK_EQ(layer.lists->parameters.size(), layer.parameters.size())
       << "parameters of " << layer.label;
   CHECK_EQ(layer.lists->states.size(), layer.states.size()) << "states of " << layer.label;
   auto runner = std::unique_ptr<LayerRunner>(new LayerRunner(
       layer.lists, static_cast<uint32_t>(layer.index), ComputeDType(model.precision), backend));
-  RETURN_IF_ERROR(runner->AllocateParameters(layer.parameters));
+  RETURN_IF_ERROR(runner->AllocateParameters(layer.parameters, values));
   RETURN_IF_ERROR(runner->AllocateStates(layer.states));
   runner->MakeTable();
   RETURN_IF_ERROR(Annotate(runner->PrepareLists(), layer.label));
@@ -32,24 +32,44 @@ absl::Status LayerRunner::PrepareLists() {
   return absl::OkStatus();
 }
 
-absl::Status LayerRunner::AllocateParameters(const std::vector<ParameterSpec>& specs) {
+// A tied one's is shared with the layers of the cell that use the same parameter.
+absl::Status LayerRunner::AllocateValue(const ValueType& type, Values* values,
+                                        Parameter* parameter) {
+  const ParameterSpec& spec = parameter->spec;
+  Tensor owned;
+  const bool tied = spec.tied();
+  CHECK(!tied || values != nullptr) << spec.name << " is tied";
+  Tensor& value = tied ? (*values)[spec.tied_to] : owned;
+  if (!value.valid()) {
+    const DType dtype = tied ? ElementDType(type.element, dtype_) : DType::kF32;
+    ASSIGN_OR_RETURN(value,
+                     MakeTensor(backend_.allocator(), MemoryKind::kParameters, dtype, spec.shape));
+  }
+  parameter->value = parameter->compute = value;
+  return absl::OkStatus();
+}
+
+absl::Status LayerRunner::AllocateParameters(const std::vector<ParameterSpec>& specs,
+                                             Values* values) {
   Allocator& memory = backend_.allocator();
   parameters_.reserve(specs.size());
   for (size_t i = 0; i < specs.size(); ++i) {
-    const ParameterSpec& spec = specs[i];
-    ASSIGN_OR_RETURN(Tensor value,
-                     MakeTensor(memory, MemoryKind::kParameters, DType::kF32, spec.shape));
-    Tensor gradient;
+    const ValueType& type = lists_->value(lists_->parameters[i]).type;
+    Parameter parameter{.spec = specs[i]};
+    RETURN_IF_ERROR(AllocateValue(type, values, &parameter));
     if (lists_->parameter_gradients[i].valid()) {
-      ASSIGN_OR_RETURN(gradient,
-                       MakeTensor(memory, MemoryKind::kGradients, DType::kF32, spec.shape));
-      backend_.Fill(gradient, 0.0f);
+      ASSIGN_OR_RETURN(parameter.gradient,
+                       MakeTensor(memory, MemoryKind::kGradients, DType::kF32, specs[i].shape));
+      backend_.Fill(parameter.gradient, 0.0f);
     }
-    Tensor compute = value;
-    if (dtype_ != DType::kF32) {
-      ASSIGN_OR_RETURN(compute, MakeTensor(memory, MemoryKind::kParameters, dtype_, spec.shape));
+    if (!specs[i].tied()) {
+      if (dtype_ != DType::kF32) {
+        ASSIGN_OR_RETURN(parameter.compute,
+                         MakeTensor(memory, MemoryKind::kParameters, dtype_, specs[i].shape));
+      }
+      if (values != nullptr) (*values)[specs[i].name] = ReadByOperations(parameter, type);
     }
-    parameters_.push_back({spec, std::move(value), std::move(gradient), std::move(compute)});
+    parameters_.push_back(std::move(parameter));
   }
   return absl::OkStatus();
 }
@@ -131,8 +151,8 @@ Tensors LayerRunner::Collect(const std::vector<ValueId>& ids) {
 void LayerRunner::MakeTable() {
   table_.resize(lists_->values.size());
   for (size_t i = 0; i < parameters_.size(); ++i) {
-    const bool narrow = lists_->value(lists_->parameters[i]).type.element == Element::kActivation;
-    At(lists_->parameters[i]) = narrow ? parameters_[i].compute : parameters_[i].value;
+    const ValueType& type = lists_->value(lists_->parameters[i]).type;
+    At(lists_->parameters[i]) = ReadByOperations(parameters_[i], type);
     const ValueId gradient = lists_->parameter_gradients[i];
     if (gradient.valid()) At(gradient) = parameters_[i].gradient;
   }

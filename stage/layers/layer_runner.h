@@ -12,8 +12,10 @@
 #define STAGECOACH_STAGE_LAYERS_LAYER_RUNNER_H_
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -36,10 +38,14 @@ struct Stash {
 
 class LayerRunner {
  public:
-  // Allocates parameters, gradients and states; values are not yet set.
+  // What operations read of parameters, by global name: layers that are tied share it.
+  using Values = std::map<std::string, Tensor>;
+  // Allocates parameters, gradients and states; values are not yet set. `values`: of the layers of the cell in front
+  // of this one, to which it adds its own; null where nothing is tied.
   static absl::StatusOr<std::unique_ptr<LayerRunner>> Create(const Network& model,
                                                              const NetworkLayer& layer,
-                                                             Backend& backend);
+                                                             Backend& backend,
+                                                             Values* values = nullptr);
 
   // stash == nullptr: keep nothing (the micro-batch will be recomputed, or this is an evaluation).
   absl::StatusOr<Tensors> Forward(Tensors inputs, const ForwardContext& context, Stash* stash);
@@ -75,7 +81,8 @@ class LayerRunner {
               Backend& backend)
       : lists_(std::move(lists)), index_(index), dtype_(dtype), backend_(backend) {}
 
-  absl::Status AllocateParameters(const std::vector<ParameterSpec>& specs);
+  absl::Status AllocateParameters(const std::vector<ParameterSpec>& specs, Values* values);
+  absl::Status AllocateValue(const ValueType& type, Values* values, Parameter* parameter);
   absl::Status AllocateStates(const std::vector<StateSpec>& specs);
   absl::Status PrepareLists();
   absl::StatusOr<Program> Prepare(const CallList& list);

@@ -5,10 +5,13 @@
 #define STAGECOACH_STAGE_LAYERS_PARAMETER_H_
 
 #include "network/parameter.h"
+#include "operations/value_type.h"
 #include "stage/tensor/tensor.h"
 
 namespace stagecoach {
 
+// A tied one (network/tied.h) has a gradient of its own; value and compute are one tensor, in the type that
+// operations read: its owner's, if that is in the same cell, else a copy for all its users there.
 struct Parameter {
   ParameterSpec spec;
   Tensor value;  // F32, the master
@@ -19,6 +22,10 @@ struct Parameter {
   // Statistics are computed with value.
   Tensor compute;
 };
+
+inline const Tensor& ReadByOperations(const Parameter& parameter, const ValueType& type) {
+  return type.element == Element::kActivation ? parameter.compute : parameter.value;
+}
 
 }  // namespace stagecoach
 

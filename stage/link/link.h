@@ -25,12 +25,24 @@
 
 namespace stagecoach {
 
-enum class MessageKind : uint8_t { kActivation = 1, kGradient = 2 };
+// Values of tied parameters go the way of activations, their gradients that of gradients (network/tied.h).
+enum class MessageKind : uint8_t {
+  kActivation = 1,
+  kGradient = 2,
+  kTiedValue = 3,
+  kTiedGradient = 4
+};
+constexpr bool FlowsDown(MessageKind kind) {
+  return kind == MessageKind::kActivation || kind == MessageKind::kTiedValue;
+}
+constexpr bool IsTied(MessageKind kind) {
+  return kind == MessageKind::kTiedValue || kind == MessageKind::kTiedGradient;
+}
 
 struct TensorMessage {
   MessageKind kind = MessageKind::kActivation;
   Fence fence;
-  MicroBatchId micro_batch;
+  MicroBatchId micro_batch;  // 0 of what is tied: it is of the whole step
   Tensors tensors;
   int64_t sent_unix_nanos = 0;  // set by the sender; splits a wait into bubble and transfer
 };

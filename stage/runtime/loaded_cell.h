@@ -24,6 +24,7 @@ namespace stagecoach {
 struct LoadedCell {
   LoadCommand command;
   StageProgram training, evaluation;
+  StageProgram first_evaluation;      // after an update: with the values of tied parameters
   std::unique_ptr<BatchSource> data;  // on the last stage and where layers read inputs
   std::unique_ptr<Cell> cell;
   std::unique_ptr<Optimizer> optimizer;
@@ -34,6 +35,7 @@ struct LoadedCell {
   uint64_t next_step = 0;                      // steps decided so far
   std::optional<uint64_t> undecided;           // step whose gradients wait for a decision
   std::optional<ApplyDecision> last_decision;  // the one that led to next_step
+  bool updated = false;                        // since the last program
   absl::Status aborted;                        // not ok: only a newer Load helps
 
   ~LoadedCell();

@@ -210,6 +210,7 @@ absl::Status StageEngine::Apply(const ApplyDecision& decision) {
     loaded_->optimizer->Apply(decision.optimizer_steps, decision.learning_rate,
                               decision.gradient_scale);
     RETURN_IF_ERROR(loaded_->cell->CommitStates());
+    loaded_->updated = true;
   }
   loaded_->cell->ZeroGradients();
   RETURN_IF_ERROR(
@@ -228,7 +229,9 @@ absl::StatusOr<StepReport> StageEngine::RunProgram(const RunCommand& command) {
   executor.BeginStep({.fence = command.fence,
                       .training = training,
                       .evaluation_batch = command.evaluation_batch,
-                      .program = training ? &loaded_->training : &loaded_->evaluation,
+                      .program = training           ? &loaded_->training
+                                 : loaded_->updated ? &loaded_->first_evaluation
+                                                    : &loaded_->evaluation,
                       .loss_scale = loaded_->loss_scale()});
   StallTimer stall(parts_.clock);
   while (true) {
@@ -237,6 +240,7 @@ absl::StatusOr<StepReport> StageEngine::RunProgram(const RunCommand& command) {
     PublishPosition();
     switch (progress) {
       case Progress::kFinished:
+        loaded_->updated = false;
         return executor.TakeReport();
       case Progress::kAdvanced:
         TickProgress();

@@ -1,6 +1,8 @@
-// Stage runtimes of a network with states and frozen parameters: what a decision and a recovery do to them.
+// Stage runtimes of a network with states, frozen or tied parameters: what a decision and a recovery do to them.
 #include <map>
+#include <memory>
 #include <string>
+#include <vector>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -8,6 +10,7 @@
 #include "network/layers/embedding.h"
 #include "network/layers/gelu.h"
 #include "network/layers/linear.h"
+#include "network/zoo/gpt.h"
 #include "network/zoo/sequence.h"
 #include "stage/runtime/stage_runtime.h"
 #include "stage/testing/runtime_fleet.h"
@@ -16,6 +19,17 @@ namespace stagecoach {
 namespace {
 
 using DigestsByName = std::map<std::string, std::string>;
+
+DigestsByName DigestsOf(RuntimeFleet& fleet, uint64_t generation, uint64_t step,
+                        const std::string& folder) {
+  const auto manifest = fleet.Checkpoint(generation, step, folder);
+  CHECK_OK(manifest.status());
+  DigestsByName digests;
+  for (const ShardInfo& shard : manifest->shards) {
+    for (const ShardTensor& tensor : shard.tensors) digests[tensor.entry.name] = tensor.sha256;
+  }
+  return digests;
+}
 
 class RuntimeStatesTest : public testing::Test {
  protected:
@@ -32,16 +46,6 @@ class RuntimeStatesTest : public testing::Test {
                                 BatchNormSpec{}, GeluSpec{}, LinearSpec{.out = 8}}};
     fleet->spec().training.freeze = {"model/0000/*", "model/0001/*", "model/0002/*"};
     return fleet;
-  }
-  static DigestsByName DigestsOf(RuntimeFleet& fleet, uint64_t generation, uint64_t step,
-                                 const std::string& folder) {
-    const auto manifest = fleet.Checkpoint(generation, step, folder);
-    CHECK_OK(manifest.status());
-    DigestsByName digests;
-    for (const ShardInfo& shard : manifest->shards) {
-      for (const ShardTensor& tensor : shard.tensors) digests[tensor.entry.name] = tensor.sha256;
-    }
-    return digests;
   }
 };
 
@@ -86,6 +90,104 @@ TEST_F(RuntimeStatesTest, ASkippedStepLeavesTheAveragesAndWhatItGatheredIsGone) 
   EXPECT_EQ(after, DigestsOf(*other, 2, 2, "/a/after"));
   EXPECT_NE(after.at("model/0001/running_mean"), before.at("model/0001/running_mean"));
   EXPECT_EQ(after.at("model/0001/weight"), before.at("model/0001/weight"));
+}
+
+// Seven layers, whose head uses the embedding of the first.
+std::unique_ptr<RuntimeFleet> TiedFleet(int stages, Precision precision) {
+  const auto* info = testing::UnitTest::GetInstance()->current_test_info();
+  auto fleet = std::make_unique<RuntimeFleet>(RuntimeFleet::Options{
+      .stages = stages, .data_path = testing::TempDir() + "/" + info->name() + ".txt"});
+  fleet->spec().model = GptSpec{.layers = 2,
+                                .width = 4,
+                                .heads = 2,
+                                .context = 4,
+                                .vocabulary = 8,
+                                .dropout = 0.2,
+                                .tied_embeddings = true};
+  fleet->spec().precision = precision;
+  return fleet;
+}
+
+RunCommand EvaluationOf(uint64_t step, uint64_t batch, uint64_t generation = 1) {
+  return {.fence = RuntimeFleet::FenceOf(generation, step),
+          .work = WorkKind::kEvaluate,
+          .evaluation_batch = batch};
+}
+
+// Losses of evaluations at every place where values may be old: after a load, an update, a skipped update, and a
+// second mini-batch.
+std::vector<double> EvaluationsOf(RuntimeFleet& fleet) {
+  std::vector<double> losses;
+  const auto run = [&](const RunCommand& command) {
+    const auto reports = fleet.RunAll(command);
+    CHECK_OK(reports.status());
+    losses.push_back(reports->back().loss_sum);
+  };
+  CHECK_OK(fleet.LoadAll(1));
+  run(EvaluationOf(0, 0));
+  run(RuntimeFleet::Train(1, 0, false));
+  RunCommand applied = EvaluationOf(1, 0);
+  applied.apply = RuntimeFleet::Decision(0);
+  run(applied);
+  run(EvaluationOf(1, 1));
+  run(RuntimeFleet::Train(1, 1, false));
+  RunCommand skipped = EvaluationOf(2, 0);
+  skipped.apply = RuntimeFleet::Decision(1);
+  skipped.apply->apply = false;
+  run(skipped);
+  run(RuntimeFleet::Train(1, 2, false));
+  return losses;
+}
+
+TEST(RuntimeTied, AnEvaluationReadsTheValuesOfTheLastUpdateWhereverItStands) {
+  for (const Precision precision : {Precision::kFloat32, Precision::kBfloat16}) {
+    const std::vector<double> one = EvaluationsOf(*TiedFleet(1, precision));
+    EXPECT_NE(one[0], one[2]);
+    EXPECT_EQ(one[2], one[5]);
+    for (const int stages : {2, 3, 7}) {
+      EXPECT_EQ(EvaluationsOf(*TiedFleet(stages, precision)), one) << stages;
+    }
+  }
+}
+
+void ExpectRecovery(Precision precision, bool frozen) {
+  const auto one = TiedFleet(1, precision), three = TiedFleet(3, precision);
+  if (frozen) {
+    one->spec().training.freeze = three->spec().training.freeze = {"model/0000/token.weight"};
+  }
+  ASSERT_TRUE(one->LoadAll(1).ok());
+  ASSERT_TRUE(one->TrainSteps(1, 0, 3).ok());
+  const auto evaluated = one->RunAll(EvaluationOf(3, 0));
+  const auto expected = one->TrainSteps(1, 3, 5);
+  ASSERT_TRUE(evaluated.ok() && expected.ok()) << expected.status();
+  const DigestsByName end = DigestsOf(*one, 1, 5, "/a/end");
+  EXPECT_EQ(end.contains("opt/m/0000/token.weight"), !frozen);
+  EXPECT_FALSE(end.contains("model/0006/weight")) << "it is the embedding's";
+
+  ASSERT_TRUE(three->LoadAll(1).ok());
+  ASSERT_TRUE(three->TrainSteps(1, 0, 3).ok());
+  DigestsOf(*three, 1, 3, "/a/middle");
+  ASSERT_TRUE(three->RunAll(RuntimeFleet::Train(1, 3, false)).ok()) << "work that is lost";
+  for (const int stages : {2, 3}) {
+    const auto generation = static_cast<uint64_t>(stages);
+    ASSERT_TRUE(three->LoadAll(generation, 3, "/a/middle", stages).ok());
+    const auto at_once = three->RunAll(EvaluationOf(3, 0, generation));
+    ASSERT_TRUE(at_once.ok()) << at_once.status();
+    EXPECT_EQ(at_once->back().loss_sum, evaluated->back().loss_sum) << "no program has brought it";
+    const auto rest = three->TrainSteps(generation, 3, 5);
+    ASSERT_TRUE(rest.ok()) << rest.status();
+    EXPECT_EQ(rest->back(), expected->back());
+    EXPECT_EQ(DigestsOf(*three, generation, 5, "/a/end"), end);
+  }
+}
+
+// A frozen one too, whose value no program brings.
+TEST(RuntimeTied, ARecoveryWithOtherStagesReadsTheOwnersValue) {
+  for (const bool frozen : {false, true}) {
+    for (const Precision precision : {Precision::kFloat32, Precision::kBfloat16}) {
+      ExpectRecovery(precision, frozen);
+    }
+  }
 }
 
 }  // namespace

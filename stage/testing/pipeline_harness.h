@@ -277,13 +277,12 @@ class PipelineHarness {
 
   std::vector<StageProgram> Programs(bool forward_only) const {
     const Schedule schedule =
-        MakeSchedule({.kind = options_.schedule,
-                      .rematerialization = options_.rematerialization,
-                      .stages = options_.stages,
-                      .micro_batches = int(options_.micro_batches),
-                      .forward_only = forward_only,
-                      .loading = LoadingStages(model_, partition_),
-                      .first_backward = FirstBackwardStage(model_, partition_)});
+        MakeSchedule(FitToNetwork(model_, partition_,
+                                  {.kind = options_.schedule,
+                                   .rematerialization = options_.rematerialization,
+                                   .stages = options_.stages,
+                                   .micro_batches = int(options_.micro_batches),
+                                   .forward_only = forward_only}));
     CHECK_OK(ValidateSchedule(schedule, {.link_capacity = options_.link_capacity}));
     return schedule.programs;
   }

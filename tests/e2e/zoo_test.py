@@ -21,9 +21,10 @@ IMAGES = {"idx": {name: f"{part}-{kind}-ubyte.gz" for part, names in (("train", 
                   for name, kind in zip(names, ("images-idx3", "labels-idx1"))}}
 IMAGE = {"image": [28, 28, 1], "classes": 10}
 BLOCK = [{"batch_norm": {}}, {"linear": {"out": 64}}, {"relu": {}}, {"linear": {"out": 48}}, {"dropout": {"rate": 0.1}}]
-# Network, data and what is frozen: dropout and batch norm's averages are among them.
+# Network, data and what is frozen: dropout, batch norm's averages and tied embeddings are among them.
 JOBS = {
-    "gpt": ({"layers": 3, "width": 48, "heads": 4, "context": 32, "vocabulary": 256, "dropout": 0.1}, TEXT, []),
+    "gpt": ({"layers": 3, "width": 48, "heads": 4, "context": 32, "vocabulary": 256, "dropout": 0.1,
+             "tied_embeddings": True}, TEXT, []),
     "llama": ({"layers": 3, "width": 48, "heads": 4, "key_heads": 2, "hidden": 64, "context": 32, "vocabulary": 256,
                "qk_norm": True}, TEXT, ["model/0000/*", "*.gate.weight"]),
     "mlp": ({"hidden": 256, "layers": 4, **IMAGE}, IMAGES, []),

@@ -140,6 +140,8 @@ NETWORKS = {
     "gpt": ("gpt", gpt, {"layers": 2, "width": 16, "heads": 2, **TEXT}, {}),
     "llama": ("llama", llama, {**LLAMA, "rotary_theta": 500000.0}, {}),
     "qwen3": ("llama", llama, {**LLAMA, "head_width": 6, "qk_norm": True, "epsilon": 1e-6, "rotary_theta": 1e6}, {}),
+    "gpt tied": ("gpt", gpt, {"layers": 2, "width": 16, "heads": 2, "tied_embeddings": True, **TEXT}, {}),
+    "llama tied": ("llama", llama, {**LLAMA, "tied_embeddings": True}, {}),
     "gpt ignoring": ("gpt", gpt, {"layers": 1, "width": 16, "heads": 2, **TEXT}, {"ignore_index": 3}),
     "mlp": ("mlp", mlp, {"hidden": 24, "layers": 3, **IMAGE}, {"label_smoothing": 0.1, "top": 2}),
     "resnet": ("resnet", resnet, {"depth": 8, "width": 8, **IMAGE}, {}),
@@ -192,8 +194,11 @@ class Network:
         values = {n: torch.tensor(a, dtype=torch.float64, requires_grad=not n.endswith(("mean", "variance")))
                   for n, a in weights.items()}
         tensors = {n: torch.tensor(a.astype(np.int64 if a.dtype == np.int32 else np.float64)) for n, a in batch.items()}
+        named = dict(values)
+        if self.fields.get("tied_embeddings"):
+            named[f"model/{2 * self.fields['layers'] + 2:04d}/weight"] = values["model/0000/token.weight"]
         parts = {n: tensor.tensor_split(micro_batches) for n, tensor in tensors.items()}
-        output = torch.cat([self.forward(self.fields, Weights(values, i), {n: part[i] for n, part in parts.items()})
+        output = torch.cat([self.forward(self.fields, Weights(named, i), {n: part[i] for n, part in parts.items()})
                             for i in range(micro_batches)])
         targets = tensors["targets" if "targets" in tensors else "labels"]
         options = {"label_smoothing": self.objective.get("label_smoothing", 0), "ignore_index": self.objective.get("ignore_index", -100)}

@@ -87,7 +87,7 @@ class Llama:
                 "key_heads": config.num_key_value_heads, "head_width": config.head_dim,
                 "hidden": config.intermediate_size, "context": config.max_position_embeddings,
                 "vocabulary": config.vocab_size, "rotary_theta": config.rope_theta, "epsilon": config.rms_norm_eps,
-                "qk_norm": config.model_type == "qwen3"}
+                "qk_norm": config.model_type == "qwen3", "tied_embeddings": config.tie_word_embeddings}
 
 
 class Gpt2:
@@ -118,7 +118,8 @@ class Gpt2:
     @staticmethod
     def fields(config):
         return {"layers": config.n_layer, "width": config.n_embd, "heads": config.n_head,
-                "context": config.n_positions, "vocabulary": config.vocab_size}
+                "context": config.n_positions, "vocabulary": config.vocab_size,
+                "tied_embeddings": config.tie_word_embeddings}
 
 
 COMMON = {"initializer_range": 0.2, "attn_implementation": "eager", "use_cache": False, "tie_word_embeddings": False}
@@ -127,7 +128,10 @@ MODELS = {
     "Llama": (Llama, "LlamaConfig", "LlamaForCausalLM", {}),
     "Qwen3": (Llama, "Qwen3Config", "Qwen3ForCausalLM",
               {"rope_theta": 1000000.0, "rms_norm_eps": 1e-6, "head_dim": 10}),
+    "tied Qwen3": (Llama, "Qwen3Config", "Qwen3ForCausalLM",
+                   {"rope_theta": 1000000.0, "rms_norm_eps": 1e-6, "tie_word_embeddings": True}),
     "GPT-2": (Gpt2, "GPT2Config", "GPT2LMHeadModel", {}),
+    "tied GPT-2": (Gpt2, "GPT2Config", "GPT2LMHeadModel", {"tie_word_embeddings": True}),
 }
 
 
@@ -197,7 +201,7 @@ def compare(oracle, name, report):
             for part, value in truth.items():
                 report.near(f"{name} K={stages} M={micro_batches} {part}", ours[part], value, TOLERANCE)
         perturbed = {path: array.copy() for path, array in weights.items()}
-        perturbed["model/0003/attention.qkv.weight"][-1, 0] += 0.01  # one number, of a value's projection
+        perturbed["model/0003/attention.qkv.weight"][-1, 0] += 0.1  # one number, of a value's projection
         must_differ(report, f"{name} with a perturbed weight", network.ours(perturbed, batch), truth)
         other = Model(name, **model.family.OTHER).step(batch)
         must_differ(report, f"{name} with {model.family.OTHER}", network.ours(weights, batch), other)

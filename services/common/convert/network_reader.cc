@@ -14,6 +14,7 @@
 #include "network/limits.h"
 #include "network/network_builder.h"
 #include "network/objective_kind.h"
+#include "network/tied.h"
 #include "operations/catalogue.h"
 #include "services/common/convert/convert_network.h"
 #include "services/common/convert/convert_spec.h"
@@ -322,7 +323,20 @@ class Reader {
     }
     if (proto.has_ignored()) objective.ignored = proto.ignored();
     RETURN_IF_ERROR(FinishObjective("objective", "objective.ignored", &network));
+    RETURN_IF_ERROR(ReadTies(&network));
     return network;
+  }
+
+  absl::Status ReadTies(Network* network) const {
+    if (proto_.tied_size() > kMaxTiedUses) {
+      return Refused(proto_.tied_size(), " tied parameters; must be at most ", kMaxTiedUses);
+    }
+    for (const v1::Network::Tie& tie : proto_.tied()) {
+      RETURN_IF_ERROR(CheckText("tied parameter", tie.parameter()));
+      RETURN_IF_ERROR(CheckText("owner", tie.owner()));
+      RETURN_IF_ERROR(TieParameter(tie.parameter(), tie.owner(), "tied", network));
+    }
+    return absl::OkStatus();
   }
 
   const v1::Network& proto_;

@@ -9,6 +9,7 @@
 #include "base/check.h"
 #include "base/hash.h"
 #include "network/layer_builder.h"
+#include "network/tied.h"
 #include "operations/catalogue.h"
 #include "services/common/convert/convert_network.h"
 #include "services/common/convert/convert_spec.h"
@@ -84,6 +85,13 @@ class Writer {
       for (const WireId id : layer.inputs) proto->add_inputs(id.value);
     }
     WriteObjective(network_.objective, proto_.mutable_objective());
+    for (const TiedParameter& tied : TiedParameters(network_)) {
+      for (const ParameterUse& user : tied.users) {
+        v1::Network::Tie* const tie = proto_.add_tied();
+        tie->set_parameter(SpecOf(network_, user).name);
+        tie->set_owner(SpecOf(network_, tied.owner).name);
+      }
+    }
     proto_.set_precision(ToProto(network_.precision));
     proto_.set_sha256(Digest());
     return std::move(proto_);

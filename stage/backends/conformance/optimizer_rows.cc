@@ -144,7 +144,7 @@ Outputs FillsOfAll(Bench& bench) {
   return outputs;
 }
 
-// There and back. The truth comes from base/bfloat16.h, whatever a back end uses.
+// There and back, and from each type to itself. The truth comes from base/bfloat16.h, whatever a back end uses.
 Outputs ConvertBothWays(Bench& bench, int64_t n) {
   constexpr float kMost = std::numeric_limits<float>::max();
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
@@ -159,12 +159,17 @@ Outputs ConvertBothWays(Bench& bench, int64_t n) {
   values.resize(n);
   const Tensor rounded = bench.ActivationFrom(values, {n});
   if (bench.elements() != Elements::kBfloat16) {
-    return {bench.Read("narrow", rounded), bench.Read("wide", rounded)};
+    return {bench.Read("narrow", rounded), bench.Read("wide", rounded),
+            bench.Read("narrow copy", rounded), bench.Read("wide copy", rounded)};
   }
   const Tensor narrow = bench.BlankActivation({n}), wide = bench.Blank({n});
+  const Tensor narrow_copy = bench.BlankActivation({n}), wide_copy = bench.Blank({n});
   bench.backend().Convert(bench.From(values, {n}), narrow);
   bench.backend().Convert(narrow, wide);
-  return {bench.Read("narrow", narrow), bench.Read("wide", wide)};
+  bench.backend().Convert(narrow, narrow_copy);
+  bench.backend().Convert(wide, wide_copy);
+  return {bench.Read("narrow", narrow), bench.Read("wide", wide),
+          bench.Read("narrow copy", narrow_copy), bench.Read("wide copy", wide_copy)};
 }
 
 }  // namespace

@@ -136,6 +136,14 @@ void CpuBackend::CopyToHost(const Tensor& source, std::span<std::byte> target) {
 void CpuBackend::Convert(const Tensor& source, const Tensor& target) {
   CHECK_EQ(source.elements(), target.elements()) << "convert";
   const bool narrows = IsBfloat16(target);
+  if (source.dtype() == target.dtype()) {
+    const int64_t each = DTypeSize(source.dtype());
+    ForEachBlock(source.elements(), kElementBlock, [&](int64_t first, int64_t count, int) {
+      std::memcpy(target.raw() + first * each, source.raw() + first * each,
+                  static_cast<size_t>(count * each));
+    });
+    return;
+  }
   ForEachBlock(source.elements(), kElementBlock, [&](int64_t first, int64_t count, int) {
     if (narrows) {
       Narrow(source.data<float>() + first, target.data<Bfloat16>() + first, count);

@@ -42,5 +42,7 @@ template cudaError_t Fill(cudaStream_t, float*, float, int64_t);
 template cudaError_t Fill(cudaStream_t, Bf16*, float, int64_t);
 template cudaError_t Convert(cudaStream_t, const float*, Bf16*, int64_t);
 template cudaError_t Convert(cudaStream_t, const Bf16*, float*, int64_t);
+template cudaError_t Convert(cudaStream_t, const float*, float*, int64_t);
+template cudaError_t Convert(cudaStream_t, const Bf16*, Bf16*, int64_t);
 
 }  // namespace stagecoach::cuda

@@ -31,15 +31,12 @@ void KernelBackend::Fill(const Tensor& tensor, float value) {
 void KernelBackend::Convert(const Tensor& source, const Tensor& target) {
   constexpr char kWhat[] = "Convert";
   CHECK_EQ(source.elements(), target.elements()) << kWhat;
-  const DType from = TypeOf(kWhat, {&source}), to = TypeOf(kWhat, {&target});
-  CHECK(from != to) << kWhat << " from " << DTypeName(from) << " to itself";
-  if (to == DType::kBF16) {
-    Note(cuda::Convert(Begin(), source.data<float>(), target.data<Bf16>(), source.elements()),
-         kWhat);
-  } else {
-    Note(cuda::Convert(Begin(), source.data<Bf16>(), target.data<float>(), source.elements()),
-         kWhat);
-  }
+  WithType(TypeOf(kWhat, {&source}), [&]<typename From>(From) {
+    WithType(TypeOf(kWhat, {&target}), [&]<typename To>(To) {
+      Note(cuda::Convert(Begin(), source.data<From>(), target.data<To>(), source.elements()),
+           kWhat);
+    });
+  });
 }
 
 }  // namespace stagecoach::cuda

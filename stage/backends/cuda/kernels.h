@@ -20,7 +20,7 @@ namespace stagecoach::cuda {
 
 template <typename T>
 cudaError_t Fill(cudaStream_t stream, T* y, float value, int64_t n);
-// Between float and Bf16, either way.
+// Float and Bf16 each.
 template <typename From, typename To>
 cudaError_t Convert(cudaStream_t stream, const From* x, To* y, int64_t n);
 

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cstring>
 
 #include "base/bfloat16.h"
 #include "base/check.h"
@@ -19,6 +20,10 @@ void ReferenceBackend::SquaredNorm(const Tensor& tensor, const Tensor& result) {
 
 void ReferenceBackend::Convert(const Tensor& source, const Tensor& target) {
   CHECK_EQ(source.elements(), target.elements()) << "convert";
+  if (source.dtype() == target.dtype()) {
+    std::memcpy(target.raw(), source.raw(), static_cast<size_t>(source.bytes()));
+    return;
+  }
   if (target.dtype() == DType::kBF16) {
     const float* x = source.data<float>();
     for (int64_t i = 0; i < source.elements(); ++i) target.data<Bfloat16>()[i] = Bfloat16(x[i]);

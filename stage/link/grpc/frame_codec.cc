@@ -186,7 +186,7 @@ absl::Status CheckRanges(const RawFrame& raw) {
   if (n[kAttempt] > std::numeric_limits<uint32_t>::max()) {
     return Bad("attempt", n[kAttempt], "32 bits");
   }
-  if (n[kKind] != 1 && n[kKind] != 2) return Bad("kind", n[kKind], "1 or 2");
+  if (n[kKind] < 1 || n[kKind] > 4) return Bad("kind", n[kKind], "1 to 4");
   if (n[kMicroBatch] >= std::numeric_limits<int32_t>::max()) {
     return Bad("micro_batch", n[kMicroBatch], "the index of a micro-batch");
   }

@@ -24,10 +24,7 @@ int64_t PayloadBytes(const TensorMessage& message) {
 
 LinkCore::LinkCore(Options options)
     : options_(std::move(options)),
-      send_kind_(options_.upstream_end ? MessageKind::kActivation : MessageKind::kGradient),
-      assembler_(options_.boundary,
-                 options_.upstream_end ? MessageKind::kGradient : MessageKind::kActivation,
-                 options_.allocator) {
+      assembler_(options_.boundary, !options_.upstream_end, options_.allocator) {
   CHECK(options_.link.capacity_messages >= 1) << "without a buffer two neighbours block each other";
   CHECK(options_.link.chunk_bytes >= 1) << "a chunk carries something";
 }
@@ -37,7 +34,8 @@ std::string LinkCore::Name() const {
 }
 
 bool LinkCore::TrySend(TensorMessage&& message) {
-  CHECK(message.kind == send_kind_) << "activations flow down and gradients up";
+  CHECK(FlowsDown(message.kind) == options_.upstream_end)
+      << "activations flow down and gradients up";
   CHECK(!message.tensors.empty() && message.tensors.size() <= kMaxTensorsPerMessage)
       << "a message carries 1 to 64 tensors";
   {
@@ -199,7 +197,7 @@ absl::Status LinkCore::Handle(const LinkCredit& credit) {
 
 LinkTransfer LinkCore::TransferOf(const TensorMessage& message) const {
   LinkTransfer transfer;
-  transfer.sent = message.kind == send_kind_;
+  transfer.sent = FlowsDown(message.kind) == options_.upstream_end;
   transfer.upstream_peer = !options_.upstream_end;
   transfer.kind = message.kind;
   transfer.fence = message.fence;

@@ -108,7 +108,6 @@ class LinkCore : public std::enable_shared_from_this<LinkCore> {
   std::string Name() const;
 
   const Options options_;
-  const MessageKind send_kind_;
   MessageAssembler assembler_;     // read reactions only
   grpc::ByteBuffer write_buffer_;  // whoever holds write_in_flight_
 

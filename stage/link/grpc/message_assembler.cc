@@ -22,9 +22,9 @@ bool EndsMessage(const LinkFrame& frame) {
 
 }  // namespace
 
-MessageAssembler::MessageAssembler(const BoundaryId& boundary, MessageKind expected,
+MessageAssembler::MessageAssembler(const BoundaryId& boundary, bool from_above,
                                    Allocator* allocator)
-    : boundary_(boundary), expected_(expected), allocator_(allocator) {}
+    : boundary_(boundary), from_above_(from_above), allocator_(allocator) {}
 
 absl::Status MessageAssembler::BeginMessage(const LinkFrame& frame) {
   if (frame.tensor_index != 0 || frame.offset != 0) {
@@ -74,7 +74,7 @@ absl::StatusOr<MessageAssembler::Result> MessageAssembler::Add(const LinkFrame& 
                                                    " generation ", frame.generation,
                                                    ", newer than the stream's own"));
   }
-  if (frame.kind != expected_) {
+  if (FlowsDown(frame.kind) != from_above_) {
     return absl::InvalidArgumentError(
         absl::StrCat(Place(frame), ": activations flow down and gradients up"));
   }

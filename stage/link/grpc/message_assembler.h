@@ -26,7 +26,8 @@ class MessageAssembler {
     bool stale_message_ended = false;      // and its credit is due
   };
 
-  MessageAssembler(const BoundaryId& boundary, MessageKind expected, Allocator* allocator);
+  // from_above: what comes flows down.
+  MessageAssembler(const BoundaryId& boundary, bool from_above, Allocator* allocator);
   absl::StatusOr<Result> Add(const LinkFrame& frame, Pieces pieces);
 
  private:
@@ -35,7 +36,7 @@ class MessageAssembler {
   absl::Status BeginTensor(const LinkFrame& frame);
 
   const BoundaryId boundary_;
-  const MessageKind expected_;
+  const bool from_above_;
   Allocator* const allocator_;
   std::optional<TensorMessage> message_;  // at hand
   uint32_t tensor_count_ = 0;

@@ -49,8 +49,7 @@ class MessageAssemblerTest : public ::testing::Test {
   }
 
   std::unique_ptr<Allocator> allocator_ = MakeHostAllocator(0);
-  MessageAssembler assembler_{
-      {"job-a", 1, 2, StageId(0)}, MessageKind::kActivation, allocator_.get()};
+  MessageAssembler assembler_{{"job-a", 1, 2, StageId(0)}, true, allocator_.get()};
   std::string data_;
 };
 
@@ -113,10 +112,14 @@ TEST_F(MessageAssemblerTest, RefusesATensorThatChangesOnTheWay) {
   EXPECT_EQ(Add(other).status().code(), absl::StatusCode::kInvalidArgument);
 }
 
-TEST_F(MessageAssemblerTest, RefusesTheOtherDirectionsKind) {
+TEST_F(MessageAssemblerTest, RefusesTheOtherDirectionsKinds) {
   LinkFrame frame = Frame(0, 1, 0, 500);
-  frame.kind = MessageKind::kGradient;
-  EXPECT_EQ(Add(frame).status().code(), absl::StatusCode::kInvalidArgument);
+  for (const MessageKind up : {MessageKind::kGradient, MessageKind::kTiedGradient}) {
+    frame.kind = up;
+    EXPECT_EQ(Add(frame).status().code(), absl::StatusCode::kInvalidArgument);
+  }
+  frame.kind = MessageKind::kTiedValue;
+  EXPECT_TRUE(Add(frame).ok());
 }
 
 TEST_F(MessageAssemblerTest, DropsAnOlderIncarnationAndRefusesANewerOne) {
@@ -137,7 +140,7 @@ TEST_F(MessageAssemblerTest, DropsAnOlderIncarnationAndRefusesANewerOne) {
 
 TEST_F(MessageAssemblerTest, ReportsWhenMemoryIsUsedUp) {
   std::unique_ptr<Allocator> small = MakeHostAllocator(1024);
-  MessageAssembler assembler({"job-a", 1, 2, StageId(0)}, MessageKind::kActivation, small.get());
+  MessageAssembler assembler({"job-a", 1, 2, StageId(0)}, true, small.get());
   LinkFrame frame = Frame(0, 1, 0, 0);
   frame.tensor_bytes = 1600;
   EXPECT_EQ(assembler.Add(frame, {}).status().code(), absl::StatusCode::kResourceExhausted);
@@ -155,8 +158,7 @@ TEST_F(MessageAssemblerTest, SurvivesSpoiledFrames) {
     if (!message.ok() || !std::holds_alternative<LinkFrame>(*message)) continue;
     // A spoiled shape may ask for gigabytes: the limit refuses it, the process lives.
     std::unique_ptr<Allocator> limited = MakeHostAllocator(1 << 20);
-    MessageAssembler assembler({"job-a", 1, 2, StageId(0)}, MessageKind::kActivation,
-                               limited.get());
+    MessageAssembler assembler({"job-a", 1, 2, StageId(0)}, true, limited.get());
     const auto result = assembler.Add(std::get<LinkFrame>(*message), {&piece, 1});
     if (!result.ok()) {
       EXPECT_NE(result.status().code(), absl::StatusCode::kInternal);

@@ -1,0 +1,116 @@
+#include "stage/cell/tied_exchange.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "base/status.h"
+
+namespace stagecoach {
+
+namespace {
+
+// Gradients are float32 in every precision.
+absl::StatusOr<Kernel> PrepareAdd(Backend& backend, const Shape& shape) {
+  const ValueType type = ActivationType(shape);
+  return backend.Prepare({.operation = "add"}, {{type, type}, {type}, {}}, DType::kF32);
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<TiedExchange>> TiedExchange::Create(const Network& network,
+                                                                   int first_layer, int last_layer,
+                                                                   Parameters parameters,
+                                                                   Backend& backend) {
+  auto exchange = std::unique_ptr<TiedExchange>(new TiedExchange(
+      TiesOfCell(network, first_layer, last_layer), std::move(parameters), backend));
+  TiedExchange& made = *exchange;
+  const auto here = [&](const ParameterUse& use) {
+    return first_layer <= use.layer && use.layer < last_layer;
+  };
+  for (const TiedParameter& tied : TiedParameters(network)) {
+    const ParameterSpec& owner = SpecOf(network, tied.owner);
+    Tensor& value = made.values_[tied.owner];
+    if (here(tied.owner)) {
+      value = ReadByOperations(*made.parameters_.at(tied.owner), TypeOf(network, tied.owner));
+      if (!owner.trained) continue;
+      ASSIGN_OR_RETURN(Kernel add, PrepareAdd(backend, owner.shape));
+      made.owned_.push_back({tied, std::move(add)});
+      continue;
+    }
+    const auto use = std::find_if(tied.users.begin(), tied.users.end(), here);
+    if (use == tied.users.end()) {
+      made.values_.erase(tied.owner);
+      continue;
+    }
+    value = made.parameters_.at(*use)->value;  // that of all its users here
+    made.copies_.push_back({owner, tied.owner.layer, value});
+  }
+  return exchange;
+}
+
+void TiedExchange::TakeValues(Tensors values) {
+  CHECK_EQ(values.size(), ties_.received_values.size()) << "values of tied parameters";
+  for (size_t i = 0; i < values.size(); ++i) {
+    const ParameterUse& owner = ties_.received_values[i];
+    if (const auto copy = values_.find(owner); copy != values_.end()) {
+      backend_.Convert(values[i], copy->second);
+    } else {
+      arrived_values_[owner] = std::move(values[i]);
+    }
+  }
+}
+
+Tensors TiedExchange::ValuesToSend() const {
+  Tensors values;
+  for (const ParameterUse& owner : ties_.sent_values) {
+    const auto here = values_.find(owner);
+    values.push_back(here != values_.end() ? here->second : arrived_values_.at(owner));
+  }
+  return values;
+}
+
+void TiedExchange::TakeGradients(Tensors gradients) {
+  CHECK_EQ(gradients.size(), ties_.received_gradients.size()) << "gradients of tied parameters";
+  for (size_t i = 0; i < gradients.size(); ++i) {
+    arrived_gradients_[ties_.received_gradients[i]] = std::move(gradients[i]);
+  }
+}
+
+Tensor TiedExchange::GradientOf(const ParameterUse& user) const {
+  const auto here = parameters_.find(user);
+  return here != parameters_.end() ? here->second->gradient : arrived_gradients_.at(user);
+}
+
+void TiedExchange::AddGradients() {
+  const ForwardContext once = {.sequences = 1};
+  for (const Owned& owned : owned_) {
+    for (const ParameterUse& user : owned.tied.users) {
+      Tensors both = {parameters_.at(owned.tied.owner)->gradient, GradientOf(user)};
+      Tensors sum = {both[0]};
+      owned.add({once}, {PlacesOf(both), PlacesOf(sum), Operands()});
+    }
+  }
+}
+
+Tensors TiedExchange::GradientsToSend() const {
+  Tensors gradients;
+  for (const ParameterUse& user : ties_.sent_gradients) gradients.push_back(GradientOf(user));
+  return gradients;
+}
+
+absl::Status SetCopy(const TiedExchange::Copy& copy, Backend& backend,
+                     const std::function<absl::Status(const Tensor& wide)>& set) {
+  if (copy.value.dtype() == DType::kF32) return set(copy.value);
+  ASSIGN_OR_RETURN(const Tensor wide, MakeTensor(backend.allocator(), MemoryKind::kWorkspace,
+                                                 DType::kF32, copy.value.shape()));
+  RETURN_IF_ERROR(set(wide));
+  backend.Convert(wide, copy.value);
+  return backend.Synchronize();
+}
+
+void TiedExchange::DropArrived() {
+  arrived_values_.clear();
+  arrived_gradients_.clear();
+}
+
+}  // namespace stagecoach

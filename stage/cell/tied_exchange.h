@@ -1,0 +1,82 @@
+// TiedExchange: a cell's part in its network's tied parameters (network/tied.h). Before a step it takes the values of
+// owners in front of it into the cell's copies and hands on what is used further behind; after a step it takes the
+// gradients of users behind it, adds up those of its own owners, and hands on the others with its own in front.
+// Ownership: borrows the cell's parameters and the back end; holds what has arrived until DropArrived.
+// Threads:   executor thread only.
+// Units and shapes: tuples in the order of CellTies. Values have the type that operations read, gradients are float32.
+//            What is sent is the tensor itself: it stays as it is until the next update, which comes only after all
+//            stages have ended the step.
+// Determinism: an owner's gradient is its own plus that of each user, layer by layer, for every partition.
+#ifndef STAGECOACH_STAGE_CELL_TIED_EXCHANGE_H_
+#define STAGECOACH_STAGE_CELL_TIED_EXCHANGE_H_
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "network/tied.h"
+#include "stage/backends/backend.h"
+#include "stage/layers/parameter.h"
+
+namespace stagecoach {
+
+class TiedExchange {
+ public:
+  // A value in the cell whose owner is in front of it.
+  struct Copy {
+    ParameterSpec owner;  // the spec of the owner
+    int owner_layer = 0;
+    Tensor value;
+  };
+
+  using Parameters = std::map<ParameterUse, Parameter*>;
+  // `parameters`: of the cell's layers, those that are tied or that others are tied to.
+  static absl::StatusOr<std::unique_ptr<TiedExchange>> Create(const Network& network,
+                                                              int first_layer, int last_layer,
+                                                              Parameters parameters,
+                                                              Backend& backend);
+
+  const CellTies& ties() const { return ties_; }
+  // Whoever loads the cell sets them too.
+  const std::vector<Copy>& copies() const { return copies_; }
+
+  void TakeValues(Tensors values);
+  Tensors ValuesToSend() const;
+  void TakeGradients(Tensors gradients);
+  void AddGradients();
+  Tensors GradientsToSend() const;
+  void DropArrived();  // when it has been sent on or added, or the step is given up
+
+ private:
+  // An owner of this cell, and what adds to its gradient.
+  struct Owned {
+    TiedParameter tied;
+    Kernel add;
+  };
+
+  TiedExchange(CellTies ties, Parameters parameters, Backend& backend)
+      : ties_(std::move(ties)), parameters_(std::move(parameters)), backend_(backend) {}
+  Tensor GradientOf(const ParameterUse& user) const;
+
+  const CellTies ties_;
+  const Parameters parameters_;
+  Backend& backend_;
+  std::vector<Owned> owned_;               // by this cell
+  std::map<ParameterUse, Tensor> values_;  // by owner: what its users here read
+  std::vector<Copy> copies_;
+  std::map<ParameterUse, Tensor> arrived_values_;     // by owner; those that only go on
+  std::map<ParameterUse, Tensor> arrived_gradients_;  // by user
+};
+
+// Gives the copy what `set` writes into a float32 tensor, in its type.
+absl::Status SetCopy(const TiedExchange::Copy& copy, Backend& backend,
+                     const std::function<absl::Status(const Tensor& wide)>& set);
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_STAGE_CELL_TIED_EXCHANGE_H_
