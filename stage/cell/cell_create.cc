@@ -1,0 +1,164 @@
+// Makes a cell: its layers, where their values lie, and what they begin with.
+#include <algorithm>
+#include <span>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/check.h"
+#include "base/progress.h"
+#include "base/status.h"
+#include "stage/cell/cell_state.h"
+#include "stage/cell/initial_value.h"
+
+namespace stagecoach {
+namespace {
+
+absl::Status SetInitialValues(LayerRunner& layer, uint64_t seed, int index, Backend& backend) {
+  for (Parameter& parameter : layer.parameters()) {
+    if (parameter.spec.tied()) continue;
+    const std::vector<float> values = InitialValue(parameter.spec, seed, index);
+    TickProgress();
+    backend.CopyFromHost(std::as_bytes(std::span(values)), parameter.value);
+    RETURN_IF_ERROR(backend.Synchronize());  // `values` must outlive a queued copy
+  }
+  for (LayerState& state : layer.states()) backend.Fill(state.value, state.spec.initial);
+  return absl::OkStatus();
+}
+
+// What the owners of the copies begin with.
+absl::Status SetInitialCopies(const TiedExchange& ties, uint64_t seed, Backend& backend) {
+  for (const TiedExchange::Copy& copy : ties.copies()) {
+    const std::vector<float> values = InitialValue(copy.owner, seed, copy.owner_layer);
+    TickProgress();
+    const auto set = [&](const Tensor& wide) -> absl::Status {
+      backend.CopyFromHost(std::as_bytes(std::span(values)), wide);
+      return backend.Synchronize();
+    };
+    RETURN_IF_ERROR(Annotate(SetCopy(copy, backend, set), copy.owner.name));
+  }
+  return absl::OkStatus();
+}
+
+// Of two shares of a value's gradient, as the layers' own lists add them.
+absl::StatusOr<Kernel> PrepareSum(Backend& backend, const ValueType& type, DType activation) {
+  return backend.Prepare({.operation = "add"}, {{type, type}, {type}, {}}, activation);
+}
+
+std::vector<WireId> Joined(std::vector<WireId> first, const std::vector<WireId>& second) {
+  first.insert(first.end(), second.begin(), second.end());
+  return first;
+}
+
+bool Holds(const std::vector<WireId>& ids, WireId id) {
+  return std::find(ids.begin(), ids.end(), id) != ids.end();
+}
+
+}  // namespace
+
+std::vector<size_t> Cell::State::PlacesOf(const std::vector<WireId>& ids) {
+  std::vector<size_t> found;
+  for (const WireId id : ids) found.push_back(places.emplace(id, places.size()).first->second);
+  return found;
+}
+
+void Cell::State::PlaceWires(const Network& model) {
+  wires = WiresOfCell(model, first_layer, last_layer);
+  const std::vector<WireId> all = Joined(wires.loaded, wires.received);
+  inputs = PlacesOf(all);
+  std::vector<WireId> read_wires;
+  for (const WireId id : all) {
+    for (int i = first_layer; i < last_layer; ++i) {
+      if (!Holds(model.layers[i].inputs, id)) continue;
+      read_wires.push_back(id);
+      break;
+    }
+  }
+  read = PlacesOf(read_wires);
+  for (int i = first_layer; i < last_layer; ++i) {
+    PlacesOf(model.layers[i].outputs);
+    for (const WireId id : model.layers[i].inputs) last_readers[id] = i;
+  }
+  for (const WireId id : wires.sent) last_readers[id] = last_layer;
+  sent = PlacesOf(wires.sent);
+  received_gradients = PlacesOf(wires.received_gradients);
+  sent_gradients = PlacesOf(wires.sent_gradients);
+}
+
+absl::Status Cell::State::PlaceLayer(const Network& model, const NetworkLayer& expanded,
+                                     std::unique_ptr<LayerRunner> runner) {
+  PlacedLayer layer{.runner = std::move(runner), .label = expanded.label};
+  layer.inputs = PlacesOf(expanded.inputs);
+  layer.outputs = PlacesOf(expanded.outputs);
+  for (size_t i = 0; i < expanded.inputs.size(); ++i) {
+    const WireId id = expanded.inputs[i];
+    layer.last.push_back(last_readers.at(id) == expanded.index);
+    if (!model.wire(id).gradient) continue;
+    layer.input_gradients.push_back(layer.inputs[i]);
+    ASSIGN_OR_RETURN(layer.sums.emplace_back(),
+                     PrepareSum(*backend, model.wire(id).type, ComputeDType(model.precision)));
+  }
+  for (size_t i = 0; i < expanded.outputs.size(); ++i) {
+    if (model.wire(expanded.outputs[i]).gradient) {
+      layer.output_gradients.push_back(layer.outputs[i]);
+    }
+  }
+  layers.push_back(std::move(layer));
+  return absl::OkStatus();
+}
+
+std::map<ParameterUse, Parameter*> Cell::State::TiedUses(const Network& model) const {
+  std::map<ParameterUse, Parameter*> uses;
+  const auto add = [&](const ParameterUse& use) {
+    if (use.layer < first_layer || use.layer >= last_layer) return;
+    const PlacedLayer& layer = layers[static_cast<size_t>(use.layer - first_layer)];
+    uses[use] = &layer.runner->parameters()[static_cast<size_t>(use.index)];
+  };
+  for (const TiedParameter& tied : TiedParameters(model)) {
+    add(tied.owner);
+    for (const ParameterUse& use : tied.users) add(use);
+  }
+  return uses;
+}
+
+absl::StatusOr<std::unique_ptr<Cell>> Cell::Create(const Network& model, int first_layer,
+                                                   int last_layer, std::optional<uint64_t> seed,
+                                                   int micro_batches, Backend& backend) {
+  const int layers = static_cast<int>(model.layers.size());
+  CHECK(0 <= first_layer && first_layer < last_layer && last_layer <= layers)
+      << "layers [" << first_layer << ", " << last_layer << ") of " << layers;
+  CHECK_GT(micro_batches, 0);
+  auto state = std::make_unique<State>();
+  state->first_layer = first_layer;
+  state->last_layer = last_layer;
+  state->last_of_model = last_layer == layers;
+  state->has_backward = last_layer > FirstTrainedLayer(model);
+  state->backend = &backend;
+  state->micro_batches.resize(micro_batches);
+  state->PlaceWires(model);
+  LayerRunner::Values values;
+  for (int index = first_layer; index < last_layer; ++index) {
+    const NetworkLayer& expanded = model.layers[index];
+    const std::string where = absl::StrCat("layer ", index, " (", expanded.label, ")");
+    ASSIGN_OR_RETURN(std::unique_ptr<LayerRunner> layer,
+                     Annotate(LayerRunner::Create(model, expanded, backend, &values), where));
+    if (seed.has_value()) {
+      RETURN_IF_ERROR(Annotate(SetInitialValues(*layer, *seed, index, backend), where));
+    }
+    RETURN_IF_ERROR(Annotate(state->PlaceLayer(model, expanded, std::move(layer)), where));
+  }
+  if (state->last_of_model) {
+    ASSIGN_OR_RETURN(state->objective,
+                     Annotate(ObjectiveRunner::Create(model, backend), "objective"));
+  }
+  ASSIGN_OR_RETURN(state->ties, TiedExchange::Create(model, first_layer, last_layer,
+                                                     state->TiedUses(model), backend));
+  if (seed.has_value()) RETURN_IF_ERROR(SetInitialCopies(*state->ties, *seed, backend));
+  auto cell = std::unique_ptr<Cell>(new Cell(std::move(state)));
+  const auto trained = static_cast<int64_t>(cell->trained().size());
+  ASSIGN_OR_RETURN(cell->state_->norms, MakeTensor(backend.allocator(), MemoryKind::kWorkspace,
+                                                   DType::kF64, Shape{trained}));
+  if (seed.has_value()) cell->RefreshCompute();
+  return cell;
+}
+
+}  // namespace stagecoach
