@@ -17,7 +17,8 @@ std::string SomeNames(const Network& network) {
   std::string names;
   size_t shown = 0;
   for (const NetworkLayer& layer : network.layers) {
-    if (layer.parameters.empty() || shown++ == kNamesShown) continue;
+    if (layer.parameters.empty() || layer.parameters.front().tied()) continue;
+    if (shown++ == kNamesShown) continue;
     if (shown > kNamesShown) break;
     absl::StrAppend(&names, names.empty() ? "" : ", ", layer.parameters.front().name);
   }
@@ -47,10 +48,14 @@ absl::Status MarkFrozen(const std::vector<std::string>& patterns, const std::str
   std::vector<bool> used(patterns.size(), false);
   bool any_trained = false;
   std::set<std::string> frozen;
+  std::vector<std::string> owners(patterns.size());  // of tied parameters that are matched
   for (NetworkLayer& layer : network->layers) {
     for (ParameterSpec& parameter : layer.parameters) {
       if (parameter.tied()) {  // goes with its owner, which stands in front of it
         parameter.trained = !frozen.contains(parameter.tied_to);
+        for (size_t i = 0; i < patterns.size(); ++i) {
+          if (MatchesPattern(patterns[i], parameter.name)) owners[i] = parameter.tied_to;
+        }
         continue;
       }
       for (size_t i = 0; i < patterns.size(); ++i) {
@@ -64,6 +69,10 @@ absl::Status MarkFrozen(const std::vector<std::string>& patterns, const std::str
   }
   for (size_t i = 0; i < patterns.size(); ++i) {
     if (used[i]) continue;
+    if (!owners[i].empty()) {
+      return FieldError(absl::StrCat(path, "[", i, "]"), absl::StrCat("\"", patterns[i], "\""),
+                        absl::StrCat("what it matches is tied to ", owners[i], ": freeze that"));
+    }
     return FieldError(absl::StrCat(path, "[", i, "]"), absl::StrCat("\"", patterns[i], "\""),
                       absl::StrCat("must match a parameter's name, * standing for any characters: "
                                    "there are ",

@@ -117,6 +117,11 @@ absl::StatusOr<std::vector<WireId>> NetworkBuilder::Add(const Naming& naming,
   for (const ParameterSpec& parameter : layer.parameters) {
     parameters_ += parameter.shape.elements();
   }
+  arrays_ += static_cast<int64_t>(layer.parameters.size() + layer.states.size());
+  if (arrays_ > kMaxArrays) {
+    return FieldError(naming.path, absl::StrCat("the ", arrays_, "th parameter of the network"),
+                      absl::StrCat("at most ", kMaxArrays, ": use fewer layers"));
+  }
   RETURN_IF_ERROR(Annotate(lists_.Set(std::move(built.graph), &layer), naming.path));
   const LayerLists& lists = *layer.lists;
   for (size_t i = 0; i < inputs.size(); ++i) {

@@ -60,6 +60,7 @@ class NetworkBuilder {
   const NetworkFacts facts_;
   Network network_;
   int64_t parameters_ = 0;  // elements
+  int64_t arrays_ = 0;      // parameters and states
   SharedLists lists_;
 };
 

@@ -20,7 +20,7 @@ struct ParameterSpec {
   bool decay = false;   // weight decay applies (rank >= 2)
   bool trained = true;  // false: it stays as it is (network/freeze.h)
   // The name of the parameter that this layer uses in its place (network/tied.h); empty: it has a value of its own.
-  // A tied one has no initial value, no optimizer's state and no place in a checkpoint.
+  // A tied one begins with its owner's value, and has no optimizer's state and no place in a checkpoint.
   std::string tied_to = {};
   bool tied() const { return !tied_to.empty(); }
   friend bool operator==(const ParameterSpec&, const ParameterSpec&) = default;

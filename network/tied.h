@@ -40,9 +40,10 @@ std::vector<TiedParameter> TiedParameters(const Network& network);
 
 // What a cell, layers [first, last), exchanges for tied parameters that are trained; ascending.
 struct CellTies {
-  std::vector<ParameterUse> received_values, sent_values;  // owners, in front of it; before a step
-  std::vector<ParameterUse> received_gradients,
-      sent_gradients;  // users, from behind it; after a step
+  // Before a step: owners in front of it with a user in it or behind; owners in it or in front with a user behind.
+  std::vector<ParameterUse> received_values, sent_values;
+  // After a step: users behind it of an owner in it or in front; users in it or behind of an owner in front.
+  std::vector<ParameterUse> received_gradients, sent_gradients;
 };
 // Of messages with the values, and with the gradients, which are float32.
 int64_t ValueBytes(const Network& network, const std::vector<ParameterUse>& of);

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_format.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "network/freeze.h"
@@ -11,6 +12,7 @@
 #include "network/layers/gelu.h"
 #include "network/layers/layer_norm.h"
 #include "network/layers/linear.h"
+#include "network/limits.h"
 #include "network/model_text.h"
 #include "network/network_kinds.h"
 #include "network/zoo/gpt.h"
@@ -82,7 +84,9 @@ TEST(Tied, FrozenOnesAreFrozenInAllLayersAndExchangeNothing) {
   EXPECT_THAT(TiesOfCell(frozen, 1, 4).received_values, IsEmpty());
   EXPECT_EQ(TiedParameters(frozen).size(), 1u) << "they still share the value";
   const absl::Status user = Freeze(network, {"model/0003/*"}, "training.freeze").status();
-  EXPECT_THAT(user.message(), HasSubstr("must match a parameter's name")) << "it has none";
+  EXPECT_EQ(user.message(),
+            "training.freeze[0]: \"model/0003/*\"; what it matches is tied to "
+            "model/0000/token.weight: freeze that");
 }
 
 TEST(Tied, WhatCannotBeOneParameterIsRefused) {
@@ -104,6 +108,20 @@ TEST(Tied, WhatCannotBeOneParameterIsRefused) {
   EXPECT_THAT(RefusalOf("model/0003/weight", "model/0001/weight",
                         *Freeze(Squares(), {"model/0003/*"}, "training.freeze")),
               HasSubstr("must be frozen both, or none of them"));
+}
+
+TEST(Tied, AreAtMostAsManyAsOneMessageHolds) {
+  const LayerSpec linear = LinearSpec{.out = 8, .bias = false};
+  SequenceSpec list{.width = 8, .context = 3, .vocabulary = 8, .layers = {EmbeddingSpec{}}};
+  for (int i = 0; i <= kMaxTiedUses; ++i) list.layers.push_back(linear);
+  Network network = *ExpandModel(list);
+  for (int i = 1; i <= kMaxTiedUses; ++i) {
+    const absl::Status tied = TieParameter(absl::StrFormat("model/%04d/weight", i),
+                                           "model/0000/token.weight", "model.tied", &network);
+    ASSERT_TRUE(tied.ok()) << tied;
+  }
+  EXPECT_THAT(RefusalOf("model/0065/weight", "model/0000/token.weight", network),
+              HasSubstr("model.tied: 65 tied parameters; at most 64"));
 }
 
 TEST(Tied, AHeadThatDoesNotFitItsEmbeddingIsRefusedWithBothTypes) {
@@ -130,8 +148,7 @@ TEST(Tied, AHeadThatDoesNotFitItsEmbeddingIsRefusedWithBothTypes) {
       "model.sequence.tied_embeddings: true; a list on images has no embedding: leave it out");
 }
 
-// GPT-2's smallest: 124,439,808 parameters, of which the embedding of the tokens is counted once; without biases of
-// attention and feed-forward left out it is 124.4 million.
+// GPT-2's smallest, the embedding of the tokens counted once.
 TEST(Tied, GptTwoHasItsParameters) {
   GptSpec gpt{.layers = 12, .width = 768, .heads = 12, .context = 1024, .vocabulary = 50257};
   EXPECT_EQ(ParametersOf(*ExpandModel(gpt)), 124439808 + 50257 * 768);

@@ -4,6 +4,7 @@
 #include <limits>
 #include <map>
 #include <numeric>
+#include <utility>
 #include <vector>
 
 #include "base/check.h"
@@ -52,8 +53,8 @@ class MemoryBySamples {
 
 // Of messages of tied parameters.
 struct TiedBytes {
-  int64_t received_values = 0, passed_values = 0;  // the latter only go on to the next stage
-  int64_t received_gradients = 0;
+  std::vector<int64_t> received_values, received_gradients;
+  int64_t passed_values = 0;  // those that only go on to the next stage
 };
 
 class ProgramWalk {
@@ -113,11 +114,11 @@ class ProgramWalk {
   // Ids too are copied to a card. The place of the next message is taken with this one's, unless
   // there is one of its size, which this one leaves free.
   void KeepArrived(int64_t bytes) {
-    if (query_.card && std::find(ahead_.begin(), ahead_.end(), bytes) == ahead_.end()) {
-      if (ahead_.size() == kCardAhead) ahead_.pop_front();
-      ahead_.push_back(bytes);
-    }
     Keep(bytes);
+    if (!query_.card || std::find(ahead_.begin(), ahead_.end(), bytes) != ahead_.end()) return;
+    if (ahead_.size() == kCardAhead) ahead_.pop_front();
+    ahead_.push_back(bytes);
+    Note(0);
   }
   void KeepArrived(const std::vector<int64_t>& tuple) {
     for (const int64_t bytes : tuple) KeepArrived(Scaled(bytes));
@@ -167,9 +168,10 @@ class ProgramWalk {
         return Drop(SaturatingMultiply(target, n));
       case Op::kReceiveGradient:
         ++answered_;  // that activation's copy has run
+        Drop(std::exchange(passing_, 0));
         KeepArrived(cell.received_gradients);
         // Behind the last of them those of tied parameters may wait in the link.
-        if (--gradients_to_come_ == 0 && !query_.card) Keep(tied_.received_gradients);
+        if (--gradients_to_come_ == 0 && !query_.card) Keep(Sum(tied_.received_gradients));
         return;
       case Op::kBackward:
       case Op::kBackwardInput: {
@@ -185,12 +187,16 @@ class ProgramWalk {
         ++sent_up_;
         return Drop(Scaled(cell.sent_gradients));
       case Op::kReceiveTiedValues:
-        Note(tied_.received_values);
-        return Keep(tied_.passed_values);
+        for (const int64_t bytes : tied_.received_values) KeepArrived(bytes);
+        return Drop(Sum(tied_.received_values) - tied_.passed_values);
       case Op::kSendTiedValues:
-        return Drop(tied_.passed_values);
+        // From a card a copy goes on, which may run as late as the first activation's.
+        if (!query_.card) return Drop(tied_.passed_values);
+        passing_ = tied_.passed_values;
+        return;
       case Op::kReceiveTiedGradients:
-        if (query_.card) Keep(tied_.received_gradients);
+        if (!query_.card) return;
+        for (const int64_t bytes : tied_.received_gradients) KeepArrived(bytes);
         return;
       case Op::kAddTiedGradients:  // the parameter's own buffer takes them
       case Op::kSendTiedGradients:
@@ -222,6 +228,7 @@ class ProgramWalk {
   MemoryBySamples memory_;
   std::vector<bool> recomputed_;
   int64_t to_receive_ = 0, gradients_to_come_ = 0;
+  int64_t passing_ = 0;  // bytes of tied values that a copy to a link may still read
   int64_t sent_down_ = 0, answered_ = 0, sent_up_ = 0;  // messages
   std::deque<int64_t> ahead_;                           // bytes
   bool last_ = false;
@@ -250,9 +257,14 @@ TiedBytes TiedBytesOf(const Network& model, int first, int last) {
   for (const ParameterUse& owner : ties.received_values) {
     if (std::find(copied.begin(), copied.end(), owner) == copied.end()) passed.push_back(owner);
   }
-  return {.received_values = ValueBytes(model, ties.received_values),
-          .passed_values = ValueBytes(model, passed),
-          .received_gradients = GradientBytes(model, ties.received_gradients)};
+  TiedBytes bytes{.passed_values = ValueBytes(model, passed)};
+  for (const ParameterUse& owner : ties.received_values) {
+    bytes.received_values.push_back(ValueBytes(model, {owner}));
+  }
+  for (const ParameterUse& user : ties.received_gradients) {
+    bytes.received_gradients.push_back(GradientBytes(model, {user}));
+  }
+  return bytes;
 }
 
 }  // namespace

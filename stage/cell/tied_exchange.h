@@ -73,7 +73,8 @@ class TiedExchange {
   std::map<ParameterUse, Tensor> arrived_gradients_;  // by user
 };
 
-// Gives the copy what `set` writes into a float32 tensor, in its type.
+// Gives the copy what `set` writes into a float32 tensor, in its type. Who sets the values of parameters from outside
+// sets those of the copies too, by their owners' names.
 absl::Status SetCopy(const TiedExchange::Copy& copy, Backend& backend,
                      const std::function<absl::Status(const Tensor& wide)>& set);
 

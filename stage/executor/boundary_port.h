@@ -67,7 +67,10 @@ class BoundaryPort {
   bool waiting() const { return !outbox_.empty(); }
   // Somebody waits for the outbox: sends, or lets the device compute, whose phase stays then.
   void BookWaiting() const;
-  MicroBatchId waiting_micro_batch() const { return outbox_.front().micro_batch; }
+  // Invalid of what is tied: it is of the whole step.
+  MicroBatchId waiting_micro_batch() const {
+    return IsTied(waiting_kind()) ? MicroBatchId() : outbox_.front().micro_batch;
+  }
   MessageKind waiting_kind() const { return outbox_.front().kind; }
   void DropWaiting() { outbox_.clear(); }  // the back end holds what copies under way still need
 

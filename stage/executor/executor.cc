@@ -33,6 +33,7 @@ std::string StageExecutor::State::Where() const {
 }
 
 std::string StageExecutor::State::Where(MicroBatchId id) const {
+  if (!id.valid()) return Where();
   return absl::StrCat("stage ", parts.stage.value, ", micro-batch ", id.value, ", ",
                       work->fence.ToString());
 }
@@ -178,7 +179,7 @@ absl::StatusOr<Progress> StageExecutor::Advance(int instructions) {
     if (ran_all && state.Unsent() == nullptr) break;
     if (done == instructions) return Progress::kAdvanced;
     const MicroBatchId id =
-        ran_all ? state.Unsent()->waiting_micro_batch() : state.current().micro_batch;
+        ran_all ? state.Unsent()->waiting_micro_batch() : State::MicroBatchOf(state.current());
     bool proceeded = false;
     if (ran_all) {
       state.Unsent()->BookWaiting();
@@ -218,7 +219,7 @@ std::string StageExecutor::WaitingFor() const {
 MicroBatchId StageExecutor::current_micro_batch() const {
   const bool running =
       state_->work.has_value() && state_->next < state_->work->program->instructions.size();
-  return running ? state_->current().micro_batch : MicroBatchId();
+  return running ? State::MicroBatchOf(state_->current()) : MicroBatchId();
 }
 
 StepReport StageExecutor::TakeReport() {

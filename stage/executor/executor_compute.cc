@@ -46,7 +46,7 @@ absl::Status StageExecutor::State::Compute(const Instruction& instruction) {
       parts.phases->Enter(Phase::kBackward, id);
       return Backward(id, instruction.op);
     case Op::kAddTiedGradients:
-      parts.phases->Enter(Phase::kOptimizer, id);
+      parts.phases->Enter(Phase::kOptimizer);
       parts.cell->ties().AddGradients();
       return absl::OkStatus();
     case Op::kReceiveActivation:

@@ -84,6 +84,10 @@ struct StageExecutor::State {
 
   bool last_stage() const { return parts.stage.value + 1 == parts.stages; }
   const Instruction& current() const { return work->program->instructions[next]; }
+  // An invalid one for what is of the whole step.
+  static MicroBatchId MicroBatchOf(const Instruction& instruction) {
+    return IsOfMicroBatch(instruction.op) ? instruction.micro_batch : MicroBatchId();
+  }
   InFlight& At(MicroBatchId id) { return in_flight[id.value]; }
 
   // executor.cc. True: done, false: blocked.
@@ -96,7 +100,7 @@ struct StageExecutor::State {
   const BoundaryPort* Unsent() const;  // a port with messages that wait, or null
   absl::Status LinkStatus() const;
   std::string Where() const;
-  std::string Where(MicroBatchId id) const;
+  std::string Where(MicroBatchId id) const;  // an invalid one: of the whole step
 
   // executor_compute.cc
   absl::Status Compute(const Instruction& instruction);

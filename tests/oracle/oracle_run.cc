@@ -132,6 +132,11 @@ absl::Status LoadWeights(const std::string& path, PipelineHarness& pipeline) {
       RETURN_IF_ERROR(Annotate(LoadTensor(file, named, pipeline.backend(k)), path));
       known.insert(named.name);
     }
+    for (const TiedExchange::Copy& copy : pipeline.cell(k).ties().copies()) {
+      RETURN_IF_ERROR(SetCopy(copy, pipeline.backend(k), [&](const Tensor& wide) {
+        return Annotate(LoadTensor(file, {copy.owner.name, wide}, pipeline.backend(k)), path);
+      }));
+    }
     pipeline.cell(k).RefreshCompute();
   }
   for (const TensorEntry& entry : file.tensors()) {

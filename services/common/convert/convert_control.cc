@@ -47,13 +47,15 @@ absl::StatusOr<Partition> PlannedPartitionFromProto(const v1::LoadCellRequest& p
 }
 
 // What it says of the job beside the model goes into what is computed as well.
-absl::StatusOr<JobSpec> JobFromProto(const v1::JobSpec& proto) {
-  absl::Status known = CheckAllKnown(proto, "job", "model");
+template <typename Request>
+absl::StatusOr<JobSpec> JobFromProto(const Request& request) {
+  absl::Status known = CheckAllKnown(request, "request", "job");
+  known.Update(CheckAllKnown(request.job(), "job", "model"));
   if (!known.ok()) {
     return absl::InvalidArgumentError(
         absl::StrCat(known.message(), "; upgrade this stage server to the coordinator's version"));
   }
-  return Annotate(JobBesideItsNetwork(proto), "job");
+  return Annotate(JobBesideItsNetwork(request.job()), "job");
 }
 
 template <typename Request>
@@ -130,7 +132,7 @@ v1::LoadCellRequest ToProto(const LoadCommand& command) {
 absl::StatusOr<LoadCommand> FromProto(const v1::LoadCellRequest& proto) {
   LoadCommand command;
   command.fence = FromProto(proto.fence());
-  ASSIGN_OR_RETURN(command.spec, JobFromProto(proto.job()));
+  ASSIGN_OR_RETURN(command.spec, JobFromProto(proto));
   ASSIGN_OR_RETURN(command.partition, PlannedPartitionFromProto(proto));
   if (proto.stage() < 0 || proto.stage() >= command.partition.stages()) {
     return absl::InvalidArgumentError(
@@ -322,7 +324,7 @@ v1::ProfileModelRequest ToProto(const ProfileCommand& command) {
 
 absl::StatusOr<ProfileCommand> FromProto(const v1::ProfileModelRequest& proto) {
   ProfileCommand command;
-  ASSIGN_OR_RETURN(command.spec, JobFromProto(proto.job()));
+  ASSIGN_OR_RETURN(command.spec, JobFromProto(proto));
   ASSIGN_OR_RETURN(command.network, SharedNetworkFromProto(proto));
   return command;
 }

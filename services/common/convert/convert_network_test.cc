@@ -7,6 +7,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "network/freeze.h"
+#include "network/limits.h"
 #include "network/network_kinds.h"
 #include "network/network_testing.h"
 #include "network/objectives/cross_entropy.h"
@@ -198,6 +199,26 @@ TEST_F(RefusedNetwork, IsOneThatLooksUpIdsBeyondItsTable) {
 TEST_F(RefusedNetwork, IsOneThatLeftSomethingOut) {
   proto_.mutable_objective()->mutable_attributes()->DeleteSubrange(0, 1);
   EXPECT_THAT(Refusal(), HasSubstr("its digest is "));
+}
+
+TEST_F(RefusedNetwork, IsOneWhoseTiesDoNotHold) {
+  const auto tie = [this](const std::string& parameter, const std::string& owner) {
+    v1::Network::Tie* const made = proto_.add_tied();
+    made->set_parameter(parameter);
+    made->set_owner(owner);
+    return Refusal();
+  };
+  const std::string token = "model/0000/token.weight", head = "model/0006/weight";
+  EXPECT_THAT(tie(head, "model/0000/tokens.weight"),
+              HasSubstr("tied: \"model/0000/tokens.weight\"; there is no such parameter; did you "
+                        "mean \"model/0000/token.weight\"?"));
+  proto_ = ToProto(Expanded(Gpt()));
+  EXPECT_THAT(tie(token, head), HasSubstr("a parameter of a layer in front of its own"));
+  proto_ = ToProto(Expanded(Gpt()));
+  EXPECT_THAT(tie(head, token), HasSubstr("its digest is ")) << "another network";
+  for (int i = 1; i < kMaxTiedUses; ++i) *proto_.add_tied() = proto_.tied(0);
+  EXPECT_THAT(Refusal(), HasSubstr("its digest is ")) << "one tie, said 64 times";
+  EXPECT_THAT(tie(head, token), HasSubstr("65 tied parameters; must be at most 64"));
 }
 
 TEST_F(RefusedNetwork, IsOneWithAnOperationOfTheBackwardInItsForward) {

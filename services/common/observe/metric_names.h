@@ -117,12 +117,21 @@ inline constexpr MetricDefinition kDeviceMemoryUsed = {
 inline constexpr MetricDefinition kDeviceMemory = {
     "stagecoach_stage_device_memory_size_bytes", kG, "bytes", "stage", "S",
     "Memory that the card has; with NVML only."};
-inline constexpr MetricDefinition kLinkSent = {
-    "stagecoach_link_sent_bytes_total",  kC, "bytes", "stage,peer,kind", "S",
-    "Payload bytes sent to a neighbour."};
+inline constexpr MetricDefinition kLinkSent = {"stagecoach_link_sent_bytes_total",
+                                               kC,
+                                               "bytes",
+                                               "stage,peer,kind",
+                                               "S",
+                                               "Payload bytes sent to a neighbour: activation "
+                                               "downstream, gradient upstream, each with what is "
+                                               "tied."};
 inline constexpr MetricDefinition kLinkReceived = {
-    "stagecoach_link_received_bytes_total",    kC, "bytes", "stage,peer,kind", "S",
-    "Payload bytes received from a neighbour."};
+    "stagecoach_link_received_bytes_total",
+    kC,
+    "bytes",
+    "stage,peer,kind",
+    "S",
+    "Payload bytes received from a neighbour: activation from upstream, gradient from downstream."};
 inline constexpr MetricDefinition kLinkTransfer = {
     "stagecoach_link_transfer_duration_seconds",
     kH,

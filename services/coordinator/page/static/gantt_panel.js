@@ -63,7 +63,7 @@ export class GanttPanel {
       this.problem, this.tip,
       h('ul', {class: 'legend', 'aria-label': 'Pieces of the timeline'},
         LEGEND.map((name) => h('li', {}, swatch(phaseFill(name)), `${phaseOf(name).letter}  ${phaseOf(name).title}`)),
-        h('li', {}, swatch({class: 'track track-send-activation'}), 'activation'), h('li', {}, swatch({class: 'track track-send-gradient'}), 'gradient')),
+        h('li', {}, swatch({class: 'track track-send-activation'}), 'activation, tied value'), h('li', {}, swatch({class: 'track track-send-gradient'}), 'gradient, tied gradient')),
       h('details', {ontoggle: () => this.table()}, h('summary', {}, 'Table'),
         h('div', {class: 'scroll tall', tabindex: 0, role: 'region', 'aria-label': 'Pieces of the step', 'data-part': 'gantt-table'})));
     for (const chart of [this.chart, this.ideal]) this.listen(chart);
