@@ -58,7 +58,8 @@ absl::Status TieParameter(const std::string& parameter, const std::string& owner
         absl::StrCat("that one is tied itself: tie both to ", SpecOf(*network, first).tied_to));
   }
   if (TypeOf(*network, user) != TypeOf(*network, first)) {
-    return FieldError(path, both, "must have the same type: make the layers of one width");
+    return FieldError(path, both,
+                      "must have the same type: give both layers one width, or do not tie them");
   }
   if (SpecOf(*network, user).trained != SpecOf(*network, first).trained) {
     return FieldError(path, both, "must be frozen both, or none of them");

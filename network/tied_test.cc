@@ -135,8 +135,8 @@ TEST(Tied, AHeadThatDoesNotFitItsEmbeddingIsRefusedWithBothTypes) {
                      .vocabulary = 16,
                      .layers = {EmbeddingSpec{}, LinearSpec{.out = 12}, head}}),
             "model.sequence.tied_embeddings: model/0002/weight, activation[16, 12], tied to "
-            "model/0000/token.weight, activation[16, 8]; must have the same type: make the "
-            "layers of one width");
+            "model/0000/token.weight, activation[16, 8]; must have the same type: give both "
+            "layers one width, or do not tie them");
   EXPECT_EQ(refusal({.width = 8,
                      .context = 3,
                      .vocabulary = 8,

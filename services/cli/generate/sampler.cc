@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -20,7 +22,9 @@ namespace {
 absl::Status LoadWeight(SafetensorsReader& reader, Backend& backend, const NamedTensor& weight) {
   const std::string& name = weight.name;
   const TensorEntry* entry = reader.Find(name);
-  if (entry == nullptr) return absl::NotFoundError(absl::StrCat("no tensor ", name));
+  if (entry == nullptr)
+    return absl::NotFoundError(absl::StrCat(
+        "no tensor ", name, "; give the configuration that these weights were trained with"));
   if (entry->dtype != DType::kF32 || entry->shape != weight.tensor.shape()) {
     return absl::DataLossError(
         absl::StrCat("tensor ", name, " is ", DTypeName(entry->dtype), entry->shape.ToString(),
@@ -50,8 +54,20 @@ absl::StatusOr<std::unique_ptr<Sampler>> Sampler::Load(const std::string& weight
   const int layers = static_cast<int>(model.layers.size());
   ASSIGN_OR_RETURN(std::unique_ptr<Cell> cell, Cell::Create(model, 0, layers, /*seed=*/std::nullopt,
                                                             /*micro_batches=*/1, *backend));
+  std::set<std::string> read;
   for (const NamedTensor& weight : ModelTensors(*cell)) {
     RETURN_IF_ERROR(Annotate(LoadWeight(reader, *backend, weight), weights_file));
+    read.insert(weight.name);
+  }
+  // A network that does without one of the file's, as a tied head's, is another function.
+  for (const TensorEntry& entry : reader.tensors()) {
+    if (read.contains(entry.name) || !entry.name.starts_with("model/")) continue;
+    return absl::DataLossError(absl::StrCat(weights_file,
+                                            ": the network of the configuration beside it "
+                                            "has no ",
+                                            entry.name,
+                                            "; give the configuration that "
+                                            "these weights were trained with"));
   }
   return std::unique_ptr<Sampler>(
       new Sampler(std::move(model), std::move(backend), std::move(cell)));

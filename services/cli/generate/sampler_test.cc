@@ -128,6 +128,17 @@ TEST_F(SamplerTest, RefusesWeightsOfAnotherModel) {
   EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss) << status;
 }
 
+// A head that nobody reads would be dropped without a word, and the text be another network's.
+TEST_F(SamplerTest, RefusesWeightsThatTheNetworkDoesNotRead) {
+  path_ = WriteWeights(5);
+  spec_.model.attributes.Set("tied_embeddings", true);
+  const absl::Status status = Sampler::Load(path_, spec_, MakeReferenceBackend({})).status();
+  EXPECT_THAT(
+      std::string(status.message()),
+      testing::HasSubstr("has no model/0004/weight; give the configuration that these weights "
+                         "were trained with"));
+}
+
 // The averages of batch norms are weights too: they stayed what happened to be in memory.
 TEST_F(SamplerTest, ReadsTheAveragesOfBatchNorms) {
   spec_.model = SequenceSpec{

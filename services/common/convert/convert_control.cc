@@ -59,11 +59,14 @@ absl::StatusOr<JobSpec> JobFromProto(const Request& request) {
 }
 
 template <typename Request>
+absl::Status CheckHasNetwork(const Request& proto) {
+  if (proto.has_network()) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      "network: not given; upgrade the coordinator to the version of its stage servers");
+}
+
+template <typename Request>
 absl::StatusOr<std::shared_ptr<const Network>> SharedNetworkFromProto(const Request& proto) {
-  if (!proto.has_network()) {
-    return absl::InvalidArgumentError(
-        "network: not given; upgrade the coordinator to the version of its stage servers");
-  }
   ASSIGN_OR_RETURN(Network network, NetworkFromProto(proto.network()));
   return std::make_shared<const Network>(std::move(network));
 }
@@ -131,6 +134,7 @@ v1::LoadCellRequest ToProto(const LoadCommand& command) {
 
 absl::StatusOr<LoadCommand> FromProto(const v1::LoadCellRequest& proto) {
   LoadCommand command;
+  RETURN_IF_ERROR(CheckHasNetwork(proto));  // of an older coordinator nothing else fits either
   command.fence = FromProto(proto.fence());
   ASSIGN_OR_RETURN(command.spec, JobFromProto(proto));
   ASSIGN_OR_RETURN(command.partition, PlannedPartitionFromProto(proto));
@@ -324,6 +328,7 @@ v1::ProfileModelRequest ToProto(const ProfileCommand& command) {
 
 absl::StatusOr<ProfileCommand> FromProto(const v1::ProfileModelRequest& proto) {
   ProfileCommand command;
+  RETURN_IF_ERROR(CheckHasNetwork(proto));
   ASSIGN_OR_RETURN(command.spec, JobFromProto(proto));
   ASSIGN_OR_RETURN(command.network, SharedNetworkFromProto(proto));
   return command;

@@ -333,7 +333,7 @@ class Reader {
     }
     for (const v1::Network::Tie& tie : proto_.tied()) {
       RETURN_IF_ERROR(CheckText("tied parameter", tie.parameter()));
-      RETURN_IF_ERROR(CheckText("owner", tie.owner()));
+      RETURN_IF_ERROR(CheckText("tied parameter", tie.owner()));
       RETURN_IF_ERROR(TieParameter(tie.parameter(), tie.owner(), "tied", network));
     }
     return absl::OkStatus();

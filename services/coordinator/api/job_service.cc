@@ -6,6 +6,7 @@
 #include "base/status.h"
 #include "services/common/convert/convert_plan.h"
 #include "services/common/convert/convert_spec.h"
+#include "services/common/convert/known_fields.h"
 #include "services/common/grpc/grpc_status.h"
 #include "services/coordinator/api/checkpoint_list.h"
 #include "services/coordinator/api/read_logs_reactor.h"
@@ -25,6 +26,17 @@ auto ReplyJob(grpc::ServerUnaryReactor* reactor, Response* response) {
   };
 }
 
+// A field that is dropped is another job, and it would train without a word.
+template <typename Request>
+absl::StatusOr<JobSpec> SpecOf(const Request& request) {
+  const absl::Status known = CheckAllKnown(request, "request");
+  if (!known.ok()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(known.message(), "; upgrade the coordinator to the client's version"));
+  }
+  return FromProto(request.spec());
+}
+
 }  // namespace
 
 JobServiceAdapter::JobServiceAdapter(const Parts& parts)
@@ -34,7 +46,7 @@ grpc::ServerUnaryReactor* JobServiceAdapter::SubmitJob(grpc::CallbackServerConte
                                                        const v1::SubmitJobRequest* request,
                                                        v1::SubmitJobResponse* response) {
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  absl::StatusOr<JobSpec> spec = FromProto(request->spec());
+  absl::StatusOr<JobSpec> spec = SpecOf(*request);
   if (!spec.ok()) {
     reactor->Finish(ToApiGrpc(spec.status()));
     return reactor;
@@ -92,7 +104,7 @@ grpc::ServerUnaryReactor* JobServiceAdapter::PlanJob(grpc::CallbackServerContext
                                                      const v1::PlanJobRequest* request,
                                                      v1::PlanJobResponse* response) {
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  absl::StatusOr<JobSpec> spec = FromProto(request->spec());
+  absl::StatusOr<JobSpec> spec = SpecOf(*request);
   if (!spec.ok()) {
     reactor->Finish(ToApiGrpc(spec.status()));
     return reactor;

@@ -90,6 +90,24 @@ class JobServiceTest : public WaitingJobTest {
   std::unique_ptr<v1::JobService::Stub> stub_;
 };
 
+// Of a newer client: without the field it would be another job.
+TEST_F(JobServiceTest, RefusesAJobWithAFieldThatItDoesNotKnow) {
+  v1::SubmitJobRequest request;
+  v1::GptModel* const gpt = request.mutable_spec()->mutable_model()->mutable_gpt();
+  gpt->GetReflection()->MutableUnknownFields(gpt)->AddVarint(111, 1);
+  grpc::ClientContext context;
+  v1::SubmitJobResponse response;
+  const grpc::Status submitted = stub_->SubmitJob(&context, request, &response);
+  EXPECT_EQ(submitted.error_message(),
+            "request.spec.model.gpt: has field 111, which this version does not know; upgrade the "
+            "coordinator to the client's version");
+  v1::PlanJobRequest plan;
+  *plan.mutable_spec() = request.spec();
+  grpc::ClientContext second;
+  v1::PlanJobResponse planned;
+  EXPECT_EQ(stub_->PlanJob(&second, plan, &planned).error_message(), submitted.error_message());
+}
+
 TEST_F(JobServiceTest, ReadsTheLinesThereAre) {
   Log("one");
   const auto call = ReadLogs("job-a", false);
