@@ -115,6 +115,7 @@ CellTies TiesOfCell(const Network& network, int first, int last) {
     const auto crosses = [&tied](int cut) {
       return tied.owner.layer < cut && cut <= tied.users.back().layer;
     };
+    if (first <= tied.owner.layer && tied.owner.layer < last) ties.owned.push_back(tied);
     if (crosses(first)) ties.received_values.push_back(tied.owner);
     if (crosses(last)) ties.sent_values.push_back(tied.owner);
     for (const ParameterUse& user : tied.users) {
@@ -125,6 +126,14 @@ CellTies TiesOfCell(const Network& network, int first, int last) {
   std::sort(ties.sent_gradients.begin(), ties.sent_gradients.end());
   std::sort(ties.received_gradients.begin(), ties.received_gradients.end());
   return ties;
+}
+
+int64_t OwnElements(const NetworkLayer& layer) {
+  int64_t elements = 0;
+  for (const ParameterSpec& parameter : layer.parameters) {
+    if (!parameter.tied()) elements += parameter.shape.elements();
+  }
+  return elements;
 }
 
 int64_t ValueBytes(const Network& network, const std::vector<ParameterUse>& of) {

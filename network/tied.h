@@ -44,7 +44,10 @@ struct CellTies {
   std::vector<ParameterUse> received_values, sent_values;
   // After a step: users behind it of an owner in it or in front; users in it or behind of an owner in front.
   std::vector<ParameterUse> received_gradients, sent_gradients;
+  std::vector<TiedParameter> owned;  // whose owner is in it: what the gradients are added up for
 };
+// Elements of the layer's own parameters: a tied one counts at its owner.
+int64_t OwnElements(const NetworkLayer& layer);
 // Of messages with the values, and with the gradients, which are float32.
 int64_t ValueBytes(const Network& network, const std::vector<ParameterUse>& of);
 int64_t GradientBytes(const Network& network, const std::vector<ParameterUse>& of);

@@ -3,6 +3,7 @@
 #include <map>
 
 #include "network/cost.h"
+#include "network/tied.h"
 #include "plan/saturate.h"
 
 namespace stagecoach {
@@ -20,15 +21,6 @@ LayerCost CostOf(const NetworkLayer& layer) {
   return cost;
 }
 
-// Those that it owns: layers that share their lists may be tied or not.
-int64_t ParametersOf(const NetworkLayer& layer) {
-  int64_t elements = 0;
-  for (const ParameterSpec& parameter : layer.parameters) {
-    if (!parameter.tied()) elements += parameter.shape.elements();
-  }
-  return elements;
-}
-
 }  // namespace
 
 std::vector<LayerCost> ModelCosts(const Network& model) {
@@ -39,7 +31,8 @@ std::vector<LayerCost> ModelCosts(const Network& model) {
     auto found = known.find(layer.lists.get());
     if (found == known.end()) found = known.emplace(layer.lists.get(), CostOf(layer)).first;
     costs.push_back(found->second);
-    costs.back().parameters = ParametersOf(layer);
+    costs.back().parameters =
+        OwnElements(layer);  // those that share their lists may be tied or not
   }
   return costs;
 }

@@ -134,9 +134,7 @@ StagePlan PlanStage(const JobSpec& spec, const Network& model, const Plan& plan,
   for (int i = result.first_layer; i < result.last_layer; ++i) {
     result.forward_seconds += seconds.layers[i].forward_seconds;
     result.backward_seconds += seconds.layers[i].backward_seconds;
-    for (const ParameterSpec& parameter : model.layers[i].parameters) {
-      if (!parameter.tied()) result.parameters += parameter.shape.elements();
-    }
+    result.parameters += OwnElements(model.layers[i]);
   }
   result.memory = ForecastStageMemory(model, plan.schedule.programs[stage],
                                       {.first_layer = result.first_layer,
@@ -237,18 +235,11 @@ int FirstBackwardStage(const Network& network, const Partition& partition) {
 void SetTied(const Network& network, const Partition& partition, ScheduleOptions* options) {
   options->tied_cuts.clear();
   options->tied_owners.clear();
-  const std::vector<TiedParameter> tied = TiedParameters(network);
   const int layers = static_cast<int>(network.layers.size());
   for (int k = 0; k < partition.stages(); ++k) {
-    const int first = partition.first(k), last = partition.last(k, layers);
-    bool owns = false, crosses = false;
-    for (const TiedParameter& one : tied) {
-      if (!SpecOf(network, one.owner).trained) continue;
-      owns = owns || (first <= one.owner.layer && one.owner.layer < last);
-      crosses = crosses || (one.owner.layer < last && last <= one.users.back().layer);
-    }
-    if (owns) options->tied_owners.push_back(k);
-    if (crosses) options->tied_cuts.push_back(k);
+    const CellTies ties = TiesOfCell(network, partition.first(k), partition.last(k, layers));
+    if (!ties.owned.empty()) options->tied_owners.push_back(k);
+    if (!ties.sent_values.empty()) options->tied_cuts.push_back(k);
   }
 }
 

@@ -82,9 +82,9 @@ bool ScheduleOptions::HasTied(Op op, int stage) const {
   };
   switch (op) {
     case Op::kReceiveTiedValues:
-      return tied_values && holds(tied_cuts, stage - 1);
+      return holds(tied_cuts, stage - 1);
     case Op::kSendTiedValues:
-      return tied_values && holds(tied_cuts, stage);
+      return holds(tied_cuts, stage);
     case Op::kReceiveTiedGradients:
       return !forward_only && holds(tied_cuts, stage);
     case Op::kAddTiedGradients:
@@ -106,6 +106,13 @@ Schedule MakeSchedule(const ScheduleOptions& options) {
     schedule.programs.push_back(MakeProgram(options, stage));
   }
   return schedule;
+}
+
+StageProgram WithoutTiedValues(StageProgram program) {
+  std::erase_if(program.instructions, [](const Instruction& instruction) {
+    return instruction.op == Op::kReceiveTiedValues || instruction.op == Op::kSendTiedValues;
+  });
+  return program;
 }
 
 bool KeepsStash(const StageProgram& program, MicroBatchId micro_batch) {

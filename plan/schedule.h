@@ -65,9 +65,8 @@ struct ScheduleOptions {
   // The first stage that trains anything: none in front of it has a backward, and nothing comes back to them.
   int first_backward = 0;
   // Of tied parameters that are trained: stages in front of whose end an owner stands and behind it a user, and stages
-  // with an owner; ascending. An evaluation brings values only where they have changed since the last program.
+  // with an owner; ascending.
   std::vector<int> tied_cuts = {}, tied_owners = {};
-  bool tied_values = true;
   bool Loads(int stage) const;
   bool HasBackward(int stage) const { return !forward_only && stage >= first_backward; }
   bool SendsGradient(int stage) const { return !forward_only && stage > first_backward; }
@@ -97,6 +96,9 @@ Schedule MakeSchedule(const ScheduleOptions& options);
 // (F of a kept micro-batch, or R), loss before the last stage's B, backwards ascending, live
 // micro-batches within the limit, and the whole runs to completion with links of the given capacity.
 absl::Status ValidateSchedule(const Schedule& schedule, const PipelineLimits& limits);
+
+// The program for when no value has changed since the last one: the other stages leave theirs out too.
+StageProgram WithoutTiedValues(StageProgram program);
 
 // True if the micro-batch's forward must keep its stash: it has a backward and no recompute.
 bool KeepsStash(const StageProgram& program, MicroBatchId micro_batch);

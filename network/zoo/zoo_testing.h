@@ -8,6 +8,7 @@
 
 #include "base/check.h"
 #include "network/network_kinds.h"
+#include "network/tied.h"
 
 namespace stagecoach {
 
@@ -19,11 +20,7 @@ inline Network ExpandedOf(const ModelSpec& spec) {
 
 inline int64_t ParametersOf(const Network& network) {
   int64_t elements = 0;
-  for (const NetworkLayer& layer : network.layers) {
-    for (const ParameterSpec& parameter : layer.parameters) {
-      if (!parameter.tied()) elements += parameter.shape.elements();
-    }
-  }
+  for (const NetworkLayer& layer : network.layers) elements += OwnElements(layer);
   return elements;
 }
 

@@ -28,22 +28,20 @@ absl::StatusOr<std::unique_ptr<TiedExchange>> TiedExchange::Create(const Network
     return first_layer <= use.layer && use.layer < last_layer;
   };
   for (const TiedParameter& tied : TiedParameters(network)) {
-    const ParameterSpec& owner = SpecOf(network, tied.owner);
-    Tensor& value = made.values_[tied.owner];
     if (here(tied.owner)) {
-      value = ReadByOperations(*made.parameters_.at(tied.owner), TypeOf(network, tied.owner));
-      if (!owner.trained) continue;
-      ASSIGN_OR_RETURN(Kernel add, PrepareAdd(backend, owner.shape));
-      made.owned_.push_back({tied, std::move(add)});
+      made.values_[tied.owner] =
+          ReadByOperations(*made.parameters_.at(tied.owner), TypeOf(network, tied.owner));
       continue;
     }
     const auto use = std::find_if(tied.users.begin(), tied.users.end(), here);
-    if (use == tied.users.end()) {
-      made.values_.erase(tied.owner);
-      continue;
-    }
-    value = made.parameters_.at(*use)->value;  // that of all its users here
-    made.copies_.push_back({owner, tied.owner.layer, value});
+    if (use == tied.users.end()) continue;
+    const Tensor& value = made.parameters_.at(*use)->value;  // that of all its users here
+    made.values_[tied.owner] = value;
+    made.copies_.push_back({SpecOf(network, tied.owner), tied.owner.layer, value});
+  }
+  for (const TiedParameter& tied : made.ties_.owned) {
+    ASSIGN_OR_RETURN(made.adds_.emplace_back(),
+                     PrepareAdd(backend, SpecOf(network, tied.owner).shape));
   }
   return exchange;
 }
@@ -83,11 +81,11 @@ Tensor TiedExchange::GradientOf(const ParameterUse& user) const {
 
 void TiedExchange::AddGradients() {
   const ForwardContext once = {.sequences = 1};
-  for (const Owned& owned : owned_) {
-    for (const ParameterUse& user : owned.tied.users) {
-      Tensors both = {parameters_.at(owned.tied.owner)->gradient, GradientOf(user)};
+  for (size_t i = 0; i < ties_.owned.size(); ++i) {
+    for (const ParameterUse& user : ties_.owned[i].users) {
+      Tensors both = {parameters_.at(ties_.owned[i].owner)->gradient, GradientOf(user)};
       Tensors sum = {both[0]};
-      owned.add({once}, {PlacesOf(both), PlacesOf(sum), Operands()});
+      adds_[i]({once}, {PlacesOf(both), PlacesOf(sum), Operands()});
     }
   }
 }

@@ -53,12 +53,6 @@ class TiedExchange {
   void DropArrived();  // when it has been sent on or added, or the step is given up
 
  private:
-  // An owner of this cell, and what adds to its gradient.
-  struct Owned {
-    TiedParameter tied;
-    Kernel add;
-  };
-
   TiedExchange(CellTies ties, Parameters parameters, Backend& backend)
       : ties_(std::move(ties)), parameters_(std::move(parameters)), backend_(backend) {}
   Tensor GradientOf(const ParameterUse& user) const;
@@ -66,7 +60,7 @@ class TiedExchange {
   const CellTies ties_;
   const Parameters parameters_;
   Backend& backend_;
-  std::vector<Owned> owned_;               // by this cell
+  std::vector<Kernel> adds_;               // for each of ties().owned
   std::map<ParameterUse, Tensor> values_;  // by owner: what its users here read
   std::vector<Copy> copies_;
   std::map<ParameterUse, Tensor> arrived_values_;     // by owner; those that only go on

@@ -38,17 +38,15 @@ absl::Status CheckPlacement(const LoadCommand& command, int layers) {
 }
 
 absl::StatusOr<StageProgram> MakeProgram(const LoadCommand& command, const Network& network,
-                                         int link_capacity, bool forward_only,
-                                         bool tied_values = true) {
+                                         int link_capacity, bool forward_only) {
   const JobSpec& spec = command.spec;
   ScheduleOptions options = {.kind = spec.pipeline.schedule,
                              .rematerialization = spec.pipeline.rematerialization,
                              .stages = command.partition.stages(),
                              .micro_batches = static_cast<int>(spec.training.micro_batches),
                              .forward_only = forward_only};
-  options = FitToNetwork(network, command.partition, std::move(options));
-  options.tied_values = tied_values;
-  const Schedule schedule = MakeSchedule(options);
+  const Schedule schedule =
+      MakeSchedule(FitToNetwork(network, command.partition, std::move(options)));
   PipelineLimits limits;
   limits.link_capacity = link_capacity;
   RETURN_IF_ERROR(Annotate(ValidateSchedule(schedule, limits), "schedule"));
@@ -93,19 +91,6 @@ void OpenLinks(const LoadingParts& parts, LoadedCell* loaded) {
   }
 }
 
-// Of tied parameters whose owner, another stage, has written the value.
-absl::Status LoadCopies(const LoadingParts& parts, const LoadedCell& loaded) {
-  const LoadCommand& command = loaded.command;
-  for (const TiedExchange::Copy& copy : loaded.cell->ties().copies()) {
-    const auto load = [&](const Tensor& wide) {
-      return LoadTensors(*parts.file_system, command.checkpoint_folder, command.fence.step,
-                         {{copy.owner.name, wide}}, *parts.backend);
-    };
-    RETURN_IF_ERROR(SetCopy(copy, *parts.backend, load));
-  }
-  return absl::OkStatus();
-}
-
 absl::Status BuildCell(const LoadingParts& parts, LoadedCell* loaded) {
   const LoadCommand& command = loaded->command;
   const int stage = command.stage.value;
@@ -127,7 +112,8 @@ absl::Status BuildCell(const LoadingParts& parts, LoadedCell* loaded) {
                                     ? ModelTensors(*loaded->cell)
                                     : TrainingTensors(*loaded->cell, *loaded->optimizer),
                                 *parts.backend));
-    RETURN_IF_ERROR(LoadCopies(parts, *loaded));
+    RETURN_IF_ERROR(LoadCopies(*parts.file_system, command.checkpoint_folder, command.fence.step,
+                               *loaded->cell, *parts.backend));
     loaded->cell->RefreshCompute();
   }
   return parts.backend->Synchronize();
@@ -190,7 +176,7 @@ absl::StatusOr<std::unique_ptr<LoadedCell>> LoadCell(LoadCommand command,
   const int capacity = parts.link.capacity_messages;
   ASSIGN_OR_RETURN(loaded->training, MakeProgram(load, network, capacity, false));
   ASSIGN_OR_RETURN(loaded->first_evaluation, MakeProgram(load, network, capacity, true));
-  ASSIGN_OR_RETURN(loaded->evaluation, MakeProgram(load, network, capacity, true, false));
+  loaded->evaluation = WithoutTiedValues(loaded->first_evaluation);
   // Before the slow part, so that the neighbour finds somebody to connect to.
   OpenLinks(parts, loaded.get());
   const int stage = load.stage.value;

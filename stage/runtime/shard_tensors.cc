@@ -124,6 +124,16 @@ absl::Status LoadTensors(FileSystem& file_system, const std::string& folder, uin
   return absl::OkStatus();
 }
 
+absl::Status LoadCopies(FileSystem& file_system, const std::string& folder, uint64_t step,
+                        Cell& cell, Backend& backend) {
+  for (const TiedExchange::Copy& copy : cell.ties().copies()) {
+    RETURN_IF_ERROR(SetCopy(copy, backend, [&](const Tensor& wide) {
+      return LoadTensors(file_system, folder, step, {{copy.owner.name, wide}}, backend);
+    }));
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<ShardInfo> WriteTensors(FileSystem& file_system, const std::string& folder,
                                        Cell& cell, Optimizer& optimizer, Backend& backend) {
   // One tensor at a time is on the host: the writer asks for the bytes when their turn comes.

@@ -33,6 +33,10 @@ std::vector<NamedTensor> TrainingTensors(Cell& cell, Optimizer& optimizer);
 absl::Status LoadTensors(FileSystem& file_system, const std::string& folder, uint64_t step,
                          const std::vector<NamedTensor>& tensors, Backend& backend);
 
+// The same for the cell's copies of tied parameters, which their owners, other stages, have written.
+absl::Status LoadCopies(FileSystem& file_system, const std::string& folder, uint64_t step,
+                        Cell& cell, Backend& backend);
+
 absl::StatusOr<ShardInfo> WriteTensors(FileSystem& file_system, const std::string& folder,
                                        Cell& cell, Optimizer& optimizer, Backend& backend);
 

@@ -32,12 +32,7 @@ inline void LoadCheckpoint(FileSystem& file_system, const std::string& folder, u
     CHECK_OK(LoadTensors(file_system, folder, step,
                          TrainingTensors(pipeline.cell(k), pipeline.optimizer(k)),
                          pipeline.backend(k)));
-    for (const TiedExchange::Copy& copy : pipeline.cell(k).ties().copies()) {
-      CHECK_OK(SetCopy(copy, pipeline.backend(k), [&](const Tensor& wide) {
-        return LoadTensors(file_system, folder, step, {{copy.owner.name, wide}},
-                           pipeline.backend(k));
-      }));
-    }
+    CHECK_OK(LoadCopies(file_system, folder, step, pipeline.cell(k), pipeline.backend(k)));
     pipeline.cell(k).RefreshCompute();
   }
   pipeline.set_step(step);

@@ -22,9 +22,10 @@ namespace {
 absl::Status LoadWeight(SafetensorsReader& reader, Backend& backend, const NamedTensor& weight) {
   const std::string& name = weight.name;
   const TensorEntry* entry = reader.Find(name);
-  if (entry == nullptr)
+  if (entry == nullptr) {
     return absl::NotFoundError(absl::StrCat(
         "no tensor ", name, "; give the configuration that these weights were trained with"));
+  }
   if (entry->dtype != DType::kF32 || entry->shape != weight.tensor.shape()) {
     return absl::DataLossError(
         absl::StrCat("tensor ", name, " is ", DTypeName(entry->dtype), entry->shape.ToString(),

@@ -118,10 +118,14 @@ StageMemory FromProto(const v1::MemoryBytes& proto) {
 }
 
 v1::LoadCellRequest ToProto(const LoadCommand& command) {
+  return ToProto(command, ToProto(*command.network));
+}
+
+v1::LoadCellRequest ToProto(const LoadCommand& command, const v1::Network& network) {
   v1::LoadCellRequest proto;
   *proto.mutable_fence() = ToProto(command.fence);
   *proto.mutable_job() = ToProto(command.spec);
-  *proto.mutable_network() = ToProto(*command.network);
+  *proto.mutable_network() = network;
   for (int first : command.partition.first_layers) proto.add_first_layers(first);
   proto.set_stage(command.stage.value);
   proto.set_downstream_address(command.downstream_address);

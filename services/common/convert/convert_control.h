@@ -24,6 +24,8 @@ v1::MemoryBytes ToProto(const StageMemory& memory);
 StageMemory FromProto(const v1::MemoryBytes& proto);
 
 v1::LoadCellRequest ToProto(const LoadCommand& command);
+// With the network written already: all stages of a job get the same.
+v1::LoadCellRequest ToProto(const LoadCommand& command, const v1::Network& network);
 absl::StatusOr<LoadCommand> FromProto(const v1::LoadCellRequest& proto);
 
 v1::LoadCellResponse ToProto(const LoadResult& result);

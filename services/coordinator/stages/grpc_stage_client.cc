@@ -110,11 +110,25 @@ void GrpcStageClient::Start(const std::string& address, Request request, double 
                                  });
 }
 
+std::shared_ptr<const v1::Network> GrpcStageClient::MessageOf(
+    const std::shared_ptr<const Network>& network) {
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (written_.lock() == network) return message_;
+  }
+  auto message = std::make_shared<const v1::Network>(ToProto(*network));
+  std::lock_guard<std::mutex> lock(mutex_);
+  written_ = network;
+  message_ = message;
+  return message;
+}
+
 void GrpcStageClient::Load(const std::string& address, const LoadCommand& command,
                            double deadline_seconds,
                            std::function<void(absl::StatusOr<LoadResult>)> done) {
-  Start<v1::LoadCellRequest, v1::LoadCellResponse>(address, ToProto(command), deadline_seconds,
-                                                   &Async::LoadCell, Converted(std::move(done)));
+  Start<v1::LoadCellRequest, v1::LoadCellResponse>(
+      address, ToProto(command, *MessageOf(command.network)), deadline_seconds, &Async::LoadCell,
+      Converted(std::move(done)));
 }
 
 void GrpcStageClient::Run(const std::string& address, const RunCommand& command,

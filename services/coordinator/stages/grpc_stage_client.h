@@ -62,6 +62,8 @@ class GrpcStageClient final : public StageClient, public StageObserver {
                                  std::function<void(grpc::Status)>);
 
   std::shared_ptr<Peer> PeerFor(const std::string& address);
+  // Written once for all stages of a load: of thousands of layers that takes long on the caller's thread.
+  std::shared_ptr<const v1::Network> MessageOf(const std::shared_ptr<const Network>& network);
   bool Started(grpc::ClientContext* context);  // false: the destructor runs
   void Ended(std::unique_ptr<grpc::ClientContext> context);
   template <typename Request, typename Response>
@@ -74,6 +76,8 @@ class GrpcStageClient final : public StageClient, public StageObserver {
   std::map<std::string, std::shared_ptr<Peer>> peers_;
   std::vector<std::shared_ptr<grpc::Channel>> retired_;  // perhaps with calls under way
   std::set<grpc::ClientContext*> cancellable_;
+  std::weak_ptr<const Network> written_;  // the last one, and its message
+  std::shared_ptr<const v1::Network> message_;
   int calls_ = 0;  // whose context is not destroyed yet
   bool closing_ = false;
 };
