@@ -9,6 +9,8 @@ find_package(PkgConfig REQUIRED)
 pkg_check_modules(ISAL REQUIRED IMPORTED_TARGET libisal)
 find_package(SQLite3 REQUIRED)
 find_package(spdlog REQUIRED)
+find_package(JPEG REQUIRED)
+find_package(PNG REQUIRED)
 
 if(STAGECOACH_CPU_BACKEND)
   find_package(dnnl REQUIRED CONFIG)

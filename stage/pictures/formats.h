@@ -1,0 +1,23 @@
+// The formats behind DecodePicture: each gives the channels that the file has, 1 grey, 3 colours, or 4 CMYK.
+#ifndef STAGECOACH_STAGE_PICTURES_FORMATS_H_
+#define STAGECOACH_STAGE_PICTURES_FORMATS_H_
+
+#include <cstdint>
+#include <span>
+
+#include "absl/status/statusor.h"
+#include "stage/pictures/picture.h"
+
+namespace stagecoach {
+
+bool LooksLikeJpeg(std::span<const uint8_t> file);
+bool LooksLikePng(std::span<const uint8_t> file);
+absl::StatusOr<Picture> DecodeJpeg(std::span<const uint8_t> file, int64_t most_pixels);
+absl::StatusOr<Picture> DecodePng(std::span<const uint8_t> file, int64_t most_pixels);
+
+// Of what a header says, before anything is allocated.
+absl::Status CheckPictureSize(int64_t height, int64_t width, int64_t most_pixels);
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_STAGE_PICTURES_FORMATS_H_

@@ -1,0 +1,111 @@
+// Pictures and their files for tests, written by the libraries that read them.
+#ifndef STAGECOACH_STAGE_PICTURES_PICTURE_TESTING_H_
+#define STAGECOACH_STAGE_PICTURES_PICTURE_TESTING_H_
+
+#include <jpeglib.h>
+#include <png.h>
+
+#include <cstdint>
+#include <cstdio>  // jpeglib.h uses FILE and does not include it
+#include <cstdlib>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "base/random.h"
+#include "stage/pictures/picture.h"
+
+namespace stagecoach {
+
+// Soft colours with some noise, another one for every seed.
+inline Picture MadeUpPicture(int64_t height, int64_t width, int64_t channels, uint64_t seed = 1) {
+  Picture picture(height, width, channels);
+  const RandomStream stream{.seed = seed};
+  size_t i = 0;
+  for (int64_t y = 0; y < height; ++y) {
+    for (int64_t x = 0; x < width; ++x) {
+      for (int64_t c = 0; c < channels; ++c, ++i) {
+        const auto soft = static_cast<int64_t>(seed * 7 % 40) + (3 + c) * x * 18 / width +
+                          (5 - c) * y * 18 / height;
+        picture.bytes[i] = static_cast<uint8_t>(soft + RandomBits(stream, i) % 16);
+      }
+    }
+  }
+  return picture;
+}
+
+// change: of what the library is about to write.
+using ChangeJpeg = std::function<void(jpeg_compress_struct*)>;
+inline std::vector<uint8_t> JpegFile(const Picture& picture, const ChangeJpeg& change = {}) {
+  jpeg_compress_struct info = {};
+  jpeg_error_mgr errors = {};
+  info.err = jpeg_std_error(&errors);
+  jpeg_create_compress(&info);
+  unsigned char* bytes = nullptr;
+  unsigned long size = 0;  // NOLINT(google-runtime-int): the library's type
+  jpeg_mem_dest(&info, &bytes, &size);
+  info.image_width = static_cast<JDIMENSION>(picture.width);
+  info.image_height = static_cast<JDIMENSION>(picture.height);
+  info.input_components = static_cast<int>(picture.channels);
+  info.in_color_space = picture.channels == 3   ? JCS_RGB
+                        : picture.channels == 4 ? JCS_CMYK
+                                                : JCS_GRAYSCALE;
+  jpeg_set_defaults(&info);
+  if (change) change(&info);
+  jpeg_start_compress(&info, TRUE);
+  for (int64_t y = 0; y < picture.height; ++y) {
+    auto* row = const_cast<JSAMPROW>(picture.row(y));
+    jpeg_write_scanlines(&info, &row, 1);
+  }
+  jpeg_finish_compress(&info);
+  std::vector<uint8_t> file(bytes, bytes + size);
+  jpeg_destroy_compress(&info);
+  std::free(bytes);  // NOLINT(cppcoreguidelines-no-malloc): the library's memory
+  return file;
+}
+
+// Rows are as the format has them: 16 bits with the upper ones first, a palette's places, alpha behind.
+struct PngForm {
+  int depth = 8, colours = PNG_COLOR_TYPE_RGB;
+  bool interlaced = false;
+  std::vector<png_color> palette;
+};
+inline std::vector<uint8_t> PngFile(int64_t height, int64_t width, const std::vector<uint8_t>& rows,
+                                    const PngForm& form) {
+  std::vector<uint8_t> file;
+  png_structp png = png_create_write_struct(PNG_LIBPNG_VER_STRING, nullptr, nullptr, nullptr);
+  png_infop info = png_create_info_struct(png);
+  png_set_write_fn(
+      png, &file,
+      [](png_structp to, png_bytep bytes, size_t count) {
+        auto* const into = static_cast<std::vector<uint8_t>*>(png_get_io_ptr(to));
+        into->insert(into->end(), bytes, bytes + count);
+      },
+      nullptr);
+  png_set_IHDR(png, info, static_cast<uint32_t>(width), static_cast<uint32_t>(height), form.depth,
+               form.colours, form.interlaced ? PNG_INTERLACE_ADAM7 : PNG_INTERLACE_NONE,
+               PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
+  if (!form.palette.empty()) {
+    png_set_PLTE(png, info, form.palette.data(), static_cast<int>(form.palette.size()));
+  }
+  png_write_info(png, info);
+  const size_t row_bytes = rows.size() / static_cast<size_t>(height);
+  std::vector<uint8_t*> pointers;
+  for (int64_t y = 0; y < height; ++y) {
+    pointers.push_back(const_cast<uint8_t*>(rows.data()) + static_cast<size_t>(y) * row_bytes);
+  }
+  png_set_interlace_handling(png);
+  png_write_image(png, pointers.data());
+  png_write_end(png, info);
+  png_destroy_write_struct(&png, &info);
+  return file;
+}
+
+inline std::vector<uint8_t> PngFile(const Picture& picture) {
+  return PngFile(picture.height, picture.width, picture.bytes,
+                 {.colours = picture.channels == 3 ? PNG_COLOR_TYPE_RGB : PNG_COLOR_TYPE_GRAY});
+}
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_STAGE_PICTURES_PICTURE_TESTING_H_

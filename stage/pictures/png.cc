@@ -1,0 +1,93 @@
+// PNG by libpng. The library leaves by longjmp where it finds an error, so nothing with a destructor lives in the two
+// functions that call it.
+#include <png.h>
+
+#include <cstdio>
+#include <cstring>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "base/check.h"
+#include "base/status.h"
+#include "stage/pictures/formats.h"
+
+namespace stagecoach {
+namespace {
+
+constexpr size_t kMostMessage = 200;
+
+struct PngState {
+  png_structp png = nullptr;
+  png_infop info = nullptr;
+  std::span<const uint8_t> left;
+  char message[kMostMessage] = "no memory";
+  ~PngState() { png_destroy_read_struct(&png, &info, nullptr); }
+};
+
+[[noreturn]] void LeavePng(png_structp png, png_const_charp message) {
+  auto* const state = static_cast<PngState*>(png_get_error_ptr(png));
+  std::snprintf(state->message, kMostMessage, "%s", message);
+  png_longjmp(png, 1);
+}
+
+void TakeBytes(png_structp png, png_bytep into, size_t count) {
+  auto* const state = static_cast<PngState*>(png_get_io_ptr(png));
+  if (count > state->left.size()) LeavePng(png, "the file is cut off");
+  std::memcpy(into, state->left.data(), count);
+  state->left = state->left.subspan(count);
+}
+
+bool BeginPng(PngState* state) {
+  state->png = png_create_read_struct(PNG_LIBPNG_VER_STRING, state, LeavePng,
+                                      [](png_structp, png_const_charp) {});
+  if (state->png == nullptr) return false;
+  if (setjmp(png_jmpbuf(state->png)) != 0) return false;
+  state->info = png_create_info_struct(state->png);
+  if (state->info == nullptr) return false;
+  png_set_read_fn(state->png, state, TakeBytes);
+  // Texts and profiles, which may unpack to much, are not read at all.
+  png_set_keep_unknown_chunks(state->png, PNG_HANDLE_CHUNK_NEVER, nullptr, -1);
+  png_read_info(state->png, state->info);
+  return true;
+}
+
+bool ReadPngRows(PngState* state, Picture* picture, uint8_t** rows) {
+  if (setjmp(png_jmpbuf(state->png)) != 0) return false;
+  png_set_palette_to_rgb(state->png);
+  png_set_expand_gray_1_2_4_to_8(state->png);
+  png_set_strip_16(state->png);
+  png_set_strip_alpha(state->png);
+  png_set_interlace_handling(state->png);
+  png_read_update_info(state->png, state->info);
+  CHECK_EQ(png_get_rowbytes(state->png, state->info), picture->row_bytes());
+  png_read_image(state->png, rows);
+  png_read_end(state->png, nullptr);
+  return true;
+}
+
+}  // namespace
+
+bool LooksLikePng(std::span<const uint8_t> file) {
+  constexpr size_t kSignature = 8;
+  return file.size() >= kSignature && png_sig_cmp(file.data(), 0, kSignature) == 0;
+}
+
+absl::StatusOr<Picture> DecodePng(std::span<const uint8_t> file, int64_t most_pixels) {
+  PngState state;
+  state.left = file;
+  const auto damaged = [&state] {
+    return absl::DataLossError(absl::StrCat("PNG: ", state.message));
+  };
+  if (!BeginPng(&state)) return damaged();
+  const int64_t height = png_get_image_height(state.png, state.info);
+  const int64_t width = png_get_image_width(state.png, state.info);
+  RETURN_IF_ERROR(Annotate(CheckPictureSize(height, width, most_pixels), "PNG"));
+  const bool colours = (png_get_color_type(state.png, state.info) & PNG_COLOR_MASK_COLOR) != 0;
+  Picture picture(height, width, colours ? 3 : 1);
+  std::vector<uint8_t*> rows(static_cast<size_t>(height));
+  for (int64_t y = 0; y < height; ++y) rows[static_cast<size_t>(y)] = picture.row(y);
+  if (!ReadPngRows(&state, &picture, rows.data())) return damaged();
+  return picture;
+}
+
+}  // namespace stagecoach

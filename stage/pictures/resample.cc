@@ -1,0 +1,164 @@
+#include "stage/pictures/resample.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+#include <vector>
+
+#include "base/check.h"
+
+namespace stagecoach {
+namespace {
+
+constexpr int kFractionBits = 22;
+
+// Of one new row or column: which old ones it is a mean of, and by what weights.
+struct Taps {
+  int64_t first = 0;
+  std::vector<int32_t> weights;
+};
+
+std::vector<Taps> TapsOf(int64_t from, int64_t to) {
+  const double scale = static_cast<double>(from) / static_cast<double>(to);
+  const double support = std::max(scale, 1.0);
+  std::vector<Taps> all(static_cast<size_t>(to));
+  std::vector<double> weights;
+  for (int64_t i = 0; i < to; ++i) {
+    const double center = (static_cast<double>(i) + 0.5) * scale;
+    const int64_t first = std::max<int64_t>(0, static_cast<int64_t>(center - support + 0.5));
+    const int64_t end = std::min(from, static_cast<int64_t>(center + support + 0.5));
+    weights.clear();
+    double sum = 0;
+    for (int64_t x = first; x < end; ++x) {
+      const double distance = std::abs((static_cast<double>(x) - center + 0.5) * (1.0 / support));
+      weights.push_back(distance < 1 ? 1 - distance : 0);
+      sum += weights.back();
+    }
+    Taps& taps = all[static_cast<size_t>(i)];
+    taps.first = first;
+    for (const double weight : weights) {
+      taps.weights.push_back(
+          static_cast<int32_t>(0.5 + (sum != 0 ? weight / sum : weight) * (1 << kFractionBits)));
+    }
+  }
+  return all;
+}
+
+uint8_t Rounded(int32_t sum) {
+  return static_cast<uint8_t>(std::clamp(sum >> kFractionBits, 0, 255));
+}
+constexpr int32_t kHalf = 1 << (kFractionBits - 1);
+
+template <int kChannels>
+void AlongRow(const uint8_t* from, const std::vector<Taps>& columns, uint8_t* to) {
+  for (const Taps& taps : columns) {
+    int32_t sums[kChannels];
+    std::fill_n(sums, kChannels, kHalf);
+    const uint8_t* pixel = from + taps.first * kChannels;
+    for (const int32_t weight : taps.weights) {
+      for (int c = 0; c < kChannels; ++c) sums[c] += pixel[c] * weight;
+      pixel += kChannels;
+    }
+    for (int c = 0; c < kChannels; ++c) *to++ = Rounded(sums[c]);
+  }
+}
+
+Picture AlongRows(const Picture& picture, const PictureBox& box, int64_t width) {
+  const std::vector<Taps> columns = TapsOf(box.width, width);
+  Picture result(box.height, width, picture.channels);
+  for (int64_t y = 0; y < box.height; ++y) {
+    const uint8_t* const from = picture.row(box.top + y) + box.left * picture.channels;
+    if (picture.channels == 3) {
+      AlongRow<3>(from, columns, result.row(y));
+    } else {
+      AlongRow<1>(from, columns, result.row(y));
+    }
+  }
+  return result;
+}
+
+Picture AlongColumns(const Picture& picture, int64_t height) {
+  const std::vector<Taps> rows = TapsOf(picture.height, height);
+  Picture result(height, picture.width, picture.channels);
+  std::vector<int32_t> sums(picture.row_bytes());
+  for (int64_t y = 0; y < height; ++y) {
+    const Taps& taps = rows[static_cast<size_t>(y)];
+    std::fill(sums.begin(), sums.end(), kHalf);
+    for (size_t i = 0; i < taps.weights.size(); ++i) {
+      const uint8_t* const from = picture.row(taps.first + static_cast<int64_t>(i));
+      const int32_t weight = taps.weights[i];
+      for (size_t x = 0; x < sums.size(); ++x) sums[x] += from[x] * weight;
+    }
+    uint8_t* const to = result.row(y);
+    for (size_t x = 0; x < sums.size(); ++x) to[x] = Rounded(sums[x]);
+  }
+  return result;
+}
+
+// Python's round: halves go to the even number.
+int64_t HalfOf(int64_t count) {
+  const int64_t half = count / 2;
+  return count % 2 != 0 && half % 2 != 0 ? half + 1 : half;
+}
+
+// A line of a pixel's width would become gigabytes when that one is made 256 wide.
+PictureBox WithoutLongEnds(const Picture& picture) {
+  const int64_t height = std::min(picture.height, picture.width * kMostAspect);
+  const int64_t width = std::min(picture.width, picture.height * kMostAspect);
+  return {.top = HalfOf(picture.height - height),
+          .left = HalfOf(picture.width - width),
+          .height = height,
+          .width = width};
+}
+
+Picture Middle(Picture picture, int64_t height, int64_t width) {
+  CHECK(picture.height >= height && picture.width >= width);
+  if (picture.height == height && picture.width == width) return picture;
+  return Crop(picture, {.top = HalfOf(picture.height - height),
+                        .left = HalfOf(picture.width - width),
+                        .height = height,
+                        .width = width});
+}
+
+}  // namespace
+
+Picture Crop(const Picture& picture, const PictureBox& box) {
+  CHECK(box.top >= 0 && box.left >= 0 && box.top + box.height <= picture.height &&
+        box.left + box.width <= picture.width);
+  Picture result(box.height, box.width, picture.channels);
+  for (int64_t y = 0; y < box.height; ++y) {
+    std::copy_n(picture.row(box.top + y) + box.left * picture.channels, result.row_bytes(),
+                result.row(y));
+  }
+  return result;
+}
+
+Picture Resample(const Picture& picture, const PictureBox& box, int64_t height, int64_t width) {
+  CHECK(height >= 1 && width >= 1 && box.height >= 1 && box.width >= 1);
+  CHECK(box.top >= 0 && box.left >= 0 && box.top + box.height <= picture.height &&
+        box.left + box.width <= picture.width);
+  Picture result = box.width == width ? Crop(picture, box) : AlongRows(picture, box, width);
+  return box.height == height ? result : AlongColumns(result, height);
+}
+
+Picture FitByShorterSide(const Picture& picture, int64_t shorter, int64_t height, int64_t width) {
+  CHECK(shorter >= height && shorter >= width);
+  const PictureBox all = WithoutLongEnds(picture);
+  const bool tall = all.width <= all.height;
+  const int64_t longer = tall ? shorter * all.height / all.width : shorter * all.width / all.height;
+  return Middle(Resample(picture, all, tall ? longer : shorter, tall ? shorter : longer), height,
+                width);
+}
+
+Picture FitToCover(const Picture& picture, int64_t height, int64_t width) {
+  if (picture.height == height && picture.width == width) return picture;
+  const PictureBox all = WithoutLongEnds(picture);
+  // Which side is the one that is just covered.
+  const bool by_width = height * all.width <= width * all.height;
+  const int64_t rows = by_width ? width * all.height / all.width : height;
+  const int64_t columns = by_width ? width : height * all.width / all.height;
+  return Middle(Resample(picture, all, std::max(rows, height), std::max(columns, width)), height,
+                width);
+}
+
+}  // namespace stagecoach

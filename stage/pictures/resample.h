@@ -1,0 +1,36 @@
+// Resampling: a picture, or a part of one, at another size. Bilinear with antialias: each new pixel is a mean of the
+// old ones under a triangle, which is as wide as a new pixel where the picture gets smaller. Weights are rounded to
+// 22 bits behind the point and sums are of integers, first along rows, then along columns, each rounded to a byte: the
+// bytes of Pillow's resize(size, BILINEAR), on which PyTorch's transforms are built, on every machine.
+// Threads: pure functions.
+#ifndef STAGECOACH_STAGE_PICTURES_RESAMPLE_H_
+#define STAGECOACH_STAGE_PICTURES_RESAMPLE_H_
+
+#include <cstdint>
+
+#include "stage/pictures/picture.h"
+
+namespace stagecoach {
+
+// Rows [top, top + height) and columns [left, left + width).
+struct PictureBox {
+  int64_t top = 0, left = 0, height = 0, width = 0;
+  friend bool operator==(const PictureBox&, const PictureBox&) = default;
+};
+
+// box lies in the picture; height and width are 1 or more. Nothing outside of the box is looked at.
+Picture Resample(const Picture& picture, const PictureBox& box, int64_t height, int64_t width);
+Picture Crop(const Picture& picture, const PictureBox& box);
+
+// A side that is more than so many times the other one is cut to its middle before it is resized: memory is bounded.
+inline constexpr int64_t kMostAspect = 32;
+
+// The middle [height, width] of a picture whose shorter side was made `shorter`, the longer one in proportion, rounded
+// down: Resize(shorter) and CenterCrop of PyTorch's transforms. shorter is no less than height and width.
+Picture FitByShorterSide(const Picture& picture, int64_t shorter, int64_t height, int64_t width);
+// The same with the smallest size that covers [height, width].
+Picture FitToCover(const Picture& picture, int64_t height, int64_t width);
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_STAGE_PICTURES_RESAMPLE_H_

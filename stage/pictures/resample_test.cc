@@ -1,0 +1,103 @@
+#include "stage/pictures/resample.h"
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/hash.h"
+#include "gtest/gtest.h"
+
+namespace stagecoach {
+namespace {
+
+// Numbers that any program can make again.
+Picture FormulaPicture(int64_t height, int64_t width, int64_t channels) {
+  Picture picture(height, width, channels);
+  size_t i = 0;
+  for (int64_t y = 0; y < height; ++y) {
+    for (int64_t x = 0; x < width; ++x) {
+      for (int64_t c = 0; c < channels; ++c) {
+        picture.bytes[i++] = static_cast<uint8_t>(x * x * 7 + y * 13 + x * y * 3 + c * 50 +
+                                                  (x * 31 + y * 17) % 29 * 5);
+      }
+    }
+  }
+  return picture;
+}
+
+std::string DigestOf(const Picture& picture) {
+  Sha256 digest;
+  digest.Update(std::as_bytes(std::span(picture.bytes)));
+  return digest.Hex().substr(0, 16);
+}
+
+PictureBox AllOf(const Picture& picture) {
+  return {.height = picture.height, .width = picture.width};
+}
+
+// Digests of what Pillow 13.0.0's resize((width, height), BILINEAR) gives for the same numbers.
+TEST(Resample, GivesPillowsBytes) {
+  const struct {
+    int64_t height, width, new_height, new_width;
+    const char *colours, *grey;
+  } rows[] = {
+      {40, 60, 20, 30, "a6a4eaa5e1deb172", "5d0312137ae478b9"},
+      {40, 60, 13, 7, "8ae32934c0bdb467", "3e005d4c5e548d9e"},
+      {17, 23, 64, 48, "1f40845fe0b482f4", "af7a37895f4975fb"},
+      {100, 30, 33, 30, "ecdc875f93ce2a34", "f1528549891e0ee0"},
+      {50, 50, 50, 21, "b77fee39a589e2fd", "a0753cb2d87c28bf"},
+      {7, 300, 5, 11, "0e5cc85bb6583124", "a04b9157489fb288"},
+  };
+  for (const auto& row : rows) {
+    const Picture colours = FormulaPicture(row.height, row.width, 3);
+    const Picture grey = FormulaPicture(row.height, row.width, 1);
+    EXPECT_EQ(DigestOf(Resample(colours, AllOf(colours), row.new_height, row.new_width)),
+              row.colours)
+        << row.height << "x" << row.width;
+    EXPECT_EQ(DigestOf(Resample(grey, AllOf(grey), row.new_height, row.new_width)), row.grey);
+  }
+}
+
+TEST(Resample, LooksAtNothingOutsideOfItsBox) {
+  const Picture picture = FormulaPicture(30, 40, 3);
+  const PictureBox box{.top = 5, .left = 7, .height = 12, .width = 20};
+  const Picture part = Crop(picture, box);
+  EXPECT_EQ(part.row(0)[0], picture.row(5)[21]);
+  EXPECT_EQ(Resample(picture, box, 9, 11), Resample(part, AllOf(part), 9, 11));
+  EXPECT_EQ(Resample(picture, box, 12, 20), part);
+}
+
+TEST(Resample, OneColourStaysThatColour) {
+  Picture picture(9, 31, 3);
+  for (uint8_t& byte : picture.bytes) byte = 255;
+  for (const uint8_t byte : Resample(picture, AllOf(picture), 23, 5).bytes) EXPECT_EQ(byte, 255);
+}
+
+TEST(FitPicture, TakesTheMiddleOfThePictureWhoseShorterSideFits) {
+  const Picture wide = FormulaPicture(20, 33, 1), tall = FormulaPicture(33, 20, 1);
+  const Picture resized = Resample(wide, AllOf(wide), 10, 16);
+  EXPECT_EQ(FitByShorterSide(wide, 10, 8, 8),
+            Crop(resized, {.top = 1, .left = 4, .height = 8, .width = 8}));
+  EXPECT_EQ(FitByShorterSide(tall, 10, 10, 10),
+            Crop(Resample(tall, AllOf(tall), 16, 10), {.top = 3, .height = 10, .width = 10}));
+  EXPECT_EQ(FitToCover(wide, 10, 10),
+            Crop(resized, {.top = 0, .left = 3, .height = 10, .width = 10}));
+  EXPECT_EQ(FitToCover(wide, 20, 33), wide);
+  for (int64_t height = 1; height < 9; ++height) {
+    for (int64_t width = 1; width < 9; ++width) {
+      const Picture fitted = FitToCover(wide, height, width);
+      EXPECT_TRUE(fitted.height == height && fitted.width == width) << height << "x" << width;
+    }
+  }
+}
+
+// A line of one pixel's height would be 64 million x 256 pixels.
+TEST(FitPicture, ALineTakesNoMoreMemoryThanAPicture) {
+  const Picture line = FormulaPicture(1, 1 << 20, 1);
+  const Picture fitted = FitByShorterSide(line, 64, 32, 32);
+  EXPECT_EQ(fitted.height, 32);
+  EXPECT_EQ(FitToCover(line, 32, 32).width, 32);
+}
+
+}  // namespace
+}  // namespace stagecoach
