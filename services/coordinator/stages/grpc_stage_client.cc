@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "services/common/convert/convert_control.h"
+#include "services/common/convert/convert_network.h"
 #include "services/common/grpc/grpc_channel.h"
 #include "services/common/grpc/grpc_status.h"
 
