@@ -20,6 +20,7 @@ enum class Fill {
   kNormal,    // standard normal
   kShifted,   // 4 + 1.5 * normal: where a careless variance cancels
   kPositive,  // at least 0.5
+  kSomeZero,  // as kPositive, every third 0
   kDistinct,  // in random order, apart by 0.03, none nearer to 0 than half of that
   kIds,       // from 0 to below `below`
   kAnyIds,    // from -2 to below `below`

@@ -46,6 +46,9 @@ class CrossEntropy final : public OperationOf<CrossEntropyAttributes> {
                           .samples = 3,
                           .differentiable = false};
       evaluation.inputs[1].fill = ids;
+      if (attributes.weighted) {
+        evaluation.inputs.push_back(LossWeights(evaluation.inputs[1].type));
+      }
       attributes.gradient = true;
       for (CallCase& made : LossCases(evaluation, ToAttributes(attributes))) {
         all.push_back(std::move(made));
@@ -63,6 +66,15 @@ class CrossEntropy final : public OperationOf<CrossEntropyAttributes> {
     add("out_of_range", ignoring, {33, 7}, Fill::kNormal, Fill::kAnyIds, 2);
     add("ties", measured, {33, 7}, Fill::kTied);
     add("diverged", measured, {33, 7}, Fill::kDiverged);
+    add("weighted", {.weighted = true}, {7, 33});
+    CrossEntropyAttributes weighted = measured;
+    weighted.weighted = true;
+    add("weighted_labels", weighted, {19});
+    weighted.ignore_index = 7;
+    add("weighted_no_class_ignored", weighted, {33, 7}, Fill::kNormal, Fill::kIds, 1);
+    weighted.ignore_index = -1;
+    add("weighted_out_of_range", weighted, {33, 7}, Fill::kNormal, Fill::kAnyIds, 2);
+    add("weighted_diverged", weighted, {33, 7}, Fill::kDiverged);
     return all;
   }
 
@@ -70,9 +82,8 @@ class CrossEntropy final : public OperationOf<CrossEntropyAttributes> {
   absl::StatusOr<std::vector<ValueType>> TypesOf(const CrossEntropyAttributes& attributes,
                                                  std::span<const ValueType> inputs,
                                                  std::span<const ValueType>) const override {
-    absl::Status status = attributes.gradient
-                              ? CheckOperands(name(), inputs, {"logits", "targets", "scale"})
-                              : CheckOperands(name(), inputs, {"logits", "targets"});
+    const LossForm form{attributes.weighted, attributes.gradient};
+    absl::Status status = CheckLossOperands(name(), inputs, "logits", "targets", form);
     if (status.ok()) status = CheckActivation("logits", inputs[0], 1);
     if (!status.ok()) return status;
     if (const int64_t classes = inputs[0].shape.back(); attributes.top > classes) {
@@ -80,7 +91,7 @@ class CrossEntropy final : public OperationOf<CrossEntropyAttributes> {
                                                      "; must be <= ", classes, ", the classes"));
     }
     status = CheckType("targets", inputs[1], TargetsType(inputs[0]));
-    if (status.ok() && attributes.gradient) status = CheckType("scale", inputs[2], ScaleType());
+    if (status.ok()) status = CheckLossTypes(inputs, form);
     if (!status.ok()) return status;
     return LossOutputs(attributes.gradient, inputs[0], attributes.sums());
   }

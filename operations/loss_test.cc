@@ -1,4 +1,7 @@
 // Types of losses: the gradient of the first input where it is asked for, then the sums.
+#include <cmath>
+#include <limits>
+#include <string>
 #include <vector>
 
 #include "gmock/gmock.h"
@@ -53,6 +56,53 @@ TEST(CrossEntropyTypes, RefuseATopOfMoreThanThereAre) {
   };
   EXPECT_TRUE(why_not(10).ok());
   EXPECT_EQ(why_not(11).message(), "attribute top: 11; must be <= 10, the classes");
+}
+
+TEST(CrossEntropyTypes, TakeAWeightForEachTarget) {
+  const ValueType logits = ActivationType({4, 10});
+  const ValueType targets{Element::kIds, Leading::kSamples, {4}};
+  const ValueType weights{Element::kFloat32, Leading::kSamples, {4}};
+  CrossEntropyAttributes attributes{.accuracy = true, .weighted = true};
+  EXPECT_THAT(LossTypes("cross_entropy", ToAttributes(attributes), {logits, targets, weights}),
+              ElementsAre(Sums(3)));
+  attributes.gradient = true;
+  EXPECT_THAT(
+      LossTypes("cross_entropy", ToAttributes(attributes), {logits, targets, weights, ScaleType()}),
+      ElementsAre(logits, Sums(3)));
+  const auto refusal = [&](const std::vector<ValueType>& inputs) {
+    return std::string(OperationNamed("cross_entropy")
+                           .Types(ToAttributes(attributes), inputs, {})
+                           .status()
+                           .message());
+  };
+  EXPECT_EQ(refusal({logits, targets, ScaleType()}),
+            "cross_entropy has 3 operands; it takes 4: logits, targets, weights, scale");
+  EXPECT_EQ(refusal({logits, targets, SampleWeightType(), ScaleType()}),
+            "weights is float32[n]; must be float32[n, 4]");
+}
+
+TEST(MeanSquaredErrorTypes, TakeAWeightForEachSample) {
+  const ValueType image = ActivationType({4, 4, 3});
+  const ValueType target{Element::kFloat32, Leading::kSamples, {4, 4, 3}};
+  const Attributes attributes = ToAttributes(MeanSquaredErrorAttributes{.weighted = true});
+  EXPECT_THAT(LossTypes("mean_squared_error", attributes, {image, target, SampleWeightType()}),
+              ElementsAre(Sums(2)));
+  EXPECT_EQ(OperationNamed("mean_squared_error")
+                .Types(attributes, std::vector<ValueType>{image, target, target}, {})
+                .status()
+                .message(),
+            "weights is float32[n, 4, 4, 3]; must be float32[n]");
+}
+
+// A weight that a job may give is one that a loss takes, though it is float32 there.
+TEST(LossWeight, IsBoundedInEitherType) {
+  for (const double weight : {0.0, kLeastWeight, 1.0, kMostWeight}) {
+    EXPECT_TRUE(IsLossWeight(static_cast<float>(weight))) << weight;
+  }
+  const float infinity = std::numeric_limits<float>::infinity();
+  for (const float weight : {-1.0f, 9e-10f, 1.1e9f, infinity, std::nanf("")}) {
+    EXPECT_FALSE(IsLossWeight(weight)) << weight;
+  }
 }
 
 TEST(MeanSquaredErrorTypes, OfAnImageAndItsTarget) {

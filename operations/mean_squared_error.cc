@@ -20,16 +20,23 @@ class MeanSquaredError final : public OperationOf<MeanSquaredErrorAttributes> {
   std::vector<std::string> Sums(const Attributes&) const override { return {"loss", "terms"}; }
   std::vector<CallCase> Cases() const override {
     std::vector<CallCase> all;
-    const auto add = [&](std::string name, const Shape& shape) {
-      const CallCase evaluation{.name = std::move(name),
-                                .inputs = {Samples(shape), Statistics(shape, Fill::kNormal)},
-                                .samples = 3,
-                                .differentiable = false};
-      const Attributes gradient = ToAttributes(MeanSquaredErrorAttributes{.gradient = true});
-      for (CallCase& made : LossCases(evaluation, gradient)) all.push_back(std::move(made));
+    const auto add = [&](std::string name, const Shape& shape, bool weighted = false) {
+      MeanSquaredErrorAttributes attributes{.weighted = weighted};
+      CallCase evaluation{.name = std::move(name),
+                          .attributes = ToAttributes(attributes),
+                          .inputs = {Samples(shape), Statistics(shape, Fill::kNormal)},
+                          .samples = 3,
+                          .differentiable = false};
+      if (weighted) evaluation.inputs.push_back(LossWeights(evaluation.inputs[1].type));
+      attributes.gradient = true;
+      for (CallCase& made : LossCases(evaluation, ToAttributes(attributes))) {
+        all.push_back(std::move(made));
+      }
     };
     add("odd", {7, 5});
     add("long", {101, 137});
+    add("weighted", {7, 5}, true);
+    add("weighted_long", {101, 137}, true);
     return all;
   }
 
@@ -37,14 +44,13 @@ class MeanSquaredError final : public OperationOf<MeanSquaredErrorAttributes> {
   absl::StatusOr<std::vector<ValueType>> TypesOf(const MeanSquaredErrorAttributes& attributes,
                                                  std::span<const ValueType> inputs,
                                                  std::span<const ValueType>) const override {
-    absl::Status status = attributes.gradient
-                              ? CheckOperands(name(), inputs, {"prediction", "target", "scale"})
-                              : CheckOperands(name(), inputs, {"prediction", "target"});
+    const LossForm form{attributes.weighted, attributes.gradient};
+    absl::Status status = CheckLossOperands(name(), inputs, "prediction", "target", form);
     if (status.ok()) status = CheckActivation("prediction", inputs[0], 0);
     if (!status.ok()) return status;
     status =
         CheckType("target", inputs[1], {Element::kFloat32, Leading::kSamples, inputs[0].shape});
-    if (status.ok() && attributes.gradient) status = CheckType("scale", inputs[2], ScaleType());
+    if (status.ok()) status = CheckLossTypes(inputs, form);
     if (!status.ok()) return status;
     return LossOutputs(attributes.gradient, inputs[0], 2);
   }

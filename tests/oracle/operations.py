@@ -176,26 +176,33 @@ def average_pool(a, x):
     return (channels_last(y),)
 
 
-def cross_entropy(a, logits, targets):
+def cross_entropy(a, logits, targets, *weights):
     options = {"label_smoothing": a["label_smoothing"], "ignore_index": a["ignore_index"]}
     logits, targets = logits.flatten(0, -2), targets.flatten()
     counts = targets != a["ignore_index"]
+    given = ~counts | (targets >= 0) & (targets < logits.shape[1])
     known = (targets >= 0) & (targets < logits.shape[1])
     # PyTorch refuses such targets: here their rows are not numbers.
-    spoilt = logits * torch.where(known | ~counts, 1.0, math.nan)[:, None]
-    safe = torch.where(known | ~counts, targets, 0)
-    sums = [F.cross_entropy(spoilt, safe, reduction="sum", **options), counts.sum()]
+    of_row = weights[0].flatten() if a["weighted"] else torch.ones(len(targets))
+    spoilt = logits * torch.where(given | (of_row == 0), 1.0, math.nan)[:, None]
+    # Of weight 0 is what counts for nothing, whatever it is; to PyTorch 0 times what is not a number is none.
+    spoilt, counts = torch.where((of_row != 0)[:, None], spoilt, 0), counts & (of_row != 0)
+    safe = torch.where(given, targets, 0)
+    sums = [(of_row * F.cross_entropy(spoilt, safe, reduction="none", **options)).sum(), (of_row * counts).sum()]
     # Its topk leaves the order of equal values open.
     places = torch.where(known, targets, 0)[:, None]
     own, classes = logits.gather(1, places), torch.arange(logits.shape[1])
     before = torch.where(classes < places, ~(logits < own), ~(logits <= own)) & (classes != places)
     for top in [1] * bool(a["accuracy"]) + [a["top"]] * bool(a["top"]):
-        sums.append(((before.sum(1) < top) & counts & known).sum())
+        sums.append((of_row * ((before.sum(1) < top) & counts & known)).sum())
     return sums
 
 
-def mean_squared_error(_a, prediction, target):
-    return [F.mse_loss(prediction, target, reduction="sum"), torch.tensor(prediction.numel())]
+def mean_squared_error(a, prediction, target, *weights):
+    if not a["weighted"]:
+        return [F.mse_loss(prediction, target, reduction="sum"), torch.tensor(prediction.numel())]
+    losses = F.mse_loss(prediction, target, reduction="none").flatten(1)
+    return [(losses * weights[0][:, None]).sum(), weights[0].sum() * losses.shape[1]]
 
 
 TABLE = {
@@ -292,13 +299,14 @@ class Case:
                 report.near(f"{label}.d_input{i}", ours, leaf.grad)
 
     def _compare_loss(self, report, label):
-        sums = LOSSES[self.operation](self.attributes, *self.inputs[:2])
+        weights = self.inputs[2 : 2 + self.attributes["weighted"]]
+        sums = LOSSES[self.operation](self.attributes, *self.inputs[:2], *weights)
         outputs = self.all("output")
         for ours, truth in pairs(report, label, outputs.pop(), sums):
             report.near(f"{label}.sums", ours, truth)
         if outputs:
             sums[0].backward()
-            scale = float(self.inputs[2])
+            scale = float(self.inputs[-1])
             report.near(f"{label}.gradient", outputs[0], self.inputs[0].grad * scale)
 
 

@@ -26,6 +26,9 @@ std::vector<float> FillOperand(const CaseOperand& operand, int64_t count, uint32
       case Fill::kPositive:
         value = std::abs(value) + 0.5f;
         break;
+      case Fill::kSomeZero:
+        value = i % 3 == 1 ? 0.0f : std::abs(value) + 0.5f;
+        break;
       case Fill::kDistinct:
         value = static_cast<float>(0.03 * (static_cast<double>(place - count / 2) + 0.5));
         break;

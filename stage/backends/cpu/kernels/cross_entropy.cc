@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "operations/loss_types.h"
 #include "stage/backends/cpu/float_view.h"
 #include "stage/backends/cpu/kernel_list.h"
 #include "stage/backends/cpu/kernels.h"
@@ -33,13 +34,14 @@ double MeanOf(const float* values, int64_t n) {
 
 // d_logits may be null or logits.
 void Row(const CrossEntropyAttributes& attributes, const float* logits, int64_t classes,
-         int32_t target, float scale, double* sums, float* d_logits) {
+         int32_t target, float weight, float scale, double* sums, float* d_logits) {
   std::fill_n(sums, kMostSums, 0.0);
-  if (target == attributes.ignore_index) {
+  if (target == attributes.ignore_index || weight == 0) {
     if (d_logits != nullptr) std::fill_n(d_logits, classes, 0.0f);
     return;
   }
-  sums[1] = 1;
+  sums[1] = weight;
+  scale *= weight;
   if (target < 0 || target >= classes) {
     sums[0] = std::numeric_limits<double>::quiet_NaN();
     if (d_logits != nullptr) std::fill_n(d_logits, classes, NAN);
@@ -48,12 +50,13 @@ void Row(const CrossEntropyAttributes& attributes, const float* logits, int64_t 
   int64_t next = 2;
   if (attributes.accuracy || attributes.top > 0) {
     const int64_t rank = RankOf(logits, classes, target);
-    if (attributes.accuracy) sums[next++] = rank == 0 ? 1 : 0;
-    if (attributes.top > 0) sums[next] = rank < attributes.top ? 1 : 0;
+    if (attributes.accuracy) sums[next++] = rank == 0 ? weight : 0;
+    if (attributes.top > 0) sums[next] = rank < attributes.top ? weight : 0;
   }
   const double smoothing = attributes.label_smoothing;
   if (smoothing > 0) sums[0] = smoothing * (logits[target] - MeanOf(logits, classes));
   sums[0] += CrossEntropyRow(logits, target, scale, d_logits, classes);
+  sums[0] *= weight;
   if (smoothing == 0 || d_logits == nullptr) return;
   const auto share = static_cast<float>(smoothing / static_cast<double>(classes)) * scale;
   for (int64_t j = 0; j < classes; ++j) d_logits[j] -= share;
@@ -65,10 +68,12 @@ absl::StatusOr<Kernel> Loss(CpuBackend& backend, const Call& call, const CallTyp
                     const KernelContext&, const KernelArguments& a) {
     const int64_t classes = a.inputs[0].shape().back(), rows = a.inputs[1].elements();
     const bool gradient = attributes.gradient;
+    const LossForm form{attributes.weighted, gradient};
     const FloatInput logits(a.inputs[0]);
     const FloatOutput d_logits(gradient ? a.outputs[0] : a.inputs[0]);
     const int32_t* const targets = a.inputs[1].data<int32_t>();
-    const float scale = gradient ? a.inputs[2].data<float>()[0] : 0.0f;
+    const float* const weights = form.weighted ? a.inputs[2].data<float>() : nullptr;
+    const float scale = gradient ? a.inputs[ScalePlace(form)].data<float>()[0] : 0.0f;
     auto* const table = reinterpret_cast<double*>(backend.ReserveShared(
         std::max<int64_t>(rows, 1) * kMostSums * static_cast<int64_t>(sizeof(double))));
     if (table == nullptr) return;
@@ -78,7 +83,8 @@ absl::StatusOr<Kernel> Loss(CpuBackend& backend, const Call& call, const CallTyp
                            const float* from = logits.Read(start, elements, room[0]);
                            float* const to = gradient ? d_logits.At(start, room[0]) : nullptr;
                            for (int64_t r = 0; r < count; ++r) {
-                             Row(attributes, from + r * classes, classes, targets[first + r], scale,
+                             Row(attributes, from + r * classes, classes, targets[first + r],
+                                 weights == nullptr ? 1.0f : weights[first + r], scale,
                                  table + (first + r) * kMostSums,
                                  gradient ? to + r * classes : nullptr);
                            }

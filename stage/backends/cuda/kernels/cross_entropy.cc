@@ -1,6 +1,7 @@
 #include "stage/backends/cuda/kernels/cross_entropy.h"
 
 #include "operations/cross_entropy.h"
+#include "operations/loss_types.h"
 #include "stage/backends/cuda/element_types.h"
 #include "stage/backends/cuda/kernel_list.h"
 
@@ -12,6 +13,7 @@ absl::StatusOr<Kernel> Loss(KernelBackend& backend, const Call& call, const Call
                     const KernelContext&, const KernelArguments& a) {
     constexpr char kWhat[] = "cross_entropy";
     const bool gradient = attributes.gradient;
+    const LossForm form{attributes.weighted, gradient};
     const LossRows shape = {a.inputs[1].elements(),
                             a.inputs[0].shape().back(),
                             attributes.label_smoothing,
@@ -26,7 +28,8 @@ absl::StatusOr<Kernel> Loss(KernelBackend& backend, const Call& call, const Call
     WithType(TypeOf(kWhat, {&a.inputs[0]}), [&]<typename T>(T) {
       backend.Note(
           CrossEntropyLoss<T>(stream, shape, a.inputs[0].data<T>(), a.inputs[1].data<int32_t>(),
-                              gradient ? a.inputs[2].data<float>() : nullptr,
+                              form.weighted ? a.inputs[2].data<float>() : nullptr,
+                              gradient ? a.inputs[ScalePlace(form)].data<float>() : nullptr,
                               gradient ? a.outputs[0].data<T>() : nullptr,
                               a.outputs[gradient ? 1 : 0].data<double>(), scratch),
           kWhat);

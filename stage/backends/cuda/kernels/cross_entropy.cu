@@ -80,17 +80,21 @@ __device__ __forceinline__ void FillRow(T* d_row, int64_t classes, float value) 
 
 // What a row gives that has no class: is it no term, or a fault of the data?
 __device__ __forceinline__ void NoteNoClass(const LossRows& s, int64_t r, bool ignored,
-                                            double* table) {
+                                            float weight, double* table) {
   for (int i = 0; i < s.sums; ++i) table[i * s.rows + r] = 0.0;
   if (ignored) return;
   table[r] = NAN;
-  table[s.rows + r] = 1.0;
+  table[s.rows + r] = weight;
+}
+
+__device__ __forceinline__ float WeightOf(const float* weights, int64_t r) {
+  return weights == nullptr ? 1.0f : weights[r];
 }
 
 template <typename T>
 __global__ void __launch_bounds__(kMaxLogitThreads)
     LossAloneKernel(LossRows s, const T* logits, const int32_t* targets, bool wide,
-                    const float* scale, T* d_logits, double* table) {
+                    const float* weights, const float* scale, T* d_logits, double* table) {
   constexpr int kCount = kPack<T>;
   __shared__ float shared[32];
   const int64_t stride = static_cast<int64_t>(blockDim.x) * kCount;
@@ -99,10 +103,12 @@ __global__ void __launch_bounds__(kMaxLogitThreads)
     const int64_t begin = row * s.classes, end = begin + s.classes;
     const int64_t start = (begin / kCount + threadIdx.x) * kCount;
     const int64_t target = targets[row];
-    const bool ignored = target == s.ignored, known = target >= 0 && target < s.classes;
+    const float weight = WeightOf(weights, row);
+    const bool ignored = target == s.ignored || weight == 0.0f;
+    const bool known = target >= 0 && target < s.classes;
     if (ignored || !known) {
       FillRow(d_logits == nullptr ? nullptr : d_logits + begin, s.classes, ignored ? 0.0f : NAN);
-      if (threadIdx.x == 0) NoteNoClass(s, row, ignored, table);
+      if (threadIdx.x == 0) NoteNoClass(s, row, ignored, weight, table);
       continue;
     }
     RunningSum running;
@@ -115,12 +121,13 @@ __global__ void __launch_bounds__(kMaxLogitThreads)
     const float total = BlockSum(
         running.sum == 0.0f ? 0.0f : running.sum * expf(running.largest - largest), shared);
     if (threadIdx.x == 0) {
-      table[row] = log(static_cast<double>(total)) +
-                   (static_cast<double>(largest) - static_cast<double>(at_target));
-      table[s.rows + row] = 1.0;
+      const double loss = log(static_cast<double>(total)) +
+                          (static_cast<double>(largest) - static_cast<double>(at_target));
+      table[row] = weight * loss;
+      table[s.rows + row] = weight;
     }
     if (d_logits == nullptr) continue;
-    const float inverse = 1.0f / total, factor = *scale;
+    const float inverse = 1.0f / total, factor = *scale * weight;
     for (int64_t i = start; i < end; i += stride) {
       Floats<kCount> values = LoadFloats<kCount>(logits, i, begin, end, wide);
 #pragma unroll
@@ -135,31 +142,36 @@ __global__ void __launch_bounds__(kMaxLogitThreads)
 
 template <typename T>
 __global__ void MeasuredLossKernel(LossRows s, const T* logits, const int32_t* targets,
-                                       const float* scale, T* d_logits, double* table) {
+                                   const float* weights, const float* scale, T* d_logits,
+                                   double* table) {
   __shared__ float shared[32];
   __shared__ double wide[32];
   for (int64_t r = blockIdx.x; r < s.rows; r += gridDim.x) {
     const int64_t target = targets[r];
-    const bool ignored = target == s.ignored, known = target >= 0 && target < s.classes;
+    const float weight = WeightOf(weights, r);
+    const bool ignored = target == s.ignored || weight == 0.0f;
+    const bool known = target >= 0 && target < s.classes;
     T* const d_row = d_logits == nullptr ? nullptr : d_logits + r * s.classes;
     if (ignored || !known) {
       FillRow(d_row, s.classes, ignored ? 0.0f : NAN);
-      if (threadIdx.x == 0) NoteNoClass(s, r, ignored, table);
+      if (threadIdx.x == 0) NoteNoClass(s, r, ignored, weight, table);
       continue;
     }
     const T* const row = logits + r * s.classes;
     const float own = ToFloat(row[target]);  // before the row may be overwritten
     const RowSums sums = SumsOfRow(row, s.classes, target, shared, wide);
     if (threadIdx.x == 0) {
-      table[r] = log(static_cast<double>(sums.total)) + static_cast<double>(sums.largest) -
-                 (1.0 - s.smoothing) * own - (s.smoothing > 0.0 ? s.smoothing * sums.mean : 0.0);
-      table[s.rows + r] = 1.0;
+      const double loss =
+          log(static_cast<double>(sums.total)) + static_cast<double>(sums.largest) -
+          (1.0 - s.smoothing) * own - (s.smoothing > 0.0 ? s.smoothing * sums.mean : 0.0);
+      table[r] = weight * loss;
+      table[s.rows + r] = weight;
       int64_t next = 2;
-      if (s.accuracy) table[next++ * s.rows + r] = sums.rank == 0 ? 1.0 : 0.0;
-      if (s.top > 0) table[next * s.rows + r] = sums.rank < s.top ? 1.0 : 0.0;
+      if (s.accuracy) table[next++ * s.rows + r] = sums.rank == 0 ? weight : 0.0;
+      if (s.top > 0) table[next * s.rows + r] = sums.rank < s.top ? weight : 0.0;
     }
     if (d_row == nullptr) continue;
-    const float inverse = 1.0f / sums.total, factor = *scale;
+    const float inverse = 1.0f / sums.total, factor = *scale * weight;
     const float share = static_cast<float>(s.smoothing / static_cast<double>(s.classes));
     for (int64_t j = threadIdx.x; j < s.classes; j += blockDim.x) {
       const float p = expf(ToFloat(row[j]) - sums.largest) * inverse;
@@ -173,16 +185,17 @@ __global__ void MeasuredLossKernel(LossRows s, const T* logits, const int32_t* t
 
 template <typename T>
 cudaError_t CrossEntropyLoss(cudaStream_t stream, const LossRows& shape, const T* logits,
-                             const int32_t* targets, const float* scale, T* d_logits, double* sums,
-                             double* scratch) {
+                             const int32_t* targets, const float* weights, const float* scale,
+                             T* d_logits, double* sums, double* scratch) {
   const bool alone = shape.sums == 2 && shape.smoothing == 0.0;
   cudaError_t error =
       alone ? Launch(LossAloneKernel<T>,
                      RowLaunch(shape.rows, shape.classes, kPack<T>, kMaxLogitThreads), 0, stream,
-                     shape, logits, targets, Aligned(logits, d_logits), scale, d_logits, scratch)
+                     shape, logits, targets, Aligned(logits, d_logits), weights, scale, d_logits,
+                     scratch)
             : Launch(MeasuredLossKernel<T>,
                      RowLaunch(shape.rows, shape.classes, 1, kMaxLogitThreads), 0, stream, shape,
-                     logits, targets, scale, d_logits, scratch);
+                     logits, targets, weights, scale, d_logits, scratch);
   for (int i = 0; i < shape.sums && error == cudaSuccess; ++i) {
     error = OrderedTotal(stream, scratch + i * shape.rows, shape.rows, sums + i);
   }
@@ -190,8 +203,8 @@ cudaError_t CrossEntropyLoss(cudaStream_t stream, const LossRows& shape, const T
 }
 
 template cudaError_t CrossEntropyLoss(cudaStream_t, const LossRows&, const float*, const int32_t*,
-                                      const float*, float*, double*, double*);
+                                      const float*, const float*, float*, double*, double*);
 template cudaError_t CrossEntropyLoss(cudaStream_t, const LossRows&, const Bf16*, const int32_t*,
-                                      const float*, Bf16*, double*, double*);
+                                      const float*, const float*, Bf16*, double*, double*);
 
 }  // namespace stagecoach::cuda

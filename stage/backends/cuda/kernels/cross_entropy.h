@@ -14,11 +14,11 @@ struct LossRows {
   int64_t top;
   int sums;  // 2 to 4
 };
-// scale: one number. d_logits may be null or logits. scratch: rows * sums doubles.
+// weights: one a row, or null. scale: one number. d_logits may be null or logits. scratch: rows * sums doubles.
 template <typename T>
 cudaError_t CrossEntropyLoss(cudaStream_t stream, const LossRows& shape, const T* logits,
-                             const int32_t* targets, const float* scale, T* d_logits, double* sums,
-                             double* scratch);
+                             const int32_t* targets, const float* weights, const float* scale,
+                             T* d_logits, double* sums, double* scratch);
 
 }  // namespace stagecoach::cuda
 

@@ -5,6 +5,7 @@
 #include <limits>
 #include <vector>
 
+#include "operations/loss_types.h"
 #include "stage/backends/reference/kernel_list.h"
 
 namespace stagecoach::reference {
@@ -29,12 +30,12 @@ int64_t RankOf(const float* logits, int64_t classes, int64_t target) {
 
 // One row: adds to the sums; d_logits may be null or logits.
 void Row(const CrossEntropyAttributes& attributes, const float* logits, int64_t classes,
-         int64_t target, double scale, std::vector<double>& sums, float* d_logits) {
-  if (target == attributes.ignore_index) {
+         int64_t target, double weight, double scale, std::vector<double>& sums, float* d_logits) {
+  if (target == attributes.ignore_index || weight == 0) {
     if (d_logits != nullptr) std::fill_n(d_logits, classes, 0.0f);
     return;
   }
-  sums[1] += 1;
+  sums[1] += weight;
   if (target < 0 || target >= classes) {
     sums[0] = std::numeric_limits<double>::quiet_NaN();
     if (d_logits != nullptr) std::fill_n(d_logits, classes, NAN);
@@ -46,15 +47,15 @@ void Row(const CrossEntropyAttributes& attributes, const float* logits, int64_t 
   for (int64_t j = 0; attributes.label_smoothing > 0 && j < classes; ++j) {
     spread += attributes.label_smoothing * (logits[j] / static_cast<double>(classes));
   }
-  sums[0] += normalizer - (1 - attributes.label_smoothing) * logits[target] - spread;
+  sums[0] += weight * (normalizer - (1 - attributes.label_smoothing) * logits[target] - spread);
   const int64_t rank = RankOf(logits, classes, target);
   size_t next = 2;
-  if (attributes.accuracy) sums[next++] += rank == 0 ? 1 : 0;
-  if (attributes.top > 0) sums[next] += rank < attributes.top ? 1 : 0;
+  if (attributes.accuracy) sums[next++] += rank == 0 ? weight : 0;
+  if (attributes.top > 0) sums[next] += rank < attributes.top ? weight : 0;
   if (d_logits == nullptr) return;
   for (int64_t j = 0; j < classes; ++j) {
     const double q = smooth + (j == target ? 1 - attributes.label_smoothing : 0);
-    d_logits[j] = static_cast<float>((std::exp(logits[j] - normalizer) - q) * scale);
+    d_logits[j] = static_cast<float>((std::exp(logits[j] - normalizer) - q) * scale * weight);
   }
 }
 
@@ -62,12 +63,13 @@ absl::StatusOr<Kernel> Loss(ReferenceBackend&, const Call& call, const CallTypes
   return Kernel([attributes = AttributesOf<CrossEntropyAttributes>(call)](
                     const KernelContext&, const KernelArguments& a) {
     const int64_t classes = a.inputs[0].shape().back(), rows = a.inputs[1].elements();
-    const double scale = attributes.gradient ? a.inputs[2].data<float>()[0] : 0.0f;
+    const LossForm form{attributes.weighted, attributes.gradient};
+    const double scale = form.gradient ? a.inputs[ScalePlace(form)].data<float>()[0] : 0.0f;
     std::vector<double> sums(attributes.sums(), 0.0);
     for (int64_t r = 0; r < rows; ++r) {
       Row(attributes, a.inputs[0].data<float>() + r * classes, classes,
-          a.inputs[1].data<int32_t>()[r], scale, sums,
-          attributes.gradient ? a.outputs[0].data<float>() + r * classes : nullptr);
+          a.inputs[1].data<int32_t>()[r], form.weighted ? a.inputs[2].data<float>()[r] : 1.0, scale,
+          sums, attributes.gradient ? a.outputs[0].data<float>() + r * classes : nullptr);
     }
     std::copy(sums.begin(), sums.end(), a.outputs[attributes.gradient ? 1 : 0].data<double>());
   });
