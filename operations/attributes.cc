@@ -37,12 +37,16 @@ std::string Written(const std::string& text) {
 std::string Written(const std::vector<int64_t>& counts) {
   return absl::StrCat("[", absl::StrJoin(counts, ","), "]");
 }
+std::string Written(const std::vector<double>& numbers) {
+  return absl::StrCat("[", absl::StrJoin(numbers, ","), "]");
+}
 
 const char* KindName(bool) { return "true or false"; }
 const char* KindName(int64_t) { return "a whole number"; }
 const char* KindName(double) { return "a number"; }
 const char* KindName(const std::string&) { return "a text"; }
 const char* KindName(const std::vector<int64_t>&) { return "a list of whole numbers"; }
+const char* KindName(const std::vector<double>&) { return "a list of numbers"; }
 
 std::string FormatValue(const AttributeValue& value) {
   return std::visit([](const auto& v) { return Written(v); }, value);
@@ -159,16 +163,27 @@ void AttributeGetter::Text(std::string_view name, std::string& value,
   }
 }
 
+bool AttributeGetter::CheckEntries(std::string_view name, size_t entries, size_t most_entries) {
+  if (entries <= most_entries) return true;
+  Refuse(name, absl::StrCat(entries, " entries"), absl::StrCat("must be at most ", most_entries));
+  return false;
+}
+
 void AttributeGetter::Counts(std::string_view name, std::vector<int64_t>& value, int64_t least,
                              int64_t most, size_t most_entries) {
-  if (!Take(name, value)) return;
-  if (value.size() > most_entries) {
-    Refuse(name, absl::StrCat(value.size(), " entries"),
-           absl::StrCat("must be at most ", most_entries));
-    return;
-  }
+  if (!Take(name, value) || !CheckEntries(name, value.size(), most_entries)) return;
   for (size_t i = 0; i < value.size(); ++i) {
     CheckCount(absl::StrCat(std::string(name), "[", i, "]"), value[i], least, most);
+  }
+}
+
+void AttributeGetter::Weights(std::string_view name, std::vector<double>& value, double least,
+                              double most, size_t most_entries) {
+  if (!Take(name, value) || !CheckEntries(name, value.size(), most_entries)) return;
+  for (size_t i = 0; i < value.size(); ++i) {
+    if (value[i] == 0.0 || (value[i] >= least && value[i] <= most)) continue;
+    Refuse(absl::StrCat(std::string(name), "[", i, "]"), absl::StrCat(value[i]),
+           absl::StrCat("must be 0 or a number in [", least, ", ", most, "]"));
   }
 }
 

@@ -27,8 +27,9 @@
 
 namespace stagecoach {
 
-// A choice is the text of its name; several counts are a list.
-using AttributeValue = std::variant<bool, int64_t, double, std::string, std::vector<int64_t>>;
+// A choice is the text of its name; several counts, and several numbers, are a list.
+using AttributeValue =
+    std::variant<bool, int64_t, double, std::string, std::vector<int64_t>, std::vector<double>>;
 
 // In the order in which they were set; operations set theirs in the order of their struct.
 class Attributes {
@@ -72,6 +73,7 @@ using ChoiceNames = std::initializer_list<std::string_view>;  // of an enum's va
 //   Text           at most kMaxText bytes without NUL; `unless_empty` says what an empty one must be: "must name
 //                  the file"; without it a text may be empty
 //   Counts         at most `most_entries` whole numbers, each in [least, most]; may be empty
+//   Weights        at most `most_entries` numbers, each 0 or in [least, most]; may be empty
 //   Choice         an enum by the names of its values
 
 class AttributeSetter {
@@ -100,6 +102,10 @@ class AttributeSetter {
               int64_t /*most*/, size_t /*most_entries*/) {
     attributes_->Set(name, value);
   }
+  void Weights(std::string_view name, const std::vector<double>& value, double /*least*/,
+               double /*most*/, size_t /*most_entries*/) {
+    attributes_->Set(name, value);
+  }
   template <typename Enum>
   void Choice(std::string_view name, Enum value, ChoiceNames names) {
     attributes_->Set(name, NameOfChoice(static_cast<size_t>(value), names));
@@ -124,6 +130,8 @@ class AttributeGetter {
   void Text(std::string_view name, std::string& value, std::string_view unless_empty = {});
   void Counts(std::string_view name, std::vector<int64_t>& value, int64_t least, int64_t most,
               size_t most_entries);
+  void Weights(std::string_view name, std::vector<double>& value, double least, double most,
+               size_t most_entries);
   template <typename Enum>
   void Choice(std::string_view name, Enum& value, ChoiceNames names) {
     const std::optional<size_t> choice = TakeChoice(name, names);
@@ -137,6 +145,7 @@ class AttributeGetter {
   bool Take(std::string_view name, T& value);
   std::optional<size_t> TakeChoice(std::string_view name, ChoiceNames names);
   void CheckCount(const std::string& name, int64_t value, int64_t least, int64_t most);
+  bool CheckEntries(std::string_view name, size_t entries, size_t most_entries);
   void Refuse(std::string_view name, const std::string& value, std::string_view remedy);
 
   const Attributes& attributes_;

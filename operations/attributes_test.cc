@@ -18,6 +18,7 @@ struct EveryField {
   std::string path;
   std::string note;
   std::vector<int64_t> widths;
+  std::vector<double> weights;
   Norm norm = Norm::kBatch;
   double epsilon = 1e-8;
   template <typename Visitor>
@@ -25,6 +26,7 @@ struct EveryField {
     visit.Text("path", path, "must name the file");
     visit.Text("note", note);
     visit.Counts("widths", widths, 1, 64, 3);
+    visit.Weights("weights", weights, 0.5, 8, 3);
     visit.Choice("norm", norm, {"none", "batch", "group"});
     visit.Positive("epsilon", epsilon, 1);
   }
@@ -46,7 +48,8 @@ TEST(Attributes, OfAStructAndBackAreTheSame) {
 }
 
 TEST(Attributes, TextsListsAndChoicesComeBackToo) {
-  const EveryField fields{.path = "/a b", .widths = {8, 64}, .norm = EveryField::Norm::kGroup};
+  const EveryField fields{
+      .path = "/a b", .widths = {8, 64}, .weights = {0.5, 0}, .norm = EveryField::Norm::kGroup};
   const Attributes attributes = ToAttributes(fields);
   const auto back = FromAttributes<EveryField>(attributes);
   ASSERT_TRUE(back.ok()) << back.status();
@@ -59,6 +62,8 @@ TEST(Attributes, TextHasQuotesWhereItIsNoWord) {
   const auto text = [](const EveryField& fields) { return FormatAttributes(ToAttributes(fields)); };
   EXPECT_EQ(text({.path = "/data/a-b_c.gz", .widths = {8, 64}}),
             "path=/data/a-b_c.gz widths=[8,64] norm=batch epsilon=1e-08");
+  EXPECT_EQ(text({.path = "f", .weights = {0.5, 8, 0}}),
+            "path=f weights=[0.5,8,0] norm=batch epsilon=1e-08");
   EXPECT_EQ(text({.path = "a b=\"c\"\n", .note = "x"}),
             R"(path="a b=\"c\"\n" note=x norm=batch epsilon=1e-08)");
 }
@@ -107,6 +112,23 @@ TEST(Attributes, AListIsRefusedByItsEntry) {
   EXPECT_EQ(AttributeRefusal("widths", std::vector<int64_t>(4, 8)),
             "data.widths: 4 entries; must be at most 3");
   EXPECT_EQ(AttributeRefusal("widths", 1.5), "data.widths: 1.5; must be a list of whole numbers");
+}
+
+TEST(Attributes, AWeightIs0OrInItsBounds) {
+  const auto refusal = [](std::vector<double> weights) {
+    return AttributeRefusal("weights", std::move(weights));
+  };
+  EXPECT_EQ(refusal({0.5, 0, 8}), "");
+  EXPECT_EQ(refusal({0.5, 0.25}), "data.weights[1]: 0.25; must be 0 or a number in [0.5, 8]");
+  EXPECT_EQ(refusal({9}), "data.weights[0]: 9; must be 0 or a number in [0.5, 8]");
+  EXPECT_EQ(refusal({-0.5}), "data.weights[0]: -0.5; must be 0 or a number in [0.5, 8]");
+  EXPECT_EQ(refusal({std::numeric_limits<double>::quiet_NaN()}),
+            "data.weights[0]: nan; must be 0 or a number in [0.5, 8]");
+  EXPECT_EQ(refusal({std::numeric_limits<double>::infinity()}),
+            "data.weights[0]: inf; must be 0 or a number in [0.5, 8]");
+  EXPECT_EQ(refusal({1, 1, 1, 1}), "data.weights: 4 entries; must be at most 3");
+  EXPECT_EQ(AttributeRefusal("weights", std::vector<int64_t>{1}),
+            "data.weights: [1]; must be a list of numbers");
 }
 
 TEST(Attributes, AChoiceIsOneOfItsNames) {

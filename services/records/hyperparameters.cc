@@ -40,7 +40,8 @@ class List {
   void Add(const char* name, double value) { all.push_back({name, value}); }
   void Add(const char* name, bool value) { Add(name, value ? 1.0 : 0.0); }
   void Add(const char* name, int64_t value) { Add(name, static_cast<double>(value)); }
-  void Add(const char* name, const std::vector<int64_t>& values) {
+  template <typename Number>
+  void Add(const char* name, const std::vector<Number>& values) {
     if (!values.empty()) Add(name, absl::StrCat("[", absl::StrJoin(values, ", "), "]"));
   }
   void Add(const char* name, std::string value) { all.push_back({name, std::move(value)}); }

@@ -155,6 +155,14 @@ class Walker {
         reflection.AddString(message, &field, item.text);
         continue;
       }
+      if (field.cpp_type() == FieldDescriptor::CPPTYPE_DOUBLE) {
+        const std::optional<double> value = Scalar<double>(item);
+        if (!value.has_value() || !std::isfinite(*value)) {
+          return Wants(item, item_path, "a finite number");
+        }
+        reflection.AddDouble(message, &field, *value);
+        continue;
+      }
       CHECK(of_numbers) << "no list of this type is in the job spec: " << field.full_name();
       const std::optional<int64_t> value = Scalar<int64_t>(item);
       if (!value.has_value()) return Wants(item, item_path, "a whole number");

@@ -35,12 +35,16 @@ bool Takes(const FieldDescriptor& field, const std::string&) {
 bool Takes(const FieldDescriptor& field, const std::vector<int64_t>&) {
   return field.is_repeated() && field.cpp_type() == FieldDescriptor::CPPTYPE_INT64;
 }
+bool Takes(const FieldDescriptor& field, const std::vector<double>&) {
+  return field.is_repeated() && field.cpp_type() == FieldDescriptor::CPPTYPE_DOUBLE;
+}
 
 const char* TypeName(bool) { return "bool"; }
 const char* TypeName(int64_t) { return "int64"; }
 const char* TypeName(double) { return "double"; }
 const char* TypeName(const std::string&) { return "string or a choice"; }
 const char* TypeName(const std::vector<int64_t>&) { return "repeated int64"; }
+const char* TypeName(const std::vector<double>&) { return "repeated double"; }
 
 void Write(const Reflection& reflection, Message* message, const FieldDescriptor* field, bool v) {
   reflection.SetBool(message, field, v);
@@ -69,6 +73,11 @@ void Write(const Reflection& reflection, Message* message, const FieldDescriptor
            const std::vector<int64_t>& v) {
   reflection.ClearField(message, field);
   for (const int64_t count : v) reflection.AddInt64(message, field, count);
+}
+void Write(const Reflection& reflection, Message* message, const FieldDescriptor* field,
+           const std::vector<double>& v) {
+  reflection.ClearField(message, field);
+  for (const double number : v) reflection.AddDouble(message, field, number);
 }
 
 void Read(const Reflection& reflection, const Message& message, const FieldDescriptor* field,
@@ -99,6 +108,12 @@ void Read(const Reflection& reflection, const Message& message, const FieldDescr
   v.clear();
   const int count = reflection.FieldSize(message, field);
   for (int i = 0; i < count; ++i) v.push_back(reflection.GetRepeatedInt64(message, field, i));
+}
+void Read(const Reflection& reflection, const Message& message, const FieldDescriptor* field,
+          std::vector<double>& v) {
+  v.clear();
+  const int count = reflection.FieldSize(message, field);
+  for (int i = 0; i < count; ++i) v.push_back(reflection.GetRepeatedDouble(message, field, i));
 }
 
 // May a field that was left out stand for this default? One of a choice does for any that it has.

@@ -66,6 +66,9 @@ absl::StatusOr<AttributeValue> ReadValue(const v1::Network::Attribute& proto) {
     case v1::Network::Attribute::kCounts:
       return AttributeValue(
           std::vector<int64_t>(proto.counts().values().begin(), proto.counts().values().end()));
+    case v1::Network::Attribute::kNumbers:
+      return AttributeValue(
+          std::vector<double>(proto.numbers().values().begin(), proto.numbers().values().end()));
     case v1::Network::Attribute::VALUE_NOT_SET:
       break;
   }

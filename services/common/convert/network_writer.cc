@@ -38,6 +38,9 @@ void WriteValue(const std::string& text, v1::Network::Attribute* proto) { proto-
 void WriteValue(const std::vector<int64_t>& counts, v1::Network::Attribute* proto) {
   proto->mutable_counts()->mutable_values()->Add(counts.begin(), counts.end());
 }
+void WriteValue(const std::vector<double>& numbers, v1::Network::Attribute* proto) {
+  proto->mutable_numbers()->mutable_values()->Add(numbers.begin(), numbers.end());
+}
 
 void WriteAttributes(const Attributes& attributes,
                      google::protobuf::RepeatedPtrField<v1::Network::Attribute>* list) {

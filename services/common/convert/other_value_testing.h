@@ -18,6 +18,7 @@ inline AttributeValue OtherValue(AttributeValue value,
   if (int64_t* count = std::get_if<int64_t>(&value)) *count += 7;
   if (double* number = std::get_if<double>(&value)) *number += 0.25;
   if (auto* counts = std::get_if<std::vector<int64_t>>(&value)) counts->push_back(7);
+  if (auto* numbers = std::get_if<std::vector<double>>(&value)) numbers->push_back(0.25);
   std::string* const text = std::get_if<std::string>(&value);
   if (text == nullptr) return value;
   if (field.enum_type() == nullptr) return *text + "x";
