@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "operations/loss_types.h"
 
 namespace stagecoach {
 
@@ -11,6 +12,12 @@ WireId Network::InputNamed(const std::string& name) const {
     if (inputs[i].name == name) return WireId(static_cast<int32_t>(i));
   }
   return WireId();
+}
+
+std::vector<ValueType> Objective::loaded() const {
+  std::vector<ValueType> types = {target_type};
+  if (weighted()) types.push_back(LossWeightsType(target_type));
+  return types;
 }
 
 int64_t Network::targets() const { return wire(objective.targets).type.shape.elements(); }

@@ -65,6 +65,17 @@ struct Objective {
   // A target of this id is no term of the loss, so the terms of a mini-batch have to be counted; none: every
   // target is one.
   std::optional<int64_t> ignored;
+  // What targets weigh: the data source's number for their sample times the one of their class. Then "terms" are sums
+  // of weights, and measures are weighted too.
+  WireId weights;                    // of the data source; invalid: each sample weighs 1
+  std::vector<float> class_weights;  // by class; empty: each weighs 1
+  bool weighted() const { return weights.valid() || !class_weights.empty(); }
+  // What the last stage asks the data source for.
+  std::vector<WireId> inputs() const {
+    return weights.valid() ? std::vector{targets, weights} : std::vector{targets};
+  }
+  // What it has on its device for the loss: targets, and their weights if they have some.
+  std::vector<ValueType> loaded() const;
   friend bool operator==(const Objective&, const Objective&) = default;
 };
 

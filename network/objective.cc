@@ -1,4 +1,7 @@
 // FinishObjective: what an objective may be, whoever gave it.
+#include <cstdint>
+#include <optional>
+
 #include "absl/strings/str_cat.h"
 #include "base/field_check.h"
 #include "base/status.h"
@@ -10,7 +13,7 @@ namespace stagecoach {
 namespace {
 
 absl::Status CheckOutput(const Network& network, const std::string& path,
-                         const std::string& ignored_path) {
+                         const ObjectivePaths& paths) {
   const int64_t classes = network.input(network.objective.targets).classes;
   const ValueType& output = network.wire(network.objective.output).type;
   if (classes == 0) {
@@ -21,7 +24,7 @@ absl::Status CheckOutput(const Network& network, const std::string& path,
                                    FormatType(network.objective.target_type)));
   }
   if (network.objective.ignored.value_or(0) >= classes) {
-    return FieldError(ignored_path, absl::StrCat(*network.objective.ignored),
+    return FieldError(paths.ignored, absl::StrCat(*network.objective.ignored),
                       absl::StrCat("must be below the ", classes, " classes"));
   }
   if (output.shape.rank() > 0 && network.classes() == classes) return absl::OkStatus();
@@ -31,10 +34,53 @@ absl::Status CheckOutput(const Network& network, const std::string& path,
                                  "}, on images behind flatten or global_pool"));
 }
 
+absl::Status CheckClassWeights(const Network& network, const std::string& path) {
+  const std::vector<float>& weights = network.objective.class_weights;
+  if (weights.empty()) return absl::OkStatus();
+  const int64_t classes = network.input(network.objective.targets).classes;
+  if (static_cast<int64_t>(weights.size()) != classes) {
+    return FieldError(path, absl::StrCat(weights.size(), " numbers"),
+                      absl::StrCat("must be one for each of the ", classes, " classes"));
+  }
+  for (size_t i = 0; i < weights.size(); ++i) {
+    if (IsLossWeight(weights[i])) continue;
+    return FieldError(
+        absl::StrCat(path, "[", i, "]"), absl::StrCat(weights[i]),
+        absl::StrCat("must be 0 or a number in [", kLeastWeight, ", ", kMostWeight, "]"));
+  }
+  const std::optional<int64_t> ignored = network.objective.ignored;
+  for (size_t i = 0; i < weights.size(); ++i) {
+    if (weights[i] > 0 && ignored != static_cast<int64_t>(i)) return absl::OkStatus();
+  }
+  return FieldError(path, ignored.has_value() ? "all 0 but of the ignored class" : "all 0",
+                    "must have a class that counts: give it a weight above 0");
+}
+
+absl::Status CheckWeights(const Network& network, const std::string& path,
+                          const ObjectivePaths& paths) {
+  const Objective& objective = network.objective;
+  const AttributeValue* const flag = objective.attributes.Find("weighted");
+  if (objective.weighted() != (flag != nullptr && *flag == AttributeValue(true))) {
+    return FieldError(path, objective.operation,
+                      "must be weighted if and only if there are weights");
+  }
+  if (const WireId id = objective.weights; id.valid()) {
+    const ValueType wanted = SampleWeightType();
+    if (network.wire(id).type != wanted) {
+      return FieldError(path,
+                        absl::StrCat("weights are \"", network.input(id).name, "\", ",
+                                     FormatType(network.wire(id).type)),
+                        absl::StrCat("must be ", FormatType(wanted)));
+    }
+  }
+  return CheckClassWeights(network, paths.class_weights);
+}
+
 // With the gradient and without.
 absl::Status CheckTypes(const Operation& loss, const Network& network) {
   const Objective& objective = network.objective;
   std::vector<ValueType> inputs = {network.wire(objective.output).type, objective.target_type};
+  if (objective.weighted()) inputs.push_back(LossWeightsType(objective.target_type));
   RETURN_IF_ERROR(loss.Types(objective.attributes, inputs, {}).status());
   Attributes training = objective.attributes;
   training.Set("gradient", true);
@@ -44,7 +90,7 @@ absl::Status CheckTypes(const Operation& loss, const Network& network) {
 
 }  // namespace
 
-absl::Status FinishObjective(const std::string& path, const std::string& ignored_path,
+absl::Status FinishObjective(const std::string& path, const ObjectivePaths& paths,
                              Network* network) {
   Objective& objective = network->objective;
   ASSIGN_OR_RETURN(const Operation* const loss, Annotate(FindOperation(objective.operation), path));
@@ -53,7 +99,8 @@ absl::Status FinishObjective(const std::string& path, const std::string& ignored
   if (objective.sums.size() < 2 || objective.sums[0] != "loss" || objective.sums[1] != "terms") {
     return FieldError(path, objective.operation, "must be a loss");
   }
-  RETURN_IF_ERROR(CheckOutput(*network, path, ignored_path));
+  RETURN_IF_ERROR(CheckOutput(*network, path, paths));
+  RETURN_IF_ERROR(CheckWeights(*network, path, paths));
   return Annotate(CheckTypes(*loss, *network), path);
 }
 

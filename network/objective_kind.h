@@ -38,10 +38,22 @@ absl::StatusOr<const ObjectiveKind*> FindObjectiveKind(std::string_view name);
 // Without a kind it is cross-entropy; accuracy is counted where a sample has one target.
 absl::Status SetObjective(const KindSpec& spec, const std::string& path, Network* network);
 
-// Of an objective that has its loss, its output and its targets: fills in the sums, and checks that it is one for
-// this network. `ignored_path`: of the field that says which class is ignored.
-absl::Status FinishObjective(const std::string& path, const std::string& ignored_path,
+// Fields of an objective, for errors.
+struct ObjectivePaths {
+  explicit ObjectivePaths(const std::string& kind)  // of the kind in the job
+      : ignored(kind + ".ignore_index"), class_weights(kind + ".class_weights") {}
+  ObjectivePaths() = default;  // in a message
+  std::string ignored = "objective.ignored", class_weights = "objective.class_weights";
+};
+
+// Of an objective that has its loss, its output, its targets and their weights: fills in the sums, and checks that it
+// is one for this network.
+absl::Status FinishObjective(const std::string& path, const ObjectivePaths& paths,
                              Network* network);
+
+// The same network with another input of the data source, "weights", one number a sample: what the targets weigh.
+// Wires count from the inputs on, so all others move up by one. `path`: of the field that gives them.
+absl::StatusOr<Network> WithSampleWeights(Network network, const std::string& path);
 
 }  // namespace stagecoach
 

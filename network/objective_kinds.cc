@@ -79,7 +79,7 @@ absl::Status SetObjective(const KindSpec& given, const std::string& path, Networ
   objective.target_type = network->wire(targets).type;
   objective.target_type.element = kind->TargetElement();
   network->objective = objective;
-  return FinishObjective(path, absl::StrCat(path, ".", spec.kind, ".ignore_index"), network);
+  return FinishObjective(path, ObjectivePaths(absl::StrCat(path, ".", spec.kind)), network);
 }
 
 }  // namespace stagecoach

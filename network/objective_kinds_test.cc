@@ -1,3 +1,4 @@
+#include <cmath>
 #include <string>
 #include <vector>
 
@@ -8,6 +9,7 @@
 #include "network/objective_kind.h"
 #include "network/objectives/cross_entropy.h"
 #include "network/objectives/mean_squared_error.h"
+#include "operations/loss_types.h"
 
 namespace stagecoach {
 namespace {
@@ -82,6 +84,65 @@ TEST(ObjectiveKindsTest, WhatDoesNotFitIsRefusedWithThePathInTheJob) {
                     HasSubstr("images, which is float32[n, 6]")));
   EXPECT_THAT(refusal(CrossEntropySpec{.ignore_index = kClassCount}, kClassCount),
               HasSubstr("model.objective.cross_entropy.ignore_index: 4; must be below the 4"));
+}
+
+TEST(ObjectiveKindsTest, ClassWeightsAreOneForEachClassAndNotWithSmoothing) {
+  Network network = LinearNetwork(kClassCount, false);
+  const CrossEntropySpec good{.class_weights = {1, 0, 2.5, kLeastWeight}};
+  ASSERT_TRUE(SetObjective(good, "model.objective", &network).ok());
+  EXPECT_TRUE(network.objective.weighted());
+  EXPECT_THAT(network.objective.class_weights, ElementsAre(1, 0, 2.5, float{kLeastWeight}));
+  const auto refusal = [](const CrossEntropySpec& spec) {
+    Network refused = LinearNetwork(kClassCount, false);
+    const absl::Status status = SetObjective(spec, "model.objective", &refused);
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
+    return std::string(status.message());
+  };
+  const std::string path = "model.objective.cross_entropy.class_weights";
+  EXPECT_EQ(refusal({.class_weights = {1, 1}}),
+            path + ": 2 numbers; must be one for each of the 4 classes");
+  EXPECT_EQ(refusal({.class_weights = {1, 1, -1, 1}}),
+            path + "[2]: -1; must be 0 or a number in [1e-09, 1e+09]");
+  EXPECT_THAT(refusal({.class_weights = {1, INFINITY, 1, 1}}), HasSubstr(path + "[1]: inf; must"));
+  EXPECT_THAT(refusal({.class_weights = {1, 1, 1, NAN}}), HasSubstr(path + "[3]: nan; must"));
+  EXPECT_EQ(refusal({.class_weights = {0, 0, 0, 0}}),
+            path + ": all 0; must have a class that counts: give it a weight above 0");
+  EXPECT_THAT(refusal({.ignore_index = 1, .class_weights = {0, 5, 0, 0}}),
+              HasSubstr(path + ": all 0 but of the ignored class; must have a class that counts"));
+  EXPECT_EQ(refusal({.label_smoothing = 0.1, .class_weights = {1, 1, 1, 1}}),
+            "model.objective.cross_entropy.label_smoothing: 0.1; must be 0 with class_weights: "
+            "leave one of the two out");
+}
+
+// Of a network without weights, another one that reads them; everything behind the inputs stands one place later.
+TEST(ObjectiveKindsTest, WeightsOfSamplesAreAnotherInput) {
+  for (const KindSpec& spec :
+       {KindSpec(CrossEntropySpec{.class_weights = {1, 1, 1, 1}}), KindSpec(CrossEntropySpec{})}) {
+    Network network = LinearNetwork(kClassCount, false);
+    ASSERT_TRUE(SetObjective(spec, "model.objective", &network).ok());
+    const auto weighted = WithSampleWeights(network, "data.idx.weights");
+    ASSERT_TRUE(weighted.ok()) << weighted.status();
+    EXPECT_EQ(weighted->InputNamed("weights"), WireId(2));
+    EXPECT_EQ(weighted->objective.weights, WireId(2));
+    EXPECT_EQ(weighted->wire(WireId(2)).type, SampleWeightType());
+    EXPECT_TRUE(weighted->objective.weighted());
+    EXPECT_EQ(weighted->objective.targets, network.objective.targets);
+    EXPECT_EQ(weighted->objective.output.value, network.objective.output.value + 1);
+    EXPECT_EQ(weighted->wire(weighted->objective.output), network.wire(network.objective.output));
+    ASSERT_EQ(weighted->layers.size(), 1u);
+    EXPECT_EQ(weighted->layers[0].inputs, network.layers[0].inputs) << "the images";
+    EXPECT_EQ(weighted->layers[0].outputs, std::vector{weighted->objective.output});
+    EXPECT_THAT(weighted->objective.loaded(),
+                ElementsAre(weighted->objective.target_type, SampleWeightType()));
+  }
+}
+
+TEST(ObjectiveKindsTest, AnObjectiveThatReadsNoWeightsOfSamplesRefusesThem) {
+  Network network = LinearNetwork(kClassCount, false);
+  ASSERT_TRUE(SetObjective({}, "model.objective", &network).ok());
+  network.objective.attributes = Attributes();  // as of a loss that has no such attribute
+  EXPECT_EQ(WithSampleWeights(network, "data.idx.weights").status().message(),
+            "data.idx.weights: given; cross_entropy reads no weights of samples: leave it out");
 }
 
 }  // namespace

@@ -84,7 +84,7 @@ struct StepReport {
   // Of the mini-batch; last stage only.
   bool has_loss = false;
   double loss_sum = 0;
-  double terms = 0;               // that the loss is a sum of; targets that are ignored are none
+  double terms = 0;               // of the loss, or what they weigh; ignored targets are none
   int64_t tokens = 0;             // targets, ignored ones too: for throughput
   std::vector<Measure> measures;  // sums
   std::vector<double> layer_squared_norms;  // this stage's layers in order; training only

@@ -77,12 +77,12 @@ class ProgramWalk {
     }
   }
 
-  // target: what the loss reads of the data source, of one sample.
-  int64_t Peak(int64_t target) {
+  // targets: what is loaded for the loss, of one sample.
+  int64_t Peak(const std::vector<int64_t>& targets) {
     for (const Instruction& instruction : program_.instructions) {
       const int m = instruction.micro_batch.value;
       Execute(instruction.op, m, MicroBatchSize(query_.batch_size, query_.micro_batches, m),
-              target);
+              targets);
     }
     return peak_;
   }
@@ -142,7 +142,7 @@ class ProgramWalk {
     return MicroBatchSize(query_.batch_size, query_.micro_batches, 0);
   }
 
-  void Execute(Op op, int m, int64_t n, int64_t target) {
+  void Execute(Op op, int m, int64_t n, const std::vector<int64_t>& targets) {
     const CellMemory& cell = memory_.Of(n);
     const int64_t stash = Scaled(cell.stash);
     switch (op) {
@@ -161,11 +161,12 @@ class ProgramWalk {
         ++sent_down_;
         return Drop(Scaled(recomputed_[m] ? cell.sent_beside_read : cell.sent_beside_stash));
       case Op::kLoadTarget:
-        return KeepArrived(SaturatingMultiply(target, n));
+        for (const int64_t bytes : targets) KeepArrived(SaturatingMultiply(bytes, n));
+        return;
       case Op::
           kLoss:  // the gradient of the logits takes their place, unless the backward reads them
         Keep(Scaled(Sum(cell.received_gradients) - cell.sent_beside_stash));
-        return Drop(SaturatingMultiply(target, n));
+        return Drop(SaturatingMultiply(Sum(targets), n));
       case Op::kReceiveGradient:
         ++answered_;  // that activation's copy has run
         Drop(std::exchange(passing_, 0));
@@ -299,9 +300,13 @@ StageMemory ForecastStageMemory(const Network& model, const StageProgram& progra
   memory.gradients = gradients * kFloatBytes + accumulators;
   memory.optimizer =
       static_cast<int64_t>(OptimizerSlots(query.optimizer).size()) * trained * kFloatBytes;
+  std::vector<int64_t> targets;
+  for (const ValueType& type : model.objective.loaded()) {
+    targets.push_back(TypeBytes(type, 1, dtype));
+  }
   memory.activations =
       ProgramWalk(program, model, TiedBytesOf(model, query.first_layer, query.last_layer), query)
-          .Peak(TypeBytes(model.objective.target_type, 1, dtype));
+          .Peak(targets);
   if (query.card) {
     const int64_t attention =
         query.card->attention

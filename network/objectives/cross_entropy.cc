@@ -1,5 +1,9 @@
 #include "network/objectives/cross_entropy.h"
 
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "base/field_check.h"
 #include "base/status.h"
 #include "network/objective_kind.h"
 #include "operations/cross_entropy.h"
@@ -18,13 +22,25 @@ class CrossEntropyObjective final : public ObjectiveKind {
                      FromAttributes<CrossEntropySpec>(fields, path + "."));
     CrossEntropyAttributes attributes{
         .label_smoothing = spec.label_smoothing, .accuracy = !spec.no_accuracy, .top = spec.top};
+    RETURN_IF_ERROR(CheckClassWeights(spec, path));
     Objective objective{.operation = "cross_entropy"};
+    objective.class_weights.assign(spec.class_weights.begin(), spec.class_weights.end());
+    attributes.weighted = !spec.class_weights.empty();
     if (spec.ignore_index != CrossEntropySpec::kNothingIgnored) {
       attributes.ignore_index = spec.ignore_index;
       objective.ignored = spec.ignore_index;
     }
     objective.attributes = ToAttributes(attributes);
     return objective;
+  }
+
+ private:
+  // PyTorch's smoothing weighs each class's share of a target by that class's weight: a weight of the target alone,
+  // which is what a loss takes here, cannot say that.
+  static absl::Status CheckClassWeights(const CrossEntropySpec& spec, const std::string& path) {
+    if (spec.class_weights.empty() || spec.label_smoothing == 0) return absl::OkStatus();
+    return FieldError(path + ".label_smoothing", absl::StrCat(spec.label_smoothing),
+                      "must be 0 with class_weights: leave one of the two out");
   }
 };
 

@@ -4,6 +4,10 @@
 
 #include <cstdint>
 #include <limits>
+#include <vector>
+
+#include "operations/attributes.h"
+#include "operations/loss_types.h"
 
 namespace stagecoach {
 
@@ -16,12 +20,14 @@ struct CrossEntropySpec {
   int64_t ignore_index = kNothingIgnored;
   int64_t top = 0;  // also counts targets among so many largest logits; 0: not
   bool no_accuracy = false;
+  std::vector<double> class_weights;  // what a target of each class weighs; empty: 1
   template <typename Visitor>
   void Visit(Visitor& visit) {
     visit.Rate("label_smoothing", label_smoothing);
     visit.Count("ignore_index", ignore_index, kNothingIgnored, std::numeric_limits<int32_t>::max());
     visit.Count("top", top, 0);
     visit.Flag("no_accuracy", no_accuracy);
+    visit.Weights("class_weights", class_weights, kLeastWeight, kMostWeight, kMaxExtent);
   }
 };
 

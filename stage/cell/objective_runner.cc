@@ -29,7 +29,6 @@ bool BackwardReads(const Network& network, WireId wire) {
 
 ObjectiveRunner::ObjectiveRunner(const Network& network, Backend& backend)
     : output_(network.wire(network.objective.output).type),
-      targets_(network.objective.target_type),
       objective_(network.objective),
       dtype_(ComputeDType(network.precision)),
       overwrites_(!BackwardReads(network, network.objective.output)),
@@ -38,7 +37,8 @@ ObjectiveRunner::ObjectiveRunner(const Network& network, Backend& backend)
 absl::StatusOr<ObjectiveRunner::Form> ObjectiveRunner::Prepare(bool gradient) const {
   Call call{.operation = objective_.operation, .attributes = objective_.attributes};
   call.attributes.Set("gradient", gradient);
-  CallTypes types{.inputs = {output_, targets_}, .outputs = {}, .adds = {}};
+  CallTypes types{.inputs = {output_}, .outputs = {}, .adds = {}};
+  for (const ValueType& type : objective_.loaded()) types.inputs.push_back(type);
   if (gradient) types.inputs.push_back(ScaleType());
   absl::StatusOr<std::vector<ValueType>> outputs =
       OperationNamed(call.operation).Types(call.attributes, types.inputs, {});
@@ -82,8 +82,15 @@ absl::StatusOr<Tensor> ObjectiveRunner::NextSums(MicroBatchId id) {
   return sums_.Slice(id.value * count, Shape{count});
 }
 
+std::vector<Tensor*> ObjectiveRunner::Inputs(Tensor* output, Targets* targets) const {
+  CHECK_EQ(targets->weights.valid(), objective_.weighted()) << "weights of targets";
+  std::vector<Tensor*> inputs = {output, &targets->values};
+  if (objective_.weighted()) inputs.push_back(&targets->weights);
+  return inputs;
+}
+
 absl::StatusOr<Tensor> ObjectiveRunner::Train(const ForwardContext& context, Tensor output,
-                                              Tensor targets) {
+                                              Targets targets) {
   ASSIGN_OR_RETURN(Tensor sums, NextSums(context.micro_batch));
   Tensor gradient = output;
   if (!overwrites_) {
@@ -91,16 +98,17 @@ absl::StatusOr<Tensor> ObjectiveRunner::Train(const ForwardContext& context, Ten
                                           ElementDType(training_.gradient.element, dtype_),
                                           RuntimeShape(training_.gradient, context.sequences)));
   }
-  const Operands inputs({&output, &targets, &scale_}), outputs({&gradient, &sums});
-  training_.kernel({context}, {inputs, outputs, Operands()});
+  std::vector<Tensor*> inputs = Inputs(&output, &targets);
+  inputs.push_back(&scale_);
+  training_.kernel({context}, {Operands(inputs), Operands({&gradient, &sums}), Operands()});
   return gradient;
 }
 
 absl::Status ObjectiveRunner::Evaluate(const ForwardContext& context, Tensor output,
-                                       Tensor targets) {
+                                       Targets targets) {
   ASSIGN_OR_RETURN(Tensor sums, NextSums(context.micro_batch));
-  const Operands inputs({&output, &targets}), outputs({&sums});
-  evaluation_.kernel({context}, {inputs, outputs, Operands()});
+  const std::vector<Tensor*> inputs = Inputs(&output, &targets);
+  evaluation_.kernel({context}, {Operands(inputs), Operands({&sums}), Operands()});
   return absl::OkStatus();
 }
 

@@ -26,9 +26,12 @@ class ObjectiveRunner {
 
   // A mini-batch of so many micro-batches; sums of the one before are gone. `scale` is not read by an evaluation.
   void Begin(int micro_batches, double scale);
+  struct Targets {
+    Tensor values, weights;  // weights where the objective has some
+  };
   // Gives the gradient of `output`, in its place unless the backward reads the output again.
-  absl::StatusOr<Tensor> Train(const ForwardContext& context, Tensor output, Tensor targets);
-  absl::Status Evaluate(const ForwardContext& context, Tensor output, Tensor targets);
+  absl::StatusOr<Tensor> Train(const ForwardContext& context, Tensor output, Targets targets);
+  absl::Status Evaluate(const ForwardContext& context, Tensor output, Targets targets);
   // Of all micro-batches since Begin, added in ascending order, in the order of Objective::sums. Waits for the
   // device.
   std::vector<double> TakeSums();
@@ -41,9 +44,11 @@ class ObjectiveRunner {
   };
   ObjectiveRunner(const Network& network, Backend& backend);
   absl::StatusOr<Form> Prepare(bool gradient) const;
+  // Of the loss, but for the scale.
+  std::vector<Tensor*> Inputs(Tensor* output, Targets* targets) const;
   absl::StatusOr<Tensor> NextSums(MicroBatchId id);  // where the micro-batch's go
 
-  const ValueType output_, targets_;
+  const ValueType output_;
   const Objective objective_;
   const DType dtype_;
   bool overwrites_ = false;

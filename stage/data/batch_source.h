@@ -27,7 +27,8 @@ class BatchSource {
  public:
   virtual ~BatchSource() = default;
   virtual const DatasetManifest& manifest() const = 0;
-  // The inputs of these names; one that the source does not give is a CHECK: OpenSource has asked.
+  // The inputs of these names, and nothing else is decoded; one that the source does not give is a CHECK: OpenSource
+  // has asked.
   virtual HostBatch Train(uint64_t step, MicroBatchId micro_batch,
                           std::span<const std::string> names) const = 0;
   // Micro-batch i of evaluation mini-batch `batch`; the last mini-batch may be short: samples may be

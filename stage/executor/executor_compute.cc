@@ -142,12 +142,15 @@ absl::StatusOr<Tensors> StageExecutor::State::Empty(const std::vector<WireId>& o
   return tuple;
 }
 
+HostBatch StageExecutor::State::Read(MicroBatchId id, std::span<const std::string> names) const {
+  return work->training ? parts.data->Train(work->fence.step, id, names)
+                        : parts.data->Evaluation(work->evaluation_batch, id, names);
+}
+
 absl::StatusOr<Tensors> StageExecutor::State::Load(MicroBatchId id,
                                                    std::span<const std::string> names,
                                                    const std::vector<ValueType>& types) {
-  const HostBatch batch = work->training
-                              ? parts.data->Train(work->fence.step, id, names)
-                              : parts.data->Evaluation(work->evaluation_batch, id, names);
+  const HostBatch batch = Read(id, names);
   int64_t& samples = At(id).samples;
   if (samples < 0) samples = batch.samples;
   if (batch.samples != samples) {
@@ -176,8 +179,18 @@ absl::Status StageExecutor::State::LoadTarget(MicroBatchId id) {
   }
   ASSIGN_OR_RETURN(Tensors loaded,
                    Load(id, target_name, std::vector{parts.network->objective.target_type}));
-  if (!loaded.empty()) At(id).target = std::move(loaded.front());
+  if (loaded.empty()) return absl::OkStatus();
+  At(id).target = std::move(loaded.front());
+  if (!parts.network->objective.weighted()) return absl::OkStatus();
+  ASSIGN_OR_RETURN(At(id).weights, LoadWeights(id));
   return absl::OkStatus();
+}
+
+absl::StatusOr<Tensor> StageExecutor::State::LoadWeights(MicroBatchId id) const {
+  const HostBatch batch = Read(id, target_weights.names());
+  const std::vector<float> weights = target_weights.Of(batch);
+  return ToDevice(std::as_bytes(std::span(weights)), parts.network->objective.loaded().back(),
+                  batch.samples);
 }
 
 absl::Status StageExecutor::State::Forward(MicroBatchId id) {
@@ -201,21 +214,16 @@ absl::Status StageExecutor::State::Forward(MicroBatchId id) {
   return absl::OkStatus();
 }
 
-// The gradient is that of the mean over the mini-batch, for every M.
+// The gradient is that of the mean over the mini-batch, for every M: its weights are added target after target, as if
+// M were 1.
 double StageExecutor::State::LossScale() const {
-  const std::optional<int64_t> ignored = parts.network->objective.ignored;
-  if (!work->training || !ignored.has_value()) return work->loss_scale;
-  int64_t terms = 0;
+  if (!work->training || target_weights.names().empty()) return work->loss_scale;
+  double total = 0;
   for (size_t i = 0; i < in_flight.size(); ++i) {
     const MicroBatchId id(static_cast<int32_t>(i));
-    const HostBatch batch = parts.data->Train(work->fence.step, id, target_name);
-    if (batch.samples == 0) continue;
-    const std::vector<std::byte>& bytes = batch.arrays.front();
-    std::vector<int32_t> ids(bytes.size() / sizeof(int32_t));
-    std::memcpy(ids.data(), bytes.data(), ids.size() * sizeof(int32_t));
-    terms += static_cast<int64_t>(ids.size()) - std::count(ids.begin(), ids.end(), *ignored);
+    for (const float weight : target_weights.Of(Read(id, target_weights.names()))) total += weight;
   }
-  return terms == 0 ? 0.0 : 1.0 / static_cast<double>(terms);
+  return total == 0 ? 0.0 : 1.0 / (total * static_cast<double>(target_weights.terms()));
 }
 
 absl::Status StageExecutor::State::Loss(MicroBatchId id) {
@@ -225,12 +233,13 @@ absl::Status StageExecutor::State::Loss(MicroBatchId id) {
   Tensor output = (work->training ? parts.cell->outputs(id) : flight.outputs).front();
   flight.outputs.clear();
   if (parts.on_output != nullptr) parts.on_output(id, output);
-  Tensor target = std::exchange(flight.target, Tensor());
+  ObjectiveRunner::Targets targets{std::exchange(flight.target, Tensor()),
+                                   std::exchange(flight.weights, Tensor())};
   if (!work->training) {
-    return objective.Evaluate(ContextOf(id), std::move(output), std::move(target));
+    return objective.Evaluate(ContextOf(id), std::move(output), std::move(targets));
   }
   ASSIGN_OR_RETURN(Tensor gradient,
-                   objective.Train(ContextOf(id), std::move(output), std::move(target)));
+                   objective.Train(ContextOf(id), std::move(output), std::move(targets)));
   flight.output_gradients = {std::move(gradient)};
   return absl::OkStatus();
 }

@@ -15,6 +15,7 @@
 #include "absl/status/statusor.h"
 #include "stage/executor/boundary_port.h"
 #include "stage/executor/executor.h"
+#include "stage/executor/target_weights.h"
 
 namespace stagecoach {
 
@@ -24,13 +25,16 @@ struct StageExecutor::State {
     int64_t samples = -1;      // -1: not known yet
     Tensors loaded, received;  // from in and <a to F
     Tensors outputs;           // from F to >a; in an evaluation on the last stage to L
-    Tensor target;             // from t to L
+    Tensor target, weights;    // from t to L; weights where targets have some
     Tensors output_gradients;  // from L or <g to B or I
     Tensors input_gradients;   // from B or I to >g
   };
 
   explicit State(const Parts& p)
-      : parts(p), dtype(ComputeDType(p.network->precision)), wires(p.cell->wires()) {
+      : parts(p),
+        dtype(ComputeDType(p.network->precision)),
+        wires(p.cell->wires()),
+        target_weights(*p.network) {
     const StageId above(p.stage.value - 1), below(p.stage.value + 1);
     const CellTies& ties = p.cell->ties().ties();
     if (p.upstream != nullptr) {
@@ -67,6 +71,7 @@ struct StageExecutor::State {
   const Parts parts;
   const DType dtype;  // of activations
   const CellWires& wires;
+  const TargetWeights target_weights;
   std::vector<std::string> loaded_names, target_name;  // inputs of the network
   std::optional<BoundaryPort> upstream, downstream;
 
@@ -112,6 +117,8 @@ struct StageExecutor::State {
   absl::Status Loss(MicroBatchId id);
   absl::Status Backward(MicroBatchId id, Op op);
   absl::Status Finish();
+  absl::StatusOr<Tensor> LoadWeights(MicroBatchId id) const;
+  HostBatch Read(MicroBatchId id, std::span<const std::string> names) const;
   double LossScale() const;
   void SumLosses(StepReport* report);
   ForwardContext ContextOf(MicroBatchId id) const;

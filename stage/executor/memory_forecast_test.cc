@@ -19,6 +19,7 @@
 #include "network/layers/relu.h"
 #include "network/layers/residual.h"
 #include "network/network_kinds.h"
+#include "network/objectives/cross_entropy.h"
 #include "network/zoo/gpt.h"
 #include "network/zoo/llama.h"
 #include "network/zoo/mlp.h"
@@ -168,6 +169,17 @@ TEST(MemoryForecast, HoldsWithFrozenLayers) {
     SCOPED_TRACE(name);
     ExpectForecastInEveryPipeline(WithFrontFrozen(*ExpandModel(spec)));
   }
+}
+
+// Few classes: so targets and their weights are no small part of what the last stage has.
+TEST(MemoryForecast, HoldsWithWeightsOfTargets) {
+  ModelSpec spec =
+      SequenceSpec{.width = 16,
+                   .context = 16,
+                   .vocabulary = 16,
+                   .layers = {EmbeddingSpec{}, LinearSpec{.out = 16}, LinearSpec{.out = 16}}};
+  spec.objective = CrossEntropySpec{.class_weights = std::vector<double>(16, 0.5)};
+  ExpectForecastInEveryPipeline(*ExpandModel(spec), 64);
 }
 
 TEST(MemoryForecast, HoldsForMicroBatchesOfDifferentSizes) {

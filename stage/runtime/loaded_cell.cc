@@ -57,7 +57,8 @@ absl::StatusOr<StageProgram> MakeProgram(const LoadCommand& command, const Netwo
 std::vector<std::string> ReadInputs(const Network& network, const CellWires& wires, bool last) {
   std::vector<std::string> names;
   for (const WireId id : wires.loaded) names.push_back(network.input(id).name);
-  if (last) names.push_back(network.input(network.objective.targets).name);
+  if (!last) return names;
+  for (const WireId id : network.objective.inputs()) names.push_back(network.input(id).name);
   return names;
 }
 

@@ -133,8 +133,23 @@ def resnet(fields, weights, batch):
     return F.linear(x.mean((2, 3)), weights["linear.weight"], weights["linear.bias"])
 
 
+def autoencoder(_fields, weights, batch):
+    x = operations.channels_first(batch["images"])
+    x = F.relu(F.conv2d(x, operations.channels_first(weights["weight"]), weights["bias"], padding=1))
+    weights.next()
+    weights.next()
+    return operations.channels_last(F.conv2d(x, operations.channels_first(weights["weight"]), weights["bias"]))
+
+
+def class_weights(classes):
+    """The second class counts for nothing."""
+    return [0 if i == 1 else 0.3 + 0.45 * i for i in range(classes)]
+
+
 TEXT = {"context": 8, "vocabulary": 13}
 IMAGE = {"image": [9, 8, 3], "classes": 5}
+AUTOENCODER = {"image": [6, 7, 2], "classes": 2, "layers": [{"convolution": {"out": 4, "kernel": [3], "padding": [1]}},
+                                                            {"relu": {}}, {"convolution": {"out": 2, "kernel": [1]}}]}
 LLAMA = {"layers": 2, "width": 16, "heads": 4, "key_heads": 2, "hidden": 24, **TEXT}
 NETWORKS = {
     "gpt": ("gpt", gpt, {"layers": 2, "width": 16, "heads": 2, **TEXT}, {}),
@@ -143,6 +158,12 @@ NETWORKS = {
     "gpt tied": ("gpt", gpt, {"layers": 2, "width": 16, "heads": 2, "tied_embeddings": True, **TEXT}, {}),
     "llama tied": ("llama", llama, {**LLAMA, "tied_embeddings": True}, {}),
     "gpt ignoring": ("gpt", gpt, {"layers": 1, "width": 16, "heads": 2, **TEXT}, {"ignore_index": 3}),
+    "gpt class weights": ("gpt", gpt, {"layers": 1, "width": 16, "heads": 2, **TEXT}, {"class_weights": class_weights(13), "ignore_index": 3}),
+    "mlp class weights": ("mlp", mlp, {"hidden": 24, "layers": 2, **IMAGE}, {"class_weights": class_weights(5)}),
+    "mlp sample weights": ("mlp", mlp, {"hidden": 24, "layers": 2, **IMAGE}, {"label_smoothing": 0.1, "sample_weights": True}),
+    "mlp both weights": ("mlp", mlp, {"hidden": 24, "layers": 2, **IMAGE},
+                         {"class_weights": class_weights(5), "sample_weights": True}),
+    "autoencoder weights": ("sequence", autoencoder, AUTOENCODER, {"mean_squared_error": {}, "sample_weights": True}),
     "mlp": ("mlp", mlp, {"hidden": 24, "layers": 3, **IMAGE}, {"label_smoothing": 0.1, "top": 2}),
     "resnet": ("resnet", resnet, {"depth": 8, "width": 8, **IMAGE}, {}),
     **{name: ("sequence", layer_lists.sequence, fields, {}) for name, fields in layer_lists.examples().items()},
@@ -154,7 +175,25 @@ def make_batch(fields, rng):
         ids = rng.integers(0, fields["vocabulary"], (SAMPLES, fields["context"] + 1), np.int32)
         return {"tokens": ids[:, :-1], "targets": ids[:, 1:]}
     images = rng.normal(size=(SAMPLES, *fields["image"])).astype(np.float32)
-    return {"images": images, "labels": rng.integers(0, fields["classes"], SAMPLES, np.int32)}
+    weights = np.array([0.5, 2, 0, 1, 3.25], np.float32)
+    labels = rng.integers(0, fields["classes"], SAMPLES, np.int32)
+    return {"images": images, "labels": labels, "weights": weights}
+
+
+def mean_loss(objective, output, tensors, options):
+    """The weighted mean as PyTorch's users write it, and what each term weighs."""
+    of_samples = tensors["weights"] if "sample_weights" in objective else torch.ones(len(output))
+    if "mean_squared_error" in objective:
+        losses = F.mse_loss(output, tensors["images"], reduction="none").flatten(1)
+        return (losses * of_samples[:, None]).sum() / (of_samples.sum() * losses.shape[1]), None
+    targets = tensors["targets" if "targets" in tensors else "labels"]
+    rows, flat = output.flatten(0, -2), targets.flatten()
+    of_classes = torch.tensor(objective.get("class_weights", [1.0] * rows.shape[1]), dtype=rows.dtype)
+    weights = of_classes[flat.clamp(min=0)] * (flat != options["ignore_index"])
+    weights = weights * of_samples.repeat_interleave(targets[0].numel())
+    if "sample_weights" not in objective:  # one call then
+        return F.cross_entropy(rows, flat, weight=of_classes if "class_weights" in objective else None, **options), weights
+    return (F.cross_entropy(rows, flat, reduction="none", **options) * weights).sum() / weights.sum(), weights
 
 
 class Network:
@@ -165,12 +204,14 @@ class Network:
         self.kind, self.forward, self.fields, self.objective = network
         self.file = folder / f"{name.replace(' ', '_')}.yaml"
         model = {self.kind: self.fields}
+        fields = {name: value for name, value in self.objective.items() if name != "sample_weights"}
         if self.objective:
-            model["objective"] = {"cross_entropy": self.objective}
+            model["objective"] = fields if "mean_squared_error" in fields else {"cross_entropy": fields}
+        self.more = ["--sample-weights"] if "sample_weights" in self.objective else []
         self.file.write_text(json.dumps(model))
 
     def run(self, *arguments):
-        subprocess.run([self.oracle, "run", "--network", self.file, *map(str, arguments)], check=True)
+        subprocess.run([self.oracle, "run", "--network", self.file, *self.more, *map(str, arguments)], check=True)
 
     def initial(self, rng):
         path = self.folder / "initial.safetensors"
@@ -202,18 +243,19 @@ class Network:
                             for i in range(micro_batches)])
         targets = tensors["targets" if "targets" in tensors else "labels"]
         options = {"label_smoothing": self.objective.get("label_smoothing", 0), "ignore_index": self.objective.get("ignore_index", -100)}
-        loss = F.cross_entropy(output.flatten(0, -2), targets.flatten(), **options)
+        loss, of_terms = mean_loss(self.objective, output, tensors, options)
         loss.backward()
         out = {"output": output, "loss": loss.reshape(1)}
-        counts = targets.flatten() != options["ignore_index"]
         if "measure/accuracy" in self.measures(targets):
-            right = (output.flatten(0, -2).argmax(-1) == targets.flatten()) & counts
-            out["measure/accuracy"] = right.sum().reshape(1) / counts.sum()
+            right = output.flatten(0, -2).argmax(-1) == targets.flatten()
+            out["measure/accuracy"] = (right * of_terms).sum().reshape(1) / of_terms.sum()
         for name, value in values.items():
             out[("grad/" if value.requires_grad else "state/") + name] = value.grad if value.requires_grad else value
         return {name: value.detach().numpy() for name, value in out.items()}
 
     def measures(self, targets):
+        if "mean_squared_error" in self.objective:
+            return set()
         return {"measure/accuracy"} if targets.dim() == 1 or self.objective else set()
 
 

@@ -15,6 +15,7 @@
 #include "checkpoint/file_system.h"
 #include "checkpoint/safetensors.h"
 #include "network/network_kinds.h"
+#include "network/objective_kind.h"
 #include "services/cli/spec/message_reader.h"
 #include "services/cli/spec/yaml_tree.h"
 #include "services/common/convert/convert_layer.h"
@@ -31,7 +32,7 @@ struct Options {
   std::string device = "cpu", schedule = "gpipe", rematerialization = "always";
   std::string precision = "float32";
   int64_t stages = 1, micro_batches = 1, seed = 0, step = 0, threads = 1;
-  bool evaluate = false;
+  bool evaluate = false, sample_weights = false;
 };
 
 std::optional<int> Parse(int argc, const char* const* argv, Options* options) {
@@ -57,6 +58,8 @@ std::optional<int> Parse(int argc, const char* const* argv, Options* options) {
   parser.OneOf("--rematerialization", &options->rematerialization, "what is computed again",
                {"always", "except_first", "never"});
   parser.OneOf("--precision", &options->precision, "of the job", {"float32", "bfloat16"});
+  parser.Switch("--sample-weights", &options->sample_weights,
+                "the batch has `weights`, float32, one a sample, for the loss");
   parser.Switch("--evaluate", &options->evaluate, "an evaluation: no gradients, no states");
   return parser.Parse(argc, argv);
 }
@@ -68,8 +71,11 @@ absl::StatusOr<Network> ReadNetwork(const Options& options) {
   std::map<std::string, Position> positions;
   RETURN_IF_ERROR(ReadMessage(root, options.network, &model, &positions));
   ASSIGN_OR_RETURN(const ModelSpec spec, ModelFromProto(model));
-  return ExpandModel(spec,
-                     options.precision == "bfloat16" ? Precision::kBfloat16 : Precision::kFloat32);
+  ASSIGN_OR_RETURN(Network network,
+                   ExpandModel(spec, options.precision == "bfloat16" ? Precision::kBfloat16
+                                                                     : Precision::kFloat32));
+  if (!options.sample_weights) return network;
+  return WithSampleWeights(std::move(network), "--sample-weights");
 }
 
 HarnessOptions HarnessOf(const Options& options, const Network& network,

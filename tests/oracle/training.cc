@@ -174,7 +174,8 @@ class Trainer {
     if (context.step == 0) {
       RETURN_IF_ERROR(RecordLogits(context.micro_batch, logits));
     }
-    ASSIGN_OR_RETURN(Tensor gradient, cells_.back()->objective()->Train(context, logits, wanted));
+    ASSIGN_OR_RETURN(Tensor gradient,
+                     cells_.back()->objective()->Train(context, logits, {wanted, {}}));
     tensors = {std::move(gradient)};
     for (size_t k = cells_.size(); k-- > 0;) {
       ASSIGN_OR_RETURN(tensors, cells_[k]->Backward(context.micro_batch, std::move(tensors)));

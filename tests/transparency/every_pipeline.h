@@ -42,7 +42,9 @@ inline HarnessResult TrainThreeSteps(HarnessOptions options, const Network& netw
   return *std::move(result);
 }
 
-inline void ExpectTheSameBitsInEveryPipeline(const Network& network) {
+// Samples of `source`, or made up ones.
+inline void ExpectTheSameBitsInEveryPipeline(
+    const Network& network, const std::shared_ptr<const BatchSource>& source = nullptr) {
 #ifdef STAGECOACH_SANITIZED  // all code runs; that all agree is the release build's to find
   std::vector<int> counts = {3};
 #else
@@ -50,7 +52,7 @@ inline void ExpectTheSameBitsInEveryPipeline(const Network& network) {
   if (network.layers.size() >= 6) counts.push_back(6);
 #endif
   for (const PipelineDevice& device : PipelineDevices()) {
-    HarnessOptions options{.rematerialization = Rematerialization::kNever};
+    HarnessOptions options{.rematerialization = Rematerialization::kNever, .source = source};
     options.make_backend = device.variants.front();
     const HarnessResult truth = TrainThreeSteps(options, network);
     for (size_t variant = 0; variant < device.variants.size(); ++variant) {
@@ -74,11 +76,12 @@ inline void ExpectTheSameBitsInEveryPipeline(const Network& network) {
 }
 
 // Each step's loss and gradient norm beside those of the reference device, whatever the threads.
-inline void ExpectTheReferencesLosses(const Network& network) {
+inline void ExpectTheReferencesLosses(const Network& network,
+                                      const std::shared_ptr<const BatchSource>& source = nullptr) {
   const double tolerance = network.precision == Precision::kBfloat16 ? 1e-2 : 1e-5;
   const std::vector<PipelineDevice> devices = PipelineDevices();
   const auto train = [&](const PipelineDevice& device) {
-    HarnessOptions options;
+    HarnessOptions options{.source = source};
     options.make_backend = device.variants.front();
     return TrainThreeSteps(options, network);
   };

@@ -345,13 +345,31 @@ void ExpectReadable(const google::protobuf::Descriptor& type, int depth) {
       ExpectReadable(*field.message_type(), depth + 1);
       continue;
     }
-    const bool readable =
-        field.is_repeated()
-            ? kind == FieldDescriptor::CPPTYPE_INT64 || kind == FieldDescriptor::CPPTYPE_STRING
-            : kind != FieldDescriptor::CPPTYPE_INT32 && kind != FieldDescriptor::CPPTYPE_UINT32 &&
-                  kind != FieldDescriptor::CPPTYPE_FLOAT;
+    const bool readable = field.is_repeated() ? kind == FieldDescriptor::CPPTYPE_INT64 ||
+                                                    kind == FieldDescriptor::CPPTYPE_DOUBLE ||
+                                                    kind == FieldDescriptor::CPPTYPE_STRING
+                                              : kind != FieldDescriptor::CPPTYPE_INT32 &&
+                                                    kind != FieldDescriptor::CPPTYPE_UINT32 &&
+                                                    kind != FieldDescriptor::CPPTYPE_FLOAT;
     EXPECT_TRUE(readable) << field.full_name();
   }
+}
+
+TEST(SpecReader, ReadsAListOfNumbers) {
+  const std::string job =
+      "model: {gpt: {layers: 1}, objective: {cross_entropy: {class_weights: WEIGHTS}}}";
+  const auto with = [&](const std::string& weights) {
+    return absl::StrReplaceAll(job, {{"WEIGHTS", weights}});
+  };
+  EXPECT_THAT(
+      ErrorOf(with("0.5")),
+      HasSubstr("model.objective.cross_entropy.class_weights: \"0.5\"; wants a list, [...]"));
+  EXPECT_THAT(
+      ErrorOf(with("[1, x]")),
+      HasSubstr("model.objective.cross_entropy.class_weights[1]: \"x\"; wants a finite number"));
+  EXPECT_THAT(ErrorOf(with("[1, .inf]")),
+              HasSubstr("class_weights[1]: \".inf\"; wants a finite number"));
+  EXPECT_THAT(ErrorOf(with("[0, 0.5, 2e3]")), Not(HasSubstr("class_weights")));
 }
 
 TEST(SpecReader, KnowsEveryTypeOfFieldInTheJobSpec) {

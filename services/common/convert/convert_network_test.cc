@@ -1,6 +1,7 @@
 // Networks as messages: each comes back as it was, and what does not hold is refused with the layer and a remedy.
 #include "services/common/convert/convert_network.h"
 
+#include <cmath>
 #include <string>
 #include <vector>
 
@@ -10,6 +11,7 @@
 #include "network/limits.h"
 #include "network/network_kinds.h"
 #include "network/network_testing.h"
+#include "network/objective_kind.h"
 #include "network/objectives/cross_entropy.h"
 #include "network/objectives/mean_squared_error.h"
 #include "network/zoo/every_network_testing.h"
@@ -86,6 +88,13 @@ TEST(ConvertNetwork, EveryObjectiveComesBackAsItWas) {
                    .classes = 2};
   numbers.objective = MeanSquaredErrorSpec{};
   ExpectComesBack(Expanded(numbers));
+  classes.objective = CrossEntropySpec{.class_weights = {1, 0, 0.1, 1e9}};
+  for (const ModelSpec& model : {classes, numbers}) {
+    const auto weighted = WithSampleWeights(Expanded(model), "data.idx.weights");
+    ASSERT_TRUE(weighted.ok()) << weighted.status();
+    ExpectComesBack(*weighted);
+  }
+  ExpectComesBack(Expanded(classes));
 }
 
 TEST(ConvertNetwork, EqualLayersAreOneForm) {
@@ -219,6 +228,40 @@ TEST_F(RefusedNetwork, IsOneWhoseTiesDoNotHold) {
   for (int i = 1; i < kMaxTiedUses; ++i) *proto_.add_tied() = proto_.tied(0);
   EXPECT_THAT(Refusal(), HasSubstr("its digest is ")) << "one tie, said 64 times";
   EXPECT_THAT(tie(head, token), HasSubstr("65 tied parameters; must be at most 64"));
+}
+
+TEST_F(RefusedNetwork, IsOneWithWeightsThatDoNotHold) {
+  ModelSpec classes = Images();
+  classes.objective = CrossEntropySpec{.class_weights = {1, 0, 0.1, 2}};
+  const v1::Network whole = ToProto(*WithSampleWeights(Expanded(classes), "weights"));
+  const auto refused = [&](auto change) {
+    proto_ = whole;
+    change(*proto_.mutable_objective());
+    return Refusal();
+  };
+  using Proto = v1::Network::Objective;
+  EXPECT_THAT(refused([](Proto& proto) { proto.set_weights(3); }),
+              HasSubstr("objective: weights are wire 3; must be an input"));
+  EXPECT_THAT(refused([](Proto& proto) { proto.set_weights(0); }),
+              HasSubstr("objective: weights are \"images\", activation[n, 8, 8, 3]; must be "
+                        "float32[n]"));
+  EXPECT_THAT(refused([](Proto& proto) { proto.mutable_class_weights()->RemoveLast(); }),
+              HasSubstr("objective.class_weights: 3 numbers; must be one for each of the 4"));
+  EXPECT_THAT(refused([](Proto& proto) { proto.set_class_weights(1, -2); }),
+              HasSubstr("objective.class_weights[1]: -2; must be 0 or a number in"));
+  EXPECT_THAT(refused([](Proto& proto) { proto.set_class_weights(3, NAN); }),
+              HasSubstr("objective.class_weights[3]: nan"));
+  EXPECT_THAT(refused([](Proto& proto) {
+                for (float& weight : *proto.mutable_class_weights()) weight = 0;
+              }),
+              HasSubstr("objective.class_weights: all 0"));
+  EXPECT_THAT(refused([](Proto& proto) {
+                proto.clear_weights();
+                proto.clear_class_weights();
+              }),
+              HasSubstr("must be weighted if and only if there are weights"));
+  EXPECT_THAT(refused([](Proto& proto) { proto.set_class_weights(2, 0.25f); }),
+              HasSubstr("its digest is "));
 }
 
 TEST_F(RefusedNetwork, IsOneWithAnOperationOfTheBackwardInItsForward) {

@@ -251,7 +251,8 @@ class Reader {
       RETURN_IF_ERROR(CheckText("name", input.name()));
       ASSIGN_OR_RETURN(ValueType type, ReadType(input.type()));
       const bool ids = type.element == Element::kIds;
-      const bool known = ids || type.element == Element::kActivation;
+      const bool known = ids || type.element == Element::kActivation ||
+                         type.element == Element::kFloat32;  // weights are not rounded
       if (!known || type.leading != Leading::kSamples || ids != (input.classes() > 0) ||
           input.classes() > std::numeric_limits<int32_t>::max()) {
         return Refused("input ", input.name(), ": ", FormatType(type), " with ", input.classes(),
@@ -325,7 +326,14 @@ class Reader {
       return Refused("objective: targets must be loaded as what they are");
     }
     if (proto.has_ignored()) objective.ignored = proto.ignored();
-    RETURN_IF_ERROR(FinishObjective("objective", "objective.ignored", &network));
+    if (proto.has_weights()) {
+      if (proto.weights() < 0 || proto.weights() >= proto_.inputs_size()) {
+        return Refused("objective: weights are wire ", proto.weights(), "; must be an input");
+      }
+      objective.weights = WireId(proto.weights());
+    }
+    objective.class_weights.assign(proto.class_weights().begin(), proto.class_weights().end());
+    RETURN_IF_ERROR(FinishObjective("objective", {}, &network));
     RETURN_IF_ERROR(ReadTies(&network));
     return network;
   }

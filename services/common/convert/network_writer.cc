@@ -188,6 +188,9 @@ class Writer {
     proto->set_targets(objective.targets.value);
     proto->set_target_element(ToProto(objective.target_type.element));
     if (objective.ignored.has_value()) proto->set_ignored(*objective.ignored);
+    if (objective.weights.valid()) proto->set_weights(objective.weights.value);
+    proto->mutable_class_weights()->Add(objective.class_weights.begin(),
+                                        objective.class_weights.end());
   }
 
   // Of all that was written, and of the lists that a stage derives from it: another version may derive others.

@@ -1,0 +1,39 @@
+// TargetWeights: what the targets of a network's objective weigh, from what the data source says of the samples and
+// from the targets' classes. All on the host, and never from images.
+// Ownership: borrows the network.
+// Threads:   any.
+// Units and shapes: one number a target, or a sample where targets are numbers (LossWeightsType).
+#ifndef STAGECOACH_STAGE_EXECUTOR_TARGET_WEIGHTS_H_
+#define STAGECOACH_STAGE_EXECUTOR_TARGET_WEIGHTS_H_
+
+#include <string>
+#include <vector>
+
+#include "network/network.h"
+#include "stage/data/batch_source.h"
+
+namespace stagecoach {
+
+class TargetWeights {
+ public:
+  explicit TargetWeights(const Network& network);
+
+  // Inputs of the data source that the weights follow from; empty: every target weighs 1.
+  const std::vector<std::string>& names() const { return names_; }
+  // Of a micro-batch, with the arrays of `names`. One that is ignored weighs 0.
+  std::vector<float> Of(const HostBatch& batch) const;
+  // How many terms of the loss have one weight together: numbers of a sample; 1 where targets are classes.
+  int64_t terms() const { return terms_; }
+
+ private:
+  float OfClass(int32_t id) const;
+
+  const Objective& objective_;
+  std::vector<std::string> names_;
+  bool reads_targets_ = false;
+  int64_t of_sample_ = 1, terms_ = 1;  // weights of a sample
+};
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_STAGE_EXECUTOR_TARGET_WEIGHTS_H_
