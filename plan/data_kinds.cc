@@ -98,6 +98,16 @@ std::string DataFilesText(const DataSpec& data) {
   return text;
 }
 
+std::string SampleWeightsPath(const DataSpec& data) {
+  const absl::StatusOr<const DataKind*> kind = DataKinds().Find(data.kind);
+  if (!kind.ok()) return "";
+  const std::string field = (*kind)->WeightsField();
+  const AttributeValue* const value = data.attributes.Find(field);
+  const auto* const path = value == nullptr ? nullptr : std::get_if<std::string>(value);
+  if (path == nullptr || path->empty()) return "";
+  return DataFieldPath(data, {.field = field, .path = *path});
+}
+
 absl::Status ValidateData(const DataSpec& data, const Network& network) {
   RETURN_IF_ERROR(DataKinds().Check(data));
   const DataKind& kind = DataKinds().Named(data.kind);

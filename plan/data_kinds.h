@@ -40,6 +40,8 @@ class DataKind : public FieldKind {
   virtual std::vector<DataInput> Inputs() const = 0;
   // Its fields that are paths of files, which the stages read.
   virtual std::vector<std::string> FileFields() const = 0;
+  // The one of them that says what each sample weighs; empty: there is none.
+  virtual std::string WeightsField() const { return ""; }
   // What names, kinds and numbers of extents of the network's inputs do not tell (CheckDataInputs).
   virtual absl::Status CheckInputs(const DataSpec& data, const Network& network) const = 0;
   // What can be said about one of the files by its first bytes and its size; `network` takes the source's inputs.
@@ -55,6 +57,9 @@ std::vector<DataFile> DataFiles(const DataSpec& data);
 std::string DataFieldPath(const DataSpec& data, const DataFile& file);
 // "data.idx.images = "a", data.idx.labels = "b"": of errors about the data as a whole.
 std::string DataFilesText(const DataSpec& data);
+
+// "data.idx.weights", if the job gives it; else empty. Nothing is checked.
+std::string SampleWeightsPath(const DataSpec& data);
 
 // Name and fields of the data, and whether the network's inputs are what it gives: "data.text: gives tokens and
 // targets; the network reads "images": give data that has it, as data.idx".

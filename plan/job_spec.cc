@@ -1,16 +1,22 @@
 #include "plan/job_spec.h"
 
+#include <string>
 #include <utility>
 
 #include "base/check.h"
 #include "base/status.h"
 #include "network/freeze.h"
 #include "network/network_kinds.h"
+#include "network/objective_kind.h"
+#include "plan/data_kinds.h"
 
 namespace stagecoach {
 
 absl::StatusOr<Network> ExpandJob(const JobSpec& spec) {
   ASSIGN_OR_RETURN(Network network, ExpandModel(spec.model, spec.precision));
+  if (const std::string weights = SampleWeightsPath(spec.data); !weights.empty()) {
+    ASSIGN_OR_RETURN(network, WithSampleWeights(std::move(network), weights));
+  }
   return Freeze(std::move(network), spec.training.freeze, "training.freeze");
 }
 

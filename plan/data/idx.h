@@ -1,5 +1,6 @@
 // idx: images with a label each, in IDX files as MNIST and Fashion-MNIST have them, plain or gzip. Gives images, numbers
 // [height, width, channels], and labels, one id each. A pixel x of 0 to 255 becomes (x / 255 - mean) / deviation.
+// With weights also weights, a number each, which the objective multiplies each image's loss by.
 // Evaluation reads the test files, or without them the last 10 % of the samples, which are then not trained on.
 #ifndef STAGECOACH_PLAN_DATA_IDX_H_
 #define STAGECOACH_PLAN_DATA_IDX_H_
@@ -13,6 +14,7 @@ struct IdxData {
   std::string images, labels;
   std::string test_images, test_labels;  // both or neither
   double mean = 0, deviation = 1;
+  std::string weights, test_weights;  // of `images` and of `test_images`; empty: 1 each
   template <typename Visitor>
   void Visit(Visitor& visit) {
     visit.Text("images", images, "must name the IDX file of the images to train on");
@@ -21,6 +23,8 @@ struct IdxData {
     visit.Text("test_labels", test_labels);
     visit.Between("mean", mean, -1e3, 1e3);
     visit.Between("deviation", deviation, 1e-6, 1e6);
+    visit.Text("weights", weights);
+    visit.Text("test_weights", test_weights);
   }
 };
 

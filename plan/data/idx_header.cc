@@ -12,17 +12,37 @@
 namespace stagecoach {
 namespace {
 
-constexpr uint8_t kUnsignedBytes = 0x08;
+// What is taken of each content.
+struct IdxForm {
+  const char* name;
+  uint8_t type;
+  const char* type_name;
+  int least_extents, most_extents;
+  const char* extents;
+  int64_t number_bytes;
+};
+const IdxForm& FormOf(IdxContent content) {
+  static constexpr IdxForm kImages = {
+      "images", 0x08, "unsigned bytes", 3, 4, "have 3 or 4 (how many, height, width, channels)", 1};
+  static constexpr IdxForm kLabels = {"labels", 0x08, "unsigned bytes", 1, 1, "have 1 (how many)",
+                                      1};
+  static constexpr IdxForm kWeights = {"weights", 0x0d, "float32", 1, 1, "have 1 (how many)", 4};
+  switch (content) {
+    case IdxContent::kImages:
+      return kImages;
+    case IdxContent::kLabels:
+      return kLabels;
+    case IdxContent::kWeights:
+      break;
+  }
+  return kWeights;
+}
 
 absl::Status Refused(const std::string& where, const std::string& what, const std::string& remedy) {
   return absl::InvalidArgumentError(absl::StrCat(where, ": ", what, "; ", remedy));
 }
 
 uint8_t ByteAt(std::string_view bytes, size_t at) { return static_cast<uint8_t>(bytes[at]); }
-
-const char* NameOf(IdxContent content) {
-  return content == IdxContent::kImages ? "images" : "labels";
-}
 
 std::string HexText(std::string_view bytes) {
   std::string text;
@@ -33,34 +53,33 @@ std::string HexText(std::string_view bytes) {
 }
 
 absl::Status CheckMagic(const std::string& where, IdxContent content, std::string_view head) {
-  const std::string give = absl::StrCat("give an IDX file of ", NameOf(content), ", plain or gzip");
+  const IdxForm& form = FormOf(content);
+  const std::string give = absl::StrCat("give an IDX file of ", form.name, ", plain or gzip");
   if (const std::string packed = PackedAs(head); !packed.empty()) {
     return Refused(where, absl::StrCat("looks like ", packed), "unpack it first, or take gzip");
   }
   if (head.size() < 4 || ByteAt(head, 0) != 0 || ByteAt(head, 1) != 0) {
     return Refused(where, absl::StrCat("begins with \"", HexText(head), "\", no IDX file"), give);
   }
-  if (ByteAt(head, 2) != kUnsignedBytes) {
+  if (ByteAt(head, 2) != form.type) {
     return Refused(
         where,
         absl::StrCat("holds numbers of type ", absl::Hex(ByteAt(head, 2), absl::kZeroPad2),
-                     ", not unsigned bytes (08)"),
+                     ", not ", form.type_name, " (", absl::Hex(form.type, absl::kZeroPad2), ")"),
         give);
   }
   const int extents = ByteAt(head, 3);
-  const bool images = content == IdxContent::kImages;
-  if (images ? extents == 3 || extents == 4 : extents == 1) return absl::OkStatus();
+  if (extents >= form.least_extents && extents <= form.most_extents) return absl::OkStatus();
   return Refused(where,
                  absl::StrCat("has ", extents, extents == 1 ? " extent" : " extents", ", and ",
-                              images ? "images have 3 or 4 (how many, height, width, channels)"
-                                     : "labels have 1 (how many)"),
+                              form.name, " ", form.extents),
                  give);
 }
 
 }  // namespace
 
 int64_t IdxHeader::item_bytes() const {
-  int64_t bytes = 1;
+  int64_t bytes = number_bytes;
   for (size_t i = 1; i < extents.size(); ++i) bytes *= extents[i];
   return bytes;
 }
@@ -72,7 +91,7 @@ Shape IdxHeader::image() const {
 absl::StatusOr<IdxHeader> ParseIdxHeader(const std::string& where, IdxContent content,
                                          std::string_view head) {
   RETURN_IF_ERROR(CheckMagic(where, content, head));
-  IdxHeader header;
+  IdxHeader header{.extents = {}, .number_bytes = FormOf(content).number_bytes};
   header.extents.resize(ByteAt(head, 3));
   if (static_cast<int64_t>(head.size()) < header.header_bytes()) {
     return Refused(where,

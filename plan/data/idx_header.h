@@ -1,5 +1,6 @@
-// IdxHeader: what an IDX file says of itself before its content: 00 00, the type (08: unsigned bytes, all that is taken
-// here), the number of extents, and each extent as four bytes, the highest first. See docs/formats.md.
+// IdxHeader: what an IDX file says of itself before its content: 00 00, the type (08: unsigned bytes, as images and
+// labels are; 0d: float32, as weights are), the number of extents, and each extent as four bytes, the highest first.
+// See docs/formats.md.
 // Threads: pure functions.
 // Errors:  INVALID_ARGUMENT that begin with `where` ("data.idx.images = "a""), with the value and the remedy.
 #ifndef STAGECOACH_PLAN_DATA_IDX_HEADER_H_
@@ -18,13 +19,14 @@
 
 namespace stagecoach {
 
-enum class IdxContent { kImages, kLabels };
+enum class IdxContent { kImages, kLabels, kWeights };
 
 struct IdxHeader {
-  std::vector<int64_t> extents;  // the first counts the images or labels
+  std::vector<int64_t> extents;  // the first counts the images, labels or weights
+  int64_t number_bytes = 1;
   int64_t count() const { return extents.front(); }
   int64_t header_bytes() const { return 4 + 4 * static_cast<int64_t>(extents.size()); }
-  int64_t item_bytes() const;  // of one image or label
+  int64_t item_bytes() const;  // of one image, label or weight
   int64_t file_bytes() const { return header_bytes() + count() * item_bytes(); }
   // Of an image: [height, width, channels].
   Shape image() const;

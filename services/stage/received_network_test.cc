@@ -22,7 +22,9 @@ JobSpec JobFor(const Network& network) {
   if (network.InputNamed("tokens").valid()) {
     spec.data = TextData{.path = "/text"};
   } else {
-    spec.data = IdxData{.images = "/images", .labels = "/labels"};
+    const bool weighted = network.InputNamed("weights").valid();
+    spec.data =
+        IdxData{.images = "/images", .labels = "/labels", .weights = weighted ? "/weights" : ""};
   }
   spec.training = {.steps = 1, .batch_size = 4, .micro_batches = 2};
   spec.training.learning_rate = ConstantRate{.peak = 0.1};

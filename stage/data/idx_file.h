@@ -21,7 +21,7 @@ struct IdxFile {
   int64_t stored_bytes = 0;  // as the file is, packed or not
   IdxHeader header;
   std::vector<uint8_t> bytes;  // header and content; empty if it was not kept
-  // Of image or label i.
+  // Of image, label or weight i.
   std::span<const uint8_t> item(int64_t i) const;
 };
 

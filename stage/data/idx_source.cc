@@ -9,18 +9,22 @@
 #include "base/hash.h"
 #include "base/status.h"
 #include "plan/data/idx.h"
+#include "plan/saturate.h"
 #include "stage/data/idx_file.h"
+#include "stage/data/idx_weights.h"
 #include "stage/data/open_source.h"
 #include "stage/data/sample_order.h"
 
 namespace stagecoach {
 namespace {
 
-constexpr char kImages[] = "images", kLabels[] = "labels";
+constexpr char kImages[] = "images", kLabels[] = "labels", kWeights[] = "weights";
 
-// Images and their labels.
+// Images with their labels and weights.
 struct IdxPair {
   IdxFile images, labels;
+  std::vector<float> weights;  // empty: 1 each, or not asked for
+  std::string weights_where;   // their file, for errors
   int64_t count() const { return images.header.count(); }
 };
 
@@ -70,8 +74,10 @@ class IdxSource final : public BatchSource {
     HostBatch batch{.samples = static_cast<int64_t>(samples.size()), .arrays = {}};
     if (samples.empty()) return batch;
     for (const std::string& name : names) {
-      CHECK(name == kImages || name == kLabels) << name;
-      batch.arrays.push_back(name == kImages ? Images(split, samples) : Labels(split, samples));
+      CHECK(name == kImages || name == kLabels || name == kWeights) << name;
+      batch.arrays.push_back(name == kImages   ? Images(split, samples)
+                             : name == kLabels ? Labels(split, samples)
+                                               : Weights(split, samples));
     }
     return batch;
   }
@@ -100,6 +106,20 @@ class IdxSource final : public BatchSource {
       const int32_t label = file.item(split.first + sample).front();
       std::memcpy(to, &label, sizeof(label));
       to += sizeof(label);
+    }
+    return array;
+  }
+
+  static std::vector<std::byte> Weights(const IdxSplit& split,
+                                        const std::vector<int64_t>& samples) {
+    const std::vector<float>& weights = split.pair->weights;
+    std::vector<std::byte> array(samples.size() * sizeof(float));
+    std::byte* to = array.data();
+    for (const int64_t sample : samples) {
+      const float weight =
+          weights.empty() ? 1.0f : weights[static_cast<size_t>(split.first + sample)];
+      std::memcpy(to, &weight, sizeof(weight));
+      to += sizeof(weight);
     }
     return array;
   }
@@ -135,10 +155,11 @@ class Reader {
   Reader(const JobSpec& spec, const Network& network, std::span<const std::string> reads)
       : spec_(spec), network_(network), reads_(reads) {}
 
-  absl::StatusOr<std::shared_ptr<const IdxPair>> ReadPair(const std::string& prefix,
-                                                          const std::string& images,
-                                                          const std::string& labels) {
-    IdxPair pair;
+  absl::StatusOr<std::shared_ptr<IdxPair>> ReadPair(const std::string& prefix,
+                                                    const std::string& images,
+                                                    const std::string& labels) {
+    auto made = std::make_shared<IdxPair>();
+    IdxPair& pair = *made;
     ASSIGN_OR_RETURN(pair.images, Read(absl::StrCat("data.idx.", prefix, kImages), images,
                                        IdxContent::kImages, Reads(kImages)));
     RETURN_IF_ERROR(CheckIdxImages(pair.images.where, pair.images.header, spec_, network_));
@@ -152,7 +173,23 @@ class Reader {
     if (const WireId id = network_.InputNamed(kLabels); Reads(kLabels)) {
       RETURN_IF_ERROR(CheckLabels(pair.labels, spec_, network_.input(id).classes));
     }
-    return std::make_shared<const IdxPair>(std::move(pair));
+    return made;
+  }
+
+  // After all pairs.
+  absl::Status ReadWeights(const std::string& prefix, const std::string& path, IdxPair* pair) {
+    if (path.empty()) return absl::OkStatus();
+    ASSIGN_OR_RETURN(const IdxFile file, Read(absl::StrCat("data.idx.", prefix, kWeights), path,
+                                              IdxContent::kWeights, Reads(kWeights)));
+    if (file.header.count() != pair->count()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(file.where, ": ", file.header.count(), " weights for ", pair->count(),
+                       " images of ", pair->images.where, "; give files that belong together"));
+    }
+    if (!Reads(kWeights)) return absl::OkStatus();
+    ASSIGN_OR_RETURN(pair->weights, IdxWeights(file));
+    pair->weights_where = file.where;
+    return absl::OkStatus();
   }
 
   DatasetManifest Manifest(int64_t train_samples, int64_t evaluation_samples) {
@@ -197,6 +234,23 @@ absl::Status CheckSplits(const IdxSplit& train, const IdxSplit& evaluation, cons
   return absl::OkStatus();
 }
 
+// Of the first `count` images of the split.
+absl::Status CheckWeightsOf(const IdxSplit& split, int64_t count, const std::string& what) {
+  const std::vector<float>& all = split.pair->weights;
+  if (all.empty() || count == 0) return absl::OkStatus();
+  return CheckSomeWeight(
+      split.pair->weights_where,
+      std::span(all).subspan(static_cast<size_t>(split.first), static_cast<size_t>(count)), what);
+}
+
+// An evaluation that weighs nothing would have no loss.
+absl::Status CheckWeights(const IdxSplit& train, const IdxSplit& evaluation, const JobSpec& spec) {
+  RETURN_IF_ERROR(CheckWeightsOf(train, train.count, "train on"));
+  if (spec.evaluation.every_steps == 0) return absl::OkStatus();
+  const int64_t read = SaturatingMultiply(spec.evaluation.batches, spec.training.batch_size);
+  return CheckWeightsOf(evaluation, std::min(read, evaluation.count), "evaluate with");
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<BatchSource>> OpenIdxSource(const JobSpec& spec,
@@ -205,17 +259,23 @@ absl::StatusOr<std::unique_ptr<BatchSource>> OpenIdxSource(const JobSpec& spec,
   const auto data = spec.data.As<IdxData>();
   Reader reader(spec, network, reads);
   IdxSplit train, evaluation;
-  ASSIGN_OR_RETURN(train.pair, reader.ReadPair("", data.images, data.labels));
+  ASSIGN_OR_RETURN(const std::shared_ptr<IdxPair> pair,
+                   reader.ReadPair("", data.images, data.labels));
+  std::shared_ptr<IdxPair> test_pair = pair;
+  train.pair = pair;
   if (data.test_images.empty()) {
-    evaluation.pair = train.pair;
     train.count = evaluation.first = TrainShare(train.pair->count());
     evaluation.count = train.pair->count() - train.count;
   } else {
-    ASSIGN_OR_RETURN(evaluation.pair, reader.ReadPair("test_", data.test_images, data.test_labels));
+    ASSIGN_OR_RETURN(test_pair, reader.ReadPair("test_", data.test_images, data.test_labels));
     train.count = train.pair->count();
-    evaluation.count = evaluation.pair->count();
+    evaluation.count = test_pair->count();
   }
+  evaluation.pair = test_pair;
   RETURN_IF_ERROR(CheckSplits(train, evaluation, spec));
+  RETURN_IF_ERROR(reader.ReadWeights("", data.weights, pair.get()));
+  RETURN_IF_ERROR(reader.ReadWeights("test_", data.test_weights, test_pair.get()));
+  RETURN_IF_ERROR(CheckWeights(train, evaluation, spec));
   DatasetManifest manifest = reader.Manifest(train.count, evaluation.count);
   return std::make_unique<IdxSource>(spec, std::move(train), std::move(evaluation),
                                      std::move(manifest));

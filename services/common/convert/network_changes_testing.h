@@ -12,6 +12,8 @@
 #include "base/check.h"
 #include "google/protobuf/message.h"
 #include "network/network_kinds.h"
+#include "network/objective_kind.h"
+#include "network/objectives/cross_entropy.h"
 #include "network/zoo/every_network_testing.h"
 #include "services/common/convert/convert_network.h"
 
@@ -91,6 +93,10 @@ class NetworkChanger {
     if (field->cpp_type() == FieldDescriptor::CPPTYPE_INT64 && size > 0) {
       return reflection.SetRepeatedInt64(message, field, static_cast<int>(Below(size)), Number());
     }
+    if (field->cpp_type() == FieldDescriptor::CPPTYPE_FLOAT && size > 0) {
+      return reflection.SetRepeatedFloat(message, field, static_cast<int>(Below(size)),
+                                         static_cast<float>(Number()) / 7);
+    }
     if (field->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE && size > 0) {
       const Message& copied =
           reflection.GetRepeatedMessage(*message, field, static_cast<int>(Below(size)));
@@ -146,6 +152,17 @@ inline void SetItsDigest(v1::Network* proto) {
   if (at != std::string::npos) proto->set_sha256(said.substr(at + before.size(), 64));
 }
 
+// One whose targets weigh, by their class and by their sample.
+inline v1::Network WeightedNetworkMessage() {
+  ModelSpec model = MlpNetworkSpec{.image = {3, 2, 1}, .hidden = 4, .layers = 2, .classes = 3};
+  model.objective = CrossEntropySpec{.class_weights = {1, 0, 2}};
+  absl::StatusOr<Network> network = ExpandModel(model);
+  CHECK_OK(network.status());
+  network = WithSampleWeights(*std::move(network), "weights");
+  CHECK_OK(network.status());
+  return ToProto(*network);
+}
+
 // One message of every network.
 inline std::vector<v1::Network> NetworkMessages() {
   std::vector<ModelSpec> models;
@@ -157,6 +174,7 @@ inline std::vector<v1::Network> NetworkMessages() {
     CHECK_OK(network.status());
     messages.push_back(ToProto(*network));
   }
+  messages.push_back(WeightedNetworkMessage());
   return messages;
 }
 
