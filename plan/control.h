@@ -57,7 +57,9 @@ struct LoadResult {
   // What keeps the stage from using the checkpoint folder. Not ok, and not RESOURCE_EXHAUSTED (the
   // folder is only full): nothing was loaded.
   absl::Status folder;
-  std::string attention;  // for the stage's own log, not sent: who computes it, and why
+  // For the stage's own log, not sent.
+  std::string attention;  // who computes it, and why
+  std::string data_note;  // what a user should know of the data
 };
 
 // The coordinator's one decision about the step before, applied before new work starts.

@@ -4,8 +4,11 @@
 #define STAGECOACH_PLAN_DATA_KIND_LIST_H_
 
 #define STAGECOACH_DATA_KINDS(KIND) \
+  KIND(Cifar)                       \
   KIND(Idx)                         \
-  KIND(Text)
+  KIND(ImageFolder)                 \
+  KIND(Text)                        \
+  KIND(WebDataset)
 
 namespace stagecoach {
 

@@ -75,13 +75,18 @@ const KindList<DataKind>& DataKinds() {
 
 std::vector<DataFile> DataFiles(const DataSpec& data) {
   std::vector<DataFile> files;
-  for (const std::string& field : DataKinds().Named(data.kind).FileFields()) {
-    const AttributeValue* const value = data.attributes.Find(field);
-    CHECK(value != nullptr && std::holds_alternative<std::string>(*value)) << field;
-    if (const auto& path = std::get<std::string>(*value); !path.empty()) {
-      files.push_back({.field = field, .path = path});
+  const auto add = [&](const std::vector<std::string>& fields, bool folder) {
+    for (const std::string& field : fields) {
+      const AttributeValue* const value = data.attributes.Find(field);
+      CHECK(value != nullptr && std::holds_alternative<std::string>(*value)) << field;
+      if (const auto& path = std::get<std::string>(*value); !path.empty()) {
+        files.push_back({.field = field, .path = path, .folder = folder});
+      }
     }
-  }
+  };
+  const DataKind& kind = DataKinds().Named(data.kind);
+  add(kind.FileFields(), false);
+  add(kind.FolderFields(), true);
   return files;
 }
 

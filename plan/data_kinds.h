@@ -28,8 +28,9 @@ struct DataInput {
 };
 
 struct DataFile {
-  std::string field;  // within the kind: "path"
-  std::string path;   // not empty
+  std::string field;    // within the kind: "path"
+  std::string path;     // not empty
+  bool folder = false;  // with the files in it
 };
 
 // Bytes from a file's beginning that CheckFile wants, or all there are, so that everybody judges alike.
@@ -40,18 +41,20 @@ class DataKind : public FieldKind {
   virtual std::vector<DataInput> Inputs() const = 0;
   // Its fields that are paths of files, which the stages read.
   virtual std::vector<std::string> FileFields() const = 0;
-  // The one of them that says what each sample weighs; empty: there is none.
+  // Those that are paths of folders.
+  virtual std::vector<std::string> FolderFields() const { return {}; }
+  // The file field that says what each sample weighs; empty: there is none.
   virtual std::string WeightsField() const { return ""; }
   // What names, kinds and numbers of extents of the network's inputs do not tell (CheckDataInputs).
   virtual absl::Status CheckInputs(const DataSpec& data, const Network& network) const = 0;
-  // What can be said about one of the files by its first bytes and its size; `network` takes the source's inputs.
+  // What can be said about one of the files, and not of a folder, by its first bytes and its size; `network` takes the source's inputs.
   virtual absl::Status CheckFile(const JobSpec& spec, const Network& network, const DataFile& file,
                                  std::string_view head, int64_t bytes) const = 0;
 };
 
 const KindList<DataKind>& DataKinds();
 
-// The files that the job names, in the order of the fields; nothing of them is checked.
+// The files and folders that the job names, each in the order of the fields; nothing of them is checked.
 std::vector<DataFile> DataFiles(const DataSpec& data);
 // "data.text.path" of a text's file.
 std::string DataFieldPath(const DataSpec& data, const DataFile& file);

@@ -183,6 +183,20 @@ TEST_F(CommandLineTest, AJobWhoseDataIsNotHereIsNotOk) {
   EXPECT_EQ(Run({"validate", path.c_str()}), 2);
   EXPECT_THAT(notes_.str(), HasSubstr("not a regular file"));
   std::remove(path.c_str());
+  // A file in a folder's place, and a folder.
+  const auto on_folder = [&](const std::string& folder) {
+    std::ofstream(path) << "model: {mlp: {image: [8, 8, 3], hidden: 4, classes: 2}}\n"
+                           "data: {image_folder: {train: "
+                        << folder
+                        << "}}\ntraining: {steps: 1, batch_size: 1, micro_batches: 1, "
+                           "learning_rate: {constant: {peak: 0.1}}}\n";
+    return Run({"validate", path.c_str()});
+  };
+  EXPECT_EQ(on_folder(path), 2);
+  EXPECT_THAT(notes_.str(), HasSubstr("data.image_folder.train: " + path));
+  EXPECT_THAT(notes_.str(), HasSubstr("is not a folder"));
+  EXPECT_EQ(on_folder(testing::TempDir()), 0) << notes_.str();
+  std::remove(path.c_str());
   EXPECT_EQ(
       Run({"validate", (std::string(STAGECOACH_SOURCE_DIR) + "/examples/gpt-tiny.yaml").c_str()}),
       0);

@@ -53,6 +53,13 @@ TEST_F(StageMetricsTest, AnIdleStageExportsEveryNameOfItsList) {
   EXPECT_EQ(std::set<std::string>(names.begin(), names.end()), listed);
 }
 
+TEST_F(StageMetricsTest, SaysHowManyRecordsTheDataIsWithout) {
+  status_.bad_records = 3;
+  MetricWriter writer;
+  Write(writer);
+  EXPECT_THAT(writer.Text(), HasSubstr("stagecoach_stage_data_bad_records{stage=\"s0\"} 3"));
+}
+
 TEST_F(StageMetricsTest, LeavesOutWhatIsNotKnownOfACard) {
   device_ = {.power_watts = 123.5};
   MetricWriter writer;

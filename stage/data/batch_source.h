@@ -4,6 +4,8 @@
 // Ownership: owns the data (mapped or read).  Threads: thread-compatible; executor thread.
 // Units and shapes: arrays of a micro-batch in host memory, as RuntimeShape says: ids are I32, all else F32.
 // Order:  stage/data/sample_order.h, of every source.
+// Errors: of a sample that cannot be read now, with field, path and reason, as often as it is asked for. Sources that
+//         have read everything when they were opened have none.
 #ifndef STAGECOACH_STAGE_DATA_BATCH_SOURCE_H_
 #define STAGECOACH_STAGE_DATA_BATCH_SOURCE_H_
 
@@ -13,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "plan/control.h"
 #include "plan/job_spec.h"
 
@@ -29,13 +32,17 @@ class BatchSource {
   virtual const DatasetManifest& manifest() const = 0;
   // The inputs of these names, and nothing else is decoded; one that the source does not give is a CHECK: OpenSource
   // has asked.
-  virtual HostBatch Train(uint64_t step, MicroBatchId micro_batch,
-                          std::span<const std::string> names) const = 0;
+  virtual absl::StatusOr<HostBatch> Train(uint64_t step, MicroBatchId micro_batch,
+                                          std::span<const std::string> names) const = 0;
   // Micro-batch i of evaluation mini-batch `batch`; the last mini-batch may be short: samples may be
   // 0 for its last micro-batches.
-  virtual HostBatch Evaluation(uint64_t batch, MicroBatchId micro_batch,
-                               std::span<const std::string> names) const = 0;
+  virtual absl::StatusOr<HostBatch> Evaluation(uint64_t batch, MicroBatchId micro_batch,
+                                               std::span<const std::string> names) const = 0;
   virtual int64_t evaluation_batches() const = 0;  // min(spec.evaluation.batches, what is there)
+  // What a user should know of the data now that it is open, for the stage's log; empty: nothing.
+  virtual std::string note() const { return ""; }
+  // Records that were left out because they cannot be read.
+  virtual int64_t bad_records() const { return 0; }
 };
 
 }  // namespace stagecoach

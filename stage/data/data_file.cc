@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <climits>
 #include <system_error>
 #include <utility>
 
@@ -53,6 +54,28 @@ absl::StatusOr<std::unique_ptr<OpenedFile>> OpenedFile::Open(const std::string& 
   }
   file->size_ = information.st_size;
   return file;
+}
+
+absl::StatusOr<std::string> OpenedFile::RealPath() const {
+  std::string path(PATH_MAX, '\0');
+  const std::string link = absl::StrCat("/proc/self/fd/", descriptor_);
+  const ssize_t length = readlink(link.c_str(), path.data(), path.size());
+  if (length < 0) return Failed(errno);
+  path.resize(static_cast<size_t>(length));
+  return path;
+}
+
+absl::Status OpenedFile::ReadAt(int64_t offset, std::span<uint8_t> into) const {
+  size_t filled = 0;
+  while (filled < into.size()) {
+    const ssize_t got = pread(descriptor_, into.data() + filled, into.size() - filled,
+                              offset + static_cast<int64_t>(filled));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return Failed(errno);
+    if (got == 0) return absl::DataLossError(absl::StrCat(Where(), ": became shorter"));
+    filled += static_cast<size_t>(got);
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<size_t> OpenedFile::Read(std::span<uint8_t> into) {

@@ -28,6 +28,10 @@ class OpenedFile {
   int64_t left() const { return size_ - read_; }
   // The next bytes: `into` full, or as many as are left.
   absl::StatusOr<size_t> Read(std::span<uint8_t> into);
+  // All of `into` from `offset` on, wherever Read is; any thread, and no tick.
+  absl::Status ReadAt(int64_t offset, std::span<uint8_t> into) const;
+  // Of what was opened, links followed.
+  absl::StatusOr<std::string> RealPath() const;
   // "data.text.path = "/a/b"", with which an error about its content begins.
   std::string Where() const;
 

@@ -10,6 +10,7 @@
 #include "base/status.h"
 #include "plan/data/idx.h"
 #include "plan/saturate.h"
+#include "stage/data/classes_text.h"
 #include "stage/data/idx_file.h"
 #include "stage/data/idx_weights.h"
 #include "stage/data/open_source.h"
@@ -55,13 +56,13 @@ class IdxSource final : public BatchSource {
   const DatasetManifest& manifest() const override { return manifest_; }
   int64_t evaluation_batches() const override { return order_.evaluation_batches(); }
 
-  HostBatch Train(uint64_t step, MicroBatchId micro_batch,
-                  std::span<const std::string> names) const override {
+  absl::StatusOr<HostBatch> Train(uint64_t step, MicroBatchId micro_batch,
+                                  std::span<const std::string> names) const override {
     return Gather(train_, order_.Train(step, micro_batch), names);
   }
 
-  HostBatch Evaluation(uint64_t batch, MicroBatchId micro_batch,
-                       std::span<const std::string> names) const override {
+  absl::StatusOr<HostBatch> Evaluation(uint64_t batch, MicroBatchId micro_batch,
+                                       std::span<const std::string> names) const override {
     const SampleOrder::Range range = order_.Evaluation(batch, micro_batch);
     std::vector<int64_t> samples(static_cast<size_t>(range.count));
     for (int64_t i = 0; i < range.count; ++i) samples[static_cast<size_t>(i)] = range.first + i;
@@ -129,14 +130,6 @@ class IdxSource final : public BatchSource {
   const std::array<float, 256> pixels_;
   const DatasetManifest manifest_;
 };
-
-// The field that says how many classes there are, where the network has it.
-std::string ClassesText(const JobSpec& spec, int64_t classes) {
-  const bool field = spec.model.attributes.Find("classes") != nullptr;
-  return absl::StrCat(field ? absl::StrCat("model.", spec.model.kind, ".classes = ")
-                            : absl::StrCat("the classes of model.", spec.model.kind, ", "),
-                      classes);
-}
 
 absl::Status CheckLabels(const IdxFile& file, const JobSpec& spec, int64_t classes) {
   const auto first = file.bytes.begin() + file.header.header_bytes();

@@ -131,7 +131,7 @@ class IdxSourceTest : public testing::Test {
 
 TEST_F(IdxSourceTest, ImagesComeInTheOrderOfTheSeedWithTheirLabels) {
   const auto source = Open();
-  const HostBatch batch = source->Train(3, MicroBatchId(1), kBoth);
+  const HostBatch batch = *source->Train(3, MicroBatchId(1), kBoth);
   ASSERT_EQ(batch.samples, MicroBatchSize(7, 3, 1));
   const std::vector<int> images = FirstPixels(batch);
   const std::vector<int32_t> labels = LabelsOf(batch.arrays.at(1));
@@ -150,7 +150,7 @@ TEST_F(IdxSourceTest, EachSampleComesOnceAnEpoch) {
   std::vector<int> seen;
   for (uint64_t step = 0; seen.size() < 60; ++step) {
     for (int i = 0; i < 3; ++i) {
-      const std::vector<int> images = FirstPixels(source->Train(step, MicroBatchId(i), kBoth));
+      const std::vector<int> images = FirstPixels(*source->Train(step, MicroBatchId(i), kBoth));
       seen.insert(seen.end(), images.begin(), images.end());
     }
   }
@@ -164,11 +164,11 @@ TEST_F(IdxSourceTest, EachSampleComesOnceAnEpoch) {
 TEST_F(IdxSourceTest, EvaluationGoesThroughTheTestFilesAndEndsShort) {
   const auto source = Open();
   ASSERT_EQ(source->evaluation_batches(), 2);
-  EXPECT_THAT(FirstPixels(source->Evaluation(0, MicroBatchId(0), kBoth)),
+  EXPECT_THAT(FirstPixels(*source->Evaluation(0, MicroBatchId(0), kBoth)),
               ElementsAre(100, 101, 102));
-  EXPECT_THAT(FirstPixels(source->Evaluation(1, MicroBatchId(0), kBoth)),
+  EXPECT_THAT(FirstPixels(*source->Evaluation(1, MicroBatchId(0), kBoth)),
               ElementsAre(107, 108, 109));
-  EXPECT_EQ(source->Evaluation(1, MicroBatchId(1), kBoth).samples, 0);
+  EXPECT_EQ(source->Evaluation(1, MicroBatchId(1), kBoth)->samples, 0);
 }
 
 TEST_F(IdxSourceTest, WithoutTestFilesTheLastTenthIsHeldOut) {
@@ -176,9 +176,9 @@ TEST_F(IdxSourceTest, WithoutTestFilesTheLastTenthIsHeldOut) {
   const auto source = Open();
   EXPECT_EQ(source->manifest().train_samples, 27);
   EXPECT_EQ(source->manifest().evaluation_samples, 3);
-  EXPECT_THAT(FirstPixels(source->Evaluation(0, MicroBatchId(0), kBoth)), ElementsAre(27, 28, 29));
+  EXPECT_THAT(FirstPixels(*source->Evaluation(0, MicroBatchId(0), kBoth)), ElementsAre(27, 28, 29));
   for (uint64_t step = 0; step < 20; ++step) {
-    for (const int image : FirstPixels(source->Train(step, MicroBatchId(0), kBoth))) {
+    for (const int image : FirstPixels(*source->Train(step, MicroBatchId(0), kBoth))) {
       EXPECT_LT(image, 27);
     }
   }
@@ -188,7 +188,7 @@ TEST_F(IdxSourceTest, PixelsAreNormalized) {
   SetData({.images = "i", .labels = "l", .mean = 0.25, .deviation = 0.5});
   const auto source = Open();
   const std::vector<float> numbers =
-      Numbers(source->Evaluation(0, MicroBatchId(0), kBoth).arrays.at(0));
+      Numbers(source->Evaluation(0, MicroBatchId(0), kBoth)->arrays.at(0));
   EXPECT_EQ(numbers.at(1), static_cast<float>((28 / 255.0 - 0.25) / 0.5));
 }
 
@@ -196,16 +196,16 @@ TEST_F(IdxSourceTest, AFourthExtentIsTheChannels) {
   network_ = NetworkOnImages({1, 2, 3});
   Write("i", IdxText({30, 1, 2, 3}, ImagesText(30).substr(16)));
   Write("ti", IdxText({10, 1, 2, 3}, ImagesText(10, 100).substr(16)));
-  EXPECT_THAT(FirstPixels(Open()->Evaluation(0, MicroBatchId(2), kBoth)), ElementsAre(105, 106));
+  EXPECT_THAT(FirstPixels(*Open()->Evaluation(0, MicroBatchId(2), kBoth)), ElementsAre(105, 106));
 }
 
 TEST_F(IdxSourceTest, PackedFilesGiveTheSame) {
   const auto plain = Open();
-  const HostBatch before = plain->Train(5, MicroBatchId(0), kBoth);
+  const HostBatch before = *plain->Train(5, MicroBatchId(0), kBoth);
   Write("i", Gzipped(ImagesText(30)));
   Write("tl", Gzipped(LabelsText(10)));
   const auto packed = Open();
-  EXPECT_EQ(packed->Train(5, MicroBatchId(0), kBoth).arrays, before.arrays);
+  EXPECT_EQ(packed->Train(5, MicroBatchId(0), kBoth)->arrays, before.arrays);
   EXPECT_EQ(packed->evaluation_batches(), 2);
 }
 
@@ -217,8 +217,8 @@ TEST_F(IdxSourceTest, StagesThatReadOnePartAgreeAboutTheDataSet) {
     EXPECT_EQ(first->manifest(), both->manifest());
     EXPECT_EQ(last->manifest(), both->manifest());
     const std::vector<std::string> labels = {"labels"};
-    EXPECT_EQ(last->Train(2, MicroBatchId(1), labels).arrays.at(0),
-              both->Train(2, MicroBatchId(1), kBoth).arrays.at(1));
+    EXPECT_EQ(last->Train(2, MicroBatchId(1), labels)->arrays.at(0),
+              both->Train(2, MicroBatchId(1), kBoth)->arrays.at(1));
     EXPECT_DEATH(last->Train(2, MicroBatchId(1), kBoth), "images were not asked for");
   }
 }
@@ -366,12 +366,12 @@ TEST_F(IdxSourceTest, ReadsFashionMnist) {
   std::vector<int> count(10, 0);
   for (uint64_t batch = 0; batch < 10; ++batch) {
     for (const int32_t label :
-         LabelsOf(source->Evaluation(batch, MicroBatchId(0), kBoth).arrays.at(1))) {
+         LabelsOf(source->Evaluation(batch, MicroBatchId(0), kBoth)->arrays.at(1))) {
       ++count.at(static_cast<size_t>(label));
     }
   }
   EXPECT_THAT(count, testing::Each(1000));
-  const HostBatch batch = source->Train(0, MicroBatchId(0), kBoth);
+  const HostBatch batch = *source->Train(0, MicroBatchId(0), kBoth);
   double sum = 0;
   for (const float number : Numbers(batch.arrays.at(0))) sum += number;
   EXPECT_NEAR(sum / (1000 * 784), 0.286, 0.02) << "the mean that its authors give";

@@ -125,7 +125,7 @@ TEST_F(IdxWeightsTest, ComeWithTheirImages) {
   const auto source = Open();
   ASSERT_NE(source, nullptr);
   for (int i = 0; i < 3; ++i) {
-    const HostBatch batch = source->Train(3, MicroBatchId(i), kAll);
+    const HostBatch batch = *source->Train(3, MicroBatchId(i), kAll);
     const std::vector<float> images = Numbers(batch.arrays.at(0));
     const std::vector<float> weights = Numbers(batch.arrays.at(2));
     ASSERT_EQ(weights.size(), images.size());
@@ -133,7 +133,7 @@ TEST_F(IdxWeightsTest, ComeWithTheirImages) {
       EXPECT_EQ(weights[s], std::round(images[s] * 255) / 4) << "image " << images[s] * 255;
     }
   }
-  EXPECT_THAT(Numbers(source->Evaluation(0, MicroBatchId(0), kAll).arrays.at(2)),
+  EXPECT_THAT(Numbers(source->Evaluation(0, MicroBatchId(0), kAll)->arrays.at(2)),
               ElementsAre(25, 25.25, 25.5));
 }
 
@@ -141,7 +141,7 @@ TEST_F(IdxWeightsTest, OfHeldOutImagesAreInTheSameFile) {
   data_ = {.images = Path("i"), .labels = Path("l"), .weights = Path("w")};
   const auto source = Open();
   ASSERT_NE(source, nullptr);
-  EXPECT_THAT(Numbers(source->Evaluation(0, MicroBatchId(0), kAll).arrays.at(2)),
+  EXPECT_THAT(Numbers(source->Evaluation(0, MicroBatchId(0), kAll)->arrays.at(2)),
               ElementsAre(27 / 4.0, 28 / 4.0, 29 / 4.0));
 }
 
@@ -149,7 +149,7 @@ TEST_F(IdxWeightsTest, OfTestImagesAre1WhereNothingIsSaid) {
   data_.test_weights = "";
   const auto source = Open();
   ASSERT_NE(source, nullptr);
-  EXPECT_THAT(Numbers(source->Evaluation(0, MicroBatchId(0), kAll).arrays.at(2)),
+  EXPECT_THAT(Numbers(source->Evaluation(0, MicroBatchId(0), kAll)->arrays.at(2)),
               ElementsAre(1, 1, 1));
 }
 

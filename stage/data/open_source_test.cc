@@ -38,7 +38,8 @@ TEST(OpenSource, ATextForANetworkOfSomethingElseIsToldWhatItReads) {
                   "data.text: gives tokens and targets; the network reads \"sounds\": no data "
                   "source gives all its inputs"));
   EXPECT_EQ(RefusalOfText({{"images", image}, {"labels", {Element::kIds, Leading::kSamples, {}}}}),
-            "data.text: gives tokens and targets; the network reads \"images\": give it data.idx");
+            "data.text: gives tokens and targets; the network reads \"images\": give it data.cifar "
+            "or data.idx or data.image_folder or data.webdataset");
   EXPECT_THAT(RefusalOfText({{"tokens", image}, {"targets", kIds8}}),
               testing::StartsWith("data.text: gives tokens as ids[context]; the network reads "
                                   "activation[n, 28, 28, 1]"));

@@ -20,17 +20,26 @@ SampleOrder::SampleOrder(const JobSpec& spec, int64_t train_samples, int64_t eva
 }
 
 std::vector<int64_t> SampleOrder::Train(uint64_t step, MicroBatchId micro_batch) const {
+  std::vector<int64_t> samples;
+  for (const Place& place : TrainPlaces(step, micro_batch)) samples.push_back(place.sample);
+  return samples;
+}
+
+std::vector<SampleOrder::Place> SampleOrder::TrainPlaces(uint64_t step,
+                                                         MicroBatchId micro_batch) const {
   const Range share = ShareOf(micro_batch);
   const auto all = static_cast<uint64_t>(train_samples_);
   const uint64_t first =
       step * static_cast<uint64_t>(batch_size_) + static_cast<uint64_t>(share.first);
-  std::vector<int64_t> samples;
-  samples.reserve(static_cast<size_t>(share.count));
+  std::vector<Place> places;
+  places.reserve(static_cast<size_t>(share.count));
   for (int64_t i = 0; i < share.count; ++i) {
     const uint64_t n = first + static_cast<uint64_t>(i);
-    samples.push_back(static_cast<int64_t>(PermuteIndex(seed_, n / all, all, n % all)));
+    const uint64_t epoch = n / all;
+    places.push_back(
+        {.sample = static_cast<int64_t>(PermuteIndex(seed_, epoch, all, n % all)), .epoch = epoch});
   }
-  return samples;
+  return places;
 }
 
 SampleOrder::Range SampleOrder::Evaluation(uint64_t batch, MicroBatchId micro_batch) const {

@@ -19,8 +19,14 @@ class SampleOrder {
   // At least one sample to train on.
   SampleOrder(const JobSpec& spec, int64_t train_samples, int64_t evaluation_samples);
 
-  // Places among the samples to train on.
-  std::vector<int64_t> Train(uint64_t step, MicroBatchId micro_batch) const;
+  // Places among the samples to train on, and which time through them it is.
+  struct Place {
+    int64_t sample = 0;
+    uint64_t epoch = 0;
+    friend bool operator==(const Place&, const Place&) = default;
+  };
+  std::vector<Place> TrainPlaces(uint64_t step, MicroBatchId micro_batch) const;
+  std::vector<int64_t> Train(uint64_t step, MicroBatchId micro_batch) const;  // their samples
 
   // Places [first, first + count) among the held-out ones; count may be 0 in the last mini-batch.
   struct Range {

@@ -37,10 +37,10 @@ TokenBatch TokensOf(const HostBatch& batch) {
 }
 const std::vector<std::string> kNames = {"tokens", "targets"};
 TokenBatch Train(const BatchSource& source, uint64_t step, int micro_batch) {
-  return TokensOf(source.Train(step, MicroBatchId(micro_batch), kNames));
+  return TokensOf(*source.Train(step, MicroBatchId(micro_batch), kNames));
 }
 TokenBatch Evaluate(const BatchSource& source, uint64_t batch, int micro_batch) {
-  return TokensOf(source.Evaluation(batch, MicroBatchId(micro_batch), kNames));
+  return TokensOf(*source.Evaluation(batch, MicroBatchId(micro_batch), kNames));
 }
 
 Network NetworkOnText(int64_t context, int64_t vocabulary) {

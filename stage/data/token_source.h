@@ -17,12 +17,12 @@ struct TokenBatch {
 
 class TokenSource : public BatchSource {
  public:
-  HostBatch Train(uint64_t step, MicroBatchId micro_batch,
-                  std::span<const std::string> names) const final {
+  absl::StatusOr<HostBatch> Train(uint64_t step, MicroBatchId micro_batch,
+                                  std::span<const std::string> names) const final {
     return Named(TrainTokens(step, micro_batch), names);
   }
-  HostBatch Evaluation(uint64_t batch, MicroBatchId micro_batch,
-                       std::span<const std::string> names) const final {
+  absl::StatusOr<HostBatch> Evaluation(uint64_t batch, MicroBatchId micro_batch,
+                                       std::span<const std::string> names) const final {
     return Named(EvaluationTokens(batch, micro_batch), names);
   }
 

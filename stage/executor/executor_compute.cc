@@ -142,7 +142,8 @@ absl::StatusOr<Tensors> StageExecutor::State::Empty(const std::vector<WireId>& o
   return tuple;
 }
 
-HostBatch StageExecutor::State::Read(MicroBatchId id, std::span<const std::string> names) const {
+absl::StatusOr<HostBatch> StageExecutor::State::Read(MicroBatchId id,
+                                                     std::span<const std::string> names) const {
   return work->training ? parts.data->Train(work->fence.step, id, names)
                         : parts.data->Evaluation(work->evaluation_batch, id, names);
 }
@@ -150,7 +151,7 @@ HostBatch StageExecutor::State::Read(MicroBatchId id, std::span<const std::strin
 absl::StatusOr<Tensors> StageExecutor::State::Load(MicroBatchId id,
                                                    std::span<const std::string> names,
                                                    const std::vector<ValueType>& types) {
-  const HostBatch batch = Read(id, names);
+  ASSIGN_OR_RETURN(const HostBatch batch, Read(id, names));
   int64_t& samples = At(id).samples;
   if (samples < 0) samples = batch.samples;
   if (batch.samples != samples) {
@@ -174,7 +175,8 @@ absl::Status StageExecutor::State::LoadInput(MicroBatchId id) {
 
 absl::Status StageExecutor::State::LoadTarget(MicroBatchId id) {
   if (!objective_begun) {
-    parts.cell->objective()->Begin(static_cast<int>(in_flight.size()), LossScale());
+    ASSIGN_OR_RETURN(const double scale, LossScale());
+    parts.cell->objective()->Begin(static_cast<int>(in_flight.size()), scale);
     objective_begun = true;
   }
   ASSIGN_OR_RETURN(Tensors loaded,
@@ -187,7 +189,7 @@ absl::Status StageExecutor::State::LoadTarget(MicroBatchId id) {
 }
 
 absl::StatusOr<Tensor> StageExecutor::State::LoadWeights(MicroBatchId id) const {
-  const HostBatch batch = Read(id, target_weights.names());
+  ASSIGN_OR_RETURN(const HostBatch batch, Read(id, target_weights.names()));
   const std::vector<float> weights = target_weights.Of(batch);
   return ToDevice(std::as_bytes(std::span(weights)), parts.network->objective.loaded().back(),
                   batch.samples);
@@ -216,12 +218,13 @@ absl::Status StageExecutor::State::Forward(MicroBatchId id) {
 
 // The gradient is that of the mean over the mini-batch, for every M: its weights are added target after target, as if
 // M were 1.
-double StageExecutor::State::LossScale() const {
+absl::StatusOr<double> StageExecutor::State::LossScale() const {
   if (!work->training || target_weights.names().empty()) return work->loss_scale;
   double total = 0;
   for (size_t i = 0; i < in_flight.size(); ++i) {
     const MicroBatchId id(static_cast<int32_t>(i));
-    for (const float weight : target_weights.Of(Read(id, target_weights.names()))) total += weight;
+    ASSIGN_OR_RETURN(const HostBatch batch, Read(id, target_weights.names()));
+    for (const float weight : target_weights.Of(batch)) total += weight;
   }
   return total == 0 ? 0.0 : 1.0 / (total * static_cast<double>(target_weights.terms()));
 }

@@ -118,8 +118,8 @@ struct StageExecutor::State {
   absl::Status Backward(MicroBatchId id, Op op);
   absl::Status Finish();
   absl::StatusOr<Tensor> LoadWeights(MicroBatchId id) const;
-  HostBatch Read(MicroBatchId id, std::span<const std::string> names) const;
-  double LossScale() const;
+  absl::StatusOr<HostBatch> Read(MicroBatchId id, std::span<const std::string> names) const;
+  absl::StatusOr<double> LossScale() const;
   void SumLosses(StepReport* report);
   ForwardContext ContextOf(MicroBatchId id) const;
   // Inputs of the data source by name; so many samples as other values of the micro-batch have.

@@ -245,7 +245,7 @@ TEST(Weights, AreThoseOfTheSampleTimesThoseOfItsClass) {
   const TargetWeights weights(network);
   EXPECT_THAT(weights.names(), ElementsAre("labels", "weights"));
   const WeightedImages source({1, kWeightedNumbers, kWeightedClasses}, kSampleWeights);
-  EXPECT_THAT(weights.Of(source.Train(0, MicroBatchId(0), weights.names())),
+  EXPECT_THAT(weights.Of(*source.Train(0, MicroBatchId(0), weights.names())),
               ElementsAre(0.5 * 3, 2 * 0.25, 0, 0, 3.25 * 3));
 }
 

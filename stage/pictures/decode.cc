@@ -75,6 +75,11 @@ absl::StatusOr<Picture> DecodePicture(std::span<const uint8_t> file, int64_t cha
     return absl::InvalidArgumentError(absl::StrCat("begins with \"", absl::BytesToHexString(head),
                                                    "\", neither JPEG nor PNG; give one of them"));
   }
+  return WithChannels(std::move(picture), channels);
+}
+
+Picture WithChannels(Picture picture, int64_t channels) {
+  CHECK(channels == 1 || channels == 3) << channels;
   if (picture.channels == 4) picture = InkToColours(picture);
   if (picture.channels == channels) return picture;
   return channels == 3 ? GreyToColours(picture) : ColoursToGrey(picture);

@@ -28,6 +28,9 @@ inline constexpr int64_t kMostPicturePixels = int64_t{1} << 26;
 absl::StatusOr<Picture> DecodePicture(std::span<const uint8_t> file, int64_t channels,
                                       int64_t most_pixels = kMostPicturePixels);
 
+// Of 1, 3 or 4 (ink) channels with 1 or 3, as above.
+Picture WithChannels(Picture picture, int64_t channels);
+
 }  // namespace stagecoach
 
 #endif  // STAGECOACH_STAGE_PICTURES_DECODE_H_

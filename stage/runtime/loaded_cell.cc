@@ -67,6 +67,7 @@ absl::Status OpenData(const JobSpec& spec, const Network& model,
                       LoadedCell* loaded) {
   ASSIGN_OR_RETURN(loaded->data, OpenSource(spec, model, reads));
   loaded->result.data = loaded->data->manifest();
+  loaded->result.data_note = loaded->data->note();
   if (expected.sha256.empty() || expected == loaded->result.data) return absl::OkStatus();
   const DatasetManifest& found = loaded->result.data;
   return absl::FailedPreconditionError(

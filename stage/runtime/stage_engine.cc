@@ -396,6 +396,7 @@ void StageEngine::CopyPositionLocked() {
     status_.fence = loaded_->command.fence;
     status_.fence.step = loaded_->next_step;
   }
+  status_.bad_records = loaded_->data == nullptr ? 0 : loaded_->data->bad_records();
   status_.micro_batch = executor.current_micro_batch();
   status_.waiting_for = executor.WaitingFor();
   if (loaded_->upstream != nullptr) status_.upstream = loaded_->upstream->statistics();

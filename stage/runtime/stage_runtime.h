@@ -47,7 +47,8 @@ struct StageStatus {
   std::string waiting_for;
   PhaseSeconds phases;
   MemoryUse memory;
-  uint64_t progress = 0;  // grows with every operation and piece of a file (base/progress.h)
+  uint64_t progress = 0;    // grows with every operation and piece of a file (base/progress.h)
+  int64_t bad_records = 0;  // that the loaded data set is without
   std::optional<LinkStatistics> upstream, downstream;
 };
 

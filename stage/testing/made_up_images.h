@@ -25,15 +25,15 @@ class MadeUpImages final : public BatchSource {
   explicit MadeUpImages(const Sizes& sizes) : sizes_(sizes) {}
 
   const DatasetManifest& manifest() const override { return manifest_; }
-  HostBatch Train(uint64_t step, MicroBatchId micro_batch,
-                  std::span<const std::string> names) const override {
+  absl::StatusOr<HostBatch> Train(uint64_t step, MicroBatchId micro_batch,
+                                  std::span<const std::string> names) const override {
     const int64_t i = micro_batch.value;
     return Draw(MicroBatchSize(sizes_.batch_size, sizes_.micro_batches, i),
                 {.seed = 79, .step = static_cast<uint32_t>(step), .micro_batch = uint32_t(i)},
                 names);
   }
-  HostBatch Evaluation(uint64_t batch, MicroBatchId micro_batch,
-                       std::span<const std::string> names) const override {
+  absl::StatusOr<HostBatch> Evaluation(uint64_t batch, MicroBatchId micro_batch,
+                                       std::span<const std::string> names) const override {
     int64_t first = static_cast<int64_t>(batch) * sizes_.batch_size;
     for (int i = 0; i < micro_batch.value; ++i) {
       first += MicroBatchSize(sizes_.batch_size, sizes_.micro_batches, i);

@@ -35,8 +35,8 @@ class WeightedImages final : public BatchSource {
       : sizes_(sizes), weights_(std::move(weights)) {}
 
   const DatasetManifest& manifest() const override { return manifest_; }
-  HostBatch Train(uint64_t, MicroBatchId micro_batch,
-                  std::span<const std::string> names) const override {
+  absl::StatusOr<HostBatch> Train(uint64_t, MicroBatchId micro_batch,
+                                  std::span<const std::string> names) const override {
     const auto all = static_cast<int64_t>(weights_.size());
     int64_t first = 0;
     for (int i = 0; i < micro_batch.value; ++i) {
@@ -49,8 +49,8 @@ class WeightedImages final : public BatchSource {
     }
     return batch;
   }
-  HostBatch Evaluation(uint64_t batch, MicroBatchId micro_batch,
-                       std::span<const std::string> names) const override {
+  absl::StatusOr<HostBatch> Evaluation(uint64_t batch, MicroBatchId micro_batch,
+                                       std::span<const std::string> names) const override {
     return Train(batch, micro_batch, names);
   }
   int64_t evaluation_batches() const override { return 1; }

@@ -70,8 +70,8 @@ std::shared_ptr<HostSource> HostSource::Nothing() {
   return std::shared_ptr<HostSource>(new HostSource);
 }
 
-HostBatch HostSource::Train(uint64_t, MicroBatchId micro_batch,
-                            std::span<const std::string> names) const {
+absl::StatusOr<HostBatch> HostSource::Train(uint64_t, MicroBatchId micro_batch,
+                                            std::span<const std::string> names) const {
   const auto size = [this](int64_t i) { return MicroBatchSize(samples_, micro_batches_, i); };
   int64_t first = 0;
   for (int i = 0; i < micro_batch.value; ++i) first += size(i);

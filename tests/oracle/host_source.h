@@ -30,10 +30,10 @@ class HostSource final : public BatchSource {
 
   int64_t samples() const { return samples_; }
   const DatasetManifest& manifest() const override { return manifest_; }
-  HostBatch Train(uint64_t step, MicroBatchId micro_batch,
-                  std::span<const std::string> names) const override;
-  HostBatch Evaluation(uint64_t batch, MicroBatchId micro_batch,
-                       std::span<const std::string> names) const override {
+  absl::StatusOr<HostBatch> Train(uint64_t step, MicroBatchId micro_batch,
+                                  std::span<const std::string> names) const override;
+  absl::StatusOr<HostBatch> Evaluation(uint64_t batch, MicroBatchId micro_batch,
+                                       std::span<const std::string> names) const override {
     return Train(batch, micro_batch, names);
   }
   int64_t evaluation_batches() const override { return 1; }

@@ -33,7 +33,7 @@ absl::Status CheckDataFiles(const JobSpec& spec) {
   ASSIGN_OR_RETURN(const Network network, ExpandJob(spec));
   RETURN_IF_ERROR(ValidateData(spec.data, network));
   for (const DataFile& file : DataFiles(spec.data)) {
-    RETURN_IF_ERROR(CheckFile(spec, network, file));
+    if (!file.folder) RETURN_IF_ERROR(CheckFile(spec, network, file));
   }
   return absl::OkStatus();
 }

@@ -16,11 +16,13 @@ namespace stagecoach {
 namespace {
 
 // Why nothing can be read there; empty if it can.
-std::string WhyUnreadable(const std::string& path) {
+std::string WhyUnreadable(const DataFile& file) {
+  const char* const path = file.path.c_str();
   struct stat info;
-  if (stat(path.c_str(), &info) != 0) return std::strerror(errno);
-  if (!S_ISREG(info.st_mode)) return "is not a regular file";
-  if (access(path.c_str(), R_OK) != 0) return std::strerror(errno);
+  if (stat(path, &info) != 0) return std::strerror(errno);
+  if (!file.folder && !S_ISREG(info.st_mode)) return "is not a regular file";
+  if (file.folder && !S_ISDIR(info.st_mode)) return "is not a folder";
+  if (access(path, file.folder ? R_OK | X_OK : R_OK) != 0) return std::strerror(errno);
   return "";
 }
 
@@ -29,7 +31,7 @@ std::string WhyUnreadable(const std::string& path) {
 absl::Status CheckDataHere(const SpecFile& spec_file) {
   ASSIGN_OR_RETURN(const JobSpec spec, ValidateSpecFile(spec_file));
   for (const DataFile& file : DataFiles(spec.data)) {
-    const std::string why = WhyUnreadable(file.path);
+    const std::string why = WhyUnreadable(file);
     if (why.empty()) continue;
     return LocateError(
         spec_file, absl::InvalidArgumentError(absl::StrCat(DataFieldPath(spec.data, file), ": ",

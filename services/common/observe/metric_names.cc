@@ -18,6 +18,7 @@ std::span<const MetricDefinition* const> AllMetrics() {
                                                      &kStageMemory,
                                                      &kStageMemoryPeak,
                                                      &kStageMemoryLimit,
+                                                     &kStageBadRecords,
                                                      &kDeviceUtilization,
                                                      &kDevicePower,
                                                      &kDeviceTemperature,

@@ -92,6 +92,13 @@ inline constexpr MetricDefinition kStageMemoryPeak = {
 inline constexpr MetricDefinition kStageMemoryLimit = {
     "stagecoach_stage_memory_limit_bytes",         kG, "bytes", "stage", "S",
     "Memory the stage may use; 0 without a limit."};
+inline constexpr MetricDefinition kStageBadRecords = {
+    "stagecoach_stage_data_bad_records",
+    kG,
+    "1",
+    "stage",
+    "S",
+    "Records that the loaded data set is without, as they cannot be read (on_bad_record: skip)."};
 // By NVML, of the whole card; exported only where a stage computes on a card and NVML answers.
 inline constexpr MetricDefinition kDeviceUtilization = {
     "stagecoach_stage_device_utilization_ratio",

@@ -1,0 +1,34 @@
+// WithoutBadRecords: on_bad_record: skip. Every picture is decoded once when a stage loads, so that all stages, those that
+// read labels alone too, leave out the same ones, and so that epochs are permutations of what is left.
+// Threads: blocks, ticks; works on `threads` more.
+#ifndef STAGECOACH_STAGE_DATA_BAD_RECORDS_H_
+#define STAGECOACH_STAGE_DATA_BAD_RECORDS_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "base/hash.h"
+#include "stage/data/picture_set.h"
+
+namespace stagecoach {
+
+struct BadRecords {
+  int64_t count = 0;
+  std::vector<std::string> reasons;  // the first kMostBadReasons, in order
+  void Add(const absl::Status& reason);
+  // "2 bad records left out: ...; ..."; empty if there are none.
+  std::string Text() const;
+};
+inline constexpr size_t kMostBadReasons = 5;
+
+// Adds to `bad`, and the places that are left out to the digest. A storage that does not answer (UNAVAILABLE) is not the
+// record's fault: an error.
+absl::StatusOr<std::shared_ptr<const PictureSet>> WithoutBadRecords(
+    std::shared_ptr<const PictureSet> all, int64_t threads, Sha256* digest, BadRecords* bad);
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_STAGE_DATA_BAD_RECORDS_H_

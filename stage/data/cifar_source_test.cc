@@ -1,0 +1,217 @@
+// data.cifar on files that the tests make.
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/random.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "plan/data/cifar.h"
+#include "stage/data/picture_source_testing.h"
+
+namespace stagecoach {
+namespace {
+
+using testing::AllOf;
+using testing::Each;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+constexpr int kCifarPixels = 32 * 32;
+
+// Records first, first + 1, ...: the label is i % 10, red is i, green the row, blue the column.
+std::string CifarRecordsText(int first, int count) {
+  std::string text;
+  for (int i = first; i < first + count; ++i) {
+    text += static_cast<char>(i % 10);
+    text += std::string(kCifarPixels, static_cast<char>(i));
+    for (int at = 0; at < kCifarPixels; ++at) text += static_cast<char>(at / 32);
+    for (int at = 0; at < kCifarPixels; ++at) text += static_cast<char>(at % 32);
+  }
+  return text;
+}
+
+class CifarSourceTest : public PictureSourceTest {
+ protected:
+  CifarSourceTest() {
+    Write("data_batch_1.bin", CifarRecordsText(0, 20));
+    Write("data_batch_2.bin", CifarRecordsText(20, 11));
+    Write("test_batch.bin", CifarRecordsText(100, 12));
+    Write("batches.meta.txt", std::string("airplane"));
+    SetData({});
+  }
+  void SetData(PictureFields fields) {
+    spec_.data = CifarData{.folder = folder_, .pictures = std::move(fields)};
+  }
+  // Which records they are, by red.
+  static std::vector<int> Reds(const Taken& taken) {
+    std::vector<int> reds;
+    for (size_t i = 0; i < taken.images.size(); i += 3 * kCifarPixels) {
+      reds.push_back(static_cast<int>(taken.images[i] * 255 + 0.5F));
+    }
+    return reds;
+  }
+};
+
+TEST_F(CifarSourceTest, RecordsComeInTheOrderOfTheSeedWithTheirLabels) {
+  const auto source = Open();
+  EXPECT_EQ(source->manifest().train_samples, 31);
+  EXPECT_EQ(source->manifest().evaluation_samples, 12);
+  const Taken taken = TakeAll(*source, true, 0, 9);
+  const std::vector<int> reds = Reds(taken);
+  ASSERT_EQ(reds.size(), 63u);
+  for (uint64_t n = 0; n < 63; ++n) {
+    EXPECT_EQ(reds[n], static_cast<int>(PermuteIndex(42, n / 31, 31, n % 31)));
+    EXPECT_EQ(taken.labels[n], reds[n] % 10);
+  }
+  EXPECT_EQ(std::set<int>(reds.begin(), reds.begin() + 31).size(), 31u) << "each once an epoch";
+}
+
+TEST_F(CifarSourceTest, PlanesBecomePixels) {
+  const Taken taken = TakeAll(*Open(), false, 0, 1);
+  EXPECT_THAT(Reds(taken), ElementsAre(100, 101, 102, 103, 104, 105, 106));
+  EXPECT_THAT(taken.labels, ElementsAre(0, 1, 2, 3, 4, 5, 6));
+  for (const int at : {0, 37, 1023}) {
+    EXPECT_EQ(taken.images[3 * at + 1], static_cast<float>(at / 32 / 255.0));
+    EXPECT_EQ(taken.images[3 * at + 2], static_cast<float>(at % 32 / 255.0));
+  }
+}
+
+TEST_F(CifarSourceTest, ImagesAreOfTheNetworksSizeAndChannels) {
+  SetImage({48, 40, 1});
+  const Taken taken = TakeAll(*Open(), false, 0, 1);
+  EXPECT_EQ(taken.images.size(), 7u * 48 * 40);
+  EXPECT_NEAR(taken.images[0], 0.299 * 100 / 255, 0.01);
+}
+
+TEST_F(CifarSourceTest, PixelsAreNormalizedAsGivenOrAsMeasured) {
+  SetData({.mean = {0.5, 0, 0}, .deviation = {0.25}});
+  EXPECT_EQ(TakeAll(*Open(), false, 0, 1).images[0],
+            static_cast<float>((100 / 255.0 - 0.5) / 0.25));
+  for (const int64_t threads : {0, 3}) {
+    SetData({.measure = true, .decode_threads = threads});
+    const auto source = Open();
+    // Red is 0 to 30, green and blue are 0 to 31 in each record.
+    EXPECT_EQ(source->note(),
+              "measured mean [0.0588235, 0.0607843, 0.0607843] and deviation [0.0350756, "
+              "0.0362082, 0.0362082]");
+    EXPECT_NEAR(TakeAll(*source, false, 0, 1).images[0], (100 / 255.0 - 15 / 255.0) / 0.0350756,
+                1e-4);
+    EXPECT_EQ(Open({"labels"})->note(), "") << "who reads no images measures none";
+  }
+}
+
+// What a job that is resumed sees, and one with other threads.
+TEST_F(CifarSourceTest, AugmentedImagesAreOfSeedEpochAndSampleAlone) {
+  PictureFields fields{.padding = 4, .flip = true, .brightness = 0.2, .cutout = 8};
+  SetData(fields);
+  const auto source = Open();
+  const Taken first = TakeAll(*source, true, 0, 9), rest = TakeAll(*source, true, 5, 9);
+  EXPECT_NE(first, TakeAll(*source, true, 1, 10));
+  for (const int64_t threads : {0, 1, 4}) {
+    fields.decode_threads = threads;
+    SetData(fields);
+    EXPECT_EQ(TakeAll(*Open(), true, 5, 9), rest) << threads;
+  }
+  spec_.training.micro_batches = 7;
+  EXPECT_EQ(TakeAll(*Open(), true, 5, 9), rest) << "the cut of the mini-batch changes nothing";
+  // A picture is another one in the next epoch.
+  const std::vector<int> places = [] {
+    std::vector<int> all;
+    for (uint64_t n = 0; n < 62; ++n) {
+      all.push_back(static_cast<int>(PermuteIndex(42, n / 31, 31, n % 31)));
+    }
+    return all;
+  }();
+  const auto image = [&](size_t n) {
+    const auto at = first.images.begin() + static_cast<int64_t>(n) * 3 * kCifarPixels;
+    return std::vector<float>(at, at + 3 * kCifarPixels);
+  };
+  int same = 0;
+  for (size_t n = 0; n < 31; ++n) {
+    for (size_t m = 31; m < 62; ++m) same += places[n] == places[m] && image(n) == image(m) ? 1 : 0;
+  }
+  EXPECT_EQ(same, 0);
+  spec_.seed = 43;
+  EXPECT_NE(TakeAll(*Open(), true, 5, 9).images, rest.images);
+}
+
+TEST_F(CifarSourceTest, EvaluationIsNotAugmented) {
+  const Taken plain = TakeAll(*Open(), false, 0, 2);
+  SetData({.padding = 4, .flip = true, .brightness = 0.2, .cutout = 8});
+  EXPECT_EQ(TakeAll(*Open(), false, 0, 2), plain);
+}
+
+TEST_F(CifarSourceTest, WithoutATestFileEveryTenthPictureIsHeldOut) {
+  std::filesystem::remove(PathOf("test_batch.bin"));
+  const auto source = Open();
+  EXPECT_EQ(source->manifest().train_samples, 28);
+  EXPECT_THAT(Reds(TakeAll(*source, false, 0, 1)), ElementsAre(9, 19, 29));
+  for (const int red : Reds(TakeAll(*source, true, 0, 8))) EXPECT_NE(red % 10, 9);
+}
+
+TEST_F(CifarSourceTest, StagesThatReadOnePartAgreeAboutTheDataSet) {
+  SetData({.decode_threads = 0});  // a death test forks
+  const auto first = Open({"images"}), last = Open({"labels"}), both = Open();
+  EXPECT_EQ(first->manifest(), both->manifest());
+  EXPECT_EQ(last->manifest(), both->manifest());
+  EXPECT_EQ(both->manifest().bytes, 43 * 3073);
+  const std::vector<std::string> labels = {"labels"};
+  EXPECT_EQ(last->Train(2, MicroBatchId(1), labels)->arrays.at(0),
+            both->Train(2, MicroBatchId(1), labels)->arrays.at(0));
+  const std::vector<std::string> images = {"images"};
+  EXPECT_DEATH(static_cast<void>(last->Train(2, MicroBatchId(1), images)), "not asked for");
+  std::string other = CifarRecordsText(100, 12);
+  other.back() = 'x';
+  Write("test_batch.bin", other);
+  EXPECT_NE(Open({"labels"})->manifest().sha256, both->manifest().sha256);
+}
+
+TEST_F(CifarSourceTest, ALabelThatIsNoClassIsNamedWithFileAndOffset) {
+  std::string text = CifarRecordsText(20, 11);
+  text[3073 * 4] = 12;
+  Write("data_batch_2.bin", text);
+  EXPECT_THAT(Refusal(), AllOf(HasSubstr("data.cifar.folder = \""), HasSubstr("data_batch_2.bin\""),
+                               HasSubstr("label 12 of the record at offset 12292 is not below the "
+                                         "classes of model.resnet, 10")));
+}
+
+TEST_F(CifarSourceTest, AFileThatIsCutOffIsNamedWithTheOffset) {
+  for (const int size : {3073 * 12 - 1, 3073 * 11 + 1}) {
+    Write("test_batch.bin", CifarRecordsText(100, 12).substr(0, size));
+    EXPECT_THAT(Refusal(), AllOf(HasSubstr("test_batch.bin\": "),
+                                 HasSubstr("the record at offset 33803 has ")));
+  }
+  Write("test_batch.bin", std::string());
+  EXPECT_THAT(Refusal(), HasSubstr("0 bytes: the record at offset 0 has 0 of 3073"));
+}
+
+TEST_F(CifarSourceTest, FoldersWithoutFilesAreNamed) {
+  spec_.data = CifarData{.folder = folder_ + "/gone"};
+  EXPECT_THAT(Refusal(), AllOf(HasSubstr("data.cifar.folder = \""), HasSubstr("No such file")));
+  spec_.data = CifarData{.folder = "/"};
+  EXPECT_THAT(Refusal(), HasSubstr("has no data_batch_*.bin; give the folder of CIFAR-10's"));
+}
+
+TEST_F(CifarSourceTest, FieldsThatDoNotGoTogetherAreRefused) {
+  const auto refusal = [this](PictureFields fields) {
+    SetData(std::move(fields));
+    return Refusal();
+  };
+  EXPECT_EQ(refusal({.mean = {0.1, 0.2}}),
+            "data.cifar.mean: [0.1, 0.2]; must be one number, or one for each of the 3 channels");
+  EXPECT_EQ(refusal({.deviation = {0.1, 0, 1}}),
+            "data.cifar.deviation: 0; must be above 0: pixels are divided by it");
+  EXPECT_EQ(refusal({.mean = {0.1}, .measure = true}),
+            "data.cifar.measure: true; must be false where mean or deviation is given");
+  EXPECT_EQ(refusal({.shorter_side = 31}),
+            "data.cifar.shorter_side: 31; must be at least 32, for the network reads [32, 32, 3], "
+            "or 0");
+  SetImage({32, 32, 2});
+  EXPECT_EQ(refusal({}),
+            "data.cifar: gives images of 1 or 3 channels; the network reads [32, 32, 2]: give it 1 "
+            "(grey) or 3 (colours)");
+}
+
+}  // namespace
+}  // namespace stagecoach

@@ -1,0 +1,56 @@
+// ClassFolders: the pictures of a folder that has a folder for each class, as a list, and their bytes.
+//
+// Classes are the folders of the root by name, pictures the files below them that end in .jpg, .jpeg or .png in any
+// case, by path; names compare as bytes, so the list is the same on every machine. What begins with a dot is not looked
+// at. A link is followed where it stays below the root: the file that was opened is looked at, not its name.
+// Ownership: owns the list.
+// Threads:   Read from any thread.
+// Errors:    all begin with field and path of the root. List: INVALID_ARGUMENT for a class without pictures and a root
+//            without classes; as stage/data/data_file.h. Read: INVALID_ARGUMENT for a link out of the root and for what is
+//            no file or larger than kMostPictureBytes; as data_file.h.
+#ifndef STAGECOACH_STAGE_DATA_CLASS_FOLDERS_H_
+#define STAGECOACH_STAGE_DATA_CLASS_FOLDERS_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "base/hash.h"
+
+namespace stagecoach {
+
+inline constexpr int64_t kMostPictureBytes = int64_t{256} << 20;
+
+class ClassFolders {
+ public:
+  struct Entry {
+    std::string path;  // below the root: "cats/1.jpg"
+    int32_t label = 0;
+    int64_t bytes = 0;  // 0: it cannot be looked at; reading it says why
+  };
+  // field: "data.image_folder.train".
+  static absl::StatusOr<ClassFolders> List(const std::string& field, const std::string& root);
+
+  const std::vector<std::string>& classes() const { return classes_; }
+  const std::vector<Entry>& entries() const { return entries_; }
+  // Of entry i.
+  absl::StatusOr<std::vector<uint8_t>> Read(int64_t i) const;
+  // "data.image_folder.train = "/a", cats/1.jpg"
+  std::string Where(int64_t i) const;
+  std::string Where() const;
+  // Adds paths, labels and sizes.
+  void Sum(Sha256* digest, int64_t* bytes) const;
+
+ private:
+  absl::Status AddClass(const std::string& name);
+
+  std::string field_, root_;
+  std::string real_root_;  // without links
+  std::vector<std::string> classes_;
+  std::vector<Entry> entries_;
+};
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_STAGE_DATA_CLASS_FOLDERS_H_

@@ -1,0 +1,238 @@
+// data.image_folder on files that the tests make.
+#include <filesystem>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/progress.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "plan/data/image_folder.h"
+#include "stage/data/picture_source_testing.h"
+#include "stage/pictures/picture_testing.h"
+
+namespace stagecoach {
+namespace {
+
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Not;
+
+class ImageFolderTest : public PictureSourceTest {
+ protected:
+  ImageFolderTest() {
+    SetImage({8, 8, 3}, 3);
+    // Grey 10, 20, ... so that the first number tells which picture it is.
+    int grey = 10;
+    for (const char* name : {"train/ape/b.png", "train/ape/deep/a.PNG", "train/ape/z.png",
+                             "train/bee/1.png", "train/bee/2.png", "train/cow/x.png"}) {
+      Write(name, PngOf(grey));
+      grey += 10;
+    }
+    Write("train/bee/notes.txt", std::string("not a picture"));
+    Write("train/bee/.hidden.png", std::string("not a picture"));
+    Write("train/readme", std::string("not a class"));
+    Write("test/ape/1.png", PngOf(100));
+    Write("test/bee/1.png", PngOf(110));
+    Write("test/cow/1.png", PngOf(120));
+    SetData();
+  }
+  static std::vector<uint8_t> PngOf(int grey) {
+    Picture picture(8, 8, 3);
+    std::fill(picture.bytes.begin(), picture.bytes.end(), static_cast<uint8_t>(grey));
+    return PngFile(picture);
+  }
+  void SetData(OnBadRecord on_bad_record = OnBadRecord::kFail, int64_t threads = 1) {
+    spec_.data = ImageFolderData{.train = PathOf("train"),
+                                 .test = PathOf("test"),
+                                 .on_bad_record = on_bad_record,
+                                 .pictures = {.decode_threads = threads}};
+  }
+  static std::vector<int> Greys(const Taken& taken) {
+    std::vector<int> greys;
+    for (size_t i = 0; i < taken.images.size(); i += 8 * 8 * 3) {
+      greys.push_back(static_cast<int>(taken.images[i] * 255 + 0.5F));
+    }
+    return greys;
+  }
+  // The first error of the steps up to `end`.
+  absl::Status StepError(const BatchSource& source, uint64_t end) {
+    const std::vector<std::string> images = {"images"};
+    for (uint64_t step = 0; step < end; ++step) {
+      for (int32_t i = 0; i < spec_.training.micro_batches; ++i) {
+        const auto batch = source.Train(step, MicroBatchId(i), images);
+        if (!batch.ok()) return batch.status();
+      }
+    }
+    return absl::OkStatus();
+  }
+};
+
+TEST_F(ImageFolderTest, ClassesAndPicturesAreInTheOrderOfTheirNames) {
+  const auto source = Open();
+  EXPECT_EQ(source->manifest().train_samples, 6);
+  EXPECT_EQ(source->manifest().evaluation_samples, 3);
+  const Taken test = TakeAll(*source, false, 0, 1);
+  EXPECT_THAT(Greys(test), ElementsAre(100, 110, 120));
+  EXPECT_THAT(test.labels, ElementsAre(0, 1, 2));
+  const Taken train = TakeAll(*source, true, 0, 6);
+  const std::vector<int> labels = {0, 0, 0, 1, 1, 2};
+  const std::vector<int> greys = Greys(train);
+  for (size_t n = 0; n < greys.size(); ++n) {
+    const auto place = static_cast<int>(PermuteIndex(42, n / 6, 6, n % 6));
+    EXPECT_EQ(greys[n], 10 * (place + 1));
+    EXPECT_EQ(train.labels[n], labels[static_cast<size_t>(place)]);
+  }
+}
+
+TEST_F(ImageFolderTest, PicturesOfAnySizeAndFormatBecomeTheNetworks) {
+  Write("test/ape/1.png", PngFile(MadeUpPicture(40, 25, 1)));
+  Write("test/bee/1.png", JpegFile(MadeUpPicture(9, 100, 3)));
+  EXPECT_EQ(TakeAll(*Open(), false, 0, 1).images.size(), 3u * 8 * 8 * 3);
+}
+
+TEST_F(ImageFolderTest, WithoutATestFolderEveryTenthPictureIsHeldOut) {
+  for (int i = 0; i < 8; ++i) Write("train/cow/y" + std::to_string(i) + ".png", PngOf(150 + i));
+  spec_.data.attributes.Set("test", std::string());
+  const auto source = Open();
+  EXPECT_EQ(source->manifest().train_samples, 13);
+  EXPECT_THAT(Greys(TakeAll(*source, false, 0, 1)), ElementsAre(153)) << "the tenth of fourteen";
+}
+
+TEST_F(ImageFolderTest, StagesThatReadOnePartAgreeAboutTheList) {
+  for (const OnBadRecord on_bad_record : {OnBadRecord::kFail, OnBadRecord::kSkip}) {
+    SetData(on_bad_record);
+    EXPECT_EQ(Open({"labels"})->manifest(), Open({"images"})->manifest());
+  }
+  std::set<std::string> digests = {Open()->manifest().sha256};
+  Write("train/cow/y.png", PngOf(70));
+  digests.insert(Open()->manifest().sha256);
+  std::filesystem::rename(PathOf("train/cow/y.png"), PathOf("train/bee/y.png"));
+  digests.insert(Open()->manifest().sha256);
+  Write("test/cow/1.png", PngFile(MadeUpPicture(9, 9, 3)));
+  digests.insert(Open()->manifest().sha256);
+  EXPECT_EQ(digests.size(), 4u);
+}
+
+TEST_F(ImageFolderTest, ABadRecordFailsTheStepThatNeedsItWithFileAndReason) {
+  std::vector<uint8_t> cut = JpegFile(MadeUpPicture(30, 30, 3));
+  cut.resize(cut.size() / 2);
+  Write("train/bee/2.png", cut);
+  for (const int64_t threads : {0, 2}) {
+    SetData(OnBadRecord::kFail, threads);
+    const auto source = Open();
+    const absl::Status status = StepError(*source, 3);
+    EXPECT_TRUE(absl::IsDataLoss(status)) << status;
+    EXPECT_THAT(std::string(status.message()),
+                AllOf(HasSubstr("data.image_folder.train = \""),
+                      HasSubstr("/train\", bee/2.png: JPEG: Premature end of input file")));
+    EXPECT_EQ(source->bad_records(), 0);
+    EXPECT_TRUE(
+        Open({"labels"})->Train(0, MicroBatchId(0), std::vector<std::string>{"labels"}).ok());
+  }
+}
+
+// All that can be wrong with a file, and what is left.
+TEST_F(ImageFolderTest, BadRecordsAreLeftOutCountedAndNamed) {
+  Write("elsewhere.png", PngOf(200));
+  std::filesystem::create_symlink(PathOf("elsewhere.png"), PathOf("train/ape/c.png"));
+  std::filesystem::create_symlink("../bee/1.png", PathOf("train/ape/d.png"));
+  std::filesystem::create_symlink("nowhere.png", PathOf("train/ape/e.png"));
+  Write("train/bee/2.png", std::string("GIF89a"));
+  std::vector<uint8_t> cut = PngOf(60);
+  cut.resize(cut.size() - 5);
+  Write("train/cow/x.png", cut);
+  Write("train/cow/y.png", std::string());
+  Write("train/cow/z.png", PngOf(70));
+  SetData(OnBadRecord::kSkip, 2);
+  const auto source = Open();
+  EXPECT_EQ(source->bad_records(), 5);
+  EXPECT_EQ(source->manifest().train_samples, 6);
+  EXPECT_THAT(source->note(),
+              AllOf(HasSubstr("5 bad records left out: data.image_folder.train = \""),
+                    HasSubstr("ape/c.png: a link out of the folder, to "),
+                    HasSubstr("ape/e.png\": No such file"),
+                    HasSubstr("bee/2.png: begins with \"47494638\", neither JPEG nor PNG"),
+                    HasSubstr("cow/x.png: PNG: the file is cut off"),
+                    HasSubstr("cow/y.png: begins with \"\"")));
+  // ape/d.png is a link to bee/1.png and another picture of class 0.
+  const Taken taken = TakeAll(*source, true, 0, 6);
+  const std::vector<int> greys = Greys(taken), six(greys.begin(), greys.begin() + 6);
+  EXPECT_THAT(six, testing::UnorderedElementsAre(10, 20, 30, 40, 40, 70));
+  // Who reads labels alone leaves out the same ones.
+  const auto labels = Open({"labels"});
+  EXPECT_EQ(labels->manifest(), source->manifest());
+  EXPECT_EQ(labels->bad_records(), 5);
+  for (int32_t i = 0; i < 3; ++i) {
+    const std::vector<std::string> names = {"labels"};
+    EXPECT_EQ(labels->Train(1, MicroBatchId(i), names)->arrays,
+              source->Train(1, MicroBatchId(i), names)->arrays);
+  }
+}
+
+TEST_F(ImageFolderTest, OnlyTheFirstBadRecordsAreNamed) {
+  for (int i = 0; i < 9; ++i) Write("train/cow/bad" + std::to_string(i) + ".png", std::string("x"));
+  SetData(OnBadRecord::kSkip);
+  EXPECT_THAT(Open()->note(), AllOf(HasSubstr("9 bad records"), HasSubstr("bad4.png"),
+                                    Not(HasSubstr("bad5.png")), HasSubstr("; and 4 more")));
+}
+
+// A header of a few bytes that says 60,000 x 60,000 pixels.
+TEST_F(ImageFolderTest, APictureThatIsTooLargeIsABadRecord) {
+  std::vector<uint8_t> jpeg = JpegFile(MadeUpPicture(8, 8, 3));
+  for (size_t at = 0; at + 8 < jpeg.size(); ++at) {
+    if (jpeg[at] != 0xff || jpeg[at + 1] != 0xc0) continue;
+    for (const size_t side : {at + 5, at + 7}) {
+      jpeg[side] = 60000 >> 8;
+      jpeg[side + 1] = 60000 & 0xff;
+    }
+  }
+  Write("train/bee/huge.jpg", jpeg);
+  EXPECT_THAT(std::string(StepError(*Open(), 3).message()),
+              HasSubstr("bee/huge.jpg: JPEG: a picture of 60000 x 60000 pixels; at most"));
+  SetData(OnBadRecord::kSkip);
+  EXPECT_EQ(Open()->bad_records(), 1);
+}
+
+TEST_F(ImageFolderTest, AFileThatGoesAwayFailsTheStepThatNeedsIt) {
+  SetData(OnBadRecord::kSkip, 0);
+  const auto source = Open();
+  std::filesystem::remove(PathOf("train/cow/x.png"));
+  const absl::Status status = StepError(*source, 3);
+  EXPECT_TRUE(absl::IsNotFound(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("cow/x.png\": No such file"));
+}
+
+TEST_F(ImageFolderTest, FoldersThatAreNotClassesAreRefused) {
+  std::filesystem::create_directories(PathOf("train/dog"));
+  EXPECT_THAT(Refusal(), AllOf(HasSubstr("/train\", dog: a class without JPEG or PNG files"),
+                               HasSubstr("put some there or take the folder away")));
+  std::filesystem::remove(PathOf("train/dog"));
+  std::filesystem::create_directory_symlink(PathOf("test/cow"), PathOf("train/dog"));
+  EXPECT_THAT(Refusal(), HasSubstr("dog: a link to a folder"));
+  std::filesystem::remove(PathOf("train/dog"));
+  Write("train/dog/1.png", PngOf(1));
+  EXPECT_THAT(Refusal(),
+              HasSubstr("4 folders, the class of \"dog\", 3, is not below the classes of "
+                        "model.resnet, 3; give a network of 4 classes"));
+  std::filesystem::remove_all(PathOf("train/dog"));
+  std::filesystem::remove_all(PathOf("test/bee"));
+  EXPECT_THAT(Refusal(), AllOf(HasSubstr("/test\": class 1 is \"cow\", in "),
+                               HasSubstr("it is \"bee\"; give folders with the same classes")));
+  spec_.data.attributes.Set("train", PathOf("gone"));
+  EXPECT_TRUE(absl::IsNotFound(TryOpen({"labels"}).status()));
+  spec_.data.attributes.Set("train", PathOf("test/ape"));
+  EXPECT_THAT(Refusal(), HasSubstr("has no folders"));
+}
+
+TEST_F(ImageFolderTest, OpeningTicks) {
+  ProgressCounter counter;
+  const ProgressScope scope(&counter);
+  SetData(OnBadRecord::kSkip, 0);
+  Open();
+  EXPECT_GE(counter.count(), 12u) << "one a file, and one a picture that is looked at";
+}
+
+}  // namespace
+}  // namespace stagecoach

@@ -1,0 +1,47 @@
+// PictureSource: the BatchSource of pictures, whatever they come from: order, augmentation, numbers, reading ahead.
+// Ownership: the source owns its sets and its threads.
+// Threads:   executor thread; it has decode_threads of its own (stage/data/read_ahead.h).
+// Errors:    MakePictureSource: INVALID_ARGUMENT where there is nothing to train on or to evaluate with, and a label that is
+//            no class; of pictures that are measured, as their set says. Train and Evaluation: as their set says.
+#ifndef STAGECOACH_STAGE_DATA_PICTURE_SOURCE_H_
+#define STAGECOACH_STAGE_DATA_PICTURE_SOURCE_H_
+
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "plan/data/picture_fields.h"
+#include "stage/data/batch_source.h"
+#include "stage/data/picture_set.h"
+
+namespace stagecoach {
+
+// The inputs that sources of pictures give.
+inline constexpr char kPictureImages[] = "images", kPictureLabels[] = "labels";
+
+bool ReadsImages(std::span<const std::string> reads);
+
+struct PictureSourceParts {
+  PictureSplits splits;
+  DatasetManifest manifest;  // bytes and digest; the numbers of samples are filled in
+  std::string note;          // what the kind has to say
+  int64_t bad_records = 0;
+};
+
+// reads: as of OpenSource. Mean and deviation are measured where they are asked for and images are read.
+absl::StatusOr<std::unique_ptr<BatchSource>> MakePictureSource(const JobSpec& spec,
+                                                               const Network& network,
+                                                               const PictureFields& fields,
+                                                               std::span<const std::string> reads,
+                                                               PictureSourceParts parts);
+
+// Does `work` for 0 to count - 1 on so many threads and this one, and ticks meanwhile. The first status that is not ok,
+// by number, if there is one; all are done in any case.
+absl::Status ForEachPicture(int64_t threads, int64_t count,
+                            const std::function<absl::Status(int64_t i)>& work);
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_STAGE_DATA_PICTURE_SOURCE_H_
