@@ -12,8 +12,8 @@ OperationList Listed() {
        {ActivationOperations(), AddOperations(), AttentionOperations(), BatchNormOperations(),
         ConcatenateOperations(), ConvolutionOperations(), CrossEntropyOperations(),
         DropoutOperations(), EmbeddingOperations(), HeadNormOperations(), LayerNormOperations(),
-        LinearOperations(), MeanSquaredErrorOperations(), PoolOperations(), ReshapeOperations(),
-        RmsNormOperations(), RotaryOperations(), SwigluOperations()}) {
+        LinearOperations(), MeanSquaredErrorOperations(), PadOperations(), PoolOperations(),
+        ReshapeOperations(), RmsNormOperations(), RotaryOperations(), SwigluOperations()}) {
     all.insert(all.end(), some.begin(), some.end());
   }
   return all;

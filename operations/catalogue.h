@@ -31,6 +31,7 @@ OperationList HeadNormOperations();
 OperationList LayerNormOperations();
 OperationList LinearOperations();
 OperationList MeanSquaredErrorOperations();
+OperationList PadOperations();
 OperationList PoolOperations();
 OperationList ReshapeOperations();
 OperationList RmsNormOperations();

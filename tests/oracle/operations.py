@@ -205,6 +205,14 @@ def mean_squared_error(a, prediction, target, *weights):
     return [(losses * weights[0][:, None]).sum(), weights[0].sum() * losses.shape[1]]
 
 
+def pad(a, x):
+    extents = [x.shape[1] + a["top"] + a["bottom"], x.shape[2] + a["left"] + a["right"]]
+    rows, columns = (torch.arange(n) - before for n, before in zip(extents, (a["top"], a["left"])))
+    inside = [(0 <= place) & (place < n) for place, n in ((rows, x.shape[1]), (columns, x.shape[2]))]
+    picked = x[:, rows.clamp(0, x.shape[1] - 1)][:, :, columns.clamp(0, x.shape[2] - 1)]
+    return (picked * (inside[0][:, None] & inside[1]).unsqueeze(-1),)
+
+
 TABLE = {
     "add": lambda _a, x, y: (x + y,),
     "attention": attention,
@@ -222,6 +230,7 @@ TABLE = {
     "linear": linear,
     "linear_input_gradient": linear_input_gradient,
     "max_pool": max_pool,
+    "pad": pad,
     "relu": lambda _a, x: (F.relu(x),),
     "rms_norm": rms_norm,
     "reshape": lambda a, x: (x.reshape(x.shape[0], *a.get("shape", [])),),
