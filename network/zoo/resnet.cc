@@ -1,69 +1,41 @@
 #include "network/zoo/resnet.h"
 
 #include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "base/field_check.h"
 #include "base/status.h"
-#include "network/layer_kinds.h"
-#include "network/layers/batch_norm.h"
-#include "network/layers/convolution.h"
 #include "network/layers/global_pool.h"
 #include "network/layers/linear.h"
-#include "network/layers/relu.h"
-#include "network/network_builder.h"
 #include "network/network_kind.h"
-#include "network/zoo/layer_chain.h"
+#include "network/zoo/image_network_writer.h"
 
 namespace stagecoach {
 namespace {
-
-// What makes one layer of the network: pieces behind each other, whose parameters have the piece's name before theirs.
-class LayerWriting {
- public:
-  LayerWriting(std::string path, LayerBuilder& builder)
-      : path_(std::move(path)), builder_(builder) {}
-
-  absl::StatusOr<ValueId> Add(const LayerSpec& piece, const std::string& name, ValueId x) {
-    return BuildLayer(piece, x, {.path = path_, .prefix = name + "."}, builder_);
-  }
-  // A convolution that keeps the extents but for its stride, and batch_norm; "convolution2", "batch_norm2".
-  absl::StatusOr<ValueId> AddConvolution(int64_t out, int64_t kernel, int64_t stride,
-                                         const std::string& name, ValueId x) {
-    const ConvolutionSpec convolution{
-        .out = out, .kernel = {kernel}, .stride = {stride}, .padding = {kernel / 2}, .bias = false};
-    ASSIGN_OR_RETURN(x, Add(convolution, name + "convolution", x));
-    return Add(BatchNormSpec{}, name + "batch_norm", x);
-  }
-
- private:
-  const std::string path_;
-  LayerBuilder& builder_;
-};
 
 struct Block {
   int64_t out = 0, stride = 1;
 };
 
-absl::StatusOr<ValueId> WriteBlock(const Block& block, ValueId x, LayerWriting& layer,
-                                   LayerWriter& writer) {
-  ASSIGN_OR_RETURN(ValueId y, layer.AddConvolution(block.out, 3, block.stride, "first.", x));
-  ASSIGN_OR_RETURN(y, layer.Add(ReluSpec{}, "relu", y));
-  ASSIGN_OR_RETURN(y, layer.AddConvolution(block.out, 3, 1, "second.", y));
+absl::StatusOr<ValueId> WriteBlock(const Block& block, ValueId x, LayerPieces& layer) {
+  ASSIGN_OR_RETURN(ValueId y,
+                   layer.AddConvolution(Square(block.out, 3, block.stride), "first.", x));
+  ASSIGN_OR_RETURN(y, layer.AddConvolution(Square(block.out, 3), "second.", layer.Relu(y)));
   ValueId shortcut = x;
-  if (writer.type(x) != writer.type(y)) {
-    ASSIGN_OR_RETURN(shortcut, layer.AddConvolution(block.out, 1, block.stride, "shortcut.", x));
+  if (layer.type(x) != layer.type(y)) {
+    ASSIGN_OR_RETURN(shortcut,
+                     layer.AddConvolution(Square(block.out, 1, block.stride), "shortcut.", x));
   }
-  const ValueId sum = writer.Emit("add", {}, {shortcut, y})[0];
-  return writer.Emit("relu", {}, {sum})[0];
+  return layer.Relu(layer.Sum(shortcut, y));
 }
 
-absl::StatusOr<ValueId> WriteStem(int64_t out, ValueId x, LayerWriting& layer) {
-  ASSIGN_OR_RETURN(x, layer.AddConvolution(out, 3, 1, "", x));
-  return layer.Add(ReluSpec{}, "relu", x);
+absl::StatusOr<ValueId> WriteStem(int64_t out, ValueId x, LayerPieces& layer) {
+  ASSIGN_OR_RETURN(x, layer.AddConvolution(Square(out, 3), "", x));
+  return layer.Relu(x);
 }
 
-absl::StatusOr<ValueId> WriteHead(int64_t classes, ValueId x, LayerWriting& layer) {
+absl::StatusOr<ValueId> WriteHead(int64_t classes, ValueId x, LayerPieces& layer) {
   ASSIGN_OR_RETURN(x, layer.Add(GlobalPoolSpec{}, "global_pool", x));
   return layer.Add(LinearSpec{.out = classes}, "linear", x);
 }
@@ -76,42 +48,27 @@ class Resnet final : public NetworkKindOf<ResnetSpec> {
       return FieldError(path + ".depth", absl::StrCat(spec.depth),
                         absl::StrCat("must be 6n + 2, as ", below, " or ", below + 6));
     }
-    NetworkBuilder builder(kInitStddev, {.images = true});
-    WireId x = builder.Input("images", ActivationType(Shape(spec.image)), 0);
-    const WireId labels =
-        builder.Input("labels", {Element::kIds, Leading::kSamples, {}}, spec.classes);
-    // `write` of ValueId, LayerWriting and LayerWriter.
-    const auto add = [&](const std::string& label, const std::string& function,
-                         const auto& write) -> absl::Status {
-      const auto layer = [&](const std::vector<ValueId>& inputs,
-                             LayerBuilder& layer_builder) -> absl::StatusOr<std::vector<ValueId>> {
-        LayerWriting writing(path, layer_builder);
-        ASSIGN_OR_RETURN(const ValueId y, write(inputs[0], writing, layer_builder.writer()));
-        return std::vector<ValueId>{y};
-      };
-      ASSIGN_OR_RETURN(const std::vector<WireId> outputs,
-                       builder.Add({label, function, path}, {x}, layer));
-      x = outputs[0];
-      return absl::OkStatus();
+    ImageNetworkWriter writer({spec.image, spec.classes}, BatchNormSpec{}, path);
+    using Values = std::vector<ValueId>;
+    const auto stem = [&spec](const Values& in, LayerPieces& layer) {
+      return WriteStem(spec.width, in[0], layer);
     };
-    RETURN_IF_ERROR(add("stem", "resnet_stem", [&](ValueId in, LayerWriting& layer, LayerWriter&) {
-      return WriteStem(spec.width, in, layer);
-    }));
+    ASSIGN_OR_RETURN(WireId x, writer.Add("stem", "resnet_stem", {writer.images()}, stem));
     const int64_t blocks = (spec.depth - 2) / 6;
-    for (int64_t stage = 0; stage < 3; ++stage) {
-      for (int64_t i = 0; i < blocks; ++i) {
-        const Block block{.out = spec.width << stage, .stride = stage > 0 && i == 0 ? 2 : 1};
-        RETURN_IF_ERROR(add("basic_block",
-                            absl::StrCat("basic_block:", block.out, ":", block.stride),
-                            [&](ValueId in, LayerWriting& layer, LayerWriter& writer) {
-                              return WriteBlock(block, in, layer, writer);
-                            }));
-      }
+    for (int64_t i = 0; i < 3 * blocks; ++i) {
+      const int64_t stage = i / blocks;
+      const Block block{.out = spec.width << stage, .stride = i == stage * blocks && i > 0 ? 2 : 1};
+      const auto write = [&block](const Values& in, LayerPieces& layer) {
+        return WriteBlock(block, in[0], layer);
+      };
+      const std::string function = absl::StrCat("basic_block:", block.out, ":", block.stride);
+      ASSIGN_OR_RETURN(x, writer.Add("basic_block", function, {x}, write));
     }
-    RETURN_IF_ERROR(add("head", "resnet_head", [&](ValueId in, LayerWriting& layer, LayerWriter&) {
-      return WriteHead(spec.classes, in, layer);
-    }));
-    return builder.Finish({.output = x, .targets = labels}, path);
+    const auto head = [&spec](const Values& in, LayerPieces& layer) {
+      return WriteHead(spec.classes, in[0], layer);
+    };
+    ASSIGN_OR_RETURN(x, writer.Add("head", "resnet_head", {x}, head));
+    return writer.Finish(x);
   }
 };
 

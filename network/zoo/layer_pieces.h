@@ -1,0 +1,57 @@
+// LayerPieces: writes one layer of a network on images, piece by piece. A piece's parameters have its name before
+// theirs: "first.convolution.weight".
+// Errors: INVALID_ARGUMENT with the path of the network in the job.
+#ifndef STAGECOACH_NETWORK_ZOO_LAYER_PIECES_H_
+#define STAGECOACH_NETWORK_ZOO_LAYER_PIECES_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "network/layer_builder.h"
+#include "network/layers/batch_norm.h"
+#include "network/layers/convolution.h"
+
+namespace stagecoach {
+
+class LayerPieces {
+ public:
+  // `batch_norm`: behind every convolution.
+  LayerPieces(std::string path, const BatchNormSpec& batch_norm, LayerBuilder& builder)
+      : path_(std::move(path)), batch_norm_(batch_norm), builder_(builder) {}
+
+  absl::StatusOr<ValueId> Add(const LayerSpec& piece, const std::string& name, ValueId x);
+  // Without a bias, then batch_norm: "<name>convolution", "<name>batch_norm".
+  absl::StatusOr<ValueId> AddConvolution(ConvolutionSpec convolution, const std::string& name,
+                                         ValueId x);
+  absl::StatusOr<ValueId> AddBatchNorm(const std::string& name, ValueId x) {
+    return Add(batch_norm_, name + "batch_norm", x);
+  }
+  ValueId Relu(ValueId x) { return writer().Emit("relu", {}, {x})[0]; }
+  ValueId Sum(ValueId x, ValueId y) { return writer().Emit("add", {}, {x, y})[0]; }
+  ValueId Concatenate(const std::vector<ValueId>& parts) {
+    return writer().Emit("concatenate", {}, parts)[0];
+  }
+  const ValueType& type(ValueId id) const { return builder_.writer().type(id); }
+  int64_t channels(ValueId id) const { return builder_.WidthOf(id); }
+  LayerWriter& writer() { return builder_.writer(); }
+
+ private:
+  const std::string path_;
+  const BatchNormSpec batch_norm_;
+  LayerBuilder& builder_;
+};
+
+// A square kernel that keeps the extents but for its stride.
+inline ConvolutionSpec Square(int64_t out, int64_t kernel, int64_t stride = 1, int64_t groups = 1) {
+  return {.out = out,
+          .kernel = {kernel},
+          .stride = {stride},
+          .padding = {kernel / 2},
+          .groups = groups};
+}
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_NETWORK_ZOO_LAYER_PIECES_H_
