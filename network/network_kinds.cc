@@ -8,6 +8,8 @@
 // A line a network. Its file in network/zoo defines `const NetworkKind* <Name>Network()`; its message is in
 // proto/stagecoach/v1/model.proto.
 #define STAGECOACH_NETWORK_KINDS(KIND) \
+  KIND(AmoebanetB)                     \
+  KIND(AmoebanetD)                     \
   KIND(Gpt)                            \
   KIND(Llama)                          \
   KIND(Mlp)                            \

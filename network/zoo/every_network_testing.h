@@ -26,6 +26,7 @@
 #include "network/layers/silu.h"
 #include "network/layers/swiglu.h"
 #include "network/model_spec.h"
+#include "network/zoo/amoebanet.h"
 #include "network/zoo/gpt.h"
 #include "network/zoo/llama.h"
 #include "network/zoo/mlp.h"
@@ -91,11 +92,27 @@ inline std::vector<ListedKinds> ListsOfEveryKind() {
           {"global_pool", GlobalPoolOnImages()}};
 }
 
+// A cell of each section; the reductions halve twice.
+template <typename Spec>
+Spec TinyAmoebanet() {
+  Spec spec;
+  spec.image = {12, 4, 3};
+  spec.classes = 5;
+  spec.layers = 3;
+  spec.filters = 4;
+  spec.stem = AmoebanetStem::kSmall;
+  spec.dropout = 0.1;
+  return spec;
+}
+
 struct ZooEntry {
   std::string name;
   ModelSpec model;
   // In front, so that the first of four stages has forwards alone, and a part of a layer behind.
   std::vector<std::string> frozen;
+  // Maxima over windows: where two numbers are nearly equal, rounding decides which of them gets the gradient, and two
+  // devices soon train apart.
+  bool has_kinks = false;
   friend void PrintTo(const ZooEntry& entry, std::ostream* out) { *out << entry.name; }
 };
 
@@ -104,6 +121,14 @@ inline std::vector<ZooEntry> ZooEntries() {
   const LayerSpec block = ResidualSpec{
       {BatchNormSpec{.momentum = 0.3}, LinearSpec{.out = 41}, ReluSpec{}, LinearSpec{.out = 36}}};
   return {
+      {"amoebanet_b",
+       TinyAmoebanet<AmoebanetBSpec>(),
+       {"model/0000/*", "model/0001/*", "model/0003/s2.*"},
+       /*has_kinks=*/true},
+      {"amoebanet_d",
+       TinyAmoebanet<AmoebanetDSpec>(),
+       {"model/0000/*", "model/0001/*", "model/0003/s0.*"},
+       /*has_kinks=*/true},
       {"gpt",
        GptSpec{
            .layers = 2, .width = 21, .heads = 3, .context = 11, .vocabulary = 37, .dropout = 0.2},

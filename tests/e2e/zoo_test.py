@@ -23,6 +23,8 @@ IMAGE = {"image": [28, 28, 1], "classes": 10}
 BLOCK = [{"batch_norm": {}}, {"linear": {"out": 64}}, {"relu": {}}, {"linear": {"out": 48}}, {"dropout": {"rate": 0.1}}]
 # Network, data and what is frozen: dropout, batch norm's averages and tied embeddings are among them.
 JOBS = {
+    "amoebanet_b": ({"layers": 3, "filters": 4, "stem": "small", "dropout": 0.1, **IMAGE}, IMAGES, ["model/0000/*"]),
+    "amoebanet_d": ({"layers": 3, "filters": 4, "stem": "small", **IMAGE}, IMAGES, []),
     "gpt": ({"layers": 3, "width": 48, "heads": 4, "context": 32, "vocabulary": 256, "dropout": 0.1,
              "tied_embeddings": True}, TEXT, []),
     "llama": ({"layers": 3, "width": 48, "heads": 4, "key_heads": 2, "hidden": 64, "context": 32, "vocabulary": 256,
@@ -44,7 +46,7 @@ def networks_of_the_api():
 class Zoo(harness.EndToEndTest):
     def job(self, name, stages, schedule, mode):
         model, data, frozen = JOBS[name]
-        return self.job_file(f"{name}-{stages}.json", name=name, model={"gpt": None, name: model},
+        return self.job_file(f"{name}-{stages}.json", name=name.replace("_", "-"), model={"gpt": None, name: model},
                              data={"text": None, **data},
                              training={"steps": STEPS, "batch_size": 11, "micro_batches": 4, "freeze": frozen},
                              pipeline={"stages": stages, "schedule": schedule, "rematerialization": mode},

@@ -25,10 +25,11 @@ except ImportError:
     sys.exit(77)
 
 import operations
+import amoebanets
 import layer_lists
 from compare import Gpt, Report, read_safetensors
 
-SAMPLES, STEPS, RATE, SEED = 5, 20, 0.1, 7
+SAMPLES, STEPS, SEED = 5, 20, 7
 TOLERANCE = 1e-4  # of the largest value of an array; of each loss
 ELEMENTS = {"float32": "F32", "int32": "I32"}
 
@@ -150,6 +151,7 @@ TEXT = {"context": 8, "vocabulary": 13}
 IMAGE = {"image": [9, 8, 3], "classes": 5}
 AUTOENCODER = {"image": [6, 7, 2], "classes": 2, "layers": [{"convolution": {"out": 4, "kernel": [3], "padding": [1]}},
                                                             {"relu": {}}, {"convolution": {"out": 2, "kernel": [1]}}]}
+AMOEBANET = {"image": [8, 12, 3], "classes": 5, "layers": 3, "filters": 8}
 LLAMA = {"layers": 2, "width": 16, "heads": 4, "key_heads": 2, "hidden": 24, **TEXT}
 NETWORKS = {
     "gpt": ("gpt", gpt, {"layers": 2, "width": 16, "heads": 2, **TEXT}, {}),
@@ -166,6 +168,12 @@ NETWORKS = {
     "autoencoder weights": ("sequence", autoencoder, AUTOENCODER, {"mean_squared_error": {}, "sample_weights": True}),
     "mlp": ("mlp", mlp, {"hidden": 24, "layers": 3, **IMAGE}, {"label_smoothing": 0.1, "top": 2}),
     "resnet": ("resnet", resnet, {"depth": 8, "width": 8, **IMAGE}, {}),
+    "amoebanet_d": ("amoebanet_d", amoebanets.amoebanet(amoebanets.D), {**AMOEBANET, "stem": "small", "dropout": 0.2}, {}),
+    "amoebanet_d on imagenet": ("amoebanet_d", amoebanets.amoebanet(amoebanets.D),
+                                {**AMOEBANET, "image": [65, 98, 2], "filters": 16}, {}),
+    "amoebanet_d of torchgpipe": ("amoebanet_d", amoebanets.amoebanet(amoebanets.D),
+                                  {**AMOEBANET, "image": [64, 96, 3], "filters": 32, "variant": "torchgpipe"}, {}),
+    "amoebanet_b": ("amoebanet_b", amoebanets.amoebanet(amoebanets.B), {**AMOEBANET, "stem": "small"}, {}),
     **{name: ("sequence", layer_lists.sequence, fields, {}) for name, fields in layer_lists.examples().items()},
 }
 
@@ -261,7 +269,7 @@ class Network:
 
 def compare_step(network, report, weights, batch):
     ways = [(1, 1, "never"), (3, 1, "always")]
-    if network.kind != "resnet":  # whose statistics are those of a micro-batch
+    if network.kind not in ("resnet", "amoebanet_d", "amoebanet_b"):  # whose statistics are those of a micro-batch
         ways += [(1, 2, "always"), (2, 3, "except_first")]
     for stages, micro_batches, mode in ways:
         truth = network.truth(weights, batch, micro_batches)
@@ -273,8 +281,14 @@ def compare_step(network, report, weights, batch):
                 report.near(f"{way} {name}", ours[name], value, TOLERANCE)
 
 
+# Maxima over windows have kinks, the more the larger the images: rounding becomes a loss of its own after a few steps.
+WITHOUT_CURVE = {"amoebanet_d on imagenet", "amoebanet_d of torchgpipe"}
+
+
 def compare_curve(network, report, weights, rng):
     """SGD on both sides, each with its own weights."""
+    # Maxima and ReLUs have kinks: at 0.01 PyTorch beside PyTorch with weights 1e-7 off loses its way within 20 steps.
+    rate = 0.001 if network.kind.startswith("amoebanet") else 0.1
     sides = [dict(weights), {n: a.astype(np.float64) for n, a in weights.items()}]
     losses = ([], [])
     for _ in range(STEPS):
@@ -283,7 +297,7 @@ def compare_curve(network, report, weights, rng):
             out = step(sides[side])
             losses[side].append(float(out["loss"][0]))
             for name, array in sides[side].items():
-                new = out["state/" + name] if "state/" + name in out else array - RATE * out["grad/" + name]
+                new = out["state/" + name] if "state/" + name in out else array - rate * out["grad/" + name]
                 sides[side][name] = new.astype(array.dtype)
     for i, (ours, truth) in enumerate(zip(*losses)):
         report.near(f"{network.name} loss of step {i}", [ours], [truth], TOLERANCE)
@@ -300,7 +314,8 @@ def main():
             network = Network(sys.argv[1], name, NETWORKS[name], pathlib.Path(folder))
             weights = network.initial(rng)
             compare_step(network, report, weights, make_batch(network.fields, rng))
-            compare_curve(network, report, weights, rng)
+            if name not in WITHOUT_CURVE:
+                compare_curve(network, report, weights, rng)
     print(f"networks: {report.checks} comparisons, {report.failures} failures")
     sys.exit(1 if report.failures else 0)
 

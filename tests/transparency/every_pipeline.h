@@ -75,24 +75,45 @@ inline void ExpectTheSameBitsInEveryPipeline(
   }
 }
 
+struct DeviceRun {
+  std::string name;
+  HarnessResult result;
+};
+// The reference device first.
+inline std::vector<DeviceRun> TrainOnEachDevice(
+    const Network& network, const std::shared_ptr<const BatchSource>& source = nullptr) {
+  std::vector<DeviceRun> runs;
+  for (const PipelineDevice& device : PipelineDevices()) {
+    HarnessOptions options{.source = source};
+    options.make_backend = device.variants.front();
+    runs.push_back({device.name, TrainThreeSteps(options, network)});
+  }
+  return runs;
+}
+inline double LossTolerance(const Network& network) {
+  return network.precision == Precision::kBfloat16 ? 1e-2 : 1e-5;
+}
+
 // Each step's loss and gradient norm beside those of the reference device, whatever the threads.
 inline void ExpectTheReferencesLosses(const Network& network,
                                       const std::shared_ptr<const BatchSource>& source = nullptr) {
-  const double tolerance = network.precision == Precision::kBfloat16 ? 1e-2 : 1e-5;
-  const std::vector<PipelineDevice> devices = PipelineDevices();
-  const auto train = [&](const PipelineDevice& device) {
-    HarnessOptions options{.source = source};
-    options.make_backend = device.variants.front();
-    return TrainThreeSteps(options, network);
-  };
-  const HarnessResult reference = train(devices.front());
-  for (size_t i = 1; i < devices.size(); ++i) {
-    const HarnessResult other = train(devices[i]);
+  const double tolerance = LossTolerance(network);
+  const std::vector<DeviceRun> runs = TrainOnEachDevice(network, source);
+  const HarnessResult& reference = runs.front().result;
+  for (const auto& [name, result] : runs) {
     for (size_t step = 0; step < reference.losses.size(); ++step) {
       const double loss = reference.losses[step], norm = reference.squared_norms[step];
-      EXPECT_NEAR(other.losses[step], loss, tolerance * loss) << devices[i].name;
-      EXPECT_NEAR(other.squared_norms[step], norm, 10 * tolerance * norm) << devices[i].name;
+      EXPECT_NEAR(result.losses[step], loss, tolerance * loss) << name;
+      EXPECT_NEAR(result.squared_norms[step], norm, 10 * tolerance * norm) << name;
     }
+  }
+}
+
+inline void ExpectTheReferencesFirstLoss(const Network& network) {
+  const std::vector<DeviceRun> runs = TrainOnEachDevice(network);
+  const double loss = runs.front().result.losses[0];
+  for (const auto& [name, result] : runs) {
+    EXPECT_NEAR(result.losses[0], loss, LossTolerance(network) * loss) << name;
   }
 }
 

@@ -1,0 +1,68 @@
+// AmoebaNet (Real et al., 1802.01548), the image networks of GPipe (1811.06965, table 1). A stem; cells of `filters`
+// channels, after a third and after two thirds of them a reduction cell that halves the image and doubles the channels;
+// mean over the image; linear. A cell is a layer of the network: it reads what the last two cells gave, so two tensors
+// are handed from stage to stage.
+//
+// x1 and x2 are what the last cell and the one before gave. s0 is x1 with c channels, s1 is x2 in s0's place: as it is if
+// it has c channels, through a factorized reduction if its image is larger, else through ReLU, 1x1 convolution and batch
+// norm. Behind them come five sums of two pieces each (network/zoo/amoebanet_cell.h); a cell gives some of them side by
+// side.
+#ifndef STAGECOACH_NETWORK_ZOO_AMOEBANET_H_
+#define STAGECOACH_NETWORK_ZOO_AMOEBANET_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "network/limits.h"
+#include "operations/batch_norm.h"
+
+namespace stagecoach {
+
+enum class AmoebanetStem {
+  kImagenet,  // a convolution with a stride of 2 and two reduction cells: an eighth of the image's extents
+  kSmall,  // a convolution to `filters` channels, for small images
+};
+
+struct AmoebanetFields {
+  std::vector<int64_t> image;  // height, width, channels
+  int64_t classes = 0;
+  int64_t layers = 0;   // normal cells, L
+  int64_t filters = 0;  // channels of the first of them, D
+  AmoebanetStem stem = AmoebanetStem::kImagenet;
+  double dropout = 0;     // in front of the last linear layer
+  double momentum = 0.1;  // of batch norm; the paper's is 0.0003
+  template <typename Visitor>
+  void Visit(Visitor& visit) {
+    visit.Counts("image", image, 1, kMaxImageSide, 3);
+    visit.Count("classes", classes, 2, kMaxVocabulary);
+    visit.Count("layers", layers, 3, kMaxLayers - 6);
+    visit.Count("filters", filters, 4, kMaxWidth / 16);
+    visit.Choice("stem", stem, {"imagenet", "small"});
+    visit.Rate("dropout", dropout);
+    visit.Between("momentum", momentum, kMinMomentum, 1);
+  }
+};
+
+// Which of two published programs it is as.
+enum class AmoebanetVariant {
+  kReference,  // tensorflow/tpu, models/official/amoeba_net, without its auxiliary head
+  kTorchgpipe,  // kakaobrain/torchgpipe, benchmarks/models: "max_pool_3x3" is an average, wider stem cells
+};
+
+struct AmoebanetDSpec : AmoebanetFields {
+  static constexpr const char* kNetwork = "amoebanet_d";
+  AmoebanetVariant variant = AmoebanetVariant::kReference;
+  template <typename Visitor>
+  void Visit(Visitor& visit) {
+    AmoebanetFields::Visit(visit);
+    visit.Choice("variant", variant, {"reference", "torchgpipe"});
+  }
+};
+
+struct AmoebanetBSpec : AmoebanetFields {
+  static constexpr const char* kNetwork = "amoebanet_b";
+};
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_NETWORK_ZOO_AMOEBANET_H_

@@ -1,0 +1,137 @@
+// What weights of an AmoebaNet hang on: layers, names, shapes, and the numbers of parameters that were published.
+#include "network/zoo/amoebanet.h"
+
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "base/golden_testing.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "network/model_text.h"
+#include "network/network_kinds.h"
+#include "network/zoo/zoo_testing.h"
+
+namespace stagecoach {
+namespace {
+
+using testing::ElementsAre;
+
+AmoebanetDSpec SmallAmoebanet() {
+  AmoebanetDSpec spec;
+  spec.image = {8, 12, 3};
+  spec.classes = 5;
+  spec.layers = 3;
+  spec.filters = 4;
+  spec.stem = AmoebanetStem::kSmall;
+  return spec;
+}
+
+template <typename Spec>
+Spec OnImagenet(int64_t layers, int64_t filters, int64_t side) {
+  Spec spec;
+  spec.image = {side, side, 3};
+  spec.classes = 1000;
+  spec.layers = layers;
+  spec.filters = filters;
+  return spec;
+}
+
+int64_t ParametersOfTorchgpipes(int64_t layers, int64_t filters) {
+  auto spec = OnImagenet<AmoebanetDSpec>(layers, filters, 224);
+  spec.variant = AmoebanetVariant::kTorchgpipe;
+  return ParametersOf(ExpandedOf(spec));
+}
+
+TEST(Amoebanet, TextStaysAsItIs) {
+  ExpectGolden("model_text_amoebanet.txt", CanonicalModelText(ExpandedOf(SmallAmoebanet())));
+}
+
+TEST(Amoebanet, IsCutBetweenItsCellsWhichHandTwoTensorsOn) {
+  const Network network = ExpandedOf(SmallAmoebanet());
+  EXPECT_THAT(LabelsOf(network), ElementsAre("stem", "normal_cell", "reduction_cell", "normal_cell",
+                                             "reduction_cell", "normal_cell", "head"));
+  // The stem's 4 channels alone, as both inputs of the first cell; then the outputs of two cells, of 16 and 24 channels
+  // on images of 8x12, 4x6 and 2x3; the last cell's and the logits.
+  const int64_t large = 8 * 12, middle = 4 * 6, small = 2 * 3;
+  EXPECT_THAT(
+      CutBytes(network),
+      ElementsAre(4 * 4 * large, 4 * (4 + 16) * large, 4 * (16 * large + 24 * middle),
+                  4 * (24 + 32) * middle, 4 * (32 * middle + 48 * small), 4 * 64 * small, 4 * 5));
+}
+
+// GPipe's table 1 in the form that torchgpipe measured: its memory of parameters is 12 bytes for each of these.
+TEST(Amoebanet, HasTheParametersOfTorchgpipesNetworks) {
+  EXPECT_EQ(ParametersOfTorchgpipes(18, 208), 81'505'540);
+  EXPECT_EQ(ParametersOfTorchgpipes(18, 416), 319'024'120);
+  EXPECT_EQ(ParametersOfTorchgpipes(18, 544), 542'734'840);
+  EXPECT_EQ(ParametersOfTorchgpipes(36, 544), 1'055'832'376);
+  EXPECT_EQ(ParametersOfTorchgpipes(72, 512), 1'844'858'344);
+  EXPECT_EQ(ParametersOfTorchgpipes(18, 256), 122'470'120);
+  EXPECT_EQ(ParametersOfTorchgpipes(18, 128), 31'694'440);
+}
+
+TEST(Amoebanet, HasTheParametersOfTorchgpipesLayers) {
+  auto spec = OnImagenet<AmoebanetDSpec>(18, 256, 224);
+  spec.variant = AmoebanetVariant::kTorchgpipe;
+  std::vector<int64_t> parameters;
+  for (const NetworkLayer& layer : ExpandedOf(spec).layers) {
+    parameters.push_back(OwnElements(layer));
+  }
+  EXPECT_THAT(parameters,
+              ElementsAre(1'856, 74'304, 343'168, 676'096, 839'936, 905'472, 905'472, 905'472,
+                          905'472, 1'956'096, 2'826'752, 3'351'040, 3'613'184, 3'613'184, 3'613'184,
+                          3'613'184, 7'811'584, 11'289'600, 13'386'752, 14'435'328, 14'435'328,
+                          14'435'328, 14'435'328, 4'097'000));
+}
+
+// Published: 557 million for B, GPipe's best on ImageNet; for D in millions 81.1, 317.5, 540.2, 1053.3 and 1842.6. The
+// reference's labels are those of ImageNet and one for none of them.
+TEST(Amoebanet, HasTheParametersOfTheReferencesNetworks) {
+  const auto parameters = [](auto spec) {
+    spec.classes = 1001;
+    return ParametersOf(ExpandedOf(spec));
+  };
+  const auto d = [&parameters](int64_t layers, int64_t filters) {
+    return parameters(OnImagenet<AmoebanetDSpec>(layers, filters, 225));
+  };
+  EXPECT_EQ(d(18, 208), 81'140'766);
+  EXPECT_EQ(d(18, 416), 317'548'353);
+  EXPECT_EQ(d(18, 544), 540'204'945);
+  EXPECT_EQ(d(36, 544), 1'053'302'481);
+  EXPECT_EQ(d(72, 512), 1'842'618'441);
+  EXPECT_EQ(parameters(OnImagenet<AmoebanetBSpec>(18, 512, 481)), 557'286'057);
+}
+
+TEST(Amoebanet, RefusesWhatItsCellsCannotHalve) {
+  const auto refusal = [](void (*spoil)(AmoebanetDSpec&)) {
+    AmoebanetDSpec spec = SmallAmoebanet();
+    spoil(spec);
+    return std::string(ExpandModel(spec).status().message());
+  };
+  EXPECT_EQ(refusal([](AmoebanetDSpec& s) { s.layers = 4; }),
+            "model.amoebanet_d.layers: 4; must be a multiple of 3, as a third of the cells is in "
+            "each section");
+  EXPECT_EQ(refusal([](AmoebanetDSpec& s) { s.filters = 6; }),
+            "model.amoebanet_d.filters: 6; must be a multiple of 4 with this stem");
+  EXPECT_EQ(refusal([](AmoebanetDSpec& s) {
+              s.stem = AmoebanetStem::kImagenet;
+              s.filters = 24;
+            }),
+            "model.amoebanet_d.filters: 24; must be a multiple of 16 with this stem");
+  EXPECT_EQ(refusal([](AmoebanetDSpec& s) {
+              s.image = {28, 30, 1};
+            }),
+            "model.amoebanet_d.image: 28x30; a reduction cell cannot halve the 14x15 that is left "
+            "of it; give a height and a width that are multiples of 4");
+  EXPECT_EQ(refusal([](AmoebanetDSpec& s) {
+              s.stem = AmoebanetStem::kImagenet;
+              s.filters = 16;
+              s.image = {224, 224, 3};
+            }),
+            "model.amoebanet_d.image: 224x224; a reduction cell cannot halve the 111x111 that is "
+            "left of it; give a height and a width that are 1 or 2 more than multiples of 32, as "
+            "225");
+}
+
+}  // namespace
+}  // namespace stagecoach
