@@ -52,8 +52,7 @@ function(stagecoach_module name)
   if(sources)
     stagecoach_precompiled(${library} ${headers})
     # What files include takes longer than what they say.
-    set_target_properties(${library} PROPERTIES UNITY_BUILD ${STAGECOACH_UNITY}
-                                                UNITY_BUILD_BATCH_SIZE 8)
+    stagecoach_unity(${library} ${STAGECOACH_UNITY} 16)
     stagecoach_without_unity(${sources})
   endif()
   if(arg_SEQUENTIAL AND STAGECOACH_SANITIZE MATCHES thread)
@@ -113,7 +112,16 @@ function(stagecoach_test_program target set)
   target_compile_options(${target} PRIVATE ${level})
   stagecoach_precompiled(${target} ${set})
   # Half of what is left is googletest's templates, made anew in every file.
-  set_target_properties(${target} PROPERTIES UNITY_BUILD ${STAGECOACH_UNITY_TESTS} UNITY_BUILD_BATCH_SIZE 6)
+  stagecoach_unity(${target} ${STAGECOACH_UNITY_TESTS} 20)
+endfunction()
+
+# stagecoach_unity(TARGET ON|OFF MOST): compiles the target's files in batches of one size, of MOST files or fewer.
+function(stagecoach_unity target on most)
+  get_target_property(sources ${target} SOURCES)
+  list(LENGTH sources files)
+  math(EXPR batches "(${files} + ${most} - 1) / ${most}")
+  math(EXPR size "(${files} + ${batches} - 1) / ${batches}")
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ${on} UNITY_BUILD_BATCH_SIZE ${size})
 endfunction()
 
 # stagecoach_without_unity(SOURCES ...): Highway compiles these files once for each instruction set, by

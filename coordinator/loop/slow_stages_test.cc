@@ -24,7 +24,7 @@ JobSpec SlowJob(int stages) {
 }
 
 // Of a job that has never been slow.
-std::string UndisturbedDigest() {
+std::string DigestWithoutSlowStages() {
   SimulatedCluster cluster(3);
   EXPECT_TRUE(cluster.Submit(kSlowJob, SlowJob(3)).ok());
   EXPECT_TRUE(cluster.RunToEnd(kSlowJob));
@@ -36,7 +36,7 @@ void ExpectSlowButUndisturbedEnd(SimulatedCluster& cluster) {
   const JobView view = cluster.View(kSlowJob);
   EXPECT_EQ(view.phase, JobPhase::kSucceeded) << view.message;
   EXPECT_EQ(view.recoveries, 0u);
-  EXPECT_EQ(view.weights_digest, UndisturbedDigest());
+  EXPECT_EQ(view.weights_digest, DigestWithoutSlowStages());
   EXPECT_THAT(cluster.violations, IsEmpty());
 }
 
@@ -111,7 +111,7 @@ TEST(SlowStages, WhoStandsStillInTheMiddleOfALongStepIsFoundAndNamed) {
   ASSERT_TRUE(cluster.RunToEnd(kSlowJob, 48 * kHour)) << "on the stage that was left over";
   EXPECT_EQ(cluster.View(kSlowJob).phase, JobPhase::kSucceeded) << cluster.View(kSlowJob).message;
   EXPECT_EQ(cluster.View(kSlowJob).recoveries, 1u);
-  EXPECT_EQ(cluster.View(kSlowJob).weights_digest, UndisturbedDigest());
+  EXPECT_EQ(cluster.View(kSlowJob).weights_digest, DigestWithoutSlowStages());
 }
 
 TEST(SlowStages, WhoIsStoppedInALongStepIsStillLostWithItsLease) {

@@ -15,9 +15,9 @@
 namespace stagecoach {
 namespace {
 
-constexpr int64_t kHeight = 5, kWidth = 3, kChannels = 6, kBatch = 7;
-constexpr int kSteps = 4, kSkipped = 1;
-const std::vector<int64_t> kMicroBatches = {3, 2, 2};
+constexpr int64_t kHeight = 5, kWidth = 3, kChannels = 6, kAveragedBatch = 7;
+constexpr int kAveragedSteps = 4, kSkipped = 1;
+const std::vector<int64_t> kMicroBatchesOfStep = {3, 2, 2};
 constexpr double kMomentum = 0.2;
 
 absl::StatusOr<Network> OneBatchNorm() {
@@ -33,7 +33,7 @@ absl::StatusOr<Network> OneBatchNorm() {
 
 // Channels of other means and deviations: one that varies by a thousandth.
 std::vector<float> Images(int step) {
-  std::vector<float> values(kBatch * kHeight * kWidth * kChannels);
+  std::vector<float> values(kAveragedBatch * kHeight * kWidth * kChannels);
   for (size_t i = 0; i < values.size(); ++i) {
     const auto channel = static_cast<int>(i % kChannels);
     const double deviation = channel == 5 ? 1e-3 : 0.5 * (channel + 1);
@@ -54,8 +54,8 @@ absl::StatusOr<Tensor> OnDevice(Backend& backend, std::span<const float> values,
 absl::Status TrainStep(Cell& cell, Backend& backend, int step, std::span<const float> images) {
   const int64_t sample = kHeight * kWidth * kChannels;
   int64_t first = 0;
-  for (size_t m = 0; m < kMicroBatches.size(); ++m) {
-    const int64_t samples = kMicroBatches[m];
+  for (size_t m = 0; m < kMicroBatchesOfStep.size(); ++m) {
+    const int64_t samples = kMicroBatchesOfStep[m];
     const Shape shape = {samples * kHeight * kWidth, kChannels};
     const auto part = images.subspan(first * sample, samples * sample);
     const ForwardContext context{.step = static_cast<uint64_t>(step),
@@ -76,15 +76,16 @@ absl::Status TrainStep(Cell& cell, Backend& backend, int step, std::span<const f
 
 absl::Status RecordAverages(Backend& backend, Recorder* recorder) {
   ASSIGN_OR_RETURN(const Network network, OneBatchNorm());
-  ASSIGN_OR_RETURN(const std::unique_ptr<Cell> cell,
-                   Cell::Create(network, 0, 1, 5, static_cast<int>(kMicroBatches.size()), backend));
-  for (int step = 0; step < kSteps; ++step) {
+  ASSIGN_OR_RETURN(
+      const std::unique_ptr<Cell> cell,
+      Cell::Create(network, 0, 1, 5, static_cast<int>(kMicroBatchesOfStep.size()), backend));
+  for (int step = 0; step < kAveragedSteps; ++step) {
     const std::vector<float> images = Images(step);
     RETURN_IF_ERROR(TrainStep(*cell, backend, step, images));
     if (step != kSkipped) {
       RETURN_IF_ERROR(cell->CommitStates());
       ASSIGN_OR_RETURN(const Tensor x,
-                       OnDevice(backend, images, {kBatch * kHeight * kWidth, kChannels}));
+                       OnDevice(backend, images, {kAveragedBatch * kHeight * kWidth, kChannels}));
       recorder->Add(absl::StrCat("averages/x", step), backend, x);
     }
     cell->ZeroGradients();

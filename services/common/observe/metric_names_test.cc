@@ -21,7 +21,7 @@ namespace {
 constexpr char kBegin[] = "<!-- table: begin -->\n";
 constexpr char kEnd[] = "<!-- table: end -->\n";
 
-const std::string kDocument = absl::StrCat(STAGECOACH_SOURCE_DIR, "/docs/metrics.md");
+const std::string kMetricsDocument = absl::StrCat(STAGECOACH_SOURCE_DIR, "/docs/metrics.md");
 
 const char* TypeName(MetricType type) {
   switch (type) {
@@ -47,18 +47,18 @@ std::string Table() {
 }
 
 std::string ReadDocument() {
-  std::ifstream file(kDocument);
+  std::ifstream file(kMetricsDocument);
   return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
 }
 
 TEST(MetricNames, DocumentListsExactlyTheExportedNames) {
   std::string document = ReadDocument();
   const size_t begin = document.find(kBegin), end = document.find(kEnd);
-  ASSERT_TRUE(begin != std::string::npos && end != std::string::npos) << kDocument;
+  ASSERT_TRUE(begin != std::string::npos && end != std::string::npos) << kMetricsDocument;
   const size_t from = begin + sizeof(kBegin) - 1;
   if (std::getenv("STAGECOACH_REWRITE") != nullptr) {
     document.replace(from, end - from, Table());
-    std::ofstream(kDocument, std::ios::trunc) << document;
+    std::ofstream(kMetricsDocument, std::ios::trunc) << document;
     return;
   }
   EXPECT_EQ(document.substr(from, end - from), Table())
