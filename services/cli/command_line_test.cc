@@ -185,7 +185,8 @@ TEST_F(CommandLineTest, AJobWhoseDataIsNotHereIsNotOk) {
   std::remove(path.c_str());
   // A file in a folder's place, and a folder.
   const auto on_folder = [&](const std::string& folder) {
-    std::ofstream(path) << "model: {mlp: {image: [8, 8, 3], hidden: 4, classes: 2}}\n"
+    std::ofstream(path) << "name: folders\npipeline: {stages: 1}\nmodel: {mlp: {image: [8, 8, 3], "
+                           "hidden: 4, classes: 2}}\n"
                            "data: {image_folder: {train: "
                         << folder
                         << "}}\ntraining: {steps: 1, batch_size: 1, micro_batches: 1, "

@@ -1,12 +1,7 @@
 // JPEG by libjpeg-turbo. The library leaves by longjmp where it finds an error, so nothing with a destructor lives in
 // the two functions that call it.
-#include <jpeglib.h>
-
 #include <csetjmp>
-#include <cstdio>  // jpeglib.h uses FILE and does not include it
-// After it.
-#include <jerror.h>
-
+#include <cstdio>
 #include <string>
 #include <utility>
 
@@ -14,6 +9,7 @@
 #include "base/check.h"
 #include "base/status.h"
 #include "stage/pictures/formats.h"
+#include "stage/pictures/libjpeg.h"
 
 namespace stagecoach {
 namespace {

@@ -2,17 +2,16 @@
 #ifndef STAGECOACH_STAGE_PICTURES_PICTURE_TESTING_H_
 #define STAGECOACH_STAGE_PICTURES_PICTURE_TESTING_H_
 
-#include <jpeglib.h>
 #include <png.h>
 
 #include <cstdint>
-#include <cstdio>  // jpeglib.h uses FILE and does not include it
 #include <cstdlib>
 #include <functional>
 #include <string>
 #include <vector>
 
 #include "base/random.h"
+#include "stage/pictures/libjpeg.h"
 #include "stage/pictures/picture.h"
 
 namespace stagecoach {

@@ -1,0 +1,13 @@
+// libjpeg-turbo's headers, in the order that they want.
+#ifndef STAGECOACH_STAGE_PICTURES_LIBJPEG_H_
+#define STAGECOACH_STAGE_PICTURES_LIBJPEG_H_
+
+// clang-format off: jpeglib.h uses size_t and FILE and includes neither; jerror.h uses jpeglib.h.
+#include <jerror.h>
+#include <jpeglib.h>
+
+#include <cstddef>
+#include <cstdio>
+// clang-format on
+
+#endif  // STAGECOACH_STAGE_PICTURES_LIBJPEG_H_
