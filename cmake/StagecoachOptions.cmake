@@ -15,7 +15,7 @@ if(STAGECOACH_UNITY)
   add_compile_options($<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CXX_COMPILER_ID:GNU>>:-Wno-subobject-linkage>)
 endif()
 # gcc looks for memory to reuse after every few megabytes, which is a tenth of its time. Without that it takes up to
-# 1 GB for the largest files, as tools/build expects.
+# 2 GB for the largest files, as tools/build expects.
 add_compile_options($<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CXX_COMPILER_ID:GNU>>:--param=ggc-min-heapsize=1000000>)
 add_compile_definitions(STAGECOACH_VERSION="${PROJECT_VERSION}")
 
