@@ -13,6 +13,12 @@ int64_t WidthOf(const Network& model, WireId wire) {
   return type.element == Element::kIds || type.shape.rank() == 0 ? 0 : type.shape.back();
 }
 
+// As if there were no weights of samples: they are how a network is trained.
+int32_t NumberOf(const Network& model, WireId wire) {
+  const WireId weights = model.objective.weights;
+  return wire.value - (weights.valid() && weights < wire ? 1 : 0);
+}
+
 // "16 8": what goes in and comes out of a layer in a chain. Of any other the types of all values, and which wires
 // it reads: the same layers with other skips are another network.
 std::string WiresText(const Network& model, const NetworkLayer& layer) {
@@ -24,11 +30,12 @@ std::string WiresText(const Network& model, const NetworkLayer& layer) {
   }
   std::string text = "reads";
   for (const WireId id : layer.inputs) {
-    absl::StrAppend(&text, " ", id.value, " ", FormatType(model.wire(id).type));
+    absl::StrAppend(&text, " ", NumberOf(model, id), " ", FormatType(model.wire(id).type));
   }
   text += " gives";
-  for (const WireId id : layer.outputs)
+  for (const WireId id : layer.outputs) {
     absl::StrAppend(&text, " ", FormatType(model.wire(id).type));
+  }
   return text;
 }
 
@@ -40,7 +47,10 @@ std::string CanonicalModelText(const Network& model) {
   // The same weights on images of other extents are another function.
   for (size_t i = 0; i < model.inputs.size(); ++i) {
     const ValueType& type = model.wires[i].type;
-    if (type.element == Element::kIds) continue;
+    if (type.element == Element::kIds ||
+        WireId(static_cast<int32_t>(i)) == model.objective.weights) {
+      continue;
+    }
     absl::StrAppend(&text, "input ", model.inputs[i].name, " ", FormatType(type), "\n");
   }
   for (const NetworkLayer& layer : model.layers) {

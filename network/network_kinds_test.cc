@@ -17,6 +17,8 @@
 #include "network/layers/mlp.h"
 #include "network/layers/residual.h"
 #include "network/model_text.h"
+#include "network/objective_kind.h"
+#include "network/zoo/amoebanet.h"
 #include "network/zoo/gpt.h"
 #include "network/zoo/sequence.h"
 
@@ -258,6 +260,22 @@ TEST(LayerList, RefusesArraysThatTheRandomStreamsCannotFill) {
       List({{EmbeddingSpec{}}, {MlpSpec{.hidden = 1 << 20}}, {LinearSpec{.out = 16}}});
   list.width = 1 << 16;
   EXPECT_THAT(ErrorOf(list), HasSubstr("model/0001/up.weight would have 68719476736 elements"));
+}
+
+// They are how it is trained: weights may be given to a checkpoint that was made without.
+TEST(ModelText, KnowsNothingOfTheWeightsOfSamples) {
+  AmoebanetDSpec skips;  // wires that ride past a layer are told by their numbers
+  skips.image = {4, 4, 1};
+  skips.classes = 3;
+  skips.layers = 3;
+  skips.filters = 4;
+  skips.stem = AmoebanetStem::kSmall;
+  for (const ModelSpec& spec : {ModelSpec(skips), ModelSpec(SmallGpt())}) {
+    const Network network = Expanded(spec);
+    const auto weighted = WithSampleWeights(network, "data.idx.weights");
+    ASSERT_TRUE(weighted.ok()) << weighted.status();
+    EXPECT_EQ(CanonicalModelText(*weighted), CanonicalModelText(network));
+  }
 }
 
 }  // namespace

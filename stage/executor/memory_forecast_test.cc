@@ -69,6 +69,19 @@ std::vector<MemoryUse> Peaks(HarnessOptions options) {
   return peaks;
 }
 
+// What allocations of whole 64 bytes take more for the copies in bfloat16.
+int64_t RoundedUp(const Network& model) {
+  int64_t bytes = 0;
+  if (model.precision != Precision::kBfloat16) return bytes;
+  for (const NetworkLayer& layer : model.layers) {
+    for (const ParameterSpec& parameter : layer.parameters) {
+      const int64_t copy = 2 * parameter.shape.elements();
+      bytes += (copy + 63) / 64 * 64 - copy;
+    }
+  }
+  return bytes;
+}
+
 // Of every stage and kind of memory.
 void ExpectForecast(const Network& model, const HarnessOptions& asked, int64_t batch = kBatch) {
   HarnessOptions options = asked;
@@ -92,8 +105,8 @@ void ExpectForecast(const Network& model, const HarnessOptions& asked, int64_t b
                                                       .micro_batches = kMicroBatches,
                                                       .optimizer = AdamWSpec{}});
     const auto of = [&](MemoryKind kind) { return peaks[k].peak[static_cast<int>(kind)]; };
-    // A few of AmoebaNet's weights are not whole 64 bytes in bfloat16.
-    EXPECT_NEAR(Ratio(of(MemoryKind::kParameters), forecast.parameters), 1.0, 1e-3);
+    EXPECT_GE(of(MemoryKind::kParameters), forecast.parameters);
+    EXPECT_LE(of(MemoryKind::kParameters), forecast.parameters + RoundedUp(model));
     EXPECT_EQ(of(MemoryKind::kGradients), forecast.gradients);
     EXPECT_EQ(of(MemoryKind::kOptimizer), forecast.optimizer);
     EXPECT_NEAR(Ratio(of(MemoryKind::kActivations), forecast.activations), 1.0, 0.01);
