@@ -23,13 +23,23 @@ void BadRecords::Add(const absl::Status& reason) {
   ++count;
 }
 
+namespace {
+
+// What could be otherwise on another machine or a moment later.
+bool IsOfTheStorage(const absl::Status& status) {
+  return absl::IsUnavailable(status) || absl::IsNotFound(status) ||
+         absl::IsPermissionDenied(status);
+}
+
+}  // namespace
+
 absl::StatusOr<std::shared_ptr<const PictureSet>> WithoutBadRecords(
     std::shared_ptr<const PictureSet> all, int64_t threads, Sha256* digest, BadRecords* bad) {
   std::vector<absl::Status> found(static_cast<size_t>(all->count()));
   RETURN_IF_ERROR(ForEachPicture(threads, all->count(), [&](int64_t i) {
     absl::Status& status = found[static_cast<size_t>(i)];
     status = all->Read(i, 3).status();
-    return absl::IsUnavailable(status) ? status : absl::OkStatus();
+    return IsOfTheStorage(status) ? status : absl::OkStatus();
   }));
   std::vector<int64_t> good;
   for (int64_t i = 0; i < all->count(); ++i) {

@@ -24,8 +24,8 @@ struct BadRecords {
 };
 inline constexpr size_t kMostBadReasons = 5;
 
-// Adds to `bad`, and the places that are left out to the digest. A storage that does not answer (UNAVAILABLE) is not the
-// record's fault: an error.
+// Adds to `bad`, and the places that are left out to the digest. That a file cannot be read now or by this machine, or is
+// gone, is not the record's fault: an error, as other stages may read it.
 absl::StatusOr<std::shared_ptr<const PictureSet>> WithoutBadRecords(
     std::shared_ptr<const PictureSet> all, int64_t threads, Sha256* digest, BadRecords* bad);
 

@@ -114,8 +114,14 @@ absl::StatusOr<std::vector<uint8_t>> ClassFolders::Read(int64_t i) const {
   const auto refused = [&](const std::string& what) {
     return absl::InvalidArgumentError(absl::StrCat(Where(i), ": ", what));
   };
-  ASSIGN_OR_RETURN(const std::unique_ptr<OpenedFile> file,
-                   OpenedFile::Open(field_, (fs::path(root_) / path).string()));
+  const fs::path full = fs::path(root_) / path;
+  const auto opened = OpenedFile::Open(field_, full.string());
+  std::error_code error;
+  if (absl::IsNotFound(opened.status()) && fs::is_symlink(full, error)) {
+    return refused("a link to a file that is not there");
+  }
+  RETURN_IF_ERROR(opened.status());
+  const std::unique_ptr<OpenedFile>& file = *opened;
   ASSIGN_OR_RETURN(const std::string real, file->RealPath());
   if (!absl::StartsWith(real, real_root_ + "/")) {
     return refused(

@@ -22,7 +22,6 @@ absl::Status SystemError(const std::string& where, int error) {
                                         "; give a path that every stage's machine can read");
   if (error == ENOENT || error == ENOTDIR) return absl::NotFoundError(text);
   if (error == EACCES || error == EPERM) return absl::PermissionDeniedError(text);
-  if (error == EIO) return absl::DataLossError(text);
   return absl::UnavailableError(text);
 }
 

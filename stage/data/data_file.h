@@ -2,7 +2,7 @@
 // file that shrinks while it is mapped would kill the process.
 // Ownership: owns its descriptor.  Threads: thread-compatible.
 // Errors:    all name field, path and remedy. Open: NOT_FOUND, PERMISSION_DENIED, INVALID_ARGUMENT (not a file),
-//            DATA_LOSS, UNAVAILABLE. Read: DATA_LOSS if it ends before the size that it had.
+//            UNAVAILABLE (also of a read that fails). Read: DATA_LOSS if it ends before the size that it had.
 #ifndef STAGECOACH_STAGE_DATA_DATA_FILE_H_
 #define STAGECOACH_STAGE_DATA_DATA_FILE_H_
 

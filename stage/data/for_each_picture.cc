@@ -11,12 +11,11 @@ namespace stagecoach {
 
 absl::Status ForEachPicture(int64_t threads, int64_t count,
                             const std::function<absl::Status(int64_t i)>& work) {
-  std::atomic<int64_t> next{0};
+  std::atomic<int64_t> next{0}, failed_at{count};  // behind a failure nothing is begun
   std::mutex mutex;
-  int64_t failed_at = count;
   absl::Status failure;
   const auto go = [&] {
-    for (int64_t i = next++; i < count; i = next++) {
+    for (int64_t i = next++; i < failed_at; i = next++) {
       const absl::Status status = work(i);
       TickProgress();  // counts on the calling thread alone
       if (status.ok()) continue;

@@ -38,7 +38,7 @@ absl::StatusOr<std::unique_ptr<BatchSource>> MakePictureSource(const JobSpec& sp
                                                                PictureSourceParts parts);
 
 // Does `work` for 0 to count - 1 on so many threads and this one, and ticks meanwhile. The first status that is not ok,
-// by number, if there is one; all are done in any case.
+// by number, if there is one; nothing behind it is begun then.
 absl::Status ForEachPicture(int64_t threads, int64_t count,
                             const std::function<absl::Status(int64_t i)>& work);
 

@@ -38,6 +38,7 @@ struct ShardList::Sample {
   int32_t shard = 0;
   std::optional<TarMember> picture;
   std::optional<std::string> label;
+  bool twice = false;  // one of them is there again
 };
 
 absl::StatusOr<ShardList> ShardList::List(const std::string& field, const std::string& folder,
@@ -103,8 +104,12 @@ absl::Status ShardList::AddShard(const std::string& name, int64_t classes, const
                                       key, ")"),
                 .shard = shard};
     }
-    if (extension == "jpg" || extension == "jpeg" || extension == "png") sample->picture = **member;
+    if (extension == "jpg" || extension == "jpeg" || extension == "png") {
+      sample->twice = sample->twice || sample->picture.has_value();
+      sample->picture = **member;
+    }
     if (extension != "cls") continue;
+    sample->twice = sample->twice || sample->label.has_value();
     std::string text(static_cast<size_t>(std::min((**member).bytes, kMostLabelBytes)), '\0');
     RETURN_IF_ERROR(file->ReadAt((**member).offset,
                                  std::span(reinterpret_cast<uint8_t*>(text.data()), text.size())));
@@ -117,6 +122,7 @@ absl::Status ShardList::AddSample(const Sample& sample, int64_t classes, const O
     return bad(absl::InvalidArgumentError(absl::StrCat(sample.where, ": ", why)));
   };
   if (!sample.picture.has_value() && !sample.label.has_value()) return absl::OkStatus();
+  if (sample.twice) return refused("has two pictures or two .cls; give one of each");
   if (!sample.picture.has_value()) return refused("has .cls and no .jpg, .jpeg or .png");
   if (!sample.label.has_value()) return refused("has a picture and no .cls, its class");
   int64_t label = 0;

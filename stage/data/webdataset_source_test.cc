@@ -140,6 +140,10 @@ TEST_F(WebDatasetTest, BadSamplesAreRefusedOrLeftOutWithFileAndOffset) {
       {SampleText("b", 5, 3), "(b): label 3 is not below the 3 classes of the network"},
       {TarMemberText("b.png", PngText(5)) + TarMemberText("b.cls", "dog"),
        "(b): its .cls is no decimal number"},
+      {TarMemberText("b.jpg", PngText(5)) + SampleText("b", 5, 1),
+       "(b): has two pictures or two .cls; give one of each"},
+      {SampleText("b", 5, 1) + TarMemberText("b.cls", "2"),
+       "(b): has two pictures or two .cls; give one of each"},
   };
   for (const auto& row : rows) {
     Write("train/0.tar", good + row.text + good + kTarEnd);
