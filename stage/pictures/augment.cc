@@ -67,6 +67,7 @@ Picture Shifted(const Picture& picture, int64_t padding, const SampleDraws& draw
   Picture result(picture.height, picture.width, picture.channels);
   const int64_t left = std::clamp<int64_t>(-right, 0, picture.width);
   const int64_t end = std::clamp<int64_t>(picture.width - right, left, picture.width);
+  if (left == end) return result;  // shifted out, and `right` may be far beyond a row
   for (int64_t y = 0; y < picture.height; ++y) {
     const int64_t from = y + down;
     if (from < 0 || from >= picture.height) continue;

@@ -1,15 +1,22 @@
 // Decoding of pictures in files: JPEG by libjpeg-turbo, PNG by libpng, told apart by their first bytes.
 //
-// A file gives the same bytes on every machine. JPEG: the accurate integer inverse transform (JDCT_ISLOW) and smooth
-// upsampling, whose vector code computes what the plain code does. Channels become those that are asked for, by integer
-// arithmetic: grey is repeated; colours become grey by (19595 R + 38470 G + 7471 B + 32768) / 65536; CMYK becomes
-// R = 255 - K - C * (255 - K) / 255 and so on. Alpha is dropped, of 16 bits the upper 8 are kept, a palette is looked up.
-// Gamma, colour profiles and the orientation that a camera notes are not looked at. So does Pillow's convert("RGB").
+// With one version of each library a file gives the same bytes on every machine, with or without vector instructions:
+// JPEG goes through the accurate integer inverse transform (JDCT_ISLOW) and smooth upsampling, all of it in integers.
+// Another version may upsample in another way.
 //
-// Threads: pure functions, any thread; a call needs the picture's memory twice at most, and no more than
-//          `most_pixels` allow: they are compared before anything is allocated.
-// Errors:  INVALID_ARGUMENT: neither format, too large, or of a form that is not read, with the remedy. DATA_LOSS: cut
-//          off or damaged, with what the library says. A file that is not whole gives no picture.
+// Channels become those that are asked for, by integer arithmetic: grey is repeated; colours become grey by
+// (19595 R + 38470 G + 7471 B + 32768) / 65536; CMYK becomes R = 255 - K - C * (255 - K) / 255 and so on, where a file
+// with Adobe's marker has ink as 255 - ink. Alpha is dropped, of 16 bits the upper 8 are kept, a palette is looked up.
+// Gamma, colour profiles and the orientation that a camera notes are not looked at. So does Pillow's convert("RGB"),
+// but for CMYK without Adobe's marker: there Pillow takes ink to be 255 - ink as well.
+//
+// Threads: pure functions, any thread.
+// Memory:  at most kDecodingBytes for each of `most_pixels`, the result included, and some rows. What a header asks for
+//          is compared with that before it is allocated. A JPEG of several scans, as progressive ones are, needs
+//          2 bytes for each sample that it stores beside its picture: of full colours, 7/9 of the pixels are read.
+// Errors:  INVALID_ARGUMENT: neither format, too large, more than 100 scans, or of a form that is not read (JPEG of
+//          12 bits, lossless), with the remedy. DATA_LOSS: cut off or damaged, with what the library says. A file that
+//          is not whole gives no picture.
 #ifndef STAGECOACH_STAGE_PICTURES_DECODE_H_
 #define STAGECOACH_STAGE_PICTURES_DECODE_H_
 
@@ -23,6 +30,9 @@ namespace stagecoach {
 
 // 8192 x 8192, 192 MiB of colours.
 inline constexpr int64_t kMostPicturePixels = int64_t{1} << 26;
+
+// 4 of ink and the 3 colours that they become.
+inline constexpr int64_t kDecodingBytes = 7;
 
 // channels: 1 or 3. file: all of it.
 absl::StatusOr<Picture> DecodePicture(std::span<const uint8_t> file, int64_t channels,

@@ -77,6 +77,35 @@ TEST(DecodePng, EveryFormBecomesBytesOfTheChannelsAskedFor) {
       (std::vector<uint8_t>{255, 0, 255}));
 }
 
+TEST(DecodePng, WhatIsTransparentKeepsItsColour) {
+  const Picture colours = MadeUpPicture(5, 6, 3), grey = MadeUpPicture(5, 6, 1);
+  std::vector<uint8_t> grey_with_alpha;
+  for (size_t i = 0; i < grey.bytes.size(); ++i) {
+    grey_with_alpha.push_back(grey.bytes[i]);
+    grey_with_alpha.push_back(static_cast<uint8_t>(9 * i));
+  }
+  EXPECT_EQ(Decoded(PngFile(5, 6, grey_with_alpha, {.colours = PNG_COLOR_TYPE_GRAY_ALPHA}), 1),
+            grey);
+  EXPECT_EQ(Decoded(PngFile(5, 6, colours.bytes, {.transparent = 17}), 3), colours);
+  EXPECT_EQ(Decoded(PngFile(5, 6, grey.bytes,
+                            {.colours = PNG_COLOR_TYPE_GRAY, .transparent = grey.bytes[3]}),
+                    1),
+            grey);
+  const PngForm palette{.depth = 1,
+                        .colours = PNG_COLOR_TYPE_PALETTE,
+                        .palette = {{1, 2, 3}, {200, 100, 50}},
+                        .palette_alpha = {0, 128}};
+  EXPECT_EQ(Decoded(PngFile(1, 3, {0b10100000}, palette), 3).bytes,
+            (std::vector<uint8_t>{200, 100, 50, 1, 2, 3, 200, 100, 50}));
+}
+
+// libpng by itself reads a million at most.
+TEST(DecodePng, ASideMayBeAsLongAsThePictureMayHavePixels) {
+  const Picture line = MadeUpPicture(1, 1200000, 1), column = MadeUpPicture(1200000, 1, 1);
+  EXPECT_EQ(Decoded(PngFile(line), 1), line);
+  EXPECT_EQ(Decoded(PngFile(column), 1), column);
+}
+
 TEST(DecodePicture, GreyIsRepeatedAndColoursBecomeGreyByTheirBrightness) {
   const Picture grey = MadeUpPicture(4, 4, 1), colours = MadeUpPicture(4, 4, 3);
   const Picture repeated = Decoded(PngFile(grey), 3);
@@ -151,21 +180,8 @@ TEST(DecodePicture, AnotherFormatIsNamedByItsFirstBytes) {
   EXPECT_THAT(RefusalOf({}, absl::StatusCode::kInvalidArgument), HasSubstr("begins with \"\""));
 }
 
-// A header of a few bytes says 10 GB: nothing is allocated by it.
-TEST(DecodePicture, APictureThatIsTooLargeIsRefusedByItsHeader) {
-  std::vector<uint8_t> jpeg = JpegFile(MadeUpPicture(8, 8, 3));
-  const std::vector<uint8_t> start_of_frame = {0xff, 0xc0};
-  const auto frame =
-      std::search(jpeg.begin(), jpeg.end(), start_of_frame.begin(), start_of_frame.end());
-  ASSERT_NE(frame, jpeg.end());
-  for (const int at : {5, 7}) {
-    frame[at] = 60000 >> 8;
-    frame[at + 1] = 60000 & 0xff;
-  }
-  const auto refused = AllOf(HasSubstr("a picture of 60000 x 60000 pixels; at most 67108864"));
-  EXPECT_THAT(RefusalOf(jpeg, absl::StatusCode::kInvalidArgument), refused);
-
-  // The library writes the header; the rest of the picture is not there.
+// The library writes the header; the rest of the picture is not there.
+std::vector<uint8_t> PngHeader(uint32_t height, uint32_t width) {
   std::vector<uint8_t> png;
   png_structp writer = png_create_write_struct(PNG_LIBPNG_VER_STRING, nullptr, nullptr, nullptr);
   png_infop info = png_create_info_struct(writer);
@@ -176,13 +192,39 @@ TEST(DecodePicture, APictureThatIsTooLargeIsRefusedByItsHeader) {
         into->insert(into->end(), bytes, bytes + count);
       },
       nullptr);
-  png_set_IHDR(writer, info, 60000, 60000, 8, PNG_COLOR_TYPE_RGB, PNG_INTERLACE_NONE,
+  png_set_user_limits(writer, PNG_UINT_31_MAX, PNG_UINT_31_MAX);
+  png_set_IHDR(writer, info, width, height, 8, PNG_COLOR_TYPE_RGB, PNG_INTERLACE_NONE,
                PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
   png_write_info(writer, info);
   const uint8_t row_data[] = {0, 0, 0, 0};
   png_write_chunk(writer, reinterpret_cast<const uint8_t*>("IDAT"), row_data, sizeof(row_data));
   png_destroy_write_struct(&writer, &info);
-  EXPECT_THAT(RefusalOf(png, absl::StatusCode::kInvalidArgument), refused);
+  return png;
+}
+
+// The bytes of the JPEG's frame header, from its marker on.
+std::vector<uint8_t>::iterator FrameOf(std::vector<uint8_t>& jpeg) {
+  const std::vector<uint8_t> start_of_frame = {0xff, 0xc0};
+  const auto frame =
+      std::search(jpeg.begin(), jpeg.end(), start_of_frame.begin(), start_of_frame.end());
+  EXPECT_NE(frame, jpeg.end());
+  return frame;
+}
+
+// A header of a few bytes says 10 GB: nothing is allocated by it.
+TEST(DecodePicture, APictureThatIsTooLargeIsRefusedByItsHeader) {
+  std::vector<uint8_t> jpeg = JpegFile(MadeUpPicture(8, 8, 3));
+  const auto frame = FrameOf(jpeg);
+  for (const int at : {5, 7}) {
+    frame[at] = 60000 >> 8;
+    frame[at + 1] = 60000 & 0xff;
+  }
+  const auto refused = AllOf(HasSubstr("a picture of 60000 x 60000 pixels; at most 67108864"));
+  EXPECT_THAT(RefusalOf(jpeg, absl::StatusCode::kInvalidArgument), refused);
+
+  EXPECT_THAT(RefusalOf(PngHeader(60000, 60000), absl::StatusCode::kInvalidArgument), refused);
+  EXPECT_THAT(RefusalOf(PngHeader(1, 70000000), absl::StatusCode::kInvalidArgument),
+              HasSubstr("a picture of 70000000 x 1 pixels; at most 67108864"));
   EXPECT_TRUE(DecodePicture(PngFile(MadeUpPicture(8, 8, 1)), 1, 64).ok());
   EXPECT_FALSE(DecodePicture(PngFile(MadeUpPicture(8, 8, 1)), 1, 63).ok());
 }
@@ -201,8 +243,43 @@ TEST(DecodeJpeg, AFileOfVeryManyScansIsRefused) {
     info->scan_info = scans.data();
     info->num_scans = static_cast<int>(scans.size());
   };
-  EXPECT_EQ(RefusalOf(JpegFile(MadeUpPicture(16, 16, 3), scanned), absl::StatusCode::kDataLoss),
-            "JPEG: more than 100 scans");
+  EXPECT_EQ(
+      RefusalOf(JpegFile(MadeUpPicture(16, 16, 3), scanned), absl::StatusCode::kInvalidArgument),
+      "JPEG: more than 100 scans; write it as a baseline JPEG of 8 bits");
+}
+
+TEST(DecodeJpeg, AFormThatIsNotReadIsNotCalledDamaged) {
+  std::vector<uint8_t> of_12_bits = JpegFile(MadeUpPicture(16, 16, 3)), hierarchical = of_12_bits;
+  FrameOf(of_12_bits)[4] = 12;
+  FrameOf(hierarchical)[1] = 0xc5;
+  for (const std::vector<uint8_t>& file : {of_12_bits, hierarchical}) {
+    EXPECT_THAT(RefusalOf(file, absl::StatusCode::kInvalidArgument),
+                AllOf(HasSubstr("JPEG: Unsupported JPEG"),
+                      HasSubstr("; write it as a baseline JPEG of 8 bits")));
+  }
+}
+
+// 64 x 64 pixels of three samples: a byte each in the picture, and 2 in the library until the last scan is read.
+TEST(DecodeJpeg, TheCoefficientsOfAProgressiveFileAreCounted) {
+  const auto full = [](jpeg_compress_struct* info) {
+    info->comp_info[0].h_samp_factor = info->comp_info[0].v_samp_factor = 1;
+  };
+  const auto full_progressive = [&full](jpeg_compress_struct* info) {
+    full(info);
+    Progressive(info);
+  };
+  const Picture picture = MadeUpPicture(64, 64, 3);
+  constexpr int64_t kPixels = int64_t{64} * 64, kEnough = kPixels * 9 / kDecodingBytes + 1;
+  EXPECT_TRUE(DecodePicture(JpegFile(picture, full), 3, kPixels).ok());
+  const std::vector<uint8_t> file = JpegFile(picture, full_progressive);
+  EXPECT_TRUE(DecodePicture(file, 3, kEnough).ok());
+  const absl::Status status = DecodePicture(file, 3, kEnough - 1).status();
+  EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+  EXPECT_THAT(status.message(),
+              AllOf(HasSubstr("a progressive picture of 64 x 64 pixels needs 36864 bytes"),
+                    HasSubstr("write it as a baseline JPEG, or make it smaller")));
+  // With colours of half the size it has 2 + 1 bytes, as the picture.
+  EXPECT_TRUE(DecodePicture(JpegFile(picture, Progressive), 3, kPixels).ok());
 }
 
 class DamagedPicture : public testing::TestWithParam<int> {

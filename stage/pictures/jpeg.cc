@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "base/check.h"
 #include "base/status.h"
+#include "stage/pictures/decode.h"
 #include "stage/pictures/formats.h"
 #include "stage/pictures/libjpeg.h"
 
@@ -25,14 +25,35 @@ struct JpegState {
   jpeg_progress_mgr progress = {};
   std::jmp_buf escape;
   char message[JMSG_LENGTH_MAX] = "";
+  bool unread_form = false;  // the message is of a form that is not read, not of damage
   ~JpegState() { jpeg_destroy_decompress(&info); }  // does nothing where it was not created
 };
 
 JpegState& StateOf(j_common_ptr info) { return *static_cast<JpegState*>(info->client_data); }
 
+bool IsUnreadForm(int code) {
+  switch (code) {
+    case JERR_ARITH_NOTIMPL:
+    case JERR_BAD_PRECISION:
+    case JERR_CCIR601_NOTIMPL:
+    case JERR_COMPONENT_COUNT:
+    case JERR_CONVERSION_NOTIMPL:
+    case JERR_FRACT_SAMPLE_NOTIMPL:
+    case JERR_IMAGE_TOO_BIG:
+    case JERR_NOTIMPL:
+    case JERR_NOT_COMPILED:
+    case JERR_SOF_UNSUPPORTED:
+    case JERR_WIDTH_OVERFLOW:
+      return true;
+    default:
+      return false;
+  }
+}
+
 [[noreturn]] void LeaveJpeg(j_common_ptr info) {
   JpegState& state = StateOf(info);
   state.errors.format_message(info, state.message);
+  state.unread_form = IsUnreadForm(info->err->msg_code);
   std::longjmp(state.escape, 1);
 }
 
@@ -46,8 +67,10 @@ void NoteJpeg(j_common_ptr info, int level) {
 
 void CheckScans(j_common_ptr info) {
   if (reinterpret_cast<j_decompress_ptr>(info)->input_scan_number <= kMostScans) return;
-  std::snprintf(StateOf(info).message, JMSG_LENGTH_MAX, "more than %d scans", kMostScans);
-  std::longjmp(StateOf(info).escape, 1);
+  JpegState& state = StateOf(info);
+  std::snprintf(state.message, JMSG_LENGTH_MAX, "more than %d scans", kMostScans);
+  state.unread_form = true;
+  std::longjmp(state.escape, 1);
 }
 
 boolean NoMoreInput(j_decompress_ptr info) {
@@ -88,7 +111,11 @@ bool ReadJpegRows(JpegState* state, Picture* picture) {
   jpeg_decompress_struct& info = state->info;
   if (setjmp(state->escape) != 0) return false;
   jpeg_start_decompress(&info);
-  CHECK_EQ(int64_t{info.output_width} * info.output_components, picture->width * picture->channels);
+  if (info.output_height != picture->height || info.output_width != picture->width ||
+      info.output_components != picture->channels) {
+    std::snprintf(state->message, JMSG_LENGTH_MAX, "rows of another size than its header says");
+    return false;
+  }
   while (info.output_scanline < info.output_height) {
     JSAMPROW row = picture->row(info.output_scanline);
     jpeg_read_scanlines(&info, &row, 1);
@@ -113,6 +140,26 @@ J_COLOR_SPACE OutputColours(J_COLOR_SPACE stored) {
   }
 }
 
+// Of a file of more than one scan the library keeps all coefficients until the last one.
+absl::Status CheckCoefficients(jpeg_decompress_struct* info, int64_t channels,
+                               int64_t most_pixels) {
+  if (!jpeg_has_multiple_scans(info)) return absl::OkStatus();
+  const auto up_to = [](int64_t count, int64_t step) { return (count + step - 1) / step * step; };
+  int64_t bytes = int64_t{info->image_height} * info->image_width * channels;
+  for (int i = 0; i < info->num_components; ++i) {
+    const jpeg_component_info& component = info->comp_info[i];
+    bytes += up_to(component.width_in_blocks, component.h_samp_factor) *
+             up_to(component.height_in_blocks, component.v_samp_factor) *
+             static_cast<int64_t>(sizeof(JBLOCK));
+  }
+  const int64_t most = most_pixels * kDecodingBytes;
+  if (bytes <= most) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("a progressive picture of ", info->image_width, " x ", info->image_height,
+                   " pixels needs ", bytes, " bytes to decode, at most ", most,
+                   " are used: write it as a baseline JPEG, or make it smaller"));
+}
+
 }  // namespace
 
 bool LooksLikeJpeg(std::span<const uint8_t> file) {
@@ -122,7 +169,9 @@ bool LooksLikeJpeg(std::span<const uint8_t> file) {
 absl::StatusOr<Picture> DecodeJpeg(std::span<const uint8_t> file, int64_t most_pixels) {
   JpegState state;
   const auto damaged = [&state] {
-    return absl::DataLossError(absl::StrCat("JPEG: ", state.message));
+    if (!state.unread_form) return absl::DataLossError(absl::StrCat("JPEG: ", state.message));
+    return absl::InvalidArgumentError(
+        absl::StrCat("JPEG: ", state.message, "; write it as a baseline JPEG of 8 bits"));
   };
   if (!BeginJpeg(&state, file)) return damaged();
   jpeg_decompress_struct& info = state.info;
@@ -139,6 +188,7 @@ absl::StatusOr<Picture> DecodeJpeg(std::span<const uint8_t> file, int64_t most_p
   const int channels = info.out_color_space == JCS_RGB    ? 3
                        : info.out_color_space == JCS_CMYK ? 4
                                                           : 1;
+  RETURN_IF_ERROR(Annotate(CheckCoefficients(&info, channels, most_pixels), "JPEG"));
   Picture picture(info.image_height, info.image_width, channels);
   if (!ReadJpegRows(&state, &picture)) return damaged();
   // Adobe's files have ink as 255 - ink.

@@ -10,4 +10,9 @@
 #include <cstdio>
 // clang-format on
 
+#ifndef LIBJPEG_TURBO_VERSION_NUMBER
+#error \
+    "pictures are decoded by libjpeg-turbo: another libjpeg gives other bytes; install libjpeg-turbo's headers"
+#endif
+
 #endif  // STAGECOACH_STAGE_PICTURES_LIBJPEG_H_

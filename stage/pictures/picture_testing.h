@@ -4,6 +4,7 @@
 
 #include <png.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdlib>
 #include <functional>
@@ -68,6 +69,8 @@ struct PngForm {
   int depth = 8, colours = PNG_COLOR_TYPE_RGB;
   bool interlaced = false;
   std::vector<png_color> palette;
+  std::vector<uint8_t> palette_alpha = {};
+  int transparent = -1;  // the grey, or the red, green and blue, that is transparent
 };
 inline std::vector<uint8_t> PngFile(int64_t height, int64_t width, const std::vector<uint8_t>& rows,
                                     const PngForm& form) {
@@ -81,11 +84,18 @@ inline std::vector<uint8_t> PngFile(int64_t height, int64_t width, const std::ve
         into->insert(into->end(), bytes, bytes + count);
       },
       nullptr);
+  png_set_user_limits(png, PNG_UINT_31_MAX, PNG_UINT_31_MAX);
   png_set_IHDR(png, info, static_cast<uint32_t>(width), static_cast<uint32_t>(height), form.depth,
                form.colours, form.interlaced ? PNG_INTERLACE_ADAM7 : PNG_INTERLACE_NONE,
                PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
   if (!form.palette.empty()) {
     png_set_PLTE(png, info, form.palette.data(), static_cast<int>(form.palette.size()));
+  }
+  if (!form.palette_alpha.empty() || form.transparent >= 0) {
+    const auto value = static_cast<uint16_t>(std::max(form.transparent, 0));
+    const png_color_16 colour = {0, value, value, value, value};
+    png_set_tRNS(png, info, form.palette_alpha.data(), static_cast<int>(form.palette_alpha.size()),
+                 form.transparent >= 0 ? &colour : nullptr);
   }
   png_write_info(png, info);
   const size_t row_bytes = rows.size() / static_cast<size_t>(height);

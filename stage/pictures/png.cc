@@ -4,10 +4,8 @@
 
 #include <cstdio>
 #include <cstring>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "base/check.h"
 #include "base/status.h"
 #include "stage/pictures/formats.h"
 
@@ -47,20 +45,29 @@ bool BeginPng(PngState* state) {
   png_set_read_fn(state->png, state, TakeBytes);
   // Texts and profiles, which may unpack to much, are not read at all.
   png_set_keep_unknown_chunks(state->png, PNG_HANDLE_CHUNK_NEVER, nullptr, -1);
+  // Sizes are ours to judge.
+  png_set_user_limits(state->png, PNG_UINT_31_MAX, PNG_UINT_31_MAX);
   png_read_info(state->png, state->info);
   return true;
 }
 
-bool ReadPngRows(PngState* state, Picture* picture, uint8_t** rows) {
+bool ReadPngRows(PngState* state, Picture* picture) {
   if (setjmp(png_jmpbuf(state->png)) != 0) return false;
   png_set_palette_to_rgb(state->png);
   png_set_expand_gray_1_2_4_to_8(state->png);
   png_set_strip_16(state->png);
   png_set_strip_alpha(state->png);
-  png_set_interlace_handling(state->png);
+  const int passes = png_set_interlace_handling(state->png);
   png_read_update_info(state->png, state->info);
-  CHECK_EQ(png_get_rowbytes(state->png, state->info), picture->row_bytes());
-  png_read_image(state->png, rows);
+  if (png_get_rowbytes(state->png, state->info) != picture->row_bytes()) {
+    std::snprintf(state->message, kMostMessage, "rows of another size than its header says");
+    return false;
+  }
+  for (int pass = 0; pass < passes; ++pass) {
+    for (int64_t y = 0; y < picture->height; ++y) {
+      png_read_row(state->png, picture->row(y), nullptr);
+    }
+  }
   png_read_end(state->png, nullptr);
   return true;
 }
@@ -84,9 +91,7 @@ absl::StatusOr<Picture> DecodePng(std::span<const uint8_t> file, int64_t most_pi
   RETURN_IF_ERROR(Annotate(CheckPictureSize(height, width, most_pixels), "PNG"));
   const bool colours = (png_get_color_type(state.png, state.info) & PNG_COLOR_MASK_COLOR) != 0;
   Picture picture(height, width, colours ? 3 : 1);
-  std::vector<uint8_t*> rows(static_cast<size_t>(height));
-  for (int64_t y = 0; y < height; ++y) rows[static_cast<size_t>(y)] = picture.row(y);
-  if (!ReadPngRows(&state, &picture, rows.data())) return damaged();
+  if (!ReadPngRows(&state, &picture)) return damaged();
   return picture;
 }
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <utility>
+#include <iterator>
 #include <vector>
 
 #include "base/check.h"
@@ -18,12 +18,13 @@ struct Taps {
   std::vector<int32_t> weights;
 };
 
-std::vector<Taps> TapsOf(int64_t from, int64_t to) {
+// Of the new ones [kept, kept + count), where there are `to` in all.
+std::vector<Taps> TapsOf(int64_t from, int64_t to, int64_t kept, int64_t count) {
   const double scale = static_cast<double>(from) / static_cast<double>(to);
   const double support = std::max(scale, 1.0);
-  std::vector<Taps> all(static_cast<size_t>(to));
+  std::vector<Taps> all(static_cast<size_t>(count));
   std::vector<double> weights;
-  for (int64_t i = 0; i < to; ++i) {
+  for (int64_t i = kept; i < kept + count; ++i) {
     const double center = (static_cast<double>(i) + 0.5) * scale;
     const int64_t first = std::max<int64_t>(0, static_cast<int64_t>(center - support + 0.5));
     const int64_t end = std::min(from, static_cast<int64_t>(center + support + 0.5));
@@ -34,7 +35,7 @@ std::vector<Taps> TapsOf(int64_t from, int64_t to) {
       weights.push_back(distance < 1 ? 1 - distance : 0);
       sum += weights.back();
     }
-    Taps& taps = all[static_cast<size_t>(i)];
+    Taps& taps = all[static_cast<size_t>(i - kept)];
     taps.first = first;
     for (const double weight : weights) {
       taps.weights.push_back(
@@ -63,9 +64,8 @@ void AlongRow(const uint8_t* from, const std::vector<Taps>& columns, uint8_t* to
   }
 }
 
-Picture AlongRows(const Picture& picture, const PictureBox& box, int64_t width) {
-  const std::vector<Taps> columns = TapsOf(box.width, width);
-  Picture result(box.height, width, picture.channels);
+Picture AlongRows(const Picture& picture, const PictureBox& box, const std::vector<Taps>& columns) {
+  Picture result(box.height, std::ssize(columns), picture.channels);
   for (int64_t y = 0; y < box.height; ++y) {
     const uint8_t* const from = picture.row(box.top + y) + box.left * picture.channels;
     if (picture.channels == 3) {
@@ -77,15 +77,15 @@ Picture AlongRows(const Picture& picture, const PictureBox& box, int64_t width) 
   return result;
 }
 
-Picture AlongColumns(const Picture& picture, int64_t height) {
-  const std::vector<Taps> rows = TapsOf(picture.height, height);
-  Picture result(height, picture.width, picture.channels);
+// The picture's first row is row `first` of those that the taps count.
+Picture AlongColumns(const Picture& picture, int64_t first, const std::vector<Taps>& rows) {
+  Picture result(std::ssize(rows), picture.width, picture.channels);
   std::vector<int32_t> sums(picture.row_bytes());
-  for (int64_t y = 0; y < height; ++y) {
+  for (int64_t y = 0; y < result.height; ++y) {
     const Taps& taps = rows[static_cast<size_t>(y)];
     std::fill(sums.begin(), sums.end(), kHalf);
     for (size_t i = 0; i < taps.weights.size(); ++i) {
-      const uint8_t* const from = picture.row(taps.first + static_cast<int64_t>(i));
+      const uint8_t* const from = picture.row(taps.first - first + static_cast<int64_t>(i));
       const int32_t weight = taps.weights[i];
       for (size_t x = 0; x < sums.size(); ++x) sums[x] += from[x] * weight;
     }
@@ -101,7 +101,6 @@ int64_t HalfOf(int64_t count) {
   return count % 2 != 0 && half % 2 != 0 ? half + 1 : half;
 }
 
-// A line of a pixel's width would become gigabytes when that one is made 256 wide.
 PictureBox WithoutLongEnds(const Picture& picture) {
   const int64_t height = std::min(picture.height, picture.width * kMostAspect);
   const int64_t width = std::min(picture.width, picture.height * kMostAspect);
@@ -111,13 +110,15 @@ PictureBox WithoutLongEnds(const Picture& picture) {
           .width = width};
 }
 
-Picture Middle(Picture picture, int64_t height, int64_t width) {
-  CHECK(picture.height >= height && picture.width >= width);
-  if (picture.height == height && picture.width == width) return picture;
-  return Crop(picture, {.top = HalfOf(picture.height - height),
-                        .left = HalfOf(picture.width - width),
-                        .height = height,
-                        .width = width});
+// The middle [height, width] of what the box becomes as [rows, columns].
+Picture MiddleOfResampled(const Picture& picture, const PictureBox& box, int64_t rows,
+                          int64_t columns, int64_t height, int64_t width) {
+  CHECK(rows >= height && columns >= width);
+  return ResamplePart(picture, box, rows, columns,
+                      {.top = HalfOf(rows - height),
+                       .left = HalfOf(columns - width),
+                       .height = height,
+                       .width = width});
 }
 
 }  // namespace
@@ -134,11 +135,36 @@ Picture Crop(const Picture& picture, const PictureBox& box) {
 }
 
 Picture Resample(const Picture& picture, const PictureBox& box, int64_t height, int64_t width) {
-  CHECK(height >= 1 && width >= 1 && box.height >= 1 && box.width >= 1);
+  return ResamplePart(picture, box, height, width, {.height = height, .width = width});
+}
+
+Picture ResamplePart(const Picture& picture, const PictureBox& box, int64_t height, int64_t width,
+                     const PictureBox& part) {
+  CHECK(part.height >= 1 && part.width >= 1 && box.height >= 1 && box.width >= 1);
   CHECK(box.top >= 0 && box.left >= 0 && box.top + box.height <= picture.height &&
         box.left + box.width <= picture.width);
-  Picture result = box.width == width ? Crop(picture, box) : AlongRows(picture, box, width);
-  return box.height == height ? result : AlongColumns(result, height);
+  CHECK(part.top >= 0 && part.left >= 0 && part.top + part.height <= height &&
+        part.left + part.width <= width);
+  std::vector<Taps> rows;
+  // The rows of the box that the part is made of.
+  int64_t first = part.top, end = part.top + part.height;
+  if (box.height != height) {
+    rows = TapsOf(box.height, height, part.top, part.height);
+    first = rows.front().first;
+    end = rows.back().first + std::ssize(rows.back().weights);
+  }
+  PictureBox read = box;
+  read.top += first;
+  read.height = end - first;
+  Picture result;
+  if (box.width != width) {
+    result = AlongRows(picture, read, TapsOf(box.width, width, part.left, part.width));
+  } else {
+    read.left += part.left;
+    read.width = part.width;
+    result = Crop(picture, read);
+  }
+  return box.height == height ? result : AlongColumns(result, first, rows);
 }
 
 Picture FitByShorterSide(const Picture& picture, int64_t shorter, int64_t height, int64_t width) {
@@ -146,8 +172,8 @@ Picture FitByShorterSide(const Picture& picture, int64_t shorter, int64_t height
   const PictureBox all = WithoutLongEnds(picture);
   const bool tall = all.width <= all.height;
   const int64_t longer = tall ? shorter * all.height / all.width : shorter * all.width / all.height;
-  return Middle(Resample(picture, all, tall ? longer : shorter, tall ? shorter : longer), height,
-                width);
+  return MiddleOfResampled(picture, all, tall ? longer : shorter, tall ? shorter : longer, height,
+                           width);
 }
 
 Picture FitToCover(const Picture& picture, int64_t height, int64_t width) {
@@ -157,8 +183,8 @@ Picture FitToCover(const Picture& picture, int64_t height, int64_t width) {
   const bool by_width = height * all.width <= width * all.height;
   const int64_t rows = by_width ? width * all.height / all.width : height;
   const int64_t columns = by_width ? width : height * all.width / all.height;
-  return Middle(Resample(picture, all, std::max(rows, height), std::max(columns, width)), height,
-                width);
+  return MiddleOfResampled(picture, all, std::max(rows, height), std::max(columns, width), height,
+                           width);
 }
 
 }  // namespace stagecoach

@@ -20,9 +20,12 @@ struct PictureBox {
 
 // box lies in the picture; height and width are 1 or more. Nothing outside of the box is looked at.
 Picture Resample(const Picture& picture, const PictureBox& box, int64_t height, int64_t width);
+// Its rows and columns `part` of [height, width]. The rest is not made: memory goes by the part and what it is made of.
+Picture ResamplePart(const Picture& picture, const PictureBox& box, int64_t height, int64_t width,
+                     const PictureBox& part);
 Picture Crop(const Picture& picture, const PictureBox& box);
 
-// A side that is more than so many times the other one is cut to its middle before it is resized: memory is bounded.
+// A side that is more than so many times the other one is cut to its middle before it is resized.
 inline constexpr int64_t kMostAspect = 32;
 
 // The middle [height, width] of a picture whose shorter side was made `shorter`, the longer one in proportion, rounded

@@ -1,7 +1,10 @@
 #include "stage/pictures/resample.h"
 
+#include <fstream>
+#include <functional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/hash.h"
@@ -91,12 +94,52 @@ TEST(FitPicture, TakesTheMiddleOfThePictureWhoseShorterSideFits) {
   }
 }
 
-// A line of one pixel's height would be 64 million x 256 pixels.
-TEST(FitPicture, ALineTakesNoMoreMemoryThanAPicture) {
-  const Picture line = FormulaPicture(1, 1 << 20, 1);
-  const Picture fitted = FitByShorterSide(line, 64, 32, 32);
-  EXPECT_EQ(fitted.height, 32);
-  EXPECT_EQ(FitToCover(line, 32, 32).width, 32);
+TEST(FitPicture, MakesOnlyTheBytesOfTheWholeThatItKeeps) {
+  for (const auto& [high, wide] : {std::pair(1, 32), {32, 1}, {5, 90}, {90, 7}, {40, 41}, {3, 3}}) {
+    const Picture picture = FormulaPicture(high, wide, 3);
+    for (const int64_t shorter : {2, 3, 7, 20, 41}) {
+      const bool tall = wide <= high;
+      const int64_t rows = tall ? shorter * high / wide : shorter;
+      const int64_t columns = tall ? shorter : shorter * wide / high;
+      const Picture whole = Resample(picture, AllOf(picture), rows, columns);
+      for (int64_t top = 0; top < rows; top += 1 + rows / 4) {
+        const PictureBox part{
+            .top = top, .left = columns / 3, .height = rows - top, .width = columns - columns / 3};
+        EXPECT_EQ(ResamplePart(picture, AllOf(picture), rows, columns, part), Crop(whole, part))
+            << high << "x" << wide << " to " << rows << "x" << columns;
+      }
+    }
+  }
+}
+
+// How much more memory the process had while it did this than before.
+int64_t PeakBytesOf(const std::function<void()>& work) {
+  const auto status = [](const std::string& field) {
+    std::ifstream lines("/proc/self/status");
+    for (std::string line; std::getline(lines, line);) {
+      if (line.starts_with(field)) return std::stoll(line.substr(field.size())) * 1024;
+    }
+    return -1LL;
+  };
+  std::ofstream("/proc/self/clear_refs") << "5";  // the peak starts again from here
+  const int64_t before = status("VmRSS:");
+  work();
+  return status("VmHWM:") - before;
+}
+
+// Whole, they would be of 2048 x 65536 pixels, 128 MiB, of which 64 x 64 are kept.
+TEST(FitPicture, ALongPictureTakesNoMoreMemoryThanWhatIsKept) {
+  constexpr int64_t kMost = int64_t{16} << 20;
+  EXPECT_GT(PeakBytesOf([] { FormulaPicture(8192, 8192, 1); }), 3 * kMost) << "nothing is measured";
+  for (const auto& [high, wide] : {std::pair(1, 32), {32, 1}, {1, 1 << 18}, {1 << 18, 1}}) {
+    const Picture picture = FormulaPicture(high, wide, 1);
+    Picture fitted;
+    EXPECT_LT(PeakBytesOf([&] { fitted = FitByShorterSide(picture, 2048, 64, 64); }), kMost)
+        << high << "x" << wide;
+    EXPECT_EQ(fitted.height, 64);
+    EXPECT_EQ(fitted.width, 64);
+  }
+  EXPECT_EQ(FitToCover(FormulaPicture(1, 1 << 18, 1), 32, 32).width, 32);
 }
 
 }  // namespace
