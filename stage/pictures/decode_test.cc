@@ -282,6 +282,35 @@ TEST(DecodeJpeg, TheCoefficientsOfAProgressiveFileAreCounted) {
   EXPECT_TRUE(DecodePicture(JpegFile(picture, Progressive), 3, kPixels).ok());
 }
 
+// Of the forms that need most: all coefficients and the picture; ink and its colours; rows of one pixel.
+TEST(DecodePicture, TakesNoMoreMemoryThanItSays) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "a sanitizer's own memory would be counted";
+#endif
+  const auto full_progressive = [](jpeg_compress_struct* info) {
+    info->comp_info[0].h_samp_factor = info->comp_info[0].v_samp_factor = 1;
+    Progressive(info);
+  };
+  constexpr int64_t kPixels = int64_t{2048} * 2048, kRows = int64_t{1} << 20;
+  const struct {
+    std::vector<uint8_t> file;
+    int64_t channels, most_pixels;
+  } rows[] = {
+      {JpegFile(MadeUpPicture(2048, 2048, 3), full_progressive), 3,
+       kPixels * 9 / kDecodingBytes + 1},
+      {JpegFile(MadeUpPicture(2048, 2048, 4)), 3, kPixels},
+      {PngFile(MadeUpPicture(kPixels, 1, 1)), 3, kPixels},
+  };
+  for (const auto& row : rows) {
+    bool read = false;
+    const int64_t peak =
+        PeakBytesOf([&] { read = DecodePicture(row.file, row.channels, row.most_pixels).ok(); });
+    EXPECT_TRUE(read);
+    EXPECT_LT(peak, row.most_pixels * kDecodingBytes + kRows);
+    EXPECT_GT(peak, kPixels) << "nothing is measured";
+  }
+}
+
 class DamagedPicture : public testing::TestWithParam<int> {
  protected:
   std::vector<uint8_t> file() const {

@@ -2,11 +2,13 @@
 #ifndef STAGECOACH_STAGE_PICTURES_PICTURE_TESTING_H_
 #define STAGECOACH_STAGE_PICTURES_PICTURE_TESTING_H_
 
+#include <malloc.h>
 #include <png.h>
 
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
+#include <fstream>
 #include <functional>
 #include <string>
 #include <vector>
@@ -113,6 +115,22 @@ inline std::vector<uint8_t> PngFile(int64_t height, int64_t width, const std::ve
 inline std::vector<uint8_t> PngFile(const Picture& picture) {
   return PngFile(picture.height, picture.width, picture.bytes,
                  {.colours = picture.channels == 3 ? PNG_COLOR_TYPE_RGB : PNG_COLOR_TYPE_GRAY});
+}
+
+// How much more memory the process had while it did this than before.
+inline int64_t PeakBytesOf(const std::function<void()>& work) {
+  const auto status = [](const std::string& field) {
+    std::ifstream lines("/proc/self/status");
+    for (std::string line; std::getline(lines, line);) {
+      if (line.starts_with(field)) return std::stoll(line.substr(field.size())) * 1024;
+    }
+    return -1LL;
+  };
+  malloc_trim(0);  // what was freed before would be taken again unseen
+  std::ofstream("/proc/self/clear_refs") << "5";  // the peak starts again from here
+  const int64_t before = status("VmRSS:");
+  work();
+  return status("VmHWM:") - before;
 }
 
 }  // namespace stagecoach

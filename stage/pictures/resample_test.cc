@@ -1,7 +1,5 @@
 #include "stage/pictures/resample.h"
 
-#include <fstream>
-#include <functional>
 #include <span>
 #include <string>
 #include <utility>
@@ -9,6 +7,7 @@
 
 #include "base/hash.h"
 #include "gtest/gtest.h"
+#include "stage/pictures/picture_testing.h"
 
 namespace stagecoach {
 namespace {
@@ -110,21 +109,6 @@ TEST(FitPicture, MakesOnlyTheBytesOfTheWholeThatItKeeps) {
       }
     }
   }
-}
-
-// How much more memory the process had while it did this than before.
-int64_t PeakBytesOf(const std::function<void()>& work) {
-  const auto status = [](const std::string& field) {
-    std::ifstream lines("/proc/self/status");
-    for (std::string line; std::getline(lines, line);) {
-      if (line.starts_with(field)) return std::stoll(line.substr(field.size())) * 1024;
-    }
-    return -1LL;
-  };
-  std::ofstream("/proc/self/clear_refs") << "5";  // the peak starts again from here
-  const int64_t before = status("VmRSS:");
-  work();
-  return status("VmHWM:") - before;
 }
 
 // Whole, they would be of 2048 x 65536 pixels, 128 MiB, of which 64 x 64 are kept.
