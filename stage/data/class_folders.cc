@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/progress.h"
 #include "base/status.h"
+#include "base/utf8.h"
 #include "stage/data/data_file.h"
 
 namespace stagecoach {
@@ -50,8 +51,12 @@ absl::StatusOr<std::vector<std::string>> NamesIn(const std::string& where, const
 
 std::string ClassFolders::Where() const { return absl::StrCat(field_, " = \"", root_, "\""); }
 
+std::string ClassFolders::Where(const std::string& below) const {
+  return absl::StrCat(Where(), ", ", ShownName(below));
+}
+
 std::string ClassFolders::Where(int64_t i) const {
-  return absl::StrCat(Where(), ", ", entries_[static_cast<size_t>(i)].path);
+  return Where(entries_[static_cast<size_t>(i)].path);
 }
 
 absl::StatusOr<ClassFolders> ClassFolders::List(const std::string& field, const std::string& root) {
@@ -84,15 +89,14 @@ absl::Status ClassFolders::AddClass(const std::string& name) {
     const fs::path full = fs::path(root_) / path;
     std::error_code error;
     const fs::file_status status = fs::symlink_status(full, error);
-    if (error) return Unreadable(absl::StrCat(Where(), ", ", path), error);
+    if (error) return Unreadable(Where(path), error);
     if (fs::is_directory(status)) {
-      ASSIGN_OR_RETURN(std::vector<std::string> names,
-                       NamesIn(absl::StrCat(Where(), ", ", path), full));
+      ASSIGN_OR_RETURN(std::vector<std::string> names, NamesIn(Where(path), full));
       std::reverse(names.begin(), names.end());
       for (const std::string& inner : names) left.push_back(absl::StrCat(path, "/", inner));
     } else if (path == name) {
       return absl::InvalidArgumentError(
-          absl::StrCat(Where(), ", ", path, ": a link to a folder; put the folder itself there"));
+          absl::StrCat(Where(path), ": a link to a folder; put the folder itself there"));
     } else if (IsPictureName(path)) {
       const uintmax_t bytes = fs::file_size(full, error);
       entries_.push_back(
@@ -102,7 +106,7 @@ absl::Status ClassFolders::AddClass(const std::string& name) {
   }
   if (entries_.size() == before) {
     return absl::InvalidArgumentError(absl::StrCat(
-        Where(), ", ", name,
+        Where(name),
         ": a class without JPEG or PNG files; put some there or take the folder away"));
   }
   classes_.push_back(name);
@@ -124,8 +128,8 @@ absl::StatusOr<std::vector<uint8_t>> ClassFolders::Read(int64_t i) const {
   const std::unique_ptr<OpenedFile>& file = *opened;
   ASSIGN_OR_RETURN(const std::string real, file->RealPath());
   if (!absl::StartsWith(real, real_root_ + "/")) {
-    return refused(
-        absl::StrCat("a link out of the folder, to ", real, "; put the file itself there"));
+    return refused(absl::StrCat("a link out of the folder, to ", ShownName(real),
+                                "; put the file itself there"));
   }
   if (file->size() > kMostPictureBytes) {
     return refused(absl::StrCat(file->size(), " bytes; at most ", kMostPictureBytes, " are read"));

@@ -38,6 +38,7 @@ class ClassFolders {
   absl::StatusOr<std::vector<uint8_t>> Read(int64_t i) const;
   // "data.image_folder.train = "/a", cats/1.jpg"
   std::string Where(int64_t i) const;
+  std::string Where(const std::string& below) const;
   std::string Where() const;
   // Adds paths, labels and sizes.
   void Sum(Sha256* digest, int64_t* bytes) const;

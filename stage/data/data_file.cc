@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/progress.h"
 #include "base/status.h"
+#include "base/utf8.h"
 
 namespace stagecoach {
 namespace {
@@ -22,6 +23,9 @@ absl::Status SystemError(const std::string& where, int error) {
                                         "; give a path that every stage's machine can read");
   if (error == ENOENT || error == ENOTDIR) return absl::NotFoundError(text);
   if (error == EACCES || error == EPERM) return absl::PermissionDeniedError(text);
+  // A link in a circle, a socket.
+  if (error == ELOOP || error == ENXIO)
+    return absl::InvalidArgumentError(where + ": not a file; give the path of a file");
   return absl::UnavailableError(text);
 }
 
@@ -34,7 +38,9 @@ OpenedFile::~OpenedFile() {
   if (descriptor_ >= 0) close(descriptor_);
 }
 
-std::string OpenedFile::Where() const { return absl::StrCat(field_, " = \"", path_, "\""); }
+std::string OpenedFile::Where() const {
+  return absl::StrCat(field_, " = \"", ShownName(path_), "\"");
+}
 
 absl::Status OpenedFile::Failed(int error) const { return SystemError(Where(), error); }
 

@@ -4,6 +4,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/status.h"
+#include "base/utf8.h"
 #include "plan/data/image_folder.h"
 #include "stage/data/bad_records.h"
 #include "stage/data/class_folders.h"
@@ -37,16 +38,19 @@ absl::Status CheckClasses(const ClassFolders& folders, const JobSpec& spec,
   const auto there = static_cast<int64_t>(folders.classes().size());
   if (!labels.valid() || there <= network.input(labels).classes) return absl::OkStatus();
   const int64_t classes = network.input(labels).classes;
-  return absl::InvalidArgumentError(absl::StrCat(
-      folders.Where(), ": ", there, " folders, the class of \"",
-      folders.classes()[static_cast<size_t>(classes)], "\", ", classes, ", is not below ",
-      ClassesText(spec, classes), "; give a network of ", there, " classes, or fewer folders"));
+  return absl::InvalidArgumentError(
+      absl::StrCat(folders.Where(), ": ", there, " folders, the class of \"",
+                   ShownName(folders.classes()[static_cast<size_t>(classes)]), "\", ", classes,
+                   ", is not below ", ClassesText(spec, classes), "; give a network of ", there,
+                   " classes, or fewer folders"));
 }
 
 absl::Status CheckSameClasses(const ClassFolders& train, const ClassFolders& test) {
   for (size_t i = 0; i < std::max(train.classes().size(), test.classes().size()); ++i) {
     const auto name = [i](const ClassFolders& folders) {
-      return i < folders.classes().size() ? absl::StrCat("\"", folders.classes()[i], "\"") : "none";
+      return i < folders.classes().size()
+                 ? absl::StrCat("\"", ShownName(folders.classes()[i]), "\"")
+                 : "none";
     };
     if (name(train) == name(test)) continue;
     return absl::InvalidArgumentError(absl::StrCat(test.Where(), ": class ", i, " is ", name(test),

@@ -171,6 +171,15 @@ TEST_F(ImageFolderTest, BadRecordsAreLeftOutCountedAndNamed) {
   }
 }
 
+// A message goes through protobuf strings, logs and terminals.
+TEST_F(ImageFolderTest, NamesThatAreNoTextAreShownAsTheirBytes) {
+  Write("train/bee/\xc1\x1b[31m.png", std::string("x"));
+  EXPECT_THAT(std::string(StepError(*Open(), 3).message()),
+              HasSubstr("bee/\\xc1\\x1b[31m.png: begins with \"78\""));
+  Write("train/\xff\n/1.png", PngOf(1));
+  EXPECT_THAT(Refusal(), HasSubstr("the class of \"\\xff\\x0a\", 3, is not below"));
+}
+
 TEST_F(ImageFolderTest, OnlyTheFirstBadRecordsAreNamed) {
   for (int i = 0; i < 9; ++i) Write("train/cow/bad" + std::to_string(i) + ".png", std::string("x"));
   SetData(OnBadRecord::kSkip);

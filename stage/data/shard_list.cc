@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/progress.h"
 #include "base/status.h"
+#include "base/utf8.h"
 #include "stage/data/class_folders.h"
 #include "stage/data/tar_members.h"
 
@@ -75,8 +76,9 @@ absl::Status ShardList::AddShard(const std::string& name, int64_t classes, const
   ASSIGN_OR_RETURN(const std::shared_ptr<const OpenedFile> file, OpenedFile::Open(field_, path));
   ASSIGN_OR_RETURN(const std::string real, file->RealPath());
   if (!absl::StartsWith(real, real_folder_ + "/")) {
-    return bad(absl::InvalidArgumentError(absl::StrCat(
-        file->Where(), ": a link out of the folder, to ", real, "; put the file itself there")));
+    return bad(
+        absl::InvalidArgumentError(absl::StrCat(file->Where(), ": a link out of the folder, to ",
+                                                ShownName(real), "; put the file itself there")));
   }
   const auto shard = static_cast<int32_t>(shards_.size());
   shards_.push_back(name);
@@ -101,7 +103,7 @@ absl::Status ShardList::AddShard(const std::string& name, int64_t classes, const
     if (!sample.has_value()) {
       sample = {.key = key,
                 .where = absl::StrCat(file->Where(), ", offset ", (**member).offset - 512, " (",
-                                      key, ")"),
+                                      ShownName(key), ")"),
                 .shard = shard};
     }
     if (extension == "jpg" || extension == "jpeg" || extension == "png") {

@@ -2,12 +2,12 @@
 #ifndef STAGECOACH_STAGE_PICTURES_LIBJPEG_H_
 #define STAGECOACH_STAGE_PICTURES_LIBJPEG_H_
 
-// clang-format off: jpeglib.h uses size_t and FILE and includes neither; jerror.h uses jpeglib.h.
-#include <jerror.h>
-#include <jpeglib.h>
-
+// jpeglib.h uses size_t and FILE and includes neither; jerror.h uses jpeglib.h.
+// clang-format off
 #include <cstddef>
 #include <cstdio>
+#include <jpeglib.h>
+#include <jerror.h>
 // clang-format on
 
 #ifndef LIBJPEG_TURBO_VERSION_NUMBER

@@ -19,7 +19,6 @@
 #include "google/protobuf/descriptor.h"
 #include "plan/plan.h"
 #include "services/cli/output/job_output.h"
-#include "services/cli/spec/utf8.h"
 
 namespace stagecoach {
 namespace {
@@ -405,14 +404,6 @@ TEST(Examples, CanAllBePlanned) {
     EXPECT_TRUE(plan.ok()) << entry.path() << ": " << plan.status();
   }
   EXPECT_GE(examples, 6);
-}
-
-TEST(Utf8, TellsWellFormedTextFromOtherBytes) {
-  EXPECT_TRUE(IsUtf8Text("caf\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80"));
-  for (const char* bad : {"\xc3", "\x80", "\xc0\xaf", "\xed\xa0\x80", "\xf5\x80\x80\x80",
-                          "\xe2\x82", "\xf0\x8f\xbf\xbf", "\xf4\x90\x80\x80"}) {
-    EXPECT_FALSE(IsUtf8Text(bad));
-  }
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
+#include "base/utf8.h"
 #include "services/common/convert/convert_network.h"
 #include "services/common/convert/convert_spec.h"
 #include "services/common/convert/known_fields.h"
@@ -164,7 +165,7 @@ v1::LoadCellResponse ToProto(const LoadResult& result) {
   proto.set_folder_answered(result.folder_answered);
   if (!result.folder.ok()) {
     proto.mutable_folder_fault()->set_code(static_cast<int>(result.folder.code()));
-    proto.mutable_folder_fault()->set_message(std::string(result.folder.message()));
+    proto.mutable_folder_fault()->set_message(ShownText(std::string(result.folder.message())));
   }
   return proto;
 }

@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/utf8.h"
 #include "spdlog/spdlog.h"
 
 namespace stagecoach {
@@ -61,13 +62,13 @@ std::string FindBytes(int field, const std::string& message) {
 std::string BadRequestDetails(const absl::Status& status, const std::string& field) {
   std::string violation;
   AppendBytes(1, field, &violation);
-  AppendBytes(2, std::string(status.message()), &violation);
+  AppendBytes(2, ShownText(std::string(status.message())), &violation);
   google::protobuf::Any any;
   any.set_type_url(kBadRequestUrl);
   AppendBytes(1, violation, any.mutable_value());
   std::string details;
   AppendVarint(1, static_cast<uint32_t>(status.code()), &details);
-  AppendBytes(2, std::string(status.message()), &details);
+  AppendBytes(2, ShownText(std::string(status.message())), &details);
   AppendBytes(3, any.SerializeAsString(), &details);
   return details;
 }
@@ -109,7 +110,7 @@ std::string LeadingFieldPath(const std::string& message) {
 grpc::Status ToGrpc(const absl::Status& status) {
   if (status.ok()) return grpc::Status::OK;
   const auto code = static_cast<grpc::StatusCode>(status.code());
-  const std::string message(status.message());
+  const std::string message = ShownText(std::string(status.message()));
   if (status.code() == absl::StatusCode::kInvalidArgument) {
     const std::string field = LeadingFieldPath(message);
     if (!field.empty()) return grpc::Status(code, message, BadRequestDetails(status, field));
@@ -119,7 +120,8 @@ grpc::Status ToGrpc(const absl::Status& status) {
 
 absl::Status FromGrpc(const grpc::Status& status) {
   if (status.ok()) return absl::OkStatus();
-  return absl::Status(static_cast<absl::StatusCode>(status.error_code()), status.error_message());
+  return absl::Status(static_cast<absl::StatusCode>(status.error_code()),
+                      ShownText(status.error_message()));
 }
 
 grpc::Status ToApiGrpc(const absl::Status& status) {

@@ -1,6 +1,7 @@
 // The one place where absl::Status becomes grpc::Status and back. Codes are the same numbers.
 // An INVALID_ARGUMENT that begins with a field path ("training.steps=0: ...", "data: not set, ...")
-// also carries google.rpc.BadRequest, so that clients need not parse the sentence.
+// also carries google.rpc.BadRequest, so that clients need not parse the sentence. A message becomes text that a protobuf string and a terminal can hold
+// (ShownText in base/utf8.h): it may have the name of a file.
 #ifndef STAGECOACH_SERVICES_COMMON_GRPC_GRPC_STATUS_H_
 #define STAGECOACH_SERVICES_COMMON_GRPC_GRPC_STATUS_H_
 

@@ -144,6 +144,9 @@ TEST(GrpcStatus, GoesThereAndBack) {
     EXPECT_EQ(FromGrpc(ToGrpc(status)), status);
   }
   EXPECT_TRUE(ToGrpc(absl::OkStatus()).ok());
+  // A file name in it need not be text that a protobuf string may hold.
+  EXPECT_EQ(ToGrpc(absl::InternalError("a\xff\x1b")).error_message(), "a\\xff\\x1b");
+  EXPECT_EQ(FromGrpc(grpc::Status(grpc::StatusCode::INTERNAL, "a\xff")).message(), "a\\xff");
 }
 
 TEST(GrpcStatus, CarriesTheFieldOfASpecError) {
