@@ -2,19 +2,42 @@
 
 #include <algorithm>
 #include <atomic>
+#include <iterator>
 #include <limits>
+#include <set>
 #include <utility>
 
 namespace stagecoach {
 
 // Every stage writes its own part of the response; who comes last hands it on.
 struct TraceCollector::Collection {
+  uint32_t steps = 0;
   v1::GetTraceResponse response;
   std::atomic<size_t> missing{0};
   std::function<void(v1::GetTraceResponse)> done;
 
   void PartDone() {
-    if (missing.fetch_sub(1) == 1) done(std::move(response));
+    if (missing.fetch_sub(1) != 1) return;
+    if (steps > 0) KeepLast();
+    done(std::move(response));
+  }
+
+  // The job runs on while its stages are asked: who answered earlier has an older step in front.
+  void KeepLast() {
+    std::set<uint64_t> seen;
+    for (const v1::StageTrace& stage : response.stages()) {
+      for (const v1::TraceSpan& span : stage.spans()) seen.insert(span.step());
+    }
+    if (seen.size() <= steps) return;
+    const uint64_t first = *std::prev(seen.end(), steps);
+    for (v1::StageTrace& stage : *response.mutable_stages()) {
+      auto& spans = *stage.mutable_spans();
+      const auto kept = std::stable_partition(
+          spans.pointer_begin(), spans.pointer_end(),
+          [first](const v1::TraceSpan* span) { return span->step() >= first; });
+      spans.DeleteSubrange(static_cast<int>(kept - spans.pointer_begin()),
+                           static_cast<int>(spans.pointer_end() - kept));
+    }
   }
 };
 
@@ -95,6 +118,7 @@ void TraceCollector::Collect(const std::string& job_id, uint32_t steps,
                              std::function<void(v1::GetTraceResponse)> done) {
   if (targets.empty()) return done(v1::GetTraceResponse());
   auto whole = std::make_shared<Collection>();
+  whole->steps = steps;
   whole->missing = targets.size();
   whole->done = std::move(done);
   for (const StageTarget& target : targets) {  // all parts exist before the first answer

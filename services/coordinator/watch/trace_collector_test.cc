@@ -64,6 +64,22 @@ TEST_F(TraceCollectorTest, TakesTheClockOfTheShortestRoundTrip) {
   EXPECT_EQ(stages_.trace_requests[0].steps(), 5u);
 }
 
+// The job ran on between the two answers: together they would have one step more than was asked for.
+TEST_F(TraceCollectorTest, KeepsTheLastStepsOfAllStagesTogether) {
+  for (uint64_t step = 1; step <= 6; ++step) {
+    if (step <= 5) stages_.stages["a:1"].spans.emplace_back().set_step(step);
+    if (step >= 2) stages_.stages["b:1"].spans.emplace_back().set_step(step);
+  }
+  const v1::GetTraceResponse trace = Collect({{0, "stage-a", "a:1"}, {1, "stage-b", "b:1"}});
+  const auto steps = [&trace](int stage) {
+    std::vector<uint64_t> of;
+    for (const v1::TraceSpan& span : trace.stages(stage).spans()) of.push_back(span.step());
+    return of;
+  };
+  EXPECT_THAT(steps(0), testing::ElementsAre(2, 3, 4, 5));
+  EXPECT_THAT(steps(1), testing::ElementsAre(2, 3, 4, 5, 6));
+}
+
 TEST_F(TraceCollectorTest, TheErrorBoundHoldsHoweverUnevenTheWays) {
   for (int64_t there = 0; there <= 4; ++there) {
     FakeStageObserver::Stage& stage = stages_.stages["a:1"];
