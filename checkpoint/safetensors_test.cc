@@ -41,9 +41,9 @@ TEST(Safetensors, WritesThePublishedVectorByteForByte) {
   const std::vector<TensorSource> tensors = {Source("w", DType::kF32, {2}, kTwoFloats)};
   absl::StatusOr<WrittenFile> written = WriteSafetensors(files, "/f", tensors, {});
   ASSERT_TRUE(written.ok()) << written.status();
-  const std::string vector = std::string("\x38\0\0\0\0\0\0\0", 8) +
-                             R"({"w":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}}  )" +
-                             kTwoFloats;
+  const std::string vector =
+      absl::StrCat(std::string("\x38\0\0\0\0\0\0\0", 8),
+                   R"({"w":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}}  )", kTwoFloats);
   EXPECT_EQ(files.Contents("/f"), vector);
   EXPECT_EQ(written->bytes, 72);
   EXPECT_EQ(written->sha256, Sha256Hex(vector));

@@ -24,16 +24,12 @@ inline constexpr int64_t kMostPictureBytes = int64_t{256} << 20;
 
 class ClassFolders {
  public:
-  struct Entry {
-    std::string path;  // below the root: "cats/1.jpg"
-    int32_t label = 0;
-    int64_t bytes = 0;  // 0: it cannot be looked at; reading it says why
-  };
   // field: "data.image_folder.train".
   static absl::StatusOr<ClassFolders> List(const std::string& field, const std::string& root);
 
   const std::vector<std::string>& classes() const { return classes_; }
-  const std::vector<Entry>& entries() const { return entries_; }
+  int64_t count() const { return static_cast<int64_t>(entries_.size()); }
+  int32_t label(int64_t i) const { return entries_[static_cast<size_t>(i)].label; }
   // Of entry i.
   absl::StatusOr<std::vector<uint8_t>> Read(int64_t i) const;
   // "data.image_folder.train = "/a", cats/1.jpg"
@@ -44,6 +40,11 @@ class ClassFolders {
   void Sum(Sha256* digest, int64_t* bytes) const;
 
  private:
+  struct Entry {
+    std::string path;  // below the root: "cats/1.jpg"
+    int32_t label = 0;
+    int64_t bytes = 0;  // 0: it cannot be looked at; reading it says why
+  };
   absl::Status AddClass(const std::string& name);
 
   std::string field_, root_;

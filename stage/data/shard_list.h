@@ -20,17 +20,14 @@ namespace stagecoach {
 
 class ShardList {
  public:
-  struct Record {
-    int32_t shard = 0, label = 0;
-    int64_t offset = 0, bytes = 0;  // of the picture's file
-  };
   // Not ok: the list is not made.
   using OnBad = std::function<absl::Status(const absl::Status& reason)>;
   // field: "data.webdataset.train". classes: labels are below it.
   static absl::StatusOr<ShardList> List(const std::string& field, const std::string& folder,
                                         int64_t classes, const OnBad& bad);
 
-  const std::vector<Record>& records() const { return records_; }
+  int64_t count() const { return static_cast<int64_t>(records_.size()); }
+  int32_t label(int64_t i) const { return records_[static_cast<size_t>(i)].label; }
   absl::StatusOr<std::vector<uint8_t>> Read(int64_t i) const;
   // "data.webdataset.train = "/a/0.tar", offset 1024"
   std::string Where(int64_t i) const;
@@ -38,6 +35,10 @@ class ShardList {
   void Sum(Sha256* digest, int64_t* bytes) const;
 
  private:
+  struct Record {
+    int32_t shard = 0, label = 0;
+    int64_t offset = 0, bytes = 0;  // of the picture's file
+  };
   struct Sample;
   absl::Status AddShard(const std::string& name, int64_t classes, const OnBad& bad);
   absl::Status AddSample(const Sample& sample, int64_t classes, const OnBad& bad);
