@@ -18,7 +18,8 @@ std::vector<AttentionCall> AttentionCallsOf(const LayerLists& lists) {
                      .heads = attributes->heads,
                      .width = out[1],
                      .dropout = attributes->dropout,
-                     .key_heads = grouped ? attributes->key_heads : 0});
+                     .key_heads = grouped ? attributes->key_heads : 0,
+                     .full = attributes->full});
   }
   return found;
 }

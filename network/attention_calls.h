@@ -13,6 +13,7 @@ struct AttentionCall {
   int64_t context = 0, heads = 0, width = 0;
   double dropout = 0;     // in training
   int64_t key_heads = 0;  // 0: as many as heads
+  bool full = false;      // no causal mask
 };
 
 // In the order of the forward.

@@ -14,7 +14,8 @@
   KIND(Llama)                          \
   KIND(Mlp)                            \
   KIND(Resnet)                         \
-  KIND(Sequence)
+  KIND(Sequence)                       \
+  KIND(Vit)
 
 namespace stagecoach {
 

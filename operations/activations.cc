@@ -1,5 +1,6 @@
 // Operations of one value, element by element, each with its gradient:
 //   gelu  y = x * Phi(x), in its tanh form
+//   gelu_erf  the same with Phi(x) = (1 + erf(x / sqrt(2))) / 2 itself
 //   silu  y = x / (1 + exp(-x))
 //   relu  y = max(x, 0); its gradient reads y, so that y may take the place of x
 #include <string>
@@ -93,7 +94,7 @@ OperationList ActivationOperations() {
   static const auto* const all = new OperationList([] {
     OperationList list;
     for (const Activation& activation :
-         {Activation{"gelu", kGeluFlops},
+         {Activation{"gelu", kGeluFlops}, Activation{"gelu_erf", kGeluFlops},
           Activation{.name = "silu", .flops = kSiluFlops, .may_overwrite = true},
           Activation{.name = "relu",
           .flops = kReluFlops,

@@ -20,11 +20,12 @@ ValueType LogSumExpType(const PackedHeads& packed) {
   return {Element::kFloat32, Leading::kSamples, {packed.heads, packed.context}};
 }
 
-// Causal: row r has r + 1 scores. `products` in units of the forward's two.
-Cost CausalCost(const AttentionAttributes& attributes, const ValueType& qkv, double products,
-                int64_t score_flops, int64_t dropout_flops, int64_t samples) {
+// Causal: row r has r + 1 scores; in full each has all. `products` in units of the forward's two.
+Cost AttentionCost(const AttentionAttributes& attributes, const ValueType& qkv, double products,
+                   int64_t score_flops, int64_t dropout_flops, int64_t samples) {
   const PackedHeads packed = PackedHeadsOf(qkv, attributes.heads, attributes.key_heads);
-  const int64_t scores = packed.context * (packed.context + 1) / 2;
+  const int64_t scores =
+      attributes.full ? packed.context * packed.context : packed.context * (packed.context + 1) / 2;
   const int64_t forward = 2 * 2 * scores * packed.query_width();
   Cost cost;
   cost.products = static_cast<int64_t>(products * static_cast<double>(forward)) * samples;
@@ -57,12 +58,16 @@ class Attention final : public OperationOf<AttentionAttributes> {
                       .tolerance = 3e-5,
                       .bfloat16_tolerance = 2e-2};
     };
-    return {with("one_row", {.heads = 2}, 1, 5),
-            with("odd", {.heads = 3}, 7, 5),
-            with("dropout", {.heads = 2, .dropout = 0.3, .draw = 1}, 9, 4),
-            with("long_rows", {.heads = 1}, 67, 33),
-            with("one_key_head", {.heads = 3, .key_heads = 1}, 7, 5),
-            with("grouped", {.heads = 6, .dropout = 0.2, .key_heads = 2}, 19, 8)};
+    return {
+        with("one_row", {.heads = 2}, 1, 5),
+        with("odd", {.heads = 3}, 7, 5),
+        with("dropout", {.heads = 2, .dropout = 0.3, .draw = 1}, 9, 4),
+        with("long_rows", {.heads = 1}, 67, 33),
+        with("one_key_head", {.heads = 3, .key_heads = 1}, 7, 5),
+        with("grouped", {.heads = 6, .dropout = 0.2, .key_heads = 2}, 19, 8),
+        with("full", {.heads = 3, .full = true}, 7, 5),
+        with("full_long_rows", {.heads = 1, .full = true}, 131, 33),
+        with("full_grouped", {.heads = 4, .dropout = 0.2, .key_heads = 2, .full = true}, 37, 8)};
   }
 
  private:
@@ -77,8 +82,8 @@ class Attention final : public OperationOf<AttentionAttributes> {
   }
   Cost CostOfCall(const AttentionAttributes& attributes, const CallTypes& types,
                   int64_t samples) const override {
-    return CausalCost(attributes, types.inputs[0], 1, kSoftmaxFlops.forward, kDropoutFlops.forward,
-                      samples);
+    return AttentionCost(attributes, types.inputs[0], 1, kSoftmaxFlops.forward,
+                         kDropoutFlops.forward, samples);
   }
   void WriteGradient(const AttentionAttributes& attributes, GradientWriter& writer) const override {
     if (!writer.Wants(0)) return;
@@ -109,8 +114,8 @@ class AttentionGradient final : public OperationOf<AttentionAttributes> {
   // Five products for the forward's two: it computes the scores once more.
   Cost CostOfCall(const AttentionAttributes& attributes, const CallTypes& types,
                   int64_t samples) const override {
-    return CausalCost(attributes, types.inputs[1], 2.5, kSoftmaxFlops.backward,
-                      kDropoutFlops.backward, samples);
+    return AttentionCost(attributes, types.inputs[1], 2.5, kSoftmaxFlops.backward,
+                         kDropoutFlops.backward, samples);
   }
 };
 

@@ -1,5 +1,5 @@
-// attention: causal multi-head attention of qkv (operations/packed_heads.h); scores scaled by
-// 1 / sqrt(head_width). With fewer key heads than heads, several query heads read one key head. Outputs:
+// attention: multi-head attention of qkv (operations/packed_heads.h), causal, or with `full` of every row with every
+// other; scores scaled by 1 / sqrt(head_width). With fewer key heads than heads, several query heads read one key head. Outputs:
 // out [context, heads * head_width] and log_sum_exp [heads, context] of the scaled scores, which the
 // gradient reads (Dao et al., 2205.14135). Dropout's element of sample s, query head h, row r, column c is
 // ((s * heads + h) * context + r) * context + c of the stream.
@@ -17,12 +17,14 @@ struct AttentionAttributes {
   double dropout = 0;     // of the probabilities
   int64_t draw = 0;       // which of the layer's streams; taken at rate 0 too
   int64_t key_heads = 0;  // 0: as many as heads
+  bool full = false;      // rows attend to those behind them too
   template <typename Visitor>
   void Visit(Visitor& visit) {
     visit.Count("heads", heads, 1);
     visit.Rate("dropout", dropout);
     visit.Count("draw", draw, 0);
     visit.Count("key_heads", key_heads, 0);
+    visit.Flag("full", full);
   }
 };
 

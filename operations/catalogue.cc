@@ -9,11 +9,13 @@ namespace {
 OperationList Listed() {
   OperationList all;
   for (const OperationList& some :
-       {ActivationOperations(), AddOperations(), AttentionOperations(), BatchNormOperations(),
-        ConcatenateOperations(), ConvolutionOperations(), CrossEntropyOperations(),
-        DropoutOperations(), EmbeddingOperations(), HeadNormOperations(), LayerNormOperations(),
-        LinearOperations(), MeanSquaredErrorOperations(), PadOperations(), PoolOperations(),
-        ReshapeOperations(), RmsNormOperations(), RotaryOperations(), SwigluOperations()}) {
+       {ActivationOperations(),       AddOperations(),         AttentionOperations(),
+        BatchNormOperations(),        ConcatenateOperations(), ConvolutionOperations(),
+        CrossEntropyOperations(),     DropoutOperations(),     EmbeddingOperations(),
+        HeadNormOperations(),         LayerNormOperations(),   LinearOperations(),
+        MeanSquaredErrorOperations(), PadOperations(),         PoolOperations(),
+        PrependTokenOperations(),     ReshapeOperations(),     RmsNormOperations(),
+        RotaryOperations(),           SwigluOperations()}) {
     all.insert(all.end(), some.begin(), some.end());
   }
   return all;

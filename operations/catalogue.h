@@ -33,6 +33,7 @@ OperationList LinearOperations();
 OperationList MeanSquaredErrorOperations();
 OperationList PadOperations();
 OperationList PoolOperations();
+OperationList PrependTokenOperations();
 OperationList ReshapeOperations();
 OperationList RmsNormOperations();
 OperationList RotaryOperations();

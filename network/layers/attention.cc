@@ -47,8 +47,11 @@ class AttentionLayer final : public LayerKindOf<AttentionSpec> {
           .heads = spec.heads, .key_heads = spec.key_heads, .theta = spec.rotary_theta};
       qkv = writer.Emit("rotary", ToAttributes(attributes), {qkv})[0];
     }
-    const AttentionAttributes attributes{spec.heads, spec.dropout, writer.TakeDraw(),
-                                         spec.key_heads};
+    const AttentionAttributes attributes{.heads = spec.heads,
+                                         .dropout = spec.dropout,
+                                         .draw = writer.TakeDraw(),
+                                         .key_heads = spec.key_heads,
+                                         .full = !spec.causal};
     const ValueId out = writer.Emit("attention", ToAttributes(attributes), {qkv})[0];
     return Linear(out, proj_weight, proj_bias, writer);
   }
@@ -57,6 +60,7 @@ class AttentionLayer final : public LayerKindOf<AttentionSpec> {
   std::string FunctionOf(const AttentionSpec& spec) const override {
     std::string text = absl::StrCat("attention:", spec.heads);
     if (spec.rotary_theta > 0) absl::StrAppend(&text, ":rotary=", ExactText(spec.rotary_theta));
+    if (!spec.causal) text += ":full";
     return text;
   }
 

@@ -1,4 +1,4 @@
-// attention: causal multi-head self-attention with both projections. Parameters, n = heads * head_width,
+// attention: multi-head self-attention with both projections, causal unless it is said not to be. Parameters, n = heads * head_width,
 // k = key_heads * head_width: qkv.weight [n + 2*k, width], qkv.bias, proj.weight [width, n], proj.bias, and with
 // qk_norm query_norm.weight and key_norm.weight [head_width]. n + 2*k is at most kMaxHidden.
 #ifndef STAGECOACH_NETWORK_LAYERS_ATTENTION_H_
@@ -20,6 +20,7 @@ struct AttentionSpec {
   double rotary_theta = 0;  // base of the angles of rotary positions; 0: none
   bool qk_norm = false;     // rms norm of each query and key head, epsilon 1e-6
   bool bias = true;
+  bool causal = true;  // no row attends to those behind it
   template <typename Visitor>
   void Visit(Visitor& visit) {
     visit.Count("heads", heads, 1, kMaxWidth);
@@ -31,6 +32,7 @@ struct AttentionSpec {
     bool no_bias = !bias;  // what a job leaves out is false
     visit.Flag("no_bias", no_bias);
     bias = !no_bias;
+    visit.Flag("causal", causal);
   }
 };
 

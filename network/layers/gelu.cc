@@ -6,9 +6,12 @@ namespace stagecoach {
 namespace {
 
 class GeluLayer final : public LayerKindOf<GeluSpec> {
-  absl::StatusOr<ValueId> Write(const GeluSpec&, ValueId x, const LayerPlace&,
+  absl::StatusOr<ValueId> Write(const GeluSpec& spec, ValueId x, const LayerPlace&,
                                 LayerBuilder& builder) const override {
-    return builder.writer().Emit("gelu", {}, {x})[0];
+    return builder.writer().Emit(spec.exact ? "gelu_erf" : "gelu", {}, {x})[0];
+  }
+  std::string FunctionOf(const GeluSpec& spec) const override {
+    return spec.exact ? "gelu:exact" : "gelu";
   }
 };
 

@@ -32,6 +32,7 @@
 #include "network/zoo/mlp.h"
 #include "network/zoo/resnet.h"
 #include "network/zoo/sequence.h"
+#include "network/zoo/vit.h"
 
 namespace stagecoach {
 
@@ -165,7 +166,18 @@ inline std::vector<ZooEntry> ZooEntries() {
                     .vocabulary = 17,
                     .layers = {EmbeddingSpec{.dropout = 0.1}, block, DropoutSpec{.rate = 0.2},
                                BatchNormSpec{}, ReluSpec{}, block, LinearSpec{.out = 17}}},
-       {"model/0000/*", "model/0001/*", "model/0005/batch_norm.weight"}}};
+       {"model/0000/*", "model/0001/*", "model/0005/batch_norm.weight"}},
+      {"vit",
+       VitSpec{.image = {15, 10, 3},
+               .classes = 7,
+               .patch = 5,
+               .layers = 2,
+               .width = 21,
+               .heads = 3,
+               .hidden = 34,
+               .dropout = 0.1,
+               .attention_dropout = 0.2},
+       {"model/0000/*", "model/0001/*", "model/0003/attention.qkv.*"}}};
 }
 
 }  // namespace stagecoach

@@ -18,9 +18,12 @@ struct AttentionShape {
   double dropout = 0.0;
   RandomStream stream;
   int64_t key_heads = 0;  // 0: as many as heads; divides them
+  bool full = false;      // no causal mask
 
   int64_t keys() const { return key_heads == 0 ? heads : key_heads; }
   int64_t head_width() const { return width / heads; }
+  // Rows that a row attends to, from the first on.
+  int64_t visible(int64_t row) const { return full ? context : row + 1; }
   int64_t packed_width() const { return (heads + 2 * keys()) * head_width(); }
 };
 
@@ -34,7 +37,8 @@ inline AttentionShape ShapeOfAttention(const AttentionAttributes& attributes, co
           .width = packed.query_width(),
           .dropout = attributes.dropout,
           .stream = context.Stream(attributes.draw),
-          .key_heads = packed.key_heads == packed.heads ? 0 : packed.key_heads};
+          .key_heads = packed.key_heads == packed.heads ? 0 : packed.key_heads,
+          .full = attributes.full};
 }
 
 }  // namespace stagecoach

@@ -26,6 +26,7 @@
 #include "network/zoo/mlp.h"
 #include "network/zoo/resnet.h"
 #include "network/zoo/sequence.h"
+#include "network/zoo/vit.h"
 #include "plan/card_memory.h"
 #include "plan/cost_model.h"
 #include "plan/optimizers/adamw.h"
@@ -170,7 +171,14 @@ std::map<std::string, ModelSpec> ZooForMemory() {
            SequenceSpec{.width = 64,
                         .context = 32,
                         .vocabulary = 128,
-                        .layers = {EmbeddingSpec{}, block, block, block, LinearSpec{.out = 128}}}}};
+                        .layers = {EmbeddingSpec{}, block, block, block, LinearSpec{.out = 128}}}},
+          {"vit", VitSpec{.image = {16, 16, 4},
+                          .classes = 32,
+                          .patch = 4,
+                          .layers = 2,
+                          .width = 64,
+                          .heads = 4,
+                          .dropout = 0.1}}};
 }
 
 TEST(MemoryForecast, EveryNetworkThatAJobCanNameHasARowInThisTest) {

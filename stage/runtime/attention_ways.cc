@@ -20,14 +20,16 @@ class Asker {
                                   .heads = attention.heads,
                                   .width = attention.width,
                                   .dropout = attention.dropout,
-                                  .key_heads = attention.key_heads};
+                                  .key_heads = attention.key_heads,
+                                  .full = attention.full};
     const std::string text = absl::StrCat(sequences, "x", attention.context, " attention of ",
                                           attention.heads, " heads");
     // Blocks of a network are alike.
-    const bool is_new = asked_
-                            .insert(absl::StrCat(text, " ", attention.width, " ", attention.dropout,
-                                                 " ", attention.key_heads))
-                            .second;
+    const bool is_new =
+        asked_
+            .insert(absl::StrCat(text, " ", attention.width, " ", attention.dropout, " ",
+                                 attention.key_heads, attention.full ? " full" : ""))
+            .second;
     if (!is_new) {
       return absl::OkStatus();
     }

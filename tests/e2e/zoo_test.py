@@ -34,6 +34,7 @@ JOBS = {
     "sequence": ({"width": 48, "context": 32, "vocabulary": 256,
                   "layers": [{"embedding": {}}, {"residual": {"layers": BLOCK}}, {"residual": {"layers": BLOCK}},
                              {"layer_norm": {}}, {"linear": {"out": 256}}]}, TEXT, []),
+    "vit": ({"patch": 7, "layers": 2, "width": 24, "heads": 3, "dropout": 0.1, **IMAGE}, IMAGES, ["model/0000/*"]),
 }
 
 

@@ -134,6 +134,34 @@ def resnet(fields, weights, batch):
     return F.linear(x.mean((2, 3)), weights["linear.weight"], weights["linear.bias"])
 
 
+def vit(fields, weights, batch):
+    """As torchvision's VisionTransformer: norms with epsilon 1e-6, exact GELU, attention without a mask."""
+    rates = fields.get("dropout", 0), fields.get("attention_dropout", 0)
+    def norm(x, path):
+        return F.layer_norm(x, x.shape[-1:], weights[path + "weight"], weights[path + "bias"], 1e-6)
+
+    def dropped(x):  # a layer without a rate has no such piece
+        return x * weights.dropout(x.shape, rates[0]) if rates[0] else x
+
+    patches = operations.channels_first(weights["patch.weight"])
+    x = F.conv2d(operations.channels_first(batch["images"]), patches, weights["patch.bias"], fields["patch"])
+    x = x.flatten(2).transpose(1, 2)
+    x = torch.cat([weights["class_token"].expand(len(x), 1, -1), x], 1) + weights["position"]
+    x = dropped(x)
+    for _ in range(fields["layers"]):
+        weights.next()
+        qkv = F.linear(norm(x, "layer_norm."), weights["attention.qkv.weight"], weights["attention.qkv.bias"])
+        attention = {"heads": fields["heads"], "key_heads": 0, "full": 1, "dropout": rates[1], **weights.take_draw()}
+        h = operations.attention(attention, qkv)[0]
+        x = x + dropped(F.linear(h, weights["attention.proj.weight"], weights["attention.proj.bias"]))
+        weights.next()
+        h = F.linear(norm(x, "layer_norm."), weights["mlp.up.weight"], weights["mlp.up.bias"])
+        h = dropped(F.gelu(h))
+        x = x + dropped(F.linear(h, weights["mlp.down.weight"], weights["mlp.down.bias"]))
+    weights.next()
+    return F.linear(norm(x, "layer_norm.")[:, 0], weights["linear.weight"], weights["linear.bias"])
+
+
 def autoencoder(_fields, weights, batch):
     x = operations.channels_first(batch["images"])
     x = F.relu(F.conv2d(x, operations.channels_first(weights["weight"]), weights["bias"], padding=1))
@@ -167,6 +195,9 @@ NETWORKS = {
                          {"class_weights": class_weights(5), "sample_weights": True}),
     "autoencoder weights": ("sequence", autoencoder, AUTOENCODER, {"mean_squared_error": {}, "sample_weights": True}),
     "mlp": ("mlp", mlp, {"hidden": 24, "layers": 3, **IMAGE}, {"label_smoothing": 0.1, "top": 2}),
+    "vit": ("vit", vit, {"patch": 4, "layers": 2, "width": 16, "heads": 2, "image": [12, 8, 3], "classes": 5}, {}),
+    "vit dropout": ("vit", vit, {"patch": 3, "layers": 1, "width": 12, "heads": 2, "hidden": 20, "dropout": 0.2,
+                                 "attention_dropout": 0.1, "image": [9, 6, 3], "classes": 5}, {}),
     "resnet": ("resnet", resnet, {"depth": 8, "width": 8, **IMAGE}, {}),
     "amoebanet_d": ("amoebanet_d", amoebanets.amoebanet(amoebanets.D), {**AMOEBANET, "stem": "small", "dropout": 0.2}, {}),
     "amoebanet_d on imagenet": ("amoebanet_d", amoebanets.amoebanet(amoebanets.D),

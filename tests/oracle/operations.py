@@ -60,8 +60,9 @@ def attention(a, qkv):
     groups = q.shape[1] // k.shape[1]
     k, v = k.repeat_interleave(groups, dim=1), v.repeat_interleave(groups, dim=1)
     scores = q @ k.transpose(-1, -2) / math.sqrt(q.shape[-1])
-    future = torch.ones(scores.shape[-2:], dtype=torch.bool).triu(1)
-    scores = scores.masked_fill(future, -math.inf)
+    if not a.get("full"):
+        future = torch.ones(scores.shape[-2:], dtype=torch.bool).triu(1)
+        scores = scores.masked_fill(future, -math.inf)
     probabilities = F.softmax(scores, dim=-1)
     if a["dropout"]:
         probabilities = probabilities * dropout_factors(scores.shape, a["dropout"], a["draw"], a.get("stream", CASES))
@@ -224,6 +225,7 @@ TABLE = {
     "dropout": lambda a, x: (x * dropout_factors(x.shape, a["rate"], a["draw"]),),
     "embedding": embedding,
     "gelu": lambda _a, x: (gelu(x),),
+    "gelu_erf": lambda _a, x: (F.gelu(x),),
     "global_average_pool": lambda _a, x: (x.mean((1, 2)),),
     "head_norm": head_norm,
     "layer_norm": layer_norm,
@@ -231,6 +233,7 @@ TABLE = {
     "linear_input_gradient": linear_input_gradient,
     "max_pool": max_pool,
     "pad": pad,
+    "prepend_token": lambda _a, x, token, position: (torch.cat([token.expand(len(x), 1, -1), x], 1) + position,),
     "relu": lambda _a, x: (F.relu(x),),
     "rms_norm": rms_norm,
     "reshape": lambda a, x: (x.reshape(x.shape[0], *a.get("shape", [])),),

@@ -166,10 +166,17 @@ TEST(LayerMessages, HaveTheBytesThatStoredJobsHave) {
   const LayerSpec layer = ResidualSpec{{AttentionSpec{2, 0.5}, LinearSpec{3, false}}};
   v1::Layer proto;
   LayerToProto(layer, &proto);
-  const std::string attention("\x1a\x0b\x08\x02\x11\0\0\0\0\0\0\xe0\x3f", 13);
+  const std::string attention("\x1a\x0d\x08\x02\x11\0\0\0\0\0\0\xe0\x3f\x40\x01", 15);
   const std::string linear("\x2a\x04\x08\x03\x10\x01", 6);
-  const std::string inner = "\x0a\x0d" + attention + "\x0a\x06" + linear;
-  EXPECT_EQ(proto.SerializeAsString(), "\x42\x17" + inner);
+  const std::string inner = "\x0a\x0f" + attention + "\x0a\x06" + linear;
+  EXPECT_EQ(proto.SerializeAsString(), "\x42\x19" + inner);
+  // From before attention had `causal`.
+  const std::string older("\x1a\x0b\x08\x02\x11\0\0\0\0\0\0\xe0\x3f", 13);
+  v1::Layer stored;
+  ASSERT_TRUE(stored.ParseFromString("\x42\x17\x0a\x0d" + older + "\x0a\x06" + linear));
+  const absl::StatusOr<LayerSpec> read = LayerFromProto(stored, "layer");
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(*read, layer);
   const GptSpec gpt{2, 32, 4, 16, 256, 0.5};
   const std::string fields("\x08\x02\x10\x20\x18\x04\x20\x10\x28\x80\x02\x31\0\0\0\0\0\0\xe0\x3f",
                            20);

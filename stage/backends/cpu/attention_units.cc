@@ -1,6 +1,6 @@
 // Flash attention for one (sequence, head): query blocks of kQueryRows rows against all their keys;
 // the scores of a block never leave the cache, and the backward computes them again from the kept
-// log-sum-exp. Everything above the diagonal is skipped by strips of kTileRows rows.
+// log-sum-exp. Everything above the diagonal of causal attention is skipped by strips of kTileRows rows.
 //
 // With Q, K, V the head's queries (scaled), keys and values, and Z the dropout factors:
 //   forward   S = Q K^T        P = exp(S - max) / sum      O = (P Z) V
@@ -52,13 +52,17 @@ struct Dimensions {
   int64_t context, head_width;
   int64_t padded_width, score_stride;
   float scale;
+  bool full;
   template <typename T>
   explicit Dimensions(const AttentionUnit<T>& unit)
       : context(unit.context),
         head_width(unit.head_width),
         padded_width(Padded(unit.head_width)),
         score_stride(ScoreStride(unit.context)),
-        scale(1.0f / std::sqrt(static_cast<float>(unit.head_width))) {}
+        scale(1.0f / std::sqrt(static_cast<float>(unit.head_width))),
+        full(unit.full) {}
+  // Columns that rows up to `end` have between them.
+  int64_t Columns(int64_t end) const { return full ? context : end; }
 };
 
 // target[rows, padded] = source[rows, width] * scale, zeros beyond the width.
@@ -120,8 +124,8 @@ void Scores(const float* queries, int64_t query_stride, const Dimensions& dim,
   for (int64_t r = 0; r < rows; r += kTileRows) {
     const int64_t count = HWY_MIN(int64_t{kTileRows}, rows - r);
     Strip(count, {queries + r * query_stride, query_stride, 1}, {transposed, dim.score_stride},
-          scores + r * dim.score_stride, dim.score_stride, dim.head_width, first + r + count,
-          false);
+          scores + r * dim.score_stride, dim.score_stride, dim.head_width,
+          dim.Columns(first + r + count), false);
   }
 }
 
@@ -131,17 +135,19 @@ void TimesValues(const float* scores, const Dimensions& dim, const float* values
   for (int64_t r = 0; r < rows; r += kTileRows) {
     const int64_t count = HWY_MIN(int64_t{kTileRows}, rows - r);
     Strip(count, {scores + r * dim.score_stride, dim.score_stride, 1}, {values, dim.padded_width},
-          c + r * dim.padded_width, dim.padded_width, first + r + count, dim.padded_width, false);
+          c + r * dim.padded_width, dim.padded_width, dim.Columns(first + r + count),
+          dim.padded_width, false);
   }
 }
 
-// c[0 ... first + rows, padded_width] += scores^T values, where scores and values hold the rows of
+// c[columns of the block, padded_width] += scores^T values, where scores and values hold the rows of
 // one query block; columns right of the diagonal are zero and mostly skipped.
 void AddTransposedTimes(const float* scores, const Dimensions& dim, const float* values,
                         int64_t first, int64_t rows, float* c) {
-  for (int64_t j = 0; j < first + rows; j += kTileRows) {
-    const int64_t count = HWY_MIN(int64_t{kTileRows}, first + rows - j);
-    const int64_t skip = HWY_MAX(int64_t{0}, j - first);
+  const int64_t columns = dim.Columns(first + rows);
+  for (int64_t j = 0; j < columns; j += kTileRows) {
+    const int64_t count = HWY_MIN(int64_t{kTileRows}, columns - j);
+    const int64_t skip = dim.full ? 0 : HWY_MAX(int64_t{0}, j - first);
     Strip(count, {scores + skip * dim.score_stride + j, 1, dim.score_stride},
           {values + skip * dim.padded_width, dim.padded_width}, c + j * dim.padded_width,
           dim.padded_width, rows - skip, dim.padded_width, true);
@@ -167,7 +173,7 @@ HWY_INLINE void ForEachVisible(int64_t visible, float* row, Body body) {
 template <typename T>
 const uint32_t* RowWords(const AttentionUnit<T>& unit, int64_t row, uint32_t* buffer) {
   return RandomWords(unit.stream, static_cast<uint64_t>(unit.first_element + row * unit.context),
-                     row + 1, buffer);
+                     unit.visible(row), buffer);
 }
 HWY_INLINE F32Vec DropoutScale(double rate) {
   return hn::Set(F32(), static_cast<float>(1.0 / (1.0 - rate)));
@@ -231,7 +237,7 @@ HWY_INLINE void ForwardUnit(const AttentionUnit<T>& unit, T* out, float* log_sum
     float inverse[kQueryRows];
     for (int64_t r = 0; r < rows; ++r) {
       float* row = scores + r * dim.score_stride;
-      const int64_t visible = first + r + 1;
+      const int64_t visible = unit.visible(first + r);
       const RowStatistics statistics = SoftmaxRow(visible, row);
       inverse[r] = 1.0f / statistics.sum;
       log_sum_exp[first + r] =
@@ -319,7 +325,7 @@ void BackwardBlock(const AttentionUnit<T>& unit, const BackwardState& s, int64_t
   for (int64_t r = 0; r < rows; ++r) {
     const float delta = DotRow(s.d_out + r * width, out + r * unit.out_stride, dim.head_width);
     const uint32_t* words = unit.dropout > 0.0 ? RowWords(unit, first + r, s.buffer) : nullptr;
-    SoftmaxBackwardRow(first + r + 1, log_sum_exp[first + r], delta, words, unit.dropout,
+    SoftmaxBackwardRow(unit.visible(first + r), log_sum_exp[first + r], delta, words, unit.dropout,
                        s.scores + r * dim.score_stride, s.d_scores + r * dim.score_stride);
   }
   AddTransposedTimes(s.scores, dim, s.d_out, first, rows, s.d_values);

@@ -11,7 +11,7 @@
 
 namespace stagecoach::cpu {
 
-// One (sequence, head) of causal attention, or of the backward one (sequence, key head) with the
+// One (sequence, head) of attention, or of the backward one (sequence, key head) with the
 // `group` heads that read it; T is float or Bfloat16.
 template <typename T>
 struct AttentionUnit {
@@ -25,6 +25,10 @@ struct AttentionUnit {
   double dropout;
   RandomStream stream;
   int64_t first_element;  // of the stream: (sequence * heads + first head) * context * context
+  bool full;              // no causal mask
+
+  // Rows that a row attends to, from the first on.
+  int64_t visible(int64_t row) const { return full ? context : row + 1; }
 };
 int64_t AttentionForwardScratch(int64_t context, int64_t head_width);   // floats
 int64_t AttentionBackwardScratch(int64_t context, int64_t head_width);  // floats

@@ -143,6 +143,13 @@ STAGECOACH_HOST_DEVICE float GeluTanhDerivative(float x) {
   return g.gate + 2.0f * x * g.product * slope;
 }
 
+// By the error function: Phi(x) = erfc(-x / sqrt(2)) / 2, and its density's share of the slope.
+STAGECOACH_HOST_DEVICE float GeluErfOf(float x) { return x * (0.5f * erfcf(-0.70710678f * x)); }
+
+STAGECOACH_HOST_DEVICE float GeluErfDerivative(float x) {
+  return 0.5f * erfcf(-0.70710678f * x) + x * (0.39894228f * expf(-0.5f * x * x));
+}
+
 }  // namespace stagecoach::cuda
 
 #endif  // STAGECOACH_STAGE_BACKENDS_CUDA_DEVICE_MATH_H_

@@ -13,7 +13,40 @@ HWY_BEFORE_NAMESPACE();
 namespace stagecoach::cpu {
 namespace HWY_NAMESPACE {
 
+// Phi(x), and the normal density where it begins: by Abramowitz and Stegun, 7.1.26, within 1e-7.
+struct NormalOf {
+  F32Vec share, density;
+};
+HWY_INLINE NormalOf NormalAt(F32Vec x) {
+  const F32 d;
+  const auto one = hn::Set(d, 1.0f);
+  const auto e = Exp(d, hn::Mul(hn::Mul(x, x), hn::Set(d, -0.5f)));
+  const auto t = hn::Div(one, hn::MulAdd(hn::Abs(x), hn::Set(d, 0.3275911f * 0.70710678f), one));
+  auto tail = hn::Set(d, 0.5f * 1.061405429f);
+  tail = hn::MulAdd(tail, t, hn::Set(d, 0.5f * -1.453152027f));
+  tail = hn::MulAdd(tail, t, hn::Set(d, 0.5f * 1.421413741f));
+  tail = hn::MulAdd(tail, t, hn::Set(d, 0.5f * -0.284496736f));
+  tail = hn::MulAdd(tail, t, hn::Set(d, 0.5f * 0.254829592f));
+  tail = hn::Mul(hn::Mul(tail, t), e);
+  const auto share = hn::IfThenElse(hn::Lt(x, hn::Zero(d)), tail, hn::Sub(one, tail));
+  return {share, hn::Mul(e, hn::Set(d, 0.39894228f))};
+}
+
 // `other` is null where there is one operand.
+void GeluErfRange(const float* x, const float*, float* y, int64_t n) {
+  ForEachVector(n, [=](int64_t i, auto at) HWY_ATTR {
+    const auto values = at.Load(x + i);
+    at.Store(hn::Mul(values, NormalAt(values).share), y + i);
+  });
+}
+void GeluErfGradientRange(const float* dy, const float* x, float* dx, int64_t n) {
+  ForEachVector(n, [=](int64_t i, auto at) HWY_ATTR {
+    const auto values = at.Load(x + i);
+    const NormalOf normal = NormalAt(values);
+    const auto slope = hn::MulAdd(values, normal.density, normal.share);
+    at.Store(hn::Mul(at.Load(dy + i), slope), dx + i);
+  });
+}
 void SiluRange(const float* x, const float*, float* y, int64_t n) {
   ForEachVector(n, [=](int64_t i, auto at) HWY_ATTR {
     const auto values = at.Load(x + i);
@@ -48,6 +81,8 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace stagecoach::cpu {
 
+HWY_EXPORT(GeluErfRange);
+HWY_EXPORT(GeluErfGradientRange);
 HWY_EXPORT(SiluRange);
 HWY_EXPORT(SiluGradientRange);
 HWY_EXPORT(ReluRange);
@@ -60,6 +95,12 @@ using Range = void (*)(const float* x, const float* other, float* y, int64_t n);
 // Linear maps take these too (kernels.h).
 void GeluOfOne(const float* x, const float*, float* y, int64_t n) { Gelu(x, y, n); }
 
+void GeluErf(const float* x, const float* other, float* y, int64_t n) {
+  HWY_DYNAMIC_DISPATCH(GeluErfRange)(x, other, y, n);
+}
+void GeluErfGradient(const float* dy, const float* x, float* dx, int64_t n) {
+  HWY_DYNAMIC_DISPATCH(GeluErfGradientRange)(dy, x, dx, n);
+}
 void Silu(const float* x, const float* other, float* y, int64_t n) {
   HWY_DYNAMIC_DISPATCH(SiluRange)(x, other, y, n);
 }
@@ -91,9 +132,10 @@ absl::StatusOr<Kernel> Map(CpuBackend& backend, const Call&, const CallTypes&, D
 }  // namespace
 
 KernelList ActivationsKernels() {
-  return {{"gelu", Map<GeluOfOne>}, {"gelu_gradient", Map<GeluBackward>},
-          {"silu", Map<Silu>},      {"silu_gradient", Map<SiluGradient>},
-          {"relu", Map<Relu>},      {"relu_gradient", Map<ReluGradient>}};
+  return {{"gelu", Map<GeluOfOne>},   {"gelu_gradient", Map<GeluBackward>},
+          {"gelu_erf", Map<GeluErf>}, {"gelu_erf_gradient", Map<GeluErfGradient>},
+          {"silu", Map<Silu>},        {"silu_gradient", Map<SiluGradient>},
+          {"relu", Map<Relu>},        {"relu_gradient", Map<ReluGradient>}};
 }
 
 }  // namespace stagecoach::cpu

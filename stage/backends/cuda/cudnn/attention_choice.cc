@@ -54,6 +54,7 @@ std::string WhyOwnKernels(const AttentionShape& shape, DType dtype, const CudnnO
   if (dtype != DType::kBF16) return absl::StrCat("the tensors are ", DTypeName(dtype));
   if (shape.dropout > 0.0) return "there is dropout";
   if (shape.keys() != shape.heads) return "heads share key heads";
+  if (shape.full) return "there is no causal mask";
   if (std::string why = WhyNotOnThisCard(offer); !why.empty()) return why;
   if (shape.sequences == 0) return "there are no sequences";
   if (shape.context == 0 || shape.context % kTile != 0) {

@@ -42,6 +42,14 @@ TEST(AttentionChoice, SharedKeyHeadsAreForOwnKernels) {
   EXPECT_THAT(Why(shape), IsEmpty());
 }
 
+TEST(AttentionChoice, AttentionWithoutACausalMaskIsForOwnKernels) {
+  AttentionShape shape = Gpt();
+  shape.full = true;
+  EXPECT_THAT(Why(shape), HasSubstr("causal mask"));
+  const AttentionCall call = {.context = 1024, .heads = 12, .width = shape.width, .full = true};
+  EXPECT_THAT(WhyNot(Attention(), call, Precision::kBfloat16), HasSubstr("causal mask"));
+}
+
 TEST(AttentionChoice, DropoutIsForOwnKernels) {
   AttentionShape shape = Gpt();
   shape.dropout = 0.1;

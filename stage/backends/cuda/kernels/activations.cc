@@ -21,6 +21,21 @@ struct GeluGradientLaunch {
                         a.outputs[0].data<T>(), a.outputs[0].elements());
   }
 };
+struct GeluErfLaunch {
+  static constexpr char kWhat[] = "gelu_erf";
+  template <typename T>
+  static cudaError_t Run(cudaStream_t stream, const KernelArguments& a) {
+    return GeluErf(stream, a.inputs[0].data<T>(), a.outputs[0].data<T>(), a.outputs[0].elements());
+  }
+};
+struct GeluErfGradientLaunch {
+  static constexpr char kWhat[] = "gelu_erf_gradient";
+  template <typename T>
+  static cudaError_t Run(cudaStream_t stream, const KernelArguments& a) {
+    return GeluErfGradient(stream, a.inputs[0].data<T>(), a.inputs[1].data<T>(),
+                           a.outputs[0].data<T>(), a.outputs[0].elements());
+  }
+};
 struct SiluLaunch {
   static constexpr char kWhat[] = "silu";
   template <typename T>
@@ -65,9 +80,11 @@ absl::StatusOr<Kernel> Prepare(KernelBackend& backend, const Call&, const CallTy
 }  // namespace
 
 KernelList ActivationsKernels() {
-  return {{"gelu", Prepare<GeluLaunch>}, {"gelu_gradient", Prepare<GeluGradientLaunch>},
-          {"silu", Prepare<SiluLaunch>}, {"silu_gradient", Prepare<SiluGradientLaunch>},
-          {"relu", Prepare<ReluLaunch>}, {"relu_gradient", Prepare<ReluGradientLaunch>}};
+  return {
+      {"gelu", Prepare<GeluLaunch>},        {"gelu_gradient", Prepare<GeluGradientLaunch>},
+      {"gelu_erf", Prepare<GeluErfLaunch>}, {"gelu_erf_gradient", Prepare<GeluErfGradientLaunch>},
+      {"silu", Prepare<SiluLaunch>},        {"silu_gradient", Prepare<SiluGradientLaunch>},
+      {"relu", Prepare<ReluLaunch>},        {"relu_gradient", Prepare<ReluGradientLaunch>}};
 }
 
 }  // namespace stagecoach::cuda

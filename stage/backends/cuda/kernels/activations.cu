@@ -13,6 +13,14 @@ struct GeluGradientOf {  // of dy, x
     y[0] = x[0] * GeluTanhDerivative(x[1]);
   }
 };
+struct GeluErfMap {
+  STAGECOACH_HOST_DEVICE void operator()(const float* x, float* y) const { y[0] = GeluErfOf(x[0]); }
+};
+struct GeluErfGradientOf {  // of dy, x
+  STAGECOACH_HOST_DEVICE void operator()(const float* x, float* y) const {
+    y[0] = x[0] * GeluErfDerivative(x[1]);
+  }
+};
 struct SiluOf {
   STAGECOACH_HOST_DEVICE void operator()(const float* x, float* y) const {
     y[0] = x[0] * LogisticOf(x[0]).gate;
@@ -45,6 +53,14 @@ cudaError_t GeluGradient(cudaStream_t stream, const T* dy, const T* x, T* dx, in
   return Map(stream, MapArrays<T, 2, 1>{{dy, x}, {dx}}, n, GeluGradientOf{});
 }
 template <typename T>
+cudaError_t GeluErf(cudaStream_t stream, const T* x, T* y, int64_t n) {
+  return Map(stream, MapArrays<T, 1, 1>{{x}, {y}}, n, GeluErfMap{});
+}
+template <typename T>
+cudaError_t GeluErfGradient(cudaStream_t stream, const T* dy, const T* x, T* dx, int64_t n) {
+  return Map(stream, MapArrays<T, 2, 1>{{dy, x}, {dx}}, n, GeluErfGradientOf{});
+}
+template <typename T>
 cudaError_t Silu(cudaStream_t stream, const T* x, T* y, int64_t n) {
   return Map(stream, MapArrays<T, 1, 1>{{x}, {y}}, n, SiluOf{});
 }
@@ -64,6 +80,8 @@ cudaError_t ReluGradient(cudaStream_t stream, const T* dy, const T* y, T* dx, in
 #define STAGECOACH_INSTANTIATE(T)                                                      \
   template cudaError_t Gelu(cudaStream_t, const T*, T*, int64_t);                      \
   template cudaError_t GeluGradient(cudaStream_t, const T*, const T*, T*, int64_t);    \
+  template cudaError_t GeluErf(cudaStream_t, const T*, T*, int64_t);                   \
+  template cudaError_t GeluErfGradient(cudaStream_t, const T*, const T*, T*, int64_t); \
   template cudaError_t Silu(cudaStream_t, const T*, T*, int64_t);                      \
   template cudaError_t SiluGradient(cudaStream_t, const T*, const T*, T*, int64_t);    \
   template cudaError_t Relu(cudaStream_t, const T*, T*, int64_t);                      \

@@ -12,6 +12,10 @@ cudaError_t Gelu(cudaStream_t stream, const T* x, T* y, int64_t n);
 template <typename T>
 cudaError_t GeluGradient(cudaStream_t stream, const T* dy, const T* x, T* dx, int64_t n);
 template <typename T>
+cudaError_t GeluErf(cudaStream_t stream, const T* x, T* y, int64_t n);
+template <typename T>
+cudaError_t GeluErfGradient(cudaStream_t stream, const T* dy, const T* x, T* dx, int64_t n);
+template <typename T>
 cudaError_t Silu(cudaStream_t stream, const T* x, T* y, int64_t n);
 template <typename T>
 cudaError_t SiluGradient(cudaStream_t stream, const T* dy, const T* x, T* dx, int64_t n);

@@ -21,9 +21,9 @@ absl::Status HeadsTooWide(int64_t head_width) {
 AttentionKernelShape KernelShapeOf(const AttentionShape& shape) {
   CHECK(shape.heads > 0 && shape.width % shape.heads == 0) << "heads must divide the width";
   CHECK_EQ(shape.heads % shape.keys(), 0) << "key heads must divide the heads";
-  AttentionKernelShape kernel = {shape.sequences,       shape.context,      shape.heads,
-                                 shape.keys(),          shape.head_width(), DropoutRule{0, 1.0f},
-                                 StreamOf(shape.stream)};
+  AttentionKernelShape kernel = {shape.sequences,        shape.context,      shape.heads,
+                                 shape.keys(),           shape.head_width(), DropoutRule{0, 1.0f},
+                                 StreamOf(shape.stream), shape.full};
   if (shape.dropout > 0.0) kernel.rule = RuleOf(shape.dropout);
   return kernel;
 }

@@ -10,6 +10,7 @@ struct AttentionKernelShape {
   int64_t sequences, context, heads, key_heads, head_width;
   DropoutRule rule;  // threshold 0: no dropout
   PhiloxStream random;
+  bool full;  // no causal mask
 };
 template <typename T>
 cudaError_t Attention(cudaStream_t stream, const AttentionKernelShape& shape, const T* qkv, T* out,

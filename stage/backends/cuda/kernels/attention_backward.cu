@@ -1,4 +1,4 @@
-// Causal attention backward without atomics, in two passes that both draw the scores again: one
+// Attention backward without atomics, in two passes that both draw the scores again: one
 // block for 32 queries adds up dQ over the keys, one block for 32 keys adds up dK and dV over the
 // queries, each in ascending order. With P the probabilities and Z their dropout factors:
 // dV = (P Z)^T dO; dP = Z * (dO V^T); dS = P * (dP - rowsum(dO * O)); dQ = dS K, dK = dS^T Q,
@@ -107,7 +107,7 @@ __device__ __forceinline__ void ScoreTile(const AttentionKernelShape& s, const A
 #pragma unroll
   for (int j = 0; j < kScoresPerThread; ++j) {
     float kept = 0.0f, d_score = 0.0f;
-    if (column + j <= row && row < s.context) {
+    if (Attends(s, row, column + j) && row < s.context) {
       const float p = expf(scores[j] * scale - log_sum_exp);
       const float keep = s.rule.threshold != 0 ? KeepFactor(s.rule, reader, element + j) : 1.0f;
       kept = p * keep;
@@ -143,7 +143,7 @@ __global__ void __launch_bounds__(kAttentionThreads)
 #pragma unroll
   for (int i = 0; i < kWidth / 4; ++i) sums[i] = 0.0f;
   LoadQueries<kWidth>(s, p, unit, tile, tiles);
-  for (int64_t other = 0; other <= tile; ++other) {
+  for (int64_t other = 0; other <= LastKeyTile(s, tile); ++other) {
     __syncthreads();  // the last tile has been read
     LoadKeys<kWidth>(s, p, unit, other, tiles);
     __syncthreads();
@@ -176,7 +176,7 @@ __global__ void __launch_bounds__(kAttentionThreads)
   for (int i = 0; i < kWidth / 4; ++i) d_key[i] = d_value[i] = 0.0f;
   LoadKeys<kWidth>(s, p, unit, tile, tiles);
   for (int64_t member = 0; member < group; ++member, ++unit.head) {
-    for (int64_t other = tile; other < AttentionTiles(s); ++other) {
+    for (int64_t other = FirstQueryTile(s, tile); other < AttentionTiles(s); ++other) {
       __syncthreads();  // the last tile has been read
       LoadQueries<kWidth>(s, p, unit, other, tiles);
       ScoreTile<kWidth>(s, unit, other, tile, scale, tiles);

@@ -1,5 +1,5 @@
-// Causal attention forward, the scores never in memory: a block has 32 queries in shared memory and
-// walks the keys up to them, tile by tile in ascending order, with a running maximum and sum
+// Attention forward, the scores never in memory: a block has 32 queries in shared memory and walks
+// the keys that they attend to, tile by tile in ascending order, with a running maximum and sum
 // (Milakov and Gimelshein, arXiv 1805.02867; Dao et al., arXiv 2205.14135).
 #include "stage/backends/cuda/kernels/attention_tiles.cuh"
 
@@ -31,7 +31,7 @@ __device__ __forceinline__ float Absorb(const AttentionKernelShape& s, int64_t r
   float largest = -INFINITY;
 #pragma unroll
   for (int j = 0; j < kScoresPerThread; ++j) {
-    scores[j] = first_column + j <= row ? scores[j] * scale : -INFINITY;
+    scores[j] = Attends(s, row, first_column + j) ? scores[j] * scale : -INFINITY;
     largest = fmaxf(largest, scores[j]);
   }
   largest = fmaxf(state.largest, RowMax(largest));
@@ -42,7 +42,7 @@ __device__ __forceinline__ float Absorb(const AttentionKernelShape& s, int64_t r
   for (int j = 0; j < kScoresPerThread; ++j) {
     float p = expf(scores[j] - largest);
     sum += p;
-    if (s.rule.threshold != 0 && first_column + j <= row) {
+    if (s.rule.threshold != 0 && Attends(s, row, first_column + j)) {
       p *= KeepFactor(s.rule, reader, first_element + j);
     }
     scores[j] = p;
@@ -73,7 +73,7 @@ __global__ void __launch_bounds__(kAttentionThreads)
   float sums[kWidth / 4];
 #pragma unroll
   for (int i = 0; i < kWidth / 4; ++i) sums[i] = 0.0f;
-  for (int64_t other = 0; other <= tile; ++other) {
+  for (int64_t other = 0; other <= LastKeyTile(s, tile); ++other) {
     const int64_t first_column = other * kTile + kScoresPerThread * quarter;
     __syncthreads();  // the last tile's values have been read
     LoadTile<kWidth>(s, wide, qkv + PackedOffset(s, unit, 1), PackedStride(s), other * kTile, operand);

@@ -71,6 +71,19 @@ __device__ __forceinline__ void LoadTile(const AttentionKernelShape& s, bool wid
   }
 }
 
+// Does a row attend to a column? A row beyond the last one sees as much as it would if it were there.
+__device__ __forceinline__ bool Attends(const AttentionKernelShape& s, int64_t row,
+                                        int64_t column) {
+  return s.full ? column < s.context : column <= row;
+}
+// Tiles of keys that a tile of queries attends to: up to this one; tiles of queries that attend to one of keys: from it.
+__device__ __forceinline__ int64_t LastKeyTile(const AttentionKernelShape& s, int64_t tile) {
+  return s.full ? AttentionTiles(s) - 1 : tile;
+}
+__device__ __forceinline__ int64_t FirstQueryTile(const AttentionKernelShape& s, int64_t tile) {
+  return s.full ? 0 : tile;
+}
+
 // Sum and maximum over the four threads of a row; all four get the same bits.
 __device__ __forceinline__ float RowSum(float value) {
   value += __shfl_xor_sync(kAllLanes, value, 1);

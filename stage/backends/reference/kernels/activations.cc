@@ -9,6 +9,7 @@ namespace stagecoach::reference {
 namespace {
 
 double GeluGradient(double dy, double x) { return dy * GeluDerivative(x); }
+double GeluErfGradient(double dy, double x) { return dy * GeluErfDerivative(x); }
 double Silu(double x) { return x / (1.0 + std::exp(-x)); }
 double SiluGradient(double dy, double x) {
   const double gate = 1.0 / (1.0 + std::exp(-x));
@@ -42,9 +43,10 @@ absl::StatusOr<Kernel> MapTwo(ReferenceBackend&, const Call&, const CallTypes&, 
 }  // namespace
 
 KernelList ActivationsKernels() {
-  return {{"gelu", Map<Gelu>}, {"gelu_gradient", MapTwo<GeluGradient>},
-          {"silu", Map<Silu>}, {"silu_gradient", MapTwo<SiluGradient>},
-          {"relu", Map<Relu>}, {"relu_gradient", MapTwo<ReluGradient>}};
+  return {{"gelu", Map<Gelu>},        {"gelu_gradient", MapTwo<GeluGradient>},
+          {"gelu_erf", Map<GeluErf>}, {"gelu_erf_gradient", MapTwo<GeluErfGradient>},
+          {"silu", Map<Silu>},        {"silu_gradient", MapTwo<SiluGradient>},
+          {"relu", Map<Relu>},        {"relu_gradient", MapTwo<ReluGradient>}};
 }
 
 }  // namespace stagecoach::reference

@@ -1,4 +1,4 @@
-// Causal multi-head attention (operations/attention.h), one (sequence, head) unit at a time, the whole score matrix in
+// Multi-head attention (operations/attention.h), one (sequence, head) unit at a time, the whole score matrix in
 // double.
 #include <cmath>
 #include <vector>
@@ -51,15 +51,16 @@ void ForwardUnit(const Unit& unit, const float* qkv, float* out, float* log_sum_
   for (int64_t row = 0; row < unit.shape.context; ++row) {
     TickProgress();
     double largest = -INFINITY, total = 0;
-    for (int64_t c = 0; c <= row; ++c) {
+    const int64_t visible = unit.shape.visible(row);
+    for (int64_t c = 0; c < visible; ++c) {
       probability[c] = unit.Score(qkv, row, c);
       largest = std::max(largest, probability[c]);
     }
-    for (int64_t c = 0; c <= row; ++c) total += std::exp(probability[c] - largest);
+    for (int64_t c = 0; c < visible; ++c) total += std::exp(probability[c] - largest);
     const double normalizer = largest + std::log(total);
     log_sum_exp[unit.Statistic(row)] = static_cast<float>(normalizer);
     std::fill(sums.begin(), sums.end(), 0.0);
-    for (int64_t c = 0; c <= row; ++c) {
+    for (int64_t c = 0; c < visible; ++c) {
       const double p = std::exp(probability[c] - normalizer) * unit.Keep(row, c);
       for (int64_t i = 0; i < width; ++i) sums[i] += p * qkv[unit.Packed(c, 2) + i];
     }
@@ -87,7 +88,7 @@ void BackwardUnit(const Unit& unit, const Gradients& g, double* dk, double* dv) 
       delta += double{d_out[unit.Output(row) + i]} * g.out[unit.Output(row) + i];
     }
     std::fill(dq.begin(), dq.end(), 0.0);
-    for (int64_t c = 0; c <= row; ++c) {
+    for (int64_t c = 0; c < unit.shape.visible(row); ++c) {
       const double p = std::exp(unit.Score(qkv, row, c) - g.log_sum_exp[unit.Statistic(row)]);
       const double keep = unit.Keep(row, c);
       double dp = 0;
