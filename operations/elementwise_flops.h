@@ -33,6 +33,9 @@ inline constexpr int64_t kSquaredErrorFlops = 4;
 // Of an update, per parameter.
 inline constexpr int64_t kSgdFlops = 6;
 inline constexpr int64_t kAdamWFlops = 16;
+inline constexpr int64_t kRmsPropFlops = 14;
+inline constexpr int64_t kLambFlops = 22;
+inline constexpr int64_t kAverageFlops = 3;
 
 }  // namespace stagecoach
 

@@ -6,6 +6,8 @@
 
 #define STAGECOACH_OPTIMIZER_KINDS(KIND) \
   KIND(AdamW)                            \
+  KIND(Lamb)                             \
+  KIND(RmsProp)                          \
   KIND(Sgd)
 
 namespace stagecoach {

@@ -6,6 +6,7 @@
 #define STAGECOACH_PLAN_OPTIMIZER_KINDS_H_
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "plan/kind_list.h"
@@ -19,6 +20,10 @@ class OptimizerKind : public FieldKind {
  public:
   // Names of the tensors that it keeps for each parameter, ascending (plan/optimizer_slots.h). Of fields in range.
   virtual std::vector<std::string> Slots(const KindSpec& optimizer) const = 0;
+  // What one of them begins with.
+  virtual float SlotStart(const KindSpec& /*optimizer*/, std::string_view /*slot*/) const {
+    return 0.0f;
+  }
 };
 
 const KindList<OptimizerKind>& OptimizerKinds();

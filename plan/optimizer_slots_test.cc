@@ -3,6 +3,8 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "plan/optimizers/adamw.h"
+#include "plan/optimizers/lamb.h"
+#include "plan/optimizers/rmsprop.h"
 #include "plan/optimizers/sgd.h"
 
 namespace stagecoach {
@@ -15,6 +17,9 @@ TEST(OptimizerSlots, AreWhatEachKindKeeps) {
   EXPECT_THAT(OptimizerSlots(AdamWSpec{}), ElementsAre("m", "v"));
   EXPECT_THAT(OptimizerSlots(SgdSpec{.momentum = 0.9}), ElementsAre("velocity"));
   EXPECT_THAT(OptimizerSlots(SgdSpec{}), IsEmpty());
+  EXPECT_THAT(OptimizerSlots(LambSpec{}), ElementsAre("m", "v"));
+  EXPECT_THAT(OptimizerSlots(RmsPropSpec{}), ElementsAre("square", "velocity"));
+  EXPECT_THAT(OptimizerSlots(RmsPropSpec{.momentum = 0}), ElementsAre("square"));
 }
 
 TEST(OptimizerSlots, TheNameOfATensorSaysWhichSlotItIs) {

@@ -1,5 +1,5 @@
-// sgd: v = momentum * v + g; w -= lr * (v + weight_decay * w), with decay of matrices and embeddings only. Keeps v where
-// there is momentum.
+// sgd: v = momentum * v + g; w -= lr * (v + weight_decay * w), with decay of matrices and embeddings only; with nesterov
+// g + momentum * v takes the place of v in the second. Keeps v where there is momentum.
 #ifndef STAGECOACH_PLAN_OPTIMIZERS_SGD_H_
 #define STAGECOACH_PLAN_OPTIMIZERS_SGD_H_
 
@@ -11,10 +11,12 @@ struct SgdSpec {
   static constexpr const char* kKind = "sgd";
   double momentum = 0.0;
   double weight_decay = 0.0;
+  bool nesterov = false;
   template <typename Visitor>
   void Visit(Visitor& visit) {
     visit.Rate("momentum", momentum);
     visit.Between("weight_decay", weight_decay, 0, kMaxWeightDecay);
+    visit.Flag("nesterov", nesterov);
   }
 };
 

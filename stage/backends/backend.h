@@ -43,7 +43,8 @@ struct SgdArgs {
   Tensor value, gradient;
   Tensor velocity;  // may be empty: no momentum
   float gradient_scale = 1.0f, learning_rate = 0.0f, momentum = 0.0f, weight_decay = 0.0f;
-  Tensor compute;  // may be empty; output, BF16: the new value rounded
+  bool nesterov = false;  // the update is g + momentum * velocity, of the new velocity
+  Tensor compute;         // may be empty; output, BF16: the new value rounded
 };
 // m = b1 m + (1 - b1) g; v = b2 v + (1 - b2) g^2; w -= lr * (m / c1 / (sqrt(v / c2) + eps) + wd *
 // w) with g = gradient_scale * gradient, c = 1 - b^t computed by the caller in double.
@@ -52,6 +53,33 @@ struct AdamWArgs {
   float gradient_scale = 1.0f, learning_rate = 0.0f, beta1 = 0.0f, beta2 = 0.0f, epsilon = 0.0f;
   float weight_decay = 0.0f, correction1 = 1.0f, correction2 = 1.0f;
   Tensor compute;  // may be empty; output, BF16: the new value rounded
+};
+
+// s = d s + (1 - d) g^2; u = inner_rate * g / (sqrt(s + inside) + outside) with g = gradient_scale * gradient +
+// weight_decay * w; velocity = momentum * velocity + u; w -= outer_rate * velocity, or u where there is none.
+struct RmsPropArgs {
+  Tensor value, gradient, square;
+  Tensor velocity;  // may be empty: no momentum
+  float gradient_scale = 1.0f, inner_rate = 0.0f, outer_rate = 0.0f, decay = 0.0f, momentum = 0.0f;
+  float inside = 0.0f, outside = 0.0f;  // both epsilons
+  float weight_decay = 0.0f;
+  Tensor compute;  // may be empty; output, BF16: the new value rounded
+};
+// m and v as AdamW's; u = m / c1 / (sqrt(v / c2) + eps) + wd * w; w -= lr * ratio * u, where ratio is |w| / |u| of
+// the whole tensor, or 1 where it does not adapt or one of the two is 0.
+struct LambArgs {
+  Tensor value, m, v;
+  Tensor gradient;  // output: u
+  Tensor norms;     // output, F64, 2 elements: the squares of |w|, before, and |u|
+  float gradient_scale = 1.0f, learning_rate = 0.0f, beta1 = 0.0f, beta2 = 0.0f, epsilon = 0.0f;
+  float weight_decay = 0.0f, correction1 = 1.0f, correction2 = 1.0f;
+  bool adapt = true;
+  Tensor compute;  // may be empty; output, BF16: the new value rounded
+};
+// average += rate * (value - average).
+struct AverageArgs {
+  Tensor value, average;
+  float rate = 0.0f;
 };
 
 struct AttentionWay {
@@ -92,6 +120,11 @@ class Backend {
   virtual void Fill(const Tensor& tensor, float value) = 0;
   virtual void Sgd(const SgdArgs& args) = 0;
   virtual void AdamW(const AdamWArgs& args) = 0;
+  virtual void RmsProp(const RmsPropArgs& args) = 0;
+  virtual void Lamb(const LambArgs& args) = 0;
+  virtual void Average(const AverageArgs& args) = 0;
+  // F32 of equal shapes: each gets what the other has.
+  virtual void Swap(const Tensor& a, const Tensor& b) = 0;
   // result (F64, 1 element) = sum of squares, accumulated in double; not finite iff an element is
   // not.
   virtual void SquaredNorm(const Tensor& tensor, const Tensor& result) = 0;
@@ -104,6 +137,21 @@ class Backend {
   }
   virtual void AdamWAll(std::span<const AdamWArgs> all) {
     for (const AdamWArgs& args : all) AdamW(args);
+  }
+  virtual void RmsPropAll(std::span<const RmsPropArgs> all) {
+    for (const RmsPropArgs& args : all) RmsProp(args);
+  }
+  virtual void LambAll(std::span<const LambArgs> all) {
+    for (const LambArgs& args : all) Lamb(args);
+  }
+  virtual void AverageAll(std::span<const AverageArgs> all) {
+    for (const AverageArgs& args : all) Average(args);
+  }
+  struct SwapArgs {
+    Tensor a, b;
+  };
+  virtual void SwapAll(std::span<const SwapArgs> all) {
+    for (const SwapArgs& args : all) Swap(args.a, args.b);
   }
   struct NormArgs {
     Tensor tensor, result;

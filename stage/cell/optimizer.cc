@@ -11,9 +11,10 @@
 namespace stagecoach {
 namespace {
 
-// One slot for each parameter, zero.
+// One slot for each parameter.
 absl::StatusOr<std::vector<OptimizerSlot>> MakeSlots(const std::vector<Parameter*>& parameters,
-                                                     const std::string& slot, Backend& backend) {
+                                                     const std::string& slot, float start,
+                                                     Backend& backend) {
   std::vector<OptimizerSlot> slots;
   slots.reserve(parameters.size());
   for (const Parameter* parameter : parameters) {
@@ -21,13 +22,14 @@ absl::StatusOr<std::vector<OptimizerSlot>> MakeSlots(const std::vector<Parameter
     ASSIGN_OR_RETURN(Tensor value, Annotate(MakeTensor(backend.allocator(), MemoryKind::kOptimizer,
                                                        DType::kF32, parameter->spec.shape),
                                             name));
-    backend.Fill(value, 0.0f);
+    backend.Fill(value, start);
     slots.push_back({name, std::move(value)});
   }
   return slots;
 }
 
-using Maker = std::unique_ptr<Optimizer> (*)(const OptimizerSpec& spec, OptimizerParts parts);
+using Maker = absl::StatusOr<std::unique_ptr<Optimizer>> (*)(const OptimizerSpec& spec,
+                                                             OptimizerParts parts);
 
 const std::map<std::string, Maker>& Makers() {
 #define STAGECOACH_ENTRY(Name) {std::string(Name##OptimizerKind()->name()), &Make##Name},
@@ -44,7 +46,8 @@ absl::StatusOr<std::unique_ptr<Optimizer>> MakeOptimizer(const OptimizerSpec& sp
                                                          Backend& backend) {
   OptimizerParts parts{.parameters = std::move(parameters), .slots = {}, .backend = &backend};
   for (const std::string& name : OptimizerSlots(spec)) {
-    ASSIGN_OR_RETURN(parts.slots[name], MakeSlots(parts.parameters, name, backend));
+    const float start = OptimizerKinds().Named(spec.kind).SlotStart(spec, name);
+    ASSIGN_OR_RETURN(parts.slots[name], MakeSlots(parts.parameters, name, start, backend));
   }
   return Makers().at(spec.kind)(spec, std::move(parts));
 }

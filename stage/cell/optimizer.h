@@ -24,7 +24,8 @@ struct OptimizerSlot {
 class Optimizer {
  public:
   virtual ~Optimizer() = default;
-  // Updates every parameter with gradient_scale * gradient.
+  // Updates every parameter with gradient_scale * gradient. Gradients may be anything afterwards, and have to be
+  // zeroed.
   virtual void Apply(uint64_t applied, double learning_rate, double gradient_scale) = 0;
   virtual std::vector<OptimizerSlot> slots() = 0;
 };

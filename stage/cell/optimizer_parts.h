@@ -15,7 +15,7 @@ namespace stagecoach {
 
 struct OptimizerParts {
   std::vector<Parameter*> parameters;
-  // By name, those of OptimizerSlots; one tensor for each parameter, zero.
+  // By name, those of OptimizerSlots; one tensor for each parameter, with what it begins with.
   std::map<std::string, std::vector<OptimizerSlot>> slots;
   Backend* backend = nullptr;
 };
@@ -30,8 +30,9 @@ inline Tensor ComputeCopy(const Parameter& parameter) {
 }
 
 // MakeAdamW and so on, one for each kind of the list.
-#define STAGECOACH_DECLARE(Name) \
-  std::unique_ptr<Optimizer> Make##Name(const OptimizerSpec& spec, OptimizerParts parts);
+#define STAGECOACH_DECLARE(Name)                                                   \
+  absl::StatusOr<std::unique_ptr<Optimizer>> Make##Name(const OptimizerSpec& spec, \
+                                                        OptimizerParts parts);
 STAGECOACH_OPTIMIZER_KINDS(STAGECOACH_DECLARE)
 #undef STAGECOACH_DECLARE
 

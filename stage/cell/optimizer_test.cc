@@ -10,6 +10,8 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "plan/optimizers/adamw.h"
+#include "plan/optimizers/lamb.h"
+#include "plan/optimizers/rmsprop.h"
 #include "plan/optimizers/sgd.h"
 #include "stage/layers/layer_testing.h"
 
@@ -104,6 +106,105 @@ TEST_F(OptimizerTest, SgdWithMomentumFollowsItsFormula) {
   }
 }
 
+TEST_F(OptimizerTest, NesterovLooksAheadByTheNewVelocity) {
+  const SgdSpec spec{.momentum = 0.9, .weight_decay = 0.05, .nesterov = true};
+  const std::unique_ptr<Optimizer> optimizer = Make(spec);
+  const std::vector<std::vector<float>> start = {Value(0), Value(1)};
+  for (uint64_t step = 0; step < 3; ++step) optimizer->Apply(step, 0.1, 0.5);
+  for (size_t p = 0; p < 2; ++p) {
+    const double decay = p == 0 ? spec.weight_decay : 0.0;
+    const std::vector<float> gradient = Gradient(p), value = Value(p);
+    for (size_t i = 0; i < value.size(); ++i) {
+      double w = start[p][i], velocity = 0.0;
+      for (int t = 0; t < 3; ++t) {
+        velocity = spec.momentum * velocity + 0.5 * gradient[i];
+        w -= 0.1 * (0.5 * gradient[i] + spec.momentum * velocity + decay * w);
+      }
+      EXPECT_NEAR(value[i], w, 2e-6) << "parameter " << p << " element " << i;
+    }
+  }
+}
+
+// The rate is another in each step: one form scales what the momentum gathers, the other the sum.
+TEST_F(OptimizerTest, RmsPropFollowsTheFormulaOfEachForm) {
+  using Form = RmsPropSpec::Form;
+  const double rates[] = {0.01, 0.05, 0.002};
+  for (const Form form : {Form::kTensorFlow, Form::kPyTorch}) {
+    for (const double momentum : {0.0, 0.8}) {
+      const RmsPropSpec spec{
+          .decay = 0.95, .momentum = momentum, .epsilon = 0.1, .weight_decay = 0.05, .form = form};
+      const bool tensorflow = form == Form::kTensorFlow;
+      const std::unique_ptr<Optimizer> optimizer = Make(spec);
+      const std::vector<std::vector<float>> start = {Value(0), Value(1)};
+      for (uint64_t step = 0; step < 3; ++step) optimizer->Apply(step, rates[step], 0.5);
+      for (size_t p = 0; p < 2; ++p) {
+        const double decay = p == 0 ? spec.weight_decay : 0.0;
+        const std::vector<float> gradient = Gradient(p), value = Value(p);
+        for (size_t i = 0; i < value.size(); ++i) {
+          double w = start[p][i], velocity = 0.0, square = tensorflow ? 1.0 : 0.0;
+          for (const double rate : rates) {
+            const double g = 0.5 * gradient[i] + decay * w;
+            square = spec.decay * square + (1 - spec.decay) * g * g;
+            const double root =
+                tensorflow ? std::sqrt(square + spec.epsilon) : std::sqrt(square) + spec.epsilon;
+            velocity = momentum * velocity + (tensorflow ? rate : 1.0) * g / root;
+            w -= (tensorflow ? 1.0 : rate) * velocity;
+          }
+          EXPECT_NEAR(value[i], w, 2e-6) << "parameter " << p << " element " << i;
+        }
+      }
+    }
+  }
+}
+
+TEST_F(OptimizerTest, RmsPropsMeanOfSquaresBeginsAtOneInTensorFlowsFormAlone) {
+  const std::unique_ptr<Optimizer> tensorflow = Make(RmsPropSpec{});
+  EXPECT_THAT(Names(tensorflow->slots()),
+              ElementsAre("opt/square/0003/mlp.up.weight", "opt/square/0003/mlp.up.bias",
+                          "opt/velocity/0003/mlp.up.weight", "opt/velocity/0003/mlp.up.bias"));
+  const auto values = [&](const OptimizerSlot& slot) {
+    return ValuesOf<float>(*backend_, slot.value);
+  };
+  EXPECT_THAT(values(tensorflow->slots()[0]), testing::Each(1.0f));
+  EXPECT_THAT(values(tensorflow->slots()[2]), testing::Each(0.0f));
+  const std::unique_ptr<Optimizer> pytorch =
+      Make(RmsPropSpec{.momentum = 0, .form = RmsPropSpec::Form::kPyTorch});
+  EXPECT_THAT(Names(pytorch->slots()),
+              ElementsAre("opt/square/0003/mlp.up.weight", "opt/square/0003/mlp.up.bias"));
+  EXPECT_THAT(values(pytorch->slots()[0]), testing::Each(0.0f));
+}
+
+// A matrix moves by rate * its own length in one step, whatever the gradient's length; a vector by AdamW's step.
+TEST_F(OptimizerTest, LambScalesTheStepOfAMatrixToItsLength) {
+  const LambSpec spec{.weight_decay = 0.1};
+  const std::vector<std::vector<float>> start = {Value(0), Value(1)};
+  const std::vector<float> gradient = Gradient(1);
+  Make(spec)->Apply(0, 0.03, 0.5);
+  double moved = 0, length = 0;
+  const std::vector<float> matrix = Value(0), vector = Value(1);
+  for (size_t i = 0; i < matrix.size(); ++i) {
+    moved += std::pow(double{matrix[i]} - start[0][i], 2);
+    length += std::pow(double{start[0][i]}, 2);
+  }
+  EXPECT_NEAR(std::sqrt(moved), 0.03 * std::sqrt(length), 1e-6);
+  for (size_t i = 0; i < vector.size(); ++i) {
+    const double u = gradient[i] / (std::abs(gradient[i]) + spec.epsilon / 0.5);
+    EXPECT_NEAR(vector[i], start[1][i] - 0.03 * u, 1e-6) << i;
+  }
+}
+
+TEST_F(OptimizerTest, LambTakesTheStepItselfWhereAValueOrADirectionIsZero) {
+  backend_->Fill(parameters_[0]->value, 0.0f);
+  backend_->Fill(parameters_[1]->gradient, 0.0f);
+  const std::vector<float> gradient = Gradient(0), before = Value(1);
+  Make(LambSpec{.weight_decay = 0, .adapt_all = true})->Apply(0, 0.03, 1.0);
+  const std::vector<float> value = Value(0);
+  for (size_t i = 0; i < value.size(); ++i) {
+    EXPECT_NEAR(value[i], gradient[i] > 0 ? -0.03 : 0.03, 1e-5) << i;
+  }
+  EXPECT_EQ(Value(1), before);
+}
+
 TEST_F(OptimizerTest, PlainSgdHasNoSlots) {
   const std::unique_ptr<Optimizer> optimizer = Make(SgdSpec{});
   EXPECT_TRUE(optimizer->slots().empty());
@@ -168,7 +269,9 @@ TEST_F(OptimizerTest, AParameterIsUpdatedTheSameAloneOrAmongOthers) {
 
 TEST_F(OptimizerTest, InBfloat16TheCopyIsTheRoundedMasterAndTheMasterIsAsInFloat32) {
   for (const OptimizerSpec& spec :
-       {OptimizerSpec(AdamWSpec{}), OptimizerSpec(SgdSpec{0.9, 0.05}), OptimizerSpec(SgdSpec{})}) {
+       {OptimizerSpec(AdamWSpec{}), OptimizerSpec(SgdSpec{0.9, 0.05}), OptimizerSpec(SgdSpec{}),
+        OptimizerSpec(SgdSpec{0.9, 0.05, true}), OptimizerSpec(RmsPropSpec{.weight_decay = 0.1}),
+        OptimizerSpec(LambSpec{})}) {
     parameters_.clear();
     SetUp();
     Make(spec)->Apply(0, 0.01, 0.5);

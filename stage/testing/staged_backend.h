@@ -107,6 +107,22 @@ class StagedBackend final : public Backend {
     Ready(args.value, args.gradient);
     inner_->AdamW(args);
   }
+  void RmsProp(const RmsPropArgs& args) override {
+    Ready(args.value, args.gradient);
+    inner_->RmsProp(args);
+  }
+  void Lamb(const LambArgs& args) override {
+    Ready(args.value, args.norms);
+    inner_->Lamb(args);
+  }
+  void Average(const AverageArgs& args) override {
+    Ready(args.value, args.average);
+    inner_->Average(args);
+  }
+  void Swap(const Tensor& a, const Tensor& b) override {
+    Ready(a, b);
+    inner_->Swap(a, b);
+  }
   void Fill(const Tensor& tensor, float value) override {
     Ready(tensor, tensor);
     inner_->Fill(tensor, value);

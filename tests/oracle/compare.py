@@ -4,7 +4,7 @@
 usage: compare.py STAGECOACH_ORACLE
 
 Runs the program for every back end of the build and rebuilds what it recorded: every operation's cases
-(operations.py), and a small GPT with its gradients and the losses of 20 AdamW steps. PyTorch runs
+(operations.py), each optimizer's updates (updates.py), and a small GPT with its gradients and the losses of 20 AdamW steps. PyTorch runs
 in float64 (the truth) and, for the training, in float32 as well; for the training in bfloat16 in float64
 that is rounded to bfloat16 wherever a tensor of the job is. Exit status: 0 equal within the tolerances,
 1 not, 77 PyTorch is not installed.
@@ -27,6 +27,7 @@ except ImportError:
     sys.exit(77)
 
 from operations import attention, compare_operations
+from updates import compare_updates
 
 TOLERANCE = 1e-5  # of the largest absolute value of the array
 AVERAGES_TOLERANCE = 1e-6  # of each
@@ -273,6 +274,7 @@ def main():
         report = Report(backend)
         compare_operations(arrays, metadata, report)
         compare_averages(arrays, metadata, report)
+        compare_updates(arrays, metadata, report)
         compare_training(arrays, metadata, report)
         compare_bfloat16_training(arrays, metadata, report)
         print(f"{backend}: {report.checks} comparisons, {report.failures} failures")

@@ -16,6 +16,9 @@ absl::Status RecordOperations(Backend& backend, Recorder* recorder);
 // them.
 absl::Status RecordAverages(Backend& backend, Recorder* recorder);
 
+// Updates of each optimizer: "updates/start/..." and "updates/gradient/...", and the values after them.
+absl::Status RecordUpdates(Backend& backend, Recorder* recorder);
+
 // A small GPT: "model/..." initial weights, "batch/...", then logits, loss and gradients of the
 // first step and the losses of all training steps.
 absl::Status RecordTraining(Backend& backend, Recorder* recorder);

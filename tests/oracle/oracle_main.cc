@@ -34,6 +34,7 @@ absl::Status Record(const std::string& name, const std::string& path) {
     Recorder recorder;
     RETURN_IF_ERROR(RecordOperations(*backend, &recorder));
     RETURN_IF_ERROR(RecordAverages(*backend, &recorder));
+    RETURN_IF_ERROR(RecordUpdates(*backend, &recorder));
     RETURN_IF_ERROR(RecordTraining(*backend, &recorder));
     if (candidate.bfloat16) RETURN_IF_ERROR(RecordBfloat16Training(*backend, &recorder));
     return recorder.Write(path);

@@ -44,7 +44,8 @@ inline HarnessResult TrainThreeSteps(HarnessOptions options, const Network& netw
 
 // Samples of `source`, or made up ones.
 inline void ExpectTheSameBitsInEveryPipeline(
-    const Network& network, const std::shared_ptr<const BatchSource>& source = nullptr) {
+    const Network& network, const std::shared_ptr<const BatchSource>& source = nullptr,
+    const OptimizerSpec& optimizer = OptimizerSpec()) {
 #ifdef STAGECOACH_SANITIZED  // all code runs; that all agree is the release build's to find
   std::vector<int> counts = {3};
 #else
@@ -52,7 +53,8 @@ inline void ExpectTheSameBitsInEveryPipeline(
   if (network.layers.size() >= 6) counts.push_back(6);
 #endif
   for (const PipelineDevice& device : PipelineDevices()) {
-    HarnessOptions options{.rematerialization = Rematerialization::kNever, .source = source};
+    HarnessOptions options{
+        .rematerialization = Rematerialization::kNever, .optimizer = optimizer, .source = source};
     options.make_backend = device.variants.front();
     const HarnessResult truth = TrainThreeSteps(options, network);
     for (size_t variant = 0; variant < device.variants.size(); ++variant) {

@@ -81,47 +81,6 @@ void CpuBackend::Fill(const Tensor& tensor, float value) {
   });
 }
 
-void CpuBackend::Sgd(const SgdArgs& args) {
-  CHECK_EQ(args.value.elements(), args.gradient.elements()) << "sgd";
-  const SgdFactors factors = {args.gradient_scale, args.learning_rate, args.momentum,
-                              args.weight_decay};
-  float *value = args.value.data<float>(), *gradient = args.gradient.data<float>();
-  float* velocity = args.velocity.valid() ? args.velocity.data<float>() : nullptr;
-  Bfloat16* rounded = args.compute.valid() ? args.compute.data<Bfloat16>() : nullptr;
-  ForEachBlock(args.value.elements(), kElementBlock, [&](int64_t first, int64_t count, int) {
-    SgdRange(value + first, gradient + first, velocity == nullptr ? nullptr : velocity + first,
-             rounded == nullptr ? nullptr : rounded + first, count, factors);
-  });
-}
-
-void CpuBackend::AdamW(const AdamWArgs& args) {
-  CHECK_EQ(args.value.elements(), args.gradient.elements()) << "adamw";
-  const AdamWFactors factors = {args.gradient_scale, args.learning_rate, args.beta1,
-                                args.beta2,          args.epsilon,       args.weight_decay,
-                                args.correction1,    args.correction2};
-  float *value = args.value.data<float>(), *gradient = args.gradient.data<float>();
-  float *m = args.m.data<float>(), *v = args.v.data<float>();
-  Bfloat16* rounded = args.compute.valid() ? args.compute.data<Bfloat16>() : nullptr;
-  ForEachBlock(args.value.elements(), kElementBlock, [&](int64_t first, int64_t count, int) {
-    AdamWRange(value + first, gradient + first, m + first, v + first,
-               rounded == nullptr ? nullptr : rounded + first, count, factors);
-  });
-}
-
-void CpuBackend::SquaredNorm(const Tensor& tensor, const Tensor& result) {
-  const float* x = tensor.data<float>();
-  const int64_t blocks = (tensor.elements() + kElementBlock - 1) / kElementBlock;
-  auto* partial = reinterpret_cast<double*>(
-      ReserveShared(std::max<int64_t>(blocks, 1) * static_cast<int64_t>(sizeof(double))));
-  if (partial == nullptr) return;
-  ForEachBlock(tensor.elements(), kElementBlock, [&](int64_t first, int64_t count, int) {
-    partial[first / kElementBlock] = SumOfSquares(x + first, count);
-  });
-  double sum = 0;
-  for (int64_t i = 0; i < blocks; ++i) sum += partial[i];
-  result.data<double>()[0] = sum;
-}
-
 void CpuBackend::CopyFromHost(std::span<const std::byte> source, const Tensor& target) {
   CHECK_EQ(static_cast<int64_t>(source.size()), target.bytes()) << target.shape().ToString();
   // memcpy may not be given the null pointer of an empty span, whatever the size.

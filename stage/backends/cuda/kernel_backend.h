@@ -31,6 +31,13 @@ class KernelBackend : public Backend {
   void Fill(const Tensor& tensor, float value) override;
   void Sgd(const SgdArgs& args) override { SgdAll({&args, 1}); }
   void AdamW(const AdamWArgs& args) override { AdamWAll({&args, 1}); }
+  void RmsProp(const RmsPropArgs& args) override { RmsPropAll({&args, 1}); }
+  void Lamb(const LambArgs& args) override { LambAll({&args, 1}); }
+  void Average(const AverageArgs& args) override { AverageAll({&args, 1}); }
+  void Swap(const Tensor& a, const Tensor& b) override {
+    const SwapArgs args = {a, b};
+    SwapAll({&args, 1});
+  }
   void SquaredNorm(const Tensor& tensor, const Tensor& result) override {
     const NormArgs args = {tensor, result};
     SquaredNorms({&args, 1});
@@ -38,6 +45,10 @@ class KernelBackend : public Backend {
   void FillAll(std::span<const Tensor> all, float value) override;
   void SgdAll(std::span<const SgdArgs> all) override;
   void AdamWAll(std::span<const AdamWArgs> all) override;
+  void RmsPropAll(std::span<const RmsPropArgs> all) override;
+  void LambAll(std::span<const LambArgs> all) override;
+  void AverageAll(std::span<const AverageArgs> all) override;
+  void SwapAll(std::span<const SwapArgs> all) override;
   void SquaredNorms(std::span<const NormArgs> all) override;
   void Convert(const Tensor& source, const Tensor& target) override;
   void EndCell() override;
@@ -77,10 +88,11 @@ class KernelBackend : public Backend {
 
   // After Begin(). Null where there is no memory for it, which is noted.
   const void* Upload(std::span<const std::byte> table, KeptTable* kept, const char* what);
+  void NormsInto(std::span<const NormArgs> all, KeptTable* kept, const char* what);
 
   const std::shared_ptr<DeviceFault> fault_;
   Precision precision_ = Precision::kFloat32;
-  KeptTable fills_, updates_, norms_;
+  KeptTable fills_, updates_, norms_, lamb_norms_, pairs_;
 };
 
 }  // namespace stagecoach::cuda

@@ -42,11 +42,14 @@ __global__ void SgdKernel(UpdateTable table, SgdFactors factors) {
     for (int j = 0; j < kCount; ++j) update.at[j] *= factors.gradient_scale;
     if (e.first != nullptr) {
       const Floats<kCount> velocity = LoadFloats<kCount>(e.first, i, 0, e.n, table.wide);
+      Floats<kCount> next;
 #pragma unroll
       for (int j = 0; j < kCount; ++j) {
-        update.at[j] = factors.momentum * velocity.at[j] + update.at[j];
+        next.at[j] = factors.momentum * velocity.at[j] + update.at[j];
+        update.at[j] =
+            factors.nesterov != 0 ? update.at[j] + factors.momentum * next.at[j] : next.at[j];
       }
-      StoreFloats(update, e.first, i, 0, e.n, table.wide);
+      StoreFloats(next, e.first, i, 0, e.n, table.wide);
     }
 #pragma unroll
     for (int j = 0; j < kCount; ++j) {
@@ -79,6 +82,91 @@ __global__ void AdamWKernel(UpdateTable table, AdamWFactors f) {
   });
 }
 
+__global__ void RmsPropKernel(UpdateTable table, RmsPropFactors f) {
+  ForEachPack(table, [&](const UpdateEntry& e, int64_t i) {
+    Floats<kCount> value = LoadFloats<kCount>(e.value, i, 0, e.n, table.wide);
+    const Floats<kCount> gradient = LoadFloats<kCount>(e.gradient, i, 0, e.n, table.wide);
+    Floats<kCount> square = LoadFloats<kCount>(e.first, i, 0, e.n, table.wide);
+    Floats<kCount> update;
+#pragma unroll
+    for (int j = 0; j < kCount; ++j) {
+      const float g = gradient.at[j] * f.gradient_scale + e.weight_decay * value.at[j];
+      square.at[j] = f.decay * square.at[j] + (1.0f - f.decay) * g * g;
+      update.at[j] = f.inner_rate * g / (sqrtf(square.at[j] + f.inside) + f.outside);
+    }
+    StoreFloats(square, e.first, i, 0, e.n, table.wide);
+    if (e.second != nullptr) {
+      const Floats<kCount> velocity = LoadFloats<kCount>(e.second, i, 0, e.n, table.wide);
+#pragma unroll
+      for (int j = 0; j < kCount; ++j) {
+        update.at[j] = f.momentum * velocity.at[j] + update.at[j];
+      }
+      StoreFloats(update, e.second, i, 0, e.n, table.wide);
+    }
+#pragma unroll
+    for (int j = 0; j < kCount; ++j) value.at[j] -= f.outer_rate * update.at[j];
+    StoreFloats(value, e.value, i, 0, e.n, table.wide);
+    if (e.compute != nullptr) StoreFloats(value, e.compute, i, 0, e.n, table.wide);
+  });
+}
+
+__global__ void LambDirectionKernel(LambTable table, AdamWFactors f) {
+  ForEachPack(table, [&](const LambEntry& e, int64_t i) {
+    const Floats<kCount> value = LoadFloats<kCount>(e.value, i, 0, e.n, table.wide);
+    Floats<kCount> direction = LoadFloats<kCount>(e.gradient, i, 0, e.n, table.wide);
+    Floats<kCount> m = LoadFloats<kCount>(e.m, i, 0, e.n, table.wide);
+    Floats<kCount> v = LoadFloats<kCount>(e.v, i, 0, e.n, table.wide);
+#pragma unroll
+    for (int j = 0; j < kCount; ++j) {
+      const float g = direction.at[j] * f.gradient_scale;
+      m.at[j] = f.beta1 * m.at[j] + (1.0f - f.beta1) * g;
+      v.at[j] = f.beta2 * v.at[j] + (1.0f - f.beta2) * g * g;
+      const float root = sqrtf(v.at[j] / f.correction2) + f.epsilon;
+      direction.at[j] = m.at[j] / f.correction1 / root + e.weight_decay * value.at[j];
+    }
+    StoreFloats(m, e.m, i, 0, e.n, table.wide);
+    StoreFloats(v, e.v, i, 0, e.n, table.wide);
+    StoreFloats(direction, e.gradient, i, 0, e.n, table.wide);
+  });
+}
+
+__device__ __forceinline__ float LambRate(const LambEntry& e, float learning_rate) {
+  const double value = e.norms[0], direction = e.norms[1];
+  if (e.adapt == 0 || !(value > 0) || !(direction > 0)) return learning_rate;
+  return learning_rate * static_cast<float>(sqrt(value) / sqrt(direction));
+}
+
+__global__ void LambStepKernel(LambTable table, float learning_rate) {
+  ForEachPack(table, [&](const LambEntry& e, int64_t i) {
+    Floats<kCount> value = LoadFloats<kCount>(e.value, i, 0, e.n, table.wide);
+    const Floats<kCount> direction = LoadFloats<kCount>(e.gradient, i, 0, e.n, table.wide);
+    const float rate = LambRate(e, learning_rate);
+#pragma unroll
+    for (int j = 0; j < kCount; ++j) value.at[j] -= rate * direction.at[j];
+    StoreFloats(value, e.value, i, 0, e.n, table.wide);
+    if (e.compute != nullptr) StoreFloats(value, e.compute, i, 0, e.n, table.wide);
+  });
+}
+
+__global__ void AverageKernel(PairTable table, float rate) {
+  ForEachPack(table, [&](const PairEntry& e, int64_t i) {
+    const Floats<kCount> value = LoadFloats<kCount>(e.first, i, 0, e.n, table.wide);
+    Floats<kCount> average = LoadFloats<kCount>(e.second, i, 0, e.n, table.wide);
+#pragma unroll
+    for (int j = 0; j < kCount; ++j) average.at[j] += rate * (value.at[j] - average.at[j]);
+    StoreFloats(average, e.second, i, 0, e.n, table.wide);
+  });
+}
+
+__global__ void SwapKernel(PairTable table) {
+  ForEachPack(table, [&](const PairEntry& e, int64_t i) {
+    const Floats<kCount> first = LoadFloats<kCount>(e.first, i, 0, e.n, table.wide);
+    const Floats<kCount> second = LoadFloats<kCount>(e.second, i, 0, e.n, table.wide);
+    StoreFloats(second, e.first, i, 0, e.n, table.wide);
+    StoreFloats(first, e.second, i, 0, e.n, table.wide);
+  });
+}
+
 template <typename Table>
 LaunchShape UpdateLaunch(const Table& table) {
   const int64_t grid = table.chunks < kMaxGrid ? table.chunks : kMaxGrid;
@@ -97,6 +185,27 @@ cudaError_t Sgd(cudaStream_t stream, const UpdateTable& table, const SgdFactors&
 
 cudaError_t AdamW(cudaStream_t stream, const UpdateTable& table, const AdamWFactors& factors) {
   return Launch(AdamWKernel, UpdateLaunch(table), 0, stream, table, factors);
+}
+
+cudaError_t RmsProp(cudaStream_t stream, const UpdateTable& table, const RmsPropFactors& factors) {
+  return Launch(RmsPropKernel, UpdateLaunch(table), 0, stream, table, factors);
+}
+
+cudaError_t LambDirections(cudaStream_t stream, const LambTable& table,
+                           const AdamWFactors& factors) {
+  return Launch(LambDirectionKernel, UpdateLaunch(table), 0, stream, table, factors);
+}
+
+cudaError_t LambSteps(cudaStream_t stream, const LambTable& table, float learning_rate) {
+  return Launch(LambStepKernel, UpdateLaunch(table), 0, stream, table, learning_rate);
+}
+
+cudaError_t Average(cudaStream_t stream, const PairTable& table, float rate) {
+  return Launch(AverageKernel, UpdateLaunch(table), 0, stream, table, rate);
+}
+
+cudaError_t Swap(cudaStream_t stream, const PairTable& table) {
+  return Launch(SwapKernel, UpdateLaunch(table), 0, stream, table);
 }
 
 }  // namespace stagecoach::cuda

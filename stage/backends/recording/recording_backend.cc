@@ -18,15 +18,17 @@ using Fields = std::vector<Field>;
 
 Fields FieldsOf(const SgdArgs& args) {
   const auto& [value, gradient, velocity, gradient_scale, learning_rate, momentum, weight_decay,
-               compute] = args;
-  return {{"value", value},
-          {"gradient", gradient},
-          {"velocity", velocity},
-          {"gradient_scale", gradient_scale},
-          {"learning_rate", learning_rate},
-          {"momentum", momentum},
-          {"weight_decay", weight_decay},
-          {"compute", compute}};
+               nesterov, compute] = args;
+  Fields fields = {{"value", value},
+                   {"gradient", gradient},
+                   {"velocity", velocity},
+                   {"gradient_scale", gradient_scale},
+                   {"learning_rate", learning_rate},
+                   {"momentum", momentum},
+                   {"weight_decay", weight_decay}};
+  if (nesterov) fields.push_back({"nesterov", int64_t{1}});
+  fields.push_back({"compute", compute});
+  return fields;
 }
 
 Fields FieldsOf(const AdamWArgs& args) {
@@ -45,6 +47,54 @@ Fields FieldsOf(const AdamWArgs& args) {
           {"correction1", correction1},
           {"correction2", correction2},
           {"compute", compute}};
+}
+
+Fields FieldsOf(const RmsPropArgs& args) {
+  const auto& [value, gradient, square, velocity, gradient_scale, inner_rate, outer_rate, decay,
+               momentum, inside, outside, weight_decay, compute] = args;
+  return {{"value", value},
+          {"gradient", gradient},
+          {"square", square},
+          {"velocity", velocity},
+          {"gradient_scale", gradient_scale},
+          {"inner_rate", inner_rate},
+          {"outer_rate", outer_rate},
+          {"decay", decay},
+          {"momentum", momentum},
+          {"inside", inside},
+          {"outside", outside},
+          {"weight_decay", weight_decay},
+          {"compute", compute}};
+}
+
+Fields FieldsOf(const LambArgs& args) {
+  const auto& [value, m, v, gradient, norms, gradient_scale, learning_rate, beta1, beta2, epsilon,
+               weight_decay, correction1, correction2, adapt, compute] = args;
+  return {{"value", value},
+          {"m", m},
+          {"v", v},
+          {"gradient", gradient},
+          {"norms", norms},
+          {"gradient_scale", gradient_scale},
+          {"learning_rate", learning_rate},
+          {"beta1", beta1},
+          {"beta2", beta2},
+          {"epsilon", epsilon},
+          {"weight_decay", weight_decay},
+          {"correction1", correction1},
+          {"correction2", correction2},
+          {"adapt", int64_t{adapt}},
+          {"compute", compute}};
+}
+
+Fields FieldsOf(const AverageArgs& args) {
+  const auto& [value, average, rate] = args;
+  return {{"value", value}, {"average", average}, {"rate", rate}};
+}
+
+Fields FieldsOf(const Backend::SwapArgs& args) {
+  const auto& [a, b] = args;
+  return {{"a", a}, {"b", b}};
 }
 
 Fields FieldsOf(const Backend::NormArgs& args) {
@@ -118,6 +168,26 @@ void RecordingBackend::AdamW(const AdamWArgs& args) {
   inner_->AdamW(args);
 }
 
+void RecordingBackend::RmsProp(const RmsPropArgs& args) {
+  log_->Call("RmsProp", FieldsOf(args));
+  inner_->RmsProp(args);
+}
+
+void RecordingBackend::Lamb(const LambArgs& args) {
+  log_->Call("Lamb", FieldsOf(args));
+  inner_->Lamb(args);
+}
+
+void RecordingBackend::Average(const AverageArgs& args) {
+  log_->Call("Average", FieldsOf(args));
+  inner_->Average(args);
+}
+
+void RecordingBackend::Swap(const Tensor& a, const Tensor& b) {
+  log_->Call("Swap", {{"a", a}, {"b", b}});
+  inner_->Swap(a, b);
+}
+
 void RecordingBackend::Fill(const Tensor& tensor, float value) {
   log_->Call("Fill", {{"tensor", tensor}, {"value", value}});
   inner_->Fill(tensor, value);
@@ -142,6 +212,26 @@ void RecordingBackend::SgdAll(std::span<const SgdArgs> all) {
 void RecordingBackend::AdamWAll(std::span<const AdamWArgs> all) {
   WriteAll(*log_, "AdamWAll", all);
   inner_->AdamWAll(all);
+}
+
+void RecordingBackend::RmsPropAll(std::span<const RmsPropArgs> all) {
+  WriteAll(*log_, "RmsPropAll", all);
+  inner_->RmsPropAll(all);
+}
+
+void RecordingBackend::LambAll(std::span<const LambArgs> all) {
+  WriteAll(*log_, "LambAll", all);
+  inner_->LambAll(all);
+}
+
+void RecordingBackend::AverageAll(std::span<const AverageArgs> all) {
+  WriteAll(*log_, "AverageAll", all);
+  inner_->AverageAll(all);
+}
+
+void RecordingBackend::SwapAll(std::span<const SwapArgs> all) {
+  WriteAll(*log_, "SwapAll", all);
+  inner_->SwapAll(all);
 }
 
 void RecordingBackend::SquaredNorms(std::span<const NormArgs> all) {

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 
 #include "base/check.h"
@@ -13,7 +14,7 @@ void ReferenceBackend::Sgd(const SgdArgs& args) {
     float update = g[i] * args.gradient_scale;
     if (velocity != nullptr) {
       velocity[i] = args.momentum * velocity[i] + update;
-      update = velocity[i];
+      update = args.nesterov ? update + args.momentum * velocity[i] : velocity[i];
     }
     w[i] -= args.learning_rate * (update + args.weight_decay * w[i]);
   }
@@ -32,6 +33,58 @@ void ReferenceBackend::AdamW(const AdamWArgs& args) {
     w[i] -= args.learning_rate * (m[i] / args.correction1 / root + args.weight_decay * w[i]);
   }
   if (args.compute.valid()) Convert(args.value, args.compute);
+}
+
+void ReferenceBackend::RmsProp(const RmsPropArgs& args) {
+  CHECK_EQ(args.value.elements(), args.gradient.elements()) << "rmsprop";
+  float *w = args.value.data<float>(), *square = args.square.data<float>();
+  float* velocity = args.velocity.valid() ? args.velocity.data<float>() : nullptr;
+  const float* gradient = args.gradient.data<float>();
+  for (int64_t i = 0; i < args.value.elements(); ++i) {
+    const float g = gradient[i] * args.gradient_scale + args.weight_decay * w[i];
+    square[i] = args.decay * square[i] + (1.0f - args.decay) * g * g;
+    float update = args.inner_rate * g / (std::sqrt(square[i] + args.inside) + args.outside);
+    if (velocity != nullptr) {
+      velocity[i] = args.momentum * velocity[i] + update;
+      update = velocity[i];
+    }
+    w[i] -= args.outer_rate * update;
+  }
+  if (args.compute.valid()) Convert(args.value, args.compute);
+}
+
+void ReferenceBackend::Lamb(const LambArgs& args) {
+  CHECK_EQ(args.value.elements(), args.gradient.elements()) << "lamb";
+  float *w = args.value.data<float>(), *u = args.gradient.data<float>();
+  float *m = args.m.data<float>(), *v = args.v.data<float>();
+  double* norms = args.norms.data<double>();
+  norms[0] = norms[1] = 0;
+  for (int64_t i = 0; i < args.value.elements(); ++i) {
+    const float g = u[i] * args.gradient_scale;
+    m[i] = args.beta1 * m[i] + (1.0f - args.beta1) * g;
+    v[i] = args.beta2 * v[i] + (1.0f - args.beta2) * g * g;
+    const float root = std::sqrt(v[i] / args.correction2) + args.epsilon;
+    u[i] = m[i] / args.correction1 / root + args.weight_decay * w[i];
+    norms[0] += static_cast<double>(w[i]) * w[i];
+    norms[1] += static_cast<double>(u[i]) * u[i];
+  }
+  const bool adapt = args.adapt && norms[0] > 0 && norms[1] > 0;
+  const auto ratio = adapt ? static_cast<float>(std::sqrt(norms[0]) / std::sqrt(norms[1])) : 1.0f;
+  const float rate = args.learning_rate * ratio;
+  for (int64_t i = 0; i < args.value.elements(); ++i) w[i] -= rate * u[i];
+  if (args.compute.valid()) Convert(args.value, args.compute);
+}
+
+void ReferenceBackend::Average(const AverageArgs& args) {
+  CHECK_EQ(args.value.elements(), args.average.elements()) << "average";
+  const float* w = args.value.data<float>();
+  float* average = args.average.data<float>();
+  for (int64_t i = 0; i < args.value.elements(); ++i) average[i] += args.rate * (w[i] - average[i]);
+}
+
+void ReferenceBackend::Swap(const Tensor& a, const Tensor& b) {
+  CHECK_EQ(a.elements(), b.elements()) << "swap";
+  std::swap_ranges(a.data<float>(), a.data<float>() + a.elements(), b.data<float>());
 }
 
 }  // namespace stagecoach

@@ -128,6 +128,24 @@ void SimulatedBackend::AdamW(const AdamWArgs& args) {
       {&args.value, &args.gradient, &args.m, &args.v, &args.compute});
 }
 
+void SimulatedBackend::RmsProp(const RmsPropArgs& args) {
+  Run(kRmsPropFlops * Elements(args.value), {},
+      {&args.value, &args.gradient, &args.square, &args.velocity, &args.compute});
+}
+
+void SimulatedBackend::Lamb(const LambArgs& args) {
+  Run(kLambFlops * Elements(args.value), {&args.norms},
+      {&args.value, &args.gradient, &args.m, &args.v, &args.compute});
+}
+
+void SimulatedBackend::Average(const AverageArgs& args) {
+  Run(kAverageFlops * Elements(args.value), {}, {&args.value, &args.average});
+}
+
+void SimulatedBackend::Swap(const Tensor& a, const Tensor& b) {
+  Run(kMoveFlops * Elements(a), {}, {&a, &b});
+}
+
 void SimulatedBackend::SquaredNorm(const Tensor& tensor, const Tensor& result) {
   Run(2 * Elements(tensor), {&result}, {&tensor});
 }

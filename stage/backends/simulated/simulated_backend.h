@@ -44,6 +44,10 @@ class SimulatedBackend final : public Backend {
   void Fill(const Tensor& tensor, float value) override;
   void Sgd(const SgdArgs& args) override;
   void AdamW(const AdamWArgs& args) override;
+  void RmsProp(const RmsPropArgs& args) override;
+  void Lamb(const LambArgs& args) override;
+  void Average(const AverageArgs& args) override;
+  void Swap(const Tensor& a, const Tensor& b) override;
   void SquaredNorm(const Tensor& tensor, const Tensor& result) override;
   void Convert(const Tensor& source, const Tensor& target) override;
   void CopyFromHost(std::span<const std::byte> source, const Tensor& target) override;

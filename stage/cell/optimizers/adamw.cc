@@ -57,7 +57,8 @@ class AdamW final : public Optimizer {
 
 }  // namespace
 
-std::unique_ptr<Optimizer> MakeAdamW(const OptimizerSpec& spec, OptimizerParts parts) {
+absl::StatusOr<std::unique_ptr<Optimizer>> MakeAdamW(const OptimizerSpec& spec,
+                                                     OptimizerParts parts) {
   return std::make_unique<AdamW>(spec.As<AdamWSpec>(), std::move(parts));
 }
 

@@ -28,6 +28,7 @@ class Sgd final : public Optimizer {
           .learning_rate = static_cast<float>(learning_rate),
           .momentum = static_cast<float>(spec_.momentum),
           .weight_decay = DecayOf(spec_.weight_decay, parameter),
+          .nesterov = spec_.nesterov && spec_.momentum != 0,
           .compute = ComputeCopy(parameter),
       });
     }
@@ -45,7 +46,8 @@ class Sgd final : public Optimizer {
 
 }  // namespace
 
-std::unique_ptr<Optimizer> MakeSgd(const OptimizerSpec& spec, OptimizerParts parts) {
+absl::StatusOr<std::unique_ptr<Optimizer>> MakeSgd(const OptimizerSpec& spec,
+                                                   OptimizerParts parts) {
   return std::make_unique<Sgd>(spec.As<SgdSpec>(), std::move(parts));
 }
 

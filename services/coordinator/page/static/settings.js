@@ -75,7 +75,16 @@ function optimizer(spec) {
   const {optimizer: chosen, gradient_clip_norm: clip} = spec?.training || {};
   const clipping = num(clip) > 0 ? `clip at norm ${scientific(clip)}` : 'no clipping';
   if (chosen?.sgd) {
-    return ['SGD', [given('momentum', chosen.sgd.momentum), given('decay', chosen.sgd.weight_decay), clipping].filter(Boolean).join(', ')];
+    return [chosen.sgd.nesterov ? 'SGD, Nesterov' : 'SGD',
+            [given('momentum', chosen.sgd.momentum), given('decay', chosen.sgd.weight_decay), clipping].filter(Boolean).join(', ')];
+  }
+  if (chosen?.rmsprop) {
+    const {decay: rho, momentum, epsilon, weight_decay: decay} = chosen.rmsprop;
+    return ['RMSProp', [given('ρ', rho), given('momentum', momentum), given('ε', epsilon), given('decay', decay), clipping].filter(Boolean).join(', ')];
+  }
+  if (chosen?.lamb) {
+    const {beta1, beta2, weight_decay: decay} = chosen.lamb;
+    return ['LAMB', [given('β₁', beta1), given('β₂', beta2), given('decay', decay), clipping].filter(Boolean).join(', ')];
   }
   if (chosen?.adamw) {
     const {beta1, beta2, weight_decay: decay} = chosen.adamw;

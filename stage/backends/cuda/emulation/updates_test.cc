@@ -132,6 +132,86 @@ TEST(Updates, SgdOfAllHasTheBitsOfOneAfterTheOther) {
   }
 }
 
+TEST(Updates, LambOfAllHasTheBitsOfOneAfterTheOtherInFourLaunches) {
+  const auto run = [](bool together) {
+    const auto backend = MakeEmulatedBackend({});
+    Bench bench(*backend);
+    std::vector<LambArgs> all;
+    for (const int64_t n : kSizes) {
+      all.push_back({.value = bench.Normal({n}),
+                     .m = bench.Normal({n}, 0.1f),
+                     .v = bench.From(std::vector<float>(n, 0.25f), {n}),
+                     .gradient = bench.Normal({n}),
+                     .norms = bench.Blank({2}, DType::kF64),
+                     .learning_rate = 0.1f,
+                     .beta1 = 0.9f,
+                     .beta2 = 0.99f,
+                     .epsilon = 1e-6f,
+                     .adapt = n % 2 == 0});
+    }
+    // Twice: what the tables keep must be no other table's.
+    for (int step = 0; step < 2; ++step) {
+      const uint64_t before = emulation::Launches();
+      if (together) {
+        backend->LambAll(all);
+        EXPECT_EQ(emulation::Launches() - before, 4u);
+      } else {
+        for (const LambArgs& args : all) backend->Lamb(args);
+      }
+    }
+    Outputs outputs;
+    for (const LambArgs& args : all) {
+      for (const Tensor& tensor : {args.value, args.m, args.v, args.norms}) {
+        outputs.push_back(bench.Read("state", tensor));
+      }
+    }
+    return outputs;
+  };
+  EXPECT_EQ(Disagreement(run(true), run(false), 0.0), "");
+}
+
+TEST(Updates, RmsPropAveragesAndSwapsOfAllAreALaunchEach) {
+  const auto run = [](bool together) {
+    const auto backend = MakeEmulatedBackend({});
+    Bench bench(*backend);
+    std::vector<RmsPropArgs> steps;
+    std::vector<AverageArgs> averages;
+    std::vector<Backend::SwapArgs> swaps;
+    for (const int64_t n : kSizes) {
+      steps.push_back({.value = bench.Normal({n}),
+                       .gradient = bench.Normal({n}),
+                       .square = bench.From(std::vector<float>(n, 1.0f), {n}),
+                       .velocity = n % 2 == 0 ? bench.Normal({n}) : Tensor(),
+                       .inner_rate = 0.1f,
+                       .outer_rate = 1.0f,
+                       .decay = 0.9f,
+                       .momentum = 0.9f,
+                       .inside = 1.0f});
+      averages.push_back({steps.back().value, bench.Normal({n}), 0.1f});
+      swaps.push_back({steps.back().value, averages.back().average});
+    }
+    const uint64_t before = emulation::Launches();
+    if (together) {
+      backend->RmsPropAll(steps);
+      backend->AverageAll(averages);
+      backend->SwapAll(swaps);
+      EXPECT_EQ(emulation::Launches() - before, 3u);
+    } else {
+      for (const RmsPropArgs& args : steps) backend->RmsProp(args);
+      for (const AverageArgs& args : averages) backend->Average(args);
+      for (const Backend::SwapArgs& args : swaps) backend->Swap(args.a, args.b);
+    }
+    Outputs outputs;
+    for (size_t i = 0; i < steps.size(); ++i) {
+      for (const Tensor& tensor : {steps[i].value, steps[i].square, averages[i].average}) {
+        outputs.push_back(bench.Read("state", tensor));
+      }
+    }
+    return outputs;
+  };
+  EXPECT_EQ(Disagreement(run(true), run(false), 0.0), "");
+}
+
 TEST(Updates, NormsOfAllHaveTheBitsOfOneAfterTheOther) {
   const auto backend = MakeEmulatedBackend({});
   Bench bench(*backend);
