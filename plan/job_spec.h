@@ -41,8 +41,17 @@ struct LearningRateSpec : KindSpec {
   explicit LearningRateSpec(KindSpec spec) : KindSpec(std::move(spec)) {}
 };
 
+// When a job ends before its steps are done: with an evaluation that reaches all that is given.
+struct UntilSpec {
+  double loss = 0;                 // at most; 0: not given
+  double accuracy = 0, top_5 = 0;  // at least; 0: not given
+  bool given() const { return loss > 0 || accuracy > 0 || top_5 > 0; }
+  friend bool operator==(const UntilSpec&, const UntilSpec&) = default;
+};
+
 struct TrainingSpec {
   int64_t steps = 0;
+  double epochs = 0;  // in the place of steps (plan/epochs.h); 0: not given
   int64_t batch_size = 0;
   int64_t micro_batches = 0;
   OptimizerSpec optimizer;
@@ -51,6 +60,7 @@ struct TrainingSpec {
   int64_t max_nonfinite_steps = 10;  // consecutive skipped steps before the job fails
   std::vector<std::string>
       freeze;  // patterns of parameters that are not trained (network/freeze.h)
+  UntilSpec until;
   friend bool operator==(const TrainingSpec&, const TrainingSpec&) = default;
 };
 
@@ -82,12 +92,14 @@ struct PipelineSpec {
 struct CheckpointSpec {
   int64_t every_steps = 0;  // 0: only at the end
   int64_t keep = 3;
+  double every_epochs = 0;  // in the place of every_steps; 0: not given
   friend bool operator==(const CheckpointSpec&, const CheckpointSpec&) = default;
 };
 
 struct EvaluationSpec {
   int64_t every_steps = 0;  // 0: never
   int64_t batches = 0;      // mini-batches of the held-out split, at most all of them
+  double every_epochs = 0;  // in the place of every_steps; 0: not given
   friend bool operator==(const EvaluationSpec&, const EvaluationSpec&) = default;
 };
 
@@ -110,6 +122,8 @@ struct JobSpec {
 
 // The step is a 32-bit word of the random numbers.
 inline constexpr int64_t kMaxSteps = 1'000'000'000;
+// Epochs where they are given.
+inline constexpr double kMinEpochs = 1e-6, kMaxEpochs = 1e6;
 
 absl::Status ValidateJobSpec(const JobSpec& spec);
 // The same of a job whose network is there already; the spec's own model is not looked at.

@@ -17,8 +17,10 @@
 #include "plan/learning_rate_kinds.h"
 #include "plan/learning_rates/constant.h"
 #include "plan/learning_rates/cosine.h"
+#include "plan/learning_rates/exponential.h"
 #include "plan/learning_rates/inverse_square_root.h"
 #include "plan/learning_rates/linear.h"
+#include "plan/learning_rates/step.h"
 #include "plan/optimizers/adamw.h"
 #include "plan/optimizers/sgd.h"
 
@@ -270,6 +272,25 @@ TEST(ValidateJobSpec, RefusesBadPipelines) {
        [](JobSpec* s) { s->pipeline.replacement_timeout_seconds = kNan; }},
       {"checkpoint.every_steps: -1; must be >= 0",
        [](JobSpec* s) { s->checkpoint.every_steps = -1; }},
+      {"training.epochs: 3; give steps or epochs, and not both",
+       [](JobSpec* s) { s->training.epochs = 3; }},
+      {"training.epochs: -1;",
+       [](JobSpec* s) {
+         s->training.steps = 0;
+         s->training.epochs = -1;
+       }},
+      {"checkpoint.every_epochs: 2; give steps or epochs",
+       [](JobSpec* s) {
+         s->checkpoint.every_steps = 5;
+         s->checkpoint.every_epochs = 2;
+       }},
+      {"training.until: given; it is an evaluation that ends the job",
+       [](JobSpec* s) {
+         s->evaluation = {};
+         s->training.until.loss = 1;
+       }},
+      {"training.until.accuracy: 0.5; the objective measures nothing but the loss",
+       [](JobSpec* s) { s->training.until.accuracy = 0.5; }},
       {"checkpoint.keep: 0; must be >= 1", [](JobSpec* s) { s->checkpoint.keep = 0; }},
       {"evaluation.every_steps: -1", [](JobSpec* s) { s->evaluation.every_steps = -1; }},
       {"evaluation.batches: 0; must be >= 1", [](JobSpec* s) { s->evaluation.batches = 0; }},
@@ -289,7 +310,10 @@ TEST(LearningRate, WarmsUpToThePeakUnderEveryForm) {
     rate.attributes = kind->Defaults();
     rate.attributes.Set("peak", 1.0);
     rate.attributes.Set("warmup_steps", int64_t{10});
-    ASSERT_TRUE(ValidateLearningRate(rate, 110).ok()) << rate.kind;
+    if (rate.kind == "exponential") rate.attributes.Set("every_steps", int64_t{5});
+    if (rate.kind == "step") rate.attributes.Set("milestones", std::vector<int64_t>{50});
+    ASSERT_TRUE(ValidateLearningRate(rate).ok()) << rate.kind;
+    ASSERT_TRUE(CheckWarmUp(rate, 110).ok()) << rate.kind;
     EXPECT_DOUBLE_EQ(LearningRateAt(rate, 0, 110), 0.1) << rate.kind;
     EXPECT_DOUBLE_EQ(LearningRateAt(rate, 4, 110), 0.5) << rate.kind;
     EXPECT_DOUBLE_EQ(LearningRateAt(rate, 9, 110), 1.0) << rate.kind;
@@ -307,6 +331,61 @@ TEST(LearningRate, FollowsItsFormAfterTheWarmUp) {
   EXPECT_DOUBLE_EQ(LearningRateAt(Rate<InverseSquareRootRate>(), 39, 110), 0.5);
   EXPECT_DOUBLE_EQ(LearningRateAt(Rate<InverseSquareRootRate>(), 99'999, 100'000), 0.1)
       << "not below final";
+}
+
+TEST(LearningRate, ExponentialCountsFromTheFirstStepAndKeepsItsFloor) {
+  ExponentialRate rate{.peak = 1.0, .warmup_steps = 10, .factor = 0.5, .every_steps = 20};
+  EXPECT_DOUBLE_EQ(LearningRateAt(rate, 10, 110), std::sqrt(0.5));
+  EXPECT_DOUBLE_EQ(LearningRateAt(rate, 20, 110), 0.5);
+  EXPECT_DOUBLE_EQ(LearningRateAt(rate, 50, 110), std::pow(0.5, 2.5));
+  rate.staircase = true;
+  EXPECT_DOUBLE_EQ(LearningRateAt(rate, 10, 110), 1.0);
+  EXPECT_DOUBLE_EQ(LearningRateAt(rate, 59, 110), 0.25);
+  EXPECT_DOUBLE_EQ(LearningRateAt(rate, 60, 110), 0.125);
+  rate.final = 0.2;
+  EXPECT_DOUBLE_EQ(LearningRateAt(rate, 60, 110), 0.2);
+}
+
+TEST(LearningRate, StepIsMultipliedAtItsMilestones) {
+  const StepRate rate{.peak = 1.0, .factor = 0.5, .milestones = {30, 60}};
+  EXPECT_EQ(LearningRateAt(rate, 29, 100), 1.0);
+  EXPECT_EQ(LearningRateAt(rate, 30, 100), 0.5);
+  EXPECT_EQ(LearningRateAt(rate, 60, 100), 0.25);
+  const StepRate epochs{.peak = 1.0, .factor = 0.5, .milestone_epochs = {2, 3}};
+  EXPECT_EQ(LearningRateAt(epochs, 20, 100, 10.5), 1.0);
+  EXPECT_EQ(LearningRateAt(epochs, 21, 100, 10.5), 0.5);
+  EXPECT_EQ(LearningRateAt(epochs, 32, 100, 10.5), 0.25) << "3 epochs are 31.5 steps";
+}
+
+// AmoebaNet-D's: 0.015, three epochs of warm-up, times 0.97 every 2.4 epochs.
+TEST(LearningRate, TellsTheRecipeOfAmoebaNet) {
+  const ExponentialRate rate{
+      .peak = 0.015, .warmup_epochs = 3, .factor = 0.97, .every_epochs = 2.4, .staircase = true};
+  const double epoch = 1281167.0 / 4096;
+  const auto at = [&](double epochs) {
+    return LearningRateAt(rate, static_cast<int64_t>(epochs * epoch), 100'000, epoch);
+  };
+  EXPECT_NEAR(at(1.5), 0.0075, 1e-5);
+  EXPECT_NEAR(at(3.1), 0.015 * 0.97, 1e-12);
+  EXPECT_NEAR(at(4.7), 0.015 * 0.97, 1e-12);
+  EXPECT_NEAR(at(4.81), 0.015 * 0.97 * 0.97, 1e-12);
+  EXPECT_NEAR(at(100), 0.015 * std::pow(0.97, 41), 1e-12);
+}
+
+TEST(LearningRate, WhatRangesDoNotSayIsRefusedWithItsField) {
+  const auto message = [](const LearningRateSpec& rate) {
+    return std::string(ValidateLearningRate(rate).message());
+  };
+  EXPECT_THAT(message(ExponentialRate{.peak = 1}),
+              testing::HasSubstr("give every_steps or every_epochs"));
+  EXPECT_THAT(message(ExponentialRate{.peak = 1, .every_steps = 2, .every_epochs = 1}),
+              testing::HasSubstr("not both"));
+  EXPECT_THAT(message(StepRate{.peak = 1}),
+              testing::HasSubstr("give milestones or milestone_epochs"));
+  EXPECT_THAT(message(StepRate{.peak = 1, .milestones = {3, 3}}),
+              testing::HasSubstr("step.milestones: 3, 3; must ascend"));
+  EXPECT_THAT(message(ConstantRate{.peak = 1, .warmup_steps = 2, .warmup_epochs = 1}),
+              testing::HasSubstr("constant.warmup_epochs"));
 }
 
 TEST(LearningRate, NeedsNoWarmUp) {

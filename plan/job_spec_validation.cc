@@ -3,6 +3,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "base/field_check.h"
 #include "base/job_name.h"
 #include "base/status.h"
@@ -28,8 +29,19 @@ absl::Status ValidateName(const std::string& path, const std::string& name) {
                     absl::StrCat("must be ", kJobNameRule));
 }
 
+// What is in epochs has no other number in steps.
+absl::Status CheckEpochField(const std::string& path, double epochs, bool steps) {
+  if (epochs == 0) return absl::OkStatus();
+  RETURN_IF_ERROR(CheckReal(path, epochs, {.low = kMinEpochs, .high = kMaxEpochs}));
+  if (!steps) return absl::OkStatus();
+  return FieldError(path, absl::StrCat(epochs), "give steps or epochs, and not both");
+}
+
 absl::Status ValidateTraining(const TrainingSpec& training, const Network& model) {
-  RETURN_IF_ERROR(CheckInteger("training.steps", training.steps, 1, kMaxSteps));
+  RETURN_IF_ERROR(CheckEpochField("training.epochs", training.epochs, training.steps > 0));
+  if (training.epochs == 0) {
+    RETURN_IF_ERROR(CheckInteger("training.steps", training.steps, 1, kMaxSteps));
+  }
   RETURN_IF_ERROR(CheckInteger("training.batch_size", training.batch_size, 1, kMaxBatchSize));
   RETURN_IF_ERROR(
       CheckInteger("training.micro_batches", training.micro_batches, 1, kMaxMicroBatches));
@@ -45,7 +57,12 @@ absl::Status ValidateTraining(const TrainingSpec& training, const Network& model
                                    " tokens; at most ", kMaxRows, ": raise micro_batches"));
   }
   RETURN_IF_ERROR(OptimizerKinds().Check(training.optimizer));
-  RETURN_IF_ERROR(ValidateLearningRate(training.learning_rate, training.steps));
+  RETURN_IF_ERROR(ValidateLearningRate(training.learning_rate));
+  const bool epochs =
+      LearningRateKinds().Named(training.learning_rate.kind).CountsEpochs(training.learning_rate);
+  if (!epochs && training.epochs == 0) {  // else when the samples are known (CheckEpochs)
+    RETURN_IF_ERROR(CheckWarmUp(training.learning_rate, training.steps));
+  }
   RETURN_IF_ERROR(CheckReal("training.gradient_clip_norm", training.gradient_clip_norm,
                             {.low = 0, .high = 1e12}));
   return CheckInteger("training.max_nonfinite_steps", training.max_nonfinite_steps, 0, kMaxSteps);
@@ -134,8 +151,38 @@ absl::Status ValidateCheckpointAndEvaluation(const JobSpec& spec) {
   RETURN_IF_ERROR(CheckInteger("checkpoint.keep", spec.checkpoint.keep, 1, 1'000'000));
   RETURN_IF_ERROR(
       CheckInteger("evaluation.every_steps", spec.evaluation.every_steps, 0, kMaxSteps));
-  const int64_t least = spec.evaluation.every_steps > 0 ? 1 : 0;
-  return CheckInteger("evaluation.batches", spec.evaluation.batches, least, 1'000'000);
+  RETURN_IF_ERROR(CheckEpochField("checkpoint.every_epochs", spec.checkpoint.every_epochs,
+                                  spec.checkpoint.every_steps > 0));
+  RETURN_IF_ERROR(CheckEpochField("evaluation.every_epochs", spec.evaluation.every_epochs,
+                                  spec.evaluation.every_steps > 0));
+  const bool evaluates = spec.evaluation.every_steps > 0 || spec.evaluation.every_epochs > 0;
+  RETURN_IF_ERROR(
+      CheckInteger("evaluation.batches", spec.evaluation.batches, evaluates ? 1 : 0, 1'000'000));
+  if (spec.training.until.given() && !evaluates) {
+    return FieldError("training.until", "given",
+                      "it is an evaluation that ends the job: set evaluation.every_steps or "
+                      "evaluation.every_epochs, and evaluation.batches");
+  }
+  return absl::OkStatus();
+}
+
+// A target that no evaluation measures would never be reached.
+absl::Status ValidateUntil(const UntilSpec& until, const Network& network) {
+  RETURN_IF_ERROR(CheckReal("training.until.loss", until.loss, {.low = 0, .high = 1e12}));
+  const std::vector<std::string>& sums = network.objective.sums;
+  const std::vector<std::string> measured(sums.begin() + std::min<size_t>(2, sums.size()),
+                                          sums.end());  // behind loss and terms
+  for (const auto& [name, least] :
+       {std::pair("accuracy", until.accuracy), std::pair("top_5", until.top_5)}) {
+    const std::string path = absl::StrCat("training.until.", name);
+    RETURN_IF_ERROR(CheckReal(path, least, {.low = 0, .high = 1}));
+    if (least == 0 || std::find(measured.begin(), measured.end(), name) != measured.end()) continue;
+    return FieldError(path, absl::StrCat(least),
+                      measured.empty()
+                          ? "the objective measures nothing but the loss"
+                          : absl::StrCat("the objective measures ", absl::StrJoin(measured, ", ")));
+  }
+  return absl::OkStatus();
 }
 
 absl::Status ValidateResume(const JobSpec& spec) {
@@ -175,6 +222,7 @@ absl::Status ValidateJob(const JobSpec& spec, const Network& network) {
   RETURN_IF_ERROR(ValidatePipeline(spec.pipeline, static_cast<int64_t>(network.layers.size())));
   RETURN_IF_ERROR(CheckPlanSize(spec, spec.pipeline.stages));
   RETURN_IF_ERROR(ValidateCheckpointAndEvaluation(spec));
+  RETURN_IF_ERROR(ValidateUntil(spec.training.until, network));
   return ValidateResume(spec);
 }
 

@@ -1,6 +1,8 @@
 #include "plan/learning_rate_kinds.h"
 
 #include <algorithm>
+#include <cmath>
+#include <string>
 
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
@@ -11,8 +13,10 @@
 #define STAGECOACH_LEARNING_RATE_KINDS(KIND) \
   KIND(Constant)                             \
   KIND(Cosine)                               \
+  KIND(Exponential)                          \
   KIND(InverseSquareRoot)                    \
-  KIND(Linear)
+  KIND(Linear)                               \
+  KIND(Step)
 
 namespace stagecoach {
 namespace {
@@ -41,26 +45,54 @@ LearningRateSpec::LearningRateSpec() {
   attributes.Set("peak", kDefaultPeak);
 }
 
-double LearningRateAt(const LearningRateSpec& rate, int64_t step, int64_t steps) {
+namespace {
+
+int64_t WarmUpSteps(const LearningRateKind& kind, const LearningRateSpec& rate,
+                    double steps_per_epoch) {
+  return static_cast<int64_t>(std::ceil(kind.WarmUp(rate).InSteps(steps_per_epoch)));
+}
+
+}  // namespace
+
+double LearningRateAt(const LearningRateSpec& rate, int64_t step, int64_t steps,
+                      double steps_per_epoch) {
   CHECK(step >= 0) << "step " << step;
   const LearningRateKind& kind = LearningRateKinds().Named(rate.kind);
-  const int64_t warmup = kind.WarmUpSteps(rate);
+  CHECK(steps_per_epoch > 0 || !kind.CountsEpochs(rate)) << rate.kind;
+  const int64_t warmup = WarmUpSteps(kind, rate, steps_per_epoch);
   if (step < warmup) {
     return kind.Peak(rate) * static_cast<double>(step + 1) / static_cast<double>(warmup);
   }
   const double length = static_cast<double>(std::max<int64_t>(steps - warmup, 1));
-  return kind.AfterWarmUp(rate,
-                          {.step = step,
-                           .warmup_steps = warmup,
-                           .done = std::min(1.0, static_cast<double>(step - warmup) / length)});
+  return kind.AfterWarmUp(rate, {.step = step,
+                                 .warmup_steps = warmup,
+                                 .done = std::min(1.0, static_cast<double>(step - warmup) / length),
+                                 .steps_per_epoch = steps_per_epoch});
 }
 
-absl::Status ValidateLearningRate(const LearningRateSpec& rate, int64_t steps) {
+absl::Status ValidateLearningRate(const LearningRateSpec& rate) {
   RETURN_IF_ERROR(LearningRateKinds().Check(rate));
-  const int64_t warmup = LearningRateKinds().Named(rate.kind).WarmUpSteps(rate);
+  const LearningRateKind& kind = LearningRateKinds().Named(rate.kind);
+  const RateSpan warmup = kind.WarmUp(rate);
+  if (warmup.steps > 0 && warmup.epochs > 0) {
+    return FieldError(absl::StrCat("training.learning_rate.", rate.kind, ".warmup_epochs"),
+                      absl::StrCat(warmup.epochs), "must be 0 where warmup_steps are given");
+  }
+  return kind.CheckSpans(rate);
+}
+
+absl::Status CheckWarmUp(const LearningRateSpec& rate, int64_t steps, double steps_per_epoch) {
+  const LearningRateKind& kind = LearningRateKinds().Named(rate.kind);
+  const RateSpan given = kind.WarmUp(rate);
+  const int64_t warmup = WarmUpSteps(kind, rate, steps_per_epoch);
   if (warmup <= steps) return absl::OkStatus();
-  return FieldError(absl::StrCat("training.learning_rate.", rate.kind, ".warmup_steps"),
-                    absl::StrCat(warmup), absl::StrCat("must be <= training.steps = ", steps));
+  const std::string form = absl::StrCat("training.learning_rate.", rate.kind);
+  if (given.epochs > 0) {
+    return FieldError(absl::StrCat(form, ".warmup_epochs"), absl::StrCat(given.epochs),
+                      absl::StrCat("that are ", warmup, " steps, and the job has ", steps));
+  }
+  return FieldError(absl::StrCat(form, ".warmup_steps"), absl::StrCat(warmup),
+                    absl::StrCat("must be <= training.steps = ", steps));
 }
 
 }  // namespace stagecoach

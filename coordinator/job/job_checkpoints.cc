@@ -179,7 +179,7 @@ void JobTransition::On(const WeightsExported& event) {
   if (!event.result.ok()) return Fail(Annotate(event.result.status(), "export of the weights"));
   state_.weights_digest = event.result->digest;
   state_.weights_folder = event.result->folder;
-  End(JobPhase::kSucceeded, "");
+  End(JobPhase::kSucceeded, state_.reached_text);
 }
 
 }  // namespace stagecoach

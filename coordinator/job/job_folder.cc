@@ -25,8 +25,12 @@ bool JobTransition::HasRun() const { return !state_.fingerprint.empty(); }
 // training has made it; each checkpoint then looks for itself.
 int64_t JobTransition::BytesBeforeStart() const {
   if (HasRun()) return 0;
-  const int64_t every = spec().checkpoint.every_steps;
-  const bool only_last = every == 0 || every >= spec().training.steps;
+  const CheckpointSpec& checkpoint = spec().checkpoint;
+  const TrainingSpec& training = spec().training;
+  const bool never = checkpoint.every_steps == 0 && checkpoint.every_epochs == 0;
+  const bool late = (training.steps > 0 && checkpoint.every_steps >= training.steps) ||
+                    (training.epochs > 0 && checkpoint.every_epochs >= training.epochs);
+  const bool only_last = never || late;
   return (only_last ? 1 : 2) * CheckpointBytes();
 }
 

@@ -53,6 +53,9 @@ std::vector<Measure> ReadMeasures(const Json& json, const char* key) {
 void ReadOutcome(const Json& json, JobState* state) {
   state->step = json.at("step");
   state->skipped_steps = json.at("skipped_steps");
+  // Entries of older versions have neither.
+  state->reached_step = json.value("reached_step", uint64_t{0});
+  state->reached_text = json.value("reached_text", std::string());
   state->consecutive_nonfinite = json.at("consecutive_nonfinite");
   state->last_loss = json.at("loss");
   state->has_loss = json.at("has_loss");
@@ -118,6 +121,8 @@ std::string EncodeJobState(const JobState& state) {
       {"stages", StagesJson(state.slots)},
       {"step", state.step},
       {"skipped_steps", state.skipped_steps},
+      {"reached_step", state.reached_step},
+      {"reached_text", state.reached_text},
       {"consecutive_nonfinite", state.consecutive_nonfinite},
       {"loss", state.last_loss},
       {"has_loss", state.has_loss},

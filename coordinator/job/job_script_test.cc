@@ -145,7 +145,9 @@ void JobScript::NewJob(const Words& words) {
   spec.name = "a";
   spec.model = GptSpec{.layers = 1, .width = 4, .heads = 2, .context = 4, .vocabulary = 8};
   spec.data = TextData{.path = "x"};
-  spec.training.steps = Number(options, "steps", 4);
+  spec.training.epochs = Number(options, "epochs", 0);
+  if (spec.training.epochs == 0) spec.training.steps = Number(options, "steps", 4);
+  spec.training.until.loss = Number(options, "until", 0);
   spec.training.batch_size = 4;
   spec.training.micro_batches = 2;
   spec.training.max_nonfinite_steps = Number(options, "nonfinite", 2);
@@ -156,8 +158,11 @@ void JobScript::NewJob(const Words& words) {
   if (!options.contains("profile")) {
     spec.pipeline.partition.kind = PartitionSpec::Kind::kUniform;
   }
-  spec.checkpoint.every_steps = Number(options, "checkpoint", 2);
-  spec.evaluation.every_steps = Number(options, "evaluation", 0);
+  spec.checkpoint.every_epochs = spec.evaluation.every_epochs = Number(options, "each", 0);
+  if (spec.checkpoint.every_epochs == 0) {
+    spec.checkpoint.every_steps = Number(options, "checkpoint", 2);
+    spec.evaluation.every_steps = Number(options, "evaluation", 0);
+  }
   spec.evaluation.batches = 2;
   if (options.contains("resume")) spec.resume_job = options.at("resume");
   job->model = ExpandModel(spec.model).value();

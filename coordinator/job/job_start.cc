@@ -9,6 +9,7 @@
 #include "coordinator/job/resume_check.h"
 #include "coordinator/job/step_decision.h"
 #include "plan/data_kinds.h"
+#include "plan/epochs.h"
 
 namespace stagecoach {
 namespace {
@@ -96,7 +97,7 @@ void JobTransition::TakeManifest(const FoundCheckpoint& found) {
     state_.last_checkpoint_bytes = 0;
     for (const ShardInfo& shard : manifest.shards) state_.last_checkpoint_bytes += shard.bytes;
     if (state_.step >= last_step()) {  // all is done but the export
-      Enter(JobPhase::kFinishing, "");
+      Enter(JobPhase::kFinishing, state_.reached_text);
       return Export();
     }
   } else {
@@ -318,9 +319,20 @@ absl::Status JobTransition::CheckData() {
   return absl::OkStatus();
 }
 
+// What the data set tells of a job that counts in epochs.
+absl::Status JobTransition::CheckSteps() {
+  RETURN_IF_ERROR(CheckEpochs(spec(), state_.data.train_samples));
+  if (state_.step < last_step()) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat("training.epochs=", spec().training.epochs, " are ", last_step(),
+                   " steps, and the job begins at step ", state_.step,
+                   " already; ask for more epochs or an earlier resume_step"));
+}
+
 void JobTransition::FinishLoad() {
   absl::Status status = CheckFingerprints();
   if (status.ok()) status = CheckData();
+  if (status.ok()) status = CheckSteps();
   // Resumed on devices that compute other bits: its steps are not lost for that.
   if (!status.ok() && state_.just_resumed) {
     return Hold(absl::StrCat("cannot go on here: ", std::string(status.message()),

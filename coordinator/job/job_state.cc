@@ -1,12 +1,14 @@
 #include "coordinator/job/job_state.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
 #include "coordinator/job/job_transition.h"
 #include "coordinator/job/step_decision.h"
+#include "plan/epochs.h"
 
 namespace stagecoach {
 
@@ -63,6 +65,20 @@ Fence FenceOf(const JobState& state) {
   return {state.job->id, state.term, state.generation, state.step, state.attempt};
 }
 
+int64_t TotalSteps(const JobState& state) {
+  return StepsOf(state.job->spec.training, state.data.train_samples);
+}
+
+double StepsPerEpochOf(const JobState& state) {
+  return StepsPerEpoch(state.job->spec.training, state.data.train_samples);
+}
+
+uint64_t LastStep(const JobState& state) {
+  if (state.reached_step > 0) return state.reached_step;
+  const int64_t steps = TotalSteps(state);
+  return steps > 0 ? static_cast<uint64_t>(steps) : std::numeric_limits<uint64_t>::max();
+}
+
 int LeastStages(const JobState& state) {
   return std::max(1, static_cast<int>(state.job->spec.pipeline.min_stages));
 }
@@ -73,6 +89,7 @@ JobView ViewOf(const JobState& state) {
   JobView view;
   view.id = state.job->id;
   view.spec = state.job->spec;
+  view.spec.training.steps = TotalSteps(state);
   view.phase = state.phase;
   view.message = state.message;
   view.generation = state.generation;

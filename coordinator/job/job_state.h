@@ -154,6 +154,9 @@ struct JobState {
   std::string fingerprint;
 
   uint64_t skipped_steps = 0;
+  // The step whose evaluation reached training.until, which ends the job; 0: none did yet.
+  uint64_t reached_step = 0;
+  std::string reached_text;      // what was reached, for people
   uint64_t optimizer_start = 0;  // see TrainState
   int64_t consecutive_nonfinite = 0;
   double last_loss = 0, evaluation_loss = 0;
@@ -177,6 +180,11 @@ struct JobState {
 
 JobState NewJobState(std::shared_ptr<const JobDefinition> job, uint64_t term,
                      const JobLimits& limits);
+// Steps of the whole job, which the learning rate goes by; 0: it has epochs and has not loaded its data yet.
+int64_t TotalSteps(const JobState& state);
+double StepsPerEpochOf(const JobState& state);  // 0: the data is not known yet
+// At which the job ends: that, or where it reached training.until.
+uint64_t LastStep(const JobState& state);
 Fence FenceOf(const JobState& state);  // of the operation at hand
 JobView ViewOf(const JobState& state);
 // A job waits for stages: the others need not be offered any.

@@ -1,12 +1,17 @@
 // The step protocol: report, decide once, apply with the next command; evaluation on the way.
 #include <algorithm>
 #include <cmath>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "base/device_name.h"
 #include "base/status.h"
 #include "coordinator/job/job_transition.h"
 #include "coordinator/job/step_decision.h"
+#include "plan/epochs.h"
 #include "plan/learning_rate_kinds.h"
 
 namespace stagecoach {
@@ -39,17 +44,21 @@ double JobTransition::StepStallSeconds() const {
   return std::max(floor, std::min(likely, most));
 }
 
-bool JobTransition::BoundaryOf(int64_t every_steps) const {
-  return every_steps > 0 && state_.step > 0 &&
-         (state_.step % static_cast<uint64_t>(every_steps) == 0 || state_.step >= last_step());
+bool JobTransition::BoundaryOf(int64_t every_steps, double every_epochs) const {
+  if (state_.step == 0 || (every_steps == 0 && every_epochs == 0)) return false;
+  if (state_.step >= last_step()) return true;
+  if (every_steps > 0) return state_.step % static_cast<uint64_t>(every_steps) == 0;
+  return EndsEpochs(static_cast<int64_t>(state_.step), every_epochs, StepsPerEpochOf(state_));
 }
 
 void JobTransition::Continue() {
+  const EvaluationSpec& evaluation = spec().evaluation;
+  const CheckpointSpec& checkpoint = spec().checkpoint;
   const bool last = state_.step >= last_step();
   const bool evaluate = !state_.evaluated && state_.evaluation_batches > 0 &&
-                        BoundaryOf(spec().evaluation.every_steps);
-  const bool save =
-      !state_.saved && (last || state_.save_requested || BoundaryOf(spec().checkpoint.every_steps));
+                        BoundaryOf(evaluation.every_steps, evaluation.every_epochs);
+  const bool save = !state_.saved && (last || state_.save_requested ||
+                                      BoundaryOf(checkpoint.every_steps, checkpoint.every_epochs));
   if ((evaluate || save) && state_.pending.has_value()) {
     return SendRuns(Activity::kFlush, WorkKind::kNone, 0);
   }
@@ -100,7 +109,8 @@ void JobTransition::FinishTrain() {
   apply.optimizer_steps = OptimizerSteps({.step = state_.step,
                                           .skipped_steps = state_.skipped_steps,
                                           .optimizer_start = state_.optimizer_start});
-  apply.learning_rate = LearningRateAt(spec().training.learning_rate, index, spec().training.steps);
+  apply.learning_rate = LearningRateAt(spec().training.learning_rate, index, TotalSteps(state_),
+                                       StepsPerEpochOf(state_));
   apply.gradient_scale = decision->gradient_scale;
 
   const double seconds = now_.seconds - state_.operation_started_seconds;
@@ -139,7 +149,7 @@ void JobTransition::FinishTrain() {
         " steps in a row (training.max_nonfinite_steps=", spec().training.max_nonfinite_steps,
         "); lower the learning rate or set gradient_clip_norm")));
   }
-  if (state_.step >= last_step()) Enter(JobPhase::kFinishing, "");
+  if (state_.step >= last_step()) Enter(JobPhase::kFinishing, state_.reached_text);
   Continue();
 }
 
@@ -186,9 +196,34 @@ void JobTransition::FinishEvaluationBatch() {
       state_.evaluation_measures = record.measures;
       state_.evaluation_loss = loss;
       state_.has_evaluation_loss = true;
+      EndIfReached(loss, state_.evaluation_measures);
     }
   }
   Continue();
+}
+
+void JobTransition::EndIfReached(double loss, const std::vector<Measure>& measures) {
+  const UntilSpec& until = spec().training.until;
+  if (!until.given() || state_.reached_step > 0) return;
+  std::vector<std::string> words;
+  bool reached = true;
+  if (until.loss > 0) {
+    reached = loss <= until.loss;
+    words.push_back(absl::StrCat("loss ", loss, " <= ", until.loss));
+  }
+  for (const auto& [name, least] :
+       {std::pair("accuracy", until.accuracy), std::pair("top_5", until.top_5)}) {
+    if (least == 0) continue;
+    const auto found = std::find_if(measures.begin(), measures.end(),
+                                    [&](const Measure& measure) { return measure.name == name; });
+    reached = reached && found != measures.end() && found->value >= least;
+    if (reached) words.push_back(absl::StrCat(name, " ", found->value, " >= ", least));
+  }
+  if (!reached) return;
+  state_.reached_step = state_.step;
+  state_.reached_text = absl::StrCat("training.until is reached at step ", state_.step, ": ",
+                                     absl::StrJoin(words, ", "));
+  Enter(JobPhase::kFinishing, state_.reached_text);
 }
 
 }  // namespace stagecoach

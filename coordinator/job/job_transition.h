@@ -46,7 +46,8 @@ class JobTransition {
  private:
   const JobSpec& spec() const { return state_.job->spec; }
   int layers() const { return static_cast<int>(state_.job->model.layers.size()); }
-  uint64_t last_step() const { return static_cast<uint64_t>(spec().training.steps); }
+  // At which the job ends. Of a job in epochs that has not loaded its data yet: no step is.
+  uint64_t last_step() const { return LastStep(state_); }
 
   // What all share.
   void Stale() { ++state_.stale_events; }
@@ -73,6 +74,7 @@ class JobTransition {
   std::string LoadedFingerprint() const;
   absl::Status CheckFingerprints() const;
   absl::Status CheckData();
+  absl::Status CheckSteps();
 
   // The checkpoint folder.
   bool HasRun() const;
@@ -92,9 +94,11 @@ class JobTransition {
   void RecordStep(const StepDecision& decision, double learning_rate);
   void StartEvaluation();
   void FinishEvaluationBatch();
+  void EndIfReached(double loss, const std::vector<Measure>& measures);
 
   // Checkpoints.
-  bool BoundaryOf(int64_t every_steps) const;  // step is a multiple, or the last
+  // The step ends one of the spans, or is the last.
+  bool BoundaryOf(int64_t every_steps, double every_epochs) const;
   int64_t CheckpointBytes() const;
   void StartCheckpoint();
   void FinishShards();

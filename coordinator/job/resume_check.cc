@@ -82,7 +82,8 @@ absl::Status CheckResume(const JobDefinition& job, const Manifest& manifest, boo
     return Differs("training.micro_batches", training.micro_batches, state.micro_batches, manifest);
   }
   if (!own && !job.spec.resume_fresh_optimizer) RETURN_IF_ERROR(CheckOptimizer(job, manifest));
-  if (!own && state.step >= static_cast<uint64_t>(training.steps)) {
+  // Of a job in epochs the steps are known when its data is loaded.
+  if (!own && training.steps > 0 && state.step >= static_cast<uint64_t>(training.steps)) {
     return absl::FailedPreconditionError(absl::StrCat(
         "training.steps=", training.steps, " but the checkpoint of resume_job=", manifest.job,
         " is at step ", state.step, " already; ask for more steps or an earlier resume_step"));

@@ -10,10 +10,11 @@ struct ConstantRate {
   static constexpr const char* kKind = "constant";
   double peak = 0;
   int64_t warmup_steps = 0;
+  double warmup_epochs = 0;
 
   template <typename Visitor>
   void Visit(Visitor& visit) {
-    VisitWarmUp(visit, peak, warmup_steps);
+    VisitWarmUp(visit, peak, warmup_steps, warmup_epochs);
   }
 };
 

@@ -10,10 +10,11 @@ struct CosineRate {
   static constexpr const char* kKind = "cosine";
   double peak = 0;
   int64_t warmup_steps = 0;
+  double warmup_epochs = 0;
   double final = 0;  // at the last step
   template <typename Visitor>
   void Visit(Visitor& visit) {
-    VisitWarmUp(visit, peak, warmup_steps);
+    VisitWarmUp(visit, peak, warmup_steps, warmup_epochs);
     visit.Between("final", final, 0, peak);
   }
 };

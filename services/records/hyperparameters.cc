@@ -70,6 +70,7 @@ std::vector<HyperParameter> HyperParametersOf(const JobSpec& spec) {
   list.Add("precision", PrecisionName(spec.precision));
   list.Add("seed", static_cast<double>(spec.seed));
   list.Add("steps", training.steps);
+  if (training.epochs > 0) list.Add("epochs", training.epochs);
   list.Add("batch_size", training.batch_size);
   list.Add("micro_batches", training.micro_batches);
   list.Add("optimizer", training.optimizer.kind);
@@ -77,7 +78,9 @@ std::vector<HyperParameter> HyperParametersOf(const JobSpec& spec) {
   const LearningRateKind& rate = LearningRateKinds().Named(training.learning_rate.kind);
   list.Add("learning_rate", rate.Peak(training.learning_rate));
   list.Add("learning_rate_curve", training.learning_rate.kind);
-  list.Add("warmup_steps", rate.WarmUpSteps(training.learning_rate));
+  const RateSpan warmup = rate.WarmUp(training.learning_rate);
+  list.Add("warmup_steps", warmup.steps);
+  if (warmup.epochs > 0) list.Add("warmup_epochs", warmup.epochs);
   list.Add("gradient_clip_norm", training.gradient_clip_norm);
   list.Add("schedule", spec.pipeline.schedule);
   list.Add("rematerialization", RematerializationName(spec.pipeline.rematerialization));

@@ -50,8 +50,9 @@ void ReportEnd(JobClient& client, const std::string& id, const v1::WatchJobRespo
       console.PrintLine(absl::StrCat("digest  ", finished.weights_digest()));
     }
   }
-  if (finished.state() != v1::JOB_STATE_SUCCEEDED && !finished.message().empty()) {
-    console.Note(absl::StrCat("stagecoach: job ", id, ": ", finished.message()));
+  if (!finished.message().empty()) {
+    const bool well = finished.state() == v1::JOB_STATE_SUCCEEDED;
+    console.Note(absl::StrCat(well ? "" : "stagecoach: ", "job ", id, ": ", finished.message()));
   }
 }
 

@@ -44,19 +44,29 @@ absl::StatusOr<uint64_t> NewestCheckpointThatHolds(JobClient& client, const v1::
                    ") has no checkpoint to go on from; submit its spec anew"));
 }
 
+// A job tells the steps that its epochs are; its file must not.
+void AsSubmitted(v1::JobSpec* spec) {
+  if (spec->training().epochs() > 0) spec->mutable_training()->clear_steps();
+}
+
 absl::StatusOr<StartedJob> GoOnAsNewJob(JobClient& client, const v1::Job& job, int64_t stages,
                                         int64_t steps, const std::string& given_id,
                                         CommandContext& context) {
   ASSIGN_OR_RETURN(const uint64_t step, NewestCheckpointThatHolds(client, job));
   v1::JobSpec spec = job.spec();
   if (stages > 0) spec.mutable_pipeline()->set_stages(stages);
-  if (steps > 0) spec.mutable_training()->set_steps(steps);
-  if (step >= static_cast<uint64_t>(spec.training().steps())) {
+  const int64_t wanted = steps > 0 ? steps : spec.training().steps();
+  if (step >= static_cast<uint64_t>(wanted)) {
     return absl::FailedPreconditionError(
         absl::StrCat("job ", job.id(), " (", StateName(job.state()), ") has a checkpoint of step ",
-                     step, " and training.steps=", spec.training().steps(),
+                     step, " and training.steps=", wanted,
                      ": nothing is left to do; ask for more steps with --steps"));
   }
+  if (steps > 0) {
+    spec.mutable_training()->set_steps(steps);
+    spec.mutable_training()->clear_epochs();
+  }
+  AsSubmitted(&spec);
   spec.clear_resume();  // fresh_optimizer was for its own beginning
   spec.mutable_resume()->set_job(job.id());
   spec.mutable_resume()->set_step(static_cast<int64_t>(step));
@@ -128,8 +138,10 @@ absl::StatusOr<StartedJob> StartOrGoOn(JobClient& client, const std::string& id,
   RETURN_IF_ERROR(known.status());
   RETURN_IF_ERROR(CheckReadable(*known));
   v1::JobSpec with_its_stages = spec;
+  v1::JobSpec submitted = known->spec();
+  AsSubmitted(&submitted);
   with_its_stages.mutable_pipeline()->set_stages(known->spec().pipeline().stages());
-  if (!SpecDifference(known->spec(), with_its_stages).empty()) {
+  if (!SpecDifference(submitted, with_its_stages).empty()) {
     return ExistsWithAnotherSpec(*known, spec, remedy);
   }
   if (!IsHeld(*known)) return StartedJob{*known};

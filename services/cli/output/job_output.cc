@@ -38,7 +38,10 @@ std::string LossText(const v1::Job& job) {
 }
 
 std::string Steps(const v1::Job& job) {
-  return absl::StrCat(job.step(), "/", job.spec().training().steps());
+  const v1::Training& training = job.spec().training();
+  if (training.steps() > 0) return absl::StrCat(job.step(), "/", training.steps());
+  return absl::StrCat(job.step(), ", ", training.epochs(),
+                      training.epochs() == 1 ? " epoch" : " epochs");  // its data is not loaded yet
 }
 
 void AppendField(const std::string& name, const std::string& value, std::string* text) {

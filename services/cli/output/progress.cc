@@ -34,6 +34,7 @@ void ProgressState::OnStep(uint64_t step, const v1::StepRecord& record) {
 }
 
 void ProgressState::OnStages(const v1::Job& job) {
+  if (job.spec().training().steps() > 0) steps_ = job.spec().training().steps();
   for (const v1::JobStage& stage : job.stages()) {
     const v1::MemoryBytes& peak = stage.memory_peak();
     memory_peak_bytes_ = std::max(memory_peak_bytes_, peak.parameters() + peak.gradients() +

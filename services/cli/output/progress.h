@@ -37,7 +37,7 @@ class ProgressState {
   std::string Bar(int columns) const;
 
  private:
-  const int64_t steps_;
+  int64_t steps_;
   const int64_t batch_size_;
   uint64_t step_ = 0;
   v1::StepRecord last_;

@@ -36,6 +36,12 @@ v1::Training TrainingToProto(const TrainingSpec& spec) {
   proto.set_gradient_clip_norm(spec.gradient_clip_norm);
   proto.set_max_nonfinite_steps(spec.max_nonfinite_steps);
   for (const std::string& pattern : spec.freeze) proto.add_freeze(pattern);
+  proto.set_epochs(spec.epochs);
+  if (spec.until.given()) {
+    proto.mutable_until()->set_loss(spec.until.loss);
+    proto.mutable_until()->set_accuracy(spec.until.accuracy);
+    proto.mutable_until()->set_top_5(spec.until.top_5);
+  }
   return proto;
 }
 
@@ -53,6 +59,8 @@ absl::StatusOr<TrainingSpec> TrainingFromProto(const v1::Training& proto) {
   spec.gradient_clip_norm = proto.gradient_clip_norm();
   if (proto.has_max_nonfinite_steps()) spec.max_nonfinite_steps = proto.max_nonfinite_steps();
   spec.freeze.assign(proto.freeze().begin(), proto.freeze().end());
+  spec.epochs = proto.epochs();
+  spec.until = {proto.until().loss(), proto.until().accuracy(), proto.until().top_5()};
   return spec;
 }
 
@@ -199,8 +207,10 @@ v1::JobSpec ToProto(const JobSpec& spec) {
   *proto.mutable_pipeline() = PipelineToProto(spec.pipeline);
   proto.mutable_checkpoint()->set_every_steps(spec.checkpoint.every_steps);
   proto.mutable_checkpoint()->set_keep(spec.checkpoint.keep);
+  proto.mutable_checkpoint()->set_every_epochs(spec.checkpoint.every_epochs);
   proto.mutable_evaluation()->set_every_steps(spec.evaluation.every_steps);
   proto.mutable_evaluation()->set_batches(spec.evaluation.batches);
+  proto.mutable_evaluation()->set_every_epochs(spec.evaluation.every_epochs);
   if (!spec.resume_job.empty() || spec.resume_step >= 0) {
     proto.mutable_resume()->set_job(spec.resume_job);
     proto.mutable_resume()->set_fresh_optimizer(spec.resume_fresh_optimizer);
@@ -220,8 +230,10 @@ absl::StatusOr<JobSpec> WithoutModel(const v1::JobSpec& proto) {
   ASSIGN_OR_RETURN(spec.training, TrainingFromProto(proto.training()));
   ASSIGN_OR_RETURN(spec.pipeline, PipelineFromProto(proto.pipeline()));
   spec.checkpoint.every_steps = proto.checkpoint().every_steps();
+  spec.checkpoint.every_epochs = proto.checkpoint().every_epochs();
   if (proto.checkpoint().has_keep()) spec.checkpoint.keep = proto.checkpoint().keep();
   spec.evaluation.every_steps = proto.evaluation().every_steps();
+  spec.evaluation.every_epochs = proto.evaluation().every_epochs();
   spec.evaluation.batches = proto.evaluation().batches();
   if (proto.has_resume()) {
     if (proto.resume().job().empty()) return NotSet("resume.job", "the id of a job");

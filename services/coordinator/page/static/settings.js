@@ -93,13 +93,17 @@ function optimizer(spec) {
   return [Object.keys(chosen || {})[0] || NOT_SAID, clipping];
 }
 
-const RATES = {constant: 'constant', linear: 'linear', cosine: 'cosine', inverse_square_root: 'inverse root'};
+const RATES = {constant: 'constant', linear: 'linear', cosine: 'cosine', inverse_square_root: 'inverse root',
+               exponential: 'exponential', step: 'in steps'};
 
 function learningRate(spec) {
   const [kind, rate] = Object.entries(spec?.training?.learning_rate || {})[0] || [];
   if (!rate) return [NOT_SAID, ''];
   return [`${scientific(rate.peak)} ${RATES[kind] || kind}`,
-          [num(rate.warmup_steps) > 0 ? `${integer(rate.warmup_steps)} warm-up steps` : 'no warm-up',
+          [num(rate.warmup_steps) > 0 ? `${integer(rate.warmup_steps)} warm-up steps`
+             : num(rate.warmup_epochs) > 0 ? `${num(rate.warmup_epochs)} warm-up epochs` : 'no warm-up',
+           kind === 'exponential' ? `× ${num(rate.factor ?? 1)} ${every(rate.every_steps, epochs(rate.every_epochs))}` : '',
+           kind === 'step' ? `× ${num(rate.factor ?? 0.1)} at ${(rate.milestones || []).join(', ') || `epochs ${(rate.milestone_epochs || []).join(', ')}`}` : '',
            rate.final === undefined ? '' : `to ${scientific(rate.final)}`].filter(Boolean).join(', ')];
 }
 
@@ -109,6 +113,10 @@ function data(spec) {
   return [Object.keys(spec?.data || {})[0] || NOT_SAID, ''];
 }
 
+function epochs(count) {
+  return `every ${num(count) === 1 ? 'epoch' : `${num(count)} epochs`}`;
+}
+
 function every(steps, what) {
   return num(steps) > 0 ? `every ${integer(steps)} steps` : what;
 }
@@ -116,8 +124,9 @@ function every(steps, what) {
 function saving(spec) {
   const checkpoint = spec?.checkpoint || {};
   const evaluation = spec?.evaluation || {};
-  return [every(checkpoint.every_steps, 'at the last step'),
-          num(evaluation.every_steps) > 0 ? `evaluation every ${integer(evaluation.every_steps)} steps` : 'no evaluation'];
+  return [every(checkpoint.every_steps, num(checkpoint.every_epochs) > 0 ? epochs(checkpoint.every_epochs) : 'at the last step'),
+          num(evaluation.every_steps) > 0 ? `evaluation every ${integer(evaluation.every_steps)} steps`
+             : num(evaluation.every_epochs) > 0 ? `evaluation ${epochs(evaluation.every_epochs)}` : 'no evaluation'];
 }
 
 function pipeline(spec, stages) {

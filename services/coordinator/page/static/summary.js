@@ -96,7 +96,9 @@ export class Summary {
     progress.value = Number.isFinite(done) ? done : 0;
     setText(this.field('step'), integer(done));
     setAttribute(this.field('step'), 'data-value', job.step);
-    setText(part(this.root, 'steps'), ` / ${integer(steps)} steps · ${percent(steps > 0 ? done / steps : 0)}`);
+    const epochs = num(job.spec?.training?.epochs);
+    setText(part(this.root, 'steps'), steps > 0 || !(epochs > 0) ? ` / ${integer(steps)} steps · ${percent(steps > 0 ? done / steps : 0)}`
+      : ` steps of ${epochs === 1 ? 'one epoch' : `${epochs} epochs`}`);
   }
 
   updateTiles(job) {
