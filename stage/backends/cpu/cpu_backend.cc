@@ -22,11 +22,13 @@ Bfloat16Products BestBfloat16Products() {
   return OneDnnHasBfloat16() ? Bfloat16Products::kNative : Bfloat16Products::kWidened;
 }
 
-CpuBackend::CpuBackend(const BackendOptions& options, Bfloat16Products products)
+CpuBackend::CpuBackend(const BackendOptions& options, Bfloat16Products products,
+                       Convolutions convolutions)
     : allocator_(MakeHostAllocator(options.memory_limit_bytes)),
       pool_(std::max(1, options.threads), options.worker_nice),
       workspace_(allocator_.get(), pool_.threads() + 1),
-      products_(products) {}
+      products_(products),
+      convolutions_(convolutions) {}
 
 std::string CpuBackend::fingerprint() const {
   return absl::StrCat("cpu ", OneDnnFingerprint(), " kernels ", KernelTarget(), " BF16 ",

@@ -21,6 +21,10 @@ namespace stagecoach::cpu {
 enum class Bfloat16Products { kNative, kWidened };
 Bfloat16Products BestBfloat16Products();  // native where oneDNN has the instructions
 
+// How convolutions are computed: by oneDNN's own where it has a fast one, or by products of columns, which is also what
+// is left where it has none.
+enum class Convolutions { kBest, kByColumns };
+
 // Block sizes depend on nothing but this file: they are part of the numerics where a block is the
 // unit of a sum, and of the balance between threads elsewhere.
 inline constexpr int64_t kElementBlock = 16384;  // 64 KiB of floats; a multiple of 4 random words
@@ -40,7 +44,8 @@ class Room {
 class CpuBackend final : public Backend {
  public:
   explicit CpuBackend(const BackendOptions& options,
-                      Bfloat16Products products = BestBfloat16Products());
+                      Bfloat16Products products = BestBfloat16Products(),
+                      Convolutions convolutions = Convolutions::kBest);
 
   std::string fingerprint() const override;
   Allocator& allocator() override { return *allocator_; }
@@ -77,6 +82,7 @@ class CpuBackend final : public Backend {
   float* ReserveShared(int64_t bytes) { return workspace_.Reserve(pool_.threads(), bytes); }
   MatmulCache& matmuls() { return matmuls_; }
   Bfloat16Products products() const { return products_; }
+  Convolutions convolutions() const { return convolutions_; }
 
  private:
   const std::unique_ptr<Allocator> allocator_;
@@ -84,6 +90,7 @@ class CpuBackend final : public Backend {
   Workspace workspace_;
   MatmulCache matmuls_;
   const Bfloat16Products products_;
+  const Convolutions convolutions_;
 };
 
 }  // namespace stagecoach::cpu

@@ -1,12 +1,17 @@
-// What a convolution on the cpu takes besides its tensors, and the signs of progress that it gives.
+// The two ways of a convolution on the cpu beside each other and the reference: by oneDNN's own, and by columns.
 #include <string_view>
 
+#include "absl/strings/str_cat.h"
 #include "base/progress.h"
 #include "gtest/gtest.h"
+#include "operations/convolution.h"
 #include "stage/backends/conformance/case_table.h"
+#include "stage/backends/cpu/cpu_backend.h"
 
 namespace stagecoach::conformance {
 namespace {
+
+using cpu::Convolutions;
 
 CaseCalls ConvolutionCalls(std::string_view name) {
   for (const OperationCase& of : AllCases()) {
@@ -16,9 +21,89 @@ CaseCalls ConvolutionCalls(std::string_view name) {
   return {};
 }
 
+std::unique_ptr<Backend> MakeWith(Convolutions convolutions, int threads = 1) {
+  return std::make_unique<cpu::CpuBackend>(BackendOptions{.threads = threads},
+                                           cpu::BestBfloat16Products(), convolutions);
+}
+
+std::vector<ConformanceRow> ConvolutionRows() {
+  std::vector<ConformanceRow> rows;
+  for (ConformanceRow& row : ConformanceRows()) {
+    if (row.name.find("convolution") != std::string::npos) rows.push_back(std::move(row));
+  }
+  CHECK(!rows.empty()) << "rows of convolutions";
+  return rows;
+}
+
+TEST(CpuConvolution, ByColumnsAgreesWithTheReferenceAndWithItself) {
+  const auto reference = MakeReferenceBackend(BackendOptions{});
+  const auto columns = MakeWith(Convolutions::kByColumns);
+  for (const ConformanceRow& row : ConvolutionRows()) {
+    const Outputs actual = row.run(*columns);
+    EXPECT_EQ(row.Disagreement(actual, row.Expected(*reference)), "") << row.name;
+    const auto three = MakeWith(Convolutions::kByColumns, 3);
+    EXPECT_EQ(Disagreement(row.run(*three), actual, 0.0), "") << row.name << ", three threads";
+  }
+}
+
+// Of more images than a task has, and no multiple of that: tasks and shares of unequal size.
+CaseCalls ManyImages(int64_t side, int64_t channels, int64_t stride, int64_t groups) {
+  OperationCase of = ConvolutionCalls("wide").of;
+  of.call.attributes = ToAttributes(ConvolutionAttributes{
+      .steps = {.stride = {stride, stride}, .padding = {1, 1}, .groups = groups}, .bias = true});
+  of.call.inputs = {Samples({side, side, channels}), Weights({32, 3, 3, channels / groups}),
+                    Weights({32})};
+  of.call.samples = 21;
+  return CallsOfCase(of);
+}
+
+Outputs RunAll(Backend& backend, const CaseCalls& calls, Elements elements) {
+  Bench bench(backend, elements);
+  CaseTable table(bench, calls);
+  table.SetGiven();
+  Outputs outputs;
+  for (const Call& call : calls.All()) {
+    table.Run(call);
+    for (const Tensor& tensor : table.at(call.outputs)) {
+      outputs.push_back(bench.Read(call.operation, tensor));
+    }
+    for (const Tensor& tensor : table.at(call.adds)) {
+      outputs.push_back(bench.Read(call.operation, tensor));
+    }
+  }
+  return outputs;
+}
+
+TEST(CpuConvolution, OfManyImagesIsTheSameBothWaysAndWithAnyNumberOfThreads) {
+  struct Case {
+    int64_t side, channels, stride, groups;
+  };
+  for (const Case& c : {Case{14, 32, 1, 1}, Case{9, 32, 2, 1}, Case{4, 64, 1, 1},
+                        Case{14, 32, 1, 32}, Case{14, 32, 1, 4}}) {
+    const CaseCalls calls = ManyImages(c.side, c.channels, c.stride, c.groups);
+    for (const Elements elements : {Elements::kFloat32, Elements::kBfloat16}) {
+      const std::string where =
+          absl::StrCat(c.side, "x", c.side, "x", c.channels, ", stride ", c.stride, ", groups ",
+                       c.groups, elements == Elements::kFloat32 ? "" : ", bfloat16");
+      const auto best = MakeWith(Convolutions::kBest);
+      const Outputs direct = RunAll(*best, calls, elements);
+      const auto columns = MakeWith(Convolutions::kByColumns);
+      EXPECT_EQ(Disagreement(direct, RunAll(*columns, calls, elements),
+                             Tolerances{.exact = 2e-5, .bfloat16 = 2 * kRoundedOnce}),
+                "")
+          << where;
+      for (const int threads : {2, 3}) {
+        const auto others = MakeWith(Convolutions::kBest, threads);
+        EXPECT_EQ(Disagreement(RunAll(*others, calls, elements), direct, 0.0), "")
+            << where << ", threads " << threads;
+      }
+    }
+  }
+}
+
 // Whoever waits for a step tells slow from stuck by the ticks, and a sample's image may be large.
-TEST(CpuConvolution, TicksForEachBlockOfPlacesInItsGradients) {
-  const auto backend = MakeCpuBackend(BackendOptions{.threads = 1});
+TEST(CpuConvolution, ByColumnsTicksForEachBlockOfPlacesInItsGradients) {
+  const auto backend = MakeWith(Convolutions::kByColumns);
   Bench bench(*backend);
   const CaseCalls calls = ConvolutionCalls("many_places");
   CaseTable table(bench, calls);
@@ -32,8 +117,8 @@ TEST(CpuConvolution, TicksForEachBlockOfPlacesInItsGradients) {
   }
 }
 
-TEST(CpuConvolution, OfSingleChannelsInFloat32TakesNoRoomForColumnsOrImages) {
-  const auto backend = MakeCpuBackend(BackendOptions{.threads = 1});
+TEST(CpuConvolution, ByColumnsOfSingleChannelsInFloat32TakesNoRoomForColumnsOrImages) {
+  const auto backend = MakeWith(Convolutions::kByColumns);
   Bench bench(*backend);
   const CaseCalls calls = ConvolutionCalls("many_places_depthwise");
   CaseTable table(bench, calls);

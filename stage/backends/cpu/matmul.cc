@@ -1,31 +1,14 @@
 #include "stage/backends/cpu/matmul.h"
 
-#include <oneapi/dnnl/dnnl.hpp>
-
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
+#include "stage/backends/cpu/onednn.h"
 
 namespace stagecoach::cpu {
 namespace {
 
 using dnnl::memory;
 using Desc = memory::desc;
-constexpr auto kF32 = memory::data_type::f32;
-
-const dnnl::engine& Engine() {
-  static const dnnl::engine engine(dnnl::engine::kind::cpu, 0);
-  return engine;
-}
-
-// A CPU stream holds no state between calls, but is not promised to be shareable.
-dnnl::stream& Stream() {
-  thread_local dnnl::stream stream(Engine());
-  return stream;
-}
-
-memory View(const Desc& desc, const void* data) {
-  return memory(desc, Engine(), const_cast<void*>(data));
-}
 
 memory::data_type InputType(const MatmulShape& s) {
   return s.bfloat16 ? memory::data_type::bf16 : kF32;

@@ -1,364 +1,226 @@
-// A convolution of groups is a product of the columns that its places read, block by block of places; one of
-// single channels (depthwise) goes channel by channel. Bfloat16 is widened, and rounded at the end. Blocks, and
-// the shares of a weight's gradient that samples are summed in, depend on shapes alone. oneDNN's own
-// convolutions are not used: the weight gradient of theirs adds in an order that follows its threads.
+// By oneDNN's own convolutions where they are fast, else by products of columns (stage/backends/cpu/column_convolution.h).
+// A task is some images. Bfloat16 is widened, and rounded at the end.
 #include "operations/convolution.h"
 
 #include <algorithm>
 #include <memory>
-#include <type_traits>
+#include <utility>
 
-#include "base/progress.h"
 #include "stage/backends/convolution_shape.h"
+#include "stage/backends/cpu/column_convolution.h"
 #include "stage/backends/cpu/column_sums.h"
-#include "stage/backends/cpu/convolution_columns.h"
-#include "stage/backends/cpu/float_view.h"
+#include "stage/backends/cpu/convolution_room.h"
+#include "stage/backends/cpu/direct_convolution.h"
 #include "stage/backends/cpu/kernel_list.h"
-#include "stage/backends/cpu/multiply_add.h"
+#include "stage/backends/cpu/worker_pool.h"
 
 namespace stagecoach::cpu {
 namespace {
 
-constexpr int64_t kBytes = sizeof(float);
-constexpr int64_t kShares = 8;  // partial sums of a weight's gradient
+constexpr double kTaskFlops = 4e6;  // worth a task
+constexpr double kMostCallFlops =
+    2e10;  // of an image: a call takes a tenth of a second and shows no progress
+constexpr int64_t kSharePlaces = 256;  // less is not worth a partial sum of a weight's gradient
 
-// The product of a whole block and of a lower last one.
-struct BlockProduct {
-  std::shared_ptr<Matmul> full, rest;
+struct Sizes {
+  explicit Sizes(const ConvolutionShape& s)
+      : image(s.window.height * s.window.width * s.window.channels),
+        places(s.window.places_height * s.window.places_width),
+        out(places * s.out),
+        flops(2.0 * static_cast<double>(out * s.window.size_height * s.window.size_width *
+                                        (s.window.channels / s.groups))) {}
+  int64_t image, places, out;  // elements of an image, places, elements of all places
+  double flops;                // of an image
 
-  template <typename Shape>  // MatmulShape of so many places
-  BlockProduct(const ConvolutionWork& work, Shape shape) {
-    const SerialOpenMp serial;  // primitives are made for one thread
-    full = std::make_shared<Matmul>(shape(work.full));
-    rest = work.rest == 0 ? full : std::make_shared<Matmul>(shape(work.rest));
+  int64_t TaskImages() const {
+    return std::max<int64_t>(1, static_cast<int64_t>(kTaskFlops / std::max(1.0, flops)));
   }
+};
+
+// Null where columns are the better way.
+std::shared_ptr<DirectConvolutions> FastWay(CpuBackend& backend, ConvolutionPart part,
+                                            const ConvolutionShape& shape, bool bias) {
+  if (backend.convolutions() == Convolutions::kByColumns) return nullptr;
+  const Sizes sizes(shape);
+  if (sizes.image == 0 || sizes.out == 0 || sizes.flops > kMostCallFlops) return nullptr;
+  // oneDNN's gradient of single channels takes ten times as long with a window of 5x5 as ours, half as long with 3x3.
+  const bool depthwise = shape.groups == shape.window.channels;
+  const bool large = std::max(shape.window.size_height, shape.window.size_width) > 3;
+  if (part == ConvolutionPart::kWeightGradient && depthwise && large) return nullptr;
+  auto direct = std::make_shared<DirectConvolutions>(part, shape, bias);
+  if (!direct->Of(1).fast()) return nullptr;
+  return direct;
+}
+
+// Primitives of a whole task and of a shorter last one.
+struct TaskPair {
+  TaskPair(DirectConvolutions& direct, int64_t samples, int64_t images)
+      : full(direct.Of(std::min(images, samples))),
+        rest(samples % images == 0 ? full : direct.Of(samples % images)),
+        images(std::min(images, samples)) {}
+  const DirectConvolution& Of(int64_t count) const { return count == images ? full : rest; }
   int64_t scratch_floats() const {
-    return (std::max(full->scratch_bytes(), rest->scratch_bytes()) + kBytes - 1) / kBytes;
+    const int64_t bytes = std::max(full.scratch_bytes(), rest.scratch_bytes());
+    return (bytes + kFloatBytes - 1) / kFloatBytes;
   }
-  const Matmul& Of(const ConvolutionWork& work, int64_t block) const {
-    return work.Rows(block) == work.block_rows ? *full : *rest;
-  }
+  const DirectConvolution &full, &rest;
+  const int64_t images;
 };
 
-// Pieces of a worker's scratch, each on a boundary that oneDNN likes.
-class Pieces {
- public:
-  explicit Pieces(float* next) : next_(next) {}
-  float* Take(int64_t floats) {
-    float* const piece = next_;
-    next_ += Rounded(floats);
-    return piece;
+// What a worker of a task takes.
+struct TaskRoom {
+  TaskRoom(const TaskPair& pair, const Sizes& sizes, bool widens)
+      : scratch(pair.scratch_floats()),
+        image(widens ? pair.images * sizes.image : 0),
+        places(widens ? pair.images * sizes.out : 0) {}
+  int64_t bytes() const {
+    return (Pieces::Rounded(scratch) + Pieces::Rounded(image) + Pieces::Rounded(places)) *
+           kFloatBytes;
   }
-  static int64_t Rounded(int64_t floats) { return (floats + 15) / 16 * 16; }
-
- private:
-  float* next_;
+  int64_t scratch, image, places;
 };
 
-// What a worker takes for a block: columns and a product's scratch where there is a product, and float32 of
-// the places where the tensors are bfloat16.
-struct BlockRoom {
-  int64_t columns = 0, scratch = 0, widened = 0;
-
-  static BlockRoom Of(const ConvolutionWork& work, const BlockProduct& product, bool widens) {
-    BlockRoom room;
-    if (!work.depthwise()) {
-      room.columns = work.full * work.row;
-      room.scratch = product.scratch_floats();
-    }
-    if (widens) room.widened = work.full * work.s.out;
-    return room;
-  }
-  int64_t floats() const {
-    return Pieces::Rounded(columns) + Pieces::Rounded(scratch) + Pieces::Rounded(widened);
-  }
-};
-
-template <typename F>
-void WithTypeOf(const Tensor& tensor, F f) {
-  if (IsBfloat16(tensor)) return f(Bfloat16{});
-  f(float{});
-}
-
-// The tensor's elements as floats: itself, or widened into room.
-const float* AsFloats(const Tensor& tensor, float* room) {
-  return FloatInput(tensor).Read(0, tensor.elements(), room);
-}
-
-// weights[tap][channel] of a depthwise weight [channel][tap].
-void TransposeTaps(const float* weight, int64_t channels, int64_t taps, float* target) {
-  for (int64_t c = 0; c < channels; ++c) {
-    for (int64_t t = 0; t < taps; ++t) target[t * channels + c] = weight[c * taps + t];
-  }
-}
-
-// Weight and bias as floats, and a depthwise weight's other order; without memory no weight.
-struct SharedWeights {
+// The weight packed and a bias as floats; without memory no weight.
+struct PackedWeight {
   const float *weight = nullptr, *bias = nullptr;
-  float* by_tap = nullptr;
 
-  static SharedWeights Of(CpuBackend& backend, const ConvolutionWork& work, const Tensor& weight,
-                          const Tensor& bias) {
-    SharedWeights shared;
-    const int64_t elements = weight.elements(), outputs = work.s.out;
-    const int64_t widened = IsBfloat16(weight) ? elements : 0;
-    const int64_t ordered = work.depthwise() ? elements : 0;
-    const int64_t widened_bias = bias.valid() && IsBfloat16(bias) ? outputs : 0;
-    const int64_t floats =
-        Pieces::Rounded(widened) + Pieces::Rounded(ordered) + Pieces::Rounded(widened_bias);
-    float* const room = floats == 0 ? nullptr : backend.ReserveShared(floats * kBytes);
-    if (floats > 0 && room == nullptr) return shared;
-    Pieces pieces(room);
-    shared.weight = AsFloats(weight, pieces.Take(widened));
-    shared.by_tap = pieces.Take(ordered);
-    if (bias.valid()) shared.bias = AsFloats(bias, pieces.Take(widened_bias));
-    if (work.depthwise()) TransposeTaps(shared.weight, outputs, work.taps, shared.by_tap);
-    return shared;
+  static PackedWeight Of(CpuBackend& backend, const DirectConvolution& direct, const Tensor& weight,
+                         const Tensor& bias) {
+    const int64_t widened = IsBfloat16(weight) ? weight.elements() : 0;
+    const int64_t widened_bias = bias.valid() && IsBfloat16(bias) ? bias.elements() : 0;
+    const int64_t packed = Pieces::Rounded(direct.packed_bytes() / kFloatBytes);
+    PackedWeight made;
+    float* const room = backend.ReserveShared(
+        (packed + Pieces::Rounded(widened) + Pieces::Rounded(widened_bias)) * kFloatBytes);
+    if (room == nullptr) return made;
+    Pieces pieces(room + packed);
+    const SerialOpenMp serial;
+    direct.Pack(AsFloats(weight, pieces.Take(widened)), room);
+    made.weight = room;
+    if (bias.valid()) made.bias = AsFloats(bias, pieces.Take(widened_bias));
+    return made;
   }
 };
 
-template <typename T>
-void DepthwiseBlock(const ConvolutionWork& work, const T* image, const SharedWeights& weights,
-                    int64_t block, float* y) {
-  const WindowShape& w = work.s.window;
-  const int64_t places = work.Rows(block) * w.places_width, channels = w.channels;
-  for (int64_t p = 0; p < places; ++p) {
-    if (weights.bias == nullptr) {
-      std::fill_n(y + p * channels, channels, 0.0f);
-    } else {
-      CopyChannels(weights.bias, y + p * channels, channels);
-    }
-  }
-  ForEachTapInside(w, work.FirstRow(block), work.Rows(block),
-                   [&](int64_t place, int64_t tap, int64_t pixel) {
-                     MultiplyAdd(image + pixel * channels, weights.by_tap + tap * channels,
-                                 y + place * channels, channels);
-                   });
+void RunForward(CpuBackend& backend, DirectConvolutions& direct, const Sizes& sizes, bool bias,
+                int64_t samples, const KernelArguments& a) {
+  if (samples == 0) return;
+  const TaskPair pair(direct, samples, sizes.TaskImages());
+  const TaskRoom room(pair, sizes, IsBfloat16(a.inputs[0]));
+  if (!backend.ReserveWorkers(room.bytes())) return;
+  const PackedWeight weight =
+      PackedWeight::Of(backend, pair.full, a.inputs[1], bias ? a.inputs[2] : Tensor());
+  if (weight.weight == nullptr) return;
+  const FloatInput x(a.inputs[0]);
+  const FloatOutput y(a.outputs[0]);
+  backend.ForEachBlock(samples, pair.images, [&](int64_t first, int64_t count, int worker) {
+    Pieces pieces(backend.WorkerScratch(worker));
+    float *const scratch = pieces.Take(room.scratch), *const image = pieces.Take(room.image);
+    float* const widened = pieces.Take(room.places);
+    float* const places = y.At(first * sizes.out, widened);
+    pair.Of(count).Execute(x.Read(first * sizes.image, count * sizes.image, image), weight.weight,
+                           weight.bias, places, scratch);
+    y.Finish(first * sizes.out, count * sizes.out, places);
+  });
 }
 
-template <typename T>
-void ForwardBlocks(CpuBackend& backend, const ConvolutionWork& work, const BlockProduct& product,
-                   const BlockRoom& room, const SharedWeights& weights, int64_t samples, const T* x,
-                   T* y) {
-  constexpr bool kNarrow = std::is_same_v<T, Bfloat16>;
-  backend.ForEachBlock(samples * work.blocks, 1, [&](int64_t task, int64_t, int worker) {
-    const int64_t sample = task / work.blocks, block = task % work.blocks;
-    const T* const image = x + sample * work.image;
-    const int64_t start =
-        (sample * work.places + work.FirstRow(block) * work.s.window.places_width);
-    const int64_t places = work.Rows(block) * work.s.window.places_width;
+void RunInputGradient(CpuBackend& backend, DirectConvolutions& direct, const Sizes& sizes,
+                      int64_t samples, const KernelArguments& a) {
+  if (samples == 0) return;
+  const TaskPair pair(direct, samples, sizes.TaskImages());
+  const TaskRoom room(pair, sizes, IsBfloat16(a.inputs[0]));
+  if (!backend.ReserveWorkers(room.bytes())) return;
+  const PackedWeight weight = PackedWeight::Of(backend, pair.full, a.inputs[1], Tensor());
+  if (weight.weight == nullptr) return;
+  const FloatInput dy(a.inputs[0]);
+  const FloatOutput dx(a.outputs[0]);
+  backend.ForEachBlock(samples, pair.images, [&](int64_t first, int64_t count, int worker) {
     Pieces pieces(backend.WorkerScratch(worker));
-    float* const columns = pieces.Take(room.columns);
-    float* const scratch = pieces.Take(room.scratch);
-    T* const target = y + start * work.s.out;
-    float* sums = nullptr;
-    if constexpr (kNarrow) {
-      sums = pieces.Take(room.widened);
-    } else {
-      sums = target;
-    }
-    if (work.depthwise()) {
-      DepthwiseBlock(work, image, weights, block, sums);
-    } else {
-      for (int64_t g = 0; g < work.s.groups; ++g) {
-        TakeColumns(work, image, g, block, columns);
-        product.Of(work, block)
-            .Execute(columns, weights.weight + g * work.out * work.row,
-                     weights.bias == nullptr ? nullptr : weights.bias + g * work.out,
-                     sums + g * work.out, scratch);
-      }
-    }
-    if constexpr (kNarrow) Narrow(sums, target, places * work.s.out);
+    float *const scratch = pieces.Take(room.scratch), *const widened = pieces.Take(room.image);
+    float* const places = pieces.Take(room.places);
+    float* const image = dx.At(first * sizes.image, widened);
+    pair.Of(count).Execute(image, weight.weight, nullptr,
+                           dy.Read(first * sizes.out, count * sizes.out, places), scratch);
+    dx.Finish(first * sizes.image, count * sizes.image, image);
   });
+}
+
+// shares[0] adds the others in order.
+void SumShares(CpuBackend& backend, float* shares, int64_t each, int64_t count) {
+  if (count == 1) return;
+  backend.ForEachBlock(each, kElementBlock, [&](int64_t first, int64_t some, int) {
+    for (int64_t share = 1; share < count; ++share) {
+      AddTo(shares + share * each + first, shares + first, some);
+    }
+  });
+}
+
+void SumPlaces(const ColumnBlock& block) {
+  ColumnSums(block.operands[0], block.total, block.rows, block.stride, block.columns);
+}
+
+void RunWeightGradient(CpuBackend& backend, DirectConvolutions& direct, const Sizes& sizes,
+                       int64_t samples, const KernelArguments& a) {
+  if (samples == 0) return;
+  const int64_t worth = (kSharePlaces + sizes.places - 1) / sizes.places;
+  const int64_t each = std::max((samples + kShares - 1) / kShares, worth);
+  const TaskPair pair(direct, samples, each);
+  const TaskRoom room(pair, sizes, IsBfloat16(a.inputs[0]));
+  const int64_t share = Pieces::Rounded(pair.full.packed_bytes() / kFloatBytes);
+  const int64_t count = (samples + pair.images - 1) / pair.images;
+  if (!backend.ReserveWorkers(room.bytes())) return;
+  float* const shares = backend.ReserveShared(count * share * kFloatBytes);
+  if (shares == nullptr) return;
+  const FloatInput dy(a.inputs[0]), x(a.inputs[1]);
+  backend.ForEachBlock(samples, pair.images, [&](int64_t first, int64_t some, int worker) {
+    Pieces pieces(backend.WorkerScratch(worker));
+    float *const scratch = pieces.Take(room.scratch), *const image = pieces.Take(room.image);
+    float* const places = pieces.Take(room.places);
+    pair.Of(some).Execute(x.Read(first * sizes.image, some * sizes.image, image),
+                          shares + first / pair.images * share, nullptr,
+                          dy.Read(first * sizes.out, some * sizes.out, places), scratch);
+  });
+  SumShares(backend, shares, share, count);
+  const SerialOpenMp serial;
+  pair.full.AddUnpacked(shares, a.adds[0].data<float>());
 }
 
 absl::StatusOr<Kernel> Forward(CpuBackend& backend, const Call& call, const CallTypes& types,
                                DType) {
   const auto attributes = AttributesOf<ConvolutionAttributes>(call);
-  const ConvolutionWork work(ForwardShape(attributes.steps, types));
-  const BlockProduct product(work, [&](int64_t places) {
-    return MatmulShape{.m = places,
-                       .k = work.row,
-                       .n = work.out,
-                       .a = {work.row, 1},
-                       .b = {1, work.row},
-                       .c_row = work.s.out,
-                       .bias = attributes.bias};
+  const ConvolutionShape shape = ForwardShape(attributes.steps, types);
+  const auto direct = FastWay(backend, ConvolutionPart::kForward, shape, attributes.bias);
+  if (direct == nullptr) return ForwardByColumns(backend, shape, attributes.bias);
+  return Kernel([&backend, direct, sizes = Sizes(shape), bias = attributes.bias](
+                    const KernelContext& context, const KernelArguments& a) {
+    RunForward(backend, *direct, sizes, bias, context.run.sequences, a);
   });
-  return Kernel([&backend, work, product, bias = attributes.bias](const KernelContext& context,
-                                                                  const KernelArguments& a) {
-    const BlockRoom room = BlockRoom::Of(work, product, IsBfloat16(a.inputs[0]));
-    if (!backend.ReserveWorkers(room.floats() * kBytes)) return;
-    const SharedWeights weights =
-        SharedWeights::Of(backend, work, a.inputs[1], bias ? a.inputs[2] : Tensor());
-    if (weights.weight == nullptr) return;
-    WithTypeOf(a.inputs[0], [&]<typename T>(T) {
-      ForwardBlocks(backend, work, product, room, weights, context.run.sequences,
-                    a.inputs[0].data<T>(), a.outputs[0].data<T>());
-    });
-  });
-}
-
-// One sample's image, float32, from zeros.
-template <typename T>
-void AddSampleGradient(const ConvolutionWork& work, const BlockProduct& product,
-                       const BlockRoom& room, const SharedWeights& weights, const T* dy,
-                       Pieces pieces, float* image) {
-  const WindowShape& w = work.s.window;
-  float* const columns = pieces.Take(room.columns);
-  float* const scratch = pieces.Take(room.scratch);
-  float* const widened = pieces.Take(room.widened);
-  for (int64_t block = 0; block < work.blocks; ++block) {
-    TickProgress();  // a sample may take long
-    const T* const places = dy + work.FirstRow(block) * w.places_width * work.s.out;
-    if (work.depthwise()) {
-      ForEachTapInside(w, work.FirstRow(block), work.Rows(block),
-                       [&](int64_t place, int64_t tap, int64_t pixel) {
-                         MultiplyAdd(places + place * w.channels, weights.by_tap + tap * w.channels,
-                                     image + pixel * w.channels, w.channels);
-                       });
-      continue;
-    }
-    const float* gradient = nullptr;
-    if constexpr (std::is_same_v<T, Bfloat16>) {
-      Widen(places, widened, work.Rows(block) * w.places_width * work.s.out);
-      gradient = widened;
-    } else {
-      gradient = places;
-    }
-    for (int64_t g = 0; g < work.s.groups; ++g) {
-      product.Of(work, block)
-          .Execute(gradient + g * work.out, weights.weight + g * work.out * work.row, nullptr,
-                   columns, scratch);
-      AddColumns(work, columns, g, block, image);
-    }
-  }
 }
 
 absl::StatusOr<Kernel> InputGradient(CpuBackend& backend, const Call& call, const CallTypes& types,
                                      DType) {
-  const auto attributes = AttributesOf<ConvolutionInputGradientAttributes>(call);
-  const ConvolutionWork work(InputGradientShape(attributes.steps, types));
-  const BlockProduct product(work, [&](int64_t places) {
-    return MatmulShape{.m = places,
-                       .k = work.out,
-                       .n = work.row,
-                       .a = {work.s.out, 1},
-                       .b = {work.row, 1},
-                       .c_row = work.row};
+  const ConvolutionShape shape =
+      InputGradientShape(AttributesOf<ConvolutionInputGradientAttributes>(call).steps, types);
+  const auto direct = FastWay(backend, ConvolutionPart::kInputGradient, shape, false);
+  if (direct == nullptr) return InputGradientByColumns(backend, shape);
+  return Kernel([&backend, direct, sizes = Sizes(shape)](const KernelContext& context,
+                                                         const KernelArguments& a) {
+    RunInputGradient(backend, *direct, sizes, context.run.sequences, a);
   });
-  return Kernel([&backend, work, product](const KernelContext& context, const KernelArguments& a) {
-    const bool narrow = IsBfloat16(a.inputs[0]);
-    const int64_t widened_image = narrow ? work.image : 0;
-    const BlockRoom room = BlockRoom::Of(work, product, narrow && !work.depthwise());
-    if (!backend.ReserveWorkers((Pieces::Rounded(widened_image) + room.floats()) * kBytes)) return;
-    const SharedWeights weights = SharedWeights::Of(backend, work, a.inputs[1], Tensor());
-    if (weights.weight == nullptr) return;
-    const FloatOutput dx(a.outputs[0]);
-    WithTypeOf(a.inputs[0], [&]<typename T>(T) {
-      backend.ForEachBlock(context.run.sequences, 1, [&](int64_t sample, int64_t, int worker) {
-        Pieces pieces(backend.WorkerScratch(worker));
-        float* const widened = pieces.Take(widened_image);
-        float* const image = dx.At(sample * work.image, widened);
-        std::fill_n(image, work.image, 0.0f);
-        AddSampleGradient(work, product, room, weights,
-                          a.inputs[0].data<T>() + sample * work.places * work.s.out, pieces, image);
-        dx.Finish(sample * work.image, work.image, widened);
-      });
-    });
-  });
-}
-
-// sums [out, row], of a depthwise weight [taps, out], adds one sample's.
-template <typename T>
-void AddSampleProducts(const ConvolutionWork& work, const BlockProduct& product,
-                       const BlockRoom& room, const T* dy, const T* x, Pieces pieces, float* sums) {
-  const WindowShape& w = work.s.window;
-  float* const columns = pieces.Take(room.columns);
-  float* const scratch = pieces.Take(room.scratch);
-  float* const widened = pieces.Take(room.widened);
-  for (int64_t block = 0; block < work.blocks; ++block) {
-    TickProgress();  // a sample may take long
-    const T* const places = dy + work.FirstRow(block) * w.places_width * work.s.out;
-    if (work.depthwise()) {
-      ForEachTapInside(w, work.FirstRow(block), work.Rows(block),
-                       [&](int64_t place, int64_t tap, int64_t pixel) {
-                         MultiplyAdd(x + pixel * w.channels, places + place * w.channels,
-                                     sums + tap * w.channels, w.channels);
-                       });
-      continue;
-    }
-    const float* gradient = nullptr;
-    if constexpr (std::is_same_v<T, Bfloat16>) {
-      Widen(places, widened, work.Rows(block) * w.places_width * work.s.out);
-      gradient = widened;
-    } else {
-      gradient = places;
-    }
-    for (int64_t g = 0; g < work.s.groups; ++g) {
-      TakeColumns(work, x, g, block, columns);
-      product.Of(work, block)
-          .Execute(gradient + g * work.out, columns, nullptr, sums + g * work.out * work.row,
-                   scratch);
-    }
-  }
-}
-
-// d_weight adds the shares in order.
-void AddShares(CpuBackend& backend, const ConvolutionWork& work, const float* shares,
-               int64_t elements, int64_t count, float* d_weight) {
-  backend.ForEachBlock(elements, kElementBlock, [&](int64_t first, int64_t some, int) {
-    for (int64_t i = first; i < first + some; ++i) {
-      const int64_t at = work.depthwise() ? i % work.taps * work.s.out + i / work.taps : i;
-      float sum = 0.0f;
-      for (int64_t share = 0; share < count; ++share) sum += shares[share * elements + at];
-      d_weight[i] += sum;
-    }
-  });
-}
-
-void SumBias(const ColumnBlock& block) {
-  ColumnSums(block.operands[0], block.total, block.rows, block.stride, block.columns);
 }
 
 absl::StatusOr<Kernel> WeightGradient(CpuBackend& backend, const Call& call, const CallTypes& types,
                                       DType) {
   const auto attributes = AttributesOf<ConvolutionWeightGradientAttributes>(call);
-  const ConvolutionWork work(WeightGradientShape(attributes.steps, types));
-  const BlockProduct product(work, [&](int64_t places) {
-    return MatmulShape{.m = work.out,
-                       .k = places,
-                       .n = work.row,
-                       .a = {1, work.s.out},
-                       .b = {work.row, 1},
-                       .c_row = work.row,
-                       .accumulate = true};
-  });
-  return Kernel([&backend, work, product, bias = attributes.bias](const KernelContext& context,
-                                                                  const KernelArguments& a) {
-    const int64_t samples = context.run.sequences, elements = a.adds[0].elements();
-    if (samples == 0) return;
-    const int64_t each = (samples + kShares - 1) / kShares, count = (samples + each - 1) / each;
-    const BlockRoom room =
-        BlockRoom::Of(work, product, IsBfloat16(a.inputs[0]) && !work.depthwise());
-    if (!backend.ReserveWorkers(room.floats() * kBytes)) return;
-    float* const shares = backend.ReserveShared(count * elements * kBytes);
-    if (shares == nullptr) return;
-    WithTypeOf(a.inputs[0], [&]<typename T>(T) {
-      const T *dy = a.inputs[0].data<T>(), *x = a.inputs[1].data<T>();
-      backend.ForEachBlock(samples, each, [&](int64_t first, int64_t some, int worker) {
-        float* const sums = shares + first / each * elements;
-        std::fill_n(sums, elements, 0.0f);
-        for (int64_t n = first; n < first + some; ++n) {
-          AddSampleProducts(work, product, room, dy + n * work.places * work.s.out,
-                            x + n * work.image, Pieces(backend.WorkerScratch(worker)), sums);
-        }
-      });
-    });
-    AddShares(backend, work, shares, elements, count, a.adds[0].data<float>());
+  const ConvolutionShape shape = WeightGradientShape(attributes.steps, types);
+  const auto direct = FastWay(backend, ConvolutionPart::kWeightGradient, shape, false);
+  if (direct == nullptr) return WeightGradientByColumns(backend, shape, attributes.bias);
+  return Kernel([&backend, direct, sizes = Sizes(shape), bias = attributes.bias, out = shape.out](
+                    const KernelContext& context, const KernelArguments& a) {
+    RunWeightGradient(backend, *direct, sizes, context.run.sequences, a);
     if (!bias) return;
     const Tensor operands[] = {a.inputs[0]};
-    SumColumns(backend, operands, work.s.out, work.s.out, a.adds[1].data<float>(), SumBias);
+    SumColumns(backend, operands, out, out, a.adds[1].data<float>(), SumPlaces);
   });
 }
 

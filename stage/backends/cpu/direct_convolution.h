@@ -1,0 +1,62 @@
+// DirectConvolution: oneDNN's own convolution of some images, one single-threaded primitive; DirectConvolutions makes
+// and keeps them by number of images, all with one packing of the weight.
+// Units and shapes: images and places are channels-last and dense, float32; weights are packed as the primitive wants
+//            them, Pack and AddUnpacked go from and to a weight's own order (operations/convolution.h).
+// Threads:   made on the executor thread under SerialOpenMp; Execute on any compute thread at once, each with its own
+//            scratch.
+// Determinism: as of Matmul (stage/backends/cpu/matmul.h). With more threads oneDNN would add a weight's gradient in an
+//            order that follows them; callers cut the images into shares by shape alone.
+#ifndef STAGECOACH_STAGE_BACKENDS_CPU_DIRECT_CONVOLUTION_H_
+#define STAGECOACH_STAGE_BACKENDS_CPU_DIRECT_CONVOLUTION_H_
+
+#include <cstdint>
+#include <map>
+#include <memory>
+
+#include "stage/backends/window_shape.h"
+
+namespace stagecoach::cpu {
+
+enum class ConvolutionPart { kForward, kInputGradient, kWeightGradient };
+
+class DirectConvolution {
+ public:
+  // shape.window.samples is the number of images. bias: of kForward. like: whose packing it takes, or null.
+  DirectConvolution(ConvolutionPart part, const ConvolutionShape& shape, bool bias,
+                    const DirectConvolution* like);
+  ~DirectConvolution();
+
+  // Made for the shape and this processor; oneDNN's general ways are slower than products of columns.
+  bool fast() const;
+  int64_t scratch_bytes() const;
+  int64_t packed_bytes() const;
+  void Pack(const float* weight, void* packed) const;
+  void AddUnpacked(const void* packed, float* weight) const;  // weight += packed
+  // kForward: image, weight to places. kInputGradient: places, weight to image. kWeightGradient: image and places to
+  // weight, which is set. bias: null without.
+  void Execute(const float* image, const void* weight, const float* bias, const float* places,
+               void* scratch) const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+class DirectConvolutions {
+ public:
+  DirectConvolutions(ConvolutionPart part, const ConvolutionShape& shape, bool bias)
+      : part_(part), shape_(shape), bias_(bias) {}
+  // The packing is the first one's.
+  const DirectConvolution& Of(int64_t samples);
+
+ private:
+  const ConvolutionPart part_;
+  const ConvolutionShape shape_;
+  const bool bias_;
+  const DirectConvolution* first_ = nullptr;
+  std::map<int64_t, std::unique_ptr<DirectConvolution>> made_;
+};
+
+}  // namespace stagecoach::cpu
+
+#endif  // STAGECOACH_STAGE_BACKENDS_CPU_DIRECT_CONVOLUTION_H_
