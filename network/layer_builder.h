@@ -66,6 +66,11 @@ class LayerBuilder {
   ValueId Bias(const LayerPlace& place, const char* name, Shape shape);  // zeros
   ValueId Float32(const LayerPlace& place, const char* name, Shape shape, ParameterSpec::Init init);
 
+  // The parameter with that number, a weight of a norm, begins with zeros.
+  void BeginAtZero(size_t parameter) {
+    parameters_.at(parameter).init = ParameterSpec::Init::kZeros;
+  }
+
   ValueId State(const LayerPlace& place, const char* name, Shape shape, float initial);
 
   absl::StatusOr<BuiltLayer> Finish(std::vector<ValueId> outputs);

@@ -21,6 +21,7 @@
   KIND(Flatten)                      \
   KIND(Gelu)                         \
   KIND(GlobalPool)                   \
+  KIND(GroupNorm)                    \
   KIND(LayerNorm)                    \
   KIND(Linear)                       \
   KIND(MaxPool)                      \

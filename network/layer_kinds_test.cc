@@ -12,6 +12,7 @@
 #include "network/layers/dropout.h"
 #include "network/layers/embedding.h"
 #include "network/layers/gelu.h"
+#include "network/layers/group_norm.h"
 #include "network/layers/layer_norm.h"
 #include "network/layers/linear.h"
 #include "network/layers/mlp.h"
@@ -81,6 +82,9 @@ TEST(LayerKinds, FieldsAreRefusedWithTheirPathAndWhatIsAllowed) {
             path + "rms_norm.epsilon: 1.5; must be a number in [1e-12, 1]");
   EXPECT_EQ(RefusalOf(BatchNormSpec{.momentum = 0}),
             path + "batch_norm.momentum: 0; must be a number in [1e-06, 1]");
+  EXPECT_EQ(RefusalOf(GroupNormSpec{.groups = 3}),
+            path + "group_norm.groups: 3; must divide the 16 channels");
+  EXPECT_EQ(RefusalOf(GroupNormSpec{.groups = 0}), path + "group_norm.groups: 0; must be >= 1");
   LayerSpec layer = LinearSpec{4};
   layer.attributes.Set("outt", int64_t{4});
   EXPECT_EQ(RefusalOf(layer), path + "linear.outt is not known; did you mean \"out\"?");
@@ -135,6 +139,7 @@ TEST(LayerKinds, FunctionsAreTheWordsThatStandInCheckpoints) {
   EXPECT_EQ(LayerFunction(LayerNormSpec{}), "layer_norm");
   EXPECT_EQ(LayerFunction(RmsNormSpec{1e-6}), "rms_norm:1e-06");
   EXPECT_EQ(LayerFunction(BatchNormSpec{.epsilon = 1e-3, .momentum = 0.2}), "batch_norm:0.001");
+  EXPECT_EQ(LayerFunction(GroupNormSpec{.groups = 8}), "group_norm:8:1e-05");
   EXPECT_EQ(LayerFunction(AttentionSpec{8, 0.1}), "attention:8");
   EXPECT_EQ(LayerFunction(AttentionSpec{.heads = 8, .rotary_theta = 1e6}),
             "attention:8:rotary=1e+06");

@@ -9,13 +9,14 @@ namespace {
 OperationList Listed() {
   OperationList all;
   for (const OperationList& some :
-       {ActivationOperations(),       AddOperations(),         AttentionOperations(),
-        BatchNormOperations(),        ConcatenateOperations(), ConvolutionOperations(),
-        CrossEntropyOperations(),     DropoutOperations(),     EmbeddingOperations(),
-        HeadNormOperations(),         LayerNormOperations(),   LinearOperations(),
-        MeanSquaredErrorOperations(), PadOperations(),         PoolOperations(),
-        PrependTokenOperations(),     ReshapeOperations(),     RmsNormOperations(),
-        RotaryOperations(),           SwigluOperations()}) {
+       {ActivationOperations(),   AddOperations(),         AttentionOperations(),
+        BatchNormOperations(),    ConcatenateOperations(), ConvolutionOperations(),
+        CrossEntropyOperations(), DropPathOperations(),    DropoutOperations(),
+        EmbeddingOperations(),    GroupNormOperations(),   HeadNormOperations(),
+        LayerNormOperations(),    LinearOperations(),      MeanSquaredErrorOperations(),
+        PadOperations(),          PoolOperations(),        PrependTokenOperations(),
+        ReshapeOperations(),      RmsNormOperations(),     RotaryOperations(),
+        SwigluOperations()}) {
     all.insert(all.end(), some.begin(), some.end());
   }
   return all;

@@ -24,6 +24,7 @@ inline constexpr ElementwiseFlops kDropoutFlops{12, 12};  // draws its random nu
 inline constexpr ElementwiseFlops kSoftmaxFlops{8, 8};    // per score
 inline constexpr ElementwiseFlops kAddFlops{1, 1};
 inline constexpr ElementwiseFlops kBatchNormFlops{8, 14};
+inline constexpr ElementwiseFlops kGroupNormFlops{8, 14};
 inline constexpr int64_t kScaleAndShiftFlops = 2;
 inline constexpr int64_t kMomentFlops = 12;  // of a channel, once a micro-batch or step
 inline constexpr int64_t kPoolFlops = 1;     // per element of a window

@@ -31,6 +31,8 @@ struct AmoebanetFields {
   AmoebanetStem stem = AmoebanetStem::kImagenet;
   double dropout = 0;     // in front of the last linear layer
   double momentum = 0.1;  // of batch norm; the paper's is 0.0003
+  // Rate at which an operation of the last cell is left out for a sample; cell i of n has i / n of it. The paper's: 0.3.
+  double drop_path = 0;
   template <typename Visitor>
   void Visit(Visitor& visit) {
     visit.Counts("image", image, 1, kMaxImageSide, 3);
@@ -40,6 +42,7 @@ struct AmoebanetFields {
     visit.Choice("stem", stem, {"imagenet", "small"});
     visit.Rate("dropout", dropout);
     visit.Between("momentum", momentum, kMinMomentum, 1);
+    visit.Rate("drop_path", drop_path);
   }
 };
 

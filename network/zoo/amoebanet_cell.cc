@@ -109,7 +109,7 @@ class CellWriter {
     half.bias = false;
     ASSIGN_OR_RETURN(const ValueId a, layer_.Add(half, "s1.even.convolution", even));
     ASSIGN_OR_RETURN(const ValueId b, layer_.Add(half, "s1.odd.convolution", odd));
-    return layer_.AddBatchNorm("s1.", layer_.Concatenate({a, b}));
+    return layer_.AddNorm("s1.", layer_.Concatenate({a, b}));
   }
 
   const CellShape shape_;
@@ -133,6 +133,9 @@ absl::StatusOr<ValueId> WriteCell(const CellTable& table, const CellShape& shape
       const int64_t stride = term.state < 2 ? shape.stride : 1;
       ASSIGN_OR_RETURN(terms.emplace_back(),
                        writer.Term(term.piece, states[term.state], stride, name));
+      if (shape.drop_path > 0 && term.piece != CellPiece::kIdentity) {
+        terms.back() = layer.DropPath(shape.drop_path, terms.back());
+      }
     }
     states.push_back(layer.Sum(terms[0], terms[1]));
   }

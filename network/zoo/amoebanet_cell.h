@@ -40,6 +40,7 @@ struct CellShape {
   int64_t stride = 1;            // of what reads s0 and s1
   bool keep_second = false;      // s1 is x2 as it is, and pieces bring its channels to c
   bool average_for_max = false;  // what torchgpipe has for the 3x3 maximum
+  double drop_path = 0;  // rate at which a piece is left out for a sample, but for identities
 };
 
 absl::StatusOr<ValueId> WriteCell(const CellTable& table, const CellShape& shape, ValueId x1,

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/field_check.h"
 #include "base/status.h"
+#include "network/layers/batch_norm.h"
 #include "network/layers/dropout.h"
 #include "network/layers/global_pool.h"
 #include "network/layers/linear.h"
@@ -26,7 +27,8 @@ class FrameWriter {
         path_(path),
         torchgpipe_(frame.variant == AmoebanetVariant::kTorchgpipe),
         writer_({fields.image, fields.classes},
-                {.epsilon = torchgpipe_ ? 1e-5 : 1e-3, .momentum = fields.momentum}, path) {}
+                BatchNormSpec{.epsilon = torchgpipe_ ? 1e-5 : 1e-3, .momentum = fields.momentum},
+                path) {}
 
   absl::StatusOr<Network> Write() {
     RETURN_IF_ERROR(CheckCounts());
@@ -95,6 +97,9 @@ class FrameWriter {
 
   absl::Status AddCell(const std::string& label, const CellTable& table, CellShape shape) {
     shape.average_for_max = torchgpipe_;
+    ++cells_;
+    shape.drop_path =
+        fields_.drop_path * static_cast<double>(cells_) / static_cast<double>(AllCells());
     const bool first = before_ == last_;
     shape.keep_second = first && !torchgpipe_;
     const auto write = [&](const Values& in, LayerPieces& layer) {
@@ -119,6 +124,11 @@ class FrameWriter {
     return absl::OkStatus();
   }
 
+  // With reductions, two of them in the stem for ImageNet.
+  int64_t AllCells() const {
+    return fields_.layers + (fields_.stem == AmoebanetStem::kSmall ? 2 : 4);
+  }
+
   std::string FunctionOf(const std::string& what) const {
     return absl::StrCat(frame_.name, torchgpipe_ ? ":torchgpipe:" : ":", what);
   }
@@ -128,6 +138,7 @@ class FrameWriter {
   const std::string path_;
   const bool torchgpipe_;
   ImageNetworkWriter writer_;
+  int64_t cells_ = 0;     // so far
   WireId last_, before_;  // what the last layer gave, and the one before it
 };
 

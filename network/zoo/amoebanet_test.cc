@@ -2,14 +2,17 @@
 #include "network/zoo/amoebanet.h"
 
 #include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "base/golden_testing.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "network/model_text.h"
 #include "network/network_kinds.h"
 #include "network/zoo/zoo_testing.h"
+#include "operations/drop_path.h"
 
 namespace stagecoach {
 namespace {
@@ -100,6 +103,32 @@ TEST(Amoebanet, HasTheParametersOfTheReferencesNetworks) {
   EXPECT_EQ(d(36, 544), 1'053'302'481);
   EXPECT_EQ(d(72, 512), 1'842'618'441);
   EXPECT_EQ(parameters(OnImagenet<AmoebanetBSpec>(18, 512, 481)), 557'286'057);
+}
+
+// As the reference does: cells are counted with the reductions, those of the stem too, the last one has the whole rate,
+// and identities are never left out. It is how a network is trained: weights do not hang on it.
+TEST(Amoebanet, LeavesPiecesOutTheMoreTheDeeperTheCell) {
+  auto spec = OnImagenet<AmoebanetDSpec>(3, 16, 65);
+  spec.drop_path = 0.35;
+  const Network network = ExpandedOf(spec);
+  std::vector<std::string> found;
+  for (const NetworkLayer& layer : network.layers) {
+    std::string rates;
+    int pieces = 0;
+    for (const Call& call : layer.graph->calls) {
+      if (call.operation != "drop_path") continue;
+      DropPathAttributes attributes = *FromAttributes<DropPathAttributes>(call.attributes);
+      EXPECT_EQ(attributes.draw, pieces++) << "a stream of its own";
+      rates = absl::StrFormat("%s %d x %.2f", layer.label, pieces, attributes.rate);
+    }
+    if (pieces > 0) found.push_back(rates);
+  }
+  EXPECT_THAT(found,
+              ElementsAre("reduction_cell 8 x 0.05", "reduction_cell 8 x 0.10",
+                          "normal_cell 8 x 0.15", "reduction_cell 8 x 0.20", "normal_cell 8 x 0.25",
+                          "reduction_cell 8 x 0.30", "normal_cell 8 x 0.35"));
+  spec.drop_path = 0;
+  EXPECT_EQ(CanonicalModelText(ExpandedOf(spec)), CanonicalModelText(network));
 }
 
 TEST(Amoebanet, RefusesWhatItsCellsCannotHalve) {

@@ -16,6 +16,7 @@
 #include "network/layers/flatten.h"
 #include "network/layers/gelu.h"
 #include "network/layers/global_pool.h"
+#include "network/layers/group_norm.h"
 #include "network/layers/layer_norm.h"
 #include "network/layers/linear.h"
 #include "network/layers/max_pool.h"
@@ -65,7 +66,7 @@ inline SequenceSpec EveryKind() {
 inline SequenceSpec EveryKindOnImages() {
   const ConvolutionSpec same{.out = 12, .kernel = {3}, .padding = {1}};
   return {.layers = {ConvolutionSpec{.out = 12, .kernel = {3, 5}, .padding = {1, 2}},
-                     ResidualSpec{{same, ReluSpec{}, same}},
+                     ResidualSpec{{same, ReluSpec{}, same}}, GroupNormSpec{.groups = 3},
                      ConvolutionSpec{
                          .out = 20, .kernel = {3}, .stride = {2, 1}, .groups = 4, .bias = false},
                      MaxPoolSpec{.kernel = {3}, .stride = {1, 2}, .padding = {1}}, ReluSpec{},
@@ -103,6 +104,7 @@ Spec TinyAmoebanet() {
   spec.filters = 4;
   spec.stem = AmoebanetStem::kSmall;
   spec.dropout = 0.1;
+  spec.drop_path = 0.3;
   return spec;
 }
 
@@ -160,6 +162,28 @@ inline std::vector<ZooEntry> ZooEntries() {
       {"resnet",
        ResnetSpec{.image = {9, 7, 3}, .classes = 5, .depth = 8, .width = 6},
        {"model/0000/*", "model/0001/*", "model/0002/first.*"}},
+      {"resnet_bottlenecks",
+       ResnetSpec{.image = {35, 33, 3},
+                  .classes = 5,
+                  .depth = 50,
+                  .width = 4,
+                  .form = ResnetForm::kImagenet,
+                  .zero_init_residual = true,
+                  .drop_path = 0.3},
+       {"model/0000/*", "model/0001/*", "model/0002/*", "model/0003/*", "model/0004/*",
+        "model/0005/first.*"},
+       /*has_kinks=*/true},
+      {"resnet_groups",
+       ResnetSpec{.image = {9, 7, 3},
+                  .classes = 5,
+                  .depth = 18,
+                  .width = 6,
+                  .form = ResnetForm::kImagenet,
+                  .stem = ResnetStem::kSmall,
+                  .norm = ResnetNorm::kGroup,
+                  .groups = 3,
+                  .drop_path = 0.3},
+       {"model/0000/*", "model/0001/*", "model/0002/*", "model/0003/first.*"}},
       {"sequence",
        SequenceSpec{.width = 36,
                     .context = 11,

@@ -6,10 +6,10 @@
 
 namespace stagecoach {
 
-ImageNetworkWriter::ImageNetworkWriter(const ImageShape& shape, const BatchNormSpec& batch_norm,
+ImageNetworkWriter::ImageNetworkWriter(const ImageShape& shape, const LayerSpec& norm,
                                        std::string path)
     : path_(std::move(path)),
-      batch_norm_(batch_norm),
+      norm_(norm),
       builder_(kInitStddev, {.images = true}),
       images_(builder_.Input("images", ActivationType(Shape(shape.image)), 0)),
       labels_(builder_.Input("labels", {Element::kIds, Leading::kSamples, {}}, shape.classes)) {}
@@ -20,7 +20,7 @@ absl::StatusOr<WireId> ImageNetworkWriter::Add(const std::string& label,
                                                const Write& write) {
   const auto layer = [&](const std::vector<ValueId>& values,
                          LayerBuilder& builder) -> absl::StatusOr<std::vector<ValueId>> {
-    LayerPieces pieces(path_, batch_norm_, builder);
+    LayerPieces pieces(path_, norm_, builder);
     ASSIGN_OR_RETURN(const ValueId y, write(values, pieces));
     return std::vector<ValueId>{y};
   };

@@ -1,4 +1,4 @@
-// ImageNetworkWriter: writes a network on images with a label each, layer by layer; every layer of pieces with batch
+// ImageNetworkWriter: writes a network on images with a label each, layer by layer; every layer of pieces with a
 // norm behind their convolutions.
 // Errors: INVALID_ARGUMENT with the path of the network in the job; the writer may not be used after one.
 #ifndef STAGECOACH_NETWORK_ZOO_IMAGE_NETWORK_WRITER_H_
@@ -18,7 +18,7 @@ namespace stagecoach {
 class ImageNetworkWriter {
  public:
   // The shape was checked (network/zoo/layer_chain.h).
-  ImageNetworkWriter(const ImageShape& shape, const BatchNormSpec& batch_norm, std::string path);
+  ImageNetworkWriter(const ImageShape& shape, const LayerSpec& norm, std::string path);
 
   WireId images() const { return images_; }
   const ValueType& type(WireId id) const { return builder_.type(id); }
@@ -31,7 +31,7 @@ class ImageNetworkWriter {
 
  private:
   const std::string path_;
-  const BatchNormSpec batch_norm_;
+  const LayerSpec norm_;
   NetworkBuilder builder_;
   WireId images_, labels_;
 };

@@ -10,24 +10,28 @@
 
 #include "absl/status/statusor.h"
 #include "network/layer_builder.h"
-#include "network/layers/batch_norm.h"
+#include "network/layer_spec.h"
 #include "network/layers/convolution.h"
 
 namespace stagecoach {
 
 class LayerPieces {
  public:
-  // `batch_norm`: behind every convolution.
-  LayerPieces(std::string path, const BatchNormSpec& batch_norm, LayerBuilder& builder)
-      : path_(std::move(path)), batch_norm_(batch_norm), builder_(builder) {}
+  // `norm`: behind every convolution, batch_norm or group_norm.
+  LayerPieces(std::string path, const LayerSpec& norm, LayerBuilder& builder)
+      : path_(std::move(path)), norm_(norm), builder_(builder) {}
 
   absl::StatusOr<ValueId> Add(const LayerSpec& piece, const std::string& name, ValueId x);
-  // Without a bias, then batch_norm: "<name>convolution", "<name>batch_norm".
+  // Without a bias, then the norm: "<name>convolution", "<name>batch_norm".
   absl::StatusOr<ValueId> AddConvolution(ConvolutionSpec convolution, const std::string& name,
                                          ValueId x);
-  absl::StatusOr<ValueId> AddBatchNorm(const std::string& name, ValueId x) {
-    return Add(batch_norm_, name + "batch_norm", x);
+  absl::StatusOr<ValueId> AddNorm(const std::string& name, ValueId x) {
+    return Add(norm_, name + norm_.kind, x);
   }
+  // Lets the norm that was added last begin with a scale of 0, so that what it gives is 0 at first.
+  void BeginLastNormAtZero();
+  // Leaves x out for some samples (operations/drop_path.h). At rate 0 it is no operation, but takes its stream.
+  ValueId DropPath(double rate, ValueId x);
   ValueId Relu(ValueId x) { return writer().Emit("relu", {}, {x})[0]; }
   ValueId Sum(ValueId x, ValueId y) { return writer().Emit("add", {}, {x, y})[0]; }
   ValueId Concatenate(const std::vector<ValueId>& parts) {
@@ -39,7 +43,7 @@ class LayerPieces {
 
  private:
   const std::string path_;
-  const BatchNormSpec batch_norm_;
+  const LayerSpec norm_;
   LayerBuilder& builder_;
 };
 

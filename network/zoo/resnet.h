@@ -1,30 +1,57 @@
-// resnet in the form for small images of He et al. (2015, 1512.03385, section 4.2): a 3x3 convolution; three stages of
-// (depth - 2) / 6 basic blocks with width, 2 width and 4 width channels, the second and third beginning with a stride of
-// 2; mean over the image; linear. A block is relu(f(x) + shortcut(x)), f = convolution, batch_norm, relu, convolution,
-// batch_norm; the shortcut is x itself, or where the shape changes a 1x1 convolution with batch_norm. No convolution has
-// a bias. Every block is one layer, so a partition cuts between blocks; depth 6n + 2 gives 3n + 2 layers.
+// resnet of He et al. (2015, 1512.03385): a stem; stages of blocks, each stage behind the first halving the image and
+// doubling the channels; mean over the image; linear. A block is relu(f(x) + shortcut(x)); the shortcut is x itself, or
+// where the shape changes a 1x1 convolution with norm. No convolution has a bias. Every block is one layer, so a
+// partition cuts between blocks.
+//
+// Two forms. `small` is that of section 4.2: three stages of (depth - 2) / 6 basic blocks, f = 3x3 convolution, norm, relu,
+// 3x3 convolution, norm. `imagenet` is that of table 1, as torchvision has it: four stages, of basic blocks with 18 and 34
+// layers, of bottlenecks with 50, 101 and 152: 1x1, 3x3 (with the stride: "v1.5") and 1x1 convolutions, which gives four
+// times the channels.
 #ifndef STAGECOACH_NETWORK_ZOO_RESNET_H_
 #define STAGECOACH_NETWORK_ZOO_RESNET_H_
 
 #include <cstdint>
 #include <vector>
 
+#include "network/layers/group_norm.h"
 #include "network/limits.h"
 
 namespace stagecoach {
+
+enum class ResnetForm { kSmall, kImagenet };
+
+enum class ResnetStem {
+  kOfForm,
+  kSmall,     // 3x3 convolution
+  kImagenet,  // 7x7 convolution and 3x3 maximum, each with a stride of 2
+};
+
+enum class ResnetNorm { kBatch, kGroup };
 
 struct ResnetSpec {
   static constexpr const char* kNetwork = "resnet";
   std::vector<int64_t> image;  // height, width, channels
   int64_t classes = 0;
-  int64_t depth = 20;  // 6n + 2
-  int64_t width = 16;  // channels of the first stage
+  int64_t depth = 20;  // 6n + 2, or one of table 1
+  int64_t width = 0;   // channels of the first stage; 0: of the form, 16 or 64
+  ResnetForm form = ResnetForm::kSmall;
+  ResnetStem stem = ResnetStem::kOfForm;
+  ResnetNorm norm = ResnetNorm::kBatch;
+  int64_t groups = kDefaultNormGroups;  // of the norm
+  bool zero_init_residual = false;      // the last norm of each block begins with a scale of 0
+  double drop_path = 0;                 // rate at the last block; block i of n has i / n of it
   template <typename Visitor>
   void Visit(Visitor& visit) {
     visit.Counts("image", image, 1, kMaxImageSide, 3);
     visit.Count("classes", classes, 2, kMaxVocabulary);
     visit.Count("depth", depth, 8, 2 * (kMaxLayers - 2));
-    visit.Count("width", width, 1, kMaxWidth / 4);
+    visit.Count("width", width, 0, kMaxWidth / 4);
+    visit.Choice("form", form, {"small", "imagenet"});
+    visit.Choice("stem", stem, {"of_form", "small", "imagenet"});
+    visit.Choice("norm", norm, {"batch", "group"});
+    visit.Count("groups", groups, 1);
+    visit.Flag("zero_init_residual", zero_init_residual);
+    visit.Rate("drop_path", drop_path);
   }
 };
 

@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <string>
+#include <vector>
 
 #include "base/golden_testing.h"
 #include "gmock/gmock.h"
@@ -44,6 +45,112 @@ TEST(Resnet, Of20LayersHas272474Parameters) {
   EXPECT_EQ(ParametersOf(network), 272'474);
 }
 
+// torchvision's numbers, of 1000 classes. Layers: stem, blocks, head.
+TEST(Resnet, ForImagenetHasThePublishedParameters) {
+  struct Published {
+    int64_t depth, parameters;
+    size_t layers;
+  };
+  for (const Published& published :
+       {Published{18, 11'689'512, 10}, Published{34, 21'797'672, 18}, Published{50, 25'557'032, 18},
+        Published{101, 44'549'160, 35}, Published{152, 60'192'808, 52}}) {
+    SCOPED_TRACE(published.depth);
+    const Network network = ExpandedOf(ResnetSpec{.image = {224, 224, 3},
+                                                  .classes = 1000,
+                                                  .depth = published.depth,
+                                                  .form = ResnetForm::kImagenet});
+    EXPECT_EQ(ParametersOf(network), published.parameters);
+    EXPECT_EQ(network.layers.size(), published.layers);
+  }
+}
+
+// 112x112 behind the stem's convolution, 56x56 behind its pool; each stage ends with half of it and twice the channels.
+TEST(Resnet, ForImagenetHalvesTheImageFiveTimes) {
+  const Network network = ExpandedOf(ResnetSpec{
+      .image = {224, 224, 3}, .classes = 1000, .depth = 50, .form = ResnetForm::kImagenet});
+  const auto shape_behind = [&network](size_t layer) {
+    return network.wire(network.layers[layer].outputs[0]).type.shape;
+  };
+  EXPECT_EQ(shape_behind(0), Shape({56, 56, 64}));
+  EXPECT_EQ(shape_behind(3), Shape({56, 56, 256}));
+  EXPECT_EQ(shape_behind(7), Shape({28, 28, 512}));
+  EXPECT_EQ(shape_behind(13), Shape({14, 14, 1024}));
+  EXPECT_EQ(shape_behind(16), Shape({7, 7, 2048}));
+  EXPECT_EQ(shape_behind(17), Shape({1000}));
+}
+
+// 50 is 6 * 8 + 2 too: jobs that give no form keep their network.
+TEST(Resnet, Of50LayersIsTheFormForSmallImagesUnlessAskedForTheOther) {
+  const ResnetSpec small{.image = {32, 32, 3}, .classes = 10, .depth = 50};
+  EXPECT_EQ(ExpandedOf(small).layers.size(), 26u);
+  EXPECT_EQ(ExpandedOf(small).layers[1].label, "basic_block");
+  ResnetSpec large = small;
+  large.form = ResnetForm::kImagenet;
+  EXPECT_EQ(ExpandedOf(large).layers[1].label, "bottleneck");
+}
+
+ResnetSpec SmallBottlenecks() {
+  return {.image = {33, 35, 3},
+          .classes = 5,
+          .depth = 50,
+          .width = 4,
+          .form = ResnetForm::kImagenet,
+          .norm = ResnetNorm::kGroup,
+          .groups = 2,
+          .drop_path = 0.32};
+}
+
+TEST(Resnet, TextOfBottlenecksStaysAsItIs) {
+  ExpectGolden("model_text_resnet_bottlenecks.txt",
+               CanonicalModelText(ExpandedOf(SmallBottlenecks())));
+}
+
+// Stochastic depth is how a network is trained; the n-th of 16 blocks has n sixteenths of the rate.
+TEST(Resnet, LeavesBranchesOutTheMoreTheDeeperTheyAre) {
+  const auto rates = [](const ResnetSpec& spec) {
+    std::vector<std::string> found;
+    for (const NetworkLayer& layer : ExpandedOf(spec).layers) {
+      for (const Call& call : layer.graph->calls) {
+        if (call.operation == "drop_path") found.push_back(FormatAttributes(call.attributes));
+      }
+    }
+    return found;
+  };
+  ResnetSpec spec = SmallBottlenecks();
+  EXPECT_THAT(rates(spec), testing::SizeIs(16));
+  EXPECT_EQ(rates(spec).front(), "rate=0.02");
+  EXPECT_EQ(rates(spec).back(), "rate=0.32");
+  const std::string text = CanonicalModelText(ExpandedOf(spec));
+  spec.drop_path = 0;
+  EXPECT_THAT(rates(spec), testing::IsEmpty());
+  EXPECT_EQ(CanonicalModelText(ExpandedOf(spec)), text);
+}
+
+TEST(Resnet, BlocksBeginAsTheirShortcutsWhereAskedFor) {
+  const auto zeros = [](const ResnetSpec& spec) {
+    std::vector<std::string> names;
+    for (const NetworkLayer& layer : ExpandedOf(spec).layers) {
+      for (const ParameterSpec& parameter : layer.parameters) {
+        if (parameter.init == ParameterSpec::Init::kZeros &&
+            parameter.name.ends_with("norm.weight")) {
+          names.push_back(parameter.name);
+        }
+      }
+    }
+    return names;
+  };
+  ResnetSpec spec = SmallResnet();
+  EXPECT_THAT(zeros(spec), testing::IsEmpty());
+  spec.zero_init_residual = true;
+  EXPECT_THAT(zeros(spec), ElementsAre("model/0001/second.batch_norm.weight",
+                                       "model/0002/second.batch_norm.weight",
+                                       "model/0003/second.batch_norm.weight"));
+  spec = SmallBottlenecks();
+  spec.zero_init_residual = true;
+  ASSERT_THAT(zeros(spec), testing::SizeIs(16));
+  EXPECT_EQ(zeros(spec)[0], "model/0001/third.group_norm.weight");
+}
+
 TEST(Resnet, BeginsWithTheVarianceThatReluHalves) {
   const Network network = ExpandedOf(SmallResnet());
   const ParameterSpec& second = network.layers[1].parameters[3];
@@ -67,8 +174,22 @@ TEST(Resnet, RefusesWhatIsNoImageOrNoDepth) {
     spoil(spec);
     return std::string(ExpandModel(spec).status().message());
   };
-  EXPECT_EQ(refusal([](ResnetSpec& s) { s.depth = 18; }),
-            "model.resnet.depth: 18; must be 6n + 2, as 14 or 20");
+  EXPECT_EQ(
+      refusal([](ResnetSpec& s) { s.depth = 18; }),
+      "model.resnet.depth: 18; must be 6n + 2, as 14 or 20; or is it the one for ImageNet? Give "
+      "form: imagenet");
+  EXPECT_EQ(refusal([](ResnetSpec& s) { s.depth = 19; }),
+            "model.resnet.depth: 19; must be 6n + 2, as 14 or 20");
+  EXPECT_EQ(refusal([](ResnetSpec& s) { s.form = ResnetForm::kImagenet; }),
+            "model.resnet.depth: 8; must be 18, 34, 50, 101 or 152 with form: imagenet");
+  EXPECT_EQ(refusal([](ResnetSpec& s) { s.norm = ResnetNorm::kGroup; }),
+            "model.resnet.groups: 32; must divide the 4 channels of the first stage, the width");
+  EXPECT_EQ(refusal([](ResnetSpec& s) {
+              s.form = ResnetForm::kImagenet;
+              s.depth = 50;
+              s.width = 2049;
+            }),
+            "model.resnet.width: 2049; the last stage would give 65568 channels; at most 65536");
   EXPECT_EQ(refusal([](ResnetSpec& s) {
               s.image = {32, 32};
             }),

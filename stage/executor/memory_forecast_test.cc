@@ -160,25 +160,35 @@ std::map<std::string, ModelSpec> ZooForMemory() {
   amoebanet_d.stem = AmoebanetStem::kSmall;
   AmoebanetBSpec amoebanet_b;
   static_cast<AmoebanetFields&>(amoebanet_b) = amoebanet_d;
-  return {{"amoebanet_b", amoebanet_b},
-          {"amoebanet_d", amoebanet_d},
-          {"gpt", gpt},
-          {"gpt_tied", tied},
-          {"llama", llama},
-          {"mlp", MlpNetworkSpec{.image = {16, 16, 1}, .hidden = 128, .layers = 4, .classes = 32}},
-          {"resnet", ResnetSpec{.image = {4, 4, 8}, .classes = 64, .depth = 8, .width = 32}},
-          {"sequence",
-           SequenceSpec{.width = 64,
-                        .context = 32,
-                        .vocabulary = 128,
-                        .layers = {EmbeddingSpec{}, block, block, block, LinearSpec{.out = 128}}}},
-          {"vit", VitSpec{.image = {16, 16, 4},
-                          .classes = 32,
-                          .patch = 4,
-                          .layers = 2,
-                          .width = 64,
-                          .heads = 4,
-                          .dropout = 0.1}}};
+  return {
+      {"amoebanet_b", amoebanet_b},
+      {"amoebanet_d", amoebanet_d},
+      {"gpt", gpt},
+      {"gpt_tied", tied},
+      {"llama", llama},
+      {"mlp", MlpNetworkSpec{.image = {16, 16, 1}, .hidden = 128, .layers = 4, .classes = 32}},
+      {"resnet", ResnetSpec{.image = {4, 4, 8}, .classes = 64, .depth = 8, .width = 32}},
+      {"resnet_imagenet", ResnetSpec{.image = {8, 8, 8},
+                                     .classes = 64,
+                                     .depth = 18,
+                                     .width = 32,
+                                     .form = ResnetForm::kImagenet,
+                                     .drop_path = 0.2}},
+      {"resnet_groups",
+       ResnetSpec{
+           .image = {4, 4, 8}, .classes = 64, .depth = 8, .width = 32, .norm = ResnetNorm::kGroup}},
+      {"sequence",
+       SequenceSpec{.width = 64,
+                    .context = 32,
+                    .vocabulary = 128,
+                    .layers = {EmbeddingSpec{}, block, block, block, LinearSpec{.out = 128}}}},
+      {"vit", VitSpec{.image = {16, 16, 4},
+                      .classes = 32,
+                      .patch = 4,
+                      .layers = 2,
+                      .width = 64,
+                      .heads = 4,
+                      .dropout = 0.1}}};
 }
 
 TEST(MemoryForecast, EveryNetworkThatAJobCanNameHasARowInThisTest) {

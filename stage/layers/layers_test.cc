@@ -20,6 +20,7 @@
 #include "network/layers/flatten.h"
 #include "network/layers/gelu.h"
 #include "network/layers/global_pool.h"
+#include "network/layers/group_norm.h"
 #include "network/layers/layer_norm.h"
 #include "network/layers/linear.h"
 #include "network/layers/max_pool.h"
@@ -135,6 +136,9 @@ std::vector<Case> ImageCases() {
   std::vector<Case> cases = {
       {"convolution", same, x},
       {"convolution_in_groups", grouped, x},
+      {"group_norm", GroupNormSpec{.groups = 2}, x + 2 * kSequences * 2},
+      {"residual_group_norm", ResidualSpec{{GroupNormSpec{.groups = 1}, same}},
+       2 * x + 2 * kSequences},
       // One choice for each of 2x2 places of 2 channels.
       {"max_pool", MaxPoolSpec{.kernel = {3, 2}, .stride = {1}}, kSequences * 2 * 2 * 2},
       {"average_pool", AveragePoolSpec{.kernel = {3, 2}, .padding = {1}}, 0},

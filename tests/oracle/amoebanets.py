@@ -17,8 +17,9 @@ B = (
 
 
 class Cell:
-    def __init__(self, weights, channels, reduces, epsilon, average):
+    def __init__(self, weights, channels, reduces, epsilon, average, drop_path=0):
         self.weights, self.channels, self.average, self.epsilon = weights, channels, average, epsilon
+        self.drop_path = drop_path
         self.stride = 2 if reduces else 1
 
     def norm(self, x, name):
@@ -59,6 +60,10 @@ class Cell:
             x = F.avg_pool2d(x, 3, stride, 1, count_include_pad=False)
         return x if x.shape[1] == self.channels else self.normed(x, name)
 
+    def term(self, kind, x, stride, name):
+        y = self.piece(kind, x, stride, name)
+        return self.weights.drop_path(y, self.drop_path) if self.drop_path and kind != "id" else y
+
     def second(self, x1, x2, keep):
         if x1.shape[2:] != x2.shape[2:]:
             x2 = F.relu(x2)
@@ -73,7 +78,7 @@ class Cell:
         for text in sums:
             terms = [term.split() for term in text.split(" + ")]
             states.append(sum(
-                self.piece(kind, states[int(state)], self.stride if int(state) < 2 else 1, f"s{len(states)}.{side}.")
+                self.term(kind, states[int(state)], self.stride if int(state) < 2 else 1, f"s{len(states)}.{side}.")
                 for (kind, state), side in zip(terms, ("left", "right"))))
         return torch.cat([states[i] for i in outputs], 1)
 
@@ -96,7 +101,8 @@ def amoebanet(table):
         before = x
         for i, (channels, reduces) in enumerate(widths):
             weights.next()
-            cell = Cell(weights, channels, reduces, epsilon, torchgpipe)
+            drop_path = fields.get("drop_path", 0) * (i + 1) / len(widths)
+            cell = Cell(weights, channels, reduces, epsilon, torchgpipe, drop_path)
             x, before = cell.run(table[reduces], x, before, i == 0 and not torchgpipe), x
         weights.next()
         x = (x if torchgpipe else F.relu(x)).mean((2, 3))

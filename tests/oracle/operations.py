@@ -121,6 +121,22 @@ def batch_norm_fixed(a, x, weight, bias, mean, variance):
     return (y.reshape(x.shape),)
 
 
+def group_norm(a, x, weight, bias):
+    y = F.group_norm(x.movedim(-1, 1), a["groups"], weight, bias, a["epsilon"]).movedim(1, -1)
+    groups = x.reshape(x.shape[0], -1, a["groups"], x.shape[-1] // a["groups"])
+    return y, groups.mean((1, 3)), torch.rsqrt(groups.var((1, 3), unbiased=False) + a["epsilon"])
+
+
+def drop_path_factors(samples, rate, **draw):
+    """As factors of dropout, one for each sample: of any tensor of samples."""
+    return dropout_factors((samples,), rate, **draw)
+
+
+def drop_path(a, x):
+    factors = drop_path_factors(x.shape[0], a["rate"], draw=a["draw"])
+    return (x * factors.reshape(-1, *[1] * (x.dim() - 1)),)
+
+
 def gelu(x):
     return F.gelu(x, approximate="tanh")
 
@@ -222,11 +238,13 @@ TABLE = {
     "batch_norm_fixed": batch_norm_fixed,
     "concatenate": lambda _a, *parts: (torch.cat(parts, dim=-1),),
     "convolution": convolution,
+    "drop_path": drop_path,
     "dropout": lambda a, x: (x * dropout_factors(x.shape, a["rate"], a["draw"]),),
     "embedding": embedding,
     "gelu": lambda _a, x: (gelu(x),),
     "gelu_erf": lambda _a, x: (F.gelu(x),),
     "global_average_pool": lambda _a, x: (x.mean((1, 2)),),
+    "group_norm": group_norm,
     "head_norm": head_norm,
     "layer_norm": layer_norm,
     "linear": linear,
