@@ -31,12 +31,24 @@ absl::Status WriteText(FileSystem& file_system, const std::string& path, const s
   return file->Close();
 }
 
+// What was trained has an average; anything else stands for itself.
+std::string AveragedName(const ShardSet& shards, const std::string& parameter) {
+  const std::string name =
+      absl::StrCat(kAveragePrefix, parameter.substr(std::string_view(kParameterPrefix).size()));
+  return shards.Find(name) == nullptr ? parameter : name;
+}
+
 }  // namespace
 
 absl::StatusOr<std::string> ExportWeights(FileSystem& file_system, const CheckpointRef& ref,
                                           const Manifest& manifest, const std::string& folder,
-                                          const std::string& config_json) {
+                                          const std::string& config_json, bool average) {
   ASSIGN_OR_RETURN(ShardSet shards, ShardSet::Open(file_system, ref.folder, manifest));
+  if (average && shards.Tensors(kAveragePrefix).empty()) {
+    return absl::FailedPreconditionError(absl::StrCat("checkpoint ", ref.folder,
+                                                      " has no averages of the weights; jobs with "
+                                                      "training.average keep them"));
+  }
   RETURN_IF_ERROR(file_system.MakeFolders(folder));
   // One tensor in memory at a time; WriteSafetensors asks for them in this order, once each.
   WeightsHash hash;
@@ -48,7 +60,8 @@ absl::StatusOr<std::string> ExportWeights(FileSystem& file_system, const Checkpo
                        .shape = tensor.shape,
                        .bytes = [&, tensor]() -> absl::StatusOr<std::span<const std::byte>> {
                          buffer.resize(static_cast<size_t>(tensor.bytes()));
-                         RETURN_IF_ERROR(shards.Read(tensor.name, buffer));
+                         RETURN_IF_ERROR(shards.Read(
+                             average ? AveragedName(shards, tensor.name) : tensor.name, buffer));
                          hash.Add(tensor, buffer);
                          return std::span<const std::byte>(buffer);
                        }});

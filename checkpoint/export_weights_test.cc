@@ -1,4 +1,5 @@
 #include "absl/strings/str_cat.h"
+#include "base/check.h"
 #include "base/hash.h"
 #include "checkpoint/fault_file_system.h"
 #include "checkpoint/toy_checkpoint.h"
@@ -72,6 +73,48 @@ TEST(ExportWeights, WritesTheSameBytesForEveryLayoutOfShards) {
   ASSERT_TRUE(two.Export().ok());
   EXPECT_EQ(one.files.Contents("/out/model/model.safetensors"),
             two.files.Contents("/out/model/model.safetensors"));
+}
+
+// One parameter of three has an average.
+TEST(ExportWeights, GivesTheAveragesInThePlaceOfTheirParameters) {
+  FaultFileSystem files;
+  CheckpointStore store{&files, "/root"};
+  std::vector<ToyTensor> model = ToyModel(4);
+  ToyTensor average = model[0];
+  ASSERT_EQ(average.expected.name, "model/0000/weight");
+  average.expected.name = "opt/average/0000/weight";
+  average.bytes.assign(average.bytes.size(), std::byte{0x3f});
+  model.push_back(average);
+  const std::string temporary = *store.Begin("job", 1, 4, 0);
+  Manifest manifest = ToyManifest("job", 1, 4);
+  std::vector<ExpectedTensor> expected = ToyExpected();
+  expected.push_back(average.expected);
+  manifest.shards.push_back(*WriteToyShard(files, temporary, model, 0, 2));
+  const CheckpointRef ref = *store.Commit(temporary, manifest, expected);
+  manifest = *store.Verify(ref);
+  const auto values = [&](bool averages, const std::string& name) {
+    const auto digest = ExportWeights(files, ref, manifest, "/out/model", "{}\n", averages);
+    CHECK_OK(digest.status());
+    SafetensorsReader reader = *SafetensorsReader::Open(files, "/out/model/model.safetensors");
+    EXPECT_EQ(reader.tensors().size(), 3u);
+    std::vector<std::byte> bytes(static_cast<size_t>(reader.Find(name)->bytes()));
+    CHECK_OK(reader.Read(*reader.Find(name), bytes));
+    return std::pair(*digest, bytes);
+  };
+  const auto plain = values(false, "model/0000/weight"),
+             averaged = values(true, "model/0000/weight");
+  EXPECT_EQ(plain.second, model[0].bytes);
+  EXPECT_EQ(averaged.second, average.bytes);
+  EXPECT_NE(plain.first, averaged.first);
+  EXPECT_EQ(values(true, "model/0001/bias").second, values(false, "model/0001/bias").second);
+}
+
+TEST(ExportWeights, RefusesAveragesThatWereNotKept) {
+  Saved saved(false);
+  const absl::Status status =
+      ExportWeights(saved.files, saved.ref, saved.manifest, "/out/model", "{}\n", true).status();
+  EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+  EXPECT_NE(status.message().find("training.average"), absl::string_view::npos) << status;
 }
 
 TEST(ExportWeights, ReplacesAnEarlierExport) {

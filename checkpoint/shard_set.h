@@ -38,6 +38,8 @@ class ShardSet {
 };
 
 inline constexpr char kParameterPrefix[] = "model/";
+// Of a parameter's average, in the place of that.
+inline constexpr char kAveragePrefix[] = "opt/average/";
 
 // Feeds one parameter after the other, in the byte order of names, into a weights digest.
 class WeightsHash {

@@ -90,11 +90,12 @@ class CheckpointStore {
 };
 
 // Writes <folder>/model.safetensors (parameters only, named as in checkpoints) and stagecoach.json (the
-// training configuration given). Atomic per file: temporary name, sync, rename. Returns the weights
+// training configuration given). average: the averages of the parameters that have one in their place, under their
+// names; FAILED_PRECONDITION where the checkpoint has none. Atomic per file: temporary name, sync, rename. Returns the weights
 // digest, "sha256:<hex>".
 absl::StatusOr<std::string> ExportWeights(FileSystem& file_system, const CheckpointRef& ref,
                                           const Manifest& manifest, const std::string& folder,
-                                          const std::string& config_json);
+                                          const std::string& config_json, bool average = false);
 
 }  // namespace stagecoach
 

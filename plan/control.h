@@ -79,6 +79,7 @@ struct RunCommand {
   std::optional<ApplyDecision> apply;
   WorkKind work = WorkKind::kNone;
   uint64_t evaluation_batch = 0;
+  bool average = false;  // kEvaluate: with the averages of the weights in their place
 };
 
 struct StepReport {

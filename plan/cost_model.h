@@ -56,6 +56,7 @@ struct StageMemoryQuery {
   int64_t batch_size = 0;               // N
   int64_t micro_batches = 0;            // M
   OptimizerSpec optimizer;
+  bool average = false;             // of the weights, beside them
   std::optional<CardProfile> card;  // of a stage on one
 };
 StageMemory ForecastStageMemory(const Network& model, const StageProgram& program,

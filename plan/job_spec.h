@@ -49,6 +49,13 @@ struct UntilSpec {
   friend bool operator==(const UntilSpec&, const UntilSpec&) = default;
 };
 
+// A moving average of the weights beside them: average += (1 - decay) * (weights - average) after each update.
+struct AverageSpec {
+  double decay = 0;     // 0: none is kept
+  bool warmup = false;  // the decay of update t, from 1, is at most (1 + t) / (10 + t)
+  friend bool operator==(const AverageSpec&, const AverageSpec&) = default;
+};
+
 struct TrainingSpec {
   int64_t steps = 0;
   double epochs = 0;  // in the place of steps (plan/epochs.h); 0: not given
@@ -61,6 +68,7 @@ struct TrainingSpec {
   std::vector<std::string>
       freeze;  // patterns of parameters that are not trained (network/freeze.h)
   UntilSpec until;
+  AverageSpec average;
   friend bool operator==(const TrainingSpec&, const TrainingSpec&) = default;
 };
 

@@ -65,6 +65,12 @@ absl::Status ValidateTraining(const TrainingSpec& training, const Network& model
   }
   RETURN_IF_ERROR(CheckReal("training.gradient_clip_norm", training.gradient_clip_norm,
                             {.low = 0, .high = 1e12}));
+  RETURN_IF_ERROR(CheckReal("training.average.decay", training.average.decay,
+                            {.low = 0, .high = 1, .high_open = true}));
+  if (training.average.warmup && training.average.decay == 0) {
+    return FieldError("training.average.warmup", "true",
+                      "needs training.average.decay: 0.9999, say");
+  }
   return CheckInteger("training.max_nonfinite_steps", training.max_nonfinite_steps, 0, kMaxSteps);
 }
 

@@ -1,5 +1,7 @@
 #include "plan/optimizer_slots.h"
 
+#include <algorithm>
+
 #include "base/check.h"
 #include "plan/optimizer_kinds.h"
 
@@ -13,6 +15,13 @@ constexpr std::string_view kSlotPrefix = "opt/";
 
 std::vector<std::string> OptimizerSlots(const OptimizerSpec& optimizer) {
   return OptimizerKinds().Named(optimizer.kind).Slots(optimizer);
+}
+
+std::vector<std::string> TrainingSlots(const TrainingSpec& training) {
+  std::vector<std::string> slots = OptimizerSlots(training.optimizer);
+  if (training.average.decay > 0) slots.emplace_back(kAverageSlot);
+  std::sort(slots.begin(), slots.end());
+  return slots;
 }
 
 std::string SlotTensorName(std::string_view slot, std::string_view parameter) {

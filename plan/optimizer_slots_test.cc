@@ -22,6 +22,13 @@ TEST(OptimizerSlots, AreWhatEachKindKeeps) {
   EXPECT_THAT(OptimizerSlots(RmsPropSpec{.momentum = 0}), ElementsAre("square"));
 }
 
+TEST(OptimizerSlots, AreThoseOfTheAverageToo) {
+  TrainingSpec training;
+  EXPECT_THAT(TrainingSlots(training), ElementsAre("m", "v"));
+  training.average.decay = 0.99;
+  EXPECT_THAT(TrainingSlots(training), ElementsAre("average", "m", "v"));
+}
+
 TEST(OptimizerSlots, TheNameOfATensorSaysWhichSlotItIs) {
   const std::string name = SlotTensorName("m", "model/0003/mlp.up.weight");
   EXPECT_EQ(name, "opt/m/0003/mlp.up.weight");

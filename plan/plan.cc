@@ -142,6 +142,7 @@ StagePlan PlanStage(const JobSpec& spec, const Network& model, const Plan& plan,
                                        .batch_size = spec.training.batch_size,
                                        .micro_batches = spec.training.micro_batches,
                                        .optimizer = spec.training.optimizer,
+                                       .average = spec.training.average.decay > 0,
                                        .card = card});
   return result;
 }

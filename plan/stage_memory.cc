@@ -298,8 +298,8 @@ StageMemory ForecastStageMemory(const Network& model, const StageProgram& progra
   memory.parameters = parameters * (kFloatBytes + copy) + states * kFloatBytes;
   memory.parameters += ValueBytes(model, CopiedValues(model, query.first_layer, query.last_layer));
   memory.gradients = gradients * kFloatBytes + accumulators;
-  memory.optimizer =
-      static_cast<int64_t>(OptimizerSlots(query.optimizer).size()) * trained * kFloatBytes;
+  const size_t slots = OptimizerSlots(query.optimizer).size() + (query.average ? 1 : 0);
+  memory.optimizer = static_cast<int64_t>(slots) * trained * kFloatBytes;
   std::vector<int64_t> targets;
   for (const ValueType& type : model.objective.loaded()) {
     targets.push_back(TypeBytes(type, 1, dtype));

@@ -17,7 +17,7 @@ constexpr int64_t kElementBytes = 4;
 void JobTransition::On(const SaveRequested&) { state_.save_requested = true; }
 
 int64_t JobTransition::CheckpointBytes() const {
-  const auto slots = static_cast<int64_t>(OptimizerSlots(spec().training.optimizer).size());
+  const auto slots = static_cast<int64_t>(TrainingSlots(spec().training).size());
   int64_t elements = 0;
   for (const NetworkLayer& layer : state_.job->model.layers) {
     for (const ParameterSpec& parameter : layer.parameters) {

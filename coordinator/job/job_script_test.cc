@@ -38,7 +38,8 @@ struct ActionText {
         absl::StrCat("run stage=", a.stage, " ", kWork[static_cast<int>(a.command.work)],
                      " step=", a.command.fence.step);
     if (a.command.work == WorkKind::kEvaluate) {
-      absl::StrAppend(&text, " batch=", a.command.evaluation_batch);
+      absl::StrAppend(&text, " batch=", a.command.evaluation_batch,
+                      a.command.average ? " average" : "");
     }
     if (!a.command.apply.has_value()) return text;
     return absl::StrCat(text, a.command.apply->apply ? " apply=" : " skip=", a.command.apply->step);
@@ -93,6 +94,9 @@ std::string RecordText(const JobRecord& record) {
   }
   if (record.kind == JobRecord::Kind::kEvaluation) {
     absl::StrAppendFormat(&text, " loss=%g", record.loss);
+    for (const Measure& measure : record.measures) {
+      absl::StrAppendFormat(&text, " %s=%g", measure.name, measure.value);
+    }
   }
   return record.message.empty() ? text : absl::StrCat(text, " ", Quoted(record.message));
 }
@@ -148,6 +152,7 @@ void JobScript::NewJob(const Words& words) {
   spec.training.epochs = Number(options, "epochs", 0);
   if (spec.training.epochs == 0) spec.training.steps = Number(options, "steps", 4);
   spec.training.until.loss = Number(options, "until", 0);
+  if (options.contains("average")) spec.training.average.decay = 0.9;
   spec.training.batch_size = 4;
   spec.training.micro_batches = 2;
   spec.training.max_nonfinite_steps = Number(options, "nonfinite", 2);

@@ -132,6 +132,10 @@ struct JobState {
   int64_t evaluation_batches = 0, evaluation_batch = 0;
   double evaluation_loss_sum = 0, evaluation_terms = 0;
   std::vector<Measure> evaluation_sums;
+  // The second half of an evaluation, with the averages of the weights; the first one's means wait for it.
+  bool evaluation_average = false;
+  double live_loss = 0;
+  std::vector<Measure> live_measures;
   std::string temporary_folder;   // of the checkpoint being written, or of the probe
   std::string probe_secret;       // what stages that see the folder can read there
   absl::Status checkpoint_error;  // first error of the one being written

@@ -75,6 +75,7 @@ void JobTransition::SendRuns(Activity activity, WorkKind work, uint64_t evaluati
   command.apply = state_.pending;
   command.work = work;
   command.evaluation_batch = evaluation_batch;
+  command.average = work == WorkKind::kEvaluate && state_.evaluation_average;
   for (size_t k = 0; k < state_.slots.size(); ++k) {
     actions_.push_back(SendRun{static_cast<int>(k), state_.slots[k].stage.address, command});
   }
@@ -167,6 +168,11 @@ void JobTransition::RecordStep(const StepDecision& decision, double learning_rat
 }
 
 void JobTransition::StartEvaluation() {
+  state_.evaluation_average = false;
+  StartEvaluationHalf();
+}
+
+void JobTransition::StartEvaluationHalf() {
   state_.evaluation_batch = 0;
   state_.evaluation_loss_sum = state_.evaluation_terms = 0;
   state_.evaluation_sums.clear();
@@ -186,20 +192,39 @@ void JobTransition::FinishEvaluationBatch() {
     return SendRuns(Activity::kEvaluate, WorkKind::kEvaluate,
                     static_cast<uint64_t>(state_.evaluation_batch));
   }
-  state_.evaluated = true;
-  if (state_.evaluation_terms > 0) {
-    const double loss = state_.evaluation_loss_sum / state_.evaluation_terms;
-    JobRecord& record = Record(JobRecord::Kind::kEvaluation, "");
-    record.loss = loss;
-    record.measures = MeansOf(sums, state_.evaluation_terms);
-    if (std::isfinite(loss)) {
-      state_.evaluation_measures = record.measures;
-      state_.evaluation_loss = loss;
-      state_.has_evaluation_loss = true;
-      EndIfReached(loss, state_.evaluation_measures);
+  FinishEvaluationHalf();
+}
+
+void JobTransition::FinishEvaluationHalf() {
+  const double terms = state_.evaluation_terms;
+  const bool more = spec().training.average.decay > 0 && !state_.evaluation_average;
+  if (terms > 0 && !state_.evaluation_average) {
+    state_.live_loss = state_.evaluation_loss_sum / terms;
+    state_.live_measures = MeansOf(state_.evaluation_sums, terms);
+  } else if (terms > 0) {
+    state_.live_measures.push_back({"average_loss", state_.evaluation_loss_sum / terms});
+    for (const Measure& mean : MeansOf(state_.evaluation_sums, terms)) {
+      state_.live_measures.push_back({absl::StrCat("average_", mean.name), mean.value});
     }
   }
+  if (terms > 0 && more) {
+    state_.evaluation_average = true;
+    return StartEvaluationHalf();
+  }
+  state_.evaluated = true;
+  if (terms > 0) RecordEvaluation();
   Continue();
+}
+
+void JobTransition::RecordEvaluation() {
+  JobRecord& record = Record(JobRecord::Kind::kEvaluation, "");
+  record.loss = state_.live_loss;
+  record.measures = state_.live_measures;
+  if (!std::isfinite(record.loss)) return;
+  state_.evaluation_measures = record.measures;
+  state_.evaluation_loss = record.loss;
+  state_.has_evaluation_loss = true;
+  EndIfReached(record.loss, state_.evaluation_measures);
 }
 
 void JobTransition::EndIfReached(double loss, const std::vector<Measure>& measures) {

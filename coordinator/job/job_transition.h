@@ -93,7 +93,10 @@ class JobTransition {
   void FinishTrain();
   void RecordStep(const StepDecision& decision, double learning_rate);
   void StartEvaluation();
+  void StartEvaluationHalf();
   void FinishEvaluationBatch();
+  void FinishEvaluationHalf();
+  void RecordEvaluation();
   void EndIfReached(double loss, const std::vector<Measure>& measures);
 
   // Checkpoints.

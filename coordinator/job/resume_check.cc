@@ -27,11 +27,11 @@ std::string SlotsText(const std::vector<std::string>& slots) {
 
 // The optimizer's state of everything that is trained has to be there: a parameter that was frozen has none.
 absl::Status CheckTrained(const JobDefinition& job, const std::set<std::string>& tensors,
-                          const Manifest& manifest) {
+                          const std::vector<std::string>& slots, const Manifest& manifest) {
   for (const NetworkLayer& layer : job.model.layers) {
     for (const ParameterSpec& parameter : layer.parameters) {
       if (!parameter.trained || parameter.tied()) continue;
-      for (const std::string& slot : OptimizerSlots(job.spec.training.optimizer)) {
+      for (const std::string& slot : slots) {
         if (tensors.contains(SlotTensorName(slot, parameter.name))) continue;
         return absl::FailedPreconditionError(absl::StrCat(
             "training.freeze: ", parameter.name, " is trained, and was frozen in checkpoint ",
@@ -54,9 +54,14 @@ absl::Status CheckOptimizer(const JobDefinition& job, const Manifest& manifest) 
     }
   }
   names.erase("");  // parameters
+  // One that is not wanted any more is left; one that is wanted now begins with the weights.
+  const bool averages = names.erase(kAverageSlot) > 0;
   const std::vector<std::string> found(names.begin(), names.end());
   const std::vector<std::string> wanted = OptimizerSlots(job.spec.training.optimizer);
-  if (found == wanted) return CheckTrained(job, tensors, manifest);
+  if (found == wanted) {
+    const std::vector<std::string> loaded = averages ? TrainingSlots(job.spec.training) : wanted;
+    return CheckTrained(job, tensors, loaded, manifest);
+  }
   return absl::FailedPreconditionError(absl::StrCat(
       "training.optimizer: ", job.spec.training.optimizer.kind, " keeps ", SlotsText(wanted),
       ", checkpoint ", manifest.job, " at step ", manifest.state.step, " holds ", SlotsText(found),

@@ -267,6 +267,8 @@ class CommandTree {
     exporting->add_option("job", export_.job, "job id")->required();
     exporting->add_option("--step", export_.step, "default: the newest checkpoint")
         ->check(CLI::NonNegativeNumber);
+    exporting->add_flag("--average", export_.average,
+                        "the averages of the weights (training.average) in their place");
   }
 
   void AddServerCommands() {

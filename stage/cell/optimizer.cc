@@ -43,13 +43,22 @@ const std::map<std::string, Maker>& Makers() {
 
 absl::StatusOr<std::unique_ptr<Optimizer>> MakeOptimizer(const OptimizerSpec& spec,
                                                          std::vector<Parameter*> parameters,
-                                                         Backend& backend) {
+                                                         Backend& backend,
+                                                         const AverageSpec& average) {
+  const std::vector<Parameter*> averaged =
+      average.decay > 0 ? parameters : std::vector<Parameter*>();
   OptimizerParts parts{.parameters = std::move(parameters), .slots = {}, .backend = &backend};
   for (const std::string& name : OptimizerSlots(spec)) {
     const float start = OptimizerKinds().Named(spec.kind).SlotStart(spec, name);
     ASSIGN_OR_RETURN(parts.slots[name], MakeSlots(parts.parameters, name, start, backend));
   }
-  return Makers().at(spec.kind)(spec, std::move(parts));
+  ASSIGN_OR_RETURN(std::unique_ptr<Optimizer> optimizer,
+                   Makers().at(spec.kind)(spec, std::move(parts)));
+  if (average.decay == 0) return optimizer;
+  ASSIGN_OR_RETURN(std::vector<OptimizerSlot> averages,
+                   MakeSlots(averaged, kAverageSlot, 0.0f, backend));
+  return MakeAveragingOptimizer(std::move(optimizer), average, averaged, std::move(averages),
+                                backend);
 }
 
 }  // namespace stagecoach

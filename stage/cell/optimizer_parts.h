@@ -29,6 +29,13 @@ inline Tensor ComputeCopy(const Parameter& parameter) {
   return parameter.compute.buffer() == parameter.value.buffer() ? Tensor() : parameter.compute;
 }
 
+// Updates by `inner`, then the averages: of the values, one slot for each.
+std::unique_ptr<Optimizer> MakeAveragingOptimizer(std::unique_ptr<Optimizer> inner,
+                                                  const AverageSpec& average,
+                                                  std::vector<Parameter*> parameters,
+                                                  std::vector<OptimizerSlot> slots,
+                                                  Backend& backend);
+
 // MakeAdamW and so on, one for each kind of the list.
 #define STAGECOACH_DECLARE(Name)                                                   \
   absl::StatusOr<std::unique_ptr<Optimizer>> Make##Name(const OptimizerSpec& spec, \

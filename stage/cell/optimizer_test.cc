@@ -205,6 +205,39 @@ TEST_F(OptimizerTest, LambTakesTheStepItselfWhereAValueOrADirectionIsZero) {
   EXPECT_EQ(Value(1), before);
 }
 
+TEST_F(OptimizerTest, AveragesFollowTheValuesAndChangePlacesWithThem) {
+  for (const bool warmup : {false, true}) {
+    parameters_.clear();
+    SetUp();
+    const std::vector<float> start = Value(0);
+    std::vector<Parameter*> borrowed;
+    for (const auto& parameter : parameters_) borrowed.push_back(parameter.get());
+    const std::unique_ptr<Optimizer> optimizer =
+        *MakeOptimizer(SgdSpec{}, borrowed, *backend_, {.decay = 0.9, .warmup = warmup});
+    EXPECT_THAT(Names(optimizer->slots()),
+                ElementsAre("opt/average/0003/mlp.up.weight", "opt/average/0003/mlp.up.bias"));
+    optimizer->BeginAverages();
+    const auto average = [&] { return ValuesOf<float>(*backend_, optimizer->slots()[0].value); };
+    EXPECT_EQ(average(), start);
+    std::vector<double> expected(start.begin(), start.end());
+    for (int t = 1; t <= 3; ++t) {
+      optimizer->Apply(static_cast<uint64_t>(t - 1), 0.1, 1.0);
+      const double decay = warmup ? (1.0 + t) / (10.0 + t) : 0.9;
+      const std::vector<float> value = Value(0);
+      for (size_t i = 0; i < value.size(); ++i) {
+        expected[i] = decay * expected[i] + (1 - decay) * value[i];
+      }
+    }
+    const std::vector<float> value = Value(0), averaged = average();
+    for (size_t i = 0; i < value.size(); ++i) EXPECT_NEAR(averaged[i], expected[i], 1e-6) << i;
+    optimizer->SwapAverages();
+    EXPECT_EQ(Value(0), averaged);
+    EXPECT_EQ(average(), value);
+    optimizer->SwapAverages();
+    EXPECT_EQ(Value(0), value);
+  }
+}
+
 TEST_F(OptimizerTest, PlainSgdHasNoSlots) {
   const std::unique_ptr<Optimizer> optimizer = Make(SgdSpec{});
   EXPECT_TRUE(optimizer->slots().empty());

@@ -105,19 +105,24 @@ absl::Status BuildCell(const LoadingParts& parts, LoadedCell* loaded) {
                    command.partition.last(stage, layers),
                    resumes ? std::nullopt : std::optional<uint64_t>(command.spec.seed),
                    static_cast<int>(command.spec.training.micro_batches), *parts.backend));
-  ASSIGN_OR_RETURN(loaded->optimizer, MakeOptimizer(command.spec.training.optimizer,
-                                                    loaded->cell->trained(), *parts.backend));
+  const TrainingSpec& training = command.spec.training;
+  ASSIGN_OR_RETURN(loaded->optimizer, MakeOptimizer(training.optimizer, loaded->cell->trained(),
+                                                    *parts.backend, training.average));
   loaded->cell->ZeroGradients();
+  bool averages = false;  // are in the checkpoint
   if (resumes) {
+    ASSIGN_OR_RETURN(averages, HoldsAverages(*parts.file_system, command.checkpoint_folder));
+    averages = averages && !command.fresh_optimizer;
     RETURN_IF_ERROR(LoadTensors(*parts.file_system, command.checkpoint_folder, command.fence.step,
                                 command.fresh_optimizer
                                     ? ModelTensors(*loaded->cell)
-                                    : TrainingTensors(*loaded->cell, *loaded->optimizer),
+                                    : TrainingTensors(*loaded->cell, *loaded->optimizer, averages),
                                 *parts.backend));
     RETURN_IF_ERROR(LoadCopies(*parts.file_system, command.checkpoint_folder, command.fence.step,
                                *loaded->cell, *parts.backend));
     loaded->cell->RefreshCompute();
   }
+  if (!averages) loaded->optimizer->BeginAverages();
   return parts.backend->Synchronize();
 }
 
@@ -159,6 +164,13 @@ void LoadedCell::CloseLinks(const absl::Status& reason) {
   for (Link* link : {upstream.get(), downstream.get()}) {
     if (link != nullptr) link->Close(reason);
   }
+}
+
+void LoadedCell::Hold(Weights weights) {
+  if (held == weights) return;
+  optimizer->SwapAverages();
+  cell->RefreshCompute();
+  held = weights;
 }
 
 double LoadedCell::loss_scale() const {

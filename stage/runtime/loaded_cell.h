@@ -35,11 +35,19 @@ struct LoadedCell {
   uint64_t next_step = 0;                      // steps decided so far
   std::optional<uint64_t> undecided;           // step whose gradients wait for a decision
   std::optional<ApplyDecision> last_decision;  // the one that led to next_step
-  bool updated = false;                        // since the last program
-  absl::Status aborted;                        // not ok: only a newer Load helps
+  // What the parameters hold, and what the copies of tied ones in other cells do: stale after an update.
+  enum class Weights { kStale, kLive, kAverages };
+  Weights held = Weights::kLive, copied = Weights::kLive;
+  absl::Status aborted;  // not ok: only a newer Load helps
 
   ~LoadedCell();
   void CloseLinks(const absl::Status& reason);
+  // Before any other work. Not behind a program: what it has sent of tied parameters may still be on its way.
+  void Hold(Weights weights);
+  // An evaluation: with the values of tied parameters where the copies hold others.
+  const StageProgram& EvaluationProgram() const {
+    return copied == held ? evaluation : first_evaluation;
+  }
   const Network& network() const { return *command.network; }
   double loss_scale() const;  // 1 / (N * targets of a sample)
 };

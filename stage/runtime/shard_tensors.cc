@@ -13,6 +13,7 @@
 #include "base/status.h"
 #include "checkpoint/manifest.h"
 #include "checkpoint/safetensors.h"
+#include "plan/optimizer_slots.h"
 
 namespace stagecoach {
 namespace {
@@ -97,13 +98,24 @@ std::vector<NamedTensor> ModelTensors(Cell& cell) {
   return tensors;
 }
 
-std::vector<NamedTensor> TrainingTensors(Cell& cell, Optimizer& optimizer) {
+std::vector<NamedTensor> TrainingTensors(Cell& cell, Optimizer& optimizer, bool averages) {
   std::vector<NamedTensor> tensors = ModelTensors(cell);
   for (OptimizerSlot& slot : optimizer.slots()) {
+    if (!averages && SlotOfTensor(slot.name) == kAverageSlot) continue;
     tensors.push_back({std::move(slot.name), std::move(slot.value)});
   }
   SortByName(&tensors);
   return tensors;
+}
+
+absl::StatusOr<bool> HoldsAverages(FileSystem& file_system, const std::string& folder) {
+  ASSIGN_OR_RETURN(const Manifest manifest, ReadManifestFile(file_system, folder));
+  for (const ShardInfo& shard : manifest.shards) {
+    for (const ShardTensor& tensor : shard.tensors) {
+      if (SlotOfTensor(tensor.entry.name) == kAverageSlot) return true;
+    }
+  }
+  return false;
 }
 
 absl::Status LoadTensors(FileSystem& file_system, const std::string& folder, uint64_t step,

@@ -27,7 +27,9 @@ struct NamedTensor {
 
 // Sorted by name: parameters and states, or these with the optimizer's slots.
 std::vector<NamedTensor> ModelTensors(Cell& cell);
-std::vector<NamedTensor> TrainingTensors(Cell& cell, Optimizer& optimizer);
+std::vector<NamedTensor> TrainingTensors(Cell& cell, Optimizer& optimizer, bool averages = true);
+// Averages of the weights are in the checkpoint: it was made by a job that keeps some.
+absl::StatusOr<bool> HoldsAverages(FileSystem& file_system, const std::string& folder);
 
 // Fills the tensors from the committed checkpoint in `folder`, which must be of `step`.
 absl::Status LoadTensors(FileSystem& file_system, const std::string& folder, uint64_t step,

@@ -19,7 +19,8 @@ namespace {
 constexpr std::chrono::nanoseconds kLongestWait = std::chrono::milliseconds(50);
 
 bool SameWork(const RunCommand& a, const RunCommand& b) {
-  return a.fence == b.fence && a.work == b.work && a.evaluation_batch == b.evaluation_batch;
+  return a.fence == b.fence && a.work == b.work && a.evaluation_batch == b.evaluation_batch &&
+         a.average == b.average;
 }
 
 // The executor has counted its program; a step includes the decision before it.
@@ -140,6 +141,11 @@ absl::StatusOr<bool> StageEngine::IsNew(const ApplyDecision& decision) const {
 }
 
 absl::Status StageEngine::CheckRun(const RunCommand& command) const {
+  if (command.average && (command.work != WorkKind::kEvaluate || command.apply.has_value() ||
+                          loaded_->command.spec.training.average.decay == 0)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "average: only evaluations of a job that keeps averages (", command.fence.ToString(), ")"));
+  }
   uint64_t next = loaded_->next_step;
   bool undecided = loaded_->undecided.has_value();
   if (command.apply.has_value()) {
@@ -192,6 +198,7 @@ absl::StatusOr<StepReport> StageEngine::Execute(const RunCommand& command) {
     status_.fence = command.fence;
   }
   Publish("running");
+  loaded_->Hold(command.average ? LoadedCell::Weights::kAverages : LoadedCell::Weights::kLive);
   if (command.apply.has_value()) RETURN_IF_ERROR(Apply(*command.apply));
   StepReport report;
   if (command.work != WorkKind::kNone) {
@@ -210,7 +217,7 @@ absl::Status StageEngine::Apply(const ApplyDecision& decision) {
     loaded_->optimizer->Apply(decision.optimizer_steps, decision.learning_rate,
                               decision.gradient_scale);
     RETURN_IF_ERROR(loaded_->cell->CommitStates());
-    loaded_->updated = true;
+    loaded_->copied = LoadedCell::Weights::kStale;
   }
   loaded_->cell->ZeroGradients();
   RETURN_IF_ERROR(
@@ -229,9 +236,7 @@ absl::StatusOr<StepReport> StageEngine::RunProgram(const RunCommand& command) {
   executor.BeginStep({.fence = command.fence,
                       .training = training,
                       .evaluation_batch = command.evaluation_batch,
-                      .program = training           ? &loaded_->training
-                                 : loaded_->updated ? &loaded_->first_evaluation
-                                                    : &loaded_->evaluation,
+                      .program = training ? &loaded_->training : &loaded_->EvaluationProgram(),
                       .loss_scale = loaded_->loss_scale()});
   StallTimer stall(parts_.clock);
   while (true) {
@@ -240,7 +245,7 @@ absl::StatusOr<StepReport> StageEngine::RunProgram(const RunCommand& command) {
     PublishPosition();
     switch (progress) {
       case Progress::kFinished:
-        loaded_->updated = false;
+        loaded_->copied = loaded_->held;
         return executor.TakeReport();
       case Progress::kAdvanced:
         TickProgress();
@@ -339,6 +344,7 @@ absl::StatusOr<ShardInfo> StageEngine::WriteShard(const WriteShardCommand& comma
   }
   tracer_.Begin(command.fence, loaded_->command.stage);
   phases_.Enter(Phase::kCheckpoint);
+  loaded_->Hold(LoadedCell::Weights::kLive);
   absl::StatusOr<ShardInfo> info = WriteTensors(*parts_.file_system, command.folder, *loaded_->cell,
                                                 *loaded_->optimizer, *parts_.backend);
   phases_.Enter(Phase::kIdle);

@@ -131,6 +131,57 @@ TEST_F(StageRuntimeTest, EvaluatesBetweenSteps) {
   EXPECT_EQ(*one.TrainSteps(1, 2, 3), *two.TrainSteps(1, 2, 3));
 }
 
+// Weights and averages change places between programs, and the copies of tied ones in other stages follow.
+TEST_F(StageRuntimeTest, EvaluatesTheAveragesOfTheWeightsAndGoesOnWithTheWeights) {
+  for (const Precision precision : {Precision::kFloat32, Precision::kBfloat16}) {
+    RuntimeFleet::Options options = Options(3);
+    options.tied_embeddings = true;
+    options.precision = precision;
+    RuntimeFleet plain(options);
+    options.average = {.decay = 0.5};
+    RuntimeFleet three(options);
+    options.stages = 1;
+    RuntimeFleet one(options);
+    for (RuntimeFleet* fleet : {&plain, &three, &one}) {
+      ASSERT_TRUE(fleet->LoadAll(1).ok());
+      ASSERT_TRUE(fleet->TrainSteps(1, 0, 2).ok());
+    }
+    std::vector<double> losses;
+    const std::vector<bool> averages = {false, true, true, false, true};
+    for (size_t i = 0; i < averages.size(); ++i) {
+      RunCommand command{.fence = RuntimeFleet::FenceOf(1, 2), .work = WorkKind::kEvaluate};
+      command.evaluation_batch = i == 2 ? 1 : 0;
+      command.average = averages[i];
+      const auto a = one.RunAll(command), b = three.RunAll(command);
+      ASSERT_TRUE(a.ok() && b.ok()) << a.status() << b.status();
+      EXPECT_EQ(a->back().loss_sum, b->back().loss_sum) << i;
+      losses.push_back(b->back().loss_sum);
+    }
+    EXPECT_NE(losses[0], losses[1]);
+    EXPECT_NE(losses[1], losses[2]) << "another batch";
+    EXPECT_EQ(losses[0], losses[3]) << "the weights again";
+    EXPECT_EQ(losses[1], losses[4]) << "and their averages again";
+    // What is written and trained on are the weights.
+    const auto written = three.Checkpoint(1, 2, "/a/x"), expected = plain.Checkpoint(1, 2, "/a/x");
+    ASSERT_TRUE(written.ok() && expected.ok()) << written.status() << expected.status();
+    std::map<std::string, std::string> digests = Digests(*written);
+    EXPECT_EQ(digests["opt/average/0000/tokens"],
+              Digests(*one.Checkpoint(1, 2, "/a/x"))["opt/average/0000/tokens"]);
+    std::erase_if(digests,
+                  [](const auto& named) { return named.first.starts_with("opt/average/"); });
+    EXPECT_EQ(digests, Digests(*expected));
+    EXPECT_EQ(*three.TrainSteps(1, 2, 3), *plain.TrainSteps(1, 2, 3));
+  }
+}
+
+TEST_F(StageRuntimeTest, AnAverageThatIsNotKeptCannotBeEvaluated) {
+  RuntimeFleet fleet(Options(1));
+  ASSERT_TRUE(fleet.LoadAll(1).ok());
+  RunCommand command{.fence = RuntimeFleet::FenceOf(1, 0), .work = WorkKind::kEvaluate};
+  command.average = true;
+  EXPECT_EQ(fleet.Run(0, command).status().code(), absl::StatusCode::kInvalidArgument);
+}
+
 TEST_F(StageRuntimeTest, RepeatedCommandsReturnTheirResultWithoutWork) {
   RuntimeFleet fleet(Options(1));
   ASSERT_TRUE(fleet.LoadAll(1).ok());

@@ -116,6 +116,7 @@ struct HarnessOptions {
   std::optional<ModelSpec> other_model;  // in the place of `model`, which has `dropout`
   std::optional<Network> network;        // in the place of both; of this precision
   OptimizerSpec optimizer = AdamWSpec{};
+  AverageSpec average;
   uint64_t seed = 5;                                           // of initial weights and draws
   std::shared_ptr<const BatchSource> source;                   // in the place of a MadeUpSource
   std::function<void(MicroBatchId, const Tensor&)> on_output;  // StageExecutor::Parts
@@ -317,9 +318,11 @@ class PipelineHarness {
     CHECK_OK(cell.status());
     stage.cell = *std::move(cell);
     stage.cell->ZeroGradients();
-    auto optimizer = MakeOptimizer(options_.optimizer, stage.cell->trained(), *stage.backend);
+    auto optimizer =
+        MakeOptimizer(options_.optimizer, stage.cell->trained(), *stage.backend, options_.average);
     CHECK_OK(optimizer.status());
     stage.optimizer = *std::move(optimizer);
+    stage.optimizer->BeginAverages();
     stage.executor =
         std::make_unique<StageExecutor>(StageExecutor::Parts{.stage = StageId(k),
                                                              .stages = options_.stages,

@@ -76,6 +76,9 @@ class RuntimeFleet {
     std::function<void(const absl::Status&)> on_fault;       // of any stage
     ProgressCounter* progress = nullptr;                     // of all stages
     std::string data_path;                                   // 2000 bytes are written here
+    AverageSpec average;
+    bool tied_embeddings = false;
+    Precision precision = Precision::kFloat32;
   };
 
   explicit RuntimeFleet(const Options& options) : connector_(LinkOptions{}) {
@@ -85,12 +88,19 @@ class RuntimeFleet {
     CHECK(file.good()) << options.data_path;
     spec_.name = "test";
     spec_.seed = 5;
-    spec_.model =
-        GptSpec{.layers = 2, .width = 4, .heads = 2, .context = 4, .vocabulary = 8, .dropout = 0.2};
+    spec_.model = GptSpec{.layers = 2,
+                          .width = 4,
+                          .heads = 2,
+                          .context = 4,
+                          .vocabulary = 8,
+                          .dropout = 0.2,
+                          .tied_embeddings = options.tied_embeddings};
     spec_.data = TextData{.path = options.data_path, .bytes = true};
     spec_.training = {.steps = 10, .batch_size = 5, .micro_batches = 3};
     spec_.pipeline.stages = options.stages;
     spec_.evaluation = {.every_steps = 5, .batches = 2};
+    spec_.training.average = options.average;
+    spec_.precision = options.precision;
     LinkConnector* connector = &connector_;
     if (options.wrap_connector) {
       wrapped_ = options.wrap_connector(&connector_);

@@ -56,6 +56,27 @@ TEST_P(EveryOptimizerOf, HasTheSameBitsInEveryPipeline) {
                                    UpdatesOfEveryKind().at(GetParam()));
 }
 
+// The average has them too, and what is trained has those of a job without one.
+TEST(AverageOfWeights, HasTheSameBitsInEveryPipelineAndChangesNothing) {
+  const Network network = TiedAndPartlyFrozen();
+  HarnessOptions options;
+  const HarnessResult plain = TrainThreeSteps(options, network);
+  options.average = {.decay = 0.9, .warmup = true};
+  const HarnessResult truth = TrainThreeSteps(options, network);
+  HarnessResult without = truth;
+  EXPECT_GT(
+      std::erase_if(without.state,
+                    [](const auto& named) { return named.first.starts_with("opt/average/"); }),
+      0u);
+  EXPECT_TRUE(without == plain);
+  EXPECT_FALSE(truth.state.contains("opt/average/0003/attention.qkv.bias"));
+  EXPECT_TRUE(truth.state.contains("model/0003/attention.qkv.bias")) << "frozen, not averaged";
+  for (int stages = 2; stages <= 4; ++stages) {
+    options.stages = stages;
+    EXPECT_TRUE(TrainThreeSteps(options, network) == truth) << "K=" << stages;
+  }
+}
+
 std::vector<std::string> NamesOfUpdates() {
   std::vector<std::string> names;
   for (const auto& [name, spec] : UpdatesOfEveryKind()) names.push_back(name);

@@ -26,6 +26,7 @@ class FakeJobClient final : public JobClient {
   std::vector<uint64_t> watched_from;  // `after` of every watch
   int submits = 0;
   v1::ExportWeightsResponse exported;
+  bool exported_average = false;
   std::vector<int64_t> exported_steps;      // `step` of every Export
   uint64_t resumed_after = 0;               // the last record then
   std::vector<int64_t> resumed_stages;      // of every Resume
@@ -80,7 +81,9 @@ class FakeJobClient final : public JobClient {
   absl::StatusOr<v1::ListCheckpointsResponse> ListCheckpoints(const std::string&, bool) override {
     return checkpoints;
   }
-  absl::StatusOr<v1::ExportWeightsResponse> Export(const std::string&, int64_t step) override {
+  absl::StatusOr<v1::ExportWeightsResponse> Export(const std::string&, int64_t step,
+                                                   bool average) override {
+    exported_average = average;
     exported_steps.push_back(step);
     return exported;
   }
@@ -141,8 +144,9 @@ class BorrowedJobClient final : public JobClient {
                                                               bool verify) override {
     return to_->ListCheckpoints(job, verify);
   }
-  absl::StatusOr<v1::ExportWeightsResponse> Export(const std::string& job, int64_t step) override {
-    return to_->Export(job, step);
+  absl::StatusOr<v1::ExportWeightsResponse> Export(const std::string& job, int64_t step,
+                                                   bool average) override {
+    return to_->Export(job, step, average);
   }
   absl::StatusOr<v1::ListStagesResponse> ListStages() override { return to_->ListStages(); }
   absl::StatusOr<v1::GetTraceResponse> GetTrace(const std::string& job, uint32_t steps) override {

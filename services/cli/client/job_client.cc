@@ -123,8 +123,10 @@ class GrpcJobClient final : public JobClient {
     return response;
   }
 
-  absl::StatusOr<v1::ExportWeightsResponse> Export(const std::string& job, int64_t step) override {
+  absl::StatusOr<v1::ExportWeightsResponse> Export(const std::string& job, int64_t step,
+                                                   bool average) override {
     v1::ExportWeightsRequest request;
+    request.set_average(average);
     request.set_job_id(job);
     if (step >= 0) request.set_step(step);
     v1::ExportWeightsResponse response;

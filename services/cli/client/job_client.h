@@ -31,9 +31,9 @@ class JobClient {
   virtual absl::StatusOr<v1::PlanJobResponse> Plan(const v1::JobSpec& spec) = 0;
   virtual absl::StatusOr<v1::ListCheckpointsResponse> ListCheckpoints(const std::string& job,
                                                                       bool verify) = 0;
-  // step < 0: the newest checkpoint.
-  virtual absl::StatusOr<v1::ExportWeightsResponse> Export(const std::string& job,
-                                                           int64_t step) = 0;
+  // step < 0: the newest checkpoint. average: the averages of the weights.
+  virtual absl::StatusOr<v1::ExportWeightsResponse> Export(const std::string& job, int64_t step,
+                                                           bool average) = 0;
   virtual absl::StatusOr<v1::ListStagesResponse> ListStages() = 0;
   // steps 0: all that the stages still hold.
   virtual absl::StatusOr<v1::GetTraceResponse> GetTrace(const std::string& job, uint32_t steps) = 0;

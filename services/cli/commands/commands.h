@@ -95,6 +95,7 @@ int RunCheckpoints(const CheckpointsOptions& options, CommandContext& context);
 struct ExportOptions {
   std::string job;
   int64_t step = -1;  // negative: the newest checkpoint
+  bool average = false;
 };
 int RunExport(const ExportOptions& options, CommandContext& context);
 

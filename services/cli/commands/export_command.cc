@@ -9,7 +9,7 @@ int RunExport(const ExportOptions& options, CommandContext& context) {
   const absl::StatusOr<std::unique_ptr<JobClient>> client = context.connect(context.client);
   if (!client.ok()) return context.console->Fail(client.status());
   const absl::StatusOr<v1::ExportWeightsResponse> exported =
-      (*client)->Export(options.job, options.step);
+      (*client)->Export(options.job, options.step, options.average);
   if (!exported.ok()) return context.console->Fail(exported.status());
   if (context.output == OutputFormat::kTable) {
     context.console->PrintLine(exported->folder());

@@ -118,7 +118,8 @@ absl::StatusOr<WeightSource> WeightSource::OfJob(const WeightRequest& request) {
   if (!job.ok()) return in_context(job.status());
   std::string folder = request.step < 0 ? job->weights_folder() : "";
   if (folder.empty()) {  // of a job that is still at work, or of an earlier step
-    const absl::StatusOr<v1::ExportWeightsResponse> exported = (*client)->Export(id, request.step);
+    const absl::StatusOr<v1::ExportWeightsResponse> exported =
+        (*client)->Export(id, request.step, /*average=*/false);
     if (!exported.ok()) return in_context(exported.status());
     folder = exported->folder();
   }

@@ -203,6 +203,7 @@ v1::RunRequest ToProto(const RunCommand& command) {
       break;
   }
   proto.set_evaluation_batch(command.evaluation_batch);
+  proto.set_average(command.average);
   return proto;
 }
 
@@ -233,6 +234,7 @@ absl::StatusOr<RunCommand> FromProto(const v1::RunRequest& proto) {
           absl::StrCat("work=", proto.work(), ": this version does not know that value"));
   }
   command.evaluation_batch = proto.evaluation_batch();
+  command.average = proto.average();
   return command;
 }
 

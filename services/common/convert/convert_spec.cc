@@ -37,6 +37,10 @@ v1::Training TrainingToProto(const TrainingSpec& spec) {
   proto.set_max_nonfinite_steps(spec.max_nonfinite_steps);
   for (const std::string& pattern : spec.freeze) proto.add_freeze(pattern);
   proto.set_epochs(spec.epochs);
+  if (spec.average.decay > 0) {
+    proto.mutable_average()->set_decay(spec.average.decay);
+    proto.mutable_average()->set_warmup(spec.average.warmup);
+  }
   if (spec.until.given()) {
     proto.mutable_until()->set_loss(spec.until.loss);
     proto.mutable_until()->set_accuracy(spec.until.accuracy);
@@ -60,6 +64,7 @@ absl::StatusOr<TrainingSpec> TrainingFromProto(const v1::Training& proto) {
   if (proto.has_max_nonfinite_steps()) spec.max_nonfinite_steps = proto.max_nonfinite_steps();
   spec.freeze.assign(proto.freeze().begin(), proto.freeze().end());
   spec.epochs = proto.epochs();
+  spec.average = {proto.average().decay(), proto.average().warmup()};
   spec.until = {proto.until().loss(), proto.until().accuracy(), proto.until().top_5()};
   return spec;
 }

@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "plan/learning_rates/step.h"
+#include "plan/optimizers/rmsprop.h"
 #include "plan/schedule_kinds.h"
 #include "services/common/convert/convert_control.h"
 #include "services/common/convert/convert_network.h"
@@ -20,6 +22,22 @@ TEST(ConvertSpec, ComesBackEqual) {
     ASSERT_TRUE(back.ok()) << back.status();
     EXPECT_EQ(*back, spec);
   }
+}
+
+TEST(ConvertSpec, EpochsTargetsAndAveragesComeBack) {
+  JobSpec spec = GptJob();
+  spec.training.steps = 0;
+  spec.training.epochs = 2.5;
+  spec.training.until = {.loss = 1.5, .accuracy = 0.5, .top_5 = 0.75};
+  spec.training.average = {.decay = 0.999, .warmup = true};
+  spec.checkpoint = {.keep = 2, .every_epochs = 5};
+  spec.evaluation = {.batches = 2, .every_epochs = 0.5};
+  spec.training.optimizer = RmsPropSpec{.form = RmsPropSpec::Form::kPyTorch};
+  spec.training.learning_rate =
+      StepRate{.peak = 0.1, .warmup_epochs = 1.5, .milestone_epochs = {30, 60.5}};
+  const absl::StatusOr<JobSpec> back = FromProto(ToProto(spec));
+  ASSERT_TRUE(back.ok()) << back.status();
+  EXPECT_EQ(*back, spec);
 }
 
 TEST(ConvertSpec, EveryScheduleComesBack) {
@@ -181,12 +199,14 @@ TEST(ConvertControl, RunAndItsReportComeBackEqual) {
                                 .gradient_scale = 0.5};
   command.work = WorkKind::kEvaluate;
   command.evaluation_batch = 9;
+  command.average = true;
   const absl::StatusOr<RunCommand> back = FromProto(ToProto(command));
   ASSERT_TRUE(back.ok()) << back.status();
   EXPECT_EQ(back->fence, command.fence);
   EXPECT_EQ(back->apply, command.apply);
   EXPECT_EQ(back->work, command.work);
   EXPECT_EQ(back->evaluation_batch, 9u);
+  EXPECT_TRUE(back->average);
   v1::RunRequest old = ToProto(command);
   old.mutable_apply()->clear_optimizer_steps();
   EXPECT_EQ(FromProto(old)->apply->optimizer_steps, 2u) << "what a coordinator without it meant";

@@ -194,12 +194,12 @@ absl::Status JobServiceAdapter::ExportTo(const v1::ExportWeightsRequest& request
                    parts_.checkpoints->FindLoadable(request.job_id(), step, &quarantined));
   ASSIGN_OR_RETURN(const Manifest manifest, parts_.checkpoints->ReadManifest(ref));
   // No job can be called so: their names have no dot.
-  const std::string folder =
-      absl::StrCat(parts_.export_folder, "/", request.job_id(), ".step-", ref.step);
+  const std::string folder = absl::StrCat(parts_.export_folder, "/", request.job_id(), ".step-",
+                                          ref.step, request.average() ? "-average" : "");
   RETURN_IF_ERROR(parts_.file_system->MakeFolders(folder));
   ASSIGN_OR_RETURN(const std::string digest,
                    ::stagecoach::ExportWeights(*parts_.file_system, ref, manifest, folder,
-                                               parts_.codec->Encode(spec)));
+                                               parts_.codec->Encode(spec), request.average()));
   response->set_folder(folder);
   response->set_weights_digest(digest);
   return absl::OkStatus();
