@@ -264,11 +264,22 @@ class CommandTree {
 
     CLI::App* exporting = Add("export", "Write a checkpoint's weights as one safetensors file",
                               [this] { return RunExport(export_, context_); });
-    exporting->add_option("job", export_.job, "job id")->required();
+    exporting
+        ->add_option("job", export_.job,
+                     "job id; with --names also a file or folder, as `generate` takes them")
+        ->required();
     exporting->add_option("--step", export_.step, "default: the newest checkpoint")
         ->check(CLI::NonNegativeNumber);
-    exporting->add_flag("--average", export_.average,
-                        "the averages of the weights (training.average) in their place");
+    CLI::Option* average =
+        exporting->add_flag("--average", export_.average,
+                            "the averages of the weights (training.average) in their place");
+    CLI::Option* names = exporting->add_option(
+        "--names", export_.names, "also write the weights in these names and layouts: torchvision");
+    CLI::Option* to =
+        exporting->add_option("--to", export_.to, "the file for --names")->needs(names);
+    names->needs(to)->excludes(average);
+    exporting->add_option("--job-file", export_.job_file, "with --names, the job of a checkpoint")
+        ->needs(names);
   }
 
   void AddServerCommands() {

@@ -1,11 +1,40 @@
 #include "absl/strings/str_cat.h"
+#include "base/status.h"
+#include "network/network_kinds.h"
 #include "services/cli/commands/commands.h"
+#include "services/cli/generate/renamed_weights.h"
+#include "services/cli/generate/weight_source.h"
 #include "services/cli/output/exit_code.h"
 #include "services/cli/output/job_output.h"
+#include "services/cli/spec/spec_reader.h"
 
 namespace stagecoach {
+namespace {
+
+absl::Status ExportRenamed(const ExportOptions& options, const CommandContext& context) {
+  ASSIGN_OR_RETURN(
+      const WeightSource source,
+      WeightSource::Find({.source = options.job,
+                          .job_file = options.job_file,
+                          .step = options.step,
+                          .connect = [&context] { return context.connect(context.client); }}));
+  ASSIGN_OR_RETURN(const SpecFile spec_file, ReadSpecFile(source.config_file()));
+  ASSIGN_OR_RETURN(const JobSpec spec, ValidateSpecFile(spec_file));
+  ASSIGN_OR_RETURN(const Network network, ExpandModel(spec.model));
+  ASSIGN_OR_RETURN(std::vector<WeightName> names, WeightNames(network, options.names));
+  return WriteRenamedWeights(*PosixFileSystem(), source.weights_file(), std::move(names),
+                             options.to);
+}
+
+}  // namespace
 
 int RunExport(const ExportOptions& options, CommandContext& context) {
+  if (!options.names.empty()) {
+    const absl::Status status = ExportRenamed(options, context);
+    if (!status.ok()) return context.console->Fail(status);
+    context.console->PrintLine(options.to);
+    return kExitSuccess;
+  }
   const absl::StatusOr<std::unique_ptr<JobClient>> client = context.connect(context.client);
   if (!client.ok()) return context.console->Fail(client.status());
   const absl::StatusOr<v1::ExportWeightsResponse> exported =

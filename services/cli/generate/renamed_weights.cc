@@ -1,0 +1,69 @@
+#include "services/cli/generate/renamed_weights.h"
+
+#include <algorithm>
+#include <span>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/status.h"
+#include "checkpoint/safetensors.h"
+
+namespace stagecoach {
+namespace {
+
+// Of `name`, into `other`.
+absl::Status ReadRenamed(SafetensorsReader& reader, const WeightName& name,
+                         std::vector<float>* other) {
+  const TensorEntry* const entry = reader.Find(name.ours);
+  if (entry == nullptr) return absl::DataLossError(absl::StrCat("no tensor ", name.ours));
+  if (entry->dtype != DType::kF32 || entry->shape != name.shape) {
+    return absl::DataLossError(absl::StrCat("tensor ", name.ours, " is ", DTypeName(entry->dtype),
+                                            " ", entry->shape.ToString(), ", the network has F32 ",
+                                            name.shape.ToString()));
+  }
+  std::vector<float> ours(static_cast<size_t>(name.shape.elements()));
+  RETURN_IF_ERROR(reader.Read(*entry, std::as_writable_bytes(std::span(ours))));
+  other->resize(ours.size());
+  ToOtherLayout(name, ours, *other);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status WriteRenamedWeights(FileSystem& file_system, const std::string& weights_file,
+                                 std::vector<WeightName> names, const std::string& target) {
+  ASSIGN_OR_RETURN(SafetensorsReader reader, SafetensorsReader::Open(file_system, weights_file));
+  if (reader.tensors().size() != names.size()) {
+    return absl::DataLossError(absl::StrCat(weights_file, ": ", reader.tensors().size(),
+                                            " tensors; the network of the job beside it has ",
+                                            names.size()));
+  }
+  std::sort(names.begin(), names.end(),
+            [](const WeightName& a, const WeightName& b) { return a.other < b.other; });
+  std::vector<float> other;  // one tensor in memory at a time
+  std::vector<TensorSource> sources;
+  for (const WeightName& name : names) {
+    sources.push_back({.name = name.other,
+                       .dtype = DType::kF32,
+                       .shape = name.OtherShape(),
+                       .bytes = [&, name]() -> absl::StatusOr<std::span<const std::byte>> {
+                         RETURN_IF_ERROR(Annotate(ReadRenamed(reader, name, &other), weights_file));
+                         return std::as_bytes(std::span<const float>(other));
+                       }});
+  }
+  if (file_system.Exists(target)) {
+    return absl::AlreadyExistsError(
+        absl::StrCat(target, ": is there already; name another file with --to"));
+  }
+  const std::string unfinished = target + ".unfinished";
+  RETURN_IF_ERROR(file_system.RemoveAll(unfinished));  // of one that was ended
+  absl::Status status =
+      WriteSafetensors(file_system, unfinished, sources, Metadata{{"format", "pt"}}).status();
+  if (status.ok()) status = file_system.Rename(unfinished, target);
+  if (!status.ok()) {
+    file_system.RemoveAll(unfinished).IgnoreError();  // the first error is the one to tell
+  }
+  return status;
+}
+
+}  // namespace stagecoach

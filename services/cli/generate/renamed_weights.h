@@ -1,0 +1,23 @@
+// RenamedWeights: exported weights in the names and layouts of another program (network/weight_names.h).
+// Threads: any.
+// Errors:  DATA_LOSS naming file and tensor: the weights are not those of the network. The file system's; a file that is
+//          there already is not overwritten, and nothing is left of one that was not finished.
+#ifndef STAGECOACH_SERVICES_CLI_GENERATE_RENAMED_WEIGHTS_H_
+#define STAGECOACH_SERVICES_CLI_GENERATE_RENAMED_WEIGHTS_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "checkpoint/file_system.h"
+#include "network/weight_names.h"
+
+namespace stagecoach {
+
+// Writes the tensors of `weights_file`, which have our names, into `target`.
+absl::Status WriteRenamedWeights(FileSystem& file_system, const std::string& weights_file,
+                                 std::vector<WeightName> names, const std::string& target);
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_SERVICES_CLI_GENERATE_RENAMED_WEIGHTS_H_
