@@ -15,6 +15,7 @@
   KIND(Mlp)                            \
   KIND(Resnet)                         \
   KIND(Sequence)                       \
+  KIND(Unet)                           \
   KIND(Vit)
 
 namespace stagecoach {

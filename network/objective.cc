@@ -23,7 +23,9 @@ absl::Status CheckOutput(const Network& network, const std::string& path,
                       absl::StrCat("it must give what it is compared with, ", name, ", which is ",
                                    FormatType(network.objective.target_type)));
   }
-  if (network.objective.ignored.value_or(0) >= classes) {
+  // Masks mark what counts for nothing by an id of their own, as 255.
+  const bool masks = network.objective.target_type.shape.rank() > 1;
+  if (!masks && network.objective.ignored.value_or(0) >= classes) {
     return FieldError(paths.ignored, absl::StrCat(*network.objective.ignored),
                       absl::StrCat("must be below the ", classes, " classes"));
   }

@@ -59,8 +59,9 @@ KindSpec DefaultObjective(const Network& network) {
   KindSpec spec;
   spec.kind = CrossEntropyKind()->name();
   spec.attributes = CrossEntropyKind()->Defaults();
-  const bool one_target = network.wire(network.objective.targets).type.shape.rank() == 0;
-  spec.attributes.Set("no_accuracy", !one_target);
+  // A sample has one, or each of its pixels has.
+  const bool text = network.wire(network.objective.targets).type.shape.rank() == 1;
+  spec.attributes.Set("no_accuracy", text);
   return spec;
 }
 

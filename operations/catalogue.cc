@@ -16,7 +16,7 @@ OperationList Listed() {
         LayerNormOperations(),    LinearOperations(),      MeanSquaredErrorOperations(),
         PadOperations(),          PoolOperations(),        PrependTokenOperations(),
         ReshapeOperations(),      RmsNormOperations(),     RotaryOperations(),
-        SwigluOperations()}) {
+        SwigluOperations(),       UpsampleOperations()}) {
     all.insert(all.end(), some.begin(), some.end());
   }
   return all;

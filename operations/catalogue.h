@@ -40,6 +40,7 @@ OperationList ReshapeOperations();
 OperationList RmsNormOperations();
 OperationList RotaryOperations();
 OperationList SwigluOperations();
+OperationList UpsampleOperations();
 
 }  // namespace stagecoach
 

@@ -118,16 +118,16 @@ class Convolution final : public OperationOf<ConvolutionAttributes> {
   }
 };
 
-class ConvolutionInputGradient final : public OperationOf<ConvolutionInputGradientAttributes> {
- public:
-  std::string_view name() const override { return "convolution_input_gradient"; }
-
+// dx of dy, and y of x in a transposed convolution.
+class IntoImage : public OperationOf<ConvolutionInputGradientAttributes> {
  private:
+  virtual const char* operand() const = 0;
+
   absl::StatusOr<std::vector<ValueType>> TypesOf(
       const ConvolutionInputGradientAttributes& attributes, std::span<const ValueType> inputs,
       std::span<const ValueType>) const override {
-    absl::Status status = CheckOperands(name(), inputs, {"dy", "weight"});
-    if (status.ok()) status = CheckImage("dy", inputs[0]);
+    absl::Status status = CheckOperands(name(), inputs, {operand(), "weight"});
+    if (status.ok()) status = CheckImage(operand(), inputs[0]);
     if (status.ok()) status = CheckWeight(attributes.steps, inputs[1]);
     if (!status.ok()) return status;
     const Shape& weight = inputs[1].shape;
@@ -135,7 +135,7 @@ class ConvolutionInputGradient final : public OperationOf<ConvolutionInputGradie
         {attributes.image.height, attributes.image.width, weight[3] * attributes.steps.groups});
     const absl::StatusOr<ValueType> y = ConvolvedType(attributes.steps, dx, weight);
     if (!y.ok()) return y.status();
-    status = CheckType("dy", inputs[0], *y);
+    status = CheckType(operand(), inputs[0], *y);
     if (!status.ok()) return status;
     return std::vector<ValueType>{dx};
   }
@@ -143,6 +143,52 @@ class ConvolutionInputGradient final : public OperationOf<ConvolutionInputGradie
                   int64_t samples) const override {
     const int64_t products = ConvolutionFlops(types.inputs[0], types.inputs[1].shape, samples);
     return {products, products};
+  }
+};
+
+class ConvolutionInputGradient final : public IntoImage {
+ public:
+  std::string_view name() const override { return "convolution_input_gradient"; }
+
+ private:
+  const char* operand() const override { return "dy"; }
+};
+
+class TransposedConvolution final : public IntoImage {
+ public:
+  std::string_view name() const override { return "transposed_convolution"; }
+  std::vector<CallCase> Cases() const override {
+    const auto with = [](std::string name, const ConvolutionInputGradientAttributes& attributes,
+                         Shape image, Shape weight, int64_t samples = 2) {
+      return CallCase{.name = std::move(name),
+                      .attributes = ToAttributes(attributes),
+                      .inputs = {Samples(std::move(image)), Weights(std::move(weight))},
+                      .samples = samples};
+    };
+    return {
+        with("doubling", {.steps = {.stride = {2, 2}}, .image = {6, 10}}, {3, 5, 7}, {7, 2, 2, 4}),
+        with("overlapping", {.steps = {.stride = {2, 2}, .padding = {1, 1}}, .image = {7, 8}},
+             {4, 4, 3}, {3, 3, 3, 5}),
+        with("groups", {.steps = {.stride = {3, 2}, .groups = 2}, .image = {9, 4}}, {3, 2, 4},
+             {4, 3, 2, 3}),
+        with("many_places", {.steps = {.stride = {2, 2}}, .image = {38, 34}}, {19, 17, 6},
+             {6, 2, 2, 3}, 11)};
+  }
+
+ private:
+  const char* operand() const override { return "x"; }
+  void WriteGradient(const ConvolutionInputGradientAttributes& attributes,
+                     GradientWriter& writer) const override {
+    const ConvolutionAttributes steps{.steps = attributes.steps};
+    const ValueId dy = writer.OutputGradient(0);
+    if (writer.Wants(0)) {
+      writer.Contribute(0,
+                        writer.Emit("convolution", ToAttributes(steps), {dy, writer.input(1)})[0]);
+    }
+    if (writer.Wants(1)) {
+      writer.EmitAdding("convolution_weight_gradient", ToAttributes(steps), {writer.input(0), dy},
+                        {1});
+    }
   }
 };
 
@@ -190,7 +236,8 @@ OperationList ConvolutionOperations() {
   static const Convolution convolution;
   static const ConvolutionInputGradient input;
   static const ConvolutionWeightGradient weight;
-  return {&convolution, &input, &weight};
+  static const TransposedConvolution transposed;
+  return {&convolution, &input, &weight, &transposed};
 }
 
 }  // namespace stagecoach

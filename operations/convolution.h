@@ -6,6 +6,9 @@
 //
 // convolution_input_gradient: dy, weight -> dx.
 // convolution_weight_gradient: dy, x; adds to d_weight and, with bias, to d_bias.
+// transposed_convolution: x, weight -> y, what convolution_input_gradient makes of dy and weight: each pixel of x adds its
+// product with the window to y, which has the attributes' extents. weight [channels of x, kernel height, kernel width,
+// channels of y / groups]. So its input's gradient is a convolution of dy, and its weight's that of one with both swapped.
 #ifndef STAGECOACH_OPERATIONS_CONVOLUTION_H_
 #define STAGECOACH_OPERATIONS_CONVOLUTION_H_
 

@@ -7,6 +7,7 @@
   KIND(Cifar)                       \
   KIND(Idx)                         \
   KIND(ImageFolder)                 \
+  KIND(MaskFolder)                  \
   KIND(Text)                        \
   KIND(WebDataset)
 

@@ -33,6 +33,7 @@
 #include "network/zoo/mlp.h"
 #include "network/zoo/resnet.h"
 #include "network/zoo/sequence.h"
+#include "network/zoo/unet.h"
 #include "network/zoo/vit.h"
 
 namespace stagecoach {
@@ -191,6 +192,20 @@ inline std::vector<ZooEntry> ZooEntries() {
                     .layers = {EmbeddingSpec{.dropout = 0.1}, block, DropoutSpec{.rate = 0.2},
                                BatchNormSpec{}, ReluSpec{}, block, LinearSpec{.out = 17}}},
        {"model/0000/*", "model/0001/*", "model/0005/batch_norm.weight"}},
+      {"unet",
+       UnetSpec{.image = {8, 12, 3}, .channels_out = 5, .base = 6, .depth = 2},
+       {"model/0000/*", "model/0001/*", "model/0003/up.weight"},
+       /*has_kinks=*/true},
+      {"unet_nearest",
+       UnetSpec{.image = {4, 8, 2},
+                .channels_out = 3,
+                .base = 6,
+                .depth = 2,
+                .convolutions = 3,
+                .upsample = UnetUpsample::kNearest,
+                .norm = UnetNorm::kNone},
+       {"model/0000/*", "model/0001/*", "model/0003/c1.*"},
+       /*has_kinks=*/true},
       {"vit",
        VitSpec{.image = {15, 10, 3},
                .classes = 7,

@@ -38,7 +38,7 @@ absl::StatusOr<std::shared_ptr<const PictureSet>> WithoutBadRecords(
   std::vector<absl::Status> found(static_cast<size_t>(all->count()));
   RETURN_IF_ERROR(ForEachPicture(threads, all->count(), [&](int64_t i) {
     absl::Status& status = found[static_cast<size_t>(i)];
-    status = all->Read(i, 3).status();
+    status = all->Check(i);
     return IsOfTheStorage(status) ? status : absl::OkStatus();
   }));
   std::vector<int64_t> good;

@@ -59,13 +59,31 @@ std::string ClassFolders::Where(int64_t i) const {
   return Where(entries_[static_cast<size_t>(i)].path);
 }
 
-absl::StatusOr<ClassFolders> ClassFolders::List(const std::string& field, const std::string& root) {
+absl::StatusOr<ClassFolders> ClassFolders::Rooted(const std::string& field,
+                                                  const std::string& root) {
   ClassFolders folders;
   folders.field_ = field;
   folders.root_ = root;
   std::error_code error;
   folders.real_root_ = fs::canonical(root, error).string();
   if (error) return Unreadable(folders.Where(), error);
+  return folders;
+}
+
+absl::StatusOr<ClassFolders> ClassFolders::ListWithoutClasses(const std::string& field,
+                                                              const std::string& root) {
+  ASSIGN_OR_RETURN(ClassFolders folders, Rooted(field, root));
+  ASSIGN_OR_RETURN(std::vector<std::string> names, NamesIn(folders.Where(), root));
+  std::reverse(names.begin(), names.end());
+  RETURN_IF_ERROR(folders.AddBelow(std::move(names), 0));
+  if (folders.count() > 0) return folders;
+  return absl::InvalidArgumentError(
+      absl::StrCat(folders.Where(), ": has no JPEG or PNG files; give a folder that has some"));
+}
+
+absl::StatusOr<ClassFolders> ClassFolders::List(const std::string& field, const std::string& root) {
+  ASSIGN_OR_RETURN(ClassFolders folders, Rooted(field, root));
+  std::error_code error;
   ASSIGN_OR_RETURN(const std::vector<std::string> names, NamesIn(folders.Where(), root));
   for (const std::string& name : names) {
     if (fs::is_directory(fs::path(root) / name, error)) RETURN_IF_ERROR(folders.AddClass(name));
@@ -78,11 +96,27 @@ absl::StatusOr<ClassFolders> ClassFolders::List(const std::string& field, const 
 }
 
 absl::Status ClassFolders::AddClass(const std::string& name) {
-  const auto label = static_cast<int32_t>(classes_.size());
+  std::error_code error;
+  const fs::file_status status = fs::symlink_status(fs::path(root_) / name, error);
+  if (error) return Unreadable(Where(name), error);
+  if (!fs::is_directory(status)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(Where(name), ": a link to a folder; put the folder itself there"));
+  }
   const size_t before = entries_.size();
-  // Paths below the root that are still to be looked at, the next one last. A folder that is a link is not entered:
-  // it may lead out of the root, or in a circle.
-  std::vector<std::string> left = {name};
+  RETURN_IF_ERROR(AddBelow({name}, static_cast<int32_t>(classes_.size())));
+  if (entries_.size() == before) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        Where(name),
+        ": a class without JPEG or PNG files; put some there or take the folder away"));
+  }
+  classes_.push_back(name);
+  return absl::OkStatus();
+}
+
+// `left`: paths below the root that are still to be looked at, the next one last. A folder that is a link is not entered:
+// it may lead out of the root, or in a circle.
+absl::Status ClassFolders::AddBelow(std::vector<std::string> left, int32_t label) {
   while (!left.empty()) {
     const std::string path = std::move(left.back());
     left.pop_back();
@@ -94,9 +128,6 @@ absl::Status ClassFolders::AddClass(const std::string& name) {
       ASSIGN_OR_RETURN(std::vector<std::string> names, NamesIn(Where(path), full));
       std::reverse(names.begin(), names.end());
       for (const std::string& inner : names) left.push_back(absl::StrCat(path, "/", inner));
-    } else if (path == name) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(Where(path), ": a link to a folder; put the folder itself there"));
     } else if (IsPictureName(path)) {
       const uintmax_t bytes = fs::file_size(full, error);
       entries_.push_back(
@@ -104,16 +135,10 @@ absl::Status ClassFolders::AddClass(const std::string& name) {
       TickProgress();
     }
   }
-  if (entries_.size() == before) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        Where(name),
-        ": a class without JPEG or PNG files; put some there or take the folder away"));
-  }
-  classes_.push_back(name);
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::vector<uint8_t>> ClassFolders::Read(int64_t i) const {
+absl::StatusOr<std::vector<uint8_t>> ClassFolders::Read(int64_t i, int64_t most) const {
   const std::string& path = entries_[static_cast<size_t>(i)].path;
   const auto refused = [&](const std::string& what) {
     return absl::InvalidArgumentError(absl::StrCat(Where(i), ": ", what));
@@ -134,7 +159,7 @@ absl::StatusOr<std::vector<uint8_t>> ClassFolders::Read(int64_t i) const {
   if (file->size() > kMostPictureBytes) {
     return refused(absl::StrCat(file->size(), " bytes; at most ", kMostPictureBytes, " are read"));
   }
-  std::vector<uint8_t> bytes(static_cast<size_t>(file->size()));
+  std::vector<uint8_t> bytes(static_cast<size_t>(std::min(file->size(), most)));
   RETURN_IF_ERROR(file->ReadAt(0, bytes));
   return bytes;
 }

@@ -27,11 +27,17 @@ class ClassFolders {
   // field: "data.image_folder.train".
   static absl::StatusOr<ClassFolders> List(const std::string& field, const std::string& root);
 
+  // All pictures below the root, without classes; label 0. INVALID_ARGUMENT: there are none.
+  static absl::StatusOr<ClassFolders> ListWithoutClasses(const std::string& field,
+                                                         const std::string& root);
+
   const std::vector<std::string>& classes() const { return classes_; }
   int64_t count() const { return static_cast<int64_t>(entries_.size()); }
   int32_t label(int64_t i) const { return entries_[static_cast<size_t>(i)].label; }
-  // Of entry i.
-  absl::StatusOr<std::vector<uint8_t>> Read(int64_t i) const;
+  // Below the root: "cats/1.jpg".
+  const std::string& path(int64_t i) const { return entries_[static_cast<size_t>(i)].path; }
+  // Of entry i; the first `most` bytes, if there are more.
+  absl::StatusOr<std::vector<uint8_t>> Read(int64_t i, int64_t most = kMostPictureBytes) const;
   // "data.image_folder.train = "/a", cats/1.jpg"
   std::string Where(int64_t i) const;
   std::string Where(const std::string& below) const;
@@ -45,7 +51,9 @@ class ClassFolders {
     int32_t label = 0;
     int64_t bytes = 0;  // 0: it cannot be looked at; reading it says why
   };
+  static absl::StatusOr<ClassFolders> Rooted(const std::string& field, const std::string& root);
   absl::Status AddClass(const std::string& name);
+  absl::Status AddBelow(std::vector<std::string> left, int32_t label);
 
   std::string field_, root_;
   std::string real_root_;  // without links

@@ -48,9 +48,16 @@ class PictureLists {
   }
   template <typename List>
   absl::StatusOr<std::shared_ptr<const PictureSet>> Add(List list) {
+    Sum(list);
+    return AddSet(std::make_shared<const ListedPictures<List>>(std::move(list)));
+  }
+  template <typename List>
+  void Sum(const List& list) {
     digest_.Update(absl::StrCat(list.count(), "\n"));
     list.Sum(&digest_, &bytes_);
-    auto set = std::make_shared<const ListedPictures<List>>(std::move(list));
+  }
+  // Of lists that were summed.
+  absl::StatusOr<std::shared_ptr<const PictureSet>> AddSet(std::shared_ptr<const PictureSet> set) {
     if (!skips_) return set;
     return WithoutBadRecords(std::move(set), threads_, &digest_, &bad_);
   }

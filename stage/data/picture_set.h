@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "stage/pictures/picture.h"
 
 namespace stagecoach {
@@ -21,6 +22,12 @@ class PictureSet {
   virtual int32_t label(int64_t i) const = 0;
   // channels: 1 or 3.
   virtual absl::StatusOr<Picture> Read(int64_t i, int64_t channels) const = 0;
+  // Of sets of pictures with masks: as large as the picture, an id a pixel.
+  virtual absl::StatusOr<Picture> ReadMask(int64_t i) const {
+    return absl::UnimplementedError(absl::StrCat("picture ", i, " has no mask"));
+  }
+  // Whether all of the record can be read.
+  virtual absl::Status Check(int64_t i) const { return Read(i, 3).status(); }
 };
 
 // Some pictures of a set.
@@ -33,6 +40,8 @@ class ChosenPictures final : public PictureSet {
   absl::StatusOr<Picture> Read(int64_t i, int64_t channels) const override {
     return all_->Read(At(i), channels);
   }
+  absl::StatusOr<Picture> ReadMask(int64_t i) const override { return all_->ReadMask(At(i)); }
+  absl::Status Check(int64_t i) const override { return all_->Check(At(i)); }
 
  private:
   int64_t At(int64_t i) const { return places_[static_cast<size_t>(i)]; }

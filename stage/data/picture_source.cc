@@ -23,11 +23,11 @@ namespace {
 struct Form {
   Augmentation augmentation;
   int64_t channels = 0;  // 0: no images are read here
+  bool masks = false;    // are masks read here?
   std::vector<double> mean, deviation;
 
-  size_t numbers() const {
-    return static_cast<size_t>(augmentation.height * augmentation.width * channels);
-  }
+  size_t pixels() const { return static_cast<size_t>(augmentation.height * augmentation.width); }
+  size_t numbers() const { return pixels() * static_cast<size_t>(channels); }
 };
 
 class PictureSource final : public BatchSource {
@@ -40,15 +40,14 @@ class PictureSource final : public BatchSource {
         form_(std::move(form)),
         numbers_(form_.mean, form_.deviation),
         parts_(std::move(parts)) {
-    if (form_.channels == 0) return;
-    read_ahead_ = std::make_unique<ReadAhead>(
-        ReadAhead::Options{.threads = static_cast<int>(fields.decode_threads),
-                           .image_bytes = form_.numbers() * sizeof(float),
-                           .ahead = static_cast<size_t>(micro_batches_) + 1},
-        [this](bool training, uint64_t n) { return ItemsOf(training, n); },
-        [this](const ReadAhead::Item& item, std::span<std::byte> image) {
-          return MakeImage(item, image);
-        });
+    if (form_.channels > 0) {
+      read_ahead_ =
+          MakeReadAhead(fields, form_.numbers() * sizeof(float), &PictureSource::MakeImage);
+    }
+    if (form_.masks) {
+      masks_ahead_ =
+          MakeReadAhead(fields, form_.pixels() * sizeof(int32_t), &PictureSource::MakeMask);
+    }
   }
 
   const DatasetManifest& manifest() const override { return parts_.manifest; }
@@ -66,6 +65,18 @@ class PictureSource final : public BatchSource {
   }
 
  private:
+  using Maker = absl::Status (PictureSource::*)(const ReadAhead::Item&, std::span<std::byte>) const;
+  std::unique_ptr<ReadAhead> MakeReadAhead(const PictureFields& fields, size_t bytes, Maker maker) {
+    return std::make_unique<ReadAhead>(
+        ReadAhead::Options{.threads = static_cast<int>(fields.decode_threads),
+                           .image_bytes = bytes,
+                           .ahead = static_cast<size_t>(micro_batches_) + 1},
+        [this](bool training, uint64_t n) { return ItemsOf(training, n); },
+        [this, maker](const ReadAhead::Item& item, std::span<std::byte> image) {
+          return (this->*maker)(item, image);
+        });
+  }
+
   const PictureSet& SetOf(bool training) const {
     return training ? *parts_.splits.train : *parts_.splits.evaluation;
   }
@@ -94,11 +105,12 @@ class PictureSource final : public BatchSource {
     HostBatch result{.samples = static_cast<int64_t>(items.size()), .arrays = {}};
     if (items.empty()) return result;
     for (const std::string& name : names) {
-      CHECK(name == kPictureImages || name == kPictureLabels) << name;
-      if (name == kPictureImages) {
-        CHECK(read_ahead_ != nullptr) << "images were not asked for";
-        ASSIGN_OR_RETURN(std::vector<std::byte> images, read_ahead_->Take(training, n));
-        result.arrays.push_back(std::move(images));
+      CHECK(name == kPictureImages || name == kPictureLabels || name == kPictureMasks) << name;
+      if (name != kPictureLabels) {
+        ReadAhead* const ahead = (name == kPictureImages ? read_ahead_ : masks_ahead_).get();
+        CHECK(ahead != nullptr) << name << " were not asked for";
+        ASSIGN_OR_RETURN(std::vector<std::byte> array, ahead->Take(training, n));
+        result.arrays.push_back(std::move(array));
       } else {
         result.arrays.push_back(Labels(SetOf(training), items));
       }
@@ -129,13 +141,28 @@ class PictureSource final : public BatchSource {
     return absl::OkStatus();
   }
 
+  // Any thread.
+  absl::Status MakeMask(const ReadAhead::Item& item, std::span<std::byte> ids) const {
+    ASSIGN_OR_RETURN(const Picture read, SetOf(item.training).ReadMask(item.sample));
+    const SampleDraws draws(seed_, item.epoch, static_cast<uint64_t>(item.sample));
+    const Picture mask = item.training
+                             ? AugmentMask(read, form_.augmentation, parts_.mask_border, draws)
+                             : FitMask(read, form_.augmentation);
+    CHECK_EQ(ids.size(), mask.bytes.size() * sizeof(int32_t));
+    for (size_t i = 0; i < mask.bytes.size(); ++i) {
+      const int32_t id = mask.bytes[i];
+      std::memcpy(ids.data() + i * sizeof(id), &id, sizeof(id));
+    }
+    return absl::OkStatus();
+  }
+
   const uint64_t seed_, micro_batches_;
   const SampleOrder order_;
   const Form form_;
   const PixelNumbers numbers_;
   const PictureSourceParts parts_;
-  std::unique_ptr<ReadAhead>
-      read_ahead_;  // last: its threads use all of the above; null: no images
+  // Last: their threads use all of the above; null: no images, no masks.
+  std::unique_ptr<ReadAhead> read_ahead_, masks_ahead_;
 };
 
 // One for all channels, or one each.
@@ -144,23 +171,32 @@ std::vector<double> ByChannel(const std::vector<double>& given, int64_t channels
   return std::vector<double>(static_cast<size_t>(channels), given.empty() ? usual : given.front());
 }
 
-absl::StatusOr<Form> FormOf(const Network& network, const PictureFields& fields,
-                            const PictureSet& train, std::string* note) {
-  const Shape& image = network.wire(network.InputNamed(kPictureImages)).type.shape;
-  Form form{.augmentation = {.height = image[0],
-                             .width = image[1],
-                             .shorter_side = fields.shorter_side,
-                             .least_area = fields.random_area,
-                             .padding = fields.padding,
-                             .flip = fields.flip,
-                             .brightness = fields.brightness,
-                             .contrast = fields.contrast,
-                             .saturation = fields.saturation,
-                             .cutout = fields.cutout},
-            .channels = image[2],
-            .mean = ByChannel(fields.mean, image[2], 0),
-            .deviation = ByChannel(fields.deviation, image[2], 1)};
-  if (!fields.measure) return form;
+// Of the images, or of the masks, that the network reads.
+Form FormOf(const Network& network, const PictureFields& fields, bool images) {
+  const char* const name = images ? kPictureImages : kPictureMasks;
+  const Shape& image = network.wire(network.InputNamed(name)).type.shape;
+  Form form{
+      .augmentation = {.height = image[0],
+                       .width = image[1],
+                       .shorter_side = fields.shorter_side,
+                       .least_area = fields.random_area,
+                       .padding = fields.padding,
+                       .flip = fields.flip,
+                       .brightness = fields.brightness,
+                       .contrast = fields.contrast,
+                       .saturation = fields.saturation,
+                       .cutout = fields.cutout},
+  };
+  if (!images) return form;
+  form.channels = image[2];
+  form.mean = ByChannel(fields.mean, image[2], 0);
+  form.deviation = ByChannel(fields.deviation, image[2], 1);
+  return form;
+}
+
+absl::Status MeasureForm(const PictureFields& fields, const PictureSet& train, Form* formed,
+                         std::string* note) {
+  Form& form = *formed;
   ASSIGN_OR_RETURN(PixelMoments moments,
                    MeasurePictures(train, form.augmentation, form.channels, fields.decode_threads));
   form.mean = std::move(moments.mean);
@@ -169,7 +205,7 @@ absl::StatusOr<Form> FormOf(const Network& network, const PictureFields& fields,
   absl::StrAppend(note, note->empty() ? "" : "; ", "measured mean [",
                   absl::StrJoin(form.mean, ", ", number), "] and deviation [",
                   absl::StrJoin(form.deviation, ", ", number), "]");
-  return form;
+  return absl::OkStatus();
 }
 
 absl::Status CheckCounts(const JobSpec& spec, const PictureSplits& splits) {
@@ -200,8 +236,12 @@ absl::StatusOr<std::unique_ptr<BatchSource>> MakePictureSource(const JobSpec& sp
   parts.manifest.train_samples = parts.splits.train->count();
   parts.manifest.evaluation_samples = parts.splits.evaluation->count();
   Form form;
-  if (ReadsImages(reads)) {
-    ASSIGN_OR_RETURN(form, FormOf(network, fields, *parts.splits.train, &parts.note));
+  const bool images = ReadsImages(reads);
+  const bool masks = std::find(reads.begin(), reads.end(), kPictureMasks) != reads.end();
+  if (images || masks) form = FormOf(network, fields, images);
+  form.masks = masks;
+  if (images && fields.measure) {
+    RETURN_IF_ERROR(MeasureForm(fields, *parts.splits.train, &form, &parts.note));
   }
   return std::make_unique<PictureSource>(spec, fields, std::move(form), std::move(parts));
 }

@@ -19,7 +19,8 @@
 namespace stagecoach {
 
 // The inputs that sources of pictures give.
-inline constexpr char kPictureImages[] = "images", kPictureLabels[] = "labels";
+inline constexpr char kPictureImages[] = "images", kPictureLabels[] = "labels",
+                      kPictureMasks[] = "masks";
 
 bool ReadsImages(std::span<const std::string> reads);
 
@@ -28,6 +29,7 @@ struct PictureSourceParts {
   DatasetManifest manifest;  // bytes and digest; the numbers of samples are filled in
   std::string note;          // what the kind has to say
   int64_t bad_records = 0;
+  uint8_t mask_border = 0;  // what masks are beyond the border of a picture
 };
 
 // reads: as of OpenSource. Mean and deviation are measured where they are asked for and images are read.

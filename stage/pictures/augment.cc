@@ -61,10 +61,11 @@ PictureBox RandomPart(const Picture& picture, double least_area, const SampleDra
   return MiddlePart(picture);
 }
 
-Picture Shifted(const Picture& picture, int64_t padding, const SampleDraws& draws) {
+Picture Shifted(const Picture& picture, int64_t padding, uint8_t border, const SampleDraws& draws) {
   const int64_t down = draws.Below(kShiftTop, 2 * padding + 1) - padding;
   const int64_t right = draws.Below(kShiftLeft, 2 * padding + 1) - padding;
   Picture result(picture.height, picture.width, picture.channels);
+  std::fill(result.bytes.begin(), result.bytes.end(), border);
   const int64_t left = std::clamp<int64_t>(-right, 0, picture.width);
   const int64_t end = std::clamp<int64_t>(picture.width - right, left, picture.width);
   if (left == end) return result;  // shifted out, and `right` may be far beyond a row
@@ -77,6 +78,10 @@ Picture Shifted(const Picture& picture, int64_t padding, const SampleDraws& draw
                 result.row(y) + left * picture.channels);
   }
   return result;
+}
+
+bool IsMirrored(const Augmentation& augmentation, const SampleDraws& draws) {
+  return augmentation.flip && draws.Bits(kMirror) >> 31 != 0;
 }
 
 void MirrorRows(Picture* picture) {
@@ -148,8 +153,8 @@ Picture Augment(const Picture& picture, const Augmentation& augmentation,
                        ? Resample(picture, RandomPart(picture, augmentation.least_area, draws),
                                   augmentation.height, augmentation.width)
                        : FitPicture(picture, augmentation);
-  if (augmentation.padding > 0) result = Shifted(result, augmentation.padding, draws);
-  if (augmentation.flip && draws.Bits(kMirror) >> 31 != 0) MirrorRows(&result);
+  if (augmentation.padding > 0) result = Shifted(result, augmentation.padding, 0, draws);
+  if (IsMirrored(augmentation, draws)) MirrorRows(&result);
   if (augmentation.brightness > 0) {
     ChangeBrightness(DrawFactor(kBrightness, augmentation.brightness, draws), &result);
   }
@@ -159,6 +164,26 @@ Picture Augment(const Picture& picture, const Augmentation& augmentation,
   if (augmentation.saturation > 0) {
     ChangeSaturation(DrawFactor(kSaturation, augmentation.saturation, draws), &result);
   }
+  return result;
+}
+
+Picture FitMask(const Picture& mask, const Augmentation& augmentation) {
+  const auto& [height, width] = std::pair(augmentation.height, augmentation.width);
+  const PictureFit fit = augmentation.shorter_side > 0
+                             ? ShorterSideFit(mask, augmentation.shorter_side, height, width)
+                             : CoveringFit(mask, height, width);
+  return NearestPart(mask, fit.box, fit.rows, fit.columns, fit.part);
+}
+
+Picture AugmentMask(const Picture& mask, const Augmentation& augmentation, uint8_t border,
+                    const SampleDraws& draws) {
+  const auto& [height, width] = std::pair(augmentation.height, augmentation.width);
+  Picture result = augmentation.least_area > 0
+                       ? NearestPart(mask, RandomPart(mask, augmentation.least_area, draws), height,
+                                     width, {.height = height, .width = width})
+                       : FitMask(mask, augmentation);
+  if (augmentation.padding > 0) result = Shifted(result, augmentation.padding, border, draws);
+  if (IsMirrored(augmentation, draws)) MirrorRows(&result);
   return result;
 }
 

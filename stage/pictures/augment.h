@@ -54,6 +54,12 @@ Picture FitPicture(const Picture& picture, const Augmentation& augmentation);
 // To train on.
 Picture Augment(const Picture& picture, const Augmentation& augmentation, const SampleDraws& draws);
 
+// What becomes of a picture's mask, which has its size and one channel: the same part, shift and mirror, with the nearest
+// pixels; colours are not its own. `border`: what stands beyond the border of a picture that is shifted.
+Picture FitMask(const Picture& mask, const Augmentation& augmentation);
+Picture AugmentMask(const Picture& mask, const Augmentation& augmentation, uint8_t border,
+                    const SampleDraws& draws);
+
 // (x / 255 - mean) / deviation of each byte x, by channel, in double, rounded to float.
 class PixelNumbers {
  public:

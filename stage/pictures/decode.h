@@ -38,6 +38,18 @@ inline constexpr int64_t kDecodingBytes = 7;
 absl::StatusOr<Picture> DecodePicture(std::span<const uint8_t> file, int64_t channels,
                                       int64_t most_pixels = kMostPicturePixels);
 
+// A mask: a PNG of grey or with a palette, of 8 bits a pixel or less, whose numbers as they are stored, grey or the palette's
+// indexes, are ids. One channel. Errors: as above.
+absl::StatusOr<Picture> DecodeMask(std::span<const uint8_t> file,
+                                   int64_t most_pixels = kMostPicturePixels);
+// What a PNG's header says of its size; DATA_LOSS: there is none. The first kPngHeadBytes of the file are enough.
+struct PictureSize {
+  int64_t height = 0, width = 0;
+  friend bool operator==(const PictureSize&, const PictureSize&) = default;
+};
+inline constexpr size_t kPngHeadBytes = 24;
+absl::StatusOr<PictureSize> PngSize(std::span<const uint8_t> head);
+
 // Of 1, 3 or 4 (ink) channels with 1 or 3, as above.
 Picture WithChannels(Picture picture, int64_t channels);
 

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
+#include "stage/pictures/decode.h"
 #include "stage/pictures/formats.h"
 
 namespace stagecoach {
@@ -51,12 +52,17 @@ bool BeginPng(PngState* state) {
   return true;
 }
 
-bool ReadPngRows(PngState* state, Picture* picture) {
+// ids: the numbers as they are stored, one byte each.
+bool ReadPngRows(PngState* state, bool ids, Picture* picture) {
   if (setjmp(png_jmpbuf(state->png)) != 0) return false;
-  png_set_palette_to_rgb(state->png);
-  png_set_expand_gray_1_2_4_to_8(state->png);
-  png_set_strip_16(state->png);
-  png_set_strip_alpha(state->png);
+  if (ids) {
+    png_set_packing(state->png);
+  } else {
+    png_set_palette_to_rgb(state->png);
+    png_set_expand_gray_1_2_4_to_8(state->png);
+    png_set_strip_16(state->png);
+    png_set_strip_alpha(state->png);
+  }
   const int passes = png_set_interlace_handling(state->png);
   png_read_update_info(state->png, state->info);
   if (png_get_rowbytes(state->png, state->info) != picture->row_bytes()) {
@@ -91,8 +97,43 @@ absl::StatusOr<Picture> DecodePng(std::span<const uint8_t> file, int64_t most_pi
   RETURN_IF_ERROR(Annotate(CheckPictureSize(height, width, most_pixels), "PNG"));
   const bool colours = (png_get_color_type(state.png, state.info) & PNG_COLOR_MASK_COLOR) != 0;
   Picture picture(height, width, colours ? 3 : 1);
-  if (!ReadPngRows(&state, &picture)) return damaged();
+  if (!ReadPngRows(&state, /*ids=*/false, &picture)) return damaged();
   return picture;
+}
+
+absl::StatusOr<Picture> DecodeMask(std::span<const uint8_t> file, int64_t most_pixels) {
+  if (!LooksLikePng(file)) return absl::InvalidArgumentError("a mask that is no PNG; give one");
+  PngState state;
+  state.left = file;
+  const auto damaged = [&state] {
+    return absl::DataLossError(absl::StrCat("PNG: ", state.message));
+  };
+  if (!BeginPng(&state)) return damaged();
+  const int64_t height = png_get_image_height(state.png, state.info);
+  const int64_t width = png_get_image_width(state.png, state.info);
+  RETURN_IF_ERROR(Annotate(CheckPictureSize(height, width, most_pixels), "PNG"));
+  const int colours = png_get_color_type(state.png, state.info);
+  const int bits = png_get_bit_depth(state.png, state.info);
+  if ((colours != PNG_COLOR_TYPE_GRAY && colours != PNG_COLOR_TYPE_PALETTE) || bits > 8) {
+    return absl::InvalidArgumentError(
+        "a mask with colours, transparency or 16 bits; give grey or a palette, of 8 bits or less, "
+        "whose numbers are the classes");
+  }
+  Picture mask(height, width, 1);
+  if (!ReadPngRows(&state, /*ids=*/true, &mask)) return damaged();
+  return mask;
+}
+
+absl::StatusOr<PictureSize> PngSize(std::span<const uint8_t> head) {
+  if (head.size() < kPngHeadBytes || !LooksLikePng(head)) {
+    return absl::DataLossError("PNG: no header");
+  }
+  const auto number = [head](size_t at) {
+    int64_t value = 0;
+    for (size_t i = 0; i < 4; ++i) value = value << 8 | head[at + i];
+    return value;
+  };
+  return PictureSize{.height = number(20), .width = number(16)};
 }
 
 }  // namespace stagecoach

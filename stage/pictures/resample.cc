@@ -111,14 +111,20 @@ PictureBox WithoutLongEnds(const Picture& picture) {
 }
 
 // The middle [height, width] of what the box becomes as [rows, columns].
-Picture MiddleOfResampled(const Picture& picture, const PictureBox& box, int64_t rows,
-                          int64_t columns, int64_t height, int64_t width) {
+PictureFit MiddleOf(const PictureBox& box, int64_t rows, int64_t columns, int64_t height,
+                    int64_t width) {
   CHECK(rows >= height && columns >= width);
-  return ResamplePart(picture, box, rows, columns,
-                      {.top = HalfOf(rows - height),
-                       .left = HalfOf(columns - width),
-                       .height = height,
-                       .width = width});
+  return {.box = box,
+          .rows = rows,
+          .columns = columns,
+          .part = {.top = HalfOf(rows - height),
+                   .left = HalfOf(columns - width),
+                   .height = height,
+                   .width = width}};
+}
+
+Picture Fitted(const Picture& picture, const PictureFit& fit) {
+  return ResamplePart(picture, fit.box, fit.rows, fit.columns, fit.part);
 }
 
 }  // namespace
@@ -167,24 +173,55 @@ Picture ResamplePart(const Picture& picture, const PictureBox& box, int64_t heig
   return box.height == height ? result : AlongColumns(result, first, rows);
 }
 
-Picture FitByShorterSide(const Picture& picture, int64_t shorter, int64_t height, int64_t width) {
+Picture NearestPart(const Picture& picture, const PictureBox& box, int64_t height, int64_t width,
+                    const PictureBox& part) {
+  CHECK(box.top >= 0 && box.left >= 0 && box.top + box.height <= picture.height &&
+        box.left + box.width <= picture.width);
+  CHECK(part.top >= 0 && part.left >= 0 && part.top + part.height <= height &&
+        part.left + part.width <= width);
+  // floor((i + 1/2) * from / to)
+  const auto nearest = [](int64_t i, int64_t from, int64_t to) {
+    return (2 * i + 1) * from / (2 * to);
+  };
+  Picture result(part.height, part.width, picture.channels);
+  for (int64_t y = 0; y < part.height; ++y) {
+    const uint8_t* const from = picture.row(box.top + nearest(part.top + y, box.height, height));
+    for (int64_t x = 0; x < part.width; ++x) {
+      const int64_t column = box.left + nearest(part.left + x, box.width, width);
+      std::copy_n(from + column * picture.channels, picture.channels,
+                  result.row(y) + x * picture.channels);
+    }
+  }
+  return result;
+}
+
+PictureFit ShorterSideFit(const Picture& picture, int64_t shorter, int64_t height, int64_t width) {
   CHECK(shorter >= height && shorter >= width);
   const PictureBox all = WithoutLongEnds(picture);
   const bool tall = all.width <= all.height;
   const int64_t longer = tall ? shorter * all.height / all.width : shorter * all.width / all.height;
-  return MiddleOfResampled(picture, all, tall ? longer : shorter, tall ? shorter : longer, height,
-                           width);
+  return MiddleOf(all, tall ? longer : shorter, tall ? shorter : longer, height, width);
 }
 
-Picture FitToCover(const Picture& picture, int64_t height, int64_t width) {
-  if (picture.height == height && picture.width == width) return picture;
+PictureFit CoveringFit(const Picture& picture, int64_t height, int64_t width) {
+  const PictureBox whole{.height = picture.height, .width = picture.width};
+  if (picture.height == height && picture.width == width) {
+    return {.box = whole, .rows = height, .columns = width, .part = whole};
+  }
   const PictureBox all = WithoutLongEnds(picture);
   // Which side is the one that is just covered.
   const bool by_width = height * all.width <= width * all.height;
   const int64_t rows = by_width ? width * all.height / all.width : height;
   const int64_t columns = by_width ? width : height * all.width / all.height;
-  return MiddleOfResampled(picture, all, std::max(rows, height), std::max(columns, width), height,
-                           width);
+  return MiddleOf(all, std::max(rows, height), std::max(columns, width), height, width);
+}
+
+Picture FitByShorterSide(const Picture& picture, int64_t shorter, int64_t height, int64_t width) {
+  return Fitted(picture, ShorterSideFit(picture, shorter, height, width));
+}
+
+Picture FitToCover(const Picture& picture, int64_t height, int64_t width) {
+  return Fitted(picture, CoveringFit(picture, height, width));
 }
 
 }  // namespace stagecoach

@@ -25,6 +25,11 @@ Picture ResamplePart(const Picture& picture, const PictureBox& box, int64_t heig
                      const PictureBox& part);
 Picture Crop(const Picture& picture, const PictureBox& box);
 
+// The nearest pixel in the place of a mean: new pixel (y, x) is that of the box which its center lies in. For masks, whose
+// numbers are names.
+Picture NearestPart(const Picture& picture, const PictureBox& box, int64_t height, int64_t width,
+                    const PictureBox& part);
+
 // A side that is more than so many times the other one is cut to its middle before it is resized.
 inline constexpr int64_t kMostAspect = 32;
 
@@ -33,6 +38,15 @@ inline constexpr int64_t kMostAspect = 32;
 Picture FitByShorterSide(const Picture& picture, int64_t shorter, int64_t height, int64_t width);
 // The same with the smallest size that covers [height, width].
 Picture FitToCover(const Picture& picture, int64_t height, int64_t width);
+
+// What both do: `part` of the box as [rows, columns].
+struct PictureFit {
+  PictureBox box;
+  int64_t rows = 0, columns = 0;
+  PictureBox part;
+};
+PictureFit ShorterSideFit(const Picture& picture, int64_t shorter, int64_t height, int64_t width);
+PictureFit CoveringFit(const Picture& picture, int64_t height, int64_t width);
 
 }  // namespace stagecoach
 

@@ -1,4 +1,4 @@
-// MadeUpImages: images and labels drawn from a seed, for networks on images; a pure function of step and micro-batch.
+// MadeUpImages: images and labels, or masks, drawn from a seed, for networks on images; a pure function of step and micro-batch.
 // Ownership, threads: as BatchSource.
 #ifndef STAGECOACH_STAGE_TESTING_MADE_UP_IMAGES_H_
 #define STAGECOACH_STAGE_TESTING_MADE_UP_IMAGES_H_
@@ -21,6 +21,7 @@ class MadeUpImages final : public BatchSource {
     int64_t batch_size = 0, micro_batches = 0, evaluation_samples = 0;
     int64_t numbers = 0;  // of an image
     int64_t classes = 0;
+    int64_t pixels = 1;  // of a mask
   };
   explicit MadeUpImages(const Sizes& sizes) : sizes_(sizes) {}
 
@@ -52,7 +53,7 @@ class MadeUpImages final : public BatchSource {
     HostBatch batch{.samples = samples, .arrays = {}};
     if (samples == 0) return batch;
     for (const std::string& name : names) {
-      CHECK(name == "images" || name == "labels") << name;
+      CHECK(name == "images" || name == "labels" || name == "masks") << name;
       std::vector<float> images;
       std::vector<int32_t> labels;
       if (name == "images") {
@@ -62,7 +63,8 @@ class MadeUpImages final : public BatchSource {
         }
       } else {
         stream.operation = 2;
-        for (int64_t i = 0; i < samples; ++i) {
+        const int64_t targets = name == "masks" ? samples * sizes_.pixels : samples;
+        for (int64_t i = 0; i < targets; ++i) {
           const uint32_t bits = RandomBits(stream, static_cast<uint64_t>(i));
           labels.push_back(static_cast<int32_t>(bits % static_cast<uint64_t>(sizes_.classes)));
         }

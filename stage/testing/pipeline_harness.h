@@ -269,7 +269,8 @@ class PipelineHarness {
     if (images.valid()) {
       return std::make_shared<MadeUpImages>(MadeUpImages::Sizes{
           options_.batch_size, options_.micro_batches, options_.evaluation_sequences,
-          model_.wire(images).type.shape.elements(), model_.classes()});
+          model_.wire(images).type.shape.elements(), model_.classes(),
+          model_.objective.target_type.shape.elements()});
     }
     return std::make_shared<MadeUpSource>(
         MadeUpSource::Sizes{options_.batch_size, options_.micro_batches, model_.targets(),

@@ -4,9 +4,12 @@ The list is that of the API (message Model, which the programs' own list is held
 What does not need processes, every cut, schedule and mode, is in tests/transparency/zoo_test.cc.
 """
 import pathlib
+import random
 import re
 import signal
+import struct
 import sys
+import zlib
 
 import harness
 
@@ -20,6 +23,7 @@ IMAGES = {"idx": {name: f"{part}-{kind}-ubyte.gz" for part, names in (("train", 
                                                                        ("t10k", ("test_images", "test_labels")))
                   for name, kind in zip(names, ("images-idx3", "labels-idx1"))}}
 IMAGE = {"image": [28, 28, 1], "classes": 10}
+MASKS = {"mask_folder": {"train": "pictures", "masks": "masks", "flip": True, "padding": 2}}
 BLOCK = [{"batch_norm": {}}, {"linear": {"out": 64}}, {"relu": {}}, {"linear": {"out": 48}}, {"dropout": {"rate": 0.1}}]
 # Network, data and what is frozen: dropout, batch norm's averages and tied embeddings are among them.
 JOBS = {
@@ -34,8 +38,30 @@ JOBS = {
     "sequence": ({"width": 48, "context": 32, "vocabulary": 256,
                   "layers": [{"embedding": {}}, {"residual": {"layers": BLOCK}}, {"residual": {"layers": BLOCK}},
                              {"layer_norm": {}}, {"linear": {"out": 256}}]}, TEXT, []),
+    "unet": ({"base": 4, "depth": 2, "image": [16, 12, 3], "channels_out": 3}, MASKS, ["model/0000/*"]),
     "vit": ({"patch": 7, "layers": 2, "width": 24, "heads": 3, "dropout": 0.1, **IMAGE}, IMAGES, ["model/0000/*"]),
 }
+
+
+def png(path, width, height, channels, pixels):
+    def chunk(kind, body):
+        return struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
+    rows = b"".join(b"\0" + pixels[i : i + width * channels] for i in range(0, len(pixels), width * channels))
+    header = struct.pack(">IIBBBBB", width, height, 8, {1: 0, 3: 2}[channels], 0, 0, 0)
+    path.write_bytes(b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b""))
+
+
+def write_masks(folder, count=40, width=12, height=16):
+    """Noise, brighter where the class is higher."""
+    draws = random.Random(5)
+    for name in ("pictures", "masks"):
+        (folder / name).mkdir()
+    for i in range(count):
+        split = draws.randrange(height)
+        mask = bytes((y > split) + (x > split) for y in range(height) for x in range(width))
+        picture = bytes(draws.randrange(60) + 60 * c for c in mask for _ in range(3))
+        png(folder / "pictures" / f"{i:03d}.png", width, height, 3, picture)
+        png(folder / "masks" / f"{i:03d}.png", width, height, 1, mask)
 
 
 def networks_of_the_api():
@@ -58,6 +84,7 @@ class Zoo(harness.EndToEndTest):
 
     def test_a_killed_stage_costs_no_bit(self):
         digests.write_data(self.folder)
+        write_masks(self.folder)
         digests_of = {}
         for number, name in enumerate(JOBS):
             with self.subTest(name):

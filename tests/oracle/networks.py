@@ -121,6 +121,37 @@ def mlp(fields, weights, batch):
     return x
 
 
+def unet(fields, weights, batch):
+    def cell(x):
+        for i in range(fields.get("convolutions", 2)):
+            name = f"c{i}."
+            x = F.conv2d(x, operations.channels_first(weights[name + "convolution.weight"]),
+                         weights.get(name + "convolution.bias"), padding=1)
+            if fields.get("norm") != "none":
+                name += "batch_norm."
+                moments = weights[name + "running_mean"], weights[name + "running_variance"]
+                x = F.batch_norm(x, *moments, weights[name + "weight"], weights[name + "bias"], training=True)
+            x = F.relu(x)
+        return x
+
+    x, skips = operations.channels_first(batch["images"]), []
+    for _ in range(fields["depth"]):
+        skips.append(cell(x))
+        x = F.max_pool2d(skips[-1], 2)
+        weights.next()
+    x = cell(x)
+    for skip in reversed(skips):
+        weights.next()
+        if fields.get("upsample") == "nearest":
+            x = F.interpolate(x, scale_factor=2, mode="nearest")
+        else:
+            x = F.conv_transpose2d(x, operations.channels_first(weights["up.weight"]), stride=2)
+        x = cell(torch.cat([skip, x], 1))
+    weights.next()
+    weight = operations.channels_first(weights["convolution.weight"])
+    return operations.channels_last(F.conv2d(x, weight, weights["convolution.bias"]))
+
+
 def vit(fields, weights, batch):
     """As torchvision's VisionTransformer: norms with epsilon 1e-6, exact GELU, attention without a mask."""
     rates = fields.get("dropout", 0), fields.get("attention_dropout", 0)
@@ -190,6 +221,11 @@ NETWORKS = {
     "resnet 18": ("resnet", resnets.resnet, {**RESNET, "depth": 18, "stem": "small", "image": [9, 8, 3], "zero_init_residual": True}, {}),
     "resnet 50": ("resnet", resnets.resnet, {**RESNET, "depth": 50, "drop_path": 0.4, "zero_init_residual": True}, {}),
     "resnet groups": ("resnet", resnets.resnet, {**RESNET, "depth": 18, "norm": "group", "groups": 4, "drop_path": 0.4}, {}),
+    "unet": ("unet", unet, {"base": 4, "depth": 2, "image": [8, 12, 3], "channels_out": 5}, {}),
+    "unet nearest": ("unet", unet, {"base": 4, "depth": 2, "convolutions": 3, "upsample": "nearest", "norm": "none",
+                                    "image": [8, 4, 2], "channels_out": 3}, {}),
+    "unet ignoring": ("unet", unet, {"base": 2, "depth": 1, "norm": "none", "image": [6, 4, 1], "channels_out": 3},
+                      {"ignore_index": 255}),
     "amoebanet_d": ("amoebanet_d", amoebanets.amoebanet(amoebanets.D), {**AMOEBANET, "stem": "small", "dropout": 0.2}, {}),
     "amoebanet_d on imagenet": ("amoebanet_d", amoebanets.amoebanet(amoebanets.D),
                                 {**AMOEBANET, "image": [65, 98, 2], "filters": 16}, {}),
@@ -200,12 +236,17 @@ NETWORKS = {
 }
 
 
-def make_batch(fields, rng):
+def make_batch(fields, rng, ignored=None):
     if "image" not in fields:
         ids = rng.integers(0, fields["vocabulary"], (SAMPLES, fields["context"] + 1), np.int32)
         return {"tokens": ids[:, :-1], "targets": ids[:, 1:]}
     images = rng.normal(size=(SAMPLES, *fields["image"])).astype(np.float32)
     weights = np.array([0.5, 2, 0, 1, 3.25], np.float32)
+    if "channels_out" in fields:
+        masks = rng.integers(0, fields["channels_out"], (SAMPLES, *fields["image"][:2]), np.int32)
+        if ignored is not None:
+            masks[rng.random(masks.shape) < 0.2] = ignored
+        return {"images": images, "masks": masks}
     labels = rng.integers(0, fields["classes"], SAMPLES, np.int32)
     return {"images": images, "labels": labels, "weights": weights}
 
@@ -216,10 +257,10 @@ def mean_loss(objective, output, tensors, options):
     if "mean_squared_error" in objective:
         losses = F.mse_loss(output, tensors["images"], reduction="none").flatten(1)
         return (losses * of_samples[:, None]).sum() / (of_samples.sum() * losses.shape[1]), None
-    targets = tensors["targets" if "targets" in tensors else "labels"]
+    targets = next(tensors[name] for name in ("targets", "labels", "masks") if name in tensors)
     rows, flat = output.flatten(0, -2), targets.flatten()
     of_classes = torch.tensor(objective.get("class_weights", [1.0] * rows.shape[1]), dtype=rows.dtype)
-    weights = of_classes[flat.clamp(min=0)] * (flat != options["ignore_index"])
+    weights = of_classes[flat.clamp(0, rows.shape[1] - 1)] * (flat != options["ignore_index"])
     weights = weights * of_samples.repeat_interleave(targets[0].numel())
     if "sample_weights" not in objective:  # one call then
         return F.cross_entropy(rows, flat, weight=of_classes if "class_weights" in objective else None, **options), weights
@@ -271,7 +312,7 @@ class Network:
         parts = {n: tensor.tensor_split(micro_batches) for n, tensor in tensors.items()}
         output = torch.cat([self.forward(self.fields, Weights(named, i), {n: part[i] for n, part in parts.items()})
                             for i in range(micro_batches)])
-        targets = tensors["targets" if "targets" in tensors else "labels"]
+        targets = next(tensors[name] for name in ("targets", "labels", "masks") if name in tensors)
         options = {"label_smoothing": self.objective.get("label_smoothing", 0), "ignore_index": self.objective.get("ignore_index", -100)}
         loss, of_terms = mean_loss(self.objective, output, tensors, options)
         loss.backward()
@@ -286,12 +327,12 @@ class Network:
     def measures(self, targets):
         if "mean_squared_error" in self.objective:
             return set()
-        return {"measure/accuracy"} if targets.dim() == 1 or self.objective else set()
+        return {"measure/accuracy"} if targets.dim() != 2 or self.objective else set()
 
 
 def compare_step(network, report, weights, batch):
     ways = [(1, 1, "never"), (3, 1, "always")]
-    batch_norm = network.kind in ("resnet", "amoebanet_d", "amoebanet_b") and network.fields.get("norm") != "group"
+    batch_norm = network.kind in ("resnet", "unet", "amoebanet_d", "amoebanet_b") and network.fields.get("norm") != "group"
     if not batch_norm:  # whose statistics are those of a micro-batch
         ways += [(1, 2, "always"), (2, 3, "except_first")]
     for stages, micro_batches, mode in ways:
@@ -316,7 +357,7 @@ def compare_curve(network, report, weights, rng):
     sides = [dict(weights), {n: a.astype(np.float64) for n, a in weights.items()}]
     losses = ([], [])
     for _ in range(STEPS):
-        batch = make_batch(network.fields, rng)
+        batch = make_batch(network.fields, rng, network.objective.get("ignore_index"))
         for side, step in enumerate((lambda w: network.ours(w, batch, "--stages", 2), lambda w: network.truth(w, batch))):
             out = step(sides[side])
             losses[side].append(float(out["loss"][0]))
@@ -337,7 +378,7 @@ def main():
         with tempfile.TemporaryDirectory() as folder:
             network = Network(sys.argv[1], name, NETWORKS[name], pathlib.Path(folder))
             weights = network.initial(rng)
-            compare_step(network, report, weights, make_batch(network.fields, rng))
+            compare_step(network, report, weights, make_batch(network.fields, rng, network.objective.get("ignore_index")))
             if name not in WITHOUT_CURVE:
                 compare_curve(network, report, weights, rng)
     print(f"networks: {report.checks} comparisons, {report.failures} failures")

@@ -230,6 +230,19 @@ def pad(a, x):
     return (picked * (inside[0][:, None] & inside[1]).unsqueeze(-1),)
 
 
+def transposed_convolution(a, x, weight):
+    stride, padding = (a["stride_height"], a["stride_width"]), (a["padding_height"], a["padding_width"])
+    kernel = weight.shape[1:3]
+    rest = [a[name] - (n - 1) * s + 2 * p - k for name, n, s, p, k
+            in zip(("image_height", "image_width"), x.shape[1:3], stride, padding, kernel)]
+    y = F.conv_transpose2d(channels_first(x), channels_first(weight), None, stride, padding, rest, a["groups"])
+    return (channels_last(y),)
+
+
+def upsample(a, x):
+    return (x.repeat_interleave(a["height"], 1).repeat_interleave(a["width"], 2),)
+
+
 TABLE = {
     "add": lambda _a, x, y: (x + y,),
     "attention": attention,
@@ -258,6 +271,8 @@ TABLE = {
     "rotary": rotary,
     "silu": lambda _a, x: (F.silu(x),),
     "slice": lambda a, x: (x[..., a["begin"] : a["begin"] + a["extent"]],),
+    "transposed_convolution": transposed_convolution,
+    "upsample": upsample,
     "swiglu": lambda _a, gate, up: (F.silu(gate) * up,),
 }
 LOSSES = {"cross_entropy": cross_entropy, "mean_squared_error": mean_squared_error}

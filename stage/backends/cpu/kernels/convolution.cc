@@ -229,7 +229,8 @@ absl::StatusOr<Kernel> WeightGradient(CpuBackend& backend, const Call& call, con
 KernelList ConvolutionKernels() {
   return {{"convolution", Forward},
           {"convolution_input_gradient", InputGradient},
-          {"convolution_weight_gradient", WeightGradient}};
+          {"convolution_weight_gradient", WeightGradient},
+          {"transposed_convolution", InputGradient}};
 }
 
 }  // namespace stagecoach::cpu

@@ -31,14 +31,14 @@ absl::StatusOr<Kernel> Forward(KernelBackend& backend, const Call& call, const C
 absl::StatusOr<Kernel> InputGradient(KernelBackend& backend, const Call& call,
                                      const CallTypes& types, DType) {
   const auto attributes = AttributesOf<ConvolutionInputGradientAttributes>(call);
-  return Kernel([&backend, s = InputGradientShape(attributes.steps, types)](
+  return Kernel([&backend, s = InputGradientShape(attributes.steps, types), what = call.operation](
                     const KernelContext& context, const KernelArguments& a) {
-    constexpr char kWhat[] = "convolution_input_gradient";
-    WithType(TypeOf(kWhat, {&a.inputs[0], &a.inputs[1], &a.outputs[0]}), [&]<typename T>(T) {
+    const DType type = TypeOf(what.c_str(), {&a.inputs[0], &a.inputs[1], &a.outputs[0]});
+    WithType(type, [&]<typename T>(T) {
       backend.Note(
           ConvolutionInputGradient(backend.Begin(), With(s, context), a.inputs[0].data<T>(),
                                    a.inputs[1].data<T>(), a.outputs[0].data<T>()),
-          kWhat);
+          what.c_str());
     });
   });
 }
@@ -74,7 +74,8 @@ absl::StatusOr<Kernel> WeightGradient(KernelBackend& backend, const Call& call,
 KernelList ConvolutionKernels() {
   return {{"convolution", Forward},
           {"convolution_input_gradient", InputGradient},
-          {"convolution_weight_gradient", WeightGradient}};
+          {"convolution_weight_gradient", WeightGradient},
+          {"transposed_convolution", InputGradient}};
 }
 
 }  // namespace stagecoach::cuda

@@ -113,7 +113,8 @@ absl::StatusOr<Kernel> WeightGradient(ReferenceBackend&, const Call& call, const
 KernelList ConvolutionKernels() {
   return {{"convolution", Forward},
           {"convolution_input_gradient", InputGradient},
-          {"convolution_weight_gradient", WeightGradient}};
+          {"convolution_weight_gradient", WeightGradient},
+          {"transposed_convolution", InputGradient}};
 }
 
 }  // namespace stagecoach::reference

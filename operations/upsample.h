@@ -1,0 +1,21 @@
+// upsample: y[i, j] = x[i / height, j / width], each pixel repeated so often in both extents: the nearest neighbour.
+// upsample_gradient: dy -> dx, the sum over each pixel's repetitions, row by row, rounded once.
+#ifndef STAGECOACH_OPERATIONS_UPSAMPLE_H_
+#define STAGECOACH_OPERATIONS_UPSAMPLE_H_
+
+#include "operations/window.h"
+
+namespace stagecoach {
+
+struct UpsampleAttributes {
+  Plane times{2, 2};
+  template <typename Visitor>
+  void Visit(Visitor& visit) {
+    visit.Count("height", times.height, 1, kMaxWindow);
+    visit.Count("width", times.width, 1, kMaxWindow);
+  }
+};
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_OPERATIONS_UPSAMPLE_H_

@@ -1,0 +1,33 @@
+// mask_folder: JPEG and PNG files with a mask each, a PNG of grey or with a palette whose numbers are the classes of the
+// pixels, of the picture's size. The mask of a/1.jpg is a/1.png below `masks`. Pictures come in the order of their paths.
+// What is in one of the folders alone and what cannot be read are bad records, as are links out of a folder, masks of
+// another size and numbers that are no class and not the objective's ignore_index. Without `test` every tenth picture is
+// held out.
+#ifndef STAGECOACH_PLAN_DATA_MASK_FOLDER_H_
+#define STAGECOACH_PLAN_DATA_MASK_FOLDER_H_
+
+#include <string>
+
+#include "plan/data/picture_fields.h"
+
+namespace stagecoach {
+
+struct MaskFolderData {
+  static constexpr const char* kKind = "mask_folder";
+  std::string train, masks, test, test_masks;
+  OnBadRecord on_bad_record = OnBadRecord::kFail;
+  PictureFields pictures;
+  template <typename Visitor>
+  void Visit(Visitor& visit) {
+    visit.Text("train", train, "must name the folder of the pictures");
+    visit.Text("masks", masks, "must name the folder of their masks");
+    visit.Text("test", test);
+    visit.Text("test_masks", test_masks);
+    visit.Choice("on_bad_record", on_bad_record, {"fail", "skip"});
+    pictures.Visit(visit);
+  }
+};
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_PLAN_DATA_MASK_FOLDER_H_
