@@ -14,10 +14,10 @@
 namespace stagecoach {
 namespace {
 
-using Names = std::vector<WeightName>;
+using NameTable = std::vector<WeightName>;
 
-Names OwnNames(const Network& network) {
-  Names names;
+NameTable OwnNames(const Network& network) {
+  NameTable names;
   for (const NetworkLayer& layer : network.layers) {
     for (const ParameterSpec& parameter : layer.parameters) {
       if (!parameter.tied()) names.push_back({.ours = parameter.name, .shape = parameter.shape});
@@ -74,12 +74,12 @@ class BlockCounter {
   int stage_ = 0, block_ = 0;
 };
 
-absl::StatusOr<Names> TorchvisionNames(const Network& network) {
+absl::StatusOr<NameTable> TorchvisionNames(const Network& network) {
   if (network.layers.empty() ||
       !absl::StartsWith(network.layers[0].function, "resnet_imagenet_stem")) {
     return absl::InvalidArgumentError("does not begin as it does");
   }
-  Names names = OwnNames(network);
+  NameTable names = OwnNames(network);
   size_t next = 0;
   BlockCounter counter;
   for (const NetworkLayer& layer : network.layers) {
@@ -127,14 +127,14 @@ Shape WeightName::OtherShape() const {
   return {shape[0], shape[3], shape[1], shape[2]};
 }
 
-absl::StatusOr<Names> WeightNames(const Network& network, std::string_view table) {
+absl::StatusOr<NameTable> WeightNames(const Network& network, std::string_view table) {
   if (table == "stagecoach") return OwnNames(network);
   if (table != "torchvision") {
     return absl::NotFoundError(
         absl::StrCat("there is no table of names \"", std::string(table), "\"",
                      Suggestion(std::string(table), {"stagecoach", "torchvision"})));
   }
-  absl::StatusOr<Names> names = TorchvisionNames(network);
+  absl::StatusOr<NameTable> names = TorchvisionNames(network);
   if (names.ok()) return names;
   return absl::InvalidArgumentError(
       absl::StrCat("the network is none that torchvision has names for: it ",
