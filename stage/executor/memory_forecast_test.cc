@@ -183,7 +183,7 @@ std::map<std::string, ModelSpec> ZooForMemory() {
                     .context = 32,
                     .vocabulary = 128,
                     .layers = {EmbeddingSpec{}, block, block, block, LinearSpec{.out = 128}}}},
-      {"unet", UnetSpec{.image = {16, 16, 4}, .channels_out = 8, .base = 16, .depth = 2}},
+      {"unet", UnetSpec{.image = {16, 16, 4}, .channels_out = 16, .base = 16, .depth = 2}},
       {"vit", VitSpec{.image = {16, 16, 4},
                       .classes = 32,
                       .patch = 4,
