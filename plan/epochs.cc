@@ -14,9 +14,11 @@ namespace {
 // Quotients that are whole but for their rounding.
 constexpr double kSlack = 1e-9;
 
-double Least(double steps) { return std::ceil(steps * (1 - kSlack)); }
-
 }  // namespace
+
+double LeastSteps(double steps) { return std::ceil(steps * (1 - kSlack)); }
+
+double WholeSpans(double spans) { return std::floor(spans * (1 + kSlack)); }
 
 bool CountsEpochs(const JobSpec& spec) {
   return spec.training.epochs > 0 || spec.evaluation.every_epochs > 0 ||
@@ -32,7 +34,7 @@ double StepsPerEpoch(const TrainingSpec& training, int64_t train_samples) {
 
 int64_t StepsOf(const TrainingSpec& training, int64_t train_samples) {
   if (training.epochs == 0) return training.steps;
-  const double steps = Least(training.epochs * StepsPerEpoch(training, train_samples));
+  const double steps = LeastSteps(training.epochs * StepsPerEpoch(training, train_samples));
   return static_cast<int64_t>(std::min(steps, 2.0 * static_cast<double>(kMaxSteps)));
 }
 
@@ -40,7 +42,7 @@ bool EndsEpochs(int64_t step, double every_epochs, double steps_per_epoch) {
   const double span = every_epochs * steps_per_epoch;
   if (step < 1 || span <= 0) return false;
   const auto spans = [span](int64_t steps) {
-    return std::floor(static_cast<double>(steps) / span * (1 + kSlack));
+    return WholeSpans(static_cast<double>(steps) / span);
   };
   return spans(step) > spans(step - 1);
 }

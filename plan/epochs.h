@@ -20,6 +20,10 @@ double StepsPerEpoch(const TrainingSpec& training, int64_t train_samples);
 // training.steps, or the first number of steps that makes training.epochs of them; 0: not known without train_samples.
 int64_t StepsOf(const TrainingSpec& training, int64_t train_samples);
 
+// Whole numbers but for the rounding of a quotient or a product of epochs are taken as whole.
+double LeastSteps(double steps);  // the first whole number of steps that is not less
+double WholeSpans(double spans);  // how many are complete
+
 // Steps are done and the last of them completed one of the spans of so many epochs, which are counted from the start.
 bool EndsEpochs(int64_t step, double every_epochs, double steps_per_epoch);
 

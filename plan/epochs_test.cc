@@ -5,6 +5,8 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "plan/learning_rates/constant.h"
+#include "plan/learning_rates/exponential.h"
+#include "plan/learning_rates/step.h"
 
 namespace stagecoach {
 namespace {
@@ -59,6 +61,31 @@ TEST(Epochs, OfTooFewOrTooManyStepsAreRefusedWhenTheSamplesAreKnown) {
   spec.training = InEpochs(1e6, 1);
   EXPECT_THAT(std::string(CheckEpochs(spec, 1'000'000).message()),
               HasSubstr("training.epochs: 1e+06; of 1000000 samples"));
+}
+
+TEST(Epochs, OfTheLearningRateEndWithTheSameStepsAsAllOthers) {
+  const double per_epoch = 50'000 / 96.0;  // 30 of them are 15625 and a rounding
+  const StepRate step{.peak = 1, .factor = 0.5, .milestone_epochs = {30}};
+  EXPECT_EQ(LearningRateAt(step, 15'624, 20'000, per_epoch), 1);
+  EXPECT_EQ(LearningRateAt(step, 15'625, 20'000, per_epoch), 0.5);
+  const ExponentialRate stairs{.peak = 1, .factor = 0.5, .every_epochs = 30, .staircase = true};
+  EXPECT_EQ(LearningRateAt(stairs, 15'624, 20'000, per_epoch), 1);
+  EXPECT_EQ(LearningRateAt(stairs, 15'625, 20'000, per_epoch), 0.5);
+  JobSpec spec;
+  spec.training = InEpochs(0.07, 1);
+  spec.training.learning_rate = ConstantRate{.peak = 1, .warmup_epochs = 0.07};
+  EXPECT_TRUE(CheckEpochs(spec, 100).ok()) << "all 7 steps of the job: " << CheckEpochs(spec, 100);
+}
+
+TEST(Epochs, OfTheLearningRateAreNoneOrEnough) {
+  EXPECT_TRUE(ValidateLearningRate(ConstantRate{.peak = 1, .warmup_epochs = kMinEpochs}).ok());
+  EXPECT_THAT(
+      std::string(ValidateLearningRate(ConstantRate{.peak = 1, .warmup_epochs = 1e-300}).message()),
+      HasSubstr("training.learning_rate.constant.warmup_epochs"));
+  EXPECT_THAT(
+      std::string(
+          ValidateLearningRate(ExponentialRate{.peak = 1, .every_epochs = 1e-300}).message()),
+      HasSubstr("training.learning_rate.exponential.every_epochs"));
 }
 
 }  // namespace

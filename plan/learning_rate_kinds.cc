@@ -7,6 +7,8 @@
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
 #include "base/field_check.h"
+#include "base/status.h"
+#include "plan/epochs.h"
 
 // A line a form. Its file in plan/learning_rates defines `const LearningRateKind* <Name>LearningRateKind()`; its message
 // is in proto/stagecoach/v1/model.proto.
@@ -49,7 +51,10 @@ namespace {
 
 int64_t WarmUpSteps(const LearningRateKind& kind, const LearningRateSpec& rate,
                     double steps_per_epoch) {
-  return static_cast<int64_t>(std::ceil(kind.WarmUp(rate).InSteps(steps_per_epoch)));
+  const RateSpan span = kind.WarmUp(rate);
+  const double steps =
+      span.epochs > 0 ? LeastSteps(span.InSteps(steps_per_epoch)) : std::ceil(span.steps);
+  return static_cast<int64_t>(steps);
 }
 
 }  // namespace
@@ -70,6 +75,11 @@ double LearningRateAt(const LearningRateSpec& rate, int64_t step, int64_t steps,
                                  .steps_per_epoch = steps_per_epoch});
 }
 
+absl::Status CheckRateEpochs(const std::string& path, double epochs) {
+  if (epochs == 0) return absl::OkStatus();
+  return CheckReal(path, epochs, {.low = kMinEpochs, .high = kMaxEpochs});
+}
+
 absl::Status ValidateLearningRate(const LearningRateSpec& rate) {
   RETURN_IF_ERROR(LearningRateKinds().Check(rate));
   const LearningRateKind& kind = LearningRateKinds().Named(rate.kind);
@@ -78,6 +88,8 @@ absl::Status ValidateLearningRate(const LearningRateSpec& rate) {
     return FieldError(absl::StrCat("training.learning_rate.", rate.kind, ".warmup_epochs"),
                       absl::StrCat(warmup.epochs), "must be 0 where warmup_steps are given");
   }
+  RETURN_IF_ERROR(CheckRateEpochs(
+      absl::StrCat("training.learning_rate.", rate.kind, ".warmup_epochs"), warmup.epochs));
   return kind.CheckSpans(rate);
 }
 

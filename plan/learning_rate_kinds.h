@@ -8,6 +8,7 @@
 #define STAGECOACH_PLAN_LEARNING_RATE_KINDS_H_
 
 #include <cstdint>
+#include <string>
 
 #include "absl/status/status.h"
 #include "plan/job_spec.h"
@@ -74,6 +75,8 @@ const KindList<LearningRateKind>& LearningRateKinds();
 double LearningRateAt(const LearningRateSpec& rate, int64_t step, int64_t steps,
                       double steps_per_epoch = 0);
 
+// 0, or as many as a span of epochs may be.
+absl::Status CheckRateEpochs(const std::string& path, double epochs);
 // Name and fields.
 absl::Status ValidateLearningRate(const LearningRateSpec& rate);
 // That the warm-up is not longer than the job.

@@ -18,7 +18,10 @@ TEST(OptimizerSlots, AreWhatEachKindKeeps) {
   EXPECT_THAT(OptimizerSlots(SgdSpec{.momentum = 0.9}), ElementsAre("velocity"));
   EXPECT_THAT(OptimizerSlots(SgdSpec{}), IsEmpty());
   EXPECT_THAT(OptimizerSlots(LambSpec{}), ElementsAre("m", "v"));
-  EXPECT_THAT(OptimizerSlots(RmsPropSpec{}), ElementsAre("square", "velocity"));
+  EXPECT_THAT(OptimizerSlots(RmsPropSpec{}), ElementsAre("square", "velocity_with_rate"));
+  EXPECT_THAT(OptimizerSlots(RmsPropSpec{.form = RmsPropSpec::Form::kPyTorch}),
+              ElementsAre("square", "velocity"))
+      << "another velocity: a resume must not take one for the other";
   EXPECT_THAT(OptimizerSlots(RmsPropSpec{.momentum = 0}), ElementsAre("square"));
 }
 

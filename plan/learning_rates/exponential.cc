@@ -5,6 +5,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/field_check.h"
+#include "base/status.h"
+#include "plan/epochs.h"
 
 namespace stagecoach {
 namespace {
@@ -13,6 +15,8 @@ class ExponentialKind final : public LearningRateKindOf<ExponentialRate> {
  public:
   absl::Status CheckSpans(const LearningRateSpec& rate) const override {
     const auto fields = rate.As<ExponentialRate>();
+    RETURN_IF_ERROR(
+        CheckRateEpochs("training.learning_rate.exponential.every_epochs", fields.every_epochs));
     if ((fields.every_steps > 0) != (fields.every_epochs > 0)) return absl::OkStatus();
     return FieldError("training.learning_rate.exponential.every_steps",
                       absl::StrCat(fields.every_steps),
@@ -27,7 +31,7 @@ class ExponentialKind final : public LearningRateKindOf<ExponentialRate> {
   double Course(const ExponentialRate& rate, const RatePlace& place) const override {
     const RateSpan every = {static_cast<double>(rate.every_steps), rate.every_epochs};
     double times = static_cast<double>(place.step) / every.InSteps(place.steps_per_epoch);
-    if (rate.staircase) times = std::floor(times);
+    if (rate.staircase) times = WholeSpans(times);
     return std::max(rate.final, rate.peak * std::pow(rate.factor, times));
   }
 };

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/field_check.h"
+#include "plan/epochs.h"
 
 namespace stagecoach {
 namespace {
@@ -46,7 +47,7 @@ class StepKind final : public LearningRateKindOf<StepRate> {
     int64_t passed = 0;
     for (const int64_t milestone : rate.milestones) passed += place.step >= milestone;
     for (const double epoch : rate.milestone_epochs) {
-      passed += static_cast<double>(place.step) >= epoch * place.steps_per_epoch;
+      passed += static_cast<double>(place.step) >= LeastSteps(epoch * place.steps_per_epoch);
     }
     return rate.peak * std::pow(rate.factor, static_cast<double>(passed));
   }

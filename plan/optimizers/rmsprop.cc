@@ -6,8 +6,9 @@ namespace {
 class RmsPropKind final : public FieldKindOf<OptimizerKind, RmsPropSpec> {
  public:
   std::vector<std::string> Slots(const KindSpec& optimizer) const override {
-    if (optimizer.As<RmsPropSpec>().momentum == 0) return {kSquareSlot};
-    return {kSquareSlot, kRmsVelocitySlot};
+    const auto fields = optimizer.As<RmsPropSpec>();
+    if (fields.momentum == 0) return {kSquareSlot};
+    return {kSquareSlot, RmsVelocitySlot(fields.form)};
   }
   float SlotStart(const KindSpec& optimizer, std::string_view slot) const override {
     const bool ones = optimizer.As<RmsPropSpec>().form == RmsPropSpec::Form::kTensorFlow;

@@ -27,7 +27,12 @@ struct RmsPropSpec {
 };
 
 inline constexpr char kSquareSlot[] = "square";
+// What v is differs with the form, so that neither goes on with the other's.
 inline constexpr char kRmsVelocitySlot[] = "velocity";
+inline constexpr char kRatedVelocitySlot[] = "velocity_with_rate";  // of tensorflow
+inline constexpr const char* RmsVelocitySlot(RmsPropSpec::Form form) {
+  return form == RmsPropSpec::Form::kTensorFlow ? kRatedVelocitySlot : kRmsVelocitySlot;
+}
 
 }  // namespace stagecoach
 

@@ -161,7 +161,8 @@ TEST_F(OptimizerTest, RmsPropsMeanOfSquaresBeginsAtOneInTensorFlowsFormAlone) {
   const std::unique_ptr<Optimizer> tensorflow = Make(RmsPropSpec{});
   EXPECT_THAT(Names(tensorflow->slots()),
               ElementsAre("opt/square/0003/mlp.up.weight", "opt/square/0003/mlp.up.bias",
-                          "opt/velocity/0003/mlp.up.weight", "opt/velocity/0003/mlp.up.bias"));
+                          "opt/velocity_with_rate/0003/mlp.up.weight",
+                          "opt/velocity_with_rate/0003/mlp.up.bias"));
   const auto values = [&](const OptimizerSlot& slot) {
     return ValuesOf<float>(*backend_, slot.value);
   };

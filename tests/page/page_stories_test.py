@@ -200,7 +200,8 @@ class Measures(parts.PartsTest):
     """What a network measures beside its loss."""
 
     def test_accuracy_has_a_curve_and_stands_beside_the_held_out_loss(self):
-        measured = [{"name": "accuracy", "value": 0.9125}, {"name": "top_5", "value": 0.995}]
+        measured = [{"name": "accuracy", "value": 0.9125}, {"name": "top_5", "value": 0.995},
+                    {"name": "average_loss", "value": 2.375}]
         for step in (100, 150):
             self.fake.happened.append((step, self.fake.time_of(step), {"evaluation": {"loss": 2.5, "measures": measured}}))
         self.fake.says = {"evaluation_measures": measured}
@@ -209,7 +210,7 @@ class Measures(parts.PartsTest):
         drawn = page.evaluate("""Chart.getChart(document.querySelector('[data-curve="measure top_5"] canvas'))
             .data.datasets.find(set => set.label === 'evaluation').data.map(point => [point.x, point.y])""")
         self.assertEqual([point for point in drawn if point[1] is not None], [[100, 0.995], [150, 0.995]])
-        self.assertIn("accuracy 91.3 % · top 5 99.5 %", page.locator('[data-hint="evaluation_loss"]').inner_text())
+        self.assertIn("accuracy 91.3 % · top 5 99.5 % · average loss 2.3750", page.locator('[data-hint="evaluation_loss"]').inner_text())
 
 
 class TwoRuns(parts.PartsTest):

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/bfloat16.h"
+#include "base/check.h"
 #include "stage/backends/conformance/harness.h"
 
 namespace stagecoach::conformance {
@@ -127,6 +128,23 @@ Outputs TwoLambSteps(Bench& bench, int64_t n, bool adapt) {
   bench.backend().Lamb(args);
   Outputs outputs;
   ReadLamb(bench, args, &outputs);
+  return outputs;
+}
+
+// Weights over such a direction are no finite float; most of the direction is 0.
+Outputs LambOfAlmostNoDirection(Bench& bench) {
+  constexpr int64_t kSize = 33;
+  LambArgs args = LambOf(bench, kSize, true);
+  args.value = bench.Normal({kSize}, 1e10f);
+  std::vector<float> gradient(kSize, 0.0f);
+  gradient[3] = 1e-30f;
+  args.gradient = bench.From(gradient, {kSize});
+  args.epsilon = 1.0f;
+  args.weight_decay = 0.0f;
+  bench.backend().Lamb(args);
+  Outputs outputs;
+  ReadLamb(bench, args, &outputs);
+  for (const double value : outputs[0].values) CHECK(std::isfinite(value)) << value;
   return outputs;
 }
 
@@ -340,6 +358,7 @@ void AddOptimizerRows(std::vector<ConformanceRow>& rows) {
   rows.push_back({"SgdAll", 1e-6, SgdOfAll});
   rows.push_back({"AdamWAll", 1e-6, AdamWOfAll});
   rows.push_back({"RmsPropAll", 1e-6, RmsPropOfAll});
+  rows.push_back({"LambOfAlmostNoDirection", 1e-6, LambOfAlmostNoDirection});
   rows.push_back({"LambAll", 1e-6, LambOfAll});
   rows.push_back({"AverageAll", 1e-6, AveragesOfAll, 0.0, ConformanceRow::Types::kFloat32});
   rows.push_back({"SwapAll", 0.0, SwapsOfAll, 0.0, ConformanceRow::Types::kFloat32});

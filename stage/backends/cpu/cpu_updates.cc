@@ -1,11 +1,11 @@
 // Updates and norms: blocks of a tensor that depend on its length alone, one pass over memory each.
 #include <algorithm>
-#include <cmath>
 
 #include "base/bfloat16.h"
 #include "base/check.h"
 #include "stage/backends/cpu/cpu_backend.h"
 #include "stage/backends/cpu/kernels.h"
+#include "stage/backends/lamb_rate.h"
 
 namespace stagecoach::cpu {
 namespace {
@@ -106,9 +106,7 @@ void CpuBackend::Lamb(const LambArgs& args) {
   double* norms = args.norms.data<double>();
   norms[0] = SumInOrder(partial, blocks);
   norms[1] = SumInOrder(partial + blocks, blocks);
-  const bool adapt = args.adapt && norms[0] > 0 && norms[1] > 0;
-  const float ratio = adapt ? static_cast<float>(std::sqrt(norms[0]) / std::sqrt(norms[1])) : 1.0f;
-  const float rate = args.learning_rate * ratio;
+  const float rate = LambRate(args.adapt, args.learning_rate, norms[0], norms[1]);
   Bfloat16* rounded = RoundedOrNull(args.compute);
   ForEachBlock(args.value.elements(), kElementBlock, [&](int64_t first, int64_t count, int) {
     StepRange(value + first, gradient + first, At(rounded, first), count, rate);

@@ -2,6 +2,8 @@
 // block has one chunk of one tensor, which it finds in the table; a thread has four neighbours at a
 // time. One tensor alone is a table of one, so the bits do not depend on how many are updated
 // together.
+#include <cfloat>
+
 #include "stage/backends/cuda/kernels.h"
 #include "stage/backends/cuda/packs.cuh"
 #include "stage/backends/cuda/tables.cuh"
@@ -130,10 +132,14 @@ __global__ void LambDirectionKernel(LambTable table, AdamWFactors f) {
   });
 }
 
+// stage/backends/lamb_rate.h.
 __device__ __forceinline__ float LambRate(const LambEntry& e, float learning_rate) {
   const double value = e.norms[0], direction = e.norms[1];
   if (e.adapt == 0 || !(value > 0) || !(direction > 0)) return learning_rate;
-  return learning_rate * static_cast<float>(sqrt(value) / sqrt(direction));
+  const double ratio = sqrt(value) / sqrt(direction);
+  if (!(ratio <= FLT_MAX)) return learning_rate;
+  const float rate = learning_rate * static_cast<float>(ratio);
+  return rate <= FLT_MAX ? rate : learning_rate;
 }
 
 __global__ void LambStepKernel(LambTable table, float learning_rate) {

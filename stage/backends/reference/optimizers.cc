@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "base/check.h"
+#include "stage/backends/lamb_rate.h"
 #include "stage/backends/reference/reference_backend.h"
 
 namespace stagecoach {
@@ -68,9 +69,7 @@ void ReferenceBackend::Lamb(const LambArgs& args) {
     norms[0] += static_cast<double>(w[i]) * w[i];
     norms[1] += static_cast<double>(u[i]) * u[i];
   }
-  const bool adapt = args.adapt && norms[0] > 0 && norms[1] > 0;
-  const auto ratio = adapt ? static_cast<float>(std::sqrt(norms[0]) / std::sqrt(norms[1])) : 1.0f;
-  const float rate = args.learning_rate * ratio;
+  const float rate = LambRate(args.adapt, args.learning_rate, norms[0], norms[1]);
   for (int64_t i = 0; i < args.value.elements(); ++i) w[i] -= rate * u[i];
   if (args.compute.valid()) Convert(args.value, args.compute);
 }

@@ -13,7 +13,7 @@ class RmsProp final : public Optimizer {
       : spec_(spec),
         parameters_(std::move(parts.parameters)),
         square_(std::move(parts.slots[kSquareSlot])),
-        velocity_(std::move(parts.slots[kRmsVelocitySlot])),
+        velocity_(std::move(parts.slots[RmsVelocitySlot(spec.form)])),
         backend_(*parts.backend) {}
 
   void Apply(uint64_t, double learning_rate, double gradient_scale) override {

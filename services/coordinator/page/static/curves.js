@@ -2,7 +2,7 @@
 import {Comparison} from './compare.js';
 import {CurveChart, lineSwatch} from './curve_chart.js';
 import {fillSegmented, h, part, updateTable} from './dom.js';
-import {compact, decimal, integer, measureText, percent, scientific, span} from './format.js';
+import {compact, decimal, integer, measureText, measureValue, percent, scientific, span} from './format.js';
 import {hasBubble, hasMeasured} from './job_facts.js';
 import {measureColumn} from './series.js';
 import {downsample, quantile, smooth} from './sample.js';
@@ -98,7 +98,7 @@ export class Curves {
       this.measured.add(name);
       const text = measureText(name);
       this.charts.push(new CurveChart(part(this.root, 'curves'), {
-        name: measureColumn(name), title: text[0].toUpperCase() + text.slice(1), format: (value) => percent(value), evaluation: true}));
+        name: measureColumn(name), title: text[0].toUpperCase() + text.slice(1), format: (value) => measureValue(name, value), evaluation: true}));
     }
   }
 

@@ -131,3 +131,8 @@ export function exactShares(values) {
 export function measureText(name) {
   return String(name).replaceAll('_', ' ');
 }
+
+/** A loss as it is; any other measure is a share. */
+export function measureValue(name, value) {
+  return name === 'loss' || name.endsWith('_loss') ? decimal(value, 4) : percent(value);
+}

@@ -1,5 +1,5 @@
 // A job's records as columns of numbers for the curves, and as a list of events.
-import {measureText, num, percent, stateName} from './format.js';
+import {measureText, measureValue, num, stateName} from './format.js';
 
 const MOST_POINTS = 40000;
 const MOST_EVENTS = 500;
@@ -98,7 +98,7 @@ export class Series {
     for (const {name, value} of measures || []) {
       point[measureColumn(name)] = num(value);
       if (!this.measures.includes(name)) this.measures.push(name);
-      text += `, ${measureText(name)} ${percent(num(value))}`;
+      text += `, ${measureText(name)} ${measureValue(name, value)}`;
     }
     return text;
   }
