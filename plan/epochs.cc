@@ -50,12 +50,17 @@ bool EndsEpochs(int64_t step, double every_epochs, double steps_per_epoch) {
 absl::Status CheckEpochs(const JobSpec& spec, int64_t train_samples) {
   const TrainingSpec& training = spec.training;
   if (!CountsEpochs(spec)) return absl::OkStatus();
+  if (train_samples < 1) {
+    return absl::InvalidArgumentError(
+        "data: it has no samples to train on, so an epoch has no steps; give more data, or "
+        "training.steps and no epochs");
+  }
   const int64_t steps = StepsOf(training, train_samples);
-  if (train_samples < 1 || steps < 1 || steps > kMaxSteps) {
-    return FieldError(
-        "training.epochs", absl::StrCat(training.epochs),
-        absl::StrCat("of ", train_samples, " samples in mini-batches of ", training.batch_size,
-                     " are ", steps, " steps; a job has 1 to ", kMaxSteps));
+  if (steps < 1 || steps > kMaxSteps) {
+    return FieldError("training.epochs", absl::StrCat(training.epochs),
+                      absl::StrCat("of ", train_samples, " samples in mini-batches of ",
+                                   training.batch_size, " are ", steps, " steps; a job has 1 to ",
+                                   kMaxSteps, ": give fewer epochs or a larger batch_size"));
   }
   return CheckWarmUp(training.learning_rate, steps, StepsPerEpoch(training, train_samples));
 }

@@ -61,6 +61,7 @@ TEST(Epochs, OfTooFewOrTooManyStepsAreRefusedWhenTheSamplesAreKnown) {
   spec.training = InEpochs(1e6, 1);
   EXPECT_THAT(std::string(CheckEpochs(spec, 1'000'000).message()),
               HasSubstr("training.epochs: 1e+06; of 1000000 samples"));
+  EXPECT_THAT(std::string(CheckEpochs(spec, 0).message()), HasSubstr("data: it has no samples"));
 }
 
 TEST(Epochs, OfTheLearningRateEndWithTheSameStepsAsAllOthers) {

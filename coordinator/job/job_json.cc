@@ -41,11 +41,11 @@ Json MeasuresJson(const std::vector<Measure>& measures) {
   return json;
 }
 
-// Entries of older versions have none.
+// Entries of older versions have none. A value that was no finite number was written as null.
 std::vector<Measure> ReadMeasures(const Json& json, const char* key) {
   std::vector<Measure> measures;
   for (const Json& entry : json.value(key, Json::array())) {
-    measures.push_back({entry.at(0), entry.at(1)});
+    if (entry.at(1).is_number()) measures.push_back({entry.at(0), entry.at(1)});
   }
   return measures;
 }

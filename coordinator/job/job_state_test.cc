@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <sstream>
 
 #include "absl/strings/str_cat.h"
@@ -276,6 +277,17 @@ TEST(JobStateTest, SurvivesTheJournalInEveryState) {
   for (const char* text : {"", "{", "[]", "{\"phase\":77}", "{\"phase\":\"x\"}"}) {
     EXPECT_TRUE(absl::IsDataLoss(DecodeJobState(text, &state))) << text;
   }
+}
+
+// A job whose averages overflowed in an evaluation was set aside by the next coordinator.
+TEST(JobStateTest, AMeasureThatIsNoNumberIsLeftOutOfWhatTheJournalSays) {
+  JobState state = JobsInEveryState()[0].state();
+  state.evaluation_measures = {{"accuracy", 0.5},
+                               {"average_loss", std::numeric_limits<double>::quiet_NaN()}};
+  JobState back = NewJobState(state.job, 9, state.limits);
+  ASSERT_TRUE(DecodeJobState(EncodeJobState(state), &back).ok());
+  ASSERT_EQ(back.evaluation_measures.size(), 1u);
+  EXPECT_EQ(back.evaluation_measures[0].name, "accuracy");
 }
 
 }  // namespace

@@ -202,8 +202,9 @@ void JobTransition::FinishEvaluationHalf() {
     state_.live_loss = state_.evaluation_loss_sum / terms;
     state_.live_measures = MeansOf(state_.evaluation_sums, terms);
   } else if (terms > 0) {
-    state_.live_measures.push_back({"average_loss", state_.evaluation_loss_sum / terms});
-    for (const Measure& mean : MeansOf(state_.evaluation_sums, terms)) {
+    std::vector<Measure> sums = {{"loss", state_.evaluation_loss_sum}};
+    sums.insert(sums.end(), state_.evaluation_sums.begin(), state_.evaluation_sums.end());
+    for (const Measure& mean : MeansOf(sums, terms)) {
       state_.live_measures.push_back({absl::StrCat("average_", mean.name), mean.value});
     }
   }
