@@ -44,9 +44,9 @@ def write_data(folder):
 
 def shortened(text):
     """A job file of examples/ with a few steps, and its data in the folder that it lies in."""
-    text = re.sub(r"\bsteps: \d+", f"steps: {jobs.STEPS}", text)
-    text = re.sub(r"\bevery_steps: \d+", "every_steps: 2", text)
-    text = re.sub(r"\bwarmup_steps: \d+", "warmup_steps: 2", text)
+    text = re.sub(r"\b(?:steps|epochs): [\d.]+", f"steps: {jobs.STEPS}", text)
+    text = re.sub(r"\bevery_(?:steps|epochs): [\d.]+", "every_steps: 2", text)
+    text = re.sub(r"\bwarmup_(?:steps|epochs): [\d.]+", "warmup_steps: 2", text)
     text = re.sub(r"\bbatches: \d+", "batches: 1", text)
     return re.sub(r"\b(path|(?:test_)?(?:images|labels)): (?:[^\s,}]*/)?([^\s,}/]+)", r"\1: \2", text)
 

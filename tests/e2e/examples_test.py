@@ -14,7 +14,7 @@ class Examples(harness.EndToEndTest):
     def test_every_one_trains(self):
         digests.write_data(self.folder)
         jobs = digests.write_jobs(self.folder, ROOT / "examples", "examples/")
-        self.assertGreaterEqual(len(jobs), 6)
+        self.assertGreaterEqual(len(jobs), 7)
         for name, (_, stages, path) in jobs.items():
             with self.subTest(name):
                 cluster = self.run_job(path, int(stages), f"state-{path.stem}")
