@@ -91,7 +91,7 @@ ValueId LayerBuilder::State(const LayerPlace& place, const char* name, Shape sha
   return writer_.State(std::move(shape));
 }
 
-absl::Status LayerBuilder::CheckArrays(const LayerPlace& place) const {
+absl::Status LayerBuilder::CheckSizes(const LayerPlace& place, ValueId y) const {
   for (const ParameterSpec& parameter : parameters_) {
     if (parameter.shape.elements() <= kMaxArray) continue;
     return FieldError(
@@ -99,7 +99,7 @@ absl::Status LayerBuilder::CheckArrays(const LayerPlace& place) const {
         absl::StrCat(parameter.name, " would have ", parameter.shape.elements(), " elements"),
         absl::StrCat("at most ", kMaxArray));
   }
-  return absl::OkStatus();
+  return CheckImageSize(place, writer_.type(y));
 }
 
 absl::StatusOr<BuiltLayer> LayerBuilder::Finish(std::vector<ValueId> outputs) {
@@ -132,8 +132,7 @@ absl::StatusOr<ValueId> BuildLayer(const LayerSpec& spec, ValueId x, const Layer
                       absl::StrCat("more than ", kMaxDraws, " layers that draw random numbers"),
                       "split the layer");
   }
-  RETURN_IF_ERROR(CheckImageSize(place, builder.writer().type(y)));
-  RETURN_IF_ERROR(builder.CheckArrays(place));
+  RETURN_IF_ERROR(builder.CheckSizes(place, y));
   return y;
 }
 

@@ -76,7 +76,8 @@ class LayerBuilder {
   absl::StatusOr<BuiltLayer> Finish(std::vector<ValueId> outputs);
   absl::StatusOr<BuiltLayer> Finish(ValueId output) { return Finish(std::vector{output}); }
   size_t parameters() const { return parameters_.size(); }
-  absl::Status CheckArrays(const LayerPlace& place) const;  // none too large
+  absl::Status CheckSizes(const LayerPlace& place,
+                          ValueId y) const;  // no array and no image too large
 
  private:
   ValueId Add(const LayerPlace& place, const char* name, Shape shape, ParameterSpec::Init init,

@@ -52,6 +52,9 @@ absl::StatusOr<std::vector<WireId>> NetworkBuilder::Add(const Naming& naming,
     values.push_back(builder.writer().Input(type(id), network_.wire(id).gradient));
   }
   ASSIGN_OR_RETURN(std::vector<ValueId> outputs, write(values, builder));
+  if (builder.writer().status().ok()) {
+    for (const ValueId y : outputs) RETURN_IF_ERROR(builder.CheckSizes({.path = naming.path}, y));
+  }
   ASSIGN_OR_RETURN(BuiltLayer built, Annotate(builder.Finish(std::move(outputs)), naming.path));
   return Add(naming, inputs, std::move(built));
 }

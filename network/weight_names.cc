@@ -54,6 +54,8 @@ absl::StatusOr<std::string> TorchvisionPath(std::string_view path) {
   return absl::StrCat(convolution ? "conv" : "bn", number, ".", last);
 }
 
+constexpr int kTorchvisionStages = 4;
+
 // A stage's blocks have as many channels; torchvision counts stages from 1, blocks from 0.
 class BlockCounter {
  public:
@@ -68,6 +70,7 @@ class BlockCounter {
     channels_ = channels;
     return absl::StrCat("layer", stage_, ".", block_, ".");
   }
+  int stages() const { return stage_; }
 
  private:
   int64_t channels_ = 0;
@@ -77,7 +80,7 @@ class BlockCounter {
 absl::StatusOr<NameTable> TorchvisionNames(const Network& network) {
   if (network.layers.empty() ||
       !absl::StartsWith(network.layers[0].function, "resnet_imagenet_stem")) {
-    return absl::InvalidArgumentError("does not begin as it does");
+    return absl::InvalidArgumentError("does not begin with the stem imagenet");
   }
   NameTable names = OwnNames(network);
   size_t next = 0;
@@ -104,6 +107,11 @@ absl::StatusOr<NameTable> TorchvisionNames(const Network& network) {
       name.other = prefix + other;
       if (name.shape.rank() == 4) name.layout = WeightLayout::kChannelsFirst;
     }
+  }
+  if (counter.stages() != kTorchvisionStages) {
+    return absl::InvalidArgumentError(absl::StrCat("has ", counter.stages(),
+                                                   " stages of blocks and not ", kTorchvisionStages,
+                                                   ": form: imagenet has these"));
   }
   return names;
 }

@@ -89,14 +89,19 @@ TEST(WeightNames, AConvolutionsWeightIsLaidOutAsPyTorchHasIt) {
 }
 
 TEST(WeightNames, OfTorchvisionAreRefusedForNetworksThatItHasNot) {
-  EXPECT_THAT(NamesRefusal(ExpandedOf(
-                  GptSpec{.layers = 1, .width = 8, .heads = 2, .context = 4, .vocabulary = 10})),
-              HasSubstr("the network is none that torchvision has names for: it does not begin as "
-                        "it does; a resnet with form: imagenet and norm: batch is"));
+  EXPECT_THAT(
+      NamesRefusal(
+          ExpandedOf(GptSpec{.layers = 1, .width = 8, .heads = 2, .context = 4, .vocabulary = 10})),
+      HasSubstr("the network is none that torchvision has names for: it does not begin with "
+                "the stem imagenet; a resnet with form: imagenet and norm: batch is"));
   ResnetSpec groups = Imagenet(18);
   groups.norm = ResnetNorm::kGroup;
   groups.groups = 2;
   EXPECT_THAT(NamesRefusal(ExpandedOf(groups)), HasSubstr("it has group_norm.weight"));
+  // These were written as layer1 to layer3, which load_state_dict refuses.
+  EXPECT_THAT(NamesRefusal(ExpandedOf(
+                  ResnetSpec{.image = {32, 32, 3}, .classes = 10, .stem = ResnetStem::kImagenet})),
+              HasSubstr("it has 3 stages of blocks and not 4: form: imagenet has these"));
   EXPECT_EQ(NamesRefusal(ExpandedOf(Imagenet(18)), "torchvison"),
             "there is no table of names \"torchvison\"; did you mean \"torchvision\"?");
 }

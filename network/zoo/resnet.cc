@@ -186,6 +186,10 @@ class Resnet final : public NetworkKindOf<ResnetSpec> {
           path + ".width", absl::StrCat(layout.width),
           absl::StrCat("the last stage would give ", widest, " channels; at most ", kMaxWidth));
     }
+    if (spec.norm == ResnetNorm::kBatch && spec.groups != kDefaultNormGroups) {
+      return FieldError(path + ".groups", absl::StrCat(spec.groups),
+                        "batch norm has no groups: give norm: group with it");
+    }
     if (spec.norm == ResnetNorm::kGroup && layout.width % spec.groups != 0) {
       return FieldError(path + ".groups", absl::StrCat(spec.groups),
                         absl::StrCat("must divide the ", layout.width,

@@ -184,6 +184,8 @@ TEST(Resnet, RefusesWhatIsNoImageOrNoDepth) {
             "model.resnet.depth: 8; must be 18, 34, 50, 101 or 152 with form: imagenet");
   EXPECT_EQ(refusal([](ResnetSpec& s) { s.norm = ResnetNorm::kGroup; }),
             "model.resnet.groups: 32; must divide the 4 channels of the first stage, the width");
+  EXPECT_EQ(refusal([](ResnetSpec& s) { s.groups = 2; }),
+            "model.resnet.groups: 2; batch norm has no groups: give norm: group with it");
   EXPECT_EQ(refusal([](ResnetSpec& s) {
               s.form = ResnetForm::kImagenet;
               s.depth = 50;

@@ -103,5 +103,16 @@ TEST(Vit, RefusesWhatHasNoWholePatchesOrHeads) {
   EXPECT_EQ(refusal([](VitSpec& s) { s.classes = 1; }), "model.vit.classes: 1; must be >= 2");
 }
 
+// A stage refused it, when it loaded its cell, and did not say what was too large.
+TEST(Vit, RefusesAnEmbeddingThatIsTooLarge) {
+  VitSpec spec = SmallVit();
+  spec.image = {2048, 2048, 3};
+  spec.patch = 1024;
+  spec.width = 65536;
+  spec.heads = 1;
+  EXPECT_THAT(std::string(ExpandModel(spec).status().message()),
+              testing::HasSubstr("patch.weight would have 206158430208 elements; at most"));
+}
+
 }  // namespace
 }  // namespace stagecoach

@@ -3,7 +3,9 @@
 #include <array>
 #include <cmath>
 #include <cstring>
+#include <optional>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -152,6 +154,11 @@ absl::StatusOr<Tensors> StageExecutor::State::Load(MicroBatchId id,
                                                    std::span<const std::string> names,
                                                    const std::vector<ValueType>& types) {
   ASSIGN_OR_RETURN(const HostBatch batch, Read(id, names));
+  return Take(id, batch, 0, types);
+}
+
+absl::StatusOr<Tensors> StageExecutor::State::Take(MicroBatchId id, const HostBatch& batch,
+                                                   int first, const std::vector<ValueType>& types) {
   int64_t& samples = At(id).samples;
   if (samples < 0) samples = batch.samples;
   if (batch.samples != samples) {
@@ -161,7 +168,8 @@ absl::StatusOr<Tensors> StageExecutor::State::Load(MicroBatchId id,
   }
   Tensors tuple;
   for (size_t i = 0; i < types.size() && samples > 0; ++i) {
-    ASSIGN_OR_RETURN(Tensor tensor, ToDevice(batch.arrays[i], types[i], samples));
+    const auto& array = batch.arrays[static_cast<size_t>(first) + i];
+    ASSIGN_OR_RETURN(Tensor tensor, ToDevice(array, types[i], samples));
     tuple.push_back(std::move(tensor));
   }
   return tuple;
@@ -179,20 +187,39 @@ absl::Status StageExecutor::State::LoadTarget(MicroBatchId id) {
     parts.cell->objective()->Begin(static_cast<int>(in_flight.size()), scale);
     objective_begun = true;
   }
-  ASSIGN_OR_RETURN(Tensors loaded,
-                   Load(id, target_name, std::vector{parts.network->objective.target_type}));
-  if (loaded.empty()) return absl::OkStatus();
-  At(id).target = std::move(loaded.front());
-  if (!parts.network->objective.weighted()) return absl::OkStatus();
-  ASSIGN_OR_RETURN(At(id).weights, LoadWeights(id));
+  ASSIGN_OR_RETURN(Tensors loaded, LoadTargets(id));
+  if (!loaded.empty()) {
+    At(id).target = std::move(loaded.front());
+    if (parts.network->objective.weighted()) {
+      ASSIGN_OR_RETURN(At(id).weights, LoadWeights(id));
+    }
+  }
+  At(id).weighed.reset();
   return absl::OkStatus();
 }
 
-absl::StatusOr<Tensor> StageExecutor::State::LoadWeights(MicroBatchId id) const {
-  ASSIGN_OR_RETURN(const HostBatch batch, Read(id, target_weights.names()));
-  const std::vector<float> weights = target_weights.Of(batch);
+absl::StatusOr<Tensors> StageExecutor::State::LoadTargets(MicroBatchId id) {
+  const std::vector types{parts.network->objective.target_type};
+  const std::vector<std::string>& names = target_weights.names();
+  const auto found = std::find(names.begin(), names.end(), target_name.front());
+  if (found == names.end()) return Load(id, target_name, types);
+  ASSIGN_OR_RETURN(const HostBatch* const batch, Weighed(id));
+  return Take(id, *batch, static_cast<int>(found - names.begin()), types);
+}
+
+absl::StatusOr<Tensor> StageExecutor::State::LoadWeights(MicroBatchId id) {
+  ASSIGN_OR_RETURN(const HostBatch* const batch, Weighed(id));
+  const std::vector<float> weights = target_weights.Of(*batch);
   return ToDevice(std::as_bytes(std::span(weights)), parts.network->objective.loaded().back(),
-                  batch.samples);
+                  batch->samples);
+}
+
+absl::StatusOr<const HostBatch*> StageExecutor::State::Weighed(MicroBatchId id) {
+  std::optional<HostBatch>& batch = At(id).weighed;
+  if (!batch.has_value()) {
+    ASSIGN_OR_RETURN(batch, Read(id, target_weights.names()));
+  }
+  return &*batch;
 }
 
 absl::Status StageExecutor::State::Forward(MicroBatchId id) {
@@ -218,13 +245,13 @@ absl::Status StageExecutor::State::Forward(MicroBatchId id) {
 
 // The gradient is that of the mean over the mini-batch, for every M: its weights are added target after target, as if
 // M were 1.
-absl::StatusOr<double> StageExecutor::State::LossScale() const {
+absl::StatusOr<double> StageExecutor::State::LossScale() {
   if (!work->training || target_weights.names().empty()) return work->loss_scale;
   double total = 0;
   for (size_t i = 0; i < in_flight.size(); ++i) {
     const MicroBatchId id(static_cast<int32_t>(i));
-    ASSIGN_OR_RETURN(const HostBatch batch, Read(id, target_weights.names()));
-    for (const float weight : target_weights.Of(batch)) total += weight;
+    ASSIGN_OR_RETURN(const HostBatch* const batch, Weighed(id));
+    for (const float weight : target_weights.Of(*batch)) total += weight;
   }
   return total == 0 ? 0.0 : 1.0 / (total * static_cast<double>(target_weights.terms()));
 }

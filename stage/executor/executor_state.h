@@ -22,12 +22,13 @@ namespace stagecoach {
 struct StageExecutor::State {
   // What a step holds of one micro-batch between two instructions.
   struct InFlight {
-    int64_t samples = -1;      // -1: not known yet
-    Tensors loaded, received;  // from in and <a to F
-    Tensors outputs;           // from F to >a; in an evaluation on the last stage to L
-    Tensor target, weights;    // from t to L; weights where targets have some
-    Tensors output_gradients;  // from L or <g to B or I
-    Tensors input_gradients;   // from B or I to >g
+    int64_t samples = -1;              // -1: not known yet
+    Tensors loaded, received;          // from in and <a to F
+    Tensors outputs;                   // from F to >a; in an evaluation on the last stage to L
+    std::optional<HostBatch> weighed;  // what weights follow from, from the first t to its own
+    Tensor target, weights;            // from t to L; weights where targets have some
+    Tensors output_gradients;          // from L or <g to B or I
+    Tensors input_gradients;           // from B or I to >g
   };
 
   explicit State(const Parts& p)
@@ -117,13 +118,19 @@ struct StageExecutor::State {
   absl::Status Loss(MicroBatchId id);
   absl::Status Backward(MicroBatchId id, Op op);
   absl::Status Finish();
-  absl::StatusOr<Tensor> LoadWeights(MicroBatchId id) const;
+  absl::StatusOr<Tensors> LoadTargets(MicroBatchId id);
+  absl::StatusOr<Tensor> LoadWeights(MicroBatchId id);
+  // The inputs that weights follow from, read once: masks are slow to decode.
+  absl::StatusOr<const HostBatch*> Weighed(MicroBatchId id);
   absl::StatusOr<HostBatch> Read(MicroBatchId id, std::span<const std::string> names) const;
-  absl::StatusOr<double> LossScale() const;
+  absl::StatusOr<double> LossScale();
   void SumLosses(StepReport* report);
   ForwardContext ContextOf(MicroBatchId id) const;
   // Inputs of the data source by name; so many samples as other values of the micro-batch have.
   absl::StatusOr<Tensors> Load(MicroBatchId id, std::span<const std::string> names,
+                               const std::vector<ValueType>& types);
+  // The first arrays of a batch, of these types.
+  absl::StatusOr<Tensors> Take(MicroBatchId id, const HostBatch& batch, int first,
                                const std::vector<ValueType>& types);
   absl::StatusOr<Tensor> ToDevice(std::span<const std::byte> array, const ValueType& type,
                                   int64_t samples) const;

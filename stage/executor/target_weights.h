@@ -1,5 +1,5 @@
 // TargetWeights: what the targets of a network's objective weigh, from what the data source says of the samples and
-// from the targets' classes. All on the host, and never from images.
+// from the targets' classes, which may be masks. All on the host, and never from images.
 // Ownership: borrows the network.
 // Threads:   any.
 // Units and shapes: one number a target, or a sample where targets are numbers (LossWeightsType).

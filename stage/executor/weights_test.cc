@@ -258,8 +258,17 @@ TEST(Weights, OfNumbersAreCountedWithoutReadingThem) {
   HarnessOptions options = OnImages(network, 5);
   const Outcome outcome = GradientsOf(options);
   const auto& source = static_cast<const WeightedImages&>(*options.source);
-  EXPECT_EQ(source.images_read(), 2 * 5) << "as input and as target, once a micro-batch";
+  EXPECT_EQ(source.reads("images"), 2 * 5) << "as input and as target, once a micro-batch";
   EXPECT_EQ(outcome.report.terms, (0.5 + 2 + 1 + 3.25) * kWeightedNumbers);
+}
+
+// Masks were decoded up to three times: for the terms of the mini-batch, for the loss, and for what they weigh.
+TEST(Weights, NeedTheTargetsOnce) {
+  for (const CrossEntropySpec& objective : {kClassWeights, CrossEntropySpec{.ignore_index = 3}}) {
+    HarnessOptions options = OnImages(WeightedNetwork(objective, false), 5);
+    EXPECT_GT(GradientsOf(options).report.terms, 0);
+    EXPECT_EQ(static_cast<const WeightedImages&>(*options.source).reads("labels"), 5);
+  }
 }
 
 }  // namespace

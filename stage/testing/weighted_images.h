@@ -4,6 +4,7 @@
 #ifndef STAGECOACH_STAGE_TESTING_WEIGHTED_IMAGES_H_
 #define STAGECOACH_STAGE_TESTING_WEIGHTED_IMAGES_H_
 
+#include <map>
 #include <span>
 #include <string>
 #include <utility>
@@ -54,8 +55,8 @@ class WeightedImages final : public BatchSource {
     return Train(batch, micro_batch, names);
   }
   int64_t evaluation_batches() const override { return 1; }
-  // How often images were asked for.
-  int images_read() const { return images_read_; }
+  // How often an input was asked for.
+  int reads(const std::string& name) const { return reads_[name]; }
 
  private:
   template <typename T>
@@ -65,6 +66,7 @@ class WeightedImages final : public BatchSource {
   }
 
   std::vector<std::byte> ArrayOf(const std::string& name, int64_t first, int64_t samples) const {
+    ++reads_[name];
     if (name == "weights") {
       return BytesOf(
           std::vector<float>(weights_.begin() + first, weights_.begin() + first + samples));
@@ -77,7 +79,6 @@ class WeightedImages final : public BatchSource {
       return BytesOf(labels);
     }
     CHECK_EQ(name, "images");
-    ++images_read_;
     std::vector<float> images;
     for (int64_t i = first * sizes_.numbers; i < (first + samples) * sizes_.numbers; ++i) {
       images.push_back(RandomNormal({.seed = 81}, static_cast<uint64_t>(i)));
@@ -88,7 +89,7 @@ class WeightedImages final : public BatchSource {
   const Sizes sizes_;
   const std::vector<float> weights_;
   DatasetManifest manifest_;
-  mutable int images_read_ = 0;
+  mutable std::map<std::string, int> reads_;
 };
 
 inline constexpr int64_t kWeightedClasses = 4, kWeightedNumbers = 4 * 3 * 2;

@@ -132,11 +132,19 @@ class Walker {
   absl::Status ReadList(const YamlNode& node, const std::string& path, const FieldDescriptor& field,
                         Message* message) {
     const Reflection& reflection = *message->GetReflection();
-    const bool of_numbers = field.cpp_type() == FieldDescriptor::CPPTYPE_INT64;
-    const bool may_be_one = of_numbers && !IsPartition(*message);
-    const std::optional<int64_t> only = may_be_one ? Scalar<int64_t>(node) : std::nullopt;
-    if (only.has_value()) {  // `kernel: 3` is short for `kernel: [3]`
-      reflection.AddInt64(message, &field, *only);
+    const bool of_counts = field.cpp_type() == FieldDescriptor::CPPTYPE_INT64;
+    const bool of_reals = field.cpp_type() == FieldDescriptor::CPPTYPE_DOUBLE;
+    const bool may_be_one = (of_counts && !IsPartition(*message)) || of_reals;
+    // `kernel: 3` is short for `kernel: [3]`, `mean: 0.5` for `mean: [0.5]`.
+    const std::optional<int64_t> count =
+        may_be_one && of_counts ? Scalar<int64_t>(node) : std::nullopt;
+    if (count.has_value()) {
+      reflection.AddInt64(message, &field, *count);
+      return absl::OkStatus();
+    }
+    const std::optional<double> real = of_reals ? Scalar<double>(node) : std::nullopt;
+    if (real.has_value() && std::isfinite(*real)) {
+      reflection.AddDouble(message, &field, *real);
       return absl::OkStatus();
     }
     if (node.kind != YamlNode::Kind::kList) {
@@ -163,7 +171,7 @@ class Walker {
         reflection.AddDouble(message, &field, *value);
         continue;
       }
-      CHECK(of_numbers) << "no list of this type is in the job spec: " << field.full_name();
+      CHECK(of_counts) << "no list of this type is in the job spec: " << field.full_name();
       const std::optional<int64_t> value = Scalar<int64_t>(item);
       if (!value.has_value()) return Wants(item, item_path, "a whole number");
       reflection.AddInt64(message, &field, *value);

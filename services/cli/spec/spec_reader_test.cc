@@ -23,6 +23,7 @@
 namespace stagecoach {
 namespace {
 
+using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Not;
 using testing::StartsWith;
@@ -360,15 +361,25 @@ TEST(SpecReader, ReadsAListOfNumbers) {
   const auto with = [&](const std::string& weights) {
     return absl::StrReplaceAll(job, {{"WEIGHTS", weights}});
   };
-  EXPECT_THAT(
-      ErrorOf(with("0.5")),
-      HasSubstr("model.objective.cross_entropy.class_weights: \"0.5\"; wants a list, [...]"));
+  EXPECT_THAT(ErrorOf(with("much")),
+              HasSubstr("model.objective.cross_entropy.class_weights: \"much\"; wants a list, "
+                        "[...], or one number"));
+  EXPECT_THAT(ErrorOf(with(".inf")), HasSubstr("wants a list"));
   EXPECT_THAT(
       ErrorOf(with("[1, x]")),
       HasSubstr("model.objective.cross_entropy.class_weights[1]: \"x\"; wants a finite number"));
   EXPECT_THAT(ErrorOf(with("[1, .inf]")),
               HasSubstr("class_weights[1]: \".inf\"; wants a finite number"));
   EXPECT_THAT(ErrorOf(with("[0, 0.5, 2e3]")), Not(HasSubstr("class_weights")));
+}
+
+// The documents say that a mean is a number, or one for each channel.
+TEST(SpecReader, TakesOneRealForAListOfOne) {
+  const auto read =
+      ParseSpec("data: {cifar: {folder: c, mean: 0.5, deviation: [0.25]}}", "job.yaml");
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_THAT(read->spec.data().cifar().mean(), ElementsAre(0.5));
+  EXPECT_THAT(read->spec.data().cifar().deviation(), ElementsAre(0.25));
 }
 
 TEST(SpecReader, KnowsEveryTypeOfFieldInTheJobSpec) {

@@ -1,5 +1,7 @@
 #include "stage/backends/cpu/cpu_backend.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstring>
 
@@ -16,6 +18,15 @@ namespace {
 // Elements that are widened at a time: 8 KiB of floats for each operand.
 constexpr int64_t kPiece = 2048;
 
+// Goes up with every change of what a kernel of ours rounds, so that no job is computed by old and new ones.
+constexpr int kKernelsVersion = 2;
+
+// oneDNN goes by the sizes of the caches when it cuts convolutions into blocks, and so into sums.
+std::string CacheSizes() {
+  return absl::StrCat(sysconf(_SC_LEVEL1_DCACHE_SIZE) >> 10, "+",
+                      sysconf(_SC_LEVEL2_CACHE_SIZE) >> 10, " KiB");
+}
+
 }  // namespace
 
 Bfloat16Products BestBfloat16Products() {
@@ -31,7 +42,8 @@ CpuBackend::CpuBackend(const BackendOptions& options, Bfloat16Products products,
       convolutions_(convolutions) {}
 
 std::string CpuBackend::fingerprint() const {
-  return absl::StrCat("cpu ", OneDnnFingerprint(), " kernels ", KernelTarget(), " BF16 ",
+  return absl::StrCat("cpu ", OneDnnFingerprint(), " caches ", CacheSizes(), " kernels ",
+                      kKernelsVersion, " ", KernelTarget(), " BF16 ",
                       products_ == Bfloat16Products::kNative ? "native" : "widened");
 }
 

@@ -117,6 +117,28 @@ TEST(CpuConvolution, ByColumnsTicksForEachBlockOfPlacesInItsGradients) {
   }
 }
 
+// A worker widened all images of its share at once: of large ones gigabytes that no forecast had, and in a single call.
+TEST(CpuConvolution, AShareOfLargeImagesIsWidenedAndComputedImageByImage) {
+  OperationCase of = ConvolutionCalls("pointwise").of;
+  of.call.inputs = {Samples({1024, 512, 4}), Weights({2, 1, 1, 4})};
+  of.call.samples = 9;  // shares of two
+  const CaseCalls calls = CallsOfCase(of);
+  const auto backend = MakeWith(Convolutions::kBest);
+  Bench bench(*backend, Elements::kBfloat16);
+  CaseTable table(bench, calls);
+  table.SetGiven();
+  for (const Call& call : calls.forward) table.Run(call);
+  for (const Call& call : calls.backward) {
+    ProgressCounter progress;
+    const ProgressScope scope(&progress);
+    table.Run(call);
+    EXPECT_GE(progress.count(), static_cast<uint64_t>(of.call.samples)) << call.operation;
+  }
+  const int64_t image = int64_t{4} * 1024 * 512 * (4 + 2);  // and its places, widened
+  EXPECT_LT(backend->allocator().Use().peak[static_cast<size_t>(MemoryKind::kWorkspace)],
+            image * 3 / 2);
+}
+
 TEST(CpuConvolution, ByColumnsOfSingleChannelsInFloat32TakesNoRoomForColumnsOrImages) {
   const auto backend = MakeWith(Convolutions::kByColumns);
   Bench bench(*backend);
