@@ -1,5 +1,6 @@
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
+#include "checkpoint/facts_file.h"
 #include "checkpoint/names.h"
 #include "checkpoint/shard_set.h"
 #include "checkpoint/store.h"
@@ -67,6 +68,12 @@ absl::StatusOr<std::string> ExportWeights(FileSystem& file_system, const Checkpo
                        }});
   }
   // The configuration first: whoever sees the weights finds it beside them.
+  if (!manifest.facts.empty()) {
+    RETURN_IF_ERROR(
+        WriteAtomically(file_system, folder, kExportFactsFile, [&](const std::string& path) {
+          return WriteText(file_system, path, FormatFacts(manifest.facts));
+        }));
+  }
   RETURN_IF_ERROR(WriteAtomically(
       file_system, folder, kExportSpecFile,
       [&](const std::string& path) { return WriteText(file_system, path, config_json); }));

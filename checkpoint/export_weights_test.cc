@@ -1,6 +1,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
 #include "base/hash.h"
+#include "checkpoint/facts_file.h"
 #include "checkpoint/fault_file_system.h"
 #include "checkpoint/toy_checkpoint.h"
 #include "gmock/gmock.h"
@@ -115,6 +116,24 @@ TEST(ExportWeights, RefusesAveragesThatWereNotKept) {
       ExportWeights(saved.files, saved.ref, saved.manifest, "/out/model", "{}\n", true).status();
   EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
   EXPECT_NE(status.message().find("training.average"), absl::string_view::npos) << status;
+}
+
+TEST(ExportWeights, PutsWhatTheDataToldBesideTheWeights) {
+  Saved saved(false);
+  saved.manifest.facts = {.classes = {"ape", "bee"}, .mean = {0.1}, .deviation = {1.0 / 3}};
+  ASSERT_TRUE(saved.Export().ok());
+  EXPECT_THAT(*saved.files.List("/out/model"),
+              ElementsAre("data.json", "model.safetensors", "stagecoach.json"));
+  const auto read = ReadFacts(saved.files, "/out/model");
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(*read, saved.manifest.facts);
+  EXPECT_TRUE(ReadFacts(saved.files, "/out")->empty()) << "there is none";
+  for (const char* text : {"", "[]", R"({"classes": "ape"})", R"({"mean": ["0.1"]})"}) {
+    saved.files.SetContents("/out/model/data.json", text);
+    const absl::Status status = ReadFacts(saved.files, "/out/model").status();
+    EXPECT_TRUE(absl::IsDataLoss(status)) << text << status;
+    EXPECT_NE(status.message().find("/out/model/data.json"), absl::string_view::npos) << status;
+  }
 }
 
 TEST(ExportWeights, ReplacesAnEarlierExport) {

@@ -77,6 +77,22 @@ Json StateToJson(const TrainState& state) {
   return json;
 }
 
+std::vector<std::string> HexFloats(const std::vector<double>& values) {
+  std::vector<std::string> texts;
+  for (const double value : values) texts.push_back(FormatHexFloat(value));
+  return texts;
+}
+
+Json DatasetToJson(const Manifest& manifest) {
+  Json json = {{"bytes", manifest.dataset_bytes}, {"sha256", manifest.dataset_sha256}};
+  // Left out where there is nothing to say, as below.
+  const DataFacts& facts = manifest.facts;
+  if (!facts.classes.empty()) json["classes"] = facts.classes;
+  if (!facts.mean.empty()) json["mean"] = HexFloats(facts.mean);
+  if (!facts.deviation.empty()) json["deviation"] = HexFloats(facts.deviation);
+  return json;
+}
+
 // Typed access to the members of one object. The first thing that is missing or of another type is
 // kept; later reads give zeros, so that callers check once.
 class Members {
@@ -110,6 +126,24 @@ class Members {
       numbers.push_back(number.is_number_integer() ? number.get<int64_t>() : 0);
     }
     return numbers;
+  }
+  std::vector<std::string> TextsOrNone(const char* key) const {
+    std::vector<std::string> texts;
+    if (!json_.contains(key)) return texts;
+    for (const Json& text : Array(key)) {
+      if (!text.is_string()) Fail(absl::StrCat("\"", key, "\" holds no texts"));
+      texts.push_back(text.is_string() ? text.get<std::string>() : "");
+    }
+    return texts;
+  }
+  std::vector<double> HexFloatsOrNone(const char* key) const {
+    std::vector<double> values;
+    for (const std::string& text : TextsOrNone(key)) {
+      const absl::StatusOr<double> value = ParseHexFloat(text);
+      if (!value.ok()) Fail(absl::StrCat("\"", key, "\": ", value.status().message()));
+      values.push_back(value.value_or(0));
+    }
+    return values;
   }
   Members Object(const char* key) const {
     static const Json* const kEmpty = new Json(Json::object());
@@ -182,6 +216,9 @@ absl::StatusOr<Manifest> ManifestFromJson(const Json& json) {
                     .model_sha256 = members.Text("model_sha256"),
                     .dataset_sha256 = dataset.Text("sha256"),
                     .dataset_bytes = dataset.Integer("bytes"),
+                    .facts = {.classes = dataset.TextsOrNone("classes"),
+                              .mean = dataset.HexFloatsOrNone("mean"),
+                              .deviation = dataset.HexFloatsOrNone("deviation")},
                     .term = members.Unsigned("term"),
                     .stages = static_cast<int>(members.Integer("stages")),
                     .fingerprint = members.Text("fingerprint")};
@@ -260,16 +297,15 @@ uint64_t OptimizerSteps(const TrainState& state) {
 std::string FormatManifest(const Manifest& manifest) {
   Json shards = Json::array();
   for (const ShardInfo& shard : manifest.shards) shards.push_back(ShardToJson(shard));
-  const Json json = {
-      {"dataset", {{"bytes", manifest.dataset_bytes}, {"sha256", manifest.dataset_sha256}}},
-      {"fingerprint", manifest.fingerprint},
-      {"format_version", manifest.format_version},
-      {"job", manifest.job},
-      {"model_sha256", manifest.model_sha256},
-      {"shards", std::move(shards)},
-      {"stages", manifest.stages},
-      {"state", StateToJson(manifest.state)},
-      {"term", manifest.term}};
+  const Json json = {{"dataset", DatasetToJson(manifest)},
+                     {"fingerprint", manifest.fingerprint},
+                     {"format_version", manifest.format_version},
+                     {"job", manifest.job},
+                     {"model_sha256", manifest.model_sha256},
+                     {"shards", std::move(shards)},
+                     {"stages", manifest.stages},
+                     {"state", StateToJson(manifest.state)},
+                     {"term", manifest.term}};
   std::string text = json.dump(-1, ' ', false, Json::error_handler_t::replace);
   text.pop_back();  // the closing brace goes behind the digest
   return absl::StrCat(text, kDigestMember, Sha256Hex(text), "\"}");

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "base/data_facts.h"
 #include "checkpoint/shard.h"
 
 namespace stagecoach {
@@ -40,6 +41,7 @@ struct Manifest {
   TrainState state;
   std::string dataset_sha256;
   int64_t dataset_bytes = 0;
+  DataFacts facts;  // of the data set, for who uses the weights
   uint64_t term = 0;
   int stages = 0;                 // information only
   std::string fingerprint;        // back end and libraries; a difference on resume is a warning

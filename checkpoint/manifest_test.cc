@@ -46,6 +46,19 @@ TEST(Manifest, GivesBackEveryField) {
   EXPECT_EQ(*parsed, manifest);
 }
 
+TEST(Manifest, KeepsWhatTheDataTold) {
+  Manifest manifest = FullManifest();
+  manifest.facts = {.classes = {"ape", "b\u00e9e"}, .mean = {0.1, 0.25}, .deviation = {1.0 / 3, 2}};
+  absl::StatusOr<Manifest> parsed = ParseManifest(FormatManifest(manifest));
+  ASSERT_TRUE(parsed.ok()) << parsed.status();
+  EXPECT_EQ(*parsed, manifest);
+  EXPECT_THAT(BodyOf(manifest), HasSubstr(R"("dataset":{"bytes":4,"classes":["ape",)"));
+  EXPECT_THAT(BodyOf(manifest), HasSubstr(R"("mean":["0x1.999999999999ap-4","0x1p-2"])"));
+  const std::string numbers = absl::StrReplaceAll(BodyOf(manifest), {{R"(["ape",)", R"([1,)"}});
+  EXPECT_THAT(std::string(ParseManifest(Sealed(numbers)).status().message()),
+              HasSubstr("\"classes\" holds no texts"));
+}
+
 // The bytes of version 1 must never change: old checkpoints are read by new programs.
 TEST(Manifest, IsThisText) {
   Manifest manifest = ToyManifest("job-1", 3, 2);

@@ -18,6 +18,8 @@ inline constexpr char kLatestFile[] = "LATEST";
 // take for a description of theirs and then begin with random weights.
 inline constexpr char kExportWeightsFile[] = "model.safetensors";
 inline constexpr char kExportSpecFile[] = "stagecoach.json";
+// What the data set tells beside the job; only where it does.
+inline constexpr char kExportFactsFile[] = "data.json";
 inline constexpr uint64_t kMaxCheckpointStep = 999'999'999'999;  // 12 digits
 
 struct TemporaryName {

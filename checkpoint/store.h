@@ -89,8 +89,8 @@ class CheckpointStore {
   const std::string root_;
 };
 
-// Writes <folder>/model.safetensors (parameters only, named as in checkpoints) and stagecoach.json (the
-// training configuration given). average: the averages of the parameters that have one in their place, under their
+// Writes <folder>/model.safetensors (parameters only, named as in checkpoints), stagecoach.json (the training
+// configuration given) and, where the manifest has facts of the data, data.json (checkpoint/facts_file.h). average: the averages of the parameters that have one in their place, under their
 // names; FAILED_PRECONDITION where the checkpoint has none. Atomic per file: temporary name, sync, rename. Returns the weights
 // digest, "sha256:<hex>".
 absl::StatusOr<std::string> ExportWeights(FileSystem& file_system, const CheckpointRef& ref,

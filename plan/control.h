@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "base/data_facts.h"
 #include "base/ids.h"
 #include "plan/cost_model.h"
 #include "plan/job_spec.h"
@@ -51,6 +52,7 @@ struct ProfileCommand {
 
 struct LoadResult {
   DatasetManifest data;          // filled on the first and last stage
+  DataFacts facts;               // of stages that read; each what it has found
   std::string fingerprint;       // of the back end; all stages of a job must agree
   StageMemory memory;            // bytes by kind after loading
   bool folder_answered = false;  // it was asked, and knows of the question

@@ -9,6 +9,7 @@
 #define STAGECOACH_PLAN_DATA_KINDS_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -17,6 +18,7 @@
 #include "network/network.h"
 #include "plan/job_spec.h"
 #include "plan/kind_list.h"
+#include "plan/picture_fields.h"
 
 namespace stagecoach {
 
@@ -45,6 +47,8 @@ class DataKind : public FieldKind {
   virtual std::vector<std::string> FolderFields() const { return {}; }
   // The file field that says what each sample weighs; empty: there is none.
   virtual std::string WeightsField() const { return ""; }
+  // What becomes of a picture before a network reads it; nothing: it gives no pictures.
+  virtual std::optional<PictureFields> Pictures(const DataSpec&) const { return std::nullopt; }
   // What names, kinds and numbers of extents of the network's inputs do not tell (CheckDataInputs).
   virtual absl::Status CheckInputs(const DataSpec& data, const Network& network) const = 0;
   // What can be said about one of the files, and not of a folder, by its first bytes and its size; `network` takes the source's inputs.

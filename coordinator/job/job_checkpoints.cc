@@ -117,6 +117,7 @@ Manifest JobTransition::MakeManifest() const {
   manifest.state.last_loss = state_.last_loss;
   manifest.dataset_sha256 = state_.data.sha256;
   manifest.dataset_bytes = state_.data.bytes;
+  manifest.facts = state_.facts;
   manifest.term = state_.term;
   manifest.stages = static_cast<int>(state_.slots.size());
   manifest.fingerprint = state_.fingerprint;

@@ -316,7 +316,20 @@ absl::Status JobTransition::CheckData() {
                   state_.resumed_data_sha256, data.sha256);
   }
   state_.data = data;
+  TakeFacts();
   return absl::OkStatus();
+}
+
+// Who reads labels alone has measured nothing, and whoever lists the classes has the same ones.
+void JobTransition::TakeFacts() {
+  state_.facts = {};
+  for (const StageSlot& slot : state_.slots) {
+    const DataFacts& found = slot.loaded.facts;
+    if (!found.classes.empty()) state_.facts.classes = found.classes;
+    if (found.mean.empty()) continue;
+    state_.facts.mean = found.mean;
+    state_.facts.deviation = found.deviation;
+  }
 }
 
 // What the data set tells of a job that counts in epochs.

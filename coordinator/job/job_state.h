@@ -154,6 +154,7 @@ struct JobState {
   std::vector<LayerProfile> profile;
   bool profile_tried = false;
   DatasetManifest data;             // sha256 empty: not known yet
+  DataFacts facts;                  // what the stages that read have found in it
   std::string resumed_data_sha256;  // of the checkpoint of another job
   std::string fingerprint;
 

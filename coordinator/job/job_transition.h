@@ -74,6 +74,7 @@ class JobTransition {
   std::string LoadedFingerprint() const;
   absl::Status CheckFingerprints() const;
   absl::Status CheckData();
+  void TakeFacts();
   absl::Status CheckSteps();
 
   // The checkpoint folder.

@@ -10,6 +10,9 @@ class Cifar final : public FieldKindOf<DataKind, CifarData> {
   std::vector<DataInput> Inputs() const override { return PictureInputs(); }
   std::vector<std::string> FileFields() const override { return {}; }
   std::vector<std::string> FolderFields() const override { return {"folder"}; }
+  std::optional<PictureFields> Pictures(const DataSpec& data) const override {
+    return data.As<CifarData>().pictures;
+  }
   absl::Status CheckInputs(const DataSpec& data, const Network& network) const override {
     return CheckPictureFields(CifarData::kKind, data.As<CifarData>().pictures, network);
   }

@@ -22,6 +22,11 @@ class Idx final : public FieldKindOf<DataKind, IdxData> {
     return {"images", "labels", "test_images", "test_labels", "weights", "test_weights"};
   }
 
+  std::optional<PictureFields> Pictures(const DataSpec& data) const override {
+    const auto idx = data.As<IdxData>();
+    return PictureFields{.mean = {idx.mean}, .deviation = {idx.deviation}};
+  }
+
   std::string WeightsField() const override { return "weights"; }
 
   absl::Status CheckInputs(const DataSpec& data, const Network& network) const override {

@@ -10,6 +10,9 @@ class ImageFolder final : public FieldKindOf<DataKind, ImageFolderData> {
   std::vector<DataInput> Inputs() const override { return PictureInputs(); }
   std::vector<std::string> FileFields() const override { return {}; }
   std::vector<std::string> FolderFields() const override { return {"train", "test"}; }
+  std::optional<PictureFields> Pictures(const DataSpec& data) const override {
+    return data.As<ImageFolderData>().pictures;
+  }
   absl::Status CheckInputs(const DataSpec& data, const Network& network) const override {
     return CheckPictureFields(ImageFolderData::kKind, data.As<ImageFolderData>().pictures, network);
   }

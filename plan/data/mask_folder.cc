@@ -36,6 +36,9 @@ class MaskFolder final : public FieldKindOf<DataKind, MaskFolderData> {
   std::vector<std::string> FolderFields() const override {
     return {"train", "masks", "test", "test_masks"};
   }
+  std::optional<PictureFields> Pictures(const DataSpec& data) const override {
+    return data.As<MaskFolderData>().pictures;
+  }
   absl::Status CheckInputs(const DataSpec& data, const Network& network) const override {
     const auto fields = data.As<MaskFolderData>();
     if (fields.test.empty() != fields.test_masks.empty()) {

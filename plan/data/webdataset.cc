@@ -10,6 +10,9 @@ class WebDataset final : public FieldKindOf<DataKind, WebDatasetData> {
   std::vector<DataInput> Inputs() const override { return PictureInputs(); }
   std::vector<std::string> FileFields() const override { return {}; }
   std::vector<std::string> FolderFields() const override { return {"train", "test"}; }
+  std::optional<PictureFields> Pictures(const DataSpec& data) const override {
+    return data.As<WebDatasetData>().pictures;
+  }
   absl::Status CheckInputs(const DataSpec& data, const Network& network) const override {
     return CheckPictureFields(WebDatasetData::kKind, data.As<WebDatasetData>().pictures, network);
   }

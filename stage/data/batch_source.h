@@ -41,6 +41,8 @@ class BatchSource {
   virtual int64_t evaluation_batches() const = 0;  // min(spec.evaluation.batches, what is there)
   // What a user should know of the data now that it is open, for the stage's log; empty: nothing.
   virtual std::string note() const { return ""; }
+  // What it has found that the job does not say. Who reads no images has measured nothing.
+  virtual DataFacts facts() const { return {}; }
   // Records that were left out because they cannot be read.
   virtual int64_t bad_records() const { return 0; }
 };

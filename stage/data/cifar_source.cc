@@ -9,9 +9,11 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "base/hash.h"
 #include "base/progress.h"
 #include "base/status.h"
+#include "base/utf8.h"
 #include "plan/data/cifar.h"
 #include "stage/data/classes_text.h"
 #include "stage/data/data_file.h"
@@ -23,7 +25,8 @@ namespace stagecoach {
 namespace {
 
 constexpr char kField[] = "data.cifar.folder";
-constexpr char kTestFile[] = "test_batch.bin";
+constexpr char kTestFile[] = "test_batch.bin", kNamesFile[] = "batches.meta.txt";
+constexpr int64_t kMostNamesBytes = 16 << 10;
 constexpr int64_t kSide = 32, kPlane = kSide * kSide, kPixelBytes = 3 * kPlane;
 constexpr int64_t kRecord = 1 + kPixelBytes;
 
@@ -72,6 +75,20 @@ absl::StatusOr<std::vector<std::string>> TrainFiles(const std::string& folder) {
         where, ": has no data_batch_*.bin; give the folder of CIFAR-10's binary version"));
   }
   std::sort(names.begin(), names.end());
+  return names;
+}
+
+// As the archive tells them, a line each; none where that file cannot be read, or is another one.
+std::vector<std::string> CifarClassNames(const std::string& folder) {
+  const auto file = OpenedFile::Open(kField, (std::filesystem::path(folder) / kNamesFile).string());
+  if (!file.ok() || (*file)->size() > kMostNamesBytes) return {};
+  std::vector<uint8_t> bytes(static_cast<size_t>((*file)->size()));
+  if (!(*file)->ReadAt(0, bytes).ok()) return {};
+  const std::string text(bytes.begin(), bytes.end());
+  std::vector<std::string> names;
+  for (const absl::string_view name : absl::StrSplit(text, '\n', absl::SkipEmpty())) {
+    names.push_back(ShownName(std::string(name)));
+  }
   return names;
 }
 
@@ -155,6 +172,7 @@ absl::StatusOr<std::unique_ptr<BatchSource>> OpenCifarSource(const JobSpec& spec
       SplitPictures(std::make_shared<CifarPictures>(std::move(train)),
                     has_test ? std::make_shared<CifarPictures>(std::move(test)) : nullptr);
   parts.manifest = reader.Manifest();
+  parts.facts.classes = CifarClassNames(data.folder);
   return MakePictureSource(spec, network, data.pictures, reads, std::move(parts));
 }
 

@@ -77,6 +77,15 @@ TEST_F(CifarSourceTest, PlanesBecomePixels) {
   }
 }
 
+TEST_F(CifarSourceTest, TellsTheClassesThatTheArchiveNames) {
+  Write("batches.meta.txt", std::string("airplane\nautomobile\n\n"));
+  EXPECT_THAT(Open()->facts().classes, ElementsAre("airplane", "automobile"));
+  Write("batches.meta.txt", std::string(20000, 'x'));
+  EXPECT_TRUE(Open()->facts().empty()) << "that is another file";
+  std::filesystem::remove(PathOf("batches.meta.txt"));
+  EXPECT_TRUE(Open()->facts().empty());
+}
+
 TEST_F(CifarSourceTest, ImagesAreOfTheNetworksSizeAndChannels) {
   SetImage({48, 40, 1});
   const Taken taken = TakeAll(*Open(), false, 0, 1);

@@ -43,6 +43,17 @@ absl::Status CheckSameClasses(const ClassFolders& train, const ClassFolders& tes
   return absl::OkStatus();
 }
 
+std::vector<std::string> ClassNames(const ClassFolders& folders) {
+  std::vector<std::string> names;
+  size_t bytes = 0;
+  for (const std::string& name : folders.classes()) {
+    names.push_back(ShownName(name));
+    bytes += names.back().size();
+  }
+  if (bytes > kMostClassNameBytes) names.clear();
+  return names;
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<BatchSource>> OpenImageFolderSource(
@@ -51,6 +62,7 @@ absl::StatusOr<std::unique_ptr<BatchSource>> OpenImageFolderSource(
   PictureLists lists(data.on_bad_record, data.pictures.decode_threads);
   ASSIGN_OR_RETURN(ClassFolders folders, ClassFolders::List("data.image_folder.train", data.train));
   RETURN_IF_ERROR(CheckClasses(folders, spec, network));
+  std::vector<std::string> class_names = ClassNames(folders);
   std::shared_ptr<const PictureSet> train, test;
   if (!data.test.empty()) {
     ASSIGN_OR_RETURN(ClassFolders test_folders,
@@ -61,8 +73,9 @@ absl::StatusOr<std::unique_ptr<BatchSource>> OpenImageFolderSource(
   } else {
     ASSIGN_OR_RETURN(train, lists.Add(std::move(folders)));
   }
-  return MakePictureSource(spec, network, data.pictures, reads,
-                           lists.Parts(SplitPictures(std::move(train), std::move(test))));
+  PictureSourceParts parts = lists.Parts(SplitPictures(std::move(train), std::move(test)));
+  parts.facts.classes = std::move(class_names);
+  return MakePictureSource(spec, network, data.pictures, reads, std::move(parts));
 }
 
 }  // namespace stagecoach

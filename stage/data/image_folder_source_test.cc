@@ -235,6 +235,21 @@ TEST_F(ImageFolderTest, FoldersThatAreNotClassesAreRefused) {
   EXPECT_THAT(Refusal(), HasSubstr("has no folders"));
 }
 
+TEST_F(ImageFolderTest, TellsItsClassesAndWhatItMeasured) {
+  EXPECT_EQ(Open()->facts(), (DataFacts{.classes = {"ape", "bee", "cow"}}));
+  spec_.data.attributes.Set("measure", true);
+  const DataFacts facts = Open()->facts();
+  ASSERT_EQ(facts.mean.size(), 3u);
+  EXPECT_NEAR(facts.mean[0], 35 / 255.0, 1e-12) << "of 10, 20, ..., 60";
+  EXPECT_NEAR(facts.deviation[2], 17.0782512765 / 255, 1e-10);
+  EXPECT_TRUE(Open({"labels"})->facts().mean.empty()) << "who reads no images measures none";
+  Write("train/c\xff\n/1.png", PngOf(1));
+  Write("test/c\xff\n/1.png", PngOf(1));
+  SetImage({8, 8, 3}, 4);
+  EXPECT_THAT(Open()->facts().classes, testing::Contains("c\\xff\\x0a"))
+      << "names travel as text, and a terminal takes none of them for a command";
+}
+
 TEST_F(ImageFolderTest, OpeningTicks) {
   ProgressCounter counter;
   const ProgressScope scope(&counter);

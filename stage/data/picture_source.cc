@@ -11,6 +11,7 @@
 #include "base/check.h"
 #include "base/status.h"
 #include "plan/data_kinds.h"
+#include "stage/data/picture_form.h"
 #include "stage/data/picture_measure.h"
 #include "stage/data/read_ahead.h"
 #include "stage/data/sample_order.h"
@@ -20,14 +21,8 @@ namespace stagecoach {
 namespace {
 
 // What becomes of the pictures on this stage.
-struct Form {
-  Augmentation augmentation;
-  int64_t channels = 0;  // 0: no images are read here
-  bool masks = false;    // are masks read here?
-  std::vector<double> mean, deviation;
-
-  size_t pixels() const { return static_cast<size_t>(augmentation.height * augmentation.width); }
-  size_t numbers() const { return pixels() * static_cast<size_t>(channels); }
+struct Form : PictureForm {
+  bool images = false, masks = false;  // are they read here?
 };
 
 class PictureSource final : public BatchSource {
@@ -40,7 +35,7 @@ class PictureSource final : public BatchSource {
         form_(std::move(form)),
         numbers_(form_.mean, form_.deviation),
         parts_(std::move(parts)) {
-    if (form_.channels > 0) {
+    if (form_.images) {
       read_ahead_ =
           MakeReadAhead(fields, form_.numbers() * sizeof(float), &PictureSource::MakeImage);
     }
@@ -53,6 +48,7 @@ class PictureSource final : public BatchSource {
   const DatasetManifest& manifest() const override { return parts_.manifest; }
   int64_t evaluation_batches() const override { return order_.evaluation_batches(); }
   std::string note() const override { return parts_.note; }
+  DataFacts facts() const override { return parts_.facts; }
   int64_t bad_records() const override { return parts_.bad_records; }
 
   absl::StatusOr<HostBatch> Train(uint64_t step, MicroBatchId micro_batch,
@@ -165,44 +161,14 @@ class PictureSource final : public BatchSource {
   std::unique_ptr<ReadAhead> read_ahead_, masks_ahead_;
 };
 
-// One for all channels, or one each.
-std::vector<double> ByChannel(const std::vector<double>& given, int64_t channels, double usual) {
-  if (given.size() > 1) return given;
-  return std::vector<double>(static_cast<size_t>(channels), given.empty() ? usual : given.front());
-}
-
-// Of the images, or of the masks, that the network reads.
-Form FormOf(const Network& network, const PictureFields& fields, bool images) {
-  const char* const name = images ? kPictureImages : kPictureMasks;
-  const Shape& image = network.wire(network.InputNamed(name)).type.shape;
-  Form form{
-      .augmentation = {.height = image[0],
-                       .width = image[1],
-                       .shorter_side = fields.shorter_side,
-                       .least_area = fields.random_area,
-                       .padding = fields.padding,
-                       .flip = fields.flip,
-                       .brightness = fields.brightness,
-                       .contrast = fields.contrast,
-                       .saturation = fields.saturation,
-                       .cutout = fields.cutout},
-  };
-  if (!images) return form;
-  form.channels = image[2];
-  form.mean = ByChannel(fields.mean, image[2], 0);
-  form.deviation = ByChannel(fields.deviation, image[2], 1);
-  return form;
-}
-
-absl::Status MeasureForm(const PictureFields& fields, const PictureSet& train, Form* formed,
-                         std::string* note) {
+absl::Status MeasureForm(const PictureFields& fields, Form* formed, PictureSourceParts* parts) {
   Form& form = *formed;
-  ASSIGN_OR_RETURN(PixelMoments moments,
-                   MeasurePictures(train, form.augmentation, form.channels, fields.decode_threads));
-  form.mean = std::move(moments.mean);
-  form.deviation = std::move(moments.deviation);
+  ASSIGN_OR_RETURN(PixelMoments moments, MeasurePictures(*parts->splits.train, form.augmentation,
+                                                         form.channels, fields.decode_threads));
+  parts->facts.mean = form.mean = std::move(moments.mean);
+  parts->facts.deviation = form.deviation = std::move(moments.deviation);
   const auto number = [](std::string* out, double x) { absl::StrAppendFormat(out, "%.6g", x); };
-  absl::StrAppend(note, note->empty() ? "" : "; ", "measured mean [",
+  absl::StrAppend(&parts->note, parts->note.empty() ? "" : "; ", "measured mean [",
                   absl::StrJoin(form.mean, ", ", number), "] and deviation [",
                   absl::StrJoin(form.deviation, ", ", number), "]");
   return absl::OkStatus();
@@ -238,11 +204,11 @@ absl::StatusOr<std::unique_ptr<BatchSource>> MakePictureSource(const JobSpec& sp
   Form form;
   const bool images = ReadsImages(reads);
   const bool masks = std::find(reads.begin(), reads.end(), kPictureMasks) != reads.end();
-  if (images || masks) form = FormOf(network, fields, images);
-  form.masks = masks;
-  if (images && fields.measure) {
-    RETURN_IF_ERROR(MeasureForm(fields, *parts.splits.train, &form, &parts.note));
+  if (images || masks) {
+    const WireId read = network.InputNamed(images ? kPictureImages : kPictureMasks);
+    form = {FormOfPictures(fields, network.wire(read).type.shape), images, masks};
   }
+  if (form.images && fields.measure) RETURN_IF_ERROR(MeasureForm(fields, &form, &parts));
   return std::make_unique<PictureSource>(spec, fields, std::move(form), std::move(parts));
 }
 

@@ -28,6 +28,7 @@ struct PictureSourceParts {
   PictureSplits splits;
   DatasetManifest manifest;  // bytes and digest; the numbers of samples are filled in
   std::string note;          // what the kind has to say
+  DataFacts facts;           // of the kind; what is measured is filled in
   int64_t bad_records = 0;
   uint8_t mask_border = 0;  // what masks are beyond the border of a picture
 };

@@ -68,6 +68,7 @@ absl::Status OpenData(const JobSpec& spec, const Network& model,
   ASSIGN_OR_RETURN(loaded->data, OpenSource(spec, model, reads));
   loaded->result.data = loaded->data->manifest();
   loaded->result.data_note = loaded->data->note();
+  loaded->result.facts = loaded->data->facts();
   if (expected.sha256.empty() || expected == loaded->result.data) return absl::OkStatus();
   const DatasetManifest& found = loaded->result.data;
   return absl::FailedPreconditionError(

@@ -28,6 +28,20 @@ DatasetManifest ManifestFromProto(const v1::DatasetManifest& proto) {
   return {proto.bytes(), proto.sha256(), proto.train_samples(), proto.evaluation_samples()};
 }
 
+v1::DataFacts FactsToProto(const DataFacts& facts) {
+  v1::DataFacts proto;
+  for (const std::string& name : facts.classes) proto.add_classes(name);
+  proto.mutable_mean()->Add(facts.mean.begin(), facts.mean.end());
+  proto.mutable_deviation()->Add(facts.deviation.begin(), facts.deviation.end());
+  return proto;
+}
+
+DataFacts FactsFromProto(const v1::DataFacts& proto) {
+  return {.classes = {proto.classes().begin(), proto.classes().end()},
+          .mean = {proto.mean().begin(), proto.mean().end()},
+          .deviation = {proto.deviation().begin(), proto.deviation().end()}};
+}
+
 // First layers strictly ascending from 0: the partition is indexed with them unchecked later.
 absl::StatusOr<Partition> PlannedPartitionFromProto(const v1::LoadCellRequest& proto) {
   Partition partition;
@@ -160,6 +174,7 @@ absl::StatusOr<LoadCommand> FromProto(const v1::LoadCellRequest& proto) {
 v1::LoadCellResponse ToProto(const LoadResult& result) {
   v1::LoadCellResponse proto;
   *proto.mutable_data() = ManifestToProto(result.data);
+  if (!result.facts.empty()) *proto.mutable_facts() = FactsToProto(result.facts);
   proto.set_fingerprint(result.fingerprint);
   *proto.mutable_memory() = ToProto(result.memory);
   proto.set_folder_answered(result.folder_answered);
@@ -174,6 +189,7 @@ LoadResult FromProto(const v1::LoadCellResponse& proto) {
   const v1::FolderFault& fault = proto.folder_fault();
   LoadResult result;
   result.data = ManifestFromProto(proto.data());
+  result.facts = FactsFromProto(proto.facts());
   result.fingerprint = proto.fingerprint();
   result.memory = FromProto(proto.memory());
   result.folder_answered = proto.folder_answered();

@@ -174,6 +174,13 @@ TEST(ConvertControl, WhatKeepsAStageFromTheFolderComesBackEqual) {
   EXPECT_EQ(FromProto(ToProto(result)).folder, result.folder);
 }
 
+TEST(ConvertControl, WhatTheDataToldComesBackEqual) {
+  LoadResult result;
+  EXPECT_FALSE(ToProto(result).has_facts());
+  result.facts = {.classes = {"ape", "bee"}, .mean = {0.1, 0.2, 0.3}, .deviation = {1, 2, 3}};
+  EXPECT_EQ(FromProto(ToProto(result)).facts, result.facts);
+}
+
 TEST(ConvertControl, RefusesAPartitionThatIsNone) {
   LoadCommand command;
   command.spec = GptJob();

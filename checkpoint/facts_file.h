@@ -1,0 +1,22 @@
+// FactsFile: data.json beside exported weights: what the data set tells beside the job.
+// Threads: any.
+// Errors:  DATA_LOSS naming the file: it is not what FormatFacts writes. No file: there are no facts.
+// See:     docs/formats.md, "Export".
+#ifndef STAGECOACH_CHECKPOINT_FACTS_FILE_H_
+#define STAGECOACH_CHECKPOINT_FACTS_FILE_H_
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "base/data_facts.h"
+#include "checkpoint/file_system.h"
+
+namespace stagecoach {
+
+std::string FormatFacts(const DataFacts& facts);
+// folder/data.json; empty if there is none.
+absl::StatusOr<DataFacts> ReadFacts(FileSystem& file_system, const std::string& folder);
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_CHECKPOINT_FACTS_FILE_H_
