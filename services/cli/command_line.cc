@@ -57,6 +57,7 @@ class CommandTree {
     AddTelemetryCommands();
     AddCheckpointCommands();
     AddServerCommands();
+    AddPictureCommands();
     AddOtherCommands();
   }
 
@@ -291,19 +292,48 @@ class CommandTree {
     health->add_option("server", health_address_, "host:port; default: the coordinator");
   }
 
-  void AddOtherCommands() {
-    CLI::App* generate = Add("generate", "Write text with trained weights",
-                             [this] { return RunGenerate(generate_, context_); });
-    generate
-        ->add_option("weights,--weights", generate_.source,
+  static void AddWeightOptions(CLI::App* command, const std::string& name, WeightOptions* weights) {
+    command
+        ->add_option(name, weights->source,
                      "model.safetensors, or a folder: of exported weights, of a `local` run "
                      "(--state-dir), of a "
                      "checkpoint (with --job-file); or the id of a cluster's job")
         ->required();
-    generate->add_option("--step", generate_.step, "of a cluster's job; default: the newest")
+    command->add_option("--step", weights->step, "of a cluster's job; default: the newest")
         ->check(CLI::NonNegativeNumber);
-    generate->add_option("--job-file", generate_.job_file,
-                         "the job that a checkpoint was trained by; a checkpoint has only numbers");
+    command->add_option("--job-file", weights->job_file,
+                        "the job that a checkpoint was trained by; a checkpoint has only numbers");
+    command->add_option("--threads", weights->threads, "default: all cores")
+        ->check(CLI::Range(int64_t{1}, kMostStages));
+  }
+
+  void AddPictureCommands() {
+    CLI::App* classify = Add("classify", "Tell what pictures show, with trained weights",
+                             [this] { return RunClassify(classify_, context_); });
+    AddWeightOptions(classify, "--weights", &classify_.weights);
+    classify->add_option("--top", classify_.top, "so many classes of each picture, at most")
+        ->check(CLI::PositiveNumber)
+        ->capture_default_str();
+    classify
+        ->add_option("pictures", classify_.pictures,
+                     "JPEG and PNG files; of a folder all .jpg, .jpeg and .png below it")
+        ->required();
+
+    CLI::App* segment = Add("segment", "Write a mask for each picture, with trained weights",
+                            [this] { return RunSegment(segment_, context_); });
+    AddWeightOptions(segment, "--weights", &segment_.weights);
+    segment->add_option("--out", segment_.out, "the folder of the masks, PNG files with a palette")
+        ->required();
+    segment
+        ->add_option("pictures", segment_.pictures,
+                     "JPEG and PNG files; of a folder all .jpg, .jpeg and .png below it")
+        ->required();
+  }
+
+  void AddOtherCommands() {
+    CLI::App* generate = Add("generate", "Write text with trained weights",
+                             [this] { return RunGenerate(generate_, context_); });
+    AddWeightOptions(generate, "weights,--weights", &generate_.weights);
     generate->add_option("--prompt", generate_.prompt, "text to go on from");
     generate->add_option("--tokens", generate_.tokens, "how many to write")
         ->check(CLI::Range(int64_t{1}, int64_t{1} << 30))
@@ -312,8 +342,6 @@ class CommandTree {
         ->check(CLI::Range(0.0, 100.0))
         ->capture_default_str();
     generate->add_option("--seed", generate_.seed, "of the random choice")->capture_default_str();
-    generate->add_option("--threads", generate_.threads, "default: all cores")
-        ->check(CLI::Range(int64_t{1}, kMostStages));
 
     Add("version", "Print the version", [this] { return RunVersion(context_); });
     CLI::App* completion = Add("completion", "Print a completion script", [this] {
@@ -335,6 +363,8 @@ class CommandTree {
   PlanOptions plan_;
   ValidateOptions validate_;
   GenerateOptions generate_;
+  ClassifyOptions classify_;
+  SegmentOptions segment_;
   CheckpointsOptions checkpoints_;
   ExportOptions export_;
   TraceOptions trace_;

@@ -4,10 +4,9 @@ stage; a file that cannot be read fails the job with its name, or is left out.
 What becomes of a picture is tested by stage/pictures, what files and folders may be by stage/data.
 """
 import signal
-import struct
-import zlib
 
 import harness
+import made_pictures
 
 STEPS, KILLED_AT = 40, 9
 CLASSES = ("ape", "bee", "cow")
@@ -15,13 +14,8 @@ CLASSES = ("ape", "bee", "cow")
 
 def png(height, width, seed):
     """Colours that differ by seed and place."""
-    rows = b"".join(b"\0" + bytes((seed * 37 + x * 11 * (c + 1) + y * 5) % 256 for x in range(width) for c in range(3))
-                    for y in range(height))
-
-    def chunk(kind, content):
-        return struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content))
-    header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
-    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
+    return made_pictures.png(height, width, 3, [(seed * 37 + x * 11 * (c + 1) + y * 5) % 256
+                                                for y in range(height) for x in range(width) for c in range(3)])
 
 
 class Pictures(harness.EndToEndTest):

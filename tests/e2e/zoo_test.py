@@ -7,11 +7,10 @@ import pathlib
 import random
 import re
 import signal
-import struct
 import sys
-import zlib
 
 import harness
+import made_pictures
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "bench" / "digests"))
@@ -43,14 +42,6 @@ JOBS = {
 }
 
 
-def png(path, width, height, channels, pixels):
-    def chunk(kind, body):
-        return struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
-    rows = b"".join(b"\0" + pixels[i : i + width * channels] for i in range(0, len(pixels), width * channels))
-    header = struct.pack(">IIBBBBB", width, height, 8, {1: 0, 3: 2}[channels], 0, 0, 0)
-    path.write_bytes(b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b""))
-
-
 def write_masks(folder, count=40, width=12, height=16):
     """Noise, brighter where the class is higher."""
     draws = random.Random(5)
@@ -60,8 +51,8 @@ def write_masks(folder, count=40, width=12, height=16):
         split = draws.randrange(height)
         mask = bytes((y > split) + (x > split) for y in range(height) for x in range(width))
         picture = bytes(draws.randrange(60) + 60 * c for c in mask for _ in range(3))
-        png(folder / "pictures" / f"{i:03d}.png", width, height, 3, picture)
-        png(folder / "masks" / f"{i:03d}.png", width, height, 1, mask)
+        (folder / "pictures" / f"{i:03d}.png").write_bytes(made_pictures.png(height, width, 3, picture))
+        (folder / "masks" / f"{i:03d}.png").write_bytes(made_pictures.png(height, width, 1, mask))
 
 
 def networks_of_the_api():

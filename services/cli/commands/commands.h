@@ -74,17 +74,36 @@ struct PlanOptions {
 };
 int RunPlan(const PlanOptions& options, CommandContext& context);
 
-struct GenerateOptions {
+// Which trained weights a command uses, and on what.
+struct WeightOptions {
   std::string source;    // see services/cli/generate/weight_source.h
   std::string job_file;  // that a checkpoint's weights were trained by; empty: none
   int64_t step = -1;     // of a cluster's job; negative: the newest
+  int64_t threads = 0;   // 0: all cores
+};
+
+struct GenerateOptions {
+  WeightOptions weights;
   std::string prompt = "\n";
   int64_t tokens = 200;
   double temperature = 0.8;  // 0: always the likeliest
   uint64_t seed = 1;
-  int64_t threads = 0;  // 0: all cores
 };
 int RunGenerate(const GenerateOptions& options, CommandContext& context);
+
+struct ClassifyOptions {
+  WeightOptions weights;
+  std::vector<std::string> pictures;  // files and folders
+  int64_t top = 5;                    // classes of each
+};
+int RunClassify(const ClassifyOptions& options, CommandContext& context);
+
+struct SegmentOptions {
+  WeightOptions weights;
+  std::vector<std::string> pictures;  // files and folders
+  std::string out;                    // the folder of the masks
+};
+int RunSegment(const SegmentOptions& options, CommandContext& context);
 
 struct CheckpointsOptions {
   std::string job;

@@ -1,9 +1,7 @@
 // Sampler: text from trained weights, token by token, on one cell that holds the whole model.
-// Ownership: owns back end and cell.  Threads: one thread.
-// Precision: float32, whatever the job's was: exported weights are the float32 masters.
+// Ownership: owns the network.  Threads: one thread.
 // Determinism: token i is a pure function of weights, prompt, temperature, seed and i.
-// Errors:    INVALID_ARGUMENT: prompt with ids beyond the vocabulary. NOT_FOUND, DATA_LOSS:
-// weights.
+// Errors:    INVALID_ARGUMENT: prompt with ids beyond the vocabulary; of the weights as trained_network.h.
 #ifndef STAGECOACH_SERVICES_CLI_GENERATE_SAMPLER_H_
 #define STAGECOACH_SERVICES_CLI_GENERATE_SAMPLER_H_
 
@@ -15,8 +13,7 @@
 
 #include "absl/status/statusor.h"
 #include "plan/job_spec.h"
-#include "stage/backends/backend.h"
-#include "stage/cell/cell.h"
+#include "services/cli/generate/trained_network.h"
 
 namespace stagecoach {
 
@@ -39,13 +36,11 @@ class Sampler {
                         const std::function<bool(char)>& on_byte);
 
  private:
-  Sampler(Network model, std::unique_ptr<Backend> backend, std::unique_ptr<Cell> cell);
+  explicit Sampler(TrainedNetwork trained);
   // Scores of the token after `history`.
   absl::StatusOr<std::vector<float>> NextLogits(std::span<const int32_t> history);
 
-  const Network model_;
-  const std::unique_ptr<Backend> backend_;
-  const std::unique_ptr<Cell> cell_;
+  const TrainedNetwork trained_;
 };
 
 // The token that `uniform` in [0, 1) falls on under softmax(logits / temperature).

@@ -169,11 +169,11 @@ pipeline: {stages: 1, schedule: gpipe}
   context.console = &console;
   context.stop = &stop;
   GenerateOptions options;
-  options.source = folder_;
+  options.weights.source = folder_;
   options.prompt = "a\"b";
   options.tokens = 5;
   options.seed = 9;
-  options.threads = 1;
+  options.weights.threads = 1;
   ASSERT_EQ(RunGenerate(options, context), 0) << notes.str();
   const std::string plain = out.str();
   out.str("");

@@ -1,0 +1,54 @@
+#include "services/cli/commands/weight_options.h"
+
+#include <algorithm>
+#include <thread>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "base/status.h"
+#include "checkpoint/facts_file.h"
+#include "checkpoint/names.h"
+#include "services/cli/spec/spec_reader.h"
+
+namespace stagecoach {
+namespace {
+
+// One folder may hold the weights of several jobs.
+void NoteChoice(const WeightSource& source, Console& console) {
+  if (source.passed_over().empty()) return;
+  console.Note(absl::StrCat("weights  ", source.name(),
+                            " (exported last); for others name their folder:\n  ",
+                            absl::StrJoin(source.passed_over(), "\n  ")));
+}
+
+}  // namespace
+
+absl::StatusOr<FoundWeights> FindWeights(const WeightOptions& options,
+                                         const CommandContext& context) {
+  ASSIGN_OR_RETURN(
+      WeightSource source,
+      WeightSource::Find({.source = options.source,
+                          .job_file = options.job_file,
+                          .step = options.step,
+                          .connect = [&context] { return context.connect(context.client); }}));
+  NoteChoice(source, *context.console);
+  // The configuration beside the weights is the job spec that they were trained by.
+  ASSIGN_OR_RETURN(const SpecFile spec_file, ReadSpecFile(source.config_file()));
+  ASSIGN_OR_RETURN(JobSpec spec, ValidateSpecFile(spec_file));
+  ASSIGN_OR_RETURN(DataFacts facts, ReadFacts(*PosixFileSystem(), FolderOf(source.config_file())));
+  return FoundWeights{std::move(source), std::move(spec), std::move(facts)};
+}
+
+int64_t ThreadsHere(const WeightOptions& options) {
+  return options.threads > 0 ? options.threads
+                             : std::max<int64_t>(1, std::thread::hardware_concurrency());
+}
+
+std::unique_ptr<Backend> MakeBackendHere(const WeightOptions& options) {
+  BackendOptions backend;
+  backend.threads = static_cast<int>(ThreadsHere(options));
+  return MakeCpuBackend(backend);
+}
+
+}  // namespace stagecoach

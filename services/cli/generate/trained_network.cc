@@ -1,0 +1,77 @@
+#include "services/cli/generate/trained_network.h"
+
+#include <set>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "base/check.h"
+#include "base/status.h"
+#include "checkpoint/safetensors.h"
+#include "stage/runtime/shard_tensors.h"
+
+namespace stagecoach {
+namespace {
+
+absl::Status LoadWeight(SafetensorsReader& reader, Backend& backend, const NamedTensor& weight) {
+  const std::string& name = weight.name;
+  const TensorEntry* entry = reader.Find(name);
+  if (entry == nullptr) {
+    return absl::NotFoundError(absl::StrCat(
+        "no tensor ", name, "; give the configuration that these weights were trained with"));
+  }
+  if (entry->dtype != DType::kF32 || entry->shape != weight.tensor.shape()) {
+    return absl::DataLossError(
+        absl::StrCat("tensor ", name, " is ", DTypeName(entry->dtype), entry->shape.ToString(),
+                     "; the configuration beside it wants F32", weight.tensor.shape().ToString()));
+  }
+  std::vector<std::byte> bytes(static_cast<size_t>(entry->bytes()));
+  RETURN_IF_ERROR(reader.Read(*entry, bytes));
+  backend.CopyFromHost(bytes, weight.tensor);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<TrainedNetwork> LoadTrainedNetwork(const std::string& weights_file, Network network,
+                                                  std::unique_ptr<Backend> backend) {
+  ASSIGN_OR_RETURN(SafetensorsReader reader,
+                   SafetensorsReader::Open(*PosixFileSystem(), weights_file));
+  const int layers = static_cast<int>(network.layers.size());
+  ASSIGN_OR_RETURN(std::unique_ptr<Cell> cell,
+                   Cell::Create(network, 0, layers, /*seed=*/std::nullopt,
+                                /*micro_batches=*/1, *backend));
+  std::set<std::string> read;
+  for (const NamedTensor& weight : ModelTensors(*cell)) {
+    RETURN_IF_ERROR(Annotate(LoadWeight(reader, *backend, weight), weights_file));
+    read.insert(weight.name);
+  }
+  // A network that does without one of the file's, as a tied head's, is another function.
+  for (const TensorEntry& entry : reader.tensors()) {
+    if (read.contains(entry.name) || !entry.name.starts_with("model/")) continue;
+    return absl::DataLossError(absl::StrCat(weights_file,
+                                            ": the network of the configuration beside it "
+                                            "has no ",
+                                            entry.name,
+                                            "; give the configuration that "
+                                            "these weights were trained with"));
+  }
+  return TrainedNetwork{std::move(network), std::move(backend), std::move(cell)};
+}
+
+absl::StatusOr<std::vector<float>> Evaluate(const TrainedNetwork& trained, Tensors inputs,
+                                            int64_t samples) {
+  ForwardContext context;
+  context.micro_batch = MicroBatchId(0);
+  context.sequences = samples;
+  context.training = false;
+  ASSIGN_OR_RETURN(const Tensors outputs, trained.cell->Evaluate(std::move(inputs), context));
+  CHECK_EQ(outputs.size(), size_t{1});
+  std::vector<float> numbers(static_cast<size_t>(outputs[0].shape().elements()));
+  trained.backend->CopyToHost(outputs[0], std::as_writable_bytes(std::span(numbers)));
+  RETURN_IF_ERROR(trained.backend->Synchronize());
+  return numbers;
+}
+
+}  // namespace stagecoach

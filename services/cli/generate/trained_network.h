@@ -1,0 +1,34 @@
+// TrainedNetwork: a network with trained weights, whole, on one cell: for commands that use one.
+// Ownership: owns back end and cell.  Threads: one thread.
+// Precision: float32, whatever the job's was: exported weights are the float32 masters.
+// Errors:    NOT_FOUND, DATA_LOSS naming file and tensor: the weights are not those of the network.
+#ifndef STAGECOACH_SERVICES_CLI_GENERATE_TRAINED_NETWORK_H_
+#define STAGECOACH_SERVICES_CLI_GENERATE_TRAINED_NETWORK_H_
+
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "network/network.h"
+#include "stage/backends/backend.h"
+#include "stage/cell/cell.h"
+
+namespace stagecoach {
+
+struct TrainedNetwork {
+  Network network;
+  std::unique_ptr<Backend> backend;
+  std::unique_ptr<Cell> cell;
+};
+
+// Weights by global name from an exported model.safetensors, which has no others.
+absl::StatusOr<TrainedNetwork> LoadTrainedNetwork(const std::string& weights_file, Network network,
+                                                  std::unique_ptr<Backend> backend);
+
+// What the objective reads of so many samples. inputs: those of the cell, on its back end.
+absl::StatusOr<std::vector<float>> Evaluate(const TrainedNetwork& trained, Tensors inputs,
+                                            int64_t samples);
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_SERVICES_CLI_GENERATE_TRAINED_NETWORK_H_
