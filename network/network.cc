@@ -1,6 +1,8 @@
 #include "network/network.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <iterator>
 
 #include "base/check.h"
 #include "operations/loss_types.h"
@@ -12,6 +14,18 @@ WireId Network::InputNamed(const std::string& name) const {
     if (inputs[i].name == name) return WireId(static_cast<int32_t>(i));
   }
   return WireId();
+}
+
+bool Objective::has(std::string_view flag) const {
+  const AttributeValue* const value = attributes.Find(flag);
+  return value != nullptr && *value == AttributeValue(true);
+}
+
+std::vector<std::string> Objective::measures() const {
+  std::vector<std::string> names(sums.begin() + std::min<ptrdiff_t>(2, std::ssize(sums)),
+                                 sums.end());  // behind loss and terms
+  if (has("mean_iou")) names.emplace_back("mean_iou");
+  return names;
 }
 
 std::vector<ValueType> Objective::loaded() const {

@@ -11,6 +11,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/ids.h"
@@ -70,6 +71,10 @@ struct Objective {
   WireId weights;                    // of the data source; invalid: each sample weighs 1
   std::vector<float> class_weights;  // by class; empty: each weighs 1
   bool weighted() const { return weights.valid() || !class_weights.empty(); }
+  // Does it measure that: a flag of the loss, as "mean_iou"?
+  bool has(std::string_view flag) const;
+  // What it measures beside the loss over all classes: "accuracy".
+  std::vector<std::string> measures() const;
   // What the last stage asks the data source for.
   std::vector<WireId> inputs() const {
     return weights.valid() ? std::vector{targets, weights} : std::vector{targets};

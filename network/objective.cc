@@ -61,8 +61,7 @@ absl::Status CheckClassWeights(const Network& network, const std::string& path) 
 absl::Status CheckWeights(const Network& network, const std::string& path,
                           const ObjectivePaths& paths) {
   const Objective& objective = network.objective;
-  const AttributeValue* const flag = objective.attributes.Find("weighted");
-  if (objective.weighted() != (flag != nullptr && *flag == AttributeValue(true))) {
+  if (objective.weighted() != objective.has("weighted")) {
     return FieldError(path, objective.operation,
                       "must be weighted if and only if there are weights");
   }

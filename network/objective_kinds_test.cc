@@ -2,6 +2,7 @@
 #include <string>
 #include <vector>
 
+#include "base/check.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "network/layers/linear.h"
@@ -53,6 +54,32 @@ TEST(ObjectiveKindsTest, CrossEntropyCountsWhatAJobAsksFor) {
   ASSERT_TRUE(SetObjective(spec, "model.objective", &network).ok());
   EXPECT_THAT(network.objective.sums, ElementsAre("loss", "terms", "accuracy", "top_2"));
   EXPECT_EQ(network.objective.ignored, 3);
+}
+
+TEST(ObjectiveKindsTest, CrossEntropyCountsClassesWhereAJobAsksForIt) {
+  Network network = LinearNetwork(kClassCount, false);
+  ASSERT_TRUE(SetObjective({}, "model.objective", &network).ok());
+  EXPECT_THAT(network.objective.measures(), ElementsAre("accuracy"));
+  const CrossEntropySpec spec{.mean_iou = true, .per_class = true};
+  ASSERT_TRUE(SetObjective(spec, "model.objective", &network).ok());
+  EXPECT_THAT(network.objective.sums, ElementsAre("loss", "terms", "accuracy"));
+  EXPECT_THAT(network.objective.measures(), ElementsAre("accuracy", "mean_iou"));
+  const auto refusal = [](const KindSpec& refused, int64_t classes) {
+    NetworkBuilder builder(0.02, {});
+    const WireId x = builder.Input("images", ActivationType({kFeatures}), 0);
+    const WireId labels = builder.Input("labels", {Element::kIds, Leading::kSamples, {}}, classes);
+    auto y = builder.Add(LinearSpec{.out = classes}, "model.layers[0]", x);
+    CHECK_OK(y.status());
+    Network large = builder.Finish({*y, labels}, "model").value();
+    return std::string(SetObjective(refused, "model.objective", &large).message());
+  };
+  EXPECT_EQ(refusal(CrossEntropySpec{.mean_iou = true}, 1024), "");
+  EXPECT_EQ(refusal(CrossEntropySpec{.per_class = true}, 1025),
+            "model.objective: attribute per_class: true; must be false with 1025 classes: of more "
+            "than 1024 none is counted on its own");
+  EXPECT_EQ(refusal(CrossEntropySpec{.no_accuracy = true, .per_class = true}, 10),
+            "model.objective.cross_entropy.per_class: true; needs something to measure of each "
+            "class: leave no_accuracy out, or set mean_iou");
 }
 
 TEST(ObjectiveKindsTest, EachTakesTheInputThatItCanCompareWith) {

@@ -75,6 +75,17 @@ class CrossEntropy final : public OperationOf<CrossEntropyAttributes> {
     weighted.ignore_index = -1;
     add("weighted_out_of_range", weighted, {33, 7}, Fill::kNormal, Fill::kAnyIds, 2);
     add("weighted_diverged", weighted, {33, 7}, Fill::kDiverged);
+    add("masks", {.accuracy = true, .mean_iou = true}, {5, 4, 3});
+    add("per_class", {.per_class = true}, {33, 7});
+    CrossEntropyAttributes counted = measured;
+    counted.mean_iou = counted.per_class = true;
+    add("counted_ties", counted, {33, 7}, Fill::kTied);
+    add("counted_diverged", counted, {33, 7}, Fill::kDiverged);
+    counted.ignore_index = 2;
+    add("counted_ignored", counted, {33, 300});
+    counted.weighted = true;
+    counted.ignore_index = -1;
+    add("counted_weighted_out_of_range", counted, {33, 7}, Fill::kNormal, Fill::kAnyIds, 2);
     return all;
   }
 
@@ -92,8 +103,19 @@ class CrossEntropy final : public OperationOf<CrossEntropyAttributes> {
     }
     status = CheckType("targets", inputs[1], TargetsType(inputs[0]));
     if (status.ok()) status = CheckLossTypes(inputs, form);
+    if (status.ok()) status = CheckCounted(attributes, inputs[0].shape.back());
     if (!status.ok()) return status;
-    return LossOutputs(attributes.gradient, inputs[0], attributes.sums());
+    const int64_t counts = attributes.counts_classes() ? kClassCounts * inputs[0].shape.back() : 0;
+    return LossOutputs(attributes.gradient, inputs[0], attributes.sums() + counts);
+  }
+  static absl::Status CheckCounted(const CrossEntropyAttributes& attributes, int64_t classes) {
+    const char* const flag = attributes.mean_iou ? "mean_iou" : "per_class";
+    if (classes <= kMostCountedClasses || !(attributes.mean_iou || attributes.per_class)) {
+      return absl::OkStatus();
+    }
+    return absl::InvalidArgumentError(absl::StrCat(
+        "attribute ", flag, ": true; must be false with ", classes, " classes: of more than ",
+        kMostCountedClasses, " none is counted on its own"));
   }
   Cost CostOfCall(const CrossEntropyAttributes&, const CallTypes& types,
                   int64_t samples) const override {

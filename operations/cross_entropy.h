@@ -6,6 +6,10 @@
 // Sums: loss; rows that count; with accuracy rows whose target has the largest logit; with top rows whose target
 // is among the `top` largest. Of equal logits the lower class comes first; a target whose logit is not a number
 // comes last, and behind each other logit that is none: logits that diverged count for nothing.
+// Behind the sums, with mean_iou, and with per_class in a call without gradient, a table [classes, 3] of the rows whose
+// target counts: those of the class that were guessed right, those whose target it is, those for which it is guessed.
+// The guess is the class with the largest logit, the lowest of equal ones; a row in which a logit is not a number has
+// none. These are whole numbers, also of targets that weigh: each counts as one, and one of weight 0 not at all.
 // A target that is neither a class nor ignore_index is a fault of the data: the loss is not a number then.
 #ifndef STAGECOACH_OPERATIONS_CROSS_ENTROPY_H_
 #define STAGECOACH_OPERATIONS_CROSS_ENTROPY_H_
@@ -15,6 +19,9 @@
 
 namespace stagecoach {
 
+// So that tables, reports and records stay small.
+inline constexpr int64_t kMostCountedClasses = 1024;
+
 struct CrossEntropyAttributes {
   double label_smoothing = 0;
   int64_t ignore_index = -100;
@@ -22,6 +29,7 @@ struct CrossEntropyAttributes {
   int64_t top = 0;  // 0: not counted; at most the classes
   bool gradient = false;
   bool weighted = false;
+  bool mean_iou = false, per_class = false;
   template <typename Visitor>
   void Visit(Visitor& visit) {
     visit.Rate("label_smoothing", label_smoothing);
@@ -31,8 +39,11 @@ struct CrossEntropyAttributes {
     visit.Count("top", top, 0);
     visit.Flag("gradient", gradient);
     visit.Flag("weighted", weighted);
+    visit.Flag("mean_iou", mean_iou);
+    visit.Flag("per_class", per_class);
   }
   int64_t sums() const { return 2 + (accuracy ? 1 : 0) + (top > 0 ? 1 : 0); }
+  bool counts_classes() const { return mean_iou || (per_class && !gradient); }
 };
 
 }  // namespace stagecoach

@@ -58,6 +58,41 @@ TEST(CrossEntropyTypes, RefuseATopOfMoreThanThereAre) {
   EXPECT_EQ(why_not(11).message(), "attribute top: 11; must be <= 10, the classes");
 }
 
+TEST(CrossEntropyTypes, HaveThreeNumbersOfEachClassBehindTheSums) {
+  CrossEntropyAttributes attributes{.accuracy = true, .mean_iou = true};
+  EXPECT_THAT(LossTypes("cross_entropy", ToAttributes(attributes), {kLogits, kLabel}),
+              ElementsAre(Sums(3 + 30)));
+  attributes.gradient = true;
+  EXPECT_THAT(LossTypes("cross_entropy", ToAttributes(attributes), {kLogits, kLabel, ScaleType()}),
+              ElementsAre(kLogits, Sums(3 + 30)));
+  EXPECT_THAT(OperationNamed("cross_entropy").Sums(ToAttributes(attributes)),
+              ElementsAre("loss", "terms", "accuracy"));
+  attributes = {.per_class = true};
+  EXPECT_THAT(LossTypes("cross_entropy", ToAttributes(attributes), {kLogits, kLabel}),
+              ElementsAre(Sums(2 + 30)));
+  attributes.gradient = true;
+  EXPECT_THAT(LossTypes("cross_entropy", ToAttributes(attributes), {kLogits, kLabel, ScaleType()}),
+              ElementsAre(kLogits, Sums(2)))
+      << "training counts no class for that";
+}
+
+TEST(CrossEntropyTypes, RefuseToCountMoreClassesThanAReportIsToHold) {
+  const auto why_not = [](const CrossEntropyAttributes& attributes, int64_t classes) {
+    return OperationNamed("cross_entropy")
+        .Types(ToAttributes(attributes), std::vector<ValueType>{ActivationType({classes}), kLabel},
+               {})
+        .status();
+  };
+  EXPECT_TRUE(why_not({.mean_iou = true, .per_class = true}, 1024).ok());
+  EXPECT_EQ(why_not({.mean_iou = true}, 1025).message(),
+            "attribute mean_iou: true; must be false with 1025 classes: of more than 1024 none is "
+            "counted on its own");
+  EXPECT_EQ(why_not({.gradient = false, .per_class = true}, 1025).message(),
+            "attribute per_class: true; must be false with 1025 classes: of more than 1024 none is "
+            "counted on its own");
+  EXPECT_TRUE(why_not({}, 1025).ok());
+}
+
 TEST(CrossEntropyTypes, TakeAWeightForEachTarget) {
   const ValueType logits = ActivationType({4, 10});
   const ValueType targets{Element::kIds, Leading::kSamples, {4}};

@@ -4,8 +4,8 @@
 //            with the attribute `gradient` also scale (float32, one number): what the gradient of a sum over the
 //            mini-batch is multiplied by.
 //   outputs  with `gradient` first the gradient of input 0, which may take its place; then the sums of the
-//            micro-batch (float64): the loss, how many terms it has, or what they weigh, and measures. They are
-//            computed before anything is overwritten.
+//            micro-batch (float64): the loss, how many terms it has, or what they weigh, measures, and behind those
+//            what is counted class by class. They are computed before anything is overwritten.
 // Without `gradient` a loss is an evaluation. It has no gradient rule.
 #ifndef STAGECOACH_OPERATIONS_LOSS_TYPES_H_
 #define STAGECOACH_OPERATIONS_LOSS_TYPES_H_
@@ -22,6 +22,9 @@
 #include "operations/value_type.h"
 
 namespace stagecoach {
+
+// Where a loss counts class by class: of each class those guessed right, targets, guesses.
+inline constexpr int64_t kClassCounts = 3;
 
 inline ValueType ScaleType() { return WeightType(Element::kFloat32, {}); }
 

@@ -125,7 +125,8 @@ class Operation {
   // Inputs that output 0 may take the place of, if nobody reads them afterwards; the best first.
   virtual std::vector<int> MayOverwrite(const Attributes&) const { return {}; }
   // The names of the sums that a loss gives, in their order (operations/loss_types.h): "loss", "terms", then
-  // measures, which are sums over the terms as well. No other operation has any.
+  // measures, which are sums over the terms as well. What it counts class by class comes behind them, without names.
+  // No other operation has any.
   virtual std::vector<std::string> Sums(const Attributes&) const { return {}; }
   // What its tests are made from. Operations of the backward are tested with those that they are the
   // gradient of, and name what no gradient rule writes.

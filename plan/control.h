@@ -92,6 +92,7 @@ struct StepReport {
   double terms = 0;               // of the loss, or what they weigh; ignored targets are none
   int64_t tokens = 0;             // targets, ignored ones too: for throughput
   std::vector<Measure> measures;  // sums
+  std::vector<ClassCounts> class_counts;    // by class, where the objective counts them
   std::vector<double> layer_squared_norms;  // this stage's layers in order; training only
   bool finite = true;                       // loss and every norm
   double step_seconds = 0;                  // wall time of the work on this stage

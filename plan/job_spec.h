@@ -6,6 +6,7 @@
 #ifndef STAGECOACH_PLAN_JOB_SPEC_H_
 #define STAGECOACH_PLAN_JOB_SPEC_H_
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -43,9 +44,12 @@ struct LearningRateSpec : KindSpec {
 
 // When a job ends before its steps are done: with an evaluation that reaches all that is given.
 struct UntilSpec {
-  double loss = 0;                 // at most; 0: not given
-  double accuracy = 0, top_5 = 0;  // at least; 0: not given
-  bool given() const { return loss > 0 || accuracy > 0 || top_5 > 0; }
+  double loss = 0;                               // at most; 0: not given
+  double accuracy = 0, top_5 = 0, mean_iou = 0;  // at least; 0: not given
+  std::array<std::pair<const char*, double>, 3> shares() const {
+    return {{{"accuracy", accuracy}, {"top_5", top_5}, {"mean_iou", mean_iou}}};
+  }
+  bool given() const { return loss > 0 || accuracy > 0 || top_5 > 0 || mean_iou > 0; }
   friend bool operator==(const UntilSpec&, const UntilSpec&) = default;
 };
 

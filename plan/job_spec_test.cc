@@ -11,6 +11,7 @@
 #include "network/layers/batch_norm.h"
 #include "network/layers/embedding.h"
 #include "network/layers/linear.h"
+#include "network/objectives/cross_entropy.h"
 #include "network/zoo/gpt.h"
 #include "network/zoo/sequence.h"
 #include "plan/data/text.h"
@@ -291,6 +292,11 @@ TEST(ValidateJobSpec, RefusesBadPipelines) {
        }},
       {"training.until.accuracy: 0.5; the objective measures nothing but the loss",
        [](JobSpec* s) { s->training.until.accuracy = 0.5; }},
+      {"training.until.mean_iou: 0.5; the objective measures accuracy",
+       [](JobSpec* s) {
+         s->model.objective = CrossEntropySpec{};
+         s->training.until.mean_iou = 0.5;
+       }},
       {"checkpoint.keep: 0; must be >= 1", [](JobSpec* s) { s->checkpoint.keep = 0; }},
       {"evaluation.every_steps: -1", [](JobSpec* s) { s->evaluation.every_steps = -1; }},
       {"evaluation.batches: 0; must be >= 1", [](JobSpec* s) { s->evaluation.batches = 0; }},

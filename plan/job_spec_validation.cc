@@ -175,11 +175,8 @@ absl::Status ValidateCheckpointAndEvaluation(const JobSpec& spec) {
 // A target that no evaluation measures would never be reached.
 absl::Status ValidateUntil(const UntilSpec& until, const Network& network) {
   RETURN_IF_ERROR(CheckReal("training.until.loss", until.loss, {.low = 0, .high = 1e12}));
-  const std::vector<std::string>& sums = network.objective.sums;
-  const std::vector<std::string> measured(sums.begin() + std::min<size_t>(2, sums.size()),
-                                          sums.end());  // behind loss and terms
-  for (const auto& [name, least] :
-       {std::pair("accuracy", until.accuracy), std::pair("top_5", until.top_5)}) {
+  const std::vector<std::string> measured = network.objective.measures();
+  for (const auto& [name, least] : until.shares()) {
     const std::string path = absl::StrCat("training.until.", name);
     RETURN_IF_ERROR(CheckReal(path, least, {.low = 0, .high = 1}));
     if (least == 0 || std::find(measured.begin(), measured.end(), name) != measured.end()) continue;

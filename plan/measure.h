@@ -1,8 +1,10 @@
-// Measure: a number that says how good a network is, beside its loss: "accuracy", "top_5" (Objective::sums).
+// Measure: a number that says how good a network is, beside its loss: "accuracy", "top_5" (Objective::sums),
+// "mean_iou", and of one class "iou/7" (coordinator/job/class_measures.h).
 #ifndef STAGECOACH_PLAN_MEASURE_H_
 #define STAGECOACH_PLAN_MEASURE_H_
 
 #include <string>
+#include <string_view>
 
 namespace stagecoach {
 
@@ -10,6 +12,15 @@ struct Measure {
   std::string name;
   double value = 0;  // of a report: the sum over the terms of the loss; else their mean
   friend bool operator==(const Measure&, const Measure&) = default;
+};
+
+// There may be thousands of these, so they are left out where a few numbers are shown.
+inline bool IsOfAClass(std::string_view name) { return name.find('/') != std::string_view::npos; }
+
+// Of one class, over the targets that count (operations/cross_entropy.h). Whole numbers.
+struct ClassCounts {
+  double right = 0, targets = 0, guesses = 0;
+  friend bool operator==(const ClassCounts&, const ClassCounts&) = default;
 };
 
 }  // namespace stagecoach

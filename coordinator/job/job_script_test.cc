@@ -10,6 +10,7 @@
 #include "coordinator/job/job_script_testing.h"
 #include "coordinator/job/resume_check.h"
 #include "network/network_kinds.h"
+#include "network/objectives/cross_entropy.h"
 #include "network/zoo/gpt.h"
 #include "plan/data/text.h"
 #include "plan/optimizer_slots.h"
@@ -94,9 +95,9 @@ std::string RecordText(const JobRecord& record) {
   }
   if (record.kind == JobRecord::Kind::kEvaluation) {
     absl::StrAppendFormat(&text, " loss=%g", record.loss);
-    for (const Measure& measure : record.measures) {
-      absl::StrAppendFormat(&text, " %s=%g", measure.name, measure.value);
-    }
+  }
+  for (const Measure& measure : record.measures) {
+    absl::StrAppendFormat(&text, " %s=%g", measure.name, measure.value);
   }
   return record.message.empty() ? text : absl::StrCat(text, " ", Quoted(record.message));
 }
@@ -170,6 +171,10 @@ void JobScript::NewJob(const Words& words) {
   }
   spec.evaluation.batches = 2;
   if (options.contains("resume")) spec.resume_job = options.at("resume");
+  if (options.contains("classes")) {
+    spec.model.objective = CrossEntropySpec{.mean_iou = true, .per_class = true};
+  }
+  spec.training.until.mean_iou = options.contains("iou") ? std::stod(options.at("iou")) : 0;
   job->model = ExpandModel(spec.model).value();
   job->model_sha256 = ModelSha256(job->model);
   state_ = NewJobState(job, 1, JobLimits{});
@@ -340,6 +345,11 @@ std::string JobScript::Run(const std::string& line) {
     report.tokens = report.has_loss ? 16 : 0;
     report.terms = 16;
     report.finite = third != "nan";
+    if (report.has_loss && state_->job->model.objective.has("mean_iou")) {
+      const bool first = state_->evaluation_batch == 0;
+      report.class_counts = first ? std::vector<ClassCounts>{{1, 4, 2}, {1, 1, 3}, {0, 0, 0}}
+                                  : std::vector<ClassCounts>{{3, 4, 4}, {0, 0, 0}, {0, 0, 0}};
+    }
     if (state_->activity == Activity::kTrain && stage() < static_cast<int>(state_->slots.size())) {
       const StageSlot& slot = state_->slots[stage()];
       report.layer_squared_norms.assign(size_t(slot.last_layer - slot.first_layer), 0.2);

@@ -132,6 +132,7 @@ struct JobState {
   int64_t evaluation_batches = 0, evaluation_batch = 0;
   double evaluation_loss_sum = 0, evaluation_terms = 0;
   std::vector<Measure> evaluation_sums;
+  std::vector<ClassCounts> evaluation_counts;
   // The second half of an evaluation, with the averages of the weights; the first one's means wait for it.
   bool evaluation_average = false;
   double live_loss = 0;

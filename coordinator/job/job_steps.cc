@@ -9,6 +9,7 @@
 #include "absl/strings/str_join.h"
 #include "base/device_name.h"
 #include "base/status.h"
+#include "coordinator/job/class_measures.h"
 #include "coordinator/job/job_transition.h"
 #include "coordinator/job/step_decision.h"
 #include "plan/epochs.h"
@@ -99,9 +100,11 @@ void JobTransition::On(const Reported& event) {
 
 void JobTransition::FinishTrain() {
   const std::vector<StepReport> reports = ReportsOf(state_.slots);
-  const absl::StatusOr<StepDecision> decision =
+  absl::StatusOr<StepDecision> decision =
       DecideStep(reports, layers(), spec().training.gradient_clip_norm);
   if (!decision.ok()) return Recover(absl::StrCat(Context(), ": ", decision.status().ToString()));
+
+  AddMeanIou(state_.job->model.objective, reports.back().class_counts, &decision->measures);
 
   const int64_t index = static_cast<int64_t>(state_.step);
   ApplyDecision apply;
@@ -176,6 +179,7 @@ void JobTransition::StartEvaluationHalf() {
   state_.evaluation_batch = 0;
   state_.evaluation_loss_sum = state_.evaluation_terms = 0;
   state_.evaluation_sums.clear();
+  state_.evaluation_counts.clear();
   SendRuns(Activity::kEvaluate, WorkKind::kEvaluate, 0);
 }
 
@@ -188,6 +192,7 @@ void JobTransition::FinishEvaluationBatch() {
     if (i == sums.size()) sums.push_back({last.measures[i].name, 0});
     sums[i].value += last.measures[i].value;
   }
+  AddCounts(last.class_counts, &state_.evaluation_counts);
   if (++state_.evaluation_batch < state_.evaluation_batches) {
     return SendRuns(Activity::kEvaluate, WorkKind::kEvaluate,
                     static_cast<uint64_t>(state_.evaluation_batch));
@@ -198,13 +203,17 @@ void JobTransition::FinishEvaluationBatch() {
 void JobTransition::FinishEvaluationHalf() {
   const double terms = state_.evaluation_terms;
   const bool more = spec().training.average.decay > 0 && !state_.evaluation_average;
+  const Objective& objective = state_.job->model.objective;
   if (terms > 0 && !state_.evaluation_average) {
     state_.live_loss = state_.evaluation_loss_sum / terms;
     state_.live_measures = MeansOf(state_.evaluation_sums, terms);
+    AddClassMeasures(objective, state_.evaluation_counts, &state_.live_measures);
   } else if (terms > 0) {
     std::vector<Measure> sums = {{"loss", state_.evaluation_loss_sum}};
     sums.insert(sums.end(), state_.evaluation_sums.begin(), state_.evaluation_sums.end());
-    for (const Measure& mean : MeansOf(sums, terms)) {
+    std::vector<Measure> means = MeansOf(sums, terms);
+    AddClassMeasures(objective, state_.evaluation_counts, &means);
+    for (const Measure& mean : means) {
       state_.live_measures.push_back({absl::StrCat("average_", mean.name), mean.value});
     }
   }
@@ -237,8 +246,7 @@ void JobTransition::EndIfReached(double loss, const std::vector<Measure>& measur
     reached = loss <= until.loss;
     words.push_back(absl::StrCat("loss ", loss, " <= ", until.loss));
   }
-  for (const auto& [name, least] :
-       {std::pair("accuracy", until.accuracy), std::pair("top_5", until.top_5)}) {
+  for (const auto& [name, least] : until.shares()) {
     if (least == 0) continue;
     const auto found = std::find_if(measures.begin(), measures.end(),
                                     [&](const Measure& measure) { return measure.name == name; });

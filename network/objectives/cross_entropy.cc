@@ -20,9 +20,17 @@ class CrossEntropyObjective final : public ObjectiveKind {
                                   const std::string& path) const override {
     ASSIGN_OR_RETURN(const CrossEntropySpec spec,
                      FromAttributes<CrossEntropySpec>(fields, path + "."));
-    CrossEntropyAttributes attributes{
-        .label_smoothing = spec.label_smoothing, .accuracy = !spec.no_accuracy, .top = spec.top};
+    CrossEntropyAttributes attributes{.label_smoothing = spec.label_smoothing,
+                                      .accuracy = !spec.no_accuracy,
+                                      .top = spec.top,
+                                      .mean_iou = spec.mean_iou,
+                                      .per_class = spec.per_class};
     RETURN_IF_ERROR(CheckClassWeights(spec, path));
+    if (spec.per_class && spec.no_accuracy && !spec.mean_iou) {
+      return FieldError(path + ".per_class", "true",
+                        "needs something to measure of each class: leave no_accuracy out, or set "
+                        "mean_iou");
+    }
     Objective objective{.operation = "cross_entropy"};
     objective.class_weights.assign(spec.class_weights.begin(), spec.class_weights.end());
     attributes.weighted = !spec.class_weights.empty();

@@ -21,6 +21,8 @@ struct CrossEntropySpec {
   int64_t top = 0;  // also counts targets among so many largest logits; 0: not
   bool no_accuracy = false;
   std::vector<double> class_weights;  // what a target of each class weighs; empty: 1
+  bool mean_iou = false;
+  bool per_class = false;  // what is measured also of each class, in evaluations
   template <typename Visitor>
   void Visit(Visitor& visit) {
     visit.Rate("label_smoothing", label_smoothing);
@@ -28,6 +30,8 @@ struct CrossEntropySpec {
     visit.Count("top", top, 0);
     visit.Flag("no_accuracy", no_accuracy);
     visit.Weights("class_weights", class_weights, kLeastWeight, kMostWeight, kMaxExtent);
+    visit.Flag("mean_iou", mean_iou);
+    visit.Flag("per_class", per_class);
   }
 };
 

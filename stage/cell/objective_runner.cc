@@ -48,7 +48,9 @@ absl::StatusOr<ObjectiveRunner::Form> ObjectiveRunner::Prepare(bool gradient) co
   for (size_t i = 0; i < types.outputs.size(); ++i) {
     call.outputs.emplace_back(static_cast<int>(types.inputs.size() + i));
   }
-  Form form{.kernel = {}, .gradient = types.outputs.front()};
+  Form form{.kernel = {},
+            .gradient = types.outputs.front(),
+            .sums = types.outputs.back().shape.elements()};
   ASSIGN_OR_RETURN(form.kernel, backend_.Prepare(call, types, dtype_));
   return form;
 }
@@ -72,14 +74,13 @@ void ObjectiveRunner::Begin(int micro_batches, double scale) {
   scale_value_ = scale;
 }
 
-absl::StatusOr<Tensor> ObjectiveRunner::NextSums(MicroBatchId id) {
-  const auto count = static_cast<int64_t>(objective_.sums.size());
+absl::StatusOr<Tensor> ObjectiveRunner::NextSums(const Form& form, MicroBatchId id) {
   if (!sums_.valid()) {
     ASSIGN_OR_RETURN(sums_, MakeTensor(backend_.allocator(), MemoryKind::kWorkspace, DType::kF64,
-                                       Shape{static_cast<int64_t>(has_sums_.size()) * count}));
+                                       Shape{static_cast<int64_t>(has_sums_.size()) * form.sums}));
   }
   has_sums_.at(static_cast<size_t>(id.value)) = true;
-  return sums_.Slice(id.value * count, Shape{count});
+  return sums_.Slice(id.value * form.sums, Shape{form.sums});
 }
 
 std::vector<Tensor*> ObjectiveRunner::Inputs(Tensor* output, Targets* targets) const {
@@ -91,7 +92,7 @@ std::vector<Tensor*> ObjectiveRunner::Inputs(Tensor* output, Targets* targets) c
 
 absl::StatusOr<Tensor> ObjectiveRunner::Train(const ForwardContext& context, Tensor output,
                                               Targets targets) {
-  ASSIGN_OR_RETURN(Tensor sums, NextSums(context.micro_batch));
+  ASSIGN_OR_RETURN(Tensor sums, NextSums(training_, context.micro_batch));
   Tensor gradient = output;
   if (!overwrites_) {
     ASSIGN_OR_RETURN(gradient, MakeTensor(backend_.allocator(), MemoryKind::kActivations,
@@ -106,21 +107,28 @@ absl::StatusOr<Tensor> ObjectiveRunner::Train(const ForwardContext& context, Ten
 
 absl::Status ObjectiveRunner::Evaluate(const ForwardContext& context, Tensor output,
                                        Targets targets) {
-  ASSIGN_OR_RETURN(Tensor sums, NextSums(context.micro_batch));
+  ASSIGN_OR_RETURN(Tensor sums, NextSums(evaluation_, context.micro_batch));
   const std::vector<Tensor*> inputs = Inputs(&output, &targets);
   evaluation_.kernel({context}, {Operands(inputs), Operands({&sums}), Operands()});
   return absl::OkStatus();
 }
 
-std::vector<double> ObjectiveRunner::TakeSums() {
-  const size_t count = objective_.sums.size();
+ObjectiveRunner::Sums ObjectiveRunner::TakeSums() {
+  const size_t names = objective_.sums.size();
+  size_t count = names;
+  if (sums_.valid()) count = static_cast<size_t>(sums_.elements()) / has_sums_.size();
   std::vector<double> total(count, 0.0), table(has_sums_.size() * count);
   if (sums_.valid()) backend_.CopyToHost(sums_, std::as_writable_bytes(std::span(table)));
   for (size_t i = 0; i < has_sums_.size(); ++i) {
     for (size_t k = 0; has_sums_[i] && k < count; ++k) total[k] += table[i * count + k];
   }
   Drop();
-  return total;
+  Sums sums;
+  sums.named.assign(total.begin(), total.begin() + static_cast<ptrdiff_t>(names));
+  for (size_t i = names; i < count; i += kClassCounts) {
+    sums.classes.push_back({total[i], total[i + 1], total[i + 2]});
+  }
+  return sums;
 }
 
 void ObjectiveRunner::Drop() {

@@ -13,6 +13,7 @@
 
 #include "absl/status/statusor.h"
 #include "network/network.h"
+#include "plan/measure.h"
 #include "stage/backends/backend.h"
 #include "stage/backends/kernel.h"
 #include "stage/tensor/tensor.h"
@@ -32,21 +33,25 @@ class ObjectiveRunner {
   // Gives the gradient of `output`, in its place unless the backward reads the output again.
   absl::StatusOr<Tensor> Train(const ForwardContext& context, Tensor output, Targets targets);
   absl::Status Evaluate(const ForwardContext& context, Tensor output, Targets targets);
-  // Of all micro-batches since Begin, added in ascending order, in the order of Objective::sums. Waits for the
-  // device.
-  std::vector<double> TakeSums();
+  struct Sums {
+    std::vector<double> named;         // in the order of Objective::sums
+    std::vector<ClassCounts> classes;  // where they are counted and a micro-batch had samples
+  };
+  // Of all micro-batches since Begin, added in ascending order. Waits for the device.
+  Sums TakeSums();
   void Drop();  // after an abort
 
  private:
   struct Form {  // of the loss, with a gradient or without
     Kernel kernel;
     ValueType gradient;  // of the output
+    int64_t sums = 0;    // with those of the classes
   };
   ObjectiveRunner(const Network& network, Backend& backend);
   absl::StatusOr<Form> Prepare(bool gradient) const;
   // Of the loss, but for the scale.
   std::vector<Tensor*> Inputs(Tensor* output, Targets* targets) const;
-  absl::StatusOr<Tensor> NextSums(MicroBatchId id);  // where the micro-batch's go
+  absl::StatusOr<Tensor> NextSums(const Form& form, MicroBatchId id);  // where they go
 
   const ValueType output_;
   const Objective objective_;
@@ -57,7 +62,7 @@ class ObjectiveRunner {
   Tensor scale_;  // F32, one number
   double scale_value_ = 0;
   std::vector<bool> has_sums_;  // by micro-batch: those without samples have none
-  Tensor sums_;  // F64 [micro-batches, sums]: read back by one copy. From the first on
+  Tensor sums_;  // F64 [micro-batches, sums of the form]: read back by one copy. From the first on
 };
 
 }  // namespace stagecoach

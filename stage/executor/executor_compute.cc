@@ -293,11 +293,14 @@ absl::Status StageExecutor::State::Backward(MicroBatchId id, Op op) {
 
 void StageExecutor::State::SumLosses(StepReport* report) {
   const std::vector<std::string>& names = parts.network->objective.sums;
-  const std::vector<double> sums = parts.cell->objective()->TakeSums();
+  ObjectiveRunner::Sums sums = parts.cell->objective()->TakeSums();
   report->has_loss = true;
-  report->loss_sum = sums[0];
-  report->terms = sums[1];
-  for (size_t i = 2; i < names.size(); ++i) report->measures.push_back({names[i], sums[i]});
+  report->loss_sum = sums.named[0];
+  report->terms = sums.named[1];
+  for (size_t i = 2; i < names.size(); ++i) {
+    report->measures.push_back({names[i], sums.named[i]});
+  }
+  report->class_counts = std::move(sums.classes);
   for (const InFlight& flight : in_flight) {
     report->tokens += std::max<int64_t>(flight.samples, 0) * parts.network->targets();
   }

@@ -114,6 +114,54 @@ TEST(ObjectiveTest, AMiniBatchInWhichNothingCountsHasNoGradient) {
   for (const double norm : none.norms) EXPECT_EQ(norm, 0);
 }
 
+// Classes are counted one by one, so counts are the same for every K and every M. A mini-batch of which the last
+// micro-batches are empty counts as well.
+TEST(ObjectiveTest, CountsOfClassesAreTheSameForEveryPipeline) {
+  const CrossEntropySpec objective{.ignore_index = 1, .mean_iou = true, .per_class = true};
+  HarnessOptions whole = Ignoring(1, objective);
+  whole.evaluation_sequences = kSequences - 2;
+  std::vector<std::vector<ClassCounts>> seen[2];
+  for (const int stages : {1, 2, 3}) {
+    for (const int64_t micro_batches : {1, 2, 5}) {
+      HarnessOptions options = whole;
+      options.stages = stages;
+      options.micro_batches = micro_batches;
+      PipelineHarness pipeline(options);
+      auto reports = pipeline.RunPass(true, 0);
+      ASSERT_TRUE(reports.ok()) << reports.status();
+      auto evaluation = pipeline.Evaluate(0);
+      ASSERT_TRUE(evaluation.ok()) << evaluation.status();
+      seen[0].push_back(reports->back().class_counts);
+      seen[1].push_back(evaluation->class_counts);
+      for (const StepReport* report : {&reports->back(), &*evaluation}) {
+        ClassCounts all;
+        for (const ClassCounts& counts : report->class_counts) {
+          all.right += counts.right;
+          all.targets += counts.targets;
+          all.guesses += counts.guesses;
+        }
+        EXPECT_EQ(report->class_counts.size(), size_t{kSkipVocabulary});
+        EXPECT_EQ(all.targets, report->terms);
+        EXPECT_EQ(all.guesses, report->terms);
+        EXPECT_EQ(all.right, report->measures[0].value) << "accuracy";
+      }
+    }
+  }
+  for (const auto& counts : seen) {
+    for (const auto& one : counts) EXPECT_EQ(one, counts[0]);
+  }
+}
+
+TEST(ObjectiveTest, ClassesAloneAreCountedInEvaluationsAlone) {
+  PipelineHarness pipeline(Ignoring(2, {.per_class = true}));
+  auto reports = pipeline.RunPass(true, 0);
+  ASSERT_TRUE(reports.ok()) << reports.status();
+  EXPECT_TRUE(reports->back().class_counts.empty());
+  auto evaluation = pipeline.Evaluate(0);
+  ASSERT_TRUE(evaluation.ok()) << evaluation.status();
+  EXPECT_EQ(evaluation->class_counts.size(), size_t{kSkipVocabulary});
+}
+
 TEST(ObjectiveTest, MeasuresComeWithTheLossInTrainingAndEvaluation) {
   const HarnessOptions options = Ignoring(3, {.top = 2});
   PipelineHarness pipeline(options);

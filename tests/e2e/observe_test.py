@@ -42,7 +42,8 @@ class Observe(harness.EndToEndTest):
     def setUp(self):
         super().setUp()
         # An objective that is named measures accuracy, so that there is a measure to be seen.
-        job = self.job_file(training={"steps": 100000}, name="watched", model={"objective": {"cross_entropy": {}}})
+        objective = {"cross_entropy": {"mean_iou": True, "per_class": True}}
+        job = self.job_file(training={"steps": 100000}, name="watched", model={"objective": objective})
         self.cluster = self.start(job, 2, "state", "--id", "watched")
         self.cluster.wait_for_step(3)
         self.processes = self.cluster.processes()
@@ -90,6 +91,15 @@ class Observe(harness.EndToEndTest):
         for name, entry in self.processes.items():
             program = "C" if name == "coordinator" else "S"
             self.assertEqual(exported(fetch(entry["http"], "/metrics")), documented(program), name)
+
+    def test_classes_stand_in_the_records_and_are_no_series(self):
+        evaluation = self.cluster.wait_for("an evaluation", lambda event: event["event"] == "evaluation")
+        shares = [evaluation[key] for key in evaluation if key.startswith("iou/")]
+        self.assertAlmostEqual(evaluation["mean_iou"], sum(shares) / len(shares), delta=1e-9)
+        self.assertTrue(any(key.startswith("accuracy/") for key in evaluation), evaluation)
+        text = fetch(self.processes["coordinator"]["http"], "/metrics")
+        measures = {f'{{job_id="watched",split="{split}",measure="{name}"}}' for split in ("train", "eval") for name in ("accuracy", "mean_iou")}
+        self.assertEqual(set(samples(text, "stagecoach_train_measure")), measures)
 
     def test_counters_of_a_job_do_not_wait_for_the_first_scrape(self):
         text = fetch(self.processes["coordinator"]["http"], "/metrics")

@@ -212,6 +212,11 @@ def cross_entropy(a, logits, targets, *weights):
     before = torch.where(classes < places, ~(logits < own), ~(logits <= own)) & (classes != places)
     for top in [1] * bool(a["accuracy"]) + [a["top"]] * bool(a["top"]):
         sums.append((of_row * ((before.sum(1) < top) & counts & known)).sum())
+    if a["mean_iou"] or a["per_class"] and not a["gradient"]:
+        guesses = torch.where(logits.isnan().any(1), -1, (logits == logits.max(1, keepdim=True)[0]).int().argmax(1))
+        of_class = F.one_hot(places[counts & known].flatten(), len(classes))
+        guessed = guesses[counts & known][:, None] == classes
+        sums += torch.stack([(of_class * guessed).sum(0), of_class.sum(0), guessed.sum(0)], 1).flatten().double()
     return sums
 
 

@@ -150,7 +150,7 @@ class Trainer {
       }
     }
     reports[1].has_loss = true;
-    const std::vector<double> sums = objective.TakeSums();
+    const std::vector<double> sums = objective.TakeSums().named;
     reports[1].loss_sum = sums[0];
     reports[1].terms = sums[1];
     reports[1].tokens = kBatch * kModel.context;

@@ -213,6 +213,23 @@ class Measures(parts.PartsTest):
         self.assertIn("accuracy 91.3 % · top 5 99.5 % · average loss 2.3750", page.locator('[data-hint="evaluation_loss"]').inner_text())
 
 
+    def test_classes_stand_in_a_table_and_have_no_curves(self):
+        measured = [{"name": "mean_iou", "value": 0.5}, {"name": "accuracy/0", "value": 0.75}, {"name": "accuracy/10", "value": 0.25},
+                    {"name": "iou/0", "value": 0.625}, {"name": "iou/2", "value": 0}]
+        self.fake.happened.append((100, self.fake.time_of(100), {"evaluation": {"loss": 2.5, "measures": measured}}))
+        self.fake.says = {"evaluation_measures": measured}
+        page = self.job()
+        page.wait_for_selector('[data-curve="measure mean_iou"]')
+        self.assertEqual(page.locator('[data-curve="measure accuracy/0"]').count(), 0)
+        self.assertIn("mean IoU 50.0 %", page.locator('[data-hint="evaluation_loss"]').inner_text())
+        self.assertNotIn("75", page.locator('[data-hint="evaluation_loss"]').inner_text())
+        page.locator('[data-part="classes"] summary').click()
+        table = page.locator('[data-part="classes-table"] table')
+        self.assertEqual(table.locator("thead th").all_inner_texts(), ["Class", "Accuracy", "IoU"])
+        self.assertEqual([row.split() for row in table.locator("tbody tr").all_inner_texts()],
+                         [["0", "75.0", "%", "62.5", "%"], ["2", "–", "0.0", "%"], ["10", "25.0", "%", "–"]])
+
+
 class TwoRuns(parts.PartsTest):
     """Two jobs of one coordinator laid over each other."""
 

@@ -3,11 +3,18 @@
 #include <google/protobuf/util/json_util.h>
 
 #include <algorithm>
+#include <map>
+#include <utility>
+#include <vector>
 
+#include "absl/strings/ascii.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "base/check.h"
+#include "plan/measure.h"
 #include "services/cli/output/ndjson.h"
 #include "services/cli/output/text.h"
 #include "services/common/convert/enum_name.h"
@@ -58,6 +65,38 @@ std::string JobStageTable(const v1::Job& job) {
   return table.ToString();
 }
 
+// What the last evaluation measured of each class ("accuracy/3"); empty if nothing.
+std::string ClassTable(const v1::Job& job) {
+  std::vector<std::string> names;
+  std::map<int64_t, std::map<std::string, double>> classes;
+  for (const v1::Measure& measure : job.evaluation_measures()) {
+    if (!IsOfAClass(measure.name())) continue;
+    const std::pair<std::string, std::string> parts =
+        absl::StrSplit(measure.name(), absl::MaxSplits('/', 1));
+    int64_t number = 0;
+    if (!absl::SimpleAtoi(parts.second, &number)) continue;
+    if (std::count(names.begin(), names.end(), parts.first) == 0) names.push_back(parts.first);
+    classes[number][parts.first] = measure.value();
+  }
+  if (classes.empty()) return "";
+  std::vector<std::string> columns = {"CLASS"};
+  std::vector<size_t> numbers = {0};
+  for (const std::string& name : names) {
+    numbers.push_back(columns.size());
+    columns.push_back(absl::AsciiStrToUpper(name));
+  }
+  Table table(std::move(columns), std::move(numbers));
+  for (const auto& [number, measures] : classes) {
+    std::vector<std::string> row = {absl::StrCat(number)};
+    for (const std::string& name : names) {
+      const auto found = measures.find(name);
+      row.push_back(found == measures.end() ? "-" : absl::StrFormat("%.4f", found->second));
+    }
+    table.Add(std::move(row));
+  }
+  return table.ToString();
+}
+
 }  // namespace
 
 std::string ToJson(const google::protobuf::Message& message, OutputFormat format) {
@@ -100,6 +139,7 @@ std::string JobDescription(const v1::Job& job, const Console& console) {
   if (job.has_evaluation_loss()) {
     AppendField("Held-out loss", absl::StrFormat("%.4f", job.evaluation_loss()), &text);
     for (const v1::Measure& measure : job.evaluation_measures()) {
+      if (IsOfAClass(measure.name())) continue;
       AppendField(absl::StrCat("Held-out ", measure.name()),
                   absl::StrFormat("%.4f", measure.value()), &text);
     }
@@ -122,6 +162,9 @@ std::string JobDescription(const v1::Job& job, const Console& console) {
   AppendField("Weights", job.weights_folder(), &text);
   AppendField("Weights digest", job.weights_digest(), &text);
   if (job.stages_size() > 0) absl::StrAppend(&text, "\n", JobStageTable(job));
+  if (const std::string classes = ClassTable(job); !classes.empty()) {
+    absl::StrAppend(&text, "\n", classes);
+  }
   return text;
 }
 

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 #include <sstream>
+#include <utility>
 
 #include "base/golden_testing.h"
 #include "services/cli/output/console.h"
@@ -234,6 +235,31 @@ TEST(JobOutput, AFleetAndItsJobsAsTables) {
   EXPECT_THAT(JobDescription(job, console), HasSubstr("Precision:      bfloat16\n"));
   job.mutable_spec()->clear_precision();
   EXPECT_THAT(ToJson(jobs, OutputFormat::kNdjson), HasSubstr(R"("training":{"steps":"200")"));
+}
+
+TEST(JobOutput, ClassesStandInATableOfTheirOwn) {
+  std::ostringstream out, notes;
+  const Console console(out, notes, {});
+  v1::Job job;
+  job.set_evaluation_loss(1.5);
+  const std::pair<const char*, double> measures[] = {{"mean_iou", 0.5},
+                                                     {"accuracy/0", 0.75},
+                                                     {"accuracy/10", 0.25},
+                                                     {"iou/0", 0.625},
+                                                     {"iou/2", 0}};
+  for (const auto& [name, value] : measures) {
+    v1::Measure& measure = *job.add_evaluation_measures();
+    measure.set_name(name);
+    measure.set_value(value);
+  }
+  EXPECT_EQ(MeasuresText(job.evaluation_measures()), " mean_iou=0.5000");
+  const std::string text = JobDescription(job, console);
+  EXPECT_THAT(text, HasSubstr("Held-out mean_iou: 0.5000\n"));
+  EXPECT_THAT(text, testing::Not(HasSubstr("accuracy/")));
+  EXPECT_THAT(text, HasSubstr("CLASS  ACCURACY     IOU\n"
+                              "    0    0.7500  0.6250\n"
+                              "    2         -  0.0000\n"
+                              "   10    0.2500       -\n"));
 }
 
 TEST(JobOutput, APlanSaysInWhichPrecisionItCounts) {

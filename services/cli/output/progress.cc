@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "plan/measure.h"
 #include "services/cli/output/text.h"
 
 namespace stagecoach {
@@ -18,6 +19,7 @@ constexpr int kBarColumns = 24;
 std::string MeasuresText(const google::protobuf::RepeatedPtrField<v1::Measure>& measures) {
   std::string text;
   for (const v1::Measure& measure : measures) {
+    if (IsOfAClass(measure.name())) continue;
     absl::StrAppendFormat(&text, " %s=%.4f", measure.name(), measure.value());
   }
   return text;

@@ -265,6 +265,11 @@ v1::RunResponse ToProto(const StepReport& report) {
     sum.set_name(measure.name);
     sum.set_sum(measure.value);
   }
+  for (const ClassCounts& counts : report.class_counts) {
+    for (const double count : {counts.right, counts.targets, counts.guesses}) {
+      proto.add_class_counts(count);
+    }
+  }
   proto.mutable_layer_squared_norms()->Add(report.layer_squared_norms.begin(),
                                            report.layer_squared_norms.end());
   proto.set_finite(report.finite);
@@ -283,6 +288,10 @@ StepReport FromProto(const v1::RunResponse& proto) {
   report.terms = proto.has_terms() ? proto.terms() : static_cast<double>(proto.tokens());
   for (const v1::MeasureSum& sum : proto.measures()) {
     report.measures.push_back({sum.name(), sum.sum()});
+  }
+  for (int i = 0; i + 2 < proto.class_counts_size(); i += 3) {
+    report.class_counts.push_back(
+        {proto.class_counts(i), proto.class_counts(i + 1), proto.class_counts(i + 2)});
   }
   report.layer_squared_norms.assign(proto.layer_squared_norms().begin(),
                                     proto.layer_squared_norms().end());

@@ -45,6 +45,7 @@ v1::Training TrainingToProto(const TrainingSpec& spec) {
     proto.mutable_until()->set_loss(spec.until.loss);
     proto.mutable_until()->set_accuracy(spec.until.accuracy);
     proto.mutable_until()->set_top_5(spec.until.top_5);
+    proto.mutable_until()->set_mean_iou(spec.until.mean_iou);
   }
   return proto;
 }
@@ -65,7 +66,8 @@ absl::StatusOr<TrainingSpec> TrainingFromProto(const v1::Training& proto) {
   spec.freeze.assign(proto.freeze().begin(), proto.freeze().end());
   spec.epochs = proto.epochs();
   spec.average = {proto.average().decay(), proto.average().warmup()};
-  spec.until = {proto.until().loss(), proto.until().accuracy(), proto.until().top_5()};
+  spec.until = {proto.until().loss(), proto.until().accuracy(), proto.until().top_5(),
+                proto.until().mean_iou()};
   return spec;
 }
 

@@ -28,7 +28,7 @@ TEST(ConvertSpec, EpochsTargetsAndAveragesComeBack) {
   JobSpec spec = GptJob();
   spec.training.steps = 0;
   spec.training.epochs = 2.5;
-  spec.training.until = {.loss = 1.5, .accuracy = 0.5, .top_5 = 0.75};
+  spec.training.until = {.loss = 1.5, .accuracy = 0.5, .top_5 = 0.75, .mean_iou = 0.25};
   spec.training.average = {.decay = 0.999, .warmup = true};
   spec.checkpoint = {.keep = 2, .every_epochs = 5};
   spec.evaluation = {.batches = 2, .every_epochs = 0.5};
@@ -227,6 +227,7 @@ TEST(ConvertControl, RunAndItsReportComeBackEqual) {
   report.tokens = 128;
   report.terms = 120;
   report.measures = {{"accuracy", 97}};
+  report.class_counts = {{1, 2, 3}, {}, {90, 100, 110}};
   report.layer_squared_norms = {0.1, 1e-300, 3};
   report.finite = false;
   report.step_seconds = 0.25;
@@ -237,6 +238,7 @@ TEST(ConvertControl, RunAndItsReportComeBackEqual) {
   EXPECT_EQ(read.tokens, 128);
   EXPECT_EQ(read.terms, 120);
   EXPECT_EQ(read.measures, report.measures);
+  EXPECT_EQ(read.class_counts, report.class_counts);
   v1::RunResponse older = ToProto(report);
   older.clear_terms();
   EXPECT_EQ(FromProto(older).terms, 128) << "what a stage without it meant";

@@ -260,7 +260,7 @@ inline constexpr MetricDefinition kMeasure = {
     "1",
     "job_id,split,measure",
     "C",
-    "What is measured beside the loss, as accuracy, of the last step or evaluation."};
+    "What is measured beside the loss, as accuracy, of the last step or evaluation; of single classes nothing."};
 inline constexpr MetricDefinition kLearningRate = {
     "stagecoach_train_learning_rate", kG, "1", "job_id", "C", "Learning rate of the last step."};
 inline constexpr MetricDefinition kGradientNorm = {

@@ -5,6 +5,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "operations/cross_entropy.h"
+#include "operations/loss_types.h"
 #include "stage/backends/conformance/case_table.h"
 
 namespace stagecoach::conformance {
@@ -36,6 +37,34 @@ TEST(ReferenceCrossEntropy, CountsATargetThatIsNotANumberAsWrong) {
   }
   EXPECT_THAT(MeasuresOf({NAN, 1, 2}, 0), ElementsAre(1, 0, 0));
   EXPECT_THAT(MeasuresOf({NAN, 1, 2}, 2), ElementsAre(1, 0, 1)) << "another one's";
+}
+
+// Of six rows, two of them with a weight of 0 and with a target that is ignored: right, targets, guesses.
+TEST(ReferenceCrossEntropy, CountsClassByClass) {
+  const CrossEntropyAttributes attributes{.ignore_index = 7, .weighted = true, .mean_iou = true};
+  CaseOperand weights = LossWeights(IdsBelow(3, {}).type);
+  const CaseCalls calls = CallsOfCase({&OperationNamed("cross_entropy"),
+                                       {.name = "rows",
+                                        .attributes = ToAttributes(attributes),
+                                        .inputs = {Samples({3}), IdsBelow(3, {}), weights},
+                                        .samples = 6,
+                                        .differentiable = false}});
+  const auto reference = MakeReferenceBackend(BackendOptions{});
+  Bench bench(*reference);
+  CaseTable table(bench, calls);
+  table.Set(calls.operands[0], {5, 1, 1,    // 0, which is right
+                                1, 4, 1,    // 1 for 0
+                                2, 2, 2,    // the lowest, 0, for 2
+                                1, NAN, 9,  // none for 2
+                                9, 1, 1,    // weighs nothing
+                                9, 1, 1});  // is ignored
+  table.Set(calls.operands[1], {0, 0, 2, 2, 0, 7});
+  table.Set(calls.operands[2], {1, 0.5, 2, 1, 0, 1});
+  table.Run(calls.forward[0]);
+  const std::vector<float> sums = table.Values(calls.outputs[0]);
+  EXPECT_THAT(std::vector<float>(sums.begin() + 2, sums.end()),
+              testing::ElementsAre(1, 2, 2, 0, 0, 1, 0, 2, 0))
+      << "each target counts as one, whatever it weighs";
 }
 
 TEST(ReferenceCrossEntropy, PutsTheLowerOfEqualClassesFirst) {

@@ -62,6 +62,7 @@ void WriteLossOfZeros(const CallTypes& types, int64_t samples, const KernelArgum
   const ValueType& output = types.inputs[0];
   const auto terms = static_cast<double>(TypeElements(types.inputs[1], samples));
   const bool classes = types.inputs[1].element == Element::kIds;
+  std::fill_n(sums.data<double>(), sums.elements(), 0.0);
   sums.data<double>()[0] =
       classes ? terms * std::log(static_cast<double>(output.shape.back())) : terms;
   sums.data<double>()[1] = terms;

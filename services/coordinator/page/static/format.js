@@ -127,9 +127,14 @@ export function exactShares(values) {
   return shares;
 }
 
-/** "top_5" as people say it: "top 5". */
+/** "top_5" as people say it: "top 5"; "mean_iou": "mean IoU". */
 export function measureText(name) {
-  return String(name).replaceAll('_', ' ');
+  return String(name).replaceAll('_', ' ').replace(/\biou\b/, 'IoU');
+}
+
+/** Of one class, as "accuracy/3": there may be a thousand. */
+export function isOfAClass(name) {
+  return String(name).includes('/');
 }
 
 /** A loss as it is; any other measure is a share. */

@@ -1,5 +1,6 @@
 // One job: its parts in the order in which questions come up.
 import {CancelDialog} from './cancel.js';
+import {updateClasses} from './classes.js';
 import {Curves} from './curves.js';
 import {h, part, setAttribute} from './dom.js';
 import {Events} from './events.js';
@@ -33,6 +34,7 @@ export class JobView {
     for (const one of this.parts) one.update();
     const base = `#/jobs/${encodeURIComponent(this.jobId)}`;
     for (const [name, link] of this.links) setAttribute(link, 'href', `${base}/${name}${this.curves.other.suffix}`);
+    updateClasses(this.root, this.store);
     updateMemory(this.root, this.store);
     updateLinks(this.root, this.store);
     const names = new Set((this.store.job?.stages || []).map((stage) => stage.name));

@@ -1,7 +1,7 @@
 // A job's headline numbers: state, progress, time left, loss, throughput, bubble, checkpoint, alerts.
 import {alertsOf} from './alerts.js';
 import {h, part, s, setAttribute, setText} from './dom.js';
-import {clock, compact, dateTime, decimal, duration, integer, measureText, measureValue, num, percent, span, stateName} from './format.js';
+import {clock, compact, dateTime, decimal, duration, integer, isOfAClass, measureText, measureValue, num, percent, span, stateName} from './format.js';
 import {hasBubble, hasMeasured, isHeld, lostStages, pipelineStages, stateOf} from './job_facts.js';
 import {modelText, precisionText, scheduleText} from './settings.js';
 
@@ -111,7 +111,7 @@ export class Summary {
              Number.isFinite(change) ? `${changeText(change)} in ${back} steps` : '');
     const evaluations = store.series.evaluations;
     const last = evaluations[evaluations.length - 1];
-    const measures = (job.evaluation_measures || []).map(({name, value}) => ` · ${measureText(name)} ${measureValue(name, value)}`).join('');
+    const measures = (job.evaluation_measures || []).filter(({name}) => !isOfAClass(name)).map(({name, value}) => ` · ${measureText(name)} ${measureValue(name, value)}`).join('');
     this.set('evaluation_loss', decimal(job.evaluation_loss, 4), job.evaluation_loss, last ? `at step ${integer(last.step)}${measures}` : '');
     this.updateMeasured(job);
     const checkpoint = store.series.lastCheckpoint;

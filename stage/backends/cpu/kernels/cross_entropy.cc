@@ -26,6 +26,37 @@ int64_t RankOf(const float* logits, int64_t classes, int64_t target) {
   return rank;
 }
 
+// Of a row beside what it adds to the sums: which class is guessed.
+constexpr int32_t kNoGuess = -1;   // a logit is not a number
+constexpr int32_t kNoTarget = -2;  // its target does not count
+
+int32_t GuessOf(const float* logits, int32_t classes) {
+  int32_t guess = 0;
+  bool numbers = logits[0] == logits[0];
+  for (int32_t j = 1; j < classes; ++j) {
+    numbers = numbers && logits[j] == logits[j];
+    if (logits[j] > logits[guess]) guess = j;
+  }
+  return numbers ? guess : kNoGuess;
+}
+
+bool Counts(const CrossEntropyAttributes& attributes, int64_t classes, int32_t target,
+            float weight) {
+  return target != attributes.ignore_index && weight != 0 && target >= 0 && target < classes;
+}
+
+// Whole numbers. counts: [classes, kClassCounts].
+void CountClasses(const int32_t* targets, const int32_t* guesses, int64_t rows, int64_t classes,
+                  double* counts) {
+  std::fill_n(counts, classes * kClassCounts, 0.0);
+  for (int64_t r = 0; r < rows; ++r) {
+    if (guesses[r] == kNoTarget) continue;
+    if (guesses[r] == targets[r]) ++counts[targets[r] * kClassCounts];
+    ++counts[targets[r] * kClassCounts + 1];
+    if (guesses[r] != kNoGuess) ++counts[guesses[r] * kClassCounts + 2];
+  }
+}
+
 double MeanOf(const float* values, int64_t n) {
   double sum = 0;
   for (int64_t j = 0; j < n; ++j) sum += values[j];
@@ -74,27 +105,37 @@ absl::StatusOr<Kernel> Loss(CpuBackend& backend, const Call& call, const CallTyp
     const int32_t* const targets = a.inputs[1].data<int32_t>();
     const float* const weights = form.weighted ? a.inputs[2].data<float>() : nullptr;
     const float scale = gradient ? a.inputs[ScalePlace(form)].data<float>()[0] : 0.0f;
+    const bool counted = attributes.counts_classes();
     auto* const table = reinterpret_cast<double*>(backend.ReserveShared(
-        std::max<int64_t>(rows, 1) * kMostSums * static_cast<int64_t>(sizeof(double))));
+        std::max<int64_t>(rows, 1) * (kMostSums * static_cast<int64_t>(sizeof(double)) +
+                                      (counted ? static_cast<int64_t>(sizeof(int32_t)) : 0))));
     if (table == nullptr) return;
-    backend.ForEachPiece(a.inputs[0], kSmallRowBlock, classes, 1,
-                         [&](int64_t first, int64_t count, const Room& room) {
-                           const int64_t start = first * classes, elements = count * classes;
-                           const float* from = logits.Read(start, elements, room[0]);
-                           float* const to = gradient ? d_logits.At(start, room[0]) : nullptr;
-                           for (int64_t r = 0; r < count; ++r) {
-                             Row(attributes, from + r * classes, classes, targets[first + r],
-                                 weights == nullptr ? 1.0f : weights[first + r], scale,
-                                 table + (first + r) * kMostSums,
-                                 gradient ? to + r * classes : nullptr);
-                           }
-                           if (gradient) d_logits.Finish(start, elements, room[0]);
-                         });
+    auto* const guesses = counted ? reinterpret_cast<int32_t*>(table + rows * kMostSums) : nullptr;
+    backend.ForEachPiece(
+        a.inputs[0], kSmallRowBlock, classes, 1,
+        [&](int64_t first, int64_t count, const Room& room) {
+          const int64_t start = first * classes, elements = count * classes;
+          const float* from = logits.Read(start, elements, room[0]);
+          float* const to = gradient ? d_logits.At(start, room[0]) : nullptr;
+          for (int64_t r = 0; r < count; ++r) {
+            const int32_t target = targets[first + r];
+            const float weight = weights == nullptr ? 1.0f : weights[first + r];
+            if (counted) {
+              guesses[first + r] = Counts(attributes, classes, target, weight)
+                                       ? GuessOf(from + r * classes, static_cast<int32_t>(classes))
+                                       : kNoTarget;
+            }
+            Row(attributes, from + r * classes, classes, target, weight, scale,
+                table + (first + r) * kMostSums, gradient ? to + r * classes : nullptr);
+          }
+          if (gradient) d_logits.Finish(start, elements, room[0]);
+        });
     double* const sums = a.outputs[gradient ? 1 : 0].data<double>();
     for (int64_t i = 0; i < attributes.sums(); ++i) {
       sums[i] = 0;
       for (int64_t r = 0; r < rows; ++r) sums[i] += table[r * kMostSums + i];
     }
+    if (counted) CountClasses(targets, guesses, rows, classes, sums + attributes.sums());
   });
 }
 

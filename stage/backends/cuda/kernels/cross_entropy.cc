@@ -8,6 +8,8 @@
 namespace stagecoach::cuda {
 namespace {
 
+static_assert(kCountsOfAClass == kClassCounts);
+
 absl::StatusOr<Kernel> Loss(KernelBackend& backend, const Call& call, const CallTypes&, DType) {
   return Kernel([&backend, attributes = AttributesOf<CrossEntropyAttributes>(call)](
                     const KernelContext&, const KernelArguments& a) {
@@ -20,10 +22,10 @@ absl::StatusOr<Kernel> Loss(KernelBackend& backend, const Call& call, const Call
                             attributes.ignore_index,
                             attributes.accuracy,
                             attributes.top,
-                            static_cast<int>(attributes.sums())};
+                            static_cast<int>(attributes.sums()),
+                            attributes.counts_classes()};
     const cudaStream_t stream = backend.Begin();
-    auto* const scratch = static_cast<double*>(
-        backend.Scratch(static_cast<size_t>(shape.rows * shape.sums) * sizeof(double), kWhat));
+    auto* const scratch = static_cast<double*>(backend.Scratch(LossScratch(shape), kWhat));
     if (scratch == nullptr) return;
     WithType(TypeOf(kWhat, {&a.inputs[0]}), [&]<typename T>(T) {
       backend.Note(

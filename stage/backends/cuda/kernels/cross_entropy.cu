@@ -5,7 +5,6 @@
 // Rows may begin anywhere (a vocabulary of 50257), so packs are those of the whole matrix: the first and last of a
 // row may belong to its neighbours too, which have their own blocks.
 #include "stage/backends/cuda/kernels/cross_entropy.h"
-
 #include "stage/backends/cuda/launch.cuh"
 #include "stage/backends/cuda/packs.cuh"
 
@@ -70,6 +69,49 @@ struct RunningSum {
     }
   }
 };
+
+// Of a row beside what it adds to the sums: which class is guessed.
+constexpr int32_t kNoGuess = -1;   // a logit is not a number
+constexpr int32_t kNoTarget = -2;  // its target does not count
+
+// The lowest class with the largest logit. Classes that are counted are few, so a float tells them apart.
+template <typename T>
+__device__ __forceinline__ int32_t GuessOfRow(const T* row, int64_t classes, float largest,
+                                              float* shared) {
+  float first = -static_cast<float>(classes), strange = 0.0f;
+  for (int64_t j = threadIdx.x; j < classes; j += blockDim.x) {
+    const float value = ToFloat(row[j]);
+    if (value != value) strange = 1.0f;
+    if (value == largest) first = fmaxf(first, -static_cast<float>(j));
+  }
+  first = BlockMax(first, shared);
+  strange = BlockMax(strange, shared);
+  return strange > 0.0f ? kNoGuess : static_cast<int32_t>(-first);
+}
+
+// A block a class. Whole numbers, so their order makes no difference. counts: [classes, kCountsOfAClass].
+__global__ void CountClassesKernel(int64_t rows, int64_t classes, const int32_t* targets,
+                                   const int32_t* guesses, double* counts) {
+  __shared__ double shared[32];
+  for (int64_t c = blockIdx.x; c < classes; c += gridDim.x) {
+    double right = 0.0, wanted = 0.0, guessed = 0.0;
+    for (int64_t r = threadIdx.x; r < rows; r += blockDim.x) {
+      const bool is_target = guesses[r] != kNoTarget && targets[r] == c;
+      const bool is_guess = guesses[r] == c;
+      right += is_target && is_guess ? 1.0 : 0.0;
+      wanted += is_target ? 1.0 : 0.0;
+      guessed += is_guess ? 1.0 : 0.0;
+    }
+    right = BlockSum(right, shared);
+    wanted = BlockSum(wanted, shared);
+    guessed = BlockSum(guessed, shared);
+    if (threadIdx.x == 0) {
+      counts[c * kCountsOfAClass] = right;
+      counts[c * kCountsOfAClass + 1] = wanted;
+      counts[c * kCountsOfAClass + 2] = guessed;
+    }
+  }
+}
 
 // Every thread's share of the row. d_row may be null.
 template <typename T>
@@ -143,7 +185,7 @@ __global__ void __launch_bounds__(kMaxLogitThreads)
 template <typename T>
 __global__ void MeasuredLossKernel(LossRows s, const T* logits, const int32_t* targets,
                                    const float* weights, const float* scale, T* d_logits,
-                                   double* table) {
+                                   double* table, int32_t* guesses) {
   __shared__ float shared[32];
   __shared__ double wide[32];
   for (int64_t r = blockIdx.x; r < s.rows; r += gridDim.x) {
@@ -155,15 +197,20 @@ __global__ void MeasuredLossKernel(LossRows s, const T* logits, const int32_t* t
     if (ignored || !known) {
       FillRow(d_row, s.classes, ignored ? 0.0f : NAN);
       if (threadIdx.x == 0) NoteNoClass(s, r, ignored, weight, table);
+      if (threadIdx.x == 0 && guesses != nullptr) guesses[r] = kNoTarget;
       continue;
     }
     const T* const row = logits + r * s.classes;
     const float own = ToFloat(row[target]);  // before the row may be overwritten
     const RowSums sums = SumsOfRow(row, s.classes, target, shared, wide);
+    if (guesses != nullptr) {
+      const int32_t guess = GuessOfRow(row, s.classes, sums.largest, shared);
+      if (threadIdx.x == 0) guesses[r] = guess;
+    }
     if (threadIdx.x == 0) {
-      const double loss =
-          log(static_cast<double>(sums.total)) + static_cast<double>(sums.largest) -
-          (1.0 - s.smoothing) * own - (s.smoothing > 0.0 ? s.smoothing * sums.mean : 0.0);
+      const double loss = log(static_cast<double>(sums.total)) + static_cast<double>(sums.largest) -
+                          (1.0 - s.smoothing) * own -
+                          (s.smoothing > 0.0 ? s.smoothing * sums.mean : 0.0);
       table[r] = weight * loss;
       table[s.rows + r] = weight;
       int64_t next = 2;
@@ -187,17 +234,25 @@ template <typename T>
 cudaError_t CrossEntropyLoss(cudaStream_t stream, const LossRows& shape, const T* logits,
                              const int32_t* targets, const float* weights, const float* scale,
                              T* d_logits, double* sums, double* scratch) {
-  const bool alone = shape.sums == 2 && shape.smoothing == 0.0;
+  const bool alone = shape.sums == 2 && shape.smoothing == 0.0 && !shape.counts_classes;
+  auto* const guesses = shape.counts_classes
+                            ? reinterpret_cast<int32_t*>(scratch + shape.rows * shape.sums)
+                            : nullptr;
   cudaError_t error =
-      alone ? Launch(LossAloneKernel<T>,
-                     RowLaunch(shape.rows, shape.classes, kPack<T>, kMaxLogitThreads), 0, stream,
-                     shape, logits, targets, Aligned(logits, d_logits), weights, scale, d_logits,
-                     scratch)
-            : Launch(MeasuredLossKernel<T>,
-                     RowLaunch(shape.rows, shape.classes, 1, kMaxLogitThreads), 0, stream, shape,
-                     logits, targets, weights, scale, d_logits, scratch);
+      alone
+          ? Launch(LossAloneKernel<T>,
+                   RowLaunch(shape.rows, shape.classes, kPack<T>, kMaxLogitThreads), 0, stream,
+                   shape, logits, targets, Aligned(logits, d_logits), weights, scale, d_logits,
+                   scratch)
+          : Launch(MeasuredLossKernel<T>, RowLaunch(shape.rows, shape.classes, 1, kMaxLogitThreads),
+                   0, stream, shape, logits, targets, weights, scale, d_logits, scratch, guesses);
   for (int i = 0; i < shape.sums && error == cudaSuccess; ++i) {
     error = OrderedTotal(stream, scratch + i * shape.rows, shape.rows, sums + i);
+  }
+  if (guesses != nullptr && error == cudaSuccess) {
+    error = Launch(CountClassesKernel,
+                   LaunchShape{static_cast<uint32_t>(shape.classes), kElementThreads}, 0, stream,
+                   shape.rows, shape.classes, targets, guesses, sums + shape.sums);
   }
   return error;
 }

@@ -6,6 +6,8 @@
 
 namespace stagecoach::cuda {
 
+inline constexpr int64_t kCountsOfAClass = 3;
+
 struct LossRows {
   int64_t rows, classes;
   double smoothing;
@@ -13,8 +15,15 @@ struct LossRows {
   bool accuracy;
   int64_t top;
   int sums;  // 2 to 4
+  bool counts_classes;
 };
-// weights: one a row, or null. scale: one number. d_logits may be null or logits. scratch: rows * sums doubles.
+// Bytes of scratch.
+inline size_t LossScratch(const LossRows& shape) {
+  return static_cast<size_t>(shape.rows) * (static_cast<size_t>(shape.sums) * sizeof(double) +
+                                            (shape.counts_classes ? sizeof(int32_t) : 0));
+}
+// weights: one a row, or null. scale: one number. d_logits may be null or logits. sums: behind those of the shape the
+// counts of classes, if they are asked for.
 template <typename T>
 cudaError_t CrossEntropyLoss(cudaStream_t stream, const LossRows& shape, const T* logits,
                              const int32_t* targets, const float* weights, const float* scale,

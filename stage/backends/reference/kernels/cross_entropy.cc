@@ -28,6 +28,21 @@ int64_t RankOf(const float* logits, int64_t classes, int64_t target) {
   return rank;
 }
 
+// The class that comes first; -1: none does where a logit is not a number.
+int64_t GuessOf(const float* logits, int64_t classes) {
+  if (std::any_of(logits, logits + classes, [](float logit) { return std::isnan(logit); })) {
+    return -1;
+  }
+  return std::max_element(logits, logits + classes) - logits;
+}
+
+// counts: [classes, kClassCounts].
+void CountRow(int64_t target, int64_t guess, double* counts) {
+  if (guess == target) ++counts[target * kClassCounts];
+  ++counts[target * kClassCounts + 1];
+  if (guess >= 0) ++counts[guess * kClassCounts + 2];
+}
+
 // One row: adds to the sums; d_logits may be null or logits.
 void Row(const CrossEntropyAttributes& attributes, const float* logits, int64_t classes,
          int64_t target, double weight, double scale, std::vector<double>& sums, float* d_logits) {
@@ -52,6 +67,9 @@ void Row(const CrossEntropyAttributes& attributes, const float* logits, int64_t 
   size_t next = 2;
   if (attributes.accuracy) sums[next++] += rank == 0 ? weight : 0;
   if (attributes.top > 0) sums[next] += rank < attributes.top ? weight : 0;
+  if (attributes.counts_classes()) {
+    CountRow(target, GuessOf(logits, classes), sums.data() + attributes.sums());
+  }
   if (d_logits == nullptr) return;
   for (int64_t j = 0; j < classes; ++j) {
     const double q = smooth + (j == target ? 1 - attributes.label_smoothing : 0);
@@ -65,7 +83,7 @@ absl::StatusOr<Kernel> Loss(ReferenceBackend&, const Call& call, const CallTypes
     const int64_t classes = a.inputs[0].shape().back(), rows = a.inputs[1].elements();
     const LossForm form{attributes.weighted, attributes.gradient};
     const double scale = form.gradient ? a.inputs[ScalePlace(form)].data<float>()[0] : 0.0f;
-    std::vector<double> sums(attributes.sums(), 0.0);
+    std::vector<double> sums(a.outputs[form.gradient ? 1 : 0].elements(), 0.0);
     for (int64_t r = 0; r < rows; ++r) {
       Row(attributes, a.inputs[0].data<float>() + r * classes, classes,
           a.inputs[1].data<int32_t>()[r], form.weighted ? a.inputs[2].data<float>()[r] : 1.0, scale,
