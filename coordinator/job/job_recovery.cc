@@ -46,6 +46,13 @@ void JobTransition::OperationFailed(int stage, const absl::Status& status) {
   Recover(absl::StrCat(text, ": ", status.ToString()));
 }
 
+// A stage that finds the job's own fault breaks its links, and its neighbours may be heard first, with nothing to tell but
+// a broken link. By then its answer is one to the generation before; what is wrong with the job is so in this one too.
+bool JobTransition::IsReasonOfRecovery(const Fence& fence, const absl::Status& status) const {
+  return fence.term == state_.term && fence.generation + 1 == state_.generation &&
+         state_.activity != Activity::kHeld && IsJobsFault(Activity::kTrain, status);
+}
+
 void JobTransition::Blame(const std::string& stage_name, const char* reason) {
   auto found =
       std::find_if(state_.faults.begin(), state_.faults.end(), [&](const StageFaults& faults) {

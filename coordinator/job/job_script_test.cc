@@ -181,13 +181,14 @@ void JobScript::NewJob(const Words& words) {
   tells_folder_ = Number(options, "probe", 0) != 0;
   now_ = 0;
   signs_ = DeadlinePassed{};
-  stale_ = false;
+  stale_ = late_ = false;
   hold_plans_ = Number(options, "hold", 0) != 0;
 }
 
 Fence JobScript::EventFence() {
   Fence fence = FenceOf(*state_);
   if (std::exchange(stale_, false)) --fence.attempt;
+  if (std::exchange(late_, false)) --fence.generation;
   return fence;
 }
 
@@ -259,6 +260,7 @@ std::string JobScript::Run(const std::string& line) {
   const auto stage = [&] { return std::stoi(second); };
   if (verb == "job") return NewJob(words), absl::StrCat(StateText(*state_), "\n");
   if (verb == "stale") return stale_ = true, "";
+  if (verb == "late") return late_ = true, "";
   if (verb == "all") return All();
   if (verb == "wait") {
     now_ += std::stod(second);

@@ -49,7 +49,7 @@ class JobScript {
   std::optional<MakeJobPlan> held_plan_;
   double now_ = 0;
   DeadlinePassed signs_;
-  bool stale_ = false;
+  bool stale_ = false, late_ = false;
   bool tells_folder_ = false;
 };
 

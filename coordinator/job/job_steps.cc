@@ -84,6 +84,11 @@ void JobTransition::SendRuns(Activity activity, WorkKind work, uint64_t evaluati
 
 void JobTransition::On(const Reported& event) {
   const Activity activity = state_.activity;
+  if (!event.report.ok() && IsReasonOfRecovery(event.fence, event.report.status())) {
+    return Fail(
+        Annotate(event.report.status(), absl::StrCat("job ", state_.job->id, ", step ",
+                                                     event.fence.step, ": stage ", event.stage)));
+  }
   if (activity != Activity::kTrain && activity != Activity::kFlush &&
       activity != Activity::kEvaluate) {
     return Stale();

@@ -113,6 +113,7 @@ class JobTransition {
 
   // Trouble.
   void OperationFailed(int stage, const absl::Status& status);
+  bool IsReasonOfRecovery(const Fence& fence, const absl::Status& status) const;
   void Recover(const std::string& cause);
   void Blame(const std::string& stage_name, const char* reason);
   void DropCheckpoint();

@@ -47,6 +47,12 @@ class BatchSource {
   virtual int64_t bad_records() const { return 0; }
 };
 
+// A record that is damaged is damaged for every attempt: DATA_LOSS, which others say of messages and checkpoints, becomes
+// INVALID_ARGUMENT, which ends the job with the reason. Other codes stay.
+inline absl::Status DataError(const absl::Status& status) {
+  return absl::IsDataLoss(status) ? absl::InvalidArgumentError(status.message()) : status;
+}
+
 }  // namespace stagecoach
 
 #endif  // STAGECOACH_STAGE_DATA_BATCH_SOURCE_H_

@@ -12,6 +12,7 @@
 #include "plan/data/webdataset.h"
 #include "stage/data/picture_source_testing.h"
 #include "stage/data/tar_members.h"
+#include "stage/data/tar_testing.h"
 #include "stage/pictures/picture_testing.h"
 
 namespace stagecoach {
@@ -20,33 +21,6 @@ namespace {
 using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
-
-constexpr size_t kTarBlock = 512;
-
-std::string Padded(std::string content) {
-  content.resize((content.size() + kTarBlock - 1) / kTarBlock * kTarBlock);
-  return content;
-}
-
-// A member as POSIX ustar has it.
-std::string TarMemberText(const std::string& name, const std::string& content, char type = '0') {
-  std::string header(kTarBlock, '\0');
-  const auto put = [&header](size_t at, const std::string& text) {
-    header.replace(at, text.size(), text);
-  };
-  put(0, name.substr(0, 100));
-  put(100, "0000644");
-  put(124, absl::StrFormat("%011o", content.size()));
-  header[156] = type;
-  put(257, "ustar");
-  put(263, "00");
-  put(148, "        ");
-  int sum = 0;
-  for (const char c : header) sum += static_cast<uint8_t>(c);
-  put(148, absl::StrFormat("%06o", sum) + std::string(1, '\0'));
-  return header + Padded(content);
-}
-const std::string kTarEnd(2 * kTarBlock, '\0');
 
 std::string PngText(int grey) {
   Picture picture(8, 8, 3);

@@ -146,8 +146,11 @@ absl::StatusOr<Tensors> StageExecutor::State::Empty(const std::vector<WireId>& o
 
 absl::StatusOr<HostBatch> StageExecutor::State::Read(MicroBatchId id,
                                                      std::span<const std::string> names) const {
-  return work->training ? parts.data->Train(work->fence.step, id, names)
-                        : parts.data->Evaluation(work->evaluation_batch, id, names);
+  absl::StatusOr<HostBatch> batch = work->training
+                                        ? parts.data->Train(work->fence.step, id, names)
+                                        : parts.data->Evaluation(work->evaluation_batch, id, names);
+  if (!batch.ok()) return DataError(batch.status());
+  return batch;
 }
 
 absl::StatusOr<Tensors> StageExecutor::State::Load(MicroBatchId id,

@@ -117,6 +117,36 @@ inline std::vector<uint8_t> PngFile(const Picture& picture) {
                  {.colours = picture.channels == 3 ? PNG_COLOR_TYPE_RGB : PNG_COLOR_TYPE_GRAY});
 }
 
+// The library writes the header; the rest of the picture is not there.
+inline std::vector<uint8_t> PngHeader(uint32_t height, uint32_t width) {
+  std::vector<uint8_t> png;
+  png_structp writer = png_create_write_struct(PNG_LIBPNG_VER_STRING, nullptr, nullptr, nullptr);
+  png_infop info = png_create_info_struct(writer);
+  png_set_write_fn(
+      writer, &png,
+      [](png_structp to, png_bytep bytes, size_t count) {
+        auto* const into = static_cast<std::vector<uint8_t>*>(png_get_io_ptr(to));
+        into->insert(into->end(), bytes, bytes + count);
+      },
+      nullptr);
+  png_set_user_limits(writer, PNG_UINT_31_MAX, PNG_UINT_31_MAX);
+  png_set_IHDR(writer, info, width, height, 8, PNG_COLOR_TYPE_RGB, PNG_INTERLACE_NONE,
+               PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
+  png_write_info(writer, info);
+  const uint8_t row_data[] = {0, 0, 0, 0};
+  png_write_chunk(writer, reinterpret_cast<const uint8_t*>("IDAT"), row_data, sizeof(row_data));
+  png_destroy_write_struct(&writer, &info);
+  return png;
+}
+
+// The bytes of the JPEG's frame header, from its marker on.
+inline std::vector<uint8_t>::iterator FrameOf(std::vector<uint8_t>& jpeg) {
+  const std::vector<uint8_t> start_of_frame = {0xff, 0xc0};
+  const auto frame =
+      std::search(jpeg.begin(), jpeg.end(), start_of_frame.begin(), start_of_frame.end());
+  return frame;
+}
+
 // How much more memory the process had while it did this than before.
 inline int64_t PeakBytesOf(const std::function<void()>& work) {
   const auto status = [](const std::string& field) {

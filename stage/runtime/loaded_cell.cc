@@ -65,7 +65,9 @@ std::vector<std::string> ReadInputs(const Network& network, const CellWires& wir
 absl::Status OpenData(const JobSpec& spec, const Network& model,
                       const std::vector<std::string>& reads, const DatasetManifest& expected,
                       LoadedCell* loaded) {
-  ASSIGN_OR_RETURN(loaded->data, OpenSource(spec, model, reads));
+  absl::StatusOr<std::unique_ptr<BatchSource>> source = OpenSource(spec, model, reads);
+  if (!source.ok()) return DataError(source.status());
+  loaded->data = *std::move(source);
   loaded->result.data = loaded->data->manifest();
   loaded->result.data_note = loaded->data->note();
   loaded->result.facts = loaded->data->facts();

@@ -1,23 +1,11 @@
 """Stages that are not what the coordinator takes them for: a second one with a name in use, and one with a
 folder of checkpoints of its own."""
-import json
 import os
 import re
 import subprocess
-import urllib.error
-import urllib.request
 
+import fleet
 import harness
-
-
-def fetch(http, path):
-    """Status and body; JSON is parsed."""
-    try:
-        with urllib.request.urlopen(f"http://{http}{path}", timeout=20 * harness.TIME_FACTOR) as response:
-            status, body = response.status, response.read().decode()
-    except urllib.error.HTTPError as error:
-        status, body = error.code, error.read().decode()
-    return status, json.loads(body) if path.startswith("/api/") else body
 
 
 def own_mounts():
@@ -30,47 +18,9 @@ def own_mounts():
     return words if allowed else None
 
 
-class Fleet(harness.EndToEndTest):
-    def setUp(self):
-        super().setUp()
-        self.processes = {}
-        self.addCleanup(self.kill_all)
-        self.checkpoints = self.folder / "checkpoints"
-        self.checkpoints.mkdir()
-        self.address, self.http = self.launch("coordinator", "stagecoach-coordinator", "--state-dir",
-                                              self.folder / "state", "--checkpoint-dir", self.checkpoints)
-
-    def kill_all(self):
-        for process in self.processes.values():
-            process.kill()
-            process.wait()
-
-    def launch(self, title, program, *arguments, before=()):
-        ports = self.folder / f"{title}.ports"
-        command = [*before, harness.BIN / program, "--listen", "127.0.0.1:0", "--http", "127.0.0.1:0", "--port-file",
-                   ports, *arguments]
-        with open(self.folder / f"{title}.log", "a") as log:
-            self.processes[title] = subprocess.Popen(list(map(str, command)), stderr=log)
-        harness.wait_until(f"{title} serves", ports.exists)
-        grpc, http = ports.read_text().split()
-        return f"127.0.0.1:{grpc}", f"127.0.0.1:{http}"
-
-    def launch_stage(self, name, title=None, before=()):
-        return self.launch(title or name, "stagecoach-stage", "--name", name, "--coordinator", self.address,
-                           "--threads", 1, before=before)
-
-    def submit(self, **changes):
-        submitted = self.cli("submit", self.job_file(**changes), "--id", "job", "--detach", "--address", self.address)
-        self.assertEqual(submitted.returncode, 0, submitted.stderr)
-
-    def job(self):
-        return fetch(self.http, "/api/v1/jobs/job")[1]
-
-    def log(self, title):
-        return (self.folder / f"{title}.log").read_text(errors="replace")
-
+class Fleet(fleet.FleetTest):
     def holder(self, name):
-        stages = fetch(self.http, "/api/v1/stages")[1]["stages"]
+        stages = fleet.fetch(self.http, "/api/v1/stages")[1]["stages"]
         return next((info["stage"]["address"] for info in stages if info["stage"]["name"] == name), None)
 
     def test_a_second_process_with_a_name_in_use_waits_and_the_job_goes_on(self):
@@ -88,14 +38,14 @@ class Fleet(harness.EndToEndTest):
         self.assertIn(first, told[0])
         self.assertIn(second, told[0])
         self.assertIn("--name", told[0])
-        self.assertEqual(fetch(second_http, "/readyz")[0], 503)
+        self.assertEqual(fleet.fetch(second_http, "/readyz")[0], 503)
         self.assertEqual(self.holder("stage-1"), first)
         self.assertEqual((self.job()["state"], int(self.job()["recoveries"])), ("JOB_STATE_RUNNING", 0))
 
         self.processes["stage-1"].kill()
         harness.wait_until("the second one has the name", lambda: self.holder("stage-1") == second)
         harness.wait_until("the job runs on it", lambda: self.job()["detail"] == "running", 60)
-        self.assertEqual(fetch(second_http, "/readyz")[0], 200)
+        self.assertEqual(fleet.fetch(second_http, "/readyz")[0], 200)
 
     def test_a_stage_with_a_folder_of_its_own_fails_the_job_before_its_first_step(self):
         words = own_mounts()

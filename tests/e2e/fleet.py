@@ -1,0 +1,63 @@
+"""A coordinator and stages as processes of their own, which outlive a job."""
+import json
+import subprocess
+import urllib.error
+import urllib.request
+
+import harness
+
+
+def fetch(http, path):
+    """Status and body; JSON is parsed."""
+    try:
+        with urllib.request.urlopen(f"http://{http}{path}", timeout=20 * harness.TIME_FACTOR) as response:
+            status, body = response.status, response.read().decode()
+    except urllib.error.HTTPError as error:
+        status, body = error.code, error.read().decode()
+    return status, json.loads(body) if path.startswith("/api/") else body
+
+
+class FleetTest(harness.EndToEndTest):
+    def setUp(self):
+        super().setUp()
+        self.processes = {}
+        self.addCleanup(self.kill_all)
+        self.checkpoints = self.folder / "checkpoints"
+        self.checkpoints.mkdir()
+        self.address, self.http = self.launch("coordinator", "stagecoach-coordinator", "--state-dir",
+                                              self.folder / "state", "--checkpoint-dir", self.checkpoints)
+
+    def kill_all(self):
+        for process in self.processes.values():
+            process.kill()
+            process.wait()
+
+    def launch(self, title, program, *arguments, before=()):
+        ports = self.folder / f"{title}.ports"
+        command = [*before, harness.BIN / program, "--listen", "127.0.0.1:0", "--http", "127.0.0.1:0", "--port-file",
+                   ports, *arguments]
+        with open(self.folder / f"{title}.log", "a") as log:
+            self.processes[title] = subprocess.Popen(list(map(str, command)), stderr=log)
+        harness.wait_until(f"{title} serves", ports.exists)
+        grpc, http = ports.read_text().split()
+        return f"127.0.0.1:{grpc}", f"127.0.0.1:{http}"
+
+    def launch_stage(self, name, title=None, before=()):
+        return self.launch(title or name, "stagecoach-stage", "--name", name, "--coordinator", self.address,
+                           "--threads", 1, before=before)
+
+    def submit(self, job_id="job", **changes):
+        submitted = self.cli("submit", self.job_file(**changes), "--id", job_id, "--detach", "--address", self.address)
+        self.assertEqual(submitted.returncode, 0, submitted.stderr)
+
+    def job(self, job_id="job"):
+        return fetch(self.http, f"/api/v1/jobs/{job_id}")[1]
+
+    def ended(self, job_id, seconds=60):
+        """The job, once it has ended."""
+        states = ("JOB_STATE_SUCCEEDED", "JOB_STATE_FAILED", "JOB_STATE_CANCELLED")
+        harness.wait_until(f"{job_id} has ended", lambda: self.job(job_id)["state"] in states, seconds)
+        return self.job(job_id)
+
+    def log(self, title):
+        return (self.folder / f"{title}.log").read_text(errors="replace")
