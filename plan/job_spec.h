@@ -112,6 +112,7 @@ struct EvaluationSpec {
   int64_t every_steps = 0;  // 0: never
   int64_t batches = 0;      // mini-batches of the held-out split, at most all of them
   double every_epochs = 0;  // in the place of every_steps; 0: not given
+  bool given() const { return every_steps > 0 || every_epochs > 0; }
   friend bool operator==(const EvaluationSpec&, const EvaluationSpec&) = default;
 };
 

@@ -161,7 +161,7 @@ absl::Status ValidateCheckpointAndEvaluation(const JobSpec& spec) {
                                   spec.checkpoint.every_steps > 0));
   RETURN_IF_ERROR(CheckEpochField("evaluation.every_epochs", spec.evaluation.every_epochs,
                                   spec.evaluation.every_steps > 0));
-  const bool evaluates = spec.evaluation.every_steps > 0 || spec.evaluation.every_epochs > 0;
+  const bool evaluates = spec.evaluation.given();
   RETURN_IF_ERROR(
       CheckInteger("evaluation.batches", spec.evaluation.batches, evaluates ? 1 : 0, 1'000'000));
   if (spec.training.until.given() && !evaluates) {

@@ -17,7 +17,7 @@ int64_t SequencesIn(int64_t bytes, int64_t context) {
 int64_t LeastBytes(const JobSpec& spec, int64_t context) {
   const int64_t to_train = ((context + 1) * 10 + 8) / 9;  // of which 90 % are enough
   const int64_t to_hold_out = context * 10 + 1;           // of which the rest is enough
-  return spec.evaluation.every_steps > 0 ? std::max(to_train, to_hold_out) : to_train;
+  return spec.evaluation.given() ? std::max(to_train, to_hold_out) : to_train;
 }
 
 }  // namespace
@@ -43,10 +43,10 @@ absl::Status CheckTextLength(const JobSpec& spec, int64_t context, int64_t bytes
                                                    context, " tokens and one target", give,
                                                    " or a smaller context"));
   }
-  if (spec.evaluation.every_steps > 0 && split.evaluation_sequences < 1) {
+  if (spec.evaluation.given() && split.evaluation_sequences < 1) {
     return absl::InvalidArgumentError(absl::StrCat(
         what, ": the 10 % held out hold no sequence of ", context, " tokens and one target", give,
-        ", a smaller context, or evaluation.every_steps = 0"));
+        ", a smaller context, or no evaluation (evaluation.every_steps, evaluation.every_epochs)"));
   }
   return absl::OkStatus();
 }

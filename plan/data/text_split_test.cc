@@ -51,6 +51,15 @@ TEST(TextSplit, ARefusalNamesTheLeastSizeThatDoes) {
   }
 }
 
+TEST(TextSplit, WhoEvaluatesByEpochsNeedsAHeldOutSequenceToo) {
+  JobSpec spec = SpecThatEvaluates(false);
+  EXPECT_TRUE(CheckTextLength(spec, 10, 60).ok());
+  spec.evaluation.every_epochs = 0.5;
+  EXPECT_THAT(std::string(CheckTextLength(spec, 10, 60).message()),
+              AllOf(HasSubstr("the 10 % held out hold no sequence"),
+                    HasSubstr("or no evaluation (evaluation.every_steps, ")));
+}
+
 TEST(TextSplit, AnEmptyFileIsCalledSo) {
   const absl::Status refused = CheckTextLength(SpecThatEvaluates(false), 16, 0);
   EXPECT_THAT(std::string(refused.message()), HasSubstr("is empty"));

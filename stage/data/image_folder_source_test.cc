@@ -204,6 +204,20 @@ TEST_F(ImageFolderTest, APictureThatIsTooLargeIsABadRecord) {
   EXPECT_EQ(Open()->bad_records(), 1);
 }
 
+// Symptom: with evaluation.every_epochs and training.until, and too few pictures to hold one out, a job trained to its last
+// step without one evaluation and without a word. Cause: only evaluation.every_steps was asked for.
+TEST_F(ImageFolderTest, AJobThatEvaluatesByEpochsNeedsSomethingToHoldOutToo) {
+  spec_.data = ImageFolderData{.train = PathOf("train")};  // six pictures
+  for (const EvaluationSpec& evaluation :
+       {EvaluationSpec{.every_steps = 1, .batches = 1}, {.batches = 1, .every_epochs = 0.5}}) {
+    spec_.evaluation = evaluation;
+    EXPECT_THAT(Refusal(), AllOf(HasSubstr("no picture to evaluate with"),
+                                 HasSubstr("or no evaluation (evaluation.every_steps, ")));
+  }
+  spec_.evaluation = {};
+  EXPECT_NE(Open(), nullptr);
+}
+
 TEST_F(ImageFolderTest, AFileThatGoesAwayFailsTheStepThatNeedsIt) {
   SetData(OnBadRecord::kSkip, 0);
   const auto source = Open();

@@ -1,0 +1,75 @@
+#include "services/cli/generate/renamed_weights.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "checkpoint/safetensors.h"
+
+namespace stagecoach {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::HasSubstr;
+
+class RenamedWeightsTest : public testing::Test {
+ protected:
+  RenamedWeightsTest()
+      : folder_(testing::TempDir() + "/renamed_weights_" + std::to_string(getpid())) {
+    fs::remove_all(folder_);
+    fs::create_directories(folder_);
+    const std::vector<TensorSource> tensors = {
+        {.name = "ours", .dtype = DType::kF32, .shape = {2}, .bytes = [this] {
+           return std::as_bytes(std::span(numbers_));
+         }}};
+    EXPECT_TRUE(WriteSafetensors(*PosixFileSystem(), folder_ + "/ours", tensors, {}).ok());
+  }
+  ~RenamedWeightsTest() override { fs::remove_all(folder_); }
+
+  absl::Status Write() {
+    return WriteRenamedWeights(*PosixFileSystem(), folder_ + "/ours",
+                               {{.ours = "ours", .other = "other", .shape = {2}}},
+                               folder_ + "/theirs");
+  }
+  std::string TextOf(const std::string& name) const {
+    std::ostringstream text;
+    text << std::ifstream(folder_ + "/" + name, std::ios::binary).rdbuf();
+    return text.str();
+  }
+
+  const std::string folder_;
+  const std::vector<float> numbers_ = {1, 2};
+};
+
+TEST_F(RenamedWeightsTest, WhatAnEndedExportHasLeftIsReplaced) {
+  std::ofstream(folder_ + "/theirs.unfinished") << "half of it";
+  ASSERT_TRUE(Write().ok());
+  const auto reader = SafetensorsReader::Open(*PosixFileSystem(), folder_ + "/theirs");
+  ASSERT_TRUE(reader.ok()) << reader.status();
+  EXPECT_NE(reader->Find("other"), nullptr);
+  EXPECT_FALSE(fs::exists(folder_ + "/theirs.unfinished"));
+  EXPECT_EQ(Write().code(), absl::StatusCode::kAlreadyExists);
+}
+
+// Symptom: `export --names` removed a folder TARGET.unfinished with all that was in it.
+TEST_F(RenamedWeightsTest, AFolderOrALinkOfTheUnfinishedFilesNameStays) {
+  fs::create_directories(folder_ + "/theirs.unfinished");
+  std::ofstream(folder_ + "/theirs.unfinished/letter") << "dear reader";
+  EXPECT_THAT(std::string(Write().message()),
+              HasSubstr("theirs.unfinished: is there already and is no file; take it away, or"));
+  EXPECT_EQ(TextOf("theirs.unfinished/letter"), "dear reader");
+  fs::rename(folder_ + "/theirs.unfinished", folder_ + "/letters");
+  fs::create_symlink("letters/letter", folder_ + "/theirs.unfinished");
+  EXPECT_EQ(Write().code(), absl::StatusCode::kAlreadyExists);
+  EXPECT_TRUE(fs::is_symlink(folder_ + "/theirs.unfinished"));
+  EXPECT_EQ(TextOf("letters/letter"), "dear reader");
+}
+
+}  // namespace
+}  // namespace stagecoach
