@@ -89,7 +89,7 @@ JobView ViewOf(const JobState& state) {
   JobView view;
   view.id = state.job->id;
   view.spec = state.job->spec;
-  view.spec.training.steps = TotalSteps(state);
+  view.total_steps = TotalSteps(state);
   view.phase = state.phase;
   view.message = state.message;
   view.generation = state.generation;

@@ -218,6 +218,19 @@ TEST(JobStateTest, CountsWhatACardNeedsForTheStagesThatRegisteredOne) {
   EXPECT_THAT(offer("cuda:0"), HasSubstr("plan: stage 1 with layers"));
 }
 
+// Symptom: the spec of a job in epochs was shown with the steps that they came to, and could not be submitted again.
+TEST(JobStateTest, AViewTellsWhatEpochsComeToBesideTheSpec) {
+  JobScript script;
+  for (const char* line : {"job stages=1 epochs=2", "open", "offer a:1"}) script.Run(line);
+  EXPECT_EQ(ViewOf(script.state()).total_steps, 0) << "nobody has read the data yet";
+  script.Run("loaded 0");
+  const JobView view = ViewOf(script.state());
+  EXPECT_EQ(view.total_steps, TotalSteps(script.state()));
+  EXPECT_GT(view.total_steps, 0);
+  EXPECT_EQ(view.spec, script.state().job->spec);
+  EXPECT_EQ(view.spec.training.steps, 0);
+}
+
 // Symptom: while a job of three stages waited for a lost one, the page and describe called it K = 2
 // and stage 2 "stage 1". Cause: places were counted off the stages that were left.
 TEST(JobStateTest, TheStagesThatAreLeftKeepTheirPlacesUntilTheJobIsPlacedAnew) {

@@ -100,10 +100,10 @@ int ReportEnded(JobClient& client, const v1::Job& job, const std::string& anew,
 
 absl::Status ExistsWithAnotherSpec(const v1::Job& job, const v1::JobSpec& spec,
                                    const std::string& remedy) {
-  return absl::AlreadyExistsError(
-      absl::StrCat("job ", job.id(), " (", StateName(job.state()), " at step ", job.step(), " of ",
-                   job.spec().training().steps(), ") exists with another spec. It differs in\n",
-                   SpecDifference(job.spec(), spec), remedy));
+  return absl::AlreadyExistsError(absl::StrCat("job ", job.id(), " (", StateName(job.state()),
+                                               " at step ", job.step(), " of ", TotalSteps(job),
+                                               ") exists with another spec. It differs in\n",
+                                               SpecDifference(job.spec(), spec), remedy));
 }
 
 absl::StatusOr<v1::Job> SubmitPatiently(JobClient& client, const std::string& id,

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "services/cli/output/job_output.h"
 #include "services/cli/output/ndjson.h"
 #include "services/cli/output/text.h"
 
@@ -20,7 +21,7 @@ FollowView::FollowView(const v1::Job& job, OutputFormat format, Console* console
       console_(console),
       clock_(clock),
       get_job_(std::move(get_job)),
-      progress_(job.spec().training().steps(), job.spec().training().batch_size()) {}
+      progress_(TotalSteps(job), job.spec().training().batch_size()) {}
 
 FollowView::~FollowView() { console_->EndBar(); }
 

@@ -8,6 +8,7 @@
 #include "base/status.h"
 #include "services/cli/client/follow.h"
 #include "services/cli/commands/follow_command.h"
+#include "services/cli/output/job_output.h"
 #include "services/cli/output/ndjson.h"
 #include "services/cli/spec/spec_difference.h"
 
@@ -44,18 +45,13 @@ absl::StatusOr<uint64_t> NewestCheckpointThatHolds(JobClient& client, const v1::
                    ") has no checkpoint to go on from; submit its spec anew"));
 }
 
-// A job tells the steps that its epochs are; its file must not.
-void AsSubmitted(v1::JobSpec* spec) {
-  if (spec->training().epochs() > 0) spec->mutable_training()->clear_steps();
-}
-
 absl::StatusOr<StartedJob> GoOnAsNewJob(JobClient& client, const v1::Job& job, int64_t stages,
                                         int64_t steps, const std::string& given_id,
                                         CommandContext& context) {
   ASSIGN_OR_RETURN(const uint64_t step, NewestCheckpointThatHolds(client, job));
   v1::JobSpec spec = job.spec();
   if (stages > 0) spec.mutable_pipeline()->set_stages(stages);
-  const int64_t wanted = steps > 0 ? steps : spec.training().steps();
+  const int64_t wanted = steps > 0 ? steps : TotalSteps(job);
   if (step >= static_cast<uint64_t>(wanted)) {
     return absl::FailedPreconditionError(
         absl::StrCat("job ", job.id(), " (", StateName(job.state()), ") has a checkpoint of step ",
@@ -66,7 +62,6 @@ absl::StatusOr<StartedJob> GoOnAsNewJob(JobClient& client, const v1::Job& job, i
     spec.mutable_training()->set_steps(steps);
     spec.mutable_training()->clear_epochs();
   }
-  AsSubmitted(&spec);
   spec.clear_resume();  // fresh_optimizer was for its own beginning
   spec.mutable_resume()->set_job(job.id());
   spec.mutable_resume()->set_step(static_cast<int64_t>(step));
@@ -99,14 +94,14 @@ std::string GoesOnText(const v1::Job& before, int64_t stages) {
           ? absl::StrCat("from the checkpoint of step ", before.last_checkpoint_step())
           : "from its beginning, for it has no checkpoint";
   return absl::StrCat("job ", before.id(), " was interrupted at step ", before.step(), " of ",
-                      before.spec().training().steps(), " and goes on ", from,
+                      TotalSteps(before), " and goes on ", from,
                       WithStages(before.spec().pipeline().stages(), stages));
 }
 
 absl::StatusOr<StartedJob> GoOn(JobClient& client, const v1::Job& job, int64_t stages,
                                 int64_t steps, const std::string& id, CommandContext& context) {
   RETURN_IF_ERROR(CheckReadable(job));
-  const bool other_steps = steps > 0 && steps != job.spec().training().steps();
+  const bool other_steps = steps > 0 && steps != TotalSteps(job);
   if (other_steps || IsTerminal(job.state())) {
     return GoOnAsNewJob(client, job, stages, other_steps ? steps : 0, id, context);
   }
@@ -138,10 +133,8 @@ absl::StatusOr<StartedJob> StartOrGoOn(JobClient& client, const std::string& id,
   RETURN_IF_ERROR(known.status());
   RETURN_IF_ERROR(CheckReadable(*known));
   v1::JobSpec with_its_stages = spec;
-  v1::JobSpec submitted = known->spec();
-  AsSubmitted(&submitted);
   with_its_stages.mutable_pipeline()->set_stages(known->spec().pipeline().stages());
-  if (!SpecDifference(submitted, with_its_stages).empty()) {
+  if (!SpecDifference(known->spec(), with_its_stages).empty()) {
     return ExistsWithAnotherSpec(*known, spec, remedy);
   }
   if (!IsHeld(*known)) return StartedJob{*known};

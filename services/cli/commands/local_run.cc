@@ -13,6 +13,7 @@
 #include "services/cli/commands/save_trace.h"
 #include "services/cli/local/spawn.h"
 #include "services/cli/output/exit_code.h"
+#include "services/cli/output/job_output.h"
 
 namespace stagecoach {
 namespace {
@@ -133,8 +134,8 @@ void LocalRun::NoteHeldJobs(const std::string& except) {
   for (const v1::Job& job : jobs->jobs()) {
     if (!IsHeld(job) || job.id() == except) continue;
     context_.console->Note(absl::StrCat("job ", job.id(), " was interrupted at step ", job.step(),
-                                        " of ", job.spec().training().steps(),
-                                        " and waits; to go on with it:\n", ResumeLine(job.id())));
+                                        " of ", TotalSteps(job), " and waits; to go on with it:\n",
+                                        ResumeLine(job.id())));
   }
 }
 

@@ -45,10 +45,11 @@ std::string LossText(const v1::Job& job) {
 }
 
 std::string Steps(const v1::Job& job) {
-  const v1::Training& training = job.spec().training();
-  if (training.steps() > 0) return absl::StrCat(job.step(), "/", training.steps());
-  return absl::StrCat(job.step(), ", ", training.epochs(),
-                      training.epochs() == 1 ? " epoch" : " epochs");  // its data is not loaded yet
+  if (const int64_t steps = TotalSteps(job); steps > 0) {
+    return absl::StrCat(job.step(), "/", steps);
+  }
+  const double epochs = job.spec().training().epochs();
+  return absl::StrCat(job.step(), ", ", epochs, epochs == 1 ? " epoch" : " epochs");
 }
 
 void AppendField(const std::string& name, const std::string& value, std::string* text) {
@@ -98,6 +99,11 @@ std::string ClassTable(const v1::Job& job) {
 }
 
 }  // namespace
+
+int64_t TotalSteps(const v1::Job& job) {
+  // An older coordinator tells them as those of the spec.
+  return job.total_steps() > 0 ? job.total_steps() : job.spec().training().steps();
+}
 
 std::string ToJson(const google::protobuf::Message& message, OutputFormat format) {
   google::protobuf::util::JsonPrintOptions options;

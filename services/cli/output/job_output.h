@@ -3,6 +3,7 @@
 #ifndef STAGECOACH_SERVICES_CLI_OUTPUT_JOB_OUTPUT_H_
 #define STAGECOACH_SERVICES_CLI_OUTPUT_JOB_OUTPUT_H_
 
+#include <cstdint>
 #include <string>
 
 #include "google/protobuf/message.h"
@@ -14,6 +15,9 @@ namespace stagecoach {
 
 // One line for ndjson, indented for json. Field names as in the .proto files.
 std::string ToJson(const google::protobuf::Message& message, OutputFormat format);
+
+// Of the whole job; 0: it counts in epochs and has not loaded its data.
+int64_t TotalSteps(const v1::Job& job);
 
 std::string JobTable(const v1::ListJobsResponse& jobs, const Console& console);
 std::string JobDescription(const v1::Job& job, const Console& console);

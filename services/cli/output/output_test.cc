@@ -262,6 +262,23 @@ TEST(JobOutput, ClassesStandInATableOfTheirOwn) {
                               "   10    0.2500       -\n"));
 }
 
+// Symptom: `describe -o json` of a job in epochs gave both epochs and the steps that they came to, a spec that no
+// coordinator takes.
+TEST(JobOutput, TheStepsOfAJobInEpochsStandBesideItsSpec) {
+  std::ostringstream out, notes;
+  const Console console(out, notes, {});
+  v1::Job job;
+  job.mutable_spec()->mutable_training()->set_epochs(2);
+  job.set_step(3);
+  EXPECT_THAT(JobDescription(job, console), HasSubstr("Step:           3, 2 epochs\n"));
+  job.set_total_steps(52);
+  EXPECT_THAT(JobDescription(job, console), HasSubstr("Step:           3/52\n"));
+  EXPECT_EQ(TotalSteps(job), 52);
+  EXPECT_THAT(ToJson(job, OutputFormat::kNdjson),
+              testing::AllOf(HasSubstr(R"("epochs":2)"), HasSubstr(R"("total_steps":"52")"),
+                             HasSubstr(R"("steps":"0")")));
+}
+
 TEST(JobOutput, APlanSaysInWhichPrecisionItCounts) {
   v1::PlanJobResponse plan;
   EXPECT_THAT(PlanText(plan, false), HasSubstr("\nprecision   float32\n"));

@@ -197,11 +197,9 @@ absl::Status JobServiceAdapter::ExportTo(const v1::ExportWeightsRequest& request
   const std::string folder = absl::StrCat(parts_.export_folder, "/", request.job_id(), ".step-",
                                           ref.step, request.average() ? "-average" : "");
   RETURN_IF_ERROR(parts_.file_system->MakeFolders(folder));
-  JobSpec submitted = spec;  // a view's steps are those that the epochs came to
-  if (submitted.training.epochs > 0) submitted.training.steps = 0;
   ASSIGN_OR_RETURN(const std::string digest,
                    ::stagecoach::ExportWeights(*parts_.file_system, ref, manifest, folder,
-                                               parts_.codec->Encode(submitted), request.average()));
+                                               parts_.codec->Encode(spec), request.average()));
   response->set_folder(folder);
   response->set_weights_digest(digest);
   return absl::OkStatus();

@@ -51,6 +51,7 @@ v1::Job ToProto(const JobView& view) {
   job.set_message(view.message);
   job.set_generation(view.generation);
   job.set_step(view.step);
+  job.set_total_steps(view.total_steps);
   if (view.has_loss) job.set_loss(view.loss);
   if (view.has_evaluation_loss) job.set_evaluation_loss(view.evaluation_loss);
   AddMeasures(view.measures, job.mutable_measures());

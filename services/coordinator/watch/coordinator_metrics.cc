@@ -235,7 +235,7 @@ void CoordinatorMetrics::WriteJob(const JobView& view, MetricWriter& writer) {
               std::to_string(training.micro_batches)},
              1);
   writer.Add(metric::kStep, {id}, static_cast<double>(view.step));
-  writer.Add(metric::kTargetSteps, {id}, static_cast<double>(training.steps));
+  writer.Add(metric::kTargetSteps, {id}, static_cast<double>(view.total_steps));
   writer.Add(metric::kBubble, {id}, view.bubble);
   writer.Add(metric::kBubbleIdeal, {id}, view.bubble_ideal);
   writer.Add(metric::kImbalance, {id}, Imbalance(view.stages));
@@ -249,7 +249,7 @@ void CoordinatorMetrics::WriteJob(const JobView& view, MetricWriter& writer) {
     writer.Add(metric::kMeasure, {id, "eval", measure.name}, measure.value);
   }
   writer.Add(metric::kNonfinite, {id}, static_cast<double>(view.skipped_steps));
-  const double left = static_cast<double>(training.steps) - static_cast<double>(view.step);
+  const double left = static_cast<double>(view.total_steps) - static_cast<double>(view.step);
   writer.Add(metric::kExpectedEnd, {id},
              SystemClock::Get()->UnixSeconds() + std::max(0.0, left) * view.step_seconds);
   writer.Add(metric::kRecoveries, {id}, static_cast<double>(view.recoveries));

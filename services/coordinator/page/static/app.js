@@ -5,6 +5,7 @@
 // What the address does not say is not shown: without /with/ a job's curves stand alone.
 import {h, setAttribute, setText} from './dom.js';
 import {stateName} from './format.js';
+import {totalSteps} from './job_facts.js';
 import {JobView} from './job_view.js';
 import {JobsView} from './jobs_view.js';
 import {Live} from './live.js';
@@ -78,7 +79,7 @@ function announce() {
 function title() {
   const job = store.job;
   if (!job) return 'Stagecoach';
-  const steps = Number(job.spec?.training?.steps || 0);
+  const steps = totalSteps(job);
   const done = steps > 0 ? `${Math.floor(100 * Number(job.step) / steps)} % ` : '';
   return `${done}${job.spec?.name || job.id} · Stagecoach`;
 }

@@ -2,6 +2,7 @@
 import {cancelJob} from './api.js';
 import {setText} from './dom.js';
 import {integer} from './format.js';
+import {totalSteps} from './job_facts.js';
 
 export class CancelDialog {
   constructor(button, store, jobId) {
@@ -25,7 +26,7 @@ export class CancelDialog {
     const saved = job.last_checkpoint_step === undefined ? 'There is no checkpoint yet: all its work is lost.'
       : `Its newest checkpoint is of step ${integer(job.last_checkpoint_step)}; later steps are lost.`;
     setText(document.getElementById('cancel-text'),
-            `${this.jobId} has done ${integer(job.step)} of ${integer(job.spec?.training?.steps)} steps. ${saved}`);
+            `${this.jobId} has done ${integer(job.step)} of ${integer(totalSteps(job))} steps. ${saved}`);
     setText(this.problem, '');
     this.confirm.disabled = false;
     this.dialog.showModal();

@@ -3,7 +3,7 @@ import {Comparison} from './compare.js';
 import {CurveChart, lineSwatch} from './curve_chart.js';
 import {fillSegmented, h, part, updateTable} from './dom.js';
 import {compact, decimal, integer, measureText, measureValue, percent, scientific, span} from './format.js';
-import {hasBubble, hasMeasured} from './job_facts.js';
+import {hasBubble, hasMeasured, totalSteps} from './job_facts.js';
 import {measureColumn} from './series.js';
 import {downsample, quantile, smooth} from './sample.js';
 import {settingsOf} from './settings.js';
@@ -24,7 +24,7 @@ const CURVES = [
 
 /** What the two runs differ in: [what, of this one, of the other]. */
 export function differences(job, other) {
-  const facts = (one) => [['Steps', `${integer(one.step)} / ${integer(one.spec?.training?.steps)}`], ['Loss', decimal(one.loss, 4)],
+  const facts = (one) => [['Steps', `${integer(one.step)} / ${integer(totalSteps(one))}`], ['Loss', decimal(one.loss, 4)],
     ['Eval loss', decimal(one.evaluation_loss, 4)], ['Tokens/s', hasMeasured(one) ? compact(one.tokens_per_second) : '–'],
     ['Bubble', hasMeasured(one) && hasBubble(one) ? percent(one.bubble) : '–'],
     ...settingsOf(one).map(([, title, value, detail]) => [title, detail ? `${value}; ${detail}` : value])];

@@ -28,6 +28,11 @@ export function pipelineStages(job) {
   return num(job?.pipeline_stages) || (job?.stages || []).length || num(job?.spec?.pipeline?.stages) || NaN;
 }
 
+/** Steps in all; NaN or 0: the job counts in epochs and has not loaded its data. */
+export function totalSteps(job) {
+  return num(job?.total_steps) || num(job?.spec?.training?.steps);
+}
+
 /** A stage's place in the pipeline: while others are lost, not its place in the list. */
 export function placeOf(stage, index) {
   return stage.stage === undefined ? index : num(stage.stage);

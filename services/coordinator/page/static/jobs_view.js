@@ -3,7 +3,7 @@ import {listJobs} from './api.js';
 import {h, part, setText, updateTable} from './dom.js';
 import {updateFleet} from './fleet.js';
 import {compact, dateTime, decimal, duration, integer, num, percent} from './format.js';
-import {hasBubble, hasMeasured, isHeld, stateOf} from './job_facts.js';
+import {hasBubble, hasMeasured, isHeld, stateOf, totalSteps} from './job_facts.js';
 
 const COLUMNS = [
   {title: 'Job'}, {title: 'State'}, {title: 'Progress'}, {title: 'Steps', number: true}, {title: 'Loss', number: true},
@@ -46,7 +46,7 @@ export class JobsView {
   }
 
   row(job) {
-    const steps = num(job.spec?.training?.steps);
+    const steps = totalSteps(job);
     const end = job.finished_unix_seconds ?? this.store.now();
     return [
       {text: h('a', {href: `#/jobs/${encodeURIComponent(job.id)}`}, job.id), field: 'id', value: job.id},

@@ -2,7 +2,7 @@
 import {alertsOf} from './alerts.js';
 import {h, part, s, setAttribute, setText} from './dom.js';
 import {clock, compact, dateTime, decimal, duration, integer, isOfAClass, measureText, measureValue, num, percent, span, stateName} from './format.js';
-import {hasBubble, hasMeasured, isHeld, lostStages, pipelineStages, stateOf} from './job_facts.js';
+import {hasBubble, hasMeasured, isHeld, lostStages, pipelineStages, stateOf, totalSteps} from './job_facts.js';
 import {modelText, precisionText, scheduleText} from './settings.js';
 
 const TILES = [['eta', 'Time left'], ['loss', 'Loss'], ['evaluation_loss', 'Eval loss'], ['tokens_per_second', 'Tokens/s'],
@@ -89,7 +89,7 @@ export class Summary {
   }
 
   updateProgress(job) {
-    const steps = num(job.spec?.training?.steps);
+    const steps = totalSteps(job);
     const done = num(job.step);
     const progress = part(this.root, 'progress');
     progress.max = steps > 0 ? steps : 1;
@@ -151,7 +151,7 @@ export class Summary {
       return;
     }
     const each = this.secondsPerStep(job);
-    const left = (num(job.spec?.training?.steps) - num(job.step)) * each;
+    const left = (totalSteps(job) - num(job.step)) * each;
     if (!(left >= 0) || each === 0) {
       this.set('eta', '–', null, '');
       return;
