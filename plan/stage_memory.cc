@@ -298,8 +298,9 @@ StageMemory ForecastStageMemory(const Network& model, const StageProgram& progra
   memory.parameters = parameters * (kFloatBytes + copy) + states * kFloatBytes;
   memory.parameters += ValueBytes(model, CopiedValues(model, query.first_layer, query.last_layer));
   memory.gradients = gradients * kFloatBytes + accumulators;
-  const size_t slots = OptimizerSlots(query.optimizer).size() + (query.average ? 1 : 0);
-  memory.optimizer = static_cast<int64_t>(slots) * trained * kFloatBytes;
+  const auto slots = static_cast<int64_t>(OptimizerSlots(query.optimizer).size());
+  const int64_t averaged = query.average ? trained + states : 0;
+  memory.optimizer = (slots * trained + averaged) * kFloatBytes;
   std::vector<int64_t> targets;
   for (const ValueType& type : model.objective.loaded()) {
     targets.push_back(TypeBytes(type, 1, dtype));

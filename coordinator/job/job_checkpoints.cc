@@ -18,13 +18,16 @@ void JobTransition::On(const SaveRequested&) { state_.save_requested = true; }
 
 int64_t JobTransition::CheckpointBytes() const {
   const auto slots = static_cast<int64_t>(TrainingSlots(spec().training).size());
+  const bool averages = spec().training.average.decay > 0;
   int64_t elements = 0;
   for (const NetworkLayer& layer : state_.job->model.layers) {
     for (const ParameterSpec& parameter : layer.parameters) {
       if (parameter.tied()) continue;
       elements += parameter.shape.elements() * (parameter.trained ? 1 + slots : 1);
     }
-    for (const StateSpec& state : layer.states) elements += state.shape.elements();
+    for (const StateSpec& state : layer.states) {
+      elements += state.shape.elements() * (averages ? 2 : 1);
+    }
   }
   return elements * kElementBytes;
 }
@@ -96,6 +99,9 @@ std::vector<ExpectedTensor> JobTransition::ExpectedTensors() const {
     }
     for (const StateSpec& state : layer.states) {
       expected.push_back({state.name, DType::kF32, state.shape});
+      if (slots.contains(kAverageSlot)) {
+        expected.push_back({SlotTensorName(kAverageSlot, state.name), DType::kF32, state.shape});
+      }
     }
   }
   return expected;

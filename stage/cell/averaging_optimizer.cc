@@ -1,4 +1,5 @@
-// An optimizer that keeps a moving average of each value beside it. Nothing that it does writes what the training reads.
+// An optimizer that keeps a moving average of each value beside it, of parameters and of states. Nothing that it does
+// writes what the training reads.
 #include <algorithm>
 #include <utility>
 
@@ -9,12 +10,11 @@ namespace {
 
 class AveragingOptimizer final : public Optimizer {
  public:
-  AveragingOptimizer(std::unique_ptr<Optimizer> inner, const AverageSpec& average,
-                     std::vector<Parameter*> parameters, std::vector<OptimizerSlot> slots,
-                     Backend& backend)
+  AveragingOptimizer(std::unique_ptr<Optimizer> inner, const AverageSpec& average, Tensors values,
+                     std::vector<OptimizerSlot> slots, Backend& backend)
       : inner_(std::move(inner)),
         spec_(average),
-        parameters_(std::move(parameters)),
+        values_(std::move(values)),
         slots_(std::move(slots)),
         backend_(backend) {}
 
@@ -40,24 +40,20 @@ class AveragingOptimizer final : public Optimizer {
 
   void SwapAverages() override {
     std::vector<Backend::SwapArgs> all;
-    for (size_t i = 0; i < parameters_.size(); ++i) {
-      all.push_back({parameters_[i]->value, slots_[i].value});
-    }
+    for (size_t i = 0; i < values_.size(); ++i) all.push_back({values_[i], slots_[i].value});
     backend_.SwapAll(all);
   }
 
  private:
   void MoveBy(float rate) {
     std::vector<AverageArgs> all;
-    for (size_t i = 0; i < parameters_.size(); ++i) {
-      all.push_back({parameters_[i]->value, slots_[i].value, rate});
-    }
+    for (size_t i = 0; i < values_.size(); ++i) all.push_back({values_[i], slots_[i].value, rate});
     backend_.AverageAll(all);
   }
 
   const std::unique_ptr<Optimizer> inner_;
   const AverageSpec spec_;
-  const std::vector<Parameter*> parameters_;
+  const Tensors values_;
   const std::vector<OptimizerSlot> slots_;
   Backend& backend_;
 };
@@ -65,11 +61,10 @@ class AveragingOptimizer final : public Optimizer {
 }  // namespace
 
 std::unique_ptr<Optimizer> MakeAveragingOptimizer(std::unique_ptr<Optimizer> inner,
-                                                  const AverageSpec& average,
-                                                  std::vector<Parameter*> parameters,
+                                                  const AverageSpec& average, Tensors values,
                                                   std::vector<OptimizerSlot> slots,
                                                   Backend& backend) {
-  return std::make_unique<AveragingOptimizer>(std::move(inner), average, std::move(parameters),
+  return std::make_unique<AveragingOptimizer>(std::move(inner), average, std::move(values),
                                               std::move(slots), backend);
 }
 

@@ -11,6 +11,16 @@
 namespace stagecoach {
 namespace {
 
+absl::StatusOr<OptimizerSlot> MakeSlot(const std::string& slot, const std::string& of,
+                                       const Shape& shape, float start, Backend& backend) {
+  const std::string name = SlotTensorName(slot, of);
+  ASSIGN_OR_RETURN(
+      Tensor value,
+      Annotate(MakeTensor(backend.allocator(), MemoryKind::kOptimizer, DType::kF32, shape), name));
+  backend.Fill(value, start);
+  return OptimizerSlot{name, std::move(value)};
+}
+
 // One slot for each parameter.
 absl::StatusOr<std::vector<OptimizerSlot>> MakeSlots(const std::vector<Parameter*>& parameters,
                                                      const std::string& slot, float start,
@@ -18,12 +28,9 @@ absl::StatusOr<std::vector<OptimizerSlot>> MakeSlots(const std::vector<Parameter
   std::vector<OptimizerSlot> slots;
   slots.reserve(parameters.size());
   for (const Parameter* parameter : parameters) {
-    const std::string name = SlotTensorName(slot, parameter->spec.name);
-    ASSIGN_OR_RETURN(Tensor value, Annotate(MakeTensor(backend.allocator(), MemoryKind::kOptimizer,
-                                                       DType::kF32, parameter->spec.shape),
-                                            name));
-    backend.Fill(value, start);
-    slots.push_back({name, std::move(value)});
+    ASSIGN_OR_RETURN(OptimizerSlot made,
+                     MakeSlot(slot, parameter->spec.name, parameter->spec.shape, start, backend));
+    slots.push_back(std::move(made));
   }
   return slots;
 }
@@ -44,7 +51,8 @@ const std::map<std::string, Maker>& Makers() {
 absl::StatusOr<std::unique_ptr<Optimizer>> MakeOptimizer(const OptimizerSpec& spec,
                                                          std::vector<Parameter*> parameters,
                                                          Backend& backend,
-                                                         const AverageSpec& average) {
+                                                         const AverageSpec& average,
+                                                         const std::vector<LayerState*>& states) {
   const std::vector<Parameter*> averaged =
       average.decay > 0 ? parameters : std::vector<Parameter*>();
   OptimizerParts parts{.parameters = std::move(parameters), .slots = {}, .backend = &backend};
@@ -57,8 +65,16 @@ absl::StatusOr<std::unique_ptr<Optimizer>> MakeOptimizer(const OptimizerSpec& sp
   if (average.decay == 0) return optimizer;
   ASSIGN_OR_RETURN(std::vector<OptimizerSlot> averages,
                    MakeSlots(averaged, kAverageSlot, 0.0f, backend));
-  return MakeAveragingOptimizer(std::move(optimizer), average, averaged, std::move(averages),
-                                backend);
+  Tensors values;
+  for (const Parameter* parameter : averaged) values.push_back(parameter->value);
+  for (const LayerState* state : states) {
+    ASSIGN_OR_RETURN(OptimizerSlot made,
+                     MakeSlot(kAverageSlot, state->spec.name, state->spec.shape, 0.0f, backend));
+    averages.push_back(std::move(made));
+    values.push_back(state->value);
+  }
+  return MakeAveragingOptimizer(std::move(optimizer), average, std::move(values),
+                                std::move(averages), backend);
 }
 
 }  // namespace stagecoach

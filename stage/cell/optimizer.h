@@ -29,17 +29,18 @@ class Optimizer {
   virtual void Apply(uint64_t applied, double learning_rate, double gradient_scale) = 0;
   virtual std::vector<OptimizerSlot> slots() = 0;
 
-  // Of one that keeps averages of the values (averaging_optimizer.cc); their slots are "average".
+  // Of one that keeps averages of the values and of the states (averaging_optimizer.cc); their slots are "average".
   virtual void BeginAverages() {}  // the values as they are now
   // Values and averages change places. Only what reads may run before they have changed back; who reads copies of the
   // values in another type makes them anew (Cell::RefreshCompute).
   virtual void SwapAverages() {}
 };
 
-absl::StatusOr<std::unique_ptr<Optimizer>> MakeOptimizer(const OptimizerSpec& spec,
-                                                         std::vector<Parameter*> parameters,
-                                                         Backend& backend,
-                                                         const AverageSpec& average = {});
+// states: which only averages follow, as the running moments of batch norm. What a step makes of them has to be there
+// when it is applied (Cell::CommitStates).
+absl::StatusOr<std::unique_ptr<Optimizer>> MakeOptimizer(
+    const OptimizerSpec& spec, std::vector<Parameter*> parameters, Backend& backend,
+    const AverageSpec& average = {}, const std::vector<LayerState*>& states = {});
 
 }  // namespace stagecoach
 

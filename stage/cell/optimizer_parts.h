@@ -29,10 +29,9 @@ inline Tensor ComputeCopy(const Parameter& parameter) {
   return parameter.compute.buffer() == parameter.value.buffer() ? Tensor() : parameter.compute;
 }
 
-// Updates by `inner`, then the averages: of the values, one slot for each.
+// Updates by `inner`, then the averages: of these values, one slot for each.
 std::unique_ptr<Optimizer> MakeAveragingOptimizer(std::unique_ptr<Optimizer> inner,
-                                                  const AverageSpec& average,
-                                                  std::vector<Parameter*> parameters,
+                                                  const AverageSpec& average, Tensors values,
                                                   std::vector<OptimizerSlot> slots,
                                                   Backend& backend);
 

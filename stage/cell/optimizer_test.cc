@@ -239,6 +239,27 @@ TEST_F(OptimizerTest, AveragesFollowTheValuesAndChangePlacesWithThem) {
   }
 }
 
+// The running moments of batch norm: weights that are an average are evaluated with an average of them.
+TEST_F(OptimizerTest, AveragesFollowTheStatesToo) {
+  const auto floats = [this](float x) {
+    return TensorOf(*backend_, std::vector<float>(3, x), DType::kF32, {3});
+  };
+  LayerState mean{.spec = {.name = "model/0003/running_mean", .shape = {3}}, .value = floats(8)};
+  const std::unique_ptr<Optimizer> optimizer =
+      *MakeOptimizer(SgdSpec{}, {parameters_[0].get()}, *backend_, {.decay = 0.75}, {&mean});
+  EXPECT_THAT(Names(optimizer->slots()),
+              ElementsAre("opt/average/0003/mlp.up.weight", "opt/average/0003/running_mean"));
+  optimizer->BeginAverages();
+  backend_->Fill(mean.value, 16);  // what a step made of it
+  optimizer->Apply(0, 0.1, 1.0);
+  const auto average = [&] { return ValuesOf<float>(*backend_, optimizer->slots()[1].value); };
+  EXPECT_THAT(average(), testing::Each(10.0F));
+  EXPECT_THAT(ValuesOf<float>(*backend_, mean.value), testing::Each(16.0F));
+  optimizer->SwapAverages();
+  EXPECT_THAT(average(), testing::Each(16.0F));
+  EXPECT_THAT(ValuesOf<float>(*backend_, mean.value), testing::Each(10.0F));
+}
+
 TEST_F(OptimizerTest, PlainSgdHasNoSlots) {
   const std::unique_ptr<Optimizer> optimizer = Make(SgdSpec{});
   EXPECT_TRUE(optimizer->slots().empty());

@@ -109,8 +109,9 @@ absl::Status BuildCell(const LoadingParts& parts, LoadedCell* loaded) {
                    resumes ? std::nullopt : std::optional<uint64_t>(command.spec.seed),
                    static_cast<int>(command.spec.training.micro_batches), *parts.backend));
   const TrainingSpec& training = command.spec.training;
-  ASSIGN_OR_RETURN(loaded->optimizer, MakeOptimizer(training.optimizer, loaded->cell->trained(),
-                                                    *parts.backend, training.average));
+  ASSIGN_OR_RETURN(loaded->optimizer,
+                   MakeOptimizer(training.optimizer, loaded->cell->trained(), *parts.backend,
+                                 training.average, loaded->cell->states()));
   loaded->cell->ZeroGradients();
   bool averages = false;  // are in the checkpoint
   if (resumes) {

@@ -214,9 +214,10 @@ absl::Status StageEngine::Apply(const ApplyDecision& decision) {
   ASSIGN_OR_RETURN(const bool is_new, IsNew(decision));
   if (!is_new) return absl::OkStatus();
   if (decision.apply) {
+    // Before the update, whose averages follow the states too.
+    RETURN_IF_ERROR(loaded_->cell->CommitStates());
     loaded_->optimizer->Apply(decision.optimizer_steps, decision.learning_rate,
                               decision.gradient_scale);
-    RETURN_IF_ERROR(loaded_->cell->CommitStates());
     loaded_->copied = LoadedCell::Weights::kStale;
   }
   loaded_->cell->ZeroGradients();

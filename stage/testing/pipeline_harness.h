@@ -172,8 +172,8 @@ class PipelineHarness {
     const double norm = std::sqrt(squared_norm);
     const bool clips = options_.clip_norm > 0 && norm > options_.clip_norm;
     for (Stage& stage : stages_) {
-      stage.optimizer->Apply(step_, 0.05, clips ? options_.clip_norm / norm : 1.0);
       RETURN_IF_ERROR(stage.cell->CommitStates());
+      stage.optimizer->Apply(step_, 0.05, clips ? options_.clip_norm / norm : 1.0);
       stage.cell->ZeroGradients();
     }
     ++step_;
@@ -319,8 +319,8 @@ class PipelineHarness {
     CHECK_OK(cell.status());
     stage.cell = *std::move(cell);
     stage.cell->ZeroGradients();
-    auto optimizer =
-        MakeOptimizer(options_.optimizer, stage.cell->trained(), *stage.backend, options_.average);
+    auto optimizer = MakeOptimizer(options_.optimizer, stage.cell->trained(), *stage.backend,
+                                   options_.average, stage.cell->states());
     CHECK_OK(optimizer.status());
     stage.optimizer = *std::move(optimizer);
     stage.optimizer->BeginAverages();

@@ -1,5 +1,5 @@
-// A network with batch norms goes on with its averages from a checkpoint of another number of stages. That it has the
-// same ones however it is cut and run is in zoo_test.cc.
+// A network with batch norms goes on with its running moments, and with the averages of these, from a checkpoint of
+// another number of stages. That it has the same ones however it is cut and run is in zoo_test.cc.
 #include "network/layers/batch_norm.h"
 
 #include <memory>
@@ -28,6 +28,7 @@ HarnessOptions Normed(int stages, const std::function<std::unique_ptr<Backend>()
   HarnessOptions options{
       .stages = stages, .batch_size = 5, .micro_batches = 3, .evaluation_sequences = 5};
   options.make_backend = make;
+  options.average = {.decay = 0.6};
   options.other_model = SequenceSpec{.width = 36,
                                      .context = 11,
                                      .vocabulary = 17,
@@ -45,6 +46,10 @@ HarnessResult TrainOrDie(const HarnessOptions& options, int steps) {
 void ExpectToGoOn(const PipelineDevice& device) {
   const HarnessResult undisturbed = TrainOrDie(Normed(1, device.variants.front()), 4);
   EXPECT_NE(undisturbed.state.at("model/0002/running_mean"), std::string(4 * 36, '\0'));
+  for (const char* name : {"running_mean", "running_variance"}) {
+    const std::string of = std::string("/0002/") + name;
+    EXPECT_NE(undisturbed.state.at("opt/average" + of), undisturbed.state.at("model" + of)) << of;
+  }
   FaultFileSystem file_system;
   PipelineHarness three(Normed(3, device.variants.front()));
   ASSERT_TRUE(three.Train(2).ok());
