@@ -19,7 +19,7 @@ struct PictureFields {
   double random_area = 0;               // 0: no random parts
   int64_t padding = 0;
   bool flip = false;
-  double brightness = 0, contrast = 0, saturation = 0;
+  double brightness = 0, contrast = 0, saturation = 0, hue = 0;
   int64_t cutout = 0;
   int64_t decode_threads = 1;
   template <typename Visitor>
@@ -28,14 +28,20 @@ struct PictureFields {
     visit.Weights("deviation", deviation, 1e-6, 1e6, 3);
     visit.Flag("measure", measure);
     visit.Count("shorter_side", shorter_side, 0, 8192);
+    VisitDrawn(visit);
+    visit.Count("decode_threads", decode_threads, 0, 256);
+  }
+  // What is drawn for a picture to train on.
+  template <typename Visitor>
+  void VisitDrawn(Visitor& visit) {
     visit.ZeroOrBetween("random_area", random_area, 1e-4, 1);
     visit.Count("padding", padding, 0, 8192);
     visit.Flag("flip", flip);
     visit.Rate("brightness", brightness);
     visit.Rate("contrast", contrast);
     visit.Rate("saturation", saturation);
+    visit.Between("hue", hue, 0, 0.5);
     visit.Count("cutout", cutout, 0, 8192);
-    visit.Count("decode_threads", decode_threads, 0, 256);
   }
 };
 

@@ -1,7 +1,6 @@
 // The reader of data.cifar (plan/data/cifar.h). All records are kept in memory, of stages that read labels alone only
 // these.
 #include <algorithm>
-#include <array>
 #include <filesystem>
 #include <span>
 #include <system_error>
@@ -10,13 +9,13 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "base/hash.h"
 #include "base/progress.h"
 #include "base/status.h"
 #include "base/utf8.h"
 #include "plan/data/cifar.h"
 #include "stage/data/classes_text.h"
 #include "stage/data/data_file.h"
+#include "stage/data/listed_pictures.h"
 #include "stage/data/open_source.h"
 #include "stage/data/picture_source.h"
 #include "stage/pictures/decode.h"
@@ -25,10 +24,17 @@ namespace stagecoach {
 namespace {
 
 constexpr char kField[] = "data.cifar.folder";
-constexpr char kTestFile[] = "test_batch.bin", kNamesFile[] = "batches.meta.txt";
 constexpr int64_t kMostNamesBytes = 16 << 10;
 constexpr int64_t kSide = 32, kPlane = kSide * kSide, kPixelBytes = 3 * kPlane;
-constexpr int64_t kRecord = 1 + kPixelBytes;
+
+// What a folder has.
+struct CifarFiles {
+  const char* name = "CIFAR-10";
+  std::vector<std::string> train;
+  std::string test = "test_batch.bin", names = "batches.meta.txt";
+  int64_t label_bytes = 1, label_at = 0;  // in front of the pixels, and which of them counts
+  int64_t record() const { return label_bytes + kPixelBytes; }
+};
 
 struct CifarRecords {
   std::vector<uint8_t> labels;
@@ -55,32 +61,53 @@ class CifarPictures final : public PictureSet {
   const CifarRecords records_;
 };
 
-absl::StatusOr<std::vector<std::string>> TrainFiles(const std::string& folder) {
+absl::StatusOr<CifarFiles> CifarFilesIn(const CifarData& data) {
   std::error_code error;
-  std::vector<std::string> names;
-  for (std::filesystem::directory_iterator at(folder, error), end; !error && at != end;
+  CifarFiles files;
+  bool hundred = false;
+  for (std::filesystem::directory_iterator at(data.folder, error), end; !error && at != end;
        at.increment(error)) {
     const std::string name = at->path().filename().string();
+    hundred = hundred || name == "train.bin";
     if (absl::StartsWith(name, "data_batch_") && absl::EndsWith(name, ".bin")) {
-      names.push_back(name);
+      files.train.push_back(name);
     }
   }
-  const std::string where = absl::StrCat(kField, " = \"", folder, "\"");
+  const std::string where = absl::StrCat(kField, " = \"", data.folder, "\"");
   if (error) {
     return absl::NotFoundError(absl::StrCat(where, ": ", error.message(),
                                             "; give a folder that every stage's machine can read"));
   }
-  if (names.empty()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        where, ": has no data_batch_*.bin; give the folder of CIFAR-10's binary version"));
+  const bool coarse = data.labels == CifarLabels::kCoarse;
+  if (hundred == !files.train.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(where,
+                     hundred ? ": has data_batch_*.bin and train.bin"
+                             : ": has no data_batch_*.bin and no train.bin",
+                     "; give the folder of CIFAR-10's binary version, or of CIFAR-100's"));
   }
-  std::sort(names.begin(), names.end());
-  return names;
+  if (hundred) {
+    return CifarFiles{.name = "CIFAR-100",
+                      .train = {"train.bin"},
+                      .test = "test.bin",
+                      .names = coarse ? "coarse_label_names.txt" : "fine_label_names.txt",
+                      .label_bytes = 2,
+                      .label_at = coarse ? 0 : 1};
+  }
+  if (coarse) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(where,
+                     ": has data_batch_*.bin, so it is CIFAR-10 with one label each; leave out "
+                     "data.cifar.labels = coarse, or "
+                     "give the folder of CIFAR-100's binary version"));
+  }
+  std::sort(files.train.begin(), files.train.end());
+  return files;
 }
 
 // As the archive tells them, a line each; none where that file cannot be read, or is another one.
-std::vector<std::string> CifarClassNames(const std::string& folder) {
-  const auto file = OpenedFile::Open(kField, (std::filesystem::path(folder) / kNamesFile).string());
+std::vector<std::string> CifarClassNames(const std::string& folder, const std::string& file_name) {
+  const auto file = OpenedFile::Open(kField, (std::filesystem::path(folder) / file_name).string());
   if (!file.ok() || (*file)->size() > kMostNamesBytes) return {};
   std::vector<uint8_t> bytes(static_cast<size_t>((*file)->size()));
   if (!(*file)->ReadAt(0, bytes).ok()) return {};
@@ -95,8 +122,13 @@ std::vector<std::string> CifarClassNames(const std::string& folder) {
 // Reads the files of a job, one after the other, and sums up what identifies them.
 class CifarReader {
  public:
-  CifarReader(const JobSpec& spec, const Network& network, std::span<const std::string> reads)
-      : spec_(spec), folder_(spec.data.As<CifarData>().folder), keeps_(ReadsImages(reads)) {
+  CifarReader(const JobSpec& spec, const Network& network, std::span<const std::string> reads,
+              CifarFiles files)
+      : spec_(spec),
+        folder_(spec.data.As<CifarData>().folder),
+        files_(std::move(files)),
+        keeps_(ReadsImages(reads)),
+        lists_(spec.data.As<CifarData>().on_bad_record, 0) {
     const WireId labels = network.InputNamed(kPictureLabels);
     if (labels.valid()) classes_ = network.input(labels).classes;
   }
@@ -104,42 +136,44 @@ class CifarReader {
   absl::Status Read(const std::string& name, CifarRecords* records) {
     ASSIGN_OR_RETURN(const std::unique_ptr<OpenedFile> file,
                      OpenedFile::Open(kField, (std::filesystem::path(folder_) / name).string()));
-    if (const int64_t rest = file->size() % kRecord; rest != 0 || file->size() == 0) {
-      return absl::DataLossError(
-          absl::StrCat(file->Where(), ": ", file->size(), " bytes: the record at offset ",
-                       file->size() - rest, " has ", rest, " of ", kRecord,
-                       " bytes; give the whole file of CIFAR-10's binary version"));
-    }
-    std::array<std::byte, 8> size;
-    for (size_t i = 0; i < size.size(); ++i) size[i] = std::byte(file->size() >> (8 * i) & 0xff);
-    digest_.Update(size);
-    std::vector<uint8_t> piece(static_cast<size_t>(kRecord) *
-                               (kProgressPieceBytes / static_cast<size_t>(kRecord)));
+    const int64_t record = files_.record();
+    lists_.SumFileSize(file->size());
+    std::vector<uint8_t> piece(static_cast<size_t>(record) *
+                               (kProgressPieceBytes / static_cast<size_t>(record)));
     for (int64_t offset = 0; offset < file->size();) {
       ASSIGN_OR_RETURN(const size_t count, file->Read(piece));
-      digest_.Update(std::as_bytes(std::span(piece).first(count)));
+      lists_.SumContent(std::as_bytes(std::span(piece).first(count)));
       RETURN_IF_ERROR(Add(file->Where(), offset, std::span(piece).first(count), records));
       offset += static_cast<int64_t>(count);
     }
-    bytes_ += file->size();
-    return absl::OkStatus();
+    const int64_t rest = file->size() % record;
+    if (rest == 0 && file->size() > 0) return absl::OkStatus();
+    return lists_.Bad(absl::DataLossError(
+        absl::StrCat(file->Where(), ": ", file->size(), " bytes: the record at offset ",
+                     file->size() - rest, " has ", rest, " of ", record,
+                     " bytes; give the whole file of ", files_.name, "'s binary version")));
   }
 
-  DatasetManifest Manifest() { return {.bytes = bytes_, .sha256 = digest_.Hex()}; }
+  PictureSourceParts Parts(PictureSplits splits) { return lists_.Parts(std::move(splits)); }
 
  private:
+  // The whole records of a piece.
   absl::Status Add(const std::string& where, int64_t offset, std::span<const uint8_t> piece,
-                   CifarRecords* records) const {
-    for (; !piece.empty(); piece = piece.subspan(kRecord), offset += kRecord) {
-      const uint8_t label = piece.front();
+                   CifarRecords* records) {
+    const int64_t record = files_.record();
+    for (; std::ssize(piece) >= record; piece = piece.subspan(record), offset += record) {
+      const uint8_t label = piece[static_cast<size_t>(files_.label_at)];
       if (classes_ > 0 && int64_t{label} >= classes_) {
-        return absl::InvalidArgumentError(absl::StrCat(
-            where, ": label ", int{label}, " of the record at offset ", offset, " is not below ",
-            ClassesText(spec_, classes_), "; give CIFAR-10's files or a network of more classes"));
+        RETURN_IF_ERROR(lists_.Bad(absl::InvalidArgumentError(
+            absl::StrCat(where, ": label ", int{label}, " of the record at offset ", offset,
+                         " is not below ", ClassesText(spec_, classes_), "; give ", files_.name,
+                         "'s files or a network of more classes"))));
+        continue;
       }
       records->labels.push_back(label);
       if (keeps_) {
-        records->pixels.insert(records->pixels.end(), piece.begin() + 1, piece.begin() + kRecord);
+        records->pixels.insert(records->pixels.end(), piece.begin() + files_.label_bytes,
+                               piece.begin() + record);
       }
     }
     return absl::OkStatus();
@@ -147,10 +181,10 @@ class CifarReader {
 
   const JobSpec& spec_;
   const std::string folder_;
+  const CifarFiles files_;
   const bool keeps_;
   int64_t classes_ = 0;
-  Sha256 digest_;
-  int64_t bytes_ = 0;
+  PictureLists lists_;
 };
 
 }  // namespace
@@ -159,20 +193,18 @@ absl::StatusOr<std::unique_ptr<BatchSource>> OpenCifarSource(const JobSpec& spec
                                                              const Network& network,
                                                              std::span<const std::string> reads) {
   const auto data = spec.data.As<CifarData>();
-  ASSIGN_OR_RETURN(const std::vector<std::string> names, TrainFiles(data.folder));
-  CifarReader reader(spec, network, reads);
+  ASSIGN_OR_RETURN(const CifarFiles files, CifarFilesIn(data));
+  CifarReader reader(spec, network, reads, files);
   CifarRecords train, test;
-  for (const std::string& name : names) RETURN_IF_ERROR(reader.Read(name, &train));
+  for (const std::string& name : files.train) RETURN_IF_ERROR(reader.Read(name, &train));
   std::error_code error;
   const bool has_test =
-      std::filesystem::exists(std::filesystem::path(data.folder) / kTestFile, error);
-  if (has_test) RETURN_IF_ERROR(reader.Read(kTestFile, &test));
-  PictureSourceParts parts;
-  parts.splits =
+      std::filesystem::exists(std::filesystem::path(data.folder) / files.test, error);
+  if (has_test) RETURN_IF_ERROR(reader.Read(files.test, &test));
+  PictureSourceParts parts = reader.Parts(
       SplitPictures(std::make_shared<CifarPictures>(std::move(train)),
-                    has_test ? std::make_shared<CifarPictures>(std::move(test)) : nullptr);
-  parts.manifest = reader.Manifest();
-  parts.facts.classes = CifarClassNames(data.folder);
+                    has_test ? std::make_shared<CifarPictures>(std::move(test)) : nullptr));
+  parts.facts.classes = CifarClassNames(data.folder, files.names);
   return MakePictureSource(spec, network, data.pictures, reads, std::move(parts));
 }
 

@@ -199,7 +199,71 @@ TEST_F(CifarSourceTest, FoldersWithoutFilesAreNamed) {
   spec_.data = CifarData{.folder = folder_ + "/gone"};
   EXPECT_THAT(Refusal(), AllOf(HasSubstr("data.cifar.folder = \""), HasSubstr("No such file")));
   spec_.data = CifarData{.folder = "/"};
-  EXPECT_THAT(Refusal(), HasSubstr("has no data_batch_*.bin; give the folder of CIFAR-10's"));
+  EXPECT_THAT(Refusal(), HasSubstr("has no data_batch_*.bin and no train.bin; give the folder of "
+                                   "CIFAR-10's binary version, or of CIFAR-100's"));
+}
+
+TEST_F(CifarSourceTest, BadRecordsAreLeftOutWhereTheJobSaysSo) {
+  std::string text = CifarRecordsText(20, 11);
+  text[3073 * 4] = 12;
+  text[3073 * 6] = 10;
+  Write("data_batch_2.bin", text);
+  Write("test_batch.bin", CifarRecordsText(100, 12).substr(0, 3073 * 11 + 5));
+  spec_.data = CifarData{.folder = folder_, .on_bad_record = OnBadRecord::kSkip};
+  const auto source = Open(), labels = Open({"labels"});
+  EXPECT_EQ(source->bad_records(), 3);
+  EXPECT_EQ(source->manifest(), labels->manifest());
+  EXPECT_EQ(source->manifest().train_samples, 29);
+  EXPECT_EQ(source->manifest().evaluation_samples, 11);
+  EXPECT_THAT(source->note(),
+              AllOf(HasSubstr("3 bad records left out: data.cifar.folder = \""),
+                    HasSubstr("label 12 of the record at offset 12292 is not below"),
+                    HasSubstr("label 10 of the record at offset 18438 is not below"),
+                    HasSubstr("the record at offset 33803 has 5 of 3073 bytes")));
+  const Taken taken = TakeAll(*source, true, 0, 5);
+  for (const int red : Reds(taken)) EXPECT_TRUE(red != 24 && red != 26) << red;
+  for (size_t i = 0; i < taken.labels.size(); ++i) EXPECT_EQ(taken.labels[i], Reds(taken)[i] % 10);
+}
+
+// CIFAR-100: the coarse label and the fine one stand before the pixels.
+TEST_F(CifarSourceTest, ReadsTheHundredClassesToo) {
+  const auto hundred = [](int first, int count) {
+    std::string text;
+    for (int i = first; i < first + count; ++i) {
+      text += static_cast<char>(i % 20);
+      const std::string record = CifarRecordsText(i, 1);
+      text += static_cast<char>(i % 100);
+      text += record.substr(1);
+    }
+    return text;
+  };
+  const std::string ten = folder_;
+  folder_ += "/hundred";
+  Write("train.bin", hundred(0, 31));
+  Write("test.bin", hundred(130, 7));
+  Write("fine_label_names.txt", std::string("apple"));
+  SetImage({32, 32, 3}, 100);
+  SetData({});
+  const auto source = Open();
+  EXPECT_EQ(source->manifest().train_samples, 31);
+  const Taken taken = TakeAll(*source, false, 0, 1);
+  EXPECT_THAT(Reds(taken), ElementsAre(130, 131, 132, 133, 134, 135, 136));
+  EXPECT_THAT(taken.labels, ElementsAre(30, 31, 32, 33, 34, 35, 36));
+  EXPECT_THAT(source->facts().classes, ElementsAre("apple"));
+  SetImage({32, 32, 3}, 20);
+  EXPECT_THAT(Refusal(), HasSubstr("train.bin\": label 20 of the record at offset 61480 is not "
+                                   "below the classes of model.resnet, 20; give CIFAR-100's"));
+  spec_.data = CifarData{.folder = folder_, .labels = CifarLabels::kCoarse};
+  EXPECT_THAT(TakeAll(*Open(), false, 0, 1).labels, ElementsAre(10, 11, 12, 13, 14, 15, 16));
+  Write("train.bin", hundred(0, 31).substr(0, 3074 * 30 + 3073));
+  EXPECT_THAT(Refusal(), HasSubstr("the record at offset 92220 has 3073 of 3074 bytes; give the "
+                                   "whole file of CIFAR-100's binary version"));
+  Write("data_batch_1.bin", CifarRecordsText(0, 20));
+  EXPECT_THAT(Refusal(), HasSubstr("has data_batch_*.bin and train.bin; give the folder of"));
+  folder_ = ten;
+  spec_.data = CifarData{.folder = folder_, .labels = CifarLabels::kCoarse};
+  EXPECT_THAT(Refusal(), HasSubstr("so it is CIFAR-10 with one label each; leave out "
+                                   "data.cifar.labels = coarse"));
 }
 
 TEST_F(CifarSourceTest, FieldsThatDoNotGoTogetherAreRefused) {

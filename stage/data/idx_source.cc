@@ -1,7 +1,5 @@
 // The reader of data.idx (plan/data/idx.h). The images of a split are kept as bytes; each mini-batch's become numbers.
 #include <algorithm>
-#include <array>
-#include <cstring>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -14,12 +12,10 @@
 #include "stage/data/idx_file.h"
 #include "stage/data/idx_weights.h"
 #include "stage/data/open_source.h"
-#include "stage/data/sample_order.h"
+#include "stage/data/picture_source.h"
 
 namespace stagecoach {
 namespace {
-
-constexpr char kImages[] = "images", kLabels[] = "labels", kWeights[] = "weights";
 
 // Images with their labels and weights.
 struct IdxPair {
@@ -35,100 +31,32 @@ struct IdxSplit {
   int64_t first = 0, count = 0;
 };
 
-// Of a pixel's byte.
-std::array<float, 256> PixelTable(const IdxData& data) {
-  std::array<float, 256> table;
-  for (int x = 0; x < 256; ++x) {
-    table[x] = static_cast<float>((x / 255.0 - data.mean) / data.deviation);
-  }
-  return table;
-}
-
-class IdxSource final : public BatchSource {
+class IdxPictures final : public PictureSet {
  public:
-  IdxSource(const JobSpec& spec, IdxSplit train, IdxSplit evaluation, DatasetManifest manifest)
-      : order_(spec, train.count, evaluation.count),
-        train_(std::move(train)),
-        evaluation_(std::move(evaluation)),
-        pixels_(PixelTable(spec.data.As<IdxData>())),
-        manifest_(std::move(manifest)) {}
-
-  const DatasetManifest& manifest() const override { return manifest_; }
-  int64_t evaluation_batches() const override { return order_.evaluation_batches(); }
-
-  absl::StatusOr<HostBatch> Train(uint64_t step, MicroBatchId micro_batch,
-                                  std::span<const std::string> names) const override {
-    return Gather(train_, order_.Train(step, micro_batch), names);
+  explicit IdxPictures(IdxSplit split) : split_(std::move(split)) {}
+  int64_t count() const override { return split_.count; }
+  int32_t label(int64_t i) const override {
+    const IdxFile& file = split_.pair->labels;
+    CHECK(!file.bytes.empty()) << "labels were not asked for";
+    return file.item(split_.first + i).front();
   }
-
-  absl::StatusOr<HostBatch> Evaluation(uint64_t batch, MicroBatchId micro_batch,
-                                       std::span<const std::string> names) const override {
-    const SampleOrder::Range range = order_.Evaluation(batch, micro_batch);
-    std::vector<int64_t> samples(static_cast<size_t>(range.count));
-    for (int64_t i = 0; i < range.count; ++i) samples[static_cast<size_t>(i)] = range.first + i;
-    return Gather(evaluation_, samples, names);
+  float weight(int64_t i) const override {
+    const std::vector<float>& weights = split_.pair->weights;
+    return weights.empty() ? 1.0F : weights[static_cast<size_t>(split_.first + i)];
+  }
+  // With the channels that the file has: CheckIdxImages has found them to be the network's.
+  absl::StatusOr<Picture> Read(int64_t i, int64_t channels) const override {
+    const IdxFile& file = split_.pair->images;
+    const Shape image = file.header.image();
+    CHECK_EQ(image[2], channels);
+    Picture picture(image[0], image[1], image[2]);
+    const std::span<const uint8_t> bytes = file.item(split_.first + i);
+    std::copy(bytes.begin(), bytes.end(), picture.bytes.begin());
+    return picture;
   }
 
  private:
-  HostBatch Gather(const IdxSplit& split, const std::vector<int64_t>& samples,
-                   std::span<const std::string> names) const {
-    HostBatch batch{.samples = static_cast<int64_t>(samples.size()), .arrays = {}};
-    if (samples.empty()) return batch;
-    for (const std::string& name : names) {
-      CHECK(name == kImages || name == kLabels || name == kWeights) << name;
-      batch.arrays.push_back(name == kImages   ? Images(split, samples)
-                             : name == kLabels ? Labels(split, samples)
-                                               : Weights(split, samples));
-    }
-    return batch;
-  }
-
-  std::vector<std::byte> Images(const IdxSplit& split, const std::vector<int64_t>& samples) const {
-    const IdxFile& file = split.pair->images;
-    CHECK(!file.bytes.empty()) << "images were not asked for";
-    const auto pixels = static_cast<size_t>(file.header.item_bytes());
-    std::vector<std::byte> array(samples.size() * pixels * sizeof(float));
-    std::byte* to = array.data();
-    for (const int64_t sample : samples) {
-      for (const uint8_t pixel : file.item(split.first + sample)) {
-        std::memcpy(to, &pixels_[pixel], sizeof(float));
-        to += sizeof(float);
-      }
-    }
-    return array;
-  }
-
-  static std::vector<std::byte> Labels(const IdxSplit& split, const std::vector<int64_t>& samples) {
-    const IdxFile& file = split.pair->labels;
-    CHECK(!file.bytes.empty()) << "labels were not asked for";
-    std::vector<std::byte> array(samples.size() * sizeof(int32_t));
-    std::byte* to = array.data();
-    for (const int64_t sample : samples) {
-      const int32_t label = file.item(split.first + sample).front();
-      std::memcpy(to, &label, sizeof(label));
-      to += sizeof(label);
-    }
-    return array;
-  }
-
-  static std::vector<std::byte> Weights(const IdxSplit& split,
-                                        const std::vector<int64_t>& samples) {
-    const std::vector<float>& weights = split.pair->weights;
-    std::vector<std::byte> array(samples.size() * sizeof(float));
-    std::byte* to = array.data();
-    for (const int64_t sample : samples) {
-      const float weight =
-          weights.empty() ? 1.0f : weights[static_cast<size_t>(split.first + sample)];
-      std::memcpy(to, &weight, sizeof(weight));
-      to += sizeof(weight);
-    }
-    return array;
-  }
-
-  const SampleOrder order_;
-  const IdxSplit train_, evaluation_;
-  const std::array<float, 256> pixels_;
-  const DatasetManifest manifest_;
+  const IdxSplit split_;
 };
 
 absl::Status CheckLabels(const IdxFile& file, const JobSpec& spec, int64_t classes) {
@@ -153,17 +81,17 @@ class Reader {
                                                     const std::string& labels) {
     auto made = std::make_shared<IdxPair>();
     IdxPair& pair = *made;
-    ASSIGN_OR_RETURN(pair.images, Read(absl::StrCat("data.idx.", prefix, kImages), images,
-                                       IdxContent::kImages, Reads(kImages)));
+    ASSIGN_OR_RETURN(pair.images, Read(absl::StrCat("data.idx.", prefix, kPictureImages), images,
+                                       IdxContent::kImages, Reads(kPictureImages)));
     RETURN_IF_ERROR(CheckIdxImages(pair.images.where, pair.images.header, spec_, network_));
-    ASSIGN_OR_RETURN(pair.labels, Read(absl::StrCat("data.idx.", prefix, kLabels), labels,
-                                       IdxContent::kLabels, Reads(kLabels)));
+    ASSIGN_OR_RETURN(pair.labels, Read(absl::StrCat("data.idx.", prefix, kPictureLabels), labels,
+                                       IdxContent::kLabels, Reads(kPictureLabels)));
     if (pair.labels.header.count() != pair.count()) {
       return absl::InvalidArgumentError(absl::StrCat(
           pair.labels.where, ": ", pair.labels.header.count(), " labels for ", pair.count(),
           " images of ", pair.images.where, "; give files that belong together"));
     }
-    if (const WireId id = network_.InputNamed(kLabels); Reads(kLabels)) {
+    if (const WireId id = network_.InputNamed(kPictureLabels); Reads(kPictureLabels)) {
       RETURN_IF_ERROR(CheckLabels(pair.labels, spec_, network_.input(id).classes));
     }
     return made;
@@ -172,25 +100,20 @@ class Reader {
   // After all pairs.
   absl::Status ReadWeights(const std::string& prefix, const std::string& path, IdxPair* pair) {
     if (path.empty()) return absl::OkStatus();
-    ASSIGN_OR_RETURN(const IdxFile file, Read(absl::StrCat("data.idx.", prefix, kWeights), path,
-                                              IdxContent::kWeights, Reads(kWeights)));
+    ASSIGN_OR_RETURN(const IdxFile file, Read(absl::StrCat("data.idx.", prefix, kPictureWeights),
+                                              path, IdxContent::kWeights, Reads(kPictureWeights)));
     if (file.header.count() != pair->count()) {
       return absl::InvalidArgumentError(
           absl::StrCat(file.where, ": ", file.header.count(), " weights for ", pair->count(),
                        " images of ", pair->images.where, "; give files that belong together"));
     }
-    if (!Reads(kWeights)) return absl::OkStatus();
+    if (!Reads(kPictureWeights)) return absl::OkStatus();
     ASSIGN_OR_RETURN(pair->weights, IdxWeights(file));
     pair->weights_where = file.where;
     return absl::OkStatus();
   }
 
-  DatasetManifest Manifest(int64_t train_samples, int64_t evaluation_samples) {
-    return {.bytes = bytes_,
-            .sha256 = digest_.Hex(),
-            .train_samples = train_samples,
-            .evaluation_samples = evaluation_samples};
-  }
+  DatasetManifest Manifest() { return {.bytes = bytes_, .sha256 = digest_.Hex()}; }
 
  private:
   bool Reads(const char* name) const {
@@ -221,8 +144,10 @@ absl::Status CheckSplits(const IdxSplit& train, const IdxSplit& evaluation, cons
                                                    "; give more images, or ", remedy));
   };
   if (train.count < 1) return refused("none to train on with 10 % held out", "test files");
-  if (evaluation.count < 1 && spec.evaluation.every_steps > 0) {
-    return refused("none to evaluate with", "test files, or evaluation.every_steps = 0");
+  if (evaluation.count < 1 && spec.evaluation.given()) {
+    return refused(
+        "none to evaluate with",
+        "test files, or no evaluation (evaluation.every_steps, evaluation.every_epochs)");
   }
   return absl::OkStatus();
 }
@@ -239,7 +164,7 @@ absl::Status CheckWeightsOf(const IdxSplit& split, int64_t count, const std::str
 // An evaluation that weighs nothing would have no loss.
 absl::Status CheckWeights(const IdxSplit& train, const IdxSplit& evaluation, const JobSpec& spec) {
   RETURN_IF_ERROR(CheckWeightsOf(train, train.count, "train on"));
-  if (spec.evaluation.every_steps == 0) return absl::OkStatus();
+  if (!spec.evaluation.given()) return absl::OkStatus();
   const int64_t read = SaturatingMultiply(spec.evaluation.batches, spec.training.batch_size);
   return CheckWeightsOf(evaluation, std::min(read, evaluation.count), "evaluate with");
 }
@@ -269,9 +194,14 @@ absl::StatusOr<std::unique_ptr<BatchSource>> OpenIdxSource(const JobSpec& spec,
   RETURN_IF_ERROR(reader.ReadWeights("", data.weights, pair.get()));
   RETURN_IF_ERROR(reader.ReadWeights("test_", data.test_weights, test_pair.get()));
   RETURN_IF_ERROR(CheckWeights(train, evaluation, spec));
-  DatasetManifest manifest = reader.Manifest(train.count, evaluation.count);
-  return std::make_unique<IdxSource>(spec, std::move(train), std::move(evaluation),
-                                     std::move(manifest));
+  PictureFields fields = data.pictures;
+  fields.mean = {data.mean};
+  fields.deviation = {data.deviation};
+  PictureSourceParts parts{
+      .splits = {.train = std::make_shared<IdxPictures>(std::move(train)),
+                 .evaluation = std::make_shared<IdxPictures>(std::move(evaluation))},
+      .manifest = reader.Manifest()};
+  return MakePictureSource(spec, network, fields, reads, std::move(parts));
 }
 
 }  // namespace stagecoach

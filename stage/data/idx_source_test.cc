@@ -1,6 +1,7 @@
 // data.idx on files that the tests make, and on Fashion-MNIST where its package is installed.
 #include <stdlib.h>
 
+#include <cmath>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -190,6 +191,70 @@ TEST_F(IdxSourceTest, PixelsAreNormalized) {
   const std::vector<float> numbers =
       Numbers(source->Evaluation(0, MicroBatchId(0), kBoth)->arrays.at(0));
   EXPECT_EQ(numbers.at(1), static_cast<float>((28 / 255.0 - 0.25) / 0.5));
+}
+
+// What a job that is resumed sees, and one with other threads.
+TEST_F(IdxSourceTest, AugmentedImagesAreOfSeedEpochAndSampleAlone) {
+  const PictureFields drawn{.padding = 1, .flip = true, .brightness = 0.3, .decode_threads = 0};
+  const IdxData files{.images = "i", .labels = "l", .test_images = "ti", .test_labels = "tl"};
+  const auto open = [&](int64_t threads) {
+    IdxData data = files;
+    data.pictures = drawn;
+    data.pictures.decode_threads = threads;
+    SetData(data);
+    return Open();
+  };
+  const auto plain = Open(), none = open(0), three = open(3);
+  EXPECT_EQ(none->manifest(), plain->manifest());
+  int changed = 0, later = 0;
+  for (uint64_t step = 0; step < 9; ++step) {
+    for (const int i : {0, 1, 2}) {
+      const HostBatch one = *none->Train(step, MicroBatchId(i), kBoth);
+      EXPECT_EQ(three->Train(step, MicroBatchId(i), kBoth)->arrays, one.arrays);
+      const HostBatch before = *plain->Train(step, MicroBatchId(i), kBoth);
+      EXPECT_EQ(one.arrays.at(1), before.arrays.at(1)) << "labels are what they were";
+      changed += one.arrays.at(0) != before.arrays.at(0) ? 1 : 0;
+      later += open(1)->Train(step, MicroBatchId(i), kBoth)->arrays == one.arrays ? 1 : 0;
+    }
+  }
+  EXPECT_GT(changed, 20);
+  EXPECT_EQ(later, 27) << "a source that begins with this step";
+  EXPECT_EQ(none->Evaluation(0, MicroBatchId(0), kBoth)->arrays,
+            plain->Evaluation(0, MicroBatchId(0), kBoth)->arrays);
+}
+
+TEST_F(IdxSourceTest, AnImageIsShiftedMirroredAndCutAsAPictureIs) {
+  IdxData data{.images = "i", .labels = "l", .test_images = "ti", .test_labels = "tl", .mean = 0.5};
+  data.pictures.flip = true;
+  SetData(data);
+  const auto source = Open();
+  std::set<bool> mirrored;
+  for (uint64_t step = 0; step < 9; ++step) {
+    const std::vector<float> numbers =
+        Numbers(source->Train(step, MicroBatchId(0), kBoth)->arrays.at(0));
+    for (size_t i = 0; i < numbers.size(); i += kPixels) {
+      const float left = numbers[i], right = numbers[i + kWidth - 1];
+      EXPECT_FLOAT_EQ(std::abs(right - left), 2 / 255.0F);
+      EXPECT_FLOAT_EQ(numbers[i + 1], (left + right) / 2);
+      mirrored.insert(left > right);
+    }
+  }
+  EXPECT_EQ(mirrored.size(), 2u);
+  SetData({.images = "i", .labels = "l", .mean = 0.5, .pictures = {.cutout = 20}});
+  const std::vector<float> cut = Numbers(Open()->Train(0, MicroBatchId(0), kBoth)->arrays.at(0));
+  EXPECT_THAT(cut, testing::Each(0.0F))
+      << "a square larger than the image, of zeros and not of -mean";
+}
+
+TEST_F(IdxSourceTest, ColoursOfImagesThatHaveNoneAreNotChanged) {
+  network_ = NetworkOnImages({1, 3, 2});
+  Write("i", IdxText({30, 1, 3, 2}, ImagesText(30).substr(16)));
+  SetData({.images = "i", .labels = "l", .pictures = {.flip = true, .hue = 0.2}});
+  EXPECT_EQ(
+      Refusal(),
+      "data.idx.hue: 0.2; must be 0: images of 2 channels are neither grey (1) nor colours (3)");
+  SetData({.images = "i", .labels = "l", .pictures = {.flip = true}});
+  EXPECT_NE(Open(), nullptr);
 }
 
 TEST_F(IdxSourceTest, AFourthExtentIsTheChannels) {

@@ -4,8 +4,11 @@
 #ifndef STAGECOACH_STAGE_DATA_LISTED_PICTURES_H_
 #define STAGECOACH_STAGE_DATA_LISTED_PICTURES_H_
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -61,6 +64,14 @@ class PictureLists {
     if (!skips_) return set;
     return WithoutBadRecords(std::move(set), threads_, &digest_, &bad_);
   }
+  // Of a file of many pictures that is read as a whole: its size, eight bytes, the lowest first, and then its content.
+  void SumFileSize(int64_t size) {
+    std::array<std::byte, 8> text;
+    for (size_t i = 0; i < text.size(); ++i) text[i] = std::byte(size >> (8 * i) & 0xff);
+    digest_.Update(text);
+    bytes_ += size;
+  }
+  void SumContent(std::span<const std::byte> piece) { digest_.Update(piece); }
   PictureSourceParts Parts(PictureSplits splits) {
     return {.splits = std::move(splits),
             .manifest = {.bytes = bytes_, .sha256 = digest_.Hex()},

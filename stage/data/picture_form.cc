@@ -22,6 +22,7 @@ PictureForm FormOfPictures(const PictureFields& fields, const Shape& read) {
                        .brightness = fields.brightness,
                        .contrast = fields.contrast,
                        .saturation = fields.saturation,
+                       .hue = fields.hue,
                        .cutout = fields.cutout},
   };
   if (read.rank() < 3) return form;

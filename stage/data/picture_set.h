@@ -20,7 +20,9 @@ class PictureSet {
   virtual ~PictureSet() = default;
   virtual int64_t count() const = 0;
   virtual int32_t label(int64_t i) const = 0;
-  // channels: 1 or 3.
+  // What its loss is multiplied by.
+  virtual float weight(int64_t) const { return 1; }
+  // channels: 1 or 3, or those of all pictures of the set.
   virtual absl::StatusOr<Picture> Read(int64_t i, int64_t channels) const = 0;
   // Of sets of pictures with masks: as large as the picture, an id a pixel.
   virtual absl::StatusOr<Picture> ReadMask(int64_t i) const {
@@ -37,6 +39,7 @@ class ChosenPictures final : public PictureSet {
       : all_(std::move(all)), places_(std::move(places)) {}
   int64_t count() const override { return static_cast<int64_t>(places_.size()); }
   int32_t label(int64_t i) const override { return all_->label(At(i)); }
+  float weight(int64_t i) const override { return all_->weight(At(i)); }
   absl::StatusOr<Picture> Read(int64_t i, int64_t channels) const override {
     return all_->Read(At(i), channels);
   }

@@ -101,25 +101,36 @@ class PictureSource final : public BatchSource {
     HostBatch result{.samples = static_cast<int64_t>(items.size()), .arrays = {}};
     if (items.empty()) return result;
     for (const std::string& name : names) {
-      CHECK(name == kPictureImages || name == kPictureLabels || name == kPictureMasks) << name;
-      if (name != kPictureLabels) {
-        ReadAhead* const ahead = (name == kPictureImages ? read_ahead_ : masks_ahead_).get();
-        CHECK(ahead != nullptr) << name << " were not asked for";
-        ASSIGN_OR_RETURN(std::vector<std::byte> array, ahead->Take(training, n));
-        result.arrays.push_back(std::move(array));
-      } else {
-        result.arrays.push_back(Labels(SetOf(training), items));
-      }
+      ASSIGN_OR_RETURN(std::vector<std::byte> array, ArrayOf(name, training, n, items));
+      result.arrays.push_back(std::move(array));
     }
     return result;
   }
 
-  static std::vector<std::byte> Labels(const PictureSet& set,
-                                       const std::vector<ReadAhead::Item>& items) {
-    std::vector<std::byte> array(items.size() * sizeof(int32_t));
+  // Of micro-batch n.
+  absl::StatusOr<std::vector<std::byte>> ArrayOf(const std::string& name, bool training, uint64_t n,
+                                                 const std::vector<ReadAhead::Item>& items) const {
+    const PictureSet& set = SetOf(training);
+    if (name == kPictureLabels) {
+      return NumberEach(items, [&set](int64_t i) { return set.label(i); });
+    }
+    if (name == kPictureWeights) {
+      return NumberEach(items, [&set](int64_t i) { return set.weight(i); });
+    }
+    CHECK(name == kPictureImages || name == kPictureMasks) << name;
+    ReadAhead* const ahead = (name == kPictureImages ? read_ahead_ : masks_ahead_).get();
+    CHECK(ahead != nullptr) << name << " were not asked for";
+    return ahead->Take(training, n);
+  }
+
+  template <typename Number>
+  static std::vector<std::byte> NumberEach(const std::vector<ReadAhead::Item>& items,
+                                           const Number& number_of) {
+    using T = decltype(number_of(0));
+    std::vector<std::byte> array(items.size() * sizeof(T));
     for (size_t i = 0; i < items.size(); ++i) {
-      const int32_t label = set.label(items[i].sample);
-      std::memcpy(array.data() + i * sizeof(label), &label, sizeof(label));
+      const T number = number_of(items[i].sample);
+      std::memcpy(array.data() + i * sizeof(T), &number, sizeof(T));
     }
     return array;
   }
@@ -180,9 +191,10 @@ absl::Status CheckCounts(const JobSpec& spec, const PictureSplits& splits) {
         absl::StrCat(DataFilesText(spec.data), ": ", what, "; give more pictures, or ", remedy));
   };
   if (splits.train->count() < 1) return refused("no picture to train on", "a part to test with");
-  if (splits.evaluation->count() < 1 && spec.evaluation.every_steps > 0) {
-    return refused("no picture to evaluate with",
-                   "a part to test with, or evaluation.every_steps = 0");
+  if (splits.evaluation->count() < 1 && spec.evaluation.given()) {
+    return refused(
+        "no picture to evaluate with",
+        "a part to test with, or no evaluation (evaluation.every_steps, evaluation.every_epochs)");
   }
   return absl::OkStatus();
 }

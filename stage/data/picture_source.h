@@ -20,7 +20,7 @@ namespace stagecoach {
 
 // The inputs that sources of pictures give.
 inline constexpr char kPictureImages[] = "images", kPictureLabels[] = "labels",
-                      kPictureMasks[] = "masks";
+                      kPictureMasks[] = "masks", kPictureWeights[] = "weights";
 
 bool ReadsImages(std::span<const std::string> reads);
 

@@ -1,7 +1,9 @@
 #include "stage/pictures/augment.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <utility>
 
 #include "base/check.h"
 
@@ -18,7 +20,8 @@ enum Draw : uint32_t {
   kBrightness = 5,
   kContrast = 6,
   kSaturation = 7,
-  kPart = 8,  // and on: four for each attempt
+  kPart = 8,  // and on: four for each of kPartAttempts
+  kHue = 48,
 };
 constexpr uint32_t kPartAttempts = 10, kDrawsOfAttempt = 4;
 
@@ -130,6 +133,43 @@ void ChangeSaturation(int64_t factor, Picture* picture) {
   }
 }
 
+// The circle of colours has six parts of kHuePart: from red over yellow, green, cyan, blue and magenta to red. In each of
+// them one channel is the largest, one is the smallest, and the third rises or falls between these.
+constexpr int64_t kHuePart = 65536, kHueCircle = 6 * kHuePart;
+
+// turn: in [0, kHueCircle). The largest and the smallest of a pixel's channels stay what they are.
+void TurnHue(int64_t turn, uint8_t* pixel) {
+  const int64_t red = pixel[0], green = pixel[1], blue = pixel[2];
+  const int64_t most = std::max({red, green, blue}), least = std::min({red, green, blue});
+  const int64_t range = most - least;
+  if (range == 0) return;
+  // Where it is between the two neighbours of its largest channel, in (-kHuePart, kHuePart].
+  const auto [center, offset] = most == red     ? std::pair(int64_t{0}, green - blue)
+                                : most == green ? std::pair(2 * kHuePart, blue - red)
+                                                : std::pair(4 * kHuePart, red - green);
+  const int64_t hue = (center + kHueCircle + turn + offset * kHuePart / range) % kHueCircle;
+  const int64_t rise = (range * (hue % kHuePart) + kHuePart / 2) / kHuePart;
+  const auto least_byte = static_cast<uint8_t>(least), most_byte = static_cast<uint8_t>(most);
+  const auto rising = static_cast<uint8_t>(least + rise),
+             falling = static_cast<uint8_t>(most - rise);
+  const std::array<std::array<uint8_t, 3>, 6> parts = {{{most_byte, rising, least_byte},
+                                                        {falling, most_byte, least_byte},
+                                                        {least_byte, most_byte, rising},
+                                                        {least_byte, falling, most_byte},
+                                                        {rising, least_byte, most_byte},
+                                                        {most_byte, least_byte, falling}}};
+  std::copy_n(parts[static_cast<size_t>(hue / kHuePart)].begin(), 3, pixel);
+}
+
+// strength: a share of the circle, at most 1/2.
+void ChangeHue(double strength, const SampleDraws& draws, Picture* picture) {
+  if (picture->channels != 3) return;
+  const auto reach = static_cast<int64_t>(strength * static_cast<double>(kHueCircle) + 0.5);
+  const int64_t turn = (kHueCircle - reach + draws.Below(kHue, 2 * reach + 1)) % kHueCircle;
+  uint8_t* const end = picture->bytes.data() + picture->bytes.size();
+  for (uint8_t* pixel = picture->bytes.data(); pixel < end; pixel += 3) TurnHue(turn, pixel);
+}
+
 }  // namespace
 
 uint32_t SampleDraws::Bits(uint32_t i) const {
@@ -164,6 +204,7 @@ Picture Augment(const Picture& picture, const Augmentation& augmentation,
   if (augmentation.saturation > 0) {
     ChangeSaturation(DrawFactor(kSaturation, augmentation.saturation, draws), &result);
   }
+  if (augmentation.hue > 0) ChangeHue(augmentation.hue, draws, &result);
   return result;
 }
 

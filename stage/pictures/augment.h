@@ -2,7 +2,7 @@
 // of stages and any number of threads that decode see the same numbers.
 //
 // In this order: a part of the picture in the network's size, a shift with borders of zeros, a mirror, brightness,
-// contrast, saturation; then numbers, and a square of zeros. Each has draws of its own, so that switching one on or off
+// contrast, saturation, hue; then numbers, and a square of zeros. Each has draws of its own, so that switching one on or off
 // leaves what the others draw as it was.
 // Threads: pure functions, any thread.
 // Units:   pixels; factors are of 1.
@@ -46,7 +46,8 @@ struct Augmentation {
   bool flip = false;    // every second one is mirrored
   double brightness = 0, contrast = 0,
          saturation = 0;  // factors are drawn from [1 - x, 1 + x], x below 1
-  int64_t cutout = 0;     // side of the square
+  double hue = 0;      // colours are turned by a share of their circle from [-x, x], x at most 1/2
+  int64_t cutout = 0;  // side of the square
 };
 
 // To evaluate with: nothing is drawn.

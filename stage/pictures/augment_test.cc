@@ -172,6 +172,65 @@ TEST(Augment, ColoursChangeWithinWhatWasAskedFor) {
   EXPECT_NEAR(*contrasts.begin(), 112 + 44, 2) << "half way to the mean grey, 112";
 }
 
+TEST(Augment, ATurnOfTheHueKeepsTheLargestAndTheSmallestChannel) {
+  Picture picture(1, 4, 3);
+  picture.bytes = {255, 0, 0, 40, 200, 90, 7, 7, 7, 0, 128, 255};
+  const Augmentation turn{.height = 1, .width = 4, .hue = 0.5};
+  std::set<std::vector<uint8_t>> reds;
+  for (int sample = 0; sample < kDrawn; ++sample) {
+    const Picture turned = Augment(picture, turn, SampleDraws(9, 0, sample));
+    for (int64_t x = 0; x < 4; ++x) {
+      const uint8_t* const was = picture.bytes.data() + 3 * x;
+      const uint8_t* const is = turned.bytes.data() + 3 * x;
+      ASSERT_EQ(std::max({was[0], was[1], was[2]}), std::max({is[0], is[1], is[2]}));
+      ASSERT_EQ(std::min({was[0], was[1], was[2]}), std::min({is[0], is[1], is[2]}));
+    }
+    reds.emplace(turned.bytes.begin(), turned.bytes.begin() + 3);
+  }
+  EXPECT_GT(reds.size(), 200u);
+  for (const int channel : {0, 1, 2}) {  // half a circle each way is all of it
+    EXPECT_TRUE(std::any_of(reds.begin(), reds.end(), [channel](const auto& colours) {
+      return colours[static_cast<size_t>(channel)] == 255 &&
+             colours[static_cast<size_t>((channel + 1) % 3)] < 128 &&
+             colours[static_cast<size_t>((channel + 2) % 3)] < 128;
+    })) << channel;
+  }
+}
+
+// Red goes towards yellow one way and towards magenta the other, by at most as much of the circle as was asked for.
+TEST(Augment, ASmallTurnOfTheHueGoesBothWays) {
+  Picture picture(1, 1, 3);
+  picture.bytes = {255, 0, 0};
+  const Augmentation turn{.height = 1, .width = 1, .hue = 0.1};
+  int to_yellow = 0, to_magenta = 0;
+  for (int sample = 0; sample < kDrawn; ++sample) {
+    const Picture turned = Augment(picture, turn, SampleDraws(9, 0, sample));
+    EXPECT_EQ(turned.bytes[0], 255);
+    EXPECT_EQ(std::min(turned.bytes[1], turned.bytes[2]), 0);
+    EXPECT_LE(std::max(turned.bytes[1], turned.bytes[2]), 153) << "0.6 of a sixth";
+    to_yellow += turned.bytes[1] > 0 ? 1 : 0;
+    to_magenta += turned.bytes[2] > 0 ? 1 : 0;
+  }
+  EXPECT_NEAR(to_yellow, kDrawn / 2, 40);
+  EXPECT_NEAR(to_magenta, kDrawn / 2, 40);
+}
+
+// Every colour is itself after no turn, so what a turn rounds is less than a step.
+TEST(Augment, AHardlyTurnedHueIsTheColour) {
+  Picture picture(64, 64, 3);
+  for (size_t i = 0; i < picture.bytes.size(); ++i) {
+    picture.bytes[i] = static_cast<uint8_t>(i * 2654435761U >> 16);
+  }
+  const Augmentation turn{.height = 64, .width = 64, .hue = 1e-9};
+  EXPECT_EQ(Augment(picture, turn, SampleDraws(9, 0, 0)), picture);
+}
+
+TEST(Augment, GreyHasNoHue) {
+  const Picture picture = Numbered(4, 5);
+  const Augmentation turn{.height = 4, .width = 5, .hue = 0.5};
+  EXPECT_EQ(Augment(picture, turn, SampleDraws(9, 0, 0)), picture);
+}
+
 // Switching one thing on leaves the draws of the others.
 TEST(Augment, EachChangeHasDrawsOfItsOwn) {
   const Picture picture = Coloured(6, 6);

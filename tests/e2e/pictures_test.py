@@ -30,7 +30,7 @@ class Pictures(harness.EndToEndTest):
 
     def job(self, name, stages, threads=1, **data):
         folder = {"train": "train", "test": "test", "measure": True, "random_area": 0.5, "flip": True, "padding": 1,
-                  "brightness": 0.2, "cutout": 3, "decode_threads": threads, **data}
+                  "brightness": 0.2, "hue": 0.1, "cutout": 3, "decode_threads": threads, **data}
         mlp = {"hidden": 16, "layers": 4, "image": [8, 8, 3], "classes": 3}
         return self.job_file(f"{name}.json", name=name, data={"text": None, "image_folder": folder},
                              model={"gpt": None, "mlp": mlp},
@@ -41,12 +41,13 @@ class Pictures(harness.EndToEndTest):
     def test_the_same_bits(self):
         one = self.run_job(self.job("one", 1, threads=0), 1)
         self.assertNotIn(None, one.losses().values())
-        three = self.start(self.job("three", 3, threads=3), 3)
-        three.wait_for_step(KILLED_AT)
-        three.signal("stage-0", signal.SIGKILL)
-        three.wait_for("recovery", lambda event: event["event"] == "recovery", 30)
-        self.assertEqual(three.finish(), 0, three.describe())
-        self.assertEqual((three.digest(), three.losses()), (one.digest(), one.losses()))
+        for stages, threads in ((2, 1), (3, 3)):
+            killed = self.start(self.job(f"threads-{threads}", stages, threads=threads), stages)
+            killed.wait_for_step(KILLED_AT)
+            killed.signal("stage-0", signal.SIGKILL)
+            killed.wait_for("recovery", lambda event: event["event"] == "recovery", 30)
+            self.assertEqual(killed.finish(), 0, killed.describe())
+            self.assertEqual((killed.digest(), killed.losses()), (one.digest(), one.losses()))
         other = self.run_job(self.job("other", 2, flip=False), 2)
         self.assertNotEqual(other.digest(), one.digest())
 

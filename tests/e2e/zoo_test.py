@@ -21,6 +21,7 @@ TEXT = {"text": {"path": "text.txt"}}
 IMAGES = {"idx": {name: f"{part}-{kind}-ubyte.gz" for part, names in (("train", ("images", "labels")),
                                                                        ("t10k", ("test_images", "test_labels")))
                   for name, kind in zip(names, ("images-idx3", "labels-idx1"))}}
+IMAGES["idx"] |= {"padding": 2, "flip": True, "decode_threads": 1}
 IMAGE = {"image": [28, 28, 1], "classes": 10}
 MASKS = {"mask_folder": {"train": "pictures", "masks": "masks", "flip": True, "padding": 2}}
 BLOCK = [{"batch_norm": {}}, {"linear": {"out": 64}}, {"relu": {}}, {"linear": {"out": 48}}, {"dropout": {"rate": 0.1}}]
