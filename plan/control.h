@@ -15,6 +15,7 @@
 #include "base/data_facts.h"
 #include "base/ids.h"
 #include "plan/cost_model.h"
+#include "plan/held_out.h"
 #include "plan/job_spec.h"
 #include "plan/measure.h"
 #include "plan/phase.h"
@@ -53,6 +54,7 @@ struct ProfileCommand {
 struct LoadResult {
   DatasetManifest data;          // filled on the first and last stage
   DataFacts facts;               // of stages that read; each what it has found
+  ShownPictures shown;           // of the stage that reads images, where they are shown; else null
   std::string fingerprint;       // of the back end; all stages of a job must agree
   StageMemory memory;            // bytes by kind after loading
   bool folder_answered = false;  // it was asked, and knows of the question
@@ -93,6 +95,8 @@ struct StepReport {
   int64_t tokens = 0;             // targets, ignored ones too: for throughput
   std::vector<Measure> measures;  // sums
   std::vector<ClassCounts> class_counts;    // by class, where the objective counts them
+  std::vector<ShownAnswer>
+      shown;  // of the first held-out samples, where these are in the mini-batch
   std::vector<double> layer_squared_norms;  // this stage's layers in order; training only
   bool finite = true;                       // loss and every norm
   double step_seconds = 0;                  // wall time of the work on this stage

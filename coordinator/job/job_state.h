@@ -154,9 +154,13 @@ struct JobState {
   CheckpointRef last_checkpoint;  // of this job
   std::vector<LayerProfile> profile;
   bool profile_tried = false;
-  DatasetManifest data;             // sha256 empty: not known yet
-  DataFacts facts;                  // what the stages that read have found in it
-  std::string resumed_data_sha256;  // of the checkpoint of another job
+  DatasetManifest data;  // sha256 empty: not known yet
+  DataFacts facts;       // what the stages that read have found in it
+  // For people: of the stage that reads images, and of the last evaluation; null: nothing to show.
+  ShownPictures shown_pictures;
+  std::shared_ptr<const ShownAnswers> shown_answers;
+  std::vector<ShownAnswer> gathered_answers;  // of the evaluation at hand
+  std::string resumed_data_sha256;            // of the checkpoint of another job
   std::string fingerprint;
 
   uint64_t skipped_steps = 0;

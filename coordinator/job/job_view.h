@@ -97,6 +97,12 @@ struct JobRecord {
   std::string weights_digest;
 };
 
+// The held-out pictures that people are shown, and what the network says of them, as coordinator/job/shown_json.h writes
+// them; empty: there are none.
+struct ShownTexts {
+  std::string pictures, answers;
+};
+
 }  // namespace stagecoach
 
 #endif  // STAGECOACH_COORDINATOR_JOB_JOB_VIEW_H_

@@ -23,6 +23,9 @@ CREATE TABLE IF NOT EXISTS records (
   bubble_ideal REAL, skipped INTEGER NOT NULL, nonfinite_steps INTEGER NOT NULL,
   weights_digest TEXT NOT NULL, measures TEXT NOT NULL DEFAULT '',
   PRIMARY KEY (job, number)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS shown (
+  job TEXT PRIMARY KEY, pictures TEXT NOT NULL DEFAULT '', answers TEXT NOT NULL DEFAULT '')
+  WITHOUT ROWID;
 INSERT OR IGNORE INTO meta VALUES ('format', 1);
 INSERT OR IGNORE INTO meta VALUES ('term', 0);
 )";
@@ -120,6 +123,17 @@ absl::StatusOr<JobRecord> ReadRecord(const std::string& job, const Statement& ro
   return record;
 }
 
+absl::Status WriteShown(Database& database, const JournalUpdate& update, const std::string& column,
+                        const std::string& text) {
+  if (text.empty()) return absl::OkStatus();
+  ASSIGN_OR_RETURN(
+      Statement write,
+      Statement::Prepare(database, absl::StrCat("INSERT INTO shown (job, ", column,
+                                                ") VALUES (?, ?) ON CONFLICT (job) DO UPDATE SET ",
+                                                column, " = excluded.", column)));
+  return write.Bind(update.job).Bind(text).Run();
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Journal>> Journal::Open(const std::string& path) {
@@ -194,6 +208,8 @@ absl::Status Journal::WriteAll(std::span<const JournalUpdate> updates) {
       BindRecord(insert, job.job, record);
       RETURN_IF_ERROR(insert.Run());
     }
+    RETURN_IF_ERROR(WriteShown(*database_, job, "pictures", job.shown.pictures));
+    RETURN_IF_ERROR(WriteShown(*database_, job, "answers", job.shown.answers));
   }
   return absl::OkStatus();
 }
@@ -223,6 +239,15 @@ absl::StatusOr<std::vector<JobRecord>> Journal::Records(const std::string& job, 
     }
     records.push_back(*std::move(record));
   }
+}
+
+absl::StatusOr<ShownTexts> Journal::Shown(const std::string& job) {
+  ASSIGN_OR_RETURN(
+      Statement query,
+      Statement::Prepare(*database_, "SELECT pictures, answers FROM shown WHERE job = ?"));
+  query.Bind(job);
+  ASSIGN_OR_RETURN(const bool row, query.Step());
+  return row ? ShownTexts{query.Text(0), query.Text(1)} : ShownTexts{};
 }
 
 absl::StatusOr<uint64_t> Journal::LastNumber(const std::string& job) {

@@ -29,6 +29,7 @@ struct JournalUpdate {
   std::string job;
   std::string state;
   std::vector<JobRecord> records;
+  ShownTexts shown = {};  // what is new of it
 };
 
 class Journal {
@@ -40,6 +41,7 @@ class Journal {
   absl::Status AddJob(const JournalJob& job);      // on disk when it returns
   absl::Status SetSpec(const std::string& job, const std::string& spec);  // likewise
   absl::Status Write(std::span<const JournalUpdate> updates);             // all of them, or none
+  absl::StatusOr<ShownTexts> Shown(const std::string& job);
   // Records with number > after, in order, up to one that cannot be read. DATA_LOSS: that is the first,
   // for it is of no kind this version knows.
   absl::StatusOr<std::vector<JobRecord>> Records(const std::string& job, uint64_t after, int limit);

@@ -135,6 +135,23 @@ TEST_F(JournalTest, WritesAllOfAnUpdateOrNothing) {
   EXPECT_TRUE(journal->Write(good).ok()) << "the failed one left no transaction open";
 }
 
+TEST_F(JournalTest, KeepsWhatIsShownEachForItself) {
+  std::unique_ptr<Journal> journal = Open();
+  ASSERT_TRUE(journal->AddJob({"a", 1, 0, "x", ""}).ok());
+  EXPECT_EQ(journal->Shown("a")->pictures, "") << "nothing yet";
+  const auto write = [&](const ShownTexts& shown) {
+    const std::vector<JournalUpdate> updates = {{"a", "", {}, shown}};
+    ASSERT_TRUE(journal->Write(updates).ok());
+  };
+  write({.pictures = "p"});
+  write({.answers = "1"});
+  write({.answers = "2"});
+  write({});
+  EXPECT_EQ(journal->Shown("a")->pictures, "p");
+  EXPECT_EQ(journal->Shown("a")->answers, "2");
+  EXPECT_EQ(journal->Shown("b")->answers, "");
+}
+
 TEST_F(JournalTest, PagesThroughRecordsByNumber) {
   std::unique_ptr<Journal> journal = Open();
   ASSERT_TRUE(journal->AddJob({"a", 1, 0, "x", ""}).ok());

@@ -10,6 +10,7 @@
 #include "base/status.h"
 #include "coordinator/job/job_json.h"
 #include "coordinator/job/resume_check.h"
+#include "coordinator/job/shown_json.h"
 #include "coordinator/loop/performer.h"
 
 namespace stagecoach {
@@ -369,6 +370,14 @@ void JobLoop::Flush() {
   for (const std::string& id : unwritten_) {
     Job& job = *Find(id);
     updates.push_back({id, EncodeJobState(job.state), std::move(job.unwritten)});
+    const JobState& state = job.state;
+    ShownTexts& shown = updates.back().shown;
+    if (state.shown_pictures != job.pictures_on_disk) {
+      shown.pictures = EncodeShownPictures(*state.shown_pictures);
+    }
+    if (state.shown_answers != job.answers_on_disk) {
+      shown.answers = EncodeShownAnswers(*state.shown_answers, state.facts.classes);
+    }
   }
   if (updates.empty()) return;
   if (absl::Status status = parts_.journal->Write(updates); !status.ok()) {
@@ -388,6 +397,8 @@ void JobLoop::Flush() {
     job->unwritten_steps = job->dropped_steps = job->dropped_up_to = 0;
     job->phase_on_disk = job->state.phase;
     job->step_on_disk = job->state.step;
+    job->pictures_on_disk = job->state.shown_pictures;
+    job->answers_on_disk = job->state.shown_answers;
     const uint64_t before = job->state.records - update.records.size();
     if (before / kThinEvery != job->state.records / kThinEvery) {
       parts_.journal->Thin(update.job, parts_.options.max_records).IgnoreError();

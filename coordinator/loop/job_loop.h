@@ -68,6 +68,7 @@ class JobLoop {
   absl::StatusOr<std::vector<JobRecord>> Records(const std::string& id, uint64_t after,
                                                  int limit) const;
   static constexpr int kRecordsPerPump = 256;
+  absl::StatusOr<ShownTexts> Shown(const std::string& id) const;  // on disk
   absl::StatusOr<JobView> Cancel(const std::string& id);
   absl::StatusOr<JobView> Resume(const std::string& id, int64_t stages);  // as JobManager
   void PlanJob(const JobSpec& spec, std::function<void(absl::StatusOr<Plan>)> done);
@@ -87,6 +88,8 @@ class JobLoop {
     size_t unwritten_steps = 0;  // of them
     // Records of steps that were dropped since the journal was written last, and the newest's number.
     uint64_t dropped_steps = 0, dropped_up_to = 0;
+    ShownPictures pictures_on_disk;
+    std::shared_ptr<const ShownAnswers> answers_on_disk;
     JobPhase phase_on_disk = JobPhase::kSubmitted;
     uint64_t step_on_disk = 0;
     Shortage told;  // the last one, not to repeat it within a generation

@@ -213,6 +213,13 @@ void JobManager::Records(const std::string& id, uint64_t after, int limit,
   if (!accepted) done(Refused(*state_->mailbox));
 }
 
+void JobManager::Shown(const std::string& id,
+                       std::function<void(absl::StatusOr<ShownTexts>)> done) {
+  const bool accepted =
+      state_->Ask([loop = state_->loop.get(), id, done] { done(loop->Shown(id)); });
+  if (!accepted) done(Refused(*state_->mailbox));
+}
+
 void JobManager::Cancel(const std::string& id, std::function<void(absl::StatusOr<JobView>)> done) {
   const bool accepted =
       state_->Ask([loop = state_->loop.get(), id, done] { done(loop->Cancel(id)); });

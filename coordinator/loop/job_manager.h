@@ -98,6 +98,8 @@ class JobManager {
   void Records(const std::string& id, uint64_t after, int limit,
                std::function<void(absl::StatusOr<std::vector<JobRecord>>)> done);
   static constexpr int kMostRecords = 256;
+  // The held-out pictures that people are shown, as coordinator/job/shown_json.h writes them.
+  void Shown(const std::string& id, std::function<void(absl::StatusOr<ShownTexts>)> done);
   void Cancel(const std::string& id, std::function<void(absl::StatusOr<JobView>)> done);
   // A held job goes on from its newest checkpoint; stages 0: with as many as it says. Harmless on one
   // that goes on already.

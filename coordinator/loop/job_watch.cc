@@ -31,6 +31,11 @@ absl::StatusOr<std::vector<JobRecord>> JobLoop::Records(const std::string& id, u
   return records;
 }
 
+absl::StatusOr<ShownTexts> JobLoop::Shown(const std::string& id) const {
+  if (!Known(id)) return UnknownJob(id);
+  return parts_.journal->Shown(id);
+}
+
 void JobLoop::Watch(uint64_t watch_id, const std::string& id, uint64_t after,
                     JobManager::Watcher watcher, std::function<void(absl::Status)> ended) {
   if (!Known(id)) return ended(UnknownJob(id));

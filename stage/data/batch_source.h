@@ -43,6 +43,9 @@ class BatchSource {
   virtual std::string note() const { return ""; }
   // What it has found that the job does not say. Who reads no images has measured nothing.
   virtual DataFacts facts() const { return {}; }
+  // The first held-out pictures as an evaluation sees them, kShownPictures at most, for people to look at; of a source
+  // that reads images.
+  virtual std::vector<std::string> Shown() const { return {}; }
   // Records that were left out because they cannot be read.
   virtual int64_t bad_records() const { return 0; }
 };

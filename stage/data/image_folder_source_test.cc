@@ -9,6 +9,7 @@
 #include "gtest/gtest.h"
 #include "plan/data/image_folder.h"
 #include "stage/data/picture_source_testing.h"
+#include "stage/pictures/decode.h"
 #include "stage/pictures/picture_testing.h"
 
 namespace stagecoach {
@@ -262,6 +263,27 @@ TEST_F(ImageFolderTest, TellsItsClassesAndWhatItMeasured) {
   SetImage({8, 8, 3}, 4);
   EXPECT_THAT(Open()->facts().classes, testing::Contains("c\\xff\\x0a"))
       << "names travel as text, and a terminal takes none of them for a command";
+}
+
+TEST_F(ImageFolderTest, ShowsTheFirstHeldOutPicturesSmall) {
+  Write("test/bee/1.png", PngFile(MadeUpPicture(200, 150, 3)));
+  SetImage({160, 100, 3}, 3);
+  spec_.data.attributes.Set("flip", true);
+  spec_.data.attributes.Set("brightness", 0.5);
+  const std::vector<std::string> shown = Open()->Shown();
+  ASSERT_EQ(shown.size(), 3u);
+  const auto read = [&](size_t i) {
+    return DecodePicture(
+        std::span(reinterpret_cast<const uint8_t*>(shown[i].data()), shown[i].size()), 3);
+  };
+  const auto second = read(1);
+  ASSERT_TRUE(second.ok()) << second.status();
+  EXPECT_EQ(second->height, 64);
+  EXPECT_EQ(second->width, 40);
+  EXPECT_THAT(read(0)->bytes, testing::Each(100)) << "as an evaluation sees it";
+  EXPECT_TRUE(Open({"labels"})->Shown().empty());
+  Write("test/bee/1.png", std::string("no picture"));
+  EXPECT_EQ(Open()->Shown()[1], "") << "whoever evaluates it is told why";
 }
 
 TEST_F(ImageFolderTest, OpeningTicks) {

@@ -11,10 +11,12 @@
 #include "base/check.h"
 #include "base/status.h"
 #include "plan/data_kinds.h"
+#include "plan/held_out.h"
 #include "stage/data/picture_form.h"
 #include "stage/data/picture_measure.h"
 #include "stage/data/read_ahead.h"
 #include "stage/data/sample_order.h"
+#include "stage/data/shown_picture.h"
 #include "stage/pictures/augment.h"
 
 namespace stagecoach {
@@ -30,6 +32,7 @@ class PictureSource final : public BatchSource {
   PictureSource(const JobSpec& spec, const PictureFields& fields, Form form,
                 PictureSourceParts parts)
       : seed_(spec.seed),
+        decode_threads_(fields.decode_threads),
         micro_batches_(static_cast<uint64_t>(spec.training.micro_batches)),
         order_(spec, parts.splits.train->count(), parts.splits.evaluation->count()),
         form_(std::move(form)),
@@ -50,6 +53,21 @@ class PictureSource final : public BatchSource {
   std::string note() const override { return parts_.note; }
   DataFacts facts() const override { return parts_.facts; }
   int64_t bad_records() const override { return parts_.bad_records; }
+  std::vector<std::string> Shown() const override {
+    const PictureSet& set = *parts_.splits.evaluation;
+    const bool shows = form_.images && (form_.channels == 1 || form_.channels == 3);
+    const int64_t count = shows ? std::min(set.count(), kShownPictures) : 0;
+    std::vector<std::string> shown(static_cast<size_t>(count));
+    const auto show = [&](int64_t i) {
+      const absl::StatusOr<Picture> read = set.Read(i, form_.channels);
+      if (read.ok()) {
+        shown[static_cast<size_t>(i)] = ShownPicture(FitPicture(*read, form_.augmentation));
+      }
+      return absl::OkStatus();
+    };
+    CHECK_OK(ForEachPicture(decode_threads_, count, show));
+    return shown;
+  }
 
   absl::StatusOr<HostBatch> Train(uint64_t step, MicroBatchId micro_batch,
                                   std::span<const std::string> names) const override {
@@ -163,7 +181,9 @@ class PictureSource final : public BatchSource {
     return absl::OkStatus();
   }
 
-  const uint64_t seed_, micro_batches_;
+  const uint64_t seed_;
+  const int64_t decode_threads_;
+  const uint64_t micro_batches_;
   const SampleOrder order_;
   const Form form_;
   const PixelNumbers numbers_;

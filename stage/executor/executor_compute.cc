@@ -13,6 +13,7 @@
 #include "base/check.h"
 #include "base/status.h"
 #include "stage/executor/executor_state.h"
+#include "stage/executor/shown_answers.h"
 
 namespace stagecoach {
 
@@ -269,11 +270,24 @@ absl::Status StageExecutor::State::Loss(MicroBatchId id) {
   ObjectiveRunner::Targets targets{std::exchange(flight.target, Tensor()),
                                    std::exchange(flight.weights, Tensor())};
   if (!work->training) {
+    RETURN_IF_ERROR(ShowAnswers(output, targets.values, flight.samples));
     return objective.Evaluate(ContextOf(id), std::move(output), std::move(targets));
   }
   ASSIGN_OR_RETURN(Tensor gradient,
                    objective.Train(ContextOf(id), std::move(output), std::move(targets)));
   flight.output_gradients = {std::move(gradient)};
+  return absl::OkStatus();
+}
+
+// Reads, and changes nothing. Micro-batches come in order.
+absl::Status StageExecutor::State::ShowAnswers(const Tensor& output, const Tensor& targets,
+                                               int64_t samples) {
+  const int64_t wanted =
+      std::min(samples, work->shown_answers - static_cast<int64_t>(shown.size()));
+  if (wanted <= 0) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const std::vector<ShownAnswer> answers,
+                   AnswersOf(output, targets, wanted, *parts.backend));
+  shown.insert(shown.end(), answers.begin(), answers.end());
   return absl::OkStatus();
 }
 
@@ -315,6 +329,7 @@ absl::Status StageExecutor::State::Finish() {
   StepReport done;
   done.fence = work->fence;
   if (last_stage()) SumLosses(&done);
+  done.shown = std::exchange(shown, {});
   if (work->training) {
     ASSIGN_OR_RETURN(done.layer_squared_norms, parts.cell->LayerSquaredGradientNorms());
     for (double norm : done.layer_squared_norms) done.finite = done.finite && std::isfinite(norm);

@@ -71,6 +71,12 @@ absl::Status OpenData(const JobSpec& spec, const Network& model,
   loaded->result.data = loaded->data->manifest();
   loaded->result.data_note = loaded->data->note();
   loaded->result.facts = loaded->data->facts();
+  const bool evaluates = spec.evaluation.every_steps > 0 || spec.evaluation.every_epochs > 0;
+  if (evaluates && AnswersForImages(model)) {
+    if (std::vector<std::string> shown = loaded->data->Shown(); !shown.empty()) {
+      loaded->result.shown = std::make_shared<const std::vector<std::string>>(std::move(shown));
+    }
+  }
   if (expected.sha256.empty() || expected == loaded->result.data) return absl::OkStatus();
   const DatasetManifest& found = loaded->result.data;
   return absl::FailedPreconditionError(

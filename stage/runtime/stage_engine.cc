@@ -231,6 +231,17 @@ absl::Status StageEngine::Apply(const ApplyDecision& decision) {
   return absl::OkStatus();
 }
 
+// How many of the first held-out samples are in the mini-batch, where they are shown.
+int64_t StageEngine::ShownAnswersOf(const RunCommand& command) const {
+  const int64_t batch_size = loaded_->command.spec.training.batch_size;
+  const bool shows = command.work == WorkKind::kEvaluate && !command.average &&
+                     command.evaluation_batch < static_cast<uint64_t>(kShownPictures) &&
+                     AnswersForImages(loaded_->network());
+  if (!shows) return 0;
+  const int64_t before = static_cast<int64_t>(command.evaluation_batch) * batch_size;
+  return std::clamp<int64_t>(kShownPictures - before, 0, batch_size);
+}
+
 absl::StatusOr<StepReport> StageEngine::RunProgram(const RunCommand& command) {
   StageExecutor& executor = *loaded_->executor;
   const bool training = command.work == WorkKind::kTrain;
@@ -238,7 +249,8 @@ absl::StatusOr<StepReport> StageEngine::RunProgram(const RunCommand& command) {
                       .training = training,
                       .evaluation_batch = command.evaluation_batch,
                       .program = training ? &loaded_->training : &loaded_->EvaluationProgram(),
-                      .loss_scale = loaded_->loss_scale()});
+                      .loss_scale = loaded_->loss_scale(),
+                      .shown_answers = ShownAnswersOf(command)});
   StallTimer stall(parts_.clock);
   while (true) {
     RETURN_IF_ERROR(Interruption());

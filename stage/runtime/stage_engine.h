@@ -67,6 +67,7 @@ class StageEngine {
   absl::StatusOr<bool> IsNew(const ApplyDecision& decision) const;
   absl::StatusOr<StepReport> Execute(const RunCommand& command);
   absl::Status Apply(const ApplyDecision& decision);
+  int64_t ShownAnswersOf(const RunCommand& command) const;
   absl::StatusOr<StepReport> RunProgram(const RunCommand& command);
   absl::Status Wait(StallTimer* stall);
   std::string Unconnected() const;

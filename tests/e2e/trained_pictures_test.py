@@ -3,8 +3,14 @@ cannot be read is named, and the rest is answered.
 
 How pictures become numbers and answers is tested by services/cli/pictures, what the files beside weights hold by checkpoint.
 """
+import base64
 import json
+import os
 import random
+import signal
+import struct
+import subprocess
+import urllib.request
 
 import harness
 import made_pictures
@@ -50,6 +56,27 @@ class TrainedPictures(harness.EndToEndTest):
     def right(self, answer):
         return [one["classes"][0]["name"] in one["picture"].split("/") for one in answer["pictures"] if "classes" in one]
 
+    def check_page(self, cluster, classified):
+        """What the page shows of the run when it is over."""
+        page = subprocess.Popen([str(harness.CLI), "ui", str(cluster.state_dir)], stdout=subprocess.PIPE, text=True,
+                                start_new_session=True)
+        try:
+            address = page.stdout.readline().strip()
+            with urllib.request.urlopen(address + "api/v1/jobs/classes/pictures?files=1", timeout=10) as reply:
+                told = json.load(reply)
+            with urllib.request.urlopen(address + "api/v1/jobs/classes/pictures", timeout=10) as reply:
+                self.assertEqual(json.load(reply), {**told, "files": []})
+        finally:
+            os.killpg(page.pid, signal.SIGINT)
+            page.communicate(timeout=30 * harness.TIME_FACTOR)
+        self.assertEqual((told["step"], len(told["pictures"]), len(told["files"])), (str(STEPS), 24, 24))
+        for shown, file, one in zip(told["pictures"], told["files"], classified):
+            self.assertEqual(CLASSES[shown["label"]], shown["label_name"])
+            self.assertIn(shown["label_name"], one["picture"].split("/"))
+            self.assertEqual((shown["answer"], shown["answer_name"]), (one["classes"][0]["class"], one["classes"][0]["name"]))
+            self.assertAlmostEqual(shown["probability"], one["classes"][0]["probability"], places=6)
+            self.assertEqual(struct.unpack(">II", base64.b64decode(file)[16:24]), (8, 8), "as the network sees it")
+
     def test_classify_agrees_with_the_evaluation(self):
         self.write_classes(3)
         layers = [{"convolution": {"out": 8, "kernel": [3, 3], "padding": [1, 1]}}, {"batch_norm": {}}, {"relu": {}},
@@ -63,6 +90,8 @@ class TrainedPictures(harness.EndToEndTest):
         right = self.right(answer)
         self.assertEqual(len(right), 3 * HELD_OUT)
         self.assertAlmostEqual(sum(right) / len(right), accuracy, places=12)
+
+        self.check_page(cluster, answer["pictures"])
 
         # With bad ones among them, and of a checkpoint, which knows the classes and what was measured as well.
         self.write(self.folder / "test" / "ape" / "cut.png", made_pictures.png(9, 9, 3, bytes(243))[:-20])

@@ -2,7 +2,7 @@
 
 It serves the page's files and a job that it makes up in the contract's shapes: a GPipe pipeline of equal
 stages on an ideal clock. What tests turn: lose(stage), recover() and go_on(), streams (False: 503), finish(),
-untraced, clock offsets, `says` (fields of the job as they should be told), others (jobs beside it).
+untraced, shown (held-out pictures), clock offsets, `says` (fields of the job as they should be told), others (jobs beside it).
 Run by hand:  python3 tests/page/fake_coordinator.py 8000
 """
 import contextlib
@@ -66,6 +66,7 @@ class FakeCoordinator:
         self.happened = []       # [(after this many steps, time, record)]
         self.says = {}
         self.others = {}         # id -> (job, records)
+        self.shown = None        # step -> GetShownPicturesResponse with the files
         self.untraced = False
         self.unreadable = ""     # why no more records can be read
         self.lost = set()
@@ -352,6 +353,9 @@ class FakeCoordinator:
             records, last = self.records(int(query.get("after", 0)))
             page = records[:int(query.get("limit", 10000))]
             return self.reply(handler, 200, {"records": page, "next": str(page[-1]["number"] if page else last), "complete": len(page) == len(records)})
+        if parts[4] == "pictures" and self.shown:
+            told = self.shown(self.step() // 50 * 50)
+            return self.reply(handler, 200, told if query.get("files") == "1" else {**told, "files": []})
         if parts[4] == "trace":
             return self.reply(handler, 200, self.trace(int(query.get("steps", 5))))
         return self.not_found(handler, "no such path")

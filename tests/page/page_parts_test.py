@@ -3,13 +3,16 @@ import pathlib
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "e2e"))
 import browser
 
 BUILD = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else "build/bin").resolve().parent
 browser.ensure(BUILD)
 
+import base64
 import unittest
 
+import made_pictures
 import parts
 from fake_coordinator import MICRO
 
@@ -32,6 +35,42 @@ class PageParts(parts.PartsTest):
             self.assertGreaterEqual(cells[stage - 1, "backward", 0][0] + 1.5, before + width)
         labels = page.locator('[data-gantt="measured"] .gantt-cell[data-phase="forward"] text').all_text_contents()
         self.assertEqual(labels[:MICRO], [f"F{micro}" for micro in range(MICRO)])
+
+    # 24 pictures of 4 x 4 pixels, of which the network takes every sixth one for another class.
+    def held_out(self, step):
+        answers = [{"label": i % 3, "answer": (i + (i % 6 == 5)) % 3, "probability": 0.5 + i / 60, "label_name": "ape bee cow".split()[i % 3],
+                    "answer_name": "ape bee cow".split()[(i + (i % 6 == 5)) % 3]} for i in range(24)]
+        del answers[23]["probability"]
+        files = [base64.b64encode(made_pictures.png(4, 4, 3, [10 * i, 100, 200] * 16)).decode() for i in range(24)]
+        return {"step": str(step), "pictures": answers, "files": files}
+
+    def test_held_out_pictures_are_shown_with_what_they_are_taken_for(self):
+        page = self.job()
+        self.assertFalse(page.locator('[data-section="pictures"]').is_visible())
+        self.assertFalse(page.get_by_role("link", name="Pictures").is_visible(), "a text has none")
+        spec = self.fake.job()["spec"]
+        self.fake.says = {"spec": {**spec, "model": {"resnet": {"depth": "18", "image": ["4", "4", "3"], "classes": "3"}},
+                                   "data": {"image_folder": {"train": "/data/animals", "test": ""}}}}
+        self.fake.shown = self.held_out
+        page = self.job()
+        page.wait_for_selector('[data-section="pictures"] .shown')
+        self.assertTrue(page.get_by_role("link", name="Pictures").is_visible())
+        self.assertRegex(self.part(page, "pictures-note").inner_text(), r"^20 of the first 24 right, after step \d+$")
+        shown = page.locator(".shown")
+        self.assertEqual(shown.count(), 24)
+        self.assertEqual(page.locator(".shown.wrong").count(), 4)
+        self.assertEqual(shown.nth(1).locator(".shown-mark").inner_text(), "✓")
+        self.assertEqual(shown.nth(5).locator(".shown-mark").inner_text(), "✗")
+        self.assertEqual(shown.nth(5).get_attribute("title"), "Picture 5: cow, taken for ape, 58 %")
+        self.assertEqual(shown.nth(5).locator(".shown-label").inner_text(), "is cow")
+        self.assertIn("not a number", shown.nth(23).get_attribute("title"))
+        page.wait_for_function("() => [...document.querySelectorAll('.shown-picture')].every(canvas => canvas.width === 4)")
+        pixel = page.evaluate("() => [...document.querySelectorAll('.shown-picture')[7].getContext('2d').getImageData(1, 1, 1, 1).data]")
+        self.assertEqual(pixel, [70, 100, 200, 255])
+        note = self.part(page, "pictures-note").inner_text()
+        page.wait_for_function("note => document.querySelector('[data-part=pictures-note]').textContent !== note", arg=note)
+        asked = [path for path in self.fake.requests if "/pictures?" in path]
+        self.assertEqual([path for path in asked if path.endswith("files=1")], asked[:1], "pictures do not change")
 
     def test_ideal_schedule_has_the_ideal_bubble(self):
         page = self.job()

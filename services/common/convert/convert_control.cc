@@ -175,6 +175,9 @@ v1::LoadCellResponse ToProto(const LoadResult& result) {
   v1::LoadCellResponse proto;
   *proto.mutable_data() = ManifestToProto(result.data);
   if (!result.facts.empty()) *proto.mutable_facts() = FactsToProto(result.facts);
+  if (result.shown != nullptr) {
+    for (const std::string& file : *result.shown) proto.add_shown_pictures(file);
+  }
   proto.set_fingerprint(result.fingerprint);
   *proto.mutable_memory() = ToProto(result.memory);
   proto.set_folder_answered(result.folder_answered);
@@ -190,6 +193,10 @@ LoadResult FromProto(const v1::LoadCellResponse& proto) {
   LoadResult result;
   result.data = ManifestFromProto(proto.data());
   result.facts = FactsFromProto(proto.facts());
+  if (proto.shown_pictures_size() > 0) {
+    result.shown = std::make_shared<const std::vector<std::string>>(proto.shown_pictures().begin(),
+                                                                    proto.shown_pictures().end());
+  }
   result.fingerprint = proto.fingerprint();
   result.memory = FromProto(proto.memory());
   result.folder_answered = proto.folder_answered();
@@ -270,6 +277,12 @@ v1::RunResponse ToProto(const StepReport& report) {
       proto.add_class_counts(count);
     }
   }
+  for (const ShownAnswer& answer : report.shown) {
+    v1::ShownAnswer& shown = *proto.add_shown_answers();
+    shown.set_label(answer.label);
+    shown.set_answer(answer.answer);
+    shown.set_probability(answer.probability);
+  }
   proto.mutable_layer_squared_norms()->Add(report.layer_squared_norms.begin(),
                                            report.layer_squared_norms.end());
   proto.set_finite(report.finite);
@@ -292,6 +305,9 @@ StepReport FromProto(const v1::RunResponse& proto) {
   for (int i = 0; i + 2 < proto.class_counts_size(); i += 3) {
     report.class_counts.push_back(
         {proto.class_counts(i), proto.class_counts(i + 1), proto.class_counts(i + 2)});
+  }
+  for (const v1::ShownAnswer& shown : proto.shown_answers()) {
+    report.shown.push_back({shown.label(), shown.answer(), shown.probability()});
   }
   report.layer_squared_norms.assign(proto.layer_squared_norms().begin(),
                                     proto.layer_squared_norms().end());

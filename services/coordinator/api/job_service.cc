@@ -180,6 +180,23 @@ grpc::ServerUnaryReactor* JobServiceAdapter::GetTrace(grpc::CallbackServerContex
   return reactor;
 }
 
+grpc::ServerUnaryReactor* JobServiceAdapter::GetShownPictures(
+    grpc::CallbackServerContext* context, const v1::GetShownPicturesRequest* request,
+    v1::GetShownPicturesResponse* response) {
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  parts_.manager->Shown(request->job_id(),
+                        [reactor, request, response](const absl::StatusOr<ShownTexts>& shown) {
+                          absl::Status status = shown.status();
+                          if (status.ok()) {
+                            auto proto = ShownToProto(*shown, request->with_files());
+                            status = proto.status();
+                            if (status.ok()) *response = *std::move(proto);
+                          }
+                          reactor->Finish(ToApiGrpc(status));
+                        });
+  return reactor;
+}
+
 grpc::ServerWriteReactor<v1::ReadLogsResponse>* JobServiceAdapter::ReadLogs(
     grpc::CallbackServerContext*, const v1::ReadLogsRequest* request) {
   return ReadLogsReactor::Start(

@@ -63,6 +63,9 @@ class JobServiceAdapter final : public v1::JobService::CallbackService {
   grpc::ServerUnaryReactor* GetTrace(grpc::CallbackServerContext* context,
                                      const v1::GetTraceRequest* request,
                                      v1::GetTraceResponse* response) override;
+  grpc::ServerUnaryReactor* GetShownPictures(grpc::CallbackServerContext* context,
+                                             const v1::GetShownPicturesRequest* request,
+                                             v1::GetShownPicturesResponse* response) override;
   grpc::ServerWriteReactor<v1::ReadLogsResponse>* ReadLogs(
       grpc::CallbackServerContext* context, const v1::ReadLogsRequest* request) override;
 

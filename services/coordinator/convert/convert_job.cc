@@ -1,7 +1,10 @@
 #include "services/coordinator/convert/convert_job.h"
 
 #include <algorithm>
+#include <cmath>
 
+#include "base/status.h"
+#include "coordinator/job/shown_json.h"
 #include "services/common/convert/convert_card.h"
 #include "services/common/convert/convert_control.h"
 #include "services/common/convert/convert_spec.h"
@@ -124,6 +127,27 @@ v1::WatchJobResponse ToProto(const JobRecord& record) {
       proto.mutable_finished()->set_weights_digest(record.weights_digest);
       break;
   }
+  return proto;
+}
+
+absl::StatusOr<v1::GetShownPicturesResponse> ShownToProto(const ShownTexts& shown,
+                                                          bool with_files) {
+  ASSIGN_OR_RETURN(const NamedAnswers named, DecodeShownAnswers(shown.answers));
+  v1::GetShownPicturesResponse proto;
+  proto.set_step(named.step);
+  for (const NamedAnswer& answer : named.answers) {
+    v1::ShownPicture& picture = *proto.add_pictures();
+    picture.set_label(answer.shown.label);
+    picture.set_answer(answer.shown.answer);
+    if (std::isfinite(answer.shown.probability)) {
+      picture.set_probability(answer.shown.probability);
+    }
+    picture.set_label_name(answer.label_name);
+    picture.set_answer_name(answer.answer_name);
+  }
+  if (!with_files) return proto;
+  ASSIGN_OR_RETURN(const std::vector<std::string> files, DecodeShownPictures(shown.pictures));
+  for (const std::string& file : files) proto.add_files(file);
   return proto;
 }
 

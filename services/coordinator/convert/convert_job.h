@@ -13,6 +13,8 @@ namespace stagecoach {
 v1::JobState JobStateOf(JobPhase phase);
 v1::Job ToProto(const JobView& view);
 v1::WatchJobResponse ToProto(const JobRecord& record);
+// DATA_LOSS: as coordinator/job/shown_json.h.
+absl::StatusOr<v1::GetShownPicturesResponse> ShownToProto(const ShownTexts& shown, bool with_files);
 
 v1::Stage ToProto(const StageRegistration& registration);
 StageRegistration FromProto(const v1::Stage& proto);

@@ -87,6 +87,7 @@ absl::StatusOr<JobView> HttpApi::Get(const std::string& id) const {
 HttpResponse HttpApi::OfJob(const std::string& id, const std::string& part,
                             const HttpRequest& request) const {
   if (part == "records") return Records(id, request);
+  if (part == "pictures") return Pictures(id, request);
   const absl::StatusOr<JobView> view = Get(id);
   if (!view.ok()) return ErrorResponse(view.status());
   if (part.empty()) return JsonResponse(ToJson(ToProto(*view)));
@@ -152,6 +153,17 @@ HttpResponse HttpApi::Records(const std::string& id, const HttpRequest& request)
                    std::make_move_iterator((*page)->end()));
   }
   return JsonResponse(RecordsJson(records, *after, complete));
+}
+
+HttpResponse HttpApi::Pictures(const std::string& id, const HttpRequest& request) const {
+  const absl::StatusOr<uint64_t> with_files = Number(request, "files", 0, 0, 1);
+  if (!with_files.ok()) return ErrorResponse(with_files.status());
+  const auto shown = Await<absl::StatusOr<ShownTexts>>(
+      kLoopSeconds, [&](auto done) { parts_.manager->Shown(id, done); });
+  if (!shown.has_value()) return ErrorResponse(Busy());
+  if (!shown->ok()) return ErrorResponse(shown->status());
+  const auto proto = ShownToProto(**shown, *with_files == 1);
+  return proto.ok() ? JsonResponse(ToJson(*proto)) : ErrorResponse(proto.status());
 }
 
 HttpResponse HttpApi::Trace(const JobView& view, const HttpRequest& request) const {

@@ -44,6 +44,7 @@ class HttpApi {
   HttpResponse Stages() const;
   HttpResponse Cancel(const std::string& id, const HttpRequest& request) const;
   HttpResponse Records(const std::string& id, const HttpRequest& request) const;
+  HttpResponse Pictures(const std::string& id, const HttpRequest& request) const;
   HttpResponse Trace(const JobView& view, const HttpRequest& request) const;
   HttpResponse Plan(const JobView& view) const;
   HttpResponse Logs(const HttpRequest& request) const;

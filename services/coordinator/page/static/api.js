@@ -37,6 +37,8 @@ export const listStages = async () => (await request('/api/v1/stages')).stages |
 export const getJob = (id) => request(jobPath(id));
 export const getRecords = (id, after) => request(`${jobPath(id)}/records?after=${after}`);
 export const getTrace = (id, steps) => request(`${jobPath(id)}/trace?steps=${steps}`);
+/** files: also the pictures themselves. */
+export const getShownPictures = (id, files) => request(`${jobPath(id)}/pictures?files=${files ? 1 : 0}`);
 export const traceFile = (id, steps) => `${jobPath(id)}/trace?steps=${steps}&format=chrome`;
 
 export function getLogs(id, stage, tail) {

@@ -10,11 +10,12 @@ import {updateLinks} from './links.js';
 import {Logs} from './logs.js';
 import {Settings} from './settings.js';
 import {updateMemory} from './memory.js';
+import {Pictures} from './pictures.js';
 import {Strip} from './strip.js';
 import {Summary} from './summary.js';
 
-const SECTIONS = [['stages', 'Stages'], ['timeline', 'Timeline'], ['curves', 'Curves'], ['memory', 'Memory'],
-                  ['links', 'Links'], ['fleet', 'Fleet'], ['events', 'Events'], ['logs', 'Log']];
+const SECTIONS = [['stages', 'Stages'], ['timeline', 'Timeline'], ['curves', 'Curves'], ['pictures', 'Pictures'],
+                  ['memory', 'Memory'], ['links', 'Links'], ['fleet', 'Fleet'], ['events', 'Events'], ['logs', 'Log']];
 
 export class JobView {
   constructor(main, store, jobId) {
@@ -27,13 +28,16 @@ export class JobView {
     this.cancel = new CancelDialog(part(main, 'cancel'), store, jobId);
     this.curves = new Curves(main, store, jobId);
     this.parts = [new Summary(main, store, jobId), new Settings(main, store), new Strip(main, store), new GanttPanel(main, store, jobId),
-                  this.curves, new Events(main, store), new Logs(main, store, jobId), this.cancel];
+                  this.curves, new Pictures(main, store, jobId), new Events(main, store), new Logs(main, store, jobId), this.cancel];
   }
 
   update() {
     for (const one of this.parts) one.update();
     const base = `#/jobs/${encodeURIComponent(this.jobId)}`;
-    for (const [name, link] of this.links) setAttribute(link, 'href', `${base}/${name}${this.curves.other.suffix}`);
+    for (const [name, link] of this.links) {
+      setAttribute(link, 'href', `${base}/${name}${this.curves.other.suffix}`);
+      link.hidden = this.root.querySelector(`[data-section="${name}"]`).hidden;
+    }
     updateClasses(this.root, this.store);
     updateMemory(this.root, this.store);
     updateLinks(this.root, this.store);

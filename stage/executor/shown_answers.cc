@@ -1,0 +1,60 @@
+#include "stage/executor/shown_answers.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <limits>
+#include <span>
+
+#include "base/bfloat16.h"
+#include "base/check.h"
+#include "base/status.h"
+
+namespace stagecoach {
+namespace {
+
+// Rows of logits as they are on the device.
+absl::StatusOr<std::vector<float>> LogitsOf(const Tensor& logits, Backend& backend) {
+  std::vector<float> numbers(static_cast<size_t>(logits.shape().elements()));
+  if (logits.dtype() == DType::kF32) {
+    backend.CopyToHost(logits, std::as_writable_bytes(std::span(numbers)));
+    RETURN_IF_ERROR(backend.Synchronize());
+    return numbers;
+  }
+  CHECK(logits.dtype() == DType::kBF16) << DTypeName(logits.dtype());
+  std::vector<Bfloat16> rounded(numbers.size());
+  backend.CopyToHost(logits, std::as_writable_bytes(std::span(rounded)));
+  RETURN_IF_ERROR(backend.Synchronize());
+  std::transform(rounded.begin(), rounded.end(), numbers.begin(),
+                 [](Bfloat16 value) { return static_cast<float>(value); });
+  return numbers;
+}
+
+ShownAnswer AnswerOf(std::span<const float> logits, int32_t label) {
+  ShownAnswer answer{.label = label};
+  const auto highest = std::max_element(logits.begin(), logits.end());
+  answer.answer = static_cast<int32_t>(highest - logits.begin());
+  double sum = 0;
+  for (const float logit : logits) sum += std::exp(static_cast<double>(logit) - *highest);
+  answer.probability = std::isfinite(sum) ? 1 / sum : std::numeric_limits<double>::quiet_NaN();
+  return answer;
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<ShownAnswer>> AnswersOf(const Tensor& logits, const Tensor& labels,
+                                                   int64_t samples, Backend& backend) {
+  const auto all = static_cast<size_t>(labels.shape().elements());
+  CHECK(samples >= 0 && samples <= static_cast<int64_t>(all)) << samples << " of " << all;
+  std::vector<int32_t> right(all);
+  backend.CopyToHost(labels, std::as_writable_bytes(std::span(right)));
+  ASSIGN_OR_RETURN(const std::vector<float> numbers, LogitsOf(logits, backend));
+  const size_t classes = numbers.size() / all;
+  std::vector<ShownAnswer> answers;
+  for (size_t i = 0; i < static_cast<size_t>(samples); ++i) {
+    answers.push_back(AnswerOf(std::span(numbers).subspan(i * classes, classes), right[i]));
+  }
+  return answers;
+}
+
+}  // namespace stagecoach
