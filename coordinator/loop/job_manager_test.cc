@@ -39,7 +39,7 @@ class AnsweringStages final : public StageClient {
             std::function<void(absl::StatusOr<LoadResult>)> done) override {
     mailbox_.Post([this, address, command, done] {
       loaded_[address] = command;
-      LoadResult result{{100, "data", 10, 5}, "f", {}, {}};
+      LoadResult result{.data = {100, "data", 10, 5}, .fingerprint = "f"};
       result.folder =
           AnswerFolderProbe(*PosixFileSystem(), command.probe_folder, command.stage.value);
       done(result);
