@@ -13,7 +13,8 @@ struct Entry {
 };
 constexpr Entry kEntries[] = {{DType::kF32, "F32", 4}, {DType::kBF16, "BF16", 2},
                               {DType::kI32, "I32", 4}, {DType::kU8, "U8", 1},
-                              {DType::kF64, "F64", 8}, {DType::kI64, "I64", 8}};
+                              {DType::kF64, "F64", 8}, {DType::kI64, "I64", 8},
+                              {DType::kF16, "F16", 2}};
 
 const Entry& Find(DType dtype) {
   for (const Entry& entry : kEntries) {
@@ -33,7 +34,7 @@ absl::StatusOr<DType> ParseDType(const std::string& name) {
     if (name == entry.name) return entry.dtype;
   }
   return absl::InvalidArgumentError(
-      absl::StrCat("dtype \"", name, "\" is not one of F32, BF16, I32, U8, F64, I64"));
+      absl::StrCat("dtype \"", name, "\" is not one of F32, BF16, I32, U8, F64, I64, F16"));
 }
 
 }  // namespace stagecoach

@@ -153,7 +153,7 @@ TEST(Manifest, RefusesWhatIsNotCanonicalOrNotLegal) {
       {"layer-0000-0001.safetensors", "MANIFEST.json"},
       {"layer-0000-0001.safetensors", "z"},
       {"layer-0000-0001.safetensors", "layer-0001-0002.safetensors"},
-      {"\"dtype\":\"F32\"", "\"dtype\":\"F16\""},
+      {"\"dtype\":\"F32\"", "\"dtype\":\"F8\""},
       {"\"shape\":[2,3]", "\"shape\":[2,4]"},
       {"\"shape\":[2,3]", "\"shape\":[-2,-3]"},
       {"\"shape\":[2,3]", "\"shape\":[4611686018427387904,4]"},

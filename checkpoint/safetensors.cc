@@ -136,9 +136,18 @@ const TensorEntry* SafetensorsReader::Find(const std::string& name) const {
   return &tensors_[*at];
 }
 
+int64_t SafetensorsReader::file_bytes() const { return file_->size(); }
+
 absl::Status SafetensorsReader::Read(const TensorEntry& tensor, std::span<std::byte> target) {
   CHECK_EQ(static_cast<int64_t>(target.size()), tensor.bytes()) << "room for " << tensor.name;
-  return Annotate(file_->Read(buffer_offset_ + tensor.begin, target),
+  return ReadPart(tensor, 0, target);
+}
+
+absl::Status SafetensorsReader::ReadPart(const TensorEntry& tensor, int64_t offset,
+                                         std::span<std::byte> target) {
+  CHECK(0 <= offset && offset <= tensor.bytes() - static_cast<int64_t>(target.size()))
+      << target.size() << " bytes of " << tensor.name << " from " << offset;
+  return Annotate(file_->Read(buffer_offset_ + tensor.begin + offset, target),
                   absl::StrCat("tensor ", tensor.name));
 }
 

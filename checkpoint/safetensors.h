@@ -57,8 +57,11 @@ class SafetensorsReader {
   const std::vector<TensorEntry>& tensors() const { return tensors_; }  // by offset
   const TensorEntry* Find(const std::string& name) const;               // null if absent
   const Metadata& metadata() const { return metadata_; }
+  int64_t file_bytes() const;
   // target.size() == tensor.bytes()
   absl::Status Read(const TensorEntry& tensor, std::span<std::byte> target);
+  // The bytes of the tensor from `offset` on that fill `target`.
+  absl::Status ReadPart(const TensorEntry& tensor, int64_t offset, std::span<std::byte> target);
 
  private:
   std::string path_;

@@ -116,7 +116,7 @@ TEST(SafetensorsHeader, RefusesEveryWayNotToTileTheFile) {
       {R"({"a":[]})", 0, "did not expect an array"},
       {R"({"a":{}})", 0, "missing"},
       {R"({"a":{"dtype":"U8","shape":[1]}})", 1, "missing"},
-      {R"({"a":{"dtype":"F16","shape":[1],"data_offsets":[0,2]}})", 2, "dtype \"F16\""},
+      {R"({"a":{"dtype":"F8_E5M2","shape":[2],"data_offsets":[0,2]}})", 2, "dtype \"F8_E5M2\""},
       {R"({"a":{"dtype":1,"shape":[1],"data_offsets":[0,2]}})", 2, "did not expect a number"},
       {R"({"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1],"x":1}})", 1, "unknown key \"x\""},
       {R"({"a":{"dtype":"U8","dtype":"U8","shape":[1],"data_offsets":[0,1]}})", 1, "given twice"},

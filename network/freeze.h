@@ -6,7 +6,6 @@
 #define STAGECOACH_NETWORK_FREEZE_H_
 
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -14,12 +13,9 @@
 
 namespace stagecoach {
 
-// `patterns`: of global parameter names, where "*" stands for any characters and "?" for one: "model/000?/*",
-// "*.bias". `path`: of their list in the job.
+// `patterns`: of global parameter names (base/name_patterns.h). `path`: of their list in the job.
 absl::StatusOr<Network> Freeze(Network network, const std::vector<std::string>& patterns,
                                const std::string& path);
-
-bool MatchesPattern(std::string_view pattern, std::string_view name);
 
 }  // namespace stagecoach
 

@@ -49,16 +49,6 @@ std::vector<std::string> BackwardOf(const Network& network, size_t layer) {
   return OperationsOf(network.layers[layer].lists->backward);
 }
 
-TEST(Freeze, PatternsAreThoseOfAShell) {
-  for (const char* pattern : {"*", "model/0003/*", "*.weight", "model/*/qkv.*ight", "model/000?/**",
-                              "model/0003/qkv.weight"}) {
-    EXPECT_TRUE(MatchesPattern(pattern, "model/0003/qkv.weight")) << pattern;
-  }
-  for (const char* pattern : {"", "model", "*.bias", "model/0003/", "?odel/*/qkv", "*weight?"}) {
-    EXPECT_FALSE(MatchesPattern(pattern, "model/0003/qkv.weight")) << pattern;
-  }
-}
-
 TEST(Freeze, NothingComesBackInFrontOfTheFirstTrainedLayer) {
   const Network network = Frozen({"model/0000/*", "model/0001/*"});
   EXPECT_EQ(FirstTrainedLayer(network), 2);

@@ -32,16 +32,25 @@ struct DatasetManifest {
   friend bool operator==(const DatasetManifest&, const DatasetManifest&) = default;
 };
 
+// What identifies the file that a job begins with (JobSpec::initialize): compared between all stages, and with every
+// load before the job's first checkpoint.
+struct WeightsManifest {
+  int64_t bytes = 0;
+  std::string sha256;  // over its tensors' names and samples of their numbers; empty: there is none
+  friend bool operator==(const WeightsManifest&, const WeightsManifest&) = default;
+};
+
 struct LoadCommand {
   Fence fence;   // step: optimizer steps already applied (0, or the checkpoint's)
   JobSpec spec;  // its model is for messages to people: what is built is the network
   std::shared_ptr<const Network> network;  // never null; as the job trains it
   Partition partition;
   StageId stage;
-  std::string downstream_address;  // host:port; empty on the last stage
-  std::string checkpoint_folder;   // committed step folder to load from; empty: initial weights
-  bool fresh_optimizer = false;    // of the checkpoint, load the weights only
-  DatasetManifest expected_data;   // checked if sha256 is not empty
+  std::string downstream_address;    // host:port; empty on the last stage
+  std::string checkpoint_folder;     // committed step folder to load from; empty: initial weights
+  bool fresh_optimizer = false;      // of the checkpoint, load the weights only
+  DatasetManifest expected_data;     // checked if sha256 is not empty
+  WeightsManifest expected_weights;  // likewise
   std::string probe_folder;  // to be answered in (checkpoint/folder_probe.h); empty: not asked
 };
 
@@ -55,6 +64,7 @@ struct LoadResult {
   DatasetManifest data;          // filled on the first and last stage
   DataFacts facts;               // of stages that read; each what it has found
   ShownPictures shown;           // of the stage that reads images, where they are shown; else null
+  WeightsManifest weights;       // if it began with a file of weights
   std::string fingerprint;       // of the back end; all stages of a job must agree
   StageMemory memory;            // bytes by kind after loading
   bool folder_answered = false;  // it was asked, and knows of the question
@@ -62,8 +72,9 @@ struct LoadResult {
   // folder is only full): nothing was loaded.
   absl::Status folder;
   // For the stage's own log, not sent.
-  std::string attention;  // who computes it, and why
-  std::string data_note;  // what a user should know of the data
+  std::string attention;     // who computes it, and why
+  std::string data_note;     // what a user should know of the data
+  std::string weights_note;  // how much of the file of weights it took
 };
 
 // The coordinator's one decision about the step before, applied before new work starts.

@@ -116,6 +116,17 @@ struct EvaluationSpec {
   friend bool operator==(const EvaluationSpec&, const EvaluationSpec&) = default;
 };
 
+// Weights that a job begins with, in the place of those that its seed gives.
+struct InitializeSpec {
+  std::string from;  // a safetensors file, or a folder of exported weights; empty: none
+  std::string names = "stagecoach";  // of its tensors: a table of network/names/weight_names.h
+  // Patterns (base/name_patterns.h) of names, ours or the file's: these begin as without the file, and what the file
+  // alone has is left out.
+  std::vector<std::string> except;
+  bool given() const { return !from.empty(); }
+  friend bool operator==(const InitializeSpec&, const InitializeSpec&) = default;
+};
+
 struct JobSpec {
   std::string name;  // [a-z0-9-]{1,63}
   uint64_t seed = 0;
@@ -126,6 +137,7 @@ struct JobSpec {
   PipelineSpec pipeline;
   CheckpointSpec checkpoint;
   EvaluationSpec evaluation;
+  InitializeSpec initialize;
   // Resume: start from the newest (or the named) checkpoint of another job in the same store.
   std::string resume_job;               // empty: fresh weights
   int64_t resume_step = -1;             // -1: newest

@@ -94,6 +94,9 @@ TEST(ValidateJobSpec, TakesTheEdges) {
   spec.pipeline.stages = 3;
   spec.pipeline.partition = {.kind = PartitionSpec::Kind::kCuts, .cuts = {1, 14}};
   EXPECT_TRUE(ValidateJobSpec(spec).ok());
+  spec.initialize = {.from = "/a/model.safetensors", .except = {"model/0000/*"}};
+  EXPECT_TRUE(ValidateJobSpec(spec).ok());
+  spec.initialize = {};
   spec.resume_job = "other";
   spec.resume_step = 100;
   EXPECT_TRUE(ValidateJobSpec(spec).ok());
@@ -112,6 +115,21 @@ TEST(ValidateJobSpec, RefusesBadNamesAndPaths) {
       {"resume.job: \"A\"", [](JobSpec* s) { s->resume_job = std::string("A"); }},
       {"resume.step: 3; needs resume.job", [](JobSpec* s) { s->resume_step = 3; }},
       {"resume.step: -2; must be >= -1", [](JobSpec* s) { s->resume_step = -2; }},
+      {"initialize.from: 5000 bytes; at most 4096",
+       [](JobSpec* s) { s->initialize.from = std::string(5000, 'x'); }},
+      {"initialize.from: \"/a\"; the job has the weights of resume.job=other already: leave one",
+       [](JobSpec* s) {
+         s->initialize.from = "/a";
+         s->resume_job = "other";
+       }},
+      {"initialize.names: \"torchvison\"; there is no table of names \"torchvison\"; did you mean",
+       [](JobSpec* s) { s->initialize = {.from = "/a", .names = "torchvison"}; }},
+      {"initialize.names: \"timm\"; the network is none that timm has names for: it does not begin",
+       [](JobSpec* s) { s->initialize = {.from = "/a", .names = "timm"}; }},
+      {"initialize.except: 257 patterns; at most 256",
+       [](JobSpec* s) {
+         s->initialize = {.from = "/a", .except = std::vector<std::string>(257, "*")};
+       }},
   });
 }
 

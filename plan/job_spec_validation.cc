@@ -6,8 +6,11 @@
 #include "absl/strings/str_join.h"
 #include "base/field_check.h"
 #include "base/job_name.h"
+#include "base/name_patterns.h"
 #include "base/status.h"
 #include "network/cost.h"
+#include "network/names/weight_names.h"
+#include "operations/attributes.h"
 #include "plan/data_kinds.h"
 #include "plan/job_spec.h"
 #include "plan/learning_rate_kinds.h"
@@ -202,6 +205,27 @@ absl::Status ValidateResume(const JobSpec& spec) {
   return absl::OkStatus();
 }
 
+// The file itself is looked at where it lies (stage/weights/weight_file.h).
+absl::Status ValidateInitialize(const JobSpec& spec, const Network& network) {
+  const InitializeSpec& initialize = spec.initialize;
+  if (!initialize.given()) return absl::OkStatus();
+  if (initialize.from.size() > kMaxText) {
+    return FieldError("initialize.from", absl::StrCat(initialize.from.size(), " bytes"),
+                      absl::StrCat("at most ", kMaxText));
+  }
+  if (!spec.resume_job.empty()) {
+    return FieldError("initialize.from", absl::StrCat("\"", initialize.from, "\""),
+                      absl::StrCat("the job has the weights of resume.job=", spec.resume_job,
+                                   " already: leave one of the two out"));
+  }
+  const absl::Status names = WeightNames(network, initialize.names).status();
+  if (!names.ok()) {
+    return FieldError("initialize.names", absl::StrCat("\"", initialize.names, "\""),
+                      std::string(names.message()));
+  }
+  return CheckPatterns(initialize.except, "initialize.except");
+}
+
 }  // namespace
 
 absl::Status CheckPlanSize(const JobSpec& spec, int64_t stages) {
@@ -226,7 +250,8 @@ absl::Status ValidateJob(const JobSpec& spec, const Network& network) {
   RETURN_IF_ERROR(CheckPlanSize(spec, spec.pipeline.stages));
   RETURN_IF_ERROR(ValidateCheckpointAndEvaluation(spec));
   RETURN_IF_ERROR(ValidateUntil(spec.training.until, network));
-  return ValidateResume(spec);
+  RETURN_IF_ERROR(ValidateResume(spec));
+  return ValidateInitialize(spec, network);
 }
 
 absl::Status ValidateJobSpec(const JobSpec& spec) {

@@ -111,6 +111,7 @@ std::string EncodeJobState(const JobState& state) {
       {"fingerprint", state.fingerprint},
       {"resumed_data_sha256", state.resumed_data_sha256},
       {"resume_step", state.resume_step},
+      {"weights", {{"bytes", state.weights.bytes}, {"sha256", state.weights.sha256}}},
       {"data",
        {{"bytes", state.data.bytes},
         {"sha256", state.data.sha256},
@@ -164,6 +165,8 @@ absl::Status DecodeJobState(const std::string& text, JobState* state) {
     state->fingerprint = json.at("fingerprint");
     state->resumed_data_sha256 = json.at("resumed_data_sha256");
     state->resume_step = json.value("resume_step", state->resume_step);  // later than the others
+    const Json weights = json.value("weights", Json::object());          // and these later still
+    state->weights = {weights.value("bytes", int64_t{0}), weights.value("sha256", "")};
     ReadPlacement(json, state);
     ReadOutcome(json, state);
   } catch (const Json::exception& error) {

@@ -238,6 +238,7 @@ void JobTransition::SendLoads() {
   command.checkpoint_folder = state_.load_folder;
   command.fresh_optimizer = state_.fresh_optimizer;
   command.expected_data = state_.data;
+  command.expected_weights = state_.weights;
   command.probe_folder = state_.temporary_folder;
   for (const StageSlot& slot : state_.slots) {
     command.partition.first_layers.push_back(slot.first_layer);
@@ -333,6 +334,25 @@ void JobTransition::TakeFacts() {
   }
 }
 
+// Of a job that begins with a file of weights: all stages have read the same one.
+absl::Status JobTransition::CheckWeights() {
+  if (!spec().initialize.given() || !state_.load_folder.empty()) return absl::OkStatus();
+  const StageSlot& first = state_.slots.front();
+  for (const StageSlot& slot : state_.slots) {
+    if (slot.loaded.weights == first.loaded.weights) continue;
+    return absl::FailedPreconditionError(absl::StrCat(
+        "initialize.from = \"", spec().initialize.from, "\": ", first.stage.name, " and ",
+        slot.stage.name, " read different files: sha256 ", first.loaded.weights.sha256, " and ",
+        slot.loaded.weights.sha256, "; use the same file everywhere"));
+  }
+  if (state_.weights.sha256.empty()) {
+    Record(JobRecord::Kind::kState,
+           absl::StrCat("begins with the weights of ", spec().initialize.from));
+  }
+  state_.weights = first.loaded.weights;
+  return absl::OkStatus();
+}
+
 // What the data set tells of a job that counts in epochs.
 absl::Status JobTransition::CheckSteps() {
   RETURN_IF_ERROR(CheckEpochs(spec(), state_.data.train_samples));
@@ -346,6 +366,7 @@ absl::Status JobTransition::CheckSteps() {
 void JobTransition::FinishLoad() {
   absl::Status status = CheckFingerprints();
   if (status.ok()) status = CheckData();
+  if (status.ok()) status = CheckWeights();
   if (status.ok()) status = CheckSteps();
   // Resumed on devices that compute other bits: its steps are not lost for that.
   if (!status.ok() && state_.just_resumed) {

@@ -75,6 +75,7 @@ class JobTransition {
   absl::Status CheckFingerprints() const;
   absl::Status CheckData();
   void TakeFacts();
+  absl::Status CheckWeights();
   absl::Status CheckSteps();
 
   // The checkpoint folder.

@@ -260,6 +260,7 @@ void SimulatedCluster::RestartStage(int number) {
   fresh.address = old.address;
   fresh.fingerprint = old.fingerprint;
   fresh.data_sha256 = old.data_sha256;
+  fresh.weights_sha256 = old.weights_sha256;
   fresh.own_files = old.own_files;
   fresh.heartbeat_epoch = old.heartbeat_epoch;
   fresh.incarnation = absl::StrCat("i", ++incarnations_);
@@ -413,6 +414,12 @@ absl::StatusOr<LoadResult> SimulatedCluster::DoLoad(SimulatedStage& stage,
     result.data = {1000, stage.data_sha256, 100, 5};
     if (!command.expected_data.sha256.empty() && !(command.expected_data == result.data)) {
       return absl::FailedPreconditionError("the data set changed");
+    }
+  }
+  if (command.spec.initialize.given() && command.checkpoint_folder.empty()) {
+    result.weights = {500, stage.weights_sha256};
+    if (!command.expected_weights.sha256.empty() && command.expected_weights != result.weights) {
+      return absl::FailedPreconditionError("the file of weights changed");
     }
   }
   return result;

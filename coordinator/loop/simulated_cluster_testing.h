@@ -40,7 +40,7 @@ JobSpec SmallJob(int stages);
 struct SimulatedStage {
   std::string name, incarnation, address;
   std::string fingerprint = "avx2";
-  std::string data_sha256 = "data";
+  std::string data_sha256 = "data", weights_sha256 = "weights";
   FaultFileSystem* own_files = nullptr;  // where its folder of checkpoints is not the shared one
   bool old_version = false;              // knows nothing of probe_folder
   absl::Status folder_fault;             // what it meets when it looks there, once

@@ -275,7 +275,8 @@ class CommandTree {
         exporting->add_flag("--average", export_.average,
                             "the averages of the weights (training.average) in their place");
     CLI::Option* names = exporting->add_option(
-        "--names", export_.names, "also write the weights in these names and layouts: torchvision");
+        "--names", export_.names,
+        "also write the weights in these names and layouts: torchvision or timm");
     CLI::Option* to =
         exporting->add_option("--to", export_.to, "the file for --names")->needs(names);
     names->needs(to)->excludes(average);

@@ -69,6 +69,7 @@ std::vector<HyperParameter> HyperParametersOf(const JobSpec& spec) {
   const TrainingSpec& training = spec.training;
   list.Add("precision", PrecisionName(spec.precision));
   list.Add("seed", static_cast<double>(spec.seed));
+  if (spec.initialize.given()) list.Add("initialize", spec.initialize.from);
   list.Add("steps", training.steps);
   if (training.epochs > 0) list.Add("epochs", training.epochs);
   list.Add("batch_size", training.batch_size);

@@ -30,6 +30,8 @@ TEST(HyperParameters, AreWhatTheJobFileSays) {
   EXPECT_THAT(parameters, Contains(HyperParameter{"learning_rate_curve", "cosine"}));
   EXPECT_THAT(parameters, Contains(HyperParameter{"optimizer", "adamw"}));
   EXPECT_THAT(parameters, Contains(HyperParameter{"beta2", 0.999}));
+  spec.initialize.from = "/a";
+  EXPECT_THAT(HyperParametersOf(spec), Contains(HyperParameter{"initialize", "/a"}));
   spec.training.optimizer = SgdSpec{.momentum = 0.9};
   EXPECT_THAT(HyperParametersOf(spec), Contains(HyperParameter{"momentum", 0.9}));
 }

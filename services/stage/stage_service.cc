@@ -41,6 +41,8 @@ void LogLoad(const Fence& fence, int stage, const absl::StatusOr<LoadResult>& re
     LogJob(info, fence.job, fence.step, "loaded as stage {}, generation {}: {} bytes of parameters",
            stage, fence.generation, result->memory.parameters);
     if (!result->attention.empty()) LogJob(info, fence.job, fence.step, "{}", result->attention);
+    if (!result->weights_note.empty())
+      LogJob(info, fence.job, fence.step, "{}", result->weights_note);
     if (!result->data_note.empty()) LogJob(info, fence.job, fence.step, "{}", result->data_note);
   } else {
     LogJob(warn, fence.job, fence.step, "not loaded: {}", Text(result.status()));

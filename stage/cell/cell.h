@@ -11,8 +11,11 @@
 #ifndef STAGECOACH_STAGE_CELL_CELL_H_
 #define STAGECOACH_STAGE_CELL_CELL_H_
 
+#include <functional>
 #include <memory>
 #include <optional>
+#include <span>
+#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -25,12 +28,17 @@ namespace stagecoach {
 
 class Cell {
  public:
-  // Layers [first, last) of the model, initial weights drawn from the seed. Without a seed the
+  // What parameters and states begin with in the place of a draw, by their names: fills `values` and says true, or
+  // says false and leaves them.
+  using Given =
+      std::function<absl::StatusOr<bool>(const std::string& name, std::span<float> values)>;
+  // Layers [first, last) of the model, initial weights drawn from the seed but where they are given. Without a seed the
   // weights are anything: the caller sets every one of them and the copies of ties(), then calls RefreshCompute. For
   // large cells the draw takes long.
   static absl::StatusOr<std::unique_ptr<Cell>> Create(const Network& model, int first_layer,
                                                       int last_layer, std::optional<uint64_t> seed,
-                                                      int micro_batches, Backend& backend);
+                                                      int micro_batches, Backend& backend,
+                                                      const Given& given = nullptr);
   ~Cell();
 
   // On the last stage gives nothing without keep_stash. Where nothing is trained here or before, this is all that

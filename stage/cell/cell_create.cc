@@ -13,22 +13,48 @@
 namespace stagecoach {
 namespace {
 
-absl::Status SetInitialValues(LayerRunner& layer, uint64_t seed, int index, Backend& backend) {
+// What parameters begin with.
+struct Beginning {
+  uint64_t seed = 0;
+  const Cell::Given& given;
+
+  absl::StatusOr<std::vector<float>> Of(const ParameterSpec& spec, int layer) const {
+    if (given) {
+      std::vector<float> values(static_cast<size_t>(spec.shape.elements()));
+      ASSIGN_OR_RETURN(const bool found, given(spec.name, values));
+      if (found) return values;
+    }
+    return InitialValue(spec, seed, layer);
+  }
+};
+
+absl::Status SetInitialValues(LayerRunner& layer, const Beginning& beginning, int index,
+                              Backend& backend) {
+  const auto set = [&backend](const std::vector<float>& values, const Tensor& into) {
+    TickProgress();
+    backend.CopyFromHost(std::as_bytes(std::span(values)), into);
+    return backend.Synchronize();  // `values` must outlive a queued copy
+  };
   for (Parameter& parameter : layer.parameters()) {
     if (parameter.spec.tied()) continue;
-    const std::vector<float> values = InitialValue(parameter.spec, seed, index);
-    TickProgress();
-    backend.CopyFromHost(std::as_bytes(std::span(values)), parameter.value);
-    RETURN_IF_ERROR(backend.Synchronize());  // `values` must outlive a queued copy
+    ASSIGN_OR_RETURN(const std::vector<float> values, beginning.Of(parameter.spec, index));
+    RETURN_IF_ERROR(set(values, parameter.value));
   }
-  for (LayerState& state : layer.states()) backend.Fill(state.value, state.spec.initial);
+  for (LayerState& state : layer.states()) {
+    backend.Fill(state.value, state.spec.initial);
+    if (!beginning.given) continue;
+    std::vector<float> values(static_cast<size_t>(state.spec.shape.elements()));
+    ASSIGN_OR_RETURN(const bool found, beginning.given(state.spec.name, values));
+    if (found) RETURN_IF_ERROR(set(values, state.value));
+  }
   return absl::OkStatus();
 }
 
 // What the owners of the copies begin with.
-absl::Status SetInitialCopies(const TiedExchange& ties, uint64_t seed, Backend& backend) {
+absl::Status SetInitialCopies(const TiedExchange& ties, const Beginning& beginning,
+                              Backend& backend) {
   for (const TiedExchange::Copy& copy : ties.copies()) {
-    const std::vector<float> values = InitialValue(copy.owner, seed, copy.owner_layer);
+    ASSIGN_OR_RETURN(const std::vector<float> values, beginning.Of(copy.owner, copy.owner_layer));
     TickProgress();
     const auto set = [&](const Tensor& wide) -> absl::Status {
       backend.CopyFromHost(std::as_bytes(std::span(values)), wide);
@@ -122,7 +148,8 @@ std::map<ParameterUse, Parameter*> Cell::State::TiedUses(const Network& model) c
 
 absl::StatusOr<std::unique_ptr<Cell>> Cell::Create(const Network& model, int first_layer,
                                                    int last_layer, std::optional<uint64_t> seed,
-                                                   int micro_batches, Backend& backend) {
+                                                   int micro_batches, Backend& backend,
+                                                   const Given& given) {
   const int layers = static_cast<int>(model.layers.size());
   CHECK(0 <= first_layer && first_layer < last_layer && last_layer <= layers)
       << "layers [" << first_layer << ", " << last_layer << ") of " << layers;
@@ -142,7 +169,8 @@ absl::StatusOr<std::unique_ptr<Cell>> Cell::Create(const Network& model, int fir
     ASSIGN_OR_RETURN(std::unique_ptr<LayerRunner> layer,
                      Annotate(LayerRunner::Create(model, expanded, backend, &values), where));
     if (seed.has_value()) {
-      RETURN_IF_ERROR(Annotate(SetInitialValues(*layer, *seed, index, backend), where));
+      RETURN_IF_ERROR(
+          Annotate(SetInitialValues(*layer, Beginning{*seed, given}, index, backend), where));
     }
     RETURN_IF_ERROR(Annotate(state->PlaceLayer(model, expanded, std::move(layer)), where));
   }
@@ -152,7 +180,9 @@ absl::StatusOr<std::unique_ptr<Cell>> Cell::Create(const Network& model, int fir
   }
   ASSIGN_OR_RETURN(state->ties, TiedExchange::Create(model, first_layer, last_layer,
                                                      state->TiedUses(model), backend));
-  if (seed.has_value()) RETURN_IF_ERROR(SetInitialCopies(*state->ties, *seed, backend));
+  if (seed.has_value()) {
+    RETURN_IF_ERROR(SetInitialCopies(*state->ties, Beginning{*seed, given}, backend));
+  }
   auto cell = std::unique_ptr<Cell>(new Cell(std::move(state)));
   const auto trained = static_cast<int64_t>(cell->trained().size());
   ASSIGN_OR_RETURN(cell->state_->norms, MakeTensor(backend.allocator(), MemoryKind::kWorkspace,

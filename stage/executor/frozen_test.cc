@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/name_patterns.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "network/freeze.h"

@@ -9,6 +9,7 @@
 #include "stage/data/open_source.h"
 #include "stage/runtime/attention_ways.h"
 #include "stage/runtime/shard_tensors.h"
+#include "stage/weights/weight_file.h"
 
 namespace stagecoach {
 namespace {
@@ -102,18 +103,40 @@ void OpenLinks(const LoadingParts& parts, LoadedCell* loaded) {
   }
 }
 
+// What parameters and states begin with where the job names a file for that: none of a checkpoint's.
+absl::StatusOr<Cell::Given> OpenWeights(const LoadingParts& parts, LoadedCell* loaded) {
+  const LoadCommand& command = loaded->command;
+  if (!command.spec.initialize.given() || !command.checkpoint_folder.empty()) return nullptr;
+  ASSIGN_OR_RETURN(
+      std::shared_ptr<WeightFile> file,
+      WeightFile::Open(*parts.file_system, command.spec.initialize, loaded->network()));
+  const WeightsManifest &found = file->manifest(), &expected = command.expected_weights;
+  if (!expected.sha256.empty() && found != expected) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "initialize.from = \"", command.spec.initialize.from, "\": ", found.bytes,
+        " bytes, sha256 ", found.sha256, "; the job was started with ", expected.bytes,
+        " bytes, sha256 ", expected.sha256, "; put the original file back or submit a new job"));
+  }
+  loaded->result.weights = found;
+  loaded->result.weights_note = file->note();
+  return [file = std::move(file)](const std::string& name, std::span<float> values) {
+    return file->Read(name, values);
+  };
+}
+
 absl::Status BuildCell(const LoadingParts& parts, LoadedCell* loaded) {
   const LoadCommand& command = loaded->command;
   const int stage = command.stage.value;
   const int layers = static_cast<int>(loaded->network().layers.size());
   const bool resumes = !command.checkpoint_folder.empty();
+  ASSIGN_OR_RETURN(const Cell::Given given, OpenWeights(parts, loaded));
   parts.backend->SetPrecision(command.spec.precision);
   ASSIGN_OR_RETURN(
       loaded->cell,
       Cell::Create(loaded->network(), command.partition.first(stage),
                    command.partition.last(stage, layers),
                    resumes ? std::nullopt : std::optional<uint64_t>(command.spec.seed),
-                   static_cast<int>(command.spec.training.micro_batches), *parts.backend));
+                   static_cast<int>(command.spec.training.micro_batches), *parts.backend, given));
   const TrainingSpec& training = command.spec.training;
   ASSIGN_OR_RETURN(loaded->optimizer,
                    MakeOptimizer(training.optimizer, loaded->cell->trained(), *parts.backend,

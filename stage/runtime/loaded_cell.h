@@ -3,7 +3,7 @@
 // Ownership: owns all of it; borrows back end, connector, file system and clocks.
 // Threads:   executor thread only; the links' ready callback runs anywhere.
 // Errors:    INVALID_ARGUMENT: spec, partition or stage that make no sense together;
-//            FAILED_PRECONDITION: the data set is not the expected one; DATA_LOSS: checkpoint;
+//            FAILED_PRECONDITION: the data set or the file of weights is not the expected one; DATA_LOSS: checkpoint;
 //            RESOURCE_EXHAUSTED: memory. A failed load leaves nothing behind.
 #ifndef STAGECOACH_STAGE_RUNTIME_LOADED_CELL_H_
 #define STAGECOACH_STAGE_RUNTIME_LOADED_CELL_H_

@@ -32,7 +32,7 @@ from compare import Gpt, Report, read_safetensors
 
 SAMPLES, STEPS, SEED = 5, 20, 7
 TOLERANCE = 1e-4  # of the largest value of an array; of each loss
-ELEMENTS = {"float32": "F32", "int32": "I32"}
+ELEMENTS = {"float32": "F32", "float16": "F16", "int32": "I32", "int64": "I64"}
 
 
 def write_safetensors(path, arrays):

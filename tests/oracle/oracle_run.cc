@@ -4,7 +4,7 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <set>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -13,7 +13,6 @@
 #include "base/check.h"
 #include "base/status.h"
 #include "checkpoint/file_system.h"
-#include "checkpoint/safetensors.h"
 #include "network/network_kinds.h"
 #include "network/objective_kind.h"
 #include "services/cli/spec/message_reader.h"
@@ -21,6 +20,7 @@
 #include "services/common/convert/convert_layer.h"
 #include "services/common/flags/flag_parser.h"
 #include "stage/testing/pipeline_harness.h"
+#include "stage/weights/weight_file.h"
 #include "tests/oracle/host_source.h"
 #include "tests/oracle/recorder.h"
 
@@ -30,7 +30,7 @@ namespace {
 struct Options {
   std::string network, weights, batch, out, init;
   std::string device = "cpu", schedule = "gpipe", rematerialization = "always";
-  std::string precision = "float32";
+  std::string precision = "float32", names = "stagecoach";
   int64_t stages = 1, micro_batches = 1, seed = 0, step = 0, threads = 1;
   bool evaluate = false, sample_weights = false;
 };
@@ -40,12 +40,15 @@ std::optional<int> Parse(int argc, const char* const* argv, Options* options) {
       "One step of a network on given weights and data: outputs, loss, measures, gradients and "
       "states.");
   parser.Text("--network", &options->network, "YAML file: the `model:` part of a job");
-  parser.Text("--weights", &options->weights, "safetensors: parameters and states by global name");
+  parser.Text("--weights", &options->weights, "safetensors: parameters and states, all of them");
+  parser.OneOf("--names", &options->names, "of the tensors in --weights",
+               {"stagecoach", "torchvision", "timm"});
   parser.Text("--batch", &options->batch, "safetensors: the network's inputs for the mini-batch");
   parser.Text("--out", &options->out,
               "safetensors to write, which must not be there: output, loss, measure/<name>, "
               "grad/<name>, state/<name>");
-  parser.Text("--init", &options->init, "instead: write initial weights here and end");
+  parser.Text("--init", &options->init,
+              "instead: write initial weights here, or those of --weights, in our names, and end");
   parser.Number("--seed", &options->seed, "of initial weights and random draws", 0,
                 int64_t{1} << 62);
   parser.Number("--step", &options->step, "that random draws are keyed by", 0, int64_t{1} << 31);
@@ -105,8 +108,34 @@ std::vector<NamedTensor> TensorsOf(PipelineHarness& pipeline, int stage) {
   return ModelTensors(pipeline.cell(stage));
 }
 
+// As a job that begins with the file.
+absl::Status LoadWeights(const Options& options, const Network& network,
+                         PipelineHarness& pipeline) {
+  ASSIGN_OR_RETURN(const std::unique_ptr<WeightFile> file,
+                   WeightFile::Open(*PosixFileSystem(),
+                                    {.from = options.weights, .names = options.names}, network));
+  const auto load = [&](const std::string& name, const Tensor& into, int k) -> absl::Status {
+    std::vector<float> values(static_cast<size_t>(into.shape().elements()));
+    RETURN_IF_ERROR(file->Read(name, values).status());
+    pipeline.backend(k).CopyFromHost(std::as_bytes(std::span(values)), into);
+    return pipeline.backend(k).Synchronize();
+  };
+  for (int k = 0; k < pipeline.stages(); ++k) {
+    for (const NamedTensor& named : TensorsOf(pipeline, k)) {
+      RETURN_IF_ERROR(load(named.name, named.tensor, k));
+    }
+    for (const TiedExchange::Copy& copy : pipeline.cell(k).ties().copies()) {
+      RETURN_IF_ERROR(SetCopy(copy, pipeline.backend(k),
+                              [&](const Tensor& wide) { return load(copy.owner.name, wide, k); }));
+    }
+    pipeline.cell(k).RefreshCompute();
+  }
+  return absl::OkStatus();
+}
+
 absl::Status WriteInitial(const Options& options, const Network& network) {
   PipelineHarness pipeline(HarnessOf(options, network, HostSource::Nothing()));
+  if (!options.weights.empty()) RETURN_IF_ERROR(LoadWeights(options, network, pipeline));
   Recorder recorder;
   for (int k = 0; k < pipeline.stages(); ++k) {
     for (const NamedTensor& named : TensorsOf(pipeline, k)) {
@@ -114,42 +143,6 @@ absl::Status WriteInitial(const Options& options, const Network& network) {
     }
   }
   return recorder.Write(options.init);
-}
-
-absl::Status LoadTensor(SafetensorsReader& file, const NamedTensor& named, Backend& backend) {
-  const TensorEntry* const entry = file.Find(named.name);
-  const std::string wanted = absl::StrCat(named.name, " F32", named.tensor.shape().ToString());
-  if (entry == nullptr) return absl::InvalidArgumentError("there is no " + wanted);
-  if (entry->dtype != DType::kF32 || entry->shape != named.tensor.shape()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(DTypeName(entry->dtype), entry->shape.ToString(), " stands for ", wanted));
-  }
-  std::vector<std::byte> bytes(static_cast<size_t>(entry->bytes()));
-  RETURN_IF_ERROR(file.Read(*entry, bytes));
-  backend.CopyFromHost(bytes, named.tensor);
-  return backend.Synchronize();
-}
-
-absl::Status LoadWeights(const std::string& path, PipelineHarness& pipeline) {
-  ASSIGN_OR_RETURN(SafetensorsReader file, SafetensorsReader::Open(*PosixFileSystem(), path));
-  std::set<std::string> known;
-  for (int k = 0; k < pipeline.stages(); ++k) {
-    for (const NamedTensor& named : TensorsOf(pipeline, k)) {
-      RETURN_IF_ERROR(Annotate(LoadTensor(file, named, pipeline.backend(k)), path));
-      known.insert(named.name);
-    }
-    for (const TiedExchange::Copy& copy : pipeline.cell(k).ties().copies()) {
-      RETURN_IF_ERROR(SetCopy(copy, pipeline.backend(k), [&](const Tensor& wide) {
-        return Annotate(LoadTensor(file, {copy.owner.name, wide}, pipeline.backend(k)), path);
-      }));
-    }
-    pipeline.cell(k).RefreshCompute();
-  }
-  for (const TensorEntry& entry : file.tensors()) {
-    if (known.contains(entry.name)) continue;
-    return absl::InvalidArgumentError(absl::StrCat(path, ": the network has no ", entry.name));
-  }
-  return absl::OkStatus();
 }
 
 // What the objective read, micro-batch after micro-batch, as F32.
@@ -223,7 +216,7 @@ absl::Status RunStep(const Options& options, const Network& network) {
   PipelineHarness pipeline(harness);
   running = &pipeline;
   pipeline.set_step(static_cast<uint64_t>(options.step));
-  RETURN_IF_ERROR(LoadWeights(options.weights, pipeline));
+  RETURN_IF_ERROR(LoadWeights(options, network, pipeline));
   ASSIGN_OR_RETURN(const std::vector<StepReport> reports, pipeline.RunPass(!options.evaluate, 0));
   return Write(options, pipeline, reports.back(), outputs);
 }

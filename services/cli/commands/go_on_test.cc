@@ -103,9 +103,11 @@ TEST_F(GoOnTest, AnUnknownJobIsSubmitted) {
 TEST_F(GoOnTest, AFailedJobGoesOnAsANewOneFromItsNewestCheckpointThatHolds) {
   End(v1::JOB_STATE_FAILED);
   client_.job.mutable_spec()->mutable_resume()->set_fresh_optimizer(true);  // of its own beginning
+  client_.job.mutable_spec()->mutable_initialize()->set_from("/a");
   const auto started = Go(4, 0);
   ASSERT_TRUE(started.ok()) << started.status();
   EXPECT_FALSE(started->job.spec().resume().fresh_optimizer());
+  EXPECT_FALSE(started->job.spec().has_initialize());
   EXPECT_EQ(started->job.id(), "tiny-2");
   EXPECT_EQ(started->job.spec().resume().job(), "tiny");
   EXPECT_EQ(started->job.spec().resume().step(), 37);

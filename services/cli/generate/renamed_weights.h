@@ -1,4 +1,4 @@
-// RenamedWeights: exported weights in the names and layouts of another program (network/weight_names.h).
+// RenamedWeights: exported weights in the names and layouts of another program (network/names/weight_names.h).
 // Threads: any.
 // Errors:  DATA_LOSS naming file and tensor: the weights are not those of the network. The file system's; a file that is
 //          there already is not overwritten, and nothing is left of one that was not finished. What an export that was
@@ -11,7 +11,7 @@
 
 #include "absl/status/status.h"
 #include "checkpoint/file_system.h"
-#include "network/weight_names.h"
+#include "network/names/weight_names.h"
 
 namespace stagecoach {
 

@@ -11,6 +11,7 @@
 #include "base/status.h"
 #include "plan/data_kinds.h"
 #include "services/cli/spec/data_check.h"
+#include "services/cli/spec/weights_here.h"
 
 namespace stagecoach {
 namespace {
@@ -26,6 +27,13 @@ std::string WhyUnreadable(const DataFile& file) {
   return "";
 }
 
+// An error about the content of a file, with its place in the job file.
+absl::Status LocateHere(const SpecFile& spec_file, const absl::Status& status) {
+  if (status.ok()) return status;
+  return LocateError(spec_file, absl::InvalidArgumentError(
+                                    absl::StrCat(status.message(), " (the file on this machine)")));
+}
+
 }  // namespace
 
 absl::Status CheckDataHere(const SpecFile& spec_file) {
@@ -37,16 +45,14 @@ absl::Status CheckDataHere(const SpecFile& spec_file) {
         spec_file, absl::InvalidArgumentError(absl::StrCat(DataFieldPath(spec.data, file), ": ",
                                                            file.path, ": on this machine: ", why)));
   }
+  RETURN_IF_ERROR(LocateHere(spec_file, CheckWeightsHere(spec)));
   return CheckContentHere(spec_file);
 }
 
 absl::Status CheckContentHere(const SpecFile& spec_file) {
   ASSIGN_OR_RETURN(const JobSpec spec, ValidateSpecFile(spec_file));
-  const absl::Status status = CheckDataFiles(spec);
-  if (status.ok()) return status;
-  return LocateError(
-      spec_file,
-      absl::Status(status.code(), absl::StrCat(status.message(), " (the file on this machine)")));
+  RETURN_IF_ERROR(LocateHere(spec_file, CheckWeightsIfHere(spec)));
+  return LocateHere(spec_file, CheckDataFiles(spec));
 }
 
 }  // namespace stagecoach

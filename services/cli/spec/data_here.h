@@ -1,8 +1,8 @@
-// DataHere: whether the data that a job names lies on this machine. The stages read it, on the
-// machines of the pipeline's ends; whoever runs them here, or checks a job, wants to know before.
+// DataHere: whether the data that a job names, and the file of weights that it begins with, lie on this
+// machine. The stages read them, data on the machines of the pipeline's ends and weights on all; whoever runs them here, or checks a job, wants to know before.
 // Threads: pure function of its argument and the file system.
 // Errors:  INVALID_ARGUMENT with the place in the job file, the path and why it cannot be read, or what
-//          of its content is refused (services/cli/spec/data_check.h).
+//          of its content is refused (services/cli/spec/data_check.h, weights_here.h).
 #ifndef STAGECOACH_SERVICES_CLI_SPEC_DATA_HERE_H_
 #define STAGECOACH_SERVICES_CLI_SPEC_DATA_HERE_H_
 

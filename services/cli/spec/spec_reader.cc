@@ -17,14 +17,20 @@ namespace {
 constexpr char kStandardInput[] = "standard input";
 
 // The job file's folder is what a user means by "beside the job file", wherever the client runs.
-void MakeDataPathsAbsolute(const std::string& file, v1::JobSpec* spec) {
+std::string BesideJobFile(const std::string& file, const std::string& path) {
+  const std::filesystem::path folder = std::filesystem::absolute(file).parent_path();
+  return (folder / path).lexically_normal().string();  // an absolute one is left
+}
+
+void MakePathsAbsolute(const std::string& file, v1::JobSpec* spec) {
+  if (!spec->initialize().from().empty()) {
+    spec->mutable_initialize()->set_from(BesideJobFile(file, spec->initialize().from()));
+  }
   absl::StatusOr<DataSpec> data = DataFromProto(spec->data());
   if (!data.ok()) return;  // who validates says why
-  const std::filesystem::path folder = std::filesystem::absolute(file).parent_path();
   for (const DataFile& data_file : DataFiles(*data)) {
-    const std::filesystem::path path(data_file.path);
-    if (path.is_absolute()) continue;
-    data->attributes.Set(data_file.field, (folder / path).lexically_normal().string());
+    if (std::filesystem::path(data_file.path).is_absolute()) continue;
+    data->attributes.Set(data_file.field, BesideJobFile(file, data_file.path));
     KindToProto(*data, spec->mutable_data());
   }
 }
@@ -48,7 +54,7 @@ absl::StatusOr<SpecFile> ParseSpec(const std::string& text, const std::string& f
   SpecFile result;
   result.file = file;
   RETURN_IF_ERROR(ReadMessage(root, file, &result.spec, &result.positions));
-  MakeDataPathsAbsolute(file, &result.spec);
+  MakePathsAbsolute(file, &result.spec);
   return result;
 }
 

@@ -193,6 +193,14 @@ TEST(SpecReader, MakesDataPathsAbsoluteFromTheJobFilesFolder) {
   EXPECT_EQ(SpecOf(Changed("input.txt", "/there/a.txt")).data().text().path(), "/there/a.txt");
 }
 
+TEST(SpecReader, MakesThePathOfWeightsAbsoluteFromTheJobFilesFolder) {
+  const auto from = [](const std::string& path) {
+    return SpecOf(absl::StrCat(kGood, "initialize: {from: ", path, "}\n")).initialize().from();
+  };
+  EXPECT_EQ(from("../exports/./trunk"), "/exports/trunk");
+  EXPECT_EQ(from("/there/resnet50.safetensors"), "/there/resnet50.safetensors");
+}
+
 TEST(SpecReader, UnknownFieldsAreNamedWithPlaceAndSuggestion) {
   EXPECT_EQ(ErrorOf(Changed("micro_batches", "micro_batchs")),
             "job.yaml:10:3: training.micro_batchs: unknown field; did you mean \"micro_batches\"?");

@@ -42,6 +42,17 @@ DataFacts FactsFromProto(const v1::DataFacts& proto) {
           .deviation = {proto.deviation().begin(), proto.deviation().end()}};
 }
 
+v1::WeightsManifest ManifestToProto(const WeightsManifest& weights) {
+  v1::WeightsManifest proto;
+  proto.set_bytes(weights.bytes);
+  proto.set_sha256(weights.sha256);
+  return proto;
+}
+
+WeightsManifest ManifestFromProto(const v1::WeightsManifest& proto) {
+  return {proto.bytes(), proto.sha256()};
+}
+
 // First layers strictly ascending from 0: the partition is indexed with them unchecked later.
 absl::StatusOr<Partition> PlannedPartitionFromProto(const v1::LoadCellRequest& proto) {
   Partition partition;
@@ -147,6 +158,7 @@ v1::LoadCellRequest ToProto(const LoadCommand& command, const v1::Network& netwo
   proto.set_checkpoint_folder(command.checkpoint_folder);
   proto.set_fresh_optimizer(command.fresh_optimizer);
   *proto.mutable_expected_data() = ManifestToProto(command.expected_data);
+  *proto.mutable_expected_weights() = ManifestToProto(command.expected_weights);
   proto.set_probe_folder(command.probe_folder);
   return proto;
 }
@@ -166,6 +178,7 @@ absl::StatusOr<LoadCommand> FromProto(const v1::LoadCellRequest& proto) {
   command.checkpoint_folder = proto.checkpoint_folder();
   command.fresh_optimizer = proto.fresh_optimizer();
   command.expected_data = ManifestFromProto(proto.expected_data());
+  command.expected_weights = ManifestFromProto(proto.expected_weights());
   command.probe_folder = proto.probe_folder();
   ASSIGN_OR_RETURN(command.network, SharedNetworkFromProto(proto));
   return command;
@@ -178,6 +191,7 @@ v1::LoadCellResponse ToProto(const LoadResult& result) {
   if (result.shown != nullptr) {
     for (const std::string& file : *result.shown) proto.add_shown_pictures(file);
   }
+  *proto.mutable_weights() = ManifestToProto(result.weights);
   proto.set_fingerprint(result.fingerprint);
   *proto.mutable_memory() = ToProto(result.memory);
   proto.set_folder_answered(result.folder_answered);
@@ -197,6 +211,7 @@ LoadResult FromProto(const v1::LoadCellResponse& proto) {
     result.shown = std::make_shared<const std::vector<std::string>>(proto.shown_pictures().begin(),
                                                                     proto.shown_pictures().end());
   }
+  result.weights = ManifestFromProto(proto.weights());
   result.fingerprint = proto.fingerprint();
   result.memory = FromProto(proto.memory());
   result.folder_answered = proto.folder_answered();

@@ -218,6 +218,13 @@ v1::JobSpec ToProto(const JobSpec& spec) {
   proto.mutable_evaluation()->set_every_steps(spec.evaluation.every_steps);
   proto.mutable_evaluation()->set_batches(spec.evaluation.batches);
   proto.mutable_evaluation()->set_every_epochs(spec.evaluation.every_epochs);
+  if (spec.initialize.given()) {
+    proto.mutable_initialize()->set_from(spec.initialize.from);
+    proto.mutable_initialize()->set_names(spec.initialize.names);
+    for (const std::string& pattern : spec.initialize.except) {
+      proto.mutable_initialize()->add_except(pattern);
+    }
+  }
   if (!spec.resume_job.empty() || spec.resume_step >= 0) {
     proto.mutable_resume()->set_job(spec.resume_job);
     proto.mutable_resume()->set_fresh_optimizer(spec.resume_fresh_optimizer);
@@ -242,6 +249,15 @@ absl::StatusOr<JobSpec> WithoutModel(const v1::JobSpec& proto) {
   spec.evaluation.every_steps = proto.evaluation().every_steps();
   spec.evaluation.every_epochs = proto.evaluation().every_epochs();
   spec.evaluation.batches = proto.evaluation().batches();
+  if (proto.has_initialize()) {
+    if (proto.initialize().from().empty()) {
+      return NotSet("initialize.from", "a safetensors file or a folder of exported weights");
+    }
+    spec.initialize.from = proto.initialize().from();
+    if (!proto.initialize().names().empty()) spec.initialize.names = proto.initialize().names();
+    spec.initialize.except.assign(proto.initialize().except().begin(),
+                                  proto.initialize().except().end());
+  }
   if (proto.has_resume()) {
     if (proto.resume().job().empty()) return NotSet("resume.job", "the id of a job");
     if (proto.resume().has_step() && proto.resume().step() < 0) {

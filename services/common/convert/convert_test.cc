@@ -24,7 +24,7 @@ TEST(ConvertSpec, ComesBackEqual) {
   }
 }
 
-TEST(ConvertSpec, EpochsTargetsAndAveragesComeBack) {
+TEST(ConvertSpec, EpochsTargetsAveragesAndInitialWeightsComeBack) {
   JobSpec spec = GptJob();
   spec.training.steps = 0;
   spec.training.epochs = 2.5;
@@ -35,6 +35,8 @@ TEST(ConvertSpec, EpochsTargetsAndAveragesComeBack) {
   spec.training.optimizer = RmsPropSpec{.form = RmsPropSpec::Form::kPyTorch};
   spec.training.learning_rate =
       StepRate{.peak = 0.1, .warmup_epochs = 1.5, .milestone_epochs = {30, 60.5}};
+  spec.initialize = {
+      .from = "/a/model.safetensors", .names = "timm", .except = {"head.*", "model/0004/*"}};
   const absl::StatusOr<JobSpec> back = FromProto(ToProto(spec));
   ASSERT_TRUE(back.ok()) << back.status();
   EXPECT_EQ(*back, spec);
@@ -67,6 +69,9 @@ TEST(ConvertSpec, WhatIsLeftOutGetsTheDomainsDefaults) {
   EXPECT_EQ(spec->pipeline, defaults.pipeline);
   EXPECT_EQ(spec->checkpoint, defaults.checkpoint);
   EXPECT_EQ(spec->resume_step, -1);
+  EXPECT_EQ(spec->initialize, defaults.initialize);
+  proto.mutable_initialize()->set_from("/a");
+  EXPECT_EQ(FromProto(proto)->initialize, InitializeSpec{.from = "/a"});
   EXPECT_EQ(spec->precision, Precision::kFloat32);
 }
 
@@ -115,6 +120,7 @@ TEST(ConvertSpec, NamesTheFieldThatCannotBeRead) {
       {"precision=9", [](v1::JobSpec& p) { p.set_precision(static_cast<v1::Precision>(9)); }},
       {"resume.job: not set", [](v1::JobSpec& p) { p.mutable_resume()->clear_job(); }},
       {"resume.step=-4", [](v1::JobSpec& p) { p.mutable_resume()->set_step(-4); }},
+      {"initialize.from: not set", [](v1::JobSpec& p) { p.mutable_initialize(); }},
       {"model.sequence.layers[0].residual.layers[0]: not set",
        [](v1::JobSpec& p) {
          p.mutable_model()->mutable_sequence()->add_layers()->mutable_residual()->add_layers();
@@ -153,6 +159,7 @@ TEST(ConvertControl, LoadComesBackEqual) {
   command.downstream_address = "127.0.0.1:1";
   command.checkpoint_folder = "/c/step-000000000003";
   command.expected_data = {100, "abc", 5, 6};
+  command.expected_weights = {200, "def"};
   command.probe_folder = "/c/.tmp-1-0-x";
   const absl::StatusOr<LoadCommand> back = FromProto(ToProto(command));
   ASSERT_TRUE(back.ok()) << back.status();
@@ -164,6 +171,7 @@ TEST(ConvertControl, LoadComesBackEqual) {
   EXPECT_EQ(back->downstream_address, command.downstream_address);
   EXPECT_EQ(back->checkpoint_folder, command.checkpoint_folder);
   EXPECT_EQ(back->expected_data, command.expected_data);
+  EXPECT_EQ(back->expected_weights, command.expected_weights);
   EXPECT_EQ(back->probe_folder, command.probe_folder);
 }
 
@@ -172,6 +180,8 @@ TEST(ConvertControl, WhatKeepsAStageFromTheFolderComesBackEqual) {
   EXPECT_TRUE(FromProto(ToProto(result)).folder.ok());
   result.folder = absl::NotFoundError("open /c/probe: no such file");
   EXPECT_EQ(FromProto(ToProto(result)).folder, result.folder);
+  result.weights = {200, "def"};
+  EXPECT_EQ(FromProto(ToProto(result)).weights, result.weights);
 }
 
 TEST(ConvertControl, WhatTheDataToldComesBackEqual) {

@@ -1,5 +1,5 @@
 // Names of arrays in other programs, and how these lay them out.
-#include "network/weight_names.h"
+#include "network/names/weight_names.h"
 
 #include <numeric>
 #include <set>
@@ -11,6 +11,8 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "network/zoo/every_network_testing.h"
+#include "network/zoo/resnet.h"
+#include "network/zoo/vit.h"
 #include "network/zoo/zoo_testing.h"
 
 namespace stagecoach {
@@ -26,12 +28,23 @@ ResnetSpec Imagenet(int64_t depth) {
           .form = ResnetForm::kImagenet};
 }
 
-std::string TextOf(const Network& network) {
+VitSpec NamedVit() {
+  return {.image = {6, 9, 2},
+          .classes = 5,
+          .patch = 3,
+          .layers = 2,
+          .width = 8,
+          .heads = 2,
+          .hidden = 12,
+          .dropout = 0.1};
+}
+
+std::string TextOf(const Network& network, const char* table = "torchvision") {
   std::string text;
-  const std::vector<WeightName> names = *WeightNames(network, "torchvision");
+  const std::vector<WeightName> names = *WeightNames(network, table);
   for (const WeightName& name : names) {
     absl::StrAppend(&text, name.other, " ", name.OtherShape().ToString(), " is ", name.ours, " ",
-                    name.shape.ToString(), "\n");
+                    name.shape.ToString(), name.older.empty() ? "" : ", once ", name.older, "\n");
   }
   return text;
 }
@@ -45,22 +58,40 @@ TEST(WeightNames, OfTorchvisionsResnetsStayAsTheyAre) {
   ExpectGolden("weight_names_resnet50.txt", TextOf(ExpandedOf(Imagenet(50))));
 }
 
-TEST(WeightNames, OfTorchvisionAreThereForEveryDepth) {
+TEST(WeightNames, OfTransformersStayAsTheyAre) {
+  ExpectGolden("weight_names_vit_torchvision.txt", TextOf(ExpandedOf(NamedVit())));
+  ExpectGolden("weight_names_vit_timm.txt", TextOf(ExpandedOf(NamedVit()), "timm"));
+}
+
+TEST(WeightNames, OfTimmsResnetsAreTorchvisions) {
+  const Network network = ExpandedOf(Imagenet(50));
+  EXPECT_EQ(TextOf(network, "timm"), TextOf(network));
+}
+
+void ExpectEveryNumberOnce(const Network& network, const char* table) {
+  std::set<std::string> ours, others;
+  int64_t numbers = 0;
+  const std::vector<WeightName> names = *WeightNames(network, table);
+  for (const WeightName& name : names) {
+    EXPECT_TRUE(ours.insert(name.ours).second) << name.ours;
+    EXPECT_TRUE(others.insert(name.other).second) << name.other;
+    EXPECT_EQ(name.OtherShape().elements(), name.shape.elements()) << name.ours;
+    if (!name.ours.ends_with("running_mean") && !name.ours.ends_with("running_variance")) {
+      numbers += name.shape.elements();
+    }
+  }
+  EXPECT_EQ(numbers, ParametersOf(network));
+}
+
+TEST(WeightNames, OfEveryDepthAreThere) {
   for (const int64_t depth : {18, 34, 50, 101, 152}) {
     SCOPED_TRACE(depth);
-    const Network network = ExpandedOf(Imagenet(depth));
-    std::set<std::string> ours, others;
-    int64_t numbers = 0;
-    const std::vector<WeightName> names = *WeightNames(network, "torchvision");
-    for (const WeightName& name : names) {
-      EXPECT_TRUE(ours.insert(name.ours).second) << name.ours;
-      EXPECT_TRUE(others.insert(name.other).second) << name.other;
-      if (!name.ours.ends_with("running_mean") && !name.ours.ends_with("running_variance")) {
-        numbers += name.shape.elements();
-      }
-    }
-    EXPECT_EQ(numbers, ParametersOf(network));
+    ExpectEveryNumberOnce(ExpandedOf(Imagenet(depth)), "torchvision");
   }
+  const Network base = ExpandedOf(
+      VitSpec{.image = {224, 224, 3}, .classes = 1000, .layers = 12, .width = 768, .heads = 12});
+  ExpectEveryNumberOnce(base, "torchvision");
+  ExpectEveryNumberOnce(base, "timm");
 }
 
 TEST(WeightNames, OfOurOwnAreThoseOfEveryNetwork) {
@@ -93,7 +124,7 @@ TEST(WeightNames, OfTorchvisionAreRefusedForNetworksThatItHasNot) {
       NamesRefusal(
           ExpandedOf(GptSpec{.layers = 1, .width = 8, .heads = 2, .context = 4, .vocabulary = 10})),
       HasSubstr("the network is none that torchvision has names for: it does not begin with "
-                "the stem imagenet; a resnet with form: imagenet and norm: batch is"));
+                "the stem imagenet; a resnet with form: imagenet and norm: batch is, and a vit"));
   ResnetSpec groups = Imagenet(18);
   groups.norm = ResnetNorm::kGroup;
   groups.groups = 2;
@@ -104,6 +135,8 @@ TEST(WeightNames, OfTorchvisionAreRefusedForNetworksThatItHasNot) {
               HasSubstr("it has 3 stages of blocks and not 4: form: imagenet has these"));
   EXPECT_EQ(NamesRefusal(ExpandedOf(Imagenet(18)), "torchvison"),
             "there is no table of names \"torchvison\"; did you mean \"torchvision\"?");
+  EXPECT_EQ(NamesRefusal(ExpandedOf(Imagenet(18)), "onnx"),
+            "there is no table of names \"onnx\"; known here: stagecoach, timm, torchvision");
 }
 
 }  // namespace

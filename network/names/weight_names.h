@@ -1,9 +1,9 @@
 // Names of a network's arrays in other programs, and how they lay them out: for weights that come from there or go
 // there. A table is a pure function of the network.
 // Threads: any.
-// Errors:  INVALID_ARGUMENT: the network has no such names, and which has; NOT_FOUND: no table of that name.
-#ifndef STAGECOACH_NETWORK_WEIGHT_NAMES_H_
-#define STAGECOACH_NETWORK_WEIGHT_NAMES_H_
+// Errors:  INVALID_ARGUMENT: the network has no such names, and which have; NOT_FOUND: no table of that name.
+#ifndef STAGECOACH_NETWORK_NAMES_WEIGHT_NAMES_H_
+#define STAGECOACH_NETWORK_NAMES_WEIGHT_NAMES_H_
 
 #include <span>
 #include <string>
@@ -20,18 +20,24 @@ namespace stagecoach {
 enum class WeightLayout {
   kSame,
   kChannelsFirst,  // [out, in, height, width], where ours is [out, height, width, in]
+  kOnesInFront,    // the same numbers with extents of 1 in front, so that there are three
 };
 
 struct WeightName {
   std::string ours;   // "model/0001/first.convolution.weight"
   std::string other;  // "layer1.0.conv1.weight"
+  std::string older;  // how earlier versions of the other program wrote it; empty: as now
   WeightLayout layout = WeightLayout::kSame;
   Shape shape;  // ours
   Shape OtherShape() const;
 };
 
-// Of every parameter that a network owns and every state, in the order of its layers. `table`: "stagecoach", where all
-// names are our own, or "torchvision", of a resnet with form: imagenet and batch norm.
+// Our own names, and those of PyTorch's collections of models.
+inline constexpr std::string_view kOwnNames = "stagecoach", kTorchvisionNames = "torchvision",
+                                  kTimmNames = "timm";
+
+// Of every parameter that a network owns and every state, in the order of its layers. `table`: one of the names above.
+// Torchvision and timm have names for a resnet with form: imagenet and batch norm, which are the same, and for a vit.
 absl::StatusOr<std::vector<WeightName>> WeightNames(const Network& network, std::string_view table);
 
 // Numbers of an array in their order here from that of the other program, and back. As many in both.
@@ -40,4 +46,4 @@ void ToOtherLayout(const WeightName& name, std::span<const float> ours, std::spa
 
 }  // namespace stagecoach
 
-#endif  // STAGECOACH_NETWORK_WEIGHT_NAMES_H_
+#endif  // STAGECOACH_NETWORK_NAMES_WEIGHT_NAMES_H_

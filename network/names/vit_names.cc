@@ -1,0 +1,85 @@
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "base/status.h"
+#include "network/names/name_tables.h"
+
+namespace stagecoach {
+namespace {
+
+enum class VitPart { kEmbedding, kAttention, kMlp, kHead };
+
+// What stands in the place of the beginning of a path; the rest of it, as "weight", is the same.
+struct VitRow {
+  VitPart part;
+  const char* ours;
+  const char* torchvision;
+  const char* timm;
+  const char* older = nullptr;  // of torchvision
+};
+
+constexpr VitRow kVitRows[] = {
+    {VitPart::kEmbedding, "patch.", "conv_proj.", "patch_embed.proj."},
+    {VitPart::kEmbedding, "class_token", "class_token", "cls_token"},
+    {VitPart::kEmbedding, "position", "encoder.pos_embedding", "pos_embed"},
+    {VitPart::kAttention, "layer_norm.", "ln_1.", "norm1."},
+    {VitPart::kAttention, "attention.qkv.", "self_attention.in_proj_", "attn.qkv."},
+    {VitPart::kAttention, "attention.proj.", "self_attention.out_proj.", "attn.proj."},
+    {VitPart::kMlp, "layer_norm.", "ln_2.", "norm2."},
+    {VitPart::kMlp, "mlp.up.", "mlp.0.", "mlp.fc1.", "mlp.linear_1."},
+    {VitPart::kMlp, "mlp.down.", "mlp.3.", "mlp.fc2.", "mlp.linear_2."},
+    {VitPart::kHead, "layer_norm.", "encoder.ln.", "norm."},
+    {VitPart::kHead, "linear.", "heads.head.", "head."},
+};
+
+// A block is two layers, between the embedding and the head.
+VitPart PartOf(const Network& network, const NetworkLayer& layer) {
+  if (layer.index == 0) return VitPart::kEmbedding;
+  if (layer.index + 1 == static_cast<int>(network.layers.size())) return VitPart::kHead;
+  return layer.index % 2 == 1 ? VitPart::kAttention : VitPart::kMlp;
+}
+
+std::string PrefixOf(VitPart part, const NetworkLayer& layer, bool timm) {
+  if (part == VitPart::kEmbedding || part == VitPart::kHead) return "";
+  const int block = (layer.index - 1) / 2;
+  return timm ? absl::StrCat("blocks.", block, ".")
+              : absl::StrCat("encoder.layers.encoder_layer_", block, ".");
+}
+
+WeightLayout LayoutOf(const WeightName& name, VitPart part, const std::string& path) {
+  if (name.shape.rank() == 4) return WeightLayout::kChannelsFirst;
+  const bool rows = part == VitPart::kEmbedding && (path == "class_token" || path == "position");
+  return rows ? WeightLayout::kOnesInFront : WeightLayout::kSame;
+}
+
+}  // namespace
+
+bool IsVit(const Network& network) {
+  return network.layers.size() >= 2 &&
+         absl::StartsWith(network.layers.front().function, "patch_embedding:") &&
+         network.layers.back().function == "class_token_head";
+}
+
+absl::Status NameVit(const Network& network, std::string_view table,
+                     std::vector<WeightName>* names) {
+  const bool timm = table == kTimmNames;
+  size_t next = 0;
+  for (const NetworkLayer& layer : network.layers) {
+    const VitPart part = PartOf(network, layer);
+    const std::string prefix = PrefixOf(part, layer, timm);
+    const auto name = [&](const std::string& path, WeightName* entry) -> absl::Status {
+      for (const VitRow& row : kVitRows) {
+        if (row.part != part || !absl::StartsWith(path, row.ours)) continue;
+        const std::string rest = path.substr(std::string_view(row.ours).size());
+        entry->other = absl::StrCat(prefix, timm ? row.timm : row.torchvision, rest);
+        if (!timm && row.older != nullptr) entry->older = absl::StrCat(prefix, row.older, rest);
+        entry->layout = LayoutOf(*entry, part, path);
+        return absl::OkStatus();
+      }
+      return absl::InvalidArgumentError(absl::StrCat("has ", path));
+    };
+    RETURN_IF_ERROR(ForNamesOf(layer, &next, names, name));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace stagecoach

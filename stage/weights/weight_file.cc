@@ -1,0 +1,257 @@
+#include "stage/weights/weight_file.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <set>
+#include <system_error>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "base/bfloat16.h"
+#include "base/check.h"
+#include "base/float16.h"
+#include "base/hash.h"
+#include "base/name_patterns.h"
+#include "base/progress.h"
+#include "base/status.h"
+#include "base/utf8.h"
+#include "checkpoint/names.h"
+
+namespace stagecoach {
+namespace {
+
+// PyTorch's count of a batch norm's mini-batches: nothing here reads it.
+constexpr char kBatchesTracked[] = "num_batches_tracked";
+
+constexpr char kHowToConvert[] =
+    "want a safetensors file, or a folder with a model.safetensors as of exported weights; "
+    "docs/formats.md says how PyTorch writes one";
+
+std::string FromText(const std::string& path) {
+  return absl::StrCat("initialize.from = \"", ShownName(path), "\"");
+}
+
+// A folder of exported weights is its file. A link is followed, as those that a cache of downloads consists of.
+std::string FileOf(FileSystem& file_system, const std::string& from) {
+  const std::string inside = JoinPath(from, kExportWeightsFile);
+  const std::string path = file_system.Exists(inside) ? inside : from;
+  std::error_code error;
+  const std::filesystem::path real = std::filesystem::canonical(path, error);
+  return error ? path : real.string();
+}
+
+absl::StatusOr<SafetensorsReader> OpenReader(FileSystem& file_system, const std::string& path) {
+  absl::StatusOr<SafetensorsReader> reader = SafetensorsReader::Open(file_system, path);
+  if (reader.ok()) return reader;
+  const std::string text =
+      absl::StrCat(FromText(path), ": ", reader.status().message(), "; ", kHowToConvert);
+  // Bytes that are none will be none the next time as well.
+  if (absl::IsDataLoss(reader.status())) return absl::InvalidArgumentError(text);
+  return absl::Status(reader.status().code(), text);
+}
+
+bool IsFloat(DType dtype) {
+  return dtype == DType::kF32 || dtype == DType::kF16 || dtype == DType::kBF16;
+}
+
+std::string TypeText(DType dtype, const Shape& shape) {
+  return absl::StrCat(DTypeName(dtype), " ", shape.ToString());
+}
+
+// The patterns of a job, and which of them have matched something.
+class Exceptions {
+ public:
+  explicit Exceptions(const std::vector<std::string>& patterns)
+      : patterns_(patterns), used_(patterns.size(), false) {}
+
+  bool Match(const std::string& name) {
+    bool any = false;
+    for (size_t i = 0; i < patterns_.size(); ++i) {
+      if (!MatchesPattern(patterns_[i], name)) continue;
+      any = used_[i] = true;
+    }
+    return any;
+  }
+
+  absl::Status CheckUsed(const std::string& where) const {
+    for (size_t i = 0; i < patterns_.size(); ++i) {
+      if (used_[i]) continue;
+      return absl::InvalidArgumentError(
+          absl::StrCat("initialize.except[", i, "]: \"", patterns_[i],
+                       "\"; must match a name of the network's or of a tensor in ", where,
+                       ", * standing for any characters"));
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  const std::vector<std::string>& patterns_;
+  std::vector<bool> used_;
+};
+
+// What does not fit; told with the first of it.
+class Misfits {
+ public:
+  void Add(const std::string& text) {
+    if (count_++ == 0) first_ = text;
+  }
+  absl::Status status(const std::string& where) const {
+    if (count_ == 0) return absl::OkStatus();
+    const std::string more =
+        count_ == 1 ? "" : absl::StrCat(" (and ", count_ - 1, " more that do not fit)");
+    return absl::InvalidArgumentError(absl::StrCat(where, ": ", first_, more));
+  }
+
+ private:
+  std::string first_;
+  size_t count_ = 0;
+};
+
+std::string Remedy(const std::string& name, const char* purpose) {
+  return absl::StrCat("; put \"", ShownName(name), "\" into initialize.except ", purpose);
+}
+
+constexpr char kBegins[] = "to begin it with the seed's values";
+
+std::string MissingText(const WeightName& name) {
+  return absl::StrCat("there is no tensor ", name.other, " ", name.OtherShape().ToString(),
+                      ", which the job's ", name.ours, " begins with", Remedy(name.other, kBegins));
+}
+
+std::string MisshapenText(const WeightName& name, const TensorEntry& entry) {
+  const std::string remedy =
+      IsFloat(entry.dtype) ? Remedy(name.other, kBegins) : "; write it as F32, F16 or BF16";
+  return absl::StrCat("tensor ", entry.name, " is ", TypeText(entry.dtype, entry.shape),
+                      ", where the job's ", name.ours, " has F32 ", name.OtherShape().ToString(),
+                      remedy);
+}
+
+std::string UnknownText(const TensorEntry& entry, const std::string& table) {
+  return absl::StrCat("tensor ", ShownName(entry.name), " ", entry.shape.ToString(),
+                      " is none of the job's by the names of ", table,
+                      Remedy(entry.name, "to leave it out"));
+}
+
+// As float32, in the file's layout.
+std::vector<float> Widened(DType dtype, std::span<const std::byte> bytes) {
+  std::vector<float> values(bytes.size() / static_cast<size_t>(DTypeSize(dtype)));
+  const auto widen = [&]<typename Narrow>(Narrow) {
+    for (size_t i = 0; i < values.size(); ++i) {
+      Narrow number;
+      std::memcpy(&number, bytes.data() + i * sizeof(number), sizeof(number));
+      values[i] = static_cast<float>(number);
+    }
+  };
+  if (dtype == DType::kF32) widen(float());
+  if (dtype == DType::kF16) widen(Float16());
+  if (dtype == DType::kBF16) widen(Bfloat16());
+  return values;
+}
+
+// Where samples of a tensor begin, and how long each is: all of a small one.
+constexpr int64_t kSampledWhole = 4096, kSampleBytes = 1024, kSamples = 4;
+
+}  // namespace
+
+std::string WeightFile::Where() const { return FromText(path_); }
+
+absl::StatusOr<std::unique_ptr<WeightFile>> WeightFile::Open(FileSystem& file_system,
+                                                             const InitializeSpec& spec,
+                                                             const Network& network) {
+  ASSIGN_OR_RETURN(const std::vector<WeightName> names,
+                   Annotate(WeightNames(network, spec.names), "initialize.names"));
+  const std::string path = FileOf(file_system, spec.from);
+  ASSIGN_OR_RETURN(SafetensorsReader reader, OpenReader(file_system, path));
+  std::unique_ptr<WeightFile> file(new WeightFile(path, std::move(reader)));
+  RETURN_IF_ERROR(file->Match(spec, names));
+  RETURN_IF_ERROR(Annotate(file->Sample(), file->Where()));
+  return file;
+}
+
+absl::Status WeightFile::Match(const InitializeSpec& spec, const std::vector<WeightName>& names) {
+  Exceptions exceptions(spec.except);
+  Misfits misfits;
+  std::set<std::string> known;  // of the file's
+  arrays_ = names.size();
+  for (const WeightName& name : names) {
+    known.insert({name.other, name.older});
+    const bool ours = exceptions.Match(name.ours), other = exceptions.Match(name.other);
+    if (ours || other) continue;
+    const TensorEntry* entry = reader_.Find(name.other);
+    if (entry == nullptr && !name.older.empty()) entry = reader_.Find(name.older);
+    if (entry == nullptr) {
+      misfits.Add(MissingText(name));
+    } else if (!IsFloat(entry->dtype) || entry->shape != name.OtherShape()) {
+      misfits.Add(MisshapenText(name, *entry));
+    } else {
+      found_[name.ours] = {name, entry};
+    }
+  }
+  for (const TensorEntry& entry : reader_.tensors()) {
+    if (known.contains(entry.name) || absl::EndsWith(entry.name, kBatchesTracked)) continue;
+    if (exceptions.Match(entry.name)) continue;
+    misfits.Add(UnknownText(entry, spec.names));
+  }
+  RETURN_IF_ERROR(misfits.status(Where()));
+  RETURN_IF_ERROR(exceptions.CheckUsed(path_));
+  if (!found_.empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("initialize.except: ", spec.except.size(),
+                                                 " patterns; must leave something to take from ",
+                                                 path_));
+}
+
+absl::Status WeightFile::Sample() {
+  Sha256 digest;
+  std::vector<std::byte> bytes;
+  const auto add = [&](const TensorEntry& entry, int64_t offset, int64_t size) -> absl::Status {
+    bytes.resize(static_cast<size_t>(size));
+    RETURN_IF_ERROR(reader_.ReadPart(entry, offset, bytes));
+    digest.Update(bytes);
+    return absl::OkStatus();
+  };
+  for (const TensorEntry& entry : reader_.tensors()) {
+    std::string head = entry.name;
+    head.push_back('\0');
+    absl::StrAppend(&head, TypeText(entry.dtype, entry.shape));
+    head.push_back('\0');
+    digest.Update(head);
+    if (entry.bytes() <= kSampledWhole) {
+      RETURN_IF_ERROR(add(entry, 0, entry.bytes()));
+      continue;
+    }
+    for (int64_t i = 0; i < kSamples; ++i) {
+      const int64_t offset = (entry.bytes() - kSampleBytes) / (kSamples - 1) * i;
+      RETURN_IF_ERROR(add(entry, offset, kSampleBytes));
+    }
+    TickProgress();
+  }
+  manifest_ = {reader_.file_bytes(), digest.Hex()};
+  return absl::OkStatus();
+}
+
+absl::StatusOr<bool> WeightFile::Read(const std::string& ours, std::span<float> values) {
+  const auto found = found_.find(ours);
+  if (found == found_.end()) return false;
+  const auto& [name, entry] = found->second;
+  std::vector<std::byte> bytes(static_cast<size_t>(entry->bytes()));
+  RETURN_IF_ERROR(Annotate(reader_.Read(*entry, bytes), Where()));
+  const std::vector<float> numbers = Widened(entry->dtype, bytes);
+  const auto bad = std::find_if_not(numbers.begin(), numbers.end(),
+                                    [](float number) { return std::isfinite(number); });
+  if (bad != numbers.end()) {
+    return absl::InvalidArgumentError(absl::StrCat(Where(), ": number ", bad - numbers.begin(),
+                                                   " of tensor ", entry->name, " is ", *bad,
+                                                   "; weights are finite: give another file"));
+  }
+  FromOtherLayout(name, numbers, values);
+  return true;
+}
+
+std::string WeightFile::note() const {
+  return absl::StrCat("begins with ", found_.size(), " of ", arrays_, " arrays from ", path_);
+}
+
+}  // namespace stagecoach

@@ -1,0 +1,61 @@
+// WeightFile: the safetensors file that a job begins with (JobSpec::initialize), by the names of the job's own
+// parameters and states. When it is opened its header is compared with the whole network, so every stage refuses the
+// same file with the same words; numbers are read one array at a time, so a stage reads those of its cell.
+// Ownership: owns its file; borrows the file system.  Threads: thread-compatible.
+// Errors:    all name `initialize.from`, the file and the remedy. INVALID_ARGUMENT: no safetensors file, or not the
+//            network's weights; NOT_FOUND, PERMISSION_DENIED, UNAVAILABLE: it cannot be read.
+// See:       docs/job_files.md, "Weights to begin with".
+#ifndef STAGECOACH_STAGE_WEIGHTS_WEIGHT_FILE_H_
+#define STAGECOACH_STAGE_WEIGHTS_WEIGHT_FILE_H_
+
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "checkpoint/safetensors.h"
+#include "network/names/weight_names.h"
+#include "plan/control.h"
+
+namespace stagecoach {
+
+class WeightFile {
+ public:
+  static absl::StatusOr<std::unique_ptr<WeightFile>> Open(FileSystem& file_system,
+                                                          const InitializeSpec& spec,
+                                                          const Network& network);
+
+  const WeightsManifest& manifest() const { return manifest_; }
+  // The array of this parameter or state, as float32 in our layout, `values` being as many; false: the job has its own
+  // values for it.
+  absl::StatusOr<bool> Read(const std::string& ours, std::span<float> values);
+  // "begins with 159 of 161 arrays of /a/b.safetensors".
+  std::string note() const;
+
+ private:
+  // Of the network, where the file has it; in the file.
+  struct Found {
+    WeightName name;
+    const TensorEntry* entry = nullptr;
+  };
+
+  WeightFile(std::string path, SafetensorsReader reader)
+      : path_(std::move(path)), reader_(std::move(reader)) {}
+  // What the job takes of the file, and that this is all there is.
+  absl::Status Match(const InitializeSpec& spec, const std::vector<WeightName>& names);
+  absl::Status Sample();
+  std::string Where() const;
+
+  const std::string path_;
+  SafetensorsReader reader_;
+  WeightsManifest manifest_;
+  std::map<std::string, Found> found_;  // by our names
+  size_t arrays_ = 0;                   // of the network
+};
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_STAGE_WEIGHTS_WEIGHT_FILE_H_

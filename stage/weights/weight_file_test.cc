@@ -1,0 +1,274 @@
+#include "stage/weights/weight_file.h"
+
+#include <bit>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "checkpoint/fault_file_system.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "network/zoo/resnet.h"
+#include "network/zoo/vit.h"
+#include "network/zoo/zoo_testing.h"
+
+namespace stagecoach {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+constexpr char kFile[] = "/weights/resnet.safetensors";
+
+Network SmallResnet(int64_t classes = 5) {
+  return ExpandedOf(ResnetSpec{.image = {32, 32, 3},
+                               .classes = classes,
+                               .depth = 18,
+                               .width = 2,
+                               .form = ResnetForm::kImagenet});
+}
+
+Network SmallTransformer() {
+  return ExpandedOf(
+      VitSpec{.image = {4, 6, 3}, .classes = 5, .patch = 2, .layers = 1, .width = 4, .heads = 2});
+}
+
+struct FileTensor {
+  Shape shape;
+  DType dtype = DType::kF32;
+  std::vector<float> values;  // as F32, or 16-bit patterns
+};
+using FileTensors = std::map<std::string, FileTensor>;
+
+// Every array has numbers of its own, in the other program's layout.
+FileTensors TensorsOf(const Network& network, const std::string& table) {
+  FileTensors tensors;
+  float next = 1;
+  const std::vector<WeightName> names = *WeightNames(network, table);
+  for (const WeightName& name : names) {
+    FileTensor& tensor = tensors[name.other];
+    tensor.shape = name.OtherShape();
+    for (int64_t i = 0; i < tensor.shape.elements(); ++i) tensor.values.push_back(next++);
+  }
+  return tensors;
+}
+
+class WeightFileTest : public testing::Test {
+ protected:
+  WeightFileTest() { CHECK_OK(files_.MakeFolders("/weights")); }
+
+  void Write(const FileTensors& tensors, const std::string& path = kFile) {
+    CHECK_OK(files_.RemoveAll(path));
+    std::vector<TensorSource> sources;
+    std::vector<std::vector<std::byte>> bytes;
+    for (const auto& [name, tensor] : tensors) {
+      bytes.push_back(BytesOf(tensor));
+      sources.push_back({name, tensor.dtype, tensor.shape, [&bytes, i = bytes.size() - 1] {
+                           return absl::StatusOr<std::span<const std::byte>>(bytes[i]);
+                         }});
+    }
+    CHECK_OK(WriteSafetensors(files_, path, sources, {}).status());
+  }
+
+  absl::StatusOr<std::unique_ptr<WeightFile>> Open(const Network& network,
+                                                   InitializeSpec spec = {}) {
+    if (spec.from.empty()) spec.from = kFile;
+    return WeightFile::Open(files_, spec, network);
+  }
+
+  std::string Refusal(const Network& network, const InitializeSpec& spec = {}) {
+    const absl::Status status = Open(network, spec).status();
+    EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+    return std::string(status.message());
+  }
+
+  FaultFileSystem files_;
+
+ private:
+  static std::vector<std::byte> BytesOf(const FileTensor& tensor) {
+    std::vector<std::byte> bytes;
+    for (const float value : tensor.values) {
+      const auto append = [&bytes](auto number) {
+        const auto* const first = reinterpret_cast<const std::byte*>(&number);
+        bytes.insert(bytes.end(), first, first + sizeof(number));
+      };
+      if (tensor.dtype == DType::kF32) append(value);
+      if (DTypeSize(tensor.dtype) == 2) append(static_cast<uint16_t>(value));
+      if (DTypeSize(tensor.dtype) == 8) append(static_cast<int64_t>(value));
+    }
+    return bytes;
+  }
+};
+
+std::vector<float> ReadOf(WeightFile& file, const WeightName& name) {
+  std::vector<float> values(static_cast<size_t>(name.shape.elements()), -1.0f);
+  const absl::StatusOr<bool> found = file.Read(name.ours, values);
+  EXPECT_TRUE(found.ok() && *found) << name.ours << " " << found.status();
+  return values;
+}
+
+TEST_F(WeightFileTest, GivesEveryArrayInOurNamesAndLayouts) {
+  for (const Network& network : {SmallResnet(), SmallTransformer()}) {
+    for (const char* table : {"stagecoach", "torchvision", "timm"}) {
+      SCOPED_TRACE(table);
+      FileTensors tensors = TensorsOf(network, table);
+      tensors["bn1.num_batches_tracked"] = {{}, DType::kI64, {7}};
+      Write(tensors);
+      const auto file = Open(network, {.names = table});
+      ASSERT_TRUE(file.ok()) << file.status();
+      const std::vector<WeightName> names = *WeightNames(network, table);
+      for (const WeightName& name : names) {
+        std::vector<float> back(tensors[name.other].values.size());
+        ToOtherLayout(name, ReadOf(**file, name), back);
+        EXPECT_EQ(back, tensors[name.other].values) << name.ours;
+      }
+      EXPECT_EQ((*file)->note(), absl::StrCat("begins with ", names.size(), " of ", names.size(),
+                                              " arrays from ", kFile));
+    }
+  }
+}
+
+TEST_F(WeightFileTest, AFolderOfExportedWeightsIsItsFile) {
+  CHECK_OK(files_.MakeFolders("/exports/trunk"));
+  Write(TensorsOf(SmallResnet(), "stagecoach"), "/exports/trunk/model.safetensors");
+  EXPECT_TRUE(Open(SmallResnet(), {.from = "/exports/trunk"}).ok());
+}
+
+// Earlier versions of torchvision wrote the layers of an MLP so, and the files to download still have it.
+TEST_F(WeightFileTest, NamesOfEarlierVersionsAreKnown) {
+  FileTensors tensors = TensorsOf(SmallTransformer(), "torchvision");
+  const std::string block = "encoder.layers.encoder_layer_0.mlp.";
+  for (const char* last : {"weight", "bias"}) {
+    for (const auto& [now, once] : {std::pair("0.", "linear_1."), std::pair("3.", "linear_2.")}) {
+      auto node = tensors.extract(block + now + last);
+      node.key() = block + once + last;
+      tensors.insert(std::move(node));
+    }
+  }
+  Write(tensors);
+  const auto file = Open(SmallTransformer(), {.names = "torchvision"});
+  ASSERT_TRUE(file.ok()) << file.status();
+  std::vector<float> bias(16);
+  EXPECT_TRUE(*(*file)->Read("model/0002/mlp.up.bias", bias));
+  EXPECT_EQ(bias, tensors[block + "linear_1.bias"].values);
+}
+
+TEST_F(WeightFileTest, WhatIsExceptedIsNotTaken) {
+  Write(TensorsOf(SmallResnet(7), "torchvision"));
+  const Network network = SmallResnet(5);
+  for (const char* pattern : {"fc.*", "model/0009/*"}) {
+    const auto file = Open(network, {.names = "torchvision", .except = {pattern}});
+    ASSERT_TRUE(file.ok()) << file.status();
+    std::vector<float> bias(5, -1.0f);
+    const absl::StatusOr<bool> found = (*file)->Read("model/0009/linear.bias", bias);
+    EXPECT_TRUE(found.ok() && !*found);
+    EXPECT_EQ(bias, std::vector<float>(5, -1.0f));
+    EXPECT_THAT((*file)->note(), HasSubstr("begins with 100 of 102 arrays"));
+  }
+}
+
+TEST_F(WeightFileTest, WhatDoesNotFitIsRefusedWithBothShapesAndTheRemedy) {
+  Write(TensorsOf(SmallResnet(7), "torchvision"));
+  EXPECT_EQ(Refusal(SmallResnet(5), {.names = "torchvision"}),
+            "initialize.from = \"/weights/resnet.safetensors\": tensor fc.weight is F32 [7, 16], "
+            "where the job's model/0009/linear.weight has F32 [5, 16]; put \"fc.weight\" into "
+            "initialize.except to begin it with the seed's values (and 1 more that do not fit)");
+  EXPECT_THAT(Refusal(SmallResnet(7)),
+              HasSubstr("there is no tensor model/0000/convolution.weight [2, 7, 7, 3]"));
+
+  FileTensors tensors = TensorsOf(SmallResnet(), "torchvision");
+  tensors["conv1.weight"].dtype = DType::kI64;
+  Write(tensors);
+  EXPECT_THAT(Refusal(SmallResnet(), {.names = "torchvision"}),
+              AllOf(HasSubstr("tensor conv1.weight is I64 [2, 3, 7, 7], where"),
+                    HasSubstr("write it as F32, F16 or BF16")));
+}
+
+TEST_F(WeightFileTest, WhatIsMissingIsRefusedAndMayBeExcepted) {
+  FileTensors tensors = TensorsOf(SmallResnet(), "torchvision");
+  tensors.erase("fc.bias");
+  Write(tensors);
+  EXPECT_THAT(Refusal(SmallResnet(), {.names = "torchvision"}),
+              HasSubstr("there is no tensor fc.bias [5], which the job's model/0009/linear.bias "
+                        "begins with; put \"fc.bias\" into initialize.except"));
+  EXPECT_TRUE(Open(SmallResnet(), {.names = "torchvision", .except = {"fc.bias"}}).ok());
+}
+
+TEST_F(WeightFileTest, WhatTheFileAloneHasIsRefusedAndMayBeExcepted) {
+  FileTensors tensors = TensorsOf(SmallTransformer(), "timm");
+  tensors["head_dist.weight"] = {{1}, DType::kF32, {1}};
+  Write(tensors);
+  EXPECT_THAT(Refusal(SmallTransformer(), {.names = "timm"}),
+              HasSubstr("tensor head_dist.weight [1] is none of the job's by the names of timm; "
+                        "put \"head_dist.weight\" into initialize.except to leave it out"));
+  EXPECT_TRUE(Open(SmallTransformer(), {.names = "timm", .except = {"head_dist.*"}}).ok());
+}
+
+TEST_F(WeightFileTest, APatternHasToMatchAndToLeaveSomething) {
+  Write(TensorsOf(SmallResnet(), "torchvision"));
+  EXPECT_THAT(Refusal(SmallResnet(), {.names = "torchvision", .except = {"fc.*", "head.*"}}),
+              HasSubstr("initialize.except[1]: \"head.*\"; must match a name"));
+  EXPECT_THAT(Refusal(SmallResnet(), {.names = "torchvision", .except = {"*"}}),
+              HasSubstr("initialize.except: 1 patterns; must leave something"));
+}
+
+TEST_F(WeightFileTest, HalfTheBytesAreWidened) {
+  const Network network = SmallTransformer();
+  FileTensors tensors = TensorsOf(network, "timm");
+  tensors["head.bias"] = {{5}, DType::kF16, {0x3c00, 0xc000, 0x0001, 0x7bff, 0x8000}};
+  tensors["norm.bias"] = {{4}, DType::kBF16, {0x3f80, 0xc000, 0x0001, 0x7f7f}};
+  Write(tensors);
+  const auto file = Open(network, {.names = "timm"});
+  ASSERT_TRUE(file.ok()) << file.status();
+  std::vector<float> head(5), norm(4);
+  ASSERT_TRUE(*(*file)->Read("model/0003/linear.bias", head));
+  EXPECT_EQ(head, (std::vector<float>{1, -2, 0x1p-24f, 65504, 0}));
+  EXPECT_TRUE(std::signbit(head[4]));
+  ASSERT_TRUE(*(*file)->Read("model/0003/layer_norm.bias", norm));
+  EXPECT_EQ(norm, (std::vector<float>{1, -2, 0x1p-133f, 0x1.fep127f}));
+}
+
+TEST_F(WeightFileTest, ANumberThatIsNoneIsRefusedWithItsPlace) {
+  FileTensors tensors = TensorsOf(SmallResnet(), "torchvision");
+  tensors["fc.bias"].values[3] = std::numeric_limits<float>::infinity();
+  Write(tensors);
+  const auto file = Open(SmallResnet(), {.names = "torchvision"});
+  ASSERT_TRUE(file.ok()) << file.status();
+  std::vector<float> values(5);
+  EXPECT_THAT(std::string((*file)->Read("model/0009/linear.bias", values).status().message()),
+              HasSubstr("number 3 of tensor fc.bias is inf; weights are finite"));
+}
+
+TEST_F(WeightFileTest, AFileThatIsNoneIsRefusedWithWhatWouldBe) {
+  CHECK_OK(files_.Create(kFile).status());
+  files_.SetContents(kFile, "PK\x03\x04 and so on, as PyTorch's own files begin");
+  EXPECT_THAT(Refusal(SmallResnet()),
+              AllOf(HasSubstr("initialize.from = \"/weights/resnet.safetensors\": "),
+                    HasSubstr("want a safetensors file"), HasSubstr("docs/formats.md")));
+  const absl::Status absent = Open(SmallResnet(), {.from = "/weights/none"}).status();
+  EXPECT_TRUE(absl::IsNotFound(absent)) << absent;
+  EXPECT_THAT(std::string(absent.message()), HasSubstr("/weights/none"));
+}
+
+TEST_F(WeightFileTest, AnotherFileHasAnotherDigest) {
+  const Network network = SmallResnet();
+  FileTensors tensors = TensorsOf(network, "torchvision");
+  Write(tensors);
+  const WeightsManifest first = (*Open(network, {.names = "torchvision"}))->manifest();
+  EXPECT_EQ(first.bytes, static_cast<int64_t>(files_.Contents(kFile).size()));
+  EXPECT_EQ((*Open(network, {.names = "torchvision"}))->manifest(), first);
+  // Training moves all numbers of a tensor, and each tensor is looked at.
+  for (float& value : tensors["layer4.1.conv2.weight"].values) value += 1;
+  Write(tensors);
+  const WeightsManifest other = (*Open(network, {.names = "torchvision"}))->manifest();
+  EXPECT_EQ(other.bytes, first.bytes);
+  EXPECT_NE(other.sha256, first.sha256);
+}
+
+}  // namespace
+}  // namespace stagecoach
