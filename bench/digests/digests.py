@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import threading
 
 import jobs
 
@@ -40,10 +41,21 @@ def write_data(folder):
     for part, count in (("train", 300), ("t10k", 100)):
         (folder / f"{part}-images-idx3-ubyte.gz").write_bytes(idx([count, 28, 28], made_up(count * 28 * 28, 256)))
         (folder / f"{part}-labels-idx1-ubyte.gz").write_bytes(idx([count], made_up(count, 10)))
+    for part, count in (("trunk", 200), ("trunk-test", 50), ("few", 100), ("few-test", 50)):  # examples/fashion-split.py
+        (folder / f"{part}-images").write_bytes(idx([count, 28, 28], made_up(count * 28 * 28, 256)))
+        (folder / f"{part}-labels").write_bytes(idx([count], made_up(count, 5)))
+
+
+# The job whose exported weights a job begins with.
+EXPORT = re.compile(r"\bfrom: \S*exports/([a-z0-9-]+)")
 
 
 def shortened(text):
-    """A job file of examples/ with a few steps, and its data in the folder that it lies in."""
+    """A job file of examples/ with a few steps, and its data in the folder that it lies in.
+
+    The job that it begins with, if there is one, is run there in the folder state-NAME.
+    """
+    text = EXPORT.sub(r"from: state-\1/exports/\1", text)
     text = re.sub(r"\b(?:steps|epochs): [\d.]+", f"steps: {jobs.STEPS}", text)
     text = re.sub(r"\bevery_(?:steps|epochs): [\d.]+", "every_steps: 2", text)
     text = re.sub(r"\bwarmup_(?:steps|epochs): [\d.]+", "warmup_steps: 2", text)
@@ -73,17 +85,29 @@ class Side:
         self.folder = folder
         folder.mkdir()
         write_data(folder)
+        write_jobs(folder, examples, "")  # also those that others begin with
         self.jobs = write_jobs(folder, examples, only)
+        self.exporting = threading.Lock()
 
     def text(self, name):
         """The job file, None without one."""
         return self.jobs[name][-1].read_text() if name in self.jobs else None
+
+    def export_beginning(self, text):
+        """Runs the job that this one begins with, once."""
+        found = EXPORT.search(text)
+        with self.exporting:
+            state = self.folder / f"state-{found.group(1)}" if found else None
+            if found and not state.exists():
+                subprocess.run([self.cli, "local", "--state-dir", state, self.folder / f"{found.group(1)}.yaml"],
+                               capture_output=True, timeout=SECONDS)  # what went wrong shows in the job itself
 
     def run(self, name):
         """None: this side has no such job. Else a result."""
         if name not in self.jobs:
             return None
         *flags, path = self.jobs[name]
+        self.export_beginning(path.read_text())
         known = subprocess.run([self.cli, "validate", path], capture_output=True, text=True)
         if known.returncode != 0:
             return Result(known.returncode, "", known.stdout + known.stderr, refused=True)
