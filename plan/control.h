@@ -105,7 +105,7 @@ struct StepReport {
   double terms = 0;               // of the loss, or what they weigh; ignored targets are none
   int64_t tokens = 0;             // targets, ignored ones too: for throughput
   std::vector<Measure> measures;  // sums
-  std::vector<ClassCounts> class_counts;    // by class, where the objective counts them
+  std::vector<ClassCounts> class_counts;  // by class, where the objective counts them
   std::vector<ShownAnswer>
       shown;  // of the first held-out samples, where these are in the mini-batch
   std::vector<double> layer_squared_norms;  // this stage's layers in order; training only

@@ -161,7 +161,7 @@ struct JobState {
   std::shared_ptr<const ShownAnswers> shown_answers;
   std::vector<ShownAnswer> gathered_answers;  // of the evaluation at hand
   std::string resumed_data_sha256;            // of the checkpoint of another job
-  WeightsManifest weights;  // of spec.initialize; sha256 empty: not known yet
+  WeightsManifest weights;                    // of spec.initialize; sha256 empty: not known yet
   std::string fingerprint;
 
   uint64_t skipped_steps = 0;
