@@ -66,6 +66,7 @@ export class Pictures {
   show(told) {
     const pictures = told.pictures || [];
     this.section.hidden = pictures.length === 0;
+    this.store.changed();  // the link to the section comes and goes with it
     const right = pictures.filter((shown) => shown.label === shown.answer).length;
     setText(part(this.root, 'pictures-note'),
             `${right} of the first ${pictures.length} right, after step ${num(told.step)}`);
@@ -83,8 +84,8 @@ export class Pictures {
       this.canvas(index),
       h('span', {class: 'shown-answer'}, h('span', {class: 'shown-mark', 'aria-hidden': 'true'}, isRight ? '✓' : '✗'),
         h('span', {class: 'hidden'}, isRight ? 'right:' : 'wrong:'),
-        h('span', {class: 'shown-name'}, className(shown.answer, shown.answer_name)), h('span', {class: 'note'}, sure(shown))),
-      isRight ? null : h('span', {class: 'shown-label note'}, `is ${className(shown.label, shown.label_name)}`));
+        h('span', {class: 'shown-name'}, className(shown.answer, shown.answer_name))),
+      h('span', {class: 'shown-label note'}, isRight ? sure(shown) : `${sure(shown)}, is ${className(shown.label, shown.label_name)}`));
   }
 
   // Drawn once: pictures do not change.
