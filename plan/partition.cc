@@ -1,11 +1,13 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
 #include "base/status.h"
+#include "plan/cell_ends.h"
 #include "plan/plan.h"
 
 namespace stagecoach {
@@ -43,6 +45,12 @@ class Partitioner {
 
   Partition Run() const { return SmoothestWithin(SmallestMaximum()); }
 
+  std::optional<Partition> RunThatFits(const CellEnds& ends) const {
+    const double slowest = SmallestMaximumThatFits(ends);
+    if (slowest == std::numeric_limits<double>::infinity()) return std::nullopt;
+    return SmoothestWithin(slowest, &ends);
+  }
+
  private:
   double Cell(int k, int i, int j) const {
     return costs_[j] - costs_[i] + shares_[k] * (repeats_[j] - repeats_[i]);
@@ -75,9 +83,26 @@ class Partitioner {
     return best[layers_];
   }
 
-  // Among the partitions with no cell over `limit`: least sum of squares, then earliest cuts. Goes
+  // Cells that end no later than `ends` says; infinite if there are none.
+  double SmallestMaximumThatFits(const CellEnds& ends) const {
+    const double infinity = std::numeric_limits<double>::infinity();
+    std::vector<double> best(layers_ + 1, infinity);  // of layers [0, j) on the stages so far
+    best[0] = 0;
+    for (int k = 0; k < stages_; ++k) {
+      std::vector<double> next(layers_ + 1, infinity);
+      for (int i = k; i < layers_; ++i) {
+        for (int j = i + 1; best[i] != infinity && j <= ends[k][i]; ++j) {
+          next[j] = std::min(next[j], std::max(best[i], Cell(k, i, j)));
+        }
+      }
+      best = std::move(next);
+    }
+    return best[layers_];
+  }
+
+  // Among the partitions with no cell over `limit` or behind its end: least sum of squares, then earliest cuts. Goes
   // from the end, so that the cut of a stage is the first that can be completed at the least sum.
-  Partition SmoothestWithin(double limit) const {
+  Partition SmoothestWithin(double limit, const CellEnds* ends = nullptr) const {
     const double infinity = std::numeric_limits<double>::infinity();
     std::vector<double> least(layers_ + 1, infinity);  // of layers [i, end) in the stages to come
     least[layers_] = 0;
@@ -85,7 +110,8 @@ class Partitioner {
     for (int k = stages_ - 1; k >= 0; --k) {
       std::vector<double> next(layers_ + 1, infinity);
       for (int i = k; i < layers_; ++i) {
-        for (int j = i + 1; j <= layers_ && Cell(k, i, j) <= limit; ++j) {
+        const int end = ends == nullptr ? layers_ : (*ends)[k][i];
+        for (int j = i + 1; j <= end && Cell(k, i, j) <= limit; ++j) {
           if (least[j] == infinity) continue;
           const double sum = Cell(k, i, j) * Cell(k, i, j) + least[j];
           if (sum >= next[i]) continue;
@@ -127,6 +153,15 @@ absl::StatusOr<Partition> MinimizeSlowest(std::span<const double> costs,
   }
   for (double share : shares) CHECK(share >= 0 && share <= 1) << "share " << share;
   return Partitioner(costs, repeats, shares).Run();
+}
+
+std::optional<Partition> MinimizeSlowestThatFits(std::span<const double> costs,
+                                                 std::span<const double> repeats,
+                                                 std::span<const double> shares,
+                                                 const CellEnds& ends) {
+  CHECK_EQ(costs.size(), repeats.size()) << "one repeat per layer";
+  CHECK_EQ(shares.size(), ends.size()) << "one list of ends per stage";
+  return Partitioner(costs, repeats, shares).RunThatFits(ends);
 }
 
 absl::StatusOr<Partition> MinimizeSlowest(std::span<const double> costs, int stages) {

@@ -4,9 +4,12 @@
 
 #include <chrono>
 #include <limits>
+#include <optional>
 #include <random>
 #include <tuple>
+#include <utility>
 
+#include "plan/cell_ends.h"
 #include "plan/plan.h"
 
 namespace stagecoach {
@@ -127,6 +130,59 @@ TEST(MinimizeSlowest, KnowsWhichStagesRecompute) {
         << "costs " << testing::PrintToString(costs) << ", repeats "
         << testing::PrintToString(repeats) << ", shares " << testing::PrintToString(shares);
   }
+}
+
+// Compared with every choice of cuts; the largest cell counts first, then the sum of the squares.
+TEST(MinimizeSlowestThatFits, EqualsBruteForceOverTheCellsThatFit) {
+  std::mt19937 random(6);
+  int found = 0, none = 0;
+  for (int round = 0; round < 3000; ++round) {
+    const int layers = 2 + static_cast<int>(random() % 7);
+    const int stages = 1 + static_cast<int>(random() % std::min(layers, 4));
+    std::vector<double> costs;
+    for (int i = 0; i < layers; ++i) costs.push_back(static_cast<double>(random() % 12));
+    CellEnds ends(stages, std::vector<int>(layers));
+    for (std::vector<int>& of_stage : ends) {
+      for (int i = 0; i < layers; ++i) {
+        of_stage[i] = i + static_cast<int>(random() % (layers - i + 1));
+      }
+    }
+    std::optional<std::pair<double, double>> least;
+    const auto value = [&](const std::vector<int>& first) {
+      std::pair<double, double> slowest_and_squares;
+      for (int k = 0; k < stages; ++k) {
+        const int end = k + 1 < stages ? first[k + 1] : layers;
+        double cell = 0;
+        for (int i = first[k]; i < end; ++i) cell += costs[i];
+        slowest_and_squares.first = std::max(slowest_and_squares.first, cell);
+        slowest_and_squares.second += cell * cell;
+      }
+      return slowest_and_squares;
+    };
+    const auto fits = [&](const std::vector<int>& first) {
+      for (int k = 0; k < stages; ++k) {
+        if ((k + 1 < stages ? first[k + 1] : layers) > ends[k][first[k]]) return false;
+      }
+      return true;
+    };
+    for (unsigned cuts = 0; cuts < (1u << (layers - 1)); ++cuts) {
+      std::vector<int> first{0};
+      for (int i = 1; i < layers; ++i) {
+        if (cuts >> (i - 1) & 1) first.push_back(i);
+      }
+      if (static_cast<int>(first.size()) != stages || !fits(first)) continue;
+      if (!least.has_value() || value(first) < *least) least = value(first);
+    }
+    const auto partition = MinimizeSlowestThatFits(costs, std::vector<double>(layers, 0.0),
+                                                   std::vector<double>(stages, 0.0), ends);
+    ASSERT_EQ(partition.has_value(), least.has_value());
+    ++(least.has_value() ? found : none);
+    if (!least.has_value()) continue;
+    ASSERT_TRUE(fits(partition->first_layers));
+    ASSERT_EQ(value(partition->first_layers), *least) << testing::PrintToString(costs);
+  }
+  EXPECT_GT(found, 100);
+  EXPECT_GT(none, 100);
 }
 
 TEST(MinimizeSlowest, BreaksTiesByVarianceThenByEarliestCuts) {

@@ -10,6 +10,9 @@
 #include "base/field_check.h"
 #include "base/status.h"
 #include "network/tied.h"
+#include "plan/cell_ends.h"
+#include "plan/host_memory.h"
+#include "plan/saturate.h"
 
 namespace stagecoach {
 namespace {
@@ -94,6 +97,20 @@ absl::StatusOr<Partition> PartitionByCuts(const std::vector<int64_t>& cuts, int 
   return partition;
 }
 
+// What the partitioner weighs, layer by layer.
+struct CutCosts {
+  std::vector<double> once, again;  // what a micro-batch takes, and what a recompute repeats
+};
+CutCosts CostsToCut(const Seconds& seconds) {
+  CutCosts costs;
+  for (const LayerProfile& layer : seconds.layers) {
+    costs.once.push_back(layer.forward_seconds + layer.backward_seconds);
+    costs.again.push_back(layer.forward_seconds);
+  }
+  costs.once.back() += seconds.loss;
+  return costs;
+}
+
 // The partitions worth a forecast, at least one. Minimising the slowest stage says nothing about
 // the time to fill and drain the pipeline: with 1F1B and rematerialization it can be worth leaving
 // the last stage, which recomputes nothing, with less work than the others.
@@ -112,18 +129,37 @@ absl::StatusOr<std::vector<Partition>> CandidatePartitions(const JobSpec& spec,
                      UniformPartition(static_cast<int>(seconds.layers.size()), stages));
     return candidates;
   }
-  std::vector<double> costs, forwards;
-  for (const LayerProfile& layer : seconds.layers) {
-    costs.push_back(layer.forward_seconds + layer.backward_seconds);
-    forwards.push_back(layer.forward_seconds);
-  }
-  costs.back() += seconds.loss;
+  const CutCosts costs = CostsToCut(seconds);
   std::vector<double> shares = RecomputedShares(schedule);
-  ASSIGN_OR_RETURN(candidates.emplace_back(), MinimizeSlowest(costs, forwards, shares));
+  ASSIGN_OR_RETURN(candidates.emplace_back(), MinimizeSlowest(costs.once, costs.again, shares));
   std::fill(shares.begin(), shares.end(), shares.front());
-  ASSIGN_OR_RETURN(candidates.emplace_back(), MinimizeSlowest(costs, forwards, shares));
+  ASSIGN_OR_RETURN(candidates.emplace_back(), MinimizeSlowest(costs.once, costs.again, shares));
   if (candidates[0] == candidates[1]) candidates.pop_back();
   return candidates;
+}
+
+std::optional<CardProfile> CardOf(const PlanAssumptions& assumptions, int stage) {
+  if (stage >= static_cast<int>(assumptions.cards.size())) return std::nullopt;
+  return assumptions.cards[stage];
+}
+
+StageMemory MemoryOfStage(const JobSpec& spec, const Network& model, const StageProgram& program,
+                          int first, int last, const std::optional<CardProfile>& card) {
+  StageMemory memory = ForecastStageMemory(model, program,
+                                           {.first_layer = first,
+                                            .last_layer = last,
+                                            .batch_size = spec.training.batch_size,
+                                            .micro_batches = spec.training.micro_batches,
+                                            .optimizer = spec.training.optimizer,
+                                            .average = spec.training.average.decay > 0,
+                                            .card = card});
+  if (!card) {
+    const int64_t samples =
+        MicroBatchSize(spec.training.batch_size, spec.training.micro_batches, 0);
+    memory.activations =
+        SaturatingAdd(memory.activations, HostWorkspaceBytes(model, first, last, samples));
+  }
+  return memory;
 }
 
 StagePlan PlanStage(const JobSpec& spec, const Network& model, const Plan& plan,
@@ -136,14 +172,8 @@ StagePlan PlanStage(const JobSpec& spec, const Network& model, const Plan& plan,
     result.backward_seconds += seconds.layers[i].backward_seconds;
     result.parameters += OwnElements(model.layers[i]);
   }
-  result.memory = ForecastStageMemory(model, plan.schedule.programs[stage],
-                                      {.first_layer = result.first_layer,
-                                       .last_layer = result.last_layer,
-                                       .batch_size = spec.training.batch_size,
-                                       .micro_batches = spec.training.micro_batches,
-                                       .optimizer = spec.training.optimizer,
-                                       .average = spec.training.average.decay > 0,
-                                       .card = card});
+  result.memory = MemoryOfStage(spec, model, plan.schedule.programs[stage], result.first_layer,
+                                result.last_layer, card);
   return result;
 }
 
@@ -196,9 +226,7 @@ absl::StatusOr<Plan> PlanPartition(const JobSpec& spec, const Network& model,
   if (options != plan.schedule.options) plan.schedule = MakeSchedule(options);
   const int stages = partition.stages();
   for (int stage = 0; stage < stages; ++stage) {
-    const bool known = stage < static_cast<int>(assumptions.cards.size());
-    plan.stages.push_back(PlanStage(spec, model, plan, seconds, stage,
-                                    known ? assumptions.cards[stage] : std::nullopt));
+    plan.stages.push_back(PlanStage(spec, model, plan, seconds, stage, CardOf(assumptions, stage)));
   }
   const int64_t micro_batches = spec.training.micro_batches;
   const int64_t sequences = MicroBatchSize(spec.training.batch_size, micro_batches, 0);
@@ -210,6 +238,41 @@ absl::StatusOr<Plan> PlanPartition(const JobSpec& spec, const Network& model,
   plan.bubble = plan.timeline.Bubble();
   plan.bubble_ideal = IdealBubble(stages, micro_batches);
   return plan;
+}
+
+// Each stage and layer is a forecast of memory or three: so many take some seconds.
+bool IsSearched(int64_t stages, int64_t layers, int64_t micro_batches) {
+  constexpr int64_t kMost = int64_t{1} << 22, kOneForecast = 1024;
+  return stages * layers <= kMost / (kOneForecast + stages * micro_batches);
+}
+
+// A partition in which the stage has these layers; the others have what they may.
+Partition PartitionAround(int stages, int layers, int stage, int first, int last) {
+  Partition partition;
+  for (int k = 0; k < stages; ++k) {
+    partition.first_layers.push_back(k < stage ? k : layers - (stages - k));
+  }
+  partition.first_layers[stage] = first;
+  if (stage + 1 < stages) partition.first_layers[stage + 1] = last;
+  return partition;
+}
+
+// The fastest partition whose cells all fit a stage's memory, which none of the candidates does; none if there is none.
+std::optional<Partition> PartitionWithin(const JobSpec& spec, const Network& model,
+                                         const PlanAssumptions& assumptions, const Seconds& seconds,
+                                         const Schedule& schedule) {
+  const int stages = schedule.options.stages, layers = static_cast<int>(model.layers.size());
+  if (!IsSearched(stages, layers, spec.training.micro_batches)) return std::nullopt;
+  const auto fits = [&](int stage, int first, int last) {
+    const Partition around = PartitionAround(stages, layers, stage, first, last);
+    const Schedule fitted = MakeSchedule(FitToNetwork(model, around, schedule.options));
+    return MemoryOfStage(spec, model, fitted.programs[stage], first, last,
+                         CardOf(assumptions, stage))
+               .total() <= assumptions.stage_memory_limit_bytes;
+  };
+  const CutCosts costs = CostsToCut(seconds);
+  return MinimizeSlowestThatFits(costs.once, costs.again, RecomputedShares(schedule),
+                                 FindCellEnds(layers, stages, fits));
 }
 
 }  // namespace
@@ -279,13 +342,22 @@ absl::StatusOr<Plan> MakePlan(const JobSpec& spec, const Network& model, int sta
   // The fastest that fits; if none does, why the first one does not.
   std::optional<Plan> best;
   absl::Status too_large;
-  for (const Partition& partition : candidates) {
+  const auto consider = [&](const Partition& partition) -> absl::Status {
     ASSIGN_OR_RETURN(Plan plan,
                      PlanPartition(spec, model, assumptions, seconds, schedule, partition));
     const absl::Status fits = CheckMemory(plan, assumptions.stage_memory_limit_bytes);
     too_large.Update(fits);
-    if (!fits.ok() || (best.has_value() && best->step_seconds <= plan.step_seconds)) continue;
+    if (!fits.ok() || (best.has_value() && best->step_seconds <= plan.step_seconds)) {
+      return absl::OkStatus();
+    }
     best = std::move(plan);
+    return absl::OkStatus();
+  };
+  for (const Partition& partition : candidates) RETURN_IF_ERROR(consider(partition));
+  if (!best.has_value() && spec.pipeline.partition.kind == PartitionSpec::Kind::kAuto) {
+    const std::optional<Partition> within =
+        PartitionWithin(spec, model, assumptions, seconds, schedule);
+    if (within.has_value()) RETURN_IF_ERROR(consider(*within));
   }
   if (!best.has_value()) return too_large;
   best->layers = PlanLayers(model);

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <limits>
 #include <random>
 #include <sstream>
@@ -151,6 +152,45 @@ TEST(MakePlan, SaysWhatDoesNotFitAndWhatHelps) {
   EXPECT_THAT(std::string(plan.status().message()), HasSubstr("a stage has 0.1 MiB"));
   EXPECT_THAT(std::string(plan.status().message()), HasSubstr("use more stages"));
   EXPECT_TRUE(MakePlan(Spec(), 2, {.stage_memory_limit_bytes = int64_t{1} << 30}, {}).ok());
+}
+
+// Time alone would put all layers but the last one on stage 0.
+TEST(MakePlan, TakesTheFastestPartitionThatFits) {
+  std::vector<LayerProfile> profile(7, {.forward_seconds = 1, .backward_seconds = 2});
+  profile[6] = {.forward_seconds = 6, .backward_seconds = 12};
+  const auto planned = [&profile](const JobSpec& spec, int64_t limit) {
+    return MakePlan(spec, 2, {.stage_memory_limit_bytes = limit}, profile);
+  };
+  const auto fullest = [](const Plan& plan) {
+    return std::max(plan.stages[0].memory.total(), plan.stages[1].memory.total());
+  };
+  JobSpec fixed = Spec();
+  fixed.pipeline.stages = 2;
+  std::vector<Plan> by_cut;  // layers 0 to i on stage 0
+  for (int64_t cut = 1; cut < 7; ++cut) {
+    fixed.pipeline.partition = {PartitionSpec::Kind::kCuts, {cut}};
+    by_cut.push_back(*planned(fixed, 0));
+  }
+  ASSERT_EQ(planned(Spec(), 0)->partition, by_cut[5].partition);
+  int64_t least = std::numeric_limits<int64_t>::max();
+  for (const Plan& plan : by_cut) least = std::min(least, fullest(plan));
+  bool moved = false;
+  for (int64_t limit = fullest(by_cut[5]); limit >= least; limit -= 1000) {
+    const auto plan = planned(Spec(), limit);
+    ASSERT_TRUE(plan.ok()) << plan.status();
+    EXPECT_LE(fullest(*plan), limit);
+    for (const Plan& other : by_cut) {
+      if (fullest(other) > limit) continue;
+      EXPECT_LE(plan->step_seconds, other.step_seconds);
+    }
+    moved = moved || plan->partition != by_cut[5].partition;
+  }
+  EXPECT_TRUE(moved);
+  EXPECT_EQ(planned(Spec(), least - 1).status().code(), absl::StatusCode::kResourceExhausted);
+  fixed.pipeline.partition = {PartitionSpec::Kind::kCuts, {6}};
+  EXPECT_EQ(planned(fixed, fullest(by_cut[5]) - 1).status().code(),
+            absl::StatusCode::kResourceExhausted)
+      << "cuts that a job gives are its own";
 }
 
 TEST(MakePlan, CountsWhatACardNeedsForTheStagesOnACardOnly) {

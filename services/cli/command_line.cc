@@ -40,6 +40,13 @@ std::string CheckDevices(const std::string& list) {
   return "";
 }
 
+// "512MiB" as a number of bytes: kB, MB, GB are powers of 1000, KiB, MiB, GiB of 1024.
+void AddMemoryPerStage(CLI::App* command, int64_t* bytes, const std::string& what) {
+  command->add_option("--memory-per-stage", *bytes, what)
+      ->transform(CLI::AsSizeValue(/*kb_is_1000=*/true))
+      ->check(CLI::PositiveNumber);
+}
+
 // The options of every command, and the function that the chosen one left.
 class CommandTree {
  public:
@@ -126,6 +133,9 @@ class CommandTree {
         ->add_option("--threads-per-stage", flags->threads_per_stage,
                      "default: the cores divided among the stages")
         ->check(CLI::Range(int64_t{1}, kMostStages));
+    AddMemoryPerStage(command, &flags->memory_per_stage,
+                      "for tensors, as 512MiB; the job is planned to fit, and a stage takes no "
+                      "more; default: no limit");
   }
 
   // What goes on with, or looks at, what was run before.
@@ -191,6 +201,9 @@ class CommandTree {
             "coordinator that is asked knows its stages' own")
         ->check(CheckDevices)
         ->default_str("cpu");
+    AddMemoryPerStage(plan, &plan_.memory_per_stage,
+                      "that stages have, as 8GiB: the partition is made to fit, or refused; a "
+                      "coordinator that is asked knows its stages' own");
     plan->add_flag("--server", plan_.ask_server, "ask the coordinator (default with --address)");
     plan->add_flag("--schedule", plan_.show_schedule, "also print the schedule as text");
   }

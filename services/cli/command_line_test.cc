@@ -203,6 +203,29 @@ TEST_F(CommandLineTest, AJobWhoseDataIsNotHereIsNotOk) {
       0);
 }
 
+TEST_F(CommandLineTest, APlanIsMadeForTheMemoryThatStagesHave) {
+  const std::string path = testing::TempDir() + "/plan_memory_" + std::to_string(getpid());
+  std::ofstream(path) << "name: plan\npipeline: {stages: 1}\nmodel: {mlp: {image: [8, 8, 3], "
+                         "hidden: 64, classes: 2}}\ndata: {image_folder: {train: pictures}}\n"
+                         "training: {steps: 1, batch_size: 1, micro_batches: 1, learning_rate: "
+                         "{constant: {peak: 0.1}}}\n";
+  const auto planned = [&](const char* memory) {
+    notes_.str("");
+    return Run({"plan", path.c_str(), "--memory-per-stage", memory});
+  };
+  EXPECT_EQ(planned("1MiB"), 0) << notes_.str();
+  EXPECT_EQ(planned("190 kB"), 1);
+  EXPECT_THAT(notes_.str(), HasSubstr("a stage has 0.2 MiB"));
+  EXPECT_EQ(planned("190000"), 1);
+  EXPECT_THAT(notes_.str(), HasSubstr("a stage has 0.2 MiB"));
+  for (const char* wrong : {"0", "-1MiB", "many", "1 mile", "99999999999GiB"}) {
+    EXPECT_EQ(planned(wrong), 2) << wrong;
+    EXPECT_THAT(notes_.str(), HasSubstr("--memory-per-stage"));
+  }
+  EXPECT_EQ(Run({"local", "--memory-per-stage", "0", "job.yaml"}), 2);
+  std::remove(path.c_str());
+}
+
 class CompletionTest : public CommandLineTest {
  protected:
   // What `shell` prints for the completion script followed by `questions`, in a home of its own;

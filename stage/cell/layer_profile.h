@@ -15,7 +15,7 @@
 
 namespace stagecoach {
 
-// Equal layers are measured once. The median of several runs after a warm-up.
+// Equal layers are measured once. The least of several runs after a warm-up.
 // `cancelled` is asked between runs.
 absl::StatusOr<std::vector<LayerProfile>> ProfileLayers(const JobSpec& spec, const Network& network,
                                                         Backend& backend, const Clock& clock,

@@ -39,6 +39,7 @@ int RunSubmit(const SubmitOptions& options, CommandContext& context);
 struct LocalClusterFlags {
   std::vector<std::string> devices = {"cpu"};  // one a stage, again from the first if too few
   int64_t threads_per_stage = 0;               // 0: the cores divided among the stages
+  int64_t memory_per_stage = 0;                // bytes; 0: no limit
 };
 
 struct LocalOptions {
@@ -69,6 +70,7 @@ struct PlanOptions {
   std::string file;
   int64_t stages = 0;                          // 0: as the job says
   std::vector<std::string> devices = {"cpu"};  // as in LocalOptions; the server knows its own
+  int64_t memory_per_stage = 0;                // bytes; 0: no limit; the server knows its own
   bool ask_server = false;
   bool show_schedule = false;
 };

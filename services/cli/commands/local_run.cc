@@ -53,6 +53,7 @@ absl::StatusOr<std::unique_ptr<LocalRun>> LocalRun::Start(const std::string& com
   options.state_folder = state_folder;
   options.holder = absl::StrCat("stagecoach ", command);
   options.devices = flags.devices;
+  options.memory_per_stage = flags.memory_per_stage;
   options.on_failure = [stop = context.stop](const absl::Status& why) { stop->Request(why); };
   options.on_note = [&console](const std::string& note) { console.Note(note); };
   console.Note(absl::StrCat("state    ", state_folder));
@@ -124,6 +125,9 @@ std::string LocalRun::ResumeLine(const std::string& job) const {
   if (devices != "cpu") absl::StrAppend(&line, " --device ", devices);
   if (flags_.threads_per_stage > 0) {
     absl::StrAppend(&line, " --threads-per-stage ", flags_.threads_per_stage);
+  }
+  if (flags_.memory_per_stage > 0) {
+    absl::StrAppend(&line, " --memory-per-stage ", flags_.memory_per_stage);
   }
   return line;
 }

@@ -36,8 +36,7 @@ void NoteAttention(const JobSpec& spec, const PlanAssumptions& assumptions,
   if (!attention.empty()) context.console->Note(absl::StrCat("attention: ", attention));
 }
 
-absl::StatusOr<v1::PlanJobResponse> PlanHere(const SpecFile& spec_file,
-                                             const std::vector<std::string>& devices,
+absl::StatusOr<v1::PlanJobResponse> PlanHere(const SpecFile& spec_file, const PlanOptions& options,
                                              CommandContext& context) {
   ASSIGN_OR_RETURN(const JobSpec spec, ValidateSpecFile(spec_file));
   int stages = static_cast<int>(spec.pipeline.stages);
@@ -47,9 +46,9 @@ absl::StatusOr<v1::PlanJobResponse> PlanHere(const SpecFile& spec_file,
         absl::StrCat("stages: auto is those free when the job starts; planned for ", stages,
                      " (choose with --stages, or ask a cluster with --server)"));
   }
-  PlanAssumptions assumptions;
+  PlanAssumptions assumptions{.stage_memory_limit_bytes = options.memory_per_stage};
   for (int k = 0; k < stages; ++k) {
-    assumptions.cards.push_back(CardToBe(devices[k % devices.size()]));
+    assumptions.cards.push_back(CardToBe(options.devices[k % options.devices.size()]));
   }
   const absl::StatusOr<Plan> plan = MakePlan(spec, stages, assumptions, {});
   if (!plan.ok()) return LocateError(spec_file, plan.status());
@@ -73,7 +72,7 @@ int RunPlan(const PlanOptions& options, CommandContext& context) {
   const absl::Status data = ask_server ? absl::OkStatus() : CheckDataHere(*spec_file);
   if (!data.ok()) context.console->Note(absl::StrCat("stagecoach: note: ", data.message()));
   const absl::StatusOr<v1::PlanJobResponse> plan =
-      ask_server ? PlanThere(*spec_file, context) : PlanHere(*spec_file, options.devices, context);
+      ask_server ? PlanThere(*spec_file, context) : PlanHere(*spec_file, options, context);
   if (!plan.ok()) return context.console->Fail(plan.status());
   context.console->Print(context.output == OutputFormat::kTable
                              ? PlanText(*plan, options.show_schedule)

@@ -73,7 +73,8 @@ ProcessSpec StageSpec(const LocalClusterOptions& options, int stage, int stages,
     arguments.insert(
         arguments.end(),
         {"--name", name, "--state-dir", absl::StrCat(options.state_folder, "/stages/", name),
-         "--coordinator", coordinator, "--device", device, "--threads", absl::StrCat(threads)});
+         "--coordinator", coordinator, "--device", device, "--threads", absl::StrCat(threads),
+         "--memory-limit-bytes", absl::StrCat(options.memory_per_stage)});
     return arguments;
   };
   return spec;

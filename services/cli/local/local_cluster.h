@@ -10,6 +10,7 @@
 #ifndef STAGECOACH_SERVICES_CLI_LOCAL_LOCAL_CLUSTER_H_
 #define STAGECOACH_SERVICES_CLI_LOCAL_LOCAL_CLUSTER_H_
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -26,6 +27,7 @@ struct LocalClusterOptions {
   std::string state_folder;                    // exists
   std::string holder = "stagecoach local";     // the command, told to others who want the folder
   std::vector<std::string> devices = {"cpu"};  // of the stages in pipeline order, repeated
+  int64_t memory_per_stage = 0;                // bytes of tensors; 0: no limit
   std::function<void(const absl::Status&)> on_failure;
   std::function<void(const std::string&)> on_note;
 };

@@ -46,6 +46,7 @@ void DeviceTimeline::Wait() {
 void DeviceTimeline::Finish() {
   if (busy_until_nanos_ > clock_->MonotonicNanos()) SleepToTheEnd();
   returned_nanos_ = clock_->MonotonicNanos();
+  if (returned_nanos_ - busy_until_nanos_ > kBehindNanos) busy_until_nanos_ = returned_nanos_;
 }
 
 void PreciseSleepUntil(int64_t monotonic_nanos) {

@@ -19,6 +19,8 @@ class DeviceTimeline {
 
   static constexpr int64_t kAtOnceNanos = 200'000;  // host work that a queue would have hidden
   static constexpr int64_t kShortNanos = 50'000;    // less is not worth a wait
+  // So much a late wake-up may make up for later. Who is further behind was kept by its own work.
+  static constexpr int64_t kBehindNanos = 2'000'000;
   // A longer sleep is cut, with a tick of progress after each part: a real device would be seen to
   // work, too.
   static constexpr int64_t kSleepNanos = 500'000'000;
@@ -27,7 +29,7 @@ class DeviceTimeline {
 
   void Queue(int64_t nanos);  // an operation of this length
   void Wait();                // for what is queued, unless it ends shortly
-  void Finish();              // for what is queued
+  void Finish();              // for what is queued; what comes next begins here
 
  private:
   void SleepToTheEnd();

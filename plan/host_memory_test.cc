@@ -1,0 +1,65 @@
+// What convolutions take on a processor, counted by hand.
+#include "plan/host_memory.h"
+
+#include "gtest/gtest.h"
+#include "network/network_kinds.h"
+#include "network/zoo/amoebanet.h"
+#include "network/zoo/gpt.h"
+#include "plan/data/cifar.h"
+#include "plan/plan.h"
+
+namespace stagecoach {
+namespace {
+
+constexpr int64_t kScratch = int64_t{1} << 20;
+
+Network SmallAmoebanet() {
+  AmoebanetDSpec spec;
+  spec.image = {32, 32, 3};
+  spec.classes = 10;
+  spec.layers = 3;
+  spec.filters = 16;
+  spec.stem = AmoebanetStem::kSmall;
+  return *ExpandModel(spec);
+}
+
+TEST(HostMemory, OfAConvolutionIsItsWeightForEachShareOfTheSamples) {
+  const Network network = SmallAmoebanet();
+  // The stem: 3x3 from 3 to 16 channels on 32x32 places; from eight samples on there are eight shares.
+  const int64_t weight = 4 * 9 * 3 * 16;
+  EXPECT_EQ(HostWorkspaceBytes(network, 0, 1, 1), weight + kScratch);
+  EXPECT_EQ(HostWorkspaceBytes(network, 0, 1, 5), 5 * weight + kScratch);
+  EXPECT_EQ(HostWorkspaceBytes(network, 0, 1, 64), 8 * weight + kScratch);
+  // The last cell: 1x1 from 192 to 64 channels on 8x8 places, of which four samples make a share.
+  EXPECT_EQ(HostWorkspaceBytes(network, 5, 6, 4), 4 * 192 * 64 + kScratch);
+  EXPECT_EQ(HostWorkspaceBytes(network, 5, 6, 8), 2 * 4 * 192 * 64 + kScratch);
+  EXPECT_EQ(HostWorkspaceBytes(network, 6, 7, 8), 0) << "a head without convolutions";
+}
+
+TEST(HostMemory, OfATransformerIsNotCounted) {
+  const Network network =
+      *ExpandModel(GptSpec{.layers = 2, .width = 64, .heads = 2, .context = 8, .vocabulary = 16});
+  EXPECT_EQ(HostWorkspaceBytes(network, 0, static_cast<int>(network.layers.size()), 8), 0);
+}
+
+// Symptom: a network was planned to fit, and ran out of memory for want of some KiB in its widest layers.
+TEST(HostMemory, IsAPartOfThePlanOfAStageOnAProcessor) {
+  const Network network = SmallAmoebanet();
+  const int layers = static_cast<int>(network.layers.size());
+  JobSpec spec;
+  spec.name = "a";
+  spec.data = CifarData{.folder = "pictures"};
+  spec.training.steps = 1;
+  spec.training.batch_size = 8;
+  spec.training.micro_batches = 2;
+  const auto plan = MakePlan(spec, network, 1, {}, {});
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  const StageMemory of_layers =
+      ForecastStageMemory(network, plan->schedule.programs[0],
+                          {.last_layer = layers, .batch_size = 8, .micro_batches = 2});
+  EXPECT_EQ(plan->stages[0].memory.activations,
+            of_layers.activations + HostWorkspaceBytes(network, 0, layers, 4));
+}
+
+}  // namespace
+}  // namespace stagecoach
