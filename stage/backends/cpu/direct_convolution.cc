@@ -1,7 +1,7 @@
 #include "stage/backends/cpu/direct_convolution.h"
 
 #include <algorithm>
-#include <string_view>
+#include <string>
 #include <unordered_map>
 
 #include "base/check.h"
@@ -74,7 +74,7 @@ struct DirectConvolution::State {
   Descs descs;
   dnnl::primitive primitive;
   Desc packed, scratch;
-  std::string_view way;                   // oneDNN's name of it
+  std::string way;  // oneDNN's name of it; a copy, for its own goes with the description
   int image = 0, weight = 0, places = 0;  // arguments
   dnnl::reorder reorder;
 
