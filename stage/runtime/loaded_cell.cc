@@ -220,6 +220,8 @@ absl::StatusOr<std::unique_ptr<LoadedCell>> LoadCell(LoadCommand command,
   const Network& network = loaded->network();
   const int layers = static_cast<int>(network.layers.size());
   RETURN_IF_ERROR(CheckPlacement(load, layers));
+  // The job may say `stages: auto`, and then its own validation knows no K.
+  RETURN_IF_ERROR(CheckPlanSize(load.spec, load.partition.stages()));
   const int capacity = parts.link.capacity_messages;
   ASSIGN_OR_RETURN(loaded->training, MakeProgram(load, network, capacity, false));
   ASSIGN_OR_RETURN(loaded->first_evaluation, MakeProgram(load, network, capacity, true));

@@ -37,7 +37,8 @@ absl::Status StageMailbox::Post(StageRequest&& request) {
       return absl::UnavailableError("draining: the stage is shutting down; use another one");
     }
     if (requests_.size() >= capacity_) {
-      return absl::ResourceExhaustedError(
+      // Not RESOURCE_EXHAUSTED: a job that does not fit answers that at load, and is over.
+      return absl::UnavailableError(
           absl::StrCat("the stage has ", capacity_, " commands waiting; try again later"));
     }
     requests_.push_back(std::move(request));

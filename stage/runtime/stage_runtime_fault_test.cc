@@ -297,7 +297,8 @@ TEST_F(StageRuntimeFaultTest, AFullQueueRefusesAndTheEndAnswersWhatIsLeft) {
     EXPECT_FALSE(answer.ready());
   }
   EXPECT_EQ(fleet.Run(1, RuntimeFleet::Train(1, 0, false)).status().code(),
-            absl::StatusCode::kResourceExhausted);
+            absl::StatusCode::kUnavailable)
+      << "the stage is busy; no job is at fault";
   fleet.runtime(1).Shutdown();
   EXPECT_EQ(waiting.Get().status().code(), absl::StatusCode::kCancelled);
   for (RunAnswer& answer : queued) {

@@ -348,6 +348,20 @@ TEST_F(StageRuntimeTest, RefusesOlderIncarnations) {
   EXPECT_EQ(fleet.runtime(0).Snapshot().fence.generation, 5u);
 }
 
+// 10,000 stages x 65,536 micro-batches of instructions ended a stage that had one cell to load.
+TEST_F(StageRuntimeTest, RefusesASchedulesSizeBeforeItIsMade) {
+  RuntimeFleet fleet(Options(2));
+  LoadCommand command = fleet.LoadOf(0, 1, 0);
+  command.network = std::make_shared<const Network>(
+      *ExpandModel(GptSpec{.layers = 20, .width = 4, .heads = 2, .context = 3, .vocabulary = 7}));
+  command.partition = *UniformPartition(static_cast<int>(command.network->layers.size()), 17);
+  command.spec.pipeline.stages = 0;  // auto
+  command.spec.training.batch_size = command.spec.training.micro_batches = 1 << 16;
+  LoadAnswer answer;
+  fleet.runtime(0).Load(command, answer.callback());
+  EXPECT_THAT(Text(answer.Get().status()), HasSubstr("with pipeline.stages=17 at most 61680"));
+}
+
 TEST_F(StageRuntimeTest, RefusesLoadsThatMakeNoSense) {
   RuntimeFleet fleet(Options(2));
   const auto load = [&fleet](const LoadCommand& command) {

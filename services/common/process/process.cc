@@ -2,8 +2,10 @@
 
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
@@ -26,6 +28,16 @@ sigset_t TerminationSignals() {
   return set;
 }
 
+// Shells and containers give 1,024 descriptors, which as many silent connections use up. The hard limit may be
+// unlimited: 65,536 are plenty.
+void RaiseFileLimit() {
+  constexpr rlim_t kEnough = 65536;
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= kEnough) return;
+  limit.rlim_cur = std::min(limit.rlim_max, kEnough);
+  setrlimit(RLIMIT_NOFILE, &limit);
+}
+
 }  // namespace
 
 void PrepareProcess() {
@@ -33,6 +45,8 @@ void PrepareProcess() {
   const sigset_t set = TerminationSignals();
   pthread_sigmask(SIG_BLOCK, &set, nullptr);
   signal(SIGPIPE, SIG_IGN);
+  RaiseFileLimit();
+  prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
 }
 
 void DieWithParent() {

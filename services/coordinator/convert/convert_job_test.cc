@@ -63,8 +63,14 @@ TEST(ConvertJob, EveryKindOfRecordHasItsMessage) {
   }
 }
 
+// Lists of stages showed to everybody by what the name of a living stage can be taken.
+TEST(ConvertJob, TheIdentityOfAStageIsShownToNobody) {
+  const StageRegistration in{"stage-0", "cafe", "127.0.0.1:1", "cuda:0", "0.1.0", "fp", 99, "id"};
+  EXPECT_EQ(ToProto(in).identity(), "");
+}
+
 TEST(ConvertJob, RegistrationComesBackEqual) {
-  StageRegistration in{"stage-0", "cafe", "127.0.0.1:1", "cuda:0", "0.1.0", "fp", 99, "id"};
+  StageRegistration in{"stage-0", "cafe", "127.0.0.1:1", "cuda:0", "0.1.0", "fp", 99};
   EXPECT_EQ(FromProto(ToProto(in)), in);
   in.card = CardProfile{};
   EXPECT_EQ(FromProto(ToProto(in)), in) << "a card without attention of its own is a card";

@@ -20,6 +20,13 @@ int64_t PayloadBytes(const TensorMessage& message) {
   return bytes;
 }
 
+// What makes no sense was changed on its way or sent by a broken stage. The step can be repeated, whereas
+// INVALID_ARGUMENT of a stage says that the job itself is wrong.
+absl::Status AsLinksFault(const absl::Status& status) {
+  if (!absl::IsInvalidArgument(status)) return status;
+  return absl::DataLossError(status.message());
+}
+
 }  // namespace
 
 LinkCore::LinkCore(Options options)
@@ -264,7 +271,7 @@ bool LinkCore::OnRead(const grpc::ByteBuffer& buffer) {
   }
   idle_.notify_all();
   if (!handled.ok()) {
-    Fail(handled);
+    Fail(AsLinksFault(handled));
     return false;
   }
   Pump();
@@ -324,8 +331,9 @@ void LinkCore::OnGone(const grpc::Status& status) {
   const std::string text = absl::StrCat("stream ended: ", status.error_message());
   // A refusal keeps its code. Later, whatever the reason was there, it is a broken link here.
   const bool refused = !was_connected && !status.ok();
-  Fail(refused ? absl::Status(static_cast<absl::StatusCode>(status.error_code()), text)
-               : absl::UnavailableError(text));
+  Fail(refused
+           ? AsLinksFault(absl::Status(static_cast<absl::StatusCode>(status.error_code()), text))
+           : absl::UnavailableError(text));
 }
 
 LinkCore::Chunk LinkCore::TakeFrameLocked() {

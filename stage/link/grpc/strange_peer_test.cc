@@ -101,8 +101,8 @@ TEST_F(StrangePeerTest, MoreThanItsCreditEndsTheStream) {
   SayHello();
   for (int i = 0; i < 5 && stream_->Write(FrameRequest()); ++i) {
   }
-  EXPECT_EQ(WaitClosed(*down_).code(), absl::StatusCode::kInvalidArgument) << down_->status();
-  ExpectEnd(grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(WaitClosed(*down_).code(), absl::StatusCode::kDataLoss) << down_->status();
+  ExpectEnd(grpc::StatusCode::DATA_LOSS);
 }
 
 TEST_F(StrangePeerTest, CreditForNothingEndsTheStream) {
@@ -111,8 +111,19 @@ TEST_F(StrangePeerTest, CreditForNothingEndsTheStream) {
   v1::ExchangeRequest request;
   request.mutable_credit()->set_messages(1);
   ASSERT_TRUE(stream_->Write(request));
-  EXPECT_EQ(WaitClosed(*down_).code(), absl::StatusCode::kInvalidArgument) << down_->status();
+  EXPECT_EQ(WaitClosed(*down_).code(), absl::StatusCode::kDataLoss) << down_->status();
   End();
+}
+
+// To the coordinator INVALID_ARGUMENT is the job's own fault, and ends it for good: one flipped bit did.
+TEST_F(StrangePeerTest, AFrameWhoseHeadMakesNoSenseIsTheLinksFault) {
+  Open();
+  SayHello();
+  v1::ExchangeRequest request = FrameRequest();
+  request.mutable_frame()->set_dtype(4 ^ 64);
+  ASSERT_TRUE(stream_->Write(request));
+  EXPECT_EQ(WaitClosed(*down_).code(), absl::StatusCode::kDataLoss) << down_->status();
+  ExpectEnd(grpc::StatusCode::DATA_LOSS);
 }
 
 TEST_F(StrangePeerTest, OneThatLeavesBeforeItsHelloIsForgotten) {
