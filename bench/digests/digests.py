@@ -2,6 +2,7 @@
 """Runs jobs by two sets of programs and compares digests and losses; bench/digests.sh calls it."""
 import argparse
 import concurrent.futures
+import gzip
 import json
 import os
 import pathlib
@@ -12,6 +13,7 @@ import tempfile
 import threading
 
 import jobs
+import pictures
 
 REPOSITORY = pathlib.Path(__file__).resolve().parent.parent.parent
 SECONDS = 600  # for a job
@@ -39,11 +41,15 @@ def write_data(folder):
     for vocabulary in sorted({model["vocabulary"] for model in jobs.MODELS.values()}):
         (folder / f"{vocabulary}.bytes").write_bytes(made_up(4000, vocabulary))
     for part, count in (("train", 300), ("t10k", 100)):
-        (folder / f"{part}-images-idx3-ubyte.gz").write_bytes(idx([count, 28, 28], made_up(count * 28 * 28, 256)))
-        (folder / f"{part}-labels-idx1-ubyte.gz").write_bytes(idx([count], made_up(count, 10)))
+        (folder / f"{part}-images-idx3-ubyte.gz").write_bytes(
+            gzip.compress(idx([count, 28, 28], made_up(count * 28 * 28, 256))))
+        (folder / f"{part}-labels-idx1-ubyte.gz").write_bytes(gzip.compress(idx([count], made_up(count, 10))))
     for part, count in (("trunk", 200), ("trunk-test", 50), ("few", 100), ("few-test", 50)):  # examples/fashion-split.py
         (folder / f"{part}-images").write_bytes(idx([count, 28, 28], made_up(count * 28 * 28, 256)))
         (folder / f"{part}-labels").write_bytes(idx([count], made_up(count, 5)))
+    pictures.write_scenes(REPOSITORY / "examples", folder)
+    for part, count in (("train", 256), ("test", 128)):
+        pictures.write_tar(folder / "cifar10" / part, made_up(count * 32 * 32 * 3, 256), made_up(count, 10))
 
 
 # The job whose exported weights a job begins with.
