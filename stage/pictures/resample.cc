@@ -64,14 +64,30 @@ void AlongRow(const uint8_t* from, const std::vector<Taps>& columns, uint8_t* to
   }
 }
 
+// Images of IDX files may have any number of channels.
+void AlongRowOf(int64_t channels, const uint8_t* from, const std::vector<Taps>& columns,
+                uint8_t* to) {
+  for (const Taps& taps : columns) {
+    for (int64_t c = 0; c < channels; ++c) {
+      int32_t sum = kHalf;
+      for (size_t i = 0; i < taps.weights.size(); ++i) {
+        sum += from[(taps.first + static_cast<int64_t>(i)) * channels + c] * taps.weights[i];
+      }
+      *to++ = Rounded(sum);
+    }
+  }
+}
+
 Picture AlongRows(const Picture& picture, const PictureBox& box, const std::vector<Taps>& columns) {
   Picture result(box.height, std::ssize(columns), picture.channels);
   for (int64_t y = 0; y < box.height; ++y) {
     const uint8_t* const from = picture.row(box.top + y) + box.left * picture.channels;
     if (picture.channels == 3) {
       AlongRow<3>(from, columns, result.row(y));
-    } else {
+    } else if (picture.channels == 1) {
       AlongRow<1>(from, columns, result.row(y));
+    } else {
+      AlongRowOf(picture.channels, from, columns, result.row(y));
     }
   }
   return result;

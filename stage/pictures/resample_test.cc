@@ -60,6 +60,26 @@ TEST(Resample, GivesPillowsBytes) {
   }
 }
 
+// Symptom: random parts of images of two channels were half black, with the rest from wrong places.
+TEST(Resample, EveryChannelIsResampledAsIfAlone) {
+  for (const int64_t channels : {2, 3, 4, 5}) {
+    const Picture all = FormulaPicture(9, 14, channels);
+    const Picture resampled = Resample(all, AllOf(all), 6, 5);
+    for (int64_t c = 0; c < channels; ++c) {
+      Picture alone(9, 14, 1);
+      for (size_t i = 0; i < alone.bytes.size(); ++i) {
+        alone.bytes[i] = all.bytes[i * static_cast<size_t>(channels) + static_cast<size_t>(c)];
+      }
+      const Picture expected = Resample(alone, AllOf(alone), 6, 5);
+      for (size_t i = 0; i < expected.bytes.size(); ++i) {
+        ASSERT_EQ(resampled.bytes[i * static_cast<size_t>(channels) + static_cast<size_t>(c)],
+                  expected.bytes[i])
+            << channels << " channels, channel " << c << ", pixel " << i;
+      }
+    }
+  }
+}
+
 TEST(Resample, LooksAtNothingOutsideOfItsBox) {
   const Picture picture = FormulaPicture(30, 40, 3);
   const PictureBox box{.top = 5, .left = 7, .height = 12, .width = 20};
