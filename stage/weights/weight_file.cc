@@ -19,6 +19,7 @@
 #include "base/status.h"
 #include "base/utf8.h"
 #include "checkpoint/names.h"
+#include "stage/weights/name_hint.h"
 
 namespace stagecoach {
 namespace {
@@ -166,7 +167,11 @@ absl::StatusOr<std::unique_ptr<WeightFile>> WeightFile::Open(FileSystem& file_sy
   const std::string path = FileOf(file_system, spec.from);
   ASSIGN_OR_RETURN(SafetensorsReader reader, OpenReader(file_system, path));
   std::unique_ptr<WeightFile> file(new WeightFile(path, std::move(reader)));
-  RETURN_IF_ERROR(file->Match(spec, names));
+  if (const absl::Status fits = file->Match(spec, names); !fits.ok()) {
+    const std::string hint = NameHint(file->reader_.tensors(), network, spec.names);
+    return hint.empty() ? fits
+                        : absl::InvalidArgumentError(absl::StrCat(file->Where(), ": ", hint));
+  }
   RETURN_IF_ERROR(Annotate(file->Sample(), file->Where()));
   return file;
 }
@@ -179,7 +184,8 @@ absl::Status WeightFile::Match(const InitializeSpec& spec, const std::vector<Wei
   for (const WeightName& name : names) {
     known.insert({name.other, name.older});
     const bool ours = exceptions.Match(name.ours), other = exceptions.Match(name.other);
-    if (ours || other) continue;
+    const bool older = !name.older.empty() && exceptions.Match(name.older);
+    if (ours || other || older) continue;
     const TensorEntry* entry = reader_.Find(name.other);
     if (entry == nullptr && !name.older.empty()) entry = reader_.Find(name.older);
     if (entry == nullptr) {
@@ -191,8 +197,8 @@ absl::Status WeightFile::Match(const InitializeSpec& spec, const std::vector<Wei
     }
   }
   for (const TensorEntry& entry : reader_.tensors()) {
-    if (known.contains(entry.name) || absl::EndsWith(entry.name, kBatchesTracked)) continue;
-    if (exceptions.Match(entry.name)) continue;
+    if (known.contains(entry.name)) continue;
+    if (exceptions.Match(entry.name) || absl::EndsWith(entry.name, kBatchesTracked)) continue;
     misfits.Add(UnknownText(entry, spec.names));
   }
   RETURN_IF_ERROR(misfits.status(Where()));

@@ -178,8 +178,6 @@ TEST_F(WeightFileTest, WhatDoesNotFitIsRefusedWithBothShapesAndTheRemedy) {
             "initialize.from = \"/weights/resnet.safetensors\": tensor fc.weight is F32 [7, 16], "
             "where the job's model/0009/linear.weight has F32 [5, 16]; put \"fc.weight\" into "
             "initialize.except to begin it with the seed's values (and 1 more that do not fit)");
-  EXPECT_THAT(Refusal(SmallResnet(7)),
-              HasSubstr("there is no tensor model/0000/convolution.weight [2, 7, 7, 3]"));
 
   FileTensors tensors = TensorsOf(SmallResnet(), "torchvision");
   tensors["conv1.weight"].dtype = DType::kI64;
@@ -215,6 +213,62 @@ TEST_F(WeightFileTest, APatternHasToMatchAndToLeaveSomething) {
               HasSubstr("initialize.except[1]: \"head.*\"; must match a name"));
   EXPECT_THAT(Refusal(SmallResnet(), {.names = "torchvision", .except = {"*"}}),
               HasSubstr("initialize.except: 1 patterns; must leave something"));
+}
+
+// Symptom: patterns of names that are in the file were refused as ones that match nothing.
+TEST_F(WeightFileTest, APatternMayNameAllThatTheFileHas) {
+  FileTensors tensors = TensorsOf(SmallResnet(), "torchvision");
+  tensors["bn1.num_batches_tracked"] = {{}, DType::kI64, {7}};
+  Write(tensors);
+  EXPECT_TRUE(
+      Open(SmallResnet(), {.names = "torchvision", .except = {"*num_batches_tracked"}}).ok());
+  tensors = TensorsOf(SmallTransformer(), "torchvision");
+  auto node = tensors.extract("encoder.layers.encoder_layer_0.mlp.0.bias");
+  node.key() = "encoder.layers.encoder_layer_0.mlp.linear_1.bias";
+  tensors.insert(std::move(node));
+  Write(tensors);
+  const auto file =
+      Open(SmallTransformer(), {.names = "torchvision", .except = {"*.linear_1.bias"}});
+  ASSERT_TRUE(file.ok()) << file.status();
+  std::vector<float> bias(16);
+  EXPECT_FALSE(*(*file)->Read("model/0002/mlp.up.bias", bias));
+}
+
+// Symptom: the first name was called missing, and 101 more, with the advice to except them.
+TEST_F(WeightFileTest, NamesOfAnotherTableAreToldAsWhatTheyAre) {
+  Write(TensorsOf(SmallResnet(), "torchvision"));
+  EXPECT_EQ(Refusal(SmallResnet(7)),
+            "initialize.from = \"/weights/resnet.safetensors\": its tensors have the names of "
+            "torchvision, not of stagecoach; set initialize.names: torchvision");
+  Write(TensorsOf(SmallTransformer(), "timm"));
+  EXPECT_THAT(Refusal(SmallTransformer(), {.names = "torchvision"}),
+              HasSubstr("set initialize.names: timm"));
+  Write(TensorsOf(SmallTransformer(), "stagecoach"));
+  EXPECT_THAT(Refusal(SmallTransformer(), {.names = "torchvision"}),
+              HasSubstr("set initialize.names: stagecoach"));
+}
+
+// As DistributedDataParallel's state_dict has them, or a network within another one.
+TEST_F(WeightFileTest, NamesBehindAPrefixAreToldAsWhatTheyAre) {
+  for (const char* prefix : {"module.", "model.backbone."}) {
+    FileTensors prefixed;
+    for (auto& [name, tensor] : TensorsOf(SmallResnet(), "torchvision")) {
+      prefixed[prefix + name] = tensor;
+    }
+    Write(prefixed);
+    for (const char* table : {"torchvision", "stagecoach"}) {
+      EXPECT_THAT(Refusal(SmallResnet(), {.names = table}),
+                  HasSubstr(absl::StrCat("its tensors have the names of torchvision behind \"",
+                                         prefix, "\"; write the file without that")));
+    }
+  }
+}
+
+TEST_F(WeightFileTest, WhatIsOfAnotherNetworkIsNotGuessedAt) {
+  Write({{"embeddings.word.weight", {{2}, DType::kF32, {1, 2}}}});
+  EXPECT_THAT(Refusal(SmallResnet(), {.names = "torchvision"}),
+              AllOf(HasSubstr("there is no tensor conv1.weight"),
+                    HasSubstr("(and 102 more that do not fit)")));
 }
 
 TEST_F(WeightFileTest, HalfTheBytesAreWidened) {
