@@ -144,5 +144,27 @@ TEST_F(PictureCommandsTest, SegmentOverwritesNothing) {
   EXPECT_THAT(notes_.str(), Not(HasSubstr("is there already")));
 }
 
+// Symptom: `segment` removed a folder OUT/NAME.png.unfinished with all that was in it.
+TEST_F(PictureCommandsTest, SegmentTakesAwayNoFolder) {
+  ExportSegmenter();
+  Write("out/a.png.unfinished/letter", std::string("dear reader"));
+  Write("out/b.png.unfinished", std::string("half a mask"));
+  EXPECT_EQ(Segment({PathOf("in/a.png"), PathOf("in/b.jpg")}), 1);
+  EXPECT_THAT(notes_.str(), HasSubstr("out/a.png.unfinished: is there already and is no file; take "
+                                      "it away, or name another folder with --out"));
+  EXPECT_TRUE(std::filesystem::exists(PathOf("out/a.png.unfinished/letter")));
+  EXPECT_TRUE(std::filesystem::exists(PathOf("out/b.png")));
+  EXPECT_FALSE(std::filesystem::exists(PathOf("out/b.png.unfinished")));
+}
+
+// It was said of each picture, after the network had looked at it.
+TEST_F(PictureCommandsTest, AFolderForMasksThatCannotBeOneIsSaidOnce) {
+  ExportSegmenter();
+  Write("out", std::string("a file"));
+  EXPECT_NE(Segment({PathOf("in")}), 0);
+  EXPECT_THAT(notes_.str(), HasSubstr("--out: make folder " + PathOf("out")));
+  EXPECT_THAT(notes_.str(), Not(HasSubstr("bad.png")));
+}
+
 }  // namespace
 }  // namespace stagecoach

@@ -12,6 +12,7 @@
 #include "services/cli/commands/commands.h"
 #include "services/cli/commands/weight_options.h"
 #include "services/cli/output/exit_code.h"
+#include "services/cli/output/new_file.h"
 #include "services/cli/pictures/picture_report.h"
 #include "services/cli/pictures/segment_picture.h"
 #include "stage/pictures/encode.h"
@@ -24,23 +25,14 @@ constexpr int64_t kMostPaletteClasses = 256;
 // A file that is there already, training's mask perhaps, stays.
 absl::Status WriteMaskFile(const std::string& path, std::span<const uint8_t> bytes) {
   FileSystem& files = *PosixFileSystem();
-  if (files.Exists(path)) {
-    return absl::AlreadyExistsError(
-        absl::StrCat(ShownName(path), ": is there already; name another folder with --out"));
-  }
   RETURN_IF_ERROR(files.MakeFolders(std::filesystem::path(path).parent_path().string()));
-  const std::string unfinished = path + ".unfinished";
-  RETURN_IF_ERROR(files.RemoveAll(unfinished));  // of one that was ended
-  const auto write = [&]() -> absl::Status {
-    ASSIGN_OR_RETURN(const std::unique_ptr<WritableFile> file, files.Create(unfinished));
-    RETURN_IF_ERROR(file->Append(std::as_bytes(bytes)));
-    return file->Close();
-  };
-  absl::Status status = write();
-  if (status.ok()) status = files.Rename(unfinished, path);
-  if (!status.ok())
-    files.RemoveAll(unfinished).IgnoreError();  // the first error is the one to tell
-  return status;
+  return WriteNewFile(files, path, "name another folder with --out",
+                      [&](const std::string& unfinished) -> absl::Status {
+                        ASSIGN_OR_RETURN(const std::unique_ptr<WritableFile> file,
+                                         files.Create(unfinished));
+                        RETURN_IF_ERROR(file->Append(std::as_bytes(bytes)));
+                        return file->Close();
+                      });
 }
 
 class Segmenter {
@@ -127,6 +119,9 @@ int RunSegment(const SegmentOptions& options, CommandContext& context) {
     return context.console->Fail(absl::InvalidArgumentError(absl::StrCat(
         "model: ", (*network)->classes(), " classes; a mask has a byte for each pixel, so at most ",
         kMostPaletteClasses, " of them")));
+  }
+  if (const absl::Status made = PosixFileSystem()->MakeFolders(options.out); !made.ok()) {
+    return context.console->Fail(Annotate(made, "--out"));
   }
   const std::vector<PictureFile> files = FindPictures(options.pictures);
   PictureReport report(

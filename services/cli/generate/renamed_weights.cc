@@ -1,14 +1,13 @@
 #include "services/cli/generate/renamed_weights.h"
 
 #include <algorithm>
-#include <filesystem>
 #include <span>
-#include <system_error>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
 #include "checkpoint/safetensors.h"
+#include "services/cli/output/new_file.h"
 
 namespace stagecoach {
 namespace {
@@ -28,22 +27,6 @@ absl::Status ReadRenamed(SafetensorsReader& reader, const WeightName& name,
   other->resize(ours.size());
   ToOtherLayout(name, ours, *other);
   return absl::OkStatus();
-}
-
-// What an export that was ended has left. A folder or a link of that name is somebody else's.
-absl::Status RemoveUnfinished(const std::string& path) {
-  std::error_code error;
-  const std::filesystem::file_status there = std::filesystem::symlink_status(path, error);
-  if (there.type() == std::filesystem::file_type::not_found) return absl::OkStatus();
-  if (!error && !std::filesystem::is_regular_file(there)) {
-    return absl::AlreadyExistsError(
-        absl::StrCat(path,
-                     ": is there already and is no file; take it away, or name another file "
-                     "with --to"));
-  }
-  if (!error) std::filesystem::remove(path, error);
-  return error ? absl::UnavailableError(absl::StrCat("remove ", path, ": ", error.message()))
-               : absl::OkStatus();
 }
 
 }  // namespace
@@ -69,19 +52,11 @@ absl::Status WriteRenamedWeights(FileSystem& file_system, const std::string& wei
                          return std::as_bytes(std::span<const float>(other));
                        }});
   }
-  if (file_system.Exists(target)) {
-    return absl::AlreadyExistsError(
-        absl::StrCat(target, ": is there already; name another file with --to"));
-  }
-  const std::string unfinished = target + ".unfinished";
-  RETURN_IF_ERROR(RemoveUnfinished(unfinished));
-  absl::Status status =
-      WriteSafetensors(file_system, unfinished, sources, Metadata{{"format", "pt"}}).status();
-  if (status.ok()) status = file_system.Rename(unfinished, target);
-  if (!status.ok()) {
-    RemoveUnfinished(unfinished).IgnoreError();  // the first error is the one to tell
-  }
-  return status;
+  return WriteNewFile(
+      file_system, target, "name another file with --to", [&](const std::string& unfinished) {
+        return WriteSafetensors(file_system, unfinished, sources, Metadata{{"format", "pt"}})
+            .status();
+      });
 }
 
 }  // namespace stagecoach

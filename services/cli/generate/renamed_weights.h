@@ -1,8 +1,7 @@
 // RenamedWeights: exported weights in the names and layouts of another program (network/names/weight_names.h).
 // Threads: any.
-// Errors:  DATA_LOSS naming file and tensor: the weights are not those of the network. The file system's; a file that is
-//          there already is not overwritten, and nothing is left of one that was not finished. What an export that was
-//          ended has left, TARGET.unfinished, is taken away if it is a file.
+// Errors:  DATA_LOSS naming file and tensor: the weights are not those of the network. The file's as
+//          services/cli/output/new_file.h.
 #ifndef STAGECOACH_SERVICES_CLI_GENERATE_RENAMED_WEIGHTS_H_
 #define STAGECOACH_SERVICES_CLI_GENERATE_RENAMED_WEIGHTS_H_
 

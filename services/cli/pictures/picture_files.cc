@@ -26,6 +26,13 @@ bool EndsAsPicture(const fs::path& path) {
   return extension == ".jpg" || extension == ".jpeg" || extension == ".png";
 }
 
+// What a link leads to: whoever names pictures here may read them.
+std::string RealPathOf(const std::string& path) {
+  std::error_code error;
+  const fs::path real = fs::canonical(path, error);
+  return error ? path : real.string();
+}
+
 PictureFile Unreadable(const std::string& path, absl::Status problem) {
   return {.path = path, .below = "", .problem = std::move(problem)};
 }
@@ -77,7 +84,8 @@ std::vector<PictureFile> FindPictures(const std::vector<std::string>& named) {
 
 absl::StatusOr<Picture> ReadPicture(const PictureFile& file, int64_t channels) {
   RETURN_IF_ERROR(file.problem);
-  ASSIGN_OR_RETURN(const std::unique_ptr<ReadableFile> opened, PosixFileSystem()->Open(file.path));
+  ASSIGN_OR_RETURN(const std::unique_ptr<ReadableFile> opened,
+                   PosixFileSystem()->Open(RealPathOf(file.path)));
   if (opened->size() > kMostPictureBytes) {
     return absl::InvalidArgumentError(absl::StrCat(ShownName(file.path), ": ", opened->size(),
                                                    " bytes; at most ", kMostPictureBytes,

@@ -36,6 +36,20 @@ TEST_F(PictureFilesTest, AFolderWithoutPicturesIsNamed) {
   EXPECT_EQ(ReadPicture(files[0], 3).status(), files[0].problem);
 }
 
+// Symptom: `classify` said of a link to a picture that it is no regular file.
+TEST_F(PictureFilesTest, ALinkIsThePictureThatItLeadsTo) {
+  const Picture picture = MadeUpPicture(6, 9, 3);
+  const std::string store = Write("store/0001", PngFile(picture));
+  std::filesystem::create_directories(PathOf("in"));
+  std::filesystem::create_symlink(store, PathOf("in/a.png"));
+  std::filesystem::create_symlink(PathOf("gone"), PathOf("in/b.png"));
+  const std::vector<PictureFile> files = FindPictures({PathOf("in")});
+  ASSERT_EQ(files.size(), 2u);
+  EXPECT_EQ(files[0].below, "a.png");
+  EXPECT_EQ(*ReadPicture(files[0], 3), picture);
+  EXPECT_THAT(std::string(ReadPicture(files[1], 3).status().message()), HasSubstr("in/b.png"));
+}
+
 TEST_F(PictureFilesTest, WhatCannotBeReadIsNamedWithItsReason) {
   const Picture picture = MadeUpPicture(6, 9, 3);
   const std::string good = Write("good.png", PngFile(picture));

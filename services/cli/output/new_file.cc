@@ -1,0 +1,46 @@
+#include "services/cli/output/new_file.h"
+
+#include <filesystem>
+#include <system_error>
+
+#include "absl/strings/str_cat.h"
+#include "base/status.h"
+#include "base/utf8.h"
+
+namespace stagecoach {
+namespace {
+
+// A folder or a link of that name is somebody else's.
+absl::Status RemoveUnfinished(const std::string& path, const std::string& remedy) {
+  std::error_code error;
+  const std::filesystem::file_status there = std::filesystem::symlink_status(path, error);
+  if (there.type() == std::filesystem::file_type::not_found) return absl::OkStatus();
+  if (!error && !std::filesystem::is_regular_file(there)) {
+    return absl::AlreadyExistsError(absl::StrCat(
+        ShownName(path), ": is there already and is no file; take it away, or ", remedy));
+  }
+  if (!error) std::filesystem::remove(path, error);
+  return error ? absl::UnavailableError(
+                     absl::StrCat("remove ", ShownName(path), ": ", error.message()))
+               : absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status WriteNewFile(FileSystem& file_system, const std::string& path,
+                          const std::string& remedy,
+                          absl::FunctionRef<absl::Status(const std::string&)> write) {
+  if (file_system.Exists(path)) {
+    return absl::AlreadyExistsError(absl::StrCat(ShownName(path), ": is there already; ", remedy));
+  }
+  const std::string unfinished = path + ".unfinished";
+  RETURN_IF_ERROR(RemoveUnfinished(unfinished, remedy));
+  absl::Status status = write(unfinished);
+  if (status.ok()) status = file_system.Rename(unfinished, path);
+  if (!status.ok()) {
+    RemoveUnfinished(unfinished, remedy).IgnoreError();  // the first error is the one to tell
+  }
+  return status;
+}
+
+}  // namespace stagecoach
