@@ -14,6 +14,7 @@
 #include "services/cli/commands/commands.h"
 #include "services/cli/completion.h"
 #include "services/cli/output/exit_code.h"
+#include "services/cli/size_text.h"
 #include "stage/backends/simulated/simulated_backend.h"
 
 namespace stagecoach {
@@ -40,11 +41,18 @@ std::string CheckDevices(const std::string& list) {
   return "";
 }
 
-// "512MiB" as a number of bytes: kB, MB, GB are powers of 1000, KiB, MiB, GiB of 1024.
+// Makes "512MiB" the number of its bytes; what is wrong as CLI11 wants it.
+std::string SizeToBytes(std::string& text) {
+  const absl::StatusOr<int64_t> bytes = ParseSize(text);
+  if (!bytes.ok()) return std::string(bytes.status().message());
+  text = absl::StrCat(*bytes);
+  return "";
+}
+
 void AddMemoryPerStage(CLI::App* command, int64_t* bytes, const std::string& what) {
   command->add_option("--memory-per-stage", *bytes, what)
-      ->transform(CLI::AsSizeValue(/*kb_is_1000=*/true))
-      ->check(CLI::PositiveNumber);
+      ->type_name("SIZE")
+      ->transform(CLI::Validator(SizeToBytes, ""));
 }
 
 // The options of every command, and the function that the chosen one left.
@@ -326,7 +334,7 @@ class CommandTree {
                              [this] { return RunClassify(classify_, context_); });
     AddWeightOptions(classify, "--weights", &classify_.weights);
     classify->add_option("--top", classify_.top, "so many classes of each picture, at most")
-        ->check(CLI::PositiveNumber)
+        ->check(CLI::Range(int64_t{1}, int64_t{1} << 30))
         ->capture_default_str();
     classify
         ->add_option("pictures", classify_.pictures,

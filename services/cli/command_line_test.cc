@@ -218,9 +218,12 @@ TEST_F(CommandLineTest, APlanIsMadeForTheMemoryThatStagesHave) {
   EXPECT_THAT(notes_.str(), HasSubstr("a stage has 0.2 MiB"));
   EXPECT_EQ(planned("190000"), 1);
   EXPECT_THAT(notes_.str(), HasSubstr("a stage has 0.2 MiB"));
+  EXPECT_EQ(planned("0.001GB"), 0) << notes_.str();
   for (const char* wrong : {"0", "-1MiB", "many", "1 mile", "99999999999GiB"}) {
     EXPECT_EQ(planned(wrong), 2) << wrong;
-    EXPECT_THAT(notes_.str(), HasSubstr("--memory-per-stage"));
+    EXPECT_THAT(notes_.str(), HasSubstr("--memory-per-stage: want a size as 512MiB, 1.5GiB or "
+                                        "8GB, not \"" +
+                                        std::string(wrong) + "\""));
   }
   EXPECT_EQ(Run({"local", "--memory-per-stage", "0", "job.yaml"}), 2);
   std::remove(path.c_str());

@@ -21,7 +21,8 @@ absl::Status ExportRenamed(const ExportOptions& options, const CommandContext& c
   ASSIGN_OR_RETURN(const SpecFile spec_file, ReadSpecFile(source.config_file()));
   ASSIGN_OR_RETURN(const JobSpec spec, ValidateSpecFile(spec_file));
   ASSIGN_OR_RETURN(const Network network, ExpandModel(spec.model));
-  ASSIGN_OR_RETURN(std::vector<WeightName> names, WeightNames(network, options.names));
+  ASSIGN_OR_RETURN(std::vector<WeightName> names,
+                   Annotate(WeightNames(network, options.names), "--names"));
   return WriteRenamedWeights(*PosixFileSystem(), source.weights_file(), std::move(names),
                              options.to);
 }
