@@ -38,16 +38,17 @@ def balance_of(program, state):
 def run(plans, spec, name, options):
     """Layers by stage, median step, and the busiest stage's median."""
     state = plans.folder / name
-    process = subprocess.Popen([plans.program, "local", "--stages", str(options.stages), "--threads-per-stage", "1",
-                                "--device", options.device, "--state-dir", state, "-o", "ndjson", plans.write(spec)],
-                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     layers = None
-    for line in process.stdout:
-        if layers is None and json.loads(line)["event"] == "step":
-            layers = balance_of(plans.program, state)
-    errors = process.stderr.read()
-    if process.wait() != 0:
-        sys.exit(f"run failed: {errors[-2000:]}")
+    with tempfile.TemporaryFile("w+") as errors:  # and no pipe, which would fill while nobody reads it
+        process = subprocess.Popen([plans.program, "local", "--stages", str(options.stages), "--threads-per-stage", "1",
+                                    "--device", options.device, "--state-dir", state, "-o", "ndjson", plans.write(spec)],
+                                   stdout=subprocess.PIPE, stderr=errors, text=True)
+        for line in process.stdout:
+            if layers is None and json.loads(line)["event"] == "step":
+                layers = balance_of(plans.program, state)
+        if process.wait() != 0:
+            errors.seek(0)
+            sys.exit(f"run failed: {errors.read()[-2000:]}")
     steps = [step for step in planning.steps_of(state) if step["step"] > 1]
     shutil.rmtree(state)  # its checkpoint is large
     busiest = [max(sum(stage["phases"][phase] for phase in COMPUTE) for stage in step["stages"])

@@ -62,7 +62,9 @@ def small(options):
             ratios = [peak / forecast for peak, forecast in zip(peaks, forecasts)]
             refused = plans.plan(spec_of(larger), memory) is None
             free = spec_of(larger)  # with the cuts that it would have where there is room
-            above, _ = train(plans, free, column + "-larger", 0)
+            above, reason = train(plans, free, column + "-larger", 0)
+            if above is None:
+                sys.exit(f"{column} ({options.layers}, {larger}) did not train without a limit: {reason}")
             worst = max(ratios, key=lambda ratio: abs(ratio - 1))
             rows.append([column, f"{options.layers}, {filters}", count(planning.parameters(plan)),
                          ", ".join(map(str, planning.balance(plan))), f"{max(forecasts) / MIB:.1f}",

@@ -73,6 +73,9 @@ absl::StatusOr<std::string> ExportWeights(FileSystem& file_system, const Checkpo
         WriteAtomically(file_system, folder, kExportFactsFile, [&](const std::string& path) {
           return WriteText(file_system, path, FormatFacts(manifest.facts));
         }));
+  } else if (const std::string facts = JoinPath(folder, kExportFactsFile);
+             file_system.Exists(facts)) {
+    RETURN_IF_ERROR(file_system.RemoveAll(facts));  // of an earlier export
   }
   RETURN_IF_ERROR(WriteAtomically(
       file_system, folder, kExportSpecFile,

@@ -128,7 +128,8 @@ TEST(ExportWeights, PutsWhatTheDataToldBesideTheWeights) {
   ASSERT_TRUE(read.ok()) << read.status();
   EXPECT_EQ(*read, saved.manifest.facts);
   EXPECT_TRUE(ReadFacts(saved.files, "/out")->empty()) << "there is none";
-  for (const char* text : {"", "[]", R"({"classes": "ape"})", R"({"mean": ["0.1"]})"}) {
+  for (const char* text : {"", "[]", R"({"classes": "ape"})", R"({"mean": ["0.1"]})",
+                           R"({"mean": [0], "deviation": [0]})"}) {
     saved.files.SetContents("/out/model/data.json", text);
     const absl::Status status = ReadFacts(saved.files, "/out/model").status();
     EXPECT_TRUE(absl::IsDataLoss(status)) << text << status;
@@ -141,6 +142,16 @@ TEST(ExportWeights, ReplacesAnEarlierExport) {
   ASSERT_TRUE(saved.Export().ok());
   EXPECT_TRUE(saved.Export().ok());
   EXPECT_THAT(*saved.files.List("/out/model"), ElementsAre("model.safetensors", "stagecoach.json"));
+}
+
+// Symptom: a job named as one of another state folder had that one's names of classes beside its weights.
+TEST(ExportWeights, WhatEarlierDataToldDoesNotStay) {
+  Saved saved(false);
+  saved.manifest.facts = {.classes = {"ape", "bee"}};
+  ASSERT_TRUE(saved.Export().ok());
+  saved.manifest.facts = {};
+  ASSERT_TRUE(saved.Export().ok());
+  EXPECT_TRUE(ReadFacts(saved.files, "/out/model")->empty());
 }
 
 TEST(ExportWeights, WritesNothingFromADamagedShard) {

@@ -38,6 +38,11 @@ absl::StatusOr<DataFacts> ParseFacts(const std::string& text) {
   RETURN_IF_ERROR(TakeList(json, "classes", &facts.classes));
   RETURN_IF_ERROR(TakeList(json, "mean", &facts.mean));
   RETURN_IF_ERROR(TakeList(json, "deviation", &facts.deviation));
+  for (const double deviation : facts.deviation) {
+    if (deviation > 0) continue;
+    return absl::DataLossError(
+        absl::StrCat("\"deviation\" has ", deviation, "; pixels are divided by it: want above 0"));
+  }
   return facts;
 }
 

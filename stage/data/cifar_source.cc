@@ -6,6 +6,7 @@
 #include <system_error>
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -113,8 +114,8 @@ std::vector<std::string> CifarClassNames(const std::string& folder, const std::s
   if (!(*file)->ReadAt(0, bytes).ok()) return {};
   const std::string text(bytes.begin(), bytes.end());
   std::vector<std::string> names;
-  for (const absl::string_view name : absl::StrSplit(text, '\n', absl::SkipEmpty())) {
-    names.push_back(ShownName(std::string(name)));
+  for (const absl::string_view name : absl::StrSplit(text, '\n', absl::SkipWhitespace())) {
+    names.push_back(ShownName(std::string(absl::StripAsciiWhitespace(name))));
   }
   return names;
 }

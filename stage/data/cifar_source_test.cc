@@ -80,6 +80,9 @@ TEST_F(CifarSourceTest, PlanesBecomePixels) {
 TEST_F(CifarSourceTest, TellsTheClassesThatTheArchiveNames) {
   Write("batches.meta.txt", std::string("airplane\nautomobile\n\n"));
   EXPECT_THAT(Open()->facts().classes, ElementsAre("airplane", "automobile"));
+  // Symptom: of a file with lines as Windows ends them classes were "airplane\\x0d", and one had no other name.
+  Write("batches.meta.txt", std::string("airplane\r\nautomobile\r\n\r\n"));
+  EXPECT_THAT(Open()->facts().classes, ElementsAre("airplane", "automobile"));
   Write("batches.meta.txt", std::string(20000, 'x'));
   EXPECT_TRUE(Open()->facts().empty()) << "that is another file";
   std::filesystem::remove(PathOf("batches.meta.txt"));
