@@ -1,7 +1,5 @@
 #include "plan/data/idx.h"
 
-#include <utility>
-
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/field_check.h"
@@ -34,7 +32,7 @@ class Idx final : public FieldKindOf<DataKind, IdxData> {
   absl::Status CheckInputs(const DataSpec& data, const Network& network) const override {
     const auto idx = data.As<IdxData>();
     RETURN_IF_ERROR(CheckWeights(idx, network));
-    RETURN_IF_ERROR(CheckColours(idx.pictures, network));
+    RETURN_IF_ERROR(CheckColours("data.idx.", idx.pictures, network));
     if (idx.test_images.empty() == idx.test_labels.empty()) return absl::OkStatus();
     const bool images = idx.test_images.empty();
     return FieldError(absl::StrCat("data.idx.", images ? "test_images" : "test_labels"), "\"\"",
@@ -59,23 +57,6 @@ class Idx final : public FieldKindOf<DataKind, IdxData> {
   static IdxContent ContentOf(const std::string& field) {
     if (absl::EndsWith(field, "images")) return IdxContent::kImages;
     return absl::EndsWith(field, "labels") ? IdxContent::kLabels : IdxContent::kWeights;
-  }
-
-  // Pictures in colours or grey have a brightness, images of any other channels may be anything.
-  static absl::Status CheckColours(const PictureFields& fields, const Network& network) {
-    const WireId images = network.InputNamed("images");
-    if (!images.valid()) return absl::OkStatus();
-    const int64_t channels = network.wire(images).type.shape[2];
-    if (channels == 1 || channels == 3) return absl::OkStatus();
-    for (const auto& [name, share] :
-         {std::pair("brightness", fields.brightness), std::pair("contrast", fields.contrast),
-          std::pair("saturation", fields.saturation), std::pair("hue", fields.hue)}) {
-      if (share == 0) continue;
-      return FieldError(absl::StrCat("data.idx.", name), absl::StrCat(share),
-                        absl::StrCat("must be 0: images of ", channels,
-                                     " channels are neither grey (1) nor colours (3)"));
-    }
-    return absl::OkStatus();
   }
 
   static absl::Status CheckWeights(const IdxData& idx, const Network& network) {

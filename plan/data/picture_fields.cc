@@ -1,6 +1,7 @@
 #include "plan/data/picture_fields.h"
 
 #include <algorithm>
+#include <tuple>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -39,6 +40,26 @@ std::vector<DataInput> PictureInputs() {
           {.name = "labels", .ids = true, .extents = {}}};
 }
 
+absl::Status CheckColours(const std::string& prefix, const PictureFields& fields,
+                          const Network& network) {
+  const WireId images = network.InputNamed("images");
+  if (!images.valid()) return absl::OkStatus();
+  const int64_t channels = network.wire(images).type.shape[2];
+  if (channels == 3) return absl::OkStatus();
+  const std::string why =
+      channels == 1
+          ? std::string("grey images have no colours")
+          : absl::StrCat("images of ", channels, " channels are neither grey (1) nor colours (3)");
+  for (const auto& [name, share, of_grey] :
+       {std::tuple("brightness", fields.brightness, true),
+        std::tuple("contrast", fields.contrast, true),
+        std::tuple("saturation", fields.saturation, false), std::tuple("hue", fields.hue, false)}) {
+    if (share == 0 || (channels == 1 && of_grey)) continue;
+    return FieldError(prefix + name, absl::StrCat(share), absl::StrCat("must be 0: ", why));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status CheckPictureFields(const std::string& kind, const PictureFields& fields,
                                 const Network& network) {
   const WireId images = network.InputNamed("images");
@@ -52,6 +73,7 @@ absl::Status CheckPictureFields(const std::string& kind, const PictureFields& fi
         absl::StrCat("the network reads ", image.ToString(), ": give it 1 (grey) or 3 (colours)"));
   }
   RETURN_IF_ERROR(CheckNormalization(prefix, fields, channels));
+  RETURN_IF_ERROR(CheckColours(prefix, fields, network));
   if (fields.shorter_side > 0 && fields.shorter_side < std::max(height, width)) {
     return FieldError(prefix + "shorter_side", absl::StrCat(fields.shorter_side),
                       absl::StrCat("must be at least ", std::max(height, width),

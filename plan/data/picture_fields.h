@@ -21,6 +21,10 @@ std::vector<DataInput> PictureInputs();
 absl::Status CheckPictureFields(const std::string& kind, const PictureFields& fields,
                                 const Network& network);
 
+// Part of it: what changes colours is of images that have some. prefix: "data.idx.".
+absl::Status CheckColours(const std::string& prefix, const PictureFields& fields,
+                          const Network& network);
+
 }  // namespace stagecoach
 
 #endif  // STAGECOACH_PLAN_DATA_PICTURE_FIELDS_H_

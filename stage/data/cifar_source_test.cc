@@ -283,6 +283,9 @@ TEST_F(CifarSourceTest, FieldsThatDoNotGoTogetherAreRefused) {
   EXPECT_EQ(refusal({.shorter_side = 31}),
             "data.cifar.shorter_side: 31; must be at least 32, for the network reads [32, 32, 3], "
             "or 0");
+  SetImage({32, 32, 1});
+  EXPECT_EQ(refusal({.brightness = 0.5, .saturation = 0.4}),
+            "data.cifar.saturation: 0.4; must be 0: grey images have no colours");
   SetImage({32, 32, 2});
   EXPECT_EQ(refusal({}),
             "data.cifar: gives images of 1 or 3 channels; the network reads [32, 32, 2]: give it 1 "

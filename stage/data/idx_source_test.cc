@@ -255,6 +255,9 @@ TEST_F(IdxSourceTest, ColoursOfImagesThatHaveNoneAreNotChanged) {
       "data.idx.hue: 0.2; must be 0: images of 2 channels are neither grey (1) nor colours (3)");
   SetData({.images = "i", .labels = "l", .pictures = {.flip = true}});
   EXPECT_NE(Open(), nullptr);
+  network_ = NetworkOnImages({1, 3, 1});
+  SetData({.images = "i", .labels = "l", .pictures = {.contrast = 0.5, .hue = 0.2}});
+  EXPECT_EQ(Refusal(), "data.idx.hue: 0.2; must be 0: grey images have no colours");
 }
 
 TEST_F(IdxSourceTest, AFourthExtentIsTheChannels) {
