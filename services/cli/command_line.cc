@@ -211,7 +211,7 @@ class CommandTree {
         ->default_str("cpu");
     AddMemoryPerStage(plan, &plan_.memory_per_stage,
                       "that stages have, as 8GiB: the partition is made to fit, or refused; a "
-                      "coordinator that is asked knows its stages' own");
+                      "coordinator knows its stages' own: not with --server");
     plan->add_flag("--server", plan_.ask_server, "ask the coordinator (default with --address)");
     plan->add_flag("--schedule", plan_.show_schedule, "also print the schedule as text");
   }

@@ -226,6 +226,10 @@ TEST_F(CommandLineTest, APlanIsMadeForTheMemoryThatStagesHave) {
                                         std::string(wrong) + "\""));
   }
   EXPECT_EQ(Run({"local", "--memory-per-stage", "0", "job.yaml"}), 2);
+  // It was left unsaid that a coordinator knows nothing of it.
+  EXPECT_EQ(Run({"plan", path.c_str(), "--memory-per-stage", "1MiB", "--server"}), 2);
+  EXPECT_THAT(notes_.str(), HasSubstr("--memory-per-stage: a coordinator plans for the memory that "
+                                      "its stages have"));
   std::remove(path.c_str());
 }
 

@@ -68,6 +68,11 @@ int RunPlan(const PlanOptions& options, CommandContext& context) {
   if (!spec_file.ok()) return context.console->Fail(spec_file.status());
   if (options.stages > 0) spec_file->spec.mutable_pipeline()->set_stages(options.stages);
   const bool ask_server = options.ask_server || context.address_given;
+  if (ask_server && options.memory_per_stage > 0) {
+    return context.console->Fail(absl::InvalidArgumentError(
+        "--memory-per-stage: a coordinator plans for the memory that its stages have; leave it "
+        "out, or ask none: no --server, no --address"));
+  }
   // A plan needs no data, and tells what a job would cost before it is there.
   const absl::Status data = ask_server ? absl::OkStatus() : CheckDataHere(*spec_file);
   if (!data.ok()) context.console->Note(absl::StrCat("stagecoach: note: ", data.message()));

@@ -46,7 +46,7 @@ absl::Status CheckDataHere(const SpecFile& spec_file) {
                                                            file.path, ": on this machine: ", why)));
   }
   RETURN_IF_ERROR(LocateHere(spec_file, CheckWeightsHere(spec)));
-  return CheckContentHere(spec_file);
+  return LocateHere(spec_file, CheckDataFiles(spec));
 }
 
 absl::Status CheckContentHere(const SpecFile& spec_file) {

@@ -1,5 +1,6 @@
 // DataHere: whether the data that a job names, and the file of weights that it begins with, lie on this
-// machine. The stages read them, data on the machines of the pipeline's ends and weights on all; whoever runs them here, or checks a job, wants to know before.
+// machine. The stages read them, data on the machines of the pipeline's ends and weights on all; whoever runs
+// them here, or checks a job, wants to know before.
 // Threads: pure function of its argument and the file system.
 // Errors:  INVALID_ARGUMENT with the place in the job file, the path and why it cannot be read, or what
 //          of its content is refused (services/cli/spec/data_check.h, weights_here.h).
