@@ -1,5 +1,6 @@
 // `classify` and `segment` on exported weights, with good pictures and bad ones.
 #include <gmock/gmock.h>
+#include <sys/stat.h>
 
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -95,6 +96,15 @@ TEST_F(PictureCommandsTest, ClassifyTellsProgramsAllOfIt) {
   const std::vector<std::string> lines = absl::StrSplit(out_.str(), '\n', absl::SkipEmpty());
   ASSERT_EQ(lines.size(), 4u) << "one a picture";
   EXPECT_EQ(Json::parse(lines[0]), first);
+}
+
+// Symptom: a pipe's name was written to the terminal as it is, which took it for a command.
+TEST_F(PictureCommandsTest, ANameThatATerminalWouldObeyIsEscaped) {
+  ExportClassifier();
+  ASSERT_EQ(mkfifo(PathOf("in/\x1b[31m.png").c_str(), 0600), 0);
+  EXPECT_EQ(Classify({PathOf("in")}), 1);
+  EXPECT_THAT(notes_.str(), HasSubstr("\\x1b[31m.png: not a regular file"));
+  EXPECT_THAT(notes_.str(), Not(HasSubstr("\x1b")));
 }
 
 TEST_F(PictureCommandsTest, ClassifyRefusesATextNetwork) {

@@ -26,13 +26,6 @@ bool EndsAsPicture(const fs::path& path) {
   return extension == ".jpg" || extension == ".jpeg" || extension == ".png";
 }
 
-// What a link leads to: whoever names pictures here may read them.
-std::string RealPathOf(const std::string& path) {
-  std::error_code error;
-  const fs::path real = fs::canonical(path, error);
-  return error ? path : real.string();
-}
-
 PictureFile Unreadable(const std::string& path, absl::Status problem) {
   return {.path = path, .below = "", .problem = std::move(problem)};
 }
@@ -84,8 +77,13 @@ std::vector<PictureFile> FindPictures(const std::vector<std::string>& named) {
 
 absl::StatusOr<Picture> ReadPicture(const PictureFile& file, int64_t channels) {
   RETURN_IF_ERROR(file.problem);
+  std::error_code error;  // a link is followed: whoever names pictures here may read them
+  const fs::path real = fs::canonical(file.path, error);
+  if (error) {
+    return absl::UnavailableError(absl::StrCat(ShownName(file.path), ": ", error.message()));
+  }
   ASSIGN_OR_RETURN(const std::unique_ptr<ReadableFile> opened,
-                   PosixFileSystem()->Open(RealPathOf(file.path)));
+                   PosixFileSystem()->Open(real.string()));
   if (opened->size() > kMostPictureBytes) {
     return absl::InvalidArgumentError(absl::StrCat(ShownName(file.path), ": ", opened->size(),
                                                    " bytes; at most ", kMostPictureBytes,

@@ -48,7 +48,8 @@ void PictureReport::Add(const PictureFile& file, const std::vector<std::vector<s
 
 void PictureReport::Fail(const PictureFile& file, const absl::Status& reason) {
   ++failed_;
-  console_.Note(absl::StrCat("stagecoach: ", reason.message()));
+  // Some name a file as it is.
+  console_.Note(absl::StrCat("stagecoach: ", ShownName(std::string(reason.message()))));
   Say({{"picture", file.path}, {"error", std::string(reason.message())}});
 }
 
