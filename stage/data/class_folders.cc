@@ -114,6 +114,19 @@ absl::Status ClassFolders::AddClass(const std::string& name) {
   return absl::OkStatus();
 }
 
+void ClassFolders::TakeClassesInTurn() {
+  std::vector<int64_t> seen(classes_.size());
+  std::vector<std::pair<int64_t, Entry>> by_turn;
+  by_turn.reserve(entries_.size());
+  for (Entry& entry : entries_) {
+    const int64_t turn = seen[static_cast<size_t>(entry.label)]++;
+    by_turn.emplace_back(turn, std::move(entry));
+  }
+  std::stable_sort(by_turn.begin(), by_turn.end(),
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  for (size_t i = 0; i < by_turn.size(); ++i) entries_[i] = std::move(by_turn[i].second);
+}
+
 // `left`: paths below the root that are still to be looked at, the next one last. A folder that is a link is not entered:
 // it may lead out of the root, or in a circle.
 absl::Status ClassFolders::AddBelow(std::vector<std::string> left, int32_t label) {

@@ -31,6 +31,10 @@ class ClassFolders {
   static absl::StatusOr<ClassFolders> ListWithoutClasses(const std::string& field,
                                                          const std::string& root);
 
+  // Puts the first picture of each class in front, then the second of each, and so on, so that the beginning of the list
+  // is of all classes.
+  void TakeClassesInTurn();
+
   const std::vector<std::string>& classes() const { return classes_; }
   int64_t count() const { return static_cast<int64_t>(entries_.size()); }
   int32_t label(int64_t i) const { return entries_[static_cast<size_t>(i)].label; }

@@ -68,6 +68,8 @@ absl::StatusOr<std::unique_ptr<BatchSource>> OpenImageFolderSource(
     ASSIGN_OR_RETURN(ClassFolders test_folders,
                      ClassFolders::List("data.image_folder.test", data.test));
     RETURN_IF_ERROR(CheckSameClasses(folders, test_folders));
+    // Evaluations of some mini-batches and the pictures that are shown are those of the beginning.
+    test_folders.TakeClassesInTurn();
     ASSIGN_OR_RETURN(train, lists.Add(std::move(folders)));
     ASSIGN_OR_RETURN(test, lists.Add(std::move(test_folders)));
   } else {

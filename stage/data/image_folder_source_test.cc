@@ -87,6 +87,16 @@ TEST_F(ImageFolderTest, ClassesAndPicturesAreInTheOrderOfTheirNames) {
   }
 }
 
+// The first mini-batches, which a short evaluation and the page take, were of the first class alone.
+TEST_F(ImageFolderTest, HeldOutClassesComeInTurn) {
+  Write("test/ape/2.png", PngOf(101));
+  Write("test/ape/3.png", PngOf(102));
+  Write("test/cow/2.png", PngOf(121));
+  const Taken test = TakeAll(*Open(), false, 0, 2);
+  EXPECT_THAT(Greys(test), ElementsAre(100, 110, 120, 101, 121, 102));
+  EXPECT_THAT(test.labels, ElementsAre(0, 1, 2, 0, 2, 0));
+}
+
 TEST_F(ImageFolderTest, PicturesOfAnySizeAndFormatBecomeTheNetworks) {
   Write("test/ape/1.png", PngFile(MadeUpPicture(40, 25, 1)));
   Write("test/bee/1.png", JpegFile(MadeUpPicture(9, 100, 3)));
