@@ -168,9 +168,12 @@ void JobLoop::Deliver(JobEvent event) {
   const size_t slots = job->state.slots.size();
   absl::StatusOr<Transition> transition = Apply(std::move(job->state), event);
   CHECK(transition.ok()) << transition.status();
+  // A checkpoint takes the steps in front of it out of what a crash repeats.
   const bool durable =
       std::any_of(transition->records.begin(), transition->records.end(),
-                  [](const JobRecord& r) { return r.kind != JobRecord::Kind::kStep; });
+                  [](const JobRecord& r) { return r.kind != JobRecord::Kind::kStep; }) ||
+      std::any_of(transition->actions.begin(), transition->actions.end(),
+                  [](const JobAction& a) { return std::holds_alternative<CommitCheckpoint>(a); });
   job->state = std::move(transition->state);
   if (!transition->records.empty()) {
     job->unwritten.insert(job->unwritten.end(), transition->records.begin(),

@@ -155,6 +155,22 @@ TEST(JobLoopTest, SurvivesTheCoordinatorKilledAtAnyEvent) {
   }
 }
 
+// A checkpoint was committed before the records of its steps were on disk: with one a step, some were never told of.
+TEST(JobLoopTest, TellsOfEveryStepThatACheckpointHas) {
+  JobSpec spec = SmallJob(2);
+  spec.checkpoint.every_steps = 1;
+  constexpr int kBehindTheFirstCheckpoints = 80;
+  for (int at = 3; at < kBehindTheFirstCheckpoints; ++at) {
+    SimulatedCluster cluster(2);
+    ASSERT_TRUE(cluster.Submit(kJob, spec).ok());
+    while (cluster.events() < at) cluster.Step();
+    cluster.CrashCoordinator();
+    cluster.StartCoordinator();
+    ExpectGoldenEnd(cluster, absl::StrCat("killed at event ", at));
+    if (HasFailure()) return;
+  }
+}
+
 TEST(JobLoopTest, CancelsAtAnyEvent) {
   for (int at = 3; at < Golden().events - 2; at += kStride) {
     SimulatedCluster cluster(2);
