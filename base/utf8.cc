@@ -40,11 +40,25 @@ size_t SequenceAt(std::string_view text, size_t i) {
 
 bool IsControl(char c) { return static_cast<uint8_t>(c) < 0x20 || c == 0x7f; }
 
+// Commands to terminals beyond ASCII: C1 controls (U+009B is an escape sequence's beginning), other lines' ends, and
+// what turns the direction of writing, so that a text reads as another one.
+bool IsHiddenCommand(std::string_view sequence) {
+  if (sequence.size() == 2) {
+    return (sequence[0] == '\xc2' && static_cast<uint8_t>(sequence[1]) < 0xA0) ||
+           sequence == "\u061c";
+  }
+  if (sequence.size() != 3 || sequence[0] != '\xe2') return false;
+  const auto second = static_cast<uint8_t>(sequence[1]), third = static_cast<uint8_t>(sequence[2]);
+  if (second == 0x81) return third >= 0xA6 && third <= 0xA9;  // U+2066 to U+2069
+  return second == 0x80 && (third == 0x8E || third == 0x8F || (third >= 0xA8 && third <= 0xAE));
+}
+
 std::string Shown(std::string_view text, bool lines) {
   std::string shown;
   for (size_t i = 0; i < text.size();) {
     const size_t length = SequenceAt(text, i);
-    const bool kept = !IsControl(text[i]) || (lines && (text[i] == '\n' || text[i] == '\t'));
+    const bool kept = (!IsControl(text[i]) || (lines && (text[i] == '\n' || text[i] == '\t'))) &&
+                      !IsHiddenCommand(text.substr(i, length));
     if (length > 0 && kept) {
       shown.append(text.substr(i, length));
       i += length;

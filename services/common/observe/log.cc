@@ -8,9 +8,12 @@
 #include <cstdio>
 #include <memory>
 #include <mutex>
+#include <string_view>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "base/utf8.h"
 
 namespace stagecoach {
 namespace {
@@ -92,6 +95,20 @@ class ScopeFlag final : public spdlog::custom_flag_formatter {
   }
 };
 
+// What others sent, as a stage's error, is part of messages: no line of it may look like one of ours.
+class MessageFlag final : public spdlog::custom_flag_formatter {
+ public:
+  void format(const spdlog::details::log_msg& message, const std::tm&,
+              spdlog::memory_buf_t& target) override {
+    const std::string_view payload(message.payload.data(), message.payload.size());
+    Append(absl::StrReplaceAll(ShownText(payload), {{"\n", "\n  | "}}), target);
+  }
+
+  std::unique_ptr<spdlog::custom_flag_formatter> clone() const override {
+    return std::make_unique<MessageFlag>();
+  }
+};
+
 const char* LevelName(spdlog::level::level_enum level) {
   if (level <= spdlog::level::debug) return "debug";
   if (level == spdlog::level::info) return "info";
@@ -139,7 +156,8 @@ absl::Status SetUpLogging(const std::string& program, const std::string& format,
     logger->set_formatter(std::make_unique<JsonFormatter>(program));
   } else if (format == "text") {
     auto formatter = std::make_unique<spdlog::pattern_formatter>();
-    formatter->add_flag<ScopeFlag>('*').set_pattern("%Y-%m-%dT%H:%M:%S.%e %L %n: %*%v");
+    formatter->add_flag<ScopeFlag>('*').add_flag<MessageFlag>('~').set_pattern(
+        "%Y-%m-%dT%H:%M:%S.%e %L %n: %*%~");
     logger->set_formatter(std::move(formatter));
   } else {
     return absl::InvalidArgumentError(absl::StrCat("--log-format=", format, ": want text or json"));

@@ -108,6 +108,16 @@ TEST(Log, LinesCarryTheirJobIntoRingAndText) {
   EXPECT_GT(lines[1].unix_seconds, 1e9);
 }
 
+// A stage's error forged lines of the coordinator, and turned the terminal's colours.
+TEST(Log, WhatAMessageQuotesForgesNoLine) {
+  ASSERT_TRUE(SetUpLogging("coordinator", "text", false).ok());
+  testing::internal::CaptureStderr();
+  spdlog::warn("stage 1: gone\n2026-01-01T00:00:00.000 I coordinator: job a: succeeded \x1b[31m");
+  const std::string text = testing::internal::GetCapturedStderr();
+  EXPECT_THAT(text, HasSubstr("W coordinator: stage 1: gone\n  | 2026-01-01T00:00:00.000 I "
+                              "coordinator: job a: succeeded \\x1b[31m\n"));
+}
+
 TEST(Log, JsonLinesParseAndHaveTheFields) {
   ASSERT_TRUE(SetUpLogging("stage", "json", false).ok());
   testing::internal::CaptureStderr();
