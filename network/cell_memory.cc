@@ -123,7 +123,12 @@ class CellWalk {
         if (At(stasher_, id) < 0 && Holds(layer.lists->stash, value)) At(stasher_, id) = i;
       });
     }
-    for (const WireId id : wires_.sent) At(last_reader_, id) = last;
+    // What rides past the layers to the loss is kept for it, as what they read is.
+    const bool loss_follows = last == static_cast<int>(network.layers.size());
+    for (const WireId id : wires_.sent) {
+      At(last_reader_, id) = last;
+      if (loss_follows) At(read_, id) = 1;
+    }
     FindStash();
   }
 
@@ -283,7 +288,7 @@ class CellWalk {
   const int first_, last_;
   const CellWires wires_;
   std::vector<int> last_reader_;   // by wire: the last layer here; `last_` if it goes on
-  std::vector<char> read_;         // by wire: by a layer here
+  std::vector<char> read_;         // by wire: by a layer here, or by the loss
   std::vector<int> stasher_;       // by wire: the first layer here that keeps it; -1: none
   std::vector<int64_t> stash_of_;  // of all layers here up to each
   std::map<std::pair<const CallList*, std::vector<ValueId>>, int64_t> peaks_;

@@ -18,7 +18,7 @@ struct CellMemory {
   std::vector<int64_t> rounded;             // what each of `loaded` was rounded from; 0: it came so
   std::vector<int64_t> received_gradients;  // the same
   int64_t sent = 0, sent_gradients = 0;     // tuples that go out
-  int64_t read = 0;              // of what comes in what the layers read: kept for a recompute
+  int64_t read = 0;  // of what comes in what the layers, or the loss, read: kept for a recompute
   int64_t sent_beside_read = 0;  // of `sent` what is not a part of that
   int64_t stash = 0;             // kept from forward to backward
   int64_t sent_beside_stash = 0;

@@ -22,6 +22,8 @@ inline constexpr int kMaxTiedUses = kMaxCutValues;  // their gradients may be in
 inline constexpr int kMaxDepth = 8;                 // residuals inside residuals
 // Streams of random numbers of one layer: those from here on draw initial values (base/random.h).
 inline constexpr int64_t kMaxDraws = 0x8000;
+// Of an auxiliary output's loss beside the output's.
+inline constexpr double kLeastAuxiliaryWeight = 1e-6, kMostAuxiliaryWeight = 1000;
 inline constexpr int64_t kMaxArrays = int64_t{1} << 20;  // parameters and states of a network
 inline constexpr int kMaxLayerParameters = 4096;  // well below the 2^15 of the random streams
 inline constexpr int64_t kMaxArray = int64_t{1}

@@ -28,6 +28,12 @@ std::vector<std::string> Objective::measures() const {
   return names;
 }
 
+std::vector<WireId> Objective::outputs() const {
+  std::vector<WireId> ids = {output};
+  if (auxiliary.valid()) ids.insert(auxiliary < output ? ids.begin() : ids.end(), auxiliary);
+  return ids;
+}
+
 std::vector<ValueType> Objective::loaded() const {
   std::vector<ValueType> types = {target_type};
   if (weighted()) types.push_back(LossWeightsType(target_type));
@@ -67,7 +73,7 @@ CellWires WiresOfCell(const Network& network, int first, int last) {
       (i < last ? here : behind)[static_cast<size_t>(id.value)] = true;
     }
   }
-  behind[static_cast<size_t>(network.objective.output.value)] = true;
+  for (const WireId id : network.objective.outputs()) behind[static_cast<size_t>(id.value)] = true;
 
   CellWires wires;
   for (size_t i = 0; i < network.wires.size(); ++i) {
@@ -95,7 +101,9 @@ std::vector<int> LastReaders(const Network& network) {
     for (const WireId id : layer.inputs) readers[static_cast<size_t>(id.value)] = layer.index;
   }
   const auto behind_all = static_cast<int>(network.layers.size());
-  readers[static_cast<size_t>(network.objective.output.value)] = behind_all;
+  for (const WireId id : network.objective.outputs()) {
+    readers[static_cast<size_t>(id.value)] = behind_all;
+  }
   return readers;
 }
 

@@ -66,6 +66,10 @@ struct Objective {
   // A target of this id is no term of the loss, so the terms of a mini-batch have to be counted; none: every
   // target is one.
   std::optional<int64_t> ignored;
+  // Another output, of a layer in front of the last and of the same type: in training it is compared with the same
+  // targets, and its loss, times the weight, is added. An evaluation does without. Invalid: none.
+  WireId auxiliary;
+  double auxiliary_weight = 0;
   // What targets weigh: the data source's number for their sample times the one of their class. Then "terms" are sums
   // of weights, and measures are weighted too.
   WireId weights;                    // of the data source; invalid: each sample weighs 1
@@ -75,6 +79,9 @@ struct Objective {
   bool has(std::string_view flag) const;
   // What it measures beside the loss over all classes: "accuracy".
   std::vector<std::string> measures() const;
+  // What it reads of layers; ascending, as all wires at a cut.
+  std::vector<WireId> outputs() const;
+  size_t output_place() const { return auxiliary.valid() && auxiliary < output ? 1 : 0; }
   // What the last stage asks the data source for.
   std::vector<WireId> inputs() const {
     return weights.valid() ? std::vector{targets, weights} : std::vector{targets};

@@ -201,11 +201,15 @@ absl::StatusOr<Network> NetworkBuilder::Finish(const Ends& ends, const std::stri
   const Wire& output = network_.wire(ends.output);
   CHECK(network_.IsInput(ends.targets)) << "targets come from the data source";
   CHECK(output.maker >= 0) << "the output comes from a layer";
-  if (!output.gradient) {
+  const bool auxiliary = ends.auxiliary.valid();
+  CHECK(!auxiliary || network_.wire(ends.auxiliary).maker >= 0) << "outputs come from layers";
+  if (!output.gradient && !(auxiliary && network_.wire(ends.auxiliary).gradient)) {
     return FieldError(path, "no parameters", "must have a layer that can be trained");
   }
   network_.objective.output = ends.output;
   network_.objective.targets = ends.targets;
+  network_.objective.auxiliary = ends.auxiliary;
+  network_.objective.auxiliary_weight = ends.auxiliary_weight;
   if (parameters_ > kMaxParameters) {
     return FieldError(path, absl::StrCat("over ", kMaxParameters, " parameters"),
                       "use smaller or fewer layers");

@@ -46,6 +46,8 @@ class NetworkBuilder {
   // Everything that a layer makes has to be of use, and the tuple at a cut has to fit a message.
   struct Ends {
     WireId output, targets;  // of the last layer; of the data source
+    WireId auxiliary = {};   // Objective's, with its weight
+    double auxiliary_weight = 0;
   };
   // What the network is trained for is set afterwards (network/objective_kind.h).
   absl::StatusOr<Network> Finish(const Ends& ends, const std::string& path);

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/field_check.h"
 #include "base/status.h"
+#include "network/limits.h"
 #include "network/objective_kind.h"
 #include "operations/catalogue.h"
 #include "operations/loss_types.h"
@@ -34,6 +35,24 @@ absl::Status CheckOutput(const Network& network, const std::string& path,
                     absl::StrCat("it must give logits of the ", classes,
                                  " classes: end with linear: {out: ", classes,
                                  "}, on images behind flatten or global_pool"));
+}
+
+// It is compared by the same call as the output.
+absl::Status CheckAuxiliary(const Network& network, const std::string& path) {
+  const Objective& objective = network.objective;
+  if (!objective.auxiliary.valid()) return absl::OkStatus();
+  const ValueType& type = network.wire(objective.auxiliary).type;
+  const ValueType& wanted = network.wire(objective.output).type;
+  if (objective.auxiliary == objective.output || type != wanted) {
+    return FieldError(
+        path, absl::StrCat("the auxiliary output is ", FormatType(type)),
+        absl::StrCat("must be a value beside the output, and as that ", FormatType(wanted)));
+  }
+  const double weight = objective.auxiliary_weight;
+  if (weight >= kLeastAuxiliaryWeight && weight <= kMostAuxiliaryWeight) return absl::OkStatus();
+  return FieldError(path, absl::StrCat("the auxiliary output weighs ", weight),
+                    absl::StrCat("must be a number in [", kLeastAuxiliaryWeight, ", ",
+                                 kMostAuxiliaryWeight, "]"));
 }
 
 absl::Status CheckClassWeights(const Network& network, const std::string& path) {
@@ -101,6 +120,7 @@ absl::Status FinishObjective(const std::string& path, const ObjectivePaths& path
     return FieldError(path, objective.operation, "must be a loss");
   }
   RETURN_IF_ERROR(CheckOutput(*network, path, paths));
+  RETURN_IF_ERROR(CheckAuxiliary(*network, path));
   RETURN_IF_ERROR(CheckWeights(*network, path, paths));
   return Annotate(CheckTypes(*loss, *network), path);
 }

@@ -36,6 +36,7 @@ absl::StatusOr<const ObjectiveKind*> FindObjectiveKind(std::string_view name);
 // Sets what a network is trained for. Its output is compared with the targets that it names, or, where these are
 // not of the kind that is wanted, with another input that is: so an autoencoder's with the images that went in.
 // Without a kind it is cross-entropy; accuracy is counted where a sample or a pixel has a target, and not of text.
+// The auxiliary output stays the one that the network has.
 absl::Status SetObjective(const KindSpec& spec, const std::string& path, Network* network);
 
 // Fields of an objective, for errors.

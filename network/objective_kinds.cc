@@ -71,11 +71,13 @@ absl::Status SetObjective(const KindSpec& given, const std::string& path, Networ
   KindSpec spec = given;
   if (spec.kind.empty()) spec = DefaultObjective(*network);
   ASSIGN_OR_RETURN(const ObjectiveKind* const kind, Annotate(FindObjectiveKind(spec.kind), path));
-  const WireId output = network->objective.output;
+  const Objective ends = network->objective;  // what the network's kind said
   ASSIGN_OR_RETURN(const WireId targets, ChooseTargets(*kind, *network, path));
   ASSIGN_OR_RETURN(Objective objective,
                    kind->Build(spec.attributes, absl::StrCat(path, ".", spec.kind)));
-  objective.output = output;
+  objective.output = ends.output;
+  objective.auxiliary = ends.auxiliary;
+  objective.auxiliary_weight = ends.auxiliary_weight;
   objective.targets = targets;
   objective.target_type = network->wire(targets).type;
   objective.target_type.element = kind->TargetElement();

@@ -164,6 +164,56 @@ TEST(ObjectiveKindsTest, WeightsOfSamplesAreAnotherInput) {
   }
 }
 
+// Of the hidden values h the logits of both outputs.
+Network NetworkWithAuxiliary(int64_t out, double weight) {
+  NetworkBuilder builder(0.02, {});
+  const WireId x = builder.Input("images", ActivationType({kFeatures}), 0);
+  const WireId labels =
+      builder.Input("labels", {Element::kIds, Leading::kSamples, {}}, kClassCount);
+  const auto h = builder.Add(LinearSpec{.out = kFeatures}, "model.layers[0]", x);
+  CHECK_OK(h.status());
+  const auto auxiliary = builder.Add(LinearSpec{.out = out}, "model.layers[1]", *h);
+  CHECK_OK(auxiliary.status());
+  const auto y = builder.Add(LinearSpec{.out = kClassCount}, "model.layers[2]", *h);
+  CHECK_OK(y.status());
+  auto network = builder.Finish(
+      {.output = *y, .targets = labels, .auxiliary = *auxiliary, .auxiliary_weight = weight},
+      "model");
+  CHECK_OK(network.status());
+  return *std::move(network);
+}
+
+TEST(ObjectiveKindsTest, AnAuxiliaryOutputIsReadBesideTheOutput) {
+  Network network = NetworkWithAuxiliary(kClassCount, 0.4);
+  ASSERT_TRUE(SetObjective(CrossEntropySpec{}, "model.objective", &network).ok());
+  const Objective& objective = network.objective;
+  EXPECT_EQ(objective.auxiliary_weight, 0.4);
+  EXPECT_THAT(objective.outputs(), ElementsAre(objective.auxiliary, objective.output));
+  EXPECT_EQ(objective.output_place(), 1u);
+  EXPECT_THAT(objective.measures(), ElementsAre("accuracy")) << "of an evaluation";
+  EXPECT_EQ(WiresOfCell(network, 1, 3).sent, objective.outputs());
+  const auto weighted = WithSampleWeights(network, "data.idx.weights");
+  ASSERT_TRUE(weighted.ok()) << weighted.status();
+  EXPECT_EQ(weighted->objective.auxiliary.value, objective.auxiliary.value + 1);
+  EXPECT_EQ(weighted->wire(weighted->objective.auxiliary), network.wire(objective.auxiliary));
+}
+
+TEST(ObjectiveKindsTest, AnAuxiliaryOutputThatCannotBeComparedIsRefused) {
+  const auto refusal = [](Network network) {
+    return std::string(SetObjective({}, "model.objective", &network).message());
+  };
+  EXPECT_EQ(refusal(NetworkWithAuxiliary(5, 0.4)),
+            "model.objective: the auxiliary output is activation[n, 5]; must be a value beside the "
+            "output, and as that activation[n, 4]");
+  for (const double weight : {0.0, -1.0, 1e6, std::nan("")}) {
+    EXPECT_THAT(refusal(NetworkWithAuxiliary(kClassCount, weight)),
+                HasSubstr("must be a number in [1e-06, 1000]"));
+  }
+  Network twice = NetworkWithAuxiliary(kClassCount, 0.4);
+  twice.objective.auxiliary = twice.objective.output;
+  EXPECT_THAT(refusal(twice), HasSubstr("must be a value beside the output"));
+}
+
 TEST(ObjectiveKindsTest, AnObjectiveThatReadsNoWeightsOfSamplesRefusesThem) {
   Network network = LinearNetwork(kClassCount, false);
   ASSERT_TRUE(SetObjective({}, "model.objective", &network).ok());

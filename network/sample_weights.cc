@@ -35,6 +35,7 @@ absl::StatusOr<Network> WithSampleWeights(Network network, const std::string& pa
   }
   Objective& objective = network.objective;
   MoveUp(place, &objective.output);
+  MoveUp(place, &objective.auxiliary);
   objective.weights = WireId(place);
   objective.attributes.Set("weighted", true);
   RETURN_IF_ERROR(FinishObjective(path, {}, &network));

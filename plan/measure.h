@@ -8,6 +8,9 @@
 
 namespace stagecoach {
 
+// Of a step whose network has an auxiliary output: what that one's loss is, without its weight.
+inline constexpr char kAuxiliaryLoss[] = "auxiliary_loss";
+
 struct Measure {
   std::string name;
   double value = 0;  // of a report: the sum over the terms of the loss; else their mean
@@ -16,6 +19,9 @@ struct Measure {
 
 // There may be thousands of these, so they are left out where a few numbers are shown.
 inline bool IsOfAClass(std::string_view name) { return name.find('/') != std::string_view::npos; }
+
+// All others are shares.
+inline bool IsALoss(std::string_view name) { return name.ends_with("_loss"); }
 
 // Of one class, over the targets that count (operations/cross_entropy.h). Whole numbers.
 struct ClassCounts {

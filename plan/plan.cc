@@ -68,8 +68,9 @@ Seconds EstimateSeconds(const JobSpec& spec, const Network& model,
            .backward_seconds = static_cast<double>(cost.backward_flops) * per_flop});
     }
   }
-  const ValueType& logits = model.wire(model.objective.output).type;
-  seconds.loss = kLossFlopsPerLogit * static_cast<double>(logits.shape.elements()) * per_flop;
+  int64_t logits = 0;
+  for (const WireId id : model.objective.outputs()) logits += model.wire(id).type.shape.elements();
+  seconds.loss = kLossFlopsPerLogit * static_cast<double>(logits) * per_flop;
   return seconds;
 }
 

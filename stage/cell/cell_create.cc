@@ -91,13 +91,16 @@ void Cell::State::PlaceWires(const Network& model) {
   wires = WiresOfCell(model, first_layer, last_layer);
   const std::vector<WireId> all = Joined(wires.loaded, wires.received);
   inputs = PlacesOf(all);
+  const auto layer_reads = [&](WireId id) {
+    const auto begin = model.layers.begin();
+    return std::any_of(begin + first_layer, begin + last_layer,
+                       [id](const NetworkLayer& layer) { return Holds(layer.inputs, id); });
+  };
   std::vector<WireId> read_wires;
   for (const WireId id : all) {
-    for (int i = first_layer; i < last_layer; ++i) {
-      if (!Holds(model.layers[i].inputs, id)) continue;
-      read_wires.push_back(id);
-      break;
-    }
+    // What rides past the last layers is the loss's, which comes behind the recompute.
+    const bool loss_reads = last_of_model && Holds(wires.sent, id);
+    if (loss_reads || layer_reads(id)) read_wires.push_back(id);
   }
   read = PlacesOf(read_wires);
   for (int i = first_layer; i < last_layer; ++i) {

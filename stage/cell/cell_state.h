@@ -33,7 +33,7 @@ struct Cell::State {
   struct MicroBatch {
     Life life = Life::kAbsent;
     ForwardContext context;
-    Tensors inputs;              // boundary only: those that the layers read
+    Tensors inputs;              // boundary only: those that the layers or the loss read
     std::vector<Stash> stashes;  // one a layer
     Tensors outputs;             // last stage only, until Backward
   };
@@ -46,7 +46,7 @@ struct Cell::State {
   std::map<WireId, size_t> places;     // in a table of all wires of the cell
   std::map<WireId, int> last_readers;  // here; of what is sent: behind the last layer
   std::vector<size_t> inputs, sent;    // places
-  std::vector<size_t> read;            // those of `inputs` that layers read
+  std::vector<size_t> read;            // those of `inputs` that layers read, or the loss
   std::vector<size_t> received_gradients, sent_gradients;
   std::vector<PlacedLayer> layers;
   std::unique_ptr<ObjectiveRunner> objective;  // on the last stage

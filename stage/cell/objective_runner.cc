@@ -31,8 +31,13 @@ ObjectiveRunner::ObjectiveRunner(const Network& network, Backend& backend)
     : output_(network.wire(network.objective.output).type),
       objective_(network.objective),
       dtype_(ComputeDType(network.precision)),
-      overwrites_(!BackwardReads(network, network.objective.output)),
-      backend_(backend) {}
+      backend_(backend) {
+  for (const WireId id : objective_.outputs()) {
+    compared_.push_back({.weight = id == objective_.auxiliary ? objective_.auxiliary_weight : 1.0,
+                         .has_gradient = network.wire(id).gradient,
+                         .overwrites = !BackwardReads(network, id)});
+  }
+}
 
 absl::StatusOr<ObjectiveRunner::Form> ObjectiveRunner::Prepare(bool gradient) const {
   Call call{.operation = objective_.operation, .attributes = objective_.attributes};
@@ -60,9 +65,11 @@ absl::StatusOr<std::unique_ptr<ObjectiveRunner>> ObjectiveRunner::Create(const N
   auto runner = std::unique_ptr<ObjectiveRunner>(new ObjectiveRunner(network, backend));
   ASSIGN_OR_RETURN(runner->training_, runner->Prepare(true));
   ASSIGN_OR_RETURN(runner->evaluation_, runner->Prepare(false));
-  ASSIGN_OR_RETURN(runner->scale_, MakeTensor(backend.allocator(), MemoryKind::kWorkspace,
-                                              DType::kF32, RuntimeShape(ScaleType(), 1)));
-  backend.Fill(runner->scale_, 0.0f);
+  for (Compared& compared : runner->compared_) {
+    ASSIGN_OR_RETURN(compared.scale, MakeTensor(backend.allocator(), MemoryKind::kWorkspace,
+                                                DType::kF32, RuntimeShape(ScaleType(), 1)));
+    backend.Fill(compared.scale, 0.0f);
+  }
   return runner;
 }
 
@@ -70,17 +77,21 @@ void ObjectiveRunner::Begin(int micro_batches, double scale) {
   Drop();
   has_sums_.assign(static_cast<size_t>(micro_batches), false);
   if (scale == scale_value_) return;
-  backend_.Fill(scale_, static_cast<float>(scale));
+  for (const Compared& compared : compared_) {
+    backend_.Fill(compared.scale, static_cast<float>(scale * compared.weight));
+  }
   scale_value_ = scale;
 }
 
-absl::StatusOr<Tensor> ObjectiveRunner::NextSums(const Form& form, MicroBatchId id) {
-  if (!sums_.valid()) {
-    ASSIGN_OR_RETURN(sums_, MakeTensor(backend_.allocator(), MemoryKind::kWorkspace, DType::kF64,
-                                       Shape{static_cast<int64_t>(has_sums_.size()) * form.sums}));
+absl::StatusOr<Tensor> ObjectiveRunner::NextSums(const Form& form, MicroBatchId id,
+                                                 Compared* compared) {
+  if (!compared->sums.valid()) {
+    ASSIGN_OR_RETURN(compared->sums,
+                     MakeTensor(backend_.allocator(), MemoryKind::kWorkspace, DType::kF64,
+                                Shape{static_cast<int64_t>(has_sums_.size()) * form.sums}));
   }
   has_sums_.at(static_cast<size_t>(id.value)) = true;
-  return sums_.Slice(id.value * form.sums, Shape{form.sums});
+  return compared->sums.Slice(id.value * form.sums, Shape{form.sums});
 }
 
 std::vector<Tensor*> ObjectiveRunner::Inputs(Tensor* output, Targets* targets) const {
@@ -90,50 +101,75 @@ std::vector<Tensor*> ObjectiveRunner::Inputs(Tensor* output, Targets* targets) c
   return inputs;
 }
 
-absl::StatusOr<Tensor> ObjectiveRunner::Train(const ForwardContext& context, Tensor output,
-                                              Targets targets) {
-  ASSIGN_OR_RETURN(Tensor sums, NextSums(training_, context.micro_batch));
+absl::StatusOr<Tensor> ObjectiveRunner::TrainOne(Compared& compared, const ForwardContext& context,
+                                                 Tensor output, Targets* targets) {
+  ASSIGN_OR_RETURN(Tensor sums, NextSums(training_, context.micro_batch, &compared));
   Tensor gradient = output;
-  if (!overwrites_) {
+  if (!compared.overwrites) {
     ASSIGN_OR_RETURN(gradient, MakeTensor(backend_.allocator(), MemoryKind::kActivations,
                                           ElementDType(training_.gradient.element, dtype_),
                                           RuntimeShape(training_.gradient, context.sequences)));
   }
-  std::vector<Tensor*> inputs = Inputs(&output, &targets);
-  inputs.push_back(&scale_);
+  std::vector<Tensor*> inputs = Inputs(&output, targets);
+  inputs.push_back(&compared.scale);
   training_.kernel({context}, {Operands(inputs), Operands({&gradient, &sums}), Operands()});
   return gradient;
 }
 
+absl::StatusOr<Tensors> ObjectiveRunner::Train(const ForwardContext& context, Tensors outputs,
+                                               Targets targets) {
+  CHECK_EQ(outputs.size(), compared_.size()) << "outputs";
+  Tensors gradients;
+  for (size_t i = 0; i < compared_.size(); ++i) {
+    ASSIGN_OR_RETURN(Tensor gradient,
+                     TrainOne(compared_[i], context, std::move(outputs[i]), &targets));
+    if (compared_[i].has_gradient) gradients.push_back(std::move(gradient));
+  }
+  return gradients;
+}
+
 absl::Status ObjectiveRunner::Evaluate(const ForwardContext& context, Tensor output,
                                        Targets targets) {
-  ASSIGN_OR_RETURN(Tensor sums, NextSums(evaluation_, context.micro_batch));
+  Compared& compared = compared_[objective_.output_place()];
+  ASSIGN_OR_RETURN(Tensor sums, NextSums(evaluation_, context.micro_batch, &compared));
   const std::vector<Tensor*> inputs = Inputs(&output, &targets);
   evaluation_.kernel({context}, {Operands(inputs), Operands({&sums}), Operands()});
   return absl::OkStatus();
 }
 
-ObjectiveRunner::Sums ObjectiveRunner::TakeSums() {
-  const size_t names = objective_.sums.size();
-  size_t count = names;
-  if (sums_.valid()) count = static_cast<size_t>(sums_.elements()) / has_sums_.size();
+std::vector<double> ObjectiveRunner::Total(const Compared& compared) const {
+  if (!compared.sums.valid()) return {};
+  const size_t count = static_cast<size_t>(compared.sums.elements()) / has_sums_.size();
   std::vector<double> total(count, 0.0), table(has_sums_.size() * count);
-  if (sums_.valid()) backend_.CopyToHost(sums_, std::as_writable_bytes(std::span(table)));
+  backend_.CopyToHost(compared.sums, std::as_writable_bytes(std::span(table)));
   for (size_t i = 0; i < has_sums_.size(); ++i) {
     for (size_t k = 0; has_sums_[i] && k < count; ++k) total[k] += table[i * count + k];
   }
-  Drop();
+  return total;
+}
+
+ObjectiveRunner::Sums ObjectiveRunner::TakeSums() {
+  const size_t names = objective_.sums.size();
   Sums sums;
-  sums.named.assign(total.begin(), total.begin() + static_cast<ptrdiff_t>(names));
-  for (size_t i = names; i < count; i += kClassCounts) {
-    sums.classes.push_back({total[i], total[i + 1], total[i + 2]});
+  for (size_t place = 0; place < compared_.size(); ++place) {
+    std::vector<double> total = Total(compared_[place]);
+    if (place != objective_.output_place()) {
+      if (!total.empty()) sums.auxiliary = total[0];
+      continue;
+    }
+    if (total.empty()) total.assign(names, 0.0);
+    sums.named.assign(total.begin(), total.begin() + static_cast<ptrdiff_t>(names));
+    for (size_t i = names; i < total.size(); i += kClassCounts) {
+      sums.classes.push_back({total[i], total[i + 1], total[i + 2]});
+    }
   }
+  Drop();
   return sums;
 }
 
 void ObjectiveRunner::Drop() {
   has_sums_.clear();
-  sums_.Reset();
+  for (Compared& compared : compared_) compared.sums.Reset();
 }
 
 }  // namespace stagecoach

@@ -264,18 +264,18 @@ absl::Status StageExecutor::State::Loss(MicroBatchId id) {
   InFlight& flight = At(id);
   if (flight.samples == 0) return absl::OkStatus();
   ObjectiveRunner& objective = *parts.cell->objective();
-  Tensor output = (work->training ? parts.cell->outputs(id) : flight.outputs).front();
+  Tensors outputs = work->training ? parts.cell->outputs(id) : std::move(flight.outputs);
   flight.outputs.clear();
+  const Tensor output = outputs[parts.network->objective.output_place()];
   if (parts.on_output != nullptr) parts.on_output(id, output);
   ObjectiveRunner::Targets targets{std::exchange(flight.target, Tensor()),
                                    std::exchange(flight.weights, Tensor())};
   if (!work->training) {
     RETURN_IF_ERROR(ShowAnswers(output, targets.values, flight.samples));
-    return objective.Evaluate(ContextOf(id), std::move(output), std::move(targets));
+    return objective.Evaluate(ContextOf(id), output, std::move(targets));
   }
-  ASSIGN_OR_RETURN(Tensor gradient,
-                   objective.Train(ContextOf(id), std::move(output), std::move(targets)));
-  flight.output_gradients = {std::move(gradient)};
+  ASSIGN_OR_RETURN(flight.output_gradients,
+                   objective.Train(ContextOf(id), std::move(outputs), std::move(targets)));
   return absl::OkStatus();
 }
 
@@ -309,13 +309,18 @@ absl::Status StageExecutor::State::Backward(MicroBatchId id, Op op) {
 }
 
 void StageExecutor::State::SumLosses(StepReport* report) {
-  const std::vector<std::string>& names = parts.network->objective.sums;
+  const Objective& objective = parts.network->objective;
+  const std::vector<std::string>& names = objective.sums;
   ObjectiveRunner::Sums sums = parts.cell->objective()->TakeSums();
   report->has_loss = true;
   report->loss_sum = sums.named[0];
   report->terms = sums.named[1];
   for (size_t i = 2; i < names.size(); ++i) {
     report->measures.push_back({names[i], sums.named[i]});
+  }
+  if (work->training && objective.auxiliary.valid()) {
+    report->loss_sum += objective.auxiliary_weight * sums.auxiliary;
+    report->measures.push_back({kAuxiliaryLoss, sums.auxiliary});
   }
   report->class_counts = std::move(sums.classes);
   for (const InFlight& flight : in_flight) {

@@ -170,13 +170,11 @@ class Trainer {
     if (!keep) {
       for (const auto& cell : cells_) RETURN_IF_ERROR(cell->Recompute(context.micro_batch));
     }
-    const Tensor logits = cells_.back()->outputs(context.micro_batch).front();
+    const Tensors logits = cells_.back()->outputs(context.micro_batch);
     if (context.step == 0) {
-      RETURN_IF_ERROR(RecordLogits(context.micro_batch, logits));
+      RETURN_IF_ERROR(RecordLogits(context.micro_batch, logits.front()));
     }
-    ASSIGN_OR_RETURN(Tensor gradient,
-                     cells_.back()->objective()->Train(context, logits, {wanted, {}}));
-    tensors = {std::move(gradient)};
+    ASSIGN_OR_RETURN(tensors, cells_.back()->objective()->Train(context, logits, {wanted, {}}));
     for (size_t k = cells_.size(); k-- > 0;) {
       ASSIGN_OR_RETURN(tensors, cells_[k]->Backward(context.micro_batch, std::move(tensors)));
     }

@@ -67,9 +67,9 @@ absl::StatusOr<std::vector<float>> Evaluate(const TrainedNetwork& trained, Tenso
   context.sequences = samples;
   context.training = false;
   ASSIGN_OR_RETURN(const Tensors outputs, trained.cell->Evaluate(std::move(inputs), context));
-  CHECK_EQ(outputs.size(), size_t{1});
-  std::vector<float> numbers(static_cast<size_t>(outputs[0].shape().elements()));
-  trained.backend->CopyToHost(outputs[0], std::as_writable_bytes(std::span(numbers)));
+  const Tensor& output = outputs.at(trained.network.objective.output_place());
+  std::vector<float> numbers(static_cast<size_t>(output.shape().elements()));
+  trained.backend->CopyToHost(output, std::as_writable_bytes(std::span(numbers)));
   RETURN_IF_ERROR(trained.backend->Synchronize());
   return numbers;
 }

@@ -25,7 +25,7 @@ struct TrainedNetwork {
 absl::StatusOr<TrainedNetwork> LoadTrainedNetwork(const std::string& weights_file, Network network,
                                                   std::unique_ptr<Backend> backend);
 
-// What the objective reads of so many samples. inputs: those of the cell, on its back end.
+// The objective's output of so many samples. inputs: those of the cell, on its back end.
 absl::StatusOr<std::vector<float>> Evaluate(const TrainedNetwork& trained, Tensors inputs,
                                             int64_t samples);
 

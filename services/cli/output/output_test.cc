@@ -6,6 +6,7 @@
 #include <limits>
 #include <sstream>
 #include <utility>
+#include <vector>
 
 #include "base/golden_testing.h"
 #include "services/cli/output/console.h"
@@ -118,6 +119,20 @@ TEST(Progress, TheBarFitsTheTerminal) {
   }
   progress.OnStep(200, StepRecord(200).step_done());
   EXPECT_THAT(progress.Bar(200), HasSubstr("[========================] 100% 200/200"));
+}
+
+TEST(Progress, TheBarHasSharesInPercentAndLossesAsTheyAre) {
+  ProgressState progress(200, 64);
+  v1::WatchJobResponse record = StepRecord(120);
+  const std::vector<std::pair<const char*, double>> measures = {{"accuracy", 0.25},
+                                                                {"auxiliary_loss", 1.5}};
+  for (const auto& [name, value] : measures) {
+    v1::Measure& measure = *record.mutable_step_done()->add_measures();
+    measure.set_name(name);
+    measure.set_value(value);
+  }
+  progress.OnStep(120, record.step_done());
+  EXPECT_THAT(progress.Bar(200), HasSubstr("  loss 2.310  accuracy 25.0%  auxiliary_loss 1.500  "));
 }
 
 TEST(Progress, TheEtaIsUnknownBeforeTheFirstStepAndFollowsSlowly) {

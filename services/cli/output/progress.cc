@@ -74,7 +74,11 @@ std::string ProgressState::Bar(int columns) const {
   // The most wanted first: what does not fit is left out from the end.
   std::string shares;
   for (const v1::Measure& measure : last_.measures()) {
-    absl::StrAppendFormat(&shares, "  %s %.1f%%", measure.name(), measure.value() * 100);
+    if (IsALoss(measure.name())) {
+      absl::StrAppendFormat(&shares, "  %s %.3f", measure.name(), measure.value());
+    } else {
+      absl::StrAppendFormat(&shares, "  %s %.1f%%", measure.name(), measure.value() * 100);
+    }
   }
   const std::string parts[] = {
       absl::StrFormat("  loss %.3f", last_.loss()), shares,

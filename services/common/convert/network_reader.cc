@@ -311,7 +311,16 @@ class Reader {
       return Refused("objective: compares wire ", output.value, " with wire ", targets.value,
                      "; must be what a layer gives, with an input");
     }
-    ASSIGN_OR_RETURN(Network network, builder_.Finish({output, targets}, "layers"));
+    NetworkBuilder::Ends ends{.output = output, .targets = targets};
+    if (proto.has_auxiliary()) {
+      ASSIGN_OR_RETURN(ends.auxiliary, Annotate(Wire(proto.auxiliary()), "objective"));
+      if (ends.auxiliary.value < proto_.inputs_size()) {
+        return Refused("objective: its auxiliary output is wire ", proto.auxiliary(),
+                       "; must be what a layer gives");
+      }
+      ends.auxiliary_weight = proto.auxiliary_weight();
+    }
+    ASSIGN_OR_RETURN(Network network, builder_.Finish(ends, "layers"));
     ASSIGN_OR_RETURN(network.precision, PrecisionFromProto(proto_.precision()));
     Objective& objective = network.objective;
     ASSIGN_OR_RETURN(const Operation* const loss,

@@ -187,6 +187,10 @@ class Writer {
     proto->set_output(objective.output.value);
     proto->set_targets(objective.targets.value);
     proto->set_target_element(ToProto(objective.target_type.element));
+    if (objective.auxiliary.valid()) {
+      proto->set_auxiliary(objective.auxiliary.value);
+      proto->set_auxiliary_weight(objective.auxiliary_weight);
+    }
     if (objective.ignored.has_value()) proto->set_ignored(*objective.ignored);
     if (objective.weights.valid()) proto->set_weights(objective.weights.value);
     proto->mutable_class_weights()->Add(objective.class_weights.begin(),
