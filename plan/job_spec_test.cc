@@ -12,8 +12,10 @@
 #include "network/layers/embedding.h"
 #include "network/layers/linear.h"
 #include "network/objectives/cross_entropy.h"
+#include "network/zoo/amoebanet.h"
 #include "network/zoo/gpt.h"
 #include "network/zoo/sequence.h"
+#include "plan/data/idx.h"
 #include "plan/data/text.h"
 #include "plan/learning_rate_kinds.h"
 #include "plan/learning_rates/constant.h"
@@ -459,6 +461,30 @@ TEST(ValidateJobSpec, RefusesMicroBatchesWithoutStatisticsForABatchNorm) {
             "training.micro_batches: 3; layer 1 (batch_norm) takes statistics of 2 samples of a "
             "micro-batch or more, and the smallest micro-batch would have 1: use at most 2");
   spec.training.micro_batches = 2;
+  EXPECT_TRUE(ValidateJobSpec(spec).ok());
+}
+
+// The last norm of the head has one place of each image.
+TEST(ValidateJobSpec, RefusesAMicroBatchOfOneImageWithAnAuxiliaryHead) {
+  AmoebanetDSpec model;
+  model.image = {8, 8, 1};
+  model.classes = 10;
+  model.layers = 3;
+  model.filters = 4;
+  model.stem = AmoebanetStem::kSmall;
+  JobSpec spec = GoodSpec();
+  spec.data = IdxData{.images = "images", .labels = "labels"};
+  spec.training.batch_size = 8;
+  spec.training.micro_batches = 8;
+  spec.model = model;
+  EXPECT_TRUE(ValidateJobSpec(spec).ok()) << ValidateJobSpec(spec);
+  model.auxiliary_weight = 0.4;
+  spec.model = model;
+  EXPECT_EQ(ValidateJobSpec(spec).message(),
+            "training.micro_batches: 8; layer 3 (normal_cell(auxiliary_head)) takes statistics of "
+            "2 samples of a micro-batch or more, and the smallest micro-batch would have 1: use at "
+            "most 4");
+  spec.training.micro_batches = 4;
   EXPECT_TRUE(ValidateJobSpec(spec).ok());
 }
 

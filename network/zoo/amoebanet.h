@@ -6,7 +6,8 @@
 // x1 and x2 are what the last cell and the one before gave. s0 is x1 with c channels, s1 is x2 in s0's place: as it is if
 // it has c channels, through a factorized reduction if its image is larger, else through ReLU, 1x1 convolution and batch
 // norm. Behind them come five sums of two pieces each (network/zoo/amoebanet_cell.h); a cell gives some of them side by
-// side.
+// side. With an auxiliary head (network/zoo/amoebanet_auxiliary.h) the last cell in front of the second reduction gives
+// logits too, which ride along to the loss.
 #ifndef STAGECOACH_NETWORK_ZOO_AMOEBANET_H_
 #define STAGECOACH_NETWORK_ZOO_AMOEBANET_H_
 
@@ -33,6 +34,8 @@ struct AmoebanetFields {
   double momentum = 0.1;  // of batch norm; the paper's is 0.0003
   // Rate at which an operation of the last cell is left out for a sample; cell i of n has i / n of it. The paper's: 0.3.
   double drop_path = 0;
+  double auxiliary_weight = 0;  // of the auxiliary head's loss; 0: there is no such head
+  double auxiliary_scale = 1;   // of its channels
   template <typename Visitor>
   void Visit(Visitor& visit) {
     visit.Counts("image", image, 1, kMaxImageSide, 3);
@@ -43,12 +46,15 @@ struct AmoebanetFields {
     visit.Rate("dropout", dropout);
     visit.Between("momentum", momentum, kMinMomentum, 1);
     visit.Rate("drop_path", drop_path);
+    visit.ZeroOrBetween("auxiliary_weight", auxiliary_weight, kLeastAuxiliaryWeight,
+                        kMostAuxiliaryWeight);
+    visit.Between("auxiliary_scale", auxiliary_scale, 0.01, 16);
   }
 };
 
 // Which of two published programs it is as.
 enum class AmoebanetVariant {
-  kReference,  // tensorflow/tpu, models/official/amoeba_net, without its auxiliary head
+  kReference,  // tensorflow/tpu, models/official/amoeba_net
   kTorchgpipe,  // kakaobrain/torchgpipe, benchmarks/models: "max_pool_3x3" is an average, wider stem cells
 };
 

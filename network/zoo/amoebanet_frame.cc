@@ -9,6 +9,7 @@
 #include "network/layers/dropout.h"
 #include "network/layers/global_pool.h"
 #include "network/layers/linear.h"
+#include "network/zoo/amoebanet_auxiliary.h"
 #include "network/zoo/image_network_writer.h"
 
 namespace stagecoach {
@@ -32,6 +33,7 @@ class FrameWriter {
 
   absl::StatusOr<Network> Write() {
     RETURN_IF_ERROR(CheckCounts());
+    RETURN_IF_ERROR(CheckAuxiliary());
     const int64_t d = fields_.filters;
     RETURN_IF_ERROR(AddStem());
     if (fields_.stem == AmoebanetStem::kImagenet) {
@@ -42,11 +44,13 @@ class FrameWriter {
       const int64_t channels = d << section;
       if (section > 0) RETURN_IF_ERROR(AddReduction(channels));
       for (int64_t i = 0; i < fields_.layers / 3; ++i) {
-        RETURN_IF_ERROR(AddCell("normal_cell", frame_.normal, {.channels = channels}));
+        const bool last = section == 1 && i + 1 == fields_.layers / 3;
+        RETURN_IF_ERROR(AddCell("normal_cell", frame_.normal, {.channels = channels},
+                                last && fields_.auxiliary_weight > 0));
       }
     }
     RETURN_IF_ERROR(AddHead());
-    return writer_.Finish(last_);
+    return writer_.Finish(last_, auxiliary_, fields_.auxiliary_weight);
   }
 
  private:
@@ -61,6 +65,13 @@ class FrameWriter {
     if (fields_.filters % factor == 0) return absl::OkStatus();
     return FieldError(path_ + ".filters", absl::StrCat(fields_.filters),
                       absl::StrCat("must be a multiple of ", factor, " with this stem"));
+  }
+
+  absl::Status CheckAuxiliary() const {
+    if (fields_.auxiliary_weight > 0 || fields_.auxiliary_scale == 1) return absl::OkStatus();
+    return FieldError(path_ + ".auxiliary_scale", absl::StrCat(fields_.auxiliary_scale),
+                      "there is no auxiliary head to scale: give auxiliary_weight, as 0.4, or "
+                      "leave it out");
   }
 
   absl::Status AddStem() {
@@ -95,21 +106,30 @@ class FrameWriter {
     return AddCell("reduction_cell", frame_.reduction, {.channels = channels, .stride = 2});
   }
 
-  absl::Status AddCell(const std::string& label, const CellTable& table, CellShape shape) {
+  absl::Status AddCell(const std::string& label, const CellTable& table, CellShape shape,
+                       bool has_auxiliary = false) {
     shape.average_for_max = torchgpipe_;
     ++cells_;
     shape.drop_path =
         fields_.drop_path * static_cast<double>(cells_) / static_cast<double>(AllCells());
     const bool first = before_ == last_;
     shape.keep_second = first && !torchgpipe_;
-    const auto write = [&](const Values& in, LayerPieces& layer) {
-      return WriteCell(table, shape, in.front(), in.back(), layer);
+    const auto write = [&](const Values& in, LayerPieces& layer) -> absl::StatusOr<Values> {
+      ASSIGN_OR_RETURN(const ValueId y, WriteCell(table, shape, in.front(), in.back(), layer));
+      if (!has_auxiliary) return Values{y};
+      const AuxiliaryHead head{fields_.classes, fields_.auxiliary_scale};
+      ASSIGN_OR_RETURN(const ValueId logits, WriteAuxiliaryHead(head, y, layer));
+      return Values{y, logits};
     };
     std::vector<WireId> inputs = {last_};
     if (!first) inputs.push_back(before_);
     before_ = last_;
-    ASSIGN_OR_RETURN(last_, writer_.Add(label, FunctionOf(absl::StrCat(label, ":", shape.channels)),
-                                        inputs, write));
+    const std::string name = has_auxiliary ? label + "(auxiliary_head)" : label;
+    ASSIGN_OR_RETURN(
+        const std::vector<WireId> outputs,
+        writer_.AddTuple(name, FunctionOf(absl::StrCat(name, ":", shape.channels)), inputs, write));
+    last_ = outputs[0];
+    if (has_auxiliary) auxiliary_ = outputs[1];
     return absl::OkStatus();
   }
 
@@ -140,6 +160,7 @@ class FrameWriter {
   ImageNetworkWriter writer_;
   int64_t cells_ = 0;     // so far
   WireId last_, before_;  // what the last layer gave, and the one before it
+  WireId auxiliary_;      // logits, if there is such a head
 };
 
 }  // namespace

@@ -62,6 +62,68 @@ TEST(Amoebanet, IsCutBetweenItsCellsWhichHandTwoTensorsOn) {
                   4 * (24 + 32) * middle, 4 * (32 * middle + 48 * small), 4 * 64 * small, 4 * 5));
 }
 
+AmoebanetDSpec WithAuxiliary() {
+  AmoebanetDSpec spec = SmallAmoebanet();
+  spec.image = {24, 16, 3};
+  spec.auxiliary_weight = 0.4;
+  spec.auxiliary_scale = 0.04;
+  return spec;
+}
+
+TEST(Amoebanet, TextStaysAsItIsWithAnAuxiliaryHead) {
+  ExpectGolden("model_text_amoebanet_auxiliary.txt",
+               CanonicalModelText(ExpandedOf(WithAuxiliary())));
+}
+
+// What is trained with a head can go on without it: all other parameters have the same names and beginnings.
+TEST(Amoebanet, AnAuxiliaryHeadBelongsToTheCellInFrontOfTheSecondReduction) {
+  const AmoebanetDSpec spec = WithAuxiliary();
+  AmoebanetDSpec plain = spec;
+  plain.auxiliary_weight = 0;
+  plain.auxiliary_scale = 1;
+  const Network with = ExpandedOf(spec), without = ExpandedOf(plain);
+  ASSERT_EQ(with.layers.size(), without.layers.size());
+  for (size_t i = 0; i < with.layers.size(); ++i) {
+    std::vector<ParameterSpec> others = with.layers[i].parameters;
+    std::erase_if(others, [](const ParameterSpec& parameter) {
+      return parameter.name.starts_with("model/0003/auxiliary.");
+    });
+    EXPECT_EQ(others, without.layers[i].parameters) << "layer " << i;
+  }
+  EXPECT_THAT(LabelsOf(with),
+              ElementsAre("stem", "normal_cell", "reduction_cell", "normal_cell(auxiliary_head)",
+                          "reduction_cell", "normal_cell", "head"));
+  // Its logits, five numbers, are in every cut from there on, and with the others in what the loss reads.
+  std::vector<int64_t> more = CutBytes(with);
+  const std::vector<int64_t> before = CutBytes(without);
+  for (size_t i = 0; i < more.size(); ++i) more[i] -= before[i];
+  EXPECT_THAT(more, ElementsAre(0, 0, 0, 20, 20, 20, 20));
+  EXPECT_EQ(with.objective.auxiliary_weight, 0.4);
+  EXPECT_EQ(with.wire(with.objective.auxiliary).maker, 3);
+  EXPECT_FALSE(without.objective.auxiliary.valid());
+}
+
+// An image that is smaller than the window of its pool is one window, and a larger one is convolved as a whole.
+TEST(Amoebanet, AnAuxiliaryHeadHasTheParametersOfTheReferences) {
+  const auto more = [](auto spec, double scale) {
+    const int64_t plain = ParametersOf(ExpandedOf(spec));
+    spec.auxiliary_weight = 0.4;
+    spec.auxiliary_scale = scale;
+    return ParametersOf(ExpandedOf(spec)) - plain;
+  };
+  const auto head = [](int64_t in, int64_t first, int64_t area, int64_t second, int64_t classes) {
+    return in * first + 2 * first + first * area * second + 2 * second + (second + 1) * classes;
+  };
+  auto d = OnImagenet<AmoebanetDSpec>(18, 208, 225);
+  d.classes = 1001;
+  EXPECT_EQ(more(d, 0.4), head(4 * 416, 51, 4 * 4, 307, 1001));
+  EXPECT_EQ(more(d, 1), head(4 * 416, 128, 4 * 4, 768, 1001));
+  d.auxiliary_weight = 0.4;
+  d.auxiliary_scale = 0.4;
+  EXPECT_EQ(ParametersOf(ExpandedOf(d)), 81'785'166);
+  EXPECT_EQ(more(SmallAmoebanet(), 1), head(4 * 8, 128, 1, 768, 5)) << "of 4x6";
+}
+
 // GPipe's table 1 in the form that torchgpipe measured: its memory of parameters is 12 bytes for each of these.
 TEST(Amoebanet, HasTheParametersOfTorchgpipesNetworks) {
   EXPECT_EQ(ParametersOfTorchgpipes(18, 208), 81'505'540);
@@ -160,6 +222,25 @@ TEST(Amoebanet, RefusesWhatItsCellsCannotHalve) {
             "model.amoebanet_d.image: 224x224; a reduction cell cannot halve the 111x111 that is "
             "left of it; give a height and a width that are 1 or 2 more than multiples of 32, as "
             "225");
+}
+
+TEST(Amoebanet, RefusesAnAuxiliaryHeadOfNoWeightOrSize) {
+  const auto refusal = [](double weight, double scale) {
+    AmoebanetDSpec spec = SmallAmoebanet();
+    spec.auxiliary_weight = weight;
+    spec.auxiliary_scale = scale;
+    return std::string(ExpandModel(spec).status().message());
+  };
+  EXPECT_EQ(refusal(0.4, 0.4), "");
+  EXPECT_EQ(refusal(-0.4, 1),
+            "model.amoebanet_d.auxiliary_weight: -0.4; must be 0 or a number in [1e-06, 1000]");
+  EXPECT_EQ(refusal(0.4, 0),
+            "model.amoebanet_d.auxiliary_scale: 0; must be a number in [0.01, 16]");
+  EXPECT_EQ(refusal(0.4, 17),
+            "model.amoebanet_d.auxiliary_scale: 17; must be a number in [0.01, 16]");
+  EXPECT_EQ(refusal(0, 0.4),
+            "model.amoebanet_d.auxiliary_scale: 0.4; there is no auxiliary head to scale: give "
+            "auxiliary_weight, as 0.4, or leave it out");
 }
 
 }  // namespace

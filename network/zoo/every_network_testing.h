@@ -109,6 +109,15 @@ Spec TinyAmoebanet() {
   return spec;
 }
 
+// What the pool of the auxiliary head leaves has two rows and one column.
+inline AmoebanetDSpec AmoebanetWithAuxiliary() {
+  AmoebanetDSpec spec = TinyAmoebanet<AmoebanetDSpec>();
+  spec.image = {16, 4, 3};
+  spec.auxiliary_weight = 0.4;
+  spec.auxiliary_scale = 0.05;
+  return spec;
+}
+
 struct ZooEntry {
   std::string name;
   ModelSpec model;
@@ -132,6 +141,10 @@ inline std::vector<ZooEntry> ZooEntries() {
       {"amoebanet_d",
        TinyAmoebanet<AmoebanetDSpec>(),
        {"model/0000/*", "model/0001/*", "model/0003/s0.*"},
+       /*has_kinks=*/true},
+      {"amoebanet_d_auxiliary",
+       AmoebanetWithAuxiliary(),
+       {"model/0000/*", "model/0001/*", "model/0003/auxiliary.first.*"},
        /*has_kinks=*/true},
       {"gpt",
        GptSpec{

@@ -27,7 +27,16 @@ class ImageNetworkWriter {
                                                       LayerPieces& layer)>;
   absl::StatusOr<WireId> Add(const std::string& label, const std::string& function,
                              const std::vector<WireId>& inputs, const Write& write);
-  absl::StatusOr<Network> Finish(WireId logits);
+  // A layer that gives several values.
+  using WriteTuple = std::function<absl::StatusOr<std::vector<ValueId>>(
+      const std::vector<ValueId>& inputs, LayerPieces& layer)>;
+  absl::StatusOr<std::vector<WireId>> AddTuple(const std::string& label,
+                                               const std::string& function,
+                                               const std::vector<WireId>& inputs,
+                                               const WriteTuple& write);
+  // The auxiliary logits are Objective's, with what they weigh.
+  absl::StatusOr<Network> Finish(WireId logits, WireId auxiliary = WireId(),
+                                 double auxiliary_weight = 0);
 
  private:
   const std::string path_;

@@ -181,9 +181,12 @@ std::map<std::string, ModelSpec> ZooForMemory() {
   amoebanet_d.stem = AmoebanetStem::kSmall;
   AmoebanetBSpec amoebanet_b;
   static_cast<AmoebanetFields&>(amoebanet_b) = amoebanet_d;
+  AmoebanetDSpec auxiliary = amoebanet_d;
+  auxiliary.auxiliary_weight = 0.4;
   return {
       {"amoebanet_b", amoebanet_b},
       {"amoebanet_d", amoebanet_d},
+      {"amoebanet_d_auxiliary", auxiliary},
       {"gpt", gpt},
       {"gpt_tied", tied},
       {"llama", llama},

@@ -27,7 +27,8 @@ MASKS = {"mask_folder": {"train": "pictures", "masks": "masks", "flip": True, "p
 BLOCK = [{"batch_norm": {}}, {"linear": {"out": 64}}, {"relu": {}}, {"linear": {"out": 48}}, {"dropout": {"rate": 0.1}}]
 # Network, data and what is frozen: dropout, batch norm's averages and tied embeddings are among them.
 JOBS = {
-    "amoebanet_b": ({"layers": 3, "filters": 4, "stem": "small", "dropout": 0.1, **IMAGE}, IMAGES, ["model/0000/*"]),
+    "amoebanet_b": ({"layers": 3, "filters": 4, "stem": "small", "dropout": 0.1, "auxiliary_weight": 0.4,
+                     "auxiliary_scale": 0.1, **IMAGE}, IMAGES, ["model/0000/*"]),
     "amoebanet_d": ({"layers": 3, "filters": 4, "stem": "small", **IMAGE}, IMAGES, []),
     "gpt": ({"layers": 3, "width": 48, "heads": 4, "context": 32, "vocabulary": 256, "dropout": 0.1,
              "tied_embeddings": True}, TEXT, []),

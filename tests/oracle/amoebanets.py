@@ -83,6 +83,16 @@ class Cell:
         return torch.cat([states[i] for i in outputs], 1)
 
 
+def auxiliary_head(fields, cell, x):
+    """Behind the cell whose output is x."""
+    x = F.avg_pool2d(F.relu(x), [min(5, side) for side in x.shape[2:]], 3)
+    x = F.relu(cell.normed(x, "auxiliary.first."))
+    x = F.relu(cell.normed(x, "auxiliary.second."))
+    scale = fields.get("auxiliary_scale", 1)
+    assert x.shape[1:] == (int(768 * scale), 1, 1)
+    return F.linear(x.flatten(1), cell.weights["auxiliary.linear.weight"], cell.weights["auxiliary.linear.bias"])
+
+
 def amoebanet(table):
     def forward(fields, weights, batch):
         d, torchgpipe = fields["filters"], fields.get("variant") == "torchgpipe"
@@ -104,9 +114,12 @@ def amoebanet(table):
             drop_path = fields.get("drop_path", 0) * (i + 1) / len(widths)
             cell = Cell(weights, channels, reduces, epsilon, torchgpipe, drop_path)
             x, before = cell.run(table[reduces], x, before, i == 0 and not torchgpipe), x
+            if fields.get("auxiliary_weight") and channels == 2 * d and widths[i + 1] == (4 * d, True):
+                auxiliary = auxiliary_head(fields, cell, x)
         weights.next()
         x = (x if torchgpipe else F.relu(x)).mean((2, 3))
         x = x * weights.dropout(x.shape, fields.get("dropout", 0))
-        return F.linear(x, weights["linear.weight"], weights["linear.bias"])
+        logits = F.linear(x, weights["linear.weight"], weights["linear.bias"])
+        return (logits, auxiliary) if fields.get("auxiliary_weight") else logits
 
     return forward

@@ -198,6 +198,7 @@ IMAGE = {"image": [9, 8, 3], "classes": 5}
 AUTOENCODER = {"image": [6, 7, 2], "classes": 2, "layers": [{"convolution": {"out": 4, "kernel": [3], "padding": [1]}},
                                                             {"relu": {}}, {"convolution": {"out": 2, "kernel": [1]}}]}
 AMOEBANET = {"image": [8, 12, 3], "classes": 5, "layers": 3, "filters": 8}
+AUXILIARY = {"stem": "small", "auxiliary_weight": 0.4, "auxiliary_scale": 0.1}
 RESNET = {"form": "imagenet", "width": 8, "image": [35, 33, 3], "classes": 5}
 LLAMA = {"layers": 2, "width": 16, "heads": 4, "key_heads": 2, "hidden": 24, **TEXT}
 NETWORKS = {
@@ -231,6 +232,11 @@ NETWORKS = {
                                 {**AMOEBANET, "image": [33, 66, 2], "filters": 32}, {}),
     "amoebanet_d of torchgpipe": ("amoebanet_d", amoebanets.amoebanet(amoebanets.D),
                                   {**AMOEBANET, "image": [64, 96, 3], "filters": 32, "variant": "torchgpipe"}, {}),
+    "amoebanet_d auxiliary": ("amoebanet_d", amoebanets.amoebanet(amoebanets.D),
+                              {**AMOEBANET, **AUXILIARY, "image": [32, 24, 3]}, {"label_smoothing": 0.1}),
+    "amoebanet_d auxiliary weights": ("amoebanet_d", amoebanets.amoebanet(amoebanets.D),
+                                      {**AMOEBANET, **AUXILIARY, "auxiliary_weight": 1.7},
+                                      {"class_weights": class_weights(5), "sample_weights": True}),
     "amoebanet_b": ("amoebanet_b", amoebanets.amoebanet(amoebanets.B), {**AMOEBANET, "stem": "small", "drop_path": 0.3}, {}),
     **{name: ("sequence", layer_lists.sequence, fields, {}) for name, fields in layer_lists.examples().items()},
 }
@@ -310,13 +316,23 @@ class Network:
         if self.fields.get("tied_embeddings"):
             named[f"model/{2 * self.fields['layers'] + 2:04d}/weight"] = values["model/0000/token.weight"]
         parts = {n: tensor.tensor_split(micro_batches) for n, tensor in tensors.items()}
-        output = torch.cat([self.forward(self.fields, Weights(named, i), {n: part[i] for n, part in parts.items()})
-                            for i in range(micro_batches)])
+        outputs = [self.forward(self.fields, Weights(named, i), {n: part[i] for n, part in parts.items()})
+                   for i in range(micro_batches)]
+        auxiliary = None
+        if isinstance(outputs[0], tuple):
+            auxiliary = torch.cat([pair[1] for pair in outputs])
+            outputs = [pair[0] for pair in outputs]
+        output = torch.cat(outputs)
         targets = next(tensors[name] for name in ("targets", "labels", "masks") if name in tensors)
         options = {"label_smoothing": self.objective.get("label_smoothing", 0), "ignore_index": self.objective.get("ignore_index", -100)}
         loss, of_terms = mean_loss(self.objective, output, tensors, options)
+        out = {"output": output}
+        if auxiliary is not None:
+            auxiliary_loss, _ = mean_loss(self.objective, auxiliary, tensors, options)
+            out["measure/auxiliary_loss"] = auxiliary_loss.reshape(1)
+            loss = loss + self.fields["auxiliary_weight"] * auxiliary_loss
         loss.backward()
-        out = {"output": output, "loss": loss.reshape(1)}
+        out["loss"] = loss.reshape(1)
         if "measure/accuracy" in self.measures(targets):
             right = output.flatten(0, -2).argmax(-1) == targets.flatten()
             out["measure/accuracy"] = (right * of_terms).sum().reshape(1) / of_terms.sum()

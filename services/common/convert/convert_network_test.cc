@@ -264,6 +264,30 @@ TEST_F(RefusedNetwork, IsOneWithWeightsThatDoNotHold) {
               HasSubstr("its digest is "));
 }
 
+TEST_F(RefusedNetwork, IsOneWithAnAuxiliaryOutputThatDoesNotHold) {
+  const v1::Network whole = ToProto(Expanded(AmoebanetWithAuxiliary()));
+  const auto refused = [&](auto change) {
+    proto_ = whole;
+    change(*proto_.mutable_objective());
+    return Refusal();
+  };
+  using Proto = v1::Network::Objective;
+  EXPECT_THAT(refused([](Proto& proto) { proto.set_auxiliary(0); }),
+              HasSubstr("objective: its auxiliary output is wire 0; must be what a layer gives"));
+  EXPECT_THAT(refused([](Proto& proto) { proto.set_auxiliary(4321); }),
+              HasSubstr("objective: reads wire 4321"));
+  EXPECT_THAT(refused([](Proto& proto) { proto.clear_auxiliary(); }),
+              HasSubstr("which nothing reads"));
+  EXPECT_THAT(refused([](Proto& proto) { proto.set_auxiliary(proto.output()); }),
+              HasSubstr("which nothing reads"));
+  EXPECT_THAT(refused([](Proto& proto) { proto.set_auxiliary_weight(NAN); }),
+              HasSubstr("objective: the auxiliary output weighs nan"));
+  EXPECT_THAT(refused([](Proto& proto) { proto.clear_auxiliary_weight(); }),
+              HasSubstr("objective: the auxiliary output weighs 0"));
+  EXPECT_THAT(refused([](Proto& proto) { proto.set_auxiliary_weight(0.5); }),
+              HasSubstr("its digest is "));
+}
+
 TEST_F(RefusedNetwork, IsOneWithAnOperationOfTheBackwardInItsForward) {
   v1::Network::Form* const form = proto_.mutable_forms(1);
   OperationCalled("layer_norm")->set_name("layer_norm_input_gradient");
