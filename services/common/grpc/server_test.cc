@@ -228,10 +228,12 @@ TEST(ServerFlags, RefusesToListenToTheNetworkWithoutTls) {
 }
 
 TEST(ServerFlags, TellsLoopbackFromTheRest) {
-  for (const char* address : {"127.0.0.1:1", "localhost:1", "[::1]:1"}) {
+  for (const char* address : {"127.0.0.1:1", "127.0.0.2:0", "localhost:1", "[::1]:1"}) {
     EXPECT_TRUE(IsLoopback(address)) << address;
   }
-  for (const char* address : {"0.0.0.0:1", "[::]:1", "10.0.0.1:1", "example.org:1"}) {
+  // Names that begin like an address passed for loopback, and were served to the network without TLS.
+  for (const char* address : {"0.0.0.0:1", "[::]:1", "10.0.0.1:1", "example.org:1",
+                              "127.evil.example:1", "127.0.0.1.evil.example:1", "127.:1"}) {
     EXPECT_FALSE(IsLoopback(address)) << address;
   }
   std::string host;

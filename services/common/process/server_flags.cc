@@ -1,6 +1,8 @@
 #include "services/common/process/server_flags.h"
 
-#include "absl/strings/match.h"
+#include <arpa/inet.h>
+#include <netinet/in.h>
+
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
@@ -44,7 +46,11 @@ absl::Status ParseAddress(const std::string& flag, const std::string& address, s
 bool IsLoopback(const std::string& address) {
   const size_t colon = address.rfind(':');
   const std::string host = address.substr(0, colon);
-  return host == "localhost" || host == "[::1]" || absl::StartsWith(host, "127.");
+  // As a number: 127.evil.example is a name, and its owner says where it leads.
+  in_addr number{};
+  const bool is_number = inet_pton(AF_INET, host.c_str(), &number) == 1;
+  return host == "localhost" || host == "[::1]" ||
+         (is_number && (ntohl(number.s_addr) >> 24) == IN_LOOPBACKNET);
 }
 
 absl::Status CheckExposure(const ServerFlags& flags) {

@@ -29,7 +29,7 @@ struct ServerFlags {
 
 void AddServerFlags(FlagParser& parser, ServerFlags* flags);
 
-// "127.0.0.1:8001", "localhost:8001", "[::1]:8001".
+// "127.0.0.1:8001", "localhost:8001", "[::1]:8001". A name that only looks like an address is none.
 bool IsLoopback(const std::string& address);
 
 // Splits "host:port"; INVALID_ARGUMENT naming the flag.
