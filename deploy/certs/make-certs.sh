@@ -1,7 +1,11 @@
 #!/usr/bin/env bash
 # Makes a private certificate authority and one certificate per service, for mutual TLS.
 #
-#   deploy/certs/make-certs.sh [-d DAYS] [-u UID] FOLDER NAME[=SAN,SAN...]...
+#   deploy/certs/make-certs.sh [-d DAYS] [-u UID] FOLDER [ROLE:]NAME[=SAN,SAN...]...
+#
+# ROLE, what its holder may do (docs/operations.md, "Roles"): coordinator, stage, user or operator. Without it the
+# names coordinator, user, operator and client (an operator) say it, and every other NAME is a stage's. It stands in the
+# certificate as URI spiffe://stagecoach/ROLE/NAME. A stage registers under NAME, or under NAME-0, NAME-1, ...
 #
 # FOLDER/ca.pem, FOLDER/ca.key            the authority; kept when they exist, so a stage can be added later
 # FOLDER/NAME/{ca.pem,tls.crt,tls.key}    what one service gets to see, as flags, secret or volume
@@ -23,7 +27,7 @@ while getopts d:u: option; do
 done
 shift $((OPTIND - 1))
 if [ $# -lt 2 ]; then
-  sed -n '2,12s/^# \{0,1\}//p' "$0" >&2
+  sed -n '2,16s/^# \{0,1\}//p' "$0" >&2
   exit 2
 fi
 out=$1
@@ -38,6 +42,15 @@ if [ ! -s "$out/ca.key" ]; then
     -out "$out/ca.pem"
 fi
 
+# The role of an entry that does not say it.
+role_of() {
+  case $1 in
+    coordinator | user | operator) printf '%s' "$1" ;;
+    client) printf operator ;;
+    *) printf stage ;;
+  esac
+}
+
 # "DNS:coordinator,DNS:localhost,IP:127.0.0.1" for the given names.
 alternative_names() {
   local list="" name kind
@@ -49,13 +62,32 @@ alternative_names() {
   printf '%s' "$list"
 }
 
+# All of them are looked at before any is made.
 for entry in "$@"; do
   name=${entry%%=*}
+  role=${name%%:*}
+  [ "$role" = "$name" ] && role=$(role_of "$name")
+  name=${name#*:}
+  if [[ ! $role =~ ^(coordinator|stage|user|operator)$ ]]; then
+    echo "$entry: $role is no role; want coordinator, stage, user or operator before the colon" >&2
+    exit 2
+  fi
+  if [[ ! $name =~ ^[A-Za-z0-9._-]+$ || $name =~ ^\.{1,2}$ ]]; then
+    echo "$entry: \"$name\" is no name; want letters, digits, '.', '-' and '_'" >&2
+    exit 2
+  fi
+done
+
+for entry in "$@"; do
+  name=${entry%%=*}
+  role=${name%%:*}
+  [ "$role" = "$name" ] && role=$(role_of "$name")
+  name=${name#*:}
   extra=()
-  [ "$entry" != "$name" ] && IFS=, read -ra extra <<<"${entry#*=}"
+  [[ $entry == *=* ]] && IFS=, read -ra extra <<<"${entry#*=}"
   folder=$out/$name
   mkdir -p "$folder"
-  san=$(alternative_names "$name" localhost 127.0.0.1 ${extra[@]+"${extra[@]}"})
+  san=$(alternative_names "$name" localhost 127.0.0.1 ${extra[@]+"${extra[@]}"}),URI:spiffe://stagecoach/$role/$name
   # One certificate serves in both directions: each server is also a client of its neighbours.
   printf '%s\n' "basicConstraints=critical,CA:FALSE" "keyUsage=critical,digitalSignature" \
     "extendedKeyUsage=serverAuth,clientAuth" "subjectAltName=$san" >"$folder/extensions"
@@ -67,7 +99,7 @@ for entry in "$@"; do
   cp "$out/ca.pem" "$folder/ca.pem"
   # Who may read the key is said once, by the owner; the folders above may be looked through.
   if [ -n "$user" ]; then chown -R "$user" "$folder"; fi
-  echo "$folder: $san, $days days"
+  echo "$folder: role $role, $san, $days days"
 done
 chmod 0755 "$out"
 chmod 0644 "$out/ca.pem"

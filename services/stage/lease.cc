@@ -14,7 +14,7 @@ namespace {
 
 constexpr double kRegisterDeadlineSeconds = 2.0;
 constexpr double kLongestBackoffSeconds = 1.0;
-constexpr double kRefusedSeconds = 1.0;  // until a name may have become free
+constexpr double kRefusedSeconds = 1.0;  // until a name may have become free, or a rule another
 // A connection that broke is made anew for the next call: the coordinator may live.
 constexpr int kUnavailableIfGone = 2;
 
@@ -85,10 +85,11 @@ double Lease::RegisterOnce() {
   v1::RegisterStageResponse response;
   auto context = ContextWithin(kRegisterDeadlineSeconds);
   const grpc::Status status = stub_->RegisterStage(context.get(), request, &response);
-  if (status.error_code() == grpc::StatusCode::ALREADY_EXISTS) {
+  const bool denied = status.error_code() == grpc::StatusCode::PERMISSION_DENIED;
+  if (denied || status.error_code() == grpc::StatusCode::ALREADY_EXISTS) {
     if (std::exchange(refusal_, status.error_message()) != status.error_message()) {
-      spdlog::error("not registered: {}; trying again until the name is free",
-                    status.error_message());
+      spdlog::error("not registered: {}; trying again until {}", status.error_message(),
+                    denied ? "the coordinator takes it" : "the name is free");
     }
     return kRefusedSeconds;
   }
@@ -129,6 +130,11 @@ double Lease::RenewOnce() {
   }
   if (answer.error_code() == grpc::StatusCode::NOT_FOUND) {
     spdlog::warn("the coordinator does not know this stage any more: {}", answer.error_message());
+    registered_ = false;
+    return 0;
+  }
+  // A coordinator that was started anew may ask for more than the one before: registering says it once.
+  if (answer.error_code() == grpc::StatusCode::PERMISSION_DENIED) {
     registered_ = false;
     return 0;
   }

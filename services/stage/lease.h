@@ -1,7 +1,8 @@
 // Lease: keeps a stage registered with the coordinator. Renews at a third of the lease, registers
 // again when the coordinator does not know it (expired, replaced, coordinator restarted), and goes
 // on trying with back-off while there is no coordinator: a stage outlives its coordinator. Refused
-// because another process holds its name, it says so once and asks again every second.
+// because another process holds its name, or its certificate is not for it, it says so once and asks
+// again every second.
 // Every renewal carries the stage's totals and its progress; the answer tells of the job's progress.
 // A draining stage whose coordinator is gone, or does not know it (any more), has nobody to wait for:
 // the lease ends the runtime's drain.
@@ -59,7 +60,7 @@ class Lease {
   double backoff_seconds_ = 0.1;
   int unavailable_ = 0;    // answers since the last good one; the thread's
   bool orphaned_ = false;  // told already; the thread's
-  std::string refusal_;    // told already: another process holds the name; the thread's
+  std::string refusal_;    // told already: the name is another's; the thread's
   std::atomic<bool> registered_{false};
 
   mutable std::mutex mutex_;  // guards what follows

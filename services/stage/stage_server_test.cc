@@ -408,13 +408,18 @@ TEST_F(StageServerTest, GoesAtOnceIfNobodyHasRegisteredIt) {
   EXPECT_EQ(told, 2) << "each stage, before its time was over";
 }
 
-// Two processes with one name registered in turn for ever, each the other's loss.
-TEST_F(StageServerTest, RefusedItsNameItSaysSoOnceAndGoesOnAsking) {
+// A fleet that gives stage 0 its name only later.
+class RefusingFleetTest : public StageServerTest {
+ protected:
+  void SaysSoOnceAndGoesOnAsking(const grpc::Status& refusal);
+};
+
+void RefusingFleetTest::SaysSoOnceAndGoesOnAsking(const grpc::Status& refusal) {
   for (const char* name : {"s0", "s1"}) {  // theirs are granted
     ASSERT_TRUE(fleet_.WaitFor(
         [&](const v1::RenewLeaseRequest& renewal) { return renewal.name() == name; }, name));
   }
-  fleet_.Refuse({grpc::StatusCode::ALREADY_EXISTS, "the name s0 is held by somebody at a:1"});
+  fleet_.Refuse(refusal);
   servers_[0].reset();
   const size_t before = fleet_.WaitForRegistrations(1, "s0").size();
   StartStage(0, coordinator_address_);
@@ -424,10 +429,7 @@ TEST_F(StageServerTest, RefusedItsNameItSaysSoOnceAndGoesOnAsking) {
   EXPECT_FALSE(asked[before].identity().empty());
   int told = 0;
   for (const LogEntry& line : ProcessLogRing()->Read(0, "", 0).lines) {
-    if (line.message.find("not registered: the name s0 is held by somebody at a:1") !=
-        std::string::npos) {
-      ++told;
-    }
+    told += absl::StrContains(line.message, "not registered: " + refusal.error_message()) ? 1 : 0;
   }
   EXPECT_EQ(told, 1);
   fleet_.Refuse(grpc::Status::OK);
@@ -437,6 +439,18 @@ TEST_F(StageServerTest, RefusedItsNameItSaysSoOnceAndGoesOnAsking) {
       },
       "s0"))
       << "it takes the name once it is free";
+}
+
+// Two processes with one name registered in turn for ever, each the other's loss.
+TEST_F(RefusingFleetTest, WhileAnotherHasTheName) {
+  SaysSoOnceAndGoesOnAsking(
+      {grpc::StatusCode::ALREADY_EXISTS, "the name s0 is held by somebody at a:1"});
+}
+
+// A certificate of somebody else, until the coordinator is started with another rule.
+TEST_F(RefusingFleetTest, WhileItsCertificateIsNotForTheName) {
+  SaysSoOnceAndGoesOnAsking(
+      {grpc::StatusCode::PERMISSION_DENIED, "stage.name=s0: the certificate is that of stage s9"});
 }
 
 const CardProfile kCardWithAttention = {.attention = AttentionKernels{.name = "fused"}};

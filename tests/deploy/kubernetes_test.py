@@ -84,6 +84,7 @@ class Manifests(unittest.TestCase):
             "liveness must not": lambda o: container(o)["livenessProbe"]["httpGet"].update(path="/readyz"),
             "not pinned": lambda o: container(o).update(image="stagecoach:latest"),
             "without TLS": lambda o: container(o)["args"].append("--insecure-i-know"),
+            "certificates without a role": lambda o: container(o)["args"].append("--any-certificate-i-know"),
             "--grpc-root-cert": lambda o: container(o)["args"].remove("--grpc-root-cert=/etc/stagecoach/tls/ca.crt"),
             "no volume tls": lambda o: pod(o).update(volumes=[v for v in pod(o)["volumes"] if v["name"] != "tls"]),
             "Parallel": lambda o: only(o, "StatefulSet", "stage")[0]["spec"].pop("podManagementPolicy"),
@@ -190,6 +191,11 @@ class Manifests(unittest.TestCase):
         self.assertIn("*.stage.stagecoach.svc", certificates["stagecoach-stage-tls"]["dnsNames"])
         for name in wanted:
             self.assertLessEqual({"server auth", "client auth"}, set(certificates[name]["usages"]), name)
+        # What make-certs.sh writes for the same names; the pods are stage-0, stage-1, ...
+        roles = {name: spec.get("uris") for name, spec in certificates.items() if not spec.get("isCA")}
+        self.assertEqual(roles, {"stagecoach-coordinator-tls": ["spiffe://stagecoach/coordinator/coordinator"],
+                                 "stagecoach-stage-tls": ["spiffe://stagecoach/stage/stage"],
+                                 "stagecoach-client-tls": ["spiffe://stagecoach/operator/client"]})
         issuers = {i["metadata"]["name"] for i in only(self.rendered["cert-manager"], "Issuer")}
         self.assertTrue(all(c["issuerRef"]["name"] in issuers for c in certificates.values()))
 

@@ -56,6 +56,8 @@ def check_exposure(name, container, insecure_allowed):
         return
     if "--grpc-use-ssl" not in args or "--insecure-i-know" in args:
         yield f"{name}: gRPC without TLS"
+    if "--any-certificate-i-know" in args:
+        yield f"{name}: certificates without a role"
     for flag in ("--grpc-server-cert", "--grpc-server-key", "--grpc-root-cert"):
         if not any(arg.startswith(flag + "=/etc/stagecoach/tls/") for arg in args):
             yield f"{name}: {flag}"

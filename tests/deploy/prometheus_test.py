@@ -24,6 +24,7 @@ MAY_BE_EMPTY = {
     "stagecoach_stage_device_": "no GPU",
     "stagecoach_stage_memory_limit_bytes": "drawn only where a limit is set",
     "stagecoach_certificate_expiry": "this cluster has no TLS",
+    "stagecoach_rpc_refused": "this cluster has no TLS",
 }
 
 

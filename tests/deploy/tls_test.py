@@ -63,10 +63,10 @@ class Tls(servers.ServersTest):
         shutil.copy(self.certs / "ca.pem", folder / "ca.pem")
         return folder, ends
 
-    def coordinator(self, cert=None):
-        self.launch("stagecoach-coordinator", "coordinator", "--state-dir", self.folder / "state",
-                    *flags(cert or self.certs / "coordinator"))
-        return self.address("coordinator")
+    def coordinator(self, cert=None, name="coordinator", *extra):
+        self.launch("stagecoach-coordinator", name, "--state-dir", self.folder / f"{name}-state",
+                    *flags(cert or self.certs / "coordinator"), *extra)
+        return self.address(name)
 
     def stage(self, name, coordinator, cert=None, *extra):
         return self.launch("stagecoach-stage", name, "--name", name, "--coordinator", coordinator, "--threads", "1",
@@ -90,6 +90,68 @@ class Tls(servers.ServersTest):
         self.assertEqual(finished["weights_digest"], plain.digest())
         health = self.client(coordinator, "health", self.address("stage-1"))
         self.assertEqual(health.returncode, 0, health.stderr)
+
+    def test_certificates_say_who_may_do_what(self):
+        """Any certificate of the authority was good for every call: one stage's, stolen, was the whole cluster's."""
+        self.make(self.certs, "user:ann")
+        coordinator = self.coordinator()
+        self.stage("stage-0", coordinator)
+        for cert, code in (("stage-0", 1), ("coordinator", 1), ("ann", 0), ("client", 0)):
+            result = self.client(coordinator, "list", cert=self.certs / cert)
+            self.assertEqual(result.returncode, code, f"{cert}: {result.stderr}")
+            if code != 0:
+                self.assertRegex(result.stderr, f"ListJobs of stagecoach.v1.JobService is for the role user or operator, "
+                                                f"and the caller is .* {cert} .*make-certs.sh FOLDER user:NAME")
+            health = self.client(coordinator, "health", self.address("stage-0"), cert=self.certs / cert)
+            self.assertEqual(health.returncode, 0, health.stderr)
+        self.assertEqual(self.refusals("coordinator"), {("ListJobs", "stage"): 1, ("ListJobs", "coordinator"): 1})
+        self.assertRegex(self.log("coordinator"), "refused a call: ListJobs of .* stage stage-0 by its certificate")
+
+    def test_a_stage_takes_no_name_but_its_own(self):
+        coordinator = self.coordinator()
+        self.stage("stage-7", coordinator, self.certs / "stage-0")
+        harness.wait_until("the stage to say why it is not registered", lambda: re.search(
+            "not registered: stage.name=stage-7: the caller's certificate is that of stage stage-0, which may be stage-0",
+            self.log("stage-7")))
+        # The pods of a StatefulSet share one.
+        self.make(self.certs, "stage")
+        self.stage("stage-3", coordinator, self.certs / "stage")
+        harness.wait_until("the pod to register", lambda: "registered as stage-3" in self.log("stage-3"))
+        stages = self.client(coordinator, "-o", "json", "stages")
+        self.assertEqual(stages.returncode, 0, stages.stderr)
+        self.assertNotIn("stage-7", stages.stdout)
+
+    def test_certificates_of_before_there_were_roles(self):
+        """They name no role: refused with what to do, or, by the flag, good for everything as they were."""
+        old, _ = self.make_brief("old", 86400)
+        address = self.coordinator()
+        result = self.client(address, "list", cert=old)
+        self.assertEqual(result.returncode, 1, result.stderr)
+        self.assertRegex(result.stderr, r"certificate \(CN old\) names no role: make it anew .*make-certs.sh.*"
+                                        "--any-certificate-i-know")
+        self.assertEqual(self.client(address, "health", address, cert=old).returncode, 0, "any certificate will do")
+        lenient = self.coordinator(old, "lenient", "--any-certificate-i-know")
+        self.assertIn("a certificate without a role may call everything here", self.log("lenient"))
+        for name in ("stage-0", "stage-1"):
+            self.stage(name, lenient, old, "--any-certificate-i-know")
+        submitted = self.client(lenient, "-o", "ndjson", "submit", self.job_file(), cert=old)
+        self.assertEqual(submitted.returncode, 0, submitted.stderr + self.log("stage-0") + self.log("lenient"))
+        refused = self.client(lenient, "list", cert=self.certs / "stage-0")
+        self.assertRegex(refused.stderr, "the caller is stage stage-0 by its certificate")
+
+    def test_make_certs_refuses_what_is_no_role_and_no_name(self):
+        for entry, pattern in (("root:eve", "root is no role"), ("user:", '"" is no name'), ("stage:a/b", '"a/b" is no name'),
+                               ("user:..", "is no name"), (":eve", "is no role")):
+            result = subprocess.run([str(MAKE_CERTS), str(self.certs), "user:before", entry], capture_output=True, text=True)
+            self.assertEqual(result.returncode, 2, entry)
+            self.assertIn(pattern, result.stderr)
+        self.assertFalse((self.certs / "before").exists(), "all are looked at before any is made")
+
+    def refusals(self, server):
+        http = "127.0.0.1:" + (self.folder / f"{server}.ports").read_text().split()[1]
+        text = urllib.request.urlopen(f"http://{http}/metrics", timeout=20).read().decode()
+        found = re.findall(r'stagecoach_rpc_refused_total\{.*grpc_method="(\w+)",role="(\w+)"\} (\d+)', text)
+        return {(method, role): int(count) for method, role, count in found}
 
     def test_metrics_say_when_the_certificates_end(self):
         brief, ends = self.make_brief("brief", 7 * 86400)

@@ -17,6 +17,7 @@
 #include "base/status.h"
 #include "services/common/grpc/grpc_channel.h"
 #include "services/common/grpc/health_service.h"
+#include "services/common/grpc/role_processor.h"
 
 namespace stagecoach {
 
@@ -96,6 +97,10 @@ absl::Status GrpcServer::Start() {
   grpc::ServerBuilder builder;
   AddArguments(state_->options, builder);
   ASSIGN_OR_RETURN(auto credentials, MakeServerCredentials(state_->options.tls));
+  if (const TlsFlags& tls = state_->options.tls; tls.use_ssl) {
+    credentials->SetAuthMetadataProcessor(std::make_shared<RoleProcessor>(RoleProcessor::Options{
+        .any_certificate = tls.any_certificate_i_know, .metrics = state_->metrics}));
+  }
   builder.AddListeningPort(state_->options.listen, credentials, &state_->port);
   for (const NamedService& service : state_->services) builder.RegisterService(service.service);
   state_->AddHealth(builder);

@@ -1,5 +1,5 @@
 // GrpcServer: a gRPC server set up the same way in every program: limits, keepalive, health
-// service, reflection, RPC counters.
+// service, reflection, RPC counters, and with TLS who may call what (role_processor.h).
 // Ownership: owns the grpc::Server; borrows services and metrics, which outlive it.
 // Threads:   owner thread, except SetServing.
 // Errors:    Start: UNAVAILABLE if the address cannot be bound (ports are never shared). Shutdown:

@@ -75,6 +75,12 @@ void RpcMetrics::Handled(const std::string& service, const std::string& method, 
   entry.seconds->Observe(seconds);
 }
 
+void RpcMetrics::Refused(const std::string& service, const std::string& method,
+                         const std::string& role) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  ++refused_[{{service, method}, role}];
+}
+
 void RpcMetrics::Write(MetricWriter& writer) const {
   std::lock_guard<std::mutex> lock(mutex_);
   for (const auto& [method, entry] : methods_) {
@@ -84,6 +90,11 @@ void RpcMetrics::Write(MetricWriter& writer) const {
                  static_cast<double>(count));
     }
     writer.Add(metric::kRpcSeconds, {method.first, method.second}, entry.seconds->snapshot());
+  }
+  for (const auto& [key, count] : refused_) {
+    const auto& [method, role] = key;
+    writer.Add(metric::kRpcRefused, {method.first, method.second, role},
+               static_cast<double>(count));
   }
 }
 

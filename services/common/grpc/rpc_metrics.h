@@ -1,4 +1,5 @@
-// RpcMetrics: counts and times the RPCs of a server, from an interceptor.
+// RpcMetrics: counts and times the RPCs of a server, from an interceptor, and counts those that were
+// refused by the caller's certificate, which no interceptor sees (role_processor.h).
 // Ownership: shared by the server's interceptors; outlives the server.
 // Threads:   thread-safe. The link's streams are left out: they last for a whole placement, and the
 //            interceptor would add work to every frame.
@@ -27,6 +28,7 @@ class RpcMetrics {
   explicit RpcMetrics(const std::vector<std::string>& services);
   void Handled(const std::string& service, const std::string& method, int grpc_code,
                double seconds);
+  void Refused(const std::string& service, const std::string& method, const std::string& role);
   void Write(MetricWriter& writer) const;
   std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface> MakeInterceptorFactory();
 
@@ -37,8 +39,9 @@ class RpcMetrics {
     std::unique_ptr<Histogram> seconds;
   };
 
-  mutable std::mutex mutex_;  // guards the map's shape; entries stay once made
+  mutable std::mutex mutex_;  // guards the maps' shapes; entries stay once made
   std::map<Method, Entry> methods_;
+  std::map<std::pair<Method, std::string>, uint64_t> refused_;  // by method and role
 };
 
 }  // namespace stagecoach

@@ -7,6 +7,7 @@ std::span<const MetricDefinition* const> AllMetrics() {
   static constexpr const MetricDefinition* kAll[] = {&kBuildInfo,
                                                      &kRpcHandled,
                                                      &kRpcSeconds,
+                                                     &kRpcRefused,
                                                      &kProcessCpu,
                                                      &kProcessMemory,
                                                      &kProcessFds,

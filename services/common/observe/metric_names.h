@@ -35,6 +35,14 @@ inline constexpr MetricDefinition kRpcHandled = {
 inline constexpr MetricDefinition kRpcSeconds = {
     "grpc_server_handling_seconds", kH,    "s",
     "grpc_service,grpc_method",     "C S", "Time the server took to answer an RPC."};
+inline constexpr MetricDefinition kRpcRefused = {
+    "stagecoach_rpc_refused_total",
+    kC,
+    "1",
+    "grpc_service,grpc_method,role",
+    "C S",
+    "RPCs refused by the certificate of the caller, by its role (none: without one); with TLS "
+    "only. Absent until the first."};
 inline constexpr MetricDefinition kProcessCpu = {
     "process_cpu_seconds_total", kC, "s", "", "C S", "User and system CPU time spent."};
 inline constexpr MetricDefinition kProcessMemory = {

@@ -29,6 +29,10 @@ void AddServerFlags(FlagParser& parser, ServerFlags* flags) {
   parser.Text("--grpc-server-key", &flags->tls.server_key, "PEM private key of this server");
   parser.Text("--grpc-root-cert", &flags->tls.root_cert,
               "PEM certificates of the authority that signs every peer");
+  parser.Switch(
+      "--any-certificate-i-know", &flags->tls.any_certificate_i_know,
+      "with TLS: a certificate that names no role may call everything, as before there were "
+      "roles; one that names a role is held to it");
 }
 
 absl::Status ParseAddress(const std::string& flag, const std::string& address, std::string* host,
@@ -64,6 +68,11 @@ absl::Status CheckExposure(const ServerFlags& flags) {
         "--grpc-use-ssl needs --grpc-server-cert, --grpc-server-key and --grpc-root-cert: peers "
         "are "
         "verified in both directions");
+  }
+  if (tls.use_ssl && tls.any_certificate_i_know) {
+    spdlog::warn(
+        "--any-certificate-i-know: a certificate without a role may call everything here; make "
+        "such certificates anew with deploy/certs/make-certs.sh and leave the flag out");
   }
   const bool grpc_exposed = !IsLoopback(flags.listen) && !tls.use_ssl;
   const bool http_exposed = !IsLoopback(flags.http);

@@ -13,6 +13,8 @@ namespace stagecoach {
 struct TlsFlags {
   bool use_ssl = false;
   std::string server_cert, server_key, root_cert;  // PEM files; used as client identity too
+  // A server's: a certificate that names no role may call everything (method_roles.h).
+  bool any_certificate_i_know = false;
 };
 
 struct ServerFlags {
@@ -36,8 +38,8 @@ bool IsLoopback(const std::string& address);
 absl::Status ParseAddress(const std::string& flag, const std::string& address, std::string* host,
                           int* port);
 
-// FAILED_PRECONDITION off loopback without TLS; logs a warning for every insecure start that was
-// asked for. TLS needs all three files: peers are always verified.
+// FAILED_PRECONDITION off loopback without TLS; logs a warning for every start that was asked to be less
+// secure. TLS needs all three files: peers are always verified.
 absl::Status CheckExposure(const ServerFlags& flags);
 
 }  // namespace stagecoach

@@ -1,6 +1,12 @@
 #include "services/coordinator/api/fleet_service.h"
 
+#include <grpcpp/security/auth_context.h>
+
+#include <string>
+
+#include "absl/strings/str_cat.h"
 #include "services/common/grpc/grpc_status.h"
+#include "services/common/grpc/peer_identity.h"
 #include "services/coordinator/convert/convert_job.h"
 
 namespace stagecoach {
@@ -17,6 +23,19 @@ void SetGrant(const LeaseGrant& grant, v1::RenewLeaseResponse* response) {
   response->set_job_progress(grant.job_progress);
 }
 
+// A caller without a certificate, or with one that names no role, has been let in as it is.
+absl::Status CheckOwnName(const grpc::CallbackServerContext& context, const char* field,
+                          const std::string& name) {
+  const absl::StatusOr<PeerIdentity> peer = PeerOf(*context.auth_context());
+  if (!peer.ok() || MayBeStage(*peer, name)) return absl::OkStatus();
+  return absl::PermissionDeniedError(absl::StrCat(
+      field, "=", name, ": the caller's certificate is that of ", PeerRoleName(peer->role), " ",
+      peer->name, ", which may be ", peer->name, " or ", peer->name,
+      "-NUMBER only: give it such a --name, or a certificate of its own "
+      "(deploy/certs/make-certs.sh FOLDER stage:",
+      name, ")"));
+}
+
 template <typename Response>
 auto ReplyGrant(grpc::ServerUnaryReactor* reactor, Response* response) {
   return [reactor, response](const absl::StatusOr<LeaseGrant>& grant) {
@@ -31,6 +50,11 @@ grpc::ServerUnaryReactor* FleetServiceAdapter::RegisterStage(
     grpc::CallbackServerContext* context, const v1::RegisterStageRequest* request,
     v1::RegisterStageResponse* response) {
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  if (const absl::Status own = CheckOwnName(*context, "stage.name", request->stage().name());
+      !own.ok()) {
+    reactor->Finish(ToGrpc(own));
+    return reactor;
+  }
   manager_->RegisterStage(FromProto(request->stage()), ReplyGrant(reactor, response));
   return reactor;
 }
@@ -39,6 +63,10 @@ grpc::ServerUnaryReactor* FleetServiceAdapter::RenewLease(grpc::CallbackServerCo
                                                           const v1::RenewLeaseRequest* request,
                                                           v1::RenewLeaseResponse* response) {
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  if (const absl::Status own = CheckOwnName(*context, "name", request->name()); !own.ok()) {
+    reactor->Finish(ToGrpc(own));
+    return reactor;
+  }
   manager_->RenewLease(FromProto(*request), ReplyGrant(reactor, response));
   return reactor;
 }

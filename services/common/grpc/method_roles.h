@@ -1,0 +1,54 @@
+// Which roles may call which method: the only table of it. A test compares it with the services of
+// proto/, so a method without a row fails the build's tests, and is refused as unknown until it has one.
+// Ownership: constants.  Threads: pure functions.
+// See:       docs/operations.md, "Roles".
+#ifndef STAGECOACH_SERVICES_COMMON_GRPC_METHOD_ROLES_H_
+#define STAGECOACH_SERVICES_COMMON_GRPC_METHOD_ROLES_H_
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "absl/status/statusor.h"
+#include "services/common/grpc/peer_identity.h"
+
+namespace stagecoach {
+
+// One bit a role.
+using RoleSet = uint8_t;
+constexpr RoleSet SetOf(PeerRole role) {
+  return static_cast<RoleSet>(1u << static_cast<unsigned>(role));
+}
+
+struct MethodRoles {
+  std::string_view service, method;  // "stagecoach.v1.JobService", "SubmitJob"
+  RoleSet roles = 0;
+  bool any_certificate = false;  // also without a role
+
+  std::string service_name() const { return std::string(service); }
+  std::string method_name() const { return std::string(method); }
+  std::string path() const;  // "/stagecoach.v1.JobService/SubmitJob"
+};
+
+std::span<const MethodRoles> AllMethodRoles();
+
+// Of "/stagecoach.v1.JobService/SubmitJob"; null: no such method.
+const MethodRoles* FindMethodRoles(std::string_view path);
+
+// A caller as its certificate shows it.
+struct Caller {
+  absl::StatusOr<PeerIdentity> identity;
+  std::string common_name;  // of the certificate, for people; may be empty
+};
+// The label of a metric: a role, or "none".
+const char* RoleLabel(const Caller& caller);
+
+// Whether this caller may call this method. UNIMPLEMENTED: there is no such method. PERMISSION_DENIED
+// names method, caller, who may, and what to do. `any_certificate`: one that names no role may do
+// everything, as before there were roles.
+absl::Status CheckCall(std::string_view path, const Caller& caller, bool any_certificate);
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_SERVICES_COMMON_GRPC_METHOD_ROLES_H_

@@ -1,0 +1,103 @@
+#include "services/common/grpc/peer_identity.h"
+
+#include <grpc/grpc_security_constants.h>
+#include <grpcpp/security/auth_context.h>
+
+#include <algorithm>
+#include <optional>
+#include <vector>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "base/utf8.h"
+
+namespace stagecoach {
+namespace {
+
+constexpr char kTrustDomain[] = "spiffe://stagecoach/";
+constexpr size_t kLongestPeerName = 253;  // as of a stage
+
+std::optional<PeerRole> ParseRole(std::string_view text) {
+  for (const PeerRole role : kPeerRoles) {
+    if (text == PeerRoleName(role)) return role;
+  }
+  return std::nullopt;
+}
+
+bool IsPeerName(std::string_view text) {
+  const auto allowed = [](char c) {
+    return absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '.' || c == '-' || c == '_';
+  };
+  return !text.empty() && text.size() <= kLongestPeerName && text != "." && text != ".." &&
+         std::all_of(text.begin(), text.end(), allowed);
+}
+
+absl::StatusOr<PeerIdentity> ParseUri(const std::string& uri) {
+  const bool ours = uri.starts_with(kTrustDomain);
+  const std::string_view path = std::string_view(uri).substr(sizeof(kTrustDomain) - 1);
+  const size_t slash = path.find('/');
+  const std::optional<PeerRole> role = ParseRole(path.substr(0, slash));
+  const std::string_view name = slash == path.npos ? "" : path.substr(slash + 1);
+  if (!ours || !role.has_value() || !IsPeerName(name)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(ShownName(uri.substr(0, kLongestPeerName)), ": want ", kTrustDomain,
+                     "ROLE/NAME with the role coordinator, stage, user or operator and a name of "
+                     "letters, digits, '.', '-' and '_'"));
+  }
+  return PeerIdentity{*role, std::string(name)};
+}
+
+}  // namespace
+
+const char* PeerRoleName(PeerRole role) {
+  switch (role) {
+    case PeerRole::kCoordinator:
+      return "coordinator";
+    case PeerRole::kStage:
+      return "stage";
+    case PeerRole::kUser:
+      return "user";
+    case PeerRole::kOperator:
+      return "operator";
+  }
+  return "";
+}
+
+absl::StatusOr<PeerIdentity> ParsePeerIdentity(std::span<const std::string> uris) {
+  const std::string* found = nullptr;
+  for (const std::string& uri : uris) {
+    // Also in letters that a URI means the same by: it is refused then, and not taken for somebody else's.
+    if (!absl::StartsWithIgnoreCase(uri, kTrustDomain)) continue;
+    if (found != nullptr) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          ShownName(found->substr(0, kLongestPeerName)), " and ",
+          ShownName(uri.substr(0, kLongestPeerName)), ": want one URI of ", kTrustDomain));
+    }
+    found = &uri;
+  }
+  if (found == nullptr) {
+    return absl::NotFoundError(absl::StrCat("no URI ", kTrustDomain, "ROLE/NAME"));
+  }
+  return ParseUri(*found);
+}
+
+absl::StatusOr<PeerIdentity> PeerOf(const grpc::AuthContext& context) {
+  std::vector<std::string> uris;
+  for (const grpc::string_ref& uri : context.FindPropertyValues(GRPC_PEER_URI_PROPERTY_NAME)) {
+    uris.emplace_back(uri.data(), uri.size());
+  }
+  return ParsePeerIdentity(uris);
+}
+
+bool MayBeStage(const PeerIdentity& holder, std::string_view stage) {
+  if (holder.role != PeerRole::kStage) return false;
+  if (stage == holder.name) return true;
+  if (!stage.starts_with(holder.name + "-")) return false;
+  stage.remove_prefix(holder.name.size() + 1);
+  return !stage.empty() && std::all_of(stage.begin(), stage.end(), [](char c) {
+    return absl::ascii_isdigit(static_cast<unsigned char>(c));
+  });
+}
+
+}  // namespace stagecoach

@@ -1,0 +1,48 @@
+// PeerIdentity: who calls, by its certificate. A URI among the certificate's alternative names says so:
+// spiffe://stagecoach/ROLE/NAME, exactly one. URIs of others (another scheme, another trust domain)
+// are not looked at.
+// Ownership: values.  Threads: pure functions.
+// Errors:    NOT_FOUND: the certificate names no role. INVALID_ARGUMENT, naming the URI and what would
+//            be right: it names two, or one that cannot be read. That is no certificate without a role:
+//            somebody meant to limit it.
+// Source:    SPIFFE ID, section 2 (characters of a path, one ID a certificate).
+// See:       docs/operations.md, "Roles"; deploy/certs/make-certs.sh.
+#ifndef STAGECOACH_SERVICES_COMMON_GRPC_PEER_IDENTITY_H_
+#define STAGECOACH_SERVICES_COMMON_GRPC_PEER_IDENTITY_H_
+
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "absl/status/statusor.h"
+
+namespace grpc {
+class AuthContext;
+}  // namespace grpc
+
+namespace stagecoach {
+
+enum class PeerRole { kCoordinator, kStage, kUser, kOperator };
+inline constexpr PeerRole kPeerRoles[] = {PeerRole::kCoordinator, PeerRole::kStage, PeerRole::kUser,
+                                          PeerRole::kOperator};
+const char* PeerRoleName(PeerRole role);  // "coordinator", as in the URI
+
+struct PeerIdentity {
+  PeerRole role = PeerRole::kUser;
+  std::string name;  // letters, digits, '.', '-', '_'; not empty
+  friend bool operator==(const PeerIdentity&, const PeerIdentity&) = default;
+};
+
+// Of the certificate with these URIs.
+absl::StatusOr<PeerIdentity> ParsePeerIdentity(std::span<const std::string> uris);
+
+// Of the connection's peer; NOT_FOUND where it has no certificate at all.
+absl::StatusOr<PeerIdentity> PeerOf(const grpc::AuthContext& context);
+
+// Whether the holder may be the stage of that name: its own, or, as the pods of a StatefulSet share a
+// certificate, its own with their numbers behind it: "stage" may be "stage-3".
+bool MayBeStage(const PeerIdentity& holder, std::string_view stage);
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_SERVICES_COMMON_GRPC_PEER_IDENTITY_H_
