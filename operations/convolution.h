@@ -12,6 +12,7 @@
 #ifndef STAGECOACH_OPERATIONS_CONVOLUTION_H_
 #define STAGECOACH_OPERATIONS_CONVOLUTION_H_
 
+#include <algorithm>
 #include <cstdint>
 
 #include "operations/window.h"
@@ -55,6 +56,18 @@ struct ConvolutionInputGradientAttributes {
 };
 
 using ConvolutionWeightGradientAttributes = ConvolutionAttributes;
+
+// On a processor a weight's gradient is summed in shares of the samples, which are then added in order: a part of its
+// bits, and memory that a plan counts.
+inline constexpr int64_t kConvolutionShares = 8;  // at most
+inline constexpr int64_t kConvolutionShareSize =
+    256;  // places at least: less is not worth a sum of its own
+
+// How many samples make a share; the last one has the rest. At least 1.
+inline int64_t SamplesOfShare(int64_t samples, int64_t places) {
+  const int64_t worth = (kConvolutionShareSize + places - 1) / std::max<int64_t>(places, 1);
+  return std::max<int64_t>({(samples + kConvolutionShares - 1) / kConvolutionShares, worth, 1});
+}
 
 }  // namespace stagecoach
 

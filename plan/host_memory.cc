@@ -1,7 +1,9 @@
 #include "plan/host_memory.h"
 
 #include <algorithm>
+#include <variant>
 
+#include "operations/convolution.h"
 #include "plan/saturate.h"
 
 namespace stagecoach {
@@ -9,13 +11,63 @@ namespace {
 
 constexpr int64_t kFloat = 4;
 constexpr int64_t kScratchBytes = int64_t{1} << 20;  // of a thread at work
-// Samples are cut into so many shares at most, of so many places at least.
-constexpr int64_t kMostShares = 8, kLeastPlaces = 256;
+constexpr int64_t kLanes = 16;  // channels that the library packs beside each other, at most
+
+int64_t WholeLanes(int64_t channels) { return (channels + kLanes - 1) / kLanes * kLanes; }
 
 int64_t SharesOf(int64_t samples, int64_t places) {
-  const int64_t worth = (kLeastPlaces + places - 1) / std::max<int64_t>(places, 1);
-  const int64_t each = std::max((samples + kMostShares - 1) / kMostShares, worth);
-  return (samples + each - 1) / std::max<int64_t>(each, 1);
+  const int64_t each = SamplesOfShare(samples, places);
+  return (samples + each - 1) / each;
+}
+
+bool MakesPlaces(const Call& call) { return call.operation == "convolution"; }
+bool MakesImage(const Call& call) {
+  return call.operation == "convolution_input_gradient" ||
+         call.operation == "transposed_convolution";
+}
+
+int64_t GroupsOf(const Call& call) {
+  const AttributeValue* const groups = call.attributes.Find("groups");
+  return groups == nullptr ? 1 : std::get<int64_t>(*groups);
+}
+
+// Of a weight [out, height, width, in of a group]. Channels that are made come in whole lanes, and those that are read
+// where they fill one; with groups only a single channel each is packed beside others.
+int64_t PackedBytes(const Call& call, const Shape& weight) {
+  const int64_t groups = GroupsOf(call), taps = weight[1] * weight[2] * kFloat;
+  const int64_t out = weight[0] / std::max<int64_t>(groups, 1), in = weight[3];
+  if (groups > 1 && out == 1 && in == 1) return SaturatingMultiply(taps, WholeLanes(groups));
+  if (groups > 1) return SaturatingMultiply(taps, SaturatingMultiply(weight[0], in));
+  const auto read = [](int64_t channels) {
+    return channels < kLanes ? channels : WholeLanes(channels);
+  };
+  const int64_t channels = MakesPlaces(call) ? SaturatingMultiply(WholeLanes(out), read(in))
+                                             : SaturatingMultiply(read(out), WholeLanes(in));
+  return SaturatingMultiply(taps, channels);
+}
+
+// What is kept of each weight: one packing for forwards, one for gradients of inputs.
+int64_t PackedBytes(const LayerLists& lists, const CallList& list) {
+  int64_t bytes = 0;
+  for (const ListedCall& listed : list.calls) {
+    if (!MakesPlaces(listed.call) && !MakesImage(listed.call)) continue;
+    const Shape& weight = lists.value(listed.call.inputs[1]).type.shape;
+    bytes = SaturatingAdd(bytes, PackedBytes(listed.call, weight));
+  }
+  return bytes;
+}
+
+// The shares of a weight's gradient.
+int64_t MostShareBytes(const LayerLists& lists, int64_t samples) {
+  int64_t most = 0;
+  for (const ListedCall& listed : lists.forward.calls) {
+    const Call& call = listed.call;
+    if (!MakesPlaces(call) && !MakesImage(call)) continue;
+    const int64_t weight = lists.value(call.inputs[1]).type.shape.elements() * kFloat;
+    const Shape& places = lists.value(call.outputs[0]).type.shape;
+    most = std::max(most, SaturatingMultiply(weight, SharesOf(samples, places[0] * places[1])));
+  }
+  return most;
 }
 
 }  // namespace
@@ -23,16 +75,39 @@ int64_t SharesOf(int64_t samples, int64_t places) {
 int64_t HostWorkspaceBytes(const Network& model, int first, int last, int64_t samples) {
   int64_t most = 0;
   for (int layer = first; layer < last; ++layer) {
-    const LayerLists& lists = *model.layers[static_cast<size_t>(layer)].lists;
-    for (const ListedCall& listed : lists.forward.calls) {
-      const Call& call = listed.call;
-      if (!call.operation.ends_with("convolution")) continue;
-      const int64_t weight = lists.value(call.inputs[1]).type.shape.elements() * kFloat;
-      const Shape& places = lists.value(call.outputs[0]).type.shape;
-      most = std::max(most, SaturatingMultiply(weight, SharesOf(samples, places[0] * places[1])));
-    }
+    most = std::max(most, MostShareBytes(*model.layers[static_cast<size_t>(layer)].lists, samples));
   }
   return most == 0 ? 0 : SaturatingAdd(most, kScratchBytes);
+}
+
+int64_t PackedWeightBytes(const Network& model, int first, int last) {
+  int64_t bytes = 0;
+  for (int layer = first; layer < last; ++layer) {
+    const LayerLists& lists = *model.layers[static_cast<size_t>(layer)].lists;
+    bytes = SaturatingAdd(bytes, PackedBytes(lists, lists.forward));
+    bytes = SaturatingAdd(bytes, PackedBytes(lists, lists.backward));
+  }
+  return bytes;
+}
+
+HostForecast ForecastOnHost(const JobSpec& spec, const Network& model, const StageProgram& program,
+                            int first, int last, int64_t limit) {
+  const TrainingSpec& training = spec.training;
+  HostForecast forecast{.memory = ForecastStageMemory(model, program,
+                                                      {.first_layer = first,
+                                                       .last_layer = last,
+                                                       .batch_size = training.batch_size,
+                                                       .micro_batches = training.micro_batches,
+                                                       .optimizer = training.optimizer,
+                                                       .average = training.average.decay > 0})};
+  int64_t& activations = forecast.memory.activations;
+  const int64_t samples = MicroBatchSize(training.batch_size, training.micro_batches, 0);
+  activations = SaturatingAdd(activations, HostWorkspaceBytes(model, first, last, samples));
+  const int64_t needed = forecast.memory.total(), packed = PackedWeightBytes(model, first, last);
+  forecast.keeps_packed_weights =
+      limit <= 0 || SaturatingAdd(SaturatingAdd(needed, needed / 20), packed) <= limit;
+  if (forecast.keeps_packed_weights) activations = SaturatingAdd(activations, packed);
+  return forecast;
 }
 
 }  // namespace stagecoach

@@ -1,5 +1,6 @@
-// Host memory: what a stage on a processor takes beside what its layers compute with (stage/backends/cpu): a convolution's
-// weight in the library's packing, or shares of its gradient, for one call at a time. Other operations take little.
+// Host memory: what a stage on a processor takes beside what its layers compute with (stage/backends/cpu): shares of a
+// convolution's weight gradient, or its weight in the library's packing, for one call at a time; and, where there is room,
+// the packed weights of all its convolutions, kept from one micro-batch to the next. Other operations take little.
 // Units:     bytes.
 // Errors:    none; sizes beyond 64 bits come out as the largest number.
 #ifndef STAGECOACH_PLAN_HOST_MEMORY_H_
@@ -8,11 +9,26 @@
 #include <cstdint>
 
 #include "network/network.h"
+#include "plan/cost_model.h"
+#include "plan/job_spec.h"
+#include "plan/schedule.h"
 
 namespace stagecoach {
 
 // Of layers [first, last); 0 without convolutions.
 int64_t HostWorkspaceBytes(const Network& model, int first, int last, int64_t samples);
+// Of the weights of their convolutions, in a packing for forwards and one for gradients of inputs.
+int64_t PackedWeightBytes(const Network& model, int first, int last);
+
+struct HostForecast {
+  StageMemory memory;                 // at the peak of a training step
+  bool keeps_packed_weights = false;  // they are in `memory`
+};
+// Of a stage whose memory has that limit, 0: none. What can do without stays out before anything is refused: packed weights
+// are kept where they fit beside the rest and a twentieth, for what the forecast may be off. The planner and the stage ask
+// the same.
+HostForecast ForecastOnHost(const JobSpec& spec, const Network& model, const StageProgram& program,
+                            int first, int last, int64_t limit);
 
 }  // namespace stagecoach
 

@@ -2,9 +2,11 @@
 #include "plan/host_memory.h"
 
 #include "gtest/gtest.h"
+#include "network/freeze.h"
 #include "network/network_kinds.h"
 #include "network/zoo/amoebanet.h"
 #include "network/zoo/gpt.h"
+#include "network/zoo/resnet.h"
 #include "plan/data/cifar.h"
 #include "plan/plan.h"
 
@@ -23,7 +25,7 @@ Network SmallAmoebanet() {
   return *ExpandModel(spec);
 }
 
-TEST(HostMemory, OfAConvolutionIsItsWeightForEachShareOfTheSamples) {
+TEST(HostMemory, HasSharesOfAWeightsGradientForTheSamples) {
   const Network network = SmallAmoebanet();
   // The stem: 3x3 from 3 to 16 channels on 32x32 places; from eight samples on there are eight shares.
   const int64_t weight = 4 * 9 * 3 * 16;
@@ -34,6 +36,24 @@ TEST(HostMemory, OfAConvolutionIsItsWeightForEachShareOfTheSamples) {
   EXPECT_EQ(HostWorkspaceBytes(network, 5, 6, 4), 4 * 192 * 64 + kScratch);
   EXPECT_EQ(HostWorkspaceBytes(network, 5, 6, 8), 2 * 4 * 192 * 64 + kScratch);
   EXPECT_EQ(HostWorkspaceBytes(network, 6, 7, 8), 0) << "a head without convolutions";
+}
+
+Network ResnetOfWidth(int64_t width) {
+  return *ExpandModel(ResnetSpec{.image = {8, 8, 3}, .classes = 10, .depth = 8, .width = width});
+}
+
+TEST(HostMemory, HasAPackingOfEachWeightForwardAndOneBackward) {
+  // The stem, whose input's gradient nobody wants, and a block of two convolutions, 3x3 from 32 channels to 32.
+  const int64_t stem = 4 * 9 * 3 * 32, weight = 4 * 9 * 32 * 32;
+  EXPECT_EQ(PackedWeightBytes(ResnetOfWidth(32), 0, 2), stem + 2 * 2 * weight);
+  // 24 channels are packed as 32 are.
+  EXPECT_EQ(PackedWeightBytes(ResnetOfWidth(24), 1, 2), 2 * 2 * weight);
+}
+
+TEST(HostMemory, HasOnePackingOfAWeightThatIsFrozenWithAllInFrontOfIt) {
+  const Network network = *Freeze(ResnetOfWidth(32), {"model/0000/*", "model/0001/*"}, "freeze");
+  const int64_t weight = 4 * 9 * 32 * 32;
+  EXPECT_EQ(PackedWeightBytes(network, 1, 2), 2 * weight);
 }
 
 TEST(HostMemory, OfATransformerIsNotCounted) {
@@ -57,8 +77,31 @@ TEST(HostMemory, IsAPartOfThePlanOfAStageOnAProcessor) {
   const StageMemory of_layers =
       ForecastStageMemory(network, plan->schedule.programs[0],
                           {.last_layer = layers, .batch_size = 8, .micro_batches = 2});
-  EXPECT_EQ(plan->stages[0].memory.activations,
-            of_layers.activations + HostWorkspaceBytes(network, 0, layers, 4));
+  EXPECT_EQ(plan->stages[0].memory.activations, of_layers.activations +
+                                                    HostWorkspaceBytes(network, 0, layers, 4) +
+                                                    PackedWeightBytes(network, 0, layers));
+}
+
+// What a step can do without refuses no network, and makes none smaller.
+TEST(HostMemory, PackedWeightsAreKeptWhereAStageHasRoomBesideTheRest) {
+  const Network network = SmallAmoebanet();
+  const int layers = static_cast<int>(network.layers.size());
+  JobSpec spec;
+  spec.training.batch_size = 8;
+  spec.training.micro_batches = 2;
+  const Schedule schedule = MakeSchedule({.kind = "gpipe", .stages = 1, .micro_batches = 2});
+  const auto of = [&](int64_t limit) {
+    return ForecastOnHost(spec, network, schedule.programs[0], 0, layers, limit);
+  };
+  const int64_t packed = PackedWeightBytes(network, 0, layers);
+  const HostForecast unlimited = of(0);
+  EXPECT_TRUE(unlimited.keeps_packed_weights);
+  const int64_t needed = unlimited.memory.total() - packed;
+  const int64_t room = needed + needed / 20 + packed;
+  EXPECT_TRUE(of(room).keeps_packed_weights);
+  EXPECT_EQ(of(room).memory.total(), needed + packed);
+  EXPECT_FALSE(of(room - 1).keeps_packed_weights);
+  EXPECT_EQ(of(room - 1).memory.total(), needed);
 }
 
 }  // namespace

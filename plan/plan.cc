@@ -145,26 +145,24 @@ std::optional<CardProfile> CardOf(const PlanAssumptions& assumptions, int stage)
 }
 
 StageMemory MemoryOfStage(const JobSpec& spec, const Network& model, const StageProgram& program,
-                          int first, int last, const std::optional<CardProfile>& card) {
-  StageMemory memory = ForecastStageMemory(model, program,
-                                           {.first_layer = first,
-                                            .last_layer = last,
-                                            .batch_size = spec.training.batch_size,
-                                            .micro_batches = spec.training.micro_batches,
-                                            .optimizer = spec.training.optimizer,
-                                            .average = spec.training.average.decay > 0,
-                                            .card = card});
+                          int first, int last, const PlanAssumptions& assumptions, int stage) {
+  const std::optional<CardProfile> card = CardOf(assumptions, stage);
   if (!card) {
-    const int64_t samples =
-        MicroBatchSize(spec.training.batch_size, spec.training.micro_batches, 0);
-    memory.activations =
-        SaturatingAdd(memory.activations, HostWorkspaceBytes(model, first, last, samples));
+    const int64_t limit = assumptions.stage_memory_limit_bytes;
+    return ForecastOnHost(spec, model, program, first, last, limit).memory;
   }
-  return memory;
+  return ForecastStageMemory(model, program,
+                             {.first_layer = first,
+                              .last_layer = last,
+                              .batch_size = spec.training.batch_size,
+                              .micro_batches = spec.training.micro_batches,
+                              .optimizer = spec.training.optimizer,
+                              .average = spec.training.average.decay > 0,
+                              .card = card});
 }
 
 StagePlan PlanStage(const JobSpec& spec, const Network& model, const Plan& plan,
-                    const Seconds& seconds, int stage, const std::optional<CardProfile>& card) {
+                    const Seconds& seconds, int stage, const PlanAssumptions& assumptions) {
   StagePlan result;
   result.first_layer = plan.partition.first(stage);
   result.last_layer = plan.partition.last(stage, static_cast<int>(model.layers.size()));
@@ -174,7 +172,7 @@ StagePlan PlanStage(const JobSpec& spec, const Network& model, const Plan& plan,
     result.parameters += OwnElements(model.layers[i]);
   }
   result.memory = MemoryOfStage(spec, model, plan.schedule.programs[stage], result.first_layer,
-                                result.last_layer, card);
+                                result.last_layer, assumptions, stage);
   return result;
 }
 
@@ -227,7 +225,7 @@ absl::StatusOr<Plan> PlanPartition(const JobSpec& spec, const Network& model,
   if (options != plan.schedule.options) plan.schedule = MakeSchedule(options);
   const int stages = partition.stages();
   for (int stage = 0; stage < stages; ++stage) {
-    plan.stages.push_back(PlanStage(spec, model, plan, seconds, stage, CardOf(assumptions, stage)));
+    plan.stages.push_back(PlanStage(spec, model, plan, seconds, stage, assumptions));
   }
   const int64_t micro_batches = spec.training.micro_batches;
   const int64_t sequences = MicroBatchSize(spec.training.batch_size, micro_batches, 0);
@@ -267,8 +265,7 @@ std::optional<Partition> PartitionWithin(const JobSpec& spec, const Network& mod
   const auto fits = [&](int stage, int first, int last) {
     const Partition around = PartitionAround(stages, layers, stage, first, last);
     const Schedule fitted = MakeSchedule(FitToNetwork(model, around, schedule.options));
-    return MemoryOfStage(spec, model, fitted.programs[stage], first, last,
-                         CardOf(assumptions, stage))
+    return MemoryOfStage(spec, model, fitted.programs[stage], first, last, assumptions, stage)
                .total() <= assumptions.stage_memory_limit_bytes;
   };
   const CutCosts costs = CostsToCut(seconds);

@@ -109,6 +109,9 @@ class Backend {
   // For the job at hand, before its first operation. Operations learn from their tensors whether
   // they are in BF16; what is left to say is whether float32 products may be TF32.
   virtual void SetPrecision(Precision) {}
+  // For the job at hand too: whether its stage has memory to keep weights in an order that kernels read faster, from one
+  // micro-batch to the next (plan/host_memory.h). Until it is said, and behind EndCell: where the memory has no limit.
+  virtual void KeepPackedWeights(bool) {}
   // Makes a call of an operation ready to be run again and again on tensors of these types; the back
   // end outlives the kernel. `activation`: the type that Element::kActivation has. Errors: UNIMPLEMENTED
   // without a kernel for it, naming operation and back end; what a kernel cannot do with these types.

@@ -32,6 +32,17 @@ absl::Status LayerRunner::PrepareLists() {
   return absl::OkStatus();
 }
 
+namespace {
+
+// Back ends see by the version when it changes: what they make of it may serve many micro-batches.
+absl::StatusOr<Tensor> MakeParameter(Allocator& allocator, DType dtype, const Shape& shape) {
+  ASSIGN_OR_RETURN(Tensor tensor, MakeTensor(allocator, MemoryKind::kParameters, dtype, shape));
+  tensor.buffer()->CountVersions();
+  return tensor;
+}
+
+}  // namespace
+
 // A tied one's is shared with the layers of the cell that use the same parameter.
 absl::Status LayerRunner::AllocateValue(const ValueType& type, Values* values,
                                         Parameter* parameter) {
@@ -42,8 +53,7 @@ absl::Status LayerRunner::AllocateValue(const ValueType& type, Values* values,
   Tensor& value = tied ? (*values)[spec.tied_to] : owned;
   if (!value.valid()) {
     const DType dtype = tied ? ElementDType(type.element, dtype_) : DType::kF32;
-    ASSIGN_OR_RETURN(value,
-                     MakeTensor(backend_.allocator(), MemoryKind::kParameters, dtype, spec.shape));
+    ASSIGN_OR_RETURN(value, MakeParameter(backend_.allocator(), dtype, spec.shape));
   }
   parameter->value = parameter->compute = value;
   return absl::OkStatus();
@@ -64,8 +74,7 @@ absl::Status LayerRunner::AllocateParameters(const std::vector<ParameterSpec>& s
     }
     if (!specs[i].tied()) {
       if (dtype_ != DType::kF32) {
-        ASSIGN_OR_RETURN(parameter.compute,
-                         MakeTensor(memory, MemoryKind::kParameters, dtype_, specs[i].shape));
+        ASSIGN_OR_RETURN(parameter.compute, MakeParameter(memory, dtype_, specs[i].shape));
       }
       if (values != nullptr) (*values)[specs[i].name] = ReadByOperations(parameter, type);
     }

@@ -6,6 +6,7 @@
 #include "absl/strings/str_join.h"
 #include "base/status.h"
 #include "plan/data_kinds.h"
+#include "plan/host_memory.h"
 #include "stage/data/open_source.h"
 #include "stage/runtime/attention_ways.h"
 #include "stage/runtime/shard_tensors.h"
@@ -124,6 +125,15 @@ absl::StatusOr<Cell::Given> OpenWeights(const LoadingParts& parts, LoadedCell* l
   };
 }
 
+bool HasRoomForPackedWeights(const LoadedCell& loaded, Backend& backend) {
+  const LoadCommand& command = loaded.command;
+  const int stage = command.stage.value, layers = static_cast<int>(loaded.network().layers.size());
+  return ForecastOnHost(command.spec, loaded.network(), loaded.training,
+                        command.partition.first(stage), command.partition.last(stage, layers),
+                        backend.allocator().Use().limit)
+      .keeps_packed_weights;
+}
+
 absl::Status BuildCell(const LoadingParts& parts, LoadedCell* loaded) {
   const LoadCommand& command = loaded->command;
   const int stage = command.stage.value;
@@ -131,6 +141,7 @@ absl::Status BuildCell(const LoadingParts& parts, LoadedCell* loaded) {
   const bool resumes = !command.checkpoint_folder.empty();
   ASSIGN_OR_RETURN(const Cell::Given given, OpenWeights(parts, loaded));
   parts.backend->SetPrecision(command.spec.precision);
+  parts.backend->KeepPackedWeights(HasRoomForPackedWeights(*loaded, *parts.backend));
   ASSIGN_OR_RETURN(
       loaded->cell,
       Cell::Create(loaded->network(), command.partition.first(stage),

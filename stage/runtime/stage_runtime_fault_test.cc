@@ -364,6 +364,33 @@ TEST_F(StageRuntimeFaultTest, AProfileThatFoundNoWorkspaceDoesNotSpoilTheJob) {
   EXPECT_TRUE(loaded.ok()) << loaded;
 }
 
+// Writes down what it is told.
+class ToldBackend final : public ReferenceBackend {
+ public:
+  ToldBackend(int64_t limit, std::vector<bool>* told)
+      : ReferenceBackend(BackendOptions{.memory_limit_bytes = limit}), told_(told) {}
+  void KeepPackedWeights(bool keep) override { told_->push_back(keep); }
+
+ private:
+  std::vector<bool>* const told_;
+};
+
+// A stage and the plan must agree: packed weights that no plan has counted would take the memory of the step.
+TEST_F(StageRuntimeFaultTest, TheBackEndIsToldWhetherPackedWeightsHaveRoomInTheStagesMemory) {
+  const LoadCommand command = RuntimeFleet(Options(1)).LoadOf(0, 1, 0);
+  const auto plan = MakePlan(command.spec, *command.network, 1, {}, {});
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  const int64_t needed = plan->stages[0].memory.total();
+  std::vector<bool> told;
+  for (const int64_t limit : {int64_t{0}, 20 * needed, needed}) {
+    RuntimeFleet::Options options = Options(1);
+    options.make_backend = [&] { return std::make_unique<ToldBackend>(limit, &told); };
+    RuntimeFleet fleet(options);
+    fleet.LoadAll(1).IgnoreError();  // with so little it may be refused
+  }
+  EXPECT_THAT(told, testing::ElementsAre(true, true, false));
+}
+
 TEST_F(StageRuntimeFaultTest, AShardThatCannotBeWrittenLeavesTheStageRunning) {
   RuntimeFleet fleet(Options(1));
   ASSERT_TRUE(fleet.LoadAll(1).ok());

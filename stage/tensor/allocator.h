@@ -1,13 +1,15 @@
 // Allocator: device memory by kind, cached by size, every byte accounted.
 // Ownership: a Buffer is shared by the tensors (and wire slices) that read it and returns to its
 //            allocator when the last one lets go; the allocator outlives its buffers.
-// Threads:   thread-safe: gRPC threads allocate for received tensors and free sent ones.
+// Threads:   thread-safe: gRPC threads allocate for received tensors and free sent ones. A buffer's
+//            version belongs to the thread that writes its values.
 // Units and shapes: bytes; 64-byte aligned; accounted as asked for, rounded up to 64.
 // Errors:    RESOURCE_EXHAUSTED when over the limit, naming kind, size, use and limit.
 #ifndef STAGECOACH_STAGE_TENSOR_ALLOCATOR_H_
 #define STAGECOACH_STAGE_TENSOR_ALLOCATOR_H_
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -27,12 +29,33 @@ class Buffer {
   std::byte* data() const { return data_; }
   int64_t bytes() const { return bytes_; }
 
+  // Which values are in it, where that is counted, as for parameters: who has made something of them, as a kernel that
+  // packs weights, need not make it again while the number is the same. A number never comes back, in no buffer. 0: not
+  // counted, the values may be others at each look.
+  uint64_t version() const { return *version_; }
+  void CountVersions() { *version_ = NextVersion(); }  // from now on
+  // Other values are in it, or will be before anybody reads. A back end that has use for versions says so itself in
+  // each of its functions that may write a parameter; whoever writes past it has to.
+  void Rewritten() {
+    if (*version_ != 0) *version_ = NextVersion();
+  }
+
  protected:
-  Buffer(std::byte* data, int64_t bytes) : data_(data), bytes_(bytes) {}
+  Buffer(std::byte* data, int64_t bytes) : data_(data), bytes_(bytes), version_(&own_version_) {}
+  // A part of another, which it keeps: whoever writes the part changes the whole.
+  Buffer(std::byte* data, int64_t bytes, Buffer& whole)
+      : data_(data), bytes_(bytes), version_(whole.version_) {}
 
  private:
+  static uint64_t NextVersion() {
+    static std::atomic<uint64_t> last{0};
+    return last.fetch_add(1, std::memory_order_relaxed) + 1;
+  }
+
   std::byte* const data_;
   const int64_t bytes_;
+  uint64_t own_version_ = 0;
+  uint64_t* const version_;
 };
 
 struct MemoryUse {

@@ -8,7 +8,7 @@ namespace {
 class BufferView final : public Buffer {
  public:
   BufferView(std::shared_ptr<Buffer> whole, int64_t offset, int64_t bytes)
-      : Buffer(whole->data() + offset, bytes), whole_(std::move(whole)) {}
+      : Buffer(whole->data() + offset, bytes, *whole), whole_(std::move(whole)) {}
 
  private:
   const std::shared_ptr<Buffer> whole_;

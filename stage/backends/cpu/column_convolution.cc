@@ -5,6 +5,7 @@
 #include <type_traits>
 
 #include "base/progress.h"
+#include "operations/convolution.h"
 #include "stage/backends/cpu/column_sums.h"
 #include "stage/backends/cpu/convolution_columns.h"
 #include "stage/backends/cpu/convolution_room.h"
@@ -309,7 +310,8 @@ Kernel WeightGradientByColumns(CpuBackend& backend, const ConvolutionShape& shap
       [&backend, work, product, bias](const KernelContext& context, const KernelArguments& a) {
         const int64_t samples = context.run.sequences, elements = a.adds[0].elements();
         if (samples == 0) return;
-        const int64_t each = (samples + kShares - 1) / kShares, count = (samples + each - 1) / each;
+        const int64_t each = (samples + kConvolutionShares - 1) / kConvolutionShares;
+        const int64_t count = (samples + each - 1) / each;
         const BlockRoom room =
             BlockRoom::Of(work, product, IsBfloat16(a.inputs[0]) && !work.depthwise());
         if (!backend.ReserveWorkers(room.floats() * kFloatBytes)) return;

@@ -1,4 +1,4 @@
-// What both ways of a convolution share: pieces of scratch, the type at hand, floats of a tensor, the number of shares.
+// What both ways of a convolution share: pieces of scratch, the type at hand, floats of a tensor.
 #ifndef STAGECOACH_STAGE_BACKENDS_CPU_CONVOLUTION_ROOM_H_
 #define STAGECOACH_STAGE_BACKENDS_CPU_CONVOLUTION_ROOM_H_
 
@@ -9,7 +9,6 @@
 namespace stagecoach::cpu {
 
 inline constexpr int64_t kFloatBytes = sizeof(float);
-inline constexpr int64_t kShares = 8;  // partial sums of a weight's gradient, at most
 
 // Pieces of a worker's scratch, each on a boundary that oneDNN likes.
 class Pieces {

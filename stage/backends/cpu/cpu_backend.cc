@@ -38,6 +38,7 @@ CpuBackend::CpuBackend(const BackendOptions& options, Bfloat16Products products,
     : allocator_(MakeHostAllocator(options.memory_limit_bytes)),
       pool_(std::max(1, options.threads), options.worker_nice),
       workspace_(allocator_.get(), pool_.threads() + 1),
+      packed_weights_(allocator_.get(), options.memory_limit_bytes <= 0),
       products_(products),
       convolutions_(convolutions) {}
 
@@ -55,6 +56,15 @@ const KernelTable<CpuBackend>& Kernels() {
 absl::StatusOr<Kernel> CpuBackend::Prepare(const Call& call, const CallTypes& types,
                                            DType activation) {
   return Kernels().Prepare(*this, call, types, activation);
+}
+
+absl::Status CpuBackend::Synchronize() {
+  return workspace_.status().ok() ? packed_weights_.status() : workspace_.status();
+}
+
+void CpuBackend::EndCell() {
+  workspace_.Clear();
+  packed_weights_.Clear();
 }
 
 void CpuBackend::ForEachBlock(int64_t total, int64_t block, BlockBody body) {
@@ -88,6 +98,7 @@ void CpuBackend::ForEachPiece(const Tensor& like, int64_t block, int64_t width, 
 }
 
 void CpuBackend::Fill(const Tensor& tensor, float value) {
+  tensor.buffer()->Rewritten();
   const FloatOutput y(tensor);
   ForEachPiece(tensor, kElementBlock, 1, 1, [&](int64_t first, int64_t count, const Room& room) {
     FillWith(y.At(first, room[0]), value, count);
@@ -97,6 +108,7 @@ void CpuBackend::Fill(const Tensor& tensor, float value) {
 
 void CpuBackend::CopyFromHost(std::span<const std::byte> source, const Tensor& target) {
   CHECK_EQ(static_cast<int64_t>(source.size()), target.bytes()) << target.shape().ToString();
+  target.buffer()->Rewritten();
   // memcpy may not be given the null pointer of an empty span, whatever the size.
   if (!source.empty()) std::memcpy(target.raw(), source.data(), source.size());
 }
@@ -108,6 +120,7 @@ void CpuBackend::CopyToHost(const Tensor& source, std::span<std::byte> target) {
 
 void CpuBackend::Convert(const Tensor& source, const Tensor& target) {
   CHECK_EQ(source.elements(), target.elements()) << "convert";
+  target.buffer()->Rewritten();
   const bool narrows = IsBfloat16(target);
   if (source.dtype() == target.dtype()) {
     const int64_t each = DTypeSize(source.dtype());

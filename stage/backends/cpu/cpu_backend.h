@@ -11,6 +11,7 @@
 #include "absl/functional/function_ref.h"
 #include "stage/backends/backend.h"
 #include "stage/backends/cpu/matmul.h"
+#include "stage/backends/cpu/packed_weights.h"
 #include "stage/backends/cpu/worker_pool.h"
 #include "stage/backends/cpu/workspace.h"
 
@@ -49,9 +50,11 @@ class CpuBackend final : public Backend {
 
   std::string fingerprint() const override;
   Allocator& allocator() override { return *allocator_; }
+  void KeepPackedWeights(bool keep) override { packed_weights_.Keep(keep); }
   absl::StatusOr<Kernel> Prepare(const Call& call, const CallTypes& types,
                                  DType activation) override;
 
+  // What these write has another version then (Buffer::version).
   void Fill(const Tensor& tensor, float value) override;
   void Sgd(const SgdArgs& args) override;
   void AdamW(const AdamWArgs& args) override;
@@ -63,8 +66,8 @@ class CpuBackend final : public Backend {
   void Convert(const Tensor& source, const Tensor& target) override;
   void CopyFromHost(std::span<const std::byte> source, const Tensor& target) override;
   void CopyToHost(const Tensor& source, std::span<std::byte> target) override;
-  absl::Status Synchronize() override { return workspace_.status(); }
-  void EndCell() override { workspace_.Clear(); }
+  absl::Status Synchronize() override;
+  void EndCell() override;
 
   // What kernels compute with (kernels/).
   //
@@ -81,6 +84,7 @@ class CpuBackend final : public Backend {
   // Memory for the running operation only; null where there is not so much, which Synchronize tells.
   float* ReserveShared(int64_t bytes) { return workspace_.Reserve(pool_.threads(), bytes); }
   MatmulCache& matmuls() { return matmuls_; }
+  PackedWeights& packed_weights() { return packed_weights_; }
   Bfloat16Products products() const { return products_; }
   Convolutions convolutions() const { return convolutions_; }
 
@@ -88,6 +92,7 @@ class CpuBackend final : public Backend {
   const std::unique_ptr<Allocator> allocator_;
   WorkerPool pool_;
   Workspace workspace_;
+  PackedWeights packed_weights_;
   MatmulCache matmuls_;
   const Bfloat16Products products_;
   const Convolutions convolutions_;

@@ -25,6 +25,16 @@ int64_t BlocksOf(const Tensor& tensor) {
   return (tensor.elements() + kElementBlock - 1) / kElementBlock;
 }
 
+// Its values are others behind this update.
+void Rewritten(const Tensor& tensor) {
+  if (tensor.valid()) tensor.buffer()->Rewritten();
+}
+template <typename Args>
+void RewrittenByUpdate(const Args& args) {
+  Rewritten(args.value);
+  Rewritten(args.compute);
+}
+
 double SumInOrder(const double* partial, int64_t count) {
   double sum = 0;
   for (int64_t i = 0; i < count; ++i) sum += partial[i];
@@ -35,6 +45,7 @@ double SumInOrder(const double* partial, int64_t count) {
 
 void CpuBackend::Sgd(const SgdArgs& args) {
   CHECK_EQ(args.value.elements(), args.gradient.elements()) << "sgd";
+  RewrittenByUpdate(args);
   const SgdFactors factors = {args.gradient_scale, args.learning_rate, args.momentum,
                               args.weight_decay, args.nesterov};
   float *value = args.value.data<float>(), *gradient = args.gradient.data<float>();
@@ -48,6 +59,7 @@ void CpuBackend::Sgd(const SgdArgs& args) {
 
 void CpuBackend::AdamW(const AdamWArgs& args) {
   CHECK_EQ(args.value.elements(), args.gradient.elements()) << "adamw";
+  RewrittenByUpdate(args);
   const AdamWFactors factors = {args.gradient_scale, args.learning_rate, args.beta1,
                                 args.beta2,          args.epsilon,       args.weight_decay,
                                 args.correction1,    args.correction2};
@@ -74,6 +86,7 @@ void CpuBackend::SquaredNorm(const Tensor& tensor, const Tensor& result) {
 
 void CpuBackend::RmsProp(const RmsPropArgs& args) {
   CHECK_EQ(args.value.elements(), args.gradient.elements()) << "rmsprop";
+  RewrittenByUpdate(args);
   const RmsPropFactors factors = {args.gradient_scale, args.inner_rate,  args.outer_rate,
                                   args.decay,          args.momentum,    args.inside,
                                   args.outside,        args.weight_decay};
@@ -89,6 +102,7 @@ void CpuBackend::RmsProp(const RmsPropArgs& args) {
 // A block's share of the norms is taken while the block is in the cache.
 void CpuBackend::Lamb(const LambArgs& args) {
   CHECK_EQ(args.value.elements(), args.gradient.elements()) << "lamb";
+  RewrittenByUpdate(args);
   const AdamWFactors factors = {args.gradient_scale, args.learning_rate, args.beta1,
                                 args.beta2,          args.epsilon,       args.weight_decay,
                                 args.correction1,    args.correction2};
@@ -115,6 +129,7 @@ void CpuBackend::Lamb(const LambArgs& args) {
 
 void CpuBackend::Average(const AverageArgs& args) {
   CHECK_EQ(args.value.elements(), args.average.elements()) << "average";
+  Rewritten(args.average);
   const float* value = args.value.data<float>();
   float* average = args.average.data<float>();
   ForEachBlock(args.value.elements(), kElementBlock, [&](int64_t first, int64_t count, int) {
@@ -124,6 +139,8 @@ void CpuBackend::Average(const AverageArgs& args) {
 
 void CpuBackend::Swap(const Tensor& a, const Tensor& b) {
   CHECK_EQ(a.elements(), b.elements()) << "swap";
+  Rewritten(a);
+  Rewritten(b);
   float *x = a.data<float>(), *y = b.data<float>();
   ForEachBlock(a.elements(), kElementBlock, [&](int64_t first, int64_t count, int) {
     std::swap_ranges(x + first, x + first + count, y + first);

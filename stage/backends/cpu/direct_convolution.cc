@@ -173,9 +173,9 @@ const DirectConvolution& DirectConvolutions::Of(int64_t samples) {
   std::unique_ptr<DirectConvolution>& entry = made_[samples];
   if (entry == nullptr) {
     const SerialOpenMp serial;  // primitives are made for one thread
-    ConvolutionShape shape = shape_;
+    ConvolutionShape shape = packing_.shape;
     shape.window.samples = samples;
-    entry = std::make_unique<DirectConvolution>(part_, shape, bias_, first_);
+    entry = std::make_unique<DirectConvolution>(packing_.part, shape, packing_.bias, first_);
     if (first_ == nullptr) first_ = entry.get();
   }
   return *entry;

@@ -9,15 +9,35 @@
 #ifndef STAGECOACH_STAGE_BACKENDS_CPU_DIRECT_CONVOLUTION_H_
 #define STAGECOACH_STAGE_BACKENDS_CPU_DIRECT_CONVOLUTION_H_
 
+#include <array>
+#include <bit>
+#include <compare>
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <tuple>
 
 #include "stage/backends/window_shape.h"
 
 namespace stagecoach::cpu {
 
 enum class ConvolutionPart { kForward, kInputGradient, kWeightGradient };
+
+// What a packing follows from, whatever the number of images.
+struct ConvolutionPacking {
+  ConvolutionPart part = ConvolutionPart::kForward;
+  ConvolutionShape shape = {};
+  bool bias = false;
+  friend auto operator<=>(const ConvolutionPacking& a, const ConvolutionPacking& b) {
+    return a.Fields() <=> b.Fields();
+  }
+
+ private:
+  using Numbers = std::array<int64_t, sizeof(ConvolutionShape) / sizeof(int64_t)>;
+  std::tuple<ConvolutionPart, Numbers, bool> Fields() const {
+    return {part, std::bit_cast<Numbers>(shape), bias};
+  }
+};
 
 class DirectConvolution {
  public:
@@ -45,14 +65,13 @@ class DirectConvolution {
 class DirectConvolutions {
  public:
   DirectConvolutions(ConvolutionPart part, const ConvolutionShape& shape, bool bias)
-      : part_(part), shape_(shape), bias_(bias) {}
-  // The packing is the first one's.
+      : packing_{.part = part, .shape = shape, .bias = bias} {}
+  // The packing is the first one's, so whoever shares packed weights asks for the same number of images first.
   const DirectConvolution& Of(int64_t samples);
+  const ConvolutionPacking& packing() const { return packing_; }
 
  private:
-  const ConvolutionPart part_;
-  const ConvolutionShape shape_;
-  const bool bias_;
+  const ConvolutionPacking packing_;
   const DirectConvolution* first_ = nullptr;
   std::map<int64_t, std::unique_ptr<DirectConvolution>> made_;
 };

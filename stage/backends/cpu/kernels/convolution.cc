@@ -22,7 +22,6 @@ namespace {
 constexpr double kTaskFlops = 4e6;          // worth a task
 constexpr double kMostCallFlops = 2e10;     // takes a fifth of a second and shows no progress
 constexpr int64_t kMostWidened = 16 << 20;  // bytes that a worker widens at a time
-constexpr int64_t kSharePlaces = 256;  // less is not worth a partial sum of a weight's gradient
 
 struct Sizes {
   explicit Sizes(const ConvolutionShape& s)
@@ -118,24 +117,37 @@ struct TaskRoom {
   int64_t scratch, image, places, sum;
 };
 
-// The weight packed and a bias as floats; without memory no weight.
+// The weight packed and a bias as floats; without memory no weight. A parameter's packing is kept while its values are
+// the same, another weight's is made for this call alone.
 struct PackedWeight {
   const float *weight = nullptr, *bias = nullptr;
 
-  static PackedWeight Of(CpuBackend& backend, const DirectConvolution& direct, const Tensor& weight,
+  static PackedWeight Of(CpuBackend& backend, const DirectConvolutions& way,
+                         const DirectConvolution& direct, const Tensor& weight,
                          const Tensor& bias) {
+    const bool kept = backend.packed_weights().Keeps(weight);
     const int64_t widened = IsBfloat16(weight) ? weight.elements() : 0;
     const int64_t widened_bias = bias.valid() && IsBfloat16(bias) ? bias.elements() : 0;
-    const int64_t packed = Pieces::Rounded(direct.packed_bytes() / kFloatBytes);
+    const int64_t packed = kept ? 0 : Pieces::Rounded(direct.packed_bytes() / kFloatBytes);
+    const int64_t floats = packed + Pieces::Rounded(widened) + Pieces::Rounded(widened_bias);
+    float* const room = floats == 0 ? nullptr : backend.ReserveShared(floats * kFloatBytes);
     PackedWeight made;
-    float* const room = backend.ReserveShared(
-        (packed + Pieces::Rounded(widened) + Pieces::Rounded(widened_bias)) * kFloatBytes);
-    if (room == nullptr) return made;
-    Pieces pieces(room + packed);
-    const SerialOpenMp serial;
-    direct.Pack(AsFloats(weight, pieces.Take(widened)), room);
-    made.weight = room;
+    if (floats > 0 && room == nullptr) return made;
+    Pieces pieces(room);
+    float* const packed_here = pieces.Take(packed);
+    float* const floats_of_weight = pieces.Take(widened);
+    const auto pack = [&](float* target) {
+      const SerialOpenMp serial;
+      direct.Pack(AsFloats(weight, floats_of_weight), target);
+    };
     if (bias.valid()) made.bias = AsFloats(bias, pieces.Take(widened_bias));
+    if (kept) {
+      made.weight =
+          backend.packed_weights().Get(weight, way.packing(), direct.packed_bytes(), pack);
+    } else {
+      pack(packed_here);
+      made.weight = packed_here;
+    }
     return made;
   }
 };
@@ -148,7 +160,7 @@ void RunForward(CpuBackend& backend, DirectConvolutions& direct, const Sizes& si
   const TaskRoom room(calls, sizes, widens);
   if (!backend.ReserveWorkers(room.bytes())) return;
   const PackedWeight weight =
-      PackedWeight::Of(backend, calls.full, a.inputs[1], bias ? a.inputs[2] : Tensor());
+      PackedWeight::Of(backend, direct, calls.full, a.inputs[1], bias ? a.inputs[2] : Tensor());
   if (weight.weight == nullptr) return;
   const FloatInput x(a.inputs[0]);
   const FloatOutput y(a.outputs[0]);
@@ -172,7 +184,7 @@ void RunInputGradient(CpuBackend& backend, DirectConvolutions& direct, const Siz
   const Calls calls(direct, samples, sizes.TaskImages(), sizes.CallImages(widens));
   const TaskRoom room(calls, sizes, widens);
   if (!backend.ReserveWorkers(room.bytes())) return;
-  const PackedWeight weight = PackedWeight::Of(backend, calls.full, a.inputs[1], Tensor());
+  const PackedWeight weight = PackedWeight::Of(backend, direct, calls.full, a.inputs[1], Tensor());
   if (weight.weight == nullptr) return;
   const FloatInput dy(a.inputs[0]);
   const FloatOutput dx(a.outputs[0]);
@@ -206,8 +218,7 @@ void SumPlaces(const ColumnBlock& block) {
 void RunWeightGradient(CpuBackend& backend, DirectConvolutions& direct, const Sizes& sizes,
                        int64_t samples, const KernelArguments& a) {
   if (samples == 0) return;
-  const int64_t worth = (kSharePlaces + sizes.places - 1) / sizes.places;
-  const int64_t each = std::max((samples + kShares - 1) / kShares, worth);
+  const int64_t each = SamplesOfShare(samples, sizes.places);
   const bool widens = IsBfloat16(a.inputs[0]);
   const Calls calls(direct, samples, each, sizes.CallImages(widens));
   const int64_t share = Pieces::Rounded(calls.full.packed_bytes() / kFloatBytes);
