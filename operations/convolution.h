@@ -68,6 +68,18 @@ inline int64_t SamplesOfShare(int64_t samples, int64_t places) {
   const int64_t worth = (kConvolutionShareSize + places - 1) / std::max<int64_t>(places, 1);
   return std::max<int64_t>({(samples + kConvolutionShares - 1) / kConvolutionShares, worth, 1});
 }
+// How many shares a sample is cut into, by rows of places, where there are fewer samples than shares. At least 1.
+inline int64_t SharesOfSample(int64_t samples, int64_t places) {
+  return std::max<int64_t>(1, std::min(kConvolutionShares / std::max<int64_t>(samples, 1),
+                                       places / kConvolutionShareSize));
+}
+// All of them, at most.
+inline int64_t SharesOfSamples(int64_t samples, int64_t places) {
+  const int64_t cut = SharesOfSample(samples, places);
+  if (cut > 1) return samples * cut;
+  const int64_t each = SamplesOfShare(samples, places);
+  return (samples + each - 1) / each;
+}
 
 }  // namespace stagecoach
 

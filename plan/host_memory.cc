@@ -15,11 +15,6 @@ constexpr int64_t kLanes = 16;  // channels that the library packs beside each o
 
 int64_t WholeLanes(int64_t channels) { return (channels + kLanes - 1) / kLanes * kLanes; }
 
-int64_t SharesOf(int64_t samples, int64_t places) {
-  const int64_t each = SamplesOfShare(samples, places);
-  return (samples + each - 1) / each;
-}
-
 bool MakesPlaces(const Call& call) { return call.operation == "convolution"; }
 bool MakesImage(const Call& call) {
   return call.operation == "convolution_input_gradient" ||
@@ -65,7 +60,8 @@ int64_t MostShareBytes(const LayerLists& lists, int64_t samples) {
     if (!MakesPlaces(call) && !MakesImage(call)) continue;
     const int64_t weight = lists.value(call.inputs[1]).type.shape.elements() * kFloat;
     const Shape& places = lists.value(call.outputs[0]).type.shape;
-    most = std::max(most, SaturatingMultiply(weight, SharesOf(samples, places[0] * places[1])));
+    most =
+        std::max(most, SaturatingMultiply(weight, SharesOfSamples(samples, places[0] * places[1])));
   }
   return most;
 }

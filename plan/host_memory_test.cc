@@ -27,9 +27,12 @@ Network SmallAmoebanet() {
 
 TEST(HostMemory, HasSharesOfAWeightsGradientForTheSamples) {
   const Network network = SmallAmoebanet();
-  // The stem: 3x3 from 3 to 16 channels on 32x32 places; from eight samples on there are eight shares.
+  // The stem: 3x3 from 3 to 16 channels on 32x32 places; from eight samples on there are eight shares, and
+  // few samples are cut into as many, of 256 places at least.
   const int64_t weight = 4 * 9 * 3 * 16;
-  EXPECT_EQ(HostWorkspaceBytes(network, 0, 1, 1), weight + kScratch);
+  EXPECT_EQ(HostWorkspaceBytes(network, 0, 1, 1), 4 * weight + kScratch);
+  EXPECT_EQ(HostWorkspaceBytes(network, 0, 1, 2), 8 * weight + kScratch);
+  EXPECT_EQ(HostWorkspaceBytes(network, 0, 1, 3), 6 * weight + kScratch);
   EXPECT_EQ(HostWorkspaceBytes(network, 0, 1, 5), 5 * weight + kScratch);
   EXPECT_EQ(HostWorkspaceBytes(network, 0, 1, 64), 8 * weight + kScratch);
   // The last cell: 1x1 from 192 to 64 channels on 8x8 places, of which four samples make a share.

@@ -46,14 +46,13 @@ TEST(CpuConvolution, ByColumnsAgreesWithTheReferenceAndWithItself) {
   }
 }
 
-// Of more images than a task has, and no multiple of that: tasks and shares of unequal size.
-CaseCalls ManyImages(int64_t side, int64_t channels, int64_t stride, int64_t groups) {
+CaseCalls Images(int64_t samples, int64_t side, int64_t channels, int64_t stride, int64_t groups) {
   OperationCase of = ConvolutionCalls("wide").of;
   of.call.attributes = ToAttributes(ConvolutionAttributes{
       .steps = {.stride = {stride, stride}, .padding = {1, 1}, .groups = groups}, .bias = true});
   of.call.inputs = {Samples({side, side, channels}), Weights({32, 3, 3, channels / groups}),
                     Weights({32})};
-  of.call.samples = 21;
+  of.call.samples = samples;
   return CallsOfCase(of);
 }
 
@@ -74,17 +73,19 @@ Outputs RunAll(Backend& backend, const CaseCalls& calls, Elements elements) {
   return outputs;
 }
 
-TEST(CpuConvolution, OfManyImagesIsTheSameBothWaysAndWithAnyNumberOfThreads) {
+TEST(CpuConvolution, IsTheSameBothWaysAndWithAnyNumberOfThreads) {
   struct Case {
-    int64_t side, channels, stride, groups;
+    int64_t samples, side, channels, stride, groups;
   };
-  for (const Case& c : {Case{14, 32, 1, 1}, Case{9, 32, 2, 1}, Case{4, 64, 1, 1},
-                        Case{14, 32, 1, 32}, Case{14, 32, 1, 4}}) {
-    const CaseCalls calls = ManyImages(c.side, c.channels, c.stride, c.groups);
+  // Many images, and few that are cut into rows (convolution_calls.h).
+  for (const Case& c : {Case{21, 14, 32, 1, 1}, Case{21, 9, 32, 2, 1}, Case{21, 4, 64, 1, 1},
+                        Case{21, 14, 32, 1, 32}, Case{21, 14, 32, 1, 4}, Case{1, 29, 64, 1, 1},
+                        Case{2, 40, 64, 2, 1}, Case{3, 33, 64, 1, 1}}) {
+    const CaseCalls calls = Images(c.samples, c.side, c.channels, c.stride, c.groups);
     for (const Elements elements : {Elements::kFloat32, Elements::kBfloat16}) {
-      const std::string where =
-          absl::StrCat(c.side, "x", c.side, "x", c.channels, ", stride ", c.stride, ", groups ",
-                       c.groups, elements == Elements::kFloat32 ? "" : ", bfloat16");
+      const std::string where = absl::StrCat(
+          c.samples, " of ", c.side, "x", c.side, "x", c.channels, ", stride ", c.stride,
+          ", groups ", c.groups, elements == Elements::kFloat32 ? "" : ", bfloat16");
       const auto best = MakeWith(Convolutions::kBest);
       const Outputs direct = RunAll(*best, calls, elements);
       const auto columns = MakeWith(Convolutions::kByColumns);

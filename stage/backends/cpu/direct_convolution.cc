@@ -170,11 +170,20 @@ void DirectConvolution::Execute(const float* image, const void* weight, const fl
 }
 
 const DirectConvolution& DirectConvolutions::Of(int64_t samples) {
-  std::unique_ptr<DirectConvolution>& entry = made_[samples];
+  ConvolutionShape shape = packing_.shape;
+  shape.window.samples = samples;
+  return Of(shape);
+}
+
+const DirectConvolution& DirectConvolutions::Of(const RowPart& part) {
+  return Of(ShapeOfPart(packing_.shape, part));
+}
+
+const DirectConvolution& DirectConvolutions::Of(const ConvolutionShape& shape) {
+  std::unique_ptr<DirectConvolution>& entry =
+      made_[{.part = packing_.part, .shape = shape, .bias = packing_.bias}];
   if (entry == nullptr) {
     const SerialOpenMp serial;  // primitives are made for one thread
-    ConvolutionShape shape = packing_.shape;
-    shape.window.samples = samples;
     entry = std::make_unique<DirectConvolution>(packing_.part, shape, packing_.bias, first_);
     if (first_ == nullptr) first_ = entry.get();
   }

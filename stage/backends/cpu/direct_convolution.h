@@ -1,5 +1,5 @@
 // DirectConvolution: oneDNN's own convolution of some images, one single-threaded primitive; DirectConvolutions makes
-// and keeps them by number of images, all with one packing of the weight.
+// and keeps them by number of images and for parts of one, all with one packing of the weight.
 // Units and shapes: images and places are channels-last and dense, float32; weights are packed as the primitive wants
 //            them, Pack and AddUnpacked go from and to a weight's own order (operations/convolution.h).
 // Threads:   made on the executor thread under SerialOpenMp; Execute on any compute thread at once, each with its own
@@ -17,6 +17,7 @@
 #include <memory>
 #include <tuple>
 
+#include "stage/backends/cpu/convolution_rows.h"
 #include "stage/backends/window_shape.h"
 
 namespace stagecoach::cpu {
@@ -68,12 +69,16 @@ class DirectConvolutions {
       : packing_{.part = part, .shape = shape, .bias = bias} {}
   // The packing is the first one's, so whoever shares packed weights asks for the same number of images first.
   const DirectConvolution& Of(int64_t samples);
+  const DirectConvolution& Of(const RowPart& part);  // of one image
   const ConvolutionPacking& packing() const { return packing_; }
 
  private:
   const ConvolutionPacking packing_;
+  const DirectConvolution& Of(const ConvolutionShape& shape);
+
   const DirectConvolution* first_ = nullptr;
-  std::map<int64_t, std::unique_ptr<DirectConvolution>> made_;
+  std::map<ConvolutionPacking, std::unique_ptr<DirectConvolution>>
+      made_;  // by the shape of the call
 };
 
 }  // namespace stagecoach::cpu
