@@ -75,9 +75,10 @@ void ConvolutionCalls::AddImages(DirectConvolutions& direct, const ConvolutionSi
   int64_t call = std::min({samples, task, MostCallImages(sizes, widens_)});
   if (!FastForSeveral(direct, samples, call)) call = 1;
   const int64_t images = (std::min(samples, task) + call - 1) / call * call;
+  const DirectConvolution& full = direct.Of(call);
   for (int64_t first = 0; first < samples; first += call) {
     const int64_t some = std::min(call, samples - first);
-    Add({.one = &direct.Of(some),
+    Add({.one = some == call ? &full : &direct.Of(some),
          .image = first * sizes.image,
          .image_elements = some * sizes.image,
          .places = first * sizes.out,
