@@ -18,8 +18,10 @@ namespace {
 // A coordinator has a few commands in flight per stage; more means that nobody listens to answers.
 constexpr size_t kCommands = 16;
 
-// A coordinator that knows that a stage drains asks for what it still wants within this.
-constexpr std::chrono::seconds kDrainIdle(2);
+std::chrono::nanoseconds Nanoseconds(double seconds) {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+      std::chrono::duration<double>(seconds));
+}
 
 }  // namespace
 
@@ -27,6 +29,7 @@ struct StageRuntime::State {
   State(const Options& options, std::unique_ptr<Backend> owned_backend, LinkConnector* connector,
         FileSystem* file_system, const Clock* clock)
       : nice(options.compute_nice),
+        drain_idle(Nanoseconds(options.drain_idle_seconds)),
         on_fault(options.on_fault),
         progress(options.progress != nullptr ? options.progress : &own_progress),
         backend(std::move(owned_backend)),
@@ -52,6 +55,7 @@ struct StageRuntime::State {
   void Handle(ProfileRequest& request) { request.done(engine.Profile(request.command)); }
 
   const int nice;
+  const std::chrono::nanoseconds drain_idle;
   const std::function<void(const absl::Status&)> on_fault;
   bool fault_told = false;
   ProgressCounter own_progress;
@@ -139,12 +143,11 @@ void StageRuntime::Drain(double seconds) {
   StageMailbox& mailbox = *state_->mailbox;
   mailbox.StartDraining();
   const auto now = [] { return std::chrono::steady_clock::now(); };
-  const auto deadline = now() + std::chrono::duration_cast<std::chrono::nanoseconds>(
-                                    std::chrono::duration<double>(seconds));
+  const auto deadline = now() + Nanoseconds(seconds);
   while (const std::optional<uint64_t> returns = mailbox.WaitAtRest(deadline)) {
     const std::string state = Snapshot().state;
     if (state == "empty" || state == "aborted") return;  // nothing to lose
-    if (!mailbox.WaitStirred(*returns, std::min(deadline, now() + kDrainIdle))) return;
+    if (!mailbox.WaitStirred(*returns, std::min(deadline, now() + state_->drain_idle))) return;
   }
 }
 

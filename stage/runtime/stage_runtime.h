@@ -57,7 +57,9 @@ class StageRuntime {
   struct Options {
     // A step in which no stage of the job has done an operation for so long has failed.
     double progress_timeout_seconds = 30;
-    int compute_nice = 10;                // I/O threads must outrank compute threads
+    int compute_nice = 10;  // I/O threads must outrank compute threads
+    // A coordinator that knows that a stage drains asks for what it still wants within this.
+    double drain_idle_seconds = 2;
     ProgressCounter* progress = nullptr;  // borrowed, what others count too; null: its own
     LinkOptions link;
     TraceRing* trace = nullptr;  // borrowed; null: no spans

@@ -1,12 +1,11 @@
 // What a stage does on its way out, and that its trace agrees with its reports.
 #include <array>
 #include <atomic>
-#include <chrono>
 #include <cmath>
 #include <future>
 #include <map>
-#include <thread>
 
+#include "absl/strings/match.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "stage/testing/runtime_fleet.h"
@@ -14,32 +13,30 @@
 namespace stagecoach {
 namespace {
 
-using testing::HasSubstr;
-
 class StageRuntimeWatchTest : public testing::Test {
  protected:
   static RuntimeFleet::Options Options(int stages) {
     const auto* info = testing::UnitTest::GetInstance()->current_test_info();
     return {.stages = stages, .data_path = testing::TempDir() + "/" + info->name() + ".txt"};
   }
-  static double SecondsSince(std::chrono::steady_clock::time_point start) {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  static bool SaysThatItDrains(const absl::Status& status) {
+    return absl::IsUnavailable(status) && absl::StrContains(status.message(), "draining");
+  }
+  static bool SaysThatItsQueueIsFull(const absl::Status& status) {
+    return absl::IsUnavailable(status) && absl::StrContains(status.message(), "commands waiting");
   }
 };
 
 TEST_F(StageRuntimeWatchTest, AnEmptyStageIsDrainedAtOnceAndTakesNothingMore) {
   RuntimeFleet fleet(Options(1));
-  const auto start = std::chrono::steady_clock::now();
-  fleet.runtime(0).Drain(60);
-  EXPECT_LT(SecondsSince(start), 1.5);
+  fleet.runtime(0).Drain(86400);
   LoadAnswer load;
   fleet.runtime(0).Load(fleet.LoadOf(0, 1, 0), load.callback());
   const absl::Status refused = load.Get().status();
-  EXPECT_TRUE(absl::IsUnavailable(refused)) << refused;
-  EXPECT_THAT(std::string(refused.message()), HasSubstr("draining"));
+  EXPECT_TRUE(SaysThatItDrains(refused)) << refused;
   ProfileAnswer profile;
   fleet.runtime(0).Profile(fleet.Profile(), profile.callback());
-  EXPECT_TRUE(absl::IsUnavailable(profile.Get().status()));
+  EXPECT_TRUE(SaysThatItDrains(profile.Get().status()));
 }
 
 TEST_F(StageRuntimeWatchTest, TheRunningStepEndsAndItsDecisionAndShardAreStillTaken) {
@@ -49,11 +46,11 @@ TEST_F(StageRuntimeWatchTest, TheRunningStepEndsAndItsDecisionAndShardAreStillTa
   RunAnswer first, second;
   fleet.runtime(0).Run(RuntimeFleet::Train(1, 0, false), first.callback());
   Await([&] { return !fleet.runtime(0).Snapshot().waiting_for.empty(); });
-  std::thread drain([&] { fleet.runtime(0).Drain(60); });
+  const auto drain = std::async(std::launch::async, [&] { fleet.runtime(0).Drain(86400); });
   Await([&] {
     RunAnswer probe;
     fleet.runtime(0).Run(RuntimeFleet::Train(9, 0, false), probe.callback());
-    return probe.ready() && absl::IsUnavailable(probe.Get().status());
+    return probe.ready() && SaysThatItDrains(probe.Get().status());
   });
   EXPECT_FALSE(first.ready()) << "the step goes on";
   fleet.runtime(1).Run(RuntimeFleet::Train(1, 0, false), second.callback());
@@ -61,20 +58,18 @@ TEST_F(StageRuntimeWatchTest, TheRunningStepEndsAndItsDecisionAndShardAreStillTa
   EXPECT_TRUE(second.Get().ok());
 
   const auto refused = fleet.Run(0, RuntimeFleet::Train(1, 1, true));
-  EXPECT_TRUE(absl::IsUnavailable(refused.status())) << refused.status();
+  EXPECT_TRUE(SaysThatItDrains(refused.status())) << refused.status();
   const RunCommand flush{.fence = RuntimeFleet::FenceOf(1, 1), .apply = RuntimeFleet::Decision(0)};
   // What asked whether it drains may have filled the queue before it did.
-  Await([&] { return !absl::IsResourceExhausted(fleet.RunAll(flush).status()); });
+  Await([&] { return !SaysThatItsQueueIsFull(fleet.RunAll(flush).status()); });
   const auto flushed = fleet.RunAll(flush);
   ASSERT_TRUE(flushed.ok()) << "a decision alone is no new work: " << flushed.status();
   const auto written = fleet.Checkpoint(1, 1, "/a/last");
   ASSERT_TRUE(written.ok()) << written.status();
-  const auto start = std::chrono::steady_clock::now();
   ReleaseAnswer released;
   fleet.runtime(0).Release(RuntimeFleet::FenceOf(1, 1), released.callback());
   EXPECT_TRUE(released.Get().ok());
-  drain.join();
-  EXPECT_LT(SecondsSince(start), 1.5) << "nothing is left to wait for";
+  drain.wait();  // nothing is left to wait for
 }
 
 TEST_F(StageRuntimeWatchTest, AStepThatDoesNotEndIsLeftAtTheDeadline) {
@@ -113,9 +108,9 @@ TEST_F(StageRuntimeWatchTest, AnAbortEndsTheWait) {
   RunAnswer run;
   fleet.runtime(0).Run(RuntimeFleet::Train(1, 0, false), run.callback());
   Await([&] { return !fleet.runtime(0).Snapshot().waiting_for.empty(); });
-  std::thread drain([&] { fleet.runtime(0).Drain(60); });
+  const auto drain = std::async(std::launch::async, [&] { fleet.runtime(0).Drain(86400); });
   fleet.runtime(0).Abort(RuntimeFleet::FenceOf(1, 0), absl::AbortedError("recovery"));
-  drain.join();
+  drain.wait();
   EXPECT_TRUE(absl::IsAborted(run.Get().status()));
 }
 

@@ -109,6 +109,7 @@ class RuntimeFleet {
     StageRuntime::Options runtime;
     runtime.progress_timeout_seconds = options.progress_timeout_seconds;
     runtime.compute_nice = 0;
+    runtime.drain_idle_seconds = 86400;  // a drain that ends has found that nothing is left
     runtime.on_fault = options.on_fault;
     runtime.progress = options.progress;
     for (int k = 0; k < options.stages; ++k) {
