@@ -85,7 +85,7 @@ int64_t RoundedUp(const Network& model) {
   return bytes;
 }
 
-// Tensors and workspaces are those of real back ends, and nothing is computed.
+// Tensors are those of other back ends, and nothing is computed.
 std::unique_ptr<Backend> Uncomputed() {
   constexpr double kAtOnce = 1e30;
   return MakeSimulatedBackend(BackendOptions{}, {kAtOnce, kAtOnce});
