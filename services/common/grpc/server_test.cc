@@ -168,21 +168,39 @@ TEST(GrpcStatus, KeepsInternalsOffTheApi) {
   EXPECT_EQ(ToApiGrpc(absl::NotFoundError("job a: unknown")).error_message(), "job a: unknown");
 }
 
-std::string Fetch(int port, const std::string& request) {
+// What the server says to that until it closes the connection, which it has to do within a minute.
+std::string SayTo(int port, const std::string& text) {
   const int fd = socket(AF_INET, SOCK_STREAM, 0);
+  const timeval patience = {.tv_sec = 60, .tv_usec = 0};
+  setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
   sockaddr_in address{};
   address.sin_family = AF_INET;
   address.sin_port = htons(static_cast<uint16_t>(port));
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   EXPECT_EQ(connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
-  const std::string text =
-      absl::StrCat(request, " HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
   EXPECT_EQ(write(fd, text.data(), text.size()), static_cast<ssize_t>(text.size()));
   std::string answer;
   char buffer[4096];
-  for (ssize_t got = 0; (got = read(fd, buffer, sizeof(buffer))) > 0;) answer.append(buffer, got);
+  ssize_t got = 0;
+  while ((got = read(fd, buffer, sizeof(buffer))) > 0) answer.append(buffer, got);
+  EXPECT_EQ(got, 0) << "closed by the server";
   close(fd);
   return answer;
+}
+
+std::string Fetch(int port, const std::string& request) {
+  return SayTo(port,
+               absl::StrCat(request, " HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"));
+}
+
+// They kept their descriptors for two minutes, and 1,100 of them kept a server from listening for good.
+TEST(GrpcServer, ClosesConnectionsThatSayNothing) {
+  GrpcServerOptions options;
+  options.listen = "127.0.0.1:0";
+  options.handshake_timeout_ms = 100;
+  GrpcServer server(options, {}, nullptr);
+  ASSERT_TRUE(server.Start().ok());
+  SayTo(server.port(), "");
 }
 
 TEST(HttpServer, ServesMetricsAndProbes) {

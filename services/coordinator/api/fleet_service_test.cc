@@ -25,16 +25,7 @@ using ::testing::HasSubstr;
 
 class FleetServiceTest : public WaitingJobTest {
  protected:
-  FleetServiceTest()
-      : jobs_({.manager = manager_.get(),
-               .checkpoints = &store_,
-               .file_system = PosixFileSystem(),
-               .codec = &codec_,
-               .export_folder = folder_ + "/exports",
-               .stages = &observer_,
-               .traces = &traces_,
-               .log = &ring_}),
-        fleet_(manager_.get()) {}
+  FleetServiceTest() : jobs_(ServiceParts()), fleet_(manager_.get()) {}
   ~FleetServiceTest() override {
     manager_->Shutdown();
     if (server_ != nullptr) server_->Shutdown(0);

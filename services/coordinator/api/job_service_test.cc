@@ -21,15 +21,7 @@ namespace {
 
 class JobServiceTest : public WaitingJobTest {
  protected:
-  JobServiceTest()
-      : service_({.manager = manager_.get(),
-                  .checkpoints = &store_,
-                  .file_system = PosixFileSystem(),
-                  .codec = &codec_,
-                  .export_folder = folder_ + "/exports",
-                  .stages = &observer_,
-                  .traces = &traces_,
-                  .log = &ring_}) {
+  JobServiceTest() : service_(ServiceParts()) {
     GrpcServerOptions options;
     options.listen = "127.0.0.1:0";
     server_ = std::make_unique<GrpcServer>(

@@ -21,6 +21,7 @@
 #include "plan/learning_rates/constant.h"
 #include "plan/optimizers/sgd.h"
 #include "services/common/observe/log_ring.h"
+#include "services/coordinator/api/job_service.h"
 #include "services/coordinator/convert/job_codec.h"
 #include "services/coordinator/stages/fake_stage_observer.h"
 #include "services/coordinator/watch/await.h"
@@ -82,6 +83,17 @@ class WaitingJobTest : public ::testing::Test {
           [](const absl::Status&) {});
     });
     EXPECT_TRUE(settled.has_value());
+  }
+
+  JobServiceAdapter::Parts ServiceParts() {
+    return {.manager = manager_.get(),
+            .checkpoints = &store_,
+            .file_system = PosixFileSystem(),
+            .codec = &codec_,
+            .export_folder = folder_ + "/exports",
+            .stages = &observer_,
+            .traces = &traces_,
+            .log = &ring_};
   }
 
   const std::string folder_;
