@@ -32,13 +32,17 @@ function(stagecoach_module name)
   endif()
   # Code that computes little is compiled with less: -O1 takes 40 % off the time for -O3 and, sanitized, -O0 40 % off
   # the time for -O1.
+  set(computes_little FALSE)
+  if(arg_RPC OR name MATCHES "^(services_|coordinator|checkpoint|network|operations)")
+    set(computes_little TRUE)
+  endif()
   set(idle FALSE)
-  if(STAGECOACH_SANITIZE AND name MATCHES "^(services_|coordinator|link|stage)")
+  if(STAGECOACH_SANITIZE AND (computes_little OR name MATCHES "^(link|stage|plan)"))
     set(idle TRUE)
   endif()
   if(sources AND idle)
     target_compile_options(${library} PRIVATE -O0)
-  elseif(sources AND (arg_RPC OR name MATCHES "^(services_|coordinator)") AND CMAKE_BUILD_TYPE STREQUAL "Release")
+  elseif(sources AND computes_little AND CMAKE_BUILD_TYPE STREQUAL "Release")
     target_compile_options(${library} PRIVATE -O1)
   endif()
   target_include_directories(${library} ${scope} ${CMAKE_SOURCE_DIR})
@@ -101,17 +105,13 @@ endfunction()
 # what it tests computes little.
 #
 # Tests are compiled more often than they compute: -Og halves the time to build them, and takes a quarter off that for
-# -O1; more than -O0, which writes out what is inlined otherwise. Under UBSan a fifth more goes with the checks of every
-# access (null, alignment, ...): the library's files keep them, the tests' own code and what it inlines has ASan.
+# -O1; more than -O0, which writes out what is inlined otherwise.
 function(stagecoach_test_program target set)
   set(level -Og)
   if(STAGECOACH_SANITIZE AND "${ARGN}")
     set(level -O0)
   elseif(STAGECOACH_SANITIZE)
     set(level -O1)
-  endif()
-  if(STAGECOACH_SANITIZE MATCHES undefined)
-    list(APPEND level -fno-sanitize=null,alignment,object-size,vptr)
   endif()
   target_compile_options(${target} PRIVATE ${level})
   stagecoach_precompiled(${target} ${set})

@@ -8,6 +8,7 @@
 #include <random>
 
 #include "absl/strings/str_cat.h"
+#include "base/sanitized.h"
 #include "coordinator/loop/simulated_cluster_testing.h"
 #include "network/zoo/gpt.h"
 #include "plan/optimizers/sgd.h"
@@ -22,13 +23,8 @@ using ::testing::IsEmpty;
 
 constexpr char kJob[] = "small-1";
 // Faults are put at every n-th event; odd, so that both stages are hit everywhere in time.
-#ifdef STAGECOACH_SANITIZED
-constexpr int kStride = 23;
-constexpr uint32_t kSeeds = 6;
-#else
-constexpr int kStride = 3;
-constexpr uint32_t kSeeds = 40;
-#endif
+constexpr int kStride = kSanitized ? 23 : 3;
+constexpr uint32_t kSeeds = kSanitized ? 6 : 40;
 
 // What must not depend on stages, faults and recoveries: weights, and the loss of every step.
 struct Outcome {

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/sanitized.h"
 #include "coordinator/loop/simulated_cluster_testing.h"
 
 namespace stagecoach {
@@ -15,7 +16,8 @@ using ::testing::IsEmpty;
 using ::testing::Not;
 
 constexpr char kSlowJob[] = "slow-1";
-constexpr double kMinute = 60, kHour = 3600;
+// Of the slow stages. Every bound of the product is under ten of the shorter minutes, too.
+constexpr double kMinute = kSanitized ? 15 : 60, kHour = 60 * kMinute;
 
 JobSpec SlowJob(int stages) {
   JobSpec spec = SmallJob(stages);

@@ -4,6 +4,7 @@
 
 #include <numeric>
 
+#include "base/sanitized.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "plan/schedule_kinds.h"
@@ -16,11 +17,7 @@ using testing::HasSubstr;
 
 std::string Text(const absl::Status& status) { return std::string(status.message()); }
 
-#ifdef STAGECOACH_SANITIZED
-constexpr uint64_t kOrders = 50;
-#else
-constexpr uint64_t kOrders = 500;
-#endif
+constexpr uint64_t kOrders = kSanitized ? 50 : 500;
 
 // Protects the promise that no order of events changes a bit: hundreds of orders, one result.
 TEST(Executor, EveryInterleavingGivesTheSameBits) {

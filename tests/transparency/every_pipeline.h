@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "base/sanitized.h"
 #include "gtest/gtest.h"
 #include "network/network.h"
 #include "plan/schedule_kinds.h"
@@ -46,12 +47,10 @@ inline HarnessResult TrainThreeSteps(HarnessOptions options, const Network& netw
 inline void ExpectTheSameBitsInEveryPipeline(
     const Network& network, const std::shared_ptr<const BatchSource>& source = nullptr,
     const OptimizerSpec& optimizer = OptimizerSpec()) {
-#ifdef STAGECOACH_SANITIZED  // all code runs; that all agree is the release build's to find
+  // Sanitized, all code runs; that all agree is the release build's to find.
   std::vector<int> counts = {3};
-#else
-  std::vector<int> counts = {1, 2, 3, 4};
-  if (network.layers.size() >= 6) counts.push_back(6);
-#endif
+  if (!kSanitized) counts = {1, 2, 3, 4};
+  if (!kSanitized && network.layers.size() >= 6) counts.push_back(6);
   for (const PipelineDevice& device : PipelineDevices()) {
     HarnessOptions options{
         .rematerialization = Rematerialization::kNever, .optimizer = optimizer, .source = source};
@@ -67,6 +66,8 @@ inline void ExpectTheSameBitsInEveryPipeline(
                                   Rematerialization::kNever}) {
             options.rematerialization = mode;
             ++options.order_seed;
+            // Each schedule and each mode has its turn.
+            if (kSanitized && options.order_seed % 2 == 0) continue;
             EXPECT_TRUE(TrainThreeSteps(options, network) == truth)
                 << device.name << " variant " << variant << ", K=" << options.stages << ", "
                 << schedule << ", " << RematerializationName(mode);

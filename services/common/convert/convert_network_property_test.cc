@@ -2,6 +2,7 @@
 #include <string>
 #include <utility>
 
+#include "base/sanitized.h"
 #include "google/protobuf/stubs/logging.h"
 #include "gtest/gtest.h"
 #include "network/network_testing.h"
@@ -12,11 +13,7 @@ namespace stagecoach {
 namespace {
 
 // Of each network. Sanitized, a network takes twenty times as long.
-#ifdef STAGECOACH_SANITIZED
-constexpr uint64_t kSeeds = 10;
-#else
-constexpr uint64_t kSeeds = 100;
-#endif
+constexpr uint64_t kSeeds = kSanitized ? 5 : 100;
 
 class ChangedNetworks : public testing::Test {
  protected:

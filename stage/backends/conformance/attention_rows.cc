@@ -1,4 +1,5 @@
 #include "absl/strings/str_cat.h"
+#include "base/sanitized.h"
 #include "operations/attention.h"
 #include "stage/backends/conformance/harness.h"
 #include "stage/backends/operation_testing.h"
@@ -14,11 +15,7 @@ constexpr AttentionSize kAttentionSizes[] = {{1, 1, 1, 5},    {3, 7, 1, 17},  {2
                                              {1, 256, 3, 64}, {2, 130, 1, 20}};
 
 // Long contexts take a sanitized build's tests minutes, and the other percentages run no other code.
-#if defined(STAGECOACH_SANITIZED)
-constexpr int64_t kLongestForEveryDropout = 100;
-#else
-constexpr int64_t kLongestForEveryDropout = 1 << 20;
-#endif
+constexpr int64_t kLongestForEveryDropout = kSanitized ? 100 : 1 << 20;
 
 Outputs ForwardAndBackward(Bench& bench, const AttentionSize& size, double dropout) {
   const int64_t n = size.sequences * size.context, width = size.heads * size.head_width;

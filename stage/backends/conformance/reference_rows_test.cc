@@ -4,7 +4,8 @@
 namespace stagecoach::conformance {
 
 INSTANTIATE_TEST_SUITE_P(Reference, BackendConformance,
-                         testing::Combine(testing::Values(BackendUnderTest{MakeReferenceBackend}),
+                         testing::Combine(testing::Values(BackendUnderTest{
+                                              .make = MakeReferenceBackend, .has_threads = false}),
                                           testing::ValuesIn(ConformanceRows())),
                          RowName);
 

@@ -2,6 +2,7 @@
 #include <cstring>
 #include <dnnl.hpp>
 
+#include "base/sanitized.h"
 #include "gmock/gmock.h"
 #include "hwy/targets.h"
 #include "operations/layer_norm.h"
@@ -18,7 +19,7 @@
 namespace stagecoach::conformance {
 
 INSTANTIATE_TEST_SUITE_P(Cpu, BackendConformance,
-                         testing::Combine(testing::Values(BackendUnderTest{MakeCpuBackend}),
+                         testing::Combine(testing::Values(BackendUnderTest{.make = MakeCpuBackend}),
                                           testing::ValuesIn(ConformanceRows())),
                          RowName);
 
@@ -27,9 +28,12 @@ namespace {
 // A release runs on machines without AVX-512 too; only this one's choice is tested above.
 TEST(CpuBackend, AgreesWithTheReferenceOnEveryInstructionSetOfThisMachine) {
   const auto reference = MakeReferenceBackend(BackendOptions{});
-  const auto rows = ConformanceRows();
+  std::vector<ConformanceRow> rows;
   std::vector<Outputs> expected;
-  for (const ConformanceRow& row : rows) {
+  size_t number = 0;
+  for (const ConformanceRow& row : ConformanceRows()) {
+    if (number++ % (kSanitized ? 4 : 1) != 0) continue;
+    rows.push_back(row);
     expected.push_back(row.missing(*reference).empty() ? row.Expected(*reference) : Outputs());
   }
   for (const int64_t target : hwy::SupportedAndGeneratedTargets()) {

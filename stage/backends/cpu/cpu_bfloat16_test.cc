@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
+#include "base/sanitized.h"
 #include "gmock/gmock.h"
 #include "hwy/targets.h"
 #include "operations/attention.h"
@@ -341,6 +342,7 @@ TEST(CpuBfloat16, GivesTheSameBitsWithAnyNumberOfThreadsAndAgain) {
       const Outputs first = c.run(*one, DType::kBF16);
       EXPECT_EQ(Disagreement(c.run(*one, DType::kBF16), first, 0.0), "") << c.name << " again";
       for (const int threads : {2, 3, 4}) {
+        if (kSanitized && threads != 3) continue;
         EXPECT_EQ(Disagreement(c.run(*Make(threads, products), DType::kBF16), first, 0.0), "")
             << c.name << ", threads " << threads;
       }

@@ -17,7 +17,8 @@ namespace stagecoach::conformance {
 
 INSTANTIATE_TEST_SUITE_P(CudaKernelsOnHost, BackendConformance,
                          testing::Combine(testing::Values(BackendUnderTest{
-                                              cuda::MakeEmulatedBackend}),
+                                              .make = cuda::MakeEmulatedBackend,
+                                              .has_threads = false}),
                                           testing::ValuesIn(ConformanceRows())),
                          RowName);
 
@@ -39,7 +40,8 @@ std::vector<ConformanceRow> LinearRows() {
 }
 
 INSTANTIATE_TEST_SUITE_P(CudaProductsThatFuseNothing, BackendConformance,
-                         testing::Combine(testing::Values(BackendUnderTest{MakeWithoutEpilogues}),
+                         testing::Combine(testing::Values(BackendUnderTest{
+                                              .make = MakeWithoutEpilogues, .has_threads = false}),
                                           testing::ValuesIn(LinearRows())),
                          RowName);
 

@@ -1,0 +1,15 @@
+// Whether this build has a sanitizer: tests then do enough for all code to run, not all that they compare.
+#ifndef STAGECOACH_BASE_SANITIZED_H_
+#define STAGECOACH_BASE_SANITIZED_H_
+
+namespace stagecoach {
+
+#ifdef STAGECOACH_SANITIZED
+inline constexpr bool kSanitized = true;
+#else
+inline constexpr bool kSanitized = false;
+#endif
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_BASE_SANITIZED_H_
