@@ -10,6 +10,7 @@
 #include <sstream>
 
 #include "base/golden_testing.h"
+#include "base/sanitized.h"
 #include "network/network_kinds.h"
 #include "network/zoo/gpt.h"
 #include "plan/data/text.h"
@@ -175,7 +176,7 @@ TEST(MakePlan, TakesTheFastestPartitionThatFits) {
   int64_t least = std::numeric_limits<int64_t>::max();
   for (const Plan& plan : by_cut) least = std::min(least, fullest(plan));
   bool moved = false;
-  for (int64_t limit = fullest(by_cut[5]); limit >= least; limit -= 1000) {
+  for (int64_t limit = fullest(by_cut[5]); limit >= least; limit -= kSanitized ? 10'000 : 1000) {
     const auto plan = planned(Spec(), limit);
     ASSERT_TRUE(plan.ok()) << plan.status();
     EXPECT_LE(fullest(*plan), limit);

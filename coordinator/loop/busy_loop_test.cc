@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/sanitized.h"
 #include "base/thread.h"
 #include "coordinator/journal/slow_disk_testing.h"
 #include "coordinator/loop/silent_stages_testing.h"
@@ -67,7 +68,7 @@ TEST(BusyLoopTest, AStalledDiskExpiresNobodyAndLosesNothing) {
   }
   const int last = syncs;
   ASSERT_GT(last, first + 20);
-  for (int stalled = first + 1; stalled <= last; stalled += 3) {
+  for (int stalled = first + 1; stalled <= last; stalled += kSanitized ? 11 : 3) {
     syncs = 0;
     SimulatedCluster* stalling = nullptr;
     disk.on_sync = [&] {

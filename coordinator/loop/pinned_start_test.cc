@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/sanitized.h"
 #include "coordinator/loop/simulated_cluster_testing.h"
 #include "plan/learning_rates/constant.h"
 
@@ -79,7 +80,7 @@ TEST(PinnedStartTest, ARecoveryReturnsToTheCheckpointTheJobBeganWith) {
 TEST(PinnedStartTest, ANamedCheckpointIsNotRemovedWhileTheJobIsBeingAccepted) {
   constexpr double kEffect = 0.4;
   int accepted = 0, refused = 0;
-  for (int at = 60; at < 160; at += 2) {
+  for (int at = 60; at < 160; at += kSanitized ? 10 : 2) {
     SimulatedCluster cluster(4);
     JobSpec first = SmallJob(2);
     first.training.steps = 20;
