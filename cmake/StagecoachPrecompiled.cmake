@@ -49,8 +49,8 @@ function(stagecoach_precompiled target set)
     target_link_libraries(${header} PRIVATE ${STAGECOACH_LINKED_${set}})
     target_precompile_headers(${header} PRIVATE ${STAGECOACH_PRECOMPILED_${set}})
     # ccache asks the preprocessor what goes in, and that one answers with the precompiled header that is
-    # still there: after a change of a message it would be handed out again.
-    set_target_properties(${header} PROPERTIES CXX_COMPILER_LAUNCHER "")
+    # still there: after a change of a message it would be handed out again. So it makes none; it is told what is in them.
+    set_target_properties(${header} PROPERTIES CXX_COMPILER_LAUNCHER ${CMAKE_SOURCE_DIR}/cmake/precompiled_launcher)
   endif()
   target_precompile_headers(${target} REUSE_FROM ${header})
 endfunction()
