@@ -49,23 +49,30 @@ Block& State() {
   return block;
 }
 
+void WaitAt(Wait kind) {
+  Coroutine& self = *State().threads[thread_index.x];
+  self.wait = kind;
+  if (_setjmp(self.place) == 0) _longjmp(State().scheduler, 1);
+}
+
+// One coroutine runs its place in every block of every grid: to begin one takes three system calls.
 void Enter() {
-  (*State().body)();
-  State().threads[thread_index.x]->wait = Wait::kDone;
-  _longjmp(State().scheduler, 1);
+  while (true) {
+    (*State().body)();
+    WaitAt(Wait::kDone);
+  }
 }
 
 void Resume(Coroutine& thread) {
   if (_setjmp(State().scheduler) != 0) return;
   if (thread.begun) _longjmp(thread.place, 1);
   thread.begun = true;
+  CHECK_EQ(getcontext(&thread.context), 0) << "coroutine";
+  thread.context.uc_stack.ss_sp = thread.stack.get();
+  thread.context.uc_stack.ss_size = kStackBytes;
+  thread.context.uc_link = nullptr;
+  makecontext(&thread.context, Enter, 0);
   swapcontext(&State().unused, &thread.context);
-}
-
-void WaitAt(Wait kind) {
-  Coroutine& self = *State().threads[thread_index.x];
-  self.wait = kind;
-  if (_setjmp(self.place) == 0) _longjmp(State().scheduler, 1);
 }
 
 // Runs a warp's threads as far as the next barrier of the block: warps drift apart as far as they
@@ -85,17 +92,6 @@ void RunWarp(uint32_t first) {
   }
 }
 
-void Start(Coroutine& thread) {
-  CHECK_EQ(getcontext(&thread.context), 0) << "coroutine";
-  thread.context.uc_stack.ss_sp = thread.stack.get();
-  thread.context.uc_stack.ss_size = kStackBytes;
-  thread.context.uc_link = nullptr;
-  makecontext(&thread.context, Enter, 0);
-  thread.wait = Wait::kNone;
-  thread.exchanges = 0;
-  thread.begun = false;
-}
-
 void RunBlock() {
   Block& block = State();
   for (uint32_t t = 0; t < block_size.x; ++t) {
@@ -103,7 +99,8 @@ void RunBlock() {
       block.threads.push_back(std::make_unique<Coroutine>());
       block.threads[t]->stack = std::make_unique<char[]>(kStackBytes);
     }
-    Start(*block.threads[t]);
+    block.threads[t]->wait = Wait::kNone;
+    block.threads[t]->exchanges = 0;
   }
   uint32_t done = 0;
   while (done < block_size.x) {
