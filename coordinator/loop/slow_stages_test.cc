@@ -17,7 +17,7 @@ using ::testing::Not;
 
 constexpr char kSlowJob[] = "slow-1";
 // Of the slow stages. Every bound of the product is under ten of the shorter minutes, too.
-constexpr double kMinute = kSanitized ? 15 : 60, kHour = 60 * kMinute;
+constexpr double kMinute = kSanitized ? 8 : 60, kHour = 60 * kMinute;
 
 JobSpec SlowJob(int stages) {
   JobSpec spec = SmallJob(stages);

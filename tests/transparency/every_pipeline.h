@@ -66,8 +66,9 @@ inline void ExpectTheSameBitsInEveryPipeline(
                                   Rematerialization::kNever}) {
             options.rematerialization = mode;
             ++options.order_seed;
-            // Each schedule and each mode has its turn.
-            if (kSanitized && options.order_seed % 2 == 0) continue;
+            // Each schedule and each mode has its turn. What a schedule can change, it changes in float32 too.
+            const bool some = kSanitized || network.precision == Precision::kBfloat16;
+            if (some && options.order_seed % 2 == 0) continue;
             EXPECT_TRUE(TrainThreeSteps(options, network) == truth)
                 << device.name << " variant " << variant << ", K=" << options.stages << ", "
                 << schedule << ", " << RematerializationName(mode);

@@ -318,9 +318,11 @@ void ForEveryInstructionSet(const std::function<void(const std::string&)>& body)
 TEST(CpuBfloat16, IsFloat32OfTheWidenedInputsRoundedOnEveryInstructionSet) {
   constexpr double kUnequal = 0.01;
   const std::vector<Case> cases = Cases();
+  int turn = 0;  // sanitized, every third
   ForEveryInstructionSet([&](const std::string& target) {
     const auto plain = MakeCpuBackend(BackendOptions{});
     for (const Case& c : cases) {
+      if (kSanitized && turn++ % 3 != 0) continue;
       const Outputs expected = c.run(*plain, DType::kF32);
       for (const Bfloat16Products products : ProductsOfThisMachine()) {
         const Outputs actual = c.run(*Make(1, products), DType::kBF16);
