@@ -38,7 +38,7 @@ const GptSpec kModel = {.layers = 6, .width = 384, .heads = 6, .context = 256, .
 class RandomTokens final : public TokenSource {
  public:
   const DatasetManifest& manifest() const override { return manifest_; }
-  TokenBatch TrainTokens(uint64_t step, MicroBatchId micro_batch) const override {
+  absl::StatusOr<TokenBatch> TrainTokens(uint64_t step, MicroBatchId micro_batch) const override {
     TokenBatch batch;
     batch.sequences = MicroBatchSize(kBatch, kMicroBatches, micro_batch.value);
     const int64_t tokens = batch.sequences * kModel.context;
@@ -52,7 +52,9 @@ class RandomTokens final : public TokenSource {
     }
     return batch;
   }
-  TokenBatch EvaluationTokens(uint64_t, MicroBatchId) const override { return {}; }
+  absl::StatusOr<TokenBatch> EvaluationTokens(uint64_t, MicroBatchId) const override {
+    return TokenBatch{};
+  }
   int64_t evaluation_batches() const override { return 0; }
 
  private:

@@ -1,10 +1,13 @@
-// The reader of data.cifar (plan/data/cifar.h). All records are kept in memory, of stages that read labels alone only
-// these.
+// The reader of data.cifar (plan/data/cifar.h). Labels are kept in memory, pixels are read when a picture's turn comes.
 #include <algorithm>
 #include <filesystem>
+#include <iterator>
+#include <memory>
 #include <span>
+#include <string>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
@@ -37,22 +40,39 @@ struct CifarFiles {
   int64_t record() const { return label_bytes + kPixelBytes; }
 };
 
+// Records that stand one behind the other in a file.
+struct CifarRun {
+  int64_t first = 0;  // of them, by place among all of a split
+  const OpenedFile* file = nullptr;
+  int64_t offset = 0;
+};
+
+// Of a split: those that are not bad.
 struct CifarRecords {
+  std::vector<std::unique_ptr<const OpenedFile>> files;
   std::vector<uint8_t> labels;
-  std::vector<uint8_t> pixels;  // kPixelBytes of each, or none
+  std::vector<CifarRun> runs;  // by first
 };
 
 class CifarPictures final : public PictureSet {
  public:
-  explicit CifarPictures(CifarRecords records) : records_(std::move(records)) {}
+  CifarPictures(CifarRecords records, const CifarFiles& files)
+      : records_(std::move(records)), record_(files.record()), pixels_at_(files.label_bytes) {}
   int64_t count() const override { return static_cast<int64_t>(records_.labels.size()); }
   int32_t label(int64_t i) const override { return records_.labels[static_cast<size_t>(i)]; }
   absl::StatusOr<Picture> Read(int64_t i, int64_t channels) const override {
+    const auto behind =
+        std::upper_bound(records_.runs.begin(), records_.runs.end(), i,
+                         [](int64_t place, const CifarRun& run) { return place < run.first; });
+    const CifarRun& run = *std::prev(behind);
+    std::vector<uint8_t> planes(kPixelBytes);
+    RETURN_IF_ERROR(run.file->ReadAt(run.offset + (i - run.first) * record_ + pixels_at_, planes));
+    RETURN_IF_ERROR(run.file->CheckUnchanged());
     Picture picture(kSide, kSide, 3);
-    const uint8_t* const planes = records_.pixels.data() + i * kPixelBytes;
     for (int64_t at = 0; at < kPlane; ++at) {
       for (int64_t c = 0; c < 3; ++c) {
-        picture.bytes[static_cast<size_t>(3 * at + c)] = planes[c * kPlane + at];
+        picture.bytes[static_cast<size_t>(3 * at + c)] =
+            planes[static_cast<size_t>(c * kPlane + at)];
       }
     }
     return WithChannels(std::move(picture), channels);
@@ -60,6 +80,7 @@ class CifarPictures final : public PictureSet {
 
  private:
   const CifarRecords records_;
+  const int64_t record_, pixels_at_;
 };
 
 absl::StatusOr<CifarFiles> CifarFilesIn(const CifarData& data) {
@@ -123,20 +144,21 @@ std::vector<std::string> CifarClassNames(const std::string& folder, const std::s
 // Reads the files of a job, one after the other, and sums up what identifies them.
 class CifarReader {
  public:
-  CifarReader(const JobSpec& spec, const Network& network, std::span<const std::string> reads,
-              CifarFiles files)
+  CifarReader(const JobSpec& spec, const Network& network, CifarFiles files)
       : spec_(spec),
         folder_(spec.data.As<CifarData>().folder),
         files_(std::move(files)),
-        keeps_(ReadsImages(reads)),
         lists_(spec.data.As<CifarData>().on_bad_record, 0) {
     const WireId labels = network.InputNamed(kPictureLabels);
     if (labels.valid()) classes_ = network.input(labels).classes;
   }
 
   absl::Status Read(const std::string& name, CifarRecords* records) {
-    ASSIGN_OR_RETURN(const std::unique_ptr<OpenedFile> file,
+    ASSIGN_OR_RETURN(std::unique_ptr<OpenedFile> opened,
                      OpenedFile::Open(kField, (std::filesystem::path(folder_) / name).string()));
+    OpenedFile* const file = opened.get();
+    records->files.push_back(std::move(opened));
+    in_run_ = false;
     const int64_t record = files_.record();
     lists_.SumFileSize(file->size());
     std::vector<uint8_t> piece(static_cast<size_t>(record) *
@@ -144,7 +166,7 @@ class CifarReader {
     for (int64_t offset = 0; offset < file->size();) {
       ASSIGN_OR_RETURN(const size_t count, file->Read(piece));
       lists_.SumContent(std::as_bytes(std::span(piece).first(count)));
-      RETURN_IF_ERROR(Add(file->Where(), offset, std::span(piece).first(count), records));
+      RETURN_IF_ERROR(Add(*file, offset, std::span(piece).first(count), records));
       offset += static_cast<int64_t>(count);
     }
     const int64_t rest = file->size() % record;
@@ -159,23 +181,23 @@ class CifarReader {
 
  private:
   // The whole records of a piece.
-  absl::Status Add(const std::string& where, int64_t offset, std::span<const uint8_t> piece,
+  absl::Status Add(const OpenedFile& file, int64_t offset, std::span<const uint8_t> piece,
                    CifarRecords* records) {
     const int64_t record = files_.record();
     for (; std::ssize(piece) >= record; piece = piece.subspan(record), offset += record) {
       const uint8_t label = piece[static_cast<size_t>(files_.label_at)];
       if (classes_ > 0 && int64_t{label} >= classes_) {
         RETURN_IF_ERROR(lists_.Bad(absl::InvalidArgumentError(
-            absl::StrCat(where, ": label ", int{label}, " of the record at offset ", offset,
+            absl::StrCat(file.Where(), ": label ", int{label}, " of the record at offset ", offset,
                          " is not below ", ClassesText(spec_, classes_), "; give ", files_.name,
                          "'s files or a network of more classes"))));
+        in_run_ = false;
         continue;
       }
-      records->labels.push_back(label);
-      if (keeps_) {
-        records->pixels.insert(records->pixels.end(), piece.begin() + files_.label_bytes,
-                               piece.begin() + record);
+      if (!std::exchange(in_run_, true)) {
+        records->runs.push_back({std::ssize(records->labels), &file, offset});
       }
+      records->labels.push_back(label);
     }
     return absl::OkStatus();
   }
@@ -183,8 +205,8 @@ class CifarReader {
   const JobSpec& spec_;
   const std::string folder_;
   const CifarFiles files_;
-  const bool keeps_;
   int64_t classes_ = 0;
+  bool in_run_ = false;  // the record before is in the last run
   PictureLists lists_;
 };
 
@@ -195,7 +217,7 @@ absl::StatusOr<std::unique_ptr<BatchSource>> OpenCifarSource(const JobSpec& spec
                                                              std::span<const std::string> reads) {
   const auto data = spec.data.As<CifarData>();
   ASSIGN_OR_RETURN(const CifarFiles files, CifarFilesIn(data));
-  CifarReader reader(spec, network, reads, files);
+  CifarReader reader(spec, network, files);
   CifarRecords train, test;
   for (const std::string& name : files.train) RETURN_IF_ERROR(reader.Read(name, &train));
   std::error_code error;
@@ -203,8 +225,8 @@ absl::StatusOr<std::unique_ptr<BatchSource>> OpenCifarSource(const JobSpec& spec
       std::filesystem::exists(std::filesystem::path(data.folder) / files.test, error);
   if (has_test) RETURN_IF_ERROR(reader.Read(files.test, &test));
   PictureSourceParts parts = reader.Parts(
-      SplitPictures(std::make_shared<CifarPictures>(std::move(train)),
-                    has_test ? std::make_shared<CifarPictures>(std::move(test)) : nullptr));
+      SplitPictures(std::make_shared<CifarPictures>(std::move(train), files),
+                    has_test ? std::make_shared<CifarPictures>(std::move(test), files) : nullptr));
   parts.facts.classes = CifarClassNames(data.folder, files.names);
   return MakePictureSource(spec, network, data.pictures, reads, std::move(parts));
 }

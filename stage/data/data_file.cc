@@ -29,6 +29,10 @@ absl::Status SystemError(const std::string& where, int error) {
   return absl::UnavailableError(text);
 }
 
+int64_t ChangedNanos(const struct stat& information) {
+  return int64_t{information.st_mtim.tv_sec} * 1'000'000'000 + information.st_mtim.tv_nsec;
+}
+
 }  // namespace
 
 OpenedFile::OpenedFile(std::string field, std::string path, int descriptor)
@@ -58,6 +62,7 @@ absl::StatusOr<std::unique_ptr<OpenedFile>> OpenedFile::Open(const std::string& 
         absl::StrCat(file->Where(), ": not a file; give the path of a file"));
   }
   file->size_ = information.st_size;
+  file->changed_nanos_ = ChangedNanos(information);
   return file;
 }
 
@@ -81,6 +86,16 @@ absl::Status OpenedFile::ReadAt(int64_t offset, std::span<uint8_t> into) const {
     filled += static_cast<size_t>(got);
   }
   return absl::OkStatus();
+}
+
+absl::Status OpenedFile::CheckUnchanged() const {
+  struct stat information;
+  if (fstat(descriptor_, &information) != 0) return Failed(errno);
+  if (information.st_size == size_ && ChangedNanos(information) == changed_nanos_) {
+    return absl::OkStatus();
+  }
+  return absl::FailedPreconditionError(absl::StrCat(
+      Where(), ": was written to while the job reads it; put what is new into another file"));
 }
 
 absl::StatusOr<size_t> OpenedFile::Read(std::span<uint8_t> into) {

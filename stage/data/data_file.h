@@ -30,6 +30,9 @@ class OpenedFile {
   absl::StatusOr<size_t> Read(std::span<uint8_t> into);
   // All of `into` from `offset` on, wherever Read is; any thread, and no tick.
   absl::Status ReadAt(int64_t offset, std::span<uint8_t> into) const;
+  // FAILED_PRECONDITION if it was written to since it was opened, so that what is read now may not be what was summed up
+  // then; any thread.
+  absl::Status CheckUnchanged() const;
   // Of what was opened, links followed.
   absl::StatusOr<std::string> RealPath() const;
   // "data.text.path = "/a/b"", with which an error about its content begins.
@@ -42,6 +45,7 @@ class OpenedFile {
   const std::string field_, path_;
   const int descriptor_;
   int64_t size_ = 0, read_ = 0;
+  int64_t changed_nanos_ = 0;  // when it was written to last, by its clock
 };
 
 }  // namespace stagecoach

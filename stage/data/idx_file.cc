@@ -4,6 +4,7 @@
 #include <array>
 #include <memory>
 #include <string_view>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/gzip.h"
@@ -92,9 +93,19 @@ std::span<const uint8_t> IdxFile::item(int64_t i) const {
       static_cast<size_t>(header.header_bytes()) + static_cast<size_t>(i) * size, size);
 }
 
+absl::Status IdxFile::ReadItem(int64_t i, std::span<uint8_t> into) const {
+  if (file == nullptr) {
+    const std::span<const uint8_t> kept = item(i);
+    std::copy(kept.begin(), kept.end(), into.begin());
+    return absl::OkStatus();
+  }
+  RETURN_IF_ERROR(file->ReadAt(header.header_bytes() + i * header.item_bytes(), into));
+  return file->CheckUnchanged();
+}
+
 absl::StatusOr<IdxFile> ReadIdxFile(const std::string& field, const std::string& path,
                                     IdxContent content, bool keep, Sha256* digest) {
-  ASSIGN_OR_RETURN(const std::unique_ptr<OpenedFile> opened, OpenedFile::Open(field, path));
+  ASSIGN_OR_RETURN(std::unique_ptr<OpenedFile> opened, OpenedFile::Open(field, path));
   IdxFile file{.where = opened->Where(), .stored_bytes = opened->size()};
   std::array<std::byte, 8> size;
   for (size_t i = 0; i < size.size(); ++i) size[i] = std::byte(file.stored_bytes >> (8 * i) & 0xff);
@@ -107,7 +118,14 @@ absl::StatusOr<IdxFile> ReadIdxFile(const std::string& field, const std::string&
   ASSIGN_OR_RETURN(file.header, ParseIdxHeader(file.where, content, unpacked));
   RETURN_IF_ERROR(packed ? CheckPackedIdxSize(file.where, file.header, file.stored_bytes)
                          : CheckIdxSize(file.where, file.header, file.stored_bytes));
-  Content collected(packed, keep, file.header.file_bytes());
+  const bool stays = keep && !packed && content == IdxContent::kImages;
+  if (keep && packed && file.header.file_bytes() > kMostUnpackedIdxBytes) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(file.where, ": unpacks to ", file.header.file_bytes(),
+                     " bytes, which would be kept in memory; at most ", kMostUnpackedIdxBytes,
+                     ": unpack it (gunzip) and give the plain file, which is read as it is used"));
+  }
+  Content collected(packed, keep && !stays, file.header.file_bytes());
   while (count > 0) {
     const Bytes read = Bytes(piece).first(count);
     digest->Update(std::as_bytes(read));
@@ -115,7 +133,11 @@ absl::StatusOr<IdxFile> ReadIdxFile(const std::string& field, const std::string&
     ASSIGN_OR_RETURN(count, opened->Read(piece));
   }
   if (packed) RETURN_IF_ERROR(collected.CheckEnd(file.where, file.header));
-  if (keep) file.bytes = collected.Take();
+  if (stays) {
+    file.file = std::move(opened);
+  } else if (keep) {
+    file.bytes = collected.Take();
+  }
   return file;
 }
 

@@ -1,4 +1,4 @@
-// The reader of data.idx (plan/data/idx.h). The images of a split are kept as bytes; each mini-batch's become numbers.
+// The reader of data.idx (plan/data/idx.h). Each mini-batch's images become numbers.
 #include <algorithm>
 #include <utility>
 
@@ -50,8 +50,7 @@ class IdxPictures final : public PictureSet {
     const Shape image = file.header.image();
     CHECK_EQ(image[2], channels);
     Picture picture(image[0], image[1], image[2]);
-    const std::span<const uint8_t> bytes = file.item(split_.first + i);
-    std::copy(bytes.begin(), bytes.end(), picture.bytes.begin());
+    RETURN_IF_ERROR(file.ReadItem(split_.first + i, picture.bytes));
     return picture;
   }
 

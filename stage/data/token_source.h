@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/status.h"
 #include "stage/data/batch_source.h"
 
 namespace stagecoach {
@@ -19,16 +20,19 @@ class TokenSource : public BatchSource {
  public:
   absl::StatusOr<HostBatch> Train(uint64_t step, MicroBatchId micro_batch,
                                   std::span<const std::string> names) const final {
-    return Named(TrainTokens(step, micro_batch), names);
+    ASSIGN_OR_RETURN(const TokenBatch tokens, TrainTokens(step, micro_batch));
+    return Named(tokens, names);
   }
   absl::StatusOr<HostBatch> Evaluation(uint64_t batch, MicroBatchId micro_batch,
                                        std::span<const std::string> names) const final {
-    return Named(EvaluationTokens(batch, micro_batch), names);
+    ASSIGN_OR_RETURN(const TokenBatch tokens, EvaluationTokens(batch, micro_batch));
+    return Named(tokens, names);
   }
 
  private:
-  virtual TokenBatch TrainTokens(uint64_t step, MicroBatchId micro_batch) const = 0;
-  virtual TokenBatch EvaluationTokens(uint64_t batch, MicroBatchId micro_batch) const = 0;
+  virtual absl::StatusOr<TokenBatch> TrainTokens(uint64_t step, MicroBatchId micro_batch) const = 0;
+  virtual absl::StatusOr<TokenBatch> EvaluationTokens(uint64_t batch,
+                                                      MicroBatchId micro_batch) const = 0;
   static HostBatch Named(const TokenBatch& tokens, std::span<const std::string> names);
 };
 

@@ -49,10 +49,11 @@ class MadeUpSource final : public TokenSource {
   explicit MadeUpSource(const Sizes& sizes) : sizes_(sizes) {}
 
   const DatasetManifest& manifest() const override { return manifest_; }
-  TokenBatch TrainTokens(uint64_t step, MicroBatchId micro_batch) const override {
+  absl::StatusOr<TokenBatch> TrainTokens(uint64_t step, MicroBatchId micro_batch) const override {
     return Draw(FirstOf(micro_batch), SizeOf(micro_batch), 77, static_cast<uint32_t>(step));
   }
-  TokenBatch EvaluationTokens(uint64_t batch, MicroBatchId micro_batch) const override {
+  absl::StatusOr<TokenBatch> EvaluationTokens(uint64_t batch,
+                                              MicroBatchId micro_batch) const override {
     const int64_t first = static_cast<int64_t>(batch) * sizes_.batch_size + FirstOf(micro_batch);
     const int64_t left = std::max<int64_t>(sizes_.evaluation_sequences - first, 0);
     return Draw(first, std::min(SizeOf(micro_batch), left), 78, 0);

@@ -5,6 +5,7 @@
 #define STAGECOACH_STAGE_TESTING_RUNTIME_FLEET_H_
 
 #include <chrono>
+#include <filesystem>
 #include <fstream>
 #include <functional>
 #include <future>
@@ -82,10 +83,13 @@ class RuntimeFleet {
   };
 
   explicit RuntimeFleet(const Options& options) : connector_(LinkOptions{}) {
-    std::ofstream file(options.data_path, std::ios::binary | std::ios::trunc);
+    // A new file, for another fleet may read the one before.
+    const std::string made = options.data_path + ".new";
+    std::ofstream file(made, std::ios::binary | std::ios::trunc);
     for (uint64_t i = 0; i < 2000; ++i) file.put(char(RandomBits({.seed = 9}, i) % 8));
     file.close();
-    CHECK(file.good()) << options.data_path;
+    CHECK(file.good()) << made;
+    std::filesystem::rename(made, options.data_path);
     spec_.name = "test";
     spec_.seed = 5;
     spec_.model = GptSpec{.layers = 2,
