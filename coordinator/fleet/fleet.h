@@ -69,6 +69,7 @@ struct StageHeartbeat {
   uint64_t progress = 0;  // another number than last time: it got on
   std::string waiting_for;
   StageTotals totals;
+  uint64_t newest_term = 0;  // of what it was told so far, by any coordinator
 };
 
 // What the heartbeats tell of a stage at work.

@@ -27,10 +27,8 @@ void JobTransition::On(const JobResumed& event) {
   // Whoever resumes looks on: what failed before the interruption counts anew.
   state_.failures.clear();
   state_.load_failures = 0;
-  ++state_.generation;
-  state_.attempt = 0;
-  state_.pending.reset();
-  state_.load_folder.clear();
+  state_.setbacks = 0;
+  BeginGeneration();
   state_.just_resumed = true;
   Enter(JobPhase::kRecovering,
         stages == before ? "resumed"

@@ -17,9 +17,9 @@ Json ProfileJson(const std::vector<LayerProfile>& profile) {
   return json;
 }
 
-Json FailuresJson(const std::map<uint64_t, int64_t>& failures) {
+Json FailuresJson(const std::map<uint64_t, StepFailures>& failures) {
   Json json = Json::array();
-  for (const auto& [step, count] : failures) json.push_back({step, count});
+  for (const auto& [step, failed] : failures) json.push_back({step, failed.count, failed.stages});
   return json;
 }
 
@@ -160,7 +160,12 @@ absl::Status DecodeJobState(const std::string& text, JobState* state) {
     state->records = json.at("records");
     state->wanted_stages = json.at("wanted_stages");
     state->furthest_step = json.at("furthest_step");
-    for (const Json& entry : json.at("failures")) state->failures[entry.at(0)] = entry.at(1);
+    for (const Json& entry : json.at("failures")) {
+      StepFailures& failed = state->failures[entry.at(0)];
+      failed.count = entry.at(1);
+      if (entry.size() > 2)
+        failed.stages = entry.at(2).get<std::set<std::string>>();  // later than the others
+    }
     state->last_checkpoint_step = json.at("last_checkpoint_step");
     state->fingerprint = json.at("fingerprint");
     state->resumed_data_sha256 = json.at("resumed_data_sha256");

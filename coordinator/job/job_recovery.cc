@@ -1,10 +1,14 @@
 // What goes wrong: lost stages, failed calls, deadlines, poison steps, cancellation.
 #include <algorithm>
+#include <set>
+#include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "base/status.h"
+#include "coordinator/job/failure_class.h"
 #include "coordinator/job/job_transition.h"
 
 namespace stagecoach {
@@ -14,21 +18,10 @@ namespace {
 // step.
 constexpr int64_t kLoadFailureFactor = 4;
 
-// At load these say that the job itself cannot work, here or anywhere.
-bool IsJobsFault(Activity activity, const absl::Status& status) {
-  switch (status.code()) {
-    case absl::StatusCode::kInvalidArgument:
-    case absl::StatusCode::kUnimplemented:
-      return true;
-    case absl::StatusCode::kFailedPrecondition:
-    case absl::StatusCode::kResourceExhausted:
-    case absl::StatusCode::kNotFound:
-    case absl::StatusCode::kPermissionDenied:
-    case absl::StatusCode::kOutOfRange:
-      return activity == Activity::kLoad;
-    default:
-      return false;
-  }
+bool IsOfLoad(Activity activity) {
+  return activity == Activity::kLoad || activity == Activity::kPlan ||
+         activity == Activity::kProfile || activity == Activity::kProbeFolder ||
+         activity == Activity::kCheckFolder;
 }
 
 }  // namespace
@@ -37,20 +30,73 @@ void JobTransition::OperationFailed(int stage, const absl::Status& status) {
   const StageRegistration& who = state_.slots[stage].stage;
   const std::string text =
       absl::StrCat(Context(), ", ", ActivityName(state_.activity), ": ", StageText(stage));
-  if (IsJobsFault(state_.activity, status)) return Fail(Annotate(status, text));
+  const FailureClass failure = ClassOf(state_.activity, status);
+  if (failure == FailureClass::kJob) return Fail(Annotate(status, text));
   if (absl::IsUnavailable(status)) {
     // Dead, or its neighbour is: its next heartbeat tells.
     actions_.push_back(DoubtStage{who.name, who.incarnation});
   }
   Blame(who.name, absl::IsUnavailable(status) ? "unavailable" : "error");
-  Recover(absl::StrCat(text, ": ", status.ToString()));
+  const std::string cause = absl::StrCat(text, ": ", status.ToString());
+  if (failure == FailureClass::kStage) return StageFailed({who.name}, cause);
+  Recover(cause);
 }
 
-// A stage that finds the job's own fault breaks its links, and its neighbours may be heard first, with nothing to tell but
-// a broken link. By then its answer is one to the generation before; what is wrong with the job is so in this one too.
-bool JobTransition::IsReasonOfRecovery(const Fence& fence, const absl::Status& status) const {
+bool JobTransition::IsOfLastGeneration(const Fence& fence) const {
   return fence.term == state_.term && fence.generation + 1 == state_.generation &&
-         state_.activity != Activity::kHeld && IsJobsFault(Activity::kTrain, status);
+         state_.activity != Activity::kHeld;
+}
+
+// A stage that fails for a reason of its own breaks its links, and its neighbours may be heard first, with nothing to tell
+// but a broken link. By then its answer is one to the generation before; what it says of job and step is so in this one too.
+void JobTransition::LateFailure(const Reported& event) {
+  const absl::Status& status = event.report.status();
+  const std::string text =
+      absl::StrCat("job ", state_.job->id, ", step ", event.fence.step, ": stage ", event.stage);
+  const FailureClass failure = ClassOf(Activity::kTrain, status);
+  if (failure == FailureClass::kJob) return Fail(Annotate(status, text));
+  if (failure == FailureClass::kWorld || state_.failed_generation == event.fence.generation) {
+    return Stale();
+  }
+  std::set<std::string> names;
+  for (const StageSlot& slot : state_.slots) {
+    if (slot.place == event.stage) names.insert(slot.stage.name);
+  }
+  for (const std::string& name : names) Blame(name, "error");
+  state_.suspects.insert(state_.suspects.end(), names.begin(), names.end());
+  state_.failed_generation = event.fence.generation;
+  Record(JobRecord::Kind::kRecovery, absl::StrCat("the reason: ", text, ": ", status.ToString()));
+  IsPoison(names, event.fence.step, absl::StrCat(text, ": ", status.ToString()));
+}
+
+bool JobTransition::IsPoison(const std::set<std::string>& stages, uint64_t step,
+                             const std::string& cause) {
+  StepFailures& failed = state_.failures[step];
+  ++failed.count;
+  failed.stages.insert(stages.begin(), stages.end());
+  const int64_t limit = state_.limits.max_failures_per_step;
+  if (failed.count < (failed.stages.size() > 1 ? limit : 2 * limit)) return false;
+  Fail(absl::AbortedError(absl::StrCat(
+      "step ", step, " failed ", failed.count, " times",
+      failed.stages.empty() ? "" : absl::StrCat(", on ", absl::StrJoin(failed.stages, " and ")),
+      "; last: ", cause)));
+  return true;
+}
+
+bool JobTransition::LoadsTooOften(const std::string& cause) {
+  ++state_.load_failures;
+  if (state_.load_failures < kLoadFailureFactor * state_.limits.max_failures_per_step) return false;
+  Fail(absl::AbortedError(
+      absl::StrCat("loading failed ", state_.load_failures, " times in a row; last: ", cause)));
+  return true;
+}
+
+void JobTransition::StageFailed(const std::set<std::string>& stages, const std::string& cause) {
+  state_.suspects.insert(state_.suspects.end(), stages.begin(), stages.end());
+  state_.failed_generation = state_.generation;
+  const bool ended =
+      IsOfLoad(state_.activity) ? LoadsTooOften(cause) : IsPoison(stages, state_.step, cause);
+  if (!ended) Recover(cause);
 }
 
 void JobTransition::Blame(const std::string& stage_name, const char* reason) {
@@ -76,6 +122,7 @@ void JobTransition::On(const StageLost& event) {
   switch (state_.activity) {
     case Activity::kFindCheckpoint:
     case Activity::kWaitStages:
+    case Activity::kBackOff:
     case Activity::kExport:  // the weights are on disk already
       state_.slots.erase(found);
       return;
@@ -95,33 +142,46 @@ void JobTransition::AbortStages(const std::string& reason) {
   }
 }
 
-void JobTransition::Recover(const std::string& cause) {
-  const bool loading = state_.activity == Activity::kLoad || state_.activity == Activity::kPlan ||
-                       state_.activity == Activity::kProfile ||
-                       state_.activity == Activity::kProbeFolder ||
-                       state_.activity == Activity::kCheckFolder;
-  const bool running = state_.activity != Activity::kFindCheckpoint &&
-                       state_.activity != Activity::kWaitStages && !loading;
-  const int64_t limit = state_.limits.max_recoveries_per_step;
-  if (running && ++state_.failures[state_.step] >= limit) {
-    return Fail(absl::AbortedError(
-        absl::StrCat("step ", state_.step, " failed ", limit, " times; last: ", cause)));
+void JobTransition::On(const TermRaised& event) {
+  state_.raised_term = event.term;
+  // Nothing is under way that an answer could come to.
+  if (state_.activity == Activity::kWaitStages || state_.activity == Activity::kBackOff) {
+    state_.term = event.term;
   }
-  if (loading && ++state_.load_failures >= kLoadFailureFactor * limit) {
-    return Fail(absl::AbortedError(
-        absl::StrCat("loading failed ", state_.load_failures, " times in a row; last: ", cause)));
-  }
-  AbortStages(cause);
-  DropCheckpoint();
+  Record(JobRecord::Kind::kState, event.why);
+}
+
+void JobTransition::BeginGeneration() {
   ++state_.generation;
-  ++state_.recoveries;
+  state_.term = std::max(state_.term, state_.raised_term);
   state_.attempt = 0;
   state_.pending.reset();
   state_.load_folder.clear();
+}
+
+void JobTransition::Recover(const std::string& cause) {
+  const double wait =
+      BackOffSeconds(++state_.setbacks, spec().pipeline.replacement_timeout_seconds);
+  AbortStages(cause);
+  DropCheckpoint();
+  BeginGeneration();
+  ++state_.recoveries;
   state_.phase = JobPhase::kRecovering;
   state_.message = cause;
-  Record(JobRecord::Kind::kRecovery, cause);
+  if (wait > 0) {
+    absl::StrAppend(&state_.message, "; ", state_.setbacks,
+                    " recoveries without a new step, the next attempt is in ", wait, " s");
+  }
+  Record(JobRecord::Kind::kRecovery, state_.message);
+  if (wait > 0) return BackOff(wait);
   SearchOwnCheckpoint();
+}
+
+// An answer of the generation before may still end the job meanwhile; stages that are lost are one less to ask for.
+void JobTransition::BackOff(double seconds) {
+  state_.activity = Activity::kBackOff;
+  state_.stall_seconds = 0;
+  state_.deadline_seconds = now_.seconds + seconds;
 }
 
 void JobTransition::On(const DeadlinePassed& event) {
@@ -157,6 +217,8 @@ void JobTransition::On(const DeadlinePassed& event) {
     case Activity::kEvaluate:
     case Activity::kWriteShards:
       return StagesOverdue(event);
+    case Activity::kBackOff:
+      return SearchOwnCheckpoint();
     case Activity::kEnded:
     case Activity::kHeld:
       return Stale();
@@ -192,6 +254,7 @@ double JobTransition::LastMoved(const DeadlinePassed& event) const {
       break;
     case Activity::kPlan:  // shows none
     case Activity::kWaitStages:
+    case Activity::kBackOff:
     case Activity::kHeld:
     case Activity::kEnded:
       break;
@@ -201,6 +264,7 @@ double JobTransition::LastMoved(const DeadlinePassed& event) const {
 
 void JobTransition::StagesOverdue(const DeadlinePassed& event) {
   std::vector<std::string> silent;
+  std::set<std::string> stuck;
   for (size_t k = 0; k < state_.slots.size(); ++k) {
     const StageSlot& slot = state_.slots[k];
     if (slot.answered) continue;
@@ -210,12 +274,14 @@ void JobTransition::StagesOverdue(const DeadlinePassed& event) {
                                   known ? absl::StrCat("says: ", signs->second.waiting_for)
                                         : std::string("says nothing of what it waits for")));
     // Who waits for a neighbour is not to blame.
-    if (!known) state_.suspects.push_back(slot.stage.name);
+    if (!known) stuck.insert(slot.stage.name);
     if (!known) Blame(slot.stage.name, "deadline");
   }
-  Recover(absl::StrFormat("%s, %s: no operation done for %.1f s: %s", Context(),
-                          ActivityName(state_.activity), now_.seconds - LastMoved(event),
-                          absl::StrJoin(silent, "; ")));
+  const std::string cause = absl::StrFormat(
+      "%s, %s: no operation done for %.1f s: %s", Context(), ActivityName(state_.activity),
+      now_.seconds - LastMoved(event), absl::StrJoin(silent, "; "));
+  if (stuck.empty()) return Recover(cause);
+  StageFailed(stuck, cause);
 }
 
 void JobTransition::WaitedTooLong() {

@@ -138,6 +138,7 @@ absl::StatusOr<T> Answer(const std::string& code, T value) {
 
 std::string StateText(const JobState& state) {
   return absl::StrCat(JobPhaseName(state.phase), "/", ActivityName(state.activity),
+                      state.term > 1 ? absl::StrCat(" term=", state.term) : "",
                       " generation=", state.generation, " step=", state.step,
                       " stages=", state.slots.size(), " committed=", state.last_checkpoint_step);
 }
@@ -278,6 +279,7 @@ std::string JobScript::Run(const std::string& line) {
   if (verb == "open") return Apply(JobOpened{1, false});
   if (verb == "restart") return Apply(JobOpened{uint64_t(Number(options, "term", 2)), true});
   if (verb == "cancel") return Apply(CancelRequested{});
+  if (verb == "term") return Apply(TermRaised{uint64_t(stage()), "a stage knew a higher term"});
   if (verb == "lost") return Apply(StageLost{second, third, "stage " + second + " is gone"});
   if (verb == "short") {
     return Apply(StagesShort{Number(options, "needed", 2), Number(options, "ready", 1),
@@ -298,6 +300,7 @@ std::string JobScript::Run(const std::string& line) {
   if (verb == "found") {
     CheckpointSearched searched{EventFence(), absl::NotFoundError("none"), {}};
     if (second == "error") searched.found = absl::DataLossError("told so");
+    if (second == "away") searched.found = absl::UnavailableError("the disk is away");
     if (options.contains("step")) {
       const std::string job = options.contains("job") ? options.at("job") : "a";
       FoundCheckpoint found{{job, uint64_t(Number(options, "step", 0)), "/c/" + second}, {}};

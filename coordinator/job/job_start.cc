@@ -57,6 +57,11 @@ void JobTransition::On(const CheckpointSearched& event) {
     TakeManifest(*event.found);
     return;
   }
+  if (absl::IsUnavailable(event.found.status()) ||
+      absl::IsResourceExhausted(event.found.status())) {
+    return Recover(
+        absl::StrCat(Context(), ", search for a checkpoint: ", event.found.status().ToString()));
+  }
   if (!absl::IsNotFound(event.found.status())) {
     return Fail(Annotate(event.found.status(), "search for a checkpoint"));
   }

@@ -42,6 +42,8 @@ const char* ActivityName(Activity activity) {
       return "commit";
     case Activity::kExport:
       return "export";
+    case Activity::kBackOff:
+      return "back_off";
     case Activity::kEnded:
       return "ended";
     case Activity::kHeld:

@@ -6,7 +6,7 @@
 //   planned to finishing --stage lost, deadline--> recovering -> planned
 //   any live one --Cancel--> cancelled
 //   any live one --the coordinator starts and holds its jobs--> held --Resume--> recovering
-//   any live one --the job's own fault, no stages, a step failing again and again--> failed
+//   any live one --the job's own fault, no stages, poison (failure_class.h)--> failed
 //
 // Inside a phase the activity says what is waited for. Every command and effect carries a Fence
 // whose attempt grows with each operation of a generation; an answer with another fence, or from a
@@ -24,6 +24,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <variant>
 #include <vector>
@@ -54,6 +55,12 @@ inline std::shared_ptr<const Network> NetworkOf(const std::shared_ptr<const JobD
   return {job, &job->model};
 }
 
+// Of one step: for reasons of the stages' own, and on which ones.
+struct StepFailures {
+  int64_t count = 0;
+  std::set<std::string> stages;  // names
+};
+
 // Deadlines are of standing still: each starts anew whenever something that the operation waits for
 // shows progress (DeadlinePassed). What computes, reads or writes may take as long as it likes.
 struct JobLimits {
@@ -63,7 +70,9 @@ struct JobLimits {
   double load_deadline_seconds = 120;
   double profile_deadline_seconds = 60;
   double effect_deadline_seconds = 600;  // one call on the checkpoint store
-  int64_t max_recoveries_per_step = 3;
+  // A step that fails so often for reasons of stages' own, on different ones, is poison: the job ends. If it was one
+  // stage each time, because there is no other, twice as often. Kills, broken connections and the like do not count.
+  int64_t max_failures_per_step = 3;
   double average_weight = 0.2;          // of the newest step in the average step time
   double deadline_factor = 5;           // of the average step time
   double sync_bytes_per_second = 20e6;  // a disk that is slower while it syncs counts as stuck
@@ -85,6 +94,7 @@ enum class Activity : uint8_t {
   kWriteShards,
   kCommit,
   kExport,
+  kBackOff,  // after several recoveries in a row without a new step
   kEnded,
   kHeld
 };
@@ -112,6 +122,7 @@ struct JobState {
   std::string message;
 
   uint64_t term = 1, generation = 1, step = 0;
+  uint64_t raised_term = 0;  // to be taken with the next generation, if higher
   uint32_t attempt = 0;
   std::vector<StageSlot> slots;  // the placement; while waiting for stages: those that are left
   int wanted_stages = 0;         // 0: every one that is free, LeastStages of them
@@ -174,9 +185,11 @@ struct JobState {
   std::vector<Measure> last_measures, evaluation_measures;
   bool has_loss = false, has_evaluation_loss = false;
 
-  uint64_t furthest_step = 0;            // decided steps, ever
-  std::map<uint64_t, int64_t> failures;  // by step, since the furthest step was reached
-  int64_t load_failures = 0;             // since the last load that worked
+  uint64_t furthest_step = 0;                 // decided steps, ever
+  std::map<uint64_t, StepFailures> failures;  // by step, since the furthest step was reached
+  int64_t load_failures = 0;                  // of stages' own, since the last load that worked
+  uint64_t failed_generation = 0;             // the last one whose failure was counted above
+  int64_t setbacks = 0;                       // recoveries since the last new step
   uint64_t recoveries = 0;
   std::vector<StageFaults> faults;  // since this coordinator started
   double data_wait_seconds = 0;     // likewise
@@ -210,6 +223,12 @@ struct JobOpened {
   uint64_t term = 0;
   bool restarted = false;
   bool hold = false;
+};
+// The coordinator has a higher term now, for a stage knew one above its own (JobLoop::MeetTerm). What is under way goes on
+// with the old one, and the next recovery takes the new one: stages that refuse the old one bring it about.
+struct TermRaised {
+  uint64_t term = 0;
+  std::string why;
 };
 // A held job goes on, as the definition says now: only pipeline.stages may be another.
 struct JobResumed {
@@ -295,9 +314,9 @@ struct SaveRequested {};  // the coordinator is about to end
 struct JobEvent {
   std::string job;
   Moment now;  // when it happened
-  std::variant<JobOpened, JobResumed, StagesOffered, StagesShort, StageLost, CheckpointSearched,
-               Profiled, Planned, FolderProbed, FolderChecked, Loaded, Reported, ShardWritten,
-               CheckpointBegun, CheckpointCommitted, WeightsExported, DeadlinePassed,
+  std::variant<JobOpened, TermRaised, JobResumed, StagesOffered, StagesShort, StageLost,
+               CheckpointSearched, Profiled, Planned, FolderProbed, FolderChecked, Loaded, Reported,
+               ShardWritten, CheckpointBegun, CheckpointCommitted, WeightsExported, DeadlinePassed,
                CancelRequested, SaveRequested>
       kind;
 };

@@ -100,16 +100,21 @@ std::vector<JobScript> JobsInEveryState() {
   scripts.push_back(recovering);
   recovering.Run("found step=1 job=b");
   scripts.push_back(recovering);
+  for (int setback = 0; setback < 3; ++setback) {
+    recovering.Run("restart term=5");
+    scripts.push_back(recovering);
+  }
   return scripts;
 }
 
-std::vector<decltype(JobEvent::kind)> EventsWith(const Fence& fence) {
+std::vector<decltype(JobEvent::kind)> EventsWith(
+    const Fence& fence, const absl::Status& failure = absl::InternalError("x")) {
   std::vector<decltype(JobEvent::kind)> events;
   for (const int stage : {-1, 0, 1, 99}) {
     events.push_back(Loaded{fence, stage, LoadResult{}});
     events.push_back(Loaded{fence, stage, absl::UnavailableError("x")});
     events.push_back(Reported{fence, stage, StepReport{}});
-    events.push_back(Reported{fence, stage, absl::InternalError("x")});
+    events.push_back(Reported{fence, stage, failure});
     events.push_back(ShardWritten{fence, stage, ShardInfo{}});
     events.push_back(ShardWritten{fence, stage, absl::ResourceExhaustedError("x")});
   }
@@ -152,7 +157,7 @@ TEST(JobStateTest, IgnoresEveryStaleAnswerInEveryState) {
     fences[4].term -= 1;
     fences[5].step += 1;
     for (const Fence& fence : fences) {
-      for (const auto& event : EventsWith(fence)) {
+      for (const auto& event : EventsWith(fence, absl::UnavailableError("x"))) {
         const Transition next = Apply(state, {"a", {script.now(), 0}, event}).value();
         EXPECT_EQ(EncodeJobState(next.state), EncodeJobState(state)) << ActivityOf(state);
         EXPECT_EQ(FenceOf(next.state), FenceOf(state)) << ActivityOf(state);

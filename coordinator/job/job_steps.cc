@@ -84,11 +84,7 @@ void JobTransition::SendRuns(Activity activity, WorkKind work, uint64_t evaluati
 
 void JobTransition::On(const Reported& event) {
   const Activity activity = state_.activity;
-  if (!event.report.ok() && IsReasonOfRecovery(event.fence, event.report.status())) {
-    return Fail(
-        Annotate(event.report.status(), absl::StrCat("job ", state_.job->id, ", step ",
-                                                     event.fence.step, ": stage ", event.stage)));
-  }
+  if (!event.report.ok() && IsOfLastGeneration(event.fence)) return LateFailure(event);
   if (activity != Activity::kTrain && activity != Activity::kFlush &&
       activity != Activity::kEvaluate) {
     return Stale();
@@ -107,7 +103,9 @@ void JobTransition::FinishTrain() {
   const std::vector<StepReport> reports = ReportsOf(state_.slots);
   absl::StatusOr<StepDecision> decision =
       DecideStep(reports, layers(), spec().training.gradient_clip_norm);
-  if (!decision.ok()) return Recover(absl::StrCat(Context(), ": ", decision.status().ToString()));
+  if (!decision.ok()) {
+    return StageFailed({}, absl::StrCat(Context(), ": ", decision.status().ToString()));
+  }
 
   AddMeanIou(state_.job->model.objective, reports.back().class_counts, &decision->measures);
 
@@ -140,6 +138,7 @@ void JobTransition::FinishTrain() {
   if (state_.step > state_.furthest_step) {
     state_.furthest_step = state_.step;
     state_.failures.clear();
+    state_.setbacks = 0;
   }
   if (decision->finite) {
     state_.last_loss = decision->loss;

@@ -8,6 +8,7 @@
 #define STAGECOACH_COORDINATOR_JOB_JOB_TRANSITION_H_
 
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -24,6 +25,7 @@ class JobTransition {
   JobState& state() { return state_; }
 
   void On(const JobOpened& event);
+  void On(const TermRaised& event);
   void On(const JobResumed& event);
   void On(const StagesOffered& event);
   void On(const StagesShort& event);
@@ -114,8 +116,15 @@ class JobTransition {
 
   // Trouble.
   void OperationFailed(int stage, const absl::Status& status);
-  bool IsReasonOfRecovery(const Fence& fence, const absl::Status& status) const;
+  bool IsOfLastGeneration(const Fence& fence) const;
+  void LateFailure(const Reported& event);
+  // Of a stage's own. True: once too often, and the job has ended.
+  bool IsPoison(const std::set<std::string>& stages, uint64_t step, const std::string& cause);
+  bool LoadsTooOften(const std::string& cause);
+  void StageFailed(const std::set<std::string>& stages, const std::string& cause);
   void Recover(const std::string& cause);
+  void BeginGeneration();
+  void BackOff(double seconds);
   void Blame(const std::string& stage_name, const char* reason);
   void DropCheckpoint();
   void AbortStages(const std::string& reason);

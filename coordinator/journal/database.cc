@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
 #include "base/status.h"
+#include "coordinator/journal/wal_check.h"
 
 namespace stagecoach {
 namespace {
@@ -61,6 +62,7 @@ const char* RemedyFor(absl::StatusCode code) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Database>> Database::Open(const std::string& path) {
+  RETURN_IF_ERROR(CheckWriteAheadLog(path));
   sqlite3* handle = nullptr;
   const int code =
       sqlite3_open_v2(path.c_str(), &handle,

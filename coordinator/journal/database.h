@@ -21,7 +21,8 @@ namespace stagecoach {
 
 class Database {
  public:
-  // Write-ahead log, synchronous=FULL: a committed transaction survives a power cut.
+  // Write-ahead log, synchronous=FULL: a committed transaction survives a power cut. DATA_LOSS: the log is damaged
+  // (wal_check.h).
   static absl::StatusOr<std::unique_ptr<Database>> Open(const std::string& path);
   ~Database();
   Database(const Database&) = delete;

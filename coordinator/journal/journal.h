@@ -36,9 +36,10 @@ class Journal {
  public:
   static absl::StatusOr<std::unique_ptr<Journal>> Open(const std::string& path);
 
-  absl::StatusOr<uint64_t> RaiseTerm();            // the new one; on disk when it returns
-  absl::StatusOr<std::vector<JournalJob>> Jobs();  // by sequence
-  absl::Status AddJob(const JournalJob& job);      // on disk when it returns
+  // By one, or to one above `seen` if that is more. The new one; on disk when it returns.
+  absl::StatusOr<uint64_t> RaiseTerm(uint64_t seen = 0);
+  absl::StatusOr<std::vector<JournalJob>> Jobs();                         // by sequence
+  absl::Status AddJob(const JournalJob& job);                             // on disk when it returns
   absl::Status SetSpec(const std::string& job, const std::string& spec);  // likewise
   absl::Status Write(std::span<const JournalUpdate> updates);             // all of them, or none
   absl::StatusOr<ShownTexts> Shown(const std::string& job);

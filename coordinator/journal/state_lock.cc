@@ -36,12 +36,16 @@ StateLock::~StateLock() { close(descriptor_); }
 absl::Status StateLock::Check() const {
   struct stat ours {};
   struct stat theirs {};
-  if (fstat(descriptor_, &ours) == 0 && stat(path_.c_str(), &theirs) == 0 &&
-      ours.st_ino == theirs.st_ino && ours.st_dev == theirs.st_dev) {
+  const bool known = fstat(descriptor_, &ours) == 0 && stat(path_.c_str(), &theirs) == 0;
+  if (!known && errno != ENOENT && errno != ENOTDIR) {
+    return absl::UnavailableError(absl::StrCat(path_, ": ", strerror(errno)));
+  }
+  if (known && ours.st_ino == theirs.st_ino && ours.st_dev == theirs.st_dev) {
     return absl::OkStatus();
   }
-  return absl::FailedPreconditionError(
-      absl::StrCat(path_, " was replaced; this coordinator no longer owns its state folder"));
+  return absl::FailedPreconditionError(absl::StrCat(
+      path_, " was ", known ? "replaced" : "removed",
+      "; this coordinator no longer owns its state folder: another one may have started on it"));
 }
 
 }  // namespace stagecoach

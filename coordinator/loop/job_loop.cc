@@ -18,7 +18,8 @@ namespace {
 
 // Step records may wait so long to share one transaction; watchers see a record once it is on disk.
 constexpr double kGroupCommitSeconds = 0.05;
-constexpr uint64_t kThinEvery = 1000;  // records
+constexpr uint64_t kThinEvery = 1000;      // records
+constexpr double kFolderCheckSeconds = 1;  // while nothing is written
 
 // But for the model.
 JobDefinition DefinitionOf(const JournalJob& entry, const JobSpec& spec) {
@@ -35,6 +36,7 @@ JobDefinition DefinitionOf(const JournalJob& entry, const JobSpec& spec) {
 JobLoop::JobLoop(Parts parts)
     : parts_(std::move(parts)),
       inbox_(std::make_shared<Inbox>(Inbox{this, parts_.outside.clock, parts_.post})),
+      term_(parts_.term),
       fleet_(parts_.options.lease_seconds) {}
 
 Moment JobLoop::Now() const {
@@ -61,12 +63,12 @@ absl::Status JobLoop::Open() {
   // Before anything else of a job touches its folder. Those that go on come first.
   const auto sweep = [this](const JournalJob& entry) {
     parts_.effect(entry.sequence, [store = parts_.outside.checkpoints, id = entry.id,
-                                   term = parts_.term] { store->SweepTemporary(id, term); });
+                                   term = term_] { store->SweepTemporary(id, term); });
   };
   for (const JournalJob& entry : entries) {
     if (Find(entry.id) == nullptr) continue;
     sweep(entry);
-    Deliver({entry.id, Now(), JobOpened{parts_.term, true, parts_.options.hold_jobs}});
+    Deliver({entry.id, Now(), JobOpened{term_, true, parts_.options.hold_jobs}});
   }
   for (const JournalJob& entry : entries) {
     if (Find(entry.id) == nullptr) sweep(entry);
@@ -81,7 +83,7 @@ void JobLoop::SetAside(const JournalJob& entry, const absl::Status& why) {
   definition->id = definition->spec.name = entry.id;
   definition->sequence = entry.sequence;
   definition->submitted_unix_seconds = entry.submitted_unix_seconds;
-  JobState state = NewJobState(std::move(definition), parts_.term, LimitsOf(parts_.options));
+  JobState state = NewJobState(std::move(definition), term_, LimitsOf(parts_.options));
   state.phase = JobPhase::kFailed;
   state.message = absl::StrCat(
       why.ToString(),
@@ -100,7 +102,7 @@ absl::Status JobLoop::AddFromJournal(const JournalJob& entry) {
   const JobLimits limits = LimitsOf(parts_.options);
   // Of a job that has ended nobody wants the model, which may be large.
   auto definition = std::make_shared<JobDefinition>(DefinitionOf(entry, spec));
-  JobState state = NewJobState(definition, parts_.term, limits);
+  JobState state = NewJobState(definition, term_, limits);
   if (!entry.state.empty()) RETURN_IF_ERROR(DecodeJobState(entry.state, &state));
   if (IsTerminal(state.phase)) {
     AddEnded(state, entry.spec);
@@ -241,6 +243,7 @@ bool JobLoop::Drained() const {
       case Activity::kProbeFolder:
       case Activity::kLoad:
       case Activity::kCheckFolder:
+      case Activity::kBackOff:
       case Activity::kEnded:
       case Activity::kHeld:
         return true;  // nothing is lost if these are left as they are
@@ -351,6 +354,7 @@ void JobLoop::Tick(double heard_seconds) {
   }
   for (const std::string& id : due) Deliver({id, now, SignsOf(*Find(id), heard_seconds)});
   if (flush_due_seconds_ > 0 && now.seconds >= flush_due_seconds_) Flush();
+  if (now.seconds >= folder_checked_seconds_ + kFolderCheckSeconds) OwnsFolder().IgnoreError();
   Settle();
   RetireEnded();
   if (drained_ && Drained()) std::exchange(drained_, nullptr)();
@@ -365,6 +369,17 @@ double JobLoop::NextTickSeconds() const {
   }
   if (flush_due_seconds_ > 0) next = std::min(next, flush_due_seconds_);
   return next;
+}
+
+// Whoever removes the lock file lets a second coordinator start, which takes all jobs over by its higher term.
+absl::Status JobLoop::OwnsFolder() {
+  folder_checked_seconds_ = Now().seconds;
+  absl::Status status = parts_.owns_folder();
+  if (absl::IsFailedPrecondition(status) && !std::exchange(folder_lost_, true) &&
+      parts_.outside.on_folder_lost) {
+    parts_.outside.on_folder_lost(status);
+  }
+  return status;
 }
 
 void JobLoop::Flush() {
@@ -383,7 +398,9 @@ void JobLoop::Flush() {
     }
   }
   if (updates.empty()) return;
-  if (absl::Status status = parts_.journal->Write(updates); !status.ok()) {
+  absl::Status status = OwnsFolder();
+  if (status.ok()) status = parts_.journal->Write(updates);
+  if (!status.ok()) {
     for (JournalUpdate& update : updates) Find(update.job)->unwritten = std::move(update.records);
     return JournalFailed(status);
   }
@@ -465,7 +482,7 @@ absl::StatusOr<LeaseGrant> JobLoop::RegisterStage(const StageRegistration& regis
   placement_due_ = true;
   DeliverLost(lost);
   Settle();
-  return LeaseGrant{parts_.term, fleet_.lease_seconds()};
+  return LeaseGrant{term_, fleet_.lease_seconds()};
 }
 
 absl::StatusOr<LeaseGrant> JobLoop::RenewLease(const StageHeartbeat& heartbeat, Moment arrived) {
@@ -473,9 +490,30 @@ absl::StatusOr<LeaseGrant> JobLoop::RenewLease(const StageHeartbeat& heartbeat, 
   // heartbeats that came before are known.
   DeliverLost(fleet_.Expire(arrived.seconds));
   ASSIGN_OR_RETURN(const bool usable_again, fleet_.Renew(heartbeat, arrived));
+  MeetTerm(heartbeat);
   if (usable_again) placement_due_ = true;
   Settle();
-  return LeaseGrant{parts_.term, fleet_.lease_seconds(), fleet_.JobProgressFor(heartbeat.name)};
+  return LeaseGrant{term_, fleet_.lease_seconds(), fleet_.JobProgressFor(heartbeat.name)};
+}
+
+// A stage obeys no term below the highest that it has met. That is above ours if our journal went back, as one restored
+// from a backup did: the coordinators in between raised it.
+void JobLoop::MeetTerm(const StageHeartbeat& heartbeat) {
+  const uint64_t met = std::max(heartbeat.newest_term, heartbeat.fence.term);
+  if (met <= term_ || met > kHighestTerm) return;
+  if (!OwnsFolder().ok()) return;
+  const absl::StatusOr<uint64_t> raised = parts_.journal->RaiseTerm(met);
+  if (!raised.ok()) return JournalFailed(raised.status());  // the next heartbeat tries again
+  const std::string why = absl::StrCat(
+      "stage ", heartbeat.name, " has worked for a coordinator of term ", met, ", this one had ",
+      term_, ": its journal went back, as when a backup is restored; its term is ", *raised,
+      " now");
+  term_ = *raised;
+  std::vector<std::string> live;
+  for (const auto& [id, job] : jobs_) {
+    if (!IsTerminal(job.state.phase)) live.push_back(id);
+  }
+  for (const std::string& id : live) Deliver({id, Now(), TermRaised{term_, why}});
 }
 
 }  // namespace stagecoach

@@ -162,9 +162,11 @@ class JobLoop {
   void DeliverLost(const std::vector<LostStage>& lost);
   void LookAtEffects(Job& job, double now_seconds);
   DeadlinePassed SignsOf(const Job& job, double heard_seconds) const;
+  void MeetTerm(const StageHeartbeat& heartbeat);
   void Settle();  // offers stages to waiting jobs
   std::vector<WaitingJob> WaitingJobs() const;
   void Flush();
+  absl::Status OwnsFolder();
   void JournalFailed(const absl::Status& why);
   void DropOldestSteps(Job& job, std::span<const JobRecord> added) const;
   bool JournalGivenUp() const;  // trouble for so long that watchers must know
@@ -178,6 +180,9 @@ class JobLoop {
   const Parts parts_;
   const std::shared_ptr<const Inbox> inbox_;
   const std::shared_ptr<CheckpointPins> pins_ = std::make_shared<CheckpointPins>();
+  // Beyond it nobody counts: a stage that tells of more is broken.
+  static constexpr uint64_t kHighestTerm = uint64_t{1} << 62;
+  uint64_t term_;
   Fleet fleet_;
   std::map<std::string, Job> jobs_;  // by id; those that live, and ended ones until all is written
   std::map<std::string, EndedJob> ended_;  // by id
@@ -189,6 +194,8 @@ class JobLoop {
   uint64_t last_ticket_ = 0;
   double flush_due_seconds_ = 0;  // 0: nothing waits to be written
   std::optional<JournalTrouble> trouble_;
+  double folder_checked_seconds_ = 0;
+  bool folder_lost_ = false;  // told already
   bool placement_due_ = false;
   bool draining_ = false;
   std::function<void()> drained_;  // empty once called

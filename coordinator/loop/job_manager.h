@@ -53,8 +53,8 @@ struct JobManagerOptions {
   // Without progress (JobLimits).
   double step_deadline_floor_seconds = 10;
   double load_deadline_seconds = 120;
-  int64_t max_recoveries_per_step = 3;  // the same step failing so often fails the job (poison)
-  int64_t max_records = 100000;         // kept per job; older step records are thinned
+  int64_t max_failures_per_step = 3;  // as JobLimits has it
+  int64_t max_records = 100000;       // kept per job; older step records are thinned
   int64_t max_unwritten_steps =
       10000;               // kept per job in memory while the journal cannot be written
   bool hold_jobs = false;  // at the start: unfinished jobs wait for Resume
@@ -76,6 +76,9 @@ class JobManager {
     // Told once when the journal cannot be written, once (OK) when it can be again, and at the end
     // of every job whose last records were lost with it; on the job loop; must not block.
     std::function<void(const absl::Status&)> on_journal = {};
+    // Told once when the lock of the state folder was replaced, so that another coordinator may be at work on it: from
+    // then on nothing is written, and the process should end. On the job loop; must not block.
+    std::function<void(const absl::Status&)> on_folder_lost = {};
   };
   // Locks the state folder (a second coordinator is refused: FAILED_PRECONDITION), raises the term,
   // reads the journal, starts the threads.

@@ -32,9 +32,8 @@ absl::Status JobLoop::RoomForAJob() const {
 
 std::string JobLoop::NewId(const std::string& name) const {
   for (uint64_t salt = 0;; ++salt) {
-    const std::string hash =
-        Sha256Hex(absl::StrFormat("%s %d %d %d %d", name, parts_.term, next_sequence_,
-                                  parts_.outside.clock->UnixNanos(), salt));
+    const std::string hash = Sha256Hex(absl::StrFormat(
+        "%s %d %d %d %d", name, term_, next_sequence_, parts_.outside.clock->UnixNanos(), salt));
     const std::string suffix = absl::StrCat("-", hash.substr(0, 8));
     std::string id = absl::StrCat(name.substr(0, kMaxJobNameLength - suffix.size()), suffix);
     if (!Known(id)) return id;
@@ -123,15 +122,16 @@ absl::StatusOr<JobView> JobLoop::Accept(const std::string& id, JobDefinition def
     RETURN_IF_ERROR(check.resume.status());
     RETURN_IF_ERROR(CheckResume(definition, *check.resume, false));
   }
+  RETURN_IF_ERROR(Annotate(OwnsFolder(), "the job was not accepted"));
   RETURN_IF_ERROR(Annotate(parts_.journal->AddJob(entry), "the job was not accepted"));
   ++next_sequence_;
   Job job;
   job.spec_text = spec_text;
-  job.state = NewJobState(std::make_shared<const JobDefinition>(std::move(definition)), parts_.term,
+  job.state = NewJobState(std::make_shared<const JobDefinition>(std::move(definition)), term_,
                           LimitsOf(parts_.options));
   PinResumed(job.state);
   jobs_.emplace(id, std::move(job));
-  Deliver({id, Now(), JobOpened{parts_.term, false}});
+  Deliver({id, Now(), JobOpened{term_, false}});
   ASSIGN_OR_RETURN(JobView view, Get(id));
   if (parts_.outside.on_accepted) parts_.outside.on_accepted(view);
   return view;

@@ -17,7 +17,7 @@ JobLimits LimitsOf(const JobManagerOptions& options) {
   JobLimits limits;
   limits.step_deadline_floor_seconds = options.step_deadline_floor_seconds;
   limits.load_deadline_seconds = options.load_deadline_seconds;
-  limits.max_recoveries_per_step = options.max_recoveries_per_step;
+  limits.max_failures_per_step = options.max_failures_per_step;
   return limits;
 }
 

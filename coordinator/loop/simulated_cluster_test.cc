@@ -111,7 +111,8 @@ void SimulatedCluster::StartCoordinator() {
   };
   parts.plan = Worker(&plan_seconds);
   parts.check = Worker(&check_seconds);
-  parts.owns_folder = [] { return absl::OkStatus(); };
+  parts.owns_folder = [this] { return folder_error; };
+  parts.outside.on_folder_lost = [this](const absl::Status& why) { folder_lost.push_back(why); };
   parts.effect_progress = [this](uint64_t) {
     return storage_stuck ? 0 : static_cast<uint64_t>(now());
   };
@@ -216,6 +217,7 @@ void SimulatedCluster::Heartbeat(int number, int epoch) {
     heartbeat.incarnation = stage.incarnation;
     if (ShowsProgress(stage)) ++stage.progress;
     heartbeat.progress = stage.progress;
+    if (stage.loaded) heartbeat.newest_term = stage.command.fence.term;
     if (!stage.hung && stage.loaded) heartbeat.waiting_for = "activation of micro-batch 0";
     // Heard when the loop's thread comes to it.
     posts_.push_back([this, heartbeat, arrived = Now(), number, epoch] {
@@ -477,7 +479,7 @@ void SimulatedCluster::Run(const std::string& address, const RunCommand& command
 
 absl::Status SimulatedCluster::CheckRun(SimulatedStage& stage, const RunCommand& command) {
   if (!stage.loaded || stage.command.fence.job != command.fence.job) {
-    return absl::FailedPreconditionError("nothing is loaded here");
+    return absl::AbortedError("nothing is loaded here");
   }
   if (CompareIncarnation(command.fence, stage.command.fence) != 0) {
     return absl::AbortedError("another incarnation is loaded");

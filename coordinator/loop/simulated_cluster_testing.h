@@ -104,6 +104,8 @@ class SimulatedCluster final : private StageClient {
 
   std::set<uint64_t> nonfinite_steps;  // whose loss is not a number
   absl::Status load_error, profile_error;
+  absl::Status folder_error;              // of the state folder: it belongs to somebody else
+  std::vector<absl::Status> folder_lost;  // what the process was told of it
   // What the planner takes, and the checks of what clients ask for: one after the other.
   double plan_seconds = 0, check_seconds = 0;
   std::function<absl::Status(int stage, const RunCommand&)> run_fault;

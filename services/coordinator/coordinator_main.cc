@@ -1,5 +1,7 @@
 // stagecoach-coordinator: takes jobs, plans them, drives the stages.
+#include <signal.h>
 #include <spdlog/spdlog.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <optional>
@@ -30,14 +32,19 @@ int main(int argc, char** argv) {
   if (const std::optional<int> code = parser.Parse(argc, argv)) return *code;
   if (flags.server.die_with_parent) DieWithParent();
   absl::Status status = SetUpLogging("coordinator", flags.server.log_format, flags.server.verbose);
-  CoordinatorServer server(flags);
+  // The signal is blocked in every thread: it waits until main asks for it.
+  CoordinatorServer server(flags, [] { kill(getpid(), SIGTERM); });
   if (status.ok()) status = server.Start();
   if (!status.ok()) {
     std::fprintf(stderr, "stagecoach-coordinator: %s\n", std::string(status.message()).c_str());
     return ExitCodeOfFailedStart(status);
   }
-  spdlog::info("signal {}: shutting down", WaitForTermination());
+  const int signal_number = WaitForTermination();
+  const absl::Status fault = server.fault();
+  if (fault.ok()) spdlog::info("signal {}: shutting down", signal_number);
   ExitWatchdog watchdog(flags.server.exit_timeout_seconds);
   server.Shutdown();
-  return 0;
+  if (fault.ok()) return 0;
+  std::fprintf(stderr, "stagecoach-coordinator: %s\n", std::string(fault.message()).c_str());
+  return kFolderLostExitCode;
 }

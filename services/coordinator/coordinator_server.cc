@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <filesystem>
+#include <mutex>
 #include <optional>
 #include <utility>
 
@@ -44,10 +45,15 @@ constexpr int kHttpThreads = 16;
 }  // namespace
 
 struct CoordinatorServer::State {
-  explicit State(const CoordinatorFlags& f)
-      : flags(f), rpc_metrics({kJobServiceName, kFleetServiceName}) {}
+  State(const CoordinatorFlags& f, std::function<void()> fault_hook)
+      : flags(f),
+        on_fault(std::move(fault_hook)),
+        rpc_metrics({kJobServiceName, kFleetServiceName}) {}
 
   CoordinatorFlags flags;
+  const std::function<void()> on_fault;
+  mutable std::mutex fault_mutex;  // guards fault
+  absl::Status fault;
   RpcMetrics rpc_metrics;
   MetricsRegistry metrics;
   ProtoJobCodec codec;
@@ -68,15 +74,30 @@ struct CoordinatorServer::State {
   HttpServer http;
   std::atomic<bool> ready{false};
 
+  void KeepFault(const absl::Status& status);
   absl::Status StartManager();
   void FollowJobs();
   absl::Status StartGrpc();
   absl::Status StartHttp();
 };
 
-CoordinatorServer::CoordinatorServer(const CoordinatorFlags& flags)
-    : state_(std::make_unique<State>(flags)) {}
+CoordinatorServer::CoordinatorServer(const CoordinatorFlags& flags, std::function<void()> on_fault)
+    : state_(std::make_unique<State>(flags, std::move(on_fault))) {}
 CoordinatorServer::~CoordinatorServer() { Shutdown(); }
+
+absl::Status CoordinatorServer::fault() const {
+  std::lock_guard<std::mutex> lock(state_->fault_mutex);
+  return state_->fault;
+}
+
+void CoordinatorServer::State::KeepFault(const absl::Status& status) {
+  spdlog::error("{}; this one ends", std::string(status.message()));
+  {
+    std::lock_guard<std::mutex> lock(fault_mutex);
+    fault = status;
+  }
+  if (on_fault) on_fault();
+}
 
 absl::Status CoordinatorServer::Start() {
   RETURN_IF_ERROR(CheckExposure(state_->flags.server));
@@ -125,6 +146,7 @@ absl::Status CoordinatorServer::State::StartManager() {
       spdlog::error("{}", std::string(status.message()));
     }
   };
+  parts.on_folder_lost = [this](const absl::Status& status) { KeepFault(status); };
   parts.on_accepted = [this](const JobView& view) {
     job_metrics->Follow(view);
     records->Follow(view.id);
@@ -218,7 +240,9 @@ void CoordinatorServer::Shutdown() {
   state_->grpc->SetServing(false);
   // Half of the time is for the steps at hand, the rest for closing what is left.
   const CoordinatorFlags& flags = state_->flags;
-  if (!state_->manager->Drain(flags.checkpoint_on_exit, flags.server.exit_timeout_seconds / 2)) {
+  // Whoever has the state folder now has taken the jobs over.
+  if (fault().ok() &&
+      !state_->manager->Drain(flags.checkpoint_on_exit, flags.server.exit_timeout_seconds / 2)) {
     spdlog::warn("a step did not end in time: it is abandoned, the next start repeats it");
   }
   state_->http.Stop();

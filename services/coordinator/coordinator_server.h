@@ -5,6 +5,7 @@
 #ifndef STAGECOACH_SERVICES_COORDINATOR_COORDINATOR_SERVER_H_
 #define STAGECOACH_SERVICES_COORDINATOR_COORDINATOR_SERVER_H_
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -26,9 +27,12 @@ struct CoordinatorFlags {
 
 class CoordinatorServer {
  public:
-  explicit CoordinatorServer(const CoordinatorFlags& flags);
+  // `on_fault`: fault() is not ok any more; any thread, must not block.
+  explicit CoordinatorServer(const CoordinatorFlags& flags, std::function<void()> on_fault = {});
   ~CoordinatorServer();
   absl::Status Start();
+  absl::Status fault()
+      const;  // why it cannot go on: its state folder is not its own any more; any thread
   void Shutdown();
 
  private:

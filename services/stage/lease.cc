@@ -118,6 +118,7 @@ double Lease::RenewOnce() {
   *request.mutable_fence() = ToProto(status.fence);
   request.set_progress(status.progress);
   request.set_waiting_for(status.waiting_for);
+  request.set_newest_term(status.newest_term);
   *request.mutable_telemetry() = parts_.telemetry();
   v1::RenewLeaseResponse response;
   auto context = ContextWithin(lease_seconds_);

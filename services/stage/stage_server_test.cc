@@ -328,6 +328,28 @@ TEST_F(StageServerTest, AnswersWithTheLinesOfItsLog) {
   for (const v1::LogLine& line : response.lines()) EXPECT_GT(line.number(), newest);
 }
 
+// A coordinator whose journal went back learns from it what its term must be.
+TEST_F(StageServerTest, HeartbeatsCarryTheHighestTermThatItMet) {
+  Fence fence = FenceOf(0);
+  for (const uint64_t term : {3, 7, 5}) {
+    fence.term = term;
+    grpc::ClientContext context;
+    v1::AbortRequest request;
+    *request.mutable_fence() = ToProto(fence);
+    v1::AbortResponse response;
+    ASSERT_TRUE(stubs_[0]->Abort(&context, request, &response).ok());
+  }
+  ASSERT_TRUE(fleet_.WaitFor(
+      [](const v1::RenewLeaseRequest& renewal) { return renewal.newest_term() == 7; }, "s0"));
+}
+
+TEST_F(StageServerTest, MarksItsOwnErrors) {
+  grpc::ClientContext context;
+  v1::GetStageTraceResponse response;
+  ASSERT_FALSE(stubs_[0]->GetStageTrace(&context, {}, &response).ok());
+  EXPECT_EQ(context.GetServerTrailingMetadata().count("stagecoach-own-error"), 1u);
+}
+
 TEST_F(StageServerTest, HeartbeatsCarryTotals) {
   TrainSteps(2);
   ASSERT_TRUE(fleet_.WaitFor(

@@ -1,4 +1,5 @@
-// Unary calls of an asynchronous service on an RpcLoop, answered at once or later.
+// Unary calls of an asynchronous service on an RpcLoop, answered at once or later. Errors are marked as the server's own
+// (own_error.h).
 #ifndef STAGECOACH_SERVICES_STAGE_UNARY_CALL_H_
 #define STAGECOACH_SERVICES_STAGE_UNARY_CALL_H_
 
@@ -11,6 +12,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "services/common/grpc/own_error.h"
 #include "stage/link/grpc/rpc_loop.h"
 
 namespace stagecoach {
@@ -56,6 +58,7 @@ class UnaryCall final
     if (status.ok()) {
       writer_.Finish(response_, status, tag);
     } else {
+      MarkOwnError(&context_);
       writer_.FinishWithError(status, tag);
     }
   }

@@ -55,10 +55,10 @@ absl::Status StageEngine::CheckLoad(const LoadCommand& command) const {
   }
   RETURN_IF_ERROR(Annotate(loaded_->aborted, "load of a cell that has ended"));
   if (command.fence == loaded && command.stage == loaded_->command.stage) return absl::OkStatus();
-  return absl::FailedPreconditionError(
-      absl::StrCat("load of ", command.fence.ToString(), " as stage ", command.stage.value, ": ",
-                   loaded.ToString(), " is loaded as stage ", loaded_->command.stage.value,
-                   "; another placement needs a higher generation"));
+  return absl::AbortedError(absl::StrCat("load of ", command.fence.ToString(), " as stage ",
+                                         command.stage.value, ": ", loaded.ToString(),
+                                         " is loaded as stage ", loaded_->command.stage.value,
+                                         "; another placement needs a higher generation"));
 }
 
 absl::StatusOr<LoadResult> StageEngine::Load(LoadCommand command) {
@@ -114,8 +114,7 @@ absl::StatusOr<LoadResult> StageEngine::Load(LoadCommand command) {
 
 absl::Status StageEngine::CheckFence(const Fence& fence) const {
   if (loaded_ == nullptr) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("nothing is loaded here (", fence.ToString(), ")"));
+    return absl::AbortedError(absl::StrCat("nothing is loaded here (", fence.ToString(), ")"));
   }
   const Fence& loaded = loaded_->command.fence;
   if (fence.job == loaded.job && CompareIncarnation(fence, loaded) < 0) {
@@ -123,7 +122,7 @@ absl::Status StageEngine::CheckFence(const Fence& fence) const {
         absl::StrCat(fence.ToString(), " is older than what is loaded, ", loaded.ToString()));
   }
   if (fence.job != loaded.job || CompareIncarnation(fence, loaded) > 0) {
-    return absl::FailedPreconditionError(
+    return absl::AbortedError(
         absl::StrCat(fence.ToString(), " is not loaded here, ", loaded.ToString(), " is"));
   }
   return Annotate(loaded_->aborted, "the cell has ended");

@@ -1,5 +1,6 @@
 #include "stage/runtime/stage_mailbox.h"
 
+#include <algorithm>
 #include <iterator>
 #include <utility>
 
@@ -41,6 +42,9 @@ absl::Status StageMailbox::Post(StageRequest&& request) {
       return absl::UnavailableError(
           absl::StrCat("the stage has ", capacity_, " commands waiting; try again later"));
     }
+    if (const auto* load = std::get_if<LoadRequest>(&request); load != nullptr) {
+      newest_term_ = std::max(newest_term_, load->command.fence.term);
+    }
     requests_.push_back(std::move(request));
     woken_ = true;
   }
@@ -55,6 +59,7 @@ void StageMailbox::Abort(const Fence& fence, const absl::Status& reason) {
     const bool late = abort_.has_value() && abort_->fence.job == fence.job &&
                       CompareIncarnation(fence, abort_->fence) <= 0;
     if (late) return;  // the first reason stays
+    newest_term_ = std::max(newest_term_, fence.term);
     abort_ = AbortNotice{fence, reason};
     abort_unseen_ = true;
     woken_ = true;
@@ -105,6 +110,11 @@ void StageMailbox::EndDraining() {
     drain_ended_ = true;
   }
   rest_changed_.notify_all();
+}
+
+uint64_t StageMailbox::newest_term() const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return newest_term_;
 }
 
 bool StageMailbox::closed() const {

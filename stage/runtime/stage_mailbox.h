@@ -73,6 +73,7 @@ class StageMailbox {
   void EndDraining();
 
   bool closed() const;
+  uint64_t newest_term() const;  // of the loads and aborts so far; 0: there was none
   // Waits for a command; nothing when there was an abort to look at, or after Close.
   std::optional<StageRequest> Next();
   // Waits until something was said since the last call, at most for `timeout`.
@@ -95,6 +96,7 @@ class StageMailbox {
   mutable std::mutex mutex_;  // guards what follows
   std::condition_variable changed_;
   std::deque<StageRequest> requests_;
+  uint64_t newest_term_ = 0;
   std::optional<AbortNotice> abort_;
   bool abort_unseen_ = false;
   bool woken_ = false;

@@ -133,7 +133,11 @@ void StageRuntime::Profile(ProfileCommand command,
   state_->Post(ProfileRequest{std::move(command), std::move(done)});
 }
 
-StageStatus StageRuntime::Snapshot() const { return state_->engine.Snapshot(); }
+StageStatus StageRuntime::Snapshot() const {
+  StageStatus status = state_->engine.Snapshot();
+  status.newest_term = state_->mailbox->newest_term();
+  return status;
+}
 
 void StageRuntime::TellJobProgress(uint64_t number, double lease_seconds) {
   state_->engine.TellJobProgress(number, lease_seconds);

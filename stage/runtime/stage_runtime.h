@@ -39,8 +39,9 @@
 namespace stagecoach {
 
 struct StageStatus {
-  std::string state;  // "empty", "loading", "ready", "running", "aborted"
-  Fence fence;        // of the loaded job
+  std::string state;         // "empty", "loading", "ready", "running", "aborted"
+  Fence fence;               // of the loaded job
+  uint64_t newest_term = 0;  // of all loads and aborts
   StageId stage;
   MicroBatchId micro_batch;
   Phase phase = Phase::kIdle;

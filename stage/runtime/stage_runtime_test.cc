@@ -333,7 +333,7 @@ TEST_F(StageRuntimeTest, RefusesOlderIncarnations) {
   EXPECT_EQ(fleet.Run(0, RuntimeFleet::Train(4, 0, false)).status().code(),
             absl::StatusCode::kAborted);
   EXPECT_EQ(fleet.Run(0, RuntimeFleet::Train(6, 0, false)).status().code(),
-            absl::StatusCode::kFailedPrecondition);
+            absl::StatusCode::kAborted);
   EXPECT_EQ(fleet.LoadAll(4).code(), absl::StatusCode::kAborted);
   LoadCommand other_job = fleet.LoadOf(0, 9, 0);
   other_job.fence.job = "b";
@@ -437,7 +437,7 @@ TEST_F(StageRuntimeTest, ReleaseFreesWhatTheCellHeld) {
     EXPECT_EQ(status.memory.cached, 0);
   }
   EXPECT_EQ(fleet.Run(0, RuntimeFleet::Train(1, 1, false)).status().code(),
-            absl::StatusCode::kFailedPrecondition);
+            absl::StatusCode::kAborted);
 }
 
 TEST_F(StageRuntimeTest, ReportsAddUpAndNamePeaks) {

@@ -12,6 +12,8 @@ inline constexpr int kForcedExitCode = 1;
 inline constexpr int kNotStartedExitCode = 2;
 // A stage whose device is lost to this process; only a new one can use it again.
 inline constexpr int kDeviceLostExitCode = 3;
+// A coordinator whose state folder is not its own any more: somebody removed its lock.
+inline constexpr int kFolderLostExitCode = 4;
 // The command line or this build cannot do what is asked: starting it again is of no use.
 inline constexpr int kRefusedExitCode = 78;  // EX_CONFIG of sysexits.h
 

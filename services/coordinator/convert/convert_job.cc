@@ -184,7 +184,8 @@ StageHeartbeat FromProto(const v1::RenewLeaseRequest& proto) {
           FromProto(proto.fence()),
           proto.progress(),
           proto.waiting_for(),
-          FromProto(proto.telemetry())};
+          FromProto(proto.telemetry()),
+          proto.newest_term()};
 }
 
 v1::StageTelemetry ToProto(const StageTotals& totals) {

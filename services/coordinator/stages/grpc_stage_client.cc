@@ -7,7 +7,7 @@
 #include "services/common/convert/convert_control.h"
 #include "services/common/convert/convert_network.h"
 #include "services/common/grpc/grpc_channel.h"
-#include "services/common/grpc/grpc_status.h"
+#include "services/common/grpc/own_error.h"
 
 namespace stagecoach {
 namespace {
@@ -105,7 +105,7 @@ void GrpcStageClient::Start(const std::string& address, Request request, double 
                                    if (status.ok()) {
                                      done(std::move(call->response));
                                    } else {
-                                     done(FromGrpc(status));
+                                     done(FromMarkingServer(status, *call->context));
                                    }
                                    Ended(std::move(call->context));
                                  });

@@ -3,7 +3,7 @@
 // that registers gets a channel of its own.
 // Ownership: owns channels and calls in flight; the destructor cancels and waits for them.
 // Threads:   thread-safe; `done` runs on a gRPC thread.
-// Errors:    every call has a deadline. A broken connection is UNAVAILABLE at once, never retried
+// Errors:    every call has a deadline. What a stage did not say itself is UNAVAILABLE (own_error.h). A broken connection is UNAVAILABLE at once, never retried
 //            here: the job manager decides.
 #ifndef STAGECOACH_SERVICES_COORDINATOR_STAGES_GRPC_STAGE_CLIENT_H_
 #define STAGECOACH_SERVICES_COORDINATOR_STAGES_GRPC_STAGE_CLIENT_H_

@@ -9,17 +9,21 @@
 #include <future>
 
 #include "absl/strings/str_cat.h"
+#include "services/common/grpc/own_error.h"
 
 namespace stagecoach {
 namespace {
 
 class StatusOnly final : public v1::StageService::Service {
  public:
-  grpc::Status GetStatus(grpc::ServerContext*, const v1::GetStatusRequest*,
+  grpc::Status GetStatus(grpc::ServerContext* context, const v1::GetStatusRequest*,
                          v1::GetStatusResponse* response) override {
     response->set_now_unix_nanos(1);
-    return grpc::Status::OK;
+    if (marks) MarkOwnError(context);
+    return error;
   }
+  grpc::Status error;
+  bool marks = false;
 };
 
 // A stage's process: it listens as long as it lives.
@@ -34,6 +38,7 @@ class Process {
   }
   ~Process() { server_->Shutdown(std::chrono::system_clock::now()); }
   int port() const { return port_; }
+  StatusOnly& service() { return service_; }
 
  private:
   StatusOnly service_;
@@ -65,6 +70,29 @@ TEST(GrpcStageClientTest, AProcessThatRegistersIsReachedAtOnce) {
     const absl::Status status = Ask(client, address);
     EXPECT_TRUE(status.ok()) << "restart " << restart << ": " << status;
   }
+}
+
+// Symptom: a connection that was reset in the middle of an answer ended a job, for gRPC calls that INTERNAL, as a stage
+// does a kernel that failed.
+TEST(GrpcStageClientTest, WhatAStageDidNotSayItselfIsNoMoreThanUnavailable) {
+  GrpcStageClient client(grpc::InsecureChannelCredentials());
+  Process process(0);
+  const std::string address = absl::StrCat("127.0.0.1:", process.port());
+  for (const grpc::StatusCode code :
+       {grpc::StatusCode::INTERNAL, grpc::StatusCode::UNKNOWN, grpc::StatusCode::UNIMPLEMENTED,
+        grpc::StatusCode::RESOURCE_EXHAUSTED, grpc::StatusCode::PERMISSION_DENIED,
+        grpc::StatusCode::UNAUTHENTICATED}) {
+    process.service().error = grpc::Status(code, "the middle");
+    process.service().marks = true;
+    EXPECT_EQ(static_cast<int>(Ask(client, address).code()), code);
+    process.service().marks = false;
+    const absl::Status status = Ask(client, address);
+    EXPECT_TRUE(absl::IsUnavailable(status)) << status;
+    EXPECT_THAT(status.message(), ::testing::HasSubstr("the middle"));
+  }
+  // An older stage marks nothing, and gRPC makes none of these.
+  process.service().error = grpc::Status(grpc::StatusCode::INVALID_ARGUMENT, "a file");
+  EXPECT_TRUE(absl::IsInvalidArgument(Ask(client, address)));
 }
 
 TEST(GrpcStageClientTest, ReconnectingLeavesCallsUnderWayAlone) {

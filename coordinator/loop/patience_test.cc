@@ -1,0 +1,195 @@
+// Symptoms: three kills within one long step, 31 connections reset in 15 seconds, one flipped bit in a frame, or a backup
+// of the journal that was restored while stages ran, failed a job for ever. Cause: every recovery of a step counted as one
+// of its failures, and a load that was refused for its coordinator's old term as a fault of the job.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "coordinator/loop/golden_job_testing.h"
+#include "coordinator/loop/simulated_cluster_testing.h"
+
+namespace stagecoach {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::SizeIs;
+
+constexpr int kNever = 1'000'000;
+
+// From now on so many runs of this step answer `fault`.
+void FailRuns(SimulatedCluster& cluster, uint64_t step, int times, const absl::Status& fault) {
+  cluster.run_fault = [step, left = times, fault](int stage, const RunCommand& command) mutable {
+    if (stage != 1 || command.fence.step != step || left == 0) return absl::OkStatus();
+    --left;
+    return fault;
+  };
+}
+
+TEST(PatienceTest, KillsWithinOneStepDoNotEndTheJob) {
+  SimulatedCluster cluster(2);
+  cluster.step_seconds = 60;
+  ASSERT_TRUE(cluster.Submit(kJob, SmallJob(2)).ok());
+  ASSERT_TRUE(cluster.RunUntil([&] { return cluster.View(kJob).step == 4; }));
+  for (int kill = 0; kill < 8; ++kill) {
+    ASSERT_TRUE(cluster.RunUntil([&] {
+      const JobView view = cluster.View(kJob);
+      return view.phase == JobPhase::kRunning && view.recoveries == uint64_t(kill);
+    })) << cluster.View(kJob).message;
+    cluster.KillStage(kill % 2);
+    cluster.RestartStage(kill % 2);
+  }
+  cluster.step_seconds = SimulatedCluster::kStepSeconds;
+  ExpectGoldenEnd(cluster, "eight kills");
+}
+
+TEST(PatienceTest, ConnectionsThatBreakAgainAndAgainAreWaitedOut) {
+  for (const absl::Status& fault :
+       {absl::UnavailableError("reset"), absl::AbortedError("a link broke"),
+        absl::DataLossError("a frame's checksum"), absl::DeadlineExceededError("no message"),
+        absl::CancelledError("reset")}) {
+    SimulatedCluster cluster(2);
+    FailRuns(cluster, 4, 7, fault);
+    ASSERT_TRUE(cluster.Submit(kJob, SmallJob(2)).ok());
+    ExpectGoldenEnd(cluster, fault.ToString());
+    EXPECT_EQ(cluster.View(kJob).recoveries, 7u);
+  }
+}
+
+TEST(PatienceTest, AttemptsThatFailBecomeFewer) {
+  SimulatedCluster cluster(2);
+  FailRuns(cluster, 0, kNever, absl::UnavailableError("reset"));
+  JobSpec spec = SmallJob(2);
+  spec.pipeline.replacement_timeout_seconds = 20;
+  ASSERT_TRUE(cluster.Submit(kJob, spec).ok());
+  EXPECT_FALSE(cluster.RunToEnd(kJob, 600)) << cluster.View(kJob).message;
+  // 0, 0, 1, 2, 4, 8, 16 s, and then every 20 s.
+  EXPECT_NEAR(static_cast<double>(cluster.View(kJob).recoveries), 7 + (600 - 31) / 20, 3);
+  EXPECT_THAT(cluster.View(kJob).message, AllOf(HasSubstr("recoveries without a new step"),
+                                                HasSubstr("in 20 s"), HasSubstr("reset")));
+  cluster.run_fault = nullptr;
+  ExpectGoldenEnd(cluster, "at last");
+}
+
+TEST(PatienceTest, AStageThatFailsForItsOwnReasonIsLeftForAnotherOne) {
+  SimulatedCluster cluster(3);
+  cluster.run_fault = [&](int stage, const RunCommand& command) {
+    const bool bad = command.fence.step >= 2 && cluster.stage(1).loaded && stage == 1 &&
+                     cluster.stage(1).command.fence.generation == command.fence.generation;
+    return bad ? absl::InternalError("this machine computes nothing") : absl::OkStatus();
+  };
+  ASSERT_TRUE(cluster.Submit(kJob, SmallJob(2)).ok());
+  ExpectGoldenEnd(cluster, "a bad machine and a spare one");
+  EXPECT_EQ(cluster.View(kJob).recoveries, 1u);
+}
+
+TEST(PatienceTest, WithoutAnotherOneAStageIsAskedTwiceAsOften) {
+  SimulatedCluster cluster(2);
+  FailRuns(cluster, 3, kNever, absl::InternalError("kernel crashed"));
+  ASSERT_TRUE(cluster.Submit(kJob, SmallJob(2)).ok());
+  ASSERT_TRUE(cluster.RunToEnd(kJob));
+  EXPECT_THAT(cluster.View(kJob).message, HasSubstr("step 3 failed 6 times, on stage-1; last"));
+}
+
+// The coordinator's lease of a stage ends, and the stage computes on and knows nothing of it: a partition one way.
+TEST(PatienceTest, APartitionIsWaitedOut) {
+  SimulatedCluster cluster(2);
+  ASSERT_TRUE(cluster.Submit(kJob, SmallJob(2)).ok());
+  for (int partition = 0; partition < 5; ++partition) {
+    ASSERT_TRUE(cluster.RunUntil([&] {
+      return cluster.View(kJob).phase == JobPhase::kRunning && cluster.View(kJob).step >= 2;
+    }));
+    cluster.StopStage(1);
+    const double end = cluster.now() + 5.6;
+    cluster.RunUntil([&] { return cluster.now() >= end; });
+    cluster.ContinueStage(1);
+  }
+  ExpectGoldenEnd(cluster, "five partitions");
+}
+
+class RestoredJournalTest : public ::testing::Test {
+ protected:
+  static void Copy(const std::string& from, const std::string& to) {
+    for (const char* suffix : {"", "-wal"}) {
+      std::filesystem::remove(to + suffix);
+      if (std::filesystem::exists(from + suffix)) std::filesystem::copy(from + suffix, to + suffix);
+    }
+    std::filesystem::remove(to + "-shm");
+  }
+};
+
+TEST_F(RestoredJournalTest, ACoordinatorWhoseJournalWentBackRaisesItsTermAboveWhatStagesKnow) {
+  for (const int starts : {1, 2, 5}) {  // since the backup
+    SimulatedCluster cluster(2);
+    ASSERT_TRUE(cluster.Submit(kJob, SmallJob(2)).ok());
+    ASSERT_TRUE(cluster.RunUntil([&] { return cluster.View(kJob).step == 1; }));
+    const std::string backup = absl::StrCat(cluster.journal_path(), ".backup");
+    cluster.CrashCoordinator();
+    Copy(cluster.journal_path(), backup);
+    for (int start = 0; start < starts; ++start) {
+      cluster.StartCoordinator();
+      ASSERT_TRUE(cluster.RunUntil([&] { return cluster.View(kJob).phase == JobPhase::kRunning; }));
+      cluster.CrashCoordinator();
+    }
+    Copy(backup, cluster.journal_path());
+    cluster.StartCoordinator();
+    const auto ended = [&] { return IsTerminal(cluster.View(kJob).phase); };
+    ASSERT_TRUE(cluster.RunUntil(ended)) << cluster.View(kJob).message;
+    const JobView view = cluster.View(kJob);
+    EXPECT_EQ(view.phase, JobPhase::kSucceeded) << starts << " starts: " << view.message;
+    EXPECT_EQ(view.weights_digest, Golden().outcome.digest);
+    EXPECT_LT(cluster.now(), 60) << "seconds of a cluster that trains the job in one";
+    std::filesystem::remove(backup);
+    std::filesystem::remove(backup + "-wal");
+  }
+}
+
+TEST_F(RestoredJournalTest, AbsurdTermsMoveNobody) {
+  SimulatedCluster cluster(2);
+  StageHeartbeat heartbeat;
+  heartbeat.name = "stage-0";
+  heartbeat.incarnation = cluster.stage(0).incarnation;
+  heartbeat.newest_term = ~uint64_t{0};
+  const auto term = [&] {
+    return cluster.loop().RenewLease(heartbeat, {cluster.now(), 0}).value().term;
+  };
+  ASSERT_TRUE(cluster.RunUntil([&] { return cluster.loop().ListStages().size() == 2; }));
+  EXPECT_EQ(term(), 1u);
+  heartbeat.newest_term = 40;
+  EXPECT_EQ(term(), 41u);
+  heartbeat.newest_term = 41;
+  EXPECT_EQ(term(), 41u) << "its own";
+  cluster.CrashCoordinator();
+  cluster.StartCoordinator();
+  ASSERT_TRUE(cluster.RunUntil([&] { return cluster.loop().ListStages().size() == 2; }));
+  EXPECT_EQ(term(), 42u) << "it was on disk";
+}
+
+// Symptom: somebody removed the lock file, a second coordinator started, and the first trained 2,900 steps that it could
+// not save.
+TEST(LostFolderTest, ACoordinatorWithoutItsLockSaysSoOnceAndWritesNothingMore) {
+  SimulatedCluster cluster(2);
+  ASSERT_TRUE(cluster.Submit(kJob, SmallJob(2)).ok());
+  ASSERT_TRUE(cluster.RunUntil([&] { return cluster.View(kJob).step == 4; }));
+  const size_t records = cluster.Records(kJob).size();
+  cluster.folder_error = absl::FailedPreconditionError("the lock was removed");
+  const double end = cluster.now() + 10;
+  cluster.RunUntil([&] { return cluster.now() >= end; });
+  ASSERT_THAT(cluster.folder_lost, SizeIs(1));
+  EXPECT_THAT(cluster.folder_lost[0].message(), HasSubstr("the lock was removed"));
+  EXPECT_EQ(cluster.Records(kJob).size(), records);
+  const absl::Status refused = cluster.Submit("b", SmallJob(2)).status();
+  EXPECT_THAT(refused.message(), HasSubstr("the lock was removed"));
+}
+
+TEST(LostFolderTest, AnIdleCoordinatorNoticesToo) {
+  SimulatedCluster cluster(1);
+  cluster.folder_error = absl::FailedPreconditionError("the lock was removed");
+  EXPECT_TRUE(cluster.RunUntil([&] { return !cluster.folder_lost.empty(); }, 5));
+}
+
+}  // namespace
+}  // namespace stagecoach
