@@ -44,6 +44,12 @@ absl::Status ErrnoStatus(int error, const char* operation, const std::string& pa
                                                        std::generic_category().message(error)));
 }
 
+// A share that is away answers EIO, too: what cannot be read now is not broken yet.
+absl::Status ReadErrnoStatus(int error, const char* operation, const std::string& path) {
+  const absl::Status status = ErrnoStatus(error, operation, path);
+  return absl::IsDataLoss(status) ? absl::UnavailableError(status.message()) : status;
+}
+
 // The call again for as long as a signal interrupts it.
 template <typename Call>
 auto Uninterrupted(Call call) {
@@ -129,7 +135,7 @@ class PosixReadableFile final : public ReadableFile {
     while (!target.empty()) {
       const ssize_t got = Uninterrupted(
           [&] { return pread(descriptor_, target.data(), Piece(target.size()), offset); });
-      if (got < 0) return ErrnoStatus(errno, "read", path_);
+      if (got < 0) return ReadErrnoStatus(errno, "read", path_);
       if (got == 0) {
         return absl::DataLossError(
             absl::StrCat("read ", path_, ": the file became shorter than ", size_, " bytes"));
@@ -181,7 +187,7 @@ class PosixFiles final : public FileSystem {
     if (descriptor < 0 && (errno == ELOOP || errno == ENXIO)) {
       return absl::DataLossError(absl::StrCat("open ", path, ": not a regular file"));
     }
-    if (descriptor < 0) return ErrnoStatus(errno, "open", path);
+    if (descriptor < 0) return ReadErrnoStatus(errno, "open", path);
     struct stat information;
     if (fstat(descriptor, &information) != 0) {
       const int error = errno;
@@ -210,7 +216,7 @@ class PosixFiles final : public FileSystem {
 
   absl::StatusOr<std::vector<std::string>> List(const std::string& folder) override {
     DIR* stream = opendir(folder.c_str());
-    if (stream == nullptr) return ErrnoStatus(errno, "list", folder);
+    if (stream == nullptr) return ReadErrnoStatus(errno, "list", folder);
     std::vector<std::string> names;
     errno = 0;
     while (const dirent* entry = readdir(stream)) {
@@ -220,7 +226,7 @@ class PosixFiles final : public FileSystem {
     }
     const int error = errno;
     closedir(stream);
-    if (error != 0) return ErrnoStatus(error, "list", folder);
+    if (error != 0) return ReadErrnoStatus(error, "list", folder);
     std::sort(names.begin(), names.end());
     return names;
   }

@@ -65,14 +65,12 @@ void CheckpointStore::Abandon(const std::string& temporary) {
   LogFailure(file_system_->RemoveAll(temporary), "abandon checkpoint");
 }
 
-std::vector<CheckpointRef> CheckpointStore::StepFolders(const std::string& job) {
+absl::StatusOr<std::vector<CheckpointRef>> CheckpointStore::StepFolders(const std::string& job) {
   std::vector<CheckpointRef> refs;
   if (!CheckJobName(job).ok()) return refs;
-  absl::StatusOr<std::vector<std::string>> names = file_system_->List(JobFolder(job));
-  if (!names.ok()) {
-    if (!absl::IsNotFound(names.status())) LogFailure(names.status(), "list checkpoints");
-    return refs;
-  }
+  const absl::StatusOr<std::vector<std::string>> names = file_system_->List(JobFolder(job));
+  if (absl::IsNotFound(names.status())) return refs;
+  RETURN_IF_ERROR(names.status());
   for (const std::string& name : *names) {
     if (const std::optional<uint64_t> step = ParseStepFolder(name))
       refs.push_back(RefOf(job, *step));
@@ -82,13 +80,19 @@ std::vector<CheckpointRef> CheckpointStore::StepFolders(const std::string& job) 
 }
 
 std::vector<CheckpointRef> CheckpointStore::List(const std::string& job) {
-  std::vector<CheckpointRef> refs = StepFolders(job);
+  const absl::StatusOr<std::vector<CheckpointRef>> folders = StepFolders(job);
+  LogFailure(folders.status(), "list checkpoints");
+  std::vector<CheckpointRef> refs = folders.value_or(std::vector<CheckpointRef>());
   std::erase_if(refs, [this](const CheckpointRef& ref) { return !Has(ref); });
   return refs;
 }
 
 bool CheckpointStore::Has(const CheckpointRef& ref) {
   return file_system_->Exists(JoinPath(ref.folder, kManifestFile));
+}
+
+bool CheckpointStore::HasFolder(const std::string& job) {
+  return CheckJobName(job).ok() && file_system_->Exists(JobFolder(job));
 }
 
 absl::Status CheckpointStore::Discard(const CheckpointRef& ref) {

@@ -58,6 +58,7 @@ class CheckpointStore {
   // Every size and digest of every file. NOT_FOUND, DATA_LOSS: broken. FAILED_PRECONDITION: intact,
   // but of another format version or job.
   absl::StatusOr<Manifest> Verify(const CheckpointRef& ref);
+  bool HasFolder(const std::string& job);  // it had a checkpoint, or tried to write one
   // Newest checkpoint that verifies; broken ones are renamed to .broken-<name> and reported in
   // `quarantined` as "<name>: <why>". NOT_FOUND if there is none. Any other error than a broken
   // checkpoint (no permission, a busy disk) is returned: it must not cost progress.
@@ -74,7 +75,8 @@ class CheckpointStore {
  private:
   std::string JobFolder(const std::string& job) const;
   CheckpointRef RefOf(const std::string& job, uint64_t step) const;
-  std::vector<CheckpointRef> StepFolders(const std::string& job);  // newest first, manifest or not
+  // Newest first, manifest or not; none of a job without a folder.
+  absl::StatusOr<std::vector<CheckpointRef>> StepFolders(const std::string& job);
   absl::Status CheckTemporary(const std::string& temporary, const Manifest& manifest) const;
   absl::Status CheckShardFiles(const std::string& temporary, const Manifest& manifest);
   absl::Status WriteManifest(const std::string& temporary, const Manifest& manifest);

@@ -91,7 +91,8 @@ absl::StatusOr<CheckpointRef> CheckpointStore::FindLoadable(const std::string& j
     if (verified.ok()) return ref;
     return Annotate(verified, absl::StrCat("checkpoint of job ", job, " at step ", step));
   }
-  for (const CheckpointRef& ref : StepFolders(job)) {
+  ASSIGN_OR_RETURN(const std::vector<CheckpointRef> refs, StepFolders(job));
+  for (const CheckpointRef& ref : refs) {
     const absl::Status verified = Verify(ref).status();
     if (verified.ok()) return ref;
     if (!IsBroken(verified)) {

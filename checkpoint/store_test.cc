@@ -113,6 +113,17 @@ TEST_F(StoreTest, DoesNotPassOverACheckpointThatItMerelyCannotRead) {
   EXPECT_THAT(quarantined_, IsEmpty());
 }
 
+// Symptom: while the storage was away for a moment a recovery found "no checkpoint", and the job started over.
+TEST_F(StoreTest, DoesNotTakeAFolderThatItCannotListForAnEmptyOne) {
+  Save(1);
+  for (const auto code : {absl::StatusCode::kUnavailable, absl::StatusCode::kDataLoss,
+                          absl::StatusCode::kPermissionDenied}) {
+    files_.Inject({.call = 1, .code = code});
+    EXPECT_EQ(store_.FindLoadable("job", -1, &quarantined_).status().code(), code);
+  }
+  EXPECT_TRUE(store_.FindLoadable("job", -1, &quarantined_).ok());
+}
+
 TEST_F(StoreTest, TakesACheckpointThatCannotBeSetAsideForWhatItIs) {
   Save(1);
   Save(2);

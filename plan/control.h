@@ -99,6 +99,7 @@ struct RunCommand {
 
 struct StepReport {
   Fence fence;
+  std::optional<ApplyDecision> applied;  // the decision that came with the command
   // Of the mini-batch; last stage only.
   bool has_loss = false;
   double loss_sum = 0;

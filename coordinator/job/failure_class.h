@@ -19,12 +19,13 @@ enum class FailureClass : uint8_t {
 };
 
 // Of what a stage answered to an operation. What gRPC makes up for a server that did not answer has to be UNAVAILABLE
-// by then (services/common/grpc/own_error.h).
-FailureClass ClassOf(Activity activity, const absl::Status& status);
+// by then (services/common/grpc/own_error.h). has_run: the job has run before, so that a stage which finds no file or no
+// memory for it is a bad choice of stage.
+FailureClass ClassOf(Activity activity, const absl::Status& status, bool has_run);
 
-// How long a job waits before it tries again, after so many recoveries in a row in which no new step was done: not at
-// all after the first two, then 1 s, and each time twice as long up to `most_seconds`.
-double BackOffSeconds(int64_t setbacks, double most_seconds);
+// How long a job waits before it tries again, after so many recoveries in a row in which it got no further: not at all
+// after the first two, then 1 s, and each time twice as long up to a minute.
+double BackOffSeconds(int64_t setbacks);
 
 }  // namespace stagecoach
 

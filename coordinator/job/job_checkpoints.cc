@@ -162,6 +162,7 @@ void JobTransition::CheckpointFailed(const absl::Status& status) {
   Record(JobRecord::Kind::kCheckpoint, text).step_seconds =
       now_.seconds - state_.checkpoint_started_seconds;
   if (state_.step < last_step()) return Continue();
+  if (absl::IsUnavailable(status)) return Recover(text);
   const std::string kept =
       state_.last_checkpoint_step >= 0
           ? absl::StrCat("the one of step ", state_.last_checkpoint_step, " is kept")
@@ -183,7 +184,12 @@ void JobTransition::Export() {
 
 void JobTransition::On(const WeightsExported& event) {
   if (!Expects(Activity::kExport, event.fence)) return;
-  if (!event.result.ok()) return Fail(Annotate(event.result.status(), "export of the weights"));
+  if (const absl::Status& status = event.result.status(); !status.ok()) {
+    const absl::Status failed = Annotate(status, "export of the weights");
+    // Away, or the checkpoint is broken by now: the one before it leads here, too.
+    const bool again = absl::IsUnavailable(status) || absl::IsDataLoss(status);
+    return again ? Recover(absl::StrCat(Context(), ", ", failed.ToString())) : Fail(failed);
+  }
   state_.weights_digest = event.result->digest;
   state_.weights_folder = event.result->folder;
   End(JobPhase::kSucceeded, state_.reached_text);

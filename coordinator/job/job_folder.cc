@@ -51,8 +51,9 @@ void JobTransition::On(const FolderProbed& event) {
   }
   const absl::Status status = Annotate(
       event.probe.status(), absl::StrCat(Context(), ", the coordinator's folder of checkpoints"));
-  // A full disk costs checkpoints, not the training that went on without them.
-  if (!HasRun() || !absl::IsResourceExhausted(status)) return Fail(status);
+  if (!HasRun()) return Fail(status);
+  // A full disk costs checkpoints, not the training that went on without them. One that is away comes back.
+  if (!absl::IsResourceExhausted(status)) return Recover(status.ToString());
   Record(JobRecord::Kind::kRecovery,
          absl::StrCat("goes on without a look at what the stages see: ", status.ToString()));
   SendLoads();

@@ -17,6 +17,7 @@ namespace {
 // Stages that come and go while a job loads are no fault of its step: more patience than with a
 // step.
 constexpr int64_t kLoadFailureFactor = 4;
+constexpr int64_t kTriesWithAll = 2;
 
 bool IsOfLoad(Activity activity) {
   return activity == Activity::kLoad || activity == Activity::kPlan ||
@@ -30,7 +31,7 @@ void JobTransition::OperationFailed(int stage, const absl::Status& status) {
   const StageRegistration& who = state_.slots[stage].stage;
   const std::string text =
       absl::StrCat(Context(), ", ", ActivityName(state_.activity), ": ", StageText(stage));
-  const FailureClass failure = ClassOf(state_.activity, status);
+  const FailureClass failure = ClassOf(state_.activity, status, HasRun());
   if (failure == FailureClass::kJob) return Fail(Annotate(status, text));
   if (absl::IsUnavailable(status)) {
     // Dead, or its neighbour is: its next heartbeat tells.
@@ -39,11 +40,13 @@ void JobTransition::OperationFailed(int stage, const absl::Status& status) {
   Blame(who.name, absl::IsUnavailable(status) ? "unavailable" : "error");
   const std::string cause = absl::StrCat(text, ": ", status.ToString());
   if (failure == FailureClass::kStage) return StageFailed({who.name}, cause);
+  // Nobody's fault, but where there is another stage, that one may have the better connection.
+  if (state_.setbacks >= kTriesWithAll) state_.suspects.push_back(who.name);
   Recover(cause);
 }
 
 bool JobTransition::IsOfLastGeneration(const Fence& fence) const {
-  return fence.term == state_.term && fence.generation + 1 == state_.generation &&
+  return fence.term == state_.former.term && fence.generation == state_.former.generation &&
          state_.activity != Activity::kHeld;
 }
 
@@ -53,14 +56,14 @@ void JobTransition::LateFailure(const Reported& event) {
   const absl::Status& status = event.report.status();
   const std::string text =
       absl::StrCat("job ", state_.job->id, ", step ", event.fence.step, ": stage ", event.stage);
-  const FailureClass failure = ClassOf(Activity::kTrain, status);
+  const FailureClass failure = ClassOf(Activity::kTrain, status, HasRun());
   if (failure == FailureClass::kJob) return Fail(Annotate(status, text));
   if (failure == FailureClass::kWorld || state_.failed_generation == event.fence.generation) {
     return Stale();
   }
   std::set<std::string> names;
-  for (const StageSlot& slot : state_.slots) {
-    if (slot.place == event.stage) names.insert(slot.stage.name);
+  if (event.stage >= 0 && event.stage < static_cast<int>(state_.former_stages.size())) {
+    names.insert(state_.former_stages[event.stage]);
   }
   for (const std::string& name : names) Blame(name, "error");
   state_.suspects.insert(state_.suspects.end(), names.begin(), names.end());
@@ -148,10 +151,17 @@ void JobTransition::On(const TermRaised& event) {
   if (state_.activity == Activity::kWaitStages || state_.activity == Activity::kBackOff) {
     state_.term = event.term;
   }
+  if (state_.activity == Activity::kBackOff) state_.deadline_seconds = now_.seconds;
   Record(JobRecord::Kind::kState, event.why);
 }
 
 void JobTransition::BeginGeneration() {
+  state_.former = FenceOf(state_);
+  state_.former_stages.clear();
+  for (const StageSlot& slot : state_.slots) {
+    state_.former_stages.resize(std::max<size_t>(state_.former_stages.size(), slot.place + 1));
+    state_.former_stages[slot.place] = slot.stage.name;
+  }
   ++state_.generation;
   state_.term = std::max(state_.term, state_.raised_term);
   state_.attempt = 0;
@@ -160,8 +170,7 @@ void JobTransition::BeginGeneration() {
 }
 
 void JobTransition::Recover(const std::string& cause) {
-  const double wait =
-      BackOffSeconds(++state_.setbacks, spec().pipeline.replacement_timeout_seconds);
+  const double wait = BackOffSeconds(++state_.setbacks);
   AbortStages(cause);
   DropCheckpoint();
   BeginGeneration();
@@ -208,9 +217,7 @@ void JobTransition::On(const DeadlinePassed& event) {
     case Activity::kBeginCheckpoint:
     case Activity::kCommit:
     case Activity::kExport:
-      return Fail(absl::DeadlineExceededError(
-          absl::StrFormat("%s: %s has got no further for %.0f s; is the checkpoint storage stuck?",
-                          Context(), ActivityName(state_.activity), state_.stall_seconds)));
+      return StorageOverdue();
     case Activity::kLoad:
     case Activity::kTrain:
     case Activity::kFlush:
@@ -223,6 +230,14 @@ void JobTransition::On(const DeadlinePassed& event) {
     case Activity::kHeld:
       return Stale();
   }
+}
+
+void JobTransition::StorageOverdue() {
+  const std::string text =
+      absl::StrFormat("%s: %s has got no further for %.0f s; is the checkpoint storage stuck?",
+                      Context(), ActivityName(state_.activity), state_.stall_seconds);
+  if (HasRun()) return Recover(text);
+  Fail(absl::DeadlineExceededError(text));
 }
 
 double JobTransition::LastMoved(const DeadlinePassed& event) const {
@@ -280,8 +295,12 @@ void JobTransition::StagesOverdue(const DeadlinePassed& event) {
   const std::string cause = absl::StrFormat(
       "%s, %s: no operation done for %.1f s: %s", Context(), ActivityName(state_.activity),
       now_.seconds - LastMoved(event), absl::StrJoin(silent, "; "));
-  if (stuck.empty()) return Recover(cause);
-  StageFailed(stuck, cause);
+  const bool computes =
+      state_.activity != Activity::kLoad && state_.activity != Activity::kWriteShards;
+  if (stuck.size() == 1 && computes) return StageFailed(stuck, cause);
+  // Files that stand still stand still for all who use them; and of many at once none is the one to blame.
+  state_.suspects.insert(state_.suspects.end(), stuck.begin(), stuck.end());
+  Recover(cause);
 }
 
 void JobTransition::WaitedTooLong() {

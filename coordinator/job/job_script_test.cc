@@ -300,6 +300,7 @@ std::string JobScript::Run(const std::string& line) {
   if (verb == "found") {
     CheckpointSearched searched{EventFence(), absl::NotFoundError("none"), {}};
     if (second == "error") searched.found = absl::DataLossError("told so");
+    if (second == "unmounted") searched.has_folder = false;
     if (second == "away") searched.found = absl::UnavailableError("the disk is away");
     if (options.contains("step")) {
       const std::string job = options.contains("job") ? options.at("job") : "a";
@@ -345,6 +346,8 @@ std::string JobScript::Run(const std::string& line) {
   }
   if (verb == "reported") {
     StepReport report;
+    report.applied = state_->pending;
+    if (third == "otherwise") report.applied->learning_rate *= 2;
     report.has_loss = stage() + 1 == static_cast<int>(state_->slots.size());
     report.loss_sum = 32;
     report.tokens = report.has_loss ? 16 : 0;
@@ -359,7 +362,8 @@ std::string JobScript::Run(const std::string& line) {
       const StageSlot& slot = state_->slots[stage()];
       report.layer_squared_norms.assign(size_t(slot.last_layer - slot.first_layer), 0.2);
     }
-    return Apply(Reported{EventFence(), stage(), Answer(third == "nan" ? "" : third, report)});
+    return Apply(Reported{EventFence(), stage(),
+                          Answer(third == "nan" || third == "otherwise" ? "" : third, report)});
   }
   if (verb == "begun")
     return Apply(CheckpointBegun{EventFence(), Answer<std::string>(second, "/t")});

@@ -7,10 +7,10 @@
 //                  average=1: evaluations are of the averages of the weights too
 //                  classes=1: classes are counted, of which reports tell; iou=0.3 ends it by that mean_iou
 //   open | restart term=2 | term 7 | offer a:1 b:1 | short needed=2 ready=1 alive=1 | lost a 1
-//   found step=2 | found none | found error | found away
+//   found step=2 | found none | found error | found away | found unmounted
 //   job hold=1             plans wait for `planned`; else they are made at once
 //   probed [CODE] | checked [fault=1] | loaded 0 folder=CODE
-//   profiled | profiled error | loaded 0 | loaded 1 INVALID_ARGUMENT | reported 0 [nan | CODE]
+//   profiled | profiled error | loaded 0 | loaded 1 INVALID_ARGUMENT | reported 0 [nan | otherwise | CODE]
 //   begun | begun RESOURCE_EXHAUSTED | shard 0 [CODE] | committed [CODE] | exported [CODE]
 //   all            the answers of all stages to the operation at hand
 //   wait 5         time passes; the deadline, if it was reached, is told

@@ -19,6 +19,12 @@ bool IsUsable(const LayerProfile& layer) {
          std::isfinite(layer.backward_seconds) && layer.backward_seconds >= 0;
 }
 
+// A folder that cannot be listed or read now. Of a job that wrote there before, the rights and the disk were good.
+bool IsOfTheStorage(const absl::Status& status, bool wrote_there) {
+  return absl::IsUnavailable(status) || absl::IsResourceExhausted(status) ||
+         (wrote_there && (absl::IsDataLoss(status) || absl::IsPermissionDenied(status)));
+}
+
 }  // namespace
 
 void JobTransition::On(const JobOpened& event) {
@@ -57,8 +63,7 @@ void JobTransition::On(const CheckpointSearched& event) {
     TakeManifest(*event.found);
     return;
   }
-  if (absl::IsUnavailable(event.found.status()) ||
-      absl::IsResourceExhausted(event.found.status())) {
+  if (IsOfTheStorage(event.found.status(), state_.searches_own && HasRun())) {
     return Recover(
         absl::StrCat(Context(), ", search for a checkpoint: ", event.found.status().ToString()));
   }
@@ -68,7 +73,13 @@ void JobTransition::On(const CheckpointSearched& event) {
   if (!state_.searches_own) {
     return Fail(Annotate(event.found.status(), absl::StrCat("resume_job=", spec().resume_job)));
   }
-  // No checkpoint of its own yet: back to where it started.
+  if (state_.last_checkpoint_step >= 0 && !event.has_folder) {
+    return Recover(absl::StrCat(
+        Context(), ", search for a checkpoint: that of step ", state_.last_checkpoint_step,
+        " was there, and now the job has no folder; is the storage mounted?"));
+  }
+  // No checkpoint of its own: back to where it started.
+  state_.last_checkpoint_step = -1;
   if (!spec().resume_job.empty()) return SearchResumeCheckpoint();
   TakeTrainState(TrainState{});
   state_.load_folder.clear();
@@ -382,6 +393,7 @@ void JobTransition::FinishLoad() {
   state_.just_resumed = false;
   state_.fingerprint = LoadedFingerprint();
   state_.load_failures = 0;
+  state_.loaded_seconds = now_.seconds;
   state_.accepts_fewer = false;
   state_.suspects.clear();
   state_.average_step_seconds = 0;

@@ -189,7 +189,11 @@ struct JobState {
   std::map<uint64_t, StepFailures> failures;  // by step, since the furthest step was reached
   int64_t load_failures = 0;                  // of stages' own, since the last load that worked
   uint64_t failed_generation = 0;             // the last one whose failure was counted above
-  int64_t setbacks = 0;                       // recoveries since the last new step
+  int64_t setbacks = 0;                       // recoveries since it last got on
+  double loaded_seconds = 0;                  // when it began to run last
+  // Of the generation before: an answer may still come from there.
+  Fence former;
+  std::vector<std::string> former_stages;  // names, by place
   uint64_t recoveries = 0;
   std::vector<StageFaults> faults;  // since this coordinator started
   double data_wait_seconds = 0;     // likewise
@@ -255,6 +259,7 @@ struct CheckpointSearched {
   Fence fence;
   absl::StatusOr<FoundCheckpoint> found;
   std::vector<std::string> quarantined;
+  bool has_folder = true;  // the job's own is there, whatever is in it
 };
 struct Profiled {
   Fence fence;

@@ -18,6 +18,8 @@
 namespace stagecoach {
 namespace {
 
+constexpr double kCalmSeconds = 60;
+
 std::vector<StepReport> ReportsOf(const std::vector<StageSlot>& slots) {
   std::vector<StepReport> reports;
   reports.reserve(slots.size());
@@ -91,12 +93,22 @@ void JobTransition::On(const Reported& event) {
   }
   if (!Answered(activity, event.fence, event.stage)) return;
   if (!event.report.ok()) return OperationFailed(event.stage, event.report.status());
+  if (event.report->applied != state_.pending) return AppliedOtherwise(event.stage);
   if (activity != Activity::kFlush) state_.slots[event.stage].report = *event.report;
   if (!AllAnswered()) return;
   state_.pending.reset();  // it travelled with this command
   if (activity == Activity::kTrain) return FinishTrain();
   if (activity == Activity::kEvaluate) return FinishEvaluationBatch();
   Continue();
+}
+
+// A decision that did not arrive as it was made would train another model, and nobody could tell.
+void JobTransition::AppliedOtherwise(int stage) {
+  const std::string& name = state_.slots[stage].stage.name;
+  Blame(name, "error");
+  StageFailed({name},
+              absl::StrCat(Context(), ", ", ActivityName(state_.activity), ": ", StageText(stage),
+                           ": applied another decision than it was sent"));
 }
 
 void JobTransition::FinishTrain() {
@@ -135,6 +147,8 @@ void JobTransition::FinishTrain() {
   state_.pending = apply;
   ++state_.step;
   state_.evaluated = state_.saved = false;
+  // Steps that are done again, behind an old checkpoint, are no trouble either if they go on for long.
+  if (now_.seconds - state_.loaded_seconds >= kCalmSeconds) state_.setbacks = 0;
   if (state_.step > state_.furthest_step) {
     state_.furthest_step = state_.step;
     state_.failures.clear();

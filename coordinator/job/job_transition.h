@@ -94,6 +94,7 @@ class JobTransition {
   void Continue();  // at a step boundary: what comes next
   void SendRuns(Activity activity, WorkKind work, uint64_t evaluation_batch);
   void Train();
+  void AppliedOtherwise(int stage);
   void FinishTrain();
   void RecordStep(const StepDecision& decision, double learning_rate);
   void StartEvaluation();
@@ -132,6 +133,7 @@ class JobTransition {
   void End(JobPhase phase, const std::string& message);
   double LastMoved(const DeadlinePassed& event) const;  // of what the operation waits for
   void StagesOverdue(const DeadlinePassed& event);
+  void StorageOverdue();
   void WaitedTooLong();
 
   JobState state_;

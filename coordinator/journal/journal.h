@@ -36,8 +36,8 @@ class Journal {
  public:
   static absl::StatusOr<std::unique_ptr<Journal>> Open(const std::string& path);
 
-  // By one, or to one above `seen` if that is more. The new one; on disk when it returns.
-  absl::StatusOr<uint64_t> RaiseTerm(uint64_t seen = 0);
+  // By one, or to `least` if that is more. The new one; on disk when it returns.
+  absl::StatusOr<uint64_t> RaiseTerm(uint64_t least = 0);
   absl::StatusOr<std::vector<JournalJob>> Jobs();                         // by sequence
   absl::Status AddJob(const JournalJob& job);                             // on disk when it returns
   absl::Status SetSpec(const std::string& job, const std::string& spec);  // likewise

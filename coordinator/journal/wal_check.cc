@@ -79,9 +79,12 @@ absl::Status Damaged(const std::string& path, const std::string& what) {
 
 // A header that does not fit makes SQLite take the log for empty. It is written when nothing in the log counts any more,
 // with another first salt and a random second one, so frames that share one of them with it are its own.
-absl::Status CheckHeader(const std::string& path, const Log& log) {
+absl::Status CheckHeader(const std::string& path, const Log& log, bool has_magic) {
   if (log.frames() == 0) return absl::OkStatus();
   const Pair first = PairAt(log.Frame(0), 8);
+  if (first == Pair{}) return absl::OkStatus();  // zeros: a file that was made and never filled
+  // The first bytes are the same in every header that SQLite writes.
+  if (!has_magic) return Damaged(path, "its header");
   if (first[0] != log.salt[0] && first[1] != log.salt[1]) return absl::OkStatus();
   return Damaged(path, "its header");
 }
@@ -133,7 +136,7 @@ absl::Status CheckWriteAheadLog(const std::string& database_path) {
   log.header_sum = PairAt(header, 24);
   const bool fits =
       (magic & ~1u) == kMagic && log.Sum({0, 0}, header.substr(0, 24)) == log.header_sum;
-  if (!fits) return CheckHeader(path, log);
+  if (!fits) return CheckHeader(path, log, (magic & ~1u) == kMagic);
   const std::optional<size_t> misfit = FirstMisfit(log);
   if (!misfit.has_value() || !WholeTransactionBehind(log, *misfit)) return absl::OkStatus();
   return Damaged(path, absl::StrCat("frame ", *misfit + 1, " of ", log.frames()));

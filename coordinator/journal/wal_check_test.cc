@@ -107,7 +107,17 @@ TEST_F(WalCheckTest, WhatIsLeftOfAnEarlierLogCountsForNothing) {
   std::string log = log_;
   const size_t half = 32 + frames() / 2 * kFrame;
   for (size_t at = half; at < log.size(); at += kFrame) log[at + 11] ^= 1;  // the first salt
-  EXPECT_TRUE(JobsWith(log).ok());
+  const absl::StatusOr<int> jobs = JobsWith(log);
+  ASSERT_TRUE(jobs.ok()) << jobs.status();
+  EXPECT_GT(*jobs, 2);
+  EXPECT_LT(*jobs, kJobs);
+}
+
+TEST_F(WalCheckTest, AHeaderThatWasWrittenOverIsNoEmptyLog) {
+  std::string log = log_;
+  log.replace(0, 32, std::string(32, 'x'));
+  EXPECT_TRUE(absl::IsDataLoss(JobsWith(log).status()));
+  EXPECT_TRUE(JobsWith(std::string(log_.size(), '\0')).ok()) << "made, and never filled";
 }
 
 }  // namespace

@@ -197,8 +197,8 @@ TEST(FullJournalMemoryTest, OfManyUnwrittenStepsTheOldestAreDroppedAndCounted) {
   EXPECT_LE(steps, 50 + 5) << "with those of before";
   EXPECT_EQ(newest_step, static_cast<uint64_t>(all_steps));
   EXPECT_EQ(kinds[JobRecord::Kind::kEvaluation], all_steps / 3) << "other kinds stay";
-  EXPECT_THAT(lines, ::testing::ElementsAre(HasSubstr(
-                         absl::StrCat("the records of ", all_steps - steps, " steps up to step "))));
+  EXPECT_THAT(lines, ::testing::ElementsAre(HasSubstr(absl::StrCat(
+                         "the records of ", all_steps - steps, " steps up to step "))));
 }
 
 TEST_F(FullJournalTest, WithRoomAgainEverythingIsWrittenAndTold) {

@@ -502,13 +502,17 @@ void JobLoop::MeetTerm(const StageHeartbeat& heartbeat) {
   const uint64_t met = std::max(heartbeat.newest_term, heartbeat.fence.term);
   if (met <= term_ || met > kHighestTerm) return;
   if (!OwnsFolder().ok()) return;
-  const absl::StatusOr<uint64_t> raised = parts_.journal->RaiseTerm(met);
+  const absl::StatusOr<uint64_t> raised = parts_.journal->RaiseTerm(met + 1);
   if (!raised.ok()) return JournalFailed(raised.status());  // the next heartbeat tries again
   const std::string why = absl::StrCat(
       "stage ", heartbeat.name, " has worked for a coordinator of term ", met, ", this one had ",
       term_, ": its journal went back, as when a backup is restored; its term is ", *raised,
       " now");
   term_ = *raised;
+  if (unwritten_.empty() && std::exchange(trouble_, std::nullopt).has_value() &&
+      parts_.outside.on_journal) {
+    parts_.outside.on_journal(absl::OkStatus());
+  }
   std::vector<std::string> live;
   for (const auto& [id, job] : jobs_) {
     if (!IsTerminal(job.state.phase)) live.push_back(id);

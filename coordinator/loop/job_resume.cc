@@ -43,6 +43,7 @@ absl::StatusOr<JobView> JobLoop::Resume(const std::string& id, int64_t stages) {
   if (!same) definition->spec.pipeline.stages = stages;
   RETURN_IF_ERROR(ValidateJobSpec(definition->spec));
   const std::string spec_text = parts_.outside.codec->Encode(definition->spec);
+  RETURN_IF_ERROR(Annotate(OwnsFolder(), "the job was not resumed"));
   RETURN_IF_ERROR(Annotate(parts_.journal->SetSpec(id, spec_text), "the job was not resumed"));
   job->spec_text = spec_text;
   Deliver({id, Now(), JobResumed{std::move(definition)}});

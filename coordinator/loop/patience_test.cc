@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <string>
 
@@ -62,14 +63,12 @@ TEST(PatienceTest, ConnectionsThatBreakAgainAndAgainAreWaitedOut) {
 TEST(PatienceTest, AttemptsThatFailBecomeFewer) {
   SimulatedCluster cluster(2);
   FailRuns(cluster, 0, kNever, absl::UnavailableError("reset"));
-  JobSpec spec = SmallJob(2);
-  spec.pipeline.replacement_timeout_seconds = 20;
-  ASSERT_TRUE(cluster.Submit(kJob, spec).ok());
+  ASSERT_TRUE(cluster.Submit(kJob, SmallJob(2)).ok());
   EXPECT_FALSE(cluster.RunToEnd(kJob, 600)) << cluster.View(kJob).message;
-  // 0, 0, 1, 2, 4, 8, 16 s, and then every 20 s.
-  EXPECT_NEAR(static_cast<double>(cluster.View(kJob).recoveries), 7 + (600 - 31) / 20, 3);
+  // 0, 0, 1, 2, 4, 8, 16, 32 s, and then every minute.
+  EXPECT_NEAR(static_cast<double>(cluster.View(kJob).recoveries), 8 + (600 - 63) / 60, 3);
   EXPECT_THAT(cluster.View(kJob).message, AllOf(HasSubstr("recoveries without a new step"),
-                                                HasSubstr("in 20 s"), HasSubstr("reset")));
+                                                HasSubstr("in 60 s"), HasSubstr("reset")));
   cluster.run_fault = nullptr;
   ExpectGoldenEnd(cluster, "at last");
 }
@@ -108,6 +107,41 @@ TEST(PatienceTest, APartitionIsWaitedOut) {
     cluster.ContinueStage(1);
   }
   ExpectGoldenEnd(cluster, "five partitions");
+  EXPECT_GE(cluster.View(kJob).recoveries, 5u);
+}
+
+// Symptom: the folder of checkpoints was not mounted for a moment, and the job started over from its seed.
+TEST(PatienceTest, StorageThatIsAwayCostsTimeOnly) {
+  for (const bool unmounted : {true, false}) {
+    SimulatedCluster cluster(2);
+    ASSERT_TRUE(cluster.Submit(kJob, SmallJob(2)).ok());
+    ASSERT_TRUE(cluster.RunUntil([&] { return cluster.View(kJob).last_checkpoint_step == 3; }));
+    const std::string folder = "/checkpoints/" + std::string(kJob);
+    if (unmounted) {
+      ASSERT_TRUE(cluster.files().Rename(folder, "/elsewhere").ok());
+    }
+    if (!unmounted) {
+      for (int call = 1; call <= 4; ++call) {
+        cluster.files().Inject({.call = call, .code = absl::StatusCode::kUnavailable});
+      }
+    }
+    cluster.KillStage(0);
+    cluster.RestartStage(0);
+    const double end = cluster.now() + 20;
+    cluster.RunUntil([&] { return unmounted && cluster.now() >= end; }, 20);
+    if (unmounted) {
+      EXPECT_THAT(cluster.View(kJob).message, HasSubstr("is the storage mounted?"));
+      ASSERT_TRUE(cluster.files().Rename("/elsewhere", folder).ok());
+    }
+    ExpectGoldenEnd(cluster, unmounted ? "unmounted" : "an error of the disk");
+    uint64_t least = 7;
+    bool recovered = false;
+    for (const JobRecord& record : cluster.Records(kJob)) {
+      recovered = recovered || record.kind == JobRecord::Kind::kRecovery;
+      if (recovered && record.kind == JobRecord::Kind::kStep) least = std::min(least, record.step);
+    }
+    EXPECT_GE(least, 4u) << "nothing in front of the checkpoint was done again";
+  }
 }
 
 class RestoredJournalTest : public ::testing::Test {
@@ -157,15 +191,16 @@ TEST_F(RestoredJournalTest, AbsurdTermsMoveNobody) {
     return cluster.loop().RenewLease(heartbeat, {cluster.now(), 0}).value().term;
   };
   ASSERT_TRUE(cluster.RunUntil([&] { return cluster.loop().ListStages().size() == 2; }));
-  EXPECT_EQ(term(), 1u);
-  heartbeat.newest_term = 40;
-  EXPECT_EQ(term(), 41u);
-  heartbeat.newest_term = 41;
-  EXPECT_EQ(term(), 41u) << "its own";
+  const uint64_t first = term();
+  EXPECT_LT(first, uint64_t{1} << 40);
+  heartbeat.newest_term = first + 40;
+  EXPECT_EQ(term(), first + 41);
+  heartbeat.newest_term = first + 41;
+  EXPECT_EQ(term(), first + 41) << "its own";
   cluster.CrashCoordinator();
   cluster.StartCoordinator();
   ASSERT_TRUE(cluster.RunUntil([&] { return cluster.loop().ListStages().size() == 2; }));
-  EXPECT_EQ(term(), 42u) << "it was on disk";
+  EXPECT_EQ(term(), first + 42) << "it was on disk";
 }
 
 // Symptom: somebody removed the lock file, a second coordinator started, and the first trained 2,900 steps that it could

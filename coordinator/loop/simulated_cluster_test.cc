@@ -89,7 +89,8 @@ void SimulatedCluster::StartCoordinator() {
   absl::StatusOr<std::unique_ptr<Journal>> journal = Journal::Open(journal_path());
   CHECK(journal.ok()) << journal.status();
   journal_ = *std::move(journal);
-  const absl::StatusOr<uint64_t> term = journal_->RaiseTerm();
+  const absl::StatusOr<uint64_t> term =
+      journal_->RaiseTerm(static_cast<uint64_t>(clock_.UnixSeconds()));
   CHECK(term.ok()) << term.status();
   const uint64_t epoch = ++epoch_;
   JobLoop::Parts parts;
@@ -565,6 +566,7 @@ StepReport SimulatedCluster::ReportOf(const SimulatedStage& stage, const RunComm
                                       double loss) {
   StepReport report;
   report.fence = command.fence;
+  report.applied = command.apply;
   if (command.work == WorkKind::kNone) return report;
   report.step_seconds = step_seconds;
   report.phases[Phase::kForward] = 0.2 * step_seconds;

@@ -86,10 +86,15 @@ TEST(SlowStages, StorageThatStandsStillIsNamed) {
   ASSERT_TRUE(cluster.RunUntil([&] { return cluster.View(kSlowJob).phase == JobPhase::kRunning; }));
   cluster.effect_seconds = 2 * kHour;
   cluster.storage_stuck = true;
-  ASSERT_TRUE(cluster.RunToEnd(kSlowJob));
-  EXPECT_THAT(cluster.View(kSlowJob).message,
+  const std::vector<JobRecord>& records = cluster.Records(kSlowJob);
+  ASSERT_TRUE(cluster.RunUntil([&] { return FirstRecovery(records) != nullptr; }, kHour));
+  EXPECT_THAT(FirstRecovery(records)->message,
               AllOf(HasSubstr("begin_checkpoint has got no further for 600 s"),
                     HasSubstr("is the checkpoint storage stuck?")));
+  cluster.effect_seconds = 0;
+  cluster.storage_stuck = false;
+  ASSERT_TRUE(cluster.RunToEnd(kSlowJob, 10 * kHour)) << cluster.View(kSlowJob).message;
+  EXPECT_EQ(cluster.View(kSlowJob).phase, JobPhase::kSucceeded);
 }
 
 TEST(SlowStages, WhoStandsStillInTheMiddleOfALongStepIsFoundAndNamed) {

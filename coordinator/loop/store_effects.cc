@@ -8,6 +8,7 @@ CheckpointSearched RunSearch(CheckpointStore& store, const SearchCheckpoint& act
       store.FindLoadable(action.job, action.step, &result.quarantined);
   if (!ref.ok()) {
     result.found = ref.status();
+    result.has_folder = store.HasFolder(action.job);
     return result;
   }
   absl::StatusOr<Manifest> manifest = store.ReadManifest(*ref);

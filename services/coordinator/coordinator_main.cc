@@ -40,10 +40,10 @@ int main(int argc, char** argv) {
     return ExitCodeOfFailedStart(status);
   }
   const int signal_number = WaitForTermination();
-  const absl::Status fault = server.fault();
-  if (fault.ok()) spdlog::info("signal {}: shutting down", signal_number);
+  if (server.fault().ok()) spdlog::info("signal {}: shutting down", signal_number);
   ExitWatchdog watchdog(flags.server.exit_timeout_seconds);
   server.Shutdown();
+  const absl::Status fault = server.fault();
   if (fault.ok()) return 0;
   std::fprintf(stderr, "stagecoach-coordinator: %s\n", std::string(fault.message()).c_str());
   return kFolderLostExitCode;

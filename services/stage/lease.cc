@@ -8,6 +8,7 @@
 
 #include "services/common/convert/convert_control.h"
 #include "services/common/grpc/grpc_status.h"
+#include "services/common/grpc/message_checksum.h"
 
 namespace stagecoach {
 namespace {
@@ -82,9 +83,11 @@ void Lease::Loop() {
 double Lease::RegisterOnce() {
   v1::RegisterStageRequest request;
   *request.mutable_stage() = parts_.stage;
+  SetChecksum(&request);
   v1::RegisterStageResponse response;
   auto context = ContextWithin(kRegisterDeadlineSeconds);
-  const grpc::Status status = stub_->RegisterStage(context.get(), request, &response);
+  grpc::Status status = stub_->RegisterStage(context.get(), request, &response);
+  if (status.ok()) status = ToGrpc(CheckChecksum(&response));
   const bool denied = status.error_code() == grpc::StatusCode::PERMISSION_DENIED;
   if (denied || status.error_code() == grpc::StatusCode::ALREADY_EXISTS) {
     if (std::exchange(refusal_, status.error_message()) != status.error_message()) {
@@ -120,10 +123,12 @@ double Lease::RenewOnce() {
   request.set_waiting_for(status.waiting_for);
   request.set_newest_term(status.newest_term);
   *request.mutable_telemetry() = parts_.telemetry();
+  SetChecksum(&request);
   v1::RenewLeaseResponse response;
   auto context = ContextWithin(lease_seconds_);
-  const grpc::Status answer = stub_->RenewLease(context.get(), request, &response);
+  grpc::Status answer = stub_->RenewLease(context.get(), request, &response);
   EndDrainIfOrphaned(answer);
+  if (answer.ok()) answer = ToGrpc(CheckChecksum(&response));
   if (answer.ok()) {
     lease_seconds_ = response.lease_seconds();
     parts_.runtime->TellJobProgress(response.job_progress(), lease_seconds_);

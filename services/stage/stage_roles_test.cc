@@ -14,6 +14,7 @@
 #include "grpc/health/v1/health.grpc.pb.h"
 #include "services/common/grpc/certificates_testing.h"
 #include "services/common/grpc/grpc_channel.h"
+#include "services/common/grpc/message_checksum.h"
 #include "services/common/observe/log.h"
 #include "services/stage/stage_server.h"
 #include "stagecoach/v1/link.grpc.pb.h"
@@ -62,8 +63,10 @@ class StageRolesTest : public ::testing::Test {
                                                                    const Request&, Response*)) {
     grpc::ClientContext context;
     SetDeadline(&context);
+    Request request;
+    SetChecksum(&request);
     Response response;
-    return ((*v1::StageService::NewStub(Dial(by))).*method)(&context, Request(), &response);
+    return ((*v1::StageService::NewStub(Dial(by))).*method)(&context, request, &response);
   }
 
   // The end of a link that says a hello of another protocol.

@@ -21,6 +21,7 @@
 #include "plan/data/text.h"
 #include "services/common/convert/convert_card.h"
 #include "services/common/convert/convert_control.h"
+#include "services/common/grpc/message_checksum.h"
 #include "services/common/observe/log.h"
 #include "stage/testing/staged_backend.h"
 #include "stagecoach/v1/fleet.grpc.pb.h"
@@ -47,6 +48,7 @@ class ListeningFleet final : public v1::FleetService::Service {
     changed_.notify_all();
     if (!refusal_.ok()) return refusal_;
     response->set_lease_seconds(0.15);
+    SetChecksum(response);
     return grpc::Status::OK;
   }
   void Refuse(const grpc::Status& refusal) {
@@ -76,6 +78,7 @@ class ListeningFleet final : public v1::FleetService::Service {
   grpc::Status RenewLease(grpc::ServerContext*, const v1::RenewLeaseRequest* request,
                           v1::RenewLeaseResponse* response) override {
     response->set_lease_seconds(0.15);
+    SetChecksum(response);
     {
       std::lock_guard<std::mutex> lock(mutex_);
       if (forgets_) return grpc::Status(grpc::StatusCode::NOT_FOUND, "no such stage");
@@ -127,7 +130,7 @@ class StageServerTest : public ::testing::Test {
     v1::ReleaseCellRequest request;
     *request.mutable_fence() = ToProto(FenceOf(0));
     v1::ReleaseCellResponse response;
-    stubs_[k]->ReleaseCell(&context, request, &response);
+    stubs_[k]->ReleaseCell(&context, WithChecksum(request), &response);
   }
 
   // Stages without a cell go at once.
@@ -192,7 +195,7 @@ class StageServerTest : public ::testing::Test {
     OnBoth([this](v1::StageService::Stub& stub, int k) {
       grpc::ClientContext context;
       v1::LoadCellResponse response;
-      return stub.LoadCell(&context, ToProto(LoadOf(k)), &response);
+      return stub.LoadCell(&context, WithChecksum(ToProto(LoadOf(k))), &response);
     });
     for (uint64_t step = 0; step < steps; ++step) {
       OnBoth([step](v1::StageService::Stub& stub, int) {
@@ -200,7 +203,7 @@ class StageServerTest : public ::testing::Test {
         if (step > 0) command.apply = ApplyDecision{.step = step - 1, .learning_rate = 0.1};
         grpc::ClientContext context;
         v1::RunResponse response;
-        return stub.Run(&context, ToProto(command), &response);
+        return stub.Run(&context, WithChecksum(ToProto(command)), &response);
       });
     }
   }
@@ -262,7 +265,7 @@ TEST_F(StageServerTest, BuildsANetworkWhoseModelItDoesNotKnow) {
   request.mutable_job()->clear_model();
   grpc::ClientContext context;
   v1::LoadCellResponse response;
-  const grpc::Status status = stubs_[1]->LoadCell(&context, request, &response);
+  const grpc::Status status = stubs_[1]->LoadCell(&context, WithChecksum(request), &response);
   EXPECT_TRUE(status.ok()) << status.error_message();
   EXPECT_GT(response.memory().parameters(), 0);
 }
@@ -271,7 +274,7 @@ TEST_F(StageServerTest, RefusesWhatANewerCoordinatorAsksFor) {
   const auto refusal = [this](const v1::LoadCellRequest& request) {
     grpc::ClientContext context;
     v1::LoadCellResponse response;
-    const grpc::Status status = stubs_[1]->LoadCell(&context, request, &response);
+    const grpc::Status status = stubs_[1]->LoadCell(&context, WithChecksum(request), &response);
     EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
     return status.error_message();
   };
@@ -300,7 +303,7 @@ TEST_F(StageServerTest, AnswersWithTheLinesOfItsLog) {
   *abort.mutable_fence() = ToProto(FenceOf(0));
   abort.set_reason("a test wants it");
   v1::AbortResponse aborted;
-  ASSERT_TRUE(stubs_[0]->Abort(&abort_context, abort, &aborted).ok());
+  ASSERT_TRUE(stubs_[0]->Abort(&abort_context, WithChecksum(abort), &aborted).ok());
   grpc::ClientContext context;
   v1::GetStageLogsRequest request;
   request.set_job_id("a");
@@ -337,10 +340,29 @@ TEST_F(StageServerTest, HeartbeatsCarryTheHighestTermThatItMet) {
     v1::AbortRequest request;
     *request.mutable_fence() = ToProto(fence);
     v1::AbortResponse response;
-    ASSERT_TRUE(stubs_[0]->Abort(&context, request, &response).ok());
+    ASSERT_TRUE(stubs_[0]->Abort(&context, WithChecksum(request), &response).ok());
   }
   ASSERT_TRUE(fleet_.WaitFor(
       [](const v1::RenewLeaseRequest& renewal) { return renewal.newest_term() == 7; }, "s0"));
+}
+
+// Symptom: without TLS one flipped bit in a learning rate was obeyed, and the job SUCCEEDED with another digest.
+TEST_F(StageServerTest, RefusesWhatWasDamagedOnItsWay) {
+  const auto run = [this](const v1::RunRequest& request) {
+    grpc::ClientContext context;
+    v1::RunResponse response;
+    const grpc::Status status = stubs_[0]->Run(&context, request, &response);
+    EXPECT_EQ(status.error_code(), grpc::StatusCode::UNAVAILABLE)
+        << "sent again, not taken for a fault of the job";
+    return status.error_message();
+  };
+  v1::RunRequest request;
+  *request.mutable_fence() = ToProto(FenceOf(0));
+  request.mutable_apply()->set_learning_rate(0.1);
+  EXPECT_THAT(run(request), HasSubstr("RunRequest: has no checksum"));
+  request = WithChecksum(request);
+  request.mutable_apply()->set_learning_rate(0.4);
+  EXPECT_THAT(run(request), HasSubstr("RunRequest: was damaged on its way"));
 }
 
 TEST_F(StageServerTest, MarksItsOwnErrors) {
@@ -502,7 +524,7 @@ TEST_F(LostDeviceTest, FailsTheStepWithTheReasonThenTellsAndGoes) {
   v1::RunResponse response;
   RunCommand command{.fence = FenceOf(2), .work = WorkKind::kTrain};
   command.apply = ApplyDecision{.step = 1, .learning_rate = 0.1};
-  const grpc::Status status = stubs_[0]->Run(&context, ToProto(command), &response);
+  const grpc::Status status = stubs_[0]->Run(&context, WithChecksum(ToProto(command)), &response);
   EXPECT_FALSE(status.ok());
   const auto reason = AllOf(HasSubstr("device cuda:0, "), HasSubstr("cudaErrorIllegalAddress"),
                             HasSubstr("restart the stage server"));

@@ -1,5 +1,5 @@
 // Unary calls of an asynchronous service on an RpcLoop, answered at once or later. Errors are marked as the server's own
-// (own_error.h).
+// (own_error.h), and messages that carry a checksum are checked and get one (message_checksum.h).
 #ifndef STAGECOACH_SERVICES_STAGE_UNARY_CALL_H_
 #define STAGECOACH_SERVICES_STAGE_UNARY_CALL_H_
 
@@ -12,6 +12,8 @@
 #include <type_traits>
 #include <utility>
 
+#include "services/common/grpc/grpc_status.h"
+#include "services/common/grpc/message_checksum.h"
 #include "services/common/grpc/own_error.h"
 #include "stage/link/grpc/rpc_loop.h"
 
@@ -48,6 +50,9 @@ class UnaryCall final
   void OnAccepted(bool ok) {
     if (!ok) return;  // the server shuts down
     Listen(use_.loop(), service_, ask_, handler_);
+    if (const absl::Status damaged = CheckChecksum(&request_); !damaged.ok()) {
+      return Finish(ToGrpc(damaged));
+    }
     handler_(request_, &response_, [self = this->shared_from_this()](const grpc::Status& status) {
       self->Finish(status);
     });
@@ -56,6 +61,7 @@ class UnaryCall final
   void Finish(const grpc::Status& status) {
     void* const tag = finish_.Start(this->shared_from_this());
     if (status.ok()) {
+      SetChecksum(&response_);
       writer_.Finish(response_, status, tag);
     } else {
       MarkOwnError(&context_);

@@ -118,7 +118,11 @@ class TextSource final : public TokenSource {
     batch.targets.reserve(static_cast<size_t>(batch.sequences * context_));
     std::vector<uint8_t> bytes(static_cast<size_t>(context_) + 1);
     for (const int64_t offset : offsets) {
-      RETURN_IF_ERROR(file_->ReadAt(offset, bytes));
+      if (absl::Status read = file_->ReadAt(offset, bytes); !read.ok()) {
+        RETURN_IF_ERROR(file_->CheckUnchanged());
+        return read;
+      }
+      TickProgress();  // a cold disk is slow, and not stuck
       batch.inputs.insert(batch.inputs.end(), bytes.begin(), bytes.end() - 1);
       batch.targets.insert(batch.targets.end(), bytes.begin() + 1, bytes.end());
     }

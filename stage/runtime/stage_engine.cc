@@ -205,6 +205,7 @@ absl::StatusOr<StepReport> StageEngine::Execute(const RunCommand& command) {
     if (command.work == WorkKind::kTrain) loaded_->undecided = command.fence.step;
   }
   report.fence = command.fence;
+  if (command.apply.has_value()) report.applied = loaded_->last_decision;
   report.memory_peak = PeakMemory(parts_.backend->allocator().Use());
   return report;
 }

@@ -219,16 +219,28 @@ LoadResult FromProto(const v1::LoadCellResponse& proto) {
   return result;
 }
 
+v1::ApplyDecision ToProto(const ApplyDecision& decision) {
+  v1::ApplyDecision proto;
+  proto.set_step(decision.step);
+  proto.set_apply(decision.apply);
+  proto.set_learning_rate(decision.learning_rate);
+  proto.set_gradient_scale(decision.gradient_scale);
+  proto.set_optimizer_steps(decision.optimizer_steps);
+  return proto;
+}
+
+ApplyDecision FromProto(const v1::ApplyDecision& proto) {
+  return {.step = proto.step(),
+          .apply = proto.apply(),
+          .optimizer_steps = proto.has_optimizer_steps() ? proto.optimizer_steps() : proto.step(),
+          .learning_rate = proto.learning_rate(),
+          .gradient_scale = proto.gradient_scale()};
+}
+
 v1::RunRequest ToProto(const RunCommand& command) {
   v1::RunRequest proto;
   *proto.mutable_fence() = ToProto(command.fence);
-  if (command.apply.has_value()) {
-    proto.mutable_apply()->set_step(command.apply->step);
-    proto.mutable_apply()->set_apply(command.apply->apply);
-    proto.mutable_apply()->set_learning_rate(command.apply->learning_rate);
-    proto.mutable_apply()->set_gradient_scale(command.apply->gradient_scale);
-    proto.mutable_apply()->set_optimizer_steps(command.apply->optimizer_steps);
-  }
+  if (command.apply.has_value()) *proto.mutable_apply() = ToProto(*command.apply);
   switch (command.work) {
     case WorkKind::kNone:
       proto.set_work(v1::WORK_KIND_UNSPECIFIED);
@@ -248,15 +260,7 @@ v1::RunRequest ToProto(const RunCommand& command) {
 absl::StatusOr<RunCommand> FromProto(const v1::RunRequest& proto) {
   RunCommand command;
   command.fence = FromProto(proto.fence());
-  if (proto.has_apply()) {
-    const v1::ApplyDecision& apply = proto.apply();
-    command.apply = ApplyDecision{
-        .step = apply.step(),
-        .apply = apply.apply(),
-        .optimizer_steps = apply.has_optimizer_steps() ? apply.optimizer_steps() : apply.step(),
-        .learning_rate = apply.learning_rate(),
-        .gradient_scale = apply.gradient_scale()};
-  }
+  if (proto.has_apply()) command.apply = FromProto(proto.apply());
   switch (proto.work()) {
     case v1::WORK_KIND_UNSPECIFIED:
       command.work = WorkKind::kNone;
@@ -279,6 +283,7 @@ absl::StatusOr<RunCommand> FromProto(const v1::RunRequest& proto) {
 v1::RunResponse ToProto(const StepReport& report) {
   v1::RunResponse proto;
   *proto.mutable_fence() = ToProto(report.fence);
+  if (report.applied.has_value()) *proto.mutable_applied() = ToProto(*report.applied);
   if (report.has_loss) proto.set_loss_sum(report.loss_sum);
   proto.set_tokens(report.tokens);
   if (report.has_loss) proto.set_terms(report.terms);
@@ -310,6 +315,7 @@ v1::RunResponse ToProto(const StepReport& report) {
 StepReport FromProto(const v1::RunResponse& proto) {
   StepReport report;
   report.fence = FromProto(proto.fence());
+  if (proto.has_applied()) report.applied = FromProto(proto.applied());
   report.has_loss = proto.has_loss_sum();
   report.loss_sum = proto.loss_sum();
   report.tokens = proto.tokens();

@@ -31,6 +31,8 @@ absl::StatusOr<LoadCommand> FromProto(const v1::LoadCellRequest& proto);
 v1::LoadCellResponse ToProto(const LoadResult& result);
 LoadResult FromProto(const v1::LoadCellResponse& proto);
 
+v1::ApplyDecision ToProto(const ApplyDecision& decision);
+ApplyDecision FromProto(const v1::ApplyDecision& proto);
 v1::RunRequest ToProto(const RunCommand& command);
 absl::StatusOr<RunCommand> FromProto(const v1::RunRequest& proto);
 

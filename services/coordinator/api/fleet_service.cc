@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "services/common/grpc/grpc_status.h"
+#include "services/common/grpc/message_checksum.h"
 #include "services/common/grpc/peer_identity.h"
 #include "services/coordinator/convert/convert_job.h"
 
@@ -36,10 +37,16 @@ absl::Status CheckOwnName(const grpc::CallbackServerContext& context, const char
       name, ")"));
 }
 
+template <typename Request>
+absl::Status CheckMessage(Request request) {
+  return CheckChecksum(&request);
+}
+
 template <typename Response>
 auto ReplyGrant(grpc::ServerUnaryReactor* reactor, Response* response) {
   return [reactor, response](const absl::StatusOr<LeaseGrant>& grant) {
     if (grant.ok()) SetGrant(*grant, response);
+    if (grant.ok()) SetChecksum(response);
     reactor->Finish(ToGrpc(grant.status()));
   };
 }
@@ -50,9 +57,10 @@ grpc::ServerUnaryReactor* FleetServiceAdapter::RegisterStage(
     grpc::CallbackServerContext* context, const v1::RegisterStageRequest* request,
     v1::RegisterStageResponse* response) {
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  if (const absl::Status own = CheckOwnName(*context, "stage.name", request->stage().name());
-      !own.ok()) {
-    reactor->Finish(ToGrpc(own));
+  absl::Status status = CheckMessage(*request);
+  if (status.ok()) status = CheckOwnName(*context, "stage.name", request->stage().name());
+  if (!status.ok()) {
+    reactor->Finish(ToGrpc(status));
     return reactor;
   }
   manager_->RegisterStage(FromProto(request->stage()), ReplyGrant(reactor, response));
@@ -63,8 +71,10 @@ grpc::ServerUnaryReactor* FleetServiceAdapter::RenewLease(grpc::CallbackServerCo
                                                           const v1::RenewLeaseRequest* request,
                                                           v1::RenewLeaseResponse* response) {
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  if (const absl::Status own = CheckOwnName(*context, "name", request->name()); !own.ok()) {
-    reactor->Finish(ToGrpc(own));
+  absl::Status status = CheckMessage(*request);
+  if (status.ok()) status = CheckOwnName(*context, "name", request->name());
+  if (!status.ok()) {
+    reactor->Finish(ToGrpc(status));
     return reactor;
   }
   manager_->RenewLease(FromProto(*request), ReplyGrant(reactor, response));

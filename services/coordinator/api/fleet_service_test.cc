@@ -14,6 +14,7 @@
 #include "services/common/grpc/certificates_testing.h"
 #include "services/common/grpc/grpc_channel.h"
 #include "services/common/grpc/grpc_server.h"
+#include "services/common/grpc/message_checksum.h"
 #include "services/coordinator/api/job_service.h"
 #include "services/coordinator/api/waiting_job_testing.h"
 
@@ -62,7 +63,8 @@ class FleetServiceTest : public WaitingJobTest {
     grpc::ClientContext context;
     SetDeadline(&context);
     v1::RegisterStageResponse response;
-    return v1::FleetService::NewStub(Dial(by))->RegisterStage(&context, request, &response);
+    return v1::FleetService::NewStub(Dial(by))->RegisterStage(&context, WithChecksum(request),
+                                                              &response);
   }
   grpc::Status Renew(const TlsFlags& by, const std::string& name) {
     v1::RenewLeaseRequest request;
@@ -72,7 +74,8 @@ class FleetServiceTest : public WaitingJobTest {
     grpc::ClientContext context;
     SetDeadline(&context);
     v1::RenewLeaseResponse response;
-    return v1::FleetService::NewStub(Dial(by))->RenewLease(&context, request, &response);
+    return v1::FleetService::NewStub(Dial(by))->RenewLease(&context, WithChecksum(request),
+                                                           &response);
   }
   // Names of the stages that the coordinator knows.
   std::string Stages(const TlsFlags& by) {

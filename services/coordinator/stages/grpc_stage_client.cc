@@ -7,6 +7,7 @@
 #include "services/common/convert/convert_control.h"
 #include "services/common/convert/convert_network.h"
 #include "services/common/grpc/grpc_channel.h"
+#include "services/common/grpc/message_checksum.h"
 #include "services/common/grpc/own_error.h"
 
 namespace stagecoach {
@@ -90,6 +91,7 @@ void GrpcStageClient::Start(const std::string& address, Request request, double 
   };
   auto call = std::make_shared<Call>();
   call->request = std::move(request);
+  SetChecksum(&call->request);
   call->context->set_deadline(
       std::chrono::system_clock::now() +
       std::chrono::microseconds(static_cast<int64_t>(deadline_seconds * 1e6)));
@@ -102,10 +104,12 @@ void GrpcStageClient::Start(const std::string& address, Request request, double 
   const std::shared_ptr<Peer> peer = PeerFor(address);
   (peer->stub->async()->*method)(call->context.get(), &call->request, &call->response,
                                  [this, call, done](const grpc::Status& status) {
-                                   if (status.ok()) {
+                                   absl::Status result = FromMarkingServer(status, *call->context);
+                                   if (result.ok()) result = CheckChecksum(&call->response);
+                                   if (result.ok()) {
                                      done(std::move(call->response));
                                    } else {
-                                     done(FromMarkingServer(status, *call->context));
+                                     done(result);
                                    }
                                    Ended(std::move(call->context));
                                  });
