@@ -87,7 +87,7 @@ TEST(SlowStages, StorageThatStandsStillIsNamed) {
   cluster.effect_seconds = 2 * kHour;
   cluster.storage_stuck = true;
   const std::vector<JobRecord>& records = cluster.Records(kSlowJob);
-  ASSERT_TRUE(cluster.RunUntil([&] { return FirstRecovery(records) != nullptr; }, kHour));
+  ASSERT_TRUE(cluster.RunUntil([&] { return FirstRecovery(records) != nullptr; }, 10 * kHour));
   EXPECT_THAT(FirstRecovery(records)->message,
               AllOf(HasSubstr("begin_checkpoint has got no further for 600 s"),
                     HasSubstr("is the checkpoint storage stuck?")));
