@@ -71,9 +71,8 @@ absl::Status Damaged(const std::string& path, const std::string& what) {
   return absl::DataLossError(absl::StrCat(
       path, " is damaged: ", what,
       ". Opened as it is, the journal would forget what was committed behind that, jobs among it. "
-      "Restore the journal from a backup; or move this log aside, to go on without anything that "
-      "it "
-      "holds; or the journal too, to begin with an empty one: checkpoints stay, and new jobs can "
+      "Restore the journal from a backup; or move this log aside, to go on without anything in it; "
+      "or the journal too, to begin with an empty one: checkpoints stay, and new jobs can "
       "resume them"));
 }
 

@@ -13,7 +13,8 @@ namespace stagecoach {
 
 // Of the log beside the database, before anything opens it. DATA_LOSS if behind the first frame that does not fit there
 // is a whole later transaction: each is on disk before the next one begins, so no crash leaves that. Damage to the last
-// transaction, or to the commit of the one before it, looks like a crash and is not found. UNAVAILABLE: the log cannot be read. No log: ok.
+// transaction, or to the commit of the one before it, looks like a crash and is not found. UNAVAILABLE: the log cannot be
+// read. No log: ok.
 absl::Status CheckWriteAheadLog(const std::string& database_path);
 
 }  // namespace stagecoach
