@@ -97,7 +97,7 @@ def main():
         print("| schedule | rematerialization | step s | busiest stage s | ideal s | step / ideal | bubble | ideal bubble |")
         print("| --- | --- | --- | --- | --- | --- | --- | --- |")
         peaks = {}
-        for schedule in ("gpipe", "one_forward_one_backward"):
+        for schedule in ("gpipe", "one_forward_one_backward", "zero_bubble"):
             for mode in ("always", "except_first", "never"):
                 rows = []
                 for _ in range(options.rounds):

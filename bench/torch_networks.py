@@ -2,11 +2,12 @@
 """Training steps of image networks beside PyTorch's on CPUs, float32, in turn.
 
     bench/torch_networks.py --python PYTHON [--rounds 5] [--batch 32] [--micro-batches 4] [--stages 1]
+                            [--schedule one_forward_one_backward]
                             [--sides eager,compiled] [--networks resnet_18,resnet_50,amoebanet_d_6_64]
 
 Every round runs ours and then the same network, batch and micro-batches in PyTorch (which --python has): channels last,
 gradients added up over the micro-batches, SGD with momentum (foreach). --stages 1: build/bin/network-bench and PyTorch,
-a thread each, seconds of the process's own. --stages K: `stagecoach local`, K stages of a thread, 1F1B, nothing
+a thread each, seconds of the process's own. --stages K: `stagecoach local`, K stages of a thread, nothing
 recomputed, wall seconds, beside one of --sides:
 
     eager, compiled             one process of K threads; compiled is through torch.compile, compiling not counted
@@ -65,7 +66,7 @@ def local_step(options, network, folder):
            "data": {"idx": {"images": str(folder / "images"), "labels": str(folder / "labels")}},
            "training": {"steps": steps, "batch_size": options.batch, "micro_batches": options.micro_batches,
                         "optimizer": {"sgd": {"momentum": 0.9}}, "learning_rate": {"constant": {"peak": 1e-3}}},
-           "pipeline": {"stages": options.stages, "schedule": "one_forward_one_backward", "rematerialization": "never"}}
+           "pipeline": {"stages": options.stages, "schedule": options.schedule, "rematerialization": "never"}}
     (folder / "job.json").write_text(json.dumps(job))
     with tempfile.TemporaryDirectory() as state:
         report = subprocess.run([options.bin / "stagecoach", "local", "--stages", str(options.stages), "--threads-per-stage",
@@ -366,6 +367,7 @@ def main():
     parser.add_argument("--batch", type=int, default=32)
     parser.add_argument("--micro-batches", type=int, default=4)
     parser.add_argument("--stages", type=int, default=1)
+    parser.add_argument("--schedule", default="one_forward_one_backward", help="ours, with more than one stage")
     parser.add_argument("--sides", default="eager,compiled")
     parser.add_argument("--networks", default="resnet_18,resnet_50,amoebanet_d_6_64")
     parser.add_argument("--threads", type=int, default=1, help=argparse.SUPPRESS)

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <utility>
 
+#include "network/cell_holdings.h"
 #include "network/cost.h"
 
 namespace stagecoach {
@@ -13,91 +15,6 @@ template <typename Id>
 bool Holds(const std::vector<Id>& ids, Id id) {
   return std::find(ids.begin(), ids.end(), id) != ids.end();
 }
-
-// What a wire holds of each sample or of all: a size is asked for in one place.
-class WireSizes {
- public:
-  WireSizes(const Network& network, int64_t samples) : network_(network), samples_(samples) {}
-  int64_t Bytes(WireId id) const {
-    return TypeBytes(network_.wire(id).type, samples_, ComputeDType(network_.precision));
-  }
-  int64_t Bytes(const std::vector<WireId>& ids) const {
-    int64_t sum = 0;
-    for (const WireId id : ids) sum += Bytes(id);
-    return sum;
-  }
-  // Of numbers, which the data source gives as float32, where the network computes with others.
-  int64_t RoundedFrom(WireId id) const {
-    const ValueType& type = network_.wire(id).type;
-    const DType dtype = ComputeDType(network_.precision);
-    if (type.element != Element::kActivation || dtype == DType::kF32) return 0;
-    return TypeBytes(type, samples_, DType::kF32);
-  }
-
- private:
-  const Network& network_;
-  const int64_t samples_;
-};
-
-// Whose gradients lie in which memory: a sum hands on what came in to all that it is the sum of.
-class Gradients {
- public:
-  Gradients(const WireSizes& sizes, size_t wires) : sizes_(sizes), buffer_of_(wires, -1) {}
-
-  int New(WireId id) {
-    buffers_.push_back({sizes_.Bytes(id), 0});
-    return static_cast<int>(buffers_.size()) - 1;
-  }
-  void Keep(int buffer) {
-    Buffer& held = buffers_[static_cast<size_t>(buffer)];
-    if (held.holders++ == 0) bytes_ += held.bytes;
-  }
-  void Hold(WireId id, int buffer) {
-    Keep(buffer);
-    At(id) = buffer;
-  }
-  void Drop(WireId id) {
-    if (At(id) >= 0) Release(At(id));
-    At(id) = -1;
-  }
-  int Of(WireId id) const { return buffer_of_[static_cast<size_t>(id.value)]; }
-  bool IsShared(WireId id) const { return buffers_[static_cast<size_t>(Of(id))].holders > 1; }
-  int64_t bytes() const { return bytes_; }
-
-  // Another share, which is held already; the peak meanwhile.
-  int64_t Add(WireId id, int share) {
-    int64_t peak = bytes_;
-    if (At(id) < 0) {
-      At(id) = share;
-      return peak;
-    }
-    if (IsShared(id)) {  // the sum has a place of its own
-      const int sum = New(id);
-      Keep(sum);
-      peak = bytes_;
-      Release(At(id));
-      At(id) = sum;
-    }
-    Release(share);
-    return peak;
-  }
-
- private:
-  struct Buffer {
-    int64_t bytes = 0;
-    int holders = 0;
-  };
-  int& At(WireId id) { return buffer_of_[static_cast<size_t>(id.value)]; }
-  void Release(int buffer) {
-    Buffer& held = buffers_[static_cast<size_t>(buffer)];
-    if (--held.holders == 0) bytes_ -= held.bytes;
-  }
-
-  const WireSizes& sizes_;
-  std::vector<int> buffer_of_;  // by wire; -1: none
-  std::vector<Buffer> buffers_;
-  int64_t bytes_ = 0;
-};
 
 class CellWalk {
  public:
@@ -129,7 +46,6 @@ class CellWalk {
       At(last_reader_, id) = last;
       if (loss_follows) At(read_, id) = 1;
     }
-    FindStash();
   }
 
   CellMemory Measure() {
@@ -151,12 +67,12 @@ class CellWalk {
       if (made_here || !ReadHere(id)) memory.sent_beside_read += sizes_.Bytes(id);
       if (At(stasher_, id) < 0) memory.sent_beside_stash += sizes_.Bytes(id);
     }
-    memory.stash = StashUpTo(last_ - 1);
+    memory.stash = StashBytes();
     const int64_t inputs = sizes_.Bytes(wires_.loaded) + sizes_.Bytes(wires_.received);
     memory.forward = PeakOfForward(inputs, false, true);
     memory.kept = PeakOfForward(inputs, true, false);
     memory.recompute = PeakOfForward(memory.read, true, true);  // what rides past has left
-    memory.backward = PeakOfBackward();
+    MeasureBackwards(&memory);
     return memory;
   }
 
@@ -195,17 +111,17 @@ class CellWalk {
     return bytes;
   }
 
-  void FindStash() {
-    stash_of_.assign(static_cast<size_t>(last_ - first_), 0);
-    for (int i = first_; i < last_; ++i) StashOf(i) = InnerStash(Layer(i));
-    for (size_t i = 0; i < stasher_.size(); ++i) {
-      if (stasher_[i] < 0) continue;
-      StashOf(stasher_[i]) += sizes_.Bytes(WireId(static_cast<int32_t>(i)));
+  void KeepStashes(Stashes* stashes) const {
+    for (int i = first_; i < last_; ++i) {
+      for (const WireId id : WiresAmong(Layer(i), Layer(i).lists->stash)) stashes->Keep(id);
+      stashes->KeepInner(InnerStash(Layer(i)));
     }
-    for (int i = first_ + 1; i < last_; ++i) StashOf(i) += StashOf(i - 1);
   }
-  int64_t& StashOf(int layer) { return stash_of_[static_cast<size_t>(layer - first_)]; }
-  int64_t StashUpTo(int layer) { return layer < first_ ? 0 : StashOf(layer); }
+  int64_t StashBytes() const {
+    Stashes stashes(sizes_, network_.wires.size());
+    KeepStashes(&stashes);
+    return stashes.bytes();
+  }
 
   // Equal layers share their lists.
   int64_t Peak(const LayerLists& lists, const CallList& list, const std::vector<ValueId>& staying) {
@@ -244,41 +160,128 @@ class CellWalk {
     return std::max(peak, alive);
   }
 
-  int64_t PeakOfBackward() {
-    Gradients gradients(sizes_, network_.wires.size());
-    for (const WireId id : wires_.received_gradients) gradients.Hold(id, gradients.New(id));
-    int64_t peak = gradients.bytes() + StashUpTo(last_ - 1);
+  // The wires among these values of the layer, each once.
+  static std::set<WireId> WiresAmong(const NetworkLayer& layer,
+                                     const std::vector<ValueId>& values) {
+    std::set<WireId> wires;
+    ForEachWire(layer, [&](WireId id, ValueId value) {
+      if (Holds(values, value)) wires.insert(id);
+    });
+    return wires;
+  }
+
+  // A way back through the cell: what is held at the time, and by whom.
+  struct WayBack {
+    WayBack(const WireSizes& sizes, size_t wires)
+        : stashes(sizes, wires), gradients(sizes, wires) {}
+    void Note(int64_t beyond) { peak = std::max(peak, bytes() + beyond); }
+    int64_t bytes() const { return stashes.bytes() + gradients.bytes(); }
+    Stashes stashes;
+    Gradients gradients;
+    int64_t peak = 0;
+  };
+  // What a layer keeps from its input part to its weight part; gradients with their buffers.
+  struct ForWeights {
+    std::set<WireId> wires;
+    std::map<ValueId, int> gradients;
+    int64_t inner = 0;
+  };
+
+  // Values that somebody else holds too, so that the list's last read of them frees nothing.
+  static std::vector<ValueId> HeldElsewhere(const NetworkLayer& layer, const WayBack& way,
+                                            const std::map<ValueId, int>& buffers) {
+    std::vector<ValueId> staying;
+    ForEachWire(layer, [&](WireId id, ValueId value) {
+      if (way.stashes.IsShared(id)) staying.push_back(value);
+    });
+    for (const auto& [value, buffer] : buffers) {
+      if (way.gradients.IsShared(buffer)) staying.push_back(value);
+    }
+    return staying;
+  }
+
+  // Either both parts together, or the input part alone, and `kept` is what that leaves of each layer.
+  WayBack WalkBack(std::vector<ForWeights>* kept) {
+    WayBack way(sizes_, network_.wires.size());
+    for (const WireId id : wires_.received_gradients) {
+      way.gradients.Hold(id, way.gradients.New(id));
+    }
+    KeepStashes(&way.stashes);
+    way.Note(0);
     for (int i = last_ - 1; i >= first_; --i) {
-      const NetworkLayer& layer = Layer(i);
-      const LayerLists& lists = *layer.lists;
-      std::vector<ValueId> staying;  // what an earlier layer keeps too
-      ForEachWire(layer, [&](WireId id, ValueId value) {
-        if (At(stasher_, id) >= 0 && At(stasher_, id) < i) staying.push_back(value);
-      });
-      std::map<ValueId, int> buffers;
-      for (size_t k = 0; k < layer.outputs.size(); ++k) {
-        const ValueId gradient = lists.output_gradients[k];
-        if (!gradient.valid()) continue;
-        buffers[gradient] = gradients.Of(layer.outputs[k]);
-        if (gradients.IsShared(layer.outputs[k])) staying.push_back(gradient);
-      }
-      peak =
-          std::max(peak, StashUpTo(i) + gradients.bytes() + Peak(lists, lists.backward, staying));
-      std::vector<std::pair<WireId, int>> shares;
-      for (size_t k = 0; k < layer.inputs.size(); ++k) {
-        const ValueId gradient = lists.input_gradients[k];
-        if (!gradient.valid()) continue;
-        const auto [found, is_new] = buffers.try_emplace(gradient, -1);
-        if (is_new) found->second = gradients.New(layer.inputs[k]);
-        gradients.Keep(found->second);
-        shares.emplace_back(layer.inputs[k], found->second);
-      }
-      for (const WireId id : layer.outputs) gradients.Drop(id);
-      for (const auto& [id, buffer] : shares) {
-        peak = std::max(peak, StashUpTo(i - 1) + gradients.Add(id, buffer));
+      ForWeights* const of_layer =
+          kept == nullptr ? nullptr : &(*kept)[static_cast<size_t>(i - first_)];
+      WalkLayerBack(Layer(i), of_layer, &way);
+    }
+    return way;
+  }
+
+  void WalkLayerBack(const NetworkLayer& layer, ForWeights* kept, WayBack* way) {
+    const LayerLists& lists = *layer.lists;
+    std::map<ValueId, int> buffers;
+    for (size_t k = 0; k < layer.outputs.size(); ++k) {
+      const ValueId gradient = lists.output_gradients[k];
+      if (gradient.valid()) buffers[gradient] = way->gradients.Of(layer.outputs[k]);
+    }
+    way->Note(Peak(lists, kept == nullptr ? lists.backward : lists.input_gradient,
+                   HeldElsewhere(layer, *way, buffers)));
+    std::vector<std::pair<WireId, int>> shares;
+    for (size_t k = 0; k < layer.inputs.size(); ++k) {
+      const ValueId gradient = lists.input_gradients[k];
+      if (!gradient.valid()) continue;
+      const auto [found, is_new] = buffers.try_emplace(gradient, -1);
+      if (is_new) found->second = way->gradients.New(layer.inputs[k]);
+      way->gradients.Keep(found->second);
+      shares.emplace_back(layer.inputs[k], found->second);
+    }
+    if (kept != nullptr) KeepForWeights(layer, buffers, kept, way);
+    for (const WireId id : WiresAmong(layer, lists.stash)) way->stashes.Drop(id);
+    way->stashes.DropInner(InnerStash(layer));
+    for (const WireId id : layer.outputs) way->gradients.Drop(id);
+    for (const auto& [id, buffer] : shares) {
+      const int64_t meanwhile = way->gradients.Add(id, buffer);
+      way->peak = std::max(way->peak, way->stashes.bytes() + meanwhile);
+    }
+  }
+
+  void KeepForWeights(const NetworkLayer& layer, const std::map<ValueId, int>& buffers,
+                      ForWeights* kept, WayBack* way) {
+    const LayerLists& lists = *layer.lists;
+    kept->wires = WiresAmong(layer, lists.weight_stash);
+    for (const ValueId value : lists.weight_stash) {
+      if (Holds(lists.inputs, value) || Holds(lists.outputs, value)) continue;
+      const auto gradient = buffers.find(value);
+      if (gradient == buffers.end()) {
+        kept->inner += TypeBytes(lists.value(value).type, samples_, dtype_);
+      } else {
+        kept->gradients.insert(*gradient);
       }
     }
-    return peak;
+    for (const WireId id : kept->wires) way->stashes.Keep(id);
+    for (const auto& [value, buffer] : kept->gradients) way->gradients.Keep(buffer);
+    way->stashes.KeepInner(kept->inner);
+  }
+
+  void MeasureBackwards(CellMemory* memory) {
+    memory->backward = WalkBack(nullptr).peak;
+    std::vector<ForWeights> kept(static_cast<size_t>(last_ - first_));
+    WayBack way = WalkBack(&kept);
+    memory->input_part = way.peak;
+    const int64_t with_sent = way.bytes();
+    for (const WireId id : wires_.sent_gradients) way.gradients.Drop(id);
+    memory->for_weights = way.bytes();
+    memory->sent_beside_weights = with_sent - memory->for_weights;
+    way.peak = way.bytes();
+    for (int i = last_ - 1; i >= first_; --i) {
+      const NetworkLayer& layer = Layer(i);
+      const ForWeights& of_layer = kept[static_cast<size_t>(i - first_)];
+      way.Note(Peak(*layer.lists, layer.lists->weight_gradient,
+                    HeldElsewhere(layer, way, of_layer.gradients)));
+      for (const WireId id : of_layer.wires) way.stashes.Drop(id);
+      for (const auto& [value, buffer] : of_layer.gradients) way.gradients.Release(buffer);
+      way.stashes.DropInner(of_layer.inner);
+    }
+    memory->weight_part = way.peak;
   }
 
   const Network& network_;
@@ -287,10 +290,9 @@ class CellWalk {
   const DType dtype_;
   const int first_, last_;
   const CellWires wires_;
-  std::vector<int> last_reader_;   // by wire: the last layer here; `last_` if it goes on
-  std::vector<char> read_;         // by wire: by a layer here, or by the loss
-  std::vector<int> stasher_;       // by wire: the first layer here that keeps it; -1: none
-  std::vector<int64_t> stash_of_;  // of all layers here up to each
+  std::vector<int> last_reader_;  // by wire: the last layer here; `last_` if it goes on
+  std::vector<char> read_;        // by wire: by a layer here, or by the loss
+  std::vector<int> stasher_;      // by wire: the first layer here that keeps it; -1: none
   std::map<std::pair<const CallList*, std::vector<ValueId>>, int64_t> peaks_;
 };
 

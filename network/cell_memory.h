@@ -22,11 +22,15 @@ struct CellMemory {
   int64_t sent_beside_read = 0;  // of `sent` what is not a part of that
   int64_t stash = 0;             // kept from forward to backward
   int64_t sent_beside_stash = 0;
+  int64_t for_weights = 0;          // kept from the input part of a backward to its weight part
+  int64_t sent_beside_weights = 0;  // of `sent_gradients` what is not a part of that
   // Peaks; all that the cell holds for the micro-batch is counted, with what comes in.
-  int64_t forward = 0;    // of a forward that keeps the inputs alone
-  int64_t kept = 0;       // of a forward that keeps the stash
-  int64_t recompute = 0;  // the same, with the inputs held until the end
-  int64_t backward = 0;   // both parts; the gradients that come in and the stash counted
+  int64_t forward = 0;      // of a forward that keeps the inputs alone
+  int64_t kept = 0;         // of a forward that keeps the stash
+  int64_t recompute = 0;    // the same, with the inputs held until the end
+  int64_t backward = 0;     // both parts; the gradients that come in and the stash counted
+  int64_t input_part = 0;   // the same, of the input part alone
+  int64_t weight_part = 0;  // of the weight part alone
 };
 CellMemory MemoryOfCell(const Network& network, int first, int last, int64_t samples = 1);
 

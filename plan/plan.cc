@@ -235,7 +235,7 @@ absl::StatusOr<Plan> PlanPartition(const JobSpec& spec, const Network& model,
   ASSIGN_OR_RETURN(plan.timeline, Simulate(plan.schedule, costs, link, PipelineLimits{}));
   plan.step_seconds = plan.timeline.step_seconds;
   plan.bubble = plan.timeline.Bubble();
-  plan.bubble_ideal = IdealBubble(stages, micro_batches);
+  plan.bubble_ideal = IdealBubble(plan.schedule.options);
   return plan;
 }
 

@@ -13,7 +13,7 @@ namespace {
 std::vector<StageWork> WorkOrder(const ScheduleOptions& options, int stage) {
   std::vector<StageWork> order = ScheduleKinds().Named(options.kind).Order(options, stage);
   if (!options.HasBackward(stage)) {
-    std::erase_if(order, [](const StageWork& work) { return !work.forward; });
+    std::erase_if(order, [](const StageWork& work) { return work.op != Op::kForward; });
   }
   return order;
 }
@@ -25,7 +25,7 @@ std::vector<bool> KeptMicroBatches(const ScheduleOptions& options,
                          options.rematerialization == Rematerialization::kNever);
   if (options.rematerialization == Rematerialization::kExceptFirst) kept[0] = true;
   for (size_t i = 1; i < order.size(); ++i) {
-    const bool directly = order[i - 1].forward && !order[i].forward &&
+    const bool directly = order[i - 1].op == Op::kForward && order[i].op != Op::kForward &&
                           order[i - 1].micro_batch == order[i].micro_batch;
     if (directly) kept[order[i].micro_batch] = true;
   }
@@ -49,7 +49,12 @@ StageProgram MakeProgram(const ScheduleOptions& options, int stage) {
   add_tied({Op::kReceiveTiedValues, Op::kSendTiedValues});
   for (const StageWork& work : order) {
     const int m = work.micro_batch;
-    if (work.forward) {
+    if (work.op == Op::kBackwardWeight) {
+      add(work.op, m);
+      continue;
+    }
+    const bool forward = work.op == Op::kForward;
+    if (forward) {
       if (!first) add(Op::kReceiveActivation, m);
       if (options.Loads(stage)) add(Op::kLoadInput, m);
       add(Op::kForward, m);
@@ -57,13 +62,13 @@ StageProgram MakeProgram(const ScheduleOptions& options, int stage) {
     } else if (!kept[m]) {
       add(Op::kRecompute, m);  // before the wait for the gradient: it overlaps the wait
     }
-    if (last && (options.forward_only || !work.forward)) {
+    if (last && (options.forward_only || !forward)) {
       add(Op::kLoadTarget, m);
       add(Op::kLoss, m);
     }
-    if (work.forward) continue;
+    if (forward) continue;
     if (!last) add(Op::kReceiveGradient, m);
-    add(Op::kBackward, m);
+    add(work.op, m);
     if (options.SendsGradient(stage)) add(Op::kSendGradient, m);
   }
   add_tied({Op::kReceiveTiedGradients, Op::kAddTiedGradients, Op::kSendTiedGradients});

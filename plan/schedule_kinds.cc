@@ -4,7 +4,8 @@
 // ScheduleKind is in proto/stagecoach/v1/model.proto.
 #define STAGECOACH_SCHEDULE_KINDS(KIND) \
   KIND(Gpipe)                           \
-  KIND(OneForwardOneBackward)
+  KIND(OneForwardOneBackward)           \
+  KIND(ZeroBubble)
 
 namespace stagecoach {
 
@@ -14,12 +15,16 @@ STAGECOACH_SCHEDULE_KINDS(STAGECOACH_DECLARE)
 
 std::vector<StageWork> RunAhead(int forwards, int micro_batches) {
   std::vector<StageWork> order;
-  for (int i = 0; i < forwards; ++i) order.push_back({true, i});
+  for (int i = 0; i < forwards; ++i) order.push_back({Op::kForward, i});
   for (int i = 0; i < micro_batches; ++i) {
-    if (forwards + i < micro_batches) order.push_back({true, forwards + i});
-    order.push_back({false, i});
+    if (forwards + i < micro_batches) order.push_back({Op::kForward, forwards + i});
+    order.push_back({Op::kBackward, i});
   }
   return order;
+}
+
+double ScheduleKind::IdealBubble(const ScheduleOptions& options) const {
+  return static_cast<double>(options.stages - 1) / (options.micro_batches + options.stages - 1);
 }
 
 const KindList<ScheduleKind>& ScheduleKinds() {

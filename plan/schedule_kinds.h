@@ -14,9 +14,9 @@
 
 namespace stagecoach {
 
-// A forward or a backward of a stage.
+// A forward or a backward of a stage, or a part of a backward.
 struct StageWork {
-  bool forward;
+  Op op;  // kForward, kBackward, kBackwardInput, kBackwardWeight
   int micro_batch;
 };
 
@@ -24,8 +24,11 @@ class ScheduleKind {
  public:
   virtual ~ScheduleKind() = default;
   virtual std::string_view name() const = 0;  // as in YAML; SCHEDULE_KIND_<NAME> on the wire
-  // Every forward and every backward of a training step once, each ascending.
+  // Every forward and every backward of a training step once, each ascending; of a backward both parts or the whole.
   virtual std::vector<StageWork> Order(const ScheduleOptions& options, int stage) const = 0;
+  // The share of all stages' time without work where stages are equal, links cost nothing and a backward takes twice the
+  // time of a forward: (K - 1) / (M + K - 1) (GPipe section 2.3), unless the schedule fills some of it.
+  virtual double IdealBubble(const ScheduleOptions& options) const;
 };
 
 // So many forwards first; then a forward, if there are more, and a backward in turn.

@@ -77,9 +77,12 @@ TEST(Generator, RunsForwardsAndBackwardsOnceAndAscending) {
   for (const ScheduleOptions& options : AllOptions(6, 8)) {
     for (const StageProgram& program : MakeSchedule(options).programs) {
       const std::vector<int> all = UpTo(options.micro_batches);
+      const std::vector<int> none, backwards = options.forward_only ? none : all;
+      const bool whole = MicroBatchesOf(program, Op::kBackwardInput).empty();
       EXPECT_EQ(MicroBatchesOf(program, Op::kForward), all);
-      EXPECT_EQ(MicroBatchesOf(program, Op::kBackward),
-                options.forward_only ? std::vector<int>() : all);
+      EXPECT_EQ(MicroBatchesOf(program, Op::kBackward), whole ? backwards : none);
+      EXPECT_EQ(MicroBatchesOf(program, Op::kBackwardInput), whole ? none : backwards);
+      EXPECT_EQ(MicroBatchesOf(program, Op::kBackwardWeight), whole ? none : backwards);
     }
   }
 }
@@ -98,6 +101,37 @@ TEST(Generator, OneForwardOneBackwardRunsAheadByTheStagesBelow) {
   }
 }
 
+// As many as the first stage of one_forward_one_backward has, on every stage: weights' parts may come so late.
+TEST(Generator, ZeroBubbleHoldsAsManyMicroBatchesAsThereAreStages) {
+  constexpr int kStages = 5, kMicroBatches = 12;
+  const Schedule schedule = MakeSchedule({.kind = "zero_bubble",
+                                          .rematerialization = Rematerialization::kNever,
+                                          .stages = kStages,
+                                          .micro_batches = kMicroBatches});
+  for (const StageProgram& program : schedule.programs) {
+    int alive = 0, most = 0;
+    for (const Instruction& instruction : program.instructions) {
+      if (instruction.op == Op::kForward) most = std::max(most, ++alive);
+      const bool ends = instruction.op == Op::kBackward || instruction.op == Op::kBackwardWeight;
+      if (ends) --alive;
+    }
+    EXPECT_EQ(most, kStages) << "stage " << program.stage.value;
+  }
+}
+
+TEST(Generator, ZeroBubbleSendsTheGradientBeforeTheWeightsPart) {
+  EXPECT_EQ(FormatSchedule(MakeSchedule({.kind = "zero_bubble",
+                                         .rematerialization = Rematerialization::kNever,
+                                         .stages = 2,
+                                         .micro_batches = 3})),
+            "stage 0: in0 F0 >a0 in1 F1 >a1 <g0 B0 in2 F2 >a2 <g1 B1 <g2 B2\n"
+            "stage 1: <a0 F0 t0 L0 I0 >g0 <a1 F1 t1 L1 I1 >g1 W0 <a2 F2 t2 L2 I2 >g2 W1 W2\n");
+  EXPECT_EQ(FormatSchedule(MakeSchedule({.kind = "zero_bubble", .stages = 2, .micro_batches = 2})),
+            "stage 0: in0 F0 >a0 in1 F1 >a1 R0 <g0 B0 R1 <g1 B1\n"
+            "stage 1: <a0 F0 t0 L0 I0 >g0 W0 <a1 F1 t1 L1 I1 >g1 W1\n")
+      << "recomputed: one stash at a time";
+}
+
 TEST(Generator, NeverRecomputesWhatWasForwardedLast) {
   // Its stash is the only one alive, so keeping it costs no memory.
   for (const ScheduleOptions& options : AllOptions(5, 6)) {
@@ -108,7 +142,8 @@ TEST(Generator, NeverRecomputesWhatWasForwardedLast) {
           EXPECT_FALSE(last_work == (Instruction{Op::kForward, instruction.micro_batch}))
               << FormatSchedule({options, {program}});
         }
-        if (instruction.op == Op::kForward || instruction.op == Op::kBackward) {
+        if (instruction.op == Op::kForward || instruction.op == Op::kBackward ||
+            instruction.op == Op::kBackwardInput || instruction.op == Op::kBackwardWeight) {
           last_work = instruction;
         }
       }

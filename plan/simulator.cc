@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
 #include "plan/pipeline_walk.h"
+#include "plan/schedule_kinds.h"
 
 namespace stagecoach {
 namespace {
@@ -175,8 +176,8 @@ double Timeline::Bubble() const {
   return 1 - busy / whole;
 }
 
-double IdealBubble(int stages, int64_t micro_batches) {
-  return static_cast<double>(stages - 1) / static_cast<double>(micro_batches + stages - 1);
+double IdealBubble(const ScheduleOptions& options) {
+  return ScheduleKinds().Named(options.kind).IdealBubble(options);
 }
 
 absl::StatusOr<Timeline> Simulate(const Schedule& schedule, std::span<const StageCost> costs,

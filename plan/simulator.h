@@ -44,8 +44,9 @@ struct Timeline {
   double Bubble() const;  // 1 - sum(busy) / (K * step)
 };
 
-// What is idle at least if every stage takes the same time: (K - 1) / (M + K - 1).
-double IdealBubble(int stages, int64_t micro_batches);
+// What is idle at least if every stage takes the same time and a backward two forwards': of most schedules
+// (K - 1) / (M + K - 1) (plan/schedule_kinds.h).
+double IdealBubble(const ScheduleOptions& options);
 
 absl::StatusOr<Timeline> Simulate(const Schedule& schedule, std::span<const StageCost> costs,
                                   const LinkCost& link, const PipelineLimits& limits);

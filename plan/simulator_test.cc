@@ -39,11 +39,28 @@ TEST(Simulator, EqualStagesTakeThePapersTime) {
       for (int m = 1; m <= 12; ++m) {
         const std::vector<StageCost> costs(
             k, {.forward_seconds = kForward, .backward_seconds = kBackward});
+        if (kind == "zero_bubble") continue;
         const Timeline timeline =
             Simulated(MakeSchedule({kind, Rematerialization::kNever, k, m}), costs, {});
         EXPECT_EQ(timeline.step_seconds, (m + k - 1) * (kForward + kBackward)) << k << " " << m;
         EXPECT_DOUBLE_EQ(timeline.Bubble(), (k - 1.0) / (m + k - 1.0));
       }
+    }
+  }
+}
+
+// The last stage cannot begin before K - 1 forwards, and then works without a pause: no schedule takes less.
+TEST(Simulator, ZeroBubbleWaitsForTheFirstForwardsAndNothingElse) {
+  for (int k = 1; k <= 8; ++k) {
+    for (int m = 1; m <= 24; ++m) {
+      const ScheduleOptions options{"zero_bubble", Rematerialization::kNever, k, m};
+      const std::vector<StageCost> costs(k, {.forward_seconds = 1, .backward_seconds = 2});
+      const Timeline timeline = Simulated(MakeSchedule(options), costs, {});
+      if (m >= k) {
+        EXPECT_EQ(timeline.step_seconds, 3 * m + k - 1) << k << " " << m;
+        EXPECT_NEAR(timeline.Bubble(), IdealBubble(options), 1e-12) << k << " " << m;
+      }
+      EXPECT_LE(timeline.step_seconds, 3 * (m + k - 1)) << "never more than without it";
     }
   }
 }
@@ -111,8 +128,8 @@ TEST(Simulator, TimelineFollowsTheProgramsWithoutGapsOrOverlaps) {
   std::uniform_real_distribution<double> seconds(0.1, 3);
   for (int round = 0; round < 200; ++round) {
     const int k = 1 + static_cast<int>(random() % 5), m = 1 + static_cast<int>(random() % 6);
-    const Schedule schedule = MakeSchedule(
-        {ScheduleNames().at(random() % 2), static_cast<Rematerialization>(random() % 3), k, m});
+    const Schedule schedule = MakeSchedule({ScheduleNames().at(random() % ScheduleNames().size()),
+                                            static_cast<Rematerialization>(random() % 3), k, m});
     std::vector<StageCost> costs;
     for (int i = 0; i < k; ++i) {
       costs.push_back(
@@ -169,8 +186,12 @@ TEST(Simulator, RefusesCostsThatAreNoTimes) {
 }
 
 TEST(IdealBubble, IsWhatFillingAndDrainingCost) {
-  EXPECT_DOUBLE_EQ(IdealBubble(4, 8), 3.0 / 11);
-  EXPECT_EQ(IdealBubble(1, 8), 0);
+  EXPECT_DOUBLE_EQ(IdealBubble({.stages = 4, .micro_batches = 8}), 3.0 / 11);
+  EXPECT_EQ(IdealBubble({.stages = 1, .micro_batches = 8}), 0);
+  ScheduleOptions filled{.kind = "zero_bubble", .stages = 4, .micro_batches = 8};
+  EXPECT_DOUBLE_EQ(IdealBubble(filled), 3.0 / 11) << "nothing is put off where it is recomputed";
+  filled.rematerialization = Rematerialization::kNever;
+  EXPECT_DOUBLE_EQ(IdealBubble(filled), 3.0 / 27);
 }
 
 TEST(Simulator, AStepWithoutAnyTimeHasNoBubble) {

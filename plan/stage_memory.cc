@@ -28,8 +28,8 @@ class MemoryBySamples {
   MemoryBySamples(const Network& network, const StageMemoryQuery& query, int64_t most)
       : network_(network), query_(query) {
     const CellMemory& one = Of(1);
-    const int64_t bytes =
-        std::max({one.backward, one.kept, one.forward, one.recompute, one.stash, one.sent});
+    const int64_t bytes = std::max({one.backward, one.kept, one.forward, one.recompute, one.stash,
+                                    one.sent, one.input_part, one.weight_part, one.for_weights});
     while (most / scale_ > kMostBytes / std::max<int64_t>(bytes, 1)) scale_ *= 2;
     known_.clear();
   }
@@ -65,7 +65,8 @@ class ProgramWalk {
         tied_(tied),
         query_(query),
         memory_(network, query, LargestMicroBatch()),
-        recomputed_(query.micro_batches, false) {
+        recomputed_(query.micro_batches, false),
+        input_part_(query.micro_batches, false) {
     for (const Instruction& instruction : program.instructions) {
       if (instruction.op == Op::kReceiveActivation) ++to_receive_;
       if (instruction.op == Op::kReceiveGradient) ++gradients_to_come_;
@@ -175,18 +176,14 @@ class ProgramWalk {
         if (--gradients_to_come_ == 0 && !query_.card) Keep(Sum(tied_.received_gradients));
         return;
       case Op::kBackward:
-      case Op::kBackwardInput: {
-        const int64_t gradients = Sum(cell.received_gradients);
-        Note(Scaled(cell.backward - cell.stash - gradients));
-        Drop(Scaled(gradients));
-        if (op == Op::kBackward) Drop(stash);
-        return Keep(Scaled(cell.sent_gradients));
-      }
+      case Op::kBackwardInput:
+        return Backward(op, m, cell);
       case Op::kBackwardWeight:
-        return Drop(stash);
+        Note(Scaled(cell.weight_part - cell.for_weights));
+        return Drop(Scaled(cell.for_weights));
       case Op::kSendGradient:
         ++sent_up_;
-        return Drop(Scaled(cell.sent_gradients));
+        return Drop(Scaled(input_part_[m] ? cell.sent_beside_weights : cell.sent_gradients));
       case Op::kReceiveTiedValues:
         for (const int64_t bytes : tied_.received_values) KeepArrived(bytes);
         return Drop(Sum(tied_.received_values) - tied_.passed_values);
@@ -203,6 +200,16 @@ class ProgramWalk {
       case Op::kSendTiedGradients:
         return;
     }
+  }
+
+  // The gradient of the inputs leaves before the weights' part begins, in every schedule that there is.
+  void Backward(Op op, int m, const CellMemory& cell) {
+    const bool whole = op == Op::kBackward;
+    input_part_[m] = !whole;
+    const int64_t before = cell.stash + Sum(cell.received_gradients);
+    Note(Scaled((whole ? cell.backward : cell.input_part) - before));
+    Drop(Scaled(before));
+    Keep(Scaled(whole ? cell.sent_gradients : cell.for_weights + cell.sent_beside_weights));
   }
 
   void Forward(int m, const CellMemory& cell) {
@@ -228,6 +235,7 @@ class ProgramWalk {
   const StageMemoryQuery& query_;
   MemoryBySamples memory_;
   std::vector<bool> recomputed_;
+  std::vector<bool> input_part_;  // whose weights' part comes by itself
   int64_t to_receive_ = 0, gradients_to_come_ = 0;
   int64_t passing_ = 0;  // bytes of tied values that a copy to a link may still read
   int64_t sent_down_ = 0, answered_ = 0, sent_up_ = 0;  // messages

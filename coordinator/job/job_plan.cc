@@ -18,7 +18,7 @@ absl::StatusOr<JobPlan> RunPlan(const MakeJobPlan& action) {
   }
   ASSIGN_OR_RETURN(Plan plan,
                    MakePlan(spec, action.job->model, stages, action.assumptions, action.profile));
-  return JobPlan{std::move(plan.partition), plan.step_seconds};
+  return JobPlan{std::move(plan.partition), plan.step_seconds, plan.bubble_ideal};
 }
 
 }  // namespace stagecoach

@@ -27,6 +27,7 @@ struct MakeJobPlan {
 struct JobPlan {
   Partition partition;
   double step_seconds = 0;  // forecast
+  double bubble_ideal = 0;
 };
 
 absl::StatusOr<JobPlan> RunPlan(const MakeJobPlan& action);

@@ -239,7 +239,7 @@ void JobTransition::On(const Planned& event) {
     state_.slots[k].last_layer = event.plan->partition.last(k, layers());
   }
   state_.forecast_step_seconds = event.plan->step_seconds;
-  state_.bubble_ideal = IdealBubble(stages, spec().training.micro_batches);
+  state_.bubble_ideal = event.plan->bubble_ideal;
   Enter(JobPhase::kLoading, "");
   AskForFolder();
 }

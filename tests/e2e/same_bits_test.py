@@ -3,6 +3,7 @@ import harness
 
 
 BFLOAT16_DEVICES = ("reference", "cpu")
+SCHEDULES = ("gpipe", "one_forward_one_backward", "zero_bubble")
 
 
 class SameBits(harness.EndToEndTest):
@@ -13,7 +14,7 @@ class SameBits(harness.EndToEndTest):
     def test_every_k_schedule_and_rematerialization(self):
         results = {}
         for stages in (1, 2, 3, 4):
-            for schedule in ("gpipe", "one_forward_one_backward"):
+            for schedule in SCHEDULES:
                 for mode in ("always", "except_first", "never"):
                     pipeline = {"stages": stages, "schedule": schedule, "rematerialization": mode}
                     results[stages, schedule, mode] = self.digest_and_losses(stages, pipeline=pipeline)

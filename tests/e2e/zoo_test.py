@@ -82,7 +82,7 @@ class Zoo(harness.EndToEndTest):
         for number, name in enumerate(JOBS):
             with self.subTest(name):
                 undisturbed = self.run_job(self.job(name, 1, "gpipe", "never"), 1)
-                schedule = ("gpipe", "one_forward_one_backward")[number % 2]
+                schedule = ("gpipe", "one_forward_one_backward", "zero_bubble")[number // 2 % 3]
                 mode = ("always", "except_first", "never")[number % 3]
                 killed = self.start(self.job(name, 3, schedule, mode), 3)
                 killed.wait_for_step(KILLED_AT)

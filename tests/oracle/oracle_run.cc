@@ -15,6 +15,7 @@
 #include "checkpoint/file_system.h"
 #include "network/network_kinds.h"
 #include "network/objective_kind.h"
+#include "plan/schedule_kinds.h"
 #include "services/cli/spec/message_reader.h"
 #include "services/cli/spec/yaml_tree.h"
 #include "services/common/convert/convert_layer.h"
@@ -56,8 +57,7 @@ std::optional<int> Parse(int argc, const char* const* argv, Options* options) {
   parser.Number("--threads", &options->threads, "of a cpu device", 1, 1024);
   parser.Number("--stages", &options->stages, "K, in this process", 1, 1024);
   parser.Number("--micro-batches", &options->micro_batches, "M", 1, 65536);
-  parser.OneOf("--schedule", &options->schedule, "of the step",
-               {"gpipe", "one_forward_one_backward"});
+  parser.OneOf("--schedule", &options->schedule, "of the step", ScheduleNames());
   parser.OneOf("--rematerialization", &options->rematerialization, "what is computed again",
                {"always", "except_first", "never"});
   parser.OneOf("--precision", &options->precision, "of the job", {"float32", "bfloat16"});

@@ -46,7 +46,9 @@ export function idealStep(step) {
           lane.cells.push({name: 'bubble', phase: phaseOf('bubble'), microBatch: -1, begin: lane.free, end: begin, bytes: 0, peer: ''});
         }
         lane.cells.push({...cell, begin, end});
-        ends.set(`${cell.name}:${index}:${cell.microBatch}`, end);
+        // Of a backward in two parts the first one sends the gradient.
+        const key = `${cell.name}:${index}:${cell.microBatch}`;
+        if (!ends.has(key)) ends.set(key, end);
         lane.free = end;
         lane.next += 1;
         moved = true;
