@@ -1,10 +1,10 @@
 """A coordinator and stages as processes of their own, which outlive a job."""
 import json
-import subprocess
 import urllib.error
 import urllib.request
 
 import harness
+import server_process
 
 
 def fetch(http, path):
@@ -33,14 +33,11 @@ class FleetTest(harness.EndToEndTest):
             process.wait()
 
     def launch(self, title, program, *arguments, before=()):
-        ports = self.folder / f"{title}.ports"
-        command = [*before, harness.BIN / program, "--listen", "127.0.0.1:0", "--http", "127.0.0.1:0", "--port-file",
-                   ports, *arguments]
-        with open(self.folder / f"{title}.log", "a") as log:
-            self.processes[title] = subprocess.Popen(list(map(str, command)), stderr=log)
-        harness.wait_until(f"{title} serves", ports.exists)
-        grpc, http = ports.read_text().split()
-        return f"127.0.0.1:{grpc}", f"127.0.0.1:{http}"
+        server = server_process.Server(harness.BIN / program, self.folder, title, *arguments, before=before)
+        server.spawn()
+        self.processes[title] = server.process
+        harness.wait_until(f"{title} serves", server.serves)
+        return server.address, server.http_address
 
     def launch_stage(self, name, title=None, before=()):
         return self.launch(title or name, "stagecoach-stage", "--name", name, "--coordinator", self.address,
