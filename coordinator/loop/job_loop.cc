@@ -424,10 +424,7 @@ void JobLoop::Flush() {
       parts_.journal->Thin(update.job, parts_.options.max_records).IgnoreError();
     }
   }
-  for (const auto& [watch_id, watch] : watches_) {
-    if (!watch.idle || !written.contains(watch.job)) continue;
-    parts_.post([this, watch_id = watch_id] { Pump(watch_id); });
-  }
+  PumpWatchers(written);
 }
 
 void JobLoop::Close() {

@@ -9,6 +9,7 @@
 #ifndef STAGECOACH_COORDINATOR_LOOP_JOB_LOOP_H_
 #define STAGECOACH_COORDINATOR_LOOP_JOB_LOOP_H_
 
+#include <atomic>
 #include <functional>
 #include <map>
 #include <memory>
@@ -75,6 +76,7 @@ class JobLoop {
   void Watch(uint64_t watch_id, const std::string& id, uint64_t after, JobManager::Watcher watcher,
              std::function<void(absl::Status)> ended);
   void Unwatch(uint64_t watch_id);
+  int64_t watches() const { return watch_count_; }  // any thread
   // `arrived`: stamped where the call came in; never less than that of the call before.
   absl::StatusOr<LeaseGrant> RegisterStage(const StageRegistration& registration, Moment arrived);
   absl::StatusOr<LeaseGrant> RenewLease(const StageHeartbeat& heartbeat, Moment arrived);
@@ -174,6 +176,8 @@ class JobLoop {
   JobView ShownView(const Job& job) const;
   void Pump(uint64_t watch_id);
   void EndWatch(uint64_t watch_id, const absl::Status& status);
+  void DropWatch(uint64_t watch_id);
+  void PumpWatchers(const std::set<std::string>& jobs);  // of these, soon
   void PinResumed(const JobState& state);
   uint64_t EffectsNumber(const std::string& job) const;  // for what touches that job's folder
 
@@ -189,6 +193,8 @@ class JobLoop {
   std::set<std::string> unwritten_;        // jobs with records that are not on disk
   uint64_t next_sequence_ = 1;
   std::map<uint64_t, OneWatch> watches_;
+  std::map<std::string, std::set<uint64_t>> watches_of_;  // by job
+  std::atomic<int64_t> watch_count_{0};
   std::map<uint64_t, std::function<void(absl::StatusOr<JobView>)>> submitting_;  // by ticket
   std::map<uint64_t, std::function<void(absl::StatusOr<Plan>)>> planning_;       // by ticket
   uint64_t last_ticket_ = 0;

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <future>
 #include <mutex>
+#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -45,11 +46,17 @@ struct JobManager::State {
   std::unique_ptr<JobLoop> loop;
   std::mutex arrivals;  // held from a stamp to its post
   std::atomic<uint64_t> next_watch{1};
+  std::mutex left_mutex;    // guards left
+  std::set<uint64_t> left;  // watches that were given up and whose Unwatch is on its way
   std::atomic<bool> shut_down{false};
   std::array<Thread, kEffectThreads> effect_threads;
   Thread planner_thread, checks_thread, answers_thread;
   Thread loop_thread;
 
+  bool Left(uint64_t watch_id) {
+    std::lock_guard<std::mutex> lock(left_mutex);
+    return left.contains(watch_id);
+  }
   void RunLoop();
   void RunEffects(Mailbox& box, ProgressCounter& progress);
   void RunAnswers();
@@ -244,16 +251,28 @@ void JobManager::PlanJob(const JobSpec& spec, std::function<void(absl::StatusOr<
 uint64_t JobManager::Watch(const std::string& id, uint64_t after, Watcher watcher,
                            std::function<void(absl::Status)> ended) {
   const uint64_t watch_id = state_->next_watch++;
-  const bool accepted = state_->Ask([loop = state_->loop.get(), watch_id, id, after, watcher,
-                                     ended] { loop->Watch(watch_id, id, after, watcher, ended); });
+  const bool accepted =
+      state_->Ask([state = state_.get(), watch_id, id, after, watcher, ended] {
+        if (!state->Left(watch_id)) state->loop->Watch(watch_id, id, after, watcher, ended);
+      });
   if (!accepted) ended(Refused(*state_->mailbox));
   return watch_id;
 }
 
 void JobManager::Unwatch(uint64_t watch_id) {
+  {
+    std::lock_guard<std::mutex> lock(state_->left_mutex);
+    state_->left.insert(watch_id);
+  }
   // Through the inner door: it frees, so it must not be refused.
-  state_->mailbox->Post([loop = state_->loop.get(), watch_id] { loop->Unwatch(watch_id); });
+  state_->mailbox->Post([state = state_.get(), watch_id] {
+    state->loop->Unwatch(watch_id);
+    std::lock_guard<std::mutex> lock(state->left_mutex);
+    state->left.erase(watch_id);
+  });
 }
+
+int64_t JobManager::watches() const { return state_->loop->watches(); }
 
 // Stamped here: what comes in time must not be late because the loop is busy. A stage has one call
 // under way, so there is room.

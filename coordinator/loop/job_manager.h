@@ -114,11 +114,14 @@ class JobManager {
   // Records with number > after, those there are and those to come. After a terminal state's record
   // the watch ends by itself: `ended` is called once, with NOT_FOUND for an unknown job. It is not
   // called if the watcher left, by returning false or by Unwatch, which is safe at any time; a call
-  // of the watcher that is under way on the loop thread may still end after Unwatch returns.
+  // of the watcher that is under way on the loop thread may still end after Unwatch returns. A watch
+  // that is left unread in the line of requests costs the loop nothing but its turn.
   using Watcher = std::function<bool(const JobRecord&)>;
   uint64_t Watch(const std::string& id, uint64_t after, Watcher watcher,
                  std::function<void(absl::Status)> ended);
   void Unwatch(uint64_t watch_id);
+  // Watches that the loop holds, as of its last change of them; any thread, does not wait.
+  int64_t watches() const;
 
   void RegisterStage(const StageRegistration& registration,
                      std::function<void(absl::StatusOr<LeaseGrant>)> done);

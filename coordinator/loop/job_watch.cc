@@ -40,16 +40,40 @@ void JobLoop::Watch(uint64_t watch_id, const std::string& id, uint64_t after,
                     JobManager::Watcher watcher, std::function<void(absl::Status)> ended) {
   if (!Known(id)) return ended(UnknownJob(id));
   watches_[watch_id] = {id, after, true, std::move(watcher), std::move(ended)};
+  watches_of_[id].insert(watch_id);
+  watch_count_ = static_cast<int64_t>(watches_.size());
   Pump(watch_id);
 }
 
-void JobLoop::Unwatch(uint64_t watch_id) { watches_.erase(watch_id); }
+void JobLoop::Unwatch(uint64_t watch_id) { DropWatch(watch_id); }
+
+void JobLoop::DropWatch(uint64_t watch_id) {
+  const auto found = watches_.find(watch_id);
+  if (found == watches_.end()) return;
+  const auto of_job = watches_of_.find(found->second.job);
+  of_job->second.erase(watch_id);
+  if (of_job->second.empty()) watches_of_.erase(of_job);
+  watches_.erase(found);
+  watch_count_ = static_cast<int64_t>(watches_.size());
+}
+
+// Posted: what a watcher does may come back to the loop.
+void JobLoop::PumpWatchers(const std::set<std::string>& jobs) {
+  for (const std::string& job : jobs) {
+    const auto of_job = watches_of_.find(job);
+    if (of_job == watches_of_.end()) continue;
+    for (const uint64_t watch_id : of_job->second) {
+      if (!watches_.at(watch_id).idle) continue;
+      parts_.post([this, watch_id] { Pump(watch_id); });
+    }
+  }
+}
 
 void JobLoop::EndWatch(uint64_t watch_id, const absl::Status& status) {
   const auto found = watches_.find(watch_id);
   if (found == watches_.end()) return;
   const std::function<void(absl::Status)> ended = std::move(found->second.ended);
-  watches_.erase(found);
+  DropWatch(watch_id);
   ended(status);
 }
 
@@ -63,10 +87,7 @@ void JobLoop::Pump(uint64_t watch_id) {
   if (!records.ok()) return EndWatch(watch_id, Unreadable(watch.job, records.status()));
   for (const JobRecord& record : *records) {
     watch.cursor = record.number;
-    if (!watch.watcher(record)) {
-      watches_.erase(watch_id);
-      return;
-    }
+    if (!watch.watcher(record)) return DropWatch(watch_id);
     if (record.kind == JobRecord::Kind::kFinished) return EndWatch(watch_id, absl::OkStatus());
   }
   if (!records->empty() && records->size() < kRecordsPerPump) {  // do they end at a damaged one?

@@ -23,11 +23,7 @@ void JobLoop::JournalFailed(const absl::Status& why) {
     if (parts_.outside.on_journal) parts_.outside.on_journal(why);
   }
   trouble_->why = why;
-  if (!JournalGivenUp()) return;
-  for (const auto& [watch_id, watch] : watches_) {
-    if (!watch.idle || !unwritten_.contains(watch.job)) continue;
-    parts_.post([this, watch_id = watch_id] { Pump(watch_id); });
-  }
+  if (JournalGivenUp()) PumpWatchers(unwritten_);
 }
 
 // So that a night without room on the disk does not fill the memory: of more steps than the bound the

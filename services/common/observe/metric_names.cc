@@ -36,6 +36,7 @@ std::span<const MetricDefinition* const> AllMetrics() {
                                                      &kJobsFinished,
                                                      &kJobQueueWait,
                                                      &kJobQueueOldest,
+                                                     &kJobWatches,
                                                      &kFolderFree,
                                                      &kFolderSize,
                                                      &kStages,

@@ -206,6 +206,13 @@ inline constexpr MetricDefinition kJobQueueOldest = {
     "",
     "C",
     "How long the oldest job that has not begun has waited; 0 if none waits."};
+inline constexpr MetricDefinition kJobWatches = {
+    "stagecoach_job_watches",
+    kG,
+    "1",
+    "",
+    "C",
+    "Watches of jobs' records that are open: those of clients and the coordinator's own two a job."};
 inline constexpr MetricDefinition kFolderFree = {
     "stagecoach_folder_free_bytes",
     kG,

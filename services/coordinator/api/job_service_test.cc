@@ -15,6 +15,7 @@
 #include "services/common/grpc/grpc_server.h"
 #include "services/coordinator/api/read_logs_reactor.h"
 #include "services/coordinator/api/waiting_job_testing.h"
+#include "services/coordinator/api/watch_reactor.h"
 
 namespace stagecoach {
 namespace {
@@ -71,6 +72,37 @@ class JobServiceTest : public WaitingJobTest {
     const absl::StatusOr<CheckpointRef> ref = store_.Commit(*folder, manifest, {});
     ASSERT_TRUE(ref.ok()) << ref.status();
   }
+  struct WatchCall {
+    grpc::ClientContext context;
+    std::unique_ptr<grpc::ClientReader<v1::WatchJobResponse>> reader;
+  };
+  static constexpr int kStreamsOfAConnection = 100;
+  std::unique_ptr<v1::JobService::Stub> AnotherConnection() {
+    grpc::ChannelArguments arguments;
+    arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+    return v1::JobService::NewStub(
+        grpc::CreateCustomChannel(absl::StrCat("127.0.0.1:", server_->port()),
+                                  grpc::InsecureChannelCredentials(), arguments));
+  }
+  std::unique_ptr<WatchCall> Watch(const std::string& job, uint64_t after,
+                                   v1::JobService::Stub* stub = nullptr) {
+    auto call = std::make_unique<WatchCall>();
+    call->context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(60));
+    v1::WatchJobRequest request;
+    request.set_id(job);
+    request.set_after(after);
+    call->reader = (stub != nullptr ? stub : stub_.get())->WatchJob(&call->context, request);
+    return call;
+  }
+  // Asks the loop for something else until it has so many watches, or for a while.
+  int64_t WatchesOnce(int64_t wanted) {
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+    while (manager_->watches() != wanted && std::chrono::steady_clock::now() < end) {
+      Await<absl::StatusOr<JobView>>(kPatience,
+                                     [this](auto done) { manager_->Get("job-a", done); });
+    }
+    return manager_->watches();
+  }
   void Log(const std::string& text) {
     LogEntry entry;
     entry.message = text;
@@ -98,6 +130,38 @@ TEST_F(JobServiceTest, RefusesAJobWithAFieldThatItDoesNotKnow) {
   grpc::ClientContext second;
   v1::PlanJobResponse planned;
   EXPECT_EQ(stub_->PlanJob(&second, plan, &planned).error_message(), submitted.error_message());
+}
+
+// The job stands still: no record finds out that they are gone. Some had read records, the others
+// wait for one that never comes.
+TEST_F(JobServiceTest, AWatchThatIsCancelledIsFreedAtOnce) {
+  const int64_t before = manager_->watches();
+  constexpr int kBatch = 50;
+  for (int batch = 0; batch < 40; ++batch) {
+    std::vector<std::unique_ptr<WatchCall>> calls;
+    for (int i = 0; i < kBatch; ++i) calls.push_back(Watch("job-a", i % 2 == 0 ? 0 : 1 << 20));
+    v1::WatchJobResponse record;
+    for (int i = 0; i < kBatch; i += 2) EXPECT_TRUE(calls[i]->reader->Read(&record));
+    ASSERT_EQ(WatchesOnce(before + kBatch), before + kBatch);
+    for (const auto& call : calls) call->context.TryCancel();
+    for (const auto& call : calls) call->reader->Finish();
+    ASSERT_EQ(WatchesOnce(before), before) << "after batch " << batch;
+  }
+}
+
+TEST_F(JobServiceTest, RefusesMoreWatchesThanThereMayBe) {
+  std::vector<std::unique_ptr<WatchCall>> calls;
+  std::unique_ptr<v1::JobService::Stub> connection;
+  for (int i = 0; i <= WatchReactor::kMostWatchers; ++i) {
+    if (i % kStreamsOfAConnection == 0) connection = AnotherConnection();
+    calls.push_back(Watch("job-a", 0, connection.get()));
+    v1::WatchJobResponse record;
+    EXPECT_EQ(calls.back()->reader->Read(&record), i < WatchReactor::kMostWatchers) << i;
+  }
+  const grpc::Status refused = calls.back()->reader->Finish();
+  EXPECT_EQ(refused.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_EQ(refused.error_message(), "1000 watches of jobs are open already; try again later");
+  for (const auto& call : calls) call->context.TryCancel();
 }
 
 TEST_F(JobServiceTest, ReadsTheLinesThereAre) {

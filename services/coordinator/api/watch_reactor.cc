@@ -1,16 +1,36 @@
 #include "services/coordinator/api/watch_reactor.h"
 
+#include <algorithm>
+#include <atomic>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "services/common/grpc/grpc_status.h"
 #include "services/coordinator/convert/convert_job.h"
 
 namespace stagecoach {
 
+namespace {
+
+std::atomic<int> watchers{0};
+
+}  // namespace
+
+WatchReactor::WatchReactor(JobManager* manager, const std::string& id, uint64_t after)
+    : manager_(manager), id_(id), last_number_(after) {}
+
+WatchReactor::~WatchReactor() { --watchers; }
+
 WatchReactor* WatchReactor::Start(JobManager* manager, const std::string& id, uint64_t after) {
+  const bool too_many = ++watchers > kMostWatchers;
   std::shared_ptr<WatchReactor> reactor(new WatchReactor(manager, id, after));
   reactor->self_ = reactor;
-  reactor->Subscribe();
+  if (too_many) {
+    reactor->OnEnded(absl::ResourceExhaustedError(
+        absl::StrCat(kMostWatchers, " watches of jobs are open already; try again later")));
+  } else {
+    reactor->Subscribe();
+  }
   return reactor.get();
 }
 
@@ -21,7 +41,7 @@ void WatchReactor::Subscribe() {
     std::lock_guard<std::mutex> lock(mutex_);
     after = last_number_;
   }
-  manager_->Watch(
+  const uint64_t watch = manager_->Watch(
       id_, after,
       [weak](const JobRecord& record) {
         std::shared_ptr<WatchReactor> reactor = weak.lock();
@@ -30,12 +50,32 @@ void WatchReactor::Subscribe() {
       [weak](const absl::Status& status) {
         if (std::shared_ptr<WatchReactor> reactor = weak.lock()) reactor->OnEnded(status);
       });
+  bool gone = false;
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    watch_ = std::max(watch_, watch);  // it may have been taken again already, by another thread
+    gone = gone_;
+  }
+  if (gone) manager_->Unwatch(watch);
+}
+
+void WatchReactor::Leave() {
+  uint64_t watch = 0;
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    queue_.clear();
+    paused_ = false;
+    gone_ = true;
+    ended_ = absl::CancelledError("the watcher is gone");
+    watch = std::exchange(watch_, 0);
+  }
+  if (watch != 0) manager_->Unwatch(watch);
 }
 
 bool WatchReactor::OnRecord(const JobRecord& record) {
   {
     std::lock_guard<std::mutex> lock(mutex_);
-    if (finished_) return false;
+    if (finished_ || gone_) return false;
     if (record.number <= last_number_) return true;
     if (queue_.size() >= kQueuedRecords) {
       paused_ = true;
@@ -58,25 +98,16 @@ void WatchReactor::OnEnded(const absl::Status& status) {
 }
 
 void WatchReactor::OnWriteDone(bool ok) {
+  if (!ok) Leave();
   {
     std::lock_guard<std::mutex> lock(mutex_);
     write_in_flight_ = false;
-    if (!ok) {  // the client is gone
-      queue_.clear();
-      paused_ = false;
-      ended_ = absl::CancelledError("the watcher is gone");
-    }
   }
   Proceed();
 }
 
 void WatchReactor::OnCancel() {
-  {
-    std::lock_guard<std::mutex> lock(mutex_);
-    queue_.clear();
-    paused_ = false;
-    ended_ = absl::CancelledError("the watcher is gone");
-  }
+  Leave();
   Proceed();
 }
 

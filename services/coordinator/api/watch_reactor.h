@@ -1,6 +1,7 @@
 // WatchReactor: one client's stream of job records. At most kQueuedRecords wait here for a slow
 // reader; when that many do, the watch is given up and taken again, from the last record passed on,
-// once they are written. So a slow watcher loses nothing and holds bounded memory.
+// once they are written. So a slow watcher loses nothing and holds bounded memory. Of one that leaves
+// the manager is told at once: a job that stands still has no record by which it would find out.
 // Ownership: shared by gRPC (until OnDone) and the watch's callbacks.
 // Threads:   gRPC callbacks and the job loop; one mutex; no call out of here under it.
 #ifndef STAGECOACH_SERVICES_COORDINATOR_API_WATCH_REACTOR_H_
@@ -22,16 +23,18 @@ namespace stagecoach {
 class WatchReactor final : public grpc::ServerWriteReactor<v1::WatchJobResponse> {
  public:
   static constexpr size_t kQueuedRecords = 256;
+  static constexpr int kMostWatchers = 1000;  // the next one: RESOURCE_EXHAUSTED
   static WatchReactor* Start(JobManager* manager, const std::string& id, uint64_t after);
 
   void OnWriteDone(bool ok) override;
   void OnCancel() override;
   void OnDone() override;
+  ~WatchReactor() override;
 
  private:
-  WatchReactor(JobManager* manager, const std::string& id, uint64_t after)
-      : manager_(manager), id_(id), last_number_(after) {}
+  WatchReactor(JobManager* manager, const std::string& id, uint64_t after);
   void Subscribe();
+  void Leave();  // the client is gone
   bool OnRecord(const JobRecord& record);
   void OnEnded(const absl::Status& status);
   // Writes the next record, takes the watch again, or finishes: whatever is due.
@@ -47,7 +50,9 @@ class WatchReactor final : public grpc::ServerWriteReactor<v1::WatchJobResponse>
   uint64_t last_number_;
   bool write_in_flight_ = false;
   bool paused_ = false;    // the queue was full: the watch ended and is taken again when empty
+  bool gone_ = false;      // the client is
   bool finished_ = false;  // Finish was called
+  uint64_t watch_ = 0;     // the manager's number of it; 0: none
   std::optional<absl::Status> ended_;
 };
 

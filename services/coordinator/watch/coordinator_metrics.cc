@@ -167,6 +167,7 @@ void CoordinatorMetrics::Write(MetricWriter& writer) {
     writer.Add(metric::kJobQueueOldest, {},
                OldestPendingSeconds(*jobs, SystemClock::Get()->UnixSeconds()));
   }
+  writer.Add(metric::kJobWatches, {}, static_cast<double>(manager_->watches()));
   if (stages.has_value()) WriteFleet(*stages, writer);
   if (jobs.has_value() && stages.has_value()) WriteRecoveries(*jobs, *stages, writer);
   std::lock_guard<std::mutex> lock(shared_->mutex);
