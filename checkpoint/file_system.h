@@ -48,6 +48,7 @@ class FileSystem {
   virtual absl::Status SyncFolder(const std::string& folder) = 0;
   virtual absl::Status RemoveAll(const std::string& path) = 0;  // missing is ok
   virtual bool Exists(const std::string& path) = 0;
+  virtual bool IsLink(const std::string&) { return false; }  // a symbolic one, as its last part
   virtual absl::StatusOr<int64_t> FreeBytes(const std::string& folder) = 0;
 };
 

@@ -252,6 +252,11 @@ class PosixFiles final : public FileSystem {
     return lstat(path.c_str(), &information) == 0;
   }
 
+  bool IsLink(const std::string& path) override {
+    struct stat information;
+    return lstat(path.c_str(), &information) == 0 && S_ISLNK(information.st_mode);
+  }
+
   absl::StatusOr<int64_t> FreeBytes(const std::string& folder) override {
     struct statvfs information;
     if (Uninterrupted([&] { return statvfs(folder.c_str(), &information); }) != 0) {

@@ -55,7 +55,7 @@ class CheckpointStore {
   std::vector<CheckpointRef> List(const std::string& job);  // committed, newest first
   bool Has(const CheckpointRef& ref);                       // still, whatever was removed meanwhile
   absl::StatusOr<Manifest> ReadManifest(const CheckpointRef& ref);
-  // Every size and digest of every file. NOT_FOUND, DATA_LOSS: broken. FAILED_PRECONDITION: intact,
+  // Every size and digest of every file. NOT_FOUND, DATA_LOSS: broken, or a link in its place. FAILED_PRECONDITION: intact,
   // but of another format version or job.
   absl::StatusOr<Manifest> Verify(const CheckpointRef& ref);
   bool HasFolder(const std::string& job);  // it had a checkpoint, or tried to write one

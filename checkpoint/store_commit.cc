@@ -69,6 +69,9 @@ absl::Status CheckpointStore::CheckTemporary(const std::string& temporary,
                                                       manifest.job, ", term ", manifest.term,
                                                       ", step ", manifest.state.step));
   }
+  if (file_system_->IsLink(temporary)) {
+    return absl::DataLossError(absl::StrCat(temporary, ": is a link, and was begun as a folder"));
+  }
   return absl::OkStatus();
 }
 

@@ -51,6 +51,13 @@ bool IsBroken(const absl::Status& status) {
 }  // namespace
 
 absl::StatusOr<Manifest> CheckpointStore::ReadManifest(const CheckpointRef& ref) {
+  // It could lead to what another user of the machine may write, or out of what a job may read.
+  if (file_system_->IsLink(ref.folder)) {
+    return absl::DataLossError(
+        absl::StrCat(ref.folder,
+                     ": is a link; checkpoints are read from folders of their own only: put the "
+                     "folder itself here"));
+  }
   ASSIGN_OR_RETURN(Manifest manifest, ReadManifestFile(*file_system_, ref.folder));
   if (manifest.job != ref.job) {
     return absl::FailedPreconditionError(absl::StrCat(ref.folder, ": a checkpoint of job ",

@@ -361,6 +361,28 @@ TEST(CheckpointStoreOnDisk, CommitsVerifiesAndRetains) {
   std::filesystem::remove_all(root);
 }
 
+// Whoever may write one folder of the volume could have a job read another one.
+TEST(CheckpointStoreOnDisk, FollowsNoLinkInThePlaceOfACheckpoint) {
+  std::string pattern = (std::filesystem::temp_directory_path() / "stagecoach-XXXXXX").string();
+  const std::string root = mkdtemp(pattern.data());
+  CheckpointStore store(PosixFileSystem(), root + "/checkpoints");
+  for (uint64_t step = 1; step <= 2; ++step) {
+    ASSERT_TRUE(SaveToy(*PosixFileSystem(), store, "job", 1, step).ok());
+  }
+  const std::string folder = root + "/checkpoints/job/" + FormatStepFolder(2);
+  std::filesystem::rename(folder, root + "/elsewhere");
+  std::filesystem::create_symlink(root + "/elsewhere", folder);
+  const absl::Status named = store.FindLoadable("job", 2, nullptr).status();
+  EXPECT_TRUE(absl::IsDataLoss(named)) << named;
+  EXPECT_THAT(std::string(named.message()), HasSubstr("is a link"));
+  EXPECT_FALSE(store.ReadManifest({"job", 2, folder}).ok()) << "nor by who only looks";
+  std::vector<std::string> quarantined;
+  EXPECT_EQ(store.FindLoadable("job", -1, &quarantined)->step, 1u);
+  EXPECT_THAT(quarantined, ElementsAre(HasSubstr("is a link")));
+  EXPECT_TRUE(std::filesystem::exists(root + "/elsewhere/MANIFEST.json")) << "what it led to stays";
+  std::filesystem::remove_all(root);
+}
+
 // Checkpoints of format version 1 load for ever, and are written with the same bytes still.
 TEST(CheckpointStoreOnDisk, ReadsAndWritesTheGoldenCheckpoint) {
   const std::string golden = absl::StrCat(STAGECOACH_SOURCE_DIR, "/checkpoint/testdata/version-1");
