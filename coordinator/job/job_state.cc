@@ -90,7 +90,9 @@ bool WaitsForStages(const JobState& state) { return state.activity == Activity::
 JobView ViewOf(const JobState& state) {
   JobView view;
   view.id = state.job->id;
-  view.spec = state.job->spec;
+  view.sequence = state.job->sequence;
+  view.summary = SummaryOf(state.job->spec);
+  view.spec = std::shared_ptr<const JobSpec>(state.job, &state.job->spec);
   view.total_steps = TotalSteps(state);
   view.phase = state.phase;
   view.message = state.message;

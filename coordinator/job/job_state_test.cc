@@ -232,8 +232,8 @@ TEST(JobStateTest, AViewTellsWhatEpochsComeToBesideTheSpec) {
   const JobView view = ViewOf(script.state());
   EXPECT_EQ(view.total_steps, TotalSteps(script.state()));
   EXPECT_GT(view.total_steps, 0);
-  EXPECT_EQ(view.spec, script.state().job->spec);
-  EXPECT_EQ(view.spec.training.steps, 0);
+  EXPECT_EQ(*view.spec, script.state().job->spec);
+  EXPECT_EQ(view.spec->training.steps, 0);
 }
 
 // Symptom: while a job of three stages waited for a lost one, the page and describe called it K = 2

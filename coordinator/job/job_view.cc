@@ -30,6 +30,15 @@ const char* JobPhaseName(JobPhase phase) {
   CHECK(false) << "phase " << static_cast<int>(phase) << " has no name";
 }
 
+JobSummary SummaryOf(const JobSpec& spec) {
+  return {spec.name,
+          spec.model.kind,
+          spec.data.kind,
+          spec.training.batch_size,
+          spec.training.micro_batches,
+          spec.training.epochs};
+}
+
 bool IsTerminal(JobPhase phase) {
   return phase == JobPhase::kSucceeded || phase == JobPhase::kFailed ||
          phase == JobPhase::kCancelled;

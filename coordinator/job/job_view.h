@@ -5,6 +5,7 @@
 #define STAGECOACH_COORDINATOR_JOB_JOB_VIEW_H_
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -50,9 +51,21 @@ struct StageFaults {
 // The lease ended or a new process took the name; a call broke; no answer in time; another error.
 inline constexpr const char* kFaultReasons[] = {"lost", "unavailable", "deadline", "error"};
 
+// What a list shows of a spec.
+struct JobSummary {
+  std::string name, model, data;  // of the last two the kind
+  int64_t batch_size = 0, micro_batches = 0;
+  double epochs = 0;
+};
+JobSummary SummaryOf(const JobSpec& spec);
+
 struct JobView {
   std::string id;
-  JobSpec spec;
+  uint64_t sequence = 0;  // order of submission
+  JobSummary summary;
+  // Shared with the job itself, so to be kept no longer than the answer at hand. Null: the job has ended, and its spec is in
+  // the journal only (JobManager::Get reads it), or its entry there cannot be read.
+  std::shared_ptr<const JobSpec> spec;
   JobPhase phase = JobPhase::kSubmitted;
   std::string message;  // why it waits, recovers, failed
   // FAILED because its entry in the journal cannot be read; spec and step are not known.

@@ -76,6 +76,8 @@ absl::StatusOr<std::unique_ptr<Database>> Database::Open(const std::string& path
 
 Database::~Database() { sqlite3_close_v2(handle_); }
 
+int64_t Database::changed_rows() const { return sqlite3_changes(handle_); }
+
 absl::Status Database::Execute(const std::string& sql) {
   if (sqlite3_exec(handle_, sql.c_str(), nullptr, nullptr, nullptr) == SQLITE_OK) {
     return absl::OkStatus();

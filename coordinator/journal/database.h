@@ -28,6 +28,7 @@ class Database {
   Database(const Database&) = delete;
   Database& operator=(const Database&) = delete;
   absl::Status Execute(const std::string& sql);
+  int64_t changed_rows() const;  // by the last statement that ran
   sqlite3* handle() { return handle_; }
   const std::string& path() const { return path_; }
   absl::Status Error(const std::string& what) const;  // of the call just made, `what`

@@ -158,18 +158,25 @@ absl::StatusOr<uint64_t> Journal::RaiseTerm(uint64_t least) {
   return static_cast<uint64_t>(query.Integer(0));
 }
 
-absl::StatusOr<std::vector<JournalJob>> Journal::Jobs() {
+absl::Status Journal::EachJob(const std::function<void(const JournalJob& job)>& each) {
   ASSIGN_OR_RETURN(
       Statement query,
       Statement::Prepare(
           *database_, "SELECT id, sequence, submitted, spec, state FROM jobs ORDER BY sequence"));
-  std::vector<JournalJob> jobs;
   while (true) {
     ASSIGN_OR_RETURN(const bool row, query.Step());
-    if (!row) return jobs;
-    jobs.push_back({query.Text(0), static_cast<uint64_t>(query.Integer(1)), query.Real(2),
-                    query.Text(3), query.Text(4)});
+    if (!row) return absl::OkStatus();
+    each({query.Text(0), static_cast<uint64_t>(query.Integer(1)), query.Real(2), query.Text(3),
+          query.Text(4)});
   }
+}
+
+absl::StatusOr<std::string> Journal::Spec(const std::string& job) {
+  ASSIGN_OR_RETURN(Statement query,
+                   Statement::Prepare(*database_, "SELECT spec FROM jobs WHERE id = ?"));
+  ASSIGN_OR_RETURN(const bool row, query.Bind(job).Step());
+  if (row) return query.Text(0);
+  return absl::NotFoundError(absl::StrCat("journal ", database_->path(), " has no job ", job));
 }
 
 absl::Status Journal::AddJob(const JournalJob& job) {
@@ -278,6 +285,40 @@ absl::Status Journal::Thin(const std::string& job, int64_t most) {
                          "WHERE place % 2 = 0)"));
   thin.Bind(job).Bind(static_cast<int64_t>(JobRecord::Kind::kStep)).Bind(older_half);
   return thin.Run();
+}
+
+absl::StatusOr<int> Journal::Purge(std::span<const std::string> jobs, int64_t rows) {
+  RETURN_IF_ERROR(database_->Execute("BEGIN"));
+  absl::StatusOr<int> gone = PurgeAll(jobs, rows);
+  if (gone.ok()) {
+    if (absl::Status status = database_->Execute("COMMIT"); !status.ok()) gone = status;
+  }
+  if (!gone.ok()) database_->Execute("ROLLBACK").IgnoreError();
+  return gone;
+}
+
+// A job's own row goes last: what is left of it when the process ends is found again by the next one.
+absl::StatusOr<int> Journal::PurgeAll(std::span<const std::string> jobs, int64_t rows) {
+  ASSIGN_OR_RETURN(
+      Statement records,
+      Statement::Prepare(*database_,
+                         "DELETE FROM records WHERE job = ?1 AND number IN (SELECT "
+                         "number FROM records WHERE job = ?1 ORDER BY number LIMIT ?2)"));
+  ASSIGN_OR_RETURN(Statement shown,
+                   Statement::Prepare(*database_, "DELETE FROM shown WHERE job = ?"));
+  ASSIGN_OR_RETURN(Statement own, Statement::Prepare(*database_, "DELETE FROM jobs WHERE id = ?"));
+  int gone = 0;
+  for (const std::string& job : jobs) {
+    RETURN_IF_ERROR(records.Bind(job).Bind(rows).Run());
+    rows -= database_->changed_rows();
+    if (rows <= 0) break;
+    RETURN_IF_ERROR(shown.Bind(job).Run());
+    RETURN_IF_ERROR(own.Bind(job).Run());
+    rows -= 2;
+    ++gone;
+    if (rows <= 0) break;
+  }
+  return gone;
 }
 
 }  // namespace stagecoach

@@ -6,6 +6,7 @@
 #define STAGECOACH_COORDINATOR_JOURNAL_JOURNAL_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -38,7 +39,9 @@ class Journal {
 
   // By one, or to `least` if that is more. The new one; on disk when it returns.
   absl::StatusOr<uint64_t> RaiseTerm(uint64_t least = 0);
-  absl::StatusOr<std::vector<JournalJob>> Jobs();                         // by sequence
+  // By sequence, one after the other: all specs at once may be much. `each` may read the journal.
+  absl::Status EachJob(const std::function<void(const JournalJob& job)>& each);
+  absl::StatusOr<std::string> Spec(const std::string& job);               // NOT_FOUND
   absl::Status AddJob(const JournalJob& job);                             // on disk when it returns
   absl::Status SetSpec(const std::string& job, const std::string& spec);  // likewise
   absl::Status Write(std::span<const JournalUpdate> updates);             // all of them, or none
@@ -49,9 +52,13 @@ class Journal {
   absl::StatusOr<uint64_t> LastNumber(const std::string& job);
   // Drops every second step record of the older half while there are more than `most` records.
   absl::Status Thin(const std::string& job, int64_t most);
+  // Removes these jobs, the first one first, but at most about `rows` rows in one transaction; the rest of a job that
+  // takes more waits for the next call. How many are gone.
+  absl::StatusOr<int> Purge(std::span<const std::string> jobs, int64_t rows);
 
  private:
   explicit Journal(std::unique_ptr<Database> database) : database_(std::move(database)) {}
+  absl::StatusOr<int> PurgeAll(std::span<const std::string> jobs, int64_t rows);
   absl::Status WriteAll(std::span<const JournalUpdate> updates);
   std::unique_ptr<Database> database_;
 };

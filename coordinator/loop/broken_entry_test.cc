@@ -51,7 +51,7 @@ TEST(BrokenEntryTest, IsSetAsideAndTheOtherJobsGoOn) {
     const JobView view = cluster.View("ended");
     EXPECT_EQ(view.phase, JobPhase::kFailed);
     EXPECT_THAT(view.message, AllOf(HasSubstr("DATA_LOSS"), HasSubstr("kept as it is")));
-    EXPECT_GE(cluster.loop().List().size(), 2u) << "it is listed";
+    EXPECT_GE(cluster.loop().List().jobs.size(), 2u) << "it is listed";
     const absl::Status taken = cluster.Submit("ended", SmallJob(1)).status();
     EXPECT_TRUE(absl::IsAlreadyExists(taken)) << taken;
     EXPECT_NE(cluster.Submit("", SmallJob(2))->id, "ended");

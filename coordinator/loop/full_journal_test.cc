@@ -81,7 +81,7 @@ TEST_F(FullJournalTest, NothingIsToldThatTheNextCoordinatorWouldTakeBack) {
   EXPECT_EQ(view.phase, JobPhase::kRunning) << "as on disk";
   EXPECT_THAT(view.message, AllOf(SaysWhatAndWhy(), HasSubstr("in memory it is succeeded")));
   EXPECT_EQ(view.weights_digest, "");
-  EXPECT_EQ(cluster_.loop().List()[0]->phase, JobPhase::kRunning);
+  EXPECT_EQ(cluster_.loop().List().jobs[0]->phase, JobPhase::kRunning);
   cluster_.CrashCoordinator();
   disk_.full = false;
   cluster_.StartCoordinator();

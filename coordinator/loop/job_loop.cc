@@ -55,23 +55,25 @@ const JobLoop::Job* JobLoop::Find(const std::string& id) const {
 }
 
 absl::Status JobLoop::Open() {
-  ASSIGN_OR_RETURN(const std::vector<JournalJob> entries, parts_.journal->Jobs());
-  for (const JournalJob& entry : entries) {
+  std::vector<std::pair<uint64_t, std::string>> ids;  // by sequence
+  RETURN_IF_ERROR(parts_.journal->EachJob([&](const JournalJob& entry) {
+    ids.emplace_back(entry.sequence, entry.id);
     next_sequence_ = std::max(next_sequence_, entry.sequence + 1);
     if (absl::Status status = AddFromJournal(entry); !status.ok()) SetAside(entry, status);
-  }
+  }));
   // Before anything else of a job touches its folder. Those that go on come first.
-  const auto sweep = [this](const JournalJob& entry) {
-    parts_.effect(entry.sequence, [store = parts_.outside.checkpoints, id = entry.id,
-                                   term = term_] { store->SweepTemporary(id, term); });
+  const auto sweep = [this](uint64_t sequence, const std::string& id) {
+    parts_.effect(sequence, [store = parts_.outside.checkpoints, id, term = term_] {
+      store->SweepTemporary(id, term);
+    });
   };
-  for (const JournalJob& entry : entries) {
-    if (Find(entry.id) == nullptr) continue;
-    sweep(entry);
-    Deliver({entry.id, Now(), JobOpened{term_, true, parts_.options.hold_jobs}});
+  for (const auto& [sequence, id] : ids) {
+    if (Find(id) == nullptr) continue;
+    sweep(sequence, id);
+    Deliver({id, Now(), JobOpened{term_, true, parts_.options.hold_jobs}});
   }
-  for (const JournalJob& entry : entries) {
-    if (Find(entry.id) == nullptr) sweep(entry);
+  for (const auto& [sequence, id] : ids) {
+    if (Find(id) == nullptr) sweep(sequence, id);
   }
   return absl::OkStatus();
 }
@@ -92,6 +94,7 @@ void JobLoop::SetAside(const JournalJob& entry, const absl::Status& why) {
       "{job: ",
       entry.id, "}");
   JobView view = ViewOf(state);
+  view.spec = nullptr;
   view.set_aside = true;
   ended_[entry.id] = {entry.sequence, Sha256Hex(entry.spec),
                       std::make_shared<const JobView>(std::move(view))};
@@ -105,35 +108,20 @@ absl::Status JobLoop::AddFromJournal(const JournalJob& entry) {
   JobState state = NewJobState(definition, term_, limits);
   if (!entry.state.empty()) RETURN_IF_ERROR(DecodeJobState(entry.state, &state));
   if (IsTerminal(state.phase)) {
-    AddEnded(state, entry.spec);
+    AddEnded(state, TextOf(entry.spec));
     return absl::OkStatus();
   }
   ASSIGN_OR_RETURN(state.job, Define(entry, spec));
   ASSIGN_OR_RETURN(state.records, parts_.journal->LastNumber(entry.id));
   PinResumed(state);
   Job job;
-  job.spec_text = entry.spec;
+  job.text = TextOf(entry.spec);
+  live_spec_bytes_ += job.text.bytes;
   job.phase_on_disk = state.phase;
   job.step_on_disk = state.step;
   job.state = std::move(state);
   jobs_.emplace(entry.id, std::move(job));
   return absl::OkStatus();
-}
-
-void JobLoop::AddEnded(const JobState& state, const std::string& spec_text) {
-  const std::string& id = state.job->id;
-  ended_[id] = {state.job->sequence, Sha256Hex(spec_text),
-                std::make_shared<const JobView>(ViewOf(state))};
-}
-
-void JobLoop::RetireEnded() {
-  for (auto it = jobs_.begin(); it != jobs_.end();) {
-    const Job& job = it->second;
-    const bool done = IsTerminal(job.state.phase) && job.unwritten.empty();
-    if (done) pins_->Release(it->first);
-    if (done) AddEnded(job.state, job.spec_text);
-    it = done ? jobs_.erase(it) : std::next(it);
-  }
 }
 
 absl::StatusOr<std::shared_ptr<const JobDefinition>> JobLoop::Define(const JournalJob& entry,
@@ -143,24 +131,6 @@ absl::StatusOr<std::shared_ptr<const JobDefinition>> JobLoop::Define(const Journ
   definition->model_sha256 = ModelSha256(model);
   definition->model = std::move(model);
   return definition;
-}
-
-// A late answer to a job that is in memory as a view only.
-void JobLoop::DropLate(const JobEvent& event) {
-  pins_->Release(event.job);
-  const auto ended = ended_.find(event.job);
-  std::string folder;  // that was made for nobody
-  if (const auto* const begun = std::get_if<CheckpointBegun>(&event.kind);
-      begun != nullptr && begun->folder.ok()) {
-    folder = *begun->folder;
-  }
-  if (const auto* const probed = std::get_if<FolderProbed>(&event.kind);
-      probed != nullptr && probed->probe.ok()) {
-    folder = probed->probe->folder;
-  }
-  if (ended == ended_.end() || folder.empty()) return;
-  parts_.effect(ended->second.sequence,
-                [store = parts_.outside.checkpoints, folder] { store->Abandon(folder); });
 }
 
 void JobLoop::Deliver(JobEvent event) {
@@ -357,6 +327,7 @@ void JobLoop::Tick(double heard_seconds) {
   if (now.seconds >= folder_checked_seconds_ + kFolderCheckSeconds) OwnsFolder().IgnoreError();
   Settle();
   RetireEnded();
+  PurgeEnded();
   if (drained_ && Drained()) std::exchange(drained_, nullptr)();
 }
 
@@ -368,6 +339,7 @@ double JobLoop::NextTickSeconds() const {
     if (deadline > 0 && stopped_.count(id) == 0) next = std::min(next, deadline);
   }
   if (flush_due_seconds_ > 0) next = std::min(next, flush_due_seconds_);
+  if (PurgeWanted()) next = std::min(next, purge_due_seconds_);
   return next;
 }
 
@@ -433,33 +405,11 @@ void JobLoop::Close() {
     if (parts_.outside.on_journal) parts_.outside.on_journal(NotOnDisk(*Find(id)));
   }
   const absl::Status reason = absl::UnavailableError("the coordinator is shutting down");
-  for (const auto& [ticket, done] : submitting_) done(reason);
+  for (const auto& [ticket, submission] : submitting_) submission.done(reason);
   submitting_.clear();
   for (const auto& [ticket, done] : planning_) done(reason);
   planning_.clear();
   while (!watches_.empty()) EndWatch(watches_.begin()->first, reason);
-}
-
-absl::StatusOr<JobView> JobLoop::Get(const std::string& id) const {
-  if (const Job* const live = Find(id); live != nullptr) return ShownView(*live);
-  const auto ended = ended_.find(id);
-  if (ended == ended_.end()) return UnknownJob(id);
-  return *ended->second.view;
-}
-
-std::vector<std::shared_ptr<const JobView>> JobLoop::List() const {
-  std::vector<std::pair<uint64_t, std::shared_ptr<const JobView>>> numbered;
-  numbered.reserve(ended_.size() + jobs_.size());
-  for (const auto& [id, job] : ended_) numbered.emplace_back(job.sequence, job.view);
-  for (const auto& [id, job] : jobs_) {
-    numbered.emplace_back(job.state.job->sequence, std::make_shared<const JobView>(ShownView(job)));
-  }
-  std::sort(numbered.begin(), numbered.end(),
-            [](const auto& a, const auto& b) { return a.first > b.first; });
-  std::vector<std::shared_ptr<const JobView>> views;
-  views.reserve(numbered.size());
-  for (auto& [sequence, view] : numbered) views.push_back(std::move(view));
-  return views;
 }
 
 absl::StatusOr<JobView> JobLoop::Cancel(const std::string& id) {

@@ -11,6 +11,7 @@
 
 #include <atomic>
 #include <functional>
+#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -64,7 +65,15 @@ class JobLoop {
   void Submit(const std::string& id_or_empty, const JobSpec& spec,
               std::function<void(absl::StatusOr<JobView>)> done);
   absl::StatusOr<JobView> Get(const std::string& id) const;
-  std::vector<std::shared_ptr<const JobView>> List() const;  // newest first
+  // Newest first; of those submitted before the job of this sequence, at most `most`.
+  struct Page {
+    std::vector<std::shared_ptr<const JobView>> jobs;
+    uint64_t next = 0;  // `before` of the next page; 0: this is the last one
+  };
+  static constexpr uint64_t kNewest = std::numeric_limits<uint64_t>::max();
+  Page List(uint64_t before = kNewest, size_t most = std::numeric_limits<size_t>::max()) const;
+  // Of any job as the journal has it; views of ended jobs are without.
+  absl::StatusOr<std::string> SpecText(const std::string& id) const;
   // Those on disk with number > after, at most `limit` and kRecordsPerPump.
   absl::StatusOr<std::vector<JobRecord>> Records(const std::string& id, uint64_t after,
                                                  int limit) const;
@@ -83,9 +92,14 @@ class JobLoop {
   std::vector<StageView> ListStages() const { return fleet_.View(); }
 
  private:
+  // What is kept of a spec's text, which is in the journal; the spec as a value is the job's.
+  struct JobText {
+    std::string sha256;
+    int64_t bytes = 0;
+  };
   struct Job {
     JobState state;
-    std::string spec_text;
+    JobText text;
     std::vector<JobRecord> unwritten;
     size_t unwritten_steps = 0;  // of them
     // Records of steps that were dropped since the journal was written last, and the newest's number.
@@ -105,6 +119,10 @@ class JobLoop {
     std::string spec_sha256;  // of the spec's text
     std::shared_ptr<const JobView> view;
   };
+  struct Submission {
+    std::function<void(absl::StatusOr<JobView>)> done;
+    int64_t spec_bytes = 0;
+  };
   struct OneWatch {
     std::string job;
     uint64_t cursor = 0;  // the last record it was given
@@ -119,7 +137,7 @@ class JobLoop {
   };
   // What Submit knows of the checkpoint store once an effect has looked.
   struct SubmitCheck {
-    bool folder_taken = false;
+    bool has_checkpoints = false, has_records = false;  // under its id
     absl::StatusOr<Manifest> resume = absl::NotFoundError("");
   };
   // Where answers arrive, from any thread, also long after the loop is gone: only work that `post`
@@ -142,11 +160,14 @@ class JobLoop {
   void SetAside(const JournalJob& entry, const absl::Status& why);
   static absl::StatusOr<std::shared_ptr<const JobDefinition>> Define(const JournalJob& entry,
                                                                      const JobSpec& spec);
-  void AddEnded(const JobState& state, const std::string& spec_text);
+  static JobText TextOf(const std::string& spec_text);
+  void AddEnded(const JobState& state, const JobText& text);
   void RetireEnded();
+  bool PurgeWanted() const;
+  void PurgeEnded();
   void DropLate(const JobEvent& event);
   absl::StatusOr<JobView> Existing(const std::string& id, const std::string& spec_text) const;
-  absl::Status RoomForAJob() const;
+  absl::Status RoomForAJob(int64_t spec_bytes) const;
   absl::Status RoomToPlan() const;
   static absl::StatusOr<std::shared_ptr<const JobDefinition>> CheckSpec(const JobSpec& spec);
   void AnswerSubmit(uint64_t ticket, absl::StatusOr<JobView> answer);
@@ -190,13 +211,18 @@ class JobLoop {
   Fleet fleet_;
   std::map<std::string, Job> jobs_;  // by id; those that live, and ended ones until all is written
   std::map<std::string, EndedJob> ended_;  // by id
-  std::set<std::string> unwritten_;        // jobs with records that are not on disk
+  // Those that may be purged: when they ended (Unix seconds), and their ids.
+  std::set<std::pair<double, std::string>> by_end_;
+  double purge_due_seconds_ = 0;     // not before
+  int64_t live_spec_bytes_ = 0;      // of jobs_
+  int64_t asked_spec_bytes_ = 0;     // of submitting_
+  std::set<std::string> unwritten_;  // jobs with records that are not on disk
   uint64_t next_sequence_ = 1;
   std::map<uint64_t, OneWatch> watches_;
   std::map<std::string, std::set<uint64_t>> watches_of_;  // by job
   std::atomic<int64_t> watch_count_{0};
-  std::map<uint64_t, std::function<void(absl::StatusOr<JobView>)>> submitting_;  // by ticket
-  std::map<uint64_t, std::function<void(absl::StatusOr<Plan>)>> planning_;       // by ticket
+  std::map<uint64_t, Submission> submitting_;                               // by ticket
+  std::map<uint64_t, std::function<void(absl::StatusOr<Plan>)>> planning_;  // by ticket
   uint64_t last_ticket_ = 0;
   double flush_due_seconds_ = 0;  // 0: nothing waits to be written
   std::optional<JournalTrouble> trouble_;

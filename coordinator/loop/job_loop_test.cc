@@ -529,7 +529,7 @@ TEST(JobLoopTest, AcceptsARepeatedSubmissionOnce) {
   for (int i = 0; i < 100; ++i) {
     ASSERT_TRUE(cluster.Submit(kJob, SmallJob(2)).ok());
   }
-  EXPECT_EQ(cluster.loop().List().size(), 1u);
+  EXPECT_EQ(cluster.loop().List().jobs.size(), 1u);
   const absl::Status other = cluster.Submit(kJob, SmallJob(1)).status();
   EXPECT_TRUE(absl::IsAlreadyExists(other)) << other;
   // Both calls are under way before either is accepted.
@@ -541,7 +541,7 @@ TEST(JobLoopTest, AcceptsARepeatedSubmissionOnce) {
     });
   }
   cluster.RunUntil([&] { return accepted == 2; });
-  EXPECT_EQ(cluster.loop().List().size(), 2u);
+  EXPECT_EQ(cluster.loop().List().jobs.size(), 2u);
 }
 
 TEST(JobLoopTest, RefusesWhatItCannotRunNamingTheField) {

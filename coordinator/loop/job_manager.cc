@@ -5,6 +5,7 @@
 #include <atomic>
 #include <chrono>
 #include <future>
+#include <limits>
 #include <mutex>
 #include <set>
 #include <utility>
@@ -53,6 +54,9 @@ struct JobManager::State {
   Thread planner_thread, checks_thread, answers_thread;
   Thread loop_thread;
 
+  // Adds the spec of a job that has ended: read here, on the loop's thread, and made a value elsewhere.
+  void Answer(absl::StatusOr<JobView> view,
+              const std::function<void(absl::StatusOr<JobView>)>& done);
   bool Left(uint64_t watch_id) {
     std::lock_guard<std::mutex> lock(left_mutex);
     return left.contains(watch_id);
@@ -76,6 +80,19 @@ struct JobManager::State {
     return parts.clock->MonotonicSeconds();
   }
 };
+
+void JobManager::State::Answer(absl::StatusOr<JobView> view,
+                               const std::function<void(absl::StatusOr<JobView>)>& done) {
+  if (!view.ok() || view->spec != nullptr || view->set_aside) return done(std::move(view));
+  absl::StatusOr<std::string> text = loop->SpecText(view->id);
+  if (!text.ok()) return done(text.status());
+  answers.Post([this, view = *std::move(view), text = *std::move(text), done]() mutable {
+    absl::StatusOr<JobSpec> spec = parts.codec->Decode(text);
+    if (!spec.ok()) return done(spec.status());
+    view.spec = std::make_shared<const JobSpec>(*std::move(spec));
+    done(std::move(view));
+  });
+}
 
 void JobManager::State::RunLoop() {
   std::vector<Mailbox::Work> work;
@@ -189,28 +206,41 @@ uint64_t JobManager::term() const { return state_->term; }
 
 void JobManager::Submit(const std::string& id_or_empty, const JobSpec& spec,
                         std::function<void(absl::StatusOr<JobView>)> done) {
-  const bool accepted = state_->Ask([loop = state_->loop.get(), id_or_empty, spec, done] {
-    loop->Submit(id_or_empty, spec, done);
-  });
+  const bool accepted = state_->Ask(
+      [state = state_.get(), id_or_empty, spec = std::make_shared<const JobSpec>(spec), done] {
+        state->loop->Submit(id_or_empty, *spec, [state, done](absl::StatusOr<JobView> view) {
+          state->Answer(std::move(view), done);
+        });
+      });
   if (!accepted) done(Refused(*state_->mailbox));
 }
 
 void JobManager::Get(const std::string& id, std::function<void(absl::StatusOr<JobView>)> done) {
-  const bool accepted = state_->Ask([loop = state_->loop.get(), id, done] { done(loop->Get(id)); });
+  const bool accepted =
+      state_->Ask([state = state_.get(), id, done] { state->Answer(state->loop->Get(id), done); });
   if (!accepted) done(Refused(*state_->mailbox));
 }
 
 void JobManager::List(std::function<void(std::vector<JobView>)> done) {
-  const bool accepted = state_->Ask([state = state_.get(), done] {
+  ListPage(0, std::numeric_limits<size_t>::max(), [done](absl::StatusOr<Page> page) {
+    done(page.ok() ? std::move(page->jobs) : std::vector<JobView>());
+  });
+}
+
+void JobManager::ListPage(uint64_t before, size_t most,
+                          std::function<void(absl::StatusOr<Page>)> done) {
+  const bool accepted = state_->Ask([state = state_.get(), before, most, done] {
+    JobLoop::Page page = state->loop->List(before == 0 ? JobLoop::kNewest : before, most);
     // Thousands of views: to copy and to show them is not the loop's work.
-    state->answers.Post([views = state->loop->List(), done] {
-      std::vector<JobView> copies;
-      copies.reserve(views.size());
-      for (const std::shared_ptr<const JobView>& view : views) copies.push_back(*view);
+    state->answers.Post([page = std::move(page), done] {
+      Page copies;
+      copies.next = page.next;
+      copies.jobs.reserve(page.jobs.size());
+      for (const std::shared_ptr<const JobView>& view : page.jobs) copies.jobs.push_back(*view);
       done(std::move(copies));
     });
   });
-  if (!accepted) done({});
+  if (!accepted) done(Refused(*state_->mailbox));
 }
 
 void JobManager::Records(const std::string& id, uint64_t after, int limit,
@@ -230,15 +260,16 @@ void JobManager::Shown(const std::string& id,
 }
 
 void JobManager::Cancel(const std::string& id, std::function<void(absl::StatusOr<JobView>)> done) {
-  const bool accepted =
-      state_->Ask([loop = state_->loop.get(), id, done] { done(loop->Cancel(id)); });
+  const bool accepted = state_->Ask(
+      [state = state_.get(), id, done] { state->Answer(state->loop->Cancel(id), done); });
   if (!accepted) done(Refused(*state_->mailbox));
 }
 
 void JobManager::Resume(const std::string& id, int64_t stages,
                         std::function<void(absl::StatusOr<JobView>)> done) {
-  const bool accepted = state_->Ask(
-      [loop = state_->loop.get(), id, stages, done] { done(loop->Resume(id, stages)); });
+  const bool accepted = state_->Ask([state = state_.get(), id, stages, done] {
+    state->Answer(state->loop->Resume(id, stages), done);
+  });
   if (!accepted) done(Refused(*state_->mailbox));
 }
 
@@ -251,10 +282,9 @@ void JobManager::PlanJob(const JobSpec& spec, std::function<void(absl::StatusOr<
 uint64_t JobManager::Watch(const std::string& id, uint64_t after, Watcher watcher,
                            std::function<void(absl::Status)> ended) {
   const uint64_t watch_id = state_->next_watch++;
-  const bool accepted =
-      state_->Ask([state = state_.get(), watch_id, id, after, watcher, ended] {
-        if (!state->Left(watch_id)) state->loop->Watch(watch_id, id, after, watcher, ended);
-      });
+  const bool accepted = state_->Ask([state = state_.get(), watch_id, id, after, watcher, ended] {
+    if (!state->Left(watch_id)) state->loop->Watch(watch_id, id, after, watcher, ended);
+  });
   if (!accepted) ended(Refused(*state_->mailbox));
   return watch_id;
 }

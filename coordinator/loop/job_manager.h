@@ -3,8 +3,8 @@
 // Ownership:  borrows stage client, checkpoint store, file system, codec and clock, which outlive
 //             it; the clock also outlives the stage client, whose late answers read it.
 // Threads:    public functions from any thread; `done` callbacks and watchers run on the job loop
-//             thread (List's on one of its own; the caller's, if the request is refused at once) and
-//             must not block. One loop thread, two effects threads (file system work), one that
+//             thread (List's, and what reads the spec of an ended job, on one of its own; the
+//             caller's, if the request is refused at once) and must not block. One loop thread, two effects threads (file system work), one that
 //             plans for jobs, one that checks and plans for clients, one that copies long answers.
 // Errors:     Submit: INVALID_ARGUMENT (field path), ALREADY_EXISTS (same id, other spec, or
 //             checkpoints of an unknown job under this id), RESOURCE_EXHAUSTED (queue full),
@@ -38,7 +38,7 @@
 
 namespace stagecoach {
 
-// JobCodec: turns a spec into the opaque text that the journal keeps, and back.
+// JobCodec: turns a spec into the opaque text that the journal keeps, and back. Thread-safe.
 class JobCodec {
  public:
   virtual ~JobCodec() = default;
@@ -50,6 +50,11 @@ struct JobManagerOptions {
   std::string state_folder;    // journal.sqlite, lock file, exports
   double lease_seconds = 1.5;  // a silent stage is lost after this
   int64_t max_jobs = 1000;     // not finished
+  // Of the specs of those, as texts: a network may take a hundred times what it takes to list it.
+  int64_t max_spec_bytes = int64_t{16} << 20;
+  // Of ended jobs the journal keeps so many, the newest, for so long; 0 days: for ever.
+  int64_t keep_ended_jobs = 1000;
+  double keep_ended_days = 90;
   // Without progress (JobLimits).
   double step_deadline_floor_seconds = 10;
   double load_deadline_seconds = 120;
@@ -79,6 +84,8 @@ class JobManager {
     // Told once when the lock of the state folder was replaced, so that another coordinator may be at work on it: from
     // then on nothing is written, and the process should end. On the job loop; must not block.
     std::function<void(const absl::Status&)> on_folder_lost = {};
+    // An ended job is not known any more (keep_ended_jobs, keep_ended_days); on the job loop; must not block.
+    std::function<void(const JobView&)> on_purged = {};
   };
   // Locks the state folder (a second coordinator is refused: FAILED_PRECONDITION), raises the term,
   // reads the journal, starts the threads.
@@ -94,7 +101,15 @@ class JobManager {
   void Submit(const std::string& id_or_empty, const JobSpec& spec,
               std::function<void(absl::StatusOr<JobView>)> done);
   void Get(const std::string& id, std::function<void(absl::StatusOr<JobView>)> done);
+  // All of them, newest first; of ended ones without their specs.
   void List(std::function<void(std::vector<JobView>)> done);
+  // At most `most` of those that were submitted before the job of this sequence (0: the newest), likewise. Pages stay
+  // as they are when new jobs come.
+  struct Page {
+    std::vector<JobView> jobs;
+    uint64_t next = 0;  // `before` of the next page; 0: this is the last one
+  };
+  void ListPage(uint64_t before, size_t most, std::function<void(absl::StatusOr<Page>)> done);
   // Records on disk with number > after, in order, at most `limit` and kMostRecords. Fewer than
   // that: there are no more now, or the next one cannot be read. FAILED_PRECONDITION: the first
   // one cannot.

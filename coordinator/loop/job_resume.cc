@@ -22,7 +22,7 @@ absl::StatusOr<JobView> JobLoop::Resume(const std::string& id, int64_t stages) {
         absl::StrCat("job ", id, " is ", JobPhaseName(view.phase),
                      ", which stays so; submit a new job with resume.job=", id));
   }
-  const int64_t before = view.spec.pipeline.stages;
+  const int64_t before = view.spec->pipeline.stages;
   const bool same = stages == 0 || stages == before;
   if (view.phase != JobPhase::kHeld) {
     if (same) return view;
@@ -30,7 +30,7 @@ absl::StatusOr<JobView> JobLoop::Resume(const std::string& id, int64_t stages) {
         absl::StrCat("pipeline.stages=", stages, ": job ", id, " is ", JobPhaseName(view.phase),
                      " with ", before, "; cancel it, then submit a new job with resume.job=", id));
   }
-  if (!same && view.spec.pipeline.mixed_devices) {
+  if (!same && view.spec->pipeline.mixed_devices) {
     return absl::FailedPreconditionError(
         absl::StrCat("pipeline.stages=", stages, ": job ", id,
                      " has pipeline.mixed_devices, so its bits depend on which device has which "
@@ -45,7 +45,9 @@ absl::StatusOr<JobView> JobLoop::Resume(const std::string& id, int64_t stages) {
   const std::string spec_text = parts_.outside.codec->Encode(definition->spec);
   RETURN_IF_ERROR(Annotate(OwnsFolder(), "the job was not resumed"));
   RETURN_IF_ERROR(Annotate(parts_.journal->SetSpec(id, spec_text), "the job was not resumed"));
-  job->spec_text = spec_text;
+  const JobText text = TextOf(spec_text);
+  live_spec_bytes_ += text.bytes - job->text.bytes;
+  job->text = text;
   Deliver({id, Now(), JobResumed{std::move(definition)}});
   Settle();
   return Get(id);

@@ -22,12 +22,19 @@ absl::Status CheckId(const std::string& id) {
 
 }  // namespace
 
-absl::Status JobLoop::RoomForAJob() const {
+absl::Status JobLoop::RoomForAJob(int64_t spec_bytes) const {
   int64_t live = 0;
   for (const auto& [id, job] : jobs_) live += IsTerminal(job.state.phase) ? 0 : 1;
-  if (live < parts_.options.max_jobs) return absl::OkStatus();
+  if (live >= parts_.options.max_jobs) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat(live, " jobs wait or run already, the most there may be; try again later"));
+  }
+  const int64_t taken = live_spec_bytes_ + asked_spec_bytes_;
+  if (taken + spec_bytes <= parts_.options.max_spec_bytes) return absl::OkStatus();
   return absl::ResourceExhaustedError(
-      absl::StrCat(live, " jobs wait or run already, the most there may be; try again later"));
+      absl::StrCat("spec: has ", spec_bytes, " bytes as it is kept, those of unfinished jobs have ",
+                   taken, ", and together they may have ", parts_.options.max_spec_bytes,
+                   "; try again later, or name a network in the place of a long list of layers"));
 }
 
 std::string JobLoop::NewId(const std::string& name) const {
@@ -43,36 +50,42 @@ std::string JobLoop::NewId(const std::string& name) const {
 absl::StatusOr<JobView> JobLoop::Existing(const std::string& id,
                                           const std::string& spec_text) const {
   const Job* const live = Find(id);
-  const bool same = live != nullptr ? live->spec_text == spec_text
-                                    : ended_.at(id).spec_sha256 == Sha256Hex(spec_text);
-  if (same) return Get(id);
+  const std::string& sha256 = live != nullptr ? live->text.sha256 : ended_.at(id).spec_sha256;
+  if (sha256 == Sha256Hex(spec_text)) return Get(id);
   return absl::AlreadyExistsError(
       absl::StrCat("job ", id, " exists with another spec; choose another id"));
 }
 
+// The spec and its text are shared by what waits in line, so that each is there once.
 void JobLoop::Submit(const std::string& id_or_empty, const JobSpec& spec,
                      std::function<void(absl::StatusOr<JobView>)> done) {
   if (draining_) return done(absl::UnavailableError("the coordinator is shutting down"));
   absl::Status status = id_or_empty.empty() ? absl::OkStatus() : CheckId(id_or_empty);
-  const std::string spec_text = status.ok() ? parts_.outside.codec->Encode(spec) : "";
-  if (status.ok() && Known(id_or_empty)) return done(Existing(id_or_empty, spec_text));
-  if (status.ok()) status = RoomForAJob();
+  const auto text =
+      std::make_shared<const std::string>(status.ok() ? parts_.outside.codec->Encode(spec) : "");
+  const auto bytes = static_cast<int64_t>(text->size());
+  if (status.ok() && Known(id_or_empty)) return done(Existing(id_or_empty, *text));
+  if (status.ok()) status = RoomForAJob(bytes);
   if (status.ok()) status = RoomToPlan();
   if (!status.ok()) return done(status);
   const std::string id = id_or_empty.empty() ? NewId(spec.name) : id_or_empty;
   const uint64_t ticket = ++last_ticket_;
-  submitting_[ticket] = std::move(done);
-  parts_.check([this, id, spec, spec_text, ticket, number = EffectsNumber(spec.resume_job)] {
-    const absl::StatusOr<std::shared_ptr<const JobDefinition>> definition = CheckSpec(spec);
+  submitting_[ticket] = {std::move(done), bytes};
+  asked_spec_bytes_ += bytes;
+  parts_.check([this, id, spec = std::make_shared<const JobSpec>(spec), text, ticket,
+                number = EffectsNumber(spec.resume_job)] {
+    const absl::StatusOr<std::shared_ptr<const JobDefinition>> definition = CheckSpec(*spec);
     if (!definition.ok()) {
       parts_.post([this, ticket, why = definition.status()] { AnswerSubmit(ticket, why); });
       return;
     }
-    parts_.effect(number, [this, id, spec_text, ticket, definition = *definition] {
+    parts_.effect(number, [this, id, text, ticket, definition = *definition] {
       const std::string holder = absl::StrCat("submission ", ticket);  // no job is called so
       SubmitCheck check = LookIntoStore(id, definition->spec, holder);
-      parts_.post([this, id, spec_text, ticket, definition, check = std::move(check), holder] {
-        AnswerSubmit(ticket, Accept(id, *definition, spec_text, check));
+      parts_.post([this, id, text, ticket, definition, check = std::move(check), holder] {
+        // From here on it is counted as a job's, if it becomes one.
+        asked_spec_bytes_ -= std::exchange(submitting_.at(ticket).spec_bytes, 0);
+        AnswerSubmit(ticket, Accept(id, *definition, *text, check));
         pins_->Release(holder);  // the job has its own, if it was accepted
         Settle();
       });
@@ -81,39 +94,54 @@ void JobLoop::Submit(const std::string& id_or_empty, const JobSpec& spec,
 }
 
 void JobLoop::AnswerSubmit(uint64_t ticket, absl::StatusOr<JobView> answer) {
-  submitting_.extract(ticket).mapped()(std::move(answer));
+  const auto submission = submitting_.extract(ticket);
+  asked_spec_bytes_ -= submission.mapped().spec_bytes;
+  submission.mapped().done(std::move(answer));
 }
 
 JobLoop::SubmitCheck JobLoop::LookIntoStore(const std::string& id, const JobSpec& spec,
                                             const std::string& holder) const {
   CheckpointStore& store = *parts_.outside.checkpoints;
   SubmitCheck check;
-  check.folder_taken = !store.List(id).empty();
+  check.has_checkpoints = !store.List(id).empty();
+  check.has_records =
+      parts_.outside.file_system->Exists(absl::StrCat(parts_.options.state_folder, "/jobs/", id));
   if (spec.resume_job.empty()) return check;
-  for (const CheckpointRef& ref : store.List(spec.resume_job)) {
-    if (spec.resume_step >= 0 && ref.step != static_cast<uint64_t>(spec.resume_step)) continue;
-    pins_->Pin(holder, spec.resume_job, ref.step);  // or it is gone when the job begins
-    check.resume = store.ReadManifest(ref);
-    return check;
-  }
   check.resume = absl::NotFoundError(
       spec.resume_step >= 0 ? absl::StrCat("resume_step=", spec.resume_step, ": job ",
                                            spec.resume_job, " has no checkpoint of this step")
                             : absl::StrCat("resume_job=", spec.resume_job, " has no checkpoint"));
+  for (const CheckpointRef& ref : store.List(spec.resume_job)) {
+    if (spec.resume_step >= 0 && ref.step != static_cast<uint64_t>(spec.resume_step)) continue;
+    pins_->Pin(holder, spec.resume_job, ref.step);  // or it is gone when the job begins
+    absl::StatusOr<Manifest> manifest = store.ReadManifest(ref);
+    // Without a step the newest one that holds is meant. What is passed over here is set aside, with a record, by the
+    // search that the job begins with.
+    const bool broken = absl::IsDataLoss(manifest.status()) || absl::IsNotFound(manifest.status());
+    if (!broken || spec.resume_step >= 0) {
+      check.resume = std::move(manifest);
+      return check;
+    }
+    if (!absl::IsNotFound(check.resume.status())) continue;
+    check.resume = absl::DataLossError(absl::StrCat("resume_job=", spec.resume_job,
+                                                    ": none of its checkpoints can be read; the "
+                                                    "newest: ",
+                                                    manifest.status().message()));
+  }
   return check;
 }
 
 absl::StatusOr<JobView> JobLoop::Accept(const std::string& id, JobDefinition definition,
                                         const std::string& spec_text, const SubmitCheck& check) {
   if (Known(id)) return Existing(id, spec_text);  // another call with this id was faster
-  if (check.folder_taken) {
-    return absl::AlreadyExistsError(
-        absl::StrCat("id=", id, ": ", parts_.outside.checkpoints->root(), "/", id,
-                     " holds checkpoints of a job this coordinator does not know; choose another "
-                     "id, or resume from them with resume_job=",
-                     id));
+  if (check.has_checkpoints || check.has_records) {
+    return absl::AlreadyExistsError(absl::StrCat(
+        "id=", id, ": a job that this coordinator does not know, or has forgotten, left ",
+        check.has_checkpoints ? "checkpoints" : "records", " under it; choose another id",
+        check.has_checkpoints ? absl::StrCat(", or resume from them with resume_job=", id) : ""));
   }
-  RETURN_IF_ERROR(RoomForAJob());  // others may have been faster
+  const JobText text = TextOf(spec_text);
+  RETURN_IF_ERROR(RoomForAJob(text.bytes));  // others may have been faster
   const JournalJob entry{id, next_sequence_, Now().unix_seconds, spec_text, ""};
   definition.id = id;
   definition.sequence = entry.sequence;
@@ -126,7 +154,8 @@ absl::StatusOr<JobView> JobLoop::Accept(const std::string& id, JobDefinition def
   RETURN_IF_ERROR(Annotate(parts_.journal->AddJob(entry), "the job was not accepted"));
   ++next_sequence_;
   Job job;
-  job.spec_text = spec_text;
+  job.text = text;
+  live_spec_bytes_ += text.bytes;
   job.state = NewJobState(std::make_shared<const JobDefinition>(std::move(definition)), term_,
                           LimitsOf(parts_.options));
   PinResumed(job.state);

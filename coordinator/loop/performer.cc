@@ -131,9 +131,13 @@ void JobLoop::Performer::operator()(const AbandonCheckpoint& action) const {
 
 void JobLoop::Performer::operator()(const ExportCheckpoint& action) const {
   const std::string folder = loop_.parts_.options.state_folder + "/exports/" + id();
-  Effect(number(),
-         [store = store(), files = loop_.parts_.outside.file_system, action, folder,
-          config = job_.spec_text] { return RunExport(*store, *files, action, folder, config); });
+  // As it was accepted. The journal may be out of order at the moment; what is encoded anew says the same.
+  const absl::StatusOr<std::string> kept = loop_.parts_.journal->Spec(id());
+  std::string config = kept.ok() ? *kept : loop_.parts_.outside.codec->Encode(job_.state.job->spec);
+  Effect(number(), [store = store(), files = loop_.parts_.outside.file_system, action, folder,
+                    config = std::move(config)] {
+    return RunExport(*store, *files, action, folder, config);
+  });
 }
 
 }  // namespace stagecoach

@@ -116,6 +116,31 @@ TEST(PinnedStartTest, ANamedCheckpointIsNotRemovedWhileTheJobIsBeingAccepted) {
   EXPECT_GT(refused, 0) << "it was gone before";
 }
 
+// Symptom: a job with `resume: {job: first}` was refused when the newest manifest of `first` was damaged, though the
+// checkpoint before it was good.
+TEST(PinnedStartTest, ABrokenNewestManifestIsPassedOverUnlessItsStepIsNamed) {
+  SimulatedCluster cluster(2);
+  ASSERT_TRUE(cluster.Submit("first", SmallJob(2)).ok());
+  ASSERT_TRUE(cluster.RunToEnd("first"));
+  const std::string newest = "/checkpoints/first/step-000000000007/MANIFEST.json";
+  cluster.files().SetContents(newest, cluster.files().Contents(newest).substr(0, 100));
+  JobSpec second = SmallJob(2);
+  second.training.steps = 9;
+  second.resume_job = "first";
+  second.resume_step = 7;
+  const absl::Status named = cluster.Submit("named", second).status();
+  EXPECT_TRUE(absl::IsDataLoss(named)) << named << ": who names a step means that one";
+  second.resume_step = -1;
+  const absl::StatusOr<JobView> accepted = cluster.Submit("second", second);
+  ASSERT_TRUE(accepted.ok()) << accepted.status();
+  ASSERT_TRUE(cluster.RunToEnd("second"));
+  EXPECT_EQ(cluster.View("second").phase, JobPhase::kSucceeded) << cluster.View("second").message;
+  std::string history;
+  for (const JobRecord& record : cluster.Records("second")) history += record.message + "\n";
+  EXPECT_THAT(history, HasSubstr("a broken checkpoint was set aside: step-000000000007"));
+  EXPECT_THAT(history, HasSubstr("begins at the newest checkpoint of job first, step 6"));
+}
+
 // A refused submission keeps nothing.
 TEST(PinnedStartTest, ARefusedJobReleasesTheCheckpointItLookedAt) {
   SimulatedCluster cluster(4);

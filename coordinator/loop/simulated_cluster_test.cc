@@ -40,6 +40,7 @@ float Draw(uint64_t seed, uint64_t step, int layer, int operation) {
 }  // namespace
 
 std::string ListCodec::Encode(const JobSpec& spec) const {
+  std::lock_guard<std::mutex> lock(mutex_);
   const auto found = std::find(specs_.begin(), specs_.end(), spec);
   const size_t place = static_cast<size_t>(found - specs_.begin());
   if (found == specs_.end()) specs_.push_back(spec);
@@ -47,6 +48,7 @@ std::string ListCodec::Encode(const JobSpec& spec) const {
 }
 
 absl::StatusOr<JobSpec> ListCodec::Decode(const std::string& text) const {
+  std::lock_guard<std::mutex> lock(mutex_);
   for (size_t i = 0; i < specs_.size(); ++i) {
     if (text == absl::StrCat("{\"spec\":", i, "}")) return specs_[i];
   }

@@ -11,6 +11,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <set>
 #include <string>
@@ -24,13 +25,14 @@
 
 namespace stagecoach {
 
-// Text for a spec: its place among the specs seen.
+// Text for a spec: its place among the specs seen. Thread-safe, as codecs are.
 class ListCodec final : public JobCodec {
  public:
   std::string Encode(const JobSpec& spec) const override;
   absl::StatusOr<JobSpec> Decode(const std::string& text) const override;
 
  private:
+  mutable std::mutex mutex_;  // guards specs_
   mutable std::vector<JobSpec> specs_;
 };
 

@@ -27,6 +27,12 @@ int main(int argc, char** argv) {
                 "on SIGTERM every running job writes a checkpoint after the step at hand");
   parser.Switch("--hold-jobs", &flags.hold_jobs,
                 "unfinished jobs are not taken up again, but wait for `stagecoach resume`");
+  parser.Number("--keep-ended-jobs", &flags.keep_ended_jobs,
+                "ended jobs that the journal keeps, the newest; older ones are forgotten, their "
+                "files stay",
+                int64_t{1}, int64_t{1000000});
+  parser.Number("--keep-ended-days", &flags.keep_ended_days,
+                "an ended job is forgotten after so many days; 0: never for its age", 0.0, 36500.0);
   parser.Texts("--http-host", &flags.http_hosts,
                "a name by which browsers reach a loopback --http, besides localhost; repeatable");
   if (const std::optional<int> code = parser.Parse(argc, argv)) return *code;

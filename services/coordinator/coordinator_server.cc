@@ -72,6 +72,7 @@ struct CoordinatorServer::State {
   std::unique_ptr<FleetServiceAdapter> fleet_service;
   std::unique_ptr<GrpcServer> grpc;
   HttpServer http;
+  std::atomic<bool> following{false};  // job_metrics is there
   std::atomic<bool> ready{false};
 
   void KeepFault(const absl::Status& status);
@@ -132,6 +133,8 @@ absl::Status CoordinatorServer::State::StartManager() {
   options.state_folder = flags.state_dir;
   options.lease_seconds = flags.lease_seconds;
   options.hold_jobs = flags.hold_jobs;
+  options.keep_ended_jobs = flags.keep_ended_jobs;
+  options.keep_ended_days = flags.keep_ended_days;
   JobManager::Parts parts;
   parts.stages = stages.get();
   parts.checkpoints = checkpoints.get();
@@ -147,6 +150,13 @@ absl::Status CoordinatorServer::State::StartManager() {
     }
   };
   parts.on_folder_lost = [this](const absl::Status& status) { KeepFault(status); };
+  parts.on_purged = [this](const JobView& view) {
+    spdlog::info(
+        "job {} is forgotten, by --keep-ended-jobs={} and --keep-ended-days={}: its checkpoints, "
+        "exports and records stay on disk",
+        view.id, flags.keep_ended_jobs, flags.keep_ended_days);
+    if (following) job_metrics->Forget(view);
+  };
   parts.on_accepted = [this](const JobView& view) {
     job_metrics->Follow(view);
     records->Follow(view.id);
@@ -161,6 +171,7 @@ absl::Status CoordinatorServer::State::StartManager() {
 // Before the first call of a client, so that no acceptance is missed.
 void CoordinatorServer::State::FollowJobs() {
   job_metrics = std::make_unique<CoordinatorMetrics>(manager.get());
+  following = true;
   RecordWriterOptions options;
   options.folder = absl::StrCat(flags.state_dir, "/jobs");
   records = std::make_unique<RecordWriter>(options, SourceOf(manager.get()));

@@ -82,9 +82,9 @@ absl::Status JobFiles::Write(const std::vector<JobRecord>& records,
       ASSIGN_OR_RETURN(events_, EventFile::Create(folder_, now_unix_seconds));
     }
     // In every file anew: TensorBoard keeps the first it reads.
-    if (!has_parameters_ && view.has_value()) {
+    if (!has_parameters_ && view.has_value() && view->spec != nullptr) {
       events = absl::StrCat(
-          SessionStartEvent(view->submitted_unix_seconds, view->id, HyperParametersOf(view->spec)),
+          SessionStartEvent(view->submitted_unix_seconds, view->id, HyperParametersOf(*view->spec)),
           events);
       has_parameters_ = true;
     }

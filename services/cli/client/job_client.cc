@@ -24,6 +24,7 @@ constexpr std::chrono::minutes kLongestStream(10);
 constexpr double kReadingTimeoutSeconds = 600;
 // All spans that the stages still hold may be many.
 constexpr int kLargestAnswer = 64 << 20;
+constexpr int kPageJobs = 1000;
 
 std::shared_ptr<grpc::Channel> MakeApiChannel(
     const std::string& address, const std::shared_ptr<grpc::ChannelCredentials>& credentials) {
@@ -73,11 +74,20 @@ class GrpcJobClient final : public JobClient {
   }
 
   absl::StatusOr<v1::ListJobsResponse> List() override {
-    v1::ListJobsResponse response;
-    RETURN_IF_ERROR(Call([&](grpc::ClientContext* context) {
-      return jobs_->ListJobs(context, v1::ListJobsRequest(), &response);
-    }));
-    return response;
+    v1::ListJobsRequest request;
+    request.set_page_size(kPageJobs);
+    v1::ListJobsResponse all;
+    while (true) {
+      v1::ListJobsResponse page;
+      RETURN_IF_ERROR(Call(
+          [&](grpc::ClientContext* context) { return jobs_->ListJobs(context, request, &page); }));
+      all.mutable_jobs()->MergeFrom(page.jobs());
+      // An older coordinator sends all at once, and one that repeats itself would keep us for ever.
+      if (page.next_page_token().empty() || page.next_page_token() == request.page_token()) {
+        return all;
+      }
+      request.set_page_token(page.next_page_token());
+    }
   }
 
   absl::StatusOr<v1::Job> Cancel(const std::string& id) override {

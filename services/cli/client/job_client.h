@@ -24,7 +24,7 @@ class JobClient {
 
   virtual absl::StatusOr<v1::Job> Submit(const std::string& id, const v1::JobSpec& spec) = 0;
   virtual absl::StatusOr<v1::Job> Get(const std::string& id) = 0;
-  virtual absl::StatusOr<v1::ListJobsResponse> List() = 0;
+  virtual absl::StatusOr<v1::ListJobsResponse> List() = 0;  // all pages; jobs without their specs
   virtual absl::StatusOr<v1::Job> Cancel(const std::string& id) = 0;
   // stages 0: as the job says.
   virtual absl::StatusOr<v1::ResumeJobResponse> Resume(const std::string& id, int64_t stages) = 0;

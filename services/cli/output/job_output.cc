@@ -44,11 +44,16 @@ std::string LossText(const v1::Job& job) {
   return job.has_loss() ? absl::StrFormat("%.4f", job.loss()) : "-";
 }
 
+// An older coordinator sends no summary.
+std::string NameOf(const v1::Job& job) {
+  return job.has_summary() ? job.summary().name() : job.spec().name();
+}
+
 std::string Steps(const v1::Job& job) {
   if (const int64_t steps = TotalSteps(job); steps > 0) {
     return absl::StrCat(job.step(), "/", steps);
   }
-  const double epochs = job.spec().training().epochs();
+  const double epochs = job.has_summary() ? job.summary().epochs() : job.spec().training().epochs();
   return absl::StrCat(job.step(), ", ", epochs, epochs == 1 ? " epoch" : " epochs");
 }
 
@@ -120,7 +125,7 @@ std::string ToJson(const google::protobuf::Message& message, OutputFormat format
 std::string JobTable(const v1::ListJobsResponse& jobs, const Console& console) {
   Table table({"ID", "NAME", "STEP", "LOSS", "SUBMITTED", "STATE"}, {2, 3});
   for (const v1::Job& job : jobs.jobs()) {
-    table.Add({job.id(), job.spec().name(), Steps(job), LossText(job),
+    table.Add({job.id(), NameOf(job), Steps(job), LossText(job),
                FormatUnixTime(job.submitted_unix_seconds()),
                console.ColoredState(StateName(job.state()))});
   }

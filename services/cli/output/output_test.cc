@@ -249,6 +249,12 @@ TEST(JobOutput, AFleetAndItsJobsAsTables) {
   job.mutable_spec()->set_precision(v1::PRECISION_BFLOAT16);
   EXPECT_THAT(JobDescription(job, console), HasSubstr("Precision:      bfloat16\n"));
   job.mutable_spec()->clear_precision();
+  // As lists of this version have it.
+  v1::ListJobsResponse listed;
+  listed.add_jobs()->set_id("vit-1");
+  listed.mutable_jobs(0)->mutable_summary()->set_name("vit");
+  listed.mutable_jobs(0)->mutable_summary()->set_epochs(2);
+  EXPECT_THAT(JobTable(listed, console), HasSubstr("vit-1  vit   0, 2 epochs"));
   EXPECT_THAT(ToJson(jobs, OutputFormat::kNdjson), HasSubstr(R"("training":{"steps":"200")"));
 }
 

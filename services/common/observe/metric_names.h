@@ -206,13 +206,13 @@ inline constexpr MetricDefinition kJobQueueOldest = {
     "",
     "C",
     "How long the oldest job that has not begun has waited; 0 if none waits."};
-inline constexpr MetricDefinition kJobWatches = {
-    "stagecoach_job_watches",
-    kG,
-    "1",
-    "",
-    "C",
-    "Watches of jobs' records that are open: those of clients and the coordinator's own two a job."};
+inline constexpr MetricDefinition kJobWatches = {"stagecoach_job_watches",
+                                                 kG,
+                                                 "1",
+                                                 "",
+                                                 "C",
+                                                 "Watches of jobs' records that are open: those of "
+                                                 "clients and the coordinator's own two a job."};
 inline constexpr MetricDefinition kFolderFree = {
     "stagecoach_folder_free_bytes",
     kG,
@@ -275,7 +275,8 @@ inline constexpr MetricDefinition kMeasure = {
     "1",
     "job_id,split,measure",
     "C",
-    "What is measured beside the loss, as accuracy, of the last step or evaluation; of single classes nothing."};
+    "What is measured beside the loss, as accuracy, of the last step or evaluation; of single "
+    "classes nothing."};
 inline constexpr MetricDefinition kLearningRate = {
     "stagecoach_train_learning_rate", kG, "1", "job_id", "C", "Learning rate of the last step."};
 inline constexpr MetricDefinition kGradientNorm = {

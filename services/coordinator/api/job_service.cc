@@ -26,6 +26,11 @@ auto ReplyJob(grpc::ServerUnaryReactor* reactor, Response* response) {
   };
 }
 
+absl::Status SetAside(const JobView& view) {
+  return absl::FailedPreconditionError(
+      absl::StrCat("job ", view.id, ": its spec is not known: ", view.message));
+}
+
 // A field that is dropped is another job, and it would train without a word.
 template <typename Request>
 absl::StatusOr<JobSpec> SpecOf(const Request& request) {
@@ -64,13 +69,24 @@ grpc::ServerUnaryReactor* JobServiceAdapter::GetJob(grpc::CallbackServerContext*
 }
 
 grpc::ServerUnaryReactor* JobServiceAdapter::ListJobs(grpc::CallbackServerContext* context,
-                                                      const v1::ListJobsRequest*,
+                                                      const v1::ListJobsRequest* request,
                                                       v1::ListJobsResponse* response) {
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  parts_.manager->List([reactor, response](const std::vector<JobView>& views) {
-    for (const JobView& view : views) *response->add_jobs() = ToProto(view);
-    reactor->Finish(grpc::Status::OK);
-  });
+  absl::StatusOr<uint64_t> before = PageStart(request->page_token(), "page_token");
+  const int size = request->page_size() == 0 ? kPageJobs : request->page_size();
+  if (size < 1 || size > kMostPageJobs) {
+    before = absl::InvalidArgumentError(
+        absl::StrCat("page_size=", size, ": want 1 to ", kMostPageJobs, ", or 0 for ", kPageJobs));
+  }
+  if (!before.ok()) {
+    reactor->Finish(ToApiGrpc(before.status()));
+    return reactor;
+  }
+  parts_.manager->ListPage(*before, static_cast<size_t>(size),
+                           [reactor, response](const absl::StatusOr<JobManager::Page>& page) {
+                             if (page.ok()) *response = ToProto(*page);
+                             reactor->Finish(ToApiGrpc(page.status()));
+                           });
   return reactor;
 }
 
@@ -144,8 +160,12 @@ grpc::ServerUnaryReactor* JobServiceAdapter::ExportWeights(grpc::CallbackServerC
                           reactor->Finish(ToApiGrpc(view.status()));
                           return;
                         }
+                        if (view->spec == nullptr) {
+                          reactor->Finish(ToApiGrpc(SetAside(*view)));
+                          return;
+                        }
                         PostWork(reactor, [this, request, response, spec = view->spec] {
-                          return ExportTo(*request, spec, response);
+                          return ExportTo(*request, *spec, response);
                         });
                       });
   return reactor;

@@ -11,6 +11,7 @@
 #include "base/hash.h"
 #include "checkpoint/names.h"
 #include "checkpoint/shard.h"
+#include "services/common/convert/convert_spec.h"
 #include "services/common/grpc/grpc_channel.h"
 #include "services/common/grpc/grpc_server.h"
 #include "services/coordinator/api/read_logs_reactor.h"
@@ -162,6 +163,64 @@ TEST_F(JobServiceTest, RefusesMoreWatchesThanThereMayBe) {
   EXPECT_EQ(refused.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
   EXPECT_EQ(refused.error_message(), "1000 watches of jobs are open already; try again later");
   for (const auto& call : calls) call->context.TryCancel();
+}
+
+TEST_F(JobServiceTest, ListsJobsInPagesWithoutTheirSpecs) {
+  for (int i = 1; i <= 104; ++i) {
+    const auto view = Await<absl::StatusOr<JobView>>(kPatience, [&](auto done) {
+      manager_->Submit(absl::StrCat("job-", i), SmallSpec(), done);
+    });
+    ASSERT_TRUE(view.has_value() && view->ok());
+  }
+  const auto list = [this](int size, const std::string& token, v1::ListJobsResponse* page) {
+    v1::ListJobsRequest request;
+    request.set_page_size(size);
+    request.set_page_token(token);
+    grpc::ClientContext context;
+    return stub_->ListJobs(&context, request, page);
+  };
+  v1::ListJobsResponse newest, rest, all;
+  ASSERT_TRUE(list(0, "", &newest).ok());
+  ASSERT_EQ(newest.jobs_size(), 100);
+  EXPECT_EQ(newest.jobs(0).id(), "job-104");
+  EXPECT_FALSE(newest.jobs(0).has_spec());
+  EXPECT_EQ(newest.jobs(0).summary().name(), "small");
+  EXPECT_EQ(newest.jobs(0).total_steps(), 10);
+  ASSERT_TRUE(list(0, newest.next_page_token(), &rest).ok());
+  ASSERT_EQ(rest.jobs_size(), 5);
+  EXPECT_EQ(rest.jobs(4).id(), "job-a");
+  EXPECT_EQ(rest.next_page_token(), "");
+  ASSERT_TRUE(list(1000, "", &all).ok());
+  EXPECT_EQ(all.jobs_size(), 105);
+  EXPECT_EQ(list(1001, "", &all).error_message(), "page_size=1001: want 1 to 1000, or 0 for 100");
+  EXPECT_EQ(list(-1, "", &all).error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(list(0, "next", &all).error_message(),
+            "page_token=\"next\": want next_page_token of the page before, or nothing for the "
+            "newest jobs");
+}
+
+// Its spec is in the journal only.
+TEST_F(JobServiceTest, AnEndedJobIsShownWithItsSpec) {
+  const auto cancelled = Await<absl::StatusOr<JobView>>(
+      kPatience, [&](auto done) { manager_->Cancel("job-a", done); });
+  ASSERT_TRUE(cancelled.has_value() && cancelled->ok());
+  v1::GetJobRequest request;
+  request.set_id("job-a");
+  for (int i = 0; i < 2; ++i) {  // also once it is in memory as a view only
+    v1::GetJobResponse response;
+    grpc::ClientContext context;
+    ASSERT_TRUE(stub_->GetJob(&context, request, &response).ok());
+    EXPECT_EQ(response.job().state(), v1::JOB_STATE_CANCELLED);
+    EXPECT_EQ(response.job().spec().model().gpt().layers(), 2);
+    EXPECT_EQ(response.job().spec().training().steps(), 10);
+  }
+  v1::SubmitJobRequest again;
+  again.set_id("job-a");
+  *again.mutable_spec() = ToProto(SmallSpec());
+  v1::SubmitJobResponse repeated;
+  grpc::ClientContext context;
+  ASSERT_TRUE(stub_->SubmitJob(&context, again, &repeated).ok()) << "to repeat one is harmless";
+  EXPECT_EQ(repeated.job().spec().training().steps(), 10);
 }
 
 TEST_F(JobServiceTest, ReadsTheLinesThereAre) {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
 #include "base/status.h"
 #include "coordinator/job/shown_json.h"
 #include "services/common/convert/convert_card.h"
@@ -34,9 +36,11 @@ v1::JobState JobStateOf(JobPhase phase) {
 
 namespace {
 
-void AddMeasures(const std::vector<Measure>& measures,
+// Of classes there may be thousands.
+void AddMeasures(const std::vector<Measure>& measures, bool of_classes,
                  google::protobuf::RepeatedPtrField<v1::Measure>* protos) {
   for (const Measure& measure : measures) {
+    if (!of_classes && IsOfAClass(measure.name)) continue;
     v1::Measure& proto = *protos->Add();
     proto.set_name(measure.name);
     proto.set_value(measure.value);
@@ -45,10 +49,16 @@ void AddMeasures(const std::vector<Measure>& measures,
 
 }  // namespace
 
-v1::Job ToProto(const JobView& view) {
+v1::Job ToListed(const JobView& view) {
   v1::Job job;
   job.set_id(view.id);
-  *job.mutable_spec() = ToProto(view.spec);
+  v1::JobSummary& summary = *job.mutable_summary();
+  summary.set_name(view.summary.name);
+  summary.set_model(view.summary.model);
+  summary.set_data(view.summary.data);
+  summary.set_batch_size(view.summary.batch_size);
+  summary.set_micro_batches(view.summary.micro_batches);
+  summary.set_epochs(view.summary.epochs);
   job.set_state(JobStateOf(view.phase));
   job.set_detail(view.set_aside ? "set aside" : JobPhaseName(view.phase));
   job.set_message(view.message);
@@ -57,8 +67,8 @@ v1::Job ToProto(const JobView& view) {
   job.set_total_steps(view.total_steps);
   if (view.has_loss) job.set_loss(view.loss);
   if (view.has_evaluation_loss) job.set_evaluation_loss(view.evaluation_loss);
-  AddMeasures(view.measures, job.mutable_measures());
-  AddMeasures(view.evaluation_measures, job.mutable_evaluation_measures());
+  AddMeasures(view.measures, false, job.mutable_measures());
+  AddMeasures(view.evaluation_measures, false, job.mutable_evaluation_measures());
   job.set_tokens_per_second(view.tokens_per_second);
   job.set_step_seconds(view.step_seconds);
   job.set_bubble(view.bubble);
@@ -85,6 +95,32 @@ v1::Job ToProto(const JobView& view) {
   return job;
 }
 
+v1::Job ToProto(const JobView& view) {
+  v1::Job job = ToListed(view);
+  if (view.spec != nullptr) *job.mutable_spec() = ToProto(*view.spec);
+  if (view.set_aside) job.mutable_spec()->set_name(view.summary.name);  // all that is known of it
+  job.clear_measures();
+  job.clear_evaluation_measures();
+  AddMeasures(view.measures, true, job.mutable_measures());
+  AddMeasures(view.evaluation_measures, true, job.mutable_evaluation_measures());
+  return job;
+}
+
+v1::ListJobsResponse ToProto(const JobManager::Page& page) {
+  v1::ListJobsResponse response;
+  for (const JobView& view : page.jobs) *response.add_jobs() = ToListed(view);
+  if (page.next > 0) response.set_next_page_token(absl::StrCat(page.next));
+  return response;
+}
+
+absl::StatusOr<uint64_t> PageStart(const std::string& token, const char* field) {
+  uint64_t before = 0;
+  if (token.empty() || (absl::SimpleAtoi(token, &before) && before > 0)) return before;
+  return absl::InvalidArgumentError(
+      absl::StrCat(field, "=\"", token.substr(0, 32),
+                   "\": want next_page_token of the page before, or nothing for the newest jobs"));
+}
+
 v1::WatchJobResponse ToProto(const JobRecord& record) {
   v1::WatchJobResponse proto;
   proto.set_number(record.number);
@@ -107,12 +143,12 @@ v1::WatchJobResponse ToProto(const JobRecord& record) {
       step.set_bubble_ideal(record.bubble_ideal);
       step.set_skipped(record.skipped);
       step.set_nonfinite_steps(record.nonfinite_steps);
-      AddMeasures(record.measures, step.mutable_measures());
+      AddMeasures(record.measures, true, step.mutable_measures());
       break;
     }
     case JobRecord::Kind::kEvaluation:
       proto.mutable_evaluation()->set_loss(record.loss);
-      AddMeasures(record.measures, proto.mutable_evaluation()->mutable_measures());
+      AddMeasures(record.measures, true, proto.mutable_evaluation()->mutable_measures());
       break;
     case JobRecord::Kind::kCheckpoint:
       proto.mutable_checkpoint()->set_error(record.message);

@@ -12,6 +12,13 @@ namespace stagecoach {
 // PENDING: submitted, planned, loading. RUNNING: also recovering and finishing.
 v1::JobState JobStateOf(JobPhase phase);
 v1::Job ToProto(const JobView& view);
+// Without its spec and what is measured of single classes, which lists of many jobs have no room for.
+v1::Job ToListed(const JobView& view);
+// Pages of lists: jobs in one, if nobody says how many, and at most.
+inline constexpr int kPageJobs = 100, kMostPageJobs = 1000;
+v1::ListJobsResponse ToProto(const JobManager::Page& page);
+// What a page's token says: `before` of JobManager::ListPage. INVALID_ARGUMENT names `field`.
+absl::StatusOr<uint64_t> PageStart(const std::string& token, const char* field);
 v1::WatchJobResponse ToProto(const JobRecord& record);
 // DATA_LOSS: as coordinator/job/shown_json.h.
 absl::StatusOr<v1::GetShownPicturesResponse> ShownToProto(const ShownTexts& shown, bool with_files);

@@ -30,7 +30,7 @@ TEST(ConvertJob, ShowsInnerStatesAsTheFiveThatUsersKnow) {
   EXPECT_EQ(JobStateOf(JobPhase::kCancelled), v1::JOB_STATE_CANCELLED);
   JobView view;
   view.id = "job-a";
-  view.spec = GptJob();
+  view.spec = std::make_shared<const JobSpec>(GptJob());
   view.phase = JobPhase::kRecovering;
   view.stages.push_back({"stage-0", "127.0.0.1:1", 0, 3, {}, {}});
   const v1::Job job = ToProto(view);

@@ -24,8 +24,8 @@ std::string Event(const char* name, const std::string& json) {
 // What one reader has been sent.
 class Reader {
  public:
-  Reader(LiveState* live, RecordTail* tail, std::string job, uint64_t after)
-      : live_(live), tail_(tail), job_(std::move(job)), after_(after) {}
+  Reader(JobManager* manager, LiveState* live, RecordTail* tail, std::string job, uint64_t after)
+      : manager_(manager), live_(live), tail_(tail), job_(std::move(job)), after_(after) {}
 
   void Serve(HttpStream& stream) {
     while (true) {
@@ -52,15 +52,33 @@ class Reader {
         text += Event("jobs", snapshot->jobs_json);
       }
       const JobView* const view = job_.empty() ? nullptr : snapshot->Find(job_);
-      std::string job_json = view == nullptr ? "" : ToJson(ToProto(*view));
-      if (job_json != job_json_) {
-        text += Event("job", job_json);
-        job_json_ = std::move(job_json);
+      std::string job_json = view == nullptr ? "" : ToJson(ToListed(*view));
+      if (view != nullptr && job_json != job_json_) {
+        const JobView whole = WithSpec(*view);
+        if (whole.spec != nullptr || whole.set_aside) {  // else the loop is busy: in the next turn
+          text += Event("job", ToJson(ToProto(whole)));
+          job_json_ = std::move(job_json);
+        }
       }
       text += Event("stages", snapshot->stages_json);
     }
     if (!job_.empty()) text += Records(last ? kNewest : shown_seconds_, more);
     return text;
+  }
+
+  // A held job that is resumed may have another one from then on, and that begins a generation. Copied: what the job has
+  // goes with it.
+  JobView WithSpec(JobView view) {
+    if (spec_ == nullptr || view.generation != spec_generation_) {
+      const auto asked = Await<absl::StatusOr<JobView>>(
+          kLoopAnswerSeconds, [&](auto done) { manager_->Get(job_, done); });
+      if (asked.has_value() && asked->ok() && (*asked)->spec != nullptr) {
+        spec_ = std::make_shared<const JobSpec>(*(*asked)->spec);
+        spec_generation_ = view.generation;
+      }
+    }
+    view.spec = spec_;
+    return view;
   }
 
   std::string Records(double version, bool* more) {
@@ -83,13 +101,16 @@ class Reader {
     return text;
   }
 
+  JobManager* const manager_;
   LiveState* const live_;
   RecordTail* const tail_;
   const std::string job_;
   uint64_t after_;
   double shown_seconds_ = -1;
   std::string states_ = "none yet";
-  std::string job_json_;
+  std::string job_json_;  // as it was sent last, without the spec
+  std::shared_ptr<const JobSpec> spec_;
+  uint64_t spec_generation_ = 0;
   absl::Status unreadable_;  // as it was told
 };
 
@@ -117,7 +138,7 @@ HttpResponse EventStream::Open(const HttpRequest& request, HttpServer::StreamBod
     if (!view->ok()) return ErrorResponse(view->status());
   }
   *body = [this, job, after](HttpStream& stream) {
-    Reader(live_, &tail_, job, after).Serve(stream);
+    Reader(manager_, live_, &tail_, job, after).Serve(stream);
   };
   return {200, "text/event-stream", ""};
 }

@@ -61,7 +61,7 @@ HttpResponse HttpApi::Answer(const HttpRequest& request) const {
     return Cancel(parts[1], request);
   }
   if (request.method != "GET" && request.method != "HEAD") return WrongMethod("GET, HEAD");
-  if (parts[0] == "jobs" && parts.size() == 1) return Jobs();
+  if (parts[0] == "jobs" && parts.size() == 1) return Jobs(request);
   if (parts[0] == "jobs" && parts.size() == 2) return OfJob(parts[1], "", request);
   if (parts[0] == "jobs" && parts.size() == 3 && !parts[2].empty()) {
     return OfJob(parts[1], parts[2], request);
@@ -99,13 +99,16 @@ HttpResponse HttpApi::OfJob(const std::string& id, const std::string& part,
   return NoSuchPath(request.path);
 }
 
-HttpResponse HttpApi::Jobs() const {
-  const auto views =
-      Await<std::vector<JobView>>(kLoopSeconds, [this](auto done) { parts_.manager->List(done); });
-  if (!views.has_value()) return ErrorResponse(Busy());
-  v1::ListJobsResponse response;
-  for (const JobView& view : *views) *response.add_jobs() = ToProto(view);
-  return JsonResponse(ToJson(response));
+HttpResponse HttpApi::Jobs(const HttpRequest& request) const {
+  const absl::StatusOr<uint64_t> limit = Number(request, "limit", kPageJobs, 1, kMostPageJobs);
+  if (!limit.ok()) return ErrorResponse(limit.status());
+  const auto before = PageStart(QueryValue(request, "after").value_or(""), "after");
+  if (!before.ok()) return ErrorResponse(before.status());
+  const auto page = Await<absl::StatusOr<JobManager::Page>>(
+      kLoopSeconds, [&](auto done) { parts_.manager->ListPage(*before, *limit, done); });
+  if (!page.has_value()) return ErrorResponse(Busy());
+  if (!page->ok()) return ErrorResponse(page->status());
+  return JsonResponse(ToJson(ToProto(**page)));
 }
 
 HttpResponse HttpApi::Stages() const {
@@ -189,7 +192,11 @@ HttpResponse HttpApi::Trace(const JobView& view, const HttpRequest& request) con
 }
 
 HttpResponse HttpApi::Plan(const JobView& view) const {
-  JobSpec spec = view.spec;
+  if (view.spec == nullptr) {
+    return ErrorResponse(absl::FailedPreconditionError(
+        absl::StrCat("job ", view.id, ": its spec is not known: ", view.message)));
+  }
+  JobSpec spec = *view.spec;
   // Where the number is automatic: of the stages that the job has.
   if (spec.pipeline.stages == 0) spec.pipeline.stages = view.pipeline_stages;
   const auto plan = Await<absl::StatusOr<stagecoach::Plan>>(

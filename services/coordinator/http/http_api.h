@@ -40,7 +40,7 @@ class HttpApi {
   absl::StatusOr<JobView> Get(const std::string& id) const;
   HttpResponse OfJob(const std::string& id, const std::string& part,
                      const HttpRequest& request) const;
-  HttpResponse Jobs() const;
+  HttpResponse Jobs(const HttpRequest& request) const;
   HttpResponse Stages() const;
   HttpResponse Cancel(const std::string& id, const HttpRequest& request) const;
   HttpResponse Records(const std::string& id, const HttpRequest& request) const;

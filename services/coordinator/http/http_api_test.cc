@@ -50,8 +50,13 @@ class HttpApiTest : public WaitingJobTest {
 TEST_F(HttpApiTest, PrintsEveryFieldWithTheNamesOfTheMessages) {
   const json jobs = Json("/api/v1/jobs");
   ASSERT_EQ(jobs["jobs"].size(), 1u);
-  const json job = Json("/api/v1/jobs/job-a");
-  EXPECT_EQ(jobs["jobs"][0], job);
+  json job = Json("/api/v1/jobs/job-a");
+  EXPECT_EQ(job["spec"]["name"], "small");
+  EXPECT_EQ(job["summary"]["name"], "small");
+  EXPECT_EQ(job["summary"]["model"], "gpt");
+  json listed = job;
+  listed.erase("spec");
+  EXPECT_EQ(jobs["jobs"][0], listed) << "a list has no room for specs";
   EXPECT_EQ(job["id"], "job-a");
   EXPECT_EQ(job["state"], "JOB_STATE_PENDING");
   EXPECT_EQ(job["step"], "0") << "64-bit integers are strings, and zeros are printed";
@@ -61,6 +66,24 @@ TEST_F(HttpApiTest, PrintsEveryFieldWithTheNamesOfTheMessages) {
   EXPECT_EQ(Json("/api/v1/jobs/job-a/checkpoints")["checkpoints"].size(), 0u);
   EXPECT_EQ(Json("/api/v1/jobs/job-a/plan")["stages"].size(), 2u);
   EXPECT_EQ(Json("/api/v1/jobs/job-a/trace")["stages"].size(), 0u);
+}
+
+TEST_F(HttpApiTest, GivesJobsInPages) {
+  for (const char* id : {"job-b", "job-c"}) {
+    const auto view = Await<absl::StatusOr<JobView>>(
+        kPatience, [&](auto done) { manager_->Submit(id, SmallSpec(), done); });
+    ASSERT_TRUE(view.has_value() && view->ok());
+  }
+  const json newest = Json("/api/v1/jobs?limit=2");
+  ASSERT_EQ(newest["jobs"].size(), 2u);
+  EXPECT_EQ(newest["jobs"][0]["id"], "job-c");
+  const std::string token = newest["next_page_token"];
+  const json last = Json("/api/v1/jobs?limit=2&after=" + token);
+  ASSERT_EQ(last["jobs"].size(), 1u);
+  EXPECT_EQ(last["jobs"][0]["id"], "job-a");
+  EXPECT_EQ(last["next_page_token"], "");
+  EXPECT_EQ(Json("/api/v1/jobs?after=")["jobs"].size(), 3u)
+      << "as a page asks that has no token yet";
 }
 
 TEST_F(HttpApiTest, GivesRecordsInPages) {
@@ -89,11 +112,13 @@ TEST_F(HttpApiTest, SaysWhatIsWrongWithARequest) {
     EXPECT_EQ(Json(path, 404)["error"]["code"], "NOT_FOUND") << path;
   }
   for (const char* path :
-       {"/api/v1/jobs/job-a/records?after=-1", "/api/v1/jobs/job-a/records?after=x",
-        "/api/v1/jobs/job-a/records?limit=0", "/api/v1/jobs/job-a/records?limit=10001",
-        "/api/v1/jobs/job-a/trace?steps=51", "/api/v1/jobs/job-a/trace?steps=",
-        "/api/v1/jobs/job-a/trace?format=svg", "/api/v1/logs?tail=0", "/api/v1/logs?tail=2001",
-        "/api/v1/logs?stage=1", "/api/v1/logs?job=job-a&stage=-1"}) {
+       {"/api/v1/jobs?limit=0", "/api/v1/jobs?limit=1001", "/api/v1/jobs?after=x",
+        "/api/v1/jobs?after=0", "/api/v1/jobs/job-a/records?after=-1",
+        "/api/v1/jobs/job-a/records?after=x", "/api/v1/jobs/job-a/records?limit=0",
+        "/api/v1/jobs/job-a/records?limit=10001", "/api/v1/jobs/job-a/trace?steps=51",
+        "/api/v1/jobs/job-a/trace?steps=", "/api/v1/jobs/job-a/trace?format=svg",
+        "/api/v1/logs?tail=0", "/api/v1/logs?tail=2001", "/api/v1/logs?stage=1",
+        "/api/v1/logs?job=job-a&stage=-1"}) {
     EXPECT_EQ(Json(path, 400)["error"]["code"], "INVALID_ARGUMENT") << path;
   }
   EXPECT_THAT(Json("/api/v1/jobs/job-a/trace?steps=51", 400)["error"]["message"].dump(),

@@ -8,8 +8,6 @@
 #include "services/coordinator/watch/await.h"
 
 namespace stagecoach {
-namespace {}  // namespace
-
 const JobView* LiveState::Snapshot::Find(const std::string& id) const {
   for (const JobView& job : jobs) {
     if (job.id == id) return &job;
@@ -36,15 +34,20 @@ std::shared_ptr<const LiveState::Snapshot> LiveState::Take() const {
   auto snapshot = std::make_shared<Snapshot>();
   snapshot->taken_seconds = clock_->MonotonicSeconds();
   snapshot->jobs = *std::move(jobs);
-  for (const JobView& job : snapshot->jobs) {
+  for (JobView& job : snapshot->jobs) {
+    job.spec = nullptr;  // it is the job's, which may end before the next look at it
     absl::StrAppend(&snapshot->states, job.id, " ", JobPhaseName(job.phase), "\n");
   }
   if (latest_ != nullptr && latest_->states == snapshot->states) {
     snapshot->jobs_json = latest_->jobs_json;
   } else {
-    v1::ListJobsResponse response;
-    for (const JobView& job : snapshot->jobs) *response.add_jobs() = ToProto(job);
-    snapshot->jobs_json = ToJson(response);
+    JobManager::Page page;
+    page.jobs = snapshot->jobs;
+    if (page.jobs.size() > kPageJobs) {
+      page.jobs.resize(kPageJobs);
+      page.next = page.jobs.back().sequence;
+    }
+    snapshot->jobs_json = ToJson(ToProto(page));
   }
   v1::ListStagesResponse response;
   for (const StageView& stage : *stages) *response.add_stages() = ToProto(stage);

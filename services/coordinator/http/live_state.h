@@ -21,10 +21,10 @@ class LiveState {
 
   struct Snapshot {
     double taken_seconds = 0;
-    std::vector<JobView> jobs;  // newest first
-    std::string states;         // differs when a job came or changed its state
-    std::string jobs_json;      // ListJobsResponse, as of the last change of `states`
-    std::string stages_json;    // ListStagesResponse
+    std::vector<JobView> jobs;  // newest first, without their specs
+    std::string states;         // differs when a job came, went or changed its state
+    std::string jobs_json;    // ListJobsResponse, the first page, as of the last change of `states`
+    std::string stages_json;  // ListStagesResponse
     const JobView* Find(const std::string& id) const;
   };
 

@@ -145,10 +145,21 @@ void CoordinatorMetrics::Follow(const JobView& view) {
       },
       [shared = shared_, id = view.id](const absl::Status& status) {
         if (status.ok()) return;
-        // Refused by a busy job loop; the next scrape asks again.
         std::lock_guard<std::mutex> lock(shared->mutex);
-        shared->tracks[id].followed = false;
+        if (absl::IsNotFound(status)) {  // it was forgotten meanwhile
+          shared->tracks.erase(id);
+        } else {  // refused by a busy job loop; the next scrape asks again
+          shared->tracks[id].followed = false;
+        }
       });
+}
+
+void CoordinatorMetrics::Forget(const JobView& view) {
+  std::lock_guard<std::mutex> lock(shared_->mutex);
+  shared_->tracks.erase(view.id);
+  for (const StageFaults& faults : view.faults) {
+    shared_->former_faults[faults.stage_name][faults.reason] += faults.count;
+  }
 }
 
 void CoordinatorMetrics::Write(MetricWriter& writer) {
@@ -185,6 +196,10 @@ void CoordinatorMetrics::WriteRecoveries(const std::vector<JobView>& jobs,
                                          const std::vector<StageView>& stages,
                                          MetricWriter& writer) {
   std::map<std::string, std::map<std::string, uint64_t>> counts;
+  {
+    std::lock_guard<std::mutex> lock(shared_->mutex);
+    counts = shared_->former_faults;
+  }
   for (const StageView& stage : stages) counts[stage.registration.name];
   for (const JobView& job : jobs) {
     for (const StageFaults& faults : job.faults) {
@@ -225,15 +240,14 @@ void CoordinatorMetrics::WriteJob(const JobView& view, MetricWriter& writer) {
     track = shared_->tracks[view.id];
   }
   if (!track.size) {
-    track.size = SizeOfTokens(view.spec);
+    track.size = view.spec != nullptr ? SizeOfTokens(*view.spec) : TokenSize{};
     std::lock_guard<std::mutex> lock(shared_->mutex);
     shared_->tracks[view.id].size = track.size;
   }
   const std::string& id = view.id;
-  const TrainingSpec& training = view.spec.training;
   writer.Add(metric::kJobInfo,
-             {id, view.spec.name, view.spec.model.kind, std::to_string(view.stages.size()),
-              std::to_string(training.micro_batches)},
+             {id, view.summary.name, view.summary.model, std::to_string(view.stages.size()),
+              std::to_string(view.summary.micro_batches)},
              1);
   writer.Add(metric::kStep, {id}, static_cast<double>(view.step));
   writer.Add(metric::kTargetSteps, {id}, static_cast<double>(view.total_steps));
@@ -267,7 +281,7 @@ void CoordinatorMetrics::WriteTrack(const JobView& view, const Track& track, Met
   writer.Add(metric::kSteps, {id, "skipped"}, static_cast<double>(track.skipped));
   writer.Add(metric::kSteps, {id, "replayed"}, static_cast<double>(track.replayed));
   const double examples =
-      static_cast<double>(track.applied) * static_cast<double>(view.spec.training.batch_size);
+      static_cast<double>(track.applied) * static_cast<double>(view.summary.batch_size);
   writer.Add(metric::kExamples, {id}, examples);
   if (track.size->tokens_per_example > 0) {
     const double tokens = examples * track.size->tokens_per_example;

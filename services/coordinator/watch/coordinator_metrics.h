@@ -28,6 +28,8 @@ class CoordinatorMetrics {
   explicit CoordinatorMetrics(JobManager* manager);
   // A job that was accepted, or was there when this process started. Harmless to repeat.
   void Follow(const JobView& view);
+  // A job that is not known any more. What was counted of all jobs stays counted. Any thread; does not wait.
+  void Forget(const JobView& view);
   void Write(MetricWriter& writer);
 
  private:
@@ -55,6 +57,8 @@ class CoordinatorMetrics {
     std::map<std::string, Track> tracks;
     uint64_t submitted = 0;
     std::map<std::string, uint64_t> finished;  // by shown state
+    // Of jobs that are forgotten, by stage and reason: a counter does not go back.
+    std::map<std::string, std::map<std::string, uint64_t>> former_faults;
     Histogram step_seconds{Histogram::DoublingBounds()};
     Histogram queue_seconds{Histogram::DoublingBounds()};
     Histogram save_seconds{Histogram::DoublingBounds()};

@@ -1,6 +1,10 @@
 #include "services/coordinator/watch/coordinator_metrics.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "services/common/observe/metrics.h"
+#include "services/coordinator/api/waiting_job_testing.h"
 
 namespace stagecoach {
 namespace {
@@ -29,6 +33,23 @@ TEST(CoordinatorMetrics, TheQueueIsAsOldAsItsOldestJob) {
   recovering.step = 7;
   EXPECT_EQ(OldestPendingSeconds({recovering, SubmittedAt(JobPhase::kHeld, 100)}, 1000), 0)
       << "neither waits to begin";
+}
+
+using ForgottenJob = WaitingJobTest;
+
+// A counter that goes back looks like a restart of the process.
+TEST_F(ForgottenJob, TakesNoCountWithIt) {
+  CoordinatorMetrics metrics(manager_.get());
+  MetricsRegistry registry;
+  registry.AddSource([&metrics](MetricWriter& writer) { metrics.Write(writer); });
+  JobView ended = SubmittedAt(JobPhase::kFailed, SystemClock::Get()->UnixSeconds());
+  ended.id = "forgotten";
+  ended.faults = {{"stage-7", "lost", 3}};
+  metrics.Forget(ended);
+  metrics.Forget(ended);
+  EXPECT_THAT(registry.Render(),
+              ::testing::HasSubstr(
+                  "stagecoach_stage_recoveries_total{stage=\"stage-7\",reason=\"lost\"} 6"));
 }
 
 }  // namespace

@@ -32,7 +32,19 @@ async function request(path, options = {}) {
 
 const jobPath = (id) => `/api/v1/jobs/${encodeURIComponent(id)}`;
 
-export const listJobs = async () => (await request('/api/v1/jobs')).jobs || [];
+const LIST_PAGE = 1000;
+
+/** All jobs, newest first, page by page; those that are listed already, with the token of the page behind them, first. */
+export async function listJobs(listed = [], token = '') {
+  const jobs = [...listed];
+  let after = token;
+  do {
+    const page = await request(`/api/v1/jobs?${new URLSearchParams({limit: LIST_PAGE, after})}`);
+    jobs.push(...(page.jobs || []));
+    after = page.next_page_token || '';
+  } while (after);
+  return jobs;
+}
 export const listStages = async () => (await request('/api/v1/stages')).stages || [];
 export const getJob = (id) => request(jobPath(id));
 export const getRecords = (id, after) => request(`${jobPath(id)}/records?after=${after}`);

@@ -46,7 +46,7 @@ export class Live {
       this.heard();
       take(JSON.parse(event.data));
     });
-    on('jobs', (data) => this.store.setJobs(data.jobs || []));
+    on('jobs', (data) => this.takeJobs(turn, data));
     on('job', (data) => this.store.setJob(data));
     on('records', (data) => this.store.addRecords(this.jobId, data.records || []));
     on('unreadable', (data) => this.store.setUnreadable(this.jobId, data.error.message));
@@ -58,6 +58,22 @@ export class Live {
       if (source === this.source) this.streamFailed();
     };
     this.watchSilence();
+  }
+
+  // The event has the newest page; those behind it are asked for.
+  async takeJobs(turn, data) {
+    const newest = data.jobs || [];
+    if (!data.next_page_token) {
+      this.store.setJobs(newest);
+      return;
+    }
+    try {
+      const jobs = await listJobs(newest, data.next_page_token);
+      if (turn === this.turn) this.store.setJobs(jobs);
+    } catch (error) {
+      if (!(error instanceof ApiError)) throw error;
+      if (turn === this.turn && this.store.jobs === null) this.store.setJobs(newest);
+    }
   }
 
   heard() {

@@ -1,0 +1,140 @@
+// Jobs as a list, and what becomes of those that have ended: a view in memory, their spec and history in the
+// journal, and neither once they are too many or too old.
+#include <algorithm>
+#include <utility>
+
+#include "base/hash.h"
+#include "coordinator/loop/job_loop.h"
+
+namespace stagecoach {
+namespace {
+
+// One transaction every so often: the loop has other work in between.
+constexpr int64_t kPurgeRows = 1000;
+constexpr size_t kPurgeJobs = 200;
+constexpr double kPurgeSeconds = 0.1;
+constexpr double kPurgeRetrySeconds = 60;  // after one that failed
+constexpr double kSecondsOfADay = 86400;
+
+}  // namespace
+
+JobLoop::JobText JobLoop::TextOf(const std::string& spec_text) {
+  return {Sha256Hex(spec_text), static_cast<int64_t>(spec_text.size())};
+}
+
+void JobLoop::AddEnded(const JobState& state, const JobText& text) {
+  const std::string& id = state.job->id;
+  JobView view = ViewOf(state);
+  view.spec = nullptr;  // with it went the model
+  ended_[id] = {state.job->sequence, text.sha256, std::make_shared<const JobView>(std::move(view))};
+  by_end_.emplace(state.finished_unix_seconds, id);
+}
+
+void JobLoop::RetireEnded() {
+  for (auto it = jobs_.begin(); it != jobs_.end();) {
+    const Job& job = it->second;
+    const bool done = IsTerminal(job.state.phase) && job.unwritten.empty();
+    if (done) pins_->Release(it->first);
+    if (done) AddEnded(job.state, job.text);
+    if (done) live_spec_bytes_ -= job.text.bytes;
+    it = done ? jobs_.erase(it) : std::next(it);
+  }
+}
+
+bool JobLoop::PurgeWanted() const {
+  if (by_end_.empty() || draining_ || trouble_.has_value()) return false;
+  if (static_cast<int64_t>(by_end_.size()) > parts_.options.keep_ended_jobs) return true;
+  const double days = parts_.options.keep_ended_days;
+  return days > 0 && by_end_.begin()->first + days * kSecondsOfADay <= Now().unix_seconds;
+}
+
+// The journal only: checkpoints, exports and records of the job stay on disk. Entries that were set aside stay too.
+void JobLoop::PurgeEnded() {
+  const double now = Now().seconds;
+  if (now < purge_due_seconds_ || !PurgeWanted()) return;
+  purge_due_seconds_ = now + kPurgeSeconds;
+  const double days = parts_.options.keep_ended_days;
+  const double oldest = days > 0 ? Now().unix_seconds - days * kSecondsOfADay : -1;
+  int64_t surplus = static_cast<int64_t>(by_end_.size()) - parts_.options.keep_ended_jobs;
+  std::vector<std::string> ids;
+  for (const auto& [ended, id] : by_end_) {
+    if ((surplus-- <= 0 && ended > oldest) || ids.size() == kPurgeJobs) break;
+    ids.push_back(id);
+  }
+  const absl::Status owner = OwnsFolder();
+  const absl::StatusOr<int> gone =
+      owner.ok() ? parts_.journal->Purge(ids, kPurgeRows) : absl::StatusOr<int>(owner);
+  if (!gone.ok()) {
+    purge_due_seconds_ = now + kPurgeRetrySeconds;  // writing a record says why
+    return;
+  }
+  for (int i = 0; i < *gone; ++i) {
+    const auto ended = ended_.find(ids[i]);
+    if (parts_.outside.on_purged) parts_.outside.on_purged(*ended->second.view);
+    ended_.erase(ended);
+    by_end_.erase(by_end_.begin());
+  }
+}
+
+// A late answer to a job that is in memory as a view only.
+void JobLoop::DropLate(const JobEvent& event) {
+  pins_->Release(event.job);
+  const auto ended = ended_.find(event.job);
+  std::string folder;  // that was made for nobody
+  if (const auto* const begun = std::get_if<CheckpointBegun>(&event.kind);
+      begun != nullptr && begun->folder.ok()) {
+    folder = *begun->folder;
+  }
+  if (const auto* const probed = std::get_if<FolderProbed>(&event.kind);
+      probed != nullptr && probed->probe.ok()) {
+    folder = probed->probe->folder;
+  }
+  if (ended == ended_.end() || folder.empty()) return;
+  parts_.effect(ended->second.sequence,
+                [store = parts_.outside.checkpoints, folder] { store->Abandon(folder); });
+}
+
+absl::StatusOr<JobView> JobLoop::Get(const std::string& id) const {
+  if (const Job* const live = Find(id); live != nullptr) return ShownView(*live);
+  const auto ended = ended_.find(id);
+  if (ended == ended_.end()) return UnknownJob(id);
+  return *ended->second.view;
+}
+
+absl::StatusOr<std::string> JobLoop::SpecText(const std::string& id) const {
+  if (!Known(id)) return UnknownJob(id);
+  return parts_.journal->Spec(id);
+}
+
+JobLoop::Page JobLoop::List(uint64_t before, size_t most) const {
+  struct Entry {
+    uint64_t sequence = 0;
+    const Job* job = nullptr;  // null: it has ended
+    const EndedJob* ended = nullptr;
+  };
+  std::vector<Entry> entries;
+  entries.reserve(ended_.size() + jobs_.size());
+  for (const auto& [id, job] : ended_) {
+    if (job.sequence < before) entries.push_back({job.sequence, nullptr, &job});
+  }
+  for (const auto& [id, job] : jobs_) {
+    const uint64_t sequence = job.state.job->sequence;
+    if (sequence < before) entries.push_back({sequence, &job, nullptr});
+  }
+  std::sort(entries.begin(), entries.end(),
+            [](const Entry& a, const Entry& b) { return a.sequence > b.sequence; });
+  Page page;
+  if (entries.size() > most) {
+    entries.resize(most);
+    page.next = entries.back().sequence;
+  }
+  page.jobs.reserve(entries.size());
+  for (const Entry& entry : entries) {
+    page.jobs.push_back(entry.job == nullptr
+                            ? entry.ended->view
+                            : std::make_shared<const JobView>(ShownView(*entry.job)));
+  }
+  return page;
+}
+
+}  // namespace stagecoach
