@@ -67,6 +67,7 @@ class FakeCoordinator:
         self.says = {}
         self.others = {}         # id -> (job, records)
         self.shown = None        # step -> GetShownPicturesResponse with the files
+        self.most_listed = 100   # jobs of a page of the list
         self.untraced = False
         self.unreadable = ""     # why no more records can be read
         self.lost = set()
@@ -340,7 +341,7 @@ class FakeCoordinator:
         if parts[2] == "logs":
             return self.reply(handler, 200, self.logs(query.get("stage", "")))
         if parts[2] == "jobs" and len(parts) == 3:
-            return self.reply(handler, 200, {"jobs": self.jobs()})
+            return self.reply(handler, 200, self.page_of_jobs(int(query.get("after") or 0), int(query.get("limit", 100))))
         if parts[2] == "jobs" and parts[3] in self.others:
             return self.other(handler, *self.others[parts[3]], parts[4:], query)
         if parts[2] != "jobs" or parts[3] != self.job_id:
@@ -362,6 +363,12 @@ class FakeCoordinator:
 
     def jobs(self):
         return [self.job()] + [job for job, _ in self.others.values()]
+
+    def page_of_jobs(self, begin, limit):
+        """A token is a place in the list here."""
+        end = begin + min(limit, self.most_listed)
+        jobs = self.jobs()
+        return {"jobs": jobs[begin:end], "next_page_token": str(end) if end < len(jobs) else ""}
 
     def other(self, handler, job, records, rest, query):
         if not rest:
@@ -400,7 +407,7 @@ class FakeCoordinator:
         try:
             while not self.stopping and self.streams:
                 if first:
-                    send("jobs", {"jobs": self.jobs()})
+                    send("jobs", self.page_of_jobs(0, 100))
                 if query.get("job") == self.job_id:
                     send("job", self.job())
                     records, last = self.records(after)

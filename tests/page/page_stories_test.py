@@ -133,6 +133,19 @@ class PageStories(parts.PartsTest):
         self.assertEqual(shown["saving"], "at the last step; no evaluation")
 
     # Symptom: the page of an ended job said "Waiting for the first complete step" for ever.
+    def test_a_list_of_many_jobs_is_read_page_by_page(self):
+        for number in range(6):
+            self.fake.others[f"older-{number}"] = ({"id": f"older-{number}", "state": "JOB_STATE_SUCCEEDED", "detail": "succeeded",
+                                                    "submitted_unix_seconds": 1e9 - number, "finished_unix_seconds": 1e9,
+                                                    "total_steps": "10", "step": "10"}, [])
+        self.fake.most_listed = 3
+        page = self.open(f"{self.fake.url}/")
+        page.wait_for_selector('#connection[data-state="live"]')  # also what the stream tells is a page only
+        page.wait_for_function("document.querySelectorAll('[data-part=jobs] [data-field=id]').length === 7")
+        self.assertEqual(page.locator('[data-part="jobs-note"]').inner_text(), "7 in all, 1 running")
+        asked = [path for path in self.fake.requests if path.startswith("/api/v1/jobs?")]
+        self.assertTrue(any("after=3" in path for path in asked) and any("after=6" in path for path in asked), asked)
+
     def test_an_ended_job_without_a_trace_says_so(self):
         self.fake.untraced = True
         self.fake.finish("SUCCEEDED")
