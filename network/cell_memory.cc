@@ -66,12 +66,15 @@ class CellWalk {
       const bool made_here = network_.wire(id).maker >= first_;
       if (made_here || !ReadHere(id)) memory.sent_beside_read += sizes_.Bytes(id);
       if (At(stasher_, id) < 0) memory.sent_beside_stash += sizes_.Bytes(id);
+      if (made_here || At(stasher_, id) < 0) memory.sent_beside_recompute += sizes_.Bytes(id);
     }
     memory.stash = StashBytes();
     const int64_t inputs = sizes_.Bytes(wires_.loaded) + sizes_.Bytes(wires_.received);
-    memory.forward = PeakOfForward(inputs, false, true);
-    memory.kept = PeakOfForward(inputs, true, false);
-    memory.recompute = PeakOfForward(memory.read, true, true);  // what rides past has left
+    memory.forward = PeakOfForward(inputs, &LayerLists::forward_alone, true);
+    memory.kept = PeakOfForward(inputs, &LayerLists::forward, false);
+    memory.recompute =
+        PeakOfForward(memory.read, &LayerLists::forward, true);  // what rides past has left
+    memory.evaluation = PeakOfForward(inputs, &LayerLists::evaluation, false);
     MeasureBackwards(&memory);
     return memory;
   }
@@ -130,7 +133,8 @@ class CellWalk {
     return found->second;
   }
 
-  int64_t PeakOfForward(int64_t alive, bool keep, bool hold_inputs) {
+  int64_t PeakOfForward(int64_t alive, CallList LayerLists::*of, bool hold_inputs) {
+    const bool keep = of == &LayerLists::forward;
     int64_t peak = alive;
     // Without a backward only states are folded, behind each layer, from what it has kept.
     const bool stays = keep && FirstTrainedLayer(network_) < last_;
@@ -145,8 +149,7 @@ class CellWalk {
           staying.push_back(lists.inputs[k]);
         }
       }
-      const CallList& list = keep ? lists.forward : lists.forward_alone;
-      peak = std::max(peak, alive + Peak(lists, list, staying));
+      peak = std::max(peak, alive + Peak(lists, lists.*of, staying));
       for (const WireId id : layer.outputs) {
         if (!Holds(layer.inputs, id)) alive += sizes_.Bytes(id);
       }

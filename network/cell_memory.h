@@ -22,6 +22,8 @@ struct CellMemory {
   int64_t sent_beside_read = 0;  // of `sent` what is not a part of that
   int64_t stash = 0;             // kept from forward to backward
   int64_t sent_beside_stash = 0;
+  // The tuple of a forward that kept nothing, while the stash of its recompute is there: what was made is made again.
+  int64_t sent_beside_recompute = 0;
   int64_t for_weights = 0;          // kept from the input part of a backward to its weight part
   int64_t sent_beside_weights = 0;  // of `sent_gradients` what is not a part of that
   // Peaks; all that the cell holds for the micro-batch is counted, with what comes in.
@@ -31,6 +33,7 @@ struct CellMemory {
   int64_t backward = 0;     // both parts; the gradients that come in and the stash counted
   int64_t input_part = 0;   // the same, of the input part alone
   int64_t weight_part = 0;  // of the weight part alone
+  int64_t evaluation = 0;   // of a forward without a trace of it
 };
 CellMemory MemoryOfCell(const Network& network, int first, int last, int64_t samples = 1);
 

@@ -37,30 +37,41 @@ std::vector<LayerCost> ModelCosts(const Network& model);
 // matrix products only (what MFU counts).
 double ModelFlopsPerToken(const Network& model);
 
+// When a stage is at its fullest: so many instructions are done of its program and of its neighbours', and it may be within
+// the next one.
+struct StageMoment {
+  bool evaluation = false;  // of its programs; else of the training's
+  size_t position = 0, upstream = 0, downstream = 0;
+};
+
 // Memory of one stage at its peak, by kind, for layers [first, last).
 struct StageMemory {
   int64_t parameters = 0;
   int64_t gradients = 0;
   int64_t optimizer = 0;
-  int64_t activations = 0;  // boundary inputs kept, stashes, what is in flight inside a layer
-  int64_t total() const;    // of sizes beyond 64 bits: the largest number
+  int64_t activations = 0;  // inputs kept, stashes, what is in flight inside a layer or in links
+  StageMoment fullest = {};
+  int64_t total() const;  // of sizes beyond 64 bits: the largest number
 };
 
-// What a stage holds at its peak in one training step: walks the program micro-batch by micro-batch
-// and, inside a backward, layer by layer. In the links one activation is taken to wait, as it does
-// where the stage before is ahead; what a neighbour is slow to take is not counted. On a card links
-// have memory of the host; there the copies to and from it are counted as if each came as late as it
-// may, and the workspaces of plan/card_memory.h.
+// What a stage holds at its peak: walks the program micro-batch by micro-batch and, inside a backward, layer by layer. To
+// each instruction it adds the most that the links may hold then, in either direction, as if neighbours and network were
+// as fast or slow as the programs of both let them be (plan/link_memory.h): never more, and so much where it comes so. On
+// a card links have memory of the host; there the copies to and from it are counted as if each came as late as it may, and
+// the workspaces of plan/card_memory.h.
 struct StageMemoryQuery {
   int first_layer = 0, last_layer = 0;  // [first, last)
   int64_t batch_size = 0;               // N
   int64_t micro_batches = 0;            // M
   OptimizerSpec optimizer;
-  bool average = false;             // of the weights, beside them
-  std::optional<CardProfile> card;  // of a stage on one
+  bool average = false;                      // of the weights, beside them
+  int link_capacity = kLinkCapacity;         // messages in each direction
+  std::optional<CardProfile> card;           // of a stage on one
+  std::span<const StageProgram> evaluation;  // of all stages; empty: there is none
 };
-StageMemory ForecastStageMemory(const Network& model, const StageProgram& program,
-                                const StageMemoryQuery& query);
+// programs: of a training step, of all stages; empty: evaluations alone count.
+StageMemory ForecastStageMemory(const Network& model, std::span<const StageProgram> programs,
+                                int stage, const StageMemoryQuery& query);
 
 }  // namespace stagecoach
 

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <limits>
 
 #include "network/cost.h"
@@ -104,7 +105,7 @@ TEST(ModelCosts, DropoutKeepsNothing) {
 
 StageMemory Forecast(const ScheduleOptions& options, int stage, int first, int last,
                      int64_t batch_size, const OptimizerSpec& optimizer = AdamWSpec{}) {
-  return ForecastStageMemory(Gpt(), MakeSchedule(options).programs[stage],
+  return ForecastStageMemory(Gpt(), MakeSchedule(options).programs, stage,
                              {.first_layer = first,
                               .last_layer = last,
                               .batch_size = batch_size,
@@ -129,7 +130,7 @@ TEST(StageMemory, CountsWeightsGradientsAndOptimizerSlots) {
 TEST(StageMemory, InBfloat16WeightsHaveACopyOfTwoBytesAndTheRestOfTheirKindStays) {
   const int64_t elements = kWidth * kVocabulary + 2 * kWidth;
   const StageMemory memory =
-      ForecastStageMemory(Gpt(0, Precision::kBfloat16), MakeSchedule({}).programs[0],
+      ForecastStageMemory(Gpt(0, Precision::kBfloat16), MakeSchedule({}).programs, 0,
                           {.first_layer = 7, .last_layer = 9, .batch_size = 1, .micro_batches = 1});
   EXPECT_EQ(memory.parameters, 6 * elements);
   EXPECT_EQ(memory.gradients, 4 * elements);
@@ -151,14 +152,14 @@ TEST(StageMemory, OfALastStageThatKeepsEverything) {
 
 TEST(StageMemory, OfAMiddleStageThatRecomputes) {
   // At the first backward: boundary inputs of the others, its stash and gradient, scratch of the
-  // last layer; nothing waits in the links.
+  // last layer; the gradients of the next two wait in the link.
   const Network model = Gpt();
   const int64_t boundary = 4 * kContext * kWidth;
   const StageMemory memory = Forecast({.stages = 3, .micro_batches = 4}, 1, 1, 3, 4);
   const int64_t stash = StashOf(model, 1) + StashOf(model, 2);
   const LayerLists& lists = *model.layers[2].lists;
-  EXPECT_EQ(memory.activations,
-            3 * boundary + stash + boundary + PeakOfList(lists, lists.backward, DType::kF32, {}));
+  EXPECT_EQ(memory.activations, (3 + 2) * boundary + stash + boundary +
+                                    PeakOfList(lists, lists.backward, DType::kF32, {}));
 }
 
 TEST(StageMemory, OfOneForwardOneBackwardDependsOnTheStageNotOnTheMicroBatches) {
@@ -173,6 +174,28 @@ TEST(StageMemory, OfOneForwardOneBackwardDependsOnTheStageNotOnTheMicroBatches) 
   EXPECT_EQ(activations(0, 8), activations(0, 32));
   EXPECT_EQ(activations(1, 8), activations(1, 32));
   EXPECT_GT(activations(0, 8), activations(1, 8)) << "the first stage holds most";
+}
+
+// A layer norm keeps little, and in training three micro-batches at most are under way: forwards alone fill links.
+TEST(StageMemory, IsThatOfAnEvaluationWhereItTakesMore) {
+  ScheduleOptions options{.kind = "one_forward_one_backward", .stages = 3, .micro_batches = 16};
+  const auto training = MakeSchedule(options).programs;
+  options.forward_only = true;
+  const auto evaluation = MakeSchedule(options).programs;
+  StageMemoryQuery query{.first_layer = 7, .last_layer = 8, .batch_size = 16, .micro_batches = 16};
+  for (const int capacity : {1, 2, 16}) {
+    query.link_capacity = capacity;
+    query.evaluation = {};
+    const int64_t step = ForecastStageMemory(Gpt(), training, 1, query).activations;
+    query.evaluation = evaluation;
+    const int64_t alone = ForecastStageMemory(Gpt(), {}, 1, query).activations;
+    const StageMemory both = ForecastStageMemory(Gpt(), training, 1, query);
+    EXPECT_EQ(both.activations, std::max(step, alone)) << capacity;
+    EXPECT_EQ(both.fullest.evaluation, alone > step) << capacity;
+    if (capacity == 16) {
+      EXPECT_GT(alone, step);
+    }
+  }
 }
 
 TEST(StageMemory, GrowsFromAlwaysToNever) {

@@ -86,16 +86,19 @@ int64_t PackedWeightBytes(const Network& model, int first, int last) {
   return bytes;
 }
 
-HostForecast ForecastOnHost(const JobSpec& spec, const Network& model, const StageProgram& program,
-                            int first, int last, int64_t limit) {
+HostForecast ForecastOnHost(const JobSpec& spec, const Network& model,
+                            std::span<const StageProgram> programs,
+                            std::span<const StageProgram> evaluation, int stage, int first,
+                            int last, int64_t limit) {
   const TrainingSpec& training = spec.training;
-  HostForecast forecast{.memory = ForecastStageMemory(model, program,
+  HostForecast forecast{.memory = ForecastStageMemory(model, programs, stage,
                                                       {.first_layer = first,
                                                        .last_layer = last,
                                                        .batch_size = training.batch_size,
                                                        .micro_batches = training.micro_batches,
                                                        .optimizer = training.optimizer,
-                                                       .average = training.average.decay > 0})};
+                                                       .average = training.average.decay > 0,
+                                                       .evaluation = evaluation})};
   int64_t& activations = forecast.memory.activations;
   const int64_t samples = MicroBatchSize(training.batch_size, training.micro_batches, 0);
   activations = SaturatingAdd(activations, HostWorkspaceBytes(model, first, last, samples));

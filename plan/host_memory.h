@@ -7,6 +7,7 @@
 #define STAGECOACH_PLAN_HOST_MEMORY_H_
 
 #include <cstdint>
+#include <span>
 
 #include "network/network.h"
 #include "plan/cost_model.h"
@@ -21,14 +22,17 @@ int64_t HostWorkspaceBytes(const Network& model, int first, int last, int64_t sa
 int64_t PackedWeightBytes(const Network& model, int first, int last);
 
 struct HostForecast {
-  StageMemory memory;                 // at the peak of a training step
+  StageMemory memory;                 // at the peak of a step or an evaluation
   bool keeps_packed_weights = false;  // they are in `memory`
 };
 // Of a stage whose memory has that limit, 0: none. What can do without stays out before anything is refused: packed weights
 // are kept where they fit beside the rest and a twentieth, for what the forecast may be off. The planner and the stage ask
 // the same.
-HostForecast ForecastOnHost(const JobSpec& spec, const Network& model, const StageProgram& program,
-                            int first, int last, int64_t limit);
+// evaluation: its programs, if the job has some.
+HostForecast ForecastOnHost(const JobSpec& spec, const Network& model,
+                            std::span<const StageProgram> programs,
+                            std::span<const StageProgram> evaluation, int stage, int first,
+                            int last, int64_t limit);
 
 }  // namespace stagecoach
 

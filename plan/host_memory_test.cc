@@ -78,7 +78,7 @@ TEST(HostMemory, IsAPartOfThePlanOfAStageOnAProcessor) {
   const auto plan = MakePlan(spec, network, 1, {}, {});
   ASSERT_TRUE(plan.ok()) << plan.status();
   const StageMemory of_layers =
-      ForecastStageMemory(network, plan->schedule.programs[0],
+      ForecastStageMemory(network, plan->schedule.programs, 0,
                           {.last_layer = layers, .batch_size = 8, .micro_batches = 2});
   EXPECT_EQ(plan->stages[0].memory.activations, of_layers.activations +
                                                     HostWorkspaceBytes(network, 0, layers, 4) +
@@ -94,7 +94,7 @@ TEST(HostMemory, PackedWeightsAreKeptWhereAStageHasRoomBesideTheRest) {
   spec.training.micro_batches = 2;
   const Schedule schedule = MakeSchedule({.kind = "gpipe", .stages = 1, .micro_batches = 2});
   const auto of = [&](int64_t limit) {
-    return ForecastOnHost(spec, network, schedule.programs[0], 0, layers, limit);
+    return ForecastOnHost(spec, network, schedule.programs, {}, 0, 0, layers, limit);
   };
   const int64_t packed = PackedWeightBytes(network, 0, layers);
   const HostForecast unlimited = of(0);

@@ -144,25 +144,43 @@ std::optional<CardProfile> CardOf(const PlanAssumptions& assumptions, int stage)
   return assumptions.cards[stage];
 }
 
-StageMemory MemoryOfStage(const JobSpec& spec, const Network& model, const StageProgram& program,
+// What the stages run: training steps, and evaluations if the job has some.
+struct Programs {
+  std::vector<StageProgram> training, evaluation;
+};
+Programs ProgramsOf(const JobSpec& spec, const Network& model, const Partition& partition,
+                    const ScheduleOptions& options) {
+  ScheduleOptions fitted = FitToNetwork(model, partition, options);
+  Programs programs;
+  programs.training = MakeSchedule(fitted).programs;
+  if (!spec.evaluation.given()) return programs;
+  fitted.forward_only = true;
+  programs.evaluation = MakeSchedule(fitted).programs;
+  return programs;
+}
+
+StageMemory MemoryOfStage(const JobSpec& spec, const Network& model, const Programs& programs,
                           int first, int last, const PlanAssumptions& assumptions, int stage) {
   const std::optional<CardProfile> card = CardOf(assumptions, stage);
   if (!card) {
-    const int64_t limit = assumptions.stage_memory_limit_bytes;
-    return ForecastOnHost(spec, model, program, first, last, limit).memory;
+    return ForecastOnHost(spec, model, programs.training, programs.evaluation, stage, first, last,
+                          assumptions.stage_memory_limit_bytes)
+        .memory;
   }
-  return ForecastStageMemory(model, program,
+  return ForecastStageMemory(model, programs.training, stage,
                              {.first_layer = first,
                               .last_layer = last,
                               .batch_size = spec.training.batch_size,
                               .micro_batches = spec.training.micro_batches,
                               .optimizer = spec.training.optimizer,
                               .average = spec.training.average.decay > 0,
-                              .card = card});
+                              .card = card,
+                              .evaluation = programs.evaluation});
 }
 
 StagePlan PlanStage(const JobSpec& spec, const Network& model, const Plan& plan,
-                    const Seconds& seconds, int stage, const PlanAssumptions& assumptions) {
+                    const Programs& programs, const Seconds& seconds, int stage,
+                    const PlanAssumptions& assumptions) {
   StagePlan result;
   result.first_layer = plan.partition.first(stage);
   result.last_layer = plan.partition.last(stage, static_cast<int>(model.layers.size()));
@@ -171,8 +189,8 @@ StagePlan PlanStage(const JobSpec& spec, const Network& model, const Plan& plan,
     result.backward_seconds += seconds.layers[i].backward_seconds;
     result.parameters += OwnElements(model.layers[i]);
   }
-  result.memory = MemoryOfStage(spec, model, plan.schedule.programs[stage], result.first_layer,
-                                result.last_layer, assumptions, stage);
+  result.memory = MemoryOfStage(spec, model, programs, result.first_layer, result.last_layer,
+                                assumptions, stage);
   return result;
 }
 
@@ -224,8 +242,9 @@ absl::StatusOr<Plan> PlanPartition(const JobSpec& spec, const Network& model,
   const ScheduleOptions options = FitToNetwork(model, partition, schedule.options);
   if (options != plan.schedule.options) plan.schedule = MakeSchedule(options);
   const int stages = partition.stages();
+  const Programs programs = ProgramsOf(spec, model, partition, schedule.options);
   for (int stage = 0; stage < stages; ++stage) {
-    plan.stages.push_back(PlanStage(spec, model, plan, seconds, stage, assumptions));
+    plan.stages.push_back(PlanStage(spec, model, plan, programs, seconds, stage, assumptions));
   }
   const int64_t micro_batches = spec.training.micro_batches;
   const int64_t sequences = MicroBatchSize(spec.training.batch_size, micro_batches, 0);
@@ -264,9 +283,9 @@ std::optional<Partition> PartitionWithin(const JobSpec& spec, const Network& mod
   if (!IsSearched(stages, layers, spec.training.micro_batches)) return std::nullopt;
   const auto fits = [&](int stage, int first, int last) {
     const Partition around = PartitionAround(stages, layers, stage, first, last);
-    const Schedule fitted = MakeSchedule(FitToNetwork(model, around, schedule.options));
-    return MemoryOfStage(spec, model, fitted.programs[stage], first, last, assumptions, stage)
-               .total() <= assumptions.stage_memory_limit_bytes;
+    const Programs programs = ProgramsOf(spec, model, around, schedule.options);
+    return MemoryOfStage(spec, model, programs, first, last, assumptions, stage).total() <=
+           assumptions.stage_memory_limit_bytes;
   };
   const CutCosts costs = CostsToCut(seconds);
   return MinimizeSlowestThatFits(costs.once, costs.again, RecomputedShares(schedule),

@@ -81,9 +81,12 @@ struct Schedule {
   friend bool operator==(const Schedule&, const Schedule&) = default;
 };
 
+// Messages that a link between stages takes in each direction before a send waits.
+inline constexpr int kLinkCapacity = 2;
+
 struct PipelineLimits {
   int max_live_micro_batches = 1 << 20;  // stashes and boundary inputs alive in one stage
-  int link_capacity = 2;  // messages a boundary holds per direction before a send blocks
+  int link_capacity = kLinkCapacity;
 };
 
 // F ascending, then B ascending (the paper's figure draws them descending): every schedule then

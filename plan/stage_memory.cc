@@ -4,6 +4,8 @@
 #include <limits>
 #include <map>
 #include <numeric>
+#include <optional>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -13,7 +15,9 @@
 #include "network/tied.h"
 #include "plan/card_memory.h"
 #include "plan/cost_model.h"
+#include "plan/link_memory.h"
 #include "plan/optimizer_slots.h"
+#include "plan/pipeline_walk.h"
 #include "plan/saturate.h"
 
 namespace stagecoach {
@@ -54,52 +58,113 @@ class MemoryBySamples {
 // Of messages of tied parameters.
 struct TiedBytes {
   std::vector<int64_t> received_values, received_gradients;
-  int64_t passed_values = 0;  // those that only go on to the next stage
+  int64_t passed_values = 0, passed_gradients = 0;  // those that only go on to the next stage
 };
 
 class ProgramWalk {
  public:
-  ProgramWalk(const StageProgram& program, const Network& network, const TiedBytes& tied,
-              const StageMemoryQuery& query)
-      : program_(program),
+  // programs: of all stages.
+  ProgramWalk(std::span<const StageProgram> programs, int stage, bool evaluation,
+              const Network& network, const TiedBytes& tied, const StageMemoryQuery& query)
+      : program_(programs[static_cast<size_t>(stage)]),
+        evaluation_(evaluation),
         tied_(tied),
         query_(query),
         memory_(network, query, LargestMicroBatch()),
-        recomputed_(query.micro_batches, false),
-        input_part_(query.micro_batches, false) {
-    for (const Instruction& instruction : program.instructions) {
-      if (instruction.op == Op::kReceiveActivation) ++to_receive_;
-      if (instruction.op == Op::kReceiveGradient) ++gradients_to_come_;
-      if (instruction.op == Op::kLoss) last_ = true;
-      if (instruction.op == Op::kBackward || instruction.op == Op::kBackwardWeight) {
-        backward_ = true;
-      }
-      if (instruction.op == Op::kRecompute) recomputed_[instruction.micro_batch.value] = true;
+        recompute_ends_(query.micro_batches, 0),
+        weight_ends_(query.micro_batches, 0) {
+    for (size_t i = 0; i < program_.instructions.size(); ++i) {
+      const auto [op, m] = program_.instructions[i];
+      if (op == Op::kLoss) last_ = true;
+      if (op == Op::kBackward || op == Op::kBackwardWeight) backward_ = true;
+      if (op == Op::kRecompute) recompute_ends_[m.value] = i + 1;
+      if (op == Op::kBackwardWeight) weight_ends_[m.value] = i + 1;
+    }
+    if (query.card) return;
+    if (stage > 0) upstream_ = AtBoundary(programs[static_cast<size_t>(stage) - 1]);
+    if (stage + 1 < static_cast<int>(programs.size())) {
+      downstream_ = AtBoundary(programs[static_cast<size_t>(stage) + 1]);
     }
   }
 
+  struct Result {
+    int64_t bytes = 0;
+    StageMoment moment;
+  };
   // targets: what is loaded for the loss, of one sample.
-  int64_t Peak(const std::vector<int64_t>& targets) {
-    for (const Instruction& instruction : program_.instructions) {
-      const int m = instruction.micro_batch.value;
-      Execute(instruction.op, m, MicroBatchSize(query_.batch_size, query_.micro_batches, m),
-              targets);
+  Result Peak(const std::vector<int64_t>& targets) {
+    for (size_t i = 0; i < program_.instructions.size(); ++i) {
+      const auto [op, m] = program_.instructions[i];
+      // What a send or a receive moves is in the link no more, or only now.
+      const bool moves = LinkEndOf(op, program_.stage.value).has_value();
+      position_ = moves ? i + 1 : i;
+      Execute(op, m.value, SamplesOf(m.value), targets);
+      position_ = i + 1;
+      if (!query_.card) Note(0);
     }
-    return peak_;
+    return {peak_, moment_};
   }
 
  private:
+  int64_t SamplesOf(int m) const {
+    return MicroBatchSize(query_.batch_size, query_.micro_batches, m);
+  }
+  std::vector<LinkPeak> AtBoundary(const StageProgram& neighbour) {
+    const int boundary = std::min(program_.stage.value, neighbour.stage.value);
+    BoundaryMessages messages;
+    for (const auto& [op, m] : program_.instructions) {
+      const std::optional<LinkEnd> end = LinkEndOf(op, program_.stage.value);
+      if (!end.has_value() || end->boundary != boundary) continue;
+      const LinkMessage message = end->sends ? Sent(op, m.value) : Received(op, m.value);
+      (end->sends ? messages.sent : messages.received).push_back(message);
+    }
+    return MostInLink(program_, neighbour, messages, query_.link_capacity);
+  }
+  LinkMessage Received(Op op, int m) {
+    const CellMemory& cell = memory_.Of(SamplesOf(m));
+    switch (op) {
+      case Op::kReceiveActivation:
+        return {Scaled(Sum(cell.received))};
+      case Op::kReceiveGradient:
+        return {Scaled(Sum(cell.received_gradients))};
+      default:
+        return {
+            Sum(op == Op::kReceiveTiedValues ? tied_.received_values : tied_.received_gradients)};
+    }
+  }
+  // Of what is tied that which only goes on: the rest are the stage's own values and gradients.
+  LinkMessage Sent(Op op, int m) {
+    const CellMemory& cell = memory_.Of(SamplesOf(m));
+    switch (op) {
+      case Op::kSendActivation:
+        if (evaluation_) return {Scaled(cell.sent)};
+        if (!IsRecomputed(m)) return {Scaled(cell.sent_beside_stash)};
+        return {Scaled(cell.sent_beside_read), recompute_ends_[m],
+                Scaled(cell.sent_beside_recompute)};
+      case Op::kSendGradient:
+        if (!IsInTwoParts(m)) return {Scaled(cell.sent_gradients)};
+        return {Scaled(cell.sent_beside_weights), weight_ends_[m], Scaled(cell.sent_gradients)};
+      default:
+        return {op == Op::kSendTiedValues ? tied_.passed_values : tied_.passed_gradients};
+    }
+  }
+  bool IsRecomputed(int m) const { return recompute_ends_[m] > 0; }
+  bool IsInTwoParts(int m) const { return weight_ends_[m] > 0; }
   int64_t Scaled(int64_t bytes) const { return SaturatingMultiply(bytes, memory_.scale()); }
   static int64_t Sum(const std::vector<int64_t>& tuple) {
     return std::accumulate(tuple.begin(), tuple.end(), int64_t{0});
   }
   // Alive now, and for a moment `transient` more.
   void Note(int64_t transient) {
-    const int64_t at_links = query_.card ? Staged() : InLink();
-    peak_ = std::max(peak_, SaturatingAdd(SaturatingAdd(alive_, at_links), transient));
+    const LinkPeak up = At(upstream_), down = At(downstream_);
+    const int64_t at_links = query_.card ? Staged() : SaturatingAdd(up.bytes, down.bytes);
+    const int64_t bytes = SaturatingAdd(SaturatingAdd(alive_, at_links), transient);
+    if (bytes <= peak_) return;
+    peak_ = bytes;
+    moment_ = {evaluation_, position_, up.neighbour, down.neighbour};
   }
-  int64_t InLink() {
-    return to_receive_ > 0 ? Scaled(Sum(memory_.Of(LargestMicroBatch()).received)) : 0;
+  LinkPeak At(const std::vector<LinkPeak>& boundary) const {
+    return boundary.empty() ? LinkPeak() : boundary[position_];
   }
   // What copies to links still read, and what is taken ahead for those from links.
   int64_t Staged() {
@@ -148,7 +213,6 @@ class ProgramWalk {
     const int64_t stash = Scaled(cell.stash);
     switch (op) {
       case Op::kReceiveActivation:
-        --to_receive_;
         return KeepArrived(cell.received);
       case Op::kLoadInput:
         return KeepLoaded(cell);
@@ -160,30 +224,32 @@ class ProgramWalk {
         return Keep(SaturatingAdd(stash, last_ ? Scaled(cell.sent_beside_stash) : 0));
       case Op::kSendActivation:
         ++sent_down_;
-        return Drop(Scaled(recomputed_[m] ? cell.sent_beside_read : cell.sent_beside_stash));
+        if (evaluation_) return Drop(Scaled(cell.sent));
+        return Drop(Scaled(IsRecomputed(m) ? cell.sent_beside_read : cell.sent_beside_stash));
       case Op::kLoadTarget:
         for (const int64_t bytes : targets) KeepArrived(SaturatingMultiply(bytes, n));
         return;
-      case Op::
-          kLoss:  // the gradient of the logits takes their place, unless the backward reads them
-        Keep(Scaled(Sum(cell.received_gradients) - cell.sent_beside_stash));
+      case Op::kLoss:
+        // The gradient of the logits takes their place, unless the backward reads them.
+        if (evaluation_) {
+          Drop(Scaled(cell.sent));
+        } else {
+          Keep(Scaled(Sum(cell.received_gradients) - cell.sent_beside_stash));
+        }
         return Drop(SaturatingMultiply(Sum(targets), n));
       case Op::kReceiveGradient:
         ++answered_;  // that activation's copy has run
         Drop(std::exchange(passing_, 0));
-        KeepArrived(cell.received_gradients);
-        // Behind the last of them those of tied parameters may wait in the link.
-        if (--gradients_to_come_ == 0 && !query_.card) Keep(Sum(tied_.received_gradients));
-        return;
+        return KeepArrived(cell.received_gradients);
       case Op::kBackward:
       case Op::kBackwardInput:
-        return Backward(op, m, cell);
+        return Backward(op, cell);
       case Op::kBackwardWeight:
         Note(Scaled(cell.weight_part - cell.for_weights));
         return Drop(Scaled(cell.for_weights));
       case Op::kSendGradient:
         ++sent_up_;
-        return Drop(Scaled(input_part_[m] ? cell.sent_beside_weights : cell.sent_gradients));
+        return Drop(Scaled(IsInTwoParts(m) ? cell.sent_beside_weights : cell.sent_gradients));
       case Op::kReceiveTiedValues:
         for (const int64_t bytes : tied_.received_values) KeepArrived(bytes);
         return Drop(Sum(tied_.received_values) - tied_.passed_values);
@@ -193,19 +259,19 @@ class ProgramWalk {
         passing_ = tied_.passed_values;
         return;
       case Op::kReceiveTiedGradients:
-        if (!query_.card) return;
         for (const int64_t bytes : tied_.received_gradients) KeepArrived(bytes);
         return;
       case Op::kAddTiedGradients:  // the parameter's own buffer takes them
-      case Op::kSendTiedGradients:
+        return;
+      case Op::kSendTiedGradients:  // from a card copies go on
+        if (!query_.card) Drop(Sum(tied_.received_gradients));
         return;
     }
   }
 
   // The gradient of the inputs leaves before the weights' part begins, in every schedule that there is.
-  void Backward(Op op, int m, const CellMemory& cell) {
+  void Backward(Op op, const CellMemory& cell) {
     const bool whole = op == Op::kBackward;
-    input_part_[m] = !whole;
     const int64_t before = cell.stash + Sum(cell.received_gradients);
     Note(Scaled((whole ? cell.backward : cell.input_part) - before));
     Drop(Scaled(before));
@@ -214,12 +280,17 @@ class ProgramWalk {
 
   void Forward(int m, const CellMemory& cell) {
     const int64_t inputs = Sum(cell.loaded) + Sum(cell.received);
+    if (evaluation_) {
+      Note(Scaled(cell.evaluation - inputs));
+      Drop(Scaled(inputs));
+      return Keep(Scaled(cell.sent));
+    }
     if (!backward_) {  // the same, and there is no stash: only what statistics are folded from, at once
       Note(Scaled(cell.kept - inputs));
       Drop(Scaled(inputs));
       return Keep(Scaled(cell.sent_beside_stash));
     }
-    if (!recomputed_[m]) {
+    if (!IsRecomputed(m)) {
       Note(Scaled(cell.kept - inputs));
       Drop(Scaled(inputs));  // the stash is what is left of them
       return Keep(Scaled(cell.stash + cell.sent_beside_stash));
@@ -231,12 +302,15 @@ class ProgramWalk {
   }
 
   const StageProgram& program_;
+  const bool evaluation_;
   const TiedBytes tied_;
   const StageMemoryQuery& query_;
   MemoryBySamples memory_;
-  std::vector<bool> recomputed_;
-  std::vector<bool> input_part_;  // whose weights' part comes by itself
-  int64_t to_receive_ = 0, gradients_to_come_ = 0;
+  std::vector<size_t> recompute_ends_;  // by micro-batch, a position; 0: it is not recomputed
+  std::vector<size_t> weight_ends_;     // the same of a weights' part that comes by itself
+  std::vector<LinkPeak> upstream_,
+      downstream_;  // by position; empty: there is none, or its memory is not ours
+  size_t position_ = 0;
   int64_t passing_ = 0;  // bytes of tied values that a copy to a link may still read
   int64_t sent_down_ = 0, answered_ = 0, sent_up_ = 0;  // messages
   std::deque<int64_t> ahead_;                           // bytes
@@ -244,6 +318,7 @@ class ProgramWalk {
   bool backward_ = false;
   int64_t alive_ = 0;
   int64_t peak_ = 0;
+  StageMoment moment_;
 };
 
 // Owners in front of the cell that have a user in it, which share one copy of the value.
@@ -266,7 +341,12 @@ TiedBytes TiedBytesOf(const Network& model, int first, int last) {
   for (const ParameterUse& owner : ties.received_values) {
     if (std::find(copied.begin(), copied.end(), owner) == copied.end()) passed.push_back(owner);
   }
-  TiedBytes bytes{.passed_values = ValueBytes(model, passed)};
+  std::vector<ParameterUse> passed_up;
+  for (const ParameterUse& user : ties.sent_gradients) {
+    if (user.layer >= last) passed_up.push_back(user);
+  }
+  TiedBytes bytes{.passed_values = ValueBytes(model, passed),
+                  .passed_gradients = GradientBytes(model, passed_up)};
   for (const ParameterUse& owner : ties.received_values) {
     bytes.received_values.push_back(ValueBytes(model, {owner}));
   }
@@ -278,8 +358,10 @@ TiedBytes TiedBytesOf(const Network& model, int first, int last) {
 
 }  // namespace
 
-StageMemory ForecastStageMemory(const Network& model, const StageProgram& program,
-                                const StageMemoryQuery& query) {
+StageMemory ForecastStageMemory(const Network& model, std::span<const StageProgram> programs,
+                                int stage, const StageMemoryQuery& query) {
+  const size_t stages = std::max(programs.size(), query.evaluation.size());
+  CHECK(0 <= stage && stage < static_cast<int>(stages)) << "stage " << stage << " of " << stages;
   const int layers = static_cast<int>(model.layers.size());
   CHECK(0 <= query.first_layer && query.first_layer < query.last_layer &&
         query.last_layer <= layers)
@@ -313,9 +395,16 @@ StageMemory ForecastStageMemory(const Network& model, const StageProgram& progra
   for (const ValueType& type : model.objective.loaded()) {
     targets.push_back(TypeBytes(type, 1, dtype));
   }
-  memory.activations =
-      ProgramWalk(program, model, TiedBytesOf(model, query.first_layer, query.last_layer), query)
-          .Peak(targets);
+  const TiedBytes tied = TiedBytesOf(model, query.first_layer, query.last_layer);
+  for (const bool evaluation : {false, true}) {
+    const std::span<const StageProgram> walked = evaluation ? query.evaluation : programs;
+    if (walked.empty()) continue;
+    const ProgramWalk::Result result =
+        ProgramWalk(walked, stage, evaluation, model, tied, query).Peak(targets);
+    if (evaluation && result.bytes <= memory.activations) continue;
+    memory.activations = result.bytes;
+    memory.fullest = result.moment;
+  }
   if (query.card) {
     const int64_t attention =
         query.card->attention

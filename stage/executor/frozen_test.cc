@@ -146,7 +146,7 @@ TEST(Frozen, TakeTheMemoryThatIsForecast) {
     ASSERT_TRUE(pipeline.TrainStep().ok());
     const Partition partition = *UniformPartition(6, stages);
     for (int k = 0; k < stages; ++k) {
-      const StageMemory forecast = ForecastStageMemory(network, *pipeline.Work(k, true).program,
+      const StageMemory forecast = ForecastStageMemory(network, pipeline.programs(true), k,
                                                        {.first_layer = partition.first(k),
                                                         .last_layer = partition.last(k, 6),
                                                         .batch_size = 64,

@@ -2,12 +2,15 @@
 #include <algorithm>
 #include <map>
 #include <memory>
+#include <numeric>
 #include <set>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/sanitized.h"
 #include "gtest/gtest.h"
 #include "network/freeze.h"
 #include "network/layers/batch_norm.h"
@@ -51,27 +54,6 @@ double Ratio(int64_t seen, int64_t forecast) {
   return static_cast<double>(seen) / static_cast<double>(forecast);
 }
 
-// Of each stage the most that one of two steps takes, in which each is as far ahead of the next as it may be, or the
-// other way round: the forecast counts what waits in the links.
-std::vector<MemoryUse> Peaks(HarnessOptions options) {
-  std::vector<MemoryUse> peaks(static_cast<size_t>(options.stages));
-  for (const bool upstream : {true, false}) {
-    options.upstream_first = upstream;
-    options.downstream_first = !upstream;
-    PipelineHarness pipeline(options);
-    const absl::Status trained = pipeline.TrainStep();
-    EXPECT_TRUE(trained.ok()) << trained;
-    for (int k = 0; k < options.stages; ++k) {
-      const MemoryUse use = pipeline.backend(k).allocator().Use();
-      for (size_t kind = 0; kind < use.peak.size(); ++kind) {
-        peaks[k].peak[kind] = std::max(peaks[k].peak[kind], use.peak[kind]);
-      }
-    }
-    if (options.stages == 1) break;
-  }
-  return peaks;
-}
-
 // What allocations of whole 64 bytes take more for the copies in bfloat16.
 int64_t RoundedUp(const Network& model) {
   int64_t bytes = 0;
@@ -99,40 +81,92 @@ Network WithWeightsOfOne(Network network) {
   return network;
 }
 
-// Of every stage and kind of memory.
-void ExpectForecast(const Network& model, const HarnessOptions& asked, int64_t batch = kBatch) {
+StageMemory ForecastOf(const PipelineHarness& pipeline, const HarnessOptions& options, int stage,
+                       bool training) {
+  const int layers = static_cast<int>(pipeline.network().layers.size());
+  std::span<const StageProgram> steps, evaluation;
+  (training ? steps : evaluation) = pipeline.programs(training);
+  return ForecastStageMemory(pipeline.network(), steps, stage,
+                             {.first_layer = pipeline.partition().first(stage),
+                              .last_layer = pipeline.partition().last(stage, layers),
+                              .batch_size = options.batch_size,
+                              .micro_batches = options.micro_batches,
+                              .optimizer = options.optimizer,
+                              .link_capacity = options.link_capacity,
+                              .evaluation = evaluation});
+}
+
+std::vector<int> Stages(const HarnessOptions& options) {
+  std::vector<int> stages(static_cast<size_t>(options.stages));
+  std::iota(stages.begin(), stages.end(), 0);
+  return stages;
+}
+
+// The neighbour may send the next message while values that came are still being copied, but not where one thread does all.
+bool IsWithinAReceive(const PipelineHarness& pipeline, int stage, const StageMoment& at) {
+  const StageProgram& program = pipeline.programs(!at.evaluation)[stage];
+  return at.position > 0 && program.instructions[at.position - 1].op == Op::kReceiveTiedValues;
+}
+
+// In one pass the neighbours of `fullest` are as fast and as slow as it takes for all that its forecast counts; the others
+// are at most as full as theirs.
+void ExpectReachedAndNotPassed(PipelineHarness* pipeline, const HarnessOptions& options,
+                               int fullest, bool training) {
+  SCOPED_TRACE(absl::StrCat(training ? "step" : "evaluation", ", fullest stage ", fullest));
+  const StageMoment at = ForecastOf(*pipeline, options, fullest, training).fullest;
+  pipeline->set_stop(
+      {.stage = fullest,
+       .positions = {
+           {fullest - 1, at.upstream}, {fullest, at.position}, {fullest + 1, at.downstream}}});
+  for (const int k : Stages(options)) pipeline->backend(k).allocator().ResetPeak();
+  const absl::Status passed = training ? pipeline->TrainStep() : pipeline->Evaluate(0).status();
+  ASSERT_TRUE(passed.ok()) << passed;
+  for (const int k : Stages(options)) {
+    const StageMemory forecast = ForecastOf(*pipeline, options, k, training);
+    const double ratio = Ratio(Activations(pipeline->backend(k)), forecast.activations);
+    // Allocations are of whole 64 bytes, which small statistics do not fill.
+    EXPECT_LE(ratio, 1.01) << "stage " << k << ": more than is forecast";
+    if (k == fullest && !IsWithinAReceive(*pipeline, k, at)) {
+      EXPECT_GE(ratio, 0.99) << "stage " << k << " at instruction " << at.position;
+    }
+  }
+}
+
+// Of every stage and kind of memory. fullest: for which stages neighbours are as it takes; empty: each in turn.
+void ExpectForecast(const Network& model, const HarnessOptions& asked, int64_t batch = kBatch,
+                    const std::vector<int>& fullest = {}) {
   HarnessOptions options = asked;
   options.network = model;
   options.precision = model.precision;
   options.own_memory = true;
   options.batch_size = batch;
+  options.evaluation_sequences = batch;
   options.micro_batches = kMicroBatches;
-  const std::vector<MemoryUse> peaks = Peaks(options);
-  const PipelineHarness pipeline(options);
-  const int layers = static_cast<int>(model.layers.size());
-  const Partition partition = *UniformPartition(layers, options.stages);
-  for (int k = 0; k < options.stages; ++k) {
-    SCOPED_TRACE(absl::StrCat(PrecisionName(options.precision), ", stage ", k, " of ",
-                              options.stages, ", ", options.schedule, ", ",
-                              RematerializationName(options.rematerialization)));
-    const StageMemory forecast = ForecastStageMemory(model, *pipeline.Work(k, true).program,
-                                                     {.first_layer = partition.first(k),
-                                                      .last_layer = partition.last(k, layers),
-                                                      .batch_size = batch,
-                                                      .micro_batches = kMicroBatches,
-                                                      .optimizer = AdamWSpec{}});
-    const auto of = [&](MemoryKind kind) { return peaks[k].peak[static_cast<int>(kind)]; };
+  SCOPED_TRACE(absl::StrCat(PrecisionName(options.precision), ", ", options.stages, " stages, ",
+                            options.schedule, ", ",
+                            RematerializationName(options.rematerialization)));
+  PipelineHarness pipeline(options);
+  for (const bool training : {true, false}) {
+    for (const int k : fullest.empty() ? Stages(options) : fullest) {
+      ExpectReachedAndNotPassed(&pipeline, options, k, training);
+    }
+  }
+  for (const int k : Stages(options)) {
+    SCOPED_TRACE(absl::StrCat("stage ", k));
+    const MemoryUse use = pipeline.backend(k).allocator().Use();
+    const auto of = [&](MemoryKind kind) { return use.peak[static_cast<int>(kind)]; };
+    const StageMemory forecast = ForecastOf(pipeline, options, k, true);
     EXPECT_GE(of(MemoryKind::kParameters), forecast.parameters);
     EXPECT_LE(of(MemoryKind::kParameters), forecast.parameters + RoundedUp(model));
     EXPECT_EQ(of(MemoryKind::kGradients), forecast.gradients);
     EXPECT_EQ(of(MemoryKind::kOptimizer), forecast.optimizer);
-    EXPECT_NEAR(Ratio(of(MemoryKind::kActivations), forecast.activations), 1.0, 0.01);
   }
 }
 
 void ExpectForecastInEveryPipeline(const Network& drawn, int64_t batch = kBatch) {
   const Network network = WithWeightsOfOne(drawn);
-  for (int stages = 1; stages <= 3; ++stages) {
+  const int most = std::min(4, static_cast<int>(network.layers.size()));
+  for (int stages = 1; stages <= most; stages += kSanitized ? 2 : 1) {
     for (const std::string& schedule : ScheduleNames()) {
       if (stages == 1 && schedule != "gpipe") continue;  // the same
       for (const auto mode : {Rematerialization::kAlways, Rematerialization::kExceptFirst,
@@ -208,10 +242,10 @@ std::map<std::string, ModelSpec> ZooForMemory() {
                     .layers = {EmbeddingSpec{}, block, block, block, LinearSpec{.out = 128}}}},
       {"unet", UnetSpec{.image = {16, 16, 4}, .channels_out = 16, .base = 16, .depth = 2}},
       {"vit", VitSpec{.image = {16, 16, 4},
-                      .classes = 32,
+                      .classes = 256,
                       .patch = 4,
                       .layers = 2,
-                      .width = 64,
+                      .width = 128,
                       .heads = 4,
                       .dropout = 0.1}}};
 }
@@ -255,7 +289,7 @@ TEST(MemoryForecast, HoldsForMicroBatchesOfDifferentSizes) {
   for (const auto& [name, spec] : ZooForMemory()) {
     SCOPED_TRACE(name);
     for (const Precision precision : {Precision::kFloat32, Precision::kBfloat16}) {
-      ExpectForecast(*ExpandModel(spec, precision), {.stages = 3}, kBatch + 1);
+      ExpectForecast(*ExpandModel(spec, precision), {.stages = 3}, kBatch + 1, {1});
     }
   }
 }
@@ -304,7 +338,7 @@ double FullestOnCards(const GptSpec& spec, const std::string& schedule, Remateri
   const Partition partition = *UniformPartition(layers, stages);
   double fullest = 0;
   for (int k = 0; k < stages; ++k) {
-    const StageMemory forecast = ForecastStageMemory(model, *pipeline.Work(k, true).program,
+    const StageMemory forecast = ForecastStageMemory(model, pipeline.programs(true), k,
                                                      {.first_layer = partition.first(k),
                                                       .last_layer = partition.last(k, layers),
                                                       .batch_size = kBatch,

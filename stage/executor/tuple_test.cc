@@ -190,14 +190,13 @@ double Fullest(Rematerialization mode, int stages, bool on_cards) {
   const Partition partition = *UniformPartition(layers, stages);
   double fullest = 0;
   for (int k = 0; k < stages; ++k) {
-    const StageMemory forecast =
-        ForecastStageMemory(*options.network, *pipeline.Work(k, true).program,
-                            {.first_layer = partition.first(k),
-                             .last_layer = partition.last(k, layers),
-                             .batch_size = options.batch_size,
-                             .micro_batches = options.micro_batches,
-                             .optimizer = AdamWSpec{},
-                             .card = card});
+    const StageMemory forecast = ForecastStageMemory(*options.network, pipeline.programs(true), k,
+                                                     {.first_layer = partition.first(k),
+                                                      .last_layer = partition.last(k, layers),
+                                                      .batch_size = options.batch_size,
+                                                      .micro_batches = options.micro_batches,
+                                                      .optimizer = AdamWSpec{},
+                                                      .card = card});
     const auto peak = pipeline.backend(k).allocator().Use().peak;
     const double ratio =
         static_cast<double>(peak[static_cast<int>(MemoryKind::kActivations)]) /

@@ -21,6 +21,7 @@
 
 #include "absl/status/statusor.h"
 #include "base/ids.h"
+#include "plan/schedule.h"
 #include "stage/tensor/tensor.h"
 
 namespace stagecoach {
@@ -83,8 +84,8 @@ struct LinkTransfer {
 using LinkObserver = std::function<void(const LinkTransfer&)>;
 
 struct LinkOptions {
-  int capacity_messages = 4;        // per direction
-  int64_t chunk_bytes = 512 << 10;  // payload bytes of one frame
+  int capacity_messages = kLinkCapacity;  // per direction; the memory forecast counts on it
+  int64_t chunk_bytes = 512 << 10;        // payload bytes of one frame
 };
 
 // The two ends of a boundary in one process: for tests and for a single-process pipeline.

@@ -39,20 +39,21 @@ absl::Status CheckPlacement(const LoadCommand& command, int layers) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<StageProgram> MakeProgram(const LoadCommand& command, const Network& network,
-                                         int link_capacity, bool forward_only) {
+// Of all stages.
+absl::StatusOr<std::vector<StageProgram>> MakePrograms(const LoadCommand& command,
+                                                       const Network& network, int link_capacity,
+                                                       bool forward_only) {
   const JobSpec& spec = command.spec;
   ScheduleOptions options = {.kind = spec.pipeline.schedule,
                              .rematerialization = spec.pipeline.rematerialization,
                              .stages = command.partition.stages(),
                              .micro_batches = static_cast<int>(spec.training.micro_batches),
                              .forward_only = forward_only};
-  const Schedule schedule =
-      MakeSchedule(FitToNetwork(network, command.partition, std::move(options)));
+  Schedule schedule = MakeSchedule(FitToNetwork(network, command.partition, std::move(options)));
   PipelineLimits limits;
   limits.link_capacity = link_capacity;
   RETURN_IF_ERROR(Annotate(ValidateSchedule(schedule, limits), "schedule"));
-  return schedule.programs[command.stage.value];
+  return std::move(schedule.programs);
 }
 
 // The inputs that the executor asks for.
@@ -73,8 +74,7 @@ absl::Status OpenData(const JobSpec& spec, const Network& model,
   loaded->result.data = loaded->data->manifest();
   loaded->result.data_note = loaded->data->note();
   loaded->result.facts = loaded->data->facts();
-  const bool evaluates = spec.evaluation.every_steps > 0 || spec.evaluation.every_epochs > 0;
-  if (evaluates && AnswersForImages(model)) {
+  if (spec.evaluation.given() && AnswersForImages(model)) {
     if (std::vector<std::string> shown = loaded->data->Shown(); !shown.empty()) {
       loaded->result.shown = std::make_shared<const std::vector<std::string>>(std::move(shown));
     }
@@ -125,23 +125,30 @@ absl::StatusOr<Cell::Given> OpenWeights(const LoadingParts& parts, LoadedCell* l
   };
 }
 
-bool HasRoomForPackedWeights(const LoadedCell& loaded, Backend& backend) {
+// What all stages run.
+struct Programs {
+  std::vector<StageProgram> training, evaluation;
+};
+
+bool HasRoomForPackedWeights(const LoadedCell& loaded, const Programs& programs, Backend& backend) {
   const LoadCommand& command = loaded.command;
   const int stage = command.stage.value, layers = static_cast<int>(loaded.network().layers.size());
-  return ForecastOnHost(command.spec, loaded.network(), loaded.training,
+  std::span<const StageProgram> evaluation;
+  if (command.spec.evaluation.given()) evaluation = programs.evaluation;
+  return ForecastOnHost(command.spec, loaded.network(), programs.training, evaluation, stage,
                         command.partition.first(stage), command.partition.last(stage, layers),
                         backend.allocator().Use().limit)
       .keeps_packed_weights;
 }
 
-absl::Status BuildCell(const LoadingParts& parts, LoadedCell* loaded) {
+absl::Status BuildCell(const LoadingParts& parts, const Programs& programs, LoadedCell* loaded) {
   const LoadCommand& command = loaded->command;
   const int stage = command.stage.value;
   const int layers = static_cast<int>(loaded->network().layers.size());
   const bool resumes = !command.checkpoint_folder.empty();
   ASSIGN_OR_RETURN(const Cell::Given given, OpenWeights(parts, loaded));
   parts.backend->SetPrecision(command.spec.precision);
-  parts.backend->KeepPackedWeights(HasRoomForPackedWeights(*loaded, *parts.backend));
+  parts.backend->KeepPackedWeights(HasRoomForPackedWeights(*loaded, programs, *parts.backend));
   ASSIGN_OR_RETURN(
       loaded->cell,
       Cell::Create(loaded->network(), command.partition.first(stage),
@@ -234,8 +241,12 @@ absl::StatusOr<std::unique_ptr<LoadedCell>> LoadCell(LoadCommand command,
   // The job may say `stages: auto`, and then its own validation knows no K.
   RETURN_IF_ERROR(CheckPlanSize(load.spec, load.partition.stages()));
   const int capacity = parts.link.capacity_messages;
-  ASSIGN_OR_RETURN(loaded->training, MakeProgram(load, network, capacity, false));
-  ASSIGN_OR_RETURN(loaded->first_evaluation, MakeProgram(load, network, capacity, true));
+  Programs programs;
+  ASSIGN_OR_RETURN(programs.training, MakePrograms(load, network, capacity, false));
+  ASSIGN_OR_RETURN(programs.evaluation, MakePrograms(load, network, capacity, true));
+  const size_t own = static_cast<size_t>(load.stage.value);
+  loaded->training = programs.training[own];
+  loaded->first_evaluation = programs.evaluation[own];
   loaded->evaluation = WithoutTiedValues(loaded->first_evaluation);
   // Before the slow part, so that the neighbour finds somebody to connect to.
   OpenLinks(parts, loaded.get());
@@ -247,7 +258,7 @@ absl::StatusOr<std::unique_ptr<LoadedCell>> LoadCell(LoadCommand command,
   if (!reads.empty()) {
     RETURN_IF_ERROR(OpenData(load.spec, network, reads, load.expected_data, loaded.get()));
   }
-  RETURN_IF_ERROR(BuildCell(parts, loaded.get()));
+  RETURN_IF_ERROR(BuildCell(parts, programs, loaded.get()));
   loaded->executor = MakeExecutor(parts, *loaded);
   loaded->next_step = load.fence.step;
   ASSIGN_OR_RETURN(const AttentionWays ways,

@@ -1,13 +1,13 @@
-// CopyingLink: an end of a boundary in one process whose stages have memory of their own, as stages in processes have.
-// What was sent is the sender's no longer: it is on the wire, outside of both stages, until it arrives in the memory
-// of the stage that receives it. One message arrives before it is asked for, but gradients of activations: nobody is
-// ahead with those.
-// Ownership: owns its end; the allocators outlive it.
+// CopyingLink: an end of a boundary in one process whose stages have memory of their own, as stages in processes have, and
+// whose messages take the most of it that they may: from the send to the receive each is in the memory of both stages. The
+// network has written its last byte only when it is asked for, and the first one has come at once.
+// Ownership: owns its end; the allocators outlive both.
 // Threads:   one, for both ends.
 #ifndef STAGECOACH_STAGE_TESTING_COPYING_LINK_H_
 #define STAGECOACH_STAGE_TESTING_COPYING_LINK_H_
 
 #include <cstring>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -20,63 +20,69 @@ namespace stagecoach {
 
 class CopyingLink final : public Link {
  public:
-  // memory: of the stage at this end; asked for when something arrives.
-  CopyingLink(std::unique_ptr<Link> link, Allocator* wire, std::function<Allocator&()> memory)
-      : link_(std::move(link)), wire_(wire), memory_(std::move(memory)) {
-    link_->SetReadyCallback([this] { Ready(); });
+  using Memory = std::function<Allocator&()>;  // asked for when something arrives
+  static std::pair<std::unique_ptr<Link>, std::unique_ptr<Link>> MakePair(
+      const LinkOptions& options, Memory upstream, Memory downstream) {
+    auto [up, down] = MakeInProcessLinkPair(options);
+    const auto rising = std::make_shared<UnderWay>(), falling = std::make_shared<UnderWay>();
+    return {std::unique_ptr<Link>(
+                new CopyingLink(std::move(up), std::move(downstream), falling, rising)),
+            std::unique_ptr<Link>(
+                new CopyingLink(std::move(down), std::move(upstream), rising, falling))};
   }
-  ~CopyingLink() override { link_->SetReadyCallback(nullptr); }
 
   bool TrySend(TensorMessage&& message) override {
-    TensorMessage copy = message;
-    Copy(*wire_, &copy.tensors);
-    if (!link_->TrySend(std::move(copy))) return false;
-    message.tensors.clear();
+    Tensors tensors = std::exchange(message.tensors, {});  // the link itself carries none
+    if (!link_->TrySend(std::move(message))) {
+      message.tensors = std::move(tensors);
+      return false;
+    }
+    Tensors copies = Copied(tensors);
+    sent_->push_back({std::move(tensors), std::move(copies)});
     return true;
   }
   std::optional<TensorMessage> TryReceive() override {
-    TakeNext();
-    if (next_.has_value() && !arrived_) Arrive();
-    std::optional<TensorMessage> message = std::exchange(next_, std::nullopt);
-    arrived_ = false;
-    TakeNext();
+    std::optional<TensorMessage> message = link_->TryReceive();
+    if (!message.has_value()) return std::nullopt;
+    CHECK(!received_->empty()) << "a message without its tensors";
+    message->tensors = std::move(received_->front().arrived);
+    received_->pop_front();
     return message;
   }
   absl::Status status() const override { return link_->status(); }
   void Close(absl::Status reason) override { link_->Close(std::move(reason)); }
   void SetReadyCallback(std::function<void()> callback) override {
-    callback_ = std::move(callback);
+    link_->SetReadyCallback(std::move(callback));
   }
   LinkStatistics statistics() const override { return link_->statistics(); }
 
  private:
-  static void Copy(Allocator& memory, Tensors* tensors) {
-    for (Tensor& tensor : *tensors) {
-      auto copy = MakeTensor(memory, MemoryKind::kActivations, tensor.dtype(), tensor.shape());
+  struct Both {
+    Tensors sent, arrived;
+  };
+  using UnderWay = std::deque<Both>;
+
+  CopyingLink(std::unique_ptr<Link> link, Memory of_peer, std::shared_ptr<UnderWay> sent,
+              std::shared_ptr<UnderWay> received)
+      : link_(std::move(link)),
+        of_peer_(std::move(of_peer)),
+        sent_(std::move(sent)),
+        received_(std::move(received)) {}
+
+  Tensors Copied(const Tensors& tensors) const {
+    Tensors copies;
+    for (const Tensor& tensor : tensors) {
+      auto copy = MakeTensor(of_peer_(), MemoryKind::kActivations, tensor.dtype(), tensor.shape());
       CHECK_OK(copy.status());
       std::memcpy(copy->raw(), tensor.raw(), static_cast<size_t>(tensor.bytes()));
-      tensor = *std::move(copy);
+      copies.push_back(*std::move(copy));
     }
-  }
-  void Arrive() {
-    Copy(memory_(), &next_->tensors);
-    arrived_ = true;
-  }
-  void TakeNext() {
-    if (!next_.has_value()) next_ = link_->TryReceive();
-    if (next_.has_value() && !arrived_ && next_->kind != MessageKind::kGradient) Arrive();
-  }
-  void Ready() {
-    TakeNext();
-    if (callback_) callback_();
+    return copies;
   }
 
   const std::unique_ptr<Link> link_;
-  Allocator* const wire_;
-  const std::function<Allocator&()> memory_;
-  std::optional<TensorMessage> next_;
-  bool arrived_ = false;  // it is in the memory of the stage
-  std::function<void()> callback_;
+  const Memory of_peer_;
+  const std::shared_ptr<UnderWay> sent_, received_;
 };
 
 }  // namespace stagecoach

@@ -10,6 +10,7 @@
 #include <cmath>
 #include <cstring>
 #include <functional>
+#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -102,14 +103,12 @@ struct HarnessOptions {
   Rematerialization rematerialization = Rematerialization::kAlways;
   double dropout = 0.0;
   double clip_norm = 0.0;
-  int link_capacity = 4;
+  int link_capacity = kLinkCapacity;
   bool own_memory = false;  // stages share none, as processes do: CopyingLink
   int64_t evaluation_sequences = 0;
   int64_t draws_below = 0;  // MadeUpSource's
   Precision precision = Precision::kFloat32;
   uint64_t order_seed = 0;  // of the order in which executors advance
-  // Instead: each as far ahead as it may be of the next, or of the one in front.
-  bool upstream_first = false, downstream_first = false;
   int patience = 0;  // rounds in which nobody moves, for devices that run while they are asked
   std::function<std::unique_ptr<Backend>()> make_backend = [] {
     return MakeReferenceBackend(BackendOptions{});
@@ -121,6 +120,13 @@ struct HarnessOptions {
   uint64_t seed = 5;                                           // of initial weights and draws
   std::shared_ptr<const BatchSource> source;                   // in the place of a MadeUpSource
   std::function<void(MicroBatchId, const Tensor&)> on_output;  // StageExecutor::Parts
+};
+
+// Stages stop here in the next pass, after so many instructions, until nobody can move: then `stage` does one more, and
+// all go on.
+struct HarnessStop {
+  int stage = 0;
+  std::map<int, size_t> positions;  // by stage; the others go as far as they can
 };
 
 // What must have the same bits.
@@ -152,11 +158,10 @@ class PipelineHarness {
     evaluation_ = Programs(true);
     stages_.resize(options.stages);
     for (int k = 0; k + 1 < options.stages; ++k) {
+      const LinkOptions link{.capacity_messages = options.link_capacity};
       std::tie(stages_[k].downstream, stages_[k + 1].upstream) =
-          MakeInProcessLinkPair({.capacity_messages = options.link_capacity});
-      if (!options.own_memory) continue;
-      stages_[k].downstream = Separated(std::move(stages_[k].downstream), k);
-      stages_[k + 1].upstream = Separated(std::move(stages_[k + 1].upstream), k + 1);
+          options.own_memory ? CopyingLink::MakePair(link, MemoryOf(k), MemoryOf(k + 1))
+                             : MakeInProcessLinkPair(link);
     }
     for (int k = 0; k < options.stages; ++k) Build(k, clock);
   }
@@ -211,31 +216,44 @@ class PipelineHarness {
   Link* upstream(int k) { return stages_[k].upstream.get(); }
   Link* downstream(int k) { return stages_[k].downstream.get(); }
   int stages() const { return options_.stages; }
+  const std::vector<StageProgram>& programs(bool training) const {
+    return training ? training_ : evaluation_;
+  }
+  const Partition& partition() const { return partition_; }
+  const Network& network() const { return model_; }
+  void set_stop(const HarnessStop& stop) { stop_ = stop; }
   void set_step(uint64_t step) { step_ = step; }
 
   StepWork Work(int k, bool training, uint64_t evaluation_batch = 0) const {
     return {.fence = {.job = "a", .term = 1, .generation = 1, .step = step_},
             .training = training,
             .evaluation_batch = evaluation_batch,
-            .program = &(training ? training_ : evaluation_)[k],
+            .program = &programs(training)[k],
             .loss_scale = 1.0 / static_cast<double>(options_.batch_size * model_.targets())};
   }
 
   // One pass over the pipeline; INTERNAL if nobody can move any more.
   absl::StatusOr<std::vector<StepReport>> RunPass(bool training, uint64_t evaluation_batch) {
     std::vector<int> running;
+    std::vector<uint64_t> begun;
     for (int k = 0; k < stages(); ++k) {
       executor(k).BeginStep(Work(k, training, evaluation_batch));
       running.push_back(k);
+      begun.push_back(executor(k).instructions_done());
     }
     std::set<int> blocked;  // since somebody moved
     int rounds = 0;         // in which nobody moved
     while (!running.empty()) {
       const uint32_t draw = RandomBits(order_, draws_++);
-      const size_t at = Next(blocked, running, draw);
+      const size_t at = draw % running.size();
       const int k = running[at];
       const uint64_t before = executor(k).instructions_done();
-      ASSIGN_OR_RETURN(const Progress progress, executor(k).Advance(1 + (draw >> 16) % 4));
+      const int most = static_cast<int>(
+          std::min<uint64_t>(1 + (draw >> 16) % 4, LeftToStop(k, before - begun[k])));
+      Progress progress = Progress::kBlocked;
+      if (most > 0) {
+        ASSIGN_OR_RETURN(progress, executor(k).Advance(most));
+      }
       if (executor(k).instructions_done() != before || progress == Progress::kFinished) {
         blocked.clear();
         rounds = 0;
@@ -244,6 +262,12 @@ class PipelineHarness {
       if (progress == Progress::kFinished) running.erase(running.begin() + at);
       if (!running.empty() && blocked.size() == running.size()) {
         blocked.clear();
+        if (stop_.has_value()) {
+          const int stopped = std::exchange(stop_, std::nullopt)->stage;
+          ASSIGN_OR_RETURN(const Progress one, executor(stopped).Advance(1));
+          if (one == Progress::kFinished) std::erase(running, stopped);
+          continue;
+        }
         if (++rounds <= options_.patience) continue;
         return absl::InternalError(absl::StrCat("deadlock: ", executor(running[0]).WaitingFor()));
       }
@@ -290,22 +314,16 @@ class PipelineHarness {
     return schedule.programs;
   }
 
-  size_t Next(const std::set<int>& blocked, const std::vector<int>& running, uint32_t draw) const {
-    const auto free = [&](int k) { return !blocked.contains(k); };
-    if (options_.upstream_first) {
-      return std::find_if(running.begin(), running.end(), free) - running.begin();
-    }
-    if (options_.downstream_first) {
-      return running.rend() - std::find_if(running.rbegin(), running.rend(), free) - 1;
-    }
-    return draw % running.size();
+  // Instructions that it may do before it stops.
+  uint64_t LeftToStop(int k, uint64_t done) const {
+    if (!stop_.has_value()) return std::numeric_limits<uint64_t>::max();
+    const auto found = stop_->positions.find(k);
+    if (found == stop_->positions.end()) return std::numeric_limits<uint64_t>::max();
+    return found->second - std::min<uint64_t>(done, found->second);
   }
 
-  std::unique_ptr<Link> Separated(std::unique_ptr<Link> link, int stage) {
-    const auto memory = [this, stage]() -> Allocator& {
-      return stages_[stage].backend->link_allocator();
-    };
-    return std::make_unique<CopyingLink>(std::move(link), wire_.get(), memory);
+  CopyingLink::Memory MemoryOf(int stage) {
+    return [this, stage]() -> Allocator& { return stages_[stage].backend->link_allocator(); };
   }
 
   void Build(int k, Clock* clock) {
@@ -347,7 +365,7 @@ class PipelineHarness {
   std::shared_ptr<const BatchSource> source_;
   std::vector<StageProgram> training_, evaluation_;
   Partition partition_;
-  const std::unique_ptr<Allocator> wire_ = MakeHostAllocator(0);
+  std::optional<HarnessStop> stop_;
   std::vector<Stage> stages_;
   uint64_t step_ = 0;
   HarnessResult result_;
