@@ -105,17 +105,20 @@ class Submission:
     def __init__(self, cluster, client, job_file, job_id):
         self._cluster, self._job_id = cluster, job_id
         self._command = [client, "submit", job_file, "--id", job_id, "--detach", "--timeout", str(CALL_SECONDS)]
-        self._process = None
+        self._process = self._asked = None
 
     def accepted(self):
         """Never waits. Broken if the job was refused."""
         server = self._cluster.members["coordinator"].server
         if self._process is None:
             if server.serves():
+                self._asked = server.address
                 self._process = subprocess.Popen([*self._command, "--address", server.address], stdout=subprocess.PIPE,
                                                  stderr=subprocess.STDOUT, text=True)
             return False
         if self._process.poll() is None:
+            if not server.serves() or server.address != self._asked:
+                self.end()  # it would wait for a coordinator that is gone
             return False
         said = self._process.communicate()[0].strip()
         code, self._process = self._process.returncode, None

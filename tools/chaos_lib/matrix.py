@@ -29,6 +29,7 @@ class Blow:
         self.hit = []  # names
         self.cluster = None  # before it starts
         self._trial, self._signs = trial, trial.moment.signs()
+        self._held = []  # paths
         self._lock = threading.Lock()
 
     def on_message(self, path, method, way, body):
@@ -40,11 +41,20 @@ class Blow:
                 return
             _, action = self._signs.pop(0)
             if action is not None:
-                what, server = action
-                member = self.cluster.members[server]
-                member.kill() if what == "kill" else member.drain()
+                self._act(*action)
             if not self._signs:
                 self._strike()
+
+    def _act(self, what, server):
+        member = self.cluster.members[server]
+        if what == "kill":
+            member.kill()
+        elif what == "drain":
+            member.drain()
+        else:
+            # On the proxy's thread, as all signs with a hold are messages: it would wait for us on any other.
+            self._held.append(f"control/{server}")
+            self.cluster.proxy.set(self._held[-1], "both", hold=True)
 
     def _strike(self):
         self.struck_unix = time.time()
@@ -52,6 +62,8 @@ class Blow:
             member = self.cluster.members[name]
             if member.kill() if self._trial.action == "kill" else member.stop():
                 self.hit.append(name)
+        for path in self._held:
+            self.cluster.proxy.set(path, "both", hold=False)
 
 
 class FolderWatch:

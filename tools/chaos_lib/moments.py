@@ -91,7 +91,7 @@ def frame(way, step):
 class Moment:
     name: str
     text: str
-    signs: object  # makes the list of (sign, what to do then: None, ("kill" | "drain", server)); the last one's is the blow
+    signs: object  # makes the list of (sign, what to do then: None, ("kill" | "drain" | "hold", server)); the last one's is the blow
 
 
 def moment(name, text, *signs):
@@ -112,8 +112,8 @@ MOMENTS = [
     moment("registering", "the last stage's registration is on its way", lambda: passes("RegisterStage", "up", times=3)),
     moment("registered", "the answer to the last registration is on its way",
            lambda: passes("RegisterStage", "down", times=3)),
-    moment("heartbeat", "a heartbeat is on its way while the job trains", lambda: finished_step(1),
-           lambda: passes("RenewLease", "up")),
+    moment("heartbeat", "a heartbeat is on its way while a step waits, whose command the proxy holds until then",
+           then(lambda: runs(TRAIN, MIDDLE_STEP, 3), "hold", "stage-1"), lambda: passes("RenewLease", "up")),
     moment("submitted", "the job's first record is there", lambda: record(lambda event: True)),
     moment("profiling", "the question for the layers' times is on its way", lambda: passes("ProfileModel", "up")),
     moment("profiled", "the layers' times are on their way back", lambda: passes("ProfileModel", "down")),
