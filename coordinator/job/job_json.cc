@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_cat.h"
+#include "base/utf8.h"
 
 namespace stagecoach {
 namespace {
@@ -154,7 +155,7 @@ absl::Status DecodeJobState(const std::string& text, JobState* state) {
       return absl::DataLossError(absl::StrCat("journal: job ", job, ": phase ", phase));
     }
     state->phase = static_cast<JobPhase>(phase);
-    state->message = json.at("message");
+    state->message = ShownText(std::string(json.at("message")));
     state->generation = json.at("generation");
     state->recoveries = json.at("recoveries");
     state->records = json.at("records");

@@ -176,7 +176,7 @@ void JobTransition::Recover(const std::string& cause) {
   BeginGeneration();
   ++state_.recoveries;
   state_.phase = JobPhase::kRecovering;
-  state_.message = cause;
+  Say(cause);
   if (wait > 0) {
     absl::StrAppend(&state_.message, "; ", state_.setbacks,
                     " recoveries without a new step, the next attempt is in ", wait, " s");
@@ -343,7 +343,7 @@ void JobTransition::End(JobPhase phase, const std::string& message) {
   }
   state_.phase = phase;
   state_.activity = Activity::kEnded;
-  state_.message = message;
+  Say(message);
   state_.deadline_seconds = 0;
   state_.pending.reset();
   state_.finished_unix_seconds = now_.unix_seconds;

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
+#include "base/utf8.h"
 #include "coordinator/job/job_transition.h"
 #include "coordinator/job/step_decision.h"
 #include "plan/epochs.h"
@@ -185,11 +186,13 @@ void JobTransition::BeginOperation(Activity activity, double stall_seconds) {
 }
 
 void JobTransition::Enter(JobPhase phase, const std::string& message) {
-  if (state_.phase == phase && state_.message == message) return;
+  if (state_.phase == phase && state_.message == ShownText(message)) return;
   state_.phase = phase;
-  state_.message = message;
+  Say(message);
   Record(JobRecord::Kind::kState, message);
 }
+
+void JobTransition::Say(const std::string& message) { state_.message = ShownText(message); }
 
 JobRecord& JobTransition::Record(JobRecord::Kind kind, const std::string& message) {
   JobRecord record;
@@ -198,7 +201,7 @@ JobRecord& JobTransition::Record(JobRecord::Kind kind, const std::string& messag
   record.unix_seconds = now_.unix_seconds;
   record.step = state_.step;
   record.phase = state_.phase;
-  record.message = message;
+  record.message = ShownText(message);
   record.nonfinite_steps = state_.skipped_steps;
   records_.push_back(std::move(record));
   return records_.back();

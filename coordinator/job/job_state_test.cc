@@ -308,5 +308,32 @@ TEST(JobStateTest, AMeasureThatIsNoNumberIsLeftOutOfWhatTheJournalSays) {
   EXPECT_EQ(back.evaluation_measures[0].name, "accuracy");
 }
 
+// Symptom: one byte of a stage's error that is no UTF-8 broke `list` for good: a message of protobuf holds no such text.
+TEST(JobStateTest, AnErrorsBytesBecomeTextBeforeTheyAreKept) {
+  JobScript script;
+  for (const char* line :
+       {"job stages=2 steps=4", "open", "offer a:1 b:1", "found none", "profiled"}) {
+    script.Run(line);
+  }
+  ASSERT_EQ(script.state().activity, Activity::kLoad);
+  script.Apply(
+      Loaded{FenceOf(script.state()), 0,
+             absl::InvalidArgumentError("/data/\xff\x1b[2J\xe2\x80\xae.txt: no such file")});
+  EXPECT_EQ(script.state().phase, JobPhase::kFailed);
+  const std::string shown = R"(/data/\xff\x1b[2J\xe2\x80\xae.txt: no such file)";
+  EXPECT_THAT(script.state().message, HasSubstr(shown));
+}
+
+// An older version's entries are shown as they are read.
+TEST(JobStateTest, AKeptMessageIsShownWithoutCommandsToTerminals) {
+  JobScript script;
+  script.Run("job stages=2 steps=4");
+  JobState state = script.state();
+  state.message = "\x1b[31mred";
+  JobState read = script.state();
+  ASSERT_TRUE(DecodeJobState(EncodeJobState(state), &read).ok());
+  EXPECT_EQ(read.message, "\\x1b[31mred");
+}
+
 }  // namespace
 }  // namespace stagecoach

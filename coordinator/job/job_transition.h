@@ -58,6 +58,8 @@ class JobTransition {
   bool AllAnswered() const;
   void BeginOperation(Activity activity, double stall_seconds);  // new attempt, nobody answered
   void Enter(JobPhase phase, const std::string& message);        // with a record
+  // Names of files and bytes of theirs may be part of a message; one that is no UTF-8 would break every list of jobs.
+  void Say(const std::string& message);
   JobRecord& Record(JobRecord::Kind kind, const std::string& message);
   std::string Context() const;  // "job a, step 17"
   std::string StageText(int stage) const;

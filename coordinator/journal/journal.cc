@@ -7,6 +7,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
 #include "base/status.h"
+#include "base/utf8.h"
 
 namespace stagecoach {
 namespace {
@@ -108,7 +109,7 @@ absl::StatusOr<JobRecord> ReadRecord(const std::string& job, const Statement& ro
   record.unix_seconds = row.Real(2);
   record.step = static_cast<uint64_t>(row.Integer(3));
   record.phase = static_cast<JobPhase>(phase);
-  record.message = row.Text(5);
+  record.message = ShownText(row.Text(5));  // older versions wrote what they had
   record.loss = row.Real(6);
   record.learning_rate = row.Real(7);
   record.gradient_norm = row.Real(8);

@@ -200,5 +200,15 @@ TEST_F(JournalTest, RefusesAFileThatIsNoJournal) {
               HasSubstr("/no/such/folder"));
 }
 
+// Of an older version, which wrote what it had.
+TEST_F(JournalTest, RecordsAreTextWhateverIsOnDisk) {
+  std::unique_ptr<Journal> journal = Open();
+  ASSERT_TRUE(journal->AddJob({"a", 1, 0, "x", ""}).ok());
+  std::vector<JournalUpdate> updates = {{"a", "", {Record(1)}}};
+  updates[0].records[0].message = "/data/\xff: gone \x1b[2J";
+  ASSERT_TRUE(journal->Write(updates).ok());
+  EXPECT_EQ(journal->Records("a", 0, 9).value().at(0).message, R"(/data/\xff: gone \x1b[2J)");
+}
+
 }  // namespace
 }  // namespace stagecoach

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "absl/strings/str_cat.h"
+#include "base/utf8.h"
 #include "coordinator/journal/database.h"
 #include "coordinator/loop/simulated_cluster_testing.h"
 
@@ -116,6 +117,28 @@ TEST(BrokenEntryTest, AWatchNamesTheRecordThatItCannotRead) {
   EXPECT_TRUE(absl::IsFailedPrecondition(read)) << read;
   EXPECT_THAT(read.message(), named);
   EXPECT_TRUE(cluster.loop().Records("a", 5, 10).ok());
+}
+
+// One id that was no text, and no list of jobs could be read.
+TEST(BrokenEntryTest, AnIdThatIsNoTextIsShownAndBreaksNoList) {
+  SimulatedCluster cluster(2);
+  ASSERT_TRUE(cluster.Submit("a", SmallJob(2)).ok());
+  ASSERT_TRUE(cluster.Submit("b", SmallJob(2)).ok());
+  cluster.CrashCoordinator();
+  {
+    std::unique_ptr<Database> database = Database::Open(cluster.journal_path()).value();
+    ASSERT_TRUE(
+        database->Execute("UPDATE jobs SET id = CAST(X'61FF1B5B324A' AS TEXT) WHERE id = 'a'")
+            .ok());
+  }
+  cluster.StartCoordinator();
+  ASSERT_TRUE(cluster.RunToEnd("b"));
+  std::vector<std::string> ids;
+  for (const auto& view : cluster.loop().List().jobs) {
+    ids.push_back(view->id);
+    EXPECT_EQ(ShownText(view->message), view->message);
+  }
+  EXPECT_THAT(ids, ::testing::UnorderedElementsAre("b", "a\\xff\\x1b[2J"));
 }
 
 }  // namespace

@@ -7,7 +7,9 @@
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
 #include "base/hash.h"
+#include "base/job_name.h"
 #include "base/status.h"
+#include "base/utf8.h"
 #include "coordinator/job/job_json.h"
 #include "coordinator/job/resume_check.h"
 #include "coordinator/job/shown_json.h"
@@ -82,17 +84,17 @@ absl::Status JobLoop::Open() {
 // entry stays in the journal as it is, and so does its id: nothing of it is ever written again.
 void JobLoop::SetAside(const JournalJob& entry, const absl::Status& why) {
   auto definition = std::make_shared<JobDefinition>();
-  definition->id = definition->spec.name = entry.id;
+  definition->id = definition->spec.name = ShownName(entry.id);
   definition->sequence = entry.sequence;
   definition->submitted_unix_seconds = entry.submitted_unix_seconds;
   JobState state = NewJobState(std::move(definition), term_, LimitsOf(parts_.options));
   state.phase = JobPhase::kFailed;
   state.message = absl::StrCat(
-      why.ToString(),
+      ShownText(why.ToString()),
       "; this job's journal entry is kept as it is and set aside until a version that can read it "
       "is started; to go on from its checkpoints, submit its spec under another name with resume: "
       "{job: ",
-      entry.id, "}");
+      ShownName(entry.id), "}");
   JobView view = ViewOf(state);
   view.spec = nullptr;
   view.set_aside = true;
@@ -101,6 +103,10 @@ void JobLoop::SetAside(const JournalJob& entry, const absl::Status& why) {
 }
 
 absl::Status JobLoop::AddFromJournal(const JournalJob& entry) {
+  if (!IsJobName(entry.id)) {
+    return absl::DataLossError(
+        absl::StrCat("journal: the id ", ShownName(entry.id), " is not ", kJobNameRule));
+  }
   ASSIGN_OR_RETURN(const JobSpec spec, parts_.outside.codec->Decode(entry.spec));
   const JobLimits limits = LimitsOf(parts_.options);
   // Of a job that has ended nobody wants the model, which may be large.

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
+#include "base/utf8.h"
 #include "coordinator/loop/job_loop.h"
 
 namespace stagecoach {
@@ -87,7 +88,7 @@ JobView JobLoop::ShownView(const Job& job) const {
   } else if (!JournalGivenUp()) {
     return view;
   }
-  view.message = std::string(NotOnDisk(job).message());
+  view.message = ShownText(std::string(NotOnDisk(job).message()));
   return view;
 }
 

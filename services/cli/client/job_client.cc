@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
+#include "services/common/convert/clean_texts.h"
 #include "services/common/grpc/grpc_channel.h"
 #include "services/common/grpc/grpc_status.h"
 #include "services/common/grpc/tls_check.h"
@@ -58,7 +59,7 @@ class GrpcJobClient final : public JobClient {
     request.set_id(id);
     *request.mutable_spec() = spec;
     v1::SubmitJobResponse response;
-    RETURN_IF_ERROR(Call([&](grpc::ClientContext* context) {
+    RETURN_IF_ERROR(Call(&response, [&](grpc::ClientContext* context) {
       return jobs_->SubmitJob(context, request, &response);
     }));
     return std::move(*response.mutable_job());
@@ -68,8 +69,9 @@ class GrpcJobClient final : public JobClient {
     v1::GetJobRequest request;
     request.set_id(id);
     v1::GetJobResponse response;
-    RETURN_IF_ERROR(Call(
-        [&](grpc::ClientContext* context) { return jobs_->GetJob(context, request, &response); }));
+    RETURN_IF_ERROR(Call(&response, [&](grpc::ClientContext* context) {
+      return jobs_->GetJob(context, request, &response);
+    }));
     return std::move(*response.mutable_job());
   }
 
@@ -79,8 +81,9 @@ class GrpcJobClient final : public JobClient {
     v1::ListJobsResponse all;
     while (true) {
       v1::ListJobsResponse page;
-      RETURN_IF_ERROR(Call(
-          [&](grpc::ClientContext* context) { return jobs_->ListJobs(context, request, &page); }));
+      RETURN_IF_ERROR(Call(&page, [&](grpc::ClientContext* context) {
+        return jobs_->ListJobs(context, request, &page);
+      }));
       all.mutable_jobs()->MergeFrom(page.jobs());
       // An older coordinator sends all at once, and one that repeats itself would keep us for ever.
       if (page.next_page_token().empty() || page.next_page_token() == request.page_token()) {
@@ -94,7 +97,7 @@ class GrpcJobClient final : public JobClient {
     v1::CancelJobRequest request;
     request.set_id(id);
     v1::CancelJobResponse response;
-    RETURN_IF_ERROR(Call([&](grpc::ClientContext* context) {
+    RETURN_IF_ERROR(Call(&response, [&](grpc::ClientContext* context) {
       return jobs_->CancelJob(context, request, &response);
     }));
     return std::move(*response.mutable_job());
@@ -105,7 +108,7 @@ class GrpcJobClient final : public JobClient {
     request.set_id(id);
     request.set_stages(stages);
     v1::ResumeJobResponse response;
-    RETURN_IF_ERROR(Call([&](grpc::ClientContext* context) {
+    RETURN_IF_ERROR(Call(&response, [&](grpc::ClientContext* context) {
       return jobs_->ResumeJob(context, request, &response);
     }));
     return response;
@@ -115,8 +118,9 @@ class GrpcJobClient final : public JobClient {
     v1::PlanJobRequest request;
     *request.mutable_spec() = spec;
     v1::PlanJobResponse response;
-    RETURN_IF_ERROR(Call(
-        [&](grpc::ClientContext* context) { return jobs_->PlanJob(context, request, &response); }));
+    RETURN_IF_ERROR(Call(&response, [&](grpc::ClientContext* context) {
+      return jobs_->PlanJob(context, request, &response);
+    }));
     return response;
   }
 
@@ -127,7 +131,7 @@ class GrpcJobClient final : public JobClient {
     request.set_verify(verify);
     v1::ListCheckpointsResponse response;
     RETURN_IF_ERROR(CallWithin(verify ? kReadingTimeoutSeconds : options_.timeout_seconds,
-                               [&](grpc::ClientContext* context) {
+                               &response, [&](grpc::ClientContext* context) {
                                  return jobs_->ListCheckpoints(context, request, &response);
                                }));
     return response;
@@ -140,15 +144,16 @@ class GrpcJobClient final : public JobClient {
     request.set_job_id(job);
     if (step >= 0) request.set_step(step);
     v1::ExportWeightsResponse response;
-    RETURN_IF_ERROR(CallWithin(kReadingTimeoutSeconds, [&](grpc::ClientContext* context) {
-      return jobs_->ExportWeights(context, request, &response);
-    }));
+    RETURN_IF_ERROR(
+        CallWithin(kReadingTimeoutSeconds, &response, [&](grpc::ClientContext* context) {
+          return jobs_->ExportWeights(context, request, &response);
+        }));
     return response;
   }
 
   absl::StatusOr<v1::ListStagesResponse> ListStages() override {
     v1::ListStagesResponse response;
-    RETURN_IF_ERROR(Call([&](grpc::ClientContext* context) {
+    RETURN_IF_ERROR(Call(&response, [&](grpc::ClientContext* context) {
       return fleet_->ListStages(context, v1::ListStagesRequest(), &response);
     }));
     return response;
@@ -159,7 +164,7 @@ class GrpcJobClient final : public JobClient {
     request.set_job_id(job);
     request.set_steps(steps);
     v1::GetTraceResponse response;
-    RETURN_IF_ERROR(Call([&](grpc::ClientContext* context) {
+    RETURN_IF_ERROR(Call(&response, [&](grpc::ClientContext* context) {
       return jobs_->GetTrace(context, request, &response);
     }));
     return response;
@@ -194,20 +199,25 @@ class GrpcJobClient final : public JobClient {
     const std::unique_ptr<grpc::ClientReader<Message>> reader = open(context.get());
     const StopSignal::Registration on_stop(stop, [context] { context->TryCancel(); });
     Message message;
-    while (reader->Read(&message)) on_message(message);
+    while (reader->Read(&message)) {
+      CleanTexts(&message);
+      on_message(message);
+    }
     return Named(reader->Finish());
   }
 
   template <typename F>
-  absl::Status CallWithin(double seconds, const F& call) {
+  absl::Status CallWithin(double seconds, google::protobuf::Message* response, const F& call) {
     grpc::ClientContext context;
     SetDeadline(&context, seconds);
-    return Named(call(&context));
+    const grpc::Status status = call(&context);
+    CleanTexts(response);
+    return Named(status);
   }
 
   template <typename F>
-  absl::Status Call(const F& call) {
-    return CallWithin(options_.timeout_seconds, call);
+  absl::Status Call(google::protobuf::Message* response, const F& call) {
+    return CallWithin(options_.timeout_seconds, response, call);
   }
 
   // gRPC's own words for a coordinator that is not there name no address that a user typed.

@@ -13,6 +13,28 @@ namespace {
 
 using ::testing::ElementsAre;
 
+// A server with this service, and a client of it.
+class Joined {
+ public:
+  explicit Joined(grpc::Service* service) {
+    grpc::ServerBuilder builder;
+    int port = 0;
+    builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
+    builder.RegisterService(service);
+    server_ = builder.BuildAndStart();
+    ClientOptions options;
+    options.address = absl::StrCat("127.0.0.1:", port);
+    options.timeout_seconds = 30;
+    client_ = ConnectJobClient(options).value();
+  }
+  ~Joined() { server_->Shutdown(std::chrono::system_clock::now()); }
+  JobClient* operator->() { return client_.get(); }
+
+ private:
+  std::unique_ptr<grpc::Server> server_;
+  std::unique_ptr<JobClient> client_;
+};
+
 class PagedJobs final : public v1::JobService::Service {
  public:
   grpc::Status ListJobs(grpc::ServerContext*, const v1::ListJobsRequest* request,
@@ -30,23 +52,47 @@ class PagedJobs final : public v1::JobService::Service {
 
 TEST(JobClientTest, ReadsAListPageByPage) {
   PagedJobs service;
-  int port = 0;
-  grpc::ServerBuilder builder;
-  builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
-  builder.RegisterService(&service);
-  const std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
-  ASSERT_NE(server, nullptr);
-  ClientOptions options;
-  options.address = absl::StrCat("127.0.0.1:", port);
-  const auto client = ConnectJobClient(options);
-  ASSERT_TRUE(client.ok()) << client.status();
-  const absl::StatusOr<v1::ListJobsResponse> jobs = (*client)->List();
+  Joined client(&service);
+  const absl::StatusOr<v1::ListJobsResponse> jobs = client->List();
   ASSERT_TRUE(jobs.ok()) << jobs.status();
   std::vector<std::string> ids;
   for (const v1::Job& job : jobs->jobs()) ids.push_back(job.id());
   EXPECT_THAT(ids, ElementsAre("job-3", "job-2", "job-1"));
   EXPECT_THAT(service.tokens, ElementsAre("", "1", "2"));
-  server->Shutdown();
+}
+
+class HostileJobs final : public v1::JobService::Service {
+ public:
+  grpc::Status ListJobs(grpc::ServerContext*, const v1::ListJobsRequest*,
+                        v1::ListJobsResponse* response) override {
+    response->add_jobs()->set_message("\x1b[2J");
+    response->mutable_jobs(0)->add_stages()->set_name("a\nb");
+    return grpc::Status::OK;
+  }
+  grpc::Status WatchJob(grpc::ServerContext*, const v1::WatchJobRequest*,
+                        grpc::ServerWriter<v1::WatchJobResponse>* writer) override {
+    v1::WatchJobResponse record;
+    record.mutable_recovery()->set_message("\u202e\x07");
+    writer->Write(record);
+    return grpc::Status(grpc::StatusCode::NOT_FOUND, "\xff\x1b[2J");
+  }
+};
+
+// What a coordinator answers is shown by a terminal: a server that was taken over may not write to it.
+TEST(JobClientTest, AnswersAreTextThatNoTerminalObeys) {
+  HostileJobs service;
+  Joined client(&service);
+  const absl::StatusOr<v1::ListJobsResponse> jobs = client->List();
+  ASSERT_TRUE(jobs.ok()) << jobs.status();
+  EXPECT_EQ(jobs->jobs(0).message(), "\\x1b[2J");
+  EXPECT_EQ(jobs->jobs(0).stages(0).name(), "a\\x0ab");
+  StopSignal stop;
+  std::string message;
+  const absl::Status ended = client->Watch(
+      "a", 0, [&](const v1::WatchJobResponse& record) { message = record.recovery().message(); },
+      &stop);
+  EXPECT_EQ(message, "\\xe2\\x80\\xae\\x07");
+  EXPECT_EQ(ended.message(), "\\xff\\x1b[2J");
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <map>
 
 #include "absl/strings/str_cat.h"
+#include "base/utf8.h"
 #include "services/cli/output/exit_code.h"
 
 namespace stagecoach {
@@ -78,7 +79,10 @@ void Console::Print(const std::string& text) {
   if (lost && options_.on_output_lost) options_.on_output_lost();
 }
 
-void Console::Note(const std::string& line) {
+// What others sent may be part of it.
+void Console::Note(const std::string& line) { WriteNote(ShownText(line)); }
+
+void Console::WriteNote(const std::string& line) {
   std::lock_guard<std::mutex> lock(mutex_);
   if (!bar_.empty()) notes_ << kClearLine;
   notes_ << line << "\n" << bar_ << std::flush;
@@ -87,8 +91,8 @@ void Console::Note(const std::string& line) {
 int Console::Fail(const absl::Status& status) {
   EndBar();
   const std::string name = "stagecoach:";
-  Note(absl::StrCat(options_.notes_have_color ? Colored(kBoldRed, name) : name, " ",
-                    std::string(status.message())));
+  WriteNote(absl::StrCat(options_.notes_have_color ? Colored(kBoldRed, name) : name, " ",
+                         ShownText(std::string(status.message()))));
   return ExitCodeOf(status);
 }
 

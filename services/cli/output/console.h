@@ -37,7 +37,7 @@ class Console {
 
   void Print(const std::string& text);  // data, as it is
   void PrintLine(const std::string& line) { Print(line + "\n"); }
-  void Note(const std::string& line);
+  void Note(const std::string& line);  // as base/utf8.h shows it
   // "stagecoach: <message>" as a note, and the exit code for the status.
   int Fail(const absl::Status& status);
 
@@ -53,6 +53,8 @@ class Console {
   std::string ColoredState(const std::string& state) const;
 
  private:
+  void WriteNote(const std::string& line);
+
   std::ostream& out_;
   std::ostream& notes_;
   const Options options_;

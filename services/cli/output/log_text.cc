@@ -4,6 +4,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_replace.h"
+#include "base/utf8.h"
 #include "services/cli/output/text.h"
 
 namespace stagecoach {
@@ -11,16 +13,7 @@ namespace {
 
 // A message may carry a user's text: it must not move a terminal's cursor or look like more lines.
 std::string Printable(const std::string& text) {
-  std::string result;
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if ((byte < 0x20 && c != '\t') || byte == 0x7f) {
-      absl::StrAppendFormat(&result, "\\x%02x", byte);
-    } else {
-      result += c;
-    }
-  }
-  return result;
+  return absl::StrReplaceAll(ShownText(text), {{"\n", "\\x0a"}});
 }
 
 }  // namespace

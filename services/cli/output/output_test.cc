@@ -215,6 +215,15 @@ TEST(Console, ColorsAreForTerminalsOnly) {
   EXPECT_THAT(notes.str(), HasSubstr("[\x1b[36m==>\x1b[0m  ]  50% 1/2"));
 }
 
+// A file's name, or what a server said, wrote to the terminal as it liked.
+TEST(Console, NotesAreShownAndNotObeyed) {
+  std::ostringstream out, notes;
+  Console console(out, notes, {});
+  console.Note("two\nlines \x1b[2J\xff");
+  console.Fail(absl::NotFoundError("no job \u202ex\x07"));
+  EXPECT_EQ(notes.str(), "two\nlines \\x1b[2J\\xff\nstagecoach: no job \\xe2\\x80\\xaex\\x07\n");
+}
+
 TEST(Table, AColorTakesNoPlace) {
   Table table({"STATE", "NAME"});
   table.Add({"\x1b[32mready\x1b[0m", "a"});

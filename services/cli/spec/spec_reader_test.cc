@@ -219,6 +219,17 @@ TEST(SpecReader, LayersInListsAreNamedByIndex) {
           "job.yaml:6:34: model.sequence.layers[1].residual.layers[0].mlp.hiden: unknown field"));
 }
 
+// An error cleared the terminal of whoever looked at a job file, or wrote it anew from right to left.
+TEST(SpecReader, ErrorsQuoteAFileWithoutItsCommandsToTerminals) {
+  EXPECT_THAT(ErrorOf("\"\\e[2J\": 1\n"), HasSubstr("job.yaml:1:1: \\x1b[2J: unknown field"));
+  EXPECT_THAT(ErrorOf("\u202egnp: 1\n"), HasSubstr("\\xe2\\x80\\xaegnp: unknown field"));
+  EXPECT_THAT(ErrorOf("\"\\x9b\": 1\n\"\\x9b\": 1\n"), HasSubstr("\\xc2\\x9b: "));
+  EXPECT_THAT(ErrorOf(Changed("steps: 6", "steps: \"\\a\"")),
+              HasSubstr("training.steps: \"\\x07\";"));
+  const std::string cut = ErrorOf(Changed("steps: 6", "steps: " + std::string(59, 'x') + "\u20ac"));
+  EXPECT_THAT(cut, HasSubstr("xxx\\xe2...\"")) << "a character that the quotation ends in";
+}
+
 TEST(SpecReader, RefusesAFieldGivenTwice) {
   EXPECT_THAT(ErrorOf(Changed("steps: 6", "steps: 6\n  steps: 7")),
               StartsWith("job.yaml:9:3: steps: given twice"));

@@ -228,9 +228,10 @@ std::string TooBig(size_t max_bytes) {
 }  // namespace
 
 absl::Status ErrorAt(const std::string& file, Position position, const std::string& message) {
-  if (position.line == 0) return absl::InvalidArgumentError(absl::StrCat(file, ": ", message));
-  return absl::InvalidArgumentError(
-      absl::StrCat(file, ":", position.line, ":", position.column, ": ", message));
+  const std::string place =
+      position.line == 0 ? "" : absl::StrCat(":", position.line, ":", position.column);
+  // It may quote what stands in the file.
+  return absl::InvalidArgumentError(absl::StrCat(ShownName(file), place, ": ", ShownText(message)));
 }
 
 absl::StatusOr<std::string> ReadSmallFile(const std::string& path, size_t max_bytes) {

@@ -26,8 +26,9 @@ double UnixSeconds(const spdlog::details::log_msg& message) {
   return std::chrono::duration<double>(message.time.time_since_epoch()).count();
 }
 
-void AppendEscaped(spdlog::string_view_t text, spdlog::memory_buf_t& target) {
-  for (const char c : text) {
+// What base/utf8.h shows of the text: a line has to be JSON for whoever reads it, and may be shown by a terminal.
+void AppendEscaped(std::string_view text, spdlog::memory_buf_t& target) {
+  for (const char c : ShownText(text)) {
     const auto byte = static_cast<unsigned char>(c);
     if (c == '"' || c == '\\') {
       target.push_back('\\');
@@ -59,11 +60,11 @@ class JsonFormatter final : public spdlog::formatter {
         absl::StrCat("{\"time\":", time, ",\"level\":\"", std::string(level.data(), level.size()),
                      "\",\"program\":\"", program_, "\",\"message\":\""),
         target);
-    AppendEscaped(message.payload, target);
+    AppendEscaped({message.payload.data(), message.payload.size()}, target);
     Append("\"", target);
     if (const LogScope* scope = LogScope::Current()) {
       Append(",\"job_id\":\"", target);
-      AppendEscaped(spdlog::string_view_t(scope->job_id()), target);
+      AppendEscaped(scope->job_id(), target);
       Append("\"", target);
       if (scope->step().has_value()) Append(absl::StrCat(",\"step\":", *scope->step()), target);
     }
@@ -85,7 +86,7 @@ class ScopeFlag final : public spdlog::custom_flag_formatter {
               spdlog::memory_buf_t& target) override {
     const LogScope* scope = LogScope::Current();
     if (scope == nullptr) return;
-    Append(absl::StrCat("job ", scope->job_id()), target);
+    Append(absl::StrCat("job ", ShownName(scope->job_id())), target);
     if (scope->step().has_value()) Append(absl::StrCat(" step ", *scope->step()), target);
     Append(": ", target);
   }

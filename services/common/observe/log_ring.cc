@@ -1,22 +1,21 @@
 #include "services/common/observe/log_ring.h"
 
-#include <google/protobuf/stubs/common.h>
-
 #include <algorithm>
 #include <utility>
 
 #include "base/check.h"
+#include "base/utf8.h"
 
 namespace stagecoach {
 namespace {
 
-// A protobuf string must be UTF-8, and a path in an error message need not be.
-std::string CutToUtf8(const std::string& text) {
-  const size_t length = std::min(text.size(), kLongestLogLine);
-  std::string copy(length, '\0');
-  const char* valid = google::protobuf::internal::UTF8CoerceToStructurallyValid(
-      google::protobuf::StringPiece(text.data(), length), copy.data(), '?');
-  return std::string(valid, length);
+// Not in the middle of a character.
+std::string Cut(std::string text) {
+  if (text.size() <= kLongestLogLine) return text;
+  size_t end = kLongestLogLine;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
+  text.resize(end);
+  return text;
 }
 
 }  // namespace
@@ -24,8 +23,9 @@ std::string CutToUtf8(const std::string& text) {
 LogRing::LogRing(size_t lines) : capacity_(lines) { CHECK(lines > 0) << "a ring has lines"; }
 
 void LogRing::Append(LogEntry entry) {
-  entry.message = CutToUtf8(entry.message);
-  entry.job_id = CutToUtf8(entry.job_id);
+  // A protobuf string must be UTF-8, and a path in an error message need not be.
+  entry.message = Cut(ShownText(Cut(std::move(entry.message))));
+  entry.job_id = Cut(ShownName(Cut(std::move(entry.job_id))));
   std::lock_guard<std::mutex> lock(mutex_);
   entry.number = ++newest_;
   if (lines_.size() < capacity_) {

@@ -1,7 +1,7 @@
 // LogRing: the last lines of a process's log, for those who ask over the network.
 // Ownership: values.  Threads: thread-safe; Append takes a short mutex and copies one line.
-// Units:     a line's number grows by one from 1; text is valid UTF-8 of at most kLongestLogLine
-//            bytes (what is longer is cut), so the ring is bounded in bytes too.
+// Units:     a line's number grows by one from 1; text is as base/utf8.h shows it, of at most
+//            kLongestLogLine bytes (what is longer is cut), so the ring is bounded in bytes too.
 // See: proto/stagecoach/v1/telemetry.proto, LogLine.
 #ifndef STAGECOACH_SERVICES_COMMON_OBSERVE_LOG_RING_H_
 #define STAGECOACH_SERVICES_COMMON_OBSERVE_LOG_RING_H_

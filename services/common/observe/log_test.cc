@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "base/utf8.h"
 
 namespace stagecoach {
 namespace {
@@ -72,8 +73,18 @@ TEST(LogRing, HoldsBoundedUtf8) {
   const LogRing::Page page = ring.Read(0, "", 0);
   EXPECT_EQ(page.lines[0].message.size(), kLongestLogLine);
   EXPECT_EQ(page.lines[1].message,
-            "path ?? stra\xc3\x9f"
+            "path \\xff\\xfe stra\xc3\x9f"
             "e");
+}
+
+TEST(LogRing, CutsNoCharacterInTwoAndHoldsNoCommandsToTerminals) {
+  LogRing ring(2);
+  AppendLine(ring, "a\nb", std::string(kLongestLogLine - 1, 'x') + "\u20ac");
+  AppendLine(ring, "", "\x1b[2J\nnext \u202e \xc2\x9b");
+  const LogRing::Page page = ring.Read(0, "", 0);
+  EXPECT_EQ(page.lines[0].message, std::string(kLongestLogLine - 1, 'x'));
+  EXPECT_EQ(page.lines[0].job_id, "a\\x0ab");
+  EXPECT_EQ(page.lines[1].message, "\\x1b[2J\nnext \\xe2\\x80\\xae \\xc2\\x9b");
 }
 
 TEST(Log, LinesCarryTheirJobIntoRingAndText) {
@@ -134,6 +145,21 @@ TEST(Log, JsonLinesParseAndHaveTheFields) {
   const auto second = nlohmann::json::parse(lines[1]);
   EXPECT_FALSE(second.contains("job_id"));
   EXPECT_FALSE(second.contains("step"));
+}
+
+// A path that is no UTF-8 made lines that no reader of JSON took, and a job's id came from a stage's peer as it was.
+TEST(Log, LinesAreTextWhateverTheyQuote) {
+  for (const char* format : {"json", "text"}) {
+    ASSERT_TRUE(SetUpLogging("stage", format, false).ok());
+    testing::internal::CaptureStderr();
+    LogJob(spdlog::level::info, "a\nforged \x1b[1m", 5, "\xff \x7f \xc2\x9b \u2066");
+    std::string text = testing::internal::GetCapturedStderr();
+    ASSERT_TRUE(text.ends_with('\n'));
+    text.pop_back();
+    EXPECT_EQ(ShownName(text), text) << format << ": one line, and nothing that a terminal obeys";
+    if (format == std::string("text")) continue;
+    EXPECT_EQ(nlohmann::json::parse(text)["message"], R"(\xff \x7f \xc2\x9b \xe2\x81\xa6)");
+  }
 }
 
 TEST(Log, ToProtoKeepsEveryField) {

@@ -3,8 +3,12 @@
 #include <grpcpp/security/auth_context.h>
 
 #include <string>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/status.h"
+#include "base/utf8.h"
+#include "services/common/convert/clean_texts.h"
 #include "services/common/grpc/grpc_status.h"
 #include "services/common/grpc/message_checksum.h"
 #include "services/common/grpc/peer_identity.h"
@@ -37,9 +41,19 @@ absl::Status CheckOwnName(const grpc::CallbackServerContext& context, const char
       name, ")"));
 }
 
+absl::Status CheckShowable(const char* field, const std::string& value) {
+  if (ShownName(value) == value) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(field, "=", ShownName(value.substr(0, 253)),
+                   ": holds characters that a terminal obeys; give the stage another one"));
+}
+
+// Of a message that came whole: its texts go into lists, labels and logs.
 template <typename Request>
-absl::Status CheckMessage(Request request) {
-  return CheckChecksum(&request);
+absl::StatusOr<Request> Received(Request request) {
+  RETURN_IF_ERROR(CheckChecksum(&request));
+  CleanTexts(&request);
+  return request;
 }
 
 template <typename Response>
@@ -57,13 +71,17 @@ grpc::ServerUnaryReactor* FleetServiceAdapter::RegisterStage(
     grpc::CallbackServerContext* context, const v1::RegisterStageRequest* request,
     v1::RegisterStageResponse* response) {
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  absl::Status status = CheckMessage(*request);
+  const absl::StatusOr<v1::RegisterStageRequest> received = Received(*request);
+  absl::Status status = received.status();
+  // Under its name it is asked for again: one that cannot be shown as it is has to change.
+  if (status.ok()) status = CheckShowable("stage.name", request->stage().name());
+  if (status.ok()) status = CheckShowable("stage.address", request->stage().address());
   if (status.ok()) status = CheckOwnName(*context, "stage.name", request->stage().name());
   if (!status.ok()) {
     reactor->Finish(ToGrpc(status));
     return reactor;
   }
-  manager_->RegisterStage(FromProto(request->stage()), ReplyGrant(reactor, response));
+  manager_->RegisterStage(FromProto(received->stage()), ReplyGrant(reactor, response));
   return reactor;
 }
 
@@ -71,13 +89,14 @@ grpc::ServerUnaryReactor* FleetServiceAdapter::RenewLease(grpc::CallbackServerCo
                                                           const v1::RenewLeaseRequest* request,
                                                           v1::RenewLeaseResponse* response) {
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  absl::Status status = CheckMessage(*request);
+  const absl::StatusOr<v1::RenewLeaseRequest> received = Received(*request);
+  absl::Status status = received.status();
   if (status.ok()) status = CheckOwnName(*context, "name", request->name());
   if (!status.ok()) {
     reactor->Finish(ToGrpc(status));
     return reactor;
   }
-  manager_->RenewLease(FromProto(*request), ReplyGrant(reactor, response));
+  manager_->RenewLease(FromProto(*received), ReplyGrant(reactor, response));
   return reactor;
 }
 

@@ -66,11 +66,13 @@ class FleetServiceTest : public WaitingJobTest {
     return v1::FleetService::NewStub(Dial(by))->RegisterStage(&context, WithChecksum(request),
                                                               &response);
   }
-  grpc::Status Renew(const TlsFlags& by, const std::string& name) {
+  grpc::Status Renew(const TlsFlags& by, const std::string& name,
+                     const std::string& waiting_for = "") {
     v1::RenewLeaseRequest request;
     request.set_name(name);
     request.set_incarnation("1");
     request.set_state("idle");
+    request.set_waiting_for(waiting_for);
     grpc::ClientContext context;
     SetDeadline(&context);
     v1::RenewLeaseResponse response;
@@ -186,6 +188,23 @@ TEST_F(FleetServiceTest, WithoutTlsThereAreNoRoles) {
   EXPECT_TRUE(Renew(plain, "stage-0").ok());
   EXPECT_EQ(Stages(plain), "stage-0");
   EXPECT_TRUE(Cancel(plain).ok());
+}
+
+// A stage's name went as it was into tables, logs and labels of metrics.
+TEST_F(FleetServiceTest, AStageHasANameThatCanBeShown) {
+  Start(/*with_tls=*/false);
+  const grpc::Status refused = Register({}, "a\n\x1b[2J");
+  EXPECT_EQ(refused.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_THAT(refused.error_message(), HasSubstr("stage.name=a\\x0a\\x1b[2J: "));
+  EXPECT_EQ(Stages({}), "");
+  ASSERT_TRUE(Register({}, "stage-0").ok());
+  ASSERT_TRUE(Renew({}, "stage-0", "peer \u202e\x1b[2J").ok());
+  grpc::ClientContext context;
+  SetDeadline(&context);
+  v1::ListStagesResponse response;
+  ASSERT_TRUE(v1::FleetService::NewStub(Dial({}))->ListStages(&context, {}, &response).ok());
+  ASSERT_EQ(response.stages_size(), 1);
+  EXPECT_EQ(response.stages(0).waiting_for(), "peer \\xe2\\x80\\xae\\x1b[2J");
 }
 
 }  // namespace

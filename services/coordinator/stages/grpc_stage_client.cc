@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "services/common/convert/clean_texts.h"
 #include "services/common/convert/convert_control.h"
 #include "services/common/convert/convert_network.h"
 #include "services/common/grpc/grpc_channel.h"
@@ -107,6 +108,7 @@ void GrpcStageClient::Start(const std::string& address, Request request, double 
                                    absl::Status result = FromMarkingServer(status, *call->context);
                                    if (result.ok()) result = CheckChecksum(&call->response);
                                    if (result.ok()) {
+                                     CleanTexts(&call->response);
                                      done(std::move(call->response));
                                    } else {
                                      done(result);

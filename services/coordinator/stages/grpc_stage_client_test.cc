@@ -19,11 +19,13 @@ class StatusOnly final : public v1::StageService::Service {
   grpc::Status GetStatus(grpc::ServerContext* context, const v1::GetStatusRequest*,
                          v1::GetStatusResponse* response) override {
     response->set_now_unix_nanos(1);
+    response->set_state(state);
     if (marks) MarkOwnError(context);
     return error;
   }
   grpc::Status error;
   bool marks = false;
+  std::string state;
 };
 
 // A stage's process: it listens as long as it lives.
@@ -110,6 +112,21 @@ TEST(GrpcStageClientTest, ReconnectingLeavesCallsUnderWayAlone) {
     const absl::Status status = answer.get_future().get();
     EXPECT_TRUE(status.ok()) << status;
   }
+}
+
+// What a stage says went into lists, metrics and terminals as it was.
+TEST(GrpcStageClientTest, TextsOfAStageAreShownAndNotObeyed) {
+  GrpcStageClient client(grpc::InsecureChannelCredentials());
+  Process process(0);
+  process.service().state = "ready\n\x1b[2J";
+  std::promise<std::string> state;
+  client.GetStatus(absl::StrCat("127.0.0.1:", process.port()), 30,
+                   [&state](const absl::StatusOr<v1::GetStatusResponse>& response) {
+                     state.set_value(response.ok() ? response->state() : "");
+                   });
+  EXPECT_EQ(state.get_future().get(), "ready\\x0a\\x1b[2J");
+  process.service().error = grpc::Status(grpc::StatusCode::INVALID_ARGUMENT, "/a/\xff\x1b[2J");
+  EXPECT_EQ(Ask(client, absl::StrCat("127.0.0.1:", process.port())).message(), "/a/\\xff\\x1b[2J");
 }
 
 }  // namespace
