@@ -43,6 +43,20 @@ TEST(ConvertJob, ShowsInnerStatesAsTheFiveThatUsersKnow) {
   EXPECT_EQ(ToProto(view).detail(), "set aside");
 }
 
+// One entry of the journal that could not be read, and the coordinator ended whenever somebody listed its jobs.
+TEST(ConvertJob, AJobThatIsSetAsideHasNoMoreThanItsName) {
+  JobView view;
+  view.id = view.summary.name = "a";
+  view.phase = JobPhase::kFailed;
+  view.message = "DATA_LOSS: ";
+  view.set_aside = true;
+  const v1::Job job = ToProto(view);
+  EXPECT_EQ(job.spec().name(), "a");
+  EXPECT_FALSE(job.spec().has_model());
+  EXPECT_EQ(job.state(), v1::JOB_STATE_FAILED);
+  EXPECT_EQ(job.message(), "DATA_LOSS: ");
+}
+
 TEST(ConvertJob, EveryKindOfRecordHasItsMessage) {
   JobRecord record;
   record.number = 7;
