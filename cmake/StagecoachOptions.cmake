@@ -34,6 +34,12 @@ elseif(CMAKE_BUILD_TYPE STREQUAL "Release")
   add_link_options(-Wl,-z,relro,-z,now)
 endif()
 
+# What was covered is counted in our code; libraries of the distribution are as they are.
+if(STAGECOACH_FUZZ)
+  add_compile_options(-fsanitize=fuzzer-no-link)
+  add_compile_definitions(STAGECOACH_LIBFUZZER=1)
+endif()
+
 find_program(STAGECOACH_MOLD mold)
 if(STAGECOACH_MOLD)
   add_link_options(-fuse-ld=mold)

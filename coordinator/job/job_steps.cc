@@ -277,8 +277,9 @@ void JobTransition::EndIfReached(double loss, const std::vector<Measure>& measur
   }
   for (const auto& [name, least] : until.shares()) {
     if (least == 0) continue;
-    const auto found = std::find_if(measures.begin(), measures.end(),
-                                    [&](const Measure& measure) { return measure.name == name; });
+    const auto found =
+        std::find_if(measures.begin(), measures.end(),
+                     [&wanted = name](const Measure& measure) { return measure.name == wanted; });
     reached = reached && found != measures.end() && found->value >= least;
     if (reached) words.push_back(absl::StrCat(name, " ", found->value, " >= ", least));
   }

@@ -1,0 +1,120 @@
+// Files of data sets: pictures, masks, tar, IDX, gzip. The first byte says which; what a header claims may not cost memory
+// that the file does not have.
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "base/gzip.h"
+#include "stage/data/idx_file.h"
+#include "stage/data/tar_members.h"
+#include "stage/pictures/decode.h"
+#include "tests/fuzz/fuzz_target.h"
+
+namespace stagecoach {
+namespace {
+
+constexpr int64_t kMostPixels = 1 << 14;
+
+// A file of these bytes in memory, under a path.
+class MemoryFile {
+ public:
+  explicit MemoryFile(const std::string& bytes) : descriptor_(memfd_create("fuzz", MFD_CLOEXEC)) {
+    CHECK(descriptor_ >= 0) << "memfd_create, errno " << errno;
+    CHECK_EQ(write(descriptor_, bytes.data(), bytes.size()), static_cast<ssize_t>(bytes.size()));
+  }
+  ~MemoryFile() { close(descriptor_); }
+  std::string path() const { return absl::StrCat("/proc/self/fd/", descriptor_); }
+
+ private:
+  const int descriptor_;
+};
+
+std::span<const uint8_t> BytesOf(const std::string& text) {
+  return {reinterpret_cast<const uint8_t*>(text.data()), text.size()};
+}
+
+void CheckPicture(const absl::StatusOr<Picture>& picture, int64_t channels) {
+  if (!picture.ok()) return CheckShown(picture.status());
+  CHECK(picture->height > 0 && picture->width > 0) << "some pixels";
+  CHECK_LE(picture->height * picture->width, kMostPixels);
+  CHECK_EQ(picture->channels, channels);
+  CHECK_EQ(picture->bytes.size(), picture->row_bytes() * static_cast<size_t>(picture->height));
+}
+
+void ReadTar(const std::string& bytes) {
+  const MemoryFile memory(bytes);
+  const std::unique_ptr<OpenedFile> file = OpenedFile::Open("data", memory.path()).value();
+  TarMembers members(file.get());
+  int64_t last = -1;
+  while (true) {
+    const auto member = members.Next();
+    if (!member.ok() || !member->has_value()) return;
+    const auto size = static_cast<int64_t>(bytes.size());
+    CHECK_GT((*member)->offset, last) << "it goes forward";
+    CHECK((*member)->bytes >= 0 && (*member)->offset <= size - (*member)->bytes)
+        << (*member)->offset << " + " << (*member)->bytes << " of " << size;
+    last = (*member)->offset;
+  }
+}
+
+void ReadIdx(const std::string& bytes, IdxContent content) {
+  const MemoryFile memory(bytes);
+  Sha256 digest;
+  const absl::StatusOr<IdxFile> file =
+      ReadIdxFile("data.idx.images", memory.path(), content, /*keep=*/true, &digest);
+  if (!file.ok()) return;
+  const IdxHeader& header = file->header;
+  CHECK(header.count() >= 0 && header.item_bytes() > 0) << "of something";
+  std::vector<uint8_t> item(static_cast<size_t>(header.item_bytes()));
+  for (int64_t i = 0; i < std::min<int64_t>(header.count(), 4); ++i) {
+    CHECK_OK(file->ReadItem(i, item));
+  }
+}
+
+void Unpack(const std::string& bytes) {
+  Gunzip gunzip;
+  std::span<const uint8_t> from = BytesOf(bytes);
+  std::vector<uint8_t> into(257);
+  for (int64_t written = 0; written < (1 << 16);) {
+    const absl::StatusOr<Gunzip::Done> done = gunzip.Unpack(from, into);
+    if (!done.ok()) return;
+    CHECK_LE(done->read, from.size());
+    CHECK_LE(done->written, into.size());
+    from = from.subspan(done->read);
+    written += static_cast<int64_t>(done->written);
+    if (done->ended || (from.empty() && done->written == 0)) return;
+  }
+}
+
+}  // namespace
+
+void FuzzDataFile(FuzzInput input) {
+  const uint8_t which = input.Byte();
+  const std::string bytes = input.Rest();
+  switch (which % 8) {
+    case 0:
+      return CheckPicture(DecodePicture(BytesOf(bytes), 3, kMostPixels), 3);
+    case 1:
+      return CheckPicture(DecodePicture(BytesOf(bytes), 1, kMostPixels), 1);
+    case 2:
+      (void)PngSize(BytesOf(bytes));
+      return CheckPicture(DecodeMask(BytesOf(bytes), kMostPixels), 1);
+    case 3:
+      return ReadTar(bytes);
+    case 4:
+      return ReadIdx(bytes, IdxContent::kImages);
+    case 5:
+      return ReadIdx(bytes, IdxContent::kLabels);
+    case 6:
+      return ReadIdx(bytes, IdxContent::kWeights);
+    case 7:
+      return Unpack(bytes);
+  }
+}
+
+}  // namespace stagecoach
+
+FUZZ_TARGET(data_file, FuzzDataFile)

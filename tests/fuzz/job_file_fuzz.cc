@@ -1,0 +1,35 @@
+// A job file, from its bytes to the network that it describes. The input is the file.
+#include "base/status.h"
+#include "network/model_text.h"
+#include "plan/job_spec.h"
+#include "services/cli/spec/spec_reader.h"
+#include "services/common/convert/convert_spec.h"
+#include "tests/fuzz/fuzz_target.h"
+
+namespace stagecoach {
+namespace {
+
+// What stands in a job file is small; what it describes need not be, and that takes its time.
+constexpr size_t kMostBytes = 4096;
+
+}  // namespace
+
+void FuzzJobFile(FuzzInput input) {
+  const std::string text = input.Text(kMostBytes);
+  const absl::StatusOr<SpecFile> file = ParseSpec(text, "/jobs/job.yaml");
+  if (!file.ok()) return CheckShown(file.status());
+  const absl::StatusOr<JobSpec> spec = ValidateSpecFile(*file);
+  if (!spec.ok()) return CheckShown(spec.status());
+  const v1::JobSpec proto = ToProto(*spec);
+  const absl::StatusOr<JobSpec> again = FromProto(proto);
+  CHECK_OK(again.status());
+  CHECK(ToProto(*again).SerializeAsString() == proto.SerializeAsString()) << text;
+  const absl::StatusOr<Network> network = ExpandJob(*spec);
+  CHECK(network.ok()) << "a job that was taken has a network: " << network.status();
+  CHECK(!network->layers.empty()) << "of some layers";
+  CHECK(!CanonicalModelText(*network).empty()) << "whose text is its digest's";
+}
+
+}  // namespace stagecoach
+
+FUZZ_TARGET(job_file, FuzzJobFile)
