@@ -50,7 +50,7 @@ int main(int argc, char** argv) {
   ExitWatchdog watchdog(flags.server.exit_timeout_seconds);
   server.Shutdown();
   const absl::Status fault = server.fault();
-  if (fault.ok()) return 0;
+  if (fault.ok()) return server.unreachable() ? kUnreachableExitCode : 0;
   std::fprintf(stderr, "stagecoach-coordinator: %s\n", std::string(fault.message()).c_str());
   return kFolderLostExitCode;
 }

@@ -74,6 +74,7 @@ struct CoordinatorServer::State {
   HttpServer http;
   std::atomic<bool> following{false};  // job_metrics is there
   std::atomic<bool> ready{false};
+  std::atomic<bool> unreachable{false};
 
   void KeepFault(const absl::Status& status);
   absl::Status StartManager();
@@ -90,6 +91,8 @@ absl::Status CoordinatorServer::fault() const {
   std::lock_guard<std::mutex> lock(state_->fault_mutex);
   return state_->fault;
 }
+
+bool CoordinatorServer::unreachable() const { return state_->unreachable; }
 
 void CoordinatorServer::State::KeepFault(const absl::Status& status) {
   spdlog::error("{}; this one ends", std::string(status.message()));
@@ -197,6 +200,11 @@ absl::Status CoordinatorServer::State::StartGrpc() {
   GrpcServerOptions options;
   options.listen = flags.server.listen;
   options.tls = flags.server.tls;
+  options.connections = flags.server.connections;
+  options.on_unreachable = [this] {
+    unreachable = true;
+    if (on_fault) on_fault();
+  };
   grpc = std::make_unique<GrpcServer>(
       options,
       std::vector<GrpcServer::NamedService>{{kJobServiceName, job_service.get()},
@@ -215,10 +223,11 @@ absl::Status CoordinatorServer::State::StartHttp() {
     WriteTlsMetrics(tls_expiry, writer);
     room->Write(writer);
     rpc_metrics.Write(writer);
+    grpc->WriteMetrics(writer);
     job_metrics->Write(writer);
   });
   HandleStandardPaths(
-      http, [this] { return metrics.Render(); }, [] { return true; },
+      http, [this] { return metrics.Render(); }, [this] { return grpc->reachable(); },
       [this] { return ready.load(); });
   live = std::make_unique<LiveState>(manager.get(), SystemClock::Get());
   events = std::make_unique<EventStream>(manager.get(), live.get());

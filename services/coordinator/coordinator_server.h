@@ -29,12 +29,13 @@ struct CoordinatorFlags {
 
 class CoordinatorServer {
  public:
-  // `on_fault`: fault() is not ok any more; any thread, must not block.
+  // `on_fault`: fault() is not ok any more, or unreachable() is true; any thread, must not block.
   explicit CoordinatorServer(const CoordinatorFlags& flags, std::function<void()> on_fault = {});
   ~CoordinatorServer();
   absl::Status Start();
   absl::Status fault()
       const;  // why it cannot go on: its state folder is not its own any more; any thread
+  bool unreachable() const;  // its gRPC port does not answer even this process; any thread
   void Shutdown();
 
  private:

@@ -56,7 +56,7 @@ int main(int argc, char** argv) {
   ExitWatchdog watchdog(fault.ok() ? flags.server.exit_timeout_seconds
                                    : std::min(flags.server.exit_timeout_seconds, 5.0));
   server.Shutdown();
-  if (fault.ok()) return 0;
+  if (fault.ok()) return server.unreachable() ? kUnreachableExitCode : 0;
   std::fprintf(stderr, "stagecoach-stage: %s\n", std::string(fault.message()).c_str());
   return kDeviceLostExitCode;
 }

@@ -99,6 +99,7 @@ struct StageServer::State {
   ProgressCounter progress;
   const double start_seconds = SystemClock::Get()->MonotonicSeconds();
   std::atomic<bool> draining{false};
+  std::atomic<bool> unreachable{false};
   mutable std::mutex fault_mutex;  // guards fault
   absl::Status fault;
   std::unique_ptr<GrpcLinkConnector> connector;
@@ -132,6 +133,8 @@ absl::Status StageServer::fault() const {
   std::lock_guard<std::mutex> lock(state_->fault_mutex);
   return state_->fault;
 }
+
+bool StageServer::unreachable() const { return state_->unreachable; }
 
 void StageServer::State::KeepFault(const absl::Status& reason) {
   spdlog::critical("the device is lost to this process: {}", std::string(reason.message()));
@@ -217,6 +220,11 @@ absl::Status StageServer::State::StartGrpc() {
   GrpcServerOptions options;
   options.listen = flags.server.listen;
   options.tls = flags.server.tls;
+  options.connections = flags.server.connections;
+  options.on_unreachable = [this] {
+    unreachable = true;
+    if (hooks.on_fault) hooks.on_fault();
+  };
   options.max_receive_bytes = kControlMessageBytes;  // more than a link's chunks
   options.keepalive_time_ms = 1000;
   options.keepalive_timeout_ms = 1000;
@@ -253,7 +261,7 @@ absl::Status StageServer::State::StartGrpc() {
 absl::Status StageServer::State::StartHttp() {
   metrics.AddSource([this](MetricWriter& writer) { WriteMetrics(writer); });
   HandleStandardPaths(
-      http, [this] { return metrics.Render(); }, [] { return true; },
+      http, [this] { return metrics.Render(); }, [this] { return grpc->reachable(); },
       [this] { return !draining && lease != nullptr && lease->registered(); });
   return http.Start(flags.server.http);
 }
@@ -309,6 +317,7 @@ void StageServer::State::WriteMetrics(MetricWriter& writer) const {
   WriteProcessMetrics(flags.device, writer);
   WriteTlsMetrics(tls_expiry, writer);
   rpc_metrics.Write(writer);
+  grpc->WriteMetrics(writer);
   const StageStatus status = runtime->Snapshot();
   WriteStageMetrics(flags.name, status, writer);
   if (card != nullptr) WriteDeviceMetrics(flags.name, card->Read(), writer);

@@ -36,12 +36,14 @@ class StageServer {
  public:
   struct Hooks {
     std::function<absl::StatusOr<std::unique_ptr<Backend>>()> make_backend;  // empty: --device
-    std::function<void()> on_fault;  // fault() is not ok any more; any thread, must not block
+    std::function<void()> on_fault;  // fault() is not ok any more, or unreachable() is true; any
+                                     // thread, must not block
   };
   explicit StageServer(const StageFlags& flags, Hooks hooks = {});
   ~StageServer();
   absl::Status Start();
   absl::Status fault() const;  // of the device; any thread
+  bool unreachable() const;    // its gRPC port does not answer even this process; any thread
   // Not ready and no new work from now on; the running step ends or is abandoned by a deadline that
   // leaves exit_timeout_seconds time for the rest; then the lease, the links and the servers end.
   void Shutdown();

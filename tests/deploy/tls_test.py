@@ -1,8 +1,11 @@
 """Mutual TLS between coordinator, stages and client: right certificates work, wrong ones are refused by name."""
+import contextlib
 import json
 import pathlib
 import re
+import resource
 import shutil
+import socket
 import subprocess
 import sys
 import time
@@ -147,19 +150,20 @@ class Tls(servers.ServersTest):
             self.assertIn(pattern, result.stderr)
         self.assertFalse((self.certs / "before").exists(), "all are looked at before any is made")
 
-    def refusals(self, server):
+    def metrics(self, server):
         http = "127.0.0.1:" + (self.folder / f"{server}.ports").read_text().split()[1]
-        text = urllib.request.urlopen(f"http://{http}/metrics", timeout=20).read().decode()
-        found = re.findall(r'stagecoach_rpc_refused_total\{.*grpc_method="(\w+)",role="(\w+)"\} (\d+)', text)
+        return urllib.request.urlopen(f"http://{http}/metrics", timeout=20).read().decode()
+
+    def refusals(self, server):
+        found = re.findall(r'stagecoach_rpc_refused_total\{.*grpc_method="(\w+)",role="(\w+)"\} (\d+)',
+                           self.metrics(server))
         return {(method, role): int(count) for method, role, count in found}
 
     def test_metrics_say_when_the_certificates_end(self):
         brief, ends = self.make_brief("brief", 7 * 86400)
         self.coordinator(brief)
-        http = "127.0.0.1:" + (self.folder / "coordinator.ports").read_text().split()[1]
-        text = urllib.request.urlopen(f"http://{http}/metrics", timeout=20).read().decode()
         found = {name: float(value) for name, value in re.findall(
-            r'stagecoach_certificate_expiry_timestamp_seconds\{certificate="(\w+)"\} (\S+)', text)}
+            r'stagecoach_certificate_expiry_timestamp_seconds\{certificate="(\w+)"\} (\S+)', self.metrics("coordinator"))}
         self.assertEqual(set(found), {"identity", "authority"})
         self.assertEqual(found["identity"], ends)
         self.assertGreater(found["authority"], ends)
@@ -244,6 +248,46 @@ class Tls(servers.ServersTest):
         address = self.coordinator(brief)
         harness.wait_until("the certificate to expire", lambda: time.time() > ends + 1)
         self.refused(self.client(address, "list"), "its certificate is not accepted: certificate has expired")
+
+    def test_silent_connections_do_not_end_a_server(self):
+        """Out of descriptors, gRPC's own listener stopped for good: the port was dead, and /livez said it was well."""
+        address = self.coordinator()
+        self.stage("stage-0", address)
+        harness.wait_until("the stage to register", lambda: "registered as stage-0" in self.log("stage-0"))
+        servers = {name: self.address(name) for name in ("coordinator", "stage-0")}
+        for name, process, _ in self.programs:
+            resource.prlimit(process.pid, resource.RLIMIT_NOFILE, (128, 128))
+        with contextlib.ExitStack() as silent:
+            for server in servers.values():
+                host, port = server.split(":")
+                for _ in range(200):
+                    last = silent.enter_context(socket.create_connection((host, int(port)), timeout=20))
+                with contextlib.suppress(ConnectionResetError):
+                    self.assertEqual(last.recv(1), b"", "there is no descriptor for it: it is sent away")
+        for name, server in servers.items():
+            health = self.client(address, "health", server)
+            self.assertEqual(health.returncode, 0, f"{name}: {health.stderr}")
+            refused = re.search(r'connections_refused_total\{reason="descriptors"\} (\d+)', self.metrics(name))
+            self.assertGreater(int(refused.group(1)), 0, name)
+            self.assertRegex(self.log(name), "refused a gRPC connection from 127.0.0.1: this process may open no more")
+        # The rest goes on as well: a stage that is new, and a job.
+        self.stage("stage-1", address)
+        harness.wait_until("a new stage to register", lambda: "registered as stage-1" in self.log("stage-1"))
+        result = self.client(address, "submit", self.job_file())
+        self.assertEqual(result.returncode, 0, result.stderr + self.log("stage-0") + self.log("coordinator"))
+
+    def test_connections_are_limited(self):
+        address = self.coordinator(None, "coordinator", "--max-connections", "20")
+        host, port = address.split(":")
+        with contextlib.ExitStack() as silent:
+            for _ in range(21):
+                last = silent.enter_context(socket.create_connection((host, int(port)), timeout=20))
+            with contextlib.suppress(ConnectionResetError):
+                self.assertEqual(last.recv(1), b"", "one too many")
+            metrics = self.metrics("coordinator")
+            self.assertIn("stagecoach_grpc_connections 20", metrics)
+            self.assertIn('stagecoach_grpc_connections_refused_total{reason="total"} 1', metrics)
+        self.assertEqual(self.client(address, "list").returncode, 0, "there is room again")
 
     def test_off_loopback_nothing_is_plain(self):
         for listen, http, extra, pattern in (

@@ -14,6 +14,8 @@ inline constexpr int kNotStartedExitCode = 2;
 inline constexpr int kDeviceLostExitCode = 3;
 // A coordinator whose state folder is not its own any more: somebody removed its lock.
 inline constexpr int kFolderLostExitCode = 4;
+// Its gRPC port has not answered this process itself for about half a minute; a new one will.
+inline constexpr int kUnreachableExitCode = 5;
 // The command line or this build cannot do what is asked: starting it again is of no use.
 inline constexpr int kRefusedExitCode = 78;  // EX_CONFIG of sysexits.h
 

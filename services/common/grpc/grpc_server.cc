@@ -11,13 +11,18 @@
 
 #include <chrono>
 #include <mutex>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
 #include "services/common/grpc/grpc_channel.h"
+#include "services/common/grpc/grpc_listener.h"
 #include "services/common/grpc/health_service.h"
 #include "services/common/grpc/role_processor.h"
+#include "services/common/grpc/self_check.h"
+#include "services/common/grpc/self_dial.h"
+#include "services/common/grpc/tls_check.h"
 
 namespace stagecoach {
 
@@ -26,13 +31,16 @@ struct GrpcServer::State {
   std::vector<NamedService> services;
   RpcMetrics* metrics;
   HealthService health;  // where gRPC's own is not wanted
+  std::unique_ptr<GrpcListener> listener;
+  std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor;
   std::unique_ptr<grpc::Server> server;
-  int port = 0;
-  bool down = false;  // after Shutdown
+  std::unique_ptr<SelfCheck> self_check;  // null: nobody dials
+  bool down = false;                      // after Shutdown
 
   bool on_queue() const { return options.take_queue != nullptr; }
   void AddHealth(grpc::ServerBuilder& builder);
   void SetHealth(const std::string& service, bool serving);
+  void StartListening();
 };
 
 // gRPC's own health service is a callback service, whose threads poll. Synchronous services do not
@@ -51,13 +59,32 @@ void GrpcServer::State::SetHealth(const std::string& service, bool serving) {
   }
 }
 
+void GrpcServer::State::StartListening() {
+  listener->Start([this](int descriptor, int listening) {
+    grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters connection;
+    connection.listener_fd = listening;
+    connection.fd = descriptor;
+    acceptor->HandleNewConnection(&connection);
+  });
+  if (!options.on_unreachable) return;
+  const auto dial = [this]() -> absl::Status {
+    std::optional<TlsPems> pems;
+    if (options.tls.use_ssl) {
+      ASSIGN_OR_RETURN(pems, ReadPems(options.tls));
+    }
+    return SelfDial(listener->reach(), pems,
+                    [this](const sockaddr_storage& from) { listener->Expect(from); });
+  };
+  self_check = std::make_unique<SelfCheck>(
+      SelfCheck::Options{.dial = dial, .on_dead = options.on_unreachable});
+}
+
 namespace {
 
 constexpr int kMetadataBytes = 8 << 10;
 
 void AddArguments(const GrpcServerOptions& options, grpc::ServerBuilder& builder) {
   builder.SetMaxReceiveMessageSize(options.max_receive_bytes);
-  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
   builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, options.max_concurrent_streams);
   builder.AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE, kMetadataBytes);
   builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, options.handshake_timeout_ms);
@@ -92,6 +119,11 @@ absl::Status GrpcServer::Start() {
     grpc::EnableDefaultHealthCheckService(true);
     if (reflection) grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   });
+  ASSIGN_OR_RETURN(
+      ListenSockets sockets,
+      ListenSockets::Open(state_->options.listen, state_->options.keepalive_timeout_ms));
+  state_->listener =
+      std::make_unique<GrpcListener>(std::move(sockets), state_->options.connections);
   grpc::ServerBuilder builder;
   AddArguments(state_->options, builder);
   ASSIGN_OR_RETURN(auto credentials, MakeServerCredentials(state_->options.tls));
@@ -99,7 +131,8 @@ absl::Status GrpcServer::Start() {
     credentials->SetAuthMetadataProcessor(std::make_shared<RoleProcessor>(RoleProcessor::Options{
         .any_certificate = tls.any_certificate_i_know, .metrics = state_->metrics}));
   }
-  builder.AddListeningPort(state_->options.listen, credentials, &state_->port);
+  state_->acceptor = builder.experimental().AddExternalConnectionAcceptor(
+      grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD, credentials);
   for (const NamedService& service : state_->services) builder.RegisterService(service.service);
   state_->AddHealth(builder);
   if (state_->on_queue()) state_->options.take_queue(builder.AddCompletionQueue());
@@ -107,19 +140,33 @@ absl::Status GrpcServer::Start() {
   if (state_->metrics != nullptr) creators.push_back(state_->metrics->MakeInterceptorFactory());
   builder.experimental().SetInterceptorCreators(std::move(creators));
   state_->server = builder.BuildAndStart();
-  if (state_->server == nullptr || state_->port == 0) {
+  if (state_->server == nullptr) {
     return absl::UnavailableError(
-        absl::StrCat("cannot serve gRPC on ", state_->options.listen, ": is the port taken?"));
+        absl::StrCat("cannot serve gRPC on ", state_->options.listen, ": gRPC does not start"));
   }
+  state_->StartListening();
   state_->SetHealth("liveness", true);
   SetServing(false);
   return absl::OkStatus();
 }
 
-int GrpcServer::port() const { return state_->port; }
+int GrpcServer::port() const { return state_->listener != nullptr ? state_->listener->port() : 0; }
+
+void GrpcServer::WriteMetrics(MetricWriter& writer) const { state_->listener->Write(writer); }
+
+bool GrpcServer::reachable() const {
+  return state_->self_check == nullptr || state_->self_check->well();
+}
 
 void GrpcServer::SetServing(bool serving) {
   if (state_->server == nullptr || state_->down) return;
+  if (state_->self_check != nullptr) {
+    if (serving) {
+      state_->self_check->Start();
+    } else {
+      state_->self_check->Stop();
+    }
+  }
   state_->SetHealth("", serving);
   state_->SetHealth("readiness", serving);
   for (const NamedService& service : state_->services) state_->SetHealth(service.name, serving);
@@ -127,6 +174,8 @@ void GrpcServer::SetServing(bool serving) {
 
 void GrpcServer::Shutdown(double drain_seconds) {
   if (state_->server == nullptr || std::exchange(state_->down, true)) return;
+  if (state_->self_check != nullptr) state_->self_check->Stop();
+  state_->listener->Stop();
   state_->health.Shutdown();
   state_->server->Shutdown(std::chrono::system_clock::now() +
                            std::chrono::duration_cast<std::chrono::system_clock::duration>(

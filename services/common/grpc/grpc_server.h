@@ -1,7 +1,8 @@
 // GrpcServer: a gRPC server set up the same way in every program: limits, keepalive, health
 // service, reflection, RPC counters, and with TLS who may call what (role_processor.h).
+// It accepts connections itself (grpc_listener.h) and hands them to gRPC.
 // Ownership: owns the grpc::Server; borrows services and metrics, which outlive it.
-// Threads:   owner thread, except SetServing.
+// Threads:   owner thread, except reachable.
 // Errors:    Start: UNAVAILABLE if the address cannot be bound (ports are never shared). Shutdown:
 //            refuse (SetServing(false)), drain until a deadline, then cancel what is left.
 #ifndef STAGECOACH_SERVICES_COMMON_GRPC_GRPC_SERVER_H_
@@ -14,6 +15,7 @@
 
 #include "absl/status/status.h"
 #include "services/common/grpc/rpc_metrics.h"
+#include "services/common/observe/metrics.h"
 #include "services/common/process/server_flags.h"
 
 namespace grpc {
@@ -26,6 +28,7 @@ namespace stagecoach {
 struct GrpcServerOptions {
   std::string listen;
   TlsFlags tls;
+  ConnectionLimits connections;
   int max_receive_bytes = 1 << 20;
   int max_concurrent_streams = 100;  // per connection
   // Of a connection that says nothing; gRPC's own is two minutes, in which 1,000 of them hold every descriptor.
@@ -36,6 +39,9 @@ struct GrpcServerOptions {
   size_t memory_quota_bytes = 256 << 20;
   int max_threads = 16;
   bool reflection = true;
+  // While it serves, the process dials its own port (self_check.h). Called when that has failed for so long that the
+  // process had better end; must not block. Empty: nobody dials.
+  std::function<void()> on_unreachable;
   // For asynchronous services: called in Start with the queue that they will be served on, before
   // there is a server. Whoever takes it polls it at once and all the time, and shuts it down and
   // empties it after Shutdown, before this object goes. Nothing else in the process polls then for
@@ -55,7 +61,10 @@ class GrpcServer {
   ~GrpcServer();
   absl::Status Start();
   int port() const;
-  // "" (whole server), every service, "readiness". "liveness" is SERVING from Start to Shutdown.
+  bool reachable() const;  // by what the process hears when it dials its own port
+  void WriteMetrics(MetricWriter& writer) const;  // of its connections; between Start and Shutdown
+  // "" (whole server), every service, "readiness". "liveness" is SERVING from Start to Shutdown. The process dials
+  // itself between true and false.
   void SetServing(bool serving);
   void Shutdown(double drain_seconds);
 

@@ -4,8 +4,10 @@
 #include <grpcpp/security/auth_context.h>
 #include <spdlog/spdlog.h>
 
+#include <cstdint>
+#include <optional>
+#include <string>
 #include <string_view>
-#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "services/common/grpc/grpc_status.h"
@@ -25,19 +27,6 @@ Caller CallerOf(const grpc::AuthContext& context) {
 
 }  // namespace
 
-std::optional<uint64_t> RoleProcessor::TakeTurnToLog() {
-  const int64_t now = options_.clock->MonotonicNanos();
-  std::lock_guard<std::mutex> lock(mutex_);
-  const bool early = last_line_nanos_.has_value() &&
-                     static_cast<double>(now - *last_line_nanos_) < kSecondsBetweenRefusals * 1e9;
-  if (early) {
-    ++silent_;
-    return std::nullopt;
-  }
-  last_line_nanos_ = now;
-  return std::exchange(silent_, 0);
-}
-
 grpc::Status RoleProcessor::Process(const InputMetadata& auth_metadata, grpc::AuthContext* context,
                                     OutputMetadata*, OutputMetadata*) {
   const auto found = auth_metadata.find(":path");
@@ -51,7 +40,7 @@ grpc::Status RoleProcessor::Process(const InputMetadata& auth_metadata, grpc::Au
   if (options_.metrics != nullptr) {
     options_.metrics->Refused(method.service_name(), method.method_name(), RoleLabel(caller));
   }
-  if (const std::optional<uint64_t> silent = TakeTurnToLog(); silent.has_value()) {
+  if (const std::optional<uint64_t> silent = turn_.Take(); silent.has_value()) {
     spdlog::warn("refused a call{}: {}",
                  *silent > 0 ? absl::StrCat(", and ", *silent, " since the last such line") : "",
                  std::string(checked.message()));

@@ -10,13 +10,9 @@
 
 #include <grpcpp/security/auth_metadata_processor.h>
 
-#include <cstdint>
-#include <mutex>
-#include <optional>
-#include <string>
-
 #include "base/clock.h"
 #include "services/common/grpc/rpc_metrics.h"
+#include "services/common/observe/log_turn.h"
 
 namespace stagecoach {
 
@@ -29,21 +25,17 @@ class RoleProcessor final : public grpc::AuthMetadataProcessor {
     RpcMetrics* metrics = nullptr;  // null: nothing is counted
     const Clock* clock = SystemClock::Get();
   };
-  explicit RoleProcessor(const Options& options) : options_(options) {}
+  explicit RoleProcessor(const Options& options)
+      : options_(options), turn_(kSecondsBetweenRefusals, options.clock) {}
 
   bool IsBlocking() const override { return false; }
   grpc::Status Process(const InputMetadata& auth_metadata, grpc::AuthContext* context,
                        OutputMetadata* consumed_auth_metadata,
                        OutputMetadata* response_metadata) override;
 
-  // How many refusals went by in silence since the last line; none: this one does as well.
-  std::optional<uint64_t> TakeTurnToLog();
-
  private:
   const Options options_;
-  std::mutex mutex_;  // guards what follows
-  std::optional<int64_t> last_line_nanos_;
-  uint64_t silent_ = 0;
+  LogTurn turn_;
 };
 
 }  // namespace stagecoach

@@ -199,14 +199,14 @@ TEST_F(RoleProcessorTest, RefusalsAreCountedByMethodAndRole) {
 
 TEST(RoleProcessor, AFloodOfRefusalsIsOneLineInTenSeconds) {
   ManualClock clock(5);
-  RoleProcessor processor({.clock = &clock});
-  EXPECT_EQ(processor.TakeTurnToLog(), 0u);
-  for (int i = 0; i < 1000; ++i) EXPECT_EQ(processor.TakeTurnToLog(), std::nullopt);
+  LogTurn turn(kSecondsBetweenRefusals, &clock);
+  EXPECT_EQ(turn.Take(), 0u);
+  for (int i = 0; i < 1000; ++i) EXPECT_EQ(turn.Take(), std::nullopt);
   clock.AdvanceNanos(9'999'999'999);
-  EXPECT_EQ(processor.TakeTurnToLog(), std::nullopt);
+  EXPECT_EQ(turn.Take(), std::nullopt);
   clock.AdvanceNanos(1);
-  EXPECT_EQ(processor.TakeTurnToLog(), 1001u);
-  EXPECT_EQ(processor.TakeTurnToLog(), std::nullopt);
+  EXPECT_EQ(turn.Take(), 1001u);
+  EXPECT_EQ(turn.Take(), std::nullopt);
 }
 
 }  // namespace

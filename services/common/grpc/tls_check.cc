@@ -266,6 +266,25 @@ std::string ExplainTlsFailure(const std::string& address, const TlsFlags& tls) {
   return objection.empty() ? RefusalOf(ssl.get()) : objection;
 }
 
+absl::Status ShakeHands(int connected, const TlsPems& pems, const std::string& first) {
+  const ErrorsCleared cleared;
+  const Owned<SSL_CTX> context = MakeContext(pems);
+  const Owned<SSL> ssl(SSL_new(context.get()));
+  SSL_set_fd(ssl.get(), connected);
+  ERR_clear_error();
+  errno = 0;
+  const auto failed = [](const char* step) {
+    return absl::UnavailableError(
+        absl::StrCat(step, ": ", errno == EAGAIN ? "nothing within two seconds" : LastError()));
+  };
+  if (SSL_connect(ssl.get()) != 1) return failed("TLS handshake");
+  SSL_write(ssl.get(), first.data(), static_cast<int>(first.size()));
+  errno = 0;
+  char byte;
+  const bool silent = SSL_read(ssl.get(), &byte, 1) <= 0 && errno == EAGAIN;
+  return silent ? failed("HTTP/2") : absl::OkStatus();
+}
+
 absl::Status WithTlsReason(const absl::Status& error, const std::string& address,
                            const TlsFlags& tls) {
   if (!absl::IsUnavailable(error)) return error;

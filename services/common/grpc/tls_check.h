@@ -32,6 +32,11 @@ absl::Status CheckIdentity(const TlsFlags& tls, const TlsPems& pems);
 // all: then gRPC's own message is the better one.
 std::string ExplainTlsFailure(const std::string& address, const TlsFlags& tls);
 
+// Through a TLS handshake with the gRPC server at the other end of a socket that has its timeouts set, with these as
+// this side's own; `first` is said then. OK once it has answered, if only by closing the connection after the
+// handshake; its certificate is not looked at. UNAVAILABLE: the handshake did not come to an end, or nothing followed.
+absl::Status ShakeHands(int connected, const TlsPems& pems, const std::string& first);
+
 // error with that reason in front of its message, if it is UNAVAILABLE and there is one.
 absl::Status WithTlsReason(const absl::Status& error, const std::string& address,
                            const TlsFlags& tls);

@@ -8,6 +8,8 @@ std::span<const MetricDefinition* const> AllMetrics() {
                                                      &kRpcHandled,
                                                      &kRpcSeconds,
                                                      &kRpcRefused,
+                                                     &kConnections,
+                                                     &kConnectionsRefused,
                                                      &kProcessCpu,
                                                      &kProcessMemory,
                                                      &kProcessFds,

@@ -43,6 +43,21 @@ inline constexpr MetricDefinition kRpcRefused = {
     "C S",
     "RPCs refused by the certificate of the caller, by its role (none: without one); with TLS "
     "only. Absent until the first."};
+inline constexpr MetricDefinition kConnections = {
+    "stagecoach_grpc_connections",
+    kG,
+    "1",
+    "",
+    "C S",
+    "Open connections of others to the gRPC server, also those without a call yet."};
+inline constexpr MetricDefinition kConnectionsRefused = {
+    "stagecoach_grpc_connections_refused_total",
+    kC,
+    "1",
+    "reason",
+    "C S",
+    "Connections closed at once: total (--max-connections), peer (--max-connections-per-peer), "
+    "descriptors (the process may open no more files)."};
 inline constexpr MetricDefinition kProcessCpu = {
     "process_cpu_seconds_total", kC, "s", "", "C S", "User and system CPU time spent."};
 inline constexpr MetricDefinition kProcessMemory = {

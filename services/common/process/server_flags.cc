@@ -19,6 +19,11 @@ void AddServerFlags(FlagParser& parser, ServerFlags* flags) {
   parser.Switch("--log-verbose", &flags->verbose, "also log what is only of use for debugging");
   parser.Number("--exit-timeout-secs", &flags->exit_timeout_seconds,
                 "longest time from SIGTERM to the end of the process", 1.0, 604800.0);
+  parser.Number("--max-connections", &flags->connections.most,
+                "gRPC connections from outside in all; fewer where the limit of open files is low",
+                1, 1000000);
+  parser.Number("--max-connections-per-peer", &flags->connections.most_per_peer,
+                "gRPC connections from one address; loopback counts in all only", 1, 1000000);
   parser.Switch("--die-with-parent", &flags->die_with_parent, "end when the parent process ends");
   parser.Switch("--insecure-i-know", &flags->insecure_i_know,
                 "listen off loopback without TLS: anyone on the network may use this server");

@@ -17,6 +17,12 @@ struct TlsFlags {
   bool any_certificate_i_know = false;
 };
 
+// Of the gRPC server, of connections that come in.
+struct ConnectionLimits {
+  int most = 4096;          // in all
+  int most_per_peer = 512;  // from one address, loopback excepted
+};
+
 struct ServerFlags {
   std::string listen, http;  // host:port; port 0: any free one
   std::string port_file;
@@ -27,6 +33,7 @@ struct ServerFlags {
   bool die_with_parent = false;
   double exit_timeout_seconds = 30;
   TlsFlags tls;
+  ConnectionLimits connections;
 };
 
 void AddServerFlags(FlagParser& parser, ServerFlags* flags);

@@ -1,0 +1,60 @@
+// ConnectionTable: which connections of a listener are open, and whether one more may come: so many in all, and so
+// many from one address. gRPC 1.51 does not say when it closes a connection; so the table asks the kernel. A socket
+// has an inode number of its own: as long as a descriptor shows it, the connection is open. It asks only when a limit
+// is reached, and when somebody wants to know how many there are.
+// Ownership: owns no descriptor; never closes or changes one.
+// Threads:   thread-safe.
+// Errors:    none: a descriptor that cannot be looked at counts as closed.
+#ifndef STAGECOACH_SERVICES_COMMON_GRPC_CONNECTION_TABLE_H_
+#define STAGECOACH_SERVICES_COMMON_GRPC_CONNECTION_TABLE_H_
+
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/types.h>
+
+#include <mutex>
+#include <string>
+#include <unordered_map>
+
+#include "services/common/process/server_flags.h"
+
+namespace stagecoach {
+
+// Who a connection counts for: an IPv4 address, also where IPv6 carries it, or the first half of an IPv6 address, as
+// whoever has one of those has all of them. Empty for loopback, which all programs of a machine share, and for what
+// is no internet address: those count in all only.
+std::string PeerKey(const sockaddr_storage& address);
+
+// How many connections a process may have that may open so many files: what is asked for, or what its HTTP server,
+// files and its own calls leave.
+int MostConnections(int asked, rlim_t open_files);
+
+class ConnectionTable {
+ public:
+  enum class Answer { kWelcome, kTooMany, kTooManyOfPeer };
+
+  explicit ConnectionTable(const ConnectionLimits& limits) : limits_(limits) {}
+
+  // Whether a connection from there may come. Welcome: Add it.
+  Answer Ask(const std::string& peer);
+  // A connection that is open now; whoever has the descriptor closes it when it ends.
+  void Add(int descriptor, const std::string& peer);
+  int open();
+
+ private:
+  struct Connection {
+    ino_t inode = 0;
+    std::string peer;
+  };
+
+  void SweepLocked(const std::string* peer);  // null: of all
+
+  const ConnectionLimits limits_;
+  std::mutex mutex_;                                 // guards what follows
+  std::unordered_map<int, Connection> connections_;  // by descriptor
+  std::unordered_map<std::string, int> by_peer_;     // without the key ""
+};
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_SERVICES_COMMON_GRPC_CONNECTION_TABLE_H_

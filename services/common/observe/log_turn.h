@@ -1,0 +1,34 @@
+// LogTurn: whose turn it is to be logged, of events that come as fast as somebody else likes: one line in so many
+// seconds, with how many went by in silence.
+// Ownership: borrows the clock.
+// Threads:   thread-safe.
+#ifndef STAGECOACH_SERVICES_COMMON_OBSERVE_LOG_TURN_H_
+#define STAGECOACH_SERVICES_COMMON_OBSERVE_LOG_TURN_H_
+
+#include <cstdint>
+#include <mutex>
+#include <optional>
+
+#include "base/clock.h"
+
+namespace stagecoach {
+
+class LogTurn {
+ public:
+  explicit LogTurn(double seconds, const Clock* clock = SystemClock::Get())
+      : seconds_(seconds), clock_(clock) {}
+
+  // How many went by in silence since the last line; none: this one does as well.
+  std::optional<uint64_t> Take();
+
+ private:
+  const double seconds_;
+  const Clock* const clock_;
+  std::mutex mutex_;  // guards what follows
+  std::optional<int64_t> last_line_nanos_;
+  uint64_t silent_ = 0;
+};
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_SERVICES_COMMON_OBSERVE_LOG_TURN_H_
