@@ -93,8 +93,7 @@ void JobTransition::FolderRefused(const std::map<int, absl::Status>& faults, boo
   std::vector<std::string> seen;
   for (const auto& [k, fault] : faults) {
     if (k < 0 || k >= static_cast<int>(state_.slots.size())) continue;
-    const StageRegistration& stage = state_.slots[k].stage;
-    seen.push_back(absl::StrCat(StageText(k), " at ", stage.address, ": ", fault.ToString()));
+    seen.push_back(absl::StrCat(StageText(k), ": ", fault.ToString()));
   }
   const std::string text = absl::StrCat(
       Context(),

@@ -101,6 +101,9 @@ struct JobRecord {
   uint64_t step = 0;  // kStep: 1-based count of finished steps
   JobPhase phase = JobPhase::kSubmitted;
   std::string message;  // kCheckpoint: empty, or why it failed
+  // The message as it was before paths and addresses of the cluster were taken out of it, for the log; neither kept nor
+  // told to anybody. Empty: nothing was.
+  std::string details;
   double loss = 0, learning_rate = 0, gradient_norm = 0;
   // step_seconds of a kCheckpoint: what the save took.
   double tokens_per_second = 0, step_seconds = 0, bubble = 0, bubble_ideal = 0;

@@ -193,5 +193,24 @@ TEST(EndedJobsTest, TheSpecsOfUnfinishedJobsHaveALimitTogether) {
   EXPECT_TRUE(answers[1].ok()) << answers[1];
 }
 
+// Cancelled submissions were checked, expanded into networks and kept as jobs all the same.
+TEST(EndedJobsTest, ASubmissionThatNobodyWaitsForIsNotAccepted) {
+  SimulatedCluster cluster(1);
+  cluster.check_seconds = 1;  // they stand in line
+  std::map<std::string, absl::Status> answers;
+  auto waits = std::make_shared<bool>(true);
+  for (const char* id : {"a", "b"}) {
+    cluster.loop().Submit(
+        id, SmallJob(2),
+        [&answers, id](const absl::StatusOr<JobView>& view) { answers[id] = view.status(); },
+        [waits, left = std::string(id) == "b"] { return *waits || !left; });
+  }
+  *waits = false;
+  ASSERT_TRUE(cluster.RunUntil([&] { return answers.size() == 2; }));
+  EXPECT_TRUE(answers["a"].ok()) << answers["a"];
+  EXPECT_TRUE(absl::IsCancelled(answers["b"])) << answers["b"];
+  EXPECT_THAT(Ids(cluster.loop().List()), ElementsAre("a"));
+}
+
 }  // namespace
 }  // namespace stagecoach

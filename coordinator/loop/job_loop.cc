@@ -146,6 +146,7 @@ void JobLoop::Deliver(JobEvent event) {
   const size_t slots = job->state.slots.size();
   absl::StatusOr<Transition> transition = Apply(std::move(job->state), event);
   CHECK(transition.ok()) << transition.status();
+  HidePlaces(&*transition);
   // A checkpoint takes the steps in front of it out of what a crash repeats.
   const bool durable =
       std::any_of(transition->records.begin(), transition->records.end(),
@@ -175,6 +176,31 @@ void JobLoop::Deliver(JobEvent event) {
 
   StartLate(&job->state, deadline, Now().seconds - event.now.seconds);
   Perform(*job, transition->actions);
+}
+
+HiddenPlaces JobLoop::PlacesToHide() const {
+  HiddenPlaces places;
+  places.AddFolder(parts_.outside.checkpoints->root(), "CHECKPOINTS");
+  places.AddFolder(parts_.options.state_folder, "STATE");
+  for (const StageView& stage : fleet_.View()) {
+    places.AddAddress(stage.registration.address, stage.registration.name);
+  }
+  return places;
+}
+
+// Whoever reads a job's history may be anybody who uses the cluster.
+void JobLoop::HidePlaces(Transition* transition) const {
+  const auto tells = [](const JobRecord& record) { return !record.message.empty(); };
+  if (std::none_of(transition->records.begin(), transition->records.end(), tells)) return;
+  HiddenPlaces places = PlacesToHide();
+  for (const StageSlot& slot : transition->state.slots) {  // of the fleet it may be gone
+    places.AddAddress(slot.stage.address, slot.stage.name);
+  }
+  for (JobRecord& record : transition->records) {
+    std::string shown = places.Hide(record.message);
+    if (shown != record.message) record.details = std::exchange(record.message, std::move(shown));
+  }
+  transition->state.message = places.Hide(std::move(transition->state.message));
 }
 
 void JobLoop::HoldStages(const Job& job) {

@@ -26,6 +26,7 @@
 #include "coordinator/job/job_state.h"
 #include "coordinator/journal/journal.h"
 #include "coordinator/loop/checkpoint_pins.h"
+#include "coordinator/loop/hidden_places.h"
 #include "coordinator/loop/job_manager.h"
 
 namespace stagecoach {
@@ -63,7 +64,7 @@ class JobLoop {
   void Close();  // writes what waits, ends the watches; nothing may be called after it
 
   void Submit(const std::string& id_or_empty, const JobSpec& spec,
-              std::function<void(absl::StatusOr<JobView>)> done);
+              std::function<void(absl::StatusOr<JobView>)> done, std::function<bool()> wanted = {});
   absl::StatusOr<JobView> Get(const std::string& id) const;
   // Newest first; of those submitted before the job of this sequence, at most `most`.
   struct Page {
@@ -179,6 +180,8 @@ class JobLoop {
                                  const std::string& spec_text, const SubmitCheck& check);
 
   void Deliver(JobEvent event);
+  HiddenPlaces PlacesToHide() const;
+  void HidePlaces(Transition* transition) const;
   void HoldStages(const Job& job);
   void Perform(const Job& job, const std::vector<JobAction>& actions);
   bool Drained() const;

@@ -205,13 +205,15 @@ void JobManager::Shutdown() {
 uint64_t JobManager::term() const { return state_->term; }
 
 void JobManager::Submit(const std::string& id_or_empty, const JobSpec& spec,
-                        std::function<void(absl::StatusOr<JobView>)> done) {
-  const bool accepted = state_->Ask(
-      [state = state_.get(), id_or_empty, spec = std::make_shared<const JobSpec>(spec), done] {
-        state->loop->Submit(id_or_empty, *spec, [state, done](absl::StatusOr<JobView> view) {
-          state->Answer(std::move(view), done);
-        });
-      });
+                        std::function<void(absl::StatusOr<JobView>)> done,
+                        std::function<bool()> wanted) {
+  const bool accepted = state_->Ask([state = state_.get(), id_or_empty,
+                                     spec = std::make_shared<const JobSpec>(spec), done, wanted] {
+    state->loop->Submit(
+        id_or_empty, *spec,
+        [state, done](absl::StatusOr<JobView> view) { state->Answer(std::move(view), done); },
+        wanted);
+  });
   if (!accepted) done(Refused(*state_->mailbox));
 }
 

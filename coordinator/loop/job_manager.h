@@ -98,8 +98,10 @@ class JobManager {
   bool Drain(bool save, double seconds);
   void Shutdown();
 
+  // CANCELLED where `wanted`, asked from any thread before each longer piece of work, says that nobody waits for it any
+  // more; it may be asked after the answer. Empty: somebody does.
   void Submit(const std::string& id_or_empty, const JobSpec& spec,
-              std::function<void(absl::StatusOr<JobView>)> done);
+              std::function<void(absl::StatusOr<JobView>)> done, std::function<bool()> wanted = {});
   void Get(const std::string& id, std::function<void(absl::StatusOr<JobView>)> done);
   // All of them, newest first; of ended ones without their specs.
   void List(std::function<void(std::vector<JobView>)> done);

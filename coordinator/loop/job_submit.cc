@@ -14,6 +14,10 @@
 namespace stagecoach {
 namespace {
 
+absl::Status NobodyWaits() {
+  return absl::CancelledError("the job was not accepted: the call was cancelled before");
+}
+
 absl::Status CheckId(const std::string& id) {
   if (IsJobName(id)) return absl::OkStatus();
   return absl::InvalidArgumentError(
@@ -58,8 +62,10 @@ absl::StatusOr<JobView> JobLoop::Existing(const std::string& id,
 
 // The spec and its text are shared by what waits in line, so that each is there once.
 void JobLoop::Submit(const std::string& id_or_empty, const JobSpec& spec,
-                     std::function<void(absl::StatusOr<JobView>)> done) {
+                     std::function<void(absl::StatusOr<JobView>)> done,
+                     std::function<bool()> wanted) {
   if (draining_) return done(absl::UnavailableError("the coordinator is shutting down"));
+  if (wanted && !wanted()) return done(NobodyWaits());
   absl::Status status = id_or_empty.empty() ? absl::OkStatus() : CheckId(id_or_empty);
   const auto text =
       std::make_shared<const std::string>(status.ok() ? parts_.outside.codec->Encode(spec) : "");
@@ -72,9 +78,10 @@ void JobLoop::Submit(const std::string& id_or_empty, const JobSpec& spec,
   const uint64_t ticket = ++last_ticket_;
   submitting_[ticket] = {std::move(done), bytes};
   asked_spec_bytes_ += bytes;
-  parts_.check([this, id, spec = std::make_shared<const JobSpec>(spec), text, ticket,
+  parts_.check([this, id, spec = std::make_shared<const JobSpec>(spec), text, ticket, wanted,
                 number = EffectsNumber(spec.resume_job)] {
-    const absl::StatusOr<std::shared_ptr<const JobDefinition>> definition = CheckSpec(*spec);
+    const absl::StatusOr<std::shared_ptr<const JobDefinition>> definition =
+        wanted && !wanted() ? NobodyWaits() : CheckSpec(*spec);
     if (!definition.ok()) {
       parts_.post([this, ticket, why = definition.status()] { AnswerSubmit(ticket, why); });
       return;
@@ -96,6 +103,7 @@ void JobLoop::Submit(const std::string& id_or_empty, const JobSpec& spec,
 void JobLoop::AnswerSubmit(uint64_t ticket, absl::StatusOr<JobView> answer) {
   const auto submission = submitting_.extract(ticket);
   asked_spec_bytes_ -= submission.mapped().spec_bytes;
+  if (!answer.ok()) answer = PlacesToHide().Hide(answer.status());
   submission.mapped().done(std::move(answer));
 }
 
@@ -118,15 +126,24 @@ JobLoop::SubmitCheck JobLoop::LookIntoStore(const std::string& id, const JobSpec
     // Without a step the newest one that holds is meant. What is passed over here is set aside, with a record, by the
     // search that the job begins with.
     const bool broken = absl::IsDataLoss(manifest.status()) || absl::IsNotFound(manifest.status());
-    if (!broken || spec.resume_step >= 0) {
+    if (!broken) {
       check.resume = std::move(manifest);
       return check;
     }
+    // A code that clients get the reason of.
+    if (spec.resume_step >= 0) {
+      check.resume = absl::FailedPreconditionError(
+          absl::StrCat("resume_step=", spec.resume_step, ": this checkpoint of job ",
+                       spec.resume_job, " cannot be read: ", manifest.status().message(),
+                       "; name another step, or none for the newest one that holds"));
+      return check;
+    }
     if (!absl::IsNotFound(check.resume.status())) continue;
-    check.resume = absl::DataLossError(absl::StrCat("resume_job=", spec.resume_job,
-                                                    ": none of its checkpoints can be read; the "
-                                                    "newest: ",
-                                                    manifest.status().message()));
+    check.resume =
+        absl::FailedPreconditionError(absl::StrCat("resume_job=", spec.resume_job,
+                                                   ": none of its checkpoints can be read; the "
+                                                   "newest: ",
+                                                   manifest.status().message()));
   }
   return check;
 }

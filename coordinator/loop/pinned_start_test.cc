@@ -129,7 +129,10 @@ TEST(PinnedStartTest, ABrokenNewestManifestIsPassedOverUnlessItsStepIsNamed) {
   second.resume_job = "first";
   second.resume_step = 7;
   const absl::Status named = cluster.Submit("named", second).status();
-  EXPECT_TRUE(absl::IsDataLoss(named)) << named << ": who names a step means that one";
+  EXPECT_TRUE(absl::IsFailedPrecondition(named)) << named << ": who names a step means that one";
+  EXPECT_THAT(
+      std::string(named.message()),
+      HasSubstr("resume_step=7: this checkpoint of job first cannot be read: CHECKPOINTS/first/"));
   second.resume_step = -1;
   const absl::StatusOr<JobView> accepted = cluster.Submit("second", second);
   ASSERT_TRUE(accepted.ok()) << accepted.status();

@@ -101,6 +101,7 @@ void SimulatedCluster::StartCoordinator() {
   parts.outside = {this, &store_, &files_, &codec_, &clock_};
   parts.outside.on_record = [this](const std::string& job, const JobRecord& record) {
     if (record.kind == JobRecord::Kind::kStep) steps_[job] = record.step;
+    if (!record.details.empty()) logged_details.push_back(record.details);
     if (record.kind == JobRecord::Kind::kFinished) ends_.insert(job);
   };
   parts.journal = journal_.get();

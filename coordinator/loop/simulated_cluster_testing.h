@@ -83,6 +83,7 @@ class SimulatedCluster final : private StageClient {
   JobView View(const std::string& id);
   // What the log was told of: the newest step, and whether the job ended.
   uint64_t step_of(const std::string& id) { return steps_[id]; }
+  std::vector<std::string> logged_details;
   bool logged_end(const std::string& id) const { return ends_.contains(id); }
   absl::Status Cancel(const std::string& id);
   const std::vector<JobRecord>& Records(const std::string& id) const { return records_.at(id); }

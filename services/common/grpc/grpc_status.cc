@@ -124,9 +124,11 @@ absl::Status FromGrpc(const grpc::Status& status) {
                       ShownText(status.error_message()));
 }
 
+std::string NumberForTheLog() { return absl::StrFormat("e-%08x", std::random_device{}()); }
+
 grpc::Status ToApiGrpc(const absl::Status& status) {
   if (status.ok() || MayLeaveTheCluster(status.code())) return ToGrpc(status);
-  const std::string id = absl::StrFormat("e-%08x", std::random_device{}());
+  const std::string id = NumberForTheLog();
   spdlog::error("{}: {}", id, status.ToString());
   return grpc::Status(static_cast<grpc::StatusCode>(status.code()),
                       absl::StrCat("the coordinator's log has the details under ", id));

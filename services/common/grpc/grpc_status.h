@@ -19,6 +19,8 @@ absl::Status FromGrpc(const grpc::Status& status);
 // For answers that leave the cluster: names fields and limits, but neither paths nor addresses nor
 // memory. What only an operator may read is logged under an id that the answer names.
 grpc::Status ToApiGrpc(const absl::Status& status);
+// Such an id: "e-0123abcd".
+std::string NumberForTheLog();
 
 // "training.steps" of "training.steps=0: want >= 1"; empty if the message begins otherwise.
 std::string LeadingFieldPath(const std::string& message);

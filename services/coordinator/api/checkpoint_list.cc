@@ -1,9 +1,13 @@
 #include "services/coordinator/api/checkpoint_list.h"
 
+#include "coordinator/loop/hidden_places.h"
+
 namespace stagecoach {
 
 v1::ListCheckpointsResponse ListCheckpointsOf(CheckpointStore& store, const std::string& job_id,
                                               bool verify) {
+  HiddenPlaces places;
+  places.AddFolder(store.root(), "CHECKPOINTS");
   v1::ListCheckpointsResponse response;
   for (const CheckpointRef& ref : store.List(job_id)) {
     const absl::StatusOr<Manifest> manifest = verify ? store.Verify(ref) : store.ReadManifest(ref);
@@ -12,7 +16,7 @@ v1::ListCheckpointsResponse ListCheckpointsOf(CheckpointStore& store, const std:
     info->set_step(ref.step);
     info->set_folder(ref.folder);
     if (!manifest.ok()) {
-      info->set_error(std::string(manifest.status().message()));
+      info->set_error(places.Hide(std::string(manifest.status().message())));
       continue;
     }
     int64_t bytes = 0;

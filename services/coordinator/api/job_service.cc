@@ -1,9 +1,14 @@
 #include "services/coordinator/api/job_service.h"
 
+#include <spdlog/spdlog.h>
+
+#include <atomic>
+#include <memory>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
+#include "coordinator/loop/hidden_places.h"
 #include "services/common/convert/convert_plan.h"
 #include "services/common/convert/convert_spec.h"
 #include "services/common/convert/known_fields.h"
@@ -26,6 +31,19 @@ auto ReplyJob(grpc::ServerUnaryReactor* reactor, Response* response) {
   };
 }
 
+// What a submission makes of a spec may be large: one that was given up in line is not begun. gRPC's until OnDone.
+class SubmitReactor final : public grpc::ServerUnaryReactor {
+ public:
+  std::function<bool()> wanted() const {
+    return [cancelled = cancelled_] { return !cancelled->load(); };
+  }
+
+ private:
+  void OnCancel() override { *cancelled_ = true; }
+  void OnDone() override { delete this; }
+  const std::shared_ptr<std::atomic<bool>> cancelled_ = std::make_shared<std::atomic<bool>>(false);
+};
+
 absl::Status SetAside(const JobView& view) {
   return absl::FailedPreconditionError(
       absl::StrCat("job ", view.id, ": its spec is not known: ", view.message));
@@ -47,16 +65,17 @@ absl::StatusOr<JobSpec> SpecOf(const Request& request) {
 JobServiceAdapter::JobServiceAdapter(const Parts& parts)
     : parts_(parts), files_("api-files", kQueuedWork) {}
 
-grpc::ServerUnaryReactor* JobServiceAdapter::SubmitJob(grpc::CallbackServerContext* context,
+grpc::ServerUnaryReactor* JobServiceAdapter::SubmitJob(grpc::CallbackServerContext*,
                                                        const v1::SubmitJobRequest* request,
                                                        v1::SubmitJobResponse* response) {
-  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  auto* const reactor = new SubmitReactor();
   absl::StatusOr<JobSpec> spec = SpecOf(*request);
   if (!spec.ok()) {
     reactor->Finish(ToApiGrpc(spec.status()));
     return reactor;
   }
-  parts_.manager->Submit(request->id(), *spec, ReplyJob(reactor, response));
+  parts_.manager->Submit(request->id(), *spec, ReplyJob<v1::SubmitJobResponse>(reactor, response),
+                         reactor->wanted());
   return reactor;
 }
 
@@ -165,10 +184,24 @@ grpc::ServerUnaryReactor* JobServiceAdapter::ExportWeights(grpc::CallbackServerC
                           return;
                         }
                         PostWork(reactor, [this, request, response, spec = view->spec] {
-                          return ExportTo(*request, *spec, response);
+                          return Told(ExportTo(*request, *spec, response),
+                                      absl::StrCat("export of job ", request->job_id()));
                         });
                       });
   return reactor;
+}
+
+absl::Status JobServiceAdapter::Told(const absl::Status& status, const std::string& what) const {
+  HiddenPlaces places;
+  places.AddFolder(parts_.checkpoints->root(), "CHECKPOINTS");
+  places.AddFolder(parts_.export_folder, "EXPORTS");
+  const absl::Status told = places.Hide(status);
+  if (told == status) return status;
+  const std::string id = NumberForTheLog();
+  spdlog::error("{}: {}: {}", id, what, status.ToString());
+  return absl::Status(
+      told.code(),
+      absl::StrCat(told.message(), "; the coordinator's log has the paths under ", id));
 }
 
 void JobServiceAdapter::PostWork(grpc::ServerUnaryReactor* reactor,

@@ -199,6 +199,22 @@ TEST_F(JobServiceTest, ListsJobsInPagesWithoutTheirSpecs) {
             "newest jobs");
 }
 
+// Symptom: an export that failed told the client where the coordinator keeps its files.
+TEST_F(JobServiceTest, AnExportThatFailsNamesNoPathOfTheCoordinator) {
+  CommitEmptyCheckpoint("job-a", 3);
+  std::filesystem::create_directories(folder_);
+  std::ofstream(folder_ + "/exports") << "a file in the place of the folder";
+  v1::ExportWeightsRequest request;
+  request.set_job_id("job-a");
+  v1::ExportWeightsResponse response;
+  grpc::ClientContext context;
+  const grpc::Status failed = stub_->ExportWeights(&context, request, &response);
+  EXPECT_FALSE(failed.ok());
+  EXPECT_THAT(failed.error_message(), ::testing::Not(::testing::HasSubstr(folder_)));
+  EXPECT_THAT(failed.error_message(), ::testing::HasSubstr("log has the "));
+  EXPECT_THAT(failed.error_message(), ::testing::HasSubstr(" under e-"));
+}
+
 // Its spec is in the journal only.
 TEST_F(JobServiceTest, AnEndedJobIsShownWithItsSpec) {
   const auto cancelled = Await<absl::StatusOr<JobView>>(

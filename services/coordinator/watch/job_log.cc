@@ -10,6 +10,12 @@ std::string WithReason(const std::string& text, const std::string& reason) {
   return reason.empty() || reason == text ? text : absl::StrCat(text, ": ", reason);
 }
 
+// As it happened, with the number of the record that tells users less.
+std::string MessageOf(const JobRecord& record) {
+  if (record.details.empty()) return record.message;
+  return absl::StrCat(record.details, " (record ", record.number, ")");
+}
+
 }  // namespace
 
 void LogRecord(const std::string& job, const JobRecord& record) {
@@ -17,7 +23,7 @@ void LogRecord(const std::string& job, const JobRecord& record) {
   switch (record.kind) {
     case JobRecord::Kind::kState:
       LogJob(spdlog::level::info, job, step, "{}",
-             WithReason(JobPhaseName(record.phase), record.message));
+             WithReason(JobPhaseName(record.phase), MessageOf(record)));
       break;
     case JobRecord::Kind::kStep:
       LogJob(spdlog::level::debug, job, step, "step done, loss {:.6g}, {:.3f} s{}", record.loss,
@@ -30,15 +36,15 @@ void LogRecord(const std::string& job, const JobRecord& record) {
       if (record.message.empty()) {
         LogJob(spdlog::level::info, job, step, "checkpoint committed");
       } else {
-        LogJob(spdlog::level::err, job, step, "checkpoint failed: {}", record.message);
+        LogJob(spdlog::level::err, job, step, "checkpoint failed: {}", MessageOf(record));
       }
       break;
     case JobRecord::Kind::kRecovery:
-      LogJob(spdlog::level::warn, job, step, "recovering: {}", record.message);
+      LogJob(spdlog::level::warn, job, step, "recovering: {}", MessageOf(record));
       break;
     case JobRecord::Kind::kFinished:
       LogJob(record.phase == JobPhase::kFailed ? spdlog::level::err : spdlog::level::info, job,
-             step, "{}", WithReason(JobPhaseName(record.phase), record.message));
+             step, "{}", WithReason(JobPhaseName(record.phase), MessageOf(record)));
       break;
   }
 }

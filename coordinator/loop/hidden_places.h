@@ -1,0 +1,32 @@
+// HiddenPlaces: what texts for users say in the place of paths and addresses of the cluster's machines, which are
+// nobody's business but its operators'. Paths that a job itself names stay.
+// Ownership: a value.  Threads: thread-compatible.
+// See:       SECURITY.md, S9.
+#ifndef STAGECOACH_COORDINATOR_LOOP_HIDDEN_PLACES_H_
+#define STAGECOACH_COORDINATOR_LOOP_HIDDEN_PLACES_H_
+
+#include <map>
+#include <string>
+
+#include "absl/status/status.h"
+
+namespace stagecoach {
+
+class HiddenPlaces {
+ public:
+  // What is below the folder is shown with the name in front: "CHECKPOINTS/a/step-000000000003".
+  void AddFolder(const std::string& path, const std::string& name);
+  // An empty one is none.
+  void AddAddress(const std::string& address, const std::string& name);
+
+  // Addresses by numbers that nobody has added become "an address".
+  std::string Hide(std::string text) const;
+  absl::Status Hide(const absl::Status& status) const;
+
+ private:
+  std::map<std::string, std::string> folders_, addresses_;  // to names
+};
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_COORDINATOR_LOOP_HIDDEN_PLACES_H_
