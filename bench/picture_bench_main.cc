@@ -57,7 +57,8 @@ Network NetworkOf(int64_t side) {
 
 double ImagesASecond(const JobSpec& spec, int64_t side, double seconds) {
   const std::vector<std::string> names = {"images", "labels"};
-  auto source = OpenSource(spec, NetworkOf(side), names);
+  static DataRoots* const roots = DataRoots::Everything().release();
+  auto source = OpenSource(spec, NetworkOf(side), names, *roots);
   CHECK_OK(source.status());
   using Clock = std::chrono::steady_clock;
   Clock::time_point start = Clock::now();

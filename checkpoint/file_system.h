@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "base/descriptor.h"
 
 namespace stagecoach {
 
@@ -36,23 +37,31 @@ class ReadableFile {
   virtual absl::Status Read(int64_t offset, std::span<std::byte> target) = 0;
 };
 
-class FileSystem {
+// What readers need of it, which may be less than all files (stage/files/data_roots.h).
+class ReadableFiles {
  public:
-  virtual ~FileSystem() = default;
+  virtual ~ReadableFiles() = default;
+  virtual absl::StatusOr<std::unique_ptr<ReadableFile>> Open(const std::string& path) = 0;
+  virtual bool Exists(const std::string& path) = 0;
+};
+
+class FileSystem : public ReadableFiles {
+ public:
   // A new file, 0600; ALREADY_EXISTS if there is one.
   virtual absl::StatusOr<std::unique_ptr<WritableFile>> Create(const std::string& path) = 0;
-  virtual absl::StatusOr<std::unique_ptr<ReadableFile>> Open(const std::string& path) = 0;
   virtual absl::Status MakeFolders(const std::string& path) = 0;  // all missing parents; 0700
   virtual absl::StatusOr<std::vector<std::string>> List(const std::string& folder) = 0;  // sorted
   virtual absl::Status Rename(const std::string& from, const std::string& to) = 0;
   virtual absl::Status SyncFolder(const std::string& folder) = 0;
   virtual absl::Status RemoveAll(const std::string& path) = 0;  // missing is ok
-  virtual bool Exists(const std::string& path) = 0;
   virtual bool IsLink(const std::string&) { return false; }  // a symbolic one, as its last part
   virtual absl::StatusOr<int64_t> FreeBytes(const std::string& folder) = 0;
 };
 
 FileSystem* PosixFileSystem();  // one immutable object for the process
+
+// Of a regular file that is open for reading; `path` is for errors.
+std::unique_ptr<ReadableFile> ReadableFileOf(Descriptor descriptor, int64_t size, std::string path);
 
 }  // namespace stagecoach
 

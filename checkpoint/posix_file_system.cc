@@ -120,9 +120,8 @@ class PosixWritableFile final : public WritableFile {
 
 class PosixReadableFile final : public ReadableFile {
  public:
-  PosixReadableFile(int descriptor, int64_t size, std::string path)
-      : descriptor_(descriptor), size_(size), path_(std::move(path)) {}
-  ~PosixReadableFile() override { close(descriptor_); }
+  PosixReadableFile(Descriptor descriptor, int64_t size, std::string path)
+      : descriptor_(std::move(descriptor)), size_(size), path_(std::move(path)) {}
 
   int64_t size() const override { return size_; }
 
@@ -134,7 +133,7 @@ class PosixReadableFile final : public ReadableFile {
     }
     while (!target.empty()) {
       const ssize_t got = Uninterrupted(
-          [&] { return pread(descriptor_, target.data(), Piece(target.size()), offset); });
+          [&] { return pread(descriptor_.get(), target.data(), Piece(target.size()), offset); });
       if (got < 0) return ReadErrnoStatus(errno, "read", path_);
       if (got == 0) {
         return absl::DataLossError(
@@ -148,7 +147,7 @@ class PosixReadableFile final : public ReadableFile {
   }
 
  private:
-  const int descriptor_;
+  const Descriptor descriptor_;
   const int64_t size_;
   const std::string path_;
 };
@@ -182,23 +181,18 @@ class PosixFiles final : public FileSystem {
   // Regular files only. O_NONBLOCK keeps a planted pipe from blocking us, O_NOFOLLOW keeps a
   // planted link from leading out of the folder.
   absl::StatusOr<std::unique_ptr<ReadableFile>> Open(const std::string& path) override {
-    const int descriptor = Uninterrupted(
-        [&] { return open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK); });
-    if (descriptor < 0 && (errno == ELOOP || errno == ENXIO)) {
+    Descriptor descriptor(Uninterrupted(
+        [&] { return open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK); }));
+    if (!descriptor.open() && (errno == ELOOP || errno == ENXIO)) {
       return absl::DataLossError(absl::StrCat("open ", path, ": not a regular file"));
     }
-    if (descriptor < 0) return ReadErrnoStatus(errno, "open", path);
+    if (!descriptor.open()) return ReadErrnoStatus(errno, "open", path);
     struct stat information;
-    if (fstat(descriptor, &information) != 0) {
-      const int error = errno;
-      close(descriptor);
-      return ErrnoStatus(error, "stat", path);
-    }
+    if (fstat(descriptor.get(), &information) != 0) return ErrnoStatus(errno, "stat", path);
     if (!S_ISREG(information.st_mode)) {
-      close(descriptor);
       return absl::DataLossError(absl::StrCat("open ", path, ": not a regular file"));
     }
-    return std::make_unique<PosixReadableFile>(descriptor, information.st_size, path);
+    return ReadableFileOf(std::move(descriptor), information.st_size, path);
   }
 
   absl::Status MakeFolders(const std::string& path) override {
@@ -277,6 +271,11 @@ class PosixFiles final : public FileSystem {
 };
 
 }  // namespace
+
+std::unique_ptr<ReadableFile> ReadableFileOf(Descriptor descriptor, int64_t size,
+                                             std::string path) {
+  return std::make_unique<PosixReadableFile>(std::move(descriptor), size, std::move(path));
+}
 
 FileSystem* PosixFileSystem() {
   static PosixFiles* const files = new PosixFiles;

@@ -95,7 +95,7 @@ absl::StatusOr<WrittenFile> WriteSafetensors(FileSystem& file_system, const std:
   return result;
 }
 
-absl::StatusOr<SafetensorsReader> SafetensorsReader::Open(FileSystem& file_system,
+absl::StatusOr<SafetensorsReader> SafetensorsReader::Open(ReadableFiles& file_system,
                                                           const std::string& path) {
   SafetensorsReader reader;
   reader.path_ = path;

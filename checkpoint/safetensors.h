@@ -53,7 +53,8 @@ absl::StatusOr<WrittenFile> WriteSafetensors(FileSystem& file_system, const std:
 
 class SafetensorsReader {
  public:
-  static absl::StatusOr<SafetensorsReader> Open(FileSystem& file_system, const std::string& path);
+  static absl::StatusOr<SafetensorsReader> Open(ReadableFiles& file_system,
+                                                const std::string& path);
   const std::vector<TensorEntry>& tensors() const { return tensors_; }  // by offset
   const TensorEntry* Find(const std::string& name) const;               // null if absent
   const Metadata& metadata() const { return metadata_; }

@@ -144,6 +144,13 @@ class CommandTree {
     AddMemoryPerStage(command, &flags->memory_per_stage,
                       "for tensors, as 512MiB; the job is planned to fit, and a stage takes no "
                       "more; default: no limit");
+    // One value each time: what stands behind it may be the job's file.
+    command
+        ->add_option(
+            "--data-root", flags->data_roots,
+            "a folder, or a file, that stages may read beside the files that the job names; "
+            "repeatable")
+        ->allow_extra_args(false);
   }
 
   // What goes on with, or looks at, what was run before.

@@ -32,6 +32,11 @@ int main(int argc, char** argv) {
               "address that coordinator and neighbours dial; default: the listening one",
               "STAGECOACH_ADVERTISE");
   parser.Text("--device", &flags.device, "cpu, cuda[:N], reference or simulated[:GFLOP/s]");
+  parser.Texts("--data-root", &flags.data_roots,
+               "a folder, or a file, that jobs may read; repeatable; default: on loopback every "
+               "file, else none");
+  parser.Switch("--data-follow-links", &flags.data_follow_links,
+                "follow links beneath a --data-root that lead to a --data-root");
   parser.Number("--threads", &flags.threads, "compute threads; 0: the cores this process may use",
                 0, 1024);
   parser.Number("--memory-limit-bytes", &flags.memory_limit_bytes, "tensor memory; 0: no limit", 0,

@@ -26,6 +26,7 @@
 #include "services/common/observe/metrics.h"
 #include "services/common/process/dial_address.h"
 #include "services/common/process/process.h"
+#include "services/stage/job_files.h"
 #include "services/stage/lease.h"
 #include "services/stage/nvml.h"
 #include "services/stage/stage_identity.h"
@@ -102,6 +103,7 @@ struct StageServer::State {
   std::atomic<bool> unreachable{false};
   mutable std::mutex fault_mutex;  // guards fault
   absl::Status fault;
+  std::unique_ptr<DataRoots> data_roots;
   std::unique_ptr<GrpcLinkConnector> connector;
   std::unique_ptr<StageRuntime> runtime;
   std::unique_ptr<StageServiceAdapter> service;
@@ -163,6 +165,7 @@ absl::Status StageServer::Start() {
 }
 
 absl::Status StageServer::State::StartRuntime() {
+  ASSIGN_OR_RETURN(data_roots, MakeDataRoots(flags));
   ASSIGN_OR_RETURN(std::unique_ptr<Backend> backend,
                    hooks.make_backend ? hooks.make_backend() : MakeBackend(flags));
   fingerprint = backend->fingerprint();
@@ -171,6 +174,8 @@ absl::Status StageServer::State::StartRuntime() {
   StageRuntime::Options options;
   options.progress_timeout_seconds = flags.progress_timeout_seconds;
   options.progress = &progress;
+  options.data_roots = data_roots.get();
+  options.weight_files = data_roots.get();
   // A made-up device takes no time from anybody, but must wake up in time.
   if (IsSimulated(flags)) options.compute_nice = 0;
   options.trace = &trace;

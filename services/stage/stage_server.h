@@ -12,6 +12,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -27,6 +28,9 @@ struct StageFlags {
   std::string state_dir;  // keeps the stage's identity; empty: the place is it (stage_identity.h)
   std::string advertise;  // default: the listening address
   std::string device = "cpu";
+  // What jobs may read (job_files.h): folders and files; and whether links beneath them are followed.
+  std::vector<std::string> data_roots;
+  bool data_follow_links = false;
   int threads = 0;  // 0: the cores this process may use
   int64_t memory_limit_bytes = 0;
   double progress_timeout_seconds = 30;  // without an operation done by any stage of the job

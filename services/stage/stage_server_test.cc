@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <condition_variable>
+#include <filesystem>
 #include <fstream>
 #include <future>
 #include <map>
@@ -150,6 +151,8 @@ class StageServerTest : public ::testing::Test {
     flags.name = absl::StrCat("s", k);
     flags.device = "reference";
     flags.memory_limit_bytes = 1 << 30;
+    flags.state_dir = state_dir_;
+    flags.data_roots = data_roots_;
     servers_[k] = std::make_unique<StageServer>(flags, hooks_[k]);
     ASSERT_TRUE(servers_[k]->Start().ok());
     int port = 0;
@@ -219,6 +222,8 @@ class StageServerTest : public ::testing::Test {
   }
 
   std::string folder_;
+  std::string state_dir_;
+  std::vector<std::string> data_roots_;
   StageServer::Hooks hooks_[2];
   ListeningFleet fleet_;
   std::unique_ptr<grpc::Server> coordinator_;
@@ -268,6 +273,48 @@ TEST_F(StageServerTest, BuildsANetworkWhoseModelItDoesNotKnow) {
   const grpc::Status status = stubs_[1]->LoadCell(&context, WithChecksum(request), &response);
   EXPECT_TRUE(status.ok()) << status.error_message();
   EXPECT_GT(response.memory().parameters(), 0);
+}
+
+// Symptom: a job read every file that the stage could read, and its errors told which files there are.
+TEST_F(StageServerTest, ReadsForJobsWhatIsBeneathItsDataRootsAndNothingElse) {
+  const std::string root = folder_ + "-data";
+  std::filesystem::create_directories(root + "/run");
+  std::ofstream(root + "/in.txt") << std::string(4000, 'x');
+  std::ofstream(root + "/run/journal.sqlite") << std::string(4000, 'x');
+  state_dir_ = root + "/state";
+  data_roots_ = {root};
+  StartStage(1, coordinator_address_);
+  const auto load = [this](const std::string& path, const std::string& from = "") {
+    LoadCommand command = LoadOf(1);
+    command.spec.data = TextData{.path = path};
+    command.spec.initialize.from = from;
+    grpc::ClientContext context;
+    v1::LoadCellResponse response;
+    return stubs_[1]->LoadCell(&context, WithChecksum(ToProto(command)), &response);
+  };
+  const auto refusal = [&](const std::string& path) {
+    const grpc::Status status = load(path);
+    EXPECT_EQ(status.error_code(), grpc::StatusCode::PERMISSION_DENIED) << path;
+    const std::string where = absl::StrCat("data.text.path = \"", path, "\": ");
+    const std::string text = status.error_message();
+    EXPECT_THAT(text, HasSubstr(where));
+    return text.substr(std::min(text.find(where) + where.size(), text.size()));
+  };
+  const std::string outside = refusal("/etc/shadow");
+  EXPECT_THAT(outside, HasSubstr("--data-root"));
+  for (const std::string& path :
+       {folder_ + ".txt", folder_ + ".not-there", std::string("/etc"), std::string("/etc/passwd/x"),
+        std::string("/proc/self/environ")}) {
+    EXPECT_EQ(refusal(path), outside);
+  }
+  EXPECT_THAT(refusal(root + "/run/journal.sqlite"), HasSubstr("is no data"));
+  EXPECT_THAT(refusal(root + "/state/identity"), HasSubstr("is no data"));
+  const grpc::Status weights = load(root + "/in.txt", "/etc/shadow");
+  EXPECT_EQ(weights.error_code(), grpc::StatusCode::PERMISSION_DENIED);
+  EXPECT_THAT(weights.error_message(),
+              AllOf(HasSubstr("initialize.from = \"/etc/shadow\": "), HasSubstr("--data-root")));
+  const grpc::Status in = load(root + "/in.txt");
+  EXPECT_TRUE(in.ok()) << in.error_message();
 }
 
 TEST_F(StageServerTest, RefusesWhatANewerCoordinatorAsksFor) {

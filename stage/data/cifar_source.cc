@@ -5,7 +5,6 @@
 #include <memory>
 #include <span>
 #include <string>
-#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -83,23 +82,28 @@ class CifarPictures final : public PictureSet {
   const int64_t record_, pixels_at_;
 };
 
-absl::StatusOr<CifarFiles> CifarFilesIn(const CifarData& data) {
-  std::error_code error;
+// The names in the folder.
+absl::StatusOr<std::vector<std::string>> NamesIn(const DataRoots& roots, const CifarData& data) {
+  const std::string where = absl::StrCat(kField, " = \"", ShownName(data.folder), "\"");
+  ASSIGN_OR_RETURN(const DataRoots::Opened folder, Annotate(roots.OpenFolder(data.folder), where));
+  ASSIGN_OR_RETURN(const std::vector<DataRoots::Entry> entries,
+                   Annotate(DataRoots::List(folder.descriptor), where));
+  std::vector<std::string> names;
+  for (const DataRoots::Entry& entry : entries) names.push_back(entry.name);
+  return names;
+}
+
+absl::StatusOr<CifarFiles> CifarFilesIn(const CifarData& data,
+                                        const std::vector<std::string>& names) {
   CifarFiles files;
   bool hundred = false;
-  for (std::filesystem::directory_iterator at(data.folder, error), end; !error && at != end;
-       at.increment(error)) {
-    const std::string name = at->path().filename().string();
+  for (const std::string& name : names) {
     hundred = hundred || name == "train.bin";
     if (absl::StartsWith(name, "data_batch_") && absl::EndsWith(name, ".bin")) {
       files.train.push_back(name);
     }
   }
   const std::string where = absl::StrCat(kField, " = \"", data.folder, "\"");
-  if (error) {
-    return absl::NotFoundError(absl::StrCat(where, ": ", error.message(),
-                                            "; give a folder that every stage's machine can read"));
-  }
   const bool coarse = data.labels == CifarLabels::kCoarse;
   if (hundred == !files.train.empty()) {
     return absl::InvalidArgumentError(
@@ -123,13 +127,14 @@ absl::StatusOr<CifarFiles> CifarFilesIn(const CifarData& data) {
                      "data.cifar.labels = coarse, or "
                      "give the folder of CIFAR-100's binary version"));
   }
-  std::sort(files.train.begin(), files.train.end());
   return files;
 }
 
 // As the archive tells them, a line each; none where that file cannot be read, or is another one.
-std::vector<std::string> CifarClassNames(const std::string& folder, const std::string& file_name) {
-  const auto file = OpenedFile::Open(kField, (std::filesystem::path(folder) / file_name).string());
+std::vector<std::string> CifarClassNames(const DataRoots& roots, const std::string& folder,
+                                         const std::string& file_name) {
+  const auto file =
+      OpenedFile::Open(roots, kField, (std::filesystem::path(folder) / file_name).string());
   if (!file.ok() || (*file)->size() > kMostNamesBytes) return {};
   std::vector<uint8_t> bytes(static_cast<size_t>((*file)->size()));
   if (!(*file)->ReadAt(0, bytes).ok()) return {};
@@ -144,8 +149,9 @@ std::vector<std::string> CifarClassNames(const std::string& folder, const std::s
 // Reads the files of a job, one after the other, and sums up what identifies them.
 class CifarReader {
  public:
-  CifarReader(const JobSpec& spec, const Network& network, CifarFiles files)
+  CifarReader(const JobSpec& spec, const Network& network, CifarFiles files, const DataRoots& roots)
       : spec_(spec),
+        roots_(roots),
         folder_(spec.data.As<CifarData>().folder),
         files_(std::move(files)),
         lists_(spec.data.As<CifarData>().on_bad_record, 0) {
@@ -154,8 +160,9 @@ class CifarReader {
   }
 
   absl::Status Read(const std::string& name, CifarRecords* records) {
-    ASSIGN_OR_RETURN(std::unique_ptr<OpenedFile> opened,
-                     OpenedFile::Open(kField, (std::filesystem::path(folder_) / name).string()));
+    ASSIGN_OR_RETURN(
+        std::unique_ptr<OpenedFile> opened,
+        OpenedFile::Open(roots_, kField, (std::filesystem::path(folder_) / name).string()));
     OpenedFile* const file = opened.get();
     records->files.push_back(std::move(opened));
     in_run_ = false;
@@ -203,6 +210,7 @@ class CifarReader {
   }
 
   const JobSpec& spec_;
+  const DataRoots& roots_;
   const std::string folder_;
   const CifarFiles files_;
   int64_t classes_ = 0;
@@ -214,20 +222,20 @@ class CifarReader {
 
 absl::StatusOr<std::unique_ptr<BatchSource>> OpenCifarSource(const JobSpec& spec,
                                                              const Network& network,
-                                                             std::span<const std::string> reads) {
+                                                             std::span<const std::string> reads,
+                                                             const DataRoots& roots) {
   const auto data = spec.data.As<CifarData>();
-  ASSIGN_OR_RETURN(const CifarFiles files, CifarFilesIn(data));
-  CifarReader reader(spec, network, files);
+  ASSIGN_OR_RETURN(const std::vector<std::string> names, NamesIn(roots, data));
+  ASSIGN_OR_RETURN(const CifarFiles files, CifarFilesIn(data, names));
+  CifarReader reader(spec, network, files, roots);
   CifarRecords train, test;
   for (const std::string& name : files.train) RETURN_IF_ERROR(reader.Read(name, &train));
-  std::error_code error;
-  const bool has_test =
-      std::filesystem::exists(std::filesystem::path(data.folder) / files.test, error);
+  const bool has_test = std::find(names.begin(), names.end(), files.test) != names.end();
   if (has_test) RETURN_IF_ERROR(reader.Read(files.test, &test));
   PictureSourceParts parts = reader.Parts(
       SplitPictures(std::make_shared<CifarPictures>(std::move(train), files),
                     has_test ? std::make_shared<CifarPictures>(std::move(test), files) : nullptr));
-  parts.facts.classes = CifarClassNames(data.folder, files.names);
+  parts.facts.classes = CifarClassNames(roots, data.folder, files.names);
   return MakePictureSource(spec, network, data.pictures, reads, std::move(parts));
 }
 

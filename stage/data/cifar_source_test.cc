@@ -67,6 +67,16 @@ TEST_F(CifarSourceTest, RecordsComeInTheOrderOfTheSeedWithTheirLabels) {
   EXPECT_EQ(std::set<int>(reds.begin(), reds.begin() + 31).size(), 31u) << "each once an epoch";
 }
 
+TEST_F(CifarSourceTest, BeneathADataRootNoLinkIsFollowed) {
+  ReadOnlyFolder();
+  EXPECT_EQ(Open()->manifest().train_samples, 31);
+  std::filesystem::create_symlink("data_batch_1.bin", PathOf("data_batch_3.bin"));
+  EXPECT_THAT(Refusal(), HasSubstr("data_batch_3.bin\": a link, to data_batch_1.bin, and"));
+  spec_.data = CifarData{.folder = "/usr"};
+  EXPECT_THAT(Refusal(), AllOf(HasSubstr("data.cifar.folder = \"/usr\": is not beneath "),
+                               HasSubstr("--data-root")));
+}
+
 TEST_F(CifarSourceTest, PlanesBecomePixels) {
   const Taken taken = TakeAll(*Open(), false, 0, 1);
   EXPECT_THAT(Reds(taken), ElementsAre(100, 101, 102, 103, 104, 105, 106));

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <system_error>
 #include <utility>
 
 #include "absl/strings/ascii.h"
@@ -16,35 +15,12 @@
 namespace stagecoach {
 namespace {
 
-namespace fs = std::filesystem;
-
-absl::Status Unreadable(const std::string& where, const std::error_code& error) {
-  const std::string text = absl::StrCat(where, ": ", error.message(),
-                                        "; give a folder that every stage's machine can read");
-  if (error == std::errc::no_such_file_or_directory || error == std::errc::not_a_directory) {
-    return absl::NotFoundError(text);
-  }
-  return error == std::errc::permission_denied ? absl::PermissionDeniedError(text)
-                                               : absl::UnavailableError(text);
-}
+using Listed = DataRoots::Entry;
 
 bool IsPictureName(const std::string& name) {
   const std::string lower = absl::AsciiStrToLower(name);
   return absl::EndsWith(lower, ".jpg") || absl::EndsWith(lower, ".jpeg") ||
          absl::EndsWith(lower, ".png");
-}
-
-// Names of a folder, in order, without those that are hidden.
-absl::StatusOr<std::vector<std::string>> NamesIn(const std::string& where, const fs::path& folder) {
-  std::error_code error;
-  std::vector<std::string> names;
-  for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
-    std::string name = at->path().filename().string();
-    if (!absl::StartsWith(name, ".")) names.push_back(std::move(name));
-  }
-  if (error) return Unreadable(where, error);
-  std::sort(names.begin(), names.end());
-  return names;
 }
 
 }  // namespace
@@ -59,35 +35,45 @@ std::string ClassFolders::Where(int64_t i) const {
   return Where(entries_[static_cast<size_t>(i)].path);
 }
 
-absl::StatusOr<ClassFolders> ClassFolders::Rooted(const std::string& field,
-                                                  const std::string& root) {
+ClassFolders ClassFolders::Rooted(const DataRoots& roots, const std::string& field,
+                                  const std::string& root) {
   ClassFolders folders;
+  folders.roots_ = &roots;
   folders.field_ = field;
   folders.root_ = root;
-  std::error_code error;
-  folders.real_root_ = fs::canonical(root, error).string();
-  if (error) return Unreadable(folders.Where(), error);
   return folders;
 }
 
-absl::StatusOr<ClassFolders> ClassFolders::ListWithoutClasses(const std::string& field,
+std::string ClassFolders::RealPathOf(const std::string& below) const {
+  return absl::StrCat(real_root_, "/", below);
+}
+
+absl::StatusOr<std::vector<Listed>> ClassFolders::EntriesOf(const std::string& below) {
+  const std::string where = below.empty() ? Where() : Where(below);
+  ASSIGN_OR_RETURN(DataRoots::Opened opened,
+                   Annotate(roots_->OpenFolder(below.empty() ? root_ : RealPathOf(below)), where));
+  if (below.empty()) real_root_ = std::move(opened.real);
+  ASSIGN_OR_RETURN(std::vector<Listed> entries,
+                   Annotate(DataRoots::List(opened.descriptor), where));
+  std::erase_if(entries, [](const Listed& entry) { return absl::StartsWith(entry.name, "."); });
+  return entries;
+}
+
+absl::StatusOr<ClassFolders> ClassFolders::ListWithoutClasses(const DataRoots& roots,
+                                                              const std::string& field,
                                                               const std::string& root) {
-  ASSIGN_OR_RETURN(ClassFolders folders, Rooted(field, root));
-  ASSIGN_OR_RETURN(std::vector<std::string> names, NamesIn(folders.Where(), root));
-  std::reverse(names.begin(), names.end());
-  RETURN_IF_ERROR(folders.AddBelow(std::move(names), 0));
+  ClassFolders folders = Rooted(roots, field, root);
+  RETURN_IF_ERROR(folders.AddBelow("", 0));
   if (folders.count() > 0) return folders;
   return absl::InvalidArgumentError(
       absl::StrCat(folders.Where(), ": has no JPEG or PNG files; give a folder that has some"));
 }
 
-absl::StatusOr<ClassFolders> ClassFolders::List(const std::string& field, const std::string& root) {
-  ASSIGN_OR_RETURN(ClassFolders folders, Rooted(field, root));
-  std::error_code error;
-  ASSIGN_OR_RETURN(const std::vector<std::string> names, NamesIn(folders.Where(), root));
-  for (const std::string& name : names) {
-    if (fs::is_directory(fs::path(root) / name, error)) RETURN_IF_ERROR(folders.AddClass(name));
-  }
+absl::StatusOr<ClassFolders> ClassFolders::List(const DataRoots& roots, const std::string& field,
+                                                const std::string& root) {
+  ClassFolders folders = Rooted(roots, field, root);
+  ASSIGN_OR_RETURN(const std::vector<Listed> entries, folders.EntriesOf(""));
+  for (const Listed& entry : entries) RETURN_IF_ERROR(folders.AddClass(entry));
   if (folders.classes_.empty()) {
     return absl::InvalidArgumentError(absl::StrCat(
         folders.Where(), ": has no folders; give a folder that has a folder for each class"));
@@ -95,16 +81,20 @@ absl::StatusOr<ClassFolders> ClassFolders::List(const std::string& field, const 
   return folders;
 }
 
-absl::Status ClassFolders::AddClass(const std::string& name) {
-  std::error_code error;
-  const fs::file_status status = fs::symlink_status(fs::path(root_) / name, error);
-  if (error) return Unreadable(Where(name), error);
-  if (!fs::is_directory(status)) {
+// Of a folder: files beside the classes are left alone.
+absl::Status ClassFolders::AddClass(const Listed& folder) {
+  const std::string& name = folder.name;
+  if (folder.kind == Listed::Kind::kLink) {
+    // A class that is not there must not go unnoticed; where no link is followed, nobody knows what it is.
+    const absl::Status followed = roots_->OpenFolder(RealPathOf(name)).status();
+    if (absl::IsNotFound(followed)) return absl::OkStatus();
     return absl::InvalidArgumentError(
-        absl::StrCat(Where(name), ": a link to a folder; put the folder itself there"));
+        absl::StrCat(Where(name), followed.ok() ? ": a link to a folder" : ": a link",
+                     "; put the folder itself there"));
   }
+  if (folder.kind != Listed::Kind::kFolder) return absl::OkStatus();
   const size_t before = entries_.size();
-  RETURN_IF_ERROR(AddBelow({name}, static_cast<int32_t>(classes_.size())));
+  RETURN_IF_ERROR(AddBelow(name, static_cast<int32_t>(classes_.size())));
   if (entries_.size() == before) {
     return absl::InvalidArgumentError(absl::StrCat(
         Where(name),
@@ -127,24 +117,27 @@ void ClassFolders::TakeClassesInTurn() {
   for (size_t i = 0; i < by_turn.size(); ++i) entries_[i] = std::move(by_turn[i].second);
 }
 
-// `left`: paths below the root that are still to be looked at, the next one last. A folder that is a link is not entered:
-// it may lead out of the root, or in a circle.
-absl::Status ClassFolders::AddBelow(std::vector<std::string> left, int32_t label) {
+// By path. A folder that is a link is not entered: it may lead out of the root, or in a circle.
+absl::Status ClassFolders::AddBelow(const std::string& folder, int32_t label) {
+  // Paths that are still to be looked at, the next one last.
+  std::vector<std::pair<std::string, Listed>> left = {{folder, {.kind = Listed::Kind::kFolder}}};
   while (!left.empty()) {
-    const std::string path = std::move(left.back());
+    auto [path, entry] = std::move(left.back());
     left.pop_back();
-    const fs::path full = fs::path(root_) / path;
-    std::error_code error;
-    const fs::file_status status = fs::symlink_status(full, error);
-    if (error) return Unreadable(Where(path), error);
-    if (fs::is_directory(status)) {
-      ASSIGN_OR_RETURN(std::vector<std::string> names, NamesIn(Where(path), full));
-      std::reverse(names.begin(), names.end());
-      for (const std::string& inner : names) left.push_back(absl::StrCat(path, "/", inner));
+    if (entry.kind == Listed::Kind::kFolder) {
+      ASSIGN_OR_RETURN(std::vector<Listed> inner, EntriesOf(path));
+      std::reverse(inner.begin(), inner.end());
+      for (Listed& below : inner) {
+        std::string name = path.empty() ? below.name : absl::StrCat(path, "/", below.name);
+        left.emplace_back(std::move(name), std::move(below));
+      }
     } else if (IsPictureName(path)) {
-      const uintmax_t bytes = fs::file_size(full, error);
-      entries_.push_back(
-          {.path = path, .label = label, .bytes = error ? 0 : static_cast<int64_t>(bytes)});
+      const bool link = entry.kind == Listed::Kind::kLink;
+      if (link) {
+        const auto opened = OpenedFile::OpenAs(*roots_, field_, path, RealPathOf(path));
+        entry.bytes = opened.ok() ? (*opened)->size() : 0;
+      }
+      entries_.push_back({.path = path, .label = label, .bytes = entry.bytes, .link = link});
       TickProgress();
     }
   }
@@ -152,21 +145,19 @@ absl::Status ClassFolders::AddBelow(std::vector<std::string> left, int32_t label
 }
 
 absl::StatusOr<std::vector<uint8_t>> ClassFolders::Read(int64_t i, int64_t most) const {
-  const std::string& path = entries_[static_cast<size_t>(i)].path;
+  const auto& [path, label, size, link] = entries_[static_cast<size_t>(i)];
   const auto refused = [&](const std::string& what) {
     return absl::InvalidArgumentError(absl::StrCat(Where(i), ": ", what));
   };
-  const fs::path full = fs::path(root_) / path;
-  const auto opened = OpenedFile::Open(field_, full.string());
-  std::error_code error;
-  if (absl::IsNotFound(opened.status()) && fs::is_symlink(full, error)) {
+  const auto opened = OpenedFile::OpenAs(
+      *roots_, field_, (std::filesystem::path(root_) / path).string(), RealPathOf(path));
+  if (absl::IsNotFound(opened.status()) && link) {
     return refused("a link to a file that is not there");
   }
   RETURN_IF_ERROR(opened.status());
   const std::unique_ptr<OpenedFile>& file = *opened;
-  ASSIGN_OR_RETURN(const std::string real, file->RealPath());
-  if (!absl::StartsWith(real, real_root_ + "/")) {
-    return refused(absl::StrCat("a link out of the folder, to ", ShownName(real),
+  if (!absl::StartsWith(file->real_path(), real_root_ + "/")) {
+    return refused(absl::StrCat("a link out of the folder, to ", ShownName(file->real_path()),
                                 "; put the file itself there"));
   }
   if (file->size() > kMostPictureBytes) {

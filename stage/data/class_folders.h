@@ -2,8 +2,9 @@
 //
 // Classes are the folders of the root by name, pictures the files below them that end in .jpg, .jpeg or .png in any
 // case, by path; names compare as bytes, so the list is the same on every machine. What begins with a dot is not looked
-// at. A link is followed where it stays below the root: the file that was opened is looked at, not its name.
-// Ownership: owns the list.
+// at. Where the stage follows links, one is followed where it stays below the root: the file that was opened is looked
+// at, not its name.
+// Ownership: owns the list; borrows the roots of data.
 // Threads:   Read from any thread.
 // Errors:    all begin with field and path of the root. List: INVALID_ARGUMENT for a class without pictures and a root
 //            without classes; as stage/data/data_file.h. Read: INVALID_ARGUMENT for a link out of the root and for what is
@@ -17,6 +18,7 @@
 
 #include "absl/status/statusor.h"
 #include "base/hash.h"
+#include "stage/files/data_roots.h"
 
 namespace stagecoach {
 
@@ -25,10 +27,12 @@ inline constexpr int64_t kMostPictureBytes = int64_t{256} << 20;
 class ClassFolders {
  public:
   // field: "data.image_folder.train".
-  static absl::StatusOr<ClassFolders> List(const std::string& field, const std::string& root);
+  static absl::StatusOr<ClassFolders> List(const DataRoots& roots, const std::string& field,
+                                           const std::string& root);
 
   // All pictures below the root, without classes; label 0. INVALID_ARGUMENT: there are none.
-  static absl::StatusOr<ClassFolders> ListWithoutClasses(const std::string& field,
+  static absl::StatusOr<ClassFolders> ListWithoutClasses(const DataRoots& roots,
+                                                         const std::string& field,
                                                          const std::string& root);
 
   // Puts the first picture of each class in front, then the second of each, and so on, so that the beginning of the list
@@ -54,11 +58,17 @@ class ClassFolders {
     std::string path;  // below the root: "cats/1.jpg"
     int32_t label = 0;
     int64_t bytes = 0;  // 0: it cannot be looked at; reading it says why
+    bool link = false;
   };
-  static absl::StatusOr<ClassFolders> Rooted(const std::string& field, const std::string& root);
-  absl::Status AddClass(const std::string& name);
-  absl::Status AddBelow(std::vector<std::string> left, int32_t label);
+  static ClassFolders Rooted(const DataRoots& roots, const std::string& field,
+                             const std::string& root);
+  // What is in a folder below the root, in order, without what is hidden; "": in the root.
+  absl::StatusOr<std::vector<DataRoots::Entry>> EntriesOf(const std::string& below);
+  absl::Status AddClass(const DataRoots::Entry& folder);
+  absl::Status AddBelow(const std::string& folder, int32_t label);
+  std::string RealPathOf(const std::string& below) const;
 
+  const DataRoots* roots_ = nullptr;
   std::string field_, root_;
   std::string real_root_;  // without links
   std::vector<std::string> classes_;

@@ -1,12 +1,10 @@
 #include "stage/data/data_file.h"
 
-#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <climits>
 #include <system_error>
 #include <utility>
 
@@ -18,67 +16,53 @@
 namespace stagecoach {
 namespace {
 
-absl::Status SystemError(const std::string& where, int error) {
-  const std::string text = absl::StrCat(where, ": ", std::generic_category().message(error),
-                                        "; give a path that every stage's machine can read");
-  if (error == ENOENT || error == ENOTDIR) return absl::NotFoundError(text);
-  if (error == EACCES || error == EPERM) return absl::PermissionDeniedError(text);
-  // A link in a circle, a socket.
-  if (error == ELOOP || error == ENXIO)
-    return absl::InvalidArgumentError(where + ": not a file; give the path of a file");
-  return absl::UnavailableError(text);
-}
-
 int64_t ChangedNanos(const struct stat& information) {
   return int64_t{information.st_mtim.tv_sec} * 1'000'000'000 + information.st_mtim.tv_nsec;
 }
 
+std::string WhereText(const std::string& field, const std::string& path) {
+  return absl::StrCat(field, " = \"", ShownName(path), "\"");
+}
+
 }  // namespace
 
-OpenedFile::OpenedFile(std::string field, std::string path, int descriptor)
-    : field_(std::move(field)), path_(std::move(path)), descriptor_(descriptor) {}
+OpenedFile::OpenedFile(std::string field, std::string path, DataRoots::Opened opened)
+    : field_(std::move(field)),
+      path_(std::move(path)),
+      real_(std::move(opened.real)),
+      descriptor_(std::move(opened.descriptor)) {}
 
-OpenedFile::~OpenedFile() {
-  if (descriptor_ >= 0) close(descriptor_);
+std::string OpenedFile::Where() const { return WhereText(field_, path_); }
+
+absl::Status OpenedFile::Failed(int error) const {
+  return absl::UnavailableError(
+      absl::StrCat(Where(), ": ", std::generic_category().message(error)));
 }
 
-std::string OpenedFile::Where() const {
-  return absl::StrCat(field_, " = \"", ShownName(path_), "\"");
-}
-
-absl::Status OpenedFile::Failed(int error) const { return SystemError(Where(), error); }
-
-absl::StatusOr<std::unique_ptr<OpenedFile>> OpenedFile::Open(const std::string& field,
+absl::StatusOr<std::unique_ptr<OpenedFile>> OpenedFile::Open(const DataRoots& roots,
+                                                             const std::string& field,
                                                              const std::string& path) {
-  // A pipe would block.
-  const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  const int error = errno;
-  std::unique_ptr<OpenedFile> file(new OpenedFile(field, path, descriptor));
-  if (descriptor < 0) return file->Failed(error);
+  return OpenAs(roots, field, path, path);
+}
+
+absl::StatusOr<std::unique_ptr<OpenedFile>> OpenedFile::OpenAs(const DataRoots& roots,
+                                                               const std::string& field,
+                                                               const std::string& path,
+                                                               const std::string& real) {
+  ASSIGN_OR_RETURN(DataRoots::Opened opened,
+                   Annotate(roots.OpenFile(real), WhereText(field, path)));
+  std::unique_ptr<OpenedFile> file(new OpenedFile(field, path, std::move(opened)));
   struct stat information;
-  if (fstat(descriptor, &information) != 0) return file->Failed(errno);
-  if (!S_ISREG(information.st_mode)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(file->Where(), ": not a file; give the path of a file"));
-  }
+  if (fstat(file->descriptor_.get(), &information) != 0) return file->Failed(errno);
   file->size_ = information.st_size;
   file->changed_nanos_ = ChangedNanos(information);
   return file;
 }
 
-absl::StatusOr<std::string> OpenedFile::RealPath() const {
-  std::string path(PATH_MAX, '\0');
-  const std::string link = absl::StrCat("/proc/self/fd/", descriptor_);
-  const ssize_t length = readlink(link.c_str(), path.data(), path.size());
-  if (length < 0) return Failed(errno);
-  path.resize(static_cast<size_t>(length));
-  return path;
-}
-
 absl::Status OpenedFile::ReadAt(int64_t offset, std::span<uint8_t> into) const {
   size_t filled = 0;
   while (filled < into.size()) {
-    const ssize_t got = pread(descriptor_, into.data() + filled, into.size() - filled,
+    const ssize_t got = pread(descriptor_.get(), into.data() + filled, into.size() - filled,
                               offset + static_cast<int64_t>(filled));
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return Failed(errno);
@@ -90,7 +74,7 @@ absl::Status OpenedFile::ReadAt(int64_t offset, std::span<uint8_t> into) const {
 
 absl::Status OpenedFile::CheckUnchanged() const {
   struct stat information;
-  if (fstat(descriptor_, &information) != 0) return Failed(errno);
+  if (fstat(descriptor_.get(), &information) != 0) return Failed(errno);
   if (information.st_size == size_ && ChangedNanos(information) == changed_nanos_) {
     return absl::OkStatus();
   }
@@ -102,8 +86,8 @@ absl::StatusOr<size_t> OpenedFile::Read(std::span<uint8_t> into) {
   const size_t wanted = std::min(into.size(), static_cast<size_t>(left()));
   size_t filled = 0;
   while (filled < wanted) {
-    const ssize_t got =
-        read(descriptor_, into.data() + filled, std::min(wanted - filled, kProgressPieceBytes));
+    const ssize_t got = read(descriptor_.get(), into.data() + filled,
+                             std::min(wanted - filled, kProgressPieceBytes));
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return Failed(errno);
     if (got == 0) {

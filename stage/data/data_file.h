@@ -1,8 +1,8 @@
 // DataFile reading: a file of a data set, in pieces, with a tick of progress after each. It is read and not mapped: a
 // file that shrinks while it is mapped would kill the process.
 // Ownership: owns its descriptor.  Threads: thread-compatible.
-// Errors:    all name field, path and remedy. Open: NOT_FOUND, PERMISSION_DENIED, INVALID_ARGUMENT (not a file),
-//            UNAVAILABLE (also of a read that fails). Read: DATA_LOSS if it ends before the size that it had.
+// Errors:    all name field, path and remedy. Open: as stage/files/data_roots.h. Read: UNAVAILABLE; DATA_LOSS if it ends
+//            before the size that it had.
 #ifndef STAGECOACH_STAGE_DATA_DATA_FILE_H_
 #define STAGECOACH_STAGE_DATA_DATA_FILE_H_
 
@@ -12,17 +12,21 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "stage/files/data_roots.h"
 
 namespace stagecoach {
 
 class OpenedFile {
  public:
   // field: "data.text.path".
-  static absl::StatusOr<std::unique_ptr<OpenedFile>> Open(const std::string& field,
+  static absl::StatusOr<std::unique_ptr<OpenedFile>> Open(const DataRoots& roots,
+                                                          const std::string& field,
                                                           const std::string& path);
-  ~OpenedFile();
-  OpenedFile(const OpenedFile&) = delete;
-  OpenedFile& operator=(const OpenedFile&) = delete;
+  // The same of a file of a folder: `path` is for errors, `real` is what is opened.
+  static absl::StatusOr<std::unique_ptr<OpenedFile>> OpenAs(const DataRoots& roots,
+                                                            const std::string& field,
+                                                            const std::string& path,
+                                                            const std::string& real);
 
   int64_t size() const { return size_; }  // when it was opened
   int64_t left() const { return size_ - read_; }
@@ -34,16 +38,16 @@ class OpenedFile {
   // then; any thread.
   absl::Status CheckUnchanged() const;
   // Of what was opened, links followed.
-  absl::StatusOr<std::string> RealPath() const;
+  const std::string& real_path() const { return real_; }
   // "data.text.path = "/a/b"", with which an error about its content begins.
   std::string Where() const;
 
  private:
-  OpenedFile(std::string field, std::string path, int descriptor);
+  OpenedFile(std::string field, std::string path, DataRoots::Opened opened);
   absl::Status Failed(int error) const;
 
-  const std::string field_, path_;
-  const int descriptor_;
+  const std::string field_, path_, real_;
+  const Descriptor descriptor_;
   int64_t size_ = 0, read_ = 0;
   int64_t changed_nanos_ = 0;  // when it was written to last, by its clock
 };

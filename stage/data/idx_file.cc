@@ -103,9 +103,10 @@ absl::Status IdxFile::ReadItem(int64_t i, std::span<uint8_t> into) const {
   return file->CheckUnchanged();
 }
 
-absl::StatusOr<IdxFile> ReadIdxFile(const std::string& field, const std::string& path,
-                                    IdxContent content, bool keep, Sha256* digest) {
-  ASSIGN_OR_RETURN(std::unique_ptr<OpenedFile> opened, OpenedFile::Open(field, path));
+absl::StatusOr<IdxFile> ReadIdxFile(const DataRoots& roots, const std::string& field,
+                                    const std::string& path, IdxContent content, bool keep,
+                                    Sha256* digest) {
+  ASSIGN_OR_RETURN(std::unique_ptr<OpenedFile> opened, OpenedFile::Open(roots, field, path));
   IdxFile file{.where = opened->Where(), .stored_bytes = opened->size()};
   std::array<std::byte, 8> size;
   for (size_t i = 0; i < size.size(); ++i) size[i] = std::byte(file.stored_bytes >> (8 * i) & 0xff);

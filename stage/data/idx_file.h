@@ -36,8 +36,9 @@ inline constexpr int64_t kMostUnpackedIdxBytes = int64_t{4} << 30;
 
 // keep: the items will be asked for. The digest gets the file's size, eight bytes, the lowest first, and every byte
 // as it is stored, kept or not.
-absl::StatusOr<IdxFile> ReadIdxFile(const std::string& field, const std::string& path,
-                                    IdxContent content, bool keep, Sha256* digest);
+absl::StatusOr<IdxFile> ReadIdxFile(const DataRoots& roots, const std::string& field,
+                                    const std::string& path, IdxContent content, bool keep,
+                                    Sha256* digest);
 
 }  // namespace stagecoach
 

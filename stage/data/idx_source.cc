@@ -72,8 +72,9 @@ absl::Status CheckLabels(const IdxFile& file, const JobSpec& spec, int64_t class
 // Reads the files of a job in the order of the fields, and sums up what identifies them.
 class Reader {
  public:
-  Reader(const JobSpec& spec, const Network& network, std::span<const std::string> reads)
-      : spec_(spec), network_(network), reads_(reads) {}
+  Reader(const JobSpec& spec, const Network& network, std::span<const std::string> reads,
+         const DataRoots& roots)
+      : spec_(spec), network_(network), reads_(reads), roots_(roots) {}
 
   absl::StatusOr<std::shared_ptr<IdxPair>> ReadPair(const std::string& prefix,
                                                     const std::string& images,
@@ -121,7 +122,7 @@ class Reader {
 
   absl::StatusOr<IdxFile> Read(const std::string& field, const std::string& path,
                                IdxContent content, bool keep) {
-    ASSIGN_OR_RETURN(IdxFile file, ReadIdxFile(field, path, content, keep, &digest_));
+    ASSIGN_OR_RETURN(IdxFile file, ReadIdxFile(roots_, field, path, content, keep, &digest_));
     bytes_ += file.stored_bytes;
     return file;
   }
@@ -129,6 +130,7 @@ class Reader {
   const JobSpec& spec_;
   const Network& network_;
   const std::span<const std::string> reads_;
+  const DataRoots& roots_;
   Sha256 digest_;
   int64_t bytes_ = 0;
 };
@@ -172,9 +174,10 @@ absl::Status CheckWeights(const IdxSplit& train, const IdxSplit& evaluation, con
 
 absl::StatusOr<std::unique_ptr<BatchSource>> OpenIdxSource(const JobSpec& spec,
                                                            const Network& network,
-                                                           std::span<const std::string> reads) {
+                                                           std::span<const std::string> reads,
+                                                           const DataRoots& roots) {
   const auto data = spec.data.As<IdxData>();
-  Reader reader(spec, network, reads);
+  Reader reader(spec, network, reads, roots);
   IdxSplit train, evaluation;
   ASSIGN_OR_RETURN(const std::shared_ptr<IdxPair> pair,
                    reader.ReadPair("", data.images, data.labels));

@@ -17,6 +17,7 @@
 #include "gtest/gtest.h"
 #include "plan/data/idx.h"
 #include "stage/data/open_source.h"
+#include "stage/files/any_file_testing.h"
 
 namespace stagecoach {
 namespace {
@@ -102,7 +103,7 @@ class IdxSourceTest : public testing::Test {
   }
   absl::StatusOr<std::unique_ptr<BatchSource>> TryOpen(
       const std::vector<std::string>& reads = kBoth) {
-    return OpenSource(spec_, network_, reads);
+    return OpenSource(spec_, network_, reads, AnyFile());
   }
   std::unique_ptr<BatchSource> Open(const std::vector<std::string>& reads = kBoth) {
     auto source = TryOpen(reads);
@@ -129,6 +130,19 @@ class IdxSourceTest : public testing::Test {
   JobSpec spec_;
   Network network_ = NetworkOnImages({kHeight, kWidth, 1});
 };
+
+TEST_F(IdxSourceTest, EachFileLiesBeneathADataRoot) {
+  const DataRoots roots({.roots = {folder_}});
+  EXPECT_TRUE(OpenSource(spec_, network_, kBoth, roots).ok());
+  for (const char* field : {"images", "labels", "test_images", "test_labels"}) {
+    JobSpec spec = spec_;
+    spec.data.attributes.Set(field, std::string("/etc/shadow"));
+    const absl::Status refused = OpenSource(spec, network_, kBoth, roots).status();
+    EXPECT_TRUE(absl::IsPermissionDenied(refused)) << refused;
+    EXPECT_THAT(std::string(refused.message()),
+                HasSubstr(absl::StrCat("data.idx.", field, " = \"/etc/shadow\": is not beneath ")));
+  }
+}
 
 TEST_F(IdxSourceTest, ImagesComeInTheOrderOfTheSeedWithTheirLabels) {
   const auto source = Open();

@@ -22,6 +22,7 @@
 #include "plan/data/idx.h"
 #include "plan/data_kinds.h"
 #include "stage/data/open_source.h"
+#include "stage/files/any_file_testing.h"
 
 namespace stagecoach {
 namespace {
@@ -96,7 +97,7 @@ class IdxWeightsTest : public testing::Test {
     spec_.data = data_;
     const absl::StatusOr<Network> network = ExpandJob(spec_);
     if (!network.ok()) return network.status();
-    return OpenSource(spec_, *network, reads);
+    return OpenSource(spec_, *network, reads, AnyFile());
   }
   std::unique_ptr<BatchSource> Open(const std::vector<std::string>& reads = kAll) {
     auto source = TryOpen(reads);

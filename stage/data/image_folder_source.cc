@@ -57,16 +57,18 @@ std::vector<std::string> ClassNames(const ClassFolders& folders) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<BatchSource>> OpenImageFolderSource(
-    const JobSpec& spec, const Network& network, std::span<const std::string> reads) {
+    const JobSpec& spec, const Network& network, std::span<const std::string> reads,
+    const DataRoots& roots) {
   const auto data = spec.data.As<ImageFolderData>();
   PictureLists lists(data.on_bad_record, data.pictures.decode_threads);
-  ASSIGN_OR_RETURN(ClassFolders folders, ClassFolders::List("data.image_folder.train", data.train));
+  ASSIGN_OR_RETURN(ClassFolders folders,
+                   ClassFolders::List(roots, "data.image_folder.train", data.train));
   RETURN_IF_ERROR(CheckClasses(folders, spec, network));
   std::vector<std::string> class_names = ClassNames(folders);
   std::shared_ptr<const PictureSet> train, test;
   if (!data.test.empty()) {
     ASSIGN_OR_RETURN(ClassFolders test_folders,
-                     ClassFolders::List("data.image_folder.test", data.test));
+                     ClassFolders::List(roots, "data.image_folder.test", data.test));
     RETURN_IF_ERROR(CheckSameClasses(folders, test_folders));
     // Evaluations of some mini-batches and the pictures that are shown are those of the beginning.
     test_folders.TakeClassesInTurn();

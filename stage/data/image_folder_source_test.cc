@@ -182,6 +182,26 @@ TEST_F(ImageFolderTest, BadRecordsAreLeftOutCountedAndNamed) {
   }
 }
 
+// Symptom: a link in the data was a way to every file of the machine that is a picture.
+TEST_F(ImageFolderTest, BeneathADataRootNoLinkIsFollowed) {
+  ReadOnlyFolder();
+  EXPECT_EQ(Open()->bad_records(), 0);
+  std::filesystem::create_symlink("../bee/1.png", PathOf("train/ape/d.png"));
+  SetData(OnBadRecord::kSkip, 2);
+  const auto source = Open();
+  EXPECT_EQ(source->bad_records(), 1);
+  EXPECT_THAT(source->note(), AllOf(HasSubstr("ape/d.png\": a link, to ../bee/1.png, and"),
+                                    HasSubstr("--data-follow-links")));
+  std::filesystem::create_directory_symlink(PathOf("test/cow"), PathOf("train/dog"));
+  EXPECT_THAT(Refusal(), HasSubstr("train\", dog: a link; put the folder itself there"));
+  std::filesystem::remove(PathOf("train/dog"));
+  spec_.data.attributes.Set("train", std::string("/usr"));
+  const absl::Status outside = TryOpen({"images"}).status();
+  EXPECT_TRUE(absl::IsPermissionDenied(outside)) << outside;
+  EXPECT_THAT(std::string(outside.message()),
+              AllOf(HasSubstr("data.image_folder.train = \"/usr\": "), HasSubstr("--data-root")));
+}
+
 // A message goes through protobuf strings, logs and terminals.
 TEST_F(ImageFolderTest, NamesThatAreNoTextAreShownAsTheirBytes) {
   Write("train/bee/\xc1\x1b[31m.png", std::string("x"));

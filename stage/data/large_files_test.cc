@@ -22,6 +22,7 @@
 #include "plan/data/text.h"
 #include "stage/data/data_file.h"
 #include "stage/data/open_source.h"
+#include "stage/files/any_file_testing.h"
 
 namespace stagecoach {
 namespace {
@@ -73,7 +74,7 @@ class LargeFilesTest : public ::testing::Test {
     ForgetPeak();
     const int64_t before = Resident("VmRSS:");
     ASSERT_GT(before, 0);
-    auto source = OpenSource(spec_, network, names);
+    auto source = OpenSource(spec_, network, names, AnyFile());
     ASSERT_TRUE(source.ok()) << source.status();
     const auto trained = (*source)->Train(1, MicroBatchId(1), names);
     ASSERT_TRUE(trained.ok()) << trained.status();
@@ -132,7 +133,7 @@ TEST_F(LargeFilesTest, AFileThatWasWrittenToIsNotReadOn) {
   spec_.model = GptSpec{.vocabulary = 256};
   spec_.data = TextData{.path = path, .bytes = true};
   const std::vector<std::string> names = {"tokens", "targets"};
-  const auto source = OpenSource(spec_, NetworkOfText(), names);
+  const auto source = OpenSource(spec_, NetworkOfText(), names, AnyFile());
   ASSERT_TRUE(source.ok()) << source.status();
   ASSERT_TRUE((*source)->Train(0, MicroBatchId(0), names).ok());
   const timespec times[2] = {{0, UTIME_OMIT},

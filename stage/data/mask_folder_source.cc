@@ -95,13 +95,14 @@ struct FolderNames {
   const std::string &pictures, &masks;
 };
 
-absl::StatusOr<std::shared_ptr<const PictureSet>> AddFolders(const FolderNames& names,
+absl::StatusOr<std::shared_ptr<const PictureSet>> AddFolders(const DataRoots& roots,
+                                                             const FolderNames& names,
                                                              const MaskNumbers& numbers,
                                                              PictureLists* lists) {
   ASSIGN_OR_RETURN(ClassFolders pictures,
-                   ClassFolders::ListWithoutClasses(names.pictures_field, names.pictures));
+                   ClassFolders::ListWithoutClasses(roots, names.pictures_field, names.pictures));
   ASSIGN_OR_RETURN(ClassFolders masks,
-                   ClassFolders::ListWithoutClasses(names.masks_field, names.masks));
+                   ClassFolders::ListWithoutClasses(roots, names.masks_field, names.masks));
   std::map<std::string, int64_t> left;  // masks that no picture has taken
   for (int64_t i = 0; i < masks.count(); ++i) {
     if (left.emplace(WithoutExtension(masks.path(i)), i).second) continue;
@@ -133,18 +134,19 @@ absl::StatusOr<std::shared_ptr<const PictureSet>> AddFolders(const FolderNames& 
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<BatchSource>> OpenMaskFolderSource(
-    const JobSpec& spec, const Network& network, std::span<const std::string> reads) {
+    const JobSpec& spec, const Network& network, std::span<const std::string> reads,
+    const DataRoots& roots) {
   const auto data = spec.data.As<MaskFolderData>();
   const MaskNumbers numbers = NumbersOf(network);
   PictureLists lists(data.on_bad_record, data.pictures.decode_threads);
   const FolderNames train_names = {"data.mask_folder.train", "data.mask_folder.masks", data.train,
                                    data.masks};
   std::shared_ptr<const PictureSet> train, test;
-  ASSIGN_OR_RETURN(train, AddFolders(train_names, numbers, &lists));
+  ASSIGN_OR_RETURN(train, AddFolders(roots, train_names, numbers, &lists));
   if (!data.test.empty()) {
     const FolderNames test_names = {"data.mask_folder.test", "data.mask_folder.test_masks",
                                     data.test, data.test_masks};
-    ASSIGN_OR_RETURN(test, AddFolders(test_names, numbers, &lists));
+    ASSIGN_OR_RETURN(test, AddFolders(roots, test_names, numbers, &lists));
   }
   PictureSourceParts parts = lists.Parts(SplitPictures(std::move(train), std::move(test)));
   parts.mask_border =

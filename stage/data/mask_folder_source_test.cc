@@ -96,6 +96,13 @@ class MaskFolderTest : public PictureSourceTest {
   }
 };
 
+TEST_F(MaskFolderTest, MasksLieBeneathADataRootAsPicturesDo) {
+  ReadOnlyFolder();
+  EXPECT_NE(Open({"images", "masks"}), nullptr);
+  spec_.data = MaskFolderData{.train = PathOf("train"), .masks = "/usr"};
+  EXPECT_THAT(Refusal({"images"}), HasSubstr("data.mask_folder.masks = \"/usr\": is not beneath "));
+}
+
 TEST_F(MaskFolderTest, PicturesHaveTheMasksOfTheirNames) {
   const Both both = TakeBoth(2);
   ASSERT_EQ(both.images.size(), both.masks.size());

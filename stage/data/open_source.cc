@@ -9,7 +9,8 @@ namespace stagecoach {
 namespace {
 
 using Opener = absl::StatusOr<std::unique_ptr<BatchSource>> (*)(const JobSpec&, const Network&,
-                                                                std::span<const std::string>);
+                                                                std::span<const std::string>,
+                                                                const DataRoots&);
 
 const std::map<std::string, Opener>& Openers() {
 #define STAGECOACH_ENTRY(Name) {std::string(Name##DataKind()->name()), &Open##Name##Source},
@@ -22,9 +23,10 @@ const std::map<std::string, Opener>& Openers() {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<BatchSource>> OpenSource(const JobSpec& spec, const Network& network,
-                                                        std::span<const std::string> reads) {
+                                                        std::span<const std::string> reads,
+                                                        const DataRoots& roots) {
   RETURN_IF_ERROR(ValidateData(spec.data, network));
-  return Openers().at(spec.data.kind)(spec, network, reads);
+  return Openers().at(spec.data.kind)(spec, network, reads, roots);
 }
 
 }  // namespace stagecoach

@@ -1,5 +1,6 @@
 // OpenSource: the reader of what a job's data section names. Each kind's is in a file of its own, found by the list of
 // plan/data_kind_list.h.
+// Ownership: the source borrows the roots, beneath which it opens every file (stage/files/data_roots.h).
 // Threads: executor thread.
 // Errors:  INVALID_ARGUMENT: the network's inputs are not what the data gives, or a file's content is refused; of the
 //          files as stage/data/data_file.h. All name field, value and remedy.
@@ -13,17 +14,20 @@
 #include "absl/status/statusor.h"
 #include "plan/data_kind_list.h"
 #include "stage/data/batch_source.h"
+#include "stage/files/data_roots.h"
 
 namespace stagecoach {
 
 // reads: the network's inputs that this stage will ask for; what only others need is not kept in memory.
 absl::StatusOr<std::unique_ptr<BatchSource>> OpenSource(const JobSpec& spec, const Network& network,
-                                                        std::span<const std::string> reads);
+                                                        std::span<const std::string> reads,
+                                                        const DataRoots& roots);
 
 // OpenTextSource and so on: of data and a network that fit (ValidateData of plan/data_kinds.h).
-#define STAGECOACH_DECLARE(Name)                                   \
-  absl::StatusOr<std::unique_ptr<BatchSource>> Open##Name##Source( \
-      const JobSpec& spec, const Network& network, std::span<const std::string> reads);
+#define STAGECOACH_DECLARE(Name)                                                       \
+  absl::StatusOr<std::unique_ptr<BatchSource>> Open##Name##Source(                     \
+      const JobSpec& spec, const Network& network, std::span<const std::string> reads, \
+      const DataRoots& roots);
 STAGECOACH_DATA_KINDS(STAGECOACH_DECLARE)
 #undef STAGECOACH_DECLARE
 

@@ -8,6 +8,7 @@
 #include "gtest/gtest.h"
 #include "plan/data/text.h"
 #include "plan/data_kinds.h"
+#include "stage/files/any_file_testing.h"
 
 namespace stagecoach {
 namespace {
@@ -26,7 +27,7 @@ std::string RefusalOfText(const std::vector<ReadInput>& inputs) {
     network.inputs.push_back({.name = input.name, .classes = 10});
     network.wires.push_back({.type = input.type});
   }
-  const absl::Status status = OpenSource(spec, network, {}).status();
+  const absl::Status status = OpenSource(spec, network, {}, AnyFile()).status();
   EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
   return std::string(status.message());
 }

@@ -14,6 +14,7 @@
 
 #include "gtest/gtest.h"
 #include "stage/data/open_source.h"
+#include "stage/files/any_file_testing.h"
 
 namespace stagecoach {
 
@@ -36,6 +37,11 @@ class PictureSourceTest : public testing::Test {
     network_.wires = {{.type = ActivationType(image)},
                       {.type = {Element::kIds, Leading::kSamples, {}}}};
   }
+  // From now on the folder of the test is all that may be read, without links.
+  void ReadOnlyFolder() {
+    own_roots_ = std::make_unique<DataRoots>(DataRoots::Options{.roots = {folder_}});
+    roots_ = own_roots_.get();
+  }
   std::string PathOf(const std::string& name) const { return folder_ + "/" + name; }
   template <typename Bytes>
   void Write(const std::string& name, const Bytes& bytes) {
@@ -45,7 +51,7 @@ class PictureSourceTest : public testing::Test {
                static_cast<std::streamsize>(bytes.size()));
   }
   absl::StatusOr<std::unique_ptr<BatchSource>> TryOpen(const std::vector<std::string>& reads) {
-    return OpenSource(spec_, network_, reads);
+    return OpenSource(spec_, network_, reads, *roots_);
   }
   std::unique_ptr<BatchSource> Open(const std::vector<std::string>& reads = {"images", "labels"}) {
     auto source = TryOpen(reads);
@@ -87,6 +93,8 @@ class PictureSourceTest : public testing::Test {
     return taken;
   }
 
+  std::unique_ptr<DataRoots> own_roots_;
+  const DataRoots* roots_ = &AnyFile();
   std::string folder_;
   JobSpec spec_;
   Network network_;

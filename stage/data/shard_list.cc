@@ -4,7 +4,6 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
-#include <system_error>
 #include <utility>
 
 #include "absl/strings/ascii.h"
@@ -42,43 +41,47 @@ struct ShardList::Sample {
   bool twice = false;  // one of them is there again
 };
 
-absl::StatusOr<ShardList> ShardList::List(const std::string& field, const std::string& folder,
-                                          int64_t classes, const OnBad& bad) {
+absl::StatusOr<ShardList> ShardList::List(const DataRoots& roots, const std::string& field,
+                                          const std::string& folder, int64_t classes,
+                                          const OnBad& bad) {
   ShardList list;
+  list.roots_ = &roots;
   list.field_ = field;
   list.folder_ = folder;
   const std::string where = absl::StrCat(field, " = \"", folder, "\"");
-  std::error_code error;
-  list.real_folder_ = std::filesystem::canonical(folder, error).string();
+  ASSIGN_OR_RETURN(const DataRoots::Opened opened, Annotate(roots.OpenFolder(folder), where));
+  ASSIGN_OR_RETURN(const std::vector<DataRoots::Entry> entries,
+                   Annotate(DataRoots::List(opened.descriptor), where));
+  list.real_folder_ = opened.real;
   std::vector<std::string> names;
-  if (!error) {
-    for (std::filesystem::directory_iterator at(folder, error), end; !error && at != end;
-         at.increment(error)) {
-      const std::string name = at->path().filename().string();
-      if (absl::EndsWith(name, ".tar") && !absl::StartsWith(name, ".")) names.push_back(name);
+  for (const DataRoots::Entry& entry : entries) {
+    if (absl::EndsWith(entry.name, ".tar") && !absl::StartsWith(entry.name, ".")) {
+      names.push_back(entry.name);
     }
-  }
-  if (error) {
-    return absl::NotFoundError(absl::StrCat(where, ": ", error.message(),
-                                            "; give a folder that every stage's machine can read"));
   }
   if (names.empty()) {
     return absl::InvalidArgumentError(absl::StrCat(
         where, ": has no .tar files; give a folder with shards, unpacked from gzip or xz"));
   }
-  std::sort(names.begin(), names.end());
   for (const std::string& name : names) RETURN_IF_ERROR(list.AddShard(name, classes, bad));
   return list;
 }
 
+absl::StatusOr<std::shared_ptr<const OpenedFile>> ShardList::OpenShard(
+    const std::string& name) const {
+  return OpenedFile::OpenAs(*roots_, field_, (std::filesystem::path(folder_) / name).string(),
+                            absl::StrCat(real_folder_, "/", name));
+}
+
 absl::Status ShardList::AddShard(const std::string& name, int64_t classes, const OnBad& bad) {
-  const std::string path = (std::filesystem::path(folder_) / name).string();
-  ASSIGN_OR_RETURN(const std::shared_ptr<const OpenedFile> file, OpenedFile::Open(field_, path));
-  ASSIGN_OR_RETURN(const std::string real, file->RealPath());
-  if (!absl::StartsWith(real, real_folder_ + "/")) {
-    return bad(
-        absl::InvalidArgumentError(absl::StrCat(file->Where(), ": a link out of the folder, to ",
-                                                ShownName(real), "; put the file itself there")));
+  const absl::StatusOr<std::shared_ptr<const OpenedFile>> opened = OpenShard(name);
+  if (absl::IsInvalidArgument(opened.status())) return bad(opened.status());  // a link
+  RETURN_IF_ERROR(opened.status());
+  const std::shared_ptr<const OpenedFile>& file = *opened;
+  if (!absl::StartsWith(file->real_path(), real_folder_ + "/")) {
+    return bad(absl::InvalidArgumentError(
+        absl::StrCat(file->Where(), ": a link out of the folder, to ", ShownName(file->real_path()),
+                     "; put the file itself there")));
   }
   const auto shard = static_cast<int32_t>(shards_.size());
   shards_.push_back(name);
@@ -161,8 +164,7 @@ absl::StatusOr<std::vector<uint8_t>> ShardList::Read(int64_t i) const {
   if (shard < opened_.size()) {
     file = opened_[shard];
   } else {
-    const std::string path = (std::filesystem::path(folder_) / shards_[shard]).string();
-    ASSIGN_OR_RETURN(file, OpenedFile::Open(field_, path));
+    ASSIGN_OR_RETURN(file, OpenShard(shards_[shard]));
   }
   std::vector<uint8_t> bytes(static_cast<size_t>(record.bytes));
   RETURN_IF_ERROR(file->ReadAt(record.offset, bytes));

@@ -1,5 +1,5 @@
 // ShardList: the pictures with labels in the tar files of a folder, by their places.
-// Ownership: owns the list.
+// Ownership: owns the list; borrows the roots.
 // Threads:   Read from any thread.
 // Errors:    List: as the folder and its files say (stage/data/data_file.h), and INVALID_ARGUMENT if there is no tar file.
 //            What is wrong with a record, or with what is left of a shard, goes to `bad`: it says what becomes of it.
@@ -23,8 +23,9 @@ class ShardList {
   // Not ok: the list is not made.
   using OnBad = std::function<absl::Status(const absl::Status& reason)>;
   // field: "data.webdataset.train". classes: labels are below it.
-  static absl::StatusOr<ShardList> List(const std::string& field, const std::string& folder,
-                                        int64_t classes, const OnBad& bad);
+  static absl::StatusOr<ShardList> List(const DataRoots& roots, const std::string& field,
+                                        const std::string& folder, int64_t classes,
+                                        const OnBad& bad);
 
   int64_t count() const { return static_cast<int64_t>(records_.size()); }
   int32_t label(int64_t i) const { return records_[static_cast<size_t>(i)].label; }
@@ -43,6 +44,9 @@ class ShardList {
   absl::Status AddShard(const std::string& name, int64_t classes, const OnBad& bad);
   absl::Status AddSample(const Sample& sample, int64_t classes, const OnBad& bad);
 
+  absl::StatusOr<std::shared_ptr<const OpenedFile>> OpenShard(const std::string& name) const;
+
+  const DataRoots* roots_ = nullptr;
   std::string field_, folder_;
   std::string real_folder_;  // without links
   std::vector<std::string> shards_;

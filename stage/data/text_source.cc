@@ -46,8 +46,8 @@ class TextCheck {
     if (first_at_ < 0) return absl::OkStatus();
     const std::string field = absl::StrCat("model.", spec.model.kind, ".vocabulary");
     return absl::InvalidArgumentError(
-        absl::StrCat(where, ": byte ", int{first_}, " at offset ", first_at_, " is not below ",
-                     field, " = ", vocabulary_, "; set ", field, " to at least ", int{largest_} + 1,
+        absl::StrCat(where, ": the byte at offset ", first_at_, " is not below ", field, " = ",
+                     vocabulary_, "; set ", field, " to at least ", int{largest_} + 1,
                      " (256 takes every text) or give another text"));
   }
 
@@ -66,7 +66,6 @@ class TextCheck {
                                  [this](uint8_t byte) { return int64_t{byte} >= vocabulary_; });
     if (at == bytes.end()) return;
     if (first_at_ < 0) first_at_ = offset + (at - bytes.begin());
-    if (first_at_ >= offset) first_ = *at;
     largest_ = std::max(largest_, *std::max_element(at, bytes.end()));
   }
 
@@ -74,7 +73,7 @@ class TextCheck {
   const int64_t vocabulary_;
   Sha256 digest_;
   int64_t first_at_ = -1;  // of a byte that is no token; -1: none is
-  uint8_t first_ = 0, largest_ = 0;
+  uint8_t largest_ = 0;
 };
 
 class TextSource final : public TokenSource {
@@ -140,11 +139,13 @@ class TextSource final : public TokenSource {
 
 absl::StatusOr<std::unique_ptr<BatchSource>> OpenTextSource(const JobSpec& spec,
                                                             const Network& network,
-                                                            std::span<const std::string>) {
+                                                            std::span<const std::string>,
+                                                            const DataRoots& roots) {
   const WireId tokens = network.InputNamed("tokens");
   const int64_t context = network.wire(tokens).type.shape.elements();
   const auto text = spec.data.As<TextData>();
-  ASSIGN_OR_RETURN(std::unique_ptr<OpenedFile> file, OpenedFile::Open("data.text.path", text.path));
+  ASSIGN_OR_RETURN(std::unique_ptr<OpenedFile> file,
+                   OpenedFile::Open(roots, "data.text.path", text.path));
   TextCheck check(text, network.input(tokens).classes);
   RETURN_IF_ERROR(check.ReadAll(*file));
   RETURN_IF_ERROR(check.CheckTokens(file->Where(), spec));

@@ -19,6 +19,7 @@
 #include "stage/data/batch_source.h"
 #include "stage/data/open_source.h"
 #include "stage/data/token_source.h"
+#include "stage/files/any_file_testing.h"
 
 namespace stagecoach {
 namespace {
@@ -76,7 +77,7 @@ class TextSourceTest : public testing::Test {
     return text;
   }
   absl::StatusOr<std::unique_ptr<BatchSource>> TryOpen(int64_t context, int64_t vocabulary = 256) {
-    return OpenSource(spec_, NetworkOnText(context, vocabulary), kNames);
+    return OpenSource(spec_, NetworkOnText(context, vocabulary), kNames, AnyFile());
   }
   std::unique_ptr<BatchSource> Open(int64_t context) {
     absl::StatusOr<std::unique_ptr<BatchSource>> source = TryOpen(context);
@@ -272,10 +273,10 @@ TEST_F(TextSourceTest, RefusesATokenOutsideTheVocabulary) {
   std::string text(1000, 'a');
   text[17] = '\x80';
   text[500] = '\xc8';
-  ExpectRefused(
-      text, 10, 128,
-      {"data.text.path", "byte 128 at offset 17", "model.gpt.vocabulary = 128", "at least 201"});
-  ExpectRefused(text, 10, 200, {"byte 200 at offset 500"});
+  ExpectRefused(text, 10, 128,
+                {"data.text.path", "the byte at offset 17 is not below",
+                 "model.gpt.vocabulary = 128", "at least 201"});
+  ExpectRefused(text, 10, 200, {"the byte at offset 500 "});
   EXPECT_TRUE(TryOpen(10, 201).ok());
   spec_.model = SequenceSpec{.vocabulary = 128};
   ExpectRefused(text, 10, 128, {"model.sequence.vocabulary"});

@@ -13,7 +13,8 @@
 
 namespace stagecoach {
 absl::StatusOr<std::unique_ptr<BatchSource>> OpenWebDatasetSource(
-    const JobSpec& spec, const Network& network, std::span<const std::string> reads) {
+    const JobSpec& spec, const Network& network, std::span<const std::string> reads,
+    const DataRoots& roots) {
   const auto data = spec.data.As<WebDatasetData>();
   const WireId labels = network.InputNamed(kPictureLabels);
   const int64_t classes =
@@ -24,7 +25,7 @@ absl::StatusOr<std::unique_ptr<BatchSource>> OpenWebDatasetSource(
           const std::string& folder) -> absl::StatusOr<std::shared_ptr<const PictureSet>> {
     ASSIGN_OR_RETURN(
         ShardList shards,
-        ShardList::List(absl::StrCat("data.webdataset.", field), folder, classes,
+        ShardList::List(roots, absl::StrCat("data.webdataset.", field), folder, classes,
                         [&](const absl::Status& reason) { return lists.Bad(reason); }));
     return lists.Add(std::move(shards));
   };

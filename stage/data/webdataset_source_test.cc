@@ -179,7 +179,7 @@ TEST_F(WebDatasetTest, DamagedHeadersAreErrors) {
       damaged.replace(header + 148, 7, absl::StrFormat("%06o", sum) + std::string(1, '\0'));
     }
     Write("damaged", damaged);
-    const auto file = OpenedFile::Open("field", PathOf("damaged"));
+    const auto file = OpenedFile::Open(AnyFile(), "field", PathOf("damaged"));
     ASSERT_TRUE(file.ok());
     TarMembers members(file->get());
     for (int count = 0;; ++count) {
@@ -202,6 +202,15 @@ TEST_F(WebDatasetTest, FoldersWithoutShardsAndLinksOutOfThemAreRefused) {
   EXPECT_THAT(Refusal(), HasSubstr("train/2.tar\": a link out of the folder, to "));
   SetData(OnBadRecord::kSkip);
   EXPECT_EQ(Open()->manifest().train_samples, 4);
+  // Beneath a data root none is followed, wherever it leads.
+  ReadOnlyFolder();
+  std::filesystem::create_symlink("0.tar", PathOf("train/3.tar"));
+  EXPECT_EQ(Open()->manifest().train_samples, 4);
+  SetData();
+  EXPECT_THAT(Refusal(), HasSubstr("train/2.tar\": a link, to "));
+  spec_.data.attributes.Set("train", std::string("/var"));
+  EXPECT_THAT(Refusal(),
+              AllOf(HasSubstr("data.webdataset.train = \"/var\": "), HasSubstr("--data-root")));
 }
 
 TEST_F(WebDatasetTest, ReadsCifarAsTarFiles) {

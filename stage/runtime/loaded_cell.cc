@@ -67,8 +67,8 @@ std::vector<std::string> ReadInputs(const Network& network, const CellWires& wir
 
 absl::Status OpenData(const JobSpec& spec, const Network& model,
                       const std::vector<std::string>& reads, const DatasetManifest& expected,
-                      LoadedCell* loaded) {
-  absl::StatusOr<std::unique_ptr<BatchSource>> source = OpenSource(spec, model, reads);
+                      const DataRoots& roots, LoadedCell* loaded) {
+  absl::StatusOr<std::unique_ptr<BatchSource>> source = OpenSource(spec, model, reads, roots);
   if (!source.ok()) return DataError(source.status());
   loaded->data = *std::move(source);
   loaded->result.data = loaded->data->manifest();
@@ -110,7 +110,7 @@ absl::StatusOr<Cell::Given> OpenWeights(const LoadingParts& parts, LoadedCell* l
   if (!command.spec.initialize.given() || !command.checkpoint_folder.empty()) return nullptr;
   ASSIGN_OR_RETURN(
       std::shared_ptr<WeightFile> file,
-      WeightFile::Open(*parts.file_system, command.spec.initialize, loaded->network()));
+      WeightFile::Open(*parts.weight_files, command.spec.initialize, loaded->network()));
   const WeightsManifest &found = file->manifest(), &expected = command.expected_weights;
   if (!expected.sha256.empty() && found != expected) {
     return absl::FailedPreconditionError(absl::StrCat(
@@ -256,7 +256,8 @@ absl::StatusOr<std::unique_ptr<LoadedCell>> LoadCell(LoadCommand command,
   const std::vector<std::string> reads =
       ReadInputs(network, wires, stage + 1 == load.partition.stages());
   if (!reads.empty()) {
-    RETURN_IF_ERROR(OpenData(load.spec, network, reads, load.expected_data, loaded.get()));
+    RETURN_IF_ERROR(
+        OpenData(load.spec, network, reads, load.expected_data, *parts.data_roots, loaded.get()));
   }
   RETURN_IF_ERROR(BuildCell(parts, programs, loaded.get()));
   loaded->executor = MakeExecutor(parts, *loaded);

@@ -1,6 +1,6 @@
 // LoadedCell: everything a stage holds of one job between Load and Release: cell, optimizer, data,
 // links, programs, executor, and how far the job has come.
-// Ownership: owns all of it; borrows back end, connector, file system and clocks.
+// Ownership: owns all of it; borrows back end, connector, file system, roots of data and clocks.
 // Threads:   executor thread only; the links' ready callback runs anywhere.
 // Errors:    INVALID_ARGUMENT: spec, partition or stage that make no sense together;
 //            FAILED_PRECONDITION: the data set or the file of weights is not the expected one; DATA_LOSS: checkpoint;
@@ -18,6 +18,7 @@
 #include "plan/schedule.h"
 #include "stage/cell/optimizer.h"
 #include "stage/executor/executor.h"
+#include "stage/files/data_roots.h"
 
 namespace stagecoach {
 
@@ -55,7 +56,9 @@ struct LoadedCell {
 struct LoadingParts {
   Backend* backend = nullptr;
   LinkConnector* connector = nullptr;
-  FileSystem* file_system = nullptr;
+  FileSystem* file_system = nullptr;  // of checkpoints
+  const DataRoots* data_roots = nullptr;
+  ReadableFiles* weight_files = nullptr;  // to begin with
   PhaseClock* phases = nullptr;
   const Clock* clock = nullptr;
   LinkOptions link;

@@ -93,6 +93,8 @@ absl::StatusOr<LoadResult> StageEngine::Load(LoadCommand command) {
   auto loaded = LoadCell(std::move(command), {.backend = parts_.backend,
                                               .connector = parts_.connector,
                                               .file_system = parts_.file_system,
+                                              .data_roots = parts_.options.data_roots,
+                                              .weight_files = parts_.options.weight_files,
                                               .phases = &phases_,
                                               .clock = parts_.clock,
                                               .link = parts_.options.link,

@@ -101,6 +101,7 @@ void StageRuntime::State::Post(StageRequest request) {
 StageRuntime::StageRuntime(const Options& options, std::unique_ptr<Backend> backend,
                            LinkConnector* connector, FileSystem* file_system, const Clock* clock) {
   CHECK(backend != nullptr && file_system != nullptr && clock != nullptr);
+  CHECK(options.data_roots != nullptr && options.weight_files != nullptr);
   state_ = std::make_unique<State>(options, std::move(backend), connector, file_system, clock);
   state_->thread = Thread("executor", [state = state_.get()] { state->Main(); });
 }

@@ -34,6 +34,7 @@
 #include "checkpoint/shard.h"
 #include "plan/control.h"
 #include "stage/executor/executor.h"
+#include "stage/files/data_roots.h"
 #include "stage/watch/trace_ring.h"
 
 namespace stagecoach {
@@ -62,6 +63,9 @@ class StageRuntime {
     // A coordinator that knows that a stage drains asks for what it still wants within this.
     double drain_idle_seconds = 2;
     ProgressCounter* progress = nullptr;  // borrowed, what others count too; null: its own
+    // Borrowed, never null: what a job's data may be, and its weights to begin with.
+    const DataRoots* data_roots = nullptr;
+    ReadableFiles* weight_files = nullptr;
     LinkOptions link;
     TraceRing* trace = nullptr;  // borrowed; null: no spans
     // Seconds of one micro-batch's forward, recompute or backward; executor thread, must not block.

@@ -22,6 +22,7 @@
 #include "checkpoint/fault_file_system.h"
 #include "network/zoo/gpt.h"
 #include "plan/data/text.h"
+#include "stage/files/any_file_testing.h"
 #include "stage/link/in_process_connector.h"
 #include "stage/runtime/stage_runtime.h"
 #include "stage/testing/manifest_file.h"
@@ -116,6 +117,8 @@ class RuntimeFleet {
     runtime.drain_idle_seconds = 86400;  // a drain that ends has found that nothing is left
     runtime.on_fault = options.on_fault;
     runtime.progress = options.progress;
+    runtime.data_roots = &AnyFile();
+    runtime.weight_files = &file_system_;
     for (int k = 0; k < options.stages; ++k) {
       traces_.push_back(std::make_unique<TraceRing>());
       runtime.trace = traces_.back().get();

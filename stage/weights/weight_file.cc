@@ -3,9 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <filesystem>
 #include <set>
-#include <system_error>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -35,17 +33,14 @@ std::string FromText(const std::string& path) {
   return absl::StrCat("initialize.from = \"", ShownName(path), "\"");
 }
 
-// A folder of exported weights is its file. A link is followed, as those that a cache of downloads consists of.
-std::string FileOf(FileSystem& file_system, const std::string& from) {
+// A folder of exported weights is its file.
+std::string FileOf(ReadableFiles& files, const std::string& from) {
   const std::string inside = JoinPath(from, kExportWeightsFile);
-  const std::string path = file_system.Exists(inside) ? inside : from;
-  std::error_code error;
-  const std::filesystem::path real = std::filesystem::canonical(path, error);
-  return error ? path : real.string();
+  return files.Exists(inside) ? inside : from;
 }
 
-absl::StatusOr<SafetensorsReader> OpenReader(FileSystem& file_system, const std::string& path) {
-  absl::StatusOr<SafetensorsReader> reader = SafetensorsReader::Open(file_system, path);
+absl::StatusOr<SafetensorsReader> OpenReader(ReadableFiles& files, const std::string& path) {
+  absl::StatusOr<SafetensorsReader> reader = SafetensorsReader::Open(files, path);
   if (reader.ok()) return reader;
   const std::string text =
       absl::StrCat(FromText(path), ": ", reader.status().message(), "; ", kHowToConvert);
@@ -159,13 +154,13 @@ constexpr int64_t kSampledWhole = 4096, kSampleBytes = 1024, kSamples = 4;
 
 std::string WeightFile::Where() const { return FromText(path_); }
 
-absl::StatusOr<std::unique_ptr<WeightFile>> WeightFile::Open(FileSystem& file_system,
+absl::StatusOr<std::unique_ptr<WeightFile>> WeightFile::Open(ReadableFiles& files,
                                                              const InitializeSpec& spec,
                                                              const Network& network) {
   ASSIGN_OR_RETURN(const std::vector<WeightName> names,
                    Annotate(WeightNames(network, spec.names), "initialize.names"));
-  const std::string path = FileOf(file_system, spec.from);
-  ASSIGN_OR_RETURN(SafetensorsReader reader, OpenReader(file_system, path));
+  const std::string path = FileOf(files, spec.from);
+  ASSIGN_OR_RETURN(SafetensorsReader reader, OpenReader(files, path));
   std::unique_ptr<WeightFile> file(new WeightFile(path, std::move(reader)));
   if (const absl::Status fits = file->Match(spec, names); !fits.ok()) {
     const std::string hint = NameHint(file->reader_.tensors(), network, spec.names);

@@ -1,7 +1,7 @@
 // WeightFile: the safetensors file that a job begins with (JobSpec::initialize), by the names of the job's own
 // parameters and states. When it is opened its header is compared with the whole network, so every stage refuses the
 // same file with the same words; numbers are read one array at a time, so a stage reads those of its cell.
-// Ownership: owns its file; borrows the file system.  Threads: thread-compatible.
+// Ownership: owns its file; borrows what opens it.  Threads: thread-compatible.
 // Errors:    all name `initialize.from`, the file and the remedy. INVALID_ARGUMENT: no safetensors file, or not the
 //            network's weights; NOT_FOUND, PERMISSION_DENIED, UNAVAILABLE: it cannot be read.
 // See:       docs/job_files.md, "Weights to begin with".
@@ -24,7 +24,7 @@ namespace stagecoach {
 
 class WeightFile {
  public:
-  static absl::StatusOr<std::unique_ptr<WeightFile>> Open(FileSystem& file_system,
+  static absl::StatusOr<std::unique_ptr<WeightFile>> Open(ReadableFiles& files,
                                                           const InitializeSpec& spec,
                                                           const Network& network);
 

@@ -39,9 +39,9 @@ class FleetTest(harness.EndToEndTest):
         harness.wait_until(f"{title} serves", server.serves)
         return server.address, server.http_address
 
-    def launch_stage(self, name, title=None, before=()):
+    def launch_stage(self, name, title=None, before=(), arguments=()):
         return self.launch(title or name, "stagecoach-stage", "--name", name, "--coordinator", self.address,
-                           "--threads", 1, before=before)
+                           "--threads", 1, *arguments, before=before)
 
     def submit(self, job_id="job", **changes):
         submitted = self.cli("submit", self.job_file(**changes), "--id", job_id, "--detach", "--address", self.address)

@@ -47,6 +47,37 @@ class Fleet(fleet.FleetTest):
         harness.wait_until("the job runs on it", lambda: self.job()["detail"] == "running", 60)
         self.assertEqual(fleet.fetch(second_http, "/readyz")[0], 200)
 
+    def test_a_job_reads_what_is_beneath_a_data_root_and_nothing_else(self):
+        """Symptom: a model learned a file that only the servers may read by heart, and errors told which files there are."""
+        text = self.folder / "input.txt"
+        data = self.folder / "data"
+        data.mkdir()
+        (data / "input.txt").write_text(text.read_text())
+        (data / "link.txt").symlink_to(text)
+        for name in ("stage-0", "stage-1"):
+            self.launch_stage(name, arguments=("--data-root", data))
+        answers = {}
+        for name, path in (("shadow", "/etc/shadow"), ("journal", self.folder / "state" / "journal.sqlite"),
+                           ("text", text), ("nothing", self.folder / "nothing.txt"), ("link", data / "link.txt")):
+            self.submit(name, name=name, data={"text": {"path": str(path), "bytes": True}}, evaluation=None,
+                        model={"gpt": {"vocabulary": 256}})
+            job = self.ended(name)
+            self.assertEqual((job["state"], int(job["recoveries"]), int(job["step"])), ("JOB_STATE_FAILED", 0, 0), job)
+            self.assertIn(f'data.text.path = "{path}": ', job["message"])
+            answers[name] = job["message"].split(f'"{path}": ')[1]
+        self.assertIn("--data-root", answers["shadow"])
+        for name in ("journal", "text", "nothing"):
+            self.assertEqual(answers[name], answers["shadow"], "the same whatever is there")
+        self.assertIn("--data-follow-links", answers["link"])
+
+        self.submit("weights", name="weights", data={"text": {"path": str(data / "input.txt")}},
+                    initialize={"from": "/etc/shadow"})
+        message = self.ended("weights")["message"]
+        self.assertIn('initialize.from = "/etc/shadow": ', message)
+        self.assertIn("--data-root", message)
+        self.submit("good", name="good", data={"text": {"path": str(data / "input.txt")}})
+        self.assertEqual(self.ended("good")["state"], "JOB_STATE_SUCCEEDED")
+
     def test_a_stage_with_a_folder_of_its_own_fails_the_job_before_its_first_step(self):
         words = own_mounts()
         if words is None:

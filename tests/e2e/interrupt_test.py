@@ -26,7 +26,8 @@ class Interrupt(harness.EndToEndTest):
         """(steps of the job, step it was saved at, its run) of a job that was interrupted on its way."""
         steps = 60
         while True:
-            cluster = self.start(self.job(steps), 2, f"{state} {steps}", "--threads-per-stage", 1)
+            cluster = self.start(self.job(steps), 2, f"{state} {steps}", "--threads-per-stage", 1,
+                                 "--data-root", self.folder)  # the job's file stands behind it
             cluster.wait_for_step(3)
             self.interrupt(cluster, *signals)
             code = cluster.finish()
@@ -60,6 +61,7 @@ class Interrupt(harness.EndToEndTest):
 
         arguments = self.go_on_line(cluster)
         self.assertIn("--threads-per-stage", arguments, "the line has what the run was told")
+        self.assertEqual(arguments[arguments.index("--data-root") + 1], str(self.folder))
         resumed = self.resume([*arguments, "--stages", "3"])
         self.assertIn(f"goes on from the checkpoint of step {saved}, with 3 stages instead of 2", resumed.stderr)
         self.assertEqual(resumed.digest(), whole.digest())

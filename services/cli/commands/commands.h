@@ -40,6 +40,7 @@ struct LocalClusterFlags {
   std::vector<std::string> devices = {"cpu"};  // one a stage, again from the first if too few
   int64_t threads_per_stage = 0;               // 0: the cores divided among the stages
   int64_t memory_per_stage = 0;                // bytes; 0: no limit
+  std::vector<std::string> data_roots;         // that jobs may read beside the job's own files
 };
 
 struct LocalOptions {

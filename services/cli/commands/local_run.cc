@@ -7,13 +7,16 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "checkpoint/file_system.h"
+#include "checkpoint/names.h"
 #include "checkpoint/store.h"
+#include "plan/data_kinds.h"
 #include "services/cli/client/follow.h"
 #include "services/cli/commands/follow_command.h"
 #include "services/cli/commands/save_trace.h"
 #include "services/cli/local/spawn.h"
 #include "services/cli/output/exit_code.h"
 #include "services/cli/output/job_output.h"
+#include "services/common/convert/convert_spec.h"
 
 namespace stagecoach {
 namespace {
@@ -28,6 +31,20 @@ void TraceAtEnd(JobClient& client, const std::string& id, const std::string& fil
       SaveTrace(client, id, /*steps=*/kTracedSteps, file, context.console).status();
   // The job's result is what the exit code tells.
   if (!saved.ok()) context.console->Note(absl::StrCat("stagecoach: no trace: ", saved.ToString()));
+}
+
+// The files and folders that the user's job names, and what the user names beside.
+std::vector<std::string> DataRootsOf(const v1::JobSpec& spec, std::vector<std::string> roots) {
+  if (const std::string& from = spec.initialize().from(); !from.empty()) {
+    roots.push_back(from);
+    // In a cache of downloads a link that leads out of the folder.
+    const std::string inside = JoinPath(from, kExportWeightsFile);
+    if (PosixFileSystem()->Exists(inside)) roots.push_back(inside);
+  }
+  const absl::StatusOr<DataSpec> data = DataFromProto(spec.data());
+  if (!data.ok()) return roots;  // whoever takes the job says why
+  for (const DataFile& file : DataFiles(*data)) roots.push_back(file.path);
+  return roots;
 }
 
 std::optional<uint64_t> NewestCheckpoint(const std::string& state_folder, const std::string& job) {
@@ -81,7 +98,7 @@ int LocalRun::Follow(const StartedJob& started, const std::string& trace_file) {
   context_.console->Note(absl::StrCat("stages   ", stages, " on device ",
                                       absl::StrJoin(flags_.devices, ","),
                                       ", threads each: ", threads));
-  cluster_->StartStages(stages, threads);
+  cluster_->StartStages(stages, threads, DataRootsOf(job.spec(), flags_.data_roots));
   const int code = FollowAndReport(*client_, job, /*quiet=*/false, context_, started.after);
   TraceAtEnd(*client_, job.id(), trace_file, context_);
   // A process that cannot be kept alive is no interruption: there is nobody to write a checkpoint.
@@ -128,6 +145,9 @@ std::string LocalRun::ResumeLine(const std::string& job) const {
   }
   if (flags_.memory_per_stage > 0) {
     absl::StrAppend(&line, " --memory-per-stage ", flags_.memory_per_stage);
+  }
+  for (const std::string& root : flags_.data_roots) {
+    absl::StrAppend(&line, " --data-root ", ShellWord(root));
   }
   return line;
 }

@@ -62,11 +62,11 @@ ProcessSpec CoordinatorSpec(const LocalClusterOptions& options) {
 }
 
 ProcessSpec StageSpec(const LocalClusterOptions& options, int stage, int stages, int threads,
-                      const std::string& coordinator) {
+                      const std::vector<std::string>& data_roots, const std::string& coordinator) {
   const std::string name = StageName(stage);
   ProcessSpec spec = MakeSpec(options, name);
   const std::string device = DeviceOfStage(stage, stages, options.devices);
-  spec.arguments = [options, name, device, threads, coordinator,
+  spec.arguments = [options, name, device, threads, data_roots, coordinator,
                     port_file = spec.port_file](const ProcessPorts&) {
     std::vector<std::string> arguments =
         ServerArguments(options.program_folder + "/stagecoach-stage", port_file, ProcessPorts{});
@@ -75,6 +75,11 @@ ProcessSpec StageSpec(const LocalClusterOptions& options, int stage, int stages,
         {"--name", name, "--state-dir", absl::StrCat(options.state_folder, "/stages/", name),
          "--coordinator", coordinator, "--device", device, "--threads", absl::StrCat(threads),
          "--memory-limit-bytes", absl::StrCat(options.memory_per_stage)});
+    for (const std::string& root : data_roots) {
+      arguments.insert(arguments.end(), {"--data-root", root});
+    }
+    // They are the user's own.
+    if (!data_roots.empty()) arguments.push_back("--data-follow-links");
     return arguments;
   };
   return spec;
@@ -114,9 +119,10 @@ absl::StatusOr<std::unique_ptr<LocalCluster>> LocalCluster::Start(
   return cluster;
 }
 
-void LocalCluster::StartStages(int stages, int threads_per_stage) {
+void LocalCluster::StartStages(int stages, int threads_per_stage,
+                               const std::vector<std::string>& data_roots) {
   for (int stage = 0; stage < stages; ++stage) {
-    supervisor_->Start(StageSpec(options_, stage, stages, threads_per_stage, address_));
+    supervisor_->Start(StageSpec(options_, stage, stages, threads_per_stage, data_roots, address_));
   }
 }
 

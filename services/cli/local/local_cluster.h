@@ -39,7 +39,8 @@ class LocalCluster {
 
   const std::string& address() const { return address_; }            // gRPC of the coordinator
   const std::string& http_address() const { return http_address_; }  // its dashboard
-  void StartStages(int stages, int threads_per_stage);               // once; does not wait for them
+  // Once; does not wait for them. data_roots: what they may read, and nothing else.
+  void StartStages(int stages, int threads_per_stage, const std::vector<std::string>& data_roots);
   // The job at hand ends its step and writes a checkpoint; then the coordinator is gone. False: it
   // was hurried.
   bool SaveAndEndCoordinator(const Supervisor::Hurry& hurry);

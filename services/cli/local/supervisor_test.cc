@@ -326,7 +326,7 @@ TEST_F(SupervisorTest, ALocalClusterHasItsStateFolderForItself) {
   auto first = LocalCluster::Start(options);
   ASSERT_TRUE(first.ok()) << first.status();
   EXPECT_EQ((*first)->address(), "127.0.0.1:4000");
-  (*first)->StartStages(2, 1);
+  (*first)->StartStages(2, 1, {});
   // Symptom: `resume` was told of a `stagecoach local` where somebody looked at the page by `ui`.
   options.holder = "stagecoach resume";
   const absl::Status second = LocalCluster::Start(options).status();

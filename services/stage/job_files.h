@@ -1,0 +1,22 @@
+// JobFiles: what the operator lets jobs read on this machine, by the stage's flags.
+//   --data-root:        these folders and files, nothing else;
+//   none, on loopback:  every file, as on a machine with one user, and the log says so;
+//   none, off loopback: none, and a job with files is refused with the name of the flag.
+// The stage's own key and state are never data.
+// Errors: INVALID_ARGUMENT naming the flag.
+#ifndef STAGECOACH_SERVICES_STAGE_JOB_FILES_H_
+#define STAGECOACH_SERVICES_STAGE_JOB_FILES_H_
+
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "services/stage/stage_server.h"
+#include "stage/files/data_roots.h"
+
+namespace stagecoach {
+
+absl::StatusOr<std::unique_ptr<DataRoots>> MakeDataRoots(const StageFlags& flags);
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_SERVICES_STAGE_JOB_FILES_H_

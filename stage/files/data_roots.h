@@ -1,0 +1,97 @@
+// DataRoots: which files of this machine a job may read, and how they are opened. Every path of a job (data, weights to
+// begin with) goes through here; no reader opens one by its name.
+//
+// A root is a folder, or one file, that the operator names. A path of a job is absolute, and then beneath a root by its
+// text, or relative to a root. It is walked from the root name by name, each looked up in the descriptor of the folder
+// before it (open_name.h), so a folder that becomes a link meanwhile leads nowhere. ".." is refused. Links are refused,
+// or, with follow_links, read as text and walked the same way: what they lead to has to be beneath a root again. Roots
+// themselves are the operator's word and may be links.
+// Only regular files and folders are opened: a pipe or a device is looked at and left alone.
+//
+// Never data, also beneath a root: the files of `never`, and folders of it, unless a root is such a folder or lies
+// within it; what a coordinator keeps beside its journal; a checkpoint, unless a root names its folder.
+//
+// Ownership: immutable; readers borrow it for as long as they read.
+// Threads:   any.
+// Errors:    without field and path, which the caller puts in front; each with its remedy. A path that is not beneath a root
+//            is PERMISSION_DENIED with the same words whether something is there or not. Beneath one: INVALID_ARGUMENT for
+//            "..", a link, a name that is too long, and what is no file; NOT_FOUND; PERMISSION_DENIED, also for what is never
+//            data; UNAVAILABLE for other errors of the system.
+#ifndef STAGECOACH_STAGE_FILES_DATA_ROOTS_H_
+#define STAGECOACH_STAGE_FILES_DATA_ROOTS_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "base/descriptor.h"
+#include "checkpoint/file_system.h"
+#include "stage/files/open_name.h"
+
+namespace stagecoach {
+
+class DataRoots final : public ReadableFiles {
+ public:
+  struct Options {
+    // Paths of folders and files. None: a job reads nothing.
+    std::vector<std::string> roots;
+    // Of what is beneath a root.
+    bool follow_links = false;
+    // Files and folders of this process that are no data: its key, its state. What is not there is not looked for.
+    std::vector<std::string> never;
+    OpenCall call = OpenCall::kBest;
+  };
+  explicit DataRoots(Options options);
+
+  // Of a machine with one user: any file, links followed; a relative path is one of the process's folder, and ".." is
+  // as everywhere.
+  static std::unique_ptr<DataRoots> Everything(std::vector<std::string> never = {});
+
+  struct Opened {
+    Descriptor descriptor;  // to be read
+    std::string real;       // absolute, without links
+  };
+  // A regular file.
+  absl::StatusOr<Opened> OpenFile(const std::string& path) const;
+  absl::StatusOr<Opened> OpenFolder(const std::string& path) const;
+
+  struct Entry {
+    enum class Kind : uint8_t { kFolder, kFile, kLink, kOther };
+    std::string name;
+    Kind kind = Kind::kOther;
+    int64_t bytes = 0;  // of a file
+  };
+  // What is in an opened folder, by name; links are not followed.
+  static absl::StatusOr<std::vector<Entry>> List(const Descriptor& folder);
+
+  // ReadableFiles, for weights.
+  absl::StatusOr<std::unique_ptr<ReadableFile>> Open(const std::string& path) override;
+  bool Exists(const std::string& path) override;
+
+ private:
+  struct Root {
+    std::string given, real;         // absolute; the latter without links when it was made
+    std::vector<std::string> names;  // of given
+    std::vector<std::string> real_names;
+  };
+  struct Place;
+  class Walk;
+
+  const Root* RootOf(const std::vector<std::string>& names, size_t* length) const;
+  absl::StatusOr<Place> Find(const std::string& path) const;
+  absl::StatusOr<Place> FindRelative(const std::string& path) const;
+  absl::Status CheckIsData(const Place& place) const;
+  bool IsNever(int descriptor) const;
+
+  const Options options_;
+  const bool everything_;
+  std::vector<Root> roots_;
+
+  DataRoots(Options options, bool everything);
+};
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_STAGE_FILES_DATA_ROOTS_H_
