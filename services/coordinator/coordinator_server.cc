@@ -17,6 +17,7 @@
 #include "services/common/grpc/grpc_server.h"
 #include "services/common/grpc/rpc_metrics.h"
 #include "services/common/grpc/tls_expiry.h"
+#include "services/common/grpc/tls_identity.h"
 #include "services/common/http/http_server.h"
 #include "services/common/observe/log.h"
 #include "services/common/observe/metrics.h"
@@ -54,6 +55,7 @@ struct CoordinatorServer::State {
   const std::function<void()> on_fault;
   mutable std::mutex fault_mutex;  // guards fault
   absl::Status fault;
+  std::unique_ptr<TlsIdentity> identity;  // null: no TLS
   RpcMetrics rpc_metrics;
   MetricsRegistry metrics;
   ProtoJobCodec codec;
@@ -63,7 +65,6 @@ struct CoordinatorServer::State {
   std::unique_ptr<JobManager> manager;
   std::unique_ptr<CoordinatorMetrics> job_metrics;
   std::unique_ptr<FolderRoom> room;
-  std::optional<TlsExpiry> tls_expiry;
   std::unique_ptr<LiveState> live;
   std::unique_ptr<EventStream> events;
   std::unique_ptr<HttpApi> api;
@@ -127,10 +128,9 @@ absl::Status CoordinatorServer::State::StartManager() {
       std::filesystem::absolute(flags.checkpoint_dir).lexically_normal().string();
   RETURN_IF_ERROR(Annotate(files->MakeFolders(flags.state_dir), "--state-dir"));
   RETURN_IF_ERROR(Annotate(files->MakeFolders(flags.checkpoint_dir), "--checkpoint-dir"));
-  ASSIGN_OR_RETURN(auto credentials, MakeChannelCredentials(flags.server.tls));
-  ASSIGN_OR_RETURN(tls_expiry, LoadTlsExpiry(flags.server.tls));
+  ASSIGN_OR_RETURN(identity, TlsIdentity::Load(flags.server.tls));
   checkpoints = std::make_unique<CheckpointStore>(files, flags.checkpoint_dir);
-  stages = std::make_unique<GrpcStageClient>(credentials);
+  stages = std::make_unique<GrpcStageClient>(ChannelCredentialsOf(identity.get()));
   traces = std::make_unique<TraceCollector>(stages.get(), SystemClock::Get());
   JobManagerOptions options;
   options.state_folder = flags.state_dir;
@@ -200,6 +200,7 @@ absl::Status CoordinatorServer::State::StartGrpc() {
   GrpcServerOptions options;
   options.listen = flags.server.listen;
   options.tls = flags.server.tls;
+  options.identity = identity.get();
   options.connections = flags.server.connections;
   options.on_unreachable = [this] {
     unreachable = true;
@@ -220,7 +221,7 @@ absl::Status CoordinatorServer::State::StartHttp() {
       {"checkpoints", flags.checkpoint_dir}, {"state", flags.state_dir}});
   metrics.AddSource([this](MetricWriter& writer) {
     WriteProcessMetrics("", writer);
-    WriteTlsMetrics(tls_expiry, writer);
+    WriteTlsMetrics(ExpiryOf(identity.get()), writer);
     room->Write(writer);
     rpc_metrics.Write(writer);
     grpc->WriteMetrics(writer);

@@ -20,6 +20,7 @@
 #include "services/common/grpc/rpc_metrics.h"
 #include "services/common/grpc/tls_check.h"
 #include "services/common/grpc/tls_expiry.h"
+#include "services/common/grpc/tls_identity.h"
 #include "services/common/http/http_server.h"
 #include "services/common/observe/log.h"
 #include "services/common/observe/metric_names.h"
@@ -87,6 +88,7 @@ struct StageServer::State {
 
   StageFlags flags;
   const Hooks hooks;
+  std::unique_ptr<TlsIdentity> tls_identity;  // null: no TLS
   RpcMetrics rpc_metrics;
   MetricsRegistry metrics;
   TraceRing trace;
@@ -112,7 +114,6 @@ struct StageServer::State {
   HttpServer http;
   std::unique_ptr<Lease> lease;
   std::shared_ptr<grpc::ChannelCredentials> credentials;
-  std::optional<TlsExpiry> tls_expiry;
 
   absl::Status StartRuntime();
   void OpenCard();
@@ -150,8 +151,8 @@ void StageServer::State::KeepFault(const absl::Status& reason) {
 
 absl::Status StageServer::Start() {
   RETURN_IF_ERROR(CheckExposure(state_->flags.server));
-  ASSIGN_OR_RETURN(state_->credentials, MakeChannelCredentials(state_->flags.server.tls));
-  ASSIGN_OR_RETURN(state_->tls_expiry, LoadTlsExpiry(state_->flags.server.tls));
+  ASSIGN_OR_RETURN(state_->tls_identity, TlsIdentity::Load(state_->flags.server.tls));
+  state_->credentials = ChannelCredentialsOf(state_->tls_identity.get());
   RETURN_IF_ERROR(state_->StartRuntime());
   RETURN_IF_ERROR(state_->StartGrpc());
   RETURN_IF_ERROR(state_->StartHttp());
@@ -225,6 +226,7 @@ absl::Status StageServer::State::StartGrpc() {
   GrpcServerOptions options;
   options.listen = flags.server.listen;
   options.tls = flags.server.tls;
+  options.identity = tls_identity.get();
   options.connections = flags.server.connections;
   options.on_unreachable = [this] {
     unreachable = true;
@@ -320,7 +322,7 @@ v1::StageTelemetry StageServer::State::Telemetry() const {
 
 void StageServer::State::WriteMetrics(MetricWriter& writer) const {
   WriteProcessMetrics(flags.device, writer);
-  WriteTlsMetrics(tls_expiry, writer);
+  WriteTlsMetrics(ExpiryOf(tls_identity.get()), writer);
   rpc_metrics.Write(writer);
   grpc->WriteMetrics(writer);
   const StageStatus status = runtime->Snapshot();

@@ -1,4 +1,5 @@
 """Mutual TLS between coordinator, stages and client: right certificates work, wrong ones are refused by name."""
+import calendar
 import contextlib
 import json
 import pathlib
@@ -167,6 +168,32 @@ class Tls(servers.ServersTest):
         self.assertEqual(set(found), {"identity", "authority"})
         self.assertEqual(found["identity"], ends)
         self.assertGreater(found["authority"], ends)
+
+    def test_renewed_certificates_are_taken_while_the_server_runs(self):
+        """They were read at the start only: until its restart a server went by the ones that were about to end."""
+        brief, ends = self.make_brief("brief", 86400)
+        address = self.coordinator(brief)
+        later, later_ends = self.make_brief("later", 5 * 86400)
+        for name in ("tls.crt", "tls.key"):
+            shutil.copy(later / name, brief / name)
+        expiry = r'expiry_timestamp_seconds\{certificate="identity"\} (\S+)'
+        harness.wait_until("the renewed certificate", lambda: float(
+            re.search(expiry, self.metrics("coordinator")).group(1)) == later_ends)
+        self.assertIn("the certificates have changed", self.log("coordinator"))
+        harness.wait_until("it to be shown to clients", lambda: later_ends == self.shown_end(address))
+        self.assertEqual(self.client(address, "list").returncode, 0)
+
+    def shown_end(self, address):
+        """Of the certificate that a server shows."""
+        shown = subprocess.run(["openssl", "s_client", "-connect", address, *self.openssl_identity()], input="",
+                               capture_output=True, text=True, timeout=30).stdout
+        text = subprocess.run(["openssl", "x509", "-noout", "-enddate"], input=shown, check=True, capture_output=True,
+                              text=True).stdout
+        return calendar.timegm(time.strptime(text.strip(), "notAfter=%b %d %H:%M:%S %Y GMT"))
+
+    def openssl_identity(self):
+        client = self.certs / "client"
+        return ["-alpn", "h2", "-cert", str(client / "tls.crt"), "-key", str(client / "tls.key")]
 
     def test_clients_that_the_cluster_does_not_know_are_refused(self):
         address = self.coordinator()

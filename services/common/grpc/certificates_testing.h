@@ -24,11 +24,12 @@ namespace stagecoach {
 
 class TestAuthority {
  public:
-  TestAuthority()
-      : folder_(absl::StrCat(::testing::TempDir(), "/authority-", getpid(), "-",
+  // name: where a test has several.
+  explicit TestAuthority(const std::string& name = "authority")
+      : folder_(absl::StrCat(::testing::TempDir(), "/", name, "-", getpid(), "-",
                              ::testing::UnitTest::GetInstance()->current_test_info()->name())),
         key_(EVP_EC_gen("P-256"), EVP_PKEY_free),
-        certificate_(Blank("authority", key_.get())) {
+        certificate_(Blank(name, key_.get())) {
     std::filesystem::remove_all(folder_);
     std::filesystem::create_directories(folder_);
     X509_set_issuer_name(certificate_.get(), X509_get_subject_name(certificate_.get()));

@@ -2,7 +2,6 @@
 
 #include <grpcpp/create_channel.h>
 #include <grpcpp/security/credentials.h>
-#include <grpcpp/security/server_credentials.h>
 #include <grpcpp/support/channel_arguments.h>
 
 #include <utility>
@@ -31,17 +30,6 @@ absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> MakeChannelCredentials
   options.pem_private_key = std::move(pems.key);
   options.pem_cert_chain = std::move(pems.cert);
   return grpc::SslCredentials(options);
-}
-
-absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> MakeServerCredentials(
-    const TlsFlags& tls) {
-  if (!tls.use_ssl) return grpc::InsecureServerCredentials();
-  ASSIGN_OR_RETURN(TlsPems pems, ReadIdentity(tls));
-  grpc::SslServerCredentialsOptions options(
-      GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
-  options.pem_root_certs = std::move(pems.root);
-  options.pem_key_cert_pairs.push_back({std::move(pems.key), std::move(pems.cert)});
-  return grpc::SslServerCredentials(options);
 }
 
 std::shared_ptr<grpc::Channel> MakeControlChannel(

@@ -12,16 +12,14 @@
 namespace grpc {
 class Channel;
 class ChannelCredentials;
-class ServerCredentials;
 }  // namespace grpc
 
 namespace stagecoach {
 
-// Insecure without use_ssl. NOT_FOUND names a file that cannot be read, FAILED_PRECONDITION one
+// A client's, of the files as they are now; servers go by tls_identity.h. Insecure without use_ssl. NOT_FOUND names a file that cannot be read, FAILED_PRECONDITION one
 // that no peer would accept (tls_check.h).
 absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> MakeChannelCredentials(
     const TlsFlags& tls);
-absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> MakeServerCredentials(const TlsFlags& tls);
 
 // The longest message between coordinator and stage: traces, logs, and networks of many different layers.
 inline constexpr int kControlMessageBytes = 32 << 20;

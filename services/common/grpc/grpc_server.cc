@@ -22,7 +22,7 @@
 #include "services/common/grpc/role_processor.h"
 #include "services/common/grpc/self_check.h"
 #include "services/common/grpc/self_dial.h"
-#include "services/common/grpc/tls_check.h"
+#include "services/common/grpc/tls_identity.h"
 
 namespace stagecoach {
 
@@ -31,6 +31,8 @@ struct GrpcServer::State {
   std::vector<NamedService> services;
   RpcMetrics* metrics;
   HealthService health;  // where gRPC's own is not wanted
+  std::unique_ptr<TlsIdentity> own_identity;
+  const TlsIdentity* identity = nullptr;  // null: no TLS
   std::unique_ptr<GrpcListener> listener;
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor;
   std::unique_ptr<grpc::Server> server;
@@ -40,6 +42,7 @@ struct GrpcServer::State {
   bool on_queue() const { return options.take_queue != nullptr; }
   void AddHealth(grpc::ServerBuilder& builder);
   void SetHealth(const std::string& service, bool serving);
+  absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> MakeCredentials();
   void StartListening();
 };
 
@@ -59,6 +62,19 @@ void GrpcServer::State::SetHealth(const std::string& service, bool serving) {
   }
 }
 
+absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> GrpcServer::State::MakeCredentials() {
+  if (!options.tls.use_ssl) return grpc::InsecureServerCredentials();
+  identity = options.identity;
+  if (identity == nullptr) {
+    ASSIGN_OR_RETURN(own_identity, TlsIdentity::Load(options.tls));
+    identity = own_identity.get();
+  }
+  auto credentials = identity->MakeServerCredentials();
+  credentials->SetAuthMetadataProcessor(std::make_shared<RoleProcessor>(RoleProcessor::Options{
+      .any_certificate = options.tls.any_certificate_i_know, .metrics = metrics}));
+  return credentials;
+}
+
 void GrpcServer::State::StartListening() {
   listener->Start([this](int descriptor, int listening) {
     grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters connection;
@@ -67,11 +83,9 @@ void GrpcServer::State::StartListening() {
     acceptor->HandleNewConnection(&connection);
   });
   if (!options.on_unreachable) return;
-  const auto dial = [this]() -> absl::Status {
+  const auto dial = [this] {
     std::optional<TlsPems> pems;
-    if (options.tls.use_ssl) {
-      ASSIGN_OR_RETURN(pems, ReadPems(options.tls));
-    }
+    if (identity != nullptr) pems = identity->pems();
     return SelfDial(listener->reach(), pems,
                     [this](const sockaddr_storage& from) { listener->Expect(from); });
   };
@@ -126,11 +140,7 @@ absl::Status GrpcServer::Start() {
       std::make_unique<GrpcListener>(std::move(sockets), state_->options.connections);
   grpc::ServerBuilder builder;
   AddArguments(state_->options, builder);
-  ASSIGN_OR_RETURN(auto credentials, MakeServerCredentials(state_->options.tls));
-  if (const TlsFlags& tls = state_->options.tls; tls.use_ssl) {
-    credentials->SetAuthMetadataProcessor(std::make_shared<RoleProcessor>(RoleProcessor::Options{
-        .any_certificate = tls.any_certificate_i_know, .metrics = state_->metrics}));
-  }
+  ASSIGN_OR_RETURN(auto credentials, state_->MakeCredentials());
   state_->acceptor = builder.experimental().AddExternalConnectionAcceptor(
       grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD, credentials);
   for (const NamedService& service : state_->services) builder.RegisterService(service.service);

@@ -25,9 +25,13 @@ class Service;
 
 namespace stagecoach {
 
+class TlsIdentity;
+
 struct GrpcServerOptions {
   std::string listen;
   TlsFlags tls;
+  // Of `tls`, outlives the server; null: the server loads its own.
+  const TlsIdentity* identity = nullptr;
   ConnectionLimits connections;
   int max_receive_bytes = 1 << 20;
   int max_concurrent_streams = 100;  // per connection

@@ -235,6 +235,12 @@ absl::Status CheckIdentity(const TlsFlags& tls, const TlsPems& pems) {
   return absl::OkStatus();
 }
 
+bool CertificateIsFor(const std::string& pem, const std::string& host) {
+  const ErrorsCleared cleared;
+  const Owned<X509> certificate = ReadCertificate(pem);
+  return certificate != nullptr && !host.empty() && IsFor(certificate.get(), host);
+}
+
 std::string ExplainTlsFailure(const std::string& address, const TlsFlags& tls) {
   const ErrorsCleared cleared;
   const size_t colon = address.rfind(':');

@@ -17,6 +17,7 @@ namespace stagecoach {
 // PEM texts, not file names.
 struct TlsPems {
   std::string cert, key, root;
+  friend bool operator==(const TlsPems&, const TlsPems&) = default;
 };
 
 // The three files. NOT_FOUND names the flag of one that cannot be read.
@@ -25,6 +26,9 @@ absl::StatusOr<TlsPems> ReadPems(const TlsFlags& tls);
 // The certificate is valid now, belongs to the key, and is signed by the authority. tls only names
 // the files in errors.
 absl::Status CheckIdentity(const TlsFlags& tls, const TlsPems& pems);
+
+// Whether the first certificate of a PEM text is for that name or IP address.
+bool CertificateIsFor(const std::string& pem, const std::string& host);
 
 // Connects to host:port as a gRPC client with these flags would and gives what stands in the way:
 // "its certificate has expired", "its certificate is not for this name: ...", "it refused the

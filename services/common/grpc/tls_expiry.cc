@@ -44,13 +44,6 @@ absl::StatusOr<TlsExpiry> ReadTlsExpiry(const TlsPems& pems) {
                    *std::max_element(roots.begin(), roots.end())};
 }
 
-absl::StatusOr<std::optional<TlsExpiry>> LoadTlsExpiry(const TlsFlags& tls) {
-  if (!tls.use_ssl) return std::optional<TlsExpiry>();
-  ASSIGN_OR_RETURN(const TlsPems pems, ReadPems(tls));
-  ASSIGN_OR_RETURN(const TlsExpiry expiry, ReadTlsExpiry(pems));
-  return std::optional<TlsExpiry>(expiry);
-}
-
 void WriteTlsMetrics(const std::optional<TlsExpiry>& expiry, MetricWriter& writer) {
   if (!expiry.has_value()) return;
   writer.Add(metric::kCertificateExpiry, {"identity"}, expiry->identity_unix_seconds);

@@ -1,5 +1,4 @@
-// TlsExpiry: when the certificates end that a server was started with. It goes on with those: a
-// renewed file counts from the next start on, so the metric tells of a forgotten restart too.
+// TlsExpiry: when the certificates end that a server goes by (tls_identity.h).
 // Threads:   pure functions; any thread.
 // Units:     Unix seconds.
 // Errors:    ReadTlsExpiry: INVALID_ARGUMENT naming the flag of a text that is no certificate.
@@ -11,7 +10,6 @@
 #include "absl/status/statusor.h"
 #include "services/common/grpc/tls_check.h"
 #include "services/common/observe/metrics.h"
-#include "services/common/process/server_flags.h"
 
 namespace stagecoach {
 
@@ -22,9 +20,7 @@ struct TlsExpiry {
 
 absl::StatusOr<TlsExpiry> ReadTlsExpiry(const TlsPems& pems);
 
-// Of the files that the flags name; nothing without TLS.
-absl::StatusOr<std::optional<TlsExpiry>> LoadTlsExpiry(const TlsFlags& tls);
-
+// Nothing without TLS.
 void WriteTlsMetrics(const std::optional<TlsExpiry>& expiry, MetricWriter& writer);
 
 }  // namespace stagecoach

@@ -71,14 +71,13 @@ inline constexpr MetricDefinition kProcessStart = {
     "",
     "C S",
     "Start time of the process since the Unix epoch."};
-// Of the files that were read at the start.
 inline constexpr MetricDefinition kCertificateExpiry = {
     "stagecoach_certificate_expiry_timestamp_seconds",
     kG,
     "unix s",
     "certificate",
     "C S",
-    "End of the certificates this process was started with: identity (its own), authority (those "
+    "End of the certificates this process goes by: identity (its own), authority (those "
     "it accepts); with TLS only."};
 
 // Stage server. stage: its registered name; peer: the neighbour upstream or downstream.
