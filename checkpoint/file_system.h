@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "base/descriptor.h"
+#include "base/file_handle.h"
 
 namespace stagecoach {
 
@@ -54,14 +54,14 @@ class FileSystem : public ReadableFiles {
   virtual absl::Status Rename(const std::string& from, const std::string& to) = 0;
   virtual absl::Status SyncFolder(const std::string& folder) = 0;
   virtual absl::Status RemoveAll(const std::string& path) = 0;  // missing is ok
-  virtual bool IsLink(const std::string&) { return false; }  // a symbolic one, as its last part
+  virtual bool IsLink(const std::string&) { return false; }     // a symbolic one, as its last part
   virtual absl::StatusOr<int64_t> FreeBytes(const std::string& folder) = 0;
 };
 
 FileSystem* PosixFileSystem();  // one immutable object for the process
 
 // Of a regular file that is open for reading; `path` is for errors.
-std::unique_ptr<ReadableFile> ReadableFileOf(Descriptor descriptor, int64_t size, std::string path);
+std::unique_ptr<ReadableFile> ReadableFileOf(FileHandle descriptor, int64_t size, std::string path);
 
 }  // namespace stagecoach
 

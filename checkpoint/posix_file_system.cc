@@ -120,7 +120,7 @@ class PosixWritableFile final : public WritableFile {
 
 class PosixReadableFile final : public ReadableFile {
  public:
-  PosixReadableFile(Descriptor descriptor, int64_t size, std::string path)
+  PosixReadableFile(FileHandle descriptor, int64_t size, std::string path)
       : descriptor_(std::move(descriptor)), size_(size), path_(std::move(path)) {}
 
   int64_t size() const override { return size_; }
@@ -147,7 +147,7 @@ class PosixReadableFile final : public ReadableFile {
   }
 
  private:
-  const Descriptor descriptor_;
+  const FileHandle descriptor_;
   const int64_t size_;
   const std::string path_;
 };
@@ -181,7 +181,7 @@ class PosixFiles final : public FileSystem {
   // Regular files only. O_NONBLOCK keeps a planted pipe from blocking us, O_NOFOLLOW keeps a
   // planted link from leading out of the folder.
   absl::StatusOr<std::unique_ptr<ReadableFile>> Open(const std::string& path) override {
-    Descriptor descriptor(Uninterrupted(
+    FileHandle descriptor(Uninterrupted(
         [&] { return open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK); }));
     if (!descriptor.open() && (errno == ELOOP || errno == ENXIO)) {
       return absl::DataLossError(absl::StrCat("open ", path, ": not a regular file"));
@@ -272,7 +272,7 @@ class PosixFiles final : public FileSystem {
 
 }  // namespace
 
-std::unique_ptr<ReadableFile> ReadableFileOf(Descriptor descriptor, int64_t size,
+std::unique_ptr<ReadableFile> ReadableFileOf(FileHandle descriptor, int64_t size,
                                              std::string path) {
   return std::make_unique<PosixReadableFile>(std::move(descriptor), size, std::move(path));
 }

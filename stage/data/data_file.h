@@ -47,7 +47,7 @@ class OpenedFile {
   absl::Status Failed(int error) const;
 
   const std::string field_, path_, real_;
-  const Descriptor descriptor_;
+  const FileHandle descriptor_;
   int64_t size_ = 0, read_ = 0;
   int64_t changed_nanos_ = 0;  // when it was written to last, by its clock
 };

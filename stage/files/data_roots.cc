@@ -91,7 +91,7 @@ bool BeginsWith(const Names& names, const Names& beginning) {
          std::equal(beginning.begin(), beginning.end(), names.begin());
 }
 
-bool IsRegular(const Descriptor& folder, const char* name) {
+bool IsRegular(const FileHandle& folder, const char* name) {
   struct stat information;
   return fstatat(folder.get(), name, &information, AT_SYMLINK_NOFOLLOW) == 0 &&
          S_ISREG(information.st_mode);
@@ -108,7 +108,7 @@ bool IsBesideJournal(const std::string& name) {
 // Where a path leads: the descriptors of the folders on it, from the root's on.
 struct DataRoots::Place {
   Names root_names;  // without links
-  std::vector<Descriptor> folders;
+  std::vector<FileHandle> folders;
   Names names;       // of the folders, but for the root's
   std::string file;  // what is no folder, in the last of them; empty: the folder itself
 
@@ -134,7 +134,7 @@ class DataRoots::Walk {
         RETURN_IF_ERROR(GoUp());
         continue;
       }
-      Descriptor folder = OpenName(place_.folders.back(), name, kLook, roots_.options_.call);
+      FileHandle folder = OpenName(place_.folders.back(), name, kLook, roots_.options_.call);
       if (folder.open()) {
         place_.folders.push_back(std::move(folder));
         place_.names.push_back(name);
@@ -163,11 +163,11 @@ class DataRoots::Walk {
     left_.assign(names.begin() + static_cast<int64_t>(length), names.end());
     place_ = Place{.root_names = root->real_names, .folders = {}, .names = {}, .file = ""};
     // The operator's word: it may be a link, and is looked at anew each time, as a volume may come later.
-    Descriptor folder(open(root->given.c_str(), kLook | O_CLOEXEC));
+    FileHandle folder(open(root->given.c_str(), kLook | O_CLOEXEC));
     if (!folder.open() && errno == ENOTDIR && left_.empty()) {
       place_.file = place_.root_names.back();
       place_.root_names.pop_back();
-      folder = Descriptor(open(PathOf(place_.root_names).c_str(), kLook | O_CLOEXEC));
+      folder = FileHandle(open(PathOf(place_.root_names).c_str(), kLook | O_CLOEXEC));
     }
     if (!folder.open()) return SystemError(errno);
     place_.folders.push_back(std::move(folder));
@@ -292,7 +292,7 @@ bool DataRoots::IsNever(int descriptor) const {
 // By what they are and not by how they are called, so that a mount or a hard link shows nothing more.
 absl::Status DataRoots::CheckIsData(const Place& place) const {
   for (size_t i = 0; i < place.folders.size(); ++i) {
-    const Descriptor& folder = place.folders[i];
+    const FileHandle& folder = place.folders[i];
     const bool root = i == 0;
     if (!root && IsNever(folder.get())) return NeverData();
     if (!root && ParseStepFolder(place.names[i - 1]).has_value() &&
@@ -308,7 +308,7 @@ absl::Status DataRoots::CheckIsData(const Place& place) const {
 absl::StatusOr<DataRoots::Opened> DataRoots::OpenFile(const std::string& path) const {
   ASSIGN_OR_RETURN(const Place place, Find(path));
   if (place.file.empty()) return NotAFile();
-  const Descriptor& folder = place.folders.back();
+  const FileHandle& folder = place.folders.back();
   struct stat information;
   // To open a device may do something, and a pipe would wait.
   if (fstatat(folder.get(), place.file.c_str(), &information, AT_SYMLINK_NOFOLLOW) != 0) {
@@ -334,8 +334,8 @@ absl::StatusOr<DataRoots::Opened> DataRoots::OpenFolder(const std::string& path)
   return opened;
 }
 
-absl::StatusOr<std::vector<DataRoots::Entry>> DataRoots::List(const Descriptor& folder) {
-  Descriptor again(openat(folder.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+absl::StatusOr<std::vector<DataRoots::Entry>> DataRoots::List(const FileHandle& folder) {
+  FileHandle again(openat(folder.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   DIR* const stream = again.open() ? fdopendir(again.get()) : nullptr;
   if (stream == nullptr) return SystemError(errno);
   again.Release();  // it is the stream's

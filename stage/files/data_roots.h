@@ -26,7 +26,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "base/descriptor.h"
+#include "base/file_handle.h"
 #include "checkpoint/file_system.h"
 #include "stage/files/open_name.h"
 
@@ -50,7 +50,7 @@ class DataRoots final : public ReadableFiles {
   static std::unique_ptr<DataRoots> Everything(std::vector<std::string> never = {});
 
   struct Opened {
-    Descriptor descriptor;  // to be read
+    FileHandle descriptor;  // to be read
     std::string real;       // absolute, without links
   };
   // A regular file.
@@ -64,7 +64,7 @@ class DataRoots final : public ReadableFiles {
     int64_t bytes = 0;  // of a file
   };
   // What is in an opened folder, by name; links are not followed.
-  static absl::StatusOr<std::vector<Entry>> List(const Descriptor& folder);
+  static absl::StatusOr<std::vector<Entry>> List(const FileHandle& folder);
 
   // ReadableFiles, for weights.
   absl::StatusOr<std::unique_ptr<ReadableFile>> Open(const std::string& path) override;

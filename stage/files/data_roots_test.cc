@@ -183,7 +183,7 @@ TEST_P(DataRootsTest, FollowsNoLinkOutOfTheRoots) {
   Link("up/secret.txt", "root/twice.txt");
   Link("round", "root/round");
   // An open file, whose link in /proc is no path that could be walked.
-  const Descriptor open_file(open(In("secret.txt").c_str(), O_RDONLY | O_CLOEXEC));
+  const FileHandle open_file(open(In("secret.txt").c_str(), O_RDONLY | O_CLOEXEC));
   Link(absl::StrCat("/proc/self/fd/", open_file.get()), "root/fd");
   const DataRoots roots = Following();
   for (const char* path : {"out.txt", "nowhere.txt", "relative.txt", "up/secret.txt", "far.txt",
@@ -229,7 +229,7 @@ TEST_P(DataRootsTest, ARootMayComeLater) {
 
 TEST_P(DataRootsTest, OpensNoPipesDevicesAndSockets) {
   ASSERT_EQ(mkfifo(In("root/pipe").c_str(), 0600), 0);
-  const Descriptor listener(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const FileHandle listener(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   In("root/socket").copy(address.sun_path, sizeof(address.sun_path) - 1);
@@ -247,13 +247,13 @@ TEST_P(DataRootsTest, OpensNoPipesDevicesAndSockets) {
 
 // Who holds a descriptor of a folder has that folder, whatever its name leads to by then.
 TEST_P(DataRootsTest, AFolderThatBecomesALinkMeanwhileLeadsNowhere) {
-  const Descriptor root(open(In("root").c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-  const Descriptor deep = OpenName(root, "deep", O_PATH | O_DIRECTORY, GetParam());
+  const FileHandle root(open(In("root").c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  const FileHandle deep = OpenName(root, "deep", O_PATH | O_DIRECTORY, GetParam());
   ASSERT_TRUE(deep.open());
   fs::rename(In("root/deep"), In("root/was-deep"));
   Write("other/b.txt", "secret");
   Link(In("other"), "root/deep");
-  const Descriptor file = OpenName(deep, "b.txt", O_RDONLY, GetParam());
+  const FileHandle file = OpenName(deep, "b.txt", O_RDONLY, GetParam());
   std::array<char, 8> text{};
   EXPECT_EQ(read(file.get(), text.data(), text.size()), 1);
   EXPECT_EQ(text[0], 'b');

@@ -26,11 +26,11 @@ int Openat2(int folder, const char* name, int flags) {
 bool HasOpenat2() {
   // A filter of system calls may answer EPERM, and another time ENOSYS: it is asked for what nobody refuses.
   static const bool has =
-      Descriptor(Openat2(AT_FDCWD, ".", O_PATH | O_DIRECTORY | O_CLOEXEC)).open();
+      FileHandle(Openat2(AT_FDCWD, ".", O_PATH | O_DIRECTORY | O_CLOEXEC)).open();
   return has;
 }
 
-Descriptor OpenName(const Descriptor& folder, const std::string& name, int flags, OpenCall call) {
+FileHandle OpenName(const FileHandle& folder, const std::string& name, int flags, OpenCall call) {
   CHECK(!name.empty() && name != ".." && name.find('/') == std::string::npos) << name;
   flags |= O_CLOEXEC | O_NOFOLLOW;
   const bool best = call == OpenCall::kBest && HasOpenat2();
@@ -40,10 +40,10 @@ Descriptor OpenName(const Descriptor& folder, const std::string& name, int flags
                   : openat(folder.get(), name.c_str(), flags);
     // EAGAIN: something was renamed at the same time; RESOLVE_BENEATH looks again then.
   } while (number < 0 && (errno == EINTR || (best && errno == EAGAIN)));
-  return Descriptor(number);
+  return FileHandle(number);
 }
 
-std::string LinkTarget(const Descriptor& folder, const std::string& name) {
+std::string LinkTarget(const FileHandle& folder, const std::string& name) {
   std::string target(PATH_MAX, '\0');
   const ssize_t length = readlinkat(folder.get(), name.c_str(), target.data(), target.size());
   target.resize(length < 0 ? 0 : static_cast<size_t>(length));

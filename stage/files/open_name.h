@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <string>
 
-#include "base/descriptor.h"
+#include "base/file_handle.h"
 
 namespace stagecoach {
 
@@ -21,13 +21,13 @@ enum class OpenCall : uint8_t {
 
 // Not open: errno says why. ELOOP or, with O_DIRECTORY, ENOTDIR: it may be a link (LinkTarget). The name is not empty, not
 // ".." and has no slash.
-Descriptor OpenName(const Descriptor& folder, const std::string& name, int flags, OpenCall call);
+FileHandle OpenName(const FileHandle& folder, const std::string& name, int flags, OpenCall call);
 
 // Whether this kernel, and what guards this process, know openat2.
 bool HasOpenat2();
 
 // Where a link leads; empty: it is none.
-std::string LinkTarget(const Descriptor& folder, const std::string& name);
+std::string LinkTarget(const FileHandle& folder, const std::string& name);
 
 }  // namespace stagecoach
 
