@@ -19,6 +19,7 @@
 #include "services/common/grpc/tls_expiry.h"
 #include "services/common/grpc/tls_identity.h"
 #include "services/common/http/http_server.h"
+#include "services/common/http/probe_server.h"
 #include "services/common/observe/log.h"
 #include "services/common/observe/metrics.h"
 #include "services/common/process/process.h"
@@ -40,7 +41,7 @@ namespace {
 
 constexpr char kJobServiceName[] = "stagecoach.v1.JobService";
 constexpr char kFleetServiceName[] = "stagecoach.v1.FleetService";
-// Requests of the page and of scrapers; civetweb keeps those that wait in line.
+// Requests of the page and of scrapers; more of them wait in line.
 constexpr int kHttpThreads = 16;
 
 }  // namespace
@@ -72,7 +73,7 @@ struct CoordinatorServer::State {
   std::unique_ptr<JobServiceAdapter> job_service;
   std::unique_ptr<FleetServiceAdapter> fleet_service;
   std::unique_ptr<GrpcServer> grpc;
-  HttpServer http;
+  HttpServer http, probes;
   std::atomic<bool> following{false};  // job_metrics is there
   std::atomic<bool> ready{false};
   std::atomic<bool> unreachable{false};
@@ -113,7 +114,8 @@ absl::Status CoordinatorServer::Start() {
   state_->ready = true;
   const std::string& port_file = state_->flags.server.port_file;
   if (!port_file.empty()) {
-    RETURN_IF_ERROR(WritePortFile(port_file, state_->grpc->port(), state_->http.port()));
+    RETURN_IF_ERROR(
+        WritePortFile(port_file, state_->grpc->port(), state_->http.port(), state_->probes.port()));
   }
   return absl::OkStatus();
 }
@@ -227,9 +229,11 @@ absl::Status CoordinatorServer::State::StartHttp() {
     grpc->WriteMetrics(writer);
     job_metrics->Write(writer);
   });
-  HandleStandardPaths(
-      http, [this] { return metrics.Render(); }, [this] { return grpc->reachable(); },
-      [this] { return ready.load(); });
+  RETURN_IF_ERROR(
+      StartProbes(flags.server,
+                  {[this] { return metrics.Render(); }, [this] { return grpc->reachable(); },
+                   [this] { return ready.load(); }},
+                  http, probes));
   live = std::make_unique<LiveState>(manager.get(), SystemClock::Get());
   events = std::make_unique<EventStream>(manager.get(), live.get());
   api = std::make_unique<HttpApi>(HttpApi::Parts{.manager = manager.get(),
@@ -248,7 +252,8 @@ absl::Status CoordinatorServer::State::StartHttp() {
   return http.Start({.listen = flags.server.http,
                      .threads = kHttpThreads,
                      .max_streams = EventStream::kMostStreams,
-                     .host_names = flags.http_hosts});
+                     .host_names = flags.http_hosts,
+                     .token_file = flags.server.http_token_file});
 }
 
 void CoordinatorServer::Shutdown() {
@@ -267,6 +272,7 @@ void CoordinatorServer::Shutdown() {
     spdlog::warn("a step did not end in time: it is abandoned, the next start repeats it");
   }
   state_->http.Stop();
+  state_->probes.Stop();
   state_->manager->Shutdown();  // ends every watch, so that the server can drain
   state_->records->Stop();      // what the watches said is written
   state_->grpc->Shutdown(1.0);

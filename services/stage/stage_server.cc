@@ -22,6 +22,7 @@
 #include "services/common/grpc/tls_expiry.h"
 #include "services/common/grpc/tls_identity.h"
 #include "services/common/http/http_server.h"
+#include "services/common/http/probe_server.h"
 #include "services/common/observe/log.h"
 #include "services/common/observe/metric_names.h"
 #include "services/common/observe/metrics.h"
@@ -111,7 +112,7 @@ struct StageServer::State {
   std::unique_ptr<StageServiceAdapter> service;
   std::unique_ptr<RpcLoop> loop;
   std::unique_ptr<GrpcServer> grpc;
-  HttpServer http;
+  HttpServer http, probes;
   std::unique_ptr<Lease> lease;
   std::shared_ptr<grpc::ChannelCredentials> credentials;
 
@@ -160,7 +161,8 @@ absl::Status StageServer::Start() {
   state_->grpc->SetServing(true);
   const std::string& port_file = state_->flags.server.port_file;
   if (!port_file.empty()) {
-    RETURN_IF_ERROR(WritePortFile(port_file, state_->grpc->port(), state_->http.port()));
+    RETURN_IF_ERROR(
+        WritePortFile(port_file, state_->grpc->port(), state_->http.port(), state_->probes.port()));
   }
   return absl::OkStatus();
 }
@@ -267,10 +269,15 @@ absl::Status StageServer::State::StartGrpc() {
 
 absl::Status StageServer::State::StartHttp() {
   metrics.AddSource([this](MetricWriter& writer) { WriteMetrics(writer); });
-  HandleStandardPaths(
-      http, [this] { return metrics.Render(); }, [this] { return grpc->reachable(); },
-      [this] { return !draining && lease != nullptr && lease->registered(); });
-  return http.Start(flags.server.http);
+  RETURN_IF_ERROR(
+      StartProbes(flags.server,
+                  {[this] { return metrics.Render(); }, [this] { return grpc->reachable(); },
+                   [this] { return !draining && lease != nullptr && lease->registered(); }},
+                  http, probes));
+  HttpOptions options;
+  options.listen = flags.server.http;
+  options.token_file = flags.server.http_token_file;
+  return http.Start(options);
 }
 
 v1::Stage StageServer::State::Registration() const {
@@ -345,6 +352,7 @@ void StageServer::Shutdown() {
   }
   if (state_->lease != nullptr) state_->lease->Stop();
   state_->http.Stop();
+  state_->probes.Stop();
   state_->runtime->Shutdown();
   state_->connector->Shutdown();
   state_->grpc->Shutdown(1.0);

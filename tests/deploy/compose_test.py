@@ -16,6 +16,7 @@ import tempfile
 import threading
 import time
 import unittest
+import urllib.error
 import urllib.parse
 import urllib.request
 
@@ -212,9 +213,14 @@ class Composition(unittest.TestCase):
         wait_until("the recorded utilisation", lambda: self.query("stage:stagecoach_stage_utilization:ratio_rate1m"), 60)
         wait_until("both jobs counted", lambda: self.query("stagecoach_jobs_finished_total{state='SUCCEEDED'} == 2"), 30)
         targets = {r["metric"]["instance"] for r in self.query("stagecoach_build_info")}
-        self.assertEqual(targets, {"coordinator:8000", "stage-0:8100", "stage-1:8100"})
-        with urllib.request.urlopen(f"http://127.0.0.1:{self.ports['STAGECOACH_HTTP_PORT']}/readyz", timeout=10) as reply:
-            self.assertEqual(reply.status, 200)
+        self.assertEqual(targets, {"coordinator:8002", "stage-0:8102", "stage-1:8102"})
+        page = f"http://127.0.0.1:{self.ports['STAGECOACH_HTTP_PORT']}"
+        with urllib.request.urlopen(f"{page}/api/v1/jobs", timeout=10) as reply:
+            self.assertEqual(len(json.load(reply)["jobs"]), 2)
+        with self.assertRaises(urllib.error.HTTPError, msg="metrics have a port of their own") as refused:
+            urllib.request.urlopen(f"{page}/metrics", timeout=10)
+        refused.exception.close()
+        self.assertEqual(refused.exception.code, 404)
 
     def test_composition(self):
         started = time.monotonic()

@@ -84,6 +84,8 @@ class Manifests(unittest.TestCase):
             "liveness must not": lambda o: container(o)["livenessProbe"]["httpGet"].update(path="/readyz"),
             "not pinned": lambda o: container(o).update(image="stagecoach:latest"),
             "without TLS": lambda o: container(o)["args"].append("--insecure-i-know"),
+            "a page without a login": lambda o: container(o)["args"].append("--insecure-http-i-know"),
+            "a port of their own": lambda o: container(o)["args"].remove("--probes=0.0.0.0:8102"),
             "certificates without a role": lambda o: container(o)["args"].append("--any-certificate-i-know"),
             "--grpc-root-cert": lambda o: container(o)["args"].remove("--grpc-root-cert=/etc/stagecoach/tls/ca.crt"),
             "no volume tls": lambda o: pod(o).update(volumes=[v for v in pod(o)["volumes"] if v["name"] != "tls"]),

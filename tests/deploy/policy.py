@@ -1,5 +1,6 @@
 """What every rendered set of manifests must keep; each finding is one line naming the object."""
 
+SERVERS = ("stagecoach-coordinator", "stagecoach-stage")
 PROBES = ("startupProbe", "livenessProbe", "readinessProbe")
 
 
@@ -56,6 +57,10 @@ def check_exposure(name, container, insecure_allowed):
         return
     if "--grpc-use-ssl" not in args or "--insecure-i-know" in args:
         yield f"{name}: gRPC without TLS"
+    if "--insecure-http-i-know" in args:
+        yield f"{name}: a page without a login"
+    if args[0] in SERVERS and not any(arg.startswith("--probes=0.0.0.0:") for arg in args):
+        yield f"{name}: probes without a port of their own"
     if "--any-certificate-i-know" in args:
         yield f"{name}: certificates without a role"
     for flag in ("--grpc-server-cert", "--grpc-server-key", "--grpc-root-cert"):
@@ -108,7 +113,7 @@ def check_network(objects):
     to = [target for rule in policies.get("dns", {}).get("egress", []) for target in rule.get("to", [])]
     if not any("podSelector" in target for target in to) or not any("ipBlock" in target for target in to):
         yield "NetworkPolicy/dns: the DNS of this cluster need not be in kube-system"
-    for component, ports in (("coordinator", {8000, 8001}), ("stage", {8100, 8101})):
+    for component, ports in (("coordinator", {8001, 8002}), ("stage", {8101, 8102})):
         opened = {port["port"] for rule in policies.get(component, {}).get("ingress", []) for port in rule["ports"]}
         if opened != ports:
             yield f"NetworkPolicy/{component}: opens {sorted(opened)}"

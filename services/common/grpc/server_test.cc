@@ -239,8 +239,17 @@ TEST(ServerFlags, RefusesToListenToTheNetworkWithoutTls) {
   EXPECT_TRUE(CheckExposure(flags).ok());
   flags.http = "0.0.0.0:8000";
   EXPECT_FALSE(CheckExposure(flags).ok()) << "HTTP has no TLS of its own";
+  flags.http_token_file = "tokens";
+  EXPECT_TRUE(CheckExposure(flags).ok()) << "with a login it may be";
+  flags.http_token_file.clear();
+  flags.probes = "0.0.0.0:8002";
+  EXPECT_THAT(std::string(CheckExposure(flags).message()), HasSubstr("--http-token-file"))
+      << "probes elsewhere make no difference";
   flags.insecure_http_i_know = true;
   EXPECT_TRUE(CheckExposure(flags).ok());
+  flags.probes = "8002";
+  EXPECT_THAT(std::string(CheckExposure(flags).message()), HasSubstr("--probes=8002"));
+  flags.probes.clear();
   flags.tls.use_ssl = false;
   EXPECT_FALSE(CheckExposure(flags).ok()) << "it says nothing about gRPC";
 }

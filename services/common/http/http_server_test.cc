@@ -3,14 +3,21 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
-#include <condition_variable>
-#include <mutex>
+#include <chrono>
+#include <cstdio>
+#include <fstream>
+#include <functional>
+#include <future>
+#include <memory>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/hash.h"
+#include "services/common/http/http_client_testing.h"
+#include "services/common/http/http_gate.h"
 
 namespace stagecoach {
 namespace {
@@ -19,37 +26,8 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
 
-// A connection that reads when told to.
-class Client {
- public:
-  Client(int port, const std::string& head, const std::string& body = "")
-      : fd_(socket(AF_INET, SOCK_STREAM, 0)) {
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_port = htons(static_cast<uint16_t>(port));
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    EXPECT_EQ(connect(fd_, reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
-    const timeval patience{30, 0};
-    setsockopt(fd_, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
-    const std::string text = absl::StrCat(head, "\r\n\r\n", body);
-    EXPECT_EQ(send(fd_, text.data(), text.size(), MSG_NOSIGNAL), static_cast<ssize_t>(text.size()));
-  }
-  ~Client() { close(fd_); }
-  std::string ReadUntil(const std::string& mark) {
-    char buffer[4096];
-    while (mark.empty() || text_.find(mark) == std::string::npos) {
-      const ssize_t got = read(fd_, buffer, sizeof(buffer));
-      if (got <= 0) break;
-      text_.append(buffer, static_cast<size_t>(got));
-    }
-    return text_;
-  }
-  std::string ReadAll() { return ReadUntil(""); }
-
- private:
-  const int fd_;
-  std::string text_;
-};
+using Client = HttpTestClient;
+constexpr int kPatienceSeconds = HttpTestClient::kPatienceSeconds;
 
 class HttpServerTest : public ::testing::Test {
  protected:
@@ -85,6 +63,13 @@ class HttpServerTest : public ::testing::Test {
     return Client(server_.port(),
                   absl::StrCat(line, " HTTP/1.1\r\nHost: localhost\r\n", "X-Mark: m", more))
         .ReadAll();
+  }
+
+  // Until it is so, or for half a minute.
+  static bool Soon(const std::function<bool()>& so) {
+    const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(kPatienceSeconds);
+    while (!so() && std::chrono::steady_clock::now() < until) sched_yield();
+    return so();
   }
 
   HttpServer server_;
@@ -124,6 +109,38 @@ TEST_F(HttpServerTest, LetsNoOtherSiteIn) {
   };
   EXPECT_THAT(fetch_as("evil.example"), StartsWith("HTTP/1.1 403"));
   EXPECT_THAT(fetch_as("127.0.0.1:8000"), StartsWith("HTTP/1.1 200"));
+  EXPECT_THAT(Fetch("POST /api/x", "\r\nOrigin: http://evil.example"), StartsWith("HTTP/1.1 403"));
+  EXPECT_THAT(Fetch("POST /api/x", "\r\nOrigin: http://localhost"), StartsWith("HTTP/1.1 200"));
+}
+
+TEST_F(HttpServerTest, WithTokensNobodyComesInWithoutOne) {
+  const std::string path = absl::StrCat(::testing::TempDir(), "/http-tokens-", getpid());
+  std::ofstream(path) << "ann " << Sha256Hex("let me in") << "\n";
+  ASSERT_EQ(chmod(path.c_str(), 0600), 0);
+  HttpOptions options{.max_streams = 1};
+  options.token_file = path;
+  Start(options);
+  EXPECT_THAT(Fetch("GET /exact"), StartsWith("HTTP/1.1 401"));
+  EXPECT_THAT(Fetch("GET /stream"), StartsWith("HTTP/1.1 401"));
+  EXPECT_THAT(Fetch("GET /exact", "\r\nAuthorization: Bearer let me in"),
+              StartsWith("HTTP/1.1 200"));
+  EXPECT_THAT(Fetch("GET /login"), HasSubstr("Referrer-Policy: same-origin\r\n"));
+  const std::string form = "token=let+me%20in";
+  Client login(
+      server_.port(),
+      absl::StrCat("POST /login HTTP/1.1\r\nHost: localhost\r\nOrigin: http://localhost\r\n"
+                   "Content-Length: ",
+                   form.size()),
+      form);
+  const std::string answer = login.ReadAll();
+  EXPECT_THAT(answer, StartsWith("HTTP/1.1 303"));
+  const size_t cookie = answer.find("stagecoach-login=");
+  ASSERT_NE(cookie, std::string::npos) << answer;
+  EXPECT_THAT(
+      Fetch("GET /exact",
+            absl::StrCat("\r\nCookie: ", answer.substr(cookie, answer.find(';', cookie) - cookie))),
+      StartsWith("HTTP/1.1 200"));
+  std::remove(path.c_str());
 }
 
 TEST(HttpServer, KnowsItsOwnNames) {
@@ -175,9 +192,7 @@ TEST_F(HttpServerTest, HasSoManyStreamsAndNoMore) {
   EXPECT_THAT(Fetch("GET /stream"), HasSubstr("too many"));
   EXPECT_THAT(Fetch("GET /exact"), StartsWith("HTTP/1.1 200")) << "others are still served";
   first.reset();  // noticed at the next write
-  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(30);
-  while (server_.streams() == 2 && std::chrono::steady_clock::now() < until) sched_yield();
-  EXPECT_LT(server_.streams(), 2);
+  EXPECT_TRUE(Soon([this] { return server_.streams() < 2; }));
 }
 
 TEST_F(HttpServerTest, StopEndsStreamsWithTheirLastWord) {
@@ -190,6 +205,119 @@ TEST_F(HttpServerTest, StopEndsStreamsWithTheirLastWord) {
   server_.Stop();
   EXPECT_LT(std::chrono::steady_clock::now() - before, std::chrono::seconds(8));
   EXPECT_THAT(reader.ReadAll(), HasSubstr("last\n"));
+}
+
+// The story: four threads served, each held by one client that sent a byte now and then, and the
+// probe of an orchestrator was never answered.
+TEST_F(HttpServerTest, ClientsThatDripCostNoThread) {
+  Start({.threads = 1});
+  std::vector<std::unique_ptr<Client>> dripping;
+  for (int i = 0; i < 200; ++i) {
+    dripping.push_back(std::make_unique<Client>(server_.port()));
+    EXPECT_TRUE(dripping.back()->Send("GET /exact HTTP/1.1\r\nHost: local"));
+  }
+  for (const char* byte : {"h", "o", "s", "t"}) {
+    for (const auto& client : dripping) EXPECT_TRUE(client->Send(byte));
+    EXPECT_THAT(Fetch("GET /exact"), StartsWith("HTTP/1.1 200"));
+  }
+  EXPECT_GE(server_.connections(), 200);
+  EXPECT_TRUE(dripping[99]->Send("\r\n\r\n"));
+  EXPECT_THAT(dripping[99]->ReadAll(), StartsWith("HTTP/1.1 200")) << "they are slow, not bad";
+}
+
+TEST_F(HttpServerTest, ARequestHasSoLongHoweverItDrips) {
+  HttpOptions options;
+  options.limits.request = std::chrono::milliseconds(200);
+  Start(options);
+  for (const char* start : {"", "GET /exact HTTP/1.1\r\nX-Long: ",
+                            "POST /any HTTP/1.1\r\nContent-Length: 60000\r\n\r\n"}) {
+    Client dripping(server_.port());
+    EXPECT_TRUE(dripping.Send(start));
+    const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(kPatienceSeconds);
+    while (!dripping.Hears(10) && std::chrono::steady_clock::now() < until) {
+      if (*start != '\0') dripping.Send("x");
+    }
+    EXPECT_EQ(dripping.ReadAll(), "") << start;
+    EXPECT_LT(std::chrono::steady_clock::now(), until) << start;
+  }
+  EXPECT_THAT(Fetch("GET /exact"), StartsWith("HTTP/1.1 200"));
+}
+
+TEST_F(HttpServerTest, AReaderThatTakesNothingIsHungUpOn) {
+  HttpOptions options;
+  options.limits.reader = std::chrono::milliseconds(200);
+  server_.Handle("/large", [](const HttpRequest&) {
+    return HttpResponse{.body = std::string(64 << 20, 'x')};  // more than the sockets hold
+  });
+  Start(options);
+  const Client idle(server_.port(), "GET /large HTTP/1.1\r\nHost: localhost");
+  EXPECT_TRUE(Soon([this] { return server_.connections() == 1; }));
+  EXPECT_TRUE(Soon([this] { return server_.connections() == 0; }));
+  EXPECT_EQ(Fetch("GET /large").size() >> 20, 64u) << "who reads gets it all";
+}
+
+TEST_F(HttpServerTest, AnswersThatNobodyTakesHaveAnEndInMemory) {
+  HttpOptions options;
+  options.limits.answer_bytes = 1 << 20;
+  server_.Handle(
+      "/large", [](const HttpRequest&) { return HttpResponse{.body = std::string(2 << 20, 'x')}; });
+  Start(options);
+  EXPECT_THAT(Fetch("GET /large"), StartsWith("HTTP/1.1 503"));
+  EXPECT_THAT(Fetch("GET /exact"), StartsWith("HTTP/1.1 200"));
+}
+
+TEST_F(HttpServerTest, AtTheCapTheOldestSilentConnectionGoes) {
+  HttpOptions options;
+  options.limits.connections = 8;
+  Start(options);
+  std::vector<std::unique_ptr<Client>> silent;
+  for (int i = 0; i < 20; ++i) silent.push_back(std::make_unique<Client>(server_.port()));
+  for (int i = 0; i < 12; ++i) EXPECT_EQ(silent[static_cast<size_t>(i)]->ReadAll(), "") << i;
+  EXPECT_TRUE(Soon([this] { return server_.connections() == 8; }));
+  EXPECT_THAT(Fetch("GET /exact"), StartsWith("HTTP/1.1 200"));
+  EXPECT_TRUE(silent[19]->Send("GET /exact HTTP/1.1\r\nHost: localhost\r\n\r\n"));
+  EXPECT_THAT(silent[19]->ReadAll(), StartsWith("HTTP/1.1 200"));
+}
+
+TEST_F(HttpServerTest, AtTheCapWhatIsBeingAnsweredStays) {
+  HttpOptions options;
+  options.limits.connections = 1;
+  std::promise<void> entered, leave;
+  server_.Handle("/slow", [&](const HttpRequest&) {
+    entered.set_value();
+    leave.get_future().wait();
+    return HttpResponse{.body = "slow"};
+  });
+  Start(options);
+  Client slow(server_.port(), "GET /slow HTTP/1.1\r\nHost: localhost");
+  entered.get_future().wait();
+  EXPECT_EQ(Client(server_.port()).ReadAll(), "") << "closed: there is room for one";
+  leave.set_value();
+  EXPECT_THAT(slow.ReadAll(), HasSubstr("slow"));
+}
+
+TEST_F(HttpServerTest, OnePeerFillsItsOwnPlacesOnly) {
+  HttpOptions options;
+  options.limits.per_peer = 4;
+  Start(options);
+  Client honest(server_.port());
+  EXPECT_TRUE(honest.Send("GET /exact HTTP/1.1\r\n"));
+  std::vector<std::unique_ptr<Client>> crowd;
+  for (int i = 0; i < 10; ++i) {
+    crowd.push_back(std::make_unique<Client>(server_.port(), INADDR_LOOPBACK + 1));
+  }
+  for (int i = 0; i < 6; ++i) EXPECT_EQ(crowd[static_cast<size_t>(i)]->ReadAll(), "") << i;
+  EXPECT_TRUE(Soon([this] { return server_.connections() == 5; }));
+  EXPECT_TRUE(honest.Send("Host: localhost\r\n\r\n"));
+  EXPECT_THAT(honest.ReadAll(), StartsWith("HTTP/1.1 200"));
+}
+
+TEST_F(HttpServerTest, WhatIsNoRequestForItIsRefused) {
+  Start();
+  for (const char* line : {"GET http://elsewhere/exact", "OPTIONS *", "GET exact"}) {
+    EXPECT_THAT(Fetch(line), StartsWith("HTTP/1.1 400")) << line;
+  }
+  EXPECT_THAT(Fetch("GET /exact", "\r\nHost: another"), StartsWith("HTTP/1.1 400"));
 }
 
 }  // namespace

@@ -72,11 +72,13 @@ std::string NewIncarnation() {
   return absl::StrFormat("%016x", bits);
 }
 
-absl::Status WritePortFile(const std::string& path, int grpc_port, int http_port) {
+absl::Status WritePortFile(const std::string& path, int grpc_port, int http_port, int probes_port) {
   const std::string temporary = absl::StrCat(path, ".tmp");
   {
     std::ofstream file(temporary, std::ios::trunc);
-    file << grpc_port << " " << http_port << "\n";
+    file << grpc_port << " " << http_port;
+    if (probes_port != 0) file << " " << probes_port;
+    file << "\n";
     if (!file.flush()) {
       return absl::UnavailableError(absl::StrCat("cannot write --port-file ", path));
     }

@@ -30,8 +30,10 @@ int ExitCodeOfFailedStart(const absl::Status& status);
 // Random name of this process start, 16 hex digits.
 std::string NewIncarnation();
 
-// Writes the line "<gRPC port> <HTTP port>" atomically, for a parent that started us on port 0.
-absl::Status WritePortFile(const std::string& path, int grpc_port, int http_port);
+// Writes the line "<gRPC port> <HTTP port>" atomically, for a parent that started us on port 0. With
+// a port of probes (not 0) that is the third number.
+absl::Status WritePortFile(const std::string& path, int grpc_port, int http_port,
+                           int probes_port = 0);
 
 // ExitWatchdog: a shutdown that hangs ends anyway. gRPC waits forever for one unfinished reactor.
 class ExitWatchdog {

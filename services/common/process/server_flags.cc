@@ -12,9 +12,15 @@ namespace stagecoach {
 
 void AddServerFlags(FlagParser& parser, ServerFlags* flags) {
   parser.Text("--listen", &flags->listen, "gRPC address, host:port; port 0: any free one");
-  parser.Text("--http", &flags->http, "HTTP address for metrics and probes; port 0: any free one");
+  parser.Text("--http", &flags->http, "HTTP address; port 0: any free one");
+  parser.Text("--probes", &flags->probes,
+              "HTTP address of /livez, /readyz and /metrics alone, without a login; default: they "
+              "are on --http");
+  parser.Text("--http-token-file", &flags->http_token_file,
+              "who may use --http: lines \"NAME SHA256-HEX [control]\" with the digests of tokens; "
+              "rights 0600, read again when it changes");
   parser.Text("--port-file", &flags->port_file,
-              "write \"<gRPC port> <HTTP port>\" here once both are bound");
+              "write \"<gRPC port> <HTTP port>\" here once both are bound, with --probes a third");
   parser.Text("--log-format", &flags->log_format, "text or json");
   parser.Switch("--log-verbose", &flags->verbose, "also log what is only of use for debugging");
   parser.Number("--exit-timeout-secs", &flags->exit_timeout_seconds,
@@ -28,7 +34,7 @@ void AddServerFlags(FlagParser& parser, ServerFlags* flags) {
   parser.Switch("--insecure-i-know", &flags->insecure_i_know,
                 "listen off loopback without TLS: anyone on the network may use this server");
   parser.Switch("--insecure-http-i-know", &flags->insecure_http_i_know,
-                "serve HTTP off loopback, without TLS: for a network that only operators reach");
+                "serve HTTP off loopback without a login: for a network that only operators reach");
   parser.Switch("--grpc-use-ssl", &flags->tls.use_ssl, "mutual TLS on every gRPC connection");
   parser.Text("--grpc-server-cert", &flags->tls.server_cert, "PEM certificate of this server");
   parser.Text("--grpc-server-key", &flags->tls.server_key, "PEM private key of this server");
@@ -79,9 +85,19 @@ absl::Status CheckExposure(const ServerFlags& flags) {
         "--any-certificate-i-know: a certificate without a role may call everything here; make "
         "such certificates anew with deploy/certs/make-certs.sh and leave the flag out");
   }
+  if (!flags.probes.empty()) {
+    RETURN_IF_ERROR(ParseAddress("--probes", flags.probes, &host, &port));
+    if (!IsLoopback(flags.probes)) {
+      spdlog::warn("--probes={}: whoever reaches this address sees the metrics", flags.probes);
+    }
+  }
   const bool grpc_exposed = !IsLoopback(flags.listen) && !tls.use_ssl;
   const bool http_exposed = !IsLoopback(flags.http);
-  if (!grpc_exposed && !http_exposed) return absl::OkStatus();
+  const bool http_open = http_exposed && flags.http_token_file.empty();
+  if (http_exposed && !http_open) {
+    spdlog::warn("--http={}: tokens and answers go over the network without TLS", flags.http);
+  }
+  if (!grpc_exposed && !http_open) return absl::OkStatus();
   const std::string what = grpc_exposed ? absl::StrCat("--listen=", flags.listen, " without TLS")
                                         : absl::StrCat("--http=", flags.http);
   const bool known = flags.insecure_i_know || (!grpc_exposed && flags.insecure_http_i_know);
@@ -89,7 +105,7 @@ absl::Status CheckExposure(const ServerFlags& flags) {
     return absl::FailedPreconditionError(
         absl::StrCat(what, " is open to anyone on the network: use a loopback address",
                      grpc_exposed ? ", --grpc-use-ssl, or say --insecure-i-know"
-                                  : " or say --insecure-http-i-know"));
+                                  : ", --http-token-file FILE, or say --insecure-http-i-know"));
   }
   spdlog::warn("{}: anyone who reaches this address {}", what,
                grpc_exposed ? "controls this server" : "sees what it does and may cancel jobs");

@@ -24,7 +24,9 @@ struct ConnectionLimits {
 };
 
 struct ServerFlags {
-  std::string listen, http;  // host:port; port 0: any free one
+  std::string listen, http;     // host:port; port 0: any free one
+  std::string probes;           // host:port of probes and metrics alone; empty: they are on `http`
+  std::string http_token_file;  // who may use `http` (token_file.h); empty: whoever reaches it
   std::string port_file;
   std::string log_format = "text";
   bool verbose = false;
@@ -45,8 +47,8 @@ bool IsLoopback(const std::string& address);
 absl::Status ParseAddress(const std::string& flag, const std::string& address, std::string* host,
                           int* port);
 
-// FAILED_PRECONDITION off loopback without TLS; logs a warning for every start that was asked to be less
-// secure. TLS needs all three files: peers are always verified.
+// FAILED_PRECONDITION off loopback without TLS, or, for HTTP, without tokens; logs a warning for
+// every start that was asked to be less secure. TLS needs all three files: peers are always verified.
 absl::Status CheckExposure(const ServerFlags& flags);
 
 }  // namespace stagecoach

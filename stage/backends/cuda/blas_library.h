@@ -4,8 +4,8 @@
 // Errors:    UNAVAILABLE with the file that was not found, what is wrong with it, and the remedy.
 //
 // Why it is not linked: it has 94 KB of thread-local storage, which the loader takes from the stack
-// of every thread if the library is there from the start. civetweb gives its threads 100 KB, so no
-// program could serve HTTP. A library that comes later has its storage on the heap.
+// of every thread if the library is there from the start. Some libraries give their threads 100 KB,
+// as civetweb does, and could start none. A library that comes later has its storage on the heap.
 #ifndef STAGECOACH_STAGE_BACKENDS_CUDA_BLAS_LIBRARY_H_
 #define STAGECOACH_STAGE_BACKENDS_CUDA_BLAS_LIBRARY_H_
 

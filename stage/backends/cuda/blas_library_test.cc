@@ -29,8 +29,8 @@ TEST(BlasLibrary, AnotherLibraryIsRefused) {
               HasSubstr("libc.so.6 is no cuBLASLt: it has no cublasLtGetVersion"));
 }
 
-// Linked to cuBLASLt, a program could start no thread with so small a stack, and civetweb's have
-// it: no stage server of a build with CUDA came up.
+// Linked to cuBLASLt, a program could start no thread with so small a stack, and those of the HTTP
+// library had it: no stage server of a build with CUDA came up.
 TEST(BlasLibrary, LeavesRoomForThreadsWithSmallStacks) {
   ASSERT_TRUE(SharedBlasLibrary().ok()) << SharedBlasLibrary().status();
   constexpr size_t kStackOfCivetweb = 102400;

@@ -1,0 +1,62 @@
+// HttpGate: whether a request is let in: by its Host, by the Origin of what changes something, and,
+// where there are tokens, by its token. Programs send "Authorization: Bearer TOKEN". Browsers log in
+// at /login, and get a cookie that says so for half a day or until this process ends; it holds the
+// token's digest and is signed with a key that nobody else has, so the token itself is sent once.
+// Ownership: owns the token file's reader.
+// Threads:   thread-safe. Check may read the token file.
+// Errors:    Make: as TokenFile::Open.
+#ifndef STAGECOACH_SERVICES_COMMON_HTTP_HTTP_GATE_H_
+#define STAGECOACH_SERVICES_COMMON_HTTP_HTTP_GATE_H_
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "base/clock.h"
+#include "services/common/http/http_message.h"
+#include "services/common/http/token_file.h"
+
+namespace stagecoach {
+
+class HttpGate {
+ public:
+  static constexpr double kLoginSeconds = 12 * 3600;
+
+  struct Options {
+    bool checks_host = false;             // the address is a loopback one
+    std::vector<std::string> host_names;  // names of this machine, besides localhost and addresses
+    std::string token_file;               // empty: everybody
+    const Clock* clock = SystemClock::Get();
+  };
+  static absl::StatusOr<std::unique_ptr<HttpGate>> Make(const Options& options);
+
+  // The answer of a request that goes no further: refused, or about logging in.
+  std::optional<HttpResponse> Check(const HttpRequest& request);
+
+ private:
+  HttpGate(Options options, std::unique_ptr<TokenFile> tokens);
+  std::optional<HttpResponse> CheckToken(const HttpRequest& request);
+  HttpResponse LogIn(const HttpRequest& request);
+  std::string CookieOf(const std::string& digest) const;
+  std::string DigestOf(const std::string& cookie) const;  // empty: it is none of ours, or too old
+  std::string Sign(const std::string& text) const;
+
+  const Options options_;
+  const std::unique_ptr<TokenFile> tokens_;  // null: everybody
+  std::string key_;
+};
+
+// May a request with this Host header come in through a loopback address? IP addresses cannot be
+// bound anew, so they may; of names only localhost, its children, and host_names.
+bool IsOwnHost(const std::string& host, const std::vector<std::string>& host_names);
+
+// Is the page that sends this Origin header one of ours: from where the request goes to, or from
+// one of host_names, as behind a proxy?
+bool IsOwnOrigin(const std::string& origin, const std::string& host,
+                 const std::vector<std::string>& host_names);
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_SERVICES_COMMON_HTTP_HTTP_GATE_H_

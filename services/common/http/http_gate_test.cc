@@ -1,0 +1,170 @@
+// Who is let in: by Host, by Origin, by token and by cookie.
+#include "services/common/http/http_gate.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <fstream>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "base/hash.h"
+
+namespace stagecoach {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+constexpr int kLetIn = 0;
+
+TEST(HttpGate, KnowsItsOwnOrigin) {
+  const auto own = [](const char* origin, const char* host) {
+    return IsOwnOrigin(origin, host, {"page.example"});
+  };
+  EXPECT_TRUE(own("http://localhost:8000", "localhost:8000"));
+  EXPECT_TRUE(own("https://Box", "box"));
+  EXPECT_TRUE(own("http://[::1]:8000", "[::1]:8000"));
+  EXPECT_TRUE(own("https://page.example", "127.0.0.1:8000")) << "behind a proxy";
+  for (const char* origin : {"http://evil.example", "http://localhost:8001", "null", "",
+                             "http://localhost:8000.evil.example", "ftp://localhost:8000",
+                             "https://page.example.evil", "http://"}) {
+    EXPECT_FALSE(own(origin, "localhost:8000")) << origin;
+  }
+  EXPECT_FALSE(own("http://", ""));
+}
+
+class HttpGateTest : public ::testing::Test {
+ protected:
+  HttpGateTest() : path_(absl::StrCat(::testing::TempDir(), "/gate-tokens-", getpid())) {
+    Write({"ann", "bob"});
+    HttpGate::Options options;
+    options.token_file = path_;
+    options.clock = &clock_;
+    gate_ = HttpGate::Make(options).value();
+  }
+  ~HttpGateTest() override { std::remove(path_.c_str()); }
+  // The token of each is the name; ann's is for control.
+  void Write(const std::vector<std::string>& names) {
+    std::ofstream file(path_, std::ios::trunc);
+    for (const std::string& name : names) {
+      file << name << " " << Sha256Hex(name) << (name == "ann" ? " control" : "") << "\n";
+    }
+    file.close();
+    chmod(path_.c_str(), 0600);
+  }
+  std::optional<HttpResponse> Ask(const std::string& method, const std::string& path,
+                                  std::map<std::string, std::string> headers,
+                                  const std::string& body = "") {
+    headers.emplace("host", "box:8000");
+    return gate_->Check({method, path, "", std::move(headers), body});
+  }
+  int Status(const std::string& method, const std::string& path,
+             const std::map<std::string, std::string>& headers) {
+    const auto refused = Ask(method, path, headers);
+    return refused.has_value() ? refused->status : kLetIn;
+  }
+  // The cookie that a browser keeps.
+  std::string LogIn(const std::string& token) {
+    const auto answer = Ask("POST", "/login", {{"origin", "http://box:8000"}}, "token=" + token);
+    if (!answer.has_value() || answer->status != 303) return "";
+    for (const auto& [name, value] : answer->headers) {
+      if (name != "Set-Cookie") continue;
+      EXPECT_THAT(value, HasSubstr("; HttpOnly; SameSite=Strict; Path=/;"));
+      EXPECT_THAT(value, Not(HasSubstr("=" + token))) << "the token itself is sent once";
+      return value.substr(0, value.find(';'));
+    }
+    return "";
+  }
+
+  const std::string path_;
+  ManualClock clock_{1'000'000'000};
+  std::unique_ptr<HttpGate> gate_;
+};
+
+TEST_F(HttpGateTest, AsksForAToken) {
+  EXPECT_EQ(Status("GET", "/api/v1/jobs", {{"authorization", "Bearer bob"}}), kLetIn);
+  EXPECT_EQ(Status("GET", "/api/v1/jobs", {{"authorization", "bearer ann"}}), kLetIn);
+  for (const char* path : {"/", "/api/v1/jobs", "/metrics", "/assets/app.js", "/livez/x"}) {
+    EXPECT_EQ(Status("GET", path, {}), 401) << path;
+    EXPECT_EQ(Status("GET", path, {{"authorization", "Bearer eve"}}), 401) << path;
+    EXPECT_EQ(Status("GET", path, {{"authorization", "bob"}}), 401) << path;
+    EXPECT_EQ(Status("GET", path, {{"authorization", "Bearer "}}), 401) << path;
+    EXPECT_EQ(Status("GET", path, {{"cookie", "stagecoach-login=bob"}}), 401) << path;
+  }
+  EXPECT_EQ(Status("GET", "/livez", {}), kLetIn);
+  EXPECT_EQ(Status("GET", "/readyz", {}), kLetIn);
+  EXPECT_EQ(Ask("GET", "/api/v1/jobs", {})->content_type, "application/json");
+}
+
+TEST_F(HttpGateTest, WhoOnlyObservesChangesNothing) {
+  EXPECT_EQ(Status("POST", "/api/v1/jobs/a/cancel", {{"authorization", "Bearer ann"}}), kLetIn);
+  EXPECT_EQ(Status("POST", "/api/v1/jobs/a/cancel", {{"authorization", "Bearer bob"}}), 403);
+  EXPECT_EQ(Status("POST", "/api/v1/jobs/a/cancel", {}), 401);
+  EXPECT_EQ(Status("POST", "/livez", {}), 401);
+}
+
+TEST_F(HttpGateTest, AnotherSitesPageChangesNothing) {
+  std::map<std::string, std::string> headers{{"authorization", "Bearer ann"},
+                                             {"origin", "http://evil.example"}};
+  EXPECT_EQ(Status("POST", "/api/v1/jobs/a/cancel", headers), 403);
+  EXPECT_EQ(Status("GET", "/api/v1/jobs", headers), kLetIn) << "it cannot read the answer";
+  headers["origin"] = "null";
+  EXPECT_EQ(Status("POST", "/api/v1/jobs/a/cancel", headers), 403);
+  headers["origin"] = "http://box:8000";
+  EXPECT_EQ(Status("POST", "/api/v1/jobs/a/cancel", headers), kLetIn);
+  EXPECT_EQ(Status("POST", "/login", {{"origin", "http://evil.example"}}), 403);
+}
+
+TEST_F(HttpGateTest, ABrowserLogsInForHalfADay) {
+  const auto asked = Ask("GET", "/", {{"accept", "text/html,*/*"}});
+  EXPECT_EQ(asked->status, 303);
+  EXPECT_EQ(asked->headers[0].second, "/login");
+  EXPECT_TRUE(Ask("GET", "/login", {})->has_form);
+  EXPECT_EQ(LogIn("eve"), "");
+  const std::string ann = LogIn("ann"), bob = LogIn("bob");
+  EXPECT_EQ(Status("GET", "/", {{"cookie", "theme=dark; " + bob}}), kLetIn);
+  EXPECT_EQ(Status("POST", "/api/v1/jobs/a/cancel", {{"cookie", bob}}), 403);
+  EXPECT_EQ(Status("POST", "/api/v1/jobs/a/cancel", {{"cookie", ann}}), kLetIn);
+  std::string forged = ann;
+  forged.back() = forged.back() == '0' ? '1' : '0';
+  EXPECT_EQ(Status("GET", "/", {{"cookie", forged}}), 401);
+  std::string longer = ann;
+  longer.insert(longer.find('=') + 1, "9");
+  EXPECT_EQ(Status("GET", "/", {{"cookie", longer}}), 401);
+  clock_.AdvanceNanos(static_cast<int64_t>((HttpGate::kLoginSeconds + 1) * 1e9));
+  EXPECT_EQ(Status("GET", "/", {{"cookie", ann}}), 401);
+}
+
+TEST_F(HttpGateTest, ATokenThatIsTakenOutIsOutAtOnce) {
+  const std::string cookie = LogIn("bob");
+  EXPECT_EQ(Status("GET", "/", {{"cookie", cookie}}), kLetIn);
+  Write({"ann", "cid"});
+  EXPECT_EQ(Status("GET", "/", {{"cookie", cookie}}), 401);
+  EXPECT_EQ(Status("GET", "/", {{"authorization", "Bearer bob"}}), 401);
+  EXPECT_EQ(Status("GET", "/", {{"authorization", "Bearer cid"}}), kLetIn);
+}
+
+TEST(HttpGate, WithoutTokensHostAndOriginCount) {
+  HttpGate::Options options;
+  options.checks_host = true;
+  const auto gate = HttpGate::Make(options).value();
+  const auto status = [&](const char* method, std::map<std::string, std::string> headers) {
+    const auto refused = gate->Check({method, "/", "", std::move(headers)});
+    return refused.has_value() ? refused->status : kLetIn;
+  };
+  EXPECT_EQ(status("GET", {{"host", "localhost"}}), kLetIn);
+  EXPECT_EQ(status("POST", {{"host", "localhost"}}), kLetIn);
+  EXPECT_EQ(status("POST", {{"host", "localhost"}, {"origin", "http://localhost"}}), kLetIn);
+  EXPECT_EQ(status("POST", {{"host", "localhost"}, {"origin", "http://evil.example"}}), 403);
+  EXPECT_EQ(status("GET", {{"host", "evil.example"}}), 403);
+}
+
+}  // namespace
+}  // namespace stagecoach

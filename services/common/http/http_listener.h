@@ -1,0 +1,74 @@
+// HttpListener: the sockets of the HTTP side. One thread does all reading and writing, so that a
+// peer that is slow, silent or drips costs a socket and no thread. A request is handed on when it
+// has arrived whole, and its connection ends with the answer.
+//
+// Why Boost.Beast and not a server library: it parses HTTP with limits and leaves sockets and time
+// to us. libmicrohttpd 0.9 and libevent's evhttp count only silence, so that whoever drips stays;
+// they answer malformed requests by themselves, without our headers, and at their cap they do not
+// take new connections instead of closing those that say nothing.
+//
+// Limits:    HttpLimits. At a cap a new connection takes the place of the oldest one that has not
+//            yet sent its request, or has its answer (of the same peer, if the cap is a peer's); if
+//            all are being answered it is closed.
+// Ownership: owns sockets and its thread. An exchange may outlive it; it then answers nobody.
+// Threads:   OnRequest runs on its thread and must not block. See HttpExchange for the rest.
+// Units:     a request's head has at most 16 KiB (400), its body 64 KiB (413), of stated length
+//            (411).
+// Errors:    Start: UNAVAILABLE if the address cannot be bound.
+#ifndef STAGECOACH_SERVICES_COMMON_HTTP_HTTP_LISTENER_H_
+#define STAGECOACH_SERVICES_COMMON_HTTP_HTTP_LISTENER_H_
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "services/common/http/http_message.h"
+
+namespace stagecoach {
+
+struct HttpLimits {
+  std::chrono::milliseconds request{10'000};  // from accept to the request's last byte
+  // Without a byte of an answer taken. In all an answer has so long and a second for each 16 KiB.
+  std::chrono::milliseconds reader{10'000};
+  int connections = 4096;  // and no more than a quarter of the descriptors of this process
+  int per_peer = 512;      // from one IPv4 address, or one /64 of IPv6
+  int64_t answer_bytes = 256 << 20;  // of answers that are not taken yet; the next ones are 503
+};
+
+// A request that waits for its answer. One thread at a time; never the listener's for Begin and
+// Write, which wait for the reader.
+class HttpExchange {
+ public:
+  virtual ~HttpExchange() = default;
+  virtual const HttpRequest& request() const = 0;
+  virtual void Answer(const HttpResponse& response) = 0;  // instead of the next three; to HEAD bare
+  virtual bool Begin(const HttpResponse& head) = 0;       // an answer without a known end
+  virtual bool Write(const std::string& text) = 0;        // false: the reader is gone
+  virtual void End() = 0;
+};
+
+class HttpListener {
+ public:
+  using OnRequest = std::function<void(std::shared_ptr<HttpExchange>)>;
+
+  HttpListener(const HttpLimits& limits, OnRequest on_request);
+  ~HttpListener();  // Stop
+  absl::Status Start(const std::string& listen);
+  void CloseAll();  // takes no more and closes what there is: writes that wait fail
+  void Stop();      // CloseAll, and joins: nobody may wait in Begin or Write
+  int port() const;
+  int connections() const;  // open now
+
+ private:
+  class Core;
+  class Connection;
+  const std::unique_ptr<Core> core_;
+};
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_SERVICES_COMMON_HTTP_HTTP_LISTENER_H_

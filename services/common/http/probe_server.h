@@ -1,0 +1,30 @@
+// StartProbes: /livez, /readyz and /metrics where --probes has them: on a port and on threads of
+// their own, so that a busy page starves no probe and the page's port may be closed to those who
+// only watch. Without --probes they are on --http, as everything.
+// Ownership: `probes` owns what it serves, and is stopped by the caller.
+// Threads:   the functions run on HTTP threads, several at once.
+// Errors:    as HttpServer::Start, naming --probes.
+#ifndef STAGECOACH_SERVICES_COMMON_HTTP_PROBE_SERVER_H_
+#define STAGECOACH_SERVICES_COMMON_HTTP_PROBE_SERVER_H_
+
+#include <functional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "services/common/http/http_server.h"
+#include "services/common/process/server_flags.h"
+
+namespace stagecoach {
+
+struct Probes {
+  std::function<std::string()> metrics;
+  std::function<bool()> live, ready;
+};
+
+// Before `http` is started. With --probes that one keeps them only on a loopback address.
+absl::Status StartProbes(const ServerFlags& flags, const Probes& answers, HttpServer& http,
+                         HttpServer& probes);
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_SERVICES_COMMON_HTTP_PROBE_SERVER_H_
