@@ -11,7 +11,8 @@ namespace stagecoach {
 
 absl::StatusOr<std::unique_ptr<DataRoots>> MakeDataRoots(const StageFlags& flags) {
   std::vector<std::string> never;
-  for (const std::string& path : {flags.state_dir, flags.server.tls.server_key}) {
+  for (const std::string& path :
+       {flags.state_dir, flags.server.tls.server_key, flags.server.http_token_file}) {
     if (!path.empty()) never.push_back(path);
   }
   for (const std::string& root : flags.data_roots) {

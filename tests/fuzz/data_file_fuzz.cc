@@ -1,15 +1,16 @@
 // Files of data sets: pictures, masks, tar, IDX, gzip. The first byte says which; what a header claims may not cost memory
 // that the file does not have.
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdlib>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "base/gzip.h"
 #include "stage/data/idx_file.h"
 #include "stage/data/tar_members.h"
+#include "stage/files/any_file_testing.h"
 #include "stage/pictures/decode.h"
 #include "tests/fuzz/fuzz_target.h"
 
@@ -18,19 +19,35 @@ namespace {
 
 constexpr int64_t kMostPixels = 1 << 14;
 
-// A file of these bytes in memory, under a path.
-class MemoryFile {
+// One file of this process, with these bytes by turns. Jobs' files are opened by name, so it has one.
+class ScratchFile {
  public:
-  explicit MemoryFile(const std::string& bytes) : descriptor_(memfd_create("fuzz", MFD_CLOEXEC)) {
-    CHECK(descriptor_ >= 0) << "memfd_create, errno " << errno;
-    CHECK_EQ(write(descriptor_, bytes.data(), bytes.size()), static_cast<ssize_t>(bytes.size()));
+  ScratchFile() {
+    const char* const folder = access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp";
+    path_ = absl::StrCat(folder, "/stagecoach-fuzz-XXXXXX");
+    descriptor_ = mkstemp(path_.data());
+    CHECK(descriptor_ >= 0) << path_ << ", errno " << errno;
   }
-  ~MemoryFile() { close(descriptor_); }
-  std::string path() const { return absl::StrCat("/proc/self/fd/", descriptor_); }
+  ~ScratchFile() {
+    close(descriptor_);
+    unlink(path_.c_str());
+  }
+  const std::string& Holding(const std::string& bytes) {
+    CHECK_EQ(ftruncate(descriptor_, 0), 0);
+    CHECK_EQ(pwrite(descriptor_, bytes.data(), bytes.size(), 0),
+             static_cast<ssize_t>(bytes.size()));
+    return path_;
+  }
 
  private:
-  const int descriptor_;
+  std::string path_;
+  int descriptor_ = -1;
 };
+
+const std::string& FileOf(const std::string& bytes) {
+  static ScratchFile file;
+  return file.Holding(bytes);
+}
 
 std::span<const uint8_t> BytesOf(const std::string& text) {
   return {reinterpret_cast<const uint8_t*>(text.data()), text.size()};
@@ -45,8 +62,8 @@ void CheckPicture(const absl::StatusOr<Picture>& picture, int64_t channels) {
 }
 
 void ReadTar(const std::string& bytes) {
-  const MemoryFile memory(bytes);
-  const std::unique_ptr<OpenedFile> file = OpenedFile::Open("data", memory.path()).value();
+  const std::unique_ptr<OpenedFile> file =
+      OpenedFile::Open(AnyFile(), "data", FileOf(bytes)).value();
   TarMembers members(file.get());
   int64_t last = -1;
   while (true) {
@@ -61,10 +78,9 @@ void ReadTar(const std::string& bytes) {
 }
 
 void ReadIdx(const std::string& bytes, IdxContent content) {
-  const MemoryFile memory(bytes);
   Sha256 digest;
   const absl::StatusOr<IdxFile> file =
-      ReadIdxFile("data.idx.images", memory.path(), content, /*keep=*/true, &digest);
+      ReadIdxFile(AnyFile(), "data.idx.images", FileOf(bytes), content, /*keep=*/true, &digest);
   if (!file.ok()) return;
   const IdxHeader& header = file->header;
   CHECK(header.count() >= 0 && header.item_bytes() > 0) << "of something";

@@ -7,6 +7,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_split.h"
+#include "services/common/http/http_gate.h"
 #include "services/common/http/http_server.h"
 #include "services/coordinator/api/waiting_job_testing.h"
 #include "services/coordinator/http/event_stream.h"
