@@ -82,7 +82,8 @@ struct StageServer {
 
 class GrpcLinkTest : public ::testing::Test {
  protected:
-  GrpcLinkTest() { options_.link.chunk_bytes = 256 << 10; }
+  // More room than stages give, so that several messages are on their way.
+  GrpcLinkTest() { options_.link = {.capacity_messages = 4, .chunk_bytes = 256 << 10}; }
   // Links go before what they borrow.
   ~GrpcLinkTest() override {
     up_.reset();
