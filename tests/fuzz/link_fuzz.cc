@@ -81,7 +81,7 @@ void CheckDecoding(const std::string& bytes, size_t cut) {
 }
 
 // Small numbers: those of a link that works, or next to them.
-std::string MakeChunk(FuzzInput& input) {
+std::string MakeChunk(FuzzInput& input, size_t* payload_bytes) {
   LinkFrame frame;
   const uint8_t which = input.Byte();
   frame.term = (which & 1) != 0 ? input.Byte() % 4 : 1;
@@ -99,6 +99,7 @@ std::string MakeChunk(FuzzInput& input) {
   const std::string payload = input.Text(input.Byte());
   frame.data_bytes = payload.size();
   frame.crc32c = Crc32c(ByteSpan(payload));
+  *payload_bytes = payload.size();
   return EncodeFrameHead(frame) + payload;
 }
 
@@ -148,11 +149,16 @@ class End {
       case 0: {
         const std::string bytes = input.Text(input.Number(2));
         CheckDecoding(bytes, action);
+        came_ += bytes.size();
         return Read(bytes, action);
       }
       case 1:
-      case 2:
-        return Read(MakeChunk(input), action);
+      case 2: {
+        size_t payload_bytes = 0;
+        const std::string chunk = MakeChunk(input, &payload_bytes);
+        came_ += payload_bytes;
+        return Read(chunk, action);
+      }
       case 3:
         return Read(EncodeCredit({input.Byte() % 4U}), action);
       case 4:
@@ -178,6 +184,7 @@ class End {
         << "messages";
     CHECK(statistics.inflight_messages <= kCapacity) << statistics.inflight_messages;
     CHECK(allocator_->Use().total_current <= kMemory) << "memory";
+    CHECK_LE(totals_.received_bytes.load(), came_) << "a tensor has bytes that nobody sent";
   }
 
  private:
@@ -199,6 +206,7 @@ class End {
   Allocator* const allocator_;
   bool reads_ = true;
   uint64_t sent_ = 0, received_ = 0;
+  uint64_t came_ = 0;  // bytes of tensors, at most
 };
 
 }  // namespace
