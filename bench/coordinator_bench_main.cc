@@ -72,7 +72,8 @@ void Measure(const Case& c) {
     start_seconds = Seconds() - begin;
     grown_mib = ResidentMib() - mib;
     const double list = Seconds();
-    CHECK(static_cast<int>(cluster.loop().List().size()) == c.finished + 1) << "all are listed";
+    CHECK(static_cast<int>(cluster.loop().List().jobs.size()) == c.finished + 1)
+        << "all are listed";
     list_seconds = Seconds() - list;
   }
   CHECK_OK(cluster.Submit(kJob, LongJob(c.stages)).status());

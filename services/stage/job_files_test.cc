@@ -19,7 +19,9 @@ class JobFilesTest : public ::testing::Test {
     std::filesystem::create_directories(folder_ + "/data");
     std::ofstream(folder_ + "/data/in.txt") << "in";
     std::ofstream(folder_ + "/key.pem") << "key";
+    std::ofstream(folder_ + "/tokens") << "tokens";
     flags_.server.tls.server_key = folder_ + "/key.pem";
+    flags_.server.http_token_file = folder_ + "/tokens";
   }
   ~JobFilesTest() override { std::filesystem::remove_all(folder_); }
 
@@ -34,9 +36,10 @@ class JobFilesTest : public ::testing::Test {
   StageFlags flags_;
 };
 
-TEST_F(JobFilesTest, WithoutRootsLoopbackReadsEverythingButTheKey) {
+TEST_F(JobFilesTest, WithoutRootsLoopbackReadsEverythingButSecretsOfItsOwn) {
   EXPECT_TRUE(Reads("data/in.txt"));
   EXPECT_FALSE(Reads("key.pem"));
+  EXPECT_FALSE(Reads("tokens"));
 }
 
 TEST_F(JobFilesTest, WithoutRootsOffLoopbackNothingIsRead) {
