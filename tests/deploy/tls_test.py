@@ -185,10 +185,10 @@ class Tls(servers.ServersTest):
 
     def shown_end(self, address):
         """Of the certificate that a server shows."""
-        shown = subprocess.run(["openssl", "s_client", "-connect", address, *self.openssl_identity()], input="",
-                               capture_output=True, text=True, timeout=30).stdout
-        text = subprocess.run(["openssl", "x509", "-noout", "-enddate"], input=shown, check=True, capture_output=True,
-                              text=True).stdout
+        shown = subprocess.run(["openssl", "s_client", "-connect", address, *self.openssl_identity()], input=b"",
+                               capture_output=True, timeout=30).stdout  # the server's HTTP/2 is no text
+        text = subprocess.run(["openssl", "x509", "-noout", "-enddate"], input=shown, check=True,
+                              capture_output=True).stdout.decode()
         return calendar.timegm(time.strptime(text.strip(), "notAfter=%b %d %H:%M:%S %Y GMT"))
 
     def openssl_identity(self):
