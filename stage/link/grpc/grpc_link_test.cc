@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 
 #include "stage/link/grpc/grpc_link_fixture.h"
+#include "stagecoach/v1/stage.grpc.pb.h"
 
 namespace stagecoach {
 namespace {
@@ -251,6 +252,22 @@ TEST_F(GrpcLinkTest, GivesUpWhenNobodyListens) {
   up_ = dialler_->Dial("127.0.0.1:1", boundary_, *allocator_);
   Hear();
   EXPECT_EQ(WaitClosed(*up_).code(), absl::StatusCode::kDeadlineExceeded) << up_->status();
+}
+
+// One flipped bit in the name of the method, and gRPC answered UNIMPLEMENTED in the stage's place: the job ended for good.
+TEST_F(GrpcLinkTest, AnAnswerThatGrpcMakesUpIsABrokenLink) {
+  Start();
+  grpc::ServerBuilder builder;
+  int port = 0;
+  builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
+  v1::StageService::Service another;  // no links
+  builder.RegisterService(&another);
+  const std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
+  up_ = dialler_->Dial(absl::StrCat("127.0.0.1:", port), boundary_, *allocator_);
+  Hear();
+  const absl::Status status = WaitClosed(*up_);
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("UNIMPLEMENTED"));
 }
 
 TEST_F(GrpcLinkTest, LinksMayBeDestroyedAtAnyTime) {

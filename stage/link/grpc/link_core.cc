@@ -27,6 +27,21 @@ absl::Status AsLinksFault(const absl::Status& status) {
   return absl::DataLossError(status.message());
 }
 
+// Of a stream that was refused. A stage never refuses one with these codes: gRPC makes them up where a bit was flipped
+// on the way, UNIMPLEMENTED for a damaged name of the method. The coordinator would take that one for the job's fault.
+absl::Status Refusal(const grpc::Status& status, const std::string& text) {
+  const absl::Status plain(static_cast<absl::StatusCode>(status.error_code()), text);
+  switch (plain.code()) {
+    case absl::StatusCode::kUnimplemented:
+    case absl::StatusCode::kInternal:
+    case absl::StatusCode::kUnknown:
+      return absl::UnavailableError(
+          absl::StrCat(text, " (", absl::StatusCodeToString(plain.code()), ")"));
+    default:
+      return AsLinksFault(plain);
+  }
+}
+
 }  // namespace
 
 LinkCore::LinkCore(Options options)
@@ -331,9 +346,7 @@ void LinkCore::OnGone(const grpc::Status& status) {
   const std::string text = absl::StrCat("stream ended: ", status.error_message());
   // A refusal keeps its code. Later, whatever the reason was there, it is a broken link here.
   const bool refused = !was_connected && !status.ok();
-  Fail(refused
-           ? AsLinksFault(absl::Status(static_cast<absl::StatusCode>(status.error_code()), text))
-           : absl::UnavailableError(text));
+  Fail(refused ? Refusal(status, text) : absl::UnavailableError(text));
 }
 
 LinkCore::Chunk LinkCore::TakeFrameLocked() {
