@@ -8,6 +8,8 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "services/common/grpc/grpc_listener.h"
+#include "services/common/grpc/listen_sockets.h"
 #include "services/common/grpc/rpc_metrics.h"
 #include "services/common/grpc/tls_expiry.h"
 
@@ -50,6 +52,7 @@ TEST_F(StageMetricsTest, AnIdleStageExportsEveryNameOfItsList) {
   MetricWriter writer;
   Write(writer);
   WriteTlsMetrics(TlsExpiry{1.0, 2.0}, writer);
+  GrpcListener(ListenSockets::Open("127.0.0.1:0", 1000).value(), {}).Write(writer);
   const std::vector<std::string> names = writer.Names();
   EXPECT_EQ(std::set<std::string>(names.begin(), names.end()), listed);
 }

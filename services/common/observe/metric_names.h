@@ -251,8 +251,13 @@ inline constexpr MetricDefinition kBubble = {
     "C",
     "Measured share of stage time lost to the bubble in the last complete step."};
 inline constexpr MetricDefinition kBubbleIdeal = {
-    "stagecoach_pipeline_ideal_bubble_ratio", kG, "0-1", "job_id", "C",
-    "(K-1)/(M+K-1) of the running job."};
+    "stagecoach_pipeline_ideal_bubble_ratio",
+    kG,
+    "0-1",
+    "job_id",
+    "C",
+    "(K-1)/(M+K-1) of the running job; (K-1)/(3M+K-1) with the schedule zero_bubble and nothing "
+    "recomputed."};
 inline constexpr MetricDefinition kImbalance = {
     "stagecoach_pipeline_imbalance_ratio",
     kG,
