@@ -7,6 +7,7 @@ image cannot be had without a registry; monitoring_test.py checks what it is giv
 import json
 import os
 import pathlib
+import resource
 import shutil
 import signal
 import socket
@@ -44,6 +45,12 @@ def free_port():
         return probe.getsockname()[1]
 
 
+def open_files():
+    """What the composition asks for, or as much as an engine without more rights than ours may give."""
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    return 65536 if most == resource.RLIM_INFINITY else min(65536, most)
+
+
 def too_long(*_):
     raise AssertionError("not done within nine minutes")
 
@@ -66,7 +73,7 @@ class Composition(unittest.TestCase):
             self.engine.environment, STAGECOACH_IMAGE=f"{self.project}:programs",
             PROMETHEUS_IMAGE=f"{self.project}:prometheus", STAGECOACH_CERTS=str(self.folder / "certs"),
             STAGECOACH_DATA=str(self.folder / "data"), STAGECOACH_JOBS=str(self.folder / "jobs"),
-            COMPOSE_PROFILES="stages-2", **{name: str(port) for name, port in self.ports.items()})
+            COMPOSE_PROFILES="stages-2", STAGECOACH_OPEN_FILES=str(open_files()), **{name: str(port) for name, port in self.ports.items()})
         self.build_images()
         self.write_inputs()
 

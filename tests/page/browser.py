@@ -17,7 +17,8 @@ SKIPPED = 77
 NETWORK_CHANGED = "ERR_NETWORK_CHANGED"
 # What Chromium says of a request to a server that ended: before, or while, it was asked or answered.
 SERVER_GONE = ("net::ERR_CONNECTION_REFUSED", "net::ERR_CONNECTION_RESET", "net::ERR_CONNECTION_CLOSED",
-               "net::ERR_EMPTY_RESPONSE", "net::ERR_INCOMPLETE_CHUNKED_ENCODING", "net::ERR_CONTENT_LENGTH_MISMATCH")
+               "net::ERR_EMPTY_RESPONSE", "net::ERR_INCOMPLETE_CHUNKED_ENCODING", "net::ERR_CONTENT_LENGTH_MISMATCH",
+               "503 (Service Unavailable)")  # the last is said by one that is about to end
 
 
 def skip(why):
