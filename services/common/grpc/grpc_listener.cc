@@ -40,6 +40,18 @@ std::string ShownPeer(const sockaddr_storage& from) {
   return host;
 }
 
+// A socket for both families sees IPv4 as ::ffff:a.b.c.d.
+sockaddr_storage Unmapped(const sockaddr_storage& address) {
+  const auto& v6 = reinterpret_cast<const sockaddr_in6&>(address);
+  if (address.ss_family != AF_INET6 || !IN6_IS_ADDR_V4MAPPED(&v6.sin6_addr)) return address;
+  sockaddr_storage plain{};
+  auto* const v4 = reinterpret_cast<sockaddr_in*>(&plain);
+  v4->sin_family = AF_INET;
+  v4->sin_port = v6.sin6_port;
+  std::memcpy(&v4->sin_addr, v6.sin6_addr.s6_addr + 12, sizeof(v4->sin_addr));
+  return plain;
+}
+
 bool SamePlace(const sockaddr_storage& a, const sockaddr_storage& b) {
   if (a.ss_family != b.ss_family) return false;
   if (a.ss_family == AF_INET) {
@@ -179,7 +191,7 @@ void GrpcListener::Expect(const sockaddr_storage& from) {
 
 bool GrpcListener::IsExpected(const sockaddr_storage& from) {
   std::lock_guard<std::mutex> lock(mutex_);
-  return SamePlace(from, expected_);
+  return SamePlace(Unmapped(from), expected_);
 }
 
 void GrpcListener::Write(MetricWriter& writer) {

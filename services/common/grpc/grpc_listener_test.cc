@@ -18,6 +18,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
+#include "services/common/grpc/self_dial.h"
 
 namespace stagecoach {
 namespace {
@@ -81,8 +82,8 @@ class Stranger {
 
 class GrpcListenerTest : public ::testing::Test {
  protected:
-  void Start(const ConnectionLimits& limits) {
-    absl::StatusOr<ListenSockets> sockets = ListenSockets::Open("127.0.0.1:0", 10000);
+  void Start(const ConnectionLimits& limits, const std::string& listen = "127.0.0.1:0") {
+    absl::StatusOr<ListenSockets> sockets = ListenSockets::Open(listen, 10000);
     ASSERT_TRUE(sockets.ok()) << sockets.status();
     listener_ = std::make_unique<GrpcListener>(*std::move(sockets), limits);
     listener_->Start([this](int descriptor, int) { held_.Take(descriptor); });
@@ -110,6 +111,24 @@ TEST_F(GrpcListenerTest, WhoIsOneTooManyIsSentAwayUntilThereIsRoom) {
   held_.CloseOne();
   fourth.Connect(*listener_);
   EXPECT_TRUE(held_.Await(2));
+}
+
+// In a container, whose loopback had no ::1, a server on all addresses took itself for dead and ended.
+TEST_F(GrpcListenerTest, OnAllAddressesAServerReachesItselfByIpv4AlsoWhenItIsFull) {
+  for (const char* listen : {"0.0.0.0:0", "[::]:0"}) {
+    Start({.most = 1}, listen);
+    EXPECT_EQ(listener_->reach().ss_family, AF_INET) << listen;
+    Stranger only;
+    only.Connect(*listener_);
+    ASSERT_TRUE(held_.Await(1));
+    EXPECT_EQ(SelfDial(listener_->reach(), std::nullopt,
+                       [&](const sockaddr_storage& from) { listener_->Expect(from); }),
+              absl::OkStatus())
+        << listen;
+    listener_->Stop();
+    held_.CloseOne();
+    held_.CloseOne();
+  }
 }
 
 // gRPC's own listener stopped for ever then (upstream issue 20418).

@@ -145,8 +145,13 @@ sockaddr_storage ListenSockets::Reach() const {
     auto* const v4 = reinterpret_cast<sockaddr_in*>(&storage);
     if (v4->sin_addr.s_addr == htonl(INADDR_ANY)) v4->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   } else {
-    auto* const v6 = reinterpret_cast<sockaddr_in6*>(&storage);
-    if (IN6_IS_ADDR_UNSPECIFIED(&v6->sin6_addr)) v6->sin6_addr = in6addr_loopback;
+    // It takes IPv4 too, and that loopback is everywhere: containers have no ::1.
+    const auto& v6 = reinterpret_cast<const sockaddr_in6&>(storage);
+    if (!IN6_IS_ADDR_UNSPECIFIED(&v6.sin6_addr)) return storage;
+    BindAddress v4 = Wildcard4();
+    reinterpret_cast<sockaddr_in*>(&v4.storage)->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    SetPort(&v4, PortIn(storage));
+    return v4.storage;
   }
   return storage;
 }

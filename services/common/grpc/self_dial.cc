@@ -65,7 +65,7 @@ absl::Status SelfDial(const sockaddr_storage& to, const std::optional<TlsPems>& 
   socklen_t length = AddressBytes(to);
   if (bind(dialed.get(), reinterpret_cast<const sockaddr*>(&from), length) != 0 ||
       getsockname(dialed.get(), reinterpret_cast<sockaddr*>(&from), &length) != 0) {
-    return DialFailed("bind");
+    return absl::OkStatus();  // an address that is not this machine's now says nothing of the port
   }
   expect(from);
   if (connect(dialed.get(), reinterpret_cast<const sockaddr*>(&to), AddressBytes(to)) != 0) {
