@@ -3,8 +3,9 @@
 
   bench/partition_bench.py [--bin build/bin] [--stages 2] [--device cpu] [--layers 18] [--filters 256] [--image 224]
                            [--batch 8] [--micro-batches 4] [--steps 4] [--rounds 3]
+                           [--schedule gpipe] [--rematerialization always]
 
-Runs of `stagecoach local`, one thread a stage, with recomputation, the three partitions in turn; `--device
+Runs of `stagecoach local`, one thread a stage, the three partitions in turn; `--device
 simulated:200` waits for as long as devices of 200 GFLOP/s would need, so that K stages need no K cores. A round's step is
 the median of the steps behind the first; printed are medians over the rounds, the ratio that of the rounds' own ratios.
 Busiest stage: its forwards, recomputes and backwards of a step. torchgpipe's balances are those of its speed benchmark of
@@ -61,6 +62,8 @@ def main():
     parser.add_argument("--bin", default="build/bin", type=pathlib.Path)
     parser.add_argument("--stages", default=2, type=int)
     parser.add_argument("--device", default="cpu")
+    parser.add_argument("--schedule", default="gpipe")
+    parser.add_argument("--rematerialization", default="always")
     for name, value in (("layers", 18), ("filters", 256), ("image", 224), ("batch", 8), ("micro-batches", 4), ("steps", 4),
                         ("rounds", 3)):
         parser.add_argument("--" + name, default=value, type=int)
@@ -77,10 +80,12 @@ def main():
         for number in range(options.rounds):
             for side, partition in sides.items():
                 spec = job(model, {"cifar": {"folder": str(folder)}}, options.batch, options.micro_batches, options.stages,
-                           optimizer={"sgd": {"momentum": 0.9}}, partition=partition, steps=options.steps)
+                           options.rematerialization, {"sgd": {"momentum": 0.9}}, partition, options.steps,
+                           schedule=options.schedule)
                 measured[side].append(run(plans, spec, f"{side}-{number}", options))
     print(f"AmoebaNet-D ({options.layers}, {options.filters}), {options.batch} images of {options.image}x{options.image}, "
-          f"K = {options.stages}, M = {options.micro_batches}, {options.device}\n")
+          f"K = {options.stages}, M = {options.micro_batches}, {options.schedule}, {options.rematerialization}, "
+          f"{options.device}\n")
     rows = []
     for side, results in measured.items():
         ratios = [even[1] / mine[1] for even, mine in zip(measured["uniform"], results)]

@@ -15,11 +15,12 @@ def amoebanet(layers, filters, image, classes, stem="imagenet", variant="torchgp
 
 
 def job(model, data, batch, micro_batches, stages, rematerialization="always", optimizer=None, partition="auto",
-        steps=2, precision="float32"):
+        steps=2, precision="float32", schedule="gpipe"):
     return {"name": "planned", "seed": 1, "precision": precision, "model": model, "data": data,
             "training": {"steps": steps, "batch_size": batch, "micro_batches": micro_batches,
                          "optimizer": optimizer or {"rmsprop": {}}, "learning_rate": {"constant": {"peak": 1e-3}}},
-            "pipeline": {"stages": stages, "rematerialization": rematerialization, "partition": partition},
+            "pipeline": {"stages": stages, "schedule": schedule, "rematerialization": rematerialization,
+                         "partition": partition},
             "checkpoint": {"every_steps": 0}}
 
 

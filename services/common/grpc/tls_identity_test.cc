@@ -34,7 +34,7 @@ class TlsIdentityTest : public ::testing::Test {
     here_ = old_.IssueRole("coordinator", "here");
     identity_ = TlsIdentity::Load(here_).value();
     GrpcServerOptions options;
-    options.listen = "127.0.0.1:0";
+    options.listen = "0.0.0.0:0";
     options.tls = here_;
     options.identity = identity_.get();
     server_ =
@@ -137,9 +137,11 @@ TEST_F(TlsIdentityTest, BrokenFilesChangeNothingAndAreNamedOnce) {
 
 TEST_F(TlsIdentityTest, ACallerStillHoldsAServerToItsName) {
   const auto caller = TlsIdentity::Load(old_.IssueRole("stage", "stage-0")).value();
-  const auto refused = Health(Dial(caller->channel_credentials(), "localhost"), false);
+  // An address that is the same host and stands in no certificate. (Not localhost: c-ares 1.18 loses ten bytes each
+  // time it resolves that, and the leak check of the asan build sees it.)
+  const auto refused = Health(Dial(caller->channel_credentials(), "127.0.0.2"), false);
   EXPECT_EQ(refused.error_code(), grpc::StatusCode::UNAVAILABLE);
-  EXPECT_THAT(refused.error_message(), HasSubstr("Peer name localhost is not in peer certificate"));
+  EXPECT_THAT(refused.error_message(), HasSubstr("Peer name 127.0.0.2 is not in peer certificate"));
   TestAuthority other("other");
   const auto stranger = TlsIdentity::Load(other.IssueRole("stage", "stage-0")).value();
   EXPECT_EQ(Health(Dial(stranger->channel_credentials()), false).error_code(),
