@@ -118,6 +118,7 @@ JobView ViewOf(const JobState& state) {
   view.faults = state.faults;
   view.forecast_step_seconds = state.forecast_step_seconds;
   view.submitted_unix_seconds = state.job->submitted_unix_seconds;
+  view.owner = state.job->owner;
   view.finished_unix_seconds = state.finished_unix_seconds;
   for (const StageSlot& slot : state.slots) {
     view.stages.push_back({slot.stage.name, slot.stage.address, slot.first_layer, slot.last_layer,

@@ -48,6 +48,7 @@ struct JobDefinition {
   Network model;
   std::string model_sha256;
   double submitted_unix_seconds = 0;
+  std::string owner;  // who submitted it (JobCaller::name); empty: not known
 };
 
 // Shares the definition.

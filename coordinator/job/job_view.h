@@ -86,6 +86,7 @@ struct JobView {
   std::vector<StageFaults> faults;
   double forecast_step_seconds = 0;
   double submitted_unix_seconds = 0, finished_unix_seconds = 0;
+  std::string owner;                    // who submitted it, "user/alice"; empty: not known
   std::vector<StageAssignment> stages;  // those of the placement that are not lost
   int pipeline_stages = 0;     // K of the placement, or that it waits for; 0: as many as are free
   std::string weights_digest;  // "sha256:..." when succeeded

@@ -27,6 +27,7 @@ CREATE TABLE IF NOT EXISTS records (
 CREATE TABLE IF NOT EXISTS shown (
   job TEXT PRIMARY KEY, pictures TEXT NOT NULL DEFAULT '', answers TEXT NOT NULL DEFAULT '')
   WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS owners (job TEXT PRIMARY KEY, owner TEXT NOT NULL) WITHOUT ROWID;
 INSERT OR IGNORE INTO meta VALUES ('format', 1);
 INSERT OR IGNORE INTO meta VALUES ('term', 0);
 )";
@@ -163,12 +164,14 @@ absl::Status Journal::EachJob(const std::function<void(const JournalJob& job)>& 
   ASSIGN_OR_RETURN(
       Statement query,
       Statement::Prepare(
-          *database_, "SELECT id, sequence, submitted, spec, state FROM jobs ORDER BY sequence"));
+          *database_,
+          "SELECT id, sequence, submitted, spec, state, owner FROM jobs LEFT JOIN owners ON "
+          "owners.job = jobs.id ORDER BY sequence"));
   while (true) {
     ASSIGN_OR_RETURN(const bool row, query.Step());
     if (!row) return absl::OkStatus();
     each({query.Text(0), static_cast<uint64_t>(query.Integer(1)), query.Real(2), query.Text(3),
-          query.Text(4)});
+          query.Text(4), query.Text(5)});
   }
 }
 
@@ -181,6 +184,24 @@ absl::StatusOr<std::string> Journal::Spec(const std::string& job) {
 }
 
 absl::Status Journal::AddJob(const JournalJob& job) {
+  return InTransaction([&]() -> absl::Status {
+    RETURN_IF_ERROR(InsertJob(job));
+    // Also without one: a version that knows no owners may have purged a job of this id and left its row.
+    ASSIGN_OR_RETURN(Statement insert,
+                     Statement::Prepare(*database_, "INSERT OR REPLACE INTO owners VALUES (?, ?)"));
+    return insert.Bind(job.id).Bind(job.owner).Run();
+  });
+}
+
+absl::Status Journal::InTransaction(const std::function<absl::Status()>& work) {
+  RETURN_IF_ERROR(database_->Execute("BEGIN"));
+  absl::Status status = work();
+  if (status.ok()) status = database_->Execute("COMMIT");
+  if (!status.ok()) database_->Execute("ROLLBACK").IgnoreError();
+  return status;
+}
+
+absl::Status Journal::InsertJob(const JournalJob& job) {
   ASSIGN_OR_RETURN(Statement insert,
                    Statement::Prepare(*database_, "INSERT INTO jobs VALUES (?, ?, ?, ?, ?)"));
   insert.Bind(job.id)
@@ -199,11 +220,7 @@ absl::Status Journal::SetSpec(const std::string& job, const std::string& spec) {
 }
 
 absl::Status Journal::Write(std::span<const JournalUpdate> updates) {
-  RETURN_IF_ERROR(database_->Execute("BEGIN"));
-  absl::Status status = WriteAll(updates);
-  if (status.ok()) status = database_->Execute("COMMIT");
-  if (!status.ok()) database_->Execute("ROLLBACK").IgnoreError();
-  return status;
+  return InTransaction([&] { return WriteAll(updates); });
 }
 
 absl::Status Journal::WriteAll(std::span<const JournalUpdate> updates) {
@@ -289,12 +306,11 @@ absl::Status Journal::Thin(const std::string& job, int64_t most) {
 }
 
 absl::StatusOr<int> Journal::Purge(std::span<const std::string> jobs, int64_t rows) {
-  RETURN_IF_ERROR(database_->Execute("BEGIN"));
-  absl::StatusOr<int> gone = PurgeAll(jobs, rows);
-  if (gone.ok()) {
-    if (absl::Status status = database_->Execute("COMMIT"); !status.ok()) gone = status;
-  }
-  if (!gone.ok()) database_->Execute("ROLLBACK").IgnoreError();
+  int gone = 0;
+  RETURN_IF_ERROR(InTransaction([&]() -> absl::Status {
+    ASSIGN_OR_RETURN(gone, PurgeAll(jobs, rows));
+    return absl::OkStatus();
+  }));
   return gone;
 }
 
@@ -307,6 +323,8 @@ absl::StatusOr<int> Journal::PurgeAll(std::span<const std::string> jobs, int64_t
                          "number FROM records WHERE job = ?1 ORDER BY number LIMIT ?2)"));
   ASSIGN_OR_RETURN(Statement shown,
                    Statement::Prepare(*database_, "DELETE FROM shown WHERE job = ?"));
+  ASSIGN_OR_RETURN(Statement owners,
+                   Statement::Prepare(*database_, "DELETE FROM owners WHERE job = ?"));
   ASSIGN_OR_RETURN(Statement own, Statement::Prepare(*database_, "DELETE FROM jobs WHERE id = ?"));
   int gone = 0;
   for (const std::string& job : jobs) {
@@ -314,8 +332,9 @@ absl::StatusOr<int> Journal::PurgeAll(std::span<const std::string> jobs, int64_t
     rows -= database_->changed_rows();
     if (rows <= 0) break;
     RETURN_IF_ERROR(shown.Bind(job).Run());
+    RETURN_IF_ERROR(owners.Bind(job).Run());
     RETURN_IF_ERROR(own.Bind(job).Run());
-    rows -= 2;
+    rows -= 3;
     ++gone;
     if (rows <= 0) break;
   }

@@ -22,8 +22,9 @@ struct JournalJob {
   std::string id;
   uint64_t sequence = 0;  // order of submission
   double submitted_unix_seconds = 0;
-  std::string spec;   // as the codec wrote it
-  std::string state;  // as EncodeJobState wrote it; empty: just accepted
+  std::string spec;        // as the codec wrote it
+  std::string state;       // as EncodeJobState wrote it; empty: just accepted
+  std::string owner = {};  // JobDefinition::owner
 };
 
 struct JournalUpdate {
@@ -58,6 +59,8 @@ class Journal {
 
  private:
   explicit Journal(std::unique_ptr<Database> database) : database_(std::move(database)) {}
+  absl::Status InTransaction(const std::function<absl::Status()>& work);
+  absl::Status InsertJob(const JournalJob& job);
   absl::StatusOr<int> PurgeAll(std::span<const std::string> jobs, int64_t rows);
   absl::Status WriteAll(std::span<const JournalUpdate> updates);
   std::unique_ptr<Database> database_;

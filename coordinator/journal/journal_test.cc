@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sqlite3.h>
 
 #include <cmath>
 #include <filesystem>
@@ -97,6 +98,35 @@ TEST_F(JournalTest, ReadsBackWhatAnEarlierProcessWrote) {
   EXPECT_EQ(back.measures, (std::vector<Measure>{{"accuracy", 1.0 / 3}, {"top_5", 1}}));
   EXPECT_EQ(journal->LastNumber("b").value(), 1u);
   EXPECT_EQ(journal->LastNumber("a").value(), 0u);
+}
+
+TEST_F(JournalTest, OwnersGoWithTheirJobsAndAreNotInherited) {
+  std::unique_ptr<Journal> journal = Open();
+  ASSERT_TRUE(journal->AddJob({"a", 1, 0, "x", "", "user/ann"}).ok());
+  ASSERT_TRUE(journal->AddJob({"b", 2, 0, "x", "", "user/bob"}).ok());
+  ASSERT_TRUE(journal->AddJob({"c", 3, 0, "x", ""}).ok());
+  journal.reset();
+  journal = Open();
+  std::vector<std::string> owners;
+  for (const JournalJob& job : JobsOf(*journal)) owners.push_back(job.owner);
+  EXPECT_EQ(owners, (std::vector<std::string>{"user/ann", "user/bob", ""}));
+
+  const std::vector<std::string> gone = {"a"};
+  EXPECT_EQ(journal->Purge(gone, 100).value(), 1);
+  // As a version does that knows no owners.
+  sqlite3* database = nullptr;
+  ASSERT_EQ(sqlite3_open(path().c_str(), &database), SQLITE_OK);
+  EXPECT_EQ(sqlite3_exec(database, "DELETE FROM jobs WHERE id = 'b'", nullptr, nullptr, nullptr),
+            SQLITE_OK);
+  EXPECT_EQ(sqlite3_exec(database, "INSERT INTO jobs VALUES ('old', 9, 0, 'x', '')", nullptr,
+                         nullptr, nullptr),
+            SQLITE_OK);
+  sqlite3_close(database);
+  ASSERT_TRUE(journal->AddJob({"a", 10, 0, "x", ""}).ok());
+  ASSERT_TRUE(journal->AddJob({"b", 11, 0, "x", "", "user/cid"}).ok());
+  owners.clear();
+  for (const JournalJob& job : JobsOf(*journal)) owners.push_back(job.id + " " + job.owner);
+  EXPECT_EQ(owners, (std::vector<std::string>{"c ", "old ", "a ", "b user/cid"}));
 }
 
 // Seen: records went through the journal without their measures, so nobody was shown any.

@@ -101,12 +101,21 @@ absl::StatusOr<JobView> JobLoop::Get(const std::string& id) const {
   return *ended->second.view;
 }
 
+absl::Status JobLoop::CheckCaller(const JobCaller& caller, const std::string& id) const {
+  if (const Job* const live = Find(id); live != nullptr) {
+    return CheckOwner(caller, id, live->state.job->owner);
+  }
+  const auto ended = ended_.find(id);
+  if (ended == ended_.end()) return UnknownJob(id);
+  return CheckOwner(caller, id, ended->second.view->owner);
+}
+
 absl::StatusOr<std::string> JobLoop::SpecText(const std::string& id) const {
   if (!Known(id)) return UnknownJob(id);
   return parts_.journal->Spec(id);
 }
 
-JobLoop::Page JobLoop::List(uint64_t before, size_t most) const {
+JobLoop::Page JobLoop::List(uint64_t before, size_t most, const JobCaller& caller) const {
   struct Entry {
     uint64_t sequence = 0;
     const Job* job = nullptr;  // null: it has ended
@@ -115,11 +124,13 @@ JobLoop::Page JobLoop::List(uint64_t before, size_t most) const {
   std::vector<Entry> entries;
   entries.reserve(ended_.size() + jobs_.size());
   for (const auto& [id, job] : ended_) {
-    if (job.sequence < before) entries.push_back({job.sequence, nullptr, &job});
+    if (job.sequence < before && caller.May(job.view->owner))
+      entries.push_back({job.sequence, nullptr, &job});
   }
   for (const auto& [id, job] : jobs_) {
     const uint64_t sequence = job.state.job->sequence;
-    if (sequence < before) entries.push_back({sequence, &job, nullptr});
+    if (sequence < before && caller.May(job.state.job->owner))
+      entries.push_back({sequence, &job, nullptr});
   }
   std::sort(entries.begin(), entries.end(),
             [](const Entry& a, const Entry& b) { return a.sequence > b.sequence; });

@@ -30,6 +30,7 @@ JobDefinition DefinitionOf(const JournalJob& entry, const JobSpec& spec) {
   definition.sequence = entry.sequence;
   definition.spec = spec;
   definition.submitted_unix_seconds = entry.submitted_unix_seconds;
+  definition.owner = entry.owner;
   return definition;
 }
 
@@ -87,6 +88,7 @@ void JobLoop::SetAside(const JournalJob& entry, const absl::Status& why) {
   definition->id = definition->spec.name = ShownName(entry.id);
   definition->sequence = entry.sequence;
   definition->submitted_unix_seconds = entry.submitted_unix_seconds;
+  definition->owner = entry.owner;
   JobState state = NewJobState(std::move(definition), term_, LimitsOf(parts_.options));
   state.phase = JobPhase::kFailed;
   state.message = absl::StrCat(

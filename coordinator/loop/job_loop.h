@@ -64,7 +64,9 @@ class JobLoop {
   void Close();  // writes what waits, ends the watches; nothing may be called after it
 
   void Submit(const std::string& id_or_empty, const JobSpec& spec,
-              std::function<void(absl::StatusOr<JobView>)> done, std::function<bool()> wanted = {});
+              std::function<void(absl::StatusOr<JobView>)> done, std::function<bool()> wanted = {},
+              const JobCaller& caller = {});
+  absl::Status CheckCaller(const JobCaller& caller, const std::string& id) const;  // as JobManager
   absl::StatusOr<JobView> Get(const std::string& id) const;
   // Newest first; of those submitted before the job of this sequence, at most `most`.
   struct Page {
@@ -72,7 +74,8 @@ class JobLoop {
     uint64_t next = 0;  // `before` of the next page; 0: this is the last one
   };
   static constexpr uint64_t kNewest = std::numeric_limits<uint64_t>::max();
-  Page List(uint64_t before = kNewest, size_t most = std::numeric_limits<size_t>::max()) const;
+  Page List(uint64_t before = kNewest, size_t most = std::numeric_limits<size_t>::max(),
+            const JobCaller& caller = {}) const;
   // Of any job as the journal has it; views of ended jobs are without.
   absl::StatusOr<std::string> SpecText(const std::string& id) const;
   // Those on disk with number > after, at most `limit` and kRecordsPerPump.
@@ -167,7 +170,9 @@ class JobLoop {
   bool PurgeWanted() const;
   void PurgeEnded();
   void DropLate(const JobEvent& event);
-  absl::StatusOr<JobView> Existing(const std::string& id, const std::string& spec_text) const;
+  absl::StatusOr<JobView> Existing(const std::string& id, const std::string& spec_text,
+                                   const JobCaller& caller) const;
+  absl::Status MayResumeFrom(const std::string& job, const JobCaller& caller) const;
   absl::Status RoomForAJob(int64_t spec_bytes) const;
   absl::Status RoomToPlan() const;
   static absl::StatusOr<std::shared_ptr<const JobDefinition>> CheckSpec(const JobSpec& spec);
@@ -177,7 +182,8 @@ class JobLoop {
   SubmitCheck LookIntoStore(const std::string& id, const JobSpec& spec,
                             const std::string& holder) const;
   absl::StatusOr<JobView> Accept(const std::string& id, JobDefinition definition,
-                                 const std::string& spec_text, const SubmitCheck& check);
+                                 const std::string& spec_text, const SubmitCheck& check,
+                                 const JobCaller& caller);
 
   void Deliver(JobEvent event);
   HiddenPlaces PlacesToHide() const;

@@ -206,14 +206,22 @@ uint64_t JobManager::term() const { return state_->term; }
 
 void JobManager::Submit(const std::string& id_or_empty, const JobSpec& spec,
                         std::function<void(absl::StatusOr<JobView>)> done,
-                        std::function<bool()> wanted) {
-  const bool accepted = state_->Ask([state = state_.get(), id_or_empty,
-                                     spec = std::make_shared<const JobSpec>(spec), done, wanted] {
-    state->loop->Submit(
-        id_or_empty, *spec,
-        [state, done](absl::StatusOr<JobView> view) { state->Answer(std::move(view), done); },
-        wanted);
-  });
+                        std::function<bool()> wanted, const JobCaller& caller) {
+  const bool accepted =
+      state_->Ask([state = state_.get(), id_or_empty, spec = std::make_shared<const JobSpec>(spec),
+                   done, wanted, caller] {
+        state->loop->Submit(
+            id_or_empty, *spec,
+            [state, done](absl::StatusOr<JobView> view) { state->Answer(std::move(view), done); },
+            wanted, caller);
+      });
+  if (!accepted) done(Refused(*state_->mailbox));
+}
+
+void JobManager::CheckCaller(const JobCaller& caller, const std::string& id,
+                             std::function<void(absl::Status)> done) {
+  const bool accepted = state_->Ask(
+      [loop = state_->loop.get(), caller, id, done] { done(loop->CheckCaller(caller, id)); });
   if (!accepted) done(Refused(*state_->mailbox));
 }
 
@@ -230,9 +238,9 @@ void JobManager::List(std::function<void(std::vector<JobView>)> done) {
 }
 
 void JobManager::ListPage(uint64_t before, size_t most,
-                          std::function<void(absl::StatusOr<Page>)> done) {
-  const bool accepted = state_->Ask([state = state_.get(), before, most, done] {
-    JobLoop::Page page = state->loop->List(before == 0 ? JobLoop::kNewest : before, most);
+                          std::function<void(absl::StatusOr<Page>)> done, const JobCaller& caller) {
+  const bool accepted = state_->Ask([state = state_.get(), before, most, done, caller] {
+    JobLoop::Page page = state->loop->List(before == 0 ? JobLoop::kNewest : before, most, caller);
     // Thousands of views: to copy and to show them is not the loop's work.
     state->answers.Post([page = std::move(page), done] {
       Page copies;

@@ -31,6 +31,7 @@
 #include "base/clock.h"
 #include "checkpoint/store.h"
 #include "coordinator/fleet/fleet.h"
+#include "coordinator/job/job_caller.h"
 #include "coordinator/job/job_view.h"
 #include "coordinator/loop/stage_client.h"
 #include "plan/job_spec.h"
@@ -100,8 +101,13 @@ class JobManager {
 
   // CANCELLED where `wanted`, asked from any thread before each longer piece of work, says that nobody waits for it any
   // more; it may be asked after the answer. Empty: somebody does.
+  // caller: whose job it becomes. PERMISSION_DENIED where it resumes from a job of another.
   void Submit(const std::string& id_or_empty, const JobSpec& spec,
-              std::function<void(absl::StatusOr<JobView>)> done, std::function<bool()> wanted = {});
+              std::function<void(absl::StatusOr<JobView>)> done, std::function<bool()> wanted = {},
+              const JobCaller& caller = {});
+  // Whether the caller may see and change this job. What follows is for whoever may: none of it asks again.
+  void CheckCaller(const JobCaller& caller, const std::string& id,
+                   std::function<void(absl::Status)> done);
   void Get(const std::string& id, std::function<void(absl::StatusOr<JobView>)> done);
   // All of them, newest first; of ended ones without their specs.
   void List(std::function<void(std::vector<JobView>)> done);
@@ -111,7 +117,9 @@ class JobManager {
     std::vector<JobView> jobs;
     uint64_t next = 0;  // `before` of the next page; 0: this is the last one
   };
-  void ListPage(uint64_t before, size_t most, std::function<void(absl::StatusOr<Page>)> done);
+  // Of those that the caller may see.
+  void ListPage(uint64_t before, size_t most, std::function<void(absl::StatusOr<Page>)> done,
+                const JobCaller& caller = {});
   // Records on disk with number > after, in order, at most `limit` and kMostRecords. Fewer than
   // that: there are no more now, or the next one cannot be read. FAILED_PRECONDITION: the first
   // one cannot.

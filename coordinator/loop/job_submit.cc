@@ -51,8 +51,12 @@ std::string JobLoop::NewId(const std::string& name) const {
   }
 }
 
-absl::StatusOr<JobView> JobLoop::Existing(const std::string& id,
-                                          const std::string& spec_text) const {
+absl::StatusOr<JobView> JobLoop::Existing(const std::string& id, const std::string& spec_text,
+                                          const JobCaller& caller) const {
+  if (!CheckCaller(caller, id).ok()) {
+    return absl::AlreadyExistsError(
+        absl::StrCat("id=", id, ": another user's job is called so; choose another id"));
+  }
   const Job* const live = Find(id);
   const std::string& sha256 = live != nullptr ? live->text.sha256 : ended_.at(id).spec_sha256;
   if (sha256 == Sha256Hex(spec_text)) return Get(id);
@@ -60,17 +64,24 @@ absl::StatusOr<JobView> JobLoop::Existing(const std::string& id,
       absl::StrCat("job ", id, " exists with another spec; choose another id"));
 }
 
+// Also of a job that was purged: its checkpoints may be there, and whose it was is not known any more.
+absl::Status JobLoop::MayResumeFrom(const std::string& job, const JobCaller& caller) const {
+  if (job.empty() || !caller.own_only) return absl::OkStatus();
+  return Annotate(CheckCaller(caller, job), "resume.job");
+}
+
 // The spec and its text are shared by what waits in line, so that each is there once.
 void JobLoop::Submit(const std::string& id_or_empty, const JobSpec& spec,
                      std::function<void(absl::StatusOr<JobView>)> done,
-                     std::function<bool()> wanted) {
+                     std::function<bool()> wanted, const JobCaller& caller) {
   if (draining_) return done(absl::UnavailableError("the coordinator is shutting down"));
   if (wanted && !wanted()) return done(NobodyWaits());
   absl::Status status = id_or_empty.empty() ? absl::OkStatus() : CheckId(id_or_empty);
   const auto text =
       std::make_shared<const std::string>(status.ok() ? parts_.outside.codec->Encode(spec) : "");
   const auto bytes = static_cast<int64_t>(text->size());
-  if (status.ok() && Known(id_or_empty)) return done(Existing(id_or_empty, *text));
+  if (status.ok() && Known(id_or_empty)) return done(Existing(id_or_empty, *text, caller));
+  if (status.ok()) status = MayResumeFrom(spec.resume_job, caller);
   if (status.ok()) status = RoomForAJob(bytes);
   if (status.ok()) status = RoomToPlan();
   if (!status.ok()) return done(status);
@@ -79,20 +90,20 @@ void JobLoop::Submit(const std::string& id_or_empty, const JobSpec& spec,
   submitting_[ticket] = {std::move(done), bytes};
   asked_spec_bytes_ += bytes;
   parts_.check([this, id, spec = std::make_shared<const JobSpec>(spec), text, ticket, wanted,
-                number = EffectsNumber(spec.resume_job)] {
+                caller, number = EffectsNumber(spec.resume_job)] {
     const absl::StatusOr<std::shared_ptr<const JobDefinition>> definition =
         wanted && !wanted() ? NobodyWaits() : CheckSpec(*spec);
     if (!definition.ok()) {
       parts_.post([this, ticket, why = definition.status()] { AnswerSubmit(ticket, why); });
       return;
     }
-    parts_.effect(number, [this, id, text, ticket, definition = *definition] {
+    parts_.effect(number, [this, id, text, ticket, caller, definition = *definition] {
       const std::string holder = absl::StrCat("submission ", ticket);  // no job is called so
       SubmitCheck check = LookIntoStore(id, definition->spec, holder);
-      parts_.post([this, id, text, ticket, definition, check = std::move(check), holder] {
+      parts_.post([this, id, text, ticket, caller, definition, check = std::move(check), holder] {
         // From here on it is counted as a job's, if it becomes one.
         asked_spec_bytes_ -= std::exchange(submitting_.at(ticket).spec_bytes, 0);
-        AnswerSubmit(ticket, Accept(id, *definition, *text, check));
+        AnswerSubmit(ticket, Accept(id, *definition, *text, check, caller));
         pins_->Release(holder);  // the job has its own, if it was accepted
         Settle();
       });
@@ -149,8 +160,9 @@ JobLoop::SubmitCheck JobLoop::LookIntoStore(const std::string& id, const JobSpec
 }
 
 absl::StatusOr<JobView> JobLoop::Accept(const std::string& id, JobDefinition definition,
-                                        const std::string& spec_text, const SubmitCheck& check) {
-  if (Known(id)) return Existing(id, spec_text);  // another call with this id was faster
+                                        const std::string& spec_text, const SubmitCheck& check,
+                                        const JobCaller& caller) {
+  if (Known(id)) return Existing(id, spec_text, caller);  // another call with this id was faster
   if (check.has_checkpoints || check.has_records) {
     return absl::AlreadyExistsError(absl::StrCat(
         "id=", id, ": a job that this coordinator does not know, or has forgotten, left ",
@@ -159,10 +171,11 @@ absl::StatusOr<JobView> JobLoop::Accept(const std::string& id, JobDefinition def
   }
   const JobText text = TextOf(spec_text);
   RETURN_IF_ERROR(RoomForAJob(text.bytes));  // others may have been faster
-  const JournalJob entry{id, next_sequence_, Now().unix_seconds, spec_text, ""};
+  const JournalJob entry{id, next_sequence_, Now().unix_seconds, spec_text, "", caller.name};
   definition.id = id;
   definition.sequence = entry.sequence;
   definition.submitted_unix_seconds = entry.submitted_unix_seconds;
+  definition.owner = entry.owner;
   if (!definition.spec.resume_job.empty()) {
     RETURN_IF_ERROR(check.resume.status());
     RETURN_IF_ERROR(CheckResume(definition, *check.resume, false));

@@ -31,7 +31,7 @@ constexpr int64_t kMostStages = 1024;
 std::string CheckDevice(const std::string& device) {
   if (device == "cpu" || device == "reference") return "";
   if (ParseCudaDevice(device).ok() || ParseSimulatedDevice(device).ok()) return "";
-  return absl::StrCat("want cpu, cuda[:N], reference or simulated[:GFLOP/s], not ", device);
+  return absl::StrCat("want cpu, cuda[:N], reference or simulated[:GFLOP/s[:GB/s]], not ", device);
 }
 
 std::string CheckDevices(const std::string& list) {
@@ -116,6 +116,8 @@ class CommandTree {
     app_.add_option("--grpc-server-cert", tls.server_cert, "PEM certificate of this client");
     app_.add_option("--grpc-server-key", tls.server_key, "PEM private key of this client");
     app_.add_option("--grpc-root-cert", tls.root_cert, "PEM certificates of the authority");
+    app_.add_option("--token-file", tls.token_file,
+                    "in place of a certificate: the file with the token to call with");
   }
 
   CLI::App* Add(const std::string& name, const std::string& description, std::function<int()> run) {
@@ -133,7 +135,8 @@ class CommandTree {
         ->add_option_function<std::string>(
             "--device",
             [flags](const std::string& list) { flags->devices = absl::StrSplit(list, ','); },
-            "cpu, cuda[:N], reference or simulated[:GFLOP/s]; or a list with commas, one a stage, "
+            "cpu, cuda[:N], reference or simulated[:GFLOP/s[:GB/s]]; or a list with commas, one a "
+            "stage, "
             "repeated from its beginning if it is shorter: cuda:0,cpu")
         ->check(CheckDevices)
         ->default_str("cpu");

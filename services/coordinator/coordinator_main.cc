@@ -33,6 +33,9 @@ int main(int argc, char** argv) {
                 int64_t{1}, int64_t{1000000});
   parser.Number("--keep-ended-days", &flags.keep_ended_days,
                 "an ended job is forgotten after so many days; 0: never for its age", 0.0, 36500.0);
+  parser.Text("--token-file", &flags.token_file,
+              "who may call without a certificate: lines \"NAME SHA256-HEX [operator]\" with the "
+              "digests of tokens; needs TLS; rights 0600, read again when it changes");
   parser.Texts("--http-host", &flags.http_hosts,
                "a name by which browsers reach a loopback --http, besides localhost; repeatable");
   if (const std::optional<int> code = parser.Parse(argc, argv)) return *code;

@@ -13,6 +13,7 @@
 #include "checkpoint/file_system.h"
 #include "checkpoint/store.h"
 #include "coordinator/loop/job_manager.h"
+#include "services/common/grpc/callers.h"
 #include "services/common/grpc/grpc_channel.h"
 #include "services/common/grpc/grpc_server.h"
 #include "services/common/grpc/rpc_metrics.h"
@@ -44,6 +45,13 @@ constexpr char kFleetServiceName[] = "stagecoach.v1.FleetService";
 // Requests of the page and of scrapers; more of them wait in line.
 constexpr int kHttpThreads = 16;
 
+absl::Status CheckTokenFile(const CoordinatorFlags& flags) {
+  if (flags.token_file.empty() || flags.server.tls.use_ssl) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat("--token-file=", flags.token_file,
+                   ": needs --grpc-use-ssl, or tokens could be read on the way"));
+}
+
 }  // namespace
 
 struct CoordinatorServer::State {
@@ -70,6 +78,7 @@ struct CoordinatorServer::State {
   std::unique_ptr<EventStream> events;
   std::unique_ptr<HttpApi> api;
   std::unique_ptr<RecordWriter> records;
+  std::unique_ptr<Callers> callers;
   std::unique_ptr<JobServiceAdapter> job_service;
   std::unique_ptr<FleetServiceAdapter> fleet_service;
   std::unique_ptr<GrpcServer> grpc;
@@ -107,6 +116,7 @@ void CoordinatorServer::State::KeepFault(const absl::Status& status) {
 
 absl::Status CoordinatorServer::Start() {
   RETURN_IF_ERROR(CheckExposure(state_->flags.server));
+  RETURN_IF_ERROR(CheckTokenFile(state_->flags));
   RETURN_IF_ERROR(state_->StartManager());
   RETURN_IF_ERROR(state_->StartGrpc());
   RETURN_IF_ERROR(state_->StartHttp());
@@ -189,11 +199,13 @@ void CoordinatorServer::State::FollowJobs() {
 }
 
 absl::Status CoordinatorServer::State::StartGrpc() {
+  ASSIGN_OR_RETURN(callers, Callers::Open(flags.token_file));
   job_service = std::make_unique<JobServiceAdapter>(
       JobServiceAdapter::Parts{.manager = manager.get(),
                                .checkpoints = checkpoints.get(),
                                .file_system = PosixFileSystem(),
                                .codec = &codec,
+                               .callers = callers.get(),
                                .export_folder = absl::StrCat(flags.state_dir, "/exports"),
                                .stages = stages.get(),
                                .traces = traces.get(),
@@ -203,6 +215,7 @@ absl::Status CoordinatorServer::State::StartGrpc() {
   options.listen = flags.server.listen;
   options.tls = flags.server.tls;
   options.identity = identity.get();
+  options.callers = callers.get();
   options.connections = flags.server.connections;
   options.on_unreachable = [this] {
     unreachable = true;

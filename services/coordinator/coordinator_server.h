@@ -25,6 +25,7 @@ struct CoordinatorFlags {
   int64_t keep_ended_jobs = 1000;
   double keep_ended_days = 90;          // 0: for ever
   std::vector<std::string> http_hosts;  // names besides localhost that browsers call us
+  std::string token_file;               // who may call without a certificate; empty: nobody
 };
 
 class CoordinatorServer {

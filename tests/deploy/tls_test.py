@@ -1,6 +1,7 @@
 """Mutual TLS between coordinator, stages and client: right certificates work, wrong ones are refused by name."""
 import calendar
 import contextlib
+import hashlib
 import json
 import pathlib
 import re
@@ -110,6 +111,48 @@ class Tls(servers.ServersTest):
             self.assertEqual(health.returncode, 0, health.stderr)
         self.assertEqual(self.refusals("coordinator"), {("ListJobs", "stage"): 1, ("ListJobs", "coordinator"): 1})
         self.assertRegex(self.log("coordinator"), "refused a call: ListJobs of .* stage stage-0 by its certificate")
+
+    def test_users_with_tokens_have_jobs_of_their_own(self):
+        """All users could do the same with all jobs, and each of them needed a certificate."""
+        self.make(self.certs, "user:ann")
+        tokens = self.folder / "tokens"
+        tokens.touch(0o600)
+        tokens.write_text(f"bob {hashlib.sha256(b'secret-of-bob').hexdigest()}\n")
+        secret = self.folder / "bob.token"
+        secret.write_text("secret-of-bob\n")
+        coordinator = self.coordinator(None, "coordinator", "--token-file", tokens)
+        for name in ("stage-0", "stage-1"):
+            self.stage(name, coordinator)
+
+        def as_bob(*arguments):
+            return self.cli("--grpc-use-ssl", "--grpc-root-cert", str(self.certs / "ca.pem"), "--token-file", str(secret),
+                            "--address", coordinator, *arguments)
+
+        def as_ann(*arguments):
+            return self.client(coordinator, *arguments, cert=self.certs / "ann")
+
+        result = as_bob("submit", "--id", "job-of-bob", self.job_file())
+        self.assertEqual(result.returncode, 0, result.stderr + self.log("coordinator"))
+        self.assertIn("Owner:          user/bob", as_bob("describe", "job-of-bob").stdout)
+        self.assertIn("job-of-bob", self.client(coordinator, "list").stdout)
+        self.assertNotIn("job-of-bob", as_ann("list").stdout)
+        for command in ("describe", "watch", "cancel", "resume", "checkpoints list", "export", "logs", "trace"):
+            result = as_ann(*command.split(), "job-of-bob")
+            self.assertEqual(result.returncode, 1, f"{command}: {result.stderr}")
+            self.assertIn("job job-of-bob is not of user/ann", result.stderr)
+        # By the journal, too.
+        name, process, log = self.programs.pop(0)
+        process.terminate()
+        self.assertEqual(process.wait(timeout=20), 0, self.log(name))
+        log.close()
+        (self.folder / f"{name}.ports").unlink()
+        coordinator = self.coordinator(None, name, "--token-file", tokens)
+        self.assertNotIn("job-of-bob", as_ann("list").stdout)
+        self.assertIn("job-of-bob", as_bob("list").stdout)
+        tokens.write_text("# nobody\n")
+        result = as_bob("list")
+        self.assertEqual(result.returncode, 1, result.stderr)
+        self.assertIn("the caller's token is not known", result.stderr)
 
     def test_a_stage_takes_no_name_but_its_own(self):
         coordinator = self.coordinator()

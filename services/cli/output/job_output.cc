@@ -141,6 +141,7 @@ std::string JobDescription(const v1::Job& job, const Console& console) {
               &text);
   AppendField("Message", job.message(), &text);
   AppendField("Submitted", FormatUnixTime(job.submitted_unix_seconds()), &text);
+  AppendField("Owner", job.owner(), &text);
   if (job.has_finished_unix_seconds()) {
     AppendField("Finished", FormatUnixTime(job.finished_unix_seconds()), &text);
   }

@@ -16,8 +16,9 @@ class ChannelCredentials;
 
 namespace stagecoach {
 
-// A client's, of the files as they are now; servers go by tls_identity.h. Insecure without use_ssl. NOT_FOUND names a file that cannot be read, FAILED_PRECONDITION one
-// that no peer would accept (tls_check.h).
+// A client's, of the files as they are now, with its token where it has one; servers go by tls_identity.h. Insecure
+// without use_ssl. NOT_FOUND names a file that cannot be read, FAILED_PRECONDITION one that no peer would accept
+// (tls_check.h), INVALID_ARGUMENT a token that is none, that would be shown without TLS, or beside a certificate.
 absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> MakeChannelCredentials(
     const TlsFlags& tls);
 

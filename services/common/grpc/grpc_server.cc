@@ -16,6 +16,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
+#include "services/common/grpc/callers.h"
 #include "services/common/grpc/grpc_channel.h"
 #include "services/common/grpc/grpc_listener.h"
 #include "services/common/grpc/health_service.h"
@@ -69,9 +70,12 @@ absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> GrpcServer::State::Make
     ASSIGN_OR_RETURN(own_identity, TlsIdentity::Load(options.tls));
     identity = own_identity.get();
   }
-  auto credentials = identity->MakeServerCredentials();
-  credentials->SetAuthMetadataProcessor(std::make_shared<RoleProcessor>(RoleProcessor::Options{
-      .any_certificate = options.tls.any_certificate_i_know, .metrics = metrics}));
+  const bool tokens = options.callers != nullptr && options.callers->takes_tokens();
+  auto credentials = identity->MakeServerCredentials(tokens);
+  credentials->SetAuthMetadataProcessor(std::make_shared<RoleProcessor>(
+      RoleProcessor::Options{.any_certificate = options.tls.any_certificate_i_know,
+                             .callers = options.callers,
+                             .metrics = metrics}));
   return credentials;
 }
 

@@ -25,6 +25,7 @@ class Service;
 
 namespace stagecoach {
 
+class Callers;
 class TlsIdentity;
 
 struct GrpcServerOptions {
@@ -32,6 +33,8 @@ struct GrpcServerOptions {
   TlsFlags tls;
   // Of `tls`, outlives the server; null: the server loads its own.
   const TlsIdentity* identity = nullptr;
+  // Outlive the server; null: by certificates alone. Where they take tokens, a connection needs no certificate.
+  const Callers* callers = nullptr;
   ConnectionLimits connections;
   int max_receive_bytes = 1 << 20;
   int max_concurrent_streams = 100;  // per connection

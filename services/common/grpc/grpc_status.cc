@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/caller_error.h"
 #include "base/utf8.h"
 #include "spdlog/spdlog.h"
 
@@ -127,7 +128,9 @@ absl::Status FromGrpc(const grpc::Status& status) {
 std::string NumberForTheLog() { return absl::StrFormat("e-%08x", std::random_device{}()); }
 
 grpc::Status ToApiGrpc(const absl::Status& status) {
-  if (status.ok() || MayLeaveTheCluster(status.code())) return ToGrpc(status);
+  if (status.ok() || MayLeaveTheCluster(status.code()) || IsForCaller(status)) {
+    return ToGrpc(status);
+  }
   const std::string id = NumberForTheLog();
   spdlog::error("{}: {}", id, status.ToString());
   return grpc::Status(static_cast<grpc::StatusCode>(status.code()),

@@ -108,14 +108,15 @@ absl::Status CheckCall(std::string_view path, const Caller& caller, bool any_cer
     return absl::UnimplementedError(
         absl::StrCat(ShownName(path.substr(0, 200)), ": this version has no such method"));
   }
+  if (absl::IsUnauthenticated(caller.identity.status())) return caller.identity.status();
   if (method->any_certificate) return absl::OkStatus();
   if (caller.identity.ok()) {
     const PeerIdentity& who = *caller.identity;
     if ((method->roles & SetOf(who.role)) != 0) return absl::OkStatus();
     return absl::PermissionDeniedError(
         absl::StrCat(WhoMay(*method), ", and the caller is ", PeerRoleName(who.role), " ", who.name,
-                     " by its certificate: call with a certificate of that role (",
-                     MakeCertificate(*method), ")"));
+                     caller.by_token ? " by its token" : " by its certificate",
+                     ": call with a certificate of that role (", MakeCertificate(*method), ")"));
   }
   if (absl::IsNotFound(caller.identity.status())) {
     if (any_certificate) return absl::OkStatus();

@@ -36,17 +36,18 @@ std::span<const MethodRoles> AllMethodRoles();
 // Of "/stagecoach.v1.JobService/SubmitJob"; null: no such method.
 const MethodRoles* FindMethodRoles(std::string_view path);
 
-// A caller as its certificate shows it.
+// A caller as its certificate or its token shows it.
 struct Caller {
-  absl::StatusOr<PeerIdentity> identity;
-  std::string common_name;  // of the certificate, for people; may be empty
+  absl::StatusOr<PeerIdentity> identity;  // UNAUTHENTICATED: neither of them
+  std::string common_name;                // of the certificate, for people; may be empty
+  bool by_token = false;
 };
 // The label of a metric: a role, or "none".
 const char* RoleLabel(const Caller& caller);
 
 // Whether this caller may call this method. UNIMPLEMENTED: there is no such method. PERMISSION_DENIED
 // names method, caller, who may, and what to do. `any_certificate`: one that names no role may do
-// everything, as before there were roles.
+// everything, as before there were roles. UNAUTHENTICATED: as the caller's identity says.
 absl::Status CheckCall(std::string_view path, const Caller& caller, bool any_certificate);
 
 }  // namespace stagecoach

@@ -1,6 +1,5 @@
 #include "services/common/grpc/role_processor.h"
 
-#include <grpc/grpc_security_constants.h>
 #include <grpcpp/security/auth_context.h>
 #include <spdlog/spdlog.h>
 
@@ -12,28 +11,15 @@
 #include "absl/strings/str_cat.h"
 #include "services/common/grpc/grpc_status.h"
 #include "services/common/grpc/method_roles.h"
-#include "services/common/grpc/peer_identity.h"
 
 namespace stagecoach {
-namespace {
-
-Caller CallerOf(const grpc::AuthContext& context) {
-  Caller caller{PeerOf(context), ""};
-  for (const grpc::string_ref& name : context.FindPropertyValues(GRPC_X509_CN_PROPERTY_NAME)) {
-    caller.common_name.assign(name.data(), name.size());
-  }
-  return caller;
-}
-
-}  // namespace
-
 grpc::Status RoleProcessor::Process(const InputMetadata& auth_metadata, grpc::AuthContext* context,
                                     OutputMetadata*, OutputMetadata*) {
   const auto found = auth_metadata.find(":path");
   const std::string_view path = found == auth_metadata.end()
                                     ? ""
                                     : std::string_view(found->second.data(), found->second.size());
-  const Caller caller = CallerOf(*context);
+  const Caller caller = callers_->Of(*context, auth_metadata);
   const absl::Status checked = CheckCall(path, caller, options_.any_certificate);
   if (checked.ok() || absl::IsUnimplemented(checked)) return ToGrpc(checked);
   const MethodRoles& method = *FindMethodRoles(path);

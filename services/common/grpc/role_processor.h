@@ -1,5 +1,5 @@
-// RoleProcessor: asks of every call, before any of our code sees it, whether the caller's certificate
-// may make it (method_roles.h). For servers with TLS; without it there are no certificates to ask.
+// RoleProcessor: asks of every call, before any of our code sees it, whether the caller, by its certificate
+// or token (callers.h), may make it (method_roles.h). For servers with TLS; without it there are no certificates to ask.
 // Ownership: shared with the server's credentials; borrows metrics and clock, which outlive the server.
 // Threads:   thread-safe: gRPC calls Process on whichever thread polls, so it never waits and does no
 //            more than a look into a table. A stage's one thread of gRPC has no other to hand it to.
@@ -11,6 +11,7 @@
 #include <grpcpp/security/auth_metadata_processor.h>
 
 #include "base/clock.h"
+#include "services/common/grpc/callers.h"
 #include "services/common/grpc/rpc_metrics.h"
 #include "services/common/observe/log_turn.h"
 
@@ -21,12 +22,15 @@ inline constexpr double kSecondsBetweenRefusals = 10;
 class RoleProcessor final : public grpc::AuthMetadataProcessor {
  public:
   struct Options {
-    bool any_certificate = false;   // see CheckCall
-    RpcMetrics* metrics = nullptr;  // null: nothing is counted
+    bool any_certificate = false;      // see CheckCall
+    const Callers* callers = nullptr;  // outlive the server; null: by certificates alone
+    RpcMetrics* metrics = nullptr;     // null: nothing is counted
     const Clock* clock = SystemClock::Get();
   };
   explicit RoleProcessor(const Options& options)
-      : options_(options), turn_(kSecondsBetweenRefusals, options.clock) {}
+      : options_(options),
+        callers_(options.callers != nullptr ? options.callers : &by_certificate_),
+        turn_(kSecondsBetweenRefusals, options.clock) {}
 
   bool IsBlocking() const override { return false; }
   grpc::Status Process(const InputMetadata& auth_metadata, grpc::AuthContext* context,
@@ -35,6 +39,8 @@ class RoleProcessor final : public grpc::AuthMetadataProcessor {
 
  private:
   const Options options_;
+  const Callers by_certificate_;
+  const Callers* const callers_;
   LogTurn turn_;
 };
 

@@ -194,8 +194,10 @@ Owned<SSL_CTX> MakeContext(const TlsPems& pems) {
 
 absl::StatusOr<TlsPems> ReadPems(const TlsFlags& tls) {
   TlsPems pems;
-  ASSIGN_OR_RETURN(pems.cert, ReadPem("--grpc-server-cert", tls.server_cert));
-  ASSIGN_OR_RETURN(pems.key, ReadPem("--grpc-server-key", tls.server_key));
+  if (tls.token_file.empty()) {
+    ASSIGN_OR_RETURN(pems.cert, ReadPem("--grpc-server-cert", tls.server_cert));
+    ASSIGN_OR_RETURN(pems.key, ReadPem("--grpc-server-key", tls.server_key));
+  }
   ASSIGN_OR_RETURN(pems.root, ReadPem("--grpc-root-cert", tls.root_cert));
   return pems;
 }
@@ -209,6 +211,10 @@ absl::Status CheckIdentity(const TlsFlags& tls, const TlsPems& pems) {
   const auto wrong = [](const char* flag, const std::string& file, const std::string& what) {
     return absl::FailedPreconditionError(absl::StrCat(flag, "=", file, ": ", what));
   };
+  if (!tls.token_file.empty()) {
+    if (store != nullptr) return absl::OkStatus();
+    return wrong("--grpc-root-cert", tls.root_cert, "is not a PEM certificate");
+  }
   if (certificate == nullptr) {
     return wrong("--grpc-server-cert", tls.server_cert, "is not a PEM certificate");
   }

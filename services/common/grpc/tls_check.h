@@ -20,11 +20,11 @@ struct TlsPems {
   friend bool operator==(const TlsPems&, const TlsPems&) = default;
 };
 
-// The three files. NOT_FOUND names the flag of one that cannot be read.
+// The three files; with a token the authorities' alone. NOT_FOUND names the flag of one that cannot be read.
 absl::StatusOr<TlsPems> ReadPems(const TlsFlags& tls);
 
-// The certificate is valid now, belongs to the key, and is signed by the authority. tls only names
-// the files in errors.
+// The certificate is valid now, belongs to the key, and is signed by the authority; with a token there is an authority.
+// tls only names the files in errors.
 absl::Status CheckIdentity(const TlsFlags& tls, const TlsPems& pems);
 
 // Whether the first certificate of a PEM text is for that name or IP address.

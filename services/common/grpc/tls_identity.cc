@@ -131,10 +131,13 @@ std::shared_ptr<grpc::ChannelCredentials> TlsIdentity::channel_credentials() con
   return published_->channel_credentials;
 }
 
-std::shared_ptr<grpc::ServerCredentials> TlsIdentity::MakeServerCredentials() const {
+std::shared_ptr<grpc::ServerCredentials> TlsIdentity::MakeServerCredentials(
+    bool without_certificate) const {
   tls_api::TlsServerCredentialsOptions options(published_->provider);
   WatchAll(options);
-  options.set_cert_request_type(GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
+  options.set_cert_request_type(without_certificate
+                                    ? GRPC_SSL_REQUEST_CLIENT_CERTIFICATE_AND_VERIFY
+                                    : GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
   // The chain is verified by then; what a caller may do is asked of each call (role_processor.h).
   options.set_certificate_verifier(std::make_shared<tls_api::NoOpCertificateVerifier>());
   return tls_api::TlsServerCredentials(options);

@@ -37,7 +37,9 @@ class TlsIdentity {
   ~TlsIdentity();
 
   std::shared_ptr<grpc::ChannelCredentials> channel_credentials() const;
-  std::shared_ptr<grpc::ServerCredentials> MakeServerCredentials() const;
+  // without_certificate: callers may show none; one that is shown is verified in any case.
+  std::shared_ptr<grpc::ServerCredentials> MakeServerCredentials(
+      bool without_certificate = false) const;
   TlsPems pems() const;
   TlsExpiry expiry() const;
   void Look();  // at the files, now. gRPC takes what is new within two seconds

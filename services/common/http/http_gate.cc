@@ -75,7 +75,7 @@ std::string CookieIn(const HttpRequest& request) {
 absl::StatusOr<std::unique_ptr<HttpGate>> HttpGate::Make(const Options& options) {
   std::unique_ptr<TokenFile> tokens;
   if (!options.token_file.empty()) {
-    ASSIGN_OR_RETURN(tokens, TokenFile::Open(options.token_file));
+    ASSIGN_OR_RETURN(tokens, TokenFile::Open(kHttpTokens, options.token_file));
   }
   return std::unique_ptr<HttpGate>(new HttpGate(options, std::move(tokens)));
 }
@@ -113,7 +113,7 @@ std::optional<HttpResponse> HttpGate::CheckToken(const HttpRequest& request) {
                                  : DigestOf(CookieIn(request));
   const std::optional<TokenLine> line = digest.empty() ? std::nullopt : tokens_->Find(digest);
   if (!line.has_value()) return LogInFirst(request);
-  if (Observes(request) || line->control) return std::nullopt;
+  if (Observes(request) || line->marked) return std::nullopt;
   return Refusal(request, 403, "PERMISSION_DENIED",
                  "this token may only observe: its line in --http-token-file does not say control");
 }

@@ -16,7 +16,7 @@
 #include "absl/status/statusor.h"
 #include "base/clock.h"
 #include "services/common/http/http_message.h"
-#include "services/common/http/token_file.h"
+#include "services/common/process/token_file.h"
 
 namespace stagecoach {
 

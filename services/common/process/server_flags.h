@@ -13,6 +13,8 @@ namespace stagecoach {
 struct TlsFlags {
   bool use_ssl = false;
   std::string server_cert, server_key, root_cert;  // PEM files; used as client identity too
+  // A client's, in place of certificate and key: the file with the token that it calls with.
+  std::string token_file;
   // A server's: a certificate that names no role may call everything (method_roles.h).
   bool any_certificate_i_know = false;
 };

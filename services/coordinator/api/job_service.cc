@@ -63,9 +63,15 @@ absl::StatusOr<JobSpec> SpecOf(const Request& request) {
 }  // namespace
 
 JobServiceAdapter::JobServiceAdapter(const Parts& parts)
-    : parts_(parts), files_("api-files", kQueuedWork) {}
+    : manager_(parts.manager), parts_(parts), files_("api-files", kQueuedWork) {}
 
-grpc::ServerUnaryReactor* JobServiceAdapter::SubmitJob(grpc::CallbackServerContext*,
+CallersJobs JobServiceAdapter::Jobs(const grpc::CallbackServerContext& context) const {
+  static const Callers by_certificate;
+  const Callers& callers = parts_.callers != nullptr ? *parts_.callers : by_certificate;
+  return {manager_, JobCallerOf(callers.Of(*context.auth_context(), context.client_metadata()))};
+}
+
+grpc::ServerUnaryReactor* JobServiceAdapter::SubmitJob(grpc::CallbackServerContext* context,
                                                        const v1::SubmitJobRequest* request,
                                                        v1::SubmitJobResponse* response) {
   auto* const reactor = new SubmitReactor();
@@ -74,8 +80,8 @@ grpc::ServerUnaryReactor* JobServiceAdapter::SubmitJob(grpc::CallbackServerConte
     reactor->Finish(ToApiGrpc(spec.status()));
     return reactor;
   }
-  parts_.manager->Submit(request->id(), *spec, ReplyJob<v1::SubmitJobResponse>(reactor, response),
-                         reactor->wanted());
+  Jobs(*context).Submit(request->id(), *spec, ReplyJob<v1::SubmitJobResponse>(reactor, response),
+                        reactor->wanted());
   return reactor;
 }
 
@@ -83,7 +89,7 @@ grpc::ServerUnaryReactor* JobServiceAdapter::GetJob(grpc::CallbackServerContext*
                                                     const v1::GetJobRequest* request,
                                                     v1::GetJobResponse* response) {
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  parts_.manager->Get(request->id(), ReplyJob(reactor, response));
+  Jobs(*context).Get(request->id(), ReplyJob(reactor, response));
   return reactor;
 }
 
@@ -101,24 +107,24 @@ grpc::ServerUnaryReactor* JobServiceAdapter::ListJobs(grpc::CallbackServerContex
     reactor->Finish(ToApiGrpc(before.status()));
     return reactor;
   }
-  parts_.manager->ListPage(*before, static_cast<size_t>(size),
-                           [reactor, response](const absl::StatusOr<JobManager::Page>& page) {
-                             if (page.ok()) *response = ToProto(*page);
-                             reactor->Finish(ToApiGrpc(page.status()));
-                           });
+  Jobs(*context).ListPage(*before, static_cast<size_t>(size),
+                          [reactor, response](const absl::StatusOr<JobManager::Page>& page) {
+                            if (page.ok()) *response = ToProto(*page);
+                            reactor->Finish(ToApiGrpc(page.status()));
+                          });
   return reactor;
 }
 
 grpc::ServerWriteReactor<v1::WatchJobResponse>* JobServiceAdapter::WatchJob(
-    grpc::CallbackServerContext*, const v1::WatchJobRequest* request) {
-  return WatchReactor::Start(parts_.manager, request->id(), request->after());
+    grpc::CallbackServerContext* context, const v1::WatchJobRequest* request) {
+  return WatchReactor::Start(manager_, Jobs(*context), request->id(), request->after());
 }
 
 grpc::ServerUnaryReactor* JobServiceAdapter::CancelJob(grpc::CallbackServerContext* context,
                                                        const v1::CancelJobRequest* request,
                                                        v1::CancelJobResponse* response) {
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  parts_.manager->Cancel(request->id(), ReplyJob(reactor, response));
+  Jobs(*context).Cancel(request->id(), ReplyJob(reactor, response));
   return reactor;
 }
 
@@ -126,7 +132,7 @@ grpc::ServerUnaryReactor* JobServiceAdapter::ResumeJob(grpc::CallbackServerConte
                                                        const v1::ResumeJobRequest* request,
                                                        v1::ResumeJobResponse* response) {
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  parts_.manager->Resume(
+  Jobs(*context).Resume(
       request->id(), request->stages(),
       [response, reply = ReplyJob(reactor, response)](const absl::StatusOr<JobView>& view) {
         if (view.ok()) response->set_last_record(view->records);
@@ -144,7 +150,7 @@ grpc::ServerUnaryReactor* JobServiceAdapter::PlanJob(grpc::CallbackServerContext
     reactor->Finish(ToApiGrpc(spec.status()));
     return reactor;
   }
-  parts_.manager->PlanJob(*spec, [reactor, response](const absl::StatusOr<Plan>& plan) {
+  Jobs(*context).PlanJob(*spec, [reactor, response](const absl::StatusOr<Plan>& plan) {
     if (plan.ok()) *response = ToProto(*plan);
     reactor->Finish(ToApiGrpc(plan.status()));
   });
@@ -155,7 +161,7 @@ grpc::ServerUnaryReactor* JobServiceAdapter::ListCheckpoints(
     grpc::CallbackServerContext* context, const v1::ListCheckpointsRequest* request,
     v1::ListCheckpointsResponse* response) {
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  parts_.manager->Get(
+  Jobs(*context).Get(
       request->job_id(), [this, reactor, request, response](const absl::StatusOr<JobView>& view) {
         if (!view.ok()) {
           reactor->Finish(ToApiGrpc(view.status()));
@@ -173,21 +179,21 @@ grpc::ServerUnaryReactor* JobServiceAdapter::ExportWeights(grpc::CallbackServerC
                                                            const v1::ExportWeightsRequest* request,
                                                            v1::ExportWeightsResponse* response) {
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  parts_.manager->Get(request->job_id(),
-                      [this, reactor, request, response](const absl::StatusOr<JobView>& view) {
-                        if (!view.ok()) {
-                          reactor->Finish(ToApiGrpc(view.status()));
-                          return;
-                        }
-                        if (view->spec == nullptr) {
-                          reactor->Finish(ToApiGrpc(SetAside(*view)));
-                          return;
-                        }
-                        PostWork(reactor, [this, request, response, spec = view->spec] {
-                          return Told(ExportTo(*request, *spec, response),
-                                      absl::StrCat("export of job ", request->job_id()));
-                        });
-                      });
+  Jobs(*context).Get(request->job_id(),
+                     [this, reactor, request, response](const absl::StatusOr<JobView>& view) {
+                       if (!view.ok()) {
+                         reactor->Finish(ToApiGrpc(view.status()));
+                         return;
+                       }
+                       if (view->spec == nullptr) {
+                         reactor->Finish(ToApiGrpc(SetAside(*view)));
+                         return;
+                       }
+                       PostWork(reactor, [this, request, response, spec = view->spec] {
+                         return Told(ExportTo(*request, *spec, response),
+                                     absl::StrCat("export of job ", request->job_id()));
+                       });
+                     });
   return reactor;
 }
 
@@ -218,8 +224,8 @@ grpc::ServerUnaryReactor* JobServiceAdapter::GetTrace(grpc::CallbackServerContex
                                                       const v1::GetTraceRequest* request,
                                                       v1::GetTraceResponse* response) {
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  parts_.manager->Get(request->job_id(), [traces = parts_.traces, reactor, request,
-                                          response](const absl::StatusOr<JobView>& view) {
+  Jobs(*context).Get(request->job_id(), [traces = parts_.traces, reactor, request,
+                                         response](const absl::StatusOr<JobView>& view) {
     if (!view.ok()) {
       reactor->Finish(ToApiGrpc(view.status()));
       return;
@@ -237,23 +243,23 @@ grpc::ServerUnaryReactor* JobServiceAdapter::GetShownPictures(
     grpc::CallbackServerContext* context, const v1::GetShownPicturesRequest* request,
     v1::GetShownPicturesResponse* response) {
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  parts_.manager->Shown(request->job_id(),
-                        [reactor, request, response](const absl::StatusOr<ShownTexts>& shown) {
-                          absl::Status status = shown.status();
-                          if (status.ok()) {
-                            auto proto = ShownToProto(*shown, request->with_files());
-                            status = proto.status();
-                            if (status.ok()) *response = *std::move(proto);
-                          }
-                          reactor->Finish(ToApiGrpc(status));
-                        });
+  Jobs(*context).Shown(request->job_id(),
+                       [reactor, request, response](const absl::StatusOr<ShownTexts>& shown) {
+                         absl::Status status = shown.status();
+                         if (status.ok()) {
+                           auto proto = ShownToProto(*shown, request->with_files());
+                           status = proto.status();
+                           if (status.ok()) *response = *std::move(proto);
+                         }
+                         reactor->Finish(ToApiGrpc(status));
+                       });
   return reactor;
 }
 
 grpc::ServerWriteReactor<v1::ReadLogsResponse>* JobServiceAdapter::ReadLogs(
-    grpc::CallbackServerContext*, const v1::ReadLogsRequest* request) {
-  return ReadLogsReactor::Start(
-      {.manager = parts_.manager, .stages = parts_.stages, .own = parts_.log}, *request);
+    grpc::CallbackServerContext* context, const v1::ReadLogsRequest* request) {
+  return ReadLogsReactor::Start({.manager = manager_, .stages = parts_.stages, .own = parts_.log},
+                                Jobs(*context), *request);
 }
 
 absl::Status JobServiceAdapter::ExportTo(const v1::ExportWeightsRequest& request,

@@ -1,4 +1,5 @@
-// JobServiceAdapter: JobService over the job manager and the checkpoint store.
+// JobServiceAdapter: JobService over the job manager and the checkpoint store. A user's certificate opens that user's own
+//            jobs (callers_jobs.h).
 // Ownership: borrows all of Parts.
 // Threads:   gRPC callbacks post and return; what reads files runs on one worker thread with a
 //            bounded queue (full: RESOURCE_EXHAUSTED).
@@ -14,6 +15,7 @@
 #include "checkpoint/store.h"
 #include "coordinator/loop/job_manager.h"
 #include "services/common/observe/log_ring.h"
+#include "services/coordinator/api/callers_jobs.h"
 #include "services/coordinator/stages/stage_observer.h"
 #include "services/coordinator/watch/trace_collector.h"
 #include "stagecoach/v1/job.grpc.pb.h"
@@ -27,6 +29,7 @@ class JobServiceAdapter final : public v1::JobService::CallbackService {
     CheckpointStore* checkpoints = nullptr;
     FileSystem* file_system = nullptr;
     const JobCodec* codec = nullptr;
+    const Callers* callers = nullptr;  // the server's; null: by certificates alone
     std::string export_folder;
     StageObserver* stages = nullptr;
     TraceCollector* traces = nullptr;
@@ -77,6 +80,10 @@ class JobServiceAdapter final : public v1::JobService::CallbackService {
   absl::Status ExportTo(const v1::ExportWeightsRequest& request, const JobSpec& spec,
                         v1::ExportWeightsResponse* response);
 
+  // All that a call may do with jobs; streams have the manager as well, behind a check.
+  CallersJobs Jobs(const grpc::CallbackServerContext& context) const;
+
+  JobManager* const manager_;
   const Parts parts_;
   TaskThread files_;
 };

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/caller_error.h"
 #include "services/common/grpc/grpc_status.h"
 
 namespace stagecoach {
@@ -28,15 +29,27 @@ ReadLogsReactor::ReadLogsReactor(const Parts& parts, const v1::ReadLogsRequest& 
 
 ReadLogsReactor::~ReadLogsReactor() { --readers; }
 
-ReadLogsReactor* ReadLogsReactor::Start(const Parts& parts, const v1::ReadLogsRequest& request) {
+ReadLogsReactor* ReadLogsReactor::Start(const Parts& parts, const CallersJobs& jobs,
+                                        const v1::ReadLogsRequest& request) {
   const bool too_many = ++readers > kMostReaders;
   std::shared_ptr<ReadLogsReactor> reactor(new ReadLogsReactor(parts, request));
   reactor->self_ = reactor;
   if (too_many) {
     reactor->End(absl::ResourceExhaustedError(
         absl::StrCat(kMostReaders, " log readers are there already; try again later")));
-  } else {
+  } else if (request.job_id().empty() && jobs.caller().own_only) {
+    reactor->End(ForCaller(absl::PermissionDeniedError(
+        "job_id: a user reads the lines of the jobs that it submitted; name one, or ask an "
+        "operator")));
+  } else if (request.job_id().empty()) {
     reactor->Poll();
+  } else {
+    jobs.Check(request.job_id(), [weak = reactor->weak_from_this()](const absl::Status& may) {
+      const std::shared_ptr<ReadLogsReactor> self = weak.lock();
+      if (self == nullptr) return;
+      if (may.ok()) return self->Poll();
+      self->End(may);
+    });
   }
   return reactor.get();
 }

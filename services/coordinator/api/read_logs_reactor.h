@@ -15,6 +15,7 @@
 #include <mutex>
 #include <optional>
 
+#include "services/coordinator/api/callers_jobs.h"
 #include "services/coordinator/watch/log_query.h"
 #include "services/coordinator/watch/log_reader.h"
 
@@ -32,7 +33,9 @@ class ReadLogsReactor final : public grpc::ServerWriteReactor<v1::ReadLogsRespon
     StageObserver* stages = nullptr;
     const LogRing* own = nullptr;
   };
-  static ReadLogsReactor* Start(const Parts& parts, const v1::ReadLogsRequest& request);
+  // PERMISSION_DENIED if the job is another user's, and for lines of all jobs if only some are the caller's.
+  static ReadLogsReactor* Start(const Parts& parts, const CallersJobs& jobs,
+                                const v1::ReadLogsRequest& request);
   ~ReadLogsReactor() override;
 
   void OnWriteDone(bool ok) override;

@@ -21,7 +21,8 @@ WatchReactor::WatchReactor(JobManager* manager, const std::string& id, uint64_t 
 
 WatchReactor::~WatchReactor() { --watchers; }
 
-WatchReactor* WatchReactor::Start(JobManager* manager, const std::string& id, uint64_t after) {
+WatchReactor* WatchReactor::Start(JobManager* manager, const CallersJobs& jobs,
+                                  const std::string& id, uint64_t after) {
   const bool too_many = ++watchers > kMostWatchers;
   std::shared_ptr<WatchReactor> reactor(new WatchReactor(manager, id, after));
   reactor->self_ = reactor;
@@ -29,13 +30,18 @@ WatchReactor* WatchReactor::Start(JobManager* manager, const std::string& id, ui
     reactor->OnEnded(absl::ResourceExhaustedError(
         absl::StrCat(kMostWatchers, " watches of jobs are open already; try again later")));
   } else {
-    reactor->Subscribe();
+    jobs.Check(id, [weak = std::weak_ptr<WatchReactor>(reactor)](const absl::Status& may) {
+      const std::shared_ptr<WatchReactor> self = weak.lock();
+      if (self == nullptr) return;
+      if (may.ok()) return self->Subscribe();
+      self->OnEnded(may);
+    });
   }
   return reactor.get();
 }
 
 void WatchReactor::Subscribe() {
-  std::weak_ptr<WatchReactor> weak = self_;
+  std::weak_ptr<WatchReactor> weak = weak_from_this();
   uint64_t after = 0;
   {
     std::lock_guard<std::mutex> lock(mutex_);

@@ -16,15 +16,19 @@
 #include <string>
 
 #include "coordinator/loop/job_manager.h"
+#include "services/coordinator/api/callers_jobs.h"
 #include "stagecoach/v1/job.pb.h"
 
 namespace stagecoach {
 
-class WatchReactor final : public grpc::ServerWriteReactor<v1::WatchJobResponse> {
+class WatchReactor final : public grpc::ServerWriteReactor<v1::WatchJobResponse>,
+                           public std::enable_shared_from_this<WatchReactor> {
  public:
   static constexpr size_t kQueuedRecords = 256;
   static constexpr int kMostWatchers = 1000;  // the next one: RESOURCE_EXHAUSTED
-  static WatchReactor* Start(JobManager* manager, const std::string& id, uint64_t after);
+  // PERMISSION_DENIED if the job is another user's.
+  static WatchReactor* Start(JobManager* manager, const CallersJobs& jobs, const std::string& id,
+                             uint64_t after);
 
   void OnWriteDone(bool ok) override;
   void OnCancel() override;

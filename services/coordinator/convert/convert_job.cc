@@ -92,6 +92,7 @@ v1::Job ToListed(const JobView& view) {
   job.set_pipeline_stages(view.pipeline_stages);
   job.set_weights_digest(view.weights_digest);
   job.set_weights_folder(view.weights_folder);
+  job.set_owner(view.owner);
   return job;
 }
 

@@ -1,5 +1,5 @@
 // Which tokens are let in, which files are taken, and that a file that changed counts at once.
-#include "services/common/http/token_file.h"
+#include "services/common/process/token_file.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -22,13 +22,14 @@ using ::testing::Not;
 TEST(TokenLines, SayWhoAndWhetherForControl) {
   const std::string digest = Sha256Hex("secret");
   const auto lines = ParseTokenLines(
-      "f", absl::StrCat("# people\n\nann ", digest, "\n  bob\t", digest, "  control\r\n"));
+      kHttpTokens, "f",
+      absl::StrCat("# people\n\nann ", digest, "\n  bob\t", digest, "  control\r\n"));
   ASSERT_TRUE(lines.ok()) << lines.status();
   ASSERT_EQ(lines->size(), 2u);
   EXPECT_EQ((*lines)[0].name, "ann");
-  EXPECT_FALSE((*lines)[0].control);
+  EXPECT_FALSE((*lines)[0].marked);
   EXPECT_EQ((*lines)[1].digest, digest);
-  EXPECT_TRUE((*lines)[1].control);
+  EXPECT_TRUE((*lines)[1].marked);
 }
 
 TEST(TokenLines, ThatAreWrongAreNamedWithoutWhatTheySay) {
@@ -37,11 +38,21 @@ TEST(TokenLines, ThatAreWrongAreNamedWithoutWhatTheySay) {
        {std::string("ann"), std::string("ann TheTokenItself"), absl::StrCat("ann ", digest, "0"),
         absl::StrCat("ann ", digest, " kontrol"), absl::StrCat("ann ", digest, " control too"),
         absl::StrCat("a/b ", digest), absl::StrCat(digest, " ann")}) {
-    const auto lines = ParseTokenLines("tokens", absl::StrCat("# first\n", line));
+    const auto lines = ParseTokenLines(kHttpTokens, "tokens", absl::StrCat("# first\n", line));
     EXPECT_EQ(lines.status().code(), absl::StatusCode::kInvalidArgument) << line;
     EXPECT_THAT(std::string(lines.status().message()),
                 AllOf(HasSubstr("--http-token-file=tokens: line 2: "), Not(HasSubstr("TheToken"))));
   }
+}
+
+TEST(TokenLines, HaveTheMarkOfTheirUseAlone) {
+  const std::string digest = Sha256Hex("secret");
+  EXPECT_TRUE(ParseTokenLines(kUserTokens, "f", absl::StrCat("ann ", digest, " operator"))
+                  .value()[0]
+                  .marked);
+  const auto wrong = ParseTokenLines(kUserTokens, "f", absl::StrCat("ann ", digest, " control"));
+  EXPECT_THAT(std::string(wrong.status().message()),
+              AllOf(HasSubstr("--token-file=f: line 1"), HasSubstr("operator")));
 }
 
 class TokenFileTest : public ::testing::Test {
@@ -61,7 +72,7 @@ class TokenFileTest : public ::testing::Test {
 
 TEST_F(TokenFileTest, LetsInWhoseLineIsThere) {
   Write(Line("ann", "a") + Line("bob", "b"));
-  const auto file = TokenFile::Open(path_);
+  const auto file = TokenFile::Open(kHttpTokens, path_);
   ASSERT_TRUE(file.ok()) << file.status();
   EXPECT_EQ((*file)->Find(Sha256Hex("b"))->name, "bob");
   EXPECT_FALSE((*file)->Find(Sha256Hex("c")).has_value());
@@ -71,19 +82,20 @@ TEST_F(TokenFileTest, LetsInWhoseLineIsThere) {
 TEST_F(TokenFileTest, ThatOthersMayReadIsRefused) {
   for (const mode_t mode : {0640u, 0604u, 0660u, 0602u}) {
     Write(Line("ann", "a"), mode);
-    const auto file = TokenFile::Open(path_);
+    const auto file = TokenFile::Open(kHttpTokens, path_);
     EXPECT_EQ(file.status().code(), absl::StatusCode::kFailedPrecondition) << mode;
     EXPECT_THAT(std::string(file.status().message()), HasSubstr("chmod 0600"));
   }
-  EXPECT_THAT(std::string(TokenFile::Open("/no/such/file").status().message()),
+  EXPECT_THAT(std::string(TokenFile::Open(kHttpTokens, "/no/such/file").status().message()),
               HasSubstr("--http-token-file=/no/such/file"));
   Write("# nobody\n");
-  EXPECT_THAT(std::string(TokenFile::Open(path_).status().message()), HasSubstr("nobody"));
+  EXPECT_THAT(std::string(TokenFile::Open(kHttpTokens, path_).status().message()),
+              HasSubstr("nobody"));
 }
 
 TEST_F(TokenFileTest, IsReadAgainWhenItHasChanged) {
   Write(Line("ann", "a"));
-  const auto opened = TokenFile::Open(path_);
+  const auto opened = TokenFile::Open(kHttpTokens, path_);
   ASSERT_TRUE(opened.ok()) << opened.status();
   TokenFile& file = **opened;
   Write(Line("ann", "n"));  // as long as before, within the same moment

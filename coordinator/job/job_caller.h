@@ -1,0 +1,34 @@
+// JobCaller: who asks about jobs. A user sees and changes the jobs that it submitted; an operator, and whoever a
+// server lets in without a name (no TLS, or certificates of before there were roles), all of them.
+// Ownership: values.  Threads: pure functions.
+// Errors:    CheckOwner: PERMISSION_DENIED, naming the job but not whose it is.
+#ifndef STAGECOACH_COORDINATOR_JOB_JOB_CALLER_H_
+#define STAGECOACH_COORDINATOR_JOB_JOB_CALLER_H_
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "base/caller_error.h"
+
+namespace stagecoach {
+
+struct JobCaller {
+  std::string name;       // as a job's owner is kept, "user/alice"; empty: nobody knows
+  bool own_only = false;  // its own jobs and no others
+
+  bool May(const std::string& owner) const { return !own_only || (!name.empty() && name == owner); }
+};
+
+// owner: of the job; empty for jobs of older versions and of callers without a name.
+inline absl::Status CheckOwner(const JobCaller& caller, const std::string& job,
+                               const std::string& owner) {
+  if (caller.May(owner)) return absl::OkStatus();
+  return ForCaller(absl::PermissionDeniedError(absl::StrCat(
+      "job ", job, " is not of ", caller.name,
+      ": a user sees and changes the jobs that it submitted; ask an operator for others")));
+}
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_COORDINATOR_JOB_JOB_CALLER_H_

@@ -1,0 +1,70 @@
+// TokenFile: who may use a port by a token. A line for each one, "NAME SHA256-HEX [MARK]": the digest
+// of the token, so that who reads the file cannot use it, and a mark for whoever may do more.
+// Lines that are empty or begin with # are left out.
+// Ownership: none of the file. It is read again when it has changed; as long as it cannot be used
+//            nobody is let in, and the log says why.
+// Threads:   thread-safe.
+// Errors:    Open: INVALID_ARGUMENT naming flag, file, line and remedy; FAILED_PRECONDITION if
+//            others than the server's user may read or write it. (A file of root may be readable to
+//            the server's group, as Kubernetes mounts secrets.)
+#ifndef STAGECOACH_SERVICES_COMMON_PROCESS_TOKEN_FILE_H_
+#define STAGECOACH_SERVICES_COMMON_PROCESS_TOKEN_FILE_H_
+
+#include <sys/stat.h>
+
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+namespace stagecoach {
+
+// What a file is for. Constants.
+struct TokenUse {
+  const char* flag;  // that names the file
+  const char* mark;  // which a line may have behind its digest
+  const char* what;  // its lines open, for the log
+};
+// The HTTP port: `control` also changes something.
+inline constexpr TokenUse kHttpTokens{"--http-token-file", "control", "the HTTP port"};
+// The gRPC port of a coordinator, for users without a certificate; `operator` has that role.
+inline constexpr TokenUse kUserTokens{"--token-file", "operator", "gRPC by a token"};
+
+struct TokenLine {
+  std::string name;
+  std::string digest;   // SHA-256 of the token, 64 lower-case hexadecimal digits
+  bool marked = false;  // with the mark
+};
+
+// `file` is for errors.
+absl::StatusOr<std::vector<TokenLine>> ParseTokenLines(const TokenUse& use, const std::string& file,
+                                                       const std::string& text);
+
+class TokenFile {
+ public:
+  static absl::StatusOr<std::unique_ptr<TokenFile>> Open(const TokenUse& use,
+                                                         const std::string& path);
+  // The line with this digest; takes as long for a wrong one as for a right one.
+  std::optional<TokenLine> Find(const std::string& digest);
+
+ private:
+  TokenFile(const TokenUse& use, std::string path) : use_(use), path_(std::move(path)) {}
+  absl::Status Read();
+  bool HasChanged() const;
+
+  const TokenUse use_;
+  const std::string path_;
+  std::mutex mutex_;                   // guards the rest
+  std::optional<struct stat> as_was_;  // when it was read; nothing: it could not be looked at
+  bool settled_ = false;               // it was not written to just before that
+  std::vector<TokenLine> lines_;
+  std::string told_;  // the last reason in the log
+};
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_SERVICES_COMMON_PROCESS_TOKEN_FILE_H_

@@ -1,0 +1,69 @@
+#include "services/coordinator/api/callers_jobs.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "services/common/grpc/peer_identity.h"
+
+namespace stagecoach {
+
+JobCaller JobCallerOf(const Caller& caller) {
+  if (caller.identity.ok()) {
+    return {absl::StrCat(PeerRoleName(caller.identity->role), "/", caller.identity->name),
+            caller.identity->role != PeerRole::kOperator};
+  }
+  // Of another error than that there is no role: a token that was taken out of the file since the call was let in. It
+  // has nothing.
+  return {"", !absl::IsNotFound(caller.identity.status())};
+}
+
+void CallersJobs::Submit(const std::string& id_or_empty, const JobSpec& spec, OnView done,
+                         std::function<bool()> wanted) const {
+  manager_->Submit(id_or_empty, spec, std::move(done), std::move(wanted), caller_);
+}
+
+void CallersJobs::PlanJob(const JobSpec& spec,
+                          std::function<void(absl::StatusOr<Plan>)> done) const {
+  manager_->PlanJob(spec, std::move(done));
+}
+
+void CallersJobs::ListPage(uint64_t before, size_t most,
+                           std::function<void(absl::StatusOr<JobManager::Page>)> done) const {
+  manager_->ListPage(before, most, std::move(done), caller_);
+}
+
+void CallersJobs::Check(const std::string& id, std::function<void(absl::Status)> done) const {
+  if (!caller_.own_only) return done(absl::OkStatus());
+  manager_->CheckCaller(caller_, id, std::move(done));
+}
+
+void CallersJobs::Get(const std::string& id, OnView done) const {
+  Check(id, [manager = manager_, id, done = std::move(done)](const absl::Status& may) {
+    if (!may.ok()) return done(may);
+    manager->Get(id, done);
+  });
+}
+
+void CallersJobs::Shown(const std::string& id,
+                        std::function<void(absl::StatusOr<ShownTexts>)> done) const {
+  Check(id, [manager = manager_, id, done = std::move(done)](const absl::Status& may) {
+    if (!may.ok()) return done(may);
+    manager->Shown(id, done);
+  });
+}
+
+void CallersJobs::Cancel(const std::string& id, OnView done) const {
+  Check(id, [manager = manager_, id, done = std::move(done)](const absl::Status& may) {
+    if (!may.ok()) return done(may);
+    manager->Cancel(id, done);
+  });
+}
+
+void CallersJobs::Resume(const std::string& id, int64_t stages, OnView done) const {
+  Check(id, [manager = manager_, id, stages, done = std::move(done)](const absl::Status& may) {
+    if (!may.ok()) return done(may);
+    manager->Resume(id, stages, done);
+  });
+}
+
+}  // namespace stagecoach

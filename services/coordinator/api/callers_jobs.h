@@ -1,0 +1,50 @@
+// CallersJobs: the job manager as one caller of JobService may use it. What is asked of a job is asked first whether it
+// may; nothing else in the service has the manager.
+// Ownership: borrows the manager; a value for one call, not needed by the time of the answer.
+// Threads:   as JobManager.
+// Errors:    PERMISSION_DENIED for another user's job, else JobManager's.
+#ifndef STAGECOACH_SERVICES_COORDINATOR_API_CALLERS_JOBS_H_
+#define STAGECOACH_SERVICES_COORDINATOR_API_CALLERS_JOBS_H_
+
+#include <functional>
+#include <string>
+
+#include "coordinator/job/job_caller.h"
+#include "coordinator/loop/job_manager.h"
+#include "services/common/grpc/callers.h"
+
+namespace stagecoach {
+
+// The name is "ROLE/NAME", and all but operators have their own jobs only. Of whom was let in without a role nothing is
+// known, and everything allowed.
+JobCaller JobCallerOf(const Caller& caller);
+
+class CallersJobs {
+ public:
+  using OnView = std::function<void(absl::StatusOr<JobView>)>;
+
+  CallersJobs(JobManager* manager, JobCaller caller)
+      : manager_(manager), caller_(std::move(caller)) {}
+
+  const JobCaller& caller() const { return caller_; }
+  // Of JobManager.
+  void Submit(const std::string& id_or_empty, const JobSpec& spec, OnView done,
+              std::function<bool()> wanted) const;
+  void PlanJob(const JobSpec& spec, std::function<void(absl::StatusOr<Plan>)> done) const;
+  void ListPage(uint64_t before, size_t most,
+                std::function<void(absl::StatusOr<JobManager::Page>)> done) const;
+  void Get(const std::string& id, OnView done) const;
+  void Shown(const std::string& id, std::function<void(absl::StatusOr<ShownTexts>)> done) const;
+  void Cancel(const std::string& id, OnView done) const;
+  void Resume(const std::string& id, int64_t stages, OnView done) const;
+  // For streams, which go on asking: OK once means that they may, as a job's owner never changes.
+  void Check(const std::string& id, std::function<void(absl::Status)> done) const;
+
+ private:
+  JobManager* const manager_;
+  const JobCaller caller_;
+};
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_SERVICES_COORDINATOR_API_CALLERS_JOBS_H_
