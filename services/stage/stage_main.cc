@@ -31,7 +31,7 @@ int main(int argc, char** argv) {
   parser.Text("--advertise", &flags.advertise,
               "address that coordinator and neighbours dial; default: the listening one",
               "STAGECOACH_ADVERTISE");
-  parser.Text("--device", &flags.device, "cpu, cuda[:N], reference or simulated[:GFLOP/s]");
+  parser.Text("--device", &flags.device, "cpu, cuda[:N], reference or simulated[:GFLOP/s[:GB/s]]");
   parser.Texts("--data-root", &flags.data_roots,
                "a folder, or a file, that jobs may read; repeatable; default: on loopback every "
                "file, else none");

@@ -73,7 +73,7 @@ absl::StatusOr<std::unique_ptr<Backend>> MakeBackend(const StageFlags& flags) {
     return MakeCudaBackend(options, ordinal);
   }
   return absl::InvalidArgumentError(absl::StrCat(
-      "--device=", flags.device, ": want cpu, cuda[:N], reference or simulated[:GFLOP/s]"));
+      "--device=", flags.device, ": want cpu, cuda[:N], reference or simulated[:GFLOP/s[:GB/s]]"));
 }
 
 // What a shutdown has for the running step; the rest is for ending what did not end by then.

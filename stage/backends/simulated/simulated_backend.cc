@@ -8,6 +8,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "base/bfloat16.h"
 #include "base/check.h"
 #include "base/progress.h"
@@ -23,18 +24,23 @@ double Elements(const Tensor& tensor) { return static_cast<double>(tensor.elemen
 }  // namespace
 
 absl::StatusOr<SimulatedDevice> ParseSimulatedDevice(const std::string& device) {
-  constexpr char kName[] = "simulated";
+  const std::vector<std::string> parts = absl::StrSplit(device, ':');
   SimulatedDevice result;
-  if (device == kName) return result;
-  const std::string prefix = absl::StrCat(kName, ":");
-  double gigaflops = 0;
-  if (device.rfind(prefix, 0) == 0 && absl::SimpleAtod(device.substr(prefix.size()), &gigaflops) &&
-      gigaflops >= 1e-3 && gigaflops <= 1e9) {
-    result.flops_per_second = result.bytes_per_second = gigaflops * 1e9;
-    return result;
+  std::vector<double> rates;  // in units of 1e9 a second
+  for (size_t i = 1; i < parts.size(); ++i) {
+    double rate = 0;
+    if (absl::SimpleAtod(parts[i], &rate) && rate >= 1e-3 && rate <= 1e9) rates.push_back(rate);
   }
-  return absl::InvalidArgumentError(absl::StrCat(
-      "device ", device, ": want simulated or simulated:RATE, in GFLOP/s from 0.001 to 1e9"));
+  if (parts[0] != "simulated" || parts.size() > 3 || rates.size() + 1 != parts.size()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("device ", device,
+                     ": want simulated, simulated:RATE or simulated:RATE:BANDWIDTH, in "
+                     "GFLOP/s and GB/s from 0.001 to 1e9"));
+  }
+  if (rates.empty()) return result;
+  result.flops_per_second = rates.front() * 1e9;
+  result.bytes_per_second = rates.back() * 1e9;
+  return result;
 }
 
 namespace {

@@ -25,8 +25,8 @@ struct SimulatedDevice {
   double bytes_per_second = 50e9;
 };
 
-// "simulated" or "simulated:20" (GFLOP/s; memory moves as many bytes as there are FLOPs).
-// INVALID_ARGUMENT otherwise.
+// "simulated", "simulated:20" (GFLOP/s; memory moves as many bytes as there are FLOPs), or
+// "simulated:20:0.6" (GFLOP/s and GB/s). INVALID_ARGUMENT otherwise.
 absl::StatusOr<SimulatedDevice> ParseSimulatedDevice(const std::string& device);
 
 class SimulatedBackend final : public Backend {

@@ -120,7 +120,10 @@ TEST(SimulatedDevice, ParsesItsRate) {
   EXPECT_EQ(ParseSimulatedDevice("simulated")->flops_per_second, 50e9);
   EXPECT_EQ(ParseSimulatedDevice("simulated:20")->flops_per_second, 20e9);
   EXPECT_EQ(ParseSimulatedDevice("simulated:0.5")->bytes_per_second, 0.5e9);
-  for (const char* bad : {"simulated:", "simulated:0", "simulated:-1", "simulated:nan",
+  EXPECT_EQ(ParseSimulatedDevice("simulated:20:0.6")->flops_per_second, 20e9);
+  EXPECT_EQ(ParseSimulatedDevice("simulated:20:0.6")->bytes_per_second, 0.6e9);
+  for (const char* bad : {"simulated:", "simulated:20:", "simulated::20", "simulated:20:0.6:1",
+                          "simulated:20:x", "simulated:0", "simulated:-1", "simulated:nan",
                           "simulated:x", "simulated20", "cpu", "simulated:1e10"}) {
     const auto device = ParseSimulatedDevice(bad);
     EXPECT_FALSE(device.ok()) << bad;
