@@ -147,8 +147,8 @@ int RunChild(const Flags& flags) {
   const std::unique_ptr<Allocator> allocator = MakeHostAllocator(0);
   GrpcLinkConnector connector(ConnectorOptions(flags));
   Bell bell;
-  std::unique_ptr<Link> link =
-      connector.Dial(absl::StrCat("127.0.0.1:", grpc_port), kBoundary, *allocator);
+  std::unique_ptr<Link> link = connector.Dial(absl::StrCat("127.0.0.1:", grpc_port), kBoundary,
+                                              *allocator, kAnyMessageBytes);
   link->SetReadyCallback([&bell] { bell.Ring(); });
   const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in address{};
@@ -271,7 +271,7 @@ class Parent {
     server_ = builder.BuildAndStart();
     CHECK(server_ != nullptr) << "gRPC server";
     connector_->Serve(loop_.get());
-    link_ = connector_->Accept(kBoundary, *allocator_);
+    link_ = connector_->Accept(kBoundary, *allocator_, kAnyMessageBytes);
     link_->SetReadyCallback([this] { bell_.Ring(); });
 
     const int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);

@@ -5,11 +5,11 @@
 namespace stagecoach {
 
 std::unique_ptr<Link> InProcessConnector::Dial(const std::string&, const BoundaryId& boundary,
-                                               Allocator&) {
+                                               Allocator&, int64_t) {
   return Take(boundary, &Meeting::upstream_end);
 }
 
-std::unique_ptr<Link> InProcessConnector::Accept(const BoundaryId& boundary, Allocator&) {
+std::unique_ptr<Link> InProcessConnector::Accept(const BoundaryId& boundary, Allocator&, int64_t) {
   return Take(boundary, &Meeting::downstream_end);
 }
 

@@ -1,5 +1,6 @@
 // InProcessConnector: joins the stages of one process; addresses are ignored, the two ends meet by
 // boundary, whoever comes first.
+// Messages of any size pass: they are made in this process.
 // Ownership: the links belong to the callers; an end that is never asked for stays here.
 // Threads:   thread-safe.
 #ifndef STAGECOACH_STAGE_LINK_IN_PROCESS_CONNECTOR_H_
@@ -19,8 +20,9 @@ class InProcessConnector final : public LinkConnector {
   explicit InProcessConnector(const LinkOptions& options) : options_(options) {}
 
   std::unique_ptr<Link> Dial(const std::string& address, const BoundaryId& boundary,
-                             Allocator& allocator) override;
-  std::unique_ptr<Link> Accept(const BoundaryId& boundary, Allocator& allocator) override;
+                             Allocator& allocator, int64_t most_message_bytes) override;
+  std::unique_ptr<Link> Accept(const BoundaryId& boundary, Allocator& allocator,
+                               int64_t most_message_bytes) override;
 
  private:
   struct Meeting {

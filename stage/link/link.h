@@ -14,6 +14,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -103,15 +104,20 @@ struct BoundaryId {
   std::string ToString() const;  // "job a term 1 generation 2 boundary 0 -> 1"
 };
 
+// A link that takes messages of any size.
+inline constexpr int64_t kAnyMessageBytes = std::numeric_limits<int64_t>::max();
+
 // LinkConnector: makes links across processes. The upstream stage dials, the downstream one accepts;
 // both return at once with a link that is open for TrySend/TryReceive and becomes connected, or closes
-// with DEADLINE_EXCEEDED, later.
+// with DEADLINE_EXCEEDED, later. most_message_bytes: a larger message that arrives closes the link, before memory is taken
+// for it.
 class LinkConnector {
  public:
   virtual ~LinkConnector() = default;
   virtual std::unique_ptr<Link> Dial(const std::string& address, const BoundaryId& boundary,
-                                     Allocator& allocator) = 0;
-  virtual std::unique_ptr<Link> Accept(const BoundaryId& boundary, Allocator& allocator) = 0;
+                                     Allocator& allocator, int64_t most_message_bytes) = 0;
+  virtual std::unique_ptr<Link> Accept(const BoundaryId& boundary, Allocator& allocator,
+                                       int64_t most_message_bytes) = 0;
 };
 
 }  // namespace stagecoach

@@ -64,11 +64,12 @@ class FaultyConnector final : public LinkConnector {
       : connector_(connector), upstream_(upstream), faults_(std::move(faults)) {}
 
   std::unique_ptr<Link> Dial(const std::string& address, const BoundaryId& boundary,
-                             Allocator& allocator) override {
-    return Wrap(boundary, connector_->Dial(address, boundary, allocator));
+                             Allocator& allocator, int64_t most_message_bytes) override {
+    return Wrap(boundary, connector_->Dial(address, boundary, allocator, most_message_bytes));
   }
-  std::unique_ptr<Link> Accept(const BoundaryId& boundary, Allocator& allocator) override {
-    return Wrap(boundary, connector_->Accept(boundary, allocator));
+  std::unique_ptr<Link> Accept(const BoundaryId& boundary, Allocator& allocator,
+                               int64_t most_message_bytes) override {
+    return Wrap(boundary, connector_->Accept(boundary, allocator, most_message_bytes));
   }
 
  private:

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/status.h"
+#include "plan/cell_messages.h"
 #include "plan/data_kinds.h"
 #include "plan/host_memory.h"
 #include "stage/data/open_source.h"
@@ -90,16 +91,26 @@ absl::Status OpenData(const JobSpec& spec, const Network& model,
 void OpenLinks(const LoadingParts& parts, LoadedCell* loaded) {
   const LoadCommand& command = loaded->command;
   const int stage = command.stage.value;
+  const std::vector<int>& firsts = command.partition.first_layers;
+  const Network& network = loaded->network();
+  const bool is_last = stage + 1 == command.partition.stages();
+  const int end =
+      is_last ? static_cast<int>(network.layers.size()) : firsts[static_cast<size_t>(stage) + 1];
+  const TrainingSpec& training = command.spec.training;
+  const ArrivingMessages most =
+      MessagesOfCell(network, firsts[static_cast<size_t>(stage)], end,
+                     MicroBatchSize(training.batch_size, training.micro_batches, 0));
   BoundaryId boundary{command.fence.job, command.fence.term, command.fence.generation};
   Allocator& allocator = parts.backend->link_allocator();
   if (stage > 0) {
     boundary.upstream = StageId(stage - 1);
-    loaded->upstream = parts.connector->Accept(boundary, allocator);
+    loaded->upstream = parts.connector->Accept(boundary, allocator, most.from_before);
     loaded->upstream->SetReadyCallback(parts.link_ready);
   }
-  if (stage + 1 < command.partition.stages()) {
+  if (!is_last) {
     boundary.upstream = StageId(stage);
-    loaded->downstream = parts.connector->Dial(command.downstream_address, boundary, allocator);
+    loaded->downstream =
+        parts.connector->Dial(command.downstream_address, boundary, allocator, most.from_behind);
     loaded->downstream->SetReadyCallback(parts.link_ready);
   }
 }

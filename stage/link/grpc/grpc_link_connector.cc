@@ -88,8 +88,8 @@ class GrpcLinkConnector::Impl final : public ServerStream::Waiting,
   }
 
   std::unique_ptr<Link> Dial(const std::string& address, const BoundaryId& boundary,
-                             Allocator& allocator) {
-    auto core = MakeCore(boundary, address, true, allocator);
+                             Allocator& allocator, int64_t most_message_bytes) {
+    auto core = MakeCore(boundary, address, true, allocator, most_message_bytes);
     if (!AddCore(core)) {
       core->Close(absl::CancelledError("this stage is shutting down"));
       return std::make_unique<GrpcLink>(core);
@@ -100,9 +100,10 @@ class GrpcLinkConnector::Impl final : public ServerStream::Waiting,
     return std::make_unique<GrpcLink>(core);
   }
 
-  std::unique_ptr<Link> Accept(const BoundaryId& boundary, Allocator& allocator) {
-    auto core =
-        MakeCore(boundary, absl::StrCat("stage ", boundary.upstream.value), false, allocator);
+  std::unique_ptr<Link> Accept(const BoundaryId& boundary, Allocator& allocator,
+                               int64_t most_message_bytes) {
+    auto core = MakeCore(boundary, absl::StrCat("stage ", boundary.upstream.value), false,
+                         allocator, most_message_bytes);
     std::vector<Early> outdated;
     std::optional<Early> early;
     bool shut_down = false;
@@ -204,8 +205,10 @@ class GrpcLinkConnector::Impl final : public ServerStream::Waiting,
   }
 
   std::shared_ptr<LinkCore> MakeCore(const BoundaryId& boundary, const std::string& peer,
-                                     bool upstream_end, Allocator& allocator) {
+                                     bool upstream_end, Allocator& allocator,
+                                     int64_t most_message_bytes) {
     LinkCore::Options core;
+    core.most_message_bytes = most_message_bytes;
     core.boundary = boundary;
     core.peer = peer;
     core.upstream_end = upstream_end;
@@ -361,12 +364,14 @@ grpc::Service* GrpcLinkConnector::service() { return impl_->service(); }
 void GrpcLinkConnector::Serve(RpcLoop* loop) { impl_->Serve(loop); }
 
 std::unique_ptr<Link> GrpcLinkConnector::Dial(const std::string& address,
-                                              const BoundaryId& boundary, Allocator& allocator) {
-  return impl_->Dial(address, boundary, allocator);
+                                              const BoundaryId& boundary, Allocator& allocator,
+                                              int64_t most_message_bytes) {
+  return impl_->Dial(address, boundary, allocator, most_message_bytes);
 }
 
-std::unique_ptr<Link> GrpcLinkConnector::Accept(const BoundaryId& boundary, Allocator& allocator) {
-  return impl_->Accept(boundary, allocator);
+std::unique_ptr<Link> GrpcLinkConnector::Accept(const BoundaryId& boundary, Allocator& allocator,
+                                                int64_t most_message_bytes) {
+  return impl_->Accept(boundary, allocator, most_message_bytes);
 }
 
 void GrpcLinkConnector::Shutdown() { impl_->Shutdown(); }

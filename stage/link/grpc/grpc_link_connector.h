@@ -49,8 +49,9 @@ class GrpcLinkConnector final : public LinkConnector {
   grpc::Service* service();
   void Serve(RpcLoop* loop);
   std::unique_ptr<Link> Dial(const std::string& address, const BoundaryId& boundary,
-                             Allocator& allocator) override;
-  std::unique_ptr<Link> Accept(const BoundaryId& boundary, Allocator& allocator) override;
+                             Allocator& allocator, int64_t most_message_bytes) override;
+  std::unique_ptr<Link> Accept(const BoundaryId& boundary, Allocator& allocator,
+                               int64_t most_message_bytes) override;
 
   // Closes every link, refuses waiting and new streams, and waits until the dialled streams are
   // gone.

@@ -97,8 +97,8 @@ class GrpcLinkTest : public ::testing::Test {
 
   void Connect() {
     Start();
-    down_ = server_->connector.Accept(boundary_, *allocator_);
-    up_ = dialler_->Dial(server_->address(), boundary_, *allocator_);
+    down_ = server_->connector.Accept(boundary_, *allocator_, kAnyMessageBytes);
+    up_ = dialler_->Dial(server_->address(), boundary_, *allocator_, kAnyMessageBytes);
     Hear();
   }
 

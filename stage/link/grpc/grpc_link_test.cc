@@ -123,10 +123,10 @@ TEST_F(GrpcLinkTest, RefusesASendWhenTheReceiverTakesNothing) {
 
 TEST_F(GrpcLinkTest, TakesSendsBeforeThePeerIsThere) {
   Start();
-  up_ = dialler_->Dial(server_->address(), boundary_, *allocator_);
+  up_ = dialler_->Dial(server_->address(), boundary_, *allocator_, kAnyMessageBytes);
   Hear();
   ASSERT_TRUE(up_->TrySend(Message(MessageKind::kActivation, 0, 1000)));
-  down_ = server_->connector.Accept(boundary_, *allocator_);
+  down_ = server_->connector.Accept(boundary_, *allocator_, kAnyMessageBytes);
   Hear();
   const std::optional<TensorMessage> message = Receive(*down_);
   ASSERT_TRUE(message.has_value()) << down_->status();
@@ -210,7 +210,8 @@ TEST_F(GrpcLinkTest, RefusesAnOlderIncarnation) {
   Connect();
   BoundaryId older = boundary_;
   older.generation = 1;
-  std::unique_ptr<Link> late = dialler_->Dial(server_->address(), older, *allocator_);
+  std::unique_ptr<Link> late =
+      dialler_->Dial(server_->address(), older, *allocator_, kAnyMessageBytes);
   late->SetReadyCallback(bell_.Rope());
   const absl::Status status = WaitClosed(*late);
   EXPECT_EQ(status.code(), absl::StatusCode::kAborted) << status;
@@ -222,7 +223,8 @@ TEST_F(GrpcLinkTest, RefusesASecondStreamForABoundary) {
   Connect();
   ASSERT_TRUE(up_->TrySend(Message(MessageKind::kActivation, 0, 10)));
   ASSERT_TRUE(Receive(*down_).has_value());
-  std::unique_ptr<Link> twin = dialler_->Dial(server_->address(), boundary_, *allocator_);
+  std::unique_ptr<Link> twin =
+      dialler_->Dial(server_->address(), boundary_, *allocator_, kAnyMessageBytes);
   twin->SetReadyCallback(bell_.Rope());
   EXPECT_EQ(WaitClosed(*twin).code(), absl::StatusCode::kAlreadyExists);
   EXPECT_TRUE(up_->status().ok());
@@ -231,7 +233,7 @@ TEST_F(GrpcLinkTest, RefusesASecondStreamForABoundary) {
 TEST_F(GrpcLinkTest, GivesUpWhenNobodyAccepts) {
   options_.connect_deadline_seconds = 0.2;
   Start();
-  up_ = dialler_->Dial(server_->address(), boundary_, *allocator_);
+  up_ = dialler_->Dial(server_->address(), boundary_, *allocator_, kAnyMessageBytes);
   Hear();
   EXPECT_EQ(WaitClosed(*up_).code(), absl::StatusCode::kDeadlineExceeded) << up_->status();
 }
@@ -239,7 +241,7 @@ TEST_F(GrpcLinkTest, GivesUpWhenNobodyAccepts) {
 TEST_F(GrpcLinkTest, GivesUpWhenNobodyDials) {
   options_.connect_deadline_seconds = 0.2;
   Start();
-  down_ = server_->connector.Accept(boundary_, *allocator_);
+  down_ = server_->connector.Accept(boundary_, *allocator_, kAnyMessageBytes);
   Hear();
   const absl::Status status = WaitClosed(*down_);
   EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded) << status;
@@ -249,7 +251,7 @@ TEST_F(GrpcLinkTest, GivesUpWhenNobodyDials) {
 TEST_F(GrpcLinkTest, GivesUpWhenNobodyListens) {
   options_.connect_deadline_seconds = 0.2;
   Start();
-  up_ = dialler_->Dial("127.0.0.1:1", boundary_, *allocator_);
+  up_ = dialler_->Dial("127.0.0.1:1", boundary_, *allocator_, kAnyMessageBytes);
   Hear();
   EXPECT_EQ(WaitClosed(*up_).code(), absl::StatusCode::kDeadlineExceeded) << up_->status();
 }
@@ -263,7 +265,7 @@ TEST_F(GrpcLinkTest, AnAnswerThatGrpcMakesUpIsABrokenLink) {
   v1::StageService::Service another;  // no links
   builder.RegisterService(&another);
   const std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
-  up_ = dialler_->Dial(absl::StrCat("127.0.0.1:", port), boundary_, *allocator_);
+  up_ = dialler_->Dial(absl::StrCat("127.0.0.1:", port), boundary_, *allocator_, kAnyMessageBytes);
   Hear();
   const absl::Status status = WaitClosed(*up_);
   EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable) << status;
@@ -274,8 +276,8 @@ TEST_F(GrpcLinkTest, LinksMayBeDestroyedAtAnyTime) {
   Start();
   for (int round = 0; round < 30; ++round) {
     ++boundary_.generation;
-    up_ = dialler_->Dial(server_->address(), boundary_, *allocator_);
-    down_ = server_->connector.Accept(boundary_, *allocator_);
+    up_ = dialler_->Dial(server_->address(), boundary_, *allocator_, kAnyMessageBytes);
+    down_ = server_->connector.Accept(boundary_, *allocator_, kAnyMessageBytes);
     for (int i = 0; i < round % 4; ++i) {
       ASSERT_TRUE(up_->TrySend(Message(MessageKind::kActivation, i, 100'000)));
     }

@@ -46,7 +46,8 @@ absl::Status Refusal(const grpc::Status& status, const std::string& text) {
 
 LinkCore::LinkCore(Options options)
     : options_(std::move(options)),
-      assembler_(options_.boundary, !options_.upstream_end, options_.allocator) {
+      assembler_(options_.boundary, !options_.upstream_end, options_.allocator,
+                 options_.most_message_bytes) {
   CHECK(options_.link.capacity_messages >= 1) << "without a buffer two neighbours block each other";
   CHECK(options_.link.chunk_bytes >= 1) << "a chunk carries something";
 }

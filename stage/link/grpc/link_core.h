@@ -54,6 +54,7 @@ class LinkCore : public std::enable_shared_from_this<LinkCore> {
     bool upstream_end = false;  // sends activations
     LinkOptions link;
     Allocator* allocator = nullptr;
+    int64_t most_message_bytes = kAnyMessageBytes;  // that arrives
     LinkTotals* totals = nullptr;
     LinkObserver on_transfer;             // may be empty
     ProgressCounter* progress = nullptr;  // ticks with every chunk that arrives; may be null

@@ -23,8 +23,11 @@ bool EndsMessage(const LinkFrame& frame) {
 }  // namespace
 
 MessageAssembler::MessageAssembler(const BoundaryId& boundary, bool from_above,
-                                   Allocator* allocator)
-    : boundary_(boundary), from_above_(from_above), allocator_(allocator) {}
+                                   Allocator* allocator, int64_t most_bytes)
+    : boundary_(boundary),
+      from_above_(from_above),
+      allocator_(allocator),
+      most_bytes_(static_cast<uint64_t>(most_bytes)) {}
 
 absl::Status MessageAssembler::BeginMessage(const LinkFrame& frame) {
   if (frame.tensor_index != 0 || frame.offset != 0) {
@@ -37,10 +40,18 @@ absl::Status MessageAssembler::BeginMessage(const LinkFrame& frame) {
   message_->micro_batch = MicroBatchId(static_cast<int32_t>(frame.micro_batch));
   message_->sent_unix_nanos = frame.sent_unix_nanos;
   tensor_count_ = frame.tensor_count;
+  begun_bytes_ = 0;
   return absl::OkStatus();
 }
 
+// Of a few bytes that say so memory was taken for 16 GiB.
 absl::Status MessageAssembler::BeginTensor(const LinkFrame& frame) {
+  begun_bytes_ += frame.tensor_bytes;  // of at most 64 tensors of 2^34
+  if (begun_bytes_ > most_bytes_) {
+    return absl::InvalidArgumentError(absl::StrCat(Place(frame), ": makes a message of ",
+                                                   begun_bytes_, " bytes, and this boundary has ",
+                                                   "none of more than ", most_bytes_));
+  }
   absl::StatusOr<Tensor> tensor =
       MakeTensor(*allocator_, MemoryKind::kActivations, frame.dtype, Shape(frame.shape));
   if (!tensor.ok()) return Annotate(tensor.status(), Place(frame));

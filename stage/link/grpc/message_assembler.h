@@ -3,8 +3,8 @@
 // Ownership: borrows the allocator, which outlives it.
 // Threads:   thread-compatible; used by the stream's read reactions, one after the other.
 // Errors:    DATA_LOSS for a chunk whose bytes do not match its CRC-32C; INVALID_ARGUMENT for
-//            chunks that are out of order or contradict each other; RESOURCE_EXHAUSTED from the
-//            allocator. All of them end the link. Frames of an older incarnation are counted and
+//            chunks that are out of order or contradict each other, or belong to a message larger than any that the
+//            boundary carries; RESOURCE_EXHAUSTED from the allocator. All of them end the link. Frames of an older incarnation are counted and
 //            dropped.
 #ifndef STAGECOACH_STAGE_LINK_GRPC_MESSAGE_ASSEMBLER_H_
 #define STAGECOACH_STAGE_LINK_GRPC_MESSAGE_ASSEMBLER_H_
@@ -27,7 +27,9 @@ class MessageAssembler {
   };
 
   // from_above: what comes flows down.
-  MessageAssembler(const BoundaryId& boundary, bool from_above, Allocator* allocator);
+  // most_bytes: of a message's tensors together.
+  MessageAssembler(const BoundaryId& boundary, bool from_above, Allocator* allocator,
+                   int64_t most_bytes = kAnyMessageBytes);
   absl::StatusOr<Result> Add(const LinkFrame& frame, Pieces pieces);
 
  private:
@@ -38,8 +40,10 @@ class MessageAssembler {
   const BoundaryId boundary_;
   const bool from_above_;
   Allocator* const allocator_;
+  const uint64_t most_bytes_;
   std::optional<TensorMessage> message_;  // at hand
   uint32_t tensor_count_ = 0;
+  uint64_t begun_bytes_ = 0;  // of its tensors, up to the one at hand
   uint64_t next_offset_ = 0;  // in the last tensor of message_
 };
 

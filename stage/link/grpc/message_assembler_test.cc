@@ -166,5 +166,43 @@ TEST_F(MessageAssemblerTest, SurvivesSpoiledFrames) {
   }
 }
 
+// A head of fifty bytes took memory for 16 GiB, before a byte of the tensor was there.
+TEST_F(MessageAssemblerTest, AMessageLargerThanTheBoundaryCarriesTakesNoMemory) {
+  MessageAssembler assembler({"job-a", 1, 2, StageId(0)}, true, allocator_.get(), 3200);
+  const auto add = [&](const LinkFrame& frame) {
+    const std::span<const std::byte> piece =
+        std::as_bytes(std::span<const char>(data_.data(), data_.size()));
+    return assembler.Add(frame, {&piece, 1}).status();
+  };
+  LinkFrame huge = Frame(0, 1, 0, 500);
+  huge.shape = {int64_t{1} << 32};
+  huge.tensor_bytes = uint64_t{1} << 34;
+  const absl::Status refused = add(huge);
+  EXPECT_EQ(refused.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(refused.message()),
+              HasSubstr("step 5 micro-batch 3 tensor 0 offset 0: makes a message of 17179869184 "
+                        "bytes, and this boundary has none of more than 3200"));
+  EXPECT_EQ(allocator_->Use().total_peak, 0);
+}
+
+// Tensors that each would pass.
+TEST_F(MessageAssemblerTest, ThreeTensorsMayNotMakeAMessageTooLarge) {
+  MessageAssembler assembler({"job-a", 1, 2, StageId(0)}, true, allocator_.get(), 3200);
+  const std::span<const std::byte> piece =
+      std::as_bytes(std::span<const char>(data_.data(), data_.size()));
+  for (uint32_t message = 0; message < 2; ++message) {  // what was counted goes with its message
+    for (uint32_t tensor = 0; tensor < 2; ++tensor) {
+      LinkFrame frame = Frame(tensor, 2, 0, 1600);
+      frame.tensor_bytes = 1600;
+      EXPECT_TRUE(assembler.Add(frame, {&piece, 1}).ok()) << message << ", " << tensor;
+    }
+  }
+  for (uint32_t tensor = 0; tensor < 3; ++tensor) {
+    LinkFrame frame = Frame(tensor, 3, 0, 1600);
+    frame.tensor_bytes = 1600;
+    EXPECT_EQ(assembler.Add(frame, {&piece, 1}).ok(), tensor < 2) << tensor;
+  }
+}
+
 }  // namespace
 }  // namespace stagecoach

@@ -17,7 +17,7 @@ class StrangePeerTest : public GrpcLinkTest {
 
   void Open() {
     Start();
-    down_ = server_->connector.Accept(boundary_, *allocator_);
+    down_ = server_->connector.Accept(boundary_, *allocator_, kAnyMessageBytes);
     Hear();
     channel_ = grpc::CreateChannel(server_->address(), grpc::InsecureChannelCredentials());
     stub_ = v1::LinkService::NewStub(channel_);
@@ -131,7 +131,7 @@ TEST_F(StrangePeerTest, OneThatLeavesBeforeItsHelloIsForgotten) {
   ASSERT_TRUE(stream_->WritesDone());
   EXPECT_EQ(End().error_code(), grpc::StatusCode::CANCELLED);
   EXPECT_TRUE(down_->status().ok()) << "the boundary still waits for its peer";
-  up_ = dialler_->Dial(server_->address(), boundary_, *allocator_);
+  up_ = dialler_->Dial(server_->address(), boundary_, *allocator_, kAnyMessageBytes);
   Hear();
   ASSERT_TRUE(up_->TrySend(Message(MessageKind::kActivation, 0, 100)));
   EXPECT_TRUE(Receive(*down_).has_value());
