@@ -15,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "base/progress.h"
 #include "base/status.h"
 #include "base/utf8.h"
 #include "checkpoint/names.h"
@@ -342,6 +343,7 @@ absl::StatusOr<std::vector<DataRoots::Entry>> DataRoots::List(const FileHandle& 
   std::vector<Entry> entries;
   errno = 0;
   while (const dirent* const found = readdir(stream)) {
+    TickProgress();  // a million names on a cold share take minutes, and are not stuck
     Entry entry{.name = found->d_name};
     struct stat information;
     // Gone meanwhile, it is kOther.

@@ -14,6 +14,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
+#include "base/progress.h"
 
 namespace stagecoach {
 namespace {
@@ -89,6 +90,17 @@ TEST_P(DataRootsTest, OpensWhatIsBeneathARoot) {
   EXPECT_EQ((*entries)[0].name, "a.txt");
   EXPECT_EQ((*entries)[0].bytes, 1);
   EXPECT_EQ((*entries)[1].kind, DataRoots::Entry::Kind::kFolder);
+}
+
+// Symptom: a folder of a million pictures on a cold share was never loaded, as its list showed no progress for minutes.
+TEST_P(DataRootsTest, AListGetsOnWithEveryName) {
+  for (int i = 0; i < 10; ++i) Write(absl::StrCat("root/many/", i), "");
+  const auto folder = Roots().OpenFolder(In("root/many"));
+  ASSERT_TRUE(folder.ok()) << folder.status();
+  ProgressCounter progress;
+  const ProgressScope scope(&progress);
+  ASSERT_TRUE(DataRoots::List(folder->descriptor).ok());
+  EXPECT_GE(progress.count(), 10u);
 }
 
 TEST_P(DataRootsTest, SaysTheSameOfWhatIsNotBeneathWhetherItIsThereOrNot) {
