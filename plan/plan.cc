@@ -148,9 +148,7 @@ std::optional<CardProfile> CardOf(const PlanAssumptions& assumptions, int stage)
 struct Programs {
   std::vector<StageProgram> training, evaluation;
 };
-Programs ProgramsOf(const JobSpec& spec, const Network& model, const Partition& partition,
-                    const ScheduleOptions& options) {
-  ScheduleOptions fitted = FitToNetwork(model, partition, options);
+Programs ProgramsOf(const JobSpec& spec, ScheduleOptions fitted) {
   Programs programs;
   programs.training = MakeSchedule(fitted).programs;
   if (!spec.evaluation.given()) return programs;
@@ -242,7 +240,7 @@ absl::StatusOr<Plan> PlanPartition(const JobSpec& spec, const Network& model,
   const ScheduleOptions options = FitToNetwork(model, partition, schedule.options);
   if (options != plan.schedule.options) plan.schedule = MakeSchedule(options);
   const int stages = partition.stages();
-  const Programs programs = ProgramsOf(spec, model, partition, schedule.options);
+  const Programs programs = ProgramsOf(spec, options);
   for (int stage = 0; stage < stages; ++stage) {
     plan.stages.push_back(PlanStage(spec, model, plan, programs, seconds, stage, assumptions));
   }
@@ -259,12 +257,13 @@ absl::StatusOr<Plan> PlanPartition(const JobSpec& spec, const Network& model,
 }
 
 // Each stage and layer is a forecast of memory or three: so many take some seconds.
-bool IsSearched(int64_t stages, int64_t layers, int64_t micro_batches) {
+bool IsSearched(int64_t searches, int64_t stages, int64_t layers, int64_t micro_batches) {
   constexpr int64_t kMost = int64_t{1} << 22, kOneForecast = 1024;
-  return stages * layers <= kMost / (kOneForecast + stages * micro_batches);
+  return searches * stages * layers <= kMost / (kOneForecast + stages * micro_batches);
 }
 
-// A partition in which the stage has these layers; the others have what they may.
+// A partition in which the stage has these layers; the others have what they may, and the first backward is as far down
+// as it can be.
 Partition PartitionAround(int stages, int layers, int stage, int first, int last) {
   Partition partition;
   for (int k = 0; k < stages; ++k) {
@@ -276,14 +275,28 @@ Partition PartitionAround(int stages, int layers, int stage, int first, int last
 }
 
 // The fastest partition whose cells all fit a stage's memory, which none of the candidates does; none if there is none.
+// Where the first backward is decides what zero_bubble keeps on the stages behind it. With `first_backward` it is on that
+// stage; without, each cell is asked where it costs least, and what is found need not fit.
 std::optional<Partition> PartitionWithin(const JobSpec& spec, const Network& model,
                                          const PlanAssumptions& assumptions, const Seconds& seconds,
-                                         const Schedule& schedule) {
+                                         const Schedule& schedule,
+                                         std::optional<int> first_backward) {
   const int stages = schedule.options.stages, layers = static_cast<int>(model.layers.size());
-  if (!IsSearched(stages, layers, spec.training.micro_batches)) return std::nullopt;
+  if (!IsSearched(first_backward.has_value() ? stages : 1, stages, layers,
+                  spec.training.micro_batches)) {
+    return std::nullopt;
+  }
+  const int trained = FirstTrainedLayer(model);
   const auto fits = [&](int stage, int first, int last) {
     const Partition around = PartitionAround(stages, layers, stage, first, last);
-    const Programs programs = ProgramsOf(spec, model, around, schedule.options);
+    ScheduleOptions options = FitToNetwork(model, around, schedule.options);
+    if (first_backward.has_value()) {
+      const bool may_be = stage < *first_backward ? last <= trained
+                                                  : (stage > *first_backward) == (first > trained);
+      if (!may_be) return false;
+      options.first_backward = *first_backward;
+    }
+    const Programs programs = ProgramsOf(spec, std::move(options));
     return MemoryOfStage(spec, model, programs, first, last, assumptions, stage).total() <=
            assumptions.stage_memory_limit_bytes;
   };
@@ -372,9 +385,18 @@ absl::StatusOr<Plan> MakePlan(const JobSpec& spec, const Network& model, int sta
   };
   for (const Partition& partition : candidates) RETURN_IF_ERROR(consider(partition));
   if (!best.has_value() && spec.pipeline.partition.kind == PartitionSpec::Kind::kAuto) {
-    const std::optional<Partition> within =
-        PartitionWithin(spec, model, assumptions, seconds, schedule);
-    if (within.has_value()) RETURN_IF_ERROR(consider(*within));
+    const auto within = [&](std::optional<int> first_backward) {
+      return PartitionWithin(spec, model, assumptions, seconds, schedule, first_backward);
+    };
+    const std::optional<Partition> least = within(std::nullopt);
+    if (least.has_value()) RETURN_IF_ERROR(consider(*least));
+    // Exactly, then; the programs of other schedules hang on their own stage alone, and never come here.
+    if (least.has_value() && !best.has_value()) {
+      for (int stage = 0; stage < stages; ++stage) {
+        const std::optional<Partition> found = within(stage);
+        if (found.has_value()) RETURN_IF_ERROR(consider(*found));
+      }
+    }
   }
   if (!best.has_value()) return too_large;
   best->layers = PlanLayers(model);

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <limits>
 #include <random>
+#include <set>
 #include <sstream>
 
 #include "base/golden_testing.h"
@@ -192,6 +193,39 @@ TEST(MakePlan, TakesTheFastestPartitionThatFits) {
   EXPECT_EQ(planned(fixed, fullest(by_cut[5]) - 1).status().code(),
             absl::StatusCode::kResourceExhausted)
       << "cuts that a job gives are its own";
+}
+
+// Symptom: zero_bubble keeps more on a stage the further up the first backward is; a search that took it to be as far down as
+// it can be found a partition that does not fit, and the job was refused though another one did.
+TEST(MakePlan, FindsThePartitionThatFitsWhereverItsFirstBackwardIs) {
+  JobSpec spec = Spec();
+  spec.model = GptSpec{.layers = 3, .width = 16, .heads = 2, .context = 128, .vocabulary = 256};
+  spec.training.batch_size = 32;
+  spec.training.freeze = {"model/0000/*", "model/0001/*", "model/0002/*"};
+  spec.pipeline.schedule = "zero_bubble";
+  spec.pipeline.rematerialization = Rematerialization::kNever;
+  const auto planned = [](const JobSpec& job, int64_t limit) {
+    return MakePlan(job, 3, {.stage_memory_limit_bytes = limit}, {});
+  };
+  JobSpec fixed = spec;
+  fixed.pipeline.stages = 3;
+  const auto layers = static_cast<int64_t>(planned(spec, 0)->layers.size());
+  std::set<int64_t> limits;  // what the fullest stage has, by cuts
+  for (int64_t a = 1; a < layers; ++a) {
+    for (int64_t b = a + 1; b < layers; ++b) {
+      fixed.pipeline.partition = {PartitionSpec::Kind::kCuts, {a, b}};
+      int64_t fullest = 0;
+      for (const StagePlan& stage : planned(fixed, 0)->stages) {
+        fullest = std::max(fullest, stage.memory.total());
+      }
+      limits.insert(fullest);
+    }
+  }
+  for (const int64_t limit : limits) {
+    const absl::Status status = planned(spec, limit).status();
+    EXPECT_TRUE(status.ok()) << limit << ": " << status;
+  }
+  EXPECT_FALSE(planned(spec, *limits.begin() - 1).ok());
 }
 
 TEST(MakePlan, CountsWhatACardNeedsForTheStagesOnACardOnly) {
