@@ -1,6 +1,8 @@
 """tools/chaos: its proxy spoils what it was told to and nothing else, and its plan follows from the seed."""
 import contextlib
+import os
 import pathlib
+import signal
 import socket
 import sys
 import tempfile
@@ -10,7 +12,8 @@ import unittest
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "tests" / "e2e")]
 sys.dont_write_bytecode = True
-from chaos_lib import history, http2, plan, report  # noqa: E402
+from chaos_lib import history, http2, matrix, moments, plan, report  # noqa: E402
+from chaos_lib.cluster import Broken, Cluster  # noqa: E402
 from chaos_lib.proxy import Proxy  # noqa: E402
 
 SECONDS = 20  # deadline of what a test waits for
@@ -153,6 +156,76 @@ class ProxyTest(unittest.TestCase):
         port = self.proxy.listen("nobody", lambda: None)
         with socket.create_connection(("127.0.0.1", port), SECONDS) as client:
             self.assert_reset(client)
+
+
+class ClusterTest(unittest.TestCase):
+    """Servers that do nothing but tell ports and end by SIGTERM, with the status that the file `exit` beside their logs says."""
+    SERVER = """#!{python}
+import pathlib, signal, sys
+ports = pathlib.Path(sys.argv[sys.argv.index("--port-file") + 1])
+said = ports.parent / "exit"
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(int(said.read_text()) if said.exists() else 0))
+ports.with_suffix(".new").write_text("1 2")
+ports.with_suffix(".new").rename(ports)
+while True:
+    signal.pause()
+"""
+
+    def setUp(self):
+        place = tempfile.TemporaryDirectory()
+        self.addCleanup(place.cleanup)
+        self.folder = pathlib.Path(place.name)
+        for name in ("stagecoach-coordinator", "stagecoach-stage"):
+            program = self.folder / name
+            program.write_text(self.SERVER.format(python=sys.executable))
+            program.chmod(0o755)
+
+    def cluster(self, **options):
+        return Cluster(self.folder, self.folder, 1, **options)
+
+    def crash(self, member):
+        """It has ended by a signal, and nobody knows yet."""
+        os.kill(member.server.process.pid, signal.SIGSEGV)
+        os.waitid(os.P_PID, member.server.process.pid, os.WEXITED | os.WNOWAIT)
+
+    def test_a_crash_is_told_though_a_fault_fell_on_it_and_it_was_started_again(self):
+        for fault in ("kill", "stop", "drain", "start"):
+            with self.subTest(fault), self.assertRaisesRegex(Broken, "stage-0 ended by signal 11, and no fault asked for it"):
+                with self.cluster() as cluster:
+                    stage = cluster.members["stage-0"]
+                    self.crash(stage)
+                    self.assertFalse(getattr(stage, fault)(), "nothing was hit")
+                    if fault != "start":
+                        self.assertEqual(stage.ended_by_itself(), -signal.SIGSEGV)
+                        stage.start()
+
+    def test_a_crash_behind_the_last_look_is_told(self):
+        with self.assertRaisesRegex(Broken, "coordinator ended by signal 11"), self.cluster() as cluster:
+            self.crash(cluster.members["coordinator"])
+
+    def test_what_faults_asked_for_is_no_crash_and_all_end_in_order(self):
+        with self.cluster() as cluster:
+            stage, coordinator = cluster.members["stage-0"], cluster.members["coordinator"]
+            self.assertTrue(stage.kill())
+            self.assertFalse(stage.kill(), "it is down")
+            stage.start()
+            self.assertTrue(coordinator.stop())
+            self.assertTrue(coordinator.kill())
+            cluster.check()
+            coordinator.start()
+            self.assertTrue(stage.stop())
+        self.assertEqual([member.server.process.poll() for member in cluster.members.values()], [0, 0])
+
+    def test_one_that_does_not_end_in_order_is_told(self):
+        with self.assertRaisesRegex(Broken, "stage-0 ended with exit code 3"), self.cluster():
+            (self.folder / "exit").write_text("3")
+
+    def test_a_trial_that_is_over_hears_nothing(self):
+        trial, = moments.trials("submitted/last/kill")
+        blow = matrix.Blow(trial)
+        blow.close()
+        blow.hear({"number": "1"})
+        self.assertIsNone(blow.struck_unix)
 
 
 class PlanTest(unittest.TestCase):

@@ -18,6 +18,7 @@ from . import http2
 from .proxy import Proxy
 
 START_SECONDS = 60
+END_SECONDS = 60  # of one server, after SIGTERM
 CALL_SECONDS = 5  # of one try to submit
 USAGE_EXIT_CODE = 2  # of the client: the job is no job
 
@@ -43,6 +44,7 @@ class Member:
         self.starts = 0
         self.down = False  # killed by us, and not started again yet
         self.stopped = self.draining = False
+        self._crashed = None  # the exit status of a process that ended and should not have
         self._lock = threading.Lock()
 
     @property
@@ -54,14 +56,23 @@ class Member:
         with self._lock:
             if self.server.process is not None:
                 self.server.process.wait()  # killed, or drained
+                self._ended()
             self.server.spawn()
             self.starts += 1
             self.down = self.stopped = self.draining = False
 
+    def _ended(self):
+        """Whether it has, by whomever; notes a status that nobody asked for. The lock is held."""
+        status = self.server.process.poll()
+        asked = [-signal.SIGKILL] * self.down + [0] * self.draining
+        if status is not None and status not in asked and self._crashed is None:
+            self._crashed = status
+        return status is not None
+
     def kill(self):
-        """False: it is down already, or not started yet."""
+        """False: it is down already, or has ended, or is not started yet."""
         with self._lock:
-            if self.down or self.server.process is None:
+            if self.down or self.server.process is None or self._ended():
                 return False
             self.down = True
             self.server.process.kill()
@@ -69,7 +80,7 @@ class Member:
 
     def stop(self):
         with self._lock:
-            if self.down or self.stopped or self.server.process is None:
+            if self.down or self.stopped or self.server.process is None or self._ended():
                 return False
             self.stopped = True
             self.server.process.send_signal(signal.SIGSTOP)
@@ -83,20 +94,20 @@ class Member:
 
     def drain(self):
         with self._lock:
-            self.draining = True
-            self.server.process.terminate()
+            if not self.down and not self._ended():
+                self.draining = True
+                self.server.process.terminate()
 
     def drained(self):
         with self._lock:
             return self.draining and not self.down and self.server.process.poll() == 0
 
     def ended_by_itself(self):
-        """The exit status of one that ended and should not have; None else."""
+        """The exit status of one that ended and should not have, also if it is started or killed by now; None else."""
         with self._lock:
-            if self.down or self.server.process is None:
-                return None
-            status = self.server.process.poll()
-            return None if self.draining and status == 0 else status
+            if self.server.process is not None:
+                self._ended()
+            return self._crashed
 
 
 class Submission:
@@ -158,17 +169,19 @@ class Cluster:
             for member in self.members.values():
                 member.start()
                 if member.name == "coordinator":
-                    waiting.wait_until("the coordinator serves", lambda: self.check() or member.server.serves(), START_SECONDS)
-        except AssertionError as error:
-            self.close()
-            raise Broken(str(error))
+                    self._wait("the coordinator serves", member.server.serves, START_SECONDS)
         except BaseException:
             self.close()
             raise
         return self
 
-    def __exit__(self, *_):
-        self.close()
+    def __exit__(self, kind, *_):
+        """Broken if a server fell, or falls as it is told to end."""
+        try:
+            if kind is None:
+                self.end()
+        finally:
+            self.close()
 
     def _add(self, name, *arguments):
         program = "stagecoach-coordinator" if name == "coordinator" else "stagecoach-stage"
@@ -213,6 +226,25 @@ class Cluster:
             if status is not None:
                 how = f"by signal {-status}" if status < 0 else f"with exit code {status}"
                 raise Broken(f"{member.name} ended {how}, and no fault asked for it; its log: {member.server.log_file}")
+
+    def end(self):
+        """Ends all servers in order. Broken if one ended by itself, or does not end with 0."""
+        self.check()
+        self.proxy.clear()
+        for member in self.members.values():
+            member.go_on()
+            # One that starts right now does not know SIGTERM yet.
+            self._wait(f"{member.name} serves", lambda member=member: member.down or member.server.serves(), START_SECONDS)
+        for member in [*self.members.values()][::-1]:  # stages say goodbye to the coordinator
+            member.drain()
+            self._wait(f"{member.name} ends after SIGTERM; its log: {member.server.log_file}",
+                       lambda member=member: member.down or member.drained(), END_SECONDS)
+
+    def _wait(self, what, condition, seconds):
+        try:
+            waiting.wait_until(what, lambda: self.check() or condition(), seconds)
+        except AssertionError as error:
+            raise Broken(str(error))
 
     def close(self):
         for member in self.members.values():

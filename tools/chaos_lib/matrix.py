@@ -3,6 +3,7 @@
 Threads: signs come on the proxy's thread, the reader's and the one that looks at folders, and the blow falls right there; the
 main thread restarts what was killed and lets go on what was stopped.
 """
+import contextlib
 import json
 import shutil
 import threading
@@ -34,6 +35,11 @@ class Blow:
 
     def on_message(self, path, method, way, body):
         self.hear(moments.Message(path, method.rsplit("/", 1)[-1], way, body))
+
+    def close(self):
+        """What is heard from now on is no sign: the trial is over."""
+        with self._lock:
+            self._signs = []
 
     def hear(self, event):
         with self._lock:
@@ -114,9 +120,8 @@ def run_trial(programs, folder, trial, job_file):
     """(blow, failure, history)."""
     blow, watcher = Blow(trial), None
     blow.cluster = Cluster(programs, folder, STAGES, on_message=blow.on_message)
-    folders = FolderWatch(folder, blow.hear)
     try:
-        with blow.cluster as cluster:
+        with blow.cluster as cluster, contextlib.closing(FolderWatch(folder, blow.hear)):
             submission = cluster.submission(job_file, JOB_ID)
             try:
                 due, began = {}, time.monotonic()
@@ -129,14 +134,13 @@ def run_trial(programs, folder, trial, job_file):
                         raise Broken(f"the job stands still for {PATIENCE_SECONDS} s")
                     time.sleep(TICK_SECONDS)
             finally:
+                blow.close()
                 submission.end()
                 if watcher is not None:
                     watcher.close()
         failure = ""
     except Broken as error:
         failure = str(error)
-    finally:
-        folders.close()
     return blow, failure, watcher.history if watcher else history.History()
 
 

@@ -234,6 +234,13 @@ class Proxy:
                 self.conditions(path, each).set(**what)
         self._call(apply)
 
+    def clear(self):
+        """Everything passes as it is, on all paths."""
+        def apply():
+            for conditions in self._conditions.values():
+                conditions.set(hold=False, delay=0.0, jitter=0.0, flip=None, cut=None)
+        self._call(apply)
+
     def reset(self, path):
         """Resets the connections that there are; how many they were."""
         def apply():
