@@ -304,9 +304,9 @@ absl::Status FaultFileSystem::RemoveAll(const std::string& path) {
   return verdict.answer;
 }
 
-bool FaultFileSystem::Exists(const std::string& path) {
+absl::Status FaultFileSystem::Look(const std::string& path) {
   std::lock_guard<std::mutex> lock(mutex_);
-  return FindLocked(path) != nullptr;
+  return FindLocked(path) != nullptr ? absl::OkStatus() : Missing("look at", path);
 }
 
 absl::StatusOr<int64_t> FaultFileSystem::FreeBytes(const std::string& folder) {

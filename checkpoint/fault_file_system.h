@@ -58,7 +58,7 @@ class FaultFileSystem final : public FileSystem {
   absl::Status Rename(const std::string& from, const std::string& to) override;
   absl::Status SyncFolder(const std::string& folder) override;
   absl::Status RemoveAll(const std::string& path) override;
-  bool Exists(const std::string& path) override;
+  absl::Status Look(const std::string& path) override;
   absl::StatusOr<int64_t> FreeBytes(const std::string& folder) override;
 
  private:

@@ -42,11 +42,13 @@ class ReadableFiles {
  public:
   virtual ~ReadableFiles() = default;
   virtual absl::StatusOr<std::unique_ptr<ReadableFile>> Open(const std::string& path) = 0;
-  virtual bool Exists(const std::string& path) = 0;
+  // OK: something is there, whether it can be opened or not. NOT_FOUND; others: nobody can say now.
+  virtual absl::Status Look(const std::string& path) = 0;
 };
 
 class FileSystem : public ReadableFiles {
  public:
+  bool Exists(const std::string& path) { return Look(path).ok(); }
   // A new file, 0600; ALREADY_EXISTS if there is one.
   virtual absl::StatusOr<std::unique_ptr<WritableFile>> Create(const std::string& path) = 0;
   virtual absl::Status MakeFolders(const std::string& path) = 0;  // all missing parents; 0700

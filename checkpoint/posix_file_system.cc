@@ -241,9 +241,10 @@ class PosixFiles final : public FileSystem {
     return absl::OkStatus();
   }
 
-  bool Exists(const std::string& path) override {
+  absl::Status Look(const std::string& path) override {
     struct stat information;
-    return lstat(path.c_str(), &information) == 0;
+    if (lstat(path.c_str(), &information) == 0) return absl::OkStatus();
+    return ReadErrnoStatus(errno == ENOTDIR ? ENOENT : errno, "look at", path);
   }
 
   bool IsLink(const std::string& path) override {

@@ -374,9 +374,9 @@ absl::StatusOr<std::unique_ptr<ReadableFile>> DataRoots::Open(const std::string&
 }
 
 // What is there and cannot be opened is there: who opens it learns why.
-bool DataRoots::Exists(const std::string& path) {
+absl::Status DataRoots::Look(const std::string& path) {
   const absl::Status found = Find(path).status();
-  return found.ok() || absl::IsInvalidArgument(found);
+  return absl::IsInvalidArgument(found) ? absl::OkStatus() : found;
 }
 
 }  // namespace stagecoach

@@ -68,7 +68,7 @@ class DataRoots final : public ReadableFiles {
 
   // ReadableFiles, for weights.
   absl::StatusOr<std::unique_ptr<ReadableFile>> Open(const std::string& path) override;
-  bool Exists(const std::string& path) override;
+  absl::Status Look(const std::string& path) override;
 
  private:
   struct Root {

@@ -343,10 +343,11 @@ TEST_P(DataRootsTest, WithoutRootsNothingIsRead) {
 TEST_P(DataRootsTest, GivesWeightsToReaders) {
   Link("a.txt", "root/link.txt");
   DataRoots roots = Roots();
-  EXPECT_TRUE(roots.Exists(In("root/a.txt")));
-  EXPECT_TRUE(roots.Exists(In("root/link.txt"))) << "who opens it learns why not";
-  EXPECT_FALSE(roots.Exists(In("root/nothing")));
-  EXPECT_FALSE(roots.Exists(In("secret.txt")));
+  EXPECT_TRUE(roots.Look(In("root/a.txt")).ok());
+  EXPECT_TRUE(roots.Look(In("root/link.txt")).ok()) << "who opens it learns why not";
+  EXPECT_TRUE(absl::IsNotFound(roots.Look(In("root/nothing"))));
+  EXPECT_TRUE(absl::IsNotFound(roots.Look(In("root/a.txt/below"))));
+  EXPECT_TRUE(absl::IsPermissionDenied(roots.Look(In("secret.txt"))));
   const auto file = roots.Open(In("root/a.txt"));
   ASSERT_TRUE(file.ok()) << file.status();
   std::array<std::byte, 1> byte;

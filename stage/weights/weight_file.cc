@@ -33,20 +33,28 @@ std::string FromText(const std::string& path) {
   return absl::StrCat("initialize.from = \"", ShownName(path), "\"");
 }
 
-// A folder of exported weights is its file.
-std::string FileOf(ReadableFiles& files, const std::string& from) {
+absl::Status Refusal(const std::string& path, const absl::Status& status) {
+  const std::string text =
+      absl::StrCat(FromText(path), ": ", status.message(), "; ", kHowToConvert);
+  // Bytes that are none will be none the next time as well.
+  if (absl::IsDataLoss(status)) return absl::InvalidArgumentError(text);
+  return absl::Status(status.code(), text);
+}
+
+// A folder of exported weights is its file. Where nobody can say whether it is there, this is no file: a disk that does not
+// answer now may do so the next time.
+absl::StatusOr<std::string> FileOf(ReadableFiles& files, const std::string& from) {
   const std::string inside = JoinPath(from, kExportWeightsFile);
-  return files.Exists(inside) ? inside : from;
+  const absl::Status found = files.Look(inside);
+  if (found.ok()) return inside;
+  if (absl::IsNotFound(found)) return from;
+  return Refusal(from, found);
 }
 
 absl::StatusOr<SafetensorsReader> OpenReader(ReadableFiles& files, const std::string& path) {
   absl::StatusOr<SafetensorsReader> reader = SafetensorsReader::Open(files, path);
-  if (reader.ok()) return reader;
-  const std::string text =
-      absl::StrCat(FromText(path), ": ", reader.status().message(), "; ", kHowToConvert);
-  // Bytes that are none will be none the next time as well.
-  if (absl::IsDataLoss(reader.status())) return absl::InvalidArgumentError(text);
-  return absl::Status(reader.status().code(), text);
+  if (!reader.ok()) return Refusal(path, reader.status());
+  return reader;
 }
 
 bool IsFloat(DType dtype) {
@@ -159,7 +167,7 @@ absl::StatusOr<std::unique_ptr<WeightFile>> WeightFile::Open(ReadableFiles& file
                                                              const Network& network) {
   ASSIGN_OR_RETURN(const std::vector<WeightName> names,
                    Annotate(WeightNames(network, spec.names), "initialize.names"));
-  const std::string path = FileOf(files, spec.from);
+  ASSIGN_OR_RETURN(const std::string path, FileOf(files, spec.from));
   ASSIGN_OR_RETURN(SafetensorsReader reader, OpenReader(files, path));
   std::unique_ptr<WeightFile> file(new WeightFile(path, std::move(reader)));
   if (const absl::Status fits = file->Match(spec, names); !fits.ok()) {

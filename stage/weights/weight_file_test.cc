@@ -133,6 +133,32 @@ TEST_F(WeightFileTest, GivesEveryArrayInOurNamesAndLayouts) {
   }
 }
 
+// Symptom: while a share did not answer, the folder itself was opened, and "not a file" ended the job for good.
+TEST_F(WeightFileTest, AShareThatDoesNotAnswerNowIsAskedAgain) {
+  class AwayFiles final : public ReadableFiles {
+   public:
+    explicit AwayFiles(absl::Status answer) : answer_(std::move(answer)) {}
+    absl::StatusOr<std::unique_ptr<ReadableFile>> Open(const std::string&) override {
+      return absl::InvalidArgumentError("not a file");
+    }
+    absl::Status Look(const std::string&) override { return answer_; }
+
+   private:
+    const absl::Status answer_;
+  };
+  for (const absl::Status& answer : {absl::UnavailableError("Stale file handle"),
+                                     absl::PermissionDeniedError("is not beneath a data root")}) {
+    AwayFiles files(answer);
+    const absl::Status status =
+        WeightFile::Open(files, {.from = "/exports/trunk"}, SmallResnet()).status();
+    EXPECT_EQ(status.code(), answer.code()) << status;
+    EXPECT_THAT(
+        std::string(status.message()),
+        AllOf(HasSubstr(absl::StrCat("initialize.from = \"/exports/trunk\": ", answer.message())),
+              HasSubstr("want a safetensors file")));
+  }
+}
+
 TEST_F(WeightFileTest, AFolderOfExportedWeightsIsItsFile) {
   CHECK_OK(files_.MakeFolders("/exports/trunk"));
   Write(TensorsOf(SmallResnet(), "stagecoach"), "/exports/trunk/model.safetensors");

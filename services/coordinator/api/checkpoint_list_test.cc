@@ -39,7 +39,7 @@ class RemovingFileSystem final : public FileSystem {
   }
   absl::Status SyncFolder(const std::string& folder) override { return files_->SyncFolder(folder); }
   absl::Status RemoveAll(const std::string& path) override { return files_->RemoveAll(path); }
-  bool Exists(const std::string& path) override { return files_->Exists(path); }
+  absl::Status Look(const std::string& path) override { return files_->Look(path); }
   absl::StatusOr<int64_t> FreeBytes(const std::string& folder) override {
     return files_->FreeBytes(folder);
   }
