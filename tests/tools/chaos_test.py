@@ -7,13 +7,14 @@ import socket
 import sys
 import tempfile
 import threading
+import types
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "tests" / "e2e")]
 sys.dont_write_bytecode = True
 from chaos_lib import history, http2, matrix, moments, plan, report  # noqa: E402
-from chaos_lib.cluster import Broken, Cluster  # noqa: E402
+from chaos_lib.cluster import Broken, Cluster, fetch  # noqa: E402
 from chaos_lib.proxy import Proxy  # noqa: E402
 
 SECONDS = 20  # deadline of what a test waits for
@@ -226,6 +227,34 @@ while True:
         blow.close()
         blow.hear({"number": "1"})
         self.assertIsNone(blow.struck_unix)
+
+
+class RecordsTest(unittest.TestCase):
+    def test_an_answer_that_a_kill_cut_short_is_none(self):
+        for said in (b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{", b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n{",
+                     b"HT", b""):
+            with self.subTest(said), socket.create_server(("127.0.0.1", 0)) as listener:
+                def answer():
+                    peer, _ = listener.accept()
+                    with peer:
+                        peer.recv(4096)
+                        peer.sendall(said)
+                server = threading.Thread(target=answer)
+                server.start()
+                self.assertIsNone(fetch(f"127.0.0.1:{listener.getsockname()[1]}", "/", SECONDS))
+                server.join()
+
+    def test_a_reader_that_fails_is_no_job_that_ended(self):
+        read = threading.Event()
+
+        def get(_):
+            read.set()
+            return {"records": [{"number": "1"}]}  # without a step
+        watcher = history.Watcher(types.SimpleNamespace(get=get), "job")
+        self.assertTrue(read.wait(SECONDS))
+        watcher.close()
+        with self.assertRaisesRegex(Broken, "records could not be read: KeyError"):
+            self.assertTrue(watcher.done)
 
 
 class PlanTest(unittest.TestCase):

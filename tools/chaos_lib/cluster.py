@@ -3,12 +3,12 @@
 Threads: everything on one, which lives as long as the servers: they end with the thread that started them.
 """
 import functools
+import http.client
 import json
 import pathlib
 import signal
 import subprocess
 import threading
-import urllib.error
 import urllib.request
 
 import server_process
@@ -32,7 +32,7 @@ def fetch(address, path, timeout=2.0):
     try:
         with urllib.request.urlopen(f"http://{address}{path}", timeout=timeout) as response:
             return json.loads(response.read())
-    except (OSError, ValueError, urllib.error.HTTPError):
+    except (OSError, ValueError, http.client.HTTPException):  # the last: an answer that a kill cut short
         return None
 
 

@@ -3,6 +3,8 @@ import struct
 import threading
 import time
 
+from .cluster import Broken
+
 POLL_SECONDS = 0.03
 
 
@@ -82,14 +84,26 @@ class Watcher:
         self._cluster, self._path, self._on_record = cluster, f"/api/v1/jobs/{job_id}", on_record
         self._poll_seconds = poll_seconds
         self._stop = threading.Event()
+        self._error = None
         self._thread = threading.Thread(target=self._run, name="watcher")
         self._thread.start()
 
     @property
     def done(self):
-        return not self._thread.is_alive()
+        """Broken if it ended by an error of its own: the records behind it would be missing."""
+        if self._thread.is_alive():
+            return False
+        if self._error is not None:
+            raise Broken(f"the job's records could not be read: {self._error!r}") from self._error
+        return True
 
     def _run(self):
+        try:
+            self._read()
+        except Exception as error:  # whoever asks `done` hears of it
+            self._error = error
+
+    def _read(self):
         after = 0
         while not self._stop.is_set() and self.history.finished is None:
             page = self._cluster.get(f"{self._path}/records?after={after}") or {}
