@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 
@@ -258,6 +259,17 @@ TEST_P(DataRootsTest, OpensNoPipesDevicesAndSockets) {
   EXPECT_TRUE(absl::IsInvalidArgument(devices.OpenFile("/dev/null").status()));
   EXPECT_TRUE(absl::IsInvalidArgument(Roots().OpenFile(In("root/deep")).status()));
   EXPECT_FALSE(Roots().OpenFolder(In("root/a.txt")).ok());
+}
+
+// Symptom: another program's lease on a file kept a thread of the stage busy until the lease was broken, 45 s as a rule.
+TEST_P(DataRootsTest, AFileUnderALeaseIsTriedLater) {
+  const FileHandle file(open(In("root/a.txt").c_str(), O_RDWR | O_CLOEXEC));
+  ASSERT_NE(signal(SIGIO, SIG_IGN), SIG_ERR);  // it says that somebody wants the file
+  if (fcntl(file.get(), F_SETLEASE, F_WRLCK) != 0) GTEST_SKIP() << "no leases on this disk";
+  const absl::Status status = Roots().OpenFile(In("root/a.txt")).status();
+  EXPECT_TRUE(absl::IsUnavailable(status)) << status;
+  ASSERT_EQ(fcntl(file.get(), F_SETLEASE, F_UNLCK), 0);
+  EXPECT_EQ(TextOf(Roots().OpenFile(In("root/a.txt"))), "a");
 }
 
 // Who holds a descriptor of a folder has that folder, whatever its name leads to by then.

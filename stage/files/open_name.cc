@@ -13,6 +13,8 @@
 namespace stagecoach {
 namespace {
 
+constexpr int kMostTries = 16;
+
 // The C library has no function for it.
 int Openat2(int folder, const char* name, int flags) {
   open_how how{};
@@ -34,12 +36,13 @@ FileHandle OpenName(const FileHandle& folder, const std::string& name, int flags
   CHECK(!name.empty() && name != ".." && name.find('/') == std::string::npos) << name;
   flags |= O_CLOEXEC | O_NOFOLLOW;
   const bool best = call == OpenCall::kBest && HasOpenat2();
-  int number = -1;
+  int number = -1, again = 0;
   do {
     number = best ? Openat2(folder.get(), name.c_str(), flags)
                   : openat(folder.get(), name.c_str(), flags);
-    // EAGAIN: something was renamed at the same time; RESOLVE_BENEATH looks again then.
-  } while (number < 0 && (errno == EINTR || (best && errno == EAGAIN)));
+    // EAGAIN: something was renamed at the same time, and RESOLVE_BENEATH looks again then; or with O_NONBLOCK, another
+    // program has a lease on the file, and keeps it for longer than anybody should try.
+  } while (number < 0 && (errno == EINTR || (best && errno == EAGAIN && ++again < kMostTries)));
   return FileHandle(number);
 }
 
