@@ -25,7 +25,8 @@ namespace {
 
 using Names = std::vector<std::string>;
 
-constexpr int kMostLinks = 40;  // as the kernel's limit
+constexpr int kMostLinks = 40;        // as the kernel's limit
+constexpr size_t kMostFolders = 256;  // on a path: each is a descriptor while it is walked
 constexpr int kLook = O_PATH | O_DIRECTORY;
 constexpr char kJournal[] = "journal.sqlite";
 
@@ -41,6 +42,11 @@ absl::Status SystemError(int error) {
 
 absl::Status NotAFile() {
   return absl::InvalidArgumentError("not a file; give the path of a file");
+}
+
+absl::Status TooDeep() {
+  return absl::InvalidArgumentError(absl::StrCat(
+      "lies more than ", kMostFolders, " folders below its data root; put it further up"));
 }
 
 // The same words whatever is there.
@@ -137,6 +143,7 @@ class DataRoots::Walk {
       }
       FileHandle folder = OpenName(place_.folders.back(), name, kLook, roots_.options_.call);
       if (folder.open()) {
+        if (place_.folders.size() > kMostFolders) return TooDeep();
         place_.folders.push_back(std::move(folder));
         place_.names.push_back(name);
         continue;

@@ -15,8 +15,8 @@
 // Threads:   any.
 // Errors:    without field and path, which the caller puts in front; each with its remedy. A path that is not beneath a root
 //            is PERMISSION_DENIED with the same words whether something is there or not. Beneath one: INVALID_ARGUMENT for
-//            "..", a link, a name that is too long, and what is no file; NOT_FOUND; PERMISSION_DENIED, also for what is never
-//            data; UNAVAILABLE for other errors of the system.
+//            "..", a link, a name that is too long, too many folders, and what is no file; NOT_FOUND; PERMISSION_DENIED,
+//            also for what is never data; UNAVAILABLE for other errors of the system.
 #ifndef STAGECOACH_STAGE_FILES_DATA_ROOTS_H_
 #define STAGECOACH_STAGE_FILES_DATA_ROOTS_H_
 

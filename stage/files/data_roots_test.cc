@@ -151,6 +151,19 @@ TEST_P(DataRootsTest, RefusesPathsThatAreNone) {
   EXPECT_TRUE(absl::IsNotFound(Refusal(roots, In("root/a.txt/below"))));
 }
 
+// Symptom: a path through folders by the thousand took all descriptors of the stage while it was walked.
+TEST_P(DataRootsTest, RefusesAPathThroughVeryManyFolders) {
+  std::string most = "root";
+  for (int i = 0; i < 256; ++i) most += "/d";
+  Write(most + "/a.txt", "deep");
+  Write(most + "/d/b.txt", "too deep");
+  const DataRoots roots = Roots();
+  EXPECT_EQ(TextOf(roots.OpenFile(In(most + "/a.txt"))), "deep");
+  const absl::Status refused = Refusal(roots, In(most + "/d/b.txt"));
+  EXPECT_TRUE(absl::IsInvalidArgument(refused)) << refused;
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("more than 256 folders"));
+}
+
 TEST_P(DataRootsTest, FollowsNoLinks) {
   Link(In("secret.txt"), "root/out.txt");
   Link("a.txt", "root/in.txt");
