@@ -7,13 +7,14 @@ import socket
 import sys
 import tempfile
 import threading
+import time
 import types
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "tests" / "e2e")]
 sys.dont_write_bytecode = True
-from chaos_lib import history, http2, matrix, moments, plan, report  # noqa: E402
+from chaos_lib import history, http2, matrix, moments, plan, report, run  # noqa: E402
 from chaos_lib.cluster import Broken, Cluster, fetch  # noqa: E402
 from chaos_lib.proxy import Proxy  # noqa: E402
 
@@ -255,6 +256,22 @@ class RecordsTest(unittest.TestCase):
         watcher.close()
         with self.assertRaisesRegex(Broken, "records could not be read: KeyError"):
             self.assertTrue(watcher.done)
+
+
+class DisturbedTest(unittest.TestCase):
+    def disturbed(self, patience):
+        """Behind its last fault, with a job whose newest step is long ago."""
+        told = run.Disturbed(types.SimpleNamespace(get=lambda path: None), "job.yaml", [], patience=patience)
+        told._submission, told._watcher = None, types.SimpleNamespace(done=False, changed_at=time.monotonic() - 1000)
+        return told
+
+    def test_patience_begins_anew_when_a_fault_is_over(self):
+        struck = run.Struck(plan.Fault(0, "stop", "stage-0", 1), 0, True)
+        patient = self.disturbed(patience=100)
+        patient._heal(struck, lambda: None)
+        self.assertTrue(patient._step())
+        with self.assertRaisesRegex(Broken, "no new step for 100 s after the last fault"):
+            self.disturbed(patience=100)._step()
 
 
 class PlanTest(unittest.TestCase):

@@ -65,6 +65,7 @@ class Disturbed:
         self._watcher = self._submission = None
         self._asked_at = 0.0
         self._began = None
+        self._quiet_since = float("-inf")  # when a fault last struck or was over
         self._plan = plan
         self._left = len(plan)
 
@@ -92,7 +93,8 @@ class Disturbed:
             if self._left == 0:
                 return False
             self._next_round()
-        elif self._left == 0 and not self._due and time.monotonic() - self._watcher.changed_at > self._patience:
+        elif self._left == 0 and not self._due and \
+                time.monotonic() - max(self._watcher.changed_at, self._quiet_since) > self._patience:
             raise Broken(f"no new step for {self._patience} s after the last fault; the job {self._where()}")
         return True
 
@@ -123,6 +125,7 @@ class Disturbed:
 
     def _strike(self, fault):
         self._left -= 1
+        self._quiet_since = time.monotonic()
         struck = Struck(fault, time.time(), True)
         self.struck.append(struck)
         if fault.kind in ("kill", "stop"):
@@ -146,6 +149,7 @@ class Disturbed:
     def _heal(self, struck, how):
         struck.over = True
         how()
+        self._quiet_since = time.monotonic()
 
     def _spoiled(self, fault):
         return self._cluster.proxy.counts(fault.target, fault.way)["flipped" if fault.kind == "flip" else "cuts"]
