@@ -10,6 +10,7 @@ import threading
 import time
 import types
 import unittest
+import unittest.mock
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "tests" / "e2e")]
@@ -221,6 +222,14 @@ while True:
     def test_one_that_does_not_end_in_order_is_told(self):
         with self.assertRaisesRegex(Broken, "stage-0 ended with exit code 3"), self.cluster():
             (self.folder / "exit").write_text("3")
+
+    def test_a_cluster_that_cannot_be_built_leaves_no_thread(self):
+        def listen(*_):
+            raise OSError("no ports left")
+        before = threading.enumerate()
+        with unittest.mock.patch.object(Proxy, "listen", listen), self.assertRaisesRegex(OSError, "no ports left"):
+            self.cluster()
+        self.assertEqual(threading.enumerate(), before)
 
     def test_a_trial_that_is_over_hears_nothing(self):
         trial, = moments.trials("submitted/last/kill")

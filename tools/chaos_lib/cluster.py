@@ -154,6 +154,13 @@ class Cluster:
         self._programs, self._on_message = pathlib.Path(programs), on_message
         self.members = {}
         self.proxy = Proxy(seed)
+        try:
+            self._build(stages)
+        except BaseException:
+            self.proxy.close()
+            raise
+
+    def _build(self, stages):
         self._add("coordinator", "--state-dir", self.folder / "state", "--checkpoint-dir", self.checkpoints)
         for number in range(stages):
             name = f"stage-{number}"

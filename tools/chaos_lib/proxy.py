@@ -164,7 +164,7 @@ class Proxy:
         self._connections = set()
         self._servers, self._tasks = [], set()
         self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._run, name="proxy")
+        self._thread = threading.Thread(target=self._run, name="proxy", daemon=True)
         self._thread.start()
 
     def _run(self):
