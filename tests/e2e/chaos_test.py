@@ -18,10 +18,12 @@ class Chaos(harness.EndToEndTest):
 
     def test_kills_and_resets_cost_time_only_and_a_tampered_reference_is_noticed(self):
         job, kept, plan = self.job_file(**JOB), self.folder / "reference.json", self.folder / "plan.jsonl"
-        faults = [{"at": 0.2, "kind": "kill", "target": "stage-1", "seconds": 0.1},
+        # The flip waits for its bytes: other faults follow, so the job, or the next run of it, sends them.
+        faults = [{"at": 0.1, "kind": "flip", "target": "link/stage-1", "seconds": 60, "way": "up", "after_bytes": 2000,
+                   "bit": 3},
+                  {"at": 0.2, "kind": "kill", "target": "stage-1", "seconds": 0.1},
                   {"at": 0.5, "kind": "reset", "target": "link/stage-1", "seconds": 0},
                   {"at": 0.9, "kind": "reset", "target": "control/stage-0", "seconds": 0},
-                  {"at": 1.3, "kind": "flip", "target": "link/stage-1", "seconds": 1, "way": "up", "after_bytes": 2000, "bit": 3},
                   {"at": 1.6, "kind": "kill", "target": "coordinator", "seconds": 0.1}]
         plan.write_text("".join(json.dumps(line) + "\n" for line in [{"stages": 2}, *faults]))
         out = self.folder / "out"
@@ -30,8 +32,15 @@ class Chaos(harness.EndToEndTest):
         told = json.loads((out / "result.json").read_text())
         self.assertTrue(told["equal"])
         self.assertEqual([fault["kind"] for fault in told["faults"]], [fault["kind"] for fault in faults])
-        self.assertTrue(told["faults"][0]["hit"] and told["faults"][4]["hit"], told["faults"])
+        self.assertTrue(all(told["faults"][i]["hit"] for i in (0, 1, 4)), told["faults"])
         self.assertGreaterEqual(told["generations"], 1 + len(told["rounds"]))  # it did disturb
+
+        # A run that meets nothing shows nothing.
+        plan.write_text('{"stages": 2}\n')
+        result = self.chaos(job, "--replay", plan, "--reference", kept, "--out", self.folder / "idle")
+        self.assertEqual(result.returncode, 1, result.stdout + result.stderr)
+        self.assertIn("nothing was struck", result.stderr)
+        self.assertFalse(json.loads((self.folder / "idle" / "result.json").read_text())["equal"])
 
         # Of all that is kept, one bit of one loss; then the digest.
         reference = json.loads(kept.read_text())
@@ -39,7 +48,6 @@ class Chaos(harness.EndToEndTest):
         reference["result"]["losses"]["7"] = loss[:-1] + ("0" if loss[-1] != "0" else "1")
         reference["result"]["weights_digest"] = "sha256:" + "0" * 64
         kept.write_text(json.dumps(reference))
-        plan.write_text('{"stages": 2}\n')
         result = self.chaos(job, "--replay", plan, "--reference", kept, "--out", self.folder / "tampered")
         self.assertEqual(result.returncode, 1, result.stdout + result.stderr)
         self.assertRegex(result.stderr, r"weights_digest sha256:[0-9a-f]{64}, undisturbed sha256:0{64}")

@@ -319,6 +319,11 @@ class ReportTest(unittest.TestCase):
         self.assertEqual(report.recovery_seconds(10, [9, 13, 14], [12]), 3)
         self.assertIsNone(report.recovery_seconds(10, [9], [12]))
 
+    def test_a_run_that_met_nothing_is_no_proof(self):
+        self.assertIn("nothing was struck: none of 2", report.nothing_struck([False, False]))
+        self.assertTrue(report.nothing_struck([]))
+        self.assertEqual(report.nothing_struck([[], ["stage-1"]]), "")
+
     def test_percentiles_are_nearest_ranks(self):
         self.assertEqual([report.percentile(range(1, 11), share) for share in (0.5, 0.9, 0.99, 1)], [5, 9, 10, 10])
         self.assertIsNone(report.percentile([], 0.5))

@@ -68,6 +68,11 @@ def summarize(reference, rounds, struck):
     }
 
 
+def nothing_struck(hits):
+    """Why a run whose faults, or whose trials, hit this is no proof; empty: it is one."""
+    return "" if any(hits) else f"nothing was struck: none of {len(hits)} met something to kill, stop or spoil, so this shows nothing"
+
+
 def number(value):
     return "–" if value is None else f"{value:.2f}"
 

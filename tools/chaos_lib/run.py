@@ -82,6 +82,9 @@ class Disturbed:
                 self._submission.end()
             if self._watcher is not None:
                 self._watcher.close()
+            for struck in self.struck:
+                if not struck.over:
+                    self._note_spoiled(struck)
 
     def _step(self):
         """Does what is due. False: the plan and the job are over."""
@@ -154,10 +157,14 @@ class Disturbed:
     def _spoiled(self, fault):
         return self._cluster.proxy.counts(fault.target, fault.way)["flipped" if fault.kind == "flip" else "cuts"]
 
+    def _note_spoiled(self, struck):
+        if struck.fault.kind in ("flip", "cut"):
+            struck.hit = self._spoiled(struck.fault) > struck.before
+
     def _clear(self, struck):
         fault = struck.fault
+        self._note_spoiled(struck)
         if fault.kind in ("flip", "cut"):
-            struck.hit = self._spoiled(fault) > struck.before
             self._cluster.proxy.set(fault.target, fault.way, **{fault.kind: None})
         self._hold_and_delay(fault.target)
 
