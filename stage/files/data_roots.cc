@@ -104,10 +104,10 @@ bool IsRegular(const FileHandle& folder, const char* name) {
          S_ISREG(information.st_mode);
 }
 
-// What a coordinator keeps beside its journal, but for the weights that it exports.
-bool IsBesideJournal(const std::string& name) {
-  return absl::StartsWith(name, kJournal) || name == "lock" || name == "checkpoints" ||
-         name == "stages";
+// Beside a journal all is a server's, but for the weights that it exports. Empty: the folder itself.
+bool IsServers(const std::string& name, bool named) {
+  if (named) return absl::StartsWith(name, kJournal);
+  return !name.empty() && name != "exports";
 }
 
 }  // namespace
@@ -116,8 +116,9 @@ bool IsBesideJournal(const std::string& name) {
 struct DataRoots::Place {
   Names root_names;  // without links
   std::vector<FileHandle> folders;
-  Names names;       // of the folders, but for the root's
-  std::string file;  // what is no folder, in the last of them; empty: the folder itself
+  Names names;              // of the folders, but for the root's
+  std::string file;         // what is no folder, in the last of them; empty: the folder itself
+  bool named_file = false;  // it is the root
 
   Names RealNames() const {
     Names all = root_names;
@@ -175,6 +176,7 @@ class DataRoots::Walk {
     if (!folder.open() && errno == ENOTDIR && left_.empty()) {
       place_.file = place_.root_names.back();
       place_.root_names.pop_back();
+      place_.named_file = true;
       folder = FileHandle(open(PathOf(place_.root_names).c_str(), kLook | O_CLOEXEC));
     }
     if (!folder.open()) return SystemError(errno);
@@ -308,7 +310,7 @@ absl::Status DataRoots::CheckIsData(const Place& place) const {
       return NeverData();
     }
     const std::string& next = i < place.names.size() ? place.names[i] : place.file;
-    if (IsBesideJournal(next) && IsRegular(folder, kJournal)) return NeverData();
+    if (IsServers(next, place.named_file) && IsRegular(folder, kJournal)) return NeverData();
   }
   return absl::OkStatus();
 }

@@ -9,7 +9,8 @@
 // Only regular files and folders are opened: a pipe or a device is looked at and left alone.
 //
 // Never data, also beneath a root: the files of `never`, and folders of it, unless a root is such a folder or lies
-// within it; what a coordinator keeps beside its journal; a checkpoint, unless a root names its folder.
+// within it; what lies beside a coordinator's journal, but for `exports` and for a file, other than the journal, that a root
+// names; a checkpoint, unless a root names its folder.
 //
 // Ownership: immutable; readers borrow it for as long as they read.
 // Threads:   any.

@@ -310,6 +310,10 @@ TEST_P(DataRootsTest, TheServersOwnFilesAreNoData) {
   Write("root/run/journal.sqlite", "journal");
   Write("root/run/journal.sqlite-wal", "wal");
   Write("root/run/exports/job/model.safetensors", "weights");
+  for (const char* name : {"local.lock", "processes.json", "logs/stage-0.log", "ports/stage-0",
+                           "jobs/job/records.ndjson", "stages/stage-0/id", "input.txt"}) {
+    Write(absl::StrCat("root/run/", name), "of the run");
+  }
   Write("root/run/checkpoints/job/step-000000000050/layer-0000-0007.safetensors", "shard");
   Write("root/elsewhere/job/step-000000000050/MANIFEST.json", "{}");
   Write("root/elsewhere/job/step-000000000050/layer-0000-0007.safetensors", "shard");
@@ -318,6 +322,8 @@ TEST_P(DataRootsTest, TheServersOwnFilesAreNoData) {
   const DataRoots roots = Roots({.never = never});
   for (const char* path :
        {"key.pem", "copy.txt", "state/identity", "run/journal.sqlite", "run/journal.sqlite-wal",
+        "run/local.lock", "run/processes.json", "run/logs/stage-0.log", "run/ports/stage-0",
+        "run/jobs/job/records.ndjson", "run/stages/stage-0/id",
         "run/checkpoints/job/step-000000000050/layer-0000-0007.safetensors",
         "elsewhere/job/step-000000000050/layer-0000-0007.safetensors"}) {
     const absl::Status refused = Refusal(roots, In(absl::StrCat("root/", path)));
@@ -326,11 +332,16 @@ TEST_P(DataRootsTest, TheServersOwnFilesAreNoData) {
   }
   EXPECT_EQ(TextOf(roots.OpenFile(In("root/run/exports/job/model.safetensors"))), "weights");
   EXPECT_EQ(TextOf(roots.OpenFile(In("root/checkpoints/d.txt"))), "d");
+  EXPECT_TRUE(roots.OpenFolder(In("root/run")).ok());
   // An operator may mean it, but never the journal and the key.
   const DataRoots named =
       Roots({.roots = {In("root/state"), In("root/run"), In("root/elsewhere/job/step-000000000050"),
                        In("root/key.pem")},
              .never = never});
+  const DataRoots files =
+      Roots({.roots = {In("root/run/input.txt"), In("root/run/journal.sqlite")}});
+  EXPECT_EQ(TextOf(files.OpenFile(In("root/run/input.txt"))), "of the run");
+  EXPECT_TRUE(absl::IsPermissionDenied(Refusal(files, In("root/run/journal.sqlite"))));
   EXPECT_EQ(TextOf(named.OpenFile(In("root/state/identity"))), "id");
   EXPECT_EQ(TextOf(named.OpenFile(
                 In("root/elsewhere/job/step-000000000050/layer-0000-0007.safetensors"))),
