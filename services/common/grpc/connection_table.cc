@@ -50,13 +50,13 @@ int MostConnections(int asked, rlim_t open_files) {
 ConnectionTable::Answer ConnectionTable::Ask(const std::string& peer) {
   std::lock_guard<std::mutex> lock(mutex_);
   const auto full = [&] { return connections_.size() >= static_cast<size_t>(limits_.most); };
-  if (full()) SweepLocked(nullptr);
+  if (full()) LookLocked(nullptr, &vain_seconds_);
   if (full()) return Answer::kTooMany;
   const auto peer_full = [&] {
     const auto found = by_peer_.find(peer);
-    return found != by_peer_.end() && found->second >= limits_.most_per_peer;
+    return found != by_peer_.end() && found->second.connections >= limits_.most_per_peer;
   };
-  if (peer_full()) SweepLocked(&peer);
+  if (peer_full()) LookLocked(&peer, &by_peer_[peer].vain_seconds);
   return peer_full() ? Answer::kTooManyOfPeer : Answer::kWelcome;
 }
 
@@ -65,11 +65,9 @@ void ConnectionTable::Add(int descriptor, const std::string& peer) {
   std::lock_guard<std::mutex> lock(mutex_);
   Connection& entry = connections_[descriptor];
   // The kernel gave this number out again, so what had it before is closed.
-  if (const auto before = by_peer_.find(entry.peer); before != by_peer_.end()) {
-    if (--before->second == 0) by_peer_.erase(before);
-  }
+  ForgetOneLocked(entry.peer);
   entry = {inode, peer};
-  if (!peer.empty()) ++by_peer_[peer];
+  if (!peer.empty()) ++by_peer_[peer].connections;
 }
 
 int ConnectionTable::open() {
@@ -78,7 +76,15 @@ int ConnectionTable::open() {
   return static_cast<int>(connections_.size());
 }
 
-void ConnectionTable::SweepLocked(const std::string* peer) {
+void ConnectionTable::LookLocked(const std::string* peer, double* vain_seconds) {
+  const double now = clock_->MonotonicSeconds();
+  if (now < *vain_seconds + kSecondsBetweenLooks) return;
+  // A peer of which one was closed may be forgotten as a whole, and its stamp with it.
+  if (!SweepLocked(peer)) *vain_seconds = now;
+}
+
+bool ConnectionTable::SweepLocked(const std::string* peer) {
+  bool found = false;
   for (auto at = connections_.begin(); at != connections_.end();) {
     const Connection& entry = at->second;
     const bool asked = peer == nullptr || entry.peer == *peer;
@@ -86,11 +92,16 @@ void ConnectionTable::SweepLocked(const std::string* peer) {
       ++at;
       continue;
     }
-    if (const auto count = by_peer_.find(entry.peer); count != by_peer_.end()) {
-      if (--count->second == 0) by_peer_.erase(count);
-    }
+    ForgetOneLocked(entry.peer);
     at = connections_.erase(at);
+    found = true;
   }
+  return found;
+}
+
+void ConnectionTable::ForgetOneLocked(const std::string& peer) {
+  const auto found = by_peer_.find(peer);
+  if (found != by_peer_.end() && --found->second.connections == 0) by_peer_.erase(found);
 }
 
 }  // namespace stagecoach

@@ -9,6 +9,8 @@
 #include <cstring>
 #include <string>
 
+#include "base/clock.h"
+
 namespace stagecoach {
 namespace {
 
@@ -32,8 +34,14 @@ sockaddr_storage AddressFrom(const std::string& address) {
 
 int NewSocket() { return socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0); }
 
+// So that the table looks again.
+void PassALook(ManualClock* clock) {
+  clock->AdvanceNanos(static_cast<int64_t>(ConnectionTable::kSecondsBetweenLooks * 1.1e9));
+}
+
 TEST(ConnectionTable, AClosedConnectionMakesRoomAlsoWhereItsNumberIsInUseAgain) {
-  ConnectionTable table({.most = 2, .most_per_peer = 2});
+  ManualClock clock;
+  ConnectionTable table({.most = 2, .most_per_peer = 2}, &clock);
   const int first = NewSocket(), second = NewSocket();
   table.Add(first, "a");
   table.Add(second, "b");
@@ -41,6 +49,7 @@ TEST(ConnectionTable, AClosedConnectionMakesRoomAlsoWhereItsNumberIsInUseAgain) 
   close(second);
   const int other = NewSocket();
   ASSERT_EQ(other, second) << "the kernel gives the lowest free number";
+  PassALook(&clock);
   EXPECT_EQ(table.Ask("c"), Answer::kWelcome);
   EXPECT_EQ(table.open(), 1);
   table.Add(other, "c");
@@ -51,7 +60,8 @@ TEST(ConnectionTable, AClosedConnectionMakesRoomAlsoWhereItsNumberIsInUseAgain) 
 }
 
 TEST(ConnectionTable, AnAddressHasItsShareAndLoopbackNone) {
-  ConnectionTable table({.most = 10, .most_per_peer = 1});
+  ManualClock clock;
+  ConnectionTable table({.most = 10, .most_per_peer = 1}, &clock);
   const int one = NewSocket(), two = NewSocket(), three = NewSocket();
   table.Add(one, "a");
   EXPECT_EQ(table.Ask("a"), Answer::kTooManyOfPeer);
@@ -60,6 +70,7 @@ TEST(ConnectionTable, AnAddressHasItsShareAndLoopbackNone) {
   table.Add(three, "");
   EXPECT_EQ(table.Ask(""), Answer::kWelcome) << "loopback counts in all only";
   close(one);
+  PassALook(&clock);
   EXPECT_EQ(table.Ask("a"), Answer::kWelcome);
   // A number that was given out again counts for its new owner.
   const int again = NewSocket();
@@ -68,6 +79,31 @@ TEST(ConnectionTable, AnAddressHasItsShareAndLoopbackNone) {
   EXPECT_EQ(table.Ask("a"), Answer::kWelcome);
   EXPECT_EQ(table.Ask("b"), Answer::kTooManyOfPeer);
   for (const int socket : {again, two, three}) close(socket);
+}
+
+// The story: each refusal of a full server looked at all its descriptors, a thousand of them a second kept its one
+// accepting thread from its own dial, and it ended for being dead.
+TEST(ConnectionTable, WhoIsRefusedCausesNoLookAfterALookInVain) {
+  ManualClock clock;
+  ConnectionTable table({.most = 3, .most_per_peer = 1}, &clock);
+  const int a = NewSocket(), b = NewSocket(), c = NewSocket();
+  table.Add(a, "a");
+  table.Add(b, "b");
+  EXPECT_EQ(table.Ask("a"), Answer::kTooManyOfPeer) << "looked at a's in vain";
+  EXPECT_EQ(table.Ask("b"), Answer::kTooManyOfPeer) << "and at b's";
+  close(a);
+  EXPECT_EQ(table.Ask("a"), Answer::kTooManyOfPeer) << "known without a look";
+  PassALook(&clock);
+  EXPECT_EQ(table.Ask("a"), Answer::kWelcome);
+  const int again = NewSocket();
+  table.Add(again, "a");
+  table.Add(c, "c");
+  EXPECT_EQ(table.Ask("d"), Answer::kTooMany) << "looked at all in vain";
+  close(b);
+  EXPECT_EQ(table.Ask("d"), Answer::kTooMany) << "known without a look";
+  PassALook(&clock);
+  EXPECT_EQ(table.Ask("d"), Answer::kWelcome);
+  for (const int socket : {again, c}) close(socket);
 }
 
 TEST(ConnectionTable, ANeighbourhoodOfIpv6IsOnePeer) {

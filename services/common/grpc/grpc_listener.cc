@@ -11,6 +11,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <limits>
 #include <utility>
 #include <vector>
 
@@ -20,6 +21,7 @@
 namespace stagecoach {
 namespace {
 
+constexpr double kLately = 1;
 constexpr int kPauseMilliseconds = 100;
 // So many of one socket before the others, and the end, are looked at.
 constexpr int kAtOnce = 64;
@@ -72,12 +74,15 @@ ConnectionLimits Within(ConnectionLimits limits, rlim_t open_files) {
 
 }  // namespace
 
-GrpcListener::GrpcListener(ListenSockets sockets, const ConnectionLimits& limits)
+GrpcListener::GrpcListener(ListenSockets sockets, const ConnectionLimits& limits,
+                           const Clock* clock)
     : sockets_(std::move(sockets)),
       port_(sockets_.port()),
       reach_(sockets_.Reach()),
       most_(MostConnections(limits.most, OpenFiles())),
-      table_(Within(limits, OpenFiles())),
+      table_(Within(limits, OpenFiles()), clock),
+      clock_(clock),
+      met_seconds_(std::numeric_limits<double>::lowest()),
       spare_(OpenSpare()),
       stop_(eventfd(0, EFD_CLOEXEC)) {
   CHECK(stop_ >= 0) << "no eventfd: " << std::strerror(errno);
@@ -147,6 +152,7 @@ bool GrpcListener::RefuseForDescriptors(int listening) {
       accept4(listening, reinterpret_cast<sockaddr*>(&from), &length, SOCK_NONBLOCK | SOCK_CLOEXEC);
   const bool refused = descriptor >= 0;
   if (refused) {
+    met_seconds_ = clock_->MonotonicSeconds();
     CountRefusal(Reason::kDescriptors, ShownPeer(from));
     close(descriptor);
   }
@@ -156,6 +162,7 @@ bool GrpcListener::RefuseForDescriptors(int listening) {
 
 void GrpcListener::Meet(int descriptor, int listening, const sockaddr_storage& from) {
   std::string peer;
+  met_seconds_ = clock_->MonotonicSeconds();
   if (!IsExpected(from)) {
     peer = PeerKey(from);
     const ConnectionTable::Answer answer = table_.Ask(peer);
@@ -187,11 +194,19 @@ void GrpcListener::CountRefusal(Reason reason, const std::string& from) {
 void GrpcListener::Expect(const sockaddr_storage& from) {
   std::lock_guard<std::mutex> lock(mutex_);
   expected_ = from;
+  expected_came_ = false;
+}
+
+bool GrpcListener::BusyWithOthers() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return !expected_came_ && clock_->MonotonicSeconds() < met_seconds_ + kLately;
 }
 
 bool GrpcListener::IsExpected(const sockaddr_storage& from) {
   std::lock_guard<std::mutex> lock(mutex_);
-  return SamePlace(Unmapped(from), expected_);
+  const bool expected = SamePlace(Unmapped(from), expected_);
+  expected_came_ = expected_came_ || expected;
+  return expected;
 }
 
 void GrpcListener::Write(MetricWriter& writer) {

@@ -18,6 +18,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
+#include "base/clock.h"
 #include "services/common/grpc/self_dial.h"
 
 namespace stagecoach {
@@ -85,7 +86,7 @@ class GrpcListenerTest : public ::testing::Test {
   void Start(const ConnectionLimits& limits, const std::string& listen = "127.0.0.1:0") {
     absl::StatusOr<ListenSockets> sockets = ListenSockets::Open(listen, 10000);
     ASSERT_TRUE(sockets.ok()) << sockets.status();
-    listener_ = std::make_unique<GrpcListener>(*std::move(sockets), limits);
+    listener_ = std::make_unique<GrpcListener>(*std::move(sockets), limits, &clock_);
     listener_->Start([this](int descriptor, int) { held_.Take(descriptor); });
   }
   std::string Metrics() {
@@ -94,6 +95,7 @@ class GrpcListenerTest : public ::testing::Test {
     return writer.Text();
   }
 
+  ManualClock clock_{1'000'000'000};
   HeldConnections held_;
   std::unique_ptr<GrpcListener> listener_;
 };
@@ -109,8 +111,31 @@ TEST_F(GrpcListenerTest, WhoIsOneTooManyIsSentAwayUntilThereIsRoom) {
   EXPECT_THAT(Metrics(), HasSubstr("stagecoach_grpc_connections 2"));
   EXPECT_THAT(Metrics(), HasSubstr("connections_refused_total{reason=\"total\"} 1"));
   held_.CloseOne();
+  clock_.AdvanceNanos(200'000'000);  // the place is noticed with the next look
   fourth.Connect(*listener_);
   EXPECT_TRUE(held_.Await(2));
+}
+
+// A flood of strangers fills the line before the server, and its own dial has to wait there.
+TEST_F(GrpcListenerTest, WhoRefusesOthersAllTheTimeIsNotDead) {
+  Start({.most = 1});
+  EXPECT_FALSE(listener_->BusyWithOthers());
+  Stranger only;
+  only.Connect(*listener_);
+  ASSERT_TRUE(held_.Await(1));
+  sockaddr_storage own{};
+  own.ss_family = AF_INET;
+  listener_->Expect(own);  // and does not come
+  clock_.AdvanceNanos(2'000'000'000);
+  EXPECT_FALSE(listener_->BusyWithOthers()) << "nobody came lately";
+  Stranger refused;
+  refused.Connect(*listener_);
+  EXPECT_TRUE(refused.IsSentAway());
+  EXPECT_TRUE(listener_->BusyWithOthers());
+  EXPECT_EQ(SelfDial(listener_->reach(), std::nullopt,
+                     [&](const sockaddr_storage& from) { listener_->Expect(from); }),
+            absl::OkStatus());
+  EXPECT_FALSE(listener_->BusyWithOthers()) << "it has met its own";
 }
 
 // In a container, whose loopback had no ::1, a server on all addresses took itself for dead and ended.

@@ -40,6 +40,7 @@ void SelfCheck::Look() {
     if (!well_.exchange(true)) spdlog::info("the gRPC port answers again");
     return;
   }
+  if (options_.busy && options_.busy()) return;
   if (failures_ == 0) first_failure_seconds_ = begin;
   ++failures_;
   const std::string reason(answer.message());

@@ -23,6 +23,8 @@ class SelfCheck {
  public:
   struct Options {
     std::function<absl::Status()> dial;  // has a deadline of its own
+    // Asked after a dial that failed: whether that says nothing, as the port is busy with others. Empty: it never is.
+    std::function<bool()> busy = {};
     std::function<void()> on_dead;  // on the thread of Look(); must not block; empty: nobody hears
     double seconds_between = 5;
     int failures_until_unwell = 3;

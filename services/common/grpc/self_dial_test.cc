@@ -89,7 +89,8 @@ TEST(SelfDial, APortOfNobodyIsDead) {
   EXPECT_THAT(std::string(Dial(port).message()), HasSubstr("connect: Connection refused"));
 }
 
-// Or a flood of strangers could end the server by having it hold itself for dead.
+// Or strangers who hold all its places could end the server by having it hold itself for dead. Those who come all the time
+// are grpc_listener_test.cc's.
 TEST(SelfDial, AServerThatIsFullAnswersItself) {
   absl::StatusOr<ListenSockets> sockets = ListenSockets::Open("127.0.0.1:0", 10000);
   ASSERT_TRUE(sockets.ok()) << sockets.status();
