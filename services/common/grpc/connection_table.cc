@@ -3,13 +3,10 @@
 #include <netinet/in.h>
 #include <sys/stat.h>
 
-#include <algorithm>
 #include <cstring>
 
 namespace stagecoach {
 namespace {
-
-constexpr rlim_t kMostReserved = 512;
 
 // 0: no socket, or closed.
 ino_t SocketInode(int descriptor) {
@@ -40,11 +37,6 @@ std::string PeerKey(const sockaddr_storage& address) {
     return KeyOf(v4);
   }
   return std::string(reinterpret_cast<const char*>(v6.sin6_addr.s6_addr), 8);
-}
-
-int MostConnections(int asked, rlim_t open_files) {
-  const rlim_t left = open_files - std::min(kMostReserved, open_files / 4);
-  return static_cast<int>(std::min(static_cast<rlim_t>(asked), left));
 }
 
 ConnectionTable::Answer ConnectionTable::Ask(const std::string& peer) {

@@ -10,7 +10,6 @@
 #ifndef STAGECOACH_SERVICES_COMMON_GRPC_CONNECTION_TABLE_H_
 #define STAGECOACH_SERVICES_COMMON_GRPC_CONNECTION_TABLE_H_
 
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/types.h>
 
@@ -28,10 +27,6 @@ namespace stagecoach {
 // whoever has one of those has all of them. Empty for loopback, which all programs of a machine share, and for what
 // is no internet address: those count in all only.
 std::string PeerKey(const sockaddr_storage& address);
-
-// How many connections a process may have that may open so many files: what is asked for, or what its HTTP server,
-// files and its own calls leave.
-int MostConnections(int asked, rlim_t open_files);
 
 class ConnectionTable {
  public:

@@ -116,13 +116,5 @@ TEST(ConnectionTable, ANeighbourhoodOfIpv6IsOnePeer) {
   }
 }
 
-TEST(ConnectionTable, ALowLimitOfOpenFilesLeavesSomeForTheRest) {
-  EXPECT_EQ(MostConnections(4096, 65536), 4096);
-  EXPECT_EQ(MostConnections(4096, 1024), 768);
-  EXPECT_EQ(MostConnections(4096, 256), 192);
-  EXPECT_EQ(MostConnections(1000000, 65536), 65024);
-  EXPECT_EQ(MostConnections(1000000, RLIM_INFINITY), 1000000);
-}
-
 }  // namespace
 }  // namespace stagecoach

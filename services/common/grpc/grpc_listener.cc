@@ -17,6 +17,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
+#include "services/common/process/open_files.h"
 
 namespace stagecoach {
 namespace {
@@ -68,7 +69,7 @@ bool SamePlace(const sockaddr_storage& a, const sockaddr_storage& b) {
 }
 
 ConnectionLimits Within(ConnectionLimits limits, rlim_t open_files) {
-  limits.most = MostConnections(limits.most, open_files);
+  limits.most = MostConnections(FileShare::kGrpc, limits.most, open_files);
   return limits;
 }
 
@@ -79,7 +80,7 @@ GrpcListener::GrpcListener(ListenSockets sockets, const ConnectionLimits& limits
     : sockets_(std::move(sockets)),
       port_(sockets_.port()),
       reach_(sockets_.Reach()),
-      most_(MostConnections(limits.most, OpenFiles())),
+      most_(MostConnections(FileShare::kGrpc, limits.most, OpenFiles())),
       table_(Within(limits, OpenFiles()), clock),
       clock_(clock),
       met_seconds_(std::numeric_limits<double>::lowest()),

@@ -21,6 +21,7 @@ constexpr size_t kPrefaceBytes = sizeof(kPreface) - 1;
 class Dialed {
  public:
   explicit Dialed(int family) : descriptor_(socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    if (descriptor_ < 0) return;  // errno says why
     setsockopt(descriptor_, SOL_SOCKET, SO_SNDTIMEO, &kDialPatience, sizeof(kDialPatience));
     setsockopt(descriptor_, SOL_SOCKET, SO_RCVTIMEO, &kDialPatience, sizeof(kDialPatience));
   }
@@ -58,7 +59,12 @@ absl::Status ReadPlain(int dialed) {
 absl::Status SelfDial(const sockaddr_storage& to, const std::optional<TlsPems>& pems,
                       const std::function<void(const sockaddr_storage&)>& expect) {
   const Dialed dialed(to.ss_family);
-  if (dialed.get() < 0) return DialFailed("socket");
+  if (dialed.get() < 0) {
+    // What this process cannot have for itself says nothing of the port either.
+    const bool none_left =
+        errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM;
+    return none_left ? absl::OkStatus() : DialFailed("socket");
+  }
   // From where it goes to, so that it is known before it comes.
   sockaddr_storage from = to;
   reinterpret_cast<sockaddr_in*>(&from)->sin_port = 0;  // at the same place for IPv6

@@ -3,7 +3,8 @@
 // second thread that polls.
 // Threads:   any; blocks for two seconds at each of these steps, at most.
 // Errors:    UNAVAILABLE with the step that failed. A server that ends the connection after the handshake has answered:
-//            so does one whose certificate has expired, which a new process would not mend.
+//            so does one whose certificate has expired, which a new process would not mend. Without a descriptor or memory for
+//            the dial itself nothing is known of the port: OK.
 #ifndef STAGECOACH_SERVICES_COMMON_GRPC_SELF_DIAL_H_
 #define STAGECOACH_SERVICES_COMMON_GRPC_SELF_DIAL_H_
 

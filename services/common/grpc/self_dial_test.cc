@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <functional>
@@ -87,6 +88,20 @@ TEST(SelfDial, APortOfNobodyIsDead) {
     port = gone->port();
   }
   EXPECT_THAT(std::string(Dial(port).message()), HasSubstr("connect: Connection refused"));
+}
+
+// The story: a process that had no descriptor left for half a minute took its port for dead, and ended.
+TEST(SelfDial, WithoutADescriptorOfItsOwnItSaysNothingOfThePort) {
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  const int first_free = dup(STDIN_FILENO);
+  ASSERT_GE(first_free, 0);
+  close(first_free);
+  const rlimit low = {static_cast<rlim_t>(first_free), before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &low), 0);
+  const absl::Status answer = SelfDial(Loopback(1), std::nullopt, [](const sockaddr_storage&) {});
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_EQ(answer, absl::OkStatus()) << "nobody listens there, and nobody asked";
 }
 
 // Or strangers who hold all its places could end the server by having it hold itself for dead. Those who come all the time

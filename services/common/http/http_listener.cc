@@ -54,10 +54,10 @@ std::string PeerOf(const tcp::endpoint& endpoint) {
   return std::string(bytes.begin(), bytes.begin() + 8);
 }
 
-int CapOf(int wanted) {
+int CapOf(const HttpLimits& limits) {
   rlimit files{};
-  if (getrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_cur == RLIM_INFINITY) return wanted;
-  return static_cast<int>(std::min<rlim_t>(static_cast<rlim_t>(wanted), files.rlim_cur / 4));
+  if (getrlimit(RLIMIT_NOFILE, &files) != 0) return limits.connections;
+  return MostConnections(limits.files, limits.connections, files.rlim_cur);
 }
 
 // False: it is no request for this server.
@@ -376,7 +376,7 @@ HttpListener::~HttpListener() { Stop(); }
 
 absl::Status HttpListener::Start(const std::string& listen) {
   Core& core = *core_;
-  core.most_connections = CapOf(core.limits.connections);
+  core.most_connections = CapOf(core.limits);
   const size_t colon = listen.rfind(':');
   std::string host = listen.substr(0, colon);
   if (host.size() > 2 && host.front() == '[' && host.back() == ']') {

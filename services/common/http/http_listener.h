@@ -27,6 +27,7 @@
 
 #include "absl/status/status.h"
 #include "services/common/http/http_message.h"
+#include "services/common/process/open_files.h"
 
 namespace stagecoach {
 
@@ -34,7 +35,8 @@ struct HttpLimits {
   std::chrono::milliseconds request{10'000};  // from accept to the request's last byte
   // Without a byte of an answer taken. In all an answer has so long and a second for each 16 KiB.
   std::chrono::milliseconds reader{10'000};
-  int connections = 4096;  // and no more than a quarter of the descriptors of this process
+  int connections = 4096;  // and no more than the share of the files that this process may open
+  FileShare files = FileShare::kHttp;
   int per_peer = 512;      // from one IPv4 address, or one /64 of IPv6
   int64_t answer_bytes = 256 << 20;  // of answers that are not taken yet; the next ones are 503
 };

@@ -20,6 +20,7 @@ absl::Status StartProbes(const ServerFlags& flags, const Probes& answers, HttpSe
   options.flag = "--probes";
   options.threads = kProbeThreads;
   options.limits.connections = kProbeConnections;
+  options.limits.files = FileShare::kProbes;
   options.limits.per_peer = kProbePeerConnections;
   return probes.Start(options);
 }
