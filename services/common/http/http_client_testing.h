@@ -20,8 +20,12 @@ class HttpTestClient {
  public:
   static constexpr int kPatienceSeconds = 30;
 
-  explicit HttpTestClient(int port, uint32_t from = INADDR_LOOPBACK)
+  // receive_bytes: about what the system takes for it before it reads; 0: what it likes.
+  explicit HttpTestClient(int port, uint32_t from = INADDR_LOOPBACK, int receive_bytes = 0)
       : fd_(socket(AF_INET, SOCK_STREAM, 0)) {
+    if (receive_bytes > 0) {
+      setsockopt(fd_, SOL_SOCKET, SO_RCVBUF, &receive_bytes, sizeof(receive_bytes));
+    }
     sockaddr_in address{};
     address.sin_family = AF_INET;
     address.sin_addr.s_addr = htonl(from);

@@ -23,6 +23,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "base/thread.h"
+#include "services/common/http/answer_budget.h"
 
 namespace stagecoach {
 namespace {
@@ -83,7 +84,11 @@ bool ToRequest(const beast_http::request<beast_http::string_body>& message, Http
 class HttpListener::Core {
  public:
   Core(const HttpLimits& given, OnRequest request_hook)
-      : limits(given), on_request(std::move(request_hook)), acceptor(io), pause(io) {}
+      : limits(given),
+        on_request(std::move(request_hook)),
+        acceptor(io),
+        pause(io),
+        answers(given.answer_bytes) {}
 
   void Accept();
   void Admit(tcp::socket socket);
@@ -103,7 +108,7 @@ class HttpListener::Core {
   std::map<std::string, int> of_peer;
   std::array<char, 4096> unread;  // what comes after a request; nobody looks at it
   std::atomic<int> connections{0};
-  std::atomic<int64_t> answer_bytes{0};
+  AnswerBudget answers;  // thread-safe too
   Thread thread;
 };
 
@@ -228,19 +233,20 @@ void HttpListener::Connection::Refuse(int status, const char* text) {
 
 void HttpListener::Connection::Answer(const HttpResponse& response) {
   std::string text = HeadOf(response);
-  const int64_t size = static_cast<int64_t>(response.body.size());
-  if (core_->answer_bytes + size > core_->limits.answer_bytes) {
+  absl::StrAppend(&text, "Content-Length: ", response.body.size(), "\r\n\r\n");
+  const bool has_body = request_.method != "HEAD";
+  int64_t bytes = static_cast<int64_t>(text.size() + (has_body ? response.body.size() : 0));
+  if (core_->answers.Take(peer_, bytes)) {
+    if (has_body) text += response.body;
+  } else {
     text =
         absl::StrCat(HeadOf({503, kPlainText, ""}), "Retry-After: 10\r\nContent-Length: 0\r\n\r\n");
-  } else {
-    absl::StrAppend(&text, "Content-Length: ", response.body.size(), "\r\n\r\n");
-    if (request_.method != "HEAD") text += response.body;
+    bytes = static_cast<int64_t>(text.size());
+    core_->answers.Take(peer_, bytes);  // small: it is never refused
   }
-  const int64_t bytes = static_cast<int64_t>(text.size());
-  core_->answer_bytes += bytes;
   asio::post(core_->io, [self = shared_from_this(), text = std::move(text), bytes]() mutable {
     self->StartWriting(std::move(text), [self = self.get(), bytes](bool taken) {
-      self->core_->answer_bytes -= bytes;
+      self->core_->answers.Give(self->peer_, bytes);
       taken ? self->Linger() : self->Close();
     });
   });

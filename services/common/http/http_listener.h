@@ -37,8 +37,9 @@ struct HttpLimits {
   std::chrono::milliseconds reader{10'000};
   int connections = 4096;  // and no more than the share of the files that this process may open
   FileShare files = FileShare::kHttp;
-  int per_peer = 512;      // from one IPv4 address, or one /64 of IPv6
-  int64_t answer_bytes = 256 << 20;  // of answers that are not taken yet; the next ones are 503
+  int per_peer = 512;  // from one IPv4 address, or one /64 of IPv6
+  // Of answers that are not taken yet, an eighth of it of a peer; the next ones are 503, but for small ones.
+  int64_t answer_bytes = 256 << 20;
 };
 
 // A request that waits for its answer. One thread at a time; never the listener's for Begin and

@@ -1,0 +1,36 @@
+// AnswerBudget: how much of answers that are not taken yet a server holds in memory, in all and by peer, so that a few slow
+// readers of one address do not have the others refused.
+// Threads: thread-safe.
+// Units:   bytes.
+#ifndef STAGECOACH_SERVICES_COMMON_HTTP_ANSWER_BUDGET_H_
+#define STAGECOACH_SERVICES_COMMON_HTTP_ANSWER_BUDGET_H_
+
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <string>
+
+namespace stagecoach {
+
+class AnswerBudget {
+ public:
+  // Probes, errors and small pages: connections are limited, so all of these have an end too.
+  static constexpr int64_t kAlways = 16 << 10;
+  static constexpr int64_t kPeerShare = 8;  // a peer has this part of all
+
+  explicit AnswerBudget(int64_t most) : most_(most) {}
+
+  // False: it is refused, and nothing is taken. A peer's only answer may be larger than its share.
+  bool Take(const std::string& peer, int64_t bytes);
+  void Give(const std::string& peer, int64_t bytes);
+
+ private:
+  const int64_t most_;
+  std::mutex mutex_;  // guards what follows
+  int64_t taken_ = 0;
+  std::map<std::string, int64_t> of_peer_;  // of those that have some
+};
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_SERVICES_COMMON_HTTP_ANSWER_BUDGET_H_
