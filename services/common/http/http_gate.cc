@@ -83,6 +83,7 @@ absl::StatusOr<std::unique_ptr<HttpGate>> HttpGate::Make(const Options& options)
 HttpGate::HttpGate(Options options, std::unique_ptr<TokenFile> tokens)
     : options_(std::move(options)), tokens_(std::move(tokens)), key_(kKeyBytes, '\0') {
   CHECK(RAND_bytes(reinterpret_cast<unsigned char*>(key_.data()), kKeyBytes) == 1);
+  for (std::string& name : options_.host_names) absl::AsciiStrToLower(&name);
 }
 
 std::optional<HttpResponse> HttpGate::Check(const HttpRequest& request) {

@@ -43,7 +43,7 @@ class HttpGate {
   std::string DigestOf(const std::string& cookie) const;  // empty: it is none of ours, or too old
   std::string Sign(const std::string& text) const;
 
-  const Options options_;
+  Options options_;                          // fixed once made; host_names in lower case
   const std::unique_ptr<TokenFile> tokens_;  // null: everybody
   std::string key_;
 };
@@ -53,7 +53,7 @@ class HttpGate {
 bool IsOwnHost(const std::string& host, const std::vector<std::string>& host_names);
 
 // Is the page that sends this Origin header one of ours: from where the request goes to, or from
-// one of host_names, as behind a proxy?
+// one of host_names (lower case, as above), as behind a proxy?
 bool IsOwnOrigin(const std::string& origin, const std::string& host,
                  const std::vector<std::string>& host_names);
 

@@ -166,5 +166,18 @@ TEST(HttpGate, WithoutTokensHostAndOriginCount) {
   EXPECT_EQ(status("GET", {{"host", "evil.example"}}), 403);
 }
 
+TEST(HttpGate, ANameOfThisMachineCountsHoweverItIsWritten) {
+  HttpGate::Options options;
+  options.checks_host = true;
+  options.host_names = {"Box.lan"};
+  const auto gate = HttpGate::Make(options).value();
+  for (const char* host : {"Box.lan", "box.lan:8000", "BOX.LAN"}) {
+    EXPECT_FALSE(gate->Check({"GET", "/", "", {{"host", host}}}).has_value()) << host;
+  }
+  EXPECT_FALSE(
+      gate->Check({"POST", "/", "", {{"host", "localhost"}, {"origin", "https://Box.lan"}}})
+          .has_value());
+}
+
 }  // namespace
 }  // namespace stagecoach
