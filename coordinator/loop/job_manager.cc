@@ -24,6 +24,8 @@ namespace stagecoach {
 namespace {
 
 constexpr int kEffectThreads = 2;
+// Long answers that wait to be copied. Each may hold a spec as text, of a MiB, or a page of a thousand views.
+constexpr size_t kMostAnswers = 64;
 // The loop looks at the clock this often even when nothing is due: the clock may be a manual one.
 constexpr double kLongestWaitSeconds = 0.1;
 
@@ -41,7 +43,7 @@ struct JobManager::State {
   uint64_t term = 0;
   std::shared_ptr<Mailbox> mailbox = std::make_shared<Mailbox>();
   std::array<Mailbox, kEffectThreads> effects;
-  Mailbox planner, checks, answers;
+  Mailbox planner, checks, answers{kMostAnswers};
   std::array<ProgressCounter, kEffectThreads> effect_progress;
   ProgressCounter plan_progress, check_progress;
   std::unique_ptr<JobLoop> loop;
@@ -84,14 +86,17 @@ struct JobManager::State {
 void JobManager::State::Answer(absl::StatusOr<JobView> view,
                                const std::function<void(absl::StatusOr<JobView>)>& done) {
   if (!view.ok() || view->spec != nullptr || view->set_aside) return done(std::move(view));
+  if (answers.full()) return done(Refused(answers));  // before the text is read
   absl::StatusOr<std::string> text = loop->SpecText(view->id);
   if (!text.ok()) return done(text.status());
-  answers.Post([this, view = *std::move(view), text = *std::move(text), done]() mutable {
-    absl::StatusOr<JobSpec> spec = parts.codec->Decode(text);
-    if (!spec.ok()) return done(spec.status());
-    view.spec = std::make_shared<const JobSpec>(*std::move(spec));
-    done(std::move(view));
-  });
+  const bool accepted =
+      answers.TryPost([this, view = *std::move(view), text = *std::move(text), done]() mutable {
+        absl::StatusOr<JobSpec> spec = parts.codec->Decode(text);
+        if (!spec.ok()) return done(spec.status());
+        view.spec = std::make_shared<const JobSpec>(*std::move(spec));
+        done(std::move(view));
+      });
+  if (!accepted) done(Refused(answers));
 }
 
 void JobManager::State::RunLoop() {
@@ -242,13 +247,14 @@ void JobManager::ListPage(uint64_t before, size_t most,
   const bool accepted = state_->Ask([state = state_.get(), before, most, done, caller] {
     JobLoop::Page page = state->loop->List(before == 0 ? JobLoop::kNewest : before, most, caller);
     // Thousands of views: to copy and to show them is not the loop's work.
-    state->answers.Post([page = std::move(page), done] {
+    const bool taken = state->answers.TryPost([page = std::move(page), done] {
       Page copies;
       copies.next = page.next;
       copies.jobs.reserve(page.jobs.size());
       for (const std::shared_ptr<const JobView>& view : page.jobs) copies.jobs.push_back(*view);
       done(std::move(copies));
     });
+    if (!taken) done(Refused(state->answers));
   });
   if (!accepted) done(Refused(*state_->mailbox));
 }

@@ -204,6 +204,46 @@ TEST_F(JobManagerTest, RunsJobsFromManyClientsAtOnce) {
       Wait<absl::StatusOr<JobView>>([&](auto done) { manager->Cancel("nobody", done); }).status()));
 }
 
+// The story: the line of answers had no end, so whoever asked for a large job that had ended, again and again, had the
+// coordinator hold its text as often.
+TEST_F(JobManagerTest, LongAnswersWaitInALineThatHasAnEnd) {
+  AnsweringStages stages;
+  std::unique_ptr<JobManager> manager = Start(stages).value();
+  Register(*manager, 2);
+  ASSERT_TRUE(Submit(*manager, "ended").ok());
+  std::vector<JobRecord> records;
+  ASSERT_TRUE(WatchToEnd(*manager, "ended", &records).ok());
+  std::promise<void> entered, leave;
+  manager->Get("ended", [&](const absl::StatusOr<JobView>&) {
+    entered.set_value();
+    leave.get_future().wait();
+  });
+  entered.get_future().wait();
+  constexpr int kAsked = 300;
+  std::mutex mutex;
+  std::condition_variable changed;
+  int answered = 0, refused = 0;
+  const auto count = [&](const absl::Status& status) {
+    std::lock_guard<std::mutex> lock(mutex);
+    ++answered;
+    if (absl::IsResourceExhausted(status)) ++refused;
+    changed.notify_all();
+  };
+  for (int i = 0; i < kAsked; ++i) {
+    manager->Get("ended", [&](const absl::StatusOr<JobView>& view) { count(view.status()); });
+    manager->ListPage(0, 1000,
+                      [&](const absl::StatusOr<JobManager::Page>& page) { count(page.status()); });
+  }
+  const auto wait_for = [&](const std::function<bool()>& so) {
+    std::unique_lock<std::mutex> lock(mutex);
+    return changed.wait_for(lock, kPatience, so);
+  };
+  EXPECT_TRUE(wait_for([&] { return refused >= 2 * kAsked - 100; })) << refused;
+  leave.set_value();
+  EXPECT_TRUE(wait_for([&] { return answered == 2 * kAsked; })) << "and everyone is answered";
+  EXPECT_TRUE(Wait<absl::StatusOr<JobView>>([&](auto done) { manager->Get("ended", done); }).ok());
+}
+
 TEST_F(JobManagerTest, RefusesASecondCoordinatorOnOneStateFolder) {
   AnsweringStages stages;
   std::unique_ptr<JobManager> first = Start(stages).value();

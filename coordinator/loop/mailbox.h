@@ -22,6 +22,8 @@ class Mailbox {
   using Work = std::function<void()>;
   static constexpr size_t kMaxWaiting = 10000;
 
+  explicit Mailbox(size_t most = kMaxWaiting) : most_(most) {}  // of what comes through TryPost
+
   bool Post(Work work) { return Add(std::move(work), false); }
   bool TryPost(Work work) { return Add(std::move(work), true); }
 
@@ -42,6 +44,11 @@ class Mailbox {
     changed_.notify_all();
   }
 
+  bool full() const {
+    std::lock_guard<std::mutex> lock(mutex_);
+    return waiting_.size() >= most_;
+  }
+
   bool closed() const {
     std::lock_guard<std::mutex> lock(mutex_);
     return closed_;
@@ -51,13 +58,14 @@ class Mailbox {
   bool Add(Work work, bool limited) {
     {
       std::lock_guard<std::mutex> lock(mutex_);
-      if (closed_ || (limited && waiting_.size() >= kMaxWaiting)) return false;
+      if (closed_ || (limited && waiting_.size() >= most_)) return false;
       waiting_.push_back(std::move(work));
     }
     changed_.notify_one();
     return true;
   }
 
+  const size_t most_;
   mutable std::mutex mutex_;  // guards waiting_ and closed_
   std::condition_variable changed_;
   std::vector<Work> waiting_;
