@@ -56,7 +56,6 @@ std::vector<Scalar> ScalarsOf(const JobRecord& record, const std::vector<StageAs
 }
 
 absl::StatusOr<JobFiles> JobFiles::Open(const std::string& folder) {
-  RETURN_IF_ERROR(MakeFolder(folder));
   ASSIGN_OR_RETURN(const MetricsTail tail, RepairMetrics(folder + kMetricsFile));
   return JobFiles(folder, tail);
 }
@@ -64,6 +63,8 @@ absl::StatusOr<JobFiles> JobFiles::Open(const std::string& folder) {
 absl::Status JobFiles::Write(const std::vector<JobRecord>& records,
                              const std::optional<JobView>& view, double now_unix_seconds) {
   static const std::vector<StageAssignment> kUnknown;
+  if (!has_folder_) RETURN_IF_ERROR(MakeFolder(folder_));
+  has_folder_ = true;
   std::string lines, events;
   for (const JobRecord& record : records) {
     if (record.number <= tail_.number) continue;

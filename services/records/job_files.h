@@ -26,7 +26,7 @@ std::vector<Scalar> ScalarsOf(const JobRecord& record, const std::vector<StageAs
 
 class JobFiles {
  public:
-  // Makes the folder where it is missing.
+  // The folder may be missing: the first Write makes it.
   static absl::StatusOr<JobFiles> Open(const std::string& folder);
 
   // Records above tail().number, in order. view: the job as it stands, to take the stages' part of
@@ -40,6 +40,7 @@ class JobFiles {
 
   std::string folder_;
   MetricsTail tail_;
+  bool has_folder_ = false;          // there was a Write
   std::optional<EventFile> events_;  // from the first scalar on
   bool has_parameters_ = false;      // events_ tells the job's hyperparameters
 };

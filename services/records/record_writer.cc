@@ -82,7 +82,9 @@ struct RecordWriter::Shared {
   void OnEnded(const std::string& id, uint64_t opening, const absl::Status& status) {
     std::lock_guard<std::mutex> lock(mutex);
     Job* const job = Current(id, opening);
-    if (job != nullptr) job->watch = status.ok() ? Watch::kEnded : Watch::kFailed;
+    if (job == nullptr) return;
+    // A job that is not known any more has no record to come either.
+    job->watch = status.ok() || absl::IsNotFound(status) ? Watch::kEnded : Watch::kFailed;
   }
 };
 

@@ -6,6 +6,7 @@
 // Threads:   Follow and Stop from any thread; neither waits for a file (Stop joins the writer). One
 //            thread writes. On the job loop only a bounded queue is filled: when it is full the
 //            watch ends, and is opened again from the last written record once there is room.
+//            A job that was purged is let go of; what it wrote stays.
 // Errors:    a file that cannot be written is logged once and tried again every retry_seconds.
 // Units:     lines appear within about a second of their record.
 #ifndef STAGECOACH_SERVICES_RECORDS_RECORD_WRITER_H_
