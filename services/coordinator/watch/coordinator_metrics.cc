@@ -12,6 +12,8 @@
 namespace stagecoach {
 namespace {
 
+// More than are purged within a scrape.
+constexpr size_t kMostForgotten = 10000;
 const char* const kStates[] = {"PENDING", "RUNNING", "SUCCEEDED", "FAILED", "CANCELLED"};
 
 // "RUNNING" of JOB_STATE_RUNNING.
@@ -127,6 +129,7 @@ void CoordinatorMetrics::Follow(const JobView& view) {
   uint64_t after = 0;
   {
     std::lock_guard<std::mutex> lock(shared_->mutex);
+    if (shared_->HasForgotten(view)) return;
     const auto [entry, is_new] = shared_->tracks.try_emplace(view.id);
     Track& track = entry->second;
     if (track.followed) return;
@@ -146,10 +149,12 @@ void CoordinatorMetrics::Follow(const JobView& view) {
       [shared = shared_, id = view.id](const absl::Status& status) {
         if (status.ok()) return;
         std::lock_guard<std::mutex> lock(shared->mutex);
+        const auto track = shared->tracks.find(id);
+        if (track == shared->tracks.end()) return;
         if (absl::IsNotFound(status)) {  // it was forgotten meanwhile
-          shared->tracks.erase(id);
+          shared->tracks.erase(track);
         } else {  // refused by a busy job loop; the next scrape asks again
-          shared->tracks[id].followed = false;
+          track->second.followed = false;
         }
       });
 }
@@ -159,6 +164,10 @@ void CoordinatorMetrics::Forget(const JobView& view) {
   shared_->tracks.erase(view.id);
   for (const StageFaults& faults : view.faults) {
     shared_->former_faults[faults.stage_name][faults.reason] += faults.count;
+  }
+  shared_->forgotten.insert({view.sequence, view.id});
+  if (shared_->forgotten.size() > kMostForgotten) {
+    shared_->forgotten.erase(shared_->forgotten.begin());
   }
 }
 
@@ -199,13 +208,14 @@ void CoordinatorMetrics::WriteRecoveries(const std::vector<JobView>& jobs,
   {
     std::lock_guard<std::mutex> lock(shared_->mutex);
     counts = shared_->former_faults;
-  }
-  for (const StageView& stage : stages) counts[stage.registration.name];
-  for (const JobView& job : jobs) {
-    for (const StageFaults& faults : job.faults) {
-      counts[faults.stage_name][faults.reason] += faults.count;
+    for (const JobView& job : jobs) {
+      if (shared_->HasForgotten(job)) continue;  // they are former ones now
+      for (const StageFaults& faults : job.faults) {
+        counts[faults.stage_name][faults.reason] += faults.count;
+      }
     }
   }
+  for (const StageView& stage : stages) counts[stage.registration.name];
   for (auto& [stage, by_reason] : counts) {
     for (const char* reason : kFaultReasons) {
       writer.Add(metric::kStageRecoveries, {stage, reason}, static_cast<double>(by_reason[reason]));
@@ -237,12 +247,14 @@ void CoordinatorMetrics::WriteJob(const JobView& view, MetricWriter& writer) {
   Track track;
   {
     std::lock_guard<std::mutex> lock(shared_->mutex);
-    track = shared_->tracks[view.id];
+    const auto found = shared_->tracks.find(view.id);
+    if (found != shared_->tracks.end()) track = found->second;
   }
   if (!track.size) {
     track.size = view.spec != nullptr ? SizeOfTokens(*view.spec) : TokenSize{};
     std::lock_guard<std::mutex> lock(shared_->mutex);
-    shared_->tracks[view.id].size = track.size;
+    const auto found = shared_->tracks.find(view.id);
+    if (found != shared_->tracks.end()) found->second.size = track.size;
   }
   const std::string& id = view.id;
   writer.Add(metric::kJobInfo,

@@ -12,7 +12,9 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "coordinator/loop/job_manager.h"
@@ -31,6 +33,9 @@ class CoordinatorMetrics {
   // A job that is not known any more. What was counted of all jobs stays counted. Any thread; does not wait.
   void Forget(const JobView& view);
   void Write(MetricWriter& writer);
+  // The part of Write about stages' faults: each job counts once, also one that was forgotten after `jobs` were listed.
+  void WriteRecoveries(const std::vector<JobView>& jobs, const std::vector<StageView>& stages,
+                       MetricWriter& writer);
 
  private:
   struct TokenSize {
@@ -53,12 +58,18 @@ class CoordinatorMetrics {
         size;  // of the job's network; expanding it takes milliseconds: once a job
   };
   struct Shared {
+    bool HasForgotten(const JobView& view) const {
+      return forgotten.contains({view.sequence, view.id});
+    }
+
     std::mutex mutex;  // guards what follows
     std::map<std::string, Track> tracks;
     uint64_t submitted = 0;
     std::map<std::string, uint64_t> finished;  // by shown state
     // Of jobs that are forgotten, by stage and reason: a counter does not go back.
     std::map<std::string, std::map<std::string, uint64_t>> former_faults;
+    // Those jobs, the newest, by sequence and id: a list of a moment ago may still have them.
+    std::set<std::pair<uint64_t, std::string>> forgotten;
     Histogram step_seconds{Histogram::DoublingBounds()};
     Histogram queue_seconds{Histogram::DoublingBounds()};
     Histogram save_seconds{Histogram::DoublingBounds()};
@@ -71,8 +82,6 @@ class CoordinatorMetrics {
   void WriteJob(const JobView& view, MetricWriter& writer);
   void WriteTrack(const JobView& view, const Track& track, MetricWriter& writer);
   void WriteFleet(const std::vector<StageView>& stages, MetricWriter& writer);
-  void WriteRecoveries(const std::vector<JobView>& jobs, const std::vector<StageView>& stages,
-                       MetricWriter& writer);
 
   JobManager* const manager_;
   const std::shared_ptr<Shared> shared_;  // watch callbacks may outlive this object

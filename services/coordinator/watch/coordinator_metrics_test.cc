@@ -46,10 +46,39 @@ TEST_F(ForgottenJob, TakesNoCountWithIt) {
   ended.id = "forgotten";
   ended.faults = {{"stage-7", "lost", 3}};
   metrics.Forget(ended);
+  ended.sequence = 1;
   metrics.Forget(ended);
   EXPECT_THAT(registry.Render(),
               ::testing::HasSubstr(
                   "stagecoach_stage_recoveries_total{stage=\"stage-7\",reason=\"lost\"} 6"));
+}
+
+// The story: a job that was purged while somebody scraped was counted among the former ones and among the listed ones,
+// and the next scrape found less.
+TEST_F(ForgottenJob, CountsOnceWhereAListStillHasIt) {
+  CoordinatorMetrics metrics(manager_.get());
+  JobView ended = SubmittedAt(JobPhase::kFailed, 1000);
+  ended.id = "forgotten";
+  ended.faults = {{"stage-7", "lost", 3}};
+  metrics.Forget(ended);
+  MetricWriter writer;
+  metrics.WriteRecoveries({ended}, {}, writer);
+  EXPECT_THAT(writer.Text(),
+              ::testing::HasSubstr(
+                  "stagecoach_stage_recoveries_total{stage=\"stage-7\",reason=\"lost\"} 3"));
+}
+
+TEST_F(ForgottenJob, IsNotFollowedAnewWhereAListStillHasIt) {
+  CoordinatorMetrics metrics(manager_.get());
+  JobView view = SubmittedAt(JobPhase::kFailed, SystemClock::Get()->UnixSeconds() + 1);
+  view.id = "forgotten";
+  view.finished_unix_seconds = view.submitted_unix_seconds;
+  metrics.Follow(view);
+  metrics.Forget(view);
+  metrics.Follow(view);
+  MetricWriter writer;
+  metrics.Write(writer);
+  EXPECT_THAT(writer.Text(), ::testing::HasSubstr("stagecoach_jobs_submitted_total 1"));
 }
 
 }  // namespace
