@@ -357,7 +357,11 @@ void JobLoop::Tick(double heard_seconds) {
     if (heard_seconds >= deadline && stopped_.count(id) == 0) due.push_back(id);
   }
   for (const std::string& id : due) Deliver({id, now, SignsOf(*Find(id), heard_seconds)});
-  if (flush_due_seconds_ > 0 && now.seconds >= flush_due_seconds_) Flush();
+  if (flush_due_seconds_ > 0 && now.seconds >= flush_due_seconds_) {
+    Flush();
+    // Without jobs nothing else shows that the journal can be written again.
+    if (trouble_.has_value()) RaiseTerm();
+  }
   if (now.seconds >= folder_checked_seconds_ + kFolderCheckSeconds) OwnsFolder().IgnoreError();
   Settle();
   RetireEnded();
@@ -482,13 +486,21 @@ absl::StatusOr<LeaseGrant> JobLoop::RenewLease(const StageHeartbeat& heartbeat, 
 void JobLoop::MeetTerm(const StageHeartbeat& heartbeat) {
   const uint64_t met = std::max(heartbeat.newest_term, heartbeat.fence.term);
   if (met <= term_ || met > kHighestTerm) return;
-  if (!OwnsFolder().ok()) return;
-  const absl::StatusOr<uint64_t> raised = parts_.journal->RaiseTerm(met + 1);
-  if (!raised.ok()) return JournalFailed(raised.status());  // the next heartbeat tries again
+  if (met > met_term_) {
+    met_term_ = met;
+    met_term_by_ = heartbeat.name;
+  }
+  RaiseTerm();
+}
+
+void JobLoop::RaiseTerm() {
+  if (met_term_ <= term_ || !OwnsFolder().ok()) return;
+  const absl::StatusOr<uint64_t> raised = parts_.journal->RaiseTerm(met_term_ + 1);
+  if (!raised.ok()) return JournalFailed(raised.status());  // Tick tries again
   const std::string why = absl::StrCat(
-      "stage ", heartbeat.name, " has worked for a coordinator of term ", met, ", this one had ",
-      term_, ": its journal went back, as when a backup is restored; its term is ", *raised,
-      " now");
+      "stage ", met_term_by_, " has worked for a coordinator of term ", met_term_,
+      ", this one had ", term_,
+      ": its journal went back, as when a backup is restored; its term is ", *raised, " now");
   term_ = *raised;
   if (unwritten_.empty() && std::exchange(trouble_, std::nullopt).has_value() &&
       parts_.outside.on_journal) {

@@ -195,7 +195,8 @@ class JobLoop {
   void LookAtEffects(Job& job, double now_seconds);
   DeadlinePassed SignsOf(const Job& job, double heard_seconds) const;
   void MeetTerm(const StageHeartbeat& heartbeat);
-  void Settle();  // offers stages to waiting jobs
+  void RaiseTerm();  // above met_term_, if that is above ours
+  void Settle();     // offers stages to waiting jobs
   std::vector<WaitingJob> WaitingJobs() const;
   void Flush();
   absl::Status OwnsFolder();
@@ -217,6 +218,8 @@ class JobLoop {
   // Beyond it nobody counts: a stage that tells of more is broken.
   static constexpr uint64_t kHighestTerm = uint64_t{1} << 62;
   uint64_t term_;
+  uint64_t met_term_ = 0;    // the highest that a stage has told
+  std::string met_term_by_;  // its name
   Fleet fleet_;
   std::map<std::string, Job> jobs_;  // by id; those that live, and ended ones until all is written
   std::map<std::string, EndedJob> ended_;  // by id

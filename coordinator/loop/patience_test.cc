@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "coordinator/journal/slow_disk_testing.h"
 #include "coordinator/loop/golden_job_testing.h"
 #include "coordinator/loop/simulated_cluster_testing.h"
 
@@ -191,6 +192,29 @@ TEST_F(RestoredJournalTest, AbsurdTermsMoveNobody) {
   cluster.StartCoordinator();
   ASSERT_TRUE(cluster.RunUntil([&] { return cluster.loop().ListStages().size() == 2; }));
   EXPECT_EQ(term(), first + 42) << "it was on disk";
+}
+
+// Symptom: the stage that had told of the term was gone when there was room again, and a coordinator without jobs said for
+// ever that its journal could not be written.
+TEST_F(RestoredJournalTest, ATermThatCouldNotBeWrittenIsWrittenOnceThereIsRoom) {
+  SlowDisk disk;
+  SimulatedCluster cluster(2);
+  StageHeartbeat heartbeat;
+  heartbeat.name = "stage-0";
+  heartbeat.incarnation = cluster.stage(0).incarnation;
+  const auto term = [&] {
+    return cluster.loop().RenewLease(heartbeat, {cluster.now(), 0}).value().term;
+  };
+  ASSERT_TRUE(cluster.RunUntil([&] { return cluster.loop().ListStages().size() == 2; }));
+  const uint64_t first = term();
+  disk.full = true;
+  heartbeat.newest_term = first + 40;
+  EXPECT_EQ(term(), first);
+  heartbeat.newest_term = 0;  // it does not say so again
+  cluster.RunUntil([] { return false; }, 3);
+  EXPECT_EQ(term(), first);
+  disk.full = false;
+  EXPECT_TRUE(cluster.RunUntil([&] { return term() == first + 41; }, 3));
 }
 
 // Symptom: somebody removed the lock file, a second coordinator started, and the first trained 2,900 steps that it could
