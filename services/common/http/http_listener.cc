@@ -61,6 +61,15 @@ int CapOf(const HttpLimits& limits) {
   return MostConnections(limits.files, limits.connections, files.rlim_cur);
 }
 
+// localhost has two addresses and one socket serves one of them. Who asks for the name tries the other after ::1; who asks
+// for 127.0.0.1, as forwarded ports do, tries nothing else.
+tcp::endpoint EndpointFor(const std::string& host, const tcp::resolver::results_type& found) {
+  for (const auto& entry : found) {
+    if (host == "localhost" && entry.endpoint().protocol() == tcp::v4()) return entry.endpoint();
+  }
+  return *found.begin();
+}
+
 // False: it is no request for this server.
 bool ToRequest(const beast_http::request<beast_http::string_body>& message, HttpRequest* request) {
   request->method = std::string(message.method_string());
@@ -394,7 +403,7 @@ absl::Status HttpListener::Start(const std::string& listen) {
       resolver.resolve(host, colon == std::string::npos ? "" : listen.substr(colon + 1),
                        tcp::resolver::passive, error);
   if (!error) {
-    const tcp::endpoint endpoint = *found.begin();
+    const tcp::endpoint endpoint = EndpointFor(host, found);
     core.acceptor.open(endpoint.protocol(), error);
     if (!error) fcntl(core.acceptor.native_handle(), F_SETFD, FD_CLOEXEC);
     if (!error) core.acceptor.set_option(tcp::acceptor::reuse_address(true), error);

@@ -32,7 +32,7 @@ constexpr int kPatienceSeconds = HttpTestClient::kPatienceSeconds;
 class HttpServerTest : public ::testing::Test {
  protected:
   void Start(HttpOptions options = {}) {
-    options.listen = "127.0.0.1:0";
+    if (options.listen.empty()) options.listen = "127.0.0.1:0";
     server_.Handle("/exact", [](const HttpRequest& request) {
       return HttpResponse{.body = absl::StrCat("exact ", QueryValue(request, "a").value_or("-"))};
     });
@@ -180,6 +180,11 @@ TEST_F(HttpServerTest, APortThatIsTakenIsNamedWithWhatToDo) {
   EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
   EXPECT_THAT(std::string(status.message()), HasSubstr(options.listen));
   EXPECT_THAT(std::string(status.message()), HasSubstr("--http"));
+}
+
+TEST_F(HttpServerTest, OnLocalhostItIsReachedByIpv4) {
+  Start({.listen = "localhost:0"});
+  EXPECT_THAT(Fetch("GET /exact"), StartsWith("HTTP/1.1 200"));
 }
 
 TEST_F(HttpServerTest, HasSoManyStreamsAndNoMore) {
