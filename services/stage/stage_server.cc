@@ -114,6 +114,7 @@ struct StageServer::State {
   std::unique_ptr<GrpcServer> grpc;
   HttpServer http, probes;
   std::unique_ptr<Lease> lease;
+  std::atomic<bool> has_lease{false};  // HTTP threads ask before there is one
   std::shared_ptr<grpc::ChannelCredentials> credentials;
 
   absl::Status StartRuntime();
@@ -272,7 +273,7 @@ absl::Status StageServer::State::StartHttp() {
   RETURN_IF_ERROR(
       StartProbes(flags.server,
                   {[this] { return metrics.Render(); }, [this] { return grpc->reachable(); },
-                   [this] { return !draining && lease != nullptr && lease->registered(); }},
+                   [this] { return !draining && has_lease && lease->registered(); }},
                   http, probes));
   HttpOptions options;
   options.listen = flags.server.http;
@@ -303,6 +304,7 @@ absl::Status StageServer::State::StartLease() {
       .telemetry = [this] { return Telemetry(); },
       .explain = [address = flags.coordinator, tls = flags.server.tls](
                      const absl::Status& error) { return WithTlsReason(error, address, tls); }});
+  has_lease = true;
   return absl::OkStatus();
 }
 
