@@ -198,6 +198,23 @@ class PageParts(parts.PartsTest):
         step = int(page.locator('[data-part="jobs"] [data-field="step"]').get_attribute("data-value"))
         page.wait_for_function("step => Number(document.querySelector('[data-part=jobs] [data-field=step]').dataset.value) > step", arg=step)
 
+    def test_a_long_job_list_that_comes_late_does_not_replace_a_newer_one(self):
+        page = self.job()
+        shown = page.evaluate("""async () => {
+          const {Live} = await import('/assets/live.js');
+          const shown = [], store = {jobs: null, setJobs(jobs) { shown.push(jobs.length); this.jobs = jobs; }};
+          const live = new Live(store), fetched = window.fetch;
+          let answer;
+          window.fetch = () => new Promise((take) => { answer = take; });
+          const old = live.takeJobs(0, {jobs: [{id: 'a'}], next_page_token: 'more'});
+          live.takeJobs(0, {jobs: [{id: 'a'}, {id: 'b'}, {id: 'c'}]});
+          answer(new Response(JSON.stringify({jobs: [{id: 'z'}]})));
+          await old;
+          window.fetch = fetched;
+          return shown;
+        }""")
+        self.assertEqual(shown, [3])
+
     def test_theme_is_kept(self):
         page = self.job()
         dark = "getComputedStyle(document.documentElement).colorScheme"

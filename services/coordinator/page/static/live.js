@@ -13,6 +13,8 @@ export class Live {
     this.retryMs = FIRST_RETRY_MS;
     this.timers = {};
     this.turn = 0;  // rises with every change of job, so that late answers are known as such
+    this.asked = 0;  // lists of jobs, in the order of their asking
+    this.shown = 0;  // the newest of these that the store has
   }
 
   /** Begins anew for a job, or for the lists only (null). */
@@ -62,18 +64,25 @@ export class Live {
 
   // The event has the newest page; those behind it are asked for.
   async takeJobs(turn, data) {
+    const list = ++this.asked;
     const newest = data.jobs || [];
     if (!data.next_page_token) {
-      this.store.setJobs(newest);
+      this.showJobs(turn, list, newest);
       return;
     }
     try {
-      const jobs = await listJobs(newest, data.next_page_token);
-      if (turn === this.turn) this.store.setJobs(jobs);
+      this.showJobs(turn, list, await listJobs(newest, data.next_page_token));
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
-      if (turn === this.turn && this.store.jobs === null) this.store.setJobs(newest);
+      if (this.store.jobs === null) this.showJobs(turn, list, newest);
     }
+  }
+
+  // A list of many pages takes longer than the next event: the older one must not replace the newer.
+  showJobs(turn, list, jobs) {
+    if (turn !== this.turn || list < this.shown) return;
+    this.shown = list;
+    this.store.setJobs(jobs);
   }
 
   heard() {
@@ -108,9 +117,10 @@ export class Live {
 
   async poll(turn, again) {
     clearTimeout(this.timers.poll);
+    const list = ++this.asked;
     try {
       await Promise.all([
-        listJobs().then((jobs) => turn === this.turn && this.store.setJobs(jobs)),
+        listJobs().then((jobs) => this.showJobs(turn, list, jobs)),
         listStages().then((stages) => turn === this.turn && this.store.setStages(stages)),
         this.jobId ? this.pollJob(turn) : null,
       ]);
