@@ -236,9 +236,10 @@ void JobManager::Get(const std::string& id, std::function<void(absl::StatusOr<Jo
   if (!accepted) done(Refused(*state_->mailbox));
 }
 
-void JobManager::List(std::function<void(std::vector<JobView>)> done) {
+void JobManager::List(std::function<void(absl::StatusOr<std::vector<JobView>>)> done) {
   ListPage(0, std::numeric_limits<size_t>::max(), [done](absl::StatusOr<Page> page) {
-    done(page.ok() ? std::move(page->jobs) : std::vector<JobView>());
+    if (!page.ok()) return done(page.status());
+    done(std::move(page->jobs));
   });
 }
 

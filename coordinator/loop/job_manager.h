@@ -110,7 +110,7 @@ class JobManager {
                    std::function<void(absl::Status)> done);
   void Get(const std::string& id, std::function<void(absl::StatusOr<JobView>)> done);
   // All of them, newest first; of ended ones without their specs.
-  void List(std::function<void(std::vector<JobView>)> done);
+  void List(std::function<void(absl::StatusOr<std::vector<JobView>>)> done);
   // At most `most` of those that were submitted before the job of this sequence (0: the newest), likewise. Pages stay
   // as they are when new jobs come.
   struct Page {

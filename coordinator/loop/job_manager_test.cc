@@ -196,7 +196,8 @@ TEST_F(JobManagerTest, RunsJobsFromManyClientsAtOnce) {
     EXPECT_EQ(last.phase, JobPhase::kSucceeded) << last.message;
     EXPECT_THAT(last.weights_digest, HasSubstr("sha256:"));
   }
-  EXPECT_EQ(Wait<std::vector<JobView>>([&](auto done) { manager->List(done); }).size(), 4u);
+  using Jobs = absl::StatusOr<std::vector<JobView>>;
+  EXPECT_EQ(Wait<Jobs>([&](auto done) { manager->List(done); }).value().size(), 4u);
   EXPECT_EQ(Wait<std::vector<StageView>>([&](auto done) { manager->ListStages(done); }).size(), 4u);
   EXPECT_TRUE(
       Wait<absl::StatusOr<Plan>>([&](auto done) { manager->PlanJob(SmallJob(0), done); }).ok());
@@ -239,6 +240,9 @@ TEST_F(JobManagerTest, LongAnswersWaitInALineThatHasAnEnd) {
     return changed.wait_for(lock, kPatience, so);
   };
   EXPECT_TRUE(wait_for([&] { return refused >= 2 * kAsked - 100; })) << refused;
+  using Jobs = absl::StatusOr<std::vector<JobView>>;
+  const Jobs listed = Wait<Jobs>([&](auto done) { manager->List(done); });
+  EXPECT_TRUE(absl::IsResourceExhausted(listed.status())) << "not a list without jobs";
   leave.set_value();
   EXPECT_TRUE(wait_for([&] { return answered == 2 * kAsked; })) << "and everyone is answered";
   EXPECT_TRUE(Wait<absl::StatusOr<JobView>>([&](auto done) { manager->Get("ended", done); }).ok());

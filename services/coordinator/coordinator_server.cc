@@ -190,8 +190,9 @@ void CoordinatorServer::State::FollowJobs() {
   RecordWriterOptions options;
   options.folder = absl::StrCat(flags.state_dir, "/jobs");
   records = std::make_unique<RecordWriter>(options, SourceOf(manager.get()));
-  manager->List([this](const std::vector<JobView>& views) {
-    for (const JobView& view : views) {
+  manager->List([this](const absl::StatusOr<std::vector<JobView>>& views) {
+    if (!views.ok()) return;  // nobody is served yet: the manager was shut down
+    for (const JobView& view : *views) {
       job_metrics->Follow(view);
       records->Follow(view.id);
     }

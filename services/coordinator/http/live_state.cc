@@ -26,8 +26,8 @@ std::shared_ptr<const LiveState::Snapshot> LiveState::Latest() {
 }
 
 std::shared_ptr<const LiveState::Snapshot> LiveState::Take() const {
-  auto jobs =
-      Await<std::vector<JobView>>(kLoopAnswerSeconds, [this](auto done) { manager_->List(done); });
+  auto jobs = AwaitOk<std::vector<JobView>>(kLoopAnswerSeconds,
+                                            [this](auto done) { manager_->List(done); });
   auto stages = Await<std::vector<StageView>>(kLoopAnswerSeconds,
                                               [this](auto done) { manager_->ListStages(done); });
   if (!jobs.has_value() || !stages.has_value()) return nullptr;

@@ -9,6 +9,8 @@
 #include <optional>
 #include <utility>
 
+#include "absl/status/statusor.h"
+
 namespace stagecoach {
 
 // For an answer of the job loop, which takes milliseconds unless something is wrong.
@@ -23,6 +25,14 @@ std::optional<T> Await(double seconds, Ask ask) {
   const auto limit = std::chrono::duration<double>(seconds);
   if (future.wait_for(limit) != std::future_status::ready) return std::nullopt;
   return future.get();
+}
+
+// The same of a function whose answer may be a refusal, which is no answer either.
+template <typename T, typename Ask>
+std::optional<T> AwaitOk(double seconds, Ask ask) {
+  std::optional<absl::StatusOr<T>> answer = Await<absl::StatusOr<T>>(seconds, ask);
+  if (!answer.has_value() || !answer->ok()) return std::nullopt;
+  return **std::move(answer);
 }
 
 }  // namespace stagecoach

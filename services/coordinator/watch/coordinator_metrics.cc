@@ -172,8 +172,8 @@ void CoordinatorMetrics::Forget(const JobView& view) {
 }
 
 void CoordinatorMetrics::Write(MetricWriter& writer) {
-  auto jobs =
-      Await<std::vector<JobView>>(kLoopAnswerSeconds, [this](auto done) { manager_->List(done); });
+  auto jobs = AwaitOk<std::vector<JobView>>(kLoopAnswerSeconds,
+                                            [this](auto done) { manager_->List(done); });
   auto stages = Await<std::vector<StageView>>(kLoopAnswerSeconds,
                                               [this](auto done) { manager_->ListStages(done); });
   if (jobs.has_value()) {
