@@ -94,7 +94,9 @@ void GrpcServer::State::StartListening() {
                     [this](const sockaddr_storage& from) { listener->Expect(from); });
   };
   self_check = std::make_unique<SelfCheck>(
-      SelfCheck::Options{.dial = dial, .on_dead = options.on_unreachable});
+      SelfCheck::Options{.dial = dial,
+                         .busy = [this] { return listener->BusyWithOthers(); },
+                         .on_dead = options.on_unreachable});
 }
 
 namespace {
