@@ -38,7 +38,8 @@ class Zoo : public testing::TestWithParam<std::tuple<ZooEntry, Precision>> {
 TEST_P(Zoo, HasTheSameBitsInEveryPipeline) { ExpectTheSameBitsInEveryPipeline(Whole()); }
 
 TEST_P(Zoo, HasTheSameBitsInEveryPipelineWithFrozenLayers) {
-  if (kSanitized && std::get<Precision>(GetParam()) == Precision::kBfloat16) return;  // the code has run
+  if (kSanitized && std::get<Precision>(GetParam()) == Precision::kBfloat16)
+    return;  // the code has run
   const auto frozen = Freeze(Whole(), entry().frozen, "training.freeze");
   ASSERT_TRUE(frozen.ok()) << frozen.status();
   const int layers = static_cast<int>(frozen->layers.size());
