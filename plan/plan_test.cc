@@ -215,7 +215,9 @@ TEST(MakePlan, FindsThePartitionThatFitsWhereverItsFirstBackwardIs) {
     for (int64_t b = a + 1; b < layers; ++b) {
       fixed.pipeline.partition = {PartitionSpec::Kind::kCuts, {a, b}};
       int64_t fullest = 0;
-      for (const StagePlan& stage : planned(fixed, 0)->stages) {
+      const absl::StatusOr<Plan> plan = planned(fixed, 0);
+      ASSERT_TRUE(plan.ok()) << plan.status();
+      for (const StagePlan& stage : plan->stages) {
         fullest = std::max(fullest, stage.memory.total());
       }
       limits.insert(fullest);
