@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/caller_error.h"
 #include "base/hash.h"
 #include "base/job_name.h"
 #include "base/status.h"
@@ -75,6 +76,10 @@ void JobLoop::Submit(const std::string& id_or_empty, const JobSpec& spec,
                      std::function<void(absl::StatusOr<JobView>)> done,
                      std::function<bool()> wanted, const JobCaller& caller) {
   if (draining_) return done(absl::UnavailableError("the coordinator is shutting down"));
+  if (caller.own_only && caller.name.empty()) {
+    return done(
+        ForCaller(absl::UnauthenticatedError("who submits this job is not known any more")));
+  }
   if (wanted && !wanted()) return done(NobodyWaits());
   absl::Status status = id_or_empty.empty() ? absl::OkStatus() : CheckId(id_or_empty);
   const auto text =
@@ -167,7 +172,9 @@ absl::StatusOr<JobView> JobLoop::Accept(const std::string& id, JobDefinition def
     return absl::AlreadyExistsError(absl::StrCat(
         "id=", id, ": a job that this coordinator does not know, or has forgotten, left ",
         check.has_checkpoints ? "checkpoints" : "records", " under it; choose another id",
-        check.has_checkpoints ? absl::StrCat(", or resume from them with resume_job=", id) : ""));
+        check.has_checkpoints && !caller.own_only
+            ? absl::StrCat(", or resume from them with resume_job=", id)
+            : ""));
   }
   const JobText text = TextOf(spec_text);
   RETURN_IF_ERROR(RoomForAJob(text.bytes));  // others may have been faster

@@ -88,9 +88,12 @@ for entry in "$@"; do
   folder=$out/$name
   mkdir -p "$folder"
   san=$(alternative_names "$name" localhost 127.0.0.1 ${extra[@]+"${extra[@]}"}),URI:spiffe://stagecoach/$role/$name
-  # One certificate serves in both directions: each server is also a client of its neighbours.
+  # A server's certificate serves in both directions: it is also a client of its neighbours. People's are no server's, or
+  # whoever has one could stand in for the coordinator and be told tokens.
+  usage=serverAuth,clientAuth
+  case $role in user | operator) usage=clientAuth ;; esac
   printf '%s\n' "basicConstraints=critical,CA:FALSE" "keyUsage=critical,digitalSignature" \
-    "extendedKeyUsage=serverAuth,clientAuth" "subjectAltName=$san" >"$folder/extensions"
+    "extendedKeyUsage=$usage" "subjectAltName=$san" >"$folder/extensions"
   openssl ecparam -name prime256v1 -genkey -noout -out "$folder/tls.key"
   openssl req -new -key "$folder/tls.key" -subj "/O=Stagecoach/CN=$name" |
     openssl x509 -req -CA "$out/ca.pem" -CAkey "$out/ca.key" -sha256 -days "$days" \

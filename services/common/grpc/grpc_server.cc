@@ -102,6 +102,7 @@ void GrpcServer::State::StartListening() {
 namespace {
 
 constexpr int kMetadataBytes = 8 << 10;
+constexpr int kIdleMs = 60000;
 
 void AddArguments(const GrpcServerOptions& options, grpc::ServerBuilder& builder) {
   builder.SetMaxReceiveMessageSize(options.max_receive_bytes);
@@ -115,6 +116,10 @@ void AddArguments(const GrpcServerOptions& options, grpc::ServerBuilder& builder
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS,
                              options.min_ping_interval_ms);
   builder.AddChannelArgument(GRPC_ARG_TCP_TX_ZEROCOPY_ENABLED, 0);
+  if (options.callers != nullptr && options.callers->takes_tokens()) {
+    // Whoever shows no certificate gets through the handshake, and says who it is with a call only.
+    builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, kIdleMs);
+  }
   grpc::ResourceQuota quota("stagecoach");
   quota.Resize(options.memory_quota_bytes);
   quota.SetMaxThreads(options.max_threads);

@@ -235,6 +235,33 @@ TEST_F(CallersJobsTest, AUserNeitherTakesAnothersIdNorItsCheckpoints) {
   EXPECT_THAT(Submit(bob_, "job-of-bob", resumes).status().message(), HasSubstr("not known"));
 }
 
+// Lines of no job stood in everybody's: refused calls, others' jobs, and what errors to users leave out.
+TEST_F(CallersJobsTest, AUserReadsNoLinesOfNoJob) {
+  ASSERT_TRUE(Submit(ann_, "job-of-ann").ok());
+  LogEntry entry;
+  entry.message = "e-00000000: /secret/path";
+  ring_.Append(entry);
+  entry.message = "of her job";
+  entry.job_id = "job-of-ann";
+  ring_.Append(entry);
+  const auto read = [](const std::shared_ptr<grpc::Channel>& as) {
+    grpc::ClientContext context;
+    Prepare(&context);
+    v1::ReadLogsRequest request;
+    request.set_job_id("job-of-ann");
+    const auto reader = v1::JobService::NewStub(as)->ReadLogs(&context, request);
+    std::vector<std::string> lines;
+    v1::ReadLogsResponse response;
+    while (reader->Read(&response)) {
+      for (const v1::LogLine& line : response.lines()) lines.push_back(line.message());
+    }
+    EXPECT_TRUE(reader->Finish().ok());
+    return lines;
+  };
+  EXPECT_THAT(read(ann_), ElementsAre("of her job"));
+  EXPECT_THAT(read(operator_), ElementsAre("e-00000000: /secret/path", "of her job"));
+}
+
 TEST_F(CallersJobsTest, LinesOfAllJobsAreForOperators) {
   const auto& method = Method("stagecoach.v1.JobService.ReadLogs");
   const grpc::Status refused = Ask(ann_, method, "");

@@ -20,10 +20,12 @@ LogQuery QueryOf(const v1::ReadLogsRequest& request) {
 
 }  // namespace
 
-ReadLogsReactor::ReadLogsReactor(const Parts& parts, const v1::ReadLogsRequest& request)
+ReadLogsReactor::ReadLogsReactor(const Parts& parts, const CallersJobs& jobs,
+                                 const v1::ReadLogsRequest& request)
     : parts_(parts),
       query_(QueryOf(request)),
       follow_(request.follow()),
+      own_only_(jobs.caller().own_only),
       reader_(std::make_shared<LogReader>(parts.own, parts.stages, request.job_id())),
       tail_(request.tail()) {}
 
@@ -32,7 +34,7 @@ ReadLogsReactor::~ReadLogsReactor() { --readers; }
 ReadLogsReactor* ReadLogsReactor::Start(const Parts& parts, const CallersJobs& jobs,
                                         const v1::ReadLogsRequest& request) {
   const bool too_many = ++readers > kMostReaders;
-  std::shared_ptr<ReadLogsReactor> reactor(new ReadLogsReactor(parts, request));
+  std::shared_ptr<ReadLogsReactor> reactor(new ReadLogsReactor(parts, jobs, request));
   reactor->self_ = reactor;
   if (too_many) {
     reactor->End(absl::ResourceExhaustedError(
@@ -85,6 +87,7 @@ void ReadLogsReactor::OnLines(v1::ReadLogsResponse response) {
     v1::ReadLogsResponse message;
     message.mutable_unreachable()->Swap(response.mutable_unreachable());
     for (v1::LogLine& line : *response.mutable_lines()) {
+      if (own_only_ && line.job_id().empty()) continue;
       *message.add_lines() = std::move(line);
       if (message.lines_size() == kLinesPerMessage) {
         queue_.push_back(std::exchange(message, v1::ReadLogsResponse()));

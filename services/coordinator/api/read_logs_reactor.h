@@ -43,7 +43,7 @@ class ReadLogsReactor final : public grpc::ServerWriteReactor<v1::ReadLogsRespon
   void OnDone() override;
 
  private:
-  ReadLogsReactor(const Parts& parts, const v1::ReadLogsRequest& request);
+  ReadLogsReactor(const Parts& parts, const CallersJobs& jobs, const v1::ReadLogsRequest& request);
   void Poll();
   void OnSources(absl::StatusOr<LogSources> sources);
   void OnLines(v1::ReadLogsResponse response);
@@ -55,6 +55,7 @@ class ReadLogsReactor final : public grpc::ServerWriteReactor<v1::ReadLogsRespon
   const Parts parts_;
   const LogQuery query_;
   const bool follow_;
+  const bool own_only_;  // no lines of no job: they tell of everybody's
   const std::shared_ptr<LogReader> reader_;
   std::shared_ptr<ReadLogsReactor> self_;  // until OnDone
   grpc::Alarm timer_;
