@@ -133,6 +133,30 @@ TEST_F(GrpcLinkTest, TakesSendsBeforeThePeerIsThere) {
   EXPECT_TRUE(Holds(*message, 1000));
 }
 
+// Each end has its own limit, of what comes to it.
+TEST_F(GrpcLinkTest, AMessageLargerThanAnEndMayBeSentClosesTheLink) {
+  Start();
+  down_ = server_->connector.Accept(boundary_, *allocator_, 4000);
+  up_ = dialler_->Dial(server_->address(), boundary_, *allocator_, 8000);
+  Hear();
+  ASSERT_TRUE(up_->TrySend(Message(MessageKind::kActivation, 0, 1000)));
+  ASSERT_TRUE(Receive(*down_).has_value()) << down_->status();
+  ASSERT_TRUE(down_->TrySend(Message(MessageKind::kGradient, 0, 2000)));
+  ASSERT_TRUE(Receive(*up_).has_value()) << up_->status();
+  ASSERT_TRUE(up_->TrySend(Message(MessageKind::kActivation, 1, 1001)));
+  EXPECT_FALSE(Receive(*down_).has_value());
+  EXPECT_EQ(WaitClosed(*down_).code(), absl::StatusCode::kDataLoss) << "as any wrong frame";
+  EXPECT_THAT(std::string(down_->status().message()), HasSubstr("none of more than 4000"));
+
+  boundary_.generation = 3;
+  down_ = server_->connector.Accept(boundary_, *allocator_, 4000);
+  up_ = dialler_->Dial(server_->address(), boundary_, *allocator_, 8000);
+  Hear();
+  ASSERT_TRUE(down_->TrySend(Message(MessageKind::kGradient, 0, 2001)));
+  EXPECT_FALSE(Receive(*up_).has_value());
+  EXPECT_THAT(std::string(WaitClosed(*up_).message()), HasSubstr("none of more than 8000"));
+}
+
 TEST_F(GrpcLinkTest, MemoryComesBackAfterTransfers) {
   Connect();
   for (int i = 0; i < 20; ++i) {
