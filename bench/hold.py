@@ -16,6 +16,7 @@ once, a step was skipped, /livez failed, or memory grew by more than a tenth fro
 import argparse
 import asyncio
 import json
+import logging
 import pathlib
 import resource
 import socket
@@ -109,9 +110,8 @@ class Load:
     async def watches(self, kind):
         reader, writer = await asyncio.open_connection("127.0.0.1", self.grpc)
         message = b"\x0a" + bytes([len(HELD)]) + HELD.encode()
-        writer.write(Http2.hello())
-        for number in range(STREAMS):
-            writer.write(Http2.call(2 * number + 1, "/stagecoach.v1.JobService/WatchJob", message))
+        calls = (Http2.call(2 * number + 1, "/stagecoach.v1.JobService/WatchJob", message) for number in range(STREAMS))
+        writer.write(Http2.hello() + b"".join(calls))
         live = STREAMS
         self.held[kind] += live
         self.made[kind] += live
@@ -255,6 +255,7 @@ def main():
     parser.add_argument("--ramp", default=60, type=float)
     parser.add_argument("--only", default="")
     options = parser.parse_args()
+    logging.getLogger("asyncio").setLevel(logging.ERROR)  # that a server has closed a connection is what it is asked for
     limit = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit))
     with tempfile.TemporaryDirectory() as name:
