@@ -37,32 +37,35 @@ void CallersJobs::Check(const std::string& id, std::function<void(absl::Status)>
   manager_->CheckCaller(caller_, id, std::move(done));
 }
 
-void CallersJobs::Get(const std::string& id, OnView done) const {
-  Check(id, [manager = manager_, id, done = std::move(done)](const absl::Status& may) {
+template <typename Answer>
+void CallersJobs::IfItMay(
+    const std::string& id, std::function<void(absl::StatusOr<Answer>)> done,
+    std::function<void(std::function<void(absl::StatusOr<Answer>)>)> act) const {
+  Check(id, [done = std::move(done), act = std::move(act)](const absl::Status& may) {
     if (!may.ok()) return done(may);
-    manager->Get(id, done);
+    act(done);
   });
+}
+
+void CallersJobs::Get(const std::string& id, OnView done) const {
+  IfItMay<JobView>(id, std::move(done),
+                   [manager = manager_, id](OnView then) { manager->Get(id, std::move(then)); });
 }
 
 void CallersJobs::Shown(const std::string& id,
                         std::function<void(absl::StatusOr<ShownTexts>)> done) const {
-  Check(id, [manager = manager_, id, done = std::move(done)](const absl::Status& may) {
-    if (!may.ok()) return done(may);
-    manager->Shown(id, done);
-  });
+  IfItMay<ShownTexts>(id, std::move(done),
+                      [manager = manager_, id](auto then) { manager->Shown(id, std::move(then)); });
 }
 
 void CallersJobs::Cancel(const std::string& id, OnView done) const {
-  Check(id, [manager = manager_, id, done = std::move(done)](const absl::Status& may) {
-    if (!may.ok()) return done(may);
-    manager->Cancel(id, done);
-  });
+  IfItMay<JobView>(id, std::move(done),
+                   [manager = manager_, id](OnView then) { manager->Cancel(id, std::move(then)); });
 }
 
 void CallersJobs::Resume(const std::string& id, int64_t stages, OnView done) const {
-  Check(id, [manager = manager_, id, stages, done = std::move(done)](const absl::Status& may) {
-    if (!may.ok()) return done(may);
-    manager->Resume(id, stages, done);
+  IfItMay<JobView>(id, std::move(done), [manager = manager_, id, stages](OnView then) {
+    manager->Resume(id, stages, std::move(then));
   });
 }
 

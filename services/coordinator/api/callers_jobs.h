@@ -41,6 +41,11 @@ class CallersJobs {
   void Check(const std::string& id, std::function<void(absl::Status)> done) const;
 
  private:
+  // act with `done` if the caller may, else done with why not.
+  template <typename Answer>
+  void IfItMay(const std::string& id, std::function<void(absl::StatusOr<Answer>)> done,
+               std::function<void(std::function<void(absl::StatusOr<Answer>)>)> act) const;
+
   JobManager* const manager_;
   const JobCaller caller_;
 };

@@ -187,7 +187,10 @@ TEST_F(CallersJobsTest, EveryMethodThatNamesAJobIsForItsOwnerAndForOperators) {
       EXPECT_THAT(refused.error_message(), ::testing::Not(HasSubstr("user/ann")));
     }
     for (const auto& as : {ann_, operator_}) {
-      EXPECT_NE(Ask(as, method, "job-of-ann").error_code(), grpc::StatusCode::PERMISSION_DENIED)
+      // Some have nothing to tell of a job that waits.
+      EXPECT_THAT(Ask(as, method, "job-of-ann").error_code(),
+                  ::testing::AnyOf(grpc::StatusCode::OK, grpc::StatusCode::NOT_FOUND,
+                                   grpc::StatusCode::FAILED_PRECONDITION))
           << method.name();
     }
     EXPECT_EQ(Ask(bob_, method, "no-job").error_code(), grpc::StatusCode::NOT_FOUND)
@@ -310,18 +313,21 @@ TEST_F(CallersJobsTest, WithoutCertificateOrTokenNothingIsAnswered) {
   EXPECT_EQ(wrong.error_code(), grpc::StatusCode::UNAUTHENTICATED);
   EXPECT_THAT(wrong.error_message(), HasSubstr("not known"));
   // Another authority's certificate is no certificate, and is not passed over for its token.
+  const auto with_both = [&](TestAuthority& authority) {
+    const TlsFlags eve = authority.IssueRole("operator", "eve");
+    grpc::SslCredentialsOptions both = options;
+    std::ifstream cert(eve.server_cert), key(eve.server_key);
+    both.pem_cert_chain.assign(std::istreambuf_iterator<char>(cert), {});
+    both.pem_private_key.assign(std::istreambuf_iterator<char>(key), {});
+    return MakeControlChannel(
+        absl::StrCat("127.0.0.1:", server_->port()),
+        grpc::CompositeChannelCredentials(grpc::SslCredentials(both),
+                                          grpc::AccessTokenCredentials("cid-token")));
+  };
+  EXPECT_TRUE(Ask(with_both(authority_), list, "").ok()) << "but for the authority it is right";
   TestAuthority other("other");
-  TlsFlags foreign = other.IssueRole("operator", "eve");
-  foreign.root_cert = nothing.root_cert;
-  grpc::SslCredentialsOptions eve = options;
-  std::ifstream cert(foreign.server_cert), key(foreign.server_key);
-  eve.pem_cert_chain.assign(std::istreambuf_iterator<char>(cert), {});
-  eve.pem_private_key.assign(std::istreambuf_iterator<char>(key), {});
-  const auto as_eve =
-      MakeControlChannel(absl::StrCat("127.0.0.1:", server_->port()),
-                         grpc::CompositeChannelCredentials(
-                             grpc::SslCredentials(eve), grpc::AccessTokenCredentials("cid-token")));
-  EXPECT_EQ(Ask(as_eve, list, "", /*waits=*/false).error_code(), grpc::StatusCode::UNAVAILABLE);
+  EXPECT_EQ(Ask(with_both(other), list, "", /*waits=*/false).error_code(),
+            grpc::StatusCode::UNAVAILABLE);
 }
 
 TEST_F(CallersJobsTest, ATokenThatIsTakenOutOfTheFileIsOutAtOnce) {
