@@ -58,7 +58,7 @@ class StallTimer {
   }
 
  private:
-  const Clock* const clock_;
+  const Clock* clock_;
   int64_t since_;
   uint64_t count_ = 0;
 };

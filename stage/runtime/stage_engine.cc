@@ -170,29 +170,23 @@ absl::Status StageEngine::CheckRun(const RunCommand& command) const {
   return absl::OkStatus();
 }
 
-absl::StatusOr<StepReport> StageEngine::Run(const RunCommand& command) {
-  RETURN_IF_ERROR(CheckFence(command.fence));
-  if (last_run_.has_value() && SameWork(last_run_->command, command)) return last_run_->report;
-  RETURN_IF_ERROR(CheckRun(command));
+StageEngine::Going StageEngine::Begin(const RunCommand& command) {
+  CHECK(!run_.has_value()) << "one command at a time";
+  if (const absl::Status fence = CheckFence(command.fence); !fence.ok()) return {.answer = fence};
+  if (last_run_.has_value() && SameWork(last_run_->command, command)) {
+    return {.answer = last_run_->report};
+  }
+  if (const absl::Status next = CheckRun(command); !next.ok()) return {.answer = next};
   tracer_.Begin(command.fence, loaded_->command.stage);
   // Getting ready counts as the decision that comes first.
-  const PhaseClock::Nanos before = phases_.Enter(Phase::kOptimizer);
-  absl::StatusOr<StepReport> report = Execute(command);
-  phases_.Resolve({});  // of a step that failed; the tracer still listens
-  const PhaseClock::Nanos after = phases_.Enter(Phase::kIdle);
-  tracer_.End();
-  if (report.ok()) SetTimes(before, after, &*report);
-  if (!report.ok()) {
-    const absl::Status reason = WithFault(report.status());
-    EndCell(reason);
-    return reason;
-  }
-  last_run_ = LastRun{command, *report};
-  Publish("ready");
-  return report;
+  run_ = CurrentRun{command, phases_.Enter(Phase::kOptimizer), StallTimer(parts_.clock)};
+  const absl::Status started = Start(command);
+  if (!started.ok()) return End(started);
+  if (command.work == WorkKind::kNone) return End(Finished(StepReport()));
+  return {};
 }
 
-absl::StatusOr<StepReport> StageEngine::Execute(const RunCommand& command) {
+absl::Status StageEngine::Start(const RunCommand& command) {
   parts_.backend->allocator().ResetPeak();
   {
     std::lock_guard<std::mutex> lock(mutex_);
@@ -201,15 +195,33 @@ absl::StatusOr<StepReport> StageEngine::Execute(const RunCommand& command) {
   Publish("running");
   loaded_->Hold(command.average ? LoadedCell::Weights::kAverages : LoadedCell::Weights::kLive);
   if (command.apply.has_value()) RETURN_IF_ERROR(Apply(*command.apply));
-  StepReport report;
-  if (command.work != WorkKind::kNone) {
-    ASSIGN_OR_RETURN(report, RunProgram(command));
-    if (command.work == WorkKind::kTrain) loaded_->undecided = command.fence.step;
-  }
+  if (command.work != WorkKind::kNone) BeginProgram(command);
+  return absl::OkStatus();
+}
+
+StepReport StageEngine::Finished(StepReport report) {
+  const RunCommand& command = run_->command;
+  if (command.work == WorkKind::kTrain) loaded_->undecided = command.fence.step;
   report.fence = command.fence;
   if (command.apply.has_value()) report.applied = loaded_->last_decision;
   report.memory_peak = PeakMemory(parts_.backend->allocator().Use());
   return report;
+}
+
+StageEngine::Going StageEngine::End(absl::StatusOr<StepReport> report) {
+  const CurrentRun run = *std::exchange(run_, std::nullopt);
+  phases_.Resolve({});  // of a step that failed; the tracer still listens
+  const PhaseClock::Nanos after = phases_.Enter(Phase::kIdle);
+  tracer_.End();
+  if (!report.ok()) {
+    const absl::Status reason = WithFault(report.status());
+    EndCell(reason);
+    return {.answer = reason};
+  }
+  SetTimes(run.before, after, &*report);
+  last_run_ = LastRun{run.command, *report};
+  Publish("ready");
+  return {.answer = std::move(report)};
 }
 
 absl::Status StageEngine::Apply(const ApplyDecision& decision) {
@@ -244,49 +256,51 @@ int64_t StageEngine::ShownAnswersOf(const RunCommand& command) const {
   return std::clamp<int64_t>(kShownPictures - before, 0, batch_size);
 }
 
-absl::StatusOr<StepReport> StageEngine::RunProgram(const RunCommand& command) {
-  StageExecutor& executor = *loaded_->executor;
+void StageEngine::BeginProgram(const RunCommand& command) {
   const bool training = command.work == WorkKind::kTrain;
-  executor.BeginStep({.fence = command.fence,
-                      .training = training,
-                      .evaluation_batch = command.evaluation_batch,
-                      .program = training ? &loaded_->training : &loaded_->EvaluationProgram(),
-                      .loss_scale = loaded_->loss_scale(),
-                      .shown_answers = ShownAnswersOf(command)});
-  StallTimer stall(parts_.clock);
-  while (true) {
-    RETURN_IF_ERROR(Interruption());
-    ASSIGN_OR_RETURN(const Progress progress, executor.Advance(1));
-    PublishPosition();
-    switch (progress) {
-      case Progress::kFinished:
-        loaded_->copied = loaded_->held;
-        return executor.TakeReport();
-      case Progress::kAdvanced:
-        TickProgress();
-        break;
-      case Progress::kBlocked:
-        parts_.backend->TellProgress();  // its device may be behind
-        RETURN_IF_ERROR(Wait(&stall));
-        break;
-    }
+  loaded_->executor->BeginStep(
+      {.fence = command.fence,
+       .training = training,
+       .evaluation_batch = command.evaluation_batch,
+       .program = training ? &loaded_->training : &loaded_->EvaluationProgram(),
+       .loss_scale = loaded_->loss_scale(),
+       .shown_answers = ShownAnswersOf(command)});
+  run_->stall = StallTimer(parts_.clock);
+}
+
+StageEngine::Going StageEngine::Advance() {
+  CHECK(run_.has_value()) << "nothing runs";
+  const absl::Status interruption = Interruption();
+  if (!interruption.ok()) return End(interruption);
+  const absl::StatusOr<Progress> progress = loaded_->executor->Advance(1);
+  if (!progress.ok()) return End(progress.status());
+  PublishPosition();
+  if (*progress == Progress::kFinished) {
+    loaded_->copied = loaded_->held;
+    return End(Finished(loaded_->executor->TakeReport()));
   }
+  if (*progress == Progress::kAdvanced) {
+    TickProgress();
+    return {};
+  }
+  parts_.backend->TellProgress();  // its device may be behind
+  const absl::StatusOr<std::chrono::nanoseconds> wait = Wait();
+  if (!wait.ok()) return End(wait.status());
+  return {.wait = *wait};
 }
 
 // The neighbour may compute for as long as it likes, or wait itself for one that does: what counts is
 // that somebody of the job gets on. One that is dead or stopped breaks its link. Of the others one
 // hears with the lease only: while the coordinator is silent nobody knows whether they get on.
-absl::Status StageEngine::Wait(StallTimer* stall) {
+absl::StatusOr<std::chrono::nanoseconds> StageEngine::Wait() {
   const int64_t limit_nanos = news_.PatienceNanos(parts_.options.progress_timeout_seconds);
-  const int64_t still_nanos = stall->StillNanos(parts_.progress->count() + news_.moves());
+  const int64_t still_nanos = run_->stall.StillNanos(parts_.progress->count() + news_.moves());
   if (still_nanos >= limit_nanos) {
     return absl::DeadlineExceededError(absl::StrCat(
         "no operation done for ", static_cast<double>(limit_nanos) * 1e-9,
         " s: ", loaded_->executor->WaitingFor(), "; ", news_.Words(still_nanos), Unconnected()));
   }
-  parts_.mailbox->WaitForChange(
-      std::min(kLongestWait, std::chrono::nanoseconds(limit_nanos - still_nanos)));
-  return absl::OkStatus();
+  return std::min(kLongestWait, std::chrono::nanoseconds(limit_nanos - still_nanos));
 }
 
 std::string StageEngine::Unconnected() const {

@@ -1,11 +1,13 @@
 // StageEngine: what the executor thread does with a command: load a cell, apply a decision, run a
-// program, write a shard. StageRuntime is the thread and the queue around it.
+// program, write a shard. It never waits: StageRuntime is the thread, its waits and the queue around it, and a test may
+// take turns with several engines on one thread.
 // Ownership: owns the loaded cell; borrows the rest for its life.
 // Threads:   executor thread only, but for Snapshot and TellJobProgress (any thread).
 // Errors:    see StageRuntime.
 #ifndef STAGECOACH_STAGE_RUNTIME_STAGE_ENGINE_H_
 #define STAGECOACH_STAGE_RUNTIME_STAGE_ENGINE_H_
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -39,7 +41,15 @@ class StageEngine {
   explicit StageEngine(const Parts& parts);
 
   absl::StatusOr<LoadResult> Load(LoadCommand command);
-  absl::StatusOr<StepReport> Run(const RunCommand& command);
+  // How a Run gets on.
+  struct Going {
+    std::optional<absl::StatusOr<StepReport>> answer;  // it has ended
+    // Not 0: it waits for a neighbour. Another look is worth it after a change that the mailbox is told of, and after
+    // so long at the latest.
+    std::chrono::nanoseconds wait{0};
+  };
+  Going Begin(const RunCommand& command);
+  Going Advance();  // an instruction more; after a Begin or Advance without an answer only
   absl::StatusOr<ShardInfo> WriteShard(const WriteShardCommand& command);
   absl::Status Release(const Fence& fence);
   absl::StatusOr<std::vector<LayerProfile>> Profile(const ProfileCommand& command);
@@ -55,6 +65,11 @@ class StageEngine {
     RunCommand command;
     StepReport report;
   };
+  struct CurrentRun {
+    RunCommand command;
+    PhaseClock::Nanos before;  // of the phases, when it began
+    StallTimer stall;
+  };
   struct LastShard {
     WriteShardCommand command;
     ShardInfo info;
@@ -65,11 +80,14 @@ class StageEngine {
   absl::Status CheckRun(const RunCommand& command) const;
   // Whether the decision is still to be applied; an error if it is neither new nor the last one.
   absl::StatusOr<bool> IsNew(const ApplyDecision& decision) const;
-  absl::StatusOr<StepReport> Execute(const RunCommand& command);
+  // The decision, and the first instruction's turn is next.
+  absl::Status Start(const RunCommand& command);
+  Going End(absl::StatusOr<StepReport> report);  // of the Run at hand
+  StepReport Finished(StepReport report);
   absl::Status Apply(const ApplyDecision& decision);
   int64_t ShownAnswersOf(const RunCommand& command) const;
-  absl::StatusOr<StepReport> RunProgram(const RunCommand& command);
-  absl::Status Wait(StallTimer* stall);
+  void BeginProgram(const RunCommand& command);
+  absl::StatusOr<std::chrono::nanoseconds> Wait();
   std::string Unconnected() const;
   absl::Status Interruption() const;
   // The error of a command, with what befell the device where that is not in it yet.
@@ -83,6 +101,7 @@ class StageEngine {
   StepTracer tracer_;
   PhaseClock phases_;  // tells tracer_
   std::unique_ptr<LoadedCell> loaded_;
+  std::optional<CurrentRun> run_;
   std::optional<LastRun> last_run_;
   std::optional<LastShard> last_shard_;
 

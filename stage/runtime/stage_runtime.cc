@@ -49,7 +49,7 @@ struct StageRuntime::State {
   void Post(StageRequest request);
 
   void Handle(LoadRequest& request) { request.done(engine.Load(std::move(request.command))); }
-  void Handle(RunRequest& request) { request.done(engine.Run(request.command)); }
+  void Handle(RunRequest& request);
   void Handle(WriteShardRequest& request) { request.done(engine.WriteShard(request.command)); }
   void Handle(ReleaseRequest& request) { request.done(engine.Release(request.fence)); }
   void Handle(ProfileRequest& request) { request.done(engine.Profile(request.command)); }
@@ -83,6 +83,15 @@ void StageRuntime::State::Main() {
     Refuse(request, absl::CancelledError("the stage is shutting down"));
   }
   engine.Drop();
+}
+
+void StageRuntime::State::Handle(RunRequest& request) {
+  StageEngine::Going going = engine.Begin(request.command);
+  while (!going.answer.has_value()) {
+    if (going.wait.count() > 0) mailbox->WaitForChange(going.wait);
+    going = engine.Advance();
+  }
+  request.done(*std::move(going.answer));
 }
 
 void StageRuntime::State::TellFault() {
