@@ -332,7 +332,7 @@ absl::StatusOr<Manifest> ParseManifest(std::string_view text) {
   return manifest;
 }
 
-absl::StatusOr<Manifest> ReadManifestFile(FileSystem& file_system, const std::string& folder) {
+absl::StatusOr<Manifest> ReadManifestFile(ReadableFiles& file_system, const std::string& folder) {
   const std::string path = JoinPath(folder, kManifestFile);
   ASSIGN_OR_RETURN(std::unique_ptr<ReadableFile> file, file_system.Open(path));
   if (file->size() > kMaxManifestBytes) {

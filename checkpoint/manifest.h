@@ -55,7 +55,7 @@ std::string FormatManifest(const Manifest& manifest);
 absl::StatusOr<Manifest> ParseManifest(std::string_view text);
 
 // folder/MANIFEST.json, parsed.
-absl::StatusOr<Manifest> ReadManifestFile(FileSystem& file_system, const std::string& folder);
+absl::StatusOr<Manifest> ReadManifestFile(ReadableFiles& file_system, const std::string& folder);
 
 // SHA-256 over the parameters ("model/...") in the byte order of their names: for each one its
 // name, dtype name and shape text, each followed by a zero byte, then its bytes. "sha256:<hex>".

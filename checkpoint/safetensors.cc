@@ -50,7 +50,9 @@ std::array<std::byte, 8> LittleEndian64(uint64_t value) {
   return std::bit_cast<std::array<std::byte, 8>>(value);
 }
 
-absl::StatusOr<std::vector<TensorEntry>> LayOut(std::span<const TensorSource> tensors) {
+}  // namespace
+
+absl::StatusOr<std::vector<TensorEntry>> LayOutTensors(std::span<const TensorSource> tensors) {
   std::vector<TensorEntry> entries;
   int64_t end = 0;
   for (const TensorSource& tensor : tensors) {
@@ -65,13 +67,11 @@ absl::StatusOr<std::vector<TensorEntry>> LayOut(std::span<const TensorSource> te
   return entries;
 }
 
-}  // namespace
-
 absl::StatusOr<WrittenFile> WriteSafetensors(FileSystem& file_system, const std::string& path,
                                              std::span<const TensorSource> tensors,
                                              const Metadata& metadata) {
   WrittenFile result;
-  ASSIGN_OR_RETURN(result.tensors, LayOut(tensors));
+  ASSIGN_OR_RETURN(result.tensors, LayOutTensors(tensors));
   absl::StatusOr<std::string> header = FormatSafetensorsHeader(result.tensors, metadata);
   if (!header.ok()) return Annotate(header.status(), path);
 

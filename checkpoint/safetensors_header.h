@@ -23,6 +23,9 @@ absl::Status CheckTensorName(const std::string& name);
 // Bytes of an array, checked for overflow.
 absl::StatusOr<int64_t> TensorBytes(DType dtype, const Shape& shape);
 
+// Where each lies in the buffer behind the header: one after the other, as given.
+absl::StatusOr<std::vector<TensorEntry>> LayOutTensors(std::span<const TensorSource> tensors);
+
 // The JSON object padded with spaces to a multiple of 8. Tensors as given; metadata first.
 // INVALID_ARGUMENT for anything the reader would refuse.
 absl::StatusOr<std::string> FormatSafetensorsHeader(std::span<const TensorEntry> tensors,

@@ -40,6 +40,21 @@ struct WeightsManifest {
   friend bool operator==(const WeightsManifest&, const WeightsManifest&) = default;
 };
 
+// Snapshots in the memory of stages (checkpoint/snapshot.h): each stage keeps its own shard, and sends it to a neighbour.
+struct SnapshotPlan {
+  std::string key;  // which job it is, whatever its id was used for before; empty: none are taken
+  std::string replica_address;  // of the stage that holds this one's shard, too
+  // To load from, in the place of a checkpoint's folder: the manifest as FormatManifest writes it (empty: there is none),
+  // and who holds its shards.
+  std::string manifest;
+  struct Holder {
+    std::string file, address;
+    friend bool operator==(const Holder&, const Holder&) = default;
+  };
+  std::vector<Holder> holders;
+  friend bool operator==(const SnapshotPlan&, const SnapshotPlan&) = default;
+};
+
 struct LoadCommand {
   Fence fence;   // step: optimizer steps already applied (0, or the checkpoint's)
   JobSpec spec;  // its model is for messages to people: what is built is the network
@@ -52,6 +67,9 @@ struct LoadCommand {
   DatasetManifest expected_data;     // checked if sha256 is not empty
   WeightsManifest expected_weights;  // likewise
   std::string probe_folder;  // to be answered in (checkpoint/folder_probe.h); empty: not asked
+  SnapshotPlan snapshot;
+  // Parameters and states have been trained: they come from a checkpoint or a snapshot.
+  bool resumes() const { return !checkpoint_folder.empty() || !snapshot.manifest.empty(); }
 };
 
 // What a stage measures, layer after layer.
@@ -71,6 +89,7 @@ struct LoadResult {
   // What keeps the stage from using the checkpoint folder. Not ok, and not RESOURCE_EXHAUSTED (the
   // folder is only full): nothing was loaded.
   absl::Status folder;
+  bool snapshots = false;  // there is room for its own and a neighbour's
   // For the stage's own log, not sent.
   std::string attention;     // who computes it, and why
   std::string data_note;     // what a user should know of the data
@@ -95,6 +114,18 @@ struct RunCommand {
   WorkKind work = WorkKind::kNone;
   uint64_t evaluation_batch = 0;
   bool average = false;  // kEvaluate: with the averages of the weights in their place
+  // Take a snapshot once the decision is applied: its manifest without shards. Empty: none.
+  std::string snapshot;
+  uint64_t snapshot_kept = 0;  // the newest one that is whole: older ones may go
+};
+
+// How a stage's snapshots are getting on.
+struct SnapshotReport {
+  bool busy = false;  // one is being hashed, or is on its way to the neighbour
+  // The newest that is here and at the neighbour's; nothing: there is none of this load.
+  std::optional<uint64_t> whole_step;
+  double seconds = 0;  // that the last whole one took: of the executor, and of the thread behind it
+  friend bool operator==(const SnapshotReport&, const SnapshotReport&) = default;
 };
 
 struct StepReport {
@@ -114,6 +145,8 @@ struct StepReport {
   double step_seconds = 0;                  // wall time of the work on this stage
   PhaseSeconds phases;                      // of this step
   StageMemory memory_peak;
+  SnapshotReport snapshot;
+  std::string snapshot_note;  // why there is none, for the stage's own log; not sent
 };
 
 struct WriteShardCommand {

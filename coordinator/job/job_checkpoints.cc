@@ -6,30 +6,14 @@
 #include "base/status.h"
 #include "coordinator/job/job_transition.h"
 #include "plan/optimizer_slots.h"
+#include "plan/training_state.h"
 
 namespace stagecoach {
-namespace {
-
-constexpr int64_t kElementBytes = 4;
-
-}  // namespace
 
 void JobTransition::On(const SaveRequested&) { state_.save_requested = true; }
 
 int64_t JobTransition::CheckpointBytes() const {
-  const auto slots = static_cast<int64_t>(TrainingSlots(spec().training).size());
-  const bool averages = spec().training.average.decay > 0;
-  int64_t elements = 0;
-  for (const NetworkLayer& layer : state_.job->model.layers) {
-    for (const ParameterSpec& parameter : layer.parameters) {
-      if (parameter.tied()) continue;
-      elements += parameter.shape.elements() * (parameter.trained ? 1 + slots : 1);
-    }
-    for (const StateSpec& state : layer.states) {
-      elements += state.shape.elements() * (averages ? 2 : 1);
-    }
-  }
-  return elements * kElementBytes;
+  return TrainingStateBytes(state_.job->model, spec().training, 0, layers());
 }
 
 void JobTransition::StartCheckpoint() {

@@ -118,7 +118,7 @@ void OpenLinks(const LoadingParts& parts, LoadedCell* loaded) {
 // What parameters and states begin with where the job names a file for that: none of a checkpoint's.
 absl::StatusOr<Cell::Given> OpenWeights(const LoadingParts& parts, LoadedCell* loaded) {
   const LoadCommand& command = loaded->command;
-  if (!command.spec.initialize.given() || !command.checkpoint_folder.empty()) return nullptr;
+  if (!command.spec.initialize.given() || command.resumes()) return nullptr;
   ASSIGN_OR_RETURN(
       std::shared_ptr<WeightFile> file,
       WeightFile::Open(*parts.weight_files, command.spec.initialize, loaded->network()));
@@ -141,25 +141,26 @@ struct Programs {
   std::vector<StageProgram> training, evaluation;
 };
 
-bool HasRoomForPackedWeights(const LoadedCell& loaded, const Programs& programs, Backend& backend) {
+HostForecast ForecastOf(const LoadedCell& loaded, const Programs& programs, Backend& backend) {
   const LoadCommand& command = loaded.command;
   const int stage = command.stage.value, layers = static_cast<int>(loaded.network().layers.size());
   std::span<const StageProgram> evaluation;
   if (command.spec.evaluation.given()) evaluation = programs.evaluation;
   return ForecastOnHost(command.spec, loaded.network(), programs.training, evaluation, stage,
                         command.partition.first(stage), command.partition.last(stage, layers),
-                        backend.allocator().Use().limit)
-      .keeps_packed_weights;
+                        backend.allocator().Use().limit);
 }
 
 absl::Status BuildCell(const LoadingParts& parts, const Programs& programs, LoadedCell* loaded) {
   const LoadCommand& command = loaded->command;
   const int stage = command.stage.value;
   const int layers = static_cast<int>(loaded->network().layers.size());
-  const bool resumes = !command.checkpoint_folder.empty();
+  const bool resumes = command.resumes();
   ASSIGN_OR_RETURN(const Cell::Given given, OpenWeights(parts, loaded));
   parts.backend->SetPrecision(command.spec.precision);
-  parts.backend->KeepPackedWeights(HasRoomForPackedWeights(*loaded, programs, *parts.backend));
+  const HostForecast forecast = ForecastOf(*loaded, programs, *parts.backend);
+  parts.backend->KeepPackedWeights(forecast.keeps_packed_weights);
+  loaded->forecast_bytes = forecast.memory.total();
   ASSIGN_OR_RETURN(
       loaded->cell,
       Cell::Create(loaded->network(), command.partition.first(stage),
@@ -173,15 +174,16 @@ absl::Status BuildCell(const LoadingParts& parts, const Programs& programs, Load
   loaded->cell->ZeroGradients();
   bool averages = false;  // are in the checkpoint
   if (resumes) {
-    ASSIGN_OR_RETURN(averages, HoldsAverages(*parts.file_system, command.checkpoint_folder));
+    ReadableFiles& files = parts.snapshot != nullptr ? *parts.snapshot : *parts.file_system;
+    const std::string& folder = command.checkpoint_folder;  // a snapshot's is ""
+    ASSIGN_OR_RETURN(averages, HoldsAverages(files, folder));
     averages = averages && !command.fresh_optimizer;
-    RETURN_IF_ERROR(LoadTensors(*parts.file_system, command.checkpoint_folder, command.fence.step,
+    RETURN_IF_ERROR(LoadTensors(files, folder, command.fence.step,
                                 command.fresh_optimizer
                                     ? ModelTensors(*loaded->cell)
                                     : TrainingTensors(*loaded->cell, *loaded->optimizer, averages),
                                 *parts.backend));
-    RETURN_IF_ERROR(LoadCopies(*parts.file_system, command.checkpoint_folder, command.fence.step,
-                               *loaded->cell, *parts.backend));
+    RETURN_IF_ERROR(LoadCopies(files, folder, command.fence.step, *loaded->cell, *parts.backend));
     loaded->cell->RefreshCompute();
   }
   if (!averages) loaded->optimizer->BeginAverages();

@@ -39,7 +39,8 @@ struct LoadedCell {
   // What the parameters hold, and what the copies of tied ones in other cells do: stale after an update.
   enum class Weights { kStale, kLive, kAverages };
   Weights held = Weights::kLive, copied = Weights::kLive;
-  absl::Status aborted;  // not ok: only a newer Load helps
+  int64_t forecast_bytes = 0;  // of its memory at the peak, on a host
+  absl::Status aborted;        // not ok: only a newer Load helps
 
   ~LoadedCell();
   void CloseLinks(const absl::Status& reason);
@@ -57,6 +58,7 @@ struct LoadingParts {
   Backend* backend = nullptr;
   LinkConnector* connector = nullptr;
   FileSystem* file_system = nullptr;  // of checkpoints
+  ReadableFiles* snapshot = nullptr;  // in its place; null: there is none
   const DataRoots* data_roots = nullptr;
   ReadableFiles* weight_files = nullptr;  // to begin with
   PhaseClock* phases = nullptr;

@@ -27,7 +27,7 @@ struct Place {
 // Reads tensors out of a checkpoint's shards, each file opened once.
 class CheckpointTensors {
  public:
-  CheckpointTensors(FileSystem& file_system, std::string folder, Manifest manifest)
+  CheckpointTensors(ReadableFiles& file_system, std::string folder, Manifest manifest)
       : file_system_(file_system), folder_(std::move(folder)), manifest_(std::move(manifest)) {
     for (const ShardInfo& shard : manifest_.shards) {
       for (const ShardTensor& tensor : shard.tensors)
@@ -72,7 +72,7 @@ class CheckpointTensors {
     return &readers_.emplace(file, std::move(reader)).first->second;
   }
 
-  FileSystem& file_system_;
+  ReadableFiles& file_system_;
   const std::string folder_;
   const Manifest manifest_;
   std::map<std::string, Place> places_;
@@ -108,7 +108,7 @@ std::vector<NamedTensor> TrainingTensors(Cell& cell, Optimizer& optimizer, bool 
   return tensors;
 }
 
-absl::StatusOr<bool> HoldsAverages(FileSystem& file_system, const std::string& folder) {
+absl::StatusOr<bool> HoldsAverages(ReadableFiles& file_system, const std::string& folder) {
   ASSIGN_OR_RETURN(const Manifest manifest, ReadManifestFile(file_system, folder));
   for (const ShardInfo& shard : manifest.shards) {
     for (const ShardTensor& tensor : shard.tensors) {
@@ -118,7 +118,7 @@ absl::StatusOr<bool> HoldsAverages(FileSystem& file_system, const std::string& f
   return false;
 }
 
-absl::Status LoadTensors(FileSystem& file_system, const std::string& folder, uint64_t step,
+absl::Status LoadTensors(ReadableFiles& file_system, const std::string& folder, uint64_t step,
                          const std::vector<NamedTensor>& tensors, Backend& backend) {
   ASSIGN_OR_RETURN(Manifest manifest, ReadManifestFile(file_system, folder));
   if (manifest.state.step != step) {
@@ -136,7 +136,7 @@ absl::Status LoadTensors(FileSystem& file_system, const std::string& folder, uin
   return absl::OkStatus();
 }
 
-absl::Status LoadCopies(FileSystem& file_system, const std::string& folder, uint64_t step,
+absl::Status LoadCopies(ReadableFiles& file_system, const std::string& folder, uint64_t step,
                         Cell& cell, Backend& backend) {
   for (const TiedExchange::Copy& copy : cell.ties().copies()) {
     RETURN_IF_ERROR(SetCopy(copy, backend, [&](const Tensor& wide) {

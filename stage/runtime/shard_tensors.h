@@ -17,26 +17,22 @@
 #include "checkpoint/shard.h"
 #include "stage/cell/cell.h"
 #include "stage/cell/optimizer.h"
+#include "stage/tensor/named_tensor.h"
 
 namespace stagecoach {
-
-struct NamedTensor {
-  std::string name;
-  Tensor tensor;
-};
 
 // Sorted by name: parameters and states, or these with the optimizer's slots.
 std::vector<NamedTensor> ModelTensors(Cell& cell);
 std::vector<NamedTensor> TrainingTensors(Cell& cell, Optimizer& optimizer, bool averages = true);
 // Averages of the weights are in the checkpoint: it was made by a job that keeps some.
-absl::StatusOr<bool> HoldsAverages(FileSystem& file_system, const std::string& folder);
+absl::StatusOr<bool> HoldsAverages(ReadableFiles& file_system, const std::string& folder);
 
 // Fills the tensors from the committed checkpoint in `folder`, which must be of `step`.
-absl::Status LoadTensors(FileSystem& file_system, const std::string& folder, uint64_t step,
+absl::Status LoadTensors(ReadableFiles& file_system, const std::string& folder, uint64_t step,
                          const std::vector<NamedTensor>& tensors, Backend& backend);
 
 // The same for the cell's copies of tied parameters, which their owners, other stages, have written.
-absl::Status LoadCopies(FileSystem& file_system, const std::string& folder, uint64_t step,
+absl::Status LoadCopies(ReadableFiles& file_system, const std::string& folder, uint64_t step,
                         Cell& cell, Backend& backend);
 
 absl::StatusOr<ShardInfo> WriteTensors(FileSystem& file_system, const std::string& folder,

@@ -38,6 +38,8 @@ StageEngine::StageEngine(const Parts& parts)
     : parts_(parts),
       tracer_(parts.options.trace, parts.clock, parts.options.on_micro_batch),
       phases_(parts.clock, &tracer_),
+      snapshots_(parts.options.snapshot_peers, parts.backend, parts.clock,
+                 parts.options.compute_nice),
       news_(parts.clock) {
   status_.state = "empty";
   parts_.backend->OnLinkCopyDone(parts_.link_ready);
@@ -90,18 +92,9 @@ absl::StatusOr<LoadResult> StageEngine::Load(LoadCommand command) {
   }
   const std::string where =
       absl::StrCat("load of stage ", command.stage.value, ", ", command.fence.ToString());
-  auto loaded = LoadCell(std::move(command), {.backend = parts_.backend,
-                                              .connector = parts_.connector,
-                                              .file_system = parts_.file_system,
-                                              .data_roots = parts_.options.data_roots,
-                                              .weight_files = parts_.options.weight_files,
-                                              .phases = &phases_,
-                                              .clock = parts_.clock,
-                                              .link = parts_.options.link,
-                                              .link_ready = parts_.link_ready});
-  absl::Status status = loaded.status();
+  absl::Status status = Build(std::move(command));
   if (status.ok()) {
-    loaded_ = *std::move(loaded);
+    loaded_->result.snapshots = snapshots_.Begin(*loaded_);
     loaded_->result.folder_answered = asked;
     loaded_->result.folder = folder;
     status = Interruption();  // what came while loading
@@ -112,6 +105,22 @@ absl::StatusOr<LoadResult> StageEngine::Load(LoadCommand command) {
   }
   Publish("ready");
   return loaded_->result;
+}
+
+absl::Status StageEngine::Build(LoadCommand command) {
+  ASSIGN_OR_RETURN(const std::unique_ptr<SnapshotFiles> snapshot, snapshots_.Files(command));
+  ASSIGN_OR_RETURN(loaded_,
+                   LoadCell(std::move(command), {.backend = parts_.backend,
+                                                 .connector = parts_.connector,
+                                                 .file_system = parts_.file_system,
+                                                 .snapshot = snapshot.get(),
+                                                 .data_roots = parts_.options.data_roots,
+                                                 .weight_files = parts_.options.weight_files,
+                                                 .phases = &phases_,
+                                                 .clock = parts_.clock,
+                                                 .link = parts_.options.link,
+                                                 .link_ready = parts_.link_ready}));
+  return absl::OkStatus();
 }
 
 absl::Status StageEngine::CheckFence(const Fence& fence) const {
@@ -195,6 +204,11 @@ absl::Status StageEngine::Start(const RunCommand& command) {
   Publish("running");
   loaded_->Hold(command.average ? LoadedCell::Weights::kAverages : LoadedCell::Weights::kLive);
   if (command.apply.has_value()) RETURN_IF_ERROR(Apply(*command.apply));
+  if (!command.snapshot.empty()) {
+    phases_.Enter(Phase::kCheckpoint);
+    snapshots_.Take(command, *loaded_);
+    phases_.Enter(Phase::kOptimizer);
+  }
   if (command.work != WorkKind::kNone) BeginProgram(command);
   return absl::OkStatus();
 }
@@ -205,6 +219,7 @@ StepReport StageEngine::Finished(StepReport report) {
   report.fence = command.fence;
   if (command.apply.has_value()) report.applied = loaded_->last_decision;
   report.memory_peak = PeakMemory(parts_.backend->allocator().Use());
+  snapshots_.Report(&report);
   return report;
 }
 
@@ -342,6 +357,7 @@ void StageEngine::EndCell(const absl::Status& reason) {
   loaded_->aborted = reason;
   loaded_->executor->Abandon();
   loaded_->CloseLinks(reason);
+  snapshots_.End();
   phases_.Enter(Phase::kIdle);
   Publish("aborted");
 }
@@ -387,11 +403,13 @@ absl::StatusOr<ShardInfo> StageEngine::WriteShard(const WriteShardCommand& comma
 }
 
 absl::Status StageEngine::Release(const Fence& fence) {
-  if (loaded_ == nullptr || loaded_->command.fence.job != fence.job) return absl::OkStatus();
-  if (CompareIncarnation(fence, loaded_->command.fence) < 0) {
+  const bool loaded = loaded_ != nullptr && loaded_->command.fence.job == fence.job;
+  if (loaded && CompareIncarnation(fence, loaded_->command.fence) < 0) {
     return absl::AbortedError(absl::StrCat("release of ", fence.ToString(), ": ",
                                            loaded_->command.fence.ToString(), " is loaded"));
   }
+  snapshots_.Clear(fence.job);
+  if (!loaded) return absl::OkStatus();
   EndCell(absl::CancelledError("the cell was released"));
   Drop();
   return absl::OkStatus();

@@ -17,6 +17,7 @@
 
 #include "absl/status/statusor.h"
 #include "base/progress.h"
+#include "stage/runtime/cell_snapshots.h"
 #include "stage/runtime/job_news.h"
 #include "stage/runtime/loaded_cell.h"
 #include "stage/runtime/stage_mailbox.h"
@@ -56,6 +57,7 @@ class StageEngine {
   void HandleAbort();  // of a cell at rest
   void Drop();         // the cell, at the end
 
+  SnapshotStore& snapshots() { return snapshots_.store(); }  // any thread
   StageStatus Snapshot() const;
   void TellJobProgress(uint64_t number, double lease_seconds) { news_.Tell(number, lease_seconds); }
 
@@ -76,6 +78,7 @@ class StageEngine {
   };
 
   absl::Status CheckLoad(const LoadCommand& command) const;
+  absl::Status Build(LoadCommand command);            // loaded_
   absl::Status CheckFence(const Fence& fence) const;  // of the loaded incarnation, and not aborted
   absl::Status CheckRun(const RunCommand& command) const;
   // Whether the decision is still to be applied; an error if it is neither new nor the last one.
@@ -101,6 +104,7 @@ class StageEngine {
   StepTracer tracer_;
   PhaseClock phases_;  // tells tracer_
   std::unique_ptr<LoadedCell> loaded_;
+  CellSnapshots snapshots_;
   std::optional<CurrentRun> run_;
   std::optional<LastRun> last_run_;
   std::optional<LastShard> last_shard_;

@@ -143,8 +143,23 @@ void StageRuntime::Profile(ProfileCommand command,
   state_->Post(ProfileRequest{std::move(command), std::move(done)});
 }
 
+std::vector<HeldShard> StageRuntime::ListSnapshots(const std::string& job,
+                                                   const std::string& key) const {
+  return state_->engine.snapshots().List(job, key);
+}
+
+absl::Status StageRuntime::ReadSnapshot(const SnapshotRange& range,
+                                        std::span<std::byte> target) const {
+  return state_->engine.snapshots().Read(range, target);
+}
+
+absl::Status StageRuntime::PutSnapshot(const SnapshotPart& part) {
+  return state_->engine.snapshots().Put(part).status();
+}
+
 StageStatus StageRuntime::Snapshot() const {
   StageStatus status = state_->engine.Snapshot();
+  status.snapshot_bytes = state_->engine.snapshots().bytes();
   status.newest_term = state_->mailbox->newest_term();
   return status;
 }

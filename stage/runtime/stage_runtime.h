@@ -24,6 +24,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -35,6 +36,7 @@
 #include "plan/control.h"
 #include "stage/executor/executor.h"
 #include "stage/files/data_roots.h"
+#include "stage/snapshot/snapshot_peers.h"
 #include "stage/watch/trace_ring.h"
 
 namespace stagecoach {
@@ -49,8 +51,9 @@ struct StageStatus {
   std::string waiting_for;
   PhaseSeconds phases;
   MemoryUse memory;
-  uint64_t progress = 0;    // grows with every operation and piece of a file (base/progress.h)
-  int64_t bad_records = 0;  // that the loaded data set is without
+  int64_t snapshot_bytes = 0;  // of shards that are kept in memory
+  uint64_t progress = 0;       // grows with every operation and piece of a file (base/progress.h)
+  int64_t bad_records = 0;     // that the loaded data set is without
   std::optional<LinkStatistics> upstream, downstream;
 };
 
@@ -67,7 +70,8 @@ class StageRuntime {
     const DataRoots* data_roots = nullptr;
     ReadableFiles* weight_files = nullptr;
     LinkOptions link;
-    TraceRing* trace = nullptr;  // borrowed; null: no spans
+    SnapshotPeers* snapshot_peers = nullptr;  // borrowed; null: no snapshots are taken or fetched
+    TraceRing* trace = nullptr;               // borrowed; null: no spans
     // Seconds of one micro-batch's forward, recompute or backward; executor thread, must not block.
     std::function<void(Phase phase, double seconds)> on_micro_batch;
     // Once, when the device is lost to this process, after the command that met it was answered
@@ -89,6 +93,11 @@ class StageRuntime {
   // once), warm-up excluded. Only while nothing is loaded.
   void Profile(ProfileCommand command,
                std::function<void(absl::StatusOr<std::vector<LayerProfile>>)> done);
+  // Shards of snapshots that lie here: those of a job, a part of one, and parts of the neighbour's that arrive. At once;
+  // errors as SnapshotStore.
+  std::vector<HeldShard> ListSnapshots(const std::string& job, const std::string& key) const;
+  absl::Status ReadSnapshot(const SnapshotRange& range, std::span<std::byte> target) const;
+  absl::Status PutSnapshot(const SnapshotPart& part);
   StageStatus Snapshot() const;
   // A number that changes when any stage of the job at hand gets on, as the coordinator tells it with
   // each renewal of the lease: who waits, waits on for as long as it changes.

@@ -81,6 +81,7 @@ class RuntimeFleet {
     AverageSpec average;
     bool tied_embeddings = false;
     Precision precision = Precision::kFloat32;
+    SnapshotPeers* snapshot_peers = nullptr;
   };
 
   explicit RuntimeFleet(const Options& options) : connector_(LinkOptions{}) {
@@ -112,6 +113,7 @@ class RuntimeFleet {
       connector = wrapped_.get();
     }
     StageRuntime::Options runtime;
+    runtime.snapshot_peers = options.snapshot_peers;
     runtime.progress_timeout_seconds = options.progress_timeout_seconds;
     runtime.compute_nice = 0;
     runtime.drain_idle_seconds = 86400;  // a drain that ends has found that nothing is left
@@ -119,16 +121,25 @@ class RuntimeFleet {
     runtime.progress = options.progress;
     runtime.data_roots = &AnyFile();
     runtime.weight_files = &file_system_;
-    for (int k = 0; k < options.stages; ++k) {
-      traces_.push_back(std::make_unique<TraceRing>());
-      runtime.trace = traces_.back().get();
-      runtimes_.push_back(std::make_unique<StageRuntime>(
-          runtime,
+    make_runtime_ = [this, options, runtime, connector](int k) {
+      StageRuntime::Options own = runtime;
+      own.trace = traces_[static_cast<size_t>(k)].get();
+      return std::make_unique<StageRuntime>(
+          own,
           options.make_backend
               ? options.make_backend()
               : MakeReferenceBackend({.memory_limit_bytes = options.memory_limit_bytes}),
-          connector, &file_system_, options.clock));
+          connector, &file_system_, options.clock);
+    };
+    for (int k = 0; k < options.stages; ++k) {
+      traces_.push_back(std::make_unique<TraceRing>());
+      runtimes_.push_back(make_runtime_(k));
     }
+  }
+  // What it had in memory is lost.
+  void Restart(int k) {
+    runtimes_[static_cast<size_t>(k)].reset();
+    runtimes_[static_cast<size_t>(k)] = make_runtime_(k);
   }
 
   static Fence FenceOf(uint64_t generation, uint64_t step) {
@@ -240,6 +251,7 @@ class RuntimeFleet {
   InProcessConnector connector_;
   std::unique_ptr<LinkConnector> wrapped_;
   std::vector<std::unique_ptr<TraceRing>> traces_;
+  std::function<std::unique_ptr<StageRuntime>(int)> make_runtime_;
   std::vector<std::unique_ptr<StageRuntime>> runtimes_;
   int active_ = 0;
 };

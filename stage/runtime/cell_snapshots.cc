@@ -1,0 +1,98 @@
+#include "stage/runtime/cell_snapshots.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "plan/saturate.h"
+#include "plan/training_state.h"
+#include "stage/runtime/shard_tensors.h"
+#include "stage/snapshot/available_memory.h"
+
+namespace stagecoach {
+namespace {
+
+// The newest that is whole, and the one that is on its way.
+constexpr int64_t kShardsEach = 2;
+
+int64_t FreeBytes() { return AvailableMemory(); }
+
+int64_t BytesOf(const LoadCommand& load, int stage) {
+  const int layers = static_cast<int>(load.network->layers.size());
+  return MostShardBytes(*load.network, load.spec.training, load.partition.first(stage),
+                        load.partition.last(stage, layers));
+}
+
+// Whose copies a stage keeps.
+int Before(const LoadCommand& load) {
+  const int stages = load.partition.stages();
+  return (load.stage.value + stages - 1) % stages;
+}
+
+// A limit is of the device's memory: snapshots lie in the host's, which for a card is another one.
+bool HasRoom(const LoadedCell& loaded, Backend& backend) {
+  const int64_t limit = backend.allocator().Use().limit;
+  if (limit <= 0 || CopiesForLinks(backend)) return true;
+  const LoadCommand& load = loaded.command;
+  const int64_t shards =
+      SaturatingAdd(BytesOf(load, load.stage.value), BytesOf(load, Before(load)));
+  return SaturatingAdd(loaded.forecast_bytes, SaturatingMultiply(kShardsEach, shards)) <= limit;
+}
+
+}  // namespace
+
+CellSnapshots::CellSnapshots(SnapshotPeers* peers, Backend* backend, const Clock* clock, int nice)
+    : peers_(peers),
+      backend_(backend),
+      store_(FreeBytes),
+      keeper_({.store = &store_,
+               .peers = peers,
+               .clock = clock,
+               .free_bytes = FreeBytes,
+               .nice = nice}) {}
+
+absl::StatusOr<std::unique_ptr<SnapshotFiles>> CellSnapshots::Files(const LoadCommand& command) {
+  const bool loads = !command.snapshot.manifest.empty();
+  store_.Begin(command.fence.job, command.snapshot.key, loads);
+  if (!loads) return nullptr;
+  return SnapshotFiles::Make(command.fence.job, command.snapshot, &store_, peers_);
+}
+
+bool CellSnapshots::Begin(const LoadedCell& loaded) {
+  const LoadCommand& load = loaded.command;
+  const SnapshotPlan& plan = load.snapshot;
+  if (peers_ == nullptr || plan.key.empty() || plan.replica_address.empty()) return false;
+  if (!HasRoom(loaded, *backend_)) return false;
+  const int layers = static_cast<int>(load.network->layers.size());
+  const Partition& partition = load.partition;
+  const int own = load.stage.value, before = Before(load);
+  keeper_.Begin({.key = plan.key,
+                 .replica_address = plan.replica_address,
+                 .first_layer = partition.first(own),
+                 .last_layer = partition.last(own, layers)});
+  store_.TakeCopies({.cell = load.fence,
+                     .file = ShardFileName(partition.first(before), partition.last(before, layers)),
+                     .most_bytes = BytesOf(load, before)});
+  return true;
+}
+
+void CellSnapshots::End() {
+  keeper_.End();
+  note_.clear();
+}
+
+void CellSnapshots::Take(const RunCommand& command, LoadedCell& loaded) {
+  const absl::Status taken =
+      keeper_.Take(command.fence, command.snapshot, command.snapshot_kept,
+                   TrainingTensors(*loaded.cell, *loaded.optimizer), *backend_);
+  if (!taken.ok())
+    note_ = absl::StrCat("no snapshot of step ", command.fence.step, ": ",
+                         std::string(taken.message()));
+}
+
+void CellSnapshots::Report(StepReport* report) {
+  report->snapshot = keeper_.Report();
+  report->snapshot_note = std::exchange(note_, "");
+  if (report->snapshot_note.empty()) report->snapshot_note = keeper_.TakeNote();
+}
+
+}  // namespace stagecoach

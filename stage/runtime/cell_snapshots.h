@@ -1,0 +1,47 @@
+// CellSnapshots: what snapshots in memory have to do with the cell that is loaded: whether there is room for them, whose
+// copies are kept here, when one is taken, and loading from one.
+// Ownership: owns store and keeper; borrows peers, back end and clock.
+// Threads:   executor thread; store() from any.
+// Errors:    Files: DATA_LOSS, a manifest that cannot be read. What goes wrong with taking one is a note in the report.
+#ifndef STAGECOACH_STAGE_RUNTIME_CELL_SNAPSHOTS_H_
+#define STAGECOACH_STAGE_RUNTIME_CELL_SNAPSHOTS_H_
+
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "plan/control.h"
+#include "stage/runtime/loaded_cell.h"
+#include "stage/snapshot/snapshot_files.h"
+#include "stage/snapshot/snapshot_keeper.h"
+#include "stage/snapshot/snapshot_store.h"
+
+namespace stagecoach {
+
+class CellSnapshots {
+ public:
+  CellSnapshots(SnapshotPeers* peers, Backend* backend, const Clock* clock, int nice);
+
+  // A load begins: what is held of other jobs goes. The files to load from, or null.
+  absl::StatusOr<std::unique_ptr<SnapshotFiles>> Files(const LoadCommand& command);
+  // It was loaded. True: snapshots of it can be taken.
+  bool Begin(const LoadedCell& loaded);
+  void End();  // of the cell; what is held stays
+  void Clear(const std::string& job) { store_.Clear(job); }
+
+  void Take(const RunCommand& command, LoadedCell& loaded);  // if it asks for one
+  void Report(StepReport* report);
+
+  SnapshotStore& store() { return store_; }
+
+ private:
+  SnapshotPeers* const peers_;
+  Backend* const backend_;
+  SnapshotStore store_;
+  SnapshotKeeper keeper_;
+  std::string note_;
+};
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_STAGE_RUNTIME_CELL_SNAPSHOTS_H_

@@ -1,0 +1,156 @@
+#include "stage/snapshot/snapshot_keeper.h"
+
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/progress.h"
+#include "base/status.h"
+#include "stage/snapshot/available_memory.h"
+
+namespace stagecoach {
+namespace {
+
+// Of the calling thread, at work: what it waits for costs nobody anything.
+double ThreadSeconds() {
+  timespec time{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
+}
+
+}  // namespace
+
+struct SnapshotKeeper::Task {
+  uint64_t epoch = 0;
+  Fence fence;
+  std::string manifest;
+  uint64_t kept = 0;
+  Cell cell;
+  MemoryShard shard;
+  double seconds = 0;  // of the executor
+};
+
+SnapshotKeeper::SnapshotKeeper(const Parts& parts) : parts_(parts) {}
+
+SnapshotKeeper::~SnapshotKeeper() {
+  End();
+  if (thread_ != nullptr) thread_->Close();
+}
+
+void SnapshotKeeper::Begin(Cell cell) {
+  cell_ = std::move(cell);
+  std::lock_guard<std::mutex> lock(mutex_);
+  ++epoch_;
+  report_ = {};
+  note_.clear();
+}
+
+void SnapshotKeeper::End() { Begin({}); }
+
+bool SnapshotKeeper::IsGivenUp(const Task& task) const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return task.epoch != epoch_;
+}
+
+SnapshotReport SnapshotKeeper::Report() const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return report_;
+}
+
+std::string SnapshotKeeper::TakeNote() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return std::exchange(note_, "");
+}
+
+absl::Status SnapshotKeeper::Take(const Fence& fence, const std::string& manifest, uint64_t kept,
+                                  const std::vector<NamedTensor>& tensors, Backend& backend) {
+  if (parts_.peers == nullptr || cell_.key.empty() || cell_.replica_address.empty()) {
+    return absl::FailedPreconditionError("this cell was loaded without a place for snapshots");
+  }
+  if (Report().busy) return absl::UnavailableError("the snapshot before is on its way still");
+  const int64_t begin = parts_.clock->MonotonicNanos();
+  parts_.store->MakeRoom(kept);
+  std::vector<TensorSource> sources;
+  std::map<std::string, const Tensor*> by_name;
+  int64_t bytes = 0;
+  for (const NamedTensor& named : tensors) {
+    sources.push_back({.name = named.name,
+                       .dtype = named.tensor.dtype(),
+                       .shape = named.tensor.shape(),
+                       .bytes = {}});
+    by_name[named.name] = &named.tensor;
+    bytes += named.tensor.bytes();
+  }
+  RETURN_IF_ERROR(CheckMemory(bytes, parts_.free_bytes()));
+  auto task = std::make_shared<Task>();
+  ASSIGN_OR_RETURN(task->shard,
+                   MemoryShard::LayOut(cell_.first_layer, cell_.last_layer, std::move(sources)));
+  for (size_t i = 0; i < task->shard.tensors().size(); ++i) {
+    backend.CopyToHost(*by_name.at(task->shard.tensors()[i].name), task->shard.Tensor(i));
+    TickProgress();
+  }
+  RETURN_IF_ERROR(backend.Synchronize());
+  task->fence = fence;
+  task->manifest = manifest;
+  task->kept = kept;
+  task->cell = cell_;
+  task->seconds = static_cast<double>(parts_.clock->MonotonicNanos() - begin) * 1e-9;
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    task->epoch = epoch_;
+    report_.busy = true;
+  }
+  if (thread_ == nullptr) thread_ = std::make_unique<TaskThread>("snapshot", 4);
+  if (thread_->TryPost([this, task] { Finish(task); })) return absl::OkStatus();
+  std::lock_guard<std::mutex> lock(mutex_);
+  report_.busy = false;
+  return absl::UnavailableError("snapshots of cells before are on their way still");
+}
+
+void SnapshotKeeper::Finish(const std::shared_ptr<Task>& task) {
+  if (IsGivenUp(*task)) return;
+  // It must not take from the executor what that needs; refused, it is only less polite.
+  static_cast<void>(setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), parts_.nice));
+  const double begin = ThreadSeconds();
+  HeldShard held{.step = task->fence.step,
+                 .first_layer = task->cell.first_layer,
+                 .last_layer = task->cell.last_layer,
+                 .manifest = task->manifest,
+                 .info = task->shard.Digest()};
+  const std::span<const std::byte> file = task->shard.file();
+  parts_.store->Add(task->cell.key, {held, file, task});
+  const absl::Status sent = Send(*task, held, file);
+  std::lock_guard<std::mutex> lock(mutex_);
+  if (task->epoch != epoch_) return;
+  report_.busy = false;
+  if (sent.ok()) {
+    report_.whole_step = task->fence.step;
+    report_.seconds = task->seconds + ThreadSeconds() - begin;
+  } else {
+    note_ = absl::StrCat("the snapshot of step ", task->fence.step, " did not get to ",
+                         task->cell.replica_address, ": ", sent.ToString());
+  }
+}
+
+absl::Status SnapshotKeeper::Send(const Task& task, const HeldShard& held,
+                                  std::span<const std::byte> file) {
+  SnapshotPart part{.fence = task.fence, .key = task.cell.key, .kept = task.kept, .shard = held};
+  for (size_t offset = 0; offset < file.size(); offset += part.bytes.size()) {
+    if (IsGivenUp(task)) return absl::CancelledError("the cell has ended");
+    part.offset = static_cast<int64_t>(offset);
+    part.bytes = file.subspan(offset, std::min<size_t>(file.size() - offset, kSnapshotPartBytes));
+    RETURN_IF_ERROR(parts_.peers->Put(task.cell.replica_address, part));
+    if (offset == 0) {  // said once
+      part.shard = HeldShard{.step = held.step};
+      part.shard.info.file = held.info.file;
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace stagecoach

@@ -1,0 +1,73 @@
+// SnapshotKeeper: takes snapshots of a stage's cell. The executor copies the tensors at a step boundary, which is all that
+// it waits for; a thread of its own hashes the copy and sends it to the neighbour beside the steps that follow.
+// Ownership: owns the thread; borrows store and peers.
+// Threads:   Begin, End, Take and Report: the executor's; the destructor, on any thread, waits for a call under way.
+// Errors:    a snapshot that fails costs nothing but itself: Report says why, and the next one is tried.
+#ifndef STAGECOACH_STAGE_SNAPSHOT_SNAPSHOT_KEEPER_H_
+#define STAGECOACH_STAGE_SNAPSHOT_SNAPSHOT_KEEPER_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "base/clock.h"
+#include "base/task_thread.h"
+#include "checkpoint/memory_shard.h"
+#include "plan/control.h"
+#include "stage/backends/backend.h"
+#include "stage/snapshot/snapshot_peers.h"
+#include "stage/snapshot/snapshot_store.h"
+#include "stage/tensor/named_tensor.h"
+
+namespace stagecoach {
+
+class SnapshotKeeper {
+ public:
+  struct Parts {
+    SnapshotStore* store = nullptr;
+    SnapshotPeers* peers = nullptr;  // null: no snapshots are taken
+    const Clock* clock = nullptr;
+    std::function<int64_t()> free_bytes;
+    int nice = 0;  // of the thread
+  };
+  explicit SnapshotKeeper(const Parts& parts);
+  ~SnapshotKeeper();
+
+  // Of the cell that was loaded.
+  struct Cell {
+    std::string key, replica_address;
+    int first_layer = 0, last_layer = 0;
+  };
+  void Begin(Cell cell);
+  void End();  // what is on its way is given up
+
+  // The tensors as they are now, after `fence.step` steps. An error: there is no snapshot, and training goes on.
+  absl::Status Take(const Fence& fence, const std::string& manifest, uint64_t kept,
+                    const std::vector<NamedTensor>& tensors, Backend& backend);
+  SnapshotReport Report() const;
+  std::string TakeNote();  // what went wrong since the last call; empty: nothing
+
+ private:
+  // One snapshot from its copy to its end. Shared by the executor and the thread.
+  struct Task;
+  void Finish(const std::shared_ptr<Task>& task);
+  absl::Status Send(const Task& task, const HeldShard& held, std::span<const std::byte> file);
+  bool IsGivenUp(const Task& task) const;
+
+  const Parts parts_;
+  Cell cell_;                 // the executor's
+  mutable std::mutex mutex_;  // guards what follows
+  uint64_t epoch_ = 0;        // raised by Begin and End: what is of an older one is given up
+  SnapshotReport report_;
+  std::string note_;
+  std::unique_ptr<TaskThread> thread_;  // begun with the first snapshot
+};
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_STAGE_SNAPSHOT_SNAPSHOT_KEEPER_H_

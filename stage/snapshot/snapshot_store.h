@@ -1,0 +1,84 @@
+// SnapshotStore: the shards of snapshots that a stage holds in memory: of its own cell, and copies for a neighbour. Two
+// steps of each at most: the newest that is whole everywhere, and one that is on its way to be.
+// Ownership: owns the bytes; who reads some shares them.
+// Threads:   thread-safe.
+// Errors:    Put: ABORTED for a cell that is not the neighbour of the one loaded here; INVALID_ARGUMENT for a shard that
+//            is not that neighbour's by name or size; FAILED_PRECONDITION for a part that is not the next one;
+//            RESOURCE_EXHAUSTED where memory is short. Read: NOT_FOUND, OUT_OF_RANGE.
+#ifndef STAGECOACH_STAGE_SNAPSHOT_SNAPSHOT_STORE_H_
+#define STAGECOACH_STAGE_SNAPSHOT_SNAPSHOT_STORE_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "base/ids.h"
+#include "checkpoint/memory_shard.h"
+#include "checkpoint/snapshot.h"
+#include "stage/snapshot/snapshot_peers.h"
+
+namespace stagecoach {
+
+// A shard that is complete.
+struct StoredShard {
+  HeldShard held;
+  std::span<const std::byte> file;
+  std::shared_ptr<const void> keeps;  // owns the bytes
+};
+
+class SnapshotStore {
+ public:
+  // free_bytes: what the machine could give now (available_memory.h).
+  explicit SnapshotStore(std::function<int64_t()> free_bytes);
+
+  // Whose copies are taken.
+  struct Neighbour {
+    Fence cell;        // of the load: job, term, generation
+    std::string file;  // its shard's name
+    int64_t most_bytes = 0;
+  };
+  // A cell is being loaded. What is held stays only where the load makes use of it, and is the same job's. No copies are
+  // taken until TakeCopies.
+  void Begin(const std::string& job, const std::string& key, bool keeps);
+  void TakeCopies(Neighbour neighbour);
+  void Clear(const std::string& job);  // if it holds that one's
+  void Clear();
+
+  // Of the own cell. Makes room first: other steps than `kept` go.
+  void MakeRoom(uint64_t kept);
+  void Add(const std::string& key, StoredShard shard);
+  // Of the neighbour's: true when it is complete.
+  absl::StatusOr<bool> Put(const SnapshotPart& part);
+
+  std::vector<HeldShard> List(const std::string& job, const std::string& key) const;
+  std::optional<StoredShard> Find(const std::string& job, const std::string& key, uint64_t step,
+                                  const std::string& file) const;
+  absl::Status Read(const SnapshotRange& range, std::span<std::byte> target) const;
+  int64_t bytes() const;
+
+ private:
+  struct Arriving {
+    HeldShard held;
+    std::shared_ptr<std::byte[]> bytes;
+    int64_t received = 0;
+  };
+  absl::Status BeginCopyLocked(const SnapshotPart& part);
+  void AddLocked(std::vector<StoredShard>* shards, StoredShard shard);
+
+  const std::function<int64_t()> free_bytes_;
+  mutable std::mutex mutex_;  // guards what follows
+  std::string job_, key_;
+  std::optional<Neighbour> neighbour_;
+  std::vector<StoredShard> own_, copies_;
+  std::optional<Arriving> arriving_;
+};
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_STAGE_SNAPSHOT_SNAPSHOT_STORE_H_
