@@ -108,6 +108,13 @@ struct CheckpointSpec {
   friend bool operator==(const CheckpointSpec&, const CheckpointSpec&) = default;
 };
 
+// Copies of the training state in the memory of the stages and of their neighbours, for recoveries that read no disk.
+struct SnapshotSpec {
+  int64_t every_steps = 0;  // 0: so many that they take 3.5 % of the time at most
+  bool never = false;
+  friend bool operator==(const SnapshotSpec&, const SnapshotSpec&) = default;
+};
+
 struct EvaluationSpec {
   int64_t every_steps = 0;  // 0: never
   int64_t batches = 0;      // mini-batches of the held-out split, at most all of them
@@ -136,6 +143,7 @@ struct JobSpec {
   TrainingSpec training;
   PipelineSpec pipeline;
   CheckpointSpec checkpoint;
+  SnapshotSpec snapshot;
   EvaluationSpec evaluation;
   InitializeSpec initialize;
   // Resume: start from the newest (or the named) checkpoint of another job in the same store.

@@ -34,6 +34,10 @@ class Placer {
         return true;
       });
     }
+    const auto holds = [&job](const StageRegistration& stage) {
+      return std::find(job.holders.begin(), job.holders.end(), stage.name) != job.holders.end();
+    };
+    std::stable_partition(ready.begin(), ready.end(), holds);
     const auto suspect = [&](const StageRegistration& stage) {
       return !fleet_.SeesFolder(stage.name) ||
              std::find(job.suspects.begin(), job.suspects.end(), stage.name) != job.suspects.end();
@@ -44,6 +48,11 @@ class Placer {
     const int share = Share(job, count);
     if (share > 0) {
       ready.resize(static_cast<size_t>(share));
+      if (!job.holders.empty()) {  // each in its old place, where what it holds is its own
+        std::sort(ready.begin(), ready.end(), [](const auto& a, const auto& b) {
+          return a.name < b.name;
+        });
+      }
       for (const StageRegistration& stage : ready) taken_.insert(stage.name);
       placement_.offers.push_back({job.id, std::move(ready), std::move(passed_over)});
       return;

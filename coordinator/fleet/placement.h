@@ -25,11 +25,12 @@ struct WaitingJob {
   std::vector<std::string> suspects;  // names to take only if there is no other
   int least = 1;
   std::vector<StageProcess> unfit;  // never to take
+  std::vector<std::string> holders;  // names to take before others: they have a part of the job in memory
 };
 
 struct StageOffer {
   std::string job;
-  std::vector<StageRegistration> stages;  // by name, suspects last
+  std::vector<StageRegistration> stages;  // by name, suspects last if there are no holders
   std::vector<std::string> passed_over;   // free, but known not to see the folder of checkpoints
 };
 

@@ -107,6 +107,16 @@ TEST(PlacementTest, TakesASuspectOnlyIfThereIsNoOther) {
   EXPECT_EQ(Place(FleetOf(2), {job}), "a: s1 s0; ");
 }
 
+// A spare one that came back under an earlier name must not take the place of who has a part of the job in memory.
+TEST(PlacementTest, TakesThoseThatHoldAPartOfTheJobFirst) {
+  WaitingJob job = Job("a", 3);
+  job.recovering = true;
+  job.holders = {"s2", "s3"};
+  EXPECT_EQ(Place(FleetOf(5), {job}), "a: s0 s2 s3; ");
+  job.suspects = {"s3"};
+  EXPECT_EQ(Place(FleetOf(5), {job}), "a: s0 s1 s2; ");
+}
+
 TEST(PlacementTest, NeverTakesAProcessThatIsUnfitForTheJob) {
   WaitingJob job = Job("a", 2);
   job.unfit = {{"s0", "1"}, {"s2", "an earlier one"}};

@@ -91,7 +91,7 @@ std::vector<ExpectedTensor> JobTransition::ExpectedTensors() const {
   return expected;
 }
 
-Manifest JobTransition::MakeManifest() const {
+Manifest JobTransition::MakeManifest(std::vector<ShardInfo> shards) const {
   Manifest manifest;
   manifest.job = state_.job->id;
   manifest.model_sha256 = state_.job->model_sha256;
@@ -111,7 +111,7 @@ Manifest JobTransition::MakeManifest() const {
   manifest.term = state_.term;
   manifest.stages = static_cast<int>(state_.slots.size());
   manifest.fingerprint = state_.fingerprint;
-  for (const StageSlot& slot : state_.slots) manifest.shards.push_back(slot.shard);
+  manifest.shards = std::move(shards);
   std::sort(manifest.shards.begin(), manifest.shards.end(),
             [](const ShardInfo& a, const ShardInfo& b) { return a.file < b.file; });
   return manifest;
@@ -120,8 +120,11 @@ Manifest JobTransition::MakeManifest() const {
 void JobTransition::FinishShards() {
   if (!state_.checkpoint_error.ok()) return CheckpointFailed(state_.checkpoint_error);
   BeginOperation(Activity::kCommit, state_.limits.effect_deadline_seconds);
-  actions_.push_back(CommitCheckpoint{FenceOf(state_), state_.temporary_folder, MakeManifest(),
-                                      ExpectedTensors(), spec().checkpoint.keep});
+  std::vector<ShardInfo> shards;
+  for (const StageSlot& slot : state_.slots) shards.push_back(slot.shard);
+  actions_.push_back(CommitCheckpoint{FenceOf(state_), state_.temporary_folder,
+                                      MakeManifest(std::move(shards)), ExpectedTensors(),
+                                      spec().checkpoint.keep});
 }
 
 void JobTransition::On(const CheckpointCommitted& event) {

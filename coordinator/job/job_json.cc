@@ -109,6 +109,7 @@ std::string EncodeJobState(const JobState& state) {
       {"furthest_step", state.furthest_step},
       {"failures", FailuresJson(state.failures)},
       {"last_checkpoint_step", state.last_checkpoint_step},
+      {"snapshots", state.snapshots.taken},
       {"fingerprint", state.fingerprint},
       {"resumed_data_sha256", state.resumed_data_sha256},
       {"resume_step", state.resume_step},
@@ -168,6 +169,7 @@ absl::Status DecodeJobState(const std::string& text, JobState* state) {
         failed.stages = entry.at(2).get<std::set<std::string>>();  // later than the others
     }
     state->last_checkpoint_step = json.at("last_checkpoint_step");
+    state->snapshots.taken = json.value("snapshots", false);  // later than the others
     state->fingerprint = json.at("fingerprint");
     state->resumed_data_sha256 = json.at("resumed_data_sha256");
     state->resume_step = json.value("resume_step", state->resume_step);  // later than the others

@@ -167,6 +167,9 @@ void JobTransition::BeginGeneration() {
   state_.attempt = 0;
   state_.pending.reset();
   state_.load_folder.clear();
+  state_.snapshots.asked = false;
+  state_.snapshots.manifest.clear();
+  state_.snapshots.holders.clear();
 }
 
 void JobTransition::Recover(const std::string& cause) {
@@ -183,7 +186,7 @@ void JobTransition::Recover(const std::string& cause) {
   }
   Record(JobRecord::Kind::kRecovery, state_.message);
   if (wait > 0) return BackOff(wait);
-  SearchOwnCheckpoint();
+  FindWeights();
 }
 
 // An answer of the generation before may still end the job meanwhile; stages that are lost are one less to ask for.
@@ -225,7 +228,9 @@ void JobTransition::On(const DeadlinePassed& event) {
     case Activity::kWriteShards:
       return StagesOverdue(event);
     case Activity::kBackOff:
-      return SearchOwnCheckpoint();
+      return FindWeights();
+    case Activity::kFindSnapshots:
+      return ChooseSnapshot();
     case Activity::kEnded:
     case Activity::kHeld:
       return Stale();
@@ -268,6 +273,7 @@ double JobTransition::LastMoved(const DeadlinePassed& event) const {
       last = std::max(last, event.effect_moved_seconds);
       break;
     case Activity::kPlan:  // shows none
+    case Activity::kFindSnapshots:
     case Activity::kWaitStages:
     case Activity::kBackOff:
     case Activity::kHeld:
@@ -346,6 +352,7 @@ void JobTransition::End(JobPhase phase, const std::string& message) {
   Say(message);
   state_.deadline_seconds = 0;
   state_.pending.reset();
+  state_.snapshots = {};
   state_.finished_unix_seconds = now_.unix_seconds;
   JobRecord& record = Record(JobRecord::Kind::kFinished, message);
   record.loss = state_.last_loss;

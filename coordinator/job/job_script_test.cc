@@ -24,7 +24,16 @@ struct ActionText {
   std::string operator()(const SendLoad& a) const {
     return absl::StrCat("load stage=", a.stage, " at=", a.address, " step=", a.command.fence.step,
                         " from=", Quoted(a.command.checkpoint_folder),
-                        " downstream=", Quoted(a.command.downstream_address));
+                        " downstream=", Quoted(a.command.downstream_address), SnapshotText(a));
+  }
+  static std::string SnapshotText(const SendLoad& a) {
+    const SnapshotPlan& plan = a.command.snapshot;
+    std::string text;
+    if (!plan.key.empty()) absl::StrAppend(&text, " copy_at=", Quoted(plan.replica_address));
+    for (const SnapshotPlan::Holder& holder : plan.holders) {
+      absl::StrAppend(&text, " ", holder.file, "@", holder.address);
+    }
+    return text;
   }
   std::string operator()(const ProbeFolder& a) const {
     return absl::StrCat("probe_folder step=", a.fence.step, " bytes=", a.bytes);
@@ -38,6 +47,8 @@ struct ActionText {
     std::string text =
         absl::StrCat("run stage=", a.stage, " ", kWork[static_cast<int>(a.command.work)],
                      " step=", a.command.fence.step);
+    if (!a.command.snapshot.empty()) absl::StrAppend(&text, " snapshot");
+    if (a.command.snapshot_kept > 0) absl::StrAppend(&text, " kept=", a.command.snapshot_kept);
     if (a.command.work == WorkKind::kEvaluate) {
       absl::StrAppend(&text, " batch=", a.command.evaluation_batch,
                       a.command.average ? " average" : "");
@@ -48,6 +59,9 @@ struct ActionText {
   std::string operator()(const SendWriteShard& a) const {
     return absl::StrCat("write_shard stage=", a.stage, " step=", a.command.fence.step,
                         " folder=", a.command.folder);
+  }
+  std::string operator()(const SendFindSnapshots& a) const {
+    return absl::StrCat("find_snapshots stage=", a.stage, " at=", a.address);
   }
   std::string operator()(const SendProfile& a) const { return "profile at=" + a.address; }
   std::string operator()(const MakeJobPlan& a) const {
@@ -171,6 +185,9 @@ void JobScript::NewJob(const Words& words) {
     spec.evaluation.every_steps = Number(options, "evaluation", 0);
   }
   spec.evaluation.batches = 2;
+  spec.snapshot.every_steps = Number(options, "snapshots", 0);
+  spec.snapshot.never = spec.snapshot.every_steps == 0;
+  snapshots_stay_ = Number(options, "stay", 0) != 0;
   if (options.contains("resume")) spec.resume_job = options.at("resume");
   if (options.contains("classes")) {
     spec.model.objective = CrossEntropySpec{.mean_iou = true, .per_class = true};
@@ -238,6 +255,25 @@ std::string JobScript::Apply(const decltype(JobEvent::kind)& kind) {
     }
   }
   return text;
+}
+
+// Of training as the script's jobs do it.
+HeldShard JobScript::HeldShardOf(uint64_t step, int first, int last) const {
+  HeldShard held{.step = step, .first_layer = first, .last_layer = last};
+  Manifest manifest{.job = "a", .model_sha256 = state_->job->model_sha256};
+  manifest.state = {.step = step, .batch_size = 4, .micro_batches = 2, .last_loss = 2};
+  held.manifest = FormatManifest(manifest);
+  held.info = {.file = ShardFileName(first, last), .bytes = 9, .sha256 = std::string(64, '0')};
+  for (int layer = first; layer < last; ++layer) {
+    for (const ParameterSpec& parameter : state_->job->model.layers[layer].parameters) {
+      for (const auto& slot : OptimizerSlots(state_->job->spec.training.optimizer)) {
+        ShardTensor tensor{.sha256 = std::string(64, '0')};
+        tensor.entry.name = SlotTensorName(slot, parameter.name);
+        held.info.tensors.push_back(tensor);
+      }
+    }
+  }
+  return held;
 }
 
 std::string JobScript::All() {
@@ -320,6 +356,16 @@ std::string JobScript::Run(const std::string& line) {
     }
     return Apply(searched);
   }
+  if (verb == "held") {
+    std::vector<HeldShard> held;
+    for (size_t i = 2; third != "old" && i < words.size(); ++i) {
+      std::vector<std::string> parts = absl::StrSplit(words[i], absl::ByAnyChar(":-"));
+      CHECK_EQ(parts.size(), 3u) << words[i];
+      held.push_back(HeldShardOf(std::stoull(parts[0]), std::stoi(parts[1]), std::stoi(parts[2])));
+    }
+    const absl::StatusOr<std::vector<HeldShard>> none = absl::UnimplementedError("an older stage");
+    return Apply(SnapshotsFound{EventFence(), stage(), third == "old" ? none : held});
+  }
   if (verb == "profiled") {
     return Apply(Profiled{EventFence(),
                           Answer(second, std::vector<LayerProfile>(5, LayerProfile{1e-3, 2e-3}))});
@@ -339,6 +385,7 @@ std::string JobScript::Run(const std::string& line) {
     result.data = {100, "d", 10, 6};
     result.fingerprint = options.contains("fingerprint") ? options.at("fingerprint") : "f";
     result.folder_answered = true;
+    result.snapshots = true;
     if (options.contains("folder")) result.folder = StatusOf(options.at("folder"));
     const bool answered = options.contains("fingerprint") || options.contains("folder");
     const std::string code = answered ? "" : third;
@@ -353,6 +400,8 @@ std::string JobScript::Run(const std::string& line) {
     report.tokens = report.has_loss ? 16 : 0;
     report.terms = 16;
     report.finite = third != "nan";
+    if (!snapshots_stay_) report.snapshot.whole_step = state_->snapshots.taken_step;
+    report.snapshot.busy = snapshots_stay_ && state_->snapshots.taken_step.has_value();
     if (report.has_loss && state_->job->model.objective.has("mean_iou")) {
       const bool first = state_->evaluation_batch == 0;
       report.class_counts = first ? std::vector<ClassCounts>{{1, 4, 2}, {1, 1, 3}, {0, 0, 0}}

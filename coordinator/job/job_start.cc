@@ -30,6 +30,7 @@ bool IsOfTheStorage(const absl::Status& status, bool wrote_there) {
 void JobTransition::On(const JobOpened& event) {
   if (state_.activity == Activity::kEnded) return Stale();
   state_.term = event.term;
+  if (event.restarted) state_.snapshots.opened_step = state_.furthest_step;
   if (event.restarted && (event.hold || state_.phase == JobPhase::kHeld))
     return Hold("interrupted; it goes on when it is resumed");
   if (event.restarted && state_.phase != JobPhase::kSubmitted) {
@@ -181,8 +182,14 @@ void JobTransition::On(const StagesOffered& event) {
               [](const StageSlot& a, const StageSlot& b) { return a.stage.name < b.stage.name; });
   }
   for (int k = 0; k < offered; ++k) state_.slots[k].place = k;
+  if (MayHoldSnapshots() && !state_.snapshots.asked) return AskForSnapshots();
   Enter(JobPhase::kPlanned, event.passed_over.empty() ? "" : UnfitText(event.passed_over));
-  const bool measure = spec().pipeline.partition.kind == PartitionSpec::Kind::kAuto && offered > 1;
+  PlaceStages();
+}
+
+void JobTransition::PlaceStages() {
+  const bool measure =
+      spec().pipeline.partition.kind == PartitionSpec::Kind::kAuto && state_.slots.size() > 1;
   if (measure && !state_.profile_tried) return StartProfile();
   StartPlanning();
 }
@@ -262,13 +269,17 @@ void JobTransition::SendLoads() {
   for (int k = 0; k < stages; ++k) {
     command.stage = StageId(k);
     command.downstream_address = k + 1 < stages ? state_.slots[k + 1].stage.address : "";
+    command.snapshot = SnapshotPlanOf(static_cast<size_t>(k));
     actions_.push_back(SendLoad{k, state_.slots[k].stage.address, command});
   }
 }
 
 void JobTransition::On(const Loaded& event) {
   if (!Answered(Activity::kLoad, event.fence, event.stage)) return;
-  if (!event.result.ok()) return OperationFailed(event.stage, event.result.status());
+  if (!event.result.ok()) {
+    LoadFromSnapshotFailed(event.result.status());
+    return OperationFailed(event.stage, event.result.status());
+  }
   const absl::Status& folder = event.result->folder;
   if (!folder.ok() && !(HasRun() && absl::IsResourceExhausted(folder))) {
     return FolderRefused({{event.stage, folder}}, false);
@@ -352,7 +363,7 @@ void JobTransition::TakeFacts() {
 
 // Of a job that begins with a file of weights: all stages have read the same one.
 absl::Status JobTransition::CheckWeights() {
-  if (!spec().initialize.given() || !state_.load_folder.empty()) return absl::OkStatus();
+  if (!spec().initialize.given() || Resumes()) return absl::OkStatus();
   const StageSlot& first = state_.slots.front();
   for (const StageSlot& slot : state_.slots) {
     if (slot.loaded.weights == first.loaded.weights) continue;
@@ -398,6 +409,7 @@ void JobTransition::FinishLoad() {
   state_.suspects.clear();
   state_.average_step_seconds = 0;
   state_.pending.reset();
+  BeginSnapshots();
   const int64_t batch = spec().training.batch_size;
   const int64_t batches = (state_.data.evaluation_samples + batch - 1) / batch;
   state_.evaluation_batches = std::min(spec().evaluation.batches, batches);

@@ -19,6 +19,8 @@ const char* ActivityName(Activity activity) {
       return "find_checkpoint";
     case Activity::kWaitStages:
       return "wait_stages";
+    case Activity::kFindSnapshots:
+      return "find_snapshots";
     case Activity::kProfile:
       return "profile";
     case Activity::kPlan:
@@ -114,6 +116,9 @@ JobView ViewOf(const JobState& state) {
   view.recoveries = state.recoveries;
   view.last_checkpoint_step = state.last_checkpoint_step;
   view.last_checkpoint_bytes = state.last_checkpoint_bytes;
+  if (state.snapshots.whole_step.has_value()) {
+    view.snapshot_step = static_cast<int64_t>(*state.snapshots.whole_step);
+  }
   view.data_wait_seconds = state.data_wait_seconds;
   view.faults = state.faults;
   view.forecast_step_seconds = state.forecast_step_seconds;

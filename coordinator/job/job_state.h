@@ -31,6 +31,7 @@
 
 #include "absl/status/statusor.h"
 #include "checkpoint/folder_probe.h"
+#include "checkpoint/snapshot.h"
 #include "checkpoint/store.h"
 #include "coordinator/fleet/fleet.h"
 #include "coordinator/job/job_plan.h"
@@ -71,6 +72,7 @@ struct JobLimits {
   double load_deadline_seconds = 120;
   double profile_deadline_seconds = 60;
   double effect_deadline_seconds = 600;  // one call on the checkpoint store
+  double snapshot_deadline_seconds = 5;  // who has not said by then what it holds is not asked
   // A step that fails so often for reasons of stages' own, on different ones, is poison: the job ends. If it was one
   // stage each time, because there is no other, twice as often. Kills, broken connections and the like do not count.
   int64_t max_failures_per_step = 3;
@@ -83,6 +85,7 @@ struct JobLimits {
 enum class Activity : uint8_t {
   kFindCheckpoint,
   kWaitStages,
+  kFindSnapshots,  // what the stages have in memory
   kProfile,
   kPlan,
   kProbeFolder,  // a question is written into the checkpoint folder
@@ -113,6 +116,24 @@ struct StageSlot {
   StageMemory memory_peak;
   LoadResult loaded;
   ShardInfo shard;
+  std::vector<HeldShard> held;  // of a snapshot; until it is chosen
+};
+
+// Of a job's snapshots in the memory of stages (job_snapshots.cc).
+struct JobSnapshots {
+  bool taken = false;     // stages may hold some, of this coordinator's time or before
+  bool asked = false;     // for them, in this generation
+  bool possible = false;  // all stages of this load have room
+  // Of this load: the last one that was asked for, and the newest that each stage and its neighbour have.
+  std::optional<uint64_t> taken_step, whole_step;
+  double seconds = 0;  // that the last one took, of the stage that it took longest; 0: not known
+  // What is loaded from; no manifest: nothing.
+  std::string manifest;
+  std::vector<SnapshotPlan::Holder> holders;
+  // Furthest step when this coordinator took the job up; what came behind it may not be on record.
+  std::optional<uint64_t> opened_step;
+  uint64_t tried_step = 0;  // a load from it that failed
+  int64_t tries = 0;        // so often
 };
 
 struct JobState {
@@ -161,6 +182,7 @@ struct JobState {
   std::string load_folder;       // to load from; empty: initial weights
   bool fresh_optimizer = false;  // of load_folder, the weights only
   bool just_resumed = false;     // nothing has run since JobResumed
+  JobSnapshots snapshots;
   int64_t last_checkpoint_step = -1;
   int64_t last_checkpoint_bytes = 0;
   CheckpointRef last_checkpoint;  // of this job
@@ -219,6 +241,8 @@ JobView ViewOf(const JobState& state);
 // A job waits for stages: the others need not be offered any.
 bool WaitsForStages(const JobState& state);
 int LeastStages(const JobState& state);  // never fewer, 1 at least
+// Names of stages that are left of the placement and may have a snapshot of the job in memory.
+std::vector<std::string> HoldersOf(const JobState& state);
 
 // ---- events -------------------------------------------------------------------------------------
 
@@ -261,6 +285,11 @@ struct CheckpointSearched {
   absl::StatusOr<FoundCheckpoint> found;
   std::vector<std::string> quarantined;
   bool has_folder = true;  // the job's own is there, whatever is in it
+};
+struct SnapshotsFound {
+  Fence fence;
+  int stage = 0;
+  absl::StatusOr<std::vector<HeldShard>> held;
 };
 struct Profiled {
   Fence fence;
@@ -321,7 +350,7 @@ struct JobEvent {
   std::string job;
   Moment now;  // when it happened
   std::variant<JobOpened, TermRaised, JobResumed, StagesOffered, StagesShort, StageLost,
-               CheckpointSearched, Profiled, Planned, FolderProbed, FolderChecked, Loaded, Reported,
+               CheckpointSearched, SnapshotsFound, Profiled, Planned, FolderProbed, FolderChecked, Loaded, Reported,
                ShardWritten, CheckpointBegun, CheckpointCommitted, WeightsExported, DeadlinePassed,
                CancelRequested, SaveRequested>
       kind;
@@ -354,6 +383,12 @@ struct SendWriteShard {
   int stage = 0;
   std::string address;
   WriteShardCommand command;
+};
+struct SendFindSnapshots {
+  int stage = 0;
+  std::string address;
+  Fence fence;
+  std::string key;  // SnapshotPlan::key
 };
 struct SendProfile {
   std::string address;
@@ -402,7 +437,7 @@ struct ExportCheckpoint {
 
 using JobAction =
     std::variant<MakeJobPlan, ProbeFolder, CheckFolder, SendLoad, SendRun, SendWriteShard,
-                 SendProfile, SendAbort, SendRelease, DoubtStage, NoteFolder, SearchCheckpoint,
+                 SendFindSnapshots, SendProfile, SendAbort, SendRelease, DoubtStage, NoteFolder, SearchCheckpoint,
                  BeginCheckpoint, CommitCheckpoint, AbandonCheckpoint, ExportCheckpoint>;
 
 struct Transition {

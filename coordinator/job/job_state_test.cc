@@ -93,6 +93,12 @@ std::vector<JobScript> JobsInEveryState() {
     script.Run(line);
     scripts.push_back(script);
   }
+  JobScript in_memory;
+  for (const char* line : {"job snapshots=1", "open", "offer a:1 b:1", "all", "all", "all", "all",
+                           "lost b 1", "offer a:1 b:2"}) {
+    in_memory.Run(line);
+  }
+  scripts.push_back(in_memory);
   JobScript recovering = scripts[9];
   recovering.Run("lost a 1");
   scripts.push_back(recovering);
@@ -113,6 +119,9 @@ std::vector<decltype(JobEvent::kind)> EventsWith(
   for (const int stage : {-1, 0, 1, 99}) {
     events.push_back(Loaded{fence, stage, LoadResult{}});
     events.push_back(Loaded{fence, stage, absl::UnavailableError("x")});
+    events.push_back(SnapshotsFound{fence, stage, std::vector<HeldShard>{}});
+    events.push_back(SnapshotsFound{fence, stage, std::vector<HeldShard>{HeldShard{}}});
+    events.push_back(SnapshotsFound{fence, stage, absl::UnavailableError("x")});
     events.push_back(Reported{fence, stage, StepReport{}});
     events.push_back(Reported{fence, stage, failure});
     events.push_back(ShardWritten{fence, stage, ShardInfo{}});

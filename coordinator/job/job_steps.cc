@@ -79,6 +79,12 @@ void JobTransition::SendRuns(Activity activity, WorkKind work, uint64_t evaluati
   command.work = work;
   command.evaluation_batch = evaluation_batch;
   command.average = work == WorkKind::kEvaluate && state_.evaluation_average;
+  command.snapshot_kept = state_.snapshots.whole_step.value_or(0);
+  if (work == WorkKind::kTrain && SnapshotDue()) {
+    command.snapshot = FormatManifest(MakeManifest({}));
+    state_.snapshots.taken = true;
+    state_.snapshots.taken_step = state_.step;
+  }
   for (size_t k = 0; k < state_.slots.size(); ++k) {
     actions_.push_back(SendRun{static_cast<int>(k), state_.slots[k].stage.address, command});
   }
@@ -144,6 +150,7 @@ void JobTransition::FinishTrain() {
   const double weight = state_.limits.average_weight;
   double& average = state_.average_step_seconds;
   average = average == 0 ? seconds : weight * seconds + (1 - weight) * average;
+  NoteSnapshots();
   state_.pending = apply;
   ++state_.step;
   state_.evaluated = state_.saved = false;

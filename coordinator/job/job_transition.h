@@ -2,7 +2,7 @@
 // per event; the member functions are grouped by file: job_state.cc (dispatch and what all share),
 // job_start.cc (checkpoint search, stages, profile, plan, load), job_folder.cc (does everybody see
 // the checkpoint folder?), job_hold.cc (held and resumed), job_steps.cc (train, evaluate),
-// job_checkpoints.cc (checkpoint, export), job_recovery.cc (losses, deadlines, failure, cancel).
+// job_checkpoints.cc (checkpoint, export), job_snapshots.cc (snapshots in memory), job_recovery.cc (losses, deadlines, failure, cancel).
 // Threads:   lives within one call of Apply.
 #ifndef STAGECOACH_COORDINATOR_JOB_JOB_TRANSITION_H_
 #define STAGECOACH_COORDINATOR_JOB_JOB_TRANSITION_H_
@@ -31,6 +31,7 @@ class JobTransition {
   void On(const StagesShort& event);
   void On(const StageLost& event);
   void On(const CheckpointSearched& event);
+  void On(const SnapshotsFound& event);
   void On(const Profiled& event);
   void On(const Planned& event);
   void On(const FolderProbed& event);
@@ -71,6 +72,8 @@ class JobTransition {
   void TakeTrainState(const TrainState& train);
   void WaitForStages();
   void TakeManifest(const FoundCheckpoint& found);
+  bool Resumes() const;  // it loads what was trained
+  void PlaceStages();
   void StartProfile();
   void StartPlanning();
   void SendLoads();
@@ -113,9 +116,22 @@ class JobTransition {
   void StartCheckpoint();
   void FinishShards();
   std::vector<ExpectedTensor> ExpectedTensors() const;
-  Manifest MakeManifest() const;
+  Manifest MakeManifest(std::vector<ShardInfo> shards) const;
   void CheckpointFailed(const absl::Status& status);
   void Export();
+
+  // Snapshots in memory.
+  void FindWeights();  // in memory, where they may be, or on disk
+  bool MayHoldSnapshots() const;
+  void AskForSnapshots();
+  void ChooseSnapshot();
+  bool TakeSnapshot(const Snapshot& snapshot);
+  SnapshotPlan SnapshotPlanOf(size_t stage) const;
+  void LoadFromSnapshotFailed(const absl::Status& status);
+  void BeginSnapshots();
+  void NoteSnapshots();
+  int64_t SnapshotEvery() const;
+  bool SnapshotDue() const;
 
   // Trouble.
   void OperationFailed(int stage, const absl::Status& status);

@@ -242,6 +242,7 @@ bool JobLoop::Drained() const {
     switch (entry.second.state.activity) {
       case Activity::kFindCheckpoint:
       case Activity::kWaitStages:
+      case Activity::kFindSnapshots:
       case Activity::kProfile:
       case Activity::kPlan:
       case Activity::kProbeFolder:
@@ -298,7 +299,7 @@ std::vector<WaitingJob> JobLoop::WaitingJobs() const {
     jobs.push_back({state.job->id, state.wanted_stages,
                     static_cast<int>(state.job->model.layers.size()),
                     state.phase == JobPhase::kRecovering, state.accepts_fewer, state.suspects,
-                    LeastStages(state), state.unfit});
+                    LeastStages(state), state.unfit, HoldersOf(state)});
   }
   return jobs;
 }

@@ -88,6 +88,10 @@ class AnsweringStages final : public StageClient {
                std::function<void(absl::StatusOr<std::vector<LayerProfile>>)> done) override {
     mailbox_.Post([done] { done(absl::UnimplementedError("no profile")); });
   }
+  void FindSnapshots(const std::string&, const std::string&, const std::string&, double,
+                     std::function<void(absl::StatusOr<std::vector<HeldShard>>)> done) override {
+    mailbox_.Post([done] { done(std::vector<HeldShard>()); });
+  }
   void Abort(const std::string&, const Fence&, const std::string&) override {}
   void Release(const std::string&, const Fence&) override {}
   void Reconnect(const std::string&) override {}

@@ -73,6 +73,15 @@ void JobLoop::Performer::operator()(const SendWriteShard& action) const {
                       });
 }
 
+void JobLoop::Performer::operator()(const SendFindSnapshots& action) const {
+  stages().FindSnapshots(action.address, action.fence.job, action.key,
+                         job_.state.limits.snapshot_deadline_seconds,
+                         [inbox = loop_.inbox_, id = id(), fence = action.fence,
+                          stage = action.stage](absl::StatusOr<std::vector<HeldShard>> held) {
+                           inbox->Add(id, SnapshotsFound{fence, stage, std::move(held)});
+                         });
+}
+
 void JobLoop::Performer::operator()(const SendProfile& action) const {
   const ProfileCommand command{job_.state.job->spec, NetworkOf(job_.state.job)};
   stages().Profile(action.address, command, kCallSeconds,

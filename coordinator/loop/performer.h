@@ -23,6 +23,7 @@ class JobLoop::Performer {
   void operator()(const SendLoad& action) const;
   void operator()(const SendRun& action) const;
   void operator()(const SendWriteShard& action) const;
+  void operator()(const SendFindSnapshots& action) const;
   void operator()(const SendProfile& action) const;
   void operator()(const MakeJobPlan& action) const;
   void operator()(const SendAbort& action) const;

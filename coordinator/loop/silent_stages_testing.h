@@ -20,6 +20,8 @@ class SilentStages final : public StageClient {
                   std::function<void(absl::StatusOr<ShardInfo>)>) override {}
   void Profile(const std::string&, const ProfileCommand&, double,
                std::function<void(absl::StatusOr<std::vector<LayerProfile>>)>) override {}
+  void FindSnapshots(const std::string&, const std::string&, const std::string&, double,
+                     std::function<void(absl::StatusOr<std::vector<HeldShard>>)>) override {}
   void Abort(const std::string&, const Fence&, const std::string&) override {}
   void Release(const std::string&, const Fence&) override {}
   void Reconnect(const std::string&) override {}

@@ -664,6 +664,18 @@ void SimulatedCluster::Profile(
       done);
 }
 
+// Played stages take none.
+void SimulatedCluster::FindSnapshots(
+    const std::string& address, const std::string&, const std::string&, double,
+    std::function<void(absl::StatusOr<std::vector<HeldShard>>)> done) {
+  Deliver(
+      address,
+      [this, done](SimulatedStage&) {
+        After(kLatency, [done] { done(std::vector<HeldShard>()); });
+      },
+      done);
+}
+
 void SimulatedCluster::Abort(const std::string& address, const Fence& fence,
                              const std::string& reason) {
   aborts.push_back(reason);

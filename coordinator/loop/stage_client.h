@@ -14,6 +14,7 @@
 
 #include "absl/status/statusor.h"
 #include "checkpoint/shard.h"
+#include "checkpoint/snapshot.h"
 #include "plan/control.h"
 
 namespace stagecoach {
@@ -31,6 +32,10 @@ class StageClient {
   virtual void Profile(const std::string& address, const ProfileCommand& command,
                        double deadline_seconds,
                        std::function<void(absl::StatusOr<std::vector<LayerProfile>>)> done) = 0;
+  // The shards of the job's snapshots that the stage has in memory, its own and others'.
+  virtual void FindSnapshots(const std::string& address, const std::string& job,
+                             const std::string& key, double deadline_seconds,
+                             std::function<void(absl::StatusOr<std::vector<HeldShard>>)> done) = 0;
   // Best effort; the result is not waited for by anyone.
   virtual void Abort(const std::string& address, const Fence& fence, const std::string& reason) = 0;
   virtual void Release(const std::string& address, const Fence& fence) = 0;

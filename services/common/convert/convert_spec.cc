@@ -215,6 +215,10 @@ v1::JobSpec ToProto(const JobSpec& spec) {
   proto.mutable_checkpoint()->set_every_steps(spec.checkpoint.every_steps);
   proto.mutable_checkpoint()->set_keep(spec.checkpoint.keep);
   proto.mutable_checkpoint()->set_every_epochs(spec.checkpoint.every_epochs);
+  if (spec.snapshot != SnapshotSpec()) {
+    proto.mutable_snapshot()->set_every_steps(spec.snapshot.every_steps);
+    proto.mutable_snapshot()->set_never(spec.snapshot.never);
+  }
   proto.mutable_evaluation()->set_every_steps(spec.evaluation.every_steps);
   proto.mutable_evaluation()->set_batches(spec.evaluation.batches);
   proto.mutable_evaluation()->set_every_epochs(spec.evaluation.every_epochs);
@@ -246,6 +250,8 @@ absl::StatusOr<JobSpec> WithoutModel(const v1::JobSpec& proto) {
   spec.checkpoint.every_steps = proto.checkpoint().every_steps();
   spec.checkpoint.every_epochs = proto.checkpoint().every_epochs();
   if (proto.checkpoint().has_keep()) spec.checkpoint.keep = proto.checkpoint().keep();
+  spec.snapshot = {.every_steps = proto.snapshot().every_steps(),
+                   .never = proto.snapshot().never()};
   spec.evaluation.every_steps = proto.evaluation().every_steps();
   spec.evaluation.every_epochs = proto.evaluation().every_epochs();
   spec.evaluation.batches = proto.evaluation().batches();

@@ -1,0 +1,178 @@
+// Snapshots in the memory of stages: when one is taken, and a recovery that begins with the newest that is whole. What is
+// not there, or cannot be loaded, is a matter of the checkpoint on disk.
+#include <algorithm>
+#include <cmath>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "base/hash.h"
+#include "base/status.h"
+#include "coordinator/job/job_transition.h"
+#include "coordinator/job/resume_check.h"
+#include "plan/training_state.h"
+
+namespace stagecoach {
+namespace {
+
+// Of the time that a job trains.
+constexpr double kShare = 0.035;
+// Copied, hashed and sent, where none was measured yet.
+constexpr double kLikelyBytesPerSecond = 400e6;
+// Loads that end as the world ends them: the stage that failed may have been the one that is lost next.
+constexpr int64_t kTries = 3;
+
+// Ids come again once a job is forgotten, and stages may still hold what another job had under one.
+std::string KeyOf(const JobDefinition& job) {
+  return Sha256Hex(absl::StrFormat("%s\n%d\n%a\n%s\n%s", job.id, job.sequence,
+                                   job.submitted_unix_seconds, job.owner, job.model_sha256));
+}
+
+}  // namespace
+
+std::vector<std::string> HoldersOf(const JobState& state) {
+  std::vector<std::string> names;
+  if (!state.snapshots.taken) return names;
+  for (const StageSlot& slot : state.slots) names.push_back(slot.stage.name);
+  return names;
+}
+
+bool JobTransition::Resumes() const {
+  return !state_.load_folder.empty() || !state_.snapshots.manifest.empty();
+}
+
+// With a checkpoint of the last step nothing is left to train.
+bool JobTransition::MayHoldSnapshots() const {
+  const bool done = state_.last_checkpoint_step >= 0 &&
+                    static_cast<uint64_t>(state_.last_checkpoint_step) >= last_step();
+  return state_.snapshots.taken && !spec().snapshot.never && !done;
+}
+
+void JobTransition::FindWeights() {
+  if (MayHoldSnapshots()) return WaitForStages();  // they are asked first
+  SearchOwnCheckpoint();
+}
+
+void JobTransition::AskForSnapshots() {
+  state_.snapshots.asked = true;
+  BeginOperation(Activity::kFindSnapshots, state_.limits.snapshot_deadline_seconds);
+  for (size_t k = 0; k < state_.slots.size(); ++k) {
+    actions_.push_back(SendFindSnapshots{static_cast<int>(k), state_.slots[k].stage.address,
+                                         FenceOf(state_), KeyOf(*state_.job)});
+  }
+}
+
+// A stage that is gone, or of a version that knows nothing of snapshots, holds none.
+void JobTransition::On(const SnapshotsFound& event) {
+  if (!Answered(Activity::kFindSnapshots, event.fence, event.stage)) return;
+  if (event.held.ok()) state_.slots[event.stage].held = *event.held;
+  if (AllAnswered()) ChooseSnapshot();
+}
+
+void JobTransition::ChooseSnapshot() {
+  std::vector<std::vector<HeldShard>> held;
+  for (StageSlot& slot : state_.slots) held.push_back(std::exchange(slot.held, {}));
+  uint64_t least = static_cast<uint64_t>(std::max<int64_t>(state_.last_checkpoint_step, 1));
+  if (state_.snapshots.tries >= kTries) least = std::max(least, state_.snapshots.tried_step + 1);
+  // What no record tells of did not happen. A coordinator that was restarted may know less than its stages, and not
+  // whether the newest step that it knows was evaluated.
+  const uint64_t furthest = state_.furthest_step;
+  const uint64_t most =
+      state_.snapshots.opened_step == furthest && furthest > 0 ? furthest - 1 : furthest;
+  const std::optional<Snapshot> newest = NewestSnapshot(held, layers(), least, most);
+  if (!newest.has_value() || !TakeSnapshot(*newest)) return SearchOwnCheckpoint();
+  Enter(JobPhase::kPlanned, absl::StrCat("goes on from step ", state_.step,
+                                         ", which the stages have in memory"));
+  PlaceStages();
+}
+
+bool JobTransition::TakeSnapshot(const Snapshot& snapshot) {
+  const absl::Status fits = CheckResume(*state_.job, snapshot.manifest, /*own=*/true);
+  if (!fits.ok() || snapshot.manifest.state.step >= last_step()) return false;
+  TakeTrainState(snapshot.manifest.state);
+  state_.fresh_optimizer = false;
+  state_.snapshots.manifest = FormatManifest(snapshot.manifest);
+  state_.snapshots.holders.clear();
+  for (size_t i = 0; i < snapshot.holders.size(); ++i) {
+    const StageSlot& holder = state_.slots[static_cast<size_t>(snapshot.holders[i])];
+    state_.snapshots.holders.push_back({snapshot.manifest.shards[i].file, holder.stage.address});
+  }
+  return true;
+}
+
+SnapshotPlan JobTransition::SnapshotPlanOf(size_t stage) const {
+  if (spec().snapshot.never) return {};
+  SnapshotPlan plan{.key = KeyOf(*state_.job),
+                    .manifest = state_.snapshots.manifest,
+                    .holders = state_.snapshots.holders};
+  const size_t stages = state_.slots.size();
+  if (stages > 1) plan.replica_address = state_.slots[(stage + 1) % stages].stage.address;
+  return plan;
+}
+
+// Whatever it was, the next recovery must not fail for the same reason for ever.
+void JobTransition::LoadFromSnapshotFailed(const absl::Status& status) {
+  JobSnapshots& snapshots = state_.snapshots;
+  if (snapshots.manifest.empty()) return;
+  if (snapshots.tried_step != state_.step) snapshots.tries = 0;
+  snapshots.tried_step = state_.step;
+  const bool world = absl::IsUnavailable(status) || absl::IsAborted(status);
+  snapshots.tries = world ? snapshots.tries + 1 : kTries;
+}
+
+void JobTransition::BeginSnapshots() {
+  JobSnapshots& snapshots = state_.snapshots;
+  snapshots.possible = !spec().snapshot.never && state_.slots.size() > 1 &&
+                       std::all_of(state_.slots.begin(), state_.slots.end(),
+                                   [](const StageSlot& slot) { return slot.loaded.snapshots; });
+  snapshots.taken_step.reset();
+  snapshots.whole_step.reset();
+  if (!snapshots.manifest.empty()) snapshots.whole_step = state_.step;
+  for (StageSlot& slot : state_.slots) slot.report.snapshot = {};
+}
+
+// What the reports of a step say.
+void JobTransition::NoteSnapshots() {
+  JobSnapshots& snapshots = state_.snapshots;
+  if (!snapshots.taken_step.has_value() || snapshots.whole_step == snapshots.taken_step) return;
+  double seconds = 0;
+  for (const StageSlot& slot : state_.slots) {
+    const SnapshotReport& report = slot.report.snapshot;
+    if (report.whole_step != snapshots.taken_step) return;
+    seconds = std::max(seconds, report.seconds);
+  }
+  snapshots.whole_step = snapshots.taken_step;
+  snapshots.seconds = seconds;
+}
+
+int64_t JobTransition::SnapshotEvery() const {
+  if (spec().snapshot.every_steps > 0) return spec().snapshot.every_steps;
+  if (state_.average_step_seconds <= 0) return 1;
+  double seconds = state_.snapshots.seconds;
+  if (seconds <= 0) {
+    int64_t most = 0;
+    for (const StageSlot& slot : state_.slots) {
+      most = std::max(most, TrainingStateBytes(state_.job->model, spec().training,
+                                               slot.first_layer, slot.last_layer));
+    }
+    seconds = static_cast<double>(most) / kLikelyBytesPerSecond;
+  }
+  const double steps = std::ceil(seconds / (kShare * state_.average_step_seconds));
+  return static_cast<int64_t>(std::clamp(steps, 1.0, static_cast<double>(kMaxSteps)));
+}
+
+bool JobTransition::SnapshotDue() const {
+  const JobSnapshots& snapshots = state_.snapshots;
+  if (!snapshots.possible || state_.step == 0) return false;
+  const bool busy = std::any_of(state_.slots.begin(), state_.slots.end(), [](const StageSlot& slot) {
+    return slot.report.snapshot.busy;
+  });
+  if (busy) return false;
+  const auto every = static_cast<uint64_t>(SnapshotEvery());
+  // After a load there is none of the stages as they are now: the next loss would cost more than one does.
+  if (!snapshots.taken_step.has_value()) return Resumes() || state_.step >= every;
+  return state_.step - *snapshots.taken_step >= every;
+}
+
+}  // namespace stagecoach
