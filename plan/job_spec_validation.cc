@@ -160,7 +160,8 @@ absl::Status ValidateCheckpointAndEvaluation(const JobSpec& spec) {
   RETURN_IF_ERROR(CheckInteger("checkpoint.keep", spec.checkpoint.keep, 1, 1'000'000));
   RETURN_IF_ERROR(CheckInteger("snapshot.every_steps", spec.snapshot.every_steps, 0, kMaxSteps));
   if (spec.snapshot.never && spec.snapshot.every_steps > 0) {
-    return FieldError("snapshot.never", "true", "there is snapshot.every_steps as well: leave one out");
+    return FieldError("snapshot.never", "true",
+                      "there is snapshot.every_steps as well: leave one out");
   }
   RETURN_IF_ERROR(
       CheckInteger("evaluation.every_steps", spec.evaluation.every_steps, 0, kMaxSteps));

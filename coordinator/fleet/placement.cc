@@ -49,9 +49,8 @@ class Placer {
     if (share > 0) {
       ready.resize(static_cast<size_t>(share));
       if (!job.holders.empty()) {  // each in its old place, where what it holds is its own
-        std::sort(ready.begin(), ready.end(), [](const auto& a, const auto& b) {
-          return a.name < b.name;
-        });
+        std::sort(ready.begin(), ready.end(),
+                  [](const auto& a, const auto& b) { return a.name < b.name; });
       }
       for (const StageRegistration& stage : ready) taken_.insert(stage.name);
       placement_.offers.push_back({job.id, std::move(ready), std::move(passed_over)});

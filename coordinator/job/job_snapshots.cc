@@ -82,8 +82,8 @@ void JobTransition::ChooseSnapshot() {
       state_.snapshots.opened_step == furthest && furthest > 0 ? furthest - 1 : furthest;
   const std::optional<Snapshot> newest = NewestSnapshot(held, layers(), least, most);
   if (!newest.has_value() || !TakeSnapshot(*newest)) return SearchOwnCheckpoint();
-  Enter(JobPhase::kPlanned, absl::StrCat("goes on from step ", state_.step,
-                                         ", which the stages have in memory"));
+  Enter(JobPhase::kPlanned,
+        absl::StrCat("goes on from step ", state_.step, ", which the stages have in memory"));
   PlaceStages();
 }
 
@@ -153,8 +153,8 @@ int64_t JobTransition::SnapshotEvery() const {
   if (seconds <= 0) {
     int64_t most = 0;
     for (const StageSlot& slot : state_.slots) {
-      most = std::max(most, TrainingStateBytes(state_.job->model, spec().training,
-                                               slot.first_layer, slot.last_layer));
+      most = std::max(most, TrainingStateBytes(state_.job->model, spec().training, slot.first_layer,
+                                               slot.last_layer));
     }
     seconds = static_cast<double>(most) / kLikelyBytesPerSecond;
   }
@@ -162,12 +162,18 @@ int64_t JobTransition::SnapshotEvery() const {
   return static_cast<int64_t>(std::clamp(steps, 1.0, static_cast<double>(kMaxSteps)));
 }
 
+// Each load finds the facts of the data anew, and a thousand names of classes are long.
+std::string JobTransition::SnapshotManifest() const {
+  Manifest manifest = MakeManifest({});
+  manifest.facts = {};
+  return FormatManifest(manifest);
+}
+
 bool JobTransition::SnapshotDue() const {
   const JobSnapshots& snapshots = state_.snapshots;
   if (!snapshots.possible || state_.step == 0) return false;
-  const bool busy = std::any_of(state_.slots.begin(), state_.slots.end(), [](const StageSlot& slot) {
-    return slot.report.snapshot.busy;
-  });
+  const bool busy = std::any_of(state_.slots.begin(), state_.slots.end(),
+                                [](const StageSlot& slot) { return slot.report.snapshot.busy; });
   if (busy) return false;
   const auto every = static_cast<uint64_t>(SnapshotEvery());
   // After a load there is none of the stages as they are now: the next loss would cost more than one does.

@@ -350,9 +350,9 @@ struct JobEvent {
   std::string job;
   Moment now;  // when it happened
   std::variant<JobOpened, TermRaised, JobResumed, StagesOffered, StagesShort, StageLost,
-               CheckpointSearched, SnapshotsFound, Profiled, Planned, FolderProbed, FolderChecked, Loaded, Reported,
-               ShardWritten, CheckpointBegun, CheckpointCommitted, WeightsExported, DeadlinePassed,
-               CancelRequested, SaveRequested>
+               CheckpointSearched, SnapshotsFound, Profiled, Planned, FolderProbed, FolderChecked,
+               Loaded, Reported, ShardWritten, CheckpointBegun, CheckpointCommitted,
+               WeightsExported, DeadlinePassed, CancelRequested, SaveRequested>
       kind;
 };
 
@@ -437,8 +437,9 @@ struct ExportCheckpoint {
 
 using JobAction =
     std::variant<MakeJobPlan, ProbeFolder, CheckFolder, SendLoad, SendRun, SendWriteShard,
-                 SendFindSnapshots, SendProfile, SendAbort, SendRelease, DoubtStage, NoteFolder, SearchCheckpoint,
-                 BeginCheckpoint, CommitCheckpoint, AbandonCheckpoint, ExportCheckpoint>;
+                 SendFindSnapshots, SendProfile, SendAbort, SendRelease, DoubtStage, NoteFolder,
+                 SearchCheckpoint, BeginCheckpoint, CommitCheckpoint, AbandonCheckpoint,
+                 ExportCheckpoint>;
 
 struct Transition {
   JobState state;

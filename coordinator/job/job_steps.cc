@@ -81,7 +81,7 @@ void JobTransition::SendRuns(Activity activity, WorkKind work, uint64_t evaluati
   command.average = work == WorkKind::kEvaluate && state_.evaluation_average;
   command.snapshot_kept = state_.snapshots.whole_step.value_or(0);
   if (work == WorkKind::kTrain && SnapshotDue()) {
-    command.snapshot = FormatManifest(MakeManifest({}));
+    command.snapshot = SnapshotManifest();
     state_.snapshots.taken = true;
     state_.snapshots.taken_step = state_.step;
   }

@@ -132,6 +132,7 @@ class JobTransition {
   void NoteSnapshots();
   int64_t SnapshotEvery() const;
   bool SnapshotDue() const;
+  std::string SnapshotManifest() const;
 
   // Trouble.
   void OperationFailed(int stage, const absl::Status& status);

@@ -82,7 +82,7 @@ struct JobView {
   uint64_t skipped_steps = 0, recoveries = 0;
   int64_t last_checkpoint_step = -1;
   int64_t last_checkpoint_bytes = 0;
-  int64_t snapshot_step = -1;  // of the newest that stages have in memory; -1: none
+  int64_t snapshot_step = -1;    // of the newest that stages have in memory; -1: none
   double data_wait_seconds = 0;  // of all stages, since this coordinator started
   std::vector<StageFaults> faults;
   double forecast_step_seconds = 0;

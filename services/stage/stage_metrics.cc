@@ -69,6 +69,7 @@ void WriteStageMetrics(const std::string& stage_name, const StageStatus& status,
                static_cast<double>(status.memory.peak[kind]));
   }
   writer.Add(metric::kStageMemoryLimit, {stage_name}, static_cast<double>(status.memory.limit));
+  writer.Add(metric::kStageSnapshots, {stage_name}, static_cast<double>(status.snapshot_bytes));
   writer.Add(metric::kStageBadRecords, {stage_name}, static_cast<double>(status.bad_records));
 }
 

@@ -31,6 +31,8 @@
 #include "services/stage/job_files.h"
 #include "services/stage/lease.h"
 #include "services/stage/nvml.h"
+#include "services/stage/snapshot_client.h"
+#include "services/stage/snapshot_service.h"
 #include "services/stage/stage_identity.h"
 #include "services/stage/stage_metrics.h"
 #include "services/stage/stage_service.h"
@@ -47,6 +49,7 @@ namespace {
 
 constexpr char kStageServiceName[] = "stagecoach.v1.StageService";
 constexpr char kLinkServiceName[] = "stagecoach.v1.LinkService";
+constexpr char kSnapshotServiceName[] = "stagecoach.v1.SnapshotService";
 
 // Cores this process may use, which a container or taskset may have narrowed.
 int UsableCores() {
@@ -85,7 +88,7 @@ double DrainSeconds(double exit_timeout_seconds) {
 
 struct StageServer::State {
   State(const StageFlags& f, Hooks h)
-      : flags(f), hooks(std::move(h)), rpc_metrics({kStageServiceName, kLinkServiceName}) {}
+      : flags(f), hooks(std::move(h)), rpc_metrics({kStageServiceName, kLinkServiceName, kSnapshotServiceName}) {}
 
   StageFlags flags;
   const Hooks hooks;
@@ -108,8 +111,10 @@ struct StageServer::State {
   absl::Status fault;
   std::unique_ptr<DataRoots> data_roots;
   std::unique_ptr<GrpcLinkConnector> connector;
+  std::unique_ptr<SnapshotClient> snapshot_client;
   std::unique_ptr<StageRuntime> runtime;
   std::unique_ptr<StageServiceAdapter> service;
+  std::unique_ptr<SnapshotServiceAdapter> snapshot_service;
   std::unique_ptr<RpcLoop> loop;
   std::unique_ptr<GrpcServer> grpc;
   HttpServer http, probes;
@@ -202,6 +207,8 @@ absl::Status StageServer::State::StartRuntime() {
         .Observe(static_cast<double>(std::max<int64_t>(nanos, 0)) * 1e-9);
   };
   connector = std::make_unique<GrpcLinkConnector>(link);
+  snapshot_client = std::make_unique<SnapshotClient>(credentials);
+  options.snapshot_peers = snapshot_client.get();
   runtime = std::make_unique<StageRuntime>(options, std::move(backend), connector.get(),
                                            PosixFileSystem(), SystemClock::Get());
   service = std::make_unique<StageServiceAdapter>(
@@ -209,6 +216,7 @@ absl::Status StageServer::State::StartRuntime() {
                                  .trace = &trace,
                                  .logs = ProcessLogRing(),
                                  .clock = SystemClock::Get()});
+  snapshot_service = std::make_unique<SnapshotServiceAdapter>(runtime.get());
   return absl::OkStatus();
 }
 
@@ -245,11 +253,14 @@ absl::Status StageServer::State::StartGrpc() {
   grpc = std::make_unique<GrpcServer>(
       options,
       std::vector<GrpcServer::NamedService>{{kStageServiceName, service->service()},
-                                            {kLinkServiceName, connector->service()}},
+                                            {kLinkServiceName, connector->service()},
+                                            {kSnapshotServiceName, snapshot_service->service()}},
       &rpc_metrics);
   RETURN_IF_ERROR(grpc->Start());
   service->Serve(loop.get());
   connector->Serve(loop.get());
+  snapshot_service->Serve(loop.get());
+  snapshot_client->Serve(loop.get());
   std::string host;
   int port = 0;
   RETURN_IF_ERROR(ParseAddress("--listen", flags.server.listen, &host, &port));
@@ -355,6 +366,7 @@ void StageServer::Shutdown() {
   if (state_->lease != nullptr) state_->lease->Stop();
   state_->http.Stop();
   state_->probes.Stop();
+  state_->snapshot_client->Shutdown();
   state_->runtime->Shutdown();
   state_->connector->Shutdown();
   state_->grpc->Shutdown(1.0);

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "services/common/convert/convert_control.h"
+#include "services/common/convert/convert_snapshot.h"
 #include "services/common/grpc/grpc_status.h"
 #include "services/common/observe/log.h"
 #include "services/stage/telemetry.h"
@@ -55,6 +56,9 @@ void LogRun(const Fence& fence, const absl::StatusOr<StepReport>& result) {
     LogJob(warn, fence.job, fence.step, "step failed: {}", Text(result.status()));
     return;
   }
+  if (!result->snapshot_note.empty()) {
+    LogJob(warn, fence.job, fence.step, "{}", result->snapshot_note);
+  }
   if (!result->finite) {
     LogJob(warn, fence.job, fence.step, "loss or gradients of this stage are not finite");
   }
@@ -93,6 +97,7 @@ void StageServiceAdapter::Serve(RpcLoop* loop) {
   serve(&Service::RequestRun, &This::Run);
   serve(&Service::RequestAbort, &This::Abort);
   serve(&Service::RequestWriteShard, &This::WriteShard);
+  serve(&Service::RequestFindSnapshots, &This::FindSnapshots);
   serve(&Service::RequestReleaseCell, &This::ReleaseCell);
   serve(&Service::RequestProfileModel, &This::ProfileModel);
   serve(&Service::RequestGetStatus, &This::GetStatus);
@@ -121,7 +126,8 @@ void StageServiceAdapter::LoadCell(const v1::LoadCellRequest& request,
   const int stage = command->stage.value;
   LogJob(info, fence.job, fence.step, "load as stage {} of {}, generation {}{}{}", stage,
          command->partition.stages(), fence.generation,
-         command->checkpoint_folder.empty() ? "" : ", from ", command->checkpoint_folder);
+         command->resumes() ? ", from " : "",
+         command->snapshot.manifest.empty() ? command->checkpoint_folder : "memory");
   parts_.runtime->Load(*std::move(command), Reply<LoadResult>(std::move(answer), response,
                                                               [fence, stage](const auto& result) {
                                                                 LogLoad(fence, stage, result);
@@ -158,6 +164,12 @@ void StageServiceAdapter::WriteShard(const v1::WriteShardRequest& request,
                                                                   [fence](const auto& result) {
                                                                     LogShard(fence, result);
                                                                   }));
+}
+
+void StageServiceAdapter::FindSnapshots(const v1::FindSnapshotsRequest& request,
+                                        v1::FindSnapshotsResponse* response, Answer answer) {
+  *response = ToProto(parts_.runtime->ListSnapshots(request.job_id(), request.key()));
+  answer(grpc::Status::OK);
 }
 
 void StageServiceAdapter::ReleaseCell(const v1::ReleaseCellRequest& request,

@@ -42,6 +42,8 @@ class StageServiceAdapter final {
   void Abort(const v1::AbortRequest& request, v1::AbortResponse* response, Answer answer);
   void WriteShard(const v1::WriteShardRequest& request, v1::WriteShardResponse* response,
                   Answer answer);
+  void FindSnapshots(const v1::FindSnapshotsRequest& request, v1::FindSnapshotsResponse* response,
+                     Answer answer);
   void ReleaseCell(const v1::ReleaseCellRequest& request, v1::ReleaseCellResponse* response,
                    Answer answer);
   void ProfileModel(const v1::ProfileModelRequest& request, v1::ProfileModelResponse* response,

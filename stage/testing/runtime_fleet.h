@@ -31,7 +31,7 @@ namespace stagecoach {
 
 // The answer to a command.
 template <typename T>
-class Answer {
+class AwaitedAnswer {
  public:
   std::function<void(T)> callback() {
     return [promise = promise_](T value) { promise->set_value(std::move(value)); };
@@ -50,11 +50,11 @@ class Answer {
   std::future<T> future_ = promise_->get_future();
 };
 
-using LoadAnswer = Answer<absl::StatusOr<LoadResult>>;
-using RunAnswer = Answer<absl::StatusOr<StepReport>>;
-using ShardAnswer = Answer<absl::StatusOr<ShardInfo>>;
-using ReleaseAnswer = Answer<absl::Status>;
-using ProfileAnswer = Answer<absl::StatusOr<std::vector<LayerProfile>>>;
+using LoadAnswer = AwaitedAnswer<absl::StatusOr<LoadResult>>;
+using RunAnswer = AwaitedAnswer<absl::StatusOr<StepReport>>;
+using ShardAnswer = AwaitedAnswer<absl::StatusOr<ShardInfo>>;
+using ReleaseAnswer = AwaitedAnswer<absl::Status>;
+using ProfileAnswer = AwaitedAnswer<absl::StatusOr<std::vector<LayerProfile>>>;
 
 // Events of other threads have no callback here; looked for until a deadline.
 inline void Await(const std::function<bool()>& condition) {

@@ -171,6 +171,9 @@ std::string JobDescription(const v1::Job& job, const Console& console) {
   if (job.has_last_checkpoint_step()) {
     AppendField("Checkpoint", absl::StrCat("step ", job.last_checkpoint_step()), &text);
   }
+  if (job.has_snapshot_step()) {
+    AppendField("In memory", absl::StrCat("step ", job.snapshot_step(), ", with copies"), &text);
+  }
   AppendField("Weights", job.weights_folder(), &text);
   AppendField("Weights digest", job.weights_digest(), &text);
   if (job.stages_size() > 0) absl::StrAppend(&text, "\n", JobStageTable(job));

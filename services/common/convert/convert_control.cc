@@ -9,6 +9,7 @@
 #include "base/status.h"
 #include "base/utf8.h"
 #include "services/common/convert/convert_network.h"
+#include "services/common/convert/convert_snapshot.h"
 #include "services/common/convert/convert_spec.h"
 #include "services/common/convert/known_fields.h"
 
@@ -160,6 +161,9 @@ v1::LoadCellRequest ToProto(const LoadCommand& command, const v1::Network& netwo
   *proto.mutable_expected_data() = ManifestToProto(command.expected_data);
   *proto.mutable_expected_weights() = ManifestToProto(command.expected_weights);
   proto.set_probe_folder(command.probe_folder);
+  if (command.snapshot != SnapshotPlan()) {
+    *proto.mutable_snapshot() = ToProto(command.snapshot);
+  }
   return proto;
 }
 
@@ -180,6 +184,7 @@ absl::StatusOr<LoadCommand> FromProto(const v1::LoadCellRequest& proto) {
   command.expected_data = ManifestFromProto(proto.expected_data());
   command.expected_weights = ManifestFromProto(proto.expected_weights());
   command.probe_folder = proto.probe_folder();
+  command.snapshot = FromProto(proto.snapshot());
   ASSIGN_OR_RETURN(command.network, SharedNetworkFromProto(proto));
   return command;
 }
@@ -195,6 +200,7 @@ v1::LoadCellResponse ToProto(const LoadResult& result) {
   proto.set_fingerprint(result.fingerprint);
   *proto.mutable_memory() = ToProto(result.memory);
   proto.set_folder_answered(result.folder_answered);
+  proto.set_snapshots(result.snapshots);
   if (!result.folder.ok()) {
     proto.mutable_folder_fault()->set_code(static_cast<int>(result.folder.code()));
     proto.mutable_folder_fault()->set_message(ShownText(std::string(result.folder.message())));
@@ -215,6 +221,7 @@ LoadResult FromProto(const v1::LoadCellResponse& proto) {
   result.fingerprint = proto.fingerprint();
   result.memory = FromProto(proto.memory());
   result.folder_answered = proto.folder_answered();
+  result.snapshots = proto.snapshots();
   result.folder = absl::Status(static_cast<absl::StatusCode>(fault.code()), fault.message());
   return result;
 }
@@ -254,6 +261,8 @@ v1::RunRequest ToProto(const RunCommand& command) {
   }
   proto.set_evaluation_batch(command.evaluation_batch);
   proto.set_average(command.average);
+  proto.set_snapshot(command.snapshot);
+  proto.set_snapshot_kept(command.snapshot_kept);
   return proto;
 }
 
@@ -277,6 +286,8 @@ absl::StatusOr<RunCommand> FromProto(const v1::RunRequest& proto) {
   }
   command.evaluation_batch = proto.evaluation_batch();
   command.average = proto.average();
+  command.snapshot = proto.snapshot();
+  command.snapshot_kept = proto.snapshot_kept();
   return command;
 }
 
@@ -309,6 +320,7 @@ v1::RunResponse ToProto(const StepReport& report) {
   proto.set_step_seconds(report.step_seconds);
   *proto.mutable_phases() = ToProto(report.phases);
   *proto.mutable_memory_peak() = ToProto(report.memory_peak);
+  if (report.snapshot != SnapshotReport()) *proto.mutable_snapshot() = ToProto(report.snapshot);
   return proto;
 }
 
@@ -336,6 +348,7 @@ StepReport FromProto(const v1::RunResponse& proto) {
   report.step_seconds = proto.step_seconds();
   report.phases = FromProto(proto.phases());
   report.memory_peak = FromProto(proto.memory_peak());
+  report.snapshot = FromProto(proto.snapshot());
   return report;
 }
 

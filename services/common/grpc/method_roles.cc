@@ -13,6 +13,7 @@ constexpr char kFleetApi[] = "stagecoach.v1.FleetService";
 constexpr char kHealthApi[] = "grpc.health.v1.Health";
 constexpr char kJobApi[] = "stagecoach.v1.JobService";
 constexpr char kLinkApi[] = "stagecoach.v1.LinkService";
+constexpr char kSnapshotApi[] = "stagecoach.v1.SnapshotService";
 constexpr char kStageApi[] = "stagecoach.v1.StageService";
 
 constexpr RoleSet kOfStages = SetOf(PeerRole::kStage);
@@ -25,6 +26,7 @@ constexpr MethodRoles kMethodTable[] = {
     {kStageApi, "Run", kOfCoordinators},
     {kStageApi, "Abort", kOfCoordinators},
     {kStageApi, "WriteShard", kOfCoordinators},
+    {kStageApi, "FindSnapshots", kOfCoordinators},
     {kStageApi, "ReleaseCell", kOfCoordinators},
     {kStageApi, "ProfileModel", kOfCoordinators},
     {kStageApi, "GetStatus", kOfCoordinators},
@@ -32,6 +34,8 @@ constexpr MethodRoles kMethodTable[] = {
     {kStageApi, "GetStageLogs", kOfCoordinators},
     // Between neighbours.
     {kLinkApi, "Exchange", kOfStages},
+    {kSnapshotApi, "PutSnapshotPart", kOfStages},
+    {kSnapshotApi, "GetSnapshotPart", kOfStages},
     // What makes a process a stage: it has to have the name in its certificate.
     {kFleetApi, "RegisterStage", kOfStages},
     {kFleetApi, "RenewLease", kOfStages},

@@ -163,6 +163,7 @@ TEST(MethodRoles, AreAsDocumented) {
     std::string want;
     if (row.service == "stagecoach.v1.StageService") want = "coordinator operator";
     if (row.service == "stagecoach.v1.LinkService") want = "stage";
+    if (row.service == "stagecoach.v1.SnapshotService") want = "stage";
     if (row.service == "stagecoach.v1.JobService") want = "user operator";
     if (row.service == "stagecoach.v1.FleetService") {
       want = row.method == "ListStages" ? "user operator" : "stage";

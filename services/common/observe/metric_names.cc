@@ -21,6 +21,7 @@ std::span<const MetricDefinition* const> AllMetrics() {
                                                      &kStageMemory,
                                                      &kStageMemoryPeak,
                                                      &kStageMemoryLimit,
+                                                     &kStageSnapshots,
                                                      &kStageBadRecords,
                                                      &kDeviceUtilization,
                                                      &kDevicePower,

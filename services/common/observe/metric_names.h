@@ -114,6 +114,13 @@ inline constexpr MetricDefinition kStageMemoryPeak = {
 inline constexpr MetricDefinition kStageMemoryLimit = {
     "stagecoach_stage_memory_limit_bytes",         kG, "bytes", "stage", "S",
     "Memory the stage may use; 0 without a limit."};
+inline constexpr MetricDefinition kStageSnapshots = {
+    "stagecoach_stage_snapshot_bytes",
+    kG,
+    "bytes",
+    "stage",
+    "S",
+    "Host memory with snapshots: the stage's own shards, and copies of its neighbour's."};
 inline constexpr MetricDefinition kStageBadRecords = {
     "stagecoach_stage_data_bad_records",
     kG,

@@ -76,6 +76,7 @@ v1::Job ToListed(const JobView& view) {
   job.set_skipped_steps(view.skipped_steps);
   job.set_recoveries(view.recoveries);
   if (view.last_checkpoint_step >= 0) job.set_last_checkpoint_step(view.last_checkpoint_step);
+  if (view.snapshot_step >= 0) job.set_snapshot_step(view.snapshot_step);
   job.set_forecast_step_seconds(view.forecast_step_seconds);
   job.set_submitted_unix_seconds(view.submitted_unix_seconds);
   if (IsTerminal(view.phase)) job.set_finished_unix_seconds(view.finished_unix_seconds);

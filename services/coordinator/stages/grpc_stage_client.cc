@@ -7,6 +7,7 @@
 #include "services/common/convert/clean_texts.h"
 #include "services/common/convert/convert_control.h"
 #include "services/common/convert/convert_network.h"
+#include "services/common/convert/convert_snapshot.h"
 #include "services/common/grpc/grpc_channel.h"
 #include "services/common/grpc/message_checksum.h"
 #include "services/common/grpc/own_error.h"
@@ -158,6 +159,17 @@ void GrpcStageClient::Profile(const std::string& address, const ProfileCommand& 
   Start<v1::ProfileModelRequest, v1::ProfileModelResponse>(address, ToProto(command),
                                                            deadline_seconds, &Async::ProfileModel,
                                                            Converted(std::move(done)));
+}
+
+void GrpcStageClient::FindSnapshots(
+    const std::string& address, const std::string& job, const std::string& key,
+    double deadline_seconds, std::function<void(absl::StatusOr<std::vector<HeldShard>>)> done) {
+  v1::FindSnapshotsRequest request;
+  request.set_job_id(job);
+  request.set_key(key);
+  Start<v1::FindSnapshotsRequest, v1::FindSnapshotsResponse>(
+      address, std::move(request), deadline_seconds, &Async::FindSnapshots,
+      Converted(std::move(done)));
 }
 
 void GrpcStageClient::Abort(const std::string& address, const Fence& fence,

@@ -1,0 +1,29 @@
+// Conversion of what has to do with snapshots in memory: stage.proto and plan/control.h, checkpoint/snapshot.h.
+// Errors: INVALID_ARGUMENT for what is no shard of a snapshot.
+#ifndef STAGECOACH_SERVICES_COMMON_CONVERT_CONVERT_SNAPSHOT_H_
+#define STAGECOACH_SERVICES_COMMON_CONVERT_CONVERT_SNAPSHOT_H_
+
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "checkpoint/snapshot.h"
+#include "plan/control.h"
+#include "stagecoach/v1/stage.pb.h"
+
+namespace stagecoach {
+
+v1::SnapshotPlan ToProto(const SnapshotPlan& plan);
+SnapshotPlan FromProto(const v1::SnapshotPlan& proto);
+
+v1::SnapshotProgress ToProto(const SnapshotReport& report);
+SnapshotReport FromProto(const v1::SnapshotProgress& proto);
+
+v1::SnapshotShard ToProto(const HeldShard& shard);
+absl::StatusOr<HeldShard> FromProto(const v1::SnapshotShard& proto);
+
+v1::FindSnapshotsResponse ToProto(const std::vector<HeldShard>& held);
+absl::StatusOr<std::vector<HeldShard>> FromProto(const v1::FindSnapshotsResponse& proto);
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_SERVICES_COMMON_CONVERT_CONVERT_SNAPSHOT_H_
