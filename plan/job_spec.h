@@ -110,7 +110,7 @@ struct CheckpointSpec {
 
 // Copies of the training state in the memory of the stages and of their neighbours, for recoveries that read no disk.
 struct SnapshotSpec {
-  int64_t every_steps = 0;  // 0: so many that they take 3.5 % of the time at most
+  int64_t every_steps = 0;  // 0: 3 s of training, or so many more that they take 3.5 % of the time at most
   bool never = false;
   friend bool operator==(const SnapshotSpec&, const SnapshotSpec&) = default;
 };

@@ -18,6 +18,8 @@ namespace {
 
 // Of the time that a job trains.
 constexpr double kShare = 0.035;
+// A loss takes about as long to be noticed and mended: what is lost beside that need not be less.
+constexpr double kLeastSeconds = 3;
 // Copied, hashed and sent, where none was measured yet.
 constexpr double kLikelyBytesPerSecond = 400e6;
 // Loads that end as the world ends them: the stage that failed may have been the one that is lost next.
@@ -148,7 +150,7 @@ void JobTransition::NoteSnapshots() {
 
 int64_t JobTransition::SnapshotEvery() const {
   if (spec().snapshot.every_steps > 0) return spec().snapshot.every_steps;
-  if (state_.average_step_seconds <= 0) return 1;
+  if (state_.average_step_seconds <= 0) return kMaxSteps;  // not known yet
   double seconds = state_.snapshots.seconds;
   if (seconds <= 0) {
     int64_t most = 0;
@@ -158,7 +160,8 @@ int64_t JobTransition::SnapshotEvery() const {
     }
     seconds = static_cast<double>(most) / kLikelyBytesPerSecond;
   }
-  const double steps = std::ceil(seconds / (kShare * state_.average_step_seconds));
+  const double steps =
+      std::ceil(std::max(seconds / kShare, kLeastSeconds) / state_.average_step_seconds);
   return static_cast<int64_t>(std::clamp(steps, 1.0, static_cast<double>(kMaxSteps)));
 }
 
