@@ -185,8 +185,10 @@ void JobScript::NewJob(const Words& words) {
     spec.evaluation.every_steps = Number(options, "evaluation", 0);
   }
   spec.evaluation.batches = 2;
-  spec.snapshot.every_steps = Number(options, "snapshots", 0);
-  spec.snapshot.never = spec.snapshot.every_steps == 0;
+  const bool automatic = options.contains("snapshots") && options.at("snapshots") == "auto";
+  spec.snapshot.every_steps = automatic ? 0 : Number(options, "snapshots", 0);
+  spec.snapshot.never = !automatic && spec.snapshot.every_steps == 0;
+  snapshot_cost_ = options.contains("cost") ? std::stod(options.at("cost")) : 0;
   snapshots_stay_ = Number(options, "stay", 0) != 0;
   if (options.contains("resume")) spec.resume_job = options.at("resume");
   if (options.contains("classes")) {
@@ -401,6 +403,7 @@ std::string JobScript::Run(const std::string& line) {
     report.terms = 16;
     report.finite = third != "nan";
     if (!snapshots_stay_) report.snapshot.whole_step = state_->snapshots.taken_step;
+    report.snapshot.seconds = snapshot_cost_;
     report.snapshot.busy = snapshots_stay_ && state_->snapshots.taken_step.has_value();
     if (report.has_loss && state_->job->model.objective.has("mean_iou")) {
       const bool first = state_->evaluation_batch == 0;

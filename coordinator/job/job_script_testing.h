@@ -9,7 +9,8 @@
 //   open | restart term=2 | term 7 | offer a:1 b:1 | short needed=2 ready=1 alive=1 | lost a 1
 //   found step=2 | found none | found error | found away | found unmounted
 //   job hold=1             plans wait for `planned`; else they are made at once
-//   job snapshots=2        with snapshots every 2 steps, whole with the report of that step; stay=1: never whole
+//   job snapshots=2        with snapshots every 2 steps, whole with the report of that step; stay=1: never whole;
+//                        snapshots=auto, with cost=0.2 seconds each
 //   held 0 2:0-3 2:3-5     stage 0 has these shards in memory: step 2, layers 0 to 2, and so on; held 0 old
 //   probed [CODE] | checked [fault=1] | loaded 0 folder=CODE
 //   profiled | profiled error | loaded 0 | loaded 1 INVALID_ARGUMENT | reported 0 [nan | otherwise | CODE]
@@ -55,6 +56,7 @@ class JobScript {
   bool stale_ = false, late_ = false;
   bool tells_folder_ = false;
   bool snapshots_stay_ = false;
+  double snapshot_cost_ = 0;
 };
 
 // One line for what is shown of a state in transcripts.

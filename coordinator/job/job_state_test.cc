@@ -67,6 +67,30 @@ TEST(JobStateTest, BehavesAsTheTranscriptsSay) {
   EXPECT_GE(transcripts, 5);
 }
 
+// How many steps a job runs until it asks for a snapshot; 0: none in `most`.
+int StepsToSnapshot(JobScript* script, int most) {
+  for (int step = 1; step <= most; ++step) {
+    if (script->Run("all").find(" snapshot") != std::string::npos) return step;
+  }
+  return 0;
+}
+
+// A step of two stages takes a quarter of a second here.
+TEST(JobStateTest, SnapshotsCostAShareOfTheTimeAndComeNoMoreOftenThanALossIsMended) {
+  for (const auto& [options, first, next] :
+       std::vector<std::tuple<std::string, int, int>>{{"snapshots=5", 5, 5},
+                                                      {"snapshots=auto", 12, 12},
+                                                      {"snapshots=auto cost=0.07", 12, 12},
+                                                      {"snapshots=auto cost=0.21", 12, 24},
+                                                      {"snapshots=0", 0, 0}}) {
+    JobScript script;
+    script.Run("job stages=2 steps=99 checkpoint=0 " + options);
+    for (const char* line : {"open", "offer a:1 b:1", "all"}) script.Run(line);
+    EXPECT_EQ(StepsToSnapshot(&script, 40), first) << options;
+    EXPECT_EQ(StepsToSnapshot(&script, 40), next) << options;
+  }
+}
+
 // A job in every activity there is, in the phases in which it occurs.
 std::vector<JobScript> JobsInEveryState() {
   const std::vector<std::string> lines = {

@@ -78,6 +78,8 @@ bool CellSnapshots::Begin(const LoadedCell& loaded) {
 void CellSnapshots::End() {
   keeper_.End();
   note_.clear();
+  whole_step_.reset();
+  failing_ = false;
 }
 
 void CellSnapshots::Take(const RunCommand& command, LoadedCell& loaded) {
@@ -91,8 +93,13 @@ void CellSnapshots::Take(const RunCommand& command, LoadedCell& loaded) {
 
 void CellSnapshots::Report(StepReport* report) {
   report->snapshot = keeper_.Report();
-  report->snapshot_note = std::exchange(note_, "");
-  if (report->snapshot_note.empty()) report->snapshot_note = keeper_.TakeNote();
+  std::string note = std::exchange(note_, "");
+  if (note.empty()) note = keeper_.TakeNote();
+  if (std::exchange(whole_step_, report->snapshot.whole_step) != report->snapshot.whole_step) {
+    failing_ = false;
+  }
+  // What fails every few seconds is said once.
+  if (!note.empty() && !std::exchange(failing_, true)) report->snapshot_note = std::move(note);
 }
 
 }  // namespace stagecoach

@@ -6,7 +6,9 @@
 #ifndef STAGECOACH_STAGE_RUNTIME_CELL_SNAPSHOTS_H_
 #define STAGECOACH_STAGE_RUNTIME_CELL_SNAPSHOTS_H_
 
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -40,6 +42,8 @@ class CellSnapshots {
   SnapshotStore store_;
   SnapshotKeeper keeper_;
   std::string note_;
+  std::optional<uint64_t> whole_step_;  // as reported last
+  bool failing_ = false;                // since then, and said already
 };
 
 }  // namespace stagecoach

@@ -20,9 +20,7 @@ class SnapshotFiles::RemoteFile final : public ReadableFile {
     range_.offset = offset;
     while (!target.empty()) {
       const auto part = target.first(std::min<size_t>(target.size(), kSnapshotPartBytes));
-      RETURN_IF_ERROR(
-          Annotate(peers_->Get(address_, range_, part),
-                   absl::StrCat(range_.file, " of step ", range_.step, " at ", address_)));
+      RETURN_IF_ERROR(Reason(peers_->Get(address_, range_, part)));
       range_.offset += static_cast<int64_t>(part.size());
       target = target.subspan(part.size());
       TickProgress();
@@ -31,6 +29,17 @@ class SnapshotFiles::RemoteFile final : public ReadableFile {
   }
 
  private:
+  // Whoever is gone, or has let go of it since, may be asked again in another generation. Anything else is a snapshot that
+  // cannot be read, and never the job's own fault, as codes of data and commands are.
+  absl::Status Reason(const absl::Status& status) const {
+    if (status.ok()) return status;
+    const bool gone = absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status) ||
+                      absl::IsCancelled(status) || absl::IsNotFound(status);
+    return absl::Status(gone ? absl::StatusCode::kUnavailable : absl::StatusCode::kDataLoss,
+                        absl::StrCat(range_.file, " of step ", range_.step, " at ", address_, ": ",
+                                     status.ToString()));
+  }
+
   SnapshotPeers* const peers_;
   const std::string address_;
   SnapshotRange range_;
