@@ -45,7 +45,8 @@ absl::StatusOr<std::unique_ptr<std::byte[]>> TakeBytes(int64_t bytes) {
 }
 
 absl::StatusOr<MemoryShard> MemoryShard::LayOut(int first_layer, int last_layer,
-                                                std::vector<TensorSource> tensors) {
+                                                std::vector<TensorSource> tensors,
+                                                MemoryShard* spare) {
   std::sort(tensors.begin(), tensors.end(),
             [](const TensorSource& a, const TensorSource& b) { return a.name < b.name; });
   MemoryShard shard;
@@ -55,7 +56,12 @@ absl::StatusOr<MemoryShard> MemoryShard::LayOut(int first_layer, int last_layer,
   shard.buffer_offset_ = kSafetensorsLengthBytes + static_cast<int64_t>(header.size());
   const int64_t buffer = shard.tensors_.empty() ? 0 : shard.tensors_.back().end;
   shard.size_ = shard.buffer_offset_ + buffer;
-  ASSIGN_OR_RETURN(shard.bytes_, TakeBytes(shard.size_));
+  if (spare != nullptr && spare->capacity_ == shard.size_) {
+    shard.bytes_ = std::move(spare->bytes_);
+  } else {
+    ASSIGN_OR_RETURN(shard.bytes_, TakeBytes(shard.size_));
+  }
+  shard.capacity_ = shard.size_;
   const auto length = std::bit_cast<std::array<std::byte, 8>>(uint64_t{header.size()});
   std::memcpy(shard.bytes_.get(), length.data(), length.size());
   std::memcpy(shard.bytes_.get() + length.size(), header.data(), header.size());
@@ -67,10 +73,10 @@ std::span<std::byte> MemoryShard::Tensor(size_t index) {
   return {bytes_.get() + buffer_offset_ + tensor.begin, static_cast<size_t>(tensor.bytes())};
 }
 
-ShardInfo MemoryShard::Digest() const {
+std::optional<ShardInfo> MemoryShard::Digest(const std::function<bool()>& given_up) const {
   Sha256 whole;
-  const auto add = [&whole](std::span<const std::byte> bytes, Sha256* also) {
-    while (!bytes.empty()) {  // hashed twice while in the cache
+  const auto add = [&](std::span<const std::byte> bytes, Sha256* also) {
+    while (!bytes.empty() && !given_up()) {  // hashed twice while in the cache
       const auto piece = bytes.first(std::min(bytes.size(), size_t{1} << 20));
       whole.Update(piece);
       if (also != nullptr) also->Update(piece);
@@ -90,6 +96,7 @@ ShardInfo MemoryShard::Digest() const {
     info.tensors.push_back({tensor, digest.Hex()});
   }
   info.sha256 = whole.Hex();
+  if (given_up()) return std::nullopt;
   return info;
 }
 

@@ -9,7 +9,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -23,20 +25,22 @@ namespace stagecoach {
 class MemoryShard {
  public:
   // Of layers [first, last). The tensors are sorted here; nobody is asked for their bytes.
+  // spare: whose memory is taken where it fits; null: none. It is not to be used any more.
   static absl::StatusOr<MemoryShard> LayOut(int first_layer, int last_layer,
-                                            std::vector<TensorSource> tensors);
+                                            std::vector<TensorSource> tensors,
+                                            MemoryShard* spare = nullptr);
 
   const std::vector<TensorEntry>& tensors() const { return tensors_; }
   std::span<std::byte> Tensor(size_t index);  // to be filled; index into tensors()
   std::span<const std::byte> file() const { return {bytes_.get(), static_cast<size_t>(size_)}; }
-  // Of what is in it now. Ticks progress.
-  ShardInfo Digest() const;
+  // Of what is in it now; nothing once `given_up`, asked every megabyte, says so. Ticks progress.
+  std::optional<ShardInfo> Digest(const std::function<bool()>& given_up) const;
 
  private:
   std::string name_;
   std::vector<TensorEntry> tensors_;
   std::unique_ptr<std::byte[]> bytes_;
-  int64_t size_ = 0, buffer_offset_ = 0;
+  int64_t capacity_ = 0, size_ = 0, buffer_offset_ = 0;
 };
 
 // Memory that nobody has written to yet; RESOURCE_EXHAUSTED where it is not given.

@@ -44,6 +44,38 @@ std::vector<Told> Tile(const std::vector<Told>& shards, int layers) {
   return tiles;
 }
 
+// Those that say the same, by groups, the largest first. Several groups: somebody is wrong, and what is whole in the eyes of
+// most is no worse than a checkpoint.
+std::vector<std::vector<Told>> Agreed(const std::vector<Told>& told) {
+  std::vector<std::vector<Told>> groups;
+  for (const Told& one : told) {
+    const auto group =
+        std::find_if(groups.begin(), groups.end(), [&one](const std::vector<Told>& others) {
+          return SayTheSame(*one.manifest, *others.front().manifest);
+        });
+    if (group == groups.end()) {
+      groups.push_back({one});
+    } else {
+      group->push_back(one);
+    }
+  }
+  std::stable_sort(groups.begin(), groups.end(),
+                   [](const auto& a, const auto& b) { return a.size() > b.size(); });
+  return groups;
+}
+
+Snapshot Whole(std::vector<Told> tiles) {
+  std::sort(tiles.begin(), tiles.end(), [](const Told& a, const Told& b) {  // as in manifests
+    return a.shard->info.file < b.shard->info.file;
+  });
+  Snapshot snapshot{*tiles.front().manifest, {}};
+  for (const Told& tile : tiles) {
+    snapshot.manifest.shards.push_back(tile.shard->info);
+    snapshot.holders.push_back(tile.holder);
+  }
+  return snapshot;
+}
+
 }  // namespace
 
 std::optional<Snapshot> NewestSnapshot(std::span<const std::vector<HeldShard>> held, int layers,
@@ -58,27 +90,18 @@ std::optional<Snapshot> NewestSnapshot(std::span<const std::vector<HeldShard>> h
         absl::StatusOr<Manifest> parsed = ParseManifest(shard.manifest);
         if (parsed.ok()) text->second = *std::move(parsed);
       }
-      if (!text->second.has_value() || text->second->state.step != shard.step) continue;
+      const std::optional<Manifest>& manifest = text->second;
+      if (!manifest.has_value() || manifest->state.step != shard.step) continue;
+      if (!manifest->shards.empty()) continue;  // it is not what a coordinator asked with
       by_step[shard.step].push_back({static_cast<int>(holder), &shard, &*text->second});
     }
   }
-  for (const auto& [step, told] : by_step) {
-    const Manifest& first = *told.front().manifest;
-    const bool agreed = std::all_of(told.begin(), told.end(), [&first](const Told& other) {
-      return SayTheSame(first, *other.manifest);
-    });
-    if (!agreed) continue;  // one of them is wrong, and nobody can say which
-    std::vector<Told> tiles = Tile(told, layers);
-    if (tiles.empty()) continue;
-    std::sort(tiles.begin(), tiles.end(), [](const Told& a, const Told& b) {  // as in manifests
-      return a.shard->info.file < b.shard->info.file;
-    });
-    Snapshot snapshot{first, {}};
-    for (const Told& tile : tiles) {
-      snapshot.manifest.shards.push_back(tile.shard->info);
-      snapshot.holders.push_back(tile.holder);
+  for (const auto& [step, all_told] : by_step) {
+    for (const std::vector<Told>& told : Agreed(all_told)) {
+      std::vector<Told> tiles = Tile(told, layers);
+      if (tiles.empty()) continue;
+      return Whole(std::move(tiles));
     }
-    return snapshot;
   }
   return std::nullopt;
 }

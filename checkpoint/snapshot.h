@@ -31,7 +31,8 @@ struct Snapshot {
 };
 
 // The newest step in [least, most] of which the shards that were told of cover the layers [0, layers) without a gap and
-// without an overlap, under manifests that say the same of the training. `held`: by holder. Nothing: there is none.
+// without an overlap, under manifests that say the same of the training; where some say otherwise the larger group counts.
+// `held`: by holder. Nothing: there is none.
 std::optional<Snapshot> NewestSnapshot(std::span<const std::vector<HeldShard>> held, int layers,
                                        uint64_t least, uint64_t most);
 

@@ -67,6 +67,13 @@ TEST(SnapshotTest, ManifestsThatDisagreeAreNoSnapshot) {
   HeldShard of_another_step = ShardOf(5, 3, 6);
   of_another_step.step = 4;
   EXPECT_EQ(StepOf({{ShardOf(4, 0, 3)}, {of_another_step}}), std::nullopt);
+  HeldShard with_shards = ShardOf(4, 0, 3);
+  Manifest listed{.job = "a", .state = {.step = 4}};
+  listed.shards.push_back(with_shards.info);
+  with_shards.manifest = FormatManifest(listed);
+  EXPECT_EQ(StepOf({{with_shards}, {ShardOf(4, 3, 6)}}), std::nullopt);
+  // One that disagrees spoils nothing that is whole without it.
+  EXPECT_EQ(StepOf({{ShardOf(4, 0, 3), ShardOf(4, 3, 6)}, {ShardOf(4, 3, 6, other)}}), 4u);
 }
 
 class OneFolder final : public ReadableFiles {
@@ -91,7 +98,8 @@ TEST(MemoryShardTest, IsTheFileThatACheckpointWouldHave) {
   for (size_t i = 0; i < 2; ++i) {
     for (std::byte& one : shard->Tensor(i)) one = static_cast<std::byte>(i + 1);
   }
-  const ShardInfo info = shard->Digest();
+  const ShardInfo info = shard->Digest([] { return false; }).value();
+  EXPECT_FALSE(shard->Digest([] { return true; }).has_value());
   EXPECT_EQ(info.file, "layer-0002-0005.safetensors");
   EXPECT_EQ(info.bytes, static_cast<int64_t>(shard->file().size()));
   OneFolder files(&*shard);

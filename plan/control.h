@@ -116,7 +116,10 @@ struct RunCommand {
   bool average = false;  // kEvaluate: with the averages of the weights in their place
   // Take a snapshot once the decision is applied: its manifest without shards. Empty: none.
   std::string snapshot;
-  uint64_t snapshot_kept = 0;  // the newest one that is whole: older ones may go
+  // The newest one that is whole: all others may go. Of the load, or taken since; 0: there is none.
+  uint64_t snapshot_kept = 0;
+  bool snapshot_of_load = false;
+  bool snapshots_end = false;  // none will be taken of this load: what is held may go
 };
 
 // How a stage's snapshots are getting on.

@@ -134,6 +134,7 @@ void JobTransition::On(const StageLost& event) {
   }
   // It is told to abort all the same: where only its lease ended it may still be computing.
   actions_.push_back(SendAbort{found->stage.address, FenceOf(state_), cause});
+  if (state_.snapshots.taken) state_.snapshots.left.insert(found->stage.address);
   state_.slots.erase(found);
   Blame(event.name, "lost");
   Recover(cause);
@@ -159,6 +160,7 @@ void JobTransition::BeginGeneration() {
   state_.former = FenceOf(state_);
   state_.former_stages.clear();
   for (const StageSlot& slot : state_.slots) {
+    if (state_.snapshots.taken) state_.snapshots.left.insert(slot.stage.address);
     state_.former_stages.resize(std::max<size_t>(state_.former_stages.size(), slot.place + 1));
     state_.former_stages[slot.place] = slot.stage.name;
   }
@@ -347,6 +349,7 @@ void JobTransition::End(JobPhase phase, const std::string& message) {
   for (const StageSlot& slot : state_.slots) {
     actions_.push_back(SendRelease{slot.stage.address, FenceOf(state_)});
   }
+  ReleaseLeft();
   state_.phase = phase;
   state_.activity = Activity::kEnded;
   Say(message);

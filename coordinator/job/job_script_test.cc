@@ -49,6 +49,7 @@ struct ActionText {
                      " step=", a.command.fence.step);
     if (!a.command.snapshot.empty()) absl::StrAppend(&text, " snapshot");
     if (a.command.snapshot_kept > 0) absl::StrAppend(&text, " kept=", a.command.snapshot_kept);
+    if (a.command.snapshot_kept > 0 && a.command.snapshot_of_load) absl::StrAppend(&text, "(load)");
     if (a.command.work == WorkKind::kEvaluate) {
       absl::StrAppend(&text, " batch=", a.command.evaluation_batch,
                       a.command.average ? " average" : "");

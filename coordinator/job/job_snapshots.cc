@@ -24,6 +24,8 @@ constexpr double kLeastSeconds = 3;
 constexpr double kLikelyBytesPerSecond = 400e6;
 // Loads that end as the world ends them: the stage that failed may have been the one that is lost next.
 constexpr int64_t kTries = 3;
+// Each load takes the manifest along, and a message has an end (kControlMessageBytes).
+constexpr size_t kMostManifestBytes = size_t{8} << 20;
 
 // Ids come again once a job is forgotten, and stages may still hold what another job had under one.
 std::string KeyOf(const JobDefinition& job) {
@@ -65,7 +67,7 @@ void JobTransition::AskForSnapshots() {
   }
 }
 
-// A stage that is gone, or of a version that knows nothing of snapshots, holds none.
+// A stage that is gone holds none.
 void JobTransition::On(const SnapshotsFound& event) {
   if (!Answered(Activity::kFindSnapshots, event.fence, event.stage)) return;
   if (event.held.ok()) state_.slots[event.stage].held = *event.held;
@@ -92,9 +94,12 @@ void JobTransition::ChooseSnapshot() {
 bool JobTransition::TakeSnapshot(const Snapshot& snapshot) {
   const absl::Status fits = CheckResume(*state_.job, snapshot.manifest, /*own=*/true);
   if (!fits.ok() || snapshot.manifest.state.step >= last_step()) return false;
+  std::string manifest = FormatManifest(snapshot.manifest);
+  if (manifest.size() > kMostManifestBytes) return false;
   TakeTrainState(snapshot.manifest.state);
   state_.fresh_optimizer = false;
-  state_.snapshots.manifest = FormatManifest(snapshot.manifest);
+  state_.load_folder.clear();  // of a search that came before
+  state_.snapshots.manifest = std::move(manifest);
   state_.snapshots.holders.clear();
   for (size_t i = 0; i < snapshot.holders.size(); ++i) {
     const StageSlot& holder = state_.slots[static_cast<size_t>(snapshot.holders[i])];
@@ -130,8 +135,31 @@ void JobTransition::BeginSnapshots() {
                                    [](const StageSlot& slot) { return slot.loaded.snapshots; });
   snapshots.taken_step.reset();
   snapshots.whole_step.reset();
-  if (!snapshots.manifest.empty()) snapshots.whole_step = state_.step;
+  snapshots.loaded_step.reset();
+  if (!snapshots.manifest.empty()) snapshots.loaded_step = state_.step;
+  snapshots.tries = 0;
+  ReleaseLeft();
   for (StageSlot& slot : state_.slots) slot.report.snapshot = {};
+}
+
+// What is not of this placement any more need not keep what it holds.
+void JobTransition::ReleaseLeft() {
+  for (const StageSlot& slot : state_.slots) state_.snapshots.left.erase(slot.stage.address);
+  for (const std::string& address : state_.snapshots.left) {
+    actions_.push_back(SendRelease{address, FenceOf(state_)});
+  }
+  state_.snapshots.left.clear();
+}
+
+void JobTransition::RequestSnapshot(RunCommand* command) {
+  JobSnapshots& snapshots = state_.snapshots;
+  command->snapshots_end = !snapshots.possible;
+  command->snapshot_of_load = !snapshots.whole_step.has_value();
+  command->snapshot_kept = snapshots.whole_step.value_or(snapshots.loaded_step.value_or(0));
+  if (command->work != WorkKind::kTrain || !SnapshotDue()) return;
+  command->snapshot = SnapshotManifest();
+  snapshots.taken = true;
+  snapshots.taken_step = state_.step;
 }
 
 // What the reports of a step say.

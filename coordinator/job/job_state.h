@@ -124,8 +124,9 @@ struct JobSnapshots {
   bool taken = false;     // stages may hold some, of this coordinator's time or before
   bool asked = false;     // for them, in this generation
   bool possible = false;  // all stages of this load have room
-  // Of this load: the last one that was asked for, and the newest that each stage and its neighbour have.
-  std::optional<uint64_t> taken_step, whole_step;
+  // Of this load: what it was loaded from, the last one that was asked for, and the newest that each stage and its neighbour
+  // have.
+  std::optional<uint64_t> loaded_step, taken_step, whole_step;
   double seconds = 0;  // that the last one took, of the stage that it took longest; 0: not known
   // What is loaded from; no manifest: nothing.
   std::string manifest;
@@ -134,6 +135,8 @@ struct JobSnapshots {
   std::optional<uint64_t> opened_step;
   uint64_t tried_step = 0;  // a load from it that failed
   int64_t tries = 0;        // so often
+  std::set<std::string>
+      left;  // addresses of stages that may hold some and are not in the placement any more
 };
 
 struct JobState {

@@ -79,12 +79,7 @@ void JobTransition::SendRuns(Activity activity, WorkKind work, uint64_t evaluati
   command.work = work;
   command.evaluation_batch = evaluation_batch;
   command.average = work == WorkKind::kEvaluate && state_.evaluation_average;
-  command.snapshot_kept = state_.snapshots.whole_step.value_or(0);
-  if (work == WorkKind::kTrain && SnapshotDue()) {
-    command.snapshot = SnapshotManifest();
-    state_.snapshots.taken = true;
-    state_.snapshots.taken_step = state_.step;
-  }
+  RequestSnapshot(&command);
   for (size_t k = 0; k < state_.slots.size(); ++k) {
     actions_.push_back(SendRun{static_cast<int>(k), state_.slots[k].stage.address, command});
   }

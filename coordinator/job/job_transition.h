@@ -129,6 +129,8 @@ class JobTransition {
   SnapshotPlan SnapshotPlanOf(size_t stage) const;
   void LoadFromSnapshotFailed(const absl::Status& status);
   void BeginSnapshots();
+  void ReleaseLeft();
+  void RequestSnapshot(RunCommand* command);
   void NoteSnapshots();
   int64_t SnapshotEvery() const;
   bool SnapshotDue() const;

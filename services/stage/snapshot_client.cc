@@ -12,6 +12,7 @@
 #include "services/common/convert/convert_snapshot.h"
 #include "services/common/grpc/grpc_channel.h"
 #include "services/common/grpc/grpc_status.h"
+#include "services/common/grpc/own_error.h"
 
 namespace stagecoach {
 namespace {
@@ -77,11 +78,7 @@ void SnapshotClient::Shutdown() {
   for (grpc::ClientContext* context : under_way_) context->TryCancel();
 }
 
-absl::StatusOr<std::shared_ptr<SnapshotClient::Peer>> SnapshotClient::PeerFor(
-    const std::string& address) {
-  std::lock_guard<std::mutex> lock(mutex_);
-  if (closed_) return absl::CancelledError("this stage is shutting down");
-  if (loop_ == nullptr) return absl::UnavailableError("this stage does not serve yet");
+std::shared_ptr<SnapshotClient::Peer> SnapshotClient::PeerForLocked(const std::string& address) {
   if (peers_.size() >= kMostPeers && !peers_.contains(address)) peers_.clear();
   std::shared_ptr<Peer>& peer = peers_[address];
   if (peer == nullptr) {
@@ -94,15 +91,19 @@ absl::StatusOr<std::shared_ptr<SnapshotClient::Peer>> SnapshotClient::PeerFor(
 
 template <typename Response, typename Start>
 absl::Status SnapshotClient::Ask(const std::string& address, Response* response, Start start) {
-  ASSIGN_OR_RETURN(const std::shared_ptr<Peer> peer, PeerFor(address));
-  const auto call = std::make_shared<Call<Response>>(loop_);
+  std::shared_ptr<Peer> peer;
+  std::shared_ptr<Call<Response>> call;
   {
     std::lock_guard<std::mutex> lock(mutex_);
     if (closed_) return absl::CancelledError("this stage is shutting down");
+    if (loop_ == nullptr) return absl::UnavailableError("this stage does not serve yet");
+    peer = PeerForLocked(address);
+    call = std::make_shared<Call<Response>>(loop_);  // from here on the loop waits for it
     under_way_.insert(call->context());
   }
   call->Start(start(*peer->stub, call->context(), call->queue()));
-  const absl::Status status = FromGrpc(call->Wait(response));
+  // gRPC makes up codes of its own for what breaks on the way.
+  const absl::Status status = FromMarkingServer(call->Wait(response), *call->context());
   std::lock_guard<std::mutex> lock(mutex_);
   under_way_.erase(call->context());
   return status;
@@ -113,6 +114,7 @@ absl::Status SnapshotClient::Put(const std::string& address, const SnapshotPart&
   *request.mutable_fence() = ToProto(part.fence);
   request.set_key(part.key);
   request.set_kept(part.kept);
+  request.set_kept_of_load(part.kept_of_load);
   if (part.offset == 0) {
     *request.mutable_shard() = ToProto(part.shard);
   } else {

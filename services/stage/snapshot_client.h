@@ -38,7 +38,7 @@ class SnapshotClient final : public SnapshotPeers {
   };
   template <typename Response>
   class Call;
-  absl::StatusOr<std::shared_ptr<Peer>> PeerFor(const std::string& address);
+  std::shared_ptr<Peer> PeerForLocked(const std::string& address);
   // `start` asks the stub for the call's reader.
   template <typename Response, typename Start>
   absl::Status Ask(const std::string& address, Response* response, Start start);

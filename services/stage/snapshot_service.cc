@@ -16,6 +16,7 @@ absl::StatusOr<SnapshotPart> PartFromProto(const v1::PutSnapshotPartRequest& req
   SnapshotPart part{.fence = FromProto(request.fence()),
                     .key = request.key(),
                     .kept = request.kept(),
+                    .kept_of_load = request.kept_of_load(),
                     .offset = request.offset(),
                     .bytes = std::as_bytes(std::span(request.data()))};
   if (Crc32c(part.bytes) != request.crc32c()) {

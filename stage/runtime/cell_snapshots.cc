@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/status.h"
 #include "plan/saturate.h"
 #include "plan/training_state.h"
 #include "stage/runtime/shard_tensors.h"
@@ -51,10 +52,17 @@ CellSnapshots::CellSnapshots(SnapshotPeers* peers, Backend* backend, const Clock
                .nice = nice}) {}
 
 absl::StatusOr<std::unique_ptr<SnapshotFiles>> CellSnapshots::Files(const LoadCommand& command) {
-  const bool loads = !command.snapshot.manifest.empty();
-  store_.Begin(command.fence.job, command.snapshot.key, loads);
-  if (!loads) return nullptr;
-  return SnapshotFiles::Make(command.fence.job, command.snapshot, &store_, peers_);
+  const std::string &job = command.fence.job, &key = command.snapshot.key;
+  if (command.snapshot.manifest.empty()) {
+    store_.Begin(job, key, std::nullopt);
+    return nullptr;
+  }
+  ASSIGN_OR_RETURN(std::unique_ptr<SnapshotFiles> files,
+                   SnapshotFiles::Make(job, command.snapshot, &store_, peers_));
+  SnapshotStore::LoadedFrom from{.step = files->manifest().state.step};
+  for (const ShardInfo& shard : files->manifest().shards) from.files.insert(shard.file);
+  store_.Begin(job, key, from);
+  return files;
 }
 
 bool CellSnapshots::Begin(const LoadedCell& loaded) {
@@ -83,9 +91,10 @@ void CellSnapshots::End() {
 }
 
 void CellSnapshots::Take(const RunCommand& command, LoadedCell& loaded) {
+  if (command.snapshots_end && store_.bytes() > 0) store_.Clear(command.fence.job);
+  if (command.snapshot.empty()) return;
   const absl::Status taken =
-      keeper_.Take(command.fence, command.snapshot, command.snapshot_kept,
-                   TrainingTensors(*loaded.cell, *loaded.optimizer), *backend_);
+      keeper_.Take(command, TrainingTensors(*loaded.cell, *loaded.optimizer), *backend_);
   if (!taken.ok())
     note_ = absl::StrCat("no snapshot of step ", command.fence.step, ": ",
                          std::string(taken.message()));

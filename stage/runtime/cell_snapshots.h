@@ -31,7 +31,8 @@ class CellSnapshots {
   void End();  // of the cell; what is held stays
   void Clear(const std::string& job) { store_.Clear(job); }
 
-  void Take(const RunCommand& command, LoadedCell& loaded);  // if it asks for one
+  // If the command asks for one; and what is held goes, if it says so.
+  void Take(const RunCommand& command, LoadedCell& loaded);
   void Report(StepReport* report);
 
   SnapshotStore& store() { return store_; }

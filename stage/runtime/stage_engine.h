@@ -1,6 +1,7 @@
 // StageEngine: what the executor thread does with a command: load a cell, apply a decision, run a
-// program, write a shard. It never waits: StageRuntime is the thread, its waits and the queue around it, and a test may
-// take turns with several engines on one thread.
+// program, write a shard. It never waits for a neighbour's messages: StageRuntime is the thread, its waits and the queue
+// around it, and a test may take turns with several engines on one thread. A load waits for what it reads: files, or another
+// stage's memory, for a part of which SnapshotPeers has a deadline.
 // Ownership: owns the loaded cell; borrows the rest for its life.
 // Threads:   executor thread only, but for Snapshot and TellJobProgress (any thread).
 // Errors:    see StageRuntime.

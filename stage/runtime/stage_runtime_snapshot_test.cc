@@ -80,12 +80,14 @@ class SnapshotTest : public testing::Test {
 
   // Steps [first, last); the loss of each. A snapshot is taken as step `at` begins.
   std::vector<double> Train(uint64_t generation, uint64_t first, uint64_t last,
-                            std::optional<uint64_t> at = std::nullopt, uint64_t kept = 0) {
+                            std::optional<uint64_t> at = std::nullopt, uint64_t kept = 0,
+                            bool of_load = true) {
     std::vector<double> losses;
     for (uint64_t step = first; step < last; ++step) {
       RunCommand command = RuntimeFleet::Train(generation, step, step > first);
       if (step == at) command.snapshot = ManifestOf(step);
       command.snapshot_kept = kept;
+      command.snapshot_of_load = of_load;
       const auto reports = RunAll(command);
       CHECK_OK(reports.status());
       losses.push_back(reports->back().loss_sum);
@@ -197,6 +199,47 @@ TEST_F(SnapshotTest, KeepsTheNewestWholeOneAndTheOneOnItsWay) {
   Await([&] { return Newest()->manifest.state.step == step; });  // each stage has its own
   fleet_->Restart(1);
   EXPECT_EQ(Newest()->manifest.state.step, 2u) << "nobody else has the lost one's";
+}
+
+// Seen in review: shards of every cut that a step was loaded with stayed, for they were of the step that is kept.
+TEST_F(SnapshotTest, RecoveriesWithOtherCutsLeaveTwoOfEachAtMost) {
+  ASSERT_TRUE(LoadAll(3, 1).ok());
+  Train(1, 0, 3, 2);
+  AwaitWhole(2);
+  uint64_t generation = 2;
+  for (const int stages : {2, 3, 2}) {
+    const std::optional<Snapshot> snapshot = Newest();
+    ASSERT_TRUE(snapshot.has_value());
+    ASSERT_EQ(snapshot->manifest.state.step, 2u);
+    ASSERT_TRUE(LoadAll(stages, generation, &*snapshot).ok()) << stages;
+    RunCommand command = RuntimeFleet::Train(generation, 2, false);
+    command.snapshot = ManifestOf(2);
+    command.snapshot_kept = 2;
+    command.snapshot_of_load = true;
+    ASSERT_TRUE(RunAll(command).ok());
+    AwaitWhole(2);
+    for (int k = 0; k < stages; ++k) {
+      const std::vector<HeldShard> held = Held(3)[static_cast<size_t>(k)];
+      std::string names;
+      for (const HeldShard& one : held) names += one.info.file + " ";
+      EXPECT_LE(held.size(), 4u) << "generation " << generation << ", stage " << k << ": " << names;
+    }
+    ++generation;
+  }
+}
+
+TEST_F(SnapshotTest, ALoadOfWhichNoneAreTakenLetsGoOfWhatItUsed) {
+  ASSERT_TRUE(LoadAll(3, 1).ok());
+  Train(1, 0, 3, 2);
+  AwaitWhole(2);
+  const std::optional<Snapshot> snapshot = Newest();
+  ASSERT_TRUE(snapshot.has_value());
+  ASSERT_TRUE(LoadAll(1, 2, &*snapshot).ok());
+  EXPECT_GT(fleet_->runtime(0).Snapshot().snapshot_bytes, 0) << "others may still fetch some";
+  RunCommand command = RuntimeFleet::Train(2, 2, false);
+  command.snapshots_end = true;
+  ASSERT_TRUE(RunAll(command).ok());
+  EXPECT_EQ(fleet_->runtime(0).Snapshot().snapshot_bytes, 0);
 }
 
 TEST_F(SnapshotTest, ReportsSayWhatIsWholeAndWhatWentWrong) {

@@ -3,10 +3,14 @@
 #include <algorithm>
 #include <fstream>
 #include <limits>
+#include <optional>
 #include <sstream>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
 
@@ -17,37 +21,52 @@ namespace {
 constexpr int64_t kFreeFactor = 2;
 constexpr int64_t kUnknown = std::numeric_limits<int64_t>::max();
 
-std::string TextOf(const char* path) {
+std::string TextOf(const std::string& path) {
   std::ifstream file(path);
   std::ostringstream text;
   text << file.rdbuf();
   return text.str();
 }
 
-// Version 2 of control groups, and where it is not there version 1.
-std::string EitherText(const char* path, const char* older) {
-  std::string text = TextOf(path);
-  return text.empty() ? TextOf(older) : text;
+// The number behind a word at the beginning of a line; nothing: there is no such line.
+std::optional<int64_t> NumberBehind(const std::string& text, absl::string_view word) {
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    absl::string_view rest = line;
+    if (!absl::ConsumePrefix(&rest, word)) continue;
+    absl::ConsumeSuffix(&rest, " kB");
+    int64_t number = 0;
+    if (absl::SimpleAtoi(rest, &number)) return number;
+  }
+  return std::nullopt;
 }
 
 }  // namespace
 
 int64_t AvailableMemory(const std::string& meminfo, const std::string& limit,
-                        const std::string& use) {
+                        const std::string& use, const std::string& statistics) {
   int64_t available = kUnknown;
-  std::istringstream lines(meminfo);
-  for (std::string line; std::getline(lines, line);) {
-    absl::string_view rest = line;
-    if (!absl::ConsumePrefix(&rest, "MemAvailable:")) continue;
-    absl::ConsumeSuffix(&rest, " kB");
-    int64_t kilobytes = 0;
-    if (absl::SimpleAtoi(rest, &kilobytes)) available = kilobytes * 1024;
-  }
+  if (const auto kilobytes = NumberBehind(meminfo, "MemAvailable:")) available = *kilobytes * 1024;
   int64_t most = 0, used = 0;  // "max" is no number: no limit
-  if (absl::SimpleAtoi(limit, &most) && absl::SimpleAtoi(use, &used)) {
-    available = std::min(available, std::max<int64_t>(most - used, 0));
+  if (!absl::SimpleAtoi(limit, &most) || !absl::SimpleAtoi(use, &used)) return available;
+  for (const char* word : {"inactive_file ", "active_file "}) {
+    used -= NumberBehind(statistics, word).value_or(0);
   }
-  return available;
+  return std::min(available, std::max<int64_t>(most - std::max<int64_t>(used, 0), 0));
+}
+
+std::string MemoryGroup(const std::string& groups) {
+  std::istringstream lines(groups);
+  std::string found;
+  for (std::string line; std::getline(lines, line);) {  // number:controllers:path
+    const std::vector<std::string> parts = absl::StrSplit(line, absl::MaxSplits(':', 2));
+    if (parts.size() != 3) continue;
+    for (const absl::string_view controller : absl::StrSplit(parts[1], ',')) {
+      if (controller == "memory") return absl::StrCat("/memory", parts[2]);
+    }
+    if (parts[0] == "0" && parts[1].empty()) found = parts[2];
+  }
+  return found;
 }
 
 absl::Status CheckMemory(int64_t bytes, int64_t available) {
@@ -57,11 +76,23 @@ absl::Status CheckMemory(int64_t bytes, int64_t available) {
                    " are free on this machine; at least twice as many must be"));
 }
 
+// In a container the path is the host's, and what it has is at the root.
 int64_t AvailableMemory() {
-  return AvailableMemory(
-      TextOf("/proc/meminfo"),
-      EitherText("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"),
-      EitherText("/sys/fs/cgroup/memory.current", "/sys/fs/cgroup/memory/memory.usage_in_bytes"));
+  const std::string group = MemoryGroup(TextOf("/proc/self/cgroup"));
+  const std::string meminfo = TextOf("/proc/meminfo");
+  int64_t available = AvailableMemory(meminfo, "", "", "");
+  for (const std::string& folder :
+       {absl::StrCat("/sys/fs/cgroup", group), std::string("/sys/fs/cgroup"),
+        std::string("/sys/fs/cgroup/memory")}) {
+    for (const auto& [limit, use] :
+         {std::pair("/memory.max", "/memory.current"),
+          std::pair("/memory.limit_in_bytes", "/memory.usage_in_bytes")}) {
+      available =
+          std::min(available, AvailableMemory(meminfo, TextOf(folder + limit), TextOf(folder + use),
+                                              TextOf(folder + "/memory.stat")));
+    }
+  }
+  return available;
 }
 
 }  // namespace stagecoach

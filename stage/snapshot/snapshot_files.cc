@@ -73,7 +73,8 @@ absl::StatusOr<std::unique_ptr<ReadableFile>> SnapshotFiles::Open(const std::str
     return absl::NotFoundError(absl::StrCat(path, ": not a file of this snapshot"));
   }
   const uint64_t step = manifest_.state.step;
-  if (const auto here = store_->Find(job_, plan_.key, step, shard->file); here.has_value()) {
+  const auto here = store_->Find(job_, plan_.key, step, shard->file);
+  if (here.has_value() && here->held.info.sha256 == shard->sha256) {
     return ReadableMemory(here->file, path, here->keeps);
   }
   if (peers_ == nullptr) return absl::NotFoundError(absl::StrCat(path, ": not held here"));

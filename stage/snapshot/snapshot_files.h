@@ -30,6 +30,7 @@ class SnapshotFiles final : public ReadableFiles {
   // "/MANIFEST.json", "/layer-0000-0007.safetensors".
   absl::StatusOr<std::unique_ptr<ReadableFile>> Open(const std::string& path) override;
   absl::Status Look(const std::string& path) override;
+  const Manifest& manifest() const { return manifest_; }
 
  private:
   class RemoteFile;

@@ -30,7 +30,9 @@ struct SnapshotKeeper::Task {
   Fence fence;
   std::string manifest;
   uint64_t kept = 0;
+  bool kept_of_load = false;
   Cell cell;
+  std::shared_ptr<Task> spare;  // until its memory is taken
   MemoryShard shard;
   double seconds = 0;  // of the executor
 };
@@ -50,7 +52,10 @@ void SnapshotKeeper::Begin(Cell cell) {
   note_.clear();
 }
 
-void SnapshotKeeper::End() { Begin({}); }
+void SnapshotKeeper::End() {
+  Begin({});
+  tasks_.clear();
+}
 
 bool SnapshotKeeper::IsGivenUp(const Task& task) const {
   std::lock_guard<std::mutex> lock(mutex_);
@@ -67,44 +72,74 @@ std::string SnapshotKeeper::TakeNote() {
   return std::exchange(note_, "");
 }
 
-absl::Status SnapshotKeeper::Take(const Fence& fence, const std::string& manifest, uint64_t kept,
-                                  const std::vector<NamedTensor>& tensors, Backend& backend) {
-  if (parts_.peers == nullptr || cell_.key.empty() || cell_.replica_address.empty()) {
-    return absl::FailedPreconditionError("this cell was loaded without a place for snapshots");
-  }
-  if (Report().busy) return absl::UnavailableError("the snapshot before is on its way still");
-  const int64_t begin = parts_.clock->MonotonicNanos();
-  parts_.store->MakeRoom(kept);
+// Of a snapshot that the store has let go of; null: there is none.
+std::shared_ptr<SnapshotKeeper::Task> SnapshotKeeper::TakeSpare() {
+  std::shared_ptr<Task> spare;
+  std::erase_if(tasks_, [&spare](std::shared_ptr<Task>& task) {
+    if (task.use_count() > 1) return false;
+    if (spare == nullptr) spare = std::move(task);
+    return true;
+  });
+  return spare;
+}
+
+absl::Status SnapshotKeeper::Copy(const std::vector<NamedTensor>& tensors, Backend& backend,
+                                  Task* task) const {
   std::vector<TensorSource> sources;
   std::map<std::string, const Tensor*> by_name;
-  int64_t bytes = 0;
+  int64_t rest = 0;
   for (const NamedTensor& named : tensors) {
     sources.push_back({.name = named.name,
                        .dtype = named.tensor.dtype(),
                        .shape = named.tensor.shape(),
                        .bytes = {}});
     by_name[named.name] = &named.tensor;
-    bytes += named.tensor.bytes();
+    rest += named.tensor.bytes();
   }
-  RETURN_IF_ERROR(CheckMemory(bytes, parts_.free_bytes()));
-  auto task = std::make_shared<Task>();
-  ASSIGN_OR_RETURN(task->shard,
-                   MemoryShard::LayOut(cell_.first_layer, cell_.last_layer, std::move(sources)));
+  const auto layout = [&](MemoryShard* spare) {
+    return MemoryShard::LayOut(task->cell.first_layer, task->cell.last_layer, sources, spare);
+  };
+  const bool fresh = task->spare == nullptr;
+  if (fresh) RETURN_IF_ERROR(CheckMemory(rest, parts_.free_bytes()));
+  ASSIGN_OR_RETURN(task->shard, layout(fresh ? nullptr : &task->spare->shard));
+  task->spare.reset();
+  int64_t unlooked = 0;
   for (size_t i = 0; i < task->shard.tensors().size(); ++i) {
-    backend.CopyToHost(*by_name.at(task->shard.tensors()[i].name), task->shard.Tensor(i));
+    const TensorEntry& tensor = task->shard.tensors()[i];
+    backend.CopyToHost(*by_name.at(tensor.name), task->shard.Tensor(i));
     TickProgress();
+    rest -= tensor.bytes();
+    unlooked += tensor.bytes();
+    if (!fresh || unlooked < kLookBytes) continue;
+    RETURN_IF_ERROR(CheckMemory(rest, parts_.free_bytes()));
+    unlooked = 0;
   }
-  RETURN_IF_ERROR(backend.Synchronize());
-  task->fence = fence;
-  task->manifest = manifest;
-  task->kept = kept;
+  return backend.Synchronize();
+}
+
+absl::Status SnapshotKeeper::Take(const RunCommand& command,
+                                  const std::vector<NamedTensor>& tensors, Backend& backend) {
+  if (parts_.peers == nullptr || cell_.key.empty() || cell_.replica_address.empty()) {
+    return absl::FailedPreconditionError("this cell was loaded without a place for snapshots");
+  }
+  if (Report().busy) return absl::UnavailableError("the snapshot before is on its way still");
+  const int64_t begin = parts_.clock->MonotonicNanos();
+  parts_.store->MakeRoom(command.snapshot_kept, command.snapshot_of_load);
+  auto task = std::make_shared<Task>();
+  task->fence = command.fence;
+  task->manifest = command.snapshot;
+  task->kept = command.snapshot_kept;
+  task->kept_of_load = command.snapshot_of_load;
   task->cell = cell_;
+  task->spare = TakeSpare();
+  RETURN_IF_ERROR(Copy(tensors, backend, task.get()));
   task->seconds = static_cast<double>(parts_.clock->MonotonicNanos() - begin) * 1e-9;
   {
     std::lock_guard<std::mutex> lock(mutex_);
     task->epoch = epoch_;
     report_.busy = true;
   }
+  tasks_.push_back(task);
   if (thread_ == nullptr) thread_ = std::make_unique<TaskThread>("snapshot", 4);
   if (thread_->TryPost([this, task] { Finish(task); })) return absl::OkStatus();
   std::lock_guard<std::mutex> lock(mutex_);
@@ -113,15 +148,16 @@ absl::Status SnapshotKeeper::Take(const Fence& fence, const std::string& manifes
 }
 
 void SnapshotKeeper::Finish(const std::shared_ptr<Task>& task) {
-  if (IsGivenUp(*task)) return;
   // It must not take from the executor what that needs; refused, it is only less polite.
   static_cast<void>(setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), parts_.nice));
   const double begin = ThreadSeconds();
-  HeldShard held{.step = task->fence.step,
-                 .first_layer = task->cell.first_layer,
-                 .last_layer = task->cell.last_layer,
-                 .manifest = task->manifest,
-                 .info = task->shard.Digest()};
+  const std::optional<ShardInfo> info = task->shard.Digest([&] { return IsGivenUp(*task); });
+  if (!info.has_value()) return;
+  const HeldShard held{.step = task->fence.step,
+                       .first_layer = task->cell.first_layer,
+                       .last_layer = task->cell.last_layer,
+                       .manifest = task->manifest,
+                       .info = *info};
   const std::span<const std::byte> file = task->shard.file();
   parts_.store->Add(task->cell.key, {held, file, task});
   const absl::Status sent = Send(*task, held, file);
@@ -139,7 +175,11 @@ void SnapshotKeeper::Finish(const std::shared_ptr<Task>& task) {
 
 absl::Status SnapshotKeeper::Send(const Task& task, const HeldShard& held,
                                   std::span<const std::byte> file) {
-  SnapshotPart part{.fence = task.fence, .key = task.cell.key, .kept = task.kept, .shard = held};
+  SnapshotPart part{.fence = task.fence,
+                    .key = task.cell.key,
+                    .kept = task.kept,
+                    .kept_of_load = task.kept_of_load,
+                    .shard = held};
   for (size_t offset = 0; offset < file.size(); offset += part.bytes.size()) {
     if (IsGivenUp(task)) return absl::CancelledError("the cell has ended");
     part.offset = static_cast<int64_t>(offset);

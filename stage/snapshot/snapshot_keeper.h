@@ -46,21 +46,25 @@ class SnapshotKeeper {
   void Begin(Cell cell);
   void End();  // what is on its way is given up
 
-  // The tensors as they are now, after `fence.step` steps. An error: there is no snapshot, and training goes on.
-  absl::Status Take(const Fence& fence, const std::string& manifest, uint64_t kept,
-                    const std::vector<NamedTensor>& tensors, Backend& backend);
+  // As the command asks for: the tensors as they are now, after `fence.step` steps. An error: there is no snapshot, and training goes on.
+  absl::Status Take(const RunCommand& command, const std::vector<NamedTensor>& tensors,
+                    Backend& backend);
   SnapshotReport Report() const;
   std::string TakeNote();  // what went wrong since the last call; empty: nothing
 
  private:
   // One snapshot from its copy to its end. Shared by the executor and the thread.
   struct Task;
+  std::shared_ptr<Task> TakeSpare();
+  absl::Status Copy(const std::vector<NamedTensor>& tensors, Backend& backend, Task* task) const;
   void Finish(const std::shared_ptr<Task>& task);
   absl::Status Send(const Task& task, const HeldShard& held, std::span<const std::byte> file);
   bool IsGivenUp(const Task& task) const;
 
   const Parts parts_;
-  Cell cell_;                 // the executor's
+  Cell cell_;  // the executor's
+  // The last ones, whose memory is taken again once nobody else has it; the executor's.
+  std::vector<std::shared_ptr<Task>> tasks_;
   mutable std::mutex mutex_;  // guards what follows
   uint64_t epoch_ = 0;        // raised by Begin and End: what is of an older one is given up
   SnapshotReport report_;

@@ -25,7 +25,8 @@ inline constexpr int64_t kSnapshotPartBytes = int64_t{1} << 20;
 struct SnapshotPart {
   Fence fence;  // of the sender's cell; step: the snapshot's
   std::string key;
-  uint64_t kept = 0;   // see RunCommand
+  uint64_t kept = 0;  // as RunCommand::snapshot_kept
+  bool kept_of_load = false;
   HeldShard shard;     // with the first part; later ones have its file's name only
   int64_t offset = 0;  // in the file
   std::span<const std::byte> bytes;

@@ -13,6 +13,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -30,6 +31,7 @@ struct StoredShard {
   HeldShard held;
   std::span<const std::byte> file;
   std::shared_ptr<const void> keeps;  // owns the bytes
+  bool of_load = false;               // the load used it; else it was taken since
 };
 
 class SnapshotStore {
@@ -43,15 +45,20 @@ class SnapshotStore {
     std::string file;  // its shard's name
     int64_t most_bytes = 0;
   };
-  // A cell is being loaded. What is held stays only where the load makes use of it, and is the same job's. No copies are
-  // taken until TakeCopies.
-  void Begin(const std::string& job, const std::string& key, bool keeps);
+  // What a load uses.
+  struct LoadedFrom {
+    uint64_t step = 0;
+    std::set<std::string> files;
+  };
+  // A cell is being loaded. What is held goes, but for what the load uses, of the same job. No copies are taken until
+  // TakeCopies.
+  void Begin(const std::string& job, const std::string& key, const std::optional<LoadedFrom>& from);
   void TakeCopies(Neighbour neighbour);
-  void Clear(const std::string& job);  // if it holds that one's
+  void Clear(const std::string& job);  // if it holds that one's; its cell goes on
   void Clear();
 
-  // Of the own cell. Makes room first: other steps than `kept` go.
-  void MakeRoom(uint64_t kept);
+  // Of the own cell, before one is taken: all go but for those of step `kept`, that the load used or that were taken since.
+  void MakeRoom(uint64_t kept, bool of_load);
   void Add(const std::string& key, StoredShard shard);
   // Of the neighbour's: true when it is complete.
   absl::StatusOr<bool> Put(const SnapshotPart& part);
@@ -63,19 +70,31 @@ class SnapshotStore {
   int64_t bytes() const;
 
  private:
+  // Memory that parts are written into.
+  struct Buffer {
+    std::shared_ptr<std::byte[]> bytes;
+    int64_t size = 0;
+  };
+  struct Copy {
+    StoredShard shard;
+    Buffer buffer;
+  };
   struct Arriving {
     HeldShard held;
-    std::shared_ptr<std::byte[]> bytes;
+    Buffer buffer;
+    bool fresh = false;  // its memory has not been written to yet
     int64_t received = 0;
   };
-  absl::Status BeginCopyLocked(const SnapshotPart& part);
-  void AddLocked(std::vector<StoredShard>* shards, StoredShard shard);
+  absl::Status CheckPartLocked(const SnapshotPart& part) const;
+  absl::Status BeginCopyLocked(const SnapshotPart& part, int64_t free_bytes,
+                               std::vector<Copy>* dropped);
 
   const std::function<int64_t()> free_bytes_;
   mutable std::mutex mutex_;  // guards what follows
   std::string job_, key_;
   std::optional<Neighbour> neighbour_;
-  std::vector<StoredShard> own_, copies_;
+  std::vector<StoredShard> own_;
+  std::vector<Copy> copies_;
   std::optional<Arriving> arriving_;
 };
 

@@ -76,18 +76,18 @@ class Recovery(harness.EndToEndTest):
         """For each stage that is lost, and for the coordinator; nothing starts over."""
         changes = {"training": {"steps": 400}, "checkpoint": {"every_steps": 0}, "evaluation": {"every_steps": 100}}
         undisturbed = self.run_job(self.job(**changes, pipeline={"stages": 1}), 1)
-        job = self.job(**changes, pipeline={"stages": 3}, snapshot={"every_steps": 3})
+        job = self.job(**changes, pipeline={"stages": 3}, snapshot={"every_steps": 10})
         cluster = self.start(job, 3)
         for step, victim in ((40, "stage-1"), (120, "stage-0"), (200, "stage-2")):
             cluster.wait_for_step(step)
             cluster.signal(victim, signal.SIGKILL)
             cluster.wait_for("recovery", lambda e: e["event"] == "recovery", 30)
             event = cluster.wait_for_step(1)
-            self.assertGreaterEqual(event["step"], step - 30, event)  # steps are shorter than what a snapshot takes
+            self.assertGreaterEqual(event["step"], step - 60, event)  # steps are shorter than what a snapshot takes
         cluster.wait_for_step(280)
         cluster.signal("coordinator", signal.SIGKILL)  # the client hears of it late
         self.assertEqual(cluster.finish(), 0, cluster.describe())
-        self.assertGreaterEqual(cluster.stderr.count("which the stages have in memory"), 4, cluster.stderr)
+        self.assertGreaterEqual(cluster.stderr.count("which the stages have in memory"), 3, cluster.stderr)
         self.assertEqual((cluster.digest(), cluster.losses()), (undisturbed.digest(), undisturbed.losses()))
 
     def test_killed_before_the_first_checkpoint_starts_over(self):
@@ -106,11 +106,7 @@ class Recovery(harness.EndToEndTest):
         stopped = cluster.pid("stage-2")
         os.kill(stopped, signal.SIGSTOP)
         try:
-            try:
-                cluster.wait_for("recovery", lambda e: e["event"] == "recovery", 30)
-            except AssertionError:
-                print([e for e in cluster.events if e["event"] != "step" or 190 < e["step"] < 215], file=open("/tmp/events","w"))
-                raise
+            cluster.wait_for("recovery", lambda e: e["event"] == "recovery", 30)
             event = cluster.wait_for("a step of two stages", lambda e: e["event"] == "step", 30)
             self.assertAlmostEqual(event["bubble_ideal"], 1 / 5, places=9)
         finally:

@@ -263,6 +263,8 @@ v1::RunRequest ToProto(const RunCommand& command) {
   proto.set_average(command.average);
   proto.set_snapshot(command.snapshot);
   proto.set_snapshot_kept(command.snapshot_kept);
+  proto.set_snapshot_of_load(command.snapshot_of_load);
+  proto.set_snapshots_end(command.snapshots_end);
   return proto;
 }
 
@@ -288,6 +290,8 @@ absl::StatusOr<RunCommand> FromProto(const v1::RunRequest& proto) {
   command.average = proto.average();
   command.snapshot = proto.snapshot();
   command.snapshot_kept = proto.snapshot_kept();
+  command.snapshot_of_load = proto.snapshot_of_load();
+  command.snapshots_end = proto.snapshots_end();
   return command;
 }
 
