@@ -122,13 +122,17 @@ bool StageMailbox::closed() const {
   return closed_;
 }
 
+bool StageMailbox::HasWork() const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return HasWorkLocked();
+}
+
 std::optional<StageRequest> StageMailbox::Next() {
   std::unique_lock<std::mutex> lock(mutex_);
-  const auto something = [this] { return closed_ || abort_unseen_ || !requests_.empty(); };
-  if (!something()) {
+  if (!HasWorkLocked()) {
     at_rest_ = true;
     rest_changed_.notify_all();
-    changed_.wait(lock, something);
+    changed_.wait(lock, [this] { return HasWorkLocked(); });
     at_rest_ = false;
   }
   ++returns_;

@@ -74,6 +74,8 @@ class StageMailbox {
 
   bool closed() const;
   uint64_t newest_term() const;  // of the loads and aborts so far; 0: there was none
+  // Next would not wait: for who takes turns with several stages on one thread.
+  bool HasWork() const;
   // Waits for a command; nothing when there was an abort to look at, or after Close.
   std::optional<StageRequest> Next();
   // Waits until something was said since the last call, at most for `timeout`.
@@ -91,6 +93,7 @@ class StageMailbox {
     absl::Status reason;
   };
   absl::Status AbortOfLocked(const Fence& fence) const;
+  bool HasWorkLocked() const { return closed_ || abort_unseen_ || !requests_.empty(); }
 
   const size_t capacity_;
   mutable std::mutex mutex_;  // guards what follows

@@ -1,0 +1,108 @@
+// CoordinatorProcess: a coordinator's process on virtual time: the real job loop and journal, what its threads do as events,
+// and the calls to stages over simulated channels, as GrpcStageClient makes them.
+// Ownership: owned by the world while the process lives; borrows everything in Parts. Its end is that of a killed process:
+//            nothing more is written, and the journal's files stay as they were.
+// Threads:   one. Everything happens in events of the process, so none comes after its end.
+// Units:     virtual seconds.
+// Errors:    Start: as JobManager::Start; the process then ends.
+#ifndef STAGECOACH_TESTS_SIMULATION_COORDINATOR_PROCESS_H_
+#define STAGECOACH_TESTS_SIMULATION_COORDINATOR_PROCESS_H_
+
+#include <array>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/progress.h"
+#include "checkpoint/store.h"
+#include "coordinator/loop/job_loop.h"
+#include "tests/simulation/memory_disk.h"
+#include "tests/simulation/simulated_channel.h"
+#include "tests/simulation/stage_server_process.h"
+
+namespace stagecoach {
+
+class CoordinatorProcess final : public FleetServer, private StageClient {
+ public:
+  struct Parts {
+    SimulatedNetwork* network = nullptr;
+    EventTrace* trace = nullptr;
+    const Clock* clock = nullptr;
+    FileSystem* files = nullptr;
+    CheckpointStore* store = nullptr;
+    MemoryDisk* disk = nullptr;
+    const JobCodec* codec = nullptr;
+    int host = 0;
+    uint64_t process = 0;
+    std::function<int(const std::string& address)> host_of;
+    std::function<StageServerProcess*(int host)> stage_at;  // called in events of its process only
+    std::function<void(const std::string& job)> on_end;      // the job's end is on disk
+    // How slow its disks are; 1: good ones.
+    const double* journal_slowness = nullptr;
+    const double* folder_slowness = nullptr;
+  };
+  static absl::StatusOr<std::unique_ptr<CoordinatorProcess>> Start(const Parts& parts);
+  ~CoordinatorProcess() override;
+
+  // On the loop's thread, as a call of a client comes in.
+  void Ask(std::function<void(JobLoop&)> work);
+  void Register(const StageRegistration& registration, Done done) override;
+  void Renew(const StageHeartbeat& heartbeat, Done done) override;
+  const JobLoop& loop() const { return *loop_; }
+  uint64_t process() const { return parts_.process; }
+
+ private:
+  // One that does file work or plans, one piece after the other.
+  struct Worker {
+    std::deque<JobLoop::Work> waiting;
+    bool works = false;
+    ProgressCounter progress;
+  };
+
+  explicit CoordinatorProcess(const Parts& parts) : parts_(parts) {}
+  void Post(JobLoop::Work work);
+  void WakeLoop(double seconds);
+  void LoopTurn();
+  void Add(Worker& worker, double seconds, JobLoop::Work work);
+  void GoOn(Worker& worker, double seconds);
+  double EffectSeconds();
+  Moment Now() const;
+
+  template <typename Result, typename Request, typename Command>
+  void Start(const std::string& address, const Command& command,
+             std::function<void(absl::StatusOr<Result>)> done);
+  void Tell(const std::string& address, std::function<void(StageServerProcess&)> work);
+  std::shared_ptr<SimulatedChannel> ChannelTo(const std::string& address);
+
+  void Load(const std::string& address, const LoadCommand& command, double,
+            std::function<void(absl::StatusOr<LoadResult>)> done) override;
+  void Run(const std::string& address, const RunCommand& command, double,
+           std::function<void(absl::StatusOr<StepReport>)> done) override;
+  void WriteShard(const std::string& address, const WriteShardCommand& command, double,
+                  std::function<void(absl::StatusOr<ShardInfo>)> done) override;
+  void Profile(const std::string& address, const ProfileCommand& command, double,
+               std::function<void(absl::StatusOr<std::vector<LayerProfile>>)> done) override;
+  void Abort(const std::string& address, const Fence& fence, const std::string& reason) override;
+  void Release(const std::string& address, const Fence& fence) override;
+  void Reconnect(const std::string& address) override;
+
+  const Parts parts_;
+  std::unique_ptr<Journal> journal_;
+  std::unique_ptr<JobLoop> loop_;
+  std::vector<JobLoop::Work> posts_;
+  bool turn_asked_ = false;
+  int64_t turn_nanos_ = 0;
+  uint64_t turn_ = 0;         // the one that counts
+  int64_t busy_nanos_ = 0;    // the loop's thread waits for the journal until then
+  std::array<Worker, 2> effects_;
+  Worker planner_, checks_;
+  std::map<std::string, std::shared_ptr<SimulatedChannel>> channels_;  // by address
+  std::vector<std::shared_ptr<SimulatedChannel>> retired_;             // perhaps with calls
+};
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_TESTS_SIMULATION_COORDINATOR_PROCESS_H_

@@ -1,0 +1,192 @@
+#include "tests/simulation/memory_disk.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/check.h"
+
+namespace stagecoach {
+
+void MemoryDisk::Node::Remember(int64_t offset, int64_t length) {
+  const int64_t size = static_cast<int64_t>(bytes.size());
+  Change change{offset, size, {}};
+  if (offset < size) {
+    change.before = bytes.substr(static_cast<size_t>(offset), static_cast<size_t>(length));
+  }
+  changes.push_back(std::move(change));
+}
+
+sqlite3_io_methods MemoryDisk::MakeMethods() {
+  sqlite3_io_methods methods = {};
+  methods.iVersion = 2;  // with the log's index
+  methods.xClose = Close;
+  methods.xRead = Read;
+  methods.xWrite = Write;
+  methods.xTruncate = Truncate;
+  methods.xSync = Sync;
+  methods.xFileSize = Size;
+  methods.xLock = [](sqlite3_file*, int) { return SQLITE_OK; };
+  methods.xUnlock = [](sqlite3_file*, int) { return SQLITE_OK; };
+  methods.xCheckReservedLock = [](sqlite3_file*, int* result) { return *result = 0, SQLITE_OK; };
+  methods.xFileControl = [](sqlite3_file*, int, void*) { return SQLITE_NOTFOUND; };
+  methods.xSectorSize = [](sqlite3_file*) { return 4096; };
+  methods.xDeviceCharacteristics = [](sqlite3_file*) {
+    return SQLITE_IOCAP_POWERSAFE_OVERWRITE;  // as on every Unix
+  };
+  methods.xShmMap = MapIndex;
+  methods.xShmLock = [](sqlite3_file*, int, int, int) { return SQLITE_OK; };
+  methods.xShmBarrier = [](sqlite3_file*) {};
+  methods.xShmUnmap = UnmapIndex;
+  return methods;
+}
+
+MemoryDisk::MemoryDisk() : vfs_(*sqlite3_vfs_find(nullptr)) {
+  CHECK(active_ == nullptr) << "one disk at a time";
+  active_ = this;
+  vfs_.zName = "simulated-memory";
+  vfs_.szOsFile = sizeof(File);
+  vfs_.pNext = nullptr;
+  vfs_.xOpen = Open;
+  vfs_.xDelete = Delete;
+  vfs_.xAccess = Access;
+  vfs_.xFullPathname = FullPath;
+  CHECK(sqlite3_vfs_register(&vfs_, 1) == SQLITE_OK) << "the disk is taken for the default one";
+}
+
+MemoryDisk::~MemoryDisk() {
+  sqlite3_vfs_unregister(&vfs_);
+  active_ = nullptr;
+}
+
+void MemoryDisk::CutPower() {
+  for (auto& [path, node] : nodes_) {
+    for (auto change = node->changes.rbegin(); change != node->changes.rend(); ++change) {
+      std::string& bytes = node->bytes;
+      bytes.resize(static_cast<size_t>(change->size_before));
+      if (change->before.empty()) continue;
+      std::memcpy(bytes.data() + change->offset, change->before.data(), change->before.size());
+    }
+    node->changes.clear();
+  }
+}
+
+MemoryDisk::Copy MemoryDisk::Files() const {
+  Copy copy;
+  for (const auto& [path, node] : nodes_) copy[path] = node->bytes;
+  return copy;
+}
+
+void MemoryDisk::Restore(const Copy& copy) {
+  nodes_.clear();
+  for (const auto& [path, bytes] : copy) {
+    nodes_[path] = std::make_unique<Node>();
+    nodes_[path]->bytes = bytes;
+  }
+}
+
+int MemoryDisk::Open(sqlite3_vfs*, const char* path, sqlite3_file* file, int flags,
+                     int* out_flags) {
+  static const sqlite3_io_methods methods = MakeMethods();
+  File& opened = *reinterpret_cast<File*>(file);
+  file->pMethods = nullptr;
+  opened.is_temporary = path == nullptr;
+  if (opened.is_temporary) {
+    opened.node = new Node;
+  } else {
+    std::unique_ptr<Node>& node = active_->nodes_[path];
+    if (node == nullptr && (flags & SQLITE_OPEN_CREATE) == 0) {
+      active_->nodes_.erase(path);
+      return SQLITE_CANTOPEN;
+    }
+    if (node == nullptr && (active_->Broken() || active_->state_ == State::kFull)) {
+      const bool full = active_->state_ == State::kFull;
+      active_->nodes_.erase(path);
+      return full ? SQLITE_FULL : SQLITE_CANTOPEN;
+    }
+    if (node == nullptr) node = std::make_unique<Node>();
+    opened.node = node.get();
+  }
+  file->pMethods = &methods;
+  if (out_flags != nullptr) *out_flags = flags;
+  return SQLITE_OK;
+}
+
+int MemoryDisk::Delete(sqlite3_vfs*, const char* path, int) {
+  if (active_->Broken()) return SQLITE_IOERR;
+  return active_->nodes_.erase(path) > 0 ? SQLITE_OK : SQLITE_IOERR_DELETE_NOENT;
+}
+
+int MemoryDisk::Access(sqlite3_vfs*, const char* path, int, int* result) {
+  *result = active_->nodes_.contains(path) ? 1 : 0;
+  return SQLITE_OK;
+}
+
+int MemoryDisk::FullPath(sqlite3_vfs*, const char* path, int size, char* out) {
+  sqlite3_snprintf(size, out, "%s", path);
+  return SQLITE_OK;
+}
+
+int MemoryDisk::Close(sqlite3_file* file) {
+  File& opened = *reinterpret_cast<File*>(file);
+  if (opened.is_temporary) delete opened.node;
+  return SQLITE_OK;
+}
+
+int MemoryDisk::Read(sqlite3_file* file, void* bytes, int amount, sqlite3_int64 offset) {
+  const std::string& content = Of(file).bytes;
+  const int64_t there = std::clamp<int64_t>(static_cast<int64_t>(content.size()) - offset, 0, amount);
+  if (there > 0) std::memcpy(bytes, content.data() + offset, static_cast<size_t>(there));
+  if (there == amount) return SQLITE_OK;
+  std::memset(static_cast<char*>(bytes) + there, 0, static_cast<size_t>(amount - there));
+  return SQLITE_IOERR_SHORT_READ;
+}
+
+int MemoryDisk::Write(sqlite3_file* file, const void* bytes, int amount, sqlite3_int64 offset) {
+  if (active_->state_ == State::kFull) return SQLITE_FULL;
+  if (active_->Broken()) return SQLITE_IOERR_WRITE;
+  Node& node = Of(file);
+  node.Remember(offset, amount);
+  const size_t end = static_cast<size_t>(offset + amount);
+  if (node.bytes.size() < end) node.bytes.resize(end);
+  std::memcpy(node.bytes.data() + offset, bytes, static_cast<size_t>(amount));
+  return SQLITE_OK;
+}
+
+int MemoryDisk::Truncate(sqlite3_file* file, sqlite3_int64 size) {
+  if (active_->Broken()) return SQLITE_IOERR_TRUNCATE;
+  Node& node = Of(file);
+  if (static_cast<int64_t>(node.bytes.size()) <= size) return SQLITE_OK;
+  node.Remember(size, static_cast<int64_t>(node.bytes.size()) - size);
+  node.bytes.resize(static_cast<size_t>(size));
+  return SQLITE_OK;
+}
+
+int MemoryDisk::Sync(sqlite3_file* file, int) {
+  if (active_->Broken()) return SQLITE_IOERR_FSYNC;
+  ++active_->syncs_;
+  if (active_->state_ == State::kForgets) return SQLITE_OK;
+  Of(file).changes.clear();
+  return SQLITE_OK;
+}
+
+int MemoryDisk::Size(sqlite3_file* file, sqlite3_int64* size) {
+  *size = static_cast<sqlite3_int64>(Of(file).bytes.size());
+  return SQLITE_OK;
+}
+
+int MemoryDisk::MapIndex(sqlite3_file* file, int page, int page_size, int extend,
+                         void volatile** at) {
+  auto& index = Of(file).index;
+  while (extend != 0 && static_cast<int>(index.size()) <= page) {
+    index.push_back(std::make_unique<std::string>(static_cast<size_t>(page_size), '\0'));
+  }
+  *at = page < static_cast<int>(index.size()) ? index[static_cast<size_t>(page)]->data() : nullptr;
+  return SQLITE_OK;
+}
+
+int MemoryDisk::UnmapIndex(sqlite3_file* file, int) {
+  Of(file).index.clear();
+  return SQLITE_OK;
+}
+
+}  // namespace stagecoach

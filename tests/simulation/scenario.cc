@@ -1,0 +1,260 @@
+#include "tests/simulation/scenario.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "base/check.h"
+#include "network/layers/batch_norm.h"
+#include "network/layers/dropout.h"
+#include "network/layers/embedding.h"
+#include "network/layers/linear.h"
+#include "network/layers/relu.h"
+#include "network/zoo/gpt.h"
+#include "network/zoo/sequence.h"
+#include "plan/data/text.h"
+#include "plan/learning_rates/constant.h"
+#include "plan/optimizers/sgd.h"
+#include "tests/simulation/seeded_random.h"
+
+namespace stagecoach {
+namespace {
+
+constexpr int kVocabulary = 5, kContext = 2;
+constexpr size_t kDataBytes = 240;
+constexpr double kFirstFault = 0.4;      // the first one strikes before that
+constexpr double kMostBetween = 0.8;     // from one to the next
+constexpr double kMostJump = 60 * 86400;  // what ended 90 days ago is forgotten, by that clock
+constexpr double kLongest = 8;           // of those that heal
+
+SequenceSpec Small(std::vector<LayerSpec> layers) {
+  return {.width = 3, .context = kContext, .vocabulary = kVocabulary, .layers = std::move(layers)};
+}
+
+JobSpec Common() {
+  JobSpec spec;
+  spec.name = "simulated";
+  spec.seed = 7;
+  spec.data = TextData{.path = kDataFile, .bytes = true};
+  spec.training.steps = 6;
+  spec.training.batch_size = 3;
+  spec.training.micro_batches = 2;
+  spec.training.learning_rate = ConstantRate{.peak = 0.05};
+  spec.pipeline.stages = 1;
+  spec.pipeline.partition.kind = PartitionSpec::Kind::kUniform;
+  return spec;
+}
+
+// ---- what is drawn ------------------------------------------------------------------------------
+
+double LengthOf(SeededRandom& random) {
+  const double share = random.Share();
+  if (share < 0.5) return random.Between(0.01, 0.5);
+  if (share < 0.8) return random.Between(0.5, 2.5);
+  return random.Between(2.5, kLongest);
+}
+
+ScenarioJob DrawJob(SeededRandom& random, int number, int most_stages) {
+  ScenarioJob job;
+  job.id = absl::StrCat("job-", number);
+  job.family = random.From(0, kFamilies - 1);
+  job.spec = SpecOfFamily(job.family);
+  job.submit_at = number == 0 ? 0.01 : random.Between(0.01, 1.0);
+  JobSpec& spec = job.spec;
+  spec.pipeline.stages = random.From(1, most_stages);
+  const char* const schedules[] = {"gpipe", "one_forward_one_backward", "zero_bubble"};
+  spec.pipeline.schedule = random.Of(schedules);
+  const Rematerialization modes[] = {Rematerialization::kAlways, Rematerialization::kExceptFirst,
+                                     Rematerialization::kNever};
+  spec.pipeline.rematerialization = random.Of(modes);
+  if (random.Chance(0.1)) spec.pipeline.partition.kind = PartitionSpec::Kind::kAuto;
+  spec.pipeline.continue_with_fewer_stages = random.Chance(0.2);
+  spec.checkpoint.every_steps = random.From(0, 4);
+  spec.checkpoint.keep = random.From(1, 3);
+  if (random.Chance(0.05)) job.cancel_at = random.Between(0.05, 4);
+  return job;
+}
+
+constexpr absl::StatusCode kFolderCodes[] = {
+    absl::StatusCode::kUnavailable, absl::StatusCode::kDataLoss,
+    absl::StatusCode::kResourceExhausted, absl::StatusCode::kPermissionDenied};
+
+// Kinds by how often they are drawn: what there is most of in the world comes most.
+constexpr Fault::Kind kDrawn[] = {
+    Fault::Kind::kKill,        Fault::Kind::kKill,        Fault::Kind::kKill,
+    Fault::Kind::kKill,        Fault::Kind::kStop,        Fault::Kind::kStop,
+    Fault::Kind::kStop,        Fault::Kind::kPowerCut,    Fault::Kind::kBlackout,
+    Fault::Kind::kDrain,       Fault::Kind::kPartition,   Fault::Kind::kPartition,
+    Fault::Kind::kOneWay,      Fault::Kind::kOneWay,      Fault::Kind::kIsolation,
+    Fault::Kind::kIsolation,   Fault::Kind::kReset,       Fault::Kind::kReset,
+    Fault::Kind::kDelay,       Fault::Kind::kDelay,       Fault::Kind::kLoss,
+    Fault::Kind::kFlips,       Fault::Kind::kFlips,       Fault::Kind::kRepeats,
+    Fault::Kind::kRepeats,     Fault::Kind::kOldJournal,  Fault::Kind::kJournalFull,
+    Fault::Kind::kJournalFails, Fault::Kind::kJournalSlow, Fault::Kind::kFolderFull,
+    Fault::Kind::kFolderFails, Fault::Kind::kHostFolder,  Fault::Kind::kFolderSlow,
+    Fault::Kind::kRot,         Fault::Kind::kClockJump,   Fault::Kind::kSlowStage};
+
+void DrawAmount(SeededRandom& random, Fault* fault) {
+  switch (fault->kind) {
+    case Fault::Kind::kDelay:
+      fault->amount = random.Between(0.002, 0.2);
+      return;
+    case Fault::Kind::kLoss:
+      fault->amount = random.Between(0.01, 0.3);
+      return;
+    case Fault::Kind::kFlips:
+      fault->amount = random.Between(0.002, 0.1);
+      return;
+    case Fault::Kind::kRepeats:
+      fault->amount = random.Between(0.05, 0.8);
+      return;
+    case Fault::Kind::kOldJournal:
+      fault->amount = random.Between(0.02, 2);
+      return;
+    case Fault::Kind::kJournalSlow:
+      fault->amount = random.Between(10, 500);
+      return;
+    case Fault::Kind::kFolderSlow:
+      fault->amount = random.Between(10, 300);
+      return;
+    case Fault::Kind::kFolderFull:
+      fault->amount = random.Between(0, 3000);
+      return;
+    case Fault::Kind::kFolderFails:
+    case Fault::Kind::kHostFolder:
+      fault->amount = random.Chance(0.5) ? 1 : random.Between(0.05, 0.8);
+      fault->other = static_cast<int>(random.Of(kFolderCodes));
+      return;
+    case Fault::Kind::kClockJump:
+      fault->amount = random.Between(-1, 1) * (random.Chance(0.5) ? 10 : kMostJump);
+      return;
+    case Fault::Kind::kSlowStage:
+      fault->amount = random.Between(3, 20);
+      return;
+    default:
+      return;
+  }
+}
+
+Fault DrawFault(SeededRandom& random, int stages, double at, bool may_last) {
+  Fault fault;
+  fault.kind = random.Of(kDrawn);
+  fault.at = at;
+  fault.until = at + LengthOf(random);
+  // One of its ends is the coordinator's as often as all stages together.
+  fault.host = random.Chance(0.4) ? 0 : random.From(1, stages);
+  fault.other = random.From(0, stages - 1);
+  if (fault.other >= fault.host) ++fault.other;
+  const bool of_stage = fault.kind == Fault::Kind::kDrain || fault.kind == Fault::Kind::kSlowStage;
+  if (of_stage && fault.host == 0) fault.host = random.From(1, stages);
+  if (fault.kind == Fault::Kind::kOldJournal) fault.host = 0;
+  DrawAmount(random, &fault);
+  if (may_last && random.Chance(0.5)) fault.until = Fault::kForever;
+  return fault;
+}
+
+}  // namespace
+
+std::string DataText() {
+  SeededRandom random(1);
+  std::string text(kDataBytes, '\0');
+  for (char& c : text) c = static_cast<char>(random.Below(kVocabulary));
+  return text;
+}
+
+JobSpec SpecOfFamily(int family) {
+  JobSpec spec = Common();
+  switch (family) {
+    case 0:
+      spec.model = Small({EmbeddingSpec{}, LinearSpec{.out = 4}, ReluSpec{},
+                          DropoutSpec{.rate = 0.25}, LinearSpec{.out = kVocabulary}});
+      spec.evaluation = {.every_steps = 2, .batches = 2};
+      return spec;
+    case 1:
+      spec.model = Small({EmbeddingSpec{}, LinearSpec{.out = 4}, BatchNormSpec{.momentum = 0.3},
+                          LinearSpec{.out = kVocabulary}});
+      spec.training.gradient_clip_norm = 0.5;
+      spec.training.average = {.decay = 0.6};
+      spec.evaluation = {.every_steps = 3, .batches = 1};
+      return spec;
+    case 2:
+      spec.model = GptSpec{.layers = 1,
+                           .width = 2,
+                           .heads = 1,
+                           .context = kContext,
+                           .vocabulary = kVocabulary,
+                           .tied_embeddings = true};
+      spec.training.steps = 4;
+      spec.training.gradient_clip_norm = 1;
+      return spec;
+    case 3:
+      spec.model = Small({EmbeddingSpec{.dropout = 0.1}, LinearSpec{.out = 3}, ReluSpec{},
+                          LinearSpec{.out = kVocabulary, .bias = false}});
+      spec.training.optimizer = SgdSpec{.momentum = 0.9};
+      spec.training.micro_batches = 3;
+      spec.training.steps = 8;
+      return spec;
+    case 4:
+      spec.model = Small({EmbeddingSpec{}, ReluSpec{}, LinearSpec{.out = kVocabulary}});
+      spec.training.micro_batches = 1;
+      spec.training.steps = 10;
+      spec.evaluation = {.every_steps = 5, .batches = 1};
+      return spec;
+    default:
+      CHECK(false) << "family " << family;
+  }
+}
+
+double Scenario::LastHeal() const {
+  double last = 0;
+  for (const Fault& fault : faults) {
+    last = std::max(last, fault.until < Fault::kForever ? fault.until : fault.at);
+  }
+  return last;
+}
+
+Scenario ScenarioOf(uint64_t seed) {
+  SeededRandom random(seed ^ 0x5ca1ab1e);
+  Scenario scenario;
+  scenario.seed = seed;
+  scenario.safety = random.Chance(0.1);
+  const int most_stages = random.From(1, 3);
+  scenario.stages = std::max(2, most_stages + random.From(0, 1));
+  scenario.jobs.push_back(DrawJob(random, 0, most_stages));
+  if (random.Chance(0.1)) scenario.jobs.push_back(DrawJob(random, 1, most_stages));
+  const int faults = random.Chance(0.02) ? 0 : random.From(1, random.Chance(0.2) ? 7 : 4);
+  double at = random.Between(0, kFirstFault);
+  for (int i = 0; i < faults; ++i) {
+    scenario.faults.push_back(DrawFault(random, scenario.stages, at, scenario.safety));
+    at += random.Between(0, kMostBetween);
+  }
+  return scenario;
+}
+
+Scenario Undisturbed(int family) {
+  Scenario scenario;
+  scenario.stages = 2;
+  scenario.jobs.push_back({"job-0", family, SpecOfFamily(family)});
+  return scenario;
+}
+
+std::string ScenarioText(const Scenario& scenario) {
+  std::string text = absl::StrFormat("seed %d, %s, %d stages\n", scenario.seed,
+                                     scenario.safety ? "safety" : "liveness", scenario.stages);
+  for (const ScenarioJob& job : scenario.jobs) {
+    absl::StrAppendFormat(
+        &text,
+        "  %s: family %d, K %d, %s, %s, checkpoint every %d keep %d, partition %s%s, submitted at "
+        "%g, cancelled at %g\n",
+        job.id, job.family, job.spec.pipeline.stages, job.spec.pipeline.schedule,
+        RematerializationName(job.spec.pipeline.rematerialization),
+        job.spec.checkpoint.every_steps, job.spec.checkpoint.keep,
+        job.spec.pipeline.partition.kind == PartitionSpec::Kind::kAuto ? "auto" : "uniform",
+        job.spec.pipeline.continue_with_fewer_stages ? ", fewer stages will do" : "",
+        job.submit_at, job.cancel_at);
+  }
+  for (const Fault& fault : scenario.faults) absl::StrAppend(&text, "  ", FaultText(fault), "\n");
+  return text;
+}
+
+}  // namespace stagecoach

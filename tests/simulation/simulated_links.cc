@@ -1,0 +1,135 @@
+#include "tests/simulation/simulated_links.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "base/check.h"
+#include "tests/simulation/simulated_stream.h"
+
+namespace stagecoach {
+namespace {
+
+class SimulatedLink final : public Link {
+ public:
+  explicit SimulatedLink(std::shared_ptr<LinkCore> core) : core_(std::move(core)) {}
+  ~SimulatedLink() override {
+    core_->SetReadyCallback(nullptr);
+    core_->Close(absl::CancelledError("this end of the link was destroyed"));
+    core_->Detach();
+  }
+  bool TrySend(TensorMessage&& message) override { return core_->TrySend(std::move(message)); }
+  std::optional<TensorMessage> TryReceive() override { return core_->TryReceive(); }
+  absl::Status status() const override { return core_->status(); }
+  void Close(absl::Status reason) override { core_->Close(reason); }
+  void SetReadyCallback(std::function<void()> callback) override {
+    core_->SetReadyCallback(std::move(callback));
+  }
+  LinkStatistics statistics() const override { return core_->statistics(); }
+
+ private:
+  const std::shared_ptr<LinkCore> core_;
+};
+
+}  // namespace
+
+std::shared_ptr<LinkCore> SimulatedLinks::MakeCore(const BoundaryId& boundary,
+                                                   const std::string& peer, bool upstream_end,
+                                                   Allocator& allocator,
+                                                   int64_t most_message_bytes) {
+  LinkCore::Options core;
+  core.most_message_bytes = most_message_bytes;
+  core.boundary = boundary;
+  core.peer = peer;
+  core.upstream_end = upstream_end;
+  core.allocator = &allocator;
+  core.totals = upstream_end ? &downstream_totals_ : &upstream_totals_;
+  core.progress = parts_.progress;
+  return std::make_shared<LinkCore>(std::move(core));
+}
+
+std::unique_ptr<Link> SimulatedLinks::Dial(const std::string& address, const BoundaryId& boundary,
+                                           Allocator& allocator, int64_t most_message_bytes) {
+  const auto core = MakeCore(boundary, address, true, allocator, most_message_bytes);
+  const auto stream = std::make_shared<SimulatedStream>(this, true, nullptr, core);
+  Keep(stream);
+  stream->DialTo(parts_.host_of(address));
+  return std::make_unique<SimulatedLink>(core);
+}
+
+std::unique_ptr<Link> SimulatedLinks::Accept(const BoundaryId& boundary, Allocator& allocator,
+                                             int64_t most_message_bytes) {
+  const auto core = MakeCore(boundary, absl::StrCat("stage ", boundary.upstream.value), false,
+                             allocator, most_message_bytes);
+  Incarnation& newest = newest_[boundary.job];
+  newest = std::max(newest, Incarnation{boundary.term, boundary.generation});
+  if (const auto found = early_.find(boundary); found != early_.end()) {
+    const Early early = std::move(found->second);
+    early_.erase(found);
+    early.stream->Bind(core, early.hello);
+  } else {
+    accepting_[boundary] = core;
+  }
+  return std::make_unique<SimulatedLink>(core);
+}
+
+void SimulatedLinks::OnHello(const std::shared_ptr<SimulatedStream>& stream,
+                             const LinkHello& hello) {
+  std::shared_ptr<LinkCore> core;
+  const absl::Status refused = Match(stream, hello, &core);
+  if (!refused.ok()) {
+    stream->Refuse(refused);
+  } else if (core != nullptr) {
+    stream->Bind(std::move(core), hello);
+  }
+}
+
+// As GrpcLinkConnector's.
+absl::Status SimulatedLinks::Match(const std::shared_ptr<SimulatedStream>& stream,
+                                   const LinkHello& hello, std::shared_ptr<LinkCore>* core) {
+  const BoundaryId& boundary = hello.boundary;
+  if (hello.protocol != kLinkProtocol) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "peer speaks link protocol ", hello.protocol, ", this program ", kLinkProtocol));
+  }
+  const Incarnation incarnation{boundary.term, boundary.generation};
+  const auto newest = newest_.find(boundary.job);
+  if (newest != newest_.end() && incarnation < newest->second) {
+    return absl::AbortedError(
+        absl::StrCat(boundary.ToString(), ": this stage has accepted term ", newest->second.first,
+                     " generation ", newest->second.second));
+  }
+  if (const auto found = accepting_.find(boundary); found != accepting_.end()) {
+    *core = found->second.lock();
+    accepting_.erase(found);
+    if (*core != nullptr) return absl::OkStatus();
+  } else if (newest != newest_.end() && incarnation == newest->second) {
+    return absl::AlreadyExistsError(
+        absl::StrCat(boundary.ToString(), ": another stream serves this boundary"));
+  }
+  if (early_.contains(boundary)) {
+    return absl::AlreadyExistsError(
+        absl::StrCat(boundary.ToString(), ": another stream waits for this boundary"));
+  }
+  early_[boundary] = {stream, hello};
+  return absl::OkStatus();
+}
+
+void SimulatedLinks::OnEndedWhileWaiting(const SimulatedStream* stream) {
+  std::erase_if(early_,
+                [stream](const auto& entry) { return entry.second.stream.get() == stream; });
+}
+
+void SimulatedLinks::Keep(const std::shared_ptr<SimulatedStream>& stream) {
+  std::erase_if(streams_, [](const auto& kept) { return kept.expired(); });
+  streams_.push_back(stream);
+}
+
+void SimulatedLinks::LetGo() {
+  for (const auto& kept : streams_) {
+    if (const auto stream = kept.lock(); stream != nullptr) stream->LetGo();
+  }
+  streams_.clear();
+  early_.clear();
+}
+
+}  // namespace stagecoach

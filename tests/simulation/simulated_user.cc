@@ -1,0 +1,77 @@
+#include "tests/simulation/simulated_user.h"
+
+#include "absl/strings/str_cat.h"
+
+namespace stagecoach {
+namespace {
+
+constexpr double kEvery = 0.2;     // a look at what is to be done
+constexpr double kPatience = 2.0;  // for an answer
+
+}  // namespace
+
+SimulatedUser::SimulatedUser(const Parts& parts, const ScenarioJob& job)
+    : parts_(parts), job_(job), next_watch_(parts.first_watch) {
+  parts_.time->After(job.submit_at, [this] { Look(); });
+}
+
+void SimulatedUser::Look() {
+  parts_.time->After(kEvery, [this] { Look(); });
+  if (ended_) return;
+  CoordinatorProcess* const coordinator = parts_.coordinator();
+  if (coordinator == nullptr) {
+    asked_ = watches_ = 0;
+    return;
+  }
+  const double now = parts_.time->seconds();
+  if (asked_ == coordinator->process() && now < asked_at_ + kPatience) return;
+  if (!accepted_) return Submit(*coordinator);
+  if (now >= job_.cancel_at && !cancel_answered_) return Cancel(*coordinator);
+  if (watches_ != coordinator->process()) Watch(*coordinator);
+}
+
+// Answers of a coordinator that ends meanwhile never come: what is asked of it is an event of its process.
+void SimulatedUser::Submit(CoordinatorProcess& coordinator) {
+  asked_ = coordinator.process();
+  asked_at_ = parts_.time->seconds();
+  coordinator.Ask([this](JobLoop& loop) {
+    loop.Submit(job_.id, job_.spec, [this](const absl::StatusOr<JobView>& view) {
+      asked_ = 0;
+      accepted_ = accepted_ || view.ok();
+      if (accepted_ || !absl::IsInvalidArgument(view.status())) return;
+      complaint_ = absl::StrCat("not accepted: ", view.status().ToString());
+    });
+  });
+}
+
+void SimulatedUser::Cancel(CoordinatorProcess& coordinator) {
+  asked_ = coordinator.process();
+  asked_at_ = parts_.time->seconds();
+  coordinator.Ask([this](JobLoop& loop) {
+    const absl::StatusOr<JobView> view = loop.Cancel(job_.id);
+    asked_ = 0;
+    cancel_answered_ = view.ok();
+    cancelled_ = view.ok() && view->phase == JobPhase::kCancelled;
+  });
+}
+
+void SimulatedUser::Watch(CoordinatorProcess& coordinator) {
+  watches_ = coordinator.process();
+  coordinator.Ask([this, process = coordinator.process()](JobLoop& loop) {
+    loop.Watch(
+        next_watch_++, job_.id, watched_.empty() ? 0 : watched_.back().number,
+        [this](const JobRecord& record) {
+          watched_.push_back(record);
+          ended_ = ended_ || record.kind == JobRecord::Kind::kFinished;
+          return true;
+        },
+        [this, process](const absl::Status& status) {
+          if (absl::IsNotFound(status)) {
+            complaint_ = absl::StrCat("an accepted job was lost: ", status.ToString());
+          }
+          if (watches_ == process) watches_ = 0;
+        });
+  });
+}
+
+}  // namespace stagecoach

@@ -1,0 +1,131 @@
+// The simulator itself: a seed is a run, and what is wrong is found. The seeds are run by simulate_main.cc.
+#include "tests/simulation/simulation.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <set>
+
+#include "coordinator/journal/journal.h"
+
+namespace stagecoach {
+namespace {
+
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+TEST(Simulation, ASeedIsTheSameRunTwice) {
+  std::set<uint64_t> hashes;
+  for (uint64_t seed = 1; seed <= 30; ++seed) {
+    const WorldEnding first = RunSeed(seed).ending, second = RunSeed(seed).ending;
+    EXPECT_EQ(first.hash, second.hash) << ReplayLine(seed);
+    EXPECT_EQ(first.events, second.events) << ReplayLine(seed);
+    hashes.insert(first.hash);
+  }
+  EXPECT_EQ(hashes.size(), 30u) << "seeds differ";
+}
+
+TEST(Simulation, EveryFamilyHasOneTruth) {
+  std::set<std::string> digests;
+  for (int family = 0; family < kFamilies; ++family) {
+    const Truth& truth = TruthOf(family);
+    EXPECT_THAT(truth.digest, HasSubstr("sha256:"));
+    EXPECT_THAT(truth.tensors, HasSubstr("opt/"));
+    EXPECT_EQ(static_cast<int64_t>(truth.steps.size()), SpecOfFamily(family).training.steps);
+    digests.insert(truth.digest);
+  }
+  EXPECT_EQ(static_cast<int>(digests.size()), kFamilies);
+}
+
+TEST(Simulation, AllKindsOfFaultsAreDrawn) {
+  std::set<Fault::Kind> drawn;
+  for (uint64_t seed = 1; seed <= 1000; ++seed) {
+    for (const Fault& fault : ScenarioOf(seed).faults) drawn.insert(fault.kind);
+  }
+  EXPECT_EQ(drawn.size(), static_cast<size_t>(Fault::Kind::kSlowStage) + 1);
+}
+
+// An oracle that is blind finds nothing in thousands of seeds either.
+uint64_t FirstWrong(PlantedFault planted, uint64_t most, std::string* report) {
+  for (uint64_t seed = 1; seed <= most; ++seed) {
+    const SeedResult result = RunSeed(seed, {.planted = planted});
+    if (result.violations.empty()) continue;
+    *report = result.report;
+    return seed;
+  }
+  return 0;
+}
+
+TEST(SimulationCanary, AnUpdateWithAnotherLearningRateIsFound) {
+  std::string report;
+  const uint64_t seed = FirstWrong(PlantedFault::kWrongUpdate, 20, &report);
+  ASSERT_NE(seed, 0u);
+  EXPECT_THAT(RunSeed(seed).violations, IsEmpty()) << "without it the seed is fine";
+  EXPECT_THAT(report, HasSubstr(ReplayLine(seed)));
+  EXPECT_THAT(report, HasSubstr("has loss"));
+}
+
+TEST(SimulationCanary, ADiskThatForgetsWhatItHasSyncedIsFound) {
+  std::string report;
+  const uint64_t seed = FirstWrong(PlantedFault::kForgetfulDisk, 1000, &report);
+  ASSERT_NE(seed, 0u);
+  EXPECT_THAT(RunSeed(seed).violations, IsEmpty()) << "without it the seed is fine";
+  EXPECT_THAT(report, HasSubstr("WRONG"));
+}
+
+// ---- the journal's disk -------------------------------------------------------------------------
+
+JournalJob Entry(const std::string& id, uint64_t sequence) { return {id, sequence, 1, "spec", "", ""}; }
+
+std::set<std::string> JobsOf(Journal& journal) {
+  std::set<std::string> ids;
+  EXPECT_TRUE(journal.EachJob([&ids](const JournalJob& job) { ids.insert(job.id); }).ok());
+  return ids;
+}
+
+TEST(MemoryDisk, KeepsWhatWasPromisedThroughAPowerCut) {
+  MemoryDisk disk;
+  {
+    auto journal = Journal::Open("/a/journal.sqlite");
+    ASSERT_TRUE(journal.ok()) << journal.status();
+    ASSERT_TRUE((*journal)->AddJob(Entry("first", 1)).ok());
+    ASSERT_TRUE((*journal)->AddJob(Entry("second", 2)).ok());
+    disk.Set(MemoryDisk::State::kFrozen);
+  }
+  disk.Set(MemoryDisk::State::kGood);
+  disk.CutPower();
+  auto journal = Journal::Open("/a/journal.sqlite");
+  ASSERT_TRUE(journal.ok()) << journal.status();
+  EXPECT_THAT(JobsOf(**journal), testing::ElementsAre("first", "second"));
+}
+
+TEST(MemoryDisk, IsFullAndHasRoomAgain) {
+  MemoryDisk disk;
+  auto journal = Journal::Open("/a/journal.sqlite");
+  ASSERT_TRUE(journal.ok()) << journal.status();
+  disk.Set(MemoryDisk::State::kFull);
+  EXPECT_TRUE(absl::IsResourceExhausted((*journal)->AddJob(Entry("first", 1))));
+  disk.Set(MemoryDisk::State::kGood);
+  EXPECT_TRUE((*journal)->AddJob(Entry("second", 2)).ok());
+  EXPECT_THAT(JobsOf(**journal), testing::ElementsAre("second"));
+}
+
+TEST(MemoryDisk, GoesBackToACopy) {
+  MemoryDisk disk;
+  MemoryDisk::Copy copy;
+  {
+    auto journal = Journal::Open("/a/journal.sqlite");
+    ASSERT_TRUE(journal.ok()) << journal.status();
+    ASSERT_TRUE((*journal)->AddJob(Entry("first", 1)).ok());
+    copy = disk.Files();
+    ASSERT_TRUE((*journal)->AddJob(Entry("second", 2)).ok());
+  }
+  disk.Restore(copy);
+  auto journal = Journal::Open("/a/journal.sqlite");
+  ASSERT_TRUE(journal.ok()) << journal.status();
+  EXPECT_THAT(JobsOf(**journal), testing::ElementsAre("first"));
+}
+
+}  // namespace
+}  // namespace stagecoach

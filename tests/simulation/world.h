@@ -1,0 +1,128 @@
+// World: a coordinator, stages, users and all that lies between them, under one seed, on one thread and one virtual clock.
+// Real are the job loop, the journal (SQLite, on a disk in memory), the checkpoint store, the stages' engines with their
+// numbers, the links' frames and credits, and the conversion and checksum of messages that are damaged. Played are threads,
+// TCP, gRPC's channels and streams, disks, clocks and users. docs/reliability.md, "The simulator", has the whole list.
+// Ownership: owns everything. One at a time in a process (MemoryDisk).
+// Threads:   one.
+// Units:     virtual seconds.
+#ifndef STAGECOACH_TESTS_SIMULATION_WORLD_H_
+#define STAGECOACH_TESTS_SIMULATION_WORLD_H_
+
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "checkpoint/fault_file_system.h"
+#include "tests/simulation/coordinator_process.h"
+#include "tests/simulation/event_trace.h"
+#include "tests/simulation/host_files.h"
+#include "tests/simulation/memory_disk.h"
+#include "tests/simulation/scenario.h"
+#include "tests/simulation/simulated_network.h"
+#include "tests/simulation/simulated_user.h"
+#include "tests/simulation/stage_server_process.h"
+
+namespace stagecoach {
+
+// A fault that somebody could make in the code: what does not find it is blind.
+enum class PlantedFault {
+  kNone,
+  kWrongUpdate,    // a stage applies another learning rate once, and reports the one that it was told
+  kForgetfulDisk,  // the journal's disk answers a sync before anything is on it
+};
+
+// What became of a job.
+struct JobEnding {
+  ScenarioJob job;
+  bool accepted = false, ended = false, cancelled = false;
+  bool can_be_read = true;           // a coordinator was there in the end
+  std::string complaint;             // something that must not be, seen on the way
+  JobPhase phase = JobPhase::kSubmitted;
+  std::string message;
+  std::vector<JobRecord> records;    // all, as the journal has them in the end
+  std::vector<JobRecord> watched;    // as a user saw them come
+  std::string tensors;               // digests of the last checkpoint's tensors by name; empty: it cannot be read
+  double ended_seconds = 0;
+};
+
+struct WorldEnding {
+  std::vector<JobEnding> jobs;
+  std::vector<std::pair<double, Fault>> struck;  // faults that met something, with when
+  bool livelock = false;      // events without end
+  bool old_journal = false;   // the coordinator began with a copy from before
+  double seconds = 0;
+  uint64_t events = 0, hash = 0;
+};
+
+class World {
+ public:
+  struct Options {
+    bool shown = false;  // tell what happens, on stderr
+    PlantedFault planted = PlantedFault::kNone;
+  };
+  World(const Scenario& scenario, const Options& options);
+  ~World();
+
+  // Until all users have seen the end of their jobs, or the time is up.
+  WorldEnding Run(double limit_seconds);
+
+ private:
+  struct Host {
+    std::string address;
+    std::unique_ptr<HostClock> clock;
+    std::unique_ptr<HostFiles> files;
+    std::unique_ptr<StageServerProcess> stage;
+    double slowness = 1;
+  };
+  static constexpr int kCoordinatorHost = 0;
+
+  int hosts() const { return static_cast<int>(hosts_.size()); }
+  void StartProcess(int host);
+  void EndProcess(int host, bool power_cut);
+  void StartStage(int host);
+  void StartCoordinator();
+  void StartAt(double when, int host);
+  void KeepJournal(const Fault& fault);
+  std::function<void(StageRequest*)> PlantedAt(int host);
+
+  void Strike(const Fault& fault);
+  void Heal(const Fault& fault);
+  void ForPaths(const Fault& fault, void (World::*what)(int from, int to));
+  void ClosePath(int from, int to);
+  void OpenPath(int from, int to);
+  void FillFolder(const Fault& fault);
+  void Blackout(const Fault& fault);
+  void BeginOldJournal(const Fault& fault);
+  void Rot();
+
+  bool AllEnded() const;
+  JobEnding EndingOf(const SimulatedUser& user);
+  std::string TensorsOf(const std::string& job);
+
+  const Scenario scenario_;
+  const Options options_;
+  VirtualTime time_;
+  SeededRandom random_;
+  EventTrace trace_;
+  SimulatedNetwork network_;
+  MemoryDisk disk_;
+  FaultFileSystem storage_;
+  std::unique_ptr<HostFiles> coordinator_files_;
+  std::unique_ptr<CheckpointStore> store_;
+  std::unique_ptr<JobCodec> codec_;
+  std::vector<Host> hosts_;
+  std::unique_ptr<CoordinatorProcess> coordinator_;
+  std::vector<std::unique_ptr<SimulatedUser>> users_;
+  std::map<std::pair<int, int>, int> closed_;  // how many faults keep a path closed
+  std::map<double, MemoryDisk::Copy> old_journals_;  // by when they will be put back
+  double journal_slowness_ = 1, folder_slowness_ = 1;
+  bool planted_ = false, old_journal_ = false;
+  std::map<std::string, double> ended_seconds_;  // by job
+  std::vector<std::pair<double, Fault>> struck_;
+};
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_TESTS_SIMULATION_WORLD_H_
