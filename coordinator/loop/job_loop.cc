@@ -36,6 +36,11 @@ JobDefinition DefinitionOf(const JournalJob& entry, const JobSpec& spec) {
 
 }  // namespace
 
+uint64_t LeastTerm(const Clock& clock) {
+  constexpr int64_t kNanosPerMilli = 1'000'000;
+  return static_cast<uint64_t>(std::max<int64_t>(0, clock.UnixNanos() / kNanosPerMilli));
+}
+
 JobLoop::JobLoop(Parts parts)
     : parts_(std::move(parts)),
       inbox_(std::make_shared<Inbox>(Inbox{this, parts_.outside.clock, parts_.post})),

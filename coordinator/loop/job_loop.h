@@ -31,6 +31,11 @@
 
 namespace stagecoach {
 
+// What the term of a coordinator that starts now is at least: the wall clock's milliseconds, finer than two starts can be
+// apart. So one whose journal is a copy from before takes no term that was used since, unless its clock went back too
+// (JobLoop::MeetTerm).
+uint64_t LeastTerm(const Clock& clock);
+
 class JobLoop {
  public:
   using Work = std::function<void()>;

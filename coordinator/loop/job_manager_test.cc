@@ -128,12 +128,13 @@ class JobManagerTest : public ::testing::Test {
   }
   ~JobManagerTest() override { std::filesystem::remove_all(folder_); }
 
-  absl::StatusOr<std::unique_ptr<JobManager>> Start(StageClient& stages) {
+  absl::StatusOr<std::unique_ptr<JobManager>> Start(StageClient& stages,
+                                                    const Clock* clock = SystemClock::Get()) {
     JobManagerOptions options;
     options.state_folder = folder_ + "/state";
     options.lease_seconds = 600;  // nobody renews here
     return JobManager::Start(options,
-                             {&stages, &store_, PosixFileSystem(), &codec_, SystemClock::Get()});
+                             {&stages, &store_, PosixFileSystem(), &codec_, clock});
   }
 
   // Calls and waits for the answer.
@@ -262,6 +263,23 @@ TEST_F(JobManagerTest, RefusesASecondCoordinatorOnOneStateFolder) {
   EXPECT_THAT(second.message(), HasSubstr(folder_ + "/state"));
   first.reset();
   EXPECT_GT(Start(stages).value()->term(), term);
+}
+
+// Symptom: a journal was put back within a second of the coordinator's last start, and the next one took the same term:
+// a stage answered its load as one that it had done already, without looking at the folder of checkpoints, and the job
+// ended as FAILED for a folder that it saw. Found by the simulator.
+TEST_F(JobManagerTest, ACopyOfTheJournalGivesNoTermOfTheSameSecondTwice) {
+  AnsweringStages stages;
+  ManualClock clock(int64_t{1'750'000'000} * 1'000'000'000);
+  const std::string journal = folder_ + "/state/journal.sqlite", copy = folder_ + "/copy.sqlite";
+  Start(stages, &clock).value().reset();
+  std::filesystem::copy(journal, copy);
+  clock.AdvanceNanos(300'000'000);
+  const uint64_t used = Start(stages, &clock).value()->term();
+  for (const char* suffix : {"", "-wal", "-shm"}) std::filesystem::remove(journal + suffix);
+  std::filesystem::copy(copy, journal);
+  clock.AdvanceNanos(300'000'000);
+  EXPECT_GT(Start(stages, &clock).value()->term(), used);
 }
 
 TEST_F(JobManagerTest, AnswersEveryoneAtShutdownAndTakesTheJobUpAgain) {

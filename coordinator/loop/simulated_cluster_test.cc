@@ -91,6 +91,7 @@ void SimulatedCluster::StartCoordinator() {
   absl::StatusOr<std::unique_ptr<Journal>> journal = Journal::Open(journal_path());
   CHECK(journal.ok()) << journal.status();
   journal_ = *std::move(journal);
+  // Coarser than LeastTerm, so that a journal that went back is behind what stages know.
   const absl::StatusOr<uint64_t> term =
       journal_->RaiseTerm(static_cast<uint64_t>(clock_.UnixSeconds()));
   CHECK(term.ok()) << term.status();
