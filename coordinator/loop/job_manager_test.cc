@@ -133,8 +133,7 @@ class JobManagerTest : public ::testing::Test {
     JobManagerOptions options;
     options.state_folder = folder_ + "/state";
     options.lease_seconds = 600;  // nobody renews here
-    return JobManager::Start(options,
-                             {&stages, &store_, PosixFileSystem(), &codec_, clock});
+    return JobManager::Start(options, {&stages, &store_, PosixFileSystem(), &codec_, clock});
   }
 
   // Calls and waits for the answer.

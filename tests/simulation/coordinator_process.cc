@@ -11,10 +11,11 @@ namespace stagecoach {
 namespace {
 
 constexpr char kStateFolder[] = "/state";
-constexpr double kMostThread = 0.0001;                          // until a thread gets round to it
-constexpr double kLeastEffect = 0.001, kMostEffect = 0.006;     // of file work
+constexpr double kMostThread = 0.0001;                       // until a thread gets round to it
+constexpr double kLeastEffect = 0.001, kMostEffect = 0.006;  // of file work
 constexpr double kLeastPlan = 0.0005, kMostPlan = 0.003;
-constexpr double kLeastSync = 0.0002, kMostSync = 0.003;        // of the journal
+constexpr double kLeastSync = 0.0002, kMostSync = 0.003;  // of the journal
+constexpr double kDrainSeconds = 10;
 constexpr double kFarSeconds = 3600;  // nothing is due before that
 
 }  // namespace
@@ -25,17 +26,17 @@ absl::StatusOr<std::unique_ptr<CoordinatorProcess>> CoordinatorProcess::Start(co
   CoordinatorProcess* const raw = process.get();
   ASSIGN_OR_RETURN(process->journal_, Journal::Open(std::string(kStateFolder) + "/journal.sqlite"));
   JobLoop::Parts inside;
-  ASSIGN_OR_RETURN(inside.term, process->journal_->RaiseTerm(
-                                    static_cast<uint64_t>(parts.clock->UnixSeconds())));
+  ASSIGN_OR_RETURN(inside.term, process->journal_->RaiseTerm(LeastTerm(*parts.clock)));
   parts.trace->Note("coordinator's term", parts.host, inside.term);
   inside.options.state_folder = kStateFolder;
+  inside.options.hold_jobs = parts.holds_jobs;
   inside.outside.stages = raw;
   inside.outside.checkpoints = parts.store;
   inside.outside.file_system = parts.files;
   inside.outside.codec = parts.codec;
   inside.outside.clock = parts.clock;
-  inside.outside.on_record = [trace = parts.trace, on_end = parts.on_end](
-                                 const std::string& job, const JobRecord& record) {
+  inside.outside.on_record = [trace = parts.trace, on_end = parts.on_end](const std::string& job,
+                                                                          const JobRecord& record) {
     if (record.kind == JobRecord::Kind::kFinished) on_end(job);
     trace->Note("record", static_cast<int>(record.kind), record.step);
     if (trace->shown()) trace->Say(record.details.empty() ? record.message : record.details);
@@ -64,6 +65,7 @@ absl::StatusOr<std::unique_ptr<CoordinatorProcess>> CoordinatorProcess::Start(co
 }
 
 CoordinatorProcess::~CoordinatorProcess() {
+  if (closed_) loop_->Close();
   loop_.reset();
   // To close a database is to write its log into it, which a process that is killed does not.
   const MemoryDisk::State state = parts_.disk->state();
@@ -84,7 +86,8 @@ void CoordinatorProcess::Post(JobLoop::Work work) {
 }
 
 void CoordinatorProcess::WakeLoop(double seconds) {
-  const int64_t nanos = std::max(parts_.network->time().nanos() + VirtualTime::Nanos(seconds), busy_nanos_);
+  const int64_t nanos =
+      std::max(parts_.network->time().nanos() + VirtualTime::Nanos(seconds), busy_nanos_);
   if (turn_asked_ && turn_nanos_ <= nanos) return;
   turn_asked_ = true;
   turn_nanos_ = nanos;
@@ -131,12 +134,30 @@ void CoordinatorProcess::GoOn(Worker& worker, double seconds) {
   });
 }
 
+void CoordinatorProcess::Drain(bool save, std::function<void()> ended) {
+  const auto end = [this, ended = std::move(ended)] {
+    if (!std::exchange(closed_, true)) ended();
+  };
+  Ask([this, save, end](JobLoop& loop) {
+    if (!std::exchange(draining_, true)) loop.Drain(save, end);
+  });
+  parts_.network->Post(parts_.host, parts_.process, kDrainSeconds, end);
+}
+
+void CoordinatorProcess::LeaveHalfDone() {
+  for (Worker& worker : effects_) {
+    if (!worker.works) continue;
+    const JobLoop::Work work = std::move(worker.waiting.front());
+    worker.waiting.pop_front();
+    work();
+  }
+}
+
 // ---- what comes in ------------------------------------------------------------------------------
 
 void CoordinatorProcess::Ask(std::function<void(JobLoop&)> work) {
-  parts_.network->Post(parts_.host, parts_.process, 0, [this, work = std::move(work)] {
-    Post([this, work] { work(*loop_); });
-  });
+  parts_.network->Post(parts_.host, parts_.process, 0,
+                       [this, work = std::move(work)] { Post([this, work] { work(*loop_); }); });
 }
 
 void CoordinatorProcess::Register(const StageRegistration& registration, Done done) {
@@ -190,7 +211,8 @@ void CoordinatorProcess::Start(const std::string& address, const Command& comman
   ChannelTo(address)->Call(serve, [done](const absl::Status& failed) { done(failed); });
 }
 
-void CoordinatorProcess::Tell(const std::string& address, std::function<void(StageServerProcess&)> work) {
+void CoordinatorProcess::Tell(const std::string& address,
+                              std::function<void(StageServerProcess&)> work) {
   ChannelTo(address)->Call(
       [work = std::move(work), to = parts_.host_of(address),
        stage_at = parts_.stage_at](const SimulatedChannel::Answer& answer) {

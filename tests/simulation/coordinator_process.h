@@ -37,9 +37,10 @@ class CoordinatorProcess final : public FleetServer, private StageClient {
     const JobCodec* codec = nullptr;
     int host = 0;
     uint64_t process = 0;
+    bool holds_jobs = false;
     std::function<int(const std::string& address)> host_of;
     std::function<StageServerProcess*(int host)> stage_at;  // called in events of its process only
-    std::function<void(const std::string& job)> on_end;      // the job's end is on disk
+    std::function<void(const std::string& job)> on_end;     // the job's end is on disk
     // How slow its disks are; 1: good ones.
     const double* journal_slowness = nullptr;
     const double* folder_slowness = nullptr;
@@ -53,6 +54,10 @@ class CoordinatorProcess final : public FleetServer, private StageClient {
   void Renew(const StageHeartbeat& heartbeat, Done done) override;
   const JobLoop& loop() const { return *loop_; }
   uint64_t process() const { return parts_.process; }
+  // SIGTERM: as JobManager::Drain and Shutdown. `ended` is called once the process is to end.
+  void Drain(bool save, std::function<void()> ended);
+  // The process has died within its file work: to be called while its calls of the file system fail from some on.
+  void LeaveHalfDone();
 
  private:
   // One that does file work or plans, one piece after the other.
@@ -93,10 +98,11 @@ class CoordinatorProcess final : public FleetServer, private StageClient {
   std::unique_ptr<Journal> journal_;
   std::unique_ptr<JobLoop> loop_;
   std::vector<JobLoop::Work> posts_;
+  bool draining_ = false, closed_ = false;
   bool turn_asked_ = false;
   int64_t turn_nanos_ = 0;
-  uint64_t turn_ = 0;         // the one that counts
-  int64_t busy_nanos_ = 0;    // the loop's thread waits for the journal until then
+  uint64_t turn_ = 0;       // the one that counts
+  int64_t busy_nanos_ = 0;  // the loop's thread waits for the journal until then
   std::array<Worker, 2> effects_;
   Worker planner_, checks_;
   std::map<std::string, std::shared_ptr<SimulatedChannel>> channels_;  // by address

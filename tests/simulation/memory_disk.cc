@@ -134,7 +134,8 @@ int MemoryDisk::Close(sqlite3_file* file) {
 
 int MemoryDisk::Read(sqlite3_file* file, void* bytes, int amount, sqlite3_int64 offset) {
   const std::string& content = Of(file).bytes;
-  const int64_t there = std::clamp<int64_t>(static_cast<int64_t>(content.size()) - offset, 0, amount);
+  const int64_t there =
+      std::clamp<int64_t>(static_cast<int64_t>(content.size()) - offset, 0, amount);
   if (there > 0) std::memcpy(bytes, content.data() + offset, static_cast<size_t>(there));
   if (there == amount) return SQLITE_OK;
   std::memset(static_cast<char*>(bytes) + there, 0, static_cast<size_t>(amount - there));

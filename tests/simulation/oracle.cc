@@ -29,6 +29,7 @@ class Judge {
   std::vector<std::string> Look() && {
     if (!job_.complaint.empty()) Say(job_.complaint);
     if (ending_.livelock) Say("events without end");
+    if (job_.refused) return std::move(wrong_);
     if (!job_.ended || !job_.can_be_read) {
       if (job_.complaint.empty()) NotEnded();
       return std::move(wrong_);
@@ -54,8 +55,8 @@ class Judge {
   void NotEnded() {
     const bool lasts = Struck([](const Fault& f) { return f.until == Fault::kForever; });
     if (scenario_.safety && lasts) return;
-    Say("not ended ", scenario_.safety ? kSafetySeconds : kBoundSeconds, " s after the last fault: ", JobPhaseName(job_.phase), ", ",
-        job_.message);
+    Say("not ended ", scenario_.safety ? kSafetySeconds : kBoundSeconds,
+        " s after the last fault: ", JobPhaseName(job_.phase), ", ", job_.message);
   }
 
   void LookAtEnd() {
@@ -83,7 +84,7 @@ class Judge {
       Say("the last checkpoint has other tensors: ", result.tensors, " and not ", truth_.tensors);
     }
     if (job_.cancelled) Say("succeeded after its cancellation was confirmed");
-    if (MayLackRecords()) return;
+    if (MayLackRecords() || !job_.job.spec.resume_job.empty()) return;
     for (const auto& [step, values] : truth_.steps) {
       if (!result.steps.contains(step)) Say("no record of step ", step);
     }
@@ -93,15 +94,17 @@ class Judge {
   }
 
   // Records that only memory had are lost with the coordinator, or with what came after the copy of its journal.
-  bool MayLackRecords() const { return Struck([](const Fault& f) { return IsOfJournal(f.kind); }); }
+  bool MayLackRecords() const {
+    return Struck([](const Fault& f) { return IsOfJournal(f.kind); });
+  }
 
   void LookAtRecords() {
     uint64_t number = 0, step = 0;
-    bool repeats = true;
+    bool repeats = true;  // or begins, perhaps with another job's checkpoint
     for (const JobRecord& record : job_.records) {
       if (record.number != ++number) Say("record ", record.number, " where ", number, " is due");
       number = record.number;
-      if (record.kind == Kind::kRecovery) repeats = true;
+      if (record.kind == Kind::kRecovery || record.phase == JobPhase::kHeld) repeats = true;
       if (record.kind == Kind::kEvaluation) LookAtEvaluation(record);
       if (record.kind != Kind::kStep) continue;
       if (!std::exchange(repeats, false) && record.step != step + 1) {
@@ -153,17 +156,33 @@ class Judge {
     const auto was_on = [this](const Fault& f) { return f.until >= job_.ended_seconds - kShortly; };
     // A journal that cannot be written keeps the end from whom it is told.
     const bool told_late = Struck([](const Fault& f) { return IsOfJournal(f.kind); });
-    if (names_folder && Struck([&](const Fault& f) {
-          return IsOfFolder(f.kind) && (told_late || was_on(f));
+    if (names_folder &&
+        Struck([&](const Fault& f) { return IsOfFolder(f.kind) && (told_late || was_on(f)); })) {
+      return true;
+    }
+    if (!job_.job.spec.resume_job.empty() && CannotGoOn()) return true;
+    const bool names_stages = absl::StrContains(message, "missing after");
+    // Who was denied the folder is not asked again before it is started anew, and the message says so.
+    if (names_stages && absl::StrContains(message, "did not see the folder of checkpoints") &&
+        Struck([](const Fault& f) {
+          return (f.kind == Fault::Kind::kHostFolder || f.kind == Fault::Kind::kFolderFails) &&
+                 f.other == static_cast<int>(absl::StatusCode::kPermissionDenied);
         })) {
       return true;
     }
-    const bool names_stages = absl::StrContains(message, "missing after");
     const double patience = job_.job.spec.pipeline.replacement_timeout_seconds;
     const auto away_for_long = [patience](const Fault& f) {
       return TakesStages(f.kind) && f.until - f.at >= patience;
     };
     return names_stages && Struck(away_for_long);
+  }
+
+  // The other job came to its end meanwhile, or the checkpoint that this one began with is broken.
+  bool CannotGoOn() const {
+    if (absl::StrContains(job_.message, "ask for more steps")) return true;
+    const bool names_it = absl::StrContains(job_.message, "search for a checkpoint") ||
+                          absl::StrContains(job_.message, "resume_job=");
+    return names_it && Struck([](const Fault& f) { return f.kind == Fault::Kind::kRot; });
   }
 
   const Scenario& scenario_;

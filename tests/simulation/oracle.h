@@ -25,7 +25,7 @@ Truth ResultOf(const JobEnding& ending);
 const Truth& TruthOf(int family);
 
 // Virtual seconds behind the last fault within which a job has to end.
-inline constexpr double kBoundSeconds = 300;
+inline constexpr double kBoundSeconds = 200;
 // And where faults may last for ever, for so long is it looked at: a job waits a minute for stages.
 inline constexpr double kSafetySeconds = 100;
 

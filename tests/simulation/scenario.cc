@@ -22,10 +22,10 @@ namespace {
 
 constexpr int kVocabulary = 5, kContext = 2;
 constexpr size_t kDataBytes = 240;
-constexpr double kFirstFault = 0.4;      // the first one strikes before that
-constexpr double kMostBetween = 0.8;     // from one to the next
+constexpr double kFirstFault = 0.4;                       // the first one strikes before that
+constexpr double kMostBetween = 0.6, kMostInStorm = 0.8;  // from one to the next
 constexpr double kMostJump = 60 * 86400;  // what ended 90 days ago is forgotten, by that clock
-constexpr double kLongest = 8;           // of those that heal
+constexpr double kLongest = 8;            // of those that heal
 
 SequenceSpec Small(std::vector<LayerSpec> layers) {
   return {.width = 3, .context = kContext, .vocabulary = kVocabulary, .layers = std::move(layers)};
@@ -71,7 +71,19 @@ ScenarioJob DrawJob(SeededRandom& random, int number, int most_stages) {
   spec.pipeline.continue_with_fewer_stages = random.Chance(0.2);
   spec.checkpoint.every_steps = random.From(0, 4);
   spec.checkpoint.keep = random.From(1, 3);
+  job.held_stages = random.From(0, most_stages);
   if (random.Chance(0.05)) job.cancel_at = random.Between(0.05, 4);
+  return job;
+}
+
+// Goes on from a checkpoint of another job, in another cut: to the same end.
+ScenarioJob DrawSuccessor(SeededRandom& random, const ScenarioJob& first) {
+  ScenarioJob job = first;
+  job.id = "job-2";
+  job.spec.resume_job = first.id;
+  job.submit_at = random.Between(0.1, 2);
+  job.cancel_at = Fault::kForever;
+  job.spec.checkpoint.every_steps = random.From(0, 4);
   return job;
 }
 
@@ -81,18 +93,18 @@ constexpr absl::StatusCode kFolderCodes[] = {
 
 // Kinds by how often they are drawn: what there is most of in the world comes most.
 constexpr Fault::Kind kDrawn[] = {
-    Fault::Kind::kKill,        Fault::Kind::kKill,        Fault::Kind::kKill,
-    Fault::Kind::kKill,        Fault::Kind::kStop,        Fault::Kind::kStop,
-    Fault::Kind::kStop,        Fault::Kind::kPowerCut,    Fault::Kind::kBlackout,
-    Fault::Kind::kDrain,       Fault::Kind::kPartition,   Fault::Kind::kPartition,
-    Fault::Kind::kOneWay,      Fault::Kind::kOneWay,      Fault::Kind::kIsolation,
-    Fault::Kind::kIsolation,   Fault::Kind::kReset,       Fault::Kind::kReset,
-    Fault::Kind::kDelay,       Fault::Kind::kDelay,       Fault::Kind::kLoss,
-    Fault::Kind::kFlips,       Fault::Kind::kFlips,       Fault::Kind::kRepeats,
-    Fault::Kind::kRepeats,     Fault::Kind::kOldJournal,  Fault::Kind::kJournalFull,
+    Fault::Kind::kKill,         Fault::Kind::kKill,        Fault::Kind::kKill,
+    Fault::Kind::kKill,         Fault::Kind::kStop,        Fault::Kind::kStop,
+    Fault::Kind::kStop,         Fault::Kind::kPowerCut,    Fault::Kind::kBlackout,
+    Fault::Kind::kDrain,        Fault::Kind::kPartition,   Fault::Kind::kPartition,
+    Fault::Kind::kOneWay,       Fault::Kind::kOneWay,      Fault::Kind::kIsolation,
+    Fault::Kind::kIsolation,    Fault::Kind::kReset,       Fault::Kind::kReset,
+    Fault::Kind::kDelay,        Fault::Kind::kDelay,       Fault::Kind::kLoss,
+    Fault::Kind::kFlips,        Fault::Kind::kFlips,       Fault::Kind::kRepeats,
+    Fault::Kind::kRepeats,      Fault::Kind::kOldJournal,  Fault::Kind::kJournalFull,
     Fault::Kind::kJournalFails, Fault::Kind::kJournalSlow, Fault::Kind::kFolderFull,
-    Fault::Kind::kFolderFails, Fault::Kind::kHostFolder,  Fault::Kind::kFolderSlow,
-    Fault::Kind::kRot,         Fault::Kind::kClockJump,   Fault::Kind::kSlowStage};
+    Fault::Kind::kFolderFails,  Fault::Kind::kHostFolder,  Fault::Kind::kFolderSlow,
+    Fault::Kind::kRot,          Fault::Kind::kClockJump,   Fault::Kind::kSlowStage};
 
 void DrawAmount(SeededRandom& random, Fault* fault) {
   switch (fault->kind) {
@@ -145,8 +157,7 @@ Fault DrawFault(SeededRandom& random, int stages, double at, bool may_last) {
   fault.host = random.Chance(0.4) ? 0 : random.From(1, stages);
   fault.other = random.From(0, stages - 1);
   if (fault.other >= fault.host) ++fault.other;
-  const bool of_stage = fault.kind == Fault::Kind::kDrain || fault.kind == Fault::Kind::kSlowStage;
-  if (of_stage && fault.host == 0) fault.host = random.From(1, stages);
+  if (fault.kind == Fault::Kind::kSlowStage && fault.host == 0) fault.host = random.From(1, stages);
   if (fault.kind == Fault::Kind::kOldJournal) fault.host = 0;
   DrawAmount(random, &fault);
   if (may_last && random.Chance(0.5)) fault.until = Fault::kForever;
@@ -200,6 +211,13 @@ JobSpec SpecOfFamily(int family) {
       spec.training.steps = 10;
       spec.evaluation = {.every_steps = 5, .batches = 1};
       return spec;
+    case 5:
+      spec.model = Small({EmbeddingSpec{}, ReluSpec{}, LinearSpec{.out = kVocabulary}});
+      spec.training.steps = 0;
+      spec.training.epochs = 0.25;
+      spec.training.until.loss = 1.66;
+      spec.evaluation = {.batches = 2, .every_epochs = 0.08};
+      return spec;
     default:
       CHECK(false) << "family " << family;
   }
@@ -218,15 +236,24 @@ Scenario ScenarioOf(uint64_t seed) {
   Scenario scenario;
   scenario.seed = seed;
   scenario.safety = random.Chance(0.1);
+  scenario.holds = random.Chance(0.1);
+  const double paces[] = {1, 3, 10};
+  scenario.pace = random.Of(paces);
   const int most_stages = random.From(1, 3);
   scenario.stages = std::max(2, most_stages + random.From(0, 1));
   scenario.jobs.push_back(DrawJob(random, 0, most_stages));
   if (random.Chance(0.1)) scenario.jobs.push_back(DrawJob(random, 1, most_stages));
-  const int faults = random.Chance(0.02) ? 0 : random.From(1, random.Chance(0.2) ? 7 : 4);
+  // One that was reached before its steps were done goes on with them.
+  const bool until = scenario.jobs[0].spec.training.until.given();
+  if (random.Chance(0.05) && !until) {
+    scenario.jobs.push_back(DrawSuccessor(random, scenario.jobs[0]));
+  }
+  const bool storm = random.Chance(0.15);
+  const int faults = random.Chance(0.02) ? 0 : storm ? random.From(6, 16) : random.From(1, 5);
   double at = random.Between(0, kFirstFault);
   for (int i = 0; i < faults; ++i) {
     scenario.faults.push_back(DrawFault(random, scenario.stages, at, scenario.safety));
-    at += random.Between(0, kMostBetween);
+    at += random.Between(0, storm ? kMostInStorm : kMostBetween);
   }
   return scenario;
 }
@@ -239,19 +266,23 @@ Scenario Undisturbed(int family) {
 }
 
 std::string ScenarioText(const Scenario& scenario) {
-  std::string text = absl::StrFormat("seed %d, %s, %d stages\n", scenario.seed,
-                                     scenario.safety ? "safety" : "liveness", scenario.stages);
+  std::string text = absl::StrFormat("seed %d, %s, %d stages, pace %g%s\n", scenario.seed,
+                                     scenario.safety ? "safety" : "liveness", scenario.stages,
+                                     scenario.pace, scenario.holds ? ", jobs are held" : "");
   for (const ScenarioJob& job : scenario.jobs) {
     absl::StrAppendFormat(
         &text,
         "  %s: family %d, K %d, %s, %s, checkpoint every %d keep %d, partition %s%s, submitted at "
         "%g, cancelled at %g\n",
         job.id, job.family, job.spec.pipeline.stages, job.spec.pipeline.schedule,
-        RematerializationName(job.spec.pipeline.rematerialization),
-        job.spec.checkpoint.every_steps, job.spec.checkpoint.keep,
+        RematerializationName(job.spec.pipeline.rematerialization), job.spec.checkpoint.every_steps,
+        job.spec.checkpoint.keep,
         job.spec.pipeline.partition.kind == PartitionSpec::Kind::kAuto ? "auto" : "uniform",
-        job.spec.pipeline.continue_with_fewer_stages ? ", fewer stages will do" : "",
-        job.submit_at, job.cancel_at);
+        job.spec.pipeline.continue_with_fewer_stages ? ", fewer stages will do" : "", job.submit_at,
+        job.cancel_at);
+    if (!job.spec.resume_job.empty()) {
+      absl::StrAppend(&text, "    goes on from ", job.spec.resume_job, "\n");
+    }
   }
   for (const Fault& fault : scenario.faults) absl::StrAppend(&text, "  ", FaultText(fault), "\n");
   return text;

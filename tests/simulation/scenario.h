@@ -19,10 +19,10 @@
 namespace stagecoach {
 
 // Networks and trainings whose results do not depend on anything else that a scenario draws.
-inline constexpr int kFamilies = 5;
+inline constexpr int kFamilies = 6;
 inline constexpr char kDataFile[] = "text";
-std::string DataText();              // what the file of the jobs' data holds
-JobSpec SpecOfFamily(int family);    // in one stage, without a checkpoint on the way
+std::string DataText();            // what the file of the jobs' data holds
+JobSpec SpecOfFamily(int family);  // in one stage, without a checkpoint on the way
 
 struct ScenarioJob {
   std::string id;
@@ -30,12 +30,16 @@ struct ScenarioJob {
   JobSpec spec;
   double submit_at = 0;
   double cancel_at = Fault::kForever;
+  int64_t held_stages = 0;  // with so many it goes on where it was held; 0: as many as it says
 };
 
 struct Scenario {
   uint64_t seed = 0;
   bool safety = false;
-  int stages = 1;  // hosts 1 to so many have a stage's process; host 0 is the coordinator's
+  bool holds =
+      false;        // coordinators that are started again hold their jobs until a user resumes them
+  double pace = 1;  // what all stages' work takes, in the place of a few milliseconds
+  int stages = 1;   // hosts 1 to so many have a stage's process; host 0 is the coordinator's
   std::vector<ScenarioJob> jobs;
   std::vector<Fault> faults;  // by time
   double LastHeal() const;    // of the faults that heal

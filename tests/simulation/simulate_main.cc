@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/strings/numbers.h"
+#include "stage/link/grpc/malloc_settings.h"
 #include "tests/simulation/simulation.h"
 
 namespace stagecoach {
@@ -78,6 +79,7 @@ int Main(int count, char** words) {
     std::fprintf(stderr, "simulate [--seeds N] [--from SEED] [--trace] [--times]\n");
     return 2;
   }
+  KeepReceiveBuffersMapped();  // as a stage server's
   TellSeedOnAbort();
   Summary summary;
   for (uint64_t seed = flags.from; seed < flags.from + flags.seeds; ++seed) {
@@ -89,10 +91,11 @@ int Main(int count, char** words) {
     summary.Add(seed, result, seconds);
     std::printf("%s", result.report.c_str());
     if (flags.times) {
-      std::printf("seed %llu: %.2f ms, %.3f virtual s, %llu events, hash %016llx\n",
-                  static_cast<unsigned long long>(seed), 1e3 * seconds, result.ending.seconds,
-                  static_cast<unsigned long long>(result.ending.events),
-                  static_cast<unsigned long long>(result.ending.hash));
+      std::printf(
+          "seed %llu: %.2f ms, %.3f virtual s, %llu events, hash %016llx, last fault %.3f\n",
+          static_cast<unsigned long long>(seed), 1e3 * seconds, result.ending.seconds,
+          static_cast<unsigned long long>(result.ending.events),
+          static_cast<unsigned long long>(result.ending.hash), ScenarioOf(seed).LastHeal());
       for (const JobEnding& job : result.ending.jobs) {
         std::printf("  %s: %s, %s\n", job.job.id.c_str(), JobPhaseName(job.phase),
                     job.message.c_str());

@@ -6,7 +6,8 @@
 namespace stagecoach {
 namespace {
 
-constexpr double kFirstBackoff = 0.1, kBackoffGrowth = 1.6, kMostBackoff = 1.0;  // MakeControlChannel
+constexpr double kFirstBackoff = 0.1, kBackoffGrowth = 1.6,
+                 kMostBackoff = 1.0;    // MakeControlChannel
 constexpr double kMostThread = 0.0003;  // between a call and its first byte
 constexpr double kMostRepeat = 0.05;    // until a request comes a second time
 
@@ -32,16 +33,16 @@ void SimulatedChannel::Call(Serve serve, Failed failed, double deadline_seconds)
 
 void SimulatedChannel::Connect() {
   if (std::exchange(dialling_, true)) return;
-  network_->Dial(from_, process_, to_,
-                 [self = shared_from_this()](
-                     absl::StatusOr<SimulatedNetwork::ConnectionPointer> connection) {
-                   self->dialling_ = false;
-                   if (connection.ok()) return self->Connected(*std::move(connection));
-                   double& backoff = self->backoff_seconds_;
-                   backoff = std::clamp(backoff * kBackoffGrowth, kFirstBackoff, kMostBackoff);
-                   self->backoff_until_ = self->network_->time().seconds() + backoff;
-                   self->FailAll(&self->waiting_, connection.status());
-                 });
+  network_->Dial(
+      from_, process_, to_,
+      [self = shared_from_this()](absl::StatusOr<SimulatedNetwork::ConnectionPointer> connection) {
+        self->dialling_ = false;
+        if (connection.ok()) return self->Connected(*std::move(connection));
+        double& backoff = self->backoff_seconds_;
+        backoff = std::clamp(backoff * kBackoffGrowth, kFirstBackoff, kMostBackoff);
+        self->backoff_until_ = self->network_->time().seconds() + backoff;
+        self->FailAll(&self->waiting_, connection.status());
+      });
 }
 
 void SimulatedChannel::Connected(SimulatedNetwork::ConnectionPointer connection) {

@@ -88,15 +88,15 @@ absl::Status SimulatedLinks::Match(const std::shared_ptr<SimulatedStream>& strea
                                    const LinkHello& hello, std::shared_ptr<LinkCore>* core) {
   const BoundaryId& boundary = hello.boundary;
   if (hello.protocol != kLinkProtocol) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        "peer speaks link protocol ", hello.protocol, ", this program ", kLinkProtocol));
+    return absl::FailedPreconditionError(absl::StrCat("peer speaks link protocol ", hello.protocol,
+                                                      ", this program ", kLinkProtocol));
   }
   const Incarnation incarnation{boundary.term, boundary.generation};
   const auto newest = newest_.find(boundary.job);
   if (newest != newest_.end() && incarnation < newest->second) {
-    return absl::AbortedError(
-        absl::StrCat(boundary.ToString(), ": this stage has accepted term ", newest->second.first,
-                     " generation ", newest->second.second));
+    return absl::AbortedError(absl::StrCat(boundary.ToString(), ": this stage has accepted term ",
+                                           newest->second.first, " generation ",
+                                           newest->second.second));
   }
   if (const auto found = accepting_.find(boundary); found != accepting_.end()) {
     *core = found->second.lock();

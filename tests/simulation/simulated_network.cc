@@ -27,6 +27,19 @@ SimulatedNetwork::SimulatedNetwork(VirtualTime* time, SeededRandom* random, Even
       hosts_(static_cast<size_t>(hosts)),
       paths_(static_cast<size_t>(hosts), std::vector<Path>(static_cast<size_t>(hosts))) {}
 
+SimulatedNetwork::~SimulatedNetwork() {
+  for (const ConnectionPointer& connection : connections_) {
+    for (Connection::End& end : connection->ends_) end.Drop();
+  }
+}
+
+void SimulatedNetwork::Connection::End::Drop() {
+  open = false;
+  // What they hold may be the last to hold this end's connection.
+  const std::deque<Work> dropped = std::exchange(held, {});
+  const auto callback = std::exchange(closed, nullptr);
+}
+
 // ---- processes ----------------------------------------------------------------------------------
 
 uint64_t SimulatedNetwork::StartProcess(int host) {
@@ -61,8 +74,7 @@ void SimulatedNetwork::EndProcess(int host, bool power_cut) {
     for (const int end : {0, 1}) {
       Connection::End& of = connection->ends_[end];
       if (of.host != host || of.process != process || !of.open) continue;
-      of.open = false;
-      of.closed = nullptr;
+      of.Drop();
       if (!power_cut) TellPeer(connection, end);
     }
   }
@@ -202,7 +214,8 @@ void SimulatedNetwork::AskForLife(const ConnectionPointer& connection, int end) 
   const int host = of.host, peer = connection->ends_[1 - end].host;
   Post(host, of.process, random_->Between(kLeastSilence, kMostSilence),
        [this, connection, end, host, peer, trouble = At(host, peer).trouble] {
-         if (At(host, peer).trouble == trouble) Break(connection, end, "keepalive watchdog timeout");
+         if (At(host, peer).trouble == trouble)
+           Break(connection, end, "keepalive watchdog timeout");
        });
 }
 
@@ -241,9 +254,9 @@ void SimulatedNetwork::Connection::Send(int from, Work at_peer) {
 
 void SimulatedNetwork::Connection::Close(int end) {
   if (!ends_[end].open) return;
-  ends_[end].open = false;
-  ends_[end].closed = nullptr;
-  network_->TellPeer(self_.lock(), end);
+  const ConnectionPointer self = self_.lock();
+  ends_[end].Drop();
+  network_->TellPeer(self, end);
 }
 
 void SimulatedNetwork::Deliver(const ConnectionPointer& connection, int to, double seconds,
@@ -257,7 +270,7 @@ void SimulatedNetwork::Deliver(const ConnectionPointer& connection, int to, doub
 
 void SimulatedNetwork::Arrive(const ConnectionPointer& connection, int to, Work work) {
   Connection::End& end = connection->ends_[to];
-  if (hosts_[end.host].process != end.process) return;
+  if (hosts_[end.host].process != end.process || !end.open) return;
   // What a stopped process has in its socket it reads later, even from a connection that its peer has given up.
   if (!At(connection->ends_[1 - to].host, end.host).open || !end.held.empty()) {
     end.held.push_back(std::move(work));
@@ -271,18 +284,18 @@ void SimulatedNetwork::Arrive(const ConnectionPointer& connection, int to, Work 
 void SimulatedNetwork::Break(const ConnectionPointer& connection, int end, const char* why) {
   Connection::End& of = connection->ends_[end];
   if (!of.open) return;
-  of.open = false;
+  const auto closed = of.closed;
+  of.Drop();
   trace_->Note("connection breaks", of.host,
                static_cast<uint64_t>(connection->ends_[1 - end].host));
   TellPeer(connection, end);
-  if (const auto closed = std::exchange(of.closed, nullptr)) closed(absl::UnavailableError(why));
+  if (closed) closed(absl::UnavailableError(why));
 }
 
 void SimulatedNetwork::TellPeer(const ConnectionPointer& connection, int closed_end) {
   const int peer = 1 - closed_end;
   if (!connection->ends_[peer].open) return;
-  const double pass =
-      PassSeconds(connection->ends_[closed_end].host, connection->ends_[peer].host);
+  const double pass = PassSeconds(connection->ends_[closed_end].host, connection->ends_[peer].host);
   Deliver(connection, peer, pass,
           [this, connection, peer] { Break(connection, peer, "the peer closed the connection"); });
 }

@@ -49,8 +49,9 @@ class SimulatedNetwork {
       uint64_t process = 0;
       bool open = true;
       int64_t arrival_nanos = 0;  // of the last message to this end
-      std::deque<Work> held;      // to this end, behind a closed path
+      std::deque<Work> held;      // to this end, behind a closed path; these keep the connection
       std::function<void(const absl::Status&)> closed;
+      void Drop();  // nothing comes here any more
     };
     SimulatedNetwork* network_ = nullptr;
     std::weak_ptr<Connection> self_;
@@ -59,6 +60,8 @@ class SimulatedNetwork {
   using ConnectionPointer = std::shared_ptr<Connection>;
 
   SimulatedNetwork(VirtualTime* time, SeededRandom* random, EventTrace* trace, int hosts);
+
+  ~SimulatedNetwork();
 
   // ---- processes
   uint64_t StartProcess(int host);  // the number of the process

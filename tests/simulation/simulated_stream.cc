@@ -55,14 +55,14 @@ void SimulatedStream::DialTo(int host) {
 // Of a call that waits for its connection.
 void SimulatedStream::Redial() {
   if (over_) return;
-  network_->Dial(host_, process_, peer_host_,
-                 [self = shared_from_this()](
-                     absl::StatusOr<SimulatedNetwork::ConnectionPointer> connection) {
-                   if (self->links_ == nullptr) return;
-                   if (connection.ok()) return self->Connected(*std::move(connection));
-                   self->Post(self->backoff_seconds_, &SimulatedStream::Redial);
-                   self->backoff_seconds_ = std::min(self->backoff_seconds_ * 1.6, kMostBackoff);
-                 });
+  network_->Dial(
+      host_, process_, peer_host_,
+      [self = shared_from_this()](absl::StatusOr<SimulatedNetwork::ConnectionPointer> connection) {
+        if (self->links_ == nullptr) return;
+        if (connection.ok()) return self->Connected(*std::move(connection));
+        self->Post(self->backoff_seconds_, &SimulatedStream::Redial);
+        self->backoff_seconds_ = std::min(self->backoff_seconds_ * 1.6, kMostBackoff);
+      });
 }
 
 void SimulatedStream::Connected(SimulatedNetwork::ConnectionPointer connection) {
@@ -141,8 +141,7 @@ void SimulatedStream::OnFirst(const grpc::ByteBuffer& buffer) {
   if (!received.ok()) return Refuse(received.status());
   const auto* const hello = std::get_if<LinkHello>(&received->message);
   if (hello == nullptr) {
-    return Refuse(
-        absl::InvalidArgumentError("link stream: the first message must be a hello"));
+    return Refuse(absl::InvalidArgumentError("link stream: the first message must be a hello"));
   }
   links_->OnHello(shared_from_this(), *hello);
 }

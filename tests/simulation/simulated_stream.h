@@ -20,12 +20,12 @@ class SimulatedStream final : public LinkStream,
                               public std::enable_shared_from_this<SimulatedStream> {
  public:
   // client: it dials; else it was dialled, by this connection.
-  SimulatedStream(SimulatedLinks* links, bool client, SimulatedNetwork::ConnectionPointer connection,
-                  std::shared_ptr<LinkCore> core);
+  SimulatedStream(SimulatedLinks* links, bool client,
+                  SimulatedNetwork::ConnectionPointer connection, std::shared_ptr<LinkCore> core);
 
-  void DialTo(int host);                                                // a client's begin
+  void DialTo(int host);                                              // a client's begin
   void Bind(std::shared_ptr<LinkCore> core, const LinkHello& hello);  // of a server
-  void Refuse(const absl::Status& status);                              // of a server
+  void Refuse(const absl::Status& status);                            // of a server
   void LetGo();  // the process dies: nothing more happens here
   bool over() const { return over_; }
   bool bound() const { return core_ != nullptr; }

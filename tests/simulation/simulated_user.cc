@@ -5,8 +5,9 @@
 namespace stagecoach {
 namespace {
 
-constexpr double kEvery = 0.2;     // a look at what is to be done
-constexpr double kPatience = 2.0;  // for an answer
+constexpr double kEvery = 0.2;           // a look at what is to be done
+constexpr double kPatience = 2.0;        // for an answer
+constexpr double kWaitsForAnother = 10;  // job's first checkpoint
 
 }  // namespace
 
@@ -17,7 +18,7 @@ SimulatedUser::SimulatedUser(const Parts& parts, const ScenarioJob& job)
 
 void SimulatedUser::Look() {
   parts_.time->After(kEvery, [this] { Look(); });
-  if (ended_) return;
+  if (ended_ || refused_) return;
   CoordinatorProcess* const coordinator = parts_.coordinator();
   if (coordinator == nullptr) {
     asked_ = watches_ = 0;
@@ -28,6 +29,7 @@ void SimulatedUser::Look() {
   if (!accepted_) return Submit(*coordinator);
   if (now >= job_.cancel_at && !cancel_answered_) return Cancel(*coordinator);
   if (watches_ != coordinator->process()) Watch(*coordinator);
+  ResumeIfHeld(*coordinator);
 }
 
 // Answers of a coordinator that ends meanwhile never come: what is asked of it is an event of its process.
@@ -38,6 +40,9 @@ void SimulatedUser::Submit(CoordinatorProcess& coordinator) {
     loop.Submit(job_.id, job_.spec, [this](const absl::StatusOr<JobView>& view) {
       asked_ = 0;
       accepted_ = accepted_ || view.ok();
+      const bool nothing_there = absl::IsFailedPrecondition(view.status()) ||
+                                 parts_.time->seconds() > job_.submit_at + kWaitsForAnother;
+      refused_ = !accepted_ && nothing_there && !job_.spec.resume_job.empty();
       if (accepted_ || !absl::IsInvalidArgument(view.status())) return;
       complaint_ = absl::StrCat("not accepted: ", view.status().ToString());
     });
@@ -52,6 +57,15 @@ void SimulatedUser::Cancel(CoordinatorProcess& coordinator) {
     asked_ = 0;
     cancel_answered_ = view.ok();
     cancelled_ = view.ok() && view->phase == JobPhase::kCancelled;
+  });
+}
+
+void SimulatedUser::ResumeIfHeld(CoordinatorProcess& coordinator) {
+  coordinator.Ask([this](JobLoop& loop) {
+    const absl::StatusOr<JobView> view = loop.Get(job_.id);
+    if (view.ok() && view->phase == JobPhase::kHeld) {
+      loop.Resume(job_.id, job_.held_stages).IgnoreError();
+    }
   });
 }
 

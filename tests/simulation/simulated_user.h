@@ -1,4 +1,4 @@
-// SimulatedUser: who submits a job, watches it to its end, and perhaps cancels it. Calls that the coordinator does not
+// SimulatedUser: who submits a job, watches it to its end, resumes it where it is held, and perhaps cancels it. Calls that the coordinator does not
 // answer are made again, as a client does; a watch goes on behind the last record that was seen.
 // Ownership: borrows; outlives no world.
 // Threads:   one.
@@ -28,7 +28,10 @@ class SimulatedUser {
 
   const ScenarioJob& job() const { return job_; }
   bool accepted() const { return accepted_; }
-  bool ended() const { return ended_; }  // the record of the end was seen
+  bool refused() const {
+    return refused_;
+  }  // there is no checkpoint to go on from, and it does not try again
+  bool ended() const { return ended_; }          // the record of the end was seen
   bool cancelled() const { return cancelled_; }  // the coordinator has said so
   const std::vector<JobRecord>& watched() const { return watched_; }
   // What the coordinator must never say: that a job which was accepted is not known.
@@ -43,10 +46,12 @@ class SimulatedUser {
   void Submit(CoordinatorProcess& coordinator);
   void Watch(CoordinatorProcess& coordinator);
   void Cancel(CoordinatorProcess& coordinator);
+  void ResumeIfHeld(CoordinatorProcess& coordinator);
 
   const Parts parts_;
   const ScenarioJob job_;
-  bool accepted_ = false, ended_ = false, cancel_answered_ = false, cancelled_ = false;
+  bool accepted_ = false, refused_ = false, ended_ = false, cancel_answered_ = false,
+       cancelled_ = false;
   uint64_t asked_ = 0;    // the process where a call is under way
   uint64_t watches_ = 0;  // and where a watch is
   double asked_at_ = 0;

@@ -18,8 +18,9 @@ std::atomic<uint64_t> seed_at_hand{0};
 
 void OnAbort(int) {
   char line[96];
-  const int length = std::snprintf(line, sizeof(line), "bin/simulate --from %llu --seeds 1 --trace\n",
-                                   static_cast<unsigned long long>(seed_at_hand.load()));
+  const int length =
+      std::snprintf(line, sizeof(line), "bin/simulate --from %llu --seeds 1 --trace\n",
+                    static_cast<unsigned long long>(seed_at_hand.load()));
   static_cast<void>(!write(STDERR_FILENO, line, static_cast<size_t>(length)));
   signal(SIGABRT, SIG_DFL);
 }
@@ -43,8 +44,8 @@ SeedResult RunSeed(uint64_t seed, const World::Options& options) {
   SeedResult result;
   {
     World world(scenario, options);
-    result.ending = world.Run(scenario.LastHeal() +
-                              (scenario.safety ? kSafetySeconds : kBoundSeconds));
+    result.ending =
+        world.Run(scenario.LastHeal() + (scenario.safety ? kSafetySeconds : kBoundSeconds));
   }
   result.violations = Violations(scenario, result.ending);
   if (result.violations.empty()) return result;

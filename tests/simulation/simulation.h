@@ -16,7 +16,8 @@ namespace stagecoach {
 struct SeedResult {
   std::vector<std::string> violations;
   WorldEnding ending;
-  std::string report;  // of violations: the scenario, what is wrong, and the line that replays it; else empty
+  std::string
+      report;  // of violations: the scenario, what is wrong, and the line that replays it; else empty
 };
 
 SeedResult RunSeed(uint64_t seed, const World::Options& options = {});

@@ -39,15 +39,15 @@ StageServerProcess::StageServerProcess(const Parts& parts)
               .host_of = parts.host_of,
               .links_at = parts.links_at,
               .progress = &progress_}),
-      engine_(std::make_unique<StageEngine>(
-          StageEngine::Parts{.options = OptionsOf(parts, &progress_),
-                             .backend = backend_.get(),
-                             .connector = &links_,
-                             .file_system = parts.files,
-                             .clock = parts.clock,
-                             .mailbox = &mailbox_,
-                             .progress = &progress_,
-                             .link_ready = [this] { Wake(0); }})),
+      engine_(
+          std::make_unique<StageEngine>(StageEngine::Parts{.options = OptionsOf(parts, &progress_),
+                                                           .backend = backend_.get(),
+                                                           .connector = &links_,
+                                                           .file_system = parts.files,
+                                                           .clock = parts.clock,
+                                                           .mailbox = &mailbox_,
+                                                           .progress = &progress_,
+                                                           .link_ready = [this] { Wake(0); }})),
       channel_(std::make_shared<SimulatedChannel>(parts.network, parts.host, parts.process,
                                                   parts.coordinator_host)) {
   LeaseAfter(0);
@@ -61,7 +61,7 @@ StageServerProcess::~StageServerProcess() {
 // ---- the executor -------------------------------------------------------------------------------
 
 double StageServerProcess::Cost(double least, double most) {
-  return slowness_ * parts_.network->random().Between(least, most);
+  return parts_.pace * slowness_ * parts_.network->random().Between(least, most);
 }
 
 void StageServerProcess::Ask(StageRequest request) {
@@ -79,7 +79,7 @@ void StageServerProcess::Abort(const Fence& fence, const std::string& reason) {
 
 // The next turn is after so long at the latest.
 void StageServerProcess::Wake(double seconds) {
-  if (busy_) return;
+  if (busy()) return;
   const int64_t nanos = parts_.network->time().nanos() + VirtualTime::Nanos(seconds);
   if (turn_asked_ && turn_nanos_ <= nanos) return;
   turn_asked_ = true;
@@ -120,13 +120,16 @@ void StageServerProcess::GoOn(StageEngine::Going going) {
 
 // What takes long and is not looked into: done at the end of its time.
 void StageServerProcess::Work(double seconds, std::function<void()> work) {
-  busy_ = true;
-  parts_.network->Post(parts_.host, parts_.process, seconds, [this, work = std::move(work)] {
+  work_ = std::move(work);
+  parts_.network->Post(parts_.host, parts_.process, seconds, [this] {
     const ProgressScope scope(&progress_);
-    busy_ = false;
-    work();
+    std::exchange(work_, nullptr)();
     Wake(0);
   });
+}
+
+void StageServerProcess::LeaveHalfDone() {
+  if (busy()) std::exchange(work_, nullptr)();
 }
 
 void StageServerProcess::Take(StageRequest request) {
@@ -157,9 +160,8 @@ void StageServerProcess::Take(StageRequest request) {
     return Wake(0);
   }
   auto profile = std::get<ProfileRequest>(std::move(request));
-  Work(Cost(kLeastWork, kMostWork), [this, profile = std::move(profile)] {
-    profile.done(engine_->Profile(profile.command));
-  });
+  Work(Cost(kLeastWork, kMostWork),
+       [this, profile = std::move(profile)] { profile.done(engine_->Profile(profile.command)); });
 }
 
 // ---- draining -----------------------------------------------------------------------------------
@@ -175,7 +177,7 @@ void StageServerProcess::StartDraining() {
 
 void StageServerProcess::LookWhetherDrained() {
   const double now = parts_.network->time().seconds();
-  const bool rests = !busy_ && !running_.has_value() && !mailbox_.HasWork();
+  const bool rests = !busy() && !running_.has_value() && !mailbox_.HasWork();
   const std::string state = engine_->Snapshot().state;
   const bool nothing_to_lose = rests && (state == "empty" || state == "aborted");
   if (!rests) rested_seconds_ = now;
@@ -193,9 +195,8 @@ void StageServerProcess::LeaseAfter(double seconds) {
 
 void StageServerProcess::LeaseTurn() {
   // A message with a flipped bit is refused for its checksum.
-  const auto damaged = [network = parts_.network, from = parts_.host, to = parts_.coordinator_host] {
-    return network->Flips(from, to);
-  };
+  const auto damaged = [network = parts_.network, from = parts_.host,
+                        to = parts_.coordinator_host] { return network->Flips(from, to); };
   const absl::Status refused = absl::UnavailableError("a message with another checksum");
   if (!registered_ && draining_) return parts_.drained();  // nobody's: there is nobody to wait for
   if (!registered_) {
@@ -258,7 +259,8 @@ void StageServerProcess::OnRenewed(const absl::StatusOr<LeaseGrant>& grant) {
     engine_->TellJobProgress(grant->job_progress, lease_seconds_);
     return LeaseAfter(lease_seconds_ / 3);
   }
-  parts_.trace->Note("lease not renewed", parts_.host, static_cast<uint64_t>(grant.status().code()));
+  parts_.trace->Note("lease not renewed", parts_.host,
+                     static_cast<uint64_t>(grant.status().code()));
   if (absl::IsUnavailable(grant.status())) ++unavailable_;
   if (draining_ && unavailable_ >= kUnavailableIfGone) return parts_.drained();
   if (!absl::IsNotFound(grant.status())) return LeaseAfter(0.1);

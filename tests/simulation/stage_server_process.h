@@ -41,6 +41,7 @@ class StageServerProcess {
     DataRoots* data_roots = nullptr;
     int host = 0, coordinator_host = 0;
     uint64_t process = 0;
+    double pace = 1;  // Scenario's
     std::string name, address;
     std::function<int(const std::string& address)> host_of;
     std::function<SimulatedLinks*(int host)> links_at;
@@ -55,10 +56,13 @@ class StageServerProcess {
   void Abort(const Fence& fence, const std::string& reason);
   void SetSlowness(double factor) { slowness_ = factor; }  // 1: as fast as the others
   void StartDraining();
+  // The process has died within what it was at: to be called while its calls of the file system fail from some on.
+  void LeaveHalfDone();
   SimulatedLinks& links() { return links_; }
 
  private:
   double Cost(double least, double most);
+  bool busy() const { return work_ != nullptr; }
   void Wake(double seconds);
   void Turn();
   void Take(StageRequest request);
@@ -79,7 +83,7 @@ class StageServerProcess {
   std::unique_ptr<StageEngine> engine_;
   double slowness_ = 1;
 
-  bool busy_ = false;                         // within a Load, a shard or a profile
+  std::function<void()> work_;  // at hand: a Load, a shard or a profile; empty: none
   std::optional<RunRequest> running_;
   bool turn_asked_ = false;
   int64_t turn_nanos_ = 0;

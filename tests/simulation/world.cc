@@ -16,6 +16,7 @@ namespace {
 
 constexpr double kStartAgain = 0.5;          // after a coordinator that could not start
 constexpr uint64_t kMostEvents = 2'000'000;  // more of them is a livelock
+constexpr int kMostCalls = 25;               // of the file system, in one piece of work or two
 constexpr double kKeepAgain = 0.05;          // until a copy is tried again
 
 // A text for a spec: its place among the specs of this world.
@@ -132,6 +133,7 @@ void World::StartStage(int host) {
   parts.host = host;
   parts.coordinator_host = kCoordinatorHost;
   parts.process = network_.StartProcess(host);
+  parts.pace = scenario_.pace;
   parts.name = absl::StrCat("stage-", host);
   parts.address = at.address;
   parts.host_of = [this](const std::string& address) {
@@ -164,6 +166,7 @@ void World::StartCoordinator() {
   parts.disk = &disk_;
   parts.codec = codec_.get();
   parts.host = kCoordinatorHost;
+  parts.holds_jobs = scenario_.holds && time_.seconds() > 0;
   parts.process = network_.StartProcess(kCoordinatorHost);
   parts.host_of = [this](const std::string& address) {
     for (int other = 0; other < hosts(); ++other) {
@@ -189,16 +192,28 @@ void World::StartCoordinator() {
 void World::EndProcess(int host, bool power_cut) {
   if (!network_.alive(host)) return;
   network_.EndProcess(host, power_cut);
+  if (random_.Chance(0.5) && !folder_fails_) LeaveHalfDone(host);
   hosts_[host].stage.reset();
   if (host != kCoordinatorHost) return;
   coordinator_.reset();
   if (power_cut) disk_.CutPower();
 }
 
+// Of the file work at hand a process that dies has done some calls, and perhaps the one in which it died.
+void World::LeaveHalfDone(int host) {
+  storage_.Inject({.call = random_.From(1, kMostCalls),
+                   .from_then_on = true,
+                   .after_effect = random_.Chance(0.5)});
+  if (hosts_[host].stage != nullptr) hosts_[host].stage->LeaveHalfDone();
+  if (host == kCoordinatorHost) coordinator_->LeaveHalfDone();
+  storage_.ClearFault();
+}
+
 // As somebody makes a backup every now and then. One from before the jobs were accepted would know of none.
 void World::KeepJournal(const Fault& fault) {
-  const bool accepted = std::all_of(users_.begin(), users_.end(),
-                                    [](const auto& user) { return user->accepted(); });
+  const bool accepted = std::all_of(users_.begin(), users_.end(), [](const auto& user) {
+    return user->accepted() || user->refused();
+  });
   if (accepted && coordinator_ != nullptr) {
     old_journals_[fault.at] = disk_.Files();
   } else if (time_.seconds() + kKeepAgain < fault.at) {
@@ -225,7 +240,7 @@ std::function<void(StageRequest*)> World::PlantedAt(int host) {
 
 bool World::AllEnded() const {
   return coordinator_ != nullptr && std::all_of(users_.begin(), users_.end(), [](const auto& user) {
-           return user->ended() || !user->complaint().empty();
+           return user->ended() || user->refused() || !user->complaint().empty();
          });
 }
 
@@ -248,6 +263,7 @@ JobEnding World::EndingOf(const SimulatedUser& user) {
   JobEnding ending;
   ending.job = user.job();
   ending.accepted = user.accepted();
+  ending.refused = user.refused();
   ending.ended = user.ended();
   ending.cancelled = user.cancelled();
   ending.complaint = user.complaint();

@@ -29,29 +29,30 @@ namespace stagecoach {
 // A fault that somebody could make in the code: what does not find it is blind.
 enum class PlantedFault {
   kNone,
-  kWrongUpdate,    // a stage applies another learning rate once, and reports the one that it was told
+  kWrongUpdate,  // a stage applies another learning rate once, and reports the one that it was told
   kForgetfulDisk,  // the journal's disk answers a sync before anything is on it
 };
 
 // What became of a job.
 struct JobEnding {
   ScenarioJob job;
-  bool accepted = false, ended = false, cancelled = false;
-  bool can_be_read = true;           // a coordinator was there in the end
-  std::string complaint;             // something that must not be, seen on the way
+  bool accepted = false, refused = false, ended = false, cancelled = false;
+  bool can_be_read = true;  // a coordinator was there in the end
+  std::string complaint;    // something that must not be, seen on the way
   JobPhase phase = JobPhase::kSubmitted;
   std::string message;
-  std::vector<JobRecord> records;    // all, as the journal has them in the end
-  std::vector<JobRecord> watched;    // as a user saw them come
-  std::string tensors;               // digests of the last checkpoint's tensors by name; empty: it cannot be read
+  std::vector<JobRecord> records;  // all, as the journal has them in the end
+  std::vector<JobRecord> watched;  // as a user saw them come
+  std::string
+      tensors;  // digests of the last checkpoint's tensors by name; empty: it cannot be read
   double ended_seconds = 0;
 };
 
 struct WorldEnding {
   std::vector<JobEnding> jobs;
   std::vector<std::pair<double, Fault>> struck;  // faults that met something, with when
-  bool livelock = false;      // events without end
-  bool old_journal = false;   // the coordinator began with a copy from before
+  bool livelock = false;                         // events without end
+  bool old_journal = false;                      // the coordinator began with a copy from before
   double seconds = 0;
   uint64_t events = 0, hash = 0;
 };
@@ -81,6 +82,7 @@ class World {
   int hosts() const { return static_cast<int>(hosts_.size()); }
   void StartProcess(int host);
   void EndProcess(int host, bool power_cut);
+  void LeaveHalfDone(int host);
   void StartStage(int host);
   void StartCoordinator();
   void StartAt(double when, int host);
@@ -92,6 +94,7 @@ class World {
   void ForPaths(const Fault& fault, void (World::*what)(int from, int to));
   void ClosePath(int from, int to);
   void OpenPath(int from, int to);
+  void DrainCoordinator();
   void FillFolder(const Fault& fault);
   void Blackout(const Fault& fault);
   void BeginOldJournal(const Fault& fault);
@@ -115,9 +118,10 @@ class World {
   std::vector<Host> hosts_;
   std::unique_ptr<CoordinatorProcess> coordinator_;
   std::vector<std::unique_ptr<SimulatedUser>> users_;
-  std::map<std::pair<int, int>, int> closed_;  // how many faults keep a path closed
+  std::map<std::pair<int, int>, int> closed_;        // how many faults keep a path closed
   std::map<double, MemoryDisk::Copy> old_journals_;  // by when they will be put back
   double journal_slowness_ = 1, folder_slowness_ = 1;
+  bool folder_fails_ = false;
   bool planted_ = false, old_journal_ = false;
   std::map<std::string, double> ended_seconds_;  // by job
   std::vector<std::pair<double, Fault>> struck_;

@@ -39,6 +39,7 @@ void World::Strike(const Fault& fault) {
       return network_.StopProcess(fault.host);
     case Kind::kDrain:
       if (host.stage != nullptr) host.stage->StartDraining();
+      if (fault.host == kCoordinatorHost) DrainCoordinator();
       return;
     case Kind::kPartition:
     case Kind::kOneWay:
@@ -68,9 +69,9 @@ void World::Strike(const Fault& fault) {
     case Kind::kFolderFull:
       return FillFolder(fault);
     case Kind::kFolderFails:
-      return storage_.Inject({.call = 1,
-                              .code = static_cast<absl::StatusCode>(fault.other),
-                              .from_then_on = true});
+      folder_fails_ = true;
+      return storage_.Inject(
+          {.call = 1, .code = static_cast<absl::StatusCode>(fault.other), .from_then_on = true});
     case Kind::kHostFolder:
       return host.files->Fail(fault.amount, static_cast<absl::StatusCode>(fault.other));
     case Kind::kFolderSlow:
@@ -122,6 +123,7 @@ void World::Heal(const Fault& fault) {
     case Kind::kFolderFull:
       return storage_.SetCapacity(std::numeric_limits<int64_t>::max());
     case Kind::kFolderFails:
+      folder_fails_ = false;
       return storage_.ClearFault();
     case Kind::kHostFolder:
       return host.files->Fail(0, absl::StatusCode::kUnavailable);
@@ -138,6 +140,17 @@ void World::Heal(const Fault& fault) {
     case Kind::kClockJump:
       return;
   }
+}
+
+void World::DrainCoordinator() {
+  if (coordinator_ == nullptr) return;
+  coordinator_->Drain(random_.Chance(0.5), [this, process = coordinator_->process()] {
+    time_.After(0, [this, process] {
+      if (!network_.Lives(kCoordinatorHost, process)) return;
+      EndProcess(kCoordinatorHost, false);
+      StartAt(random_.Between(0.05, 1), kCoordinatorHost);
+    });
+  });
 }
 
 void World::FillFolder(const Fault& fault) {
