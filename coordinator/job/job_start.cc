@@ -414,6 +414,10 @@ void JobTransition::FinishLoad() {
   const int64_t batches = (state_.data.evaluation_samples + batch - 1) / batch;
   state_.evaluation_batches = std::min(spec().evaluation.batches, batches);
   state_.evaluated = state_.saved = true;  // a loaded boundary was dealt with before
+  // But for an end that it may have brought, which only the journal knows, and perhaps could not be told: looked at again,
+  // or the job would go on past it to other weights.
+  const bool own = state_.last_checkpoint_step == static_cast<int64_t>(state_.step);
+  if (spec().training.until.given() && state_.reached_step == 0 && own) state_.evaluated = false;
   Enter(JobPhase::kRunning, "");
   Continue();
 }

@@ -114,6 +114,35 @@ TEST_F(FullJournalTest, TheLogHearsOfARecordOnceItIsOnDisk) {
   EXPECT_EQ(cluster_.step_of("a"), 7u);
 }
 
+// Symptom: the evaluation that ended a job by training.until was not on disk when the coordinator ended, and the next one
+// went on from the checkpoint behind it, to other weights. Found by the simulator.
+TEST(FullJournalUntilTest, AnEndThatAnEvaluationBroughtIsFoundAgain) {
+  JobSpec spec = SmallJob(2);
+  spec.training.until.loss = 1e9;  // with the first one, at step 3 of 7
+  std::string undisturbed;
+  {
+    SimulatedCluster cluster(2);
+    ASSERT_TRUE(cluster.Submit("a", spec).ok());
+    ASSERT_TRUE(cluster.RunToEnd("a"));
+    ASSERT_EQ(cluster.View("a").step, 3u);
+    undisturbed = cluster.View("a").weights_digest;
+  }
+  SlowDisk disk;
+  SimulatedCluster cluster(2);
+  ASSERT_TRUE(cluster.Submit("a", spec).ok());
+  ASSERT_TRUE(cluster.RunUntil([&] { return cluster.View("a").step == 2; }));
+  disk.full = true;
+  ASSERT_TRUE(cluster.RunUntil(
+      [&] { return cluster.loop().ListStages()[0].state == StageState::kReady; }, 20));
+  cluster.CrashCoordinator();
+  disk.full = false;
+  cluster.StartCoordinator();
+  ASSERT_TRUE(cluster.RunToEnd("a"));
+  EXPECT_EQ(cluster.View("a").phase, JobPhase::kSucceeded) << cluster.View("a").message;
+  EXPECT_EQ(cluster.View("a").step, 3u);
+  EXPECT_EQ(cluster.View("a").weights_digest, undisturbed);
+}
+
 // A held job was cancelled in memory only, shown as held still, and a resume was answered with OK
 // though the job stayed cancelled.
 TEST(FullJournalHoldTest, AResumeAfterACancelThatIsNotOnDiskIsRefused) {
