@@ -14,6 +14,7 @@
 #include "network/zoo/sequence.h"
 #include "plan/data/text.h"
 #include "plan/learning_rates/constant.h"
+#include "plan/learning_rates/cosine.h"
 #include "plan/optimizers/sgd.h"
 #include "tests/simulation/seeded_random.h"
 
@@ -69,6 +70,12 @@ ScenarioJob DrawJob(SeededRandom& random, int number, int most_stages) {
   spec.pipeline.rematerialization = random.Of(modes);
   if (random.Chance(0.1)) spec.pipeline.partition.kind = PartitionSpec::Kind::kAuto;
   spec.pipeline.continue_with_fewer_stages = random.Chance(0.2);
+  // Which cannot go on with fewer: its bits depend on the devices and their places.
+  spec.pipeline.mixed_devices = random.Chance(0.05) && !spec.pipeline.continue_with_fewer_stages;
+  if (random.Chance(0.15)) {  // as many as are free
+    spec.pipeline.stages = 0;
+    spec.pipeline.min_stages = random.From(0, most_stages);
+  }
   spec.checkpoint.every_steps = random.From(0, 4);
   spec.checkpoint.keep = random.From(1, 3);
   job.held_stages = random.From(0, most_stages);
@@ -199,6 +206,8 @@ JobSpec SpecOfFamily(int family) {
       spec.training.gradient_clip_norm = 1;
       return spec;
     case 3:
+      spec.training.freeze = {"model/0000/*"};
+      spec.training.learning_rate = CosineRate{.peak = 0.1, .warmup_steps = 3};
       spec.model = Small({EmbeddingSpec{.dropout = 0.1}, LinearSpec{.out = 3}, ReluSpec{},
                           LinearSpec{.out = kVocabulary, .bias = false}});
       spec.training.optimizer = SgdSpec{.momentum = 0.9};
