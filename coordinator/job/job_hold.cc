@@ -21,7 +21,9 @@ void JobTransition::On(const JobResumed& event) {
   const int64_t before = spec().pipeline.stages;
   state_.job = event.job;
   const int64_t stages = spec().pipeline.stages;
-  state_.wanted_stages = static_cast<int>(stages);
+  // One whose devices stay in their places goes on with as many as it began with, whoever has joined since.
+  const bool in_places = spec().pipeline.mixed_devices && HasRun();
+  if (!in_places) state_.wanted_stages = static_cast<int>(stages);
   state_.ready_stages = 0;
   state_.accepts_fewer = false;
   // Whoever resumes looks on: what failed before the interruption counts anew.
