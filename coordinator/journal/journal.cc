@@ -146,11 +146,12 @@ absl::StatusOr<std::unique_ptr<Journal>> Journal::Open(const std::string& path) 
   return std::unique_ptr<Journal>(new Journal(std::move(database)));
 }
 
-absl::StatusOr<uint64_t> Journal::RaiseTerm(uint64_t least) {
-  ASSIGN_OR_RETURN(Statement update,
-                   Statement::Prepare(
-                       *database_, "UPDATE meta SET value = max(value + 1, ?) WHERE key = 'term'"));
-  RETURN_IF_ERROR(update.Bind(static_cast<int64_t>(least)).Run());
+absl::StatusOr<uint64_t> Journal::RaiseTerm(uint64_t least, uint64_t skip) {
+  ASSIGN_OR_RETURN(
+      Statement update,
+      Statement::Prepare(*database_,
+                         "UPDATE meta SET value = max(value + 1 + ?, ?) WHERE key = 'term'"));
+  RETURN_IF_ERROR(update.Bind(static_cast<int64_t>(skip)).Bind(static_cast<int64_t>(least)).Run());
   ASSIGN_OR_RETURN(Statement query,
                    Statement::Prepare(*database_, "SELECT value FROM meta WHERE key = 'term'"));
   ASSIGN_OR_RETURN(const bool found, query.Step());

@@ -7,6 +7,7 @@
 #include <future>
 #include <limits>
 #include <mutex>
+#include <random>
 #include <set>
 #include <utility>
 
@@ -143,7 +144,9 @@ absl::StatusOr<std::unique_ptr<JobManager>> JobManager::Start(const JobManagerOp
   ASSIGN_OR_RETURN(state->lock, StateLock::Take(options.state_folder));
   ASSIGN_OR_RETURN(state->journal, Journal::Open(options.state_folder + "/journal.sqlite"));
   // By the clock, so that a coordinator whose journal is a copy from before does not take a term that was used since.
-  ASSIGN_OR_RETURN(state->term, state->journal->RaiseTerm(LeastTerm(*parts.clock)));
+  ASSIGN_OR_RETURN(state->term,
+                   state->journal->RaiseTerm(LeastTerm(*parts.clock),
+                                             std::random_device()() % kMostSkippedTerms));
 
   JobLoop::Parts inside;
   inside.options = options;

@@ -41,15 +41,17 @@ bool HasRoom(const LoadedCell& loaded, Backend& backend) {
 
 }  // namespace
 
-CellSnapshots::CellSnapshots(SnapshotPeers* peers, Backend* backend, const Clock* clock, int nice)
-    : peers_(peers),
+CellSnapshots::CellSnapshots(const StageRuntime::Options& options, Backend* backend,
+                             const Clock* clock)
+    : peers_(options.snapshot_peers),
       backend_(backend),
-      store_(FreeBytes),
+      store_(options.free_memory ? options.free_memory : FreeBytes),
       keeper_({.store = &store_,
-               .peers = peers,
+               .peers = options.snapshot_peers,
                .clock = clock,
-               .free_bytes = FreeBytes,
-               .nice = nice}) {}
+               .free_bytes = options.free_memory ? options.free_memory : FreeBytes,
+               .nice = options.compute_nice,
+               .post = options.snapshot_post}) {}
 
 absl::StatusOr<std::unique_ptr<SnapshotFiles>> CellSnapshots::Files(const LoadCommand& command) {
   const std::string &job = command.fence.job, &key = command.snapshot.key;

@@ -14,6 +14,7 @@
 #include "absl/status/statusor.h"
 #include "plan/control.h"
 #include "stage/runtime/loaded_cell.h"
+#include "stage/runtime/stage_runtime.h"
 #include "stage/snapshot/snapshot_files.h"
 #include "stage/snapshot/snapshot_keeper.h"
 #include "stage/snapshot/snapshot_store.h"
@@ -22,7 +23,7 @@ namespace stagecoach {
 
 class CellSnapshots {
  public:
-  CellSnapshots(SnapshotPeers* peers, Backend* backend, const Clock* clock, int nice);
+  CellSnapshots(const StageRuntime::Options& options, Backend* backend, const Clock* clock);
 
   // A load begins: what is held of other jobs goes. The files to load from, or null.
   absl::StatusOr<std::unique_ptr<SnapshotFiles>> Files(const LoadCommand& command);

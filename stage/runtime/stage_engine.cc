@@ -38,8 +38,7 @@ StageEngine::StageEngine(const Parts& parts)
     : parts_(parts),
       tracer_(parts.options.trace, parts.clock, parts.options.on_micro_batch),
       phases_(parts.clock, &tracer_),
-      snapshots_(parts.options.snapshot_peers, parts.backend, parts.clock,
-                 parts.options.compute_nice),
+      snapshots_(parts.options, parts.backend, parts.clock),
       news_(parts.clock) {
   status_.state = "empty";
   parts_.backend->OnLinkCopyDone(parts_.link_ready);

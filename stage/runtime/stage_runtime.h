@@ -71,7 +71,10 @@ class StageRuntime {
     ReadableFiles* weight_files = nullptr;
     LinkOptions link;
     SnapshotPeers* snapshot_peers = nullptr;  // borrowed; null: no snapshots are taken or fetched
-    TraceRing* trace = nullptr;               // borrowed; null: no spans
+    // What hashes and sends snapshots behind the executor; false: it takes no more. Empty: a thread of its own.
+    std::function<bool(std::function<void()>)> snapshot_post;
+    std::function<int64_t()> free_memory;  // empty: as stage/snapshot/available_memory.h finds it
+    TraceRing* trace = nullptr;            // borrowed; null: no spans
     // Seconds of one micro-batch's forward, recompute or backward; executor thread, must not block.
     std::function<void(Phase phase, double seconds)> on_micro_batch;
     // Once, when the device is lost to this process, after the command that met it was answered

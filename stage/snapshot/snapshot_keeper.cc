@@ -140,16 +140,25 @@ absl::Status SnapshotKeeper::Take(const RunCommand& command,
     report_.busy = true;
   }
   tasks_.push_back(task);
-  if (thread_ == nullptr) thread_ = std::make_unique<TaskThread>("snapshot", 4);
-  if (thread_->TryPost([this, task] { Finish(task); })) return absl::OkStatus();
+  if (Post([this, task] { Finish(task); })) return absl::OkStatus();
   std::lock_guard<std::mutex> lock(mutex_);
   report_.busy = false;
   return absl::UnavailableError("snapshots of cells before are on their way still");
 }
 
+bool SnapshotKeeper::Post(std::function<void()> work) {
+  if (parts_.post) return parts_.post(std::move(work));
+  if (thread_ == nullptr) {
+    thread_ = std::make_unique<TaskThread>("snapshot", 4);
+    // It must not take from the executor what that needs; refused, it is only less polite.
+    static_cast<void>(thread_->TryPost([nice = parts_.nice] {
+      static_cast<void>(setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), nice));
+    }));
+  }
+  return thread_->TryPost(std::move(work));
+}
+
 void SnapshotKeeper::Finish(const std::shared_ptr<Task>& task) {
-  // It must not take from the executor what that needs; refused, it is only less polite.
-  static_cast<void>(setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), parts_.nice));
   const double begin = ThreadSeconds();
   const std::optional<ShardInfo> info = task->shard.Digest([&] { return IsGivenUp(*task); });
   if (!info.has_value()) return;

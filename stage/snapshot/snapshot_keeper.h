@@ -34,6 +34,8 @@ class SnapshotKeeper {
     const Clock* clock = nullptr;
     std::function<int64_t()> free_bytes;
     int nice = 0;  // of the thread
+    // In the place of a thread; not to be called within. Empty: a thread of its own.
+    std::function<bool(std::function<void()>)> post;
   };
   explicit SnapshotKeeper(const Parts& parts);
   ~SnapshotKeeper();
@@ -60,6 +62,7 @@ class SnapshotKeeper {
   void Finish(const std::shared_ptr<Task>& task);
   absl::Status Send(const Task& task, const HeldShard& held, std::span<const std::byte> file);
   bool IsGivenUp(const Task& task) const;
+  bool Post(std::function<void()> work);
 
   const Parts parts_;
   Cell cell_;  // the executor's
@@ -69,7 +72,7 @@ class SnapshotKeeper {
   uint64_t epoch_ = 0;        // raised by Begin and End: what is of an older one is given up
   SnapshotReport report_;
   std::string note_;
-  std::unique_ptr<TaskThread> thread_;  // begun with the first snapshot
+  std::unique_ptr<TaskThread> thread_;  // begun with the first snapshot; null with Parts::post
 };
 
 }  // namespace stagecoach

@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "base/status.h"
 #include "services/common/convert/convert_control.h"
+#include "services/common/convert/convert_snapshot.h"
 #include "services/common/grpc/message_checksum.h"
 #include "tests/simulation/seeded_random.h"
 

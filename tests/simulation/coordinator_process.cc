@@ -26,7 +26,9 @@ absl::StatusOr<std::unique_ptr<CoordinatorProcess>> CoordinatorProcess::Start(co
   CoordinatorProcess* const raw = process.get();
   ASSIGN_OR_RETURN(process->journal_, Journal::Open(std::string(kStateFolder) + "/journal.sqlite"));
   JobLoop::Parts inside;
-  ASSIGN_OR_RETURN(inside.term, process->journal_->RaiseTerm(LeastTerm(*parts.clock)));
+  ASSIGN_OR_RETURN(inside.term,
+                   process->journal_->RaiseTerm(LeastTerm(*parts.clock),
+                                                parts.network->random().Below(kMostSkippedTerms)));
   parts.trace->Note("coordinator's term", parts.host, inside.term);
   inside.options.state_folder = kStateFolder;
   inside.options.hold_jobs = parts.holds_jobs;
@@ -241,6 +243,24 @@ void CoordinatorProcess::Profile(
     const std::string& address, const ProfileCommand& command, double,
     std::function<void(absl::StatusOr<std::vector<LayerProfile>>)> done) {
   Start<std::vector<LayerProfile>, ProfileRequest>(address, command, std::move(done));
+}
+
+void CoordinatorProcess::FindSnapshots(
+    const std::string& address, const std::string& job, const std::string& key,
+    double deadline_seconds, std::function<void(absl::StatusOr<std::vector<HeldShard>>)> done) {
+  SimulatedNetwork* const network = parts_.network;
+  const int from = parts_.host, to = parts_.host_of(address);
+  ChannelTo(address)->Call(
+      [=, stage_at = parts_.stage_at](const SimulatedChannel::Answer& answer) {
+        const bool damaged = network->Flips(from, to);
+        const std::vector<HeldShard> held = stage_at(to)->snapshots().List(job, key);
+        answer([=] {
+          if (damaged) return done(absl::UnavailableError("a message with another checksum"));
+          if (!network->Flips(to, from)) return done(held);
+          done(Flipped(held, network->random()));
+        });
+      },
+      [done](const absl::Status& failed) { done(failed); }, deadline_seconds);
 }
 
 void CoordinatorProcess::Abort(const std::string& address, const Fence& fence,

@@ -90,6 +90,9 @@ class CoordinatorProcess final : public FleetServer, private StageClient {
                   std::function<void(absl::StatusOr<ShardInfo>)> done) override;
   void Profile(const std::string& address, const ProfileCommand& command, double,
                std::function<void(absl::StatusOr<std::vector<LayerProfile>>)> done) override;
+  void FindSnapshots(const std::string& address, const std::string& job, const std::string& key,
+                     double deadline_seconds,
+                     std::function<void(absl::StatusOr<std::vector<HeldShard>>)> done) override;
   void Abort(const std::string& address, const Fence& fence, const std::string& reason) override;
   void Release(const std::string& address, const Fence& fence) override;
   void Reconnect(const std::string& address) override;

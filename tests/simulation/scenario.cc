@@ -78,6 +78,8 @@ ScenarioJob DrawJob(SeededRandom& random, int number, int most_stages) {
   }
   spec.checkpoint.every_steps = random.From(0, 4);
   spec.checkpoint.keep = random.From(1, 3);
+  spec.snapshot.every_steps = random.From(0, 3);
+  spec.snapshot.never = spec.snapshot.every_steps == 0;
   job.held_stages = random.From(0, most_stages);
   if (random.Chance(0.05)) job.cancel_at = random.Between(0.05, 4);
   return job;
@@ -281,11 +283,12 @@ std::string ScenarioText(const Scenario& scenario) {
   for (const ScenarioJob& job : scenario.jobs) {
     absl::StrAppendFormat(
         &text,
-        "  %s: family %d, K %d, %s, %s, checkpoint every %d keep %d, partition %s%s, submitted at "
+        "  %s: family %d, K %d, %s, %s, checkpoint every %d keep %d, snapshot every %d, partition "
+        "%s%s, submitted at "
         "%g, cancelled at %g\n",
         job.id, job.family, job.spec.pipeline.stages, job.spec.pipeline.schedule,
         RematerializationName(job.spec.pipeline.rematerialization), job.spec.checkpoint.every_steps,
-        job.spec.checkpoint.keep,
+        job.spec.checkpoint.keep, job.spec.snapshot.every_steps,
         job.spec.pipeline.partition.kind == PartitionSpec::Kind::kAuto ? "auto" : "uniform",
         job.spec.pipeline.continue_with_fewer_stages ? ", fewer stages will do" : "", job.submit_at,
         job.cancel_at);

@@ -44,6 +44,7 @@ class Summary {
   void Add(uint64_t seed, const SeedResult& result, double seconds) {
     seconds_ += seconds;
     events_ += result.ending.events;
+    from_memory_ += result.ending.loads_from_memory;
     slowest_ = std::max(slowest_, {result.ending.seconds, seed});
     for (const JobEnding& job : result.ending.jobs) {
       ++phases_[job.ended ? JobPhaseName(job.phase) : "not ended"];
@@ -60,13 +61,13 @@ class Summary {
     std::printf("the longest took %.1f virtual s, seed %llu\njobs:", slowest_.first,
                 static_cast<unsigned long long>(slowest_.second));
     for (const auto& [phase, count] : phases_) std::printf(" %s %d", phase.c_str(), count);
-    std::printf("\nfaults:");
+    std::printf("\nloads from the memory of stages: %d\nfaults:", from_memory_);
     for (const auto& [kind, count] : faults_) std::printf(" %s %d,", kind.c_str(), count);
     std::printf("\n");
   }
 
  private:
-  int seeds_ = 0, wrong_ = 0;
+  int seeds_ = 0, wrong_ = 0, from_memory_ = 0;
   double seconds_ = 0;
   uint64_t events_ = 0;
   std::pair<double, uint64_t> slowest_;

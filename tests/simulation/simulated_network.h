@@ -89,6 +89,9 @@ class SimulatedNetwork {
   }
   bool Repeats() { return repeats_ > 0 && random_->Chance(repeats_); }
 
+  // A call of one message there and one back, to a process that answers, would get through now.
+  bool Reaches(int from, int to) { return !InTrouble(from, to) && alive(to); }
+
   // To the process of a host, on behalf of one.
   void Dial(int from, uint64_t process, int to,
             std::function<void(absl::StatusOr<ConnectionPointer>)> done);

@@ -46,6 +46,12 @@ TEST(Simulation, AllKindsOfFaultsAreDrawn) {
   EXPECT_EQ(drawn.size(), static_cast<size_t>(Fault::Kind::kSlowStage) + 1);
 }
 
+TEST(Simulation, StagesGoOnFromTheMemoryOfOthers) {
+  int loads = 0;
+  for (uint64_t seed = 1; seed <= 100; ++seed) loads += RunSeed(seed).ending.loads_from_memory;
+  EXPECT_GT(loads, 20);
+}
+
 // An oracle that is blind finds nothing in thousands of seeds either.
 uint64_t FirstWrong(PlantedFault planted, uint64_t most, std::string* report) {
   for (uint64_t seed = 1; seed <= most; ++seed) {

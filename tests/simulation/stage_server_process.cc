@@ -19,14 +19,6 @@ constexpr int kUnavailableIfGone = 2;
 // As StageRuntime::Drain, with what is left of --exit-timeout.
 constexpr double kDrainIdleSeconds = 2, kDrainSeconds = 25;
 
-StageRuntime::Options OptionsOf(const StageServerProcess::Parts& parts, ProgressCounter* progress) {
-  StageRuntime::Options options;
-  options.progress = progress;
-  options.data_roots = parts.data_roots;
-  options.weight_files = parts.data_roots;
-  return options;
-}
-
 }  // namespace
 
 StageServerProcess::StageServerProcess(const Parts& parts)
@@ -39,18 +31,35 @@ StageServerProcess::StageServerProcess(const Parts& parts)
               .host_of = parts.host_of,
               .links_at = parts.links_at,
               .progress = &progress_}),
-      engine_(
-          std::make_unique<StageEngine>(StageEngine::Parts{.options = OptionsOf(parts, &progress_),
-                                                           .backend = backend_.get(),
-                                                           .connector = &links_,
-                                                           .file_system = parts.files,
-                                                           .clock = parts.clock,
-                                                           .mailbox = &mailbox_,
-                                                           .progress = &progress_,
-                                                           .link_ready = [this] { Wake(0); }})),
+      peers_({.network = parts.network,
+              .host = parts.host,
+              .host_of = parts.host_of,
+              .store_at = parts.snapshots_at}),
+      engine_(std::make_unique<StageEngine>(StageEngine::Parts{.options = Options(),
+                                                               .backend = backend_.get(),
+                                                               .connector = &links_,
+                                                               .file_system = parts.files,
+                                                               .clock = parts.clock,
+                                                               .mailbox = &mailbox_,
+                                                               .progress = &progress_,
+                                                               .link_ready = [this] { Wake(0); }})),
       channel_(std::make_shared<SimulatedChannel>(parts.network, parts.host, parts.process,
                                                   parts.coordinator_host)) {
   LeaseAfter(0);
+}
+
+StageRuntime::Options StageServerProcess::Options() {
+  StageRuntime::Options options;
+  options.progress = &progress_;
+  options.data_roots = parts_.data_roots;
+  options.weight_files = parts_.data_roots;
+  options.snapshot_peers = &peers_;
+  options.snapshot_post = [this](std::function<void()> work) {
+    parts_.network->Post(parts_.host, parts_.process, Cost(kLeastWork, kMostWork), std::move(work));
+    return true;
+  };
+  options.free_memory = [] { return int64_t{1} << 40; };
+  return options;
 }
 
 StageServerProcess::~StageServerProcess() {
@@ -140,6 +149,7 @@ void StageServerProcess::Take(StageRequest request) {
   if (auto* const load = std::get_if<LoadRequest>(&request); load != nullptr) {
     return Work(Cost(kLeastWork, kMostWork), [this, load = std::move(*load)] {
       const absl::StatusOr<LoadResult> result = engine_->Load(load.command);
+      if (result.ok() && !load.command.snapshot.manifest.empty()) parts_.loaded_from_memory();
       parts_.trace->Note(result.ok() ? "loaded" : "load fails", parts_.host,
                          load.command.fence.generation);
       if (parts_.trace->shown() && !result.ok()) parts_.trace->Say(result.status().ToString());

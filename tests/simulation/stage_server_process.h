@@ -19,6 +19,7 @@
 #include "tests/simulation/event_trace.h"
 #include "tests/simulation/simulated_channel.h"
 #include "tests/simulation/simulated_links.h"
+#include "tests/simulation/simulated_peers.h"
 
 namespace stagecoach {
 
@@ -45,8 +46,10 @@ class StageServerProcess {
     std::string name, address;
     std::function<int(const std::string& address)> host_of;
     std::function<SimulatedLinks*(int host)> links_at;
+    std::function<SnapshotStore*(int host)> snapshots_at;
     std::function<FleetServer*()> coordinator;  // called in events of its process only
     std::function<void(StageRequest*)> meddle;  // a planted fault; empty: none
+    std::function<void()> loaded_from_memory;   // told of
     std::function<void()> drained;              // the process ends by itself
   };
   explicit StageServerProcess(const Parts& parts);
@@ -59,8 +62,10 @@ class StageServerProcess {
   // The process has died within what it was at: to be called while its calls of the file system fail from some on.
   void LeaveHalfDone();
   SimulatedLinks& links() { return links_; }
+  SnapshotStore& snapshots() { return engine_->snapshots(); }
 
  private:
+  StageRuntime::Options Options();
   double Cost(double least, double most);
   bool busy() const { return work_ != nullptr; }
   void Wake(double seconds);
@@ -80,6 +85,7 @@ class StageServerProcess {
   ProgressCounter progress_;
   StageMailbox mailbox_;
   SimulatedLinks links_;
+  SimulatedPeers peers_;
   std::unique_ptr<StageEngine> engine_;
   double slowness_ = 1;
 

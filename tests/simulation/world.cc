@@ -143,8 +143,10 @@ void World::StartStage(int host) {
     CHECK(false) << "nobody is at " << address;
   };
   parts.links_at = [this](int other) { return &hosts_[other].stage->links(); };
+  parts.snapshots_at = [this](int other) { return &hosts_[other].stage->snapshots(); };
   parts.coordinator = [this] { return coordinator_.get(); };
   parts.meddle = PlantedAt(host);
+  parts.loaded_from_memory = [this] { ++loads_from_memory_; };
   parts.drained = [this, host, process = parts.process] {
     time_.After(0, [this, host, process] {
       if (!network_.Lives(host, process)) return;
@@ -254,6 +256,7 @@ WorldEnding World::Run(double limit_seconds) {
   ending.events = time_.events();
   ending.hash = trace_.hash();
   ending.old_journal = old_journal_;
+  ending.loads_from_memory = loads_from_memory_;
   for (const auto& user : users_) ending.jobs.push_back(EndingOf(*user));
   ending.struck = struck_;
   return ending;

@@ -53,6 +53,7 @@ struct WorldEnding {
   std::vector<std::pair<double, Fault>> struck;  // faults that met something, with when
   bool livelock = false;                         // events without end
   bool old_journal = false;                      // the coordinator began with a copy from before
+  int loads_from_memory = 0;                     // of stages, that worked
   double seconds = 0;
   uint64_t events = 0, hash = 0;
 };
@@ -123,6 +124,7 @@ class World {
   double journal_slowness_ = 1, folder_slowness_ = 1;
   bool folder_fails_ = false;
   bool planted_ = false, old_journal_ = false;
+  int loads_from_memory_ = 0;
   std::map<std::string, double> ended_seconds_;  // by job
   std::vector<std::pair<double, Fault>> struck_;
 };
