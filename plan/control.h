@@ -91,9 +91,10 @@ struct LoadResult {
   absl::Status folder;
   bool snapshots = false;  // there is room for its own and a neighbour's
   // For the stage's own log, not sent.
-  std::string attention;     // who computes it, and why
-  std::string data_note;     // what a user should know of the data
-  std::string weights_note;  // how much of the file of weights it took
+  std::string attention;      // who computes it, and why
+  std::string data_note;      // what a user should know of the data
+  std::string snapshot_note;  // why none can be taken
+  std::string weights_note;   // how much of the file of weights it took
 };
 
 // The coordinator's one decision about the step before, applied before new work starts.

@@ -169,6 +169,11 @@ void JobTransition::BeginGeneration() {
   state_.attempt = 0;
   state_.pending.reset();
   state_.load_folder.clear();
+  const JobSnapshots& snapshots = state_.snapshots;
+  if (snapshots.taken_step.has_value() && snapshots.taken_step != snapshots.whole_step) {
+    ++state_.snapshots.unfinished;
+  }
+  state_.snapshots.taken_step.reset();
   state_.snapshots.asked = false;
   state_.snapshots.manifest.clear();
   state_.snapshots.holders.clear();

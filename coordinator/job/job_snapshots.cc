@@ -24,6 +24,7 @@ constexpr double kLeastSeconds = 3;
 constexpr double kLikelyBytesPerSecond = 400e6;
 // Loads that end as the world ends them: the stage that failed may have been the one that is lost next.
 constexpr int64_t kTries = 3;
+constexpr int64_t kUnfinished = 3, kMostWaitDoublings = 12;
 // Each load takes the manifest along, and a message has an end (kControlMessageBytes).
 constexpr size_t kMostManifestBytes = size_t{8} << 20;
 
@@ -133,6 +134,7 @@ void JobTransition::BeginSnapshots() {
   snapshots.possible = !spec().snapshot.never && state_.slots.size() > 1 &&
                        std::all_of(state_.slots.begin(), state_.slots.end(),
                                    [](const StageSlot& slot) { return slot.loaded.snapshots; });
+  snapshots.begun_step = state_.step;
   snapshots.taken_step.reset();
   snapshots.whole_step.reset();
   snapshots.loaded_step.reset();
@@ -174,6 +176,7 @@ void JobTransition::NoteSnapshots() {
   }
   snapshots.whole_step = snapshots.taken_step;
   snapshots.seconds = seconds;
+  snapshots.unfinished = 0;
 }
 
 int64_t JobTransition::SnapshotEvery() const {
@@ -203,6 +206,12 @@ std::string JobTransition::SnapshotManifest() const {
 bool JobTransition::SnapshotDue() const {
   const JobSnapshots& snapshots = state_.snapshots;
   if (!snapshots.possible || state_.step == 0) return false;
+  // Perhaps it is the snapshot that ends stages, on a machine that has less memory than it says: then it must not be the
+  // first thing that each of them does.
+  if (snapshots.unfinished >= kUnfinished) {
+    const auto doublings = std::min<int64_t>(snapshots.unfinished, kMostWaitDoublings);
+    if (state_.step < snapshots.begun_step + (uint64_t{1} << doublings)) return false;
+  }
   const bool busy = std::any_of(state_.slots.begin(), state_.slots.end(),
                                 [](const StageSlot& slot) { return slot.report.snapshot.busy; });
   if (busy) return false;

@@ -128,6 +128,8 @@ struct JobSnapshots {
   // have.
   std::optional<uint64_t> loaded_step, taken_step, whole_step;
   double seconds = 0;  // that the last one took, of the stage that it took longest; 0: not known
+  int64_t unfinished = 0;   // generations in a row that ended while one was on its way
+  uint64_t begun_step = 0;  // of this load
   // What is loaded from; no manifest: nothing.
   std::string manifest;
   std::vector<SnapshotPlan::Holder> holders;

@@ -91,6 +91,24 @@ TEST(JobStateTest, SnapshotsCostAShareOfTheTimeAndComeNoMoreOftenThanALossIsMend
   }
 }
 
+// Seen: stages that a snapshot ended, for want of memory, took the next one as the first thing behind their load, for ever.
+TEST(JobStateTest, ASnapshotThatNeverEndsIsNotTheFirstThingBehindEachLoad) {
+  JobScript script;
+  script.Run("job stages=2 steps=99 checkpoint=0 snapshots=1 stay=1");
+  for (const char* line : {"open", "offer a:1 b:1", "all", "all"}) script.Run(line);
+  int begins = 0;
+  for (int loss = 1; loss <= 6; ++loss) {
+    script.Run(absl::StrCat("lost b ", loss));
+    if (script.state().activity == Activity::kBackOff) script.Run("wait 60");
+    script.Run(absl::StrCat("offer a:1 b:", loss + 1));
+    script.Run("held 0 1:0-3 1:3-5");
+    script.Run("held 1");
+    EXPECT_EQ(script.state().step, 1u);
+    begins += script.Run("all").find(" snapshot") != std::string::npos ? 1 : 0;
+  }
+  EXPECT_EQ(begins, 2);
+}
+
 // A job in every activity there is, in the phases in which it occurs.
 std::vector<JobScript> JobsInEveryState() {
   const std::vector<std::string> lines = {

@@ -12,6 +12,7 @@
 #include "services/common/convert/convert_snapshot.h"
 #include "services/common/grpc/grpc_channel.h"
 #include "services/common/grpc/grpc_status.h"
+#include "services/common/grpc/message_checksum.h"
 #include "services/common/grpc/own_error.h"
 
 namespace stagecoach {
@@ -121,7 +122,7 @@ absl::Status SnapshotClient::Put(const std::string& address, const SnapshotPart&
     request.mutable_shard()->set_file(part.shard.info.file);
   }
   request.set_offset(part.offset);
-  request.set_crc32c(Crc32c(part.bytes));
+  request.set_crc32c(Crc32c(part.bytes, HeadCrc(request)));
   request.set_data(part.bytes.data(), part.bytes.size());
   v1::PutSnapshotPartResponse response;
   return Ask(address, &response,
@@ -139,6 +140,7 @@ absl::Status SnapshotClient::Get(const std::string& address, const SnapshotRange
   request.set_file(range.file);
   request.set_offset(range.offset);
   request.set_bytes(static_cast<int32_t>(target.size()));
+  SetChecksum(&request);
   v1::GetSnapshotPartResponse response;
   RETURN_IF_ERROR(
       Ask(address, &response,

@@ -19,7 +19,7 @@ absl::StatusOr<SnapshotPart> PartFromProto(const v1::PutSnapshotPartRequest& req
                     .kept_of_load = request.kept_of_load(),
                     .offset = request.offset(),
                     .bytes = std::as_bytes(std::span(request.data()))};
-  if (Crc32c(part.bytes) != request.crc32c()) {
+  if (Crc32c(part.bytes, HeadCrc(request)) != request.crc32c()) {
     return absl::DataLossError(absl::StrCat("a part of a snapshot at byte ", part.offset,
                                             " was changed on its way (", part.fence.ToString(),
                                             ")"));

@@ -44,6 +44,8 @@ void LogLoad(const Fence& fence, int stage, const absl::StatusOr<LoadResult>& re
     if (!result->attention.empty()) LogJob(info, fence.job, fence.step, "{}", result->attention);
     if (!result->weights_note.empty())
       LogJob(info, fence.job, fence.step, "{}", result->weights_note);
+    if (!result->snapshot_note.empty())
+      LogJob(warn, fence.job, fence.step, "{}", result->snapshot_note);
     if (!result->data_note.empty()) LogJob(info, fence.job, fence.step, "{}", result->data_note);
   } else {
     LogJob(warn, fence.job, fence.step, "not loaded: {}", Text(result.status()));
@@ -125,8 +127,7 @@ void StageServiceAdapter::LoadCell(const v1::LoadCellRequest& request,
   const Fence fence = command->fence;
   const int stage = command->stage.value;
   LogJob(info, fence.job, fence.step, "load as stage {} of {}, generation {}{}{}", stage,
-         command->partition.stages(), fence.generation,
-         command->resumes() ? ", from " : "",
+         command->partition.stages(), fence.generation, command->resumes() ? ", from " : "",
          command->snapshot.manifest.empty() ? command->checkpoint_folder : "memory");
   parts_.runtime->Load(*std::move(command), Reply<LoadResult>(std::move(answer), response,
                                                               [fence, stage](const auto& result) {

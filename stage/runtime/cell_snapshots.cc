@@ -67,11 +67,19 @@ absl::StatusOr<std::unique_ptr<SnapshotFiles>> CellSnapshots::Files(const LoadCo
   return files;
 }
 
-bool CellSnapshots::Begin(const LoadedCell& loaded) {
+void CellSnapshots::Begin(LoadedCell& loaded) {
   const LoadCommand& load = loaded.command;
   const SnapshotPlan& plan = load.snapshot;
-  if (peers_ == nullptr || plan.key.empty() || plan.replica_address.empty()) return false;
-  if (!HasRoom(loaded, *backend_)) return false;
+  if (peers_ == nullptr || plan.key.empty() || plan.replica_address.empty()) return;
+  if (!HasRoom(loaded, *backend_)) {
+    loaded.result.snapshot_note =
+        absl::StrCat("no snapshots in memory: ", backend_->allocator().Use().limit,
+                     " bytes that this stage may take have no room for two of its own and two of "
+                     "its neighbour's "
+                     "beside the job; a lost stage costs the steps since the last checkpoint");
+    return;
+  }
+  loaded.result.snapshots = true;
   const int layers = static_cast<int>(load.network->layers.size());
   const Partition& partition = load.partition;
   const int own = load.stage.value, before = Before(load);
@@ -82,7 +90,6 @@ bool CellSnapshots::Begin(const LoadedCell& loaded) {
   store_.TakeCopies({.cell = load.fence,
                      .file = ShardFileName(partition.first(before), partition.last(before, layers)),
                      .most_bytes = BytesOf(load, before)});
-  return true;
 }
 
 void CellSnapshots::End() {

@@ -27,8 +27,8 @@ class CellSnapshots {
 
   // A load begins: what is held of other jobs goes. The files to load from, or null.
   absl::StatusOr<std::unique_ptr<SnapshotFiles>> Files(const LoadCommand& command);
-  // It was loaded. True: snapshots of it can be taken.
-  bool Begin(const LoadedCell& loaded);
+  // It was loaded: says in its result whether snapshots can be taken.
+  void Begin(LoadedCell& loaded);
   void End();  // of the cell; what is held stays
   void Clear(const std::string& job) { store_.Clear(job); }
 

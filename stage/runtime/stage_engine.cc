@@ -93,7 +93,7 @@ absl::StatusOr<LoadResult> StageEngine::Load(LoadCommand command) {
       absl::StrCat("load of stage ", command.stage.value, ", ", command.fence.ToString());
   absl::Status status = Build(std::move(command));
   if (status.ok()) {
-    loaded_->result.snapshots = snapshots_.Begin(*loaded_);
+    snapshots_.Begin(*loaded_);
     loaded_->result.folder_answered = asked;
     loaded_->result.folder = folder;
     status = Interruption();  // what came while loading

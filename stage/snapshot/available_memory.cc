@@ -49,8 +49,10 @@ int64_t AvailableMemory(const std::string& meminfo, const std::string& limit,
   if (const auto kilobytes = NumberBehind(meminfo, "MemAvailable:")) available = *kilobytes * 1024;
   int64_t most = 0, used = 0;  // "max" is no number: no limit
   if (!absl::SimpleAtoi(limit, &most) || !absl::SimpleAtoi(use, &used)) return available;
+  // Of the group and those within: version 1 has names of its own for that.
+  const bool first = NumberBehind(statistics, "total_inactive_file ").has_value();
   for (const char* word : {"inactive_file ", "active_file "}) {
-    used -= NumberBehind(statistics, word).value_or(0);
+    used -= NumberBehind(statistics, absl::StrCat(first ? "total_" : "", word)).value_or(0);
   }
   return std::min(available, std::max<int64_t>(most - std::max<int64_t>(used, 0), 0));
 }
@@ -76,14 +78,11 @@ absl::Status CheckMemory(int64_t bytes, int64_t available) {
                    " are free on this machine; at least twice as many must be"));
 }
 
-// In a container the path is the host's, and what it has is at the root.
+// Of the process's own group and of those around it. In a container the path is the host's, and what it has is at the root.
 int64_t AvailableMemory() {
-  const std::string group = MemoryGroup(TextOf("/proc/self/cgroup"));
   const std::string meminfo = TextOf("/proc/meminfo");
   int64_t available = AvailableMemory(meminfo, "", "", "");
-  for (const std::string& folder :
-       {absl::StrCat("/sys/fs/cgroup", group), std::string("/sys/fs/cgroup"),
-        std::string("/sys/fs/cgroup/memory")}) {
+  const auto look = [&](const std::string& folder) {
     for (const auto& [limit, use] :
          {std::pair("/memory.max", "/memory.current"),
           std::pair("/memory.limit_in_bytes", "/memory.usage_in_bytes")}) {
@@ -91,7 +90,11 @@ int64_t AvailableMemory() {
           std::min(available, AvailableMemory(meminfo, TextOf(folder + limit), TextOf(folder + use),
                                               TextOf(folder + "/memory.stat")));
     }
-  }
+  };
+  std::string group = MemoryGroup(TextOf("/proc/self/cgroup"));
+  for (; group.size() > 1; group.resize(group.rfind('/'))) look("/sys/fs/cgroup" + group);
+  look("/sys/fs/cgroup");
+  look("/sys/fs/cgroup/memory");
   return available;
 }
 

@@ -18,6 +18,9 @@ TEST(AvailableMemoryTest, IsWhatMachineAndContainerCanGive) {
                             "anon 5\ninactive_file 1000\nactive_file 500\n"),
             1596)
       << "files that were read are no use of memory that stays";
+  EXPECT_EQ(AvailableMemory(kMeminfo, "4096\n", "4000\n",
+                            "inactive_file 1\ntotal_inactive_file 1000\ntotal_active_file 500\n"),
+            1596);
   EXPECT_EQ(AvailableMemory("", "", "", ""), std::numeric_limits<int64_t>::max());
   EXPECT_GT(AvailableMemory(), 0);
 }

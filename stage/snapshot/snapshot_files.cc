@@ -20,7 +20,12 @@ class SnapshotFiles::RemoteFile final : public ReadableFile {
     range_.offset = offset;
     while (!target.empty()) {
       const auto part = target.first(std::min<size_t>(target.size(), kSnapshotPartBytes));
-      RETURN_IF_ERROR(Reason(peers_->Get(address_, range_, part)));
+      absl::Status got = peers_->Get(address_, range_, part);
+      // What was changed on its way is asked for again: a bit that flips costs no steps.
+      for (int again = 0; again < 2 && absl::IsDataLoss(got); ++again) {
+        got = peers_->Get(address_, range_, part);
+      }
+      RETURN_IF_ERROR(Reason(got));
       range_.offset += static_cast<int64_t>(part.size());
       target = target.subspan(part.size());
       TickProgress();

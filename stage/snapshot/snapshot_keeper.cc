@@ -148,14 +148,13 @@ absl::Status SnapshotKeeper::Take(const RunCommand& command,
 
 bool SnapshotKeeper::Post(std::function<void()> work) {
   if (parts_.post) return parts_.post(std::move(work));
-  if (thread_ == nullptr) {
-    thread_ = std::make_unique<TaskThread>("snapshot", 4);
+  // One at work, perhaps on a snapshot of a cell before, and one in line: each has a whole shard.
+  if (thread_ == nullptr) thread_ = std::make_unique<TaskThread>("snapshot", 1);
+  return thread_->TryPost([nice = parts_.nice, work = std::move(work)] {
     // It must not take from the executor what that needs; refused, it is only less polite.
-    static_cast<void>(thread_->TryPost([nice = parts_.nice] {
-      static_cast<void>(setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), nice));
-    }));
-  }
-  return thread_->TryPost(std::move(work));
+    static_cast<void>(setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), nice));
+    work();
+  });
 }
 
 void SnapshotKeeper::Finish(const std::shared_ptr<Task>& task) {

@@ -1,8 +1,11 @@
 #include "services/common/convert/convert_snapshot.h"
 
+#include <span>
+#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/hash.h"
 #include "base/status.h"
 #include "base/utf8.h"
 #include "services/common/convert/convert_control.h"
@@ -90,6 +93,19 @@ absl::StatusOr<std::vector<HeldShard>> FromProto(const v1::FindSnapshotsResponse
     ASSIGN_OR_RETURN(held.emplace_back(), FromProto(shard));
   }
   return held;
+}
+
+// Field by field: a megabyte is not copied for it.
+uint32_t HeadCrc(const v1::PutSnapshotPartRequest& request) {
+  v1::PutSnapshotPartRequest head;
+  *head.mutable_fence() = request.fence();
+  head.set_key(request.key());
+  head.set_kept(request.kept());
+  head.set_kept_of_load(request.kept_of_load());
+  *head.mutable_shard() = request.shard();
+  head.set_offset(request.offset());
+  const std::string bytes = head.SerializeAsString();
+  return Crc32c(std::as_bytes(std::span(bytes)));
 }
 
 }  // namespace stagecoach

@@ -3,11 +3,13 @@
 #ifndef STAGECOACH_SERVICES_COMMON_CONVERT_CONVERT_SNAPSHOT_H_
 #define STAGECOACH_SERVICES_COMMON_CONVERT_CONVERT_SNAPSHOT_H_
 
+#include <cstdint>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "checkpoint/snapshot.h"
 #include "plan/control.h"
+#include "stagecoach/v1/snapshot.pb.h"
 #include "stagecoach/v1/stage.pb.h"
 
 namespace stagecoach {
@@ -23,6 +25,9 @@ absl::StatusOr<HeldShard> FromProto(const v1::SnapshotShard& proto);
 
 v1::FindSnapshotsResponse ToProto(const std::vector<HeldShard>& held);
 absl::StatusOr<std::vector<HeldShard>> FromProto(const v1::FindSnapshotsResponse& proto);
+
+// Of the message without its data and without a sum.
+uint32_t HeadCrc(const v1::PutSnapshotPartRequest& request);
 
 }  // namespace stagecoach
 
