@@ -75,8 +75,8 @@ void CellSnapshots::Begin(LoadedCell& loaded) {
     loaded.result.snapshot_note =
         absl::StrCat("no snapshots in memory: ", backend_->allocator().Use().limit,
                      " bytes that this stage may take have no room for two of its own and two of "
-                     "its neighbour's "
-                     "beside the job; a lost stage costs the steps since the last checkpoint");
+                     "its neighbour's beside the job; a lost stage costs the steps since the last "
+                     "checkpoint");
     return;
   }
   loaded.result.snapshots = true;
@@ -99,8 +99,12 @@ void CellSnapshots::End() {
   failing_ = false;
 }
 
+bool CellSnapshots::Wants(const RunCommand& command) const {
+  return !command.snapshot.empty() || (command.snapshots_end && store_.bytes() > 0);
+}
+
 void CellSnapshots::Take(const RunCommand& command, LoadedCell& loaded) {
-  if (command.snapshots_end && store_.bytes() > 0) store_.Clear(command.fence.job);
+  if (command.snapshots_end) store_.Clear(command.fence.job);
   if (command.snapshot.empty()) return;
   const absl::Status taken =
       keeper_.Take(command, TrainingTensors(*loaded.cell, *loaded.optimizer), *backend_);

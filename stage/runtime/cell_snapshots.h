@@ -32,7 +32,8 @@ class CellSnapshots {
   void End();  // of the cell; what is held stays
   void Clear(const std::string& job) { store_.Clear(job); }
 
-  // If the command asks for one; and what is held goes, if it says so.
+  // The command asks for a snapshot, or says that none will be taken while some are held.
+  bool Wants(const RunCommand& command) const;
   void Take(const RunCommand& command, LoadedCell& loaded);
   void Report(StepReport* report);
 

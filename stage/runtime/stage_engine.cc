@@ -203,7 +203,7 @@ absl::Status StageEngine::Start(const RunCommand& command) {
   Publish("running");
   loaded_->Hold(command.average ? LoadedCell::Weights::kAverages : LoadedCell::Weights::kLive);
   if (command.apply.has_value()) RETURN_IF_ERROR(Apply(*command.apply));
-  if (!command.snapshot.empty() || command.snapshots_end) {
+  if (snapshots_.Wants(command)) {
     phases_.Enter(Phase::kCheckpoint);
     snapshots_.Take(command, *loaded_);
     phases_.Enter(Phase::kOptimizer);
