@@ -76,10 +76,10 @@ ScenarioJob DrawJob(SeededRandom& random, int number, int most_stages) {
     spec.pipeline.stages = 0;
     spec.pipeline.min_stages = random.From(0, most_stages);
   }
-  spec.checkpoint.every_steps = random.From(0, 4);
+  spec.checkpoint.every_steps = random.Chance(0.4) ? 0 : random.From(1, 4);
   spec.checkpoint.keep = random.From(1, 3);
-  spec.snapshot.every_steps = random.From(0, 3);
-  spec.snapshot.never = spec.snapshot.every_steps == 0;
+  spec.snapshot.never = random.Chance(0.15);
+  spec.snapshot.every_steps = spec.snapshot.never ? 0 : random.From(1, 3);
   job.held_stages = random.From(0, most_stages);
   if (random.Chance(0.05)) job.cancel_at = random.Between(0.05, 4);
   return job;

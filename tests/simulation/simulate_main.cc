@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "stage/link/grpc/malloc_settings.h"
 #include "tests/simulation/simulation.h"
@@ -44,10 +45,13 @@ class Summary {
   void Add(uint64_t seed, const SeedResult& result, double seconds) {
     seconds_ += seconds;
     events_ += result.ending.events;
-    from_memory_ += result.ending.loads_from_memory;
     slowest_ = std::max(slowest_, {result.ending.seconds, seed});
     for (const JobEnding& job : result.ending.jobs) {
       ++phases_[job.ended ? JobPhaseName(job.phase) : "not ended"];
+      for (const JobRecord& record : job.records) {
+        if (record.kind == JobRecord::Kind::kRecovery) ++recoveries_;
+        if (absl::StrContains(record.message, "in memory")) ++from_memory_;
+      }
     }
     for (const auto& [at, fault] : result.ending.struck) ++faults_[FaultName(fault.kind)];
     wrong_ += result.violations.empty() ? 0 : 1;
@@ -61,13 +65,14 @@ class Summary {
     std::printf("the longest took %.1f virtual s, seed %llu\njobs:", slowest_.first,
                 static_cast<unsigned long long>(slowest_.second));
     for (const auto& [phase, count] : phases_) std::printf(" %s %d", phase.c_str(), count);
-    std::printf("\nloads from the memory of stages: %d\nfaults:", from_memory_);
+    std::printf("\nrecoveries: %d, from the memory of stages: %d\nfaults:", recoveries_,
+                from_memory_);
     for (const auto& [kind, count] : faults_) std::printf(" %s %d,", kind.c_str(), count);
     std::printf("\n");
   }
 
  private:
-  int seeds_ = 0, wrong_ = 0, from_memory_ = 0;
+  int seeds_ = 0, wrong_ = 0, recoveries_ = 0, from_memory_ = 0;
   double seconds_ = 0;
   uint64_t events_ = 0;
   std::pair<double, uint64_t> slowest_;
