@@ -224,6 +224,17 @@ std::vector<StageRegistration> Fleet::UsableBy(const std::string& job) const {
   return usable;
 }
 
+std::vector<StageRegistration> Fleet::HeldBy(const std::string& job) const {
+  std::vector<StageRegistration> held = UsableBy(job);
+  std::erase_if(held, [&](const StageRegistration& stage) { return HolderOf(stage.name) != job; });
+  return held;
+}
+
+std::string Fleet::HolderOf(const std::string& name) const {
+  const auto found = entries_.find(name);
+  return found == entries_.end() ? "" : found->second.job;
+}
+
 int Fleet::alive() const {
   return static_cast<int>(std::count_if(entries_.begin(), entries_.end(),
                                         [](const auto& entry) { return !entry.second.lost; }));

@@ -136,6 +136,8 @@ class Fleet {
 
   // Alive, neither doubted nor draining, and held by no job but `job`; by name.
   std::vector<StageRegistration> UsableBy(const std::string& job) const;
+  std::vector<StageRegistration> HeldBy(const std::string& job) const;  // of those, by name
+  std::string HolderOf(const std::string& name) const;                  // its job; empty: none
   int alive() const;
   int alive_with_folder() const;  // without those that are known not to see it
   StageSigns SignsOf(const std::string& name) const;

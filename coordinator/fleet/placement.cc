@@ -21,11 +21,15 @@ int Share(const WaitingJob& job, int ready) {
 
 class Placer {
  public:
-  explicit Placer(const Fleet& fleet)
-      : fleet_(fleet), alive_(fleet.alive()), alive_with_folder_(fleet.alive_with_folder()) {}
+  Placer(const Fleet& fleet, std::span<const WaitingJob> jobs)
+      : fleet_(fleet), alive_(fleet.alive()), alive_with_folder_(fleet.alive_with_folder()) {
+    for (const WaitingJob& job : jobs) behind_.insert(job.id);
+  }
 
   void Place(const WaitingJob& job) {
+    behind_.erase(job.id);
     std::vector<StageRegistration> ready = FreeFor(job);
+    if (Share(job, static_cast<int>(ready.size())) == 0) TakeFromThoseBehind(job, &ready);
     std::vector<std::string> passed_over;
     if (OthersSuffice(job, ready)) {
       std::erase_if(ready, [&](const StageRegistration& stage) {
@@ -67,13 +71,30 @@ class Placer {
 
  private:
   std::vector<StageRegistration> FreeFor(const WaitingJob& job) const {
-    std::vector<StageRegistration> free = fleet_.UsableBy(job.id);
-    std::erase_if(free, [&](const StageRegistration& stage) {
+    return Fitting(job, fleet_.UsableBy(job.id));
+  }
+
+  std::vector<StageRegistration> Fitting(const WaitingJob& job,
+                                         std::vector<StageRegistration> stages) const {
+    std::erase_if(stages, [&](const StageRegistration& stage) {
       const StageProcess process{stage.name, stage.incarnation};
       const bool unfit = std::find(job.unfit.begin(), job.unfit.end(), process) != job.unfit.end();
       return unfit || taken_.contains(stage.name);
     });
-    return free;
+    return stages;
+  }
+
+  // As few as will do, and none if they will not.
+  void TakeFromThoseBehind(const WaitingJob& job, std::vector<StageRegistration>* ready) const {
+    std::vector<StageRegistration> more = *ready;
+    for (const std::string& other : behind_) {
+      for (const StageRegistration& stage : Fitting(job, fleet_.HeldBy(other))) {
+        more.push_back(stage);
+        if (Share(job, static_cast<int>(more.size())) == 0) continue;
+        *ready = std::move(more);
+        return;
+      }
+    }
   }
 
   // Without those that are known not to see the folder of checkpoints. A queued job waits for stages
@@ -86,6 +107,7 @@ class Placer {
 
   const Fleet& fleet_;
   const int alive_, alive_with_folder_;
+  std::set<std::string> behind_;  // jobs that have not been looked at yet
   std::set<std::string> taken_;
   Placement placement_;
 };
@@ -93,7 +115,7 @@ class Placer {
 }  // namespace
 
 Placement PlaceJobs(const Fleet& fleet, std::span<const WaitingJob> jobs) {
-  Placer placer(fleet);
+  Placer placer(fleet, jobs);
   for (const WaitingJob& job : jobs) {
     if (job.recovering) placer.Place(job);
   }

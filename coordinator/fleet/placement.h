@@ -3,7 +3,8 @@
 // stages from later jobs; one that wants more stages than there are holds nobody up. A stage that is
 // known not to see the folder of checkpoints is passed over while the others suffice for a job (those
 // alive; for a job that recovers, those that it could have now); one that needs it gets it, for the
-// folder may be there by now, and learns the reason if it is not.
+// folder may be there by now, and learns the reason if it is not. What a job that waits has left of its placement is its own,
+// unless a job before it can be served with that: else two that each hold what the other lacks would wait for ever.
 // Ownership: values.
 #ifndef STAGECOACH_COORDINATOR_FLEET_PLACEMENT_H_
 #define STAGECOACH_COORDINATOR_FLEET_PLACEMENT_H_
@@ -25,11 +26,13 @@ struct WaitingJob {
   std::vector<std::string> suspects;  // names to take only if there is no other
   int least = 1;
   std::vector<StageProcess> unfit;  // never to take
-  std::vector<std::string> holders;  // names to take before others: they have a part of the job in memory
+  std::vector<std::string>
+      holders;  // names to take before others: they have a part of the job in memory
 };
 
 struct StageOffer {
   std::string job;
+  // Some may be held by jobs that wait behind this one (Fleet::HolderOf): these lose them.
   std::vector<StageRegistration> stages;  // by name, suspects last if there are no holders
   std::vector<std::string> passed_over;   // free, but known not to see the folder of checkpoints
 };

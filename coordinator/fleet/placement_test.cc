@@ -117,6 +117,21 @@ TEST(PlacementTest, TakesThoseThatHoldAPartOfTheJobFirst) {
   EXPECT_EQ(Place(FleetOf(5), {job}), "a: s0 s1 s2; ");
 }
 
+// Seen by the simulator: of three stages one job that recovered held two and the one before it was left the third, and both
+// failed for want of stages.
+TEST(PlacementTest, TakesWhatAJobBehindHoldsWhereThatServesTheOneBefore) {
+  Fleet fleet = FleetOf(3);
+  fleet.Hold("b", {"s1", "s2"});
+  WaitingJob first = Job("a", 3), second = Job("b", 3);
+  first.recovering = second.recovering = true;
+  EXPECT_EQ(Place(fleet, {first, second}), "a: s0 s1 s2; b lacks 0/3; ");
+  first.wanted = 2;
+  EXPECT_EQ(Place(fleet, {first, second}), "a: s0 s1; b lacks 1/3; ") << "no more than it needs";
+  first.wanted = 4;
+  EXPECT_EQ(Place(fleet, {first, second}), "a lacks 1/4; b lacks 2/3; ") << "it would not do";
+  EXPECT_EQ(Place(fleet, {second}), "b: s0 s1 s2; ");
+}
+
 TEST(PlacementTest, NeverTakesAProcessThatIsUnfitForTheJob) {
   WaitingJob job = Job("a", 2);
   job.unfit = {{"s0", "1"}, {"s2", "an earlier one"}};

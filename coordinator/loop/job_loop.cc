@@ -309,12 +309,23 @@ std::vector<WaitingJob> JobLoop::WaitingJobs() const {
   return jobs;
 }
 
+void JobLoop::TakeFromWaiting(const StageOffer& offer) {
+  for (const StageRegistration& stage : offer.stages) {
+    const std::string holder = fleet_.HolderOf(stage.name);
+    if (holder.empty() || holder == offer.job) continue;
+    Deliver({holder, Now(),
+             StageLost{stage.name, stage.incarnation,
+                       absl::StrCat("job ", offer.job, ", which goes first, takes it")}});
+  }
+}
+
 void JobLoop::Settle() {
   while (placement_due_ && !draining_) {  // an offer can end a job, which frees stages for the next
     placement_due_ = false;
     const Placement placement = PlaceJobs(fleet_, WaitingJobs());
     for (const StageOffer& offer : placement.offers) {
       Find(offer.job)->told = Shortage{};
+      TakeFromWaiting(offer);
       Deliver({offer.job, Now(), StagesOffered{offer.stages, offer.passed_over}});
     }
     for (const Shortage& shortage : placement.shortages) {

@@ -203,8 +203,9 @@ class JobLoop {
   void LookAtEffects(Job& job, double now_seconds);
   DeadlinePassed SignsOf(const Job& job, double heard_seconds) const;
   void MeetTerm(const StageHeartbeat& heartbeat);
-  void RaiseTerm();  // above met_term_, if that is above ours
-  void Settle();     // offers stages to waiting jobs
+  void RaiseTerm();                               // above met_term_, if that is above ours
+  void Settle();                                  // offers stages to waiting jobs
+  void TakeFromWaiting(const StageOffer& offer);  // what other waiting jobs hold of it
   std::vector<WaitingJob> WaitingJobs() const;
   void Flush();
   absl::Status OwnsFolder();
