@@ -150,8 +150,10 @@ absl::StatusOr<uint64_t> Journal::RaiseTerm(uint64_t least, uint64_t skip) {
   ASSIGN_OR_RETURN(
       Statement update,
       Statement::Prepare(*database_,
-                         "UPDATE meta SET value = max(value + 1 + ?, ?) WHERE key = 'term'"));
-  RETURN_IF_ERROR(update.Bind(static_cast<int64_t>(skip)).Bind(static_cast<int64_t>(least)).Run());
+                         "UPDATE meta SET value = CASE WHEN ?1 > value THEN ?1 ELSE value + 1 + ?2 "
+                         "END WHERE key = 'term'"));
+  RETURN_IF_ERROR(
+      update.Bind(static_cast<int64_t>(least)).Bind(static_cast<int64_t>(skip)).Run());
   ASSIGN_OR_RETURN(Statement query,
                    Statement::Prepare(*database_, "SELECT value FROM meta WHERE key = 'term'"));
   ASSIGN_OR_RETURN(const bool found, query.Step());

@@ -39,7 +39,7 @@ class Journal {
   static absl::StatusOr<std::unique_ptr<Journal>> Open(const std::string& path);
 
   // By one, or to `least` if that is more. The new one; on disk when it returns.
-  // skip: terms to be left out above the last one.
+  // skip: terms to be left out above the last one where that is `least` or more.
   absl::StatusOr<uint64_t> RaiseTerm(uint64_t least = 0, uint64_t skip = 0);
   // By sequence, one after the other: all specs at once may be much. `each` may read the journal.
   absl::Status EachJob(const std::function<void(const JournalJob& job)>& each);

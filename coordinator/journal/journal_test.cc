@@ -63,6 +63,8 @@ TEST_F(JournalTest, NamesARecordItCannotRead) {
 TEST_F(JournalTest, RaisesTheTermWithEveryStart) {
   EXPECT_EQ(Open()->RaiseTerm().value(), 1u);
   EXPECT_EQ(Open()->RaiseTerm().value(), 2u);
+  EXPECT_EQ(Open()->RaiseTerm(100, 7).value(), 100u) << "by the clock";
+  EXPECT_EQ(Open()->RaiseTerm(100, 7).value(), 108u) << "the clock stands or went back";
 }
 
 TEST_F(JournalTest, ReadsBackWhatAnEarlierProcessWrote) {
