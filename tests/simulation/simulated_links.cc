@@ -7,31 +7,6 @@
 #include "tests/simulation/simulated_stream.h"
 
 namespace stagecoach {
-namespace {
-
-class SimulatedLink final : public Link {
- public:
-  explicit SimulatedLink(std::shared_ptr<LinkCore> core) : core_(std::move(core)) {}
-  ~SimulatedLink() override {
-    core_->SetReadyCallback(nullptr);
-    core_->Close(absl::CancelledError("this end of the link was destroyed"));
-    core_->Detach();
-  }
-  bool TrySend(TensorMessage&& message) override { return core_->TrySend(std::move(message)); }
-  std::optional<TensorMessage> TryReceive() override { return core_->TryReceive(); }
-  absl::Status status() const override { return core_->status(); }
-  void Close(absl::Status reason) override { core_->Close(reason); }
-  void SetReadyCallback(std::function<void()> callback) override {
-    core_->SetReadyCallback(std::move(callback));
-  }
-  LinkStatistics statistics() const override { return core_->statistics(); }
-
- private:
-  const std::shared_ptr<LinkCore> core_;
-};
-
-}  // namespace
-
 std::shared_ptr<LinkCore> SimulatedLinks::MakeCore(const BoundaryId& boundary,
                                                    const std::string& peer, bool upstream_end,
                                                    Allocator& allocator,
@@ -53,7 +28,7 @@ std::unique_ptr<Link> SimulatedLinks::Dial(const std::string& address, const Bou
   const auto stream = std::make_shared<SimulatedStream>(this, true, nullptr, core);
   Keep(stream);
   stream->DialTo(parts_.host_of(address));
-  return std::make_unique<SimulatedLink>(core);
+  return LinkOver(core);
 }
 
 std::unique_ptr<Link> SimulatedLinks::Accept(const BoundaryId& boundary, Allocator& allocator,
@@ -69,7 +44,7 @@ std::unique_ptr<Link> SimulatedLinks::Accept(const BoundaryId& boundary, Allocat
   } else {
     accepting_[boundary] = core;
   }
-  return std::make_unique<SimulatedLink>(core);
+  return LinkOver(core);
 }
 
 void SimulatedLinks::OnHello(const std::shared_ptr<SimulatedStream>& stream,

@@ -23,27 +23,6 @@ using SteadyTime = std::chrono::steady_clock::time_point;
 
 constexpr size_t kMaxWaiting = 64;  // streams whose boundary nobody has accepted yet
 
-class GrpcLink final : public Link {
- public:
-  explicit GrpcLink(std::shared_ptr<LinkCore> core) : core_(std::move(core)) {}
-  ~GrpcLink() override {
-    core_->SetReadyCallback(nullptr);
-    core_->Close(absl::CancelledError("this end of the link was destroyed"));
-    core_->Detach();
-  }
-  bool TrySend(TensorMessage&& message) override { return core_->TrySend(std::move(message)); }
-  std::optional<TensorMessage> TryReceive() override { return core_->TryReceive(); }
-  absl::Status status() const override { return core_->status(); }
-  void Close(absl::Status reason) override { core_->Close(reason); }
-  void SetReadyCallback(std::function<void()> callback) override {
-    core_->SetReadyCallback(std::move(callback));
-  }
-  LinkStatistics statistics() const override { return core_->statistics(); }
-
- private:
-  const std::shared_ptr<LinkCore> core_;
-};
-
 std::shared_ptr<grpc::Channel> MakeDataChannel(const GrpcLinkConnector::Options& options,
                                                const std::string& address) {
   grpc::ChannelArguments arguments;
@@ -92,12 +71,12 @@ class GrpcLinkConnector::Impl final : public ServerStream::Waiting,
     auto core = MakeCore(boundary, address, true, allocator, most_message_bytes);
     if (!AddCore(core)) {
       core->Close(absl::CancelledError("this stage is shutting down"));
-      return std::make_unique<GrpcLink>(core);
+      return LinkOver(core);
     }
     std::make_shared<ClientStream>(DiallingLoop(), MakeDataChannel(options_, address), core,
                                    [this] { CountGone(); })
         ->Start();
-    return std::make_unique<GrpcLink>(core);
+    return LinkOver(core);
   }
 
   std::unique_ptr<Link> Accept(const BoundaryId& boundary, Allocator& allocator,
@@ -123,7 +102,7 @@ class GrpcLinkConnector::Impl final : public ServerStream::Waiting,
       core->Close(absl::CancelledError("this stage is shutting down"));
     }
     if (early.has_value()) early->stream->Bind(core, early->hello);
-    return std::make_unique<GrpcLink>(core);
+    return LinkOver(core);
   }
 
   // ServerStream::Waiting

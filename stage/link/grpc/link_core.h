@@ -133,6 +133,9 @@ class LinkCore : public std::enable_shared_from_this<LinkCore> {
   LinkStatistics statistics_;
 };
 
+// The link that an executor has of it; its end closes the core.
+std::unique_ptr<Link> LinkOver(std::shared_ptr<LinkCore> core);
+
 }  // namespace stagecoach
 
 #endif  // STAGECOACH_STAGE_LINK_GRPC_LINK_CORE_H_
