@@ -56,12 +56,11 @@ absl::StatusOr<MemoryShard> MemoryShard::LayOut(int first_layer, int last_layer,
   shard.buffer_offset_ = kSafetensorsLengthBytes + static_cast<int64_t>(header.size());
   const int64_t buffer = shard.tensors_.empty() ? 0 : shard.tensors_.back().end;
   shard.size_ = shard.buffer_offset_ + buffer;
-  if (spare != nullptr && spare->capacity_ == shard.size_) {
+  if (spare != nullptr && spare->size_ == shard.size_) {
     shard.bytes_ = std::move(spare->bytes_);
   } else {
     ASSIGN_OR_RETURN(shard.bytes_, TakeBytes(shard.size_));
   }
-  shard.capacity_ = shard.size_;
   const auto length = std::bit_cast<std::array<std::byte, 8>>(uint64_t{header.size()});
   std::memcpy(shard.bytes_.get(), length.data(), length.size());
   std::memcpy(shard.bytes_.get() + length.size(), header.data(), header.size());

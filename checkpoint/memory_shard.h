@@ -40,7 +40,7 @@ class MemoryShard {
   std::string name_;
   std::vector<TensorEntry> tensors_;
   std::unique_ptr<std::byte[]> bytes_;
-  int64_t capacity_ = 0, size_ = 0, buffer_offset_ = 0;
+  int64_t size_ = 0, buffer_offset_ = 0;
 };
 
 // Memory that nobody has written to yet; RESOURCE_EXHAUSTED where it is not given.
