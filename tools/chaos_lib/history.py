@@ -19,6 +19,7 @@ class History:
     def __init__(self):
         self.records = []
         self.losses, self.evaluations = {}, {}
+        self.step_seconds = {}  # step -> its own, of the last time it was computed
         self.faults_found = []  # losses of repeated steps that differ
         self.repeated = self.recoveries = 0
         self.finished = None  # the record of the end
@@ -33,6 +34,7 @@ class History:
             if step in self.losses:
                 self.repeated += 1
             self._note(self.losses, "step", step, record["step_done"]["loss"])
+            self.step_seconds[step] = float(record["step_done"].get("step_seconds", 0))
         elif "evaluation" in record:
             self._note(self.evaluations, "evaluation after step", step, record["evaluation"]["loss"])
         elif "recovery" in record:

@@ -2,6 +2,7 @@
 import dataclasses
 import os
 import platform
+import statistics
 
 from . import history
 
@@ -21,6 +22,13 @@ def recovery_seconds(began, step_times, recovery_times):
     if len(later) > 1 and any(later[0] < at < later[1] for at in recovery_times):
         return later[1] - began
     return later[0] - began
+
+
+def trained_share(rounds, disturbed):
+    """How much of the time went into steps that count, each once and as long as their median one: unlike a comparison with an
+    undisturbed run it holds where the machine's speed changes from one to the other. Starts and evaluations are no steps."""
+    steps = [seconds for each in rounds for seconds in each.step_seconds.values()]
+    return statistics.median(steps) * len(steps) / disturbed if steps and disturbed else None
 
 
 def spread(values):
@@ -57,6 +65,7 @@ def summarize(reference, rounds, struck):
                     "generations": 1 + each.recoveries, "weights_digest": each.result()["weights_digest"]} for each in rounds],
         "disturbed_seconds": disturbed,
         "useful_share": reference["seconds"] * len(rounds) / disturbed if disturbed else None,
+        "trained_share": trained_share(rounds, disturbed),
         "generations": sum(1 + each.recoveries for each in rounds),
         "repeated_steps": sum(each.repeated for each in rounds),
         "recovery_seconds": spread([fault["recovery_seconds"] for fault in faults]),
@@ -92,7 +101,8 @@ def table(summary):
 def totals(summary):
     rounds = summary["rounds"]
     return (f"{len(rounds)} runs of the job, {summary['disturbed_seconds']:.1f} s; undisturbed one takes "
-            f"{summary['undisturbed_seconds']:.2f} s: {100 * (summary['useful_share'] or 0):.0f} % of the time was useful. "
+            f"{summary['undisturbed_seconds']:.2f} s: {100 * (summary['useful_share'] or 0):.0f} % of the time was useful, "
+            f"{100 * (summary['trained_share'] or 0):.1f} % went into steps that count. "
             f"{summary['generations']} generations, {summary['repeated_steps']} steps repeated.")
 
 
