@@ -48,7 +48,7 @@ class TimedBackend final : public Backend {
     };
   }
   void SetPrecision(Precision precision) override { inner_->SetPrecision(precision); }
-  void KeepPackedWeights(bool keep) override { inner_->KeepPackedWeights(keep); }
+  void UseSpareMemory(const SpareMemory& spare) override { inner_->UseSpareMemory(spare); }
   void Fill(const Tensor& tensor, float value) override { inner_->Fill(tensor, value); }
   void Sgd(const SgdArgs& args) override { inner_->Sgd(args); }
   void AdamW(const AdamWArgs& args) override { inner_->AdamW(args); }

@@ -1,9 +1,11 @@
 #include "plan/host_memory.h"
 
 #include <algorithm>
+#include <limits>
 #include <variant>
 
 #include "operations/convolution.h"
+#include "operations/winograd.h"
 #include "plan/saturate.h"
 
 namespace stagecoach {
@@ -24,6 +26,11 @@ bool MakesImage(const Call& call) {
 int64_t GroupsOf(const Call& call) {
   const AttributeValue* const groups = call.attributes.Find("groups");
   return groups == nullptr ? 1 : std::get<int64_t>(*groups);
+}
+
+ConvolutionSteps StepsOf(const Call& call) {
+  if (MakesPlaces(call)) return FromAttributes<ConvolutionAttributes>(call.attributes)->steps;
+  return FromAttributes<ConvolutionInputGradientAttributes>(call.attributes)->steps;
 }
 
 // Of a weight [out, height, width, in of a group]. Channels that are made come in whole lanes, and those that are read
@@ -52,16 +59,35 @@ int64_t PackedBytes(const LayerLists& lists, const CallList& list) {
   return bytes;
 }
 
-// The shares of a weight's gradient.
-int64_t MostShareBytes(const LayerLists& lists, int64_t samples) {
+// Of a call by Winograd's filtering: its room, and a share's sum beside it. 0 where it is direct.
+int64_t WinogradBytes(const LayerLists& lists, const Call& call, int64_t samples) {
+  const Shape& weight = lists.value(call.inputs[1]).type.shape;
+  const Shape& x = lists.value(call.inputs[0]).type.shape;
+  const Shape& y = lists.value(call.outputs[0]).type.shape;
+  const bool makes_places = MakesPlaces(call);
+  const Shape &image = makes_places ? x : y, &places = makes_places ? y : x;
+  const ConvolutionExtents extents = {.image = {image[0], image[1]},
+                                      .window = {weight[1], weight[2]},
+                                      .places = {places[0], places[1]},
+                                      .in = image[2],
+                                      .out = places[2]};
+  if (!SuitsWinograd(StepsOf(call), extents)) return 0;
+  const int64_t images = WinogradImages(samples, places[0] * places[1]);
+  return SaturatingAdd(WinogradRoomBytes(extents, images), weight.elements() * kFloat);
+}
+
+// The shares of a weight's gradient, and the room of a thread.
+int64_t MostWorkspaceBytes(const LayerLists& lists, int64_t samples) {
   int64_t most = 0;
   for (const ListedCall& listed : lists.forward.calls) {
     const Call& call = listed.call;
     if (!MakesPlaces(call) && !MakesImage(call)) continue;
     const int64_t weight = lists.value(call.inputs[1]).type.shape.elements() * kFloat;
     const Shape& places = lists.value(call.outputs[0]).type.shape;
-    most =
-        std::max(most, SaturatingMultiply(weight, SharesOfSamples(samples, places[0] * places[1])));
+    const int64_t shares =
+        SaturatingMultiply(weight, SharesOfSamples(samples, places[0] * places[1]));
+    const int64_t room = std::max(kScratchBytes, WinogradBytes(lists, call, samples));
+    most = std::max(most, SaturatingAdd(shares, room));
   }
   return most;
 }
@@ -71,9 +97,10 @@ int64_t MostShareBytes(const LayerLists& lists, int64_t samples) {
 int64_t HostWorkspaceBytes(const Network& model, int first, int last, int64_t samples) {
   int64_t most = 0;
   for (int layer = first; layer < last; ++layer) {
-    most = std::max(most, MostShareBytes(*model.layers[static_cast<size_t>(layer)].lists, samples));
+    most = std::max(most,
+                    MostWorkspaceBytes(*model.layers[static_cast<size_t>(layer)].lists, samples));
   }
-  return most == 0 ? 0 : SaturatingAdd(most, kScratchBytes);
+  return most;
 }
 
 int64_t PackedWeightBytes(const Network& model, int first, int last) {
@@ -103,9 +130,11 @@ HostForecast ForecastOnHost(const JobSpec& spec, const Network& model,
   const int64_t samples = MicroBatchSize(training.batch_size, training.micro_batches, 0);
   activations = SaturatingAdd(activations, HostWorkspaceBytes(model, first, last, samples));
   const int64_t needed = forecast.memory.total(), packed = PackedWeightBytes(model, first, last);
-  forecast.keeps_packed_weights =
-      limit <= 0 || SaturatingAdd(SaturatingAdd(needed, needed / 20), packed) <= limit;
-  if (forecast.keeps_packed_weights) activations = SaturatingAdd(activations, packed);
+  const int64_t with_packed = SaturatingAdd(SaturatingAdd(needed, needed / 20), packed);
+  forecast.spare.packed_weights = limit <= 0 || with_packed <= limit;
+  if (forecast.spare.packed_weights) activations = SaturatingAdd(activations, packed);
+  forecast.spare.rooms =
+      limit <= 0 ? std::numeric_limits<int64_t>::max() : std::max<int64_t>(0, limit - with_packed);
   return forecast;
 }
 

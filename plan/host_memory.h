@@ -1,6 +1,7 @@
 // Host memory: what a stage on a processor takes beside what its layers compute with (stage/backends/cpu): shares of a
 // convolution's weight gradient, or its weight in the library's packing, for one call at a time; and, where there is room,
-// the packed weights of all its convolutions, kept from one micro-batch to the next. Other operations take little.
+// the packed weights of all its convolutions, kept from one micro-batch to the next. A convolution by Winograd's filtering
+// takes a room for its tiles (operations/winograd.h). Other operations take little.
 // Units:     bytes.
 // Errors:    none; sizes beyond 64 bits come out as the largest number.
 #ifndef STAGECOACH_PLAN_HOST_MEMORY_H_
@@ -13,6 +14,7 @@
 #include "plan/cost_model.h"
 #include "plan/job_spec.h"
 #include "plan/schedule.h"
+#include "plan/spare_memory.h"
 
 namespace stagecoach {
 
@@ -22,12 +24,12 @@ int64_t HostWorkspaceBytes(const Network& model, int first, int last, int64_t sa
 int64_t PackedWeightBytes(const Network& model, int first, int last);
 
 struct HostForecast {
-  StageMemory memory;                 // at the peak of a step or an evaluation
-  bool keeps_packed_weights = false;  // they are in `memory`
+  StageMemory memory;  // at the peak of a step or an evaluation
+  SpareMemory spare;   // packed weights are in `memory`, rooms are not
 };
 // Of a stage whose memory has that limit, 0: none. What can do without stays out before anything is refused: packed weights
-// are kept where they fit beside the rest and a twentieth, for what the forecast may be off. The planner and the stage ask
-// the same.
+// are kept where they fit beside the rest and a twentieth, for what the forecast may be off; what is left of the limit then
+// is for the rooms of further threads. The planner and the stage ask the same.
 // evaluation: its programs, if the job has some.
 HostForecast ForecastOnHost(const JobSpec& spec, const Network& model,
                             std::span<const StageProgram> programs,

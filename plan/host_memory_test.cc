@@ -45,6 +45,23 @@ Network ResnetOfWidth(int64_t width) {
   return *ExpandModel(ResnetSpec{.image = {8, 8, 3}, .classes = 10, .depth = 8, .width = width});
 }
 
+// A 3x3 from 64 channels to 64 on images of 16x16, by Winograd's filtering: four images are a call of 64 tiles.
+TEST(HostMemory, HasARoomForTheTilesOfAWinogradConvolution) {
+  const Network network =
+      *ExpandModel(ResnetSpec{.image = {16, 16, 3}, .classes = 10, .depth = 8, .width = 64});
+  const int64_t weight = 4 * 9 * 64 * 64, tile = 4 * 36;
+  const auto bytes = [&](int64_t images, int64_t shares) {
+    const int64_t operands = 4 * images * 256 * (64 + 64);
+    const int64_t room =
+        (int64_t{16} << 20) + tile * (64 * 64 + images * 16 * (64 + 64) * 3 / 2) + operands;
+    return shares * weight + room + weight;
+  };
+  EXPECT_EQ(HostWorkspaceBytes(network, 1, 2, 8), bytes(4, 8));
+  EXPECT_EQ(HostWorkspaceBytes(network, 1, 2, 4), bytes(2, 4)) << "two calls for two threads";
+  EXPECT_EQ(HostWorkspaceBytes(network, 1, 2, 1), bytes(1, 1));
+  EXPECT_EQ(HostWorkspaceBytes(network, 1, 2, 800), bytes(4, 8)) << "and no more";
+}
+
 TEST(HostMemory, HasAPackingOfEachWeightForwardAndOneBackward) {
   // The stem, whose input's gradient nobody wants, and a block of two convolutions, 3x3 from 32 channels to 32.
   const int64_t stem = 4 * 9 * 3 * 32, weight = 4 * 9 * 32 * 32;
@@ -98,12 +115,14 @@ TEST(HostMemory, PackedWeightsAreKeptWhereAStageHasRoomBesideTheRest) {
   };
   const int64_t packed = PackedWeightBytes(network, 0, layers);
   const HostForecast unlimited = of(0);
-  EXPECT_TRUE(unlimited.keeps_packed_weights);
+  EXPECT_TRUE(unlimited.spare.packed_weights);
   const int64_t needed = unlimited.memory.total() - packed;
   const int64_t room = needed + needed / 20 + packed;
-  EXPECT_TRUE(of(room).keeps_packed_weights);
+  EXPECT_TRUE(of(room).spare.packed_weights);
   EXPECT_EQ(of(room).memory.total(), needed + packed);
-  EXPECT_FALSE(of(room - 1).keeps_packed_weights);
+  EXPECT_EQ(of(room).spare.rooms, 0);
+  EXPECT_EQ(of(room + 7).spare.rooms, 7) << "for rooms of further threads";
+  EXPECT_FALSE(of(room - 1).spare.packed_weights);
   EXPECT_EQ(of(room - 1).memory.total(), needed);
 }
 

@@ -33,6 +33,7 @@
 #include "base/precision.h"
 #include "operations/operation.h"
 #include "plan/card_memory.h"
+#include "plan/spare_memory.h"
 #include "stage/backends/attention_shape.h"
 #include "stage/backends/kernel.h"
 #include "stage/tensor/tensor.h"
@@ -109,9 +110,9 @@ class Backend {
   // For the job at hand, before its first operation. Operations learn from their tensors whether
   // they are in BF16; what is left to say is whether float32 products may be TF32.
   virtual void SetPrecision(Precision) {}
-  // For the job at hand too: whether its stage has memory to keep weights in an order that kernels read faster, from one
-  // micro-batch to the next (plan/host_memory.h). Until it is said, and behind EndCell: where the memory has no limit.
-  virtual void KeepPackedWeights(bool) {}
+  // For the job at hand too: what its stage has beside what the job needs. Until it is said, and behind EndCell: all where
+  // the memory has no limit, else none.
+  virtual void UseSpareMemory(const SpareMemory&) {}
   // Makes a call of an operation ready to be run again and again on tensors of these types; the back
   // end outlives the kernel. `activation`: the type that Element::kActivation has. Errors: UNIMPLEMENTED
   // without a kernel for it, naming operation and back end; what a kernel cannot do with these types.

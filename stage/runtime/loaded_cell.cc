@@ -159,7 +159,7 @@ absl::Status BuildCell(const LoadingParts& parts, const Programs& programs, Load
   ASSIGN_OR_RETURN(const Cell::Given given, OpenWeights(parts, loaded));
   parts.backend->SetPrecision(command.spec.precision);
   const HostForecast forecast = ForecastOf(*loaded, programs, *parts.backend);
-  parts.backend->KeepPackedWeights(forecast.keeps_packed_weights);
+  parts.backend->UseSpareMemory(forecast.spare);
   loaded->forecast_bytes = forecast.memory.total();
   ASSIGN_OR_RETURN(
       loaded->cell,

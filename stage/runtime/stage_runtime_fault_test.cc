@@ -1,6 +1,7 @@
 // Stage runtimes when something goes wrong: aborts, stalls, broken links, replacement, memory, the
 // end.
 #include <atomic>
+#include <limits>
 #include <utility>
 
 #include "base/status.h"
@@ -367,12 +368,12 @@ TEST_F(StageRuntimeFaultTest, AProfileThatFoundNoWorkspaceDoesNotSpoilTheJob) {
 // Writes down what it is told.
 class ToldBackend final : public ReferenceBackend {
  public:
-  ToldBackend(int64_t limit, std::vector<bool>* told)
+  ToldBackend(int64_t limit, std::vector<SpareMemory>* told)
       : ReferenceBackend(BackendOptions{.memory_limit_bytes = limit}), told_(told) {}
-  void KeepPackedWeights(bool keep) override { told_->push_back(keep); }
+  void UseSpareMemory(const SpareMemory& spare) override { told_->push_back(spare); }
 
  private:
-  std::vector<bool>* const told_;
+  std::vector<SpareMemory>* const told_;
 };
 
 // A stage and the plan must agree: packed weights that no plan has counted would take the memory of the step.
@@ -381,14 +382,19 @@ TEST_F(StageRuntimeFaultTest, TheBackEndIsToldWhetherPackedWeightsHaveRoomInTheS
   const auto plan = MakePlan(command.spec, *command.network, 1, {}, {});
   ASSERT_TRUE(plan.ok()) << plan.status();
   const int64_t needed = plan->stages[0].memory.total();
-  std::vector<bool> told;
+  std::vector<SpareMemory> told;
   for (const int64_t limit : {int64_t{0}, 20 * needed, needed}) {
     RuntimeFleet::Options options = Options(1);
     options.make_backend = [&] { return std::make_unique<ToldBackend>(limit, &told); };
     RuntimeFleet fleet(options);
     fleet.LoadAll(1).IgnoreError();  // with so little it may be refused
   }
-  EXPECT_THAT(told, testing::ElementsAre(true, true, false));
+  ASSERT_EQ(told.size(), 3u);
+  EXPECT_EQ(told[0],
+            (SpareMemory{.packed_weights = true, .rooms = std::numeric_limits<int64_t>::max()}));
+  EXPECT_TRUE(told[1].packed_weights);
+  EXPECT_GT(told[1].rooms, 18 * needed);
+  EXPECT_EQ(told[2], SpareMemory()) << "the job needs all of it";
 }
 
 TEST_F(StageRuntimeFaultTest, AShardThatCannotBeWrittenLeavesTheStageRunning) {

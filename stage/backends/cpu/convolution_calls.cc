@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "operations/convolution.h"
+#include "operations/winograd.h"
 #include "stage/backends/cpu/convolution_room.h"
 #include "stage/backends/cpu/convolution_rows.h"
 
@@ -14,9 +15,15 @@ constexpr int64_t kLeastTasks = 8;  // of a micro-batch, where its images are wo
 // Every call reads the whole weight: with fewer places that takes longer than to multiply by it.
 constexpr int64_t kPartPlaces = 32;
 
-int64_t MostCallImages(const ConvolutionSizes& sizes, bool widens) {
+bool IsWinograd(const DirectConvolutions& direct) {
+  return direct.packing().algorithm == ConvolutionAlgorithm::kWinograd;
+}
+
+int64_t MostCallImages(const DirectConvolutions& direct, const ConvolutionSizes& sizes,
+                       int64_t samples, bool widens) {
   const double most = kMostCallFlops / std::max(1.0, sizes.flops);
-  const int64_t images = most < 1e9 ? static_cast<int64_t>(most) : int64_t{1000000000};
+  int64_t images = most < 1e9 ? static_cast<int64_t>(most) : int64_t{1000000000};
+  if (IsWinograd(direct)) images = std::min(images, WinogradImages(samples, sizes.places));
   if (!widens) return std::max<int64_t>(1, images);
   return std::max<int64_t>(1, std::min(images, kMostWidened / sizes.WidenedBytes()));
 }
@@ -51,6 +58,10 @@ ConvolutionCalls ConvolutionCalls::OfOutputs(DirectConvolutions& direct,
                                              const ConvolutionSizes& sizes, int64_t samples,
                                              bool widens) {
   ConvolutionCalls calls(widens);
+  if (IsWinograd(direct)) {
+    calls.AddImages(direct, sizes, samples, WinogradImages(samples, sizes.places));
+    return calls;
+  }
   const int64_t worth = static_cast<int64_t>(std::min(sizes.flops / kTaskFlops, 1e9));
   const int64_t parts =
       std::min({(kLeastTasks + samples - 1) / samples, sizes.places / kPartPlaces, worth});
@@ -72,7 +83,7 @@ ConvolutionCalls ConvolutionCalls::OfShares(DirectConvolutions& direct,
 
 void ConvolutionCalls::AddImages(DirectConvolutions& direct, const ConvolutionSizes& sizes,
                                  int64_t samples, int64_t task) {
-  int64_t call = std::min({samples, task, MostCallImages(sizes, widens_)});
+  int64_t call = std::min({samples, task, MostCallImages(direct, sizes, samples, widens_)});
   if (!FastForSeveral(direct, samples, call)) call = 1;
   const int64_t images = (std::min(samples, task) + call - 1) / call * call;
   const DirectConvolution& full = direct.Of(call);
@@ -89,7 +100,7 @@ void ConvolutionCalls::AddImages(DirectConvolutions& direct, const ConvolutionSi
 
 bool ConvolutionCalls::AddRows(DirectConvolutions& direct, const ConvolutionSizes& sizes,
                                int64_t samples, int64_t parts) {
-  if (parts < 2) return false;
+  if (parts < 2 || IsWinograd(direct)) return false;
   const std::vector<RowPart> rows = Parts(direct, parts);
   if (rows.size() < 2) return false;
   for (const RowPart& part : rows) {

@@ -31,7 +31,7 @@ ConvolutionCalls CallsOf(DirectConvolutions& direct, const Case& c, bool widens)
 }
 
 int64_t TasksOf(const Case& c) {
-  DirectConvolutions direct(c.part, c.shape, false);
+  DirectConvolutions direct({.part = c.part, .shape = c.shape});
   return CallsOf(direct, c, false).tasks();
 }
 
@@ -60,7 +60,7 @@ TEST(ConvolutionCalls, WriteEachElementOnceInOrder) {
   for (const ConvolutionPart part : {kForward, kInput}) {
     for (const ConvolutionShape& shape : {Square(32, 64), Square(33, 32, 2), Square(7, 16)}) {
       for (const int64_t samples : {1, 2, 5, 9, 21}) {
-        DirectConvolutions direct(part, shape, false);
+        DirectConvolutions direct({.part = part, .shape = shape});
         const ConvolutionCalls calls = CallsOf(direct, {part, shape, samples}, false);
         const ConvolutionSizes sizes(shape);
         int64_t image = 0, places = 0;

@@ -3,7 +3,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
+#include <limits>
 
 #include "absl/strings/str_cat.h"
 #include "base/bfloat16.h"
@@ -18,8 +20,11 @@ namespace {
 // Elements that are widened at a time: 8 KiB of floats for each operand.
 constexpr int64_t kPiece = 2048;
 
+// Rooms up to here are small beside what a plan may be off by: every thread has one.
+constexpr int64_t kSmallRoom = int64_t{1} << 20;
+
 // Goes up with every change of what a kernel of ours rounds, so that no job is computed by old and new ones.
-constexpr int kKernelsVersion = 3;
+constexpr int kKernelsVersion = 4;
 
 // oneDNN goes by the sizes of the caches when it cuts convolutions into blocks, and so into sums.
 std::string CacheSizes() {
@@ -39,6 +44,7 @@ CpuBackend::CpuBackend(const BackendOptions& options, Bfloat16Products products,
       pool_(std::max(1, options.threads), options.worker_nice),
       workspace_(allocator_.get(), pool_.threads() + 1),
       packed_weights_(allocator_.get(), options.memory_limit_bytes <= 0),
+      spare_(DefaultSpare()),
       products_(products),
       convolutions_(convolutions) {}
 
@@ -65,6 +71,18 @@ absl::Status CpuBackend::Synchronize() {
 void CpuBackend::EndCell() {
   workspace_.Clear();
   packed_weights_.Clear();
+  spare_ = DefaultSpare();
+  largest_room_ = 0;
+}
+
+SpareMemory CpuBackend::DefaultSpare() const {
+  if (allocator_->Use().limit > 0) return {};
+  return {.packed_weights = true, .rooms = std::numeric_limits<int64_t>::max()};
+}
+
+void CpuBackend::UseSpareMemory(const SpareMemory& spare) {
+  packed_weights_.Keep(spare.packed_weights);
+  spare_ = spare;
 }
 
 void CpuBackend::ForEachBlock(int64_t total, int64_t block, BlockBody body) {
@@ -79,6 +97,29 @@ bool CpuBackend::ReserveWorkers(int64_t bytes) {
     if (workspace_.Reserve(worker, std::max<int64_t>(bytes, 64)) == nullptr) return false;
   }
   return true;
+}
+
+int CpuBackend::ReserveRooms(int64_t bytes) {
+  if (bytes <= kSmallRoom) return ReserveWorkers(bytes) ? pool_.threads() : 0;
+  largest_room_ = std::max(largest_room_, bytes);
+  const int64_t more = std::min<int64_t>(spare_.rooms / largest_room_, pool_.threads() - 1);
+  for (int room = 0; room < pool_.threads(); ++room) {
+    if (room > more) {
+      workspace_.Free(room, kSmallRoom);
+    } else if (workspace_.Reserve(room, bytes) == nullptr) {
+      return 0;
+    }
+  }
+  return static_cast<int>(more) + 1;
+}
+
+void CpuBackend::ForEachTask(int64_t tasks, int rooms,
+                             absl::FunctionRef<void(int64_t task, float* room)> body) {
+  std::atomic<int64_t> next{0};
+  pool_.Run(std::min<int64_t>(rooms, tasks), [&](int64_t room, int) {
+    float* const memory = workspace_.Slot(static_cast<int>(room));
+    for (int64_t task = next++; task < tasks; task = next++) body(task, memory);
+  });
 }
 
 void CpuBackend::ForEachPiece(const Tensor& like, int64_t block, int64_t width, int areas,

@@ -22,9 +22,9 @@ namespace stagecoach::cpu {
 enum class Bfloat16Products { kNative, kWidened };
 Bfloat16Products BestBfloat16Products();  // native where oneDNN has the instructions
 
-// How convolutions are computed: by oneDNN's own where it has a fast one, or by products of columns, which is also what
-// is left where it has none.
-enum class Convolutions { kBest, kByColumns };
+// How convolutions are computed: by oneDNN's own where it has a fast one, by Winograd's filtering where that suits, or by
+// products of columns, which is also what is left where it has none. kDirect: never by Winograd's.
+enum class Convolutions { kBest, kDirect, kByColumns };
 
 // Block sizes depend on nothing but this file: they are part of the numerics where a block is the
 // unit of a sum, and of the balance between threads elsewhere.
@@ -50,7 +50,7 @@ class CpuBackend final : public Backend {
 
   std::string fingerprint() const override;
   Allocator& allocator() override { return *allocator_; }
-  void KeepPackedWeights(bool keep) override { packed_weights_.Keep(keep); }
+  void UseSpareMemory(const SpareMemory& spare) override;
   absl::StatusOr<Kernel> Prepare(const Call& call, const CallTypes& types,
                                  DType activation) override;
 
@@ -80,6 +80,12 @@ class CpuBackend final : public Backend {
   void ForEachPiece(const Tensor& like, int64_t block, int64_t width, int areas, PieceBody body);
   // Workspace slots: one per worker, then the operation's own.
   bool ReserveWorkers(int64_t bytes);
+  // For tasks that want large rooms: one in any case, more, for other threads, where there is spare memory for them.
+  // Returns how many, 0 where there is not even one, which Synchronize tells.
+  int ReserveRooms(int64_t bytes);
+  // body(task, room) for each of them, in as many threads as there are rooms.
+  void ForEachTask(int64_t tasks, int rooms,
+                   absl::FunctionRef<void(int64_t task, float* room)> body);
   float* WorkerScratch(int worker) const { return workspace_.Slot(worker); }
   // Memory for the running operation only; null where there is not so much, which Synchronize tells.
   float* ReserveShared(int64_t bytes) { return workspace_.Reserve(pool_.threads(), bytes); }
@@ -89,10 +95,15 @@ class CpuBackend final : public Backend {
   Convolutions convolutions() const { return convolutions_; }
 
  private:
+  // Until it is said: all where the memory has no limit.
+  SpareMemory DefaultSpare() const;
+
   const std::unique_ptr<Allocator> allocator_;
   WorkerPool pool_;
   Workspace workspace_;
   PackedWeights packed_weights_;
+  SpareMemory spare_;
+  int64_t largest_room_ = 0;  // of this cell
   MatmulCache matmuls_;
   const Bfloat16Products products_;
   const Convolutions convolutions_;

@@ -88,11 +88,12 @@ TEST(CpuConvolution, IsTheSameBothWaysAndWithAnyNumberOfThreads) {
           ", groups ", c.groups, elements == Elements::kFloat32 ? "" : ", bfloat16");
       const auto best = MakeWith(Convolutions::kBest);
       const Outputs direct = RunAll(*best, calls, elements);
-      const auto columns = MakeWith(Convolutions::kByColumns);
-      EXPECT_EQ(Disagreement(direct, RunAll(*columns, calls, elements),
-                             Tolerances{.exact = 2e-5, .bfloat16 = 2 * kRoundedOnce}),
-                "")
-          << where;
+      for (const Convolutions other : {Convolutions::kDirect, Convolutions::kByColumns}) {
+        EXPECT_EQ(Disagreement(direct, RunAll(*MakeWith(other), calls, elements),
+                               Tolerances{.exact = 2e-5, .bfloat16 = 2 * kRoundedOnce}),
+                  "")
+            << where;
+      }
       for (const int threads : {2, 3}) {
         const auto others = MakeWith(Convolutions::kBest, threads);
         EXPECT_EQ(Disagreement(RunAll(*others, calls, elements), direct, 0.0), "")
@@ -100,6 +101,42 @@ TEST(CpuConvolution, IsTheSameBothWaysAndWithAnyNumberOfThreads) {
       }
     }
   }
+}
+
+bool HasWinograd() { return cpu::OneDnnFingerprint().find("avx512") != std::string::npos; }
+
+// The rule of operations/winograd.h, seen by the bits: another order of sums rounds otherwise.
+TEST(CpuConvolution, GoesByWinogradWhereTheShapeSuits) {
+  if (!HasWinograd()) GTEST_SKIP() << "this processor has no AVX-512";
+  struct Case {
+    int64_t side, channels, stride, groups;
+    bool suits;
+  };
+  for (const Case& c :
+       {Case{16, 32, 1, 1, true}, Case{14, 48, 1, 1, true}, Case{13, 32, 1, 1, false},
+        Case{16, 16, 1, 1, false}, Case{33, 32, 2, 1, false}, Case{16, 64, 1, 2, false}}) {
+    const CaseCalls calls = Images(5, c.side, c.channels, c.stride, c.groups);
+    const Outputs best = RunAll(*MakeWith(Convolutions::kBest), calls, Elements::kFloat32);
+    const Outputs direct = RunAll(*MakeWith(Convolutions::kDirect), calls, Elements::kFloat32);
+    EXPECT_EQ(Disagreement(best, direct, 0.0).empty(), !c.suits)
+        << c.side << "x" << c.side << "x" << c.channels << ", stride " << c.stride << ", groups "
+        << c.groups;
+  }
+}
+
+// A thread's room for tiles is some megabytes: without memory to spare one thread at a time computes, the same bits.
+TEST(CpuConvolution, ByWinogradTakesRoomsForFurtherThreadsFromSpareMemoryOnly) {
+  if (!HasWinograd()) GTEST_SKIP() << "this processor has no AVX-512";
+  const CaseCalls calls = Images(6, 24, 64, 1, 1);
+  const Outputs expected = RunAll(*MakeWith(Convolutions::kBest), calls, Elements::kFloat32);
+  std::vector<int64_t> peaks;
+  for (const int64_t spare : {int64_t{0}, int64_t{1} << 30}) {
+    cpu::CpuBackend backend(BackendOptions{.threads = 3, .memory_limit_bytes = int64_t{2} << 30});
+    backend.UseSpareMemory({.rooms = spare});
+    EXPECT_EQ(Disagreement(RunAll(backend, calls, Elements::kFloat32), expected, 0.0), "") << spare;
+    peaks.push_back(backend.allocator().Use().peak[static_cast<size_t>(MemoryKind::kWorkspace)]);
+  }
+  EXPECT_GT(peaks[1], 2 * peaks[0]);
 }
 
 // Whoever waits for a step tells slow from stuck by the ticks, and a sample's image may be large.

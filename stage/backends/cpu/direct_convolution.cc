@@ -17,7 +17,11 @@ using Tag = memory::format_tag;
 using Forward = dnnl::convolution_forward;
 using BackwardData = dnnl::convolution_backward_data;
 using BackwardWeights = dnnl::convolution_backward_weights;
-constexpr auto kDirect = dnnl::algorithm::convolution_direct;
+
+dnnl::algorithm AlgorithmOf(ConvolutionAlgorithm algorithm) {
+  return algorithm == ConvolutionAlgorithm::kWinograd ? dnnl::algorithm::convolution_winograd
+                                                      : dnnl::algorithm::convolution_direct;
+}
 
 // What is read behind the last pixel, so that there are so many places.
 int64_t PaddingBehind(int64_t places, int64_t stride, int64_t size, int64_t dilation,
@@ -25,8 +29,10 @@ int64_t PaddingBehind(int64_t places, int64_t stride, int64_t size, int64_t dila
   return std::max<int64_t>(0, (places - 1) * stride + (size - 1) * dilation + 1 - extent - padding);
 }
 
+// image, places, weight: as they are here; the asked ones: as the primitive is to have them, in an order of its own where
+// own_order.
 struct Descs {
-  explicit Descs(const ConvolutionShape& s) {
+  Descs(const ConvolutionShape& s, bool own_order) {
     const WindowShape& w = s.window;
     const int64_t in = w.channels / s.groups, out = s.out / s.groups;
     const int64_t row = w.size_height * w.size_width * in;
@@ -38,6 +44,8 @@ struct Descs {
       dims.insert(dims.begin(), s.groups);
       strides.insert(strides.begin(), out * row);
     }
+    asked_image = own_order ? Desc(image.dims(), kF32, Tag::any) : image;
+    asked_places = own_order ? Desc(places.dims(), kF32, Tag::any) : places;
     weight = Desc(dims, kF32, strides);
     any = Desc(dims, kF32, Tag::any);
     bias = Desc({s.out}, kF32, Tag::x);
@@ -49,7 +57,7 @@ struct Descs {
               PaddingBehind(w.places_width, w.stride_width, w.size_width, w.dilation_width, w.width,
                             w.padding_width)};
   }
-  Desc image, places, weight, any, bias;
+  Desc image, places, asked_image, asked_places, weight, any, bias;
   memory::dims stride, dilation, before, behind;
 };
 
@@ -59,53 +67,103 @@ dnnl::primitive_attr OwnScratch() {
   return attributes;
 }
 
-Forward::primitive_desc DescribeForward(const Descs& d, const Desc& packing, bool bias) {
+constexpr bool kAllowEmpty = true;  // instead of an exception
+
+Forward::primitive_desc DescribeForward(const Descs& d, dnnl::algorithm algorithm,
+                                        const Desc& packing, bool bias) {
   constexpr auto kTraining = dnnl::prop_kind::forward_training;
-  const auto desc = bias ? Forward::desc(kTraining, kDirect, d.image, packing, d.bias, d.places,
-                                         d.stride, d.dilation, d.before, d.behind)
-                         : Forward::desc(kTraining, kDirect, d.image, packing, d.places, d.stride,
-                                         d.dilation, d.before, d.behind);
-  return {desc, OwnScratch(), Engine()};
+  const auto desc = bias ? Forward::desc(kTraining, algorithm, d.asked_image, packing, d.bias,
+                                         d.asked_places, d.stride, d.dilation, d.before, d.behind)
+                         : Forward::desc(kTraining, algorithm, d.asked_image, packing,
+                                         d.asked_places, d.stride, d.dilation, d.before, d.behind);
+  return {desc, OwnScratch(), Engine(), kAllowEmpty};
 }
+
+// An operand in the order that the primitive wants, in a piece of its scratch; `at` none where that is its order anyhow.
+struct Reordered {
+  static constexpr size_t kNowhere = ~size_t{0};
+  Desc desc;
+  size_t at = kNowhere;  // bytes
+  dnnl::reorder reorder;
+  bool needed() const { return at != kNowhere; }
+};
+
+size_t OnALine(size_t bytes) { return (bytes + 63) / 64 * 64; }
 
 }  // namespace
 
 struct DirectConvolution::State {
+  const ConvolutionPart part;
   Descs descs;
-  dnnl::primitive primitive;
+  dnnl::primitive primitive;  // empty where there is no way
   Desc packed, scratch;
   std::string way;  // oneDNN's name of it; a copy, for its own goes with the description
-  int image = 0, weight = 0, places = 0;  // arguments
-  dnnl::reorder reorder;
+  int image_argument = 0, weight_argument = 0, places_argument = 0;
+  Reordered image, places;
+  size_t scratch_bytes = 0;
+  dnnl::reorder reorder;  // of the weight
 
-  State(ConvolutionPart part, const ConvolutionShape& shape, bool bias, const Desc* like)
-      : descs(shape) {
+  State(const ConvolutionPacking& packing, const Desc* like)
+      : part(packing.part),
+        descs(packing.shape, packing.algorithm == ConvolutionAlgorithm::kWinograd) {
+    const dnnl::algorithm algorithm = AlgorithmOf(packing.algorithm);
+    const Desc weight = like == nullptr ? descs.any : *like;
+    const Forward::primitive_desc forward = DescribeForward(
+        descs, algorithm, part == ConvolutionPart::kForward ? weight : descs.any, packing.bias);
+    if (!forward || !Make(algorithm, forward, weight)) return;
+    MakeReorder();
+    // Behind what oneDNN takes itself.
+    scratch_bytes = OnALine(scratch.get_size());
+    Place(image, descs.image, part != ConvolutionPart::kInputGradient);
+    Place(places, descs.places, part != ConvolutionPart::kForward);
+  }
+
+  bool Make(dnnl::algorithm algorithm, const Forward::primitive_desc& forward, const Desc& weight) {
     const Descs& d = descs;
-    const Desc packing = like == nullptr ? d.any : *like;
-    const Forward::primitive_desc forward =
-        DescribeForward(d, part == ConvolutionPart::kForward ? packing : d.any, bias);
     switch (part) {
       case ConvolutionPart::kForward:
-        Take(forward, Forward(forward), forward.weights_desc(), DNNL_ARG_SRC, DNNL_ARG_WEIGHTS,
-             DNNL_ARG_DST);
-        break;
+        Take(forward, Forward(forward), forward.src_desc(), forward.weights_desc(),
+             forward.dst_desc(), DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DST);
+        return true;
       case ConvolutionPart::kInputGradient: {
-        const BackwardData::desc desc(kDirect, d.image, packing, d.places, d.stride, d.dilation,
-                                      d.before, d.behind);
-        const BackwardData::primitive_desc backward(desc, OwnScratch(), Engine(), forward);
-        Take(backward, BackwardData(backward), backward.weights_desc(), DNNL_ARG_DIFF_SRC,
-             DNNL_ARG_WEIGHTS, DNNL_ARG_DIFF_DST);
-        break;
+        const BackwardData::desc desc(algorithm, d.asked_image, weight, d.asked_places, d.stride,
+                                      d.dilation, d.before, d.behind);
+        const BackwardData::primitive_desc made(desc, OwnScratch(), Engine(), forward, kAllowEmpty);
+        if (!made) return false;
+        Take(made, BackwardData(made), made.diff_src_desc(), made.weights_desc(),
+             made.diff_dst_desc(), DNNL_ARG_DIFF_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DIFF_DST);
+        return true;
       }
       case ConvolutionPart::kWeightGradient: {
-        const BackwardWeights::desc desc(kDirect, d.image, packing, d.places, d.stride, d.dilation,
-                                         d.before, d.behind);
-        const BackwardWeights::primitive_desc backward(desc, OwnScratch(), Engine(), forward);
-        Take(backward, BackwardWeights(backward), backward.diff_weights_desc(), DNNL_ARG_SRC,
-             DNNL_ARG_DIFF_WEIGHTS, DNNL_ARG_DIFF_DST);
-        break;
+        const BackwardWeights::desc desc(algorithm, d.asked_image, weight, d.asked_places, d.stride,
+                                         d.dilation, d.before, d.behind);
+        const BackwardWeights::primitive_desc made(desc, OwnScratch(), Engine(), forward,
+                                                   kAllowEmpty);
+        if (!made) return false;
+        Take(made, BackwardWeights(made), made.src_desc(), made.diff_weights_desc(),
+             made.diff_dst_desc(), DNNL_ARG_SRC, DNNL_ARG_DIFF_WEIGHTS, DNNL_ARG_DIFF_DST);
+        return true;
       }
     }
+    return false;
+  }
+
+  template <typename Description>
+  void Take(const Description& description, dnnl::primitive made, const Desc& image_desc,
+            const Desc& weight_desc, const Desc& places_desc, int image_as, int weight_as,
+            int places_as) {
+    primitive = std::move(made);
+    way = description.impl_info_str();
+    scratch = description.scratchpad_desc();
+    packed = weight_desc;
+    image.desc = image_desc;
+    places.desc = places_desc;
+    image_argument = image_as;
+    weight_argument = weight_as;
+    places_argument = places_as;
+  }
+
+  void MakeReorder() {
     dnnl::primitive_attr attributes;
     const bool unpacks = part == ConvolutionPart::kWeightGradient;
     if (unpacks) {
@@ -113,60 +171,73 @@ struct DirectConvolution::State {
       post_ops.append_sum(1.0f);
       attributes.set_post_ops(post_ops);
     }
-    const Desc &from = unpacks ? packed : d.weight, &to = unpacks ? d.weight : packed;
+    const Desc &from = unpacks ? packed : descs.weight, &to = unpacks ? descs.weight : packed;
     reorder =
         dnnl::reorder(dnnl::reorder::primitive_desc(Engine(), from, Engine(), to, attributes));
   }
 
-  template <typename Description>
-  void Take(const Description& description, dnnl::primitive made, const Desc& weights,
-            int image_argument, int weight_argument, int places_argument) {
-    primitive = std::move(made);
-    way = description.impl_info_str();
-    scratch = description.scratchpad_desc();
-    packed = weights;
-    image = image_argument;
-    weight = weight_argument;
-    places = places_argument;
+  void Place(Reordered& operand, const Desc& here, bool read) {
+    if (operand.desc == here) return;
+    operand.at = scratch_bytes;
+    scratch_bytes += OnALine(operand.desc.get_size());
+    const Desc &from = read ? here : operand.desc, &to = read ? operand.desc : here;
+    operand.reorder = dnnl::reorder(dnnl::reorder::primitive_desc(Engine(), from, Engine(), to));
+  }
+
+  // The operand as the primitive takes it: itself, or a piece of scratch, which holds it if it is read.
+  memory Enter(const Reordered& operand, const memory& here, bool read, std::byte* room) const {
+    if (!operand.needed()) return here;
+    memory there = View(operand.desc, room + operand.at);
+    if (read) Run(operand.reorder, here, there);
+    return there;
+  }
+  void Leave(const Reordered& operand, const memory& there, const memory& here, bool read) const {
+    if (operand.needed() && !read) Run(operand.reorder, there, here);
+  }
+  static void Run(dnnl::reorder reorder, memory from, memory to) {
+    reorder.execute(Stream(), from, to);
   }
 };
 
-DirectConvolution::DirectConvolution(ConvolutionPart part, const ConvolutionShape& shape, bool bias,
+DirectConvolution::DirectConvolution(const ConvolutionPacking& packing,
                                      const DirectConvolution* like)
-    : state_(std::make_unique<State>(part, shape, bias,
-                                     like == nullptr ? nullptr : &like->state_->packed)) {}
+    : state_(std::make_unique<State>(packing, like == nullptr ? nullptr : &like->state_->packed)) {}
 DirectConvolution::~DirectConvolution() = default;
 
 bool DirectConvolution::fast() const {
   return state_->way.starts_with("jit") || state_->way.starts_with("brgconv");
 }
 int64_t DirectConvolution::scratch_bytes() const {
-  return static_cast<int64_t>(state_->scratch.get_size());
+  return static_cast<int64_t>(state_->scratch_bytes);
 }
 int64_t DirectConvolution::packed_bytes() const {
   return static_cast<int64_t>(state_->packed.get_size());
 }
 
 void DirectConvolution::Pack(const float* weight, void* packed) const {
-  memory source = View(state_->descs.weight, weight), target = View(state_->packed, packed);
-  state_->reorder.execute(Stream(), source, target);
+  State::Run(state_->reorder, View(state_->descs.weight, weight), View(state_->packed, packed));
 }
 void DirectConvolution::AddUnpacked(const void* packed, float* weight) const {
-  memory source = View(state_->packed, packed), target = View(state_->descs.weight, weight);
-  state_->reorder.execute(Stream(), source, target);
+  State::Run(state_->reorder, View(state_->packed, packed), View(state_->descs.weight, weight));
 }
 
 void DirectConvolution::Execute(const float* image, const void* weight, const float* bias,
                                 const float* places, void* scratch) const {
-  std::unordered_map<int, memory> arguments = {
-      {state_->image, View(state_->descs.image, image)},
-      {state_->weight, View(state_->packed, weight)},
-      {state_->places, View(state_->descs.places, places)}};
-  if (bias != nullptr) arguments.emplace(DNNL_ARG_BIAS, View(state_->descs.bias, bias));
-  if (scratch_bytes() > 0) {
-    arguments.emplace(DNNL_ARG_SCRATCHPAD, View(state_->scratch, scratch));
-  }
-  state_->primitive.execute(Stream(), arguments);
+  const State& s = *state_;
+  auto* const room = static_cast<std::byte*>(scratch);
+  const bool reads_image = s.part != ConvolutionPart::kInputGradient;
+  const bool reads_places = s.part != ConvolutionPart::kForward;
+  const memory image_here = View(s.descs.image, image), places_here = View(s.descs.places, places);
+  const memory image_there = s.Enter(s.image, image_here, reads_image, room);
+  const memory places_there = s.Enter(s.places, places_here, reads_places, room);
+  std::unordered_map<int, memory> arguments = {{s.image_argument, image_there},
+                                               {s.weight_argument, View(s.packed, weight)},
+                                               {s.places_argument, places_there}};
+  if (bias != nullptr) arguments.emplace(DNNL_ARG_BIAS, View(s.descs.bias, bias));
+  if (s.scratch.get_size() > 0) arguments.emplace(DNNL_ARG_SCRATCHPAD, View(s.scratch, room));
+  s.primitive.execute(Stream(), arguments);
+  s.Leave(s.image, image_there, image_here, reads_image);
+  s.Leave(s.places, places_there, places_here, reads_places);
 }
 
 const DirectConvolution& DirectConvolutions::Of(int64_t samples) {
@@ -180,11 +251,12 @@ const DirectConvolution& DirectConvolutions::Of(const RowPart& part) {
 }
 
 const DirectConvolution& DirectConvolutions::Of(const ConvolutionShape& shape) {
-  std::unique_ptr<DirectConvolution>& entry =
-      made_[{.part = packing_.part, .shape = shape, .bias = packing_.bias}];
+  ConvolutionPacking key = packing_;
+  key.shape = shape;
+  std::unique_ptr<DirectConvolution>& entry = made_[key];
   if (entry == nullptr) {
     const SerialOpenMp serial;  // primitives are made for one thread
-    entry = std::make_unique<DirectConvolution>(packing_.part, shape, packing_.bias, first_);
+    entry = std::make_unique<DirectConvolution>(key, first_);
     if (first_ == nullptr) first_ = entry.get();
   }
   return *entry;

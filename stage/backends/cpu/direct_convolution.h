@@ -1,5 +1,7 @@
 // DirectConvolution: oneDNN's own convolution of some images, one single-threaded primitive; DirectConvolutions makes
-// and keeps them by number of images and for parts of one, all with one packing of the weight.
+// and keeps them by number of images and for parts of one, all with one packing of the weight. By Winograd's filtering
+// (operations/winograd.h) oneDNN wants channels in blocks of 16: images and places are put in that order and back in the
+// primitive's scratch.
 // Units and shapes: images and places are channels-last and dense, float32; weights are packed as the primitive wants
 //            them, Pack and AddUnpacked go from and to a weight's own order (operations/convolution.h).
 // Threads:   made on the executor thread under SerialOpenMp; Execute on any compute thread at once, each with its own
@@ -23,31 +25,33 @@
 namespace stagecoach::cpu {
 
 enum class ConvolutionPart { kForward, kInputGradient, kWeightGradient };
+enum class ConvolutionAlgorithm { kDirect, kWinograd };
 
 // What a packing follows from, whatever the number of images.
 struct ConvolutionPacking {
   ConvolutionPart part = ConvolutionPart::kForward;
   ConvolutionShape shape = {};
   bool bias = false;
+  ConvolutionAlgorithm algorithm = ConvolutionAlgorithm::kDirect;
   friend auto operator<=>(const ConvolutionPacking& a, const ConvolutionPacking& b) {
     return a.Fields() <=> b.Fields();
   }
 
  private:
   using Numbers = std::array<int64_t, sizeof(ConvolutionShape) / sizeof(int64_t)>;
-  std::tuple<ConvolutionPart, Numbers, bool> Fields() const {
-    return {part, std::bit_cast<Numbers>(shape), bias};
+  std::tuple<ConvolutionPart, Numbers, bool, ConvolutionAlgorithm> Fields() const {
+    return {part, std::bit_cast<Numbers>(shape), bias, algorithm};
   }
 };
 
 class DirectConvolution {
  public:
-  // shape.window.samples is the number of images. bias: of kForward. like: whose packing it takes, or null.
-  DirectConvolution(ConvolutionPart part, const ConvolutionShape& shape, bool bias,
-                    const DirectConvolution* like);
+  // packing.shape.window.samples is the number of images. bias: of kForward. like: whose packing it takes, or null.
+  DirectConvolution(const ConvolutionPacking& packing, const DirectConvolution* like);
   ~DirectConvolution();
 
-  // Made for the shape and this processor; oneDNN's general ways are slower than products of columns.
+  // Made for the shape and this processor; oneDNN's general ways are slower than products of columns. Where it has no
+  // way of the algorithm at all nothing else may be asked.
   bool fast() const;
   int64_t scratch_bytes() const;
   int64_t packed_bytes() const;
@@ -65,8 +69,7 @@ class DirectConvolution {
 
 class DirectConvolutions {
  public:
-  DirectConvolutions(ConvolutionPart part, const ConvolutionShape& shape, bool bias)
-      : packing_{.part = part, .shape = shape, .bias = bias} {}
+  explicit DirectConvolutions(const ConvolutionPacking& packing) : packing_(packing) {}
   // The packing is the first one's, so whoever shares packed weights asks for the same number of images first.
   const DirectConvolution& Of(int64_t samples);
   const DirectConvolution& Of(const RowPart& part);  // of one image

@@ -244,9 +244,9 @@ TEST(PackedWeights, AreKeptWhereTheMemoryHasNoLimitOrTheJobHasRoom) {
           << limit << ", " << when;
     };
     expect_kept(limit == 0, "before it is said");
-    backend.KeepPackedWeights(true);
+    backend.UseSpareMemory({.packed_weights = true});
     expect_kept(true, "with room");
-    backend.KeepPackedWeights(false);
+    backend.UseSpareMemory({.packed_weights = false});
     expect_kept(false, "without");
     EXPECT_EQ(backend.packed_weights().made(), 2);
     backend.EndCell();
@@ -258,7 +258,7 @@ TEST(PackedWeights, ARefusalIsToldUntilTheCellEnds) {
   const int64_t operands = 4 * (3 * kImages.elements() + kWeight.elements());
   cpu::CpuBackend backend(BackendOptions{
       .threads = 1, .memory_limit_bytes = operands + 3 * 4 * kWeight.elements() / 2});
-  backend.KeepPackedWeights(true);
+  backend.UseSpareMemory({.packed_weights = true});
   Convolved convolved(backend);
   convolved.weight.buffer()->CountVersions();
   convolved.forward();

@@ -33,6 +33,10 @@ class Workspace {
     }
     return Slot(slot);
   }
+  // Lets go of the slot's memory if it has more than that.
+  void Free(int slot, int64_t above) {
+    if (slots_[slot] != nullptr && slots_[slot]->bytes() > above) slots_[slot].reset();
+  }
   float* Slot(int slot) const { return reinterpret_cast<float*>(slots_[slot]->data()); }
   const absl::Status& status() const { return status_; }
   // Lets go of all buffers and of a refusal: what comes next may have room for what it needs.

@@ -33,7 +33,7 @@ class RecordingBackend final : public Backend {
   Allocator& allocator() override { return allocator_; }
   Allocator& link_allocator() override;
   void SetPrecision(Precision precision) override;
-  void KeepPackedWeights(bool keep) override { inner_->KeepPackedWeights(keep); }
+  void UseSpareMemory(const SpareMemory& spare) override { inner_->UseSpareMemory(spare); }
   // A kernel writes down each of its calls, as
   //   rms_norm epsilon=1e-05 in=F0.t1:F32[16,8] in=... out=F0.t2:F32[16,8] adds=...
   absl::StatusOr<Kernel> Prepare(const Call& call, const CallTypes& types,

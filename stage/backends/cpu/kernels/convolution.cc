@@ -3,10 +3,12 @@
 #include "operations/convolution.h"
 
 #include <algorithm>
+#include <limits>
 #include <memory>
 #include <utility>
 
 #include "base/progress.h"
+#include "operations/winograd.h"
 #include "stage/backends/convolution_shape.h"
 #include "stage/backends/cpu/column_convolution.h"
 #include "stage/backends/cpu/column_sums.h"
@@ -26,6 +28,36 @@ bool WritesBehindItsScratch(const ConvolutionShape& s) {
          w.channels / s.groups < 8;
 }
 
+ConvolutionExtents ExtentsOf(const ConvolutionShape& s) {
+  const WindowShape& w = s.window;
+  return {.image = {w.height, w.width},
+          .window = {w.size_height, w.size_width},
+          .places = {w.places_height, w.places_width},
+          .in = w.channels,
+          .out = s.out};
+}
+ConvolutionSteps StepsOf(const ConvolutionShape& s) {
+  const WindowShape& w = s.window;
+  return {.stride = {w.stride_height, w.stride_width},
+          .padding = {w.padding_height, w.padding_width},
+          .dilation = {w.dilation_height, w.dilation_width},
+          .groups = s.groups};
+}
+
+// Null where the shape is not for it, oneDNN has no such way here, or one that takes more than a plan counts.
+std::shared_ptr<DirectConvolutions> WinogradWay(const ConvolutionPacking& packing) {
+  const ConvolutionExtents extents = ExtentsOf(packing.shape);
+  if (!SuitsWinograd(StepsOf(packing.shape), extents)) return nullptr;
+  auto made = std::make_shared<DirectConvolutions>(packing);
+  const int64_t places = extents.places.height * extents.places.width;
+  const int64_t most = WinogradImages(std::numeric_limits<int32_t>::max(), places);
+  for (const int64_t images : {int64_t{1}, most}) {
+    const DirectConvolution& way = made->Of(images);
+    if (!way.fast() || way.scratch_bytes() > WinogradRoomBytes(extents, images)) return nullptr;
+  }
+  return made;
+}
+
 // Null where columns are the better way.
 std::shared_ptr<DirectConvolutions> FastWay(CpuBackend& backend, ConvolutionPart part,
                                             const ConvolutionShape& shape, bool bias,
@@ -39,7 +71,13 @@ std::shared_ptr<DirectConvolutions> FastWay(CpuBackend& backend, ConvolutionPart
   const bool depthwise = shape.groups == shape.window.channels;
   const bool large = std::max(shape.window.size_height, shape.window.size_width) > 3;
   if (part == ConvolutionPart::kWeightGradient && depthwise && large) return nullptr;
-  auto direct = std::make_shared<DirectConvolutions>(part, shape, bias);
+  ConvolutionPacking packing = {.part = part, .shape = shape, .bias = bias};
+  if (backend.convolutions() != Convolutions::kDirect) {
+    packing.algorithm = ConvolutionAlgorithm::kWinograd;
+    if (auto winograd = WinogradWay(packing)) return winograd;
+    packing.algorithm = ConvolutionAlgorithm::kDirect;
+  }
+  auto direct = std::make_shared<DirectConvolutions>(packing);
   if (!direct->Of(1).fast()) return nullptr;
   return direct;
 }
@@ -84,14 +122,15 @@ void RunForward(CpuBackend& backend, DirectConvolutions& direct, const Convoluti
   if (samples == 0) return;
   const bool widens = IsBfloat16(a.inputs[0]);
   const auto calls = ConvolutionCalls::OfOutputs(direct, sizes, samples, widens);
-  if (!backend.ReserveWorkers(calls.RoomBytes())) return;
+  const int rooms = backend.ReserveRooms(calls.RoomBytes());
+  if (rooms == 0) return;
   const PackedWeight weight =
       PackedWeight::Of(backend, direct, calls.first(), a.inputs[1], bias ? a.inputs[2] : Tensor());
   if (weight.weight == nullptr) return;
   const FloatInput x(a.inputs[0]);
   const FloatOutput y(a.outputs[0]);
-  backend.ForEachBlock(calls.tasks(), 1, [&](int64_t task, int64_t, int worker) {
-    const ConvolutionCalls::Room room = calls.RoomIn(backend.WorkerScratch(worker));
+  backend.ForEachTask(calls.tasks(), rooms, [&](int64_t task, float* scratch) {
+    const ConvolutionCalls::Room room = calls.RoomIn(scratch);
     for (const ConvolutionCall& call : calls.Task(task)) {
       float* const places = y.At(call.places, room.places);
       call.one->Execute(x.Read(call.image, call.image_elements, room.image), weight.weight,
@@ -107,14 +146,15 @@ void RunInputGradient(CpuBackend& backend, DirectConvolutions& direct,
   if (samples == 0) return;
   const bool widens = IsBfloat16(a.inputs[0]);
   const auto calls = ConvolutionCalls::OfOutputs(direct, sizes, samples, widens);
-  if (!backend.ReserveWorkers(calls.RoomBytes())) return;
+  const int rooms = backend.ReserveRooms(calls.RoomBytes());
+  if (rooms == 0) return;
   const PackedWeight weight =
       PackedWeight::Of(backend, direct, calls.first(), a.inputs[1], Tensor());
   if (weight.weight == nullptr) return;
   const FloatInput dy(a.inputs[0]);
   const FloatOutput dx(a.outputs[0]);
-  backend.ForEachBlock(calls.tasks(), 1, [&](int64_t task, int64_t, int worker) {
-    const ConvolutionCalls::Room room = calls.RoomIn(backend.WorkerScratch(worker));
+  backend.ForEachTask(calls.tasks(), rooms, [&](int64_t task, float* scratch) {
+    const ConvolutionCalls::Room room = calls.RoomIn(scratch);
     for (const ConvolutionCall& call : calls.Task(task)) {
       float* const image = dx.At(call.image, room.image);
       call.one->Execute(image, weight.weight, nullptr,
@@ -145,12 +185,13 @@ void RunWeightGradient(CpuBackend& backend, DirectConvolutions& direct,
   const bool widens = IsBfloat16(a.inputs[0]);
   const auto calls = ConvolutionCalls::OfShares(direct, sizes, samples, widens);
   const int64_t share = Pieces::Rounded(calls.first().packed_bytes() / kFloatBytes);
-  if (!backend.ReserveWorkers(calls.RoomBytes(share))) return;
+  const int rooms = backend.ReserveRooms(calls.RoomBytes(share));
+  if (rooms == 0) return;
   float* const shares = backend.ReserveShared(calls.tasks() * share * kFloatBytes);
   if (shares == nullptr) return;
   const FloatInput dy(a.inputs[0]), x(a.inputs[1]);
-  backend.ForEachBlock(calls.tasks(), 1, [&](int64_t task, int64_t, int worker) {
-    const ConvolutionCalls::Room room = calls.RoomIn(backend.WorkerScratch(worker));
+  backend.ForEachTask(calls.tasks(), rooms, [&](int64_t task, float* scratch) {
+    const ConvolutionCalls::Room room = calls.RoomIn(scratch);
     float* const sum = shares + task * share;
     float* target = sum;  // which a call sets
     for (const ConvolutionCall& call : calls.Task(task)) {

@@ -1,0 +1,58 @@
+// A network whose convolutions go by Winograd's filtering on the cpu (operations/winograd.h): small networks of other
+// tests have too few channels or places for it.
+#include "operations/winograd.h"
+
+#include <cstdint>
+
+#include "gtest/gtest.h"
+#include "network/network_kinds.h"
+#include "network/zoo/resnet.h"
+#include "plan/host_memory.h"
+#include "stage/testing/pipeline_harness.h"
+#include "tests/transparency/every_pipeline.h"
+
+namespace stagecoach {
+namespace {
+
+Network WideResnet(Precision precision = Precision::kFloat32) {
+  const ResnetSpec spec{.image = {16, 16, 3}, .classes = 10, .depth = 8, .width = 32};
+  const ConvolutionExtents block{
+      .image = {16, 16}, .window = {3, 3}, .places = {16, 16}, .in = 32, .out = 32};
+  CHECK(SuitsWinograd({.padding = {1, 1}}, block)) << "this test is for such shapes";
+  return *ExpandModel(spec, precision);
+}
+
+class Winograd : public testing::TestWithParam<Precision> {};
+
+TEST_P(Winograd, HasTheSameBitsInEveryPipeline) {
+  ExpectTheSameBitsInEveryPipeline(WideResnet(GetParam()));
+}
+
+TEST_P(Winograd, HasTheReferencesFirstStep) {
+  ExpectTheReferencesFirstStep(WideResnet(GetParam()));
+}
+
+INSTANTIATE_TEST_SUITE_P(Precisions, Winograd,
+                         testing::Values(Precision::kFloat32, Precision::kBfloat16),
+                         [](const auto& info) { return PrecisionName(info.param); });
+
+// A thread's room for tiles is the largest that such a network takes beside its tensors.
+TEST(WinogradOfACell, IsInThePlanOfAStagesMemory) {
+  const Network network = WideResnet();
+  const int layers = static_cast<int>(network.layers.size());
+  for (const int64_t micro_batches : {1, 4}) {
+    PipelineHarness pipeline({.batch_size = 8,
+                              .micro_batches = micro_batches,
+                              .make_backend = [] { return MakeCpuBackend({.threads = 1}); },
+                              .network = network,
+                              .optimizer = SgdSpec{}});
+    ASSERT_TRUE(pipeline.TrainStep().ok());
+    const int64_t seen =
+        pipeline.backend(0).allocator().Use().peak[static_cast<size_t>(MemoryKind::kWorkspace)];
+    EXPECT_LE(seen, HostWorkspaceBytes(network, 0, layers, 8 / micro_batches) +
+                        PackedWeightBytes(network, 0, layers));
+  }
+}
+
+}  // namespace
+}  // namespace stagecoach
