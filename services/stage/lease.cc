@@ -106,6 +106,7 @@ double Lease::RegisterOnce() {
   }
   backoff_seconds_ = 0.1;
   lease_seconds_ = response.lease_seconds();
+  parts_.runtime->KnowTerm(response.term());
   registered_ = true;
   spdlog::info("registered as {} with the coordinator, term {}, lease {:.1f} s",
                parts_.stage.name(), response.term(), lease_seconds_);
@@ -131,6 +132,7 @@ double Lease::RenewOnce() {
   if (answer.ok()) answer = ToGrpc(CheckChecksum(&response));
   if (answer.ok()) {
     lease_seconds_ = response.lease_seconds();
+    parts_.runtime->KnowTerm(response.term());
     parts_.runtime->TellJobProgress(response.job_progress(), lease_seconds_);
     return lease_seconds_ / 3;
   }

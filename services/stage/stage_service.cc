@@ -153,8 +153,7 @@ void StageServiceAdapter::Abort(const v1::AbortRequest& request, v1::AbortRespon
   const Fence fence = FromProto(request.fence());
   LogJob(warn, fence.job, fence.step, "abort of generation {}: {}", fence.generation,
          request.reason());
-  parts_.runtime->Abort(fence, absl::AbortedError(request.reason()));
-  answer(grpc::Status::OK);
+  answer(ToGrpc(parts_.runtime->Abort(fence, absl::AbortedError(request.reason()))));
 }
 
 void StageServiceAdapter::WriteShard(const v1::WriteShardRequest& request,

@@ -19,6 +19,13 @@ bool IsNewWork(const StageRequest& request) {
          std::holds_alternative<ProfileRequest>(request);
 }
 
+// Null of a profile, which belongs to no incarnation.
+struct FenceOf {
+  const Fence* operator()(const ReleaseRequest& release) const { return &release.fence; }
+  const Fence* operator()(const ProfileRequest&) const { return nullptr; }
+  const Fence* operator()(const auto& other) const { return &other.command.fence; }
+};
+
 }  // namespace
 
 void Refuse(StageRequest& request, const absl::Status& status) {
@@ -34,6 +41,9 @@ absl::Status StageMailbox::Post(StageRequest&& request) {
   {
     std::lock_guard<std::mutex> lock(mutex_);
     if (closed_) return absl::CancelledError("the stage is shutting down");
+    if (const Fence* const fence = std::visit(FenceOf(), request); fence != nullptr) {
+      RETURN_IF_ERROR(CheckTermLocked(*fence));
+    }
     if (draining_ && IsNewWork(request)) {
       return absl::UnavailableError("draining: the stage is shutting down; use another one");
     }
@@ -52,19 +62,33 @@ absl::Status StageMailbox::Post(StageRequest&& request) {
   return absl::OkStatus();
 }
 
-void StageMailbox::Abort(const Fence& fence, const absl::Status& reason) {
+absl::Status StageMailbox::Abort(const Fence& fence, const absl::Status& reason) {
   CHECK(!reason.ok()) << "an abort has a reason";
   {
     std::lock_guard<std::mutex> lock(mutex_);
+    RETURN_IF_ERROR(CheckTermLocked(fence));
     const bool late = abort_.has_value() && abort_->fence.job == fence.job &&
                       CompareIncarnation(fence, abort_->fence) <= 0;
-    if (late) return;  // the first reason stays
+    if (late) return absl::OkStatus();  // the first reason stays
     newest_term_ = std::max(newest_term_, fence.term);
     abort_ = AbortNotice{fence, reason};
     abort_unseen_ = true;
     woken_ = true;
   }
   changed_.notify_one();
+  return absl::OkStatus();
+}
+
+void StageMailbox::KnowTerm(uint64_t term) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  known_term_ = std::max(known_term_, term);
+}
+
+absl::Status StageMailbox::CheckTermLocked(const Fence& fence) const {
+  if (known_term_ == 0 || fence.term <= known_term_) return absl::OkStatus();
+  return absl::UnavailableError(absl::StrCat("term ", fence.term, " is above ", known_term_,
+                                             ", the coordinator's by its own word to this stage; "
+                                             "not obeyed until it says so too"));
 }
 
 void StageMailbox::Wake() {

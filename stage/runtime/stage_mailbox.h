@@ -4,7 +4,7 @@
 // Threads:   Next, WaitForChange, Interruption and Drain on the executor thread; the rest from any
 //            thread. One mutex guards everything; no callback runs under it.
 // Errors:    Post refuses when full or closed, and new work while draining; it leaves the command
-//            with the caller.
+//            with the caller. Post and Abort refuse a term above the coordinator's own as UNAVAILABLE.
 #ifndef STAGECOACH_STAGE_RUNTIME_STAGE_MAILBOX_H_
 #define STAGECOACH_STAGE_RUNTIME_STAGE_MAILBOX_H_
 
@@ -56,7 +56,11 @@ class StageMailbox {
   explicit StageMailbox(size_t capacity) : capacity_(capacity) {}
 
   [[nodiscard]] absl::Status Post(StageRequest&& request);
-  void Abort(const Fence& fence, const absl::Status& reason);
+  absl::Status Abort(const Fence& fence, const absl::Status& reason);
+  // The term of the coordinator, by its own word to this stage, which is in front of its commands but for a moment. A
+  // term above the highest so far is not obeyed: one call with 2^64 - 1 would shut the coordinator out for good. Until it
+  // is said for the first time, any is.
+  void KnowTerm(uint64_t term);
   void Wake();
   void Close();
 
@@ -93,6 +97,7 @@ class StageMailbox {
     absl::Status reason;
   };
   absl::Status AbortOfLocked(const Fence& fence) const;
+  absl::Status CheckTermLocked(const Fence& fence) const;
   bool HasWorkLocked() const { return closed_ || abort_unseen_ || !requests_.empty(); }
 
   const size_t capacity_;
@@ -100,6 +105,7 @@ class StageMailbox {
   std::condition_variable changed_;
   std::deque<StageRequest> requests_;
   uint64_t newest_term_ = 0;
+  uint64_t known_term_ = 0;
   std::optional<AbortNotice> abort_;
   bool abort_unseen_ = false;
   bool woken_ = false;

@@ -125,9 +125,11 @@ void StageRuntime::Run(RunCommand command, std::function<void(absl::StatusOr<Ste
   state_->Post(RunRequest{std::move(command), std::move(done)});
 }
 
-void StageRuntime::Abort(const Fence& fence, const absl::Status& reason) {
-  state_->mailbox->Abort(fence, reason);
+absl::Status StageRuntime::Abort(const Fence& fence, const absl::Status& reason) {
+  return state_->mailbox->Abort(fence, reason);
 }
+
+void StageRuntime::KnowTerm(uint64_t term) { state_->mailbox->KnowTerm(term); }
 
 void StageRuntime::WriteShard(WriteShardCommand command,
                               std::function<void(absl::StatusOr<ShardInfo>)> done) {

@@ -89,7 +89,10 @@ class StageRuntime {
   void Run(RunCommand command, std::function<void(absl::StatusOr<StepReport>)> done);
   // Ends the running step and closes the links if the fence is not older than the loaded one.
   // Acts at once, also while the executor waits. The cell stays until the next Load or Release.
-  void Abort(const Fence& fence, const absl::Status& reason);
+  // UNAVAILABLE for a term above the coordinator's own, as of all commands.
+  absl::Status Abort(const Fence& fence, const absl::Status& reason);
+  // The coordinator's term by its own word, with each registration and renewal of the lease (StageMailbox::KnowTerm).
+  void KnowTerm(uint64_t term);
   void WriteShard(WriteShardCommand command, std::function<void(absl::StatusOr<ShardInfo>)> done);
   void Release(const Fence& fence, std::function<void(absl::Status)> done);  // frees cell and links
   // Measures forward and backward of every layer for the micro-batch of the spec (equal layers

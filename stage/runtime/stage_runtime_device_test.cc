@@ -135,7 +135,8 @@ TEST_F(StageRuntimeDeviceTest, ACardThatIsBehindShowsProgressWhileItsHostWaitsFo
   const uint64_t before = progress.count();
   Await([&] { return progress.count() > before + 2; });
   EXPECT_FALSE(waiting.ready());
-  fleet.runtime(0).Abort(RuntimeFleet::FenceOf(1, 0), absl::AbortedError("seen enough"));
+  EXPECT_TRUE(
+      fleet.runtime(0).Abort(RuntimeFleet::FenceOf(1, 0), absl::AbortedError("seen enough")).ok());
   EXPECT_EQ(waiting.Get().status().code(), absl::StatusCode::kAborted);
 }
 

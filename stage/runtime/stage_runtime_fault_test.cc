@@ -47,7 +47,9 @@ TEST_F(StageRuntimeFaultTest, AbortEndsAWaitAtOnceAndTheNeighbourHearsOfIt) {
   StartWaiting(fleet, waiting);
   EXPECT_EQ(fleet.runtime(1).Snapshot().state, "running");
   EXPECT_EQ(fleet.runtime(1).Snapshot().phase, Phase::kBubble);
-  fleet.runtime(1).Abort(RuntimeFleet::FenceOf(1, 0), absl::UnavailableError("stage 7 was lost"));
+  EXPECT_TRUE(fleet.runtime(1)
+                  .Abort(RuntimeFleet::FenceOf(1, 0), absl::UnavailableError("stage 7 was lost"))
+                  .ok());
   const absl::Status status = waiting.Get().status();
   EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
   EXPECT_THAT(FaultText(status), AllOf(HasSubstr("stage 1"), HasSubstr("stage 7 was lost")));
@@ -62,7 +64,8 @@ TEST_F(StageRuntimeFaultTest, AnAbortedIncarnationIsOverUntilANewerLoad) {
   RuntimeFleet fleet(Options(2));
   ASSERT_TRUE(fleet.LoadAll(1).ok());
   for (int k : {0, 1}) {
-    fleet.runtime(k).Abort(RuntimeFleet::FenceOf(1, 0), absl::AbortedError("recovery"));
+    EXPECT_TRUE(
+        fleet.runtime(k).Abort(RuntimeFleet::FenceOf(1, 0), absl::AbortedError("recovery")).ok());
     Await([&fleet, k] { return fleet.runtime(k).Snapshot().state == "aborted"; });
     EXPECT_EQ(fleet.Run(k, RuntimeFleet::Train(1, 0, false)).status().code(),
               absl::StatusCode::kAborted);
@@ -75,10 +78,10 @@ TEST_F(StageRuntimeFaultTest, AnAbortedIncarnationIsOverUntilANewerLoad) {
 TEST_F(StageRuntimeFaultTest, IgnoresAbortsOfOlderIncarnationsAndOtherJobs) {
   RuntimeFleet fleet(Options(2));
   ASSERT_TRUE(fleet.LoadAll(3).ok());
-  fleet.runtime(0).Abort(RuntimeFleet::FenceOf(2, 9), absl::AbortedError("late"));
+  EXPECT_TRUE(fleet.runtime(0).Abort(RuntimeFleet::FenceOf(2, 9), absl::AbortedError("late")).ok());
   Fence other = RuntimeFleet::FenceOf(9, 0);
   other.job = "b";
-  fleet.runtime(1).Abort(other, absl::AbortedError("not you"));
+  EXPECT_TRUE(fleet.runtime(1).Abort(other, absl::AbortedError("not you")).ok());
   EXPECT_TRUE(fleet.TrainSteps(3, 0, 2).ok());
 }
 
@@ -108,7 +111,7 @@ TEST_F(StageRuntimeFaultTest, TheProgressDeadlineIsOfTheClockAndNotOfWakeUps) {
   StartWaiting(fleet, waiting);
   clock.AdvanceNanos(29'900'000'000);
   // Wake it for nothing: an abort that does not concern it.
-  fleet.runtime(1).Abort(RuntimeFleet::FenceOf(0, 0), absl::AbortedError("late"));
+  EXPECT_TRUE(fleet.runtime(1).Abort(RuntimeFleet::FenceOf(0, 0), absl::AbortedError("late")).ok());
   Await([&fleet] { return fleet.runtime(1).Snapshot().phases[Phase::kBubble] > 29.8; });
   EXPECT_FALSE(waiting.ready());
   clock.AdvanceNanos(200'000'000);

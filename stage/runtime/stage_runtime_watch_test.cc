@@ -109,7 +109,8 @@ TEST_F(StageRuntimeWatchTest, AnAbortEndsTheWait) {
   fleet.runtime(0).Run(RuntimeFleet::Train(1, 0, false), run.callback());
   Await([&] { return !fleet.runtime(0).Snapshot().waiting_for.empty(); });
   const auto drain = std::async(std::launch::async, [&] { fleet.runtime(0).Drain(86400); });
-  fleet.runtime(0).Abort(RuntimeFleet::FenceOf(1, 0), absl::AbortedError("recovery"));
+  EXPECT_TRUE(
+      fleet.runtime(0).Abort(RuntimeFleet::FenceOf(1, 0), absl::AbortedError("recovery")).ok());
   drain.wait();
   EXPECT_TRUE(absl::IsAborted(run.Get().status()));
 }

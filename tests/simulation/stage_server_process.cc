@@ -82,7 +82,7 @@ void StageServerProcess::Ask(StageRequest request) {
 }
 
 void StageServerProcess::Abort(const Fence& fence, const std::string& reason) {
-  mailbox_.Abort(fence, absl::AbortedError(reason));
+  if (!mailbox_.Abort(fence, absl::AbortedError(reason)).ok()) return;
   Wake(0);
 }
 
@@ -254,6 +254,7 @@ void StageServerProcess::OnRegistered(const absl::StatusOr<LeaseGrant>& grant) {
   if (grant.ok()) {
     backoff_seconds_ = 0.1;
     lease_seconds_ = grant->lease_seconds;
+    mailbox_.KnowTerm(grant->term);
     registered_ = true;
     return LeaseAfter(lease_seconds_ / 3);
   }
@@ -266,6 +267,7 @@ void StageServerProcess::OnRenewed(const absl::StatusOr<LeaseGrant>& grant) {
   if (grant.ok()) {
     unavailable_ = 0;
     lease_seconds_ = grant->lease_seconds;
+    mailbox_.KnowTerm(grant->term);
     engine_->TellJobProgress(grant->job_progress, lease_seconds_);
     return LeaseAfter(lease_seconds_ / 3);
   }
