@@ -1,7 +1,10 @@
 // Do the coordinator and all stages see one folder of checkpoints? Asked with every placement: before
 // the stages load (kProbeFolder), answered by them as they load, checked before the first step
-// (kCheckFolder). A job that never ran fails with what was seen: whoever set up the cluster must act.
+// (kCheckFolder). A job that never ran fails with what was seen: whoever set up the cluster must act. Only a disk that
+// answers with errors may come back, and is tried again.
 // A job that ran once had such a folder: then the stage is wrong, and the job goes on without it.
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/status.h"
@@ -15,6 +18,11 @@ namespace {
 bool SeesAnotherFolder(const absl::Status& fault) {
   return absl::IsNotFound(fault) || absl::IsPermissionDenied(fault) ||
          absl::IsFailedPrecondition(fault);
+}
+
+// A disk that is away or answers with errors; it may come back.
+bool DiskFails(const absl::Status& fault) {
+  return absl::IsUnavailable(fault) || absl::IsDataLoss(fault) || absl::IsDeadlineExceeded(fault);
 }
 
 }  // namespace
@@ -51,7 +59,11 @@ void JobTransition::On(const FolderProbed& event) {
   }
   const absl::Status status = Annotate(
       event.probe.status(), absl::StrCat(Context(), ", the coordinator's folder of checkpoints"));
-  if (!HasRun()) return Fail(status);
+  if (!HasRun()) {
+    if (!DiskFails(status)) return Fail(status);
+    if (!LoadsTooOften(status.ToString())) Recover(status.ToString());
+    return;
+  }
   // A full disk costs checkpoints, not the training that went on without them. One that is away comes back.
   if (!absl::IsResourceExhausted(status)) return Recover(status.ToString());
   Record(JobRecord::Kind::kRecovery,
@@ -95,11 +107,17 @@ void JobTransition::FolderRefused(const std::map<int, absl::Status>& faults, boo
     if (k < 0 || k >= static_cast<int>(state_.slots.size())) continue;
     seen.push_back(absl::StrCat(StageText(k), ": ", fault.ToString()));
   }
-  const std::string text = absl::StrCat(
-      Context(),
-      ": not every stage uses the coordinator's folder of checkpoints: ", absl::StrJoin(seen, "; "),
-      "; mount one shared folder at the coordinator's --checkpoint-dir on every machine, where all "
-      "of them may write");
+  const bool only_fails = std::all_of(faults.begin(), faults.end(),
+                                      [](const auto& fault) { return DiskFails(fault.second); });
+  const std::string text =
+      only_fails
+          ? absl::StrCat(Context(), ": the folder of checkpoints cannot be read or written now: ",
+                         absl::StrJoin(seen, "; "))
+          : absl::StrCat(
+                Context(), ": not every stage uses the coordinator's folder of checkpoints: ",
+                absl::StrJoin(seen, "; "),
+                "; mount one shared folder at the coordinator's --checkpoint-dir on every machine, "
+                "where all of them may write");
   NoteFolder note;
   for (const auto& [k, fault] : faults) {
     if (k < 0 || k >= static_cast<int>(state_.slots.size()) || everybody) continue;
@@ -107,7 +125,11 @@ void JobTransition::FolderRefused(const std::map<int, absl::Status>& faults, boo
     if (SeesAnotherFolder(fault)) note.stages.push_back({stage.name, stage.incarnation});
   }
   if (!note.stages.empty()) actions_.push_back(std::move(note));
-  if (!HasRun()) return Fail(absl::FailedPreconditionError(text));
+  if (!HasRun()) {
+    // What is mounted wrongly stays so, a disk that fails has its tries.
+    if (!only_fails) return Fail(absl::FailedPreconditionError(text));
+    if (LoadsTooOften(text)) return;
+  }
   for (const auto& [k, fault] : faults) {
     if (k < 0 || k >= static_cast<int>(state_.slots.size())) continue;
     const StageRegistration& stage = state_.slots[k].stage;
