@@ -75,7 +75,8 @@ absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> GrpcServer::State::Make
   credentials->SetAuthMetadataProcessor(std::make_shared<RoleProcessor>(
       RoleProcessor::Options{.any_certificate = options.tls.any_certificate_i_know,
                              .callers = options.callers,
-                             .metrics = metrics}));
+                             .metrics = metrics,
+                             .pace = options.pace}));
   return credentials;
 }
 

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "services/common/grpc/call_pace.h"
 #include "services/common/grpc/rpc_metrics.h"
 #include "services/common/observe/metrics.h"
 #include "services/common/process/server_flags.h"
@@ -36,6 +37,7 @@ struct GrpcServerOptions {
   // Outlive the server; null: by certificates alone. Where they take tokens, a connection needs no certificate.
   const Callers* callers = nullptr;
   ConnectionLimits connections;
+  CallPace::Limits pace;  // of each caller, with TLS
   int max_receive_bytes = 1 << 20;
   int max_concurrent_streams = 100;  // per connection
   // Of a connection that says nothing; gRPC's own is two minutes, in which 1,000 of them hold every descriptor.

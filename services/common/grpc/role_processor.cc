@@ -13,6 +13,17 @@
 #include "services/common/grpc/method_roles.h"
 
 namespace stagecoach {
+
+absl::Status RoleProcessor::CheckPace(const Caller& caller) {
+  const std::string who =
+      caller.identity.ok()
+          ? absl::StrCat(PeerRoleName(caller.identity->role), " ", caller.identity->name)
+          : absl::StrCat("certificate (CN ", caller.common_name, ")");
+  if (pace_.Take(who)) return absl::OkStatus();
+  return absl::ResourceExhaustedError(absl::StrCat(
+      who, " begins more than ", options_.pace.per_second, " calls a second; call less often"));
+}
+
 grpc::Status RoleProcessor::Process(const InputMetadata& auth_metadata, grpc::AuthContext* context,
                                     OutputMetadata*, OutputMetadata*) {
   const auto found = auth_metadata.find(":path");
@@ -20,7 +31,8 @@ grpc::Status RoleProcessor::Process(const InputMetadata& auth_metadata, grpc::Au
                                     ? ""
                                     : std::string_view(found->second.data(), found->second.size());
   const Caller caller = callers_->Of(*context, auth_metadata);
-  const absl::Status checked = CheckCall(path, caller, options_.any_certificate);
+  absl::Status checked = CheckCall(path, caller, options_.any_certificate);
+  if (checked.ok()) checked = CheckPace(caller);
   if (checked.ok() || absl::IsUnimplemented(checked)) return ToGrpc(checked);
   const MethodRoles& method = *FindMethodRoles(path);
   if (options_.metrics != nullptr) {

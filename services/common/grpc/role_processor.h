@@ -1,9 +1,10 @@
 // RoleProcessor: asks of every call, before any of our code sees it, whether the caller, by its certificate
-// or token (callers.h), may make it (method_roles.h). For servers with TLS; without it there are no certificates to ask.
+// or token (callers.h), may make it (method_roles.h), and does not begin too many of them (call_pace.h). For servers with
+// TLS; without it there are no certificates to ask.
 // Ownership: shared with the server's credentials; borrows metrics and clock, which outlive the server.
 // Threads:   thread-safe: gRPC calls Process on whichever thread polls, so it never waits and does no
 //            more than a look into a table. A stage's one thread of gRPC has no other to hand it to.
-// Errors:    the caller gets those of CheckCall. Refusals are counted, and logged at most once in
+// Errors:    the caller gets those of CheckCall, RESOURCE_EXHAUSTED for too many. Refusals are counted, and logged at most once in
 //            kSecondsBetweenRefusals, with how many were not.
 #ifndef STAGECOACH_SERVICES_COMMON_GRPC_ROLE_PROCESSOR_H_
 #define STAGECOACH_SERVICES_COMMON_GRPC_ROLE_PROCESSOR_H_
@@ -11,6 +12,7 @@
 #include <grpcpp/security/auth_metadata_processor.h>
 
 #include "base/clock.h"
+#include "services/common/grpc/call_pace.h"
 #include "services/common/grpc/callers.h"
 #include "services/common/grpc/rpc_metrics.h"
 #include "services/common/observe/log_turn.h"
@@ -26,10 +28,12 @@ class RoleProcessor final : public grpc::AuthMetadataProcessor {
     const Callers* callers = nullptr;  // outlive the server; null: by certificates alone
     RpcMetrics* metrics = nullptr;     // null: nothing is counted
     const Clock* clock = SystemClock::Get();
+    CallPace::Limits pace;
   };
   explicit RoleProcessor(const Options& options)
       : options_(options),
         callers_(options.callers != nullptr ? options.callers : &by_certificate_),
+        pace_(options.pace, options.clock),
         turn_(kSecondsBetweenRefusals, options.clock) {}
 
   bool IsBlocking() const override { return false; }
@@ -41,6 +45,9 @@ class RoleProcessor final : public grpc::AuthMetadataProcessor {
   const Options options_;
   const Callers by_certificate_;
   const Callers* const callers_;
+  absl::Status CheckPace(const Caller& caller);
+
+  CallPace pace_;
   LogTurn turn_;
 };
 

@@ -1,0 +1,49 @@
+// CallPace: how many calls a caller may begin in a second, with a stock for bursts (a token bucket). gRPC 1.51 takes some
+// 16 KiB for each call that it has begun and nobody has answered, also of streams that were reset at once (CVE-2023-44487),
+// and its memory quota does not count them: 106,000 of them took 2 GB, which the process never gave back.
+// Ownership: borrows the clock.
+// Threads:   thread-safe; a look into a table under one mutex.
+// Errors:    none.
+#ifndef STAGECOACH_SERVICES_COMMON_GRPC_CALL_PACE_H_
+#define STAGECOACH_SERVICES_COMMON_GRPC_CALL_PACE_H_
+
+#include <cstddef>
+#include <mutex>
+#include <string>
+
+#include "absl/container/flat_hash_map.h"
+#include "base/clock.h"
+
+namespace stagecoach {
+
+class CallPace {
+ public:
+  struct Limits {
+    // A stage's coordinator begins some 300 calls a second for the smallest jobs, a person's client a few.
+    double per_second = 1000;
+    double stock = 4000;
+  };
+  explicit CallPace(const Limits& limits, const Clock* clock = SystemClock::Get())
+      : limits_(limits), clock_(clock) {}
+
+  // Whether this caller may begin one more.
+  bool Take(const std::string& caller);
+  size_t known() const;  // callers in the table
+
+ private:
+  struct Bucket {
+    double tokens = 0, seconds = 0;
+  };
+  double TokensAt(const Bucket& bucket, double seconds) const;
+  void ForgetFullLocked(double seconds);
+
+  const Limits limits_;
+  const Clock* const clock_;
+  mutable std::mutex mutex_;
+  absl::flat_hash_map<std::string, Bucket> buckets_;
+  size_t sweep_at_ = 1024;
+};
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_SERVICES_COMMON_GRPC_CALL_PACE_H_
