@@ -106,7 +106,25 @@ class GrpcLinkConnector::Impl final : public ServerStream::Waiting,
   }
 
   // ServerStream::Waiting
+  void OnOpened(std::shared_ptr<ServerStream> stream) override {
+    {
+      std::lock_guard<std::mutex> lock(mutex_);
+      if (!shut_down_) {
+        silent_.emplace(stream.get(), Silent{stream, In(options_.hello_deadline_seconds)});
+        stream.reset();
+      }
+    }
+    if (stream != nullptr) {
+      return stream->Refuse(absl::UnavailableError("this stage is shutting down"));
+    }
+    changed_.notify_all();
+  }
+
   void OnHello(std::shared_ptr<ServerStream> stream, const LinkHello& hello) override {
+    {
+      std::lock_guard<std::mutex> lock(mutex_);
+      if (silent_.erase(stream.get()) == 0) return;  // it came too late and is refused
+    }
     std::shared_ptr<LinkCore> core;
     const absl::Status refused = Match(stream, hello, &core);
     if (!refused.ok()) {
@@ -118,6 +136,7 @@ class GrpcLinkConnector::Impl final : public ServerStream::Waiting,
 
   void OnEndedWhileWaiting(ServerStream* stream) override {
     std::lock_guard<std::mutex> lock(mutex_);
+    silent_.erase(stream);
     for (auto it = early_.begin(); it != early_.end(); ++it) {
       if (it->second.stream.get() == stream) {
         early_.erase(it);
@@ -137,7 +156,9 @@ class GrpcLinkConnector::Impl final : public ServerStream::Waiting,
         if (auto core = watched.core.lock(); core != nullptr) cores.push_back(std::move(core));
       }
       for (auto& [boundary, early] : early_) waiting.push_back(std::move(early.stream));
+      for (auto& [_, silent] : silent_) waiting.push_back(std::move(silent.stream));
       early_.clear();
+      silent_.clear();
       accepting_.clear();
     }
     const absl::Status reason = absl::UnavailableError("this stage is shutting down");
@@ -161,6 +182,10 @@ class GrpcLinkConnector::Impl final : public ServerStream::Waiting,
     LinkHello hello;
     SteadyTime deadline;
   };
+  struct Silent {
+    std::shared_ptr<ServerStream> stream;
+    SteadyTime deadline;
+  };
   struct Watched {
     std::weak_ptr<LinkCore> core;
     SteadyTime deadline;
@@ -177,11 +202,11 @@ class GrpcLinkConnector::Impl final : public ServerStream::Waiting,
     return loop_;
   }
 
-  SteadyTime Deadline() const {
-    return std::chrono::steady_clock::now() +
-           std::chrono::duration_cast<std::chrono::nanoseconds>(
-               std::chrono::duration<double>(options_.connect_deadline_seconds));
+  static SteadyTime In(double seconds) {
+    return std::chrono::steady_clock::now() + std::chrono::duration_cast<std::chrono::nanoseconds>(
+                                                  std::chrono::duration<double>(seconds));
   }
+  SteadyTime Deadline() const { return In(options_.connect_deadline_seconds); }
 
   std::shared_ptr<LinkCore> MakeCore(const BoundaryId& boundary, const std::string& peer,
                                      bool upstream_end, Allocator& allocator,
@@ -265,6 +290,7 @@ class GrpcLinkConnector::Impl final : public ServerStream::Waiting,
       const SteadyTime now = std::chrono::steady_clock::now();
       std::vector<std::shared_ptr<LinkCore>> late = TakeLateLocked(now);
       std::vector<Early> refused = TakeRefusedLocked(now);
+      std::vector<std::shared_ptr<ServerStream>> silent = TakeSilentLocked(now);
       lock.unlock();
       for (const auto& core : late) CloseLate(*core);
       for (const Early& early : refused) {
@@ -272,8 +298,13 @@ class GrpcLinkConnector::Impl final : public ServerStream::Waiting,
             absl::StrCat(early.hello.boundary.ToString(), ": not accepted within ",
                          options_.connect_deadline_seconds, " s")));
       }
+      for (const auto& stream : silent) {
+        stream->Refuse(absl::DeadlineExceededError(
+            absl::StrCat("link stream: no hello within ", options_.hello_deadline_seconds, " s")));
+      }
       late.clear();
       refused.clear();
+      silent.clear();
       lock.lock();
       if (!stopping_) changed_.wait_until(lock, NextLocked());
     }
@@ -310,12 +341,23 @@ class GrpcLinkConnector::Impl final : public ServerStream::Waiting,
     return refused;
   }
 
+  std::vector<std::shared_ptr<ServerStream>> TakeSilentLocked(SteadyTime now) {
+    std::vector<std::shared_ptr<ServerStream>> silent;
+    std::erase_if(silent_, [&](auto& entry) {
+      if (entry.second.deadline > now) return false;
+      silent.push_back(std::move(entry.second.stream));
+      return true;
+    });
+    return silent;
+  }
+
   SteadyTime NextLocked() const {
     SteadyTime next = std::chrono::steady_clock::now() + std::chrono::seconds(60);
     for (const Watched& watched : watched_) {
       if (!watched.checked) next = std::min(next, watched.deadline);
     }
     for (const auto& [boundary, early] : early_) next = std::min(next, early.deadline);
+    for (const auto& [_, silent] : silent_) next = std::min(next, silent.deadline);
     return next;
   }
 
@@ -330,6 +372,7 @@ class GrpcLinkConnector::Impl final : public ServerStream::Waiting,
   std::map<std::string, Incarnation> newest_;                // accepted, by job
   std::map<BoundaryId, std::weak_ptr<LinkCore>> accepting_;  // accepted, no stream yet
   std::map<BoundaryId, Early> early_;                        // streams, not accepted yet
+  std::map<ServerStream*, Silent> silent_;                   // streams without a hello
   std::vector<Watched> watched_;
   Thread thread_;
 };

@@ -35,6 +35,7 @@ class GrpcLinkConnector final : public LinkConnector {
   struct Options {
     LinkOptions link;
     double connect_deadline_seconds = 20;  // also of a stream whose end nobody has taken yet
+    double hello_deadline_seconds = 10;    // of a stream that says nothing
     int keepalive_time_ms = 1000;
     int keepalive_timeout_ms = 1000;
     std::shared_ptr<grpc::ChannelCredentials> credentials;  // null: insecure

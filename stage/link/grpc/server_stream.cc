@@ -32,6 +32,7 @@ void ServerStream::OnAccepted(bool ok) {
     return;
   }
   Listen(service_, use_->loop(), waiting_);
+  waiting_->OnOpened(shared_from_this());
   std::lock_guard<std::mutex> lock(mutex_);
   ++under_way_;  // over_
   ReadLocked();
@@ -49,6 +50,7 @@ std::shared_ptr<LinkCore> ServerStream::core() {
 
 void ServerStream::ReadFirst(bool ok) {
   if (!ok) {
+    waiting_->OnEndedWhileWaiting(this);
     Refuse(absl::CancelledError("link stream: ended before its hello"));
     return;
   }
@@ -57,6 +59,7 @@ void ServerStream::ReadFirst(bool ok) {
   if (hello.ok()) {
     waiting_->OnHello(shared_from_this(), *hello);
   } else {
+    waiting_->OnEndedWhileWaiting(this);
     Refuse(hello.status());
   }
 }

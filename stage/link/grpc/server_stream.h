@@ -24,10 +24,11 @@ class ServerStream final : public LinkStream, public std::enable_shared_from_thi
  public:
   using Service = v1::LinkService::WithRawMethod_Exchange<v1::LinkService::Service>;
 
-  // Where a stream goes with its hello, and the news that it ended while waiting.
+  // Where a stream goes when it is opened, with its hello, and when it ended while waiting.
   class Waiting {
    public:
     virtual ~Waiting() = default;
+    virtual void OnOpened(std::shared_ptr<ServerStream> stream) = 0;  // it has said nothing yet
     virtual void OnHello(std::shared_ptr<ServerStream> stream, const LinkHello& hello) = 0;
     virtual void OnEndedWhileWaiting(ServerStream* stream) = 0;
   };

@@ -137,6 +137,20 @@ TEST_F(StrangePeerTest, OneThatLeavesBeforeItsHelloIsForgotten) {
   EXPECT_TRUE(Receive(*down_).has_value());
 }
 
+// 960 of them stayed open for as long as their peer liked.
+TEST_F(StrangePeerTest, OneThatSaysNothingIsSentAway) {
+  options_.hello_deadline_seconds = 0.2;
+  Open();
+  const grpc::Status status = End();
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::DEADLINE_EXCEEDED);
+  EXPECT_THAT(status.error_message(), HasSubstr("no hello within 0.2 s"));
+  EXPECT_TRUE(down_->status().ok()) << "the boundary still waits for its peer";
+  up_ = dialler_->Dial(server_->address(), boundary_, *allocator_, kAnyMessageBytes);
+  Hear();
+  ASSERT_TRUE(up_->TrySend(Message(MessageKind::kActivation, 0, 100)));
+  EXPECT_TRUE(Receive(*down_).has_value());
+}
+
 TEST_F(StrangePeerTest, OneThatLeavesAfterItsHelloEndsTheLink) {
   Open();
   SayHello();
