@@ -19,9 +19,7 @@ namespace stagecoach {
 class CallPace {
  public:
   struct Limits {
-    // A stage's coordinator begins some 300 calls a second for the smallest jobs, a person's client a few.
-    double per_second = 1000;
-    double stock = 4000;
+    double per_second = 0, stock = 0;
   };
   explicit CallPace(const Limits& limits, const Clock* clock = SystemClock::Get())
       : limits_(limits), clock_(clock) {}

@@ -72,11 +72,11 @@ absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> GrpcServer::State::Make
   }
   const bool tokens = options.callers != nullptr && options.callers->takes_tokens();
   auto credentials = identity->MakeServerCredentials(tokens);
-  credentials->SetAuthMetadataProcessor(std::make_shared<RoleProcessor>(
-      RoleProcessor::Options{.any_certificate = options.tls.any_certificate_i_know,
-                             .callers = options.callers,
-                             .metrics = metrics,
-                             .pace = options.pace}));
+  RoleProcessor::Options roles = {.any_certificate = options.tls.any_certificate_i_know,
+                                  .callers = options.callers,
+                                  .metrics = metrics};
+  if (options.pace.has_value()) roles.pace = roles.stage_pace = *options.pace;
+  credentials->SetAuthMetadataProcessor(std::make_shared<RoleProcessor>(roles));
   return credentials;
 }
 

@@ -10,6 +10,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -37,7 +38,7 @@ struct GrpcServerOptions {
   // Outlive the server; null: by certificates alone. Where they take tokens, a connection needs no certificate.
   const Callers* callers = nullptr;
   ConnectionLimits connections;
-  CallPace::Limits pace;  // of each caller, with TLS
+  std::optional<CallPace::Limits> pace;  // of each caller, with TLS; none: RoleProcessor's own
   int max_receive_bytes = 1 << 20;
   int max_concurrent_streams = 100;  // per connection
   // Of a connection that says nothing; gRPC's own is two minutes, in which 1,000 of them hold every descriptor.

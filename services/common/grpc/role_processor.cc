@@ -19,9 +19,14 @@ absl::Status RoleProcessor::CheckPace(const Caller& caller) {
       caller.identity.ok()
           ? absl::StrCat(PeerRoleName(caller.identity->role), " ", caller.identity->name)
           : absl::StrCat("certificate (CN ", caller.common_name, ")");
-  if (pace_.Take(who)) return absl::OkStatus();
-  return absl::ResourceExhaustedError(absl::StrCat(
-      who, " begins more than ", options_.pace.per_second, " calls a second; call less often"));
+  const bool stage = caller.identity.ok() && caller.identity->role == PeerRole::kStage;
+  if (caller.identity.ok() && caller.identity->role == PeerRole::kCoordinator) {
+    return absl::OkStatus();
+  }
+  if ((stage ? stage_pace_ : pace_).Take(who)) return absl::OkStatus();
+  const double most = (stage ? options_.stage_pace : options_.pace).per_second;
+  return absl::ResourceExhaustedError(
+      absl::StrCat(who, " begins more than ", most, " calls a second; call less often"));
 }
 
 grpc::Status RoleProcessor::Process(const InputMetadata& auth_metadata, grpc::AuthContext* context,

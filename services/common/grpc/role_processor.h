@@ -28,12 +28,16 @@ class RoleProcessor final : public grpc::AuthMetadataProcessor {
     const Callers* callers = nullptr;  // outlive the server; null: by certificates alone
     RpcMetrics* metrics = nullptr;     // null: nothing is counted
     const Clock* clock = SystemClock::Get();
-    CallPace::Limits pace;
+    // A person's client begins a few calls a second. A stage begins one for each MiB of a snapshot, so many more. The
+    // coordinator, which could do as it likes anyhow, is not held.
+    CallPace::Limits pace = {.per_second = 200, .stock = 1000};
+    CallPace::Limits stage_pace = {.per_second = 5000, .stock = 10000};
   };
   explicit RoleProcessor(const Options& options)
       : options_(options),
         callers_(options.callers != nullptr ? options.callers : &by_certificate_),
         pace_(options.pace, options.clock),
+        stage_pace_(options.stage_pace, options.clock),
         turn_(kSecondsBetweenRefusals, options.clock) {}
 
   bool IsBlocking() const override { return false; }
@@ -47,7 +51,7 @@ class RoleProcessor final : public grpc::AuthMetadataProcessor {
   const Callers* const callers_;
   absl::Status CheckPace(const Caller& caller);
 
-  CallPace pace_;
+  CallPace pace_, stage_pace_;
   LogTurn turn_;
 };
 

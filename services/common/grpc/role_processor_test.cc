@@ -11,6 +11,7 @@
 #include <chrono>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -96,7 +97,7 @@ class RoleProcessorTest : public ::testing::Test {
     return writer.Text();
   }
 
-  CallPace::Limits pace_;
+  std::optional<CallPace::Limits> pace_;
   TestAuthority authority_;
   v1::JobService::CallbackService jobs_;  // answers UNIMPLEMENTED
   RpcMetrics metrics_{{"stagecoach.v1.JobService"}};
@@ -201,7 +202,7 @@ TEST_F(RoleProcessorTest, RefusalsAreCountedByMethodAndRole) {
 
 // 106,000 streams that a user reset at once took 2 GB of the coordinator, for good, and a job its lease.
 TEST_F(RoleProcessorTest, AFloodOfCallsIsRefusedAndOthersAreServed) {
-  pace_ = {.per_second = 0.001, .stock = 5};
+  pace_ = CallPace::Limits{.per_second = 0.001, .stock = 5};
   Start(/*any_certificate=*/false);
   const TlsFlags ann = authority_.IssueRole("user", "ann");
   for (int i = 0; i < 5; ++i) EXPECT_TRUE(Passed(Call(kSubmitPath, ann))) << i;
@@ -209,6 +210,8 @@ TEST_F(RoleProcessorTest, AFloodOfCallsIsRefusedAndOthersAreServed) {
   EXPECT_EQ(status.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
   EXPECT_THAT(status.error_message(), HasSubstr("user ann begins more than 0.001 calls a second"));
   EXPECT_TRUE(Passed(Call(kSubmitPath, authority_.IssueRole("user", "bob"))));
+  const TlsFlags coordinator = authority_.IssueRole("coordinator", "coordinator");
+  for (int i = 0; i < 9; ++i) EXPECT_TRUE(Call(kHealthPath, coordinator).ok()) << i;
 }
 
 TEST(RoleProcessor, AFloodOfRefusalsIsOneLineInTenSeconds) {
