@@ -4,6 +4,7 @@ import importlib.util
 import json
 import os
 import pathlib
+import random
 import subprocess
 import sys
 import tempfile
@@ -667,6 +668,43 @@ class CommandLineTest(unittest.TestCase):
                 for section in after["sections"]}
         self.assertEqual(rows["bits"][1], ("not run", "stopped by SIGTERM"))
         self.assertEqual(rows["memory"], [("not run", "stopped by SIGTERM")])
+
+    def test_killed_at_any_moment_it_leaves_a_report_that_can_be_read(self):
+        chance = random.Random(14)
+        for attempt in range(6):
+            with tempfile.TemporaryDirectory() as name:
+                folder = pathlib.Path(name)
+                program(folder, "stagecoach", "exit 1")
+                program(folder, "gpu-matmul-bench", "echo '{\"fingerprint\": \"invented\", \"tflops_median\": 1}'")
+                check = subprocess.Popen(
+                    [sys.executable, str(TOOLS / "gpu_check"), "--device", "cpu", "--bin", name, "--python", "/nowhere",
+                     "--report", str(folder / "r")], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+                lines = 0
+                last = chance.randrange(1, 9)
+                for _ in check.stdout:  # one for each row that is done
+                    lines += 1
+                    if lines == last:
+                        break
+                check.kill()
+                check.communicate()
+                self.assertEqual(lines, last, "it ended by itself")
+                found = json.loads((folder / "r.json").read_text())
+                markdown = (folder / "r.md").read_text()
+            rows = [row for section in found["sections"] for row in section["rows"]]
+            self.assertGreaterEqual(len(rows), last - 1, f"attempt {attempt}: all but the one at hand")
+            for section in found["sections"]:
+                self.assertIn(section["section"], markdown)
+
+    def test_the_three_calls_have_every_section_once(self):
+        called = [self.parse("--call", str(number)).sections for number in (1, 2, 3)]
+        self.assertEqual({sections[0] for sections in called}, {"machine"})
+        behind = [name for sections in called for name in sections[1:]]
+        self.assertEqual(sorted(behind), sorted(set(self.program.WEIGHTS) - {"machine"}))
+        self.assertEqual(called[2][-1], "sanitizer")
+        with self.assertRaises(SystemExit):
+            self.parse("--call", "4")
+        with self.assertRaises(SystemExit):
+            self.parse("--call", "1", "--sections", "speed")
 
     def test_bfloat16_is_asked_of_the_programs(self):
         with tempfile.TemporaryDirectory() as name:

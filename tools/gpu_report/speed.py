@@ -1,4 +1,5 @@
 """Speed of training one GPT on one device, ours beside PyTorch's, and the device's ceiling."""
+import argparse
 import json
 import pathlib
 import subprocess
@@ -56,7 +57,7 @@ def run_torch(machine, arguments, seconds):
     return results, late
 
 
-def measure_ceiling(section, machine, trial):
+def measure_ceiling(section, machine, trial, with_torch=True):
     """Large products: the best of both programs is the ceiling that shares are of."""
     section.columns = COLUMNS
     found = {}
@@ -79,7 +80,8 @@ def measure_ceiling(section, machine, trial):
         found["torch"] = values["tflops"] = results["product"]["tflops_median"]
         values["precision"] = "float32" if trial else "bfloat16"
     section.row("a large product, our back end", ours)
-    section.row("a large product, torch.matmul", torch)
+    if with_torch:
+        section.row("a large product, torch.matmul", torch)
     return max(found.values(), default=None)
 
 
@@ -134,7 +136,8 @@ def start_seconds(shape, cores):
 class SpeedRow:
     """One shape and context: ours, PyTorch, ours again where there is time."""
 
-    def __init__(self, section, machine, place, options, ceiling):
+    def __init__(self, section, machine, place, options, ceiling, alone=False):
+        self.alone = alone  # without PyTorch
         self.machine, self.place, self.options, self.ceiling = machine, place, options, ceiling
         self.budget, self.trial = section.budget, not machine.on_card
         self.remarks = []
@@ -185,7 +188,8 @@ class SpeedRow:
         else:
             raise Failed("the device's memory did not do, by forecast it does; see remarks")
         self.fill_in(values, work, times)
-        self.beside(values, work, starting, times)
+        if not self.alone:
+            self.beside(values, work, starting, times)
         values["remarks"] = "; ".join(self.remarks)
 
     def beside(self, values, work, starting, times):
@@ -233,6 +237,21 @@ def goal_met(values, size):
     if values.get("mfu") is not None and size >= GOAL_MFU_FROM:
         goals.append(values["mfu"] >= GOAL_MFU)
     return all(goals) if goals else None
+
+
+FIRST_SECONDS = 20  # of training, without PyTorch beside it
+
+
+def check_first_run(section, machine, place, options):
+    """What a machine that is gone after two minutes must have told: a product, and a real training."""
+    trial = not machine.on_card
+    ceiling = measure_ceiling(section, machine, trial, with_torch=False)
+    name, context = TINY_SPEED_ROWS[0] if trial else ("124M", 1024)
+    seconds = options.measure_seconds if trial else FIRST_SECONDS
+    alone = argparse.Namespace(**{**vars(options), "measure_seconds": seconds})
+    row = SpeedRow(section, machine, place, alone, ceiling, alone=True)
+    section.row(f"GPT-2 {name}, context {context}, {seconds:.0f} s",
+                lambda values: row.work(values, name, context))
 
 
 def check_speed(section, machine, place, options):
