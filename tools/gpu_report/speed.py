@@ -6,6 +6,7 @@ import subprocess
 
 from .arithmetic import flops_per_token, largest, median, parameters, share
 from .budget import Failed, Late, NotRun
+from .card_model import model_mfu
 from .jobs import GPT2, SPEED_ROWS, TINY_SHAPES, TINY_SPEED_ROWS, job, micro_batch_choices
 from .machine import call
 from .runs import OutOfMemory, end_of, tokens_per_second
@@ -88,7 +89,7 @@ def measure_ceiling(section, machine, trial, with_torch=True):
 COLUMNS = [("precision", "precision", ""), ("layers", "layers", "d"), ("batch", "batch", ""),
            ("tflops", "TFLOP/s", ".3g"), ("tokens_per_second", "tokens/s", ".0f"), ("eager", "PyTorch eager", ".0f"),
            ("compile", "torch.compile", ".0f"), ("beside_compile", "ours / compile", ".3f"),
-           ("mfu", "MFU", "%"), ("mfu_compile", "MFU compile", "%"), ("of_ceiling", "of ceiling", "%"),
+           ("mfu", "MFU", "%"), ("model", "model", "%"), ("mfu_compile", "MFU compile", "%"), ("of_ceiling", "of ceiling", "%"),
            ("goal", "goals", "met"), ("remarks", "remarks", "")]
 
 
@@ -226,6 +227,8 @@ class SpeedRow:
             if isinstance(values.get(mode), float):
                 values[f"mfu_{mode}"] = share(values[mode], work.shape, sheet)
                 values[f"beside_{mode}"] = speed / values[mode]
+        card = self.machine.card_name if self.machine.on_card else None
+        values["model"] = model_mfu(card, work.precision, work.shape, work.micro_batch, work.micro_batches)
         values["goal"] = goal_met(values, parameters(work.shape))
 
 
