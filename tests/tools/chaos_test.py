@@ -319,6 +319,15 @@ class ReportTest(unittest.TestCase):
         self.assertEqual(report.recovery_seconds(10, [9, 13, 14], [12]), 3)
         self.assertIsNone(report.recovery_seconds(10, [9], [12]))
 
+    def test_useful_time_counts_each_step_once_at_the_disturbed_runs_own_speed(self):
+        told = history.History()
+        for number, (step, at, seconds) in enumerate([(1, 0, 2), (2, 3, 2), (2, 8, 3)], 1):
+            told.add({"number": str(number), "step": str(step), "unix_seconds": float(at),
+                      "step_done": {"loss": 1.0, "step_seconds": seconds}})
+        # 5 s in steps, and 1 beside them as the reference had, of 10.
+        self.assertEqual(report.useful_share({"seconds": 3.0, "seconds_in_steps": 2.0}, [told], 10), 0.6)
+        self.assertIsNone(report.useful_share({"seconds": 3.0}, [], 0))
+
     def test_a_run_that_met_nothing_is_no_proof(self):
         self.assertIn("nothing was struck: none of 2", report.nothing_struck([False, False]))
         self.assertTrue(report.nothing_struck([]))

@@ -48,6 +48,11 @@ class History:
             self.faults_found.append(f"{what} {step} was repeated with another loss")
 
     @property
+    def seconds_in_steps(self):
+        """Of each step once, as often as it was repeated."""
+        return sum(self.step_seconds.values())
+
+    @property
     def seconds(self):
         """From the job's first record to its last."""
         return self.records[-1]["unix_seconds"] - self.records[0]["unix_seconds"] if self.records else 0.0
@@ -56,6 +61,7 @@ class History:
         """What is compared, and kept as a reference."""
         return {"state": self.finished["state"] if self.finished else "", "message": (self.finished or {}).get("message", ""),
                 "weights_digest": (self.finished or {}).get("weights_digest", ""), "seconds": self.seconds,
+                "seconds_in_steps": self.seconds_in_steps,
                 "losses": {str(step): loss for step, loss in sorted(self.losses.items())},
                 "evaluations": {str(step): loss for step, loss in sorted(self.evaluations.items())}}
 

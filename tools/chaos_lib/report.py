@@ -2,7 +2,6 @@
 import dataclasses
 import os
 import platform
-import statistics
 
 from . import history
 
@@ -24,11 +23,14 @@ def recovery_seconds(began, step_times, recovery_times):
     return later[0] - began
 
 
-def trained_share(rounds, disturbed):
-    """How much of the time went into steps that count, each once and as long as their median one: unlike a comparison with an
-    undisturbed run it holds where the machine's speed changes from one to the other. Starts and evaluations are no steps."""
-    steps = [seconds for each in rounds for seconds in each.step_seconds.values()]
-    return statistics.median(steps) * len(steps) / disturbed if steps and disturbed else None
+def useful_share(reference, rounds, disturbed):
+    """How much of the time went into what an undisturbed run does too: the seconds of each step that counts, once, and what
+    the reference took beside its steps. So it holds where the machine's speed changes from one run to the other."""
+    if not disturbed:
+        return None
+    steps = sum(each.seconds_in_steps for each in rounds)
+    beside = reference["seconds"] - reference.get("seconds_in_steps", reference["seconds"])
+    return (steps + beside * len(rounds)) / disturbed
 
 
 def spread(values):
@@ -64,8 +66,7 @@ def summarize(reference, rounds, struck):
         "rounds": [{"seconds": each.seconds, "steps": len(each.losses), "repeated_steps": each.repeated,
                     "generations": 1 + each.recoveries, "weights_digest": each.result()["weights_digest"]} for each in rounds],
         "disturbed_seconds": disturbed,
-        "useful_share": reference["seconds"] * len(rounds) / disturbed if disturbed else None,
-        "trained_share": trained_share(rounds, disturbed),
+        "useful_share": useful_share(reference, rounds, disturbed),
         "generations": sum(1 + each.recoveries for each in rounds),
         "repeated_steps": sum(each.repeated for each in rounds),
         "recovery_seconds": spread([fault["recovery_seconds"] for fault in faults]),
@@ -101,8 +102,7 @@ def table(summary):
 def totals(summary):
     rounds = summary["rounds"]
     return (f"{len(rounds)} runs of the job, {summary['disturbed_seconds']:.1f} s; undisturbed one takes "
-            f"{summary['undisturbed_seconds']:.2f} s: {100 * (summary['useful_share'] or 0):.0f} % of the time was useful, "
-            f"{100 * (summary['trained_share'] or 0):.1f} % went into steps that count. "
+            f"{summary['undisturbed_seconds']:.2f} s: {100 * (summary['useful_share'] or 0):.1f} % of the time was useful. "
             f"{summary['generations']} generations, {summary['repeated_steps']} steps repeated.")
 
 
