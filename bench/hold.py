@@ -29,9 +29,10 @@ import time
 import urllib.request
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / "tests" / "e2e"))
+sys.path[:0] = [str(ROOT / "bench"), str(ROOT / "tests" / "e2e")]
 import server_process  # noqa: E402
 import waiting  # noqa: E402
+from http2 import Http2  # noqa: E402
 
 KINDS = ("idle", "resets", "watches", "dripping", "jobs")
 IDLE, RESETS, WATCHES, DRIPPING, JOBS = 5000, 1000, 3000, 200, 999
@@ -45,33 +46,6 @@ SPEC = {
                  "learning_rate": {"constant": {"peak": 3e-4}}},
     "pipeline": {"stages": 2}, "checkpoint": {"every_steps": 0},
 }
-
-
-class Http2:
-    """The few frames of RFC 9113 that a client needs which never takes an answer."""
-    PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
-    DATA, HEADERS, SETTINGS, PING = 0, 1, 4, 6
-    ACK, END_STREAM, END_HEADERS = 1, 1, 4
-
-    @staticmethod
-    def frame(kind, flags, stream, payload=b""):
-        return struct.pack(">I", len(payload))[1:] + bytes([kind, flags]) + struct.pack(">I", stream) + payload
-
-    @classmethod
-    def hello(cls):
-        no_window = struct.pack(">HI", 4, 0)
-        return cls.PREFACE + cls.frame(cls.SETTINGS, 0, 0, no_window)
-
-    @classmethod
-    def call(cls, stream, path, message):
-        def text(value):  # of less than 127 bytes, without compression
-            return bytes([len(value)]) + value.encode()
-        fields = {":method": "POST", ":scheme": "http", ":path": path, ":authority": "held", "te": "trailers",
-                  "content-type": "application/grpc"}
-        block = b"".join(b"\x00" + text(name) + text(value) for name, value in fields.items())
-        data = b"\x00" + struct.pack(">I", len(message)) + message
-        return (cls.frame(cls.HEADERS, cls.END_HEADERS, stream, block) +
-                cls.frame(cls.DATA, cls.END_STREAM, stream, data))
 
 
 class Load:

@@ -42,6 +42,11 @@ class Server:
         if not self.serves():
             raise AssertionError(f"{self.title} ended with {self.process.returncode}: {self.log()[-2000:]}")
 
+    def serve_on(self, address, seconds=START_SECONDS):
+        """Starts it on an address of before, which others still know."""
+        self._command[self._command.index("--listen") + 1] = address
+        self.start(seconds)
+
     @property
     def address(self):
         return f"127.0.0.1:{self.grpc}"

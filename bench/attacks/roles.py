@@ -1,0 +1,170 @@
+"""Calls with certificates of the wrong role."""
+import concurrent.futures
+import subprocess
+import time
+import urllib.error
+import urllib.request
+
+from cluster import HELD, Cluster, checked, code_of
+from rows import row, verdict
+
+HIGHEST = 2**64 - 1
+REFUSALS = {"PERMISSION_DENIED", "RESOURCE_EXHAUSTED"}  # the latter for the pace of calls
+
+
+def fence(messages, term=HIGHEST):
+    return messages["stage"].Fence(job=HELD, term=term, generation=HIGHEST, step=1)
+
+
+def refused(results):
+    """All of them PERMISSION_DENIED, and which were not."""
+    others = [f"{name}: {code}" for name, (code, _) in results.items() if code != "PERMISSION_DENIED"]
+    return not others, f"{len(results) - len(others)} of {len(results)} calls refused" + (f", not {', '.join(others)}" if others else "")
+
+
+@row("roles-stage", "a stage's certificate submits, lists, cancels and plans jobs", "all of them done")
+def stage_as_user(programs, messages):
+    with Cluster(programs) as cluster:
+        cluster.train()
+        job = messages["job"]
+        channel = cluster.channel("stage")
+        results = {name: code_of(channel, "JobService", name, request) for name, request in {
+            "SubmitJob": job.SubmitJobRequest(id="evil"), "ListJobs": job.ListJobsRequest(),
+            "CancelJob": job.CancelJobRequest(id=HELD), "PlanJob": job.PlanJobRequest(),
+            "ExportWeights": job.ExportWeightsRequest(), "WatchJob": job.WatchJobRequest(id=HELD)}.items()}
+        right, words = refused(results)
+        fine, more = cluster.untouched()
+        return verdict(right and fine, f"{words}; {more}")
+
+
+@row("roles-user", "a user's certificate calls a stage: LoadCell, Abort and ReleaseCell with term 2^64-1, WriteShard into a "
+     "folder of its choice, ProfileModel, snapshots", "loaded, written, the running job failed in 0.2 s")
+def user_as_coordinator(programs, messages):
+    with Cluster(programs) as cluster:
+        cluster.train()
+        stage, snapshot = messages["stage"], messages["snapshot"]
+        there = fence(messages)
+        results = {}
+        for number, server in enumerate(cluster.stages):
+            channel = cluster.channel("user", server.address)
+            for name, request in {
+                    "LoadCell": stage.LoadCellRequest(fence=there), "Run": stage.RunRequest(),
+                    "Abort": stage.AbortRequest(fence=there, reason="for fun"),
+                    "ReleaseCell": stage.ReleaseCellRequest(fence=there),
+                    "WriteShard": stage.WriteShardRequest(fence=there, folder=str(cluster.folder / "evil")),
+                    "ProfileModel": stage.ProfileModelRequest()}.items():
+                results[f"{name} of stage {number}"] = code_of(channel, "StageService", name, request)
+            results[f"PutSnapshotPart of stage {number}"] = code_of(channel, "SnapshotService", "PutSnapshotPart",
+                                                                    snapshot.PutSnapshotPartRequest(fence=there))
+        right, words = refused(results)
+        fine, more = cluster.untouched()
+        return verdict(right and fine and not (cluster.folder / "evil").exists(), f"{words}; {more}")
+
+
+@row("roles-link", "a user's certificate opens a link to a stage", "open")
+def user_as_neighbour(programs, messages):
+    import grpc
+    with Cluster(programs) as cluster:
+        cluster.train()
+        codes = set()
+        for server in cluster.stages:
+            exchange = cluster.channel("user", server.address).stream_stream(
+                "/stagecoach.v1.LinkService/Exchange", request_serializer=bytes, response_deserializer=bytes)
+            try:
+                list(exchange(iter([b""]), timeout=20))
+                codes.add("OK")
+            except grpc.RpcError as error:
+                codes.add(error.code().name)
+        fine, more = cluster.untouched()
+        return verdict(codes == {"PERMISSION_DENIED"} and fine, f"{', '.join(sorted(codes))}; {more}")
+
+
+@row("terms", "the coordinator's own certificate aborts with term 2^64-1", "the running job failed in 0.2 s")
+def highest_term(programs, messages):
+    with Cluster(programs) as cluster:
+        cluster.train()
+        channel = cluster.channel("coordinator", cluster.stages[0].address)
+        code, text = code_of(channel, "StageService", "Abort",
+                             checked(messages["stage"].AbortRequest(fence=fence(messages), reason="for fun")))
+        fine, more = cluster.untouched()
+        return verdict(code != "OK" and fine, f"{code}: {text[:120]}; {more}")
+
+
+@row("profile-spam", "ProfileModel to a stage as fast as it goes for 5 s, a user's certificate", "the job failed in 1 s")
+def profile_spam(programs, messages):
+    with Cluster(programs) as cluster:
+        cluster.train()
+        channel = cluster.channel("user", cluster.stages[0].address)
+        codes, ends = {}, time.monotonic() + 5
+        while time.monotonic() < ends:
+            code, _ = code_of(channel, "StageService", "ProfileModel", messages["stage"].ProfileModelRequest())
+            codes[code] = codes.get(code, 0) + 1
+        fine, more = cluster.untouched()
+        counts = ", ".join(f"{count} {code}" for code, count in codes.items())
+        return verdict(set(codes) <= REFUSALS and fine, f"{counts}; {more}")
+
+
+@row("registrations", "a live stage's name registered again and again for 25 s with another stage's certificate, and 9,998 invented "
+     "names", "112 recoveries; new stages could not register")
+def registrations(programs, messages):
+    with Cluster(programs) as cluster:
+        cluster.train()
+        fleet = messages["fleet"]
+        channel = cluster.channel("stage-1")
+
+        def register(name):
+            return code_of(channel, "FleetService", "RegisterStage", checked(fleet.RegisterStageRequest(stage=fleet.Stage(
+                name=name, incarnation="evil", address="127.0.0.1:1", device="cpu", version="0", fingerprint="none"))))[0]
+        with concurrent.futures.ThreadPoolExecutor(16) as pool:
+            codes = set(pool.map(register, [f"invented-{i}" for i in range(9998)]))
+        ends, tries = time.monotonic() + 25, 0
+        while time.monotonic() < ends:
+            codes.add(register("stage-0"))
+            tries += 1
+        fine, more = cluster.untouched()
+        return verdict(codes <= REFUSALS and fine, f"9,998 and {tries} calls: {', '.join(sorted(codes))}; {more}")
+
+
+@row("other-user", "a user's certificate looks at and cancels another user's job", "done")
+def other_user(programs, messages):
+    with Cluster(programs) as cluster:
+        cluster.train()
+        job = messages["job"]
+        channel = cluster.channel("other user")
+        results = {name: code_of(channel, "JobService", name, request) for name, request in {
+            "GetJob": job.GetJobRequest(id=HELD), "CancelJob": job.CancelJobRequest(id=HELD),
+            "WatchJob": job.WatchJobRequest(id=HELD), "ListCheckpoints": job.ListCheckpointsRequest(job_id=HELD),
+            "GetTrace": job.GetTraceRequest(job_id=HELD)}.items()}
+        right, words = refused(results)
+        listed = HELD in cluster.cli("other user", "list").stdout
+        fine, more = cluster.untouched()
+        return verdict(right and not listed and fine, f"{words}; the list {'names' if listed else 'does not name'} it; {more}")
+
+
+@row("http", "HTTP: another site's Host and Origin on loopback; off loopback without a login; `--listen=127.evil.example`",
+     "answered, cancelled, taken for loopback")
+def http(programs, _):
+    with Cluster(programs) as cluster:
+        cluster.train()
+        url = f"http://{cluster.coordinator.http_address}/api/v1/jobs"
+
+        def ask(address, data=None, **headers):
+            request = urllib.request.Request(address, data=data, headers=headers)
+            try:
+                with urllib.request.urlopen(request, timeout=10) as answer:
+                    return answer.status
+            except urllib.error.HTTPError as error:
+                return error.code
+        host = ask(url, Host="evil.example")
+        cancel = ask(f"{url}/{HELD}/cancel", data=b"", Origin="http://evil.example")
+
+        def starts(*flags):
+            state = cluster.folder / "other-state"
+            result = subprocess.run([programs / "stagecoach-coordinator", "--state-dir", state, *flags], capture_output=True,
+                                    text=True, timeout=20)
+            return result.returncode
+        open_http = starts("--listen", "127.0.0.1:0", "--http", "0.0.0.0:0")
+        name = starts("--listen", "127.evil.example:0", "--http", "127.0.0.1:0")
+        fine, more = cluster.untouched()
+        return verdict(host >= 400 and cancel >= 400 and open_http != 0 and name != 0 and fine,
+                       f"Host {host}, Origin {cancel}; off loopback it ends with {open_http}, with such a name with {name}; {more}")
