@@ -9,7 +9,7 @@ from cluster import HELD, Cluster, checked, code_of
 from rows import row, verdict
 
 HIGHEST = 2**64 - 1
-REFUSALS = {"PERMISSION_DENIED", "RESOURCE_EXHAUSTED"}  # the latter for the pace of calls
+REFUSALS = {"PERMISSION_DENIED", "UNAVAILABLE"}  # the latter for the pace of calls
 
 
 def fence(messages, term=HIGHEST):

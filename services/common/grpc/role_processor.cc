@@ -19,13 +19,14 @@ absl::Status RoleProcessor::CheckPace(const Caller& caller) {
       caller.identity.ok()
           ? absl::StrCat(PeerRoleName(caller.identity->role), " ", caller.identity->name)
           : absl::StrCat("certificate (CN ", caller.common_name, ")");
-  const bool stage = caller.identity.ok() && caller.identity->role == PeerRole::kStage;
+  // Without a role it may be any server of a cluster whose certificates are from before there were roles.
+  const bool stage = !caller.identity.ok() || caller.identity->role == PeerRole::kStage;
   if (caller.identity.ok() && caller.identity->role == PeerRole::kCoordinator) {
     return absl::OkStatus();
   }
   if ((stage ? stage_pace_ : pace_).Take(who)) return absl::OkStatus();
   const double most = (stage ? options_.stage_pace : options_.pace).per_second;
-  return absl::ResourceExhaustedError(
+  return absl::UnavailableError(  // RESOURCE_EXHAUSTED would be a job's own fault
       absl::StrCat(who, " begins more than ", most, " calls a second; call less often"));
 }
 

@@ -4,7 +4,7 @@
 // Ownership: shared with the server's credentials; borrows metrics and clock, which outlive the server.
 // Threads:   thread-safe: gRPC calls Process on whichever thread polls, so it never waits and does no
 //            more than a look into a table. A stage's one thread of gRPC has no other to hand it to.
-// Errors:    the caller gets those of CheckCall, RESOURCE_EXHAUSTED for too many. Refusals are counted, and logged at most once in
+// Errors:    the caller gets those of CheckCall, UNAVAILABLE for too many. Refusals are counted, and logged at most once in
 //            kSecondsBetweenRefusals, with how many were not.
 #ifndef STAGECOACH_SERVICES_COMMON_GRPC_ROLE_PROCESSOR_H_
 #define STAGECOACH_SERVICES_COMMON_GRPC_ROLE_PROCESSOR_H_
@@ -28,8 +28,8 @@ class RoleProcessor final : public grpc::AuthMetadataProcessor {
     const Callers* callers = nullptr;  // outlive the server; null: by certificates alone
     RpcMetrics* metrics = nullptr;     // null: nothing is counted
     const Clock* clock = SystemClock::Get();
-    // A person's client begins a few calls a second. A stage begins one for each MiB of a snapshot, so many more. The
-    // coordinator, which could do as it likes anyhow, is not held.
+    // A person's client begins a few calls a second. A stage, or who names no role, begins one for each MiB of a snapshot,
+    // so many more. The coordinator, which could do as it likes anyhow, is not held.
     CallPace::Limits pace = {.per_second = 200, .stock = 1000};
     CallPace::Limits stage_pace = {.per_second = 5000, .stock = 10000};
   };
