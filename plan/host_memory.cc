@@ -59,48 +59,63 @@ int64_t PackedBytes(const LayerLists& lists, const CallList& list) {
   return bytes;
 }
 
-// Of a call by Winograd's filtering: its room, and a share's sum beside it. 0 where it is direct.
-int64_t WinogradBytes(const LayerLists& lists, const Call& call, int64_t samples) {
+// What the back end holds until a cell ends: a piece for the shares of a weight's gradient and a room for a thread, each as
+// large as the call that wants most of it, which need not be the same one.
+struct Workspace {
+  int64_t shares = 0, room = 0;
+};
+
+ConvolutionExtents ExtentsOf(const LayerLists& lists, const Call& call) {
   const Shape& weight = lists.value(call.inputs[1]).type.shape;
   const Shape& x = lists.value(call.inputs[0]).type.shape;
   const Shape& y = lists.value(call.outputs[0]).type.shape;
   const bool makes_places = MakesPlaces(call);
   const Shape &image = makes_places ? x : y, &places = makes_places ? y : x;
-  const ConvolutionExtents extents = {.image = {image[0], image[1]},
-                                      .window = {weight[1], weight[2]},
-                                      .places = {places[0], places[1]},
-                                      .in = image[2],
-                                      .out = places[2]};
-  if (!SuitsWinograd(StepsOf(call), extents)) return 0;
-  const int64_t images = WinogradImages(samples, places[0] * places[1]);
-  return SaturatingAdd(WinogradRoomBytes(extents, images), weight.elements() * kFloat);
+  return {.image = {image[0], image[1]},
+          .window = {weight[1], weight[2]},
+          .places = {places[0], places[1]},
+          .in = image[2],
+          .out = places[2]};
 }
 
-// The shares of a weight's gradient, and the room of a thread.
-int64_t MostWorkspaceBytes(const LayerLists& lists, int64_t samples) {
-  int64_t most = 0;
-  for (const ListedCall& listed : lists.forward.calls) {
-    const Call& call = listed.call;
-    if (!MakesPlaces(call) && !MakesImage(call)) continue;
-    const int64_t weight = lists.value(call.inputs[1]).type.shape.elements() * kFloat;
-    const Shape& places = lists.value(call.outputs[0]).type.shape;
-    const int64_t shares =
-        SaturatingMultiply(weight, SharesOfSamples(samples, places[0] * places[1]));
-    const int64_t room = std::max(kScratchBytes, WinogradBytes(lists, call, samples));
-    most = std::max(most, SaturatingAdd(shares, room));
+// A call by Winograd's filtering: its tiles, and in bfloat16 its operands widened.
+int64_t WinogradBytes(const ConvolutionExtents& e, int64_t samples, bool widens) {
+  const int64_t images = WinogradImages(samples, e.places.height * e.places.width);
+  const int64_t room = WinogradRoomBytes(e, images);
+  if (!widens) return room;
+  const int64_t operands =
+      e.image.height * e.image.width * e.in + e.places.height * e.places.width * e.out;
+  return SaturatingAdd(room, SaturatingMultiply(images * kFloat, operands));
+}
+
+void Raise(const LayerLists& lists, const Call& call, int64_t samples, bool widens,
+           Workspace* most) {
+  int64_t weight = lists.value(call.inputs[1]).type.shape.elements() * kFloat;
+  const Shape& made = lists.value(call.outputs[0]).type.shape;
+  const ConvolutionExtents extents = ExtentsOf(lists, call);
+  if (SuitsWinograd(StepsOf(call), extents)) {
+    weight = 9 * kFloat * WholeLanes(extents.in) * WholeLanes(extents.out);
+    // A share of several calls has a sum beside.
+    const int64_t room = SaturatingAdd(WinogradBytes(extents, samples, widens), weight);
+    most->room = std::max(most->room, room);
   }
-  return most;
+  const int64_t shares = SaturatingMultiply(weight, SharesOfSamples(samples, made[0] * made[1]));
+  most->shares = std::max(most->shares, shares);
 }
 
 }  // namespace
 
 int64_t HostWorkspaceBytes(const Network& model, int first, int last, int64_t samples) {
-  int64_t most = 0;
+  Workspace most;
   for (int layer = first; layer < last; ++layer) {
-    most = std::max(most,
-                    MostWorkspaceBytes(*model.layers[static_cast<size_t>(layer)].lists, samples));
+    const LayerLists& lists = *model.layers[static_cast<size_t>(layer)].lists;
+    for (const ListedCall& listed : lists.forward.calls) {
+      if (!MakesPlaces(listed.call) && !MakesImage(listed.call)) continue;
+      Raise(lists, listed.call, samples, model.precision == Precision::kBfloat16, &most);
+    }
   }
-  return most;
+  if (most.shares == 0) return 0;
+  return SaturatingAdd(most.shares, std::max(most.room, kScratchBytes));
 }
 
 int64_t PackedWeightBytes(const Network& model, int first, int last) {
@@ -136,6 +151,22 @@ HostForecast ForecastOnHost(const JobSpec& spec, const Network& model,
   forecast.spare.rooms =
       limit <= 0 ? std::numeric_limits<int64_t>::max() : std::max<int64_t>(0, limit - with_packed);
   return forecast;
+}
+
+SpareMemory SpareOfProfile(const JobSpec& spec, const Network& model, int64_t limit) {
+  if (limit <= 0) return {.rooms = std::numeric_limits<int64_t>::max()};
+  const int64_t samples = MicroBatchSize(spec.training.batch_size, spec.training.micro_batches, 0);
+  const Schedule schedule = MakeSchedule({.kind = "gpipe", .stages = 1, .micro_batches = 1});
+  const int layers = static_cast<int>(model.layers.size());
+  int64_t most = 0;
+  for (int layer = 0; layer < layers; ++layer) {
+    const StageMemory one = ForecastStageMemory(
+        model, schedule.programs, 0,
+        {.first_layer = layer, .last_layer = layer + 1, .batch_size = samples, .micro_batches = 1});
+    most = std::max(most, one.total());
+  }
+  const int64_t needed = SaturatingAdd(most, HostWorkspaceBytes(model, 0, layers, samples));
+  return {.rooms = std::max<int64_t>(0, limit - std::min(limit, needed)) / 2};
 }
 
 }  // namespace stagecoach

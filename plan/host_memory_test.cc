@@ -1,6 +1,8 @@
 // What convolutions take on a processor, counted by hand.
 #include "plan/host_memory.h"
 
+#include <limits>
+
 #include "gtest/gtest.h"
 #include "network/freeze.h"
 #include "network/network_kinds.h"
@@ -60,6 +62,38 @@ TEST(HostMemory, HasARoomForTheTilesOfAWinogradConvolution) {
   EXPECT_EQ(HostWorkspaceBytes(network, 1, 2, 4), bytes(2, 4)) << "two calls for two threads";
   EXPECT_EQ(HostWorkspaceBytes(network, 1, 2, 1), bytes(1, 1));
   EXPECT_EQ(HostWorkspaceBytes(network, 1, 2, 800), bytes(4, 8)) << "and no more";
+}
+
+// Symptom: a network that was planned to fit was refused memory within a step. The widest weight has the largest shares, the
+// largest images the largest room, and the back end holds both until the cell ends; the plan had the larger of two sums.
+TEST(HostMemory, HasTheLargestSharesAndTheLargestRoomOfDifferentLayers) {
+  const Network network =
+      *ExpandModel(ResnetSpec{.image = {16, 16, 3}, .classes = 10, .depth = 8, .width = 64});
+  const int layers = static_cast<int>(network.layers.size());
+  const int64_t block = HostWorkspaceBytes(network, 1, 2, 8), share = 4 * 9 * 64 * 64;
+  // 3x3 from 256 channels to 256 on 4x4 places: eight samples are one share.
+  const int64_t widest = 4 * 9 * 256 * 256;
+  EXPECT_EQ(HostWorkspaceBytes(network, 3, 4, 8), widest + kScratch);
+  ASSERT_GT(widest, 8 * share);
+  EXPECT_EQ(HostWorkspaceBytes(network, 0, layers, 8), block - 8 * share + widest);
+}
+
+TEST(HostMemory, HasTheWidenedOperandsOfAWinogradConvolutionInBfloat16) {
+  const ResnetSpec spec{.image = {16, 16, 3}, .classes = 10, .depth = 8, .width = 64};
+  EXPECT_EQ(HostWorkspaceBytes(*ExpandModel(spec, Precision::kBfloat16), 1, 2, 8),
+            HostWorkspaceBytes(*ExpandModel(spec), 1, 2, 8) + 4 * 4 * 256 * (64 + 64));
+}
+
+TEST(HostMemory, WhileProfilingThereAreRoomsFromWhatTheLargestLayerLeaves) {
+  const Network network =
+      *ExpandModel(ResnetSpec{.image = {16, 16, 3}, .classes = 10, .depth = 8, .width = 64});
+  JobSpec spec;
+  spec.training.batch_size = 8;
+  spec.training.micro_batches = 2;
+  EXPECT_EQ(SpareOfProfile(spec, network, 1 << 20).rooms, 0);
+  const int64_t room = HostWorkspaceBytes(network, 1, 2, 4);
+  EXPECT_GT(SpareOfProfile(spec, network, int64_t{1} << 30).rooms, 8 * room);
+  EXPECT_EQ(SpareOfProfile(spec, network, 0).rooms, std::numeric_limits<int64_t>::max());
 }
 
 TEST(HostMemory, HasAPackingOfEachWeightForwardAndOneBackward) {

@@ -61,8 +61,7 @@ void JobTransition::On(const FolderProbed& event) {
       event.probe.status(), absl::StrCat(Context(), ", the coordinator's folder of checkpoints"));
   if (!HasRun()) {
     if (!DiskFails(status)) return Fail(status);
-    if (!LoadsTooOften(status.ToString())) Recover(status.ToString());
-    return;
+    return StorageFailed(status.ToString());
   }
   // A full disk costs checkpoints, not the training that went on without them. One that is away comes back.
   if (!absl::IsResourceExhausted(status)) return Recover(status.ToString());

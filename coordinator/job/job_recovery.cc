@@ -248,8 +248,13 @@ void JobTransition::StorageOverdue() {
   const std::string text =
       absl::StrFormat("%s: %s has got no further for %.0f s; is the checkpoint storage stuck?",
                       Context(), ActivityName(state_.activity), state_.stall_seconds);
-  if (HasRun()) return Recover(text);
-  Fail(absl::DeadlineExceededError(text));
+  StorageFailed(text);
+}
+
+// A disk that is away, stuck or answers with errors may come back. Before a job's first step it may as well be one that was
+// never mounted well: it has a number of tries.
+void JobTransition::StorageFailed(const std::string& text) {
+  if (HasRun() || !LoadsTooOften(text)) Recover(text);
 }
 
 double JobTransition::LastMoved(const DeadlinePassed& event) const {

@@ -19,10 +19,12 @@ bool IsUsable(const LayerProfile& layer) {
          std::isfinite(layer.backward_seconds) && layer.backward_seconds >= 0;
 }
 
-// A folder that cannot be listed or read now. Of a job that wrote there before, the rights and the disk were good.
-bool IsOfTheStorage(const absl::Status& status, bool wrote_there) {
+// A folder that cannot be listed or read now. Of a job that has run, the rights were good, and so was the checkpoint of
+// another job that it began at.
+bool IsOfTheStorage(const absl::Status& status, bool own, bool has_run) {
   return absl::IsUnavailable(status) || absl::IsResourceExhausted(status) ||
-         (wrote_there && (absl::IsDataLoss(status) || absl::IsPermissionDenied(status)));
+         (absl::IsDataLoss(status) && (own || has_run)) ||
+         (absl::IsPermissionDenied(status) && has_run);
 }
 
 }  // namespace
@@ -64,8 +66,8 @@ void JobTransition::On(const CheckpointSearched& event) {
     TakeManifest(*event.found);
     return;
   }
-  if (IsOfTheStorage(event.found.status(), state_.searches_own && HasRun())) {
-    return Recover(
+  if (IsOfTheStorage(event.found.status(), state_.searches_own, HasRun())) {
+    return StorageFailed(
         absl::StrCat(Context(), ", search for a checkpoint: ", event.found.status().ToString()));
   }
   if (!absl::IsNotFound(event.found.status())) {

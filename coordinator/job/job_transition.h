@@ -155,6 +155,7 @@ class JobTransition {
   double LastMoved(const DeadlinePassed& event) const;  // of what the operation waits for
   void StagesOverdue(const DeadlinePassed& event);
   void StorageOverdue();
+  void StorageFailed(const std::string& text);
   void WaitedTooLong();
 
   JobState state_;

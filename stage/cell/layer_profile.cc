@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
+#include "plan/host_memory.h"
 #include "stage/cell/cell.h"
 
 namespace stagecoach {
@@ -122,6 +123,7 @@ absl::StatusOr<std::vector<LayerProfile>> ProfileLayers(const JobSpec& spec, con
   const int64_t sequences =
       MicroBatchSize(spec.training.batch_size, spec.training.micro_batches, 0);
   backend.SetPrecision(spec.precision);
+  backend.UseSpareMemory(SpareOfProfile(spec, network, backend.allocator().Use().limit));
   std::vector<LayerProfile> profile;
   for (const NetworkLayer& layer : network.layers) {
     // Equal layers have one object of lists.

@@ -400,6 +400,20 @@ TEST_F(StageRuntimeFaultTest, TheBackEndIsToldWhetherPackedWeightsHaveRoomInTheS
   EXPECT_EQ(told[2], SpareMemory()) << "the job needs all of it";
 }
 
+// Convolutions with large rooms were timed on one thread and all else on all of them, where the memory had a limit: the cuts
+// by such a profile were bad ones.
+TEST_F(StageRuntimeFaultTest, AProfileHasRoomsForFurtherThreadsToo) {
+  std::vector<SpareMemory> told;
+  RuntimeFleet::Options options = Options(1);
+  options.make_backend = [&] { return std::make_unique<ToldBackend>(int64_t{1} << 30, &told); };
+  RuntimeFleet fleet(options);
+  ProfileAnswer profile;
+  fleet.runtime(0).Profile(fleet.Profile(), profile.callback());
+  ASSERT_TRUE(profile.Get().ok());
+  ASSERT_EQ(told.size(), 1u);
+  EXPECT_GT(told[0].rooms, int64_t{1} << 28);
+}
+
 TEST_F(StageRuntimeFaultTest, AShardThatCannotBeWrittenLeavesTheStageRunning) {
   RuntimeFleet fleet(Options(1));
   ASSERT_TRUE(fleet.LoadAll(1).ok());
