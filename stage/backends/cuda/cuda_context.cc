@@ -14,6 +14,8 @@ namespace {
 
 // What NVIDIA recommends for Hopper; a fixed size, as cuBLASLt's choice of algorithm depends on it.
 constexpr int64_t kWorkspaceBytes = kCardWorkspaceBytes;
+// Of the own kernels; raised where the same call gives other bits than before. 2: the tree of an embedding's gradient.
+constexpr int kKernelsVersion = 2;
 
 }  // namespace
 
@@ -141,7 +143,7 @@ std::string CudaContext::fingerprint() const {
   const DeviceProperties& card = state_->properties;
   return absl::StrCat("cuda, ", card.name, " (sm_", card.compute_capability, ", ",
                       card.multiprocessors, " multiprocessors), CUDA ", VersionText(runtime),
-                      ", cuBLASLt ", cuda::Blas().GetVersion());
+                      ", cuBLASLt ", cuda::Blas().GetVersion(), ", kernels ", kKernelsVersion);
 }
 
 }  // namespace stagecoach

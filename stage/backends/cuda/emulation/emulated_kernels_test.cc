@@ -123,6 +123,41 @@ TEST(CudaKernelsOnHost, AHeadTooWideIsTheJobsErrorBeforeAnythingIsLaunched) {
   EXPECT_TRUE(backend->Synchronize().ok());
 }
 
+// The gradients of both tables; token 1 is two thirds of the text.
+std::vector<double> TokenGradient(Backend& backend, int64_t rows, int64_t width,
+                                  int64_t vocabulary) {
+  Bench bench(backend);
+  std::vector<int32_t> ids;
+  for (int64_t row = 0; row < rows; ++row) ids.push_back(row % 3 == 0 ? int32_t(row / 3 % 3) : 1);
+  const Tensor d_token = bench.Blank({vocabulary, width}), d_position = bench.Blank({rows, width});
+  const Tensor named = bench.IdsFrom(ids, {rows});
+  for (const Tensor& sums : {d_token, d_position}) backend.Fill(sums, 0.0f);
+  RunOn(backend, {.operation = "embedding_weight_gradient",
+                  .inputs = {named, bench.Normal({rows, width})},
+                  .adds = {d_token, d_position}});
+  std::vector<double> values = bench.Read("d_token", d_token).values;
+  values.resize(static_cast<size_t>(3 * width));
+  return values;
+}
+
+// More rows than a block keeps in mind of a token, and a last warp without a row.
+TEST(CudaKernelsOnHost, ATokenThatIsMostOfTheTextIsSummedByATree) {
+  for (const auto& [rows, width] : {std::pair<int64_t, int64_t>{33'011, 3}, {700, 140}, {31, 8}}) {
+    const auto emulated = cuda::MakeEmulatedBackend({});
+    const auto reference = MakeReferenceBackend({});
+    const std::vector<double> sums = TokenGradient(*emulated, rows, width, 3);
+    const std::vector<double> expected = TokenGradient(*reference, rows, width, 3);
+    for (size_t i = 0; i < sums.size(); ++i) {
+      EXPECT_NEAR(sums[i], expected[i], 1e-5 * std::sqrt(static_cast<double>(rows)) * 4) << i;
+    }
+  }
+}
+
+TEST(CudaKernelsOnHost, ATokensSumDoesNotDependOnTheSizeOfTheVocabulary) {
+  const auto backend = cuda::MakeEmulatedBackend({});
+  EXPECT_EQ(TokenGradient(*backend, 700, 12, 3), TokenGradient(*backend, 700, 12, 1000));
+}
+
 TEST(CudaKernelsOnHostDeathTest, AnIdOutsideOfTheVocabularyStopsTheDevice) {
   const auto backend = cuda::MakeEmulatedBackend({});
   Bench bench(*backend);

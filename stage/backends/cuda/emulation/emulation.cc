@@ -32,6 +32,8 @@ struct Coroutine {
   // not read this one.
   uint64_t slots[2] = {0, 0};
   uint32_t exchanges = 0;
+  bool in_or[2] = {false, false};  // likewise, of the block
+  uint32_t ors = 0;
 };
 
 struct Block {
@@ -101,6 +103,7 @@ void RunBlock() {
     }
     block.threads[t]->wait = Wait::kNone;
     block.threads[t]->exchanges = 0;
+    block.threads[t]->ors = 0;
   }
   uint32_t done = 0;
   while (done < block_size.x) {
@@ -176,11 +179,12 @@ uint32_t Ballot(bool value) {
 bool BlockOr(bool value) {
   auto& threads = State().threads;
   Coroutine& self = *threads[thread_index.x];
-  const uint32_t slot = self.exchanges++ % 2;
-  self.slots[slot] = value ? 1 : 0;
+  // Not in the slots of the warps: a warp that goes on from here exchanges again before the others have read.
+  const uint32_t slot = self.ors++ % 2;
+  self.in_or[slot] = value;
   WaitAt(Wait::kBlock);
   bool any = false;
-  for (uint32_t t = 0; t < block_size.x; ++t) any = any || threads[t]->slots[slot] != 0;
+  for (uint32_t t = 0; t < block_size.x; ++t) any = any || threads[t]->in_or[slot];
   return any;
 }
 
