@@ -3,11 +3,12 @@
 
   bench/partition_bench.py [--bin build/bin] [--stages 2] [--device cpu] [--layers 18] [--filters 256] [--image 224]
                            [--batch 8] [--micro-batches 4] [--steps 4] [--rounds 3]
-                           [--schedule gpipe] [--rematerialization always]
+                           [--schedule gpipe] [--rematerialization always] [--first-stage 8,9,10]
 
 Runs of `stagecoach local`, one thread a stage, the three partitions in turn; `--device
 simulated:200` waits for as long as devices of 200 GFLOP/s would need, so that K stages need no K cores. A round's step is
 the median of the steps behind the first; printed are medians over the rounds, the ratio that of the rounds' own ratios.
+--first-stage: of two stages, cuts behind so many layers too.
 Busiest stage: its forwards, recomputes and backwards of a step. torchgpipe's balances are those of its speed benchmark of
 AmoebaNet-D (18, 256), whose 24 modules are our layers; other networks are run without them.
 """
@@ -67,10 +68,13 @@ def main():
     for name, value in (("layers", 18), ("filters", 256), ("image", 224), ("batch", 8), ("micro-batches", 4), ("steps", 4),
                         ("rounds", 3)):
         parser.add_argument("--" + name, default=value, type=int)
+    parser.add_argument("--first-stage", default="")
     options = parser.parse_args()
     sides = {"uniform": "uniform", "automatic": "auto"}
     if options.stages in TORCHGPIPE and options.layers == 18:
         sides["torchgpipe's"] = planning.cuts_of(TORCHGPIPE[options.stages])
+    for layers in filter(None, options.first_stage.split(",")):
+        sides[f"behind {layers}"] = {"cuts": [int(layers)]}
     model = amoebanet(options.layers, options.filters, [options.image, options.image, 3], 1000)
     measured = {side: [] for side in sides}
     with tempfile.TemporaryDirectory() as name:

@@ -203,6 +203,9 @@ class Backend {
   virtual void EndCell() {}
   // Not ok once the device is lost to this process: the first error that it met. Any thread.
   virtual absl::Status Fault() const { return absl::OkStatus(); }
+  // For tables of what takes how long: the libraries' algorithms, or own kernels, that computed what was called since it was
+  // asked last, each once. Empty: there is one way only.
+  virtual std::vector<std::string> TakeWays() { return {}; }
   // For devices that run behind the host: notes the time at which the device comes to what is
   // queued next. False: there is no such clock, what was called has run.
   virtual bool MarkTime() { return false; }

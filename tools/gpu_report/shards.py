@@ -48,7 +48,7 @@ class Shard:
                                    start_new_session=True)
         test, text, began, why, ended = None, "", clock(), "", False
         try:
-            for line in self._lines(process):
+            for line in lines_of(process):
                 if line is None:
                     if self._stop.is_set() or clock() >= deadline:
                         return
@@ -76,23 +76,6 @@ class Shard:
         elif len(self.found) == before:
             self.trouble = f"ran no test, exit {code}: {end_of(text)}"
 
-    @staticmethod
-    def _lines(process):
-        """Lines as they come; None about ten times a second while none does."""
-        buffer, pipe = b"", process.stdout.fileno()
-        while True:
-            if not select.select([pipe], [], [], 0.1)[0]:
-                yield None
-                continue
-            data = os.read(pipe, 65536)
-            if not data:
-                break
-            *lines, buffer = (buffer + data).split(b"\n")
-            for line in lines:
-                yield line.decode(errors="replace")
-        if buffer:
-            yield buffer.decode(errors="replace")
-
     def _note(self, test, outcome, seconds, text):
         self.found[test] = {"outcome": outcome, "seconds": round(seconds, 2), "text": end_of(text, 2000)}
         self._save()
@@ -104,6 +87,23 @@ class Shard:
         draft = self.file.with_suffix(".draft")
         draft.write_text(text + "\n")
         os.replace(draft, self.file)
+
+
+def lines_of(process):
+    """Lines as they come; None about ten times a second while none does."""
+    buffer, pipe = b"", process.stdout.fileno()
+    while True:
+        if not select.select([pipe], [], [], 0.1)[0]:
+            yield None
+            continue
+        data = os.read(pipe, 65536)
+        if not data:
+            break
+        *lines, buffer = (buffer + data).split(b"\n")
+        for line in lines:
+            yield line.decode(errors="replace")
+    if buffer:
+        yield buffer.decode(errors="replace")
 
 
 def end(process, patience):

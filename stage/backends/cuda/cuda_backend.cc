@@ -31,13 +31,24 @@ absl::StatusOr<AttentionWay> CudaBackend::WayOfAttention(const AttentionShape& s
 absl::StatusOr<bool> CudaBackend::AttendByLibrary(const AttentionForwardArgs& args) {
   Begin();
   if (!context_->ok()) return true;
-  return attention_.Forward(args);
+  ASSIGN_OR_RETURN(const bool attended, attention_.Forward(args));
+  attended_by_library_ |= attended;
+  return attended;
 }
 
 absl::StatusOr<bool> CudaBackend::AttendByLibrary(const AttentionBackwardArgs& args) {
   Begin();
   if (!context_->ok()) return true;
-  return attention_.Backward(args);
+  ASSIGN_OR_RETURN(const bool attended, attention_.Backward(args));
+  attended_by_library_ |= attended;
+  return attended;
+}
+
+std::vector<std::string> CudaBackend::TakeWays() {
+  std::vector<std::string> ways = matmul_.TakeUsed();
+  if (std::exchange(attended_by_library_, false)) ways.push_back(attention_.fingerprint());
+  if (ways.empty()) ways.emplace_back("own kernels");
+  return ways;
 }
 
 cudaStream_t CudaBackend::Begin() {

@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "stage/backends/cuda/cuda_context.h"
 #include "stage/backends/cuda/cudnn/fused_attention.h"
@@ -23,6 +24,7 @@ class CudaBackend final : public KernelBackend {
 
   std::string fingerprint() const override;
   absl::StatusOr<AttentionWay> WayOfAttention(const AttentionShape& shape, DType dtype) override;
+  std::vector<std::string> TakeWays() override;
   std::optional<CardProfile> Card() const override { return CardProfile{attention_.kernels()}; }
   Allocator& allocator() override { return context_->allocator(); }
   Allocator& link_allocator() override { return context_->host_allocator(); }
@@ -51,6 +53,7 @@ class CudaBackend final : public KernelBackend {
   const std::unique_ptr<CudaContext> context_;
   Matmul matmul_;
   cudnn::FusedAttention attention_;
+  bool attended_by_library_ = false;  // since TakeWays
 };
 
 }  // namespace stagecoach::cuda

@@ -1,9 +1,11 @@
 #include "stage/backends/cuda/matmul.h"
 
 #include <array>
+#include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "stage/backends/cuda/blas_library.h"
 
 namespace stagecoach::cuda {
@@ -137,6 +139,22 @@ MatmulCandidate Describe(const cublasLtMatmulHeuristicResult_t& offer) {
   return candidate;
 }
 
+// In the library's own numbers; what this version of it does not know is left out.
+std::string TextOf(const cublasLtMatmulAlgo_t& algorithm) {
+  std::string text;
+  const auto append = [&](const char* name, auto value,
+                          cublasLtMatmulAlgoConfigAttributes_t which) {
+    if (!Get(algorithm, which, value)) return;
+    absl::StrAppend(&text, text.empty() ? "" : " ", name, name[0] == '\0' ? "" : " ", value);
+  };
+  append("", int32_t{}, CUBLASLT_ALGO_CONFIG_ID);
+  append("tile", uint32_t{}, CUBLASLT_ALGO_CONFIG_TILE_ID);
+  append("stages", uint32_t{}, CUBLASLT_ALGO_CONFIG_STAGES_ID);
+  append("split-k", int32_t{}, CUBLASLT_ALGO_CONFIG_SPLITK_NUM);
+  append("cluster", uint16_t{}, CUBLASLT_ALGO_CONFIG_CLUSTER_SHAPE_ID);
+  return text;
+}
+
 }  // namespace
 
 struct Matmul::Plan {
@@ -146,6 +164,7 @@ struct Matmul::Plan {
   Layout a, b, d;
   cublasLtMatmulAlgo_t algorithm;
   size_t workspace_bytes = 0;
+  bool used = false;  // since TakeUsed
 };
 
 Matmul::Matmul(CudaContext* context) : context_(context) {}
@@ -200,6 +219,7 @@ MatmulEpilogue Matmul::Run(const MatmulShape& shape, const MatmulOperands& opera
     context_->NoteBlas(CUBLAS_STATUS_INVALID_VALUE, what);
     return plan->epilogue;
   }
+  plan->used = true;
   const float alpha = 1.0f;
   void* const d = ResultOf(plan->epilogue, operands);
   const void* const c = shape.residual ? operands.residual : d;
@@ -210,6 +230,20 @@ MatmulEpilogue Matmul::Run(const MatmulShape& shape, const MatmulOperands& opera
                     context_->stream()),
       what);
   return plan->epilogue;
+}
+
+std::vector<std::string> Matmul::TakeUsed() {
+  std::vector<std::string> used;
+  for (const auto& [shape, plan] : plans_) {
+    if (!plan->used) continue;
+    plan->used = false;
+    used.push_back(absl::StrCat("cuBLASLt ", TextOf(plan->algorithm)));
+    if (shape.epilogue == MatmulEpilogue::kNone) continue;
+    absl::StrAppend(&used.back(), ", ", EpilogueName(shape.epilogue),
+                    plan->epilogue == shape.epilogue ? " fused" : " asked for, fused: ",
+                    plan->epilogue == shape.epilogue ? "" : EpilogueName(plan->epilogue));
+  }
+  return used;
 }
 
 }  // namespace stagecoach::cuda

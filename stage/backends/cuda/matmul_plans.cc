@@ -42,6 +42,22 @@ MatmulProblem Sizes(const MatmulShape& s) {
 
 }  // namespace
 
+const char* EpilogueName(MatmulEpilogue epilogue) {
+  switch (epilogue) {
+    case MatmulEpilogue::kNone:
+      return "none";
+    case MatmulEpilogue::kBias:
+      return "bias";
+    case MatmulEpilogue::kGelu:
+      return "gelu";
+    case MatmulEpilogue::kBiasGelu:
+      return "bias_gelu";
+    case MatmulEpilogue::kGeluGradient:
+      return "gelu_gradient";
+  }
+  return "unknown";
+}
+
 MatmulEpilogue ForwardEpilogue(bool bias, bool gelu) {
   if (gelu) return bias ? MatmulEpilogue::kBiasGelu : MatmulEpilogue::kGelu;
   return bias ? MatmulEpilogue::kBias : MatmulEpilogue::kNone;

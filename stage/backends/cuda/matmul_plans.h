@@ -41,6 +41,8 @@ inline bool HasGelu(MatmulEpilogue epilogue) {
 inline bool HasAux(MatmulEpilogue epilogue) {
   return HasGelu(epilogue) || epilogue == MatmulEpilogue::kGeluGradient;
 }
+// "none", "bias", "gelu", "bias_gelu", "gelu_gradient".
+const char* EpilogueName(MatmulEpilogue epilogue);
 // Forward's epilogue for what is asked for.
 MatmulEpilogue ForwardEpilogue(bool bias, bool gelu);
 

@@ -29,6 +29,7 @@ class RecordingBackend final : public Backend {
   absl::StatusOr<AttentionWay> WayOfAttention(const AttentionShape& shape, DType dtype) override {
     return inner_->WayOfAttention(shape, dtype);
   }
+  std::vector<std::string> TakeWays() override { return inner_->TakeWays(); }
   std::optional<CardProfile> Card() const override { return inner_->Card(); }
   Allocator& allocator() override { return allocator_; }
   Allocator& link_allocator() override;

@@ -1,0 +1,319 @@
+// gpu-operations: every operation at the shapes of real networks: how long it takes, what it reaches of the ceilings that
+// the device showed a moment before, and which library and algorithm computed it. So that a report says why, not only how slow.
+//
+//   gpu-operations [--device cuda:0] [--networks gpt2_1.5b,gpt2_124m,resnet_50] [--precision bfloat16] [--seconds 110]
+//
+// One line of JSON each: the ceilings, who computes attention of which shape, what ends a step, the operations, those with the largest share
+// of a micro-batch first. Floor: what a call's FLOPs and bytes take at the ceilings at least; of_ceiling: floor / median. Operands
+// lie beyond the caches where 16 sets of them suffice. After --seconds the rest is named as not run.
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <functional>
+#include <memory>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "bench/operations/bench_device.h"
+#include "bench/operations/ceilings.h"
+#include "network/attention_calls.h"
+#include "network/network_kinds.h"
+#include "network/zoo/gpt.h"
+#include "network/zoo/resnet.h"
+#include "nlohmann/json.hpp"
+#include "operations/catalogue.h"
+#include "services/common/flags/flag_parser.h"
+
+namespace stagecoach {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct Options {
+  std::string device = "cuda:0";
+  std::string networks = "gpt2_1.5b,gpt2_124m,resnet_50";
+  std::string precision = "bfloat16";
+  double seconds = 110, row_seconds = 0.2;
+  int64_t product = 8192, copy_bytes = int64_t{1} << 30, parameters = 100'000'000;
+  int threads = 1;
+};
+
+struct Row {
+  const char* name;
+  ModelSpec model;
+  int64_t samples;  // of a micro-batch
+};
+
+const std::vector<Row>& Networks() {
+  using Sides = std::vector<int64_t>;
+  const auto gpt = [](int64_t layers, int64_t width, int64_t heads) {
+    return GptSpec{
+        .layers = layers, .width = width, .heads = heads, .context = 1024, .vocabulary = 50257};
+  };
+  static const auto* const rows = new std::vector<Row>{
+      {"gpt2_1.5b", gpt(48, 1600, 25), 8},
+      {"gpt2_124m", gpt(12, 768, 12), 32},
+      {"resnet_50",
+       ResnetSpec{.image = Sides{224, 224, 3},
+                  .classes = 1000,
+                  .depth = 50,
+                  .form = ResnetForm::kImagenet},
+       32},
+      {"tiny_gpt", GptSpec{.layers = 2, .width = 64, .heads = 2, .context = 32, .vocabulary = 256},
+       4},
+      {"tiny_resnet", ResnetSpec{.image = Sides{8, 8, 3}, .classes = 10, .depth = 8, .width = 8},
+       4},
+  };
+  return *rows;
+}
+
+struct Clock {
+  std::chrono::steady_clock::time_point start = std::chrono::steady_clock::now();
+  double Seconds() const {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  }
+};
+
+void Print(const Json& row) {
+  std::printf("%s\n", row.dump().c_str());
+  std::fflush(stdout);
+}
+
+struct Ceilings {
+  double flops = 0, bytes = 0;  // a second
+};
+
+// A call of one network, and what it takes of a micro-batch at the ceilings.
+struct Timed {
+  const Row* row;
+  NetworkCall call;
+  double products, bytes, floor_seconds;
+  double of_micro_batch() const { return floor_seconds * static_cast<double>(call.times); }
+};
+
+class Table {
+ public:
+  Table(const Options& options, Backend& backend)
+      : options_(options),
+        backend_(backend),
+        precision_(options.precision == "float32" ? Precision::kFloat32 : Precision::kBfloat16),
+        timer_(backend, options.row_seconds) {}
+
+  absl::Status Run();
+
+ private:
+  absl::Status MeasureCeilings();
+  absl::Status NameAttention(const Row& row, const Network& network);
+  void Collect(const Row& row, const Network& network);
+  void TimeRow(const Timed& timed);
+  absl::Status TimeUpdate();
+  void Say(Json json, double bytes, double floor_seconds, const TimedCall& result);
+
+  const Options& options_;
+  Backend& backend_;
+  const Precision precision_;
+  CallTimer timer_;
+  const Clock clock_;
+  Ceilings ceilings_;
+  std::vector<Timed> rows_;
+};
+
+absl::Status Table::MeasureCeilings() {
+  ASSIGN_OR_RETURN(const Rates product, ProductRates(backend_, precision_, options_.product, 2));
+  ASSIGN_OR_RETURN(const Rates copy, CopyRates(backend_, options_.copy_bytes, 1));
+  ceilings_ = {product.median, copy.median};
+  Print({{"row", "ceilings"},
+         {"device", options_.device},
+         {"fingerprint", backend_.fingerprint()},
+         {"precision", options_.precision},
+         {"product_side", options_.product},
+         {"tflops", product.median / 1e12},
+         {"copy_bytes", options_.copy_bytes},
+         {"gbs", copy.median / 1e9}});
+  return absl::OkStatus();
+}
+
+// For each context that training is measured at.
+absl::Status Table::NameAttention(const Row& row, const Network& network) {
+  std::vector<AttentionCall> named;
+  for (const NetworkLayer& layer : network.layers) {
+    for (const AttentionCall& call : AttentionCallsOf(*layer.lists)) named.push_back(call);
+    if (!named.empty()) break;  // the others are like it
+  }
+  for (const AttentionCall& call : named) {
+    for (const int64_t times : {1, 4}) {
+      const AttentionShape shape{.sequences = std::max<int64_t>(1, row.samples / times),
+                                 .context = call.context * times,
+                                 .heads = call.heads,
+                                 .width = call.width,
+                                 .dropout = call.dropout,
+                                 .stream = {},
+                                 .key_heads = call.key_heads,
+                                 .full = call.full};
+      Json json{{"row", "attention"},       {"network", row.name},
+                {"context", shape.context}, {"sequences", shape.sequences},
+                {"heads", shape.heads},     {"head_width", shape.head_width()}};
+      const auto way = backend_.WayOfAttention(shape, ComputeDType(precision_));
+      if (way.ok()) {
+        json["way"] = way->way.empty() ? "the only one" : way->way;
+        if (!way->why.empty()) json["why"] = way->why;
+      } else {
+        json["error"] = way.status().ToString();
+      }
+      Print(json);
+    }
+  }
+  return absl::OkStatus();
+}
+
+void Table::Collect(const Row& row, const Network& network) {
+  for (NetworkCall& call : NetworkCalls(network)) {
+    const Operation& operation = OperationNamed(call.call.operation);
+    const auto products = static_cast<double>(
+        operation.CostOf(call.call.attributes, call.types, row.samples).products);
+    const auto bytes =
+        static_cast<double>(LeastBytes(call.types, row.samples, ComputeDType(precision_)));
+    const double floor = FloorSeconds(products, bytes, ceilings_.flops, ceilings_.bytes);
+    rows_.push_back({&row, std::move(call), products, bytes, floor});
+  }
+}
+
+void Table::TimeRow(const Timed& timed) {
+  const NetworkCall& call = timed.call;
+  Json json{{"row", "operation"},
+            {"network", timed.row->name},
+            {"operation", call.call.operation},
+            {"attributes", FormatAttributes(call.call.attributes)},
+            {"inputs", InputsText(call.types)},
+            {"samples", timed.row->samples},
+            {"times", call.times}};
+  if (clock_.Seconds() > options_.seconds) {
+    json["not_run"] = "time";
+    return Print(json);
+  }
+  const auto result = timer_.Time(call, timed.row->samples, ComputeDType(precision_));
+  if (!result.ok()) {
+    json["not_run"] = result.status().ToString();
+    backend_.EndCell();  // forgets a refusal of memory
+    return Print(json);
+  }
+  if (timed.products > 0) json["tflops"] = timed.products / result->median_seconds / 1e12;
+  Say(std::move(json), timed.bytes, timed.floor_seconds, *result);
+}
+
+void Table::Say(Json json, double bytes, double floor_seconds, const TimedCall& result) {
+  const double seconds = result.median_seconds;
+  json["us"] = seconds * 1e6;
+  json["least_us"] = result.least_seconds * 1e6;
+  json["gbs"] = bytes / seconds / 1e9;
+  json["of_ceiling"] = floor_seconds / seconds;
+  json["runs"] = result.runs;
+  json["way"] = absl::StrJoin(result.ways, "; ");
+  Print(json);
+}
+
+// What ends a step, of so many parameters of one tensor.
+absl::Status Table::TimeUpdate() {
+  const Shape shape{options_.parameters};
+  AdamWArgs args{.learning_rate = 1e-4f,
+                 .beta1 = 0.9f,
+                 .beta2 = 0.999f,
+                 .epsilon = 1e-8f,
+                 .correction1 = 0.1f,
+                 .correction2 = 0.001f};
+  for (Tensor* tensor : {&args.value, &args.gradient, &args.m, &args.v}) {
+    ASSIGN_OR_RETURN(*tensor, timer_.tensors().Numbers(DType::kF32, shape));
+  }
+  backend_.Fill(args.v, 1.0f);
+  double update_bytes = 7 * 4;  // value, m and v read and written, the gradient read
+  if (precision_ == Precision::kBfloat16) {
+    ASSIGN_OR_RETURN(args.compute, timer_.tensors().Numbers(DType::kBF16, shape));
+    update_bytes += 2;
+  }
+  ASSIGN_OR_RETURN(const Tensor norm,
+                   MakeTensor(backend_.allocator(), MemoryKind::kWorkspace, DType::kF64, {1}));
+  const Tensor gradient = args.gradient;
+  const std::tuple<const char*, double, std::function<void(int64_t)>> rows[] = {
+      {"adamw", update_bytes,
+       [&](int64_t) {
+         backend_.AdamWAll({&args, 1});
+       }},
+      {"squared_norm", 4, [&](int64_t) { backend_.SquaredNorm(gradient, norm); }},
+      {"fill", 4, [&](int64_t) {
+         backend_.FillAll({&gradient, 1}, 0.0f);
+       }}};
+  for (const auto& [name, parameter_bytes, run] : rows) {
+    ASSIGN_OR_RETURN(const TimedCall result, timer_.Time(run));
+    const double bytes = parameter_bytes * static_cast<double>(options_.parameters);
+    Say({{"row", "update"}, {"operation", name}, {"parameters", options_.parameters}}, bytes,
+        bytes / ceilings_.bytes, result);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Table::Run() {
+  backend_.SetPrecision(precision_);
+  RETURN_IF_ERROR(MeasureCeilings());
+  for (const std::string& name : std::vector<std::string>(absl::StrSplit(options_.networks, ','))) {
+    const auto row = std::find_if(Networks().begin(), Networks().end(),
+                                  [&](const Row& row) { return row.name == name; });
+    if (row == Networks().end()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--networks: \"", name, "\" is none of ",
+                       absl::StrJoin(Networks(), ", ",
+                                     [](std::string* out, const Row& row) { *out += row.name; })));
+    }
+    ASSIGN_OR_RETURN(const Network network, ExpandModel(row->model, precision_));
+    RETURN_IF_ERROR(NameAttention(*row, network));
+    Collect(*row, network);
+  }
+  std::stable_sort(rows_.begin(), rows_.end(), [](const Timed& a, const Timed& b) {
+    return a.of_micro_batch() > b.of_micro_batch();
+  });
+  if (const absl::Status status = TimeUpdate(); !status.ok()) {
+    Print({{"row", "update"},
+           {"operation", "all"},
+           {"parameters", options_.parameters},
+           {"not_run", status.ToString()}});
+    backend_.EndCell();
+  }
+  for (const Timed& timed : rows_) {
+    TimeRow(timed);
+    RETURN_IF_ERROR(backend_.Fault());
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Main(const Options& options) {
+  ASSIGN_OR_RETURN(const std::unique_ptr<Backend> backend,
+                   MakeBenchBackend(options.device, options.threads));
+  return Table(options, *backend).Run();
+}
+
+}  // namespace
+}  // namespace stagecoach
+
+int main(int argc, char** argv) {
+  stagecoach::Options options;
+  stagecoach::FlagParser parser("Speed of every operation of real networks on a device.");
+  parser.Text("--device", &options.device, "cuda[:N] or cpu");
+  parser.Text("--networks", &options.networks,
+              "of gpt2_1.5b, gpt2_124m, resnet_50, tiny_gpt, tiny_resnet");
+  parser.OneOf("--precision", &options.precision, "of the job", {"bfloat16", "float32"});
+  parser.Number("--seconds", &options.seconds, "of everything, about", 1.0, 3600.0);
+  parser.Number("--row-seconds", &options.row_seconds, "of measuring one call, about", 0.001, 60.0);
+  parser.Number("--product", &options.product, "side of the large product", 16, 32768);
+  parser.Number("--copy-bytes", &options.copy_bytes, "of the large copy", 4096, int64_t{1} << 36);
+  parser.Number("--parameters", &options.parameters, "of the updates", 1, int64_t{1} << 34);
+  parser.Number("--threads", &options.threads, "of the cpu device", 1, 1024);
+  if (const std::optional<int> code = parser.Parse(argc, argv)) return *code;
+  const absl::Status status = stagecoach::Main(options);
+  if (status.ok()) return 0;
+  std::fprintf(stderr, "gpu-operations: %s\n", std::string(status.message()).c_str());
+  return 1;
+}
