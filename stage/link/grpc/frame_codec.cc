@@ -5,10 +5,12 @@
 #include <cstring>
 #include <limits>
 #include <optional>
+#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
+#include "base/hash.h"
 #include "base/status.h"
 #include "network/limits.h"
 #include "stage/link/grpc/wire.h"
@@ -21,7 +23,8 @@ namespace {
 
 // Field numbers of link.proto and of stage.proto's Fence.
 enum Envelope { kHello = 1, kCredit = 2, kFrame = 3 };
-enum HelloField { kHelloFence = 1, kUpstream = 2, kProtocol = 3, kCapacity = 4 };
+enum HelloField { kHelloFence = 1, kUpstream = 2, kProtocol = 3, kCapacity = 4, kHelloCrc = 5 };
+enum CreditField { kMessages = 1, kCreditCrc = 2 };
 enum FenceField { kFenceJob = 1, kFenceTerm = 2, kFenceGeneration = 3 };
 enum FrameField {
   kTerm = 1,
@@ -37,6 +40,7 @@ enum FrameField {
   kOffset = 11,
   kSent = 12,
   kCrc = 13,
+  kHeadCrc = 14,
   kData = 15
 };
 
@@ -63,6 +67,67 @@ absl::Status ReadNumber(const WireTag& tag, WireReader& reader, uint64_t* value)
   return absl::OkStatus();
 }
 
+absl::Status ReadChecksum(const WireTag& tag, WireReader& reader, uint64_t* value) {
+  RETURN_IF_ERROR(CheckWireType(tag, WireType::kFixed32));
+  ASSIGN_OR_RETURN(*value, reader.ReadFixed32());
+  return absl::OkStatus();
+}
+
+// Of a head, as it is written: a flipped bit that makes another micro-batch of this one must not pass.
+uint32_t HeadChecksum(const std::string& head) {
+  return Crc32c(std::as_bytes(std::span<const char>(head.data(), head.size())));
+}
+
+absl::Status CheckChecksum(const char* of, const std::string& head, uint64_t sent) {
+  if (const uint32_t own = HeadChecksum(head); own != sent) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("link frame: the ", of, " has CRC-32C ", own, ", sent with ", sent));
+  }
+  return absl::OkStatus();
+}
+
+// The messages without their checksums, and a frame's without its data.
+std::string HelloBody(const LinkHello& hello) {
+  std::string fence, body;
+  AppendBytesField(kFenceJob, hello.boundary.job, &fence);
+  AppendVarintField(kFenceTerm, hello.boundary.term, &fence);
+  AppendVarintField(kFenceGeneration, hello.boundary.generation, &fence);
+  AppendMessageField(kHelloFence, fence, &body);
+  AppendVarintField(kUpstream, static_cast<uint64_t>(hello.boundary.upstream.value), &body);
+  AppendVarintField(kProtocol, hello.protocol, &body);
+  AppendVarintField(kCapacity, hello.capacity, &body);
+  return body;
+}
+
+std::string CreditBody(const LinkCredit& credit) {
+  std::string body;
+  AppendVarintField(kMessages, credit.messages, &body);
+  return body;
+}
+
+std::string FrameBody(const LinkFrame& frame) {
+  std::string body;
+  body.reserve(128);
+  AppendVarintField(kTerm, frame.term, &body);
+  AppendVarintField(kGeneration, frame.generation, &body);
+  AppendVarintField(kStep, frame.step, &body);
+  AppendVarintField(kAttempt, frame.attempt, &body);
+  AppendVarintField(kKind, static_cast<uint64_t>(frame.kind), &body);
+  AppendVarintField(kMicroBatch, frame.micro_batch, &body);
+  AppendVarintField(kTensorIndex, frame.tensor_index, &body);
+  AppendVarintField(kTensorCount, frame.tensor_count, &body);
+  AppendVarintField(kDType, static_cast<uint64_t>(frame.dtype), &body);
+  if (!frame.shape.empty()) {
+    std::string extents;
+    for (const int64_t extent : frame.shape) AppendVarint(static_cast<uint64_t>(extent), &extents);
+    AppendMessageField(kShape, extents, &body);
+  }
+  AppendVarintField(kOffset, frame.offset, &body);
+  AppendVarintField(kSent, static_cast<uint64_t>(frame.sent_unix_nanos), &body);
+  AppendFixed32Field(kCrc, frame.crc32c, &body);
+  return body;
+}
+
 absl::StatusOr<BoundaryId> DecodeFence(WireReader reader) {
   BoundaryId boundary;
   while (!reader.AtEnd()) {
@@ -83,7 +148,7 @@ absl::StatusOr<BoundaryId> DecodeFence(WireReader reader) {
 
 absl::StatusOr<LinkHello> DecodeHello(WireReader reader) {
   LinkHello hello;
-  uint64_t upstream = 0, protocol = 0, capacity = 0;
+  uint64_t upstream = 0, protocol = 0, capacity = 0, checksum = 0;
   while (!reader.AtEnd()) {
     ASSIGN_OR_RETURN(const WireTag tag, reader.ReadTag());
     if (tag.field == kHelloFence) {
@@ -96,6 +161,8 @@ absl::StatusOr<LinkHello> DecodeHello(WireReader reader) {
       RETURN_IF_ERROR(ReadNumber(tag, reader, &protocol));
     } else if (tag.field == kCapacity) {
       RETURN_IF_ERROR(ReadNumber(tag, reader, &capacity));
+    } else if (tag.field == kHelloCrc) {
+      RETURN_IF_ERROR(ReadChecksum(tag, reader, &checksum));
     } else {
       RETURN_IF_ERROR(reader.Skip(tag));
     }
@@ -110,22 +177,29 @@ absl::StatusOr<LinkHello> DecodeHello(WireReader reader) {
   hello.boundary.upstream = StageId(static_cast<int32_t>(upstream));
   hello.protocol = static_cast<uint32_t>(protocol);
   hello.capacity = static_cast<uint32_t>(capacity);
+  // A peer of protocol 1, which had no checksums, is told so, and not that its bits are wrong.
+  if (checksum == 0 && hello.protocol != kLinkProtocol) return hello;
+  RETURN_IF_ERROR(CheckChecksum("hello", HelloBody(hello), checksum));
   return hello;
 }
 
 absl::StatusOr<LinkCredit> DecodeCredit(WireReader reader) {
-  uint64_t messages = 0;
+  uint64_t messages = 0, checksum = 0;
   while (!reader.AtEnd()) {
     ASSIGN_OR_RETURN(const WireTag tag, reader.ReadTag());
-    if (tag.field == 1) {
+    if (tag.field == kMessages) {
       RETURN_IF_ERROR(ReadNumber(tag, reader, &messages));
+    } else if (tag.field == kCreditCrc) {
+      RETURN_IF_ERROR(ReadChecksum(tag, reader, &checksum));
     } else {
       RETURN_IF_ERROR(reader.Skip(tag));
     }
   }
   if (messages == 0 || messages > kMaxMessages)
     return Bad("credit.messages", messages, "1 to 2^20");
-  return LinkCredit{static_cast<uint32_t>(messages)};
+  const LinkCredit credit{static_cast<uint32_t>(messages)};
+  RETURN_IF_ERROR(CheckChecksum("credit", CreditBody(credit), checksum));
+  return credit;
 }
 
 absl::Status AppendExtent(uint64_t extent, std::vector<int64_t>* shape) {
@@ -169,9 +243,8 @@ absl::StatusOr<RawFrame> DecodeRawFrame(WireReader reader) {
       ASSIGN_OR_RETURN(const WireReader data, reader.ReadMessage());
       raw.data_position = data.position();
       raw.data_bytes = data.remaining();
-    } else if (tag.field == kCrc) {
-      RETURN_IF_ERROR(CheckWireType(tag, WireType::kFixed32));
-      ASSIGN_OR_RETURN(raw.numbers[kCrc], reader.ReadFixed32());
+    } else if (tag.field == kCrc || tag.field == kHeadCrc) {
+      RETURN_IF_ERROR(ReadChecksum(tag, reader, &raw.numbers[tag.field]));
     } else if (tag.field <= kSent) {
       RETURN_IF_ERROR(ReadNumber(tag, reader, &raw.numbers[tag.field]));
     } else {
@@ -232,51 +305,29 @@ absl::StatusOr<LinkFrame> DecodeFrame(WireReader reader) {
     return Bad("offset", frame.offset, "a chunk inside its tensor");
   }
   frame.shape = std::move(raw.shape);
+  RETURN_IF_ERROR(CheckChecksum("head", FrameBody(frame), n[kHeadCrc]));
   return frame;
 }
 
 }  // namespace
 
 std::string EncodeHello(const LinkHello& hello) {
-  std::string fence, body, message;
-  AppendBytesField(kFenceJob, hello.boundary.job, &fence);
-  AppendVarintField(kFenceTerm, hello.boundary.term, &fence);
-  AppendVarintField(kFenceGeneration, hello.boundary.generation, &fence);
-  AppendMessageField(kHelloFence, fence, &body);
-  AppendVarintField(kUpstream, static_cast<uint64_t>(hello.boundary.upstream.value), &body);
-  AppendVarintField(kProtocol, hello.protocol, &body);
-  AppendVarintField(kCapacity, hello.capacity, &body);
+  std::string body = HelloBody(hello), message;
+  AppendFixed32Field(kHelloCrc, HeadChecksum(body), &body);
   AppendMessageField(kHello, body, &message);
   return message;
 }
 
 std::string EncodeCredit(const LinkCredit& credit) {
-  std::string body, message;
-  AppendVarintField(1, credit.messages, &body);
+  std::string body = CreditBody(credit), message;
+  AppendFixed32Field(kCreditCrc, HeadChecksum(body), &body);
   AppendMessageField(kCredit, body, &message);
   return message;
 }
 
 std::string EncodeFrameHead(const LinkFrame& frame) {
-  std::string body;
-  body.reserve(128);
-  AppendVarintField(kTerm, frame.term, &body);
-  AppendVarintField(kGeneration, frame.generation, &body);
-  AppendVarintField(kStep, frame.step, &body);
-  AppendVarintField(kAttempt, frame.attempt, &body);
-  AppendVarintField(kKind, static_cast<uint64_t>(frame.kind), &body);
-  AppendVarintField(kMicroBatch, frame.micro_batch, &body);
-  AppendVarintField(kTensorIndex, frame.tensor_index, &body);
-  AppendVarintField(kTensorCount, frame.tensor_count, &body);
-  AppendVarintField(kDType, static_cast<uint64_t>(frame.dtype), &body);
-  if (!frame.shape.empty()) {
-    std::string extents;
-    for (const int64_t extent : frame.shape) AppendVarint(static_cast<uint64_t>(extent), &extents);
-    AppendMessageField(kShape, extents, &body);
-  }
-  AppendVarintField(kOffset, frame.offset, &body);
-  AppendVarintField(kSent, static_cast<uint64_t>(frame.sent_unix_nanos), &body);
-  AppendFixed32Field(kCrc, frame.crc32c, &body);
+  std::string body = FrameBody(frame);
+  AppendFixed32Field(kHeadCrc, HeadChecksum(body), &body);
   if (frame.data_bytes > 0) AppendBytesHead(kData, frame.data_bytes, &body);
   std::string message;
   message.reserve(body.size() + 16);

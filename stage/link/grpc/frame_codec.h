@@ -2,9 +2,8 @@
 // payload is never copied by protobuf. ExchangeRequest and ExchangeResponse have the same bytes. A
 // test holds both directions to the generated classes.
 // Ownership: decoding borrows the pieces; a decoded frame refers to its payload by position.
-// Errors:    INVALID_ARGUMENT for what no correct peer sends, naming the field; never a crash and
-//            no
-//            allocation from an unchecked number.
+// Errors:    INVALID_ARGUMENT for what no correct peer sends, naming the field, and for a head whose checksum is not its
+//            own; never a crash and no allocation from an unchecked number.
 // See: docs/formats.md, "Link frames".
 #ifndef STAGECOACH_STAGE_LINK_GRPC_FRAME_CODEC_H_
 #define STAGECOACH_STAGE_LINK_GRPC_FRAME_CODEC_H_
@@ -23,7 +22,7 @@
 
 namespace stagecoach {
 
-inline constexpr uint32_t kLinkProtocol = 1;
+inline constexpr uint32_t kLinkProtocol = 2;           // heads have checksums
 inline constexpr uint32_t kMaxTensorsPerMessage = 64;  // kMaxCutValues of network/limits.h
 
 struct LinkHello {

@@ -10,6 +10,7 @@
 
 #include "absl/strings/escaping.h"
 #include "base/hash.h"
+#include "stage/link/grpc/checksum_testing.h"
 #include "stagecoach/v1/link.pb.h"
 
 namespace stagecoach {
@@ -65,6 +66,7 @@ v1::Frame Generated(const LinkFrame& frame, const std::string& data) {
   proto.set_offset(frame.offset);
   proto.set_sent_unix_nanos(frame.sent_unix_nanos);
   proto.set_crc32c(frame.crc32c);
+  proto.set_head_crc32c(ChecksumOf(proto));
   proto.set_data(data);
   return proto;
 }
@@ -102,8 +104,8 @@ TEST(FrameCodec, TheTestVectorOfTheFormatDocumentHolds) {
   frame.data_bytes = 9;
   const std::string text = EncodeFrameHead(frame) + "123456789";
   EXPECT_EQ(absl::BytesToHexString(text),
-            "1a1f080110022801300340014804520109"
-            "6d839206e37a09313233343536373839");
+            "1a24080110022801300340014804520109"
+            "6d839206e37588f086077a09313233343536373839");
 }
 
 TEST(FrameCodec, HelloAndCreditAreTheGeneratedOnes) {
@@ -115,8 +117,9 @@ TEST(FrameCodec, HelloAndCreditAreTheGeneratedOnes) {
   proto.mutable_hello()->mutable_fence()->set_term(4);
   proto.mutable_hello()->mutable_fence()->set_generation(9);
   proto.mutable_hello()->set_upstream(2);
-  proto.mutable_hello()->set_protocol(1);
+  proto.mutable_hello()->set_protocol(2);
   proto.mutable_hello()->set_capacity(5);
+  proto.mutable_hello()->set_crc32c(ChecksumOf(proto.hello()));
   EXPECT_EQ(EncodeHello(hello), proto.SerializeAsString());
   const absl::StatusOr<LinkMessage> decoded = Decode(proto.SerializeAsString());
   ASSERT_TRUE(decoded.ok()) << decoded.status();
@@ -124,6 +127,7 @@ TEST(FrameCodec, HelloAndCreditAreTheGeneratedOnes) {
 
   v1::ExchangeResponse credit;
   credit.mutable_credit()->set_messages(130);
+  credit.mutable_credit()->set_crc32c(ChecksumOf(credit.credit()));
   EXPECT_EQ(EncodeCredit({130}), credit.SerializeAsString());
   EXPECT_EQ(std::get<LinkCredit>(*Decode(credit.SerializeAsString())), LinkCredit{130});
 }
@@ -206,11 +210,29 @@ TEST(FrameCodec, RefusesEveryTruncation) {
   }
 }
 
+// Without TLS a flipped bit is the receiver's to find: one in a head made another micro-batch's tensor of this one's.
+TEST(FrameCodec, RefusesEveryFlippedBitOfAHead) {
+  const LinkFrame frame = SomeFrame();
+  const std::string valid[] = {EncodeFrameHead(frame),
+                               EncodeHello({{"job-a", 1, 2, StageId(3)}, kLinkProtocol, 4}),
+                               EncodeCredit({7})};
+  for (const std::string& head : valid) {
+    const std::string data = head == valid[0] ? Payload(frame.data_bytes) : "";
+    ASSERT_TRUE(Decode(head + data).ok());
+    const size_t length_bytes = data.empty() ? 0 : 2;  // the data's own checksum has its length
+    for (size_t bit = 0; bit < 8 * (head.size() - length_bytes); ++bit) {
+      std::string text = head + data;
+      text[bit / 8] = static_cast<char>(text[bit / 8] ^ (1 << bit % 8));
+      EXPECT_FALSE(Decode(text).ok()) << bit;
+    }
+  }
+}
+
 TEST(FrameCodec, SurvivesSpoiledBytes) {
   std::mt19937 random(20240607);
   const std::string valid[] = {
       EncodeFrameHead(SomeFrame()) + Payload(300),
-      EncodeHello({{"job-a", 1, 2, StageId(0)}, 1, 4}),
+      EncodeHello({{"job-a", 1, 2, StageId(0)}, kLinkProtocol, 4}),
       EncodeCredit({7}),
   };
   for (int round = 0; round < 60000; ++round) {

@@ -12,16 +12,16 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
+#include "base/status.h"
 #include "base/thread.h"
 #include "stage/link/grpc/client_stream.h"
 #include "stage/link/grpc/server_stream.h"
+#include "stage/link/grpc/waiting_streams.h"
 
 namespace stagecoach {
 namespace {
 
 using SteadyTime = std::chrono::steady_clock::time_point;
-
-constexpr size_t kMaxWaiting = 64;  // streams whose boundary nobody has accepted yet
 
 std::shared_ptr<grpc::Channel> MakeDataChannel(const GrpcLinkConnector::Options& options,
                                                const std::string& address) {
@@ -83,20 +83,15 @@ class GrpcLinkConnector::Impl final : public ServerStream::Waiting,
                                int64_t most_message_bytes) {
     auto core = MakeCore(boundary, absl::StrCat("stage ", boundary.upstream.value), false,
                          allocator, most_message_bytes);
-    std::vector<Early> outdated;
-    std::optional<Early> early;
+    std::optional<WaitingStreams::Early> early;
     bool shut_down = false;
     {
       std::lock_guard<std::mutex> lock(mutex_);
       shut_down = shut_down_;
       Incarnation& newest = newest_[boundary.job];
       newest = std::max(newest, Incarnation{boundary.term, boundary.generation});
-      if (const auto found = early_.find(boundary); found != early_.end()) {
-        early = std::move(found->second);
-        early_.erase(found);
-      } else {
-        accepting_[boundary] = core;
-      }
+      early = waiting_.TakeEarly(boundary);
+      if (!early.has_value()) accepting_[boundary] = core;
     }
     if (shut_down || !AddCore(core)) {
       core->Close(absl::CancelledError("this stage is shutting down"));
@@ -107,23 +102,19 @@ class GrpcLinkConnector::Impl final : public ServerStream::Waiting,
 
   // ServerStream::Waiting
   void OnOpened(std::shared_ptr<ServerStream> stream) override {
+    absl::Status refused = absl::UnavailableError("this stage is shutting down");
     {
       std::lock_guard<std::mutex> lock(mutex_);
-      if (!shut_down_) {
-        silent_.emplace(stream.get(), Silent{stream, In(options_.hello_deadline_seconds)});
-        stream.reset();
-      }
+      if (!shut_down_) refused = waiting_.AddSilent(stream, In(options_.hello_deadline_seconds));
     }
-    if (stream != nullptr) {
-      return stream->Refuse(absl::UnavailableError("this stage is shutting down"));
-    }
+    if (!refused.ok()) return stream->Refuse(refused);
     changed_.notify_all();
   }
 
   void OnHello(std::shared_ptr<ServerStream> stream, const LinkHello& hello) override {
     {
       std::lock_guard<std::mutex> lock(mutex_);
-      if (silent_.erase(stream.get()) == 0) return;  // it came too late and is refused
+      if (!waiting_.TakeSilent(stream.get())) return;  // it came too late and is refused
     }
     std::shared_ptr<LinkCore> core;
     const absl::Status refused = Match(stream, hello, &core);
@@ -136,13 +127,7 @@ class GrpcLinkConnector::Impl final : public ServerStream::Waiting,
 
   void OnEndedWhileWaiting(ServerStream* stream) override {
     std::lock_guard<std::mutex> lock(mutex_);
-    silent_.erase(stream);
-    for (auto it = early_.begin(); it != early_.end(); ++it) {
-      if (it->second.stream.get() == stream) {
-        early_.erase(it);
-        return;
-      }
-    }
+    waiting_.Forget(stream);
   }
 
   void Shutdown() {
@@ -155,10 +140,7 @@ class GrpcLinkConnector::Impl final : public ServerStream::Waiting,
       for (Watched& watched : watched_) {
         if (auto core = watched.core.lock(); core != nullptr) cores.push_back(std::move(core));
       }
-      for (auto& [boundary, early] : early_) waiting.push_back(std::move(early.stream));
-      for (auto& [_, silent] : silent_) waiting.push_back(std::move(silent.stream));
-      early_.clear();
-      silent_.clear();
+      waiting = waiting_.TakeAll();
       accepting_.clear();
     }
     const absl::Status reason = absl::UnavailableError("this stage is shutting down");
@@ -177,15 +159,6 @@ class GrpcLinkConnector::Impl final : public ServerStream::Waiting,
   LinkTotals upstream_totals, downstream_totals;
 
  private:
-  struct Early {
-    std::shared_ptr<ServerStream> stream;
-    LinkHello hello;
-    SteadyTime deadline;
-  };
-  struct Silent {
-    std::shared_ptr<ServerStream> stream;
-    SteadyTime deadline;
-  };
   struct Watched {
     std::weak_ptr<LinkCore> core;
     SteadyTime deadline;
@@ -263,14 +236,11 @@ class GrpcLinkConnector::Impl final : public ServerStream::Waiting,
         return absl::AlreadyExistsError(
             absl::StrCat(boundary.ToString(), ": another stream serves this boundary"));
       }
-      if (early_.contains(boundary)) {
+      if (waiting_.HasEarly(boundary)) {
         return absl::AlreadyExistsError(
             absl::StrCat(boundary.ToString(), ": another stream waits for this boundary"));
       }
-      if (early_.size() >= kMaxWaiting) {
-        return absl::ResourceExhaustedError("too many link streams wait for their boundary");
-      }
-      early_[boundary] = {stream, hello, Deadline()};
+      RETURN_IF_ERROR(waiting_.AddEarly(stream, hello, Deadline()));
     }
     changed_.notify_all();
     return absl::OkStatus();
@@ -289,22 +259,13 @@ class GrpcLinkConnector::Impl final : public ServerStream::Waiting,
     while (!stopping_) {
       const SteadyTime now = std::chrono::steady_clock::now();
       std::vector<std::shared_ptr<LinkCore>> late = TakeLateLocked(now);
-      std::vector<Early> refused = TakeRefusedLocked(now);
-      std::vector<std::shared_ptr<ServerStream>> silent = TakeSilentLocked(now);
+      std::vector<WaitingStreams::Refused> refused = waiting_.TakeLate(
+          now, options_.connect_deadline_seconds, options_.hello_deadline_seconds);
       lock.unlock();
       for (const auto& core : late) CloseLate(*core);
-      for (const Early& early : refused) {
-        early.stream->Refuse(absl::DeadlineExceededError(
-            absl::StrCat(early.hello.boundary.ToString(), ": not accepted within ",
-                         options_.connect_deadline_seconds, " s")));
-      }
-      for (const auto& stream : silent) {
-        stream->Refuse(absl::DeadlineExceededError(
-            absl::StrCat("link stream: no hello within ", options_.hello_deadline_seconds, " s")));
-      }
+      for (const auto& [stream, reason] : refused) stream->Refuse(reason);
       late.clear();
       refused.clear();
-      silent.clear();
       lock.lock();
       if (!stopping_) changed_.wait_until(lock, NextLocked());
     }
@@ -328,37 +289,12 @@ class GrpcLinkConnector::Impl final : public ServerStream::Waiting,
     return late;
   }
 
-  std::vector<Early> TakeRefusedLocked(SteadyTime now) {
-    std::vector<Early> refused;
-    for (auto it = early_.begin(); it != early_.end();) {
-      if (it->second.deadline > now) {
-        ++it;
-        continue;
-      }
-      refused.push_back(std::move(it->second));
-      it = early_.erase(it);
-    }
-    return refused;
-  }
-
-  std::vector<std::shared_ptr<ServerStream>> TakeSilentLocked(SteadyTime now) {
-    std::vector<std::shared_ptr<ServerStream>> silent;
-    std::erase_if(silent_, [&](auto& entry) {
-      if (entry.second.deadline > now) return false;
-      silent.push_back(std::move(entry.second.stream));
-      return true;
-    });
-    return silent;
-  }
-
   SteadyTime NextLocked() const {
     SteadyTime next = std::chrono::steady_clock::now() + std::chrono::seconds(60);
     for (const Watched& watched : watched_) {
       if (!watched.checked) next = std::min(next, watched.deadline);
     }
-    for (const auto& [boundary, early] : early_) next = std::min(next, early.deadline);
-    for (const auto& [_, silent] : silent_) next = std::min(next, silent.deadline);
-    return next;
+    return waiting_.Next(next);
   }
 
   const Options options_;
@@ -371,8 +307,7 @@ class GrpcLinkConnector::Impl final : public ServerStream::Waiting,
   int dialled_ = 0;                                          // client streams that are not over
   std::map<std::string, Incarnation> newest_;                // accepted, by job
   std::map<BoundaryId, std::weak_ptr<LinkCore>> accepting_;  // accepted, no stream yet
-  std::map<BoundaryId, Early> early_;                        // streams, not accepted yet
-  std::map<ServerStream*, Silent> silent_;                   // streams without a hello
+  WaitingStreams waiting_;                                   // streams of no link yet
   std::vector<Watched> watched_;
   Thread thread_;
 };

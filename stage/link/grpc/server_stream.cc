@@ -32,10 +32,18 @@ void ServerStream::OnAccepted(bool ok) {
     return;
   }
   Listen(service_, use_->loop(), waiting_);
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    ++under_way_;  // over_
+  }
   waiting_->OnOpened(shared_from_this());
   std::lock_guard<std::mutex> lock(mutex_);
-  ++under_way_;  // over_
-  ReadLocked();
+  if (!finished_) ReadLocked();  // or it was refused
+}
+
+std::string ServerStream::PeerHost() const {
+  const std::string peer = context_.peer();  // "ipv4:10.0.0.3:5555", "ipv6:%5B::1%5D:5555"
+  return peer.substr(0, peer.rfind(':'));
 }
 
 void ServerStream::ReadLocked() {

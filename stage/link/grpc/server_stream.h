@@ -13,6 +13,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <string>
 
 #include "stage/link/grpc/link_core.h"
 #include "stage/link/grpc/rpc_loop.h"
@@ -37,6 +38,8 @@ class ServerStream final : public LinkStream, public std::enable_shared_from_thi
   static void Listen(Service* service, RpcLoop* loop, std::shared_ptr<Waiting> waiting);
   ServerStream(Service* service, RpcLoop* loop, std::shared_ptr<Waiting> waiting);
 
+  // The peer's address without its port.
+  std::string PeerHost() const;
   void Bind(std::shared_ptr<LinkCore> core, const LinkHello& hello);
   void Refuse(const absl::Status& reason) { End(reason); }
 

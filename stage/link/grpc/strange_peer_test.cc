@@ -1,7 +1,13 @@
 // What becomes of a link whose peer does not keep to the protocol, as any gRPC client may not.
 #include <gmock/gmock.h>
 
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+
+#include "stage/link/grpc/checksum_testing.h"
 #include "stage/link/grpc/grpc_link_fixture.h"
+#include "stage/link/grpc/waiting_streams.h"
 #include "stagecoach/v1/link.grpc.pb.h"
 
 namespace stagecoach {
@@ -31,25 +37,27 @@ class StrangePeerTest : public GrpcLinkTest {
     hello.mutable_fence()->set_job("job-a");
     hello.mutable_fence()->set_term(1);
     hello.mutable_fence()->set_generation(2);
-    hello.set_protocol(1);
+    hello.set_protocol(2);
     hello.set_capacity(4);
+    hello.set_crc32c(ChecksumOf(hello));
     ASSERT_TRUE(stream_->Write(request));
     v1::ExchangeResponse response;
     ASSERT_TRUE(stream_->Read(&response));
     EXPECT_EQ(response.hello().capacity(), 4u);
   }
 
-  v1::ExchangeRequest FrameRequest() {
+  v1::ExchangeRequest FrameRequest(uint64_t generation = 2) {
     v1::ExchangeRequest request;
     v1::Frame& frame = *request.mutable_frame();
     frame.set_term(1);
-    frame.set_generation(2);
+    frame.set_generation(generation);
     frame.set_kind(v1::TENSOR_KIND_ACTIVATION);
     frame.set_tensor_count(1);
     frame.set_dtype(4);
     frame.add_shape(9);
-    frame.set_data("123456789");
     frame.set_crc32c(0xe3069283);
+    frame.set_head_crc32c(ChecksumOf(frame));
+    frame.set_data("123456789");
     return request;
   }
 
@@ -110,9 +118,22 @@ TEST_F(StrangePeerTest, CreditForNothingEndsTheStream) {
   SayHello();
   v1::ExchangeRequest request;
   request.mutable_credit()->set_messages(1);
+  request.mutable_credit()->set_crc32c(ChecksumOf(request.credit()));
   ASSERT_TRUE(stream_->Write(request));
   EXPECT_EQ(WaitClosed(*down_).code(), absl::StatusCode::kDataLoss) << down_->status();
   End();
+}
+
+// A bit of the micro-batch's number made its activation another micro-batch's.
+TEST_F(StrangePeerTest, AFlippedBitOfAHeadEndsTheStreamWithDataLoss) {
+  Open();
+  SayHello();
+  v1::ExchangeRequest request = FrameRequest();
+  request.mutable_frame()->set_micro_batch(1);
+  ASSERT_TRUE(stream_->Write(request));
+  EXPECT_EQ(WaitClosed(*down_).code(), absl::StatusCode::kDataLoss) << down_->status();
+  EXPECT_THAT(std::string(down_->status().message()), HasSubstr("the head has CRC-32C"));
+  ExpectEnd(grpc::StatusCode::DATA_LOSS);
 }
 
 // To the coordinator INVALID_ARGUMENT is the job's own fault, and ends it for good: one flipped bit did.
@@ -151,6 +172,59 @@ TEST_F(StrangePeerTest, OneThatSaysNothingIsSentAway) {
   EXPECT_TRUE(Receive(*down_).has_value());
 }
 
+// Whoever had a stage's certificate could fill all places of streams whose boundary nobody has accepted yet, for a day.
+TEST_F(StrangePeerTest, OneHostDoesNotGetThePlacesOfAll) {
+  Open();
+  SayHello();
+  struct Opened {
+    grpc::ClientContext context;
+    std::unique_ptr<Stream> stream;
+  };
+  std::vector<std::unique_ptr<Opened>> all;
+  for (size_t i = 0; i <= WaitingStreams::kMostEarlyOfHost; ++i) {
+    auto opened = std::make_unique<Opened>();
+    opened->context.set_deadline(std::chrono::system_clock::now() + kPatience);
+    opened->stream = stub_->Exchange(&opened->context);
+    v1::ExchangeRequest request;
+    v1::Hello& hello = *request.mutable_hello();
+    hello.mutable_fence()->set_job(absl::StrCat("never-", i));
+    hello.set_protocol(2);
+    hello.set_capacity(1);
+    hello.set_crc32c(ChecksumOf(hello));
+    ASSERT_TRUE(opened->stream->Write(request));
+    all.push_back(std::move(opened));
+  }
+  // One of them, whichever was read last, has no place, and it is no fault of its job.
+  int refused = 0;
+  std::string reason;
+  std::vector<std::thread> readers;
+  std::mutex mutex;
+  std::condition_variable changed;
+  for (const auto& opened : all) {
+    readers.emplace_back([&, opened = opened.get()] {
+      v1::ExchangeResponse response;
+      while (opened->stream->Read(&response)) {
+      }
+      const grpc::Status status = opened->stream->Finish();
+      std::lock_guard<std::mutex> lock(mutex);
+      if (status.error_code() != grpc::StatusCode::UNAVAILABLE) return;
+      ++refused;
+      reason = status.error_message();
+      changed.notify_all();
+    });
+  }
+  {
+    std::unique_lock<std::mutex> lock(mutex);
+    EXPECT_TRUE(changed.wait_for(lock, kPatience, [&] { return refused > 0; }));
+  }
+  for (const auto& opened : all) opened->context.TryCancel();
+  for (std::thread& reader : readers) reader.join();
+  EXPECT_EQ(refused, 1);
+  EXPECT_THAT(reason, HasSubstr("16 of them from ipv4:127.0.0.1"));
+  context_.TryCancel();
+  End();
+}
+
 TEST_F(StrangePeerTest, OneThatLeavesAfterItsHelloEndsTheLink) {
   Open();
   SayHello();
@@ -169,20 +243,18 @@ TEST_F(StrangePeerTest, AFrameInPlaceOfTheHelloIsRefused) {
 TEST_F(StrangePeerTest, AnotherProtocolVersionIsRefusedByName) {
   Open();
   v1::ExchangeRequest request;
-  request.mutable_hello()->set_protocol(2);
+  request.mutable_hello()->set_protocol(1);
   request.mutable_hello()->set_capacity(1);
   ASSERT_TRUE(stream_->Write(request));
   const grpc::Status status = End();
   EXPECT_EQ(status.error_code(), grpc::StatusCode::FAILED_PRECONDITION);
-  EXPECT_THAT(status.error_message(), HasSubstr("protocol 2"));
+  EXPECT_THAT(status.error_message(), HasSubstr("protocol 1"));
 }
 
 TEST_F(StrangePeerTest, StaleFramesAreCountedAndCredited) {
   Open();
   SayHello();
-  v1::ExchangeRequest request = FrameRequest();
-  request.mutable_frame()->set_generation(1);
-  ASSERT_TRUE(stream_->Write(request));
+  ASSERT_TRUE(stream_->Write(FrameRequest(1)));
   v1::ExchangeResponse response;
   ASSERT_TRUE(stream_->Read(&response));
   EXPECT_EQ(response.credit().messages(), 1u);

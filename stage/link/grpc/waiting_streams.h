@@ -1,0 +1,64 @@
+// WaitingStreams: streams that neighbours opened and that belong to no link yet: those that have not said their hello, and
+// early ones, whose boundary nobody has accepted yet.
+// Ownership: shares the streams.
+// Threads:   none of its own; the connector calls it under its mutex and refuses streams outside of it.
+// Errors:    UNAVAILABLE where there is no place: the peer tries again. RESOURCE_EXHAUSTED would say that its job is too
+//            large.
+#ifndef STAGECOACH_STAGE_LINK_GRPC_WAITING_STREAMS_H_
+#define STAGECOACH_STAGE_LINK_GRPC_WAITING_STREAMS_H_
+
+#include <chrono>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "stage/link/grpc/frame_codec.h"
+#include "stage/link/grpc/server_stream.h"
+
+namespace stagecoach {
+
+class WaitingStreams {
+ public:
+  using SteadyTime = std::chrono::steady_clock::time_point;
+  using StreamPointer = std::shared_ptr<ServerStream>;
+  // A stage has one upstream neighbour for each job that it is about to load, so few are early by right. Who fills a
+  // host's places with hellos of jobs that never come leaves those of other hosts.
+  static constexpr size_t kMostSilent = 1024, kMostEarly = 64, kMostEarlyOfHost = 16;
+
+  struct Early {
+    StreamPointer stream;
+    LinkHello hello;
+    SteadyTime deadline;
+    std::string host;
+  };
+  struct Refused {
+    StreamPointer stream;
+    absl::Status reason;
+  };
+
+  absl::Status AddSilent(const StreamPointer& stream, SteadyTime deadline);
+  bool TakeSilent(ServerStream* stream);  // false: it is none, or not any more
+  absl::Status AddEarly(const StreamPointer& stream, const LinkHello& hello, SteadyTime deadline);
+  std::optional<Early> TakeEarly(const BoundaryId& boundary);
+  bool HasEarly(const BoundaryId& boundary) const { return early_.contains(boundary); }
+  void Forget(ServerStream* stream);  // it ended
+  // Those whose time is over; the seconds are for their texts.
+  std::vector<Refused> TakeLate(SteadyTime now, double connect_seconds, double hello_seconds);
+  std::vector<StreamPointer> TakeAll();
+  SteadyTime Next(SteadyTime otherwise) const;  // when one is late
+
+ private:
+  struct Silent {
+    StreamPointer stream;
+    SteadyTime deadline;
+  };
+  std::map<ServerStream*, Silent> silent_;
+  std::map<BoundaryId, Early> early_;
+};
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_STAGE_LINK_GRPC_WAITING_STREAMS_H_
