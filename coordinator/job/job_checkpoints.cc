@@ -9,6 +9,25 @@
 #include "plan/training_state.h"
 
 namespace stagecoach {
+namespace {
+
+// Full, away, read-only, broken: whoever runs the cluster mends it, and the job is none the worse. That it ends with its
+// result unwritten would be.
+bool IsOfTheDisk(const absl::Status& status) {
+  switch (status.code()) {
+    case absl::StatusCode::kUnavailable:
+    case absl::StatusCode::kResourceExhausted:
+    case absl::StatusCode::kDataLoss:
+    case absl::StatusCode::kPermissionDenied:
+    case absl::StatusCode::kAlreadyExists:
+    case absl::StatusCode::kNotFound:
+      return true;
+    default:
+      return false;
+  }
+}
+
+}  // namespace
 
 void JobTransition::On(const SaveRequested&) { state_.save_requested = true; }
 
@@ -48,11 +67,7 @@ void JobTransition::On(const ShardWritten& event) {
   if (!Answered(Activity::kWriteShards, event.fence, event.stage)) return;
   if (event.shard.ok()) {
     state_.slots[event.stage].shard = *event.shard;
-  } else if (absl::IsResourceExhausted(event.shard.status()) ||
-             absl::IsDataLoss(event.shard.status()) ||
-             absl::IsPermissionDenied(event.shard.status()) ||
-             absl::IsAlreadyExists(event.shard.status()) ||
-             absl::IsNotFound(event.shard.status())) {
+  } else if (IsOfTheDisk(event.shard.status()) && !absl::IsUnavailable(event.shard.status())) {
     // The disk's fault: training can go on. The others' answers are awaited all the same, for the
     // folder can only go once nobody writes into it.
     if (state_.checkpoint_error.ok()) {
@@ -149,13 +164,15 @@ void JobTransition::CheckpointFailed(const absl::Status& status) {
   Record(JobRecord::Kind::kCheckpoint, text).step_seconds =
       now_.seconds - state_.checkpoint_started_seconds;
   if (state_.step < last_step()) return Continue();
-  if (absl::IsUnavailable(status)) return Recover(text);
   const std::string kept =
       state_.last_checkpoint_step >= 0
           ? absl::StrCat("the one of step ", state_.last_checkpoint_step, " is kept")
           : "there is no earlier one";
-  Fail(Annotate(status, absl::StrCat("the last checkpoint, at step ", state_.step,
-                                     ", could not be written; ", kept)));
+  const std::string last =
+      absl::StrCat("the last checkpoint, at step ", state_.step, ", could not be written; ", kept);
+  if (!IsOfTheDisk(status)) return Fail(Annotate(status, last));
+  Recover(absl::StrCat(last, ": ", status.ToString(),
+                       "; it is tried until the folder of checkpoints has room and answers"));
 }
 
 void JobTransition::DropCheckpoint() {
@@ -174,8 +191,8 @@ void JobTransition::On(const WeightsExported& event) {
   if (const absl::Status& status = event.result.status(); !status.ok()) {
     const absl::Status failed = Annotate(status, "export of the weights");
     // Away, or the checkpoint is broken by now: the one before it leads here, too.
-    const bool again = absl::IsUnavailable(status) || absl::IsDataLoss(status);
-    return again ? Recover(absl::StrCat(Context(), ", ", failed.ToString())) : Fail(failed);
+    return IsOfTheDisk(status) ? Recover(absl::StrCat(Context(), ", ", failed.ToString()))
+                               : Fail(failed);
   }
   state_.weights_digest = event.result->digest;
   state_.weights_folder = event.result->folder;
