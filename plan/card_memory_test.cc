@@ -126,6 +126,24 @@ TEST(CardMemory, TheForecastCountsBothWorkspaces) {
       << "own kernels store no matrices";
 }
 
+TEST(CardMemory, TheForecastCountsThePaddingOfLogits) {
+  const auto programs = MakeSchedule({.stages = 1, .micro_batches = 1}).programs;
+  const auto beside_host = [&](int64_t vocabulary) {
+    const Network model = *ExpandModel(GptSpec{.layers = 1,
+                                               .width = 384,
+                                               .heads = 6,
+                                               .context = kCardContext,
+                                               .vocabulary = vocabulary},
+                                       Precision::kBfloat16);
+    StageMemoryQuery query{
+        .last_layer = static_cast<int>(model.layers.size()), .batch_size = 64, .micro_batches = 1};
+    const int64_t host = ForecastStageMemory(model, programs, 0, query).activations;
+    query.card = CardProfile{};
+    return ForecastStageMemory(model, programs, 0, query).activations - host;
+  };
+  EXPECT_EQ(beside_host(513) - beside_host(512), 64 * kCardContext * (520 - 513) * 2);
+}
+
 TEST(CardMemory, OfAbsurdSizesIsTooMuchNotNegative) {
   const int64_t most = std::numeric_limits<int64_t>::max();
   StageMemoryQuery query{.first_layer = 1,

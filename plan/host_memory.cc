@@ -78,28 +78,38 @@ ConvolutionExtents ExtentsOf(const LayerLists& lists, const Call& call) {
           .out = places[2]};
 }
 
+int64_t OperandBytes(const ConvolutionExtents& e) {
+  const int64_t places = e.places.height * e.places.width;
+  return kFloat * (e.image.height * e.image.width * e.in + places * e.out);
+}
+
 // A call by Winograd's filtering: its tiles, and in bfloat16 its operands widened.
 int64_t WinogradBytes(const ConvolutionExtents& e, int64_t samples, bool widens) {
   const int64_t images = WinogradImages(samples, e.places.height * e.places.width);
   const int64_t room = WinogradRoomBytes(e, images);
   if (!widens) return room;
-  const int64_t operands =
-      e.image.height * e.image.width * e.in + e.places.height * e.places.width * e.out;
-  return SaturatingAdd(room, SaturatingMultiply(images * kFloat, operands));
+  return SaturatingAdd(room, SaturatingMultiply(images, OperandBytes(e)));
 }
 
+// Shares are packed weights, and so is the sum that a share of several calls has beside. In bfloat16 operands are widened as
+// they are read, and beside a packing that is not kept there is the weight in floats.
 void Raise(const LayerLists& lists, const Call& call, int64_t samples, bool widens,
            Workspace* most) {
-  int64_t weight = lists.value(call.inputs[1]).type.shape.elements() * kFloat;
+  const Shape& shape = lists.value(call.inputs[1]).type.shape;
   const Shape& made = lists.value(call.outputs[0]).type.shape;
   const ConvolutionExtents extents = ExtentsOf(lists, call);
+  int64_t weight = PackedBytes(call, shape), room = kScratchBytes;
   if (SuitsWinograd(StepsOf(call), extents)) {
     weight = 9 * kFloat * WholeLanes(extents.in) * WholeLanes(extents.out);
-    // A share of several calls has a sum beside.
-    const int64_t room = SaturatingAdd(WinogradBytes(extents, samples, widens), weight);
-    most->room = std::max(most->room, room);
+    room = SaturatingAdd(WinogradBytes(extents, samples, widens), weight);
+  } else if (widens) {
+    const int64_t operands =
+        std::min(kMostWidenedBytes, SaturatingMultiply(samples, OperandBytes(extents)));
+    room = SaturatingAdd(room + operands, weight);
   }
-  const int64_t shares = SaturatingMultiply(weight, SharesOfSamples(samples, made[0] * made[1]));
+  most->room = std::max(most->room, room);
+  int64_t shares = SaturatingMultiply(weight, SharesOfSamples(samples, made[0] * made[1]));
+  if (widens) shares = std::max(shares, SaturatingAdd(weight, shape.elements() * kFloat));
   most->shares = std::max(most->shares, shares);
 }
 
@@ -114,8 +124,7 @@ int64_t HostWorkspaceBytes(const Network& model, int first, int last, int64_t sa
       Raise(lists, listed.call, samples, model.precision == Precision::kBfloat16, &most);
     }
   }
-  if (most.shares == 0) return 0;
-  return SaturatingAdd(most.shares, std::max(most.room, kScratchBytes));
+  return SaturatingAdd(most.shares, most.room);
 }
 
 int64_t PackedWeightBytes(const Network& model, int first, int last) {
@@ -154,19 +163,22 @@ HostForecast ForecastOnHost(const JobSpec& spec, const Network& model,
 }
 
 SpareMemory SpareOfProfile(const JobSpec& spec, const Network& model, int64_t limit) {
-  if (limit <= 0) return {.rooms = std::numeric_limits<int64_t>::max()};
+  if (limit <= 0) return {true, std::numeric_limits<int64_t>::max()};
   const int64_t samples = MicroBatchSize(spec.training.batch_size, spec.training.micro_batches, 0);
   const Schedule schedule = MakeSchedule({.kind = "gpipe", .stages = 1, .micro_batches = 1});
   const int layers = static_cast<int>(model.layers.size());
-  int64_t most = 0;
+  int64_t most = 0, packed = 0;
   for (int layer = 0; layer < layers; ++layer) {
     const StageMemory one = ForecastStageMemory(
         model, schedule.programs, 0,
         {.first_layer = layer, .last_layer = layer + 1, .batch_size = samples, .micro_batches = 1});
     most = std::max(most, one.total());
+    packed = std::max(packed, PackedWeightBytes(model, layer, layer + 1));
   }
   const int64_t needed = SaturatingAdd(most, HostWorkspaceBytes(model, 0, layers, samples));
-  return {.rooms = std::max<int64_t>(0, limit - std::min(limit, needed)) / 2};
+  const int64_t left = std::max<int64_t>(0, limit - std::min(limit, needed)) / 2;
+  const bool keeps = packed <= left;
+  return {keeps, keeps ? left - packed : left};
 }
 
 }  // namespace stagecoach

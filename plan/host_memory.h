@@ -35,8 +35,8 @@ HostForecast ForecastOnHost(const JobSpec& spec, const Network& model,
                             std::span<const StageProgram> programs,
                             std::span<const StageProgram> evaluation, int stage, int first,
                             int last, int64_t limit);
-// While layers are profiled, one at a time: rooms for as many threads as in training, so that a convolution is timed with as
-// many as other operations are. Half of what the largest layer leaves, for what is made up as its inputs.
+// While layers are profiled, one at a time: packings that are kept and rooms for further threads, as in training, so that a
+// convolution is timed as it will run. Half of what the largest layer leaves, for what is made up as its inputs.
 SpareMemory SpareOfProfile(const JobSpec& spec, const Network& model, int64_t limit);
 
 }  // namespace stagecoach

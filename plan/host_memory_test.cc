@@ -84,6 +84,22 @@ TEST(HostMemory, HasTheWidenedOperandsOfAWinogradConvolutionInBfloat16) {
             HostWorkspaceBytes(*ExpandModel(spec), 1, 2, 8) + 4 * 4 * 256 * (64 + 64));
 }
 
+// 1x1 from 192 to 64 channels on 8x8 places, direct: four samples are a share, whose sum a share of several calls has
+// beside; all four are widened, and the weight beside its packing where that is not kept.
+TEST(HostMemory, HasWhatDirectConvolutionsWidenInBfloat16) {
+  AmoebanetDSpec spec;
+  spec.image = {32, 32, 3};
+  spec.classes = 10;
+  spec.layers = 3;
+  spec.filters = 16;
+  spec.stem = AmoebanetStem::kSmall;
+  const int64_t weight = 4 * 192 * 64, operands = 4 * 64 * (192 + 64);
+  const Network network = *ExpandModel(spec, Precision::kBfloat16);
+  EXPECT_EQ(HostWorkspaceBytes(network, 5, 6, 4), 2 * weight + kScratch + 4 * operands + weight);
+  EXPECT_EQ(HostWorkspaceBytes(network, 5, 6, 12), 3 * weight + kScratch + 12 * operands + weight);
+  EXPECT_EQ(HostWorkspaceBytes(network, 5, 6, 4096), 8 * weight + kScratch + (16 << 20) + weight);
+}
+
 TEST(HostMemory, WhileProfilingThereAreRoomsFromWhatTheLargestLayerLeaves) {
   const Network network =
       *ExpandModel(ResnetSpec{.image = {16, 16, 3}, .classes = 10, .depth = 8, .width = 64});
@@ -94,6 +110,9 @@ TEST(HostMemory, WhileProfilingThereAreRoomsFromWhatTheLargestLayerLeaves) {
   const int64_t room = HostWorkspaceBytes(network, 1, 2, 4);
   EXPECT_GT(SpareOfProfile(spec, network, int64_t{1} << 30).rooms, 8 * room);
   EXPECT_EQ(SpareOfProfile(spec, network, 0).rooms, std::numeric_limits<int64_t>::max());
+  EXPECT_TRUE(SpareOfProfile(spec, network, 0).packed_weights) << "as in training";
+  EXPECT_TRUE(SpareOfProfile(spec, network, int64_t{1} << 30).packed_weights);
+  EXPECT_FALSE(SpareOfProfile(spec, network, 1 << 20).packed_weights);
 }
 
 TEST(HostMemory, HasAPackingOfEachWeightForwardAndOneBackward) {

@@ -12,6 +12,7 @@
 #include "base/check.h"
 #include "network/cell_memory.h"
 #include "network/cost.h"
+#include "network/padded_output.h"
 #include "network/tied.h"
 #include "plan/card_memory.h"
 #include "plan/cost_model.h"
@@ -413,6 +414,9 @@ StageMemory ForecastStageMemory(const Network& model, std::span<const StageProgr
             : 0;
     memory.activations =
         SaturatingAdd(memory.activations, SaturatingAdd(kCardWorkspaceBytes, attention));
+    memory.activations =
+        SaturatingAdd(memory.activations,
+                      PaddingBytes(model, query.first_layer, query.last_layer, query.batch_size));
   }
   return memory;
 }

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <memory>
 #include <optional>
+#include <tuple>
 #include <utility>
 
 #include "base/status.h"
@@ -47,10 +48,12 @@ absl::StatusOr<double> CallTimer::Round(const std::function<void(int64_t)>& run,
   const double start = Now();
   for (int64_t i = 0; i < runs; ++i) run(next_++);
   if (marks) backend_.MarkTime();
-  RETURN_IF_ERROR(backend_.Synchronize());
+  const absl::Status status = backend_.Synchronize();
   const double waited = Now() - start;
+  const std::vector<int64_t> times =
+      backend_.TakeTimes();  // of a run that failed, too: they are not the next one's
+  RETURN_IF_ERROR(status);
   if (!marks) return waited / static_cast<double>(runs);
-  const std::vector<int64_t> times = backend_.TakeTimes();
   if (times.size() != 2) return absl::InternalError("the device's clock has not two marks");
   return static_cast<double>(times[1] - times[0]) * 1e-9 / static_cast<double>(runs);
 }
@@ -84,12 +87,13 @@ absl::StatusOr<TimedCall> CallTimer::Time(const NetworkCall& call, int64_t sampl
   std::vector<std::unique_ptr<Set>> all;
   for (int64_t i = 0; i < sets; ++i) {
     auto set = std::make_unique<Set>();
-    for (const auto& [types, tensors, places] :
-         {std::tuple(&call.types.inputs, &set->inputs, &set->in),
-          std::tuple(&call.types.outputs, &set->outputs, &set->out),
-          std::tuple(&call.types.adds, &set->adds, &set->sums)}) {
-      for (const ValueType& type : *types) {
-        ASSIGN_OR_RETURN(Tensor tensor, make_.Operand(type, samples, activation, classes));
+    for (const auto& [types, tensors, places, padded] :
+         {std::tuple(&call.types.inputs, &set->inputs, &set->in, call.padded_input),
+          std::tuple(&call.types.outputs, &set->outputs, &set->out, call.padded_output),
+          std::tuple(&call.types.adds, &set->adds, &set->sums, false)}) {
+      for (size_t n = 0; n < types->size(); ++n) {
+        ASSIGN_OR_RETURN(Tensor tensor, make_.Operand((*types)[n], samples, activation, classes,
+                                                      padded && n == 0));
         tensors->push_back(std::move(tensor));
       }
       *places = PlacesOf(*tensors);

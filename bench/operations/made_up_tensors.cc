@@ -24,7 +24,7 @@ absl::StatusOr<Tensor> MadeUpTensors::New(DType dtype, const Shape& shape) {
   return MakeTensor(backend_.allocator(), MemoryKind::kActivations, dtype, shape);
 }
 
-absl::StatusOr<Tensor> MadeUpTensors::Numbers(DType dtype, const Shape& shape) {
+absl::Status MadeUpTensors::FillWithPattern(const Tensor& tensor) {
   if (!pattern_.valid()) {
     std::vector<float> values(kPattern);
     for (size_t i = 0; i < values.size(); ++i) values[i] = UniformValue(i);
@@ -33,13 +33,17 @@ absl::StatusOr<Tensor> MadeUpTensors::Numbers(DType dtype, const Shape& shape) {
     RETURN_IF_ERROR(backend_.Synchronize());
     pattern_ = std::move(pattern);
   }
-  ASSIGN_OR_RETURN(Tensor tensor, New(dtype, shape));
   const int64_t all = tensor.elements();
   for (int64_t first = 0; first < all; first += kPattern) {
     const Shape part{std::min(kPattern, all - first)};
     backend_.Convert(pattern_.Slice(0, part), tensor.Slice(first, part));
   }
-  RETURN_IF_ERROR(backend_.Synchronize());
+  return backend_.Synchronize();
+}
+
+absl::StatusOr<Tensor> MadeUpTensors::Numbers(DType dtype, const Shape& shape) {
+  ASSIGN_OR_RETURN(Tensor tensor, New(dtype, shape));
+  RETURN_IF_ERROR(FillWithPattern(tensor));
   return tensor;
 }
 
@@ -57,7 +61,7 @@ absl::StatusOr<Tensor> MadeUpTensors::Ids(const Shape& shape, int64_t classes) {
 }
 
 absl::StatusOr<Tensor> MadeUpTensors::Operand(const ValueType& type, int64_t samples,
-                                              DType activation, int64_t classes) {
+                                              DType activation, int64_t classes, bool padded) {
   const Shape shape = RuntimeShape(type, samples);
   switch (type.element) {
     case Element::kIds:
@@ -68,7 +72,14 @@ absl::StatusOr<Tensor> MadeUpTensors::Operand(const ValueType& type, int64_t sam
     case Element::kFloat32:
       break;
   }
-  return Numbers(ElementDType(type.element, activation), shape);
+  const DType dtype = ElementDType(type.element, activation);
+  if (!padded) return Numbers(dtype, shape);
+  ASSIGN_OR_RETURN(Tensor tensor,
+                   MakePaddedTensor(backend_.allocator(), MemoryKind::kActivations, dtype, shape,
+                                    backend_.LogitsStride(shape.back(), dtype)));
+  const int64_t whole = shape[0] * tensor.row_stride();
+  RETURN_IF_ERROR(FillWithPattern(Tensor(tensor.buffer(), dtype, Shape{whole})));
+  return tensor;
 }
 
 }  // namespace stagecoach

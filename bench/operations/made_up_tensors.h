@@ -22,12 +22,13 @@ class MadeUpTensors {
   absl::StatusOr<Tensor> Numbers(DType dtype, const Shape& shape);
   // Below `classes`, few of them often, as the bytes and words of a text: classes * u^4 of a uniform u.
   absl::StatusOr<Tensor> Ids(const Shape& shape, int64_t classes);
-  // An operand of a call. classes: of ids.
+  // An operand of a call. classes: of ids. padded: with rows as far apart as the back end wants those of logits.
   absl::StatusOr<Tensor> Operand(const ValueType& type, int64_t samples, DType activation,
-                                 int64_t classes);
+                                 int64_t classes, bool padded = false);
 
  private:
   absl::StatusOr<Tensor> New(DType dtype, const Shape& shape);
+  absl::Status FillWithPattern(const Tensor& tensor);
 
   Backend& backend_;
   Tensor pattern_;  // on the device

@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/check.h"
+#include "network/padded_output.h"
 #include "operations/catalogue.h"
 #include "operations/loss_types.h"
 
@@ -20,21 +23,31 @@ std::string TypesText(const std::vector<ValueType>& types) {
 
 class CallCounter {
  public:
-  void Count(const Call& call, CallTypes types) {
+  void Count(const Call& call, CallTypes types, bool padded_input, bool padded_output) {
     Attributes attributes = call.attributes;
     if (attributes.Find("draw") != nullptr) attributes.Set("draw", int64_t{0});
     const std::string key = absl::StrCat(call.operation, "|", FormatAttributes(attributes), "|",
                                          TypesText(types.inputs), "|", TypesText(types.outputs),
-                                         "|", TypesText(types.adds));
+                                         "|", TypesText(types.adds), padded_input, padded_output);
     const auto [found, added] = places_.emplace(key, calls_.size());
     if (added) {
-      calls_.push_back(
-          {{.operation = call.operation, .attributes = call.attributes}, std::move(types), 0});
+      calls_.push_back({{.operation = call.operation, .attributes = call.attributes},
+                        std::move(types),
+                        0,
+                        padded_input,
+                        padded_output});
     }
     ++calls_[found->second].times;
   }
-  void Count(const LayerLists& lists, const CallList& list) {
-    for (const ListedCall& listed : list.calls) Count(listed.call, lists.TypesOf(listed.call));
+  // padded: the value among them whose rows are, and its gradient.
+  void Count(const LayerLists& lists, const CallList& list, const std::vector<ValueId>& padded) {
+    const auto is_padded = [&](const std::vector<ValueId>& operands) {
+      return !operands.empty() && std::count(padded.begin(), padded.end(), operands[0]) > 0;
+    };
+    for (const ListedCall& listed : list.calls) {
+      const Call& call = listed.call;
+      Count(call, lists.TypesOf(call), is_padded(call.inputs), is_padded(call.outputs));
+    }
   }
   std::vector<NetworkCall> Take() { return std::move(calls_); }
 
@@ -55,18 +68,26 @@ void CountLoss(const Network& network, CallCounter& counter) {
       OperationNamed(call.operation).Types(call.attributes, types.inputs, types.adds);
   CHECK_OK(outputs.status());
   types.outputs = *outputs;
-  counter.Count(call, std::move(types));
+  const bool padded = PaddableOutput(network, network.layers.back()).has_value();
+  counter.Count(call, std::move(types), padded, padded);
+}
+
+std::vector<ValueId> PaddedValues(const Network& network, const NetworkLayer& layer) {
+  const std::optional<ValueId> y = PaddableOutput(network, layer);
+  if (!y.has_value()) return {};
+  return {*y, layer.lists->output_gradients[0]};
 }
 
 }  // namespace
 
 std::vector<NetworkCall> NetworkCalls(const Network& network) {
   CallCounter counter;
-  for (const NetworkLayer& layer : network.layers)
-    counter.Count(*layer.lists, layer.lists->forward);
+  for (const NetworkLayer& layer : network.layers) {
+    counter.Count(*layer.lists, layer.lists->forward, PaddedValues(network, layer));
+  }
   CountLoss(network, counter);
   for (auto layer = network.layers.rbegin(); layer != network.layers.rend(); ++layer) {
-    counter.Count(*layer->lists, layer->lists->backward);
+    counter.Count(*layer->lists, layer->lists->backward, PaddedValues(network, *layer));
   }
   return counter.Take();
 }

@@ -18,6 +18,8 @@ struct NetworkCall {
   Call call;  // operation and attributes; its operands are `types`
   CallTypes types;
   int64_t times = 0;  // of it in forward and backward of one micro-batch, nothing recomputed
+  // Rows of input 0 or output 0 are padded where the back end wants that (network/padded_output.h).
+  bool padded_input = false, padded_output = false;
 };
 
 // Of the forward, the backward and the loss with its gradient, in the order in which they come. Two calls are of one

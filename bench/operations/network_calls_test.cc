@@ -69,6 +69,17 @@ TEST(NetworkCalls, CountEveryOperandOnceAndWhatIsAddedToTwice) {
   EXPECT_EQ(LeastBytes(gradient, 3, DType::kBF16), 4 * 12 + 2 * 12 * 8 + 2 * 4 * 8 * (12 + 4));
 }
 
+TEST(NetworkCalls, KnowWhichOperandsMayHavePaddedRows) {
+  const GptSpec gpt{.layers = 1, .width = 8, .heads = 2, .context = 4, .vocabulary = 100};
+  int inputs = 0, outputs = 0;
+  for (const NetworkCall& call : NetworkCalls(*ExpandModel(gpt))) {
+    inputs += call.padded_input;
+    outputs += call.padded_output;
+  }
+  EXPECT_EQ(inputs, 3) << "of the loss and of both gradients of the head";
+  EXPECT_EQ(outputs, 2) << "of the head and of the loss";
+}
+
 TEST(NetworkCalls, AreBoundedByTheSlowerOfArithmeticAndMemory) {
   EXPECT_DOUBLE_EQ(FloorSeconds(2e12, 1e9, 1e12, 1e12), 2.0);
   EXPECT_DOUBLE_EQ(FloorSeconds(0, 3e12, 1e12, 1e12), 3.0);

@@ -19,12 +19,11 @@ bool IsUsable(const LayerProfile& layer) {
          std::isfinite(layer.backward_seconds) && layer.backward_seconds >= 0;
 }
 
-// A folder that cannot be listed or read now. Of a job that has run, the rights were good, and so was the checkpoint of
-// another job that it began at.
+// A folder that cannot be listed or read now. Of a job that has run the rights were good. A checkpoint of another job that
+// is broken stays so.
 bool IsOfTheStorage(const absl::Status& status, bool own, bool has_run) {
   return absl::IsUnavailable(status) || absl::IsResourceExhausted(status) ||
-         (absl::IsDataLoss(status) && (own || has_run)) ||
-         (absl::IsPermissionDenied(status) && has_run);
+         (absl::IsDataLoss(status) && own) || (absl::IsPermissionDenied(status) && has_run);
 }
 
 }  // namespace
@@ -115,7 +114,13 @@ void JobTransition::TakeManifest(const FoundCheckpoint& found) {
     state_.last_checkpoint_step = static_cast<int64_t>(found.ref.step);
     state_.last_checkpoint_bytes = 0;
     for (const ShardInfo& shard : manifest.shards) state_.last_checkpoint_bytes += shard.bytes;
-    if (state_.step >= last_step()) {  // all is done but the export
+    if (state_.step >=
+        last_step()) {  // all is done but the export, which needs no stage and may wait for room
+      for (const StageSlot& slot : state_.slots) {
+        actions_.push_back(SendRelease{slot.stage.address, FenceOf(state_)});
+      }
+      ReleaseLeft();
+      state_.slots.clear();
       Enter(JobPhase::kFinishing, state_.reached_text);
       return Export();
     }
@@ -133,8 +138,8 @@ void JobTransition::TakeManifest(const FoundCheckpoint& found) {
 void JobTransition::WaitForStages() {
   state_.activity = Activity::kWaitStages;
   state_.stall_seconds = 0;
-  // Submitted jobs wait as long as they are only queued; see StagesShort.
-  const bool limited = state_.phase == JobPhase::kRecovering;
+  // Jobs that never ran wait as long as they are only queued; see StagesShort.
+  const bool limited = state_.phase == JobPhase::kRecovering && HasRun();
   state_.deadline_seconds =
       limited ? now_.seconds + spec().pipeline.replacement_timeout_seconds : 0;
 }
@@ -152,7 +157,7 @@ void JobTransition::On(const StagesShort& event) {
   }
   state_.ready_stages = event.ready;
   Enter(state_.phase, message);
-  if (state_.phase != JobPhase::kSubmitted) return;
+  if (HasRun()) return;
   // Time runs only while the fleet itself is too small, not while the job is queued behind others.
   if (event.alive >= event.needed) {
     state_.deadline_seconds = 0;

@@ -113,6 +113,9 @@ class Backend {
   // For the job at hand too: what its stage has beside what the job needs. Until it is said, and behind EndCell: all where
   // the memory has no limit, else none.
   virtual void UseSpareMemory(const SpareMemory&) {}
+  // From one row of a training's logits to the next (network/padded_output.h), for kernels that are faster where rows
+  // begin at certain addresses.
+  virtual int64_t LogitsStride(int64_t columns, DType) const { return columns; }
   // Makes a call of an operation ready to be run again and again on tensors of these types; the back
   // end outlives the kernel. `activation`: the type that Element::kActivation has. Errors: UNIMPLEMENTED
   // without a kernel for it, naming operation and back end; what a kernel cannot do with these types.

@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
+#include "network/padded_output.h"
 #include "plan/host_memory.h"
 #include "stage/cell/cell.h"
 
@@ -43,6 +44,23 @@ absl::StatusOr<Tensor> OnDevice(const std::vector<T>& values, DType dtype, const
   return tensor;
 }
 
+// Training hands the head a gradient whose rows are as far apart as those of its logits.
+bool IsPadded(const Network& network, WireId id) {
+  return id == network.objective.output &&
+         PaddableOutput(network, network.layers.back()).has_value();
+}
+
+absl::StatusOr<Tensor> Padded(DType dtype, const Shape& shape, int64_t stride, Backend& backend) {
+  ASSIGN_OR_RETURN(Tensor tensor, MakePaddedTensor(backend.allocator(), MemoryKind::kActivations,
+                                                   dtype, shape, stride));
+  const Shape whole{shape[0] * stride};
+  ASSIGN_OR_RETURN(const Tensor numbers,
+                   OnDevice(OrdinaryNumbers(whole.elements()), DType::kF32, whole, backend));
+  backend.Convert(numbers, Tensor(tensor.buffer(), dtype, whole));
+  RETURN_IF_ERROR(backend.Synchronize());
+  return tensor;
+}
+
 // What could lie on that wire.
 absl::StatusOr<Tensor> MadeUp(const Network& network, WireId id, int64_t samples,
                               Backend& backend) {
@@ -52,9 +70,13 @@ absl::StatusOr<Tensor> MadeUp(const Network& network, WireId id, int64_t samples
     const int64_t classes = network.IsInput(id) ? network.input(id).classes : 1;
     return OnDevice(OrdinaryIds(shape.elements(), classes), DType::kI32, shape, backend);
   }
+  const DType dtype = ElementDType(type.element, ComputeDType(network.precision));
+  if (IsPadded(network, id)) {
+    const int64_t stride = backend.LogitsStride(shape.back(), dtype);
+    if (stride != shape.back()) return Padded(dtype, shape, stride, backend);
+  }
   ASSIGN_OR_RETURN(Tensor tensor,
                    OnDevice(OrdinaryNumbers(shape.elements()), DType::kF32, shape, backend));
-  const DType dtype = ElementDType(type.element, ComputeDType(network.precision));
   if (dtype == DType::kF32) return tensor;
   ASSIGN_OR_RETURN(Tensor converted,
                    MakeTensor(backend.allocator(), MemoryKind::kActivations, dtype, shape));

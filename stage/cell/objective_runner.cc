@@ -106,9 +106,11 @@ absl::StatusOr<Tensor> ObjectiveRunner::TrainOne(Compared& compared, const Forwa
   ASSIGN_OR_RETURN(Tensor sums, NextSums(training_, context.micro_batch, &compared));
   Tensor gradient = output;
   if (!compared.overwrites) {
-    ASSIGN_OR_RETURN(gradient, MakeTensor(backend_.allocator(), MemoryKind::kActivations,
-                                          ElementDType(training_.gradient.element, dtype_),
-                                          RuntimeShape(training_.gradient, context.sequences)));
+    const Shape shape = RuntimeShape(training_.gradient, context.sequences);
+    const int64_t stride = output.padded() ? output.row_stride() : shape.back();
+    ASSIGN_OR_RETURN(gradient, MakePaddedTensor(backend_.allocator(), MemoryKind::kActivations,
+                                                ElementDType(training_.gradient.element, dtype_),
+                                                shape, stride));
   }
   std::vector<Tensor*> inputs = Inputs(&output, targets);
   inputs.push_back(&compared.scale);

@@ -4,6 +4,7 @@
 
 #include "base/check.h"
 #include "base/status.h"
+#include "network/padded_output.h"
 
 namespace stagecoach {
 absl::StatusOr<std::unique_ptr<LayerRunner>> LayerRunner::Create(const Network& model,
@@ -17,6 +18,7 @@ absl::StatusOr<std::unique_ptr<LayerRunner>> LayerRunner::Create(const Network& 
   RETURN_IF_ERROR(runner->AllocateParameters(layer.parameters, values));
   RETURN_IF_ERROR(runner->AllocateStates(layer.states));
   runner->MakeTable();
+  if (const auto output = PaddableOutput(model, layer)) runner->padded_ = &runner->At(*output);
   RETURN_IF_ERROR(Annotate(runner->PrepareLists(), layer.label));
   return runner;
 }
@@ -180,17 +182,25 @@ void LayerRunner::Clear() {
   }
 }
 
-absl::Status LayerRunner::MakeOutputs(const Step& step, int64_t samples) {
+absl::Status LayerRunner::MakeOutputs(const Step& step, const ForwardContext& context) {
   for (size_t i = 0; i < step.types.size(); ++i) {
     Tensor& output = step.outputs.place(i);
     const ValueType& type = *step.types[i];
     if (i == 0 && step.in_place != nullptr) {
-      output = step.in_place->Reshaped(RuntimeShape(type, samples));
+      output = step.in_place->Reshaped(RuntimeShape(type, context.sequences));
+      continue;
+    }
+    const Shape shape = RuntimeShape(type, context.sequences);
+    const DType dtype = ElementDType(type.element, dtype_);
+    // Who looks at an evaluation's answers wants them dense.
+    if (&output == padded_ && context.training) {
+      ASSIGN_OR_RETURN(
+          output, MakePaddedTensor(backend_.allocator(), MemoryKind::kActivations, dtype, shape,
+                                   backend_.LogitsStride(shape.back(), dtype)));
       continue;
     }
     ASSIGN_OR_RETURN(output,
-                     MakeTensor(backend_.allocator(), MemoryKind::kActivations,
-                                ElementDType(type.element, dtype_), RuntimeShape(type, samples)));
+                     MakeTensor(backend_.allocator(), MemoryKind::kActivations, dtype, shape));
   }
   return absl::OkStatus();
 }
@@ -199,7 +209,7 @@ absl::Status LayerRunner::RunSteps(const Program& program, const ForwardContext&
   const KernelContext where = {context, index_};
   for (Tensor* unused : program.unused) unused->Reset();
   for (const Step& step : program.steps) {
-    RETURN_IF_ERROR(MakeOutputs(step, context.sequences));
+    RETURN_IF_ERROR(MakeOutputs(step, context));
     step.kernel(where, {step.inputs, step.outputs, step.adds});
     for (Tensor* dropped : step.dropped) dropped->Reset();
   }

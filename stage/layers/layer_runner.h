@@ -97,7 +97,7 @@ class LayerRunner {
                               const std::vector<ValueId>& results, const std::vector<ValueId>& kept,
                               Tensors* stash);
   absl::Status RunSteps(const Program& program, const ForwardContext& context);
-  absl::Status MakeOutputs(const Step& step, int64_t samples);
+  absl::Status MakeOutputs(const Step& step, const ForwardContext& context);
   void MakeTable();
   void Clear();
 
@@ -108,8 +108,9 @@ class LayerRunner {
   std::vector<Parameter> parameters_;
   std::vector<LayerState> states_;
   Tensors accumulators_, gathered_;
-  Tensors table_;                 // by value; parameters, their gradients and states stay in it
-  std::vector<Tensor*> passing_;  // all others
+  Tensors table_;                   // by value; parameters, their gradients and states stay in it
+  std::vector<Tensor*> passing_;    // all others
+  const Tensor* padded_ = nullptr;  // whose rows are padded in training (network/padded_output.h)
   Program forward_, forward_alone_, evaluation_, backward_, input_gradient_, weight_gradient_,
       commit_;
 };

@@ -412,6 +412,7 @@ TEST_F(StageRuntimeFaultTest, AProfileHasRoomsForFurtherThreadsToo) {
   ASSERT_TRUE(profile.Get().ok());
   ASSERT_EQ(told.size(), 1u);
   EXPECT_GT(told[0].rooms, int64_t{1} << 28);
+  EXPECT_TRUE(told[0].packed_weights) << "as in training";
 }
 
 TEST_F(StageRuntimeFaultTest, AShardThatCannotBeWrittenLeavesTheStageRunning) {

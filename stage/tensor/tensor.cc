@@ -24,12 +24,14 @@ Tensor::Tensor(std::shared_ptr<Buffer> buffer, DType dtype, Shape shape)
 }
 
 Tensor Tensor::Reshaped(Shape shape) const {
+  CheckDense();
   CHECK_EQ(shape.elements(), elements_) << shape_.ToString() << " to " << shape.ToString();
   return Tensor(buffer_, dtype_, std::move(shape));
 }
 
 Tensor Tensor::Slice(int64_t first, Shape shape) const {
   CHECK(valid()) << "an empty tensor has no slices";
+  CheckDense();
   const int64_t count = shape.elements();
   CHECK(0 <= first && count <= elements_ - first)
       << shape.ToString() << " at " << first << " of " << shape_.ToString();
@@ -48,6 +50,19 @@ absl::StatusOr<Tensor> MakeTensor(Allocator& allocator, MemoryKind kind, DType d
   absl::StatusOr<std::shared_ptr<Buffer>> buffer = allocator.Allocate(bytes, kind);
   if (!buffer.ok()) return buffer.status();
   return Tensor(*std::move(buffer), dtype, std::move(shape));
+}
+
+absl::StatusOr<Tensor> MakePaddedTensor(Allocator& allocator, MemoryKind kind, DType dtype,
+                                        Shape shape, int64_t row_stride) {
+  CHECK_EQ(shape.rank(), 2) << shape.ToString();
+  CHECK_GE(row_stride, shape[1]) << shape.ToString();
+  if (row_stride == shape[1]) return MakeTensor(allocator, kind, dtype, std::move(shape));
+  absl::StatusOr<std::shared_ptr<Buffer>> buffer =
+      allocator.Allocate(shape[0] * row_stride * DTypeSize(dtype), kind);
+  if (!buffer.ok()) return buffer.status();
+  Tensor tensor(*std::move(buffer), dtype, std::move(shape));
+  tensor.row_stride_ = row_stride;
+  return tensor;
 }
 
 }  // namespace stagecoach

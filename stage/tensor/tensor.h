@@ -2,8 +2,8 @@
 // Ownership: copies share the buffer; the last one returns it to the allocator. Whoever created the
 //            tensor may write it until it hands it on; after that it is read-only by agreement.
 // Threads:   handles are thread-compatible, the buffer's life is thread-safe.
-// Units and shapes: row-major, no strides; activations are [rows, width], rows = sequences *
-//            context.
+// Units and shapes: row-major, dense but for padded ones (MakePaddedTensor); activations are [rows, width], rows =
+//            sequences * context.
 // See:       docs/ARCHITECTURE.md, "Memory".
 #ifndef STAGECOACH_STAGE_TENSOR_TENSOR_H_
 #define STAGECOACH_STAGE_TENSOR_TENSOR_H_
@@ -34,14 +34,27 @@ class Tensor {
   int64_t bytes() const { return elements_ * DTypeSize(dtype_); }
   const std::shared_ptr<Buffer>& buffer() const { return buffer_; }
 
-  std::byte* raw() const { return buffer_->data(); }
+  std::byte* raw() const {
+    CheckDense();
+    return buffer_->data();
+  }
   // Device address; on CPU back ends the host may read it. CHECKs the element type.
   template <typename T>
   T* data() const {
     CheckType(sizeof(T));
+    return reinterpret_cast<T*>(raw());
+  }
+  std::span<std::byte> span() const { return {raw(), static_cast<size_t>(bytes())}; }
+  // Elements from one row to the next: more than the last extent where rows are padded. Everything above CHECKs that they
+  // are not, so that only who knows of strides, and asks here, gets such a tensor's address.
+  bool padded() const { return row_stride_ != 0; }
+  int64_t row_stride() const { return padded() ? row_stride_ : shape_.back(); }
+  std::byte* rows_raw() const { return buffer_->data(); }
+  template <typename T>
+  T* rows() const {
+    CheckType(sizeof(T));
     return reinterpret_cast<T*>(buffer_->data());
   }
-  std::span<std::byte> span() const { return {buffer_->data(), static_cast<size_t>(bytes())}; }
 
   Tensor Reshaped(Shape shape) const;  // same buffer; CHECKs the number of elements
   // A view of the elements from `first` on, in this tensor's place; CHECKs that they are there. Its
@@ -50,17 +63,25 @@ class Tensor {
   void Reset() { *this = Tensor(); }
 
  private:
+  friend absl::StatusOr<Tensor> MakePaddedTensor(Allocator& allocator, MemoryKind kind, DType dtype,
+                                                 Shape shape, int64_t row_stride);
   void CheckType(size_t element_size) const;
+  void CheckDense() const { CHECK(!padded()) << shape_.ToString() << " has padded rows"; }
 
   std::shared_ptr<Buffer> buffer_;
   DType dtype_ = DType::kF32;
   Shape shape_;
   int64_t elements_ = 0;
+  int64_t row_stride_ = 0;  // 0: dense
 };
 
 using Tensors = std::vector<Tensor>;
 
 absl::StatusOr<Tensor> MakeTensor(Allocator& allocator, MemoryKind kind, DType dtype, Shape shape);
+// [rows, columns] whose rows begin `row_stride` elements apart; what lies between them is never meant. As many as columns:
+// dense.
+absl::StatusOr<Tensor> MakePaddedTensor(Allocator& allocator, MemoryKind kind, DType dtype,
+                                        Shape shape, int64_t row_stride);
 
 }  // namespace stagecoach
 

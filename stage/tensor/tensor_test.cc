@@ -67,6 +67,25 @@ TEST(Tensor, SharesItsBufferWhenReshaped) {
   EXPECT_DEATH(tensor.data<double>(), "CHECK failed");
 }
 
+TEST(Tensor, PaddedRowsHaveAStrideAndAreNoDenseArray) {
+  const auto allocator = MakeHostAllocator(0);
+  const Tensor tensor = *MakePaddedTensor(*allocator, kKind, DType::kF32, Shape{3, 5}, 8);
+  EXPECT_TRUE(tensor.padded());
+  EXPECT_EQ(tensor.row_stride(), 8);
+  EXPECT_EQ(tensor.elements(), 15);
+  EXPECT_EQ(allocator->Use().total_current, 3 * 8 * 4);
+  tensor.rows<float>()[2 * 8 + 4] = 1.0f;  // the last one
+  EXPECT_DEATH(tensor.data<float>(), "padded rows");
+  EXPECT_DEATH(tensor.raw(), "padded rows");
+  EXPECT_DEATH(tensor.span(), "padded rows");
+  EXPECT_DEATH(tensor.Reshaped(Shape{15}), "padded rows");
+  EXPECT_DEATH(tensor.Slice(0, Shape{5}), "padded rows");
+  const Tensor dense = *MakePaddedTensor(*allocator, kKind, DType::kF32, Shape{3, 5}, 5);
+  EXPECT_FALSE(dense.padded());
+  EXPECT_EQ(dense.row_stride(), 5);
+  EXPECT_EQ(dense.rows<float>(), dense.data<float>());
+}
+
 TEST(Tensor, ASliceIsAViewThatKeepsTheWhole) {
   auto allocator = MakeHostAllocator(0);
   Tensor whole = *MakeTensor(*allocator, kKind, DType::kF64, Shape{5});

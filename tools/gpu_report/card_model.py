@@ -33,7 +33,6 @@ CARDS = {"h100": Card("H100 SXM", 989.5e12, 3.35e12, 80e9), "h200": Card("H200 S
 class Assumptions:
     """None of these is measured."""
     product: float = 0.70  # of the data-sheet rate: power limits the clock under large products
-    odd_product: float = 0.35  # rows of 50257 elements are not aligned to 16 bytes, which the fast loads need
     attention_forward: float = 0.50  # exponentials stand between two products; the mask leaves half-used tiles
     attention_backward: float = 0.40  # five products that share registers, and an order that repeats
     bandwidth: float = 0.85  # of HBM: plain streaming kernels seldom get more
@@ -85,9 +84,8 @@ def operations(shape, micro_batch, micro_batches):
     """Of a whole step in bfloat16 with AdamW and clipping, without dropout and recomputation."""
     rows, width, vocabulary = micro_batch * shape["context"], shape["width"], shape["vocabulary"]
     stream, count, named = 2 * rows * width, parameters(shape), min(rows, vocabulary)
-    rate = "product" if vocabulary % 8 == 0 else "odd_product"
     return (block(shape, rows, shape["layers"] * micro_batches) +
-            linear("head", rows, width, vocabulary, micro_batches, bias=False, rate=rate) +
+            linear("head", rows, width, vocabulary, micro_batches, bias=False) +
             # The logits are read again from the cache for their gradient; two sums behind them.
             [Operation("cross entropy", 0, 2 * 2 * rows * vocabulary, 3, micro_batches),
              Operation("layer norms", 0, 2 * stream, 1, micro_batches),

@@ -75,9 +75,11 @@ def read_rows(section, process, deadline, rest):
             if time.monotonic() > deadline:
                 return False
             continue
-        if text.startswith("{"):
+        try:
             line = json.loads(text)
-            section.row(name_of(line), lambda values, line=line: take(line, values))
-        else:
+            name = name_of(line)
+        except (ValueError, KeyError, TypeError):  # no line of ours, or cut short
             rest.append(text)
+            continue
+        section.row(name, lambda values, line=line: take(line, values))
     return True

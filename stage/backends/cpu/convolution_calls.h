@@ -16,7 +16,7 @@
 namespace stagecoach::cpu {
 
 inline constexpr double kMostCallFlops = 2e10;  // takes a fifth of a second and shows no progress
-inline constexpr int64_t kMostWidened = 16 << 20;  // bytes that a worker widens at a time
+inline constexpr int64_t kMostWidened = kMostWidenedBytes;
 
 // Of one image.
 struct ConvolutionSizes {

@@ -150,6 +150,21 @@ TEST(CpuBackend, ARefusedWorkspaceEndsWithTheCellThatWasRefused) {
   EXPECT_TRUE(status.ok()) << status;
 }
 
+// Cards sum a token's rows by a tree, so the rows above allow for another order; here it is the reference's.
+TEST(CpuBackend, AddsTheRowsOfATokenInTheirOrder) {
+  const auto sums = [](Backend& backend) {
+    Bench bench(backend);
+    const Tensor d_token = bench.Blank({5, 33}), d_position = bench.Blank({64, 33});
+    for (const Tensor& table : {d_token, d_position}) backend.Fill(table, 0.0f);
+    RunOn(backend, {.operation = "embedding_weight_gradient",
+                    .inputs = {bench.Indices(256, 5), bench.Normal({256, 33})},
+                    .adds = {d_token, d_position},
+                    .samples = 4});
+    return bench.Read("d_token", d_token).values;
+  };
+  EXPECT_EQ(sums(*MakeCpuBackend({.threads = 2})), sums(*MakeReferenceBackend({})));
+}
+
 TEST(CpuBackend, HasTheKernelsThatTheReferenceHas) {
   EXPECT_EQ(cpu::Kernels().operations(), reference::Kernels().operations());
 }

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "network/padded_output.h"
 #include "stage/backends/backend.h"
 #include "stage/backends/cuda/cudnn/attention_operands.h"
 #include "stage/backends/cuda/matmul_plans.h"
@@ -26,6 +27,9 @@ class KernelBackend : public Backend {
   explicit KernelBackend(std::shared_ptr<DeviceFault> fault) : fault_(std::move(fault)) {}
 
   void SetPrecision(Precision precision) override { precision_ = precision; }
+  int64_t LogitsStride(int64_t columns, DType dtype) const override {
+    return PaddedColumns(columns, dtype);
+  }
   absl::StatusOr<Kernel> Prepare(const Call& call, const CallTypes& types,
                                  DType activation) override;
   void Fill(const Tensor& tensor, float value) override;

@@ -52,11 +52,11 @@ bool Get(const cublasLtMatmulAlgo_t& algorithm, cublasLtMatmulAlgoConfigAttribut
                                              &written) == CUBLAS_STATUS_SUCCESS;
 }
 
-Layout MakeLayout(bool bf16, int64_t rows, int64_t columns) {
+Layout MakeLayout(bool bf16, int64_t rows, int64_t columns, int64_t ld) {
   cublasLtMatrixLayout_t layout = nullptr;
   if (Blas().MatrixLayoutCreate(&layout, bf16 ? CUDA_R_16BF : CUDA_R_32F,
                                 static_cast<uint64_t>(rows), static_cast<uint64_t>(columns),
-                                rows) != CUBLAS_STATUS_SUCCESS) {
+                                ld) != CUBLAS_STATUS_SUCCESS) {
     return nullptr;
   }
   return Layout(layout);
@@ -175,9 +175,9 @@ bool Matmul::MakePlan(const MatmulShape& shape, MatmulEpilogue epilogue,
   const MatmulProblem& problem = plan.problem = DescribeMatmul(shape);
   plan.epilogue = epilogue;
   plan.desc = MakeDesc(problem, epilogue, operands);
-  plan.a = MakeLayout(problem.bf16_operands, problem.a_rows, problem.a_columns);
-  plan.b = MakeLayout(problem.bf16_operands, problem.b_rows, problem.b_columns);
-  plan.d = MakeLayout(problem.bf16_result, problem.m, problem.n);
+  plan.a = MakeLayout(problem.bf16_operands, problem.a_rows, problem.a_columns, problem.a_rows);
+  plan.b = MakeLayout(problem.bf16_operands, problem.b_rows, problem.b_columns, problem.b_ld);
+  plan.d = MakeLayout(problem.bf16_result, problem.m, problem.n, problem.d_ld);
   const Preference preference = MakePreference(context_->workspace_bytes());
   if (!plan.desc || !plan.a || !plan.b || !plan.d || !preference) return false;
   std::array<cublasLtMatmulHeuristicResult_t, kOffers> offers{};

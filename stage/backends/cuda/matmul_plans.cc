@@ -66,6 +66,13 @@ MatmulEpilogue ForwardEpilogue(bool bias, bool gelu) {
 MatmulProblem DescribeMatmul(const MatmulShape& s) {
   CHECK(s.rows > 0 && s.in > 0 && s.out > 0) << s.rows << " x " << s.in << " x " << s.out;
   MatmulProblem problem = Sizes(s);
+  problem.b_ld = problem.b_rows;
+  problem.d_ld = problem.m;
+  if (s.out_stride != 0) {
+    CHECK(s.out_stride >= s.out && s.epilogue == MatmulEpilogue::kNone && !s.residual)
+        << "a stride of " << s.out_stride << " for " << s.out << " columns";
+    (s.kind == MatmulKind::kForward ? problem.d_ld : problem.b_ld) = s.out_stride;
+  }
   problem.bf16_operands = s.type == MatmulType::kBfloat16;
   // Weight gradients are added up over micro-batches.
   problem.bf16_result = problem.bf16_operands && s.kind != MatmulKind::kBackwardWeight;

@@ -53,11 +53,14 @@ struct MatmulShape {
   MatmulType type = MatmulType::kFloat32;
   MatmulEpilogue epilogue = MatmulEpilogue::kNone;
   bool residual = false;  // kForward without a GELU: adds a matrix like the result
+  // From one row of y or dy to the next, where that is more than `out`; without epilogue and residual.
+  int64_t out_stride = 0;
 
   friend bool operator==(const MatmulShape&, const MatmulShape&) = default;
   template <typename H>
   friend H AbslHashValue(H h, const MatmulShape& s) {
-    return H::combine(std::move(h), s.kind, s.rows, s.in, s.out, s.type, s.epilogue, s.residual);
+    return H::combine(std::move(h), s.kind, s.rows, s.in, s.out, s.type, s.epilogue, s.residual,
+                      s.out_stride);
   }
 };
 
@@ -76,7 +79,8 @@ struct MatmulOperands {
 struct MatmulProblem {
   bool transpose_a = false, transpose_b = false;
   int64_t m = 0, n = 0, k = 0;
-  int64_t a_rows = 0, a_columns = 0, b_rows = 0, b_columns = 0;  // as stored; ld = rows
+  int64_t a_rows = 0, a_columns = 0, b_rows = 0, b_columns = 0;  // as stored; a's ld = rows
+  int64_t b_ld = 0, d_ld = 0;                                    // from column to column
   float beta = 0.0f;
   bool bf16_operands = false, bf16_result = false;  // float32 otherwise
   bool tensor_float = false;

@@ -30,6 +30,9 @@ class RecordingBackend final : public Backend {
     return inner_->WayOfAttention(shape, dtype);
   }
   std::vector<std::string> TakeWays() override { return inner_->TakeWays(); }
+  int64_t LogitsStride(int64_t columns, DType dtype) const override {
+    return inner_->LogitsStride(columns, dtype);
+  }
   std::optional<CardProfile> Card() const override { return inner_->Card(); }
   Allocator& allocator() override { return allocator_; }
   Allocator& link_allocator() override;

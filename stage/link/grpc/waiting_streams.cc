@@ -8,11 +8,15 @@
 namespace stagecoach {
 
 absl::Status WaitingStreams::AddSilent(const StreamPointer& stream, SteadyTime deadline) {
-  if (silent_.size() >= kMostSilent) {
-    return absl::UnavailableError(
-        absl::StrCat("link stream: ", kMostSilent, " others have not said their hello yet"));
+  const std::string host = stream->PeerHost();
+  const auto of_host = std::count_if(silent_.begin(), silent_.end(),
+                                     [&](const auto& entry) { return entry.second.host == host; });
+  if (silent_.size() >= kMostSilent || static_cast<size_t>(of_host) >= kMostSilentOfHost) {
+    return absl::UnavailableError(absl::StrCat("link stream: ", silent_.size(), " others, ",
+                                               of_host, " of them from ", host,
+                                               ", have not said their hello yet"));
   }
-  silent_.emplace(stream.get(), Silent{stream, deadline});
+  silent_.emplace(stream.get(), Silent{stream, deadline, host});
   return absl::OkStatus();
 }
 

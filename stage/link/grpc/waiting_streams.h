@@ -26,7 +26,8 @@ class WaitingStreams {
   using StreamPointer = std::shared_ptr<ServerStream>;
   // A stage has one upstream neighbour for each job that it is about to load, so few are early by right. Who fills a
   // host's places with hellos of jobs that never come leaves those of other hosts.
-  static constexpr size_t kMostSilent = 1024, kMostEarly = 64, kMostEarlyOfHost = 16;
+  static constexpr size_t kMostSilent = 1024, kMostSilentOfHost = 256;
+  static constexpr size_t kMostEarly = 64, kMostEarlyOfHost = 16;
 
   struct Early {
     StreamPointer stream;
@@ -54,6 +55,7 @@ class WaitingStreams {
   struct Silent {
     StreamPointer stream;
     SteadyTime deadline;
+    std::string host;
   };
   std::map<ServerStream*, Silent> silent_;
   std::map<BoundaryId, Early> early_;

@@ -39,6 +39,8 @@ class EmulatedBackend final : public KernelBackend {
   }
   absl::Status Synchronize() override { return fault().status(); }
 
+  // Products with padded rows, of all back ends.
+  static inline int64_t strided_products = 0;
   // Kernels and products since the start of the program.
   int64_t Launches() const { return static_cast<int64_t>(emulation::Launches()) + products_; }
 
@@ -53,6 +55,7 @@ class EmulatedBackend final : public KernelBackend {
   MatmulEpilogue Product(const MatmulShape& shape, const MatmulOperands& operands,
                          const char*) override {
     ++products_;
+    if (shape.out_stride != 0) ++strided_products;
     const std::vector<MatmulEpilogue> offers = EpiloguesToTry(shape);
     const MatmulEpilogue epilogue = fuse_ ? offers.front() : offers.back();
     const MatmulProblem problem = DescribeMatmul(shape);
@@ -92,10 +95,10 @@ class EmulatedBackend final : public KernelBackend {
         double sum = 0;
         for (int64_t l = 0; l < p.k; ++l) {
           const float left = read(p.transpose_a ? a[i * p.a_rows + l] : a[l * p.a_rows + i]);
-          const float right = read(p.transpose_b ? b[l * p.b_rows + j] : b[j * p.b_rows + l]);
+          const float right = read(p.transpose_b ? b[l * p.b_ld + j] : b[j * p.b_ld + l]);
           sum += double{left} * right;
         }
-        const int64_t at = j * p.m + i;
+        const int64_t at = j * p.d_ld + i;
         if (p.beta != 0.0f) sum += p.beta * ToFloat(residual != nullptr ? residual[at] : d[at]);
         if (HasBias(epilogue)) sum += ToFloat(bias[i]);
         const float result = static_cast<float>(sum);

@@ -44,6 +44,22 @@ TEST(EmulatedTraining, LearnsWhatTheReferenceLearns) {
   }
 }
 
+// A vocabulary of 17 is no multiple of what matrix units like, so logits have padded rows: in training each of the head's
+// products, forward and both of its gradients, and none in an evaluation.
+TEST(EmulatedTraining, LogitsOfAnOddVocabularyHavePaddedRows) {
+  HarnessOptions options = InBfloat16();
+  options.make_backend = [] { return cuda::MakeEmulatedBackend({}); };
+  options.evaluation_sequences = 3;
+  const int64_t before = cuda::EmulatedBackend::strided_products;
+  PipelineHarness harness(options);
+  ASSERT_TRUE(harness.Train(3).ok());
+  ASSERT_TRUE(harness.Evaluate(0).ok());
+  EXPECT_EQ(cuda::EmulatedBackend::strided_products - before, 3 * 2 * 3) << "steps, micro-batches";
+  options.model.vocabulary = 24;
+  MustTrain(options);
+  EXPECT_EQ(cuda::EmulatedBackend::strided_products - before, 3 * 2 * 3) << "24 need none";
+}
+
 TEST(EmulatedTraining, HasTheSameBitsForEveryNumberOfStages) {
   HarnessOptions options = Options();
   options.make_backend = [] { return cuda::MakeEmulatedBackend({}); };

@@ -9,6 +9,21 @@ namespace {
 
 // The mapping to column-major itself is held to the reference by the Linear rows of
 // emulated_kernels_test.cc.
+TEST(MatmulPlans, PaddedRowsAreALeadingDimensionOfYAndOfItsGradient) {
+  MatmulShape shape{.kind = MatmulKind::kForward, .rows = 6, .in = 5, .out = 9, .out_stride = 16};
+  EXPECT_EQ(DescribeMatmul(shape).d_ld, 16);
+  EXPECT_EQ(DescribeMatmul(shape).b_ld, 5);
+  shape.kind = MatmulKind::kBackwardInput;
+  EXPECT_EQ(DescribeMatmul(shape).d_ld, 5);
+  EXPECT_EQ(DescribeMatmul(shape).b_ld, 16);
+  shape.kind = MatmulKind::kBackwardWeight;
+  EXPECT_EQ(DescribeMatmul(shape).d_ld, 5);
+  EXPECT_EQ(DescribeMatmul(shape).b_ld, 16);
+  EXPECT_EQ(DescribeMatmul(shape).b_rows, 9) << "what lies between rows is never meant";
+  const MatmulShape dense{.kind = MatmulKind::kForward, .rows = 6, .in = 5, .out = 9};
+  EXPECT_EQ(DescribeMatmul(dense).d_ld, 9);
+}
+
 TEST(MatmulPlans, InnerSizesOfBothOperandsAgree) {
   for (const MatmulKind kind :
        {MatmulKind::kForward, MatmulKind::kBackwardInput, MatmulKind::kBackwardWeight}) {
@@ -24,13 +39,14 @@ TEST(MatmulPlans, InnerSizesOfBothOperandsAgree) {
 TEST(MatmulPlans, EveryFieldOfTheShapeIsPartOfTheKey) {
   const MatmulShape base = {.kind = MatmulKind::kForward, .rows = 3, .in = 5, .out = 7};
   MatmulShape kind = base, rows = base, in = base, out = base, type = base, epilogue = base;
-  MatmulShape residual = base;
+  MatmulShape residual = base, stride = base;
   kind.kind = MatmulKind::kBackwardInput;
   rows.rows = in.in = out.out = 9;
   type.type = MatmulType::kTensorFloat32;
   epilogue.epilogue = MatmulEpilogue::kBias;
   residual.residual = true;
-  for (const MatmulShape& other : {kind, rows, in, out, type, epilogue, residual}) {
+  stride.out_stride = 8;
+  for (const MatmulShape& other : {kind, rows, in, out, type, epilogue, residual, stride}) {
     EXPECT_FALSE(other == base);
     EXPECT_NE(absl::HashOf(other), absl::HashOf(base));
   }

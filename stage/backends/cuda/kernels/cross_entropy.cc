@@ -1,5 +1,6 @@
 #include "stage/backends/cuda/kernels/cross_entropy.h"
 
+#include "base/check.h"
 #include "operations/cross_entropy.h"
 #include "operations/loss_types.h"
 #include "stage/backends/cuda/element_types.h"
@@ -23,16 +24,18 @@ absl::StatusOr<Kernel> Loss(KernelBackend& backend, const Call& call, const Call
                             attributes.accuracy,
                             attributes.top,
                             static_cast<int>(attributes.sums()),
-                            attributes.counts_classes()};
+                            attributes.counts_classes(),
+                            a.inputs[0].row_stride()};
+    CHECK(!gradient || a.outputs[0].row_stride() == shape.stride) << "rows of " << kWhat;
     const cudaStream_t stream = backend.Begin();
     auto* const scratch = static_cast<double*>(backend.Scratch(LossScratch(shape), kWhat));
     if (scratch == nullptr) return;
     WithType(TypeOf(kWhat, {&a.inputs[0]}), [&]<typename T>(T) {
       backend.Note(
-          CrossEntropyLoss<T>(stream, shape, a.inputs[0].data<T>(), a.inputs[1].data<int32_t>(),
+          CrossEntropyLoss<T>(stream, shape, a.inputs[0].rows<T>(), a.inputs[1].data<int32_t>(),
                               form.weighted ? a.inputs[2].data<float>() : nullptr,
                               gradient ? a.inputs[ScalePlace(form)].data<float>() : nullptr,
-                              gradient ? a.outputs[0].data<T>() : nullptr,
+                              gradient ? a.outputs[0].rows<T>() : nullptr,
                               a.outputs[gradient ? 1 : 0].data<double>(), scratch),
           kWhat);
     });

@@ -2,8 +2,8 @@
 // have it, is one pass over the logits in packs and one that writes the gradient; probabilities are nowhere but in
 // d_logits. With measures or smoothing there is another pass, element by element.
 //
-// Rows may begin anywhere (a vocabulary of 50257), so packs are those of the whole matrix: the first and last of a
-// row may belong to its neighbours too, which have their own blocks.
+// Rows may begin anywhere (a vocabulary of 50257 in an evaluation, whose logits are dense), so packs are those of the whole
+// matrix: the first and last of a row may belong to its neighbours too, which have their own blocks.
 #include "stage/backends/cuda/kernels/cross_entropy.h"
 #include "stage/backends/cuda/launch.cuh"
 #include "stage/backends/cuda/packs.cuh"
@@ -142,7 +142,7 @@ __global__ void __launch_bounds__(kMaxLogitThreads)
   const int64_t stride = static_cast<int64_t>(blockDim.x) * kCount;
   for (int64_t row = blockIdx.x; row < s.rows; row += gridDim.x) {
     // No restrict: d_logits may be logits.
-    const int64_t begin = row * s.classes, end = begin + s.classes;
+    const int64_t begin = row * s.stride, end = begin + s.classes;
     const int64_t start = (begin / kCount + threadIdx.x) * kCount;
     const int64_t target = targets[row];
     const float weight = WeightOf(weights, row);
@@ -193,14 +193,14 @@ __global__ void MeasuredLossKernel(LossRows s, const T* logits, const int32_t* t
     const float weight = WeightOf(weights, r);
     const bool ignored = target == s.ignored || weight == 0.0f;
     const bool known = target >= 0 && target < s.classes;
-    T* const d_row = d_logits == nullptr ? nullptr : d_logits + r * s.classes;
+    T* const d_row = d_logits == nullptr ? nullptr : d_logits + r * s.stride;
     if (ignored || !known) {
       FillRow(d_row, s.classes, ignored ? 0.0f : NAN);
       if (threadIdx.x == 0) NoteNoClass(s, r, ignored, weight, table);
       if (threadIdx.x == 0 && guesses != nullptr) guesses[r] = kNoTarget;
       continue;
     }
-    const T* const row = logits + r * s.classes;
+    const T* const row = logits + r * s.stride;
     const float own = ToFloat(row[target]);  // before the row may be overwritten
     const RowSums sums = SumsOfRow(row, s.classes, target, shared, wide);
     if (guesses != nullptr) {

@@ -16,6 +16,7 @@ struct LossRows {
   int64_t top;
   int sums;  // 2 to 4
   bool counts_classes;
+  int64_t stride;  // from one row of logits, or of d_logits, to the next
 };
 // Bytes of scratch.
 inline size_t LossScratch(const LossRows& shape) {

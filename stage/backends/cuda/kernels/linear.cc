@@ -27,6 +27,9 @@ struct ForwardOperands {
   const void* Raw(const Tensor& tensor) const { return tensor.valid() ? tensor.raw() : nullptr; }
 };
 
+// 0 where rows lie one after the other.
+int64_t StrideOf(const Tensor& tensor) { return tensor.padded() ? tensor.row_stride() : 0; }
+
 void Forward(KernelBackend& backend, const LinearAttributes& attributes, const ForwardOperands& o) {
   constexpr char kWhat[] = "linear";
   const int64_t rows = o.x.shape()[0], in = o.weight.shape()[1], out = o.weight.shape()[0];
@@ -43,14 +46,16 @@ void Forward(KernelBackend& backend, const LinearAttributes& attributes, const F
                        .out = out,
                        .type = backend.ProductType(type),
                        .epilogue = ForwardEpilogue(attributes.bias, attributes.gelu),
-                       .residual = attributes.residual},
+                       .residual = attributes.residual,
+                       .out_stride = StrideOf(o.y)},
                       {.a = o.weight.raw(),
                        .b = o.x.raw(),
                        .bias = o.Raw(o.bias),
-                       .d = o.y.raw(),
+                       .d = o.y.rows_raw(),
                        .activation = attributes.gelu ? o.activation.raw() : nullptr,
                        .residual = o.Raw(o.residual)},
                       kWhat);
+  if (!attributes.bias && !attributes.gelu) return;
   WithType(type, [&]<typename T>(T) {
     T* const y = o.y.data<T>();
     if (attributes.bias && !HasBias(done)) {
@@ -89,9 +94,10 @@ absl::StatusOr<Kernel> InputGradient(KernelBackend& backend, const Call& call, c
                          .in = in,
                          .out = out,
                          .type = backend.ProductType(type),
-                         .epilogue = gelu ? MatmulEpilogue::kGeluGradient : MatmulEpilogue::kNone},
+                         .epilogue = gelu ? MatmulEpilogue::kGeluGradient : MatmulEpilogue::kNone,
+                         .out_stride = StrideOf(dy)},
                         {.a = weight.raw(),
-                         .b = dy.raw(),
+                         .b = dy.rows_raw(),
                          .d = dx.raw(),
                          .gelu_input = gelu ? gelu_input.raw() : nullptr},
                         kWhat);
@@ -120,8 +126,9 @@ absl::StatusOr<Kernel> WeightGradient(KernelBackend& backend, const Call& call, 
                      .rows = rows,
                      .in = in,
                      .out = out,
-                     .type = backend.ProductType(type)},
-                    {.a = x.raw(), .b = dy.raw(), .d = a.adds[0].raw()}, kWhat);
+                     .type = backend.ProductType(type),
+                     .out_stride = StrideOf(dy)},
+                    {.a = x.raw(), .b = dy.rows_raw(), .d = a.adds[0].raw()}, kWhat);
     if (!bias) return;
     const size_t bytes = PlanColumnSum(rows, out, 1, 1).scratch_bytes;
     auto* const scratch = static_cast<float*>(backend.Scratch(bytes, kWhat));
