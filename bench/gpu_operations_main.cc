@@ -7,7 +7,7 @@
 // of a micro-batch first. Floor: what a call's FLOPs and bytes take at the ceilings at least; of_ceiling: floor / median. Operands
 // lie beyond the caches where 16 sets of them suffice. After --seconds the rest is named as not run.
 //
-//   gpu-operations --matmul-table-out FILE [--device cuda:0] [--networks ...] [--samples N] [--precision bfloat16]
+//   gpu-operations --matmul-table-out FILE [--device cuda:0] [--job FILE | --networks ...] [--samples N]
 //
 // times what cuBLASLt offers for each linear call instead, and writes which offers to take: docs/gpu.md, "Choice of matrix algorithms".
 #include <algorithm>
@@ -28,9 +28,9 @@
 #include "bench/operations/measured_networks.h"
 #include "bench/operations/tune_products.h"
 #include "network/attention_calls.h"
-#include "network/network_kinds.h"
 #include "nlohmann/json.hpp"
 #include "operations/catalogue.h"
+#include "services/cli/spec/spec_reader.h"
 #include "services/common/flags/flag_parser.h"
 #include "stage/backends/cuda/matmul_table_file.h"
 
@@ -43,16 +43,33 @@ struct Options {
   std::string device = "cuda:0";
   std::string networks = "gpt2_1.5b,gpt2_124m,resnet_50";
   std::string precision = "bfloat16";
+  std::string job;
   double seconds = 110, row_seconds = 0.2;
   int64_t product = 8192, copy_bytes = int64_t{1} << 30, parameters = 100'000'000;
   int threads = 1;
-  int64_t samples = 0;  // 0: each network has its own
+  int64_t samples = 0;  // 0: each network has its own, as has a job
   std::string matmul_table, matmul_table_out;
   double offer_seconds = 0.05;
 };
 
-Precision PrecisionOf(const Options& options) {
-  return options.precision == "float32" ? Precision::kFloat32 : Precision::kBfloat16;
+struct Chosen {
+  Precision precision;
+  std::vector<MeasuredNetwork> networks;
+};
+
+// A job has a precision of its own.
+absl::StatusOr<Chosen> Choose(const Options& options) {
+  if (!options.job.empty()) {
+    ASSIGN_OR_RETURN(const SpecFile file, ReadSpecFile(options.job));
+    ASSIGN_OR_RETURN(const JobSpec job, ValidateSpecFile(file));
+    ASSIGN_OR_RETURN(std::vector<MeasuredNetwork> networks, NetworksOfJob(job, options.samples));
+    return Chosen{job.precision, std::move(networks)};
+  }
+  const Precision precision =
+      options.precision == "float32" ? Precision::kFloat32 : Precision::kBfloat16;
+  ASSIGN_OR_RETURN(std::vector<MeasuredNetwork> networks,
+                   ChosenNetworks(options.networks, options.samples, precision));
+  return Chosen{precision, std::move(networks)};
 }
 
 struct Clock {
@@ -73,7 +90,7 @@ struct Ceilings {
 
 // A call of one network, and what it takes of a micro-batch at the ceilings.
 struct Timed {
-  MeasuredNetwork row;
+  const MeasuredNetwork* row;
   NetworkCall call;
   double products, bytes, floor_seconds;
   double of_micro_batch() const { return floor_seconds * static_cast<double>(call.times); }
@@ -81,18 +98,19 @@ struct Timed {
 
 class Table {
  public:
-  Table(const Options& options, Backend& backend)
+  Table(const Options& options, Chosen chosen, Backend& backend)
       : options_(options),
         backend_(backend),
-        precision_(PrecisionOf(options)),
+        precision_(chosen.precision),
+        networks_(std::move(chosen.networks)),
         timer_(backend, options.row_seconds) {}
 
   absl::Status Run();
 
  private:
   absl::Status MeasureCeilings();
-  absl::Status NameAttention(const MeasuredNetwork& row, const Network& network);
-  void Collect(const MeasuredNetwork& row, const Network& network);
+  absl::Status NameAttention(const MeasuredNetwork& row);
+  void Collect(const MeasuredNetwork& row);
   void TimeRow(const Timed& timed);
   absl::Status TimeUpdate();
   void Say(Json json, double bytes, double floor_seconds, const TimedCall& result);
@@ -100,6 +118,7 @@ class Table {
   const Options& options_;
   Backend& backend_;
   const Precision precision_;
+  const std::vector<MeasuredNetwork> networks_;
   CallTimer timer_;
   const Clock clock_;
   Ceilings ceilings_;
@@ -113,7 +132,7 @@ absl::Status Table::MeasureCeilings() {
   Print({{"row", "ceilings"},
          {"device", options_.device},
          {"fingerprint", backend_.fingerprint()},
-         {"precision", options_.precision},
+         {"precision", PrecisionName(precision_)},
          {"product_side", options_.product},
          {"tflops", product.median / 1e12},
          {"copy_bytes", options_.copy_bytes},
@@ -122,9 +141,9 @@ absl::Status Table::MeasureCeilings() {
 }
 
 // For each context that training is measured at.
-absl::Status Table::NameAttention(const MeasuredNetwork& row, const Network& network) {
+absl::Status Table::NameAttention(const MeasuredNetwork& row) {
   std::vector<AttentionCall> named;
-  for (const NetworkLayer& layer : network.layers) {
+  for (const NetworkLayer& layer : row.network.layers) {
     for (const AttentionCall& call : AttentionCallsOf(*layer.lists)) named.push_back(call);
     if (!named.empty()) break;  // the others are like it
   }
@@ -154,32 +173,32 @@ absl::Status Table::NameAttention(const MeasuredNetwork& row, const Network& net
   return absl::OkStatus();
 }
 
-void Table::Collect(const MeasuredNetwork& row, const Network& network) {
-  for (NetworkCall& call : NetworkCalls(network)) {
+void Table::Collect(const MeasuredNetwork& row) {
+  for (NetworkCall& call : NetworkCalls(row.network)) {
     const Operation& operation = OperationNamed(call.call.operation);
     const auto products = static_cast<double>(
         operation.CostOf(call.call.attributes, call.types, row.samples).products);
     const auto bytes =
         static_cast<double>(LeastBytes(call.types, row.samples, ComputeDType(precision_)));
     const double floor = FloorSeconds(products, bytes, ceilings_.flops, ceilings_.bytes);
-    rows_.push_back({row, std::move(call), products, bytes, floor});
+    rows_.push_back({&row, std::move(call), products, bytes, floor});
   }
 }
 
 void Table::TimeRow(const Timed& timed) {
   const NetworkCall& call = timed.call;
   Json json{{"row", "operation"},
-            {"network", timed.row.name},
+            {"network", timed.row->name},
             {"operation", call.call.operation},
             {"attributes", FormatAttributes(call.call.attributes)},
             {"inputs", InputsText(call.types)},
-            {"samples", timed.row.samples},
+            {"samples", timed.row->samples},
             {"times", call.times}};
   if (clock_.Seconds() > options_.seconds) {
     json["not_run"] = "time";
     return Print(json);
   }
-  const auto result = timer_.Time(call, timed.row.samples, ComputeDType(precision_));
+  const auto result = timer_.Time(call, timed.row->samples, ComputeDType(precision_));
   if (!result.ok()) {
     json["not_run"] = result.status().ToString();
     backend_.EndCell();  // forgets a refusal of memory
@@ -240,14 +259,11 @@ absl::Status Table::TimeUpdate() {
 }
 
 absl::Status Table::Run() {
-  ASSIGN_OR_RETURN(const std::vector<MeasuredNetwork> rows,
-                   ChosenNetworks(options_.networks, options_.samples));
   backend_.SetPrecision(precision_);
   RETURN_IF_ERROR(MeasureCeilings());
-  for (const MeasuredNetwork& row : rows) {
-    ASSIGN_OR_RETURN(const Network network, ExpandModel(row.model, precision_));
-    RETURN_IF_ERROR(NameAttention(row, network));
-    Collect(row, network);
+  for (const MeasuredNetwork& row : networks_) {
+    RETURN_IF_ERROR(NameAttention(row));
+    Collect(row);
   }
   std::stable_sort(rows_.begin(), rows_.end(), [](const Timed& a, const Timed& b) {
     return a.of_micro_batch() > b.of_micro_batch();
@@ -289,8 +305,7 @@ Json ChoiceRow(const MeasuredNetwork& row, const NetworkCall& call,
 
 absl::Status TuneNetwork(const MeasuredNetwork& row, Precision precision, Backend& backend,
                          ProductTuner& tuner) {
-  ASSIGN_OR_RETURN(const Network network, ExpandModel(row.model, precision));
-  for (const NetworkCall& call : NetworkCalls(network)) {
+  for (const NetworkCall& call : NetworkCalls(row.network)) {
     if (!IsLinear(call)) continue;
     const auto tuned = tuner.Tune(call, row.samples, ComputeDType(precision));
     RETURN_IF_ERROR(backend.Fault());
@@ -315,15 +330,14 @@ absl::Status WriteTable(const Options& options) {
     return absl::InvalidArgumentError(
         "--matmul-table-out: not with --matmul-table; leave one of them");
   }
-  ASSIGN_OR_RETURN(const std::vector<MeasuredNetwork> rows,
-                   ChosenNetworks(options.networks, options.samples));
+  ASSIGN_OR_RETURN(const Chosen chosen, Choose(options));
   RETURN_IF_ERROR(cuda::CheckMatmulTableFile(options.matmul_table_out));
   ASSIGN_OR_RETURN(const std::unique_ptr<Backend> backend, MakeBenchBackend(options.device, {}));
-  const Precision precision = PrecisionOf(options);
-  backend->SetPrecision(precision);
+  backend->SetPrecision(chosen.precision);
   ASSIGN_OR_RETURN(ProductTuner tuner, ProductTuner::Make(*backend, options.offer_seconds));
-  for (const MeasuredNetwork& row : rows)
-    RETURN_IF_ERROR(TuneNetwork(row, precision, *backend, tuner));
+  for (const MeasuredNetwork& row : chosen.networks) {
+    RETURN_IF_ERROR(TuneNetwork(row, chosen.precision, *backend, tuner));
+  }
   RETURN_IF_ERROR(cuda::SaveMatmulTable(tuner.table(), options.matmul_table_out));
   Print({{"row", "matmul_table"},
          {"file", options.matmul_table_out},
@@ -335,10 +349,11 @@ absl::Status WriteTable(const Options& options) {
 
 absl::Status Main(const Options& options) {
   if (!options.matmul_table_out.empty()) return WriteTable(options);
+  ASSIGN_OR_RETURN(Chosen chosen, Choose(options));
   ASSIGN_OR_RETURN(const std::unique_ptr<Backend> backend,
                    MakeBenchBackend(options.device, {.threads = options.threads,
                                                      .matmul_table = options.matmul_table}));
-  return Table(options, *backend).Run();
+  return Table(options, std::move(chosen), *backend).Run();
 }
 
 }  // namespace
@@ -350,15 +365,17 @@ int main(int argc, char** argv) {
   parser.Text("--device", &options.device, "cuda[:N] or cpu");
   parser.Text("--networks", &options.networks,
               "of gpt2_1.5b, gpt2_124m, resnet_50, tiny_gpt, tiny_resnet");
-  parser.OneOf("--precision", &options.precision, "of the job", {"bfloat16", "float32"});
+  parser.Text("--job", &options.job,
+              "a job file, whose network, precision and micro-batches are measured instead");
+  parser.OneOf("--precision", &options.precision, "of the networks", {"bfloat16", "float32"});
   parser.Number("--seconds", &options.seconds, "of everything, about", 1.0, 3600.0);
   parser.Number("--row-seconds", &options.row_seconds, "of measuring one call, about", 0.001, 60.0);
   parser.Number("--product", &options.product, "side of the large product", 16, 32768);
   parser.Number("--copy-bytes", &options.copy_bytes, "of the large copy", 4096, int64_t{1} << 36);
   parser.Number("--parameters", &options.parameters, "of the updates", 1, int64_t{1} << 34);
   parser.Number("--threads", &options.threads, "of the cpu device", 1, 1024);
-  parser.Number("--samples", &options.samples, "of a micro-batch; 0: as each network is measured",
-                0, int64_t{1} << 20);
+  parser.Number("--samples", &options.samples,
+                "of a micro-batch; 0: each network's own, or the job's", 0, int64_t{1} << 20);
   parser.Text("--matmul-table", &options.matmul_table,
               "file of the matrix algorithms to take; default: the library's own choice");
   parser.Text("--matmul-table-out", &options.matmul_table_out,

@@ -1,4 +1,4 @@
-// The networks whose operations are measured, each with the samples of a micro-batch.
+// The networks whose operations are measured, each with the samples of a micro-batch: some that everybody knows, or a job's.
 // Ownership: plain values.
 // Errors:    INVALID_ARGUMENT for a name that is none, with those that there are.
 #ifndef STAGECOACH_BENCH_OPERATIONS_MEASURED_NETWORKS_H_
@@ -9,19 +9,25 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "network/network_kinds.h"
+#include "base/precision.h"
+#include "network/network.h"
+#include "plan/job_spec.h"
 
 namespace stagecoach {
 
 struct MeasuredNetwork {
-  const char* name;
-  ModelSpec model;
-  int64_t samples;  // of a micro-batch
+  std::string name;
+  Network network;
+  int64_t samples = 0;  // of a micro-batch
 };
 
 // names: "gpt2_1.5b,resnet_50". samples: 0 leaves each network its own.
 absl::StatusOr<std::vector<MeasuredNetwork>> ChosenNetworks(const std::string& names,
-                                                            int64_t samples);
+                                                            int64_t samples, Precision precision);
+
+// The job's network as it is trained, once for each size that its micro-batches have: one, or two where they do not divide
+// its batch. samples: the only size, if it is not 0.
+absl::StatusOr<std::vector<MeasuredNetwork>> NetworksOfJob(const JobSpec& spec, int64_t samples);
 
 }  // namespace stagecoach
 

@@ -36,14 +36,36 @@ TEST(TuneProducts, LinearCallsAreTheProductsOfAGpt) {
   EXPECT_THAT(names, ElementsAre("linear", "linear_input_gradient", "linear_weight_gradient"));
 }
 
-TEST(TuneProducts, NetworksAreChosenByNameWithTheSamplesThatAreAskedFor) {
-  const auto own = ChosenNetworks("tiny_gpt,gpt2_1.5b", 0), other = ChosenNetworks("tiny_gpt", 7);
+TEST(MeasuredNetworks, AreChosenByNameWithTheSamplesThatAreAskedFor) {
+  const auto own = ChosenNetworks("tiny_gpt,tiny_resnet", 0, Precision::kFloat32);
+  const auto other = ChosenNetworks("tiny_gpt", 7, Precision::kBfloat16);
   ASSERT_TRUE(own.ok() && other.ok());
-  EXPECT_STREQ((*own)[1].name, "gpt2_1.5b");
-  EXPECT_EQ((*own)[1].samples, 8);
+  EXPECT_EQ((*own)[1].name, "tiny_resnet");
+  EXPECT_EQ((*own)[1].samples, 4);
   EXPECT_EQ((*other)[0].samples, 7);
-  EXPECT_THAT(std::string(ChosenNetworks("gpt3", 0).status().message()),
+  EXPECT_THAT(std::string(ChosenNetworks("gpt3", 0, Precision::kFloat32).status().message()),
               HasSubstr("--networks: \"gpt3\" is none of gpt2_1.5b, gpt2_124m, resnet_50"));
+}
+
+std::vector<int64_t> SizesOf(int64_t batch_size, int64_t micro_batches, int64_t samples) {
+  JobSpec job;
+  job.name = "mine";
+  job.model = GptSpec{.layers = 1, .width = 8, .heads = 2, .context = 4, .vocabulary = 11};
+  job.training.batch_size = batch_size;
+  job.training.micro_batches = micro_batches;
+  std::vector<int64_t> sizes;
+  for (const MeasuredNetwork& network : *NetworksOfJob(job, samples)) {
+    EXPECT_EQ(network.name, "mine");
+    sizes.push_back(network.samples);
+  }
+  return sizes;
+}
+
+TEST(MeasuredNetworks, OfAJobHaveTheSizesOfItsMicroBatches) {
+  EXPECT_THAT(SizesOf(12, 4, 0), ElementsAre(3));
+  EXPECT_THAT(SizesOf(14, 4, 0), ElementsAre(4, 3));
+  EXPECT_THAT(SizesOf(3, 1, 0), ElementsAre(3));
+  EXPECT_THAT(SizesOf(14, 4, 9), ElementsAre(9));
 }
 
 }  // namespace
