@@ -3,6 +3,7 @@
 
 #include <set>
 
+#include "base/check.h"
 #include "bench/operations/measured_networks.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -54,7 +55,9 @@ std::vector<int64_t> SizesOf(int64_t batch_size, int64_t micro_batches, int64_t 
   job.training.batch_size = batch_size;
   job.training.micro_batches = micro_batches;
   std::vector<int64_t> sizes;
-  for (const MeasuredNetwork& network : *NetworksOfJob(job, samples)) {
+  const auto networks = NetworksOfJob(job, samples);
+  CHECK_OK(networks.status());
+  for (const MeasuredNetwork& network : *networks) {
     EXPECT_EQ(network.name, "mine");
     sizes.push_back(network.samples);
   }

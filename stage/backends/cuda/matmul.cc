@@ -297,8 +297,8 @@ std::vector<MatmulOffer> Matmul::Offers(const MatmulShape& shape) {
   if (found == plans_.end()) return offers;
   context_->MakeCurrent();
   for (const MatmulEpilogue epilogue : EpiloguesToTry(shape)) {
-    for (const MatmulCandidate& candidate :
-         Ask(shape, epilogue, found->second->operands).candidates) {
+    const Asked asked = Ask(shape, epilogue, found->second->operands);
+    for (const MatmulCandidate& candidate : asked.candidates) {
       offers.push_back({epilogue, candidate});
     }
   }
