@@ -32,7 +32,7 @@ absl::Status Run(const Options& options) {
   if (options.precision == "bfloat16") precision = Precision::kBfloat16;
   if (options.precision == "tensorfloat32") precision = Precision::kTensorFloat32;
   ASSIGN_OR_RETURN(const std::unique_ptr<Backend> backend,
-                   MakeBenchBackend(options.device, options.threads));
+                   MakeBenchBackend(options.device, {.threads = options.threads}));
   ASSIGN_OR_RETURN(const Rates rates,
                    ProductRates(*backend, precision, options.size, options.seconds));
   std::printf(

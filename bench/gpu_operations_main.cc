@@ -6,6 +6,10 @@
 // One line of JSON each: the ceilings, who computes attention of which shape, what ends a step, the operations, those with the largest share
 // of a micro-batch first. Floor: what a call's FLOPs and bytes take at the ceilings at least; of_ceiling: floor / median. Operands
 // lie beyond the caches where 16 sets of them suffice. After --seconds the rest is named as not run.
+//
+//   gpu-operations --matmul-table-out FILE [--device cuda:0] [--job FILE | --networks ...] [--samples N]
+//
+// times what cuBLASLt offers for each linear call instead, and writes which offers to take: docs/gpu.md, "Choice of matrix algorithms".
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -21,13 +25,14 @@
 #include "absl/strings/str_split.h"
 #include "bench/operations/bench_device.h"
 #include "bench/operations/ceilings.h"
+#include "bench/operations/measured_networks.h"
+#include "bench/operations/tune_products.h"
 #include "network/attention_calls.h"
-#include "network/network_kinds.h"
-#include "network/zoo/gpt.h"
-#include "network/zoo/resnet.h"
 #include "nlohmann/json.hpp"
 #include "operations/catalogue.h"
+#include "services/cli/spec/spec_reader.h"
 #include "services/common/flags/flag_parser.h"
+#include "stage/backends/cuda/matmul_table_file.h"
 
 namespace stagecoach {
 namespace {
@@ -38,38 +43,33 @@ struct Options {
   std::string device = "cuda:0";
   std::string networks = "gpt2_1.5b,gpt2_124m,resnet_50";
   std::string precision = "bfloat16";
+  std::string job;
   double seconds = 110, row_seconds = 0.2;
   int64_t product = 8192, copy_bytes = int64_t{1} << 30, parameters = 100'000'000;
   int threads = 1;
+  int64_t samples = 0;  // 0: each network has its own, as has a job
+  std::string matmul_table, matmul_table_out;
+  double offer_seconds = 0.05;
 };
 
-struct Row {
-  const char* name;
-  ModelSpec model;
-  int64_t samples;  // of a micro-batch
+struct Chosen {
+  Precision precision;
+  std::vector<MeasuredNetwork> networks;
 };
 
-const std::vector<Row>& Networks() {
-  using Sides = std::vector<int64_t>;
-  const auto gpt = [](int64_t layers, int64_t width, int64_t heads) {
-    return GptSpec{
-        .layers = layers, .width = width, .heads = heads, .context = 1024, .vocabulary = 50257};
-  };
-  static const auto* const rows = new std::vector<Row>{
-      {"gpt2_1.5b", gpt(48, 1600, 25), 8},
-      {"gpt2_124m", gpt(12, 768, 12), 32},
-      {"resnet_50",
-       ResnetSpec{.image = Sides{224, 224, 3},
-                  .classes = 1000,
-                  .depth = 50,
-                  .form = ResnetForm::kImagenet},
-       32},
-      {"tiny_gpt", GptSpec{.layers = 2, .width = 64, .heads = 2, .context = 32, .vocabulary = 256},
-       4},
-      {"tiny_resnet", ResnetSpec{.image = Sides{8, 8, 3}, .classes = 10, .depth = 8, .width = 8},
-       4},
-  };
-  return *rows;
+// A job has a precision of its own.
+absl::StatusOr<Chosen> Choose(const Options& options) {
+  if (!options.job.empty()) {
+    ASSIGN_OR_RETURN(const SpecFile file, ReadSpecFile(options.job));
+    ASSIGN_OR_RETURN(const JobSpec job, ValidateSpecFile(file));
+    ASSIGN_OR_RETURN(std::vector<MeasuredNetwork> networks, NetworksOfJob(job, options.samples));
+    return Chosen{job.precision, std::move(networks)};
+  }
+  const Precision precision =
+      options.precision == "float32" ? Precision::kFloat32 : Precision::kBfloat16;
+  ASSIGN_OR_RETURN(std::vector<MeasuredNetwork> networks,
+                   ChosenNetworks(options.networks, options.samples, precision));
+  return Chosen{precision, std::move(networks)};
 }
 
 struct Clock {
@@ -90,7 +90,7 @@ struct Ceilings {
 
 // A call of one network, and what it takes of a micro-batch at the ceilings.
 struct Timed {
-  const Row* row;
+  const MeasuredNetwork* row;
   NetworkCall call;
   double products, bytes, floor_seconds;
   double of_micro_batch() const { return floor_seconds * static_cast<double>(call.times); }
@@ -98,18 +98,19 @@ struct Timed {
 
 class Table {
  public:
-  Table(const Options& options, Backend& backend)
+  Table(const Options& options, Chosen chosen, Backend& backend)
       : options_(options),
         backend_(backend),
-        precision_(options.precision == "float32" ? Precision::kFloat32 : Precision::kBfloat16),
+        precision_(chosen.precision),
+        networks_(std::move(chosen.networks)),
         timer_(backend, options.row_seconds) {}
 
   absl::Status Run();
 
  private:
   absl::Status MeasureCeilings();
-  absl::Status NameAttention(const Row& row, const Network& network);
-  void Collect(const Row& row, const Network& network);
+  absl::Status NameAttention(const MeasuredNetwork& row);
+  void Collect(const MeasuredNetwork& row);
   void TimeRow(const Timed& timed);
   absl::Status TimeUpdate();
   void Say(Json json, double bytes, double floor_seconds, const TimedCall& result);
@@ -117,6 +118,7 @@ class Table {
   const Options& options_;
   Backend& backend_;
   const Precision precision_;
+  const std::vector<MeasuredNetwork> networks_;
   CallTimer timer_;
   const Clock clock_;
   Ceilings ceilings_;
@@ -130,7 +132,7 @@ absl::Status Table::MeasureCeilings() {
   Print({{"row", "ceilings"},
          {"device", options_.device},
          {"fingerprint", backend_.fingerprint()},
-         {"precision", options_.precision},
+         {"precision", PrecisionName(precision_)},
          {"product_side", options_.product},
          {"tflops", product.median / 1e12},
          {"copy_bytes", options_.copy_bytes},
@@ -139,9 +141,9 @@ absl::Status Table::MeasureCeilings() {
 }
 
 // For each context that training is measured at.
-absl::Status Table::NameAttention(const Row& row, const Network& network) {
+absl::Status Table::NameAttention(const MeasuredNetwork& row) {
   std::vector<AttentionCall> named;
-  for (const NetworkLayer& layer : network.layers) {
+  for (const NetworkLayer& layer : row.network.layers) {
     for (const AttentionCall& call : AttentionCallsOf(*layer.lists)) named.push_back(call);
     if (!named.empty()) break;  // the others are like it
   }
@@ -171,8 +173,8 @@ absl::Status Table::NameAttention(const Row& row, const Network& network) {
   return absl::OkStatus();
 }
 
-void Table::Collect(const Row& row, const Network& network) {
-  for (NetworkCall& call : NetworkCalls(network)) {
+void Table::Collect(const MeasuredNetwork& row) {
+  for (NetworkCall& call : NetworkCalls(row.network)) {
     const Operation& operation = OperationNamed(call.call.operation);
     const auto products = static_cast<double>(
         operation.CostOf(call.call.attributes, call.types, row.samples).products);
@@ -259,18 +261,9 @@ absl::Status Table::TimeUpdate() {
 absl::Status Table::Run() {
   backend_.SetPrecision(precision_);
   RETURN_IF_ERROR(MeasureCeilings());
-  for (const std::string& name : std::vector<std::string>(absl::StrSplit(options_.networks, ','))) {
-    const auto row = std::find_if(Networks().begin(), Networks().end(),
-                                  [&](const Row& row) { return row.name == name; });
-    if (row == Networks().end()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("--networks: \"", name, "\" is none of ",
-                       absl::StrJoin(Networks(), ", ",
-                                     [](std::string* out, const Row& row) { *out += row.name; })));
-    }
-    ASSIGN_OR_RETURN(const Network network, ExpandModel(row->model, precision_));
-    RETURN_IF_ERROR(NameAttention(*row, network));
-    Collect(*row, network);
+  for (const MeasuredNetwork& row : networks_) {
+    RETURN_IF_ERROR(NameAttention(row));
+    Collect(row);
   }
   std::stable_sort(rows_.begin(), rows_.end(), [](const Timed& a, const Timed& b) {
     return a.of_micro_batch() > b.of_micro_batch();
@@ -289,10 +282,78 @@ absl::Status Table::Run() {
   return absl::OkStatus();
 }
 
+// What was chosen for one product: the call's time with the offer that the library would be believed, and with the chosen one.
+Json ChoiceRow(const MeasuredNetwork& row, const NetworkCall& call,
+               const cuda::TunedProduct& tuned) {
+  Json json{{"row", "matmul"},
+            {"network", row.name},
+            {"operation", call.call.operation},
+            {"product", cuda::ShapeText(tuned.shape)},
+            {"offers", tuned.offers.size()}};
+  if (tuned.chosen < 0) {
+    json["not_run"] = "the library has no offer that may be taken";
+    return json;
+  }
+  const auto chosen = static_cast<size_t>(tuned.chosen);
+  json["first_us"] = tuned.seconds[static_cast<size_t>(tuned.first)] * 1e6;  // null: refused
+  json["us"] = tuned.seconds[chosen] * 1e6;
+  json["place"] = chosen;
+  json["fused"] = cuda::EpilogueName(tuned.offers[chosen].fused);
+  json["algorithm"] = cuda::AlgorithmText(tuned.offers[chosen].candidate.algorithm);
+  return json;
+}
+
+absl::Status TuneNetwork(const MeasuredNetwork& row, Precision precision, Backend& backend,
+                         ProductTuner& tuner) {
+  for (const NetworkCall& call : NetworkCalls(row.network)) {
+    if (!IsLinear(call)) continue;
+    const auto tuned = tuner.Tune(call, row.samples, ComputeDType(precision));
+    RETURN_IF_ERROR(backend.Fault());
+    if (absl::IsResourceExhausted(tuned.status())) {
+      Print({{"row", "matmul"},
+             {"network", row.name},
+             {"operation", call.call.operation},
+             {"inputs", InputsText(call.types)},
+             {"not_run", tuned.status().ToString()}});
+      backend.EndCell();  // forgets the refusal
+      continue;
+    }
+    RETURN_IF_ERROR(tuned.status());
+    for (const cuda::TunedProduct& product : *tuned) Print(ChoiceRow(row, call, product));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status WriteTable(const Options& options) {
+  RETURN_IF_ERROR(CheckTunable(options.device));
+  if (!options.matmul_table.empty()) {
+    return absl::InvalidArgumentError(
+        "--matmul-table-out: not with --matmul-table; leave one of them");
+  }
+  ASSIGN_OR_RETURN(const Chosen chosen, Choose(options));
+  RETURN_IF_ERROR(cuda::CheckMatmulTableFile(options.matmul_table_out));
+  ASSIGN_OR_RETURN(const std::unique_ptr<Backend> backend, MakeBenchBackend(options.device, {}));
+  backend->SetPrecision(chosen.precision);
+  ASSIGN_OR_RETURN(ProductTuner tuner, ProductTuner::Make(*backend, options.offer_seconds));
+  for (const MeasuredNetwork& row : chosen.networks) {
+    RETURN_IF_ERROR(TuneNetwork(row, chosen.precision, *backend, tuner));
+  }
+  RETURN_IF_ERROR(cuda::SaveMatmulTable(tuner.table(), options.matmul_table_out));
+  Print({{"row", "matmul_table"},
+         {"file", options.matmul_table_out},
+         {"fingerprint", backend->fingerprint()},
+         {"products", tuner.table().size()},
+         {"digest", tuner.table().Digest()}});
+  return absl::OkStatus();
+}
+
 absl::Status Main(const Options& options) {
+  if (!options.matmul_table_out.empty()) return WriteTable(options);
+  ASSIGN_OR_RETURN(Chosen chosen, Choose(options));
   ASSIGN_OR_RETURN(const std::unique_ptr<Backend> backend,
-                   MakeBenchBackend(options.device, options.threads));
-  return Table(options, *backend).Run();
+                   MakeBenchBackend(options.device, {.threads = options.threads,
+                                                     .matmul_table = options.matmul_table}));
+  return Table(options, std::move(chosen), *backend).Run();
 }
 
 }  // namespace
@@ -304,13 +365,24 @@ int main(int argc, char** argv) {
   parser.Text("--device", &options.device, "cuda[:N] or cpu");
   parser.Text("--networks", &options.networks,
               "of gpt2_1.5b, gpt2_124m, resnet_50, tiny_gpt, tiny_resnet");
-  parser.OneOf("--precision", &options.precision, "of the job", {"bfloat16", "float32"});
+  parser.Text("--job", &options.job,
+              "a job file, whose network, precision and micro-batches are measured instead");
+  parser.OneOf("--precision", &options.precision, "of the networks", {"bfloat16", "float32"});
   parser.Number("--seconds", &options.seconds, "of everything, about", 1.0, 3600.0);
   parser.Number("--row-seconds", &options.row_seconds, "of measuring one call, about", 0.001, 60.0);
   parser.Number("--product", &options.product, "side of the large product", 16, 32768);
   parser.Number("--copy-bytes", &options.copy_bytes, "of the large copy", 4096, int64_t{1} << 36);
   parser.Number("--parameters", &options.parameters, "of the updates", 1, int64_t{1} << 34);
   parser.Number("--threads", &options.threads, "of the cpu device", 1, 1024);
+  parser.Number("--samples", &options.samples,
+                "of a micro-batch; 0: each network's own, or the job's", 0, int64_t{1} << 20);
+  parser.Text("--matmul-table", &options.matmul_table,
+              "file of the matrix algorithms to take; default: the library's own choice");
+  parser.Text("--matmul-table-out", &options.matmul_table_out,
+              "times the matrix algorithms of the networks' linear calls on a card and writes this "
+              "file, and nothing else; however long it takes");
+  parser.Number("--offer-seconds", &options.offer_seconds,
+                "of timing one algorithm for --matmul-table-out, about", 0.001, 10.0);
   if (const std::optional<int> code = parser.Parse(argc, argv)) return *code;
   const absl::Status status = stagecoach::Main(options);
   if (status.ok()) return 0;

@@ -14,11 +14,16 @@
 
 namespace stagecoach {
 
+// options: what the device uses of them.
 inline absl::StatusOr<std::unique_ptr<Backend>> MakeBenchBackend(const std::string& device,
-                                                                 int threads) {
-  if (device == "cpu") return MakeCpuBackend({.threads = threads});
+                                                                 const BackendOptions& options) {
+  if (device == "cpu" && !options.matmul_table.empty()) {
+    return absl::InvalidArgumentError(
+        "--matmul-table: only cards have a choice of matrix algorithms; give --device=cuda");
+  }
+  if (device == "cpu") return MakeCpuBackend(options);
   ASSIGN_OR_RETURN(const int ordinal, ParseCudaDevice(device));
-  return MakeCudaBackend({}, ordinal);
+  return MakeCudaBackend(options, ordinal);
 }
 
 }  // namespace stagecoach

@@ -78,13 +78,13 @@ absl::StatusOr<TimedCall> CallTimer::Time(const std::function<void(int64_t)>& ru
   return timed;
 }
 
-absl::StatusOr<TimedCall> CallTimer::Time(const NetworkCall& call, int64_t samples,
-                                          DType activation) {
+absl::StatusOr<std::function<void(int64_t)>> CallTimer::Runs(const NetworkCall& call,
+                                                             int64_t samples, DType activation) {
   ASSIGN_OR_RETURN(const Kernel kernel, backend_.Prepare(call.call, call.types, activation));
   const int64_t bytes = std::max<int64_t>(1, LeastBytes(call.types, samples, activation));
   const int64_t sets = std::clamp(kBeyondCaches / bytes, int64_t{1}, kMostSets);
   const int64_t classes = ClassesOf(call);
-  std::vector<std::unique_ptr<Set>> all;
+  auto all = std::make_shared<std::vector<std::unique_ptr<Set>>>();
   for (int64_t i = 0; i < sets; ++i) {
     auto set = std::make_unique<Set>();
     for (const auto& [types, tensors, places, padded] :
@@ -98,13 +98,19 @@ absl::StatusOr<TimedCall> CallTimer::Time(const NetworkCall& call, int64_t sampl
       }
       *places = PlacesOf(*tensors);
     }
-    all.push_back(std::move(set));
+    all->push_back(std::move(set));
   }
   const ForwardContext context{.seed = 1, .micro_batch = MicroBatchId(0), .sequences = samples};
-  return Time([&](int64_t i) {
-    const Set& set = *all[static_cast<size_t>(i % sets)];
+  return [=](int64_t i) {
+    const Set& set = *(*all)[static_cast<size_t>(i % sets)];
     kernel({context}, {set.in, set.out, set.sums});
-  });
+  };
+}
+
+absl::StatusOr<TimedCall> CallTimer::Time(const NetworkCall& call, int64_t samples,
+                                          DType activation) {
+  ASSIGN_OR_RETURN(const auto run, Runs(call, samples, activation));
+  return Time(run);
 }
 
 }  // namespace stagecoach

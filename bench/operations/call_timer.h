@@ -31,7 +31,10 @@ class CallTimer {
   CallTimer(Backend& backend, double seconds)
       : backend_(backend), seconds_(seconds), make_(backend) {}
 
-  // Several sets of operands take turns where one would stay in the caches: 256 MB of them, 16 sets at most.
+  // The i-th run of a call on operands that it owns. Several sets of them take turns where one would stay in the caches: 256 MB
+  // of them, 16 sets at most.
+  absl::StatusOr<std::function<void(int64_t)>> Runs(const NetworkCall& call, int64_t samples,
+                                                    DType activation);
   absl::StatusOr<TimedCall> Time(const NetworkCall& call, int64_t samples, DType activation);
   // Of any work that is queued on the back end; run(i) is the i-th run.
   absl::StatusOr<TimedCall> Time(const std::function<void(int64_t)>& run);

@@ -32,6 +32,10 @@ int main(int argc, char** argv) {
               "address that coordinator and neighbours dial; default: the listening one",
               "STAGECOACH_ADVERTISE");
   parser.Text("--device", &flags.device, "cpu, cuda[:N], reference or simulated[:GFLOP/s[:GB/s]]");
+  parser.Text(
+      "--matmul-table", &flags.matmul_table,
+      "matrix algorithms that a card takes, a file of gpu-operations, one for all stages of "
+      "a job; default: the library's own choice");
   parser.Texts("--data-root", &flags.data_roots,
                "a folder, or a file, that jobs may read; repeatable; default: on loopback every "
                "file, else none");

@@ -64,7 +64,14 @@ bool IsSimulated(const StageFlags& flags) { return absl::StartsWith(flags.device
 absl::StatusOr<std::unique_ptr<Backend>> MakeBackend(const StageFlags& flags) {
   const BackendOptions options{.threads = flags.threads > 0 ? flags.threads : UsableCores(),
                                .memory_limit_bytes = flags.memory_limit_bytes,
-                               .worker_nice = StageRuntime::Options().compute_nice};
+                               .worker_nice = StageRuntime::Options().compute_nice,
+                               .matmul_table = flags.matmul_table};
+  if (!flags.matmul_table.empty() && !IsCudaDevice(flags.device)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--matmul-table=", flags.matmul_table,
+                     ": only cards have a choice of matrix algorithms, and --device=", flags.device,
+                     " is none; leave the flag out, or give --device=cuda[:N]"));
+  }
   if (flags.device == "cpu") return MakeCpuBackend(options);
   if (flags.device == "reference") return MakeReferenceBackend(options);
   if (IsSimulated(flags)) {
@@ -88,7 +95,9 @@ double DrainSeconds(double exit_timeout_seconds) {
 
 struct StageServer::State {
   State(const StageFlags& f, Hooks h)
-      : flags(f), hooks(std::move(h)), rpc_metrics({kStageServiceName, kLinkServiceName, kSnapshotServiceName}) {}
+      : flags(f),
+        hooks(std::move(h)),
+        rpc_metrics({kStageServiceName, kLinkServiceName, kSnapshotServiceName}) {}
 
   StageFlags flags;
   const Hooks hooks;

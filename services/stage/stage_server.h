@@ -28,6 +28,8 @@ struct StageFlags {
   std::string state_dir;  // keeps the stage's identity; empty: the place is it (stage_identity.h)
   std::string advertise;  // default: the listening address
   std::string device = "cpu";
+  // File of matrix algorithms (stage/backends/cuda/matmul_table.h), for a card alone; empty: the library's choice.
+  std::string matmul_table;
   // What jobs may read (job_files.h): folders and files; and whether links beneath them are followed.
   std::vector<std::string> data_roots;
   bool data_follow_links = false;

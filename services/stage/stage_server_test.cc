@@ -499,6 +499,22 @@ TEST_F(StageServerTest, GoesAtOnceIfNobodyHasRegisteredIt) {
   EXPECT_EQ(told, 2) << "each stage, before its time was over";
 }
 
+// A processor would ignore it, and its operator believe in other bits.
+TEST(StageServerFlags, ATableOfMatrixAlgorithmsIsForCardsAlone) {
+  for (const char* device : {"cpu", "reference", "simulated"}) {
+    StageFlags flags;
+    flags.server = {.listen = "127.0.0.1:0", .http = "127.0.0.1:0"};
+    flags.device = device;
+    flags.matmul_table = "/tables/h100.json";
+    const absl::Status status = StageServer(flags).Start();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
+    EXPECT_THAT(std::string(status.message()),
+                HasSubstr(absl::StrCat("--matmul-table=/tables/h100.json: only cards have a choice "
+                                       "of matrix algorithms, and --device=",
+                                       device, " is none")));
+  }
+}
+
 // A fleet that gives stage 0 its name only later.
 class RefusingFleetTest : public StageServerTest {
  protected:

@@ -226,6 +226,9 @@ struct BackendOptions {
   int threads = 1;                 // results do not depend on it
   int64_t memory_limit_bytes = 0;  // 0: none
   int worker_nice = 0;             // of helper threads; the caller's own is the caller's business
+  // File of the matrix algorithms to take (stage/backends/cuda/matmul_table.h), for cards alone; empty:
+  // the library's own choice.
+  std::string matmul_table = {};
 };
 
 std::unique_ptr<Backend> MakeReferenceBackend(const BackendOptions& options);

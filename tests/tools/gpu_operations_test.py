@@ -1,6 +1,7 @@
 """The operations' rows of tools/gpu_check: what a made-up program says, and what the real one says of a processor."""
 import os
 import pathlib
+import subprocess
 import sys
 import tempfile
 import types
@@ -86,6 +87,17 @@ class RealProgramTest(unittest.TestCase):
             if "us" in row:
                 self.assertGreater(row["us"], 0)
                 self.assertGreater(row["of_ceiling"], 0)
+
+    def test_a_processor_has_no_table_of_matrix_algorithms(self):
+        if not pathlib.Path(PROGRAM).is_file():
+            self.skipTest("gpu-operations is not built here")
+        with tempfile.TemporaryDirectory() as folder:
+            table_file = pathlib.Path(folder, "table.json")
+            done = subprocess.run([PROGRAM, "--device", "cpu", f"--matmul-table-out={table_file}"], capture_output=True,
+                                  text=True)
+            self.assertEqual(done.returncode, 1)
+            self.assertIn("only cards have a choice of matrix algorithms, and --device=cpu is none", done.stderr)
+            self.assertEqual(list(pathlib.Path(folder).iterdir()), [])
 
 
 PROGRAM = ""

@@ -6,13 +6,15 @@
 #include "base/check.h"
 #include "base/status.h"
 #include "stage/backends/cuda/make_cuda_backend.h"
+#include "stage/backends/cuda/matmul_table_file.h"
 
 namespace stagecoach::cuda {
 
-CudaBackend::CudaBackend(std::unique_ptr<CudaContext> context)
+CudaBackend::CudaBackend(std::unique_ptr<CudaContext> context,
+                         std::shared_ptr<const MatmulTable> table)
     : KernelBackend(context->fault()),
       context_(std::move(context)),
-      matmul_(context_.get()),
+      matmul_(context_.get(), std::move(table)),
       attention_(cudnn::OpenAttentionGraphs(context_->stream(), context_->compute_capability()),
                  &context_->allocator(),
                  {context_->workspace(), static_cast<int64_t>(context_->workspace_bytes())}) {}
@@ -20,7 +22,12 @@ CudaBackend::CudaBackend(std::unique_ptr<CudaContext> context)
 CudaBackend::~CudaBackend() { context_->Synchronize().IgnoreError(); }
 
 std::string CudaBackend::fingerprint() const {
-  return absl::StrCat(context_->fingerprint(), ", ", attention_.fingerprint());
+  constexpr size_t kDigits = 12;
+  const MatmulTable* const table = matmul_.table();
+  return absl::StrCat(
+      context_->fingerprint(),
+      table == nullptr ? "" : absl::StrCat(", matmul table ", table->Digest().substr(0, kDigits)),
+      ", ", attention_.fingerprint());
 }
 
 absl::StatusOr<AttentionWay> CudaBackend::WayOfAttention(const AttentionShape& shape, DType dtype) {
@@ -141,11 +148,30 @@ absl::Status CudaBackend::Synchronize() {
 }  // namespace stagecoach::cuda
 
 namespace stagecoach {
+namespace {
+
+absl::StatusOr<std::shared_ptr<const cuda::MatmulTable>> TableFor(const std::string& path,
+                                                                  const CudaContext& context) {
+  ASSIGN_OR_RETURN(cuda::MatmulTable table, cuda::LoadMatmulTable(path));
+  RETURN_IF_ERROR(Annotate(table.CheckFits(cuda::TableHeaderOf(context)), path));
+  return std::make_shared<const cuda::MatmulTable>(std::move(table));
+}
+
+}  // namespace
 
 absl::StatusOr<std::unique_ptr<Backend>> MakeCudaBackend(const BackendOptions& options,
                                                          int ordinal) {
   ASSIGN_OR_RETURN(auto context, CudaContext::Open(ordinal, options.memory_limit_bytes));
-  return std::make_unique<cuda::CudaBackend>(std::move(context));
+  std::shared_ptr<const cuda::MatmulTable> table;
+  if (!options.matmul_table.empty()) {
+    ASSIGN_OR_RETURN(table, Annotate(TableFor(options.matmul_table, *context), "--matmul-table"));
+  }
+  return std::make_unique<cuda::CudaBackend>(std::move(context), std::move(table));
+}
+
+cuda::MatmulTrials* MatmulTrialsOf(Backend& backend) {
+  auto* const card = dynamic_cast<cuda::CudaBackend*>(&backend);
+  return card == nullptr ? nullptr : &card->trials();
 }
 
 std::string CudaDeviceAddress(int ordinal) {

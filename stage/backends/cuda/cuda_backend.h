@@ -19,7 +19,9 @@ namespace stagecoach::cuda {
 
 class CudaBackend final : public KernelBackend {
  public:
-  explicit CudaBackend(std::unique_ptr<CudaContext> context);
+  // table: null, or one that fits the card.
+  explicit CudaBackend(std::unique_ptr<CudaContext> context,
+                       std::shared_ptr<const MatmulTable> table = nullptr);
   ~CudaBackend() override;  // waits for what is queued, as cuDNN's plans own kernels
 
   std::string fingerprint() const override;
@@ -40,6 +42,7 @@ class CudaBackend final : public KernelBackend {
   void TellProgress() override;
   bool MarkTime() override;
   std::vector<int64_t> TakeTimes() override;
+  MatmulTrials& trials() { return matmul_; }
 
  protected:
   cudaStream_t Begin() override;

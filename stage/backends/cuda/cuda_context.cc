@@ -100,6 +100,7 @@ cudaStream_t CudaContext::stream() const { return static_cast<cudaStream_t>(stat
 cublasLtHandle_t CudaContext::blas() const { return state_->blas; }
 void* CudaContext::workspace() const { return state_->workspace->data(); }
 size_t CudaContext::workspace_bytes() const { return kWorkspaceBytes; }
+const std::string& CudaContext::card() const { return state_->properties.name; }
 int CudaContext::multiprocessors() const { return state_->properties.multiprocessors; }
 int CudaContext::compute_capability() const { return state_->properties.compute_capability; }
 

@@ -46,6 +46,7 @@ class CudaContext {
   void* workspace() const;
   size_t workspace_bytes() const;  // the same for every limit, as algorithms depend on it
 
+  const std::string& card() const;  // as the driver names it
   int multiprocessors() const;
   int compute_capability() const;  // 90 means 9.0
 

@@ -1,8 +1,9 @@
 // MakeCudaBackend: the back end of NVIDIA cards. Needs no CUDA header, so that whoever takes
 // --device=cuda can include it in every build.
 // Errors:    UNIMPLEMENTED where the programs were built without CUDA, UNAVAILABLE without a card
-//            or with too old a driver, INVALID_ARGUMENT for a card that is not there; each says
-//            what to do.
+//            or with too old a driver, INVALID_ARGUMENT for a card that is not there or a table of
+//            matrix algorithms that cannot be read, FAILED_PRECONDITION for one of another card or
+//            library; each says what to do.
 #ifndef STAGECOACH_STAGE_BACKENDS_CUDA_MAKE_CUDA_BACKEND_H_
 #define STAGECOACH_STAGE_BACKENDS_CUDA_MAKE_CUDA_BACKEND_H_
 
@@ -14,10 +15,17 @@
 
 namespace stagecoach {
 
+namespace cuda {
+class MatmulTrials;
+}
+
 // Defined in cuda_backend.cc, or in absent/ where CUDA is not built. options.threads is of no use
 // to a card.
 absl::StatusOr<std::unique_ptr<Backend>> MakeCudaBackend(const BackendOptions& options,
                                                          int ordinal);
+
+// For tuning the matrix products of this back end, whose it is; null of one that is no card.
+cuda::MatmulTrials* MatmulTrialsOf(Backend& backend);
 
 // "0000:3b:00.0", by which other libraries know the card, whatever CUDA_VISIBLE_DEVICES hides; ""
 // of one that is not there.

@@ -1,12 +1,16 @@
 #include "stage/backends/cuda/matmul.h"
 
+#include <algorithm>
 #include <array>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "base/check.h"
 #include "stage/backends/cuda/blas_library.h"
+#include "stage/backends/cuda/matmul_choice.h"
 
 namespace stagecoach::cuda {
 namespace {
@@ -130,29 +134,27 @@ Preference MakePreference(size_t workspace_bytes) {
   return preference;
 }
 
-MatmulCandidate Describe(const cublasLtMatmulHeuristicResult_t& offer) {
-  MatmulCandidate candidate = {.workspace_bytes = offer.workspaceSize};
-  candidate.usable =
-      offer.state == CUBLAS_STATUS_SUCCESS &&
-      Get(offer.algo, CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME, candidate.reduction_scheme) &&
-      Get(offer.algo, CUBLASLT_ALGO_CONFIG_SPLITK_NUM, candidate.split_k);
-  return candidate;
+// What this version of the library does not know stays as it is.
+MatmulAlgorithm NumbersOf(const cublasLtMatmulAlgo_t& algorithm) {
+  MatmulAlgorithm a;
+  Get(algorithm, CUBLASLT_ALGO_CONFIG_ID, a.id);
+  Get(algorithm, CUBLASLT_ALGO_CONFIG_TILE_ID, a.tile);
+  Get(algorithm, CUBLASLT_ALGO_CONFIG_STAGES_ID, a.stages);
+  Get(algorithm, CUBLASLT_ALGO_CONFIG_CTA_SWIZZLING, a.swizzle);
+  Get(algorithm, CUBLASLT_ALGO_CONFIG_CUSTOM_OPTION, a.custom_option);
+  Get(algorithm, CUBLASLT_ALGO_CONFIG_INNER_SHAPE_ID, a.inner_shape);
+  Get(algorithm, CUBLASLT_ALGO_CONFIG_CLUSTER_SHAPE_ID, a.cluster);
+  return a;
 }
 
-// In the library's own numbers; what this version of it does not know is left out.
-std::string TextOf(const cublasLtMatmulAlgo_t& algorithm) {
-  std::string text;
-  const auto append = [&](const char* name, auto value,
-                          cublasLtMatmulAlgoConfigAttributes_t which) {
-    if (!Get(algorithm, which, value)) return;
-    absl::StrAppend(&text, text.empty() ? "" : " ", name, name[0] == '\0' ? "" : " ", value);
-  };
-  append("", int32_t{}, CUBLASLT_ALGO_CONFIG_ID);
-  append("tile", uint32_t{}, CUBLASLT_ALGO_CONFIG_TILE_ID);
-  append("stages", uint32_t{}, CUBLASLT_ALGO_CONFIG_STAGES_ID);
-  append("split-k", int32_t{}, CUBLASLT_ALGO_CONFIG_SPLITK_NUM);
-  append("cluster", uint16_t{}, CUBLASLT_ALGO_CONFIG_CLUSTER_SHAPE_ID);
-  return text;
+MatmulCandidate Describe(const cublasLtMatmulHeuristicResult_t& offer) {
+  MatmulCandidate candidate = {.workspace_bytes = offer.workspaceSize};
+  if (offer.state != CUBLAS_STATUS_SUCCESS) return candidate;
+  MatmulAlgorithm& algorithm = candidate.algorithm = NumbersOf(offer.algo);
+  candidate.usable =
+      Get(offer.algo, CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME, algorithm.reduction_scheme) &&
+      Get(offer.algo, CUBLASLT_ALGO_CONFIG_SPLITK_NUM, algorithm.split_k);
+  return candidate;
 }
 
 }  // namespace
@@ -163,15 +165,35 @@ struct Matmul::Plan {
   Desc desc;
   Layout a, b, d;
   cublasLtMatmulAlgo_t algorithm;
+  MatmulAlgorithm numbers;  // of the algorithm
   size_t workspace_bytes = 0;
-  bool used = false;  // since TakeUsed
+  MatmulOperands operands;  // of the last run; their places are never read by it
+  bool used = false;        // since TakeUsed
+  bool ran = false;         // since TakeShapes
+  bool tried = false, refused = false;
+
+  void Use(const cublasLtMatmulHeuristicResult_t& offer) {
+    algorithm = offer.algo;
+    numbers = Describe(offer).algorithm;
+    workspace_bytes = offer.workspaceSize;
+  }
 };
 
-Matmul::Matmul(CudaContext* context) : context_(context) {}
+// A plan without an algorithm yet, and those on offer.
+struct Matmul::Asked {
+  std::unique_ptr<Plan> plan;
+  std::array<cublasLtMatmulHeuristicResult_t, kOffers> offers;
+  std::vector<MatmulCandidate> candidates;
+};
+
+Matmul::Matmul(CudaContext* context, std::shared_ptr<const MatmulTable> table)
+    : context_(context), table_(std::move(table)) {}
 Matmul::~Matmul() = default;
 
-bool Matmul::MakePlan(const MatmulShape& shape, MatmulEpilogue epilogue,
-                      const MatmulOperands& operands, Plan& plan) {
+Matmul::Asked Matmul::Ask(const MatmulShape& shape, MatmulEpilogue epilogue,
+                          const MatmulOperands& operands) {
+  Asked asked{.plan = std::make_unique<Plan>(), .offers = {}, .candidates = {}};
+  Plan& plan = *asked.plan;
   const MatmulProblem& problem = plan.problem = DescribeMatmul(shape);
   plan.epilogue = epilogue;
   plan.desc = MakeDesc(problem, epilogue, operands);
@@ -179,35 +201,38 @@ bool Matmul::MakePlan(const MatmulShape& shape, MatmulEpilogue epilogue,
   plan.b = MakeLayout(problem.bf16_operands, problem.b_rows, problem.b_columns, problem.b_ld);
   plan.d = MakeLayout(problem.bf16_result, problem.m, problem.n, problem.d_ld);
   const Preference preference = MakePreference(context_->workspace_bytes());
-  if (!plan.desc || !plan.a || !plan.b || !plan.d || !preference) return false;
-  std::array<cublasLtMatmulHeuristicResult_t, kOffers> offers{};
+  if (!plan.desc || !plan.a || !plan.b || !plan.d || !preference) return asked;
   int count = 0;
   if (Blas().MatmulAlgoGetHeuristic(context_->blas(), plan.desc.get(), plan.a.get(), plan.b.get(),
                                     plan.d.get(), plan.d.get(), preference.get(), kOffers,
-                                    offers.data(), &count) != CUBLAS_STATUS_SUCCESS) {
-    return false;
+                                    asked.offers.data(), &count) != CUBLAS_STATUS_SUCCESS) {
+    return asked;
   }
-  std::vector<MatmulCandidate> candidates;
-  for (int i = 0; i < count; ++i) candidates.push_back(Describe(offers[i]));
-  const int choice = ChooseCandidate(candidates, context_->workspace_bytes());
-  if (choice < 0) return false;
-  plan.algorithm = offers[choice].algo;
-  plan.workspace_bytes = offers[choice].workspaceSize;
-  return true;
+  for (int i = 0; i < count; ++i) asked.candidates.push_back(Describe(asked.offers[i]));
+  return asked;
 }
 
 Matmul::Plan* Matmul::FindPlan(const MatmulShape& shape, const MatmulOperands& operands,
                                const char* what) {
   const auto found = plans_.find(shape);
   if (found != plans_.end()) return found->second.get();
-  // With less of an epilogue more shapes are offered an algorithm.
-  for (const MatmulEpilogue epilogue : EpiloguesToTry(shape)) {
-    auto plan = std::make_unique<Plan>();
-    if (!MakePlan(shape, epilogue, operands, *plan)) continue;
-    return plans_.emplace(shape, std::move(plan)).first->second.get();
+  Asked asked;
+  const auto taken =
+      TakeOffer(shape, table_.get(), context_->workspace_bytes(), [&](MatmulEpilogue epilogue) {
+        asked = Ask(shape, epilogue, operands);
+        return asked.candidates;
+      });
+  if (absl::IsNotFound(taken.status())) {
+    context_->NoteBlas(CUBLAS_STATUS_NOT_SUPPORTED, what);
+    return nullptr;
   }
-  context_->NoteBlas(CUBLAS_STATUS_NOT_SUPPORTED, what);
-  return nullptr;
+  if (!taken.ok()) {
+    context_->fault()->NoteStatus(taken.status(), what);
+    return nullptr;
+  }
+  CHECK(asked.plan->epilogue == taken->fused);
+  asked.plan->Use(asked.offers[taken->index]);
+  return plans_.emplace(shape, std::move(asked.plan)).first->second.get();
 }
 
 MatmulEpilogue Matmul::Run(const MatmulShape& shape, const MatmulOperands& operands,
@@ -219,16 +244,18 @@ MatmulEpilogue Matmul::Run(const MatmulShape& shape, const MatmulOperands& opera
     context_->NoteBlas(CUBLAS_STATUS_INVALID_VALUE, what);
     return plan->epilogue;
   }
-  plan->used = true;
+  plan->used = plan->ran = true;
+  plan->operands = operands;
   const float alpha = 1.0f;
   void* const d = ResultOf(plan->epilogue, operands);
   const void* const c = shape.residual ? operands.residual : d;
-  context_->NoteBlas(
-      Blas().Matmul(context_->blas(), plan->desc.get(), &alpha, operands.a, plan->a.get(),
-                    operands.b, plan->b.get(), &plan->problem.beta, c, plan->d.get(), d,
-                    plan->d.get(), &plan->algorithm, context_->workspace(), plan->workspace_bytes,
-                    context_->stream()),
-      what);
+  const cublasStatus_t status = Blas().Matmul(
+      context_->blas(), plan->desc.get(), &alpha, operands.a, plan->a.get(), operands.b,
+      plan->b.get(), &plan->problem.beta, c, plan->d.get(), d, plan->d.get(), &plan->algorithm,
+      context_->workspace(), plan->workspace_bytes, context_->stream());
+  // An offer that is only tried is given up; nothing was queued.
+  plan->refused |= status != CUBLAS_STATUS_SUCCESS;
+  if (!plan->tried) context_->NoteBlas(status, what);
   return plan->epilogue;
 }
 
@@ -237,7 +264,7 @@ std::vector<std::string> Matmul::TakeUsed() {
   for (const auto& [shape, plan] : plans_) {
     if (!plan->used) continue;
     plan->used = false;
-    used.push_back(absl::StrCat("cuBLASLt ", TextOf(plan->algorithm)));
+    used.push_back(absl::StrCat("cuBLASLt ", AlgorithmText(plan->numbers)));
     if (shape.epilogue == MatmulEpilogue::kNone) continue;
     absl::StrAppend(&used.back(), ", ", EpilogueName(shape.epilogue),
                     plan->epilogue == shape.epilogue ? " fused" : " asked for, fused: ",
@@ -245,5 +272,62 @@ std::vector<std::string> Matmul::TakeUsed() {
   }
   return used;
 }
+
+MatmulTableHeader TableHeaderOf(const CudaContext& context) {
+  return {.card = context.card(),
+          .compute_capability = context.compute_capability(),
+          .library_version = static_cast<int64_t>(Blas().GetVersion()),
+          .workspace_bytes = static_cast<int64_t>(context.workspace_bytes())};
+}
+
+MatmulTableHeader Matmul::Header() const { return TableHeaderOf(*context_); }
+
+std::vector<MatmulShape> Matmul::TakeShapes() {
+  std::vector<MatmulShape> shapes;
+  for (const auto& [shape, plan] : plans_) {
+    if (std::exchange(plan->ran, false)) shapes.push_back(shape);
+  }
+  std::sort(shapes.begin(), shapes.end());
+  return shapes;
+}
+
+std::vector<MatmulOffer> Matmul::Offers(const MatmulShape& shape) {
+  std::vector<MatmulOffer> offers;
+  const auto found = plans_.find(shape);
+  if (found == plans_.end()) return offers;
+  context_->MakeCurrent();
+  for (const MatmulEpilogue epilogue : EpiloguesToTry(shape)) {
+    const Asked asked = Ask(shape, epilogue, found->second->operands);
+    for (const MatmulCandidate& candidate : asked.candidates) {
+      offers.push_back({epilogue, candidate});
+    }
+  }
+  return offers;
+}
+
+absl::Status Matmul::Take(const MatmulShape& shape, const MatmulChoice& choice) {
+  MatmulTable wanted(Header());
+  wanted.Add(shape, choice);
+  const auto found = plans_.find(shape);
+  const MatmulOperands operands =
+      found == plans_.end() ? MatmulOperands() : found->second->operands;
+  context_->MakeCurrent();
+  Asked asked = Ask(shape, choice.fused, operands);
+  const auto taken = TakeOffer(shape, &wanted, context_->workspace_bytes(),
+                               [&](MatmulEpilogue) { return asked.candidates; });
+  if (!taken.ok()) return absl::NotFoundError(taken.status().message());
+  asked.plan->Use(asked.offers[taken->index]);
+  asked.plan->operands = operands;
+  asked.plan->tried = true;
+  plans_[shape] = std::move(asked.plan);
+  return absl::OkStatus();
+}
+
+bool Matmul::Refused(const MatmulShape& shape) const {
+  const auto found = plans_.find(shape);
+  return found != plans_.end() && found->second->refused;
+}
+
+void Matmul::Forget(const MatmulShape& shape) { plans_.erase(shape); }
 
 }  // namespace stagecoach::cuda

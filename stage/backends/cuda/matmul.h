@@ -1,5 +1,6 @@
 // Matmul: the products of linear layers through cuBLASLt in the job's precision, with as much of
-// the epilogue as the library fuses and its choice of algorithm kept per shape.
+// the epilogue as the library fuses and the choice of algorithm kept per shape: a table's, or else the
+// library's.
 // Ownership: borrows the context.
 // Threads:   executor thread only.
 // Errors:    noted in the context. Why bias gradients are no epilogues here (BGRADB): they are
@@ -15,13 +16,17 @@
 #include "absl/container/flat_hash_map.h"
 #include "stage/backends/cuda/cuda_context.h"
 #include "stage/backends/cuda/matmul_plans.h"
+#include "stage/backends/cuda/matmul_table.h"
+#include "stage/backends/cuda/matmul_tuning.h"
 
 namespace stagecoach::cuda {
 
-class Matmul {
+// MatmulTrials of it is for tuning: one product at a time, between Synchronize calls.
+class Matmul final : public MatmulTrials {
  public:
-  explicit Matmul(CudaContext* context);
-  ~Matmul();
+  // table: null, or one that fits the card (MatmulTable::CheckFits).
+  Matmul(CudaContext* context, std::shared_ptr<const MatmulTable> table);
+  ~Matmul() override;
 
   // Returns the epilogue that was fused, one of EpiloguesToTry(shape); see KernelBackend::Product.
   MatmulEpilogue Run(const MatmulShape& shape, const MatmulOperands& operands, const char* what);
@@ -29,17 +34,30 @@ class Matmul {
   // Of the products since it was asked last, each once: "cuBLASLt 66 tile 20 stages 14 split-k 1 cluster 3, bias_gelu fused",
   // in the library's numbers.
   std::vector<std::string> TakeUsed();
+  const MatmulTable* table() const { return table_.get(); }
+
+  MatmulTableHeader Header() const override;
+  std::vector<MatmulShape> TakeShapes() override;
+  std::vector<MatmulOffer> Offers(const MatmulShape& shape) override;
+  absl::Status Take(const MatmulShape& shape, const MatmulChoice& choice) override;
+  bool Refused(const MatmulShape& shape) const override;
+  void Forget(const MatmulShape& shape) override;
 
  private:
   struct Plan;
-  // Null, and the reason noted, where the library has nothing to offer.
+  struct Asked;
+  // Null, and the reason noted, where the library has nothing to offer, or not what the table says.
   Plan* FindPlan(const MatmulShape& shape, const MatmulOperands& operands, const char* what);
-  bool MakePlan(const MatmulShape& shape, MatmulEpilogue epilogue, const MatmulOperands& operands,
-                Plan& plan);
+  // What the library offers; nothing where it refuses.
+  Asked Ask(const MatmulShape& shape, MatmulEpilogue epilogue, const MatmulOperands& operands);
 
   CudaContext* const context_;
+  const std::shared_ptr<const MatmulTable> table_;
   absl::flat_hash_map<MatmulShape, std::unique_ptr<Plan>> plans_;
 };
+
+// Of the card that was opened, for tables.
+MatmulTableHeader TableHeaderOf(const CudaContext& context);
 
 }  // namespace stagecoach::cuda
 

@@ -1,5 +1,6 @@
 #include "stage/backends/cuda/matmul_plans.h"
 
+#include "absl/strings/str_cat.h"
 #include "base/check.h"
 
 namespace stagecoach::cuda {
@@ -93,11 +94,23 @@ std::vector<MatmulEpilogue> EpiloguesToTry(const MatmulShape& shape) {
   return epilogues;
 }
 
+std::string AlgorithmText(const MatmulAlgorithm& a) {
+  return absl::StrCat(a.id, " tile ", a.tile, " stages ", a.stages, " split-k ", a.split_k,
+                      " cluster ", a.cluster);
+}
+
+bool HasFixedOrder(const MatmulAlgorithm& algorithm) {
+  return algorithm.split_k <= 1 || algorithm.reduction_scheme == kReductionComputeType;
+}
+
+bool MayTake(const MatmulCandidate& candidate, size_t workspace_bytes) {
+  return candidate.usable && HasFixedOrder(candidate.algorithm) &&
+         candidate.workspace_bytes <= workspace_bytes;
+}
+
 int ChooseCandidate(const std::vector<MatmulCandidate>& candidates, size_t workspace_bytes) {
   for (size_t i = 0; i < candidates.size(); ++i) {
-    const MatmulCandidate& c = candidates[i];
-    const bool ordered = c.split_k <= 1 || c.reduction_scheme == kReductionComputeType;
-    if (c.usable && ordered && c.workspace_bytes <= workspace_bytes) return static_cast<int>(i);
+    if (MayTake(candidates[i], workspace_bytes)) return static_cast<int>(i);
   }
   return -1;
 }

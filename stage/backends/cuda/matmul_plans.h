@@ -3,8 +3,10 @@
 #ifndef STAGECOACH_STAGE_BACKENDS_CUDA_MATMUL_PLANS_H_
 #define STAGECOACH_STAGE_BACKENDS_CUDA_MATMUL_PLANS_H_
 
+#include <compare>
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -57,6 +59,7 @@ struct MatmulShape {
   int64_t out_stride = 0;
 
   friend bool operator==(const MatmulShape&, const MatmulShape&) = default;
+  friend auto operator<=>(const MatmulShape&, const MatmulShape&) = default;
   template <typename H>
   friend H AbslHashValue(H h, const MatmulShape& s) {
     return H::combine(std::move(h), s.kind, s.rows, s.in, s.out, s.type, s.epilogue, s.residual,
@@ -101,12 +104,30 @@ inline constexpr uint32_t kReductionNone = 0, kReductionInPlace = 1, kReductionC
 // into the result by whichever block comes first.
 inline constexpr uint32_t kReductionMask = kReductionComputeType;
 
+// An algorithm in the library's own numbers (cublasLtMatmulAlgoConfigAttributes_t): what tells the
+// offers for one shape apart.
+struct MatmulAlgorithm {
+  int32_t id = 0;
+  uint32_t tile = 0, stages = 0;
+  int32_t split_k = 1;
+  uint32_t reduction_scheme = kReductionNone;
+  uint32_t swizzle = 0, custom_option = 0;
+  uint16_t inner_shape = 0, cluster = 0;
+
+  friend bool operator==(const MatmulAlgorithm&, const MatmulAlgorithm&) = default;
+};
+// "66 tile 20 stages 14 split-k 1 cluster 3": what people know algorithms by.
+std::string AlgorithmText(const MatmulAlgorithm& algorithm);
+// Its result does not depend on which of its blocks comes first.
+bool HasFixedOrder(const MatmulAlgorithm& algorithm);
+
 struct MatmulCandidate {
   bool usable = false;  // the library says that it can run
-  uint32_t reduction_scheme = kReductionNone;
-  int32_t split_k = 1;
+  MatmulAlgorithm algorithm;
   size_t workspace_bytes = 0;
 };
+// It can run, fits, and has a fixed order.
+bool MayTake(const MatmulCandidate& candidate, size_t workspace_bytes);
 // Index of the first offer whose result does not depend on timing and that fits, -1 if none does.
 // The library orders them by its forecast of time.
 int ChooseCandidate(const std::vector<MatmulCandidate>& candidates, size_t workspace_bytes);

@@ -12,6 +12,8 @@ absl::StatusOr<std::unique_ptr<Backend>> MakeCudaBackend(const BackendOptions&, 
                    "use --device=cpu"));
 }
 
+cuda::MatmulTrials* MatmulTrialsOf(Backend& /*backend*/) { return nullptr; }
+
 std::string CudaDeviceAddress(int /*ordinal*/) { return ""; }
 
 }  // namespace stagecoach

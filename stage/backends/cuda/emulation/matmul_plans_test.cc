@@ -122,20 +122,25 @@ TEST(MatmulPlans, TheFirstOfferWithAFixedOrderOfAdditionsIsTaken) {
   constexpr size_t kWorkspace = 1000;
   const MatmulCandidate unusable = {.usable = false};
   const MatmulCandidate in_place = {
-      .usable = true, .reduction_scheme = kReductionInPlace, .split_k = 4};
+      .usable = true, .algorithm = {.split_k = 4, .reduction_scheme = kReductionInPlace}};
   const MatmulCandidate output_type = {
-      .usable = true, .reduction_scheme = kReductionOutputType, .split_k = 2};
+      .usable = true, .algorithm = {.split_k = 2, .reduction_scheme = kReductionOutputType}};
   const MatmulCandidate large = {.usable = true, .workspace_bytes = 1001};
-  const MatmulCandidate staged = {.usable = true,
-                                  .reduction_scheme = kReductionComputeType,
-                                  .split_k = 4,
-                                  .workspace_bytes = 1000};
+  const MatmulCandidate staged = {
+      .usable = true,
+      .algorithm = {.split_k = 4, .reduction_scheme = kReductionComputeType},
+      .workspace_bytes = 1000};
   const MatmulCandidate plain = {.usable = true};
   EXPECT_EQ(ChooseCandidate({}, kWorkspace), -1);
   EXPECT_EQ(ChooseCandidate({unusable, in_place, output_type, large}, kWorkspace), -1);
   EXPECT_EQ(ChooseCandidate({in_place, staged, plain}, kWorkspace), 1);
   EXPECT_EQ(ChooseCandidate({plain, staged}, kWorkspace), 0);
   EXPECT_EQ(ChooseCandidate({staged, plain}, 10), 1);
+}
+
+TEST(MatmulPlans, AlgorithmsHaveTheTextThatReportsShow) {
+  EXPECT_EQ(AlgorithmText({.id = 66, .tile = 20, .stages = 14, .cluster = 3}),
+            "66 tile 20 stages 14 split-k 1 cluster 3");
 }
 
 }  // namespace

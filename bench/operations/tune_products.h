@@ -1,0 +1,51 @@
+// ProductTuner: makes a table of matrix algorithms (stage/backends/cuda/matmul_table.h) by timing what the matrix library
+// offers for the linear calls of networks, on the card and as a step runs them.
+// Ownership: borrows the back end, which must be a card's.
+// Threads:   one at a time.
+// Units and shapes: seconds.
+// Errors:    INVALID_ARGUMENT for a device without such a choice. What timing a call answers: RESOURCE_EXHAUSTED leaves the
+//            tuner good for other calls.
+#ifndef STAGECOACH_BENCH_OPERATIONS_TUNE_PRODUCTS_H_
+#define STAGECOACH_BENCH_OPERATIONS_TUNE_PRODUCTS_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "bench/operations/call_timer.h"
+#include "bench/operations/network_calls.h"
+#include "stage/backends/cuda/matmul_table.h"
+#include "stage/backends/cuda/matmul_tuning.h"
+
+namespace stagecoach {
+
+// Whether it has a choice of matrix algorithms, and --matmul-table-out a meaning.
+absl::Status CheckTunable(const std::string& device);
+
+// Those of the calls that are matrix products with what belongs to them.
+bool IsLinear(const NetworkCall& call);
+
+class ProductTuner {
+ public:
+  // seconds: about, of the rounds with one offer. Each has three runs before, which are not counted, then five rounds on
+  // the device's clock, of which the median counts.
+  static absl::StatusOr<ProductTuner> Make(Backend& backend, double seconds);
+
+  // Adds to the table; products that it has are not among what is returned.
+  absl::StatusOr<std::vector<cuda::TunedProduct>> Tune(const NetworkCall& call, int64_t samples,
+                                                       DType activation);
+  const cuda::MatmulTable& table() const { return table_; }
+
+ private:
+  ProductTuner(Backend& backend, cuda::MatmulTrials& trials, double seconds);
+
+  cuda::MatmulTrials* trials_;
+  std::unique_ptr<CallTimer> timer_;
+  cuda::MatmulTable table_;
+};
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_BENCH_OPERATIONS_TUNE_PRODUCTS_H_
