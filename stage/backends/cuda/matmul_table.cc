@@ -73,6 +73,7 @@ void Visit(Visitor& visit, ListedProduct& p) {
   visit.Name("type", kTypes, p.shape.type);
   visit.Name("epilogue", Epilogues(), p.shape.epilogue);
   visit.Flag("residual", p.shape.residual);
+  visit.Number("out_stride", p.shape.out_stride, 0, kMostExtent);
   visit.Name("fused", Epilogues(), p.choice.fused);
   MatmulAlgorithm& a = p.choice.algorithm;
   visit.Number("algorithm", a.id);
@@ -229,6 +230,11 @@ void CheckTogether(const ListedProduct& p, TableReader& reader) {
   if (shape.residual && (shape.kind != MatmulKind::kForward || HasAux(shape.epilogue))) {
     return reader.Refuse("residual", "true", "only a forward product without a GELU has one");
   }
+  const bool plain = shape.epilogue == MatmulEpilogue::kNone && !shape.residual;
+  if (shape.out_stride != 0 && (shape.out_stride < shape.out || !plain)) {
+    return reader.Refuse("out_stride", absl::StrCat(shape.out_stride),
+                         "must be 0, or at least `out` without an epilogue or a residual");
+  }
   const std::vector<MatmulEpilogue> epilogues = EpiloguesToTry(shape);
   if (std::find(epilogues.begin(), epilogues.end(), choice.fused) == epilogues.end()) {
     return reader.Refuse(
@@ -286,6 +292,7 @@ std::string ShapeText(const MatmulShape& shape) {
     absl::StrAppend(&text, ", ", EpilogueName(shape.epilogue));
   }
   if (shape.residual) text += " and a residual";
+  if (shape.out_stride != 0) absl::StrAppend(&text, ", rows ", shape.out_stride, " apart");
   return text;
 }
 

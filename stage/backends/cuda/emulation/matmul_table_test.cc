@@ -28,7 +28,8 @@ MatmulTable TableOfTwo() {
                          .rows = 8192,
                          .in = 1600,
                          .out = 4800,
-                         .type = MatmulType::kBfloat16},
+                         .type = MatmulType::kBfloat16,
+                         .out_stride = 4808},
                         {.algorithm = {.id = 66,
                                        .tile = 20,
                                        .stages = 14,
@@ -50,8 +51,8 @@ MatmulTable TableOfTwo() {
 
 constexpr char kTextOfTwo[] =
     R"({"matmul_table": 1, "card": "NVIDIA H100 80GB HBM3", "compute_capability": 90, "cublaslt": 130100, "workspace_bytes": 33554432, "products": [
-{"kind": "forward", "rows": 8192, "in": 6400, "out": 1600, "type": "bfloat16", "epilogue": "bias", "residual": true, "fused": "bias", "algorithm": 21, "tile": 5, "stages": 0, "split_k": 1, "reduction_scheme": 0, "swizzle": 0, "custom_option": 0, "inner_shape": 0, "cluster": 0},
-{"kind": "backward_weight", "rows": 8192, "in": 1600, "out": 4800, "type": "bfloat16", "epilogue": "none", "residual": false, "fused": "none", "algorithm": 66, "tile": 20, "stages": 14, "split_k": 4, "reduction_scheme": 2, "swizzle": 1, "custom_option": 7, "inner_shape": 2, "cluster": 3}
+{"kind": "forward", "rows": 8192, "in": 6400, "out": 1600, "type": "bfloat16", "epilogue": "bias", "residual": true, "out_stride": 0, "fused": "bias", "algorithm": 21, "tile": 5, "stages": 0, "split_k": 1, "reduction_scheme": 0, "swizzle": 0, "custom_option": 0, "inner_shape": 0, "cluster": 0},
+{"kind": "backward_weight", "rows": 8192, "in": 1600, "out": 4800, "type": "bfloat16", "epilogue": "none", "residual": false, "out_stride": 4808, "fused": "none", "algorithm": 66, "tile": 20, "stages": 14, "split_k": 4, "reduction_scheme": 2, "swizzle": 1, "custom_option": 7, "inner_shape": 2, "cluster": 3}
 ]}
 )";
 
@@ -78,7 +79,8 @@ TEST(MatmulTable, FindsTheChoiceOfAShapeAndOfNoOther) {
                        .rows = 8192,
                        .in = 1600,
                        .out = 4800,
-                       .type = MatmulType::kBfloat16};
+                       .type = MatmulType::kBfloat16,
+                       .out_stride = 4808};
   ASSERT_NE(table.Find(shape), nullptr);
   EXPECT_EQ(table.Find(shape)->algorithm.id, 66);
   shape.rows = 8193;
@@ -111,6 +113,9 @@ MatmulShape AnyShape(std::mt19937_64& random) {
     shape.residual = !HasGelu(shape.epilogue) && random() % 2 == 0;
   } else if (shape.kind == MatmulKind::kBackwardInput && random() % 2 == 0) {
     shape.epilogue = E::kGeluGradient;
+  }
+  if (shape.epilogue == E::kNone && !shape.residual && random() % 2 == 0) {
+    shape.out_stride = shape.out + static_cast<int64_t>(random() % 8);
   }
   return shape;
 }
@@ -212,6 +217,9 @@ INSTANTIATE_TEST_SUITE_P(
                 "products[0].residual: true; only a forward product without a GELU has one"},
         BadText{"\"epilogue\": \"none\", \"residual\": false",
                 "\"epilogue\": \"none\", \"residual\": true", "products[1].residual: true"},
+        BadText{"\"out_stride\": 4808", "\"out_stride\": 4799",
+                "products[1].out_stride: 4799; must be 0, or at least `out`"},
+        BadText{"\"out_stride\": 0", "\"out_stride\": 1608", "products[0].out_stride: 1608"},
         BadText{"\"residual\": true", "\"residual\": 1",
                 "products[0].residual: 1; must be true or false"},
         BadText{"\"fused\": \"bias\"", "\"fused\": \"gelu\"",
