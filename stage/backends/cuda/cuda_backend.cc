@@ -15,12 +15,20 @@ CudaBackend::CudaBackend(std::unique_ptr<CudaContext> context)
       matmul_(context_.get()),
       attention_(cudnn::OpenAttentionGraphs(context_->stream(), context_->compute_capability()),
                  &context_->allocator(),
-                 {context_->workspace(), static_cast<int64_t>(context_->workspace_bytes())}) {}
+                 {context_->workspace(), static_cast<int64_t>(context_->workspace_bytes())}),
+      convolution_(
+          cudnn::OpenConvolutionGraphs(context_->stream(), context_->compute_capability()),
+          {context_->workspace(), static_cast<int64_t>(context_->workspace_bytes())},
+          {.widen = [this](const Tensor& narrow, int64_t first, float* wide,
+                           int64_t n) { Widen(narrow, first, wide, n); },
+           .add = [this](const float* sums, const Tensor& gradient) { AddSums(sums, gradient); }}) {
+}
 
 CudaBackend::~CudaBackend() { context_->Synchronize().IgnoreError(); }
 
 std::string CudaBackend::fingerprint() const {
-  return absl::StrCat(context_->fingerprint(), ", ", attention_.fingerprint());
+  return absl::StrCat(context_->fingerprint(), ", ", attention_.fingerprint(), ", ",
+                      convolution_.fingerprint());
 }
 
 absl::StatusOr<AttentionWay> CudaBackend::WayOfAttention(const AttentionShape& shape, DType dtype) {
@@ -44,8 +52,15 @@ absl::StatusOr<bool> CudaBackend::AttendByLibrary(const AttentionBackwardArgs& a
   return attended;
 }
 
+absl::StatusOr<bool> CudaBackend::ConvolveByLibrary(const ConvolutionArgs& args) {
+  Begin();
+  if (!context_->ok()) return true;
+  return convolution_.Run(args);
+}
+
 std::vector<std::string> CudaBackend::TakeWays() {
   std::vector<std::string> ways = matmul_.TakeUsed();
+  for (std::string& way : convolution_.TakeUsed()) ways.push_back(std::move(way));
   if (std::exchange(attended_by_library_, false)) ways.push_back(attention_.fingerprint());
   if (ways.empty()) ways.emplace_back("own kernels");
   return ways;

@@ -4,6 +4,7 @@
 #include "stage/backends/cuda/element_types.h"
 #include "stage/backends/cuda/kernel_list.h"
 #include "stage/backends/cuda/kernels.h"
+#include "stage/backends/cuda/kernels/add.h"
 
 namespace stagecoach::cuda {
 const KernelTable<KernelBackend>& Kernels() {
@@ -16,10 +17,31 @@ absl::StatusOr<Kernel> KernelBackend::Prepare(const Call& call, const CallTypes&
   return Kernels().Prepare(*this, call, types, activation);
 }
 
+Precision KernelBackend::PrecisionOf(DType type) const {
+  if (type == DType::kBF16) return Precision::kBfloat16;
+  return precision_ == Precision::kTensorFloat32 ? Precision::kTensorFloat32 : Precision::kFloat32;
+}
+
 MatmulType KernelBackend::ProductType(DType type) const {
-  if (type == DType::kBF16) return MatmulType::kBfloat16;
-  return precision_ == Precision::kTensorFloat32 ? MatmulType::kTensorFloat32
-                                                 : MatmulType::kFloat32;
+  switch (PrecisionOf(type)) {
+    case Precision::kFloat32:
+      return MatmulType::kFloat32;
+    case Precision::kTensorFloat32:
+      return MatmulType::kTensorFloat32;
+    case Precision::kBfloat16:
+      return MatmulType::kBfloat16;
+  }
+  return MatmulType::kFloat32;  // not reached: the switch is exhaustive
+}
+
+void KernelBackend::Widen(const Tensor& narrow, int64_t first, float* wide, int64_t n) {
+  Note(cuda::Convert(Begin(), narrow.data<Bf16>() + first, wide, n), "convolution, widening");
+}
+
+void KernelBackend::AddSums(const float* sums, const Tensor& gradient) {
+  float* const target = gradient.data<float>();
+  Note(cuda::Add(Begin(), sums, static_cast<const float*>(target), target, gradient.elements()),
+       "convolution, adding");
 }
 
 void KernelBackend::Fill(const Tensor& tensor, float value) {

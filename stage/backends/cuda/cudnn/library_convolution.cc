@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "base/check.h"
 #include "base/status.h"
 
@@ -65,7 +66,9 @@ absl::StatusOr<LibraryConvolution::Plan> LibraryConvolution::MakePlan(
   plan.room = CutWorkspace(problem, fixed_.bytes);
   auto graph = (*graphs_)->Build(ExecutionOf(problem, plan.room), plan.room.library_bytes);
   if (absl::IsUnimplemented(graph.status())) {
-    plan.why = absl::StrCat("it is not supported: ", graph.status().message());
+    // What follows is of engine after engine.
+    const absl::string_view why = graph.status().message();
+    plan.why = absl::StrCat("it is not supported: ", why.substr(0, why.find('\n')));
     return plan;
   }
   RETURN_IF_ERROR(graph.status());

@@ -159,7 +159,7 @@ TEST(LibraryConvolution, APlanIsMadeOnceForAProblem) {
 
 TEST(LibraryConvolution, ARefusalLeavesTheProblemToOwnKernelsAndSaysWhyOnce) {
   Bed bed;
-  bed.log.build = absl::UnimplementedError("no engine");
+  bed.log.build = absl::UnimplementedError("no engine\nengine 1: ...\nengine 2: ...");
   LibraryConvolution convolution = bed.Make();
   for (int i = 0; i < 3; ++i) EXPECT_FALSE(*convolution.Run(bed.Args(ConvolutionPass::kForward)));
   EXPECT_THAT(bed.log.built, SizeIs(1)) << "it is not asked again";
