@@ -39,6 +39,12 @@ std::vector<fe::NumericalNote_t> NotesOf(Precision precision) {
   return notes;
 }
 
+// Engines that need libnvrtc or cuBLASLt are silently not offered where these are not found, so two
+// machines with the same card and cuDNN would compute other bits.
+std::vector<fe::BehaviorNote_t> OtherLibraries() {
+  return {fe::BehaviorNote_t::RUNTIME_COMPILATION, fe::BehaviorNote_t::CUBLASLT_DEPENDENCY};
+}
+
 // "28 k2=4 k3=0" of "eng28_k2=4_k3=0".
 std::string EngineText(const std::string& tag) {
   const size_t number = tag.find("eng");
@@ -100,6 +106,7 @@ class FrontendConvolutions final : public ConvolutionGraphs {
           Step(graph->create_execution_plans({fe::HeurMode_t::A, fe::HeurMode_t::FALLBACK}),
                "looking for an engine"));
       graph->deselect_numeric_notes(NotesOf(problem.precision));
+      graph->deselect_behavior_notes(OtherLibraries());
       graph->deselect_workspace_greater_than(workspace_bytes);
       ASSIGN_OR_RETURN(const int64_t plan, BuildFirst(*graph));
       int64_t bytes = 0;
