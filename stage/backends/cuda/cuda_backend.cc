@@ -16,13 +16,8 @@ CudaBackend::CudaBackend(std::unique_ptr<CudaContext> context)
       attention_(cudnn::OpenAttentionGraphs(context_->stream(), context_->compute_capability()),
                  &context_->allocator(),
                  {context_->workspace(), static_cast<int64_t>(context_->workspace_bytes())}),
-      convolution_(
-          cudnn::OpenConvolutionGraphs(context_->stream(), context_->compute_capability()),
-          {context_->workspace(), static_cast<int64_t>(context_->workspace_bytes())},
-          {.widen = [this](const Tensor& narrow, int64_t first, float* wide,
-                           int64_t n) { Widen(narrow, first, wide, n); },
-           .add = [this](const float* sums, const Tensor& gradient) { AddSums(sums, gradient); }}) {
-}
+      convolution_(cudnn::OpenConvolutionGraphs(context_->stream(), context_->compute_capability()),
+                   {context_->workspace(), static_cast<int64_t>(context_->workspace_bytes())}) {}
 
 CudaBackend::~CudaBackend() { context_->Synchronize().IgnoreError(); }
 
@@ -52,10 +47,11 @@ absl::StatusOr<bool> CudaBackend::AttendByLibrary(const AttentionBackwardArgs& a
   return attended;
 }
 
-absl::StatusOr<bool> CudaBackend::ConvolveByLibrary(const ConvolutionArgs& args) {
+absl::StatusOr<bool> CudaBackend::ConvolveByLibrary(const ConvolutionArgs& args,
+                                                    const AroundConvolution& around) {
   Begin();
   if (!context_->ok()) return true;
-  return convolution_.Run(args);
+  return convolution_.Run(args, around);
 }
 
 std::vector<std::string> CudaBackend::TakeWays() {

@@ -49,7 +49,8 @@ class CudaBackend final : public KernelBackend {
                          const char* what) override;
   absl::StatusOr<bool> AttendByLibrary(const AttentionForwardArgs& args) override;
   absl::StatusOr<bool> AttendByLibrary(const AttentionBackwardArgs& args) override;
-  absl::StatusOr<bool> ConvolveByLibrary(const ConvolutionArgs& args) override;
+  absl::StatusOr<bool> ConvolveByLibrary(const ConvolutionArgs& args,
+                                         const AroundConvolution& around) override;
 
  private:
   const std::unique_ptr<CudaContext> context_;

@@ -4,7 +4,6 @@
 #include "stage/backends/cuda/element_types.h"
 #include "stage/backends/cuda/kernel_list.h"
 #include "stage/backends/cuda/kernels.h"
-#include "stage/backends/cuda/kernels/add.h"
 
 namespace stagecoach::cuda {
 const KernelTable<KernelBackend>& Kernels() {
@@ -32,16 +31,6 @@ MatmulType KernelBackend::ProductType(DType type) const {
       return MatmulType::kBfloat16;
   }
   return MatmulType::kFloat32;  // not reached: the switch is exhaustive
-}
-
-void KernelBackend::Widen(const Tensor& narrow, int64_t first, float* wide, int64_t n) {
-  Note(cuda::Convert(Begin(), narrow.data<Bf16>() + first, wide, n), "convolution, widening");
-}
-
-void KernelBackend::AddSums(const float* sums, const Tensor& gradient) {
-  float* const target = gradient.data<float>();
-  Note(cuda::Add(Begin(), sums, static_cast<const float*>(target), target, gradient.elements()),
-       "convolution, adding");
 }
 
 void KernelBackend::Fill(const Tensor& tensor, float value) {

@@ -76,13 +76,12 @@ class KernelBackend : public Backend {
   // or the device is lost.
   virtual absl::StatusOr<bool> AttendByLibrary(const AttentionForwardArgs&) { return false; }
   virtual absl::StatusOr<bool> AttendByLibrary(const AttentionBackwardArgs&) { return false; }
-  virtual absl::StatusOr<bool> ConvolveByLibrary(const ConvolutionArgs&) { return false; }
+  virtual absl::StatusOr<bool> ConvolveByLibrary(const ConvolutionArgs&, const AroundConvolution&) {
+    return false;
+  }
 
  protected:
   DeviceFault& fault() const { return *fault_; }
-  // What stands around a library's convolution (cudnn/library_convolution.h).
-  void Widen(const Tensor& narrow, int64_t first, float* wide, int64_t n);
-  void AddSums(const float* sums, const Tensor& gradient);
 
  private:
   // A table of tensors on the device, uploaded when it differs from the last one of its kind: the

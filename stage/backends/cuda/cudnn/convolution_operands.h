@@ -5,6 +5,7 @@
 #define STAGECOACH_STAGE_BACKENDS_CUDA_CUDNN_CONVOLUTION_OPERANDS_H_
 
 #include <cstdint>
+#include <functional>
 
 #include "base/precision.h"
 #include "stage/backends/window_shape.h"
@@ -24,6 +25,15 @@ struct ConvolutionArgs {
   Precision precision = Precision::kFloat32;  // what products are computed in
   Tensor image, weight, places;
   Tensor bias = {};  // [out]; of kForward, and may be empty
+};
+
+// What own kernels do around a library's weight gradient, queued on the same stream. What goes wrong
+// is noted by whoever queues.
+struct AroundConvolution {
+  // wide[n] = the numbers of `narrow`, BF16, from element `first` on.
+  std::function<void(const Tensor& narrow, int64_t first, float* wide, int64_t n)> widen;
+  // gradient adds sums, as many as it has elements.
+  std::function<void(const float* sums, const Tensor& gradient)> add;
 };
 
 }  // namespace stagecoach

@@ -36,8 +36,8 @@ struct LibraryConvolution::Plan {
 };
 
 LibraryConvolution::LibraryConvolution(absl::StatusOr<std::unique_ptr<ConvolutionGraphs>> graphs,
-                                       Workspace fixed, AroundConvolution around)
-    : graphs_(std::move(graphs)), fixed_(fixed), around_(std::move(around)) {}
+                                       Workspace fixed)
+    : graphs_(std::move(graphs)), fixed_(fixed) {}
 
 LibraryConvolution::~LibraryConvolution() = default;
 
@@ -91,19 +91,21 @@ absl::StatusOr<LibraryConvolution::Plan*> LibraryConvolution::FindPlan(
   return found->second.get();
 }
 
-absl::StatusOr<bool> LibraryConvolution::Run(const ConvolutionArgs& args) {
+absl::StatusOr<bool> LibraryConvolution::Run(const ConvolutionArgs& args,
+                                             const AroundConvolution& around) {
   if (!graphs_.ok()) return false;
   const ConvolutionProblem problem = ProblemOf(args);
   CheckTensors(problem, args);
   ASSIGN_OR_RETURN(Plan* const plan, FindPlan(problem));
   plan->used = true;
   if (plan->graph == nullptr) return false;
-  RETURN_IF_ERROR(RunPlan(args, problem, *plan));
+  RETURN_IF_ERROR(RunPlan(args, around, problem, *plan));
   return true;
 }
 
 // The same parts of the workspace are used again and again: what is queued later runs later.
 absl::Status LibraryConvolution::RunPlan(const ConvolutionArgs& args,
+                                         const AroundConvolution& around,
                                          const ConvolutionProblem& problem, const Plan& plan) {
   ConvolutionPointers pointers = {.image = args.image.raw(),
                                   .weight = args.weight.raw(),
@@ -120,11 +122,11 @@ absl::Status LibraryConvolution::RunPlan(const ConvolutionArgs& args,
     if (problem.widens()) {
       pointers.image = At(plan.room.image);
       pointers.places = At(plan.room.places);
-      around_.widen(args.image, i * pixels, static_cast<float*>(pointers.image), pixels);
-      around_.widen(args.places, i * places, static_cast<float*>(pointers.places), places);
+      around.widen(args.image, i * pixels, static_cast<float*>(pointers.image), pixels);
+      around.widen(args.places, i * places, static_cast<float*>(pointers.places), places);
     }
     RETURN_IF_ERROR(plan.graph->Run(pointers, library));
-    around_.add(static_cast<const float*>(pointers.weight), args.weight);
+    around.add(static_cast<const float*>(pointers.weight), args.weight);
   }
   return absl::OkStatus();
 }

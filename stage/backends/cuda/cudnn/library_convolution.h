@@ -8,7 +8,6 @@
 #ifndef STAGECOACH_STAGE_BACKENDS_CUDA_CUDNN_LIBRARY_CONVOLUTION_H_
 #define STAGECOACH_STAGE_BACKENDS_CUDA_CUDNN_LIBRARY_CONVOLUTION_H_
 
-#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -20,15 +19,6 @@
 
 namespace stagecoach::cudnn {
 
-// What own kernels do around a library's convolution, queued on the same stream. Errors are noted by
-// whoever made them.
-struct AroundConvolution {
-  // wide[n] = the numbers of `narrow`, BF16, from element `first` on.
-  std::function<void(const Tensor& narrow, int64_t first, float* wide, int64_t n)> widen;
-  // gradient adds sums, as many as it has elements.
-  std::function<void(const float* sums, const Tensor& gradient)> add;
-};
-
 class LibraryConvolution {
  public:
   struct Workspace {
@@ -36,12 +26,11 @@ class LibraryConvolution {
     int64_t bytes = 0;     // a constant of the program: choices depend on it
   };
   // graphs: OpenConvolutionGraphs; an error means that own kernels do everything.
-  LibraryConvolution(absl::StatusOr<std::unique_ptr<ConvolutionGraphs>> graphs, Workspace fixed,
-                     AroundConvolution around);
+  LibraryConvolution(absl::StatusOr<std::unique_ptr<ConvolutionGraphs>> graphs, Workspace fixed);
   ~LibraryConvolution();
 
   // True: queued. False: it is for own kernels, and nothing was done.
-  absl::StatusOr<bool> Run(const ConvolutionArgs& args);
+  absl::StatusOr<bool> Run(const ConvolutionArgs& args, const AroundConvolution& around);
 
   // What must be equal for equal bits: the graphs' version, or that own kernels do everything.
   std::string fingerprint() const;
@@ -53,13 +42,12 @@ class LibraryConvolution {
   struct Plan;
   absl::StatusOr<Plan*> FindPlan(const ConvolutionProblem& problem);
   absl::StatusOr<Plan> MakePlan(const ConvolutionProblem& problem);
-  absl::Status RunPlan(const ConvolutionArgs& args, const ConvolutionProblem& problem,
-                       const Plan& plan);
+  absl::Status RunPlan(const ConvolutionArgs& args, const AroundConvolution& around,
+                       const ConvolutionProblem& problem, const Plan& plan);
   std::byte* At(int64_t byte) const { return static_cast<std::byte*>(fixed_.data) + byte; }
 
   const absl::StatusOr<std::unique_ptr<ConvolutionGraphs>> graphs_;
   const Workspace fixed_;
-  const AroundConvolution around_;
   absl::flat_hash_map<ConvolutionProblem, std::unique_ptr<Plan>> plans_;
 };
 

@@ -28,22 +28,24 @@ class Bed {
   LibraryConvolution Make() {
     const auto address = reinterpret_cast<uintptr_t>(fixed.data());
     std::byte* const data = fixed.data() + (256 - address % 256) % 256;
-    return LibraryConvolution(
-        std::make_unique<HostConvolutions>(&log), {data, static_cast<int64_t>(fixed.size()) - 1024},
-        {.widen =
-             [this](const Tensor& narrow, int64_t first, float* wide, int64_t n) {
-               ++widened;
-               for (int64_t i = 0; i < n; ++i) {
-                 wide[i] = static_cast<float>(narrow.data<Bfloat16>()[first + i]);
-               }
-             },
-         .add =
-             [this](const float* sums, const Tensor& gradient) {
-               ++added;
-               for (int64_t i = 0; i < gradient.elements(); ++i) {
-                 gradient.data<float>()[i] += sums[i];
-               }
-             }});
+    return LibraryConvolution(std::make_unique<HostConvolutions>(&log),
+                              {data, static_cast<int64_t>(fixed.size()) - 1024});
+  }
+  AroundConvolution Around() {
+    return {.widen =
+                [this](const Tensor& narrow, int64_t first, float* wide, int64_t n) {
+                  ++widened;
+                  for (int64_t i = 0; i < n; ++i) {
+                    wide[i] = static_cast<float>(narrow.data<Bfloat16>()[first + i]);
+                  }
+                },
+            .add =
+                [this](const float* sums, const Tensor& gradient) {
+                  ++added;
+                  for (int64_t i = 0; i < gradient.elements(); ++i) {
+                    gradient.data<float>()[i] += sums[i];
+                  }
+                }};
   }
   Tensor Numbers(DType dtype, const std::vector<float>& values) {
     auto tensor = MakeTensor(*tensors, MemoryKind::kActivations, dtype,
@@ -87,10 +89,10 @@ TEST(LibraryConvolution, ForwardIsWhatIsCountedByHand) {
     Bed bed;
     LibraryConvolution convolution = bed.Make();
     ConvolutionArgs args = bed.Args(ConvolutionPass::kForward, precision);
-    EXPECT_TRUE(*convolution.Run(args));
+    EXPECT_TRUE(*convolution.Run(args, bed.Around()));
     EXPECT_THAT(ValuesOf(args.places), ElementsAre(1, 2, 3, 3, 4, 7, 5, 6, 11, 7, 8, 15));
     args.bias = bed.Numbers(args.image.dtype(), {10, 20, 30});
-    EXPECT_TRUE(*convolution.Run(args));
+    EXPECT_TRUE(*convolution.Run(args, bed.Around()));
     EXPECT_THAT(ValuesOf(args.places), ElementsAre(11, 22, 33, 13, 24, 37, 15, 26, 41, 17, 28, 45));
     EXPECT_EQ(bed.widened + bed.added, 0);
   }
@@ -100,7 +102,7 @@ TEST(LibraryConvolution, TheInputsGradientIsWhatIsCountedByHand) {
   Bed bed;
   LibraryConvolution convolution = bed.Make();
   const ConvolutionArgs args = bed.Args(ConvolutionPass::kInputGradient);
-  EXPECT_TRUE(*convolution.Run(args));
+  EXPECT_TRUE(*convolution.Run(args, bed.Around()));
   EXPECT_THAT(ValuesOf(args.image), ElementsAre(1, 0, 0, 1, 1, 1, 2, 2));
 }
 
@@ -108,7 +110,7 @@ TEST(LibraryConvolution, TheWeightsGradientIsAddedToWhatIsThere) {
   Bed bed;
   LibraryConvolution convolution = bed.Make();
   const ConvolutionArgs args = bed.Args(ConvolutionPass::kWeightGradient);
-  EXPECT_TRUE(*convolution.Run(args));
+  EXPECT_TRUE(*convolution.Run(args, bed.Around()));
   EXPECT_THAT(ValuesOf(args.weight), ElementsAre(1 + 8, 10, 10, 1 + 12, 1 + 12, 1 + 14));
   EXPECT_EQ(bed.added, 1);
   EXPECT_EQ(bed.widened, 0);
@@ -119,7 +121,7 @@ TEST(LibraryConvolution, InBfloat16ItIsThatOfFloat32Copies) {
   Bed bed;
   LibraryConvolution convolution = bed.Make();
   const ConvolutionArgs args = bed.Args(ConvolutionPass::kWeightGradient, Precision::kBfloat16);
-  EXPECT_TRUE(*convolution.Run(args));
+  EXPECT_TRUE(*convolution.Run(args, bed.Around()));
   EXPECT_THAT(ValuesOf(args.weight), ElementsAre(9, 10, 10, 13, 13, 15));
   EXPECT_EQ(bed.added, 1);
   EXPECT_EQ(bed.widened, 2);
@@ -138,7 +140,7 @@ TEST(LibraryConvolution, SlicesOfSamplesAddUp) {
   for (int i = 0; i < 4 * 64; ++i) places.insert(places.end(), {1.0f, 0.0f, 2.0f});
   args.image = bed.Numbers(DType::kBF16, image);
   args.places = bed.Numbers(DType::kBF16, places);
-  EXPECT_TRUE(*convolution.Run(args));
+  EXPECT_TRUE(*convolution.Run(args, bed.Around()));
   EXPECT_THAT(ValuesOf(args.weight), ElementsAre(1 + 256, 64 * 6, 0, 1, 1 + 512, 1 + 2 * 64 * 6));
   EXPECT_EQ(bed.added, 2);
   EXPECT_EQ(bed.log.built[0].samples, 2);
@@ -149,9 +151,10 @@ TEST(LibraryConvolution, APlanIsMadeOnceForAProblem) {
   Bed bed;
   LibraryConvolution convolution = bed.Make();
   for (int i = 0; i < 3; ++i) {
-    EXPECT_TRUE(*convolution.Run(bed.Args(ConvolutionPass::kForward)));
-    EXPECT_TRUE(*convolution.Run(bed.Args(ConvolutionPass::kForward, Precision::kBfloat16)));
-    EXPECT_TRUE(*convolution.Run(bed.Args(ConvolutionPass::kInputGradient)));
+    EXPECT_TRUE(*convolution.Run(bed.Args(ConvolutionPass::kForward), bed.Around()));
+    EXPECT_TRUE(
+        *convolution.Run(bed.Args(ConvolutionPass::kForward, Precision::kBfloat16), bed.Around()));
+    EXPECT_TRUE(*convolution.Run(bed.Args(ConvolutionPass::kInputGradient), bed.Around()));
   }
   EXPECT_THAT(bed.log.built, SizeIs(3));
   EXPECT_THAT(bed.log.workspaces, SizeIs(9));
@@ -161,7 +164,8 @@ TEST(LibraryConvolution, ARefusalLeavesTheProblemToOwnKernelsAndSaysWhyOnce) {
   Bed bed;
   bed.log.build = absl::UnimplementedError("no engine\nengine 1: ...\nengine 2: ...");
   LibraryConvolution convolution = bed.Make();
-  for (int i = 0; i < 3; ++i) EXPECT_FALSE(*convolution.Run(bed.Args(ConvolutionPass::kForward)));
+  for (int i = 0; i < 3; ++i)
+    EXPECT_FALSE(*convolution.Run(bed.Args(ConvolutionPass::kForward), bed.Around()));
   EXPECT_THAT(bed.log.built, SizeIs(1)) << "it is not asked again";
   EXPECT_THAT(convolution.TakeUsed(),
               ElementsAre("own convolution kernels, as it is not supported: no engine"));
@@ -171,8 +175,8 @@ TEST(LibraryConvolution, ARefusalLeavesTheProblemToOwnKernelsAndSaysWhyOnce) {
 TEST(LibraryConvolution, TellsTheEnginesThatWereUsed) {
   Bed bed;
   LibraryConvolution convolution = bed.Make();
-  EXPECT_TRUE(*convolution.Run(bed.Args(ConvolutionPass::kForward)));
-  EXPECT_TRUE(*convolution.Run(bed.Args(ConvolutionPass::kInputGradient)));
+  EXPECT_TRUE(*convolution.Run(bed.Args(ConvolutionPass::kForward), bed.Around()));
+  EXPECT_TRUE(*convolution.Run(bed.Args(ConvolutionPass::kInputGradient), bed.Around()));
   EXPECT_THAT(convolution.TakeUsed(), ElementsAre("cuDNN convolution, engine of plain loops"));
   EXPECT_THAT(convolution.TakeUsed(), IsEmpty());
 }
@@ -181,13 +185,13 @@ TEST(LibraryConvolution, NoPlanMayTakeMoreThanTheFixedWorkspace) {
   Bed bed(1000);
   LibraryConvolution convolution = bed.Make();
   bed.log.workspace_bytes = 1000;
-  EXPECT_TRUE(*convolution.Run(bed.Args(ConvolutionPass::kForward)));
+  EXPECT_TRUE(*convolution.Run(bed.Args(ConvolutionPass::kForward), bed.Around()));
   bed.log.workspace_bytes = 1001;
-  EXPECT_FALSE(*convolution.Run(bed.Args(ConvolutionPass::kInputGradient)));
+  EXPECT_FALSE(*convolution.Run(bed.Args(ConvolutionPass::kInputGradient), bed.Around()));
   EXPECT_THAT(convolution.TakeUsed(),
               testing::Contains(HasSubstr("takes 1001 bytes of workspace, there are 1000")));
   bed.log.workspace_bytes = 744;  // beside the sums
-  EXPECT_TRUE(*convolution.Run(bed.Args(ConvolutionPass::kWeightGradient)));
+  EXPECT_TRUE(*convolution.Run(bed.Args(ConvolutionPass::kWeightGradient), bed.Around()));
   EXPECT_THAT(bed.log.limits, ElementsAre(1000, 1000, 744));
 }
 
@@ -195,16 +199,17 @@ TEST(LibraryConvolution, OtherErrorsAreNotHiddenByOwnKernels) {
   Bed build, run;
   build.log.build = absl::InternalError("no libnvrtc");
   LibraryConvolution broken = build.Make(), failing = run.Make();
-  EXPECT_EQ(broken.Run(build.Args(ConvolutionPass::kForward)).status(), build.log.build);
+  EXPECT_EQ(broken.Run(build.Args(ConvolutionPass::kForward), {}).status(), build.log.build);
   run.log.run = absl::InternalError("execution failed");
-  EXPECT_EQ(failing.Run(run.Args(ConvolutionPass::kWeightGradient)).status(), run.log.run);
+  EXPECT_EQ(failing.Run(run.Args(ConvolutionPass::kWeightGradient), run.Around()).status(),
+            run.log.run);
   EXPECT_EQ(run.added, 0);
 }
 
 TEST(LibraryConvolution, WithoutCudnnOwnKernelsDoEverything) {
   Bed bed;
-  LibraryConvolution without(absl::UnavailableError("cuDNN was not found"), {}, {});
-  EXPECT_FALSE(*without.Run(bed.Args(ConvolutionPass::kForward)));
+  LibraryConvolution without(absl::UnavailableError("cuDNN was not found"), {});
+  EXPECT_FALSE(*without.Run(bed.Args(ConvolutionPass::kForward), {}));
   EXPECT_THAT(without.TakeUsed(), IsEmpty());
   EXPECT_EQ(without.fingerprint(), "convolutions by own kernels") << "for whatever reason";
   EXPECT_EQ(bed.Make().fingerprint(), "convolutions plain loops");

@@ -52,12 +52,8 @@ class EmulatedBackend final : public KernelBackend {
     workspace_ = *allocator_->Allocate(workspace_bytes + 256, MemoryKind::kWorkspace);
     const auto address = reinterpret_cast<uintptr_t>(workspace_->data());
     void* const data = workspace_->data() + (256 - address % 256) % 256;
-    convolution_.emplace(
-        std::move(graphs), cudnn::LibraryConvolution::Workspace{data, workspace_bytes},
-        cudnn::AroundConvolution{
-            .widen = [this](const Tensor& narrow, int64_t first, float* wide,
-                            int64_t n) { Widen(narrow, first, wide, n); },
-            .add = [this](const float* sums, const Tensor& g) { AddSums(sums, g); }});
+    convolution_.emplace(std::move(graphs),
+                         cudnn::LibraryConvolution::Workspace{data, workspace_bytes});
   }
 
   // Kernels and products since the start of the program.
@@ -86,9 +82,10 @@ class EmulatedBackend final : public KernelBackend {
     }
     return epilogue;
   }
-  absl::StatusOr<bool> ConvolveByLibrary(const ConvolutionArgs& args) override {
+  absl::StatusOr<bool> ConvolveByLibrary(const ConvolutionArgs& args,
+                                         const AroundConvolution& around) override {
     if (!convolution_.has_value()) return false;
-    return convolution_->Run(args);
+    return convolution_->Run(args, around);
   }
 
  private:

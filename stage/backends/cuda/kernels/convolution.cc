@@ -4,6 +4,7 @@
 #include "stage/backends/cuda/cudnn/convolution_operands.h"
 #include "stage/backends/cuda/element_types.h"
 #include "stage/backends/cuda/kernel_list.h"
+#include "stage/backends/cuda/kernels/add.h"
 #include "stage/backends/cuda/launch_config.h"
 
 namespace stagecoach::cuda {
@@ -14,9 +15,21 @@ ConvolutionShape With(ConvolutionShape shape, const KernelContext& context) {
   return shape;
 }
 
+AroundConvolution Around(KernelBackend& backend, const char* what) {
+  return {.widen =
+              [&backend, what](const Tensor& narrow, int64_t first, float* wide, int64_t n) {
+                backend.Note(Convert(backend.Begin(), narrow.data<Bf16>() + first, wide, n), what);
+              },
+          .add =
+              [&backend, what](const float* sums, const Tensor& gradient) {
+                float* const d = gradient.data<float>();
+                backend.Note(Add<float>(backend.Begin(), sums, d, d, gradient.elements()), what);
+              }};
+}
+
 // Whether own kernels are to compute it: neither did a library, nor is anything noted against it.
 bool IsLeftToOwnKernels(KernelBackend& backend, const ConvolutionArgs& args, const char* what) {
-  const absl::StatusOr<bool> queued = backend.ConvolveByLibrary(args);
+  const absl::StatusOr<bool> queued = backend.ConvolveByLibrary(args, Around(backend, what));
   if (!queued.ok()) backend.NoteStatus(queued.status(), what);
   return queued.ok() && !*queued;
 }

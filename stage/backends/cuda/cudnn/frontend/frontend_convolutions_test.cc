@@ -131,6 +131,21 @@ TEST_F(ConvolutionPlans, AreThereForAnH100InEveryPassAndPrecisionAndFitTheWorksp
   }
 }
 
+// What copies leave to the library is least where samples just fit.
+TEST_F(ConvolutionPlans, OfWeightGradientsInBfloat16FitHoweverManySamplesThereAre) {
+  for (const Layer& layer : kLayers) {
+    for (const int64_t samples : {1, 5, 6, 7, 31, 96}) {
+      ConvolutionProblem problem =
+          OfLayer(layer, ConvolutionPass::kWeightGradient, Precision::kBfloat16);
+      problem.samples = samples;
+      const ConvolutionRoom room = CutWorkspace(problem, kCardWorkspaceBytes);
+      ASSERT_GT(room.samples, 0) << layer.name;
+      const auto graph = graphs_->Build(ExecutionOf(problem, room), room.library_bytes);
+      EXPECT_TRUE(graph.ok()) << layer.name << ", " << samples << ": " << graph.status();
+    }
+  }
+}
+
 TEST_F(ConvolutionPlans, AreTheSameWhenTheyAreMadeAgain) {
   const auto again = PlanConvolutionsFor(kH100, 90);
   ASSERT_TRUE(again.ok());
