@@ -112,7 +112,9 @@ TEST(ConvolutionProblem, AsManySamplesAreWidenedAtATimeAsFit) {
                              .library = 512 + 2048 + 512,
                              .library_bytes = kLibrary}))
       << "4 samples: 1920 and 384 bytes";
-  EXPECT_EQ(CutWorkspace(problem, kLibrary + 512 + 2048 + 511).samples, 3) << "divides 12, 5 not";
+  EXPECT_EQ(CutWorkspace(problem, kLibrary + 512 + 2048 + 511).samples, 3);
+  EXPECT_EQ(CutWorkspace(problem, kLibrary + 512 + 2560 + 512).samples, 4)
+      << "5 fit, but divide not";
   EXPECT_EQ(CutWorkspace(problem, 2 * kLibrary).samples, 12);
   EXPECT_EQ(LeastWorkspace(problem), kLibrary + 512 + 512 + 256);
   EXPECT_EQ(CutWorkspace(problem, LeastWorkspace(problem)).samples, 1);
