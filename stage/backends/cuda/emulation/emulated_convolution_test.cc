@@ -5,10 +5,12 @@
 #include <vector>
 
 #include "gmock/gmock.h"
+#include "operations/convolution.h"
 #include "stage/backends/conformance/harness.h"
 #include "stage/backends/conformance/rows.h"
 #include "stage/backends/cuda/cudnn/host_convolutions.h"
 #include "stage/backends/cuda/emulation/emulated_backend.h"
+#include "stage/backends/operation_testing.h"
 
 namespace stagecoach::conformance {
 namespace {
@@ -60,6 +62,45 @@ TEST_P(CudaConvolutionsByALibrary, AgreesWithTheReference) {
 
 INSTANTIATE_TEST_SUITE_P(Cuda, CudaConvolutionsByALibrary, testing::ValuesIn(ConvolutionRows()),
                          [](const auto& info) { return info.param.name; });
+
+// What a library meets is the job's error, or the card's; own kernels do not hide it.
+TEST(CudaConvolutions, AnErrorOfTheLibraryIsNotedAndNothingIsLaunched) {
+  cudnn::ConvolutionLog log;
+  log.run = absl::ResourceExhaustedError("no memory");
+  cuda::EmulatedBackend backend({});
+  backend.ConvolveBy(std::make_unique<cudnn::HostConvolutions>(&log), 1024);
+  Bench bench(backend);
+  const int64_t before = backend.Launches();
+  RunOn(backend, {.operation = "convolution",
+                  .attributes = ToAttributes(ConvolutionAttributes{}),
+                  .inputs = {bench.Normal({4, 4, 2}), Whole(bench.Normal({3, 1, 1, 2}))},
+                  .outputs = {bench.Blank({4, 4, 3})}});
+  EXPECT_EQ(backend.Launches(), before);
+  EXPECT_EQ(backend.Synchronize().code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(std::string(backend.Synchronize().message()), testing::HasSubstr("no memory"));
+  backend.EndCell();
+  EXPECT_TRUE(backend.Synchronize().ok());
+}
+
+// Two launches of own kernels that widen, one that adds, for each slice.
+TEST(CudaConvolutions, WeightGradientsInBfloat16TakeThreeLaunchesASlice) {
+  cudnn::ConvolutionLog log;
+  cuda::EmulatedBackend backend({});
+  backend.ConvolveBy(std::make_unique<cudnn::HostConvolutions>(&log),
+                     (int64_t{4} << 20) + 256 + 1024 + 1024);
+  Bench bench(backend, Elements::kBfloat16);
+  // A sample of either is 8 * 8 * 2 numbers, 512 bytes in float32.
+  const Tensor dy = bench.Activation({4 * 8, 8, 2}), x = bench.Activation({4 * 8, 8, 2});
+  const Tensor d_weight = bench.Normal({2, 1, 1, 2});
+  const int64_t before = backend.Launches();
+  RunOn(backend, {.operation = "convolution_weight_gradient",
+                  .attributes = ToAttributes(ConvolutionAttributes{}),
+                  .inputs = {dy, x},
+                  .adds = {d_weight},
+                  .samples = 4});
+  EXPECT_EQ(log.workspaces.size(), 2u) << "slices";
+  EXPECT_EQ(backend.Launches() - before, 2 * 3);
+}
 
 TEST(CudaConvolutions, AreTheRowsOfAllFourOperations) {
   EXPECT_GE(ConvolutionRows().size(), 2u * 20);
