@@ -2,7 +2,7 @@
 # does not look. Sets STAGECOACH_HAVE_CUDA.
 #
 # Found: nvcc (PATH, CUDACXX, CUDA_HOME, /usr/local/cuda), the runtime, cuBLASLt, and the headers for
-# cuDNN's attention where they are (STAGECOACH_HAVE_CUDNN_FRONTEND). Machine code for Ampere (also
+# cuDNN's attention and convolutions where they are (STAGECOACH_HAVE_CUDNN_FRONTEND). Machine code for Ampere (also
 # serves Ada) and Hopper, and PTX, which the driver compiles for what comes after.
 #
 # No -use_fast_math. -fmad stays on: a product and a sum may be one rounding, so bits are those of this
@@ -56,7 +56,7 @@ if(NOT TARGET CUDA::cudart_static OR NOT TARGET CUDA::cublasLt)
   stagecoach_without_cuda("nvcc ${CMAKE_CUDA_COMPILER_VERSION} is here, cudart or cuBLASLt is not")
 endif()
 
-# Attention through cuDNN needs two sets of headers, and no library to link: cuDNN is loaded while a
+# Attention and convolutions through cuDNN need two sets of headers, and no library to link: cuDNN is loaded while a
 # program runs (stage/backends/cuda/cudnn). cuDNN's own headers come with it; those of cudnn-frontend
 # from PyPI by tools/cudnn_frontend, or from -DCUDNN_FRONTEND=folder (with include/ in it).
 find_path(STAGECOACH_CUDNN_INCLUDE cudnn.h HINTS ${CUDAToolkit_INCLUDE_DIRS} ENV CUDNN_HOME
@@ -68,11 +68,11 @@ endif()
 find_path(STAGECOACH_CUDNN_FRONTEND_INCLUDE cudnn_frontend.h
           HINTS ${CUDNN_FRONTEND} ENV CUDNN_FRONTEND
                 ${CMAKE_SOURCE_DIR}/build/cudnn-frontend PATH_SUFFIXES include)
-set(attention "by own kernels")
+set(by_cudnn "by own kernels")
 if(NOT STAGECOACH_CUDNN_INCLUDE)
-  string(APPEND attention ", as cudnn.h was not found")
+  string(APPEND by_cudnn ", as cudnn.h was not found")
 elseif(NOT STAGECOACH_CUDNN_FRONTEND_INCLUDE)
-  string(APPEND attention ", as cudnn_frontend.h was not found (tools/cudnn_frontend gets it)")
+  string(APPEND by_cudnn ", as cudnn_frontend.h was not found (tools/cudnn_frontend gets it)")
 else()
   file(STRINGS ${STAGECOACH_CUDNN_FRONTEND_INCLUDE}/cudnn_frontend_version.h numbers
        REGEX "define CUDNN_FRONTEND_(MAJOR|MINOR|PATCH)_VERSION")
@@ -80,10 +80,10 @@ else()
          "\\1.\\2.\\3" frontend_version "${numbers}")
   # What it was written and tried with; older ones know fewer of cuDNN's errors.
   if(frontend_version VERSION_LESS 1.32)
-    string(APPEND attention ", as cudnn-frontend is ${frontend_version}, 1.32 is needed")
+    string(APPEND by_cudnn ", as cudnn-frontend is ${frontend_version}, 1.32 is needed")
   else()
     set(STAGECOACH_HAVE_CUDNN_FRONTEND TRUE)
-    set(attention "through cuDNN by cudnn-frontend ${frontend_version} where it is at run time")
+    set(by_cudnn "through cuDNN by cudnn-frontend ${frontend_version} where it is at run time")
   endif()
 endif()
 
@@ -92,4 +92,4 @@ if(STAGECOACH_CCACHE)
 endif()
 set(STAGECOACH_HAVE_CUDA TRUE)
 message(STATUS "CUDA: ${CMAKE_CUDA_COMPILER_VERSION} for ${CMAKE_CUDA_ARCHITECTURES}; bfloat16 "
-               "attention ${attention}")
+               "attention and convolutions ${by_cudnn}")

@@ -17,7 +17,9 @@ CudaBackend::CudaBackend(std::unique_ptr<CudaContext> context,
       matmul_(context_.get(), std::move(table)),
       attention_(cudnn::OpenAttentionGraphs(context_->stream(), context_->compute_capability()),
                  &context_->allocator(),
-                 {context_->workspace(), static_cast<int64_t>(context_->workspace_bytes())}) {}
+                 {context_->workspace(), static_cast<int64_t>(context_->workspace_bytes())}),
+      convolution_(cudnn::OpenConvolutionGraphs(context_->stream(), context_->compute_capability()),
+                   {context_->workspace(), static_cast<int64_t>(context_->workspace_bytes())}) {}
 
 CudaBackend::~CudaBackend() { context_->Synchronize().IgnoreError(); }
 
@@ -27,7 +29,7 @@ std::string CudaBackend::fingerprint() const {
   return absl::StrCat(
       context_->fingerprint(),
       table == nullptr ? "" : absl::StrCat(", matmul table ", table->Digest().substr(0, kDigits)),
-      ", ", attention_.fingerprint());
+      ", ", attention_.fingerprint(), ", ", convolution_.fingerprint());
 }
 
 absl::StatusOr<AttentionWay> CudaBackend::WayOfAttention(const AttentionShape& shape, DType dtype) {
@@ -51,8 +53,16 @@ absl::StatusOr<bool> CudaBackend::AttendByLibrary(const AttentionBackwardArgs& a
   return attended;
 }
 
+absl::StatusOr<bool> CudaBackend::ConvolveByLibrary(const ConvolutionArgs& args,
+                                                    const AroundConvolution& around) {
+  Begin();
+  if (!context_->ok()) return true;
+  return convolution_.Run(args, around);
+}
+
 std::vector<std::string> CudaBackend::TakeWays() {
   std::vector<std::string> ways = matmul_.TakeUsed();
+  for (std::string& way : convolution_.TakeUsed()) ways.push_back(std::move(way));
   if (std::exchange(attended_by_library_, false)) ways.push_back(attention_.fingerprint());
   if (ways.empty()) ways.emplace_back("own kernels");
   return ways;

@@ -1,6 +1,6 @@
 // CudaBackend: kernels and memory of an NVIDIA card: cuBLASLt for products, cuDNN for attention in BF16
-// where it is there and takes it, own kernels for the rest, everything queued on the context's one
-// stream.
+// and for convolutions where it is there and takes them, own kernels for the rest, everything queued
+// on the context's one stream.
 // See stage/backends/backend.h for the contract.
 #ifndef STAGECOACH_STAGE_BACKENDS_CUDA_CUDA_BACKEND_H_
 #define STAGECOACH_STAGE_BACKENDS_CUDA_CUDA_BACKEND_H_
@@ -12,6 +12,7 @@
 
 #include "stage/backends/cuda/cuda_context.h"
 #include "stage/backends/cuda/cudnn/fused_attention.h"
+#include "stage/backends/cuda/cudnn/library_convolution.h"
 #include "stage/backends/cuda/kernel_backend.h"
 #include "stage/backends/cuda/matmul.h"
 
@@ -51,11 +52,14 @@ class CudaBackend final : public KernelBackend {
                          const char* what) override;
   absl::StatusOr<bool> AttendByLibrary(const AttentionForwardArgs& args) override;
   absl::StatusOr<bool> AttendByLibrary(const AttentionBackwardArgs& args) override;
+  absl::StatusOr<bool> ConvolveByLibrary(const ConvolutionArgs& args,
+                                         const AroundConvolution& around) override;
 
  private:
   const std::unique_ptr<CudaContext> context_;
   Matmul matmul_;
   cudnn::FusedAttention attention_;
+  cudnn::LibraryConvolution convolution_;
   bool attended_by_library_ = false;  // since TakeWays
 };
 

@@ -16,10 +16,21 @@ absl::StatusOr<Kernel> KernelBackend::Prepare(const Call& call, const CallTypes&
   return Kernels().Prepare(*this, call, types, activation);
 }
 
+Precision KernelBackend::PrecisionOf(DType type) const {
+  if (type == DType::kBF16) return Precision::kBfloat16;
+  return precision_ == Precision::kTensorFloat32 ? Precision::kTensorFloat32 : Precision::kFloat32;
+}
+
 MatmulType KernelBackend::ProductType(DType type) const {
-  if (type == DType::kBF16) return MatmulType::kBfloat16;
-  return precision_ == Precision::kTensorFloat32 ? MatmulType::kTensorFloat32
-                                                 : MatmulType::kFloat32;
+  switch (PrecisionOf(type)) {
+    case Precision::kFloat32:
+      return MatmulType::kFloat32;
+    case Precision::kTensorFloat32:
+      return MatmulType::kTensorFloat32;
+    case Precision::kBfloat16:
+      return MatmulType::kBfloat16;
+  }
+  return MatmulType::kFloat32;  // not reached: the switch is exhaustive
 }
 
 void KernelBackend::Fill(const Tensor& tensor, float value) {

@@ -1,6 +1,6 @@
 // KernelBackend: what kernels for a card are prepared with, and fills, conversions, optimizers and norms, with a
-// seam where the device begins: stream, scratch memory, products and attention by libraries, and copies come
-// from the derived class.
+// seam where the device begins: stream, scratch memory, products, attention and convolutions by libraries, and
+// copies come from the derived class.
 // Errors go into one DeviceFault: refusals of memory are the cell's and end with it.
 // CudaBackend is the real one; a test runs the kernels' source on the host behind the same seam.
 // See stage/backends/backend.h for the contract.
@@ -16,6 +16,7 @@
 #include "network/padded_output.h"
 #include "stage/backends/backend.h"
 #include "stage/backends/cuda/cudnn/attention_operands.h"
+#include "stage/backends/cuda/cudnn/convolution_operands.h"
 #include "stage/backends/cuda/matmul_plans.h"
 #include "stage/backends/cuda/stream_types.h"
 #include "stage/backends/device/device_error.h"
@@ -74,10 +75,14 @@ class KernelBackend : public Backend {
                                  const char* what) = 0;
   // In what the job's products of tensors of this type are computed.
   MatmulType ProductType(DType type) const;
+  Precision PrecisionOf(DType type) const;  // the same, as jobs name it
   // By a library, where the device has one that takes the shape. True: nothing is left to do, it is queued
   // or the device is lost.
   virtual absl::StatusOr<bool> AttendByLibrary(const AttentionForwardArgs&) { return false; }
   virtual absl::StatusOr<bool> AttendByLibrary(const AttentionBackwardArgs&) { return false; }
+  virtual absl::StatusOr<bool> ConvolveByLibrary(const ConvolutionArgs&, const AroundConvolution&) {
+    return false;
+  }
 
  protected:
   DeviceFault& fault() const { return *fault_; }

@@ -5,6 +5,8 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
 #include "base/check.h"
 #include "stage/backends/cuda/cudnn/attention_rules.h"
 
@@ -67,9 +69,17 @@ std::string WhyOwnKernels(const AttentionShape& shape, DType dtype, const CudnnO
   return "";
 }
 
+// cuDNN says a status and, behind it, the condition in its source that led there, which may name other
+// statuses: "CUDNN_STATUS_NOT_SUPPORTED; Reason: (CUDNN_STATUS_NOT_INITIALIZED == status) || ...".
 bool RefusesTheGraph(const std::string& message) {
-  return std::none_of(std::begin(kOfTheMachine), std::end(kOfTheMachine),
-                      [&](const char* part) { return absl::StrContains(message, part); });
+  for (const absl::string_view line : absl::StrSplit(message, '\n')) {
+    const absl::string_view status = line.substr(0, line.find("Reason:"));
+    if (std::any_of(std::begin(kOfTheMachine), std::end(kOfTheMachine),
+                    [&](const char* part) { return absl::StrContains(status, part); })) {
+      return false;
+    }
+  }
+  return true;
 }
 
 bool LacksMemory(const std::string& message) {

@@ -120,6 +120,20 @@ TEST(AttentionChoice, AMachineThatLacksSomethingIsNoRefusal) {
   EXPECT_FALSE(RefusesTheGraph("CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED"));
 }
 
+// Seen with cuDNN 9.19: a graph that no engine takes was told as a broken machine, as the reason that
+// cuDNN gives quotes its own source.
+TEST(AttentionChoice, AStatusInTheReasonOfARefusalIsNotTheStatus) {
+  const std::string refusal =
+      "No valid engine configs for _\n{\"engineId\":1}\nWarning: CUDNN_STATUS_NOT_SUPPORTED; "
+      "Reason: "
+      "(CUDNN_STATUS_NOT_INITIALIZED == status) || (CUDNN_STATUS_NOT_SUPPORTED == status)\n";
+  EXPECT_TRUE(RefusesTheGraph(refusal));
+  EXPECT_FALSE(
+      RefusesTheGraph(refusal +
+                      "Warning: CUDNN_STATUS_NOT_SUPPORTED_RUNTIME_PREREQUISITE_MISSING; Reason: "
+                      "this->libcuda == nullptr\n"));
+}
+
 TEST(AttentionChoice, TellsARefusalOfMemoryFromABrokenCard) {
   EXPECT_TRUE(LacksMemory("CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED"));
   EXPECT_TRUE(LacksMemory("CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED"));

@@ -7,11 +7,11 @@
 #ifndef STAGECOACH_STAGE_BACKENDS_CUDA_CUDNN_ATTENTION_LAYOUT_H_
 #define STAGECOACH_STAGE_BACKENDS_CUDA_CUDNN_ATTENTION_LAYOUT_H_
 
-#include <array>
 #include <cstdint>
 
 #include "plan/card_memory.h"
 #include "stage/backends/backend.h"
+#include "stage/backends/cuda/cudnn/tensor_layout.h"
 
 namespace stagecoach::cudnn {
 
@@ -36,11 +36,7 @@ inline AttentionSlice WholeOf(const AttentionProblem& problem) {
 // As the memory forecast cuts it too: LargestAttentionSlice.
 AttentionSlice ChooseSlice(const AttentionProblem& problem, int64_t bytes);
 
-struct TensorLayout {
-  std::array<int64_t, 4> dims{}, strides{};  // sequence, head, row, column
-  friend bool operator==(const TensorLayout&, const TensorLayout&) = default;
-};
-struct AttentionLayouts {
+struct AttentionLayouts {    // of sequence, head, row, column
   TensorLayout packed;       // queries, keys, values and their gradients, each from its own start
   TensorLayout out;          // and its gradient
   TensorLayout log_sum_exp;  // one column

@@ -1,16 +1,20 @@
 // EmulatedBackend: the CUDA back end with its kernels run on the host. Products come from plain
 // loops over the column-major problem that the matrix library would be given, with the epilogue
-// that it would be asked for first, or last: a library that fuses nothing. For tests.
+// that it would be asked for first, or last: a library that fuses nothing. Convolutions go through
+// convolution graphs where it is given some. For tests.
 #ifndef STAGECOACH_STAGE_BACKENDS_CUDA_EMULATION_EMULATED_BACKEND_H_
 #define STAGECOACH_STAGE_BACKENDS_CUDA_EMULATION_EMULATED_BACKEND_H_
 
 #include <algorithm>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/check.h"
+#include "stage/backends/cuda/cudnn/library_convolution.h"
 #include "stage/backends/cuda/emulation/emulation.h"
 #include "stage/backends/cuda/kernel_backend.h"
 #include "stage/backends/cuda/kernels.h"
@@ -38,6 +42,19 @@ class EmulatedBackend final : public KernelBackend {
     if (!target.empty()) std::memcpy(target.data(), source.raw(), target.size());
   }
   absl::Status Synchronize() override { return fault().status(); }
+  std::vector<std::string> TakeWays() override {
+    return convolution_.has_value() ? convolution_->TakeUsed() : std::vector<std::string>();
+  }
+
+  // What they do not take is for own kernels; a workspace of so many bytes.
+  void ConvolveBy(std::unique_ptr<cudnn::ConvolutionGraphs> graphs, int64_t workspace_bytes) {
+    // A card's memory begins on a multiple of 256 bytes.
+    workspace_ = *allocator_->Allocate(workspace_bytes + 256, MemoryKind::kWorkspace);
+    const auto address = reinterpret_cast<uintptr_t>(workspace_->data());
+    void* const data = workspace_->data() + (256 - address % 256) % 256;
+    convolution_.emplace(std::move(graphs),
+                         cudnn::LibraryConvolution::Workspace{data, workspace_bytes});
+  }
 
   // Products with padded rows, of all back ends.
   static inline int64_t strided_products = 0;
@@ -67,6 +84,11 @@ class EmulatedBackend final : public KernelBackend {
       Multiply<Bf16, float>(problem, epilogue, operands);
     }
     return epilogue;
+  }
+  absl::StatusOr<bool> ConvolveByLibrary(const ConvolutionArgs& args,
+                                         const AroundConvolution& around) override {
+    if (!convolution_.has_value()) return false;
+    return convolution_->Run(args, around);
   }
 
  private:
@@ -116,6 +138,8 @@ class EmulatedBackend final : public KernelBackend {
   int64_t products_ = 0;
   const std::unique_ptr<Allocator> allocator_;
   std::unique_ptr<std::byte[]> scratch_;
+  std::shared_ptr<Buffer> workspace_;  // of convolutions
+  std::optional<cudnn::LibraryConvolution> convolution_;
 };
 
 inline std::unique_ptr<Backend> MakeEmulatedBackend(const BackendOptions& options) {

@@ -1,11 +1,17 @@
-// In place of frontend/frontend_graphs.cc where the headers of cudnn-frontend are not.
+// In place of frontend/ where the headers of cudnn-frontend are not.
 #include "stage/backends/cuda/cudnn/attention_graphs.h"
+#include "stage/backends/cuda/cudnn/convolution_graphs.h"
 
 namespace stagecoach::cudnn {
 
 absl::StatusOr<std::unique_ptr<AttentionGraphs>> OpenAttentionGraphs(void*, int) {
   return absl::UnimplementedError(
       "built without cudnn-frontend, so attention is computed by own kernels (docs/gpu.md)");
+}
+
+absl::StatusOr<std::unique_ptr<ConvolutionGraphs>> OpenConvolutionGraphs(void*, int) {
+  return absl::UnimplementedError(
+      "built without cudnn-frontend, so convolutions are computed by own kernels (docs/gpu.md)");
 }
 
 }  // namespace stagecoach::cudnn

@@ -7,7 +7,7 @@
 #include <memory>
 
 #include "stage/backends/cuda/cudnn/attention_graphs.h"
-#include "stage/backends/cuda/cudnn/cudnn_library.h"
+#include "stage/backends/cuda/cudnn/frontend/use_cudnn.h"
 
 namespace cudnn_frontend::graph {
 class Graph;
@@ -25,9 +25,6 @@ std::shared_ptr<cudnn_frontend::graph::Graph> DescribeAttention(Direction direct
 // What the headers say to the graph without a card: OK, or why not. Needs the library.
 absl::Status CheckDescription(Direction direction, const AttentionLayouts& layouts,
                               int compute_capability);
-
-// Loads cuDNN for the headers.
-absl::StatusOr<CudnnLibrary> UseCudnn();
 
 }  // namespace stagecoach::cudnn
 

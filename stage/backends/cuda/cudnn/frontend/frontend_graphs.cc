@@ -1,54 +1,15 @@
-// AttentionGraphs by cudnn-frontend, NVIDIA's header-only builder of cuDNN's graphs. The one file
-// that includes it: it takes a minute to compile.
-#include <cudnn_frontend.h>
-
+// AttentionGraphs by cudnn-frontend, NVIDIA's header-only builder of cuDNN's graphs.
 #include <cmath>
-#include <exception>
 #include <unordered_map>
 #include <utility>
-#include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "base/status.h"
 #include "stage/backends/cuda/cudnn/attention_graphs.h"
-#include "stage/backends/cuda/cudnn/cudnn_library.h"
 #include "stage/backends/cuda/cudnn/frontend/attention_graph_builder.h"
-
-namespace cudnn_frontend {
-// With NV_CUDNN_FRONTEND_USE_DYNAMIC_LOADING the headers find cuDNN's functions through this.
-void* cudnn_dlhandle = nullptr;
-}  // namespace cudnn_frontend
+#include "stage/backends/cuda/cudnn/frontend/frontend_calls.h"
 
 namespace stagecoach::cudnn {
 namespace {
-
-namespace fe = ::cudnn_frontend;
-
-constexpr char kRemedy[] = "; STAGECOACH_CUDNN=off in the environment computes without cuDNN";
-
-absl::Status ToStatus(const fe::error_t& error, const std::string& version, const char* step) {
-  if (error.is_good()) return absl::OkStatus();
-  const std::string text = absl::StrCat(version, ", ", step, ": ", error.err_msg);
-  // What the headers refuse by their tables, and what no engine of the library takes.
-  const bool no_engine = error.code == fe::error_code_t::HEURISTIC_QUERY_FAILED ||
-                         error.code == fe::error_code_t::GRAPH_EXECUTION_PLAN_CREATION_FAILED;
-  if (error.code == fe::error_code_t::GRAPH_NOT_SUPPORTED ||
-      (no_engine && RefusesTheGraph(error.err_msg))) {
-    return absl::UnimplementedError(text);
-  }
-  if (LacksMemory(error.err_msg)) return absl::ResourceExhaustedError(absl::StrCat(text, kRemedy));
-  return absl::InternalError(absl::StrCat(text, kRemedy));
-}
-
-// The headers throw where they cannot load something.
-template <typename Body>
-auto Guard(const std::string& version, const Body& body) -> decltype(body()) {
-  try {
-    return body();
-  } catch (const std::exception& error) {
-    return absl::InternalError(absl::StrCat(version, ": ", error.what(), kRemedy));
-  }
-}
 
 class FrontendGraph final : public AttentionGraph {
  public:
@@ -78,69 +39,36 @@ class FrontendGraph final : public AttentionGraph {
 
 class FrontendGraphs final : public AttentionGraphs {
  public:
-  FrontendGraphs(CudnnOffer offer, cudaStream_t stream) : offer_(offer), stream_(stream) {}
-  ~FrontendGraphs() override {
-    if (handle_ != nullptr) fe::detail::destroy_handle(handle_);
-  }
+  FrontendGraphs(CudnnOffer offer, cudaStream_t stream) : offer_(offer), handle_(stream) {}
 
   CudnnOffer offer() const override { return offer_; }
-  std::string version() const override {
-    return absl::StrCat("cuDNN ", VersionText(offer_.version), " by cudnn-frontend ",
-                        VersionText(CUDNN_FRONTEND_VERSION));
-  }
+  std::string version() const override { return FrontendVersion(offer_); }
 
   absl::StatusOr<std::unique_ptr<AttentionGraph>> Build(Direction direction,
                                                         const AttentionLayouts& layouts) override {
     using Result = absl::StatusOr<std::unique_ptr<AttentionGraph>>;
     return Guard(version(), [&]() -> Result {
-      RETURN_IF_ERROR(Start());
+      RETURN_IF_ERROR(handle_.Start(version()));
       auto graph = DescribeAttention(direction, layouts, offer_.compute_capability);
       // Each step by itself, so that the error says which one it was. The first plan of the
       // heuristics that can be built is taken: nothing is timed, so the choice repeats.
       RETURN_IF_ERROR(ToStatus(graph->validate(), version(), "checking the graph"));
       RETURN_IF_ERROR(
-          ToStatus(graph->build_operation_graph(handle_), version(), "building the graph"));
+          ToStatus(graph->build_operation_graph(handle_.get()), version(), "building the graph"));
       RETURN_IF_ERROR(ToStatus(graph->create_execution_plans({fe::HeurMode_t::A}), version(),
                                "looking for an engine"));
       RETURN_IF_ERROR(ToStatus(graph->check_support(), version(), "checking the engine"));
       RETURN_IF_ERROR(ToStatus(graph->build_plans(), version(), "building the plan"));
       int64_t bytes = 0;
       RETURN_IF_ERROR(ToStatus(graph->get_workspace_size(bytes), version(), "asking for its size"));
-      return std::make_unique<FrontendGraph>(std::move(graph), handle_, bytes, version());
+      return std::make_unique<FrontendGraph>(std::move(graph), handle_.get(), bytes, version());
     });
   }
 
  private:
-  absl::Status Start() {
-    if (handle_ != nullptr) return absl::OkStatus();
-    cudnnStatus_t status = fe::detail::create_handle(&handle_);
-    if (status == CUDNN_STATUS_SUCCESS) status = fe::detail::set_stream(handle_, stream_);
-    if (status == CUDNN_STATUS_SUCCESS) return absl::OkStatus();
-    return absl::InternalError(absl::StrCat(version(),
-                                            ", starting: ", fe::detail::get_error_string(status),
-                                            ": ", fe::detail::get_last_error_string_(), kRemedy));
-  }
-
   const CudnnOffer offer_;
-  const cudaStream_t stream_;
-  cudnnHandle_t handle_ = nullptr;
+  CudnnHandle handle_;
 };
-
-fe::graph::Tensor_attributes Describe(const char* name, int64_t id, const TensorLayout& layout) {
-  return fe::graph::Tensor_attributes()
-      .set_name(name)
-      .set_uid(id)
-      .set_dim({layout.dims.begin(), layout.dims.end()})
-      .set_stride({layout.strides.begin(), layout.strides.end()});
-}
-
-void Output(const std::shared_ptr<fe::graph::Tensor_attributes>& tensor, int64_t id,
-            const TensorLayout& layout) {
-  tensor->set_output(true)
-      .set_uid(id)
-      .set_dim({layout.dims.begin(), layout.dims.end()})
-      .set_stride({layout.strides.begin(), layout.strides.end()});
-}
 
 }  // namespace
 
@@ -191,13 +119,6 @@ absl::Status CheckDescription(Direction direction, const AttentionLayouts& layou
     return ToStatus(DescribeAttention(direction, layouts, compute_capability)->validate(), "cuDNN",
                     "checking the graph");
   });
-}
-
-absl::StatusOr<CudnnLibrary> UseCudnn() {
-  ASSIGN_OR_RETURN(const CudnnLibrary library, OpenCudnnLibrary(CudnnName()));
-  // The headers keep the addresses of the first library's functions.
-  if (fe::cudnn_dlhandle == nullptr) fe::cudnn_dlhandle = library.handle;
-  return library;
 }
 
 absl::StatusOr<std::unique_ptr<AttentionGraphs>> OpenAttentionGraphs(void* stream,
