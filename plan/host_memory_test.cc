@@ -84,8 +84,7 @@ TEST(HostMemory, HasTheWidenedOperandsOfAWinogradConvolutionInBfloat16) {
             HostWorkspaceBytes(*ExpandModel(spec), 1, 2, 8) + 4 * 4 * 256 * (64 + 64));
 }
 
-// 1x1 from 192 to 64 channels on 8x8 places, direct: four samples are a share, whose sum a share of several calls has
-// beside; all four are widened, and the weight beside its packing where that is not kept.
+// The stem, which is direct: its operands are widened, and a share of several calls has a sum beside.
 TEST(HostMemory, HasWhatDirectConvolutionsWidenInBfloat16) {
   AmoebanetDSpec spec;
   spec.image = {32, 32, 3};
@@ -93,11 +92,11 @@ TEST(HostMemory, HasWhatDirectConvolutionsWidenInBfloat16) {
   spec.layers = 3;
   spec.filters = 16;
   spec.stem = AmoebanetStem::kSmall;
-  const int64_t weight = 4 * 192 * 64, operands = 4 * 64 * (192 + 64);
   const Network network = *ExpandModel(spec, Precision::kBfloat16);
-  EXPECT_EQ(HostWorkspaceBytes(network, 5, 6, 4), 2 * weight + kScratch + 4 * operands + weight);
-  EXPECT_EQ(HostWorkspaceBytes(network, 5, 6, 12), 3 * weight + kScratch + 12 * operands + weight);
-  EXPECT_EQ(HostWorkspaceBytes(network, 5, 6, 4096), 8 * weight + kScratch + (16 << 20) + weight);
+  const int64_t weight = 4 * 9 * 3 * 16, operands = 4 * 32 * 32 * (3 + 16);
+  EXPECT_EQ(HostWorkspaceBytes(network, 0, 1, 5), 5 * weight + kScratch + 5 * operands + weight);
+  EXPECT_EQ(HostWorkspaceBytes(network, 0, 1, 4096),
+            8 * weight + kScratch + (int64_t{16} << 20) + weight);
 }
 
 TEST(HostMemory, WhileProfilingThereAreRoomsFromWhatTheLargestLayerLeaves) {

@@ -69,18 +69,18 @@ TEST(Tensor, SharesItsBufferWhenReshaped) {
 
 TEST(Tensor, PaddedRowsHaveAStrideAndAreNoDenseArray) {
   const auto allocator = MakeHostAllocator(0);
-  const Tensor tensor = *MakePaddedTensor(*allocator, kKind, DType::kF32, Shape{3, 5}, 8);
+  const Tensor tensor = *MakePaddedTensor(*allocator, kKind, DType::kF32, Shape{4, 5}, 8);
   EXPECT_TRUE(tensor.padded());
   EXPECT_EQ(tensor.row_stride(), 8);
-  EXPECT_EQ(tensor.elements(), 15);
-  EXPECT_EQ(allocator->Use().total_current, 3 * 8 * 4);
-  tensor.rows<float>()[2 * 8 + 4] = 1.0f;  // the last one
+  EXPECT_EQ(tensor.elements(), 20);
+  EXPECT_EQ(allocator->Use().total_current, 4 * 8 * 4);
+  tensor.rows<float>()[3 * 8 + 4] = 1.0f;  // the last one
   EXPECT_DEATH(tensor.data<float>(), "padded rows");
   EXPECT_DEATH(tensor.raw(), "padded rows");
   EXPECT_DEATH(tensor.span(), "padded rows");
-  EXPECT_DEATH(tensor.Reshaped(Shape{15}), "padded rows");
+  EXPECT_DEATH(tensor.Reshaped(Shape{20}), "padded rows");
   EXPECT_DEATH(tensor.Slice(0, Shape{5}), "padded rows");
-  const Tensor dense = *MakePaddedTensor(*allocator, kKind, DType::kF32, Shape{3, 5}, 5);
+  const Tensor dense = *MakePaddedTensor(*allocator, kKind, DType::kF32, Shape{4, 5}, 5);
   EXPECT_FALSE(dense.padded());
   EXPECT_EQ(dense.row_stride(), 5);
   EXPECT_EQ(dense.rows<float>(), dense.data<float>());

@@ -60,7 +60,7 @@ constexpr char kTextOfTwo[] =
 TEST(MatmulTable, ItsTextAndDigestStayAsTheyAre) {
   EXPECT_EQ(TableOfTwo().Format(), kTextOfTwo);
   EXPECT_EQ(TableOfTwo().Digest(),
-            "881324a1aa866149b8ed79ee302f6789f202297e6287d54e3274bae185423cd5");
+            "21c67c9336996937e5c1c03194e576ef87080bca720f8ecedeb96b9bffeea394");
   EXPECT_EQ(MatmulTable(H100()).Format().substr(0, 20), R"({"matmul_table": 1, )");
 }
 
