@@ -63,10 +63,10 @@ inline constexpr int64_t kConvolutionShares = 8;  // at most
 inline constexpr int64_t kConvolutionShareSize =
     256;  // places at least: less is not worth a sum of its own
 
-// How many samples make a share; the last one has the rest. At least 1.
 // Of float copies of bfloat16 operands that a thread makes at a time.
 inline constexpr int64_t kMostWidenedBytes = int64_t{16} << 20;
 
+// How many samples make a share; the last one has the rest. At least 1.
 inline int64_t SamplesOfShare(int64_t samples, int64_t places) {
   const int64_t worth = (kConvolutionShareSize + places - 1) / std::max<int64_t>(places, 1);
   return std::max<int64_t>({(samples + kConvolutionShares - 1) / kConvolutionShares, worth, 1});

@@ -11,6 +11,7 @@
 #include <span>
 #include <vector>
 
+#include "operations/convolution.h"
 #include "stage/backends/cpu/direct_convolution.h"
 
 namespace stagecoach::cpu {
