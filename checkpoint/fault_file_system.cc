@@ -325,9 +325,14 @@ FaultFileSystem::Verdict FaultFileSystem::JudgeLocked(const char* operation,
   const bool strikes = calls_since_fault_ == fault_->call ||
                        (fault_->from_then_on && calls_since_fault_ > fault_->call);
   if (!strikes) return {};
+  const std::string_view name = operation;
+  const bool reads = name == "open" || name == "list" || name == "read";
+  const bool may_come_back =
+      fault_->as_posix && reads && fault_->code == absl::StatusCode::kDataLoss;
+  const absl::StatusCode code = may_come_back ? absl::StatusCode::kUnavailable : fault_->code;
   // Only the first call of a dying process can have done its work.
   return {.act = fault_->after_effect && calls_since_fault_ == fault_->call,
-          .answer = absl::Status(fault_->code, absl::StrCat("injected: ", operation, " ", path))};
+          .answer = absl::Status(code, absl::StrCat("injected: ", operation, " ", path))};
 }
 
 std::shared_ptr<FaultFileSystem::Node> FaultFileSystem::FindLocked(const std::string& path) const {

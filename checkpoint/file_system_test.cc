@@ -195,6 +195,15 @@ TEST(FaultFileSystem, FailsTheNthCallOnce) {
   EXPECT_EQ(files.calls(), 3);
 }
 
+TEST(FaultFileSystem, ReadsFailAsTheyDoOnARealDisk) {
+  FaultFileSystem files;
+  ASSERT_TRUE(files.MakeFolders("/a").ok());
+  files.Inject({.code = absl::StatusCode::kDataLoss, .from_then_on = true, .as_posix = true});
+  EXPECT_TRUE(absl::IsUnavailable(files.List("/a").status()));
+  EXPECT_TRUE(absl::IsUnavailable(files.Open("/a/b").status()));
+  EXPECT_TRUE(absl::IsDataLoss(files.MakeFolders("/b")));
+}
+
 TEST(FaultFileSystem, CanFailAfterTheWorkWasDone) {
   FaultFileSystem files;
   files.Inject({.after_effect = true});

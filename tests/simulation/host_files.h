@@ -20,7 +20,8 @@ class HostFiles final : public FileSystem {
  public:
   HostFiles(FileSystem* files, SeededRandom* random) : files_(files), random_(random) {}
 
-  // Of all calls this share fails so; 0: none.
+  // Of all calls this share fails so; 0: none. What reads answers UNAVAILABLE for DATA_LOSS, as PosixFileSystem does: what
+  // cannot be read now is not broken yet.
   void Fail(double share, absl::StatusCode code) {
     share_ = share;
     code_ = code;
@@ -31,7 +32,7 @@ class HostFiles final : public FileSystem {
     return files_->Create(path);
   }
   absl::StatusOr<std::unique_ptr<ReadableFile>> Open(const std::string& path) override {
-    RETURN_IF_ERROR(Try("open", path));
+    RETURN_IF_ERROR(Try("open", path, true));
     return files_->Open(path);
   }
   absl::Status MakeFolders(const std::string& path) override {
@@ -39,7 +40,7 @@ class HostFiles final : public FileSystem {
     return files_->MakeFolders(path);
   }
   absl::StatusOr<std::vector<std::string>> List(const std::string& folder) override {
-    RETURN_IF_ERROR(Try("list", folder));
+    RETURN_IF_ERROR(Try("list", folder, true));
     return files_->List(folder);
   }
   absl::Status Rename(const std::string& from, const std::string& to) override {
@@ -55,7 +56,7 @@ class HostFiles final : public FileSystem {
     return files_->RemoveAll(path);
   }
   absl::Status Look(const std::string& path) override {
-    RETURN_IF_ERROR(Try("look at", path));
+    RETURN_IF_ERROR(Try("look at", path, true));
     return files_->Look(path);
   }
   absl::StatusOr<int64_t> FreeBytes(const std::string& folder) override {
@@ -64,9 +65,11 @@ class HostFiles final : public FileSystem {
   }
 
  private:
-  absl::Status Try(const char* operation, const std::string& path) {
+  absl::Status Try(const char* operation, const std::string& path, bool reads = false) {
     if (share_ == 0 || !random_->Chance(share_)) return absl::OkStatus();
-    return absl::Status(code_, absl::StrCat("injected: ", operation, " ", path));
+    const bool may_come_back = reads && code_ == absl::StatusCode::kDataLoss;
+    return absl::Status(may_come_back ? absl::StatusCode::kUnavailable : code_,
+                        absl::StrCat("injected: ", operation, " ", path));
   }
 
   FileSystem* const files_;

@@ -187,13 +187,7 @@ class Judge {
     const bool names_it = absl::StrContains(job_.message, "search for a checkpoint") ||
                           absl::StrContains(job_.message, "resume_job=") ||
                           absl::StrContains(job_.message, "MANIFEST.json");
-    // A read error is DATA_LOSS as well, and what cannot be read is set aside.
-    return names_it && Struck([](const Fault& f) {
-             const bool reads_fail =
-                 f.other == static_cast<int>(absl::StatusCode::kDataLoss) &&
-                 (f.kind == Fault::Kind::kFolderFails || f.kind == Fault::Kind::kHostFolder);
-             return f.kind == Fault::Kind::kRot || reads_fail;
-           });
+    return names_it && Struck([](const Fault& f) { return f.kind == Fault::Kind::kRot; });
   }
 
   const Scenario& scenario_;

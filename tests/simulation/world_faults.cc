@@ -70,8 +70,10 @@ void World::Strike(const Fault& fault) {
       return FillFolder(fault);
     case Kind::kFolderFails:
       folder_fails_ = true;
-      return storage_.Inject(
-          {.call = 1, .code = static_cast<absl::StatusCode>(fault.other), .from_then_on = true});
+      return storage_.Inject({.call = 1,
+                              .code = static_cast<absl::StatusCode>(fault.other),
+                              .from_then_on = true,
+                              .as_posix = true});
     case Kind::kHostFolder:
       return host.files->Fail(fault.amount, static_cast<absl::StatusCode>(fault.other));
     case Kind::kFolderSlow:
