@@ -79,9 +79,11 @@ struct Clock {
   }
 };
 
+bool g_lost = false;  // a row could not be written
+
 void Print(const Json& row) {
   std::printf("%s\n", row.dump().c_str());
-  std::fflush(stdout);
+  if (std::fflush(stdout) != 0) g_lost = true;
 }
 
 struct Ceilings {
@@ -384,7 +386,8 @@ int main(int argc, char** argv) {
   parser.Number("--offer-seconds", &options.offer_seconds,
                 "of timing one algorithm for --matmul-table-out, about", 0.001, 10.0);
   if (const std::optional<int> code = parser.Parse(argc, argv)) return *code;
-  const absl::Status status = stagecoach::Main(options);
+  absl::Status status = stagecoach::Main(options);
+  if (status.ok() && stagecoach::g_lost) status = absl::DataLossError("rows could not be written");
   if (status.ok()) return 0;
   std::fprintf(stderr, "gpu-operations: %s\n", std::string(status.message()).c_str());
   return 1;

@@ -147,6 +147,7 @@ void JobTransition::On(const CheckpointCommitted& event) {
   if (!event.ref.ok()) return CheckpointFailed(event.ref.status());
   state_.temporary_folder.clear();
   state_.saved = true;
+  state_.unsaved.clear();
   state_.last_checkpoint = *event.ref;
   state_.last_checkpoint_step = static_cast<int64_t>(state_.step);
   state_.last_checkpoint_bytes = 0;
@@ -171,8 +172,9 @@ void JobTransition::CheckpointFailed(const absl::Status& status) {
   const std::string last =
       absl::StrCat("the last checkpoint, at step ", state_.step, ", could not be written; ", kept);
   if (!IsOfTheDisk(status)) return Fail(Annotate(status, last));
-  Recover(absl::StrCat(last, ": ", status.ToString(),
-                       "; it is tried until the folder of checkpoints has room and answers"));
+  const std::string why = absl::StrCat(last, ": ", status.ToString());
+  Recover(absl::StrCat(why, "; it is tried until the folder of checkpoints has room and answers"));
+  state_.unsaved = why;
 }
 
 void JobTransition::DropCheckpoint() {

@@ -192,9 +192,14 @@ void JobTransition::BeginOperation(Activity activity, double stall_seconds) {
 }
 
 void JobTransition::Enter(JobPhase phase, const std::string& message) {
-  if (state_.phase == phase && state_.message == ShownText(message)) return;
+  // Steps that are done again for the last checkpoint look like any others.
+  std::string text = message;
+  if (!state_.unsaved.empty()) {
+    absl::StrAppend(&text, text.empty() ? "" : "; ", "again, as ", state_.unsaved);
+  }
+  if (state_.phase == phase && state_.message == ShownText(text)) return;
   state_.phase = phase;
-  Say(message);
+  Say(text);
   Record(JobRecord::Kind::kState, message);
 }
 

@@ -219,6 +219,7 @@ struct JobState {
   uint64_t failed_generation = 0;             // the last one whose failure was counted above
   int64_t setbacks = 0;                       // recoveries since it last got on
   double loaded_seconds = 0;                  // when it began to run last
+  std::string unsaved;                        // why the last checkpoint is not written, while it is tried again
   // Of the generation before: an answer may still come from there.
   Fence former;
   std::vector<std::string> former_stages;  // names, by place

@@ -150,7 +150,9 @@ void JobTransition::FinishTrain() {
   ++state_.step;
   state_.evaluated = state_.saved = false;
   // Steps that are done again, behind an old checkpoint, are no trouble either if they go on for long.
-  if (now_.seconds - state_.loaded_seconds >= kCalmSeconds) state_.setbacks = 0;
+  // But where they are done for the last checkpoint alone, each try waits longer, however long they take.
+  const bool calm = now_.seconds - state_.loaded_seconds >= kCalmSeconds;
+  if (calm && state_.unsaved.empty()) state_.setbacks = 0;
   if (state_.step > state_.furthest_step) {
     state_.furthest_step = state_.step;
     state_.failures.clear();

@@ -354,6 +354,27 @@ TEST(JobLoopTest, WaitsForRoomForItsLastCheckpointAndKeepsTheOneBefore) {
   ExpectGoldenEnd(cluster, "with room again");
 }
 
+// Seen: with steps that took a minute together the count of tries began anew at each, so that it trained them again and again
+// without a wait, and nothing said why.
+TEST(JobLoopTest, EachTryOfTheLastCheckpointWaitsLongerHoweverLongItsStepsTake) {
+  SimulatedCluster cluster(2);
+  cluster.step_seconds = 100;
+  ASSERT_TRUE(cluster.Submit(kJob, SmallJob(2)).ok());
+  constexpr double kDay = 86400;
+  ASSERT_TRUE(cluster.RunUntil([&] { return cluster.View(kJob).last_checkpoint_step == 6; }, kDay));
+  cluster.files().SetCapacity(100);
+  ASSERT_TRUE(cluster.RunUntil([&] { return cluster.View(kJob).recoveries == 4; }, kDay));
+  EXPECT_THAT(cluster.View(kJob).message, HasSubstr("the next attempt is in 2 s"));
+  ASSERT_TRUE(
+      cluster.RunUntil([&] { return cluster.View(kJob).phase == JobPhase::kRunning; }, kDay));
+  EXPECT_THAT(cluster.View(kJob).message,
+              HasSubstr("again, as the last checkpoint, at step 7, could not be written"));
+  cluster.files().SetCapacity(std::numeric_limits<int64_t>::max());
+  ASSERT_TRUE(cluster.RunToEnd(kJob, kDay));
+  EXPECT_EQ(cluster.View(kJob).phase, JobPhase::kSucceeded) << cluster.View(kJob).message;
+  EXPECT_THAT(cluster.View(kJob).message, ::testing::Not(HasSubstr("again")));
+}
+
 // Every call of a checkpoint's writing fails once: training goes on, the end is the same.
 TEST(JobLoopTest, SurvivesAnyFailedCallOfAnEarlierCheckpoint) {
   for (int64_t call = 1; call < 200; call += kStride / 3 + 1) {

@@ -10,7 +10,7 @@ from unittest import mock
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent.parent / "tools"))
 sys.dont_write_bytecode = True
-from gpu_report import budget, operations, table  # noqa: E402
+from gpu_report import budget, operations, report, table  # noqa: E402
 
 CEILINGS = '{"row":"ceilings","device":"cuda:0","product_side":8192,"tflops":700.5,"copy_bytes":1073741824,"gbs":2900}'
 ATTENTION = ('{"row":"attention","network":"gpt2_1.5b","context":1024,"sequences":8,"heads":25,"head_width":64,'
@@ -63,6 +63,29 @@ class OperationsTest(unittest.TestCase):
         self.assertIn("hangs", section.rows[-1]["why"])
         with self.assertRaises(ProcessLookupError):
             os.kill(int(pathlib.Path(folder, "pid").read_text()), 0)
+
+    def test_a_line_that_is_cut_short_is_a_failure_and_so_is_no_line(self):
+        section = self.check(f"echo '{CEILINGS}'\necho '{OPERATION[:40]}'\necho '{{\"row\": null}}'")
+        self.assertEqual([row["outcome"] for row in section.rows], [table.PASSED, table.FAILED])
+        self.assertIn(OPERATION[:40], section.rows[-1]["why"])
+        self.assertEqual([row["outcome"] for row in self.check("exit 0").rows], [table.FAILED])
+
+    def test_a_signal_between_two_rows_says_that_the_rest_is_missing(self):
+        section = table.Section("operations", budget=budget.Budget(60), say=lambda _: None)
+
+        def stopped():
+            if section.rows:
+                raise report.Stopped("stopped by SIGTERM")
+        program = pathlib.Path(self.temporary.name, "gpu-operations")
+        program.write_text(f"#!/bin/sh\necho '{CEILINGS}'\nexec sleep 1000\n")
+        program.chmod(0o755)
+        here = types.SimpleNamespace(program=lambda name: program, env=None, device="cuda:0", on_card=True)
+        lines = operations.lines_of
+        with mock.patch.object(operations, "lines_of", lambda process: (stopped() or line for line in lines(process))):
+            with self.assertRaises(report.Stopped):
+                operations.check_operations(section, here)
+        self.assertEqual([row["outcome"] for row in section.rows], [table.PASSED, table.NOT_RUN])
+        self.assertIn("SIGTERM", section.rows[-1]["why"])
 
     def test_without_time_nothing_is_started(self):
         section = self.check("touch " + self.temporary.name + "/started", 5)

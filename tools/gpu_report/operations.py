@@ -5,7 +5,7 @@ import subprocess
 import time
 
 from .budget import Failed, NotRun
-from .report import stops_held
+from .report import Stopped, stops_held
 from .runs import end_of
 from .shards import end, lines_of
 
@@ -60,11 +60,15 @@ def check_operations(section, machine):
     rest, ended = [], False
     try:
         ended = read_rows(section, process, time.monotonic() + seconds, rest)
+    except Stopped as why:  # between two rows
+        end(process, 0)
+        section.skip("the rest", str(why))
+        raise
     finally:
         code = end(process, 10 if ended else 0)
-    if code != 0:
+    if code != 0 or rest or not section.rows:
         def failed(_):
-            raise Failed(f"gpu-operations, {f'exit {code}' if ended else 'hangs'}: {end_of(' '.join(rest))}")
+            raise Failed(f"gpu-operations, {f'exit {code}' if ended else 'hangs'}: {end_of(' '.join(rest)) or 'no row'}")
         section.row("gpu-operations", failed)
 
 
@@ -78,7 +82,7 @@ def read_rows(section, process, deadline, rest):
         try:
             line = json.loads(text)
             name = name_of(line)
-        except (ValueError, KeyError, TypeError):  # no line of ours, or cut short
+        except (ValueError, KeyError, TypeError, AttributeError):  # no line of ours, or cut short
             rest.append(text)
             continue
         section.row(name, lambda values, line=line: take(line, values))

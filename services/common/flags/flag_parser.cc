@@ -1,6 +1,9 @@
 #include "services/common/flags/flag_parser.h"
 
 #include <CLI/CLI.hpp>
+#include <cmath>
+#include <cstdlib>
+#include <string>
 
 #include "services/common/flags/exit_code.h"
 
@@ -14,8 +17,14 @@ struct FlagParser::State {
   template <typename T>
   CLI::Option* AddNumber(const std::string& flag, T* target, const std::string& help, T lowest,
                          T highest) {
+    // No comparison is true of what is no number, so the range lets it through.
+    const auto is_number = [](const std::string& text) {
+      const bool none = std::isnan(std::strtod(text.c_str(), nullptr));
+      return none ? "Value " + text + " is no number" : std::string();
+    };
     return app.add_option(flag, *target, help)
         ->check(CLI::Range(lowest, highest))
+        ->check(is_number)
         ->capture_default_str();
   }
 

@@ -63,6 +63,14 @@ TEST(FlagParser, ReadsTheEnvironmentWhereTheFlagIsMissing) {
   unsetenv("FLAG_PARSER_TEST_ADDRESS");
 }
 
+TEST(FlagParser, RefusesWhatIsNoNumber) {
+  for (const char* text : {"--seconds=nan", "--seconds=-nan", "--seconds=inf", "--threads=nan"}) {
+    Options options;
+    EXPECT_EQ(Parse({text}, &options), kRefusedExitCode) << text;
+    EXPECT_EQ(options.seconds, 1.5);
+  }
+}
+
 TEST(FlagParser, RefusesWhatIsOutOfRangeByName) {
   for (const char* wrong : {"--threads=0", "--threads=9", "--seconds=61", "--bytes=-1",
                             "--color=blue", "--threads=two", "--unknown"}) {
