@@ -17,14 +17,14 @@ namespace {
 
 constexpr int64_t kScratch = int64_t{1} << 20;
 
-Network SmallAmoebanet() {
+Network SmallAmoebanet(Precision precision = Precision::kFloat32) {
   AmoebanetDSpec spec;
   spec.image = {32, 32, 3};
   spec.classes = 10;
   spec.layers = 3;
   spec.filters = 16;
   spec.stem = AmoebanetStem::kSmall;
-  return *ExpandModel(spec);
+  return *ExpandModel(spec, precision);
 }
 
 TEST(HostMemory, HasSharesOfAWeightsGradientForTheSamples) {
@@ -86,13 +86,7 @@ TEST(HostMemory, HasTheWidenedOperandsOfAWinogradConvolutionInBfloat16) {
 
 // The stem, which is direct: its operands are widened, and a share of several calls has a sum beside.
 TEST(HostMemory, HasWhatDirectConvolutionsWidenInBfloat16) {
-  AmoebanetDSpec spec;
-  spec.image = {32, 32, 3};
-  spec.classes = 10;
-  spec.layers = 3;
-  spec.filters = 16;
-  spec.stem = AmoebanetStem::kSmall;
-  const Network network = *ExpandModel(spec, Precision::kBfloat16);
+  const Network network = SmallAmoebanet(Precision::kBfloat16);
   const int64_t weight = 4 * 9 * 3 * 16, operands = 4 * 32 * 32 * (3 + 16);
   EXPECT_EQ(HostWorkspaceBytes(network, 0, 1, 5), 5 * weight + kScratch + 5 * operands + weight);
   EXPECT_EQ(HostWorkspaceBytes(network, 0, 1, 4096),
