@@ -271,7 +271,7 @@ class Parent {
     server_ = builder.BuildAndStart();
     CHECK(server_ != nullptr) << "gRPC server";
     connector_->Serve(loop_.get());
-    link_ = connector_->Accept(kBoundary, *allocator_, kAnyMessageBytes);
+    link_ = connector_->Accept(kBoundary, "", *allocator_, kAnyMessageBytes);
     link_->SetReadyCallback([this] { bell_.Ring(); });
 
     const int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);

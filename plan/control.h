@@ -62,6 +62,7 @@ struct LoadCommand {
   Partition partition;
   StageId stage;
   std::string downstream_address;    // host:port; empty on the last stage
+  std::string upstream_name;         // of the stage that dials; empty on the first one
   std::string checkpoint_folder;     // committed step folder to load from; empty: initial weights
   bool fresh_optimizer = false;      // of the checkpoint, load the weights only
   DatasetManifest expected_data;     // checked if sha256 is not empty

@@ -1,11 +1,14 @@
 """Calls with certificates of the wrong role."""
 import concurrent.futures
+import re
 import subprocess
+import threading
 import time
 import urllib.error
 import urllib.request
 
-from cluster import HELD, Cluster, checked, code_of
+import waiting
+from cluster import HELD, Cluster, checked, code_of, crc32c
 from rows import row, verdict
 
 HIGHEST = 2**64 - 1
@@ -77,6 +80,44 @@ def user_as_neighbour(programs, messages):
                 codes.add(error.code().name)
         fine, more = cluster.untouched()
         return verdict(codes == {"PERMISSION_DENIED"} and fine, f"{', '.join(sorted(codes))}; {more}")
+
+
+@row("roles-neighbour", "another stage's certificate says the hello of the running job's next 15 boundaries, then the stage in "
+     "front is killed and comes back", "its streams were taken for the neighbour's (at b64fd6e: two more recoveries)")
+def another_stage_as_neighbour(programs, messages):
+    import grpc
+    with Cluster(programs) as cluster:
+        cluster.train()
+        state, term = cluster.job(), int(re.search(r"with the coordinator, term (\d+)", cluster.stages[0].log())[1])
+        first, second = (next(stage for stage in cluster.stages if stage.address == placed["address"])
+                         for placed in state["stages"])
+        exchange = cluster.channel(f"stage-{cluster.stages.index(second)}", second.address).stream_stream(
+            "/stagecoach.v1.LinkService/Exchange", request_serializer=bytes, response_deserializer=bytes)
+        said, streams = threading.Event(), []
+        for ahead in range(1, 16):
+            there = messages["stage"].Fence(job=HELD, term=term, generation=int(state["generation"]) + ahead)
+            hello = messages["link"].Hello(fence=there, protocol=2, capacity=4)
+            hello.crc32c = crc32c(hello.SerializeToString(deterministic=True))
+            streams.append(exchange(forged(messages["link"].ExchangeRequest(hello=hello), said)))
+        first.kill()
+        first.serve_on(first.address)
+        waiting.wait_until("the job recovers", lambda: int(cluster.job().get("recoveries", 0)) > 0, 60)
+        cluster.steps_more(5)
+        recoveries, codes = int(cluster.job()["recoveries"]), []
+        for stream in streams:
+            if stream.done():
+                codes.append(stream.code().name)
+        said.set()
+        for stream in streams:
+            stream.cancel()
+        return verdict(recoveries == 1, f"{recoveries} recoveries; of the 15 streams ended {len(codes)}: "
+                       f"{', '.join(sorted(set(codes))) or 'none'}")
+
+
+def forged(request, until):
+    """What a stream says: this, and then nothing."""
+    yield request.SerializeToString()
+    until.wait()
 
 
 @row("terms", "the coordinator's own certificate aborts with term 2^64-1", "the running job failed in 0.2 s")

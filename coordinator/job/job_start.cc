@@ -276,6 +276,7 @@ void JobTransition::SendLoads() {
   for (int k = 0; k < stages; ++k) {
     command.stage = StageId(k);
     command.downstream_address = k + 1 < stages ? state_.slots[k + 1].stage.address : "";
+    command.upstream_name = k > 0 ? state_.slots[k - 1].stage.name : "";
     command.snapshot = SnapshotPlanOf(static_cast<size_t>(k));
     actions_.push_back(SendLoad{k, state_.slots[k].stage.address, command});
   }

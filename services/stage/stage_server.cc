@@ -18,6 +18,7 @@
 #include "services/common/grpc/grpc_channel.h"
 #include "services/common/grpc/grpc_server.h"
 #include "services/common/grpc/rpc_metrics.h"
+#include "services/common/grpc/peer_identity.h"
 #include "services/common/grpc/tls_check.h"
 #include "services/common/grpc/tls_expiry.h"
 #include "services/common/grpc/tls_identity.h"
@@ -205,6 +206,7 @@ absl::Status StageServer::State::StartRuntime() {
   link.link = options.link;
   link.credentials = credentials;
   link.progress = &progress;
+  link.may_be = CheckMayBeStage;
   // A neighbour takes its end when it has finished what it computes: the runtime's waits decide.
   link.connect_deadline_seconds = 86400;
   link.on_transfer = [this](const LinkTransfer& transfer) {

@@ -21,8 +21,8 @@ class InProcessConnector final : public LinkConnector {
 
   std::unique_ptr<Link> Dial(const std::string& address, const BoundaryId& boundary,
                              Allocator& allocator, int64_t most_message_bytes) override;
-  std::unique_ptr<Link> Accept(const BoundaryId& boundary, Allocator& allocator,
-                               int64_t most_message_bytes) override;
+  std::unique_ptr<Link> Accept(const BoundaryId& boundary, const std::string& upstream_name,
+                               Allocator& allocator, int64_t most_message_bytes) override;
 
  private:
   struct Meeting {

@@ -110,14 +110,14 @@ inline constexpr int64_t kAnyMessageBytes = std::numeric_limits<int64_t>::max();
 // LinkConnector: makes links across processes. The upstream stage dials, the downstream one accepts;
 // both return at once with a link that is open for TrySend/TryReceive and becomes connected, or closes
 // with DEADLINE_EXCEEDED, later. most_message_bytes: a larger message that arrives closes the link, before memory is taken
-// for it.
+// for it. upstream_name: the stage that is to dial, where the connector can tell who does; empty: any.
 class LinkConnector {
  public:
   virtual ~LinkConnector() = default;
   virtual std::unique_ptr<Link> Dial(const std::string& address, const BoundaryId& boundary,
                                      Allocator& allocator, int64_t most_message_bytes) = 0;
-  virtual std::unique_ptr<Link> Accept(const BoundaryId& boundary, Allocator& allocator,
-                                       int64_t most_message_bytes) = 0;
+  virtual std::unique_ptr<Link> Accept(const BoundaryId& boundary, const std::string& upstream_name,
+                                       Allocator& allocator, int64_t most_message_bytes) = 0;
 };
 
 }  // namespace stagecoach

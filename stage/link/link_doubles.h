@@ -67,9 +67,10 @@ class FaultyConnector final : public LinkConnector {
                              Allocator& allocator, int64_t most_message_bytes) override {
     return Wrap(boundary, connector_->Dial(address, boundary, allocator, most_message_bytes));
   }
-  std::unique_ptr<Link> Accept(const BoundaryId& boundary, Allocator& allocator,
-                               int64_t most_message_bytes) override {
-    return Wrap(boundary, connector_->Accept(boundary, allocator, most_message_bytes));
+  std::unique_ptr<Link> Accept(const BoundaryId& boundary, const std::string& upstream_name,
+                               Allocator& allocator, int64_t most_message_bytes) override {
+    return Wrap(boundary,
+                connector_->Accept(boundary, upstream_name, allocator, most_message_bytes));
   }
 
  private:

@@ -113,10 +113,10 @@ TEST(InProcessConnector, EndsMeetByBoundaryInEitherOrder) {
   auto allocator = MakeHostAllocator(0);
   InProcessConnector connector(LinkOptions{});
   const BoundaryId first{"a", 1, 1, StageId(0)}, second{"a", 1, 1, StageId(1)};
-  auto down_first = connector.Accept(first, *allocator, kAnyMessageBytes);
+  auto down_first = connector.Accept(first, "", *allocator, kAnyMessageBytes);
   auto up_second = connector.Dial("ignored:1", second, *allocator, kAnyMessageBytes);
   auto up_first = connector.Dial("ignored:1", first, *allocator, kAnyMessageBytes);
-  auto down_second = connector.Accept(second, *allocator, kAnyMessageBytes);
+  auto down_second = connector.Accept(second, "", *allocator, kAnyMessageBytes);
   EXPECT_TRUE(up_first->TrySend(Message(1)));
   EXPECT_TRUE(up_second->TrySend(Message(2)));
   EXPECT_EQ(down_first->TryReceive()->micro_batch, MicroBatchId(1));
@@ -129,7 +129,7 @@ TEST(InProcessConnector, ASecondDialOfABoundaryIsANewLink) {
   const BoundaryId boundary{"a", 1, 1, StageId(0)};
   auto abandoned = connector.Dial("", boundary, *allocator, kAnyMessageBytes);
   auto up = connector.Dial("", boundary, *allocator, kAnyMessageBytes);
-  auto down = connector.Accept(boundary, *allocator, kAnyMessageBytes);
+  auto down = connector.Accept(boundary, "", *allocator, kAnyMessageBytes);
   EXPECT_FALSE(abandoned->status().ok());
   EXPECT_TRUE(up->TrySend(Message(1)));
   EXPECT_TRUE(down->TryReceive().has_value());

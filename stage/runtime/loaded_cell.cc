@@ -104,7 +104,8 @@ void OpenLinks(const LoadingParts& parts, LoadedCell* loaded) {
   Allocator& allocator = parts.backend->link_allocator();
   if (stage > 0) {
     boundary.upstream = StageId(stage - 1);
-    loaded->upstream = parts.connector->Accept(boundary, allocator, most.from_before);
+    loaded->upstream =
+        parts.connector->Accept(boundary, command.upstream_name, allocator, most.from_before);
     loaded->upstream->SetReadyCallback(parts.link_ready);
   }
   if (!is_last) {

@@ -7,6 +7,15 @@
 #include "tests/simulation/simulated_stream.h"
 
 namespace stagecoach {
+namespace {
+
+absl::Status ServedByAnother(const BoundaryId& boundary) {
+  return absl::AlreadyExistsError(
+      absl::StrCat(boundary.ToString(), ": another stream serves this boundary"));
+}
+
+}  // namespace
+
 std::shared_ptr<LinkCore> SimulatedLinks::MakeCore(const BoundaryId& boundary,
                                                    const std::string& peer, bool upstream_end,
                                                    Allocator& allocator,
@@ -31,19 +40,22 @@ std::unique_ptr<Link> SimulatedLinks::Dial(const std::string& address, const Bou
   return LinkOver(core);
 }
 
-std::unique_ptr<Link> SimulatedLinks::Accept(const BoundaryId& boundary, Allocator& allocator,
-                                             int64_t most_message_bytes) {
+std::unique_ptr<Link> SimulatedLinks::Accept(const BoundaryId& boundary, const std::string&,
+                                             Allocator& allocator, int64_t most_message_bytes) {
   const auto core = MakeCore(boundary, absl::StrCat("stage ", boundary.upstream.value), false,
                              allocator, most_message_bytes);
   Incarnation& newest = newest_[boundary.job];
   newest = std::max(newest, Incarnation{boundary.term, boundary.generation});
-  if (const auto found = early_.find(boundary); found != early_.end()) {
-    const Early early = std::move(found->second);
-    early_.erase(found);
-    early.stream->Bind(core, early.hello);
-  } else {
+  std::vector<Early> early;
+  const auto [begin, end] = early_.equal_range(boundary);
+  for (auto each = begin; each != end; ++each) early.push_back(std::move(each->second));
+  early_.erase(begin, end);
+  if (early.empty()) {
     accepting_[boundary] = core;
+    return LinkOver(core);
   }
+  for (size_t i = 1; i < early.size(); ++i) early[i].stream->Refuse(ServedByAnother(boundary));
+  early.front().stream->Bind(core, early.front().hello);
   return LinkOver(core);
 }
 
@@ -78,14 +90,9 @@ absl::Status SimulatedLinks::Match(const std::shared_ptr<SimulatedStream>& strea
     accepting_.erase(found);
     if (*core != nullptr) return absl::OkStatus();
   } else if (newest != newest_.end() && incarnation == newest->second) {
-    return absl::AlreadyExistsError(
-        absl::StrCat(boundary.ToString(), ": another stream serves this boundary"));
+    return ServedByAnother(boundary);
   }
-  if (early_.contains(boundary)) {
-    return absl::AlreadyExistsError(
-        absl::StrCat(boundary.ToString(), ": another stream waits for this boundary"));
-  }
-  early_[boundary] = {stream, hello};
+  early_.emplace(boundary, Early{stream, hello});
   return absl::OkStatus();
 }
 

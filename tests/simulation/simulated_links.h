@@ -36,8 +36,8 @@ class SimulatedLinks final : public LinkConnector {
 
   std::unique_ptr<Link> Dial(const std::string& address, const BoundaryId& boundary,
                              Allocator& allocator, int64_t most_message_bytes) override;
-  std::unique_ptr<Link> Accept(const BoundaryId& boundary, Allocator& allocator,
-                               int64_t most_message_bytes) override;
+  std::unique_ptr<Link> Accept(const BoundaryId& boundary, const std::string& upstream_name,
+                               Allocator& allocator, int64_t most_message_bytes) override;
   void LetGo();
 
   // A stream that was dialled arrives here, with its first message, and may end before it is taken.
@@ -63,7 +63,7 @@ class SimulatedLinks final : public LinkConnector {
   LinkTotals upstream_totals_, downstream_totals_;
   std::map<std::string, Incarnation> newest_;                // accepted, by job
   std::map<BoundaryId, std::weak_ptr<LinkCore>> accepting_;  // accepted, no stream yet
-  std::map<BoundaryId, Early> early_;                        // streams, not accepted yet
+  std::multimap<BoundaryId, Early> early_;                   // streams, not accepted yet
   std::vector<std::weak_ptr<SimulatedStream>> streams_;
 };
 

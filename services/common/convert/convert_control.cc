@@ -156,6 +156,7 @@ v1::LoadCellRequest ToProto(const LoadCommand& command, const v1::Network& netwo
   for (int first : command.partition.first_layers) proto.add_first_layers(first);
   proto.set_stage(command.stage.value);
   proto.set_downstream_address(command.downstream_address);
+  proto.set_upstream_name(command.upstream_name);
   proto.set_checkpoint_folder(command.checkpoint_folder);
   proto.set_fresh_optimizer(command.fresh_optimizer);
   *proto.mutable_expected_data() = ManifestToProto(command.expected_data);
@@ -179,6 +180,7 @@ absl::StatusOr<LoadCommand> FromProto(const v1::LoadCellRequest& proto) {
   }
   command.stage = StageId(proto.stage());
   command.downstream_address = proto.downstream_address();
+  command.upstream_name = proto.upstream_name();
   command.checkpoint_folder = proto.checkpoint_folder();
   command.fresh_optimizer = proto.fresh_optimizer();
   command.expected_data = ManifestFromProto(proto.expected_data());

@@ -100,4 +100,12 @@ bool MayBeStage(const PeerIdentity& holder, std::string_view stage) {
   });
 }
 
+absl::Status CheckMayBeStage(const grpc::AuthContext& peer, std::string_view stage) {
+  const absl::StatusOr<PeerIdentity> holder = PeerOf(peer);
+  if (!holder.ok() || MayBeStage(*holder, stage)) return absl::OkStatus();
+  return absl::PermissionDeniedError(absl::StrCat(
+      "the caller's certificate is that of ", PeerRoleName(holder->role), " ", holder->name,
+      ", which may be ", holder->name, " or ", holder->name, "-NUMBER only"));
+}
+
 }  // namespace stagecoach

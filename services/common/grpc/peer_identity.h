@@ -42,6 +42,9 @@ absl::StatusOr<PeerIdentity> PeerOf(const grpc::AuthContext& context);
 // Whether the holder may be the stage of that name: its own, or, as the pods of a StatefulSet share a
 // certificate, its own with their numbers behind it: "stage" may be "stage-3".
 bool MayBeStage(const PeerIdentity& holder, std::string_view stage);
+// The same of a connection's peer. OK for one without a certificate, or whose certificate names no role: it has been let in
+// as it is. PERMISSION_DENIED says whose certificate it is and what it may be.
+absl::Status CheckMayBeStage(const grpc::AuthContext& peer, std::string_view stage);
 
 }  // namespace stagecoach
 

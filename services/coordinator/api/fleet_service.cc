@@ -28,17 +28,15 @@ void SetGrant(const LeaseGrant& grant, v1::RenewLeaseResponse* response) {
   response->set_job_progress(grant.job_progress);
 }
 
-// A caller without a certificate, or with one that names no role, has been let in as it is.
 absl::Status CheckOwnName(const grpc::CallbackServerContext& context, const char* field,
                           const std::string& name) {
-  const absl::StatusOr<PeerIdentity> peer = PeerOf(*context.auth_context());
-  if (!peer.ok() || MayBeStage(*peer, name)) return absl::OkStatus();
-  return absl::PermissionDeniedError(absl::StrCat(
-      field, "=", name, ": the caller's certificate is that of ", PeerRoleName(peer->role), " ",
-      peer->name, ", which may be ", peer->name, " or ", peer->name,
-      "-NUMBER only: give it such a --name, or a certificate of its own "
-      "(deploy/certs/make-certs.sh FOLDER stage:",
-      name, ")"));
+  const absl::Status status = CheckMayBeStage(*context.auth_context(), name);
+  if (status.ok()) return status;
+  return absl::PermissionDeniedError(
+      absl::StrCat(field, "=", name, ": ", std::string(status.message()),
+                   ": give it such a --name, or a certificate of its own "
+                   "(deploy/certs/make-certs.sh FOLDER stage:",
+                   name, ")"));
 }
 
 absl::Status CheckShowable(const char* field, const std::string& value) {

@@ -79,20 +79,30 @@ class GrpcLinkConnector::Impl final : public ServerStream::Waiting,
     return LinkOver(core);
   }
 
-  std::unique_ptr<Link> Accept(const BoundaryId& boundary, Allocator& allocator,
-                               int64_t most_message_bytes) {
+  std::unique_ptr<Link> Accept(const BoundaryId& boundary, const std::string& upstream_name,
+                               Allocator& allocator, int64_t most_message_bytes) {
     auto core = MakeCore(boundary, absl::StrCat("stage ", boundary.upstream.value), false,
                          allocator, most_message_bytes);
     std::optional<WaitingStreams::Early> early;
+    std::vector<WaitingStreams::Refused> refused;
     bool shut_down = false;
     {
       std::lock_guard<std::mutex> lock(mutex_);
       shut_down = shut_down_;
       Incarnation& newest = newest_[boundary.job];
       newest = std::max(newest, Incarnation{boundary.term, boundary.generation});
-      early = waiting_.TakeEarly(boundary);
-      if (!early.has_value()) accepting_[boundary] = core;
+      for (WaitingStreams::Early& each : waiting_.TakeEarly(boundary)) {
+        absl::Status status = CheckNeighbour(*each.stream, boundary, upstream_name);
+        if (status.ok() && early.has_value()) status = ServedByAnother(boundary);
+        if (status.ok()) {
+          early = std::move(each);
+        } else {
+          refused.push_back({std::move(each.stream), std::move(status)});
+        }
+      }
+      if (!early.has_value()) accepting_[boundary] = {core, upstream_name};
     }
+    for (const auto& [stream, reason] : refused) stream->Refuse(reason);
     if (shut_down || !AddCore(core)) {
       core->Close(absl::CancelledError("this stage is shutting down"));
     }
@@ -164,7 +174,23 @@ class GrpcLinkConnector::Impl final : public ServerStream::Waiting,
     SteadyTime deadline;
     bool checked = false;
   };
+  struct Accepting {
+    std::weak_ptr<LinkCore> core;
+    std::string upstream_name;
+  };
   using Incarnation = std::pair<uint64_t, uint64_t>;  // term, generation
+
+  static absl::Status ServedByAnother(const BoundaryId& boundary) {
+    return absl::AlreadyExistsError(
+        absl::StrCat(boundary.ToString(), ": another stream serves this boundary"));
+  }
+
+  // That it comes from the stage that the job has in front of this one.
+  absl::Status CheckNeighbour(const ServerStream& stream, const BoundaryId& boundary,
+                              const std::string& upstream_name) const {
+    if (options_.may_be == nullptr || upstream_name.empty()) return absl::OkStatus();
+    return Annotate(options_.may_be(*stream.PeerCertificate(), upstream_name), boundary.ToString());
+  }
 
   RpcLoop* DiallingLoop() {
     std::lock_guard<std::mutex> lock(mutex_);
@@ -228,17 +254,13 @@ class GrpcLinkConnector::Impl final : public ServerStream::Waiting,
                          newest->second.first, " generation ", newest->second.second));
       }
       if (const auto found = accepting_.find(boundary); found != accepting_.end()) {
-        *core = found->second.lock();
+        RETURN_IF_ERROR(CheckNeighbour(*stream, boundary, found->second.upstream_name));
+        *core = found->second.core.lock();
         accepting_.erase(found);
         if (*core != nullptr) return absl::OkStatus();
       } else if (newest != newest_.end() &&
                  Incarnation{boundary.term, boundary.generation} == newest->second) {
-        return absl::AlreadyExistsError(
-            absl::StrCat(boundary.ToString(), ": another stream serves this boundary"));
-      }
-      if (waiting_.HasEarly(boundary)) {
-        return absl::AlreadyExistsError(
-            absl::StrCat(boundary.ToString(), ": another stream waits for this boundary"));
+        return ServedByAnother(boundary);
       }
       RETURN_IF_ERROR(waiting_.AddEarly(stream, hello, Deadline()));
     }
@@ -285,7 +307,7 @@ class GrpcLinkConnector::Impl final : public ServerStream::Waiting,
       auto core = watched.core.lock();
       if (core != nullptr && !core->connected()) late.push_back(std::move(core));
     }
-    std::erase_if(accepting_, [](const auto& entry) { return entry.second.expired(); });
+    std::erase_if(accepting_, [](const auto& entry) { return entry.second.core.expired(); });
     return late;
   }
 
@@ -303,11 +325,11 @@ class GrpcLinkConnector::Impl final : public ServerStream::Waiting,
   std::condition_variable changed_;
   bool shut_down_ = false, stopping_ = false;
   RpcLoop* loop_ = nullptr;
-  std::unique_ptr<RpcLoop> own_loop_;                        // where nothing is served
-  int dialled_ = 0;                                          // client streams that are not over
-  std::map<std::string, Incarnation> newest_;                // accepted, by job
-  std::map<BoundaryId, std::weak_ptr<LinkCore>> accepting_;  // accepted, no stream yet
-  WaitingStreams waiting_;                                   // streams of no link yet
+  std::unique_ptr<RpcLoop> own_loop_;          // where nothing is served
+  int dialled_ = 0;                            // client streams that are not over
+  std::map<std::string, Incarnation> newest_;  // accepted, by job
+  std::map<BoundaryId, Accepting> accepting_;  // accepted, no stream yet
+  WaitingStreams waiting_;                     // streams of no link yet
   std::vector<Watched> watched_;
   Thread thread_;
 };
@@ -326,9 +348,10 @@ std::unique_ptr<Link> GrpcLinkConnector::Dial(const std::string& address,
   return impl_->Dial(address, boundary, allocator, most_message_bytes);
 }
 
-std::unique_ptr<Link> GrpcLinkConnector::Accept(const BoundaryId& boundary, Allocator& allocator,
-                                                int64_t most_message_bytes) {
-  return impl_->Accept(boundary, allocator, most_message_bytes);
+std::unique_ptr<Link> GrpcLinkConnector::Accept(const BoundaryId& boundary,
+                                                const std::string& upstream_name,
+                                                Allocator& allocator, int64_t most_message_bytes) {
+  return impl_->Accept(boundary, upstream_name, allocator, most_message_bytes);
 }
 
 void GrpcLinkConnector::Shutdown() { impl_->Shutdown(); }

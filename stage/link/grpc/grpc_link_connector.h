@@ -6,7 +6,8 @@
 //            server is shut down before this object is destroyed.
 // Errors:    links close with DEADLINE_EXCEEDED if nobody answered within connect_deadline_seconds;
 //            ABORTED if the stage has accepted a newer incarnation of the job; ALREADY_EXISTS if
-//            the boundary has a stream; UNAVAILABLE when the stream breaks.
+//            the boundary has a stream; what Options::may_be says of another stage than the neighbour;
+//            UNAVAILABLE when the stream breaks.
 // See: docs/formats.md, "Link frames".
 #ifndef STAGECOACH_STAGE_LINK_GRPC_GRPC_LINK_CONNECTOR_H_
 #define STAGECOACH_STAGE_LINK_GRPC_GRPC_LINK_CONNECTOR_H_
@@ -19,6 +20,7 @@
 #include "stage/link/link.h"
 
 namespace grpc {
+class AuthContext;
 class ChannelCredentials;
 class Service;
 }  // namespace grpc
@@ -41,6 +43,9 @@ class GrpcLinkConnector final : public LinkConnector {
     std::shared_ptr<grpc::ChannelCredentials> credentials;  // null: insecure
     LinkObserver on_transfer;                               // may be empty
     ProgressCounter* progress = nullptr;  // ticks with every chunk that arrives; may be null
+    // Whether the peer may be the stage of that name, by what it showed when it connected. Pure. Empty: whoever may call
+    // at all may be any.
+    std::function<absl::Status(const grpc::AuthContext& peer, const std::string& stage)> may_be;
   };
 
   explicit GrpcLinkConnector(const Options& options);
@@ -51,8 +56,8 @@ class GrpcLinkConnector final : public LinkConnector {
   void Serve(RpcLoop* loop);
   std::unique_ptr<Link> Dial(const std::string& address, const BoundaryId& boundary,
                              Allocator& allocator, int64_t most_message_bytes) override;
-  std::unique_ptr<Link> Accept(const BoundaryId& boundary, Allocator& allocator,
-                               int64_t most_message_bytes) override;
+  std::unique_ptr<Link> Accept(const BoundaryId& boundary, const std::string& upstream_name,
+                               Allocator& allocator, int64_t most_message_bytes) override;
 
   // Closes every link, refuses waiting and new streams, and waits until the dialled streams are
   // gone.

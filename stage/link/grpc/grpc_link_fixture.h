@@ -56,17 +56,20 @@ class Bell {
   uint64_t rings_ = 0;
 };
 
-struct StageServer {
-  explicit StageServer(const GrpcLinkConnector::Options& options) : connector(options) {
+struct LinkServer {
+  explicit LinkServer(const GrpcLinkConnector::Options& options,
+                       const std::shared_ptr<grpc::ServerCredentials>& credentials =
+                           grpc::InsecureServerCredentials())
+      : connector(options) {
     grpc::ServerBuilder builder;
-    builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
+    builder.AddListeningPort("127.0.0.1:0", credentials, &port);
     builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
     builder.RegisterService(connector.service());
     loop = std::make_unique<RpcLoop>(builder.AddCompletionQueue());
     server = builder.BuildAndStart();
     connector.Serve(loop.get());
   }
-  ~StageServer() {
+  ~LinkServer() {
     connector.Shutdown();
     server->Shutdown(std::chrono::system_clock::now() + kPatience);
     server->Wait();
@@ -91,13 +94,13 @@ class GrpcLinkTest : public ::testing::Test {
   }
 
   void Start() {
-    server_ = std::make_unique<StageServer>(options_);
+    server_ = std::make_unique<LinkServer>(options_);
     dialler_ = std::make_unique<GrpcLinkConnector>(options_);
   }
 
   void Connect() {
     Start();
-    down_ = server_->connector.Accept(boundary_, *allocator_, kAnyMessageBytes);
+    down_ = server_->connector.Accept(boundary_, "", *allocator_, kAnyMessageBytes);
     up_ = dialler_->Dial(server_->address(), boundary_, *allocator_, kAnyMessageBytes);
     Hear();
   }
@@ -147,7 +150,7 @@ class GrpcLinkTest : public ::testing::Test {
   GrpcLinkConnector::Options options_;
   BoundaryId boundary_{"job-a", 1, 2, StageId(0)};
   Bell bell_;
-  std::unique_ptr<StageServer> server_;
+  std::unique_ptr<LinkServer> server_;
   std::unique_ptr<GrpcLinkConnector> dialler_;
   std::unique_ptr<Link> up_, down_;
 };

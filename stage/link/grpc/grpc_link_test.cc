@@ -126,7 +126,7 @@ TEST_F(GrpcLinkTest, TakesSendsBeforeThePeerIsThere) {
   up_ = dialler_->Dial(server_->address(), boundary_, *allocator_, kAnyMessageBytes);
   Hear();
   ASSERT_TRUE(up_->TrySend(Message(MessageKind::kActivation, 0, 1000)));
-  down_ = server_->connector.Accept(boundary_, *allocator_, kAnyMessageBytes);
+  down_ = server_->connector.Accept(boundary_, "", *allocator_, kAnyMessageBytes);
   Hear();
   const std::optional<TensorMessage> message = Receive(*down_);
   ASSERT_TRUE(message.has_value()) << down_->status();
@@ -136,7 +136,7 @@ TEST_F(GrpcLinkTest, TakesSendsBeforeThePeerIsThere) {
 // Each end has its own limit, of what comes to it.
 TEST_F(GrpcLinkTest, AMessageLargerThanAnEndMayBeSentClosesTheLink) {
   Start();
-  down_ = server_->connector.Accept(boundary_, *allocator_, 4000);
+  down_ = server_->connector.Accept(boundary_, "", *allocator_, 4000);
   up_ = dialler_->Dial(server_->address(), boundary_, *allocator_, 8000);
   Hear();
   ASSERT_TRUE(up_->TrySend(Message(MessageKind::kActivation, 0, 1000)));
@@ -149,7 +149,7 @@ TEST_F(GrpcLinkTest, AMessageLargerThanAnEndMayBeSentClosesTheLink) {
   EXPECT_THAT(std::string(down_->status().message()), HasSubstr("none of more than 4000"));
 
   boundary_.generation = 3;
-  down_ = server_->connector.Accept(boundary_, *allocator_, 4000);
+  down_ = server_->connector.Accept(boundary_, "", *allocator_, 4000);
   up_ = dialler_->Dial(server_->address(), boundary_, *allocator_, 8000);
   Hear();
   ASSERT_TRUE(down_->TrySend(Message(MessageKind::kGradient, 0, 2001)));
@@ -265,7 +265,7 @@ TEST_F(GrpcLinkTest, GivesUpWhenNobodyAccepts) {
 TEST_F(GrpcLinkTest, GivesUpWhenNobodyDials) {
   options_.connect_deadline_seconds = 0.2;
   Start();
-  down_ = server_->connector.Accept(boundary_, *allocator_, kAnyMessageBytes);
+  down_ = server_->connector.Accept(boundary_, "", *allocator_, kAnyMessageBytes);
   Hear();
   const absl::Status status = WaitClosed(*down_);
   EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded) << status;
@@ -301,7 +301,7 @@ TEST_F(GrpcLinkTest, LinksMayBeDestroyedAtAnyTime) {
   for (int round = 0; round < 30; ++round) {
     ++boundary_.generation;
     up_ = dialler_->Dial(server_->address(), boundary_, *allocator_, kAnyMessageBytes);
-    down_ = server_->connector.Accept(boundary_, *allocator_, kAnyMessageBytes);
+    down_ = server_->connector.Accept(boundary_, "", *allocator_, kAnyMessageBytes);
     for (int i = 0; i < round % 4; ++i) {
       ASSERT_TRUE(up_->TrySend(Message(MessageKind::kActivation, i, 100'000)));
     }

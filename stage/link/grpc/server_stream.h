@@ -40,6 +40,10 @@ class ServerStream final : public LinkStream, public std::enable_shared_from_thi
 
   // The peer's address without its port.
   std::string PeerHost() const;
+  // What it showed when it connected.
+  std::shared_ptr<const grpc::AuthContext> PeerCertificate() const {
+    return context_.auth_context();
+  }
   void Bind(std::shared_ptr<LinkCore> core, const LinkHello& hello);
   void Refuse(const absl::Status& reason) { End(reason); }
 

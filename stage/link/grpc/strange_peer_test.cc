@@ -23,7 +23,7 @@ class StrangePeerTest : public GrpcLinkTest {
 
   void Open() {
     Start();
-    down_ = server_->connector.Accept(boundary_, *allocator_, kAnyMessageBytes);
+    down_ = server_->connector.Accept(boundary_, "", *allocator_, kAnyMessageBytes);
     Hear();
     channel_ = grpc::CreateChannel(server_->address(), grpc::InsecureChannelCredentials());
     stub_ = v1::LinkService::NewStub(channel_);
@@ -32,6 +32,13 @@ class StrangePeerTest : public GrpcLinkTest {
   }
 
   void SayHello() {
+    SendHello();
+    v1::ExchangeResponse response;
+    ASSERT_TRUE(stream_->Read(&response));
+    EXPECT_EQ(response.hello().capacity(), 4u);
+  }
+
+  void SendHello() {
     v1::ExchangeRequest request;
     v1::Hello& hello = *request.mutable_hello();
     hello.mutable_fence()->set_job("job-a");
@@ -41,9 +48,6 @@ class StrangePeerTest : public GrpcLinkTest {
     hello.set_capacity(4);
     hello.set_crc32c(ChecksumOf(hello));
     ASSERT_TRUE(stream_->Write(request));
-    v1::ExchangeResponse response;
-    ASSERT_TRUE(stream_->Read(&response));
-    EXPECT_EQ(response.hello().capacity(), 4u);
   }
 
   v1::ExchangeRequest FrameRequest(uint64_t generation = 2) {

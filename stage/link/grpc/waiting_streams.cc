@@ -33,16 +33,16 @@ absl::Status WaitingStreams::AddEarly(const StreamPointer& stream, const LinkHel
                      of_host, " of them from ", host, "; most are ", kMostEarlyOfHost,
                      " of a host and ", kMostEarly, " in all"));
   }
-  early_[hello.boundary] = {stream, hello, deadline, host};
+  early_.emplace(hello.boundary, Early{stream, hello, deadline, host});
   return absl::OkStatus();
 }
 
-std::optional<WaitingStreams::Early> WaitingStreams::TakeEarly(const BoundaryId& boundary) {
-  const auto found = early_.find(boundary);
-  if (found == early_.end()) return std::nullopt;
-  Early early = std::move(found->second);
-  early_.erase(found);
-  return early;
+std::vector<WaitingStreams::Early> WaitingStreams::TakeEarly(const BoundaryId& boundary) {
+  std::vector<Early> taken;
+  const auto [begin, end] = early_.equal_range(boundary);
+  for (auto each = begin; each != end; ++each) taken.push_back(std::move(each->second));
+  early_.erase(begin, end);
+  return taken;
 }
 
 void WaitingStreams::Forget(ServerStream* stream) {

@@ -10,7 +10,6 @@
 #include <chrono>
 #include <map>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -43,8 +42,9 @@ class WaitingStreams {
   absl::Status AddSilent(const StreamPointer& stream, SteadyTime deadline);
   bool TakeSilent(ServerStream* stream);  // false: it is none, or not any more
   absl::Status AddEarly(const StreamPointer& stream, const LinkHello& hello, SteadyTime deadline);
-  std::optional<Early> TakeEarly(const BoundaryId& boundary);
-  bool HasEarly(const BoundaryId& boundary) const { return early_.contains(boundary); }
+  // In the order in which they came: who is the neighbour is known only when the boundary is accepted, so whoever comes
+  // first with a forged hello must not keep the neighbour out.
+  std::vector<Early> TakeEarly(const BoundaryId& boundary);
   void Forget(ServerStream* stream);  // it ended
   // Those whose time is over; the seconds are for their texts.
   std::vector<Refused> TakeLate(SteadyTime now, double connect_seconds, double hello_seconds);
@@ -58,7 +58,7 @@ class WaitingStreams {
     std::string host;
   };
   std::map<ServerStream*, Silent> silent_;
-  std::map<BoundaryId, Early> early_;
+  std::multimap<BoundaryId, Early> early_;
 };
 
 }  // namespace stagecoach
