@@ -70,7 +70,32 @@ void JobTransition::On(const FolderProbed& event) {
   SendLoads();
 }
 
+// By stages that have answered in this load. A full disk costs a job that has run checkpoints only.
+std::map<int, absl::Status> JobTransition::RefusedFolders() const {
+  std::map<int, absl::Status> faults;
+  for (size_t k = 0; k < state_.slots.size(); ++k) {
+    const absl::Status& folder = state_.slots[k].loaded.folder;
+    if (!state_.slots[k].answered || folder.ok()) continue;
+    if (HasRun() && absl::IsResourceExhausted(folder)) continue;
+    faults.emplace(static_cast<int>(k), folder);
+  }
+  return faults;
+}
+
+// The load has failed for some other reason before all had answered: those that refused are the ones to go on without.
+bool JobTransition::RefusedSoFar() {
+  const std::map<int, absl::Status> faults = RefusedFolders();
+  if (!faults.empty()) FolderRefused(faults, false);
+  return !faults.empty();
+}
+
+// Only when all have answered is it known whether one stage has lost the folder or all have: the first of them to say so was
+// left aside, and a job of all the stages there are failed for want of another.
 void JobTransition::CheckAnswers() {
+  if (const std::map<int, absl::Status> faults = RefusedFolders(); !faults.empty()) {
+    const bool everybody = faults.size() > 1 && faults.size() == state_.slots.size();
+    return FolderRefused(faults, everybody);
+  }
   if (state_.temporary_folder.empty()) return FinishLoad();
   CheckFolder action;
   for (size_t k = 0; k < state_.slots.size(); ++k) {

@@ -296,6 +296,7 @@ double JobTransition::LastMoved(const DeadlinePassed& event) const {
 }
 
 void JobTransition::StagesOverdue(const DeadlinePassed& event) {
+  if (state_.activity == Activity::kLoad && RefusedSoFar()) return;
   std::vector<std::string> silent;
   std::set<std::string> stuck;
   for (size_t k = 0; k < state_.slots.size(); ++k) {

@@ -286,13 +286,12 @@ void JobTransition::On(const Loaded& event) {
   if (!Answered(Activity::kLoad, event.fence, event.stage)) return;
   if (!event.result.ok()) {
     LoadFromSnapshotFailed(event.result.status());
+    if (RefusedSoFar()) return;
     return OperationFailed(event.stage, event.result.status());
   }
-  const absl::Status& folder = event.result->folder;
-  if (!folder.ok() && !(HasRun() && absl::IsResourceExhausted(folder))) {
-    return FolderRefused({{event.stage, folder}}, false);
-  }
   state_.slots[event.stage].loaded = *event.result;
+  // What is mounted wrongly at the start stays so: the others need not load for that.
+  if (!HasRun() && RefusedSoFar()) return;
   if (AllAnswered()) CheckAnswers();
 }
 

@@ -89,6 +89,8 @@ class JobTransition {
   bool HasRun() const;
   int64_t BytesBeforeStart() const;
   void AskForFolder();
+  std::map<int, absl::Status> RefusedFolders() const;
+  bool RefusedSoFar();  // and then the job goes on without them
   void CheckAnswers();
   // everybody: what the coordinator does not find, no stage is to blame for.
   void FolderRefused(const std::map<int, absl::Status>& faults, bool everybody);
