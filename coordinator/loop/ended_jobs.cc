@@ -1,6 +1,8 @@
 // Jobs as a list, and what becomes of those that have ended: a view in memory, their spec and history in the
 // journal, and neither once they are too many or too old.
 #include <algorithm>
+#include <deque>
+#include <map>
 #include <utility>
 
 #include "base/hash.h"
@@ -48,19 +50,36 @@ bool JobLoop::PurgeWanted() const {
   return days > 0 && by_end_.begin()->first + days * kSecondsOfADay <= Now().unix_seconds;
 }
 
+// Those that are too old, and of too many one after the other the oldest of whoever has the most: one user's many do not push
+// out the others'.
+std::vector<JobLoop::EndOfJob> JobLoop::JobsToPurge() const {
+  const double days = parts_.options.keep_ended_days;
+  const double oldest = days > 0 ? Now().unix_seconds - days * kSecondsOfADay : -1;
+  std::vector<EndOfJob> chosen;
+  std::map<std::string, std::deque<const EndOfJob*>> kept;  // by owner, the oldest first
+  for (const EndOfJob& job : by_end_) {
+    if (job.first <= oldest && chosen.size() < kPurgeJobs) chosen.push_back(job);
+    if (job.first > oldest) kept[ended_.at(job.second).view->owner].push_back(&job);
+  }
+  const auto limit = static_cast<size_t>(std::max<int64_t>(0, parts_.options.keep_ended_jobs));
+  while (chosen.size() < kPurgeJobs && by_end_.size() > limit + chosen.size()) {
+    const auto most = std::max_element(kept.begin(), kept.end(), [](const auto& a, const auto& b) {
+      return a.second.size() < b.second.size();
+    });
+    chosen.push_back(*most->second.front());
+    most->second.pop_front();
+  }
+  return chosen;
+}
+
 // The journal only: checkpoints, exports and records of the job stay on disk. Entries that were set aside stay too.
 void JobLoop::PurgeEnded() {
   const double now = Now().seconds;
   if (now < purge_due_seconds_ || !PurgeWanted()) return;
   purge_due_seconds_ = now + kPurgeSeconds;
-  const double days = parts_.options.keep_ended_days;
-  const double oldest = days > 0 ? Now().unix_seconds - days * kSecondsOfADay : -1;
-  int64_t surplus = static_cast<int64_t>(by_end_.size()) - parts_.options.keep_ended_jobs;
+  const std::vector<EndOfJob> chosen = JobsToPurge();
   std::vector<std::string> ids;
-  for (const auto& [ended, id] : by_end_) {
-    if ((surplus-- <= 0 && ended > oldest) || ids.size() == kPurgeJobs) break;
-    ids.push_back(id);
-  }
+  for (const EndOfJob& job : chosen) ids.push_back(job.second);
   const absl::Status owner = OwnsFolder();
   const absl::StatusOr<int> gone =
       owner.ok() ? parts_.journal->Purge(ids, kPurgeRows) : absl::StatusOr<int>(owner);
@@ -72,7 +91,7 @@ void JobLoop::PurgeEnded() {
     const auto ended = ended_.find(ids[i]);
     if (parts_.outside.on_purged) parts_.outside.on_purged(*ended->second.view);
     ended_.erase(ended);
-    by_end_.erase(by_end_.begin());
+    by_end_.erase(chosen[i]);
   }
 }
 

@@ -175,13 +175,16 @@ class JobLoop {
   static JobText TextOf(const std::string& spec_text);
   void AddEnded(const JobState& state, const JobText& text);
   void RetireEnded();
+  using EndOfJob = std::pair<double, std::string>;  // when it ended (Unix seconds), its id
   bool PurgeWanted() const;
+  std::vector<EndOfJob> JobsToPurge() const;
   void PurgeEnded();
   void DropLate(const JobEvent& event);
   absl::StatusOr<JobView> Existing(const std::string& id, const std::string& spec_text,
                                    const JobCaller& caller) const;
   absl::Status MayResumeFrom(const std::string& job, const JobCaller& caller) const;
-  absl::Status RoomForAJob(int64_t spec_bytes) const;
+  absl::Status RoomForAJob(int64_t spec_bytes, const JobCaller& caller) const;
+  absl::Status RoomForAJobOf(const JobCaller& user, int64_t spec_bytes) const;
   absl::Status RoomToPlan() const;
   static absl::StatusOr<std::shared_ptr<const JobDefinition>> CheckSpec(const JobSpec& spec);
   void AnswerSubmit(uint64_t ticket, absl::StatusOr<JobView> answer);
@@ -232,12 +235,11 @@ class JobLoop {
   Fleet fleet_;
   std::map<std::string, Job> jobs_;  // by id; those that live, and ended ones until all is written
   std::map<std::string, EndedJob> ended_;  // by id
-  // Those that may be purged: when they ended (Unix seconds), and their ids.
-  std::set<std::pair<double, std::string>> by_end_;
-  double purge_due_seconds_ = 0;     // not before
-  int64_t live_spec_bytes_ = 0;      // of jobs_
-  int64_t asked_spec_bytes_ = 0;     // of submitting_
-  std::set<std::string> unwritten_;  // jobs with records that are not on disk
+  std::set<EndOfJob> by_end_;              // those that may be purged
+  double purge_due_seconds_ = 0;           // not before
+  int64_t live_spec_bytes_ = 0;            // of jobs_
+  int64_t asked_spec_bytes_ = 0;           // of submitting_
+  std::set<std::string> unwritten_;        // jobs with records that are not on disk
   uint64_t next_sequence_ = 1;
   std::map<uint64_t, OneWatch> watches_;
   std::map<std::string, std::set<uint64_t>> watches_of_;  // by job

@@ -53,6 +53,8 @@ struct JobManagerOptions {
   int64_t max_jobs = 1000;     // not finished
   // Of the specs of those, as texts: a network may take a hundred times what it takes to list it.
   int64_t max_spec_bytes = int64_t{16} << 20;
+  // One user, where users have names, gets one in so many of both.
+  int64_t shares_of_users = 4;
   // Of ended jobs the journal keeps so many, the newest, for so long; 0 days: for ever.
   int64_t keep_ended_jobs = 1000;
   double keep_ended_days = 90;

@@ -1,5 +1,6 @@
 // How a job is accepted: checked and planned on the checks' thread, a look into the checkpoint
 // store on an effects thread, then the journal, and only then the answer.
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -27,7 +28,31 @@ absl::Status CheckId(const std::string& id) {
 
 }  // namespace
 
-absl::Status JobLoop::RoomForAJob(int64_t spec_bytes) const {
+// One user's jobs leave room for those of others.
+absl::Status JobLoop::RoomForAJobOf(const JobCaller& user, int64_t spec_bytes) const {
+  const JobManagerOptions& options = parts_.options;
+  const int64_t most_jobs = std::max<int64_t>(1, options.max_jobs / options.shares_of_users);
+  const int64_t most_bytes = options.max_spec_bytes / options.shares_of_users;
+  int64_t live = 0, taken = 0;
+  for (const auto& [id, job] : jobs_) {
+    if (IsTerminal(job.state.phase) || job.state.job->owner != user.name) continue;
+    ++live;
+    taken += job.text.bytes;
+  }
+  if (live >= most_jobs) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        live, " jobs of ", user.name,
+        " wait or run already, the most that a user may have; try again later, or cancel some"));
+  }
+  if (taken + spec_bytes <= most_bytes) return absl::OkStatus();
+  return absl::ResourceExhaustedError(absl::StrCat(
+      "spec: has ", spec_bytes, " bytes as it is kept, those of the unfinished jobs of ", user.name,
+      " have ", taken, ", and together a user's may have ", most_bytes,
+      "; try again later, or name a network in the place of a long list of layers"));
+}
+
+absl::Status JobLoop::RoomForAJob(int64_t spec_bytes, const JobCaller& caller) const {
+  if (caller.own_only) RETURN_IF_ERROR(RoomForAJobOf(caller, spec_bytes));
   int64_t live = 0;
   for (const auto& [id, job] : jobs_) live += IsTerminal(job.state.phase) ? 0 : 1;
   if (live >= parts_.options.max_jobs) {
@@ -87,7 +112,7 @@ void JobLoop::Submit(const std::string& id_or_empty, const JobSpec& spec,
   const auto bytes = static_cast<int64_t>(text->size());
   if (status.ok() && Known(id_or_empty)) return done(Existing(id_or_empty, *text, caller));
   if (status.ok()) status = MayResumeFrom(spec.resume_job, caller);
-  if (status.ok()) status = RoomForAJob(bytes);
+  if (status.ok()) status = RoomForAJob(bytes, caller);
   if (status.ok()) status = RoomToPlan();
   if (!status.ok()) return done(status);
   const std::string id = id_or_empty.empty() ? NewId(spec.name) : id_or_empty;
@@ -177,7 +202,7 @@ absl::StatusOr<JobView> JobLoop::Accept(const std::string& id, JobDefinition def
             : ""));
   }
   const JobText text = TextOf(spec_text);
-  RETURN_IF_ERROR(RoomForAJob(text.bytes));  // others may have been faster
+  RETURN_IF_ERROR(RoomForAJob(text.bytes, caller));  // others may have been faster
   const JournalJob entry{id, next_sequence_, Now().unix_seconds, spec_text, "", caller.name};
   definition.id = id;
   definition.sequence = entry.sequence;
