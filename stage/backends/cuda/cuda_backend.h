@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "stage/backends/cuda/cuda_context.h"
-#include "stage/backends/cuda/cudnn/fused_attention.h"
-#include "stage/backends/cuda/cudnn/library_convolution.h"
+#include "stage/backends/cuda/cudnn/attention/fused_attention.h"
+#include "stage/backends/cuda/cudnn/convolution/library_convolution.h"
 #include "stage/backends/cuda/kernel_backend.h"
 #include "stage/backends/cuda/matmul.h"
 

@@ -15,8 +15,8 @@
 
 #include "network/padded_output.h"
 #include "stage/backends/backend.h"
-#include "stage/backends/cuda/cudnn/attention_operands.h"
-#include "stage/backends/cuda/cudnn/convolution_operands.h"
+#include "stage/backends/cuda/cudnn/attention/attention_operands.h"
+#include "stage/backends/cuda/cudnn/convolution/convolution_operands.h"
 #include "stage/backends/cuda/matmul_plans.h"
 #include "stage/backends/cuda/stream_types.h"
 #include "stage/backends/device/device_error.h"

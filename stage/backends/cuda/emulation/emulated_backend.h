@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "base/check.h"
-#include "stage/backends/cuda/cudnn/library_convolution.h"
+#include "stage/backends/cuda/cudnn/convolution/library_convolution.h"
 #include "stage/backends/cuda/emulation/emulation.h"
 #include "stage/backends/cuda/kernel_backend.h"
 #include "stage/backends/cuda/kernels.h"

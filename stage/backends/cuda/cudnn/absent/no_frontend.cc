@@ -1,6 +1,6 @@
 // In place of frontend/ where the headers of cudnn-frontend are not.
-#include "stage/backends/cuda/cudnn/attention_graphs.h"
-#include "stage/backends/cuda/cudnn/convolution_graphs.h"
+#include "stage/backends/cuda/cudnn/attention/attention_graphs.h"
+#include "stage/backends/cuda/cudnn/convolution/convolution_graphs.h"
 
 namespace stagecoach::cudnn {
 

@@ -12,7 +12,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "stage/backends/cuda/cudnn/attention_choice.h"
+#include "stage/backends/cuda/cudnn/cudnn_offer.h"
 #include "stage/backends/cuda/cudnn/tensor_layout.h"
 
 namespace stagecoach::cudnn {

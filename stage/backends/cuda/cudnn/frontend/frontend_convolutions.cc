@@ -6,7 +6,8 @@
 
 #include "absl/strings/str_replace.h"
 #include "base/status.h"
-#include "stage/backends/cuda/cudnn/convolution_graphs.h"
+#include "stage/backends/cuda/cudnn/convolution/convolution_graphs.h"
+#include "stage/backends/cuda/cudnn/engine_notes.h"
 #include "stage/backends/cuda/cudnn/frontend/convolution_graph_builder.h"
 #include "stage/backends/cuda/cudnn/frontend/frontend_calls.h"
 

@@ -4,8 +4,8 @@
 // Units and shapes: strides and offsets in elements. qkv is [sequences * context, 3 * width] with
 //            queries, keys, values side by side; out is [sequences * context, width]; log_sum_exp
 //            is [sequences, heads, context].
-#ifndef STAGECOACH_STAGE_BACKENDS_CUDA_CUDNN_ATTENTION_LAYOUT_H_
-#define STAGECOACH_STAGE_BACKENDS_CUDA_CUDNN_ATTENTION_LAYOUT_H_
+#ifndef STAGECOACH_STAGE_BACKENDS_CUDA_CUDNN_ATTENTION_ATTENTION_LAYOUT_H_
+#define STAGECOACH_STAGE_BACKENDS_CUDA_CUDNN_ATTENTION_ATTENTION_LAYOUT_H_
 
 #include <cstdint>
 
@@ -51,4 +51,4 @@ SliceStart StartOf(const AttentionProblem& problem, int64_t sequence, int64_t he
 
 }  // namespace stagecoach::cudnn
 
-#endif  // STAGECOACH_STAGE_BACKENDS_CUDA_CUDNN_ATTENTION_LAYOUT_H_
+#endif  // STAGECOACH_STAGE_BACKENDS_CUDA_CUDNN_ATTENTION_ATTENTION_LAYOUT_H_

@@ -3,34 +3,22 @@
 // chooses the same. Own kernels take what cuDNN refuses, what is not bit for bit repeatable there,
 // what is known to go wrong there, and whatever has dropout: which elements are dropped is promised
 // by base/random.h.
-#ifndef STAGECOACH_STAGE_BACKENDS_CUDA_CUDNN_ATTENTION_CHOICE_H_
-#define STAGECOACH_STAGE_BACKENDS_CUDA_CUDNN_ATTENTION_CHOICE_H_
+#ifndef STAGECOACH_STAGE_BACKENDS_CUDA_CUDNN_ATTENTION_ATTENTION_CHOICE_H_
+#define STAGECOACH_STAGE_BACKENDS_CUDA_CUDNN_ATTENTION_ATTENTION_CHOICE_H_
 
 #include <string>
 
 #include "base/dtype.h"
 #include "stage/backends/backend.h"
+#include "stage/backends/cuda/cudnn/cudnn_offer.h"
 
 namespace stagecoach::cudnn {
-
-struct CudnnOffer {
-  int version = 0;             // as cudnnGetVersion says it: 91900 means 9.19.0
-  int compute_capability = 0;  // 90 means 9.0
-};
-
-std::string VersionText(int version);  // "9.19.0"
 
 // Empty: cuDNN on this card may be used at all.
 std::string WhyNotOnThisCard(const CudnnOffer& offer);
 // Empty: cuDNN takes it; else the reason, for people: "the context, 100, is no multiple of 128".
 std::string WhyOwnKernels(const AttentionShape& shape, DType dtype, const CudnnOffer& offer);
 
-// What cuDNN's words mean when it makes no plan: true if no engine takes the graph; false if
-// something is missing or broken on this machine, which own kernels must not hide.
-bool RefusesTheGraph(const std::string& message);
-// True if cuDNN was refused memory, of the card or of its host: another job may have enough.
-bool LacksMemory(const std::string& message);
-
 }  // namespace stagecoach::cudnn
 
-#endif  // STAGECOACH_STAGE_BACKENDS_CUDA_CUDNN_ATTENTION_CHOICE_H_
+#endif  // STAGECOACH_STAGE_BACKENDS_CUDA_CUDNN_ATTENTION_ATTENTION_CHOICE_H_

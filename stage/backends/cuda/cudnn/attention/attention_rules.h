@@ -1,7 +1,7 @@
 // What cuDNN's attention may be asked for and what it takes, as far as that is known without a card:
 // the back end chooses by it, the planner forecasts by it.
-#ifndef STAGECOACH_STAGE_BACKENDS_CUDA_CUDNN_ATTENTION_RULES_H_
-#define STAGECOACH_STAGE_BACKENDS_CUDA_CUDNN_ATTENTION_RULES_H_
+#ifndef STAGECOACH_STAGE_BACKENDS_CUDA_CUDNN_ATTENTION_ATTENTION_RULES_H_
+#define STAGECOACH_STAGE_BACKENDS_CUDA_CUDNN_ATTENTION_ATTENTION_RULES_H_
 
 #include <cstdint>
 
@@ -31,4 +31,4 @@ inline AttentionKernels Attention() {
 
 }  // namespace stagecoach::cudnn
 
-#endif  // STAGECOACH_STAGE_BACKENDS_CUDA_CUDNN_ATTENTION_RULES_H_
+#endif  // STAGECOACH_STAGE_BACKENDS_CUDA_CUDNN_ATTENTION_ATTENTION_RULES_H_

@@ -5,8 +5,8 @@
 // Threads:   executor thread only.
 // Units and shapes: as ConvolutionArgs.
 // Errors:    of Build and Run (convolution_graphs.h). "Not supported" is none: own kernels take over.
-#ifndef STAGECOACH_STAGE_BACKENDS_CUDA_CUDNN_LIBRARY_CONVOLUTION_H_
-#define STAGECOACH_STAGE_BACKENDS_CUDA_CUDNN_LIBRARY_CONVOLUTION_H_
+#ifndef STAGECOACH_STAGE_BACKENDS_CUDA_CUDNN_CONVOLUTION_LIBRARY_CONVOLUTION_H_
+#define STAGECOACH_STAGE_BACKENDS_CUDA_CUDNN_CONVOLUTION_LIBRARY_CONVOLUTION_H_
 
 #include <memory>
 #include <string>
@@ -14,8 +14,8 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
-#include "stage/backends/cuda/cudnn/convolution_graphs.h"
-#include "stage/backends/cuda/cudnn/convolution_operands.h"
+#include "stage/backends/cuda/cudnn/convolution/convolution_graphs.h"
+#include "stage/backends/cuda/cudnn/convolution/convolution_operands.h"
 
 namespace stagecoach::cudnn {
 
@@ -53,4 +53,4 @@ class LibraryConvolution {
 
 }  // namespace stagecoach::cudnn
 
-#endif  // STAGECOACH_STAGE_BACKENDS_CUDA_CUDNN_LIBRARY_CONVOLUTION_H_
+#endif  // STAGECOACH_STAGE_BACKENDS_CUDA_CUDNN_CONVOLUTION_LIBRARY_CONVOLUTION_H_

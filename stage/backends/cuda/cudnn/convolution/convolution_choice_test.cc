@@ -1,4 +1,4 @@
-#include "stage/backends/cuda/cudnn/convolution_choice.h"
+#include "stage/backends/cuda/cudnn/convolution/convolution_choice.h"
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -7,10 +7,8 @@
 namespace stagecoach::cudnn {
 namespace {
 
-using testing::Contains;
 using testing::HasSubstr;
 using testing::IsEmpty;
-using testing::Not;
 
 constexpr CudnnOffer kOnHopper = {.version = 91900, .compute_capability = 90};
 constexpr ConvolutionPass kPasses[] = {ConvolutionPass::kForward, ConvolutionPass::kInputGradient,
@@ -99,21 +97,6 @@ TEST(ConvolutionChoice, OldVersionsAndOldCardsAreNotUsed) {
   EXPECT_THAT(WhyOwn(ThreeByThree(), {91001, 90}), HasSubstr("older than 9.10.2"));
   EXPECT_THAT(WhyOwn(ThreeByThree(), {91900, 75}), HasSubstr("7.5, 8.0 is needed"));
   EXPECT_THAT(WhyOwn(ThreeByThree(), {91900, 120}), IsEmpty());
-}
-
-TEST(ConvolutionChoice, NoEngineMayComputeOtherBitsInAnotherRun) {
-  for (const Precision precision : kPrecisions) {
-    EXPECT_THAT(BarredNotes(precision), Contains(EngineNote::kNondeterministic));
-    EXPECT_THAT(BarredNotes(precision), Contains(EngineNote::kReducedPrecisionSums));
-  }
-}
-
-TEST(ConvolutionChoice, Float32IsNotRoundedUnlessTheJobAsksForIt) {
-  EXPECT_THAT(BarredNotes(Precision::kFloat32), Contains(EngineNote::kTensorCores));
-  EXPECT_THAT(BarredNotes(Precision::kFloat32), Contains(EngineNote::kDownConvertedInputs));
-  EXPECT_THAT(BarredNotes(Precision::kTensorFloat32), Not(Contains(EngineNote::kTensorCores)));
-  EXPECT_THAT(BarredNotes(Precision::kTensorFloat32), Contains(EngineNote::kDownConvertedInputs));
-  EXPECT_THAT(BarredNotes(Precision::kBfloat16), Not(Contains(EngineNote::kTensorCores)));
 }
 
 }  // namespace

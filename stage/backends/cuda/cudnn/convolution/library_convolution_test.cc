@@ -1,11 +1,11 @@
-#include "stage/backends/cuda/cudnn/library_convolution.h"
+#include "stage/backends/cuda/cudnn/convolution/library_convolution.h"
 
 #include <algorithm>
 #include <vector>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "stage/backends/cuda/cudnn/host_convolutions.h"
+#include "stage/backends/cuda/cudnn/convolution/host_convolutions.h"
 
 namespace stagecoach::cudnn {
 namespace {

@@ -5,14 +5,14 @@
 // in TF32: a BF16 number is a TF32 number, so nothing is rounded that BF16 would not have had. Pure
 // values, so that they are tested without a card.
 // Units and shapes: layouts in elements, workspaces in bytes.
-#ifndef STAGECOACH_STAGE_BACKENDS_CUDA_CUDNN_CONVOLUTION_PROBLEM_H_
-#define STAGECOACH_STAGE_BACKENDS_CUDA_CUDNN_CONVOLUTION_PROBLEM_H_
+#ifndef STAGECOACH_STAGE_BACKENDS_CUDA_CUDNN_CONVOLUTION_CONVOLUTION_PROBLEM_H_
+#define STAGECOACH_STAGE_BACKENDS_CUDA_CUDNN_CONVOLUTION_CONVOLUTION_PROBLEM_H_
 
 #include <cstdint>
 #include <utility>
 
 #include "base/precision.h"
-#include "stage/backends/cuda/cudnn/convolution_operands.h"
+#include "stage/backends/cuda/cudnn/convolution/convolution_operands.h"
 #include "stage/backends/cuda/cudnn/tensor_layout.h"
 
 namespace stagecoach::cudnn {
@@ -69,4 +69,4 @@ ConvolutionProblem ExecutionOf(const ConvolutionProblem& problem, const Convolut
 
 }  // namespace stagecoach::cudnn
 
-#endif  // STAGECOACH_STAGE_BACKENDS_CUDA_CUDNN_CONVOLUTION_PROBLEM_H_
+#endif  // STAGECOACH_STAGE_BACKENDS_CUDA_CUDNN_CONVOLUTION_CONVOLUTION_PROBLEM_H_

@@ -1,4 +1,4 @@
-#include "stage/backends/cuda/cudnn/convolution_problem.h"
+#include "stage/backends/cuda/cudnn/convolution/convolution_problem.h"
 
 #include "base/check.h"
 

@@ -1,8 +1,8 @@
 // What a convolution on a card is given, whoever computes it: own kernels or a library.
 // Units and shapes: images and places are [samples, height, width, channels], x or dx and y or dy of
 //            operations/convolution.h; the weight is [out, window height, window width, channels / groups].
-#ifndef STAGECOACH_STAGE_BACKENDS_CUDA_CUDNN_CONVOLUTION_OPERANDS_H_
-#define STAGECOACH_STAGE_BACKENDS_CUDA_CUDNN_CONVOLUTION_OPERANDS_H_
+#ifndef STAGECOACH_STAGE_BACKENDS_CUDA_CUDNN_CONVOLUTION_CONVOLUTION_OPERANDS_H_
+#define STAGECOACH_STAGE_BACKENDS_CUDA_CUDNN_CONVOLUTION_CONVOLUTION_OPERANDS_H_
 
 #include <cstdint>
 #include <functional>
@@ -38,4 +38,4 @@ struct AroundConvolution {
 
 }  // namespace stagecoach
 
-#endif  // STAGECOACH_STAGE_BACKENDS_CUDA_CUDNN_CONVOLUTION_OPERANDS_H_
+#endif  // STAGECOACH_STAGE_BACKENDS_CUDA_CUDNN_CONVOLUTION_CONVOLUTION_OPERANDS_H_

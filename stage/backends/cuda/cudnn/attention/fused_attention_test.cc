@@ -1,11 +1,11 @@
-#include "stage/backends/cuda/cudnn/fused_attention.h"
+#include "stage/backends/cuda/cudnn/attention/fused_attention.h"
 
 #include "base/bfloat16.h"
 #include "base/check.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "operations/attention.h"
-#include "stage/backends/cuda/cudnn/host_graphs.h"
+#include "stage/backends/cuda/cudnn/attention/host_graphs.h"
 #include "stage/backends/operation_testing.h"
 
 namespace stagecoach::cudnn {

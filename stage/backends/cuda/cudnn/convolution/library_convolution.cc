@@ -1,4 +1,4 @@
-#include "stage/backends/cuda/cudnn/library_convolution.h"
+#include "stage/backends/cuda/cudnn/convolution/library_convolution.h"
 
 #include <algorithm>
 #include <utility>

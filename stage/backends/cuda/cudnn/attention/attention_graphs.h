@@ -6,16 +6,16 @@
 // Threads:   one at a time, with the card current.
 // Errors:    Build: UNIMPLEMENTED where cuDNN does not support the graph; else, and from Run,
 //            INTERNAL with cuDNN's message, or RESOURCE_EXHAUSTED if it was refused memory.
-#ifndef STAGECOACH_STAGE_BACKENDS_CUDA_CUDNN_ATTENTION_GRAPHS_H_
-#define STAGECOACH_STAGE_BACKENDS_CUDA_CUDNN_ATTENTION_GRAPHS_H_
+#ifndef STAGECOACH_STAGE_BACKENDS_CUDA_CUDNN_ATTENTION_ATTENTION_GRAPHS_H_
+#define STAGECOACH_STAGE_BACKENDS_CUDA_CUDNN_ATTENTION_ATTENTION_GRAPHS_H_
 
 #include <cstdint>
 #include <memory>
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "stage/backends/cuda/cudnn/attention_choice.h"
-#include "stage/backends/cuda/cudnn/attention_layout.h"
+#include "stage/backends/cuda/cudnn/attention/attention_choice.h"
+#include "stage/backends/cuda/cudnn/attention/attention_layout.h"
 
 namespace stagecoach::cudnn {
 
@@ -54,4 +54,4 @@ absl::StatusOr<std::unique_ptr<AttentionGraphs>> OpenAttentionGraphs(void* strea
 
 }  // namespace stagecoach::cudnn
 
-#endif  // STAGECOACH_STAGE_BACKENDS_CUDA_CUDNN_ATTENTION_GRAPHS_H_
+#endif  // STAGECOACH_STAGE_BACKENDS_CUDA_CUDNN_ATTENTION_ATTENTION_GRAPHS_H_

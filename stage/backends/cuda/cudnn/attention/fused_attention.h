@@ -5,8 +5,8 @@
 // Units and shapes: as AttentionForwardArgs and AttentionBackwardArgs.
 // Errors:    RESOURCE_EXHAUSTED of the allocator, INTERNAL of cuDNN. Whether a shape is for cuDNN
 //            does not depend on how much memory is free.
-#ifndef STAGECOACH_STAGE_BACKENDS_CUDA_CUDNN_FUSED_ATTENTION_H_
-#define STAGECOACH_STAGE_BACKENDS_CUDA_CUDNN_FUSED_ATTENTION_H_
+#ifndef STAGECOACH_STAGE_BACKENDS_CUDA_CUDNN_ATTENTION_FUSED_ATTENTION_H_
+#define STAGECOACH_STAGE_BACKENDS_CUDA_CUDNN_ATTENTION_FUSED_ATTENTION_H_
 
 #include <memory>
 #include <optional>
@@ -14,9 +14,9 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
-#include "stage/backends/cuda/cudnn/attention_graphs.h"
-#include "stage/backends/cuda/cudnn/attention_operands.h"
-#include "stage/backends/cuda/cudnn/attention_rules.h"
+#include "stage/backends/cuda/cudnn/attention/attention_graphs.h"
+#include "stage/backends/cuda/cudnn/attention/attention_operands.h"
+#include "stage/backends/cuda/cudnn/attention/attention_rules.h"
 #include "stage/tensor/allocator.h"
 
 namespace stagecoach::cudnn {
@@ -61,4 +61,4 @@ class FusedAttention {
 
 }  // namespace stagecoach::cudnn
 
-#endif  // STAGECOACH_STAGE_BACKENDS_CUDA_CUDNN_FUSED_ATTENTION_H_
+#endif  // STAGECOACH_STAGE_BACKENDS_CUDA_CUDNN_ATTENTION_FUSED_ATTENTION_H_

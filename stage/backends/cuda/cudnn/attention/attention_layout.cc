@@ -1,4 +1,4 @@
-#include "stage/backends/cuda/cudnn/attention_layout.h"
+#include "stage/backends/cuda/cudnn/attention/attention_layout.h"
 
 #include "base/check.h"
 

@@ -7,16 +7,16 @@
 // Errors:    Build: UNIMPLEMENTED where no engine that may be taken supports the problem in the
 //            workspace that there is; else, and from Run, INTERNAL with cuDNN's message, or
 //            RESOURCE_EXHAUSTED if it was refused memory.
-#ifndef STAGECOACH_STAGE_BACKENDS_CUDA_CUDNN_CONVOLUTION_GRAPHS_H_
-#define STAGECOACH_STAGE_BACKENDS_CUDA_CUDNN_CONVOLUTION_GRAPHS_H_
+#ifndef STAGECOACH_STAGE_BACKENDS_CUDA_CUDNN_CONVOLUTION_CONVOLUTION_GRAPHS_H_
+#define STAGECOACH_STAGE_BACKENDS_CUDA_CUDNN_CONVOLUTION_CONVOLUTION_GRAPHS_H_
 
 #include <cstdint>
 #include <memory>
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "stage/backends/cuda/cudnn/convolution_choice.h"
-#include "stage/backends/cuda/cudnn/convolution_problem.h"
+#include "stage/backends/cuda/cudnn/convolution/convolution_choice.h"
+#include "stage/backends/cuda/cudnn/convolution/convolution_problem.h"
 
 namespace stagecoach::cudnn {
 
@@ -54,4 +54,4 @@ absl::StatusOr<std::unique_ptr<ConvolutionGraphs>> OpenConvolutionGraphs(void* s
 
 }  // namespace stagecoach::cudnn
 
-#endif  // STAGECOACH_STAGE_BACKENDS_CUDA_CUDNN_CONVOLUTION_GRAPHS_H_
+#endif  // STAGECOACH_STAGE_BACKENDS_CUDA_CUDNN_CONVOLUTION_CONVOLUTION_GRAPHS_H_

@@ -1,4 +1,4 @@
-#include "stage/backends/cuda/cudnn/convolution_choice.h"
+#include "stage/backends/cuda/cudnn/convolution/convolution_choice.h"
 
 #include <limits>
 
@@ -57,24 +57,6 @@ std::string WhyOwnKernels(const ConvolutionProblem& p, const CudnnOffer& offer,
                         workspace_bytes);
   }
   return "";
-}
-
-std::vector<EngineNote> BarredNotes(Precision precision) {
-  std::vector<EngineNote> barred = {EngineNote::kNondeterministic,
-                                    EngineNote::kReducedPrecisionSums, EngineNote::kFourier,
-                                    EngineNote::kWinograd};
-  switch (precision) {
-    case Precision::kFloat32:
-      barred.push_back(EngineNote::kTensorCores);
-      barred.push_back(EngineNote::kDownConvertedInputs);
-      break;
-    case Precision::kTensorFloat32:
-      barred.push_back(EngineNote::kDownConvertedInputs);
-      break;
-    case Precision::kBfloat16:
-      break;
-  }
-  return barred;
 }
 
 }  // namespace stagecoach::cudnn

@@ -1,4 +1,4 @@
-#include "stage/backends/cuda/cudnn/fused_attention.h"
+#include "stage/backends/cuda/cudnn/attention/fused_attention.h"
 
 #include <utility>
 
