@@ -2,7 +2,7 @@
 # does not look. Sets STAGECOACH_HAVE_CUDA.
 #
 # Found: nvcc (PATH, CUDACXX, CUDA_HOME, /usr/local/cuda), the runtime, cuBLASLt, and the headers for
-# cuDNN's attention and convolutions where they are (STAGECOACH_HAVE_CUDNN_FRONTEND). Machine code for Ampere (also
+# cuDNN's attention, convolutions and pools where they are (STAGECOACH_HAVE_CUDNN_FRONTEND). Machine code for Ampere (also
 # serves Ada) and Hopper, and PTX, which the driver compiles for what comes after.
 #
 # No -use_fast_math. -fmad stays on: a product and a sum may be one rounding, so bits are those of this
@@ -92,4 +92,4 @@ if(STAGECOACH_CCACHE)
 endif()
 set(STAGECOACH_HAVE_CUDA TRUE)
 message(STATUS "CUDA: ${CMAKE_CUDA_COMPILER_VERSION} for ${CMAKE_CUDA_ARCHITECTURES}; bfloat16 "
-               "attention and convolutions ${by_cudnn}")
+               "attention, convolutions and pools ${by_cudnn}")

@@ -11,7 +11,7 @@
 #include "services/cli/output/job_output.h"
 #include "services/cli/spec/data_here.h"
 #include "services/common/convert/convert_plan.h"
-#include "stage/backends/cuda/cudnn/attention_rules.h"
+#include "stage/backends/cuda/cudnn/attention/attention_rules.h"
 
 namespace stagecoach {
 namespace {

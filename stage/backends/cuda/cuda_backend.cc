@@ -19,7 +19,9 @@ CudaBackend::CudaBackend(std::unique_ptr<CudaContext> context,
                  &context_->allocator(),
                  {context_->workspace(), static_cast<int64_t>(context_->workspace_bytes())}),
       convolution_(cudnn::OpenConvolutionGraphs(context_->stream(), context_->compute_capability()),
-                   {context_->workspace(), static_cast<int64_t>(context_->workspace_bytes())}) {}
+                   {context_->workspace(), static_cast<int64_t>(context_->workspace_bytes())}),
+      pool_(cudnn::OpenPoolGraphs(context_->stream(), context_->compute_capability()),
+            {context_->workspace(), static_cast<int64_t>(context_->workspace_bytes())}) {}
 
 CudaBackend::~CudaBackend() { context_->Synchronize().IgnoreError(); }
 
@@ -29,7 +31,7 @@ std::string CudaBackend::fingerprint() const {
   return absl::StrCat(
       context_->fingerprint(),
       table == nullptr ? "" : absl::StrCat(", matmul table ", table->Digest().substr(0, kDigits)),
-      ", ", attention_.fingerprint(), ", ", convolution_.fingerprint());
+      ", ", attention_.fingerprint(), ", ", convolution_.fingerprint(), ", ", pool_.fingerprint());
 }
 
 absl::StatusOr<AttentionWay> CudaBackend::WayOfAttention(const AttentionShape& shape, DType dtype) {
@@ -60,9 +62,16 @@ absl::StatusOr<bool> CudaBackend::ConvolveByLibrary(const ConvolutionArgs& args,
   return convolution_.Run(args, around);
 }
 
+absl::StatusOr<bool> CudaBackend::AverageByLibrary(const AveragePoolArgs& args) {
+  Begin();
+  if (!context_->ok()) return true;
+  return pool_.Run(args);
+}
+
 std::vector<std::string> CudaBackend::TakeWays() {
   std::vector<std::string> ways = matmul_.TakeUsed();
   for (std::string& way : convolution_.TakeUsed()) ways.push_back(std::move(way));
+  for (std::string& way : pool_.TakeUsed()) ways.push_back(std::move(way));
   if (std::exchange(attended_by_library_, false)) ways.push_back(attention_.fingerprint());
   if (ways.empty()) ways.emplace_back("own kernels");
   return ways;

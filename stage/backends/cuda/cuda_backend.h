@@ -1,6 +1,6 @@
 // CudaBackend: kernels and memory of an NVIDIA card: cuBLASLt for products, cuDNN for attention in BF16
-// and for convolutions where it is there and takes them, own kernels for the rest, everything queued
-// on the context's one stream.
+// and for convolutions and averages over windows where it is there and takes them, own kernels for the
+// rest, everything queued on the context's one stream.
 // See stage/backends/backend.h for the contract.
 #ifndef STAGECOACH_STAGE_BACKENDS_CUDA_CUDA_BACKEND_H_
 #define STAGECOACH_STAGE_BACKENDS_CUDA_CUDA_BACKEND_H_
@@ -11,8 +11,9 @@
 #include <vector>
 
 #include "stage/backends/cuda/cuda_context.h"
-#include "stage/backends/cuda/cudnn/fused_attention.h"
-#include "stage/backends/cuda/cudnn/library_convolution.h"
+#include "stage/backends/cuda/cudnn/attention/fused_attention.h"
+#include "stage/backends/cuda/cudnn/convolution/library_convolution.h"
+#include "stage/backends/cuda/cudnn/pool/library_pool.h"
 #include "stage/backends/cuda/kernel_backend.h"
 #include "stage/backends/cuda/matmul.h"
 
@@ -54,12 +55,14 @@ class CudaBackend final : public KernelBackend {
   absl::StatusOr<bool> AttendByLibrary(const AttentionBackwardArgs& args) override;
   absl::StatusOr<bool> ConvolveByLibrary(const ConvolutionArgs& args,
                                          const AroundConvolution& around) override;
+  absl::StatusOr<bool> AverageByLibrary(const AveragePoolArgs& args) override;
 
  private:
   const std::unique_ptr<CudaContext> context_;
   Matmul matmul_;
   cudnn::FusedAttention attention_;
   cudnn::LibraryConvolution convolution_;
+  cudnn::LibraryPool pool_;
   bool attended_by_library_ = false;  // since TakeWays
 };
 

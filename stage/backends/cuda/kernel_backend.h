@@ -1,6 +1,6 @@
 // KernelBackend: what kernels for a card are prepared with, and fills, conversions, optimizers and norms, with a
-// seam where the device begins: stream, scratch memory, products, attention and convolutions by libraries, and
-// copies come from the derived class.
+// seam where the device begins: stream, scratch memory, products, attention, convolutions and pools by
+// libraries, and copies come from the derived class.
 // Errors go into one DeviceFault: refusals of memory are the cell's and end with it.
 // CudaBackend is the real one; a test runs the kernels' source on the host behind the same seam.
 // See stage/backends/backend.h for the contract.
@@ -15,8 +15,9 @@
 
 #include "network/padded_output.h"
 #include "stage/backends/backend.h"
-#include "stage/backends/cuda/cudnn/attention_operands.h"
-#include "stage/backends/cuda/cudnn/convolution_operands.h"
+#include "stage/backends/cuda/cudnn/attention/attention_operands.h"
+#include "stage/backends/cuda/cudnn/convolution/convolution_operands.h"
+#include "stage/backends/cuda/cudnn/pool/pool_operands.h"
 #include "stage/backends/cuda/matmul_plans.h"
 #include "stage/backends/cuda/stream_types.h"
 #include "stage/backends/device/device_error.h"
@@ -83,6 +84,7 @@ class KernelBackend : public Backend {
   virtual absl::StatusOr<bool> ConvolveByLibrary(const ConvolutionArgs&, const AroundConvolution&) {
     return false;
   }
+  virtual absl::StatusOr<bool> AverageByLibrary(const AveragePoolArgs&) { return false; }
 
  protected:
   DeviceFault& fault() const { return *fault_; }

@@ -5,7 +5,7 @@
 #include <cstdlib>
 
 #include "absl/strings/str_cat.h"
-#include "stage/backends/cuda/cudnn/attention_choice.h"
+#include "stage/backends/cuda/cudnn/cudnn_offer.h"
 
 namespace stagecoach::cudnn {
 namespace {

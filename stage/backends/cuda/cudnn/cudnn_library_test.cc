@@ -4,7 +4,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "stage/backends/cuda/cudnn/attention_graphs.h"
+#include "stage/backends/cuda/cudnn/attention/attention_graphs.h"
 
 namespace stagecoach::cudnn {
 namespace {

@@ -1,7 +1,7 @@
 // EmulatedBackend: the CUDA back end with its kernels run on the host. Products come from plain
 // loops over the column-major problem that the matrix library would be given, with the epilogue
-// that it would be asked for first, or last: a library that fuses nothing. Convolutions go through
-// convolution graphs where it is given some. For tests.
+// that it would be asked for first, or last: a library that fuses nothing. Convolutions and averages
+// over windows go through graphs where it is given some. For tests.
 #ifndef STAGECOACH_STAGE_BACKENDS_CUDA_EMULATION_EMULATED_BACKEND_H_
 #define STAGECOACH_STAGE_BACKENDS_CUDA_EMULATION_EMULATED_BACKEND_H_
 
@@ -14,7 +14,8 @@
 #include <vector>
 
 #include "base/check.h"
-#include "stage/backends/cuda/cudnn/library_convolution.h"
+#include "stage/backends/cuda/cudnn/convolution/library_convolution.h"
+#include "stage/backends/cuda/cudnn/pool/library_pool.h"
 #include "stage/backends/cuda/emulation/emulation.h"
 #include "stage/backends/cuda/kernel_backend.h"
 #include "stage/backends/cuda/kernels.h"
@@ -43,17 +44,18 @@ class EmulatedBackend final : public KernelBackend {
   }
   absl::Status Synchronize() override { return fault().status(); }
   std::vector<std::string> TakeWays() override {
+    if (pool_.has_value()) return pool_->TakeUsed();
     return convolution_.has_value() ? convolution_->TakeUsed() : std::vector<std::string>();
   }
 
   // What they do not take is for own kernels; a workspace of so many bytes.
   void ConvolveBy(std::unique_ptr<cudnn::ConvolutionGraphs> graphs, int64_t workspace_bytes) {
-    // A card's memory begins on a multiple of 256 bytes.
-    workspace_ = *allocator_->Allocate(workspace_bytes + 256, MemoryKind::kWorkspace);
-    const auto address = reinterpret_cast<uintptr_t>(workspace_->data());
-    void* const data = workspace_->data() + (256 - address % 256) % 256;
-    convolution_.emplace(std::move(graphs),
-                         cudnn::LibraryConvolution::Workspace{data, workspace_bytes});
+    convolution_.emplace(std::move(graphs), cudnn::LibraryConvolution::Workspace{
+                                                MakeWorkspace(workspace_bytes), workspace_bytes});
+  }
+  void AverageBy(std::unique_ptr<cudnn::PoolGraphs> graphs, int64_t workspace_bytes) {
+    pool_.emplace(std::move(graphs),
+                  cudnn::LibraryPool::Workspace{MakeWorkspace(workspace_bytes), workspace_bytes});
   }
 
   // Products with padded rows, of all back ends.
@@ -90,8 +92,19 @@ class EmulatedBackend final : public KernelBackend {
     if (!convolution_.has_value()) return false;
     return convolution_->Run(args, around);
   }
+  absl::StatusOr<bool> AverageByLibrary(const AveragePoolArgs& args) override {
+    if (!pool_.has_value()) return false;
+    return pool_->Run(args);
+  }
 
  private:
+  // A card's memory begins on a multiple of 256 bytes.
+  void* MakeWorkspace(int64_t bytes) {
+    workspace_ = *allocator_->Allocate(bytes + 256, MemoryKind::kWorkspace);
+    const auto address = reinterpret_cast<uintptr_t>(workspace_->data());
+    return workspace_->data() + (256 - address % 256) % 256;
+  }
+
   // What the tensor cores keep of a float32.
   static float TensorFloat(float value) {
     uint32_t bits;
@@ -138,8 +151,9 @@ class EmulatedBackend final : public KernelBackend {
   int64_t products_ = 0;
   const std::unique_ptr<Allocator> allocator_;
   std::unique_ptr<std::byte[]> scratch_;
-  std::shared_ptr<Buffer> workspace_;  // of convolutions
+  std::shared_ptr<Buffer> workspace_;  // of the libraries below
   std::optional<cudnn::LibraryConvolution> convolution_;
+  std::optional<cudnn::LibraryPool> pool_;
 };
 
 inline std::unique_ptr<Backend> MakeEmulatedBackend(const BackendOptions& options) {

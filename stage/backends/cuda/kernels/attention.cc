@@ -2,7 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
-#include "stage/backends/cuda/cudnn/attention_operands.h"
+#include "stage/backends/cuda/cudnn/attention/attention_operands.h"
 #include "stage/backends/cuda/element_types.h"
 #include "stage/backends/cuda/kernel_list.h"
 #include "stage/backends/cuda/launch_config.h"

@@ -1,7 +1,7 @@
 #include "stage/backends/cuda/kernels/convolution.h"
 
 #include "stage/backends/convolution_shape.h"
-#include "stage/backends/cuda/cudnn/convolution_operands.h"
+#include "stage/backends/cuda/cudnn/convolution/convolution_operands.h"
 #include "stage/backends/cuda/element_types.h"
 #include "stage/backends/cuda/kernel_list.h"
 #include "stage/backends/cuda/kernels/add.h"

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "stage/backends/cuda/cudnn/attention_graphs.h"
+#include "stage/backends/cuda/cudnn/attention/attention_graphs.h"
 #include "stage/backends/cuda/cudnn/frontend/use_cudnn.h"
 
 namespace cudnn_frontend::graph {

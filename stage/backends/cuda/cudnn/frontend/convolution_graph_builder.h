@@ -7,7 +7,7 @@
 #include <memory>
 #include <string>
 
-#include "stage/backends/cuda/cudnn/convolution_graphs.h"
+#include "stage/backends/cuda/cudnn/convolution/convolution_graphs.h"
 #include "stage/backends/cuda/cudnn/frontend/use_cudnn.h"
 
 namespace cudnn_frontend::graph {

@@ -1,6 +1,8 @@
 #include "stage/backends/cuda/cudnn/frontend/frontend_calls.h"
 
+#include "absl/strings/match.h"
 #include "base/status.h"
+#include "stage/backends/cuda/cudnn/engine_notes.h"
 #include "stage/backends/cuda/cudnn/frontend/use_cudnn.h"
 
 namespace cudnn_frontend {
@@ -9,6 +11,33 @@ void* cudnn_dlhandle = nullptr;
 }  // namespace cudnn_frontend
 
 namespace stagecoach::cudnn {
+namespace {
+
+cudnnBackendNumericalNote_t NoteOf(EngineNote note) {
+  switch (note) {
+    case EngineNote::kNondeterministic:
+      return CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC;
+    case EngineNote::kTensorCores:
+      return CUDNN_NUMERICAL_NOTE_TENSOR_CORE;
+    case EngineNote::kDownConvertedInputs:
+      return CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS;
+    case EngineNote::kReducedPrecisionSums:
+      return CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION;
+    case EngineNote::kFourier:
+      return CUDNN_NUMERICAL_NOTE_FFT;
+    case EngineNote::kWinograd:
+      return CUDNN_NUMERICAL_NOTE_WINOGRAD;
+  }
+  return CUDNN_NUMERICAL_NOTE_TYPE_COUNT;  // not reached: the switch is exhaustive
+}
+
+}  // namespace
+
+std::vector<cudnnBackendNumericalNote_t> NotesBarredFor(Precision precision) {
+  std::vector<cudnnBackendNumericalNote_t> notes;
+  for (const EngineNote note : BarredNotes(precision)) notes.push_back(NoteOf(note));
+  return notes;
+}
 
 absl::Status ToStatus(const fe::error_t& error, const std::string& version, const char* step) {
   if (error.is_good()) return absl::OkStatus();
@@ -21,6 +50,23 @@ absl::Status ToStatus(const fe::error_t& error, const std::string& version, cons
     return absl::UnimplementedError(text);
   }
   if (LacksMemory(error.err_msg)) return absl::ResourceExhaustedError(absl::StrCat(text, kRemedy));
+  return absl::InternalError(absl::StrCat(text, kRemedy));
+}
+
+std::string LastMessage(cudnnStatus_t status) {
+  if (status == CUDNN_STATUS_SUCCESS) return "";
+  return absl::StrCat(fe::detail::get_error_string(status), ": ",
+                      fe::detail::get_last_error_string_());
+}
+
+absl::Status LibraryStatus(cudnnStatus_t status, const std::string& message,
+                           const std::string& version, const char* step) {
+  if (status == CUDNN_STATUS_SUCCESS) return absl::OkStatus();
+  const std::string text = absl::StrCat(version, ", ", step, ": ", message);
+  if (absl::StrContains(message, "NOT_SUPPORTED") && RefusesTheGraph(message)) {
+    return absl::UnimplementedError(text);
+  }
+  if (LacksMemory(message)) return absl::ResourceExhaustedError(absl::StrCat(text, kRemedy));
   return absl::InternalError(absl::StrCat(text, kRemedy));
 }
 

@@ -9,10 +9,12 @@
 #include <exception>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "stage/backends/cuda/cudnn/attention_choice.h"
+#include "base/precision.h"
+#include "stage/backends/cuda/cudnn/cudnn_offer.h"
 #include "stage/backends/cuda/cudnn/tensor_layout.h"
 
 namespace stagecoach::cudnn {
@@ -24,6 +26,15 @@ inline constexpr char kRemedy[] =
 
 // UNIMPLEMENTED where nobody takes the graph, else as attention_graphs.h and convolution_graphs.h say.
 absl::Status ToStatus(const fe::error_t& error, const std::string& version, const char* step);
+
+// BarredNotes of engine_notes.h, in cuDNN's names.
+std::vector<cudnnBackendNumericalNote_t> NotesBarredFor(Precision precision);
+
+// What cuDNN says of the call that just failed: "CUDNN_STATUS_NOT_SUPPORTED: why".
+std::string LastMessage(cudnnStatus_t status);
+// As ToStatus, of what a function of cuDNN answered; message: LastMessage of it.
+absl::Status LibraryStatus(cudnnStatus_t status, const std::string& message,
+                           const std::string& version, const char* step);
 
 // The headers throw where they cannot load something.
 template <typename Body>

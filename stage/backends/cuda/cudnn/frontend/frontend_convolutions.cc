@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_replace.h"
 #include "base/status.h"
-#include "stage/backends/cuda/cudnn/convolution_graphs.h"
+#include "stage/backends/cuda/cudnn/convolution/convolution_graphs.h"
 #include "stage/backends/cuda/cudnn/frontend/convolution_graph_builder.h"
 #include "stage/backends/cuda/cudnn/frontend/frontend_calls.h"
 
@@ -15,27 +15,11 @@ namespace {
 
 using Properties = std::shared_ptr<fe::DeviceProperties>;
 
-fe::NumericalNote_t NoteOf(EngineNote note) {
-  switch (note) {
-    case EngineNote::kNondeterministic:
-      return fe::NumericalNote_t::NONDETERMINISTIC;
-    case EngineNote::kTensorCores:
-      return fe::NumericalNote_t::TENSOR_CORE;
-    case EngineNote::kDownConvertedInputs:
-      return fe::NumericalNote_t::DOWN_CONVERT_INPUTS;
-    case EngineNote::kReducedPrecisionSums:
-      return fe::NumericalNote_t::REDUCED_PRECISION_REDUCTION;
-    case EngineNote::kFourier:
-      return fe::NumericalNote_t::FFT;
-    case EngineNote::kWinograd:
-      return fe::NumericalNote_t::WINOGRAD;
-  }
-  return fe::NumericalNote_t::NOT_SET;  // not reached: the switch is exhaustive
-}
-
 std::vector<fe::NumericalNote_t> NotesOf(Precision precision) {
   std::vector<fe::NumericalNote_t> notes;
-  for (const EngineNote note : BarredNotes(precision)) notes.push_back(NoteOf(note));
+  for (const cudnnBackendNumericalNote_t note : NotesBarredFor(precision)) {
+    notes.push_back(fe::detail::convert_from_cudnn_type(note));
+  }
   return notes;
 }
 

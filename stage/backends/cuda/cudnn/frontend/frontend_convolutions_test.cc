@@ -11,20 +11,10 @@
 #include "gtest/gtest.h"
 #include "plan/card_memory.h"
 #include "stage/backends/cuda/cudnn/frontend/convolution_graph_builder.h"
+#include "stage/backends/cuda/cudnn/frontend/h100_properties.h"
 
 namespace stagecoach::cudnn {
 namespace {
-
-// An H100 of 80 GB as cuDNN 9.19 writes one down; put together from the card's public figures.
-constexpr char kH100[] =
-    R"({"maxGridSize":[2147483647,65535,65535],"maxBlockSize":[1024,1024,64],)"
-    R"("regsPerBlock":65536,"multiProcessorCount":132,"warpSize":32,)"
-    R"("maxSharedMemoryPerBlock":49152,"maxSharedMemoryPerBlockOptin":232448,)"
-    R"("reservedSharedMemoryPerBlock":1024,"maxRegistersPerSM":65536,"maxCtasPerSM":32,)"
-    R"("maxThreadsPerBlock":1024,"maxThreadsPerSM":2048,"pciDeviceId":0,"isTccDriver":0,)"
-    R"("supportCoopLaunch":1,"smClockRateKHz":1980000,"memClockRateKHz":2619000,)"
-    R"("l2CacheSize":52428800,"deviceName":"NVIDIA H100 80GB HBM3","deviceVer":900,)"
-    R"("driverVer":13000,"cudaDeviceId":0,"totalGlobalMem":85029158912})";
 
 struct Layer {
   const char* name;

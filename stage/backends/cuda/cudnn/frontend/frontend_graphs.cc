@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "base/status.h"
-#include "stage/backends/cuda/cudnn/attention_graphs.h"
+#include "stage/backends/cuda/cudnn/attention/attention_graphs.h"
 #include "stage/backends/cuda/cudnn/frontend/attention_graph_builder.h"
 #include "stage/backends/cuda/cudnn/frontend/frontend_calls.h"
 

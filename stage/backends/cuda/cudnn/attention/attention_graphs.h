@@ -1,0 +1,57 @@
+// The seam where cuDNN begins: attention graphs that are built for a shape and then run on a
+// stream. Behind it is cudnn-frontend in production (frontend/), plain loops in tests, and a
+// sentence where the programs were built without cudnn-frontend (absent/).
+// Ownership: graphs borrow their AttentionGraphs. Pointers and workspace of Run are borrowed until
+//            the stream has passed.
+// Threads:   one at a time, with the card current.
+// Errors:    Build: UNIMPLEMENTED where cuDNN does not support the graph; else, and from Run,
+//            INTERNAL with cuDNN's message, or RESOURCE_EXHAUSTED if it was refused memory.
+#ifndef STAGECOACH_STAGE_BACKENDS_CUDA_CUDNN_ATTENTION_ATTENTION_GRAPHS_H_
+#define STAGECOACH_STAGE_BACKENDS_CUDA_CUDNN_ATTENTION_ATTENTION_GRAPHS_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "stage/backends/cuda/cudnn/attention/attention_choice.h"
+#include "stage/backends/cuda/cudnn/attention/attention_layout.h"
+
+namespace stagecoach::cudnn {
+
+enum class Direction { kForward, kBackward };
+
+// Causal attention in BF16 with float32 inside, scores scaled by 1 / sqrt(head width). Forward: q,
+// k, v to out and log_sum_exp (natural logarithm, float32). Backward: all that and d_out to d_q,
+// d_k, d_v, repeatable bit for bit.
+struct AttentionPointers {
+  void *q = nullptr, *k = nullptr, *v = nullptr, *out = nullptr, *log_sum_exp = nullptr;
+  void *d_out = nullptr, *d_q = nullptr, *d_k = nullptr, *d_v = nullptr;  // backward
+};
+
+class AttentionGraph {
+ public:
+  virtual ~AttentionGraph() = default;
+  virtual int64_t workspace_bytes() const = 0;
+  virtual absl::Status Run(const AttentionPointers& pointers, void* workspace) = 0;
+};
+
+class AttentionGraphs {
+ public:
+  virtual ~AttentionGraphs() = default;
+  virtual CudnnOffer offer() const = 0;
+  // What must be equal for equal bits: "cuDNN 9.19.0 by cudnn-frontend 1.32.0".
+  virtual std::string version() const = 0;
+  virtual absl::StatusOr<std::unique_ptr<AttentionGraph>> Build(
+      Direction direction, const AttentionLayouts& layouts) = 0;
+};
+
+// stream: a cudaStream_t, which is borrowed. Loads cuDNN, and starts it with the first graph.
+// UNIMPLEMENTED where built without cudnn-frontend, UNAVAILABLE where cuDNN is not found or is none
+// of version 9, FAILED_PRECONDITION where it is of no use on this card.
+absl::StatusOr<std::unique_ptr<AttentionGraphs>> OpenAttentionGraphs(void* stream,
+                                                                     int compute_capability);
+
+}  // namespace stagecoach::cudnn
+
+#endif  // STAGECOACH_STAGE_BACKENDS_CUDA_CUDNN_ATTENTION_ATTENTION_GRAPHS_H_

@@ -1,0 +1,34 @@
+// What cuDNN's attention may be asked for and what it takes, as far as that is known without a card:
+// the back end chooses by it, the planner forecasts by it.
+#ifndef STAGECOACH_STAGE_BACKENDS_CUDA_CUDNN_ATTENTION_ATTENTION_RULES_H_
+#define STAGECOACH_STAGE_BACKENDS_CUDA_CUDNN_ATTENTION_ATTENTION_RULES_H_
+
+#include <cstdint>
+
+#include "plan/card_memory.h"
+
+namespace stagecoach::cudnn {
+
+// Backward passes on Hopper work in tiles of 128 keys. With a last tile that is not full they have
+// gone wrong in several ways: rows whose log-sum-exp is below -88.7 give NaN for context % 128 ==
+// 64 (cudnn-frontend #628, PyTorch #196678), and up to 9.15 memory beyond the keys was read.
+inline constexpr int64_t kTile = 128;
+// Backward passes take no wider heads on Ampere, and loads are of 16 bytes.
+inline constexpr int64_t kWidestHead = 128, kHeadMultiple = 8;
+// Backward passes that are repeatable store their score matrices; so much at once. A constant, since
+// bits may depend on how the work is cut.
+inline constexpr int64_t kScoreBytes = int64_t{256} << 20;
+
+// For a forecast: a card with cuDNN of a version that may be used.
+inline AttentionKernels Attention() {
+  return {.name = "cuDNN",
+          .precisions = {Precision::kBfloat16},
+          .tile = kTile,
+          .widest_head = kWidestHead,
+          .head_multiple = kHeadMultiple,
+          .score_bytes = kScoreBytes};
+}
+
+}  // namespace stagecoach::cudnn
+
+#endif  // STAGECOACH_STAGE_BACKENDS_CUDA_CUDNN_ATTENTION_ATTENTION_RULES_H_

@@ -1,0 +1,41 @@
+// What a convolution on a card is given, whoever computes it: own kernels or a library.
+// Units and shapes: images and places are [samples, height, width, channels], x or dx and y or dy of
+//            operations/convolution.h; the weight is [out, window height, window width, channels / groups].
+#ifndef STAGECOACH_STAGE_BACKENDS_CUDA_CUDNN_CONVOLUTION_CONVOLUTION_OPERANDS_H_
+#define STAGECOACH_STAGE_BACKENDS_CUDA_CUDNN_CONVOLUTION_CONVOLUTION_OPERANDS_H_
+
+#include <cstdint>
+#include <functional>
+
+#include "base/precision.h"
+#include "stage/backends/window_shape.h"
+#include "stage/tensor/tensor.h"
+
+namespace stagecoach {
+
+enum class ConvolutionPass : uint8_t {
+  kForward,         // places = image and weight [and bias]
+  kInputGradient,   // image = places and weight; a transposed convolution too
+  kWeightGradient,  // weight adds places and image; float32 whatever the others are
+};
+
+struct ConvolutionArgs {
+  ConvolutionPass pass = ConvolutionPass::kForward;
+  ConvolutionShape shape{};                   // all samples are in it
+  Precision precision = Precision::kFloat32;  // what products are computed in
+  Tensor image, weight, places;
+  Tensor bias = {};  // [out]; of kForward, and may be empty
+};
+
+// What own kernels do around a library's weight gradient, queued on the same stream. What goes wrong
+// is noted by whoever queues.
+struct AroundConvolution {
+  // wide[n] = the numbers of `narrow`, BF16, from element `first` on.
+  std::function<void(const Tensor& narrow, int64_t first, float* wide, int64_t n)> widen;
+  // gradient adds sums, as many as it has elements.
+  std::function<void(const float* sums, const Tensor& gradient)> add;
+};
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_STAGE_BACKENDS_CUDA_CUDNN_CONVOLUTION_CONVOLUTION_OPERANDS_H_

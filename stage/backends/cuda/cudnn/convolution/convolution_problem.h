@@ -1,0 +1,72 @@
+// A convolution as a value: what a library is asked for, how the project's tensors look to one that
+// takes [samples, channels, height, width] with strides, and how the fixed workspace is cut. Views,
+// no copies, but for weight gradients in BF16: cuDNN has none whose sums come out as float32, which
+// the contract wants. These are computed of float32 copies of some samples at a time, with products
+// in TF32: a BF16 number is a TF32 number, so nothing is rounded that BF16 would not have had. Pure
+// values, so that they are tested without a card.
+// Units and shapes: layouts in elements, workspaces in bytes.
+#ifndef STAGECOACH_STAGE_BACKENDS_CUDA_CUDNN_CONVOLUTION_CONVOLUTION_PROBLEM_H_
+#define STAGECOACH_STAGE_BACKENDS_CUDA_CUDNN_CONVOLUTION_CONVOLUTION_PROBLEM_H_
+
+#include <cstdint>
+#include <utility>
+
+#include "base/precision.h"
+#include "stage/backends/cuda/cudnn/convolution/convolution_operands.h"
+#include "stage/backends/cuda/cudnn/tensor_layout.h"
+
+namespace stagecoach::cudnn {
+
+// The key of the plan cache: nothing else decides about a plan, hence about the bits.
+struct ConvolutionProblem {
+  ConvolutionPass pass = ConvolutionPass::kForward;
+  Precision precision = Precision::kFloat32;
+  bool bias = false;
+  int64_t samples = 0, height = 0, width = 0, channels = 0;
+  int64_t places_height = 0, places_width = 0, out = 0;
+  int64_t window_height = 0, window_width = 0;
+  int64_t stride_height = 1, stride_width = 1, padding_height = 0, padding_width = 0;
+  int64_t dilation_height = 1, dilation_width = 1, groups = 1;
+
+  // Whether the result is added to what is there. Graphs write; own kernels add behind them.
+  bool accumulates() const { return pass == ConvolutionPass::kWeightGradient; }
+  // Whether it is computed of float32 copies.
+  bool widens() const { return accumulates() && precision == Precision::kBfloat16; }
+  DType dtype() const { return ComputeDType(precision); }  // of all but a weight's gradient
+
+  friend bool operator==(const ConvolutionProblem&, const ConvolutionProblem&) = default;
+  template <typename H>
+  friend H AbslHashValue(H h, const ConvolutionProblem& p) {
+    return H::combine(std::move(h), p.pass, p.precision, p.bias, p.samples, p.height, p.width,
+                      p.channels, p.places_height, p.places_width, p.out, p.window_height,
+                      p.window_width, p.stride_height, p.stride_width, p.padding_height,
+                      p.padding_width, p.dilation_height, p.dilation_width, p.groups);
+  }
+};
+ConvolutionProblem ProblemOf(const ConvolutionArgs& args);  // CHECKs that groups divide channels
+
+// Of the graph's tensors: sample (or output channel), channel, row, column.
+struct ConvolutionLayouts {
+  TensorLayout image, weight, places, bias;
+};
+ConvolutionLayouts LayoutsOf(const ConvolutionProblem& problem);
+
+// How the fixed workspace is cut for one execution. A weight's gradient comes first, from 0 on.
+struct ConvolutionRoom {
+  int64_t samples = 0;            // of one execution; divides those of the problem
+  int64_t image = 0, places = 0;  // where float32 copies begin; of a problem that widens
+  int64_t library = 0;            // where the library's own workspace begins
+  int64_t library_bytes = 0;      // and its size: no plan may want more
+  friend bool operator==(const ConvolutionRoom&, const ConvolutionRoom&) = default;
+};
+// samples is 0 where `bytes` are too few for one sample.
+ConvolutionRoom CutWorkspace(const ConvolutionProblem& problem, int64_t bytes);
+// What one sample needs at least.
+int64_t LeastWorkspace(const ConvolutionProblem& problem);
+
+// What the library is asked for, with the samples of one execution: the problem, or its float32 form.
+ConvolutionProblem ExecutionOf(const ConvolutionProblem& problem, const ConvolutionRoom& room);
+
+}  // namespace stagecoach::cudnn
+
+#endif  // STAGECOACH_STAGE_BACKENDS_CUDA_CUDNN_CONVOLUTION_CONVOLUTION_PROBLEM_H_

@@ -1,0 +1,24 @@
+// What a machine offers, cuDNN and a card, and what cuDNN's words mean.
+#ifndef STAGECOACH_STAGE_BACKENDS_CUDA_CUDNN_CUDNN_OFFER_H_
+#define STAGECOACH_STAGE_BACKENDS_CUDA_CUDNN_CUDNN_OFFER_H_
+
+#include <string>
+
+namespace stagecoach::cudnn {
+
+struct CudnnOffer {
+  int version = 0;             // as cudnnGetVersion says it: 91900 means 9.19.0
+  int compute_capability = 0;  // 90 means 9.0
+};
+
+std::string VersionText(int version);  // "9.19.0"
+
+// What cuDNN's words mean when it makes no plan: true if no engine takes the graph; false if
+// something is missing or broken on this machine, which own kernels must not hide.
+bool RefusesTheGraph(const std::string& message);
+// True if cuDNN was refused memory, of the card or of its host: another job may have enough.
+bool LacksMemory(const std::string& message);
+
+}  // namespace stagecoach::cudnn
+
+#endif  // STAGECOACH_STAGE_BACKENDS_CUDA_CUDNN_CUDNN_OFFER_H_

@@ -1,0 +1,89 @@
+// Descriptor: one of the objects of which cuDNN's graphs are made, for operations that cudnn-frontend's
+// own graphs do not have: set attribute by attribute, then finished, then given to others.
+// Ownership: owns cuDNN's object. What it was given by Set is to outlive it.
+// Threads:   one at a time.
+// Errors:    the first one of all calls comes back from Finish, as ToStatus of frontend_calls.h has it.
+#ifndef STAGECOACH_STAGE_BACKENDS_CUDA_CUDNN_FRONTEND_DESCRIPTORS_H_
+#define STAGECOACH_STAGE_BACKENDS_CUDA_CUDNN_FRONTEND_DESCRIPTORS_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "stage/backends/cuda/cudnn/frontend/frontend_calls.h"
+
+namespace stagecoach::cudnn {
+
+class Descriptor {
+ public:
+  explicit Descriptor(cudnnBackendDescriptorType_t type);
+  Descriptor(Descriptor&& other) noexcept;
+  ~Descriptor();
+
+  cudnnBackendDescriptor_t get() const { return descriptor_; }
+  bool ok() const { return first_ == CUDNN_STATUS_SUCCESS; }
+
+  void Set(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, int64_t count,
+           const void* values);
+  template <typename T>
+  void Set(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, const T& value) {
+    Set(name, type, 1, &value);
+  }
+  void Set(cudnnBackendAttributeName_t name, const Descriptor& other) {
+    Set(name, CUDNN_TYPE_BACKEND_DESCRIPTOR, other.get());
+  }
+  // As many values as there are, `most` at most; nothing where cuDNN does not say.
+  template <typename T>
+  std::optional<std::vector<T>> Get(cudnnBackendAttributeName_t name,
+                                    cudnnBackendAttributeType_t type, int64_t most) const {
+    std::vector<T> values(static_cast<size_t>(most));
+    int64_t count = 0;
+    if (fe::detail::get_attribute(descriptor_, name, type, most, &count, values.data()) !=
+        CUDNN_STATUS_SUCCESS) {
+      return std::nullopt;
+    }
+    values.resize(static_cast<size_t>(count));
+    return values;
+  }
+
+  // step: "looking for an engine"; version: who is asked.
+  absl::Status Finish(const std::string& version, const char* step);
+
+ private:
+  void Note(cudnnStatus_t status);
+
+  cudnnBackendDescriptor_t descriptor_ = nullptr;
+  cudnnStatus_t first_ = CUDNN_STATUS_SUCCESS;
+  std::string message_;  // of the first error
+};
+
+// What a card and its cuDNN are asked with: a started library, or the properties of a card that is not
+// here, for which plans are made and not run.
+struct PlanningFor {
+  cudnnHandle_t handle = nullptr;
+  cudnnBackendDescriptor_t properties = nullptr;  // where there is no handle
+};
+
+// A plan and what it may refer to.
+struct FoundPlan {
+  std::vector<Descriptor> parts;  // the last one is the plan
+  int64_t workspace_bytes = 0;
+  int64_t engine = -1;
+  cudnnBackendDescriptor_t get() const { return parts.back().get(); }
+};
+
+// The first plan that cuDNN's heuristics name, whose engine has none of the barred notes, is neither
+// compiled at run time nor another library's, can be built and takes at most so much workspace: nothing
+// is timed, so the choice repeats. UNIMPLEMENTED if there is none. parts: finished; what the operation is
+// made of, and last the operation.
+absl::StatusOr<FoundPlan> FindPlan(std::vector<Descriptor> parts, const PlanningFor& where,
+                                   const std::vector<cudnnBackendNumericalNote_t>& barred,
+                                   int64_t workspace_bytes, const std::string& version);
+
+}  // namespace stagecoach::cudnn
+
+#endif  // STAGECOACH_STAGE_BACKENDS_CUDA_CUDNN_FRONTEND_DESCRIPTORS_H_

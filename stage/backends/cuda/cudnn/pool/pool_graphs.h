@@ -1,0 +1,54 @@
+// The seam where cuDNN's pools begin: graphs that are built for a problem and then run on a stream.
+// Behind it is cuDNN in production (frontend/), plain loops in tests, and a sentence where the programs
+// were built without cudnn-frontend (absent/).
+// Ownership: graphs borrow their PoolGraphs. Pointers and workspace of Run are borrowed until the stream
+//            has passed.
+// Threads:   one at a time, with the card current.
+// Errors:    Build: UNIMPLEMENTED where no engine that may be taken supports the problem in the
+//            workspace that there is; else, and from Run, INTERNAL with cuDNN's message, or
+//            RESOURCE_EXHAUSTED if it was refused memory.
+#ifndef STAGECOACH_STAGE_BACKENDS_CUDA_CUDNN_POOL_POOL_GRAPHS_H_
+#define STAGECOACH_STAGE_BACKENDS_CUDA_CUDNN_POOL_POOL_GRAPHS_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "stage/backends/cuda/cudnn/pool/pool_choice.h"
+#include "stage/backends/cuda/cudnn/pool/pool_problem.h"
+
+namespace stagecoach::cudnn {
+
+// Tensors in the layouts of LayoutsOf(problem). The pass says which one is written, and not read.
+struct PoolPointers {
+  void *image = nullptr, *places = nullptr;
+};
+
+class PoolGraph {
+ public:
+  virtual ~PoolGraph() = default;
+  virtual int64_t workspace_bytes() const = 0;
+  virtual std::string engine() const = 0;  // for tables: "1", in cuDNN's numbers
+  virtual absl::Status Run(const PoolPointers& pointers, void* workspace) = 0;
+};
+
+class PoolGraphs {
+ public:
+  virtual ~PoolGraphs() = default;
+  virtual CudnnOffer offer() const = 0;
+  // What must be equal for equal bits: "cuDNN 9.19.0 by cudnn-frontend 1.32.0".
+  virtual std::string version() const = 0;
+  // A graph by an engine without barred notes (engine_notes.h), and with at most so much workspace.
+  virtual absl::StatusOr<std::unique_ptr<PoolGraph>> Build(const PoolProblem& problem,
+                                                           int64_t workspace_bytes) = 0;
+};
+
+// stream: a cudaStream_t, which is borrowed. Loads cuDNN, and starts it with the first graph.
+// UNIMPLEMENTED where built without cudnn-frontend, UNAVAILABLE where cuDNN is not found or is none of
+// version 9, FAILED_PRECONDITION where it is of no use on this card.
+absl::StatusOr<std::unique_ptr<PoolGraphs>> OpenPoolGraphs(void* stream, int compute_capability);
+
+}  // namespace stagecoach::cudnn
+
+#endif  // STAGECOACH_STAGE_BACKENDS_CUDA_CUDNN_POOL_POOL_GRAPHS_H_
