@@ -14,11 +14,11 @@
 namespace stagecoach {
 namespace {
 
-// Calls of the forward, of both parts of the backward and of the commit.
+// Calls of the forward, of the backward, joint and in its parts, and of the commit.
 std::vector<Call> CallsOf(const LayerLists& lists) {
   std::vector<Call> calls;
-  for (const CallList* list :
-       {&lists.forward, &lists.input_gradient, &lists.weight_gradient, &lists.commit}) {
+  for (const CallList* list : {&lists.forward, &lists.backward, &lists.input_gradient,
+                               &lists.weight_gradient, &lists.commit}) {
     for (const ListedCall& listed : list->calls) calls.push_back(listed.call);
   }
   return calls;

@@ -208,7 +208,8 @@ absl::StatusOr<LayerLists> TryDifferentiate(const LayerGraph& graph) {
   lists.parameter_gradients = backward.parameter_gradients;
   const Ids owned = Owned(lists), gradients = ToSet(lists.output_gradients),
             kept = ToSet(lists.input_gradients);
-  const std::vector<Call> joint = JointOrder(input_part, weight_part, lists.input_gradients);
+  const std::vector<Call> joint =
+      JoinCalls(JointOrder(input_part, weight_part, lists.input_gradients));
   lists.stash = ReadFromOutside(joint, owned, gradients);
   lists.weight_stash = ReadFromOutside(weight_part, owned, {});
   AddForwardLists(graph, owned, &lists);

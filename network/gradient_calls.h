@@ -34,6 +34,10 @@ std::vector<Call> JointOrder(const std::vector<Call>& input_part,
                              const std::vector<Call>& weight_part,
                              const std::vector<ValueId>& kept);
 
+// An input gradient and the weight gradient of the same operands right behind it become one call where an operation
+// is both. Only neighbours: so no gradient is added in another order, and nothing is held for longer.
+std::vector<Call> JoinCalls(std::vector<Call> calls);
+
 }  // namespace stagecoach
 
 #endif  // STAGECOACH_NETWORK_GRADIENT_CALLS_H_

@@ -47,7 +47,8 @@ void AppendList(const char* title, const CallList& list, const Names& names, std
   for (const ListedCall& listed : list.calls) {
     const Call& call = listed.call;
     const std::string attributes = FormatAttributes(call.attributes);
-    absl::StrAppend(text, "  ", names.Of(call.outputs, ", "));
+    const bool gives_and_adds = !call.outputs.empty() && !call.adds.empty();
+    absl::StrAppend(text, "  ", names.Of(call.outputs, ", "), gives_and_adds ? "; " : "");
     absl::StrAppend(text, names.Of(call.adds, ", "), call.adds.empty() ? " = " : " += ");
     absl::StrAppend(text, call.operation, attributes.empty() ? "" : " ", attributes, " (",
                     names.Of(call.inputs, ", "), ")");

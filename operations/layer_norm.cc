@@ -2,6 +2,7 @@
 
 #include "operations/catalogue.h"
 #include "operations/elementwise_flops.h"
+#include "operations/joint.h"
 #include "operations/row_types.h"
 #include "operations/type_check.h"
 
@@ -125,7 +126,10 @@ OperationList LayerNormOperations() {
   static const LayerNorm norm;
   static const LayerNormInputGradient input;
   static const LayerNormWeightGradient weight;
-  return {&norm, &input, &weight};
+  static const JointOperation joint(
+      "layer_norm_gradient",
+      {"layer_norm_input_gradient", "layer_norm_weight_gradient", {0, 1, 3, 4}});
+  return {&norm, &input, &weight, &joint};
 }
 
 }  // namespace stagecoach

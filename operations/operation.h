@@ -91,6 +91,13 @@ struct EvaluationForm {
   std::string operation = {};
 };
 
+// What a joint operation (operations/joint.h) stands for: a call with all its inputs and outputs and its attributes, and
+// then one without attributes that reads these of the inputs and adds.
+struct JointParts {
+  std::string_view input_gradient, weight_gradient;
+  std::vector<int> weight_inputs;
+};
+
 class Operation {
  public:
   virtual ~Operation() = default;
@@ -122,6 +129,8 @@ class Operation {
   // The same call with one more input at the end, which is added to output 0 before its one rounding; none
   // if there is no such form.
   virtual std::optional<Attributes> WithSum(const Attributes&) const { return std::nullopt; }
+  // Null: it is one operation.
+  virtual const JointParts* Parts() const { return nullptr; }
   // Inputs that output 0 may take the place of, if nobody reads them afterwards; the best first.
   virtual std::vector<int> MayOverwrite(const Attributes&) const { return {}; }
   // The names of the sums that a loss gives, in their order (operations/loss_types.h): "loss", "terms", then

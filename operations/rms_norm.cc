@@ -2,6 +2,7 @@
 
 #include "operations/catalogue.h"
 #include "operations/elementwise_flops.h"
+#include "operations/joint.h"
 #include "operations/row_types.h"
 #include "operations/type_check.h"
 
@@ -112,7 +113,9 @@ OperationList RmsNormOperations() {
   static const RmsNorm norm;
   static const RmsNormInputGradient input;
   static const RmsNormWeightGradient weight;
-  return {&norm, &input, &weight};
+  static const JointOperation joint(
+      "rms_norm_gradient", {"rms_norm_input_gradient", "rms_norm_weight_gradient", {0, 1, 3}});
+  return {&norm, &input, &weight, &joint};
 }
 
 }  // namespace stagecoach

@@ -1,6 +1,6 @@
 // KernelTable: which operations a back end has kernels for. Each back end has one, filled from the files
 // of its folder kernels/: cmake/StagecoachKernels.cmake writes the list of them, so that a file is there
-// or the program does not link.
+// or the program does not link. A joint operation needs no kernel of its own where its parts have theirs.
 // Threads:   any.
 // Errors:    Prepare answers UNIMPLEMENTED for an operation without a kernel, naming it and the back end;
 //            two kernels for one operation, or one for an operation that the catalogue has not, are CHECKed.
@@ -10,6 +10,7 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -17,6 +18,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
 #include "operations/catalogue.h"
+#include "operations/joint.h"
 #include "stage/backends/backend.h"
 #include "stage/backends/kernel.h"
 
@@ -46,6 +48,19 @@ struct KernelEntry {
 template <typename Device>
 using KernelListOf = std::vector<KernelEntry<Device>>;
 
+// What a joint operation (operations/joint.h) is where a back end has no kernel that does both at once.
+inline Kernel OneAfterTheOther(Kernel input_gradient, Kernel weight_gradient,
+                               const std::vector<int>& weight_inputs) {
+  return [input_gradient = std::move(input_gradient), weight_gradient = std::move(weight_gradient),
+          weight_inputs](const KernelContext& context, const KernelArguments& a) {
+    const Operands none;
+    input_gradient(context, {a.inputs, a.outputs, none});
+    std::vector<Tensor*> read;
+    for (const int i : weight_inputs) read.push_back(&a.inputs.place(static_cast<size_t>(i)));
+    weight_gradient(context, {Operands(std::move(read)), none, a.adds});
+  };
+}
+
 template <typename Device>
 class KernelTable {
  public:
@@ -63,18 +78,41 @@ class KernelTable {
   absl::StatusOr<Kernel> Prepare(Device& device, const Call& call, const CallTypes& types,
                                  DType activation) const {
     const auto found = entries_.find(call.operation);
-    if (found == entries_.end()) return NoKernel(call, back_end_);
-    return found->second.prepare(device, call, types, activation);
+    if (found != entries_.end()) return found->second.prepare(device, call, types, activation);
+    if (!Has(call.operation)) return NoKernel(call, back_end_);
+    return PrepareParts(device, call, types, activation);
   }
-  bool Has(std::string_view operation) const { return entries_.contains(operation); }
+  // Alone, or in parts.
+  bool Has(std::string_view operation) const {
+    if (entries_.contains(operation)) return true;
+    const absl::StatusOr<const Operation*> known = FindOperation(operation);
+    const JointParts* const parts = known.ok() ? (*known)->Parts() : nullptr;
+    return parts != nullptr && entries_.contains(parts->input_gradient) &&
+           entries_.contains(parts->weight_gradient);
+  }
   // By name.
   std::vector<std::string> operations() const {
     std::vector<std::string> names;
-    for (const auto& [name, entry] : entries_) names.emplace_back(name);
+    for (const Operation* operation : AllOperations()) {
+      if (Has(operation->name())) names.emplace_back(operation->name());
+    }
     return names;
   }
 
  private:
+  absl::StatusOr<Kernel> PrepareParts(Device& device, const Call& call, const CallTypes& types,
+                                      DType activation) const {
+    const JointParts& parts = *OperationNamed(call.operation).Parts();
+    const Call input{.operation = std::string(parts.input_gradient), .attributes = call.attributes};
+    const Call weight{.operation = std::string(parts.weight_gradient)};
+    absl::StatusOr<Kernel> first =
+        Prepare(device, input, {types.inputs, types.outputs, {}}, activation);
+    if (!first.ok()) return first;
+    absl::StatusOr<Kernel> second = Prepare(device, weight, WeightPartOf(parts, types), activation);
+    if (!second.ok()) return second;
+    return OneAfterTheOther(*std::move(first), *std::move(second), parts.weight_inputs);
+  }
+
   const std::string_view back_end_;
   std::map<std::string_view, KernelEntry<Device>, std::less<>> entries_;
 };

@@ -1,9 +1,12 @@
 #include "stage/backends/kernel_table.h"
 
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "operations/rms_norm.h"
 
 namespace stagecoach {
 namespace {
@@ -45,6 +48,63 @@ TEST(KernelTable, HandsOnWhatAKernelCannotDo) {
 TEST(KernelTable, ListsItsOperationsByName) {
   const KernelTable<Backend> table("made-up", {{{"linear", Nothing}, {"gelu", Nothing}}, {}});
   EXPECT_THAT(table.operations(), ElementsAre("gelu", "linear"));
+}
+
+// What both of its kernels were given, in the order in which they ran.
+std::vector<std::string>* RunParts() {
+  static std::vector<std::string> ran;
+  return &ran;
+}
+
+absl::StatusOr<Kernel> NotePart(Backend&, const Call& call, const CallTypes& types, DType) {
+  const std::string text = absl::StrCat(call.operation, " ", FormatAttributes(call.attributes),
+                                        " of ", types.inputs.size(), " gives ",
+                                        types.outputs.size(), " adds ", types.adds.size());
+  return Kernel([text](const KernelContext&, const KernelArguments& a) {
+    std::string given;
+    for (size_t i = 0; i < a.inputs.size(); ++i) {
+      absl::StrAppend(&given, " ", a.inputs[i].shape().elements());
+    }
+    RunParts()->push_back(absl::StrCat(text, ":", given, ", ", a.outputs.size(), a.adds.size()));
+  });
+}
+
+TEST(KernelTable, AJointOperationWithoutAKernelOfItsOwnIsItsPartsOneAfterTheOther) {
+  const auto backend = MakeReferenceBackend({});
+  const KernelTable<Backend> table(
+      "made-up", {{{"rms_norm_input_gradient", NotePart}, {"rms_norm_weight_gradient", NotePart}}});
+  EXPECT_TRUE(table.Has("rms_norm_gradient"));
+  EXPECT_THAT(table.operations(), ElementsAre("rms_norm_gradient", "rms_norm_input_gradient",
+                                              "rms_norm_weight_gradient"));
+  const CallTypes types = {
+      std::vector<ValueType>(5, ActivationType({4})), {ActivationType({4})}, {ActivationType({4})}};
+  const Call call = {.operation = "rms_norm_gradient",
+                     .attributes = ToAttributes(RmsNormGradientAttributes{.residual = true})};
+  const auto kernel = table.Prepare(*backend, call, types, DType::kF32);
+  ASSERT_TRUE(kernel.ok()) << kernel.status();
+  Tensors inputs, outputs(1), adds(1);
+  for (const int64_t elements : {1, 2, 3, 4, 5}) {
+    inputs.push_back(
+        *MakeTensor(backend->allocator(), MemoryKind::kActivations, DType::kF32, {elements}));
+  }
+  RunParts()->clear();
+  (*kernel)({ForwardContext(), 0}, {PlacesOf(inputs), PlacesOf(outputs), PlacesOf(adds)});
+  EXPECT_THAT(
+      *RunParts(),
+      ElementsAre("rms_norm_input_gradient residual=true of 5 gives 1 adds 0: 1 2 3 4 5, 10",
+                  "rms_norm_weight_gradient  of 3 gives 0 adds 1: 1 2 4, 01"));
+}
+
+TEST(KernelTable, AJointOperationNeedsBothParts) {
+  const auto backend = MakeReferenceBackend({});
+  const KernelTable<Backend> table("made-up", {{{"rms_norm_input_gradient", Nothing}}});
+  EXPECT_FALSE(table.Has("rms_norm_gradient"));
+  EXPECT_THAT(
+      std::string(
+          table.Prepare(*backend, {.operation = "rms_norm_gradient"}, OneActivation(), DType::kF32)
+              .status()
+              .message()),
+      HasSubstr("\"rms_norm_gradient\""));
 }
 
 TEST(KernelTableDeathTest, RefusesTwoKernelsForOneOperationAndAnUnknownOperation) {

@@ -20,7 +20,7 @@ class CardModelTest(unittest.TestCase):
 
     def test_launches_and_bytes_of_a_block(self):
         found = card_model.block(SHAPE, 256, 1)
-        self.assertEqual(sum(o.launches * o.times for o in found), 7 + 24)
+        self.assertEqual(sum(o.launches * o.times for o in found), 7 + 22)
         backward = next(o for o in found if o.name == "attention, backward")
         self.assertEqual(backward.bytes, 8 * 2 * 256 * 256 + 2 * 2 * (2 * 4 * 128 * 128))
 

@@ -6,6 +6,7 @@
 #include "base/random.h"
 #include "network/case_testing.h"
 #include "network/lists.h"
+#include "operations/catalogue.h"
 
 namespace stagecoach::conformance {
 namespace {
@@ -75,6 +76,10 @@ void AddBackward(const LayerGraph& graph, CaseCalls* calls) {
   for (const CallList* list : {&lists.input_gradient, &lists.weight_gradient, &lists.commit}) {
     for (const ListedCall& listed : list->calls) calls->backward.push_back(listed.call);
   }
+  for (const ListedCall& listed : lists.backward.calls) {
+    if (OperationNamed(listed.call.operation).Parts() == nullptr) continue;
+    calls->joint.push_back(listed.call);
+  }
   calls->output_gradients = lists.output_gradients;
   size_t inputs = 0, parameters = 0;
   for (const CaseOperand& operand : calls->of.call.inputs) {
@@ -114,7 +119,9 @@ CaseCalls CallsOfCase(const OperationCase& of) {
 }
 
 std::string MissingKernel(Backend& backend, const CaseCalls& calls) {
-  for (const Call& call : calls.All()) {
+  std::vector<Call> all = calls.All();
+  all.insert(all.end(), calls.joint.begin(), calls.joint.end());
+  for (const Call& call : all) {
     if (backend.Prepare(call, calls.TypesOf(call), DType::kF32).ok()) continue;
     return call.operation;
   }

@@ -20,10 +20,12 @@ struct CaseCalls {
   std::vector<ValueId> output_gradients, operand_gradients;
   // The backward: input part, weight part, and what changes the states.
   std::vector<Call> forward, backward;
+  // Calls of the joint backward that stand for two of those each, and add once more what they add.
+  std::vector<Call> joint;
 
   const ValueType& type(ValueId id) const { return types[static_cast<size_t>(id.value)]; }
   CallTypes TypesOf(const Call& call) const;
-  std::vector<Call> All() const;
+  std::vector<Call> All() const;  // without the joint ones
 };
 CaseCalls CallsOfCase(const OperationCase& of);
 

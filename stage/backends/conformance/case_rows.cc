@@ -18,20 +18,23 @@ class CaseRow {
       : bench_(bench), calls_(calls), truth_(truth), table_(bench, calls) {}
 
   Outputs Run() {
-    for (const Call& call : calls_.All()) {
-      const CallTypes types = calls_.TypesOf(call);
-      for (const ValueId id : call.inputs) table_.Set(id, truth_.Values(id));
-      for (const ValueId id : call.adds) table_.Set(id, FillOf(calls_, id));
-      table_.Run(call);
-      Note(call.operation, table_.at(call.outputs));
-      Note(call.operation + " adding", table_.at(call.adds));
-      InPlace(call, types);
-      WithSum(call, types);
-    }
+    for (const Call& call : calls_.All()) RunCall(call);
+    for (const Call& call : calls_.joint) RunCall(call);
     return std::move(outputs_);
   }
 
  private:
+  void RunCall(const Call& call) {
+    const CallTypes types = calls_.TypesOf(call);
+    for (const ValueId id : call.inputs) table_.Set(id, truth_.Values(id));
+    for (const ValueId id : call.adds) table_.Set(id, FillOf(calls_, id));
+    table_.Run(call);
+    Note(call.operation, table_.at(call.outputs));
+    Note(call.operation + " adding", table_.at(call.adds));
+    InPlace(call, types);
+    WithSum(call, types);
+  }
+
   void Note(const std::string& what, const Tensors& tensors) {
     for (size_t i = 0; i < tensors.size(); ++i) {
       outputs_.push_back(bench_.Read(absl::StrCat(what, " ", i), tensors[i]));

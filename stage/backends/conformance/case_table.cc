@@ -73,7 +73,7 @@ Tensors CaseTable::RunOn(const Call& call, const CallTypes& types, const Tensors
   Tensors outputs;
   for (const ValueType& type : types.outputs) outputs.push_back(Blank(type));
   if (output.valid()) outputs[0] = std::move(output);
-  return RunKernel(call, types, inputs, std::move(outputs), {});
+  return RunKernel(call, types, inputs, std::move(outputs), at(call.adds));
 }
 
 Tensors CaseTable::RunKernel(const Call& call, const CallTypes& types, Tensors inputs,

@@ -32,7 +32,7 @@ class CaseTable {
   void RoundOutputs(const Call& call);
 
   // A call that is not of the case, or in other memory: fresh outputs, but for output 0 if `output` is a
-  // tensor.
+  // tensor. It adds to what is in the table.
   Tensors RunOn(const Call& call, const CallTypes& types, const Tensors& inputs, Tensor output);
   Tensor Make(const ValueType& type, const std::vector<float>& values);
   std::vector<float> Read(const Tensor& tensor);

@@ -28,6 +28,7 @@ __global__ void TermPartialKernel(SumShares s, Term term, float* sums) {
 #pragma unroll
   for (int j = 0; j < kCount; ++j) sum.at[j] = 0.0f;
   if (first_column + in_block < s.columns) {
+#pragma unroll 4
     for (int64_t row = first + lane; row < end; row += kColumnLanes) {
       const Floats<kCount> values = term(row, first_column + in_block);
 #pragma unroll
@@ -45,24 +46,35 @@ __global__ void TermPartialKernel(SumShares s, Term term, float* sums) {
   }
 }
 
-// Lane l of 8 takes chunks l, l + 8, ...; the lanes are added in order.
+// Partial sums of chunks: [chunks, stride], of which the first `columns` are added.
+struct ColumnTotals {
+  int64_t columns, stride, chunks;
+};
+
+// Targets add the partial sums of their columns: lane l of 8 takes chunks l, l + 8, ...; the lanes are added in order.
+// A second target's partial sums stand behind the first one's.
 template <typename Target>
-__global__ void TermTotalKernel(SumShares s, const float* sums, Target* target) {
+__global__ void ColumnTotalKernel(ColumnTotals s, const float* sums, Target* target,
+                                  Target* second_target) {
   __shared__ float lane_sum[kColumnLanes][kColumnThreads];
+  const int64_t column_blocks = (s.columns + kColumnThreads - 1) / kColumnThreads;
+  const bool second = blockIdx.x >= column_blocks;
   const int in_block = static_cast<int>(threadIdx.x) % kColumnThreads;
   const int lane = static_cast<int>(threadIdx.x) / kColumnThreads;
-  const int64_t column = static_cast<int64_t>(blockIdx.x) * kColumnThreads + in_block;
+  const int64_t column = blockIdx.x % column_blocks * kColumnThreads + in_block;
+  const float* const own = sums + (second ? s.chunks * s.stride : 0);
   float sum = 0.0f;
   if (column < s.columns) {
+#pragma unroll 8
     for (int64_t chunk = lane; chunk < s.chunks; chunk += kColumnLanes) {
-      sum += sums[chunk * s.columns + column];
+      sum += own[chunk * s.stride + column];
     }
   }
   lane_sum[lane][in_block] = sum;
   __syncthreads();
   if (lane != 0 || column >= s.columns) return;
   for (int other = 1; other < kColumnLanes; ++other) sum += lane_sum[other][in_block];
-  target[column] += sum;
+  (second ? second_target : target)[column] += sum;
 }
 
 // `term`: what a row adds to kPack<T> columns from `column` on: Floats<kPack<T>>(row, column); it may give
@@ -75,7 +87,8 @@ cudaError_t SumTerms(cudaStream_t stream, int64_t rows, int64_t columns, Term te
   const cudaError_t error =
       Launch(TermPartialKernel<T, Term>, plan.partial, 0, stream, shares, term, scratch);
   if (error != cudaSuccess) return error;
-  return Launch(TermTotalKernel<float>, plan.total, 0, stream, shares, scratch, target);
+  const ColumnTotals totals = {columns, columns, plan.chunks};
+  return Launch(ColumnTotalKernel<float>, plan.total, 0, stream, totals, scratch, target, nullptr);
 }
 
 }  // namespace stagecoach::cuda

@@ -56,6 +56,18 @@ STAGECOACH_HOST_DEVICE Bf16 FromFloat<Bf16>(float value) {
   return {BitsOfBfloat16(value)};
 }
 
+// Arithmetic with its roundings written out. The compiler may make one rounding of a product and the sum behind it, and
+// need not choose alike in two kernels; these have the same bits wherever they stand.
+STAGECOACH_HOST_DEVICE float RoundedProduct(float a, float b) {
+#if defined(__CUDA_ARCH__)
+  return __fmul_rn(a, b);
+#else
+  return a * b;
+#endif
+}
+// a * b + c, rounded once.
+STAGECOACH_HOST_DEVICE float MultiplyAdd(float a, float b, float c) { return fmaf(a, b, c); }
+
 // A RandomStream as a kernel takes it: key and the counter's fixed words.
 struct PhiloxStream {
   uint32_t key0, key1;

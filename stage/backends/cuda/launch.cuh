@@ -100,6 +100,23 @@ __device__ __forceinline__ TwoSums BlockSumTwo(float first, float second, float*
   return sums;
 }
 
+// Likewise of more; each value becomes its sum. `shared` holds 32 values for each of them.
+template <int kValues>
+__device__ __forceinline__ void BlockSums(float (&values)[kValues], float* shared) {
+#pragma unroll
+  for (int v = 0; v < kValues; ++v) {
+    values[v] = WarpSum(values[v]);
+    if (threadIdx.x % 32 == 0) shared[v * 32 + threadIdx.x / 32] = values[v];
+  }
+  __syncthreads();
+#pragma unroll
+  for (int v = 0; v < kValues; ++v) {
+    values[v] = shared[v * 32];
+    for (unsigned warp = 1; warp < blockDim.x / 32; ++warp) values[v] += shared[v * 32 + warp];
+  }
+  __syncthreads();
+}
+
 __device__ __forceinline__ float BlockMax(float value, float* shared) {
   value = WarpMax(value);
   if (threadIdx.x % 32 == 0) shared[threadIdx.x / 32] = value;

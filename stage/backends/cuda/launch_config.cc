@@ -12,6 +12,11 @@ int64_t CeilDivide(int64_t a, int64_t b) { return a / b + (a % b != 0 ? 1 : 0); 
 // Partial sums of one column sum never take more than this, however wide the matrix.
 constexpr int64_t kPartialElements = 1 << 20;
 constexpr int64_t kMaxChunks = 128, kMinChunkRows = 32;
+// Chunks of a norm's backward are blocks: enough of them to fill a card, more where rows are short and blocks small, and
+// not so many that the partial sums cost what reading the rows once saves.
+constexpr int64_t kNormChunkElements = 1 << 19, kMinNormChunks = 256, kMaxNormChunks = 512;
+constexpr int64_t kMinNormRows = 8;
+constexpr size_t kMaxNormSharedBytes = 96 * 1024;  // what cards from Ampere on give a block
 
 }  // namespace
 
@@ -44,6 +49,28 @@ ColumnSumPlan PlanColumnSum(int64_t rows, int64_t columns, int sums, int per_thr
   plan.total = {static_cast<uint32_t>(CeilDivide(columns, kColumnThreads) * sums),
                 static_cast<uint32_t>(kColumnThreads * kColumnLanes)};
   plan.scratch_bytes = static_cast<size_t>(plan.chunks * columns) * sums * sizeof(float);
+  return plan;
+}
+
+NormBackwardPlan PlanNormBackward(int64_t rows, int64_t width, int sums, int per_thread) {
+  NormBackwardPlan plan;
+  const uint32_t threads = RowLaunch(rows, width, per_thread).block;
+  if (rows == 0 || width == 0) return plan;
+  const int64_t wanted = std::clamp(kNormChunkElements / width, kMinNormChunks, kMaxNormChunks);
+  const int64_t most = std::min(wanted, std::max<int64_t>(kPartialElements / width, 1));
+  const int64_t share = std::max(kMinNormRows, CeilDivide(rows, most));
+  plan.rows_per_chunk = CeilDivide(share, kNormRows) * kNormRows;
+  plan.chunks = CeilDivide(rows, plan.rows_per_chunk);
+  plan.sum_elements = CeilDivide(width, per_thread) * per_thread;
+  const size_t sum_bytes = static_cast<size_t>(plan.sum_elements) * sums * sizeof(float);
+  plan.shared_bytes = sum_bytes <= kMaxNormSharedBytes ? sum_bytes : 0;
+  plan.scratch_bytes = sum_bytes * static_cast<size_t>(plan.chunks);
+  const int64_t few = CeilDivide(rows, kNormRows);
+  CHECK_LE(few, kMaxGrid) << rows << " rows are too many";
+  plan.chunk = {static_cast<uint32_t>(plan.chunks), threads};
+  plan.few = {static_cast<uint32_t>(few), threads};
+  plan.total = {static_cast<uint32_t>(CeilDivide(width, kColumnThreads) * sums),
+                static_cast<uint32_t>(kColumnThreads * kColumnLanes)};
   return plan;
 }
 

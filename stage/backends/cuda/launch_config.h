@@ -22,6 +22,7 @@ constexpr uint32_t kMaxRowThreads = 256;
 constexpr uint32_t kMaxLogitThreads = 1024;  // few rows at a time: they are to stay in the cache
 constexpr int kColumnThreads = 32;           // packs of columns that a block of a column sum owns
 constexpr int kColumnLanes = 8;              // rows that it works on at a time
+constexpr int kNormRows = 4;            // rows that a block of a norm's backward reads at a time
 constexpr int64_t kUpdateChunk = 8192;  // elements of a tensor that a block of an optimizer has
 constexpr int64_t kNormChunk = 16384;   // elements of a partial sum of squares, at least
 constexpr int64_t kNormBlocks = 4096;   // partial sums, at most
@@ -47,6 +48,20 @@ struct ColumnSumPlan {
 };
 // A thread of the first stage has `per_thread` columns. That decides about no order of additions.
 ColumnSumPlan PlanColumnSum(int64_t rows, int64_t columns, int sums, int per_thread);
+
+// Gradients of a norm over rows (kernels/norm_backward.cuh): a block a chunk of rows, of which it makes partial sums for
+// the weights; whoever wants the input's gradient alone takes a chunk of kNormRows, as no sum over rows is in it.
+struct NormBackwardPlan {
+  int64_t chunks = 0;
+  int64_t rows_per_chunk = 0;
+  int64_t sum_elements = 0;  // of one partial sum of a chunk: the width in whole packs
+  size_t shared_bytes = 0;   // for the sums of a block; 0: they are made where the partial sums go
+  LaunchShape chunk, few;    // a block a chunk, a block kNormRows rows
+  LaunchShape total;         // of all sums; 32 columns a block
+  size_t scratch_bytes = 0;
+};
+// `sums` sums over the rows at a time. A thread has packs of `per_thread` columns, which decides about sums within a row.
+NormBackwardPlan PlanNormBackward(int64_t rows, int64_t width, int sums, int per_thread);
 
 // Partial sums of squares of one tensor.
 struct NormPlan {

@@ -90,21 +90,32 @@ __device__ __forceinline__ Words<kWords> PackWords(const float* values, const Bf
   return words;
 }
 
+// A whole pack whose first element lies on a multiple of 16 bytes (8, if a pack is no more).
+template <int kCount, typename T>
+__device__ __forceinline__ Floats<kCount> LoadPack(const T* x) {
+  constexpr int kPer = kCount < kPack<T> ? kCount : kPack<T>;
+  constexpr int kWords = kPer * static_cast<int>(sizeof(T)) / 4;
+  Floats<kCount> values;
+#pragma unroll
+  for (int i = 0; i < kCount; i += kPer) Unpack(LoadWords<kWords>(x + i), x, values.at + i);
+  return values;
+}
+
+template <int kCount, typename T>
+__device__ __forceinline__ void StorePack(const Floats<kCount>& values, T* y) {
+  constexpr int kPer = kCount < kPack<T> ? kCount : kPack<T>;
+  constexpr int kWords = kPer * static_cast<int>(sizeof(T)) / 4;
+#pragma unroll
+  for (int i = 0; i < kCount; i += kPer) StoreWords(PackWords<kWords>(values.at + i, y), y + i);
+}
+
 // Elements [first, first + kCount) of x; 0 for those outside of [begin, end). wide: x + first lies
 // on a multiple of 16 bytes (8, if a pack is no more).
 template <int kCount, typename T>
 __device__ __forceinline__ Floats<kCount> LoadFloats(const T* x, int64_t first, int64_t begin,
                                                      int64_t end, bool wide) {
-  constexpr int kPer = kCount < kPack<T> ? kCount : kPack<T>;
-  constexpr int kWords = kPer * static_cast<int>(sizeof(T)) / 4;
+  if (wide && first >= begin && first + kCount <= end) return LoadPack<kCount>(x + first);
   Floats<kCount> values;
-  if (wide && first >= begin && first + kCount <= end) {
-#pragma unroll
-    for (int i = 0; i < kCount; i += kPer) {
-      Unpack(LoadWords<kWords>(x + first + i), x, values.at + i);
-    }
-    return values;
-  }
 #pragma unroll
   for (int i = 0; i < kCount; ++i) {
     const int64_t at = first + i;
@@ -116,15 +127,7 @@ __device__ __forceinline__ Floats<kCount> LoadFloats(const T* x, int64_t first, 
 template <int kCount, typename T>
 __device__ __forceinline__ void StoreFloats(const Floats<kCount>& values, T* y, int64_t first,
                                             int64_t begin, int64_t end, bool wide) {
-  constexpr int kPer = kCount < kPack<T> ? kCount : kPack<T>;
-  constexpr int kWords = kPer * static_cast<int>(sizeof(T)) / 4;
-  if (wide && first >= begin && first + kCount <= end) {
-#pragma unroll
-    for (int i = 0; i < kCount; i += kPer) {
-      StoreWords(PackWords<kWords>(values.at + i, y), y + first + i);
-    }
-    return;
-  }
+  if (wide && first >= begin && first + kCount <= end) return StorePack(values, y + first);
 #pragma unroll
   for (int i = 0; i < kCount; ++i) {
     const int64_t at = first + i;

@@ -1,6 +1,6 @@
 // Long sums in two stages: fixed shares to partial sums, the partial sums in ascending order. Which
 // share is whose depends on the shape alone, so the order of every addition is fixed.
-#include "stage/backends/cuda/column_partials.cuh"
+#include "stage/backends/cuda/column_sums.cuh"
 #include "stage/backends/cuda/kernels.h"
 #include "stage/backends/cuda/packs.cuh"
 #include "stage/backends/cuda/tables.cuh"
@@ -56,6 +56,17 @@ __global__ void OrderedTotalKernel(const double* partial, int64_t count, double*
   if (threadIdx.x == 0) *result = sum;
 }
 
+// The elements themselves.
+template <typename T>
+struct RowTerm {
+  const T* dy;
+  int64_t width;
+  bool wide;
+  __device__ __forceinline__ Floats<kPack<T>> operator()(int64_t row, int64_t column) const {
+    return LoadFloats<kPack<T>>(dy + row * width, column, 0, width, wide);
+  }
+};
+
 }  // namespace
 
 cudaError_t OrderedTotal(cudaStream_t stream, const double* partial, int64_t count,
@@ -67,13 +78,8 @@ cudaError_t OrderedTotal(cudaStream_t stream, const double* partial, int64_t cou
 template <typename T>
 cudaError_t ColumnSum(cudaStream_t stream, const T* dy, float* d_bias, int64_t rows,
                       int64_t columns, float* scratch) {
-  const ColumnSumPlan plan = PlanColumnSum(rows, columns, 1, kPack<T>);
-  const ColumnShares shares = {rows, columns, plan.chunks, plan.rows_per_chunk};
-  const cudaError_t error =
-      Launch(ColumnPartialKernel<T, false>, plan.partial, 0, stream, shares,
-             RowsAligned<T>(columns, dy), dy, nullptr, nullptr, nullptr, scratch, nullptr);
-  if (error != cudaSuccess) return error;
-  return Launch(ColumnTotalKernel<float>, plan.total, 0, stream, shares, scratch, d_bias, nullptr);
+  const RowTerm<T> term = {dy, columns, RowsAligned<T>(columns, dy)};
+  return SumTerms<T>(stream, rows, columns, term, d_bias, scratch);
 }
 
 cudaError_t SquaredNorms(cudaStream_t stream, const NormTable& table, double* scratch) {

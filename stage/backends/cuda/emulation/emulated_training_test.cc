@@ -70,6 +70,17 @@ TEST(EmulatedTraining, HasTheSameBitsForEveryNumberOfStages) {
   }
 }
 
+// A split backward computes a norm's gradients in two calls, a joint one in one.
+TEST(EmulatedTraining, HasTheSameBitsWithASplitBackward) {
+  for (HarnessOptions options : {Options(), InBfloat16()}) {
+    options.make_backend = [] { return cuda::MakeEmulatedBackend({}); };
+    const HarnessResult joint = MustTrain(options);
+    options.stages = 2;
+    options.schedule = "zero_bubble";
+    EXPECT_TRUE(MustTrain(options) == joint) << PrecisionName(options.precision);
+  }
+}
+
 TEST(EmulatedTraining, LearnsInBfloat16WhatTheReferenceLearns) {
   HarnessOptions options = InBfloat16();
   options.precision = Precision::kFloat32;

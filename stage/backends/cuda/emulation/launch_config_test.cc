@@ -56,6 +56,30 @@ TEST(LaunchConfig, ChunksCoverAllRowsOnceAndTheirSumsStaySmall) {
   }
 }
 
+TEST(LaunchConfig, ChunksOfANormCoverAllRowsOnceAndAreManyWhereRowsAre) {
+  for (const int64_t rows : {1, 3, 8, 9, 1000, 8192, 1 << 20}) {
+    for (const int64_t width : {1, 33, 768, 1600, 12288, 1 << 21}) {
+      const NormBackwardPlan plan = PlanNormBackward(rows, width, 2, 8);
+      EXPECT_GE(plan.chunks * plan.rows_per_chunk, rows);
+      EXPECT_LT((plan.chunks - 1) * plan.rows_per_chunk, rows);
+      EXPECT_EQ(plan.rows_per_chunk % kNormRows, 0);
+      EXPECT_EQ(plan.chunk.grid, plan.chunks);
+      EXPECT_EQ(plan.few.grid, (rows + kNormRows - 1) / kNormRows);
+      EXPECT_EQ(plan.chunk.block, RowLaunch(rows, width, 8).block);
+      EXPECT_EQ(plan.few.block, plan.chunk.block) << "the order of additions within a row";
+      EXPECT_GE(plan.sum_elements, width);
+      EXPECT_EQ(plan.sum_elements % 8, 0);
+      EXPECT_EQ(plan.scratch_bytes, static_cast<size_t>(plan.chunks * plan.sum_elements) * 8);
+      EXPECT_LE(plan.scratch_bytes, std::max<size_t>(16 << 20, plan.sum_elements * 8));
+      EXPECT_EQ(plan.shared_bytes != 0, width <= 12288);
+    }
+  }
+  EXPECT_EQ(PlanNormBackward(32768, 768, 2, 8).chunks, 512);
+  EXPECT_EQ(PlanNormBackward(8192, 1600, 2, 8).rows_per_chunk, 28);
+  EXPECT_EQ(PlanNormBackward(1024, 4096, 2, 8).chunks, 128);
+  EXPECT_EQ(PlanNormBackward(0, 4096, 2, 8).chunk.grid, 0u);
+}
+
 TEST(LaunchConfig, PartialNormsCoverAllElements) {
   for (const int64_t n : {int64_t{1}, kNormChunk, kNormChunk + 1, kHuge}) {
     const NormPlan plan = PlanNorm(n);

@@ -27,40 +27,56 @@ absl::StatusOr<Kernel> Forward(KernelBackend& backend, const Call& call, const C
   });
 }
 
-absl::StatusOr<Kernel> InputGradient(KernelBackend& backend, const Call& call, const CallTypes&,
-                                     DType) {
-  const bool adds = AttributesOf<LayerNormGradientAttributes>(call).residual;
-  return Kernel([&backend, adds](const KernelContext&, const KernelArguments& a) {
-    constexpr char kWhat[] = "layer_norm_input_gradient";
-    const Tensor& residual = a.inputs[adds ? 5 : 0];
-    CHECK_EQ(residual.elements(), a.outputs[0].elements()) << kWhat;
-    const DType type = TypeOf(kWhat, {&a.inputs[0], &a.inputs[1], &a.outputs[0], &residual});
-    WithType(type, [&]<typename T>(T) {
-      backend.Note(
-          LayerNormBackwardInput<T>(backend.Begin(), ShapeOf(a.inputs[1]), a.inputs[0].data<T>(),
-                                    a.inputs[1].data<T>(), a.inputs[2].data<float>(),
-                                    a.inputs[3].data<float>(), a.inputs[4].data<float>(),
-                                    adds ? residual.data<T>() : nullptr, a.outputs[0].data<T>()),
-          kWhat);
-    });
-  });
+// Where the operands stand: dy, x, weight, mean, rstd, residual, and of the weights' part dy, x, mean, rstd.
+template <typename T>
+NormGradients<T> OperandsOf(NormPart part, bool residual, const KernelArguments& a) {
+  const size_t mean = part == NormPart::kWeight ? 2 : 3;
+  const LayerNormShape shape = ShapeOf(a.inputs[1]);
+  NormGradients<T> all = {.rows = shape.rows,
+                          .width = shape.width,
+                          .dy = a.inputs[0].data<T>(),
+                          .x = a.inputs[1].data<T>(),
+                          .mean = a.inputs[mean].data<float>(),
+                          .rstd = a.inputs[mean + 1].data<float>()};
+  if (part != NormPart::kWeight) {
+    all.weight = a.inputs[2].data<float>();
+    all.residual = residual ? a.inputs[5].data<T>() : nullptr;
+    all.dx = a.outputs[0].data<T>();
+  }
+  if (part != NormPart::kInput) {
+    all.d_weight = a.adds[0].data<float>();
+    all.d_bias = a.adds[1].data<float>();
+  }
+  return all;
 }
 
-absl::StatusOr<Kernel> WeightGradient(KernelBackend& backend, const Call&, const CallTypes&,
-                                      DType) {
-  return Kernel([&backend](const KernelContext&, const KernelArguments& a) {
-    constexpr char kWhat[] = "layer_norm_weight_gradient";
-    const LayerNormShape shape = ShapeOf(a.inputs[1]);
-    const cudaStream_t stream = backend.Begin();
-    const size_t bytes = PlanColumnSum(shape.rows, shape.width, 2, 1).scratch_bytes;
-    auto* const scratch = static_cast<float*>(backend.Scratch(bytes, kWhat));
-    if (scratch == nullptr) return;
-    WithType(TypeOf(kWhat, {&a.inputs[0], &a.inputs[1]}), [&]<typename T>(T) {
-      backend.Note(
-          LayerNormBackwardWeight(stream, shape, a.inputs[0].data<T>(), a.inputs[1].data<T>(),
-                                  a.inputs[2].data<float>(), a.inputs[3].data<float>(),
-                                  a.adds[0].data<float>(), a.adds[1].data<float>(), scratch),
-          kWhat);
+constexpr const char* NameOf(NormPart part) {
+  if (part == NormPart::kBoth) return "layer_norm_gradient";
+  return part == NormPart::kInput ? "layer_norm_input_gradient" : "layer_norm_weight_gradient";
+}
+
+template <NormPart kPart>
+absl::StatusOr<Kernel> Gradient(KernelBackend& backend, const Call& call, const CallTypes&, DType) {
+  bool residual = false;
+  if constexpr (kPart != NormPart::kWeight) {
+    residual = AttributesOf<LayerNormGradientAttributes>(call).residual;
+  }
+  return Kernel([&backend, residual](const KernelContext&, const KernelArguments& a) {
+    constexpr const char* kWhat = NameOf(kPart);
+    const Tensor& same = kPart == NormPart::kWeight ? a.inputs[1] : a.outputs[0];
+    const Tensor& addend = a.inputs[residual ? 5 : 0];
+    CHECK_EQ(addend.elements(), same.elements()) << kWhat;
+    WithType(TypeOf(kWhat, {&a.inputs[0], &a.inputs[1], &same, &addend}), [&]<typename T>(T) {
+      const NormGradients<T> all = OperandsOf<T>(kPart, residual, a);
+      const cudaStream_t stream = backend.Begin();
+      void* scratch = nullptr;
+      if (kPart != NormPart::kInput) {
+        constexpr int kPerThread = 16 / sizeof(T);
+        const auto plan = PlanNormBackward(all.rows, all.width, 2, kPerThread);
+        scratch = backend.Scratch(plan.scratch_bytes, kWhat);
+        if (scratch == nullptr) return;
+      }
+      backend.Note(LayerNormBackward(stream, kPart, all, static_cast<float*>(scratch)), kWhat);
     });
   });
 }
@@ -69,8 +85,9 @@ absl::StatusOr<Kernel> WeightGradient(KernelBackend& backend, const Call&, const
 
 KernelList LayerNormKernels() {
   return {{"layer_norm", Forward},
-          {"layer_norm_input_gradient", InputGradient},
-          {"layer_norm_weight_gradient", WeightGradient}};
+          {"layer_norm_input_gradient", Gradient<NormPart::kInput>},
+          {"layer_norm_weight_gradient", Gradient<NormPart::kWeight>},
+          {"layer_norm_gradient", Gradient<NormPart::kBoth>}};
 }
 
 }  // namespace stagecoach::cuda

@@ -3,6 +3,7 @@
 #define STAGECOACH_STAGE_BACKENDS_CUDA_KERNELS_LAYER_NORM_H_
 
 #include "stage/backends/cuda/kernels.h"
+#include "stage/backends/cuda/kernels/norm_backward.h"
 
 namespace stagecoach::cuda {
 
@@ -12,16 +13,10 @@ struct LayerNormShape {
 template <typename T>
 cudaError_t LayerNorm(cudaStream_t stream, LayerNormShape shape, const T* x, const float* weight,
                       const float* bias, float epsilon, T* y, float* mean, float* rstd);
-// residual: added to dx before it is rounded; may be null.
+// scratch: PlanNormBackward(rows, width, 2, elements of T in 16 bytes).
 template <typename T>
-cudaError_t LayerNormBackwardInput(cudaStream_t stream, LayerNormShape shape, const T* dy,
-                                   const T* x, const float* weight, const float* mean,
-                                   const float* rstd, const T* residual, T* dx);
-// scratch: PlanColumnSum(rows, width, 2, .).
-template <typename T>
-cudaError_t LayerNormBackwardWeight(cudaStream_t stream, LayerNormShape shape, const T* dy,
-                                    const T* x, const float* mean, const float* rstd,
-                                    float* d_weight, float* d_bias, float* scratch);
+cudaError_t LayerNormBackward(cudaStream_t stream, NormPart part, const NormGradients<T>& all,
+                              float* scratch);
 
 }  // namespace stagecoach::cuda
 

@@ -1,5 +1,6 @@
 #include "stage/backends/cuda/kernels/rms_norm.h"
 
+#include "base/check.h"
 #include "operations/rms_norm.h"
 #include "stage/backends/cuda/element_types.h"
 #include "stage/backends/cuda/kernel_list.h"
@@ -26,35 +27,51 @@ absl::StatusOr<Kernel> Forward(KernelBackend& backend, const Call& call, const C
   });
 }
 
-absl::StatusOr<Kernel> InputGradient(KernelBackend& backend, const Call& call, const CallTypes&,
-                                     DType) {
-  const bool adds = AttributesOf<RmsNormGradientAttributes>(call).residual;
-  return Kernel([&backend, adds](const KernelContext&, const KernelArguments& a) {
-    constexpr char kWhat[] = "rms_norm_input_gradient";
-    WithType(TypeOf(kWhat, {&a.inputs[0], &a.inputs[1], &a.outputs[0]}), [&]<typename T>(T) {
-      backend.Note(RmsNormInputGradient<T>(
-                       backend.Begin(), RowsOf(a.inputs[0]), a.inputs[0].data<T>(),
-                       a.inputs[1].data<T>(), a.inputs[2].data<float>(), a.inputs[3].data<float>(),
-                       adds ? a.inputs[4].data<T>() : nullptr, a.outputs[0].data<T>()),
-                   kWhat);
-    });
-  });
+// Where the operands stand: dy, x, weight, rstd, residual, and of the weights' part dy, x, rstd.
+template <typename T>
+NormGradients<T> OperandsOf(NormPart part, bool residual, const KernelArguments& a) {
+  const RowsShape shape = RowsOf(a.inputs[1]);
+  NormGradients<T> all = {.rows = shape.rows,
+                          .width = shape.width,
+                          .dy = a.inputs[0].data<T>(),
+                          .x = a.inputs[1].data<T>(),
+                          .rstd = a.inputs[part == NormPart::kWeight ? 2 : 3].data<float>()};
+  if (part != NormPart::kWeight) {
+    all.weight = a.inputs[2].data<float>();
+    all.residual = residual ? a.inputs[4].data<T>() : nullptr;
+    all.dx = a.outputs[0].data<T>();
+  }
+  if (part != NormPart::kInput) all.d_weight = a.adds[0].data<float>();
+  return all;
 }
 
-absl::StatusOr<Kernel> WeightGradient(KernelBackend& backend, const Call&, const CallTypes&,
-                                      DType) {
-  return Kernel([&backend](const KernelContext&, const KernelArguments& a) {
-    constexpr char kWhat[] = "rms_norm_weight_gradient";
-    const RowsShape shape = RowsOf(a.inputs[0]);
-    const cudaStream_t stream = backend.Begin();
-    const size_t bytes = PlanColumnSum(shape.rows, shape.width, 1, 1).scratch_bytes;
-    auto* const scratch = static_cast<float*>(backend.Scratch(bytes, kWhat));
-    if (scratch == nullptr) return;
-    WithType(TypeOf(kWhat, {&a.inputs[0], &a.inputs[1]}), [&]<typename T>(T) {
-      backend.Note(
-          RmsNormWeightGradient(stream, shape, a.inputs[0].data<T>(), a.inputs[1].data<T>(),
-                                a.inputs[2].data<float>(), a.adds[0].data<float>(), scratch),
-          kWhat);
+constexpr const char* NameOf(NormPart part) {
+  if (part == NormPart::kBoth) return "rms_norm_gradient";
+  return part == NormPart::kInput ? "rms_norm_input_gradient" : "rms_norm_weight_gradient";
+}
+
+template <NormPart kPart>
+absl::StatusOr<Kernel> Gradient(KernelBackend& backend, const Call& call, const CallTypes&, DType) {
+  bool residual = false;
+  if constexpr (kPart != NormPart::kWeight) {
+    residual = AttributesOf<RmsNormGradientAttributes>(call).residual;
+  }
+  return Kernel([&backend, residual](const KernelContext&, const KernelArguments& a) {
+    constexpr const char* kWhat = NameOf(kPart);
+    const Tensor& same = kPart == NormPart::kWeight ? a.inputs[1] : a.outputs[0];
+    const Tensor& addend = a.inputs[residual ? 4 : 0];
+    CHECK_EQ(addend.elements(), same.elements()) << kWhat;
+    WithType(TypeOf(kWhat, {&a.inputs[0], &a.inputs[1], &same, &addend}), [&]<typename T>(T) {
+      const NormGradients<T> all = OperandsOf<T>(kPart, residual, a);
+      const cudaStream_t stream = backend.Begin();
+      void* scratch = nullptr;
+      if (kPart != NormPart::kInput) {
+        constexpr int kPerThread = 16 / sizeof(T);
+        const auto plan = PlanNormBackward(all.rows, all.width, 1, kPerThread);
+        scratch = backend.Scratch(plan.scratch_bytes, kWhat);
+        if (scratch == nullptr) return;
+      }
+      backend.Note(RmsNormBackward(stream, kPart, all, static_cast<float*>(scratch)), kWhat);
     });
   });
 }
@@ -63,8 +80,9 @@ absl::StatusOr<Kernel> WeightGradient(KernelBackend& backend, const Call&, const
 
 KernelList RmsNormKernels() {
   return {{"rms_norm", Forward},
-          {"rms_norm_input_gradient", InputGradient},
-          {"rms_norm_weight_gradient", WeightGradient}};
+          {"rms_norm_input_gradient", Gradient<NormPart::kInput>},
+          {"rms_norm_weight_gradient", Gradient<NormPart::kWeight>},
+          {"rms_norm_gradient", Gradient<NormPart::kBoth>}};
 }
 
 }  // namespace stagecoach::cuda

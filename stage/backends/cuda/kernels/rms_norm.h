@@ -3,6 +3,7 @@
 #define STAGECOACH_STAGE_BACKENDS_CUDA_KERNELS_RMS_NORM_H_
 
 #include "stage/backends/cuda/kernels.h"
+#include "stage/backends/cuda/kernels/norm_backward.h"
 
 namespace stagecoach::cuda {
 
@@ -12,14 +13,10 @@ struct RowsShape {
 template <typename T>
 cudaError_t RmsNorm(cudaStream_t stream, RowsShape shape, const T* x, const float* weight,
                     float epsilon, T* y, float* rstd);
-// residual: added to dx before it is rounded; may be null.
+// Without mean and d_bias. scratch: PlanNormBackward(rows, width, 1, elements of T in 16 bytes).
 template <typename T>
-cudaError_t RmsNormInputGradient(cudaStream_t stream, RowsShape shape, const T* dy, const T* x,
-                                 const float* weight, const float* rstd, const T* residual, T* dx);
-// scratch: PlanColumnSum(rows, width, 1, .).
-template <typename T>
-cudaError_t RmsNormWeightGradient(cudaStream_t stream, RowsShape shape, const T* dy, const T* x,
-                                  const float* rstd, float* d_weight, float* scratch);
+cudaError_t RmsNormBackward(cudaStream_t stream, NormPart part, const NormGradients<T>& all,
+                            float* scratch);
 
 }  // namespace stagecoach::cuda
 

@@ -1,0 +1,26 @@
+// The gradients of a norm over rows, layer norm or RMS norm: of what goes in, of the weights, or both in one pass.
+// Units and shapes: dy, x, dx, residual [rows, width]; mean, rstd [rows]; weights and their gradients [width].
+#ifndef STAGECOACH_STAGE_BACKENDS_CUDA_KERNELS_NORM_BACKWARD_H_
+#define STAGECOACH_STAGE_BACKENDS_CUDA_KERNELS_NORM_BACKWARD_H_
+
+#include <cstdint>
+
+namespace stagecoach::cuda {
+
+enum class NormPart { kBoth, kInput, kWeight };
+
+// What a part has nothing to do with may be null: of kWeight weight and dx, of kInput what is added to; of an RMS norm
+// mean and d_bias.
+template <typename T>
+struct NormGradients {
+  int64_t rows = 0, width = 0;
+  const T *dy = nullptr, *x = nullptr;
+  const float *weight = nullptr, *mean = nullptr, *rstd = nullptr;
+  const T* residual = nullptr;  // added to dx before it is rounded; may be null
+  T* dx = nullptr;
+  float *d_weight = nullptr, *d_bias = nullptr;  // added to
+};
+
+}  // namespace stagecoach::cuda
+
+#endif  // STAGECOACH_STAGE_BACKENDS_CUDA_KERNELS_NORM_BACKWARD_H_
