@@ -36,6 +36,9 @@ int main(int argc, char** argv) {
       "--matmul-table", &flags.matmul_table,
       "matrix algorithms that a card takes, a file of gpu-operations, one for all stages of "
       "a job; default: the library's own choice");
+  parser.Switch("--cuda-graphs", &flags.cuda_graphs,
+                "a card launches the calls of a micro-batch as one; not measured on a card yet",
+                "STAGECOACH_CUDA_GRAPHS");
   parser.Texts("--data-root", &flags.data_roots,
                "a folder, or a file, that jobs may read; repeatable; default: on loopback every "
                "file, else none");

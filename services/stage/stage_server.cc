@@ -66,12 +66,20 @@ absl::StatusOr<std::unique_ptr<Backend>> MakeBackend(const StageFlags& flags) {
   const BackendOptions options{.threads = flags.threads > 0 ? flags.threads : UsableCores(),
                                .memory_limit_bytes = flags.memory_limit_bytes,
                                .worker_nice = StageRuntime::Options().compute_nice,
-                               .matmul_table = flags.matmul_table};
+                               .matmul_table = flags.matmul_table,
+                               .cuda_graphs = flags.cuda_graphs,
+                               .say = [](const std::string& line) { spdlog::info("{}", line); }};
   if (!flags.matmul_table.empty() && !IsCudaDevice(flags.device)) {
     return absl::InvalidArgumentError(
         absl::StrCat("--matmul-table=", flags.matmul_table,
                      ": only cards have a choice of matrix algorithms, and --device=", flags.device,
                      " is none; leave the flag out, or give --device=cuda[:N]"));
+  }
+  if (flags.cuda_graphs && !IsCudaDevice(flags.device)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--cuda-graphs: only cards have graphs of launches, and --device=", flags.device,
+        " is none; leave the flag out (and STAGECOACH_CUDA_GRAPHS), or give "
+        "--device=cuda[:N]"));
   }
   if (flags.device == "cpu") return MakeCpuBackend(options);
   if (flags.device == "reference") return MakeReferenceBackend(options);

@@ -30,6 +30,8 @@ struct StageFlags {
   std::string device = "cpu";
   // File of matrix algorithms (stage/backends/cuda/matmul_table.h), for a card alone; empty: the library's choice.
   std::string matmul_table;
+  // One launch for the calls of a micro-batch (stage/backends/device/call_queue.h), for a card alone.
+  bool cuda_graphs = false;
   // What jobs may read (job_files.h): folders and files; and whether links beneath them are followed.
   std::vector<std::string> data_roots;
   bool data_follow_links = false;

@@ -515,6 +515,21 @@ TEST(StageServerFlags, ATableOfMatrixAlgorithmsIsForCardsAlone) {
   }
 }
 
+TEST(StageServerFlags, GraphsOfLaunchesAreForCardsAlone) {
+  for (const char* device : {"cpu", "reference", "simulated"}) {
+    StageFlags flags;
+    flags.server = {.listen = "127.0.0.1:0", .http = "127.0.0.1:0"};
+    flags.device = device;
+    flags.cuda_graphs = true;
+    const absl::Status status = StageServer(flags).Start();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
+    EXPECT_THAT(std::string(status.message()),
+                HasSubstr(absl::StrCat(
+                    "--cuda-graphs: only cards have graphs of launches, and --device=", device,
+                    " is none")));
+  }
+}
+
 // A fleet that gives stage 0 its name only later.
 class RefusingFleetTest : public StageServerTest {
  protected:

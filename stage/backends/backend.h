@@ -122,6 +122,11 @@ class Backend {
   virtual absl::StatusOr<Kernel> Prepare(const Call& call, const CallTypes& types,
                                          DType activation) = 0;
 
+  // Between the two come calls of kernels, one behind the other, as a list has them: a device may keep them and launch many at
+  // once, EndCalls at the latest. What is asked of the back end in between finds them done, as ever.
+  virtual void BeginCalls() {}
+  virtual void EndCalls() {}
+
   // What is no call of a network: gradients are set to zero and states to what they begin with, and
   // what the optimizer does.
   virtual void Fill(const Tensor& tensor, float value) = 0;
@@ -217,6 +222,18 @@ class Backend {
   virtual std::vector<int64_t> TakeTimes() { return {}; }
 };
 
+// While it lives the calls of one or more lists come.
+class CallsOfLists {
+ public:
+  explicit CallsOfLists(Backend& backend) : backend_(backend) { backend_.BeginCalls(); }
+  CallsOfLists(const CallsOfLists&) = delete;
+  CallsOfLists& operator=(const CallsOfLists&) = delete;
+  ~CallsOfLists() { backend_.EndCalls(); }
+
+ private:
+  Backend& backend_;
+};
+
 // True if links carry copies, because the host does not read the device's memory.
 inline bool CopiesForLinks(Backend& backend) {
   return &backend.link_allocator() != &backend.allocator();
@@ -229,6 +246,10 @@ struct BackendOptions {
   // File of the matrix algorithms to take (stage/backends/cuda/matmul_table.h), for cards alone; empty:
   // the library's own choice.
   std::string matmul_table = {};
+  // One launch for the calls of a micro-batch (stage/backends/device/call_queue.h), for cards alone.
+  bool cuda_graphs = false;
+  // Takes lines for the operator's log; on the thread that calls the back end. Null: nobody reads them.
+  std::function<void(const std::string&)> say = nullptr;
 };
 
 std::unique_ptr<Backend> MakeReferenceBackend(const BackendOptions& options);

@@ -87,6 +87,7 @@ absl::StatusOr<Tensors> Cell::BackwardInput(MicroBatchId id, Tensors output_grad
 absl::Status Cell::BackwardWeight(MicroBatchId id) {
   State::MicroBatch micro_batch =
       std::exchange(state_->Find(id, Life::kInputDone), State::MicroBatch());
+  const CallsOfLists calls(*state_->backend);
   for (size_t i = state_->layers.size(); i-- > 0;) {
     const absl::Status status =
         state_->layers[i].runner->BackwardWeight(std::move(micro_batch.stashes[i]));
@@ -108,6 +109,7 @@ void Cell::DropAllMicroBatches() {
 }
 
 absl::Status Cell::CommitStates() {
+  const CallsOfLists calls(*state_->backend);
   for (size_t i = 0; i < state_->layers.size(); ++i) {
     const PlacedLayer& layer = state_->layers[i];
     RETURN_IF_ERROR(Annotate(

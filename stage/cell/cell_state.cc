@@ -47,6 +47,7 @@ Tensors Cell::State::Collect(const std::vector<size_t>& at, const Tensors& table
 
 absl::Status Cell::State::Run(Tensors* table, const ForwardContext& context,
                               std::vector<Stash>* stashes) {
+  const CallsOfLists calls(*backend);
   if (stashes != nullptr) stashes->assign(layers.size(), Stash());
   for (size_t i = 0; i < layers.size(); ++i) {
     const PlacedLayer& layer = layers[i];

@@ -82,6 +82,7 @@ struct Cell::State {
   template <typename RunLayer>
   absl::StatusOr<Tensors> RunBack(const char* phase, Tensors gradients,
                                   const ForwardContext& context, RunLayer run) {
+    const CallsOfLists calls(*backend);
     Tensors table;
     Place(received_gradients, std::move(gradients), &table);
     for (size_t i = layers.size(); i-- > 0;) {

@@ -77,6 +77,9 @@ class Allocator {
   // Asked, on the thread that allocates and under no lock, before an allocation is refused: true if
   // something was let go of and it is worth a second try. Set before the first allocation.
   virtual void SetRelief(std::function<bool()>) {}
+  // Called, on the thread that asks and under no lock, before cached memory may go back to where it came from: work that is
+  // going to use it has to be queued by then. Set before the first allocation.
+  virtual void SetBeforeRelease(std::function<void()>) {}
 };
 
 // Host memory; limit_bytes 0 means none.

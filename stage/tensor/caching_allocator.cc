@@ -1,6 +1,7 @@
 #include "stage/tensor/caching_allocator.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <utility>
@@ -15,8 +16,8 @@ namespace {
 // Accounting and the cache, shared by the allocator and its living buffers.
 class MemoryPool {
  public:
-  MemoryPool(std::shared_ptr<MemorySource> source, int64_t limit_bytes)
-      : source_(std::move(source)) {
+  MemoryPool(std::shared_ptr<MemorySource> source, int64_t limit_bytes, Reuse reuse)
+      : source_(std::move(source)), reuse_(reuse) {
     use_.limit = limit_bytes;
   }
 
@@ -37,10 +38,17 @@ class MemoryPool {
           absl::StrCat("memory for ", MemoryKindName(kind), ": ", source_->Refusal(), " ", rounded,
                        " bytes with ", use_.total_current, " in use", source_->Explain(use_)));
     }
-    use_.current[k] += rounded;
-    use_.total_current += rounded;
-    use_.peak[k] = std::max(use_.peak[k], use_.current[k]);
-    use_.total_peak = std::max(use_.total_peak, use_.total_current);
+    CountLocked(rounded, k);
+    return data;
+  }
+
+  // Null where nothing is to be had without giving something back.
+  std::byte* TakeWithoutRelease(int64_t rounded, MemoryKind kind) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (use_.limit > 0 && use_.total_current + rounded > use_.limit) return nullptr;
+    std::byte* data = TakeCached(rounded);
+    if (data == nullptr && Fits(rounded)) data = source_->Take(rounded);
+    if (data != nullptr) CountLocked(rounded, static_cast<int>(kind));
     return data;
   }
 
@@ -48,7 +56,9 @@ class MemoryPool {
     std::lock_guard<std::mutex> lock(mutex_);
     use_.current[static_cast<int>(kind)] -= rounded;
     use_.total_current -= rounded;
-    cache_[rounded].push_back(data);
+    std::vector<std::byte*>& list = cache_[rounded];
+    list.push_back(data);
+    if (reuse_ == Reuse::kLowest) std::push_heap(list.begin(), list.end(), std::greater<>());
     use_.cached += rounded;
   }
 
@@ -72,17 +82,28 @@ class MemoryPool {
   std::byte* TakeCached(int64_t rounded) {
     auto found = cache_.find(rounded);
     if (found == cache_.end() || found->second.empty()) return nullptr;
-    std::byte* data = found->second.back();
-    found->second.pop_back();
+    std::vector<std::byte*>& list = found->second;
+    if (reuse_ == Reuse::kLowest) std::pop_heap(list.begin(), list.end(), std::greater<>());
+    std::byte* data = list.back();
+    list.pop_back();
     use_.cached -= rounded;
     return data;
   }
 
+  void CountLocked(int64_t rounded, int k) {
+    use_.current[k] += rounded;
+    use_.total_current += rounded;
+    use_.peak[k] = std::max(use_.peak[k], use_.current[k]);
+    use_.total_peak = std::max(use_.total_peak, use_.total_current);
+  }
+
   // Held and cached bytes together must fit the limit; other sizes make room.
+  bool Fits(int64_t rounded) const {
+    return use_.limit == 0 || use_.total_current + use_.cached + rounded <= use_.limit;
+  }
+
   std::byte* TakeFresh(int64_t rounded) {
-    if (use_.limit > 0 && use_.total_current + use_.cached + rounded > use_.limit) {
-      ReleaseCachedLocked();
-    }
+    if (!Fits(rounded)) ReleaseCachedLocked();
     std::byte* data = source_->Take(rounded);
     if (data == nullptr) {
       ReleaseCachedLocked();
@@ -100,9 +121,10 @@ class MemoryPool {
   }
 
   const std::shared_ptr<MemorySource> source_;
+  const Reuse reuse_;
   mutable std::mutex mutex_;  // guards what follows
   MemoryUse use_;
-  std::map<int64_t, std::vector<std::byte*>> cache_;
+  std::map<int64_t, std::vector<std::byte*>> cache_;  // heaps where the lowest address is reused
 };
 
 class PooledBuffer final : public Buffer {
@@ -118,8 +140,10 @@ class PooledBuffer final : public Buffer {
 
 class CachingAllocator final : public Allocator {
  public:
-  CachingAllocator(std::shared_ptr<MemorySource> source, int64_t limit_bytes, int64_t alignment)
-      : alignment_(alignment), pool_(std::make_shared<MemoryPool>(std::move(source), limit_bytes)) {
+  CachingAllocator(std::shared_ptr<MemorySource> source, int64_t limit_bytes, int64_t alignment,
+                   Reuse reuse)
+      : alignment_(alignment),
+        pool_(std::make_shared<MemoryPool>(std::move(source), limit_bytes, reuse)) {
     CHECK(alignment > 0 && (alignment & (alignment - 1)) == 0) << alignment;
   }
 
@@ -127,6 +151,12 @@ class CachingAllocator final : public Allocator {
     CHECK_GE(bytes, 0) << "a size";
     const int64_t rounded =
         std::max(alignment_, (bytes + alignment_ - 1) / alignment_ * alignment_);
+    if (before_release_) {
+      if (std::byte* const data = pool_->TakeWithoutRelease(rounded, kind)) {
+        return std::shared_ptr<Buffer>(std::make_shared<PooledBuffer>(pool_, data, rounded, kind));
+      }
+      before_release_();
+    }
     absl::StatusOr<std::byte*> data = pool_->Take(rounded, kind);
     if (!data.ok() && relief_ && relief_()) data = pool_->Take(rounded, kind);
     if (!data.ok()) return data.status();
@@ -134,13 +164,18 @@ class CachingAllocator final : public Allocator {
   }
   MemoryUse Use() const override { return pool_->Use(); }
   void ResetPeak() override { pool_->ResetPeak(); }
-  void ReleaseCached() override { pool_->ReleaseCached(); }
+  void ReleaseCached() override {
+    if (before_release_) before_release_();
+    pool_->ReleaseCached();
+  }
   void SetRelief(std::function<bool()> relief) override { relief_ = std::move(relief); }
+  void SetBeforeRelease(std::function<void()> call) override { before_release_ = std::move(call); }
 
  private:
   const int64_t alignment_;
   const std::shared_ptr<MemoryPool> pool_;  // buffers keep it alive
   std::function<bool()> relief_;
+  std::function<void()> before_release_;
 };
 
 }  // namespace
@@ -152,8 +187,9 @@ const char* MemoryKindName(MemoryKind kind) {
 }
 
 std::unique_ptr<Allocator> MakeCachingAllocator(std::shared_ptr<MemorySource> source,
-                                                int64_t limit_bytes, int64_t alignment) {
-  return std::make_unique<CachingAllocator>(std::move(source), limit_bytes, alignment);
+                                                int64_t limit_bytes, int64_t alignment,
+                                                Reuse reuse) {
+  return std::make_unique<CachingAllocator>(std::move(source), limit_bytes, alignment, reuse);
 }
 
 }  // namespace stagecoach

@@ -26,9 +26,17 @@ class MemorySource {
   virtual std::string Explain(const MemoryUse& use) const = 0;
 };
 
+// Which of several cached pieces of a size is handed out.
+enum class Reuse {
+  kLast,    // the one that came back last: it is the likeliest to be in a processor's caches
+  kLowest,  // the one at the lowest address: who asks for the same in every step gets the same addresses, whatever the order
+            // in which they came back
+};
+
 // limit_bytes 0: none. alignment: a power of two that the source's memory has.
 std::unique_ptr<Allocator> MakeCachingAllocator(std::shared_ptr<MemorySource> source,
-                                                int64_t limit_bytes, int64_t alignment);
+                                                int64_t limit_bytes, int64_t alignment,
+                                                Reuse reuse = Reuse::kLast);
 
 }  // namespace stagecoach
 

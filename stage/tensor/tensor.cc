@@ -14,6 +14,11 @@ class BufferView final : public Buffer {
   const std::shared_ptr<Buffer> whole_;
 };
 
+class UnownedBuffer final : public Buffer {
+ public:
+  UnownedBuffer(std::byte* data, int64_t bytes) : Buffer(data, bytes) {}
+};
+
 }  // namespace
 
 Tensor::Tensor(std::shared_ptr<Buffer> buffer, DType dtype, Shape shape)
@@ -61,6 +66,14 @@ absl::StatusOr<Tensor> MakePaddedTensor(Allocator& allocator, MemoryKind kind, D
       allocator.Allocate(shape[0] * row_stride * DTypeSize(dtype), kind);
   if (!buffer.ok()) return buffer.status();
   Tensor tensor(*std::move(buffer), dtype, std::move(shape));
+  tensor.row_stride_ = row_stride;
+  return tensor;
+}
+
+Tensor UnownedTensor(std::byte* data, DType dtype, Shape shape, int64_t row_stride) {
+  const int64_t elements = row_stride == 0 ? shape.elements() : shape[0] * row_stride;
+  Tensor tensor(std::make_shared<UnownedBuffer>(data, elements * DTypeSize(dtype)), dtype,
+                std::move(shape));
   tensor.row_stride_ = row_stride;
   return tensor;
 }

@@ -65,6 +65,7 @@ class Tensor {
  private:
   friend absl::StatusOr<Tensor> MakePaddedTensor(Allocator& allocator, MemoryKind kind, DType dtype,
                                                  Shape shape, int64_t row_stride);
+  friend Tensor UnownedTensor(std::byte* data, DType dtype, Shape shape, int64_t row_stride);
   void CheckType(size_t element_size) const;
   void CheckDense() const { CHECK(!padded()) << shape_.ToString() << " has padded rows"; }
 
@@ -82,6 +83,9 @@ absl::StatusOr<Tensor> MakeTensor(Allocator& allocator, MemoryKind kind, DType d
 // dense.
 absl::StatusOr<Tensor> MakePaddedTensor(Allocator& allocator, MemoryKind kind, DType dtype,
                                         Shape shape, int64_t row_stride);
+// A handle that keeps no memory, for whoever knows that it is there as long as the handle is used. Its buffer is no other
+// tensor's. row_stride 0: dense.
+Tensor UnownedTensor(std::byte* data, DType dtype, Shape shape, int64_t row_stride);
 
 }  // namespace stagecoach
 

@@ -106,5 +106,24 @@ TEST(Tensor, ASliceIsAViewThatKeepsTheWhole) {
   EXPECT_EQ(allocator->Use().total_current, 64) << "the view holds it";
 }
 
+TEST(Tensor, AnUnownedOneIsTheSameArrayAndKeepsNothing) {
+  const auto allocator = MakeHostAllocator(0);
+  const Tensor padded =
+      *MakePaddedTensor(*allocator, MemoryKind::kActivations, DType::kF32, {2, 3}, 4);
+  const Tensor dense = *MakeTensor(*allocator, MemoryKind::kActivations, DType::kBF16, {2, 3});
+  for (const Tensor& tensor : {padded, dense}) {
+    const long held = tensor.buffer().use_count();
+    const Tensor same = UnownedTensor(tensor.rows_raw(), tensor.dtype(), tensor.shape(),
+                                      tensor.padded() ? tensor.row_stride() : 0);
+    EXPECT_EQ(tensor.buffer().use_count(), held);
+    EXPECT_EQ(same.rows_raw(), tensor.rows_raw());
+    EXPECT_EQ(same.shape(), tensor.shape());
+    EXPECT_EQ(same.dtype(), tensor.dtype());
+    EXPECT_EQ(same.padded(), tensor.padded());
+    EXPECT_EQ(same.row_stride(), tensor.row_stride());
+    EXPECT_NE(same.buffer(), tensor.buffer());
+  }
+}
+
 }  // namespace
 }  // namespace stagecoach

@@ -14,7 +14,8 @@ import unittest
 TOOLS = pathlib.Path(__file__).resolve().parent.parent.parent / "tools"
 sys.path.insert(0, str(TOOLS))
 sys.dont_write_bytecode = True
-from gpu_report import arithmetic, budget, clocks, correctness, jobs, machine, memory, report, runs, shards  # noqa: E402
+from gpu_report import arithmetic, budget, clocks, correctness, graphs, jobs, machine, memory  # noqa: E402
+from gpu_report import report, runs, shards  # noqa: E402
 from gpu_report import speed, table  # noqa: E402
 
 
@@ -462,6 +463,68 @@ class MemoryTest(unittest.TestCase):
         self.assertEqual((naive["training"]["micro_batches"], naive["pipeline"]["rematerialization"]), (1, "never"))
         self.assertEqual((pipelined["training"]["micro_batches"], pipelined["pipeline"]["rematerialization"]),
                          (32, "always"))
+
+
+class GraphsTest(unittest.TestCase):
+    LINE = ("[2026-01-01] [info] CUDA graphs: {} captured, launched for {} lists of calls; 9 lists call by call, 1 refused\n")
+
+    def run_of(self, digest, seconds):
+        return digest, [{"event": "step", "step": step, "step_seconds": seconds} for step in range(1, 9)]
+
+    def test_the_lines_of_all_stages_are_summed(self):
+        with tempfile.TemporaryDirectory() as name:
+            logs = pathlib.Path(name, "logs")
+            logs.mkdir()
+            (logs / "stage-0.log").write_text("loaded\n" + self.LINE.format(12, 340))
+            (logs / "stage-1.log").write_text(self.LINE.format(8, 60))
+            (logs / "coordinator.log").write_text(self.LINE.format(1000, 1000))
+            found = runs.Run.said(types.SimpleNamespace(state=pathlib.Path(name)), graphs.SAID)
+        self.assertEqual(graphs.count_lists(found), {"captured": 20, "by_graph": 400, "call_by_call": 18, "refused": 2})
+
+    def test_speed_is_compared_where_the_bits_are_equal(self):
+        values = {"by_graph": 5}
+        graphs.compare(values, self.run_of("sha256:ab", 0.2), self.run_of("sha256:ab", 0.1))
+        self.assertEqual(values["gain"], 2)
+        self.assertEqual(values["without"], graphs.BATCH * graphs.CONTEXT / 0.2)
+
+    def test_other_bits_and_no_graph_at_all_are_mistakes(self):
+        with self.assertRaisesRegex(budget.Failed, "ab without graphs, cd with them"):
+            graphs.compare({"by_graph": 5}, self.run_of("sha256:ab", 0.2), self.run_of("sha256:cd", 0.2))
+        for by_graph in ({}, {"by_graph": 0}):
+            with self.assertRaisesRegex(budget.Failed, "no list of calls became a graph"):
+                graphs.compare(by_graph, self.run_of("sha256:ab", 0.2), self.run_of("sha256:ab", 0.2))
+
+    def test_the_job_differs_by_a_variable_alone(self):
+        asked = []
+
+        class Run:
+            events = self.run_of("", 0.1)[1]
+
+            def __enter__(self):
+                return self
+
+            def __exit__(self, *_):
+                pass
+
+            def finish(self, seconds):
+                pass
+
+            def digest(self):
+                return "sha256:ab"
+
+            def said(self, pattern):
+                return [("4", "100", "2", "0")]
+
+        def start(spec, stages, variables):
+            asked.append((json.dumps(spec), stages, variables[graphs.VARIABLE]))
+            return Run()
+        section = table.Section("graphs", budget=budget.Budget(100), say=lambda line: None)
+        place = types.SimpleNamespace(start=start, folder=".")
+        card = types.SimpleNamespace(on_card=True, need_bfloat16=lambda folder: None)
+        graphs.check_graphs(section, card, place)
+        self.assertEqual({row["outcome"] for row in section.rows}, {"passed"})
+        self.assertEqual([variable for _, _, variable in asked], ["0", "1"] * 3)
+        self.assertEqual(asked[0][:2], asked[1][:2])
 
 
 class TableTest(unittest.TestCase):

@@ -60,8 +60,8 @@ class Workplace:
         """Bytes of the largest stage."""
         return max(sum(memory.values()) for memory in self.plan(spec, stages))
 
-    def start(self, spec, stages=1, device=None, prefix=()):
-        return Run(self, spec, stages, device or self.machine.device, prefix)
+    def start(self, spec, stages=1, device=None, prefix=(), variables=None):
+        return Run(self, spec, stages, device or self.machine.device, prefix, variables)
 
     def train(self, spec, stages, seconds, device=None):
         """A whole job: (digest, losses by step, events). Failed if it does not succeed in time."""
@@ -106,10 +106,11 @@ def alive(pid):
 class Run:
     """`stagecoach local`. Used with `with`: nothing is left running behind it."""
 
-    def __init__(self, place, spec, stages, device, prefix=()):
+    def __init__(self, place, spec, stages, device, prefix=(), variables=None):
         self.state = place.new_folder()
         self.stages, self.events, self.errors = stages, [], ""
-        self._cli, self._env = place.machine.program("stagecoach"), place.machine.env
+        self._cli = place.machine.program("stagecoach")
+        self._env = {**(place.machine.env or os.environ), **(variables or {})}  # its stages inherit them
         self._command = [str(part) for part in (
             *prefix, self._cli, "local", "--stages", stages, "--device", device, "--state-dir", self.state, "-o", "ndjson",
             place.write(spec))]
@@ -194,6 +195,13 @@ class Run:
             lines = [line for line in log.read_text(errors="replace").splitlines() if re.search("error|warn", line, re.I)]
             text += f" [{log.stem}] {end_of(lines[-1], 300)}" if lines else ""
         return text
+
+    def said(self, pattern):
+        """The matches in what the stages logged, by stage."""
+        found = []
+        for log in sorted((self.state / "logs").glob("stage-*.log")):
+            found += re.findall(pattern, log.read_text(errors="replace"))
+        return found
 
     def digest(self):
         final = self.events[-1] if self.events else {}

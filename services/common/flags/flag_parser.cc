@@ -53,8 +53,10 @@ void FlagParser::Texts(const std::string& flag, std::vector<std::string>* target
   state_->app.add_option(flag, *target, help);
 }
 
-void FlagParser::Switch(const std::string& flag, bool* target, const std::string& help) {
-  state_->app.add_flag(flag, *target, help);
+void FlagParser::Switch(const std::string& flag, bool* target, const std::string& help,
+                        const std::string& environment) {
+  CLI::Option* const option = state_->app.add_flag(flag, *target, help);
+  if (!environment.empty()) option->envname(environment);
 }
 
 void FlagParser::Number(const std::string& flag, int* target, const std::string& help, int lowest,

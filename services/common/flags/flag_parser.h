@@ -26,7 +26,8 @@ class FlagParser {
   void OneOf(const std::string& flag, std::string* target, const std::string& help,
              const std::vector<std::string>& choices);
   void Texts(const std::string& flag, std::vector<std::string>* target, const std::string& help);
-  void Switch(const std::string& flag, bool* target, const std::string& help);
+  void Switch(const std::string& flag, bool* target, const std::string& help,
+              const std::string& environment = "");
   // Values in [lowest, highest].
   void Number(const std::string& flag, int* target, const std::string& help, int lowest,
               int highest);

@@ -28,7 +28,7 @@ std::optional<int> Parse(std::vector<const char*> words, Options* options) {
   parser.Text("--address", &options->from_environment, "where", "FLAG_PARSER_TEST_ADDRESS");
   parser.OneOf("--color", &options->color, "how it looks", {"red", "green"});
   parser.Texts("--host", &options->hosts, "repeatable");
-  parser.Switch("--loud", &options->loud, "or not");
+  parser.Switch("--loud", &options->loud, "or not", "FLAG_PARSER_TEST_LOUD");
   parser.Number("--threads", &options->threads, "how many", 1, 8);
   parser.Number("--bytes", &options->bytes, "how much", 0, int64_t{1} << 40);
   parser.Number("--seconds", &options->seconds, "how long", 0.5, 60.0);
@@ -61,6 +61,15 @@ TEST(FlagParser, ReadsTheEnvironmentWhereTheFlagIsMissing) {
   EXPECT_EQ(Parse({"--address=here:2"}, &options), std::nullopt);
   EXPECT_EQ(options.from_environment, "here:2");
   unsetenv("FLAG_PARSER_TEST_ADDRESS");
+  EXPECT_FALSE(options.loud);
+  for (const auto& [value, loud] :
+       {std::pair("1", true), {"true", true}, {"0", false}, {"", false}}) {
+    setenv("FLAG_PARSER_TEST_LOUD", value, 1);
+    Options switched;
+    EXPECT_EQ(Parse({}, &switched), std::nullopt);
+    EXPECT_EQ(switched.loud, loud) << value;
+  }
+  unsetenv("FLAG_PARSER_TEST_LOUD");
 }
 
 TEST(FlagParser, RefusesWhatIsNoNumber) {

@@ -23,7 +23,35 @@ CudaBackend::CudaBackend(std::unique_ptr<CudaContext> context,
       pool_(cudnn::OpenPoolGraphs(context_->stream(), context_->compute_capability()),
             {context_->workspace(), static_cast<int64_t>(context_->workspace_bytes())}) {}
 
-CudaBackend::~CudaBackend() { context_->Synchronize().IgnoreError(); }
+CudaBackend::~CudaBackend() {
+  Settle();
+  context_->Synchronize().IgnoreError();
+  context_->allocator().SetBeforeRelease(nullptr);
+}
+
+void CudaBackend::QueueCalls(std::function<void(const std::string&)> say) {
+  calls_ = std::make_unique<CallQueue>(
+      CallQueue::Parts{.api = graphs_.get(),
+                       .stream = context_->stream(),
+                       .fault = &fault(),
+                       .make_current = [this] { context_->MakeCurrent(); },
+                       .launched = [this](int calls) { context_->progress().Operations(calls); },
+                       .say =
+                           [say = std::move(say)](const std::string& line) {
+                             if (say) say(line);
+                           }});
+  QueueCallsIn(calls_.get());
+  context_->allocator().SetBeforeRelease([this] { calls_->ForgetGraphs(); });
+}
+
+void CudaBackend::Settle() {
+  context_->MakeCurrent();
+  if (calls_ != nullptr) calls_->Settle();
+}
+
+void CudaBackend::NoteRoom(int64_t taken_before) {
+  if (calls_ != nullptr && attention_.rooms_taken() > taken_before) calls_->TakesMemory();
+}
 
 std::string CudaBackend::fingerprint() const {
   constexpr size_t kDigits = 12;
@@ -42,7 +70,9 @@ absl::StatusOr<AttentionWay> CudaBackend::WayOfAttention(const AttentionShape& s
 absl::StatusOr<bool> CudaBackend::AttendByLibrary(const AttentionForwardArgs& args) {
   Begin();
   if (!context_->ok()) return true;
+  const int64_t rooms = attention_.rooms_taken();
   ASSIGN_OR_RETURN(const bool attended, attention_.Forward(args));
+  NoteRoom(rooms);
   attended_by_library_ |= attended;
   return attended;
 }
@@ -50,7 +80,9 @@ absl::StatusOr<bool> CudaBackend::AttendByLibrary(const AttentionForwardArgs& ar
 absl::StatusOr<bool> CudaBackend::AttendByLibrary(const AttentionBackwardArgs& args) {
   Begin();
   if (!context_->ok()) return true;
+  const int64_t rooms = attention_.rooms_taken();
   ASSIGN_OR_RETURN(const bool attended, attention_.Backward(args));
+  NoteRoom(rooms);
   attended_by_library_ |= attended;
   return attended;
 }
@@ -77,9 +109,10 @@ std::vector<std::string> CudaBackend::TakeWays() {
   return ways;
 }
 
+// A capture has no place for progress: what its events would say is not asked, and asking would end it.
 cudaStream_t CudaBackend::Begin() {
-  context_->MakeCurrent();
-  context_->progress().Operation();
+  Settle();
+  if (calls_ == nullptr || !calls_->capturing()) context_->progress().Operation();
   return context_->stream();
 }
 
@@ -120,7 +153,7 @@ void CudaBackend::CopyToHost(const Tensor& source, std::span<std::byte> target) 
 }
 
 absl::StatusOr<uint64_t> CudaBackend::CopyToLink(const Tensor& source, const Tensor& target) {
-  context_->MakeCurrent();
+  Settle();
   return context_->staging().ToLink(source, target);
 }
 
@@ -130,7 +163,7 @@ absl::StatusOr<bool> CudaBackend::LinkCopyDone(uint64_t copy) {
 }
 
 absl::StatusOr<Tensor> CudaBackend::CopyFromLink(const Tensor& source) {
-  context_->MakeCurrent();
+  Settle();
   return context_->staging().FromLink(source);
 }
 
@@ -139,18 +172,18 @@ void CudaBackend::OnLinkCopyDone(std::function<void()> wake) {
 }
 
 void CudaBackend::EndLinkCopies() {
-  context_->MakeCurrent();
+  Settle();
   context_->staging().End();
 }
 
 bool CudaBackend::MarkTime() {
-  context_->MakeCurrent();
+  Settle();
   context_->clock().Mark();
   return true;
 }
 
 std::vector<int64_t> CudaBackend::TakeTimes() {
-  context_->MakeCurrent();
+  Settle();
   return context_->clock().Take();
 }
 
@@ -160,7 +193,7 @@ void CudaBackend::TellProgress() {
 }
 
 absl::Status CudaBackend::Synchronize() {
-  context_->MakeCurrent();
+  Settle();
   return context_->Synchronize();
 }
 
@@ -180,12 +213,16 @@ absl::StatusOr<std::shared_ptr<const cuda::MatmulTable>> TableFor(const std::str
 
 absl::StatusOr<std::unique_ptr<Backend>> MakeCudaBackend(const BackendOptions& options,
                                                          int ordinal) {
-  ASSIGN_OR_RETURN(auto context, CudaContext::Open(ordinal, options.memory_limit_bytes));
+  ASSIGN_OR_RETURN(auto context,
+                   CudaContext::Open(ordinal, options.memory_limit_bytes,
+                                     options.cuda_graphs ? Reuse::kLowest : Reuse::kLast));
   std::shared_ptr<const cuda::MatmulTable> table;
   if (!options.matmul_table.empty()) {
     ASSIGN_OR_RETURN(table, Annotate(TableFor(options.matmul_table, *context), "--matmul-table"));
   }
-  return std::make_unique<cuda::CudaBackend>(std::move(context), std::move(table));
+  auto backend = std::make_unique<cuda::CudaBackend>(std::move(context), std::move(table));
+  if (options.cuda_graphs) backend->QueueCalls(options.say);
+  return backend;
 }
 
 cuda::MatmulTrials* MatmulTrialsOf(Backend& backend) {

@@ -5,12 +5,14 @@
 #ifndef STAGECOACH_STAGE_BACKENDS_CUDA_CUDA_BACKEND_H_
 #define STAGECOACH_STAGE_BACKENDS_CUDA_CUDA_BACKEND_H_
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "stage/backends/cuda/cuda_context.h"
+#include "stage/backends/cuda/cuda_graph_api.h"
 #include "stage/backends/cuda/cudnn/attention/fused_attention.h"
 #include "stage/backends/cuda/cudnn/convolution/library_convolution.h"
 #include "stage/backends/cuda/cudnn/pool/library_pool.h"
@@ -45,6 +47,8 @@ class CudaBackend final : public KernelBackend {
   bool MarkTime() override;
   std::vector<int64_t> TakeTimes() override;
   MatmulTrials& trials() { return matmul_; }
+  // Before the first Prepare: calls of lists become CUDA graphs. The context's memory is best reused from the lowest address.
+  void QueueCalls(std::function<void(const std::string&)> say);
 
  protected:
   cudaStream_t Begin() override;
@@ -58,7 +62,13 @@ class CudaBackend final : public KernelBackend {
   absl::StatusOr<bool> AverageByLibrary(const AveragePoolArgs& args) override;
 
  private:
+  // For what is queued past Begin(): the card is current, and calls that are kept are launched.
+  void Settle();
+  void NoteRoom(int64_t taken_before);
+
   const std::unique_ptr<CudaContext> context_;
+  const std::unique_ptr<GraphApi> graphs_ = MakeCudaGraphApi();
+  std::unique_ptr<CallQueue> calls_;  // null: calls run when they come
   Matmul matmul_;
   cudnn::FusedAttention attention_;
   cudnn::LibraryConvolution convolution_;

@@ -22,12 +22,12 @@ constexpr int kKernelsVersion = 3;
 }  // namespace
 
 struct CudaContext::State {
-  State(int device, int64_t memory_limit_bytes)
+  State(int device, int64_t memory_limit_bytes, Reuse reuse)
       : ordinal(device),
         limit_bytes(memory_limit_bytes),
         api(MakeCudaDeviceApi()),
         fault(std::make_shared<DeviceFault>(api, device)),
-        device_memory(MakeDeviceAllocator(api, device, memory_limit_bytes, fault)),
+        device_memory(MakeDeviceAllocator(api, device, memory_limit_bytes, fault, reuse)),
         pinned_memory(MakePinnedAllocator(api, device, fault)) {}
 
   ~State() {
@@ -88,8 +88,9 @@ absl::Status CudaContext::State::Open() {
 }
 
 absl::StatusOr<std::unique_ptr<CudaContext>> CudaContext::Open(int ordinal,
-                                                               int64_t memory_limit_bytes) {
-  auto state = std::make_unique<State>(ordinal, memory_limit_bytes);
+                                                               int64_t memory_limit_bytes,
+                                                               Reuse reuse) {
+  auto state = std::make_unique<State>(ordinal, memory_limit_bytes, reuse);
   RETURN_IF_ERROR(state->Open());
   return std::unique_ptr<CudaContext>(new CudaContext(std::move(state)));
 }

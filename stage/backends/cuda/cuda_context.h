@@ -27,14 +27,15 @@
 #include "stage/backends/device/device_clock.h"
 #include "stage/backends/device/device_progress.h"
 #include "stage/backends/device/link_staging.h"
-#include "stage/tensor/allocator.h"
+#include "stage/tensor/caching_allocator.h"
 
 namespace stagecoach {
 
 class CudaContext {
  public:
-  // memory_limit_bytes 0: what the card has. The limit covers the workspace as well.
-  static absl::StatusOr<std::unique_ptr<CudaContext>> Open(int ordinal, int64_t memory_limit_bytes);
+  // memory_limit_bytes 0: what the card has. The limit covers the workspace as well. reuse: of the card's memory.
+  static absl::StatusOr<std::unique_ptr<CudaContext>> Open(int ordinal, int64_t memory_limit_bytes,
+                                                           Reuse reuse = Reuse::kLast);
   CudaContext(const CudaContext&) = delete;
   CudaContext& operator=(const CudaContext&) = delete;
   ~CudaContext();  // waits for what is queued

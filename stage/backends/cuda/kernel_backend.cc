@@ -1,6 +1,10 @@
 #include "stage/backends/cuda/kernel_backend.h"
 
+#include <utility>
+
 #include "base/check.h"
+#include "base/status.h"
+#include "stage/backends/cuda/drawing_calls.h"
 #include "stage/backends/cuda/element_types.h"
 #include "stage/backends/cuda/kernel_list.h"
 #include "stage/backends/cuda/kernels.h"
@@ -13,7 +17,23 @@ const KernelTable<KernelBackend>& Kernels() {
 
 absl::StatusOr<Kernel> KernelBackend::Prepare(const Call& call, const CallTypes& types,
                                               DType activation) {
-  return Kernels().Prepare(*this, call, types, activation);
+  ASSIGN_OR_RETURN(Kernel kernel, Kernels().Prepare(*this, call, types, activation));
+  if (queue_ == nullptr) return kernel;
+  return queue_->Wrap(std::move(kernel), call.operation, Draws(call, types));
+}
+
+void KernelBackend::BeginCalls() {
+  if (queue_ != nullptr) queue_->BeginCalls();
+}
+
+void KernelBackend::EndCalls() {
+  if (queue_ != nullptr) queue_->EndCalls();
+}
+
+// Products in another type are other launches.
+void KernelBackend::SetPrecision(Precision precision) {
+  if (queue_ != nullptr) queue_->Forget();
+  precision_ = precision;
 }
 
 Precision KernelBackend::PrecisionOf(DType type) const {

@@ -20,6 +20,7 @@
 #include "stage/backends/cuda/cudnn/pool/pool_operands.h"
 #include "stage/backends/cuda/matmul_plans.h"
 #include "stage/backends/cuda/stream_types.h"
+#include "stage/backends/device/call_queue.h"
 #include "stage/backends/device/device_error.h"
 
 namespace stagecoach::cuda {
@@ -28,12 +29,14 @@ class KernelBackend : public Backend {
  public:
   explicit KernelBackend(std::shared_ptr<DeviceFault> fault) : fault_(std::move(fault)) {}
 
-  void SetPrecision(Precision precision) override { precision_ = precision; }
+  void SetPrecision(Precision precision) override;
   int64_t LogitsStride(int64_t columns, DType dtype) const override {
     return PaddedColumns(columns, dtype);
   }
   absl::StatusOr<Kernel> Prepare(const Call& call, const CallTypes& types,
                                  DType activation) override;
+  void BeginCalls() override;
+  void EndCalls() override;
   void Fill(const Tensor& tensor, float value) override;
   void Sgd(const SgdArgs& args) override { SgdAll({&args, 1}); }
   void AdamW(const AdamWArgs& args) override { AdamWAll({&args, 1}); }
@@ -88,6 +91,10 @@ class KernelBackend : public Backend {
 
  protected:
   DeviceFault& fault() const { return *fault_; }
+  // Before the first Prepare: calls go through the queue, which the derived class owns. It settles the queue in Begin() and in
+  // everything else that reaches the card past it.
+  void QueueCallsIn(CallQueue* queue) { queue_ = queue; }
+  CallQueue* queue() const { return queue_; }  // null: calls run when they come
 
  private:
   // A table of tensors on the device, uploaded when it differs from the last one of its kind: the
@@ -103,6 +110,7 @@ class KernelBackend : public Backend {
 
   const std::shared_ptr<DeviceFault> fault_;
   Precision precision_ = Precision::kFloat32;
+  CallQueue* queue_ = nullptr;
   KeptTable fills_, updates_, norms_, lamb_norms_, pairs_;
 };
 

@@ -101,6 +101,7 @@ const void* KernelBackend::Upload(std::span<const std::byte> table, KeptTable* k
 }
 
 void KernelBackend::EndCell() {
+  if (queue_ != nullptr) queue_->Forget();
   for (KeptTable* kept : {&fills_, &updates_, &norms_, &lamb_norms_, &pairs_}) *kept = KeptTable{};
   fault().ForgetRefusal();
 }

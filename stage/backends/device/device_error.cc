@@ -1,5 +1,7 @@
 #include "stage/backends/device/device_error.h"
 
+#include <utility>
+
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
 
@@ -82,11 +84,32 @@ absl::Status DeviceError(const DeviceApi& api, int ordinal, int code, const char
 
 void DeviceFault::Note(int code, const char* what) {
   if (code == device_code::kSuccess) return;
+  if (KeptByTrial(absl::StrCat(what, ": ", Describe(*api_, code)))) return;
   Keep(DeviceError(*api_, ordinal_, code, what));
 }
 
 void DeviceFault::NoteStatus(const absl::Status& status, const char* what) {
-  if (!status.ok()) Keep(Annotate(status, absl::StrCat("device cuda:", ordinal_, ", ", what)));
+  if (status.ok() || KeptByTrial(absl::StrCat(what, ": ", status.message()))) return;
+  Keep(Annotate(status, absl::StrCat("device cuda:", ordinal_, ", ", what)));
+}
+
+void DeviceFault::BeginTrial() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  trying_ = std::this_thread::get_id();
+  trial_.clear();
+}
+
+std::string DeviceFault::EndTrial() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  trying_.reset();
+  return std::exchange(trial_, "");
+}
+
+bool DeviceFault::KeptByTrial(const std::string& text) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  if (trying_ != std::this_thread::get_id()) return false;
+  if (trial_.empty()) trial_ = text;
+  return true;
 }
 
 void DeviceFault::Keep(const absl::Status& error) {

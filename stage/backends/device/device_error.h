@@ -6,7 +6,9 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
+#include <thread>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -45,7 +47,13 @@ class DeviceFault {
   absl::Status lasting() const;  // the fault alone: no other job helps, only a new process
   void ForgetRefusal();
 
+  // Between the two, what this thread notes is no fault: it tries something that may fail. EndTrial gives the first of it in
+  // words, empty if there was nothing.
+  void BeginTrial();
+  std::string EndTrial();
+
  private:
+  bool KeptByTrial(const std::string& text);
   void Keep(const absl::Status& error);
 
   const std::shared_ptr<DeviceApi> api_;
@@ -53,6 +61,8 @@ class DeviceFault {
   std::atomic<bool> failed_{false};
   mutable std::mutex mutex_;  // guards the rest
   absl::Status fault_, refusal_;
+  std::optional<std::thread::id> trying_;
+  std::string trial_;  // what was noted first
 };
 
 }  // namespace stagecoach

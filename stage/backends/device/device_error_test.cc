@@ -1,5 +1,9 @@
 #include "stage/backends/device/device_error.h"
 
+#include <memory>
+#include <string>
+#include <thread>
+
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "stage/backends/device/fake_device_api.h"
@@ -78,6 +82,33 @@ TEST(DeviceFault, ARefusalOfMemoryIsForgottenAndAFaultStays) {
   fault.ForgetRefusal();
   EXPECT_FALSE(fault.ok());
   EXPECT_EQ(fault.lasting(), fault.status());
+}
+
+// What is only tried may fail; another thread's errors are errors all the same.
+TEST(DeviceFault, WhatATrialMeetsIsNoFault) {
+  DeviceFault fault(std::make_shared<FakeDeviceApi>(), 0);
+  fault.BeginTrial();
+  EXPECT_EQ(fault.EndTrial(), "");
+  fault.BeginTrial();
+  fault.Note(FakeDeviceApi::kIllegalAddress, "linear");
+  fault.NoteStatus(absl::ResourceExhaustedError("no workspace"), "attention");
+  EXPECT_TRUE(fault.ok());
+  EXPECT_EQ(fault.EndTrial(), "linear: cudaErrorIllegalAddress: text of 700");
+  EXPECT_TRUE(fault.status().ok());
+
+  fault.BeginTrial();
+  std::thread([&] { fault.Note(FakeDeviceApi::kIllegalAddress, "freeing memory"); }).join();
+  EXPECT_EQ(fault.EndTrial(), "");
+  EXPECT_THAT(std::string(fault.lasting().message()), HasSubstr("freeing memory"));
+}
+
+TEST(DeviceFault, IsAsEverBehindATrial) {
+  DeviceFault fault(std::make_shared<FakeDeviceApi>(), 0);
+  fault.BeginTrial();
+  fault.Note(FakeDeviceApi::kIllegalAddress, "linear");
+  fault.EndTrial();
+  fault.Note(FakeDeviceApi::kIllegalAddress, "add");
+  EXPECT_THAT(std::string(fault.status().message()), HasSubstr("add: cudaErrorIllegalAddress"));
 }
 
 }  // namespace

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "stage/tensor/caching_allocator.h"
 
 namespace stagecoach {
 namespace {
@@ -115,10 +114,10 @@ absl::Status CheckMemoryLimit(DeviceApi& api, int ordinal, int64_t limit_bytes) 
 
 std::unique_ptr<Allocator> MakeDeviceAllocator(std::shared_ptr<DeviceApi> api, int ordinal,
                                                int64_t limit_bytes,
-                                               std::shared_ptr<DeviceFault> fault) {
+                                               std::shared_ptr<DeviceFault> fault, Reuse reuse) {
   return MakeCachingAllocator(
       std::make_shared<DeviceMemory>(std::move(api), ordinal, std::move(fault)), limit_bytes,
-      kDeviceGranule);
+      kDeviceGranule, reuse);
 }
 
 std::unique_ptr<Allocator> MakePinnedAllocator(std::shared_ptr<DeviceApi> api, int ordinal,

@@ -13,7 +13,7 @@
 #include <memory>
 
 #include "stage/backends/device/device_error.h"
-#include "stage/tensor/allocator.h"
+#include "stage/tensor/caching_allocator.h"
 
 namespace stagecoach {
 
@@ -25,7 +25,8 @@ absl::Status CheckMemoryLimit(DeviceApi& api, int ordinal, int64_t limit_bytes);
 // limit_bytes 0: what the card has. An error other than "out of memory" is noted in `fault`.
 std::unique_ptr<Allocator> MakeDeviceAllocator(std::shared_ptr<DeviceApi> api, int ordinal,
                                                int64_t limit_bytes,
-                                               std::shared_ptr<DeviceFault> fault);
+                                               std::shared_ptr<DeviceFault> fault,
+                                               Reuse reuse = Reuse::kLast);
 std::unique_ptr<Allocator> MakePinnedAllocator(std::shared_ptr<DeviceApi> api, int ordinal,
                                                std::shared_ptr<DeviceFault> fault);
 

@@ -1,7 +1,10 @@
 #include "stage/backends/device/device_memory.h"
 
+#include <algorithm>
+#include <memory>
 #include <vector>
 
+#include "base/check.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "stage/backends/device/fake_device_api.h"
@@ -118,6 +121,52 @@ TEST_F(DeviceMemoryTest, AsksForReliefBeforeItRefuses) {
   EXPECT_TRUE(device->Allocate(2048, kActivations).ok()) << "what was held ahead must make room";
   EXPECT_FALSE(device->Allocate(8192, kActivations).ok());
   EXPECT_EQ(asked, 2) << "once for each refusal";
+}
+
+// The order in which a step lets go of its tensors is not that in which the next one asks.
+TEST(DeviceMemory, TheLowestAddressFirstGivesEveryStepTheSame) {
+  const auto api = std::make_shared<FakeDeviceApi>();
+  const auto fault = std::make_shared<DeviceFault>(api, 0);
+  const auto addresses_of_a_step = [](Allocator& memory) {
+    std::vector<std::shared_ptr<Buffer>> held;
+    std::vector<std::byte*> addresses;
+    for (int i = 0; i < 5; ++i) {
+      held.push_back(*memory.Allocate(700, MemoryKind::kActivations));
+      addresses.push_back(held.back()->data());
+    }
+    for (auto& buffer : held) buffer.reset();  // the first micro-batch first
+    return addresses;
+  };
+  const auto lowest = MakeDeviceAllocator(api, 0, 0, fault, Reuse::kLowest);
+  addresses_of_a_step(*lowest);
+  const std::vector<std::byte*> second = addresses_of_a_step(*lowest);
+  EXPECT_TRUE(std::is_sorted(second.begin(), second.end()));
+  EXPECT_EQ(addresses_of_a_step(*lowest), second);
+  const auto last = MakeDeviceAllocator(api, 0, 0, fault);
+  const std::vector<std::byte*> first = addresses_of_a_step(*last);
+  EXPECT_NE(addresses_of_a_step(*last), first);
+}
+
+TEST(DeviceMemory, SaysBeforeMemoryGoesBackAndOnlyThen) {
+  const auto api = std::make_shared<FakeDeviceApi>();
+  const auto fault = std::make_shared<DeviceFault>(api, 0);
+  const auto memory = MakeDeviceAllocator(api, 0, 4096, fault);
+  size_t blocks = 0;
+  int said = 0;
+  memory->SetBeforeRelease([&] {
+    ++said;
+    blocks = api->blocks.size();
+  });
+  for (int i = 0; i < 3; ++i) CHECK_OK(memory->Allocate(1024, MemoryKind::kActivations).status());
+  EXPECT_EQ(said, 0) << "fresh, then cached";
+  EXPECT_TRUE(memory->Allocate(3584, MemoryKind::kActivations).ok());
+  EXPECT_EQ(said, 1) << "1024 had to make room";
+  EXPECT_EQ(blocks, 1u) << "and was still there";
+  EXPECT_EQ(memory->Use().total_peak, 3584);
+  memory->ReleaseCached();
+  EXPECT_EQ(said, 2);
+  EXPECT_FALSE(memory->Allocate(8192, MemoryKind::kActivations).ok());
+  EXPECT_EQ(said, 3) << "who is asked for relief finds all queued";
 }
 
 }  // namespace

@@ -14,8 +14,9 @@ DeviceProgress::~DeviceProgress() {
   for (DeviceEvent event : spare_) api_->DestroyEvent(event);
 }
 
-void DeviceProgress::Operation() {
-  if (++operations_ < kOperationsPerEvent) return;
+void DeviceProgress::Operations(int count) {
+  operations_ += count;
+  if (operations_ < kOperationsPerEvent) return;
   operations_ = 0;
   Look();
   Mark();

@@ -29,8 +29,9 @@ class DeviceProgress {
   DeviceProgress& operator=(const DeviceProgress&) = delete;
   ~DeviceProgress();
 
-  void Operation();             // one is queued next
-  void Look();                  // ticks for what has run since the last look; does not wait
+  void Operation() { Operations(1); }  // is queued next
+  void Operations(int count);          // likewise; or were queued in one piece
+  void Look();                         // ticks for what has run since the last look; does not wait
   void Wait(const char* what);  // until the stream has run all that is queued, ticking on the way
 
  private:

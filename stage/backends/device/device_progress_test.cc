@@ -78,5 +78,17 @@ TEST_F(DeviceProgressTest, NoMemoryForAnEventIsNoErrorOfTheJob) {
   EXPECT_TRUE(fault_->ok());
 }
 
+// Many calls in one launch: there is an event behind it, and no more than that.
+TEST_F(DeviceProgressTest, AGraphOfManyOperationsTicksOnce) {
+  DeviceProgress progress(api_, stream_, fault_);
+  for (int graph = 0; graph < 3; ++graph) {
+    api_->Queue([] {}, stream_);
+    progress.Operations(5 * DeviceProgress::kOperationsPerEvent);
+  }
+  api_->RunAll();
+  progress.Look();
+  EXPECT_EQ(counter_.count(), 3u);
+}
+
 }  // namespace
 }  // namespace stagecoach

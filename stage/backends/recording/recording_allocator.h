@@ -24,6 +24,9 @@ class RecordingAllocator final : public Allocator {
   void ResetPeak() override { inner_.ResetPeak(); }
   void ReleaseCached() override { inner_.ReleaseCached(); }
   void SetRelief(std::function<bool()> relief) override { inner_.SetRelief(std::move(relief)); }
+  void SetBeforeRelease(std::function<void()> call) override {
+    inner_.SetBeforeRelease(std::move(call));
+  }
 
   // A buffer that the inner allocator gave to somebody else, as one of this allocator's.
   std::shared_ptr<Buffer> Adopt(std::shared_ptr<Buffer> buffer, int64_t bytes, MemoryKind kind);

@@ -74,6 +74,8 @@ class RecordingBackend final : public Backend {
   void EndCell() override;
   absl::Status Fault() const override { return inner_->Fault(); }
   bool MarkTime() override { return inner_->MarkTime(); }
+  void BeginCalls() override { inner_->BeginCalls(); }
+  void EndCalls() override { inner_->EndCalls(); }
   std::vector<int64_t> TakeTimes() override { return inner_->TakeTimes(); }
 
  private:

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -19,30 +20,47 @@
 #include "stage/backends/cuda/emulation/emulation.h"
 #include "stage/backends/cuda/kernel_backend.h"
 #include "stage/backends/cuda/kernels.h"
+#include "stage/backends/device/call_queue.h"
+#include "stage/backends/device/device_memory.h"
 #include "stage/backends/device/fake_device_api.h"
+#include "stage/backends/device/fake_graph_api.h"
 
 namespace stagecoach::cuda {
 
 class EmulatedBackend final : public KernelBackend {
  public:
   explicit EmulatedBackend(const BackendOptions& options, bool fuse = true)
-      : KernelBackend(std::make_shared<DeviceFault>(std::make_shared<FakeDeviceApi>(), 0)),
+      : EmulatedBackend(options, fuse,
+                        std::make_shared<DeviceFault>(std::make_shared<FakeDeviceApi>(), 0)) {}
+  EmulatedBackend(const BackendOptions& options, bool fuse, std::shared_ptr<DeviceFault> fault)
+      : KernelBackend(fault),
         fuse_(fuse),
+        fault_(std::move(fault)),
         allocator_(MakeHostAllocator(options.memory_limit_bytes)) {
     // The suite compares numbers of threads; here they stand for the order of a block's threads.
     emulation::SetOrder(options.threads == 2 ? emulation::Order::kDescending
                                              : emulation::Order::kAscending);
   }
-  ~EmulatedBackend() override { CHECK_OK(Fault()); }  // a launch that no card would take
+  // A launch that no card would take ends the test.
+  ~EmulatedBackend() override {
+    if (calls_.has_value()) calls_->Settle();
+    allocator_->SetBeforeRelease(nullptr);
+    CHECK_OK(Fault());
+  }
   std::string fingerprint() const override { return "emulated"; }
   Allocator& allocator() override { return *allocator_; }
   void CopyFromHost(std::span<const std::byte> source, const Tensor& target) override {
+    Begin();
     if (!source.empty()) std::memcpy(target.raw(), source.data(), source.size());
   }
   void CopyToHost(const Tensor& source, std::span<std::byte> target) override {
+    Begin();
     if (!target.empty()) std::memcpy(target.data(), source.raw(), target.size());
   }
-  absl::Status Synchronize() override { return fault().status(); }
+  absl::Status Synchronize() override {
+    Begin();
+    return fault().status();
+  }
   std::vector<std::string> TakeWays() override {
     if (pool_.has_value()) return pool_->TakeUsed();
     return convolution_.has_value() ? convolution_->TakeUsed() : std::vector<std::string>();
@@ -58,32 +76,60 @@ class EmulatedBackend final : public KernelBackend {
                   cudnn::LibraryPool::Workspace{MakeWorkspace(workspace_bytes), workspace_bytes});
   }
 
+  // Before the first tensor and the first Prepare: calls of lists go through a queue to these graphs, and tensors lie in a
+  // made-up card's memory, which is reused as a card's is, so that addresses come again.
+  void QueueCalls(std::shared_ptr<FakeGraphApi> graphs) {
+    graphs_ = std::move(graphs);
+    graphs_->on_capturing = [to = graphs_.get()](bool begins) {
+      if (!begins) return emulation::SetRecorder(nullptr);
+      emulation::SetRecorder([to](std::function<void()> work) { to->Do(std::move(work)); });
+    };
+    auto card = std::make_shared<FakeDeviceApi>();
+    card->total = int64_t{1} << 30;
+    allocator_ = MakeDeviceAllocator(std::move(card), 0, 0, fault_, Reuse::kLowest);
+    calls_.emplace(CallQueue::Parts{.api = graphs_.get(),
+                                    .stream = nullptr,
+                                    .fault = fault_.get(),
+                                    .make_current = [] {},
+                                    .launched = [](int) {},
+                                    .say = [](const std::string&) {}});
+    QueueCallsIn(&*calls_);
+    allocator_->SetBeforeRelease([this] { calls_->ForgetGraphs(); });
+  }
+
   // Products with padded rows, of all back ends.
   static inline int64_t strided_products = 0;
   // Kernels and products since the start of the program.
   int64_t Launches() const { return static_cast<int64_t>(emulation::Launches()) + products_; }
 
  protected:
-  cudaStream_t Begin() override { return nullptr; }
+  cudaStream_t Begin() override {
+    if (calls_.has_value()) calls_->Settle();
+    return nullptr;
+  }
   // Exactly as large as asked for, so that a sanitizer sees what goes beyond.
   void* Scratch(size_t bytes, const char*) override {
-    scratch_ = std::make_unique<std::byte[]>(bytes);
-    std::fill_n(scratch_.get(), bytes, std::byte{0xff});
-    return scratch_.get();
+    auto scratch = std::make_unique<std::byte[]>(bytes);
+    std::byte* const data = scratch.get();
+    std::fill_n(data, bytes, std::byte{0xff});
+    if (emulation::CurrentRecorder() != nullptr) {
+      recorded_scratch_.push_back(std::move(scratch));  // what was recorded uses it again and again
+    } else {
+      scratch_ = std::move(scratch);
+    }
+    return data;
   }
   MatmulEpilogue Product(const MatmulShape& shape, const MatmulOperands& operands,
                          const char*) override {
-    ++products_;
     if (shape.out_stride != 0) ++strided_products;
     const std::vector<MatmulEpilogue> offers = EpiloguesToTry(shape);
     const MatmulEpilogue epilogue = fuse_ ? offers.front() : offers.back();
     const MatmulProblem problem = DescribeMatmul(shape);
-    if (!problem.bf16_operands) {
-      Multiply<float, float>(problem, epilogue, operands);
-    } else if (problem.bf16_result) {
-      Multiply<Bf16, Bf16>(problem, epilogue, operands);
+    const emulation::Recorder* const recorder = emulation::CurrentRecorder();
+    if (recorder != nullptr) {
+      (*recorder)([=, this] { Multiply(problem, epilogue, operands); });
     } else {
-      Multiply<Bf16, float>(problem, epilogue, operands);
+      Multiply(problem, epilogue, operands);
     }
     return epilogue;
   }
@@ -103,6 +149,18 @@ class EmulatedBackend final : public KernelBackend {
     workspace_ = *allocator_->Allocate(bytes + 256, MemoryKind::kWorkspace);
     const auto address = reinterpret_cast<uintptr_t>(workspace_->data());
     return workspace_->data() + (256 - address % 256) % 256;
+  }
+
+  void Multiply(const MatmulProblem& problem, MatmulEpilogue epilogue,
+                const MatmulOperands& operands) {
+    ++products_;
+    if (!problem.bf16_operands) {
+      Multiply<float, float>(problem, epilogue, operands);
+    } else if (problem.bf16_result) {
+      Multiply<Bf16, Bf16>(problem, epilogue, operands);
+    } else {
+      Multiply<Bf16, float>(problem, epilogue, operands);
+    }
   }
 
   // What the tensor cores keep of a float32.
@@ -149,11 +207,15 @@ class EmulatedBackend final : public KernelBackend {
 
   const bool fuse_;
   int64_t products_ = 0;
-  const std::unique_ptr<Allocator> allocator_;
+  const std::shared_ptr<DeviceFault> fault_;
+  std::unique_ptr<Allocator> allocator_;
   std::unique_ptr<std::byte[]> scratch_;
+  std::vector<std::unique_ptr<std::byte[]>> recorded_scratch_;
   std::shared_ptr<Buffer> workspace_;  // of the libraries below
   std::optional<cudnn::LibraryConvolution> convolution_;
   std::optional<cudnn::LibraryPool> pool_;
+  std::shared_ptr<FakeGraphApi> graphs_;
+  std::optional<CallQueue> calls_;
 };
 
 inline std::unique_ptr<Backend> MakeEmulatedBackend(const BackendOptions& options) {

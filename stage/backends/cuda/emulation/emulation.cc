@@ -7,6 +7,7 @@
 #include <ucontext.h>
 
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "base/check.h"
@@ -44,6 +45,7 @@ struct Block {
   const absl::FunctionRef<void()>* body = nullptr;
   Order order = Order::kAscending;
   uint64_t launches = 0;
+  Recorder recorder;
 };
 
 Block& State() {
@@ -148,6 +150,10 @@ cudaError_t RunGrid(LaunchShape shape, size_t shared_bytes, absl::FunctionRef<vo
 }
 
 uint64_t Launches() { return State().launches; }
+
+void SetRecorder(Recorder recorder) { State().recorder = std::move(recorder); }
+
+const Recorder* CurrentRecorder() { return State().recorder ? &State().recorder : nullptr; }
 
 float* DynamicSharedMemory() { return State().shared.data(); }
 

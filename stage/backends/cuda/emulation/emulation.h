@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <functional>
 
 #include "absl/functional/function_ref.h"
 #include "stage/backends/cuda/launch_config.h"
@@ -37,8 +38,13 @@ void SetOrder(Order order);
 
 // Runs body once for each thread of each block.
 cudaError_t RunGrid(LaunchShape shape, size_t shared_bytes, absl::FunctionRef<void()> body);
-// Kernels launched since the start of the program; an empty grid is none.
+// Kernels run since the start of the program; an empty grid is none.
 uint64_t Launches();
+// While there is a recorder, launches are handed to it and not run: a card that captures. Null: run them.
+using Recorder = std::function<void(std::function<void()>)>;
+void SetRecorder(Recorder recorder);
+// Null where launches run.
+const Recorder* CurrentRecorder();
 float* DynamicSharedMemory();
 void BlockBarrier();
 bool BlockOr(bool value);
@@ -75,7 +81,13 @@ namespace stagecoach::cuda {
 template <typename... Params, typename... Args>
 cudaError_t Launch(void (*kernel)(Params...), LaunchShape shape, size_t shared_bytes, cudaStream_t,
                    Args... args) {
-  return emulation::RunGrid(shape, shared_bytes, [&] { kernel(static_cast<Params>(args)...); });
+  const auto run = [=] {
+    return emulation::RunGrid(shape, shared_bytes, [&] { kernel(static_cast<Params>(args)...); });
+  };
+  const emulation::Recorder* const recorder = emulation::CurrentRecorder();
+  if (recorder == nullptr) return run();
+  (*recorder)([run] { run(); });
+  return cudaSuccess;
 }
 
 inline float* DynamicShared() { return emulation::DynamicSharedMemory(); }

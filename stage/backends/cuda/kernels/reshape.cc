@@ -9,7 +9,7 @@ absl::StatusOr<Kernel> Reshape(KernelBackend& backend, const Call&, const CallTy
   return Kernel([&backend](const KernelContext&, const KernelArguments& a) {
     const Tensor &x = a.inputs[0], &y = a.outputs[0];
     const int64_t elements = y.elements();
-    if (elements == 0 || x.buffer() == y.buffer()) return;
+    if (elements == 0 || x.raw() == y.raw()) return;
     WithType(TypeOf("reshape", {&x, &y}), [&]<typename T>(T) {
       backend.Note(
           CopyColumns(backend.Begin(), {1, elements, elements, elements}, x.data<T>(), y.data<T>()),

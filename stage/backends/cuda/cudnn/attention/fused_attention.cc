@@ -92,6 +92,7 @@ absl::StatusOr<FusedAttention::Plans*> FusedAttention::FindPlans(const Attention
 absl::StatusOr<std::shared_ptr<Buffer>> FusedAttention::Room(int64_t bytes, void** data) {
   *data = fixed_.data;
   if (bytes <= fixed_.bytes) return nullptr;
+  ++rooms_taken_;
   ASSIGN_OR_RETURN(auto buffer, allocator_->Allocate(bytes, MemoryKind::kWorkspace));
   *data = buffer->data();
   return buffer;

@@ -37,6 +37,9 @@ class FusedAttention {
   absl::StatusOr<bool> Forward(const AttentionForwardArgs& args);
   absl::StatusOr<bool> Backward(const AttentionBackwardArgs& args);
 
+  // Calls so far that took memory of the allocator, as the fixed workspace was too small.
+  int64_t rooms_taken() const { return rooms_taken_; }
+
   // What a forecast counts; none: own kernels do everything.
   std::optional<AttentionKernels> kernels() const;
   // What must be equal for equal bits: the graphs' version, or that own kernels do everything.
@@ -57,6 +60,7 @@ class FusedAttention {
   const Workspace fixed_;
   const int64_t score_bytes_;
   absl::flat_hash_map<AttentionProblem, std::unique_ptr<Plans>> plans_;
+  int64_t rooms_taken_ = 0;
 };
 
 }  // namespace stagecoach::cudnn

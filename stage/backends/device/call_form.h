@@ -1,0 +1,46 @@
+// CallForm: what of a call's operands is the same whenever it is run with tensors of the same types, shapes and strides,
+// for the same number of sequences. With addresses it makes the operands again, so that a call can be run later.
+// Ownership: keeps no memory, and neither do the operands that it makes: all work of a card is in one order, so whoever gets
+//            memory that was let go meanwhile uses it behind the call.
+// Threads:   thread-compatible.
+#ifndef STAGECOACH_STAGE_BACKENDS_DEVICE_CALL_FORM_H_
+#define STAGECOACH_STAGE_BACKENDS_DEVICE_CALL_FORM_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "stage/backends/kernel.h"
+
+namespace stagecoach {
+
+class CallForm {
+ public:
+  // Words that are equal if and only if the forms are, and the operands' addresses. Both are overwritten.
+  static void Describe(const ForwardContext& context, const KernelArguments& arguments,
+                       std::vector<uint64_t>* words, std::vector<uint64_t>* addresses);
+
+  CallForm(std::vector<uint64_t> words, const KernelArguments& arguments);
+
+  const std::vector<uint64_t>& words() const { return words_; }
+  size_t operands() const { return places_.size(); }
+  void Run(const Kernel& kernel, const KernelContext& context,
+           std::span<const uint64_t> addresses) const;
+
+ private:
+  struct Place {
+    bool valid = false;
+    DType dtype = DType::kF32;
+    Shape shape;
+    int64_t row_stride = 0;  // 0: dense
+  };
+
+  const std::vector<uint64_t> words_;
+  size_t inputs_, outputs_;    // the first places; the others are added to
+  std::vector<Place> places_;  // in the order of the arguments
+};
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_STAGE_BACKENDS_DEVICE_CALL_FORM_H_
