@@ -14,8 +14,9 @@ namespace {
 
 // What NVIDIA recommends for Hopper; a fixed size, as cuBLASLt's choice of algorithm depends on it.
 constexpr int64_t kWorkspaceBytes = kCardWorkspaceBytes;
-// Of the own kernels; raised where the same call gives other bits than before. 2: the tree of an embedding's gradient, padded rows of logits.
-constexpr int kKernelsVersion = 2;
+// Of the own kernels; raised where the same step gives other bits than before. 2: the tree of an embedding's gradient, padded
+// rows of logits. 3: head and loss by chunks of rows.
+constexpr int kKernelsVersion = 3;
 
 }  // namespace
 

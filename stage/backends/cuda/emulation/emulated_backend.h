@@ -24,9 +24,11 @@ namespace stagecoach::cuda {
 
 class EmulatedBackend final : public KernelBackend {
  public:
-  explicit EmulatedBackend(const BackendOptions& options, bool fuse = true)
+  explicit EmulatedBackend(const BackendOptions& options, bool fuse = true,
+                           const HeadChunkLimits& head_chunks = kCardHeadChunks)
       : KernelBackend(std::make_shared<DeviceFault>(std::make_shared<FakeDeviceApi>(), 0)),
         fuse_(fuse),
+        head_chunks_(head_chunks),
         allocator_(MakeHostAllocator(options.memory_limit_bytes)) {
     // The suite compares numbers of threads; here they stand for the order of a block's threads.
     emulation::SetOrder(options.threads == 2 ? emulation::Order::kDescending
@@ -34,6 +36,7 @@ class EmulatedBackend final : public KernelBackend {
   }
   ~EmulatedBackend() override { CHECK_OK(Fault()); }  // a launch that no card would take
   std::string fingerprint() const override { return "emulated"; }
+  std::optional<HeadChunkLimits> HeadChunks() const override { return head_chunks_; }
   Allocator& allocator() override { return *allocator_; }
   void CopyFromHost(std::span<const std::byte> source, const Tensor& target) override {
     if (!source.empty()) std::memcpy(target.raw(), source.data(), source.size());
@@ -135,6 +138,7 @@ class EmulatedBackend final : public KernelBackend {
   }
 
   const bool fuse_;
+  const HeadChunkLimits head_chunks_;
   int64_t products_ = 0;
   const std::unique_ptr<Allocator> allocator_;
   std::unique_ptr<std::byte[]> scratch_;
