@@ -176,12 +176,12 @@ absl::Status Table::NameAttention(const MeasuredNetwork& row) {
 }
 
 void Table::Collect(const MeasuredNetwork& row) {
-  for (NetworkCall& call : NetworkCalls(row.network)) {
+  for (NetworkCall& call : NetworkCalls(row.network, row.samples, backend_.HeadChunks())) {
     const Operation& operation = OperationNamed(call.call.operation);
     const auto products = static_cast<double>(
-        operation.CostOf(call.call.attributes, call.types, row.samples).products);
+        operation.CostOf(call.call.attributes, call.types, call.samples).products);
     const auto bytes =
-        static_cast<double>(LeastBytes(call.types, row.samples, ComputeDType(precision_)));
+        static_cast<double>(LeastBytes(call.types, call.samples, ComputeDType(precision_)));
     const double floor = FloorSeconds(products, bytes, ceilings_.flops, ceilings_.bytes);
     rows_.push_back({&row, std::move(call), products, bytes, floor});
   }
@@ -194,13 +194,13 @@ void Table::TimeRow(const Timed& timed) {
             {"operation", call.call.operation},
             {"attributes", FormatAttributes(call.call.attributes)},
             {"inputs", InputsText(call.types)},
-            {"samples", timed.row->samples},
+            {"samples", call.samples},
             {"times", call.times}};
   if (clock_.Seconds() > options_.seconds) {
     json["not_run"] = "time";
     return Print(json);
   }
-  const auto result = timer_.Time(call, timed.row->samples, ComputeDType(precision_));
+  const auto result = timer_.Time(call, call.samples, ComputeDType(precision_));
   if (!result.ok()) {
     json["not_run"] = result.status().ToString();
     backend_.EndCell();  // forgets a refusal of memory
@@ -307,9 +307,9 @@ Json ChoiceRow(const MeasuredNetwork& row, const NetworkCall& call,
 
 absl::Status TuneNetwork(const MeasuredNetwork& row, Precision precision, Backend& backend,
                          ProductTuner& tuner) {
-  for (const NetworkCall& call : NetworkCalls(row.network)) {
+  for (const NetworkCall& call : NetworkCalls(row.network, row.samples, backend.HeadChunks())) {
     if (!IsLinear(call)) continue;
-    const auto tuned = tuner.Tune(call, row.samples, ComputeDType(precision));
+    const auto tuned = tuner.Tune(call, call.samples, ComputeDType(precision));
     RETURN_IF_ERROR(backend.Fault());
     if (absl::IsResourceExhausted(tuned.status())) {
       Print({{"row", "matmul"},

@@ -18,13 +18,15 @@ bool Holds(const std::vector<Id>& ids, Id id) {
 
 class CellWalk {
  public:
-  CellWalk(const Network& network, int first, int last, int64_t samples)
+  // head_follows: the cell has one layer more, which the loss runs.
+  CellWalk(const Network& network, int first, int last, int64_t samples, bool head_follows)
       : network_(network),
         sizes_(network, samples),
         samples_(samples),
         dtype_(ComputeDType(network.precision)),
         first_(first),
         last_(last),
+        has_backward_(FirstTrainedLayer(network) < (head_follows ? last + 1 : last)),
         wires_(WiresOfCell(network, first, last)),
         last_reader_(network.wires.size(), -1),
         read_(network.wires.size(), 0),
@@ -41,7 +43,7 @@ class CellWalk {
       });
     }
     // What rides past the layers to the loss is kept for it, as what they read is.
-    const bool loss_follows = last == static_cast<int>(network.layers.size());
+    const bool loss_follows = head_follows || last == static_cast<int>(network.layers.size());
     for (const WireId id : wires_.sent) {
       At(last_reader_, id) = last;
       if (loss_follows) At(read_, id) = 1;
@@ -137,7 +139,7 @@ class CellWalk {
     const bool keep = of == &LayerLists::forward;
     int64_t peak = alive;
     // Without a backward only states are folded, behind each layer, from what it has kept.
-    const bool stays = keep && FirstTrainedLayer(network_) < last_;
+    const bool stays = keep && has_backward_;
     for (int i = first_; i < last_; ++i) {
       const NetworkLayer& layer = Layer(i);
       const LayerLists& lists = *layer.lists;
@@ -292,6 +294,7 @@ class CellWalk {
   const int64_t samples_;
   const DType dtype_;
   const int first_, last_;
+  const bool has_backward_;
   const CellWires wires_;
   std::vector<int> last_reader_;  // by wire: the last layer here; `last_` if it goes on
   std::vector<char> read_;        // by wire: by a layer here, or by the loss
@@ -302,7 +305,12 @@ class CellWalk {
 }  // namespace
 
 CellMemory MemoryOfCell(const Network& network, int first, int last, int64_t samples) {
-  return CellWalk(network, first, last, samples).Measure();
+  return CellWalk(network, first, last, samples, false).Measure();
+}
+
+CellMemory MemoryInFrontOfHead(const Network& network, int first, int64_t samples) {
+  const int head = static_cast<int>(network.layers.size()) - 1;
+  return CellWalk(network, first, head, samples, true).Measure();
 }
 
 }  // namespace stagecoach

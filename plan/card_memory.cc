@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
+#include "network/head_chunks.h"
 #include "plan/job_spec.h"
 #include "plan/saturate.h"
 
@@ -76,6 +77,12 @@ std::string AttentionOnCard(const AttentionKernels& kernels, const Network& mode
     }
   }
   return found ? absl::StrCat("through ", kernels.name, ", where the stage has it") : "";
+}
+
+std::string HeadOnCard(const Network& model) {
+  if (!HeadGoesByChunks(model)) return "";
+  return absl::StrCat("with the loss by ", HeadChunkRows(model, kCardHeadChunks),
+                      " rows at a time");
 }
 
 int64_t AttentionWorkspaceBytes(const AttentionKernels& kernels, const Network& model, int first,

@@ -63,6 +63,9 @@ AttentionSlice LargestAttentionSlice(int64_t sequences, int64_t context, int64_t
 // without.
 std::string AttentionOnCard(const AttentionKernels& kernels, const Network& model);
 
+// How a card goes through the model's head, for people; empty where it goes as a whole.
+std::string HeadOnCard(const Network& model);
+
 // What backward passes of layers [first, last) take for the time of a call, beyond the workspace
 // that is there: the matrices of the largest slice, where the kernels may take the attention.
 int64_t AttentionWorkspaceBytes(const AttentionKernels& kernels, const Network& model, int first,

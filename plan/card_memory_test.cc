@@ -5,10 +5,12 @@
 #include <gtest/gtest.h>
 
 #include <limits>
+#include <vector>
 
 #include "base/check.h"
 #include "network/network_kinds.h"
 #include "network/zoo/gpt.h"
+#include "network/zoo/resnet.h"
 #include "plan/cost_model.h"
 #include "plan/optimizers/adamw.h"
 
@@ -55,10 +57,11 @@ int64_t Beside(const ScheduleOptions& options, int stage, int first, int last, i
   return card.activations - host.activations - kCardWorkspaceBytes;
 }
 
-TEST(CardMemory, OfOneStageIsThePlaceOfTheNextIds) {
+// A whole head drops what it has read before it makes the gradient of that; by chunks both are there.
+TEST(CardMemory, OfOneStageIsThePlaceOfTheNextIdsAndWhatTheHeadReads) {
   for (const int micro_batches : {1, 4}) {
     EXPECT_EQ(Beside({.stages = 1, .micro_batches = micro_batches}, 0, 0, 9, 4),
-              4 / micro_batches * kCardContext * 4)
+              4 / micro_batches * (4 * kCardContext + 4 * kCardContext * kCardWidth))
         << "inputs and targets have one size";
   }
 }
@@ -70,11 +73,44 @@ TEST(CardMemory, OfAMiddleStageIsTwoOutboxesAndOnePlaceAhead) {
   EXPECT_EQ(Beside({.stages = 3, .micro_batches = 4}, 1, 1, 3, 4), (2 + 1) * boundary);
 }
 
-TEST(CardMemory, OfALastStageIsThePlacesOfActivationsAndTargets) {
+// At the first loss a whole head has logits of both micro-batches; by chunks there are those of one, here all of its rows,
+// and the gradient of what the head reads.
+TEST(CardMemory, OfALastStageIsThePlacesOfActivationsAndTargetsAndFewerLogits) {
+  const int64_t boundary = 3 * 4 * kCardContext * kCardWidth, ids = 3 * 4 * kCardContext;
+  const int64_t logits = 3 * 4 * kCardContext * kCardVocabulary;
   EXPECT_EQ(
       Beside({.rematerialization = Rematerialization::kNever, .stages = 2, .micro_batches = 2}, 1,
              7, 9, 6),
-      3 * (4 * kCardContext * kCardWidth + 4 * kCardContext));
+      boundary + ids + boundary - logits);
+}
+
+// 32 sequences of GPT-2's vocabulary on a stage with nothing but the head: what it reads, the gradient of that, a chunk.
+TEST(CardMemory, OfAHeadAloneIsOneChunkOfItsLogits) {
+  const GptSpec gpt = {.layers = 1, .width = 128, .heads = 2, .context = 1024, .vocabulary = 50257};
+  const Network model = *ExpandModel(gpt, Precision::kBfloat16);
+  const std::vector<StageProgram> programs =
+      MakeSchedule({.stages = 2, .micro_batches = 1}).programs;
+  StageMemoryQuery query{.first_layer = 4,
+                         .last_layer = 5,
+                         .batch_size = 32,
+                         .micro_batches = 1,
+                         .optimizer = AdamWSpec{},
+                         .card = CardProfile{}};
+  const int64_t rows = 32 * 1024, boundary = 2 * 128 * rows, ids = 4 * rows;
+  const int64_t places = boundary + ids;  // of what comes next
+  EXPECT_EQ(ForecastStageMemory(model, programs, 1, query).activations - kCardWorkspaceBytes,
+            2 * boundary + ids + places + int64_t{4096} * 50264 * 2);
+  query.head_chunks = {.bytes = int64_t{1} << 40};
+  EXPECT_EQ(ForecastStageMemory(model, programs, 1, query).activations - kCardWorkspaceBytes,
+            2 * boundary + ids + places + rows * 50264 * 2)
+      << "all in one chunk";
+  const std::vector<StageProgram> evaluation =
+      MakeSchedule({.stages = 2, .micro_batches = 1, .forward_only = true}).programs;
+  query.evaluation = evaluation;
+  query.head_chunks = kCardHeadChunks;
+  EXPECT_EQ(ForecastStageMemory(model, {}, 1, query).activations - kCardWorkspaceBytes,
+            boundary + ids + places + int64_t{4096} * 50257 * 2)
+      << "dense, and without a gradient";
 }
 
 // An answer says that the activation has left: a pipeline that waits for each holds no copy at its
@@ -117,12 +153,13 @@ TEST(CardMemory, TheForecastCountsBothWorkspaces) {
   StageMemoryQuery query{.first_layer = 0, .last_layer = 9, .batch_size = 64, .micro_batches = 1};
   const auto programs = MakeSchedule({.stages = 1, .micro_batches = 1}).programs;
   const int64_t host = ForecastStageMemory(model, programs, 0, query).activations;
+  const int64_t read_by_head = 64 * 2 * kCardContext * kCardWidth;
   query.card = CardProfile{.attention = kFused};
   EXPECT_EQ(ForecastStageMemory(model, programs, 0, query).activations - host,
-            32 * kMiB + 48 * kMiB + 64 * 4 * kCardContext);
+            32 * kMiB + 48 * kMiB + 64 * 4 * kCardContext + read_by_head);
   query.card->attention.reset();
   EXPECT_EQ(ForecastStageMemory(model, programs, 0, query).activations - host,
-            32 * kMiB + 64 * 4 * kCardContext)
+            32 * kMiB + 64 * 4 * kCardContext + read_by_head)
       << "own kernels store no matrices";
 }
 
@@ -157,6 +194,13 @@ TEST(CardMemory, OfAbsurdSizesIsTooMuchNotNegative) {
           .programs;
   const Network model = CardGpt(Precision::kBfloat16);
   EXPECT_EQ(ForecastStageMemory(model, programs, 1, query).activations, most);
+}
+
+TEST(CardMemory, APlanSaysByHowManyRowsTheHeadGoes) {
+  GptSpec gpt = {.layers = 1, .width = 8, .heads = 2, .context = 8, .vocabulary = 50257};
+  EXPECT_EQ(HeadOnCard(*ExpandModel(gpt, Precision::kBfloat16)),
+            "with the loss by 4096 rows at a time");
+  EXPECT_EQ(HeadOnCard(*ExpandModel(ResnetSpec{.image = {8, 8, 3}, .classes = 9, .depth = 8})), "");
 }
 
 TEST(CardMemory, APlanSaysWhyACardsAttentionWillBeSlow) {

@@ -10,6 +10,7 @@
 #include <span>
 #include <vector>
 
+#include "network/head_chunks.h"
 #include "network/network.h"
 #include "plan/card_memory.h"
 #include "plan/job_spec.h"
@@ -64,10 +65,11 @@ struct StageMemoryQuery {
   int64_t batch_size = 0;               // N
   int64_t micro_batches = 0;            // M
   OptimizerSpec optimizer;
-  bool average = false;                      // of the weights, beside them
-  int link_capacity = kLinkCapacity;         // messages in each direction
-  std::optional<CardProfile> card;           // of a stage on one
-  std::span<const StageProgram> evaluation;  // of all stages; empty: there is none
+  bool average = false;                           // of the weights, beside them
+  int link_capacity = kLinkCapacity;              // messages in each direction
+  std::optional<CardProfile> card;                // of a stage on one
+  HeadChunkLimits head_chunks = kCardHeadChunks;  // on a card
+  std::span<const StageProgram> evaluation;       // of all stages; empty: there is none
 };
 // programs: of a training step, of all stages; empty: evaluations alone count.
 StageMemory ForecastStageMemory(const Network& model, std::span<const StageProgram> programs,

@@ -26,12 +26,19 @@ namespace {
 
 constexpr int64_t kFloatBytes = 4;
 
+// The head goes by chunks on this stage.
+bool HasChunkedHead(const Network& network, const StageMemoryQuery& query) {
+  return query.card.has_value() && query.last_layer == static_cast<int>(network.layers.size()) &&
+         HeadGoesByChunks(network);
+}
+
 // A cell's memory by the number of samples. Where that would be beyond 64 bits it is that of fewer samples, and `scale`
 // says of how many times fewer: more than any machine has in any case.
 class MemoryBySamples {
  public:
-  MemoryBySamples(const Network& network, const StageMemoryQuery& query, int64_t most)
-      : network_(network), query_(query) {
+  MemoryBySamples(const Network& network, const StageMemoryQuery& query, bool chunked_head,
+                  int64_t most)
+      : network_(network), query_(query), chunked_head_(chunked_head) {
     const CellMemory& one = Of(1);
     const int64_t bytes = std::max({one.backward, one.kept, one.forward, one.recompute, one.stash,
                                     one.sent, one.input_part, one.weight_part, one.for_weights});
@@ -41,8 +48,10 @@ class MemoryBySamples {
   const CellMemory& Of(int64_t samples) {
     const auto [found, is_new] = known_.try_emplace(samples);
     if (is_new && samples > 0) {  // an empty micro-batch has nothing
-      found->second = MemoryOfCell(network_, query_.first_layer, query_.last_layer,
-                                   std::max<int64_t>(samples / scale_, 1));
+      const int64_t fewer = std::max<int64_t>(samples / scale_, 1);
+      found->second = chunked_head_
+                          ? MemoryInFrontOfHead(network_, query_.first_layer, fewer)
+                          : MemoryOfCell(network_, query_.first_layer, query_.last_layer, fewer);
     }
     return found->second;
   }
@@ -52,6 +61,7 @@ class MemoryBySamples {
   static constexpr int64_t kMostBytes = int64_t{1} << 58;
   const Network& network_;
   const StageMemoryQuery& query_;
+  const bool chunked_head_;
   int64_t scale_ = 1;
   std::map<int64_t, CellMemory> known_;
 };
@@ -68,10 +78,12 @@ class ProgramWalk {
   ProgramWalk(std::span<const StageProgram> programs, int stage, bool evaluation,
               const Network& network, const TiedBytes& tied, const StageMemoryQuery& query)
       : program_(programs[static_cast<size_t>(stage)]),
+        network_(network),
         evaluation_(evaluation),
         tied_(tied),
         query_(query),
-        memory_(network, query, LargestMicroBatch()),
+        chunked_head_(HasChunkedHead(network, query)),
+        memory_(network, query, chunked_head_, LargestMicroBatch()),
         recompute_ends_(query.micro_batches, 0),
         weight_ends_(query.micro_batches, 0) {
     for (size_t i = 0; i < program_.instructions.size(); ++i) {
@@ -231,6 +243,7 @@ class ProgramWalk {
         for (const int64_t bytes : targets) KeepArrived(SaturatingMultiply(bytes, n));
         return;
       case Op::kLoss:
+        NoteChunk(cell, n);
         // The gradient of the logits takes their place, unless the backward reads them.
         if (evaluation_) {
           Drop(Scaled(cell.sent));
@@ -270,6 +283,13 @@ class ProgramWalk {
     }
   }
 
+  // Where the head goes by chunks: beside what it reads the whole gradient of that, and logits of a chunk.
+  void NoteChunk(const CellMemory& cell, int64_t n) {
+    if (n == 0 || !chunked_head_) return;
+    const int64_t gradient = evaluation_ ? 0 : Scaled(Sum(cell.received_gradients));
+    Note(SaturatingAdd(gradient, HeadChunkBytes(network_, query_.head_chunks, n, evaluation_)));
+  }
+
   // The gradient of the inputs leaves before the weights' part begins, in every schedule that there is.
   void Backward(Op op, const CellMemory& cell) {
     const bool whole = op == Op::kBackward;
@@ -303,9 +323,11 @@ class ProgramWalk {
   }
 
   const StageProgram& program_;
+  const Network& network_;
   const bool evaluation_;
   const TiedBytes tied_;
   const StageMemoryQuery& query_;
+  const bool chunked_head_;
   MemoryBySamples memory_;
   std::vector<size_t> recompute_ends_;  // by micro-batch, a position; 0: it is not recomputed
   std::vector<size_t> weight_ends_;     // the same of a weights' part that comes by itself
@@ -414,9 +436,11 @@ StageMemory ForecastStageMemory(const Network& model, std::span<const StageProgr
             : 0;
     memory.activations =
         SaturatingAdd(memory.activations, SaturatingAdd(kCardWorkspaceBytes, attention));
-    memory.activations =
-        SaturatingAdd(memory.activations,
-                      PaddingBytes(model, query.first_layer, query.last_layer, query.batch_size));
+    if (!HasChunkedHead(model, query)) {  // a chunk has its own
+      memory.activations =
+          SaturatingAdd(memory.activations,
+                        PaddingBytes(model, query.first_layer, query.last_layer, query.batch_size));
+    }
   }
   return memory;
 }

@@ -21,32 +21,40 @@ std::string TypesText(const std::vector<ValueType>& types) {
   });
 }
 
+// How often something is run for a micro-batch, and with how many samples.
+struct Runs {
+  int64_t samples = 0, times = 1;
+};
+
 class CallCounter {
  public:
-  void Count(const Call& call, CallTypes types, bool padded_input, bool padded_output) {
+  void Count(const Call& call, CallTypes types, const Runs& runs, bool padded_input,
+             bool padded_output) {
     Attributes attributes = call.attributes;
     if (attributes.Find("draw") != nullptr) attributes.Set("draw", int64_t{0});
-    const std::string key = absl::StrCat(call.operation, "|", FormatAttributes(attributes), "|",
-                                         TypesText(types.inputs), "|", TypesText(types.outputs),
-                                         "|", TypesText(types.adds), padded_input, padded_output);
+    const std::string key =
+        absl::StrCat(call.operation, "|", FormatAttributes(attributes), "|",
+                     TypesText(types.inputs), "|", TypesText(types.outputs), "|",
+                     TypesText(types.adds), "|", runs.samples, "|", padded_input, padded_output);
     const auto [found, added] = places_.emplace(key, calls_.size());
     if (added) {
-      calls_.push_back({{.operation = call.operation, .attributes = call.attributes},
-                        std::move(types),
-                        0,
-                        padded_input,
-                        padded_output});
+      calls_.push_back({.call = {.operation = call.operation, .attributes = call.attributes},
+                        .types = std::move(types),
+                        .samples = runs.samples,
+                        .padded_input = padded_input,
+                        .padded_output = padded_output});
     }
-    ++calls_[found->second].times;
+    calls_[found->second].times += runs.times;
   }
   // padded: the value among them whose rows are, and its gradient.
-  void Count(const LayerLists& lists, const CallList& list, const std::vector<ValueId>& padded) {
+  void Count(const LayerLists& lists, const CallList& list, const Runs& runs,
+             const std::vector<ValueId>& padded) {
     const auto is_padded = [&](const std::vector<ValueId>& operands) {
       return !operands.empty() && std::count(padded.begin(), padded.end(), operands[0]) > 0;
     };
     for (const ListedCall& listed : list.calls) {
       const Call& call = listed.call;
-      Count(call, lists.TypesOf(call), is_padded(call.inputs), is_padded(call.outputs));
+      Count(call, lists.TypesOf(call), runs, is_padded(call.inputs), is_padded(call.outputs));
     }
   }
   std::vector<NetworkCall> Take() { return std::move(calls_); }
@@ -56,7 +64,7 @@ class CallCounter {
   std::map<std::string, size_t> places_;
 };
 
-void CountLoss(const Network& network, CallCounter& counter) {
+void CountLoss(const Network& network, const Runs& runs, CallCounter& counter) {
   const Objective& objective = network.objective;
   Call call{.operation = objective.operation, .attributes = objective.attributes};
   call.attributes.Set("gradient", true);
@@ -69,7 +77,7 @@ void CountLoss(const Network& network, CallCounter& counter) {
   CHECK_OK(outputs.status());
   types.outputs = *outputs;
   const bool padded = PaddableOutput(network, network.layers.back()).has_value();
-  counter.Count(call, std::move(types), padded, padded);
+  counter.Count(call, std::move(types), runs, padded, padded);
 }
 
 std::vector<ValueId> PaddedValues(const Network& network, const NetworkLayer& layer) {
@@ -78,17 +86,43 @@ std::vector<ValueId> PaddedValues(const Network& network, const NetworkLayer& la
   return {*y, layer.lists->output_gradients[0]};
 }
 
+void CountForward(const Network& network, size_t layer, const Runs& runs, CallCounter& counter) {
+  const NetworkLayer& at = network.layers[layer];
+  counter.Count(*at.lists, at.lists->forward, runs, PaddedValues(network, at));
+}
+
+void CountBackward(const Network& network, size_t layer, const Runs& runs, CallCounter& counter) {
+  const NetworkLayer& at = network.layers[layer];
+  counter.Count(*at.lists, at.lists->backward, runs, PaddedValues(network, at));
+}
+
+// The head with the loss, chunk by chunk.
+void CountChunks(const Network& network, int64_t rows, int64_t chunk_rows, CallCounter& counter) {
+  const Network by_rows = HeadByRows(network);
+  const size_t head = network.layers.size() - 1;
+  for (const Runs& runs : {Runs{chunk_rows, rows / chunk_rows}, Runs{rows % chunk_rows, 1}}) {
+    if (runs.samples == 0 || runs.times == 0) continue;
+    CountForward(by_rows, head, runs, counter);
+    CountLoss(by_rows, runs, counter);
+    CountBackward(by_rows, head, runs, counter);
+  }
+}
+
 }  // namespace
 
-std::vector<NetworkCall> NetworkCalls(const Network& network) {
+std::vector<NetworkCall> NetworkCalls(const Network& network, int64_t samples,
+                                      const std::optional<HeadChunkLimits>& chunks) {
   CallCounter counter;
-  for (const NetworkLayer& layer : network.layers) {
-    counter.Count(*layer.lists, layer.lists->forward, PaddedValues(network, layer));
+  const Runs once{.samples = samples};
+  const bool chunked = chunks.has_value() && HeadGoesByChunks(network);
+  const size_t whole = network.layers.size() - (chunked ? 1 : 0);
+  for (size_t layer = 0; layer < whole; ++layer) CountForward(network, layer, once, counter);
+  if (chunked) {
+    CountChunks(network, HeadRows(network, samples), HeadChunkRows(network, *chunks), counter);
+  } else {
+    CountLoss(network, once, counter);
   }
-  CountLoss(network, counter);
-  for (auto layer = network.layers.rbegin(); layer != network.layers.rend(); ++layer) {
-    counter.Count(*layer->lists, layer->lists->backward, PaddedValues(network, *layer));
-  }
+  for (size_t layer = whole; layer-- > 0;) CountBackward(network, layer, once, counter);
   return counter.Take();
 }
 

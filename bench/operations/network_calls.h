@@ -5,10 +5,12 @@
 #define STAGECOACH_BENCH_OPERATIONS_NETWORK_CALLS_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/dtype.h"
+#include "network/head_chunks.h"
 #include "network/network.h"
 #include "operations/operation.h"
 
@@ -17,14 +19,17 @@ namespace stagecoach {
 struct NetworkCall {
   Call call;  // operation and attributes; its operands are `types`
   CallTypes types;
-  int64_t times = 0;  // of it in forward and backward of one micro-batch, nothing recomputed
+  int64_t samples = 0;  // that each call is of; rows, where the head goes by chunks
+  int64_t times = 0;    // of it in forward and backward of one micro-batch, nothing recomputed
   // Rows of input 0 or output 0 are padded where the back end wants that (network/padded_output.h).
   bool padded_input = false, padded_output = false;
 };
 
-// Of the forward, the backward and the loss with its gradient, in the order in which they come. Two calls are of one
-// kind if operation, attributes (but for which numbers they draw) and types are equal.
-std::vector<NetworkCall> NetworkCalls(const Network& network);
+// Of the forward, the backward and the loss with its gradient, in the order in which they come, of a micro-batch of so many
+// samples. Two calls are of one kind if operation, attributes (but for which numbers they draw), types and samples are equal.
+// `chunks`: of the back end (Backend::HeadChunks), for the last layer and the loss.
+std::vector<NetworkCall> NetworkCalls(const Network& network, int64_t samples,
+                                      const std::optional<HeadChunkLimits>& chunks = std::nullopt);
 
 // "activation[n, 8, 16] float32[16]": what goes in, for people.
 std::string InputsText(const CallTypes& types);

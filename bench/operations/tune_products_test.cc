@@ -31,7 +31,7 @@ TEST(TuneProducts, IsForCardsAlone) {
 TEST(TuneProducts, LinearCallsAreTheProductsOfAGpt) {
   const GptSpec gpt{.layers = 1, .width = 8, .heads = 2, .context = 4, .vocabulary = 11};
   std::set<std::string> names;
-  for (const NetworkCall& call : NetworkCalls(*ExpandModel(gpt))) {
+  for (const NetworkCall& call : NetworkCalls(*ExpandModel(gpt), 3)) {
     if (IsLinear(call)) names.insert(call.call.operation);
   }
   EXPECT_THAT(names, ElementsAre("linear", "linear_input_gradient", "linear_weight_gradient"));

@@ -31,6 +31,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "base/precision.h"
+#include "network/head_chunks.h"
 #include "operations/operation.h"
 #include "plan/card_memory.h"
 #include "plan/spare_memory.h"
@@ -116,6 +117,9 @@ class Backend {
   // From one row of a training's logits to the next (network/padded_output.h), for kernels that are faster where rows
   // begin at certain addresses.
   virtual int64_t LogitsStride(int64_t columns, DType) const { return columns; }
+  // By chunks of how many rows the last layer and the loss go together where they may (network/head_chunks.h); none: as a
+  // whole.
+  virtual std::optional<HeadChunkLimits> HeadChunks() const { return std::nullopt; }
   // Makes a call of an operation ready to be run again and again on tensors of these types; the back
   // end outlives the kernel. `activation`: the type that Element::kActivation has. Errors: UNIMPLEMENTED
   // without a kernel for it, naming operation and back end; what a kernel cannot do with these types.

@@ -88,7 +88,7 @@ absl::Status Cell::BackwardWeight(MicroBatchId id) {
   State::MicroBatch micro_batch =
       std::exchange(state_->Find(id, Life::kInputDone), State::MicroBatch());
   const CallsOfLists calls(*state_->backend);
-  for (size_t i = state_->layers.size(); i-- > 0;) {
+  for (size_t i = state_->run_layers(); i-- > 0;) {
     const absl::Status status =
         state_->layers[i].runner->BackwardWeight(std::move(micro_batch.stashes[i]));
     if (!status.ok()) return state_->At("backward weight", i, micro_batch.context, status);
@@ -100,6 +100,36 @@ absl::Status Cell::BackwardWeight(MicroBatchId id) {
 const Tensors& Cell::outputs(MicroBatchId id) const {
   CHECK(state_->last_of_model) << "only the last stage keeps outputs";
   return state_->Find(id, Life::kStashed).outputs;
+}
+
+absl::StatusOr<Tensors> Cell::Loss(MicroBatchId id, ObjectiveRunner::Targets targets,
+                                   const LookAtLogits& look) {
+  State::MicroBatch& micro_batch = state_->Find(id, Life::kStashed);
+  CHECK(state_->last_of_model) << "only the last stage has a loss";
+  if (state_->head.has_value()) {  // what it reads is dropped as soon as it has been read
+    const Tensors outputs = std::exchange(micro_batch.outputs, Tensors());
+    CHECK_EQ(outputs.size(), size_t{1}) << "what the head reads of micro-batch " << id.value;
+    absl::StatusOr<Tensors> gradients =
+        state_->head->Train(micro_batch.context, outputs.front(), targets, look);
+    if (gradients.ok()) return gradients;
+    return state_->At("loss", state_->run_layers(), micro_batch.context, gradients.status());
+  }
+  const size_t place = state_->objective->output_place();
+  RETURN_IF_ERROR(look(micro_batch.outputs[place], targets.values));
+  return state_->objective->Train(micro_batch.context, micro_batch.outputs, std::move(targets));
+}
+
+absl::Status Cell::EvaluateLoss(const ForwardContext& context, Tensors outputs,
+                                ObjectiveRunner::Targets targets, const LookAtLogits& look) {
+  CHECK(state_->last_of_model) << "only the last stage has a loss";
+  if (state_->head.has_value()) {
+    CHECK_EQ(outputs.size(), size_t{1}) << "what the head reads";
+    const absl::Status status = state_->head->Evaluate(context, outputs.front(), targets, look);
+    return status.ok() ? status : state_->At("loss", state_->run_layers(), context, status);
+  }
+  const Tensor& output = outputs[state_->objective->output_place()];
+  RETURN_IF_ERROR(look(output, targets.values));
+  return state_->objective->Evaluate(context, output, std::move(targets));
 }
 
 void Cell::DropAllMicroBatches() {

@@ -2,6 +2,8 @@
 // micro-batch in it:  absent -Forward-> boundary only -Recompute-> stashed -Backward-> absent
 //                     absent -Forward(keep)-> stashed -Backward-> absent
 //            The last stage computes nothing in a forward that it will recompute: nobody reads the logits before.
+//            Where its head goes by chunks (network/head_chunks.h) the loss runs the last layer, forward and back, and
+//            everything else here ends in front of it: what the head reads is in the place of the outputs.
 // Ownership: owns layers, parameters, boundary inputs, stashes and on the last stage the objective; borrows the back end.
 // Threads:   executor thread only.
 // Units and shapes: tuples are those of WiresOfCell (network/network.h): what comes in is `loaded` and then
@@ -20,6 +22,7 @@
 
 #include "absl/status/statusor.h"
 #include "network/network.h"
+#include "stage/cell/chunked_head.h"
 #include "stage/cell/objective_runner.h"
 #include "stage/cell/tied_exchange.h"
 #include "stage/layers/layer_runner.h"
@@ -35,10 +38,13 @@ class Cell {
   // Layers [first, last) of the model, initial weights drawn from the seed but where they are given. Without a seed the
   // weights are anything: the caller sets every one of them and the copies of ties(), then calls RefreshCompute. For
   // large cells the draw takes long.
+  // The last layer goes by chunks where the back end says so and the network allows it, unless it is wanted whole.
+  enum class Head { kAsBackendSays, kWhole };
   static absl::StatusOr<std::unique_ptr<Cell>> Create(const Network& model, int first_layer,
                                                       int last_layer, std::optional<uint64_t> seed,
                                                       int micro_batches, Backend& backend,
-                                                      const Given& given = nullptr);
+                                                      const Given& given = nullptr,
+                                                      Head head = Head::kAsBackendSays);
   ~Cell();
 
   // On the last stage gives nothing without keep_stash. Where nothing is trained here or before, this is all that
@@ -52,6 +58,12 @@ class Cell {
   absl::Status BackwardWeight(MicroBatchId micro_batch);
   // The outputs of a recompute or kept forward of the last stage, whose loss is still to come.
   const Tensors& outputs(MicroBatchId micro_batch) const;
+  // The loss of such a micro-batch: what its backward begins with.
+  absl::StatusOr<Tensors> Loss(MicroBatchId micro_batch, ObjectiveRunner::Targets targets,
+                               const LookAtLogits& look);
+  // Of what Evaluate gave.
+  absl::Status EvaluateLoss(const ForwardContext& context, Tensors outputs,
+                            ObjectiveRunner::Targets targets, const LookAtLogits& look);
 
   void DropAllMicroBatches();  // after an abort
   // What the step has gathered for states becomes a part of them: once, where it is applied.

@@ -1,5 +1,6 @@
 // Makes a cell: its layers, where their values lie, and what they begin with.
 #include <algorithm>
+#include <optional>
 #include <span>
 #include <utility>
 
@@ -7,6 +8,7 @@
 #include "base/check.h"
 #include "base/progress.h"
 #include "base/status.h"
+#include "network/head_chunks.h"
 #include "stage/cell/cell_state.h"
 #include "stage/cell/initial_value.h"
 
@@ -79,6 +81,11 @@ bool Holds(const std::vector<WireId>& ids, WireId id) {
   return std::find(ids.begin(), ids.end(), id) != ids.end();
 }
 
+// None: it goes as a whole.
+std::optional<HeadChunkLimits> ChunksOfHead(const Network& model, const Backend& backend) {
+  return HeadGoesByChunks(model) ? backend.HeadChunks() : std::nullopt;
+}
+
 }  // namespace
 
 std::vector<size_t> Cell::State::PlacesOf(const std::vector<WireId>& ids) {
@@ -87,7 +94,7 @@ std::vector<size_t> Cell::State::PlacesOf(const std::vector<WireId>& ids) {
   return found;
 }
 
-void Cell::State::PlaceWires(const Network& model) {
+void Cell::State::PlaceWires(const Network& model, int last_run) {
   wires = WiresOfCell(model, first_layer, last_layer);
   const std::vector<WireId> all = Joined(wires.loaded, wires.received);
   inputs = PlacesOf(all);
@@ -107,9 +114,10 @@ void Cell::State::PlaceWires(const Network& model) {
     PlacesOf(model.layers[i].outputs);
     for (const WireId id : model.layers[i].inputs) last_readers[id] = i;
   }
-  for (const WireId id : wires.sent) last_readers[id] = last_layer;
-  sent = PlacesOf(wires.sent);
-  received_gradients = PlacesOf(wires.received_gradients);
+  const CellWires run = WiresOfCell(model, first_layer, last_run);
+  for (const WireId id : run.sent) last_readers[id] = last_layer;
+  sent = PlacesOf(run.sent);
+  received_gradients = PlacesOf(run.received_gradients);
   sent_gradients = PlacesOf(wires.sent_gradients);
 }
 
@@ -152,7 +160,7 @@ std::map<ParameterUse, Parameter*> Cell::State::TiedUses(const Network& model) c
 absl::StatusOr<std::unique_ptr<Cell>> Cell::Create(const Network& model, int first_layer,
                                                    int last_layer, std::optional<uint64_t> seed,
                                                    int micro_batches, Backend& backend,
-                                                   const Given& given) {
+                                                   const Given& given, Head head) {
   const int layers = static_cast<int>(model.layers.size());
   CHECK(0 <= first_layer && first_layer < last_layer && last_layer <= layers)
       << "layers [" << first_layer << ", " << last_layer << ") of " << layers;
@@ -164,13 +172,21 @@ absl::StatusOr<std::unique_ptr<Cell>> Cell::Create(const Network& model, int fir
   state->has_backward = last_layer > FirstTrainedLayer(model);
   state->backend = &backend;
   state->micro_batches.resize(micro_batches);
-  state->PlaceWires(model);
+  const bool may_be_chunked = state->last_of_model && head == Head::kAsBackendSays;
+  const auto chunks = may_be_chunked ? ChunksOfHead(model, backend) : std::nullopt;
+  std::optional<Network> by_rows;  // who runs the last layer sees rows
+  if (chunks.has_value()) by_rows = HeadByRows(model);
+  const int last_run = chunks.has_value() ? last_layer - 1 : last_layer;
+  state->PlaceWires(model, last_run);
   LayerRunner::Values values;
   for (int index = first_layer; index < last_layer; ++index) {
     const NetworkLayer& expanded = model.layers[index];
     const std::string where = absl::StrCat("layer ", index, " (", expanded.label, ")");
+    const Network& run_as = index < last_run ? model : *by_rows;
     ASSIGN_OR_RETURN(std::unique_ptr<LayerRunner> layer,
-                     Annotate(LayerRunner::Create(model, expanded, backend, &values), where));
+                     Annotate(LayerRunner::Create(run_as, run_as.layers[static_cast<size_t>(index)],
+                                                  backend, &values),
+                              where));
     if (seed.has_value()) {
       RETURN_IF_ERROR(
           Annotate(SetInitialValues(*layer, Beginning{*seed, given}, index, backend), where));
@@ -178,8 +194,15 @@ absl::StatusOr<std::unique_ptr<Cell>> Cell::Create(const Network& model, int fir
     RETURN_IF_ERROR(Annotate(state->PlaceLayer(model, expanded, std::move(layer)), where));
   }
   if (state->last_of_model) {
-    ASSIGN_OR_RETURN(state->objective,
-                     Annotate(ObjectiveRunner::Create(model, backend), "objective"));
+    ASSIGN_OR_RETURN(
+        state->objective,
+        Annotate(ObjectiveRunner::Create(by_rows.has_value() ? *by_rows : model, backend),
+                 "objective"));
+  }
+  if (chunks.has_value()) {
+    const WireId x = model.layers.back().inputs.front();
+    state->head.emplace(HeadChunkRows(model, *chunks), model.wire(x).gradient,
+                        *state->layers.back().runner, *state->objective, backend);
   }
   ASSIGN_OR_RETURN(state->ties, TiedExchange::Create(model, first_layer, last_layer,
                                                      state->TiedUses(model), backend));

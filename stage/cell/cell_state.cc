@@ -48,8 +48,8 @@ Tensors Cell::State::Collect(const std::vector<size_t>& at, const Tensors& table
 absl::Status Cell::State::Run(Tensors* table, const ForwardContext& context,
                               std::vector<Stash>* stashes) {
   const CallsOfLists calls(*backend);
-  if (stashes != nullptr) stashes->assign(layers.size(), Stash());
-  for (size_t i = 0; i < layers.size(); ++i) {
+  if (stashes != nullptr) stashes->assign(run_layers(), Stash());
+  for (size_t i = 0; i < run_layers(); ++i) {
     const PlacedLayer& layer = layers[i];
     Tensors inputs = Collect(layer.inputs, *table);
     for (size_t k = 0; k < inputs.size(); ++k) {

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -35,7 +36,7 @@ struct Cell::State {
     ForwardContext context;
     Tensors inputs;              // boundary only: those that the layers or the loss read
     std::vector<Stash> stashes;  // one a layer
-    Tensors outputs;             // last stage only, until Backward
+    Tensors outputs;  // last stage only, until Backward, or what the head reads, until Loss
   };
 
   int first_layer = 0, last_layer = 0;
@@ -50,12 +51,17 @@ struct Cell::State {
   std::vector<size_t> received_gradients, sent_gradients;
   std::vector<PlacedLayer> layers;
   std::unique_ptr<ObjectiveRunner> objective;  // on the last stage
+  std::optional<ChunkedHead> head;             // the last of the layers, if the loss runs it
   std::unique_ptr<TiedExchange> ties;
   Tensor norms;  // F64, one a trained parameter in layer order: read back by one copy
   std::vector<MicroBatch> micro_batches;
 
+  // Those that run one after the other: the others are the loss's.
+  size_t run_layers() const { return layers.size() - (head.has_value() ? 1 : 0); }
+
   // cell_create.cc
-  void PlaceWires(const Network& model);
+  // `last_run`: behind the last layer that is run in front of the loss.
+  void PlaceWires(const Network& model, int last_run);
   absl::Status PlaceLayer(const Network& model, const NetworkLayer& expanded,
                           std::unique_ptr<LayerRunner> runner);
   std::vector<size_t> PlacesOf(const std::vector<WireId>& ids);
@@ -77,7 +83,7 @@ struct Cell::State {
                   const absl::Status& status) const;
   std::vector<Parameter*> Parameters() const;  // tied ones too
 
-  // One pass over the layers from the last to the first. `run` gives the gradients of a layer's inputs for
+  // One pass over the layers that run from the last to the first. `run` gives the gradients of a layer's inputs for
   // those of its outputs.
   template <typename RunLayer>
   absl::StatusOr<Tensors> RunBack(const char* phase, Tensors gradients,
@@ -85,7 +91,7 @@ struct Cell::State {
     const CallsOfLists calls(*backend);
     Tensors table;
     Place(received_gradients, std::move(gradients), &table);
-    for (size_t i = layers.size(); i-- > 0;) {
+    for (size_t i = run_layers(); i-- > 0;) {
       const PlacedLayer& layer = layers[i];
       Tensors behind = Collect(layer.output_gradients, table);
       for (const size_t place : layer.output_gradients) table[place].Reset();

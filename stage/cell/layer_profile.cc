@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
+#include "network/head_chunks.h"
 #include "network/padded_output.h"
 #include "plan/host_memory.h"
 #include "stage/cell/cell.h"
@@ -119,8 +120,8 @@ absl::StatusOr<LayerProfile> RunOnce(const Network& network, Cell& cell, const T
 absl::StatusOr<LayerProfile> ProfileLayer(const Network& network, int layer, int64_t samples,
                                           Backend& backend, const Clock& clock,
                                           const std::function<bool()>& cancelled) {
-  ASSIGN_OR_RETURN(std::unique_ptr<Cell> cell,
-                   Cell::Create(network, layer, layer + 1, 0, 1, backend));
+  ASSIGN_OR_RETURN(std::unique_ptr<Cell> cell, Cell::Create(network, layer, layer + 1, 0, 1,
+                                                            backend, nullptr, Cell::Head::kWhole));
   std::vector<WireId> wires = cell->wires().loaded;
   wires.insert(wires.end(), cell->wires().received.begin(), cell->wires().received.end());
   ASSIGN_OR_RETURN(const Tensors inputs, MadeUp(network, wires, samples, backend));
@@ -134,6 +135,31 @@ absl::StatusOr<LayerProfile> ProfileLayer(const Network& network, int layer, int
     backward[run] = one.backward_seconds;
   }
   return LayerProfile{Least(forward), Least(backward)};
+}
+
+// A head that goes by chunks is measured by one chunk: all its logits may not even fit.
+absl::StatusOr<LayerProfile> ProfileChunkedHead(const Network& network,
+                                                const HeadChunkLimits& limits, int64_t samples,
+                                                Backend& backend, const Clock& clock,
+                                                const std::function<bool()>& cancelled) {
+  const int64_t rows = HeadRows(network, samples);
+  const int64_t of_chunk = std::min(rows, HeadChunkRows(network, limits));
+  ASSIGN_OR_RETURN(const LayerProfile chunk,
+                   ProfileLayer(HeadByRows(network), network.layers.back().index, of_chunk, backend,
+                                clock, cancelled));
+  const double chunks = static_cast<double>(rows) / static_cast<double>(of_chunk);
+  return LayerProfile{chunk.forward_seconds * chunks, chunk.backward_seconds * chunks};
+}
+
+// Of the layer with that index, as training runs it.
+absl::StatusOr<LayerProfile> ProfileAsTrained(const Network& network, int layer, int64_t samples,
+                                              Backend& backend, const Clock& clock,
+                                              const std::function<bool()>& cancelled) {
+  const auto limits = backend.HeadChunks();
+  const bool chunked =
+      limits.has_value() && layer == network.layers.back().index && HeadGoesByChunks(network);
+  if (chunked) return ProfileChunkedHead(network, *limits, samples, backend, clock, cancelled);
+  return ProfileLayer(network, layer, samples, backend, clock, cancelled);
 }
 
 }  // namespace
@@ -157,7 +183,7 @@ absl::StatusOr<std::vector<LayerProfile>> ProfileLayers(const JobSpec& spec, con
       profile.push_back(LayerProfile(profile[index]));
       continue;
     }
-    auto one = ProfileLayer(network, layer.index, sequences, backend, clock, cancelled);
+    auto one = ProfileAsTrained(network, layer.index, sequences, backend, clock, cancelled);
     if (!one.ok()) {
       return Annotate(one.status(),
                       absl::StrCat("profile of layer ", layer.index, " (", layer.label, ")"));

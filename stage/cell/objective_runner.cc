@@ -4,6 +4,7 @@
 #include <span>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "base/check.h"
 #include "base/status.h"
 #include "operations/catalogue.h"
@@ -75,7 +76,7 @@ absl::StatusOr<std::unique_ptr<ObjectiveRunner>> ObjectiveRunner::Create(const N
 
 void ObjectiveRunner::Begin(int micro_batches, double scale) {
   Drop();
-  has_sums_.assign(static_cast<size_t>(micro_batches), false);
+  micro_batches_ = micro_batches;
   if (scale == scale_value_) return;
   for (const Compared& compared : compared_) {
     backend_.Fill(compared.scale, static_cast<float>(scale * compared.weight));
@@ -83,15 +84,25 @@ void ObjectiveRunner::Begin(int micro_batches, double scale) {
   scale_value_ = scale;
 }
 
-absl::StatusOr<Tensor> ObjectiveRunner::NextSums(const Form& form, MicroBatchId id,
+absl::StatusOr<Tensor> ObjectiveRunner::NextSums(const Form& form, MicroBatchId id, Part part,
                                                  Compared* compared) {
+  if (parts_ == 0) {
+    parts_ = part.count;
+    has_sums_.assign(static_cast<size_t>(micro_batches_ * parts_), false);
+  }
+  if (part.count > parts_) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("micro-batch ", id.value, " has ", part.count, " parts, the first one ",
+                     parts_, ": no micro-batch may have more samples than the first"));
+  }
   if (!compared->sums.valid()) {
     ASSIGN_OR_RETURN(compared->sums,
                      MakeTensor(backend_.allocator(), MemoryKind::kWorkspace, DType::kF64,
                                 Shape{static_cast<int64_t>(has_sums_.size()) * form.sums}));
   }
-  has_sums_.at(static_cast<size_t>(id.value)) = true;
-  return compared->sums.Slice(id.value * form.sums, Shape{form.sums});
+  const int64_t place = id.value * parts_ + part.index;
+  has_sums_.at(static_cast<size_t>(place)) = true;
+  return compared->sums.Slice(place * form.sums, Shape{form.sums});
 }
 
 std::vector<Tensor*> ObjectiveRunner::Inputs(Tensor* output, Targets* targets) const {
@@ -102,8 +113,8 @@ std::vector<Tensor*> ObjectiveRunner::Inputs(Tensor* output, Targets* targets) c
 }
 
 absl::StatusOr<Tensor> ObjectiveRunner::TrainOne(Compared& compared, const ForwardContext& context,
-                                                 Tensor output, Targets* targets) {
-  ASSIGN_OR_RETURN(Tensor sums, NextSums(training_, context.micro_batch, &compared));
+                                                 Tensor output, Targets* targets, Part part) {
+  ASSIGN_OR_RETURN(Tensor sums, NextSums(training_, context.micro_batch, part, &compared));
   Tensor gradient = output;
   if (!compared.overwrites) {
     const Shape shape = RuntimeShape(training_.gradient, context.sequences);
@@ -119,21 +130,21 @@ absl::StatusOr<Tensor> ObjectiveRunner::TrainOne(Compared& compared, const Forwa
 }
 
 absl::StatusOr<Tensors> ObjectiveRunner::Train(const ForwardContext& context, Tensors outputs,
-                                               Targets targets) {
+                                               Targets targets, Part part) {
   CHECK_EQ(outputs.size(), compared_.size()) << "outputs";
   Tensors gradients;
   for (size_t i = 0; i < compared_.size(); ++i) {
     ASSIGN_OR_RETURN(Tensor gradient,
-                     TrainOne(compared_[i], context, std::move(outputs[i]), &targets));
+                     TrainOne(compared_[i], context, std::move(outputs[i]), &targets, part));
     if (compared_[i].has_gradient) gradients.push_back(std::move(gradient));
   }
   return gradients;
 }
 
 absl::Status ObjectiveRunner::Evaluate(const ForwardContext& context, Tensor output,
-                                       Targets targets) {
+                                       Targets targets, Part part) {
   Compared& compared = compared_[objective_.output_place()];
-  ASSIGN_OR_RETURN(Tensor sums, NextSums(evaluation_, context.micro_batch, &compared));
+  ASSIGN_OR_RETURN(Tensor sums, NextSums(evaluation_, context.micro_batch, part, &compared));
   const std::vector<Tensor*> inputs = Inputs(&output, &targets);
   evaluation_.kernel({context}, {Operands(inputs), Operands({&sums}), Operands()});
   return absl::OkStatus();
@@ -171,6 +182,7 @@ ObjectiveRunner::Sums ObjectiveRunner::TakeSums() {
 
 void ObjectiveRunner::Drop() {
   has_sums_.clear();
+  parts_ = 0;
   for (Compared& compared : compared_) compared.sums.Reset();
 }
 

@@ -3,10 +3,12 @@
 // Ownership: owns the sums of the mini-batch at hand; borrows the back end.
 // Threads:   executor thread only.
 // Units:     sums are over the terms of the loss; the gradient is that of the sum times `scale`.
-// Errors:    RESOURCE_EXHAUSTED from the allocator; UNIMPLEMENTED from Create where the back end has no kernel.
+// Errors:    RESOURCE_EXHAUSTED from the allocator; UNIMPLEMENTED from Create where the back end has no kernel;
+//            FAILED_PRECONDITION where a micro-batch has more parts than the first one of its mini-batch.
 #ifndef STAGECOACH_STAGE_CELL_OBJECTIVE_RUNNER_H_
 #define STAGECOACH_STAGE_CELL_OBJECTIVE_RUNNER_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -30,19 +32,27 @@ class ObjectiveRunner {
   struct Targets {
     Tensor values, weights;  // weights where the objective has some
   };
+  // Of how many parts of a micro-batch this is which one: each has a place of its own in the table of sums.
+  struct Part {
+    int64_t index, count;
+  };
   // Of the tuple Objective::outputs(). Gives the gradients of those that have one, each in its output's place unless
   // the backward reads the output again.
-  absl::StatusOr<Tensors> Train(const ForwardContext& context, Tensors outputs, Targets targets);
+  absl::StatusOr<Tensors> Train(const ForwardContext& context, Tensors outputs, Targets targets,
+                                Part part = {0, 1});
   // Of Objective::output alone.
-  absl::Status Evaluate(const ForwardContext& context, Tensor output, Targets targets);
+  absl::Status Evaluate(const ForwardContext& context, Tensor output, Targets targets,
+                        Part part = {0, 1});
   struct Sums {
     std::vector<double> named;         // in the order of Objective::sums, of the output
     double auxiliary = 0;              // of the auxiliary output the loss, without its weight
     std::vector<ClassCounts> classes;  // where they are counted and a micro-batch had samples
   };
-  // Of all micro-batches since Begin, added in ascending order. Waits for the device.
+  // Of all micro-batches since Begin and their parts, added in ascending order. Waits for the device.
   Sums TakeSums();
   void Drop();  // after an abort
+  // Of what is compared, which one an evaluation compares too.
+  size_t output_place() const { return objective_.output_place(); }
 
  private:
   struct Form {  // of the loss, with a gradient or without
@@ -55,15 +65,16 @@ class ObjectiveRunner {
     bool has_gradient = false;
     bool overwrites = false;  // its gradient takes its place
     Tensor scale;             // F32, one number
-    Tensor sums;  // F64 [micro-batches, sums of the form]: read back by one copy. From the first on
+    // F64 [micro-batches, parts, sums of the form]: read back by one copy. From the first on
+    Tensor sums;
   };
   ObjectiveRunner(const Network& network, Backend& backend);
   absl::StatusOr<Form> Prepare(bool gradient) const;
   absl::StatusOr<Tensor> TrainOne(Compared& compared, const ForwardContext& context, Tensor output,
-                                  Targets* targets);
+                                  Targets* targets, Part part);
   // Of the loss, but for the scale.
   std::vector<Tensor*> Inputs(Tensor* output, Targets* targets) const;
-  absl::StatusOr<Tensor> NextSums(const Form& form, MicroBatchId id,
+  absl::StatusOr<Tensor> NextSums(const Form& form, MicroBatchId id, Part part,
                                   Compared* compared);        // where they go
   std::vector<double> Total(const Compared& compared) const;  // empty: it was compared with nothing
 
@@ -74,7 +85,9 @@ class ObjectiveRunner {
   Form training_, evaluation_;
   std::vector<Compared> compared_;  // Objective::outputs()
   double scale_value_ = 0;
-  std::vector<bool> has_sums_;  // by micro-batch: those without samples have none
+  int64_t micro_batches_ = 0;
+  int64_t parts_ = 0;           // of a micro-batch at most: those of the first; 0: it is to come
+  std::vector<bool> has_sums_;  // by micro-batch and part: those without samples have none
 };
 
 }  // namespace stagecoach

@@ -56,7 +56,8 @@ class StageExecutor {
     const Network* network = nullptr;   // the cell's
     PhaseClock* phases = nullptr;
     const Clock* clock = nullptr;
-    // Shown what the objective reads of each micro-batch, before it does; for tools that compare.
+    // Shown what the objective reads of each micro-batch, before it does, chunk by chunk where the head goes by chunks; for
+    // tools that compare.
     std::function<void(MicroBatchId, const Tensor&)> on_output;
   };
   explicit StageExecutor(const Parts& parts);

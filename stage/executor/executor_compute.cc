@@ -263,27 +263,25 @@ absl::StatusOr<double> StageExecutor::State::LossScale() {
 absl::Status StageExecutor::State::Loss(MicroBatchId id) {
   InFlight& flight = At(id);
   if (flight.samples == 0) return absl::OkStatus();
-  ObjectiveRunner& objective = *parts.cell->objective();
-  Tensors outputs = work->training ? parts.cell->outputs(id) : std::move(flight.outputs);
-  flight.outputs.clear();
-  const Tensor output = outputs[parts.network->objective.output_place()];
-  if (parts.on_output != nullptr) parts.on_output(id, output);
+  Tensors outputs = std::exchange(flight.outputs, Tensors());  // of an evaluation
   ObjectiveRunner::Targets targets{std::exchange(flight.target, Tensor()),
                                    std::exchange(flight.weights, Tensor())};
+  const auto look = [this, id](const Tensor& logits, const Tensor& of_logits) {
+    if (parts.on_output != nullptr) parts.on_output(id, logits);
+    return work->training ? absl::OkStatus() : ShowAnswers(logits, of_logits);
+  };
   if (!work->training) {
-    RETURN_IF_ERROR(ShowAnswers(output, targets.values, flight.samples));
-    return objective.Evaluate(ContextOf(id), output, std::move(targets));
+    return parts.cell->EvaluateLoss(ContextOf(id), std::move(outputs), std::move(targets), look);
   }
-  ASSIGN_OR_RETURN(flight.output_gradients,
-                   objective.Train(ContextOf(id), std::move(outputs), std::move(targets)));
+  ASSIGN_OR_RETURN(flight.output_gradients, parts.cell->Loss(id, std::move(targets), look));
   return absl::OkStatus();
 }
 
-// Reads, and changes nothing. Micro-batches come in order.
-absl::Status StageExecutor::State::ShowAnswers(const Tensor& output, const Tensor& targets,
-                                               int64_t samples) {
+// Reads, and changes nothing. Micro-batches come in order, and so do their chunks. Where answers are shown, each sample has
+// one target.
+absl::Status StageExecutor::State::ShowAnswers(const Tensor& output, const Tensor& targets) {
   const int64_t wanted =
-      std::min(samples, work->shown_answers - static_cast<int64_t>(shown.size()));
+      std::min(targets.elements(), work->shown_answers - static_cast<int64_t>(shown.size()));
   if (wanted <= 0) return absl::OkStatus();
   ASSIGN_OR_RETURN(const std::vector<ShownAnswer> answers,
                    AnswersOf(output, targets, wanted, *parts.backend));

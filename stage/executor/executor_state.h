@@ -117,7 +117,7 @@ struct StageExecutor::State {
   absl::Status LoadTarget(MicroBatchId id);
   absl::Status Forward(MicroBatchId id);
   absl::Status Loss(MicroBatchId id);
-  absl::Status ShowAnswers(const Tensor& output, const Tensor& targets, int64_t samples);
+  absl::Status ShowAnswers(const Tensor& output, const Tensor& targets);
   absl::Status Backward(MicroBatchId id, Op op);
   absl::Status Finish();
   absl::StatusOr<Tensors> LoadTargets(MicroBatchId id);

@@ -1,4 +1,4 @@
-// The planner's forecast against what a stage's allocator saw, in every precision and on cards.
+// The planner's forecast against what a stage's allocator saw, in every precision. On cards: card_forecast_test.cc.
 #include <algorithm>
 #include <map>
 #include <memory>
@@ -31,19 +31,15 @@
 #include "network/zoo/sequence.h"
 #include "network/zoo/unet.h"
 #include "network/zoo/vit.h"
-#include "plan/card_memory.h"
 #include "plan/cost_model.h"
 #include "plan/optimizers/adamw.h"
 #include "plan/schedule_kinds.h"
 #include "stage/backends/simulated/simulated_backend.h"
 #include "stage/testing/pipeline_harness.h"
-#include "stage/testing/staged_backend.h"
 
 namespace stagecoach {
 namespace {
 
-// Whole 512 bytes.
-constexpr GptSpec kCardModel{.layers = 2, .width = 32, .heads = 2, .context = 64, .vocabulary = 64};
 constexpr int64_t kBatch = 8, kMicroBatches = 4;
 
 int64_t Activations(Backend& backend) {
@@ -311,68 +307,6 @@ TEST(MemoryForecast, HoldsWithBatchNorms) {
     const Network network = *ExpandModel(list, precision);
     ExpectForecastInEveryPipeline(network, 64);
     ExpectForecastInEveryPipeline(WithFrontFrozen(network), 64);
-  }
-}
-
-// What a step on cards takes of its forecast on the fullest stage, workspaces left out. Copies run
-// late and in an order drawn from the seed.
-double FullestOnCards(const GptSpec& spec, const std::string& schedule, Rematerialization mode,
-                      int stages, uint64_t seed) {
-  int made = 0;
-  HarnessOptions options{.stages = stages,
-                         .model = spec,
-                         .batch_size = kBatch,
-                         .micro_batches = kMicroBatches,
-                         .schedule = schedule,
-                         .rematerialization = mode,
-                         .order_seed = seed,
-                         .patience = 1000};
-  options.make_backend = [&] {
-    return std::make_unique<StagedBackend>(100 * seed + static_cast<uint64_t>(++made));
-  };
-  PipelineHarness pipeline(options);
-  const absl::Status trained = pipeline.TrainStep();
-  EXPECT_TRUE(trained.ok()) << trained;
-  const Network model = *ExpandModel(spec);
-  const int layers = static_cast<int>(model.layers.size());
-  const Partition partition = *UniformPartition(layers, stages);
-  double fullest = 0;
-  for (int k = 0; k < stages; ++k) {
-    const StageMemory forecast = ForecastStageMemory(model, pipeline.programs(true), k,
-                                                     {.first_layer = partition.first(k),
-                                                      .last_layer = partition.last(k, layers),
-                                                      .batch_size = kBatch,
-                                                      .micro_batches = kMicroBatches,
-                                                      .optimizer = AdamWSpec{},
-                                                      .card = CardProfile{}});
-    const double ratio = static_cast<double>(Activations(pipeline.backend(k))) /
-                         static_cast<double>(forecast.activations - kCardWorkspaceBytes);
-    EXPECT_LE(ratio, 1.0) << "stage " << k << " of " << stages << ", seed " << seed;
-    EXPECT_GT(ratio, 0.6) << "stage " << k << " of " << stages << ", seed " << seed;
-    fullest = std::max(fullest, ratio);
-  }
-  return fullest;
-}
-
-double FullestOnCards(const GptSpec& spec, int stages) {
-  double fullest = 0;
-  for (const std::string& schedule : ScheduleNames()) {
-    for (const auto mode : {Rematerialization::kAlways, Rematerialization::kNever}) {
-      for (uint64_t seed = 1; seed <= 3; ++seed) {
-        fullest = std::max(fullest, FullestOnCards(spec, schedule, mode, stages, seed));
-      }
-    }
-  }
-  return fullest;
-}
-
-TEST(MemoryForecast, IsReachedButNotExceededOnCards) {
-  GptSpec tied = kCardModel;
-  tied.tied_embeddings = true;
-  for (const int stages : {1, 2, 3}) {
-    EXPECT_GT(FullestOnCards(kCardModel, stages), 0.95)
-        << stages << " stages: what is counted is taken where copies are slow";
-    EXPECT_GT(FullestOnCards(tied, stages), 0.9) << stages << " stages, tied";
   }
 }
 

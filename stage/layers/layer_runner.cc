@@ -186,6 +186,7 @@ absl::Status LayerRunner::MakeOutputs(const Step& step, const ForwardContext& co
   for (size_t i = 0; i < step.types.size(); ++i) {
     Tensor& output = step.outputs.place(i);
     const ValueType& type = *step.types[i];
+    if (output.valid()) continue;  // the caller said where
     if (i == 0 && step.in_place != nullptr) {
       output = step.in_place->Reshaped(RuntimeShape(type, context.sequences));
       continue;
@@ -251,9 +252,10 @@ absl::Status LayerRunner::BackwardWeight(Stash stash) {
   return Run(weight_gradient_, stash.context, {}, {}, nullptr).status();
 }
 
-absl::StatusOr<Tensors> LayerRunner::Backward(Tensors output_gradients, Stash stash) {
+absl::StatusOr<Tensors> LayerRunner::Backward(Tensors output_gradients, Stash stash, Tensors into) {
   Place(lists_->stash, std::move(stash.tensors), stash.context);
   Place(lists_->output_gradients, std::move(output_gradients), stash.context);
+  if (!into.empty()) Place(lists_->input_gradients, std::move(into), stash.context);
   return Run(backward_, stash.context, lists_->input_gradients, {}, nullptr);
 }
 

@@ -52,8 +52,8 @@ class LayerRunner {
   // Input part: leaves in the stash what the weight part needs.
   absl::StatusOr<Tensors> BackwardInput(Tensors output_gradients, Stash* stash);
   absl::Status BackwardWeight(Stash stash);
-  // Both, with less memory.
-  absl::StatusOr<Tensors> Backward(Tensors output_gradients, Stash stash);
+  // Both, with less memory. `into`: where the gradients of the inputs are written to; empty: in memory of their own.
+  absl::StatusOr<Tensors> Backward(Tensors output_gradients, Stash stash, Tensors into = {});
 
   // What the micro-batches of the step have given becomes a part of the states.
   absl::Status CommitStates();

@@ -41,6 +41,9 @@ class StagedBackend final : public Backend {
   std::optional<CardProfile> Card() const override { return card_; }
   // What it says of its card; at first no more than that it is one.
   void BeCard(const CardProfile& card) { card_ = card; }
+  // As a card's; smaller ones where tests ask for them, before a cell is made.
+  std::optional<HeadChunkLimits> HeadChunks() const override { return head_chunks_; }
+  void CutHeads(const HeadChunkLimits& limits) { head_chunks_ = limits; }
   Allocator& allocator() override { return *device_; }
   Allocator& link_allocator() override { return *pinned_; }
   absl::StatusOr<Kernel> Prepare(const Call& call, const CallTypes& types,
@@ -181,6 +184,7 @@ class StagedBackend final : public Backend {
   const std::unique_ptr<Allocator> device_ = MakeDeviceAllocator(api_, 0, 0, fault_);
   const std::unique_ptr<Allocator> pinned_ = MakePinnedAllocator(api_, 0, fault_);
   CardProfile card_;
+  HeadChunkLimits head_chunks_ = kCardHeadChunks;
   DeviceStream stream_ = nullptr;
   std::unique_ptr<LinkStaging> staging_;
   std::unique_ptr<DeviceClock> clock_;

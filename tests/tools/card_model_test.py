@@ -24,6 +24,15 @@ class CardModelTest(unittest.TestCase):
         backward = next(o for o in found if o.name == "attention, backward")
         self.assertEqual(backward.bytes, 8 * 2 * 256 * 256 + 2 * 2 * (2 * 4 * 128 * 128))
 
+    def test_the_head_goes_by_chunks_that_each_add_to_the_gradient_of_its_weight(self):
+        self.assertEqual(card_model.chunks_of_head(32 * 1024, 50257), 8)  # of 4096 rows, as network/head_chunks_test.cc
+        self.assertEqual(card_model.chunks_of_head(32 * 1024, 400000), 32)  # of 1024 rows at least
+        self.assertEqual(card_model.chunks_of_head(100, 50257), 1)
+        wide = {**SHAPE, "context": 1024, "vocabulary": 50257}
+        head = [o for o in card_model.operations(wide, 32, 3) if o.name == "head, backward"]
+        self.assertEqual([o.times for o in head], [24, 24])
+        self.assertEqual(head[1].bytes, 2 * 4096 * (256 + 50257) + 8 * 256 * 50257)
+
     def test_the_update_moves_38_bytes_a_parameter(self):
         update = card_model.operations(SHAPE, 1, 1)[-1]
         self.assertEqual(update.bytes, 38 * arithmetic.parameters(SHAPE))

@@ -79,14 +79,22 @@ def block(shape, rows, times):
              Operation("layer norms", 0, 4 * stream, 2, 2 * times)])
 
 
+def chunks_of_head(rows, vocabulary):
+    """Of a micro-batch: as kCardHeadChunks in network/head_chunks.h says, for bfloat16."""
+    most = max((512 << 20) // (2 * (-(-vocabulary // 8) * 8)), 1024)
+    return -(-rows // (1 << (most.bit_length() - 1)))
+
+
 def operations(shape, micro_batch, micro_batches):
     """Of a whole step in bfloat16 with AdamW and clipping, without dropout and recomputation."""
     rows, width, vocabulary = micro_batch * shape["context"], shape["width"], shape["vocabulary"]
+    chunks = chunks_of_head(rows, vocabulary)
     stream, count, named = 2 * rows * width, parameters(shape), min(rows, vocabulary)
     return (block(shape, rows, shape["layers"] * micro_batches) +
-            linear("head", rows, width, vocabulary, micro_batches, bias=False) +
+            # By chunks with the loss: each adds to the weight's gradient.
+            linear("head", rows / chunks, width, vocabulary, micro_batches * chunks, bias=False) +
             # The logits are read again from the cache for their gradient; two sums behind them.
-            [Operation("cross entropy", 0, 2 * 2 * rows * vocabulary, 3, micro_batches),
+            [Operation("cross entropy", 0, 2 * 2 * rows / chunks * vocabulary, 3, micro_batches * chunks),
              Operation("layer norms", 0, 2 * stream, 1, micro_batches),
              Operation("layer norms", 0, 3 * stream, 2, micro_batches),
              Operation("embedding", 0, 3 * stream, 1, micro_batches),

@@ -25,15 +25,17 @@ std::optional<CardProfile> CardToBe(const std::string& device) {
   return CardProfile{.attention = cudnn::Attention()};
 }
 
-// What makes attention slow on a card is known from the job alone.
-void NoteAttention(const JobSpec& spec, const PlanAssumptions& assumptions,
-                   CommandContext& context) {
+// What makes attention slow on a card, and how its head goes, is known from the job alone.
+void NoteCards(const JobSpec& spec, const PlanAssumptions& assumptions, CommandContext& context) {
   const auto& cards = assumptions.cards;
   const auto card = std::find_if(cards.begin(), cards.end(), [](const auto& c) { return !!c; });
   if (card == cards.end()) return;
   const absl::StatusOr<Network> model = ExpandJob(spec);
-  const std::string attention = model.ok() ? AttentionOnCard(*(*card)->attention, *model) : "";
+  if (!model.ok()) return;
+  const std::string attention = AttentionOnCard(*(*card)->attention, *model);
   if (!attention.empty()) context.console->Note(absl::StrCat("attention: ", attention));
+  const std::string head = HeadOnCard(*model);
+  if (!head.empty()) context.console->Note(absl::StrCat("head: ", head));
 }
 
 absl::StatusOr<v1::PlanJobResponse> PlanHere(const SpecFile& spec_file, const PlanOptions& options,
@@ -52,7 +54,7 @@ absl::StatusOr<v1::PlanJobResponse> PlanHere(const SpecFile& spec_file, const Pl
   }
   const absl::StatusOr<Plan> plan = MakePlan(spec, stages, assumptions, {});
   if (!plan.ok()) return LocateError(spec_file, plan.status());
-  NoteAttention(spec, assumptions, context);
+  NoteCards(spec, assumptions, context);
   return ToProto(*plan);
 }
 

@@ -9,6 +9,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -33,6 +34,7 @@ class KernelBackend : public Backend {
   int64_t LogitsStride(int64_t columns, DType dtype) const override {
     return PaddedColumns(columns, dtype);
   }
+  std::optional<HeadChunkLimits> HeadChunks() const override { return kCardHeadChunks; }
   absl::StatusOr<Kernel> Prepare(const Call& call, const CallTypes& types,
                                  DType activation) override;
   void BeginCalls() override;

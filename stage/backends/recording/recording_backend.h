@@ -33,6 +33,7 @@ class RecordingBackend final : public Backend {
   int64_t LogitsStride(int64_t columns, DType dtype) const override {
     return inner_->LogitsStride(columns, dtype);
   }
+  std::optional<HeadChunkLimits> HeadChunks() const override { return inner_->HeadChunks(); }
   std::optional<CardProfile> Card() const override { return inner_->Card(); }
   Allocator& allocator() override { return allocator_; }
   Allocator& link_allocator() override;

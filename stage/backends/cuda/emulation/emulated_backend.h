@@ -29,12 +29,15 @@ namespace stagecoach::cuda {
 
 class EmulatedBackend final : public KernelBackend {
  public:
-  explicit EmulatedBackend(const BackendOptions& options, bool fuse = true)
-      : EmulatedBackend(options, fuse,
+  explicit EmulatedBackend(const BackendOptions& options, bool fuse = true,
+                           const HeadChunkLimits& head_chunks = kCardHeadChunks)
+      : EmulatedBackend(options, fuse, head_chunks,
                         std::make_shared<DeviceFault>(std::make_shared<FakeDeviceApi>(), 0)) {}
-  EmulatedBackend(const BackendOptions& options, bool fuse, std::shared_ptr<DeviceFault> fault)
+  EmulatedBackend(const BackendOptions& options, bool fuse, const HeadChunkLimits& head_chunks,
+                  std::shared_ptr<DeviceFault> fault)
       : KernelBackend(fault),
         fuse_(fuse),
+        head_chunks_(head_chunks),
         fault_(std::move(fault)),
         allocator_(MakeHostAllocator(options.memory_limit_bytes)) {
     // The suite compares numbers of threads; here they stand for the order of a block's threads.
@@ -48,6 +51,7 @@ class EmulatedBackend final : public KernelBackend {
     CHECK_OK(Fault());
   }
   std::string fingerprint() const override { return "emulated"; }
+  std::optional<HeadChunkLimits> HeadChunks() const override { return head_chunks_; }
   Allocator& allocator() override { return *allocator_; }
   void CopyFromHost(std::span<const std::byte> source, const Tensor& target) override {
     Begin();
@@ -206,6 +210,7 @@ class EmulatedBackend final : public KernelBackend {
   }
 
   const bool fuse_;
+  const HeadChunkLimits head_chunks_;
   int64_t products_ = 0;
   const std::shared_ptr<DeviceFault> fault_;
   std::unique_ptr<Allocator> allocator_;

@@ -1,8 +1,10 @@
 // Whole training steps on the kernels' own source: layers, optimizer and pipeline over the back
 // end.
 #include <memory>
+#include <string>
 
 #include "gtest/gtest.h"
+#include "plan/schedule_kinds.h"
 #include "stage/backends/cuda/emulation/emulated_backend.h"
 #include "stage/testing/pipeline_harness.h"
 
@@ -109,6 +111,48 @@ TEST(EmulatedTraining, InBfloat16HasTheSameBitsForEveryNumberOfStages) {
   for (const int stages : {2, 4}) {
     options.stages = stages;
     EXPECT_TRUE(MustTrain(options) == truth) << stages;
+  }
+}
+
+// Chunks of 16 rows: micro-batches of 2 and 1 sequences of 35 tokens have 5 and 3, of 16 and of 6 and 3 rows.
+HarnessOptions InChunks(HarnessOptions options) {
+  options.model.vocabulary = 33;
+  options.make_backend = [] {
+    constexpr HeadChunkLimits kSixteenRows{.bytes = 0, .least_rows = 16};
+    return std::make_unique<cuda::EmulatedBackend>(BackendOptions{}, true, kSixteenRows);
+  };
+  return options;
+}
+
+TEST(EmulatedTraining, InChunksOfTheHeadLearnsWhatAWholeOneLearns) {
+  for (const HarnessOptions& options : {Options(), InBfloat16()}) {
+    const bool exact = options.precision == Precision::kFloat32;
+    const int64_t before = cuda::EmulatedBackend::strided_products;
+    const HarnessResult chunked = MustTrain(InChunks(options));
+    EXPECT_EQ(cuda::EmulatedBackend::strided_products - before, 3 * (5 + 3) * 3)
+        << "steps, chunks, products";
+    HarnessOptions whole = options;
+    whole.model.vocabulary = 33;
+    const HarnessResult reference = MustTrain(whole);
+    for (size_t step = 0; step < reference.losses.size(); ++step) {
+      EXPECT_NEAR(chunked.losses[step], reference.losses[step],
+                  (exact ? 1e-5 : 5e-3) * reference.losses[step]);
+      EXPECT_NEAR(chunked.squared_norms[step], reference.squared_norms[step],
+                  (exact ? 1e-4 : 5e-2) * reference.squared_norms[step]);
+    }
+  }
+}
+
+TEST(EmulatedTraining, InChunksOfTheHeadHasTheSameBitsForEveryNumberOfStages) {
+  for (HarnessOptions options : {Options(), InBfloat16()}) {
+    const HarnessResult truth = MustTrain(InChunks(options));
+    for (const std::string& schedule : ScheduleNames()) {
+      options.schedule = schedule;
+      for (const int stages : {2, 7}) {
+        options.stages = stages;
+        EXPECT_TRUE(MustTrain(InChunks(options)) == truth) << stages << ", " << schedule;
+      }
+    }
   }
 }
 

@@ -1,0 +1,68 @@
+// ChunkedHead: the last layer and the loss of a micro-batch together, so many rows at a time (network/head_chunks.h). Of each
+// chunk it makes the logits, turns them into their gradient, adds to the gradient of the weight and writes the chunk's rows
+// of the gradient of what the layer reads; then their memory is the next chunk's. So the head's backward is a part of the
+// loss, in a backward of two parts too. Losses come in ascending order in every schedule, and chunks do: the weight's
+// gradient is added up in one order, whatever the schedule.
+// Ownership: borrows the layer, which was made by rows (HeadByRows), the objective likewise, and the back end.
+// Threads:   executor thread only.
+// Units and shapes: x is [rows, width], targets and weights a number a row.
+// Errors:    those of the layer and of the objective.
+#ifndef STAGECOACH_STAGE_CELL_CHUNKED_HEAD_H_
+#define STAGECOACH_STAGE_CELL_CHUNKED_HEAD_H_
+
+#include <cstdint>
+#include <functional>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "stage/backends/backend.h"
+#include "stage/cell/objective_runner.h"
+#include "stage/layers/layer_runner.h"
+
+namespace stagecoach {
+
+// Is shown logits and their targets before the loss, which may overwrite them: those of a micro-batch at once, or of each
+// of its chunks in turn.
+using LookAtLogits = std::function<absl::Status(const Tensor& logits, const Tensor& targets)>;
+
+class ChunkedHead {
+ public:
+  // gradient: one of x is wanted, as something in front of the layer is trained.
+  ChunkedHead(int64_t chunk_rows, bool gradient, LayerRunner& head, ObjectiveRunner& objective,
+              Backend& backend)
+      : chunk_rows_(chunk_rows),
+        gradient_(gradient),
+        head_(head),
+        objective_(objective),
+        backend_(backend) {}
+
+  // Gives the gradient of x, or nothing. `context`: of the micro-batch, in samples.
+  absl::StatusOr<Tensors> Train(const ForwardContext& context, const Tensor& x,
+                                const ObjectiveRunner::Targets& targets, const LookAtLogits& look);
+  absl::Status Evaluate(const ForwardContext& context, const Tensor& x,
+                        const ObjectiveRunner::Targets& targets, const LookAtLogits& look);
+
+ private:
+  // One chunk, as layer and objective are given it.
+  struct Chunk {
+    ForwardContext context;  // its samples are rows
+    int64_t first = 0;       // row
+    ObjectiveRunner::Part part;
+
+    Tensor Rows(const Tensor& matrix) const;
+    ObjectiveRunner::Targets Of(const ObjectiveRunner::Targets& whole) const;
+  };
+  // Of all chunks in ascending order.
+  absl::Status ForEach(const ForwardContext& context, int64_t rows,
+                       const std::function<absl::Status(const Chunk&)>& run) const;
+
+  const int64_t chunk_rows_;
+  const bool gradient_;
+  LayerRunner& head_;
+  ObjectiveRunner& objective_;
+  Backend& backend_;
+};
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_STAGE_CELL_CHUNKED_HEAD_H_
