@@ -1,9 +1,11 @@
 // Jobs as a list, and what becomes of those that have ended: a view in memory, their spec and history in the
 // journal, and neither once they are too many or too old.
 #include <algorithm>
-#include <deque>
 #include <map>
+#include <set>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "base/hash.h"
 #include "coordinator/loop/job_loop.h"
@@ -28,6 +30,7 @@ void JobLoop::AddEnded(const JobState& state, const JobText& text) {
   const std::string& id = state.job->id;
   JobView view = ViewOf(state);
   view.spec = nullptr;  // with it went the model
+  ended_of_[view.owner].emplace(state.finished_unix_seconds, id);
   ended_[id] = {state.job->sequence, text.sha256, std::make_shared<const JobView>(std::move(view))};
   by_end_.emplace(state.finished_unix_seconds, id);
 }
@@ -56,18 +59,27 @@ std::vector<JobLoop::EndOfJob> JobLoop::JobsToPurge() const {
   const double days = parts_.options.keep_ended_days;
   const double oldest = days > 0 ? Now().unix_seconds - days * kSecondsOfADay : -1;
   std::vector<EndOfJob> chosen;
-  std::map<std::string, std::deque<const EndOfJob*>> kept;  // by owner, the oldest first
+  std::map<std::string, size_t> chosen_of;  // by owner
   for (const EndOfJob& job : by_end_) {
-    if (job.first <= oldest && chosen.size() < kPurgeJobs) chosen.push_back(job);
-    if (job.first > oldest) kept[ended_.at(job.second).view->owner].push_back(&job);
+    if (job.first > oldest || chosen.size() == kPurgeJobs) break;
+    chosen.push_back(job);
+    ++chosen_of[ended_.at(job.second).view->owner];
+  }
+  struct Kept {
+    std::set<EndOfJob>::const_iterator oldest;
+    size_t count = 0;
+  };
+  std::vector<Kept> kept;
+  for (const auto& [owner, jobs] : ended_of_) {
+    const size_t gone = chosen_of[owner];
+    kept.push_back({std::next(jobs.begin(), static_cast<int64_t>(gone)), jobs.size() - gone});
   }
   const auto limit = static_cast<size_t>(std::max<int64_t>(0, parts_.options.keep_ended_jobs));
   while (chosen.size() < kPurgeJobs && by_end_.size() > limit + chosen.size()) {
-    const auto most = std::max_element(kept.begin(), kept.end(), [](const auto& a, const auto& b) {
-      return a.second.size() < b.second.size();
-    });
-    chosen.push_back(*most->second.front());
-    most->second.pop_front();
+    const auto most = std::max_element(
+        kept.begin(), kept.end(), [](const Kept& a, const Kept& b) { return a.count < b.count; });
+    chosen.push_back(*most->oldest++);
+    --most->count;
   }
   return chosen;
 }
@@ -90,6 +102,9 @@ void JobLoop::PurgeEnded() {
   for (int i = 0; i < *gone; ++i) {
     const auto ended = ended_.find(ids[i]);
     if (parts_.outside.on_purged) parts_.outside.on_purged(*ended->second.view);
+    const auto of_owner = ended_of_.find(ended->second.view->owner);
+    of_owner->second.erase(chosen[i]);
+    if (of_owner->second.empty()) ended_of_.erase(of_owner);
     ended_.erase(ended);
     by_end_.erase(chosen[i]);
   }

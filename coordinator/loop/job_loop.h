@@ -234,12 +234,13 @@ class JobLoop {
   std::string met_term_by_;  // its name
   Fleet fleet_;
   std::map<std::string, Job> jobs_;  // by id; those that live, and ended ones until all is written
-  std::map<std::string, EndedJob> ended_;  // by id
-  std::set<EndOfJob> by_end_;              // those that may be purged
-  double purge_due_seconds_ = 0;           // not before
-  int64_t live_spec_bytes_ = 0;            // of jobs_
-  int64_t asked_spec_bytes_ = 0;           // of submitting_
-  std::set<std::string> unwritten_;        // jobs with records that are not on disk
+  std::map<std::string, EndedJob> ended_;               // by id
+  std::set<EndOfJob> by_end_;                           // those that may be purged
+  std::map<std::string, std::set<EndOfJob>> ended_of_;  // the same, by owner
+  double purge_due_seconds_ = 0;                        // not before
+  int64_t live_spec_bytes_ = 0;                         // of jobs_
+  int64_t asked_spec_bytes_ = 0;                        // of submitting_
+  std::set<std::string> unwritten_;                     // jobs with records that are not on disk
   uint64_t next_sequence_ = 1;
   std::map<uint64_t, OneWatch> watches_;
   std::map<std::string, std::set<uint64_t>> watches_of_;  // by job
