@@ -310,7 +310,7 @@ Kernel WeightGradientByColumns(CpuBackend& backend, const ConvolutionShape& shap
       [&backend, work, product, bias](const KernelContext& context, const KernelArguments& a) {
         const int64_t samples = context.run.sequences, elements = a.adds[0].elements();
         if (samples == 0) return;
-        const int64_t each = (samples + kConvolutionShares - 1) / kConvolutionShares;
+        const int64_t each = SamplesOfShare(samples, work.places);
         const int64_t count = (samples + each - 1) / each;
         const BlockRoom room =
             BlockRoom::Of(work, product, IsBfloat16(a.inputs[0]) && !work.depthwise());

@@ -34,8 +34,9 @@ cudaError_t Launch(void (*kernel)(Params...), LaunchShape shape, size_t shared_b
   return cudaGetLastError();
 }
 
+// Packs of sixteen bytes are kept there.
 __device__ __forceinline__ float* DynamicShared() {
-  extern __shared__ float stagecoach_dynamic_shared[];
+  extern __shared__ __align__(16) float stagecoach_dynamic_shared[];
   return stagecoach_dynamic_shared;
 }
 
