@@ -4,6 +4,8 @@
 #ifndef STAGECOACH_STAGE_TESTING_RUNTIME_FLEET_H_
 #define STAGECOACH_STAGE_TESTING_RUNTIME_FLEET_H_
 
+#include <unistd.h>
+
 #include <chrono>
 #include <filesystem>
 #include <fstream>
@@ -85,8 +87,8 @@ class RuntimeFleet {
   };
 
   explicit RuntimeFleet(const Options& options) : connector_(LinkOptions{}) {
-    // A new file, for another fleet may read the one before.
-    const std::string made = options.data_path + ".new";
+    // A new file, for another fleet may read the one before; of this process, for another test may make it just now.
+    const std::string made = absl::StrCat(options.data_path, ".", getpid(), ".new");
     std::ofstream file(made, std::ios::binary | std::ios::trunc);
     for (uint64_t i = 0; i < 2000; ++i) file.put(char(RandomBits({.seed = 9}, i) % 8));
     file.close();
