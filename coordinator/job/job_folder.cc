@@ -94,6 +94,10 @@ bool JobTransition::RefusedSoFar() {
 void JobTransition::CheckAnswers() {
   if (const std::map<int, absl::Status> faults = RefusedFolders(); !faults.empty()) {
     const bool everybody = faults.size() > 1 && faults.size() == state_.slots.size();
+    // Stages that this job has not may see it: they come first, and without them these are tried again.
+    for (const StageSlot& slot : state_.slots) {
+      if (everybody) state_.suspects.push_back(slot.stage.name);
+    }
     return FolderRefused(faults, everybody);
   }
   if (state_.temporary_folder.empty()) return FinishLoad();

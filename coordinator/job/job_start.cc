@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/status.h"
+#include "coordinator/job/failure_class.h"
 #include "coordinator/job/job_transition.h"
 #include "coordinator/job/resume_check.h"
 #include "coordinator/job/step_decision.h"
@@ -286,7 +287,9 @@ void JobTransition::On(const Loaded& event) {
   if (!Answered(Activity::kLoad, event.fence, event.stage)) return;
   if (!event.result.ok()) {
     LoadFromSnapshotFailed(event.result.status());
-    if (RefusedSoFar()) return;
+    const bool of_job =
+        ClassOf(Activity::kLoad, event.result.status(), HasRun()) == FailureClass::kJob;
+    if (!of_job && RefusedSoFar()) return;
     return OperationFailed(event.stage, event.result.status());
   }
   state_.slots[event.stage].loaded = *event.result;
