@@ -1,11 +1,10 @@
 // Attention in BF16 on the card: through cuDNN, by our own kernels, and the reference's in float32
 // on the same numbers. Skips without a card, and without cuDNN.
-#include <cstdlib>
-
 #include "base/bfloat16.h"
 #include "gtest/gtest.h"
 #include "operations/attention.h"
 #include "stage/backends/conformance/harness.h"
+#include "stage/backends/cuda/cuda_ways_testing.h"
 #include "stage/backends/cuda/make_cuda_backend.h"
 #include "stage/backends/operation_testing.h"
 
@@ -19,14 +18,6 @@ struct Size {
 // and of heads. The third is the smallest there is.
 constexpr Size kSizes[] = {{2, 1024, 12, 64}, {3, 384, 5, 80},    {1, 128, 1, 8},
                            {2, 256, 3, 128},  {12, 1024, 12, 64}, {2, 4096, 12, 64}};
-
-std::unique_ptr<Backend> MakeOnCard(bool with_cudnn) {
-  setenv("STAGECOACH_CUDNN", "off", 1);
-  if (with_cudnn) unsetenv("STAGECOACH_CUDNN");
-  auto backend = MakeCudaBackend({}, 0);
-  unsetenv("STAGECOACH_CUDNN");
-  return backend.ok() ? *std::move(backend) : nullptr;
-}
 
 // Numbers that BF16 holds exactly, in the type that is asked for.
 Tensor Numbers(Backend& backend, DType dtype, Shape shape, uint32_t operation, float scale) {

@@ -1,12 +1,11 @@
 // Convolutions on the card: through cuDNN, by our own kernels, and the reference's. Skips without a
 // card, and without cuDNN.
-#include <cstdlib>
-
 #include "absl/strings/match.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "operations/convolution.h"
 #include "stage/backends/conformance/harness.h"
+#include "stage/backends/cuda/cuda_ways_testing.h"
 #include "stage/backends/cuda/make_cuda_backend.h"
 #include "stage/backends/operation_testing.h"
 
@@ -25,14 +24,6 @@ constexpr Convolved kConvolved[] = {{"stem", 4, 64, 3, 64, 7, 2, 3, 1},
                                     {"groups", 2, 28, 64, 64, 3, 1, 1, 4},
                                     {"odd", 3, 11, 17, 33, 3, 1, 1, 1},
                                     {"slices", 12, 56, 256, 64, 1, 1, 0, 1}};
-
-std::unique_ptr<Backend> MakeWith(bool cudnn) {
-  setenv("STAGECOACH_CUDNN", "off", 1);
-  if (cudnn) unsetenv("STAGECOACH_CUDNN");
-  auto backend = MakeCudaBackend({}, 0);
-  unsetenv("STAGECOACH_CUDNN");
-  return backend.ok() ? *std::move(backend) : nullptr;
-}
 
 // Forward with a bias, and both gradients, the weight's added to what is there.
 Outputs AllPasses(Backend& backend, Elements elements, const Convolved& c) {
@@ -71,8 +62,8 @@ class CudaConvolution : public testing::TestWithParam<Convolved> {
   void SetUp() override {
     const absl::Status card = MakeCudaBackend({}, 0).status();
     if (!card.ok()) GTEST_SKIP() << "needs a card: " << card;
-    library_ = MakeWith(true);
-    own_ = MakeWith(false);
+    library_ = MakeOnCard(true);
+    own_ = MakeOnCard(false);
     if (!absl::StrContains(library_->fingerprint(), "convolutions cuDNN")) {
       GTEST_SKIP() << "needs cuDNN: " << library_->fingerprint();
     }
@@ -88,7 +79,7 @@ TEST_P(CudaConvolution, CudnnRepeatsItsBitsAndAgreesWithOwnKernelsAndTheReferenc
                 testing::Each(testing::StartsWith("cuDNN convolution, engine")));
     EXPECT_EQ(Disagreement(AllPasses(*library_, elements, GetParam()), first, 0.0), "")
         << "second run";
-    EXPECT_EQ(Disagreement(AllPasses(*MakeWith(true), elements, GetParam()), first, 0.0), "")
+    EXPECT_EQ(Disagreement(AllPasses(*MakeOnCard(true), elements, GetParam()), first, 0.0), "")
         << "another context";
     const Tolerances near = {.exact = 1e-4, .bfloat16 = 1.0 / 128};
     EXPECT_EQ(Disagreement(first, AllPasses(*own_, elements, GetParam()), near), "")

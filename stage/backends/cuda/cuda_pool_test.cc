@@ -1,12 +1,11 @@
 // Averages over windows on the card: through cuDNN, by our own kernels, and the reference's. Skips without
 // a card, and without cuDNN.
-#include <cstdlib>
-
 #include "absl/strings/match.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "operations/pool.h"
 #include "stage/backends/conformance/harness.h"
+#include "stage/backends/cuda/cuda_ways_testing.h"
 #include "stage/backends/cuda/make_cuda_backend.h"
 #include "stage/backends/operation_testing.h"
 
@@ -22,14 +21,6 @@ constexpr Pooled kPooled[] = {{"whole_image", 32, 7, 2048, 7, 7, 0},
                               {"three_by_three_stride", 8, 57, 64, 3, 2, 1},
                               {"apart", 8, 56, 64, 2, 2, 0},
                               {"odd", 3, 11, 17, 5, 3, 2}};
-
-std::unique_ptr<Backend> MakeWith(bool cudnn) {
-  setenv("STAGECOACH_CUDNN", "off", 1);
-  if (cudnn) unsetenv("STAGECOACH_CUDNN");
-  auto backend = MakeCudaBackend({}, 0);
-  unsetenv("STAGECOACH_CUDNN");
-  return backend.ok() ? *std::move(backend) : nullptr;
-}
 
 // Forward with padding that counts and that does not, and the gradient.
 Outputs BothPasses(Backend& backend, Elements elements, const Pooled& p) {
@@ -67,8 +58,8 @@ class CudaPool : public testing::TestWithParam<Pooled> {
   void SetUp() override {
     const absl::Status card = MakeCudaBackend({}, 0).status();
     if (!card.ok()) GTEST_SKIP() << "needs a card: " << card;
-    library_ = MakeWith(true);
-    own_ = MakeWith(false);
+    library_ = MakeOnCard(true);
+    own_ = MakeOnCard(false);
     if (!absl::StrContains(library_->fingerprint(), "pools cuDNN")) {
       GTEST_SKIP() << "needs cuDNN: " << library_->fingerprint();
     }
@@ -84,7 +75,7 @@ TEST_P(CudaPool, CudnnRepeatsItsBitsAndAgreesWithOwnKernelsAndTheReference) {
                 testing::Contains(testing::StartsWith("cuDNN average pool, engine")));
     EXPECT_EQ(Disagreement(BothPasses(*library_, elements, GetParam()), first, 0.0), "")
         << "second run";
-    EXPECT_EQ(Disagreement(BothPasses(*MakeWith(true), elements, GetParam()), first, 0.0), "")
+    EXPECT_EQ(Disagreement(BothPasses(*MakeOnCard(true), elements, GetParam()), first, 0.0), "")
         << "another context";
     const Tolerances near = {.exact = 1e-5, .bfloat16 = 1.0 / 128};
     EXPECT_EQ(Disagreement(first, BothPasses(*own_, elements, GetParam()), near), "")
