@@ -82,10 +82,11 @@ std::map<int, absl::Status> JobTransition::RefusedFolders() const {
   return faults;
 }
 
-// The load has failed for some other reason before all had answered: those that refused are the ones to go on without.
+// The load has failed for some other reason before all had answered: those that refused are the ones to go on without, while
+// there are others. Whether any stage sees the folder is not known.
 bool JobTransition::RefusedSoFar() {
   const std::map<int, absl::Status> faults = RefusedFolders();
-  if (!faults.empty()) FolderRefused(faults, false);
+  if (!faults.empty()) FolderRefused(faults, FolderSeenBy::kNotAllSaid);
   return !faults.empty();
 }
 
@@ -93,12 +94,7 @@ bool JobTransition::RefusedSoFar() {
 // left aside, and a job of all the stages there are failed for want of another.
 void JobTransition::CheckAnswers() {
   if (const std::map<int, absl::Status> faults = RefusedFolders(); !faults.empty()) {
-    const bool everybody = faults.size() > 1 && faults.size() == state_.slots.size();
-    // Stages that this job has not may see it: they come first, and without them these are tried again.
-    for (const StageSlot& slot : state_.slots) {
-      if (everybody) state_.suspects.push_back(slot.stage.name);
-    }
-    return FolderRefused(faults, everybody);
+    return FolderRefused(faults, SeenByOthers(faults));
   }
   if (state_.temporary_folder.empty()) return FinishLoad();
   CheckFolder action;
@@ -126,10 +122,15 @@ void JobTransition::On(const FolderChecked& event) {
     actions_.push_back(std::move(note));
     return FinishLoad();
   }
-  FolderRefused(event.faults, event.faults.size() == state_.slots.size());
+  FolderRefused(event.faults, SeenByOthers(event.faults));
 }
 
-void JobTransition::FolderRefused(const std::map<int, absl::Status>& faults, bool everybody) {
+JobTransition::FolderSeenBy JobTransition::SeenByOthers(
+    const std::map<int, absl::Status>& faults) const {
+  return faults.size() < state_.slots.size() ? FolderSeenBy::kSome : FolderSeenBy::kNone;
+}
+
+void JobTransition::FolderRefused(const std::map<int, absl::Status>& faults, FolderSeenBy seen_by) {
   std::vector<std::string> seen;
   for (const auto& [k, fault] : faults) {
     if (k < 0 || k >= static_cast<int>(state_.slots.size())) continue;
@@ -148,9 +149,9 @@ void JobTransition::FolderRefused(const std::map<int, absl::Status>& faults, boo
                 "where all of them may write");
   NoteFolder note;
   for (const auto& [k, fault] : faults) {
-    if (k < 0 || k >= static_cast<int>(state_.slots.size()) || everybody) continue;
+    if (k < 0 || k >= static_cast<int>(state_.slots.size())) continue;
     const StageRegistration& stage = state_.slots[k].stage;
-    if (SeesAnotherFolder(fault)) note.stages.push_back({stage.name, stage.incarnation});
+    if (SeesAnotherFolder(fault) && seen_by != FolderSeenBy::kNone) note.stages.push_back({stage.name, stage.incarnation});
   }
   if (!note.stages.empty()) actions_.push_back(std::move(note));
   if (!HasRun()) {
@@ -161,10 +162,10 @@ void JobTransition::FolderRefused(const std::map<int, absl::Status>& faults, boo
   for (const auto& [k, fault] : faults) {
     if (k < 0 || k >= static_cast<int>(state_.slots.size())) continue;
     const StageRegistration& stage = state_.slots[k].stage;
-    if (SeesAnotherFolder(fault) && !everybody) {
+    if (SeesAnotherFolder(fault) && seen_by == FolderSeenBy::kSome) {
       std::erase_if(state_.unfit, [&](const StageProcess& p) { return p.name == stage.name; });
       state_.unfit.push_back({stage.name, stage.incarnation});
-    } else if (!everybody) {  // or it is the coordinator that does not see them
+    } else {  // stages that this job has not come first, and without them these are tried again
       state_.suspects.push_back(stage.name);
     }
     Blame(stage.name, "error");

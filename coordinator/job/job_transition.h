@@ -92,8 +92,10 @@ class JobTransition {
   std::map<int, absl::Status> RefusedFolders() const;
   bool RefusedSoFar();  // and then the job goes on without them
   void CheckAnswers();
-  // everybody: what the coordinator does not find, no stage is to blame for.
-  void FolderRefused(const std::map<int, absl::Status>& faults, bool everybody);
+  // kNone: what the coordinator does not find, no stage is to blame for.
+  enum class FolderSeenBy { kNone, kSome, kNotAllSaid };
+  FolderSeenBy SeenByOthers(const std::map<int, absl::Status>& faults) const;
+  void FolderRefused(const std::map<int, absl::Status>& faults, FolderSeenBy seen_by);
   std::string UnfitText(const std::vector<std::string>& passed_over = {}) const;
 
   // Steps.

@@ -108,6 +108,58 @@ TEST(SharedFolderTest, ARecoveryWithNothingButAStageThatDoesNotSeeTheFolderFails
                     HasSubstr("mount it there and restart them, or start more stage servers")));
 }
 
+// A job whose stages had all lost the mount took them again and again, while others stood idle.
+TEST(SharedFolderTest, StagesThatHaveAllLostTheFolderGiveWayToOthers) {
+  SimulatedCluster cluster(2);
+  FaultFileSystem own;
+  ASSERT_TRUE(cluster.Submit(kSharedJob, SmallJob(2)).ok());
+  cluster.RunUntil([&] { return cluster.View(kSharedJob).step == 5; });
+  cluster.AddStage(2);
+  cluster.AddStage(3);
+  cluster.stage(0).own_files = cluster.stage(1).own_files = &own;
+  cluster.RestartStage(1);
+  ASSERT_TRUE(cluster.RunUntil([&] { return cluster.View(kSharedJob).step == 6; }, 60))
+      << cluster.View(kSharedJob).message;
+  EXPECT_EQ(cluster.View(kSharedJob).stages[0].stage_name, "stage-2");
+  EXPECT_EQ(cluster.View(kSharedJob).stages[1].stage_name, "stage-3");
+  ExpectUndisturbedEnd(cluster);
+}
+
+// What the coordinator still sees comes back: with no other stages the job waits for it, with one stage as with two.
+TEST(SharedFolderTest, StagesThatHaveAllLostTheFolderAreTriedUntilItIsBack) {
+  for (const int stages : {1, 2}) {
+    SimulatedCluster cluster(stages);
+    FaultFileSystem own;
+    ASSERT_TRUE(cluster.Submit(kSharedJob, SmallJob(stages)).ok());
+    cluster.RunUntil([&] { return cluster.View(kSharedJob).step == 5; });
+    for (int k = 0; k < stages; ++k) cluster.stage(k).own_files = &own;
+    cluster.RestartStage(0);
+    cluster.RunUntil([] { return false; }, 300);
+    ASSERT_FALSE(IsTerminal(cluster.View(kSharedJob).phase)) << cluster.View(kSharedJob).message;
+    for (int k = 0; k < stages; ++k) cluster.stage(k).own_files = nullptr;
+    ASSERT_TRUE(cluster.RunToEnd(kSharedJob)) << cluster.View(kSharedJob).message;
+    EXPECT_EQ(cluster.View(kSharedJob).phase, JobPhase::kSucceeded);
+  }
+}
+
+// Stages that had lost the mount were left aside until they were restarted, though the one that might have seen it had said
+// nothing: the job failed after a minute for want of others.
+TEST(SharedFolderTest, AStageThatHangsProvesNothingAgainstThoseThatHaveLostTheFolder) {
+  SimulatedCluster cluster(2);
+  FaultFileSystem own;
+  ASSERT_TRUE(cluster.Submit(kSharedJob, SmallJob(2)).ok());
+  cluster.RunUntil([&] { return cluster.View(kSharedJob).step == 5; });
+  cluster.stage(0).own_files = &own;
+  cluster.RestartStage(1);
+  cluster.stage(1).load_hangs = true;
+  ASSERT_TRUE(cluster.RunUntil([&] { return cluster.View(kSharedJob).recoveries == 2; }))
+      << cluster.View(kSharedJob).message;
+  EXPECT_THAT(cluster.View(kSharedJob).message, HasSubstr("stage 0 (stage-0): "));
+  cluster.stage(0).own_files = nullptr;
+  cluster.stage(1).load_hangs = false;
+  ExpectUndisturbedEnd(cluster);
+}
+
 // A stage that one job had failed for was given to the next job, and the next, while others were free.
 TEST(SharedFolderTest, AStageThatDoesNotSeeTheFolderIsPassedOverWhileOthersSuffice) {
   SimulatedCluster cluster(2);

@@ -384,6 +384,7 @@ void SimulatedCluster::Load(const std::string& address, const LoadCommand& comma
   Deliver(
       address,
       [this, command, done](SimulatedStage& stage) {
+        if (stage.load_hangs) return;
         const absl::StatusOr<LoadResult> result = DoLoad(stage, command);
         KeepBusy(stage, load_seconds, [done, result] { done(result); });
       },

@@ -49,6 +49,7 @@ struct SimulatedStage {
   bool alive = true;                     // false: killed; calls answer UNAVAILABLE
   bool stopped = false;                  // SIGSTOP: neither heartbeats nor answers
   bool hung = false;                     // heartbeats go on, steps never end
+  bool load_hangs = false;               // the same of loads
   uint64_t progress = 0;
   double busy_until = 0;  // it computes, reads or writes, and shows progress
   int heartbeat_epoch = 0;
