@@ -28,9 +28,10 @@ constexpr int64_t kUnfinished = 3, kMostWaitDoublings = 12;
 // Each load takes the manifest along, and a message has an end (kControlMessageBytes).
 constexpr size_t kMostManifestBytes = size_t{8} << 20;
 
-// Ids come again once a job is forgotten, and stages may still hold what another job had under one.
+// Ids come again once a job is forgotten, and stages may still hold what another job had under one. Whoever has a key gets
+// the weights: the job's stages are told it, and others cannot guess it.
 std::string KeyOf(const JobDefinition& job) {
-  return Sha256Hex(absl::StrFormat("%s\n%d\n%a\n%s\n%s", job.id, job.sequence,
+  return Sha256Hex(absl::StrFormat("%s\n%s\n%d\n%a\n%s\n%s", job.secret, job.id, job.sequence,
                                    job.submitted_unix_seconds, job.owner, job.model_sha256));
 }
 

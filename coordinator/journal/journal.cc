@@ -1,5 +1,6 @@
 #include "coordinator/journal/journal.h"
 
+#include <random>
 #include <utility>
 
 #include "absl/strings/numbers.h"
@@ -52,6 +53,33 @@ absl::Status AddMeasures(Database& database) {
   ASSIGN_OR_RETURN(const bool found, query.Step());
   if (found) return absl::OkStatus();
   return database.Execute("ALTER TABLE records ADD COLUMN measures TEXT NOT NULL DEFAULT ''");
+}
+
+// The first one that is told stays; journals of older versions get one with the first start.
+absl::Status AddSecret(Database& database) {
+  std::random_device device;
+  const auto word = [&device] {
+    return static_cast<int64_t>(uint64_t{device()} << 32 | uint64_t{device()});
+  };
+  ASSIGN_OR_RETURN(Statement insert,
+                   Statement::Prepare(database,
+                                      "INSERT OR IGNORE INTO meta SELECT 'secret_0', ?1 UNION ALL "
+                                      "SELECT 'secret_1', ?2"));
+  return insert.Bind(word()).Bind(word()).Run();
+}
+
+absl::StatusOr<std::string> ReadSecret(Database& database) {
+  ASSIGN_OR_RETURN(
+      Statement query,
+      Statement::Prepare(database,
+                         "SELECT a.value, b.value FROM meta a, meta b WHERE a.key = 'secret_0' AND "
+                         "b.key = 'secret_1'"));
+  ASSIGN_OR_RETURN(const bool found, query.Step());
+  if (!found)
+    return absl::DataLossError(
+        absl::StrCat("journal ", database.path(), ": its secret is missing"));
+  return absl::StrFormat("%016x%016x", static_cast<uint64_t>(query.Integer(0)),
+                         static_cast<uint64_t>(query.Integer(1)));
 }
 
 // "accuracy=0.91 top_5=0.99"
@@ -143,7 +171,9 @@ absl::StatusOr<std::unique_ptr<Journal>> Journal::Open(const std::string& path) 
   RETURN_IF_ERROR(database->Execute(kSchema));
   RETURN_IF_ERROR(CheckFormat(*database));
   RETURN_IF_ERROR(AddMeasures(*database));
-  return std::unique_ptr<Journal>(new Journal(std::move(database)));
+  RETURN_IF_ERROR(AddSecret(*database));
+  ASSIGN_OR_RETURN(std::string secret, ReadSecret(*database));
+  return std::unique_ptr<Journal>(new Journal(std::move(database), std::move(secret)));
 }
 
 absl::StatusOr<uint64_t> Journal::RaiseTerm(uint64_t least, uint64_t skip) {
@@ -152,8 +182,7 @@ absl::StatusOr<uint64_t> Journal::RaiseTerm(uint64_t least, uint64_t skip) {
       Statement::Prepare(*database_,
                          "UPDATE meta SET value = CASE WHEN ?1 > value THEN ?1 ELSE value + 1 + ?2 "
                          "END WHERE key = 'term'"));
-  RETURN_IF_ERROR(
-      update.Bind(static_cast<int64_t>(least)).Bind(static_cast<int64_t>(skip)).Run());
+  RETURN_IF_ERROR(update.Bind(static_cast<int64_t>(least)).Bind(static_cast<int64_t>(skip)).Run());
   ASSIGN_OR_RETURN(Statement query,
                    Statement::Prepare(*database_, "SELECT value FROM meta WHERE key = 'term'"));
   ASSIGN_OR_RETURN(const bool found, query.Step());

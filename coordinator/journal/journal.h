@@ -38,6 +38,9 @@ class Journal {
  public:
   static absl::StatusOr<std::unique_ptr<Journal>> Open(const std::string& path);
 
+  // 128 random bits of this journal's, as 32 hexadecimal digits: for keys that who has not read it must not guess.
+  const std::string& secret() const { return secret_; }
+
   // By one, or to `least` if that is more. The new one; on disk when it returns.
   // skip: terms to be left out above the last one where that is `least` or more.
   absl::StatusOr<uint64_t> RaiseTerm(uint64_t least = 0, uint64_t skip = 0);
@@ -59,12 +62,14 @@ class Journal {
   absl::StatusOr<int> Purge(std::span<const std::string> jobs, int64_t rows);
 
  private:
-  explicit Journal(std::unique_ptr<Database> database) : database_(std::move(database)) {}
+  Journal(std::unique_ptr<Database> database, std::string secret)
+      : database_(std::move(database)), secret_(std::move(secret)) {}
   absl::Status InTransaction(const std::function<absl::Status()>& work);
   absl::Status InsertJob(const JournalJob& job);
   absl::StatusOr<int> PurgeAll(std::span<const std::string> jobs, int64_t rows);
   absl::Status WriteAll(std::span<const JournalUpdate> updates);
   std::unique_ptr<Database> database_;
+  const std::string secret_;
 };
 
 }  // namespace stagecoach

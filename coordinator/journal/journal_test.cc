@@ -131,6 +131,20 @@ TEST_F(JournalTest, OwnersGoWithTheirJobsAndAreNotInherited) {
   EXPECT_EQ(owners, (std::vector<std::string>{"c ", "old ", "a ", "b user/cid"}));
 }
 
+TEST_F(JournalTest, ASecretIsKeptAndAnOlderJournalGetsOne) {
+  const std::string first = Open()->secret();
+  EXPECT_EQ(first.size(), 32u);
+  EXPECT_EQ(Open()->secret(), first);
+  {
+    auto older = Database::Open(path());
+    ASSERT_TRUE(older.ok()) << older.status();
+    ASSERT_TRUE((*older)->Execute("DELETE FROM meta WHERE key LIKE 'secret%'").ok());
+  }
+  const std::string second = Open()->secret();
+  EXPECT_NE(second, first);
+  EXPECT_EQ(Open()->secret(), second);
+}
+
 // Seen: records went through the journal without their measures, so nobody was shown any.
 TEST_F(JournalTest, AJournalWithoutMeasuresGetsThemFromNowOn) {
   {

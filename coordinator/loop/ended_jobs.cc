@@ -76,8 +76,10 @@ std::vector<JobLoop::EndOfJob> JobLoop::JobsToPurge() const {
   }
   const auto limit = static_cast<size_t>(std::max<int64_t>(0, parts_.options.keep_ended_jobs));
   while (chosen.size() < kPurgeJobs && by_end_.size() > limit + chosen.size()) {
-    const auto most = std::max_element(
-        kept.begin(), kept.end(), [](const Kept& a, const Kept& b) { return a.count < b.count; });
+    const auto most = std::max_element(kept.begin(), kept.end(), [](const Kept& a, const Kept& b) {
+      if (a.count != b.count) return a.count < b.count;
+      return a.count > 0 && *b.oldest < *a.oldest;
+    });
     chosen.push_back(*most->oldest++);
     --most->count;
   }

@@ -138,9 +138,10 @@ absl::Status JobLoop::AddFromJournal(const JournalJob& entry) {
 }
 
 absl::StatusOr<std::shared_ptr<const JobDefinition>> JobLoop::Define(const JournalJob& entry,
-                                                                     const JobSpec& spec) {
+                                                                     const JobSpec& spec) const {
   ASSIGN_OR_RETURN(Network model, ExpandJob(spec));
   auto definition = std::make_shared<JobDefinition>(DefinitionOf(entry, spec));
+  definition->secret = parts_.journal->secret();
   definition->model_sha256 = ModelSha256(model);
   definition->model = std::move(model);
   return definition;
@@ -462,7 +463,7 @@ void JobLoop::Close() {
   const absl::Status reason = absl::UnavailableError("the coordinator is shutting down");
   for (const auto& [ticket, submission] : submitting_) submission.done(reason);
   submitting_.clear();
-  for (const auto& [ticket, done] : planning_) done(reason);
+  for (const auto& [ticket, planning] : planning_) planning.done(reason);
   planning_.clear();
   while (!watches_.empty()) EndWatch(watches_.begin()->first, reason);
 }

@@ -93,7 +93,8 @@ class JobLoop {
   absl::StatusOr<ShownTexts> Shown(const std::string& id) const;  // on disk
   absl::StatusOr<JobView> Cancel(const std::string& id);
   absl::StatusOr<JobView> Resume(const std::string& id, int64_t stages);  // as JobManager
-  void PlanJob(const JobSpec& spec, std::function<void(absl::StatusOr<Plan>)> done);
+  void PlanJob(const JobSpec& spec, std::function<void(absl::StatusOr<Plan>)> done,
+               const JobCaller& caller = {});
   void Watch(uint64_t watch_id, const std::string& id, uint64_t after, JobManager::Watcher watcher,
              std::function<void(absl::Status)> ended);
   void Unwatch(uint64_t watch_id);
@@ -133,7 +134,12 @@ class JobLoop {
   };
   struct Submission {
     std::function<void(absl::StatusOr<JobView>)> done;
-    int64_t spec_bytes = 0;
+    std::string owner;
+    int64_t spec_bytes = 0;  // until they are counted as the job's
+  };
+  struct Planning {
+    std::function<void(absl::StatusOr<Plan>)> done;
+    std::string owner;
   };
   struct OneWatch {
     std::string job;
@@ -170,8 +176,8 @@ class JobLoop {
   static absl::Status UnknownJob(const std::string& id);
   absl::Status AddFromJournal(const JournalJob& entry);
   void SetAside(const JournalJob& entry, const absl::Status& why);
-  static absl::StatusOr<std::shared_ptr<const JobDefinition>> Define(const JournalJob& entry,
-                                                                     const JobSpec& spec);
+  absl::StatusOr<std::shared_ptr<const JobDefinition>> Define(const JournalJob& entry,
+                                                              const JobSpec& spec) const;
   static JobText TextOf(const std::string& spec_text);
   void AddEnded(const JobState& state, const JobText& text);
   void RetireEnded();
@@ -185,8 +191,8 @@ class JobLoop {
   absl::Status MayResumeFrom(const std::string& job, const JobCaller& caller) const;
   absl::Status RoomForAJob(int64_t spec_bytes, const JobCaller& caller) const;
   absl::Status RoomForAJobOf(const JobCaller& user, int64_t spec_bytes) const;
-  absl::Status RoomToPlan() const;
-  static absl::StatusOr<std::shared_ptr<const JobDefinition>> CheckSpec(const JobSpec& spec);
+  absl::Status RoomToPlan(const JobCaller& caller) const;
+  absl::StatusOr<std::shared_ptr<const JobDefinition>> CheckSpec(const JobSpec& spec) const;
   void AnswerSubmit(uint64_t ticket, absl::StatusOr<JobView> answer);
   std::string NewId(const std::string& name) const;
   // Effects thread of what it resumes from; pins that for `holder`, who releases it.
@@ -245,8 +251,8 @@ class JobLoop {
   std::map<uint64_t, OneWatch> watches_;
   std::map<std::string, std::set<uint64_t>> watches_of_;  // by job
   std::atomic<int64_t> watch_count_{0};
-  std::map<uint64_t, Submission> submitting_;                               // by ticket
-  std::map<uint64_t, std::function<void(absl::StatusOr<Plan>)>> planning_;  // by ticket
+  std::map<uint64_t, Submission> submitting_;  // by ticket
+  std::map<uint64_t, Planning> planning_;      // by ticket
   uint64_t last_ticket_ = 0;
   double flush_due_seconds_ = 0;  // 0: nothing waits to be written
   std::optional<JournalTrouble> trouble_;

@@ -292,9 +292,10 @@ void JobManager::Resume(const std::string& id, int64_t stages,
   if (!accepted) done(Refused(*state_->mailbox));
 }
 
-void JobManager::PlanJob(const JobSpec& spec, std::function<void(absl::StatusOr<Plan>)> done) {
-  const bool accepted =
-      state_->Ask([loop = state_->loop.get(), spec, done] { loop->PlanJob(spec, done); });
+void JobManager::PlanJob(const JobSpec& spec, std::function<void(absl::StatusOr<Plan>)> done,
+                         const JobCaller& caller) {
+  const bool accepted = state_->Ask(
+      [loop = state_->loop.get(), spec, done, caller] { loop->PlanJob(spec, done, caller); });
   if (!accepted) done(Refused(*state_->mailbox));
 }
 

@@ -10,8 +10,6 @@
 namespace stagecoach {
 namespace {
 
-constexpr size_t kMostPlanning = 256;  // requests at a time
-
 absl::StatusOr<int> StagesToPlanFor(const JobSpec& spec, const std::vector<StageView>& fleet) {
   if (spec.pipeline.stages > 0) return static_cast<int>(spec.pipeline.stages);
   ASSIGN_OR_RETURN(const Network model, ExpandJob(spec));
@@ -51,23 +49,19 @@ absl::StatusOr<Plan> PlanFor(const JobSpec& spec, const std::vector<StageView>& 
 
 }  // namespace
 
-absl::Status JobLoop::RoomToPlan() const {
-  if (submitting_.size() + planning_.size() < kMostPlanning) return absl::OkStatus();
-  return absl::ResourceExhaustedError(
-      absl::StrCat(kMostPlanning, " jobs are being planned already; try again later"));
-}
-
-void JobLoop::PlanJob(const JobSpec& spec, std::function<void(absl::StatusOr<Plan>)> done) {
-  if (absl::Status status = RoomToPlan(); !status.ok()) return done(status);
+void JobLoop::PlanJob(const JobSpec& spec, std::function<void(absl::StatusOr<Plan>)> done,
+                      const JobCaller& caller) {
+  if (absl::Status status = RoomToPlan(caller); !status.ok()) return done(status);
   const uint64_t ticket = ++last_ticket_;
-  planning_[ticket] = std::move(done);
+  planning_[ticket] = {std::move(done), caller.name};
   parts_.check([this, spec, ticket, fleet = fleet_.View()] {
-    parts_.post(
-        [this, ticket, plan = PlanFor(spec, fleet)] { planning_.extract(ticket).mapped()(plan); });
+    parts_.post([this, ticket, plan = PlanFor(spec, fleet)] {
+      planning_.extract(ticket).mapped().done(plan);
+    });
   });
 }
 
-absl::StatusOr<std::shared_ptr<const JobDefinition>> JobLoop::CheckSpec(const JobSpec& spec) {
+absl::StatusOr<std::shared_ptr<const JobDefinition>> JobLoop::CheckSpec(const JobSpec& spec) const {
   RETURN_IF_ERROR(ValidateJobSpec(spec));
   if (spec.pipeline.stages > 0) {
     RETURN_IF_ERROR(

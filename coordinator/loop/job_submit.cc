@@ -1,6 +1,5 @@
 // How a job is accepted: checked and planned on the checks' thread, a look into the checkpoint
 // store on an effects thread, then the journal, and only then the answer.
-#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -27,45 +26,6 @@ absl::Status CheckId(const std::string& id) {
 }
 
 }  // namespace
-
-// One user's jobs leave room for those of others.
-absl::Status JobLoop::RoomForAJobOf(const JobCaller& user, int64_t spec_bytes) const {
-  const JobManagerOptions& options = parts_.options;
-  const int64_t most_jobs = std::max<int64_t>(1, options.max_jobs / options.shares_of_users);
-  const int64_t most_bytes = options.max_spec_bytes / options.shares_of_users;
-  int64_t live = 0, taken = 0;
-  for (const auto& [id, job] : jobs_) {
-    if (IsTerminal(job.state.phase) || job.state.job->owner != user.name) continue;
-    ++live;
-    taken += job.text.bytes;
-  }
-  if (live >= most_jobs) {
-    return absl::ResourceExhaustedError(absl::StrCat(
-        live, " jobs of ", user.name,
-        " wait or run already, the most that a user may have; try again later, or cancel some"));
-  }
-  if (taken + spec_bytes <= most_bytes) return absl::OkStatus();
-  return absl::ResourceExhaustedError(absl::StrCat(
-      "spec: has ", spec_bytes, " bytes as it is kept, those of the unfinished jobs of ", user.name,
-      " have ", taken, ", and together a user's may have ", most_bytes,
-      "; try again later, or name a network in the place of a long list of layers"));
-}
-
-absl::Status JobLoop::RoomForAJob(int64_t spec_bytes, const JobCaller& caller) const {
-  if (caller.own_only) RETURN_IF_ERROR(RoomForAJobOf(caller, spec_bytes));
-  int64_t live = 0;
-  for (const auto& [id, job] : jobs_) live += IsTerminal(job.state.phase) ? 0 : 1;
-  if (live >= parts_.options.max_jobs) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat(live, " jobs wait or run already, the most there may be; try again later"));
-  }
-  const int64_t taken = live_spec_bytes_ + asked_spec_bytes_;
-  if (taken + spec_bytes <= parts_.options.max_spec_bytes) return absl::OkStatus();
-  return absl::ResourceExhaustedError(
-      absl::StrCat("spec: has ", spec_bytes, " bytes as it is kept, those of unfinished jobs have ",
-                   taken, ", and together they may have ", parts_.options.max_spec_bytes,
-                   "; try again later, or name a network in the place of a long list of layers"));
-}
 
 std::string JobLoop::NewId(const std::string& name) const {
   for (uint64_t salt = 0;; ++salt) {
@@ -113,11 +73,11 @@ void JobLoop::Submit(const std::string& id_or_empty, const JobSpec& spec,
   if (status.ok() && Known(id_or_empty)) return done(Existing(id_or_empty, *text, caller));
   if (status.ok()) status = MayResumeFrom(spec.resume_job, caller);
   if (status.ok()) status = RoomForAJob(bytes, caller);
-  if (status.ok()) status = RoomToPlan();
+  if (status.ok()) status = RoomToPlan(caller);
   if (!status.ok()) return done(status);
   const std::string id = id_or_empty.empty() ? NewId(spec.name) : id_or_empty;
   const uint64_t ticket = ++last_ticket_;
-  submitting_[ticket] = {std::move(done), bytes};
+  submitting_[ticket] = {std::move(done), caller.name, bytes};
   asked_spec_bytes_ += bytes;
   parts_.check([this, id, spec = std::make_shared<const JobSpec>(spec), text, ticket, wanted,
                 caller, number = EffectsNumber(spec.resume_job)] {

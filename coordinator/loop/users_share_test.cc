@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -59,8 +60,61 @@ TEST(UsersShareTest, OneUsersSpecsLeaveRoomForOthers) {
   EXPECT_TRUE(absl::IsResourceExhausted(refused)) << refused;
   EXPECT_THAT(std::string(refused.message()),
               HasSubstr(absl::StrCat("those of the unfinished jobs of user/ann have ", 2 * bytes,
-                                     ", and together a user's may have ", 2 * bytes)));
+                                     ", and together they may have ", 2 * bytes)));
   EXPECT_TRUE(SubmitAs(cluster, kBob, "c").ok());
+}
+
+// What a user had in line took the room of all, though no job of it was accepted yet.
+TEST(UsersShareTest, OneUsersSpecsInLineLeaveRoomForOthers) {
+  const auto bytes = static_cast<int64_t>(ListCodec().Encode(SmallJob(7)).size());
+  JobManagerOptions options;
+  options.max_spec_bytes = 8 * bytes;
+  SimulatedCluster cluster(0, options);
+  cluster.check_seconds = 10;
+  std::map<std::string, absl::Status> answers;
+  for (const char* id : {"a", "b", "c"}) {
+    cluster.loop().Submit(
+        id, SmallJob(7),
+        [&answers, id](const absl::StatusOr<JobView>& view) { answers[id] = view.status(); },
+        nullptr, kAnn);
+  }
+  ASSERT_EQ(answers.size(), 1u) << "the first two are being checked";
+  EXPECT_TRUE(absl::IsResourceExhausted(answers["c"])) << answers["c"];
+  EXPECT_TRUE(SubmitAs(cluster, kBob, "d").ok());
+  EXPECT_TRUE(cluster.RunUntil([&] { return answers.size() == 3; }));
+  EXPECT_TRUE(answers["a"].ok()) << answers["a"];
+  EXPECT_TRUE(answers["b"].ok()) << answers["b"];
+}
+
+// It was told to try again later, and could have done so for ever.
+TEST(UsersShareTest, ASpecThatIsTooLargeForAnyShareIsRefusedForGood) {
+  const auto bytes = static_cast<int64_t>(ListCodec().Encode(SmallJob(7)).size());
+  JobManagerOptions options;
+  options.max_spec_bytes = 4 * (bytes - 1);
+  SimulatedCluster cluster(0, options);
+  const absl::Status refused = SubmitAs(cluster, kAnn, "a");
+  EXPECT_TRUE(absl::IsInvalidArgument(refused)) << refused;
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("no room at any time"));
+  EXPECT_TRUE(SubmitAs(cluster, kOperator, "a").ok());
+}
+
+TEST(UsersShareTest, OneUsersRequestsForPlansLeavePlacesForOthers) {
+  SimulatedCluster cluster(0);
+  cluster.check_seconds = 1;
+  std::vector<absl::Status> answers;
+  const auto ask = [&](const JobCaller& caller) {
+    cluster.loop().PlanJob(
+        SmallJob(2),
+        [&answers](const absl::StatusOr<Plan>& plan) { answers.push_back(plan.status()); }, caller);
+  };
+  for (int i = 0; i < 65; ++i) ask(kAnn);
+  ASSERT_EQ(answers.size(), 1u);
+  EXPECT_TRUE(absl::IsResourceExhausted(answers[0])) << answers[0];
+  EXPECT_TRUE(absl::IsResourceExhausted(SubmitAs(cluster, kAnn, "a"))) << "it is planned, too";
+  ask(kBob);
+  EXPECT_TRUE(cluster.RunUntil([&] { return answers.size() == 66; }));
+  EXPECT_TRUE(answers.back().ok()) << answers.back();
+  EXPECT_TRUE(SubmitAs(cluster, kAnn, "a").ok()) << "when they are answered";
 }
 
 // Whose jobs were forgotten could not go on from their checkpoints any more.
@@ -79,6 +133,25 @@ TEST(UsersShareTest, OneUsersEndedJobsDoNotPushOutTheOthers) {
   std::vector<std::string> left;
   for (const auto& view : cluster.loop().List().jobs) left.push_back(view->id);
   EXPECT_THAT(left, ElementsAre("a-5", "a-4", "b"));
+}
+
+TEST(UsersShareTest, OfUsersWithAsManyEndedJobsTheOldestIsForgotten) {
+  JobManagerOptions options;
+  options.keep_ended_jobs = 2;
+  SimulatedCluster cluster(1, options);
+  const auto end = [&](const JobCaller& caller, const std::string& id) {
+    ASSERT_TRUE(SubmitAs(cluster, caller, id).ok()) << id;
+    ASSERT_TRUE(cluster.Cancel(id).ok()) << id;
+    ASSERT_TRUE(cluster.RunUntil([&] { return IsTerminal(cluster.View(id).phase); })) << id;
+    ASSERT_TRUE(cluster.RunUntil([&] { return cluster.loop().List().jobs.size() <= 2; })) << id;
+    cluster.RunUntil([] { return false; }, 1);
+  };
+  end(kBob, "b");
+  end(kAnn, "a");
+  end(kOperator, "o");
+  std::vector<std::string> left;
+  for (const auto& view : cluster.loop().List().jobs) left.push_back(view->id);
+  EXPECT_THAT(left, ElementsAre("o", "a"));
 }
 
 }  // namespace

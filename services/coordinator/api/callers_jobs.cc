@@ -24,7 +24,7 @@ void CallersJobs::Submit(const std::string& id_or_empty, const JobSpec& spec, On
 
 void CallersJobs::PlanJob(const JobSpec& spec,
                           std::function<void(absl::StatusOr<Plan>)> done) const {
-  manager_->PlanJob(spec, std::move(done));
+  manager_->PlanJob(spec, std::move(done), caller_);
 }
 
 void CallersJobs::ListPage(uint64_t before, size_t most,
