@@ -1,9 +1,11 @@
 #include "tests/simulation/simulated_links.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
+#include "base/status.h"
 #include "tests/simulation/simulated_stream.h"
 
 namespace stagecoach {
@@ -40,8 +42,18 @@ std::unique_ptr<Link> SimulatedLinks::Dial(const std::string& address, const Bou
   return LinkOver(core);
 }
 
-std::unique_ptr<Link> SimulatedLinks::Accept(const BoundaryId& boundary, const std::string&,
-                                             Allocator& allocator, int64_t most_message_bytes) {
+absl::Status SimulatedLinks::CheckNeighbour(const SimulatedStream& stream,
+                                            const BoundaryId& boundary,
+                                            const std::string& upstream_name) const {
+  const std::string name = parts_.name_of(stream.peer_host());
+  if (name == upstream_name) return absl::OkStatus();
+  return absl::UnavailableError(
+      absl::StrCat(boundary.ToString(), ": the peer is ", name, ", the neighbour ", upstream_name));
+}
+
+std::unique_ptr<Link> SimulatedLinks::Accept(const BoundaryId& boundary,
+                                             const std::string& upstream_name, Allocator& allocator,
+                                             int64_t most_message_bytes) {
   const auto core = MakeCore(boundary, absl::StrCat("stage ", boundary.upstream.value), false,
                              allocator, most_message_bytes);
   Incarnation& newest = newest_[boundary.job];
@@ -50,12 +62,21 @@ std::unique_ptr<Link> SimulatedLinks::Accept(const BoundaryId& boundary, const s
   const auto [begin, end] = early_.equal_range(boundary);
   for (auto each = begin; each != end; ++each) early.push_back(std::move(each->second));
   early_.erase(begin, end);
-  if (early.empty()) {
-    accepting_[boundary] = core;
-    return LinkOver(core);
+  std::optional<Early> neighbour;
+  for (Early& each : early) {
+    absl::Status refused = CheckNeighbour(*each.stream, boundary, upstream_name);
+    if (refused.ok() && neighbour.has_value()) refused = ServedByAnother(boundary);
+    if (refused.ok()) {
+      neighbour = std::move(each);
+    } else {
+      each.stream->Refuse(refused);
+    }
   }
-  for (size_t i = 1; i < early.size(); ++i) early[i].stream->Refuse(ServedByAnother(boundary));
-  early.front().stream->Bind(core, early.front().hello);
+  if (neighbour.has_value()) {
+    neighbour->stream->Bind(core, neighbour->hello);
+  } else {
+    accepting_[boundary] = {core, upstream_name};
+  }
   return LinkOver(core);
 }
 
@@ -86,7 +107,8 @@ absl::Status SimulatedLinks::Match(const std::shared_ptr<SimulatedStream>& strea
                                            newest->second.second));
   }
   if (const auto found = accepting_.find(boundary); found != accepting_.end()) {
-    *core = found->second.lock();
+    RETURN_IF_ERROR(CheckNeighbour(*stream, boundary, found->second.upstream_name));
+    *core = found->second.core.lock();
     accepting_.erase(found);
     if (*core != nullptr) return absl::OkStatus();
   } else if (newest != newest_.end() && incarnation == newest->second) {

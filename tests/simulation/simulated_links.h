@@ -29,6 +29,7 @@ class SimulatedLinks final : public LinkConnector {
     int host = 0;
     uint64_t process = 0;
     std::function<int(const std::string& address)> host_of;
+    std::function<std::string(int host)> name_of;  // of the stage there, as its certificate has it
     std::function<SimulatedLinks*(int host)> links_at;  // of the process there; null: none
     ProgressCounter* progress = nullptr;
   };
@@ -51,19 +52,25 @@ class SimulatedLinks final : public LinkConnector {
     std::shared_ptr<SimulatedStream> stream;
     LinkHello hello;
   };
+  struct Accepting {
+    std::weak_ptr<LinkCore> core;
+    std::string upstream_name;
+  };
   using Incarnation = std::pair<uint64_t, uint64_t>;  // term, generation
 
   std::shared_ptr<LinkCore> MakeCore(const BoundaryId& boundary, const std::string& peer,
                                      bool upstream_end, Allocator& allocator,
                                      int64_t most_message_bytes);
+  absl::Status CheckNeighbour(const SimulatedStream& stream, const BoundaryId& boundary,
+                              const std::string& upstream_name) const;
   absl::Status Match(const std::shared_ptr<SimulatedStream>& stream, const LinkHello& hello,
                      std::shared_ptr<LinkCore>* core);
 
   const Parts parts_;
   LinkTotals upstream_totals_, downstream_totals_;
-  std::map<std::string, Incarnation> newest_;                // accepted, by job
-  std::map<BoundaryId, std::weak_ptr<LinkCore>> accepting_;  // accepted, no stream yet
-  std::multimap<BoundaryId, Early> early_;                   // streams, not accepted yet
+  std::map<std::string, Incarnation> newest_;  // accepted, by job
+  std::map<BoundaryId, Accepting> accepting_;  // accepted, no stream yet
+  std::multimap<BoundaryId, Early> early_;     // streams, not accepted yet
   std::vector<std::weak_ptr<SimulatedStream>> streams_;
 };
 

@@ -29,6 +29,7 @@ class SimulatedStream final : public LinkStream,
   void LetGo();  // the process dies: nothing more happens here
   bool over() const { return over_; }
   bool bound() const { return core_ != nullptr; }
+  int peer_host() const { return peer_host_; }  // of a server, who dialled
 
   void Write(const grpc::ByteBuffer* buffer) override;
   void End(const absl::Status& reason) override;

@@ -29,6 +29,7 @@ StageServerProcess::StageServerProcess(const Parts& parts)
               .host = parts.host,
               .process = parts.process,
               .host_of = parts.host_of,
+              .name_of = parts.name_of,
               .links_at = parts.links_at,
               .progress = &progress_}),
       peers_({.network = parts.network,

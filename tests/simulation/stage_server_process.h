@@ -45,6 +45,7 @@ class StageServerProcess {
     double pace = 1;  // Scenario's
     std::string name, address;
     std::function<int(const std::string& address)> host_of;
+    std::function<std::string(int host)> name_of;  // of the stage there
     std::function<SimulatedLinks*(int host)> links_at;
     std::function<SnapshotStore*(int host)> snapshots_at;
     std::function<FleetServer*()> coordinator;  // called in events of its process only

@@ -134,7 +134,8 @@ void World::StartStage(int host) {
   parts.coordinator_host = kCoordinatorHost;
   parts.process = network_.StartProcess(host);
   parts.pace = scenario_.pace;
-  parts.name = absl::StrCat("stage-", host);
+  parts.name_of = [](int other) { return absl::StrCat("stage-", other); };
+  parts.name = parts.name_of(host);
   parts.address = at.address;
   parts.host_of = [this](const std::string& address) {
     for (int other = 0; other < hosts(); ++other) {

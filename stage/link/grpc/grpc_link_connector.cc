@@ -189,7 +189,11 @@ class GrpcLinkConnector::Impl final : public ServerStream::Waiting,
   absl::Status CheckNeighbour(const ServerStream& stream, const BoundaryId& boundary,
                               const std::string& upstream_name) const {
     if (options_.may_be == nullptr || upstream_name.empty()) return absl::OkStatus();
-    return Annotate(options_.may_be(*stream.PeerCertificate(), upstream_name), boundary.ToString());
+    const absl::Status may = options_.may_be(*stream.PeerCertificate(), upstream_name);
+    if (may.ok()) return may;
+    // A neighbour whose certificate is another's now cannot be reached, and that is no fault of the job: PERMISSION_DENIED
+    // would be one.
+    return absl::UnavailableError(absl::StrCat(boundary.ToString(), ": ", may.message()));
   }
 
   RpcLoop* DiallingLoop() {

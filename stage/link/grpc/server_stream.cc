@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "base/status.h"
 #include "stage/link/grpc/frame_buffer.h"
 
@@ -44,6 +46,16 @@ void ServerStream::OnAccepted(bool ok) {
 std::string ServerStream::PeerHost() const {
   const std::string peer = context_.peer();  // "ipv4:10.0.0.3:5555", "ipv6:%5B::1%5D:5555"
   return peer.substr(0, peer.rfind(':'));
+}
+
+std::string ServerStream::PeerSource() const {
+  std::string source = PeerHost();
+  const std::shared_ptr<const grpc::AuthContext> certificate = context_.auth_context();
+  if (certificate == nullptr) return source;
+  for (const grpc::string_ref& name : certificate->GetPeerIdentity()) {
+    absl::StrAppend(&source, "\n", absl::string_view(name.data(), name.size()));
+  }
+  return source;
 }
 
 void ServerStream::ReadLocked() {

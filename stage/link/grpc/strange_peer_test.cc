@@ -185,7 +185,7 @@ TEST_F(StrangePeerTest, OneHostDoesNotGetThePlacesOfAll) {
     std::unique_ptr<Stream> stream;
   };
   std::vector<std::unique_ptr<Opened>> all;
-  for (size_t i = 0; i <= WaitingStreams::kMostEarlyOfHost; ++i) {
+  for (size_t i = 0; i <= WaitingStreams::kMostEarlyOfPeer; ++i) {
     auto opened = std::make_unique<Opened>();
     opened->context.set_deadline(std::chrono::system_clock::now() + kPatience);
     opened->stream = stub_->Exchange(&opened->context);

@@ -8,15 +8,16 @@
 namespace stagecoach {
 
 absl::Status WaitingStreams::AddSilent(const StreamPointer& stream, SteadyTime deadline) {
-  const std::string host = stream->PeerHost();
-  const auto of_host = std::count_if(silent_.begin(), silent_.end(),
-                                     [&](const auto& entry) { return entry.second.host == host; });
-  if (silent_.size() >= kMostSilent || static_cast<size_t>(of_host) >= kMostSilentOfHost) {
+  const std::string source = stream->PeerSource();
+  const auto of_peer = std::count_if(silent_.begin(), silent_.end(), [&](const auto& entry) {
+    return entry.second.source == source;
+  });
+  if (silent_.size() >= kMostSilent || static_cast<size_t>(of_peer) >= kMostSilentOfPeer) {
     return absl::UnavailableError(absl::StrCat("link stream: ", silent_.size(), " others, ",
-                                               of_host, " of them from ", host,
+                                               of_peer, " of them from ", stream->PeerHost(),
                                                ", have not said their hello yet"));
   }
-  silent_.emplace(stream.get(), Silent{stream, deadline, host});
+  silent_.emplace(stream.get(), Silent{stream, deadline, source});
   return absl::OkStatus();
 }
 
@@ -24,16 +25,17 @@ bool WaitingStreams::TakeSilent(ServerStream* stream) { return silent_.erase(str
 
 absl::Status WaitingStreams::AddEarly(const StreamPointer& stream, const LinkHello& hello,
                                       SteadyTime deadline) {
-  const std::string host = stream->PeerHost();
-  const auto of_host = std::count_if(early_.begin(), early_.end(),
-                                     [&](const auto& entry) { return entry.second.host == host; });
-  if (early_.size() >= kMostEarly || static_cast<size_t>(of_host) >= kMostEarlyOfHost) {
+  const std::string source = stream->PeerSource();
+  const auto of_peer = std::count_if(early_.begin(), early_.end(), [&](const auto& entry) {
+    return entry.second.source == source;
+  });
+  if (early_.size() >= kMostEarly || static_cast<size_t>(of_peer) >= kMostEarlyOfPeer) {
     return absl::UnavailableError(
         absl::StrCat(hello.boundary.ToString(), ": too many link streams wait for their boundary, ",
-                     of_host, " of them from ", host, "; most are ", kMostEarlyOfHost,
-                     " of a host and ", kMostEarly, " in all"));
+                     of_peer, " of them from ", stream->PeerHost(), "; most are ", kMostEarlyOfPeer,
+                     " of a peer and ", kMostEarly, " in all"));
   }
-  early_.emplace(hello.boundary, Early{stream, hello, deadline, host});
+  early_.emplace(hello.boundary, Early{stream, hello, deadline, source});
   return absl::OkStatus();
 }
 

@@ -23,16 +23,16 @@ class WaitingStreams {
  public:
   using SteadyTime = std::chrono::steady_clock::time_point;
   using StreamPointer = std::shared_ptr<ServerStream>;
-  // A stage has one upstream neighbour for each job that it is about to load, so few are early by right. Who fills a
-  // host's places with hellos of jobs that never come leaves those of other hosts.
-  static constexpr size_t kMostSilent = 1024, kMostSilentOfHost = 256;
-  static constexpr size_t kMostEarly = 64, kMostEarlyOfHost = 16;
+  // A stage has one upstream neighbour for each job that it is about to load, so few are early by right. Who fills its
+  // places with hellos of jobs that never come leaves those of others: of other hosts, and of other certificates.
+  static constexpr size_t kMostSilent = 1024, kMostSilentOfPeer = 256;
+  static constexpr size_t kMostEarly = 64, kMostEarlyOfPeer = 16;
 
   struct Early {
     StreamPointer stream;
     LinkHello hello;
     SteadyTime deadline;
-    std::string host;
+    std::string source;  // ServerStream::PeerSource
   };
   struct Refused {
     StreamPointer stream;
@@ -55,7 +55,7 @@ class WaitingStreams {
   struct Silent {
     StreamPointer stream;
     SteadyTime deadline;
-    std::string host;
+    std::string source;  // ServerStream::PeerSource
   };
   std::map<ServerStream*, Silent> silent_;
   std::multimap<BoundaryId, Early> early_;
