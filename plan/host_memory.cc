@@ -13,6 +13,7 @@ namespace {
 
 constexpr int64_t kFloat = 4;
 constexpr int64_t kScratchBytes = int64_t{1} << 20;  // of a thread at work
+constexpr int64_t kBesideColumnsBytes = 64 << 10;    // the product's own, sums of a bias
 constexpr int64_t kLanes = 16;  // channels that the library packs beside each other, at most
 
 int64_t WholeLanes(int64_t channels) { return (channels + kLanes - 1) / kLanes * kLanes; }
@@ -91,6 +92,15 @@ int64_t WinogradBytes(const ConvolutionExtents& e, int64_t samples, bool widens)
   return SaturatingAdd(room, SaturatingMultiply(images, OperandBytes(e)));
 }
 
+// A thread's room for a product of columns, which a convolution is where the library has no kernel of its own for it: rows of
+// places, 128 at most or one row, with all that they read.
+int64_t ColumnBytes(const Shape& weight, const Shape& places) {
+  constexpr int64_t kPlaces = 128;
+  const int64_t block = std::min(places[0] * places[1], std::max(kPlaces, places[1]));
+  return SaturatingAdd(kBesideColumnsBytes,
+                       SaturatingMultiply(kFloat * block, weight[1] * weight[2] * weight[3]));
+}
+
 // Shares are packed weights, and so is the sum that a share of several calls has beside. In bfloat16 operands are widened as
 // they are read, and beside a packing that is not kept there is the weight in floats.
 void Raise(const LayerLists& lists, const Call& call, int64_t samples, bool widens,
@@ -98,7 +108,10 @@ void Raise(const LayerLists& lists, const Call& call, int64_t samples, bool wide
   const Shape& shape = lists.value(call.inputs[1]).type.shape;
   const Shape& made = lists.value(call.outputs[0]).type.shape;
   const ConvolutionExtents extents = ExtentsOf(lists, call);
-  int64_t weight = PackedBytes(call, shape), room = kScratchBytes;
+  int64_t weight = PackedBytes(call, shape);
+  int64_t room = std::max(
+      kScratchBytes,
+      ColumnBytes(shape, MakesPlaces(call) ? made : lists.value(call.inputs[0]).type.shape));
   if (SuitsWinograd(StepsOf(call), extents)) {
     weight = 9 * kFloat * WholeLanes(extents.in) * WholeLanes(extents.out);
     room = SaturatingAdd(WinogradBytes(extents, samples, widens), weight);

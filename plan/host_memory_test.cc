@@ -5,10 +5,14 @@
 
 #include "gtest/gtest.h"
 #include "network/freeze.h"
+#include "network/layers/convolution.h"
+#include "network/layers/global_pool.h"
+#include "network/layers/linear.h"
 #include "network/network_kinds.h"
 #include "network/zoo/amoebanet.h"
 #include "network/zoo/gpt.h"
 #include "network/zoo/resnet.h"
+#include "network/zoo/sequence.h"
 #include "plan/data/cifar.h"
 #include "plan/plan.h"
 
@@ -62,6 +66,19 @@ TEST(HostMemory, HasARoomForTheTilesOfAWinogradConvolution) {
   EXPECT_EQ(HostWorkspaceBytes(network, 1, 2, 4), bytes(2, 4)) << "two calls for two threads";
   EXPECT_EQ(HostWorkspaceBytes(network, 1, 2, 1), bytes(1, 1));
   EXPECT_EQ(HostWorkspaceBytes(network, 1, 2, 800), bytes(4, 8)) << "and no more";
+}
+
+// Where the library has no kernel for a convolution, a thread takes what 128 places read: 25 numbers of 512 channels each.
+TEST(HostMemory, HasARoomForTheColumnsOfAWideConvolution) {
+  const SequenceSpec wide{.layers = {ConvolutionSpec{.out = 16, .kernel = {5}, .padding = {2}},
+                                     GlobalPoolSpec{}, LinearSpec{.out = 10}},
+                          .image = {16, 16, 512},
+                          .classes = 10};
+  const int64_t weight = 4 * 25 * 512 * 16, columns = 4 * 128 * 25 * 512 + (64 << 10);
+  EXPECT_EQ(HostWorkspaceBytes(*ExpandModel(wide), 0, 1, 1), weight + columns);
+  SequenceSpec small = wide;
+  small.image = {4, 4, 512};  // 16 places in all
+  EXPECT_EQ(HostWorkspaceBytes(*ExpandModel(small), 0, 1, 1), weight + kScratch);
 }
 
 // Symptom: a network that was planned to fit was refused memory within a step. The widest weight has the largest shares, the
