@@ -103,15 +103,17 @@ def another_stage_as_neighbour(programs, messages):
         first.serve_on(first.address)
         waiting.wait_until("the job recovers", lambda: int(cluster.job().get("recoveries", 0)) > 0, 60)
         cluster.steps_more(5)
-        recoveries, codes = int(cluster.job()["recoveries"]), []
+        recoveries, codes, named = int(cluster.job()["recoveries"]), [], 0
         for stream in streams:
             if stream.done():
                 codes.append(stream.code().name)
+                named += "certificate is that of" in stream.details()
         said.set()
         for stream in streams:
             stream.cancel()
-        return verdict(recoveries == 1, f"{recoveries} recoveries; of the 15 streams ended {len(codes)}: "
-                       f"{', '.join(sorted(set(codes))) or 'none'}")
+        return verdict(recoveries == 1 and named == len(codes),
+                       f"{recoveries} recoveries; of the 15 streams ended {len(codes)}: "
+                       f"{', '.join(sorted(set(codes))) or 'none'}, for the certificate {named}")
 
 
 def forged(request, until):

@@ -29,6 +29,7 @@ FailureClass ClassOf(Activity activity, const absl::Status& status, bool has_run
       return loads && !has_run ? FailureClass::kJob : FailureClass::kStage;
     case absl::StatusCode::kUnavailable:
     case absl::StatusCode::kAborted:
+    case absl::StatusCode::kAlreadyExists:  // another stream serves the boundary
     case absl::StatusCode::kCancelled:
     case absl::StatusCode::kDeadlineExceeded:
       return FailureClass::kWorld;

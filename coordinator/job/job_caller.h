@@ -20,6 +20,12 @@ struct JobCaller {
   bool May(const std::string& owner) const { return !own_only || (!name.empty() && name == owner); }
 };
 
+// A user whose token was taken out of the file since the call was let in.
+inline absl::Status CheckKnown(const JobCaller& caller) {
+  if (!caller.own_only || !caller.name.empty()) return absl::OkStatus();
+  return ForCaller(absl::UnauthenticatedError("who submits this job is not known any more"));
+}
+
 // owner: of the job; empty for jobs of older versions and of callers without a name.
 inline absl::Status CheckOwner(const JobCaller& caller, const std::string& job,
                                const std::string& owner) {

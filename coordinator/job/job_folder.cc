@@ -2,7 +2,8 @@
 // the stages load (kProbeFolder), answered by them as they load, checked before the first step
 // (kCheckFolder). A job that never ran fails with what was seen: whoever set up the cluster must act. Only a disk that
 // answers with errors may come back, and is tried again.
-// A job that ran once had such a folder: then the stage is wrong, and the job goes on without it.
+// A job that ran once had such a folder. Where another stage sees it, a stage that does not is wrong, and the job goes on
+// without it; where none of them does, it may come back, and others are taken until then, if there are any.
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
@@ -23,6 +24,11 @@ bool SeesAnotherFolder(const absl::Status& fault) {
 // A disk that is away or answers with errors; it may come back.
 bool DiskFails(const absl::Status& fault) {
   return absl::IsUnavailable(fault) || absl::IsDataLoss(fault) || absl::IsDeadlineExceeded(fault);
+}
+
+bool OnlyFails(const std::map<int, absl::Status>& faults) {
+  return std::all_of(faults.begin(), faults.end(),
+                     [](const auto& fault) { return DiskFails(fault.second); });
 }
 
 }  // namespace
@@ -82,19 +88,39 @@ std::map<int, absl::Status> JobTransition::RefusedFolders() const {
   return faults;
 }
 
-// The load has failed for some other reason before all had answered: those that refused are the ones to go on without, while
-// there are others. Whether any stage sees the folder is not known.
-bool JobTransition::RefusedSoFar() {
+// Whether any has answered that it does; a full disk took the answer, not the view.
+JobTransition::FolderSeenBy JobTransition::SeenByStages() const {
+  const bool some =
+      std::any_of(state_.slots.begin(), state_.slots.end(), [](const StageSlot& slot) {
+        const LoadResult& loaded = slot.loaded;
+        return slot.answered && loaded.folder_answered &&
+               (loaded.folder.ok() || absl::IsResourceExhausted(loaded.folder));
+      });
+  return some ? FolderSeenBy::kSomeStages : FolderSeenBy::kNoStage;
+}
+
+// Before the first step one is enough: the others need not load for a job that ends.
+bool JobTransition::RefusedBeforeFirstRun() {
+  if (HasRun()) return false;
   const std::map<int, absl::Status> faults = RefusedFolders();
-  if (!faults.empty()) FolderRefused(faults, FolderSeenBy::kNotAllSaid);
+  if (!faults.empty()) FolderRefused(faults, SeenByStages());
   return !faults.empty();
+}
+
+// The load has failed for another reason before all had answered: those that refused are left aside as well. What is to be
+// said of them, behind that reason.
+std::string JobTransition::LeaveRefusersAside() {
+  const std::map<int, absl::Status> faults = RefusedFolders();
+  if (faults.empty()) return "";
+  LeaveAside(faults, SeenByStages());
+  return absl::StrCat("; ", RefusalText(faults));
 }
 
 // Only when all have answered is it known whether one stage has lost the folder or all have: the first of them to say so was
 // left aside, and a job of all the stages there are failed for want of another.
 void JobTransition::CheckAnswers() {
   if (const std::map<int, absl::Status> faults = RefusedFolders(); !faults.empty()) {
-    return FolderRefused(faults, SeenByOthers(faults));
+    return FolderRefused(faults, SeenByStages());
   }
   if (state_.temporary_folder.empty()) return FinishLoad();
   CheckFolder action;
@@ -122,54 +148,67 @@ void JobTransition::On(const FolderChecked& event) {
     actions_.push_back(std::move(note));
     return FinishLoad();
   }
-  FolderRefused(event.faults, SeenByOthers(event.faults));
+  const bool all = event.faults.size() == state_.slots.size();
+  FolderRefused(event.faults, all ? FolderSeenBy::kStagesAlone : FolderSeenBy::kSomeStages);
 }
 
-JobTransition::FolderSeenBy JobTransition::SeenByOthers(
-    const std::map<int, absl::Status>& faults) const {
-  return faults.size() < state_.slots.size() ? FolderSeenBy::kSome : FolderSeenBy::kNone;
-}
-
-void JobTransition::FolderRefused(const std::map<int, absl::Status>& faults, FolderSeenBy seen_by) {
+std::string JobTransition::RefusalText(const std::map<int, absl::Status>& faults) const {
   std::vector<std::string> seen;
   for (const auto& [k, fault] : faults) {
     if (k < 0 || k >= static_cast<int>(state_.slots.size())) continue;
     seen.push_back(absl::StrCat(StageText(k), ": ", fault.ToString()));
   }
-  const bool only_fails = std::all_of(faults.begin(), faults.end(),
-                                      [](const auto& fault) { return DiskFails(fault.second); });
-  const std::string text =
-      only_fails
-          ? absl::StrCat(Context(), ": the folder of checkpoints cannot be read or written now: ",
-                         absl::StrJoin(seen, "; "))
-          : absl::StrCat(
-                Context(), ": not every stage uses the coordinator's folder of checkpoints: ",
-                absl::StrJoin(seen, "; "),
-                "; mount one shared folder at the coordinator's --checkpoint-dir on every machine, "
-                "where all of them may write");
+  if (OnlyFails(faults)) {
+    return absl::StrCat("the folder of checkpoints cannot be read or written now: ",
+                        absl::StrJoin(seen, "; "));
+  }
+  return absl::StrCat(
+      "not every stage uses the coordinator's folder of checkpoints: ", absl::StrJoin(seen, "; "),
+      "; mount one shared folder at the coordinator's --checkpoint-dir on every machine, where all "
+      "of them may write");
+}
+
+// Other jobs pass these stages over while others suffice.
+void JobTransition::NoteRefusals(const std::map<int, absl::Status>& faults, FolderSeenBy seen_by) {
   NoteFolder note;
   for (const auto& [k, fault] : faults) {
     if (k < 0 || k >= static_cast<int>(state_.slots.size())) continue;
     const StageRegistration& stage = state_.slots[k].stage;
-    if (SeesAnotherFolder(fault) && seen_by != FolderSeenBy::kNone) note.stages.push_back({stage.name, stage.incarnation});
+    if (SeesAnotherFolder(fault) && seen_by != FolderSeenBy::kStagesAlone)
+      note.stages.push_back({stage.name, stage.incarnation});
   }
   if (!note.stages.empty()) actions_.push_back(std::move(note));
-  if (!HasRun()) {
-    // What is mounted wrongly stays so, a disk that fails has its tries.
-    if (!only_fails) return Fail(absl::FailedPreconditionError(text));
-    if (LoadsTooOften(text)) return;
-  }
+}
+
+// Of a job that goes on: for good where another stage sees the folder, else until there is no other one.
+void JobTransition::LeaveAside(const std::map<int, absl::Status>& faults, FolderSeenBy seen_by) {
+  NoteRefusals(faults, seen_by);
   for (const auto& [k, fault] : faults) {
     if (k < 0 || k >= static_cast<int>(state_.slots.size())) continue;
     const StageRegistration& stage = state_.slots[k].stage;
-    if (SeesAnotherFolder(fault) && seen_by == FolderSeenBy::kSome) {
+    Blame(stage.name, "error");
+    if (seen_by == FolderSeenBy::kStagesAlone) continue;
+    if (SeesAnotherFolder(fault) && seen_by == FolderSeenBy::kSomeStages) {
       std::erase_if(state_.unfit, [&](const StageProcess& p) { return p.name == stage.name; });
       state_.unfit.push_back({stage.name, stage.incarnation});
-    } else {  // stages that this job has not come first, and without them these are tried again
+    } else {
+      std::erase(state_.suspects, stage.name);  // a wait for the mount may be long
       state_.suspects.push_back(stage.name);
     }
-    Blame(stage.name, "error");
   }
+}
+
+void JobTransition::FolderRefused(const std::map<int, absl::Status>& faults, FolderSeenBy seen_by) {
+  const std::string text = absl::StrCat(Context(), ": ", RefusalText(faults));
+  if (!HasRun()) {
+    // What is mounted wrongly stays so, a disk that fails has its tries.
+    if (!OnlyFails(faults)) {
+      NoteRefusals(faults, seen_by);
+      return Fail(absl::FailedPreconditionError(text));
+    }
+    if (LoadsTooOften(text)) return;
+  }
+  LeaveAside(faults, seen_by);
   Recover(text);
 }
 

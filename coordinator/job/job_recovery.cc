@@ -296,7 +296,8 @@ double JobTransition::LastMoved(const DeadlinePassed& event) const {
 }
 
 void JobTransition::StagesOverdue(const DeadlinePassed& event) {
-  if (state_.activity == Activity::kLoad && RefusedSoFar()) return;
+  const bool loads = state_.activity == Activity::kLoad;
+  if (loads && RefusedBeforeFirstRun()) return;
   std::vector<std::string> silent;
   std::set<std::string> stuck;
   for (size_t k = 0; k < state_.slots.size(); ++k) {
@@ -312,10 +313,10 @@ void JobTransition::StagesOverdue(const DeadlinePassed& event) {
     if (!known) Blame(slot.stage.name, "deadline");
   }
   const std::string cause = absl::StrFormat(
-      "%s, %s: no operation done for %.1f s: %s", Context(), ActivityName(state_.activity),
-      now_.seconds - LastMoved(event), absl::StrJoin(silent, "; "));
-  const bool computes =
-      state_.activity != Activity::kLoad && state_.activity != Activity::kWriteShards;
+      "%s, %s: no operation done for %.1f s: %s%s", Context(), ActivityName(state_.activity),
+      now_.seconds - LastMoved(event), absl::StrJoin(silent, "; "),
+      loads ? LeaveRefusersAside() : "");
+  const bool computes = !loads && state_.activity != Activity::kWriteShards;
   if (stuck.size() == 1 && computes) return StageFailed(stuck, cause);
   // Files that stand still stand still for all who use them; and of many at once none is the one to blame.
   state_.suspects.insert(state_.suspects.end(), stuck.begin(), stuck.end());

@@ -287,14 +287,18 @@ void JobTransition::On(const Loaded& event) {
   if (!Answered(Activity::kLoad, event.fence, event.stage)) return;
   if (!event.result.ok()) {
     LoadFromSnapshotFailed(event.result.status());
-    const bool of_job =
-        ClassOf(Activity::kLoad, event.result.status(), HasRun()) == FailureClass::kJob;
-    if (!of_job && RefusedSoFar()) return;
-    return OperationFailed(event.stage, event.result.status());
+    const absl::Status& status = event.result.status();
+    if (ClassOf(Activity::kLoad, status, HasRun()) == FailureClass::kJob) {
+      return OperationFailed(event.stage, status);
+    }
+    if (RefusedBeforeFirstRun()) return;
+    return OperationFailed(
+        event.stage,
+        absl::Status(status.code(), absl::StrCat(status.message(), LeaveRefusersAside())));
   }
   state_.slots[event.stage].loaded = *event.result;
   // What is mounted wrongly at the start stays so: the others need not load for that.
-  if (!HasRun() && RefusedSoFar()) return;
+  if (RefusedBeforeFirstRun()) return;
   if (AllAnswered()) CheckAnswers();
 }
 

@@ -50,7 +50,7 @@ struct JobDefinition {
   std::string model_sha256;
   double submitted_unix_seconds = 0;
   std::string owner;  // who submitted it (JobCaller::name); empty: not known
-  std::string secret;  // what no one outside of the coordinator knows; part of the key of its snapshots
+  std::string secret;  // the journal's; part of the key of its snapshots
 };
 
 // Shares the definition.

@@ -90,11 +90,15 @@ class JobTransition {
   int64_t BytesBeforeStart() const;
   void AskForFolder();
   std::map<int, absl::Status> RefusedFolders() const;
-  bool RefusedSoFar();  // and then the job goes on without them
+  bool RefusedBeforeFirstRun();  // and then the job has failed, or loads again
+  std::string LeaveRefusersAside();
   void CheckAnswers();
-  // kNone: what the coordinator does not find, no stage is to blame for.
-  enum class FolderSeenBy { kNone, kSome, kNotAllSaid };
-  FolderSeenBy SeenByOthers(const std::map<int, absl::Status>& faults) const;
+  // kStagesAlone: the coordinator does not find what they wrote, and no stage is to blame for that.
+  enum class FolderSeenBy { kNoStage, kSomeStages, kStagesAlone };
+  FolderSeenBy SeenByStages() const;
+  std::string RefusalText(const std::map<int, absl::Status>& faults) const;
+  void NoteRefusals(const std::map<int, absl::Status>& faults, FolderSeenBy seen_by);
+  void LeaveAside(const std::map<int, absl::Status>& faults, FolderSeenBy seen_by);
   void FolderRefused(const std::map<int, absl::Status>& faults, FolderSeenBy seen_by);
   std::string UnfitText(const std::vector<std::string>& passed_over = {}) const;
 

@@ -1,6 +1,7 @@
 #include "coordinator/journal/database.h"
 
 #include <sqlite3.h>
+#include <sys/stat.h>
 
 #include <cmath>
 #include <limits>
@@ -69,6 +70,11 @@ absl::StatusOr<std::unique_ptr<Database>> Database::Open(const std::string& path
                       SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, nullptr);
   std::unique_ptr<Database> database(new Database(path, handle));
   if (code != SQLITE_OK) return database->Error("open");
+  // It has specs, and the secret of snapshots' keys. What SQLite puts beside it gets the same rights; what was there before
+  // is not written again. A file of another user's is as its owner has it.
+  for (const char* const beside : {"", "-wal", "-shm"}) {
+    static_cast<void>(chmod(absl::StrCat(path, beside).c_str(), S_IRUSR | S_IWUSR));
+  }
   RETURN_IF_ERROR(database->Execute("PRAGMA journal_mode=WAL"));
   RETURN_IF_ERROR(database->Execute("PRAGMA synchronous=FULL"));
   return database;

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sqlite3.h>
+#include <sys/stat.h>
 
 #include <cmath>
 #include <filesystem>
@@ -129,6 +130,17 @@ TEST_F(JournalTest, OwnersGoWithTheirJobsAndAreNotInherited) {
   owners.clear();
   for (const JournalJob& job : JobsOf(*journal)) owners.push_back(job.id + " " + job.owner);
   EXPECT_EQ(owners, (std::vector<std::string>{"c ", "old ", "a ", "b user/cid"}));
+}
+
+TEST_F(JournalTest, OnlyItsOwnerReadsIt) {
+  const mode_t before = umask(0);
+  const std::unique_ptr<Journal> journal = Open();
+  umask(before);
+  for (const char* const beside : {"", "-wal", "-shm"}) {
+    struct stat found;
+    ASSERT_EQ(stat((path() + beside).c_str(), &found), 0) << beside;
+    EXPECT_EQ(found.st_mode & 0777, 0600) << beside;
+  }
 }
 
 TEST_F(JournalTest, ASecretIsKeptAndAnOlderJournalGetsOne) {

@@ -51,7 +51,9 @@ absl::StatusOr<Plan> PlanFor(const JobSpec& spec, const std::vector<StageView>& 
 
 void JobLoop::PlanJob(const JobSpec& spec, std::function<void(absl::StatusOr<Plan>)> done,
                       const JobCaller& caller) {
-  if (absl::Status status = RoomToPlan(caller); !status.ok()) return done(status);
+  absl::Status status = CheckKnown(caller);
+  if (status.ok()) status = RoomToPlan(caller);
+  if (!status.ok()) return done(status);
   const uint64_t ticket = ++last_ticket_;
   planning_[ticket] = {std::move(done), caller.name};
   parts_.check([this, spec, ticket, fleet = fleet_.View()] {

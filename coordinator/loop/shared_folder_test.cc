@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "coordinator/loop/simulated_cluster_testing.h"
 
@@ -158,6 +159,53 @@ TEST(SharedFolderTest, AStageThatHangsProvesNothingAgainstThoseThatHaveLostTheFo
   cluster.stage(0).own_files = nullptr;
   cluster.stage(1).load_hangs = false;
   ExpectUndisturbedEnd(cluster);
+}
+
+// What the stages wrote is there, and it is the coordinator that cannot read it: the job left its stages, and what they had in
+// memory, for others.
+TEST(SharedFolderTest, WhatTheCoordinatorDoesNotFindIsNoFaultOfTheStages) {
+  SimulatedCluster cluster(2);
+  ASSERT_TRUE(cluster.Submit(kSharedJob, SmallJob(2)).ok());
+  cluster.RunUntil([&] { return cluster.View(kSharedJob).step == 5; });
+  cluster.AddStage(2);
+  cluster.AddStage(3);
+  cluster.RestartStage(1);
+  const auto answered = [&] {  // the question and two answers
+    const std::string job = absl::StrCat("/checkpoints/", kSharedJob);
+    for (const std::string& name : SharedStateFolders(cluster)) {
+      if (!absl::StartsWith(name, ".tmp-")) continue;
+      const auto files = cluster.files().List(absl::StrCat(job, "/", name));
+      if (files.ok() && files->size() == 3) return true;
+    }
+    return false;
+  };
+  ASSERT_TRUE(cluster.RunUntil(answered, 60));
+  cluster.files().Inject({.from_then_on = true});
+  ASSERT_TRUE(cluster.RunUntil([&] { return cluster.View(kSharedJob).recoveries == 2; }, 60));
+  EXPECT_THAT(cluster.View(kSharedJob).message, HasSubstr("cannot be read or written now"));
+  cluster.files().ClearFault();
+  ASSERT_TRUE(cluster.RunUntil([&] { return cluster.View(kSharedJob).step == 6; }, 60));
+  EXPECT_EQ(cluster.View(kSharedJob).stages[0].stage_name, "stage-0");
+  EXPECT_EQ(cluster.View(kSharedJob).stages[1].stage_name, "stage-1");
+  ExpectUndisturbedEnd(cluster);
+}
+
+// A job of one stage told nobody, so the next job was given that stage, and failed.
+TEST(SharedFolderTest, TheOnlyStageOfAJobIsPassedOverByOthersToo) {
+  SimulatedCluster cluster(3);
+  FaultFileSystem own;
+  ASSERT_TRUE(cluster.Submit(kSharedJob, SmallJob(1)).ok());
+  cluster.RunUntil([&] { return cluster.View(kSharedJob).step == 5; });
+  ASSERT_EQ(cluster.View(kSharedJob).stages[0].stage_name, "stage-0");
+  cluster.stage(0).own_files = &own;
+  cluster.RestartStage(0);
+  ASSERT_TRUE(cluster.RunUntil([&] { return cluster.View(kSharedJob).step == 6; }, 60));
+  EXPECT_EQ(cluster.View(kSharedJob).stages[0].stage_name, "stage-1");
+  ASSERT_TRUE(cluster.Submit("other", SmallJob(1)).ok());
+  ASSERT_TRUE(cluster.RunToEnd("other"));
+  EXPECT_EQ(cluster.View("other").phase, JobPhase::kSucceeded) << cluster.View("other").message;
+  ASSERT_TRUE(cluster.RunToEnd(kSharedJob));
+  EXPECT_EQ(cluster.View(kSharedJob).phase, JobPhase::kSucceeded);
 }
 
 // A stage that one job had failed for was given to the next job, and the next, while others were free.

@@ -6,8 +6,8 @@
 //            server is shut down before this object is destroyed.
 // Errors:    links close with DEADLINE_EXCEEDED if nobody answered within connect_deadline_seconds;
 //            ABORTED if the stage has accepted a newer incarnation of the job; ALREADY_EXISTS if
-//            the boundary has a stream; what Options::may_be says of another stage than the neighbour;
-//            UNAVAILABLE when the stream breaks.
+//            the boundary has a stream; UNAVAILABLE when the stream breaks, where too many wait, and for another
+//            stage than the neighbour, with what Options::may_be says of it.
 // See: docs/formats.md, "Link frames".
 #ifndef STAGECOACH_STAGE_LINK_GRPC_GRPC_LINK_CONNECTOR_H_
 #define STAGECOACH_STAGE_LINK_GRPC_GRPC_LINK_CONNECTOR_H_

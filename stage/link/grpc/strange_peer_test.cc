@@ -185,7 +185,7 @@ TEST_F(StrangePeerTest, OneHostDoesNotGetThePlacesOfAll) {
     std::unique_ptr<Stream> stream;
   };
   std::vector<std::unique_ptr<Opened>> all;
-  for (size_t i = 0; i <= WaitingStreams::kMostEarlyOfPeer; ++i) {
+  for (size_t i = 0; i <= WaitingStreams::kEarly.of_peer; ++i) {
     auto opened = std::make_unique<Opened>();
     opened->context.set_deadline(std::chrono::system_clock::now() + kPatience);
     opened->stream = stub_->Exchange(&opened->context);
@@ -224,7 +224,9 @@ TEST_F(StrangePeerTest, OneHostDoesNotGetThePlacesOfAll) {
   for (const auto& opened : all) opened->context.TryCancel();
   for (std::thread& reader : readers) reader.join();
   EXPECT_EQ(refused, 1);
-  EXPECT_THAT(reason, HasSubstr("16 of them from ipv4:127.0.0.1"));
+  EXPECT_THAT(
+      reason,
+      HasSubstr("16 of this peer, 16 of ipv4:127.0.0.1 and 16 in all; most are 16, 32 and 64"));
   context_.TryCancel();
   End();
 }

@@ -7,17 +7,37 @@
 
 namespace stagecoach {
 
-absl::Status WaitingStreams::AddSilent(const StreamPointer& stream, SteadyTime deadline) {
-  const std::string source = stream->PeerSource();
-  const auto of_peer = std::count_if(silent_.begin(), silent_.end(), [&](const auto& entry) {
-    return entry.second.source == source;
-  });
-  if (silent_.size() >= kMostSilent || static_cast<size_t>(of_peer) >= kMostSilentOfPeer) {
-    return absl::UnavailableError(absl::StrCat("link stream: ", silent_.size(), " others, ",
-                                               of_peer, " of them from ", stream->PeerHost(),
-                                               ", have not said their hello yet"));
+namespace {
+
+// Empty: there is a place for one more of this peer; else who has them.
+template <typename Waiting>
+std::string WhoHasThePlaces(const Waiting& waiting, const WaitingStreams::Peer& peer,
+                            const WaitingStreams::Places& places) {
+  size_t of_host = 0, of_peer = 0;
+  for (const auto& [_, other] : waiting) {
+    of_host += other.peer.host == peer.host ? 1 : 0;
+    of_peer += other.peer.source == peer.source ? 1 : 0;
   }
-  silent_.emplace(stream.get(), Silent{stream, deadline, source});
+  if (waiting.size() < places.all && of_host < places.of_host && of_peer < places.of_peer)
+    return "";
+  return absl::StrCat(of_peer, " of this peer, ", of_host, " of ", peer.host, " and ",
+                      waiting.size(), " in all; most are ", places.of_peer, ", ", places.of_host,
+                      " and ", places.all);
+}
+
+WaitingStreams::Peer PeerOf(const ServerStream& stream) {
+  return {stream.PeerHost(), stream.PeerSource()};
+}
+
+}  // namespace
+
+absl::Status WaitingStreams::AddSilent(const StreamPointer& stream, SteadyTime deadline) {
+  Peer peer = PeerOf(*stream);
+  if (const std::string full = WhoHasThePlaces(silent_, peer, kSilent); !full.empty()) {
+    return absl::UnavailableError(
+        absl::StrCat("link stream: too many have not said their hello yet, ", full));
+  }
+  silent_.emplace(stream.get(), Silent{stream, deadline, std::move(peer)});
   return absl::OkStatus();
 }
 
@@ -25,17 +45,12 @@ bool WaitingStreams::TakeSilent(ServerStream* stream) { return silent_.erase(str
 
 absl::Status WaitingStreams::AddEarly(const StreamPointer& stream, const LinkHello& hello,
                                       SteadyTime deadline) {
-  const std::string source = stream->PeerSource();
-  const auto of_peer = std::count_if(early_.begin(), early_.end(), [&](const auto& entry) {
-    return entry.second.source == source;
-  });
-  if (early_.size() >= kMostEarly || static_cast<size_t>(of_peer) >= kMostEarlyOfPeer) {
-    return absl::UnavailableError(
-        absl::StrCat(hello.boundary.ToString(), ": too many link streams wait for their boundary, ",
-                     of_peer, " of them from ", stream->PeerHost(), "; most are ", kMostEarlyOfPeer,
-                     " of a peer and ", kMostEarly, " in all"));
+  Peer peer = PeerOf(*stream);
+  if (const std::string full = WhoHasThePlaces(early_, peer, kEarly); !full.empty()) {
+    return absl::UnavailableError(absl::StrCat(
+        hello.boundary.ToString(), ": too many link streams wait for their boundary, ", full));
   }
-  early_.emplace(hello.boundary, Early{stream, hello, deadline, source});
+  early_.emplace(hello.boundary, Early{stream, hello, deadline, std::move(peer)});
   return absl::OkStatus();
 }
 

@@ -23,16 +23,22 @@ class WaitingStreams {
  public:
   using SteadyTime = std::chrono::steady_clock::time_point;
   using StreamPointer = std::shared_ptr<ServerStream>;
+  struct Peer {
+    std::string host, source;  // ServerStream::PeerHost, PeerSource
+  };
+  struct Places {
+    size_t all, of_host, of_peer;
+  };
   // A stage has one upstream neighbour for each job that it is about to load, so few are early by right. Who fills its
-  // places with hellos of jobs that never come leaves those of others: of other hosts, and of other certificates.
-  static constexpr size_t kMostSilent = 1024, kMostSilentOfPeer = 256;
-  static constexpr size_t kMostEarly = 64, kMostEarlyOfPeer = 16;
+  // places with hellos of jobs that never come leaves those of others: of other hosts, and on its own of other certificates.
+  static constexpr Places kSilent = {1024, 512, 256};
+  static constexpr Places kEarly = {64, 32, 16};
 
   struct Early {
     StreamPointer stream;
     LinkHello hello;
     SteadyTime deadline;
-    std::string source;  // ServerStream::PeerSource
+    Peer peer;
   };
   struct Refused {
     StreamPointer stream;
@@ -55,7 +61,7 @@ class WaitingStreams {
   struct Silent {
     StreamPointer stream;
     SteadyTime deadline;
-    std::string source;  // ServerStream::PeerSource
+    Peer peer;
   };
   std::map<ServerStream*, Silent> silent_;
   std::multimap<BoundaryId, Early> early_;
