@@ -253,10 +253,10 @@ TEST(ValidateJobSpec, RefusesMoreMicroBatchesThanCanBePlannedOnItsStages) {
     spec.training.micro_batches = spec.training.batch_size = micro_batches;
     return ValidateJobSpec(spec);
   };
-  EXPECT_TRUE(on(17, 61680).ok()) << on(17, 61680);
+  EXPECT_TRUE(on(17, 15420).ok()) << on(17, 61680);
   EXPECT_TRUE(on(0, 65536).ok()) << "how many stages it will be is not known: " << on(0, 65536);
   EXPECT_THAT(on(17, 65536).message(),
-              HasSubstr("training.micro_batches: 65536; with pipeline.stages=17 at most 61680"));
+              HasSubstr("training.micro_batches: 65536; with pipeline.stages=17 at most 15420"));
 }
 
 TEST(ValidateJobSpec, RefusesBadPipelines) {

@@ -25,7 +25,7 @@ struct WaitingJob {
   bool accepts_fewer = false;         // than wanted: down to `least`
   std::vector<std::string> suspects;  // names to take only if there is no other
   int least = 1;
-  std::vector<StageProcess> unfit;  // never to take
+  std::vector<StageProcess> unfit;  // not to take
   std::vector<std::string>
       holders;  // names to take before others: they have a part of the job in memory
 };

@@ -212,6 +212,7 @@ void JobTransition::On(const DeadlinePassed& event) {
   }
   switch (state_.activity) {
     case Activity::kWaitStages:
+      if (TriesUnfitAgain()) return;
       return WaitedTooLong();
     case Activity::kProfile:
       return On(
@@ -327,7 +328,7 @@ void JobTransition::WaitedTooLong() {
   const double timeout = spec().pipeline.replacement_timeout_seconds;
   if (spec().pipeline.continue_with_fewer_stages && !state_.accepts_fewer) {
     state_.accepts_fewer = true;
-    state_.deadline_seconds = now_.seconds + timeout;
+    state_.deadline_seconds = state_.give_up_seconds = now_.seconds + timeout;
     return;
   }
   const bool least = state_.wanted_stages == 0 || state_.accepts_fewer;

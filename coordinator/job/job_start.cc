@@ -15,6 +15,8 @@
 namespace stagecoach {
 namespace {
 
+constexpr double kTryUnfitSeconds = 10;
+
 bool IsUsable(const LayerProfile& layer) {
   return std::isfinite(layer.forward_seconds) && layer.forward_seconds >= 0 &&
          std::isfinite(layer.backward_seconds) && layer.backward_seconds >= 0;
@@ -136,13 +138,31 @@ void JobTransition::TakeManifest(const FoundCheckpoint& found) {
   WaitForStages();
 }
 
+// Stages that were left aside for want of the folder are tried again after a while: somebody may have mounted it. How long a
+// job does without others goes on meanwhile, or it would never end.
 void JobTransition::WaitForStages() {
   state_.activity = Activity::kWaitStages;
   state_.stall_seconds = 0;
   // Jobs that never ran wait as long as they are only queued; see StagesShort.
   const bool limited = state_.phase == JobPhase::kRecovering && HasRun();
-  state_.deadline_seconds =
-      limited ? now_.seconds + spec().pipeline.replacement_timeout_seconds : 0;
+  if (state_.unfit.empty()) state_.unfit_since_seconds = 0;
+  if (!state_.unfit.empty() && state_.unfit_since_seconds == 0) {
+    state_.unfit_since_seconds = now_.seconds;
+  }
+  const double since = state_.unfit_since_seconds > 0 ? state_.unfit_since_seconds : now_.seconds;
+  state_.give_up_seconds = limited ? since + spec().pipeline.replacement_timeout_seconds : 0;
+  state_.deadline_seconds = state_.give_up_seconds;
+  if (!limited || state_.unfit.empty()) return;
+  state_.deadline_seconds = std::min(state_.deadline_seconds, now_.seconds + kTryUnfitSeconds);
+}
+
+// Last of all, as suspects, and with no other they have to answer once more.
+bool JobTransition::TriesUnfitAgain() {
+  if (state_.unfit.empty() || now_.seconds >= state_.give_up_seconds) return false;
+  for (const StageProcess& stage : state_.unfit) state_.suspects.push_back(stage.name);
+  state_.unfit.clear();
+  state_.deadline_seconds = state_.give_up_seconds;
+  return true;
 }
 
 void JobTransition::On(const StagesShort& event) {
@@ -421,6 +441,7 @@ void JobTransition::FinishLoad() {
   state_.loaded_seconds = now_.seconds;
   state_.accepts_fewer = false;
   state_.suspects.clear();
+  state_.unfit_since_seconds = 0;
   state_.average_step_seconds = 0;
   state_.pending.reset();
   BeginSnapshots();

@@ -157,7 +157,9 @@ struct JobState {
   int ready_stages = 0;          // when last told so
   bool accepts_fewer = false;
   std::vector<std::string> suspects;  // did not answer; taken only if there is no other
-  std::vector<StageProcess> unfit;    // do not see the checkpoint folder; never taken again
+  std::vector<StageProcess> unfit;    // do not see the checkpoint folder; not taken until they are tried again
+  double unfit_since_seconds = 0;     // that there are not enough without them; 0: there are
+  double give_up_seconds = 0;         // the end of the wait for stages; 0: none
 
   int unanswered = 0;  // stages that have yet to answer the operation at hand
   double operation_started_seconds = 0;

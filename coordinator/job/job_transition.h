@@ -71,6 +71,7 @@ class JobTransition {
   void SearchResumeCheckpoint();
   void TakeTrainState(const TrainState& train);
   void WaitForStages();
+  bool TriesUnfitAgain();
   void TakeManifest(const FoundCheckpoint& found);
   bool Resumes() const;  // it loads what was trained
   void PlaceStages();

@@ -73,11 +73,13 @@ absl::StatusOr<std::string> ReadSecret(Database& database) {
       Statement query,
       Statement::Prepare(database,
                          "SELECT a.value, b.value FROM meta a, meta b WHERE a.key = 'secret_0' AND "
-                         "b.key = 'secret_1'"));
+                         "b.key = 'secret_1' AND typeof(a.value) = 'integer' AND "
+                         "typeof(b.value) = 'integer'"));
   ASSIGN_OR_RETURN(const bool found, query.Step());
   if (!found)
     return absl::DataLossError(
-        absl::StrCat("journal ", database.path(), ": its secret is missing"));
+        absl::StrCat("journal ", database.path(),
+                     ": its secret is missing or damaged; restore the journal from a backup"));
   return absl::StrFormat("%016x%016x", static_cast<uint64_t>(query.Integer(0)),
                          static_cast<uint64_t>(query.Integer(1)));
 }

@@ -153,6 +153,16 @@ TEST_F(JournalTest, ASecretIsKeptAndAnOlderJournalGetsOne) {
     ASSERT_TRUE((*older)->Execute("DELETE FROM meta WHERE key LIKE 'secret%'").ok());
   }
   const std::string second = Open()->secret();
+  for (const char* const damage : {"'abc'", "x'00ff'", "1.5"}) {
+    auto damaged = Database::Open(path());
+    ASSERT_TRUE(damaged.ok()) << damaged.status();
+    const std::string set =
+        absl::StrCat("UPDATE meta SET value = ", damage, " WHERE key = 'secret_");
+    ASSERT_TRUE((*damaged)->Execute("CREATE TABLE kept AS SELECT * FROM meta").ok());
+    ASSERT_TRUE((*damaged)->Execute(set + "1'").ok());
+    EXPECT_EQ(Journal::Open(path()).status().code(), absl::StatusCode::kDataLoss) << damage;
+    ASSERT_TRUE((*damaged)->Execute("REPLACE INTO meta SELECT * FROM kept; DROP TABLE kept").ok());
+  }
   EXPECT_NE(second, first);
   EXPECT_EQ(Open()->secret(), second);
 }

@@ -45,7 +45,8 @@ JobLoop::JobLoop(Parts parts)
     : parts_(std::move(parts)),
       inbox_(std::make_shared<Inbox>(Inbox{this, parts_.outside.clock, parts_.post})),
       term_(parts_.term),
-      fleet_(parts_.options.lease_seconds) {}
+      fleet_(parts_.options.lease_seconds),
+      checks_(parts_.check, parts_.post) {}
 
 Moment JobLoop::Now() const {
   const Clock& clock = *parts_.outside.clock;
@@ -209,6 +210,7 @@ void JobLoop::HidePlaces(Transition* transition) const {
     if (shown != record.message) record.details = std::exchange(record.message, std::move(shown));
   }
   transition->state.message = places.Hide(std::move(transition->state.message));
+  transition->state.unsaved = places.Hide(std::move(transition->state.unsaved));  // of messages to come
 }
 
 void JobLoop::HoldStages(const Job& job) {

@@ -28,6 +28,7 @@
 #include "coordinator/loop/checkpoint_pins.h"
 #include "coordinator/loop/hidden_places.h"
 #include "coordinator/loop/job_manager.h"
+#include "coordinator/loop/turns.h"
 
 namespace stagecoach {
 
@@ -94,7 +95,7 @@ class JobLoop {
   absl::StatusOr<JobView> Cancel(const std::string& id);
   absl::StatusOr<JobView> Resume(const std::string& id, int64_t stages);  // as JobManager
   void PlanJob(const JobSpec& spec, std::function<void(absl::StatusOr<Plan>)> done,
-               const JobCaller& caller = {});
+               std::function<bool()> wanted = {}, const JobCaller& caller = {});
   void Watch(uint64_t watch_id, const std::string& id, uint64_t after, JobManager::Watcher watcher,
              std::function<void(absl::Status)> ended);
   void Unwatch(uint64_t watch_id);
@@ -253,6 +254,7 @@ class JobLoop {
   std::atomic<int64_t> watch_count_{0};
   std::map<uint64_t, Submission> submitting_;  // by ticket
   std::map<uint64_t, Planning> planning_;      // by ticket
+  Turns checks_;                               // on the checks' thread
   uint64_t last_ticket_ = 0;
   double flush_due_seconds_ = 0;  // 0: nothing waits to be written
   std::optional<JournalTrouble> trouble_;

@@ -293,9 +293,10 @@ void JobManager::Resume(const std::string& id, int64_t stages,
 }
 
 void JobManager::PlanJob(const JobSpec& spec, std::function<void(absl::StatusOr<Plan>)> done,
-                         const JobCaller& caller) {
-  const bool accepted = state_->Ask(
-      [loop = state_->loop.get(), spec, done, caller] { loop->PlanJob(spec, done, caller); });
+                         std::function<bool()> wanted, const JobCaller& caller) {
+  const bool accepted = state_->Ask([loop = state_->loop.get(), spec, done, wanted, caller] {
+    loop->PlanJob(spec, done, wanted, caller);
+  });
   if (!accepted) done(Refused(*state_->mailbox));
 }
 

@@ -136,8 +136,9 @@ class JobManager {
   void Resume(const std::string& id, int64_t stages,
               std::function<void(absl::StatusOr<JobView>)> done);
   // Plan without submitting, for the stages registered now (spec.pipeline.stages 0: all of them).
+  // wanted: as Submit's.
   void PlanJob(const JobSpec& spec, std::function<void(absl::StatusOr<Plan>)> done,
-               const JobCaller& caller = {});
+               std::function<bool()> wanted = {}, const JobCaller& caller = {});
 
   // Records with number > after, those there are and those to come. After a terminal state's record
   // the watch ends by itself: `ended` is called once, with NOT_FOUND for an unknown job. It is not

@@ -50,16 +50,17 @@ absl::StatusOr<Plan> PlanFor(const JobSpec& spec, const std::vector<StageView>& 
 }  // namespace
 
 void JobLoop::PlanJob(const JobSpec& spec, std::function<void(absl::StatusOr<Plan>)> done,
-                      const JobCaller& caller) {
+                      std::function<bool()> wanted, const JobCaller& caller) {
   absl::Status status = CheckKnown(caller);
   if (status.ok()) status = RoomToPlan(caller);
   if (!status.ok()) return done(status);
   const uint64_t ticket = ++last_ticket_;
   planning_[ticket] = {std::move(done), caller.name};
-  parts_.check([this, spec, ticket, fleet = fleet_.View()] {
-    parts_.post([this, ticket, plan = PlanFor(spec, fleet)] {
-      planning_.extract(ticket).mapped().done(plan);
-    });
+  checks_.Add(caller.name, [this, spec, ticket, fleet = fleet_.View(), wanted] {
+    const absl::StatusOr<Plan> plan =
+        wanted && !wanted() ? absl::CancelledError("the plan is not made: the call was cancelled")
+                            : PlanFor(spec, fleet);
+    parts_.post([this, ticket, plan] { planning_.extract(ticket).mapped().done(plan); });
   });
 }
 

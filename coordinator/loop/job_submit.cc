@@ -76,8 +76,8 @@ void JobLoop::Submit(const std::string& id_or_empty, const JobSpec& spec,
   const uint64_t ticket = ++last_ticket_;
   submitting_[ticket] = {std::move(done), caller.name, bytes};
   asked_spec_bytes_ += bytes;
-  parts_.check([this, id, spec = std::make_shared<const JobSpec>(spec), text, ticket, wanted,
-                caller, number = EffectsNumber(spec.resume_job)] {
+  checks_.Add(caller.name, [this, id, spec = std::make_shared<const JobSpec>(spec), text, ticket,
+                            wanted, caller, number = EffectsNumber(spec.resume_job)] {
     const absl::StatusOr<std::shared_ptr<const JobDefinition>> definition =
         wanted && !wanted() ? NobodyWaits() : CheckSpec(*spec);
     if (!definition.ok()) {

@@ -126,6 +126,25 @@ TEST(SharedFolderTest, StagesThatHaveAllLostTheFolderGiveWayToOthers) {
   ExpectUndisturbedEnd(cluster);
 }
 
+// One good stage beside two that had lost the mount let each of the two be left aside for good, and the job failed after a minute,
+// though both were mended by then; without the good one it went on.
+TEST(SharedFolderTest, StagesThatWereLeftAsideAreTriedAgainWhenThereAreNoOthers) {
+  SimulatedCluster cluster(3);
+  FaultFileSystem own;
+  ASSERT_TRUE(cluster.Submit(kSharedJob, SmallJob(2)).ok());
+  cluster.RunUntil([&] { return cluster.View(kSharedJob).step == 5; });
+  cluster.stage(0).own_files = cluster.stage(1).own_files = &own;
+  cluster.RestartStage(1);
+  const auto left_aside = [&] {
+    const std::string message = cluster.View(kSharedJob).message;
+    return absl::StrContains(message, "stage-0") && absl::StrContains(message, "stage-1") &&
+           absl::StrContains(message, "waits for 2 stages");
+  };
+  ASSERT_TRUE(cluster.RunUntil(left_aside, 60)) << cluster.View(kSharedJob).message;
+  cluster.stage(0).own_files = cluster.stage(1).own_files = nullptr;
+  ExpectUndisturbedEnd(cluster);
+}
+
 // What the coordinator still sees comes back: with no other stages the job waits for it, with one stage as with two.
 TEST(SharedFolderTest, StagesThatHaveAllLostTheFolderAreTriedUntilItIsBack) {
   for (const int stages : {1, 2}) {

@@ -105,7 +105,8 @@ TEST(UsersShareTest, OneUsersRequestsForPlansLeavePlacesForOthers) {
   const auto ask = [&](const JobCaller& caller) {
     cluster.loop().PlanJob(
         SmallJob(2),
-        [&answers](const absl::StatusOr<Plan>& plan) { answers.push_back(plan.status()); }, caller);
+        [&answers](const absl::StatusOr<Plan>& plan) { answers.push_back(plan.status()); }, nullptr,
+        caller);
   };
   for (int i = 0; i < 65; ++i) ask(kAnn);
   ASSERT_EQ(answers.size(), 1u);

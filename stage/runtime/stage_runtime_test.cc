@@ -359,7 +359,7 @@ TEST_F(StageRuntimeTest, RefusesASchedulesSizeBeforeItIsMade) {
   command.spec.training.batch_size = command.spec.training.micro_batches = 1 << 16;
   LoadAnswer answer;
   fleet.runtime(0).Load(command, answer.callback());
-  EXPECT_THAT(Text(answer.Get().status()), HasSubstr("with pipeline.stages=17 at most 61680"));
+  EXPECT_THAT(Text(answer.Get().status()), HasSubstr("with pipeline.stages=17 at most 15420"));
 }
 
 TEST_F(StageRuntimeTest, RefusesLoadsThatMakeNoSense) {

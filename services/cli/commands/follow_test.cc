@@ -189,7 +189,7 @@ TEST_F(CommandTest, APlanOfMoreMicroBatchesThanACoordinatorTakesIsRefused) {
       "micro_batches": 65536, "optimizer": {"sgd": {}}, "learning_rate": {"constant": {"peak": 0.1}}}})";
   EXPECT_EQ(RunPlan({.file = file}, context_), 2);
   EXPECT_EQ(RunPlan({.file = file, .stages = 17}, context_), 2);
-  EXPECT_THAT(notes_.str(), HasSubstr("with pipeline.stages=17 at most 61680"));
+  EXPECT_THAT(notes_.str(), HasSubstr("with pipeline.stages=17 at most 15420"));
 }
 
 TEST_F(CommandTest, NdjsonHasNothingButEventsOnStandardOutput) {

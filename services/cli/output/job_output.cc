@@ -259,7 +259,12 @@ std::string PlanText(const v1::PlanJobResponse& plan, bool with_schedule) {
                   Percent(plan.bubble()), " forecast, ", Percent(plan.bubble_ideal()),
                   " ideal (K-1)/(M+K-1)\n");
   if (!plan.timeline().empty()) absl::StrAppend(&text, "\n", plan.timeline());
-  if (with_schedule) absl::StrAppend(&text, "\n", plan.schedule());
+  if (with_schedule) {
+    absl::StrAppend(&text, "\n",
+                    plan.schedule().empty()
+                        ? "the schedule is too long to be sent; plan without a server to see it"
+                        : plan.schedule());
+  }
   if (!text.empty() && text.back() != '\n') text += '\n';
   return text;
 }

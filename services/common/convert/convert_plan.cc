@@ -5,7 +5,7 @@
 
 namespace stagecoach {
 
-v1::PlanJobResponse ToProto(const Plan& plan) {
+v1::PlanJobResponse ToProto(const Plan& plan, size_t most_schedule_bytes) {
   constexpr int kTimelineWidth = 96;  // fits a terminal with the lane's name before it
   v1::PlanJobResponse proto;
   proto.set_precision(ToProto(plan.precision));
@@ -31,7 +31,8 @@ v1::PlanJobResponse ToProto(const Plan& plan) {
   proto.set_step_seconds(plan.step_seconds);
   proto.set_bubble(plan.bubble);
   proto.set_bubble_ideal(plan.bubble_ideal);
-  proto.set_schedule(FormatSchedule(plan.schedule));
+  std::string schedule = FormatSchedule(plan.schedule);
+  if (schedule.size() <= most_schedule_bytes) proto.set_schedule(std::move(schedule));
   proto.set_timeline(FormatTimeline(plan.timeline, kTimelineWidth));
   return proto;
 }

@@ -3,12 +3,19 @@
 #ifndef STAGECOACH_SERVICES_COMMON_CONVERT_CONVERT_PLAN_H_
 #define STAGECOACH_SERVICES_COMMON_CONVERT_CONVERT_PLAN_H_
 
+#include <cstddef>
+#include <limits>
+
 #include "plan/plan.h"
 #include "stagecoach/v1/job.pb.h"
 
 namespace stagecoach {
 
-v1::PlanJobResponse ToProto(const Plan& plan);
+// A schedule as text grows with K * M, and clients of gRPC take 4 MiB by default.
+inline constexpr size_t kMostScheduleBytes = size_t{2} << 20;
+// Without the schedule where its text is longer.
+v1::PlanJobResponse ToProto(const Plan& plan,
+                            size_t most_schedule_bytes = std::numeric_limits<size_t>::max());
 
 }  // namespace stagecoach
 

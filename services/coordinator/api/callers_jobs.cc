@@ -22,9 +22,9 @@ void CallersJobs::Submit(const std::string& id_or_empty, const JobSpec& spec, On
   manager_->Submit(id_or_empty, spec, std::move(done), std::move(wanted), caller_);
 }
 
-void CallersJobs::PlanJob(const JobSpec& spec,
-                          std::function<void(absl::StatusOr<Plan>)> done) const {
-  manager_->PlanJob(spec, std::move(done), caller_);
+void CallersJobs::PlanJob(const JobSpec& spec, std::function<void(absl::StatusOr<Plan>)> done,
+                          std::function<bool()> wanted) const {
+  manager_->PlanJob(spec, std::move(done), std::move(wanted), caller_);
 }
 
 void CallersJobs::ListPage(uint64_t before, size_t most,

@@ -30,7 +30,8 @@ class CallersJobs {
   // Of JobManager.
   void Submit(const std::string& id_or_empty, const JobSpec& spec, OnView done,
               std::function<bool()> wanted) const;
-  void PlanJob(const JobSpec& spec, std::function<void(absl::StatusOr<Plan>)> done) const;
+  void PlanJob(const JobSpec& spec, std::function<void(absl::StatusOr<Plan>)> done,
+               std::function<bool()> wanted) const;
   void ListPage(uint64_t before, size_t most,
                 std::function<void(absl::StatusOr<JobManager::Page>)> done) const;
   void Get(const std::string& id, OnView done) const;

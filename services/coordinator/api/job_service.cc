@@ -31,8 +31,8 @@ auto ReplyJob(grpc::ServerUnaryReactor* reactor, Response* response) {
   };
 }
 
-// What a submission makes of a spec may be large: one that was given up in line is not begun. gRPC's until OnDone.
-class SubmitReactor final : public grpc::ServerUnaryReactor {
+// What is made of a spec may be large and take its time: a call that was given up in line is not begun. gRPC's until OnDone.
+class GivenUpReactor final : public grpc::ServerUnaryReactor {
  public:
   std::function<bool()> wanted() const {
     return [cancelled = cancelled_] { return !cancelled->load(); };
@@ -74,7 +74,7 @@ CallersJobs JobServiceAdapter::Jobs(const grpc::CallbackServerContext& context) 
 grpc::ServerUnaryReactor* JobServiceAdapter::SubmitJob(grpc::CallbackServerContext* context,
                                                        const v1::SubmitJobRequest* request,
                                                        v1::SubmitJobResponse* response) {
-  auto* const reactor = new SubmitReactor();
+  auto* const reactor = new GivenUpReactor();
   absl::StatusOr<JobSpec> spec = SpecOf(*request);
   if (!spec.ok()) {
     reactor->Finish(ToApiGrpc(spec.status()));
@@ -144,16 +144,19 @@ grpc::ServerUnaryReactor* JobServiceAdapter::ResumeJob(grpc::CallbackServerConte
 grpc::ServerUnaryReactor* JobServiceAdapter::PlanJob(grpc::CallbackServerContext* context,
                                                      const v1::PlanJobRequest* request,
                                                      v1::PlanJobResponse* response) {
-  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  auto* const reactor = new GivenUpReactor;
   absl::StatusOr<JobSpec> spec = SpecOf(*request);
   if (!spec.ok()) {
     reactor->Finish(ToApiGrpc(spec.status()));
     return reactor;
   }
-  Jobs(*context).PlanJob(*spec, [reactor, response](const absl::StatusOr<Plan>& plan) {
-    if (plan.ok()) *response = ToProto(*plan);
-    reactor->Finish(ToApiGrpc(plan.status()));
-  });
+  Jobs(*context).PlanJob(
+      *spec,
+      [reactor, response](const absl::StatusOr<Plan>& plan) {
+        if (plan.ok()) *response = ToProto(*plan, kMostScheduleBytes);
+        reactor->Finish(ToApiGrpc(plan.status()));
+      },
+      reactor->wanted());
   return reactor;
 }
 

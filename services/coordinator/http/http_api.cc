@@ -1,6 +1,7 @@
 #include "services/coordinator/http/http_api.h"
 
 #include <algorithm>
+#include <chrono>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -199,11 +200,14 @@ HttpResponse HttpApi::Plan(const JobView& view) const {
   JobSpec spec = *view.spec;
   // Where the number is automatic: of the stages that the job has.
   if (spec.pipeline.stages == 0) spec.pipeline.stages = view.pipeline_stages;
+  const auto given_up =
+      std::chrono::steady_clock::now() + std::chrono::duration<double>(kLoopSeconds);
+  const auto wanted = [given_up] { return std::chrono::steady_clock::now() < given_up; };
   const auto plan = Await<absl::StatusOr<stagecoach::Plan>>(
-      kLoopSeconds, [&](auto done) { parts_.manager->PlanJob(spec, done); });
+      kLoopSeconds, [&](auto done) { parts_.manager->PlanJob(spec, done, wanted); });
   if (!plan.has_value()) return ErrorResponse(Busy());
   if (!plan->ok()) return ErrorResponse(plan->status());
-  return JsonResponse(ToJson(ToProto(**plan)));
+  return JsonResponse(ToJson(ToProto(**plan, kMostScheduleBytes)));
 }
 
 HttpResponse HttpApi::Logs(const HttpRequest& request) const {

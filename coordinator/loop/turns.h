@@ -1,0 +1,52 @@
+// Turns: work for one thread that several ask for. One piece is with the thread at a time, and the askers take turns: who asks
+// for much waits behind its own, and not in front of others.
+// Ownership: owns what waits; `done`, given to each piece, calls back into it and must not outlive it.
+// Threads:   one, the job loop's.
+#ifndef STAGECOACH_COORDINATOR_LOOP_TURNS_H_
+#define STAGECOACH_COORDINATOR_LOOP_TURNS_H_
+
+#include <deque>
+#include <functional>
+#include <map>
+#include <string>
+#include <utility>
+
+namespace stagecoach {
+
+class Turns {
+ public:
+  using Work = std::function<void()>;
+  // run: gives a piece to the thread. post: to this one, behind what the piece posted itself.
+  Turns(std::function<void(Work)> run, std::function<void(Work)> post)
+      : run_(std::move(run)), post_(std::move(post)) {}
+
+  void Add(const std::string& asker, Work work) {
+    waiting_[asker].push_back(std::move(work));
+    if (!busy_) Next();
+  }
+
+ private:
+  void Next() {
+    busy_ = !waiting_.empty();
+    if (!busy_) return;
+    auto turn = waiting_.upper_bound(last_);
+    if (turn == waiting_.end()) turn = waiting_.begin();
+    last_ = turn->first;
+    Work work = std::move(turn->second.front());
+    turn->second.pop_front();
+    if (turn->second.empty()) waiting_.erase(turn);
+    run_([this, work = std::move(work), post = post_] {
+      work();
+      post([this] { Next(); });
+    });
+  }
+
+  const std::function<void(Work)> run_, post_;
+  std::map<std::string, std::deque<Work>> waiting_;  // by asker; none is empty
+  std::string last_;                                 // whose turn it was
+  bool busy_ = false;
+};
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_COORDINATOR_LOOP_TURNS_H_
