@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "services/common/convert/convert_control.h"
+#include "services/common/grpc/grpc_channel.h"
 #include "services/common/grpc/grpc_status.h"
 #include "services/common/grpc/message_checksum.h"
 
@@ -30,7 +31,7 @@ std::unique_ptr<grpc::ClientContext> ContextWithin(double seconds) {
 
 Lease::Lease(const Parts& parts)
     : parts_(parts),
-      stub_(v1::FleetService::NewStub(parts.channel)),
+      stub_(v1::FleetService::NewStub(parts.dial())),
       thread_("lease", [this] { Loop(); }) {}
 
 Lease::~Lease() { Stop(); }
@@ -88,7 +89,8 @@ double Lease::RegisterOnce() {
   auto context = ContextWithin(kRegisterDeadlineSeconds);
   grpc::Status status = stub_->RegisterStage(context.get(), request, &response);
   if (status.ok()) status = ToGrpc(CheckChecksum(&response));
-  const bool denied = status.error_code() == grpc::StatusCode::PERMISSION_DENIED;
+  const bool denied = RefusesCaller(status);
+  if (denied) Redial();
   if (denied || status.error_code() == grpc::StatusCode::ALREADY_EXISTS) {
     if (std::exchange(refusal_, status.error_message()) != status.error_message()) {
       spdlog::error("not registered: {}; trying again until {}", status.error_message(),
@@ -142,13 +144,17 @@ double Lease::RenewOnce() {
     return 0;
   }
   // A coordinator that was started anew may ask for more than the one before: registering says it once.
-  if (answer.error_code() == grpc::StatusCode::PERMISSION_DENIED) {
+  if (RefusesCaller(answer)) {
+    Redial();
     registered_ = false;
     return 0;
   }
   spdlog::warn("lease not renewed: {}", answer.error_message());
   return 0.1;
 }
+
+// The connection was made with the certificate that is refused; there may be another by now.
+void Lease::Redial() { stub_ = v1::FleetService::NewStub(parts_.dial()); }
 
 // What a stage has in memory is of use to the coordinator that loaded it only. No answer in time is
 // another thing: a network that stands still, behind which somebody may be at work.

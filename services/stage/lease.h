@@ -2,7 +2,7 @@
 // again when the coordinator does not know it (expired, replaced, coordinator restarted), and goes
 // on trying with back-off while there is no coordinator: a stage outlives its coordinator. Refused
 // because another process holds its name, or its certificate is not for it, it says so once and asks
-// again every second.
+// again every second; for the certificate's sake over a new connection each time.
 // Every renewal carries the stage's totals and its progress; the answer tells of the job's progress.
 // A draining stage whose coordinator is gone, or does not know it (any more), has nobody to wait for:
 // the lease ends the runtime's drain.
@@ -30,7 +30,7 @@ namespace stagecoach {
 class Lease {
  public:
   struct Parts {
-    std::shared_ptr<grpc::Channel> channel;
+    std::function<std::shared_ptr<grpc::Channel>()> dial;  // the coordinator, anew
     v1::Stage stage;
     StageRuntime* runtime = nullptr;
     std::function<v1::StageTelemetry()> telemetry;
@@ -49,13 +49,14 @@ class Lease {
   // Seconds until the next call; lease_seconds_ is set by an answer.
   double RegisterOnce();
   double RenewOnce();
+  void Redial();
   void EndDrainIfOrphaned(const grpc::Status& answer);
   void EndDrain(const char* why);
   bool WaitStopped(double seconds);  // or told to hurry
   bool draining() const;
 
   const Parts parts_;
-  const std::unique_ptr<v1::FleetService::Stub> stub_;
+  std::unique_ptr<v1::FleetService::Stub> stub_;  // the thread's
   double lease_seconds_ = 1.5;
   double backoff_seconds_ = 0.1;
   int unavailable_ = 0;    // answers since the last good one; the thread's

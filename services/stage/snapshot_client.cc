@@ -103,11 +103,13 @@ absl::Status SnapshotClient::Ask(const std::string& address, Response* response,
     under_way_.insert(call->context());
   }
   call->Start(start(*peer->stub, call->context(), call->queue()));
-  // gRPC makes up codes of its own for what breaks on the way.
-  const absl::Status status = FromMarkingServer(call->Wait(response), *call->context());
+  const grpc::Status answer = call->Wait(response);
   std::lock_guard<std::mutex> lock(mutex_);
   under_way_.erase(call->context());
-  return status;
+  const auto found = peers_.find(address);
+  if (RefusesCaller(answer) && found != peers_.end() && found->second == peer) peers_.erase(found);
+  // gRPC makes up codes of its own for what breaks on the way.
+  return FromMarkingServer(answer, *call->context());
 }
 
 absl::Status SnapshotClient::Put(const std::string& address, const SnapshotPart& part) {

@@ -1,5 +1,6 @@
 // SnapshotClient: SnapshotPeers over gRPC. A call is one message there and one back on the loop that all of a stage's gRPC
 // happens on, so that links keep their thread; the caller waits for it.
+// A neighbour that refuses the caller is asked over a new connection the next time.
 // Ownership: owns channels; borrows the loop from Serve to Shutdown, after which it refuses.
 // Threads:   thread-safe, but for Serve, which comes first; not to be called on the loop's thread.
 // Errors:    as SnapshotPeers; UNAVAILABLE before Serve, CANCELLED behind Shutdown.

@@ -170,6 +170,39 @@ TEST_F(SnapshotWireTest, SaysWhatIsWrongWithACall) {
   }
 }
 
+// Refuses, and knows over which connection it was asked.
+class Refusing final : public v1::SnapshotService::Service {
+ public:
+  grpc::Status GetSnapshotPart(grpc::ServerContext* context, const v1::GetSnapshotPartRequest*,
+                               v1::GetSnapshotPartResponse*) override {
+    from.push_back(context->peer());
+    return error;
+  }
+  grpc::Status error;
+  std::vector<std::string> from;  // host and port
+};
+
+// The certificate of the connection is refused; there may be another by the next call.
+TEST_F(SnapshotWireTest, ANeighbourThatRefusedIsAskedOverANewConnection) {
+  Refusing neighbour;
+  int port = 0;
+  grpc::ServerBuilder builder;
+  builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
+  builder.RegisterService(&neighbour);
+  const std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
+  std::vector<std::byte> bytes(10);
+  for (const grpc::StatusCode code :
+       {grpc::StatusCode::NOT_FOUND, grpc::StatusCode::PERMISSION_DENIED,
+        grpc::StatusCode::UNAUTHENTICATED, grpc::StatusCode::NOT_FOUND}) {
+    neighbour.error = grpc::Status(code, "no");
+    EXPECT_FALSE(client_.Get(absl::StrCat("127.0.0.1:", port), {}, bytes).ok());
+  }
+  ASSERT_EQ(neighbour.from.size(), 4u);
+  EXPECT_EQ(neighbour.from[0], neighbour.from[1]);
+  EXPECT_NE(neighbour.from[1], neighbour.from[2]);
+  EXPECT_NE(neighbour.from[2], neighbour.from[3]);
+}
+
 TEST_F(SnapshotWireTest, AClientThatDoesNotServeRefuses) {
   std::vector<std::byte> bytes(10);
   SnapshotClient other(grpc::InsecureChannelCredentials());

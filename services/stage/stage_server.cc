@@ -328,7 +328,7 @@ v1::Stage StageServer::State::Registration() const {
 absl::Status StageServer::State::StartLease() {
   RETURN_IF_ERROR(CheckDialAddress("--coordinator", flags.coordinator));
   lease = std::make_unique<Lease>(Lease::Parts{
-      .channel = MakeControlChannel(flags.coordinator, credentials),
+      .dial = [this] { return MakeControlChannel(flags.coordinator, credentials); },
       .stage = Registration(),
       .runtime = runtime.get(),
       .telemetry = [this] { return Telemetry(); },

@@ -3,6 +3,7 @@
 #include <grpcpp/create_channel.h>
 #include <grpcpp/security/credentials.h>
 #include <grpcpp/support/channel_arguments.h>
+#include <grpcpp/support/status.h>
 
 #include <algorithm>
 #include <fstream>
@@ -93,6 +94,11 @@ std::shared_ptr<grpc::Channel> MakeControlChannel(
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   arguments.SetMaxReceiveMessageSize(kControlMessageBytes);
   return grpc::CreateCustomChannel(address, credentials, arguments);
+}
+
+bool RefusesCaller(const grpc::Status& answer) {
+  return answer.error_code() == grpc::StatusCode::PERMISSION_DENIED ||
+         answer.error_code() == grpc::StatusCode::UNAUTHENTICATED;
 }
 
 }  // namespace stagecoach

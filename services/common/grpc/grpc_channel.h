@@ -12,6 +12,7 @@
 namespace grpc {
 class Channel;
 class ChannelCredentials;
+class Status;
 }  // namespace grpc
 
 namespace stagecoach {
@@ -25,9 +26,14 @@ absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> MakeChannelCredentials
 // The longest message between coordinator and stage: traces, logs, and networks of many different layers.
 inline constexpr int kControlMessageBytes = 32 << 20;
 
-// Between coordinator and stage: a dead peer is noticed within two seconds.
+// Between coordinator and stage: a dead peer is noticed within two seconds. Each channel has a
+// connection of its own.
 std::shared_ptr<grpc::Channel> MakeControlChannel(
     const std::string& address, const std::shared_ptr<grpc::ChannelCredentials>& credentials);
+
+// Whether another caller may be answered otherwise. Who calls is known by the certificate that the connection was made
+// with, which may have been exchanged since: the next try needs a new channel.
+bool RefusesCaller(const grpc::Status& answer);
 
 }  // namespace stagecoach
 

@@ -52,8 +52,19 @@ std::shared_ptr<GrpcStageClient::Peer> GrpcStageClient::PeerFor(const std::strin
   return peer;
 }
 
+void GrpcStageClient::NoteRefused(const std::string& address) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  refused_.insert(address);
+}
+
+bool GrpcStageClient::WasRefused(const std::string& address) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return refused_.contains(address);
+}
+
 void GrpcStageClient::Reconnect(const std::string& address) {
   std::lock_guard<std::mutex> lock(mutex_);
+  refused_.erase(address);
   if (const auto found = peers_.find(address); found != peers_.end()) {
     retired_.push_back(found->second->channel);
     peers_.erase(found);
@@ -105,7 +116,8 @@ void GrpcStageClient::Start(const std::string& address, Request request, double 
   if (!Started(call->context.get())) return done(absl::CancelledError("shutting down"));
   const std::shared_ptr<Peer> peer = PeerFor(address);
   (peer->stub->async()->*method)(call->context.get(), &call->request, &call->response,
-                                 [this, call, done](const grpc::Status& status) {
+                                 [this, call, address, done](const grpc::Status& status) {
+                                   if (RefusesCaller(status)) NoteRefused(address);
                                    absl::Status result = FromMarkingServer(status, *call->context);
                                    if (result.ok()) result = CheckChecksum(&call->response);
                                    if (result.ok()) {
@@ -116,6 +128,14 @@ void GrpcStageClient::Start(const std::string& address, Request request, double 
                                    }
                                    Ended(std::move(call->context));
                                  });
+}
+
+template <typename Request, typename Response>
+void GrpcStageClient::Command(const std::string& address, Request request, double deadline_seconds,
+                              Method<Request, Response> method,
+                              std::function<void(absl::StatusOr<Response>)> done) {
+  if (WasRefused(address)) Reconnect(address);
+  Start(address, std::move(request), deadline_seconds, method, std::move(done));
 }
 
 std::shared_ptr<const v1::Network> GrpcStageClient::MessageOf(
@@ -134,7 +154,7 @@ std::shared_ptr<const v1::Network> GrpcStageClient::MessageOf(
 void GrpcStageClient::Load(const std::string& address, const LoadCommand& command,
                            double deadline_seconds,
                            std::function<void(absl::StatusOr<LoadResult>)> done) {
-  Start<v1::LoadCellRequest, v1::LoadCellResponse>(
+  Command<v1::LoadCellRequest, v1::LoadCellResponse>(
       address, ToProto(command, *MessageOf(command.network)), deadline_seconds, &Async::LoadCell,
       Converted(std::move(done)));
 }
@@ -142,23 +162,23 @@ void GrpcStageClient::Load(const std::string& address, const LoadCommand& comman
 void GrpcStageClient::Run(const std::string& address, const RunCommand& command,
                           double deadline_seconds,
                           std::function<void(absl::StatusOr<StepReport>)> done) {
-  Start<v1::RunRequest, v1::RunResponse>(address, ToProto(command), deadline_seconds, &Async::Run,
-                                         Converted(std::move(done)));
+  Command<v1::RunRequest, v1::RunResponse>(address, ToProto(command), deadline_seconds, &Async::Run,
+                                           Converted(std::move(done)));
 }
 
 void GrpcStageClient::WriteShard(const std::string& address, const WriteShardCommand& command,
                                  double deadline_seconds,
                                  std::function<void(absl::StatusOr<ShardInfo>)> done) {
-  Start<v1::WriteShardRequest, v1::WriteShardResponse>(
+  Command<v1::WriteShardRequest, v1::WriteShardResponse>(
       address, ToProto(command), deadline_seconds, &Async::WriteShard, Converted(std::move(done)));
 }
 
 void GrpcStageClient::Profile(const std::string& address, const ProfileCommand& command,
                               double deadline_seconds,
                               std::function<void(absl::StatusOr<std::vector<LayerProfile>>)> done) {
-  Start<v1::ProfileModelRequest, v1::ProfileModelResponse>(address, ToProto(command),
-                                                           deadline_seconds, &Async::ProfileModel,
-                                                           Converted(std::move(done)));
+  Command<v1::ProfileModelRequest, v1::ProfileModelResponse>(address, ToProto(command),
+                                                             deadline_seconds, &Async::ProfileModel,
+                                                             Converted(std::move(done)));
 }
 
 void GrpcStageClient::FindSnapshots(
@@ -167,7 +187,7 @@ void GrpcStageClient::FindSnapshots(
   v1::FindSnapshotsRequest request;
   request.set_job_id(job);
   request.set_key(key);
-  Start<v1::FindSnapshotsRequest, v1::FindSnapshotsResponse>(
+  Command<v1::FindSnapshotsRequest, v1::FindSnapshotsResponse>(
       address, std::move(request), deadline_seconds, &Async::FindSnapshots,
       Converted(std::move(done)));
 }
@@ -177,14 +197,14 @@ void GrpcStageClient::Abort(const std::string& address, const Fence& fence,
   v1::AbortRequest request;
   *request.mutable_fence() = ToProto(fence);
   request.set_reason(reason);
-  Start<v1::AbortRequest, v1::AbortResponse>(address, std::move(request), kSmallCallSeconds,
-                                             &Async::Abort, [](const auto&) {});
+  Command<v1::AbortRequest, v1::AbortResponse>(address, std::move(request), kSmallCallSeconds,
+                                               &Async::Abort, [](const auto&) {});
 }
 
 void GrpcStageClient::Release(const std::string& address, const Fence& fence) {
   v1::ReleaseCellRequest request;
   *request.mutable_fence() = ToProto(fence);
-  Start<v1::ReleaseCellRequest, v1::ReleaseCellResponse>(
+  Command<v1::ReleaseCellRequest, v1::ReleaseCellResponse>(
       address, std::move(request), kSmallCallSeconds, &Async::ReleaseCell, [](const auto&) {});
 }
 

@@ -1,6 +1,7 @@
 // GrpcStageClient: StageClient and StageObserver over gRPC's callback API; one channel per stage
 // address. A channel that met a dead process answers for up to a second without trying, so a process
-// that registers gets a channel of its own.
+// that registers gets a channel of its own. A stage that refused the coordinator is commanded over a new one, with the
+// certificate of that moment.
 // Ownership: owns channels and calls in flight; the destructor cancels and waits for them.
 // Threads:   thread-safe; `done` runs on a gRPC thread.
 // Errors:    every call has a deadline. What a stage did not say itself is UNAVAILABLE (own_error.h). A broken connection is UNAVAILABLE at once, never retried
@@ -67,17 +68,25 @@ class GrpcStageClient final : public StageClient, public StageObserver {
   std::shared_ptr<Peer> PeerFor(const std::string& address);
   // Written once for all stages of a load: of thousands of layers that takes long on the caller's thread.
   std::shared_ptr<const v1::Network> MessageOf(const std::shared_ptr<const Network>& network);
+  void NoteRefused(const std::string& address);
+  bool WasRefused(const std::string& address);
   bool Started(grpc::ClientContext* context);  // false: the destructor runs
   void Ended(std::unique_ptr<grpc::ClientContext> context);
   template <typename Request, typename Response>
   void Start(const std::string& address, Request request, double deadline_seconds,
              Method<Request, Response> method, std::function<void(absl::StatusOr<Response>)> done);
+  // The same from the job loop: an observer may ask on a thread of gRPC's, which may let go of no channel.
+  template <typename Request, typename Response>
+  void Command(const std::string& address, Request request, double deadline_seconds,
+               Method<Request, Response> method,
+               std::function<void(absl::StatusOr<Response>)> done);
 
   const std::shared_ptr<grpc::ChannelCredentials> credentials_;
   std::mutex mutex_;  // guards what follows
   std::condition_variable idle_;
   std::map<std::string, std::shared_ptr<Peer>> peers_;
   std::vector<std::shared_ptr<grpc::Channel>> retired_;  // perhaps with calls under way
+  std::set<std::string> refused_;  // addresses whose connection is to be made anew
   std::set<grpc::ClientContext*> cancellable_;
   std::weak_ptr<const Network> written_;  // the last one, and its message
   std::shared_ptr<const v1::Network> message_;

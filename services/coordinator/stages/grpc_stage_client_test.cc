@@ -23,9 +23,15 @@ class StatusOnly final : public v1::StageService::Service {
     if (marks) MarkOwnError(context);
     return error;
   }
+  grpc::Status FindSnapshots(grpc::ServerContext* context, const v1::FindSnapshotsRequest*,
+                             v1::FindSnapshotsResponse*) override {
+    from = context->peer();
+    return error;
+  }
   grpc::Status error;
   bool marks = false;
   std::string state;
+  std::string from;  // host and port of the last command's connection
 };
 
 // A stage's process: it listens as long as it lives.
@@ -111,6 +117,32 @@ TEST(GrpcStageClientTest, ReconnectingLeavesCallsUnderWayAlone) {
   for (std::promise<absl::Status>& answer : answers) {
     const absl::Status status = answer.get_future().get();
     EXPECT_TRUE(status.ok()) << status;
+  }
+}
+
+// A coordinator whose certificate was put right was refused by its stages until they registered again: the connection had
+// been made with the wrong one.
+TEST(GrpcStageClientTest, AStageThatRefusedIsCommandedOverANewConnection) {
+  GrpcStageClient client(grpc::InsecureChannelCredentials());
+  Process process(0);
+  const std::string address = absl::StrCat("127.0.0.1:", process.port());
+  const auto command = [&] {
+    std::promise<absl::Status> answer;
+    client.FindSnapshots(address, "a", "key", 30,
+                         [&answer](const auto& found) { answer.set_value(found.status()); });
+    answer.get_future().get().IgnoreError();
+    return process.service().from;
+  };
+  const std::string first = command();
+  EXPECT_EQ(command(), first);
+  for (const grpc::StatusCode refused :
+       {grpc::StatusCode::PERMISSION_DENIED, grpc::StatusCode::UNAUTHENTICATED}) {
+    process.service().error = grpc::Status(refused, "stage stage-1 may not call LoadCell");
+    const std::string before = command();
+    process.service().error = grpc::Status::OK;
+    const std::string after = command();
+    EXPECT_NE(after, before);
+    EXPECT_EQ(command(), after);
   }
 }
 
