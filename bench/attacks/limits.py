@@ -9,7 +9,7 @@ from rows import row, verdict
 import waiting
 
 
-def plan(cluster, stages, micro_batches):
+def plan(cluster, stages, micro_batches, timeout=60):
     """Seconds that it took, and the answer."""
     spec = json.loads(json.dumps(SPEC))
     spec["model"]["gpt"].update(layers=stages + 1, width=16, heads=1)
@@ -17,7 +17,7 @@ def plan(cluster, stages, micro_batches):
     spec["pipeline"]["stages"] = stages
     spec["data"]["text"]["path"] = str(cluster.data / "input.txt")
     began = time.monotonic()
-    result = cluster.cli("user", "plan", "--server", "-", input=json.dumps(spec))
+    result = cluster.cli("user", "plan", "--server", "-", input=json.dumps(spec), timeout=timeout)
     return time.monotonic() - began, result
 
 
@@ -57,6 +57,28 @@ def plan_leases(programs, _):
                        f"the first is refused, {planned} of 20 are planned, beside the loop, in "
                        f"{max(took for took, _ in answers):.2f} s at most; other requests took {slowest[0]:.2f} s at most; "
                        f"coordinator {peak:.0f} MiB at the highest; {more}")
+
+
+@row("plan-flood", "a user asks for 64 of the largest plans at once and leaves after 5 s; meanwhile another one submits a job",
+     "kept out for as long as they were made (at 753510d: 76 s, behind 64 that had been left)")
+def plan_flood(programs, _):
+    with Cluster(programs) as cluster:
+        cluster.train()
+        threads = [threading.Thread(target=plan, args=(cluster, 16, 16384, 5)) for _ in range(64)]
+        for thread in threads:
+            thread.start()
+        time.sleep(3)  # they are in line
+        began = time.monotonic()
+        result = cluster.submit(role="other user", job_id="bobs")
+        took = time.monotonic() - began
+        for thread in threads:
+            thread.join()
+        again = time.monotonic()
+        second = cluster.submit(role="other user", job_id="bobs-second")
+        later = time.monotonic() - again
+        fine, more = cluster.untouched()
+        return verdict(result.returncode == 0 and second.returncode == 0 and took < 30 and later < 30 and fine,
+                       f"accepted within {took:.1f} s, and behind those that were left within {later:.1f} s; {more}")
 
 
 @row("sparse-file", "a sparse file of 4 TB as data, with `data.text.bytes: true`", "stages killed for want of memory, eighteen times")

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "absl/strings/match.h"
 #include "coordinator/loop/simulated_cluster_testing.h"
 
 namespace stagecoach {
@@ -54,6 +55,24 @@ TEST(HiddenPlacesTest, AJobsHistoryNamesStagesAndTheLogTheirAddresses) {
   EXPECT_THAT(history, HasSubstr("peer stage-1: broken pipe"));
   EXPECT_THAT(history, Not(HasSubstr("host-1:8101")));
   EXPECT_THAT(cluster.logged_details, Contains(HasSubstr("peer host-1:8101: broken pipe")));
+}
+
+// What the records hid the job's message had, for as long as its steps were done again.
+TEST(HiddenPlacesTest, AJobThatTriesItsLastCheckpointAgainNamesNoFolder) {
+  SimulatedCluster cluster(2);
+  ASSERT_TRUE(cluster.Submit("a", SmallJob(2)).ok());
+  ASSERT_TRUE(cluster.RunUntil([&] { return cluster.View("a").last_checkpoint_step == 6; }));
+  cluster.files().SetCapacity(100);
+  std::string again;
+  ASSERT_TRUE(cluster.RunUntil([&] {
+    again = cluster.View("a").message;
+    return absl::StrContains(again, "again, as the last checkpoint");
+  })) << again;
+  EXPECT_THAT(again, HasSubstr("CHECKPOINTS/a has"));
+  EXPECT_THAT(again, Not(HasSubstr("/checkpoints")));
+  cluster.files().SetCapacity(1 << 20);
+  ASSERT_TRUE(cluster.RunToEnd("a"));
+  EXPECT_EQ(cluster.View("a").phase, JobPhase::kSucceeded) << cluster.View("a").message;
 }
 
 }  // namespace

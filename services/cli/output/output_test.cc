@@ -316,6 +316,13 @@ TEST(JobOutput, APlanSaysInWhichPrecisionItCounts) {
   EXPECT_THAT(PlanText(plan, false), HasSubstr("\nprecision   tensorfloat32\n"));
 }
 
+TEST(JobOutput, APlanWithoutItsScheduleSaysSo) {
+  v1::PlanJobResponse plan;
+  EXPECT_THAT(PlanText(plan, true), HasSubstr("the schedule is too long to be sent"));
+  plan.set_schedule("F0 B0");
+  EXPECT_THAT(PlanText(plan, true), HasSubstr("\nF0 B0\n"));
+}
+
 // The second layer lets half a kilobyte ride past it and gives another one.
 TEST(JobOutput, APlanShowsTheLayersOfItsNetwork) {
   v1::PlanJobResponse plan;

@@ -7,6 +7,7 @@
 #include "plan/schedule_kinds.h"
 #include "services/common/convert/convert_control.h"
 #include "services/common/convert/convert_network.h"
+#include "services/common/convert/convert_plan.h"
 #include "services/common/convert/convert_spec.h"
 #include "services/common/convert/enum_name.h"
 #include "services/common/convert/job_spec_testing.h"
@@ -147,6 +148,15 @@ std::shared_ptr<const Network> NetworkOfGptJob() {
   auto network = ExpandJob(GptJob());
   EXPECT_TRUE(network.ok()) << network.status();
   return std::make_shared<const Network>(*std::move(network));
+}
+
+TEST(ConvertPlan, ASchedulesTextIsLeftOutWhereItIsTooLong) {
+  Plan plan;
+  plan.schedule = MakeSchedule({.kind = "gpipe", .stages = 2, .micro_batches = 3});
+  const std::string whole = ToProto(plan).schedule();
+  EXPECT_FALSE(whole.empty());
+  EXPECT_EQ(ToProto(plan, whole.size()).schedule(), whole);
+  EXPECT_EQ(ToProto(plan, whole.size() - 1).schedule(), "");
 }
 
 TEST(ConvertControl, LoadComesBackEqual) {
