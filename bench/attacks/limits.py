@@ -60,7 +60,7 @@ def plan_leases(programs, _):
 
 
 @row("plan-flood", "a user asks for 64 of the largest plans at once and leaves after 5 s; meanwhile another one submits a job",
-     "kept out for as long as they were made (at 753510d: 76 s, behind 64 that had been left)")
+     "kept out for as long as they were made (at 73ec861: 76 s, behind 64 that had been left)")
 def plan_flood(programs, _):
     with Cluster(programs) as cluster:
         cluster.train()
