@@ -56,11 +56,8 @@ absl::Status AddMeasures(Database& database) {
 }
 
 // The first one that is told stays; journals of older versions get one with the first start.
-absl::Status AddSecret(Database& database) {
-  std::random_device device;
-  const auto word = [&device] {
-    return static_cast<int64_t>(uint64_t{device()} << 32 | uint64_t{device()});
-  };
+absl::Status AddSecret(Database& database, const Journal::RandomBits& random) {
+  const auto word = [&random] { return static_cast<int64_t>(random()); };
   ASSIGN_OR_RETURN(Statement insert,
                    Statement::Prepare(database,
                                       "INSERT OR IGNORE INTO meta SELECT 'secret_0', ?1 UNION ALL "
@@ -168,12 +165,18 @@ absl::Status WriteShown(Database& database, const JournalUpdate& update, const s
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Journal>> Journal::Open(const std::string& path) {
+uint64_t Journal::MachineBits() {
+  std::random_device device;
+  return uint64_t{device()} << 32 | uint64_t{device()};
+}
+
+absl::StatusOr<std::unique_ptr<Journal>> Journal::Open(const std::string& path,
+                                                       const RandomBits& random) {
   ASSIGN_OR_RETURN(std::unique_ptr<Database> database, Database::Open(path));
   RETURN_IF_ERROR(database->Execute(kSchema));
   RETURN_IF_ERROR(CheckFormat(*database));
   RETURN_IF_ERROR(AddMeasures(*database));
-  RETURN_IF_ERROR(AddSecret(*database));
+  RETURN_IF_ERROR(AddSecret(*database, random));
   ASSIGN_OR_RETURN(std::string secret, ReadSecret(*database));
   return std::unique_ptr<Journal>(new Journal(std::move(database), std::move(secret)));
 }

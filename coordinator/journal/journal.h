@@ -36,7 +36,11 @@ struct JournalUpdate {
 
 class Journal {
  public:
-  static absl::StatusOr<std::unique_ptr<Journal>> Open(const std::string& path);
+  using RandomBits = std::function<uint64_t()>;
+  static uint64_t MachineBits();  // that nobody can guess
+  // random: of a new journal's secret.
+  static absl::StatusOr<std::unique_ptr<Journal>> Open(const std::string& path,
+                                                       const RandomBits& random = MachineBits);
 
   // 128 random bits of this journal's, as 32 hexadecimal digits: for keys that who has not read it must not guess.
   const std::string& secret() const { return secret_; }

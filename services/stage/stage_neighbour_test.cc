@@ -85,7 +85,12 @@ TEST_F(StageNeighbourTest, AnotherStageIsRefusedAndTheNeighbourIsServed) {
 
 // Who comes before the stage has loaded cannot be told from the neighbour yet: a forged hello kept the neighbour out.
 TEST_F(StageNeighbourTest, OnesThatAreEarlyDoNotKeepTheNeighbourOut) {
-  for (int i = 0; i < 5; ++i) false_.push_back(DialAs("stage", "stage-7"));
+  // One more than there are places for: once it is refused, all the others wait.
+  false_.push_back(DialAs("stage", "stage-7"));
+  while (false_.size() <= WaitingStreams::kEarly.of_peer) false_.push_back(DialAgain());
+  const auto has_closed = [](const auto& link) { return !link->status().ok(); };
+  bell_.WaitFor([&] { return std::any_of(false_.begin(), false_.end(), has_closed); });
+  ASSERT_EQ(std::erase_if(false_, has_closed), 1u);
   up_ = DialAs("stage", "stage-0");
   Accept("stage-0");
   for (const auto& link : false_) ExpectRefused(*link);

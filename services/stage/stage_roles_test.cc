@@ -17,6 +17,7 @@
 #include "services/common/grpc/message_checksum.h"
 #include "services/common/observe/log.h"
 #include "services/stage/stage_server.h"
+#include "stage/link/grpc/grpc_link_fixture.h"
 #include "stagecoach/v1/link.grpc.pb.h"
 #include "stagecoach/v1/stage.grpc.pb.h"
 
@@ -93,6 +94,20 @@ class StageRolesTest : public ::testing::Test {
     return grpc::health::v1::Health::NewStub(Dial(by))->Check(&context, {}, &response);
   }
 
+  // Why a link that is dialled with these closed.
+  absl::Status LinkEnds(const TlsFlags& by) {
+    const std::unique_ptr<Allocator> allocator = MakeHostAllocator(0);
+    GrpcLinkConnector::Options options;
+    options.credentials = MakeChannelCredentials(by).value();
+    GrpcLinkConnector dialler(options);
+    Bell bell;
+    const std::unique_ptr<Link> link =
+        dialler.Dial(address_, {"job-a", 1, 2, StageId(0)}, *allocator, kAnyMessageBytes);
+    link->SetReadyCallback(bell.Rope());
+    bell.WaitFor([&] { return !link->status().ok(); });
+    return link->status();
+  }
+
   TestAuthority authority_;
   std::unique_ptr<StageServer> server_;
   std::string address_;
@@ -133,6 +148,16 @@ TEST_F(StageRolesTest, OnlyStagesOpenLinks) {
   const grpc::Status heard = OpenLink(authority_.IssueRole("stage", "stage-1"));
   EXPECT_EQ(heard.error_code(), grpc::StatusCode::FAILED_PRECONDITION) << heard.error_message();
   EXPECT_THAT(heard.error_message(), HasSubstr("link protocol 999"));
+}
+
+// A stage whose certificate was made for another role by mistake: PERMISSION_DENIED of a step was that stage's own fault,
+// and of a load the job's, which ended for good.
+TEST_F(StageRolesTest, ANeighbourThatIsRefusedHasABrokenLink) {
+  const absl::Status ended = LinkEnds(authority_.IssueRole("user", "stage-1"));
+  EXPECT_TRUE(absl::IsUnavailable(ended)) << ended;
+  EXPECT_THAT(std::string(ended.message()),
+              AllOf(HasSubstr("is for the role stage, and the caller is user stage-1"),
+                    HasSubstr("(PERMISSION_DENIED)")));
 }
 
 }  // namespace

@@ -24,7 +24,10 @@ absl::StatusOr<std::unique_ptr<CoordinatorProcess>> CoordinatorProcess::Start(co
   RETURN_IF_ERROR(Annotate(parts.files->MakeFolders(kStateFolder), "state folder"));
   std::unique_ptr<CoordinatorProcess> process(new CoordinatorProcess(parts));
   CoordinatorProcess* const raw = process.get();
-  ASSIGN_OR_RETURN(process->journal_, Journal::Open(std::string(kStateFolder) + "/journal.sqlite"));
+  // The keys of snapshots come from it, so a flipped bit is found at the same place when the seed runs again.
+  ASSIGN_OR_RETURN(process->journal_,
+                   Journal::Open(std::string(kStateFolder) + "/journal.sqlite",
+                                 [random = parts.network->random()]() mutable { return random.Bits(); }));
   JobLoop::Parts inside;
   ASSIGN_OR_RETURN(inside.term,
                    process->journal_->RaiseTerm(LeastTerm(*parts.clock),

@@ -193,7 +193,9 @@ class GrpcLinkConnector::Impl final : public ServerStream::Waiting,
     if (may.ok()) return may;
     // A neighbour whose certificate is another's now cannot be reached, and that is no fault of the job: PERMISSION_DENIED
     // would be one.
-    return absl::UnavailableError(absl::StrCat(boundary.ToString(), ": ", may.message()));
+    return absl::UnavailableError(absl::StrCat(
+        boundary.ToString(), ": the job has stage ", upstream_name, " in front of this one; ",
+        may.message(), "; give each stage a certificate of its own name"));
   }
 
   RpcLoop* DiallingLoop() {

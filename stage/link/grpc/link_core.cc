@@ -27,14 +27,18 @@ absl::Status AsLinksFault(const absl::Status& status) {
   return absl::DataLossError(status.message());
 }
 
-// Of a stream that was refused. A stage never refuses one with these codes: gRPC makes them up where a bit was flipped
-// on the way, UNIMPLEMENTED for a damaged name of the method. The coordinator would take that one for the job's fault.
+// Of a stream that was refused. The coordinator would take some codes for the fault of the job or of this stage:
+// - UNIMPLEMENTED, INTERNAL, UNKNOWN: no stage refuses with them. gRPC makes them up where a bit was flipped on the way,
+//   the first for a damaged name of the method.
+// - PERMISSION_DENIED, UNAUTHENTICATED: the certificate that this stage had just then; the next stream has the newest.
 absl::Status Refusal(const grpc::Status& status, const std::string& text) {
   const absl::Status plain(static_cast<absl::StatusCode>(status.error_code()), text);
   switch (plain.code()) {
     case absl::StatusCode::kUnimplemented:
     case absl::StatusCode::kInternal:
     case absl::StatusCode::kUnknown:
+    case absl::StatusCode::kPermissionDenied:
+    case absl::StatusCode::kUnauthenticated:
       return absl::UnavailableError(
           absl::StrCat(text, " (", absl::StatusCodeToString(plain.code()), ")"));
     default:
