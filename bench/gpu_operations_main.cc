@@ -27,7 +27,7 @@
 #include "bench/operations/ceilings.h"
 #include "bench/operations/measured_networks.h"
 #include "bench/operations/tune_products.h"
-#include "network/attention_calls.h"
+#include "network/lists/attention_calls.h"
 #include "nlohmann/json.hpp"
 #include "operations/catalogue.h"
 #include "services/cli/spec/spec_reader.h"

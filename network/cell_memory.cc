@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "network/cell_holdings.h"
-#include "network/cost.h"
+#include "network/lists/cost.h"
 
 namespace stagecoach {
 namespace {

@@ -36,7 +36,7 @@ struct CellMemory {
   int64_t evaluation = 0;   // of a forward without a trace of it
 };
 CellMemory MemoryOfCell(const Network& network, int first, int last, int64_t samples = 1);
-// Of the last cell, from `first` on, where its head goes by chunks (network/head_chunks.h): of the layers in front of the
+// Of the last cell, from `first` on, where its head goes by chunks (network/passes/head_chunks.h): of the layers in front of the
 // head, which may be none. What the head reads is what goes out, and its gradient what comes in; the loss has the rest.
 CellMemory MemoryInFrontOfHead(const Network& network, int first, int64_t samples = 1);
 

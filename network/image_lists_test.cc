@@ -10,7 +10,7 @@
 #include "network/layers/flatten.h"
 #include "network/layers/linear.h"
 #include "network/layers/max_pool.h"
-#include "network/lists.h"
+#include "network/lists/lists.h"
 #include "operations/batch_norm.h"
 #include "operations/convolution.h"
 

@@ -11,8 +11,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "network/layer.h"
 #include "network/layer_spec.h"
+#include "network/lists/layer.h"
 #include "network/parameter.h"
 #include "network/state.h"
 

@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
 #include "network/limits.h"
-#include "network/lists.h"
+#include "network/lists/lists.h"
 
 namespace stagecoach {
 namespace {

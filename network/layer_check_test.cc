@@ -7,7 +7,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "network/lists.h"
+#include "network/lists/lists.h"
 #include "operations/batch_norm.h"
 #include "operations/catalogue.h"
 #include "operations/linear.h"

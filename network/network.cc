@@ -65,7 +65,7 @@ int64_t WireBytes(const Network& network, const std::vector<WireId>& wires) {
 
 CellWires WiresOfCell(const Network& network, int first, int last) {
   const int layers = static_cast<int>(network.layers.size());
-  // None at all where the loss runs the one layer of a cell (network/head_chunks.h).
+  // None at all where the loss runs the one layer of a cell (network/passes/head_chunks.h).
   CHECK(0 <= first && first <= last && last <= layers)
       << "layers [" << first << ", " << last << ") of " << layers;
   std::vector<bool> here(network.wires.size(), false), behind(network.wires.size(), false);

@@ -16,7 +16,7 @@
 
 #include "base/ids.h"
 #include "base/precision.h"
-#include "network/lists.h"
+#include "network/lists/lists.h"
 #include "network/parameter.h"
 #include "network/state.h"
 

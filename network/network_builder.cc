@@ -8,9 +8,9 @@
 #include "base/check.h"
 #include "base/field_check.h"
 #include "base/status.h"
-#include "network/cost.h"
 #include "network/layer_kinds.h"
 #include "network/limits.h"
+#include "network/lists/cost.h"
 #include "operations/catalogue.h"
 
 namespace stagecoach {

@@ -18,8 +18,8 @@ struct ParameterSpec {
   double init_stddev = 0.0;
   int index = 0;        // within the layer; the random stream's operation for its initial values
   bool decay = false;   // weight decay applies (rank >= 2)
-  bool trained = true;  // false: it stays as it is (network/freeze.h)
-  // The name of the parameter that this layer uses in its place (network/tied.h); empty: it has a value of its own.
+  bool trained = true;  // false: it stays as it is (network/passes/freeze.h)
+  // The name of the parameter that this layer uses in its place (network/passes/tied.h); empty: it has a value of its own.
   // A tied one begins with its owner's value, and has no optimizer's state and no place in a checkpoint.
   std::string tied_to = {};
   bool tied() const { return !tied_to.empty(); }

@@ -8,7 +8,7 @@
 #include "network/layers/residual.h"
 #include "network/layers/rms_norm.h"
 #include "network/layers/swiglu.h"
-#include "network/lists.h"
+#include "network/lists/lists.h"
 
 namespace stagecoach {
 namespace {

@@ -1,5 +1,5 @@
 // CallCase: a call that an operation names for its tests, odd in shape. From the cases are made: types and
-// refusals and costs (operations/cases_test.cc), gradient rules (network/cases_test.cc), finite
+// refusals and costs (operations/cases_test.cc), gradient rules (network/lists/cases_test.cc), finite
 // differences and every back end beside the reference (stage/backends/conformance).
 // Ownership: plain values.
 // Units and shapes: types as in Call; an input that is there once for all samples is a parameter or a state.

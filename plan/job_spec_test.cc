@@ -1,5 +1,5 @@
 // Protects the door: what users write wrong is refused with the field, the value and the remedy.
-#include "plan/job_spec.h"
+#include "plan/job/job_spec.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@
 #include "network/zoo/sequence.h"
 #include "plan/data/idx.h"
 #include "plan/data/text.h"
-#include "plan/learning_rate_kinds.h"
+#include "plan/job/learning_rate_kinds.h"
 #include "plan/learning_rates/constant.h"
 #include "plan/learning_rates/cosine.h"
 #include "plan/learning_rates/exponential.h"

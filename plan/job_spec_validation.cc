@@ -8,14 +8,14 @@
 #include "base/job_name.h"
 #include "base/name_patterns.h"
 #include "base/status.h"
-#include "network/cost.h"
+#include "network/lists/cost.h"
 #include "network/names/weight_names.h"
 #include "operations/attributes.h"
-#include "plan/data_kinds.h"
-#include "plan/job_spec.h"
-#include "plan/learning_rate_kinds.h"
-#include "plan/optimizer_kinds.h"
-#include "plan/schedule_kinds.h"
+#include "plan/job/data_kinds.h"
+#include "plan/job/job_spec.h"
+#include "plan/job/learning_rate_kinds.h"
+#include "plan/job/optimizer_kinds.h"
+#include "plan/schedules/schedule_kinds.h"
 
 namespace stagecoach {
 namespace {

@@ -9,10 +9,10 @@
 #include "absl/strings/str_format.h"
 #include "base/field_check.h"
 #include "base/status.h"
-#include "network/tied.h"
+#include "network/passes/tied.h"
 #include "plan/cell_ends.h"
-#include "plan/host_memory.h"
-#include "plan/saturate.h"
+#include "plan/costs/host_memory.h"
+#include "plan/costs/saturate.h"
 
 namespace stagecoach {
 namespace {

@@ -12,10 +12,10 @@
 
 #include "absl/status/statusor.h"
 #include "network/network.h"
-#include "plan/cost_model.h"
-#include "plan/job_spec.h"
-#include "plan/schedule.h"
-#include "plan/simulator.h"
+#include "plan/costs/cost_model.h"
+#include "plan/job/job_spec.h"
+#include "plan/schedules/schedule.h"
+#include "plan/schedules/simulator.h"
 
 namespace stagecoach {
 

@@ -15,7 +15,7 @@
 #include "network/network_kinds.h"
 #include "network/zoo/gpt.h"
 #include "plan/data/text.h"
-#include "plan/schedule_kinds.h"
+#include "plan/schedules/schedule_kinds.h"
 
 namespace stagecoach {
 namespace {

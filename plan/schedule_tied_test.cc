@@ -7,11 +7,11 @@
 
 #include "network/network_kinds.h"
 #include "network/zoo/gpt.h"
-#include "plan/interpreter_testing.h"
 #include "plan/plan.h"
-#include "plan/schedule.h"
-#include "plan/schedule_kinds.h"
-#include "plan/simulator.h"
+#include "plan/schedules/interpreter_testing.h"
+#include "plan/schedules/schedule.h"
+#include "plan/schedules/schedule_kinds.h"
+#include "plan/schedules/simulator.h"
 
 namespace stagecoach {
 namespace {

@@ -11,7 +11,7 @@
 #include "absl/status/statusor.h"
 #include "base/precision.h"
 #include "network/network.h"
-#include "plan/job_spec.h"
+#include "plan/job/job_spec.h"
 
 namespace stagecoach {
 

@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/check.h"
-#include "network/padded_output.h"
+#include "network/passes/padded_output.h"
 #include "operations/catalogue.h"
 #include "operations/loss_types.h"
 

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "base/dtype.h"
-#include "network/head_chunks.h"
 #include "network/network.h"
+#include "network/passes/head_chunks.h"
 #include "operations/operation.h"
 
 namespace stagecoach {
@@ -21,7 +21,7 @@ struct NetworkCall {
   CallTypes types;
   int64_t samples = 0;  // that each call is of; rows, where the head goes by chunks
   int64_t times = 0;    // of it in forward and backward of one micro-batch, nothing recomputed
-  // Rows of input 0 or output 0 are padded where the back end wants that (network/padded_output.h).
+  // Rows of input 0 or output 0 are padded where the back end wants that (network/passes/padded_output.h).
   bool padded_input = false, padded_output = false;
 };
 

@@ -27,7 +27,7 @@
 #include "absl/status/statusor.h"
 #include "base/ids.h"
 #include "coordinator/fleet/stage_totals.h"
-#include "plan/card_memory.h"
+#include "plan/costs/card_memory.h"
 
 namespace stagecoach {
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "plan/cost_model.h"
+#include "plan/costs/cost_model.h"
 #include "plan/phase.h"
 
 namespace stagecoach {

@@ -5,8 +5,8 @@
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
 #include "coordinator/job/job_transition.h"
-#include "plan/optimizer_slots.h"
-#include "plan/training_state.h"
+#include "plan/costs/training_state.h"
+#include "plan/job/optimizer_slots.h"
 
 namespace stagecoach {
 namespace {

@@ -13,7 +13,7 @@
 #include "network/objectives/cross_entropy.h"
 #include "network/zoo/gpt.h"
 #include "plan/data/text.h"
-#include "plan/optimizer_slots.h"
+#include "plan/job/optimizer_slots.h"
 
 namespace stagecoach {
 namespace {

@@ -11,7 +11,7 @@
 #include "base/status.h"
 #include "coordinator/job/job_transition.h"
 #include "coordinator/job/resume_check.h"
-#include "plan/training_state.h"
+#include "plan/costs/training_state.h"
 
 namespace stagecoach {
 namespace {

@@ -9,8 +9,8 @@
 #include "coordinator/job/job_transition.h"
 #include "coordinator/job/resume_check.h"
 #include "coordinator/job/step_decision.h"
-#include "plan/data_kinds.h"
-#include "plan/epochs.h"
+#include "plan/job/data_kinds.h"
+#include "plan/job/epochs.h"
 
 namespace stagecoach {
 namespace {

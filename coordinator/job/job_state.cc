@@ -9,7 +9,7 @@
 #include "base/utf8.h"
 #include "coordinator/job/job_transition.h"
 #include "coordinator/job/step_decision.h"
-#include "plan/epochs.h"
+#include "plan/job/epochs.h"
 
 namespace stagecoach {
 

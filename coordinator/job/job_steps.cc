@@ -12,8 +12,8 @@
 #include "coordinator/job/class_measures.h"
 #include "coordinator/job/job_transition.h"
 #include "coordinator/job/step_decision.h"
-#include "plan/epochs.h"
-#include "plan/learning_rate_kinds.h"
+#include "plan/job/epochs.h"
+#include "plan/job/learning_rate_kinds.h"
 
 namespace stagecoach {
 namespace {

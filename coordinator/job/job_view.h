@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "plan/cost_model.h"
-#include "plan/job_spec.h"
+#include "plan/costs/cost_model.h"
+#include "plan/job/job_spec.h"
 #include "plan/measure.h"
 #include "plan/phase.h"
 

@@ -8,7 +8,7 @@
 #include "base/hash.h"
 #include "base/status.h"
 #include "network/model_text.h"
-#include "plan/optimizer_slots.h"
+#include "plan/job/optimizer_slots.h"
 
 namespace stagecoach {
 namespace {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "plan/held_out.h"
+#include "plan/job/held_out.h"
 
 namespace stagecoach {
 

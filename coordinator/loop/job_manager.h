@@ -34,7 +34,7 @@
 #include "coordinator/job/job_caller.h"
 #include "coordinator/job/job_view.h"
 #include "coordinator/loop/stage_client.h"
-#include "plan/job_spec.h"
+#include "plan/job/job_spec.h"
 #include "plan/plan.h"
 
 namespace stagecoach {

@@ -6,7 +6,7 @@
 #include "network/layer_kinds.h"
 #include "network/limits.h"
 #include "network/network_builder.h"
-#include "network/tied.h"
+#include "network/passes/tied.h"
 
 namespace stagecoach {
 namespace {

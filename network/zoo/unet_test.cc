@@ -8,7 +8,7 @@
 #include "base/golden_testing.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "network/lists.h"
+#include "network/lists/lists.h"
 #include "network/model_text.h"
 #include "network/network_kinds.h"
 #include "network/zoo/zoo_testing.h"

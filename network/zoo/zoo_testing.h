@@ -8,7 +8,7 @@
 
 #include "base/check.h"
 #include "network/network_kinds.h"
-#include "network/tied.h"
+#include "network/passes/tied.h"
 
 namespace stagecoach {
 

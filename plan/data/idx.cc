@@ -5,7 +5,7 @@
 #include "base/field_check.h"
 #include "base/gzip.h"
 #include "plan/data/idx_header.h"
-#include "plan/data_kinds.h"
+#include "plan/job/data_kinds.h"
 
 namespace stagecoach {
 namespace {

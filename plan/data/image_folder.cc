@@ -1,6 +1,6 @@
 #include "plan/data/image_folder.h"
 
-#include "plan/data_kinds.h"
+#include "plan/job/data_kinds.h"
 
 namespace stagecoach {
 namespace {

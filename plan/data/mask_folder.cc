@@ -2,7 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/field_check.h"
-#include "plan/data_kinds.h"
+#include "plan/job/data_kinds.h"
 
 namespace stagecoach {
 namespace {

@@ -9,8 +9,8 @@
 
 #include "absl/status/status.h"
 #include "network/network.h"
-#include "plan/data_kinds.h"
-#include "plan/picture_fields.h"
+#include "plan/job/data_kinds.h"
+#include "plan/job/picture_fields.h"
 
 namespace stagecoach {
 

@@ -4,7 +4,7 @@
 #include "base/field_check.h"
 #include "plan/data/text_check.h"
 #include "plan/data/text_split.h"
-#include "plan/data_kinds.h"
+#include "plan/job/data_kinds.h"
 
 namespace stagecoach {
 namespace {

@@ -13,7 +13,7 @@
 
 #include "absl/status/status.h"
 #include "plan/data/text.h"
-#include "plan/data_kinds.h"
+#include "plan/job/data_kinds.h"
 
 namespace stagecoach {
 

@@ -8,7 +8,7 @@
 #include <cstdint>
 
 #include "absl/status/status.h"
-#include "plan/job_spec.h"
+#include "plan/job/job_spec.h"
 
 namespace stagecoach {
 

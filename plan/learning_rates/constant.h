@@ -2,7 +2,7 @@
 #ifndef STAGECOACH_PLAN_LEARNING_RATES_CONSTANT_H_
 #define STAGECOACH_PLAN_LEARNING_RATES_CONSTANT_H_
 
-#include "plan/learning_rate_kinds.h"
+#include "plan/job/learning_rate_kinds.h"
 
 namespace stagecoach {
 

@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/field_check.h"
 #include "base/status.h"
-#include "plan/epochs.h"
+#include "plan/job/epochs.h"
 
 namespace stagecoach {
 namespace {

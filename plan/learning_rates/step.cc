@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/field_check.h"
-#include "plan/epochs.h"
+#include "plan/job/epochs.h"
 
 namespace stagecoach {
 namespace {

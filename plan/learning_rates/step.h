@@ -5,7 +5,7 @@
 
 #include <vector>
 
-#include "plan/learning_rate_kinds.h"
+#include "plan/job/learning_rate_kinds.h"
 
 namespace stagecoach {
 

@@ -2,7 +2,7 @@
 #ifndef STAGECOACH_PLAN_OPTIMIZERS_ADAMW_H_
 #define STAGECOACH_PLAN_OPTIMIZERS_ADAMW_H_
 
-#include "plan/optimizer_kinds.h"
+#include "plan/job/optimizer_kinds.h"
 
 namespace stagecoach {
 

@@ -5,7 +5,7 @@
 #ifndef STAGECOACH_PLAN_OPTIMIZERS_LAMB_H_
 #define STAGECOACH_PLAN_OPTIMIZERS_LAMB_H_
 
-#include "plan/optimizer_kinds.h"
+#include "plan/job/optimizer_kinds.h"
 
 namespace stagecoach {
 

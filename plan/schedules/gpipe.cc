@@ -1,5 +1,5 @@
 // gpipe: all forwards, then all backwards (GPipe section 2.3, figure 2).
-#include "plan/schedule_kinds.h"
+#include "plan/schedules/schedule_kinds.h"
 
 namespace stagecoach {
 namespace {

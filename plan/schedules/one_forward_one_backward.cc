@@ -2,7 +2,7 @@
 // holds at most K - i micro-batches (PipeDream-flush, Narayanan et al., arXiv 2006.09503).
 #include <algorithm>
 
-#include "plan/schedule_kinds.h"
+#include "plan/schedules/schedule_kinds.h"
 
 namespace stagecoach {
 namespace {

@@ -8,7 +8,7 @@
 // weights' part, and that is all.
 #include <algorithm>
 
-#include "plan/schedule_kinds.h"
+#include "plan/schedules/schedule_kinds.h"
 
 namespace stagecoach {
 namespace {

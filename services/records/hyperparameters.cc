@@ -9,7 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "plan/learning_rate_kinds.h"
+#include "plan/job/learning_rate_kinds.h"
 #include "services/records/event_bytes.h"
 
 namespace stagecoach {

@@ -8,7 +8,7 @@
 #include <variant>
 #include <vector>
 
-#include "plan/job_spec.h"
+#include "plan/job/job_spec.h"
 
 namespace stagecoach {
 

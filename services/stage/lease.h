@@ -34,7 +34,7 @@ class Lease {
     v1::Stage stage;
     StageRuntime* runtime = nullptr;
     std::function<v1::StageTelemetry()> telemetry;
-    // Adds to an error what TLS has to do with it (services/common/grpc/tls_check.h).
+    // Adds to an error what TLS has to do with it (services/common/tls/tls_check.h).
     std::function<absl::Status(const absl::Status&)> explain;
   };
   explicit Lease(const Parts& parts);

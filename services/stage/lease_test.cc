@@ -13,13 +13,13 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "services/common/grpc/certificates_testing.h"
 #include "services/common/grpc/grpc_channel.h"
 #include "services/common/grpc/grpc_server.h"
 #include "services/common/grpc/grpc_status.h"
 #include "services/common/grpc/message_checksum.h"
 #include "services/common/grpc/peer_identity.h"
-#include "services/common/grpc/tls_identity.h"
+#include "services/common/tls/certificates_testing.h"
+#include "services/common/tls/tls_identity.h"
 #include "stage/testing/runtime_fleet.h"
 
 namespace stagecoach {

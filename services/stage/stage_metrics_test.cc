@@ -8,10 +8,10 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "services/common/grpc/grpc_listener.h"
-#include "services/common/grpc/listen_sockets.h"
 #include "services/common/grpc/rpc_metrics.h"
-#include "services/common/grpc/tls_expiry.h"
+#include "services/common/listener/grpc_listener.h"
+#include "services/common/listener/listen_sockets.h"
+#include "services/common/tls/tls_expiry.h"
 
 namespace stagecoach {
 namespace {

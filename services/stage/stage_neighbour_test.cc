@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "services/common/grpc/certificates_testing.h"
 #include "services/common/grpc/grpc_channel.h"
 #include "services/common/grpc/peer_identity.h"
-#include "services/common/grpc/tls_identity.h"
+#include "services/common/tls/certificates_testing.h"
+#include "services/common/tls/tls_identity.h"
 #include "stage/link/grpc/grpc_link_fixture.h"
 #include "stage/link/grpc/waiting_streams.h"
 

@@ -12,10 +12,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "grpc/health/v1/health.grpc.pb.h"
-#include "services/common/grpc/certificates_testing.h"
 #include "services/common/grpc/grpc_channel.h"
 #include "services/common/grpc/message_checksum.h"
 #include "services/common/observe/log.h"
+#include "services/common/tls/certificates_testing.h"
 #include "services/stage/stage_server.h"
 #include "stage/link/grpc/grpc_link_fixture.h"
 #include "stagecoach/v1/link.grpc.pb.h"

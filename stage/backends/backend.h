@@ -31,10 +31,10 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "base/precision.h"
-#include "network/head_chunks.h"
+#include "network/passes/head_chunks.h"
 #include "operations/operation.h"
-#include "plan/card_memory.h"
-#include "plan/spare_memory.h"
+#include "plan/costs/card_memory.h"
+#include "plan/costs/spare_memory.h"
 #include "stage/backends/attention_shape.h"
 #include "stage/backends/kernel.h"
 #include "stage/tensor/tensor.h"
@@ -114,10 +114,10 @@ class Backend {
   // For the job at hand too: what its stage has beside what the job needs. Until it is said, and behind EndCell: all where
   // the memory has no limit, else none.
   virtual void UseSpareMemory(const SpareMemory&) {}
-  // From one row of a training's logits to the next (network/padded_output.h), for kernels that are faster where rows
+  // From one row of a training's logits to the next (network/passes/padded_output.h), for kernels that are faster where rows
   // begin at certain addresses.
   virtual int64_t LogitsStride(int64_t columns, DType) const { return columns; }
-  // By chunks of how many rows the last layer and the loss go together where they may (network/head_chunks.h); none: as a
+  // By chunks of how many rows the last layer and the loss go together where they may (network/passes/head_chunks.h); none: as a
   // whole.
   virtual std::optional<HeadChunkLimits> HeadChunks() const { return std::nullopt; }
   // Makes a call of an operation ready to be run again and again on tensors of these types; the back

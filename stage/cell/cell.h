@@ -2,7 +2,7 @@
 // micro-batch in it:  absent -Forward-> boundary only -Recompute-> stashed -Backward-> absent
 //                     absent -Forward(keep)-> stashed -Backward-> absent
 //            The last stage computes nothing in a forward that it will recompute: nobody reads the logits before.
-//            Where its head goes by chunks (network/head_chunks.h) the loss runs the last layer, forward and back, and
+//            Where its head goes by chunks (network/passes/head_chunks.h) the loss runs the last layer, forward and back, and
 //            everything else here ends in front of it: what the head reads is in the place of the outputs.
 // Ownership: owns layers, parameters, boundary inputs, stashes and on the last stage the objective; borrows the back end.
 // Threads:   executor thread only.

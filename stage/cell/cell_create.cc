@@ -8,7 +8,7 @@
 #include "base/check.h"
 #include "base/progress.h"
 #include "base/status.h"
-#include "network/head_chunks.h"
+#include "network/passes/head_chunks.h"
 #include "stage/cell/cell_state.h"
 #include "stage/cell/initial_value.h"
 

@@ -1,4 +1,4 @@
-// ChunkedHead: the last layer and the loss of a micro-batch together, so many rows at a time (network/head_chunks.h). Of each
+// ChunkedHead: the last layer and the loss of a micro-batch together, so many rows at a time (network/passes/head_chunks.h). Of each
 // chunk it makes the logits, turns them into their gradient, adds to the gradient of the weight and writes the chunk's rows
 // of the gradient of what the layer reads; then their memory is the next chunk's. So the head's backward is a part of the
 // loss, in a backward of two parts too. Losses come in ascending order in every schedule, and chunks do: the weight's

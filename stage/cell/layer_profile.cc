@@ -8,9 +8,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
-#include "network/head_chunks.h"
-#include "network/padded_output.h"
-#include "plan/host_memory.h"
+#include "network/passes/head_chunks.h"
+#include "network/passes/padded_output.h"
+#include "plan/costs/host_memory.h"
 #include "stage/cell/cell.h"
 
 namespace stagecoach {

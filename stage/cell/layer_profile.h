@@ -9,8 +9,8 @@
 
 #include "absl/status/statusor.h"
 #include "base/clock.h"
-#include "plan/cost_model.h"
-#include "plan/job_spec.h"
+#include "plan/costs/cost_model.h"
+#include "plan/job/job_spec.h"
 #include "stage/backends/backend.h"
 
 namespace stagecoach {

@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "base/status.h"
-#include "plan/optimizer_kinds.h"
-#include "plan/optimizer_slots.h"
+#include "plan/job/optimizer_kinds.h"
+#include "plan/job/optimizer_slots.h"
 #include "stage/cell/optimizer_parts.h"
 
 namespace stagecoach {

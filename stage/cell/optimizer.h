@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "plan/job_spec.h"
+#include "plan/job/job_spec.h"
 #include "stage/layers/layer_runner.h"
 
 namespace stagecoach {

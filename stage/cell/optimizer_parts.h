@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "plan/optimizer_kind_list.h"
+#include "plan/job/optimizer_kind_list.h"
 #include "stage/cell/optimizer.h"
 
 namespace stagecoach {

@@ -1,4 +1,4 @@
-// TiedExchange: a cell's part in its network's tied parameters (network/tied.h). Before a step it takes the values of
+// TiedExchange: a cell's part in its network's tied parameters (network/passes/tied.h). Before a step it takes the values of
 // owners in front of it into the cell's copies and hands on what is used further behind; after a step it takes the
 // gradients of users behind it, adds up those of its own owners, and hands on the others with its own in front.
 // Ownership: borrows the cell's parameters and the back end; holds what has arrived until DropArrived.
@@ -19,7 +19,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "network/tied.h"
+#include "network/passes/tied.h"
 #include "stage/backends/backend.h"
 #include "stage/layers/parameter.h"
 

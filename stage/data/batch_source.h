@@ -17,7 +17,7 @@
 
 #include "absl/status/statusor.h"
 #include "plan/control.h"
-#include "plan/job_spec.h"
+#include "plan/job/job_spec.h"
 
 namespace stagecoach {
 

@@ -3,7 +3,7 @@
 #include <map>
 
 #include "base/status.h"
-#include "plan/data_kinds.h"
+#include "plan/job/data_kinds.h"
 
 namespace stagecoach {
 namespace {

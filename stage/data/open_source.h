@@ -1,9 +1,9 @@
 // OpenSource: the reader of what a job's data section names. Each kind's is in a file of its own, found by the list of
-// plan/data_kind_list.h.
+// plan/job/data_kind_list.h.
 // Ownership: the source borrows the roots, beneath which it opens every file (stage/files/data_roots.h).
 // Threads: executor thread.
 // Errors:  INVALID_ARGUMENT: the network's inputs are not what the data gives, or a file's content is refused; of the
-//          files as stage/data/data_file.h. All name field, value and remedy.
+//          files as stage/data/formats/data_file.h. All name field, value and remedy.
 #ifndef STAGECOACH_STAGE_DATA_OPEN_SOURCE_H_
 #define STAGECOACH_STAGE_DATA_OPEN_SOURCE_H_
 
@@ -12,7 +12,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "plan/data_kind_list.h"
+#include "plan/job/data_kind_list.h"
 #include "stage/data/batch_source.h"
 #include "stage/files/data_roots.h"
 
@@ -23,7 +23,7 @@ absl::StatusOr<std::unique_ptr<BatchSource>> OpenSource(const JobSpec& spec, con
                                                         std::span<const std::string> reads,
                                                         const DataRoots& roots);
 
-// OpenTextSource and so on: of data and a network that fit (ValidateData of plan/data_kinds.h).
+// OpenTextSource and so on: of data and a network that fit (ValidateData of plan/job/data_kinds.h).
 #define STAGECOACH_DECLARE(Name)                                                       \
   absl::StatusOr<std::unique_ptr<BatchSource>> Open##Name##Source(                     \
       const JobSpec& spec, const Network& network, std::span<const std::string> reads, \

@@ -7,7 +7,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "plan/data/text.h"
-#include "plan/data_kinds.h"
+#include "plan/job/data_kinds.h"
 #include "stage/files/any_file_testing.h"
 
 namespace stagecoach {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/shape.h"
-#include "plan/picture_fields.h"
+#include "plan/job/picture_fields.h"
 #include "stage/pictures/augment.h"
 
 namespace stagecoach {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/ids.h"
-#include "plan/job_spec.h"
+#include "plan/job/job_spec.h"
 
 namespace stagecoach {
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "plan/held_out.h"
+#include "plan/job/held_out.h"
 #include "stage/pictures/encode.h"
 #include "stage/pictures/resample.h"
 

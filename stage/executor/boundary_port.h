@@ -7,7 +7,7 @@
 // Ownership: borrows link, back end and clocks for its life.
 // Threads:   executor thread only.
 // Units and shapes: a message holds the tuple of values that cross the cut (network/network.h, CellWires), or of
-//            their gradients, or once a step those of tied parameters (network/tied.h, CellTies); of no samples for a micro-batch without (the end of a short evaluation
+//            their gradients, or once a step those of tied parameters (network/passes/tied.h, CellTies); of no samples for a micro-batch without (the end of a short evaluation
 //            mini-batch), which travels like any other.
 // Errors:    the link's status once it is closed, the device's; FAILED_PRECONDITION for a message
 //            of a later step, another micro-batch or another shape. A message of an earlier
@@ -24,7 +24,7 @@
 
 #include "absl/status/statusor.h"
 #include "base/ids.h"
-#include "plan/card_memory.h"
+#include "plan/costs/card_memory.h"
 #include "stage/backends/backend.h"
 #include "stage/link/link.h"
 #include "stage/watch/phase_clock.h"

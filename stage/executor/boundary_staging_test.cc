@@ -3,7 +3,7 @@
 #include "base/sanitized.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "plan/schedule_kinds.h"
+#include "plan/schedules/schedule_kinds.h"
 #include "stage/executor/boundary_port.h"
 #include "stage/testing/pipeline_harness.h"
 #include "stage/testing/staged_backend.h"

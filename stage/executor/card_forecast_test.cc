@@ -9,10 +9,10 @@
 #include "gtest/gtest.h"
 #include "network/network_kinds.h"
 #include "network/zoo/gpt.h"
-#include "plan/card_memory.h"
-#include "plan/cost_model.h"
+#include "plan/costs/card_memory.h"
+#include "plan/costs/cost_model.h"
 #include "plan/optimizers/adamw.h"
-#include "plan/schedule_kinds.h"
+#include "plan/schedules/schedule_kinds.h"
 #include "stage/testing/pipeline_harness.h"
 #include "stage/testing/staged_backend.h"
 

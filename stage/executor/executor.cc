@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
 #include "base/status.h"
-#include "plan/pipeline_walk.h"
+#include "plan/schedules/pipeline_walk.h"
 #include "stage/executor/executor_state.h"
 
 namespace stagecoach {

@@ -20,7 +20,7 @@
 #include "absl/status/statusor.h"
 #include "base/ids.h"
 #include "plan/control.h"
-#include "plan/schedule.h"
+#include "plan/schedules/schedule.h"
 #include "stage/cell/cell.h"
 #include "stage/data/batch_source.h"
 #include "stage/link/link.h"

@@ -7,7 +7,7 @@
 #include "base/sanitized.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "plan/schedule_kinds.h"
+#include "plan/schedules/schedule_kinds.h"
 #include "stage/testing/pipeline_harness.h"
 
 namespace stagecoach {

@@ -1,5 +1,5 @@
 // Tied parameters: the same bits for every cut, schedule and mode; an owner's gradient is the sum over its users.
-#include "network/tied.h"
+#include "network/passes/tied.h"
 
 #include <map>
 #include <memory>
@@ -11,18 +11,18 @@
 #include "base/sanitized.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "network/freeze.h"
 #include "network/layers/dropout.h"
 #include "network/layers/embedding.h"
 #include "network/layers/linear.h"
 #include "network/layers/relu.h"
 #include "network/layers/residual.h"
 #include "network/network_kinds.h"
+#include "network/passes/freeze.h"
 #include "network/zoo/sequence.h"
-#include "plan/cost_model.h"
+#include "plan/costs/cost_model.h"
 #include "plan/optimizers/adamw.h"
 #include "plan/optimizers/sgd.h"
-#include "plan/schedule_kinds.h"
+#include "plan/schedules/schedule_kinds.h"
 #include "stage/testing/pipeline_harness.h"
 #include "stage/testing/staged_backend.h"
 

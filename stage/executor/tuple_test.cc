@@ -16,7 +16,7 @@
 #include "network/model_text.h"
 #include "network/zoo/sequence.h"
 #include "plan/optimizers/adamw.h"
-#include "plan/schedule_kinds.h"
+#include "plan/schedules/schedule_kinds.h"
 #include "stage/executor/boundary_port.h"
 #include "stage/testing/pipeline_harness.h"
 #include "stage/testing/skip_network.h"

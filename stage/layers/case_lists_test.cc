@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "network/case_testing.h"
-#include "network/cost.h"
-#include "network/lists.h"
+#include "network/lists/case_testing.h"
+#include "network/lists/cost.h"
+#include "network/lists/lists.h"
 #include "stage/layers/layer_runner.h"
 #include "stage/layers/layer_testing.h"
 

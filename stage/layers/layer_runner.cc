@@ -4,7 +4,7 @@
 
 #include "base/check.h"
 #include "base/status.h"
-#include "network/padded_output.h"
+#include "network/passes/padded_output.h"
 
 namespace stagecoach {
 absl::StatusOr<std::unique_ptr<LayerRunner>> LayerRunner::Create(const Network& model,

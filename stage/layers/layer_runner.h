@@ -1,5 +1,5 @@
 // LayerRunner: f_i of the paper and its derivative b_i, with its parameters w_i (GPipe, section 2.1): runs
-// the lists of calls that were derived from the layer's graph (network/lists.h). It knows no kind of layer.
+// the lists of calls that were derived from the layer's graph (network/lists/lists.h). It knows no kind of layer.
 // Ownership: owns its parameters and states; the caller owns the stash of each micro-batch.
 // Threads:   executor thread only.
 // Units and shapes: inputs and outputs are tuples in the order of the graph's; activations [rows, width].
@@ -20,7 +20,7 @@
 
 #include "absl/status/statusor.h"
 #include "base/ids.h"
-#include "network/lists.h"
+#include "network/lists/lists.h"
 #include "network/network.h"
 #include "stage/backends/backend.h"
 #include "stage/backends/kernel.h"
@@ -110,7 +110,7 @@ class LayerRunner {
   Tensors accumulators_, gathered_;
   Tensors table_;                   // by value; parameters, their gradients and states stay in it
   std::vector<Tensor*> passing_;    // all others
-  const Tensor* padded_ = nullptr;  // whose rows are padded in training (network/padded_output.h)
+  const Tensor* padded_ = nullptr;  // whose rows are padded in training (network/passes/padded_output.h)
   Program forward_, forward_alone_, evaluation_, backward_, input_gradient_, weight_gradient_,
       commit_;
 };

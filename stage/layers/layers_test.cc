@@ -10,7 +10,6 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "network/cost.h"
 #include "network/layers/attention.h"
 #include "network/layers/average_pool.h"
 #include "network/layers/batch_norm.h"
@@ -30,6 +29,7 @@
 #include "network/layers/rms_norm.h"
 #include "network/layers/silu.h"
 #include "network/layers/swiglu.h"
+#include "network/lists/cost.h"
 #include "network/zoo/sequence.h"
 #include "stage/layers/layer_runner.h"
 #include "stage/layers/layer_testing.h"

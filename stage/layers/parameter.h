@@ -10,7 +10,7 @@
 
 namespace stagecoach {
 
-// A tied one (network/tied.h) has a gradient of its own; value and compute are one tensor, in the type that
+// A tied one (network/passes/tied.h) has a gradient of its own; value and compute are one tensor, in the type that
 // operations read: its owner's, if that is in the same cell, else a copy for all its users there.
 struct Parameter {
   ParameterSpec spec;

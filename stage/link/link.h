@@ -22,12 +22,12 @@
 
 #include "absl/status/statusor.h"
 #include "base/ids.h"
-#include "plan/schedule.h"
+#include "plan/schedules/schedule.h"
 #include "stage/tensor/tensor.h"
 
 namespace stagecoach {
 
-// Values of tied parameters go the way of activations, their gradients that of gradients (network/tied.h).
+// Values of tied parameters go the way of activations, their gradients that of gradients (network/passes/tied.h).
 enum class MessageKind : uint8_t {
   kActivation = 1,
   kGradient = 2,

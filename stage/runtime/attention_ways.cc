@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
-#include "network/attention_calls.h"
+#include "network/lists/attention_calls.h"
 
 namespace stagecoach {
 namespace {

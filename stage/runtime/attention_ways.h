@@ -12,7 +12,7 @@
 
 #include "absl/status/statusor.h"
 #include "network/network.h"
-#include "plan/job_spec.h"
+#include "plan/job/job_spec.h"
 #include "stage/backends/backend.h"
 
 namespace stagecoach {

@@ -4,8 +4,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
-#include "plan/saturate.h"
-#include "plan/training_state.h"
+#include "plan/costs/saturate.h"
+#include "plan/costs/training_state.h"
 #include "stage/runtime/shard_tensors.h"
 #include "stage/snapshot/available_memory.h"
 

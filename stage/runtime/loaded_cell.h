@@ -15,7 +15,7 @@
 #include "absl/status/statusor.h"
 #include "checkpoint/file_system.h"
 #include "plan/control.h"
-#include "plan/schedule.h"
+#include "plan/schedules/schedule.h"
 #include "stage/cell/optimizer.h"
 #include "stage/executor/executor.h"
 #include "stage/files/data_roots.h"

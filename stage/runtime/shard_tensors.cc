@@ -13,7 +13,7 @@
 #include "base/status.h"
 #include "checkpoint/manifest.h"
 #include "checkpoint/safetensors.h"
-#include "plan/optimizer_slots.h"
+#include "plan/job/optimizer_slots.h"
 
 namespace stagecoach {
 namespace {

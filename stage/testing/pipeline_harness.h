@@ -29,7 +29,7 @@
 #include "network/zoo/gpt.h"
 #include "plan/optimizers/adamw.h"
 #include "plan/plan.h"
-#include "plan/schedule.h"
+#include "plan/schedules/schedule.h"
 #include "stage/cell/optimizer.h"
 #include "stage/data/token_source.h"
 #include "stage/executor/executor.h"

@@ -2,7 +2,7 @@
 job, or left out and counted, as the job says; and the servers go on to the next job.
 
 Two stages, so that the one that finds a bad record is not the only one that is heard. Each form of a bad picture is in
-stage/data/bad_pictures_test.cc.
+stage/data/sources/bad_pictures_test.cc.
 """
 import io
 import struct

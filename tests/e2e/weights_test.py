@@ -2,7 +2,7 @@
 weighs nothing are skipped.
 
 What weights come to is compared with PyTorch by tests/oracle/networks.py; what files may be, by
-stage/data/idx_weights_test.cc.
+stage/data/sources/idx_weights_test.cc.
 """
 import pathlib
 import signal

@@ -8,8 +8,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/gzip.h"
-#include "stage/data/idx_file.h"
-#include "stage/data/tar_members.h"
+#include "stage/data/formats/idx_file.h"
+#include "stage/data/formats/tar_members.h"
 #include "stage/files/any_file_testing.h"
 #include "stage/pictures/decode.h"
 #include "tests/fuzz/fuzz_target.h"

@@ -1,7 +1,7 @@
 // Messages of protobuf as peers send them, and what we make of them. The first byte says which.
 #include <spdlog/spdlog.h>
 
-#include "plan/job_spec.h"
+#include "plan/job/job_spec.h"
 #include "services/common/convert/clean_texts.h"
 #include "services/common/convert/convert_control.h"
 #include "services/common/convert/convert_network.h"

@@ -2,7 +2,7 @@
 // byte says which.
 #include "base/device_name.h"
 #include "base/name_patterns.h"
-#include "plan/schedule.h"
+#include "plan/schedules/schedule.h"
 #include "tests/fuzz/fuzz_target.h"
 
 namespace stagecoach {

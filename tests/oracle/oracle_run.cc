@@ -15,7 +15,7 @@
 #include "checkpoint/file_system.h"
 #include "network/network_kinds.h"
 #include "network/objective_kind.h"
-#include "plan/schedule_kinds.h"
+#include "plan/schedules/schedule_kinds.h"
 #include "services/cli/spec/message_reader.h"
 #include "services/cli/spec/yaml_tree.h"
 #include "services/common/convert/convert_layer.h"

@@ -9,7 +9,7 @@
 #include "coordinator/job/step_decision.h"
 #include "network/network_kinds.h"
 #include "network/zoo/gpt.h"
-#include "plan/learning_rate_kinds.h"
+#include "plan/job/learning_rate_kinds.h"
 #include "plan/learning_rates/cosine.h"
 #include "plan/optimizers/adamw.h"
 #include "stage/cell/cell.h"

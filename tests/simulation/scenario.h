@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "plan/job_spec.h"
+#include "plan/job/job_spec.h"
 #include "tests/simulation/fault.h"
 
 namespace stagecoach {

@@ -25,7 +25,7 @@ class CardModelTest(unittest.TestCase):
         self.assertEqual(backward.bytes, 8 * 2 * 256 * 256 + 2 * 2 * (2 * 4 * 128 * 128))
 
     def test_the_head_goes_by_chunks_that_each_add_to_the_gradient_of_its_weight(self):
-        self.assertEqual(card_model.chunks_of_head(32 * 1024, 50257), 8)  # of 4096 rows, as network/head_chunks_test.cc
+        self.assertEqual(card_model.chunks_of_head(32 * 1024, 50257), 8)  # of 4096 rows, as network/passes/head_chunks_test.cc
         self.assertEqual(card_model.chunks_of_head(32 * 1024, 400000), 32)  # of 1024 rows at least
         self.assertEqual(card_model.chunks_of_head(100, 50257), 1)
         wide = {**SHAPE, "context": 1024, "vocabulary": 50257}

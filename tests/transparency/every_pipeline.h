@@ -12,7 +12,7 @@
 #include "base/sanitized.h"
 #include "gtest/gtest.h"
 #include "network/network.h"
-#include "plan/schedule_kinds.h"
+#include "plan/schedules/schedule_kinds.h"
 #include "stage/testing/pipeline_harness.h"
 
 namespace stagecoach {

@@ -5,9 +5,9 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "network/freeze.h"
+#include "network/passes/freeze.h"
 #include "network/zoo/gpt.h"
-#include "plan/optimizer_kinds.h"
+#include "plan/job/optimizer_kinds.h"
 #include "plan/optimizers/adamw.h"
 #include "plan/optimizers/lamb.h"
 #include "plan/optimizers/rmsprop.h"

@@ -13,7 +13,7 @@
 #include "network/network_kinds.h"
 #include "network/zoo/resnet.h"
 #include "network/zoo/sequence.h"
-#include "plan/host_memory.h"
+#include "plan/costs/host_memory.h"
 #include "plan/optimizers/sgd.h"
 #include "stage/backends/cpu/cpu_backend.h"
 #include "stage/testing/pipeline_harness.h"

@@ -12,7 +12,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "network/zoo/gpt.h"
-#include "plan/schedule_kinds.h"
+#include "plan/schedules/schedule_kinds.h"
 #include "stage/backends/cuda/make_cuda_backend.h"
 #include "stage/testing/harness_checkpoint.h"
 #include "stage/testing/pipeline_harness.h"

@@ -7,7 +7,7 @@
 #include "gtest/gtest.h"
 #include "network/network_kinds.h"
 #include "network/zoo/resnet.h"
-#include "plan/host_memory.h"
+#include "plan/costs/host_memory.h"
 #include "stage/testing/pipeline_harness.h"
 #include "tests/transparency/every_pipeline.h"
 

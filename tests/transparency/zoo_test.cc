@@ -10,8 +10,8 @@
 #include "absl/strings/str_cat.h"
 #include "base/sanitized.h"
 #include "gtest/gtest.h"
-#include "network/freeze.h"
 #include "network/network_kinds.h"
+#include "network/passes/freeze.h"
 #include "network/zoo/every_network_testing.h"
 #include "tests/transparency/every_pipeline.h"
 

@@ -18,7 +18,7 @@ def datasheet_tflops(card):
 
 def flops_per_token(shape, full_attention=False):
     """Model FLOPs of one trained token: 3 x forward, matrix products only, no recomputation. Causal attention counts
-    the half that is computed, or all of it as many others count. plan/cost_model.h, ModelFlopsPerToken."""
+    the half that is computed, or all of it as many others count. plan/costs/cost_model.h, ModelFlopsPerToken."""
     width, context = shape["width"], shape["context"]
     columns = context if full_attention else (context + 1) / 2
     block = 2 * 4 * width * width + 2 * 2 * columns * width + 2 * 2 * width * 4 * width

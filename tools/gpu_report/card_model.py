@@ -80,7 +80,7 @@ def block(shape, rows, times):
 
 
 def chunks_of_head(rows, vocabulary):
-    """Of a micro-batch: as kCardHeadChunks in network/head_chunks.h says, for bfloat16."""
+    """Of a micro-batch: as kCardHeadChunks in network/passes/head_chunks.h says, for bfloat16."""
     most = max((512 << 20) // (2 * (-(-vocabulary // 8) * 8)), 1024)
     return -(-rows // (1 << (most.bit_length() - 1)))
 

@@ -11,8 +11,8 @@
 #include "services/cli/client/job_client.h"
 #include "services/common/grpc/grpc_channel.h"
 #include "services/common/grpc/grpc_status.h"
-#include "services/common/grpc/tls_check.h"
 #include "services/common/process/dial_address.h"
+#include "services/common/tls/tls_check.h"
 
 namespace stagecoach {
 namespace {

@@ -11,8 +11,8 @@
 #include "services/common/convert/clean_texts.h"
 #include "services/common/grpc/grpc_channel.h"
 #include "services/common/grpc/grpc_status.h"
-#include "services/common/grpc/tls_check.h"
 #include "services/common/process/dial_address.h"
+#include "services/common/tls/tls_check.h"
 #include "stagecoach/v1/fleet.grpc.pb.h"
 #include "stagecoach/v1/job.grpc.pb.h"
 

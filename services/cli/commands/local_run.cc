@@ -9,7 +9,7 @@
 #include "checkpoint/file_system.h"
 #include "checkpoint/names.h"
 #include "checkpoint/store.h"
-#include "plan/data_kinds.h"
+#include "plan/job/data_kinds.h"
 #include "services/cli/client/follow.h"
 #include "services/cli/commands/follow_command.h"
 #include "services/cli/commands/save_trace.h"

@@ -3,7 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/device_name.h"
 #include "base/status.h"
-#include "plan/card_memory.h"
+#include "plan/costs/card_memory.h"
 #include "plan/plan.h"
 #include "services/cli/commands/commands.h"
 #include "services/cli/commands/follow_command.h"

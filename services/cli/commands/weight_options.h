@@ -9,7 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "base/data_facts.h"
-#include "plan/job_spec.h"
+#include "plan/job/job_spec.h"
 #include "services/cli/commands/commands.h"
 #include "services/cli/generate/weight_source.h"
 #include "stage/backends/backend.h"

@@ -12,7 +12,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "plan/job_spec.h"
+#include "plan/job/job_spec.h"
 #include "services/cli/generate/trained_network.h"
 
 namespace stagecoach {

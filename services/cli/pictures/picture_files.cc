@@ -13,7 +13,7 @@
 #include "base/status.h"
 #include "base/utf8.h"
 #include "checkpoint/file_system.h"
-#include "stage/data/class_folders.h"
+#include "stage/data/formats/class_folders.h"
 #include "stage/pictures/decode.h"
 
 namespace stagecoach {

@@ -11,7 +11,7 @@
 #include "base/field_check.h"
 #include "base/status.h"
 #include "network/network_kinds.h"
-#include "plan/data_kinds.h"
+#include "plan/job/data_kinds.h"
 #include "stage/data/picture_source.h"
 
 namespace stagecoach {

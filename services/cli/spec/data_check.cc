@@ -7,7 +7,7 @@
 #include <system_error>
 
 #include "base/status.h"
-#include "plan/data_kinds.h"
+#include "plan/job/data_kinds.h"
 
 namespace stagecoach {
 namespace {

@@ -3,11 +3,11 @@
 #define STAGECOACH_SERVICES_CLI_SPEC_DATA_CHECK_H_
 
 #include "absl/status/status.h"
-#include "plan/job_spec.h"
+#include "plan/job/job_spec.h"
 
 namespace stagecoach {
 
-// INVALID_ARGUMENT as DataKind::CheckFile (plan/data_kinds.h) if a file can be read here and its head or its size cannot
+// INVALID_ARGUMENT as DataKind::CheckFile (plan/job/data_kinds.h) if a file can be read here and its head or its size cannot
 // be trained on, as what plainly is not text for data.text. What cannot be read here may be there for the stages,
 // which check it again: OK.
 absl::Status CheckDataFiles(const JobSpec& spec);

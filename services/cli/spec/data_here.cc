@@ -9,7 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
-#include "plan/data_kinds.h"
+#include "plan/job/data_kinds.h"
 #include "services/cli/spec/data_check.h"
 #include "services/cli/spec/weights_here.h"
 

@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
-#include "plan/data_kinds.h"
+#include "plan/job/data_kinds.h"
 #include "services/cli/spec/message_reader.h"
 #include "services/common/convert/convert_kind.h"
 #include "services/common/convert/convert_spec.h"

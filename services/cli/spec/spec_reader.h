@@ -15,7 +15,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "plan/job_spec.h"
+#include "plan/job/job_spec.h"
 #include "services/cli/spec/yaml_tree.h"
 #include "stagecoach/v1/model.pb.h"
 

@@ -4,7 +4,7 @@
 #define STAGECOACH_SERVICES_CLI_SPEC_WEIGHTS_HERE_H_
 
 #include "absl/status/status.h"
-#include "plan/job_spec.h"
+#include "plan/job/job_spec.h"
 
 namespace stagecoach {
 

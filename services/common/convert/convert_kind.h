@@ -11,7 +11,7 @@
 #include "absl/status/statusor.h"
 #include "base/status.h"
 #include "google/protobuf/message.h"
-#include "plan/kind_list.h"
+#include "plan/job/kind_list.h"
 #include "services/common/convert/convert_fields.h"
 
 namespace stagecoach {

@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "plan/data_kinds.h"
-#include "plan/learning_rate_kinds.h"
-#include "plan/optimizer_kinds.h"
+#include "plan/job/data_kinds.h"
+#include "plan/job/learning_rate_kinds.h"
+#include "plan/job/optimizer_kinds.h"
 #include "services/common/convert/other_value_testing.h"
 #include "stagecoach/v1/model.pb.h"
 

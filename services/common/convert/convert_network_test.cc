@@ -7,13 +7,13 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "network/freeze.h"
 #include "network/limits.h"
 #include "network/network_kinds.h"
 #include "network/network_testing.h"
 #include "network/objective_kind.h"
 #include "network/objectives/cross_entropy.h"
 #include "network/objectives/mean_squared_error.h"
+#include "network/passes/freeze.h"
 #include "network/zoo/every_network_testing.h"
 #include "network/zoo/gpt.h"
 

@@ -1,5 +1,5 @@
 // Conversion of a job spec between the wire form (proto/stagecoach/v1/model.proto) and
-// plan/job_spec.h.
+// plan/job/job_spec.h.
 // Errors:    FromProto returns INVALID_ARGUMENT with the field path for what the wire form cannot
 //            say in
 //         the domain (an unset choice, an unknown enum value); ranges are ValidateJobSpec's
@@ -9,7 +9,7 @@
 #define STAGECOACH_SERVICES_COMMON_CONVERT_CONVERT_SPEC_H_
 
 #include "absl/status/statusor.h"
-#include "plan/job_spec.h"
+#include "plan/job/job_spec.h"
 #include "stagecoach/v1/model.pb.h"
 
 namespace stagecoach {

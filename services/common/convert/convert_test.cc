@@ -4,7 +4,7 @@
 
 #include "plan/learning_rates/step.h"
 #include "plan/optimizers/rmsprop.h"
-#include "plan/schedule_kinds.h"
+#include "plan/schedules/schedule_kinds.h"
 #include "services/common/convert/convert_control.h"
 #include "services/common/convert/convert_network.h"
 #include "services/common/convert/convert_plan.h"

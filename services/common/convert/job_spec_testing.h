@@ -13,7 +13,7 @@
 #include "network/zoo/gpt.h"
 #include "network/zoo/sequence.h"
 #include "plan/data/text.h"
-#include "plan/job_spec.h"
+#include "plan/job/job_spec.h"
 #include "plan/learning_rates/constant.h"
 #include "plan/learning_rates/cosine.h"
 #include "plan/optimizers/adamw.h"

@@ -14,7 +14,7 @@
 #include "network/limits.h"
 #include "network/network_builder.h"
 #include "network/objective_kind.h"
-#include "network/tied.h"
+#include "network/passes/tied.h"
 #include "operations/catalogue.h"
 #include "services/common/convert/convert_network.h"
 #include "services/common/convert/convert_spec.h"

@@ -9,7 +9,7 @@
 #include "base/check.h"
 #include "base/hash.h"
 #include "network/layer_builder.h"
-#include "network/tied.h"
+#include "network/passes/tied.h"
 #include "operations/catalogue.h"
 #include "services/common/convert/convert_network.h"
 #include "services/common/convert/convert_spec.h"

@@ -12,7 +12,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
-#include "services/common/grpc/tls_check.h"
+#include "services/common/tls/tls_check.h"
 
 namespace stagecoach {
 namespace {

@@ -18,12 +18,12 @@
 #include "base/status.h"
 #include "services/common/grpc/callers.h"
 #include "services/common/grpc/grpc_channel.h"
-#include "services/common/grpc/grpc_listener.h"
 #include "services/common/grpc/health_service.h"
 #include "services/common/grpc/role_processor.h"
-#include "services/common/grpc/self_check.h"
-#include "services/common/grpc/self_dial.h"
-#include "services/common/grpc/tls_identity.h"
+#include "services/common/listener/grpc_listener.h"
+#include "services/common/listener/self_check.h"
+#include "services/common/listener/self_dial.h"
+#include "services/common/tls/tls_identity.h"
 
 namespace stagecoach {
 

@@ -17,11 +17,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/thread.h"
-#include "services/common/grpc/certificates_testing.h"
 #include "services/common/grpc/grpc_channel.h"
 #include "services/common/grpc/grpc_server.h"
 #include "services/common/grpc/method_roles.h"
 #include "services/common/observe/log.h"
+#include "services/common/tls/certificates_testing.h"
 #include "stagecoach/v1/job.grpc.pb.h"
 
 namespace stagecoach {

@@ -13,10 +13,10 @@
 #include "base/check.h"
 #include "base/hash.h"
 #include "services/common/convert/convert_spec.h"
-#include "services/common/grpc/certificates_testing.h"
 #include "services/common/grpc/grpc_channel.h"
 #include "services/common/grpc/grpc_server.h"
 #include "services/common/grpc/grpc_status.h"
+#include "services/common/tls/certificates_testing.h"
 #include "services/coordinator/api/waiting_job_testing.h"
 #include "stagecoach/v1/fleet.pb.h"
 

@@ -11,10 +11,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "services/common/convert/convert_spec.h"
-#include "services/common/grpc/certificates_testing.h"
 #include "services/common/grpc/grpc_channel.h"
 #include "services/common/grpc/grpc_server.h"
 #include "services/common/grpc/message_checksum.h"
+#include "services/common/tls/certificates_testing.h"
 #include "services/coordinator/api/job_service.h"
 #include "services/coordinator/api/waiting_job_testing.h"
 

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "base/clock.h"
-#include "plan/cost_model.h"
+#include "plan/costs/cost_model.h"
 #include "services/common/observe/metric_names.h"
 #include "services/coordinator/convert/convert_job.h"
 #include "services/coordinator/watch/await.h"

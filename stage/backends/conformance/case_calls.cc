@@ -4,8 +4,8 @@
 #include <set>
 
 #include "base/random.h"
-#include "network/case_testing.h"
-#include "network/lists.h"
+#include "network/lists/case_testing.h"
+#include "network/lists/lists.h"
 #include "operations/catalogue.h"
 
 namespace stagecoach::conformance {

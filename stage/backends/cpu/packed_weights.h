@@ -1,6 +1,6 @@
 // PackedWeights: convolutions' weights in the order that oneDNN reads, packed once for each version of a parameter's
 // values (Buffer::version): once a step, for forwards, recomputations and gradients of all its micro-batches.
-// Ownership: memory of the back end's allocator, accounted as workspace; the planner counts it (plan/host_memory.h).
+// Ownership: memory of the back end's allocator, accounted as workspace; the planner counts it (plan/costs/host_memory.h).
 //            It is let go of by Clear, when the cell ends, or by the first new entry behind the end of its parameter.
 // Threads:   executor thread only; what Get gave may be read by all until the next call of Get for the same weight.
 // Errors:    Get gives null when the allocator refuses and keeps the first such status until Clear, as Workspace does.

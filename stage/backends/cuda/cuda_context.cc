@@ -4,7 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
-#include "plan/card_memory.h"
+#include "plan/costs/card_memory.h"
 #include "stage/backends/cuda/blas_library.h"
 #include "stage/backends/cuda/cuda_device_api.h"
 #include "stage/backends/device/device_memory.h"

@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "network/padded_output.h"
+#include "network/passes/padded_output.h"
 #include "stage/backends/backend.h"
 #include "stage/backends/cuda/cudnn/attention/attention_operands.h"
 #include "stage/backends/cuda/cudnn/convolution/convolution_operands.h"

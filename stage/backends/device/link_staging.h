@@ -22,7 +22,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "plan/card_memory.h"
+#include "plan/costs/card_memory.h"
 #include "stage/backends/device/device_error.h"
 #include "stage/tensor/tensor.h"
 

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "gtest/gtest.h"
-#include "plan/schedule_kinds.h"
+#include "plan/schedules/schedule_kinds.h"
 #include "stage/backends/cuda/emulation/emulated_backend.h"
 #include "stage/testing/pipeline_harness.h"
 

@@ -9,7 +9,7 @@
 
 #include <cstdint>
 
-#include "plan/card_memory.h"
+#include "plan/costs/card_memory.h"
 #include "stage/backends/backend.h"
 #include "stage/backends/cuda/cudnn/tensor_layout.h"
 

@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "plan/card_memory.h"
+#include "plan/costs/card_memory.h"
 
 namespace stagecoach::cudnn {
 

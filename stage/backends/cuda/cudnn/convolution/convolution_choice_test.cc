@@ -2,7 +2,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "plan/card_memory.h"
+#include "plan/costs/card_memory.h"
 
 namespace stagecoach::cudnn {
 namespace {

@@ -9,7 +9,7 @@
 #include "absl/strings/match.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "plan/card_memory.h"
+#include "plan/costs/card_memory.h"
 #include "stage/backends/cuda/cudnn/frontend/convolution_graph_builder.h"
 #include "stage/backends/cuda/cudnn/frontend/h100_properties.h"
 

@@ -7,7 +7,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "plan/card_memory.h"
+#include "plan/costs/card_memory.h"
 #include "stage/backends/cuda/cudnn/frontend/h100_properties.h"
 #include "stage/backends/cuda/cudnn/frontend/pool_graph_builder.h"
 

@@ -1,0 +1,197 @@
+// SimulatedCluster: a coordinator and its stages in one thread on virtual time, for tests. The job
+// loop, journal and checkpoint store are the real ones (the store on a file system in memory);
+// stages are played: they keep one number per layer, obey fences like real ones, and finish a step
+// only when all neighbours run it. So whole jobs run in milliseconds, and a fault can be put at
+// every single event.
+// Units: virtual seconds.
+#ifndef STAGECOACH_COORDINATOR_WHOLE_JOBS_SIMULATED_CLUSTER_TESTING_H_
+#define STAGECOACH_COORDINATOR_WHOLE_JOBS_SIMULATED_CLUSTER_TESTING_H_
+
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/clock.h"
+#include "checkpoint/fault_file_system.h"
+#include "coordinator/loop/job_loop.h"
+#include "network/model_spec.h"
+
+namespace stagecoach {
+
+// Text for a spec: its place among the specs seen. Thread-safe, as codecs are.
+class ListCodec final : public JobCodec {
+ public:
+  std::string Encode(const JobSpec& spec) const override;
+  absl::StatusOr<JobSpec> Decode(const std::string& text) const override;
+
+ private:
+  mutable std::mutex mutex_;  // guards specs_
+  mutable std::vector<JobSpec> specs_;
+};
+
+// 7 layers, 7 steps, a checkpoint and an evaluation every 3 steps.
+JobSpec SmallJob(int stages);
+
+struct SimulatedStage {
+  std::string name, incarnation, address;
+  std::string fingerprint = "avx2";
+  std::string data_sha256 = "data", weights_sha256 = "weights";
+  FaultFileSystem* own_files = nullptr;  // where its folder of checkpoints is not the shared one
+  bool old_version = false;              // knows nothing of probe_folder
+  absl::Status folder_fault;             // what it meets when it looks there, once
+  bool alive = true;                     // false: killed; calls answer UNAVAILABLE
+  bool stopped = false;                  // SIGSTOP: neither heartbeats nor answers
+  bool hung = false;                     // heartbeats go on, steps never end
+  bool load_hangs = false;               // the same of loads
+  uint64_t progress = 0;
+  double busy_until = 0;  // it computes, reads or writes, and shows progress
+  int heartbeat_epoch = 0;
+
+  // What is loaded.
+  bool loaded = false, aborted = false;
+  LoadCommand command;
+  std::map<int, std::pair<float, float>> layers;  // weight, momentum
+  uint64_t next_step = 0;
+  std::optional<uint64_t> undecided;
+};
+
+class SimulatedCluster final : private StageClient {
+ public:
+  static constexpr double kLatency = 0.001, kStepSeconds = 0.1;
+
+  explicit SimulatedCluster(int stages, JobManagerOptions options = {});
+  ~SimulatedCluster() override;
+
+  void StartCoordinator();
+  void CrashCoordinator();                                      // nothing more is written
+  void set_hold_jobs(bool hold) { options_.hold_jobs = hold; }  // of the next start
+  void AddStage(int number);
+  void KillStage(int number);
+  void RestartStage(int number);  // a new process under the old name
+  void StopStage(int number) { stage(number).stopped = true; }
+  void ContinueStage(int number);
+  SimulatedStage& stage(int number) { return *stages_.at(number); }
+
+  absl::StatusOr<JobView> Submit(const std::string& id, const JobSpec& spec);
+  absl::StatusOr<Plan> PlanJob(const JobSpec& spec);
+  JobView View(const std::string& id);
+  // What the log was told of: the newest step, and whether the job ended.
+  uint64_t step_of(const std::string& id) { return steps_[id]; }
+  std::vector<std::string> logged_details;
+  bool logged_end(const std::string& id) const { return ends_.contains(id); }
+  absl::Status Cancel(const std::string& id);
+  const std::vector<JobRecord>& Records(const std::string& id) const { return records_.at(id); }
+
+  // One thing happens; false if nothing ever will.
+  bool Step();
+  // Until the condition holds or the virtual time has passed; true if it holds.
+  bool RunUntil(const std::function<bool()>& condition, double seconds = 1000);
+  bool RunToEnd(const std::string& id, double seconds = 1000);
+  // To be called from inside of the loop, as by a disk that takes its time: the others go on, and
+  // what they say is heard afterwards.
+  void KeepLoopBusy(double seconds);
+  int events() const { return events_; }
+  double now() const { return clock_.MonotonicSeconds(); }
+  double loop_seconds() const { return loop_seconds_; }  // real ones that the job loop worked
+
+  JobLoop& loop() { return *loop_; }
+  FaultFileSystem& files() { return files_; }
+  std::string journal_path() const { return folder_ + "/journal.sqlite"; }
+  CheckpointStore& store() { return store_; }
+
+  std::set<uint64_t> nonfinite_steps;  // whose loss is not a number
+  absl::Status load_error, profile_error;
+  absl::Status folder_error;              // of the state folder: it belongs to somebody else
+  std::vector<absl::Status> folder_lost;  // what the process was told of it
+  // What the planner takes, and the checks of what clients ask for: one after the other.
+  double plan_seconds = 0, check_seconds = 0;
+  std::function<absl::Status(int stage, const RunCommand&)> run_fault;
+  // How long stages work for an answer.
+  double step_seconds = kStepSeconds, load_seconds = 0, shard_seconds = 0, profile_seconds = 0;
+  // How long the coordinator's file work takes, and whether it shows progress meanwhile.
+  double effect_seconds = 0;
+  bool storage_stuck = false;
+  // Of every applied decision, by job and step; one number for a step, however often it ran.
+  std::map<std::string, std::map<uint64_t, std::set<uint64_t>>> optimizer_steps;
+  std::vector<std::string> violations;  // of the step protocol, by the coordinator
+  std::vector<std::string> aborts;      // reasons, as stages heard them
+  int profiles = 0;
+  std::map<std::string, int> reconnects;  // by address
+
+ private:
+  struct Pass {  // one Run on all stages
+    std::map<int, std::function<void(absl::StatusOr<StepReport>)>> waiting;
+    bool scheduled = false;
+  };
+
+  void Load(const std::string& address, const LoadCommand& command, double deadline_seconds,
+            std::function<void(absl::StatusOr<LoadResult>)> done) override;
+  void Run(const std::string& address, const RunCommand& command, double deadline_seconds,
+           std::function<void(absl::StatusOr<StepReport>)> done) override;
+  void WriteShard(const std::string& address, const WriteShardCommand& command,
+                  double deadline_seconds,
+                  std::function<void(absl::StatusOr<ShardInfo>)> done) override;
+  void Profile(const std::string& address, const ProfileCommand& command, double deadline_seconds,
+               std::function<void(absl::StatusOr<std::vector<LayerProfile>>)> done) override;
+  void FindSnapshots(const std::string& address, const std::string& job, const std::string& key,
+                     double deadline_seconds,
+                     std::function<void(absl::StatusOr<std::vector<HeldShard>>)> done) override;
+  void Abort(const std::string& address, const Fence& fence, const std::string& reason) override;
+  void Release(const std::string& address, const Fence& fence) override;
+  void Reconnect(const std::string& address) override { ++reconnects[address]; }
+
+  Moment Now() const;
+  void After(double seconds, std::function<void()> work);
+  std::function<void(JobLoop::Work)> Worker(const double* seconds);  // one thing after the other
+  void KeepBusy(SimulatedStage& stage, double seconds, std::function<void()> done);
+  bool ShowsProgress(const SimulatedStage& stage) const;
+  void Deliver(const std::string& address, std::function<void(SimulatedStage&)> work,
+               std::function<void(absl::Status)> failed);
+  SimulatedStage* At(const std::string& address);
+  void Register(int number);
+  void Heartbeat(int number, int epoch);
+  absl::StatusOr<LoadResult> DoLoad(SimulatedStage& stage, const LoadCommand& command);
+  absl::Status ReadLayers(SimulatedStage& stage, const LoadCommand& command);
+  absl::Status CheckRun(SimulatedStage& stage, const RunCommand& command);
+  void StartRun(SimulatedStage& stage, const RunCommand& command,
+                std::function<void(absl::StatusOr<StepReport>)> done);
+  void FinishPass(const std::string& key, const RunCommand& command);
+  void BreakPasses(const std::string& job, const absl::Status& reason);
+  StepReport ReportOf(const SimulatedStage& stage, const RunCommand& command, double loss);
+  absl::StatusOr<ShardInfo> DoWriteShard(SimulatedStage& stage, const WriteShardCommand& command);
+  void Watch(const std::string& id);
+  template <typename Work>
+  auto InLoop(Work work);  // counts its time
+
+  JobManagerOptions options_;
+  const std::string folder_;
+  ManualClock clock_;
+  FaultFileSystem files_;
+  CheckpointStore store_;
+  ListCodec codec_;
+  std::unique_ptr<Journal> journal_;
+  std::unique_ptr<JobLoop> loop_;
+  uint64_t epoch_ = 0;  // of the coordinator: what an earlier one asked for is not heard
+  std::map<int, std::unique_ptr<SimulatedStage>> stages_;
+  std::map<std::string, Pass> passes_;
+  std::deque<std::function<void()>> posts_, effects_;
+  std::multimap<double, std::function<void()>> later_;
+  std::map<std::string, std::vector<JobRecord>> records_;
+  uint64_t next_watch_ = 1;
+  int incarnations_ = 0;
+  int events_ = 0;
+  double loop_seconds_ = 0;
+  std::map<std::string, uint64_t> steps_;  // by job
+  std::set<std::string> ends_;             // jobs
+};
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_COORDINATOR_WHOLE_JOBS_SIMULATED_CLUSTER_TESTING_H_

@@ -1,0 +1,40 @@
+// Costs of a layer, c_i of the paper, by walking its lists: nothing is written down a second time.
+// Units and shapes: FLOPs and bytes of one sample where nothing else is said, a multiply-add is two FLOPs; elementwise work counts a
+//            nominal number of FLOPs per element, so that no layer is free.
+// Errors:    none; sizes were limited when the network was made.
+#ifndef STAGECOACH_NETWORK_LISTS_COST_H_
+#define STAGECOACH_NETWORK_LISTS_COST_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "base/dtype.h"
+#include "network/lists/lists.h"
+
+namespace stagecoach {
+
+struct ListCost {
+  int64_t products = 0;  // FLOPs of matrix products of a forward: what MFU counts
+  int64_t forward_flops = 0;
+  int64_t backward_flops = 0;  // input and weight part together
+  int64_t backward_products = 0;
+};
+ListCost CostOfLists(const LayerLists& lists);
+
+// The most random numbers that a call draws from its stream for one sample.
+int64_t MostDrawn(const LayerLists& lists);
+
+// What is kept from forward to backward. Bytes for so many samples: what is there once for all of them counts once.
+int64_t StashBytes(const LayerLists& lists, DType activation, int64_t samples = 1);
+
+// Of what gathers over the micro-batches of a step for the states.
+int64_t AccumulatorBytes(const LayerLists& lists);
+
+// Peak of what a list allocates less what it has given back by then, on top of what is there at its beginning.
+// `staying`: values that somebody else holds for longer.
+int64_t PeakOfList(const LayerLists& lists, const CallList& list, DType activation,
+                   const std::vector<ValueId>& staying, int64_t samples = 1);
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_NETWORK_LISTS_COST_H_

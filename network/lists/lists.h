@@ -1,0 +1,67 @@
+// LayerLists: what a stage runs of one layer: lists of calls, derived from its graph. The stage knows no
+// layer by name.
+// Ownership: plain values.
+// Units and shapes: ids of the lists index LayerLists::values, which begins with the graph's own.
+// See:       docs/ARCHITECTURE.md, "Lists"; GPipe, section 2.1: the backward by automatic differentiation.
+#ifndef STAGECOACH_NETWORK_LISTS_LISTS_H_
+#define STAGECOACH_NETWORK_LISTS_LISTS_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "network/lists/layer.h"
+
+namespace stagecoach {
+
+struct ListedCall {
+  Call call;
+  std::optional<int> in_place;   // output 0 is made in the memory of this input
+  std::vector<ValueId> dropped;  // nobody reads them after this call
+};
+struct CallList {
+  std::vector<ListedCall> calls;
+  std::vector<ValueId> unused;  // handed in and read by no call
+};
+
+// What a backward is given and gives beside the stash: a gradient for each output and input that has one;
+// the others are invalid.
+struct LayerLists {
+  std::vector<Value> values;
+  std::vector<ValueId> inputs, parameters, states, outputs;
+  std::vector<ValueId> evaluation_outputs;
+  std::vector<ValueId> output_gradients, input_gradients;
+  std::vector<ValueId> parameter_gradients;  // what calls add to; invalid of what is not trained
+  std::vector<ValueId> accumulators;         // what folds change: zero when a step begins
+  std::vector<ValueId> stash;                // kept from forward to backward
+  std::vector<ValueId> weight_stash;         // kept from the input part to the weight part
+
+  CallList forward;        // keeps the stash
+  CallList forward_alone;  // keeps nothing but the outputs: it will be recomputed
+  CallList evaluation;     // dropout is the identity
+  CallList backward;       // both parts, the weight gradients as soon as that frees memory
+  CallList input_gradient;
+  CallList weight_gradient;  // and what folds the micro-batch into accumulators
+  CallList commit;           // when a step is applied: from the accumulators into the states
+
+  const Value& value(ValueId id) const { return values[static_cast<size_t>(id.value)]; }
+  CallTypes TypesOf(const Call& call) const;
+};
+
+// INVALID_ARGUMENT naming the operation: a graph whose calls fit each other and that cannot be trained, as one in
+// which a gradient would have to go through an operation that has none.
+absl::StatusOr<LayerLists> TryDifferentiate(const LayerGraph& graph);
+// Of a graph that is known to be one that can.
+LayerLists Differentiate(const LayerGraph& graph);
+
+// Samples that a micro-batch must have in training.
+int64_t LeastSamples(const LayerLists& lists);
+
+// For people and for golden texts.
+std::string FormatLists(const LayerLists& lists);
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_NETWORK_LISTS_LISTS_H_

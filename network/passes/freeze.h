@@ -1,0 +1,22 @@
+// Freeze: the same network with some parameters that are not trained. They have no gradient and no optimizer, and
+// what only their gradients need is not computed: in front of the first layer that trains something there is no
+// backward at all.
+// Errors: INVALID_ARGUMENT with the pattern's path in the job, what it matches and the remedy.
+#ifndef STAGECOACH_NETWORK_PASSES_FREEZE_H_
+#define STAGECOACH_NETWORK_PASSES_FREEZE_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "network/network.h"
+
+namespace stagecoach {
+
+// `patterns`: of global parameter names (base/name_patterns.h). `path`: of their list in the job.
+absl::StatusOr<Network> Freeze(Network network, const std::vector<std::string>& patterns,
+                               const std::string& path);
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_NETWORK_PASSES_FREEZE_H_

@@ -1,0 +1,29 @@
+// Padded output: logits whose rows do not lie one right after the other. The matrix units of a card want each row to begin at
+// a multiple of 16 bytes, which 50257 bfloat16 numbers do not. Weights and what a checkpoint has stay as they are.
+// Ownership: pure functions.
+// Units:     columns are elements of the last extent.
+// Errors:    none; bytes beyond 64 bits come out as the largest number.
+#ifndef STAGECOACH_NETWORK_PASSES_PADDED_OUTPUT_H_
+#define STAGECOACH_NETWORK_PASSES_PADDED_OUTPUT_H_
+
+#include <cstdint>
+#include <optional>
+
+#include "base/dtype.h"
+#include "network/network.h"
+
+namespace stagecoach {
+
+// The value of the layer's lists that may have padded rows in training: what a plain linear makes for the loss alone, and
+// whose gradient only that linear's own gradients read. None: every reader would have to know of it.
+std::optional<ValueId> PaddableOutput(const Network& model, const NetworkLayer& layer);
+
+// From one row to the next where rows begin at whole 16 bytes.
+int64_t PaddedColumns(int64_t columns, DType dtype);
+
+// What the padding of these layers' output takes, of all micro-batches of a mini-batch.
+int64_t PaddingBytes(const Network& model, int first, int last, int64_t batch_size);
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_NETWORK_PASSES_PADDED_OUTPUT_H_

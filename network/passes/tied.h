@@ -1,0 +1,58 @@
+// Tied parameters: layers that use one parameter together, as a language model's embedding and head may (Press and
+// Wolf 2017, 1608.05859). The first layer that uses it owns it: its name, initial value and optimizer's state. Each of
+// the others has a gradient buffer of its own, also where one stage holds all of them, so that the sum over the users,
+// in the order of layers, has the same bits for every partition. Once a step the gradients go to the owner's stage and
+// the values come back (docs/ARCHITECTURE.md, "Tied parameters").
+// Ownership: plain values.
+// Errors:    INVALID_ARGUMENT with the path in the job, both types and the remedy.
+#ifndef STAGECOACH_NETWORK_PASSES_TIED_H_
+#define STAGECOACH_NETWORK_PASSES_TIED_H_
+
+#include <compare>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "network/network.h"
+
+namespace stagecoach {
+
+// Lets `parameter` use `owner`, both global names. `path`: of what asks for it, in the job.
+absl::Status TieParameter(const std::string& parameter, const std::string& owner,
+                          const std::string& path, Network* network);
+
+// A use of a parameter.
+struct ParameterUse {
+  int layer = 0;
+  int index = 0;  // in NetworkLayer::parameters
+  friend auto operator<=>(const ParameterUse&, const ParameterUse&) = default;
+};
+const ParameterSpec& SpecOf(const Network& network, const ParameterUse& use);
+// Of the value; its gradient is float32.
+const ValueType& TypeOf(const Network& network, const ParameterUse& use);
+
+struct TiedParameter {
+  ParameterUse owner;
+  std::vector<ParameterUse> users;  // behind it, ascending
+};
+// Ascending by owner, frozen ones too: they share their value and exchange nothing.
+std::vector<TiedParameter> TiedParameters(const Network& network);
+
+// What a cell, layers [first, last), exchanges for tied parameters that are trained; ascending.
+struct CellTies {
+  // Before a step: owners in front of it with a user in it or behind; owners in it or in front with a user behind.
+  std::vector<ParameterUse> received_values, sent_values;
+  // After a step: users behind it of an owner in it or in front; users in it or behind of an owner in front.
+  std::vector<ParameterUse> received_gradients, sent_gradients;
+  std::vector<TiedParameter> owned;  // whose owner is in it: what the gradients are added up for
+};
+// Elements of the layer's own parameters: a tied one counts at its owner.
+int64_t OwnElements(const NetworkLayer& layer);
+// Of messages with the values, and with the gradients, which are float32.
+int64_t ValueBytes(const Network& network, const std::vector<ParameterUse>& of);
+int64_t GradientBytes(const Network& network, const std::vector<ParameterUse>& of);
+CellTies TiesOfCell(const Network& network, int first, int last);
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_NETWORK_PASSES_TIED_H_

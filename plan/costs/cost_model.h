@@ -1,0 +1,80 @@
+// Cost model: c_i of the paper, by walking the lists of calls of each layer (network/lists/cost.h).
+// Units and shapes: FLOPs (a multiply-add is two) of one sequence; bytes, by the model's precision:
+//            activations have its element type, statistics are float32, parameters float32 and, in
+//            bfloat16, the copy that operations read; gradients and optimizer are float32.
+#ifndef STAGECOACH_PLAN_COSTS_COST_MODEL_H_
+#define STAGECOACH_PLAN_COSTS_COST_MODEL_H_
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "network/network.h"
+#include "network/passes/head_chunks.h"
+#include "plan/costs/card_memory.h"
+#include "plan/job/job_spec.h"
+#include "plan/schedules/schedule.h"
+
+namespace stagecoach {
+
+struct LayerCost {
+  int64_t parameters = 0;        // elements, tied ones at their owner
+  int64_t products = 0;          // forward FLOPs of matrix products, per sequence: what MFU counts
+  int64_t trained_products = 0;  // with the backward: three times that where all is trained
+  int64_t forward_flops = 0;     // per sequence; causal attention counts the half it computes
+  int64_t backward_flops = 0;    // per sequence, input and weight part together
+};
+
+// Seconds measured on a stage for one micro-batch, per layer; same order as the layers.
+struct LayerProfile {
+  double forward_seconds = 0;
+  double backward_seconds = 0;
+};
+
+std::vector<LayerCost> ModelCosts(const Network& model);
+
+// Model FLOPs of one trained token: 3 x forward, less where parameters are frozen; no recompute, causal attention,
+// matrix products only (what MFU counts).
+double ModelFlopsPerToken(const Network& model);
+
+// When a stage is at its fullest: so many instructions are done of its program and of its neighbours', and it may be within
+// the next one.
+struct StageMoment {
+  bool evaluation = false;  // of its programs; else of the training's
+  size_t position = 0, upstream = 0, downstream = 0;
+};
+
+// Memory of one stage at its peak, by kind, for layers [first, last).
+struct StageMemory {
+  int64_t parameters = 0;
+  int64_t gradients = 0;
+  int64_t optimizer = 0;
+  int64_t activations = 0;  // inputs kept, stashes, what is in flight inside a layer or in links
+  StageMoment fullest = {};
+  int64_t total() const;  // of sizes beyond 64 bits: the largest number
+};
+
+// What a stage holds at its peak: walks the program micro-batch by micro-batch and, inside a backward, layer by layer. To
+// each instruction it adds the most that the links may hold then, in either direction, as if neighbours and network were
+// as fast or slow as the programs of both let them be (plan/costs/link_memory.h): never more, and so much where it comes so. On
+// a card links have memory of the host; there the copies to and from it are counted as if each came as late as it may, and
+// the workspaces of plan/costs/card_memory.h.
+struct StageMemoryQuery {
+  int first_layer = 0, last_layer = 0;  // [first, last)
+  int64_t batch_size = 0;               // N
+  int64_t micro_batches = 0;            // M
+  OptimizerSpec optimizer;
+  bool average = false;                           // of the weights, beside them
+  int link_capacity = kLinkCapacity;              // messages in each direction
+  std::optional<CardProfile> card;                // of a stage on one
+  HeadChunkLimits head_chunks = kCardHeadChunks;  // on a card
+  std::span<const StageProgram> evaluation;       // of all stages; empty: there is none
+};
+// programs: of a training step, of all stages; empty: evaluations alone count.
+StageMemory ForecastStageMemory(const Network& model, std::span<const StageProgram> programs,
+                                int stage, const StageMemoryQuery& query);
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_PLAN_COSTS_COST_MODEL_H_

@@ -1,0 +1,197 @@
+#include "plan/costs/host_memory.h"
+
+#include <algorithm>
+#include <limits>
+#include <variant>
+
+#include "operations/convolution.h"
+#include "operations/winograd.h"
+#include "plan/costs/saturate.h"
+
+namespace stagecoach {
+namespace {
+
+constexpr int64_t kFloat = 4;
+constexpr int64_t kScratchBytes = int64_t{1} << 20;  // of a thread at work
+constexpr int64_t kBesideColumnsBytes = 64 << 10;    // the product's own, sums of a bias
+constexpr int64_t kLanes = 16;  // channels that the library packs beside each other, at most
+
+int64_t WholeLanes(int64_t channels) { return (channels + kLanes - 1) / kLanes * kLanes; }
+
+bool MakesPlaces(const Call& call) { return call.operation == "convolution"; }
+bool MakesImage(const Call& call) {
+  return call.operation == "convolution_input_gradient" ||
+         call.operation == "transposed_convolution";
+}
+
+int64_t GroupsOf(const Call& call) {
+  const AttributeValue* const groups = call.attributes.Find("groups");
+  return groups == nullptr ? 1 : std::get<int64_t>(*groups);
+}
+
+ConvolutionSteps StepsOf(const Call& call) {
+  if (MakesPlaces(call)) return FromAttributes<ConvolutionAttributes>(call.attributes)->steps;
+  return FromAttributes<ConvolutionInputGradientAttributes>(call.attributes)->steps;
+}
+
+// Of a weight [out, height, width, in of a group]. Channels that are made come in whole lanes, and those that are read
+// where they fill one; with groups only a single channel each is packed beside others.
+int64_t PackedBytes(const Call& call, const Shape& weight) {
+  const int64_t groups = GroupsOf(call), taps = weight[1] * weight[2] * kFloat;
+  const int64_t out = weight[0] / std::max<int64_t>(groups, 1), in = weight[3];
+  if (groups > 1 && out == 1 && in == 1) return SaturatingMultiply(taps, WholeLanes(groups));
+  if (groups > 1) return SaturatingMultiply(taps, SaturatingMultiply(weight[0], in));
+  const auto read = [](int64_t channels) {
+    return channels < kLanes ? channels : WholeLanes(channels);
+  };
+  const int64_t channels = MakesPlaces(call) ? SaturatingMultiply(WholeLanes(out), read(in))
+                                             : SaturatingMultiply(read(out), WholeLanes(in));
+  return SaturatingMultiply(taps, channels);
+}
+
+// What is kept of each weight: one packing for forwards, one for gradients of inputs.
+int64_t PackedBytes(const LayerLists& lists, const CallList& list) {
+  int64_t bytes = 0;
+  for (const ListedCall& listed : list.calls) {
+    if (!MakesPlaces(listed.call) && !MakesImage(listed.call)) continue;
+    const Shape& weight = lists.value(listed.call.inputs[1]).type.shape;
+    bytes = SaturatingAdd(bytes, PackedBytes(listed.call, weight));
+  }
+  return bytes;
+}
+
+// What the back end holds until a cell ends: a piece for the shares of a weight's gradient and a room for a thread, each as
+// large as the call that wants most of it, which need not be the same one.
+struct Workspace {
+  int64_t shares = 0, room = 0;
+};
+
+ConvolutionExtents ExtentsOf(const LayerLists& lists, const Call& call) {
+  const Shape& weight = lists.value(call.inputs[1]).type.shape;
+  const Shape& x = lists.value(call.inputs[0]).type.shape;
+  const Shape& y = lists.value(call.outputs[0]).type.shape;
+  const bool makes_places = MakesPlaces(call);
+  const Shape &image = makes_places ? x : y, &places = makes_places ? y : x;
+  return {.image = {image[0], image[1]},
+          .window = {weight[1], weight[2]},
+          .places = {places[0], places[1]},
+          .in = image[2],
+          .out = places[2]};
+}
+
+int64_t OperandBytes(const ConvolutionExtents& e) {
+  const int64_t places = e.places.height * e.places.width;
+  return kFloat * (e.image.height * e.image.width * e.in + places * e.out);
+}
+
+// A call by Winograd's filtering: its tiles, and in bfloat16 its operands widened.
+int64_t WinogradBytes(const ConvolutionExtents& e, int64_t samples, bool widens) {
+  const int64_t images = WinogradImages(samples, e.places.height * e.places.width);
+  const int64_t room = WinogradRoomBytes(e, images);
+  if (!widens) return room;
+  return SaturatingAdd(room, SaturatingMultiply(images, OperandBytes(e)));
+}
+
+// A thread's room for a product of columns, which a convolution is where the library has no kernel of its own for it: rows of
+// places, 128 at most or one row, with all that they read.
+int64_t ColumnBytes(const Shape& weight, const Shape& places) {
+  constexpr int64_t kPlaces = 128;
+  const int64_t block = std::min(places[0] * places[1], std::max(kPlaces, places[1]));
+  return SaturatingAdd(kBesideColumnsBytes,
+                       SaturatingMultiply(kFloat * block, weight[1] * weight[2] * weight[3]));
+}
+
+// Shares are packed weights, and so is the sum that a share of several calls has beside. In bfloat16 operands are widened as
+// they are read, and beside a packing that is not kept there is the weight in floats.
+void Raise(const LayerLists& lists, const Call& call, int64_t samples, bool widens,
+           Workspace* most) {
+  const Shape& shape = lists.value(call.inputs[1]).type.shape;
+  const Shape& made = lists.value(call.outputs[0]).type.shape;
+  const ConvolutionExtents extents = ExtentsOf(lists, call);
+  int64_t weight = PackedBytes(call, shape);
+  int64_t room = std::max(
+      kScratchBytes,
+      ColumnBytes(shape, MakesPlaces(call) ? made : lists.value(call.inputs[0]).type.shape));
+  if (SuitsWinograd(StepsOf(call), extents)) {
+    weight = 9 * kFloat * WholeLanes(extents.in) * WholeLanes(extents.out);
+    room = SaturatingAdd(WinogradBytes(extents, samples, widens), weight);
+  } else if (widens) {
+    const int64_t operands =
+        std::min(kMostWidenedBytes, SaturatingMultiply(samples, OperandBytes(extents)));
+    room = SaturatingAdd(room + operands, weight);
+  }
+  most->room = std::max(most->room, room);
+  int64_t shares = SaturatingMultiply(weight, SharesOfSamples(samples, made[0] * made[1]));
+  if (widens) shares = std::max(shares, SaturatingAdd(weight, shape.elements() * kFloat));
+  most->shares = std::max(most->shares, shares);
+}
+
+}  // namespace
+
+int64_t HostWorkspaceBytes(const Network& model, int first, int last, int64_t samples) {
+  Workspace most;
+  for (int layer = first; layer < last; ++layer) {
+    const LayerLists& lists = *model.layers[static_cast<size_t>(layer)].lists;
+    for (const ListedCall& listed : lists.forward.calls) {
+      if (!MakesPlaces(listed.call) && !MakesImage(listed.call)) continue;
+      Raise(lists, listed.call, samples, model.precision == Precision::kBfloat16, &most);
+    }
+  }
+  return SaturatingAdd(most.shares, most.room);
+}
+
+int64_t PackedWeightBytes(const Network& model, int first, int last) {
+  int64_t bytes = 0;
+  for (int layer = first; layer < last; ++layer) {
+    const LayerLists& lists = *model.layers[static_cast<size_t>(layer)].lists;
+    bytes = SaturatingAdd(bytes, PackedBytes(lists, lists.forward));
+    bytes = SaturatingAdd(bytes, PackedBytes(lists, lists.backward));
+  }
+  return bytes;
+}
+
+HostForecast ForecastOnHost(const JobSpec& spec, const Network& model,
+                            std::span<const StageProgram> programs,
+                            std::span<const StageProgram> evaluation, int stage, int first,
+                            int last, int64_t limit) {
+  const TrainingSpec& training = spec.training;
+  HostForecast forecast{.memory = ForecastStageMemory(model, programs, stage,
+                                                      {.first_layer = first,
+                                                       .last_layer = last,
+                                                       .batch_size = training.batch_size,
+                                                       .micro_batches = training.micro_batches,
+                                                       .optimizer = training.optimizer,
+                                                       .average = training.average.decay > 0,
+                                                       .evaluation = evaluation})};
+  int64_t& activations = forecast.memory.activations;
+  const int64_t samples = MicroBatchSize(training.batch_size, training.micro_batches, 0);
+  activations = SaturatingAdd(activations, HostWorkspaceBytes(model, first, last, samples));
+  const int64_t needed = forecast.memory.total(), packed = PackedWeightBytes(model, first, last);
+  const int64_t with_packed = SaturatingAdd(SaturatingAdd(needed, needed / 20), packed);
+  forecast.spare.packed_weights = limit <= 0 || with_packed <= limit;
+  if (forecast.spare.packed_weights) activations = SaturatingAdd(activations, packed);
+  forecast.spare.rooms =
+      limit <= 0 ? std::numeric_limits<int64_t>::max() : std::max<int64_t>(0, limit - with_packed);
+  return forecast;
+}
+
+SpareMemory SpareOfProfile(const JobSpec& spec, const Network& model, int64_t limit) {
+  if (limit <= 0) return {true, std::numeric_limits<int64_t>::max()};
+  const int64_t samples = MicroBatchSize(spec.training.batch_size, spec.training.micro_batches, 0);
+  const Schedule schedule = MakeSchedule({.kind = "gpipe", .stages = 1, .micro_batches = 1});
+  const int layers = static_cast<int>(model.layers.size());
+  int64_t most = 0, packed = 0;
+  for (int layer = 0; layer < layers; ++layer) {
+    const StageMemory one = ForecastStageMemory(
+        model, schedule.programs, 0,
+        {.first_layer = layer, .last_layer = layer + 1, .batch_size = samples, .micro_batches = 1});
+    most = std::max(most, one.total());
+    packed = std::max(packed, PackedWeightBytes(model, layer, layer + 1));
+  }
+  const int64_t needed = SaturatingAdd(most, HostWorkspaceBytes(model, 0, layers, samples));
+  const int64_t left = std::max<int64_t>(0, limit - std::min(limit, needed)) / 2;
+  const bool keeps = packed <= left;
+  return {keeps, keeps ? left - packed : left};
+}
+
+}  // namespace stagecoach

@@ -1,0 +1,71 @@
+#include "plan/costs/link_memory.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "base/check.h"
+#include "plan/costs/saturate.h"
+#include "plan/schedules/pipeline_walk.h"
+
+namespace stagecoach {
+namespace {
+
+// What a program has done at a boundary when it stands somewhere.
+struct Done {
+  size_t sent = 0, received = 0;  // messages
+  size_t position = 0;            // the first with these numbers
+};
+
+// The beginning, and then one for each message.
+std::vector<Done> DoneAt(int boundary, const StageProgram& program) {
+  std::vector<Done> all(1);
+  for (size_t i = 0; i < program.instructions.size(); ++i) {
+    const std::optional<LinkEnd> end = LinkEndOf(program.instructions[i].op, program.stage.value);
+    if (!end.has_value() || end->boundary != boundary) continue;
+    Done next = all.back();
+    ++(end->sends ? next.sent : next.received);
+    next.position = i + 1;
+    all.push_back(next);
+  }
+  return all;
+}
+
+int64_t BytesOf(const std::vector<LinkMessage>& messages, size_t first, size_t last,
+                size_t position) {
+  int64_t bytes = 0;
+  for (size_t i = first; i < last; ++i) bytes = SaturatingAdd(bytes, messages[i].At(position));
+  return bytes;
+}
+
+}  // namespace
+
+std::vector<LinkPeak> MostInLink(const StageProgram& stage, const StageProgram& neighbour,
+                                 const BoundaryMessages& messages, int capacity) {
+  const int boundary = std::min(stage.stage.value, neighbour.stage.value);
+  const std::vector<Done> ours = DoneAt(boundary, stage), theirs = DoneAt(boundary, neighbour);
+  CHECK_EQ(messages.sent.size(), ours.back().sent) << "messages sent";
+  CHECK_EQ(messages.received.size(), ours.back().received) << "messages received";
+  const size_t room = static_cast<size_t>(capacity);
+  std::vector<LinkPeak> peaks(stage.instructions.size() + 1);
+  size_t at = 0, first = 0;  // in `ours`, and the first of `theirs` that we have not waited beyond
+  for (size_t i = 0; i < peaks.size(); ++i) {
+    while (at + 1 < ours.size() && ours[at + 1].position <= i) ++at;
+    const Done& us = ours[at];
+    const auto behind = [&](const Done& them) {
+      return them.received + room < us.sent || them.sent < us.received;
+    };
+    const auto possible = [&](const Done& them) {
+      return them.received <= us.sent && them.sent <= us.received + room;
+    };
+    while (first < theirs.size() && behind(theirs[first])) ++first;
+    for (size_t k = first; k < theirs.size() && possible(theirs[k]); ++k) {
+      const Done& them = theirs[k];
+      const int64_t bytes = SaturatingAdd(BytesOf(messages.sent, them.received, us.sent, i),
+                                          BytesOf(messages.received, us.received, them.sent, i));
+      if (k == first || bytes > peaks[i].bytes) peaks[i] = {bytes, them.position};
+    }
+  }
+  return peaks;
+}
+
+}  // namespace stagecoach

@@ -1,0 +1,48 @@
+// Link memory: how much of a stage's memory the messages at one of its boundaries may take while its program stands at an
+// instruction, whoever is fast or slow.
+//   A message is in the link from the send that gave it away to the receive that takes it. All that time it may be in the
+//   memory of either stage, or of both: the sender keeps the tensors until the last byte is written, and the receiver has
+//   taken their places with the first byte that came. How many there are depends on where the neighbour stands. It can be
+//   wherever messages let it: it has received no more than was sent, has sent no more than there was room for, and has
+//   done what our stage has waited for. Programs end and never wait in a circle (ValidateSchedule), so each such place can
+//   be reached, with any of the other neighbour, and both boundaries may be at their fullest at once.
+// Units:     bytes; sizes beyond 64 bits come out as the largest number. Positions count from 0: so many instructions done.
+// See:       docs/ARCHITECTURE.md, "Memory".
+#ifndef STAGECOACH_PLAN_COSTS_LINK_MEMORY_H_
+#define STAGECOACH_PLAN_COSTS_LINK_MEMORY_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "plan/schedules/schedule.h"
+
+namespace stagecoach {
+
+// What a message takes of the stage's memory, beside what its program still holds of the same tensors.
+struct LinkMessage {
+  int64_t bytes = 0;
+  // From this position on it takes `bytes_then`: the program has let go of what the two shared.
+  size_t changes_at = std::numeric_limits<size_t>::max();
+  int64_t bytes_then = 0;
+  int64_t At(size_t position) const { return position < changes_at ? bytes : bytes_then; }
+};
+
+// In the order in which the stage's program sends and receives them.
+struct BoundaryMessages {
+  std::vector<LinkMessage> sent, received;
+};
+
+struct LinkPeak {
+  int64_t bytes = 0;
+  size_t neighbour = 0;  // its position when there is so much
+};
+
+// By position of the stage's program, its end among them. capacity: messages that a link takes in each direction.
+std::vector<LinkPeak> MostInLink(const StageProgram& stage, const StageProgram& neighbour,
+                                 const BoundaryMessages& messages, int capacity);
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_PLAN_COSTS_LINK_MEMORY_H_

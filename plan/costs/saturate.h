@@ -1,0 +1,23 @@
+// Arithmetic that stops at the largest number instead of wrapping around: forecasts of absurd job
+// specs must come out as "too much", not as something small.
+#ifndef STAGECOACH_PLAN_COSTS_SATURATE_H_
+#define STAGECOACH_PLAN_COSTS_SATURATE_H_
+
+#include <cstdint>
+#include <limits>
+
+namespace stagecoach {
+
+// For a, b >= 0.
+inline int64_t SaturatingMultiply(int64_t a, int64_t b) {
+  int64_t result = 0;
+  return __builtin_mul_overflow(a, b, &result) ? std::numeric_limits<int64_t>::max() : result;
+}
+inline int64_t SaturatingAdd(int64_t a, int64_t b) {
+  int64_t result = 0;
+  return __builtin_add_overflow(a, b, &result) ? std::numeric_limits<int64_t>::max() : result;
+}
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_PLAN_COSTS_SATURATE_H_

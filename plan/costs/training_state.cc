@@ -1,0 +1,48 @@
+#include "plan/costs/training_state.h"
+
+#include "plan/costs/saturate.h"
+#include "plan/job/optimizer_slots.h"
+
+namespace stagecoach {
+namespace {
+
+constexpr int64_t kElementBytes = 4;
+// Of a tensor in the header, with a name of 256 bytes and eight extents, each more than it can be.
+constexpr int64_t kEntryBytes = 2048;
+
+struct Sum {
+  int64_t elements = 0, tensors = 0;
+  void Add(const Shape& shape, int64_t times) {
+    elements = SaturatingAdd(elements, SaturatingMultiply(shape.elements(), times));
+    tensors += times;
+  }
+};
+
+Sum SumOf(const Network& network, const TrainingSpec& training, int first, int last) {
+  const auto slots = static_cast<int64_t>(TrainingSlots(training).size());
+  const bool averages = training.average.decay > 0;
+  Sum sum;
+  for (int layer = first; layer < last; ++layer) {
+    const NetworkLayer& one = network.layers[static_cast<size_t>(layer)];
+    for (const ParameterSpec& parameter : one.parameters) {
+      if (!parameter.tied()) sum.Add(parameter.shape, parameter.trained ? 1 + slots : 1);
+    }
+    for (const StateSpec& state : one.states) sum.Add(state.shape, averages ? 2 : 1);
+  }
+  return sum;
+}
+
+}  // namespace
+
+int64_t TrainingStateBytes(const Network& network, const TrainingSpec& training, int first,
+                           int last) {
+  return SaturatingMultiply(SumOf(network, training, first, last).elements, kElementBytes);
+}
+
+int64_t MostShardBytes(const Network& network, const TrainingSpec& training, int first, int last) {
+  const Sum sum = SumOf(network, training, first, last);
+  return SaturatingAdd(SaturatingMultiply(sum.elements, kElementBytes),
+                       SaturatingMultiply(sum.tensors + 1, kEntryBytes));
+}
+
+}  // namespace stagecoach

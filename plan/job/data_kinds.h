@@ -1,0 +1,77 @@
+// DataKinds: the sources of data that a job can name, as far as one can know them without the data: their fields, what
+// they give of a sample, which files they read. The stages' readers are in stage/data, one file a kind, found by
+// the same list (plan/job/data_kind_list.h).
+// Ownership: the list owns nothing; kinds live as long as the process.
+// Threads:   any.
+// Units and shapes: types are of one sample.
+// Errors:    INVALID_ARGUMENT naming field, value and remedy.
+#ifndef STAGECOACH_PLAN_JOB_DATA_KINDS_H_
+#define STAGECOACH_PLAN_JOB_DATA_KINDS_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "network/network.h"
+#include "plan/job/job_spec.h"
+#include "plan/job/kind_list.h"
+#include "plan/job/picture_fields.h"
+
+namespace stagecoach {
+
+// An input of a network that a source gives: ids, or numbers.
+struct DataInput {
+  std::string name;  // "tokens"
+  bool ids = false;
+  std::vector<std::string> extents;  // of a sample, in words: "height", "width", "channels"
+};
+
+struct DataFile {
+  std::string field;    // within the kind: "path"
+  std::string path;     // not empty
+  bool folder = false;  // with the files in it
+};
+
+// Bytes from a file's beginning that CheckFile wants, or all there are, so that everybody judges alike.
+inline constexpr size_t kDataHeadBytes = 64 << 10;
+
+class DataKind : public FieldKind {
+ public:
+  virtual std::vector<DataInput> Inputs() const = 0;
+  // Its fields that are paths of files, which the stages read.
+  virtual std::vector<std::string> FileFields() const = 0;
+  // Those that are paths of folders.
+  virtual std::vector<std::string> FolderFields() const { return {}; }
+  // The file field that says what each sample weighs; empty: there is none.
+  virtual std::string WeightsField() const { return ""; }
+  // What becomes of a picture before a network reads it; nothing: it gives no pictures.
+  virtual std::optional<PictureFields> Pictures(const DataSpec&) const { return std::nullopt; }
+  // What names, kinds and numbers of extents of the network's inputs do not tell (CheckDataInputs).
+  virtual absl::Status CheckInputs(const DataSpec& data, const Network& network) const = 0;
+  // What can be said about one of the files, and not of a folder, by its first bytes and its size; `network` takes the source's inputs.
+  virtual absl::Status CheckFile(const JobSpec& spec, const Network& network, const DataFile& file,
+                                 std::string_view head, int64_t bytes) const = 0;
+};
+
+const KindList<DataKind>& DataKinds();
+
+// The files and folders that the job names, each in the order of the fields; nothing of them is checked.
+std::vector<DataFile> DataFiles(const DataSpec& data);
+// "data.text.path" of a text's file.
+std::string DataFieldPath(const DataSpec& data, const DataFile& file);
+// "data.idx.images = "a", data.idx.labels = "b"": of errors about the data as a whole.
+std::string DataFilesText(const DataSpec& data);
+
+// "data.idx.weights", if the job gives it; else empty. Nothing is checked.
+std::string SampleWeightsPath(const DataSpec& data);
+
+// Name and fields of the data, and whether the network's inputs are what it gives: "data.text: gives tokens and
+// targets; the network reads "images": give data that has it, as data.idx".
+absl::Status ValidateData(const DataSpec& data, const Network& network);
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_PLAN_JOB_DATA_KINDS_H_

@@ -1,0 +1,40 @@
+// HeldOut: the first held-out pictures and what the network said of them, for people to look at. Stages tell it beside
+// their reports, where a network gives one class for an image; who keeps it and passes it on does not look into it.
+// Nothing that is trained depends on it.
+// Ownership: plain values; pictures are shared, for they are the largest of them.
+// Units:     samples count among the held-out ones, from 0.
+#ifndef STAGECOACH_PLAN_JOB_HELD_OUT_H_
+#define STAGECOACH_PLAN_JOB_HELD_OUT_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "network/network.h"
+
+namespace stagecoach {
+
+inline constexpr int64_t kShownPictures = 24;
+// Pixels; so all of them together have less than 304 KiB, however badly they pack.
+inline constexpr int64_t kShownSide = 64;
+
+// PNG files of the samples from 0 on; an empty one: of a picture that cannot be read.
+using ShownPictures = std::shared_ptr<const std::vector<std::string>>;
+
+struct ShownAnswer {
+  int32_t label = 0, answer = 0;  // the right class, and the likeliest one
+  double probability = 0;         // of the latter; NaN where the network's numbers are not finite
+};
+
+struct ShownAnswers {
+  uint64_t step = 0;                 // done when the network was asked
+  std::vector<ShownAnswer> answers;  // of the samples from 0 on
+};
+
+// Does it give one class for an image?
+bool AnswersForImages(const Network& network);
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_PLAN_JOB_HELD_OUT_H_

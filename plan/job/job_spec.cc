@@ -1,0 +1,40 @@
+#include "plan/job/job_spec.h"
+
+#include <string>
+#include <utility>
+
+#include "base/check.h"
+#include "base/status.h"
+#include "network/network_kinds.h"
+#include "network/objective_kind.h"
+#include "network/passes/freeze.h"
+#include "plan/job/data_kinds.h"
+
+namespace stagecoach {
+
+absl::StatusOr<Network> ExpandJob(const JobSpec& spec) {
+  ASSIGN_OR_RETURN(Network network, ExpandModel(spec.model, spec.precision));
+  if (const std::string weights = SampleWeightsPath(spec.data); !weights.empty()) {
+    ASSIGN_OR_RETURN(network, WithSampleWeights(std::move(network), weights));
+  }
+  return Freeze(std::move(network), spec.training.freeze, "training.freeze");
+}
+
+int64_t MicroBatchSize(int64_t batch_size, int64_t micro_batches, int64_t i) {
+  CHECK(micro_batches >= 1 && i >= 0 && i < micro_batches) << i << " of " << micro_batches;
+  return batch_size / micro_batches + (i < batch_size % micro_batches ? 1 : 0);
+}
+
+const char* RematerializationName(Rematerialization mode) {
+  switch (mode) {
+    case Rematerialization::kAlways:
+      return "always";
+    case Rematerialization::kExceptFirst:
+      return "except_first";
+    case Rematerialization::kNever:
+      return "never";
+  }
+  return "unknown";
+}
+
+}  // namespace stagecoach

@@ -1,0 +1,180 @@
+// JobSpec: what a user asks for, in plain values. The wire form is stagecoach.v1.JobSpec; services
+// converts. Nothing here knows of files, tensors or the network.
+// Units and shapes: counts; N = batch_size in sequences, M = micro_batches, K = stages.
+// Errors: ValidateJobSpec is the one validator for the client, the API and recovery;
+//         INVALID_ARGUMENT names the field path, the value and the remedy.
+#ifndef STAGECOACH_PLAN_JOB_JOB_SPEC_H_
+#define STAGECOACH_PLAN_JOB_JOB_SPEC_H_
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "base/precision.h"
+#include "network/model_spec.h"
+#include "network/network.h"
+
+namespace stagecoach {
+
+// Which data set, of plan/job/data_kinds.h: `spec.data = TextData{.path = "input.txt"}`.
+struct DataSpec : KindSpec {
+  using KindSpec::KindSpec;
+  DataSpec() = default;  // none
+  explicit DataSpec(KindSpec spec) : KindSpec(std::move(spec)) {}
+};
+
+// Of plan/job/optimizer_kinds.h.
+struct OptimizerSpec : KindSpec {
+  using KindSpec::KindSpec;
+  OptimizerSpec();  // adamw with its defaults
+  explicit OptimizerSpec(KindSpec spec) : KindSpec(std::move(spec)) {}
+};
+
+// Of plan/job/learning_rate_kinds.h.
+struct LearningRateSpec : KindSpec {
+  using KindSpec::KindSpec;
+  LearningRateSpec();  // constant, 1e-3
+  explicit LearningRateSpec(KindSpec spec) : KindSpec(std::move(spec)) {}
+};
+
+// When a job ends before its steps are done: with an evaluation that reaches all that is given.
+struct UntilSpec {
+  double loss = 0;                               // at most; 0: not given
+  double accuracy = 0, top_5 = 0, mean_iou = 0;  // at least; 0: not given
+  std::array<std::pair<const char*, double>, 3> shares() const {
+    return {{{"accuracy", accuracy}, {"top_5", top_5}, {"mean_iou", mean_iou}}};
+  }
+  bool given() const { return loss > 0 || accuracy > 0 || top_5 > 0 || mean_iou > 0; }
+  friend bool operator==(const UntilSpec&, const UntilSpec&) = default;
+};
+
+// A moving average of the weights beside them: average += (1 - decay) * (weights - average) after each update.
+struct AverageSpec {
+  double decay = 0;     // 0: none is kept
+  bool warmup = false;  // the decay of update t, from 1, is at most (1 + t) / (10 + t)
+  friend bool operator==(const AverageSpec&, const AverageSpec&) = default;
+};
+
+struct TrainingSpec {
+  int64_t steps = 0;
+  double epochs = 0;  // in the place of steps (plan/job/epochs.h); 0: not given
+  int64_t batch_size = 0;
+  int64_t micro_batches = 0;
+  OptimizerSpec optimizer;
+  LearningRateSpec learning_rate;
+  double gradient_clip_norm = 0.0;   // 0: no clipping
+  int64_t max_nonfinite_steps = 10;  // consecutive skipped steps before the job fails
+  std::vector<std::string>
+      freeze;  // patterns of parameters that are not trained (network/passes/freeze.h)
+  UntilSpec until;
+  AverageSpec average;
+  friend bool operator==(const TrainingSpec&, const TrainingSpec&) = default;
+};
+
+enum class Rematerialization { kAlways, kExceptFirst, kNever };
+
+struct PartitionSpec {
+  enum class Kind { kAuto, kUniform, kCuts };
+  Kind kind = Kind::kAuto;
+  std::vector<int64_t> cuts;  // kCuts: first layer of stages 1, 2, ...; strictly ascending
+  friend bool operator==(const PartitionSpec&, const PartitionSpec&) = default;
+};
+
+struct PipelineSpec {
+  int64_t stages = 0;              // 0 = auto: those that are free when the job is placed
+  int64_t min_stages = 0;          // fewest to run on, for auto and after a loss; 0 is 1
+  std::string schedule = "gpipe";  // of plan/schedules/schedule_kinds.h
+  Rematerialization rematerialization = Rematerialization::kAlways;
+  PartitionSpec partition;
+  // What to do when stages are missing for longer than replacement_timeout_seconds: fail (false) or
+  // re-partition over those that are left (true), min_stages at least.
+  bool continue_with_fewer_stages = false;
+  double replacement_timeout_seconds = 60;  // how long to wait for stages; then fail or shrink
+  // Stages may have different fingerprints. They are placed in the order of their names, and a
+  // recovery must find the same sequence of fingerprints: the bits depend on it.
+  bool mixed_devices = false;
+  friend bool operator==(const PipelineSpec&, const PipelineSpec&) = default;
+};
+
+struct CheckpointSpec {
+  int64_t every_steps = 0;  // 0: only at the end
+  int64_t keep = 3;
+  double every_epochs = 0;  // in the place of every_steps; 0: not given
+  friend bool operator==(const CheckpointSpec&, const CheckpointSpec&) = default;
+};
+
+// Copies of the training state in the memory of the stages and of their neighbours, for recoveries that read no disk.
+struct SnapshotSpec {
+  int64_t every_steps = 0;  // 0: 3 s of training, or so many more that they take 3.5 % of the time at most
+  bool never = false;
+  friend bool operator==(const SnapshotSpec&, const SnapshotSpec&) = default;
+};
+
+struct EvaluationSpec {
+  int64_t every_steps = 0;  // 0: never
+  int64_t batches = 0;      // mini-batches of the held-out split, at most all of them
+  double every_epochs = 0;  // in the place of every_steps; 0: not given
+  bool given() const { return every_steps > 0 || every_epochs > 0; }
+  friend bool operator==(const EvaluationSpec&, const EvaluationSpec&) = default;
+};
+
+// Weights that a job begins with, in the place of those that its seed gives.
+struct InitializeSpec {
+  std::string from;  // a safetensors file, or a folder of exported weights; empty: none
+  std::string names = "stagecoach";  // of its tensors: a table of network/names/weight_names.h
+  // Patterns (base/name_patterns.h) of names, ours or the file's: these begin as without the file, and what the file
+  // alone has is left out.
+  std::vector<std::string> except;
+  bool given() const { return !from.empty(); }
+  friend bool operator==(const InitializeSpec&, const InitializeSpec&) = default;
+};
+
+struct JobSpec {
+  std::string name;  // [a-z0-9-]{1,63}
+  uint64_t seed = 0;
+  Precision precision = Precision::kFloat32;
+  ModelSpec model;
+  DataSpec data;
+  TrainingSpec training;
+  PipelineSpec pipeline;
+  CheckpointSpec checkpoint;
+  SnapshotSpec snapshot;
+  EvaluationSpec evaluation;
+  InitializeSpec initialize;
+  // Resume: start from the newest (or the named) checkpoint of another job in the same store.
+  std::string resume_job;               // empty: fresh weights
+  int64_t resume_step = -1;             // -1: newest
+  bool resume_fresh_optimizer = false;  // of the checkpoint, the weights only
+  friend bool operator==(const JobSpec&, const JobSpec&) = default;
+};
+
+// The step is a 32-bit word of the random numbers.
+inline constexpr int64_t kMaxSteps = 1'000'000'000;
+// Epochs where they are given.
+inline constexpr double kMinEpochs = 1e-6, kMaxEpochs = 1e6;
+
+absl::Status ValidateJobSpec(const JobSpec& spec);
+// The same of a job whose network is there already; the spec's own model is not looked at.
+absl::Status ValidateJob(const JobSpec& spec, const Network& network);
+// The network as the job trains it. Errors: INVALID_ARGUMENT with the field's path.
+absl::StatusOr<Network> ExpandJob(const JobSpec& spec);
+
+// Micro-batches on all stages together, K * M. A plan's time and memory grow with them: so many
+// take about half a second and 300 MB, the limits of K and M alone would allow 256 times as many. ValidateJobSpec
+// asks if the spec says how many stages, MakePlan whatever it says.
+inline constexpr int64_t kMostPlanned = int64_t{1} << 18;
+absl::Status CheckPlanSize(const JobSpec& spec, int64_t stages);
+
+// Size of micro-batch i of M for a mini-batch of N: N / M, one more for the first N mod M.
+int64_t MicroBatchSize(int64_t batch_size, int64_t micro_batches, int64_t i);
+
+const char* RematerializationName(Rematerialization mode);  // "always", "except_first", "never"
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_PLAN_JOB_JOB_SPEC_H_

@@ -1,0 +1,187 @@
+// An interpreter of schedules on symbols, for tests: it executes the programs of all stages with
+// strings for tensors and untagged FIFO links, and returns every sum that the step would make. It
+// shares nothing with the validator, so each can be held against the other.
+#ifndef STAGECOACH_PLAN_SCHEDULES_INTERPRETER_TESTING_H_
+#define STAGECOACH_PLAN_SCHEDULES_INTERPRETER_TESTING_H_
+
+#include <deque>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "plan/schedules/schedule.h"
+
+namespace stagecoach {
+
+// What a step adds up.
+struct Sums {
+  std::vector<std::vector<std::string>> gradients;  // by stage: what is added, in order
+  std::vector<std::string> losses;
+  friend bool operator==(const Sums&, const Sums&) = default;
+};
+
+class Interpreter {
+ public:
+  Interpreter(const Schedule& schedule, size_t link_capacity)
+      : schedule_(schedule),
+        capacity_(link_capacity),
+        down_(schedule.programs.size()),
+        up_(schedule.programs.size()),
+        slots_(schedule.programs.size()) {
+    sums_.gradients.resize(schedule.programs.size());
+  }
+
+  // Nothing: an instruction found no operand, a wait never ended, or something was left over.
+  std::optional<Sums> Run() {
+    std::vector<size_t> next(slots_.size(), 0);
+    bool progress = true;
+    while (progress && !failed_) {
+      progress = false;
+      for (size_t stage = 0; stage < next.size(); ++stage) {
+        const auto& instructions = schedule_.programs[stage].instructions;
+        while (!failed_ && next[stage] < instructions.size() &&
+               Execute(stage, instructions[next[stage]])) {
+          ++next[stage];
+          progress = true;
+        }
+      }
+    }
+    for (size_t stage = 0; stage < next.size(); ++stage) {
+      if (next[stage] < schedule_.programs[stage].instructions.size()) failed_ = true;
+      for (const auto& [m, slot] : slots_[stage]) {
+        if (slot.output || slot.gradient || slot.stash || slot.input_gradient) failed_ = true;
+      }
+      if (!down_[stage].empty() || !up_[stage].empty()) failed_ = true;
+    }
+    if (failed_) return std::nullopt;
+    return sums_;
+  }
+
+ private:
+  using Symbol = std::optional<std::string>;
+  struct Slot {
+    Symbol input, boundary, stash, output, logits, target, gradient, input_gradient, weight_part;
+  };
+
+  std::string Take(Symbol* symbol) {
+    if (!symbol->has_value()) {
+      failed_ = true;
+      return "";
+    }
+    std::string value = **symbol;
+    symbol->reset();
+    return value;
+  }
+  static bool Push(std::deque<std::string>* link, std::string value) {
+    link->push_back(std::move(value));
+    return true;
+  }
+
+  bool Execute(size_t stage, const Instruction& instruction) {
+    const int m = instruction.micro_batch.value;
+    const bool last = stage + 1 == slots_.size();
+    Slot& slot = slots_[stage][m];
+    switch (instruction.op) {
+      case Op::kLoadInput:
+        slot.input = absl::StrCat("in", m);
+        return true;
+      case Op::kReceiveActivation:
+        if (stage == 0) return Fail();
+        return Receive(&down_[stage - 1], &slot.input);
+      case Op::kForward: {
+        const std::string x = Take(&slot.input);
+        const std::string y = absl::StrCat("f(", x, ")");
+        if (!last) slot.output = y;
+        if (!schedule_.options.HasBackward(static_cast<int>(stage))) {
+          if (last) slot.logits = y;
+          return true;
+        }
+        if (!KeepsStash(schedule_.programs[stage], instruction.micro_batch)) {
+          slot.boundary = x;
+          return true;
+        }
+        slot.stash = x;
+        if (last) slot.logits = y;
+        return true;
+      }
+      case Op::kRecompute: {
+        const std::string x = Take(&slot.boundary);
+        slot.stash = x;
+        if (last) slot.logits = absl::StrCat("f(", x, ")");
+        return true;
+      }
+      case Op::kSendActivation:
+        if (last) return Fail();
+        if (down_[stage].size() == capacity_) return false;
+        return Push(&down_[stage], Take(&slot.output));
+      case Op::kLoadTarget:
+        slot.target = absl::StrCat("t", m);
+        return true;
+      case Op::kLoss: {
+        const std::string logits = Take(&slot.logits);
+        const std::string pair = absl::StrCat("(", logits, ",", Take(&slot.target), ")");
+        sums_.losses.push_back("l" + pair);
+        if (!schedule_.options.forward_only) slot.gradient = "dl" + pair;
+        return true;
+      }
+      case Op::kReceiveGradient:
+        if (last) return Fail();
+        return Receive(&up_[stage + 1], &slot.gradient);
+      case Op::kBackward:
+      case Op::kBackwardInput: {
+        const std::string x = Take(&slot.stash);
+        const std::string pair = absl::StrCat("(", x, ",", Take(&slot.gradient), ")");
+        if (schedule_.options.SendsGradient(static_cast<int>(stage)))
+          slot.input_gradient = "dx" + pair;
+        slot.weight_part = "dw" + pair;
+        if (instruction.op == Op::kBackward)
+          sums_.gradients[stage].push_back(Take(&slot.weight_part));
+        return true;
+      }
+      case Op::kBackwardWeight:
+        sums_.gradients[stage].push_back(Take(&slot.weight_part));
+        return true;
+      case Op::kSendGradient:
+        if (stage == 0) return Fail();
+        if (up_[stage].size() == capacity_) return false;
+        return Push(&up_[stage], Take(&slot.input_gradient));
+      case Op::kReceiveTiedValues:
+        return Receive(&down_[stage - 1], &tied_);
+      case Op::kSendTiedValues:
+        return down_[stage].size() < capacity_ && Push(&down_[stage], "v");
+      case Op::kReceiveTiedGradients:
+        return Receive(&up_[stage + 1], &tied_);
+      case Op::kSendTiedGradients:
+        return up_[stage].size() < capacity_ && Push(&up_[stage], "c");
+      case Op::kAddTiedGradients:
+        sums_.gradients[stage].push_back("c");
+        return true;
+    }
+    return Fail();
+  }
+  bool Fail() {
+    failed_ = true;
+    return false;
+  }
+  bool Receive(std::deque<std::string>* link, Symbol* to) {
+    if (link->empty()) return false;
+    *to = link->front();
+    link->pop_front();
+    return true;
+  }
+
+  const Schedule& schedule_;
+  const size_t capacity_;
+  std::vector<std::deque<std::string>> down_, up_;  // by the sending stage
+  std::vector<std::map<int, Slot>> slots_;
+  Symbol tied_;  // that arrived last
+  Sums sums_;
+  bool failed_ = false;
+};
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_PLAN_SCHEDULES_INTERPRETER_TESTING_H_

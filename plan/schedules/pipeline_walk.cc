@@ -1,0 +1,113 @@
+#include "plan/schedules/pipeline_walk.h"
+
+#include "base/check.h"
+
+namespace stagecoach {
+namespace {
+
+struct LinkCount {
+  size_t sent = 0;
+  size_t received = 0;
+};
+
+class Walk {
+ public:
+  Walk(const std::vector<StageProgram>& programs, int link_capacity,
+       const std::function<void(const WalkStep&)>& visit)
+      : programs_(programs),
+        capacity_(static_cast<size_t>(link_capacity)),
+        visit_(visit),
+        links_(2 * programs.size()),
+        positions_(programs.size(), 0),
+        queued_(programs.size(), false) {}
+
+  std::vector<size_t> Run() {
+    for (int stage = static_cast<int>(programs_.size()); stage-- > 0;) Wake(stage);
+    while (!runnable_.empty()) {
+      const int stage = runnable_.back();
+      runnable_.pop_back();
+      queued_[stage] = false;
+      while (Step(stage)) {
+      }
+    }
+    return std::move(positions_);
+  }
+
+ private:
+  void Wake(int stage) {
+    if (queued_[stage]) return;
+    queued_[stage] = true;
+    runnable_.push_back(stage);
+  }
+
+  bool Step(int stage) {
+    const std::vector<Instruction>& instructions = programs_[stage].instructions;
+    const size_t position = positions_[stage];
+    if (position == instructions.size()) return false;
+    const std::optional<LinkEnd> end = LinkEndOf(instructions[position].op, stage);
+    size_t message = 0;
+    if (end.has_value()) {
+      CHECK(end->boundary >= 0 && end->boundary + 1 < static_cast<int>(programs_.size()))
+          << "stage " << stage << " has no neighbour for " << position;
+      LinkCount& link = links_[end->index()];
+      if (end->sends ? link.sent - link.received >= capacity_ : link.sent == link.received) {
+        return false;
+      }
+      message = end->sends ? link.sent++ : link.received++;
+      Wake(end->boundary == stage ? stage + 1 : end->boundary);
+    }
+    visit_({.stage = stage, .position = position, .message = message});
+    ++positions_[stage];
+    return true;
+  }
+
+  const std::vector<StageProgram>& programs_;
+  const size_t capacity_;
+  const std::function<void(const WalkStep&)>& visit_;
+  std::vector<LinkCount> links_;
+  std::vector<size_t> positions_;
+  std::vector<bool> queued_;
+  std::vector<int> runnable_;
+};
+
+}  // namespace
+
+std::optional<LinkEnd> LinkEndOf(Op op, int stage) {
+  switch (op) {
+    case Op::kSendActivation:
+      return LinkEnd{.sends = true, .activations = true, .boundary = stage};
+    case Op::kReceiveActivation:
+      return LinkEnd{.sends = false, .activations = true, .boundary = stage - 1};
+    case Op::kSendGradient:
+      return LinkEnd{.sends = true, .activations = false, .boundary = stage - 1};
+    case Op::kReceiveGradient:
+      return LinkEnd{.sends = false, .activations = false, .boundary = stage};
+    case Op::kSendTiedValues:
+      return LinkEnd{.sends = true, .activations = true, .boundary = stage, .tied = true};
+    case Op::kReceiveTiedValues:
+      return LinkEnd{.sends = false, .activations = true, .boundary = stage - 1, .tied = true};
+    case Op::kSendTiedGradients:
+      return LinkEnd{.sends = true, .activations = false, .boundary = stage - 1, .tied = true};
+    case Op::kReceiveTiedGradients:
+      return LinkEnd{.sends = false, .activations = false, .boundary = stage, .tied = true};
+    case Op::kAddTiedGradients:
+    case Op::kLoadInput:
+    case Op::kForward:
+    case Op::kLoadTarget:
+    case Op::kLoss:
+    case Op::kRecompute:
+    case Op::kBackward:
+    case Op::kBackwardInput:
+    case Op::kBackwardWeight:
+      return std::nullopt;
+  }
+  return std::nullopt;
+}
+
+std::vector<size_t> WalkPipeline(const std::vector<StageProgram>& programs, int link_capacity,
+                                 const std::function<void(const WalkStep&)>& visit) {
+  CHECK(link_capacity >= 1) << "link capacity " << link_capacity;
+  return Walk(programs, link_capacity, visit).Run();
+}
+
+}  // namespace stagecoach

@@ -1,0 +1,118 @@
+// Schedule: what every stage does in one step, in order; a value without pointers, tensors or time.
+// A pure generator makes it, ValidateSchedule accepts it, Simulate times it, FormatSchedule shows it.
+// The executor interprets it and knows no schedule by name.
+// Units and shapes: stages and micro-batches count from 0.
+// Errors: Validate and Parse return INVALID_ARGUMENT and quote the program with the bad place marked.
+// See: GPipe section 2.3, figure 2; docs/ARCHITECTURE.md, "Schedules".
+#ifndef STAGECOACH_PLAN_SCHEDULES_SCHEDULE_H_
+#define STAGECOACH_PLAN_SCHEDULES_SCHEDULE_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "base/ids.h"
+#include "plan/job/job_spec.h"
+
+namespace stagecoach {
+
+enum class Op : uint8_t {
+  kLoadInput,
+  kReceiveActivation,
+  kForward,
+  kSendActivation,
+  kLoadTarget,
+  kLoss,
+  kReceiveGradient,
+  kRecompute,
+  kBackward,
+  kBackwardInput,
+  kBackwardWeight,
+  kSendGradient,
+  // Of tied parameters (network/passes/tied.h), once a program: values come down before all else, gradients go up behind it,
+  // and their owner adds them to its own.
+  kReceiveTiedValues,
+  kSendTiedValues,
+  kReceiveTiedGradients,
+  kAddTiedGradients,
+  kSendTiedGradients
+};
+inline constexpr size_t kOps = static_cast<size_t>(Op::kSendTiedGradients) + 1;
+constexpr bool IsOfMicroBatch(Op op) { return op < Op::kReceiveTiedValues; }
+
+// Text: in0 <a0 F0 >a0 t0 L0 <g0 R0 B0 I0 W0 >g0 <v >v <c T >c, in the order of Op.
+struct Instruction {
+  Op op;
+  MicroBatchId micro_batch = MicroBatchId(0);  // 0 where it is of none
+  friend bool operator==(const Instruction&, const Instruction&) = default;
+};
+
+struct StageProgram {
+  StageId stage;
+  std::vector<Instruction> instructions;
+  friend bool operator==(const StageProgram&, const StageProgram&) = default;
+};
+
+struct ScheduleOptions {
+  std::string kind = "gpipe";  // of plan/schedules/schedule_kinds.h
+  Rematerialization rematerialization = Rematerialization::kAlways;
+  int stages = 1;             // K
+  int micro_batches = 1;      // M
+  bool forward_only = false;  // evaluation: in/receive, F, send; last stage: t, L
+  // Stages behind the first whose layers read the data source too; ascending. They load after they receive.
+  std::vector<int> loading = {};
+  // The first stage that trains anything: none in front of it has a backward, and nothing comes back to them.
+  int first_backward = 0;
+  // Of tied parameters that are trained: stages in front of whose end an owner stands and behind it a user, and stages
+  // with an owner; ascending.
+  std::vector<int> tied_cuts = {}, tied_owners = {};
+  bool Loads(int stage) const;
+  bool HasBackward(int stage) const { return !forward_only && stage >= first_backward; }
+  bool SendsGradient(int stage) const { return !forward_only && stage > first_backward; }
+  // What the stage does of Op::kReceiveTiedValues and those behind it.
+  bool HasTied(Op op, int stage) const;
+  friend bool operator==(const ScheduleOptions&, const ScheduleOptions&) = default;
+};
+
+struct Schedule {
+  ScheduleOptions options;
+  std::vector<StageProgram> programs;
+  friend bool operator==(const Schedule&, const Schedule&) = default;
+};
+
+// Messages that a link between stages takes in each direction before a send waits.
+inline constexpr int kLinkCapacity = 2;
+
+struct PipelineLimits {
+  int max_live_micro_batches = 1 << 20;  // stashes and boundary inputs alive in one stage
+  int link_capacity = kLinkCapacity;
+};
+
+// F ascending, then B ascending (the paper's figure draws them descending): every schedule then
+// accumulates gradients in the same order and gives the same bits. Recompute stands before the wait
+// for its gradient. A micro-batch whose backward follows its forward with no other forward or backward
+// between is never recomputed: its stash is the only one alive, so this costs no memory.
+Schedule MakeSchedule(const ScheduleOptions& options);
+
+// Every F and B once, sends match the neighbour's receives in order, F before B, stash present at B
+// (F of a kept micro-batch, or R), loss before the last stage's B, backwards ascending, live
+// micro-batches within the limit, and the whole runs to completion with links of the given capacity.
+absl::Status ValidateSchedule(const Schedule& schedule, const PipelineLimits& limits);
+
+// The program for when no value has changed since the last one: the other stages leave theirs out too.
+StageProgram WithoutTiedValues(StageProgram program);
+
+// True if the micro-batch's forward must keep its stash: it has a backward and no recompute.
+bool KeepsStash(const StageProgram& program, MicroBatchId micro_batch);
+// By micro-batch: does its forward compute nothing, as the last stage's does before a recompute?
+std::vector<bool> EmptyForwards(const Schedule& schedule, int stage);
+
+std::string FormatInstruction(const Instruction& instruction);
+// One line a stage: "stage 0: in0 F0 >a0 ...".
+std::string FormatSchedule(const Schedule& schedule);
+absl::StatusOr<std::vector<StageProgram>> ParsePrograms(const std::string& text);
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_PLAN_SCHEDULES_SCHEDULE_H_

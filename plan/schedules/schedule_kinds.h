@@ -1,0 +1,42 @@
+// ScheduleKinds: the schedules that a job can name, one file a schedule in plan/schedules. A kind says in which order a
+// stage's forwards and backwards come; receives, sends, losses and recomputes follow from it (plan/schedules/schedule.cc).
+// Ownership: the list owns nothing; kinds live as long as the process.
+// Threads:   any.
+#ifndef STAGECOACH_PLAN_SCHEDULES_SCHEDULE_KINDS_H_
+#define STAGECOACH_PLAN_SCHEDULES_SCHEDULE_KINDS_H_
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "plan/job/kind_list.h"
+#include "plan/schedules/schedule.h"
+
+namespace stagecoach {
+
+// A forward or a backward of a stage, or a part of a backward.
+struct StageWork {
+  Op op;  // kForward, kBackward, kBackwardInput, kBackwardWeight
+  int micro_batch;
+};
+
+class ScheduleKind {
+ public:
+  virtual ~ScheduleKind() = default;
+  virtual std::string_view name() const = 0;  // as in YAML; SCHEDULE_KIND_<NAME> on the wire
+  // Every forward and every backward of a training step once, each ascending; of a backward both parts or the whole.
+  virtual std::vector<StageWork> Order(const ScheduleOptions& options, int stage) const = 0;
+  // The share of all stages' time without work where stages are equal, links cost nothing and a backward takes twice the
+  // time of a forward: (K - 1) / (M + K - 1) (GPipe section 2.3), unless the schedule fills some of it.
+  virtual double IdealBubble(const ScheduleOptions& options) const;
+};
+
+// So many forwards first; then a forward, if there are more, and a backward in turn.
+std::vector<StageWork> RunAhead(int forwards, int micro_batches);
+
+const KindList<ScheduleKind>& ScheduleKinds();
+std::vector<std::string> ScheduleNames();  // of all of them
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_PLAN_SCHEDULES_SCHEDULE_KINDS_H_

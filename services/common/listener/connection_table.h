@@ -1,0 +1,75 @@
+// ConnectionTable: which connections of a listener are open, and whether one more may come: so many in all, and so
+// many from one address. gRPC 1.51 does not say when it closes a connection; so the table asks the kernel. A socket
+// has an inode number of its own: as long as a descriptor shows it, the connection is open. It asks only when a limit
+// is reached, and when somebody wants to know how many there are. Where it found nothing closed it does not ask again
+// for kSecondsBetweenLooks: whoever floods a full server would have it look at thousands of descriptors for each refusal,
+// and the thread that accepts would come to nothing else.
+// Ownership: owns no descriptor; never closes or changes one. Borrows the clock.
+// Threads:   thread-safe.
+// Errors:    none: a descriptor that cannot be looked at counts as closed.
+#ifndef STAGECOACH_SERVICES_COMMON_LISTENER_CONNECTION_TABLE_H_
+#define STAGECOACH_SERVICES_COMMON_LISTENER_CONNECTION_TABLE_H_
+
+#include <sys/socket.h>
+#include <sys/types.h>
+
+#include <limits>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+
+#include "base/clock.h"
+#include "services/common/process/server_flags.h"
+
+namespace stagecoach {
+
+// Who a connection counts for: an IPv4 address, also where IPv6 carries it, or the first half of an IPv6 address, as
+// whoever has one of those has all of them. Empty for loopback, which all programs of a machine share, and for what
+// is no internet address: those count in all only.
+std::string PeerKey(const sockaddr_storage& address);
+
+class ConnectionTable {
+ public:
+  enum class Answer { kWelcome, kTooMany, kTooManyOfPeer };
+
+  // So long a place that was given back may go unnoticed.
+  static constexpr double kSecondsBetweenLooks = 0.1;
+
+  explicit ConnectionTable(const ConnectionLimits& limits, const Clock* clock = SystemClock::Get())
+      : limits_(limits), clock_(clock) {}
+
+  // Whether a connection from there may come. Welcome: Add it.
+  Answer Ask(const std::string& peer);
+  // A connection that is open now; whoever has the descriptor closes it when it ends.
+  void Add(int descriptor, const std::string& peer);
+  int open();
+
+ private:
+  struct Connection {
+    ino_t inode = 0;
+    std::string peer;
+  };
+
+  static constexpr double kNever = std::numeric_limits<double>::lowest();
+
+  struct Peer {
+    int connections = 0;
+    double vain_seconds = kNever;  // when a look at its connections found none closed
+  };
+
+  // Whether one is gone, of a peer or (null) of all, as far as it is time to look.
+  void LookLocked(const std::string* peer, double* vain_seconds);
+  bool SweepLocked(const std::string* peer);  // null: of all; false: there was nothing to forget
+  void ForgetOneLocked(const std::string& peer);
+
+  const ConnectionLimits limits_;
+  const Clock* const clock_;
+  std::mutex mutex_;                                 // guards what follows
+  std::unordered_map<int, Connection> connections_;  // by descriptor
+  std::unordered_map<std::string, Peer> by_peer_;    // without the key ""
+  double vain_seconds_ = kNever;                     // when a look at all found none closed
+};
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_SERVICES_COMMON_LISTENER_CONNECTION_TABLE_H_

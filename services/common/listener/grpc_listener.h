@@ -1,0 +1,83 @@
+// GrpcListener: accepts connections for a gRPC server, in gRPC's place. gRPC 1.51 stops listening for ever when the
+// process has no descriptor left for a connection (upstream issue 20418); this one closes the newcomer and goes on. It
+// keeps the number of connections within limits, in all and by address (connection_table.h).
+// Ownership: owns its sockets and its thread; borrows the clock. An accepted descriptor is whose it is handed to.
+// Threads:   Start and Stop: one thread, Start once. The rest is thread-safe. `take` is called on the thread "accept",
+//            between Start and Stop only.
+// Errors:    none while it runs: what is refused is counted, and logged at most once in kSecondsBetweenLines.
+#ifndef STAGECOACH_SERVICES_COMMON_LISTENER_GRPC_LISTENER_H_
+#define STAGECOACH_SERVICES_COMMON_LISTENER_GRPC_LISTENER_H_
+
+#include <sys/socket.h>
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <string>
+
+#include "base/clock.h"
+#include "base/thread.h"
+#include "services/common/listener/connection_table.h"
+#include "services/common/listener/listen_sockets.h"
+#include "services/common/observe/log_turn.h"
+#include "services/common/observe/metrics.h"
+#include "services/common/process/server_flags.h"
+
+namespace stagecoach {
+
+class GrpcListener {
+ public:
+  static constexpr double kSecondsBetweenLines = 10;
+
+  // limits.most is lowered to what the limit of open files allows.
+  GrpcListener(ListenSockets sockets, const ConnectionLimits& limits,
+               const Clock* clock = SystemClock::Get());
+  ~GrpcListener() { Stop(); }
+
+  // take(descriptor, listening descriptor): owns the first from then on.
+  void Start(std::function<void(int, int)> take);
+  void Stop();  // then nobody listens; connections stay
+
+  int port() const { return port_; }
+  // Where a program of this machine reaches it; also after Stop.
+  const sockaddr_storage& reach() const { return reach_; }
+  // The connection that comes from there, the server's own, is not held to the limits.
+  void Expect(const sockaddr_storage& from);
+  // It has met or refused somebody within a second, and the connection that it was told to expect last was not among
+  // them: a dial that fails then stands in line behind strangers, and says nothing of the server.
+  bool BusyWithOthers();
+  void Write(MetricWriter& writer);
+
+ private:
+  enum class Reason { kTotal, kPeer, kDescriptors };
+
+  void Run();
+  // Of one listening socket, until nobody waits there. False: it has to pause, as it cannot even refuse.
+  bool AcceptAll(int listening);
+  bool RefuseForDescriptors(int listening);
+  void Meet(int descriptor, int listening, const sockaddr_storage& from);
+  void CountRefusal(Reason reason, const std::string& from);
+  bool IsExpected(const sockaddr_storage& from);
+
+  ListenSockets sockets_;
+  const int port_;
+  const sockaddr_storage reach_;
+  const int most_;
+  ConnectionTable table_;
+  const Clock* const clock_;
+  LogTurn turn_{kSecondsBetweenLines};
+  std::atomic<uint64_t> refused_[3] = {};  // by Reason
+  std::atomic<double> met_seconds_;        // when somebody came last
+  std::mutex mutex_;                       // guards the next two
+  sockaddr_storage expected_{};
+  bool expected_came_ = false;
+  std::function<void(int, int)> take_;
+  int spare_ = -1;  // given up to accept, and close, what there is no descriptor for
+  int stop_ = -1;   // an eventfd: readable when the thread shall end
+  Thread thread_;
+};
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_SERVICES_COMMON_LISTENER_GRPC_LISTENER_H_

@@ -1,0 +1,58 @@
+// SelfCheck: whether the process still answers on its own gRPC port. It dials itself every few seconds, on a thread of
+// its own; after so many failures in a row it is not well, after some more it is dead: whoever started it hears of it,
+// once, and a new process does better.
+// Ownership: owns its thread; borrows the clock.
+// Threads:   Start and Stop: one thread. well() and Look(): any, Look() one at a time.
+// Units:     seconds.
+// Errors:    why the dial failed stands in the log, when it is not well and when it is dead.
+#ifndef STAGECOACH_SERVICES_COMMON_LISTENER_SELF_CHECK_H_
+#define STAGECOACH_SERVICES_COMMON_LISTENER_SELF_CHECK_H_
+
+#include <atomic>
+#include <condition_variable>
+#include <functional>
+#include <mutex>
+
+#include "absl/status/status.h"
+#include "base/clock.h"
+#include "base/thread.h"
+
+namespace stagecoach {
+
+class SelfCheck {
+ public:
+  struct Options {
+    std::function<absl::Status()> dial;  // has a deadline of its own
+    // Asked after a dial that failed: whether that says nothing, as the port is busy with others. Empty: it never is.
+    std::function<bool()> busy = {};
+    std::function<void()> on_dead;  // on the thread of Look(); must not block; empty: nobody hears
+    double seconds_between = 5;
+    int failures_until_unwell = 3;
+    int failures_until_dead = 6;
+    const Clock* clock = SystemClock::Get();
+  };
+  explicit SelfCheck(Options options) : options_(std::move(options)) {}
+  ~SelfCheck() { Stop(); }
+
+  void Start();
+  // Waits for a dial at hand. What well() said last stays.
+  void Stop();
+  bool well() const { return well_; }
+  void Look();  // one dial; Start's thread does it
+
+ private:
+  void Run();
+
+  const Options options_;
+  std::atomic<bool> well_{true};
+  int failures_ = 0;                  // in a row; of Look()
+  double first_failure_seconds_ = 0;  // of these
+  std::mutex mutex_;                  // guards ending_
+  std::condition_variable changed_;
+  bool ending_ = false;
+  Thread thread_;
+};
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_SERVICES_COMMON_LISTENER_SELF_CHECK_H_

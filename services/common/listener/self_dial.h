@@ -1,0 +1,27 @@
+// SelfDial: one dial of a process to its own gRPC port: connection, TLS handshake if there are certificates, and the
+// first bytes that an HTTP/2 server says. By the system's sockets, not by a channel: a stage's gRPC must not have a
+// second thread that polls.
+// Threads:   any; blocks for two seconds at each of these steps, at most.
+// Errors:    UNAVAILABLE with the step that failed. A server that ends the connection after the handshake has answered:
+//            so does one whose certificate has expired, which a new process would not mend. Without a descriptor or memory for
+//            the dial itself nothing is known of the port: OK.
+#ifndef STAGECOACH_SERVICES_COMMON_LISTENER_SELF_DIAL_H_
+#define STAGECOACH_SERVICES_COMMON_LISTENER_SELF_DIAL_H_
+
+#include <sys/socket.h>
+
+#include <functional>
+#include <optional>
+
+#include "absl/status/status.h"
+#include "services/common/tls/tls_check.h"
+
+namespace stagecoach {
+
+// expect: called with the address that the connection will come from, before it does.
+absl::Status SelfDial(const sockaddr_storage& to, const std::optional<TlsPems>& pems,
+                      const std::function<void(const sockaddr_storage&)>& expect);
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_SERVICES_COMMON_LISTENER_SELF_DIAL_H_

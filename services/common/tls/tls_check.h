@@ -1,0 +1,50 @@
+// What is wrong with a TLS set-up, in words an operator can act on. gRPC says "Socket closed" to a
+// client whose certificate was refused and "certificate verify failed" for four different reasons;
+// these functions look themselves.
+// Threads:   any; ExplainTlsFailure blocks for up to four seconds.
+// Errors:    CheckIdentity: FAILED_PRECONDITION naming the flag, the file and the remedy.
+#ifndef STAGECOACH_SERVICES_COMMON_TLS_TLS_CHECK_H_
+#define STAGECOACH_SERVICES_COMMON_TLS_TLS_CHECK_H_
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "services/common/process/server_flags.h"
+
+namespace stagecoach {
+
+// PEM texts, not file names.
+struct TlsPems {
+  std::string cert, key, root;
+  friend bool operator==(const TlsPems&, const TlsPems&) = default;
+};
+
+// The three files; with a token the authorities' alone. NOT_FOUND names the flag of one that cannot be read.
+absl::StatusOr<TlsPems> ReadPems(const TlsFlags& tls);
+
+// The certificate is valid now, belongs to the key, and is signed by the authority; with a token there is an authority.
+// tls only names the files in errors.
+absl::Status CheckIdentity(const TlsFlags& tls, const TlsPems& pems);
+
+// Whether the first certificate of a PEM text is for that name or IP address.
+bool CertificateIsFor(const std::string& pem, const std::string& host);
+
+// Connects to host:port as a gRPC client with these flags would and gives what stands in the way:
+// "its certificate has expired", "its certificate is not for this name: ...", "it refused the
+// certificate of this program: ..." Empty if the way is clear or the address does not answer at
+// all: then gRPC's own message is the better one.
+std::string ExplainTlsFailure(const std::string& address, const TlsFlags& tls);
+
+// Through a TLS handshake with the gRPC server at the other end of a socket that has its timeouts set, with these as
+// this side's own; `first` is said then. OK once it has answered, if only by closing the connection after the
+// handshake; its certificate is not looked at. UNAVAILABLE: the handshake did not come to an end, or nothing followed.
+absl::Status ShakeHands(int connected, const TlsPems& pems, const std::string& first);
+
+// error with that reason in front of its message, if it is UNAVAILABLE and there is one.
+absl::Status WithTlsReason(const absl::Status& error, const std::string& address,
+                           const TlsFlags& tls);
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_SERVICES_COMMON_TLS_TLS_CHECK_H_

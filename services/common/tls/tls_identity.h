@@ -1,0 +1,71 @@
+// TlsIdentity: the certificates of a server, and whom it accepts, always as the files say now. A thread looks at them
+// every two seconds; new ones count for connections made from then on, in both directions, and those that are there
+// stay. Files that no peer would accept, or that are half written, change nothing.
+// Ownership: owns its thread and two descriptors. What has its credentials, channels and servers, ends before it.
+// Threads:   thread-safe.
+// Errors:    Load: as ReadPems and CheckIdentity; UNAVAILABLE where the system has no memory files. Later ones are
+//            logged, once for each content of the files.
+#ifndef STAGECOACH_SERVICES_COMMON_TLS_TLS_IDENTITY_H_
+#define STAGECOACH_SERVICES_COMMON_TLS_TLS_IDENTITY_H_
+
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "base/thread.h"
+#include "services/common/process/server_flags.h"
+#include "services/common/tls/tls_check.h"
+#include "services/common/tls/tls_expiry.h"
+
+namespace grpc {
+class ChannelCredentials;
+class ServerCredentials;
+}  // namespace grpc
+
+namespace stagecoach {
+
+class TlsIdentity {
+ public:
+  static constexpr double kSecondsBetweenLooks = 2;
+
+  // Null without tls.use_ssl.
+  static absl::StatusOr<std::unique_ptr<TlsIdentity>> Load(const TlsFlags& tls);
+  ~TlsIdentity();
+
+  std::shared_ptr<grpc::ChannelCredentials> channel_credentials() const;
+  // without_certificate: callers may show none; one that is shown is verified in any case.
+  std::shared_ptr<grpc::ServerCredentials> MakeServerCredentials(
+      bool without_certificate = false) const;
+  TlsPems pems() const;
+  TlsExpiry expiry() const;
+  void Look();  // at the files, now. gRPC takes what is new within two seconds
+
+ private:
+  struct Published;
+  TlsIdentity(const TlsFlags& tls, TlsPems pems, TlsExpiry expiry);
+  absl::Status Publish();  // pems_, to gRPC
+  absl::Status Take(TlsPems pems);
+  void Run();
+
+  const TlsFlags tls_;
+  const std::unique_ptr<Published> published_;
+  mutable std::mutex mutex_;  // guards what follows, but not the thread
+  TlsPems pems_;
+  TlsExpiry expiry_;
+  std::string last_objection_;  // what was logged last; empty: nothing is wrong
+  bool ending_ = false;
+  std::condition_variable changed_;
+  Thread thread_;
+};
+
+// For null, which is no TLS: insecure, nothing.
+std::optional<TlsExpiry> ExpiryOf(const TlsIdentity* identity);
+std::shared_ptr<grpc::ChannelCredentials> ChannelCredentialsOf(const TlsIdentity* identity);
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_SERVICES_COMMON_TLS_TLS_IDENTITY_H_

@@ -1,0 +1,80 @@
+// ClassFolders: the pictures of a folder that has a folder for each class, as a list, and their bytes.
+//
+// Classes are the folders of the root by name, pictures the files below them that end in .jpg, .jpeg or .png in any
+// case, by path; names compare as bytes, so the list is the same on every machine. What begins with a dot is not looked
+// at. Where the stage follows links, one is followed where it stays below the root: the file that was opened is looked
+// at, not its name.
+// Ownership: owns the list; borrows the roots of data.
+// Threads:   Read from any thread.
+// Errors:    all begin with field and path of the root. List: INVALID_ARGUMENT for a class without pictures and a root
+//            without classes; as stage/data/formats/data_file.h. Read: INVALID_ARGUMENT for a link out of the root and for what is
+//            no file or larger than kMostPictureBytes; as data_file.h.
+#ifndef STAGECOACH_STAGE_DATA_FORMATS_CLASS_FOLDERS_H_
+#define STAGECOACH_STAGE_DATA_FORMATS_CLASS_FOLDERS_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "base/hash.h"
+#include "stage/files/data_roots.h"
+
+namespace stagecoach {
+
+inline constexpr int64_t kMostPictureBytes = int64_t{256} << 20;
+
+class ClassFolders {
+ public:
+  // field: "data.image_folder.train".
+  static absl::StatusOr<ClassFolders> List(const DataRoots& roots, const std::string& field,
+                                           const std::string& root);
+
+  // All pictures below the root, without classes; label 0. INVALID_ARGUMENT: there are none.
+  static absl::StatusOr<ClassFolders> ListWithoutClasses(const DataRoots& roots,
+                                                         const std::string& field,
+                                                         const std::string& root);
+
+  // Puts the first picture of each class in front, then the second of each, and so on, so that the beginning of the list
+  // is of all classes.
+  void TakeClassesInTurn();
+
+  const std::vector<std::string>& classes() const { return classes_; }
+  int64_t count() const { return static_cast<int64_t>(entries_.size()); }
+  int32_t label(int64_t i) const { return entries_[static_cast<size_t>(i)].label; }
+  // Below the root: "cats/1.jpg".
+  const std::string& path(int64_t i) const { return entries_[static_cast<size_t>(i)].path; }
+  // Of entry i; the first `most` bytes, if there are more.
+  absl::StatusOr<std::vector<uint8_t>> Read(int64_t i, int64_t most = kMostPictureBytes) const;
+  // "data.image_folder.train = "/a", cats/1.jpg"
+  std::string Where(int64_t i) const;
+  std::string Where(const std::string& below) const;
+  std::string Where() const;
+  // Adds paths, labels and sizes.
+  void Sum(Sha256* digest, int64_t* bytes) const;
+
+ private:
+  struct Entry {
+    std::string path;  // below the root: "cats/1.jpg"
+    int32_t label = 0;
+    int64_t bytes = 0;  // 0: it cannot be looked at; reading it says why
+    bool link = false;
+  };
+  static ClassFolders Rooted(const DataRoots& roots, const std::string& field,
+                             const std::string& root);
+  // What is in a folder below the root, in order, without what is hidden; "": in the root.
+  absl::StatusOr<std::vector<DataRoots::Entry>> EntriesOf(const std::string& below);
+  absl::Status AddClass(const DataRoots::Entry& folder);
+  absl::Status AddBelow(const std::string& folder, int32_t label);
+  std::string RealPathOf(const std::string& below) const;
+
+  const DataRoots* roots_ = nullptr;
+  std::string field_, root_;
+  std::string real_root_;  // without links
+  std::vector<std::string> classes_;
+  std::vector<Entry> entries_;
+};
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_STAGE_DATA_FORMATS_CLASS_FOLDERS_H_

@@ -1,0 +1,103 @@
+#include "stage/data/formats/data_file.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <system_error>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/progress.h"
+#include "base/status.h"
+#include "base/utf8.h"
+
+namespace stagecoach {
+namespace {
+
+int64_t ChangedNanos(const struct stat& information) {
+  return int64_t{information.st_mtim.tv_sec} * 1'000'000'000 + information.st_mtim.tv_nsec;
+}
+
+std::string WhereText(const std::string& field, const std::string& path) {
+  return absl::StrCat(field, " = \"", ShownName(path), "\"");
+}
+
+}  // namespace
+
+OpenedFile::OpenedFile(std::string field, std::string path, DataRoots::Opened opened)
+    : field_(std::move(field)),
+      path_(std::move(path)),
+      real_(std::move(opened.real)),
+      descriptor_(std::move(opened.descriptor)) {}
+
+std::string OpenedFile::Where() const { return WhereText(field_, path_); }
+
+absl::Status OpenedFile::Failed(int error) const {
+  return absl::UnavailableError(
+      absl::StrCat(Where(), ": ", std::generic_category().message(error)));
+}
+
+absl::StatusOr<std::unique_ptr<OpenedFile>> OpenedFile::Open(const DataRoots& roots,
+                                                             const std::string& field,
+                                                             const std::string& path) {
+  return OpenAs(roots, field, path, path);
+}
+
+absl::StatusOr<std::unique_ptr<OpenedFile>> OpenedFile::OpenAs(const DataRoots& roots,
+                                                               const std::string& field,
+                                                               const std::string& path,
+                                                               const std::string& real) {
+  ASSIGN_OR_RETURN(DataRoots::Opened opened,
+                   Annotate(roots.OpenFile(real), WhereText(field, path)));
+  std::unique_ptr<OpenedFile> file(new OpenedFile(field, path, std::move(opened)));
+  struct stat information;
+  if (fstat(file->descriptor_.get(), &information) != 0) return file->Failed(errno);
+  file->size_ = information.st_size;
+  file->changed_nanos_ = ChangedNanos(information);
+  return file;
+}
+
+absl::Status OpenedFile::ReadAt(int64_t offset, std::span<uint8_t> into) const {
+  size_t filled = 0;
+  while (filled < into.size()) {
+    const ssize_t got = pread(descriptor_.get(), into.data() + filled, into.size() - filled,
+                              offset + static_cast<int64_t>(filled));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return Failed(errno);
+    if (got == 0) return absl::DataLossError(absl::StrCat(Where(), ": became shorter"));
+    filled += static_cast<size_t>(got);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status OpenedFile::CheckUnchanged() const {
+  struct stat information;
+  if (fstat(descriptor_.get(), &information) != 0) return Failed(errno);
+  if (information.st_size == size_ && ChangedNanos(information) == changed_nanos_) {
+    return absl::OkStatus();
+  }
+  return absl::FailedPreconditionError(absl::StrCat(
+      Where(), ": was written to while the job reads it; put what is new into another file"));
+}
+
+absl::StatusOr<size_t> OpenedFile::Read(std::span<uint8_t> into) {
+  const size_t wanted = std::min(into.size(), static_cast<size_t>(left()));
+  size_t filled = 0;
+  while (filled < wanted) {
+    const ssize_t got = read(descriptor_.get(), into.data() + filled,
+                             std::min(wanted - filled, kProgressPieceBytes));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return Failed(errno);
+    if (got == 0) {
+      return absl::DataLossError(absl::StrCat(Where(), ": became shorter while being read"));
+    }
+    filled += static_cast<size_t>(got);
+    TickProgress();
+  }
+  read_ += static_cast<int64_t>(filled);
+  return filled;
+}
+
+}  // namespace stagecoach

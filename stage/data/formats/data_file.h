@@ -1,0 +1,57 @@
+// DataFile reading: a file of a data set, in pieces, with a tick of progress after each. It is read and not mapped: a
+// file that shrinks while it is mapped would kill the process.
+// Ownership: owns its descriptor.  Threads: thread-compatible.
+// Errors:    all name field, path and remedy. Open: as stage/files/data_roots.h. Read: UNAVAILABLE; DATA_LOSS if it ends
+//            before the size that it had.
+#ifndef STAGECOACH_STAGE_DATA_FORMATS_DATA_FILE_H_
+#define STAGECOACH_STAGE_DATA_FORMATS_DATA_FILE_H_
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "stage/files/data_roots.h"
+
+namespace stagecoach {
+
+class OpenedFile {
+ public:
+  // field: "data.text.path".
+  static absl::StatusOr<std::unique_ptr<OpenedFile>> Open(const DataRoots& roots,
+                                                          const std::string& field,
+                                                          const std::string& path);
+  // The same of a file of a folder: `path` is for errors, `real` is what is opened.
+  static absl::StatusOr<std::unique_ptr<OpenedFile>> OpenAs(const DataRoots& roots,
+                                                            const std::string& field,
+                                                            const std::string& path,
+                                                            const std::string& real);
+
+  int64_t size() const { return size_; }  // when it was opened
+  int64_t left() const { return size_ - read_; }
+  // The next bytes: `into` full, or as many as are left.
+  absl::StatusOr<size_t> Read(std::span<uint8_t> into);
+  // All of `into` from `offset` on, wherever Read is; any thread, and no tick.
+  absl::Status ReadAt(int64_t offset, std::span<uint8_t> into) const;
+  // FAILED_PRECONDITION if it was written to since it was opened, so that what is read now may not be what was summed up
+  // then; any thread.
+  absl::Status CheckUnchanged() const;
+  // Of what was opened, links followed.
+  const std::string& real_path() const { return real_; }
+  // "data.text.path = "/a/b"", with which an error about its content begins.
+  std::string Where() const;
+
+ private:
+  OpenedFile(std::string field, std::string path, DataRoots::Opened opened);
+  absl::Status Failed(int error) const;
+
+  const std::string field_, path_, real_;
+  const FileHandle descriptor_;
+  int64_t size_ = 0, read_ = 0;
+  int64_t changed_nanos_ = 0;  // when it was written to last, by its clock
+};
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_STAGE_DATA_FORMATS_DATA_FILE_H_

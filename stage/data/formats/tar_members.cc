@@ -1,0 +1,154 @@
+#include "stage/data/formats/tar_members.h"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "base/status.h"
+
+namespace stagecoach {
+namespace {
+
+constexpr int64_t kBlock = 512;
+constexpr int64_t kMostExtension = int64_t{1} << 20;
+constexpr int64_t kMostMember = int64_t{1} << 50;
+using Block = std::array<uint8_t, kBlock>;
+
+// Where a header has what: offset and size.
+constexpr std::pair<size_t, size_t> kName{0, 100}, kSize{124, 12}, kChecksum{148, 8},
+    kPrefix{345, 155};
+constexpr size_t kType = 156, kMagic = 257;
+
+std::string_view FieldOf(const Block& block, std::pair<size_t, size_t> field) {
+  return {reinterpret_cast<const char*>(block.data()) + field.first, field.second};
+}
+std::string TextOf(const Block& block, std::pair<size_t, size_t> field) {
+  const std::string_view text = FieldOf(block, field);
+  return std::string(text.substr(0, std::min(text.find('\0'), text.size())));
+}
+
+// Octal digits, or, where the first bit is set, a number of base 256.
+std::optional<int64_t> NumberOf(std::string_view field) {
+  int64_t number = 0;
+  if ((static_cast<uint8_t>(field.front()) & 0x80) != 0) {
+    for (size_t i = 0; i < field.size(); ++i) {
+      const uint8_t byte = static_cast<uint8_t>(field[i]) & (i == 0 ? 0x7f : 0xff);
+      if (number > kMostMember) return std::nullopt;
+      number = number << 8 | byte;
+    }
+    return number > kMostMember ? std::nullopt : std::optional(number);
+  }
+  size_t at = 0;
+  while (at < field.size() && field[at] == ' ') ++at;
+  const size_t first = at;
+  while (at < field.size() && field[at] >= '0' && field[at] <= '7') {
+    number = number << 3 | (field[at++] - '0');
+  }
+  const bool ended = at == field.size() || field[at] == ' ' || field[at] == '\0';
+  return at > first && ended ? std::optional(number) : std::nullopt;
+}
+
+bool ChecksumFits(const Block& block) {
+  const std::optional<int64_t> stated = NumberOf(FieldOf(block, kChecksum));
+  int64_t sum = 0;
+  for (size_t i = 0; i < block.size(); ++i) {
+    const bool inside = i >= kChecksum.first && i < kChecksum.first + kChecksum.second;
+    sum += inside ? ' ' : block[i];
+  }
+  return stated == sum;
+}
+
+bool IsZero(const Block& block) {
+  return std::all_of(block.begin(), block.end(), [](uint8_t byte) { return byte == 0; });
+}
+
+int64_t InBlocks(int64_t bytes) { return (bytes + kBlock - 1) / kBlock * kBlock; }
+
+}  // namespace
+
+absl::Status TarMembers::CutOff(const std::string& what) const {
+  return absl::DataLossError(absl::StrCat(file_->Where(), ": cut off: ", what, " at offset ",
+                                          offset_, ", and the file has ", file_->size(),
+                                          " bytes; give the whole file"));
+}
+
+absl::StatusOr<std::optional<TarMember>> TarMembers::Next() {
+  long_name_.clear();
+  long_size_.reset();
+  while (true) {
+    Block block;
+    if (offset_ + kBlock > file_->size()) return CutOff("no end is marked");
+    RETURN_IF_ERROR(file_->ReadAt(offset_, block));
+    if (IsZero(block)) return std::nullopt;
+    const std::optional<int64_t> stated = NumberOf(FieldOf(block, kSize));
+    if (!ChecksumFits(block) || !stated.has_value()) {
+      return absl::DataLossError(absl::StrCat(file_->Where(), ": at offset ", offset_,
+                                              " stands no tar header; give a whole tar file"));
+    }
+    const char type = static_cast<char>(block[kType]);
+    const bool extends = type == 'x' || type == 'g' || type == 'L' || type == 'K';
+    const int64_t bytes = extends ? *stated : long_size_.value_or(*stated);
+    if (bytes > kMostMember || bytes > file_->size() - offset_ - kBlock) {
+      return CutOff(absl::StrCat("a member of ", bytes, " bytes"));
+    }
+    if (extends) RETURN_IF_ERROR(ReadExtension(type, bytes));
+    TarMember member{.name = TextOf(block, kName), .offset = offset_ + kBlock, .bytes = bytes};
+    if (FieldOf(block, {kMagic, 5}) == "ustar") {
+      const std::string prefix = TextOf(block, kPrefix);
+      // GNU tar has other things there, behind another magic.
+      const bool posix = block[kMagic + 5] == 0;
+      if (posix && !prefix.empty()) member.name = absl::StrCat(prefix, "/", member.name);
+    }
+    if (!long_name_.empty()) member.name = long_name_;
+    offset_ += kBlock + InBlocks(bytes);
+    if (type == '0' || type == '\0') return member;
+    if (!extends) {
+      long_name_.clear();
+      long_size_.reset();
+    }
+  }
+}
+
+absl::Status TarMembers::ReadExtension(char type, int64_t bytes) {
+  if (bytes > kMostExtension) {
+    return absl::InvalidArgumentError(absl::StrCat(file_->Where(), ": the header at offset ",
+                                                   offset_, " has a name of ", bytes, " bytes"));
+  }
+  std::string text(static_cast<size_t>(bytes), '\0');
+  RETURN_IF_ERROR(file_->ReadAt(offset_ + kBlock,
+                                std::span(reinterpret_cast<uint8_t*>(text.data()), text.size())));
+  if (type == 'L') long_name_ = text.substr(0, text.find('\0'));
+  return type == 'x' ? ReadPax(text) : absl::OkStatus();
+}
+
+// Lines of "length key=value\n", where the length counts itself.
+absl::Status TarMembers::ReadPax(const std::string& text) {
+  const absl::Status damaged =
+      absl::DataLossError(absl::StrCat(file_->Where(), ": the pax header at offset ", offset_,
+                                       " is damaged; give a whole tar file"));
+  for (std::string_view left = text; !left.empty();) {
+    size_t length = 0;
+    const size_t blank = left.find(' ');
+    if (blank == std::string_view::npos ||
+        !absl::SimpleAtoi(std::string(left.substr(0, blank)), &length) || length <= blank + 1 ||
+        length > left.size()) {
+      return damaged;
+    }
+    const std::string_view line = left.substr(blank + 1, length - blank - 2);
+    left.remove_prefix(length);
+    const size_t equals = line.find('=');
+    if (equals == std::string_view::npos) return damaged;
+    const std::string_view key = line.substr(0, equals), value = line.substr(equals + 1);
+    int64_t size = 0;
+    if (key == "path") long_name_ = std::string(value);
+    if (key != "size") continue;
+    if (!absl::SimpleAtoi(std::string(value), &size) || size < 0) return damaged;
+    long_size_ = size;
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace stagecoach

@@ -1,0 +1,47 @@
+// TarMembers: the files that a tar file holds, one after the other, by their headers alone: POSIX ustar, with long names
+// and sizes as pax and GNU tar write them. Folders, links and whatever else is no file are left out.
+// Ownership: borrows the opened file.
+// Threads:   thread-compatible.
+// Errors:    DATA_LOSS with file and offset: a header that is none, a member or an end that is missing because the file is
+//            cut off. What came before stays true. INVALID_ARGUMENT: names and sizes beyond any sense.
+#ifndef STAGECOACH_STAGE_DATA_FORMATS_TAR_MEMBERS_H_
+#define STAGECOACH_STAGE_DATA_FORMATS_TAR_MEMBERS_H_
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "stage/data/formats/data_file.h"
+
+namespace stagecoach {
+
+struct TarMember {
+  std::string name;
+  int64_t offset = 0;  // of its content
+  int64_t bytes = 0;
+};
+
+class TarMembers {
+ public:
+  explicit TarMembers(const OpenedFile* file) : file_(file) {}
+  // Nothing: the end, which two blocks of zeros mark. Not to be called after that or an error.
+  absl::StatusOr<std::optional<TarMember>> Next();
+  // Of the header that is next, or was the last one.
+  int64_t offset() const { return offset_; }
+
+ private:
+  absl::Status CutOff(const std::string& what) const;
+  absl::Status ReadExtension(char type, int64_t bytes);
+  absl::Status ReadPax(const std::string& text);
+
+  const OpenedFile* const file_;
+  int64_t offset_ = 0;
+  std::string long_name_;  // of the next member, from a header before it
+  std::optional<int64_t> long_size_;
+};
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_STAGE_DATA_FORMATS_TAR_MEMBERS_H_

@@ -1,0 +1,236 @@
+// data.webdataset on tar files that the tests make, and on a part of CIFAR-10 where it is there.
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "plan/data/webdataset.h"
+#include "stage/data/formats/tar_members.h"
+#include "stage/data/formats/tar_testing.h"
+#include "stage/data/picture_source_testing.h"
+#include "stage/pictures/picture_testing.h"
+
+namespace stagecoach {
+namespace {
+
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+std::string PngText(int grey) {
+  Picture picture(8, 8, 3);
+  std::fill(picture.bytes.begin(), picture.bytes.end(), static_cast<uint8_t>(grey));
+  const std::vector<uint8_t> file = PngFile(picture);
+  return std::string(file.begin(), file.end());
+}
+std::string SampleText(const std::string& key, int grey, int label) {
+  return TarMemberText(key + ".png", PngText(grey)) +
+         TarMemberText(key + ".cls", absl::StrCat(label, "\n"));
+}
+
+class WebDatasetTest : public PictureSourceTest {
+ protected:
+  WebDatasetTest() {
+    SetImage({8, 8, 3}, 3);
+    Write("train/1.tar", SampleText("s/30", 30, 2) + SampleText("s/40", 40, 0) + kTarEnd);
+    Write("train/0.tar", TarMemberText("s/", "", '5') + SampleText("s/10", 10, 0) +
+                             SampleText("s/20", 20, 1) + kTarEnd);
+    Write("train/readme", std::string("no shard"));
+    Write("test/0.tar", SampleText("a", 100, 1) + SampleText("b", 110, 2) + kTarEnd);
+    SetData();
+  }
+  void SetData(OnBadRecord on_bad_record = OnBadRecord::kFail) {
+    spec_.data = WebDatasetData{
+        .train = PathOf("train"), .test = PathOf("test"), .on_bad_record = on_bad_record};
+  }
+  static std::vector<int> Greys(const Taken& taken) {
+    std::vector<int> greys;
+    for (size_t i = 0; i < taken.images.size(); i += 8 * 8 * 3) {
+      greys.push_back(static_cast<int>(taken.images[i] * 255 + 0.5F));
+    }
+    return greys;
+  }
+  // What the first epoch trains on, in the order of the greys.
+  std::vector<std::pair<int, int>> Samples(const BatchSource& source) {
+    const Taken taken = TakeAll(source, true, 0, 4);
+    const std::vector<int> greys = Greys(taken);
+    std::vector<std::pair<int, int>> samples;
+    for (int64_t i = 0; i < source.manifest().train_samples; ++i) {
+      samples.emplace_back(greys[static_cast<size_t>(i)], taken.labels[static_cast<size_t>(i)]);
+    }
+    std::sort(samples.begin(), samples.end());
+    return samples;
+  }
+};
+
+TEST_F(WebDatasetTest, ShardsAndSamplesAreInTheirOrderWithTheirLabels) {
+  const auto source = Open();
+  EXPECT_EQ(source->manifest().train_samples, 4);
+  using Pair = std::pair<int, int>;
+  EXPECT_THAT(Samples(*source), ElementsAre(Pair(10, 0), Pair(20, 1), Pair(30, 2), Pair(40, 0)));
+  const Taken test = TakeAll(*source, false, 0, 1);
+  EXPECT_THAT(Greys(test), ElementsAre(100, 110));
+  EXPECT_THAT(test.labels, ElementsAre(1, 2));
+  EXPECT_EQ(Open({"labels"})->manifest(), source->manifest());
+}
+
+TEST_F(WebDatasetTest, OtherMembersOfASampleAreNotLookedAt) {
+  Write("train/0.tar", TarMemberText("x.cls", "1") + TarMemberText("x.json", "{}") +
+                           TarMemberText("x.PNG", PngText(50)) + TarMemberText("notes.txt", "-") +
+                           kTarEnd);
+  std::filesystem::remove(PathOf("train/1.tar"));
+  EXPECT_THAT(Samples(*Open()), ElementsAre(std::pair(50, 1)));
+}
+
+TEST_F(WebDatasetTest, LongNamesAreThoseOfPaxAndGnu) {
+  const std::string name = "s/" + std::string(150, 'k');
+  const auto pax = [](const std::string& path) {
+    const std::string rest = absl::StrCat(" path=", path, "\n");
+    return TarMemberText("pax", absl::StrCat(rest.size() + 3, rest), 'x');
+  };
+  Write("train/0.tar", pax(name + ".png") + TarMemberText("short1", PngText(60)) +
+                           pax(name + ".cls") + TarMemberText("short2", "2") + kTarEnd);
+  Write("train/1.tar",
+        TarMemberText("././@LongLink", name + ".png" + std::string(1, '\0'), 'L') +
+            TarMemberText("short1", PngText(70)) +
+            TarMemberText("././@LongLink", name + ".cls" + std::string(1, '\0'), 'L') +
+            TarMemberText("short2", "1") + kTarEnd);
+  using Pair = std::pair<int, int>;
+  EXPECT_THAT(Samples(*Open()), ElementsAre(Pair(60, 2), Pair(70, 1)));
+}
+
+TEST_F(WebDatasetTest, BadSamplesAreRefusedOrLeftOutWithFileAndOffset) {
+  const std::string good = SampleText("good", 10, 0);
+  const struct {
+    std::string text, reason;
+  } rows[] = {
+      {TarMemberText("b.png", PngText(5)), "(b): has a picture and no .cls, its class"},
+      {TarMemberText("b.cls", "1"), "(b): has .cls and no .jpg, .jpeg or .png"},
+      {SampleText("b", 5, 3), "(b): label 3 is not below the 3 classes of the network"},
+      {TarMemberText("b.png", PngText(5)) + TarMemberText("b.cls", "dog"),
+       "(b): its .cls is no decimal number"},
+      {TarMemberText("b.jpg", PngText(5)) + SampleText("b", 5, 1),
+       "(b): has two pictures or two .cls; give one of each"},
+      {SampleText("b", 5, 1) + TarMemberText("b.cls", "2"),
+       "(b): has two pictures or two .cls; give one of each"},
+  };
+  for (const auto& row : rows) {
+    Write("train/0.tar", good + row.text + good + kTarEnd);
+    SetData(OnBadRecord::kFail);
+    EXPECT_THAT(Refusal(), AllOf(HasSubstr("data.webdataset.train = \""), HasSubstr("/0.tar\", "),
+                                 HasSubstr(absl::StrCat("offset ", good.size(), " ", row.reason))));
+    SetData(OnBadRecord::kSkip);
+    const auto source = Open();
+    EXPECT_EQ(source->bad_records(), 1);
+    EXPECT_EQ(source->manifest().train_samples, 4);
+    EXPECT_THAT(source->note(), HasSubstr(row.reason));
+  }
+  // What is no picture is found when it is read.
+  Write("train/0.tar",
+        good + TarMemberText("b.png", "GIF89a") + TarMemberText("b.cls", "1") + kTarEnd);
+  const auto source = Open();
+  EXPECT_EQ(source->bad_records(), 1);
+  EXPECT_THAT(source->note(), HasSubstr(absl::StrCat("0.tar\", offset ", good.size() + kTarBlock,
+                                                     ": begins with \"47494638\"")));
+}
+
+// Wherever it is cut off, what is whole before that is there, and one bad record says the rest.
+TEST_F(WebDatasetTest, ATarFileThatIsCutOffIsNamedWithTheOffset) {
+  const std::string first = SampleText("first", 10, 0), sample = SampleText("a", 20, 1);
+  const std::string whole = sample + SampleText("b", 30, 2);
+  std::filesystem::remove(PathOf("train/1.tar"));
+  for (size_t size = 0; size <= whole.size(); size += size % 500 == 0 ? 12 : 488) {
+    Write("train/0.tar", first + whole.substr(0, size));
+    SetData(OnBadRecord::kFail);
+    EXPECT_THAT(Refusal(), AllOf(HasSubstr("/0.tar\": cut off: "), HasSubstr(" at offset "),
+                                 HasSubstr(absl::StrCat(first.size() + size, " bytes; give"))))
+        << size;
+    SetData(OnBadRecord::kSkip);
+    const auto source = Open();
+    EXPECT_EQ(source->bad_records(), 1) << size;
+    // Of the last member, ".cls", the padding need not be there.
+    const size_t padding = kTarBlock - 2;
+    const int64_t samples =
+        1 + (size + padding >= sample.size()) + (size + padding >= whole.size());
+    EXPECT_EQ(source->manifest().train_samples, samples) << size;
+  }
+}
+
+// Nothing that a header says makes the reader leave the file or take much memory.
+TEST_F(WebDatasetTest, DamagedHeadersAreErrors) {
+  const std::string whole = SampleText("a", 10, 0) + SampleText("b", 20, 1) + kTarEnd;
+  for (uint64_t i = 0; i < 2000; ++i) {
+    std::string damaged = whole;
+    const RandomStream stream{.seed = 3, .step = static_cast<uint32_t>(i)};
+    const size_t at = RandomBits(stream, 0) % damaged.size();
+    damaged[at] = static_cast<char>(RandomBits(stream, 1));
+    // As who writes a tar would: the sum fits.
+    if (i % 2 == 0) {
+      const size_t header = RandomBits(stream, 2) % 2 == 0 ? 0 : kTarBlock * 2;
+      damaged[header + 124 + RandomBits(stream, 3) % 12] = static_cast<char>(RandomBits(stream, 4));
+      std::fill_n(damaged.begin() + static_cast<int64_t>(header) + 148, 8, ' ');
+      int sum = 0;
+      for (size_t j = 0; j < kTarBlock; ++j) sum += static_cast<uint8_t>(damaged[header + j]);
+      damaged.replace(header + 148, 7, absl::StrFormat("%06o", sum) + std::string(1, '\0'));
+    }
+    Write("damaged", damaged);
+    const auto file = OpenedFile::Open(AnyFile(), "field", PathOf("damaged"));
+    ASSERT_TRUE(file.ok());
+    TarMembers members(file->get());
+    for (int count = 0;; ++count) {
+      ASSERT_LT(count, 20);
+      const auto member = members.Next();
+      if (!member.ok() || !member->has_value()) break;
+      ASSERT_GE((**member).bytes, 0);
+      ASSERT_LE((**member).offset + (**member).bytes, static_cast<int64_t>(damaged.size()));
+    }
+  }
+}
+
+TEST_F(WebDatasetTest, FoldersWithoutShardsAndLinksOutOfThemAreRefused) {
+  spec_.data.attributes.Set("test", PathOf("gone"));
+  EXPECT_THAT(Refusal(), AllOf(HasSubstr("data.webdataset.test = \""), HasSubstr("No such file")));
+  spec_.data.attributes.Set("test", folder_);
+  EXPECT_THAT(Refusal(), HasSubstr("has no .tar files"));
+  SetData();
+  std::filesystem::create_symlink(PathOf("test/0.tar"), PathOf("train/2.tar"));
+  EXPECT_THAT(Refusal(), HasSubstr("train/2.tar\": a link out of the folder, to "));
+  SetData(OnBadRecord::kSkip);
+  EXPECT_EQ(Open()->manifest().train_samples, 4);
+  // Beneath a data root none is followed, wherever it leads.
+  ReadOnlyFolder();
+  std::filesystem::create_symlink("0.tar", PathOf("train/3.tar"));
+  EXPECT_EQ(Open()->manifest().train_samples, 4);
+  SetData();
+  EXPECT_THAT(Refusal(), HasSubstr("train/2.tar\": a link, to "));
+  spec_.data.attributes.Set("train", std::string("/var"));
+  EXPECT_THAT(Refusal(),
+              AllOf(HasSubstr("data.webdataset.train = \"/var\": "), HasSubstr("--data-root")));
+}
+
+TEST_F(WebDatasetTest, ReadsCifarAsTarFiles) {
+  const std::string packed =
+      absl::StrCat(STAGECOACH_SOURCE_DIR, "/../shared/data/cifar10/test.tar.xz");
+  if (!std::filesystem::exists(packed)) GTEST_SKIP() << packed << " is not here";
+  std::filesystem::create_directories(PathOf("cifar"));
+  const std::string unpack =
+      absl::StrCat("xz -dc '", packed, "' > '", PathOf("cifar/test.tar"), "'");
+  if (std::system(unpack.c_str()) != 0) GTEST_SKIP() << "xz is not here";
+  SetImage({32, 32, 3});
+  spec_.data = WebDatasetData{.train = PathOf("cifar"), .on_bad_record = OnBadRecord::kSkip};
+  const auto source = Open();
+  EXPECT_EQ(source->bad_records(), 0) << source->note();
+  EXPECT_EQ(source->manifest().train_samples, 9000);
+  EXPECT_EQ(source->manifest().evaluation_samples, 1000);
+  std::vector<int> classes(10);
+  for (const int32_t label : TakeAll(*source, true, 0, 1285).labels) ++classes.at(label);
+  for (const int count : classes) EXPECT_NEAR(count, 900, 60);
+}
+
+}  // namespace
+}  // namespace stagecoach
