@@ -9,15 +9,16 @@ namespace stagecoach {
 namespace {
 
 // A name that two exports at the same time do not share.
-std::string TemporaryPath(const std::string& folder, const std::string& name) {
-  return JoinPath(folder, absl::StrCat(".", name, ".", RandomNonce(), ".tmp"));
+std::string TemporaryPath(FileSystem& file_system, const std::string& folder,
+                          const std::string& name) {
+  return JoinPath(folder, absl::StrCat(".", name, ".", file_system.Nonce(), ".tmp"));
 }
 
 // Renames what `write` made to folder/name, or removes it.
 template <typename Write>
 absl::Status WriteAtomically(FileSystem& file_system, const std::string& folder,
                              const std::string& name, Write write) {
-  const std::string temporary = TemporaryPath(folder, name);
+  const std::string temporary = TemporaryPath(file_system, folder, name);
   absl::Status status = write(temporary);
   if (status.ok()) status = file_system.Rename(temporary, JoinPath(folder, name));
   if (status.ok()) return file_system.SyncFolder(folder);

@@ -58,6 +58,8 @@ class FileSystem : public ReadableFiles {
   virtual absl::Status RemoveAll(const std::string& path) = 0;  // missing is ok
   virtual bool IsLink(const std::string&) { return false; }     // a symbolic one, as its last part
   virtual absl::StatusOr<int64_t> FreeBytes(const std::string& folder) = 0;
+  // 16 hexadecimal digits, for a name that nobody else takes. By default random.
+  virtual std::string Nonce();
 };
 
 FileSystem* PosixFileSystem();  // one immutable object for the process

@@ -42,7 +42,7 @@ absl::StatusOr<std::string> ReadText(FileSystem& file_system, const std::string&
 }  // namespace
 
 absl::StatusOr<FolderProbe> WriteFolderProbe(FileSystem& file_system, const std::string& folder) {
-  FolderProbe probe{folder, RandomNonce()};
+  FolderProbe probe{folder, file_system.Nonce()};
   RETURN_IF_ERROR(WriteProbe(file_system, ProbePath(folder), probe.secret));
   return probe;
 }

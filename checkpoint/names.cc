@@ -1,7 +1,6 @@
 #include "checkpoint/names.h"
 
 #include <algorithm>
-#include <random>
 #include <vector>
 
 #include "absl/strings/escaping.h"
@@ -81,11 +80,6 @@ std::optional<TemporaryName> ParseTemporaryFolder(const std::string& name) {
   const std::optional<uint64_t> step = ParseNumber(parts[1]);
   if (!term || !step) return std::nullopt;
   return TemporaryName{.term = *term, .step = *step};
-}
-
-std::string RandomNonce() {
-  std::random_device device;
-  return absl::StrFormat("%08x%08x", device(), device());
 }
 
 std::string JoinPath(const std::string& folder, const std::string& name) {

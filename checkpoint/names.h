@@ -36,8 +36,6 @@ std::optional<uint64_t> ParseStepFolder(const std::string& name);
 std::string FormatTemporaryFolder(const TemporaryName& name, const std::string& nonce);
 std::optional<TemporaryName> ParseTemporaryFolder(const std::string& name);
 
-std::string RandomNonce();  // 16 hexadecimal digits
-
 std::string JoinPath(const std::string& folder, const std::string& name);
 std::string FolderOf(const std::string& path);  // without the last component
 std::string NameOf(const std::string& path);    // the last component

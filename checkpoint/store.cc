@@ -51,7 +51,7 @@ absl::StatusOr<std::string> CheckpointStore::Begin(const std::string& job, uint6
                      "a larger disk"));
   }
   const std::string temporary =
-      JoinPath(job_folder, FormatTemporaryFolder({.term = term, .step = step}, RandomNonce()));
+      JoinPath(job_folder, FormatTemporaryFolder({.term = term, .step = step}, file_system_->Nonce()));
   RETURN_IF_ERROR(file_system_->MakeFolders(temporary));
   return temporary;
 }
@@ -98,7 +98,7 @@ bool CheckpointStore::HasFolder(const std::string& job) {
 absl::Status CheckpointStore::Discard(const CheckpointRef& ref) {
   // Renamed first, and that made durable: half a checkpoint must never carry a committed name.
   const std::string trash = JoinPath(
-      JobFolder(ref.job), absl::StrCat(kTrashPrefix, NameOf(ref.folder), "-", RandomNonce()));
+      JobFolder(ref.job), absl::StrCat(kTrashPrefix, NameOf(ref.folder), "-", file_system_->Nonce()));
   RETURN_IF_ERROR(file_system_->Rename(ref.folder, trash));
   RETURN_IF_ERROR(file_system_->SyncFolder(JobFolder(ref.job)));
   return file_system_->RemoveAll(trash);

@@ -1,6 +1,5 @@
 #include "coordinator/journal/journal.h"
 
-#include <random>
 #include <utility>
 
 #include "absl/strings/numbers.h"
@@ -56,7 +55,7 @@ absl::Status AddMeasures(Database& database) {
 }
 
 // The first one that is told stays; journals of older versions get one with the first start.
-absl::Status AddSecret(Database& database, const Journal::RandomBits& random) {
+absl::Status AddSecret(Database& database, const RandomSource& random) {
   const auto word = [&random] { return static_cast<int64_t>(random()); };
   ASSIGN_OR_RETURN(Statement insert,
                    Statement::Prepare(database,
@@ -165,13 +164,8 @@ absl::Status WriteShown(Database& database, const JournalUpdate& update, const s
 
 }  // namespace
 
-uint64_t Journal::MachineBits() {
-  std::random_device device;
-  return uint64_t{device()} << 32 | uint64_t{device()};
-}
-
 absl::StatusOr<std::unique_ptr<Journal>> Journal::Open(const std::string& path,
-                                                       const RandomBits& random) {
+                                                       const RandomSource& random) {
   ASSIGN_OR_RETURN(std::unique_ptr<Database> database, Database::Open(path));
   RETURN_IF_ERROR(database->Execute(kSchema));
   RETURN_IF_ERROR(CheckFormat(*database));

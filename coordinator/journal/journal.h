@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "base/machine_random.h"
 #include "coordinator/job/job_view.h"
 #include "coordinator/journal/database.h"
 
@@ -36,11 +37,9 @@ struct JournalUpdate {
 
 class Journal {
  public:
-  using RandomBits = std::function<uint64_t()>;
-  static uint64_t MachineBits();  // that nobody can guess
   // random: of a new journal's secret.
   static absl::StatusOr<std::unique_ptr<Journal>> Open(const std::string& path,
-                                                       const RandomBits& random = MachineBits);
+                                                       const RandomSource& random = MachineRandom);
 
   // 128 random bits of this journal's, as 32 hexadecimal digits: for keys that who has not read it must not guess.
   const std::string& secret() const { return secret_; }

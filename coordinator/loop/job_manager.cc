@@ -7,12 +7,12 @@
 #include <future>
 #include <limits>
 #include <mutex>
-#include <random>
 #include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
+#include "base/machine_random.h"
 #include "base/progress.h"
 #include "base/status.h"
 #include "base/thread.h"
@@ -146,7 +146,7 @@ absl::StatusOr<std::unique_ptr<JobManager>> JobManager::Start(const JobManagerOp
   // By the clock, so that a coordinator whose journal is a copy from before does not take a term that was used since.
   ASSIGN_OR_RETURN(state->term,
                    state->journal->RaiseTerm(LeastTerm(*parts.clock),
-                                             std::random_device()() % kMostSkippedTerms));
+                                             MachineRandom() % kMostSkippedTerms));
 
   JobLoop::Parts inside;
   inside.options = options;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "base/status.h"
 #include "checkpoint/file_system.h"
 #include "tests/simulation/seeded_random.h"
@@ -18,7 +19,8 @@ namespace stagecoach {
 
 class HostFiles final : public FileSystem {
  public:
-  HostFiles(FileSystem* files, SeededRandom* random) : files_(files), random_(random) {}
+  HostFiles(FileSystem* files, SeededRandom* random, uint64_t seed_of_names)
+      : files_(files), random_(random), names_(seed_of_names) {}
 
   // Of all calls this share fails so; 0: none. What reads answers UNAVAILABLE for DATA_LOSS, as PosixFileSystem does: what
   // cannot be read now is not broken yet.
@@ -63,6 +65,8 @@ class HostFiles final : public FileSystem {
     RETURN_IF_ERROR(Try("free bytes of", folder));
     return files_->FreeBytes(folder);
   }
+  // Messages name such files, and a bit of a message may be flipped.
+  std::string Nonce() override { return absl::StrFormat("%016x", names_.Bits()); }
 
  private:
   absl::Status Try(const char* operation, const std::string& path, bool reads = false) {
@@ -74,6 +78,7 @@ class HostFiles final : public FileSystem {
 
   FileSystem* const files_;
   SeededRandom* const random_;
+  SeededRandom names_;  // its own, or they would move every later draw
   double share_ = 0;
   absl::StatusCode code_ = absl::StatusCode::kUnavailable;
 };

@@ -26,6 +26,19 @@ TEST(Simulation, ASeedIsTheSameRunTwice) {
   EXPECT_EQ(hashes.size(), 30u) << "seeds differ";
 }
 
+// Names of temporary folders and the journal's secret came from the machine. In the first of these seeds an error names
+// such a folder, in the second a bit of a message is flipped that does: both told something else each time.
+TEST(Simulation, ASeedTellsTheSameTwice) {
+  const auto told = [](uint64_t seed) {
+    testing::internal::CaptureStderr();
+    RunSeed(seed, {.shown = true});
+    return testing::internal::GetCapturedStderr();
+  };
+  for (const uint64_t seed : {700000013, 700000242}) {
+    EXPECT_TRUE(told(seed) == told(seed)) << ReplayLine(seed);
+  }
+}
+
 TEST(Simulation, EveryFamilyHasOneTruth) {
   std::set<std::string> digests;
   for (int family = 0; family < kFamilies; ++family) {

@@ -7,11 +7,11 @@
 
 #include <cctype>
 #include <cstdint>
-#include <random>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/caller_error.h"
+#include "base/machine_random.h"
 #include "base/utf8.h"
 #include "spdlog/spdlog.h"
 
@@ -125,7 +125,7 @@ absl::Status FromGrpc(const grpc::Status& status) {
                       ShownText(status.error_message()));
 }
 
-std::string NumberForTheLog() { return absl::StrFormat("e-%08x", std::random_device{}()); }
+std::string NumberForTheLog() { return absl::StrFormat("e-%08x", static_cast<uint32_t>(MachineRandom())); }
 
 grpc::Status ToApiGrpc(const absl::Status& status) {
   if (status.ok() || MayLeaveTheCluster(status.code()) || IsForCaller(status)) {

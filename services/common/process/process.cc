@@ -10,10 +10,10 @@
 #include <cstdint>
 #include <cstdio>
 #include <fstream>
-#include <random>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/machine_random.h"
 #include "spdlog/spdlog.h"
 #include "stage/link/grpc/malloc_settings.h"
 
@@ -67,9 +67,7 @@ int ExitCodeOfFailedStart(const absl::Status& status) {
 }
 
 std::string NewIncarnation() {
-  std::random_device random;
-  const uint64_t bits = static_cast<uint64_t>(random()) << 32 | random();
-  return absl::StrFormat("%016x", bits);
+  return absl::StrFormat("%016x", MachineRandom());
 }
 
 absl::Status WritePortFile(const std::string& path, int grpc_port, int http_port, int probes_port) {
