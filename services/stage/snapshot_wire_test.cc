@@ -56,13 +56,22 @@ class SnapshotWireTest : public testing::Test {
                                   .data_path = testing::TempDir() + "/snapshot_wire.txt"};
     options.snapshot_peers = &client_;
     fleet_ = std::make_unique<RuntimeFleet>(options);
-    for (int k = 0; k < 2; ++k) served_.push_back(std::make_unique<Served>(&fleet_->runtime(k)));
+    served_.resize(2);
+    for (int k = 0; k < 2; ++k) Serve(k);
   }
   ~SnapshotWireTest() override {
     client_.Shutdown();
     fleet_.reset();
     served_.clear();
     loop_.Stop();
+  }
+
+  // Until the client has a connection: a dial has a tenth of a second, a busy machine may need more, and no part of a
+  // snapshot is sent twice.
+  void Serve(int k) {
+    served_[k] = std::make_unique<Served>(&fleet_->runtime(k));
+    std::vector<std::byte> bytes(1);
+    Await([&] { return !absl::IsUnavailable(client_.Get(served_[k]->address(), {}, bytes)); });
   }
 
   absl::Status Load(uint64_t generation, const Snapshot* snapshot = nullptr) {
@@ -125,7 +134,7 @@ TEST_F(SnapshotWireTest, AStageFetchesWhatItLostFromItsNeighbour) {
   Await([&] { return held()[0].size() == 2 && held()[1].size() == 2; });
   served_[1].reset();
   fleet_->Restart(1);
-  served_[1] = std::make_unique<Served>(&fleet_->runtime(1));
+  Serve(1);
   const std::optional<Snapshot> snapshot = NewestSnapshot(held(), 7, 1, 100);
   ASSERT_TRUE(snapshot.has_value());
   const absl::Status loaded = Load(2, &*snapshot);
@@ -195,7 +204,12 @@ TEST_F(SnapshotWireTest, ANeighbourThatRefusedIsAskedOverANewConnection) {
        {grpc::StatusCode::NOT_FOUND, grpc::StatusCode::PERMISSION_DENIED,
         grpc::StatusCode::UNAUTHENTICATED, grpc::StatusCode::NOT_FOUND}) {
     neighbour.error = grpc::Status(code, "no");
-    EXPECT_FALSE(client_.Get(absl::StrCat("127.0.0.1:", port), {}, bytes).ok());
+    // Until it has come: a dial may take too long.
+    const size_t before = neighbour.from.size();
+    Await([&] {
+      EXPECT_FALSE(client_.Get(absl::StrCat("127.0.0.1:", port), {}, bytes).ok());
+      return neighbour.from.size() > before;
+    });
   }
   ASSERT_EQ(neighbour.from.size(), 4u);
   EXPECT_EQ(neighbour.from[0], neighbour.from[1]);

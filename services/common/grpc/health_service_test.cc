@@ -58,8 +58,12 @@ class HealthServiceTest : public ::testing::Test {
     server_ =
         std::make_unique<GrpcServer>(options, std::vector<GrpcServer::NamedService>{}, nullptr);
     ASSERT_TRUE(server_->Start().ok());
-    stub_ = Health::NewStub(MakeControlChannel(absl::StrCat("127.0.0.1:", server_->port()),
-                                               grpc::InsecureChannelCredentials()));
+    const auto channel = MakeControlChannel(absl::StrCat("127.0.0.1:", server_->port()),
+                                            grpc::InsecureChannelCredentials());
+    // On a busy machine its first attempt may be too slow, and a call that came with it would fail.
+    ASSERT_TRUE(
+        channel->WaitForConnected(std::chrono::system_clock::now() + std::chrono::seconds(20)));
+    stub_ = Health::NewStub(channel);
   }
 
   void TearDown() override {

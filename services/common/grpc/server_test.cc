@@ -50,6 +50,9 @@ class ServerTest : public ::testing::Test {
     ASSERT_TRUE(server_->Start().ok());
     channel_ = MakeControlChannel(absl::StrCat("127.0.0.1:", server_->port()),
                                   grpc::InsecureChannelCredentials());
+    // On a busy machine its first attempt may be too slow, and a call that came with it would fail.
+    ASSERT_TRUE(
+        channel_->WaitForConnected(std::chrono::system_clock::now() + std::chrono::seconds(20)));
     stub_ = v1::JobService::NewStub(channel_);
   }
 

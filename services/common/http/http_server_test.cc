@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <fstream>
@@ -217,8 +218,10 @@ TEST_F(HttpServerTest, StopEndsStreamsWithTheirLastWord) {
 // probe of an orchestrator was never answered.
 TEST_F(HttpServerTest, ClientsThatDripCostNoThread) {
   Start({.threads = 1});
+  // No more than a server holds where a process may open 1,024 files.
+  constexpr int kDripping = 100;
   std::vector<std::unique_ptr<Client>> dripping;
-  for (int i = 0; i < 200; ++i) {
+  for (int i = 0; i < kDripping; ++i) {
     dripping.push_back(std::make_unique<Client>(server_.port()));
     EXPECT_TRUE(dripping.back()->Send("GET /exact HTTP/1.1\r\nHost: local"));
   }
@@ -226,9 +229,9 @@ TEST_F(HttpServerTest, ClientsThatDripCostNoThread) {
     for (const auto& client : dripping) EXPECT_TRUE(client->Send(byte));
     EXPECT_THAT(Fetch("GET /exact"), StartsWith("HTTP/1.1 200"));
   }
-  EXPECT_GE(server_.connections(), 200);
-  EXPECT_TRUE(dripping[99]->Send("\r\n\r\n"));
-  EXPECT_THAT(dripping[99]->ReadAll(), StartsWith("HTTP/1.1 200")) << "they are slow, not bad";
+  EXPECT_GE(server_.connections(), kDripping);
+  EXPECT_TRUE(dripping[50]->Send("\r\n\r\n"));
+  EXPECT_THAT(dripping[50]->ReadAll(), StartsWith("HTTP/1.1 200")) << "they are slow, not bad";
 }
 
 TEST_F(HttpServerTest, ARequestHasSoLongHoweverItDrips) {
@@ -246,20 +249,24 @@ TEST_F(HttpServerTest, ARequestHasSoLongHoweverItDrips) {
     EXPECT_EQ(dripping.ReadAll(), "") << start;
     EXPECT_LT(std::chrono::steady_clock::now(), until) << start;
   }
-  EXPECT_THAT(Fetch("GET /exact"), StartsWith("HTTP/1.1 200"));
+  // Ours has no longer than theirs, and on a busy machine it may be late.
+  EXPECT_TRUE(Soon([this] { return Fetch("GET /exact").starts_with("HTTP/1.1 200"); }));
 }
 
 TEST_F(HttpServerTest, AReaderThatTakesNothingIsHungUpOn) {
   HttpOptions options;
-  options.limits.reader = std::chrono::milliseconds(200);
-  server_.Handle("/large", [](const HttpRequest&) {
+  options.limits.reader = std::chrono::seconds(1);
+  std::atomic<int> asked = 0;
+  server_.Handle("/large", [&asked](const HttpRequest&) {
+    ++asked;
     return HttpResponse{.body = std::string(64 << 20, 'x')};  // more than the sockets hold
   });
   Start(options);
-  const Client idle(server_.port(), "GET /large HTTP/1.1\r\nHost: localhost");
-  EXPECT_TRUE(Soon([this] { return server_.connections() == 1; }));
-  EXPECT_TRUE(Soon([this] { return server_.connections() == 0; }));
-  EXPECT_EQ(Fetch("GET /large").size() >> 20, 64u) << "who reads gets it all";
+  const std::string get = "GET /large HTTP/1.1\r\nHost: localhost";
+  const Client idle(server_.port(), get);
+  // It was there when it asked.
+  EXPECT_TRUE(Soon([&] { return asked == 1 && server_.connections() == 0; }));
+  EXPECT_EQ(Client(server_.port(), get).CountAll() >> 20, 64u) << "who reads gets it all";
 }
 
 // Readers that take the head of a large answer and nothing more.

@@ -5,6 +5,7 @@
 #include <netinet/in.h>
 #include <signal.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <functional>
@@ -81,24 +82,24 @@ TEST(SelfDial, APortThatListensAndSaysNothingIsDead) {
 }
 
 TEST(SelfDial, APortOfNobodyIsDead) {
-  int port = 0;
-  {
-    const absl::StatusOr<ListenSockets> gone = ListenSockets::Open("127.0.0.1:0", 10000);
-    ASSERT_TRUE(gone.ok()) << gone.status();
-    port = gone->port();
-  }
+  // Bound, so that nobody is given it meanwhile, not even the socket that dials; and not listening.
+  const int bound = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_storage at = Loopback(0);
+  socklen_t length = sizeof(sockaddr_in);
+  ASSERT_EQ(bind(bound, reinterpret_cast<const sockaddr*>(&at), length), 0);
+  ASSERT_EQ(getsockname(bound, reinterpret_cast<sockaddr*>(&at), &length), 0);
+  const int port = ntohs(reinterpret_cast<const sockaddr_in&>(at).sin_port);
   EXPECT_THAT(std::string(Dial(port).message()), HasSubstr("connect: Connection refused"));
+  close(bound);
 }
 
 // The story: a process that had no descriptor left for half a minute took its port for dead, and ended.
 TEST(SelfDial, WithoutADescriptorOfItsOwnItSaysNothingOfThePort) {
   rlimit before{};
   ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
-  const int first_free = dup(STDIN_FILENO);
-  ASSERT_GE(first_free, 0);
-  close(first_free);
-  const rlimit low = {static_cast<rlim_t>(first_free), before.rlim_max};
-  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &low), 0);
+  // Not one more, whatever gRPC gives back of the tests before this one.
+  const rlimit none = {0, before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
   const absl::Status answer = SelfDial(Loopback(1), std::nullopt, [](const sockaddr_storage&) {});
   ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
   EXPECT_EQ(answer, absl::OkStatus()) << "nobody listens there, and nobody asked";

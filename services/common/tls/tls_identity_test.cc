@@ -139,7 +139,14 @@ TEST_F(TlsIdentityTest, ACallerStillHoldsAServerToItsName) {
   const auto caller = TlsIdentity::Load(old_.IssueRole("stage", "stage-0")).value();
   // An address that is the same host and stands in no certificate. (Not localhost: c-ares 1.18 loses ten bytes each
   // time it resolves that, and the leak check of the asan build sees it.)
-  const auto refused = Health(Dial(caller->channel_credentials(), "127.0.0.2"), false);
+  // Again where the dial took too long to come to that: it has a tenth of a second.
+  const auto patience = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  grpc::Status refused;
+  do {
+    refused = Health(Dial(caller->channel_credentials(), "127.0.0.2"), false);
+  } while (refused.error_code() == grpc::StatusCode::UNAVAILABLE &&
+           refused.error_message().find("Peer name") == std::string::npos &&
+           std::chrono::steady_clock::now() < patience);
   EXPECT_EQ(refused.error_code(), grpc::StatusCode::UNAVAILABLE);
   EXPECT_THAT(refused.error_message(), HasSubstr("Peer name 127.0.0.2 is not in peer certificate"));
   TestAuthority other("other");
