@@ -121,8 +121,8 @@ INSTANTIATE_TEST_SUITE_P(, EveryFileSystem, testing::Values("posix", "fault"),
                          [](const auto& info) { return std::string(info.param); });
 
 TEST(PosixFileSystem, ALargeFileIsSeenToGetOn) {
-  const std::string path = testing::TempDir() + "/large-file";
-  ASSERT_TRUE(PosixFileSystem()->RemoveAll(path).ok());
+  TemporaryFolder folder;
+  const std::string path = folder.path() + "/large-file";
   ProgressCounter progress;
   const ProgressScope scope(&progress);
   std::vector<std::byte> bytes(2 * kProgressPieceBytes + 1, std::byte{7});
@@ -138,7 +138,6 @@ TEST(PosixFileSystem, ALargeFileIsSeenToGetOn) {
   ASSERT_TRUE((*opened)->Read(0, read).ok());
   EXPECT_GE(progress.count(), written + 3);
   EXPECT_EQ(read, bytes);
-  EXPECT_TRUE(PosixFileSystem()->RemoveAll(path).ok());
 }
 
 TEST(PosixFileSystem, LetsOnlyTheOwnerIn) {

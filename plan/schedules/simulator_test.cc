@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <chrono>
+#include <ctime>
 #include <limits>
 #include <random>
 
@@ -162,11 +162,11 @@ TEST(Simulator, TakesALargePipelineQuickly) {
   const Schedule schedule =
       MakeSchedule({.kind = "one_forward_one_backward", .stages = 128, .micro_batches = 512});
   const std::vector<StageCost> costs(128, {.forward_seconds = 1, .backward_seconds = 2});
-  const auto start = std::chrono::steady_clock::now();
+  const std::clock_t start = std::clock();  // of this process: others may keep the machine busy
   const Timeline timeline = Simulated(schedule, costs, {});
-  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+  const double took = static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
   EXPECT_EQ(timeline.step_seconds, (512 + 128 - 1) * 3);
-  EXPECT_LT(took.count(), kSanitized ? 60 : 2) << "a linear walk takes a fraction of this";
+  EXPECT_LT(took, kSanitized ? 60 : 2) << "a linear walk takes a fraction of this";
 }
 
 TEST(Simulator, RefusesCostsThatAreNoTimes) {

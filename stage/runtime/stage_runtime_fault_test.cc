@@ -19,6 +19,34 @@ using testing::HasSubstr;
 
 std::string FaultText(const absl::Status& status) { return std::string(status.message()); }
 
+// Says how often it was looked at: a stage that waits looks at the clock twice each time it thinks
+// about it, for how long it may and for how long it has stood still.
+class WatchedClock final : public Clock {
+ public:
+  int64_t MonotonicNanos() const override {
+    ++looks_;
+    return clock_.MonotonicNanos();
+  }
+  int64_t UnixNanos() const override { return clock_.UnixNanos(); }
+  // Nobody waits.
+  void Advance(double seconds) { clock_.AdvanceNanos(static_cast<int64_t>(seconds * 1e9)); }
+  // Returns when the time has been thought about, or the wait is over.
+  void Advance(double seconds, const RunAnswer& waiting) {
+    Advance(seconds);
+    AwaitThought(waiting);
+  }
+  // Returns when a thought that began after this call is over, or the wait is. Of the four looks the
+  // first may end an earlier thought, and that the third has read the time is known by the fourth.
+  void AwaitThought(const RunAnswer& waiting) const {
+    const int before = looks_;
+    Await([&] { return looks_ >= before + 4 || waiting.ready(); });
+  }
+
+ private:
+  ManualClock clock_;
+  mutable std::atomic<int> looks_{0};
+};
+
 class StageRuntimeFaultTest : public testing::Test {
  protected:
   RuntimeFleet::Options Options(int stages) {
@@ -36,6 +64,11 @@ class StageRuntimeFaultTest : public testing::Test {
     CHECK_OK(fleet.LoadAll(1));
     fleet.runtime(1).Run(RuntimeFleet::Train(1, 0, false), answer.callback());
     Await([&fleet] { return !fleet.runtime(1).Snapshot().waiting_for.empty(); });
+  }
+  // It shows that it waits a moment before it first looks at the clock, and counts from that look on.
+  static void StartWaiting(RuntimeFleet& fleet, RunAnswer& answer, const WatchedClock& clock) {
+    StartWaiting(fleet, answer);
+    clock.AwaitThought(answer);
   }
 
   const std::shared_ptr<LinkFaults> faults_ = std::make_shared<LinkFaults>();
@@ -86,7 +119,9 @@ TEST_F(StageRuntimeFaultTest, IgnoresAbortsOfOlderIncarnationsAndOtherJobs) {
 }
 
 TEST_F(StageRuntimeFaultTest, AStalledLinkFailsTheStepNamingWhatItWaitedFor) {
+  WatchedClock clock;
   RuntimeFleet::Options options = Options(2);
+  options.clock = &clock;
   options.progress_timeout_seconds = 0.2;
   RuntimeFleet fleet(options);
   ASSERT_TRUE(fleet.LoadAll(1).ok());
@@ -94,6 +129,9 @@ TEST_F(StageRuntimeFaultTest, AStalledLinkFailsTheStepNamingWhatItWaitedFor) {
   faults_->stalled = true;
   RunAnswer answer;
   fleet.runtime(1).Run(RuntimeFleet::Train(1, 2, false), answer.callback());
+  Await([&fleet] { return !fleet.runtime(1).Snapshot().waiting_for.empty(); });
+  clock.AwaitThought(answer);
+  clock.Advance(0.2, answer);
   const absl::Status status = answer.Get().status();
   EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded);
   EXPECT_EQ(FaultText(status),
@@ -103,43 +141,23 @@ TEST_F(StageRuntimeFaultTest, AStalledLinkFailsTheStepNamingWhatItWaitedFor) {
 }
 
 TEST_F(StageRuntimeFaultTest, TheProgressDeadlineIsOfTheClockAndNotOfWakeUps) {
-  ManualClock clock;
+  WatchedClock clock;
   RuntimeFleet::Options options = Options(2);
   options.clock = &clock;
   RuntimeFleet fleet(options);
   RunAnswer waiting;
-  StartWaiting(fleet, waiting);
-  clock.AdvanceNanos(29'900'000'000);
+  StartWaiting(fleet, waiting, clock);
+  clock.Advance(29.9, waiting);
   // Wake it for nothing: an abort that does not concern it.
   EXPECT_TRUE(fleet.runtime(1).Abort(RuntimeFleet::FenceOf(0, 0), absl::AbortedError("late")).ok());
-  Await([&fleet] { return fleet.runtime(1).Snapshot().phases[Phase::kBubble] > 29.8; });
+  clock.AwaitThought(waiting);
   EXPECT_FALSE(waiting.ready());
-  clock.AdvanceNanos(200'000'000);
+  clock.Advance(0.2, waiting);
   const absl::Status status = waiting.Get().status();
   EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded);
   EXPECT_THAT(FaultText(status), HasSubstr("no operation done for 30 s"));
   EXPECT_NEAR(fleet.runtime(1).Snapshot().phases.Sum(), 30.1, 1e-6) << "every second has a phase";
 }
-
-// Says how often it was looked at: a stage that waits looks at the clock each time it thinks about it.
-class WatchedClock final : public Clock {
- public:
-  int64_t MonotonicNanos() const override {
-    ++looks_;
-    return clock_.MonotonicNanos();
-  }
-  int64_t UnixNanos() const override { return clock_.UnixNanos(); }
-  // Returns when the time has been seen, or the wait is over.
-  void Advance(double seconds, const RunAnswer& waiting) {
-    clock_.AdvanceNanos(static_cast<int64_t>(seconds * 1e9));
-    const int before = looks_;
-    Await([&] { return looks_ >= before + 2 || waiting.ready(); });
-  }
-
- private:
-  ManualClock clock_;
-  mutable std::atomic<int> looks_{0};
-};
 
 // Symptom: a micro-batch took stage 1 of three more than half a minute, so stage 0, and stage 2 as
 // well, gave up and failed the job. Cause: who waits looked at what it did itself, not at what the
@@ -150,7 +168,7 @@ TEST_F(StageRuntimeFaultTest, AWaitGoesOnForAsLongAsAnyStageOfTheJobGetsOn) {
   options.clock = &clock;
   RuntimeFleet fleet(options);
   RunAnswer waiting, neighbour;
-  StartWaiting(fleet, waiting);
+  StartWaiting(fleet, waiting, clock);
   for (uint64_t number = 1; number <= 20; ++number) {  // ten minutes
     fleet.runtime(1).TellJobProgress(number, 1.5);
     clock.Advance(29, waiting);
@@ -169,7 +187,7 @@ TEST_F(StageRuntimeFaultTest, AWaitEndsWhenNoStageOfTheJobGetsOn) {
   options.clock = &clock;
   RuntimeFleet fleet(options);
   RunAnswer waiting;
-  StartWaiting(fleet, waiting);
+  StartWaiting(fleet, waiting, clock);
   for (int i = 0; i < 7; ++i) {
     fleet.runtime(1).TellJobProgress(7, 3);  // always the same, and in time
     clock.Advance(5.5, waiting);
@@ -191,7 +209,7 @@ TEST_F(StageRuntimeFaultTest, ACoordinatorThatIsSilentForMinutesEndsNoWait) {
   options.clock = &clock;
   RuntimeFleet fleet(options);
   RunAnswer waiting, neighbour;
-  StartWaiting(fleet, waiting);
+  StartWaiting(fleet, waiting, clock);
   for (int silence = 0; silence < 3; ++silence) {
     fleet.runtime(1).TellJobProgress(7, 1.5);  // the neighbour's news may not be in it yet
     clock.Advance(29, waiting);
@@ -210,14 +228,15 @@ TEST_F(StageRuntimeFaultTest, WithoutACoordinatorAWaitEndsAndSaysSo) {
   options.clock = &clock;
   RuntimeFleet fleet(options);
   fleet.runtime(1).TellJobProgress(7, 1.5);  // its last word
+  clock.Advance(4);                          // a silence by now, whenever the stage looks
   RunAnswer waiting;
-  StartWaiting(fleet, waiting);
+  StartWaiting(fleet, waiting, clock);
   for (int i = 0; i < 3; ++i) clock.Advance(199, waiting);
   EXPECT_FALSE(waiting.ready());
   clock.Advance(4, waiting);
   EXPECT_THAT(FaultText(waiting.Get().status()),
               AllOf(HasSubstr("no operation done for 600 s"),
-                    HasSubstr("the coordinator was last heard 601.0 s ago")));
+                    HasSubstr("the coordinator was last heard 605.0 s ago")));
 }
 
 TEST_F(StageRuntimeFaultTest, WhateverAStageWorksOnShows) {

@@ -119,6 +119,20 @@ class SnapshotTest : public testing::Test {
     });
   }
 
+  // Trains on from `step` until no snapshot is on its way: it is stored a moment before its thread is
+  // done. first_decides: the first command decides about the step before. The next step.
+  uint64_t TrainUntilSent(uint64_t generation, uint64_t step, bool first_decides) {
+    bool decides = first_decides;
+    Await([&] {
+      const auto reports = RunAll(RuntimeFleet::Train(generation, step, decides));
+      CHECK_OK(reports.status());
+      ++step;
+      decides = true;
+      return !IsAnyBusy(*reports);
+    });
+    return step;
+  }
+
   static bool IsAnyBusy(const std::vector<StepReport>& reports) {
     return std::any_of(reports.begin(), reports.end(),
                        [](const StepReport& report) { return report.snapshot.busy; });
@@ -183,13 +197,7 @@ TEST_F(SnapshotTest, KeepsTheNewestWholeOneAndTheOneOnItsWay) {
   Train(2, 1, 3, 2, /*kept=*/1);
   AwaitWhole(2);
   for (const auto& held : Held(3)) EXPECT_EQ(held.size(), 4u) << "1 and 2, own and the neighbour's";
-  uint64_t step = 3;
-  Await([&] {  // it is stored a moment before its thread is done
-    const auto reports = RunAll(RuntimeFleet::Train(2, step, step > 3));
-    CHECK_OK(reports.status());
-    ++step;
-    return !IsAnyBusy(*reports);
-  });
+  const uint64_t step = TrainUntilSent(2, 3, /*first_decides=*/false);
   // The network is down: the next one stays where it was taken.
   peers_.fails = true;
   RunCommand command = RuntimeFleet::Train(2, step, true);
@@ -217,6 +225,8 @@ TEST_F(SnapshotTest, RecoveriesWithOtherCutsLeaveTwoOfEachAtMost) {
     command.snapshot_kept = 2;
     command.snapshot_of_load = true;
     ASSERT_TRUE(RunAll(command).ok());
+    // What the load used is whole already, so it does not show when the new ones are.
+    TrainUntilSent(generation, 3, /*first_decides=*/true);
     AwaitWhole(2);
     for (int k = 0; k < stages; ++k) {
       const std::vector<HeldShard> held = Held(3)[static_cast<size_t>(k)];

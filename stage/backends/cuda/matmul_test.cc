@@ -1,5 +1,7 @@
 // Products by a table, on a card: what was taken is what runs, with its own fingerprint and bits that repeat. Skips without
 // a card; what is pure is tested in emulation/.
+#include <unistd.h>
+
 #include <filesystem>
 
 #include "absl/strings/str_cat.h"
@@ -25,7 +27,7 @@ class CudaMatmulTable : public testing::Test {
     auto backend = MakeCudaBackend({}, 0);
     if (!backend.ok()) GTEST_SKIP() << "needs a card: " << backend.status();
     plain_ = *std::move(backend);
-    path_ = absl::StrCat(testing::TempDir(), "/matmul-table-",
+    path_ = absl::StrCat(testing::TempDir(), "/matmul-table-", getpid(), "-",
                          testing::UnitTest::GetInstance()->current_test_info()->name());
   }
   void TearDown() override {

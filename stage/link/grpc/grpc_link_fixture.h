@@ -13,6 +13,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <thread>
 
 #include "absl/strings/str_cat.h"
 #include "stage/link/grpc/grpc_link_connector.h"
@@ -144,6 +145,17 @@ class GrpcLinkTest : public ::testing::Test {
   absl::Status WaitClosed(Link& link) {
     bell_.WaitFor([&] { return !link.status().ok(); });
     return link.status();
+  }
+
+  // Whether gRPC has let go of every slice of our tensors. It ends calls and connections on threads
+  // of its own too, which nobody can join: one may be a moment behind the end of all that is ours.
+  bool AllMemoryComesBack() {
+    const auto deadline = std::chrono::steady_clock::now() + kPatience;
+    while (allocator_->Use().total_current != 0) {
+      if (std::chrono::steady_clock::now() > deadline) return false;
+      std::this_thread::yield();
+    }
+    return true;
   }
 
   const std::unique_ptr<Allocator> allocator_ = MakeHostAllocator(0);

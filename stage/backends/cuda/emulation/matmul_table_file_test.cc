@@ -1,5 +1,7 @@
 #include "stage/backends/cuda/matmul_table_file.h"
 
+#include <stdlib.h>
+
 #include <filesystem>
 #include <fstream>
 
@@ -14,11 +16,8 @@ using testing::HasSubstr;
 class MatmulTableFile : public testing::Test {
  protected:
   MatmulTableFile() {
-    const auto* const info = testing::UnitTest::GetInstance()->current_test_info();
-    folder_ = std::filesystem::path(testing::TempDir()) /
-              (std::string(info->test_suite_name()) + "." + info->name());
-    std::filesystem::remove_all(folder_);
-    std::filesystem::create_directories(folder_);
+    std::string pattern = (std::filesystem::temp_directory_path() / "stagecoach-XXXXXX").string();
+    folder_ = mkdtemp(pattern.data());
   }
   ~MatmulTableFile() override { std::filesystem::remove_all(folder_); }
   std::string Path(const char* name) const { return folder_ / name; }
