@@ -2,7 +2,6 @@
 
 Nothing here sleeps for luck: every wait is for a named event, with a deadline.
 """
-import contextlib
 import json
 import os
 import pathlib

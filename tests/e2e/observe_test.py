@@ -111,7 +111,7 @@ class Observe(harness.EndToEndTest):
 
     def test_metrics_are_clean(self):
         promtool = shutil.which("promtool")
-        for name, entry in self.processes.items():
+        for name in self.processes:
             text = self.metrics(name)
             self.assertIn("stagecoach_build_info", text)
             if promtool:
