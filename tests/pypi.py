@@ -20,7 +20,11 @@ def enter(build, name, packages, with_system_packages=False):
         system = ["--system-site-packages"] if with_system_packages else []
         for command in ([sys.executable, "-m", "venv", "--clear", *system, str(folder)],
                         [str(python), "-m", "pip", "install", "--quiet", "--retries", "1", *packages]):
-            result = subprocess.run(command, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=240)
+            try:
+                result = subprocess.run(command, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=240)
+            except subprocess.TimeoutExpired as late:  # a mirror that is slow is as good as none
+                print(f"skipped: {' '.join(command[1:4])}: nothing within {late.timeout:.0f} s")
+                sys.exit(77)
             if result.returncode != 0:
                 print(f"skipped: {' '.join(command[1:4])}: {(result.stdout.splitlines() or ['no output'])[-1]}")
                 sys.exit(77)

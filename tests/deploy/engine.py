@@ -73,8 +73,11 @@ class Engine:
         self.run(*command, str(folder))
 
     def _answers(self):
-        return subprocess.run([self.docker, "info"], env=self.environment, stdout=subprocess.DEVNULL,
-                              stderr=subprocess.DEVNULL, timeout=30).returncode == 0
+        try:
+            return subprocess.run([self.docker, "info"], env=self.environment, stdout=subprocess.DEVNULL,
+                                  stderr=subprocess.DEVNULL, timeout=30).returncode == 0
+        except subprocess.TimeoutExpired:
+            return False
 
     def _start(self):
         dockerd = find("dockerd")
@@ -103,7 +106,7 @@ class Engine:
         """A daemon does not say when it is ready: it answers, or ends."""
         try:
             wait_until("dockerd to answer", lambda: self.process.poll() is not None or
-                       (socket.exists() and self._answers()), 60, every=0.1)
+                       (socket.exists() and self._answers()), 120, every=0.1)
         except AssertionError:
             return False
         return self.process.poll() is None
@@ -119,8 +122,11 @@ class Engine:
                 raise NoEngine("no base image: needs root and apt-get install debootstrap")
             self.cache.mkdir(parents=True, exist_ok=True)
             with tempfile.TemporaryDirectory(prefix="stagecoach-base-") as root:
-                made = subprocess.run([debootstrap, "--variant=minbase", "bookworm", root], text=True, timeout=400,
-                                      stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+                try:
+                    made = subprocess.run([debootstrap, "--variant=minbase", "bookworm", root], text=True, timeout=400,
+                                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+                except subprocess.TimeoutExpired as late:  # a mirror that is slow is as good as none
+                    raise NoEngine(f"debootstrap: not done within {late.timeout:.0f} s")
                 if made.returncode != 0:
                     raise NoEngine(f"debootstrap: {made.stdout[-500:]}")
                 partial = archive.with_suffix(".partial")

@@ -285,6 +285,8 @@ class Tls(servers.ServersTest):
         # Registers well, as a client; but nobody finds stage-0's name in its certificate when dialling 127.0.0.2.
         self.launch("stagecoach-stage", "stage-0", "--name", "stage-0", "--coordinator", coordinator, "--threads", "1",
                     *flags(self.certs / "stage-0"), listen="127.0.0.2:0")
+        # Of a fleet that is too small the job would only say that, a second later, and end.
+        harness.wait_until("the stage to register", lambda: "registered as stage-0" in self.log("stage-0"))
         job = self.job_file(pipeline={"stages": 1, "replacement_timeout_seconds": 1})
         submitted = self.client(coordinator, "submit", "--detach", "--id", "misnamed", job)
         self.assertEqual(submitted.returncode, 0, submitted.stderr)
@@ -314,9 +316,15 @@ class Tls(servers.ServersTest):
                 self.assertRegex(result.stderr + result.stdout, pattern)
 
     def test_a_certificate_that_expires_while_the_server_runs(self):
-        brief, ends = self.make_brief("brief", 4)
-        address = self.coordinator(brief)
-        harness.wait_until("the certificate to expire", lambda: time.time() > ends + 1)
+        for seconds in (4, 16, 64):  # on a busy machine it may be over before the server has started
+            brief, ends = self.make_brief(f"brief-{seconds}", seconds)
+            try:
+                address = self.coordinator(brief, f"brief-{seconds}")
+                break
+            except AssertionError:
+                if time.time() < ends or seconds == 64:
+                    raise
+        harness.wait_until("the certificate to expire", lambda: time.time() > ends + 1, seconds + 20)
         self.refused(self.client(address, "list"), "its certificate is not accepted: certificate has expired")
 
     def test_silent_connections_do_not_end_a_server(self):
@@ -335,8 +343,8 @@ class Tls(servers.ServersTest):
                 with contextlib.suppress(ConnectionResetError):
                     self.assertEqual(last.recv(1), b"", "there is no descriptor for it: it is sent away")
         for name, server in servers.items():
-            health = self.client(address, "health", server)
-            self.assertEqual(health.returncode, 0, f"{name}: {health.stderr}")
+            # It has yet to find out that they are gone.
+            harness.wait_until(f"{name} answers", lambda: self.client(address, "health", server).returncode == 0)
             refused = re.search(r'connections_refused_total\{reason="descriptors"\} (\d+)', self.metrics(name))
             self.assertGreater(int(refused.group(1)), 0, name)
             self.assertRegex(self.log(name), "refused a gRPC connection from 127.0.0.1: this process may open no more")
@@ -354,9 +362,9 @@ class Tls(servers.ServersTest):
                 last = silent.enter_context(socket.create_connection((host, int(port)), timeout=20))
             with contextlib.suppress(ConnectionResetError):
                 self.assertEqual(last.recv(1), b"", "one too many")
-            metrics = self.metrics("coordinator")
-            self.assertIn("stagecoach_grpc_connections 20", metrics)
-            self.assertIn('stagecoach_grpc_connections_refused_total{reason="total"} 1', metrics)
+            # Beside them there is, now and then and for a moment, one of the server to itself.
+            harness.wait_until("twenty are there", lambda: "stagecoach_grpc_connections 20\n" in self.metrics("coordinator"))
+            self.assertIn('stagecoach_grpc_connections_refused_total{reason="total"} 1\n', self.metrics("coordinator"))
         # A server that is full looks ten times a second who has gone.
         harness.wait_until("room again", lambda: self.client(address, "list").returncode == 0)
 

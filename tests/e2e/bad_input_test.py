@@ -105,7 +105,10 @@ class BadInput(harness.EndToEndTest):
     def test_full_disk_at_a_checkpoint(self):
         state = self.folder / "state"
         (state / "checkpoints").mkdir(parents=True)
-        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1200k", "tmpfs", state / "checkpoints"], check=True)
+        mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1200k", "tmpfs", state / "checkpoints"],
+                                 capture_output=True, text=True)
+        if mounted.returncode != 0:  # root of a container, say
+            self.skipTest(f"mounting a small tmpfs is not allowed here: {mounted.stderr.strip()}")
         self.addCleanup(subprocess.run, ["umount", "-l", str(state / "checkpoints")])
         # Three checkpoints of this model (about 480 kB each) do not fit; the first two do.
         cluster = self.start(self.job_file(), 2, "state", "--id", "full")

@@ -8,13 +8,17 @@ import server_process
 
 
 def fetch(http, path):
-    """Status and body; JSON is parsed."""
-    try:
-        with urllib.request.urlopen(f"http://{http}{path}", timeout=20 * harness.TIME_FACTOR) as response:
-            status, body = response.status, response.read().decode()
-    except urllib.error.HTTPError as error:
-        status, body = error.code, error.read().decode()
-    return status, json.loads(body) if path.startswith("/api/") else body
+    """Status and body; JSON is parsed. A coordinator that is kept by the journal's disk says so, and is asked again."""
+    def answer():
+        try:
+            with urllib.request.urlopen(f"http://{http}{path}", timeout=60 * harness.TIME_FACTOR) as response:
+                status, body = response.status, response.read().decode()
+        except urllib.error.HTTPError as error:
+            status, body = error.code, error.read().decode()
+        body = json.loads(body) if path.startswith("/api/") else body
+        busy = status == 503 and isinstance(body, dict) and body["error"]["code"] == "UNAVAILABLE"
+        return None if busy else (status, body)
+    return harness.wait_until(f"an answer to {path}", answer, 60)
 
 
 class FleetTest(harness.EndToEndTest):

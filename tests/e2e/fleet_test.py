@@ -45,7 +45,8 @@ class Fleet(fleet.FleetTest):
         self.processes["stage-1"].kill()
         harness.wait_until("the second one has the name", lambda: self.holder("stage-1") == second)
         harness.wait_until("the job runs on it", lambda: self.job()["detail"] == "running", 60)
-        self.assertEqual(fleet.fetch(second_http, "/readyz")[0], 200)
+        # The coordinator shows a stage before the stage has its answer.
+        harness.wait_until("it is ready", lambda: fleet.fetch(second_http, "/readyz")[0] == 200)
 
     def test_a_job_reads_what_is_beneath_a_data_root_and_nothing_else(self):
         """Symptom: a model learned a file that only the servers may read by heart, and errors told which files there are."""

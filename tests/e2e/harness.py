@@ -2,7 +2,6 @@
 
 Nothing here sleeps for luck: every wait is for a named event, with a deadline.
 """
-import contextlib
 import json
 import os
 import pathlib
@@ -20,6 +19,7 @@ import waiting
 
 SANITIZED = "asan" in sys.argv[1] if len(sys.argv) > 1 else False
 TIME_FACTOR = 8 if SANITIZED else 1
+STRIKES = 5  # runs of a job that is to be struck on its way
 BIN = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else "build/bin").resolve()
 CLI = BIN / "stagecoach"
 
@@ -52,6 +52,10 @@ def merged(base, changes):
         else:
             result[key] = value
     return result
+
+
+class Over(AssertionError):
+    """The run ended before what was waited for."""
 
 
 class Cluster:
@@ -101,7 +105,8 @@ class Cluster:
                 self.kill()
                 raise AssertionError(f"no {what} within {seconds} s; last event {self.events[-1:]}; {self.describe()}")
             if event is None:
-                raise AssertionError(f"the run ended before {what}; {self.describe()}")
+                self._queue.put(None)  # finish reads it too
+                raise Over(f"the run ended before {what}; {self.describe()}")
             self.events.append(event)
             if predicate(event):
                 return event
@@ -153,20 +158,31 @@ class Cluster:
                 assert known == event["loss"], f"step {event['step']} repeated with another loss"
         return losses
 
-    def processes(self):
-        """name -> {"name", "pid", "address", "restarts"} as the supervisor tells it."""
+    def _told(self):
         text = (self.state_dir / "processes.json").read_text()
         return {entry["name"]: entry for entry in json.loads(text)["processes"]}
 
+    def processes(self):
+        """name -> {"name", "pid", "address", "http", "restarts"} as the supervisor tells it, pid 0 of what does not run."""
+        def told():
+            entries = self._told()
+            # A server may be at work before the supervisor has read which ports it has.
+            return entries if all(entry["address"] or not entry["pid"] for entry in entries.values()) else None
+        return wait_until("the ports of all processes that run", told, 60)
+
     def pid(self, name):
-        return self.processes()[name]["pid"]
+        """ProcessLookupError if it does not run now: 0 would be all processes of this test's own group."""
+        pid = self._told()[name]["pid"]
+        if pid == 0:
+            raise ProcessLookupError(f"{name} does not run")
+        return pid
 
     def signal(self, name, number):
         os.kill(self.pid(name), number)
 
     def kill(self):
         """For clean-up: no process, thread or pipe of a failed test stays behind."""
-        with contextlib.suppress(ProcessLookupError):
+        if self.process.poll() is None:  # else its number may be another one's by now
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
         self._reader.join()
@@ -206,6 +222,31 @@ class EndToEndTest(unittest.TestCase):
         self.assertEqual(code, 0, cluster.describe())
         return cluster
 
+    def run_struck(self, start, strike, met=lambda cluster: True):
+        """start()'s cluster at its end in order, which strike(cluster) met on its way; `met` looks at the end whether it did.
+
+        A job does not wait for its test: where a busy machine keeps us until it is through, it is run again.
+        """
+        for _ in range(STRIKES):
+            cluster = start()
+            try:
+                strike(cluster)
+                struck = True
+            except (Over, ProcessLookupError):
+                struck = False
+            self.assertEqual(cluster.finish(), 0, cluster.describe())
+            if struck and met(cluster):
+                return cluster
+        raise AssertionError(f"{STRIKES} runs were through before they were struck; {cluster.describe()}")
+
+    def run_killed(self, start, step, name):
+        """run_struck by a kill of the stage `name` behind the step, which the job recovers from."""
+        def strike(cluster):
+            cluster.wait_for_step(step)
+            cluster.signal(name, signal.SIGKILL)
+            cluster.wait_for("recovery", lambda event: event["event"] == "recovery", 30)
+        return self.run_struck(start, strike)
+
     def cli(self, *arguments, timeout=60, env=None):
         return subprocess.run([str(CLI), *map(str, arguments)], capture_output=True, text=True,
                               timeout=timeout * TIME_FACTOR, env=env)
@@ -215,7 +256,7 @@ def alive(pid):
     """True while the process exists and is not a zombie."""
     try:
         status = pathlib.Path(f"/proc/{pid}/stat").read_text()
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):  # the second: it went as it was read
         return False
     return status.rsplit(")", 1)[1].split()[0] != "Z"
 

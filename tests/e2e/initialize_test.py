@@ -4,7 +4,6 @@ checkpoint, and a file that does not fit, or changes, ends it with what is wrong
 What the files' numbers come to is compared with PyTorch by tests/oracle/zoo_names.py.
 """
 import json
-import signal
 
 import harness
 
@@ -31,11 +30,7 @@ class Initialize(harness.EndToEndTest):
         self.assertIn(f"begins with the weights of {self.export}", history)
         two = self.run_job(self.job("two", 2), 2)
         self.assertEqual((two.digest(), two.losses()), (one.digest(), one.losses()))
-        three = self.start(self.job("three", 3), 3)
-        three.wait_for_step(KILLED_AT)
-        three.signal("stage-1", signal.SIGKILL)
-        three.wait_for("recovery", lambda event: event["event"] == "recovery", 30)
-        self.assertEqual(three.finish(), 0, three.describe())
+        three = self.run_killed(lambda: self.start(self.job("three", 3), 3), KILLED_AT, "stage-1")
         self.assertEqual((three.digest(), three.losses()), (one.digest(), one.losses()))
 
         none = self.run_job(self.job_file("none.json", name="none", seed=11, training={"steps": STEPS},

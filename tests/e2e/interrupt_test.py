@@ -35,7 +35,8 @@ class Interrupt(harness.EndToEndTest):
             if code == 130 and newest and int(newest[1]) < steps:
                 return steps, int(newest[1]), cluster
             # So busy a machine that the job was through before it heard of the signal: a longer one, then.
-            self.assertTrue(code == 0 or (newest and int(newest[1]) == steps), cluster.describe())
+            through = list(cluster.state_dir.glob(f"checkpoints/*/step-{steps:012}"))
+            self.assertTrue(code in (0, 130) and through, cluster.describe())
             steps *= 10
 
     def go_on_line(self, cluster):
@@ -110,10 +111,10 @@ class Interrupt(harness.EndToEndTest):
                                 stderr=subprocess.PIPE, text=True, start_new_session=True)
         try:
             address = page.stdout.readline().strip()
-            with urllib.request.urlopen(address + "api/v1/jobs", timeout=10) as reply:
+            with urllib.request.urlopen(address + "api/v1/jobs", timeout=60) as reply:
                 jobs = json.load(reply)["jobs"]
             self.assertEqual([(job["id"], job["detail"]) for job in jobs], [("tiny", "held")])
-            with urllib.request.urlopen(address + "api/v1/stages", timeout=10) as reply:
+            with urllib.request.urlopen(address + "api/v1/stages", timeout=60) as reply:
                 self.assertEqual(json.load(reply).get("stages", []), [], "no stages are started")
             os.killpg(page.pid, signal.SIGINT)
             _, notes = page.communicate(timeout=30 * harness.TIME_FACTOR)

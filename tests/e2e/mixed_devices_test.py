@@ -1,6 +1,5 @@
 """Stages on devices of different kinds in one job: a list of devices on the command line of `local`."""
 import json
-import signal
 
 import harness
 
@@ -13,11 +12,7 @@ class MixedDevices(harness.EndToEndTest):
         undisturbed = self.run_job(job, 2, None, "--device", "cpu,reference", "--threads-per-stage", "1")
         self.assertEqual(self.run_job(job, 2, None, "--device", "cpu,reference").digest(), undisturbed.digest())
         for victim in ("stage-0", "stage-1"):
-            cluster = self.start(job, 2, None, "--device", "cpu,reference")
-            cluster.wait_for_step(6)
-            cluster.signal(victim, signal.SIGKILL)
-            self.assertEqual(cluster.finish(), 0, cluster.describe())
-            self.assertIn("recovery", [event["event"] for event in cluster.events])
+            cluster = self.run_killed(lambda: self.start(job, 2, None, "--device", "cpu,reference"), 6, victim)
             self.assertEqual((cluster.digest(), cluster.losses()), (undisturbed.digest(), undisturbed.losses()))
 
     def test_the_list_is_in_the_order_of_the_pipeline_and_repeats(self):

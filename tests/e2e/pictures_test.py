@@ -3,8 +3,6 @@ stage; a file that cannot be read fails the job with its name, or is left out.
 
 What becomes of a picture is tested by stage/pictures, what files and folders may be by stage/data.
 """
-import signal
-
 import harness
 import made_pictures
 
@@ -42,11 +40,8 @@ class Pictures(harness.EndToEndTest):
         one = self.run_job(self.job("one", 1, threads=0), 1)
         self.assertNotIn(None, one.losses().values())
         for stages, threads in ((2, 1), (3, 3)):
-            killed = self.start(self.job(f"threads-{threads}", stages, threads=threads), stages)
-            killed.wait_for_step(KILLED_AT)
-            killed.signal("stage-0", signal.SIGKILL)
-            killed.wait_for("recovery", lambda event: event["event"] == "recovery", 30)
-            self.assertEqual(killed.finish(), 0, killed.describe())
+            job = self.job(f"threads-{threads}", stages, threads=threads)
+            killed = self.run_killed(lambda: self.start(job, stages), KILLED_AT, "stage-0")
             self.assertEqual((killed.digest(), killed.losses()), (one.digest(), one.losses()))
         other = self.run_job(self.job("other", 2, flip=False), 2)
         self.assertNotEqual(other.digest(), one.digest())

@@ -1,8 +1,10 @@
 """A job's records on disk: metrics.jsonl, over restarts and recoveries."""
 import json
 import signal
+import time
 
 import harness
+
 
 class Records(harness.EndToEndTest):
     def lines(self, cluster, job="tiny"):
@@ -30,9 +32,10 @@ class Records(harness.EndToEndTest):
         return lines, losses
 
     def test_records_of_a_run(self):
-        cluster = self.run_job(self.job_file())
-        lines, losses = self.check_steps(cluster, 6)
-        self.assertEqual([line["step"] for line in lines if line["event"] == "evaluation"], [3, 6])
+        # Steps have their stages' part only where the writer comes while they are new: not all may be over by then.
+        cluster = self.run_job(self.job_file(training={"steps": 60}))
+        lines, losses = self.check_steps(cluster, 60)
+        self.assertEqual([line["step"] for line in lines if line["event"] == "evaluation"], list(range(3, 61, 3)))
         self.assertEqual(lines[-1]["weights_digest"], cluster.digest())
         stages = [line["stages"] for line in lines if "stages" in line]
         self.assertTrue(stages, "no step has its stages' part")
@@ -42,23 +45,32 @@ class Records(harness.EndToEndTest):
 
     def test_lines_come_while_the_job_runs(self):
         cluster = self.start(self.job_file(training={"steps": 100000}))
-        step = cluster.wait_for_step(5)["step"]
+        cluster.wait_for_step(5)
         path = cluster.state_dir / "jobs" / "tiny" / "metrics.jsonl"
-        harness.wait_until("the step in metrics.jsonl", lambda: path.exists() and
-                           f'"event":"step","step":{step},' in path.read_text(), seconds=2)
+
+        def fresh():
+            """Whether the last whole line is of the last second or two, as promised."""
+            whole = path.read_text().rpartition("\n")[0] if path.exists() else ""
+            return whole and time.time() - json.loads(whole.rpartition("\n")[2])["unix_seconds"] < 2
+        # A disk that is busy with others may be late for a while; one that is kept from us to the end is not.
+        harness.wait_until("a line of what happens now", fresh, 30)
 
     def test_a_lost_stage_and_a_killed_coordinator_cost_no_line(self):
         # Long enough to be killed in the middle; a checkpoint every 50 steps makes steps come again.
-        cluster = self.start(self.job_file(training={"steps": 700}, checkpoint={"every_steps": 50}))
-        cluster.wait_for_step(120)
-        cluster.signal("stage-1", signal.SIGKILL)
-        cluster.wait_for("a recovery", lambda event: event["event"] == "recovery")
-        last = max(event["step"] for event in cluster.events if event["event"] == "step")
-        cluster.wait_for_step(last + 120)
-        cluster.signal("coordinator", signal.SIGKILL)
-        self.assertEqual(cluster.finish(), 0, cluster.describe())
-        lines, _ = self.check_steps(cluster, 700)
-        self.assertTrue(any(line.get("replayed") for line in lines), "nothing was replayed: killed too early?")
+        job = self.job_file(training={"steps": 700}, checkpoint={"every_steps": 50})
+
+        def strike(cluster):
+            cluster.wait_for_step(120)
+            cluster.signal("stage-1", signal.SIGKILL)
+            cluster.wait_for("a recovery", lambda event: event["event"] == "recovery")
+            last = max(event["step"] for event in cluster.events if event["event"] == "step")
+            cluster.wait_for_step(last + 120)
+            cluster.signal("coordinator", signal.SIGKILL)
+        # A kill may also fall right behind a checkpoint: then no step comes again.
+        cluster = self.run_struck(lambda: self.start(job), strike, lambda cluster:
+                                  cluster.processes()["coordinator"]["restarts"] > 0 and
+                                  any(line.get("replayed") for line in self.lines(cluster)))
+        self.check_steps(cluster, 700)
         files = list((cluster.state_dir / "jobs" / "tiny").glob("events.out.tfevents.*"))
         self.assertEqual(len(files), 2, "one for each coordinator that wrote")
 

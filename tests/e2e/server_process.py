@@ -3,11 +3,28 @@
 Whoever starts it ends it: `kill` in a finally or a clean-up. Nothing here knows of tests; tools/chaos starts its cluster
 by it too."""
 import pathlib
+import random
+import socket
 import subprocess
 
 import waiting
 
 START_SECONDS = 60
+LEAST_PORT = 15000  # below are those of well-known programs
+
+
+def free_port():
+    """A port of loopback that nobody has and that only who asks for it gets: for a server that is told its port, or is to be
+    found on it again. What the kernel gives for port 0 it gives to connections, too, as soon as it is free."""
+    given_out = int(pathlib.Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
+    while True:
+        port = random.randrange(LEAST_PORT, given_out) if given_out > LEAST_PORT else 0
+        with socket.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            return probe.getsockname()[1]
 
 
 class Server:

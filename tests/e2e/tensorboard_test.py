@@ -6,6 +6,8 @@ import sys
 
 import harness
 
+STEPS = 60
+INSTALL_SECONDS = 200
 VENV = harness.BIN.parent / "venv-tensorboard"
 READER = """
 import json, sys
@@ -34,9 +36,13 @@ def tensorboard_python():
     made = subprocess.run([sys.executable, "-m", "venv", VENV], capture_output=True, text=True)
     if made.returncode == 0:
         # setuptools: tensorboard of some versions still imports pkg_resources.
-        made = subprocess.run([python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check",
-                               "--timeout", "15", "--retries", "1", "tensorboard", "setuptools<81"],
-                              capture_output=True, text=True)
+        try:
+            made = subprocess.run([python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check",
+                                   "--timeout", "15", "--retries", "1", "tensorboard", "setuptools<81"],
+                                  capture_output=True, text=True, timeout=INSTALL_SECONDS)
+        except subprocess.TimeoutExpired as late:  # a mirror that is slow is as good as none
+            print(f"skipped, it needs PyPI's tensorboard: {late}", file=sys.stderr)
+            return None
     if made.returncode == 0 and works():
         return python
     print(f"skipped, it needs PyPI's tensorboard: {(made.stdout + made.stderr).strip()[-300:]}", file=sys.stderr)
@@ -49,7 +55,8 @@ def float32(number):
 
 class TensorBoard(harness.EndToEndTest):
     def test_every_tag_is_read_back(self):
-        cluster = self.run_job(self.job_file())
+        # Not through before the writer has come once: what it knows only of a step that is new is drawn too.
+        cluster = self.run_job(self.job_file(training={"steps": STEPS}))
         read = subprocess.run([PYTHON, "-c", READER, cluster.state_dir / "jobs" / "tiny"],
                               capture_output=True, text=True)
         self.assertEqual(read.returncode, 0, read.stderr)
@@ -57,9 +64,9 @@ class TensorBoard(harness.EndToEndTest):
         tags = json.loads(lines[0])
         self.assertEqual({step: value for step, value, _ in tags["train/loss"]},
                          {step: float32(loss) for step, loss in cluster.losses().items()})
-        self.assertEqual([step for step, _, _ in tags["eval/loss"]], [3, 6])
+        self.assertEqual([step for step, _, _ in tags["eval/loss"]], list(range(3, STEPS + 1, 3)))
         for tag in ("train/lr", "train/grad_norm", "perf/tokens_per_second", "perf/bubble_ratio"):
-            self.assertEqual([step for step, _, _ in tags[tag]], [1, 2, 3, 4, 5, 6], tag)
+            self.assertEqual([step for step, _, _ in tags[tag]], list(range(1, STEPS + 1)), tag)
         for tag in ("time/stage_0/forward", "time/stage_1/bubble", "memory/stage_1/peak"):
             self.assertIn(tag, tags)
         self.assertGreater(tags["memory/stage_1/peak"][-1][1], 0)
@@ -68,8 +75,8 @@ class TensorBoard(harness.EndToEndTest):
         self.assertEqual(session["group"], "tiny")
         training = harness.TINY["training"]
         self.assertEqual(session["parameters"]["model"], "gpt")
-        for name in ("batch_size", "micro_batches", "steps"):
-            self.assertEqual(session["parameters"][name], training[name], name)
+        for name, value in (*((name, training[name]) for name in ("batch_size", "micro_batches")), ("steps", STEPS)):
+            self.assertEqual(session["parameters"][name], value, name)
         self.assertIn(session["parameters"]["optimizer"], training["optimizer"])
         self.assertGreater(session["parameters"]["learning_rate"], 0)
 

@@ -62,9 +62,9 @@ class TrainedPictures(harness.EndToEndTest):
                                 start_new_session=True)
         try:
             address = page.stdout.readline().strip()
-            with urllib.request.urlopen(address + "api/v1/jobs/classes/pictures?files=1", timeout=10) as reply:
+            with urllib.request.urlopen(address + "api/v1/jobs/classes/pictures?files=1", timeout=60) as reply:
                 told = json.load(reply)
-            with urllib.request.urlopen(address + "api/v1/jobs/classes/pictures", timeout=10) as reply:
+            with urllib.request.urlopen(address + "api/v1/jobs/classes/pictures", timeout=60) as reply:
                 self.assertEqual(json.load(reply), {**told, "files": []})
         finally:
             os.killpg(page.pid, signal.SIGINT)

@@ -47,7 +47,7 @@ def end_listening(pid, port):
 def livez(http):
     """The status, or None where nobody answers."""
     try:
-        with urllib.request.urlopen(f"http://{http}/livez", timeout=5) as reply:
+        with urllib.request.urlopen(f"http://{http}/livez", timeout=60) as reply:
             return reply.status
     except urllib.error.HTTPError as error:
         return error.code

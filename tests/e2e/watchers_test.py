@@ -2,6 +2,9 @@
 
 Streams that are never read, one more than there may be, pages that poll, a dozen `watch` processes,
 oversized requests. And a stage that dies is shown as lost, and a coordinator that is told to end does.
+
+Coordinator and stages are processes of their own: what watches a job is there before the job's stages are, and the
+coordinator is there after the job's end, so that nobody has to be in time.
 """
 import concurrent.futures
 import json
@@ -14,6 +17,7 @@ import urllib.error
 import urllib.request
 
 import harness
+import server_process
 
 MOST_STREAMS = 64
 NEVER_READ = 24
@@ -38,18 +42,22 @@ def address_of(text):
 
 
 def fetch(http, path, method="GET", headers=None, data=None):
-    """Status and parsed body, also of errors."""
+    """Status and parsed body, also of errors. A coordinator that is kept by the journal's disk says so, and is asked again."""
     request = urllib.request.Request(f"http://{http}{path}", method=method, headers=headers or {}, data=data)
-    try:
-        with urllib.request.urlopen(request, timeout=30 * harness.TIME_FACTOR) as reply:
-            return reply.status, json.load(reply)
-    except urllib.error.HTTPError as error:
-        return error.code, json.load(error)
+
+    def answer():
+        try:
+            with urllib.request.urlopen(request, timeout=60 * harness.TIME_FACTOR) as reply:
+                return reply.status, json.load(reply)
+        except urllib.error.HTTPError as error:
+            body = json.load(error)
+            return None if body["error"]["code"] == "UNAVAILABLE" else (error.code, body)
+    return harness.wait_until(f"an answer to {path}", answer, 60)
 
 
 def raw(http, text):
     """Head of the answer to bytes that no library would send."""
-    with socket.create_connection(address_of(http), timeout=30 * harness.TIME_FACTOR) as connection:
+    with socket.create_connection(address_of(http), timeout=60 * harness.TIME_FACTOR) as connection:
         connection.sendall(text)
         data = b""
         while b"\r\n\r\n" not in data:
@@ -67,22 +75,30 @@ class Stream:
         self.socket = socket.socket()
         if receive_buffer:
             self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
-        self.socket.settimeout(30 * harness.TIME_FACTOR)
+        self.socket.settimeout(60 * harness.TIME_FACTOR)
         self.socket.connect(address_of(http))
         self.socket.sendall(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
         self.buffer = b""
+
+    def status(self):
+        """Of the answer, which stays unread."""
+        return self.socket.recv(len("HTTP/1.1 200"), socket.MSG_PEEK).decode()[-3:]
 
     def head(self):
         return self.read_until(b"\r\n\r\n")
 
     def read_until(self, mark):
         while mark not in self.buffer:
-            part = self.socket.recv(65536)
-            if not part:
+            if not self.read_more():
                 raise AssertionError(f"the stream ended before {mark}: {self.buffer[-200:]}")
-            self.buffer += part
         head, self.buffer = self.buffer.split(mark, 1)
         return head.decode()
+
+    def read_more(self):
+        """False at the end."""
+        part = self.socket.recv(65536)
+        self.buffer += part
+        return bool(part)
 
     def event(self):
         """(name, data) of the next event."""
@@ -93,29 +109,88 @@ class Stream:
         self.socket.close()
 
 
-class Watchers(harness.EndToEndTest):
-    STEPS = 1000  # a few seconds: more than the crowd needs to gather
+class OnServers(harness.EndToEndTest):
+    """Coordinator and stages without a supervisor that would start them again."""
+
+    def setUp(self):
+        super().setUp()
+        self.processes = {}
+        self.addCleanup(self.kill_all)
+
+    def kill_all(self):
+        for process in self.processes.values():
+            process.kill()
+            process.wait()
+
+    def launch(self, name, program, *arguments, listen="127.0.0.1:0"):
+        ports = self.folder / f"{name}.ports"
+        ports.unlink(missing_ok=True)
+        command = [str(harness.BIN / program), "--listen", listen, "--http", "127.0.0.1:0",
+                   "--port-file", str(ports), *map(str, arguments)]
+        with open(self.folder / f"{name}.log", "a") as log:
+            self.processes[name] = subprocess.Popen(command, stderr=log)
+        harness.wait_until(f"{name} serves", ports.exists)
+        grpc, http = ports.read_text().split()
+        return f"127.0.0.1:{grpc}", f"127.0.0.1:{http}"
+
+    def launch_cluster(self, *coordinator_arguments):
+        # Not a port that others are given, for a coordinator that is to be found there again.
+        address, http = self.launch("coordinator", "stagecoach-coordinator", "--state-dir", self.folder / "state",
+                                    *coordinator_arguments, listen=f"127.0.0.1:{server_process.free_port()}")
+        for i in range(2):
+            self.launch(f"stage-{i}", "stagecoach-stage", "--name", f"stage-{i}", "--coordinator", address,
+                        "--threads", 1)
+        return address, http
+
+    def submit(self, address, job_file, job_id="job"):
+        submitted = self.cli("submit", job_file, "--id", job_id, "--detach", "--address", address)
+        self.assertEqual(submitted.returncode, 0, submitted.stderr)
+
+    def job(self, http, job_id="job"):
+        return fetch(http, f"/api/v1/jobs/{job_id}")[1]
+
+    def endless(self):
+        return self.job_file("endless.json", training={"steps": 100000}, checkpoint={"every_steps": 0})
+
+
+class Watchers(OnServers):
+    STEPS = 1000
 
     def setUp(self):
         super().setUp()
         self.streams = []
         self.addCleanup(lambda: [s.close() for s in self.streams])
 
-    def job(self):
-        return self.job_file(training={"steps": self.STEPS}, checkpoint={"every_steps": 100},
-                             evaluation={"every_steps": 100})
-
     def stream(self, http, path, **options):
-        self.streams.append(Stream(http, path, **options))
-        return self.streams[-1]
+        """One that is let in. The coordinator may be kept by the journal's disk: then it says so, and is asked again."""
+        def opened():
+            stream = Stream(http, path, **options)
+            self.streams.append(stream)
+            status = stream.status()
+            self.assertIn(status, ("200", "503"))
+            return stream if status == "200" else stream.close()
+        return harness.wait_until("a stream is let in", opened)
+
+    def refused(self, http, path):
+        """Whether one more is too many. One that is let in stays, in place of one that was dropped as nobody reads it."""
+        more = Stream(http, path)
+        self.streams.append(more)
+        if more.status() == "200":
+            return False
+        self.assertIn("503", more.head().splitlines()[0])
+        while more.read_more():
+            pass
+        return json.loads(more.buffer)["error"]["code"] == "RESOURCE_EXHAUSTED"
 
     def test_a_crowd_changes_nothing(self):
-        undisturbed = self.run_job(self.job(), 2, "golden")
-        cluster = self.start(self.job(), 2, "crowd", "--id", "crowd")
-        cluster.wait_for_step(2)
-        processes = cluster.processes()
-        http = processes["coordinator"]["http"]
-        pid = processes["coordinator"]["pid"]
+        job = self.job_file(training={"steps": self.STEPS}, checkpoint={"every_steps": 100}, evaluation={"every_steps": 100})
+        undisturbed = self.run_job(job, 2, "golden")
+        address, http = self.launch_cluster()
+        pid = self.processes["coordinator"].pid
+        # The job in question has to wait for this one's stages, until the crowd is there.
+        self.submit(address, self.endless(), "first")
+        harness.wait_until("the job in front runs", lambda: int(self.job(http, "first")["step"]) > 2, 60)
+        self.submit(address, job, "crowd")
         before = resident_bytes(pid)
         path = "/api/v1/stream?job=crowd"
 
@@ -124,13 +199,13 @@ class Watchers(harness.EndToEndTest):
         # All the streams there may be; some are never read, with the smallest buffer there is.
         for i in range(MOST_STREAMS):
             stream = self.stream(http, path, receive_buffer=4096 if i < NEVER_READ else None)
-            if i >= NEVER_READ:
-                self.assertIn("200 OK", stream.head())
-        harness.wait_until("one stream too many is told to poll", lambda: self.busy(http, path))
-        status, error = fetch(http, path)
-        self.assertEqual((status, error["error"]["code"]), (503, "RESOURCE_EXHAUSTED"))
+        self.assertIn("200 OK", stream.head())
+        harness.wait_until("one stream too many is told to poll", lambda: self.refused(http, path))
 
-        watchers = [self.watch(processes["coordinator"]["address"], number) for number in range(WATCHERS)]
+        watchers = [self.watch(address, number) for number in range(WATCHERS)]
+        self.assertEqual(int(self.job(http, "crowd")["step"]), 0, "it waits for the crowd")
+        self.assertEqual(self.cli("cancel", "first", "--address", address).returncode, 0)
+        harness.wait_until("the job runs", lambda: int(self.job(http, "crowd")["step"]) > 2, 60)
         paths = ["/api/v1/jobs", "/api/v1/stages", "/api/v1/jobs/crowd", "/api/v1/jobs/crowd/records",
                  "/api/v1/jobs/crowd/trace", "/api/v1/logs?job=crowd"]
         with concurrent.futures.ThreadPoolExecutor(PAGES) as pool:
@@ -138,29 +213,27 @@ class Watchers(harness.EndToEndTest):
         self.assertEqual(set(answers), {200})
 
         # A stream that is read sees the job to its end, without a gap.
-        reader = self.streams[-1]
-        numbers, state, most = [], None, 0
-        while state not in ("JOB_STATE_SUCCEEDED", "JOB_STATE_FAILED"):
-            name, data = reader.event()
+        records, most = [], 0
+        while not records or "finished" not in records[-1]:
+            name, data = stream.event()
             most = max(most, resident_bytes(pid))
-            if name == "records":
-                numbers += [int(record["number"]) for record in data["records"]]
-                state = next((r["finished"]["state"] for r in data["records"] if "finished" in r), state)
-        self.assertEqual(numbers, list(range(1, len(numbers) + 1)))
+            records += data["records"] if name == "records" else []
+        self.assertEqual([int(record["number"]) for record in records], list(range(1, len(records) + 1)))
         print(f"the coordinator grew from {before / 2**20:.1f} to {most / 2**20:.1f} MiB")
         self.assertLess(most - before, GROWTH_LIMIT_BYTES)
 
-        self.assertEqual(cluster.finish(), 0, cluster.describe())
-        self.assertEqual(cluster.digest(), undisturbed.digest())
-        print(f"{self.STEPS} steps took {self.seconds(undisturbed):.1f} s alone, {self.seconds(cluster):.1f} s watched")
+        finished = records[-1]["finished"]
+        self.assertEqual((finished["state"], finished["weights_digest"]), ("JOB_STATE_SUCCEEDED", undisturbed.digest()))
+        alone = [event["_seconds"] for event in undisturbed.events if event["event"] == "step"]
+        watched = [record["unix_seconds"] for record in records if "step_done" in record]
+        print(f"{self.STEPS} steps took {alone[-1] - alone[0]:.1f} s alone, {watched[-1] - watched[0]:.1f} s watched")
         for watcher, output in watchers:
             if output is None:
                 continue
-            watcher.wait(timeout=60 * harness.TIME_FACTOR)
+            watcher.wait(timeout=120 * harness.TIME_FACTOR)
             events = [json.loads(line) for line in output.read_text().splitlines()]
             steps = [event["step"] for event in events if event["event"] == "step"]
-            self.assertTrue(steps)
-            self.assertEqual(steps, list(range(1, len(steps) + 1)), "no gap, no repetition")
+            self.assertEqual(steps, list(range(1, self.STEPS + 1)), "no gap, no repetition")
 
     def watch(self, address, number):
         """A `watch` process; the output of every third one is never taken."""
@@ -175,19 +248,6 @@ class Watchers(harness.EndToEndTest):
                 process.stdout.close()
         self.addCleanup(end)
         return process, output
-
-    def seconds(self, cluster):
-        """From the second step to the last."""
-        times = [event["_seconds"] for event in cluster.events if event["event"] == "step"]
-        return times[-1] - times[1]
-
-    def busy(self, http, path):
-        """Every stream has been let in: connecting is faster than being served."""
-        probe = Stream(http, path)
-        try:
-            return "503" in probe.head().splitlines()[0]
-        finally:
-            probe.close()
 
     def bad_requests(self, http):
         for path, code, name in [("/api/v1/jobs/nobody", 404, "NOT_FOUND"),
@@ -213,52 +273,13 @@ class Watchers(harness.EndToEndTest):
         self.assertNotIn("access-control-allow", preflight.lower())
 
 
-class Servers(harness.EndToEndTest):
-    """Coordinator and stages without a supervisor that would start them again."""
-
-    def setUp(self):
-        super().setUp()
-        self.processes = {}
-        self.addCleanup(self.kill_all)
-
-    def kill_all(self):
-        for process in self.processes.values():
-            process.kill()
-            process.wait()
-
-    def launch(self, name, program, *arguments, listen="127.0.0.1:0"):
-        ports = self.folder / f"{name}.ports"
-        ports.unlink(missing_ok=True)
-        command = [str(harness.BIN / program), "--listen", listen, "--http", "127.0.0.1:0",
-                   "--port-file", str(ports), *map(str, arguments)]
-        with open(self.folder / f"{name}.log", "a") as log:
-            self.processes[name] = subprocess.Popen(command, stderr=log)
-        harness.wait_until(f"{name} serves", ports.exists)
-        grpc, http = ports.read_text().split()
-        return f"127.0.0.1:{grpc}", f"127.0.0.1:{http}"
-
-    def launch_cluster(self, *coordinator_arguments):
-        address, http = self.launch("coordinator", "stagecoach-coordinator", "--state-dir",
-                                    self.folder / "state", *coordinator_arguments)
-        for i in range(2):
-            self.launch(f"stage-{i}", "stagecoach-stage", "--name", f"stage-{i}", "--coordinator", address,
-                        "--threads", 1)
-        return address, http
-
+class Servers(OnServers):
     def states(self, http):
         return {info["stage"]["name"]: info["state"] for info in fetch(http, "/api/v1/stages")[1]["stages"]}
 
-    def submit(self, address, steps, *arguments):
-        submitted = self.cli("submit", self.job_file(training={"steps": steps}, checkpoint={"every_steps": 0}),
-                             "--id", "job", "--detach", "--address", address, *arguments)
-        self.assertEqual(submitted.returncode, 0, submitted.stderr)
-
-    def job(self, http):
-        return fetch(http, "/api/v1/jobs/job")[1]
-
     def test_a_killed_stage_is_shown_as_lost(self):
         address, http = self.launch_cluster()
-        self.submit(address, 100000)
+        self.submit(address, self.endless())
         harness.wait_until("the job runs", lambda: int(self.job(http)["step"]) > 2, 60)
         self.processes["stage-1"].kill()
         killed = time.monotonic()
@@ -275,7 +296,7 @@ class Servers(harness.EndToEndTest):
 
     def test_a_coordinator_told_to_end_saves_and_the_next_goes_on(self):
         address, http = self.launch_cluster("--checkpoint-on-exit", "--exit-timeout-secs", 20)
-        self.submit(address, 100000)
+        self.submit(address, self.endless())
         harness.wait_until("the job runs", lambda: int(self.job(http)["step"]) > 5, 60)
         stream = Stream(http, "/api/v1/stream")
         self.addCleanup(stream.close)

@@ -5,7 +5,6 @@ What weights come to is compared with PyTorch by tests/oracle/networks.py; what 
 stage/data/sources/idx_weights_test.cc.
 """
 import pathlib
-import signal
 import struct
 import sys
 
@@ -48,11 +47,7 @@ class Weights(harness.EndToEndTest):
 
     def test_the_same_bits_and_no_step_without_weight(self):
         one = self.run_job(self.job("one", 1), 1)
-        three = self.start(self.job("three", 3), 3)
-        three.wait_for_step(KILLED_AT)
-        three.signal("stage-2", signal.SIGKILL)
-        three.wait_for("recovery", lambda event: event["event"] == "recovery", 30)
-        self.assertEqual(three.finish(), 0, three.describe())
+        three = self.run_killed(lambda: self.start(self.job("three", 3), 3), KILLED_AT, "stage-2")
         self.assertEqual((three.digest(), three.losses()), (one.digest(), one.losses()))
 
         skipped = {step for step, loss in one.losses().items() if loss is None}

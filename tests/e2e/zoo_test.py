@@ -6,7 +6,6 @@ What does not need processes, every cut, schedule and mode, is in tests/transpar
 import pathlib
 import random
 import re
-import signal
 import sys
 
 import harness
@@ -84,11 +83,8 @@ class Zoo(harness.EndToEndTest):
                 undisturbed = self.run_job(self.job(name, 1, "gpipe", "never"), 1)
                 schedule = ("gpipe", "one_forward_one_backward", "zero_bubble")[number // 2 % 3]
                 mode = ("always", "except_first", "never")[number % 3]
-                killed = self.start(self.job(name, 3, schedule, mode), 3)
-                killed.wait_for_step(KILLED_AT)
-                killed.signal(f"stage-{number % 3}", signal.SIGKILL)
-                killed.wait_for("recovery", lambda event: event["event"] == "recovery", 30)
-                self.assertEqual(killed.finish(), 0, killed.describe())
+                job = self.job(name, 3, schedule, mode)
+                killed = self.run_killed(lambda: self.start(job, 3), KILLED_AT, f"stage-{number % 3}")
                 self.assertEqual(len(killed.losses()), STEPS)
                 self.assertEqual((killed.digest(), killed.losses()), (undisturbed.digest(), undisturbed.losses()))
                 digests_of[name] = killed.digest()

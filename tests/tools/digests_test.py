@@ -37,7 +37,7 @@ class DigestsTest(unittest.TestCase):
 
     def run_tool(self, only="examples/"):
         return subprocess.run([sys.executable, str(TOOL), "--programs", *map(str, self.sides), "--examples",
-                               *map(str, self.sides), "--only", only], capture_output=True, text=True, timeout=50)
+                               *map(str, self.sides), "--only", only], capture_output=True, text=True, timeout=240)
 
     def expect(self, code, *words):
         result = self.run_tool()
