@@ -52,11 +52,11 @@ struct RecordWriter::Shared {
   };
 
   std::mutex mutex;  // guards what follows
-  std::condition_variable changed;
+  std::condition_variable changed, idle;
   std::map<std::string, Job> jobs;  // followed and not written to their end
   std::deque<Item> queue;
   size_t capacity = 0;
-  bool stopping = false;
+  bool stopping = false, writing = false;
 
   // The job's entry if that opening is the current one.
   Job* Current(const std::string& id, uint64_t opening) {
@@ -105,10 +105,16 @@ class RecordWriter::Worker {
         });
         items.swap(shared_->queue);
         stopping = shared_->stopping;
+        shared_->writing = true;
       }
       WriteAll(items);
       if (stopping && items.empty()) return;
       if (!stopping) OpenWatches();
+      {
+        std::lock_guard<std::mutex> lock(shared_->mutex);
+        shared_->writing = false;
+      }
+      shared_->idle.notify_all();
     }
   }
 
@@ -242,6 +248,13 @@ void RecordWriter::Follow(const std::string& job) {
     shared_->jobs.try_emplace(job);
   }
   shared_->changed.notify_one();
+}
+
+bool RecordWriter::CatchUp(double seconds) {
+  std::unique_lock<std::mutex> lock(shared_->mutex);
+  return shared_->idle.wait_for(lock, std::chrono::duration<double>(seconds), [this] {
+    return shared_->queue.empty() && !shared_->writing;
+  });
 }
 
 void RecordWriter::Stop() {

@@ -47,6 +47,9 @@ class RecordWriter {
 
   // From now on, to the job's end; harmless to repeat.
   void Follow(const std::string& job);
+  // False: what the watches have said is not all written within so many seconds. While the source answers a line says how
+  // its job stands, so who ends the source calls this before.
+  bool CatchUp(double seconds);
   // Writes what is queued and ends.
   void Stop();
 

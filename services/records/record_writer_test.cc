@@ -169,6 +169,20 @@ TEST_F(RecordWriterTest, EveryRecordIsALineOnceAndTheFilesAreClosedAtTheEnd) {
   EXPECT_EQ(EventFiles().size(), 1u);
 }
 
+// The writer was a moment behind when the coordinator was told to go: the lines of the last steps, of a short job of all,
+// did not say how its stages stood, and no later start adds that.
+TEST_F(RecordWriterTest, WhatWasSaidIsWrittenWhileTheSourceAnswers) {
+  manager_.records = {Record(1, JobRecord::Kind::kState, 0)};
+  RecordWriter writer(options_, manager_.source());
+  writer.Follow("job");
+  manager_.WaitForOpenWatch();
+  for (uint64_t number = 2; number <= 40; ++number) {
+    EXPECT_TRUE(manager_.Give(Record(number, JobRecord::Kind::kStep, number - 1)));
+  }
+  ASSERT_TRUE(writer.CatchUp(std::chrono::duration<double>(kDeadline).count()));
+  EXPECT_EQ(Numbers().size(), 40u);
+}
+
 TEST_F(RecordWriterTest, AFullQueueCostsTimeAndNoRecord) {
   options_.queued_records = 3;
   for (uint64_t number = 1; number <= 100; ++number) {

@@ -66,7 +66,7 @@ class SnapshotWireTest : public testing::Test {
     loop_.Stop();
   }
 
-  // Until the client has a connection: a dial has a tenth of a second, a busy machine may need more, and no part of a
+  // Until the client has a connection: a dial has two seconds, a busy machine may need more, and no part of a
   // snapshot is sent twice.
   void Serve(int k) {
     served_[k] = std::make_unique<Served>(&fleet_->runtime(k));

@@ -167,7 +167,12 @@ void SnapshotKeeper::Finish(const std::shared_ptr<Task>& task) {
                        .manifest = task->manifest,
                        .info = *info};
   const std::span<const std::byte> file = task->shard.file();
-  parts_.store->Add(task->cell.key, {held, file, task});
+  {
+    // The store is told of the next load behind Begin: what comes later would be one more than it makes room for.
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (task->epoch != epoch_) return;
+    parts_.store->Add(task->cell.key, {held, file, task});
+  }
   const absl::Status sent = Send(*task, held, file);
   std::lock_guard<std::mutex> lock(mutex_);
   if (task->epoch != epoch_) return;

@@ -14,8 +14,8 @@ constexpr double kLeastPass = 0.0002, kMostPass = 0.002;
 constexpr double kLeastResend = 0.2, kMostResend = 0.8;
 // Keepalive: a ping a second after the last sign of life, and a second to answer it.
 constexpr double kLeastSilence = 1.0, kMostSilence = 2.0;
-// Of a connection that nobody answers: gRPC's reconnect back-off bounds it, and here goes from 0.1 s to 1 s.
-constexpr double kLeastConnect = 0.1, kMostConnect = 1.0;
+// Of a connection that nobody answers: the first packet is sent again after a second, the try ends after two (dial_times.h).
+constexpr double kFirstResend = 1.0, kDial = 2.0;
 
 }  // namespace
 
@@ -222,7 +222,6 @@ void SimulatedNetwork::AskForLife(const ConnectionPointer& connection, int end) 
 void SimulatedNetwork::Dial(int from, uint64_t process, int to,
                             std::function<void(absl::StatusOr<ConnectionPointer>)> done) {
   const double way = PassSeconds(from, to) + PassSeconds(to, from);
-  const double patience = random_->Between(kLeastConnect, kMostConnect);
   const auto answer = [this, from, to, process, done = std::move(done)](bool in_time) {
     if (!in_time || InTrouble(from, to)) {
       return done(absl::UnavailableError("failed to connect: no answer in time"));
@@ -241,8 +240,14 @@ void SimulatedNetwork::Dial(int from, uint64_t process, int to,
     connections_.push_back(connection);
     done(connection);
   };
-  const bool in_time = way < kMostConnect && !InTrouble(from, to);
-  Post(from, process, in_time ? way : patience, [answer, in_time] { answer(in_time); });
+  if (way < kDial && !InTrouble(from, to)) {
+    Post(from, process, way, [answer] { answer(true); });
+    return;
+  }
+  Post(from, process, kFirstResend, [this, answer, from, process, to] {
+    if (!InTrouble(from, to)) return answer(true);
+    Post(from, process, kDial - kFirstResend, [answer] { answer(false); });
+  });
 }
 
 void SimulatedNetwork::Connection::Send(int from, Work at_peer) {

@@ -214,7 +214,10 @@ class Run:
         return {entry["name"]: entry for entry in json.loads(text)["processes"]}
 
     def kill_stage(self, name):
-        os.kill(self.processes()[name]["pid"], signal.SIGKILL)
+        pid = self.processes()[name]["pid"]
+        if pid == 0:  # which would be every process of this group
+            self.fail(f"{name} was through before it could be killed")
+        os.kill(pid, signal.SIGKILL)
 
     def seconds_of_steps(self, seconds, patience):
         """Step times after the warm-up, of so many seconds or three steps; `patience` for the first step."""

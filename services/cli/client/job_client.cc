@@ -13,6 +13,7 @@
 #include "services/common/grpc/grpc_status.h"
 #include "services/common/process/dial_address.h"
 #include "services/common/tls/tls_check.h"
+#include "stage/link/grpc/dial_times.h"
 #include "stagecoach/v1/fleet.grpc.pb.h"
 #include "stagecoach/v1/job.grpc.pb.h"
 
@@ -34,9 +35,7 @@ std::shared_ptr<grpc::Channel> MakeApiChannel(
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10000);
   arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
   // A coordinator that was restarted is found again within a second.
-  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 1000);
-  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 200);
-  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);
+  SetDialTimes(&arguments);
   arguments.SetMaxReceiveMessageSize(kLargestAnswer);
   return grpc::CreateCustomChannel(address, credentials, arguments);
 }

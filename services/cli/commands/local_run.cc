@@ -111,6 +111,10 @@ int LocalRun::Follow(const StartedJob& started, const std::string& trace_file) {
   if (!over && (unfinished || absl::IsCancelled(reason) || absl::IsAborted(reason))) {
     SaveAndSayHowToGoOn(job);
   }
+  if (over && !reason.ok()) {
+    context_.console->Note(
+        absl::StrCat("job ", job.id(), " had ended as ", StateName(now->state()), " by then"));
+  }
   Stop();
   return code;
 }

@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
 #include "services/common/tls/tls_check.h"
+#include "stage/link/grpc/dial_times.h"
 
 namespace stagecoach {
 namespace {
@@ -86,9 +87,7 @@ std::shared_ptr<grpc::Channel> MakeControlChannel(
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 1000);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
   arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
-  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 100);
-  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
-  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);
+  SetDialTimes(&arguments);
   arguments.SetInt(GRPC_ARG_TCP_TX_ZEROCOPY_ENABLED, 0);
   // Or a new channel to an address would inherit the connection, and the back-off, of an older one.
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);

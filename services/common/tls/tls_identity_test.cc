@@ -139,7 +139,7 @@ TEST_F(TlsIdentityTest, ACallerStillHoldsAServerToItsName) {
   const auto caller = TlsIdentity::Load(old_.IssueRole("stage", "stage-0")).value();
   // An address that is the same host and stands in no certificate. (Not localhost: c-ares 1.18 loses ten bytes each
   // time it resolves that, and the leak check of the asan build sees it.)
-  // Again where the dial took too long to come to that: it has a tenth of a second.
+  // Again where the dial took too long to come to that: it has two seconds.
   const auto patience = std::chrono::steady_clock::now() + std::chrono::seconds(20);
   grpc::Status refused;
   do {

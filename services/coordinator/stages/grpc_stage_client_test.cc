@@ -94,7 +94,7 @@ absl::Status Ask(GrpcStageClient& client, const std::string& address) {
 
 constexpr std::chrono::seconds kPatience(30);
 
-// Again where the dial took too long: it has a tenth of a second, and a busy machine may need more. What the system
+// Again where the dial took too long: it has two seconds, and a busy machine may need more. What the system
 // refused is an answer.
 absl::Status AskInTime(GrpcStageClient& client, const std::string& address) {
   const auto until = std::chrono::steady_clock::now() + kPatience;

@@ -15,6 +15,7 @@
 #include "base/status.h"
 #include "base/thread.h"
 #include "stage/link/grpc/client_stream.h"
+#include "stage/link/grpc/dial_times.h"
 #include "stage/link/grpc/server_stream.h"
 #include "stage/link/grpc/waiting_streams.h"
 
@@ -30,9 +31,7 @@ std::shared_ptr<grpc::Channel> MakeDataChannel(const GrpcLinkConnector::Options&
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, options.keepalive_timeout_ms);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
   arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
-  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 100);
-  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
-  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);
+  SetDialTimes(&arguments);
   arguments.SetInt(GRPC_ARG_TCP_TX_ZEROCOPY_ENABLED, 0);
   // Every generation gets a connection of its own, without another one's backoff.
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
