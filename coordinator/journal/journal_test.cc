@@ -165,6 +165,9 @@ TEST_F(JournalTest, ASecretIsKeptAndAnOlderJournalGetsOne) {
   }
   EXPECT_NE(second, first);
   EXPECT_EQ(Open()->secret(), second);
+  const auto told = Journal::Open(path() + ".new", [bits = uint64_t{6}]() mutable { return ++bits; });
+  ASSERT_TRUE(told.ok()) << told.status();
+  EXPECT_EQ((*told)->secret(), "00000000000000070000000000000008");
 }
 
 // Seen: records went through the journal without their measures, so nobody was shown any.

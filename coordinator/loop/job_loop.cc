@@ -386,7 +386,10 @@ void JobLoop::Tick(double heard_seconds) {
   Settle();
   RetireEnded();
   PurgeEnded();
-  if (drained_ && Drained()) std::exchange(drained_, nullptr)();
+  if (!drained_ || !Drained()) return;
+  // Who watches hears of the last step before: the flush posts it, and this is behind it.
+  Flush();
+  parts_.post(std::exchange(drained_, nullptr));
 }
 
 double JobLoop::NextTickSeconds() const {

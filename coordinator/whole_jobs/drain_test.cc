@@ -52,6 +52,10 @@ TEST(DrainTest, AtAnyMomentAJobEndsItsStepAndTheNextCoordinatorGoesOn) {
       // The step at hand, and the two batches of an evaluation that is due after it.
       EXPECT_LT(cluster.now() - before, 3.5 * SimulatedCluster::kStepSeconds) << what;
       const JobView view = cluster.View(kDrained);
+      if (view.step > 0) {
+        EXPECT_TRUE(LossesOf(cluster.Records(kDrained)).contains(view.step))
+            << what << ": who watches has not heard of step " << view.step;
+      }
       if (save && view.phase == JobPhase::kRunning && view.step > 0) {
         EXPECT_EQ(view.last_checkpoint_step, static_cast<int64_t>(view.step)) << what;
       }

@@ -2,6 +2,7 @@
 
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <atomic>
 #include <filesystem>
 #include <mutex>
@@ -44,7 +45,7 @@ constexpr char kJobServiceName[] = "stagecoach.v1.JobService";
 constexpr char kFleetServiceName[] = "stagecoach.v1.FleetService";
 // Requests of the page and of scrapers; more of them wait in line.
 constexpr int kHttpThreads = 16;
-constexpr double kRecordsSeconds = 2;  // for files at the end
+constexpr double kMostRecordsSeconds = 2;  // for files at the end
 
 absl::Status CheckTokenFile(const CoordinatorFlags& flags) {
   if (flags.token_file.empty() || flags.server.tls.use_ssl) return absl::OkStatus();
@@ -288,7 +289,8 @@ void CoordinatorServer::Shutdown() {
   }
   state_->http.Stop();
   state_->probes.Stop();
-  if (!state_->records->CatchUp(kRecordsSeconds)) {
+  if (!state_->records->CatchUp(
+          std::min(kMostRecordsSeconds, flags.server.exit_timeout_seconds / 10))) {
     spdlog::warn("records: not all were written in time; the next start goes on with them");
   }
   state_->manager->Shutdown();  // ends every watch, so that the server can drain

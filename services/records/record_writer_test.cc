@@ -173,6 +173,10 @@ TEST_F(RecordWriterTest, EveryRecordIsALineOnceAndTheFilesAreClosedAtTheEnd) {
 // did not say how its stages stood, and no later start adds that.
 TEST_F(RecordWriterTest, WhatWasSaidIsWrittenWhileTheSourceAnswers) {
   manager_.records = {Record(1, JobRecord::Kind::kState, 0)};
+  JobView view;
+  view.step = 39;
+  view.stages.resize(2);
+  manager_.view = view;
   RecordWriter writer(options_, manager_.source());
   writer.Follow("job");
   manager_.WaitForOpenWatch();
@@ -180,7 +184,10 @@ TEST_F(RecordWriterTest, WhatWasSaidIsWrittenWhileTheSourceAnswers) {
     EXPECT_TRUE(manager_.Give(Record(number, JobRecord::Kind::kStep, number - 1)));
   }
   ASSERT_TRUE(writer.CatchUp(std::chrono::duration<double>(kDeadline).count()));
+  manager_.EndWatches(absl::CancelledError("the manager ends"));
+  writer.Stop();
   EXPECT_EQ(Numbers().size(), 40u);
+  EXPECT_TRUE(Lines().back().contains("stages"));
 }
 
 TEST_F(RecordWriterTest, AFullQueueCostsTimeAndNoRecord) {

@@ -14,7 +14,7 @@
 namespace stagecoach {
 namespace {
 
-constexpr double kRegisterDeadlineSeconds = 2.0;
+constexpr double kRegisterDeadlineSeconds = 3.0;  // longer than a dial, which says why it failed
 constexpr double kLongestBackoffSeconds = 1.0;
 constexpr double kRefusedSeconds = 1.0;  // until a name may have become free, or a rule another
 // A connection that broke is made anew for the next call: the coordinator may live.

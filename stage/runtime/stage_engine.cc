@@ -307,8 +307,11 @@ StageEngine::Going StageEngine::Advance() {
 // that somebody of the job gets on. One that is dead or stopped breaks its link. Of the others one
 // hears with the lease only: while the coordinator is silent nobody knows whether they get on.
 absl::StatusOr<std::chrono::nanoseconds> StageEngine::Wait() {
-  const int64_t limit_nanos = news_.PatienceNanos(parts_.options.progress_timeout_seconds);
+  const double timeout = parts_.options.progress_timeout_seconds;
+  int64_t limit_nanos = news_.PatienceNanos(timeout);
   const int64_t still_nanos = run_->stall.StillNanos(parts_.progress->count() + news_.moves());
+  // Where the whole machine stood still between the two looks, the coordinator was not heard meanwhile either.
+  if (still_nanos >= limit_nanos) limit_nanos = std::max(limit_nanos, news_.PatienceNanos(timeout));
   if (still_nanos >= limit_nanos) {
     return absl::DeadlineExceededError(absl::StrCat(
         "no operation done for ", static_cast<double>(limit_nanos) * 1e-9,

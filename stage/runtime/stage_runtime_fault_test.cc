@@ -24,10 +24,16 @@ std::string FaultText(const absl::Status& status) { return std::string(status.me
 class WatchedClock final : public Clock {
  public:
   int64_t MonotonicNanos() const override {
-    ++looks_;
-    return clock_.MonotonicNanos();
+    const int64_t now = clock_.MonotonicNanos();
+    if (++looks_ == jump_after_) clock_.AdvanceNanos(jump_nanos_);
+    return now;
   }
   int64_t UnixNanos() const override { return clock_.UnixNanos(); }
+  // So many seconds pass right after the look that has this number from here on.
+  void JumpAfter(int look, double seconds) {
+    jump_nanos_ = static_cast<int64_t>(seconds * 1e9);
+    jump_after_ = looks_ + look;
+  }
   // Nobody waits.
   void Advance(double seconds) { clock_.AdvanceNanos(static_cast<int64_t>(seconds * 1e9)); }
   // Returns when the time has been thought about, or the wait is over.
@@ -43,8 +49,10 @@ class WatchedClock final : public Clock {
   }
 
  private:
-  ManualClock clock_;
+  mutable ManualClock clock_;
   mutable std::atomic<int> looks_{0};
+  std::atomic<int> jump_after_{0};
+  std::atomic<int64_t> jump_nanos_{0};
 };
 
 class StageRuntimeFaultTest : public testing::Test {
@@ -220,6 +228,25 @@ TEST_F(StageRuntimeFaultTest, ACoordinatorThatIsSilentForMinutesEndsNoWait) {
   EXPECT_TRUE(neighbour.Get().ok());
   const auto report = waiting.Get();
   EXPECT_TRUE(report.ok()) << report.status();
+}
+
+// A machine that stood still for more than the time between the two looks of a wait, for how long it may and how long it has:
+// the coordinator had been heard just before, so the step failed.
+TEST_F(StageRuntimeFaultTest, AWaitOutlivesAMachineThatStandsStill) {
+  for (const int look : {4, 5}) {  // one of the two is between them
+    WatchedClock clock;
+    RuntimeFleet::Options options = Options(2);
+    options.clock = &clock;
+    RuntimeFleet fleet(options);
+    RunAnswer waiting;
+    StartWaiting(fleet, waiting, clock);
+    fleet.runtime(1).TellJobProgress(7, 1.5);
+    clock.JumpAfter(look, 40);
+    for (int thoughts = 0; thoughts < 3; ++thoughts) clock.AwaitThought(waiting);
+    EXPECT_FALSE(waiting.ready()) << look;
+    clock.Advance(601, waiting);
+    EXPECT_THAT(FaultText(waiting.Get().status()), HasSubstr("no operation done for 600 s"));
+  }
 }
 
 TEST_F(StageRuntimeFaultTest, WithoutACoordinatorAWaitEndsAndSaysSo) {

@@ -21,26 +21,29 @@ void SimulatedChannel::Call(Serve serve, Failed failed, double deadline_seconds)
     });
   }
   if (connection_ != nullptr) return Start(call);
-  if (!dialling_ && network_->time().seconds() < backoff_until_) {
+  if (network_->time().seconds() >= backoff_until_) Connect();
+  // From the first dial that failed to one that does not, no call waits for it (pick_first in TRANSIENT_FAILURE).
+  if (backoff_seconds_ > 0) {
     network_->Post(from_, process_, 0, [self = shared_from_this(), call] {
       self->Fail(call, absl::UnavailableError("the last connection failed a moment ago"));
     });
     return;
   }
   waiting_.push_back(call);
-  Connect();
 }
 
 void SimulatedChannel::Connect() {
   if (std::exchange(dialling_, true)) return;
+  const double begun = network_->time().seconds();
   network_->Dial(
       from_, process_, to_,
-      [self = shared_from_this()](absl::StatusOr<SimulatedNetwork::ConnectionPointer> connection) {
+      [self = shared_from_this(),
+       begun](absl::StatusOr<SimulatedNetwork::ConnectionPointer> connection) {
         self->dialling_ = false;
         if (connection.ok()) return self->Connected(*std::move(connection));
         double& backoff = self->backoff_seconds_;
         backoff = std::clamp(backoff * kBackoffGrowth, kFirstBackoff, kMostBackoff);
-        self->backoff_until_ = self->network_->time().seconds() + backoff;
+        self->backoff_until_ = begun + backoff;  // long over where nobody answered
         self->FailAll(&self->waiting_, connection.status());
       });
 }

@@ -221,7 +221,9 @@ void SimulatedNetwork::AskForLife(const ConnectionPointer& connection, int end) 
 
 void SimulatedNetwork::Dial(int from, uint64_t process, int to,
                             std::function<void(absl::StatusOr<ConnectionPointer>)> done) {
-  const double way = PassSeconds(from, to) + PassSeconds(to, from);
+  // To TCP and to HTTP/2 there is a round trip each.
+  double way = 0;
+  for (int trip = 0; trip < 2; ++trip) way += PassSeconds(from, to) + PassSeconds(to, from);
   const auto answer = [this, from, to, process, done = std::move(done)](bool in_time) {
     if (!in_time || InTrouble(from, to)) {
       return done(absl::UnavailableError("failed to connect: no answer in time"));
@@ -240,8 +242,8 @@ void SimulatedNetwork::Dial(int from, uint64_t process, int to,
     connections_.push_back(connection);
     done(connection);
   };
-  if (way < kDial && !InTrouble(from, to)) {
-    Post(from, process, way, [answer] { answer(true); });
+  if (!InTrouble(from, to)) {
+    Post(from, process, std::min(way, kDial), [answer, in_time = way < kDial] { answer(in_time); });
     return;
   }
   Post(from, process, kFirstResend, [this, answer, from, process, to] {
