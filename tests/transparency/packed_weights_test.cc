@@ -4,7 +4,6 @@
 #include <functional>
 #include <memory>
 #include <span>
-#include <string>
 #include <vector>
 
 #include "gtest/gtest.h"
@@ -16,8 +15,8 @@
 #include "network/zoo/sequence.h"
 #include "plan/costs/host_memory.h"
 #include "plan/optimizers/sgd.h"
+#include "stage/backends/cpu/avx2_testing.h"
 #include "stage/backends/cpu/cpu_backend.h"
-#include "stage/backends/cpu/matmul.h"
 #include "stage/testing/pipeline_harness.h"
 
 namespace stagecoach {
@@ -37,19 +36,12 @@ HarnessOptions OnOneStage(int64_t micro_batches, Rematerialization mode) {
           .optimizer = SgdSpec{}};
 }
 
-// Without it gradients go by columns, which pack no weight.
-bool HasAvx2() {
-  const std::string library = cpu::OneDnnFingerprint();
-  return library.find("avx2") != std::string::npos || library.find("avx512") != std::string::npos;
-}
-constexpr char kNoAvx2[] = "this processor has no AVX2";
-
 int64_t PackingsOf(PipelineHarness& pipeline) {
   return dynamic_cast<cpu::CpuBackend&>(pipeline.backend(0)).packed_weights().made();
 }
 
 TEST(PackedWeightsOfACell, AreMadeOnceAStepWhateverTheMicroBatches) {
-  if (!HasAvx2()) GTEST_SKIP() << kNoAvx2;
+  if (!cpu::HasAvx2()) GTEST_SKIP() << cpu::kNoAvx2;
   int64_t of_a_step = 0;
   for (const int64_t micro_batches : {1, 4}) {
     for (const auto mode : {Rematerialization::kNever, Rematerialization::kAlways}) {
@@ -116,7 +108,7 @@ TEST(PackedWeightsOfACell, AreNeverThoseOfOtherValues) {
 
 // Symptom that this would have: a job that was planned to fit its stages runs out of memory in its first backward.
 TEST(PackedWeightsOfACell, AreInThePlanOfAStagesMemory) {
-  if (!HasAvx2()) GTEST_SKIP() << kNoAvx2;
+  if (!cpu::HasAvx2()) GTEST_SKIP() << cpu::kNoAvx2;
   for (const int64_t width : {24, 32, 64}) {
     for (const int64_t micro_batches : {1, 4}) {
       HarnessOptions options = OnOneStage(micro_batches, Rematerialization::kNever);

@@ -9,8 +9,8 @@
 #include "gtest/gtest.h"
 #include "operations/convolution.h"
 #include "stage/backends/conformance/harness.h"
+#include "stage/backends/cpu/avx2_testing.h"
 #include "stage/backends/cpu/cpu_backend.h"
-#include "stage/backends/cpu/matmul.h"
 #include "stage/backends/operation_testing.h"
 
 namespace stagecoach::conformance {
@@ -25,13 +25,6 @@ Attributes GradientSteps() {
   return ToAttributes(
       ConvolutionInputGradientAttributes{.steps = {.padding = {1, 1}}, .image = {kSide, kSide}});
 }
-
-// Without it the input's gradient goes by columns, which read the weight as it lies: nothing is packed for it.
-bool HasAvx2() {
-  const std::string library = cpu::OneDnnFingerprint();
-  return library.find("avx2") != std::string::npos || library.find("avx512") != std::string::npos;
-}
-constexpr char kNoAvx2[] = "this processor has no AVX2";
 
 int64_t WorkspaceOf(Backend& backend) {
   return backend.allocator().Use().current[static_cast<size_t>(MemoryKind::kWorkspace)];
@@ -76,7 +69,7 @@ Outputs Fresh(const Tensor& weight, Elements elements) {
 }
 
 TEST(PackedWeights, OneServesAllMicroBatchesUntilTheWeightIsUpdated) {
-  if (!HasAvx2()) GTEST_SKIP() << kNoAvx2;
+  if (!cpu::HasAvx2()) GTEST_SKIP() << cpu::kNoAvx2;
   cpu::CpuBackend backend(BackendOptions{.threads = 1});
   Convolved convolved(backend);
   convolved.weight.buffer()->CountVersions();
@@ -179,7 +172,7 @@ std::vector<Write> Writes() {
 
 // A packing of the values before would be a wrong result that nobody sees.
 TEST(PackedWeights, EveryWriteOfTheBackEndIsSeenAtTheSameAddress) {
-  if (!HasAvx2()) GTEST_SKIP() << kNoAvx2;
+  if (!cpu::HasAvx2()) GTEST_SKIP() << cpu::kNoAvx2;
   for (const Write& write : Writes()) {
     SCOPED_TRACE(write.name);
     cpu::CpuBackend backend(BackendOptions{.threads = 1});
@@ -244,7 +237,7 @@ TEST(PackedWeights, OfAParameterThatIsGoneMakeRoomForTheNext) {
 
 // Where memory is limited it has to be said that there is room.
 TEST(PackedWeights, AreKeptWhereTheMemoryHasNoLimitOrTheJobHasRoom) {
-  if (!HasAvx2()) GTEST_SKIP() << kNoAvx2;
+  if (!cpu::HasAvx2()) GTEST_SKIP() << cpu::kNoAvx2;
   for (const int64_t limit : {0, 1 << 20}) {
     cpu::CpuBackend backend(BackendOptions{.threads = 1, .memory_limit_bytes = limit});
     Convolved convolved(backend);
@@ -266,7 +259,7 @@ TEST(PackedWeights, AreKeptWhereTheMemoryHasNoLimitOrTheJobHasRoom) {
 }
 
 TEST(PackedWeights, ARefusalIsToldUntilTheCellEnds) {
-  if (!HasAvx2()) GTEST_SKIP() << kNoAvx2;
+  if (!cpu::HasAvx2()) GTEST_SKIP() << cpu::kNoAvx2;
   const int64_t operands = 4 * (3 * kImages.elements() + kWeight.elements());
   cpu::CpuBackend backend(BackendOptions{
       .threads = 1, .memory_limit_bytes = operands + 3 * 4 * kWeight.elements() / 2});

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 
 #include "stage/link/grpc/grpc_link_fixture.h"
+#include "stagecoach/v1/link.grpc.pb.h"
 #include "stagecoach/v1/stage.grpc.pb.h"
 
 namespace stagecoach {
@@ -294,6 +295,36 @@ TEST_F(GrpcLinkTest, AnAnswerThatGrpcMakesUpIsABrokenLink) {
   const absl::Status status = WaitClosed(*up_);
   EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable) << status;
   EXPECT_THAT(std::string(status.message()), HasSubstr("UNIMPLEMENTED"));
+}
+
+class Refuses final : public v1::LinkService::Service {
+ public:
+  grpc::Status Exchange(grpc::ServerContext*,
+                        grpc::ServerReaderWriter<v1::ExchangeResponse, v1::ExchangeRequest>*) override {
+    return grpc::Status(code, "no");
+  }
+  grpc::StatusCode code = grpc::StatusCode::OK;
+};
+
+// Of a length with a flipped bit gRPC says RESOURCE_EXHAUSTED, of a certificate of another role PERMISSION_DENIED: the
+// coordinator took the one for the fault of the stage, the other, of a load, for the job's.
+TEST_F(GrpcLinkTest, ARefusalThatIsNoFaultOfTheJobIsABrokenLink) {
+  Start();
+  Refuses refuses;
+  grpc::ServerBuilder builder;
+  int port = 0;
+  builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
+  builder.RegisterService(&refuses);
+  const std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
+  for (const grpc::StatusCode code :
+       {grpc::StatusCode::INTERNAL, grpc::StatusCode::UNKNOWN, grpc::StatusCode::RESOURCE_EXHAUSTED,
+        grpc::StatusCode::PERMISSION_DENIED, grpc::StatusCode::UNAUTHENTICATED}) {
+    refuses.code = code;
+    up_ =
+        dialler_->Dial(absl::StrCat("127.0.0.1:", port), boundary_, *allocator_, kAnyMessageBytes);
+    Hear();
+    EXPECT_TRUE(absl::IsUnavailable(WaitClosed(*up_))) << up_->status();
+  }
 }
 
 TEST_F(GrpcLinkTest, LinksMayBeDestroyedAtAnyTime) {
