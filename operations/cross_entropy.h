@@ -9,7 +9,7 @@
 // Behind the sums, with mean_iou, and with per_class in a call without gradient, a table [classes, 3] of the rows whose
 // target counts: those of the class that were guessed right, those whose target it is, those for which it is guessed.
 // The guess is the class with the largest logit, the lowest of equal ones; a row in which a logit is not a number has
-// none. These are whole numbers, also of targets that weigh: each counts as one, and one of weight 0 not at all.
+// none. These are whole numbers: each target counts as one, whatever it weighs, 0 too, as other programs count.
 // A target that is neither a class nor ignore_index is a fault of the data: the loss is not a number then.
 #ifndef STAGECOACH_OPERATIONS_CROSS_ENTROPY_H_
 #define STAGECOACH_OPERATIONS_CROSS_ENTROPY_H_

@@ -203,6 +203,7 @@ def cross_entropy(a, logits, targets, *weights):
     of_row = weights[0].flatten() if a["weighted"] else torch.ones(len(targets))
     spoilt = logits * torch.where(given | (of_row == 0), 1.0, math.nan)[:, None]
     # Of weight 0 is what counts for nothing, whatever it is; to PyTorch 0 times what is not a number is none.
+    wanted = counts
     spoilt, counts = torch.where((of_row != 0)[:, None], spoilt, 0), counts & (of_row != 0)
     safe = torch.where(given, targets, 0)
     sums = [(of_row * F.cross_entropy(spoilt, safe, reduction="none", **options)).sum(), (of_row * counts).sum()]
@@ -214,8 +215,8 @@ def cross_entropy(a, logits, targets, *weights):
         sums.append((of_row * ((before.sum(1) < top) & counts & known)).sum())
     if a["mean_iou"] or a["per_class"] and not a["gradient"]:
         guesses = torch.where(logits.isnan().any(1), -1, (logits == logits.max(1, keepdim=True)[0]).int().argmax(1))
-        of_class = F.one_hot(places[counts & known].flatten(), len(classes))
-        guessed = guesses[counts & known][:, None] == classes
+        of_class = F.one_hot(places[wanted & known].flatten(), len(classes))
+        guessed = guesses[wanted & known][:, None] == classes
         sums += torch.stack([(of_class * guessed).sum(0), of_class.sum(0), guessed.sum(0)], 1).flatten().double()
     return sums
 

@@ -39,7 +39,8 @@ TEST(ReferenceCrossEntropy, CountsATargetThatIsNotANumberAsWrong) {
   EXPECT_THAT(MeasuresOf({NAN, 1, 2}, 2), ElementsAre(1, 0, 1)) << "another one's";
 }
 
-// Of six rows, two of them with a weight of 0 and with a target that is ignored: right, targets, guesses.
+// Of six rows, one of weight 0 and one whose target is ignored: right, targets, guesses. A class of weight 0 had no
+// counts, so a mean IoU was 0.0501 where scikit-learn says 0.0720.
 TEST(ReferenceCrossEntropy, CountsClassByClass) {
   const CrossEntropyAttributes attributes{.ignore_index = 7, .weighted = true, .mean_iou = true};
   CaseOperand weights = LossWeights(IdsBelow(3, {}).type);
@@ -56,14 +57,14 @@ TEST(ReferenceCrossEntropy, CountsClassByClass) {
                                 1, 4, 1,    // 1 for 0
                                 2, 2, 2,    // the lowest, 0, for 2
                                 1, NAN, 9,  // none for 2
-                                9, 1, 1,    // weighs nothing
+                                9, 1, 1,    // weighs nothing, and is right
                                 9, 1, 1});  // is ignored
   table.Set(calls.operands[1], {0, 0, 2, 2, 0, 7});
   table.Set(calls.operands[2], {1, 0.5, 2, 1, 0, 1});
   table.Run(calls.forward[0]);
   const std::vector<float> sums = table.Values(calls.outputs[0]);
   EXPECT_THAT(std::vector<float>(sums.begin() + 2, sums.end()),
-              testing::ElementsAre(1, 2, 2, 0, 0, 1, 0, 2, 0))
+              testing::ElementsAre(2, 3, 3, 0, 0, 1, 0, 2, 0))
       << "each target counts as one, whatever it weighs";
 }
 

@@ -40,9 +40,8 @@ int32_t GuessOf(const float* logits, int32_t classes) {
   return numbers ? guess : kNoGuess;
 }
 
-bool Counts(const CrossEntropyAttributes& attributes, int64_t classes, int32_t target,
-            float weight) {
-  return target != attributes.ignore_index && weight != 0 && target >= 0 && target < classes;
+bool Counts(const CrossEntropyAttributes& attributes, int64_t classes, int32_t target) {
+  return target != attributes.ignore_index && target >= 0 && target < classes;
 }
 
 // Whole numbers. counts: [classes, kClassCounts].
@@ -121,7 +120,7 @@ absl::StatusOr<Kernel> Loss(CpuBackend& backend, const Call& call, const CallTyp
             const int32_t target = targets[first + r];
             const float weight = weights == nullptr ? 1.0f : weights[first + r];
             if (counted) {
-              guesses[first + r] = Counts(attributes, classes, target, weight)
+              guesses[first + r] = Counts(attributes, classes, target)
                                        ? GuessOf(from + r * classes, static_cast<int32_t>(classes))
                                        : kNoTarget;
             }

@@ -19,13 +19,18 @@ struct RowSums {
 };
 
 template <typename T>
-__device__ __forceinline__ RowSums SumsOfRow(const T* row, int64_t classes, int64_t target,
-                                             float* shared, double* wide) {
+__device__ __forceinline__ float LargestOfRow(const T* row, int64_t classes, float* shared) {
   float largest = -INFINITY;
   for (int64_t j = threadIdx.x; j < classes; j += blockDim.x) {
     largest = fmaxf(largest, ToFloat(row[j]));
   }
-  largest = BlockMax(largest, shared);
+  return BlockMax(largest, shared);
+}
+
+template <typename T>
+__device__ __forceinline__ RowSums SumsOfRow(const T* row, int64_t classes, int64_t target,
+                                             float* shared, double* wide) {
+  const float largest = LargestOfRow(row, classes, shared);
   const float own = ToFloat(row[target]);
   float total = 0.0f, before = 0.0f;
   double sum = 0.0;
@@ -76,8 +81,8 @@ constexpr int32_t kNoTarget = -2;  // its target does not count
 
 // The lowest class with the largest logit. Classes that are counted are few, so a float tells them apart.
 template <typename T>
-__device__ __forceinline__ int32_t GuessOfRow(const T* row, int64_t classes, float largest,
-                                              float* shared) {
+__device__ __forceinline__ int32_t GuessOfRow(const T* row, int64_t classes, float* shared) {
+  const float largest = LargestOfRow(row, classes, shared);
   float first = -static_cast<float>(classes), strange = 0.0f;
   for (int64_t j = threadIdx.x; j < classes; j += blockDim.x) {
     const float value = ToFloat(row[j]);
@@ -194,19 +199,21 @@ __global__ void MeasuredLossKernel(LossRows s, const T* logits, const int32_t* t
     const bool ignored = target == s.ignored || weight == 0.0f;
     const bool known = target >= 0 && target < s.classes;
     T* const d_row = d_logits == nullptr ? nullptr : d_logits + r * s.stride;
+    const T* const row = logits + r * s.stride;
+    if (guesses != nullptr) {  // before the row may be overwritten; of every weight, 0 too
+      int32_t guess = kNoTarget;
+      if (known && target != s.ignored) {
+        guess = GuessOfRow(row, s.classes, shared);
+      }
+      if (threadIdx.x == 0) guesses[r] = guess;
+    }
     if (ignored || !known) {
       FillRow(d_row, s.classes, ignored ? 0.0f : NAN);
       if (threadIdx.x == 0) NoteNoClass(s, r, ignored, weight, table);
-      if (threadIdx.x == 0 && guesses != nullptr) guesses[r] = kNoTarget;
       continue;
     }
-    const T* const row = logits + r * s.stride;
     const float own = ToFloat(row[target]);  // before the row may be overwritten
     const RowSums sums = SumsOfRow(row, s.classes, target, shared, wide);
-    if (guesses != nullptr) {
-      const int32_t guess = GuessOfRow(row, s.classes, sums.largest, shared);
-      if (threadIdx.x == 0) guesses[r] = guess;
-    }
     if (threadIdx.x == 0) {
       const double loss = log(static_cast<double>(sums.total)) + static_cast<double>(sums.largest) -
                           (1.0 - s.smoothing) * own -

@@ -46,12 +46,16 @@ void CountRow(int64_t target, int64_t guess, double* counts) {
 // One row: adds to the sums; d_logits may be null or logits.
 void Row(const CrossEntropyAttributes& attributes, const float* logits, int64_t classes,
          int64_t target, double weight, double scale, std::vector<double>& sums, float* d_logits) {
+  const bool known = target >= 0 && target < classes;
+  if (attributes.counts_classes() && known && target != attributes.ignore_index) {
+    CountRow(target, GuessOf(logits, classes), sums.data() + attributes.sums());
+  }
   if (target == attributes.ignore_index || weight == 0) {
     if (d_logits != nullptr) std::fill_n(d_logits, classes, 0.0f);
     return;
   }
   sums[1] += weight;
-  if (target < 0 || target >= classes) {
+  if (!known) {
     sums[0] = std::numeric_limits<double>::quiet_NaN();
     if (d_logits != nullptr) std::fill_n(d_logits, classes, NAN);
     return;
@@ -67,9 +71,6 @@ void Row(const CrossEntropyAttributes& attributes, const float* logits, int64_t 
   size_t next = 2;
   if (attributes.accuracy) sums[next++] += rank == 0 ? weight : 0;
   if (attributes.top > 0) sums[next] += rank < attributes.top ? weight : 0;
-  if (attributes.counts_classes()) {
-    CountRow(target, GuessOf(logits, classes), sums.data() + attributes.sums());
-  }
   if (d_logits == nullptr) return;
   for (int64_t j = 0; j < classes; ++j) {
     const double q = smooth + (j == target ? 1 - attributes.label_smoothing : 0);
