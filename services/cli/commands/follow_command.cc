@@ -90,7 +90,8 @@ int FollowAndReport(JobClient& client, const v1::Job& job, bool quiet, CommandCo
 int ReportEnded(JobClient& client, const v1::Job& job, const std::string& anew,
                 const std::string& resume, CommandContext& context) {
   const v1::WatchJobResponse last = FinishedRecordOf(job);
-  if (context.output == OutputFormat::kNdjson) context.console->PrintLine(ToNdjson(last));
+  if (context.output == OutputFormat::kNdjson)
+    context.console->PrintLine(ToNdjson(last, /*replayed=*/false));
   ReportEnd(client, job.id(), last, context);
   context.console->Note(absl::StrCat(
       "job ", job.id(), " ended at ", FormatUnixTime(job.finished_unix_seconds()),

@@ -27,7 +27,7 @@ FollowView::~FollowView() { console_->EndBar(); }
 
 void FollowView::OnRecord(const v1::WatchJobResponse& record) {
   if (format_ == OutputFormat::kNdjson) {
-    const std::string event = ToNdjson(record);
+    const std::string event = ToNdjson(record, replays_.Take(record));
     if (!event.empty()) console_->PrintLine(event);
     if (record.has_state()) ShowState(record.state());
     return;

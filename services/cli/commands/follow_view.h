@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "services/cli/client/follow.h"
 #include "services/cli/output/console.h"
+#include "services/cli/output/ndjson.h"
 #include "services/cli/output/progress.h"
 
 namespace stagecoach {
@@ -37,6 +38,7 @@ class FollowView final : public RecordSink {
   const Clock* const clock_;
   const std::function<std::optional<v1::Job>()> get_job_;
   ProgressState progress_;
+  Replays replays_;
   double next_get_seconds_ = 0;
   std::string shown_state_;  // the last one, in words
 };

@@ -1,5 +1,7 @@
 #include "services/cli/output/ndjson.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "services/cli/output/text.h"
@@ -17,7 +19,9 @@ std::string MeasureFields(const Measures& measures) {
   return fields;
 }
 
-std::string StepEvent(uint64_t step, const v1::StepRecord& done) {
+const char* ReplayedField(bool replayed) { return replayed ? ",\"replayed\":true" : ""; }
+
+std::string StepEvent(uint64_t step, const v1::StepRecord& done, bool replayed) {
   return absl::StrCat("{\"event\":\"step\",\"step\":", step, ",\"loss\":", JsonNumber(done.loss()),
                       ",\"learning_rate\":", JsonNumber(done.learning_rate()),
                       ",\"gradient_norm\":", JsonNumber(done.gradient_norm()),
@@ -25,8 +29,8 @@ std::string StepEvent(uint64_t step, const v1::StepRecord& done) {
                       ",\"step_seconds\":", JsonNumber(done.step_seconds()),
                       ",\"bubble\":", JsonNumber(done.bubble()),
                       ",\"bubble_ideal\":", JsonNumber(done.bubble_ideal()),
-                      done.skipped() ? ",\"skipped\":true" : "", MeasureFields(done.measures()),
-                      "}");
+                      done.skipped() ? ",\"skipped\":true" : "", ReplayedField(replayed),
+                      MeasureFields(done.measures()), "}");
 }
 
 std::string FinishedEvent(uint64_t step, const v1::FinishedRecord& finished) {
@@ -41,15 +45,24 @@ std::string FinishedEvent(uint64_t step, const v1::FinishedRecord& finished) {
 
 }  // namespace
 
-std::string ToNdjson(const v1::WatchJobResponse& record) {
+bool Replays::Take(const v1::WatchJobResponse& record) {
+  if (!record.has_step_done() && !record.has_evaluation()) return false;
+  uint64_t& furthest = record.has_step_done() ? furthest_step_ : furthest_evaluation_;
+  const bool replayed = record.step() <= furthest;
+  furthest = std::max(furthest, record.step());
+  return replayed;
+}
+
+std::string ToNdjson(const v1::WatchJobResponse& record, bool replayed) {
   const uint64_t step = record.step();
   switch (record.kind_case()) {
     case v1::WatchJobResponse::kStepDone:
-      return StepEvent(step, record.step_done());
+      return StepEvent(step, record.step_done(), replayed);
     case v1::WatchJobResponse::kEvaluation:
       return absl::StrCat("{\"event\":\"evaluation\",\"step\":", step,
                           ",\"loss\":", JsonNumber(record.evaluation().loss()),
-                          MeasureFields(record.evaluation().measures()), "}");
+                          ReplayedField(replayed), MeasureFields(record.evaluation().measures()),
+                          "}");
     case v1::WatchJobResponse::kCheckpoint: {
       const std::string& error = record.checkpoint().error();
       return absl::StrCat("{\"event\":\"checkpoint\",\"step\":", step,

@@ -7,19 +7,31 @@
 // Where a network has measures beside the loss, steps and evaluations have them behind all that: "accuracy":0.91.
 // A step that was skipped has "skipped":true at its end, a failed checkpoint "error", a job that
 // did not succeed "message"; {"event":"recovery","step":...,"message":...} says that the job goes
-// back to its last checkpoint, so that steps come again. Keys are only ever appended.
-// Threads:   pure functions.
+// back to an earlier step. Steps and evaluations that come again have "replayed":true behind "skipped", as in
+// metrics.jsonl (docs/formats.md). Keys are only ever appended.
+// Threads:   pure functions; Replays is thread-compatible.
 #ifndef STAGECOACH_SERVICES_CLI_OUTPUT_NDJSON_H_
 #define STAGECOACH_SERVICES_CLI_OUTPUT_NDJSON_H_
 
+#include <cstdint>
 #include <string>
 
 #include "stagecoach/v1/job.pb.h"
 
 namespace stagecoach {
 
+// Which records of one watch are replayed after a recovery.
+class Replays {
+ public:
+  // Takes the next record; true if its step, or its evaluation, was taken before.
+  bool Take(const v1::WatchJobResponse& record);
+
+ private:
+  uint64_t furthest_step_ = 0, furthest_evaluation_ = 0;
+};
+
 // Without the line end; empty for records that are no event (a change of state).
-std::string ToNdjson(const v1::WatchJobResponse& record);
+std::string ToNdjson(const v1::WatchJobResponse& record, bool replayed);
 
 // "SUCCEEDED" of JOB_STATE_SUCCEEDED.
 std::string StateName(v1::JobState state);

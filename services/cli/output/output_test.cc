@@ -36,7 +36,7 @@ v1::WatchJobResponse StepRecord(uint64_t step) {
 }
 
 TEST(Ndjson, AStepIsOneObjectWithTheseKeysInThisOrder) {
-  EXPECT_EQ(ToNdjson(StepRecord(120)),
+  EXPECT_EQ(ToNdjson(StepRecord(120), false),
             R"({"event":"step","step":120,"loss":2.31,"learning_rate":3e-04,"gradient_norm":0.87,)"
             R"("tokens_per_second":117029,"step_seconds":0.14,"bubble":0.31,)"
             R"("bubble_ideal":0.2727272727272727})");
@@ -46,24 +46,24 @@ TEST(Ndjson, ASkippedStepSaysSoAndItsLossIsNull) {
   v1::WatchJobResponse record = StepRecord(3);
   record.mutable_step_done()->set_loss(std::numeric_limits<double>::quiet_NaN());
   record.mutable_step_done()->set_skipped(true);
-  EXPECT_THAT(ToNdjson(record), HasSubstr("\"loss\":null"));
-  EXPECT_THAT(ToNdjson(record), EndsWith(",\"skipped\":true}"));
+  EXPECT_THAT(ToNdjson(record, false), HasSubstr("\"loss\":null"));
+  EXPECT_THAT(ToNdjson(record, false), EndsWith(",\"skipped\":true}"));
 }
 
 TEST(Ndjson, OtherEvents) {
   v1::WatchJobResponse record;
   record.set_step(50);
   record.mutable_evaluation()->set_loss(1.5);
-  EXPECT_EQ(ToNdjson(record), R"({"event":"evaluation","step":50,"loss":1.5})");
+  EXPECT_EQ(ToNdjson(record, false), R"({"event":"evaluation","step":50,"loss":1.5})");
   record.mutable_checkpoint();
-  EXPECT_EQ(ToNdjson(record), R"({"event":"checkpoint","step":50})");
+  EXPECT_EQ(ToNdjson(record, false), R"({"event":"checkpoint","step":50})");
   record.mutable_checkpoint()->set_error("disk \"full\"");
-  EXPECT_EQ(ToNdjson(record), R"({"event":"checkpoint","step":50,"error":"disk \"full\""})");
+  EXPECT_EQ(ToNdjson(record, false), R"({"event":"checkpoint","step":50,"error":"disk \"full\""})");
   record.mutable_recovery()->set_message("stage-1 lost\nat step 51");
-  EXPECT_EQ(ToNdjson(record),
+  EXPECT_EQ(ToNdjson(record, false),
             R"({"event":"recovery","step":50,"message":"stage-1 lost\nat step 51"})");
   record.mutable_state()->set_detail("running");
-  EXPECT_EQ(ToNdjson(record), "");
+  EXPECT_EQ(ToNdjson(record, false), "");
 }
 
 TEST(Ndjson, TheLastEventHasStateAndDigest) {
@@ -73,15 +73,35 @@ TEST(Ndjson, TheLastEventHasStateAndDigest) {
   finished.set_state(v1::JOB_STATE_SUCCEEDED);
   finished.set_loss(0.1);
   finished.set_weights_digest("sha256:ab");
-  EXPECT_EQ(ToNdjson(record), R"({"event":"finished","state":"SUCCEEDED","step":200,"loss":0.1,)"
-                              R"("weights_digest":"sha256:ab"})");
+  EXPECT_EQ(ToNdjson(record, false),
+            R"({"event":"finished","state":"SUCCEEDED","step":200,"loss":0.1,)"
+            R"("weights_digest":"sha256:ab"})");
   finished.set_state(v1::JOB_STATE_FAILED);
   finished.set_weights_digest("");
   finished.set_message("data.text.path: empty");
   record.set_step(0);
-  EXPECT_EQ(ToNdjson(record),
+  EXPECT_EQ(ToNdjson(record, false),
             R"({"event":"finished","state":"FAILED","step":0,"loss":null,"weights_digest":null,)"
             R"("message":"data.text.path: empty"})");
+}
+
+// `local -o ndjson` gave the steps behind a kill twice and alike: the sum over its lines counted them twice.
+TEST(Ndjson, AStepAndAnEvaluationThatComeAgainSaySo) {
+  Replays replays;
+  v1::WatchJobResponse evaluation;
+  evaluation.set_step(2);
+  evaluation.mutable_evaluation()->set_loss(1.5);
+  v1::WatchJobResponse recovery;
+  recovery.mutable_recovery();
+  for (const uint64_t step : {1, 2}) EXPECT_FALSE(replays.Take(StepRecord(step))) << step;
+  EXPECT_FALSE(replays.Take(evaluation));
+  EXPECT_FALSE(replays.Take(recovery));
+  for (const uint64_t step : {1, 2}) EXPECT_TRUE(replays.Take(StepRecord(step))) << step;
+  EXPECT_TRUE(replays.Take(evaluation));
+  EXPECT_FALSE(replays.Take(StepRecord(3)));
+  EXPECT_THAT(ToNdjson(StepRecord(2), true), EndsWith(",\"replayed\":true}"));
+  EXPECT_EQ(ToNdjson(evaluation, true),
+            R"({"event":"evaluation","step":2,"loss":1.5,"replayed":true})");
 }
 
 TEST(JsonNumber, TheTextReadsBackAsTheSameBits) {
