@@ -350,6 +350,7 @@ TEST(LearningRate, FollowsItsFormAfterTheWarmUp) {
   EXPECT_EQ(LearningRateAt(ConstantRate{.peak = 1.0, .warmup_steps = 10}, 109, 110), 1.0);
   EXPECT_DOUBLE_EQ(LearningRateAt(Rate<LinearRate>(), 10, 110), 1.0);
   EXPECT_DOUBLE_EQ(LearningRateAt(Rate<LinearRate>(), 60, 110), 0.55);
+  EXPECT_DOUBLE_EQ(LearningRateAt(Rate<LinearRate>(), 109, 110), 0.109) << "the last step";
   EXPECT_DOUBLE_EQ(LearningRateAt(Rate<LinearRate>(), 110, 110), 0.1);
   EXPECT_DOUBLE_EQ(LearningRateAt(Rate<CosineRate>(), 10, 110), 1.0);
   EXPECT_DOUBLE_EQ(LearningRateAt(Rate<CosineRate>(), 60, 110), 0.55);

@@ -1,4 +1,4 @@
-// linear: from the peak in a line to the final rate at the end of the job.
+// linear: from the peak in a line to the final rate, one step behind the job's last one.
 #ifndef STAGECOACH_PLAN_LEARNING_RATES_LINEAR_H_
 #define STAGECOACH_PLAN_LEARNING_RATES_LINEAR_H_
 
@@ -11,7 +11,7 @@ struct LinearRate {
   double peak = 0;
   int64_t warmup_steps = 0;
   double warmup_epochs = 0;
-  double final = 0;  // at the last step
+  double final = 0;  // one step behind the last one
   template <typename Visitor>
   void Visit(Visitor& visit) {
     VisitWarmUp(visit, peak, warmup_steps, warmup_epochs);
