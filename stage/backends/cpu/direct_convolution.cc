@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 
 #include "base/check.h"
@@ -79,6 +80,15 @@ Forward::primitive_desc DescribeForward(const Descs& d, dnnl::algorithm algorith
   return {desc, OwnScratch(), Engine(), kAllowEmpty};
 }
 
+// With strides oneDNN 2.6.3's jit_1x1 first copies the pixels that are read into its scratch. In a weight's gradient it
+// counts the copy's rows in whole vectors of channels but reserves the channels that come in: with fewer than a vector it
+// writes behind its scratch, unless the caches of this processor let it take the places at once.
+bool WritesBehindItsScratch(std::string_view way, const ConvolutionShape& s) {
+  if (!way.starts_with("jit_1x1")) return false;
+  const int64_t vector = way.find("avx512") == way.npos ? 8 : 16;
+  return (s.window.stride_height > 1 || s.window.stride_width > 1) && s.window.channels < vector;
+}
+
 // An operand in the order that the primitive wants, in a piece of its scratch; `at` none where that is its order anyhow.
 struct Reordered {
   static constexpr size_t kNowhere = ~size_t{0};
@@ -100,7 +110,7 @@ struct DirectConvolution::State {
   std::string way;  // oneDNN's name of it; a copy, for its own goes with the description
   int image_argument = 0, weight_argument = 0, places_argument = 0;
   Reordered image, places;
-  size_t scratch_bytes = 0;
+  size_t scratch_bytes = 0, own_scratch_at = 0;
   dnnl::reorder reorder;  // of the weight
 
   State(const ConvolutionPacking& packing, const Desc* like)
@@ -110,15 +120,16 @@ struct DirectConvolution::State {
     const Desc weight = like == nullptr ? descs.any : *like;
     const Forward::primitive_desc forward = DescribeForward(
         descs, algorithm, part == ConvolutionPart::kForward ? weight : descs.any, packing.bias);
-    if (!forward || !Make(algorithm, forward, weight)) return;
+    if (!forward || !Make(algorithm, forward, weight, packing.shape)) return;
     MakeReorder();
-    // Behind what oneDNN takes itself.
-    scratch_bytes = OnALine(scratch.get_size());
     Place(image, descs.image, part != ConvolutionPart::kInputGradient);
     Place(places, descs.places, part != ConvolutionPart::kForward);
+    own_scratch_at = scratch_bytes;  // last, so that a guard page behind all of it is behind this
+    scratch_bytes += scratch.get_size();
   }
 
-  bool Make(dnnl::algorithm algorithm, const Forward::primitive_desc& forward, const Desc& weight) {
+  bool Make(dnnl::algorithm algorithm, const Forward::primitive_desc& forward, const Desc& weight,
+            const ConvolutionShape& shape) {
     const Descs& d = descs;
     switch (part) {
       case ConvolutionPart::kForward:
@@ -137,9 +148,11 @@ struct DirectConvolution::State {
       case ConvolutionPart::kWeightGradient: {
         const BackwardWeights::desc desc(algorithm, d.asked_image, weight, d.asked_places, d.stride,
                                          d.dilation, d.before, d.behind);
-        const BackwardWeights::primitive_desc made(desc, OwnScratch(), Engine(), forward,
-                                                   kAllowEmpty);
+        BackwardWeights::primitive_desc made(desc, OwnScratch(), Engine(), forward, kAllowEmpty);
         if (!made) return false;
+        while (WritesBehindItsScratch(made.impl_info_str(), shape)) {
+          if (!made.next_impl()) return false;
+        }
         Take(made, BackwardWeights(made), made.src_desc(), made.diff_weights_desc(),
              made.diff_dst_desc(), DNNL_ARG_SRC, DNNL_ARG_DIFF_WEIGHTS, DNNL_ARG_DIFF_DST);
         return true;
@@ -234,7 +247,8 @@ void DirectConvolution::Execute(const float* image, const void* weight, const fl
                                                {s.weight_argument, View(s.packed, weight)},
                                                {s.places_argument, places_there}};
   if (bias != nullptr) arguments.emplace(DNNL_ARG_BIAS, View(s.descs.bias, bias));
-  if (s.scratch.get_size() > 0) arguments.emplace(DNNL_ARG_SCRATCHPAD, View(s.scratch, room));
+  if (s.scratch.get_size() > 0)
+    arguments.emplace(DNNL_ARG_SCRATCHPAD, View(s.scratch, room + s.own_scratch_at));
   s.primitive.execute(Stream(), arguments);
   s.Leave(s.image, image_there, image_here, reads_image);
   s.Leave(s.places, places_there, places_here, reads_places);

@@ -21,13 +21,6 @@
 namespace stagecoach::cpu {
 namespace {
 
-// oneDNN's gradient of a 1x1 window with a stride writes behind its scratch on AVX2 where fewer than 8 channels come in.
-bool WritesBehindItsScratch(const ConvolutionShape& s) {
-  const WindowShape& w = s.window;
-  return w.size_height == 1 && w.size_width == 1 && (w.stride_height > 1 || w.stride_width > 1) &&
-         w.channels / s.groups < 8;
-}
-
 ConvolutionExtents ExtentsOf(const ConvolutionShape& s) {
   const WindowShape& w = s.window;
   return {.image = {w.height, w.width},
@@ -66,7 +59,6 @@ std::shared_ptr<DirectConvolutions> FastWay(CpuBackend& backend, ConvolutionPart
   const ConvolutionSizes sizes(shape);
   if (sizes.image == 0 || sizes.out == 0 || sizes.flops > kMostCallFlops) return nullptr;
   if (activation == DType::kBF16 && sizes.WidenedBytes() > kMostWidened) return nullptr;
-  if (part == ConvolutionPart::kWeightGradient && WritesBehindItsScratch(shape)) return nullptr;
   // oneDNN's gradient of single channels takes ten times as long with a window of 5x5 as ours, half as long with 3x3.
   const bool depthwise = shape.groups == shape.window.channels;
   const bool large = std::max(shape.window.size_height, shape.window.size_width) > 3;
