@@ -21,7 +21,7 @@ FollowView::FollowView(const v1::Job& job, OutputFormat format, Console* console
       console_(console),
       clock_(clock),
       get_job_(std::move(get_job)),
-      progress_(TotalSteps(job), job.spec().training().batch_size()) {}
+      progress_(TotalSteps(job), job.spec()) {}
 
 FollowView::~FollowView() { console_->EndBar(); }
 

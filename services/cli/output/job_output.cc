@@ -17,6 +17,7 @@
 #include "plan/measure.h"
 #include "services/cli/output/ndjson.h"
 #include "services/cli/output/text.h"
+#include "services/cli/output/throughput.h"
 #include "services/common/convert/enum_name.h"
 
 namespace stagecoach {
@@ -161,7 +162,9 @@ std::string JobDescription(const v1::Job& job, const Console& console) {
                 absl::StrCat(FormatSeconds(job.step_seconds()), " (forecast ",
                              FormatSeconds(job.forecast_step_seconds()), ")"),
                 &text);
-    AppendField("Throughput", FormatCount(job.tokens_per_second()) + " tokens/s", &text);
+    const Throughput rate = ThroughputOf(job.spec(), job.tokens_per_second(), job.step_seconds());
+    AppendField("Throughput", absl::StrCat(FormatCount(rate.per_second), " ", rate.what, "/s"),
+                &text);
     AppendField("Bubble",
                 absl::StrCat(Percent(job.bubble()), " (ideal ", Percent(job.bubble_ideal()), ")"),
                 &text);

@@ -113,8 +113,24 @@ TEST(JsonNumber, TheTextReadsBackAsTheSameBits) {
   EXPECT_EQ(JsonNumber(std::numeric_limits<double>::infinity()), "null");
 }
 
+v1::JobSpec SpecOf(int64_t batch_size) {
+  v1::JobSpec spec;
+  spec.mutable_training()->set_batch_size(batch_size);
+  return spec;
+}
+
+// Symptom: a job on pictures had tokens/s, and a U-Net's were pixels.
+TEST(Progress, PicturesAreCountedAsPictures) {
+  v1::JobSpec spec = SpecOf(64);
+  spec.mutable_data()->mutable_mask_folder();
+  ProgressState progress(200, spec);
+  progress.OnStep(120, StepRecord(120).step_done());
+  EXPECT_THAT(progress.Bar(200), HasSubstr("  457 pictures/s  ")) << "64 in 0.14 s";
+  EXPECT_THAT(progress.ConsoleLine(), HasSubstr(" step_s=0.140 pictures_s=457 bubble="));
+}
+
 TEST(Progress, TheConsoleLineKeepsItsKeysAndOrder) {
-  ProgressState progress(1000, 64);
+  ProgressState progress(1000, SpecOf(64));
   const v1::WatchJobResponse record = StepRecord(120);
   progress.OnStep(120, record.step_done());
   v1::Job job;
@@ -128,7 +144,7 @@ TEST(Progress, TheConsoleLineKeepsItsKeysAndOrder) {
 }
 
 TEST(Progress, TheBarFitsTheTerminal) {
-  ProgressState progress(200, 64);
+  ProgressState progress(200, SpecOf(64));
   EXPECT_EQ(progress.Bar(200), "[>                       ]   0% 0/200");
   progress.OnStep(120, StepRecord(120).step_done());
   EXPECT_EQ(progress.Bar(200),
@@ -142,7 +158,7 @@ TEST(Progress, TheBarFitsTheTerminal) {
 }
 
 TEST(Progress, TheBarHasSharesInPercentAndLossesAsTheyAre) {
-  ProgressState progress(200, 64);
+  ProgressState progress(200, SpecOf(64));
   v1::WatchJobResponse record = StepRecord(120);
   const std::vector<std::pair<const char*, double>> measures = {{"accuracy", 0.25},
                                                                 {"auxiliary_loss", 1.5}};
@@ -156,7 +172,7 @@ TEST(Progress, TheBarHasSharesInPercentAndLossesAsTheyAre) {
 }
 
 TEST(Progress, TheEtaIsUnknownBeforeTheFirstStepAndFollowsSlowly) {
-  ProgressState progress(100, 1);
+  ProgressState progress(100, SpecOf(1));
   EXPECT_LT(progress.EtaSeconds(), 0);
   v1::StepRecord record;
   record.set_step_seconds(1);

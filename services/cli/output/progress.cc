@@ -7,6 +7,7 @@
 #include "plan/measure.h"
 #include "services/cli/output/job_output.h"
 #include "services/cli/output/text.h"
+#include "services/cli/output/throughput.h"
 
 namespace stagecoach {
 namespace {
@@ -52,12 +53,13 @@ double ProgressState::EtaSeconds() const {
 }
 
 std::string ProgressState::ConsoleLine() const {
+  const Throughput rate = ThroughputOf(spec_, last_.tokens_per_second(), last_.step_seconds());
   return absl::StrFormat(
-             "step=%d/%d examples=%d loss=%.4f lr=%.1e grad_norm=%.3f step_s=%.3f tokens_s=%.0f "
+             "step=%d/%d examples=%d loss=%.4f lr=%.1e grad_norm=%.3f step_s=%.3f %s_s=%.0f "
              "bubble=%.3f ideal=%.3f mem_peak_gib=%.2f skipped=%d nonfinite=%d eta=%s",
-             step_, steps_, static_cast<int64_t>(step_) * batch_size_, last_.loss(),
-             last_.learning_rate(), last_.gradient_norm(), last_.step_seconds(),
-             last_.tokens_per_second(), last_.bubble(), last_.bubble_ideal(),
+             step_, steps_, static_cast<int64_t>(step_) * spec_.training().batch_size(),
+             last_.loss(), last_.learning_rate(), last_.gradient_norm(), last_.step_seconds(),
+             rate.what, rate.per_second, last_.bubble(), last_.bubble_ideal(),
              static_cast<double>(memory_peak_bytes_) / (1 << 30), last_.skipped() ? 1 : 0,
              last_.nonfinite_steps(), FormatDuration(EtaSeconds())) +
          MeasuresText(last_.measures());
@@ -80,10 +82,11 @@ std::string ProgressState::Bar(int columns) const {
       absl::StrAppendFormat(&shares, "  %s %.1f%%", measure.name(), measure.value() * 100);
     }
   }
+  const Throughput rate = ThroughputOf(spec_, last_.tokens_per_second(), last_.step_seconds());
   const std::string parts[] = {
       absl::StrFormat("  loss %.3f", last_.loss()), shares,
       absl::StrCat("  ETA ", FormatDuration(EtaSeconds())),
-      absl::StrCat("  ", FormatCount(last_.tokens_per_second()), " tokens/s"),
+      absl::StrCat("  ", FormatCount(rate.per_second), " ", rate.what, "/s"),
       absl::StrFormat("  bubble %.1f%% (ideal %.1f%%)", last_.bubble() * 100,
                       last_.bubble_ideal() * 100)};
   for (const std::string& part : parts) {

@@ -2,13 +2,14 @@
 // A log gets one line a step with fixed keys, which people grep; new keys are only appended:
 //   step=120/1000 examples=7680 loss=2.3100 lr=3.0e-04 grad_norm=0.870 step_s=0.140 tokens_s=117029
 //   bubble=0.310 ideal=0.273 mem_peak_gib=0.07 skipped=0 nonfinite=0 eta=2m03s     (one line)
-// and then what else the network measures, as accuracy=0.9121.
+// and then what else the network measures, as accuracy=0.9121. Of pictures it has pictures_s in the place of tokens_s.
 // Threads: thread-compatible.
 #ifndef STAGECOACH_SERVICES_CLI_OUTPUT_PROGRESS_H_
 #define STAGECOACH_SERVICES_CLI_OUTPUT_PROGRESS_H_
 
 #include <cstdint>
 #include <string>
+#include <utility>
 
 #include "stagecoach/v1/job.pb.h"
 
@@ -21,7 +22,7 @@ std::string MeasuresText(const google::protobuf::RepeatedPtrField<v1::Measure>& 
 class ProgressState {
  public:
   // Of the job that is followed.
-  ProgressState(int64_t steps, int64_t batch_size) : steps_(steps), batch_size_(batch_size) {}
+  ProgressState(int64_t steps, v1::JobSpec spec) : steps_(steps), spec_(std::move(spec)) {}
 
   void OnStep(uint64_t step, const v1::StepRecord& record);
   void OnStages(const v1::Job& job);  // takes the peak memory
@@ -38,7 +39,7 @@ class ProgressState {
 
  private:
   int64_t steps_;
-  const int64_t batch_size_;
+  const v1::JobSpec spec_;
   uint64_t step_ = 0;
   v1::StepRecord last_;
   double average_step_seconds_ = 0;  // 0: no step yet

@@ -280,11 +280,18 @@ inline constexpr MetricDefinition kSteps = {
     "stagecoach_train_steps_total", kC, "1", "job_id,result", "C", "Steps finished, by result."};
 inline constexpr MetricDefinition kStepSeconds = {
     "stagecoach_train_step_duration_seconds", kH, "s", "", "C", "Wall time of one step."};
-inline constexpr MetricDefinition kExamples = {
-    "stagecoach_train_examples_total",    kC, "1", "job_id", "C",
-    "Examples consumed by applied steps."};
-inline constexpr MetricDefinition kTokens = {
-    "stagecoach_train_tokens_total", kC, "1", "job_id", "C", "Tokens consumed by applied steps."};
+inline constexpr MetricDefinition kExamples = {"stagecoach_train_examples_total",
+                                               kC,
+                                               "1",
+                                               "job_id",
+                                               "C",
+                                               "Sequences or pictures consumed by applied steps."};
+inline constexpr MetricDefinition kTokens = {"stagecoach_train_tokens_total",
+                                             kC,
+                                             "1",
+                                             "job_id",
+                                             "C",
+                                             "Tokens consumed by applied steps; of jobs on text."};
 inline constexpr MetricDefinition kFlops = {
     "stagecoach_train_model_flops_total",
     kC,

@@ -240,7 +240,8 @@ CoordinatorMetrics::TokenSize CoordinatorMetrics::SizeOfTokens(const JobSpec& sp
   const absl::StatusOr<Network> model = ExpandJob(spec);
   if (!model.ok()) return {};
   return {.tokens_per_example = static_cast<double>(model->targets()),
-          .flops_per_token = ModelFlopsPerToken(*model)};
+          .flops_per_token = ModelFlopsPerToken(*model),
+          .of_text = model->InputNamed("tokens").valid()};
 }
 
 void CoordinatorMetrics::WriteJob(const JobView& view, MetricWriter& writer) {
@@ -297,7 +298,7 @@ void CoordinatorMetrics::WriteTrack(const JobView& view, const Track& track, Met
   writer.Add(metric::kExamples, {id}, examples);
   if (track.size->tokens_per_example > 0) {
     const double tokens = examples * track.size->tokens_per_example;
-    writer.Add(metric::kTokens, {id}, tokens);
+    if (track.size->of_text) writer.Add(metric::kTokens, {id}, tokens);
     writer.Add(metric::kFlops, {id}, tokens * track.size->flops_per_token);
   }
   writer.Add(metric::kLearningRate, {id}, track.learning_rate);

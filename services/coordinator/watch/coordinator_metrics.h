@@ -40,6 +40,7 @@ class CoordinatorMetrics {
  private:
   struct TokenSize {
     double tokens_per_example = 0, flops_per_token = 0;  // 0 for a network that cannot be expanded
+    bool of_text = false;                                // else a token is a target of a picture
   };
   static TokenSize SizeOfTokens(const JobSpec& spec);
   // What the records of one job add up to.

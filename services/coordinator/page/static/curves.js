@@ -3,7 +3,7 @@ import {Comparison} from './compare.js';
 import {CurveChart, lineSwatch} from './curve_chart.js';
 import {fillSegmented, h, part, updateTable} from './dom.js';
 import {compact, decimal, integer, measureText, measureValue, percent, scientific, span} from './format.js';
-import {hasBubble, hasMeasured, totalSteps} from './job_facts.js';
+import {hasBubble, hasMeasured, throughputOf, throughputText, totalSteps} from './job_facts.js';
 import {measureColumn} from './series.js';
 import {downsample, quantile, smooth} from './sample.js';
 import {settingsOf} from './settings.js';
@@ -18,14 +18,19 @@ const CURVES = [
   {name: 'learning_rate', title: 'Learning rate', format: scientific, raw: true},
   {name: 'gradient_norm', title: 'Gradient norm', format: scientific},
   {name: 'step_seconds', title: 'Step time', format: span, quantiles: true},
-  {name: 'tokens_per_second', title: 'Tokens per second', format: compact, zero: true},
+  {name: 'tokens_per_second', title: 'Throughput', format: compact, zero: true, rate: true},
   {name: 'bubble', title: 'Bubble', format: (value) => percent(value, 0), zero: true, pipeline: true},
 ];
+
+/** How a curve's value is found in a point. */
+function valueIn(curve, job) {
+  return curve.rate ? throughputOf(job).of : (point) => point[curve.name];
+}
 
 /** What the two runs differ in: [what, of this one, of the other]. */
 export function differences(job, other) {
   const facts = (one) => [['Steps', `${integer(one.step)} / ${integer(totalSteps(one))}`], ['Loss', decimal(one.loss, 4)],
-    ['Eval loss', decimal(one.evaluation_loss, 4)], ['Tokens/s', hasMeasured(one) ? compact(one.tokens_per_second) : '–'],
+    ['Eval loss', decimal(one.evaluation_loss, 4)], ['Throughput', throughputText(one)],
     ['Bubble', hasMeasured(one) && hasBubble(one) ? percent(one.bubble) : '–'],
     ...settingsOf(one).map(([, title, value, detail]) => [title, detail ? `${value}; ${detail}` : value])];
   const theirs = new Map(facts(other));
@@ -106,13 +111,14 @@ export class Curves {
   lines(curve, series, job, kinds, name) {
     if (curve.pipeline && !hasBubble(job)) return [];
     const x = this.placeOn(series);
-    const placed = (list) => list.filter((point) => point[curve.name] !== undefined).map((point) => ({x: x(point), y: point[curve.name]}));
+    const valueOf = valueIn(curve, job);
+    const placed = (list) => list.filter((point) => valueOf(point) !== undefined).map((point) => ({x: x(point), y: valueOf(point)}));
     const points = placed(series.steps);
     const title = (text) => (this.other.shown ? `${name} ${text}` : text);
     const lines = [];
     const smoothed = !curve.raw && this.weight > 0;
     if (smoothed && kinds.faint) lines.push({kind: kinds.faint, title: title('each step'), points: downsample(points, MOST_POINTS)});
-    lines.push({kind: kinds.main, title: title(smoothed ? 'smoothed' : curve.title.toLowerCase()),
+    lines.push({kind: kinds.main, title: title(smoothed ? 'smoothed' : curve.rate ? `${throughputOf(job).what} per second` : curve.title.toLowerCase()),
                 points: downsample(smoothed ? smooth(points, this.weight) : points, MOST_POINTS)});
     if (curve.evaluation) {
       lines.push({kind: kinds.second, title: title('evaluation'),
@@ -140,7 +146,9 @@ export class Curves {
 
   newest(curve, series, job) {
     const last = series.steps[series.steps.length - 1];
-    return last && last[curve.name] !== undefined && !(curve.pipeline && !hasBubble(job)) ? curve.format(last[curve.name]) : '–';
+    const value = last && valueIn(curve, job)(last);
+    if (value === undefined || (curve.pipeline && !hasBubble(job))) return '–';
+    return curve.format(value) + (curve.rate ? ` ${throughputOf(job).what}/s` : '');
   }
 
   note(curve, series, job) {
@@ -156,11 +164,12 @@ export class Curves {
 
   table(series) {
     const bubble = hasBubble(this.store.job);
+    const rate = throughputOf(this.store.job);
     const rows = series.steps.slice(-TABLE_ROWS).reverse().map((point) => [integer(point.step), decimal(point.loss, 4), scientific(point.learning_rate),
-      scientific(point.gradient_norm), span(point.step_seconds), compact(point.tokens_per_second), bubble ? percent(point.bubble) : '–',
+      scientific(point.gradient_norm), span(point.step_seconds), compact(rate.of(point)), bubble ? percent(point.bubble) : '–',
       point.skipped ? 'skipped' : '']);
     updateTable(part(this.root, 'curves-table'), 'Last steps', [{title: 'Step'}, {title: 'Loss', number: true}, {title: 'Learning rate', number: true},
-      {title: 'Gradient norm', number: true}, {title: 'Step time', number: true}, {title: 'Tokens/s', number: true},
+      {title: 'Gradient norm', number: true}, {title: 'Step time', number: true}, {title: `${rate.what[0].toUpperCase()}${rate.what.slice(1)}/s`, number: true},
       {title: 'Bubble', number: true}, {title: 'Note'}], rows, 'No step yet.');
   }
 

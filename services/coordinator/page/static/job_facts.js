@@ -1,5 +1,5 @@
 // What a Job message says, with its zeros and gaps read right.
-import {num, stateName} from './format.js';
+import {compact, num, stateName} from './format.js';
 
 const ENDED = ['JOB_STATE_SUCCEEDED', 'JOB_STATE_FAILED', 'JOB_STATE_CANCELLED'];
 
@@ -47,6 +47,20 @@ export function layersText(stage) {
 /** A step was done: before that the zeros of step time, throughput and bubble are no measurements. */
 export function hasMeasured(job) {
   return num(job?.step_seconds) > 0;
+}
+
+/** What a job works through: tokens of a text, and of all else pictures, however many targets each has. of(job or step): in a second. */
+export function throughputOf(job) {
+  const kind = job?.summary?.data || Object.keys(job?.spec?.data || {})[0] || 'text';
+  if (kind === 'text') return {what: 'tokens', of: (step) => num(step.tokens_per_second)};
+  const pictures = num(job?.summary?.batch_size) || num(job?.spec?.training?.batch_size);
+  return {what: 'pictures', of: (step) => pictures / num(step.step_seconds)};
+}
+
+/** "457 pictures/s" of the last step. */
+export function throughputText(job) {
+  const {what, of} = throughputOf(job);
+  return hasMeasured(job) ? `${compact(of(job))} ${what}/s` : '–';
 }
 
 /** One stage waits for no neighbour, whatever share of its time is not spent in layers. */

@@ -2,12 +2,12 @@
 import {listJobs} from './api.js';
 import {h, part, setText, updateTable} from './dom.js';
 import {updateFleet} from './fleet.js';
-import {compact, dateTime, decimal, duration, integer, num, percent} from './format.js';
-import {hasBubble, hasMeasured, isHeld, stateOf, totalSteps} from './job_facts.js';
+import {dateTime, decimal, duration, integer, num, percent} from './format.js';
+import {hasBubble, hasMeasured, isHeld, stateOf, throughputText, totalSteps} from './job_facts.js';
 
 const COLUMNS = [
   {title: 'Job'}, {title: 'State'}, {title: 'Progress'}, {title: 'Steps', number: true}, {title: 'Loss', number: true},
-  {title: 'Eval loss', number: true}, {title: 'Tokens/s', number: true}, {title: 'Bubble', number: true}, {title: 'Submitted'},
+  {title: 'Eval loss', number: true}, {title: 'Throughput', number: true}, {title: 'Bubble', number: true}, {title: 'Submitted'},
   {title: 'Duration', number: true},
 ];
 
@@ -55,7 +55,7 @@ export class JobsView {
       {text: `${integer(job.step)} / ${integer(steps)}`, field: 'step', value: job.step},
       decimal(job.loss, 4),
       decimal(job.evaluation_loss, 4),
-      hasMeasured(job) ? compact(job.tokens_per_second) : '–',
+      throughputText(job),
       hasMeasured(job) && hasBubble(job) ? percent(job.bubble) : '–',
       dateTime(job.submitted_unix_seconds),
       isHeld(job) ? '–' : duration(num(end) - num(job.submitted_unix_seconds)),

@@ -1,0 +1,28 @@
+// Throughput: what a job works through in a second, in the unit of its data.
+// Threads: pure functions.
+#ifndef STAGECOACH_SERVICES_CLI_OUTPUT_THROUGHPUT_H_
+#define STAGECOACH_SERVICES_CLI_OUTPUT_THROUGHPUT_H_
+
+#include "stagecoach/v1/model.pb.h"
+
+namespace stagecoach {
+
+struct Throughput {
+  const char* what = "tokens";  // or "pictures"
+  double per_second = 0;
+};
+
+// Of the last step: tokens of a text, and of all else pictures, however many targets each has.
+inline Throughput ThroughputOf(const v1::JobSpec& spec, double tokens_per_second,
+                               double step_seconds) {
+  const auto kind = spec.data().kind_case();
+  if (kind == v1::Data::kText || kind == v1::Data::KIND_NOT_SET) {
+    return {.per_second = tokens_per_second};
+  }
+  const auto pictures = static_cast<double>(spec.training().batch_size());
+  return {.what = "pictures", .per_second = step_seconds > 0 ? pictures / step_seconds : 0};
+}
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_SERVICES_CLI_OUTPUT_THROUGHPUT_H_
