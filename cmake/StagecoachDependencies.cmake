@@ -11,6 +11,8 @@ find_package(SQLite3 REQUIRED)
 find_package(spdlog REQUIRED)
 find_package(JPEG REQUIRED)
 find_package(PNG REQUIRED)
+find_package(TIFF REQUIRED)
+pkg_check_modules(WEBP REQUIRED IMPORTED_TARGET libwebp)
 
 if(STAGECOACH_CPU_BACKEND)
   find_package(dnnl REQUIRED CONFIG)

@@ -90,10 +90,10 @@ struct LoadResult {
   // What keeps the stage from using the checkpoint folder. Not ok, and not RESOURCE_EXHAUSTED (the
   // folder is only full): nothing was loaded.
   absl::Status folder;
-  bool snapshots = false;  // there is room for its own and a neighbour's
+  bool snapshots = false;               // there is room for its own and a neighbour's
+  std::vector<std::string> data_notes;  // what a user should know of the data
   // For the stage's own log, not sent.
   std::string attention;      // who computes it, and why
-  std::string data_note;      // what a user should know of the data
   std::string snapshot_note;  // why none can be taken
   std::string weights_note;   // how much of the file of weights it took
 };

@@ -390,7 +390,11 @@ std::string JobScript::Run(const std::string& line) {
     result.folder_answered = true;
     result.snapshots = true;
     if (options.contains("folder")) result.folder = StatusOf(options.at("folder"));
-    const bool answered = options.contains("fingerprint") || options.contains("folder");
+    if (options.contains("notes")) {
+      result.data_notes = absl::StrSplit(options.at("notes"), ',');
+    }
+    const bool answered =
+        options.contains("fingerprint") || options.contains("folder") || options.contains("notes");
     const std::string code = answered ? "" : third;
     return Apply(Loaded{EventFence(), stage(), Answer(code, result)});
   }

@@ -377,8 +377,10 @@ absl::Status JobTransition::CheckData() {
     return differ(absl::StrCat("the data set is not the one of resume_job=", spec().resume_job),
                   state_.resumed_data_sha256, data.sha256);
   }
+  const bool first_time = state_.data.sha256.empty();
   state_.data = data;
   TakeFacts();
+  if (first_time) NoteData();
   return absl::OkStatus();
 }
 
@@ -392,6 +394,18 @@ void JobTransition::TakeFacts() {
     if (found.mean.empty()) continue;
     state_.facts.mean = found.mean;
     state_.facts.deviation = found.deviation;
+  }
+}
+
+// What users should know of their data, once a job. Stages that read the same find the same.
+void JobTransition::NoteData() {
+  std::vector<std::string> told;
+  for (const StageSlot& slot : state_.slots) {
+    for (const std::string& note : slot.loaded.data_notes) {
+      if (std::find(told.begin(), told.end(), note) != told.end()) continue;
+      told.push_back(note);
+      Record(JobRecord::Kind::kState, note);
+    }
   }
 }
 

@@ -83,6 +83,7 @@ class JobTransition {
   absl::Status CheckFingerprints() const;
   absl::Status CheckData();
   void TakeFacts();
+  void NoteData();
   absl::Status CheckWeights();
   absl::Status CheckSteps();
 

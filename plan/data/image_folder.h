@@ -1,4 +1,4 @@
-// image_folder: JPEG and PNG files in a folder for each class. The folders of `train` are the classes 0, 1, ... in the order
+// image_folder: JPEG, PNG, TIFF and WebP files in a folder for each class. The folders of `train` are the classes 0, 1, ... in the order
 // of their names, which are bytes; `test` has the same. Pictures come in the order of their paths. Symbolic links out of
 // the folder are bad records, as are files that are no whole picture. Without `test` every tenth picture is held out.
 #ifndef STAGECOACH_PLAN_DATA_IMAGE_FOLDER_H_
@@ -21,6 +21,7 @@ struct ImageFolderData {
     visit.Text("test", test);
     visit.Choice("on_bad_record", on_bad_record, {"fail", "skip"});
     pictures.Visit(visit);
+    visit.Flag("exif_orientation", pictures.exif_orientation);
   }
 };
 

@@ -1,4 +1,4 @@
-// mask_folder: JPEG and PNG files with a mask each, a PNG of grey or with a palette whose numbers are the classes of the
+// mask_folder: JPEG, PNG, TIFF and WebP files with a mask each, a PNG of grey or with a palette whose numbers are the classes of the
 // pixels, of the picture's size. The mask of a/1.jpg is a/1.png below `masks`. Pictures come in the order of their paths.
 // What is in one of the folders alone and what cannot be read are bad records, as are links out of a folder, masks of
 // another size and numbers that are no class and not the objective's ignore_index. Without `test` every tenth picture is
@@ -25,6 +25,7 @@ struct MaskFolderData {
     visit.Text("test_masks", test_masks);
     visit.Choice("on_bad_record", on_bad_record, {"fail", "skip"});
     pictures.Visit(visit);
+    visit.Flag("exif_orientation", pictures.exif_orientation);
   }
 };
 

@@ -1,5 +1,5 @@
 // webdataset: pictures in tar files (shards), as WebDataset writes them: members of one name but for its extension that
-// follow each other are a sample, here key.jpg, key.jpeg or key.png with key.cls, its class as a decimal number. Shards are
+// follow each other are a sample, here a picture (key.jpg, key.png, key.webp and so on) with key.cls, its class as a decimal number. Shards are
 // all *.tar of a folder in the order of their names. Without `test` every tenth picture is held out.
 #ifndef STAGECOACH_PLAN_DATA_WEBDATASET_H_
 #define STAGECOACH_PLAN_DATA_WEBDATASET_H_
@@ -21,6 +21,7 @@ struct WebDatasetData {
     visit.Text("test", test);
     visit.Choice("on_bad_record", on_bad_record, {"fail", "skip"});
     pictures.Visit(visit);
+    visit.Flag("exif_orientation", pictures.exif_orientation);
   }
 };
 

@@ -22,6 +22,7 @@ struct PictureFields {
   double brightness = 0, contrast = 0, saturation = 0, hue = 0;
   int64_t cutout = 0;
   int64_t decode_threads = 1;
+  bool exif_orientation = false;  // of sources that read files; their kinds visit it
   template <typename Visitor>
   void Visit(Visitor& visit) {
     visit.Weights("mean", mean, 1e-9, 1, 3);

@@ -348,7 +348,7 @@ class CommandTree {
         ->capture_default_str();
     classify
         ->add_option("pictures", classify_.pictures,
-                     "JPEG and PNG files; of a folder all .jpg, .jpeg and .png below it")
+                     "JPEG, PNG, TIFF and WebP files; of a folder all of them below it")
         ->required();
 
     CLI::App* segment = Add("segment", "Write a mask for each picture, with trained weights",
@@ -358,7 +358,7 @@ class CommandTree {
         ->required();
     segment
         ->add_option("pictures", segment_.pictures,
-                     "JPEG and PNG files; of a folder all .jpg, .jpeg and .png below it")
+                     "JPEG, PNG, TIFF and WebP files; of a folder all of them below it")
         ->required();
   }
 

@@ -46,7 +46,9 @@ void LogLoad(const Fence& fence, int stage, const absl::StatusOr<LoadResult>& re
       LogJob(info, fence.job, fence.step, "{}", result->weights_note);
     if (!result->snapshot_note.empty())
       LogJob(warn, fence.job, fence.step, "{}", result->snapshot_note);
-    if (!result->data_note.empty()) LogJob(info, fence.job, fence.step, "{}", result->data_note);
+    for (const std::string& note : result->data_notes) {
+      LogJob(info, fence.job, fence.step, "{}", note);
+    }
   } else {
     LogJob(warn, fence.job, fence.step, "not loaded: {}", Text(result.status()));
   }

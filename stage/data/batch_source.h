@@ -39,8 +39,12 @@ class BatchSource {
   virtual absl::StatusOr<HostBatch> Evaluation(uint64_t batch, MicroBatchId micro_batch,
                                                std::span<const std::string> names) const = 0;
   virtual int64_t evaluation_batches() const = 0;  // min(spec.evaluation.batches, what is there)
-  // What a user should know of the data now that it is open, for the stage's log; empty: nothing.
-  virtual std::string note() const { return ""; }
+  // What a user should know of the data now that it is open: what is left out, what looks wrong.
+  virtual std::vector<std::string> notes() const { return {}; }
+  // What there is, in a few words: "80 pictures in 2 classes (a 41, b 39), 8 held out"; for a look alone.
+  virtual std::string Found() const { return ""; }
+  // Whether the first records can be read, of sources that read them when they are needed.
+  virtual absl::Status CheckFirst() const { return absl::OkStatus(); }
   // What it has found that the job does not say. Who reads no images has measured nothing.
   virtual DataFacts facts() const { return {}; }
   // The first held-out pictures as an evaluation sees them, kShownPictures at most, for people to look at; of a source

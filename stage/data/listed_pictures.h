@@ -1,14 +1,17 @@
 // What sources that list their pictures in folders share: a PictureSet over a list, and what all lists of a job come to.
-// A list has count(), label(i), Read(i), the bytes of a file, Where(i) for errors, and Sum, what identifies it.
+// A list has count(), label(i), Read(i, most), the bytes of a file, Where(i) and Where() for errors, left_out(), and Sum, what
+// identifies it.
 // Errors: as the list's Read says, and DecodePicture's with the place.
 #ifndef STAGECOACH_STAGE_DATA_LISTED_PICTURES_H_
 #define STAGECOACH_STAGE_DATA_LISTED_PICTURES_H_
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -17,32 +20,44 @@
 #include "base/hash.h"
 #include "base/status.h"
 #include "stage/data/bad_records.h"
+#include "stage/data/open_source.h"
 #include "stage/data/picture_source.h"
 #include "stage/pictures/decode.h"
+#include "stage/pictures/orientation.h"
 
 namespace stagecoach {
+
+// Pictures of a list whose EXIF is looked at, and bytes of each.
+inline constexpr int64_t kMostLookedAt = 100, kExifHeadBytes = int64_t{128} << 10;
 
 template <typename List>
 class ListedPictures final : public PictureSet {
  public:
-  explicit ListedPictures(List list) : list_(std::move(list)) {}
+  // upright: turned as their EXIF says.
+  ListedPictures(List list, bool upright) : list_(std::move(list)), upright_(upright) {}
   int64_t count() const override { return list_.count(); }
   int32_t label(int64_t i) const override { return list_.label(i); }
   absl::StatusOr<Picture> Read(int64_t i, int64_t channels) const override {
     ASSIGN_OR_RETURN(const std::vector<uint8_t> file, list_.Read(i));
-    return Annotate(DecodePicture(file, channels), list_.Where(i));
+    return Annotate(upright_ ? DecodeUpright(file, channels) : DecodePicture(file, channels),
+                    list_.Where(i));
   }
 
  private:
   const List list_;
+  const bool upright_;
 };
 
 // The lists of a job, added one after the other.
 class PictureLists {
  public:
-  PictureLists(OnBadRecord on_bad_record, int64_t threads)
-      : skips_(on_bad_record == OnBadRecord::kSkip), threads_(threads) {}
+  PictureLists(OnBadRecord on_bad_record, const PictureFields& fields, SourceLook look)
+      : skips_(on_bad_record == OnBadRecord::kSkip),
+        look_(look),
+        threads_(fields.decode_threads),
+        upright_(fields.exif_orientation) {}
 
+  bool skips() const { return skips_; }
   // Of a record that is bad already when it is listed: leaves it out, or is not ok.
   absl::Status Bad(const absl::Status& reason) {
     if (!skips_) return reason;
@@ -52,16 +67,42 @@ class PictureLists {
   template <typename List>
   absl::StatusOr<std::shared_ptr<const PictureSet>> Add(List list) {
     Sum(list);
-    return AddSet(std::make_shared<const ListedPictures<List>>(std::move(list)));
+    NoteLeftOut(list);
+    NoteTurned(list);
+    return AddSet(std::make_shared<const ListedPictures<List>>(std::move(list), upright_));
   }
   template <typename List>
   void Sum(const List& list) {
     digest_.Update(absl::StrCat(list.count(), "\n"));
     list.Sum(&digest_, &bytes_);
   }
+  // What a folder has beside its records.
+  template <typename List>
+  void NoteLeftOut(const List& list) {
+    if (list.left_out().empty()) return;
+    Note(absl::StrCat(list.Where(), ": not read: ", list.left_out().Text()));
+  }
+  // How many pictures note that they were turned, where nobody asked for that to be undone.
+  template <typename List>
+  void NoteTurned(const List& list) {
+    if (upright_) return;
+    const int64_t looked_at = std::min(list.count(), kMostLookedAt);
+    int64_t turned = 0;
+    for (int64_t i = 0; i < looked_at; ++i) {
+      const auto head = list.Read(i * list.count() / looked_at, kExifHeadBytes);
+      turned += head.ok() && OrientationOf(*head) != 1 ? 1 : 0;
+    }
+    if (turned == 0) return;
+    Note(absl::StrCat(list.Where(), ": ", turned, " of ", looked_at, " pictures",
+                      looked_at < list.count() ? " looked at" : "",
+                      " note in their EXIF that they were turned, and are read as stored; set "
+                      "exif_orientation: true to turn them upright"));
+  }
+  // What a user should know of the data.
+  void Note(std::string note) { notes_.push_back(std::move(note)); }
   // Of lists that were summed.
   absl::StatusOr<std::shared_ptr<const PictureSet>> AddSet(std::shared_ptr<const PictureSet> set) {
-    if (!skips_) return set;
+    if (!skips_ || look_ == SourceLook::kSurvey) return set;
     return WithoutBadRecords(std::move(set), threads_, &digest_, &bad_);
   }
   // Of a file of many pictures that is read as a whole: its size, eight bytes, the lowest first, and then its content.
@@ -75,13 +116,24 @@ class PictureLists {
   PictureSourceParts Parts(PictureSplits splits) {
     return {.splits = std::move(splits),
             .manifest = {.bytes = bytes_, .sha256 = digest_.Hex()},
-            .note = bad_.Text(),
-            .bad_records = bad_.count};
+            .notes = Notes(),
+            .first_bad = bad_.reasons.empty() ? "" : bad_.reasons.front(),
+            .bad_records = bad_.count,
+            .skips_bad_records = skips_};
   }
 
  private:
+  std::vector<std::string> Notes() const {
+    std::vector<std::string> notes = notes_;
+    if (bad_.count > 0) notes.push_back(bad_.Text());
+    return notes;
+  }
+
   const bool skips_;
+  const SourceLook look_;
   const int64_t threads_;
+  const bool upright_;
+  std::vector<std::string> notes_;
   Sha256 digest_;
   int64_t bytes_ = 0;
   BadRecords bad_;

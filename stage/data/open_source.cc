@@ -10,7 +10,7 @@ namespace {
 
 using Opener = absl::StatusOr<std::unique_ptr<BatchSource>> (*)(const JobSpec&, const Network&,
                                                                 std::span<const std::string>,
-                                                                const DataRoots&);
+                                                                const DataRoots&, SourceLook);
 
 const std::map<std::string, Opener>& Openers() {
 #define STAGECOACH_ENTRY(Name) {std::string(Name##DataKind()->name()), &Open##Name##Source},
@@ -24,9 +24,9 @@ const std::map<std::string, Opener>& Openers() {
 
 absl::StatusOr<std::unique_ptr<BatchSource>> OpenSource(const JobSpec& spec, const Network& network,
                                                         std::span<const std::string> reads,
-                                                        const DataRoots& roots) {
+                                                        const DataRoots& roots, SourceLook look) {
   RETURN_IF_ERROR(ValidateData(spec.data, network));
-  return Openers().at(spec.data.kind)(spec, network, reads, roots);
+  return Openers().at(spec.data.kind)(spec, network, reads, roots, look);
 }
 
 }  // namespace stagecoach

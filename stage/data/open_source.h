@@ -18,16 +18,22 @@
 
 namespace stagecoach {
 
+// kSurvey: what names, headers, counts and labels tell, for people who check a job: no picture is decoded before CheckFirst,
+// and of a text the first 64 MiB are read. Its digest is not that of the data.
+enum class SourceLook { kTrain, kSurvey };
+inline constexpr int64_t kMostSurveyedBytes = int64_t{64} << 20;
+
 // reads: the network's inputs that this stage will ask for; what only others need is not kept in memory.
 absl::StatusOr<std::unique_ptr<BatchSource>> OpenSource(const JobSpec& spec, const Network& network,
                                                         std::span<const std::string> reads,
-                                                        const DataRoots& roots);
+                                                        const DataRoots& roots,
+                                                        SourceLook look = SourceLook::kTrain);
 
 // OpenTextSource and so on: of data and a network that fit (ValidateData of plan/job/data_kinds.h).
 #define STAGECOACH_DECLARE(Name)                                                       \
   absl::StatusOr<std::unique_ptr<BatchSource>> Open##Name##Source(                     \
       const JobSpec& spec, const Network& network, std::span<const std::string> reads, \
-      const DataRoots& roots);
+      const DataRoots& roots, SourceLook look);
 STAGECOACH_DATA_KINDS(STAGECOACH_DECLARE)
 #undef STAGECOACH_DECLARE
 

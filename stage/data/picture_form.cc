@@ -25,6 +25,7 @@ PictureForm FormOfPictures(const PictureFields& fields, const Shape& read) {
                        .hue = fields.hue,
                        .cutout = fields.cutout},
   };
+  form.upright = fields.exif_orientation;
   if (read.rank() < 3) return form;
   form.channels = read[2];
   form.mean = ByChannel(fields.mean, form.channels, 0);

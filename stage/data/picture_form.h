@@ -17,6 +17,7 @@ namespace stagecoach {
 struct PictureForm {
   Augmentation augmentation;
   int64_t channels = 0;                 // 0: of masks
+  bool upright = false;                 // turned as their EXIF says
   std::vector<double> mean, deviation;  // one for each channel
 
   size_t pixels() const { return static_cast<size_t>(augmentation.height * augmentation.width); }

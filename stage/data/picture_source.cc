@@ -22,10 +22,26 @@
 namespace stagecoach {
 namespace {
 
+constexpr int64_t kCheckedFirst = 8;
+constexpr size_t kMostFoundClasses = 12;
+
 // What becomes of the pictures on this stage.
 struct Form : PictureForm {
-  bool images = false, masks = false;  // are they read here?
+  bool images = false, masks = false, labels = false;  // are they read here?
 };
+
+// How many there are of each class, up to the last that occurs.
+std::vector<int64_t> CountLabels(const PictureSplits& splits) {
+  std::vector<int64_t> counts;
+  for (const PictureSet* const set : {splits.train.get(), splits.evaluation.get()}) {
+    for (int64_t i = 0; i < set->count(); ++i) {
+      const auto label = static_cast<size_t>(set->label(i));
+      if (label >= counts.size()) counts.resize(label + 1);
+      ++counts[label];
+    }
+  }
+  return counts;
+}
 
 class PictureSource final : public BatchSource {
  public:
@@ -50,7 +66,14 @@ class PictureSource final : public BatchSource {
 
   const DatasetManifest& manifest() const override { return parts_.manifest; }
   int64_t evaluation_batches() const override { return order_.evaluation_batches(); }
-  std::string note() const override { return parts_.note; }
+  std::vector<std::string> notes() const override { return parts_.notes; }
+  std::string Found() const override;
+  absl::Status CheckFirst() const override {
+    const PictureSet& set = *parts_.splits.train;
+    if (parts_.skips_bad_records) return absl::OkStatus();  // they are no reason to refuse
+    return ForEachPicture(0, std::min(set.count(), kCheckedFirst),
+                          [&set](int64_t i) { return set.Check(i); });
+  }
   DataFacts facts() const override { return parts_.facts; }
   int64_t bad_records() const override { return parts_.bad_records; }
   std::vector<std::string> Shown() const override {
@@ -192,6 +215,27 @@ class PictureSource final : public BatchSource {
   std::unique_ptr<ReadAhead> read_ahead_, masks_ahead_;
 };
 
+std::string PictureSource::Found() const {
+  const int64_t held_out = parts_.splits.evaluation->count();
+  std::string text = absl::StrCat(parts_.splits.train->count() + held_out, " pictures");
+  if (form_.masks) absl::StrAppend(&text, " with masks");
+  if (form_.labels) {
+    const std::vector<int64_t> counts = CountLabels(parts_.splits);
+    std::vector<std::string> classes;
+    for (size_t i = 0; i < std::min(counts.size(), kMostFoundClasses); ++i) {
+      const std::vector<std::string>& names = parts_.facts.classes;
+      classes.push_back(
+          absl::StrCat(i < names.size() ? names[i] : absl::StrCat(i), " ", counts[i]));
+    }
+    if (counts.size() > kMostFoundClasses) {
+      classes.push_back(absl::StrCat("and ", counts.size() - kMostFoundClasses, " more"));
+    }
+    absl::StrAppend(&text, " in ", counts.size(), counts.size() == 1 ? " class (" : " classes (",
+                    absl::StrJoin(classes, ", "), ")");
+  }
+  return absl::StrCat(text, ", ", held_out, " held out");
+}
+
 absl::Status MeasureForm(const PictureFields& fields, Form* formed, PictureSourceParts* parts) {
   Form& form = *formed;
   ASSIGN_OR_RETURN(PixelMoments moments, MeasurePictures(*parts->splits.train, form.augmentation,
@@ -199,16 +243,31 @@ absl::Status MeasureForm(const PictureFields& fields, Form* formed, PictureSourc
   parts->facts.mean = form.mean = std::move(moments.mean);
   parts->facts.deviation = form.deviation = std::move(moments.deviation);
   const auto number = [](std::string* out, double x) { absl::StrAppendFormat(out, "%.6g", x); };
-  absl::StrAppend(&parts->note, parts->note.empty() ? "" : "; ", "measured mean [",
-                  absl::StrJoin(form.mean, ", ", number), "] and deviation [",
-                  absl::StrJoin(form.deviation, ", ", number), "]");
+  parts->notes.push_back(absl::StrCat("measured mean [", absl::StrJoin(form.mean, ", ", number),
+                                      "] and deviation [",
+                                      absl::StrJoin(form.deviation, ", ", number), "]"));
   return absl::OkStatus();
 }
 
-absl::Status CheckCounts(const JobSpec& spec, const PictureSplits& splits) {
-  const auto refused = [&spec](const char* what, const char* remedy) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(DataFilesText(spec.data), ": ", what, "; give more pictures, or ", remedy));
+// A network with more classes than the data trains outputs that nothing ever asks for: mostly a mistake.
+void NoteClasses(const JobSpec& spec, int64_t classes, PictureSourceParts* parts) {
+  const auto there = static_cast<int64_t>(CountLabels(parts->splits).size());
+  if (there >= classes) return;
+  parts->notes.push_back(absl::StrCat(DataFilesText(spec.data), ": ", there,
+                                      there == 1 ? " class" : " classes", ", and the network has ",
+                                      classes));
+}
+
+absl::Status CheckCounts(const JobSpec& spec, const PictureSourceParts& parts) {
+  const PictureSplits& splits = parts.splits;
+  const auto refused = [&](const char* what, const char* remedy) {
+    const std::string where = absl::StrCat(DataFilesText(spec.data), ": ", what);
+    if (parts.bad_records > 0) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(where, ": ", parts.bad_records,
+                       " bad records were left out, the first: ", parts.first_bad));
+    }
+    return absl::InvalidArgumentError(absl::StrCat(where, "; give more pictures, or ", remedy));
   };
   if (splits.train->count() < 1) return refused("no picture to train on", "a part to test with");
   if (splits.evaluation->count() < 1 && spec.evaluation.given()) {
@@ -230,16 +289,19 @@ absl::StatusOr<std::unique_ptr<BatchSource>> MakePictureSource(const JobSpec& sp
                                                                const PictureFields& fields,
                                                                std::span<const std::string> reads,
                                                                PictureSourceParts parts) {
-  RETURN_IF_ERROR(CheckCounts(spec, parts.splits));
+  RETURN_IF_ERROR(CheckCounts(spec, parts));
   parts.manifest.train_samples = parts.splits.train->count();
   parts.manifest.evaluation_samples = parts.splits.evaluation->count();
   Form form;
   const bool images = ReadsImages(reads);
+  const bool labels = std::find(reads.begin(), reads.end(), kPictureLabels) != reads.end();
+  if (labels) NoteClasses(spec, network.input(network.InputNamed(kPictureLabels)).classes, &parts);
   const bool masks = std::find(reads.begin(), reads.end(), kPictureMasks) != reads.end();
   if (images || masks) {
     const WireId read = network.InputNamed(images ? kPictureImages : kPictureMasks);
-    form = {FormOfPictures(fields, network.wire(read).type.shape), images, masks};
+    form = {FormOfPictures(fields, network.wire(read).type.shape), images, masks, labels};
   }
+  form.labels = labels;
   if (form.images && fields.measure) RETURN_IF_ERROR(MeasureForm(fields, &form, &parts));
   return std::make_unique<PictureSource>(spec, fields, std::move(form), std::move(parts));
 }

@@ -10,6 +10,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "plan/data/picture_fields.h"
@@ -26,10 +27,12 @@ bool ReadsImages(std::span<const std::string> reads);
 
 struct PictureSourceParts {
   PictureSplits splits;
-  DatasetManifest manifest;  // bytes and digest; the numbers of samples are filled in
-  std::string note;          // what the kind has to say
-  DataFacts facts;           // of the kind; what is measured is filled in
+  DatasetManifest manifest;        // bytes and digest; the numbers of samples are filled in
+  std::vector<std::string> notes;  // what the kind has to say
+  DataFacts facts;                 // of the kind; what is measured is filled in
+  std::string first_bad;           // why, of the first bad record
   int64_t bad_records = 0;
+  bool skips_bad_records = false;
   uint8_t mask_border = 0;  // what masks are beyond the border of a picture
 };
 

@@ -12,11 +12,15 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_join.h"
 #include "gtest/gtest.h"
 #include "stage/data/open_source.h"
 #include "stage/files/any_file_testing.h"
 
 namespace stagecoach {
+
+// All of its notes.
+inline std::string NoteOf(const BatchSource& source) { return absl::StrJoin(source.notes(), "; "); }
 
 class PictureSourceTest : public testing::Test {
  protected:

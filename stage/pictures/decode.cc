@@ -3,11 +3,14 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
 #include "base/status.h"
 #include "stage/pictures/formats.h"
+#include "stage/pictures/orientation.h"
 
 namespace stagecoach {
 namespace {
@@ -62,6 +65,19 @@ absl::Status CheckPictureSize(int64_t height, int64_t width, int64_t most_pixels
                                                  " are read: make it smaller"));
 }
 
+std::string FormatText(std::span<const uint8_t> file) {
+  if (LooksLikeJpeg(file)) return "a JPEG";
+  if (LooksLikePng(file)) return "a PNG";
+  if (LooksLikeTiff(file)) return "a TIFF";
+  if (LooksLikeWebp(file)) return "a WebP";
+  const std::string head(file.begin(), file.begin() + std::min<int64_t>(16, std::ssize(file)));
+  if (head.starts_with("BM")) return "a BMP";
+  if (head.starts_with("GIF8")) return "a GIF";
+  if (head.size() >= 8 && head.compare(4, 4, "ftyp") == 0) return "HEIC, AVIF or a film";
+  return absl::StrCat("a file that begins with \"", absl::BytesToHexString(head.substr(0, 4)),
+                      "\"");
+}
+
 absl::StatusOr<Picture> DecodePicture(std::span<const uint8_t> file, int64_t channels,
                                       int64_t most_pixels) {
   CHECK(channels == 1 || channels == 3) << channels;
@@ -70,12 +86,30 @@ absl::StatusOr<Picture> DecodePicture(std::span<const uint8_t> file, int64_t cha
     ASSIGN_OR_RETURN(picture, DecodeJpeg(file, most_pixels));
   } else if (LooksLikePng(file)) {
     ASSIGN_OR_RETURN(picture, DecodePng(file, most_pixels));
+  } else if (LooksLikeTiff(file)) {
+    ASSIGN_OR_RETURN(picture, DecodeTiff(file, most_pixels));
+  } else if (LooksLikeWebp(file)) {
+    ASSIGN_OR_RETURN(picture, DecodeWebp(file, most_pixels));
   } else {
-    const std::string head(file.begin(), file.begin() + std::min<int64_t>(4, std::ssize(file)));
-    return absl::InvalidArgumentError(absl::StrCat("begins with \"", absl::BytesToHexString(head),
-                                                   "\", neither JPEG nor PNG; give one of them"));
+    return absl::InvalidArgumentError(
+        absl::StrCat(FormatText(file), "; JPEG, PNG, TIFF and WebP are read: write it as PNG"));
   }
   return WithChannels(std::move(picture), channels);
+}
+
+absl::StatusOr<Picture> DecodeUpright(std::span<const uint8_t> file, int64_t channels,
+                                      int64_t most_pixels) {
+  ASSIGN_OR_RETURN(Picture picture, DecodePicture(file, channels, most_pixels));
+  return Turned(std::move(picture), OrientationOf(file));
+}
+
+bool IsPictureName(const std::string& name) {
+  const std::string lower = absl::AsciiStrToLower(name);
+  for (const char* const ending :
+       {".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".tif", ".tiff", ".webp"}) {
+    if (absl::EndsWith(lower, ending)) return true;
+  }
+  return false;
 }
 
 Picture WithChannels(Picture picture, int64_t channels) {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 
 #include "absl/status/statusor.h"
 #include "stage/pictures/picture.h"
@@ -12,8 +13,15 @@ namespace stagecoach {
 
 bool LooksLikeJpeg(std::span<const uint8_t> file);
 bool LooksLikePng(std::span<const uint8_t> file);
+bool LooksLikeTiff(std::span<const uint8_t> file);
+bool LooksLikeWebp(std::span<const uint8_t> file);
 absl::StatusOr<Picture> DecodeJpeg(std::span<const uint8_t> file, int64_t most_pixels);
 absl::StatusOr<Picture> DecodePng(std::span<const uint8_t> file, int64_t most_pixels);
+absl::StatusOr<Picture> DecodeTiff(std::span<const uint8_t> file, int64_t most_pixels);
+absl::StatusOr<Picture> DecodeWebp(std::span<const uint8_t> file, int64_t most_pixels);
+
+// "a GIF", "WebP"; of what has no known beginning its first bytes.
+std::string FormatText(std::span<const uint8_t> file);
 
 // Of what a header says, before anything is allocated.
 absl::Status CheckPictureSize(int64_t height, int64_t width, int64_t most_pixels);

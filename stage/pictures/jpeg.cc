@@ -191,8 +191,8 @@ absl::StatusOr<Picture> DecodeJpeg(std::span<const uint8_t> file, int64_t most_p
   RETURN_IF_ERROR(Annotate(CheckCoefficients(&info, channels, most_pixels), "JPEG"));
   Picture picture(info.image_height, info.image_width, channels);
   if (!ReadJpegRows(&state, &picture)) return damaged();
-  // Adobe's files have ink as 255 - ink.
-  if (channels == 4 && info.saw_Adobe_marker) {
+  // Files have ink as 255 - ink, with and without Adobe's marker.
+  if (channels == 4) {
     for (uint8_t& byte : picture.bytes) byte = static_cast<uint8_t>(255 - byte);
   }
   return picture;

@@ -4,16 +4,20 @@
 
 #include <malloc.h>
 #include <png.h>
+#include <tiffio.h>
+#include <webp/encode.h>
 
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
 #include <fstream>
 #include <functional>
+#include <iterator>
 #include <string>
 #include <vector>
 
 #include "base/random.h"
+#include "gtest/gtest.h"
 #include "stage/pictures/libjpeg.h"
 #include "stage/pictures/picture.h"
 
@@ -145,6 +149,81 @@ inline std::vector<uint8_t>::iterator FrameOf(std::vector<uint8_t>& jpeg) {
   const auto frame =
       std::search(jpeg.begin(), jpeg.end(), start_of_frame.begin(), start_of_frame.end());
   return frame;
+}
+
+// Strips, or tiles of `tile` pixels a side; by planes: all reds, then all greens.
+struct TiffFileForm {
+  int tile = 0;
+  bool by_planes = false;
+  int packing = COMPRESSION_LZW;
+  int orientation = 1;
+};
+inline std::vector<uint8_t> TiffFile(const Picture& picture, const TiffFileForm& form = {}) {
+  const std::string path = testing::TempDir() + "/written.tif";
+  TIFF* const tiff = TIFFOpen(path.c_str(), "w");
+  const auto width = static_cast<uint32_t>(picture.width);
+  const auto height = static_cast<uint32_t>(picture.height);
+  const auto channels = static_cast<uint32_t>(picture.channels);
+  TIFFSetField(tiff, TIFFTAG_IMAGEWIDTH, width);
+  TIFFSetField(tiff, TIFFTAG_IMAGELENGTH, height);
+  TIFFSetField(tiff, TIFFTAG_BITSPERSAMPLE, 8);
+  TIFFSetField(tiff, TIFFTAG_SAMPLESPERPIXEL, channels);
+  TIFFSetField(tiff, TIFFTAG_PHOTOMETRIC, channels == 3 ? PHOTOMETRIC_RGB : PHOTOMETRIC_MINISBLACK);
+  TIFFSetField(tiff, TIFFTAG_COMPRESSION, form.packing);
+  TIFFSetField(tiff, TIFFTAG_ORIENTATION, form.orientation);
+  TIFFSetField(tiff, TIFFTAG_PLANARCONFIG,
+               form.by_planes ? PLANARCONFIG_SEPARATE : PLANARCONFIG_CONTIG);
+  const auto side = static_cast<uint32_t>(form.tile);
+  if (side > 0) {
+    TIFFSetField(tiff, TIFFTAG_TILEWIDTH, side);
+    TIFFSetField(tiff, TIFFTAG_TILELENGTH, side);
+  } else {
+    TIFFSetField(tiff, TIFFTAG_ROWSPERSTRIP, 4);
+  }
+  // A part of a row of the picture, or of one of its planes.
+  const auto row_of = [&](int64_t y, int64_t left, int64_t count, uint32_t plane) {
+    std::vector<uint8_t> row;
+    for (int64_t x = left; x < left + count; ++x) {
+      for (uint32_t c = 0; c < channels; ++c) {
+        if (form.by_planes && c != plane) continue;
+        const bool inside = x < picture.width && y < picture.height;
+        row.push_back(inside ? picture.row(y)[x * picture.channels + c] : 0);
+      }
+    }
+    return row;
+  };
+  for (uint32_t plane = 0; plane < (form.by_planes ? channels : 1); ++plane) {
+    for (uint32_t y = 0; side == 0 && y < height; ++y) {
+      std::vector<uint8_t> row = row_of(y, 0, width, plane);
+      TIFFWriteScanline(tiff, row.data(), y, static_cast<uint16_t>(plane));
+    }
+    for (uint32_t top = 0; side > 0 && top < height; top += side) {
+      for (uint32_t left = 0; left < width; left += side) {
+        std::vector<uint8_t> tile;
+        for (uint32_t y = top; y < top + side; ++y) {
+          const std::vector<uint8_t> row = row_of(y, left, side, plane);
+          tile.insert(tile.end(), row.begin(), row.end());
+        }
+        TIFFWriteTile(tiff, tile.data(), left, top, 0, static_cast<uint16_t>(plane));
+      }
+    }
+  }
+  TIFFClose(tiff);
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+// Of three channels.
+inline std::vector<uint8_t> WebpFile(const Picture& picture, bool lossless = true) {
+  uint8_t* bytes = nullptr;
+  const auto height = static_cast<int>(picture.height), width = static_cast<int>(picture.width);
+  const auto stride = static_cast<int>(picture.row_bytes());
+  const size_t size =
+      lossless ? WebPEncodeLosslessRGB(picture.bytes.data(), width, height, stride, &bytes)
+               : WebPEncodeRGB(picture.bytes.data(), width, height, stride, 80, &bytes);
+  std::vector<uint8_t> file(bytes, bytes + size);
+  WebPFree(bytes);
+  return file;
 }
 
 // How much more memory the process had while it did this than before.

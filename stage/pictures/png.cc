@@ -102,7 +102,11 @@ absl::StatusOr<Picture> DecodePng(std::span<const uint8_t> file, int64_t most_pi
 }
 
 absl::StatusOr<Picture> DecodeMask(std::span<const uint8_t> file, int64_t most_pixels) {
-  if (!LooksLikePng(file)) return absl::InvalidArgumentError("a mask that is no PNG; give one");
+  if (!LooksLikePng(file)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a mask has to be a PNG, whose numbers are kept as they are, and this is ",
+                     FormatText(file)));
+  }
   PngState state;
   state.left = file;
   const auto damaged = [&state] {
@@ -126,7 +130,12 @@ absl::StatusOr<Picture> DecodeMask(std::span<const uint8_t> file, int64_t most_p
 
 absl::StatusOr<PictureSize> PngSize(std::span<const uint8_t> head) {
   if (head.size() < kPngHeadBytes || !LooksLikePng(head)) {
-    return absl::DataLossError("PNG: no header");
+    if (head.size() < kPngHeadBytes && LooksLikePng(head)) {
+      return absl::DataLossError("PNG: no header");
+    }
+    return absl::InvalidArgumentError(
+        absl::StrCat("a mask has to be a PNG, whose numbers are kept as they are, and this is ",
+                     FormatText(head)));
   }
   const auto number = [head](size_t at) {
     int64_t value = 0;

@@ -73,7 +73,7 @@ absl::Status OpenData(const JobSpec& spec, const Network& model,
   if (!source.ok()) return DataError(source.status());
   loaded->data = *std::move(source);
   loaded->result.data = loaded->data->manifest();
-  loaded->result.data_note = loaded->data->note();
+  loaded->result.data_notes = loaded->data->notes();
   loaded->result.facts = loaded->data->facts();
   if (spec.evaluation.given() && AnswersForImages(model)) {
     if (std::vector<std::string> shown = loaded->data->Shown(); !shown.empty()) {

@@ -9,6 +9,7 @@ import subprocess
 import unittest
 
 import harness
+from pictures_test import png
 
 TEXT_HIGH = harness.TEXT.encode() + b"caf\xc3\xa9"
 
@@ -38,6 +39,30 @@ class BadInput(harness.EndToEndTest):
                      ["job.yaml:", "data.text.path", "text.gz", "gzip", "data.text.bytes: true"])
         self.refused("", "empty")
         self.refused("a: [1, 2", "job.yaml")
+
+    def test_what_is_left_out_of_the_data_is_told_before_and_at_the_start(self):
+        """Symptom: files beside those that are read were left out, and neither validate nor local nor a log said so."""
+        for name in ("ape", "bee"):
+            (self.folder / "train" / name).mkdir(parents=True)
+            for i in range(6):
+                (self.folder / "train" / name / f"{i}.png").write_bytes(png(8, 8, i))
+        for i in range(3):
+            (self.folder / "train" / "bee" / f"{i}.bmp").write_bytes(b"BM")
+        job = self.folder / "job.yaml"
+        job.write_text(self.yaml(data={"text": None, "image_folder": {"train": "train"}},
+                                 model={"gpt": None, "mlp": {"hidden": 8, "layers": 3, "image": [8, 8, 3], "classes": 3}},
+                                 training={"steps": 2, "batch_size": 4, "micro_batches": 2}, evaluation=None))
+        told = ["not read: 3 .bmp, a format that is not read: write PNG", "2 classes, and the network has 3"]
+        checked = self.cli("validate", job)
+        self.assertEqual(checked.stdout, f"{job}: ok: 12 pictures in 2 classes (ape 6, bee 6), 1 held out\n", checked.stderr)
+        state = self.folder / "state"
+        ran = self.cli("local", "--stages", 1, "--state-dir", state, job)
+        self.assertEqual(ran.returncode, 0, ran.stderr)
+        for text in told:
+            self.assertIn(text, checked.stderr)
+            self.assertEqual(ran.stderr.count(text), 1, ran.stderr)
+            self.assertIn(text, (state / "logs" / "stage-0.log").read_text())
+        self.assertIn(" pictures_s=", ran.stdout)
 
     def test_a_device_that_this_build_has_not_is_said_once_and_at_once(self):
         """Symptom: each stage was started six times before the reason of the first start was shown."""

@@ -84,10 +84,10 @@ PICTURES, TARS = "image_folder", "webdataset"
 ROWS = [
     ("corrupt-jpeg", PICTURES, with_file("bee/bad.jpg", b"\xff\xd8\xff\xe0" + bytes(60)), "train\", bee/bad.jpg: JPEG: ", 1),
     ("truncated-png", PICTURES, with_file("bee/bad.png", png(8, 8, 1)[:-30]), "bee/bad.png: PNG: the file is cut off", 1),
-    ("zero-bytes", PICTURES, with_file("cow/bad.png", b""), "cow/bad.png: begins with \"\", neither JPEG nor PNG", 1),
+    ("zero-bytes", PICTURES, with_file("cow/bad.png", b""), "cow/bad.png: a file that begins with \"\"; JPEG, PNG, TIFF and WebP are read", 1),
     ("huge", PICTURES, with_file("ape/bad.png", huge_png()), "ape/bad.png: PNG: a picture of 60000 x 60000 pixels; at most", 1),
     ("link-out", PICTURES, with_link, "bee/link.png: a link out of the folder, to ", 1),
-    ("empty-class", PICTURES, with_empty_class, "train\", dog: a class without JPEG or PNG files", None),
+    ("empty-class", PICTURES, with_empty_class, "train\", dog: a class with no JPEG, PNG, TIFF or WebP files", None),
     ("no-classes", PICTURES, without_classes, "has no folders; give a folder that has a folder for each class", None),
     ("class-too-many", PICTURES, with_a_class_too_many, "the class of \"dog\", 3, is not below", None),
     ("label-beyond", TARS, with_tar(tar_of([0, 1, 2, 7, 0, 1, 2])), "(003): label 7 is not below the 3 classes", 1),

@@ -12,6 +12,7 @@
 #include "stage/data/formats/tar_members.h"
 #include "stage/files/any_file_testing.h"
 #include "stage/pictures/decode.h"
+#include "stage/pictures/orientation.h"
 #include "tests/fuzz/fuzz_target.h"
 
 namespace stagecoach {
@@ -110,7 +111,7 @@ void Unpack(const std::string& bytes) {
 void FuzzDataFile(FuzzInput input) {
   const uint8_t which = input.Byte();
   const std::string bytes = input.Rest();
-  switch (which % 8) {
+  switch (which % 9) {
     case 0:
       return CheckPicture(DecodePicture(BytesOf(bytes), 3, kMostPixels), 3);
     case 1:
@@ -128,6 +129,9 @@ void FuzzDataFile(FuzzInput input) {
       return ReadIdx(bytes, IdxContent::kWeights);
     case 7:
       return Unpack(bytes);
+    case 8:
+      (void)OrientationOf(BytesOf(bytes));
+      return CheckPicture(DecodeUpright(BytesOf(bytes), 3, kMostPixels), 3);
   }
 }
 

@@ -200,6 +200,15 @@ std::string Idx(const std::vector<uint8_t>& extents, const std::string& content,
   return file + content;
 }
 
+// The JPEG with a block of EXIF that notes this orientation.
+std::vector<uint8_t> WithExif(std::vector<uint8_t> jpeg, uint8_t orientation) {
+  const std::vector<uint8_t> block = {
+      0xff, 0xe1, 0,    34,   'E', 'x', 'i', 'f', 0, 0, 'I',         'I', '*', 0, 8, 0, 0, 0,
+      1,    0,    0x12, 0x01, 3,   0,   1,   0,   0, 0, orientation, 0,   0,   0, 0, 0, 0, 0};
+  jpeg.insert(jpeg.begin() + 2, block.begin(), block.end());
+  return jpeg;
+}
+
 Files DataFiles() {
   const Picture colours = MadeUpPicture(9, 7, 3);
   const Picture grey = MadeUpPicture(9, 7, 1);
@@ -213,6 +222,13 @@ Files DataFiles() {
           {"png", After('\0', PngFile(colours))},
           {"interlaced_png", After('\0', PngFile(9, 7, colours.bytes, {.interlaced = true}))},
           {"grey_png", After('\1', PngFile(grey))},
+          {"tiff", After('\0', TiffFile(colours))},
+          {"tiled_tiff", After('\1', TiffFile(grey, {.tile = 16, .packing = COMPRESSION_NONE}))},
+          {"planes_tiff",
+           After('\0', TiffFile(colours, {.by_planes = true, .packing = COMPRESSION_JPEG}))},
+          {"webp", After('\0', WebpFile(colours, /*lossless=*/false))},
+          {"lossless_webp", After('\0', WebpFile(colours))},
+          {"turned_jpeg", After('\10', WithExif(JpegFile(colours), 6))},
           {"mask", After('\2', PngFile(3, 4, mask.bytes,
                                        {.colours = PNG_COLOR_TYPE_PALETTE,
                                         .palette = {{0, 0, 0}, {9, 9, 9}}}))},

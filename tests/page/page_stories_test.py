@@ -195,6 +195,17 @@ class PageStories(parts.PartsTest):
         row = page.locator('[data-part="jobs"] tbody tr').first.locator("td").all_inner_texts()
         self.assertEqual(row[3:7], [NEVER] * 4)
 
+    # Symptom: a job on pictures had tokens a second, and a U-Net's were its pixels.
+    def test_pictures_are_counted_as_pictures(self):
+        self.serve(FakeCoordinator(self.STAGES))
+        self.fake.says = {"summary": {"name": "cells", "model": "unet", "data": "mask_folder", "batch_size": "64", "micro_batches": "8"},
+                          "step_seconds": 0.14}
+        page = self.job()
+        page.wait_for_function("document.querySelector('.tile [data-field=\"tokens_per_second\"]').innerText === '457 pictures/s'")
+        page.evaluate("location.hash = '#/'")
+        page.wait_for_selector('[data-part="jobs"] a')
+        self.assertIn("457 pictures/s", page.locator('[data-part="jobs"] tbody tr').first.locator("td").all_inner_texts())
+
     # Symptom: one stage, which waits for nobody, was shown a bubble of 7 %: the time between its layers.
     def test_one_stage_has_no_bubble(self):
         self.serve(FakeCoordinator(1))

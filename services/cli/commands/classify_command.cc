@@ -46,7 +46,7 @@ absl::Status ClassifyBatch(const PictureNetwork& network, std::span<const Pictur
   std::vector<absl::StatusOr<Picture>> read(files.size());
   const auto read_one = [&](int64_t i) {
     const auto at = static_cast<size_t>(i);
-    read[at] = ReadPicture(files[at], network.form().channels);
+    read[at] = ReadPicture(files[at], network.form().channels, network.form().upright);
     if (read[at].ok()) read[at] = FitPicture(*read[at], network.form().augmentation);
     return absl::OkStatus();
   };

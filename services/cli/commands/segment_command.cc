@@ -42,7 +42,8 @@ class Segmenter {
 
   // An error is one of the network, and the end of it all.
   absl::Status Segment(const PictureFile& file) {
-    const absl::StatusOr<Picture> picture = ReadPicture(file, network_.form().channels);
+    const absl::StatusOr<Picture> picture =
+        ReadPicture(file, network_.form().channels, network_.form().upright);
     if (!picture.ok()) {
       report_.Fail(file, picture.status());
       return absl::OkStatus();

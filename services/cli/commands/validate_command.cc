@@ -4,21 +4,29 @@
 #include "services/cli/output/exit_code.h"
 #include "services/cli/output/job_output.h"
 #include "services/cli/spec/data_here.h"
+#include "services/cli/spec/data_survey.h"
 
 namespace stagecoach {
 
 int RunValidate(const ValidateOptions& options, CommandContext& context) {
   const absl::StatusOr<SpecFile> spec_file = ReadValidSpec(options.file);
   if (!spec_file.ok()) return context.console->Fail(spec_file.status());
-  const absl::Status data = options.data_elsewhere ? absl::OkStatus() : CheckDataHere(*spec_file);
-  if (!data.ok()) {
-    return context.console->Fail(absl::Status(
-        data.code(), absl::StrCat(data.message(),
-                                  "; if the stages have it under this path on their machines, say "
-                                  "--data-elsewhere")));
+  absl::StatusOr<DataSurvey> survey = DataSurvey();
+  if (!options.data_elsewhere) {
+    const absl::Status here = CheckDataHere(*spec_file);
+    if (!here.ok()) {
+      return context.console->Fail(absl::Status(
+          here.code(), absl::StrCat(here.message(),
+                                    "; if the stages have it under this path on their machines, "
+                                    "say --data-elsewhere")));
+    }
+    survey = SurveyData(*spec_file);
+    if (!survey.ok()) return context.console->Fail(survey.status());
   }
+  for (const std::string& note : survey->notes) context.console->Note("note: " + note);
   if (context.output == OutputFormat::kTable) {
-    context.console->PrintLine(absl::StrCat(spec_file->file, ": ok"));
+    context.console->PrintLine(
+        absl::StrCat(spec_file->file, ": ok", survey->found.empty() ? "" : ": ", survey->found));
   } else {
     context.console->Print(ToJson(spec_file->spec, context.output));
   }

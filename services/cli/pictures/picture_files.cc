@@ -7,7 +7,6 @@
 #include <system_error>
 #include <utility>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
@@ -21,11 +20,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-bool EndsAsPicture(const fs::path& path) {
-  const std::string extension = absl::AsciiStrToLower(path.extension().string());
-  return extension == ".jpg" || extension == ".jpeg" || extension == ".png";
-}
-
 PictureFile Unreadable(const std::string& path, absl::Status problem) {
   return {.path = path, .below = "", .problem = std::move(problem)};
 }
@@ -38,7 +32,8 @@ void FindBelow(const std::string& folder, std::vector<PictureFile>* files) {
     std::error_code gone;
     const bool hidden = absl::StartsWith(at->path().filename().string(), ".");
     if (hidden && at->is_directory(gone)) at.disable_recursion_pending();
-    if (hidden || at->is_directory(gone) || !EndsAsPicture(at->path())) continue;
+    if (hidden || at->is_directory(gone) || !IsPictureName(at->path().filename().string()))
+      continue;
     found.push_back({.path = at->path().string(),
                      .below = at->path().lexically_relative(folder).string(),
                      .problem = absl::OkStatus()});
@@ -47,9 +42,9 @@ void FindBelow(const std::string& folder, std::vector<PictureFile>* files) {
     found.push_back(Unreadable(
         folder, absl::UnavailableError(absl::StrCat(ShownName(folder), ": ", error.message()))));
   } else if (found.empty()) {
-    found.push_back(
-        Unreadable(folder, absl::NotFoundError(absl::StrCat(
-                               ShownName(folder), ": no .jpg, .jpeg or .png below this folder"))));
+    found.push_back(Unreadable(
+        folder, absl::NotFoundError(absl::StrCat(
+                    ShownName(folder), ": no JPEG, PNG, TIFF or WebP file below this folder"))));
   }
   std::sort(found.begin(), found.end(),
             [](const PictureFile& a, const PictureFile& b) { return a.path < b.path; });
@@ -75,7 +70,7 @@ std::vector<PictureFile> FindPictures(const std::vector<std::string>& named) {
   return files;
 }
 
-absl::StatusOr<Picture> ReadPicture(const PictureFile& file, int64_t channels) {
+absl::StatusOr<Picture> ReadPicture(const PictureFile& file, int64_t channels, bool upright) {
   RETURN_IF_ERROR(file.problem);
   std::error_code error;  // a link is followed: whoever names pictures here may read them
   const fs::path real = fs::canonical(file.path, error);
@@ -91,7 +86,8 @@ absl::StatusOr<Picture> ReadPicture(const PictureFile& file, int64_t channels) {
   }
   std::vector<uint8_t> bytes(static_cast<size_t>(opened->size()));
   RETURN_IF_ERROR(opened->Read(0, std::as_writable_bytes(std::span(bytes))));
-  return Annotate(DecodePicture(bytes, channels), ShownName(file.path));
+  return Annotate(upright ? DecodeUpright(bytes, channels) : DecodePicture(bytes, channels),
+                  ShownName(file.path));
 }
 
 }  // namespace stagecoach

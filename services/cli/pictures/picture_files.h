@@ -20,12 +20,12 @@ struct PictureFile {
   absl::Status problem;  // why there is nothing to read
 };
 
-// In the order of the words. Of a folder all files below it that end in .jpg, .jpeg or .png, by path; what begins with a
+// In the order of the words. Of a folder all files below it with a picture's ending (IsPictureName), by path; what begins with a
 // dot is not looked at.
 std::vector<PictureFile> FindPictures(const std::vector<std::string>& named);
 
 // channels: 1 or 3.
-absl::StatusOr<Picture> ReadPicture(const PictureFile& file, int64_t channels);
+absl::StatusOr<Picture> ReadPicture(const PictureFile& file, int64_t channels, bool upright);
 
 }  // namespace stagecoach
 

@@ -32,7 +32,7 @@ TEST_F(PictureFilesTest, AFolderWithoutPicturesIsNamed) {
   const std::vector<PictureFile> files = FindPictures({PathOf("empty")});
   ASSERT_EQ(files.size(), 1u);
   EXPECT_EQ(files[0].problem.message(),
-            PathOf("empty") + ": no .jpg, .jpeg or .png below this folder");
+            PathOf("empty") + ": no JPEG, PNG, TIFF or WebP file below this folder");
   EXPECT_EQ(ReadPicture(files[0], 3).status(), files[0].problem);
 }
 

@@ -203,6 +203,7 @@ v1::LoadCellResponse ToProto(const LoadResult& result) {
   *proto.mutable_memory() = ToProto(result.memory);
   proto.set_folder_answered(result.folder_answered);
   proto.set_snapshots(result.snapshots);
+  for (const std::string& note : result.data_notes) proto.add_data_notes(ShownText(note));
   if (!result.folder.ok()) {
     proto.mutable_folder_fault()->set_code(static_cast<int>(result.folder.code()));
     proto.mutable_folder_fault()->set_message(ShownText(std::string(result.folder.message())));
@@ -224,6 +225,7 @@ LoadResult FromProto(const v1::LoadCellResponse& proto) {
   result.memory = FromProto(proto.memory());
   result.folder_answered = proto.folder_answered();
   result.snapshots = proto.snapshots();
+  result.data_notes = {proto.data_notes().begin(), proto.data_notes().end()};
   result.folder = absl::Status(static_cast<absl::StatusCode>(fault.code()), fault.message());
   return result;
 }

@@ -201,6 +201,8 @@ TEST(ConvertControl, WhatTheDataToldComesBackEqual) {
   EXPECT_FALSE(ToProto(result).has_facts());
   result.facts = {.classes = {"ape", "bee"}, .mean = {0.1, 0.2, 0.3}, .deviation = {1, 2, 3}};
   EXPECT_EQ(FromProto(ToProto(result)).facts, result.facts);
+  result.data_notes = {"3 .bmp", "2 bad records"};
+  EXPECT_EQ(FromProto(ToProto(result)).data_notes, result.data_notes);
   EXPECT_EQ(FromProto(ToProto(result)).shown, nullptr);
   result.shown = std::make_shared<const std::vector<std::string>>(2, std::string("\xff\0", 2));
   EXPECT_EQ(*FromProto(ToProto(result)).shown, *result.shown);

@@ -4,24 +4,20 @@
 #include <filesystem>
 #include <utility>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/progress.h"
 #include "base/status.h"
 #include "base/utf8.h"
 #include "stage/data/formats/data_file.h"
+#include "stage/pictures/decode.h"
 
 namespace stagecoach {
 namespace {
 
 using Listed = DataRoots::Entry;
 
-bool IsPictureName(const std::string& name) {
-  const std::string lower = absl::AsciiStrToLower(name);
-  return absl::EndsWith(lower, ".jpg") || absl::EndsWith(lower, ".jpeg") ||
-         absl::EndsWith(lower, ".png");
-}
+constexpr char kNoPictures[] = "no JPEG, PNG, TIFF or WebP files";
 
 }  // namespace
 
@@ -55,7 +51,11 @@ absl::StatusOr<std::vector<Listed>> ClassFolders::EntriesOf(const std::string& b
   if (below.empty()) real_root_ = std::move(opened.real);
   ASSIGN_OR_RETURN(std::vector<Listed> entries,
                    Annotate(DataRoots::List(opened.descriptor), where));
-  std::erase_if(entries, [](const Listed& entry) { return absl::StartsWith(entry.name, "."); });
+  std::erase_if(entries, [this](const Listed& entry) {
+    const bool hidden = absl::StartsWith(entry.name, ".");
+    if (hidden) left_out_.Add(entry.name);
+    return hidden;
+  });
   return entries;
 }
 
@@ -65,8 +65,9 @@ absl::StatusOr<ClassFolders> ClassFolders::ListWithoutClasses(const DataRoots& r
   ClassFolders folders = Rooted(roots, field, root);
   RETURN_IF_ERROR(folders.AddBelow("", 0));
   if (folders.count() > 0) return folders;
-  return absl::InvalidArgumentError(
-      absl::StrCat(folders.Where(), ": has no JPEG or PNG files; give a folder that has some"));
+  return absl::InvalidArgumentError(absl::StrCat(folders.Where(), ": has ", kNoPictures,
+                                                 folders.LeftOutText(),
+                                                 "; give a folder that has some"));
 }
 
 absl::StatusOr<ClassFolders> ClassFolders::List(const DataRoots& roots, const std::string& field,
@@ -75,31 +76,47 @@ absl::StatusOr<ClassFolders> ClassFolders::List(const DataRoots& roots, const st
   ASSIGN_OR_RETURN(const std::vector<Listed> entries, folders.EntriesOf(""));
   for (const Listed& entry : entries) RETURN_IF_ERROR(folders.AddClass(entry));
   if (folders.classes_.empty()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        folders.Where(), ": has no folders; give a folder that has a folder for each class"));
+    return absl::InvalidArgumentError(
+        absl::StrCat(folders.Where(), ": has no folders", folders.LeftOutText(),
+                     "; give a folder that has a folder for each class"));
   }
   return folders;
 }
 
-// Of a folder: files beside the classes are left alone.
+std::string ClassFolders::LeftOutText() const {
+  return left_out_.empty() ? "" : absl::StrCat(", but ", left_out_.Text());
+}
+
+// A class or a part of one that is not there must not go unnoticed; where no link is followed, nobody knows what it is.
+absl::Status ClassFolders::CheckLink(const std::string& below) const {
+  const absl::Status followed = roots_->OpenFolder(RealPathOf(below)).status();
+  if (absl::IsNotFound(followed) || roots_->OpenFile(RealPathOf(below)).ok()) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat(Where(below), followed.ok() ? ": a link to a folder" : ": a link",
+                   "; put the folder itself there"));
+}
+
 absl::Status ClassFolders::AddClass(const Listed& folder) {
   const std::string& name = folder.name;
   if (folder.kind == Listed::Kind::kLink) {
-    // A class that is not there must not go unnoticed; where no link is followed, nobody knows what it is.
-    const absl::Status followed = roots_->OpenFolder(RealPathOf(name)).status();
-    if (absl::IsNotFound(followed)) return absl::OkStatus();
-    return absl::InvalidArgumentError(
-        absl::StrCat(Where(name), followed.ok() ? ": a link to a folder" : ": a link",
-                     "; put the folder itself there"));
+    left_out_.Add(name, "beside the folders of the classes");
+    return CheckLink(name);
   }
-  if (folder.kind != Listed::Kind::kFolder) return absl::OkStatus();
+  if (folder.kind != Listed::Kind::kFolder) {
+    left_out_.Add(name, "beside the folders of the classes");
+    return absl::OkStatus();
+  }
   const size_t before = entries_.size();
+  const LeftOut others = std::exchange(left_out_, {});
   RETURN_IF_ERROR(AddBelow(name, static_cast<int32_t>(classes_.size())));
   if (entries_.size() == before) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        Where(name),
-        ": a class without JPEG or PNG files; put some there or take the folder away"));
+    return absl::InvalidArgumentError(absl::StrCat(Where(name), ": a class with ", kNoPictures,
+                                                   LeftOutText(),
+                                                   "; put some there or take the folder away"));
   }
+  left_out_.Add(others);
   classes_.push_back(name);
   return absl::OkStatus();
 }
@@ -117,7 +134,7 @@ void ClassFolders::TakeClassesInTurn() {
   for (size_t i = 0; i < by_turn.size(); ++i) entries_[i] = std::move(by_turn[i].second);
 }
 
-// By path. A folder that is a link is not entered: it may lead out of the root, or in a circle.
+// By path. A folder that is a link is refused: it may lead out of the root, or in a circle.
 absl::Status ClassFolders::AddBelow(const std::string& folder, int32_t label) {
   // Paths that are still to be looked at, the next one last.
   std::vector<std::pair<std::string, Listed>> left = {{folder, {.kind = Listed::Kind::kFolder}}};
@@ -139,6 +156,9 @@ absl::Status ClassFolders::AddBelow(const std::string& folder, int32_t label) {
       }
       entries_.push_back({.path = path, .label = label, .bytes = entry.bytes, .link = link});
       TickProgress();
+    } else {
+      if (entry.kind == Listed::Kind::kLink) RETURN_IF_ERROR(CheckLink(path));
+      left_out_.Add(path.substr(path.rfind('/') + 1));
     }
   }
   return absl::OkStatus();

@@ -1,13 +1,13 @@
 // ClassFolders: the pictures of a folder that has a folder for each class, as a list, and their bytes.
 //
-// Classes are the folders of the root by name, pictures the files below them that end in .jpg, .jpeg or .png in any
-// case, by path; names compare as bytes, so the list is the same on every machine. What begins with a dot is not looked
-// at. Where the stage follows links, one is followed where it stays below the root: the file that was opened is looked
-// at, not its name.
+// Classes are the folders of the root by name, pictures the files below them with a picture's ending
+// (IsPictureName), by path; names compare as bytes, so the list is the same on every machine. What is left out, with names
+// that begin with a dot, is counted. A link to a folder is refused, and a link to a picture followed where the stage follows
+// links and it stays below the root: the file that was opened is looked at, not its name.
 // Ownership: owns the list; borrows the roots of data.
 // Threads:   Read from any thread.
-// Errors:    all begin with field and path of the root. List: INVALID_ARGUMENT for a class without pictures and a root
-//            without classes; as stage/data/formats/data_file.h. Read: INVALID_ARGUMENT for a link out of the root and for what is
+// Errors:    all begin with field and path of the root. List: INVALID_ARGUMENT for a class without pictures, a link to a
+//            folder, and a root without classes; as stage/data/formats/data_file.h. Read: INVALID_ARGUMENT for a link out of the root and for what is
 //            no file or larger than kMostPictureBytes; as data_file.h.
 #ifndef STAGECOACH_STAGE_DATA_FORMATS_CLASS_FOLDERS_H_
 #define STAGECOACH_STAGE_DATA_FORMATS_CLASS_FOLDERS_H_
@@ -18,6 +18,7 @@
 
 #include "absl/status/statusor.h"
 #include "base/hash.h"
+#include "stage/data/formats/left_out.h"
 #include "stage/files/data_roots.h"
 
 namespace stagecoach {
@@ -50,6 +51,8 @@ class ClassFolders {
   std::string Where(int64_t i) const;
   std::string Where(const std::string& below) const;
   std::string Where() const;
+  // What the folder has beside its pictures.
+  const LeftOut& left_out() const { return left_out_; }
   // Adds paths, labels and sizes.
   void Sum(Sha256* digest, int64_t* bytes) const;
 
@@ -65,6 +68,9 @@ class ClassFolders {
   // What is in a folder below the root, in order, without what is hidden; "": in the root.
   absl::StatusOr<std::vector<DataRoots::Entry>> EntriesOf(const std::string& below);
   absl::Status AddClass(const DataRoots::Entry& folder);
+  // Not ok: a link to a folder, or one whose aim cannot be known.
+  absl::Status CheckLink(const std::string& below) const;
+  std::string LeftOutText() const;
   absl::Status AddBelow(const std::string& folder, int32_t label);
   std::string RealPathOf(const std::string& below) const;
 
@@ -73,6 +79,7 @@ class ClassFolders {
   std::string real_root_;  // without links
   std::vector<std::string> classes_;
   std::vector<Entry> entries_;
+  LeftOut left_out_;
 };
 
 }  // namespace stagecoach

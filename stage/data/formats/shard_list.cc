@@ -13,8 +13,8 @@
 #include "base/progress.h"
 #include "base/status.h"
 #include "base/utf8.h"
-#include "stage/data/formats/class_folders.h"
 #include "stage/data/formats/tar_members.h"
+#include "stage/pictures/decode.h"
 
 namespace stagecoach {
 namespace {
@@ -48,20 +48,30 @@ absl::StatusOr<ShardList> ShardList::List(const DataRoots& roots, const std::str
   list.roots_ = &roots;
   list.field_ = field;
   list.folder_ = folder;
-  const std::string where = absl::StrCat(field, " = \"", folder, "\"");
+  const std::string where = list.Where();
   ASSIGN_OR_RETURN(const DataRoots::Opened opened, Annotate(roots.OpenFolder(folder), where));
   ASSIGN_OR_RETURN(const std::vector<DataRoots::Entry> entries,
                    Annotate(DataRoots::List(opened.descriptor), where));
   list.real_folder_ = opened.real;
   std::vector<std::string> names;
   for (const DataRoots::Entry& entry : entries) {
-    if (absl::EndsWith(entry.name, ".tar") && !absl::StartsWith(entry.name, ".")) {
+    const std::string lower = absl::AsciiStrToLower(entry.name);
+    if (absl::StartsWith(lower, ".") || entry.kind == DataRoots::Entry::Kind::kFolder) {
+      list.left_out_.Add(entry.name, "a folder");
+    } else if (absl::EndsWith(lower, ".tar")) {
       names.push_back(entry.name);
+    } else if (absl::StrContains(lower, ".tar.") || absl::EndsWith(lower, ".tgz")) {
+      return absl::InvalidArgumentError(absl::StrCat(where, ", ", ShownName(entry.name),
+                                                     ": a packed shard; unpack it to a .tar file"));
+    } else {
+      list.left_out_.Add(entry.name);
     }
   }
   if (names.empty()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        where, ": has no .tar files; give a folder with shards, unpacked from gzip or xz"));
+    return absl::InvalidArgumentError(
+        absl::StrCat(where, ": has no .tar files",
+                     list.left_out_.empty() ? "" : ", but " + list.left_out_.Text(),
+                     "; give a folder with shards, unpacked from gzip or xz"));
   }
   for (const std::string& name : names) RETURN_IF_ERROR(list.AddShard(name, classes, bad));
   return list;
@@ -109,7 +119,7 @@ absl::Status ShardList::AddShard(const std::string& name, int64_t classes, const
                                       ShownName(key), ")"),
                 .shard = shard};
     }
-    if (extension == "jpg" || extension == "jpeg" || extension == "png") {
+    if (IsPictureName("." + extension)) {
       sample->twice = sample->twice || sample->picture.has_value();
       sample->picture = **member;
     }
@@ -128,7 +138,8 @@ absl::Status ShardList::AddSample(const Sample& sample, int64_t classes, const O
   };
   if (!sample.picture.has_value() && !sample.label.has_value()) return absl::OkStatus();
   if (sample.twice) return refused("has two pictures or two .cls; give one of each");
-  if (!sample.picture.has_value()) return refused("has .cls and no .jpg, .jpeg or .png");
+  if (!sample.picture.has_value())
+    return refused("has .cls and no picture (.jpg, .png, .tif, .webp)");
   if (!sample.label.has_value()) return refused("has a picture and no .cls, its class");
   int64_t label = 0;
   if (!absl::SimpleAtoi(absl::StripAsciiWhitespace(*sample.label), &label)) {
@@ -149,6 +160,8 @@ absl::Status ShardList::AddSample(const Sample& sample, int64_t classes, const O
   return absl::OkStatus();
 }
 
+std::string ShardList::Where() const { return absl::StrCat(field_, " = \"", folder_, "\""); }
+
 std::string ShardList::Where(int64_t i) const {
   const Record& record = records_[static_cast<size_t>(i)];
   return absl::StrCat(
@@ -157,7 +170,7 @@ std::string ShardList::Where(int64_t i) const {
       "\", offset ", record.offset);
 }
 
-absl::StatusOr<std::vector<uint8_t>> ShardList::Read(int64_t i) const {
+absl::StatusOr<std::vector<uint8_t>> ShardList::Read(int64_t i, int64_t most) const {
   const Record& record = records_[static_cast<size_t>(i)];
   const auto shard = static_cast<size_t>(record.shard);
   std::shared_ptr<const OpenedFile> file;
@@ -166,7 +179,7 @@ absl::StatusOr<std::vector<uint8_t>> ShardList::Read(int64_t i) const {
   } else {
     ASSIGN_OR_RETURN(file, OpenShard(shards_[shard]));
   }
-  std::vector<uint8_t> bytes(static_cast<size_t>(record.bytes));
+  std::vector<uint8_t> bytes(static_cast<size_t>(std::min(record.bytes, most)));
   RETURN_IF_ERROR(file->ReadAt(record.offset, bytes));
   return bytes;
 }

@@ -1,7 +1,8 @@
 // ShardList: the pictures with labels in the tar files of a folder, by their places.
 // Ownership: owns the list; borrows the roots.
 // Threads:   Read from any thread.
-// Errors:    List: as the folder and its files say (stage/data/formats/data_file.h), and INVALID_ARGUMENT if there is no tar file.
+// Errors:    List: as the folder and its files say (stage/data/formats/data_file.h), and INVALID_ARGUMENT if there is no tar file, or a
+//            packed one.
 //            What is wrong with a record, or with what is left of a shard, goes to `bad`: it says what becomes of it.
 #ifndef STAGECOACH_STAGE_DATA_FORMATS_SHARD_LIST_H_
 #define STAGECOACH_STAGE_DATA_FORMATS_SHARD_LIST_H_
@@ -14,7 +15,9 @@
 
 #include "absl/status/statusor.h"
 #include "base/hash.h"
+#include "stage/data/formats/class_folders.h"
 #include "stage/data/formats/data_file.h"
+#include "stage/data/formats/left_out.h"
 
 namespace stagecoach {
 
@@ -29,9 +32,13 @@ class ShardList {
 
   int64_t count() const { return static_cast<int64_t>(records_.size()); }
   int32_t label(int64_t i) const { return records_[static_cast<size_t>(i)].label; }
-  absl::StatusOr<std::vector<uint8_t>> Read(int64_t i) const;
+  // The first `most` bytes, if there are more.
+  absl::StatusOr<std::vector<uint8_t>> Read(int64_t i, int64_t most = kMostPictureBytes) const;
   // "data.webdataset.train = "/a/0.tar", offset 1024"
   std::string Where(int64_t i) const;
+  std::string Where() const;
+  // What the folder has beside its shards, and the shards beside samples.
+  const LeftOut& left_out() const { return left_out_; }
   // Adds names and sizes of the shards, and places and labels of the records.
   void Sum(Sha256* digest, int64_t* bytes) const;
 
@@ -53,6 +60,7 @@ class ShardList {
   std::vector<int64_t> shard_bytes_;
   std::vector<std::shared_ptr<const OpenedFile>> opened_;  // of the first kMostOpenShards
   std::vector<Record> records_;
+  LeftOut left_out_;
 };
 
 }  // namespace stagecoach

@@ -79,8 +79,12 @@ std::vector<PictureRow> PictureRows() {
       {"a truncated JPEG", Cut(jpeg, jpeg.size() - 40), "JPEG: Premature end of input file"},
       {"a corrupt PNG", CorruptPng(), "PNG: "},
       {"a truncated PNG", Cut(png, png.size() - 30), "PNG: the file is cut off"},
-      {"no bytes", {}, "begins with \"\", neither JPEG nor PNG; give one of them"},
-      {"a text", {'t', 'e', 'x', 't'}, "begins with \"74657874\", neither JPEG nor PNG"},
+      {"no bytes",
+       {},
+       "a file that begins with \"\"; JPEG, PNG, TIFF and WebP are read: write it as PNG"},
+      {"a text",
+       {'t', 'e', 'x', 't'},
+       "a file that begins with \"74657874\"; JPEG, PNG, TIFF and WebP are read"},
       {"a JPEG that says it is huge", HugeJpeg(),
        "JPEG: a picture of 60000 x 60000 pixels; at most"},
       {"a PNG that says it is huge", PngHeader(60000, 60000),
@@ -166,8 +170,8 @@ TEST_P(BadPicturesTest, AreLeftOutCountedAndNamed) {
     EXPECT_EQ(source->manifest().train_samples, kGoodPictures + (bad ? 0 : 1));
     EXPECT_TRUE(EpochError(*source).ok()) << EpochError(*source);
     if (!bad) continue;
-    EXPECT_THAT(source->note(), AllOf(HasSubstr("1 bad record left out: "), HasSubstr(Place()),
-                                      HasSubstr(File()), HasSubstr(row.reason)));
+    EXPECT_THAT(NoteOf(*source), AllOf(HasSubstr("1 bad record left out: "), HasSubstr(Place()),
+                                       HasSubstr(File()), HasSubstr(row.reason)));
   }
 }
 

@@ -149,12 +149,13 @@ std::vector<std::string> CifarClassNames(const DataRoots& roots, const std::stri
 // Reads the files of a job, one after the other, and sums up what identifies them.
 class CifarReader {
  public:
-  CifarReader(const JobSpec& spec, const Network& network, CifarFiles files, const DataRoots& roots)
+  CifarReader(const JobSpec& spec, const Network& network, CifarFiles files, const DataRoots& roots,
+              SourceLook look)
       : spec_(spec),
         roots_(roots),
         folder_(spec.data.As<CifarData>().folder),
         files_(std::move(files)),
-        lists_(spec.data.As<CifarData>().on_bad_record, 0) {
+        lists_(spec.data.As<CifarData>().on_bad_record, {.decode_threads = 0}, look) {
     const WireId labels = network.InputNamed(kPictureLabels);
     if (labels.valid()) classes_ = network.input(labels).classes;
   }
@@ -223,11 +224,12 @@ class CifarReader {
 absl::StatusOr<std::unique_ptr<BatchSource>> OpenCifarSource(const JobSpec& spec,
                                                              const Network& network,
                                                              std::span<const std::string> reads,
-                                                             const DataRoots& roots) {
+                                                             const DataRoots& roots,
+                                                             SourceLook look) {
   const auto data = spec.data.As<CifarData>();
   ASSIGN_OR_RETURN(const std::vector<std::string> names, NamesIn(roots, data));
   ASSIGN_OR_RETURN(const CifarFiles files, CifarFilesIn(data, names));
-  CifarReader reader(spec, network, files, roots);
+  CifarReader reader(spec, network, files, roots, look);
   CifarRecords train, test;
   for (const std::string& name : files.train) RETURN_IF_ERROR(reader.Read(name, &train));
   const bool has_test = std::find(names.begin(), names.end(), files.test) != names.end();

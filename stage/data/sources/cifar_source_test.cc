@@ -114,12 +114,12 @@ TEST_F(CifarSourceTest, PixelsAreNormalizedAsGivenOrAsMeasured) {
     SetData({.measure = true, .decode_threads = threads});
     const auto source = Open();
     // Red is 0 to 30, green and blue are 0 to 31 in each record.
-    EXPECT_EQ(source->note(),
+    EXPECT_EQ(NoteOf(*source),
               "measured mean [0.0588235, 0.0607843, 0.0607843] and deviation [0.0350756, "
               "0.0362082, 0.0362082]");
     EXPECT_NEAR(TakeAll(*source, false, 0, 1).images[0], (100 / 255.0 - 15 / 255.0) / 0.0350756,
                 1e-4);
-    EXPECT_EQ(Open({"labels"})->note(), "") << "who reads no images measures none";
+    EXPECT_EQ(NoteOf(*Open({"labels"})), "") << "who reads no images measures none";
   }
 }
 
@@ -228,7 +228,7 @@ TEST_F(CifarSourceTest, BadRecordsAreLeftOutWhereTheJobSaysSo) {
   EXPECT_EQ(source->manifest(), labels->manifest());
   EXPECT_EQ(source->manifest().train_samples, 29);
   EXPECT_EQ(source->manifest().evaluation_samples, 11);
-  EXPECT_THAT(source->note(),
+  EXPECT_THAT(NoteOf(*source),
               AllOf(HasSubstr("3 bad records left out: data.cifar.folder = \""),
                     HasSubstr("label 12 of the record at offset 12292 is not below"),
                     HasSubstr("label 10 of the record at offset 18438 is not below"),

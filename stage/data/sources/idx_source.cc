@@ -44,6 +44,7 @@ class IdxPictures final : public PictureSet {
     const std::vector<float>& weights = split_.pair->weights;
     return weights.empty() ? 1.0F : weights[static_cast<size_t>(split_.first + i)];
   }
+  absl::Status Check(int64_t) const override { return absl::OkStatus(); }  // read already
   // With the channels that the file has: CheckIdxImages has found them to be the network's.
   absl::StatusOr<Picture> Read(int64_t i, int64_t channels) const override {
     const IdxFile& file = split_.pair->images;
@@ -175,7 +176,7 @@ absl::Status CheckWeights(const IdxSplit& train, const IdxSplit& evaluation, con
 absl::StatusOr<std::unique_ptr<BatchSource>> OpenIdxSource(const JobSpec& spec,
                                                            const Network& network,
                                                            std::span<const std::string> reads,
-                                                           const DataRoots& roots) {
+                                                           const DataRoots& roots, SourceLook) {
   const auto data = spec.data.As<IdxData>();
   Reader reader(spec, network, reads, roots);
   IdxSplit train, evaluation;

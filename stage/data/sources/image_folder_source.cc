@@ -58,9 +58,9 @@ std::vector<std::string> ClassNames(const ClassFolders& folders) {
 
 absl::StatusOr<std::unique_ptr<BatchSource>> OpenImageFolderSource(
     const JobSpec& spec, const Network& network, std::span<const std::string> reads,
-    const DataRoots& roots) {
+    const DataRoots& roots, SourceLook look) {
   const auto data = spec.data.As<ImageFolderData>();
-  PictureLists lists(data.on_bad_record, data.pictures.decode_threads);
+  PictureLists lists(data.on_bad_record, data.pictures, look);
   ASSIGN_OR_RETURN(ClassFolders folders,
                    ClassFolders::List(roots, "data.image_folder.train", data.train));
   RETURN_IF_ERROR(CheckClasses(folders, spec, network));

@@ -1,10 +1,13 @@
 // data.mask_folder on files that the tests make.
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <set>
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "plan/data/mask_folder.h"
@@ -167,6 +170,61 @@ TEST_F(MaskFolderTest, NumbersThatAreNoClassAreNamed) {
   EXPECT_TRUE(StepError({"masks"}).ok());
 }
 
+// Symptom: of binary masks of 0 and 255 the message said to ignore 255, and who did trained on background alone.
+TEST_F(MaskFolderTest, TheForegroundOfABinaryMaskIsToBeStoredAsOne) {
+  SetNetwork(2);
+  for (const char* name : {"a/0", "a/1", "a/2", "a/3", "a/4", "a/5", "b"}) {
+    Picture mask = MaskOf(1);
+    for (uint8_t& byte : mask.bytes) byte = byte > 2 ? 255 : 0;
+    Write(absl::StrCat("masks/", name, ".png"), PngFile(mask));
+  }
+  EXPECT_THAT(std::string(StepError({"masks"}).message()),
+              AllOf(HasSubstr("255 looks like the foreground of a binary mask: store it as 1"),
+                    testing::Not(HasSubstr("ignore_index"))));
+  network_.objective.ignored = 255;
+  EXPECT_THAT(NoteOf(*Open({"masks"})),
+              AllOf(HasSubstr("masks have no class but 0 and the ignored 255 (7 looked at)"),
+                    HasSubstr("store it as 1 and take ignore_index away")));
+  WritePair("b", 1);
+  EXPECT_EQ(NoteOf(*Open({"masks"})), NoteOf(*Open({"images"}))) << "one of them has a class";
+  network_.objective.ignored = -1;
+  Picture other = MaskOf(1);
+  other.row(0)[0] = 255;
+  Write("masks/b.png", PngFile(other));
+  SetNetwork(5);
+  for (int i = 0; i < 6; ++i) WritePair("a/" + std::to_string(i), i);
+  EXPECT_THAT(
+      std::string(StepError({"masks"}).message()),
+      HasSubstr("if 255 marks what has no class, set model.objective.cross_entropy.ignore_"));
+}
+
+TEST_F(MaskFolderTest, AMaskThatIsNoPngIsNamedAsWhatItIs) {
+  std::filesystem::remove(PathOf("masks/b.png"));
+  Write("masks/b.jpg", JpegFile(MaskOf(1)));
+  for (const char* reads : {"images", "masks"}) {
+    EXPECT_THAT(std::string(StepError({reads}).message()),
+                HasSubstr("b.jpg: a mask has to be a PNG, whose numbers are kept as they are, and "
+                          "this is a JPEG"));
+  }
+}
+
+// The picture notes orientation 6 and has 21 x 13 pixels; its mask was drawn on what a viewer shows, 13 x 21.
+TEST_F(MaskFolderTest, AMaskOfAnUprightPictureGoesWithExifOrientation) {
+  std::ifstream file(std::string(STAGECOACH_SOURCE_DIR) + "/stage/pictures/testdata/turned-6.jpg",
+                     std::ios::binary);
+  const std::vector<uint8_t> turned{std::istreambuf_iterator<char>(file), {}};
+  std::filesystem::remove(PathOf("train/b.png"));
+  Write("train/b.jpg", turned);
+  Write("masks/b.png", PngFile(MaskOf(1, 21, 13)));
+  EXPECT_THAT(std::string(StepError({"images"}).message()),
+              AllOf(HasSubstr("b.png: 13 x 21 pixels; its picture, "),
+                    HasSubstr("has 21 x 13, and notes EXIF orientation 6"),
+                    HasSubstr("set data.mask_folder.exif_orientation: true")));
+  EXPECT_THAT(NoteOf(*Open({"masks"})), HasSubstr("1 of 7 pictures note in their EXIF"));
+  spec_.data.attributes.Set("exif_orientation", true);
+  EXPECT_TRUE(StepError({"images", "masks"}).ok()) << StepError({"images", "masks"});
+}
+
 TEST_F(MaskFolderTest, AMaskOfAnotherSizeIsNamedByWhoReadsThePicture) {
   Write("masks/b.png", PngFile(MaskOf(1, 3, 9)));
   EXPECT_THAT(std::string(StepError({"images"}).message()),
@@ -177,6 +235,10 @@ TEST_F(MaskFolderTest, WhatHasNoPartnerIsNamed) {
   std::filesystem::remove(PathOf("masks/a/3.png"));
   EXPECT_THAT(Refusal({"masks"}), HasSubstr("/train\", a/3.png: has no mask, ")) << folder_;
   WritePair("a/3", 3);
+  std::filesystem::remove_all(PathOf("masks/a"));
+  EXPECT_THAT(Refusal({"masks"}), AllOf(HasSubstr("/train\", a/0.png: has no mask, "),
+                                        HasSubstr("; 6 of 7 pictures have no mask")));
+  for (int i = 0; i < 6; ++i) WritePair("a/" + std::to_string(i), i);
   std::filesystem::remove(PathOf("train/a/0.png"));
   EXPECT_THAT(Refusal({"images"}), HasSubstr("a/0.png: a mask without a picture in "));
 }
@@ -194,7 +256,7 @@ TEST_F(MaskFolderTest, BadRecordsAreLeftOutAndCountedIfTheJobSaysSo) {
   EXPECT_EQ(images->manifest(), masks->manifest());
   EXPECT_EQ(images->manifest().train_samples, 2);
   EXPECT_EQ(images->bad_records(), 5);
-  EXPECT_THAT(masks->note(), HasSubstr("5 bad records left out"));
+  EXPECT_THAT(NoteOf(*masks), HasSubstr("5 bad records left out"));
   const Both both = TakeBoth(*images, *masks, 2);
   for (size_t i = 0; i < both.masks.size(); ++i) EXPECT_EQ(both.images[i], 10 * both.masks[i]);
 }

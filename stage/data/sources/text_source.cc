@@ -1,6 +1,7 @@
 // The reader of data.text (plan/data/text.h): the file is read once when it is opened, for what identifies it, and each
 // sequence again when its turn comes, so it may be larger than memory.
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <memory>
 #include <span>
@@ -29,9 +30,10 @@ class TextCheck {
  public:
   TextCheck(const TextData& text, int64_t vocabulary) : text_(text), vocabulary_(vocabulary) {}
 
-  absl::Status ReadAll(OpenedFile& file) {
+  // Of a file with more than `most` bytes their beginning.
+  absl::Status ReadAll(OpenedFile& file, int64_t most) {
     std::vector<uint8_t> piece(kProgressPieceBytes);
-    for (int64_t offset = 0; file.left() > 0;) {
+    for (int64_t offset = 0; file.left() > 0 && offset < most;) {
       ASSIGN_OR_RETURN(const size_t count, file.Read(piece));
       const std::span<const uint8_t> bytes = std::span(piece).first(count);
       if (offset == 0) RETURN_IF_ERROR(CheckHead(bytes));
@@ -52,6 +54,7 @@ class TextCheck {
   }
 
   std::string Digest() { return digest_.Hex(); }
+  int64_t different_bytes() const { return std::count(seen_.begin(), seen_.end(), true); }
 
  private:
   absl::Status CheckHead(std::span<const uint8_t> bytes) const {
@@ -61,6 +64,7 @@ class TextCheck {
   }
 
   void Look(std::span<const uint8_t> bytes, int64_t offset) {
+    for (const uint8_t byte : bytes) seen_[byte] = true;
     if (vocabulary_ > std::numeric_limits<uint8_t>::max()) return;
     const auto at = std::find_if(bytes.begin(), bytes.end(),
                                  [this](uint8_t byte) { return int64_t{byte} >= vocabulary_; });
@@ -74,16 +78,18 @@ class TextCheck {
   Sha256 digest_;
   int64_t first_at_ = -1;  // of a byte that is no token; -1: none is
   uint8_t largest_ = 0;
+  std::array<bool, 256> seen_ = {};
 };
 
 class TextSource final : public TokenSource {
  public:
   TextSource(const JobSpec& spec, int64_t context, const TextSplit& split,
-             std::unique_ptr<OpenedFile> file, std::string sha256)
+             std::unique_ptr<OpenedFile> file, std::string sha256, std::string found)
       : order_(spec, split.train_sequences, split.evaluation_sequences),
         context_(context),
         train_bytes_(split.train_bytes),
-        file_(std::move(file)) {
+        file_(std::move(file)),
+        found_(std::move(found)) {
     manifest_ = {.bytes = file_->size(),
                  .sha256 = std::move(sha256),
                  .train_samples = split.train_sequences,
@@ -92,6 +98,7 @@ class TextSource final : public TokenSource {
 
   const DatasetManifest& manifest() const override { return manifest_; }
   int64_t evaluation_batches() const override { return order_.evaluation_batches(); }
+  std::string Found() const override { return found_; }
 
  private:
   absl::StatusOr<TokenBatch> TrainTokens(uint64_t step, MicroBatchId micro_batch) const override {
@@ -132,6 +139,7 @@ class TextSource final : public TokenSource {
   const SampleOrder order_;
   const int64_t context_, train_bytes_;
   const std::unique_ptr<OpenedFile> file_;
+  const std::string found_;
   DatasetManifest manifest_;
 };
 
@@ -140,18 +148,25 @@ class TextSource final : public TokenSource {
 absl::StatusOr<std::unique_ptr<BatchSource>> OpenTextSource(const JobSpec& spec,
                                                             const Network& network,
                                                             std::span<const std::string>,
-                                                            const DataRoots& roots) {
+                                                            const DataRoots& roots,
+                                                            SourceLook look) {
   const WireId tokens = network.InputNamed("tokens");
   const int64_t context = network.wire(tokens).type.shape.elements();
   const auto text = spec.data.As<TextData>();
   ASSIGN_OR_RETURN(std::unique_ptr<OpenedFile> file,
                    OpenedFile::Open(roots, "data.text.path", text.path));
-  TextCheck check(text, network.input(tokens).classes);
-  RETURN_IF_ERROR(check.ReadAll(*file));
+  const int64_t vocabulary = network.input(tokens).classes;
+  TextCheck check(text, vocabulary);
+  RETURN_IF_ERROR(
+      check.ReadAll(*file, look == SourceLook::kSurvey ? kMostSurveyedBytes : file->size()));
   RETURN_IF_ERROR(check.CheckTokens(file->Where(), spec));
   RETURN_IF_ERROR(CheckTextLength(spec, context, file->size()));
   const TextSplit split = SplitText(file->size(), context);
-  return std::make_unique<TextSource>(spec, context, split, std::move(file), check.Digest());
+  const std::string found = absl::StrCat(file->size(), " bytes, ", check.different_bytes(),
+                                         " different ones of a vocabulary of ", vocabulary, ", in ",
+                                         split.train_sequences, " sequences and ",
+                                         split.evaluation_sequences, " held out");
+  return std::make_unique<TextSource>(spec, context, split, std::move(file), check.Digest(), found);
 }
 
 }  // namespace stagecoach

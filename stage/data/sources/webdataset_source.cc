@@ -14,12 +14,12 @@
 namespace stagecoach {
 absl::StatusOr<std::unique_ptr<BatchSource>> OpenWebDatasetSource(
     const JobSpec& spec, const Network& network, std::span<const std::string> reads,
-    const DataRoots& roots) {
+    const DataRoots& roots, SourceLook look) {
   const auto data = spec.data.As<WebDatasetData>();
   const WireId labels = network.InputNamed(kPictureLabels);
   const int64_t classes =
       labels.valid() ? network.input(labels).classes : std::numeric_limits<int32_t>::max();
-  PictureLists lists(data.on_bad_record, data.pictures.decode_threads);
+  PictureLists lists(data.on_bad_record, data.pictures, look);
   const auto open =
       [&](const char* field,
           const std::string& folder) -> absl::StatusOr<std::shared_ptr<const PictureSet>> {

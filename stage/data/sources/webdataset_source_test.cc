@@ -79,6 +79,15 @@ TEST_F(WebDatasetTest, ShardsAndSamplesAreInTheirOrderWithTheirLabels) {
   EXPECT_EQ(Open({"labels"})->manifest(), source->manifest());
 }
 
+// Symptom: of a folder with shards named .TAR or .tar.gz beside others these were left out, and nothing said so.
+TEST_F(WebDatasetTest, ShardsOfOtherEndingsAreReadOrRefused) {
+  EXPECT_THAT(NoteOf(*Open()), HasSubstr("/train\": not read: 1 without an ending"));
+  Write("train/2.TAR", SampleText("s/50", 50, 1) + kTarEnd);
+  EXPECT_EQ(Open()->manifest().train_samples, 5);
+  Write("train/3.tar.gz", std::string("\x1f\x8b"));
+  EXPECT_THAT(Refusal(), HasSubstr("/train\", 3.tar.gz: a packed shard; unpack it to a .tar file"));
+}
+
 TEST_F(WebDatasetTest, OtherMembersOfASampleAreNotLookedAt) {
   Write("train/0.tar", TarMemberText("x.cls", "1") + TarMemberText("x.json", "{}") +
                            TarMemberText("x.PNG", PngText(50)) + TarMemberText("notes.txt", "-") +
@@ -110,7 +119,7 @@ TEST_F(WebDatasetTest, BadSamplesAreRefusedOrLeftOutWithFileAndOffset) {
     std::string text, reason;
   } rows[] = {
       {TarMemberText("b.png", PngText(5)), "(b): has a picture and no .cls, its class"},
-      {TarMemberText("b.cls", "1"), "(b): has .cls and no .jpg, .jpeg or .png"},
+      {TarMemberText("b.cls", "1"), "(b): has .cls and no picture (.jpg, .png, .tif, .webp)"},
       {SampleText("b", 5, 3), "(b): label 3 is not below the 3 classes of the network"},
       {TarMemberText("b.png", PngText(5)) + TarMemberText("b.cls", "dog"),
        "(b): its .cls is no decimal number"},
@@ -128,15 +137,15 @@ TEST_F(WebDatasetTest, BadSamplesAreRefusedOrLeftOutWithFileAndOffset) {
     const auto source = Open();
     EXPECT_EQ(source->bad_records(), 1);
     EXPECT_EQ(source->manifest().train_samples, 4);
-    EXPECT_THAT(source->note(), HasSubstr(row.reason));
+    EXPECT_THAT(NoteOf(*source), HasSubstr(row.reason));
   }
   // What is no picture is found when it is read.
   Write("train/0.tar",
         good + TarMemberText("b.png", "GIF89a") + TarMemberText("b.cls", "1") + kTarEnd);
   const auto source = Open();
   EXPECT_EQ(source->bad_records(), 1);
-  EXPECT_THAT(source->note(), HasSubstr(absl::StrCat("0.tar\", offset ", good.size() + kTarBlock,
-                                                     ": begins with \"47494638\"")));
+  EXPECT_THAT(NoteOf(*source), HasSubstr(absl::StrCat("0.tar\", offset ", good.size() + kTarBlock,
+                                                      ": a GIF; JPEG, PNG")));
 }
 
 // Wherever it is cut off, what is whole before that is there, and one bad record says the rest.
@@ -224,7 +233,7 @@ TEST_F(WebDatasetTest, ReadsCifarAsTarFiles) {
   SetImage({32, 32, 3});
   spec_.data = WebDatasetData{.train = PathOf("cifar"), .on_bad_record = OnBadRecord::kSkip};
   const auto source = Open();
-  EXPECT_EQ(source->bad_records(), 0) << source->note();
+  EXPECT_EQ(source->bad_records(), 0) << NoteOf(*source);
   EXPECT_EQ(source->manifest().train_samples, 9000);
   EXPECT_EQ(source->manifest().evaluation_samples, 1000);
   std::vector<int> classes(10);

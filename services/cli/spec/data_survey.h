@@ -1,0 +1,25 @@
+// Data survey: what can be told of a job's data on this machine without training on it: names, headers, counts, labels and
+// the first records, by the stages' own readers.
+// Threads: blocks for as long as that takes; a pure function of its argument and the file system.
+// Errors:  INVALID_ARGUMENT as the stages would say it (stage/data/open_source.h), of what they would refuse.
+#ifndef STAGECOACH_SERVICES_CLI_SPEC_DATA_SURVEY_H_
+#define STAGECOACH_SERVICES_CLI_SPEC_DATA_SURVEY_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "services/cli/spec/spec_reader.h"
+
+namespace stagecoach {
+
+struct DataSurvey {
+  std::string found;               // "80 pictures in 2 classes (a 41, b 39), 8 held out"
+  std::vector<std::string> notes;  // what is left out, what looks wrong
+};
+// The job has been validated and its data is here.
+absl::StatusOr<DataSurvey> SurveyData(const SpecFile& spec_file);
+
+}  // namespace stagecoach
+
+#endif  // STAGECOACH_SERVICES_CLI_SPEC_DATA_SURVEY_H_
