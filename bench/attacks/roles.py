@@ -189,7 +189,7 @@ def alias(programs, messages):
         fine, more = cluster.untouched()
         return verdict(codes == {"OK"} and submitted and other == "INVALID_ARGUMENT" and int(lured.get("step", 0)) == 0 and fine,
                        f"registered: {', '.join(sorted(codes))}, with unix: {other}; the job for it is "
-                       f"{lured.get('phase', 'unknown').lower()} at step {lured.get('step', 0)}, "
+                       f"{lured.get('state', 'unknown')} at step {lured.get('step', 0)}, "
                        f"\"{str(lured.get('message', ''))[:160]}\"; {more}")
 
 
